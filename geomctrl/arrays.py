@@ -1,0 +1,83 @@
+"""What stands between a caller's array and a kernel: conversion, checks, and flattening of the leading axes."""
+
+from collections.abc import Callable
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from .errors import ArgumentError
+
+ROTATION_TOLERANCE = 1e-6  # |R^T R - 1| above which a matrix is refused as a rotation
+
+
+def checked(name: str, value: ArrayLike, trailing: tuple[int, ...], finite: bool = True) -> np.ndarray:
+    """`value` as the kernels take it (float64, C order, writable), with the trailing axes `trailing`.
+
+    Raises ArgumentError, naming the argument `name`, for other shapes, for anything but real numbers and, unless
+    `finite` is False, for nan and infinity.
+    """
+    shape = f"shape (..., {', '.join(map(str, trailing))})"
+    try:
+        a = np.asarray(value)
+        if a.dtype.kind not in "iufO":
+            raise TypeError
+        a = np.require(a, np.float64, "CWE")
+    except (TypeError, ValueError):
+        raise ArgumentError(f"{name}: expected real numbers of {shape}, got {value!r:.80}") from None
+    if a.ndim < len(trailing) or a.shape[a.ndim - len(trailing) :] != trailing:
+        raise ArgumentError(f"{name}: expected {shape}, got {a.shape}")
+    if finite and not np.isfinite(a).all():
+        where = tuple(np.argwhere(~np.isfinite(a))[0].tolist())
+        raise ArgumentError(f"{name}: expected finite numbers, got {a[where]} at index {list(where)}")
+    return a
+
+
+def same_batch(names: tuple[str, str], a: np.ndarray, b: np.ndarray, core: tuple[int, int]) -> tuple[int, ...]:
+    """The leading axes of `a` (all but the last core[0]) and of `b` (all but core[1]), which must be the same."""
+    first, second = a.shape[: a.ndim - core[0]], b.shape[: b.ndim - core[1]]
+    if first != second:
+        message = f"{names[1]}: expected the leading axes of {names[0]}, {first}, got {second} (nothing is broadcast)"
+        raise ArgumentError(message)
+    return first
+
+
+def over_batch(kernel: Callable, core: int, *arrays: np.ndarray) -> np.ndarray:
+    """Call `kernel`, made for one leading axis, on arrays with any number of them before their last `core` axes."""
+    batch = arrays[0].shape[: arrays[0].ndim - core]
+    out = kernel(*(np.ascontiguousarray(a.reshape(-1, *a.shape[a.ndim - core :])) for a in arrays))
+    return out.reshape(batch + out.shape[1:])
+
+
+def matrix_of(kernel: Callable, x: np.ndarray) -> np.ndarray:
+    """The matrices (..., n, n) of the linear maps y -> kernel(x, y), from their columns."""
+    n = x.shape[-1]
+    columns = over_batch(kernel, 1, np.repeat(x[..., None, :], n, axis=-2), np.tile(np.eye(n), (*x.shape[:-1], 1, 1)))
+    return np.ascontiguousarray(columns.swapaxes(-1, -2))
+
+
+def require_rotation(name: str, R: np.ndarray) -> None:
+    """Raise ArgumentError unless every R (..., 3, 3) is a rotation to ROTATION_TOLERANCE."""
+    error = rotation_residual(R).max(initial=0.0)
+    if error > ROTATION_TOLERANCE:
+        det = np.linalg.det(R).min()
+        residual = np.abs(R.swapaxes(-1, -2) @ R - np.eye(3)).max()
+        raise ArgumentError(f"{name}: expected a rotation, got |R^T R - 1| = {residual:.3g}, det R = {det:.3g}")
+
+
+def rotation_residual(R: np.ndarray) -> np.ndarray:
+    """max |R^T R - 1| of every R (..., 3, 3), plus 2, a reflection's distance from SO(3), where det R < 0."""
+    error = np.abs(R.swapaxes(-1, -2) @ R - np.eye(3)).max(axis=(-2, -1))
+    return error + 2.0 * (np.linalg.det(R) < 0.0)
+
+
+def block_diagonal(*blocks: np.ndarray) -> np.ndarray:
+    """Square blocks (..., n_i, n_i) on the diagonal of (..., n, n); a block without leading axes serves every one."""
+    batch = np.broadcast_shapes(*(b.shape[:-2] for b in blocks))
+    n = sum(b.shape[-1] for b in blocks)
+    out = np.zeros((*batch, n, n))
+    k = 0
+    for b in blocks:
+        at = slice(k, k + b.shape[-1])
+        out[..., at, at] = b
+        k = at.stop
+    return out

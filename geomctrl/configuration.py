@@ -1,0 +1,257 @@
+"""Configurations of a robot as a Lie group: q * exp(dv), its inverse, and what integrators need of it.
+
+Every lower pair is a motion subgroup, so the configurations of a tree are a product of them: R for a joint with one
+degree of freedom, a subgroup of SE(3) for one with more, in the coordinates v of its basis S. Mueller 2018 section 2.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from . import se3
+from .arrays import checked, rotation_residual, same_batch
+from .groups import Rn
+from .jit import KernelTypeError, kernel, primitive
+from .packed import IQ, IV, KIND, POSE, WIDTH, joint_coordinates, joint_twist, n_bodies, n_q, n_v
+from .robot import Robot, as_batch, term
+from .screw import compose, dexp_inv_se3, exp_se3, get_frame, inverse, log_se3, put_frame
+
+# --- kernels ---------------------------------------------------------------------------------------------------
+
+
+@primitive
+def advance(model, q, x, out):
+    """out = q exp(x), joint by joint."""
+    for i in range(n_bodies(model)):
+        link = i * WIDTH
+        k = int(model[link + IQ])
+        if int(model[link + KIND]) == POSE:
+            put_frame(out, k, compose(get_frame(q, k), exp_se3(joint_twist(model, link, x))))
+        else:
+            out[k] = q[k] + x[int(model[link + IV])]
+
+
+@primitive
+def difference_of(model, q0, q1, out):
+    """out = log(q0^-1 q1), joint by joint. `out` comes zeroed."""
+    for i in range(n_bodies(model)):
+        link = i * WIDTH
+        k = int(model[link + IQ])
+        if int(model[link + KIND]) == POSE:
+            X = log_se3(compose(inverse(get_frame(q0, k)), get_frame(q1, k)))
+            joint_coordinates(model, link, X, out, 1.0)
+        else:
+            out[int(model[link + IV])] = q1[k] - q0[k]
+
+
+@kernel("f8[::1](f8[::1], f8[::1], f8[::1])")
+def advance_one(model, q, x):
+    if q.shape[0] != n_q(model) or x.shape[0] != n_v(model):
+        raise ValueError
+    out = np.empty(n_q(model))
+    advance(model, q, x, out)
+    return out
+
+
+@kernel("f8[:,::1](f8[::1], f8[:,::1], f8[:,::1])")
+def advance_many(model, q, x):
+    out = np.empty((q.shape[0], n_q(model)))
+    for b in range(q.shape[0]):
+        advance(model, q[b], x[b], out[b])
+    return out
+
+
+@kernel("f8[:,::1](f8[::1], f8[:,::1], f8[:,::1])")
+def difference_many(model, q0, q1):
+    out = np.zeros((q0.shape[0], n_v(model)))
+    for b in range(q0.shape[0]):
+        difference_of(model, q0[b], q1[b], out[b])
+    return out
+
+
+@kernel("f8[:,::1](f8[::1], f8[:,::1], f8[:,::1])")
+def dexp_inv_many(model, x, y):
+    """dexp_x^-1 y in the joints' coordinates."""
+    out = np.zeros(y.shape)
+    for b in range(x.shape[0]):
+        for i in range(n_bodies(model)):
+            link = i * WIDTH
+            if int(model[link + KIND]) == POSE:
+                X = dexp_inv_se3(joint_twist(model, link, x[b]), joint_twist(model, link, y[b]))
+                joint_coordinates(model, link, X, out[b], 1.0)
+            else:
+                k = int(model[link + IV])
+                out[b, k] = y[b, k]
+    return out
+
+
+# --- public ----------------------------------------------------------------------------------------------------
+
+
+@term
+def neutral(robot: Robot) -> np.ndarray:
+    """The configuration (nq,) of zero coordinates and identity poses."""
+    q = np.zeros(robot.nq)
+    for joint, s in zip(robot.joints, robot.q_slices):
+        if joint.dof > 1:
+            q[s] = np.eye(3, 4).ravel()
+    return q
+
+
+@term
+def random_configuration(robot: Robot, rng: np.random.Generator) -> np.ndarray:
+    """A configuration (nq,): uniform within limits, where there are none within pi or 1 m; rotations spread over all."""
+    x = np.empty(robot.nv)
+    for joint, s in zip(robot.joints, robot.v_slices):
+        if joint.dof > 1:
+            turning = joint.S[:3].any(axis=0)
+            x[s] = np.where(turning, rng.normal(size=joint.dof) * np.pi, rng.uniform(-1.0, 1.0, joint.dof))
+        else:
+            reach = 1.0 if joint.kind == "prismatic" else np.pi
+            low = joint.lower if np.isfinite(joint.lower) else min(-reach, joint.upper - 2 * reach)
+            high = joint.upper if np.isfinite(joint.upper) else max(reach, low + 2 * reach)
+            x[s] = rng.uniform(low, high)
+    return integrate(robot, neutral(robot), x)
+
+
+@term
+def integrate(robot: Robot, q: ArrayLike, dv: ArrayLike) -> np.ndarray:
+    """q * exp(dv), (..., nq): the configuration after moving with constant body-fixed joint velocities dv (..., nv) for unit time."""
+    lead, (q, dv) = as_batch(robot, q=q, dv=dv)
+    return advance_many(robot._model, q, dv).reshape(*lead, robot.nq)
+
+
+@term
+def difference(robot: Robot, q0: ArrayLike, q1: ArrayLike) -> np.ndarray:
+    """dv (..., nv) with q0 * exp(dv) = q1, rotations by at most pi; the inverse of `integrate`."""
+    lead, (q0, q1) = as_batch(robot, q0=q0, q1=q1)
+    return difference_many(robot._model, q0, q1).reshape(*lead, robot.nv)
+
+
+@dataclass(frozen=True, eq=False)
+class ConfigurationGroup:
+    """The configurations of a robot as a `groups.LieGroup`: elements (..., nq), algebra vectors joint velocities (..., nv)."""
+
+    robot: Robot
+
+    def __eq__(self, other):
+        return isinstance(other, ConfigurationGroup) and other.robot is self.robot
+
+    def __hash__(self):
+        return hash((ConfigurationGroup, id(self.robot)))
+
+    @property
+    def dim(self) -> int:
+        return self.robot.nv
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return (self.robot.nq,)
+
+    def identity(self):
+        return neutral(self.robot)
+
+    def compose(self, a, b):
+        a, b = checked("a", a, self.shape), checked("b", b, self.shape)
+        same_batch(("a", "b"), a, b, (1, 1))
+        out = a + b
+        for s in self._poses():
+            out[..., s] = _flat(_pose(a[..., s]) @ _pose(b[..., s]))
+        return out
+
+    def inverse(self, a):
+        a = checked("a", a, self.shape)
+        out = -a
+        for s in self._poses():
+            out[..., s] = _flat(se3.inverse(_pose(a[..., s])))
+        return out
+
+    def exp(self, x):
+        x = checked("x", x, (self.dim,))
+        return self.advance(np.broadcast_to(self.identity(), (*x.shape[:-1], self.robot.nq)), x)
+
+    def log(self, a):
+        a = checked("a", a, self.shape)
+        return difference(self.robot, np.broadcast_to(self.identity(), a.shape), a)
+
+    def Ad(self, a):
+        a = checked("a", a, self.shape)
+        return self._per_joint(a, self.robot.q_slices, lambda x: se3.Ad(_pose(x)))
+
+    def ad(self, x):
+        x = checked("x", x, (self.dim,))
+        out = self._algebra(x, se3.ad)
+        for joint, s in zip(self.robot.joints, self.robot.v_slices):
+            if joint.dof == 1:
+                out[..., s, s] = 0.0
+        return out
+
+    def dexp(self, x):
+        return self._algebra(checked("x", x, (self.dim,)), se3.dexp)
+
+    def dexp_inv(self, x):
+        return self._algebra(checked("x", x, (self.dim,)), se3.dexp_inv)
+
+    def dexp_inv_mul(self, x, y):
+        x, y = checked("x", x, (self.dim,), finite=False), checked("y", y, (self.dim,), finite=False)
+        lead = same_batch(("x", "y"), x, y, (1, 1))
+        flat = dexp_inv_many(self.robot._model, x.reshape(-1, self.dim), y.reshape(-1, self.dim))
+        return flat.reshape(*lead, self.dim)
+
+    def advance(self, y, x):
+        try:
+            return advance_one(self.robot._model, y, x)
+        except (KernelTypeError, ValueError):
+            pass
+        y, x = checked("y", y, self.shape, finite=False), checked("x", x, (self.dim,), finite=False)
+        lead = same_batch(("y", "x"), y, x, (1, 1))
+        flat = advance_many(self.robot._model, y.reshape(-1, self.robot.nq), x.reshape(-1, self.dim))
+        return flat.reshape(*lead, self.robot.nq)
+
+    def residual(self, a):
+        """The largest |R^T R - 1| of the poses; 0 without any, nan where a is not finite."""
+        a = checked("a", a, self.shape, finite=False)
+        out = np.where(np.isfinite(a).all(axis=-1), 0.0, np.nan)
+        for s in self._poses():
+            out = np.maximum(out, rotation_residual(_pose(a[..., s])[..., :3, :3]))
+        return out[()]
+
+    def random(self, rng):
+        return random_configuration(self.robot, rng)
+
+    def _poses(self):
+        return [s for joint, s in zip(self.robot.joints, self.robot.q_slices) if joint.dof > 1]
+
+    def _algebra(self, x, matrix):
+        return self._per_joint(x, self.robot.v_slices, matrix, algebra=True)
+
+    def _per_joint(self, a, slices, matrix, algebra=False):
+        """Block diagonal of the 6x6 matrices restricted to each joint's subalgebra; 1 for one degree of freedom."""
+        out = np.zeros((*a.shape[:-1], self.dim, self.dim))
+        for joint, s, v in zip(self.robot.joints, slices, self.robot.v_slices):
+            if joint.dof == 1:
+                out[..., v, v] = 1.0
+            else:
+                x = a[..., s] @ joint.S.T if algebra else a[..., s]
+                out[..., v, v] = np.linalg.pinv(joint.S) @ matrix(x) @ joint.S
+        return out
+
+
+def configuration_group(robot: Robot):
+    """The robot's configurations as a group: plain R^n where every joint has one degree of freedom."""
+    return Rn(robot.nq) if robot.nq == robot.nv else ConfigurationGroup(robot)
+
+
+def _pose(x: np.ndarray) -> np.ndarray:
+    """(..., 12) to (..., 4, 4)."""
+    T = np.zeros((*x.shape[:-1], 4, 4))
+    T[..., :3, :] = x.reshape(*x.shape[:-1], 3, 4)
+    T[..., 3, 3] = 1.0
+    return T
+
+
+def _flat(T: np.ndarray) -> np.ndarray:
+    return T[..., :3, :].reshape(*T.shape[:-2], 12)

@@ -1,0 +1,188 @@
+"""The terms of the equations of motion M(q) vdot + C(q, v) v + g(q) = tau + sum_i Jac_i^T f_ext_i.
+
+Each function is also a method of `Robot`. All take any leading batch axes, the same for every argument. Arguments are
+checked: ArgumentError for wrong shapes, nan, infinity, or poses in q whose rotation is none.
+"""
+
+from __future__ import annotations
+
+from typing import Literal, NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from . import recursions
+from .errors import ArgumentError, ModelError
+from .jit import KernelTypeError
+from .robot import Robot, as_batch, term
+
+Form = Literal["ploen", "christoffel"]
+FORMS = {"ploen": recursions.PLOEN, "christoffel": recursions.CHRISTOFFEL}
+REFUSED = (ValueError, KernelTypeError)  # what a kernel raises for a state it was not made for
+
+
+class Terms(NamedTuple):
+    """M, Mdot, C (..., nv, nv) and g (..., nv) at one state."""
+
+    M: np.ndarray
+    Mdot: np.ndarray
+    C: np.ndarray
+    g: np.ndarray
+
+
+def form_number(form: str) -> int:
+    try:
+        return FORMS[form]
+    except (KeyError, TypeError):
+        raise ArgumentError(f"form: expected 'ploen' or 'christoffel', got {form!r}") from None
+
+
+def _blocks(robot: Robot, q, v, form) -> np.ndarray:
+    """(..., 3 nv + 1, nv): M, Mdot, C and g below each other."""
+    try:
+        return recursions.terms_one(robot._model, q, v, FORMS[form])
+    except (*REFUSED, KeyError):
+        number = form_number(form)
+        lead, (q, v) = as_batch(robot, q=q, v=v)
+        return recursions.terms_many(robot._model, q, v, number).reshape(*lead, 3 * robot.nv + 1, robot.nv)
+
+
+@term
+def terms(robot: Robot, q: ArrayLike, v: ArrayLike, form: Form = "ploen") -> Terms:
+    """M(q), Mdot(q, v), C(q, v) and g(q) in one sweep: Terms(M, Mdot, C, g), (..., nv, nv) three times and (..., nv).
+
+    Mdot - 2C is skew for both forms: "ploen" (Ploen 1999 (37) and Proposition 1) and "christoffel" (the Christoffel
+    symbols of the first kind; for joints with several degrees of freedom the lowered Levi-Civita connection). They
+    differ in C, never in C v. For joints with several degrees of freedom v is a quasi-velocity, and Mdot is taken
+    along q exp(S v t).
+    """
+    n, block = robot.nv, _blocks(robot, q, v, form)
+    if block.ndim == 2:
+        return Terms(block[:n], block[n : 2 * n], block[2 * n : 3 * n], block[3 * n])
+    return Terms(block[..., :n, :], block[..., n : 2 * n, :], block[..., 2 * n : 3 * n, :], block[..., 3 * n, :])
+
+
+@term
+def mass_matrix(robot: Robot, q: ArrayLike) -> np.ndarray:
+    """M(q) (..., nv, nv) [kg m^2, kg m, kg], symmetric positive definite (Ploen 1999 (36)), by composite bodies."""
+    try:
+        return recursions.mass_matrix_one(robot._model, q)
+    except REFUSED:
+        lead, (q,) = as_batch(robot, q=q)
+        return recursions.mass_matrix_many(robot._model, q).reshape(*lead, robot.nv, robot.nv)
+
+
+@term
+def mass_matrix_rate(robot: Robot, q: ArrayLike, v: ArrayLike) -> np.ndarray:
+    """Mdot (..., nv, nv): the derivative of M along the motion (Ploen 1999 (28))."""
+    n = robot.nv
+    return _blocks(robot, q, v, "ploen")[..., n : 2 * n, :].copy()
+
+
+@term
+def coriolis_matrix(robot: Robot, q: ArrayLike, v: ArrayLike, form: Form = "ploen") -> np.ndarray:
+    """C(q, v) (..., nv, nv) with Mdot - 2C skew; see `terms` for the two forms."""
+    n = robot.nv
+    return _blocks(robot, q, v, form)[..., 2 * n : 3 * n, :].copy()
+
+
+@term
+def gravity_force(robot: Robot, q: ArrayLike) -> np.ndarray:
+    """g(q) (..., nv): the joint torques that hold the robot against gravity (Ploen 1999 (38))."""
+    zero = np.zeros((*np.shape(q)[:-1], robot.nv))
+    return inverse_dynamics(robot, q, zero, zero)
+
+
+@term
+def inverse_dynamics(
+    robot: Robot,
+    q: ArrayLike,
+    v: ArrayLike,
+    a: ArrayLike,
+    v_ref: ArrayLike | None = None,
+    f_ext: ArrayLike | None = None,
+    form: Form = "ploen",
+) -> np.ndarray:
+    """tau = M(q) a + C(q, v) v_ref + g(q) - sum_i Jac_i^T f_ext_i, (..., nv), O(n).
+
+    v_ref=None means v: the recursive Newton-Euler algorithm (Ploen 1999 (14)-(18)). Otherwise the recursion with a
+    reference velocity of Slotine and Li, for the C of `form`. f_ext (..., nbodies, 6): wrenches (moment, force) on the
+    bodies, in body frames about their origins.
+    """
+    try:
+        if f_ext is None:
+            if v_ref is None:
+                return recursions.inverse_dynamics_one(robot._model, q, v, a)
+            return recursions.inverse_dynamics_reference_one(robot._model, q, v, a, v_ref, FORMS[form])
+    except (*REFUSED, KeyError):
+        pass
+    number = form_number(form)
+    given = {"q": q, "v": v, "a": a, "v_ref": v if v_ref is None else v_ref}
+    if f_ext is not None:
+        lead, (q, v, a, v_ref, f_ext) = as_batch(robot, **given, f_ext=f_ext)
+        f_ext = f_ext.reshape(-1, 6 * robot.nbodies)
+    else:
+        lead, (q, v, a, v_ref) = as_batch(robot, **given)
+        if given["v_ref"] is given["v"]:
+            return recursions.inverse_dynamics_many(robot._model, q, v, a).reshape(*lead, robot.nv)
+        f_ext = np.empty((0, 6 * robot.nbodies))
+    tau = recursions.inverse_dynamics_reference_many(robot._model, q, v, a, v_ref, f_ext, number)
+    return tau.reshape(*lead, robot.nv)
+
+
+@term
+def forward_dynamics(
+    robot: Robot, q: ArrayLike, v: ArrayLike, tau: ArrayLike, f_ext: ArrayLike | None = None
+) -> np.ndarray:
+    """vdot (..., nv) from torques tau (..., nv) and body wrenches f_ext (..., nbodies, 6), O(n), by articulated bodies.
+
+    Raises ModelError where the mass matrix is not positive definite (only parameters no body has lead there).
+    """
+    try:
+        if f_ext is None:
+            return recursions.forward_dynamics_one(robot._model, q, v, tau)
+    except REFUSED:
+        pass
+    if f_ext is None:
+        lead, (q, v, tau) = as_batch(robot, q=q, v=v, tau=tau)
+        f_ext = np.empty((0, 6 * robot.nbodies))
+    else:
+        lead, (q, v, tau, f_ext) = as_batch(robot, q=q, v=v, tau=tau, f_ext=f_ext)
+        f_ext = f_ext.reshape(-1, 6 * robot.nbodies)
+    a, singular = recursions.forward_dynamics_many(robot._model, q, v, tau, f_ext)
+    if singular >= 0:
+        raise ModelError(f"robot {robot.name!r}: the mass matrix is not positive definite at q = {q[singular]}")
+    return a.reshape(*lead, robot.nv)
+
+
+def _mechanical_state(robot: Robot, q, v) -> np.ndarray:
+    try:
+        return recursions.mechanical_state_one(robot._model, q, v)
+    except REFUSED:
+        lead, (q, v) = as_batch(robot, q=q, v=v)
+        return recursions.mechanical_state_many(robot._model, q, v).reshape(*lead, 8)
+
+
+@term
+def kinetic_energy(robot: Robot, q: ArrayLike, v: ArrayLike) -> np.ndarray:
+    """1/2 v . M v (...,) [J]."""
+    return _mechanical_state(robot, q, v)[..., 0]
+
+
+@term
+def potential_energy(robot: Robot, q: ArrayLike) -> np.ndarray:
+    """Gravitational energy (...,) [J], zero for a centre of mass at the world's origin."""
+    return _mechanical_state(robot, q, np.zeros((*np.shape(q)[:-1], robot.nv)))[..., 1]
+
+
+@term
+def energy(robot: Robot, q: ArrayLike, v: ArrayLike) -> np.ndarray:
+    """Kinetic plus potential energy (...,) [J]."""
+    state = _mechanical_state(robot, q, v)
+    return state[..., 0] + state[..., 1]
+
+
+@term
+def momentum(robot: Robot, q: ArrayLike, v: ArrayLike) -> np.ndarray:
+    """Spatial momentum (..., 6) of the whole robot: about the inertial origin, in inertial axes, angular part first."""
+    return _mechanical_state(robot, q, v)[..., 2:]

@@ -1,0 +1,53 @@
+"""Where robots come from: bundled ones, URDF and MJCF files.
+
+    robot = models.panda()            # or models.load("panda"); models.names() lists them
+    robot = models.load_urdf("arm.urdf")
+    robot = models.load_mjcf("arm.xml")
+
+Each bundled robot's file says where its numbers come from. The parsers are imported when a file is loaded, not before.
+"""
+
+import difflib
+from typing import Any
+
+from geomctrl.errors import NameNotFoundError
+from geomctrl.models.mjcf import load_mjcf
+from geomctrl.models.panda import panda
+from geomctrl.models.puma560 import puma560
+from geomctrl.models.quadruped import quadruped
+from geomctrl.models.scara import scara
+from geomctrl.models.three_spheres import three_spheres
+from geomctrl.models.two_link import two_link
+from geomctrl.models.ur10 import ur10
+from geomctrl.models.urdf import load_urdf
+from geomctrl.robot import Robot
+
+__all__ = [
+    "load",
+    "load_mjcf",
+    "load_urdf",
+    "names",
+    "panda",
+    "puma560",
+    "quadruped",
+    "scara",
+    "three_spheres",
+    "two_link",
+    "ur10",
+]
+
+_BUNDLED = {f.__name__: f for f in (two_link, puma560, panda, ur10, scara, three_spheres, quadruped)}
+
+
+def names() -> tuple[str, ...]:
+    """The names of the bundled robots."""
+    return tuple(_BUNDLED)
+
+
+def load(name: str, **options: Any) -> Robot:
+    """The bundled robot of that name; options as for the function of that name."""
+    if name not in _BUNDLED:
+        near = difflib.get_close_matches(str(name), _BUNDLED, n=1)
+        hint = f"did you mean {near[0]!r}? " if near else ""
+        raise NameNotFoundError(f"no bundled robot named {name!r}; {hint}known: {', '.join(_BUNDLED)}")
+    return _BUNDLED[name](**options)

@@ -1,0 +1,333 @@
+"""URDF files: parsed by yourdfpy, turned into a Robot, and refused with a reason where they can not be.
+
+yourdfpy is lenient: it retries malformed XML in recovery mode, reads a missing ixx as 1 and a missing mass as 0, skips
+misspelt tags, and leaves the tree unchecked. A model read that way would be wrong in silence, so the XML
+is checked first.
+"""
+
+import difflib
+import io
+import math
+from collections import Counter
+from collections.abc import Iterable
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import ArrayLike
+from scipy.spatial.transform import Rotation
+
+from geomctrl import inertia
+from geomctrl.errors import ArgumentError, GeomctrlError, InertiaError, ModelError
+from geomctrl.robot import WORLD, Body, Joint, Robot
+
+__all__ = ["load_urdf"]
+
+JOINT_TYPES = ("revolute", "continuous", "prismatic", "fixed", "floating", "planar")
+
+# Elements that may appear once in their parent, and the numbers in their attributes: (how many, must be there).
+ONCE = {
+    "link": ("inertial",),
+    "inertial": ("origin", "mass", "inertia"),
+    "joint": ("parent", "child", "origin", "axis", "limit", "dynamics", "mimic", "calibration", "safety_controller"),
+}
+SPELLINGS = {"robot": ("link", "joint"), "link": ("inertial", "visual", "collision")}
+NUMBERS = {
+    "origin": {"xyz": (3, False), "rpy": (3, False)},
+    "axis": {"xyz": (3, True)},
+    "mass": {"value": (1, True)},
+    "inertia": dict.fromkeys(("ixx", "ixy", "ixz", "iyy", "iyz", "izz"), (1, True)),
+    "limit": dict.fromkeys(("lower", "upper", "velocity", "effort"), (1, False)),
+    "dynamics": {"damping": (1, False), "friction": (1, False)},
+    "mimic": {"multiplier": (1, False), "offset": (1, False)},
+}
+
+
+def load_urdf(
+    source: str | Path,
+    floating_base: bool = False,
+    *,
+    mimic: str = "error",
+    nonphysical: str = "error",
+    gravity: ArrayLike = (0.0, 0.0, -9.81),
+    package_dirs: Iterable[str | Path] = (),
+) -> Robot:
+    """A robot from a URDF file, or from a string of XML.
+
+    Bodies are named after links, joints after joints; links on fixed joints are merged and stay as frames. A planar
+    joint's normal is its `axis`. A limit the file does not state is infinite. Meshes are never opened.
+
+    floating_base: the root link gets six degrees of freedom, joint "root_joint"; otherwise it is the world.
+    mimic: what to do with joints that follow others: "error"; "fixed" locks them at their offset; "independent" gives
+        them a coordinate of their own.
+    nonphysical: "error" refuses inertias that no rigid body has (common in files written by hand); "allow" keeps their
+        numbers, still refuses negative masses and singular mass matrices. Proofs that need M > 0 may then not hold.
+    package_dirs: where a `source` of the form package://name/... is looked up.
+    """
+    if mimic not in ("error", "fixed", "independent"):
+        raise ArgumentError(f"mimic: expected 'error', 'fixed' or 'independent', got {mimic!r}")
+    if nonphysical not in ("error", "allow"):
+        raise ArgumentError(f"nonphysical: expected 'error' or 'allow', got {nonphysical!r}")
+    label, text = _read(source, package_dirs)
+    try:
+        model = _parse(text)
+        root = _root(model)
+        bodies = _bodies(model, root, floating_base, mimic, nonphysical == "error")
+        robot = Robot.build(bodies, name=model.name, gravity=gravity, physical=nonphysical == "error")
+        if nonphysical == "allow":
+            robot._check_positive_mass_matrix()
+    except GeomctrlError as error:
+        raise type(error)(f"{label}: {error}") from None
+    return robot
+
+
+# --- text ------------------------------------------------------------------------------------------------------
+
+
+def _read(source, package_dirs):
+    """What to call the source in messages, and its bytes."""
+    if isinstance(source, str) and source.lstrip().startswith("<"):
+        return "URDF text", source.lstrip()
+    if not isinstance(source, (str, Path)):
+        raise ArgumentError(f"source: expected a path or a string of XML, got {type(source).__name__}")
+    path = Path(source)
+    if str(source).startswith("package://"):
+        tried = [Path(d) / str(source).removeprefix("package://") for d in package_dirs]
+        found = [p for p in tried if p.is_file()]
+        if not found:
+            raise ArgumentError(f"source: {source!r} is in none of package_dirs {[str(d) for d in package_dirs]}")
+        path = found[0]
+    if not path.is_file():
+        raise ArgumentError(f"source: no such file: {str(path)!r}")
+    try:
+        return str(path), path.read_bytes()
+    except OSError as error:
+        raise ArgumentError(f"source: can not read {str(path)!r}: {error.strerror}") from None
+
+
+def _parse(text):
+    """yourdfpy's Robot of a checked and stripped document."""
+    from lxml import etree
+    from yourdfpy import URDF
+
+    safe = {"resolve_entities": False, "no_network": True, "remove_comments": True, "remove_pis": True}
+    try:
+        if isinstance(text, str):  # already decoded: overrides the encoding that the text declares
+            root = etree.fromstring(text.encode(), etree.XMLParser(encoding="utf-8", **safe))
+        else:
+            root = etree.fromstring(text, etree.XMLParser(**safe))
+    except etree.XMLSyntaxError as error:
+        raise ModelError(f"malformed XML: {error}") from None
+    _check_document(root)
+    for element in list(root):
+        if element.tag not in ("link", "joint"):
+            root.remove(element)
+    for element in root.findall("link"):
+        for child in element:
+            if child.tag != "inertial":
+                element.remove(child)
+    stripped = io.BytesIO(etree.tostring(root))
+    return URDF.load(stripped, build_scene_graph=False, load_meshes=False).robot
+
+
+def _check_document(root):
+    if root.tag != "robot":
+        raise ModelError(f"not a URDF: expected the root element <robot>, got <{root.tag}>")
+    for element in root.iter():
+        if not isinstance(element.tag, str):
+            raise ModelError(f"unresolved entity {element.text!r}")
+        unexpanded = any(a in str(v) for v in element.attrib.values() for a in ("${", "$("))
+        if "xacro" in element.tag or (unexpanded and _is_model(element)):
+            raise ModelError(f"<{element.tag.split('}')[-1]}> is a xacro macro: expand the file with `xacro` first")
+    if not root.get("name"):
+        raise ModelError("<robot> has no name")
+    for kind in ("link", "joint"):
+        names = [e.get("name") for e in root.findall(kind)]
+        if not all(names):
+            raise ModelError(f"a <{kind}> has no name")
+        twice = [n for n, count in Counter(names).items() if count > 1]
+        if twice:
+            raise ModelError(f"duplicate {kind} name(s): {', '.join(map(repr, twice))}")
+    if root.find("link") is None:
+        raise ModelError("no links")
+    _check_spelling(root, "robot", SPELLINGS["robot"])
+    for link in root.findall("link"):
+        _check_link(link)
+    for joint in root.findall("joint"):
+        _check_joint(joint)
+
+
+def _is_model(element):
+    """Whether the element says something about the tree or the masses (and not about looks or simulators)."""
+    outer = {a.tag for a in element.iterancestors()} | {element.tag}
+    return bool(outer & {"joint", "inertial"}) and not outer & {"gazebo", "transmission", "visual", "collision"}
+
+
+def _check_link(link):
+    where = f"link {link.get('name')!r}"
+    _check_once(link, where)
+    inertial = link.find("inertial")
+    if inertial is None:
+        return
+    _check_once(inertial, where)
+    for tag in ("mass", "inertia"):
+        if inertial.find(tag) is None:
+            raise ModelError(f"{where}: <inertial> has no <{tag}>")
+    for child in inertial:
+        _check_numbers(child, where)
+
+
+def _check_joint(joint):
+    where = f"joint {joint.get('name')!r}"
+    if joint.get("type") not in JOINT_TYPES:
+        given = f"of type {joint.get('type')!r}" if joint.get("type") else "without a type"
+        raise ModelError(f"{where}: {given}, which URDF does not have; expected one of {', '.join(JOINT_TYPES)}")
+    _check_once(joint, where)
+    for tag in ("parent", "child"):
+        if joint.find(tag) is None or not joint.find(tag).get("link"):
+            raise ModelError(f"{where}: no <{tag} link=...>")
+    for child in joint:
+        _check_numbers(child, where)
+
+
+def _check_once(element, where):
+    once = ONCE[element.tag]
+    count = Counter(child.tag for child in element)
+    for tag in once:
+        if count[tag] > 1:
+            raise ModelError(f"{where}: {count[tag]} <{tag}> elements in <{element.tag}>, expected at most one")
+    _check_spelling(element, where, SPELLINGS.get(element.tag, once))
+
+
+def _check_spelling(element, where, known):
+    for child in element:
+        if child.tag not in known:
+            near = difflib.get_close_matches(child.tag.lower(), known, n=1, cutoff=0.8)
+            if near:
+                raise ModelError(f"{where}: unknown element <{child.tag}>; did you mean <{near[0]}>?")
+
+
+def _check_numbers(element, where):
+    for key, (count, required) in NUMBERS.get(element.tag, {}).items():
+        text = element.get(key)
+        what = f"{where}: <{element.tag} {key}=...>"
+        if text is None:
+            if required:
+                raise ModelError(f"{what} is missing")
+            continue
+        try:
+            values = [float(x) for x in text.split()]
+        except ValueError:
+            values = []
+        if len(values) != count:
+            raise ModelError(f"{what}: expected {count} number{'s' * (count > 1)}, got {text!r}")
+        unlimited = element.tag == "limit" and not any(map(math.isnan, values))
+        if not unlimited and not all(map(math.isfinite, values)):
+            raise ModelError(f"{what}: expected finite numbers, got {text!r}")
+
+
+# --- tree ------------------------------------------------------------------------------------------------------
+
+
+def _root(model):
+    """The one link that is no joint's child; checks that the joints make a tree of all links."""
+    links = {link.name for link in model.links}
+    parent = {}
+    for joint in model.joints:
+        for role, link in (("parent", joint.parent), ("child", joint.child)):
+            if link not in links:
+                near = difflib.get_close_matches(link, links, n=1)
+                hint = f"; did you mean {near[0]!r}?" if near else ""
+                raise ModelError(f"joint {joint.name!r}: its {role} link {link!r} does not exist{hint}")
+        if joint.child in parent:
+            other = parent[joint.child].name
+            raise ModelError(
+                f"link {joint.child!r} is the child of two joints, {other!r} and {joint.name!r}: a closed loop,"
+                " which a tree can not represent (cut it and close it with a constraint)"
+            )
+        parent[joint.child] = joint
+    for joint in model.joints:
+        seen, link = {joint.child}, joint.parent
+        while link in parent and link not in seen:
+            seen.add(link)
+            link = parent[link].parent
+        if link in seen:
+            raise ModelError(f"joint {joint.name!r}: its links hang on each other in a loop through {link!r}")
+    roots = [link.name for link in model.links if link.name not in parent]
+    if len(roots) > 1:
+        raise ModelError(f"{len(roots)} root links, expected one: {', '.join(map(repr, roots))} are no joint's child")
+    return roots[0]
+
+
+def _bodies(model, root, floating_base, mimic, physical):
+    links = {link.name: link for link in model.links}
+    if WORLD in links and (root != WORLD or floating_base):
+        raise ModelError(
+            "link 'world': the name is reserved for the world frame, and this link"
+            + (" would float (floating_base=True)" if root == WORLD else f" is not the root ({root!r} is)")
+        )
+    parameters = {name: _parameters(link, physical) for name, link in links.items()}
+    followers = [f"{j.name!r} of {j.mimic.joint!r}" for j in model.joints if j.mimic is not None and j.type != "fixed"]
+    if followers and mimic == "error":
+        raise ModelError(
+            f"mimic joint(s) {', '.join(followers)}: a coupling of joints can not be represented;"
+            " load with mimic='fixed' or mimic='independent'"
+        )
+    bodies = []
+    if root != WORLD:
+        base = Joint.free(name="root_joint") if floating_base else Joint.fixed()
+        bodies.append(Body(root, None, base, None, parameters[root]))
+    for j in model.joints:
+        placement = np.eye(4) if j.origin is None else j.origin
+        lock = mimic == "fixed" and j.mimic is not None
+        joint = _joint(j)
+        if lock and joint.dof:
+            joint, placement = Joint.fixed(), placement @ _moved(j, j.mimic.offset)
+        bodies.append(Body(j.child, None if j.parent == WORLD else j.parent, joint, placement, parameters[j.child]))
+    return bodies
+
+
+def _joint(j):
+    if j.type == "fixed":
+        return Joint.fixed(name=j.name)
+    options = {"name": j.name}
+    bounded = j.type in ("revolute", "prismatic")
+    for key in ("lower", "upper", "velocity", "effort") if bounded else ("velocity", "effort"):
+        if j.limit is not None and getattr(j.limit, key) is not None:
+            options[key] = getattr(j.limit, key)
+    for key in ("damping", "friction"):
+        if j.dynamics is not None and getattr(j.dynamics, key) is not None:
+            options[key] = float(getattr(j.dynamics, key))
+    if j.type == "floating":
+        return Joint.free(**options)
+    make = {"prismatic": Joint.prismatic, "planar": Joint.planar}.get(j.type, Joint.revolute)
+    try:
+        return make(j.axis, **options)
+    except GeomctrlError as error:
+        raise ModelError(f"joint {j.name!r}: {error}") from None
+
+
+def _moved(j, offset):
+    """The displacement of a one-degree-of-freedom joint at coordinate `offset`."""
+    if j.type not in ("revolute", "continuous", "prismatic"):
+        raise ModelError(f"joint {j.name!r}: a {j.type} joint can not mimic another")
+    T, axis = np.eye(4), j.axis / np.linalg.norm(j.axis)
+    if j.type == "prismatic":
+        T[:3, 3] = offset * axis
+    else:
+        T[:3, :3] = Rotation.from_rotvec(offset * axis).as_matrix()
+    return T
+
+
+def _parameters(link, physical):
+    """The ten parameters of a link in its own axes about its own origin; None if it is massless."""
+    if link.inertial is None:
+        return None
+    T = np.eye(4) if link.inertial.origin is None else link.inertial.origin
+    mass, I = link.inertial.mass, T[:3, :3] @ link.inertial.inertia @ T[:3, :3].T
+    if mass < 0.0:
+        raise InertiaError(f"link {link.name!r}: mass {mass} is negative")
+    pi = inertia.from_com(mass, T[:3, 3], 0.5 * (I + I.T))
+    why = inertia.violation(pi)
+    if why and physical:
+        raise InertiaError(f"link {link.name!r}: {why}; nonphysical='allow' keeps these numbers")
+    return pi if pi.any() else None

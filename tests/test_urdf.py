@@ -1,0 +1,447 @@
+"""load_urdf: real files against Pinocchio, conventions one by one, and everything it refuses."""
+
+import logging
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from pinocchio_oracle import pinocchio_terms, robot_file, robot_files
+from scipy.spatial.transform import Rotation
+
+import geomctrl as gc
+from geomctrl import inertia, models
+from geomctrl.errors import ArgumentError, GeomctrlError, InertiaError, ModelError
+
+BASE = '<link name="base"/>'
+
+
+def urdf(*parts, name="r"):
+    return f'<robot name="{name}">' + "".join(parts) + "</robot>"
+
+
+def link(name="tip", mass="1", I="1 0 0 1 0 1", xyz=None, rpy=None):
+    origin = "" if xyz is None and rpy is None else f'<origin xyz="{xyz or "0 0 0"}" rpy="{rpy or "0 0 0"}"/>'
+    tensor = " ".join(f'{key}="{x}"' for key, x in zip(("ixx", "ixy", "ixz", "iyy", "iyz", "izz"), I.split()))
+    return f'<link name="{name}"><inertial>{origin}<mass value="{mass}"/><inertia {tensor}/></inertial></link>'
+
+
+def joint(name="j", kind="continuous", parent="base", child="tip", inside='<axis xyz="0 1 0"/>'):
+    return f'<joint name="{name}" type="{kind}"><parent link="{parent}"/><child link="{child}"/>{inside}</joint>'
+
+
+def one(kind="continuous", inside='<axis xyz="0 1 0"/>', body=None):
+    return urdf(BASE, body or link(xyz="0.1 0.2 0.3"), joint(kind=kind, inside=inside))
+
+
+# --- real files --------------------------------------------------------------------------------------------------
+
+MOTIONLESS = {"quadrotor_base.urdf", "iris_simple.urdf"}  # one body: a robot only with a floating base
+NOT_A_URDF = {"ur3.urdf"}  # a stub: <robot> without name and links
+
+
+def load_real(path, floating):
+    """A third of the files carry inertias that no body has: these are read as they are."""
+    try:
+        return models.load_urdf(path, floating, mimic="independent")
+    except InertiaError:
+        return models.load_urdf(path, floating, mimic="independent", nonphysical="allow")
+
+
+@pytest.mark.parametrize("path", robot_files() or [None], ids=lambda p: f"{p.parent.parent.name}/{p.stem}" if p else "")
+@pytest.mark.parametrize("floating", [False, True], ids=["fixed", "floating"])
+def test_real_robot_agrees_with_pinocchio(path, floating):
+    if path is None:
+        pytest.skip("example-robot-data is not installed")
+    pin = pytest.importorskip("pinocchio")
+    if path.name in NOT_A_URDF:
+        pytest.skip("not a URDF; its refusal is tested below")
+    if path.name in MOTIONLESS and not floating:
+        pytest.skip("nothing moves; its refusal is tested below")
+    text = path.read_text()
+    if floating and '<link name="world"' in text:
+        with pytest.raises(ModelError, match=r"link 'world'.*would float"):
+            models.load_urdf(path, floating_base=True)
+        return
+    robot = load_real(path, floating)
+    model = pin.buildModelFromXML(text, pin.JointModelFreeFlyer()) if floating else pin.buildModelFromXML(text)
+    rng = np.random.default_rng(0)
+    q = robot.random_configuration(rng)
+    M, g, poses = pinocchio_terms(robot, model, q)
+    np.testing.assert_allclose(robot.mass_matrix(q), M, atol=1e-11 * np.abs(M).max())
+    np.testing.assert_allclose(robot.gravity_force(q), g, atol=1e-11 * np.abs(M).max() * 10)
+    for name, pose in poses.items():
+        np.testing.assert_allclose(robot.pose(q, name), pose, atol=1e-11, err_msg=name)
+    for j in robot.joints:
+        if j.kind in ("revolute", "prismatic") and model.nqs[model.getJointId(j.name)] == 1:
+            k, v = model.idx_qs[model.getJointId(j.name)], model.idx_vs[model.getJointId(j.name)]
+            assert (j.lower, j.upper) == (model.lowerPositionLimit[k], model.upperPositionLimit[k]) or np.isinf(j.lower)
+            assert (j.velocity, j.effort) == (model.velocityLimit[v], model.effortLimit[v])
+            assert (j.damping, j.friction) == (model.damping[v], model.upperDryFrictionLimit[v])
+
+
+@pytest.mark.parametrize(
+    ("path", "match"),
+    [
+        ("ur_description/urdf/ur3.urdf", "<robot> has no name"),
+        ("hector_description/robots/quadrotor_base.urdf", "no joint that moves"),
+        ("panda_description/urdf/panda.urdf", "mimic joint.*'panda_finger_joint2' of 'panda_finger_joint1'"),
+        ("bolt_description/robots/bolt.urdf", "link 'FL_FOOT': mass is zero but first moment or inertia is not"),
+        ("pr2_description/urdf/pr2.urdf", "link 'sensor_mount_link': triangle inequality.*0.001 \\+ 0.001 < 0.01"),
+        ("tiago_description/robots/tiago.urdf", "link 'base_antenna_left_link': .* is negative"),
+    ],
+)
+def test_real_file_refused(path, match):
+    path = robot_file(path)
+    with pytest.raises(ModelError, match=match) as error:
+        models.load_urdf(path)
+    assert str(error.value).startswith(str(path))
+
+
+# --- conventions -------------------------------------------------------------------------------------------------
+
+number = st.floats(-2.0, 2.0)
+vector = st.tuples(number, number, number)
+
+
+def text_of(x):
+    return " ".join(map(repr, x))
+
+
+@settings(max_examples=50, deadline=None)
+@given(vector, vector, vector, vector, st.floats(0.1, 5.0), st.tuples(*[st.floats(0.01, 2.0)] * 3))
+def test_origins_and_inertias_turned_by_rpy(xyz, rpy, com, com_rpy, mass, sigma):
+    moments = np.array([sigma[1] + sigma[2], sigma[0] + sigma[2], sigma[0] + sigma[1]])
+    I = (
+        f"{moments[0]!r} 0 0 {moments[1]!r} 0 {moments[2]!r}".replace("np.float64", "")
+        .replace("(", "")
+        .replace(")", "")
+    )
+    body = link(mass=repr(mass), I=I, xyz=text_of(com), rpy=text_of(com_rpy))
+    robot = models.load_urdf(
+        one(inside=f'<origin xyz="{text_of(xyz)}" rpy="{text_of(rpy)}"/><axis xyz="0 0 1"/>', body=body)
+    )
+    pose, R = robot.pose(np.zeros(1), "tip"), Rotation.from_euler("xyz", com_rpy).as_matrix()
+    np.testing.assert_allclose(pose[:3, 3], xyz, atol=1e-14)
+    np.testing.assert_allclose(pose[:3, :3], Rotation.from_euler("xyz", rpy).as_matrix(), atol=1e-14)
+    expected = inertia.from_com(mass, np.array(com), R @ np.diag(moments) @ R.T)
+    np.testing.assert_allclose(robot.parameters[0], expected, atol=1e-12)
+
+
+def test_defaults_axis_x_and_no_origin():
+    robot = models.load_urdf(one(inside="", body=link(I="1 0 0 2 0 2.5", xyz="0 0.5 0")))
+    np.testing.assert_array_equal(robot.joints[0].S[:, 0], [1, 0, 0, 0, 0, 0])
+    np.testing.assert_allclose(robot.mass_matrix(np.zeros(1)), [[1.25]])
+    np.testing.assert_array_equal(robot.placements[0], np.eye(4))
+
+
+def test_axis_is_normalised():
+    robot = models.load_urdf(one(inside='<axis xyz="0 3 4"/>'))
+    np.testing.assert_allclose(robot.joints[0].S[:3, 0], [0, 0.6, 0.8])
+
+
+@pytest.mark.parametrize(
+    ("kind", "S", "nq"),
+    [
+        ("revolute", [[0, 1, 0, 0, 0, 0]], 1),
+        ("continuous", [[0, 1, 0, 0, 0, 0]], 1),
+        ("prismatic", [[0, 0, 0, 0, 1, 0]], 1),
+        ("planar", [[0, 0, 0, 1, 0, 0], [0, 0, 0, 0, 0, 1], [0, 1, 0, 0, 0, 0]], 12),
+        ("floating", np.eye(6), 12),
+    ],
+)
+def test_every_joint_type_spans_its_motions(kind, S, nq):
+    robot = models.load_urdf(one(kind))
+    ours = robot.joints[0].S
+    assert robot.nq == nq
+    assert ours.shape == np.transpose(S).shape
+    assert np.linalg.matrix_rank(np.hstack((ours, np.transpose(S)))) == len(S)  # `axis` is a planar joint's normal
+
+
+def test_limits_and_friction_are_carried_over():
+    inside = '<limit lower="-1" upper="2" velocity="3" effort="4"/><dynamics damping="0.5" friction="0.25"/>'
+    robot = models.load_urdf(one("revolute", inside))
+    assert [x[0] for x in robot.limits] == [-1, 2, 3, 4]
+    assert (robot.damping[0], robot.friction[0]) == (0.5, 0.25)
+
+
+def test_an_unstated_limit_is_infinite_and_a_continuous_joint_has_no_range():
+    robot = models.load_urdf(one("revolute", '<limit effort="4"/>'))
+    assert [x[0] for x in robot.limits] == [-np.inf, np.inf, np.inf, 4]
+    robot = models.load_urdf(one("continuous", '<limit lower="-1" upper="1" velocity="3" effort="4"/>'))
+    assert [x[0] for x in robot.limits] == [-np.inf, np.inf, 3, 4]
+
+
+def test_fixed_links_are_merged_and_stay_as_frames():
+    tool = joint("weld", "fixed", "tip", "tool", '<origin xyz="0 0 1" rpy="0 0 1.5707963267948966"/>')
+    text = urdf(BASE, link("mount"), joint("m", "fixed", "base", "mount", ""), link(), link("tool", "2"), joint(), tool)
+    robot = models.load_urdf(text)
+    assert robot.body_names == ("tip",)
+    assert robot.parameters[0, 0] == 3.0
+    assert {f.name for f in robot.frames} == {"world", "base", "mount", "tip", "tool"}
+    assert robot.frame("mount").body == -1
+    np.testing.assert_allclose(robot.pose(np.zeros(1), "tool")[:3, :2], [[0, -1], [1, 0], [0, 0]], atol=1e-15)
+
+
+def test_names_gravity_and_order():
+    text = urdf(BASE, link("b"), link("a"), joint("jb", child="b"), joint("ja", parent="b", child="a"), name="arm")
+    robot = models.load_urdf(text, gravity=(0, 0, -1.6))
+    assert (robot.name, robot.body_names, robot.joint_names) == ("arm", ("b", "a"), ("jb", "ja"))
+    np.testing.assert_array_equal(robot.gravity, [0, 0, -1.6])
+
+
+def test_floating_base():
+    text = urdf(link("base"), link(), joint())
+    assert models.load_urdf(text).nv == 1
+    robot = models.load_urdf(text, floating_base=True)
+    assert robot.joint_names == ("root_joint", "j")
+    assert (robot.nv, robot.nq) == (7, 13)
+
+
+def test_a_root_named_world_is_the_world():
+    text = urdf('<link name="world"/>', link(), joint(parent="world"))
+    assert models.load_urdf(text).frame("world").body == -1
+    with pytest.raises(ModelError, match=r"link 'world'.*would float"):
+        models.load_urdf(text, floating_base=True)
+    with pytest.raises(ModelError, match=r"link 'world'.*is not the root \('base' is\)"):
+        models.load_urdf(urdf(BASE, link("world"), joint(child="world")))
+
+
+def test_massless_link_between_two_joints():
+    text = urdf(BASE, '<link name="cross"/>', link(), joint("x", child="cross"), joint("y", parent="cross", inside=""))
+    robot = models.load_urdf(text)
+    assert not robot.parameters[0].any()
+    assert np.linalg.eigvalsh(robot.mass_matrix(np.zeros(2)))[0] > 0.0
+
+
+def test_sources(tmp_path, monkeypatch):
+    text = one()
+    path = tmp_path / "description" / "r.urdf"
+    path.parent.mkdir()
+    path.write_text('<?xml version="1.0" encoding="utf-8"?>\n' + text)
+    for source in (path, str(path), text, "  \n" + path.read_text()):
+        assert models.load_urdf(source).nv == 1
+    assert models.load_urdf("package://description/r.urdf", package_dirs=["/nowhere", tmp_path]).nv == 1
+    with pytest.raises(ArgumentError, match=r"package://description/s\.urdf' is in none of package_dirs"):
+        models.load_urdf("package://description/s.urdf", package_dirs=[tmp_path])
+
+
+def test_meshes_looks_and_simulators_are_never_read():
+    looks = '<visual><geometry><mesh filename="package://no/where.dae"/></geometry></visual><collision/><contact><stiff/></contact>'
+    text = urdf('<material name="m"/><gazebo><plugin name="${x}"/></gazebo><transmission/>', BASE, link(), joint())
+    assert models.load_urdf(text.replace('<link name="base"/>', f'<link name="base">{looks}</link>')).nv == 1
+
+
+def test_nothing_is_logged(caplog):
+    with caplog.at_level(logging.DEBUG):
+        models.load_urdf(one())
+        with pytest.raises(GeomctrlError):
+            models.load_urdf("<robot")
+    assert not [r for r in caplog.records if "yourdfpy" in r.name]
+
+
+# --- mimic -------------------------------------------------------------------------------------------------------
+
+
+def gripper(kind="prismatic", offset="0.3"):
+    follower = f'<axis xyz="0 0 2"/><mimic joint="lead" multiplier="-1" offset="{offset}"/>'
+    return urdf(
+        BASE,
+        link("f1"),
+        link("f2"),
+        joint("lead", kind, child="f1"),
+        joint("follow", kind, child="f2", inside=follower),
+    )
+
+
+def test_mimic_is_an_error_unless_asked_for():
+    with pytest.raises(ModelError, match=r"'follow' of 'lead'.*mimic='fixed' or mimic='independent'"):
+        models.load_urdf(gripper())
+
+
+def test_mimic_independent():
+    assert models.load_urdf(gripper(), mimic="independent").joint_names == ("lead", "follow")
+
+
+@pytest.mark.parametrize(
+    ("kind", "moved"),
+    [
+        ("prismatic", (np.eye(3), [0, 0, 0.3])),
+        ("continuous", (Rotation.from_rotvec([0, 0, 0.3]).as_matrix(), [0, 0, 0])),
+    ],
+)
+def test_mimic_fixed_locks_at_the_offset(kind, moved):
+    robot = models.load_urdf(gripper(kind), mimic="fixed")
+    assert robot.joint_names == ("lead",)
+    assert robot.frame("f2").body == -1
+    T = robot.pose(np.zeros(1), "f2")
+    np.testing.assert_allclose(T[:3, :3], moved[0], atol=1e-15)
+    np.testing.assert_allclose(T[:3, 3], moved[1], atol=1e-15)
+
+
+def test_mimic_of_a_planar_joint():
+    with pytest.raises(ModelError, match="joint 'follow': a planar joint can not mimic"):
+        models.load_urdf(gripper("planar"), mimic="fixed")
+
+
+# --- non-physical inertias -----------------------------------------------------------------------------------------
+
+LONG = "1 0 0 1 0 9"  # 1 + 1 < 9
+
+
+def test_nonphysical_is_refused_or_kept():
+    with pytest.raises(InertiaError, match=r"link 'tip': triangle inequality.*1 \+ 1 < 9.*nonphysical='allow'"):
+        models.load_urdf(one(body=link(I=LONG)))
+    robot = models.load_urdf(one(body=link(I=LONG)), nonphysical="allow")
+    np.testing.assert_array_equal(robot.parameters[0], [1, 0, 0, 0, 1, 0, 1, 0, 0, 9])
+
+
+def test_nonphysical_is_checked_before_merging():
+    text = urdf(
+        BASE,
+        link(mass="9", I="9 0 0 9 0 9"),
+        link("sticker", I=LONG),
+        joint(),
+        joint("w", "fixed", "tip", "sticker", ""),
+    )
+    with pytest.raises(InertiaError, match="link 'sticker'"):
+        models.load_urdf(text)
+
+
+@pytest.mark.parametrize("nonphysical", ["error", "allow"])
+def test_never_allowed(nonphysical):
+    options = {"nonphysical": nonphysical}
+    with pytest.raises(InertiaError, match=r"link 'tip': mass -1\.0 is negative"):
+        models.load_urdf(one(body=link(mass="-1")), **options)
+    with pytest.raises(ModelError, match=r"singular: joint\(s\) 'j'.*massless"):
+        models.load_urdf(urdf(BASE, '<link name="tip"/>', joint()), **options)
+    with pytest.raises(ModelError, match=r"singular: joint\(s\) 'j'"):
+        models.load_urdf(one(body=link(I="0 0 0 0 0 0", xyz="0 1 0")), **options)  # a point mass on the axis
+    with pytest.raises(ModelError, match="singular"):
+        models.load_urdf(one(body=link(I="1 0 0 -1 0 1")), nonphysical="allow")
+
+
+# --- refusals ------------------------------------------------------------------------------------------------------
+
+TREE = (BASE, link(), joint())
+REFUSED = {
+    "malformed XML": ('<robot name="r"><link name="a">', r"malformed XML: .*line 1"),
+    "not a URDF": ("<mujoco/>", r"expected the root element <robot>, got <mujoco>"),
+    "namespace": ('<robot xmlns="http://x" name="r"/>', r"got <\{http://x\}robot>"),
+    "entity": ('<!DOCTYPE robot [<!ENTITY a "b">]><robot name="r">&a;<link name="l"/></robot>', "unresolved entity"),
+    "no robot name": ("<robot><link name='a'/></robot>", "<robot> has no name"),
+    "no links": (urdf(), "no links"),
+    "unnamed link": (urdf("<link/>"), "a <link> has no name"),
+    "unnamed joint": (urdf(BASE, "<joint/>"), "a <joint> has no name"),
+    "xacro tag": (urdf('<xacro:arm xmlns:xacro="http://www.ros.org/wiki/xacro"/>', *TREE), "<arm> is a xacro macro"),
+    "xacro value": (one(inside='<origin xyz="0 0 ${length}"/>'), "<origin> is a xacro macro: expand the file"),
+    "duplicate link": (urdf(*TREE, link()), "duplicate link name.*'tip'"),
+    "duplicate joint": (urdf(*TREE, link("b"), joint(child="b")), "duplicate joint name.*'j'"),
+    "unknown parent": (
+        urdf(BASE, link(), joint(parent="bse")),
+        "joint 'j': its parent link 'bse' does not exist; did you mean 'base'",
+    ),
+    "unknown child": (urdf(BASE, link(), joint(child="zz")), "joint 'j': its child link 'zz' does not exist"),
+    "two roots": (urdf(*TREE, BASE.replace("base", "other")), "2 root links, expected one: 'base', 'other'"),
+    "closed loop": (
+        urdf(
+            BASE, link("a"), link("b"), joint("1", child="a"), joint("2", child="b"), joint("3", parent="a", child="b")
+        ),
+        "link 'b' is the child of two joints, '2' and '3': a closed loop",
+    ),
+    "loop": (
+        urdf(BASE, link("a"), link("b"), joint("1", parent="a", child="b"), joint("2", parent="b", child="a")),
+        "joint '1': its links hang on each other in a loop",
+    ),
+    "itself": (
+        urdf(BASE, link(), joint(parent="tip")),
+        "joint 'j': its links hang on each other in a loop through 'tip'",
+    ),
+    "no type": (one().replace(' type="continuous"', ""), "joint 'j': without a type"),
+    "unknown type": (
+        one("helical"),
+        "joint 'j': of type 'helical', which URDF does not have; expected one of revolute",
+    ),
+    "no parent": (one().replace('<parent link="base"/>', ""), "joint 'j': no <parent link=...>"),
+    "empty child": (one().replace('<child link="tip"/>', '<child link=""/>'), "joint 'j': no <child link=...>"),
+    "zero axis": (one(inside='<axis xyz="0 0 0"/>'), "joint 'j': axis: expected a direction, got the zero vector"),
+    "axis without xyz": (one(inside='<axis rpy="0 0 1"/>'), "joint 'j': <axis xyz=...> is missing"),
+    "two axes": (one(inside="<axis xyz='1 0 0'/><axis xyz='0 1 0'/>"), "joint 'j': 2 <axis> elements"),
+    "short axis": (one(inside='<axis xyz="0 1"/>'), "joint 'j': <axis xyz=...>: expected 3 numbers, got '0 1'"),
+    "long origin": (one(inside='<origin xyz="0 1 2 3"/>'), "joint 'j': <origin xyz=...>: expected 3 numbers"),
+    "words": (one(inside='<origin rpy="a b c"/>'), "joint 'j': <origin rpy=...>: expected 3 numbers, got 'a b c'"),
+    "nan axis": (one(inside='<axis xyz="nan 0 0"/>'), "joint 'j': <axis xyz=...>: expected finite numbers"),
+    "nan limit": (one("revolute", '<limit lower="nan" upper="1"/>'), "joint 'j': <limit lower=...>: expected finite"),
+    "crossed limits": (
+        one("revolute", '<limit lower="2" upper="1"/>'),
+        "joint 'j': lower limit 2.0 above upper limit 1.0",
+    ),
+    "negative damping": (one(inside='<dynamics damping="-1"/>'), "joint 'j': .*must not be negative"),
+    "misspelt limit": (
+        one("revolute", '<limits lower="0" upper="1"/>'),
+        "joint 'j': unknown element <limits>; did you mean <limit>",
+    ),
+    "misspelt inertial": (
+        one(body='<link name="tip"><intertial/></link>'),
+        "link 'tip': unknown element <intertial>; did you mean <inertial>",
+    ),
+    "capital": (urdf(*TREE, '<Link name="x"/>'), "robot: unknown element <Link>; did you mean <link>"),
+    "no mass": (one(body=link().replace('<mass value="1"/>', "")), "link 'tip': <inertial> has no <mass>"),
+    "no mass value": (one(body=link().replace('value="1"', 'weight="1"')), "link 'tip': <mass value=...> is missing"),
+    "no inertia": (
+        one(body='<link name="tip"><inertial><mass value="1"/></inertial></link>'),
+        "<inertial> has no <inertia>",
+    ),
+    "no ixx": (one(body=link().replace('ixx="1"', "")), "link 'tip': <inertia ixx=...> is missing"),
+    "no iyz": (one(body=link().replace('iyz="0"', "")), "link 'tip': <inertia iyz=...> is missing"),
+    "two inertials": (one(body=link().replace("</link>", "<inertial/></link>")), "link 'tip': 2 <inertial> elements"),
+    "nan mass": (one(body=link(mass="nan")), "link 'tip': <mass value=...>: expected finite numbers, got 'nan'"),
+    "infinite inertia": (one(body=link(I="inf 0 0 1 0 1")), "link 'tip': <inertia ixx=...>: expected finite"),
+    "comma": (one(body=link(mass="1,5")), "link 'tip': <mass value=...>: expected 1 number, got '1,5'"),
+    "massless inertia": (one(body=link(mass="0")), "link 'tip': mass is zero but first moment or inertia is not"),
+    "negative moment": (one(body=link(I="1 0 0 -1 0 1")), "link 'tip': principal moment of inertia -1 .*is negative"),
+    "motionless": (urdf(BASE, link(), joint(kind="fixed")), "no joint that moves"),
+}
+
+
+@pytest.mark.parametrize("case", REFUSED)
+def test_refused(case, tmp_path):
+    text, match = REFUSED[case]
+    with pytest.raises(ModelError, match=match) as error:
+        models.load_urdf(text)
+    assert str(error.value).startswith("URDF text: ")
+    path = tmp_path / "bad.urdf"
+    path.write_text(text)
+    with pytest.raises(ModelError, match=match) as error:
+        models.load_urdf(path)
+    assert str(error.value).startswith(str(path))
+
+
+def test_bad_arguments(tmp_path):
+    with pytest.raises(ArgumentError, match=r"no such file: 'nowhere\.urdf'"):
+        models.load_urdf("nowhere.urdf")
+    with pytest.raises(ArgumentError, match="no such file"):
+        models.load_urdf(tmp_path)
+    with pytest.raises(ArgumentError, match="expected a path or a string of XML, got bytes"):
+        models.load_urdf(one().encode())
+    with pytest.raises(ArgumentError, match="mimic: expected 'error', 'fixed' or 'independent', got 'ignore'"):
+        models.load_urdf(one(), mimic="ignore")
+    with pytest.raises(ArgumentError, match="nonphysical: expected 'error' or 'allow', got True"):
+        models.load_urdf(one(), nonphysical=True)
+    with pytest.raises(gc.errors.ArgumentError, match="gravity: expected 3 finite numbers"):
+        models.load_urdf(one(), gravity=9.81)
+
+
+@settings(max_examples=100, deadline=None)
+@given(st.data())
+def test_a_damaged_file_is_a_robot_or_a_geomctrl_error(data):
+    """Delete, double or change a piece of a sound file: never an exception of another kind, never a singular robot."""
+    text = gripper("revolute")
+    i = data.draw(st.integers(0, len(text) - 1))
+    n = data.draw(st.integers(1, 40))
+    piece = data.draw(st.sampled_from(["", text[i : i + n] * 2, "nan", "-", '"', "<joint/>"]))
+    try:
+        robot = models.load_urdf(text[:i] + piece + text[i + n :], mimic="independent")
+    except GeomctrlError:
+        return
+    assert np.linalg.eigvalsh(robot.mass_matrix(robot.neutral()))[0] > 0.0
