@@ -21,7 +21,7 @@ def checked(name: str, value: ArrayLike, trailing: tuple[int, ...], finite: bool
         a = np.asarray(value)
         if a.dtype.kind not in "iufO":
             raise TypeError
-        a = np.require(a, np.float64, "CWE")
+        a = np.require(a, np.float64, ["C", "W", "E"])
     except (TypeError, ValueError):
         raise ArgumentError(f"{name}: expected real numbers of {shape}, got {value!r:.80}") from None
     if a.ndim < len(trailing) or a.shape[a.ndim - len(trailing) :] != trailing:

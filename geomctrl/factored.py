@@ -133,7 +133,7 @@ def body_coriolis(J: np.ndarray, V: np.ndarray, form: Form) -> np.ndarray:
     if form == "ploen":
         angular = w @ I + I @ w  # Proposition 1
     elif form == "christoffel":
-        angular = hat((0.5 * np.trace(I) * np.eye(3) - I) @ V[..., :3, None])[..., 0, :, :]
+        angular = hat(V[..., :3] @ (0.5 * np.trace(I) * np.eye(3) - I))
     else:
         raise ArgumentError(f"form: expected 'ploen', 'christoffel' or 'plain', got {form!r}")
     return blocks(angular, H @ w, -w @ H, J[5, 5] * w)

@@ -3,7 +3,7 @@
 Sources: Park and Chung 2005 section II; Mueller and Terze 2013 section 2, whose direct product is SO3xR3.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import reduce
 from math import prod
@@ -114,6 +114,18 @@ class _Group:
         """dexp_inv(x) @ y for x, y (..., dim), without the matrix. Values are not checked."""
         return self._dexp_inv_mul(*_pair(("x", "y"), x, y, (self.dim,), (self.dim,), finite=False))
 
+    def _compose(self, a, b) -> np.ndarray:
+        raise NotImplementedError
+
+    def _exp(self, x) -> np.ndarray:
+        raise NotImplementedError
+
+    def _dexp_inv_mul(self, x, y) -> np.ndarray:
+        raise NotImplementedError
+
+    def _residual(self, a) -> np.ndarray:
+        raise NotImplementedError
+
     def residual(self, a):
         """A distance of a from the group; nan where a is not finite."""
         a = checked("a", a, self.shape, finite=False)
@@ -192,10 +204,12 @@ class _MatrixGroup(_Group):
     """A group with kernels for single elements, tried first: they refuse whatever needs checking or a batch."""
 
     dim: ClassVar[int]
-    shape: ClassVar[tuple[int, ...]]
+    shape: ClassVar[tuple[int, int]]
+    _advance_one: ClassVar[Callable]
+    _dexp_inv_mul_one: ClassVar[Callable]
 
     def identity(self):
-        return np.eye(*self.shape)
+        return np.eye(self.shape[0], self.shape[1])
 
     def advance(self, y, x):
         try:
@@ -351,7 +365,7 @@ class Product(_Group):
                 raise ArgumentError(f"groups[{i}]: expected a LieGroup, got {g!r:.80}")
         parts = _laid_out(groups)
         inner = _laid_out(_merged(groups))
-        vector = inner[0].group if len(inner) == 1 and isinstance(inner[0].group, Rn) else None
+        vector = inner[0].group if len(inner) == 1 and type(inner[0].group) is Rn else None
         self.__dict__.update(groups=groups, dim=parts[-1].x.stop, shape=(parts[-1].y.stop,))
         self.__dict__.update(_parts=parts, _inner=inner, _vector=vector)
 
@@ -457,7 +471,7 @@ def _merged(groups):
     leaves = []
     for g in groups:
         for leaf in (part.group for part in g._inner) if isinstance(g, Product) else (g,):
-            if isinstance(leaf, Rn) and leaves and isinstance(leaves[-1], Rn):
+            if type(leaf) is Rn and leaves and type(leaves[-1]) is Rn:  # a subclass may multiply otherwise
                 leaf = Rn(leaves.pop().n + leaf.n)
             leaves.append(leaf)
     return leaves

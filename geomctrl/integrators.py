@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 
+from . import tableaus
 from .errors import ArgumentError, IntegrationError
 from .groups import Product, Rn
 from .tableaus import Tableau, method, methods
@@ -67,14 +68,14 @@ class Solution:
 # --- one step --------------------------------------------------------------------------------------------------
 
 
-def step(method_name: str | Tableau, field: Callable, t: float, y, h: float, group) -> np.ndarray:
+def step(method: str | Tableau, field: Callable, t: float, y, h: float, group) -> np.ndarray:
     """y(t + h) from y(t) by one step, h of either sign: for people who write the loop themselves.
 
     Raises ArgumentError for h or the shape of y, and IntegrationError when the field or the step fails.
     """
     if not _number("h", h):
         raise ArgumentError("h must not be zero, got 0")
-    return rk_step(field, t, _element("y", y, group), h, method(method_name), group)[0]
+    return rk_step(field, t, _element("y", y, group), h, tableaus.method(method), group)[0]
 
 
 def rk_step(field: Callable, t: float, y, h: float, tableau: Tableau, group, k1=None) -> tuple[np.ndarray, np.ndarray]:
@@ -132,7 +133,7 @@ def _scaled_rows(tableau, h):
 
 def _slope(field, t, y, dim, stage, n):
     k = field(t, y)
-    if type(k) is np.ndarray and k.shape == (dim,) and k.dtype is FLOAT and math.isfinite(k.dot(k)):
+    if type(k) is np.ndarray and k.shape == (dim,) and k.dtype is FLOAT and math.isfinite(sum(k.tolist())):
         return k
     where = f"at t = {t:.9g}, stage {stage + 1} of {n}"
     try:
@@ -151,28 +152,31 @@ def _slope(field, t, y, dim, stage, n):
 def _pull_back(group, u, k, t, h):
     """dexp^-1_{-u} k (41). Raises IntegrationError near and beyond its singularity, a rotation by 2 pi in one step."""
     F = group.dexp_inv_mul(-u, k)
-    if u.dot(u) < LARGEST_ANGLE**2 and math.isfinite(F.dot(F)):
+    if math.hypot(*u.tolist()) < LARGEST_ANGLE and math.isfinite(sum(F.tolist())):
         return F
-    angle = np.abs(np.linalg.eigvals(group.ad(u)).imag).max()
+    angle = np.abs(np.linalg.eigvals(group.ad(u)).imag).max() if np.isfinite(u).all() else math.inf
     if angle < LARGEST_ANGLE and np.isfinite(F).all():
         return F
-    message = (
-        f"the step of h = {h:.6g} at t = {t:.9g} turns by {angle:.3g} rad, but dexp^-1 is singular at 2 pi: halve h"
-    )
-    raise IntegrationError(message)
+    turn = f"turns by {angle:.3g} rad, but dexp^-1 is singular at 2 pi: halve h"
+    raise IntegrationError(f"the step of h = {h:.6g} at t = {t:.9g} {turn}")
 
 
 # --- the loop --------------------------------------------------------------------------------------------------
 
 
-def steps(field: Callable, y0, t_span, h, method_name: str | Tableau, group, *, rtol=None, atol=None):
-    """Generator of (t, y), the initial one included, that stores nothing. Arguments and errors as for `integrate`."""
-    march = _March(field, y0, t_span, h, method_name, group, rtol, atol)  # now, not at the first next()
+def steps(field: Callable, y0, t_span, h, method: str | Tableau, group, *, rtol=None, atol=None):
+    """Generator of (t, y), the initial one included, that stores nothing. Arguments and errors as for `integrate`.
+
+    Tolerances that can not be met raise IntegrationError.
+    """
+    march = _March(field, y0, t_span, h, method, group, rtol, atol)  # now, not at the first next()
 
     def walk():
         yield march.t0, march.y0
         for taken in march:
             yield taken.t_next, taken.y_next
+        if march.failure is not None:
+            raise IntegrationError(march.failure)
 
     return walk()
 
@@ -193,8 +197,8 @@ class _Step:
 class _March:
     """Validates, then iterates over accepted steps and counts. `failure` says why it ended before t_end."""
 
-    def __init__(self, field, y0, t_span, h, method_name, group, rtol, atol):
-        self.field, self.group, self.tableau = field, group, method(method_name)
+    def __init__(self, field, y0, t_span, h, method, group, rtol, atol):
+        self.field, self.group, self.tableau = field, group, tableaus.method(method)
         self.adaptive = self.tableau.b_hat is not None
         self.t0, self.t_end = _checked_span(t_span)
         self.h: Any = _checked_h(h, self.t0, self.t_end, self.adaptive)
@@ -224,47 +228,41 @@ class _March:
         h = self._first_step(k1) if h is None else h
         exponent, grow = 1.0 / self.tableau.order, GROW
         while t < self.t_end:
-            smallest = 10.0 * math.ulp(max(abs(t), abs(self.t_end)))
-            remaining = self.t_end - t
+            smallest, remaining = 10.0 * math.ulp(max(abs(t), abs(self.t_end))), self.t_end - t
+            if h < min(smallest, remaining):
+                wanted = f"rtol = {self.rtol:g} and atol = {np.max(self.atol):g}"
+                self.failure = f"{wanted} can not be met at t = {t:.9g}: that would take steps of h = {h:.1e}"
+                return
             h = remaining if 1.01 * h >= remaining else h
             t_next = self.t_end if h == remaining else t + h
             try:
                 taken = self._try(t, y, h, t_next, k1)
                 error = self._error(taken)
+                factor = SAFETY * max(error, 1e-10) ** (0.75 * PI_GAIN - exponent) * last_error**PI_GAIN
             except IntegrationError:
                 if 0.25 * h < smallest:
                     raise
                 error, factor = math.inf, 0.25
+            if error <= 1.0:
+                self.n_steps += 1
+                yield taken
+                t, y, k1, last_error = t_next, taken.y_next, taken.end, max(error, 1e-4)
+                h, grow = h * min(max(factor, SHRINK), grow), GROW
             else:
-                factor = SAFETY * max(error, 1e-10) ** (0.75 * PI_GAIN - exponent) * last_error**PI_GAIN
-            if error > 1.0:
                 self.n_rejected += 1
                 h, grow = h * min(max(factor, SHRINK), SAFETY), 1.0
-                if h < smallest:
-                    self.failure = (
-                        f"rtol = {self.rtol:g} and atol = {np.max(self.atol):g} can not be met at t = {t:.9g}: "
-                        f"the step would have to be shorter than {smallest:.1e}"
-                    )
-                    return
-                continue
-            self.n_steps += 1
-            yield taken
-            t, y, k1, last_error = t_next, taken.y_next, taken.end, max(error, 1e-4)
-            h, grow = h * min(max(factor, SHRINK), grow), GROW
 
     def _try(self, t, y, h, t_next, k1):
         self.nfev += len(self.tableau.c) - (k1 is not None)
         y_next, K = self.rk_step(self.field, t, y, h, self.tableau, self.group, k1)
-        flat = y_next.ravel()
-        if not (math.isfinite(flat.dot(flat)) or np.isfinite(flat).all()):
+        if not (math.isfinite(sum(y_next.ravel().tolist())) or np.isfinite(y_next).all()):
             raise IntegrationError(f"the solution overflows between t = {t:.9g} and {t_next:.9g}")
         return _Step(t, y, h, t_next, y_next, K)
 
     def slope(self, t, y):
         self.nfev += 1
-        return np.array(
-            _slope(self.field, t, y, self.group.dim, 0, len(self.tableau.c)), dtype=float
-        )  # the field may reuse its buffer
+        k = _slope(self.field, t, y, self.group.dim, 0, len(self.tableau.c))
+        return np.array(k, dtype=float)  # a copy: the field may reuse its buffer
 
     def end_slopes(self, taken):
         """K and, below it, the slope at the end of the step pulled back to its beginning; and the increment u."""
@@ -293,12 +291,13 @@ class _March:
     def _error(self, taken):
         F, _ = self.end_slopes(taken)
         defect = taken.h * (self.tableau.b_hat.dot(F) - self.tableau.b.dot(taken.K))
-        return self._norm(defect, np.maximum(self._scale(taken.y), self._scale(taken.y_next)))
+        error = self._norm(defect, np.maximum(self._scale(taken.y), self._scale(taken.y_next)))
+        return error if math.isfinite(error) else math.inf
 
     def _norm(self, x, scale):
-        with np.errstate(divide="ignore", invalid="ignore"):
+        with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
             ratio = np.where(x == 0.0, 0.0, x / (self.atol + self.rtol * scale))
-        return math.sqrt(ratio.dot(ratio) / max(len(ratio), 1))
+            return math.sqrt(ratio.dot(ratio) / max(len(ratio), 1))
 
     def _first_step(self, k1):
         """Hairer, Norsett and Wanner, section II.4, with the increment in the algebra."""
@@ -312,6 +311,7 @@ class _March:
 
 
 def _evaluate(group, y, C, theta):
+    """y exp(sum_j C[j] theta^(j+1))."""
     u = C[-1]
     for c in C[-2::-1]:
         u = c + theta * u

@@ -582,3 +582,22 @@ def mechanical_state_many(model, q, v):
     for b in range(q.shape[0]):
         mechanical_state(model, q[b], v[b], body, dof, out[b])
     return out
+
+
+@kernel("f8(f8[::1], f8[::1], f8[::1], i8)")
+def skew_residual_one(model, q, v, form):
+    """max |Mdot - C - C^T| relative to max(|Mdot|, |C|); 0 where both vanish."""
+    if not (good_configuration(model, q) and good_velocity(model, v)):
+        raise ValueError
+    n = n_v(model)
+    out = np.zeros((3 * n + 1, n))
+    body, dof = np.empty(n_bodies(model) * BODY), np.empty(n * DOF)
+    terms(model, q, v, form, body, dof, out[:n], out[n : 2 * n], out[2 * n : 3 * n], out[3 * n])
+    worst = scale = 0.0
+    for i in range(n):
+        for j in range(n):
+            worst = max(worst, abs(out[n + i, j] - out[2 * n + i, j] - out[2 * n + j, i]))
+            scale = max(scale, abs(out[n + i, j]), abs(out[2 * n + i, j]))
+    if scale == 0.0:
+        return 0.0
+    return worst / scale

@@ -10,6 +10,7 @@ from scipy.spatial.transform import Rotation
 
 from geomctrl import inertia
 from geomctrl.errors import ArgumentError, GeomctrlError, ModelError
+from geomctrl.models.source import locate
 from geomctrl.robot import Body, Joint, Robot
 
 __all__ = ["load_mjcf"]
@@ -45,14 +46,11 @@ def load_mjcf(source: str | Path, *, ignore: Iterable[str] = (), gravity: ArrayL
 
 
 def _compile(mujoco, source):
-    is_text = isinstance(source, str) and source.lstrip().startswith("<")
-    if not is_text and not isinstance(source, (str, Path)):
-        raise ArgumentError(f"source: expected a path or a string of XML, got {type(source).__name__}")
-    if not is_text and not Path(source).is_file():
-        raise ArgumentError(f"source: no such file: {str(source)!r}")
-    label = "MJCF text" if is_text else str(source)
+    found = locate(source)
+    is_text = isinstance(found, str)
+    label = "MJCF text" if is_text else str(found)
     try:
-        root = ElementTree.fromstring(source.lstrip() if is_text else Path(source).read_bytes())
+        root = ElementTree.fromstring(found if is_text else found.read_bytes())
     except ElementTree.ParseError as error:
         raise ModelError(f"{label}: malformed XML: {error}") from None
     if root.tag != "mujoco":
@@ -60,7 +58,7 @@ def _compile(mujoco, source):
         raise ModelError(f"{label}: not an MJCF: expected the root element <mujoco>, got <{root.tag}>{hint}")
     load = mujoco.MjModel.from_xml_string if is_text else mujoco.MjModel.from_xml_path
     try:
-        return label, load(str(source))
+        return label, load(str(found))
     except ValueError as error:
         raise ModelError(f"{label}: {error}") from None
 

@@ -44,4 +44,4 @@ def ur10() -> Robot:
         parent = link
     ee = np.array([[0, -1, 0, 0], [1, 0, 0, 0.0922], [0, 0, 1, 0], [0, 0, 0, 1.0]])
     tool = np.array([[1, 0, 0, 0], [0, 0, 1, 0.0922], [0, -1, 0, 0], [0, 0, 0, 1.0]])
-    return Robot.build(bodies, name="ur10", frames=[("ee_link", parent, ee), ("tool0", parent, tool)])
+    return Robot.build(bodies, name="ur10", frames=[("ee_link", "wrist_3_link", ee), ("tool0", "wrist_3_link", tool)])

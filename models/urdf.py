@@ -18,6 +18,7 @@ from scipy.spatial.transform import Rotation
 
 from geomctrl import inertia
 from geomctrl.errors import ArgumentError, GeomctrlError, InertiaError, ModelError
+from geomctrl.models.source import locate
 from geomctrl.robot import WORLD, Body, Joint, Robot
 
 __all__ = ["load_urdf"]
@@ -40,6 +41,12 @@ NUMBERS = {
     "dynamics": {"damping": (1, False), "friction": (1, False)},
     "mimic": {"multiplier": (1, False), "offset": (1, False)},
 }
+EXTRA = {"mimic": {"joint"}}
+EXTENDED = (
+    "limit",
+    "dynamics",
+    "mimic",
+)  # simulators add attributes of their own here, which move no frame and no mass
 
 
 def load_urdf(
@@ -67,41 +74,22 @@ def load_urdf(
         raise ArgumentError(f"mimic: expected 'error', 'fixed' or 'independent', got {mimic!r}")
     if nonphysical not in ("error", "allow"):
         raise ArgumentError(f"nonphysical: expected 'error' or 'allow', got {nonphysical!r}")
-    label, text = _read(source, package_dirs)
+    found = locate(source, package_dirs)
+    label = "URDF text" if isinstance(found, str) else str(found)
     try:
-        model = _parse(text)
+        model = _parse(found if isinstance(found, str) else found.read_bytes())
         root = _root(model)
         bodies = _bodies(model, root, floating_base, mimic, nonphysical == "error")
         robot = Robot.build(bodies, name=model.name, gravity=gravity, physical=nonphysical == "error")
         if nonphysical == "allow":
-            robot._check_positive_mass_matrix()
+            with np.errstate(invalid="ignore"):
+                robot._check_positive_mass_matrix()
     except GeomctrlError as error:
         raise type(error)(f"{label}: {error}") from None
     return robot
 
 
 # --- text ------------------------------------------------------------------------------------------------------
-
-
-def _read(source, package_dirs):
-    """What to call the source in messages, and its bytes."""
-    if isinstance(source, str) and source.lstrip().startswith("<"):
-        return "URDF text", source.lstrip()
-    if not isinstance(source, (str, Path)):
-        raise ArgumentError(f"source: expected a path or a string of XML, got {type(source).__name__}")
-    path = Path(source)
-    if str(source).startswith("package://"):
-        tried = [Path(d) / str(source).removeprefix("package://") for d in package_dirs]
-        found = [p for p in tried if p.is_file()]
-        if not found:
-            raise ArgumentError(f"source: {source!r} is in none of package_dirs {[str(d) for d in package_dirs]}")
-        path = found[0]
-    if not path.is_file():
-        raise ArgumentError(f"source: no such file: {str(path)!r}")
-    try:
-        return str(path), path.read_bytes()
-    except OSError as error:
-        raise ArgumentError(f"source: can not read {str(path)!r}: {error.strerror}") from None
 
 
 def _parse(text):
@@ -125,7 +113,7 @@ def _parse(text):
         for child in element:
             if child.tag != "inertial":
                 element.remove(child)
-    stripped = io.BytesIO(etree.tostring(root))
+    stripped = io.BytesIO(etree.tostring(root, encoding="utf-8"))
     return URDF.load(stripped, build_scene_graph=False, load_meshes=False).robot
 
 
@@ -207,7 +195,8 @@ def _check_spelling(element, where, known):
 
 
 def _check_numbers(element, where):
-    for key, (count, required) in NUMBERS.get(element.tag, {}).items():
+    expected = NUMBERS.get(element.tag, {})
+    for key, (count, required) in expected.items():
         text = element.get(key)
         what = f"{where}: <{element.tag} {key}=...>"
         if text is None:
@@ -223,6 +212,12 @@ def _check_numbers(element, where):
         unlimited = element.tag == "limit" and not any(map(math.isnan, values))
         if not unlimited and not all(map(math.isfinite, values)):
             raise ModelError(f"{what}: expected finite numbers, got {text!r}")
+    unknown = set(element.attrib) - set(expected) - EXTRA.get(element.tag, set()) if expected else ()
+    for key in sorted(unknown):
+        near = difflib.get_close_matches(key.lower(), expected, n=1, cutoff=0.8)
+        if near or element.tag not in EXTENDED:
+            hint = f"did you mean {near[0]}?" if near else f"expected {', '.join(expected)}"
+            raise ModelError(f"{where}: <{element.tag}> has an unknown attribute {key!r}; {hint}")
 
 
 # --- tree ------------------------------------------------------------------------------------------------------
@@ -278,10 +273,10 @@ def _bodies(model, root, floating_base, mimic, physical):
         bodies.append(Body(root, None, base, None, parameters[root]))
     for j in model.joints:
         placement = np.eye(4) if j.origin is None else j.origin
-        lock = mimic == "fixed" and j.mimic is not None
+        lock = j.mimic if mimic == "fixed" else None
         joint = _joint(j)
-        if lock and joint.dof:
-            joint, placement = Joint.fixed(), placement @ _moved(j, j.mimic.offset)
+        if lock is not None and joint.dof:
+            joint, placement = Joint.fixed(), placement @ _moved(j, lock.offset)
         bodies.append(Body(j.child, None if j.parent == WORLD else j.parent, joint, placement, parameters[j.child]))
     return bodies
 
@@ -307,7 +302,7 @@ def _joint(j):
 
 
 def _moved(j, offset):
-    """The displacement of a one-degree-of-freedom joint at coordinate `offset`."""
+    """The displacement of a joint with one degree of freedom at coordinate `offset`."""
     if j.type not in ("revolute", "continuous", "prismatic"):
         raise ModelError(f"joint {j.name!r}: a {j.type} joint can not mimic another")
     T, axis = np.eye(4), j.axis / np.linalg.norm(j.axis)

@@ -178,7 +178,7 @@ def test_refusals():
         models.load_mjcf("<mujoco><worldbody>")
     with pytest.raises(gc.errors.ModelError, match="<robot>: use load_urdf"):
         models.load_mjcf('<robot name="r"/>')
-    with pytest.raises(gc.errors.ModelError, match=r"MJCF text: .*bogus"):
+    with pytest.raises(gc.errors.ModelError, match=r"(?s)MJCF text: .*bogus"):
         models.load_mjcf("<mujoco><bogus/></mujoco>")
     with pytest.raises(gc.errors.ModelError, match="no joint that moves"):
         models.load_mjcf('<mujoco><worldbody><body><geom size="0.1"/></body></worldbody></mujoco>')

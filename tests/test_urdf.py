@@ -38,14 +38,31 @@ def one(kind="continuous", inside='<axis xyz="0 1 0"/>', body=None):
 
 MOTIONLESS = {"quadrotor_base.urdf", "iris_simple.urdf"}  # one body: a robot only with a floating base
 NOT_A_URDF = {"ur3.urdf"}  # a stub: <robot> without name and links
+SINGULAR = {"icub.urdf", "romeo.urdf", "romeo_laas_small.urdf"}  # massless ends; point masses on parallel axes
 
 
 def load_real(path, floating):
-    """A third of the files carry inertias that no body has: these are read as they are."""
+    """A quarter of the files carry inertias that no body has: these are read as they are."""
     try:
         return models.load_urdf(path, floating, mimic="independent")
     except InertiaError:
         return models.load_urdf(path, floating, mimic="independent", nonphysical="allow")
+
+
+def robot_root(model):
+    """The root link of a model with a free base: the first body frame after the universe."""
+    return next(f.name for f in model.frames if f.name not in ("universe", "root_joint"))
+
+
+def assert_singular(pin, model):
+    """At a generic configuration (massless ends), or at zero (iCub's point masses on parallel neck axes)."""
+    box, condition = np.ones(model.nq), []
+    for q in (pin.randomConfiguration(model, -box, box), pin.neutral(model)):
+        M = np.triu(pin.crba(model, model.createData(), q))
+        scale = np.sqrt(np.diag(M))
+        M += np.triu(M, 1).T
+        condition.append(np.linalg.cond(M / np.outer(scale, scale)) if scale.all() else np.inf)
+    assert max(condition) > 1e12
 
 
 @pytest.mark.parametrize("path", robot_files() or [None], ids=lambda p: f"{p.parent.parent.name}/{p.stem}" if p else "")
@@ -59,12 +76,17 @@ def test_real_robot_agrees_with_pinocchio(path, floating):
     if path.name in MOTIONLESS and not floating:
         pytest.skip("nothing moves; its refusal is tested below")
     text = path.read_text()
-    if floating and '<link name="world"' in text:
+    model = pin.buildModelFromXML(text, pin.JointModelFreeFlyer()) if floating else pin.buildModelFromXML(text)
+    if path.name in SINGULAR:
+        with pytest.raises(ModelError, match="mass matrix is singular"):
+            load_real(path, floating)
+        assert_singular(pin, model)
+        return
+    if floating and robot_root(model) == "world":
         with pytest.raises(ModelError, match=r"link 'world'.*would float"):
-            models.load_urdf(path, floating_base=True)
+            load_real(path, floating)
         return
     robot = load_real(path, floating)
-    model = pin.buildModelFromXML(text, pin.JointModelFreeFlyer()) if floating else pin.buildModelFromXML(text)
     rng = np.random.default_rng(0)
     q = robot.random_configuration(rng)
     M, g, poses = pinocchio_terms(robot, model, q)
@@ -385,6 +407,14 @@ REFUSED = {
         one(body='<link name="tip"><intertial/></link>'),
         "link 'tip': unknown element <intertial>; did you mean <inertial>",
     ),
+    "misspelt attribute": (
+        one("revolute", '<limit lowr="0" upper="1"/>'),
+        "joint 'j': <limit> has an unknown attribute 'lowr'; did you mean lower",
+    ),
+    "quaternion": (
+        one(inside='<origin quat_xyzw="0 0 0 1"/>'),
+        "joint 'j': <origin> has an unknown attribute 'quat_xyzw'; expected xyz, rpy",
+    ),
     "capital": (urdf(*TREE, '<Link name="x"/>'), "robot: unknown element <Link>; did you mean <link>"),
     "no mass": (one(body=link().replace('<mass value="1"/>', "")), "link 'tip': <inertial> has no <mass>"),
     "no mass value": (one(body=link().replace('value="1"', 'weight="1"')), "link 'tip': <mass value=...> is missing"),
@@ -420,8 +450,9 @@ def test_refused(case, tmp_path):
 def test_bad_arguments(tmp_path):
     with pytest.raises(ArgumentError, match=r"no such file: 'nowhere\.urdf'"):
         models.load_urdf("nowhere.urdf")
-    with pytest.raises(ArgumentError, match="no such file"):
-        models.load_urdf(tmp_path)
+    for nothing in (tmp_path, "robot" * 5000, "a\0b"):
+        with pytest.raises(ArgumentError, match="no such file"):
+            models.load_urdf(nothing)
     with pytest.raises(ArgumentError, match="expected a path or a string of XML, got bytes"):
         models.load_urdf(one().encode())
     with pytest.raises(ArgumentError, match="mimic: expected 'error', 'fixed' or 'independent', got 'ignore'"):

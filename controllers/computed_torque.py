@@ -1,0 +1,45 @@
+"""Computed torque control: feedback linearisation with the inverse dynamics."""
+
+from __future__ import annotations
+
+from numpy.typing import ArrayLike
+
+from geomctrl.control import Command, Lyapunov, Reference, error_gradient, gain_matrix
+from geomctrl.plant import Friction
+from geomctrl.robot import Robot
+
+from ._model_based import ModelBased
+
+
+class ComputedTorque(ModelBased):
+    """tau = M (a_d - Kd w - Kp e) + C v + g [+ friction(v)]; with the true model w' = -Kd w - Kp e.
+
+    V = 1/2 w . w + 1/2 e . Kp e,   V' = - w . Kd w          (w the velocity error; with LaSalle: e, w -> 0)
+
+    Gains: numbers, (nv,) or symmetric positive definite (nv, nv); kp [1/s^2], kd [1/s]. On joints with several
+    degrees of freedom Kp e stands for the gradient of 1/2 e . Kp e.
+    """
+
+    def __init__(
+        self,
+        robot: Robot,
+        reference: Reference,
+        kp: ArrayLike = 100.0,
+        kd: ArrayLike = 20.0,
+        friction: Friction | None = None,
+    ):
+        super().__init__(robot, reference, friction)
+        self.kp, self.kd = gain_matrix("kp", kp, robot.nv), gain_matrix("kd", kd, robot.nv)
+
+    def __call__(self, t, q, v, z):
+        error = self.error(t, q, v)
+        a = error.a_d - self.kd.dot(error.w) - error_gradient(self.robot, error.e, self.kp.dot(error.e))
+        tau = self.robot.inverse_dynamics(q, v, a)
+        if self.friction is not None:
+            tau += self.friction.torque(v)
+        return Command(tau, None, {"e": error.e})
+
+    def lyapunov(self, t, q, v, z, plant) -> Lyapunov:
+        error = self.error(t, q, v)
+        e, w = error.e, error.w
+        return Lyapunov(float(0.5 * w.dot(w) + 0.5 * e.dot(self.kp).dot(e)), -float(w.dot(self.kd).dot(w)))

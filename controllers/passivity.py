@@ -1,0 +1,48 @@
+"""Passivity-based tracking: Slotine and Li's law with known parameters."""
+
+from __future__ import annotations
+
+from numpy.typing import ArrayLike
+
+from geomctrl.control import Command, Lyapunov, Reference, gain_matrix
+from geomctrl.plant import Friction
+from geomctrl.robot import Robot
+
+from ._model_based import ModelBased
+
+
+class Passivity(ModelBased):
+    """tau = M a_ref + C v_ref + g - K s [+ friction(v)], v_ref = v_d - Lambda e, s = v - v_ref (Slotine and Li 1987).
+
+    V = 1/2 s . M s,   V' = - s . K s   because s . (Mdot - 2C) s = 0        (Ploen 1999 section 1)
+
+    Lambda [1/s] and K [N m s/rad]: numbers, (nv,) or symmetric positive definite (nv, nv). `form`: which C,
+    "ploen" or "christoffel"; both keep Mdot - 2C skew.
+    """
+
+    def __init__(
+        self,
+        robot: Robot,
+        reference: Reference,
+        Lambda: ArrayLike = 5.0,
+        K: ArrayLike = 20.0,
+        friction: Friction | None = None,
+        form: str = "ploen",
+    ):
+        super().__init__(robot, reference, friction)
+        self.Lambda, self.K, self.form = gain_matrix("Lambda", Lambda, robot.nv), gain_matrix("K", K, robot.nv), form
+
+    def coriolis_matrix(self, q, v):
+        """The C(q, v) the law is built on."""
+        return self.robot.coriolis_matrix(q, v, self.form)
+
+    def __call__(self, t, q, v, z):
+        x = self.sliding(t, q, v)
+        tau = self.robot.inverse_dynamics(q, v, x.a_ref, x.v_ref, form=self.form) - self.K.dot(x.s)
+        if self.friction is not None:
+            tau += self.friction.torque(v)
+        return Command(tau, None, {"e": x.error.e, "s": x.s})
+
+    def lyapunov(self, t, q, v, z, plant) -> Lyapunov:
+        s = self.sliding(t, q, v).s
+        return Lyapunov(float(plant.robot.kinetic_energy(q, s)), -float(s.dot(self.K).dot(s)))

@@ -1,0 +1,36 @@
+"""PD control with gravity compensation (Takegaki and Arimoto 1981): regulation to a configuration."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from geomctrl.control import Command, Lyapunov, error_gradient, gain_matrix
+from geomctrl.references import hold
+from geomctrl.robot import Robot
+
+from ._model_based import ModelBased
+
+
+class PDGravity(ModelBased):
+    """tau = g(q) - Kp e - Kd v, e = log(q_d^-1 q); regulates to the configuration q_d (nq,).
+
+    V = 1/2 v . M v + 1/2 e . Kp e,   V' = - v . Kd v        (with LaSalle: e -> 0)
+
+    Gains: numbers, (nv,) or symmetric positive definite (nv, nv); kp [N m/rad], kd [N m s/rad]. On joints with
+    several degrees of freedom Kp e stands for the gradient of 1/2 e . Kp e.
+    """
+
+    def __init__(self, robot: Robot, q_d: ArrayLike, kp: ArrayLike = 100.0, kd: ArrayLike = 20.0):
+        super().__init__(robot, hold(robot, q_d))
+        self.kp, self.kd = gain_matrix("kp", kp, robot.nv), gain_matrix("kd", kd, robot.nv)
+
+    def __call__(self, t, q, v, z):
+        e = self.error(t, q, v).e
+        tau = self.robot.gravity_force(q) - error_gradient(self.robot, e, self.kp.dot(e)) - self.kd.dot(v)
+        return Command(tau, None, {"e": e})
+
+    def lyapunov(self, t, q, v, z, plant) -> Lyapunov:
+        e = self.error(t, q, v).e
+        value = float(plant.robot.kinetic_energy(q, v)) + 0.5 * e.dot(self.kp).dot(e)
+        return Lyapunov(float(value), -float(np.dot(v, self.kd.dot(v))))

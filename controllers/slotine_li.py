@@ -1,0 +1,173 @@
+"""Adaptive tracking control of Slotine and Li: the robot's parameters are estimated while it moves."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from geomctrl.control import Command, Lyapunov, Reference, gain_matrix
+from geomctrl.errors import ArgumentError, NameNotFoundError
+from geomctrl.identification.base_parameters import base_parameters
+from geomctrl.plant import Friction
+from geomctrl.robot import Robot
+
+from ._model_based import ModelBased
+
+
+class SlotineLi(ModelBased):
+    """tau = Y(q, v, a_ref, v_ref) p - K s,   p' = -Gamma Y^T s      (Slotine and Li 1987)
+
+    V = 1/2 s . M s + 1/2 (p - p_true) . Gamma^-1 (p - p_true),   V' = - s . K s
+
+    with v_ref = v_d - Lambda e and s = v - v_ref as in `Passivity`. `robot` is the nominal model: it gives the
+    geometry, and its parameters are the first estimate. The state z is the estimate p of what is adapted:
+
+    parameters="links"   ten parameters of each body in `adapt` (names; default all), the others kept as in the model
+    parameters="base"    the base parameters of the whole robot, of the reference-velocity dynamics
+    friction             a Friction: its viscous and Coulomb coefficients (nv each) are adapted as well, from these values
+    Gamma                adaptation gain: a number, one per parameter, or a symmetric positive definite matrix;
+                         default 'scaled': 1/s-like gains from each body's mass and size, times `rate`
+    minimum_mass         keeps every adapted mass above this [kg] by projecting p', which only makes V' more
+                         negative as long as the true masses are above it (parameters="links" only)
+    """
+
+    def __init__(
+        self,
+        robot: Robot,
+        reference: Reference,
+        Lambda: ArrayLike = 5.0,
+        K: ArrayLike = 20.0,
+        Gamma: ArrayLike | None = None,
+        *,
+        parameters: str = "links",
+        adapt: Sequence[str] | None = None,
+        friction: Friction | None = None,
+        minimum_mass: float | None = None,
+        rate: float = 1.0,
+        form: str = "ploen",
+    ):
+        super().__init__(robot, reference, friction)
+        self.Lambda, self.K, self.form = gain_matrix("Lambda", Lambda, robot.nv), gain_matrix("K", K, robot.nv), form
+        nominal = robot.parameters.ravel()
+        if parameters == "links":
+            bodies = _bodies(robot, adapt)
+            self.columns = np.concatenate([np.arange(10 * i, 10 * i + 10) for i in bodies])
+            self.projection = np.eye(len(nominal))[self.columns]
+        elif parameters == "base":
+            if adapt is not None or minimum_mass is not None:
+                raise ArgumentError("adapt, minimum_mass: base parameters mix bodies; they go with parameters='links' only")
+            base = base_parameters(robot, form)
+            self.columns, self.projection = base.columns, base.projection
+        else:
+            raise ArgumentError(f"parameters: expected 'links' or 'base', got {parameters!r}")
+        self.nominal = self.projection @ nominal
+        self.partial = len(self.columns) < len(nominal) and parameters == "links"
+        self.p0 = self.nominal if friction is None else np.concatenate((self.nominal, friction.parameters(robot.nv)))
+        if Gamma is None:
+            Gamma = rate * _scaled_gain(robot, self.projection, len(self.p0) - len(self.nominal))
+        self.Gamma = gain_matrix("Gamma", Gamma, len(self.p0))
+        self.Gamma_inverse = np.linalg.inv(self.Gamma)
+        self.masses = np.flatnonzero(self.columns % 10 == 0) if minimum_mass is not None else np.zeros(0, dtype=int)
+        self.minimum_mass = minimum_mass
+        if minimum_mass is not None:
+            block = self.Gamma[np.ix_(self.masses, self.masses)]
+            if np.abs(block - np.diag(np.diag(block))).max() > 0.0:
+                raise ArgumentError("Gamma: with minimum_mass the gains of different masses must not be coupled")
+            if (self.p0[self.masses] < minimum_mass).any():
+                raise ArgumentError(f"minimum_mass: {minimum_mass} is above the model's own mass of an adapted body")
+
+    def start(self):
+        """The nominal model's parameters."""
+        return self.p0.copy()
+
+    def coriolis_matrix(self, q, v):
+        """The C(q, v) the law is built on (the model's; the estimate's has the same form)."""
+        return self.robot.coriolis_matrix(q, v, self.form)
+
+    def regressor(self, q, v, a_ref, v_ref):
+        """(Y of what is adapted, torque of what is not)."""
+        Y = self.robot.regressor(q, v, a_ref, v_ref, self.form)
+        if self.partial:
+            known = Y.dot(self._kept())
+            Y = Y[:, self.columns]
+        else:
+            known = 0.0
+            if len(self.columns) < Y.shape[1]:
+                Y = Y[:, self.columns]
+        if self.friction is not None:
+            Y = np.hstack((Y, self.friction.columns(v)))
+        return Y, known
+
+    def _kept(self):
+        pi = self.robot.parameters.ravel().copy()
+        pi[self.columns] = 0.0
+        return pi
+
+    def adaptation(self, Y, s, z):
+        """p' = -Gamma Y^T s, projected where a mass is at its bound and would go below."""
+        rate = -self.Gamma.dot(s.dot(Y))
+        for k in self.masses:
+            if z[k] <= self.minimum_mass and rate[k] < 0.0:
+                rate -= self.Gamma[:, k] * (rate[k] / self.Gamma[k, k])
+        return rate
+
+    def __call__(self, t, q, v, z):
+        x = self.sliding(t, q, v)
+        Y, known = self.regressor(q, v, x.a_ref, x.v_ref)
+        tau = Y.dot(z) + known - self.K.dot(x.s)
+        return Command(tau, self.adaptation(Y, x.s, z), {"e": x.error.e, "s": x.s})
+
+    def true_parameters(self, plant) -> np.ndarray:
+        """What z would be if the controller knew the plant."""
+        p = self.projection @ plant.robot.parameters.ravel()
+        if self.friction is None:
+            return p
+        friction = plant.friction if plant.friction is not None else Friction(smoothing=self.friction.smoothing)
+        return np.concatenate((p, friction.parameters(self.robot.nv)))
+
+    def estimate(self, z) -> np.ndarray:
+        """Inertial parameters (nbodies, 10) with the estimate z in place of the model's (parameters="links")."""
+        pi = self._kept()
+        pi[self.columns] = z[: len(self.columns)]
+        return pi.reshape(-1, 10)
+
+    def lyapunov(self, t, q, v, z, plant) -> Lyapunov:
+        x = self.sliding(t, q, v)
+        error = z - self.true_parameters(plant)
+        weighted = self.Gamma_inverse.dot(error)
+        value = float(plant.robot.kinetic_energy(q, x.s)) + 0.5 * float(error.dot(weighted))
+        rate = -float(x.s.dot(self.K).dot(x.s))
+        if len(self.masses) and (z[self.masses] <= self.minimum_mass).any():
+            Y, _ = self.regressor(q, v, x.a_ref, x.v_ref)
+            rate += float(weighted.dot(self.adaptation(Y, x.s, z) + self.Gamma.dot(x.s.dot(Y))))
+        return Lyapunov(value, rate)
+
+
+def _bodies(robot: Robot, names: Sequence[str] | None) -> list[int]:
+    if names is None:
+        return list(range(robot.nbodies))
+    if isinstance(names, str) or not len(names):
+        raise ArgumentError(f"adapt: expected a list of body names, got {names!r}")
+    for name in names:
+        if name not in robot.body_names:
+            raise NameNotFoundError(f"adapt: no body named {name!r}; known: {', '.join(map(repr, robot.body_names))}")
+    return sorted(robot.body_names.index(name) for name in names)
+
+
+def _scaled_gain(robot: Robot, projection: np.ndarray, friction: int) -> np.ndarray:
+    """Diagonal gains in the natural units of each parameter: (m, m l, m l^2)^2 of the robot's typical body, so that
+    all estimates move on comparable relative scales."""
+    m = float(robot.parameters[:, 0].mean())
+    l = float(np.sqrt(np.mean(np.trace(_second_moments(robot), axis1=1, axis2=2)) / max(m, 1e-9)))  # noqa: E741
+    unit = np.array([1.0] + [l] * 3 + [l * l] * 6)
+    weights = np.tile(unit**2, robot.nbodies)
+    used = (projection**2 @ weights) / np.maximum((projection**2).sum(1), 1e-12)
+    return np.concatenate((used, np.ones(friction)))
+
+
+def _second_moments(robot: Robot) -> np.ndarray:
+    from geomctrl import inertia
+
+    return inertia.pseudo(robot.parameters)[:, :3, :3]

@@ -1,0 +1,108 @@
+"""The plant: the true robot, with friction, loads that change and external wrenches, that a controller's model need not equal."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from .errors import ArgumentError
+from .robot import Robot
+
+
+@dataclass(frozen=True, eq=False)
+class Friction:
+    """Joint friction: viscous v + coulomb tanh(v / smoothing), (nv,) each or a number [N m s/rad, N m, rad/s].
+
+    The smooth Coulomb law keeps the closed loop an ordinary differential equation; `smoothing` is the speed at which
+    76 % of the Coulomb torque acts.
+    """
+
+    viscous: ArrayLike = 0.0
+    coulomb: ArrayLike = 0.0
+    smoothing: float = 0.01
+
+    def __post_init__(self):
+        for name in ("viscous", "coulomb"):
+            x = np.array(getattr(self, name), dtype=float)
+            if x.ndim > 1 or not np.isfinite(x).all() or (x < 0.0).any():
+                raise ArgumentError(f"{name}: expected a number or (nv,) numbers, finite and not negative, got {x}")
+            x.setflags(write=False)
+            object.__setattr__(self, name, x)
+        if not (np.isfinite(self.smoothing) and self.smoothing > 0.0):
+            raise ArgumentError(f"smoothing: expected a positive speed, got {self.smoothing}")
+
+    def torque(self, v: np.ndarray) -> np.ndarray:
+        """The torque that friction takes from the joints, (..., nv)."""
+        return self.viscous * v + self.coulomb * np.tanh(v / self.smoothing)
+
+    def columns(self, v: np.ndarray) -> np.ndarray:
+        """(nv, 2 nv): torque is columns @ (viscous, coulomb), linear in its parameters like the regressor."""
+        return np.hstack((np.diag(v), np.diag(np.tanh(v / self.smoothing))))
+
+    def parameters(self, nv: int) -> np.ndarray:
+        """(viscous, coulomb) as one vector (2 nv,)."""
+        return np.concatenate((np.broadcast_to(self.viscous, nv), np.broadcast_to(self.coulomb, nv)))
+
+    def check(self, nv: int) -> None:
+        for name in ("viscous", "coulomb"):
+            shape = np.shape(getattr(self, name))
+            if shape not in ((), (nv,)):
+                raise ArgumentError(f"friction: {name}: expected a number or ({nv},) numbers, got shape {shape}")
+
+
+@dataclass(frozen=True, eq=False)
+class Plant:
+    """The true robot: M vdot + C v + g + friction(v) = tau + sum_i Jac_i^T f_ext_i.
+
+    friction: a `Friction`, or "model" for the damping and friction of the robot's model file. f_ext(t, q, v): wrenches
+    (nbodies, 6) on the bodies, in body frames. changes: (time, robot) pairs; from the first step that begins at or
+    after the time on, that robot is the true one (a load gripped or dropped); all must have the same joints.
+    """
+
+    robot: Robot
+    friction: Friction | str | None = None
+    f_ext: Callable[[float, np.ndarray, np.ndarray], np.ndarray] | None = None
+    changes: Sequence[tuple[float, Robot]] = ()
+
+    def __post_init__(self):
+        if not isinstance(self.robot, Robot):
+            raise ArgumentError(f"robot: expected a geomctrl.Robot, got {self.robot!r:.60}")
+        if isinstance(self.friction, str):
+            if self.friction != "model":
+                raise ArgumentError(f"friction: expected a Friction, 'model' or None, got {self.friction!r}")
+            object.__setattr__(self, "friction", Friction(self.robot.damping, self.robot.friction))
+        if self.friction is not None:
+            self.friction.check(self.robot.nv)
+        for t, robot in self.changes:
+            if (robot.nq, robot.nv, robot.nbodies) != (self.robot.nq, self.robot.nv, self.robot.nbodies):
+                raise ArgumentError(f"changes: the robot from t = {t:g} on has other joints than the first")
+        object.__setattr__(self, "changes", tuple(sorted(self.changes, key=lambda change: change[0])))
+
+    def at(self, t: float) -> Plant:
+        """The plant as it is from time t on, until the next change."""
+        robot = self.robot
+        for start, changed in self.changes:
+            if t >= start - 1e-12:
+                robot = changed
+        return self if robot is self.robot else Plant(robot, self.friction, self.f_ext)
+
+    def acceleration(self, t: float, q: np.ndarray, v: np.ndarray, tau: np.ndarray) -> np.ndarray:
+        """vdot (nv,) under joint torques tau."""
+        if self.friction is not None:
+            tau = tau - self.friction.torque(v)
+        if self.f_ext is None:
+            return self.robot.forward_dynamics(q, v, tau)
+        return self.robot.forward_dynamics(q, v, tau, self.f_ext(t, q, v))
+
+    def power(self, t: float, q: np.ndarray, v: np.ndarray, tau: np.ndarray) -> float:
+        """What motors, friction and external wrenches feed into the mechanical energy, in watts."""
+        if self.friction is not None:
+            tau = tau - self.friction.torque(v)
+        if self.f_ext is not None:
+            zero = np.zeros_like(v)
+            held = self.robot.inverse_dynamics(q, zero, zero, f_ext=self.f_ext(t, q, v))
+            tau = tau + self.robot.gravity_force(q) - held
+        return float(v.dot(tau))

@@ -1,0 +1,133 @@
+"""Run: what a simulation leaves behind."""
+
+from __future__ import annotations
+
+import json
+import os
+import tempfile
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from .configuration import difference
+from .control import Desired
+from .errors import ArgumentError
+from .monitors import MonitorResult
+
+
+@dataclass(frozen=True, eq=False)
+class Run:
+    """Samples of a closed loop, one per row, and the monitors' verdicts.
+
+    t (n,), q (n, nq), v (n, nv), tau (n, nv); z (n, ...) the controller's state or None; signals by name (n, ...),
+    "lyapunov" and "lyapunov_rate" among them where the controller has a Lyapunov function; monitors by name. `reason`
+    says why the run ended, `success` whether it reached its end.
+    """
+
+    t: np.ndarray
+    q: np.ndarray
+    v: np.ndarray
+    tau: np.ndarray
+    z: np.ndarray | None
+    signals: dict[str, np.ndarray]
+    monitors: dict[str, MonitorResult]
+    reason: str
+    success: bool
+    steps: int
+    wall_time: float
+    plant: Any = field(default=None, repr=False)
+    controller: Any = field(default=None, repr=False)
+
+    @property
+    def ok(self) -> bool:
+        """Reached its end with every monitor within its limit."""
+        return self.success and all(m.ok for m in self.monitors.values())
+
+    @property
+    def real_time_factor(self) -> float:
+        """Seconds simulated per second of computing."""
+        return float(self.t[-1] / self.wall_time) if len(self.t) else 0.0
+
+    def desired(self) -> Desired | None:
+        """The controller's reference at the stored times, stacked; None if it has none."""
+        reference = getattr(self.controller, "reference", None)
+        if reference is None or not len(self.t):
+            return None
+        return Desired(*(np.array(x) for x in zip(*(reference(t) for t in self.t.tolist()))))
+
+    def tracking_error(self) -> np.ndarray | None:
+        """log(q_d^-1 q) (n, nv) at the stored times; None without a reference."""
+        desired = self.desired()
+        return None if desired is None else difference(self.plant.robot, desired.q, self.q)
+
+    def tracking_rms(self, after: float = 0.0) -> np.ndarray | None:
+        """Root mean square of the tracking error per velocity coordinate (nv,), from `after` seconds on."""
+        e = self.tracking_error()
+        return None if e is None else np.sqrt((e[self.t >= after] ** 2).mean(axis=0))
+
+    def summary(self) -> str:
+        """The run in words: why it ended, how well it tracked, whether each monitored property held."""
+        lines = [f"{self.reason}; {self.steps} steps in {self.wall_time:.2f} s, {self.real_time_factor:.1f} x real time"]
+        rms = self.tracking_rms() if len(self.t) else None
+        if rms is not None:
+            names = self.plant.robot.dof_names
+            lines.append("tracking RMS: " + ", ".join(f"{n} {x:.3g}" for n, x in zip(names, rms)))
+        lines += [f"  {m}" for m in self.monitors.values()]
+        return "\n".join(lines)
+
+    def plot(self, path: str | os.PathLike) -> list[Path]:
+        """Draw tracking, torques, Lyapunov function, estimates and monitors as PNG files in the folder `path`."""
+        from .plotting import plot_run
+
+        return plot_run(self, path)
+
+    def save(self, path: str | os.PathLike) -> Path:
+        """Write everything but the plant and the controller to an .npz file, whole or not at all."""
+        path = Path(path)
+        arrays = {"t": self.t, "q": self.q, "v": self.v, "tau": self.tau}
+        if self.z is not None:
+            arrays["z"] = self.z
+        desired = self.desired()
+        if desired is not None:
+            arrays |= {"q_desired": desired.q, "v_desired": desired.v, "a_desired": desired.a}
+        arrays |= {f"signal/{k}": x for k, x in self.signals.items()}
+        arrays |= {f"monitor/{k}": m.values for k, m in self.monitors.items()}
+        verdicts = {k: [m.what, m.limit, m.worst, m.t_worst] for k, m in self.monitors.items()}
+        about = {"reason": self.reason, "success": self.success, "steps": self.steps, "wall_time": self.wall_time}
+        arrays["about"] = np.array(json.dumps(about | {"monitors": verdicts}))
+        path.parent.mkdir(parents=True, exist_ok=True)
+        handle, temporary = tempfile.mkstemp(dir=path.parent, suffix=".npz")
+        try:
+            with os.fdopen(handle, "wb") as f:
+                np.savez_compressed(f, **arrays)
+            os.replace(temporary, path)
+        except BaseException:
+            os.unlink(temporary)
+            raise
+        return path
+
+    @classmethod
+    def load(cls, path: str | os.PathLike) -> Run:
+        """Read what `save` wrote; `plant` and `controller` are None."""
+        try:
+            with np.load(path) as f:
+                data = {k: f[k] for k in f.files}
+            about = json.loads(str(data["about"]))
+        except (OSError, ValueError, KeyError) as error:
+            raise ArgumentError(f"path: {os.fspath(path)!r} is not a saved run: {error}") from error
+        monitors = {
+            k: MonitorResult(k, what, limit, data[f"monitor/{k}"], worst, t)
+            for k, (what, limit, worst, t) in about["monitors"].items()
+        }
+        return cls(
+            *(data[k] for k in ("t", "q", "v", "tau")),
+            data.get("z"),
+            {k.removeprefix("signal/"): x for k, x in data.items() if k.startswith("signal/")},
+            monitors,
+            about["reason"],
+            about["success"],
+            about["steps"],
+            about["wall_time"],
+        )

@@ -1,0 +1,254 @@
+"""Close the loop: plant + controller + reference -> Run, integrated on the Lie group, with monitors watching.
+
+The state is y = (q, v, z, work) on the product of the robot's configurations, R^nv, the controller's own group and R.
+With `control_dt=None` the controller is evaluated at every integrator stage: one ODE on that product, the setting of
+the proofs. With a number its command is held between samples, as on hardware.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable, Iterable
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from .configuration import configuration_group
+from .control import Command, Controller, configuration_argument
+from .errors import ArgumentError, GeomctrlError, SimulationError
+from .groups import Product, Rn
+from .integrators import method as method_named
+from .integrators import rk_step
+from .monitors import LyapunovDecrease, Monitor, MonitorResult, Sample, monitor_list
+from .plant import Plant
+from .robot import Robot
+from .run import Run
+
+
+def simulate(
+    plant: Plant | Robot,
+    controller: Controller,
+    q0: ArrayLike,
+    v0: ArrayLike,
+    t_end: float,
+    dt: float,
+    method: str = "MK4",
+    control_dt: float | None = None,
+    monitors: str | Iterable[Monitor] | None = "default",
+    progress: bool | Callable[[float], None] = False,
+    *,
+    strict: bool = False,
+    every: int = 1,
+) -> Run:
+    """Run the closed loop from (q0, v0) for t_end seconds in steps of dt.
+
+    method: a fixed-step method of `integrators`. control_dt: None, or a multiple of dt at which the controller is
+    sampled. monitors: "default", None or `monitors.Monitor`s. progress: True for a bar, or a function of the fraction
+    done. every: store each every-th sample (and the last); monitors see every step.
+
+    Raises ArgumentError for bad arguments; SimulationError, whose `run` holds everything up to then, when the state
+    stops being finite, the controller returns what no robot can use, or, with strict=True, at the first step at
+    which a monitor exceeds its limit.
+    """
+    loop = _Loop(plant if isinstance(plant, Plant) else Plant(plant), controller, q0, v0, method, control_dt, dt)
+    n_steps = _step_count(t_end, dt)
+    if isinstance(every, bool) or not isinstance(every, int) or every < 1:
+        raise ArgumentError(f"every: expected a positive integer, got {every!r}")
+    record = _Record(loop, monitor_list(monitors), every)
+    with _bar(progress) as report:
+        for k in range(n_steps + 1):
+            t = min(k * dt, t_end)
+            try:
+                sample, k1 = loop.sample(k, t)
+                violated = record.add(k, sample, k == n_steps)
+                if violated is not None and strict:
+                    reason = f"strict: monitor {violated.name!r} at t = {t:.6g} s: {violated.what} is {record.last[violated.name]:.3e}, limit {violated.limit:.0e}"
+                    raise SimulationError(reason)
+                if k < n_steps:
+                    loop.step(t, min(dt, t_end - t), k1)
+            except GeomctrlError as error:
+                reason = str(error) if isinstance(error, SimulationError) else f"stopped at t = {t:.6g} s: {error}"
+                raise SimulationError(reason, record.run(reason, success=False)) from (None if isinstance(error, SimulationError) else error)
+            if k % 64 == 0 or k == n_steps:
+                report(k / n_steps)
+    return record.run(f"reached t = {t_end:g} s", success=True)
+
+
+class _Loop:
+    """The closed loop as an ODE: its state y, its field, and the step."""
+
+    def __init__(self, plant: Plant, controller, q0, v0, method, control_dt, dt):
+        robot = plant.robot
+        self.plant, self.now, self.controller = plant, plant.at(0.0), controller
+        q0 = configuration_argument(robot, "q0", q0)
+        v0 = np.array(v0, dtype=float)
+        if v0.shape != (robot.nv,) or not np.isfinite(v0).all():
+            raise ArgumentError(f"v0: expected {robot.nv} finite numbers, got shape {v0.shape}: {v0}")
+        z0 = controller.start() if hasattr(controller, "start") else None
+        self.z_shape = None if z0 is None else np.shape(z0)
+        self.z_group = getattr(controller, "group", None) or Rn(int(np.size(z0)) if z0 is not None else 0)
+        self.group = Product(configuration_group(robot), Rn(robot.nv), self.z_group, Rn(1))
+        self.tableau = method_named(method)
+        if self.tableau.b_hat is not None:
+            raise ArgumentError(f"method: expected a fixed-step method, got the adaptive {method!r}")
+        a, b, c = robot.nq, robot.nq + robot.nv, robot.nq + robot.nv + int(np.size(z0) if z0 is not None else 0)
+        self.parts = slice(0, a), slice(a, b), slice(b, c)
+        z = np.zeros(0) if z0 is None else np.asarray(z0, dtype=float).ravel()
+        self.y = np.concatenate((q0, v0, z, [0.0]))
+        nv = robot.nv
+        self.rates = slice(0, nv), slice(nv, 2 * nv), slice(2 * nv, 2 * nv + self.z_group.dim)
+        self.hold = _hold_count(control_dt, dt)
+        self.command: Command | None = None
+        self.change_times = [t for t, _ in plant.changes]
+
+    def split(self, y):
+        z = None if self.z_shape is None else y[self.parts[2]].reshape(self.z_shape)
+        return y[self.parts[0]], y[self.parts[1]], z
+
+    def act(self, t, q, v, z) -> Command:
+        command = self.controller(t, q, v, z)
+        if not isinstance(command, Command):
+            raise SimulationError(f"controller: expected a geomctrl.Command at t = {t:.6g} s, got {command!r:.60}")
+        tau = command.tau
+        if not (isinstance(tau, np.ndarray) and tau.shape == v.shape and math.isfinite(tau.dot(tau))):
+            shape = np.shape(tau)
+            what = f"shape {shape}" if shape != v.shape else f"{tau}"
+            raise SimulationError(f"controller: expected {len(v)} finite torques at t = {t:.6g} s, got {what}")
+        rate = command.z_rate
+        if (rate is None) != (self.z_group.dim == 0) or (rate is not None and np.size(rate) != self.z_group.dim):
+            got = "None" if rate is None else f"shape {np.shape(rate)}"
+            raise SimulationError(f"controller: expected z_rate of {self.z_group.dim} numbers at t = {t:.6g} s, got {got}")
+        return command
+
+    def field(self, t, y, command=None):
+        q, v, z = self.split(y)
+        if command is None:
+            command = self.command if self.hold else self.act(t, q, v, z)
+        out = np.empty(self.group.dim)
+        out[self.rates[0]] = v
+        out[self.rates[1]] = self.now.acceleration(t, q, v, command.tau)
+        if command.z_rate is not None:
+            out[self.rates[2]] = command.z_rate.ravel()
+        out[-1] = self.now.power(t, q, v, command.tau)
+        return out
+
+    def sample(self, k: int, t: float):
+        """What happens at the beginning of step k, and the field there."""
+        changed = any(self.plant.at(t).robot is not self.now.robot for _ in (0,)) if self.change_times else False
+        if changed:
+            self.now = self.plant.at(t)
+        q, v, z = self.split(self.y)
+        if not math.isfinite(self.y.dot(self.y)):
+            raise SimulationError(f"the closed loop is unstable: the state is not finite at t = {t:.6g} s")
+        if not self.hold or k % self.hold == 0:
+            self.command = self.act(t, q, v, z)
+        assert self.command is not None
+        sample = Sample(t, q, v, z, self.command.tau, float(self.y[-1]), self.now, changed, self.group, self.y)
+        return sample, self.field(t, self.y, self.command)
+
+    def step(self, t: float, h: float, k1) -> None:
+        with np.errstate(over="ignore", invalid="ignore"):
+            self.y = rk_step(self.field, t, self.y, h, self.tableau, self.group, k1)[0]
+
+
+class _Record:
+    """Collects samples and monitors' numbers; makes the Run."""
+
+    def __init__(self, loop: _Loop, monitors: list[Monitor], every: int):
+        self.loop, self.every, self.started = loop, every, time.perf_counter()
+        self.monitors = [m for m in monitors if m.start(loop.plant, loop.controller)]
+        self.samples, self.signals, self.watched = [], [], []
+        self.worst = {m.name: (-1.0, 0.0) for m in self.monitors}
+        self.last, self.steps = {}, 0
+
+    def add(self, k: int, sample: Sample, final: bool) -> Monitor | None:
+        violated = None
+        for m in self.monitors:
+            value = m.measure(sample)
+            self.last[m.name] = value
+            if not value <= self.worst[m.name][0]:
+                self.worst[m.name] = (value, sample.t)
+            if violated is None and not value <= m.limit:
+                violated = m
+        if k % self.every == 0 or final:
+            command = self.loop.command
+            self.samples.append((sample.t, sample.q, sample.v, sample.tau, sample.z))
+            signals = dict(command.signals)
+            for m in self.monitors:
+                if isinstance(m, LyapunovDecrease):
+                    signals["lyapunov"], signals["lyapunov_rate"] = m.value, m.rate
+            self.signals.append(signals)
+            self.watched.append([self.last[m.name] for m in self.monitors])
+        self.steps = k
+        return violated
+
+    def run(self, reason: str, success: bool) -> Run:
+        loop, nv, nq = self.loop, self.loop.plant.robot.nv, self.loop.plant.robot.nq
+        t, q, v, tau, z = zip(*self.samples) if self.samples else ((),) * 5
+        names = self.signals[0].keys() if self.signals else ()
+        watched = np.array(self.watched).reshape(len(t), len(self.monitors))
+        results = {
+            m.name: MonitorResult(m.name, m.what, m.limit, watched[:, j], *map(float, self.worst[m.name]))
+            for j, m in enumerate(self.monitors)
+        }
+        return Run(
+            t=np.array(t),
+            q=np.array(q).reshape(-1, nq),
+            v=np.array(v).reshape(-1, nv),
+            tau=np.array(tau).reshape(-1, nv),
+            z=None if loop.z_shape is None else np.array(z).reshape(-1, *loop.z_shape),
+            signals={name: np.array([s.get(name, np.nan) for s in self.signals]) for name in names},
+            monitors=results,
+            reason=reason,
+            success=success,
+            steps=self.steps,
+            wall_time=time.perf_counter() - self.started,
+            plant=loop.plant,
+            controller=loop.controller,
+        )
+
+
+def _step_count(t_end: float, dt: float) -> int:
+    for name, x in (("t_end", t_end), ("dt", dt)):
+        if not (isinstance(x, (int, float, np.number)) and math.isfinite(x) and x > 0.0):
+            raise ArgumentError(f"{name}: expected a positive number of seconds, got {x!r}")
+    if dt > t_end:
+        raise ArgumentError(f"dt: expected a step no longer than t_end = {t_end:g} s, got {dt:g}")
+    whole = t_end / dt
+    return round(whole) if abs(whole - round(whole)) < 1e-6 else math.ceil(whole)
+
+
+def _hold_count(control_dt: float | None, dt: float) -> int:
+    """Steps between samples of the controller, 0 for a continuous one."""
+    if control_dt is None:
+        return 0
+    count = round(control_dt / dt)
+    if count < 1 or abs(control_dt / dt - count) > 1e-6:
+        raise ArgumentError(f"control_dt: expected a multiple of dt = {dt:g} s, got {control_dt:g}")
+    return count
+
+
+class _bar:
+    """A progress bar, a caller's function, or nothing."""
+
+    def __init__(self, progress):
+        self.progress = progress
+
+    def __enter__(self) -> Callable[[float], Any]:
+        self.live = None
+        if callable(self.progress):
+            return self.progress
+        if not self.progress:
+            return lambda fraction: None
+        from rich.progress import Progress
+
+        self.live = Progress(transient=True)
+        self.live.start()
+        task = self.live.add_task("simulating", total=1.0)
+        return lambda fraction: self.live.update(task, completed=fraction)
+
+    def __exit__(self, *exc):
+        if self.live is not None:
+            self.live.stop()

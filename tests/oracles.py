@@ -1,0 +1,213 @@
+"""What the tests of the core share: hypothesis cases, comparison, the complex step, and Pinocchio as an oracle."""
+
+import functools
+
+import numpy as np
+import pinocchio as pin
+from hypothesis import settings
+from hypothesis import strategies as st
+
+from geomctrl import factored, inertia, testing
+
+PINOCCHIO_KINDS = ("revolute", "prismatic", "helical", "planar", "spherical", "free")  # no cylindrical joint there
+ONE_DOF = ("revolute", "prismatic", "helical")
+
+properties = settings(deadline=None, derandomize=True, max_examples=25)
+
+
+def cases(robots=None, **options):
+    """Hypothesis: (robot, q, v, a, v_ref)."""
+    robots = testing.robots(**options) if robots is None else robots
+    return robots.flatmap(lambda r: st.tuples(st.just(r), testing.motions(r)).map(lambda c: (c[0], *c[1])))
+
+
+def assert_close(actual, expected, rtol, scale=0.0):
+    """|actual - expected| <= rtol max(|expected|, scale), by the largest entries; shapes must agree, nothing may be nan."""
+    actual, expected = np.asarray(actual), np.asarray(expected)
+    assert actual.shape == expected.shape, (actual.shape, expected.shape)
+    if actual.size:
+        error, size = np.abs(actual - expected).max(), max(np.abs(expected).max(), scale)
+        assert error <= rtol * size, f"error {error:.3g}, {error / size:.3g} of {size:.3g}; allowed {rtol:.3g}"
+
+
+def rate_scale(robot, q, v):
+    """|M| |v|: the size of Mdot and C where nothing cancels."""
+    return np.abs(robot.mass_matrix(q)).max() * np.abs(v).max()
+
+
+def force_scale(robot, q, v, a, v_ref=None):
+    """The size of M a, C v_ref and g where nothing cancels."""
+    speed = np.abs(v).max() * np.abs(v if v_ref is None else v_ref).max()
+    weight = robot.parameters[:, 0].sum() * np.linalg.norm(robot.gravity)
+    return np.abs(robot.mass_matrix(q)).max() * (np.abs(a).max() + speed) + weight
+
+
+# --- the complex step along q exp(v t) -----------------------------------------------------------------------------
+
+STEP = 1e-40
+
+
+def moved(robot, q, v):
+    """q exp(i STEP v): to first order, which is exact in double precision."""
+    out = q.astype(complex)
+    for joint, s, k in zip(robot.joints, robot.q_slices, robot.v_slices):
+        if joint.dof == 1:
+            out[s] += 1j * STEP * v[k]
+        else:
+            T = factored.joint_motion(joint.S, q[s])
+            X = np.zeros((4, 4))
+            X[:3, :3], X[:3, 3] = factored.hat(joint.S[:3] @ v[k]), joint.S[3:] @ v[k]
+            out[s] += 1j * STEP * (T @ X)[:3].ravel()
+    return out
+
+
+def derivative(function, robot, q, v):
+    """d/dt function(q exp(v t)) at t = 0."""
+    return np.imag(function(moved(robot, q, v))) / STEP
+
+
+# --- Pinocchio ---------------------------------------------------------------------------------------------------
+
+
+class Pinocchio:
+    """The same robot in Pinocchio, in our coordinates: its joint frames differ by `shift`, its twists are (v, omega).
+
+    Joints are added depth-first, as our bodies are numbered: in another order crba, computeCoriolisMatrix and the
+    derivatives are silently wrong (FORMULAS section 10).
+    """
+
+    def __init__(self, robot):
+        self.robot, self.model = robot, pin.Model()
+        self.model.gravity.linear = robot.gravity
+        self.shift, order = [], np.arange(robot.nv)
+        for i, (p, joint, M) in enumerate(zip(robot.parents, robot.joints, robot.placements)):
+            model, T = _joint_model(joint)
+            base = np.eye(4) if p < 0 else np.linalg.inv(self.shift[p])
+            j = self.model.addJoint(p + 1, model, pin.SE3(base @ M @ T), f"joint{i}")
+            assert j == i + 1
+            self.shift.append(T)
+            self.model.appendBodyToJoint(j, pin_inertia(robot.parameters[i]), pin.SE3(np.linalg.inv(T)))
+            self.model.addFrame(pin.Frame(robot.body_names[i], j, 0, pin.SE3(np.linalg.inv(T)), pin.FrameType.BODY))
+            if joint.kind == "free":
+                s = robot.v_slices[i]
+                order[s] = np.roll(order[s], 3)
+        self.order = order  # theirs[k] = ours[order[k]]
+        self.data = self.model.createData()
+
+    def q(self, q):
+        out = []
+        for joint, s, T in zip(self.robot.joints, self.robot.q_slices, self.shift):
+            if joint.dof == 1:
+                out.append(q[s])
+                continue
+            X = np.linalg.inv(T) @ factored.joint_motion(joint.S, q[s]) @ T
+            if joint.kind == "planar":
+                out.append([X[0, 3], X[1, 3], X[0, 0], X[1, 0]])
+            else:
+                quaternion = pin.Quaternion(X[:3, :3]).coeffs()
+                out.append(quaternion if joint.kind == "spherical" else np.concatenate((X[:3, 3], quaternion)))
+        return np.concatenate(out)
+
+    def v(self, v):
+        return v[self.order]
+
+    def ours(self, x, axes=1):
+        """Their vector, matrix (axes=2) or Jacobian in our order of coordinates, which are the last axes."""
+        back = np.argsort(self.order)
+        return x[..., back] if axes == 1 else x[..., back, :][..., back]
+
+    def mass_matrix(self, q):
+        M = np.triu(pin.crba(self.model, self.data, self.q(q)))
+        return self.ours(M + np.triu(M, 1).T, 2)
+
+    def coriolis_matrix(self, q, v):
+        return self.ours(pin.computeCoriolisMatrix(self.model, self.data, self.q(q), self.v(v)).copy(), 2)
+
+    def gravity_force(self, q):
+        return self.ours(pin.computeGeneralizedGravity(self.model, self.data, self.q(q)).copy())
+
+    def inverse_dynamics(self, q, v, a, f_ext=None):
+        args = self.model, self.data, self.q(q), self.v(v), self.v(a)
+        return self.ours(pin.rnea(*args, *self._forces(f_ext)).copy())
+
+    def forward_dynamics(self, q, v, tau, f_ext=None):
+        args = self.model, self.data, self.q(q), self.v(v), self.v(tau)
+        return self.ours(pin.aba(*args, *self._forces(f_ext)).copy())
+
+    def _forces(self, f_ext):
+        if f_ext is None:
+            return ()
+        forces = pin.StdVec_Force()
+        forces.append(pin.Force.Zero())
+        for F, T in zip(f_ext, self.shift):
+            forces.append(pin.SE3(np.linalg.inv(T)).act(pin.Force(F[3:], F[:3])))
+        return (forces,)
+
+    def regressor(self, q, v, a):
+        Y = pin.computeJointTorqueRegressor(self.model, self.data, self.q(q), self.v(v), self.v(a)).copy()
+        blocks = [
+            Y[:, 10 * i : 10 * i + 10] @ inertia.transform(np.linalg.inv(T), np.eye(10)).T for i, T in enumerate(self.shift)
+        ]
+        return self.ours(np.hstack(blocks).T).T
+
+    def pose(self, q, frame):
+        pin.framesForwardKinematics(self.model, self.data, self.q(q))
+        return self.data.oMf[self.model.getFrameId(frame)].homogeneous.copy()
+
+    def jacobian(self, q, frame, representation):
+        J = pin.computeFrameJacobian(
+            self.model, self.data, self.q(q), self.model.getFrameId(frame), _reference(representation)
+        )
+        return self.ours(np.roll(J, 3, axis=0))
+
+    def jacobian_rate(self, q, v, frame, representation):
+        pin.computeJointJacobiansTimeVariation(self.model, self.data, self.q(q), self.v(v))
+        pin.updateFramePlacements(self.model, self.data)
+        frame = self.model.getFrameId(frame)
+        dJ = pin.getFrameJacobianTimeVariation(self.model, self.data, frame, _reference(representation))
+        return self.ours(np.roll(dJ, 3, axis=0))
+
+    def energies(self, q, v):
+        q, v = self.q(q), self.v(v)
+        kinetic = pin.computeKineticEnergy(self.model, self.data, q, v)
+        return kinetic, pin.computePotentialEnergy(self.model, self.data, q)
+
+    def momentum(self, q, v):
+        """About the world's origin, angular part first."""
+        h = pin.computeCentroidalMomentum(self.model, self.data, self.q(q), self.v(v))
+        return np.concatenate((h.angular + np.cross(self.data.com[0], h.linear), h.linear))
+
+
+def pin_inertia(parameters):
+    return pin.Inertia.FromDynamicParameters(np.ascontiguousarray(parameters))
+
+
+def _reference(representation):
+    frames = {"body": pin.LOCAL, "spatial": pin.WORLD, "hybrid": pin.LOCAL_WORLD_ALIGNED}
+    return frames[representation]
+
+
+def _joint_model(joint):
+    """(their joint, T_body_joint): their joints act about their frame's own origin and axes."""
+    T, S = np.eye(4), joint.S
+    if joint.kind == "prismatic":
+        return pin.JointModelPrismaticUnaligned(S[3:, 0].copy()), T
+    if joint.dof == 1:
+        w, v = S[:3, 0].copy(), S[3:, 0]
+        T[:3, 3] = np.cross(w, v)
+        if joint.kind == "revolute":
+            return pin.JointModelRevoluteUnaligned(w), T
+        return pin.JointModelHelicalUnaligned(w, float(w @ v)), T
+    if joint.kind == "spherical":
+        T[:3, 3] = S[5, 1], S[3, 2], S[4, 0]
+        return pin.JointModelSpherical(), T
+    if joint.kind == "planar":
+        T[:3, :3] = np.column_stack((S[3:, 0], S[3:, 1], S[:3, 2]))
+        return pin.JointModelPlanar(), T
+    assert joint.kind == "free"
+    return pin.JointModelFreeFlyer(), T
+
+
+@functools.lru_cache(maxsize=64)
+def pinocchio(robot):
+    return Pinocchio(robot)

@@ -1,0 +1,176 @@
+"""The closed form against its own definition, and the recursions against the closed form."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from oracles import assert_close, cases, derivative, force_scale, properties, rate_scale
+
+from geomctrl import factored, inertia, models, testing
+from geomctrl.errors import ArgumentError
+
+FORMS = ("ploen", "christoffel")
+
+
+@pytest.fixture(scope="module", params=models.names())
+def bundled(request):
+    return models.load(request.param)
+
+
+def random_motion(robot, seed=0):
+    rng = np.random.default_rng(seed)
+    return robot.random_configuration(rng), *rng.normal(size=(3, robot.nv))
+
+
+def check_recursions(robot, q, v, a, v_ref):
+    rates, forces = rate_scale(robot, q, v), force_scale(robot, q, v, a, v_ref)
+    assert_close(robot.mass_matrix(q), factored.mass_matrix(robot, q), 1e-11)
+    assert_close(robot.mass_matrix_rate(q, v), factored.mass_matrix_rate(robot, q, v), 1e-11, rates)
+    assert_close(robot.gravity_force(q), factored.gravity_force(robot, q), 1e-11, forces)
+    for form in FORMS:
+        assert_close(robot.coriolis_matrix(q, v, form), factored.coriolis_matrix(robot, q, v, form), 1e-11, rates)
+        expected = factored.inverse_dynamics(robot, q, v, a, v_ref, form)
+        assert_close(robot.inverse_dynamics(q, v, a, v_ref, form=form), expected, 1e-11, forces)
+        terms = robot.terms(q, v, form)
+        assert_close(terms.M, factored.mass_matrix(robot, q), 1e-11)
+        assert_close(terms.Mdot, factored.mass_matrix_rate(robot, q, v), 1e-11, rates)
+        assert_close(terms.C, factored.coriolis_matrix(robot, q, v, form), 1e-11, rates)
+        assert_close(terms.g, factored.gravity_force(robot, q), 1e-11, forces)
+    assert_close(robot.inverse_dynamics(q, v, a), factored.inverse_dynamics(robot, q, v, a), 1e-11, forces)
+
+
+@properties
+@given(cases())
+def test_recursions_equal_the_closed_form_on_random_trees(case):
+    check_recursions(*case)
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_recursions_equal_the_closed_form_on_many_trees(seed):
+    robot = testing.random_robot(np.random.default_rng(seed), aligned=seed % 4 == 0)
+    check_recursions(robot, *random_motion(robot, seed))
+
+
+def test_recursions_equal_the_closed_form_on_bundled_robots(bundled):
+    for seed in range(3):
+        check_recursions(bundled, *random_motion(bundled, seed))
+
+
+@properties
+@given(cases())
+def test_G_is_the_inverse_of_one_minus_Gamma_which_is_nilpotent(case):
+    robot, q, v, _, _ = case
+    f = factored.factors(robot, q, v)
+    one = np.eye(6 * robot.nbodies)
+    assert_close(f.G @ (one - f.Gamma), one, 1e-12)
+    assert not np.linalg.matrix_power(f.Gamma, robot.nbodies).any()
+
+
+@properties
+@given(cases())
+def test_V_is_G_S_v_and_stacks_body_jacobians(case):
+    robot, q, v, _, _ = case
+    f = factored.factors(robot, q, v)
+    assert_close(f.V, f.G @ f.S @ v, 1e-12, np.abs(v).max())
+    for i, name in enumerate(robot.body_names):
+        assert_close(robot.jacobian(q, name), (f.G @ f.S)[6 * i : 6 * i + 6], 1e-12)
+
+
+@properties
+@given(cases())
+def test_C_bar_is_skew_and_gives_the_newton_euler_force(case):
+    robot, q, v, _, _ = case
+    for form in FORMS:
+        f = factored.factors(robot, q, v, form)
+        assert_close(f.C_bar, -f.C_bar.T, 1e-15)
+        assert_close(f.C_bar @ f.V, f.ad_V_dual @ f.J @ f.V, 1e-12, np.abs(f.J).max() * (f.V @ f.V))
+    plain = factored.factors(robot, q, v, "plain")
+    assert_close(plain.C_bar, plain.ad_V_dual @ plain.J, 1e-15)
+
+
+@properties
+@given(cases())
+def test_closed_form_of_inverse_dynamics_is_the_sum_of_its_terms(case):
+    robot, q, v, a, v_ref = case
+    for form in (*FORMS, "plain"):
+        C = factored.coriolis_matrix(robot, q, v, form)
+        total = factored.mass_matrix(robot, q) @ a + C @ v_ref + factored.gravity_force(robot, q)
+        tau = factored.inverse_dynamics(robot, q, v, a, v_ref, form)
+        assert_close(tau, total, 1e-12, force_scale(robot, q, v, a, v_ref))
+
+
+@properties
+@given(cases())
+def test_mass_matrix_rate_is_the_derivative_of_the_mass_matrix(case):
+    """Complex step of (36) against (28) and against the recursion."""
+    robot, q, v, _, _ = case
+    expected = derivative(lambda x: factored.mass_matrix(robot, x), robot, q, v)
+    assert_close(factored.mass_matrix_rate(robot, q, v), expected, 1e-12, rate_scale(robot, q, v))
+    assert_close(robot.mass_matrix_rate(q, v), expected, 1e-11, rate_scale(robot, q, v))
+
+
+@properties
+@given(cases())
+def test_christoffel_form_is_the_lowered_levi_civita_connection(case):
+    """Torsion-free: C(v) w - C(w) v = M c(v, w), c_i the bracket of the joint's velocities, zero for one degree of freedom."""
+    robot, q, v, w, _ = case
+    C = [factored.coriolis_matrix(robot, q, x, "christoffel") for x in (v, w)]
+    bracket = np.zeros(robot.nv)
+    for joint, s in zip(robot.joints, robot.v_slices):
+        if joint.dof > 1:
+            bracket[s] = np.linalg.pinv(joint.S) @ factored.ad(joint.S @ v[s]) @ joint.S @ w[s]
+    scale = rate_scale(robot, q, v) * np.abs(w).max()
+    assert_close(C[0] @ w - C[1] @ v, factored.mass_matrix(robot, q) @ bracket, 1e-11, scale)
+
+
+@properties
+@given(cases(kinds=("revolute", "prismatic", "helical"), max_bodies=5))
+def test_christoffel_form_is_made_of_christoffel_symbols(case):
+    """Ploen (2), (3), with the partial derivatives of M by the complex step."""
+    robot, q, v, _, _ = case
+    dM = np.array([derivative(lambda x: factored.mass_matrix(robot, x), robot, q, e) for e in np.eye(robot.nv)])
+    symbols = 0.5 * (np.einsum("ikj->ijk", dM) + np.einsum("jki->ijk", dM) - np.einsum("kij->ijk", dM))
+    expected = np.einsum("ijk,i->kj", symbols, v)
+    assert_close(robot.coriolis_matrix(q, v, "christoffel"), expected, 1e-11, rate_scale(robot, q, v))
+
+
+@properties
+@given(cases())
+def test_ploen_and_christoffel_differ_by_half_the_traces(case):
+    """C_ploen - C_christoffel = sum_i 1/2 tr(I_i) Jw_i^T [w_i] Jw_i."""
+    robot, q, v, _, _ = case
+    expected = np.zeros((robot.nv, robot.nv))
+    for name, pi in zip(robot.body_names, robot.parameters):
+        Jw = robot.jacobian(q, name)[:3]
+        expected += 0.5 * np.trace(inertia.tensor(pi)) * Jw.T @ factored.hat(Jw @ v) @ Jw
+    difference = robot.coriolis_matrix(q, v) - robot.coriolis_matrix(q, v, "christoffel")
+    assert_close(difference, expected, 1e-11, rate_scale(robot, q, v))
+
+
+@properties
+@given(cases())
+def test_batches_equal_loops(case):
+    robot, q, v, a, v_ref = case
+    rng = np.random.default_rng(0)
+    Q, V = np.array([q, robot.random_configuration(rng)]), np.array([v, a])
+    Q, V = np.stack((Q, Q[::-1], Q)), np.stack((V, V, -V))
+    batch = factored.factors(robot, Q, V)
+    for i in np.ndindex(3, 2):
+        one = factored.factors(robot, Q[i], V[i])
+        for name, x in one._asdict().items():
+            y = getattr(batch, name)
+            assert_close(y if name in "SJ" else y[i], x, 1e-15)
+        tau = factored.inverse_dynamics(robot, Q, V, V)[i]
+        assert_close(tau, factored.inverse_dynamics(robot, Q[i], V[i], V[i]), 1e-13)
+
+
+def test_arguments_are_checked():
+    robot = models.two_link()
+    q, v = np.zeros(2), np.zeros(2)
+    with pytest.raises(ArgumentError, match=r"q: expected shape \(..., 2\)"):
+        factored.mass_matrix(robot, np.zeros(3))
+    with pytest.raises(ArgumentError, match="v: expected finite numbers, got nan at index"):
+        factored.factors(robot, q, np.array([np.nan, 0.0]))
+    with pytest.raises(ArgumentError, match="form: expected 'ploen', 'christoffel' or 'plain', got 'lin'"):
+        factored.coriolis_matrix(robot, q, v, "lin")
+    with pytest.raises(ArgumentError, match=r"a: expected shape \(..., 2\)"):
+        factored.inverse_dynamics(robot, q, v, np.zeros(3))
