@@ -10,8 +10,8 @@ Toolbox (mdl_puma560akb, mdl_puma560), with two changes that make them a robot:
 
 The paper's explicit model includes the rotors' reflected inertia, MOTOR_INERTIA on the diagonal of M. The inertia of a
 geared rotor is no body's of the tree, so `robot.mass_matrix` leaves it out: add np.diag(MOTOR_INERTIA) where it matters
-(it is most of M's diagonal from joint 2 on). The paper's constants I1 = 1.43 and I3 = 1.38 of M11 do not follow from its tables,
-which give 1.56 and 1.60; all others do, gravity included.
+(it is most of M's diagonal from joint 2 on). The paper's constants I1 = 1.43 and I3 = 1.38 of M11 do not follow from
+its tables, which give 1.56 and 1.60; those of M12, M13, M22, M23, M33, the wrist's diagonal and gravity do.
 
 Joint ranges: Corke's toolbox (after Wang and Chen 1991), in this convention's signs. Efforts: the paper's Table 7.
 """

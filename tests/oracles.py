@@ -144,7 +144,8 @@ class Pinocchio:
         return (forces,)
 
     def regressor(self, q, v, a):
-        Y = pin.computeJointTorqueRegressor(self.model, self.data, self.q(q), self.v(v), self.v(a)).copy()
+        Y = pin.computeJointTorqueRegressor(self.model, self.data, self.q(q), self.v(v), self.v(a))
+        Y = Y.reshape(self.model.nv, -1)  # one row comes as a vector
         blocks = [
             Y[:, 10 * i : 10 * i + 10] @ inertia.transform(np.linalg.inv(T), np.eye(10)).T for i, T in enumerate(self.shift)
         ]

@@ -1,0 +1,131 @@
+"""q * exp(dv), its inverse, and random configurations."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from oracles import assert_close, cases, properties
+
+import geomctrl as gc
+from geomctrl import factored, models, se3, testing
+from geomctrl.errors import ArgumentError
+
+
+def poses(robot, q):
+    return [q[s].reshape(3, 4) for joint, s in zip(robot.joints, robot.q_slices) if joint.dof > 1]
+
+
+@properties
+@given(cases(floating_base=None))
+def test_integrate_moves_each_joint_by_the_exponential_of_its_twist(case):
+    robot, q, x, _, _ = case
+    moved = robot.integrate(q, x)
+    for joint, s, k in zip(robot.joints, robot.q_slices, robot.v_slices):
+        before, after = (factored.joint_motion(joint.S, y[s]) for y in (q, moved))
+        assert_close(after, before @ se3.exp(joint.S @ x[k]), 1e-13)
+
+
+@properties
+@given(cases(floating_base=None))
+def test_difference_is_the_inverse_of_integrate(case):
+    robot, q, x, _, _ = case
+    x = 0.99 * x  # at most 2.97 about each of three axes: rotations beyond pi come back by the short way
+    short = np.array(x)
+    for joint, k in zip(robot.joints, robot.v_slices):
+        turn = np.linalg.norm(joint.S[:3] @ x[k])
+        if joint.dof > 1 and turn > 3.0:
+            short[k] *= 3.0 / turn
+    assert_close(robot.difference(q, robot.integrate(q, short)), short, 1e-9, 1.0)
+    other = robot.integrate(q, x)
+    assert_close(robot.integrate(q, robot.difference(q, other)), other, 1e-9, 1.0)
+    assert_close(robot.difference(q, q), np.zeros(robot.nv), 1e-14, np.abs(q).max() ** 2 + 1.0)
+
+
+@properties
+@given(cases(floating_base=None))
+def test_integrate_keeps_configurations_in_their_subgroup(case):
+    """A planar joint stays in its plane, a cylindrical one on its axis: log of the pose is in the span of S."""
+    robot, q, x, _, _ = case
+    q = robot.integrate(q, x)
+    for joint, s in zip(robot.joints, robot.q_slices):
+        if joint.dof > 1:
+            X = se3.log(factored.joint_motion(joint.S, q[s]))
+            inside = joint.S @ np.linalg.pinv(joint.S) @ X
+            assert_close(X, inside, 1e-9, 1.0)
+
+
+@properties
+@given(cases(floating_base=None))
+def test_steps_along_the_same_velocity_add_up(case):
+    robot, q, x, _, _ = case
+    assert_close(robot.integrate(robot.integrate(q, 0.3 * x), 0.7 * x), robot.integrate(q, x), 1e-13, 10.0)
+    assert_close(robot.integrate(robot.integrate(q, x), -x), q, 1e-13, 10.0)
+
+
+def test_neutral_is_zero_coordinates_and_identity_poses():
+    robot = testing.random_robot(np.random.default_rng(0), ["revolute", "spherical", "free"], [-1, 0, 1])
+    q = robot.neutral()
+    assert q.shape == (25,)
+    assert q[0] == 0.0
+    for T in poses(robot, q):
+        np.testing.assert_array_equal(T, np.eye(3, 4))
+    q[:] = np.nan
+    assert np.isfinite(robot.neutral()).all()
+
+
+def test_random_configurations_keep_limits_and_reproduce():
+    options = {"lower": -0.5, "upper": 2.0}
+    bodies = [
+        gc.Body("a", None, gc.Joint.revolute((0, 0, 1), **options), None, np.eye(10)[0] + np.eye(10)[9]),
+        gc.Body("b", "a", gc.Joint.prismatic((1, 0, 0), lower=0.2), None, np.eye(10)[0]),
+        gc.Body("c", "b", gc.Joint.revolute((0, 0, 1), upper=-20.0), None, np.eye(10)[0] + np.eye(10)[9]),
+        gc.Body("d", "c", gc.Joint.revolute((0, 1, 0)), None, np.array([1, 0, 0, 0, 1, 0, 1, 0, 0, 1.0])),
+    ]
+    robot = gc.Robot.build(bodies, physical=False)
+    rng = np.random.default_rng(0)
+    q = np.array([robot.random_configuration(rng) for _ in range(500)])
+    assert (q[:, 0] >= -0.5).all()
+    assert (q[:, 0] <= 2.0).all()
+    assert (q[:, 1] >= 0.2).all()
+    assert (q[:, 2] <= -20.0).all()
+    assert (np.abs(q[:, 3]) <= np.pi).all()
+    assert np.ptp(q, axis=0).min() > 0.5
+    np.testing.assert_array_equal(
+        robot.random_configuration(np.random.default_rng(7)), robot.random_configuration(np.random.default_rng(7))
+    )
+
+
+@pytest.mark.parametrize("lead", [(1,), (4,), (2, 3), (0,)], ids=str)
+def test_batches_equal_loops(lead):
+    rng = np.random.default_rng(1)
+    robot = testing.random_robot(rng, ["free", "revolute", "planar", "helical"], [-1, 0, 1, 0])
+    q, x = np.empty((*lead, robot.nq)), rng.normal(size=(*lead, robot.nv))
+    for i in np.ndindex(lead):
+        q[i] = robot.random_configuration(rng)
+    moved = robot.integrate(q, x)
+    back = robot.difference(q, moved)
+    assert moved.shape == q.shape
+    assert back.shape == x.shape
+    for i in np.ndindex(lead):
+        assert_close(moved[i], robot.integrate(q[i], x[i]), 1e-15)
+        assert_close(back[i], robot.difference(q[i], moved[i]), 1e-15)
+
+
+def test_long_products_stay_rotations():
+    """Ten thousand steps: rounding alone, no drift that validation would refuse."""
+    robot = testing.random_robot(np.random.default_rng(0), ["free"], [-1])
+    q, x = robot.neutral(), np.random.default_rng(1).normal(size=6) * 0.1
+    for _ in range(10000):
+        q = robot.integrate(q, x)
+    R = q.reshape(3, 4)[:, :3]
+    assert np.abs(R.T @ R - np.eye(3)).max() < 1e-11
+
+
+def test_arguments_are_checked():
+    robot = models.three_spheres()
+    q = robot.neutral()
+    with pytest.raises(ArgumentError, match=rf"dv: expected shape \(..., {robot.nv}\)"):
+        robot.integrate(q, np.zeros(robot.nv + 1))
+    with pytest.raises(ArgumentError, match=r"q1: expected finite numbers, got nan at index \[3\]"):
+        robot.difference(q, np.where(np.arange(robot.nq) == 3, np.nan, q))
+    with pytest.raises(ArgumentError, match="q0: entries 0 to 11, the pose .* hold no rotation"):
+        robot.difference(2.0 * q, q)
