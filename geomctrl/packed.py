@@ -16,8 +16,23 @@ import math
 
 import numpy as np
 
+from .arrays import ROTATION_TOLERANCE
 from .jit import primitive
-from .screw import Frame, add3, compose, dot, get_frame, get_inertia, get_twist, mul3, twist_add, twist_mul, vec
+from .screw import (
+    REDUCIBLE,
+    Frame,
+    add3,
+    compose,
+    dot,
+    get_frame,
+    get_inertia,
+    get_twist,
+    mul3,
+    sin_cos,
+    twist_add,
+    twist_mul,
+    vec,
+)
 
 # fields of a body's record
 PARENT, KIND, NDOF, IQ, IV, PARENT_DOF = range(6)
@@ -28,7 +43,6 @@ NQ, NV, GRAVITY = 0, 1, 2
 
 ROTATING, SLIDING, POSE = 0, 1, 2  # kinds of joint: with one rotation, pure translation, stored as a pose
 
-ROTATION_TOLERANCE = 1e-6  # |R^T R - 1| above which a configuration is refused
 
 
 def pack(parents, joints, placements, parameters, gravity) -> np.ndarray:
@@ -112,12 +126,18 @@ def joint_frame(model, link, q):
     x = q[k]
     if kind == SLIDING:
         return Frame(a.R, add3(a.p, mul3(x, vec(model, link + D))))
-    s, c = math.sin(x), math.cos(x)
-    b, e = get_frame(model, link + B), get_frame(model, link + C)
-    return Frame(
-        (_sc(a.R[0], s, b.R[0], c, e.R[0]), _sc(a.R[1], s, b.R[1], c, e.R[1]), _sc(a.R[2], s, b.R[2], c, e.R[2])),
-        add3(_sc(a.p, s, b.p, c, e.p), mul3(x, vec(model, link + D))),
-    )
+    if abs(x) <= REDUCIBLE:
+        s, c = sin_cos(x)
+    else:
+        s, c = math.sin(x), math.cos(x)
+    return turned(a, get_frame(model, link + B), get_frame(model, link + C), vec(model, link + D), x, s, c)
+
+
+@primitive
+def turned(a, b, e, d, x, s, c):
+    """A + sin(x) B + cos(x) C + x D."""
+    R = (_sc(a.R[0], s, b.R[0], c, e.R[0]), _sc(a.R[1], s, b.R[1], c, e.R[1]), _sc(a.R[2], s, b.R[2], c, e.R[2]))
+    return Frame(R, add3(_sc(a.p, s, b.p, c, e.p), mul3(x, d)))
 
 
 @primitive

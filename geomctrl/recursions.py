@@ -22,12 +22,19 @@ from .packed import (
     joint_frame,
     joint_twist,
     n_bodies,
+    n_q,
     n_v,
     parent_of,
     root_origin,
     screw_of,
+    turned,
 )
+from .packed import A as A_FRAME
+from .packed import B as B_FRAME
+from .packed import C as C_FRAME
+from .packed import D as D_SHIFT
 from .screw import (
+    REDUCIBLE,
     Ad,
     Ad_dual,
     Ad_inv,
@@ -61,6 +68,7 @@ from .screw import (
     put_inertia,
     rot,
     rotT,
+    sin_cos,
     sub3,
     sym_mul,
     twist_add,
@@ -82,25 +90,28 @@ PLOEN, CHRISTOFFEL, PLAIN = 0, 1, 2  # which Cbar; PLAIN is -ad_V^T J, whose C i
 
 
 @primitive
+def outward(f, V_p, A_p, Sv, Sa, J):
+    """One body outward: its twist, its acceleration and the wrench that these take."""
+    V = twist_add(Ad_inv(f, V_p), Sv)  # (15)
+    A = twist_add(twist_add(Ad_inv(f, A_p), ad(V, Sv)), Sa)  # (16)
+    return V, A, wrench_add(momentum(J, A), ad_dual(V, momentum(J, V)))  # (17), own part
+
+
+@primitive
 def newton_euler(model, q, v, a, work, tau):
     """tau = M a + C v + g. `work` holds a record per body: f (12), V (6), A (6), F (6)."""
-    n = n_bodies(model)
-    A0 = neg3(gravity_of(model))
-    for i in range(n):
+    A_0 = Twist((0.0, 0.0, 0.0), neg3(gravity_of(model)))
+    for i in range(n_bodies(model)):
         link, row = i * WIDTH, i * WORK
         f, Sv, Sa = joint_frame(model, link, q), joint_twist(model, link, v), joint_twist(model, link, a)  # (14)
-        p = parent_of(model, link)
-        if p < 0:
-            V, A = Sv, Twist(Sa.w, add3(Sa.v, rotT(f.R, A0)))
-        else:
-            up = p * WORK
-            V = twist_add(Ad_inv(f, get_twist(work, up + 12)), Sv)  # (15)
-            A = twist_add(twist_add(Ad_inv(f, get_twist(work, up + 18)), ad(V, Sv)), Sa)  # (16)
-        J = inertia_of(model, link)
+        V_p, A_p, p = zero_twist(), A_0, parent_of(model, link)
+        if p >= 0:
+            V_p, A_p = get_twist(work, p * WORK + 12), get_twist(work, p * WORK + 18)
+        V, A, F = outward(f, V_p, A_p, Sv, Sa, inertia_of(model, link))
         put_frame(work, row, f)
         put6(work, row + 12, V)
         put6(work, row + 18, A)
-        put6(work, row + 24, wrench_add(momentum(J, A), ad_dual(V, momentum(J, V))))  # (17), own part
+        put6(work, row + 24, F)
     forces_to_torques(model, work, tau)
 
 
@@ -179,7 +190,10 @@ def inverse_dynamics_one(model, q, v, a):
 @kernel("f8[:,::1](f8[::1], f8[:,::1], f8[:,::1], f8[:,::1])")
 def inverse_dynamics_many(model, q, v, a):
     tau, work = np.empty(v.shape), np.empty(n_bodies(model) * WORK)
-    for b in range(q.shape[0]):
+    done = lanes_of(model, q) * LANES
+    if done > 0:
+        inverse_dynamics_lanes(model, q, v, a, done, tau)
+    for b in range(done, q.shape[0]):
         newton_euler(model, q[b], v[b], a[b], work, tau[b])
     return tau
 
@@ -207,6 +221,105 @@ def inverse_dynamics_reference_many(model, q, v, a, v_ref, f_ext, form):
         external = f_ext[b] if f_ext.shape[0] > 0 else none
         newton_euler_reference(model, q[b], v[b], a[b], v_ref[b], external, form, work, tau[b])
     return tau
+
+
+# --- Newton-Euler on many states side by side --------------------------------------------------------------------
+#
+# The same equations on LANES states at once, the innermost loop running over states, so that LLVM turns it into vector
+# instructions: it reads from one buffer and writes to another, and calls nothing. Number k of lane b is at k LANES + b.
+
+LANES = 16
+
+
+@primitive
+def lanes_of(model, q):
+    """How many full groups of lanes a batch has: 0 where a joint stores a pose or a coordinate is beyond `sin_cos`."""
+    if n_q(model) != n_v(model):
+        return 0
+    for b in range(q.shape[0]):
+        for k in range(q.shape[1]):
+            if not abs(q[b, k]) <= REDUCIBLE:
+                return 0
+    return q.shape[0] // LANES
+
+
+@primitive
+def lane_vec(a, k, b):
+    return a[k * LANES + b], a[(k + 1) * LANES + b], a[(k + 2) * LANES + b]
+
+
+@primitive
+def lane_twist(a, k, b):
+    return Twist(lane_vec(a, k, b), lane_vec(a, k + 3, b))
+
+
+@primitive
+def lane_put(a, k, b, x):
+    a[k * LANES + b] = x[0]
+    a[(k + 1) * LANES + b] = x[1]
+    a[(k + 2) * LANES + b] = x[2]
+
+
+@primitive
+def lane_put6(a, k, b, X):
+    lane_put(a, k, b, X[0])
+    lane_put(a, k + 3, b, X[1])
+
+
+@primitive
+def copy(a, k, b, j, n):
+    """a[k : k + n] = b[j : j + n], in numbers of all lanes."""
+    for i in range(n * LANES):
+        a[k * LANES + i] = b[j * LANES + i]
+
+
+@primitive
+def inverse_dynamics_lanes(model, q, v, a, count, tau):
+    """The first `count` states, a multiple of LANES, of a robot whose joints all have one degree of freedom."""
+    n = n_bodies(model)
+    work, source, sink = np.empty(n * WORK * LANES), np.empty(WORK * LANES), np.empty(WORK * LANES)
+    A_0 = Twist((0.0, 0.0, 0.0), neg3(gravity_of(model)))
+    for start in range(0, count, LANES):
+        for i in range(n):
+            link, p = i * WIDTH, parent_of(model, i * WIDTH)
+            fa, fb = get_frame(model, link + A_FRAME), get_frame(model, link + B_FRAME)
+            fc, fd = get_frame(model, link + C_FRAME), vec(model, link + D_SHIFT)
+            S, J = screw_of(model, link, 0), inertia_of(model, link)
+            if p >= 0:
+                copy(source, 0, work, p * WORK + 12, 12)
+            for b in range(LANES):
+                if p < 0:
+                    lane_put6(source, 0, b, zero_twist())
+                    lane_put6(source, 6, b, A_0)
+                lane_put(source, 12, b, (q[start + b, i], v[start + b, i], a[start + b, i]))
+            for b in range(LANES):
+                x, xd, xdd = lane_vec(source, 12, b)
+                s, c = sin_cos(x)
+                f = turned(fa, fb, fc, fd, x, s, c)
+                V_p, A_p = lane_twist(source, 0, b), lane_twist(source, 6, b)
+                V, A, F = outward(f, V_p, A_p, twist_mul(xd, S), twist_mul(xdd, S), J)
+                lane_put(sink, 0, b, f.R[0])
+                lane_put(sink, 3, b, f.R[1])
+                lane_put(sink, 6, b, f.R[2])
+                lane_put(sink, 9, b, f.p)
+                lane_put6(sink, 12, b, V)
+                lane_put6(sink, 18, b, A)
+                lane_put6(sink, 24, b, F)
+            copy(work, i * WORK, sink, 0, 30)
+        for i in range(n - 1, -1, -1):
+            p, S = parent_of(model, i * WIDTH), screw_of(model, i * WIDTH, 0)
+            copy(source, 0, work, i * WORK, 30)
+            for b in range(LANES):
+                R = lane_vec(source, 0, b), lane_vec(source, 3, b), lane_vec(source, 6, b)
+                X = lane_twist(source, 24, b)
+                F = Wrench(X.w, X.v)
+                sink[6 * LANES + b] = pair(S, F)  # (18)
+                lane_put6(sink, 0, b, Ad_dual(Frame(R, lane_vec(source, 9, b)), F))
+            for b in range(LANES):
+                tau[start + b, i] = sink[6 * LANES + b]
+            if p >= 0:
+                for k in range(6 * LANES):
+                    work[(p * WORK + 24) * LANES + k] += sink[k]
 
 
 # --- the bodies in inertial axes about the first body's origin ---------------------------------------------------

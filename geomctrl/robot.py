@@ -16,8 +16,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from . import inertia as _inertia
+from .arrays import ROTATION_TOLERANCE, checked
 from .errors import ArgumentError, ModelError, NameNotFoundError
-from .packed import ROTATION_TOLERANCE, pack
+from .packed import pack
 
 WORLD = "world"
 F = TypeVar("F", bound=Callable[..., Any])

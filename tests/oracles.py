@@ -159,14 +159,14 @@ class Pinocchio:
         J = pin.computeFrameJacobian(
             self.model, self.data, self.q(q), self.model.getFrameId(frame), _reference(representation)
         )
-        return self.ours(np.roll(J, 3, axis=0))
+        return self.ours(np.roll(J.reshape(6, -1), 3, axis=0))
 
     def jacobian_rate(self, q, v, frame, representation):
         pin.computeJointJacobiansTimeVariation(self.model, self.data, self.q(q), self.v(v))
         pin.updateFramePlacements(self.model, self.data)
         frame = self.model.getFrameId(frame)
         dJ = pin.getFrameJacobianTimeVariation(self.model, self.data, frame, _reference(representation))
-        return self.ours(np.roll(dJ, 3, axis=0))
+        return self.ours(np.roll(dJ.reshape(6, -1), 3, axis=0))
 
     def energies(self, q, v):
         q, v = self.q(q), self.v(v)

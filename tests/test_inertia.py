@@ -1,0 +1,160 @@
+"""Ten parameters, 6x6, 4x4, and which of them are a body's."""
+
+import numpy as np
+import pinocchio as pin
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from oracles import assert_close, pin_inertia, properties
+
+from geomctrl import inertia, se3, testing
+from geomctrl.errors import ArgumentError, InertiaError
+
+transforms = st.integers(0, 2**32 - 1).map(lambda seed: se3.exp(np.random.default_rng(seed).normal(size=6)))
+ROD = inertia.from_com(1.0, (0.5, 0, 0), np.diag((0.0, 1 / 12, 1 / 12)))
+POINT = inertia.from_com(2.0, (0.1, -0.2, 0.3), np.zeros((3, 3)))
+DISC = inertia.from_com(1.0, (0, 0, 0), np.diag((0.25, 0.25, 0.5)))
+
+
+@properties
+@given(testing.inertias())
+def test_spatial_inertia_is_pinocchios(pi):
+    theirs = np.roll(pin_inertia(pi).matrix(), (3, 3), axis=(0, 1))
+    assert_close(inertia.spatial(pi), theirs, 1e-12)
+
+
+@properties
+@given(testing.inertias())
+def test_round_trips(pi):
+    assert_close(inertia.from_spatial(inertia.spatial(pi)), pi, 1e-15)
+    assert_close(inertia.from_pseudo(inertia.pseudo(pi)), pi, 1e-14)
+    assert_close(inertia.from_com(pi[0], inertia.com(pi), inertia.com_tensor(pi)), pi, 1e-13)
+
+
+@properties
+@given(testing.inertias(), transforms)
+def test_change_of_frame_is_the_congruence_of_the_spatial_inertia(pi, T):
+    X = se3.Ad(se3.inverse(T))
+    assert_close(inertia.spatial(inertia.transform(T, pi)), X.T @ inertia.spatial(pi) @ X, 1e-12)
+    moved = pin.SE3(T).act(pin_inertia(pi)).toDynamicParameters()
+    assert_close(inertia.transform(T, pi), moved, 1e-12)
+    assert_close(inertia.transform(se3.inverse(T), inertia.transform(T, pi)), pi, 1e-12)
+
+
+@properties
+@given(testing.inertias(), transforms)
+def test_pseudo_inertia_is_the_second_moment_of_the_mass(pi, T):
+    """P of point masses is sum m (r, 1)(r, 1)^T: four of them make any body."""
+    L = np.linalg.cholesky(inertia.pseudo(pi))
+    rebuilt = sum(np.outer(x, x) for x in L.T)
+    assert_close(inertia.from_pseudo(rebuilt), pi, 1e-13)
+    mass, r = 0.7, T[:3, 3]
+    point = inertia.from_com(mass, r, np.zeros((3, 3)))
+    assert_close(inertia.pseudo(point), mass * np.outer([*r, 1.0], [*r, 1.0]), 1e-14)
+
+
+@properties
+@given(testing.inertias(), testing.inertias(), transforms)
+def test_divergence_is_positive_and_knows_no_frame(pi, prior, T):
+    D = inertia.divergence(pi, prior)
+    assert D >= -1e-12
+    assert_close(inertia.divergence(pi, pi), 0.0, 1e-10, 1.0)
+    moved = inertia.divergence(inertia.transform(T, pi), inertia.transform(T, prior))
+    assert_close(moved, D, 1e-6, 1.0)
+
+
+def test_tensor_and_order_of_the_ten():
+    pi = np.arange(1.0, 11.0)
+    np.testing.assert_array_equal(inertia.tensor(pi), [[5, 6, 8], [6, 7, 9], [8, 9, 10]])
+    J = inertia.spatial(pi)
+    np.testing.assert_array_equal(J[:3, 3:], [[0, -4, 3], [4, 0, -2], [-3, 2, 0]])
+    np.testing.assert_array_equal(J[3:, 3:], np.eye(3))
+    assert_close(inertia.com(pi), [2.0, 3.0, 4.0], 1e-15)
+    assert np.isnan(inertia.com(np.zeros(10))).all()
+
+
+def test_leading_axes():
+    rng = np.random.default_rng(0)
+    pi = np.array([[testing.random_inertia(rng) for _ in range(3)] for _ in range(2)])
+    T = se3.exp(rng.normal(size=(2, 3, 6)))
+    functions = (inertia.spatial, inertia.pseudo, inertia.tensor, inertia.com, inertia.com_tensor, inertia.is_physical)
+    for i in np.ndindex(2, 3):
+        for f in functions:
+            np.testing.assert_array_equal(f(pi)[i], f(pi[i]))
+        np.testing.assert_array_equal(inertia.transform(T, pi)[i], inertia.transform(T[i], pi[i]))
+        assert_close(inertia.divergence(pi, pi[::-1])[i], inertia.divergence(pi[i], pi[::-1][i]), 1e-12)
+        one = inertia.from_com(pi[i][0], inertia.com(pi[i]), inertia.com_tensor(pi[i]))
+        assert_close(inertia.from_com(pi[..., 0], inertia.com(pi), inertia.com_tensor(pi))[i], one, 1e-15)
+
+
+# --- physical consistency ----------------------------------------------------------------------------------------
+
+
+@properties
+@given(testing.inertias(), transforms)
+def test_bodies_are_physical_in_every_frame(pi, T):
+    for body in (pi, inertia.transform(T, pi)):
+        assert inertia.violation(body) is None
+        assert inertia.is_physical(body, strict=True)
+
+
+@pytest.mark.parametrize("pi", [ROD, POINT, DISC, np.zeros(10)], ids=["rod", "point", "disc", "nothing"])
+def test_thin_bodies_are_physical_but_not_strictly(pi):
+    for T in (np.eye(4), se3.exp(np.array([0.3, -0.2, 0.5, 1.0, 2.0, -3.0]))):
+        body = inertia.transform(T, pi)
+        assert inertia.violation(body) is None
+        assert inertia.is_physical(body)
+        assert not inertia.is_physical(body, strict=True)
+
+
+NOT_BODIES = {
+    "mass -1 is negative": [-1.0, 0, 0, 0, 1, 0, 1, 0, 0, 1],
+    "mass is zero but first moment or inertia is not": [0.0, 0, 0, 0, 1, 0, 1, 0, 0, 1],
+    r"triangle inequality fails: principal moments about the centre of mass 1 \+ 1 < 3": [1.0, 0, 0, 0, 1, 0, 1, 0, 0, 3],
+    r"principal moment of inertia -0.5 about the centre of mass is negative": [1.0, 1, 0, 0, 1, 0, 1, 0, 0, 0.5],
+    "parameters are not finite": [1.0, np.nan, 0, 0, 1, 0, 1, 0, 0, 1],
+}
+
+
+@pytest.mark.parametrize("words", NOT_BODIES)
+def test_what_no_body_has_is_told_in_words(words):
+    pi = np.array(NOT_BODIES[words])
+    with pytest.raises(InertiaError, match=f"body 'forearm': .*{words}"):
+        inertia.check(pi, "forearm")
+    if np.isfinite(pi).all():
+        assert not inertia.is_physical(pi)
+
+
+def test_positive_spatial_inertia_is_weaker_than_physical():
+    pi = np.array([1.0, 0, 0, 0, 1, 0, 1, 0, 0, 3])
+    assert np.linalg.eigvalsh(inertia.spatial(pi))[0] > 0.0
+    assert not inertia.is_physical(pi)
+
+
+@properties
+@given(testing.inertias(), transforms)
+def test_words_and_eigenvalues_agree(pi, T):
+    """Scaling one principal moment about the centre of mass: physical exactly while the triangle inequalities hold."""
+    values, R = np.linalg.eigh(inertia.com_tensor(pi))
+    for factor, physical in ((0.99, True), (1.01, False)):
+        moments = np.array([values[0], values[1], factor * (values[0] + values[1])])
+        body = inertia.transform(T, inertia.from_com(pi[0], inertia.com(pi), R @ np.diag(moments) @ R.T))
+        assert inertia.is_physical(body) == physical
+        assert (inertia.violation(body) is None) == physical
+
+
+def test_divergence_refuses_what_is_not_strictly_physical():
+    pi = testing.random_inertia(np.random.default_rng(0))
+    for pair in ((ROD, pi), (-pi, pi), (pi, -pi)):
+        with pytest.raises(InertiaError, match="divergence needs strictly physical parameters"):
+            inertia.divergence(*pair)
+
+
+def test_shapes_are_checked():
+    for f in (inertia.spatial, inertia.pseudo, inertia.tensor, inertia.com, inertia.com_tensor, inertia.is_physical):
+        with pytest.raises(ArgumentError, match=r"parameters: expected shape \(..., 10\), got \(9,\)"):
+            f(np.zeros(9))
+    with pytest.raises(ArgumentError, match=r"com, I_com: expected shapes \(..., 3\) and \(..., 3, 3\)"):
+        inertia.from_com(1.0, (0, 0), np.eye(3))
+    with pytest.raises(ArgumentError, match="I_com: expected a symmetric matrix"):
+        inertia.from_com(1.0, (0, 0, 0), np.triu(np.ones((3, 3))))
