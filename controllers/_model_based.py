@@ -2,27 +2,18 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 import numpy as np
 
-from geomctrl.control import Reference, TrackingError, tracking_error
+from geomctrl.control import Reference, Sliding, TrackingError, sliding_variables, tracking_error
 from geomctrl.errors import ArgumentError
 from geomctrl.plant import Friction
 from geomctrl.robot import Robot
 
 
-class Sliding(NamedTuple):
-    """Slotine and Li's variables: v_ref = v_d - Lambda e, a_ref its rate, s = v - v_ref (nv,), and the errors."""
-
-    error: TrackingError
-    v_ref: np.ndarray
-    a_ref: np.ndarray
-    s: np.ndarray
-
-
 class ModelBased:
     """A controller built on a nominal model and a reference; stateless unless a subclass says otherwise."""
+
+    Lambda: np.ndarray
 
     def __init__(self, robot: Robot, reference: Reference, friction: Friction | None = None):
         if not isinstance(robot, Robot):
@@ -40,8 +31,4 @@ class ModelBased:
         return tracking_error(self.robot, q, v, self.reference(t))
 
     def sliding(self, t: float, q: np.ndarray, v: np.ndarray) -> Sliding:
-        e = self.error(t, q, v)
-        v_ref = e.v_d - self.Lambda.dot(e.e)
-        return Sliding(e, v_ref, e.a_d - self.Lambda.dot(e.e_rate), v - v_ref)
-
-    Lambda: np.ndarray
+        return sliding_variables(self.robot, q, v, self.reference(t), self.Lambda)

@@ -41,7 +41,7 @@ class Passivity(ModelBased):
         tau = self.robot.inverse_dynamics(q, v, x.a_ref, x.v_ref, form=self.form) - self.K.dot(x.s)
         if self.friction is not None:
             tau += self.friction.torque(v)
-        return Command(tau, None, {"e": x.error.e, "s": x.s})
+        return Command(tau, None, {"e": x.e, "s": x.s})
 
     def lyapunov(self, t, q, v, z, plant) -> Lyapunov:
         s = self.sliding(t, q, v).s

@@ -11,6 +11,7 @@ from geomctrl.control import Command, Lyapunov, Reference, gain_matrix
 from geomctrl.errors import ArgumentError, NameNotFoundError
 from geomctrl.identification.base_parameters import base_parameters
 from geomctrl.plant import Friction
+from geomctrl.regressor import products
 from geomctrl.robot import Robot
 
 from ._model_based import ModelBased
@@ -26,7 +27,7 @@ class SlotineLi(ModelBased):
 
     parameters="links"   ten parameters of each body in `adapt` (names; default all), the others kept as in the model
     parameters="base"    the base parameters of the whole robot, of the reference-velocity dynamics
-    friction             a Friction: its viscous and Coulomb coefficients (nv each) are adapted as well, from these values
+    friction             a Friction: its viscous and Coulomb coefficients (nv each) are adapted too, from these values
     Gamma                adaptation gain: a number, one per parameter, or a symmetric positive definite matrix;
                          default 'scaled': 1/s-like gains from each body's mass and size, times `rate`
     minimum_mass         keeps every adapted mass above this [kg] by projecting p', which only makes V' more
@@ -57,18 +58,24 @@ class SlotineLi(ModelBased):
             self.projection = np.eye(len(nominal))[self.columns]
         elif parameters == "base":
             if adapt is not None or minimum_mass is not None:
-                raise ArgumentError("adapt, minimum_mass: base parameters mix bodies; they go with parameters='links' only")
+                raise ArgumentError(
+                    "adapt, minimum_mass: base parameters mix bodies; they go with parameters='links' only"
+                )
             base = base_parameters(robot, form)
             self.columns, self.projection = base.columns, base.projection
         else:
             raise ArgumentError(f"parameters: expected 'links' or 'base', got {parameters!r}")
         self.nominal = self.projection @ nominal
-        self.partial = len(self.columns) < len(nominal) and parameters == "links"
+        self.kept = np.zeros_like(nominal)  # what is not adapted
+        if parameters == "links":
+            self.kept = nominal - self.projection.T @ self.nominal
         self.p0 = self.nominal if friction is None else np.concatenate((self.nominal, friction.parameters(robot.nv)))
         if Gamma is None:
             Gamma = rate * _scaled_gain(robot, self.projection, len(self.p0) - len(self.nominal))
         self.Gamma = gain_matrix("Gamma", Gamma, len(self.p0))
         self.Gamma_inverse = np.linalg.inv(self.Gamma)
+        diagonal = np.diag(self.Gamma).copy()
+        self.gamma = diagonal if np.array_equal(np.diag(diagonal), self.Gamma) else None
         self.masses = np.flatnonzero(self.columns % 10 == 0) if minimum_mass is not None else np.zeros(0, dtype=int)
         self.minimum_mass = minimum_mass
         if minimum_mass is not None:
@@ -86,38 +93,34 @@ class SlotineLi(ModelBased):
         """The C(q, v) the law is built on (the model's; the estimate's has the same form)."""
         return self.robot.coriolis_matrix(q, v, self.form)
 
-    def regressor(self, q, v, a_ref, v_ref):
-        """(Y of what is adapted, torque of what is not)."""
-        Y = self.robot.regressor(q, v, a_ref, v_ref, self.form)
-        if self.partial:
-            known = Y.dot(self._kept())
-            Y = Y[:, self.columns]
-        else:
-            known = 0.0
-            if len(self.columns) < Y.shape[1]:
-                Y = Y[:, self.columns]
-        if self.friction is not None:
-            Y = np.hstack((Y, self.friction.columns(v)))
-        return Y, known
+    def products(self, x, q, v, z):
+        """(Y p + what is not adapted (nv,), Y^T s for what is), O(n), without forming Y."""
+        pi = self.kept.copy()
+        pi[self.columns] = z[: len(self.columns)]
+        tau, g = products(self.robot, q, v, x.a_ref, x.v_ref, pi, x.s, self.form)
+        if len(self.columns) < len(g):
+            g = g[self.columns]
+        if self.friction is None:
+            return tau, g
+        columns = self.friction.columns(v)
+        return tau + columns.dot(z[len(self.columns) :]), np.concatenate((g, x.s.dot(columns)))
 
-    def _kept(self):
-        pi = self.robot.parameters.ravel().copy()
-        pi[self.columns] = 0.0
-        return pi
-
-    def adaptation(self, Y, s, z):
-        """p' = -Gamma Y^T s, projected where a mass is at its bound and would go below."""
-        rate = -self.Gamma.dot(s.dot(Y))
+    def adaptation(self, g, z):
+        """p' = -Gamma Y^T s, g = Y^T s, projected where a mass is at its bound and would go below."""
+        rate = -self.gain(g)
         for k in self.masses:
             if z[k] <= self.minimum_mass and rate[k] < 0.0:
                 rate -= self.Gamma[:, k] * (rate[k] / self.Gamma[k, k])
         return rate
 
+    def gain(self, g):
+        """Gamma g."""
+        return self.gamma * g if self.gamma is not None else self.Gamma.dot(g)
+
     def __call__(self, t, q, v, z):
         x = self.sliding(t, q, v)
-        Y, known = self.regressor(q, v, x.a_ref, x.v_ref)
-        tau = Y.dot(z) + known - self.K.dot(x.s)
-        return Command(tau, self.adaptation(Y, x.s, z), {"e": x.error.e, "s": x.s})
+        tau, g = self.products(x, q, v, z)
+        return Command(tau - self.K.dot(x.s), self.adaptation(g, z), {"e": x.e, "s": x.s})
 
     def true_parameters(self, plant) -> np.ndarray:
         """What z would be if the controller knew the plant."""
@@ -129,19 +132,19 @@ class SlotineLi(ModelBased):
 
     def estimate(self, z) -> np.ndarray:
         """Inertial parameters (nbodies, 10) with the estimate z in place of the model's (parameters="links")."""
-        pi = self._kept()
+        pi = self.kept.copy()
         pi[self.columns] = z[: len(self.columns)]
         return pi.reshape(-1, 10)
 
     def lyapunov(self, t, q, v, z, plant) -> Lyapunov:
         x = self.sliding(t, q, v)
         error = z - self.true_parameters(plant)
-        weighted = self.Gamma_inverse.dot(error)
+        weighted = error / self.gamma if self.gamma is not None else self.Gamma_inverse.dot(error)
         value = float(plant.robot.kinetic_energy(q, x.s)) + 0.5 * float(error.dot(weighted))
         rate = -float(x.s.dot(self.K).dot(x.s))
         if len(self.masses) and (z[self.masses] <= self.minimum_mass).any():
-            Y, _ = self.regressor(q, v, x.a_ref, x.v_ref)
-            rate += float(weighted.dot(self.adaptation(Y, x.s, z) + self.Gamma.dot(x.s.dot(Y))))
+            _, g = self.products(x, q, v, z)
+            rate += float(weighted.dot(self.adaptation(g, z) + self.gain(g)))  # what the projection takes away
         return Lyapunov(value, rate)
 
 
@@ -160,7 +163,7 @@ def _scaled_gain(robot: Robot, projection: np.ndarray, friction: int) -> np.ndar
     """Diagonal gains in the natural units of each parameter: (m, m l, m l^2)^2 of the robot's typical body, so that
     all estimates move on comparable relative scales."""
     m = float(robot.parameters[:, 0].mean())
-    l = float(np.sqrt(np.mean(np.trace(_second_moments(robot), axis1=1, axis2=2)) / max(m, 1e-9)))  # noqa: E741
+    l = float(np.sqrt(np.mean(np.trace(_second_moments(robot), axis1=1, axis2=2)) / max(m, 1e-9)))
     unit = np.array([1.0] + [l] * 3 + [l * l] * 6)
     weights = np.tile(unit**2, robot.nbodies)
     used = (projection**2 @ weights) / np.maximum((projection**2).sum(1), 1e-12)

@@ -103,7 +103,7 @@ def neutral(robot: Robot) -> np.ndarray:
 
 @term
 def random_configuration(robot: Robot, rng: np.random.Generator) -> np.ndarray:
-    """A configuration (nq,): uniform within limits, where there are none within pi or 1 m; rotations spread over all."""
+    """A configuration (nq,): uniform within the limits, within pi or 1 m where there are none, rotations anywhere."""
     x = np.empty(robot.nv)
     for joint, s in zip(robot.joints, robot.v_slices):
         if joint.dof > 1:
@@ -119,7 +119,7 @@ def random_configuration(robot: Robot, rng: np.random.Generator) -> np.ndarray:
 
 @term
 def integrate(robot: Robot, q: ArrayLike, dv: ArrayLike) -> np.ndarray:
-    """q * exp(dv), (..., nq): the configuration after moving with constant body-fixed joint velocities dv (..., nv) for unit time."""
+    """q * exp(dv), (..., nq): where constant joint velocities dv (..., nv) lead from q in unit time."""
     lead, (q, dv) = as_batch(robot, q=q, dv=dv)
     return advance_many(robot._model, q, dv).reshape(*lead, robot.nq)
 
@@ -133,7 +133,7 @@ def difference(robot: Robot, q0: ArrayLike, q1: ArrayLike) -> np.ndarray:
 
 @dataclass(frozen=True, eq=False)
 class ConfigurationGroup:
-    """The configurations of a robot as a `groups.LieGroup`: elements (..., nq), algebra vectors joint velocities (..., nv)."""
+    """A robot's configurations as a `groups.LieGroup`: elements (..., nq), algebra vectors are velocities (..., nv)."""
 
     robot: Robot
 

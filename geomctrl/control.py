@@ -10,15 +10,28 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from .arrays import checked
+from .configuration import ConfigurationGroup
 from .errors import ArgumentError
 from .jit import KernelTypeError, kernel, primitive
-from .packed import IQ, IV, KIND, POSE, WIDTH, good_configuration, good_velocity, joint_coordinates, joint_twist, n_bodies, n_v
+from .packed import (
+    IQ,
+    IV,
+    KIND,
+    POSE,
+    WIDTH,
+    good_configuration,
+    good_velocity,
+    joint_coordinates,
+    joint_twist,
+    n_bodies,
+    n_v,
+)
 from .robot import Robot, as_batch
 from .screw import Ad_inv, Twist, ad, compose, dexp_inv_se3, get_frame, inverse, log_se3, neg3, twist_sub
 
 
 class Command(NamedTuple):
-    """What a controller returns: joint torques tau (nv,), the rate of its own state, and scalars or arrays to record."""
+    """What a controller returns: joint torques tau (nv,), the rate of its state, and numbers or arrays to record."""
 
     tau: np.ndarray
     z_rate: np.ndarray | None = None
@@ -125,11 +138,46 @@ def tracking_error(robot: Robot, q: ArrayLike, v: ArrayLike, desired: Desired) -
     try:
         return TrackingError(*tracking_error_one(robot._model, q, v, *desired))
     except (ValueError, KernelTypeError):
-        names = {"q": q, "v": v, "q0": desired[0], "v_d": desired[1], "a_d": desired[2]}
+        names = {"q": q, "v": v, "q_d": desired[0], "v_d": desired[1], "a_d": desired[2]}
         lead, arrays = as_batch(robot, **names)
         if lead:
             raise ArgumentError(f"q, v: expected one state, got leading axes {lead}") from None
         return TrackingError(*tracking_error_one(robot._model, *(a[0] for a in arrays)))
+
+
+class Sliding(NamedTuple):
+    """Slotine and Li's variables (nv,): e = log(q_d^-1 q), v_ref = v_d - Lambda e, its rate a_ref, s = v - v_ref."""
+
+    e: np.ndarray
+    v_ref: np.ndarray
+    a_ref: np.ndarray
+    s: np.ndarray
+
+
+@kernel("f8[:,::1](f8[::1], f8[::1], f8[::1], f8[::1], f8[::1], f8[::1], f8[:,::1])")
+def sliding_one(model, q, v, q_d, v_d, a_d, Lambda):
+    """Rows e, v_ref, a_ref, s."""
+    error = tracking_error_one(model, q, v, q_d, v_d, a_d)
+    n = v.shape[0]
+    out = np.empty((4, n))
+    for i in range(n):
+        out[0, i] = error[0, i]
+        v_ref, a_ref = error[3, i], error[4, i]
+        for j in range(n):
+            v_ref -= Lambda[i, j] * error[0, j]
+            a_ref -= Lambda[i, j] * error[2, j]
+        out[1, i], out[2, i], out[3, i] = v_ref, a_ref, v[i] - v_ref
+    return out
+
+
+def sliding_variables(robot: Robot, q: ArrayLike, v: ArrayLike, desired: Desired, Lambda: np.ndarray) -> Sliding:
+    """The Sliding variables of the state (q, v) against `desired`, Lambda (nv, nv); one state."""
+    try:
+        return Sliding(*sliding_one(robot._model, q, v, *desired, Lambda))
+    except (ValueError, KernelTypeError):
+        error = tracking_error(robot, q, v, desired)
+        v_ref = error.v_d - Lambda @ error.e
+        return Sliding(error.e, v_ref, error.a_d - Lambda @ error.e_rate, np.asarray(v, float) - v_ref)
 
 
 def error_gradient(robot: Robot, e: np.ndarray, f: np.ndarray) -> np.ndarray:
@@ -140,8 +188,6 @@ def error_gradient(robot: Robot, e: np.ndarray, f: np.ndarray) -> np.ndarray:
     """
     if robot.nq == robot.nv:
         return f
-    from .configuration import ConfigurationGroup
-
     return ConfigurationGroup(robot).dexp_inv(-e).T @ f
 
 
@@ -153,7 +199,9 @@ def gain_matrix(name: str, gain: ArrayLike, n: int, definite: bool = True) -> np
     try:
         K = np.array(gain, dtype=float)
     except (TypeError, ValueError):
-        raise ArgumentError(f"{name}: expected a number, {n} numbers or a ({n}, {n}) matrix, got {gain!r:.80}") from None
+        raise ArgumentError(
+            f"{name}: expected a number, {n} numbers or a ({n}, {n}) matrix, got {gain!r:.80}"
+        ) from None
     if K.shape == ():
         K = K * np.eye(n)
     elif K.shape == (n,):

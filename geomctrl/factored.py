@@ -45,7 +45,7 @@ def factors(robot: Robot, q: ArrayLike, v: ArrayLike, form: Form = "ploen") -> F
     right forces but no skew Mdot - 2C.
     """
     q, v = np.asarray(q), np.asarray(v)
-    as_batch(robot, q=q.real, v=v.real)
+    as_batch(robot, q=np.real(q), v=np.real(v))
     n, lead, dtype = robot.nbodies, q.shape[:-1], np.result_type(q, v, float)
     block = [slice(6 * i, 6 * i + 6) for i in range(n)]
     S, J = np.zeros((6 * n, robot.nv)), np.zeros((6 * n, 6 * n))
@@ -102,7 +102,7 @@ def inverse_dynamics(
 ) -> np.ndarray:
     """M a + C v_ref + g (..., nv) by the recursion's global form; v_ref=None means v."""
     f, a, v_ref = factors(robot, q, v, form), np.asarray(a), np.asarray(v if v_ref is None else v_ref)
-    as_batch(robot, v=np.real(v), a=a.real, v_ref=v_ref.real)
+    as_batch(robot, v=np.real(v), a=np.real(a), v_ref=np.real(v_ref))
     V = _apply(f.G @ f.S, v_ref)  # (19)
     A = _apply(f.S, a) + _apply(f.ad_Sv @ f.Gamma, V) + _apply(f.P0, _base_acceleration(robot))
     F = _apply(f.J @ f.G, A) + _apply(f.C_bar, V)  # (20), (21)

@@ -115,7 +115,7 @@ def violation(parameters: ArrayLike) -> str | None:
     a, b, c = np.linalg.eigvalsh(com_tensor(pi))
     scale = TOLERANCE * max(np.abs(tensor(pi)).max(), abs(c))
     if a < -scale:
-        return f"principal moment of inertia {a:.6g} about the centre of mass is negative (moments {a:.6g}, {b:.6g}, {c:.6g})"
+        return f"a principal moment of inertia about the centre of mass is negative: {a:.6g}, {b:.6g}, {c:.6g}"
     if a + b < c - scale:
         return (
             f"triangle inequality fails: principal moments about the centre of mass {a:.6g} + {b:.6g} < {c:.6g}"
@@ -125,7 +125,7 @@ def violation(parameters: ArrayLike) -> str | None:
 
 
 def is_physical(parameters: ArrayLike, strict: bool = False) -> np.ndarray:
-    """Whether a rigid body can have the parameters, (...,) bool; `strict` asks for P > 0, mass in all three directions."""
+    """Whether a rigid body can have the parameters, (...,) bool; `strict` asks for P > 0: extent in all directions."""
     eigenvalues = np.linalg.eigvalsh(pseudo(parameters))
     bound = TOLERANCE * np.abs(eigenvalues).max(-1)
     return eigenvalues[..., 0] > bound if strict else eigenvalues[..., 0] >= -bound
@@ -139,9 +139,10 @@ def check(parameters: ArrayLike, body: str) -> None:
 
 
 def divergence(parameters: ArrayLike, prior: ArrayLike) -> np.ndarray:
-    """Log-det (Bregman) distance D(P || P0) = tr(P0^-1 P) - log det(P0^-1 P) - 4, summed over nothing: (...,).
+    """Log-det (Bregman) distance D(P || P0) = tr(P0^-1 P) - log det(P0^-1 P) - 4, one number a body (...,).
 
-    Non-negative, zero only where they agree, independent of the frame; both must be strictly physical (Lee, Wensing, Park 2020).
+    Non-negative, zero only where they agree, the same in every frame; both must be strictly physical (Lee, Wensing and
+    Park 2020).
     """
     X = np.linalg.solve(pseudo(prior), pseudo(parameters))
     sign, logdet = np.linalg.slogdet(X)

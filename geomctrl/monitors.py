@@ -82,7 +82,10 @@ def skew_residual(Mdot: np.ndarray, C: np.ndarray) -> float:
 
 
 class EnergyBalance(Monitor):
-    """|H(t) - H(0) - work fed in| relative to the largest energy or work so far: what the integrator loses."""
+    """|H(t) - H(0) - work fed in| relative to the largest energy or work so far: what the integrator loses.
+
+    Lifting the robot by a centimetre is the least energy it is compared with.
+    """
 
     name = "energy"
     what = "energy balance H(t) - H(0) - integral of power, relative"
@@ -91,13 +94,14 @@ class EnergyBalance(Monitor):
         self.limit = limit
 
     def start(self, plant, controller):
-        self.baseline, self.work0, self.scale, self.drift = None, 0.0, 0.0, 0.0
+        weight = plant.robot.parameters[:, 0].sum() * np.linalg.norm(plant.robot.gravity)
+        self.baseline, self.work0, self.scale, self.drift = None, 0.0, max(0.01 * weight, 1e-3), 0.0
         return True
 
     def measure(self, sample):
         H = float(sample.plant.robot.energy(sample.q, sample.v))
         if self.baseline is None:
-            self.baseline, self.scale = H, 1e-3
+            self.baseline = H
         elif sample.changed:  # the load brings its own energy: count afresh, but keep what was lost before
             self.baseline, self.work0 = H - self.drift, sample.work
         self.drift = H - self.baseline - (sample.work - self.work0)
@@ -161,7 +165,8 @@ class MonitorResult:
 
     def __str__(self):
         verdict = "held" if self.ok else "VIOLATED"
-        return f"{self.name}: {self.what}: worst {self.worst:.2e} at t = {self.t_worst:.4g} s, limit {self.limit:.0e}: {verdict}"
+        worst = f"worst {self.worst:.2e} at t = {self.t_worst:.4g} s, limit {self.limit:.0e}"
+        return f"{self.name}: {self.what}: {worst}: {verdict}"
 
 
 def default_monitors() -> list[Monitor]:

@@ -1,8 +1,8 @@
 """A robot as kernels see it: one float64 array, and the primitives that read it.
 
 Record i < nbodies describes body i and the joint that carries it; the last record holds sizes and gravity. One plain
-array costs a call 0.1 us to unbox, a structured one twice that, separate arrays far more. It is flat, and so is all work
-memory: a kernel addresses record i by its offset `i * WIDTH`, since a view of a row would count references.
+array costs a call 0.1 us to unbox, a structured one twice that, separate arrays far more. It is flat, and so is all
+work memory: a kernel addresses record i by its offset `i * WIDTH`, since a view of a row would count references.
 
 A joint with one degree of freedom is f(q) = M exp(S q), expanded once into constants (Ploen 1999 (9)-(11)):
 
@@ -42,7 +42,6 @@ WIDTH = 127
 NQ, NV, GRAVITY = 0, 1, 2
 
 ROTATING, SLIDING, POSE = 0, 1, 2  # kinds of joint: with one rotation, pure translation, stored as a pose
-
 
 
 def pack(parents, joints, placements, parameters, gravity) -> np.ndarray:

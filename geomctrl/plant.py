@@ -1,4 +1,4 @@
-"""The plant: the true robot, with friction, loads that change and external wrenches, that a controller's model need not equal."""
+"""The plant: the true robot with friction, changing loads and external wrenches; no controller's model need equal it."""
 
 from __future__ import annotations
 

@@ -112,21 +112,22 @@ def newton_euler(model, q, v, a, work, tau):
         put6(work, row + 12, V)
         put6(work, row + 18, A)
         put6(work, row + 24, F)
-    forces_to_torques(model, work, tau)
+    forces_to_torques(model, work, WORK, tau)
 
 
 @primitive
-def forces_to_torques(model, work, tau):
-    """The backward sweep: F_p += Ad* F_i (17), tau_i = S_i^T F_i (18)."""
+def forces_to_torques(model, work, width, tau):
+    """The backward sweep: F_p += Ad* F_i (17), tau_i = S_i^T F_i (18). A record of `width`: f (12) at 0, F (6) at 24."""
     for i in range(n_bodies(model) - 1, -1, -1):
-        link, row = i * WIDTH, i * WORK
+        link, row = i * WIDTH, i * width
         F = get_wrench(work, row + 24)
         first, end = dofs_of(model, link)
         for k in range(first, end):
             tau[k] = pair(screw_of(model, link, k - first), F)
         p = parent_of(model, link)
         if p >= 0:
-            put6(work, p * WORK + 24, wrench_add(get_wrench(work, p * WORK + 24), Ad_dual(get_frame(work, row), F)))
+            up = p * width + 24
+            put6(work, up, wrench_add(get_wrench(work, up), Ad_dual(get_frame(work, row), F)))
 
 
 @primitive
@@ -145,27 +146,25 @@ def coriolis_wrench(J, V, Vr, form):
 
 
 @primitive
+def outward_reference(f, V_p, Vr_p, A_p, Sv, Sa, Sr):
+    """One body outward with a reference velocity: its twist, reference twist and acceleration, FORMULAS section 4."""
+    XVr = Ad_inv(f, Vr_p)
+    A = twist_add(twist_sub(Ad_inv(f, A_p), ad(Sv, XVr)), Sa)
+    return twist_add(Ad_inv(f, V_p), Sv), twist_add(XVr, Sr), A
+
+
+@primitive
 def newton_euler_reference(model, q, v, a, v_ref, f_ext, form, work, tau):
     """tau = M a + C(q, v) v_ref + g - sum_i Jac_i^T f_ext_i. `work`: f (12), V (6), A (6), F (6), Vr (6)."""
-    n = n_bodies(model)
-    A0 = neg3(gravity_of(model))
-    for i in range(n):
+    A_0 = Twist((0.0, 0.0, 0.0), neg3(gravity_of(model)))
+    for i in range(n_bodies(model)):
         link, row = i * WIDTH, i * WORK
-        f, Sv, Sa, Sr = (
-            joint_frame(model, link, q),
-            joint_twist(model, link, v),
-            joint_twist(model, link, a),
-            joint_twist(model, link, v_ref),
-        )
-        p = parent_of(model, link)
-        if p < 0:
-            V, Vr, A = Sv, Sr, Twist(Sa.w, add3(Sa.v, rotT(f.R, A0)))
-        else:
+        f, Sv, Sa = joint_frame(model, link, q), joint_twist(model, link, v), joint_twist(model, link, a)
+        V_p, Vr_p, A_p, p = zero_twist(), zero_twist(), A_0, parent_of(model, link)
+        if p >= 0:
             up = p * WORK
-            V = twist_add(Ad_inv(f, get_twist(work, up + 12)), Sv)
-            XVr = Ad_inv(f, get_twist(work, up + 30))
-            Vr = twist_add(XVr, Sr)
-            A = twist_add(twist_sub(Ad_inv(f, get_twist(work, up + 18)), ad(Sv, XVr)), Sa)
+            V_p, A_p, Vr_p = get_twist(work, up + 12), get_twist(work, up + 18), get_twist(work, up + 30)
+        V, Vr, A = outward_reference(f, V_p, Vr_p, A_p, Sv, Sa, joint_twist(model, link, v_ref))
         J = inertia_of(model, link)
         F = wrench_add(momentum(J, A), coriolis_wrench(J, V, Vr, form))
         if f_ext.shape[0] > 0:
@@ -175,7 +174,7 @@ def newton_euler_reference(model, q, v, a, v_ref, f_ext, form, work, tau):
         put6(work, row + 18, A)
         put6(work, row + 24, F)
         put6(work, row + 30, Vr)
-    forces_to_torques(model, work, tau)
+    forces_to_torques(model, work, WORK, tau)
 
 
 @kernel("f8[::1](f8[::1], f8[::1], f8[::1], f8[::1])")

@@ -12,6 +12,7 @@ freedom it is q0 + sum_k X_k s_k.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 import numpy as np
@@ -22,42 +23,84 @@ from .arrays import checked
 from .configuration import advance, difference
 from .control import Desired, configuration_argument
 from .errors import ArgumentError
-from .jit import kernel
+from .jit import kernel, primitive
 from .packed import IV, KIND, POSE, WIDTH, joint_coordinates, joint_twist, n_bodies, n_q, n_v
 from .robot import Robot
-from .screw import Ad_inv, Twist, ad, exp_se3, mul3, twist_add, twist_mul, twist_sub
+from .screw import Ad_inv, ad, exp_se3, twist_add, twist_sub
 
 __all__ = ["Quintic", "Sinusoids", "Spline", "hold"]
+
+
+@primitive
+def move(model, x, dx, ddx, q, v, a, old):
+    """Append the factor exp(x) to the motion (q, v, a), x moving along itself at the rates dx, ddx."""
+    old[:] = q
+    advance(model, old, x, q)
+    for i in range(n_bodies(model)):
+        link = i * WIDTH
+        j = int(model[link + IV])
+        if int(model[link + KIND]) == POSE:
+            T = exp_se3(joint_twist(model, link, x))
+            V, A = Ad_inv(T, joint_twist(model, link, v)), Ad_inv(T, joint_twist(model, link, a))
+            dX = joint_twist(model, link, dx)
+            A = twist_add(twist_sub(A, ad(dX, V)), joint_twist(model, link, ddx))
+            V = twist_add(V, dX)
+            joint_coordinates(model, link, twist_sub(V, joint_twist(model, link, v)), v, 1.0)
+            joint_coordinates(model, link, twist_sub(A, joint_twist(model, link, a)), a, 1.0)
+        else:
+            v[j] += dx[j]
+            a[j] += ddx[j]
 
 
 @kernel("Tuple((f8[::1], f8[::1], f8[::1]))(f8[::1], f8[::1], f8[:,::1], f8[:,::1])")
 def product_motion(model, q0, X, s):
     """(q, v, a) of q0 exp(X[0] s[0]) exp(X[1] s[1]) ...; s (3, m): values and their first two derivatives."""
-    q, v, a = q0.copy(), np.zeros(n_v(model)), np.zeros(n_v(model))
-    nq = n_q(model)
-    old = np.empty(nq)
-    x = np.empty(n_v(model))
+    q, v, a, old = q0.copy(), np.zeros(n_v(model)), np.zeros(n_v(model)), np.empty(n_q(model))
     for k in range(X.shape[0]):
-        for j in range(x.shape[0]):
-            x[j] = X[k, j] * s[0, k]
-        old[:] = q
-        advance(model, old, x, q)
-        for i in range(n_bodies(model)):
-            link = i * WIDTH
-            j = int(model[link + IV])
-            if int(model[link + KIND]) == POSE:
-                S = joint_twist(model, link, X[k])
-                T = exp_se3(Twist(mul3(s[0, k], S.w), mul3(s[0, k], S.v)))
-                V, A = Ad_inv(T, joint_twist(model, link, v)), Ad_inv(T, joint_twist(model, link, a))
-                dS = twist_mul(s[1, k], S)
-                A = twist_add(twist_sub(A, ad(dS, V)), twist_mul(s[2, k], S))
-                V = twist_add(V, dS)
-                joint_coordinates(model, link, twist_sub(V, joint_twist(model, link, v)), v, 1.0)
-                joint_coordinates(model, link, twist_sub(A, joint_twist(model, link, a)), a, 1.0)
-            else:
-                v[j] += X[k, j] * s[1, k]
-                a[j] += X[k, j] * s[2, k]
+        move(model, X[k] * s[0, k], X[k] * s[1, k], X[k] * s[2, k], q, v, a, old)
     return q, v, a
+
+
+@kernel("Tuple((f8[::1], f8[::1], f8[::1]))(f8[::1], f8[::1], f8[:,:,::1], f8, f8)")
+def sinusoid_motion(model, q0, harmonics, ramp, t):
+    """(q, v, a) of q0 exp(e_1 x_1(t)) exp(e_2 x_2(t)) ..., x the sums of sinusoids in `harmonics`.
+
+    harmonics (3, h, nv): amplitudes, angular frequencies, phases.
+    """
+    n = n_v(model)
+    s = np.zeros((3, n))
+    for h in range(harmonics.shape[1]):
+        for j in range(n):
+            A, w = harmonics[0, h, j], harmonics[1, h, j]
+            angle = w * t + harmonics[2, h, j]
+            s[0, j] += A * math.sin(angle)
+            s[1, j] += A * w * math.cos(angle)
+            s[2, j] -= A * w * w * math.sin(angle)
+    if t < ramp:
+        b, db, ddb = quintic_blend(max(t, 0.0) / ramp, ramp)
+        for j in range(n):
+            x, dx, ddx = s[0, j], s[1, j], s[2, j]
+            s[0, j], s[1, j], s[2, j] = b * x, b * dx + db * x, b * ddx + 2.0 * db * dx + ddb * x
+    q, v, a, old = q0.copy(), np.zeros(n), np.zeros(n), np.empty(n_q(model))
+    if n_q(model) == n:  # all factors commute
+        move(model, s[0], s[1], s[2], q, v, a, old)
+        return q, v, a
+    x, dx, ddx = np.zeros(n), np.zeros(n), np.zeros(n)
+    for j in range(n):
+        x[j], dx[j], ddx[j] = s[0, j], s[1, j], s[2, j]
+        move(model, x, dx, ddx, q, v, a, old)
+        x[j] = dx[j] = ddx[j] = 0.0
+    return q, v, a
+
+
+@primitive
+def quintic_blend(u, T):
+    """10 u^3 - 15 u^4 + 6 u^5 and its first two derivatives in time, u = t / T in [0, 1]."""
+    return (
+        u**3 * (10.0 + u * (-15.0 + 6.0 * u)),
+        30.0 * u**2 * (1.0 - u) ** 2 / T,
+        60.0 * u * (1.0 - u) * (1.0 - 2.0 * u) / T**2,
+    )
 
 
 class _Motion:
@@ -87,15 +130,8 @@ class Quintic(_Motion):
         self.t0, self.duration = float(t0), float(duration)
 
     def scalars(self, t):
-        T = self.duration
-        u = min(max((t - self.t0) / T, 0.0), 1.0)
-        return np.array(
-            [
-                [u**3 * (10.0 + u * (-15.0 + 6.0 * u))],
-                [30.0 * u**2 * (1.0 - u) ** 2 / T],
-                [60.0 * u * (1.0 - u) * (1.0 - 2.0 * u) / T**2],
-            ]
-        )
+        u = min(max((t - self.t0) / self.duration, 0.0), 1.0)
+        return np.array(quintic_blend.py_func(u, self.duration))[:, None]
 
 
 def hold(robot: Robot, q: ArrayLike) -> Quintic:
@@ -103,8 +139,8 @@ def hold(robot: Robot, q: ArrayLike) -> Quintic:
     return Quintic(robot, q, q, 1.0)
 
 
-class Sinusoids(_Motion):
-    """Sums of sinusoids in each joint coordinate about q0: x_j(t) = sum_h amplitude[h, j] sin(2 pi f[h, j] t + phase[h, j]).
+class Sinusoids:
+    """Sums of sinusoids about q0: x_j(t) = sum_h amplitude[h, j] sin(2 pi frequency[h, j] t + phase[h, j]).
 
     Amplitudes [rad or m], frequencies [Hz], phases [rad]: (nv,) or (harmonics, nv) each, or numbers. On joints with
     several degrees of freedom the x_j are exponential coordinates of the second kind. With `start_at_rest` the motion
@@ -121,37 +157,31 @@ class Sinusoids(_Motion):
         start_at_rest: float = 0.0,
     ):
         n = robot.nv
-        super().__init__(robot, configuration_argument(robot, "q0", q0), np.eye(n))
+        self.robot, self.q0 = robot, configuration_argument(robot, "q0", q0)
         rows = []
         for name, x in (("amplitude", amplitude), ("frequency", frequency), ("phase", phase)):
             a = np.atleast_2d(np.asarray(x, dtype=float))
             if a.ndim != 2 or a.shape[1] not in (1, n) or not np.isfinite(a).all():
-                raise ArgumentError(f"{name}: expected finite numbers of shape ({n},) or (harmonics, {n}), got {np.shape(x)}")
+                raise ArgumentError(
+                    f"{name}: expected finite numbers of shape ({n},) or (harmonics, {n}), got {np.shape(x)}"
+                )
             rows.append(a)
         harmonics = max(len(a) for a in rows)
         for name, a in zip(("amplitude", "frequency", "phase"), rows):
             if len(a) not in (1, harmonics):
                 raise ArgumentError(f"{name}: expected {harmonics} harmonics like the others, got {len(a)}")
-        self.amplitude, frequency, self.phase = (np.broadcast_to(a, (harmonics, n)).copy() for a in rows)
-        self.omega = 2.0 * np.pi * frequency
-        if start_at_rest < 0.0:
+        amplitude, frequency, phase = (np.broadcast_to(a, (harmonics, n)) for a in rows)
+        self.harmonics = np.array([amplitude, 2.0 * np.pi * frequency, phase])
+        if not (np.isfinite(start_at_rest) and start_at_rest >= 0.0):
             raise ArgumentError(f"start_at_rest: expected seconds >= 0, got {start_at_rest}")
         self.ramp = float(start_at_rest)
 
-    def scalars(self, t):
-        angle = self.omega * t + self.phase
-        sine, rate = self.amplitude * np.sin(angle), self.omega * self.amplitude * np.cos(angle)
-        x = np.stack((sine.sum(0), rate.sum(0), -(self.omega**2 * sine).sum(0)))
-        if t < self.ramp:
-            u, T = max(t, 0.0) / self.ramp, self.ramp
-            b = u**3 * (10.0 + u * (-15.0 + 6.0 * u))
-            db, ddb = 30.0 * u**2 * (1.0 - u) ** 2 / T, 60.0 * u * (1.0 - u) * (1.0 - 2.0 * u) / T**2
-            x = np.stack((b * x[0], b * x[1] + db * x[0], b * x[2] + 2.0 * db * x[1] + ddb * x[0]))
-        return x
+    def __call__(self, t: float) -> Desired:
+        return Desired(*sinusoid_motion(self.robot._model, self.q0, self.harmonics, self.ramp, t))
 
 
 class Spline(_Motion):
-    """The quintic spline through waypoints (m, nq) at increasing times (m,), at rest with zero acceleration at both ends.
+    """The quintic spline through waypoints (m, nq) at times (m,), at rest and without acceleration at both ends.
 
     On the group it is the cumulative form: factor k moves by exp(log(q_{k-1}^-1 q_k) s_k(t)), s_k the spline through
     0 before waypoint k and 1 from it on. On joints with one degree of freedom that is the ordinary spline. It holds

@@ -13,7 +13,9 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike
 
+from .arrays import checked
 from .dynamics import FORMS, REFUSED, Form, form_number
+from .errors import ArgumentError
 from .jit import kernel, primitive
 from .packed import (
     WIDTH,
@@ -21,13 +23,26 @@ from .packed import (
     good_configuration,
     good_velocity,
     gravity_of,
+    joint_frame,
     joint_twist,
     n_bodies,
     n_v,
     parent_of,
     root_origin,
 )
-from .recursions import BODY, DOF, NEXT, PLOEN, S_, T_, place, place_screws
+from .recursions import (
+    BODY,
+    DOF,
+    NEXT,
+    PLOEN,
+    S_,
+    T_,
+    coriolis_wrench,
+    forces_to_torques,
+    outward_reference,
+    place,
+    place_screws,
+)
 from .robot import Robot, as_batch, term
 from .screw import (
     Ad,
@@ -38,33 +53,50 @@ from .screw import (
     cross,
     dot,
     get_frame,
+    get_inertia,
     get_twist,
+    momentum,
     neg3,
+    put,
     put6,
+    put_frame,
     sub3,
     twist_add,
     twist_sub,
+    wrench_add,
     zero_twist,
 )
 
+PRODUCTS = 42  # record of a body in `products_of`
 V_, VR, A_ = 12, 18, 24  # twist, reference twist and acceleration in a body's record
 
 
 @primitive
-def put_inertia_row(Y, k, j, s, a, x):
-    """Y[k, j + 4 : j + 10] += s a^T L(x)."""
-    Y[k, j + 4] += s * a[0] * x[0]
-    Y[k, j + 5] += s * (a[0] * x[1] + a[1] * x[0])
-    Y[k, j + 6] += s * a[1] * x[1]
-    Y[k, j + 7] += s * (a[0] * x[2] + a[2] * x[0])
-    Y[k, j + 8] += s * (a[1] * x[2] + a[2] * x[1])
-    Y[k, j + 9] += s * a[2] * x[2]
+def put_body_row(y, j, X, V, Vr, A, form):
+    """y[j : j + 10] = X^T Y_i, the body's regressor seen along the twist X."""
+    x, u = X.w, X.v
+    w, wr, al = V.w, Vr.w, A.w
+    lin = add3(A.v, cross(w, Vr.v))
+    wwr = cross(w, wr)
+    y[j] = dot(u, lin)
+    put(y, j + 1, add3(cross(lin, x), sub3(cross(wr, cross(w, u)), cross(al, u))))
+    if form == PLOEN:
+        b, c, d, t = add3(al, wwr), cross(x, w), wr, 0.0
+    else:
+        b, c, d, t = al, cross(x, wr), w, 0.5 * dot(x, wwr)
+    y[j + 4] = x[0] * b[0] + c[0] * d[0] + t  # x^T L(b) + c^T L(d)
+    y[j + 5] = x[0] * b[1] + x[1] * b[0] + c[0] * d[1] + c[1] * d[0]
+    y[j + 6] = x[1] * b[1] + c[1] * d[1] + t
+    y[j + 7] = x[0] * b[2] + x[2] * b[0] + c[0] * d[2] + c[2] * d[0]
+    y[j + 8] = x[1] * b[2] + x[2] * b[1] + c[1] * d[2] + c[2] * d[1]
+    y[j + 9] = x[2] * b[2] + c[2] * d[2] + t
 
 
 @primitive
 def regressor_of(model, q, v, a, v_ref, form, body, dof, Y):
     """Fill Y (nv, 10 nbodies), which comes zeroed: in inertial axes outward, body by body inward."""
     origin = root_origin(model, q)
+    flat, width = Y.reshape(Y.size), Y.shape[1]
     for i in range(n_bodies(model)):
         link, row = i * WIDTH, i * BODY
         T = place(model, i, q, origin, body)
@@ -88,28 +120,11 @@ def regressor_of(model, q, v, a, v_ref, form, body, dof, Y):
             Ad_inv(T, get_twist(body, row + VR)),
             Ad_inv(T, get_twist(body, row + A_)),
         )
-        w, wr, al = V.w, Vr.w, A.w
-        lin = add3(A.v, cross(w, Vr.v))
-        wwr = cross(w, wr)
-        j = 10 * i
         _, end = dofs_of(model, link)
         k = end - 1
         while k >= 0:
             X = Ad_inv(T, get_twist(dof, k * DOF + S_))  # column k of the body's Jacobian
-            x, y = X.w, X.v
-            Y[k, j] = dot(y, lin)
-            h = add3(cross(lin, x), sub3(cross(wr, cross(w, y)), cross(al, y)))
-            Y[k, j + 1], Y[k, j + 2], Y[k, j + 3] = h[0], h[1], h[2]
-            if form == PLOEN:
-                put_inertia_row(Y, k, j, 1.0, x, add3(al, wwr))
-                put_inertia_row(Y, k, j, 1.0, cross(x, w), wr)
-            else:
-                put_inertia_row(Y, k, j, 1.0, x, al)
-                put_inertia_row(Y, k, j, 1.0, cross(x, wr), w)
-                t = 0.5 * dot(x, wwr)
-                Y[k, j + 4] += t
-                Y[k, j + 6] += t
-                Y[k, j + 9] += t
+            put_body_row(flat, k * width + 10 * i, X, V, Vr, A, form)
             k = int(dof[k * DOF + NEXT])
 
 
@@ -134,6 +149,73 @@ def regressor_many(model, q, v, a, v_ref, form):
     for b in range(q.shape[0]):
         regressor_of(model, q[b], v[b], a[b], v_ref[b], form, body, dof, Y[b])
     return Y
+
+
+@primitive
+def products_of(model, pi, q, v, a, v_ref, x, form, work, tau, g):
+    """tau = Y pi and g = Y^T x, O(n), without Y: Newton-Euler with parameters `pi`, and Y_i^T (Jac_i x) body by body.
+
+    `work`: f (12), V (6), A (6), F (6), Vr (6), X = Jac_i x (6).
+    """
+    A_0 = Twist((0.0, 0.0, 0.0), neg3(gravity_of(model)))
+    for i in range(n_bodies(model)):
+        link, row, j = i * WIDTH, i * PRODUCTS, 10 * i
+        f = joint_frame(model, link, q)
+        Sv, Sa = joint_twist(model, link, v), joint_twist(model, link, a)
+        p = parent_of(model, link)
+        V_p, Vr_p, A_p, X_p = zero_twist(), zero_twist(), A_0, zero_twist()
+        if p >= 0:
+            up = p * PRODUCTS
+            V_p, A_p = get_twist(work, up + 12), get_twist(work, up + 18)
+            Vr_p, X_p = get_twist(work, up + 30), get_twist(work, up + 36)
+        V, Vr, A = outward_reference(f, V_p, Vr_p, A_p, Sv, Sa, joint_twist(model, link, v_ref))
+        X = twist_add(Ad_inv(f, X_p), joint_twist(model, link, x))
+        J = get_inertia(pi, j)
+        put_frame(work, row, f)
+        put6(work, row + 12, V)
+        put6(work, row + 18, A)
+        put6(work, row + 24, wrench_add(momentum(J, A), coriolis_wrench(J, V, Vr, form)))
+        put6(work, row + 30, Vr)
+        put6(work, row + 36, X)
+        put_body_row(g, j, X, V, Vr, A, form)
+    forces_to_torques(model, work, PRODUCTS, tau)
+
+
+@kernel("Tuple((f8[::1], f8[::1]))(f8[::1], f8[::1], f8[::1], f8[::1], f8[::1], f8[::1], f8[::1], i8)")
+def products_one(model, pi, q, v, a, v_ref, x, form):
+    n = n_bodies(model)
+    if not (good_configuration(model, q) and good_velocity(model, v) and good_velocity(model, a)):
+        raise ValueError
+    if not (good_velocity(model, v_ref) and good_velocity(model, x) and pi.shape[0] == 10 * n):
+        raise ValueError
+    tau, g = np.empty(n_v(model)), np.empty(10 * n)
+    products_of(model, pi, q, v, a, v_ref, x, form, np.empty(n * PRODUCTS), tau, g)
+    return tau, g
+
+
+def products(
+    robot: Robot,
+    q: ArrayLike,
+    v: ArrayLike,
+    a: ArrayLike,
+    v_ref: ArrayLike,
+    parameters: ArrayLike,
+    x: ArrayLike,
+    form: Form = "ploen",
+) -> tuple[np.ndarray, np.ndarray]:
+    """(Y @ parameters (nv,), Y^T @ x (10 nbodies,)) for one state in O(n), Y = regressor(q, v, a, v_ref, form).
+
+    What an adaptive controller needs of Y at each instant. parameters (10 nbodies,): any numbers, physical or not.
+    """
+    try:
+        return products_one(robot._model, parameters, q, v, a, v_ref, x, FORMS[form])
+    except (*REFUSED, KeyError):
+        number = form_number(form)
+        lead, arrays = as_batch(robot, q=q, v=v, a=a, v_ref=v_ref, x=x)
+        if lead:
+            raise ArgumentError(f"q, v, a, v_ref, x: expected one state, got leading axes {lead}") from None
+        pi = checked("parameters", parameters, (10 * robot.nbodies,))
+        return products_one(robot._model, pi, *(b[0] for b in arrays), number)
 
 
 @term

@@ -89,10 +89,9 @@ class Joint:
             raise ModelError(
                 f"joint {self.name or self.kind!r}: lower limit {self.lower} above upper limit {self.upper}"
             )
-        if min(self.velocity, self.effort, self.damping, self.friction) < 0.0:
-            raise ModelError(
-                f"joint {self.name or self.kind!r}: velocity and effort limits, damping and friction must not be negative"
-            )
+        for key in ("velocity", "effort", "damping", "friction"):
+            if getattr(self, key) < 0.0:
+                raise ModelError(f"joint {self.name or self.kind!r}: {key} must not be negative: {getattr(self, key)}")
 
     @property
     def dof(self) -> int:
@@ -172,7 +171,7 @@ class Joint:
 
 @dataclass(frozen=True, eq=False)
 class Body:
-    """A rigid body and the joint that carries it: f(q) = placement exp(S q) in the frame of `parent` (None: the world)."""
+    """A rigid body and its joint: f(q) = placement exp(S q) in the frame of `parent` (None: the world)."""
 
     name: str
     parent: str | None
@@ -203,8 +202,8 @@ class Robot:
     """A tree of rigid bodies; frozen. Make one with `Robot.build`, `from_dh`, `from_screws` or `geomctrl.models`.
 
     Bodies are numbered parents first. A configuration q (nq,) holds, body by body, the coordinate of a joint with one
-    degree of freedom or the relative pose [R | p] row by row (12 numbers) of a joint with more; a velocity v (nv,) holds
-    the coordinates of the body-fixed relative twist in the joint's basis S. All terms take leading batch axes.
+    degree of freedom or the relative pose [R | p] row by row (12 numbers) of a joint with more; a velocity v (nv,)
+    holds the coordinates of the body-fixed relative twist in the joint's basis S. All terms take leading batch axes.
     """
 
     name: str
@@ -272,7 +271,8 @@ class Robot:
 
         A body on a fixed joint is merged into its parent and its name stays as a frame; one fixed to the world only
         leaves the frame. `frames` are further (name, body name, T_body_frame). `physical=False` accepts inertial
-        parameters that no rigid body has. Raises ModelError for orphans, loops, duplicate names, trees that do not
+        parameters that no rigid body has, as long as the mass matrix is positive definite. Raises ModelError for
+        orphans, loops, duplicate names, trees that do not
         move or whose mass matrix is singular, InertiaError for parameters no rigid body has.
         """
         order = _parents_first(list(bodies))
@@ -307,7 +307,7 @@ class Robot:
             name, names, parents, joints, np.array(placements), np.array(parameters), _vector("gravity", gravity, 3),
             tuple(Frame(n, i, T) for n, (i, T) in merged.items()),
         )  # fmt: skip
-        if physical and not _inertia.is_physical(robot.parameters, strict=True).all():
+        if not _inertia.is_physical(robot.parameters, strict=True).all():
             robot._check_positive_mass_matrix()
         return robot
 
@@ -362,8 +362,9 @@ class Robot:
     ) -> Robot:
         """A tree of 1-DOF joints from the space-frame product of exponentials (Park, Bobrow, Ploen 1995 section 2).
 
-        `screws` (n, 6): the joints' screws A_i in the world frame at zero; `homes` (n, 4, 4): the bodies' poses at zero;
-        `inertias`: ten parameters each, in the body's frame; `parents` (n,): numbers, -1 for the world (default: a chain).
+        `screws` (n, 6): the joints' screws A_i in the world frame at zero; `homes` (n, 4, 4): the bodies' poses at
+        zero; `inertias`: ten parameters each, in the body's frame; `parents` (n,): numbers, -1 for the world (default:
+        a chain).
         """
         A, H = np.asarray(screws, float), np.asarray(homes, float)
         n = len(A)
@@ -408,7 +409,7 @@ class Robot:
     def with_payload(
         self, mass: float, com: ArrayLike = (0, 0, 0), I_com: ArrayLike | None = None, frame: str | None = None
     ) -> Robot:
-        """The same robot with a rigid load of `mass` [kg] at `com` [m] in `frame` (default: the last body's), I_com (3, 3)."""
+        """The same robot carrying `mass` [kg] at `com` [m] in `frame` (default: the last body's), with I_com (3, 3)."""
         at = self.frame(frame if frame is not None else self.body_names[-1])
         if at.body < 0:
             raise ArgumentError(f"frame: {at.name!r} is fixed to the world and can not carry a load")
@@ -451,7 +452,7 @@ class Robot:
         return np.array([getattr(j, key) for j in self.joints for _ in range(j.dof)])
 
     def frame(self, name: str) -> Frame:
-        """The named frame: any body, merged link, added frame, or "world". Raises NameNotFoundError with near misses."""
+        """The named frame: a body, merged link, added frame or "world". Raises NameNotFoundError with near misses."""
         try:
             return self._frames[name]
         except (KeyError, TypeError):
@@ -466,7 +467,8 @@ class Robot:
     def __repr__(self):
         base = "free base" if self.joints[0].kind == "free" else "fixed base"
         lines = [
-            f"Robot {self.name!r}: {self.nbodies} bodies, nv = {self.nv}, nq = {self.nq}, {base}, {self.parameters[:, 0].sum():.6g} kg"
+            f"Robot {self.name!r}: {self.nbodies} bodies, nv = {self.nv}, nq = {self.nq}, {base}, "
+            f"{self.parameters[:, 0].sum():.6g} kg"
         ]
         width = max(len(n) for n in self.joint_names)
         for i, (joint, body, p) in enumerate(zip(self.joints, self.body_names, self.parents)):
@@ -478,11 +480,11 @@ class Robot:
         return "\n".join(lines)
 
     def _check_positive_mass_matrix(self):
-        """Massless bodies are fine as long as every motion moves some mass: seen at a few configurations, generic ones included."""
+        """Massless bodies are fine as long as every motion moves some mass: tried at a few configurations."""
         rng = np.random.default_rng(0)
         for q in [self.neutral()] + [self.random_configuration(rng) for _ in range(3)]:
             M = self.mass_matrix(q)
-            scale = np.sqrt(np.diagonal(M))
+            scale = np.sqrt(np.maximum(np.diagonal(M), 0.0))
             if (scale > 0.0).all():
                 values, vectors = np.linalg.eigh(M / np.outer(scale, scale))
                 if values[0] > 1e-12:
@@ -492,8 +494,8 @@ class Robot:
                 moving = scale <= 0.0
             culprits = ", ".join(repr(n) for n, m in zip(self.dof_names, moving) if m)
             raise ModelError(
-                f"robot {self.name!r}: the mass matrix is singular: joint(s) {culprits} can move without moving any mass"
-                " (massless bodies, or a point mass on the axis); give the bodies they carry an inertia"
+                f"robot {self.name!r}: the mass matrix is singular or not positive: joint(s) {culprits} can move without"
+                " moving any mass (massless bodies, or a point mass on the axis); give the bodies they carry an inertia"
             )
 
 
@@ -503,26 +505,17 @@ class Robot:
 def as_batch(robot: Robot, **arguments: ArrayLike) -> tuple[tuple[int, ...], list[np.ndarray]]:
     """Validate states and flatten their leading axes for a kernel: (leading shape, arrays (batch, n)).
 
-    Keys name the arguments and with them what is expected: q (nq), f_ext (nbodies, 6), anything else (nv).
+    Keys name the arguments and with them what is expected: q, q0, q1, q_d (nq), f_ext (nbodies, 6), others (nv).
     Nothing is broadcast: all arguments must have the same leading axes.
     """
     arrays, leads = [], {}
     for key, x in arguments.items():
-        trailing = {"q": (robot.nq,), "q0": (robot.nq,), "q1": (robot.nq,), "f_ext": (robot.nbodies, 6)}.get(
-            key, (robot.nv,)
-        )
-        try:
-            a = np.asarray(x, dtype=float)
-        except (TypeError, ValueError):
-            raise ArgumentError(f"{key}: expected numbers of shape {_shape(trailing)}, got {x!r:.80}") from None
-        if a.shape[-len(trailing) :] != trailing:
-            raise ArgumentError(f"{key}: expected shape {_shape(trailing)} for robot {robot.name!r}, got {a.shape}")
+        configuration = key in ("q", "q0", "q1", "q_d")
+        trailing = (robot.nq,) if configuration else (robot.nbodies, 6) if key == "f_ext" else (robot.nv,)
+        a = checked(key, x, trailing)
         lead = leads[key] = a.shape[: a.ndim - len(trailing)]
-        if not np.isfinite(a).all():
-            where = np.argwhere(~np.isfinite(a))[0]
-            raise ArgumentError(f"{key}: expected finite numbers, got {a[tuple(where)]} at index {where.tolist()}")
-        flat = np.ascontiguousarray(a.reshape(int(np.prod(lead)), *trailing))
-        if trailing == (robot.nq,) and robot.nq != robot.nv:
+        flat = a.reshape(int(np.prod(lead)), *trailing)
+        if configuration and robot.nq != robot.nv:
             _check_rotations(robot, key, flat)
         arrays.append(flat)
     first = next(iter(leads))
@@ -541,13 +534,9 @@ def _check_rotations(robot: Robot, key: str, q: np.ndarray) -> None:
             error = np.abs(R.swapaxes(1, 2) @ R - np.eye(3)).max(initial=0.0)
             if error > ROTATION_TOLERANCE or (np.linalg.det(R) < 0.0).any():
                 raise ArgumentError(
-                    f"{key}: entries {s.start} to {s.stop - 1}, the pose [R | p] of joint {joint.name!r}, hold no rotation:"
-                    f" |R^T R - 1| = {error:.3g}, det R = {np.linalg.det(R).min():.3g}"
+                    f"{key}: entries {s.start} to {s.stop - 1}, the pose [R | p] of joint {joint.name!r}, hold no"
+                    f" rotation: |R^T R - 1| = {error:.3g}, det R = {np.linalg.det(R).min():.3g}"
                 )
-
-
-def _shape(trailing: tuple[int, ...]) -> str:
-    return "(..., " + ", ".join(map(str, trailing)) + ")"
 
 
 def _no_such(what: str, name: object, known: list[str]) -> str:

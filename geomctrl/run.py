@@ -69,7 +69,9 @@ class Run:
 
     def summary(self) -> str:
         """The run in words: why it ended, how well it tracked, whether each monitored property held."""
-        lines = [f"{self.reason}; {self.steps} steps in {self.wall_time:.2f} s, {self.real_time_factor:.1f} x real time"]
+        lines = [
+            f"{self.reason}; {self.steps} steps in {self.wall_time:.2f} s, {self.real_time_factor:.1f} x real time"
+        ]
         rms = self.tracking_rms() if len(self.t) else None
         if rms is not None:
             names = self.plant.robot.dof_names

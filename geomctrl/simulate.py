@@ -64,13 +64,17 @@ def simulate(
                 sample, k1 = loop.sample(k, t)
                 violated = record.add(k, sample, k == n_steps)
                 if violated is not None and strict:
-                    reason = f"strict: monitor {violated.name!r} at t = {t:.6g} s: {violated.what} is {record.last[violated.name]:.3e}, limit {violated.limit:.0e}"
-                    raise SimulationError(reason)
+                    value = f"{record.last[violated.name]:.3e}, limit {violated.limit:.0e}"
+                    raise SimulationError(
+                        f"strict: monitor {violated.name!r} at t = {t:.6g} s: {violated.what} is {value}"
+                    )
                 if k < n_steps:
                     loop.step(t, min(dt, t_end - t), k1)
             except GeomctrlError as error:
                 reason = str(error) if isinstance(error, SimulationError) else f"stopped at t = {t:.6g} s: {error}"
-                raise SimulationError(reason, record.run(reason, success=False)) from (None if isinstance(error, SimulationError) else error)
+                raise SimulationError(reason, record.run(reason, success=False)) from (
+                    None if isinstance(error, SimulationError) else error
+                )
             if k % 64 == 0 or k == n_steps:
                 report(k / n_steps)
     return record.run(f"reached t = {t_end:g} s", success=True)
@@ -101,7 +105,6 @@ class _Loop:
         self.rates = slice(0, nv), slice(nv, 2 * nv), slice(2 * nv, 2 * nv + self.z_group.dim)
         self.hold = _hold_count(control_dt, dt)
         self.command: Command | None = None
-        self.change_times = [t for t, _ in plant.changes]
 
     def split(self, y):
         z = None if self.z_shape is None else y[self.parts[2]].reshape(self.z_shape)
@@ -119,7 +122,9 @@ class _Loop:
         rate = command.z_rate
         if (rate is None) != (self.z_group.dim == 0) or (rate is not None and np.size(rate) != self.z_group.dim):
             got = "None" if rate is None else f"shape {np.shape(rate)}"
-            raise SimulationError(f"controller: expected z_rate of {self.z_group.dim} numbers at t = {t:.6g} s, got {got}")
+            raise SimulationError(
+                f"controller: expected z_rate of {self.z_group.dim} numbers at t = {t:.6g} s, got {got}"
+            )
         return command
 
     def field(self, t, y, command=None):
@@ -136,7 +141,7 @@ class _Loop:
 
     def sample(self, k: int, t: float):
         """What happens at the beginning of step k, and the field there."""
-        changed = any(self.plant.at(t).robot is not self.now.robot for _ in (0,)) if self.change_times else False
+        changed = bool(self.plant.changes) and self.plant.at(t).robot is not self.now.robot
         if changed:
             self.now = self.plant.at(t)
         q, v, z = self.split(self.y)

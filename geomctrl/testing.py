@@ -12,7 +12,7 @@
         testing.assert_skew_symmetric(robot, my_coriolis_matrix)
 
 The strategies need hypothesis, an optional dependency, when they are called; `random_robot` and the assertions do not.
-Assertions raise AssertionError with the state that breaks the property. Tolerances are relative, as each docstring says.
+Assertions raise AssertionError with the state that breaks the property. Tolerances are relative, see each docstring.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ def random_inertia(rng: np.random.Generator) -> np.ndarray:
 
 
 def random_joint(rng: np.random.Generator, kind: str, aligned: bool = False, **options) -> Joint:
-    """A joint of a kind in KINDS with a random axis through a random point; `aligned`: a coordinate axis, the origin."""
+    """A joint of a kind in KINDS, random axis through a random point; `aligned`: a coordinate axis, the origin."""
     axis = np.eye(3)[rng.integers(3)] if aligned else rng.normal(size=3)
     point = np.zeros(3) if aligned else rng.uniform(-0.3, 0.3, 3)
     make = {
@@ -192,10 +192,10 @@ def assert_skew_symmetric(
     seed: int = 0,
     rtol: float = 1e-11,
 ) -> None:
-    """Assert that N = Mdot - 2C is skew at random states: |N + N^T| <= rtol max(|Mdot|, 2 |C|, |M| |v|), entry by entry.
+    """Assert that N = Mdot - 2C is skew at random states: |N + N^T| <= rtol max(|Mdot|, 2 |C|, |M| |v|), by entries.
 
-    `coriolis`: the C(q, v) under test, (nv, nv); None tests both of the robot's. `mass_matrix_rate`: Mdot(q, v) if not the
-    robot's. The message names a vector s with s . N s != 0: the term left over in a Lyapunov function's derivative.
+    `coriolis`: the C(q, v) under test, (nv, nv); None tests both of the robot's. `mass_matrix_rate`: Mdot(q, v) if not
+    the robot's. The message names a vector s with s . N s != 0: the term left over in a Lyapunov function's derivative.
     Skewness alone does not make C right (Mdot/2 passes): see `assert_passive` for C v.
     """
     if coriolis is None:
@@ -218,9 +218,9 @@ def assert_skew_symmetric(
             values, vectors = np.linalg.eigh(N + N.T)
             s = vectors[:, np.argmax(np.abs(values))]
             raise AssertionError(
-                f"Mdot - 2C is not skew: N + N^T has {N[j, k] + N[k, j]:.6g} at [{j}, {k}], {error.max() / scale:.3g} of"
-                f" max(|Mdot|, 2 |C|, |M| |v|) (allowed: {rtol:.3g}); s . N s = {s @ N @ s:.6g} for s = {np.array2string(s, separator=', ')}"
-                f" {_at(q, v)}"
+                f"Mdot - 2C is not skew: N + N^T has {N[j, k] + N[k, j]:.6g} at [{j}, {k}],"
+                f" {error.max() / scale:.3g} of max(|Mdot|, 2 |C|, |M| |v|), allowed {rtol:.3g}; s . N s = {s @ N @ s:.6g} for"
+                f" s = {np.array2string(s, separator=', ')} {_at(q, v)}"
             )
 
 
@@ -234,8 +234,8 @@ def assert_passive(
 ) -> None:
     """Assert the power balance dE/dt = v . tau along short random motions q exp(v t), v + a t.
 
-    `inverse_dynamics`: the tau(q, v, a) under test, M a + C v + g; None tests the robot's. The energy is the robot's; its
-    derivative is a sixth-order difference over 6 ms. Allowed error: rtol sum |v_k tau_k|, and the energy's own rounding.
+    `inverse_dynamics`: the tau(q, v, a) under test, M a + C v + g; None tests the robot's. The energy is the robot's,
+    its derivative a sixth-order difference over 6 ms. Allowed error: rtol sum |v_k tau_k| and the energy's rounding.
     """
     torque = robot.inverse_dynamics if inverse_dynamics is None else inverse_dynamics
     h = 1e-3  # s

@@ -22,7 +22,7 @@ def cases(robots=None, **options):
 
 
 def assert_close(actual, expected, rtol, scale=0.0):
-    """|actual - expected| <= rtol max(|expected|, scale), by the largest entries; shapes must agree, nothing may be nan."""
+    """|actual - expected| <= rtol max(|expected|, scale), by the largest entries; shapes must agree."""
     actual, expected = np.asarray(actual), np.asarray(expected)
     assert actual.shape == expected.shape, (actual.shape, expected.shape)
     if actual.size:
@@ -147,7 +147,8 @@ class Pinocchio:
         Y = pin.computeJointTorqueRegressor(self.model, self.data, self.q(q), self.v(v), self.v(a))
         Y = Y.reshape(self.model.nv, -1)  # one row comes as a vector
         blocks = [
-            Y[:, 10 * i : 10 * i + 10] @ inertia.transform(np.linalg.inv(T), np.eye(10)).T for i, T in enumerate(self.shift)
+            Y[:, 10 * i : 10 * i + 10] @ inertia.transform(np.linalg.inv(T), np.eye(10)).T
+            for i, T in enumerate(self.shift)
         ]
         return self.ours(np.hstack(blocks).T).T
 

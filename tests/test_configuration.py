@@ -127,5 +127,5 @@ def test_arguments_are_checked():
         robot.integrate(q, np.zeros(robot.nv + 1))
     with pytest.raises(ArgumentError, match=r"q1: expected finite numbers, got nan at index \[3\]"):
         robot.difference(q, np.where(np.arange(robot.nq) == 3, np.nan, q))
-    with pytest.raises(ArgumentError, match="q0: entries 0 to 11, the pose .* hold no rotation"):
+    with pytest.raises(ArgumentError, match=r"q0: entries 0 to 11, the pose .* hold no rotation"):
         robot.difference(2.0 * q, q)

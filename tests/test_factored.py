@@ -111,7 +111,7 @@ def test_mass_matrix_rate_is_the_derivative_of_the_mass_matrix(case):
 @properties
 @given(cases())
 def test_christoffel_form_is_the_lowered_levi_civita_connection(case):
-    """Torsion-free: C(v) w - C(w) v = M c(v, w), c_i the bracket of the joint's velocities, zero for one degree of freedom."""
+    """Torsion-free: C(v) w - C(w) v = M c(v, w), c_i the bracket of the joint's velocities, zero for 1 DOF."""
     robot, q, v, w, _ = case
     C = [factored.coriolis_matrix(robot, q, x, "christoffel") for x in (v, w)]
     bracket = np.zeros(robot.nv)
@@ -149,7 +149,7 @@ def test_ploen_and_christoffel_differ_by_half_the_traces(case):
 @properties
 @given(cases())
 def test_batches_equal_loops(case):
-    robot, q, v, a, v_ref = case
+    robot, q, v, a, _ = case
     rng = np.random.default_rng(0)
     Q, V = np.array([q, robot.random_configuration(rng)]), np.array([v, a])
     Q, V = np.stack((Q, Q[::-1], Q)), np.stack((V, V, -V))

@@ -258,13 +258,15 @@ def test_any_explicit_butcher_tableau_makes_a_munthe_kaas_method():
     assert measured_order(kutta, "SE3") == pytest.approx(4.0, abs=0.1)
 
 
-def test_munthe_kaas_stage_without_increment_needs_no_pull_back():
-    lazy = Tableau("lazy", 2, [[0, 0, 0], [0.5, 0, 0], [0, 0, 0]], [0, 1, 0])  # the third stage is the first again
-    midpoint = Tableau("midpoint", 2, [[0, 0], [0.5, 0]], [0, 1])
+def test_repeated_munthe_kaas_stages_repeat_their_slopes():
+    A = np.zeros((5, 5))
+    A[1, 0] = A[2, 1] = A[4, 0] = 0.5  # the fourth stage is the first again, the fifth the second
+    lazy = Tableau("lazy", 2, A, [0, 1, 0, 0, 0])
     group, field, y0 = BODIES["SE3"]
     y, K = rk_step(field, 0.3, y0, 0.1, lazy, group)
+    np.testing.assert_array_equal(K[3:], K[:2])
+    midpoint = Tableau("midpoint", 2, [[0, 0], [0.5, 0]], [0, 1])
     np.testing.assert_array_equal(y, rk_step(field, 0.3, y0, 0.1, midpoint, group)[0])
-    np.testing.assert_array_equal(K[2], K[0])
 
 
 def test_commutator_free_methods_reuse_exponentials():
@@ -418,8 +420,9 @@ def test_field_may_reuse_its_buffer():
         buffer[:] = turning(t, R)
         return buffer
 
-    for name in ("MK4", "MK54"):
-        a, b = (integrate(f, np.eye(3), (0, 1), 0.1, name, SO3(), dense=True) for f in (turning, lazy))
+    for name, options in (("MK4", {}), ("MK54", {"rtol": 1e-8})):
+        a, b = (integrate(f, np.eye(3), (0, 5), 2.0, name, SO3(), dense=True, **options) for f in (turning, lazy))
+        assert a.n_rejected > 0 or not options
         np.testing.assert_array_equal(a.y, b.y)
         np.testing.assert_array_equal(a.sol(0.123), b.sol(0.123))
 
@@ -478,6 +481,15 @@ def test_step_is_chosen_and_found_again_after_a_kick():
     quiet, loud = solution.h[solution.t > 8][:-1], solution.h[np.abs(solution.t - 5.0) < 0.1]
     assert 10.0 * loud.max() < quiet.max()
     assert solution.y[-1, 0] == pytest.approx(math.sin(10.0) + 10.0 * math.sqrt(math.pi), rel=1e-8)
+
+
+def test_relative_tolerance_is_relative():
+    """Scaling a linear equation's solution changes nothing when only rtol counts, as in scipy."""
+    small, large = (
+        integrate(lambda t, y: (math.cos(t) - 0.3) * y, [a], (0, 9), 0.1, "MK54", Rn(1), atol=0.0) for a in (1.0, 1e6)
+    )
+    np.testing.assert_allclose(large.t, small.t, rtol=1e-6)
+    assert large.y[-1, 0] == pytest.approx(1e6 * math.exp(math.sin(9.0) - 2.7), rel=1e-4)
 
 
 def test_componentwise_absolute_tolerance():
@@ -546,12 +558,15 @@ def test_events_are_located(name, h):
         return np.array([y[1], -y[0]])
 
     events = [Event(lambda t, y: y[0]), Event(lambda t, y: y[0], direction=1), lambda t, y: y[1]]
+    events += [Event(lambda t, y: y[0], direction=-1), Event(lambda t, y: -y[1])]
     tolerances = {} if h else {"rtol": 1e-10, "atol": 1e-12}
     solution = integrate(circle, [1.0, 0.0], (0, 10), h, name, Rn(2), events=events, **tolerances)
     zeros = math.pi * np.array([0.5, 1.5, 2.5])
     np.testing.assert_allclose(solution.t_events[0], zeros, rtol=0, atol=1e-8)
     np.testing.assert_allclose(solution.t_events[1], zeros[1::2], rtol=0, atol=1e-8)
-    np.testing.assert_allclose(solution.t_events[2], math.pi * np.arange(1, 4), rtol=0, atol=1e-8)  # not at the start
+    np.testing.assert_allclose(solution.t_events[3], zeros[::2], rtol=0, atol=1e-8)
+    for k in (2, 4):  # zero at the start is no crossing
+        np.testing.assert_allclose(solution.t_events[k], math.pi * np.arange(1, 4), rtol=0, atol=1e-8)
     np.testing.assert_allclose(solution.y_events[0], [[0, -1], [0, 1], [0, -1]], rtol=0, atol=1e-8)
     assert solution.t[-1] == 10.0
 

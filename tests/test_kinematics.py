@@ -50,7 +50,9 @@ def check_against_pinocchio(robot, q, v):
         for representation in ("body", "spatial", "hybrid"):
             J, dJ = robot.jacobian(q, name, representation), robot.jacobian_rate(q, v, name, representation)
             assert_close(J, theirs.jacobian(q, name, representation), 1e-9)
-            assert_close(dJ, theirs.jacobian_rate(q, v, name, representation), 1e-9, np.abs(J).max() ** 2 * np.abs(v).max())
+            assert_close(
+                dJ, theirs.jacobian_rate(q, v, name, representation), 1e-9, np.abs(J).max() ** 2 * np.abs(v).max()
+            )
 
 
 @properties
@@ -128,13 +130,35 @@ def test_acceleration_of_inverse_dynamics_is_that_of_the_jacobian(case):
     assert_close(robot.inverse_dynamics(q, v, a), tau, 1e-12, scale)
 
 
+def test_sines_and_cosines_of_joints_are_right_to_an_ulp_of_one():
+    """Rz(q) of a revolute joint: small and large angles, both sides of every octant, and beyond the fast reduction."""
+    robot = gc.Robot.build([gc.Body("a", None, gc.Joint.revolute((0, 0, 1)), None, [1.0, 0, 0, 0, 1, 0, 1, 0, 0, 1])])
+    rng = np.random.default_rng(0)
+    octants = np.arange(-100, 100) * (np.pi / 4)
+    tiny = np.array([0.0, -0.0, 1e-300, 1e-20, 1e-8])
+    limits = 1e5 * np.array([1.0, 1.0 + 1e-15, 1.0 - 1e-15, -1.0])
+    sizes = rng.uniform(-1.0, 1.0, 2000) * 10.0 ** rng.uniform(-6, 15, 2000)
+    q = np.concatenate((octants, np.nextafter(octants, np.inf), np.nextafter(octants, -np.inf), tiny, limits, sizes))
+    multiples = np.round(rng.uniform(-6e4, 6e4, 500)) * (np.pi / 2)
+    q = np.concatenate((q, multiples))[:, None]
+    R = robot.pose(q, "a")
+    assert np.abs(R[:, 1, 0] - np.sin(q[:, 0])).max() <= 2.3e-16
+    assert np.abs(R[:, 0, 0] - np.cos(q[:, 0])).max() <= 2.3e-16
+    small = np.abs(q[:, 0]) < 0.1
+    assert_close(
+        R[small, 1, 0] / np.where(q[small, 0] == 0.0, 1.0, np.sin(q[small, 0])), (q[small, 0] != 0.0) * 1.0, 1e-15
+    )
+
+
 def fixture_robot():
     rng = np.random.default_rng(0)
     tool = se3.exp(rng.normal(size=6))
     bodies = [
         gc.Body("arm", None, gc.Joint.revolute((0, 0, 1)), None, testing.random_inertia(rng)),
         gc.Body("flange", "arm", gc.Joint.fixed(), se3.exp(rng.normal(size=6)), testing.random_inertia(rng)),
-        gc.Body("finger", "flange", gc.Joint.prismatic((1, 0, 0)), se3.exp(rng.normal(size=6)), testing.random_inertia(rng)),
+        gc.Body(
+            "finger", "flange", gc.Joint.prismatic((1, 0, 0)), se3.exp(rng.normal(size=6)), testing.random_inertia(rng)
+        ),
         gc.Body("table", None, gc.Joint.fixed(), se3.exp(rng.normal(size=6))),
     ]
     return gc.Robot.build(bodies, frames=[("tool", "flange", tool), ("camera", "world", tool)]), bodies, tool
@@ -149,7 +173,9 @@ def test_frames_on_bodies_merged_links_and_the_world():
     assert_close(robot.pose(q, "camera"), tool, 1e-15)
     assert_close(robot.pose(q, "table"), bodies[3].placement, 1e-15)
     assert_close(robot.pose(q, "world"), np.eye(4), 1e-15)
-    assert_close(robot.jacobian(q, "tool"), se3.Ad(se3.inverse(bodies[1].placement @ tool)) @ robot.jacobian(q, "arm"), 1e-13)
+    assert_close(
+        robot.jacobian(q, "tool"), se3.Ad(se3.inverse(bodies[1].placement @ tool)) @ robot.jacobian(q, "arm"), 1e-13
+    )
     assert_close(robot.jacobian(q, "tool", "spatial"), robot.jacobian(q, "arm", "spatial"), 1e-13)
     for representation in REPRESENTATIONS:
         for name in ("world", "camera", "table"):
@@ -191,5 +217,7 @@ def test_unknown_frames_and_representations_are_refused():
         with pytest.raises(NameNotFoundError, match="no frame named 3"):
             call(3)
     for call in calls[1:]:
-        with pytest.raises(ArgumentError, match="representation: expected one of 'body', 'spatial', 'hybrid', 'mixed', got 'Body'"):
+        with pytest.raises(
+            ArgumentError, match="representation: expected one of 'body', 'spatial', 'hybrid', 'mixed', got 'Body'"
+        ):
             call("tool", representation="Body")

@@ -60,7 +60,9 @@ def test_nan_and_wrong_shapes_fail():
 WRONG = {
     "friction": lambda robot, q, v, a: robot.inverse_dynamics(q, v, a) + 1e-3 * v,
     "gravity": lambda robot, q, v, a: robot.inverse_dynamics(q, v, a) + 0.001 * robot.gravity_force(q),
-    "half a Coriolis force": lambda robot, q, v, a: robot.inverse_dynamics(q, v, a) - robot.coriolis_matrix(q, v) @ v / 2,
+    "half a Coriolis force": lambda robot, q, v, a: (
+        robot.inverse_dynamics(q, v, a) - robot.coriolis_matrix(q, v) @ v / 2
+    ),
     "a wrong mass": lambda robot, q, v, a: robot.with_payload(1e-3).inverse_dynamics(q, v, a),
 }
 
@@ -120,7 +122,7 @@ def test_random_robot_takes_a_tree_and_refuses_what_is_none():
     for parents in ([0], [-1, 1], [-1, -2], [-1, 0, 0]):
         with pytest.raises(ArgumentError, match="parents: expected for each of 2 bodies a body before it or -1"):
             testing.random_robot(rng, ["free", "planar"], parents)
-    with pytest.raises(ArgumentError, match="kind: expected one of 'revolute', .* got 'ball'"):
+    with pytest.raises(ArgumentError, match=r"kind: expected one of 'revolute', .* got 'ball'"):
         testing.random_robot(rng, ["ball"])
 
 

@@ -1,0 +1,15 @@
+"""What can go wrong in an identification, beside bad arguments."""
+
+from ..errors import GeomctrlError
+
+
+class DataError(GeomctrlError):
+    """A log that can not be used as it is: times, joint counts, units, empty parts. The message says what to do."""
+
+
+class ExcitationError(GeomctrlError):
+    """A log that does not tell the asked-for parameters apart; the message names them."""
+
+
+class SolverError(GeomctrlError):
+    """An optimisation without a solution: infeasible bounds or a solver that gave up. The message says what to try."""

@@ -1,0 +1,85 @@
+"""Zero-phase low-pass filters, decimation and differentiation of sampled signals, cut-offs in hertz.
+
+A cut-off is always the frequency at which the filter *as applied*, forwards and backwards, halves an amplitude (-6 dB;
+-3 dB each way, so `scipy.signal.butter` at the same number). Signals are (N, ...) arrays, time first.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from scipy import signal
+from scipy.interpolate import make_smoothing_spline
+
+from ..errors import ArgumentError
+
+JITTER = 0.05  # largest deviation of a sampling interval, of their median, that still counts as uniform
+
+
+def require_cutoff(cutoff: float, rate: float) -> None:
+    """Raises ArgumentError unless 0 < cutoff < rate / 2 [Hz]."""
+    if not (np.isfinite(cutoff) and 0.0 < cutoff < 0.5 * rate):
+        raise ArgumentError(
+            f"cutoff: expected hertz between 0 and half the sampling rate, {0.5 * rate:.6g} Hz, got {cutoff}"
+        )
+
+
+def low_pass(x: np.ndarray, rate: float, cutoff: float, order: int = 4) -> np.ndarray:
+    """Butterworth low-pass of `order`, run forwards and backwards: no phase, amplitude 1/2 at `cutoff` [Hz].
+
+    Amplitude 1 / (1 + (tan(pi f / rate) / tan(pi cutoff / rate))^(2 order)). The ends are continued by point
+    reflection over three periods of the cut-off, as far as the signal reaches.
+    """
+    require_cutoff(cutoff, rate)
+    sections = signal.butter(order, cutoff, fs=rate, output="sos")
+    return signal.sosfiltfilt(sections, x, axis=0, padlen=min(len(x) - 1, settling(rate, cutoff)))
+
+
+def settling(rate: float, cutoff: float) -> int:
+    """Samples after which a low-pass has forgotten its start (three periods of the cut-off)."""
+    return int(np.ceil(3.0 * rate / cutoff))
+
+
+def gain(frequency: np.ndarray, rate: float, cutoff: float, order: int = 4) -> np.ndarray:
+    """Amplitude of `low_pass` at `frequency` [Hz], in closed form."""
+    f = np.asarray(frequency, float)
+    return 1.0 / (1.0 + (np.tan(np.pi * f / rate) / np.tan(np.pi * cutoff / rate)) ** (2 * order))
+
+
+def differentiate(x: np.ndarray, dt: float) -> np.ndarray:
+    """d/dt by differences of fourth order: central inside, one-sided on the two samples at either end."""
+    x = np.asarray(x, float)
+    if len(x) < 5:
+        raise ArgumentError(f"x: expected at least 5 samples to differentiate, got {len(x)}")
+    out = np.empty_like(x)
+    out[2:-2] = (x[:-4] - 8.0 * x[1:-3] + 8.0 * x[3:-1] - x[4:]) / 12.0
+    out[0] = (-25.0 * x[0] + 48.0 * x[1] - 36.0 * x[2] + 16.0 * x[3] - 3.0 * x[4]) / 12.0
+    out[1] = (-3.0 * x[0] - 10.0 * x[1] + 18.0 * x[2] - 6.0 * x[3] + x[4]) / 12.0
+    out[-2] = (3.0 * x[-1] + 10.0 * x[-2] - 18.0 * x[-3] + 6.0 * x[-4] - x[-5]) / 12.0
+    out[-1] = (25.0 * x[-1] - 48.0 * x[-2] + 36.0 * x[-3] - 16.0 * x[-4] + 3.0 * x[-5]) / 12.0
+    return out / dt
+
+
+def smooth(t: np.ndarray, x: np.ndarray, cutoff: float) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Values and two derivatives of the cubic smoothing spline of x (N, k) at times t (N,), evenly spaced or not.
+
+    It minimises sum (x - f)^2 + lam int f''^2, a low-pass of amplitude 1 / (1 + (f / cutoff)^4): lam is
+    1 / (dt (2 pi cutoff)^4) with the median sampling interval dt.
+    """
+    dt = float(np.median(np.diff(t)))
+    require_cutoff(cutoff, 1.0 / dt)
+    unit = (t - t[0]) / dt  # samples: the spline's banded system is ill-scaled in seconds
+    lam = (2.0 * np.pi * cutoff * dt) ** -4
+    columns = [make_smoothing_spline(unit, column, lam=lam) for column in np.reshape(x, (len(x), -1)).T]
+    parts = (np.stack([f.derivative(k)(unit) if k else f(unit) for f in columns], -1) / dt**k for k in range(3))
+    return tuple(part.reshape(np.shape(x)) for part in parts)
+
+
+def sampling_rate(t: np.ndarray) -> float:
+    """Samples a second (over the whole of t)."""
+    return (len(t) - 1) / (t[-1] - t[0])
+
+
+def is_uniform(t: np.ndarray) -> bool:
+    """Whether the sampling intervals agree with their median to JITTER."""
+    steps = np.diff(t)
+    return bool(np.abs(steps - np.median(steps)).max() <= JITTER * np.median(steps))

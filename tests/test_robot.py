@@ -1,0 +1,628 @@
+"""Robots: making them, reading them, and what is refused with which words."""
+
+import dataclasses
+import pickle
+
+import numpy as np
+import pytest
+from oracles import assert_close
+
+import geomctrl as gc
+from geomctrl import factored, inertia, models, se3, testing
+from geomctrl.errors import ArgumentError, GeomctrlError, InertiaError, ModelError, NameNotFoundError
+
+Z = (0, 0, 1)
+SPHERE = inertia.from_com(2.0, (0.1, 0.2, 0.3), 0.05 * np.eye(3))
+
+
+def body(name, parent=None, joint=None, placement=None, pi=SPHERE):
+    return gc.Body(name, parent, gc.Joint.revolute(Z) if joint is None else joint, placement, pi)
+
+
+def translation(*p):
+    return se3.exp(np.array([0, 0, 0, *p], dtype=float))
+
+
+def pose_of_chain(robot, q):
+    T = np.eye(4)
+    for joint, M, x in zip(robot.joints, robot.placements, q):
+        T = T @ M @ factored.joint_motion(joint.S, np.array([x]))
+    return T
+
+
+# --- joints ------------------------------------------------------------------------------------------------------
+
+
+def test_screws_of_joints():
+    axis, point = np.array([0.0, 0.6, 0.8]), np.array([1.0, 2.0, 3.0])
+    moment = np.cross(point, axis)
+    assert_close(gc.Joint.revolute(2 * axis, point).S[:, 0], [*axis, *moment], 1e-15)
+    assert_close(gc.Joint.prismatic(3 * axis).S[:, 0], [0, 0, 0, *axis], 1e-15)
+    assert_close(gc.Joint.helical(axis, point, 0.1).S[:, 0], [*axis, *(moment + 0.1 * axis)], 1e-15)
+    assert_close(gc.Joint.cylindrical(axis, point).S.T, [[*axis, *moment], [0, 0, 0, *axis]], 1e-15)
+    assert_close(gc.Joint.free().S, np.eye(6), 1e-15)
+    spherical, w = gc.Joint.spherical(point).S, np.array([0.1, -0.5, 0.9])
+    assert_close(spherical @ w, [*w, *np.cross(point, w)], 1e-15)
+    planar = gc.Joint.planar(axis).S
+    assert_close(planar.T @ planar, np.eye(3), 1e-15)
+    assert_close(planar[:3, 2], axis, 1e-15)
+    assert_close(np.cross(planar[3:, 0], planar[3:, 1]), axis, 1e-15)
+    assert [j.nq for j in (gc.Joint.free(), gc.Joint.revolute(Z), gc.Joint.fixed())] == [12, 1, 0]
+
+
+@pytest.mark.parametrize(
+    ("screw", "kind"),
+    [((0, 0, 1, 0, 2, 0), "revolute"), ((0, 0, 1, 1, 0, 0.3), "helical"), ((0, 0, 0, 0, 1, 0), "prismatic")],
+)
+def test_joint_from_a_screw(screw, kind):
+    joint = gc.Joint.from_screw(screw, name="j", lower=-1.0)
+    assert (joint.kind, joint.name, joint.lower) == (kind, "j", -1.0)
+    assert_close(joint.S[:, 0], screw, 1e-15)
+
+
+BAD_JOINTS = {
+    "axis: expected a direction, got the zero vector": lambda: gc.Joint.revolute((0, 0, 0)),
+    r"axis: expected 3 finite numbers, got \(0, 1\)": lambda: gc.Joint.prismatic((0, 1)),
+    r"axis: expected 3 finite numbers, got \(0, nan, 1\)": lambda: gc.Joint.cylindrical((0, np.nan, 1)),
+    "normal: expected a direction": lambda: gc.Joint.planar((0, 0, 0)),
+    "point: expected 3 finite numbers": lambda: gc.Joint.spherical((0, 0)),
+    "pitch: expected a finite number, got inf": lambda: gc.Joint.helical(Z, pitch=np.inf),
+    "screw: expected a non-zero screw, got zeros": lambda: gc.Joint.from_screw(np.zeros(6)),
+    "screw: expected 6 finite numbers": lambda: gc.Joint.from_screw(np.zeros(5)),
+    r"screw: expected a unit axis, .* with \|w\| = 2": lambda: gc.Joint.from_screw((0, 0, 2, 0, 0, 0)),
+    r"screw: expected a unit axis, .* with \|v\| = 3": lambda: gc.Joint.from_screw((0, 0, 0, 0, 0, 3)),
+    "joint 'j': lower limit 1.0 above upper limit -1.0": lambda: gc.Joint.revolute(Z, name="j", lower=1.0, upper=-1.0),
+    "joint 'revolute': a limit, damping or friction is nan": lambda: gc.Joint.revolute(Z, effort=np.nan),
+    "joint 'j': damping must not be negative: -1": lambda: gc.Joint.revolute(Z, name="j", damping=-1.0),
+    "joint 'j': effort must not be negative: -2": lambda: gc.Joint.revolute(Z, name="j", effort=-2.0),
+}
+
+
+@pytest.mark.parametrize("words", BAD_JOINTS)
+def test_joints_that_can_not_be(words):
+    with pytest.raises(GeomctrlError, match=words):
+        BAD_JOINTS[words]()
+
+
+# --- build -------------------------------------------------------------------------------------------------------
+
+
+def test_bodies_come_in_any_order_and_are_numbered_depth_first():
+    bodies = [body("c", "b"), body("e", "a"), body("b", "a"), body("d", "b"), body("a"), body("f")]
+    robot = gc.Robot.build(bodies)
+    assert robot.body_names == ("a", "e", "b", "c", "d", "f")
+    assert robot.parents == (-1, 0, 0, 2, 2, -1)
+    assert robot.joint_names == robot.body_names
+
+
+def test_sizes_slices_and_names_of_mixed_joints():
+    bodies = [
+        body("base", None, gc.Joint.free(name="float")),
+        body("arm", "base"),
+        body("puck", "base", gc.Joint.planar(Z)),
+    ]
+    robot = gc.Robot.build(bodies, name="mixed")
+    assert (robot.nbodies, robot.nq, robot.nv) == (3, 25, 10)
+    assert robot.q_slices == (slice(0, 12), slice(12, 13), slice(13, 25))
+    assert robot.v_slices == (slice(0, 6), slice(6, 7), slice(7, 10))
+    assert robot.joint_names == ("float", "arm", "puck")
+    assert robot.dof_names == (*(f"float[{k}]" for k in range(6)), "arm", "puck[0]", "puck[1]", "puck[2]")
+    assert robot.joint("puck") == 2
+
+
+def test_fixed_joints_merge_bodies_and_keep_their_names():
+    M = se3.exp(np.array([0.1, -0.2, 0.3, 0.4, 0.5, 0.6]))
+    chain = [
+        body("a"),
+        body("tool", "a", gc.Joint.fixed(), M),
+        body("tip", "tool", gc.Joint.fixed(), M),
+        body("b", "tip"),
+    ]
+    robot = gc.Robot.build([*chain, body("wall", None, gc.Joint.fixed(), M), body("c", "wall")])
+    assert robot.body_names == ("a", "b", "c")
+    assert robot.parents == (-1, 0, -1)
+    expected = SPHERE + inertia.transform(M, SPHERE) + inertia.transform(M @ M, SPHERE)
+    assert_close(robot.parameters[0], expected, 1e-14)
+    assert_close(robot.placements[1], M @ M, 1e-14)
+    assert_close(robot.placements[2], M, 1e-15)
+    tip = robot.frame("tip")
+    assert (tip.name, tip.body) == ("tip", 0)
+    assert_close(tip.placement, M @ M, 1e-14)
+    assert robot.frame("wall").body == robot.frame("world").body == -1
+
+
+def test_merged_bodies_move_as_one_welded_robot():
+    """The same mechanism with the fixed joint replaced by a revolute one held at zero."""
+    M = se3.exp(np.array([0.1, -0.2, 0.3, 0.4, 0.5, 0.6]))
+    welded = gc.Robot.build([body("a"), body("b", "a", gc.Joint.fixed(), M), body("c", "b")])
+    hinged = gc.Robot.build([body("a"), body("b", "a", None, M), body("c", "b")])
+    keep, q, v = [0, 2], np.array([0.3, -0.4]), np.array([1.0, 2.0])
+    Q, V = np.array([0.3, 0.0, -0.4]), np.array([1.0, 0.0, 2.0])
+    assert_close(welded.mass_matrix(q), hinged.mass_matrix(Q)[np.ix_(keep, keep)], 1e-13)
+    tau = hinged.inverse_dynamics(Q, V, V)[keep]
+    assert_close(welded.inverse_dynamics(q, v, v), tau, 1e-13)
+
+
+BAD_TREES = {
+    "bodies: expected at least one, got none": [],
+    "bodies: expected geomctrl.Body, got 'link'": ["link"],
+    "body 'a': the name is used 2 times": [body("a"), body("a")],
+    "body 'world': the name is reserved for the world frame": [body("world")],
+    "body 'arm': an orphan, no parent named 'bse'; did you mean 'base'?": [body("base"), body("arm", "bse")],
+    "body 'arm': an orphan, no parent named 'qq'; known: 'base', 'arm'": [body("base"), body("arm", "qq")],
+    "bodies 'b', 'c': a loop": [body("a"), body("b", "c"), body("c", "b")],
+    "bodies 'a': a loop": [body("a", "a"), body("b")],
+    "bodies 'a', 'b', 'c': a loop, or hanging on one; none of them reaches the world": [
+        body("a", "b"),
+        body("b", "a"),
+        body("c", "b"),
+    ],
+    "robot 'robot': no joint that moves": [body("a", None, gc.Joint.fixed())],
+    "joint 'j': the name is used 2 times": [
+        body("a", None, gc.Joint.revolute(Z, name="j")),
+        body("b", "a", gc.Joint.revolute(Z, name="j")),
+    ],
+    "body 'a': placement: not a rotation": [body("a", placement=np.diag((2.0, 1, 1, 1)))],
+    r"body 'a': placement: not a rotation: \|R\^T R - 1\| = .*, det R = -1": [
+        body("a", placement=np.diag((-1.0, 1, 1, 1)))
+    ],
+    r"body 'a': placement: expected a finite 4x4 transform, got shape \(3, 3\)": [body("a", placement=np.eye(3))],
+    "body 'a': placement: expected a finite 4x4 transform": [body("a", placement=np.full((4, 4), np.nan))],
+    "body 'a': placement: expected the last row": [
+        body("a", placement=np.eye(4) + np.outer([0, 0, 0, 1], [1, 0, 0, 0]))
+    ],
+    r"body 'a': inertia: expected ten parameters \(m, h, I\), got shape \(6,\)": [body("a", pi=np.zeros(6))],
+    "body 'a': mass -2 is negative": [body("a", pi=-SPHERE)],
+    "body 'a': parameters are not finite": [body("a", pi=SPHERE * np.nan)],
+    "body 'a': triangle inequality fails": [body("a", pi=[1.0, 0, 0, 0, 1, 0, 1, 0, 0, 3])],
+    "body 'a': mass is zero but first moment or inertia is not": [body("a", pi=[0.0, 0, 0, 0, 1, 0, 1, 0, 0, 1])],
+}
+
+
+@pytest.mark.parametrize("words", BAD_TREES)
+def test_trees_that_can_not_be(words):
+    with pytest.raises(GeomctrlError, match=words.replace("?", r"\?")):
+        gc.Robot.build(BAD_TREES[words])
+
+
+def test_kinds_of_errors():
+    with pytest.raises(ModelError):
+        gc.Robot.build([body("a", "b"), body("b", "a")])
+    with pytest.raises(InertiaError):
+        gc.Robot.build([body("a", pi=-SPHERE)])
+    with pytest.raises(ValueError, match="orphan"):
+        gc.Robot.build([body("a", "b")])
+
+
+MASSLESS = {
+    "last link": ([body("a"), body("b", "a", pi=None)], "'b'"),
+    "only link": ([body("a", pi=None)], "'a'"),
+    "point mass on the axis": ([body("a", pi=inertia.from_com(1.0, (0, 0, 0.5), np.zeros((3, 3))))], "'a'"),
+    "two joints on one axis": ([body("a", pi=None), body("b", "a")], "'a', 'b'"),
+    "wrist of a rod": (
+        [
+            body("a"),
+            body("b", "a", gc.Joint.revolute((1, 0, 0)), None, inertia.from_com(1.0, (1, 0, 0), np.zeros((3, 3)))),
+        ],
+        "'b'",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", MASSLESS)
+def test_joints_that_move_no_mass_are_named(case):
+    bodies, culprits = MASSLESS[case]
+    for physical in (True, False):
+        with pytest.raises(
+            ModelError, match=rf"mass matrix is singular .*joint\(s\) {culprits} can move without moving any"
+        ):
+            gc.Robot.build(bodies, physical=physical)
+
+
+def test_massless_links_are_fine_where_mass_hangs_on_them():
+    bodies = [
+        body("x", None, gc.Joint.prismatic((1, 0, 0)), pi=None),
+        body("y", "x", gc.Joint.prismatic((0, 1, 0)), pi=None),
+    ]
+    robot = gc.Robot.build([*bodies, body("z", "y")])
+    assert (robot.parameters[:2] == 0.0).all()
+    assert_close(robot.mass_matrix(np.zeros(3))[:2, :2], 2.0 * np.eye(2), 1e-15)
+
+
+def test_a_point_mass_off_the_axis_and_a_thin_rod_are_fine():
+    gc.Robot.build([body("a", pi=inertia.from_com(1.0, (0.5, 0, 0), np.zeros((3, 3))))])
+    gc.Robot.build([body("a", pi=inertia.from_com(1.0, (0.5, 0, 0), np.diag((0, 1 / 12, 1 / 12))))])
+
+
+def test_frames_are_added_to_bodies_merged_links_and_the_world():
+    T = translation(1, 2, 3)
+    bodies = [body("a"), body("tool", "a", gc.Joint.fixed(), T)]
+    robot = gc.Robot.build(bodies, frames=[("tip", "tool", T), ("camera", "world", T), ("point", "a", None)])
+    assert_close(robot.frame("tip").placement, T @ T, 1e-15)
+    assert robot.frame("camera").body == -1
+    assert_close(robot.frame("point").placement, np.eye(4), 1e-15)
+    for name in ("a", "tool", "tip", "world"):
+        with pytest.raises(ModelError, match=f"frame '{name}': the name is taken"):
+            gc.Robot.build(bodies, frames=[("tip", "a", T), (name, "a", T)])
+    with pytest.raises(NameNotFoundError, match="no body named 'tol'; did you mean 'tool'"):
+        gc.Robot.build(bodies, frames=[("tip", "tol", T)])
+    with pytest.raises(ArgumentError, match="frame 'tip': not a rotation"):
+        gc.Robot.build(bodies, frames=[("tip", "tool", 2 * T)])
+
+
+def test_unknown_names_list_near_misses():
+    robot = models.panda()
+    name = robot.joint_names[3]
+    with pytest.raises(NameNotFoundError, match=f"no joint named '{name}x'; did you mean .*'{name}'"):
+        robot.joint(name + "x")
+    with pytest.raises(NameNotFoundError, match="no frame named 'qqq'; known: '"):
+        robot.frame("qqq")
+    with pytest.raises(NameNotFoundError, match=r"no frame named \['a'\]"):
+        robot.frame(["a"])
+
+
+def test_gravity_is_checked():
+    with pytest.raises(ArgumentError, match=r"gravity: expected 3 finite numbers, got 9\.81"):
+        gc.Robot.build([body("a")], gravity=9.81)
+    with pytest.raises(ArgumentError, match="gravity: expected 3 finite numbers"):
+        models.panda().with_gravity((0, 0, np.inf))
+
+
+# --- Denavit-Hartenberg and screws -------------------------------------------------------------------------------
+
+DH = {  # a, alpha, d, theta of a Stanford-like arm, the third joint sliding
+    "a": np.array([0.1, 0.0, 0.2, 0.05]),
+    "alpha": np.array([-np.pi / 2, np.pi / 2, 0.3, -0.4]),
+    "d": np.array([0.4, 0.15, 0.5, 0.1]),
+    "theta": np.array([0.1, -0.2, 0.3, 0.7]),
+}
+
+
+def dh_transform(convention, a, alpha, d, theta):
+    ca, sa, ct, st = np.cos(alpha), np.sin(alpha), np.cos(theta), np.sin(theta)
+    if convention == "standard":
+        return np.array(
+            [[ct, -st * ca, st * sa, a * ct], [st, ct * ca, -ct * sa, a * st], [0, sa, ca, d], [0, 0, 0, 1]]
+        )
+    return np.array([[ct, -st, 0, a], [st * ca, ct * ca, -sa, -d * sa], [st * sa, ct * sa, ca, d * ca], [0, 0, 0, 1]])
+
+
+@pytest.mark.parametrize("convention", ["standard", "modified"])
+def test_denavit_hartenberg_poses(convention):
+    robot = gc.Robot.from_dh(**DH, convention=convention, inertias=[SPHERE] * 4, prismatic=[2], name="arm")
+    assert [j.kind for j in robot.joints] == ["revolute", "revolute", "prismatic", "revolute"]
+    assert robot.name == "arm"
+    assert robot.body_names == ("link1", "link2", "link3", "link4")
+    rng = np.random.default_rng(0)
+    for q in rng.normal(size=(5, 4)):
+        T = np.eye(4)
+        for i in range(4):
+            d, theta = DH["d"][i] + q[i] * (i == 2), DH["theta"][i] + q[i] * (i != 2)
+            T = T @ dh_transform(convention, DH["a"][i], DH["alpha"][i], d, theta)
+            assert_close(robot.pose(q, f"link{i + 1}"), T, 1e-14)
+    testing.assert_passive(robot, states=2)
+
+
+def test_denavit_hartenberg_conventions_describe_the_same_arm():
+    """Modified a and alpha are those of the link before; between a link's two frames is T = Rx(alpha) Tx(a)."""
+    standard = gc.Robot.from_dh(**DH, convention="standard", inertias=[SPHERE] * 4)
+    shifted = {k: np.append(0.0, DH[k][:-1]) for k in ("a", "alpha")} | {k: DH[k] for k in ("d", "theta")}
+    turns = [dh_transform("modified", a, alpha, 0.0, 0.0) for a, alpha in zip(DH["a"], DH["alpha"])]
+    moved = [inertia.transform(T, SPHERE) for T in turns]
+    modified = gc.Robot.from_dh(**shifted, convention="modified", inertias=moved)
+    q, v = np.random.default_rng(0).normal(size=(2, 4))
+    for x, y in zip(standard.terms(q, v, "christoffel"), modified.terms(q, v, "christoffel")):
+        assert_close(x, y, 1e-12)
+
+
+def test_denavit_hartenberg_arguments_are_checked():
+    options = {"convention": "standard", "inertias": [SPHERE] * 4}
+    with pytest.raises(ArgumentError, match=r"d: expected 4 numbers, as many as a has, got shape \(3,\)"):
+        gc.Robot.from_dh(**{**DH, "d": np.zeros(3)}, **options)
+    with pytest.raises(ArgumentError, match="convention: expected 'standard' or 'modified', got 'craig'"):
+        gc.Robot.from_dh(**DH, **{**options, "convention": "craig"})
+    with pytest.raises(ArgumentError, match="inertias: expected 4, one a link, got 3"):
+        gc.Robot.from_dh(**DH, **{**options, "inertias": [SPHERE] * 3})
+    with pytest.raises(ArgumentError, match=r"prismatic: expected joint numbers from 0 to 3, got \[4\]"):
+        gc.Robot.from_dh(**DH, **options, prismatic=[4])
+    with pytest.raises(GeomctrlError):
+        gc.Robot.from_dh(**{**DH, "alpha": np.array([0, np.nan, 0, 0])}, **options)
+
+
+def test_product_of_exponentials_in_the_space_frame():
+    """T_i(q) = exp(A_1 q_1) ... exp(A_i q_i) H_i on a tree."""
+    rng = np.random.default_rng(0)
+    axes = rng.normal(size=(4, 3))
+    axes /= np.linalg.norm(axes, axis=1)[:, None]
+    points = rng.normal(size=(4, 3))
+    screws = np.hstack((axes, np.cross(points, axes)))
+    screws[1, 3:] += 0.2 * axes[1]
+    screws[2] = 0, 0, 0, *axes[2]
+    homes = np.array([se3.exp(x) for x in rng.normal(size=(4, 6))])
+    parents = [-1, 0, 1, 0]
+    robot = gc.Robot.from_screws(screws, homes, inertias=[SPHERE] * 4, parents=parents)
+    assert [j.kind for j in robot.joints] == ["revolute", "helical", "prismatic", "revolute"]
+    q, T = rng.normal(size=4), [None] * 4
+    for i, p in enumerate(parents):
+        T[i] = (np.eye(4) if p < 0 else T[p]) @ se3.exp(screws[i] * q[i])
+        assert_close(robot.pose(q, f"link{i + 1}"), T[i] @ homes[i], 1e-13)
+    chain = gc.Robot.from_screws(screws, homes, inertias=[SPHERE] * 4)
+    assert chain.parents == (-1, 0, 1, 2)
+    assert_close(robot.jacobian(np.zeros(4), "link1", "spatial")[:, 0], screws[0], 1e-13)
+
+
+def test_screws_arguments_are_checked():
+    screws, homes = np.tile((0, 0, 1.0, 0, 0, 0), (2, 1)), np.tile(np.eye(4), (2, 1, 1))
+    with pytest.raises(ArgumentError, match=r"screws, homes, inertias: expected \(n, 6\), \(n, 4, 4\), n"):
+        gc.Robot.from_screws(screws[:, :5], homes, inertias=[SPHERE] * 2)
+    with pytest.raises(ArgumentError, match=r"screws, homes, inertias: expected .* got \(2, 6\), \(2, 4, 4\), 1"):
+        gc.Robot.from_screws(screws, homes, inertias=[SPHERE])
+    with pytest.raises(ArgumentError, match=r"parents: expected 2 numbers from -1 to 1, got \[-1, 2\]"):
+        gc.Robot.from_screws(screws, homes, inertias=[SPHERE] * 2, parents=[-1, 2])
+    with pytest.raises(ArgumentError, match=r"homes\[1\]: not a rotation"):
+        gc.Robot.from_screws(screws, homes * [[[1.0]], [[2.0]]], inertias=[SPHERE] * 2)
+    with pytest.raises(ModelError, match="screw: expected a unit axis"):
+        gc.Robot.from_screws(2 * screws, homes, inertias=[SPHERE] * 2)
+    with pytest.raises(ModelError, match="a loop"):
+        gc.Robot.from_screws(screws, homes, inertias=[SPHERE] * 2, parents=[1, 0])
+
+
+# --- the same robot with something else --------------------------------------------------------------------------
+
+
+def test_with_parameters_returns_a_new_robot():
+    robot = models.two_link()
+    before = robot.parameters.copy()
+    for shape in (robot.parameters.shape, -1):
+        heavier = robot.with_parameters((2.0 * before).reshape(shape))
+        q = np.array([0.1, 0.2])
+        assert_close(heavier.mass_matrix(q), 2.0 * robot.mass_matrix(q), 1e-14)
+    np.testing.assert_array_equal(robot.parameters, before)
+    mine = before.copy()
+    robot = robot.with_parameters(mine)
+    mine[:] = 0.0
+    np.testing.assert_array_equal(robot.parameters, before)
+
+
+def test_with_parameters_checks_them():
+    robot = models.two_link()
+    pi = robot.parameters
+    with pytest.raises(ArgumentError, match=r"parameters: expected shape \(2, 10\), got \(10,\)"):
+        robot.with_parameters(pi[0])
+    with pytest.raises(ArgumentError, match=f"parameters: not finite in body '{robot.body_names[1]}'"):
+        robot.with_parameters(np.where([[False], [True]], np.nan, pi))
+    with pytest.raises(InertiaError, match=f"body '{robot.body_names[1]}': mass -"):
+        robot.with_parameters(pi * [[1.0], [-1.0]])
+    with pytest.raises(ModelError, match="the mass matrix is singular"):
+        robot.with_parameters(np.zeros((2, 10)))
+    assert (robot.with_parameters(-pi, physical=False).parameters == -pi).all()
+
+
+def test_with_payload_adds_a_rigid_load():
+    robot = models.panda()
+    q, v, a = np.random.default_rng(0).normal(size=(3, 7))
+    last = robot.body_names[-1]
+    com, I_com = np.array([0.1, 0.2, -0.1]), np.diag((0.01, 0.02, 0.025))
+    loaded = robot.with_payload(3.0, com, I_com)
+    J, dJ = robot.jacobian(q, last), robot.jacobian_rate(q, v, last)
+    load = inertia.spatial(inertia.from_com(3.0, com, I_com))
+    V, A = J @ v, J @ a + dJ @ v
+    A[3:] -= robot.pose(q, last)[:3, :3].T @ robot.gravity
+    expected = robot.inverse_dynamics(q, v, a) + J.T @ (load @ A - factored.ad(V).T @ load @ V)
+    assert_close(loaded.inverse_dynamics(q, v, a), expected, 1e-12)
+    point = robot.with_payload(1.0, frame=last)
+    assert_close(point.parameters[-1] - robot.parameters[-1], np.eye(10)[0], 1e-14)
+
+
+def test_with_payload_in_a_frame_and_its_errors():
+    T = se3.exp(np.array([0.1, -0.2, 0.3, 0.4, 0.5, 0.6]))
+    bodies = [body("a"), body("flange", "a", gc.Joint.fixed(), T), body("table", None, gc.Joint.fixed(), T)]
+    robot = gc.Robot.build(bodies)
+    load = inertia.from_com(1.0, (0, 0, 0.1), np.zeros((3, 3)))
+    added = robot.with_payload(1.0, (0, 0, 0.1), frame="flange").parameters[0] - robot.parameters[0]
+    assert_close(added, inertia.transform(T, load), 1e-13)
+    for frame in ("table", "world"):
+        with pytest.raises(ArgumentError, match=f"frame: '{frame}' is fixed to the world and can not carry a load"):
+            robot.with_payload(1.0, frame=frame)
+    with pytest.raises(NameNotFoundError, match="no frame named 'flang'; did you mean 'flange'"):
+        robot.with_payload(1.0, frame="flang")
+    with pytest.raises(InertiaError, match="body 'payload': mass -1 is negative"):
+        robot.with_payload(-1.0)
+    with pytest.raises(InertiaError, match="body 'payload': triangle inequality fails"):
+        robot.with_payload(1.0, I_com=np.diag((1.0, 1.0, 3.0)))
+    with pytest.raises(ArgumentError, match="com: expected 3 finite numbers"):
+        robot.with_payload(1.0, (0, 0))
+
+
+def test_with_gravity():
+    robot = models.panda()
+    q = np.random.default_rng(0).normal(size=7)
+    assert not robot.with_gravity((0, 0, 0)).gravity_force(q).any()
+    assert_close(robot.with_gravity(-2 * robot.gravity).gravity_force(q), -2 * robot.gravity_force(q), 1e-13)
+
+
+# --- frozen data -------------------------------------------------------------------------------------------------
+
+
+def test_robots_are_immutable():
+    robot = models.two_link()
+    with pytest.raises(dataclasses.FrozenInstanceError):
+        robot.name = "other"
+    for x in (robot.parameters, robot.placements, robot.gravity, robot.joints[0].S):
+        with pytest.raises(ValueError, match="read-only"):
+            x[...] = 0.0
+
+
+def test_what_kernels_and_frames_read_is_immutable_too():
+    robot = models.two_link()
+    for x in (robot._model, *(frame.placement for frame in robot.frames)):
+        with pytest.raises(ValueError, match="read-only"):
+            x[...] = 0.0
+
+
+def test_robots_do_not_share_memory_with_their_makers():
+    M, pi, axis, gravity = np.eye(4), SPHERE.copy(), np.array([0, 0, 1.0]), np.array([0, -9.81, 0])
+    T = translation(0, 0, 1)
+    bodies = [gc.Body("a", None, gc.Joint.revolute(axis), M, pi)]
+    robot = gc.Robot.build(bodies, gravity=gravity, frames=[("tip", "a", T)])
+    before, tip = robot.inverse_dynamics([0.3], [0.4], [0.5]), robot.pose([0.3], "tip")
+    for x in (M, pi, axis, gravity, T):
+        x[...] = np.nan
+    np.testing.assert_array_equal(robot.inverse_dynamics([0.3], [0.4], [0.5]), before)
+    np.testing.assert_array_equal(robot.pose([0.3], "tip"), tip)
+
+
+@pytest.mark.parametrize("name", models.names())
+def test_pickling_keeps_everything(name):
+    robot = models.load(name)
+    copy = pickle.loads(pickle.dumps(robot))
+    rng = np.random.default_rng(0)
+    q, (v, a) = robot.random_configuration(rng), rng.normal(size=(2, robot.nv))
+    np.testing.assert_array_equal(copy.inverse_dynamics(q, v, a), robot.inverse_dynamics(q, v, a))
+    assert repr(copy) == repr(robot)
+    assert copy.frames[0].name == robot.frames[0].name
+    for key in ("lower", "upper", "velocity", "effort"):
+        np.testing.assert_array_equal(getattr(copy.limits, key), getattr(robot.limits, key))
+    with pytest.raises(ValueError, match="read-only"):
+        copy.parameters[...] = 0.0
+
+
+def test_limits_damping_and_friction_per_velocity():
+    options = {"lower": -1.0, "upper": 2.0, "velocity": 3.0, "effort": 4.0, "damping": 0.5, "friction": 0.25}
+    robot = gc.Robot.build([body("a", None, gc.Joint.spherical()), body("b", "a", gc.Joint.revolute(Z, **options))])
+    inf = np.inf
+    np.testing.assert_array_equal(robot.limits.lower, [-inf, -inf, -inf, -1.0])
+    np.testing.assert_array_equal(robot.limits.upper, [inf, inf, inf, 2.0])
+    np.testing.assert_array_equal(robot.limits.velocity, [inf, inf, inf, 3.0])
+    np.testing.assert_array_equal(robot.limits.effort, [inf, inf, inf, 4.0])
+    np.testing.assert_array_equal(robot.damping, [0, 0, 0, 0.5])
+    np.testing.assert_array_equal(robot.friction, [0, 0, 0, 0.25])
+
+
+def test_repr_shows_the_tree():
+    arm = body("arm", "base", gc.Joint.revolute(Z, lower=-1.0, upper=2.5))
+    lines = repr(gc.Robot.build([body("base", None, gc.Joint.free(name="float")), arm], name="demo")).splitlines()
+    assert lines[0] == "Robot 'demo': 2 bodies, nv = 7, nq = 13, free base, 4 kg"
+    assert lines[1].split() == ["0", "float", "free", "world", "->", "base,", "2", "kg"]
+    assert lines[2].split() == ["1", "arm", "revolute", "base", "->", "arm,", "2", "kg", "[-1,", "2.5]"]
+
+
+# --- arguments of every term -------------------------------------------------------------------------------------
+
+NAMES = {  # term: the names of its arguments
+    "mass_matrix": ("q",),
+    "mass_matrix_rate": ("q", "v"),
+    "coriolis_matrix": ("q", "v"),
+    "terms": ("q", "v"),
+    "gravity_force": ("q",),
+    "inverse_dynamics": ("q", "v", "a", "v_ref", "f_ext"),
+    "forward_dynamics": ("q", "v", "tau", "f_ext"),
+    "regressor": ("q", "v", "a", "v_ref"),
+    "kinetic_energy": ("q", "v"),
+    "potential_energy": ("q",),
+    "energy": ("q", "v"),
+    "momentum": ("q", "v"),
+    "integrate": ("q", "dv"),
+    "difference": ("q0", "q1"),
+    "pose": ("q",),
+    "jacobian": ("q",),
+    "jacobian_rate": ("q", "v"),
+}
+EVERY = [(term, name) for term, names in NAMES.items() for name in names]
+
+
+@pytest.fixture(scope="module", params=["arm", "floating"])
+def robot(request):
+    rng = np.random.default_rng(0)
+    if request.param == "arm":
+        return testing.random_robot(rng, ["revolute", "prismatic", "helical"], [-1, 0, 0])
+    return testing.random_robot(rng, ["free", "revolute", "spherical"], [-1, 0, 1])
+
+
+def call(robot, term, replaced=(), value=None, lead=()):
+    arguments = {}
+    for name in NAMES[term]:
+        shape = {"f_ext": (robot.nbodies, 6)}.get(name, (robot.nv,))
+        x = robot.neutral() if name in ("q", "q0", "q1") else np.full(shape, 0.5)
+        arguments[name] = np.broadcast_to(x, lead + x.shape).copy()
+    if replaced:
+        arguments[replaced] = value(arguments[replaced])
+    if term in ("pose", "jacobian", "jacobian_rate"):
+        arguments["frame"] = "body2"
+    return getattr(robot, term)(**arguments)
+
+
+def expected_shape(robot, name):
+    return {"q": robot.nq, "q0": robot.nq, "q1": robot.nq, "f_ext": f"{robot.nbodies}, 6"}.get(name, robot.nv)
+
+
+@pytest.mark.parametrize(("term", "name"), EVERY)
+def test_wrong_sizes_are_refused(robot, term, name):
+    words = rf"{name}: expected .*shape \(\.\.\., {expected_shape(robot, name)}\)"
+    for wrong in (
+        lambda x: x[..., :-1],
+        lambda x: np.concatenate((x, x), -1),
+        lambda x: x.ravel()[0],
+        lambda x: np.zeros((0,)),
+        lambda x: x[..., None],
+    ):
+        with pytest.raises(ArgumentError, match=words):
+            call(robot, term, name, wrong)
+
+
+@pytest.mark.parametrize(("term", "name"), EVERY)
+@pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf])
+def test_what_is_not_finite_is_refused(robot, term, name, bad):
+    def spoil(x):
+        x[..., -1] = bad
+        return x
+
+    for lead in ((), (2,), (2, 3)):
+        with pytest.raises(ArgumentError, match=rf"{name}: expected finite numbers, got {bad} at index \["):
+            call(robot, term, name, spoil, lead)
+
+
+@pytest.mark.parametrize(("term", "name"), EVERY)
+def test_what_are_no_numbers_is_refused(robot, term, name):
+    for wrong in ("left", None, [[1.0], [1.0, 2.0]], {"a": 1}):
+        if wrong is None and name in ("v_ref", "f_ext"):
+            continue
+        with pytest.raises(ArgumentError, match=rf"{name}: expected "):
+            call(robot, term, name, lambda x, wrong=wrong: wrong)
+
+
+@pytest.mark.parametrize(("term", "name"), EVERY)
+def test_complex_numbers_are_refused_not_truncated(robot, term, name):
+    with pytest.raises(ArgumentError, match=rf"{name}: expected "):
+        call(robot, term, name, lambda x: x + 1j)
+
+
+@pytest.mark.parametrize(("term", "name"), [e for e in EVERY if len(NAMES[e[0]]) > 1])
+def test_nothing_is_broadcast(robot, term, name):
+    with pytest.raises(ArgumentError, match=r"expected the leading axes of .*nothing is broadcast"):
+        call(robot, term, name, lambda x: np.stack((x, x)))
+    with pytest.raises(ArgumentError, match=r"expected the leading axes of .*nothing is broadcast"):
+        call(robot, term, name, lambda x: x[:1], lead=(3,))
+
+
+@pytest.mark.parametrize(("term", "name"), [e for e in EVERY if e[1] in ("q", "q0", "q1")])
+def test_poses_that_hold_no_rotation_are_refused(term, name):
+    robot = testing.random_robot(np.random.default_rng(0), ["revolute", "free", "spherical"], [-1, 0, 1])
+
+    def scaled(x):
+        x[..., 1:13] *= 1.001
+        return x
+
+    def mirrored(x):
+        x[..., 13] *= -1.0
+        return x
+
+    for lead in ((), (3,)):
+        with pytest.raises(
+            ArgumentError, match=rf"{name}: entries 1 to 12, the pose \[R \| p\] of joint 'joint1', hold no rotation"
+        ):
+            call(robot, term, name, scaled, lead)
+        with pytest.raises(
+            ArgumentError, match=rf"{name}: entries 13 to 24, .* 'joint2', hold no rotation: .* det R = -1"
+        ):
+            call(robot, term, name, mirrored, lead)
