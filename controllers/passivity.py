@@ -32,10 +32,6 @@ class Passivity(ModelBased):
         super().__init__(robot, reference, friction)
         self.Lambda, self.K, self.form = gain_matrix("Lambda", Lambda, robot.nv), gain_matrix("K", K, robot.nv), form
 
-    def coriolis_matrix(self, q, v):
-        """The C(q, v) the law is built on."""
-        return self.robot.coriolis_matrix(q, v, self.form)
-
     def __call__(self, t, q, v, z):
         x = self.sliding(t, q, v)
         tau = self.robot.inverse_dynamics(q, v, x.a_ref, x.v_ref, form=self.form) - self.K.dot(x.s)

@@ -7,11 +7,10 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import ArrayLike
 
-from geomctrl.control import Command, Lyapunov, Reference, gain_matrix
+from geomctrl.control import Command, Lyapunov, Reference, adaptive_terms, gain_matrix
 from geomctrl.errors import ArgumentError, NameNotFoundError
 from geomctrl.identification.base_parameters import base_parameters
 from geomctrl.plant import Friction
-from geomctrl.regressor import products
 from geomctrl.robot import Robot
 
 from ._model_based import ModelBased
@@ -75,9 +74,10 @@ class SlotineLi(ModelBased):
         self.Gamma = gain_matrix("Gamma", Gamma, len(self.p0))
         self.Gamma_inverse = np.linalg.inv(self.Gamma)
         diagonal = np.diag(self.Gamma).copy()
-        self.gamma = diagonal if np.array_equal(np.diag(diagonal), self.Gamma) else None
+        self.minus_gamma = -diagonal if np.array_equal(np.diag(diagonal), self.Gamma) else None
         self.masses = np.flatnonzero(self.columns % 10 == 0) if minimum_mass is not None else np.zeros(0, dtype=int)
         self.minimum_mass = minimum_mass
+        self._truth = None, None  # the last true robot and its parameters
         if minimum_mass is not None:
             block = self.Gamma[np.ix_(self.masses, self.masses)]
             if np.abs(block - np.diag(np.diag(block))).max() > 0.0:
@@ -89,62 +89,59 @@ class SlotineLi(ModelBased):
         """The nominal model's parameters."""
         return self.p0.copy()
 
-    def coriolis_matrix(self, q, v):
-        """The C(q, v) the law is built on (the model's; the estimate's has the same form)."""
-        return self.robot.coriolis_matrix(q, v, self.form)
+    def parameters(self, z):
+        """All 10 nbodies parameters: the estimate z where it is adapted, the model's elsewhere."""
+        if len(self.columns) == len(self.kept):
+            return z if self.friction is None else z[: len(self.columns)]
+        p = self.kept.copy()
+        p[self.columns] = z[: len(self.columns)]
+        return p
 
-    def products(self, x, q, v, z):
-        """(Y p + what is not adapted (nv,), Y^T s for what is), O(n), without forming Y."""
-        pi = self.kept.copy()
-        pi[self.columns] = z[: len(self.columns)]
-        tau, g = products(self.robot, q, v, x.a_ref, x.v_ref, pi, x.s, self.form)
+    def terms(self, t, q, v, z):
+        """(Y p (nv,), Y^T s for what is adapted, e, s), friction columns included, in O(n) without forming Y."""
+        Yp, g, e, s = adaptive_terms(self.robot, self.parameters(z), q, v, self.reference(t), self.Lambda, self.form)
         if len(self.columns) < len(g):
             g = g[self.columns]
-        if self.friction is None:
-            return tau, g
-        columns = self.friction.columns(v)
-        return tau + columns.dot(z[len(self.columns) :]), np.concatenate((g, x.s.dot(columns)))
+        if self.friction is not None:
+            columns = self.friction.columns(v)
+            Yp, g = Yp + columns.dot(z[len(self.columns) :]), np.concatenate((g, s.dot(columns)))
+        return Yp, g, e, s
 
     def adaptation(self, g, z):
         """p' = -Gamma Y^T s, g = Y^T s, projected where a mass is at its bound and would go below."""
-        rate = -self.gain(g)
+        rate = self.minus_gamma * g if self.minus_gamma is not None else -self.Gamma.dot(g)
         for k in self.masses:
             if z[k] <= self.minimum_mass and rate[k] < 0.0:
                 rate -= self.Gamma[:, k] * (rate[k] / self.Gamma[k, k])
         return rate
 
-    def gain(self, g):
-        """Gamma g."""
-        return self.gamma * g if self.gamma is not None else self.Gamma.dot(g)
-
     def __call__(self, t, q, v, z):
-        x = self.sliding(t, q, v)
-        tau, g = self.products(x, q, v, z)
-        return Command(tau - self.K.dot(x.s), self.adaptation(g, z), {"e": x.e, "s": x.s})
+        Yp, g, e, s = self.terms(t, q, v, z)
+        return Command(Yp - self.K.dot(s), self.adaptation(g, z), {"e": e, "s": s})
 
     def true_parameters(self, plant) -> np.ndarray:
         """What z would be if the controller knew the plant."""
-        p = self.projection @ plant.robot.parameters.ravel()
-        if self.friction is None:
-            return p
-        friction = plant.friction if plant.friction is not None else Friction(smoothing=self.friction.smoothing)
-        return np.concatenate((p, friction.parameters(self.robot.nv)))
+        if self._truth[0] is not plant.robot:
+            p = self.projection @ plant.robot.parameters.ravel()
+            if self.friction is not None:
+                friction = plant.friction if plant.friction is not None else Friction(smoothing=self.friction.smoothing)
+                p = np.concatenate((p, friction.parameters(self.robot.nv)))
+            self._truth = plant.robot, p
+        return self._truth[1]
 
     def estimate(self, z) -> np.ndarray:
         """Inertial parameters (nbodies, 10) with the estimate z in place of the model's (parameters="links")."""
-        pi = self.kept.copy()
-        pi[self.columns] = z[: len(self.columns)]
-        return pi.reshape(-1, 10)
+        return np.array(self.parameters(z)).reshape(-1, 10)
 
     def lyapunov(self, t, q, v, z, plant) -> Lyapunov:
         x = self.sliding(t, q, v)
         error = z - self.true_parameters(plant)
-        weighted = error / self.gamma if self.gamma is not None else self.Gamma_inverse.dot(error)
+        weighted = error / -self.minus_gamma if self.minus_gamma is not None else self.Gamma_inverse.dot(error)
         value = float(plant.robot.kinetic_energy(q, x.s)) + 0.5 * float(error.dot(weighted))
         rate = -float(x.s.dot(self.K).dot(x.s))
         if len(self.masses) and (z[self.masses] <= self.minimum_mass).any():
-            _, g = self.products(x, q, v, z)
-            rate += float(weighted.dot(self.adaptation(g, z) + self.gain(g)))  # what the projection takes away
+            g = self.terms(t, q, v, z)[1]
+            rate += float(weighted.dot(self.adaptation(g, z) + self.Gamma.dot(g)))  # what the projection takes away
         return Lyapunov(value, rate)
 
 

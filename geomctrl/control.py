@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike
 
 from .arrays import checked
 from .configuration import ConfigurationGroup
+from .dynamics import FORMS, Form
 from .errors import ArgumentError
 from .jit import KernelTypeError, kernel, primitive
 from .packed import (
@@ -26,6 +27,7 @@ from .packed import (
     n_bodies,
     n_v,
 )
+from .regressor import products, products_one
 from .robot import Robot, as_batch
 from .screw import Ad_inv, Twist, ad, compose, dexp_inv_se3, get_frame, inverse, log_se3, neg3, twist_sub
 
@@ -157,6 +159,8 @@ class Sliding(NamedTuple):
 @kernel("f8[:,::1](f8[::1], f8[::1], f8[::1], f8[::1], f8[::1], f8[::1], f8[:,::1])")
 def sliding_one(model, q, v, q_d, v_d, a_d, Lambda):
     """Rows e, v_ref, a_ref, s."""
+    if Lambda.shape[0] != v.shape[0] or Lambda.shape[1] != v.shape[0]:
+        raise ValueError
     error = tracking_error_one(model, q, v, q_d, v_d, a_d)
     n = v.shape[0]
     out = np.empty((4, n))
@@ -178,6 +182,39 @@ def sliding_variables(robot: Robot, q: ArrayLike, v: ArrayLike, desired: Desired
         error = tracking_error(robot, q, v, desired)
         v_ref = error.v_d - Lambda @ error.e
         return Sliding(error.e, v_ref, error.a_d - Lambda @ error.e_rate, np.asarray(v, float) - v_ref)
+
+
+class AdaptiveTerms(NamedTuple):
+    """What Slotine and Li's law needs at one state, Y the regressor at (q, v, a_ref, v_ref): Y p (nv,), Y^T s
+    (10 nbodies,), and the errors e and s (nv,)."""
+
+    Yp: np.ndarray
+    YTs: np.ndarray
+    e: np.ndarray
+    s: np.ndarray
+
+
+@kernel("Tuple((f8[::1], f8[:,::1]))(f8[::1], f8[::1], f8[::1], f8[::1], f8[::1], f8[::1], f8[::1], f8[:,::1], i8)")
+def adaptive_terms_one(model, p, q, v, q_d, v_d, a_d, Lambda, form):
+    """(Y^T s, rows Y p, e, s)."""
+    x = sliding_one(model, q, v, q_d, v_d, a_d, Lambda)
+    Yp, g = products_one(model, p, q, v, x[2], x[1], x[3], form)
+    out = np.empty((3, v.shape[0]))
+    out[0], out[1], out[2] = Yp, x[0], x[3]
+    return g, out
+
+
+def adaptive_terms(
+    robot: Robot, p: np.ndarray, q: ArrayLike, v: ArrayLike, desired: Desired, Lambda: np.ndarray, form: Form = "ploen"
+) -> AdaptiveTerms:
+    """The AdaptiveTerms of the state (q, v) against `desired` with parameters p (10 nbodies,), in O(n), without Y."""
+    try:
+        g, (Yp, e, s) = adaptive_terms_one(robot._model, p, q, v, *desired, Lambda, FORMS[form])
+    except (ValueError, KernelTypeError):
+        x = sliding_variables(robot, q, v, desired, Lambda)
+        Yp, g = products(robot, q, v, x.a_ref, x.v_ref, p, x.s, form)
+        e, s = x.e, x.s
+    return AdaptiveTerms(Yp, g, e, s)
 
 
 def error_gradient(robot: Robot, e: np.ndarray, f: np.ndarray) -> np.ndarray:

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from .dynamics import form_number
 from .errors import ArgumentError
 from .plant import Plant
 from .recursions import skew_residual_one
@@ -54,7 +55,8 @@ class Monitor:
 class Skew(Monitor):
     """|Mdot - 2C + (Mdot - 2C)^T| at the states visited, relative to the largest entry of C and Mdot.
 
-    C is the controller's own where it has a `coriolis_matrix`, with Mdot of the controller's model; else the plant's.
+    C is the controller's own where it has a `coriolis_matrix`, with Mdot of the controller's model; else that of its
+    model, or of the plant, in the controller's `form`.
     """
 
     name = "skew"
@@ -66,11 +68,12 @@ class Skew(Monitor):
     def start(self, plant, controller):
         self.coriolis = getattr(controller, "coriolis_matrix", None)
         self.model = getattr(controller, "robot", plant.robot)
+        self.form = form_number(getattr(controller, "form", "ploen"))
         return True
 
     def measure(self, sample):
         if self.coriolis is None:
-            return skew_residual_one(sample.plant.robot._model, sample.q, sample.v, 0)
+            return skew_residual_one(self.model._model, sample.q, sample.v, self.form)
         C, Mdot = self.coriolis(sample.q, sample.v), self.model.mass_matrix_rate(sample.q, sample.v)
         return skew_residual(Mdot, C)
 
@@ -144,8 +147,12 @@ class GroupResidual(Monitor):
     def __init__(self, limit: float = 1e-9):
         self.limit = limit
 
+    def start(self, plant, controller):
+        self.trivial = plant.robot.nq == plant.robot.nv and getattr(controller, "group", None) is None
+        return True
+
     def measure(self, sample):
-        return float(sample.group.residual(sample.y))
+        return 0.0 if self.trivial else float(sample.group.residual(sample.y))
 
 
 @dataclass(frozen=True)

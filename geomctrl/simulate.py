@@ -94,6 +94,7 @@ class _Loop:
         self.z_shape = None if z0 is None else np.shape(z0)
         self.z_group = getattr(controller, "group", None) or Rn(int(np.size(z0)) if z0 is not None else 0)
         self.group = Product(configuration_group(robot), Rn(robot.nv), self.z_group, Rn(1))
+        self.dim = self.group.dim
         self.tableau = method_named(method)
         if self.tableau.b_hat is not None:
             raise ArgumentError(f"method: expected a fixed-step method, got the adaptive {method!r}")
@@ -107,10 +108,13 @@ class _Loop:
         self.command: Command | None = None
 
     def split(self, y):
-        z = None if self.z_shape is None else y[self.parts[2]].reshape(self.z_shape)
-        return y[self.parts[0]], y[self.parts[1]], z
+        """(q, v, z) as views of the state."""
+        q, v, z = self.parts
+        if self.z_shape is None:
+            return y[q], y[v], None
+        return y[q], y[v], (y[z] if len(self.z_shape) == 1 else y[z].reshape(self.z_shape))
 
-    def act(self, t, q, v, z) -> Command:
+    def checked_command(self, t, q, v, z) -> Command:
         command = self.controller(t, q, v, z)
         if not isinstance(command, Command):
             raise SimulationError(f"controller: expected a geomctrl.Command at t = {t:.6g} s, got {command!r:.60}")
@@ -130,13 +134,15 @@ class _Loop:
     def field(self, t, y, command=None):
         q, v, z = self.split(y)
         if command is None:
-            command = self.command if self.hold else self.act(t, q, v, z)
-        out = np.empty(self.group.dim)
-        out[self.rates[0]] = v
-        out[self.rates[1]] = self.now.acceleration(t, q, v, command.tau)
-        if command.z_rate is not None:
-            out[self.rates[2]] = command.z_rate.ravel()
-        out[-1] = self.now.power(t, q, v, command.tau)
+            command = self.command if self.hold else self.controller(t, q, v, z)
+        tau, z_rate, _ = command
+        q_rate, v_rate, z_part = self.rates
+        out = np.empty(self.dim)
+        out[q_rate] = v
+        out[v_rate] = self.now.acceleration(t, q, v, tau)
+        if z_rate is not None:
+            out[z_part] = z_rate if z_rate.ndim == 1 else z_rate.ravel()
+        out[-1] = self.now.power(t, q, v, tau)
         return out
 
     def sample(self, k: int, t: float):
@@ -148,7 +154,7 @@ class _Loop:
         if not math.isfinite(self.y.dot(self.y)):
             raise SimulationError(f"the closed loop is unstable: the state is not finite at t = {t:.6g} s")
         if not self.hold or k % self.hold == 0:
-            self.command = self.act(t, q, v, z)
+            self.command = self.checked_command(t, q, v, z)
         assert self.command is not None
         sample = Sample(t, q, v, z, self.command.tau, float(self.y[-1]), self.now, changed, self.group, self.y)
         return sample, self.field(t, self.y, self.command)

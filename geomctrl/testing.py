@@ -219,8 +219,8 @@ def assert_skew_symmetric(
             s = vectors[:, np.argmax(np.abs(values))]
             raise AssertionError(
                 f"Mdot - 2C is not skew: N + N^T has {N[j, k] + N[k, j]:.6g} at [{j}, {k}],"
-                f" {error.max() / scale:.3g} of max(|Mdot|, 2 |C|, |M| |v|), allowed {rtol:.3g}; s . N s = {s @ N @ s:.6g} for"
-                f" s = {np.array2string(s, separator=', ')} {_at(q, v)}"
+                f" {error.max() / scale:.3g} of max(|Mdot|, 2 |C|, |M| |v|), allowed {rtol:.3g};"
+                f" s . N s = {s @ N @ s:.6g} for s = {np.array2string(s, separator=', ')} {_at(q, v)}"
             )
 
 

@@ -1,5 +1,5 @@
-"""Identification of robots from data: base parameters so far."""
+"""Identification of robots from data."""
 
-from .base_parameters import BaseParameters, base_parameters
+from .base_parameters import BaseParameters, base_parameters, exact_base_parameters
 
-__all__ = ["BaseParameters", "base_parameters"]
+__all__ = ["BaseParameters", "base_parameters", "exact_base_parameters"]

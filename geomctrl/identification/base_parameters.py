@@ -1,14 +1,39 @@
-"""Base parameters: the combinations of inertial parameters that the dynamics depend on."""
+"""Base parameters: the combinations of inertial parameters that the dynamics depend on.
+
+Two ways to find them, which agree. Numerically: pivoted QR of the regressor over random states (Gautier 1990). Exactly,
+from the tree alone, without samples (after Wensing, Niemeyer, Slotine, "A geometric characterization of observability in
+inertial parameter identification", 2024). The exact way follows each body's motions outward:
+
+    V_i   the twists body i can have, gravity as one of them: the least space that holds X_i V_p and the joint's screws
+          Phi_i and is closed under ad_Phi
+    F_i   what joint i feels of body i: the functionals phi^T I(pi) v of its parameters pi, v in V_i, phi in Phi_i
+    O_i   what is felt of body i by its own joint and by those before it: F_i, and what is felt of the parent, O_p, of
+          parameters handed to it, the least space that holds O_p T_i and is closed under the joint's motion A(Phi_i)
+    N_i   = F_i + O_i' A(Phi_i), with O_i' = O_i without F_i: what a change of body i does that no constant change of
+          its parent undoes
+
+Handing parameters over: pi_p = T_i pi_i with the joint at zero, and A(Phi) pi is the rate at which the handed-over
+parameters change with the joint. A change in the null space of N_i, taken from the parent, changes no torque; all such
+changes are combinations of these. So there are sum_i rank N_i base parameters.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 import scipy.linalg
 
+from .. import inertia
 from ..errors import ArgumentError
 from ..robot import Robot
+
+SYMBOLS = ("m{0}", "m{0} c{0}x", "m{0} c{0}y", "m{0} c{0}z", "Ixx{0}", "Ixy{0}", "Iyy{0}", "Ixz{0}", "Iyz{0}", "Izz{0}")
+# Which of a body's parameters to keep as names of base parameters, the dearest first: first moments and products of
+# inertia are easier to read than masses, and this is the order that textbooks' grouped parameters come in.
+KEEP_FIRST = (1, 2, 9, 4, 5, 7, 8, 3, 6, 0)
+EXACT = 1e-9  # relative singular value below which a rank of O(1) geometry counts as deficient
 
 
 @dataclass(frozen=True, eq=False)
@@ -24,6 +49,42 @@ class BaseParameters:
     @property
     def size(self) -> int:
         return len(self.columns)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Every base parameter written out, "m3 c3x + 0.4 m4", bodies numbered from 1."""
+        return combinations(self.projection, lead=self.columns)
+
+    def lift(self, values: np.ndarray, prior: np.ndarray | None = None) -> np.ndarray:
+        """Full parameters (10 nbodies,) with these base parameters (nb,), as near to `prior` (default 0) as there are."""
+        x = np.zeros(self.projection.shape[1]) if prior is None else np.ravel(prior)
+        return x + np.linalg.lstsq(self.projection, values - self.projection @ x, rcond=None)[0]
+
+    def null_space(self) -> np.ndarray:
+        """(10 nbodies, 10 nbodies - nb): changes of the full parameters that change no torque, one a column.
+
+        Column j raises one parameter that is not in `columns` by 1 and undoes it by those that are.
+        """
+        p = self.projection.shape[1]
+        free = np.setdiff1d(np.arange(p), self.columns)
+        null = np.zeros((p, len(free)))
+        null[free, np.arange(len(free))] = 1.0
+        null[self.columns] = -self.projection[:, free]
+        return null
+
+    def unobservable(self) -> list[str]:
+        """Every direction of `null_space` in words."""
+        words = []
+        for direction in self.null_space().T:
+            used = np.flatnonzero(np.abs(direction) > 1e-9)
+            text = combinations(direction[None], lead=used[:1])[0]
+            if len(used) == 1:
+                words.append(f"{text}: no torque depends on it")
+                continue
+            bodies = sorted({i // 10 + 1 for i in used})
+            where = f"within body {bodies[0]}" if len(bodies) == 1 else f"among bodies {', '.join(map(str, bodies))}"
+            words.append(f"{text}: this exchange {where} changes no torque")
+        return words
 
 
 def base_parameters(
@@ -42,10 +103,20 @@ def base_parameters(
     q = np.array([robot.random_configuration(rng) for _ in range(n)])
     v, a, v_ref = rng.normal(size=(3, n, robot.nv))
     Y = robot.regressor(q, v, a) if form is None else robot.regressor(q, v, a, v_ref, form)
-    Y = Y.reshape(-1, Y.shape[-1])
+    return reduce_columns(Y.reshape(-1, Y.shape[-1]), tolerance)
+
+
+def reduce_columns(Y: np.ndarray, tolerance: float = 1e-9) -> BaseParameters:
+    """The independent columns of Y (rows, p) by pivoted QR, and the map from all parameters to theirs.
+
+    Columns are scaled to length 1 first, but for those of rounding errors only (below 1e-12 of the longest), which
+    count as zero; one whose remainder is then below `tolerance` of the largest counts as dependent.
+    """
     scale = np.linalg.norm(Y, axis=0)
-    scale[scale == 0.0] = 1.0
-    R, order = scipy.linalg.qr(Y / scale, mode="r", pivoting=True)
+    zero = scale <= 1e-12 * scale.max(initial=0.0)
+    scale[zero] = 1.0
+    R, order = scipy.linalg.qr(np.where(zero, 0.0, Y / scale), mode="r", pivoting=True)
+    R = R[: Y.shape[1]]
     diagonal = np.abs(np.diag(R))
     rank = int((diagonal > tolerance * diagonal[0]).sum()) if diagonal[0] > 0.0 else 0
     dependent = np.linalg.solve(R[:rank, :rank], R[:rank, rank:])
@@ -56,3 +127,146 @@ def base_parameters(
     projection[:, order[rank:]] = dependent[keep] * scale[order[rank:]] / scale[columns][:, None]
     projection[np.abs(projection) < 1e-12] = 0.0
     return BaseParameters(columns, projection)
+
+
+def exact_base_parameters(robot: Robot) -> BaseParameters:
+    """Base parameters of inverse dynamics from the tree alone: no samples, no regressor; see the module's text.
+
+    The kept columns of each body are chosen so that names read well (KEEP_FIRST).
+    """
+    n = robot.nbodies
+    attainable, felt = [], []  # V_i (6, .), O_i (., 10), orthonormal
+    null = []
+    kept = np.zeros((n, 10), dtype=bool)
+    for i, (p, joint, M) in enumerate(zip(robot.parents, robot.joints, robot.placements)):
+        X = _Ad_inverse(M)
+        start = X @ attainable[p] if p >= 0 else X @ np.concatenate((np.zeros(3), robot.gravity))[:, None]
+        ads = [_ad(s) for s in joint.S.T]
+        V = _closure(np.hstack((start, joint.S)), ads)
+        own = np.array([_functional(s, v) for s in joint.S.T for v in V.T])
+        handover, rates = _handover(M), [_rate(s) for s in joint.S.T]
+        before = _closure((felt[p] @ handover).T, [A.T for A in rates]).T if p >= 0 else np.zeros((0, 10))
+        through = np.vstack([before @ A for A in rates]) if len(before) else np.zeros((0, 10))
+        N = _row_space(np.vstack((own, through)))
+        attainable.append(V)
+        felt.append(_row_space(np.vstack((own, before))))
+        kept[i, _independent(N)] = True
+        for direction in _null_of(N, kept[i]):
+            change = np.zeros((n, 10))
+            change[i] = direction
+            if p >= 0:
+                change[p] -= handover @ direction
+            null.append(change.ravel())
+    columns = np.flatnonzero(kept)
+    free = np.flatnonzero(~kept)
+    projection = np.zeros((len(columns), 10 * n))
+    projection[np.arange(len(columns)), columns] = 1.0
+    if len(free):
+        K = np.array(null)  # free x all, with K[:, free] invertible: block triangular along the tree
+        projection[:, free] = -np.linalg.solve(K[:, free], K[:, columns]).T
+    projection[np.abs(projection) < 1e-12] = 0.0
+    return BaseParameters(columns, projection)
+
+
+def combinations(rows: np.ndarray, lead: Sequence[int] | np.ndarray = (), symbols: Sequence[str] | None = None) -> tuple[str, ...]:
+    """Linear combinations of parameters in words, "m3 c3x + 0.4 m4"; `lead`: which parameter to write first, per row.
+
+    symbols: names of the parameters; default: the ten of each body, bodies numbered from 1.
+    """
+    if symbols is None:
+        symbols = [s.format(i + 1) for i in range(rows.shape[1] // 10) for s in SYMBOLS]
+    out = []
+    for k, row in enumerate(rows):
+        used = [j for j in np.flatnonzero(np.abs(row) > 1e-9 * np.abs(row).max(initial=0.0))]
+        if len(lead) > k:
+            used = [lead[k], *(j for j in used if j != lead[k])]
+        text = ""
+        for j in used:
+            c = row[j]
+            size = "" if abs(abs(c) - 1.0) < 1e-9 else f"{abs(c):.4g} "
+            text += (" - " if c < 0 else " + ") + size + symbols[j] if text else ("-" if c < 0 else "") + size + symbols[j]
+        out.append(text)
+    return tuple(out)
+
+
+# --- the linear maps of the recursion ---------------------------------------------------------------------------
+
+
+def _hat(w):
+    return np.array([[0.0, -w[2], w[1]], [w[2], 0.0, -w[0]], [-w[1], w[0], 0.0]])
+
+
+def _ad(s):
+    w, v = _hat(s[:3]), _hat(s[3:])
+    return np.block([[w, np.zeros((3, 3))], [v, w]])
+
+
+def _Ad_inverse(T):
+    R, p = T[:3, :3], T[:3, 3]
+    return np.block([[R.T, np.zeros((3, 3))], [-R.T @ _hat(p), R.T]])
+
+
+def _functional(s, v):
+    """The row f with f . pi = s^T J(pi) v."""
+    return np.einsum("i,kij,j->k", s, inertia.spatial(np.eye(10)), v)
+
+
+def _handover(T):
+    """10x10: parameters in frame b, expressed in frame a, T = T_ab."""
+    return inertia.transform(T, np.eye(10)).T
+
+
+def _rate(s):
+    """10x10: d/dt of a body's parameters seen from where exp(s t) starts, P -> hat(s) P + P hat(s)^T."""
+    H = np.zeros((4, 4))
+    H[:3, :3], H[:3, 3] = _hat(s[:3]), s[3:]
+    P = inertia.pseudo(np.eye(10))
+    return inertia.from_pseudo(H @ P + P @ H.T).T
+
+
+# --- spaces: orthonormal bases by SVD -----------------------------------------------------------------------------
+
+
+def _column_space(A):
+    if A.size == 0 or not A.any():
+        return np.zeros((A.shape[0], 0))
+    lengths = np.linalg.norm(A, axis=0)
+    A = A[:, lengths > EXACT * lengths.max()]
+    U, s, _ = np.linalg.svd(A / np.linalg.norm(A, axis=0), full_matrices=False)
+    return U[:, s > EXACT * s[0]]
+
+
+def _row_space(A):
+    return _column_space(A.T).T
+
+
+def _closure(A, maps):
+    """The least space that holds the columns of A and that no map leads out of."""
+    space = _column_space(A)
+    while True:
+        grown = _column_space(np.hstack((space, *(m @ space for m in maps))))
+        if grown.shape[1] == space.shape[1]:
+            return space
+        space = grown
+
+
+def _independent(N):
+    """As many columns of N as its rank, independent, in the order of KEEP_FIRST."""
+    kept: list[int] = []
+    for j in KEEP_FIRST:
+        trial = N[:, [*kept, j]]
+        if len(trial) and np.linalg.svd(trial, compute_uv=False)[-1] > EXACT and len(kept) < len(N):
+            kept.append(j)
+    return sorted(kept)
+
+
+def _null_of(N, kept):
+    """Null vectors of N (rows), each raising one parameter that is not kept by 1."""
+    free = np.flatnonzero(~kept)
+    at = np.flatnonzero(kept)
+    null = np.zeros((len(free), 10))
+    null[np.arange(len(free)), free] = 1.0
+    if len(at):
+        null[:, at] = -np.linalg.lstsq(N[:, at], N[:, free], rcond=None)[0].T
+    null[np.abs(null) < 1e-13] = 0.0
+    return null

@@ -1,0 +1,645 @@
+"""A robot log: times, positions, velocities, accelerations, torques, and which of them to trust.
+
+Arrays are (N, ...) with time first, in SI units and in the robot's own joint coordinates; a `JointMapping` takes a log
+there from motor coordinates. Nothing is filtered, resampled or dropped unless asked for, and what was done is kept in
+`history`, which reports print.
+"""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from ..errors import ArgumentError
+from ..robot import Robot
+from . import filters
+from .errors import DataError
+
+DEGREE, RPM = np.pi / 180.0, 2.0 * np.pi / 60.0
+UNITS = {
+    "t": {"s": 1.0, "ms": 1e-3, "us": 1e-6, "ns": 1e-9},
+    "q": {"rad": 1.0, "deg": DEGREE, "m": 1.0, "mm": 1e-3, "rev": 2.0 * np.pi},
+    "v": {"rad/s": 1.0, "deg/s": DEGREE, "m/s": 1.0, "mm/s": 1e-3, "rpm": RPM},
+    "a": {"rad/s^2": 1.0, "deg/s^2": DEGREE, "m/s^2": 1.0},
+    "tau": {"N m": 1.0, "Nm": 1.0, "N": 1.0, "mN m": 1e-3, "kN m": 1e3},
+}
+ALIASES = {
+    "t": ("t", "time", "timestamp", "stamp"),
+    "q": ("q", "pos", "position", "positions", "joint_position", "joint_positions", "angle"),
+    "v": ("v", "qd", "dq", "qdot", "vel", "velocity", "velocities", "joint_velocity", "joint_velocities"),
+    "a": ("a", "qdd", "ddq", "qddot", "acc", "acceleration", "accelerations"),
+    "tau": ("tau", "torque", "torques", "effort", "efforts", "joint_torque", "joint_torques"),
+}
+
+
+@dataclass(frozen=True, eq=False)
+class JointMapping:
+    """Motor to joint coordinates: q = matrix^-1 q_motor + offset, v = matrix^-1 v_motor, tau = matrix^T tau_motor.
+
+    `matrix` (nv, nv) holds motor turns per joint turn: gear ratios on its diagonal, couplings beside it; one number a
+    joint stands for a diagonal one. The torque map is the one that conserves power. `offset` (nv,) [rad, m] is added to
+    joint positions, where the model's zero differs from the log's.
+    """
+
+    matrix: ArrayLike
+    offset: ArrayLike = 0.0
+    torque_at_motor: bool = True  # False: tau is already at the joints
+
+    def __post_init__(self):
+        N = np.array(self.matrix, dtype=float)
+        N = np.diag(N) if N.ndim == 1 else N
+        if N.ndim != 2 or N.shape[0] != N.shape[1] or not np.isfinite(N).all():
+            raise ArgumentError(f"matrix: expected (nv,) ratios or a finite (nv, nv) matrix, got shape {N.shape}")
+        if np.linalg.cond(N) > 1e10:
+            raise ArgumentError("matrix: expected an invertible matrix: some motors do not determine the joints")
+        offset = np.array(self.offset, dtype=float)
+        if offset.shape not in ((), (len(N),)) or not np.isfinite(offset).all():
+            raise ArgumentError(f"offset: expected a number or ({len(N)},) finite numbers, got {self.offset!r}")
+        object.__setattr__(self, "matrix", N)
+        object.__setattr__(self, "offset", np.broadcast_to(offset, len(N)).copy())
+
+    def position(self, q: np.ndarray) -> np.ndarray:
+        return np.linalg.solve(self.matrix, q.T).T + self.offset
+
+    def rate(self, v: np.ndarray) -> np.ndarray:
+        """Velocities or accelerations."""
+        return np.linalg.solve(self.matrix, v.T).T
+
+    def torque(self, tau: np.ndarray) -> np.ndarray:
+        return tau @ self.matrix if self.torque_at_motor else tau
+
+
+@dataclass(frozen=True, eq=False)
+class Dataset:
+    """Samples of one log, or of parts of one.
+
+    t (N,) [s], increasing; q (N, nq); v, a (N, nv) or None; tau (N, nv); mask (N, nv): True where a torque sample is to
+    be used. `names`: one per column of tau. `band`: None, or the (cut-off [Hz], order) of the low-pass that is applied
+    to the torques and to the model's regressor alike, and `stride` which of the rows after it are kept. `gaps`: sample
+    numbers at which a new uninterrupted stretch begins.
+    """
+
+    t: np.ndarray
+    q: np.ndarray
+    tau: np.ndarray
+    v: np.ndarray | None = None
+    a: np.ndarray | None = None
+    mask: np.ndarray | None = None
+    names: tuple[str, ...] = ()
+    label: str = "log"
+    band: tuple[float, int] | None = None
+    stride: int = 1
+    gaps: tuple[int, ...] = ()
+    history: tuple[str, ...] = ()
+
+    def __post_init__(self):
+        put = object.__setattr__
+        t = _numbers(self.label, "t", self.t, 1)
+        if len(t) == 0:
+            raise DataError(f"{self.label}: t: expected samples, got none")
+        _check_times(self.label, t, self.gaps)
+        put(self, "t", t)
+        for name in ("q", "v", "a", "tau"):
+            x = getattr(self, name)
+            if x is None and name in "va":
+                continue
+            x = _numbers(self.label, name, x, 2)
+            if len(x) != len(t):
+                raise DataError(f"{self.label}: {name}: expected {len(t)} samples as in t, got {len(x)}")
+            put(self, name, x)
+        n = self.tau.shape[1]
+        for name in ("v", "a"):
+            x = getattr(self, name)
+            if x is not None and x.shape[1] != n:
+                raise DataError(f"{self.label}: {name}: expected {n} joints as in tau, got {x.shape[1]}")
+        if self.v is None and self.q.shape[1] != n:
+            raise DataError(f"{self.label}: q: expected {n} joints as in tau, got {self.q.shape[1]}")
+        mask = np.ones((len(t), n), dtype=bool) if self.mask is None else np.array(self.mask)
+        mask = np.repeat(mask[:, None], n, axis=1) if mask.ndim == 1 else mask
+        if mask.shape != (len(t), n) or mask.dtype != bool:
+            raise DataError(f"{self.label}: mask: expected booleans of shape {(len(t), n)}, got {mask.shape}")
+        put(self, "mask", mask)
+        names = tuple(self.names) or tuple(f"joint{k + 1}" for k in range(n))
+        if len(names) != n:
+            raise DataError(f"{self.label}: names: expected {n}, one a joint, got {len(names)}")
+        put(self, "names", names)
+        for x in (self.t, self.q, self.v, self.a, self.tau, self.mask):
+            if x is not None:
+                x.setflags(write=False)
+
+    # --- reading and writing -----------------------------------------------------------------------------------
+
+    @classmethod
+    def from_npz(
+        cls,
+        path: str | Path,
+        keys: Mapping[str, str] | None = None,
+        *,
+        units: Mapping[str, str] | None = None,
+        mapping: JointMapping | None = None,
+        rate: float | None = None,
+        label: str | None = None,
+        names: Sequence[str] = (),
+    ) -> Dataset:
+        """A log from a numpy archive.
+
+        keys: which array is t, q, v, a, tau, for instance {"q": "A_q_motor_deg"}; default: the usual names, see
+        ALIASES. units: {"q": "deg", ...}, default SI. mapping: from motor to joint coordinates. rate [Hz]: for logs
+        without time stamps. Raises DataError.
+        """
+        path = Path(path)
+        if not path.is_file():
+            raise DataError(f"log {str(path)!r}: no such file")
+        try:
+            with np.load(path, allow_pickle=False) as archive:
+                arrays = {key: archive[key] for key in archive.files}
+        except (ValueError, OSError) as error:
+            raise DataError(f"log {str(path)!r}: not a readable npz archive: {error}") from None
+        return cls.from_arrays(
+            arrays, keys, units=units, mapping=mapping, rate=rate, label=label or path.stem, names=names
+        )
+
+    @classmethod
+    def from_csv(
+        cls,
+        path: str | Path,
+        keys: Mapping[str, str | Sequence[str]] | None = None,
+        *,
+        units: Mapping[str, str] | None = None,
+        mapping: JointMapping | None = None,
+        rate: float | None = None,
+        label: str | None = None,
+        names: Sequence[str] = (),
+    ) -> Dataset:
+        """A log from a table with a header line, one column a joint: t, q1, q2, ..., tau1, tau2, ...
+
+        keys: which columns, {"t": "stamp", "q": ["base", "elbow"], "tau": "effort"}: a list, or the stem that numbers
+        follow (effort1, effort_1, effort[1]). Other options as for `from_npz`. Comma, semicolon, tab or blanks between.
+        """
+        path = Path(path)
+        if not path.is_file():
+            raise DataError(f"log {str(path)!r}: no such file")
+        with path.open(newline="") as file:
+            first = file.readline()
+            delimiter = next((d for d in ",;\t" if d in first), None)
+            header = [h.strip() for h in next(csv.reader([first], delimiter=delimiter))] if delimiter else first.split()
+            header = [h.lstrip("#").strip() for h in header]
+            try:
+                table = np.loadtxt(file, delimiter=delimiter, ndmin=2)
+            except ValueError as error:
+                raise DataError(f"log {str(path)!r}: {error}") from None
+        if table.size == 0:
+            raise DataError(f"log {str(path)!r}: a header and no samples")
+        if table.shape[1] != len(header):
+            raise DataError(f"log {str(path)!r}: {len(header)} names in the header, {table.shape[1]} columns below")
+        arrays, chosen = {}, {}
+        for field, aliases in ALIASES.items():
+            wanted = (keys or {}).get(field)
+            if wanted is not None and not isinstance(wanted, str):
+                missing = [w for w in wanted if w not in header]
+                if missing:
+                    raise DataError(f"log {str(path)!r}: {field}: no column {missing[0]!r}; there are {header}")
+                at = [header.index(w) for w in wanted]
+            else:
+                at = next((c for c in (_numbered(header, s) for s in ((wanted,) if wanted else aliases)) if c), [])
+                if wanted and not at:
+                    raise DataError(f"log {str(path)!r}: {field}: no columns {wanted!r}; there are {header}")
+            if at:
+                arrays[field] = table[:, at[0]] if field == "t" else table[:, at]
+                chosen[field] = field
+        return cls.from_arrays(
+            arrays, chosen, units=units, mapping=mapping, rate=rate, label=label or path.stem, names=names
+        )
+
+    @classmethod
+    def read(cls, path: str | Path, **options: Any) -> Dataset:
+        """`from_csv` for .csv, .txt and .tsv, `from_npz` otherwise."""
+        return (cls.from_csv if Path(path).suffix.lower() in (".csv", ".txt", ".tsv") else cls.from_npz)(
+            path, **options
+        )
+
+    @classmethod
+    def from_arrays(
+        cls,
+        arrays: Mapping[str, np.ndarray],
+        keys: Mapping[str, str] | None = None,
+        *,
+        units: Mapping[str, str] | None = None,
+        mapping: JointMapping | None = None,
+        rate: float | None = None,
+        label: str = "log",
+        names: Sequence[str] = (),
+    ) -> Dataset:
+        """A log from arrays by name; see `from_npz`."""
+        keys, units = dict(keys or {}), dict(units or {})
+        for field in (*keys, *units):
+            if field not in ALIASES:
+                raise ArgumentError(f"keys, units: expected {', '.join(ALIASES)}, got {field!r}")
+        found = {}
+        for field, aliases in ALIASES.items():
+            if field in keys and keys[field] not in arrays:
+                raise DataError(f"{label}: {field}: no array {keys[field]!r}; there are {', '.join(sorted(arrays))}")
+            key = keys.get(field) or next((name for name in aliases if name in arrays), None)
+            if key is None:
+                continue
+            unit = units.get(field)
+            if unit is not None and unit not in UNITS[field]:
+                raise ArgumentError(f"units: {field}: expected one of {', '.join(UNITS[field])}, got {unit!r}")
+            found[field] = np.asarray(arrays[key], dtype=float) * (UNITS[field][unit] if unit else 1.0)
+        for field in ("q", "tau"):
+            if field not in found:
+                raise DataError(
+                    f"{label}: no {field}: expected an array called {' or '.join(ALIASES[field][:3])}, or keys="
+                    f"{{{field!r}: ...}}; there are {', '.join(sorted(arrays))}"
+                )
+        if "t" not in found:
+            if rate is None or not rate > 0.0:
+                raise DataError(f"{label}: no time stamps: give t, or the sampling rate (rate=..., in Hz)")
+            found["t"] = np.arange(len(found["q"])) / rate
+        if mapping is not None:
+            n = len(mapping.matrix)
+            for field in ("q", "v", "a", "tau"):
+                if field in found and (found[field].ndim != 2 or found[field].shape[1] != n):
+                    raise DataError(
+                        f"{label}: {field}: expected {n} joints as in the joint mapping, got {found[field].shape}"
+                    )
+            found["q"] = mapping.position(found["q"])
+            for field in ("v", "a"):
+                if field in found:
+                    found[field] = mapping.rate(found[field])
+            found["tau"] = mapping.torque(found["tau"])
+        return cls(**found, label=label, names=tuple(names))
+
+    def save(self, path: str | Path) -> None:
+        """Write t, q, v, a, tau and mask as an npz archive that `from_npz` reads."""
+        arrays = {key: getattr(self, key) for key in ("t", "q", "v", "a", "tau", "mask")}
+        np.savez_compressed(path, **{key: x for key, x in arrays.items() if x is not None})
+
+    # --- facts -------------------------------------------------------------------------------------------------
+
+    def __len__(self) -> int:
+        return len(self.t)
+
+    @property
+    def nv(self) -> int:
+        return self.tau.shape[1]
+
+    @property
+    def rate(self) -> float:
+        """Sampling rate [Hz]: one over the median interval."""
+        return 1.0 / float(np.median(np.diff(self.t))) if len(self) > 1 else np.nan
+
+    def stretches(self) -> list[slice]:
+        """The uninterrupted parts."""
+        edges = [0, *self.gaps, len(self)]
+        return [slice(a, b) for a, b in zip(edges[:-1], edges[1:])]
+
+    def period(self, tolerance: float = 0.02) -> float | None:
+        """Shortest time [s] after which all positions repeat, to `tolerance` of their range; None if they do not.
+
+        At least two periods must be there. The first sample's neighbourhood proposes candidates; all samples decide.
+        """
+        q, n = self.q, len(self)
+        scale = np.ptp(q, axis=0).max()
+        if n < 20 or scale == 0.0 or len(self.gaps) or not filters.is_uniform(self.t):
+            return None
+        step = max(1, n // 4000)
+        x = q[::step]
+        apart = np.abs(x - x[0]).max(1)
+        lags = np.arange(5, len(x) // 2 + 1)
+        near = lags[apart[lags] < max(2.0 * tolerance * scale, 2.0 * np.abs(np.diff(x, axis=0)).max())]
+        for lag in near:
+            error = np.abs(x[lag:] - x[:-lag]).max(1)
+            if np.sqrt(np.mean(error**2)) < tolerance * scale:
+                best = min(
+                    range(max(1, (lag - 1) * step), min(n // 2, (lag + 1) * step) + 1),
+                    key=lambda k: float(np.mean((q[k:] - q[:-k]) ** 2)),
+                )
+                if np.abs(x[: max(lag, 1)] - x[0]).max() > 10.0 * tolerance * scale:  # not a robot at rest
+                    return best / self.rate
+        return None
+
+    def check(self, robot: Robot, units: bool = True) -> None:
+        """Raises DataError unless the log fits the robot: joint counts and, if asked, plausible units (saying why not)."""
+        if self.nv != robot.nv or self.q.shape[1] != robot.nq:
+            raise DataError(
+                f"{self.label}: expected {robot.nv} joints (nq = {robot.nq}) as robot {robot.name!r} has, got tau of "
+                f"{self.nv} and q of {self.q.shape[1]}; a JointMapping or `keys` can select and couple columns"
+            )
+        if units:
+            doubts = suspicious_units(self, robot)
+            if doubts:
+                raise DataError(f"{self.label}: wrong units suspected: " + "; ".join(doubts))
+
+    # --- parts -------------------------------------------------------------------------------------------------
+
+    def select(self, keep: np.ndarray, label: str | None = None) -> Dataset:
+        """The samples where `keep` (N,) is True; every hole starts a new stretch."""
+        at = np.flatnonzero(keep)
+        if len(at) == 0:
+            raise DataError(f"{label or self.label}: an empty part: no sample of {len(self)} is left")
+        breaks = np.diff(at) > 1
+        for gap in self.gaps:
+            breaks |= (at[:-1] < gap) & (at[1:] >= gap)
+        arrays = {k: getattr(self, k)[at] for k in ("t", "q", "tau", "mask")}
+        arrays |= {k: getattr(self, k)[at] for k in ("v", "a") if getattr(self, k) is not None}
+        gaps = tuple((np.flatnonzero(breaks) + 1).tolist())
+        return replace(self, **arrays, gaps=gaps, label=label or self.label)
+
+    def between(self, start: float, stop: float, label: str | None = None) -> Dataset:
+        """Samples with start <= t - t[0] < stop [s]."""
+        s = self.t - self.t[0]
+        return self.select((s >= start) & (s < stop), label)
+
+    def split_time(self, fraction: float = 0.7, guard: float = 0.0) -> tuple[Dataset, Dataset]:
+        """(training, test): the first `fraction` of the samples, and the rest after `guard` seconds.
+
+        Unseen only if the trajectory does not repeat: raises DataError for a periodic one (use `split_phase`).
+        """
+        if not 0.0 < fraction < 1.0:
+            raise DataError(f"fraction: expected a number between 0 and 1, else one part is empty; got {fraction}")
+        period = self.period()
+        if period is not None and period <= fraction * (self.t[-1] - self.t[0]):
+            raise DataError(
+                f"{self.label}: the trajectory repeats every {period:.4g} s: a split by time would test on motions"
+                f" that were trained on; use split_phase(period={period:.6g})"
+            )
+        cut = round(fraction * len(self))
+        after = np.arange(len(self)) >= cut
+        late = after & (self.t >= self.t[min(cut, len(self) - 1)] + guard)
+        return self.select(~after, f"{self.label}, training"), self.select(late, f"{self.label}, test")
+
+    def split_phase(
+        self, period: float | None = None, test: tuple[float, float] = (0.7, 1.0), guard: float = 0.0
+    ) -> tuple[Dataset, Dataset]:
+        """(training, test) of a periodic trajectory: samples whose phase (t - t[0]) / period mod 1 lies in `test` are
+        for testing in every period, so that no tested motion was trained on; `guard` [s] at both edges goes to neither.
+        """
+        period = self.period() if period is None else period
+        if period is None or not period > 0.0:
+            raise DataError(f"{self.label}: period: none found in the log; give it in seconds")
+        low, high = test
+        if not 0.0 <= low < high <= 1.0 or high - low == 1.0:
+            raise DataError(f"test: expected phases 0 <= low < high <= 1, not all of them, got {test}")
+        phase = ((self.t - self.t[0]) / period) % 1.0
+        g = guard / period
+        inside = (phase >= low + g) & (phase < high - g)
+        outside = ((phase < low - g) & (phase >= (g if high == 1.0 else 0.0))) | (
+            (phase >= high + g) & (phase < (1.0 - g if low == 0.0 else 1.0))
+        )
+        return self.select(outside, f"{self.label}, training"), self.select(inside, f"{self.label}, test")
+
+    # --- signals -----------------------------------------------------------------------------------------------
+
+    def filtered(
+        self,
+        cutoff: float,
+        *,
+        order: int = 4,
+        method: str = "butterworth",
+        torque_cutoff: float | None = None,
+        alike: bool = False,
+        decimate: int = 1,
+    ) -> Dataset:
+        """Low-passed positions with velocities and accelerations from them; low-passed torques.
+
+        cutoff, torque_cutoff [Hz] (default: the same): where amplitudes are halved, see `filters`. A measured v is
+        low-passed and differentiated once; otherwise q is differentiated twice. method="spline" fits smoothing splines
+        to q instead, which also serves time stamps that are not even (torques are then smoothed the same way).
+        alike=True leaves the torques as measured and has the model apply one low-pass, at torque_cutoff, to torques and
+        regressor: what a filter does to friction's steps then no longer counts as an error. decimate keeps every n-th
+        row of the result. Stretches are filtered apart. Raises DataError, ArgumentError.
+        """
+        if method not in ("butterworth", "spline"):
+            raise ArgumentError(f"method: expected 'butterworth' or 'spline', got {method!r}")
+        if decimate < 1 or decimate != int(decimate):
+            raise ArgumentError(f"decimate: expected a whole number from 1, got {decimate}")
+        if self.q.shape[1] != self.nv and self.v is None:
+            raise DataError(f"{self.label}: joints with several degrees of freedom need measured velocities v")
+        torque_cutoff = cutoff if torque_cutoff is None else torque_cutoff
+        filters.require_cutoff(cutoff, self.rate)
+        filters.require_cutoff(torque_cutoff, self.rate)
+        even = all(filters.is_uniform(self.t[s]) for s in self.stretches() if s.stop - s.start > 2)
+        if not even and (method == "butterworth" or alike):
+            steps = np.diff(self.t)
+            raise DataError(
+                f"{self.label}: t: sampling intervals from {steps.min():.4g} to {steps.max():.4g} s are not even;"
+                " use method='spline' without alike, or resampled(rate)"
+            )
+        parts = []
+        for s in self.stretches():
+            if s.stop - s.start < 16:
+                raise DataError(f"{self.label}: a stretch of {s.stop - s.start} samples is too short to filter")
+            parts.append(self._filter_stretch(s, cutoff, order, method, None if alike else torque_cutoff))
+        q, v, a, tau = (np.concatenate(x) for x in zip(*parts))
+        if method == "butterworth":
+            what = f"zero-phase Butterworth low-pass of order {order} each way, amplitude 1/2 at {cutoff:g} Hz"
+            source = "measured v, differences" if self.v is not None else "central differences"
+        else:
+            what, source = f"cubic smoothing spline, amplitude 1/2 at {cutoff:g} Hz", "the spline"
+        history = [f"positions: {what}; derivatives: {source} of 4th order" if "spline" not in source else
+                   f"positions: {what}; derivatives: of the spline"]  # fmt: skip
+        history.append(
+            f"torques and regressor alike: zero-phase Butterworth, order {order}, amplitude 1/2 at {torque_cutoff:g} Hz"
+            if alike
+            else f"torques: the same, amplitude 1/2 at {torque_cutoff:g} Hz"
+        )
+        band = (float(torque_cutoff), order) if alike else self.band
+        out = replace(self, q=q, v=v, a=a, tau=tau, band=band, history=(*self.history, *history))
+        if decimate == 1:
+            return out
+        if alike:
+            note = f"every {decimate}th row after the low-pass"
+            return replace(out, stride=decimate * self.stride, history=(*out.history, note))
+        return out.decimated(decimate)
+
+    def _filter_stretch(self, s, cutoff, order, method, torque_cutoff):
+        t, dt = self.t[s], 1.0 / self.rate
+        if method == "spline":
+            q, v, a = filters.smooth(t, self.q[s], cutoff) if self.v is None else (self.q[s], None, None)
+            if self.v is not None:
+                v, a, _ = filters.smooth(t, self.v[s], cutoff)
+            tau = self.tau[s] if torque_cutoff is None else filters.smooth(t, self.tau[s], torque_cutoff)[0]
+            return q, v, a, tau
+        poses = self.q.shape[1] != self.nv  # a mean of rotation matrices is none: poses stay as measured
+        q = self.q[s] if poses else filters.low_pass(self.q[s], self.rate, cutoff, order)
+        v = (
+            filters.differentiate(q, dt)
+            if self.v is None
+            else filters.low_pass(self.v[s], self.rate, cutoff, order)
+        )
+        a = filters.differentiate(v, dt)
+        tau = self.tau[s] if torque_cutoff is None else filters.low_pass(self.tau[s], self.rate, torque_cutoff, order)
+        return q, v, a, tau
+
+    def decimated(self, factor: int) -> Dataset:
+        """Every `factor`-th sample of each stretch; low-pass first."""
+        keep = np.zeros(len(self), dtype=bool)
+        for s in self.stretches():
+            keep[s][::factor] = True
+        arrays = {k: getattr(self, k)[keep] for k in ("t", "q", "tau", "mask")}
+        arrays |= {k: getattr(self, k)[keep] for k in ("v", "a") if getattr(self, k) is not None}
+        gaps = tuple(int(keep[:g].sum()) for g in self.gaps)
+        return replace(self, **arrays, gaps=gaps, history=(*self.history, f"every {factor}th sample kept"))
+
+    def resampled(self, rate: float) -> Dataset:
+        """The log on even time stamps, by cubic interpolation within each stretch."""
+        from scipy.interpolate import CubicSpline
+
+        if not (np.isfinite(rate) and rate > 0.0):
+            raise ArgumentError(f"rate: expected a positive number of hertz, got {rate}")
+        if self.q.shape[1] != self.nv:
+            raise DataError(f"{self.label}: poses of joints with several degrees of freedom can not be interpolated")
+        parts, gaps = [], []
+        for s in self.stretches():
+            t = self.t[s]
+            new = t[0] + np.arange(int(np.floor((t[-1] - t[0]) * rate + 1e-9)) + 1) / rate
+            nearest = np.clip(np.searchsorted(t, new), 0, len(t) - 1)
+            columns = [getattr(self, k) for k in ("q", "tau", "v", "a")]
+            parts.append([new, self.mask[s][nearest]] + [None if x is None else CubicSpline(t, x[s])(new) for x in columns])
+            gaps.append(len(new))
+        t, mask, q, tau, v, a = (None if x[0] is None else np.concatenate(x) for x in zip(*parts))
+        note = f"resampled at {rate:g} Hz by cubic interpolation"
+        gaps = tuple(np.cumsum(gaps)[:-1].tolist())
+        return replace(self, t=t, q=q, tau=tau, v=v, a=a, mask=mask, gaps=gaps, history=(*self.history, note))
+
+    # --- masks -------------------------------------------------------------------------------------------------
+
+    def without_saturation(self, effort: ArrayLike, margin: float = 0.99, widen: float = 0.0) -> Dataset:
+        """Torque samples at or above `margin` times `effort` (nv,) [N m] masked, `widen` seconds around them too."""
+        limit = np.broadcast_to(np.asarray(effort, float), (self.nv,))
+        return self._masked(np.abs(self.tau) >= margin * limit, widen, "saturated")
+
+    def without_outliers(self, threshold: float = 6.0, window: float = 0.05, widen: float = 0.0) -> Dataset:
+        """Torque spikes masked: further than `threshold` robust standard deviations from a running median [s]."""
+        from scipy.ndimage import median_filter
+
+        size = 2 * max(1, round(0.5 * window * self.rate)) + 1
+        bad = np.zeros_like(self.mask)
+        for s in self.stretches():
+            off = np.abs(self.tau[s] - median_filter(self.tau[s], size=(size, 1), mode="nearest"))
+            spread = 1.4826 * np.median(off, axis=0)
+            floor = 1e-9 * np.maximum(np.abs(self.tau[s]).max(0), 1e-300)
+            bad[s] = off > threshold * np.maximum(spread, floor)
+        return self._masked(bad, widen, "outlying")
+
+    def without_standstill(self, speed: ArrayLike, widen: float = 0.0) -> Dataset:
+        """Samples masked, per joint, at which it moves slower than `speed` [rad/s]: stiction is not Coulomb friction."""
+        if self.v is None:
+            raise DataError(f"{self.label}: velocities are needed: filter the log first")
+        return self._masked(np.abs(self.v) < np.asarray(speed, float), widen, "standing")
+
+    def _masked(self, bad, widen, word):
+        reach = round(widen * self.rate) if widen else 0
+        if reach:
+            from scipy.ndimage import binary_dilation
+
+            for s in self.stretches():
+                bad[s] = binary_dilation(bad[s], np.ones((2 * reach + 1, 1), bool))
+        note = f"{int((bad & self.mask).sum())} {word} torque samples masked"
+        return replace(self, mask=self.mask & ~bad, history=(*self.history, note))
+
+
+def suspicious_units(data: Dataset, robot: Robot | None = None) -> list[str]:
+    """Reasons to believe that an array is not in SI units, in words; empty if there are none."""
+    doubts = []
+    one_dof = data.q.shape[1] == data.nv
+    s = data.stretches()[0]
+    t, q = data.t[s], data.q[s]
+    if len(t) > 10 and one_dof and data.v is not None:
+        rate, v = np.gradient(q, t, axis=0), data.v[s]
+        power = np.sum(v * v, 0)
+        moving = power > 1e-6 * power.max() if power.max() > 0.0 else np.zeros(data.nv, bool)
+        if moving.any():
+            ratio = np.sum(rate[:, moving] * v[:, moving], 0) / power[moving]
+            fit = np.sqrt(np.sum((rate[:, moving] - ratio * v[:, moving]) ** 2, 0) / np.sum(rate[:, moving] ** 2, 0).clip(1e-300))
+            off = (np.abs(np.log(np.abs(ratio).clip(1e-12))) > np.log(1.5)) | (ratio < 0.0)
+            if (off & (fit < 0.5)).any():
+                k = int(np.argmax(off & (fit < 0.5)))
+                joint = data.names[int(np.flatnonzero(moving)[k])]
+                known = {57.29578: "q in degrees or v not", 1 / 57.29578: "v in degrees a second", RPM: "v in rpm",
+                         1e-3: "t in ms", 1e-9: "t in ns", 1e-6: "t in us", -1.0: "v with the other sign"}  # fmt: skip
+                hint = next((word for value, word in known.items() if np.isclose(ratio[k], value, rtol=0.05)), "a gear ratio?")
+                doubts.append(f"dq/dt is {ratio[k]:.4g} times v of {joint} ({hint})")
+    if len(t) > 10 and np.median(np.diff(t)) > 0.9:
+        doubts.append(f"the sampling interval is {np.median(np.diff(t)):.4g} s (t in milliseconds or nanoseconds?)")
+    if robot is not None and one_dof:
+        doubts += _beyond_limits(data, robot) + _torque_scale(data, robot)
+    return doubts
+
+
+def _beyond_limits(data, robot):
+    turning = np.array([np.abs(j.S[:3]).max() > 0.0 for j in robot.joints])
+    largest = np.abs(data.q).max(0)
+    reach = np.maximum(np.abs(robot.limits.lower), np.abs(robot.limits.upper))
+    reach = np.where(np.isfinite(reach), reach, 4.0 * np.pi) + 1.0
+    bad = turning & (largest > np.maximum(3.0 * reach, 15.0))
+    if not bad.any():
+        return []
+    k = int(np.argmax(bad))
+    fits = "; in degrees it would fit" if largest[k] * DEGREE <= reach[k] else "; a motor-side angle?"
+    return [f"q of {data.names[k]} reaches {largest[k]:.4g} rad where {reach[k] - 1.0:.4g} is the limit{fits}"]
+
+
+def _torque_scale(data, robot):
+    """Compare with what the robot model needs to hold itself up, where it has masses and torques are not filtered out."""
+    if not robot.parameters[:, 0].any() or len(data) < 10:
+        return []
+    some = np.linspace(0, len(data) - 1, min(len(data), 400)).astype(int)
+    gravity = np.sqrt(np.mean(robot.gravity_force(data.q[some]) ** 2))
+    measured = np.sqrt(np.mean(data.tau[some] ** 2))
+    if gravity < 1e-9:
+        return []
+    if measured < 0.02 * gravity:
+        hint = "motor-side torques, currents or kN m?"
+    elif measured > 200.0 * gravity:
+        hint = "N mm, or a load the model lacks?"
+    else:
+        return []
+    return [f"torques are {measured:.3g} N m rms where gravity alone takes {gravity:.3g} ({hint})"]
+
+
+def _numbers(label, name, value, ndim):
+    try:
+        x = np.array(value, dtype=float)
+    except (TypeError, ValueError):
+        raise DataError(f"{label}: {name}: expected real numbers, got {value!r:.60}") from None
+    if x.ndim != ndim:
+        shape = "(N,)" if ndim == 1 else "(N, joints)"
+        raise DataError(f"{label}: {name}: expected shape {shape}, got {x.shape}")
+    if not np.isfinite(x).all():
+        at = np.argwhere(~np.isfinite(x))
+        raise DataError(
+            f"{label}: {name}: expected finite numbers, got {x[tuple(at[0])]} at index {at[0].tolist()}"
+            f" ({len(at)} such); interpolate or mask such samples before"
+        )
+    return x
+
+
+def _check_times(label, t, gaps):
+    steps = np.diff(t)
+    if (steps <= 0.0).any():
+        k = int(np.argmax(steps <= 0.0))
+        raise DataError(
+            f"{label}: t: expected increasing time stamps, got {t[k]:.9g} then {t[k + 1]:.9g} s at sample {k + 1}"
+            f" ({int((steps <= 0).sum())} such); sort the log or drop repeated samples"
+        )
+    if any(not 0 < g < len(t) for g in gaps):
+        raise DataError(f"{label}: gaps: expected sample numbers from 1 to {len(t) - 1}, got {gaps}")
+
+
+def _numbered(header, stem) -> list[int]:
+    """Columns called stem1, stem_1, stem[1], ... in the order of their numbers; or the one called stem."""
+    found: Iterator = (
+        (int(digits), k)
+        for k, h in enumerate(header)
+        if h.startswith(stem) and (digits := h[len(stem) :].strip("_[](). ")).isdigit()
+    )
+    at = [k for _, k in sorted(found)]
+    return at or ([header.index(stem)] if stem in header else [])

@@ -1,0 +1,314 @@
+"""The regressor of a whole robot: inertia, friction, rotors, springs and columns of one's own, tau = Y(q, v, a) x.
+
+A log is never stacked as a whole. It comes in chunks, and of each joint's rows only a triangular factor is kept: with
+[Y_k tau_k] = Q_k R_k over all samples of joint k, |Y_k x - tau_k| = |R_k (x, -1)| for every x. Joint by joint, because a
+joint's torque depends on the bodies it carries only (fewer columns), and because weights and errors per joint can then be
+changed without reading the log again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike
+from scipy.linalg.lapack import dgeqrf
+
+from ..errors import ArgumentError
+from ..robot import Robot
+from . import filters
+from .dataset import Dataset
+from .errors import DataError
+
+INERTIAL = ("m", "hx", "hy", "hz", "Ixx", "Ixy", "Iyy", "Ixz", "Iyz", "Izz")
+CHUNK = 4096  # samples
+
+
+@dataclass(frozen=True)
+class Column:
+    """A column of one's own: torque(q, v, a) (N, nv) is what one unit of the parameter adds to the torques [N m]."""
+
+    name: str
+    torque: Callable[[np.ndarray, np.ndarray, np.ndarray], np.ndarray]
+    positive: bool = False  # physically consistent estimators keep the parameter >= 0
+    initial: float = 0.0
+
+
+class RegressorModel:
+    """tau = Y(q, v, a) x for a robot of joints with one degree of freedom each, or without friction for any robot.
+
+    x holds, in this order: ten inertial parameters a body; and per actuator (the joints, unless `transmission` says
+    otherwise) viscous friction [N m s/rad], Coulomb friction [N m], a torque offset [N m], rotor inertia [kg m^2] as
+    far as asked for; per joint spring stiffness [N m/rad] and a torque of its neutral position [N m] for `springs`
+    (names or numbers of joints); then `columns`.
+
+    smoothing: speed [rad/s] at which tanh(v / smoothing) replaces sign(v); 0 is the sign.
+    transmission (na, nv): actuator velocities per joint velocity where friction and rotors act, for coupled joints; its
+    rows may be more than joints. offset, viscous, coulomb, rotor: True, False, or the actuators' numbers.
+    """
+
+    def __init__(
+        self,
+        robot: Robot,
+        *,
+        viscous: bool | Sequence[int] = True,
+        coulomb: bool | Sequence[int] = True,
+        offset: bool | Sequence[int] = True,
+        rotor: bool | Sequence[int] = False,
+        springs: Sequence[str | int] = (),
+        columns: Sequence[Column] = (),
+        transmission: ArrayLike | None = None,
+        smoothing: float = 0.01,
+    ):
+        n = robot.nv
+        self.robot, self.columns = robot, tuple(columns)
+        T = np.eye(n) if transmission is None else np.array(transmission, float)
+        if T.ndim != 2 or T.shape[1] != n or not np.isfinite(T).all() or not np.abs(T).max(1).all():
+            raise ArgumentError(f"transmission: expected finite rows (actuators, {n}), none of them zero, got {T.shape}")
+        if not (np.isfinite(smoothing) and smoothing >= 0.0):
+            raise ArgumentError(f"smoothing: expected a speed >= 0, got {smoothing}")
+        self.transmission, self.smoothing = T, float(smoothing)
+        actuators = (
+            list(robot.dof_names)
+            if transmission is None
+            else [" + ".join(_term(c, robot.dof_names[k]) for k, c in enumerate(row) if c) for row in T]
+        )
+        short = [str(i + 1) for i in range(robot.nbodies)]
+        self.names = [f"{kind}{i}" for i in short for kind in INERTIAL]
+        self.kinds = [kind for _ in short for kind in INERTIAL]
+        self.owners = [robot.body_names[i] for i in range(robot.nbodies) for _ in INERTIAL]
+        self.acts: dict[str, np.ndarray] = {}
+        for kind, symbol, chosen in (
+            ("viscous", "fv", viscous), ("coulomb", "fc", coulomb), ("offset", "fo", offset), ("rotor", "Ir", rotor),
+        ):  # fmt: skip
+            at = _chosen(kind, chosen, len(T))
+            self.acts[kind] = at
+            self.names += [f"{symbol}{k + 1}" for k in at]
+            self.kinds += [kind] * len(at)
+            self.owners += [actuators[k] for k in at]
+        self.springs = [k if isinstance(k, int) else robot.joint(k) for k in springs]
+        if self.springs and robot.nq != n:
+            raise ArgumentError("springs: expected a robot of joints with one degree of freedom each")
+        for symbol, kind in (("ks", "stiffness"), ("k0", "preload")):
+            self.names += [f"{symbol}{k + 1}" for k in self.springs]
+            self.kinds += [kind] * len(self.springs)
+            self.owners += [robot.dof_names[k] for k in self.springs]
+        self.names += [c.name for c in self.columns]
+        self.kinds += ["user"] * len(self.columns)
+        self.owners += [c.name for c in self.columns]
+        self.size, self.inertial = len(self.names), 10 * robot.nbodies
+        twice = [x for x in self.names if self.names.count(x) > 1]
+        if twice:
+            raise ArgumentError(f"columns: the name {twice[0]!r} is used twice")
+        self.active = self._active()
+        self._base = None
+
+    @property
+    def prior(self) -> np.ndarray:
+        """(size,): the robot model's own inertial parameters, damping and friction; columns' `initial`; zeros."""
+        x = np.zeros(self.size)
+        x[: self.inertial] = self.robot.parameters.ravel()
+        if np.array_equal(self.transmission, np.eye(self.robot.nv)):
+            x[self._of("viscous")] = self.robot.damping[self.acts["viscous"]]
+            x[self._of("coulomb")] = self.robot.friction[self.acts["coulomb"]]
+        x[self._of("user")] = [c.initial for c in self.columns]
+        return x
+
+    @property
+    def positive(self) -> np.ndarray:
+        """Numbers of the parameters that are not negative in any machine: friction, rotors, stiffnesses, some columns."""
+        own = dict(zip(self._of("user").tolist(), (c.positive for c in self.columns)))
+        signed = ("viscous", "coulomb", "rotor", "stiffness")
+        return np.array([i for i, kind in enumerate(self.kinds) if kind in signed or own.get(i)], dtype=int)
+
+    def _of(self, kind: str) -> np.ndarray:
+        return np.array([i for i, k in enumerate(self.kinds) if k == kind], dtype=int)
+
+    def _active(self) -> list[np.ndarray]:
+        """Per joint torque, the parameters it can depend on."""
+        robot, active = self.robot, []
+        for body, at in enumerate(robot.v_slices):
+            below = [body]  # bodies are numbered parents first
+            for i in range(body + 1, robot.nbodies):
+                if robot.parents[i] in below:
+                    below.append(i)
+            columns = [np.arange(10 * i, 10 * i + 10) for i in below]
+            for k in range(at.start, at.stop):
+                own = [self._of(kind)[self.transmission[acts, k] != 0.0] for kind, acts in self.acts.items()]
+                own += [self._of(kind)[[s == k for s in self.springs]] for kind in ("stiffness", "preload")]
+                active.append(np.concatenate([*columns, *own, self._of("user")]).astype(int))
+        return active
+
+    # --- the regressor -----------------------------------------------------------------------------------------
+
+    def regressor(self, q: np.ndarray, v: np.ndarray, a: np.ndarray) -> np.ndarray:
+        """Y (N, nv, size) at N states."""
+        Y = np.zeros((len(q), self.robot.nv, self.size))
+        Y[..., : self.inertial] = self.robot.regressor(q, v, a)
+        self._own_columns(q, v, a, Y)
+        return Y
+
+    def _own_columns(self, q, v, a, Y, only: slice | int = slice(None)):
+        """Fill the columns after the inertial ones; Y (N, nv, size)."""
+        T = self.transmission
+        speed = v @ T.T
+        drive = {
+            "viscous": speed,
+            "coulomb": np.sign(speed) if self.smoothing == 0.0 else np.tanh(speed / self.smoothing),
+            "offset": np.ones_like(speed),
+            "rotor": a @ T.T,
+        }
+        for kind, acts in self.acts.items():
+            at = self._of(kind)
+            for column, k in zip(at, acts):
+                Y[..., column] = drive[kind][:, k, None] * T[k]
+        for column, k in zip(self._of("stiffness"), self.springs):
+            Y[:, k, column] = q[:, k]
+        for column, k in zip(self._of("preload"), self.springs):
+            Y[:, k, column] = 1.0
+        for column, own in zip(self._of("user"), self.columns):
+            torque = np.asarray(own.torque(q, v, a), float)
+            if torque.shape != v.shape or not np.isfinite(torque).all():
+                raise ArgumentError(f"column {own.name!r}: expected finite torques of shape {v.shape}, got {torque.shape}")
+            Y[..., column] = torque
+
+    def torque(self, x: np.ndarray, q: np.ndarray, v: np.ndarray, a: np.ndarray) -> np.ndarray:
+        """Y(q, v, a) x (N, nv), in chunks."""
+        return np.concatenate(
+            [self.regressor(q[s], v[s], a[s]) @ x for s in _pieces(slice(0, len(q)), CHUNK)], axis=0
+        )
+
+    # --- a log -------------------------------------------------------------------------------------------------
+
+    def check(self, data: Dataset) -> None:
+        data.check(self.robot, units=False)
+        if data.v is None or data.a is None:
+            raise DataError(f"{data.label}: velocities and accelerations are missing: use data.filtered(cutoff=...) first")
+
+    def chunks(self, data: Dataset, size: int = CHUNK) -> Iterator[tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]]:
+        """(Y, tau, mask, sample numbers) of a log, `size` samples at a time, filtered and thinned as `data` says."""
+        self.check(data)
+        reach = 0 if data.band is None else 3 * filters.settling(data.rate, data.band[0])  # forgets to 1e-9
+        for stretch in data.stretches():
+            for piece in _pieces(stretch, max(size, 2 * reach)):
+                wide = slice(max(stretch.start, piece.start - reach), min(stretch.stop, piece.stop + reach))
+                Y, tau, mask = self.regressor(data.q[wide], data.v[wide], data.a[wide]), data.tau[wide], data.mask[wide]
+                if data.band is not None:
+                    Y = filters.low_pass(Y, data.rate, *data.band)
+                    tau = filters.low_pass(tau, data.rate, *data.band)
+                offset = -(piece.start - stretch.start) % data.stride
+                inner = slice(piece.start - wide.start + offset, piece.stop - wide.start, data.stride)
+                yield Y[inner], tau[inner], mask[inner], np.arange(wide.start, wide.stop)[inner]
+
+    def rows(self, data: Dataset) -> np.ndarray:
+        """The sample numbers that `chunks` yields."""
+        return np.concatenate([np.arange(s.start, s.stop, data.stride) for s in data.stretches()])
+
+    def predict(self, x: np.ndarray, data: Dataset) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+        """(t, tau measured, tau predicted, mask) at the rows that estimators see: filtered and thinned as `data` says."""
+        parts = [(data.t[at], tau, Y @ x, mask) for Y, tau, mask, at in self.chunks(data)]
+        t, tau, predicted, mask = (np.concatenate(p) for p in zip(*parts))
+        return t, tau, predicted, mask
+
+    def compress(
+        self, data: Dataset, weights: np.ndarray | None = None, progress: Callable[[float], None] | None = None
+    ) -> Compressed:
+        """The triangular factors of a log, in one pass of constant memory.
+
+        weights (rows, nv): factors on the rows of Y and tau (square roots of weights in the least-squares sense).
+        progress: called with the fraction done. Raises DataError for logs without usable rows.
+        """
+        factors = [np.zeros((0, len(at) + 1)) for at in self.active]
+        counts, done = np.zeros(self.robot.nv, dtype=int), 0
+        for Y, tau, mask, _ in self.chunks(data):
+            for k, at in enumerate(self.active):
+                use = mask[:, k]
+                everything = bool(use.all())
+                n = len(use) if everything else int(use.sum())
+                R, rows = factors[k], len(factors[k]) + n
+                A = np.empty((rows, len(at) + 1), order="F")
+                A[: len(R)] = R
+                if everything:
+                    A[len(R) :, :-1], A[len(R) :, -1] = Y[:, k, at], tau[:, k]
+                else:
+                    A[len(R) :, :-1], A[len(R) :, -1] = Y[use][:, k, at], tau[use, k]
+                if weights is not None:
+                    A[len(R) :] *= weights[done : done + len(tau)][use, k, None]
+                factors[k] = _triangle(A)
+                counts[k] += n
+            done += len(tau)
+            if progress is not None:
+                progress(min(1.0, done * data.stride / len(data)))
+        if not counts.any():
+            raise DataError(f"{data.label}: no usable torque sample is left (all are masked)")
+        return Compressed(self, tuple(factors), counts)
+
+
+@dataclass(frozen=True, eq=False)
+class Compressed:
+    """What estimators need of a log: per joint k the triangular factor of [Y_k tau_k] over its `counts[k]` rows."""
+
+    model: RegressorModel
+    factors: tuple[np.ndarray, ...]
+    counts: np.ndarray
+
+    def system(self, weights: ArrayLike | None = None) -> tuple[np.ndarray, np.ndarray]:
+        """(A, b), A (rows, size) with few rows: |A x - b|^2 = sum_k weights_k^2 |Y_k x - tau_k|^2 for every x."""
+        w = np.ones(len(self.factors)) if weights is None else np.broadcast_to(np.asarray(weights, float), len(self.factors))
+        rows = []
+        for at, R, wk in zip(self.model.active, self.factors, w):
+            block = np.zeros((len(R), self.model.size + 1))
+            block[:, at], block[:, -1] = wk * R[:, :-1], wk * R[:, -1]
+            rows.append(block)
+        R = _triangle(np.asfortranarray(np.vstack(rows)))
+        return R[:, :-1], R[:, -1]
+
+    def residuals(self, x: np.ndarray) -> np.ndarray:
+        """|Y_k x - tau_k| per joint (nv,) [N m]."""
+        return np.array([np.linalg.norm(R[:, :-1] @ x[at] - R[:, -1]) for at, R in zip(self.model.active, self.factors)])
+
+    @property
+    def norms(self) -> np.ndarray:
+        """|tau_k| per joint (nv,) [N m]."""
+        return np.array([np.linalg.norm(R[:, -1]) for R in self.factors])
+
+    def rms(self, x: np.ndarray) -> np.ndarray:
+        """Root mean square residual per joint (nv,) [N m]."""
+        return self.residuals(x) / np.sqrt(np.maximum(self.counts, 1))
+
+    def relative_error(self, x: np.ndarray) -> float:
+        """|tau - Y x| / |tau| over all joints and samples."""
+        return float(np.linalg.norm(self.residuals(x)) / np.linalg.norm(self.norms))
+
+    def __add__(self, other: Compressed) -> Compressed:
+        """Of both logs together."""
+        factors = tuple(_triangle(np.asfortranarray(np.vstack(pair))) for pair in zip(self.factors, other.factors))
+        return Compressed(self.model, factors, self.counts + other.counts)
+
+
+def _triangle(A: np.ndarray) -> np.ndarray:
+    """R of A = Q R; A (Fortran order) is overwritten."""
+    if len(A) == 0:
+        return A.copy()
+    factored, _, _, info = dgeqrf(A, overwrite_a=1)
+    assert info == 0
+    return np.triu(factored[: A.shape[1]])
+
+
+def _pieces(stretch: slice, size: int) -> Iterator[slice]:
+    for start in range(stretch.start, stretch.stop, size):
+        yield slice(start, min(start + size, stretch.stop))
+
+
+def _term(coefficient: float, name: str) -> str:
+    return name if coefficient == 1.0 else f"{coefficient:g} {name}"
+
+
+def _chosen(kind: str, chosen, n: int) -> np.ndarray:
+    if chosen is True or chosen is False:
+        return np.arange(n if chosen else 0)
+    at = np.array(list(chosen), dtype=int)
+    if at.size and (at.min() < 0 or at.max() >= n):
+        raise ArgumentError(f"{kind}: expected actuator numbers from 0 to {n - 1}, got {list(chosen)}")
+    return at
