@@ -29,8 +29,9 @@ class SlotineLi(ModelBased):
     friction             a Friction: its viscous and Coulomb coefficients (nv each) are adapted too, from these values
     Gamma                adaptation gain: a number, one per parameter, or a symmetric positive definite matrix;
                          default 'scaled': 1/s-like gains from each body's mass and size, times `rate`
-    minimum_mass         keeps every adapted mass above this [kg] by projecting p', which only makes V' more
-                         negative as long as the true masses are above it (parameters="links" only)
+    minimum_mass         [kg] keeps every adapted mass positive: below this bound an estimate falls ever slower and
+                         stops at half of it. This only makes V' more negative as long as the true masses are above
+                         the bound (parameters="links" only)
     """
 
     def __init__(
@@ -73,8 +74,9 @@ class SlotineLi(ModelBased):
             Gamma = rate * _scaled_gain(robot, self.projection, len(self.p0) - len(self.nominal))
         self.Gamma = gain_matrix("Gamma", Gamma, len(self.p0))
         self.Gamma_inverse = np.linalg.inv(self.Gamma)
-        diagonal = np.diag(self.Gamma).copy()
-        self.minus_gamma = -diagonal if np.array_equal(np.diag(diagonal), self.Gamma) else None
+        diagonal = np.diag(self.Gamma)
+        decoupled = np.array_equal(np.diag(diagonal), self.Gamma)  # then products with Gamma are elementwise
+        self.minus_gamma, self.gamma_inverse = (-diagonal, 1.0 / diagonal) if decoupled else (None, None)
         self.masses = np.flatnonzero(self.columns % 10 == 0) if minimum_mass is not None else np.zeros(0, dtype=int)
         self.minimum_mass = minimum_mass
         self._truth = None, None  # the last true robot and its parameters
@@ -108,11 +110,12 @@ class SlotineLi(ModelBased):
         return Yp, g, e, s
 
     def adaptation(self, g, z):
-        """p' = -Gamma Y^T s, g = Y^T s, projected where a mass is at its bound and would go below."""
+        """p' = -Gamma Y^T s, g = Y^T s, held back where a mass is below its bound and would fall further."""
         rate = self.minus_gamma * g if self.minus_gamma is not None else -self.Gamma.dot(g)
         for k in self.masses:
-            if z[k] <= self.minimum_mass and rate[k] < 0.0:
-                rate -= self.Gamma[:, k] * (rate[k] / self.Gamma[k, k])
+            if z[k] < self.minimum_mass and rate[k] < 0.0:
+                taken = min(2.0 * (1.0 - z[k] / self.minimum_mass), 1.0)
+                rate -= self.Gamma[:, k] * (taken * rate[k] / self.Gamma[k, k])
         return rate
 
     def __call__(self, t, q, v, z):
@@ -136,10 +139,10 @@ class SlotineLi(ModelBased):
     def lyapunov(self, t, q, v, z, plant) -> Lyapunov:
         x = self.sliding(t, q, v)
         error = z - self.true_parameters(plant)
-        weighted = error / -self.minus_gamma if self.minus_gamma is not None else self.Gamma_inverse.dot(error)
+        weighted = self.gamma_inverse * error if self.gamma_inverse is not None else self.Gamma_inverse.dot(error)
         value = float(plant.robot.kinetic_energy(q, x.s)) + 0.5 * float(error.dot(weighted))
         rate = -float(x.s.dot(self.K).dot(x.s))
-        if len(self.masses) and (z[self.masses] <= self.minimum_mass).any():
+        if len(self.masses) and (z[self.masses] < self.minimum_mass).any():
             g = self.terms(t, q, v, z)[1]
             rate += float(weighted.dot(self.adaptation(g, z) + self.Gamma.dot(g)))  # what the projection takes away
         return Lyapunov(value, rate)

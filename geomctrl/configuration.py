@@ -47,13 +47,11 @@ def difference_of(model, q0, q1, out):
             out[int(model[link + IV])] = q1[k] - q0[k]
 
 
-@kernel("f8[::1](f8[::1], f8[::1], f8[::1])")
-def advance_one(model, q, x):
+@kernel("void(f8[::1], f8[::1], f8[::1], f8[::1])")
+def advance_one(model, q, x, out):
     if q.shape[0] != n_q(model) or x.shape[0] != n_v(model):
         raise ValueError
-    out = np.empty(n_q(model))
     advance(model, q, x, out)
-    return out
 
 
 @kernel("f8[:,::1](f8[::1], f8[:,::1], f8[:,::1])")
@@ -203,7 +201,9 @@ class ConfigurationGroup:
 
     def advance(self, y, x):
         try:
-            return advance_one(self.robot._model, y, x)
+            out = np.empty(self.robot.nq)
+            advance_one(self.robot._model, y, x, out)
+            return out
         except (KernelTypeError, ValueError):
             pass
         y, x = checked("y", y, self.shape, finite=False), checked("x", x, (self.dim,), finite=False)

@@ -105,14 +105,13 @@ def put_coordinates(model, link, X, out, row):
     joint_coordinates(model, link, X, out[row], 1.0)
 
 
-@kernel("f8[:,::1](f8[::1], f8[::1], f8[::1], f8[::1], f8[::1], f8[::1])")
-def tracking_error_one(model, q, v, q_d, v_d, a_d):
-    """Rows e, w, e_rate, v_d, a_d."""
+@kernel("void(f8[::1], f8[::1], f8[::1], f8[::1], f8[::1], f8[::1], f8[:,::1])")
+def tracking_error_one(model, q, v, q_d, v_d, a_d, out):
+    """Into rows e, w, e_rate, v_d, a_d, which come zeroed."""
     if not (good_configuration(model, q) and good_velocity(model, v) and good_configuration(model, q_d)):
         raise ValueError
     if not (good_velocity(model, v_d) and good_velocity(model, a_d)):
         raise ValueError
-    out = np.zeros((5, n_v(model)))
     for i in range(n_bodies(model)):
         link = i * WIDTH
         k = int(model[link + IQ])
@@ -132,19 +131,20 @@ def tracking_error_one(model, q, v, q_d, v_d, a_d):
             out[1, j] = out[2, j] = v[j] - v_d[j]
             out[3, j] = v_d[j]
             out[4, j] = a_d[j]
-    return out
 
 
 def tracking_error(robot: Robot, q: ArrayLike, v: ArrayLike, desired: Desired) -> TrackingError:
     """The TrackingError of the state (q, v) against `desired`; one state."""
+    out = np.zeros((5, robot.nv))
     try:
-        return TrackingError(*tracking_error_one(robot._model, q, v, *desired))
+        tracking_error_one(robot._model, q, v, *desired, out)
     except (ValueError, KernelTypeError):
         names = {"q": q, "v": v, "q_d": desired[0], "v_d": desired[1], "a_d": desired[2]}
         lead, arrays = as_batch(robot, **names)
         if lead:
             raise ArgumentError(f"q, v: expected one state, got leading axes {lead}") from None
-        return TrackingError(*tracking_error_one(robot._model, *(a[0] for a in arrays)))
+        tracking_error_one(robot._model, *(a[0] for a in arrays), out)
+    return TrackingError(*out)
 
 
 class Sliding(NamedTuple):
@@ -156,14 +156,14 @@ class Sliding(NamedTuple):
     s: np.ndarray
 
 
-@kernel("f8[:,::1](f8[::1], f8[::1], f8[::1], f8[::1], f8[::1], f8[::1], f8[:,::1])")
-def sliding_one(model, q, v, q_d, v_d, a_d, Lambda):
-    """Rows e, v_ref, a_ref, s."""
+@kernel("void(f8[::1], f8[::1], f8[::1], f8[::1], f8[::1], f8[::1], f8[:,::1], f8[:,::1])")
+def sliding_one(model, q, v, q_d, v_d, a_d, Lambda, out):
+    """Into rows e, v_ref, a_ref, s."""
     if Lambda.shape[0] != v.shape[0] or Lambda.shape[1] != v.shape[0]:
         raise ValueError
-    error = tracking_error_one(model, q, v, q_d, v_d, a_d)
     n = v.shape[0]
-    out = np.empty((4, n))
+    error = np.zeros((5, n))
+    tracking_error_one(model, q, v, q_d, v_d, a_d, error)
     for i in range(n):
         out[0, i] = error[0, i]
         v_ref, a_ref = error[3, i], error[4, i]
@@ -171,13 +171,14 @@ def sliding_one(model, q, v, q_d, v_d, a_d, Lambda):
             v_ref -= Lambda[i, j] * error[0, j]
             a_ref -= Lambda[i, j] * error[2, j]
         out[1, i], out[2, i], out[3, i] = v_ref, a_ref, v[i] - v_ref
-    return out
 
 
 def sliding_variables(robot: Robot, q: ArrayLike, v: ArrayLike, desired: Desired, Lambda: np.ndarray) -> Sliding:
     """The Sliding variables of the state (q, v) against `desired`, Lambda (nv, nv); one state."""
+    out = np.empty((4, robot.nv))
     try:
-        return Sliding(*sliding_one(robot._model, q, v, *desired, Lambda))
+        sliding_one(robot._model, q, v, *desired, Lambda, out)
+        return Sliding(*out)
     except (ValueError, KernelTypeError):
         error = tracking_error(robot, q, v, desired)
         v_ref = error.v_d - Lambda @ error.e
@@ -194,27 +195,25 @@ class AdaptiveTerms(NamedTuple):
     s: np.ndarray
 
 
-@kernel("Tuple((f8[::1], f8[:,::1]))(f8[::1], f8[::1], f8[::1], f8[::1], f8[::1], f8[::1], f8[::1], f8[:,::1], i8)")
-def adaptive_terms_one(model, p, q, v, q_d, v_d, a_d, Lambda, form):
-    """(Y^T s, rows Y p, e, s)."""
-    x = sliding_one(model, q, v, q_d, v_d, a_d, Lambda)
-    Yp, g = products_one(model, p, q, v, x[2], x[1], x[3], form)
-    out = np.empty((3, v.shape[0]))
-    out[0], out[1], out[2] = Yp, x[0], x[3]
-    return g, out
+@kernel("void(f8[::1], f8[::1], f8[::1], f8[::1], f8[::1], f8[::1], f8[::1], f8[:,::1], i8, f8[:,::1], f8[::1])")
+def adaptive_terms_one(model, p, q, v, q_d, v_d, a_d, Lambda, form, out, g):
+    """Into rows e, v_ref, a_ref, s, Y p of `out`, and g = Y^T s."""
+    sliding_one(model, q, v, q_d, v_d, a_d, Lambda, out)
+    products_one(model, p, q, v, out[2], out[1], out[3], form, out[4], g)
 
 
 def adaptive_terms(
     robot: Robot, p: np.ndarray, q: ArrayLike, v: ArrayLike, desired: Desired, Lambda: np.ndarray, form: Form = "ploen"
 ) -> AdaptiveTerms:
     """The AdaptiveTerms of the state (q, v) against `desired` with parameters p (10 nbodies,), in O(n), without Y."""
+    out, g = np.empty((5, robot.nv)), np.empty(10 * robot.nbodies)
     try:
-        g, (Yp, e, s) = adaptive_terms_one(robot._model, p, q, v, *desired, Lambda, FORMS[form])
+        adaptive_terms_one(robot._model, p, q, v, *desired, Lambda, FORMS[form], out, g)
+        return AdaptiveTerms(out[4], g, out[0], out[3])
     except (ValueError, KernelTypeError):
         x = sliding_variables(robot, q, v, desired, Lambda)
         Yp, g = products(robot, q, v, x.a_ref, x.v_ref, p, x.s, form)
-        e, s = x.e, x.s
-    return AdaptiveTerms(Yp, g, e, s)
+        return AdaptiveTerms(Yp, g, x.e, x.s)
 
 
 def error_gradient(robot: Robot, e: np.ndarray, f: np.ndarray) -> np.ndarray:

@@ -13,12 +13,11 @@ from numpy.typing import ArrayLike
 
 from . import recursions
 from .errors import ArgumentError, ModelError
-from .jit import KernelTypeError
 from .robot import Robot, as_batch, term
 
 Form = Literal["ploen", "christoffel"]
 FORMS = {"ploen": recursions.PLOEN, "christoffel": recursions.CHRISTOFFEL}
-REFUSED = (ValueError, KernelTypeError)  # what a kernel raises for a state it was not made for
+REFUSED = (ValueError, TypeError, KeyError)  # what a kernel or FORMS raises for what they were not made for
 
 
 class Terms(NamedTuple):
@@ -39,9 +38,11 @@ def form_number(form: str) -> int:
 
 def _blocks(robot: Robot, q, v, form) -> np.ndarray:
     """(..., 3 nv + 1, nv): M, Mdot, C and g below each other."""
+    out = np.zeros((3 * robot.nv + 1, robot.nv))
     try:
-        return recursions.terms_one(robot._model, q, v, FORMS[form])
-    except (*REFUSED, KeyError):
+        recursions.terms_one(robot._model, q, v, FORMS[form], out)
+        return out
+    except REFUSED:
         number = form_number(form)
         lead, (q, v) = as_batch(robot, q=q, v=v)
         return recursions.terms_many(robot._model, q, v, number).reshape(*lead, 3 * robot.nv + 1, robot.nv)
@@ -65,8 +66,10 @@ def terms(robot: Robot, q: ArrayLike, v: ArrayLike, form: Form = "ploen") -> Ter
 @term
 def mass_matrix(robot: Robot, q: ArrayLike) -> np.ndarray:
     """M(q) (..., nv, nv) [kg m^2, kg m, kg], symmetric positive definite (Ploen 1999 (36)), by composite bodies."""
+    M = np.zeros((robot.nv, robot.nv))
     try:
-        return recursions.mass_matrix_one(robot._model, q)
+        recursions.mass_matrix_one(robot._model, q, M)
+        return M
     except REFUSED:
         lead, (q,) = as_batch(robot, q=q)
         return recursions.mass_matrix_many(robot._model, q).reshape(*lead, robot.nv, robot.nv)
@@ -89,8 +92,15 @@ def coriolis_matrix(robot: Robot, q: ArrayLike, v: ArrayLike, form: Form = "ploe
 @term
 def gravity_force(robot: Robot, q: ArrayLike) -> np.ndarray:
     """g(q) (..., nv): the joint torques that hold the robot against gravity (Ploen 1999 (38))."""
-    zero = np.zeros((*np.shape(q)[:-1], robot.nv))
-    return inverse_dynamics(robot, q, zero, zero)
+    zero = np.zeros(robot.nv)
+    tau = np.empty(robot.nv)
+    try:
+        recursions.inverse_dynamics_one(robot._model, q, zero, zero, tau)
+        return tau
+    except REFUSED:
+        lead, (q,) = as_batch(robot, q=q)
+        zero = np.zeros((len(q), robot.nv))
+        return recursions.inverse_dynamics_many(robot._model, q, zero, zero).reshape(*lead, robot.nv)
 
 
 @term
@@ -111,10 +121,14 @@ def inverse_dynamics(
     """
     try:
         if f_ext is None:
+            tau = np.empty(robot.nv)
+            number = FORMS[form]
             if v_ref is None:
-                return recursions.inverse_dynamics_one(robot._model, q, v, a)
-            return recursions.inverse_dynamics_reference_one(robot._model, q, v, a, v_ref, FORMS[form])
-    except (*REFUSED, KeyError):
+                recursions.inverse_dynamics_one(robot._model, q, v, a, tau)
+            else:
+                recursions.inverse_dynamics_reference_one(robot._model, q, v, a, v_ref, number, tau)
+            return tau
+    except REFUSED:
         pass
     number = form_number(form)
     given = {"q": q, "v": v, "a": a, "v_ref": v if v_ref is None else v_ref}
@@ -140,7 +154,9 @@ def forward_dynamics(
     """
     try:
         if f_ext is None:
-            return recursions.forward_dynamics_one(robot._model, q, v, tau)
+            a = np.empty(robot.nv)
+            recursions.forward_dynamics_one(robot._model, q, v, tau, a)
+            return a
     except REFUSED:
         pass
     if f_ext is None:
@@ -156,8 +172,10 @@ def forward_dynamics(
 
 
 def _mechanical_state(robot: Robot, q, v) -> np.ndarray:
+    out = np.empty(8)
     try:
-        return recursions.mechanical_state_one(robot._model, q, v)
+        recursions.mechanical_state_one(robot._model, q, v, out)
+        return out
     except REFUSED:
         lead, (q, v) = as_batch(robot, q=q, v=v)
         return recursions.mechanical_state_many(robot._model, q, v).reshape(*lead, 8)
@@ -172,7 +190,8 @@ def kinetic_energy(robot: Robot, q: ArrayLike, v: ArrayLike) -> np.ndarray:
 @term
 def potential_energy(robot: Robot, q: ArrayLike) -> np.ndarray:
     """Gravitational energy (...,) [J], zero for a centre of mass at the world's origin."""
-    return _mechanical_state(robot, q, np.zeros((*np.shape(q)[:-1], robot.nv)))[..., 1]
+    lead, (q,) = as_batch(robot, q=q)
+    return _mechanical_state(robot, q.reshape(*lead, robot.nq), np.zeros((*lead, robot.nv)))[..., 1]
 
 
 @term

@@ -12,6 +12,7 @@ principal moments about the centre of mass satisfy the triangle inequalities. J 
 import numpy as np
 from numpy.typing import ArrayLike
 
+from .arrays import checked
 from .errors import ArgumentError, InertiaError
 
 SYMMETRIC = np.array([[0, 1, 3], [1, 2, 4], [3, 4, 5]])  # (Ixx, Ixy, Iyy, Ixz, Iyz, Izz) -> 3x3
@@ -36,9 +37,7 @@ def _hat(x):
 
 def from_com(mass: ArrayLike, com: ArrayLike, I_com: ArrayLike) -> np.ndarray:
     """The ten parameters from mass [kg], centre of mass (..., 3) [m] and inertia about it (..., 3, 3) [kg m^2]."""
-    m, c, I = np.asarray(mass, float), np.asarray(com, float), np.asarray(I_com, float)
-    if c.shape[-1:] != (3,) or I.shape[-2:] != (3, 3):
-        raise ArgumentError(f"com, I_com: expected shapes (..., 3) and (..., 3, 3), got {c.shape} and {I.shape}")
+    m, c, I = (checked(n, x, s) for n, x, s in (("mass", mass, ()), ("com", com, (3,)), ("I_com", I_com, (3, 3))))
     if np.abs(I - I.swapaxes(-1, -2)).max(initial=0.0) > 1e-9 * np.abs(I).max(initial=0.0):
         raise ArgumentError("I_com: expected a symmetric matrix")
     I = I - m[..., None, None] * _hat(c) @ _hat(c)
@@ -126,9 +125,12 @@ def violation(parameters: ArrayLike) -> str | None:
 
 def is_physical(parameters: ArrayLike, strict: bool = False) -> np.ndarray:
     """Whether a rigid body can have the parameters, (...,) bool; `strict` asks for P > 0: extent in all directions."""
-    eigenvalues = np.linalg.eigvalsh(pseudo(parameters))
+    pi = _parameters(parameters)
+    eigenvalues = np.linalg.eigvalsh(pseudo(pi))
     bound = TOLERANCE * np.abs(eigenvalues).max(-1)
-    return eigenvalues[..., 0] > bound if strict else eigenvalues[..., 0] >= -bound
+    if strict:
+        return eigenvalues[..., 0] > bound
+    return (eigenvalues[..., 0] >= -bound) & ((pi[..., 0] > 0.0) | ~pi.any(-1))
 
 
 def check(parameters: ArrayLike, body: str) -> None:
@@ -144,8 +146,8 @@ def divergence(parameters: ArrayLike, prior: ArrayLike) -> np.ndarray:
     Non-negative, zero only where they agree, the same in every frame; both must be strictly physical (Lee, Wensing and
     Park 2020).
     """
+    for name, pi in (("parameters", parameters), ("prior", prior)):
+        if not is_physical(pi, strict=True).all():
+            raise InertiaError(f"{name}: the pseudo-inertia is not positive definite; expected strictly physical ones")
     X = np.linalg.solve(pseudo(prior), pseudo(parameters))
-    sign, logdet = np.linalg.slogdet(X)
-    if (sign <= 0).any() or not is_physical(prior, strict=True).all():
-        raise InertiaError("divergence needs strictly physical parameters: a pseudo-inertia is not positive definite")
-    return np.trace(X, axis1=-2, axis2=-1) - logdet - 4.0
+    return np.trace(X, axis1=-2, axis2=-1) - np.linalg.slogdet(X)[1] - 4.0

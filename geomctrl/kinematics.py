@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from .errors import ArgumentError
-from .jit import KernelTypeError, kernel, primitive
+from .jit import kernel, primitive
 from .packed import (
     WIDTH,
     dofs_of,
@@ -46,7 +46,7 @@ from .screw import (
 Representation = Literal["body", "spatial", "hybrid", "mixed"]
 BODY, SPATIAL, HYBRID, MIXED = range(4)
 REPRESENTATIONS = {"body": BODY, "spatial": SPATIAL, "hybrid": HYBRID, "mixed": MIXED}
-REFUSED = (ValueError, KernelTypeError)
+REFUSED = (ValueError, TypeError)
 
 
 # --- kernels: walk from the frame's body to the root ------------------------------------------------------------
@@ -189,7 +189,7 @@ def _representation(name: str) -> int:
 
 def _where(robot: Robot, frame: str) -> tuple[int, np.ndarray]:
     at: NamedFrame = robot.frame(frame)
-    return at.body, at.placement[:3].ravel()
+    return at.body, at.placement[:3].flatten()
 
 
 @term

@@ -1,7 +1,8 @@
-"""The plant: the true robot with friction, changing loads and external wrenches; no controller's model need equal it."""
+"""The plant: the true robot with friction, changing loads and external wrenches; no model need equal it."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
@@ -9,6 +10,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from .errors import ArgumentError
+from .jit import KernelTypeError, kernel
+from .packed import good_configuration, good_velocity, n_bodies, n_v
+from .recursions import BODY, DOF, forward_dynamics
 from .robot import Robot
 
 
@@ -53,6 +57,24 @@ class Friction:
                 raise ArgumentError(f"friction: {name}: expected a number or ({nv},) numbers, got shape {shape}")
 
 
+@kernel("void(f8[::1], f8[::1], f8[::1], f8[::1], f8[::1], f8[::1], f8, f8[::1], f8[::1])")
+def rate_one(model, q, v, tau, viscous, coulomb, smoothing, a, power):
+    """vdot under tau less friction into a, and the power of both into power[0]."""
+    if not (good_configuration(model, q) and good_velocity(model, v) and good_velocity(model, tau)):
+        raise ValueError
+    n = n_v(model)
+    net, total = np.empty(n), 0.0
+    for k in range(n):
+        net[k] = tau[k] - viscous[k] * v[k]
+        if coulomb[k] != 0.0:
+            net[k] -= coulomb[k] * math.tanh(v[k] / smoothing)
+        total += v[k] * net[k]
+    power[0] = total
+    body, dof = np.empty(n_bodies(model) * BODY), np.empty(n * DOF)
+    if not forward_dynamics(model, q, v, net, np.empty(0), body, dof, a):
+        raise ValueError
+
+
 @dataclass(frozen=True, eq=False)
 class Plant:
     """The true robot: M vdot + C v + g + friction(v) = tau + sum_i Jac_i^T f_ext_i.
@@ -80,6 +102,9 @@ class Plant:
             if (robot.nq, robot.nv, robot.nbodies) != (self.robot.nq, self.robot.nv, self.robot.nbodies):
                 raise ArgumentError(f"changes: the robot from t = {t:g} on has other joints than the first")
         object.__setattr__(self, "changes", tuple(sorted(self.changes, key=lambda change: change[0])))
+        law = self.friction if self.friction is not None else Friction()
+        viscous, coulomb = (np.array(np.broadcast_to(x, self.robot.nv)) for x in (law.viscous, law.coulomb))
+        object.__setattr__(self, "_friction", (viscous, coulomb, law.smoothing))
 
     def at(self, t: float) -> Plant:
         """The plant as it is from time t on, until the next change."""
@@ -96,6 +121,17 @@ class Plant:
         if self.f_ext is None:
             return self.robot.forward_dynamics(q, v, tau)
         return self.robot.forward_dynamics(q, v, tau, self.f_ext(t, q, v))
+
+    def rate(self, t: float, q: np.ndarray, v: np.ndarray, tau: np.ndarray, out: np.ndarray, power: np.ndarray) -> None:
+        """`acceleration` into out (nv,) and `power` into power (1,), in one kernel call where nothing external acts."""
+        if self.f_ext is None:
+            try:
+                rate_one(self.robot._model, q, v, tau, *self._friction, out, power)
+                return
+            except (ValueError, KernelTypeError):
+                pass
+        out[:] = self.acceleration(t, q, v, tau)
+        power[0] = self.power(t, q, v, tau)
 
     def power(self, t: float, q: np.ndarray, v: np.ndarray, tau: np.ndarray) -> float:
         """What motors, friction and external wrenches feed into the mechanical energy, in watts."""

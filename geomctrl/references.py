@@ -52,18 +52,20 @@ def move(model, x, dx, ddx, q, v, a, old):
             a[j] += ddx[j]
 
 
-@kernel("Tuple((f8[::1], f8[::1], f8[::1]))(f8[::1], f8[::1], f8[:,::1], f8[:,::1])")
-def product_motion(model, q0, X, s):
-    """(q, v, a) of q0 exp(X[0] s[0]) exp(X[1] s[1]) ...; s (3, m): values and their first two derivatives."""
-    q, v, a, old = q0.copy(), np.zeros(n_v(model)), np.zeros(n_v(model)), np.empty(n_q(model))
+@kernel("void(f8[::1], f8[:,::1], f8[:,::1], f8[::1], f8[::1], f8[::1])")
+def product_motion(model, X, s, q, v, a):
+    """From (q0, 0, 0) to (q, v, a) of q0 exp(X[0] s[0]) exp(X[1] s[1]) ..., in place.
+
+    s (3, m): values and their first two derivatives.
+    """
+    old = np.empty(n_q(model))
     for k in range(X.shape[0]):
         move(model, X[k] * s[0, k], X[k] * s[1, k], X[k] * s[2, k], q, v, a, old)
-    return q, v, a
 
 
-@kernel("Tuple((f8[::1], f8[::1], f8[::1]))(f8[::1], f8[::1], f8[:,:,::1], f8, f8)")
-def sinusoid_motion(model, q0, harmonics, ramp, t):
-    """(q, v, a) of q0 exp(e_1 x_1(t)) exp(e_2 x_2(t)) ..., x the sums of sinusoids in `harmonics`.
+@kernel("void(f8[::1], f8[:,:,::1], f8, f8, f8[::1], f8[::1], f8[::1])")
+def sinusoid_motion(model, harmonics, ramp, t, q, v, a):
+    """From (q0, 0, 0) to (q, v, a) of q0 exp(e_1 x_1(t)) exp(e_2 x_2(t)) ..., x the sums of sinusoids, in place.
 
     harmonics (3, h, nv): amplitudes, angular frequencies, phases.
     """
@@ -81,16 +83,15 @@ def sinusoid_motion(model, q0, harmonics, ramp, t):
         for j in range(n):
             x, dx, ddx = s[0, j], s[1, j], s[2, j]
             s[0, j], s[1, j], s[2, j] = b * x, b * dx + db * x, b * ddx + 2.0 * db * dx + ddb * x
-    q, v, a, old = q0.copy(), np.zeros(n), np.zeros(n), np.empty(n_q(model))
+    old = np.empty(n_q(model))
     if n_q(model) == n:  # all factors commute
         move(model, s[0], s[1], s[2], q, v, a, old)
-        return q, v, a
+        return
     x, dx, ddx = np.zeros(n), np.zeros(n), np.zeros(n)
     for j in range(n):
         x[j], dx[j], ddx[j] = s[0, j], s[1, j], s[2, j]
         move(model, x, dx, ddx, q, v, a, old)
         x[j] = dx[j] = ddx[j] = 0.0
-    return q, v, a
 
 
 @primitive
@@ -113,7 +114,9 @@ class _Motion:
         raise NotImplementedError
 
     def __call__(self, t: float) -> Desired:
-        return Desired(*product_motion(self.robot._model, self.q0, self.X, self.scalars(t)))
+        desired = Desired(self.q0.copy(), np.zeros(self.robot.nv), np.zeros(self.robot.nv))
+        product_motion(self.robot._model, self.X, self.scalars(t), *desired)
+        return desired
 
 
 class Quintic(_Motion):
@@ -177,7 +180,9 @@ class Sinusoids:
         self.ramp = float(start_at_rest)
 
     def __call__(self, t: float) -> Desired:
-        return Desired(*sinusoid_motion(self.robot._model, self.q0, self.harmonics, self.ramp, t))
+        desired = Desired(self.q0.copy(), np.zeros(self.robot.nv), np.zeros(self.robot.nv))
+        sinusoid_motion(self.robot._model, self.harmonics, self.ramp, t, *desired)
+        return desired
 
 
 class Spline(_Motion):

@@ -128,8 +128,8 @@ def regressor_of(model, q, v, a, v_ref, form, body, dof, Y):
             k = int(dof[k * DOF + NEXT])
 
 
-@kernel("f8[:,::1](f8[::1], f8[::1], f8[::1], f8[::1], f8[::1], i8)")
-def regressor_one(model, q, v, a, v_ref, form):
+@kernel("void(f8[::1], f8[::1], f8[::1], f8[::1], f8[::1], i8, f8[:,::1])")
+def regressor_one(model, q, v, a, v_ref, form, Y):
     if not (
         good_configuration(model, q)
         and good_velocity(model, v)
@@ -137,9 +137,7 @@ def regressor_one(model, q, v, a, v_ref, form):
         and good_velocity(model, v_ref)
     ):
         raise ValueError
-    Y = np.zeros((n_v(model), 10 * n_bodies(model)))
     regressor_of(model, q, v, a, v_ref, form, np.empty(n_bodies(model) * BODY), np.empty(n_v(model) * DOF), Y)
-    return Y
 
 
 @kernel("f8[:,:,::1](f8[::1], f8[:,::1], f8[:,::1], f8[:,::1], f8[:,::1], i8)")
@@ -181,16 +179,14 @@ def products_of(model, pi, q, v, a, v_ref, x, form, work, tau, g):
     forces_to_torques(model, work, PRODUCTS, tau)
 
 
-@kernel("Tuple((f8[::1], f8[::1]))(f8[::1], f8[::1], f8[::1], f8[::1], f8[::1], f8[::1], f8[::1], i8)")
-def products_one(model, pi, q, v, a, v_ref, x, form):
+@kernel("void(f8[::1], f8[::1], f8[::1], f8[::1], f8[::1], f8[::1], f8[::1], i8, f8[::1], f8[::1])")
+def products_one(model, pi, q, v, a, v_ref, x, form, tau, g):
     n = n_bodies(model)
     if not (good_configuration(model, q) and good_velocity(model, v) and good_velocity(model, a)):
         raise ValueError
     if not (good_velocity(model, v_ref) and good_velocity(model, x) and pi.shape[0] == 10 * n):
         raise ValueError
-    tau, g = np.empty(n_v(model)), np.empty(10 * n)
     products_of(model, pi, q, v, a, v_ref, x, form, np.empty(n * PRODUCTS), tau, g)
-    return tau, g
 
 
 def products(
@@ -207,15 +203,17 @@ def products(
 
     What an adaptive controller needs of Y at each instant. parameters (10 nbodies,): any numbers, physical or not.
     """
+    tau, g = np.empty(robot.nv), np.empty(10 * robot.nbodies)
     try:
-        return products_one(robot._model, parameters, q, v, a, v_ref, x, FORMS[form])
-    except (*REFUSED, KeyError):
+        products_one(robot._model, parameters, q, v, a, v_ref, x, FORMS[form], tau, g)
+    except REFUSED:
         number = form_number(form)
         lead, arrays = as_batch(robot, q=q, v=v, a=a, v_ref=v_ref, x=x)
         if lead:
             raise ArgumentError(f"q, v, a, v_ref, x: expected one state, got leading axes {lead}") from None
         pi = checked("parameters", parameters, (10 * robot.nbodies,))
-        return products_one(robot._model, pi, *(b[0] for b in arrays), number)
+        products_one(robot._model, pi, *(b[0] for b in arrays), number, tau, g)
+    return tau, g
 
 
 @term
@@ -229,9 +227,11 @@ def regressor(
     """
     if v_ref is None:
         v_ref = v
+    Y = np.zeros((robot.nv, 10 * robot.nbodies))
     try:
-        return regressor_one(robot._model, q, v, a, v_ref, FORMS[form])
-    except (*REFUSED, KeyError):
+        regressor_one(robot._model, q, v, a, v_ref, FORMS[form], Y)
+        return Y
+    except REFUSED:
         number = form_number(form)
         lead, (q, v, a, v_ref) = as_batch(robot, q=q, v=v, a=a, v_ref=v_ref)
         return regressor_many(robot._model, q, v, a, v_ref, number).reshape(*lead, robot.nv, 10 * robot.nbodies)

@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from . import inertia as _inertia
+from . import se3
 from .arrays import ROTATION_TOLERANCE, checked
 from .errors import ArgumentError, ModelError, NameNotFoundError
 from .packed import pack
@@ -31,9 +32,12 @@ def term(function: F) -> F:
 
 
 def _vector(name: str, x: ArrayLike, n: int) -> np.ndarray:
-    a = np.array(x, dtype=float)
+    try:
+        a = np.array(x, dtype=float)
+    except (TypeError, ValueError):
+        a = np.full(n, np.nan)
     if a.shape != (n,) or not np.isfinite(a).all():
-        raise ArgumentError(f"{name}: expected {n} finite numbers, got {x!r}")
+        raise ArgumentError(f"{name}: expected {n} finite numbers, got {x!r:.80}")
     return a
 
 
@@ -46,10 +50,13 @@ def _axis(name: str, x: ArrayLike) -> np.ndarray:
 
 
 def check_transform(name: str, T: ArrayLike | None) -> np.ndarray:
-    """A 4x4 rigid transform, checked; None is the identity."""
+    """A 4x4 rigid transform, checked and its rotation made exact (a file gives seven digits); None is the identity."""
     if T is None:
         return np.eye(4)
-    A = np.array(T, dtype=float)
+    try:
+        A = np.array(T, dtype=float)
+    except (TypeError, ValueError):
+        raise ArgumentError(f"{name}: expected a 4x4 transform, got {T!r:.80}") from None
     if A.shape != (4, 4) or not np.isfinite(A).all():
         raise ArgumentError(
             f"{name}: expected a finite 4x4 transform, got {'shape ' + str(A.shape) if A.shape != (4, 4) else A}"
@@ -60,7 +67,31 @@ def check_transform(name: str, T: ArrayLike | None) -> np.ndarray:
         raise ArgumentError(f"{name}: not a rotation: |R^T R - 1| = {error:.3g}, det R = {np.linalg.det(R):.3g}")
     if np.abs(A[3] - (0, 0, 0, 1)).max() > 0.0:
         raise ArgumentError(f"{name}: expected the last row (0, 0, 0, 1), got {A[3]}")
+    if error > 1e-14:
+        U, _, Vt = np.linalg.svd(R)
+        A[:3, :3] = U @ Vt
     return A
+
+
+def _check_basis(label: str, S: np.ndarray) -> None:
+    """S (6, d) spans a motion subgroup: finite, independent columns, closed under the bracket; one column is a unit."""
+    if S.ndim != 2 or S.shape[0] != 6 or not np.isfinite(S).all():
+        raise ModelError(f"{label}: S: expected a finite (6, d) basis, got shape {S.shape}")
+    d = S.shape[1]
+    if d == 1:
+        w, v = np.linalg.norm(S[:3]), np.linalg.norm(S[3:])
+        if abs((w if w > 0.0 else v) - 1.0) > 1e-9:
+            raise ModelError(f"{label}: S: expected a unit axis, got {S[:, 0]}")
+    elif d:
+        if np.linalg.matrix_rank(S) < d:
+            raise ModelError(f"{label}: S: expected {d} independent screws, got rank {np.linalg.matrix_rank(S)}")
+        brackets = np.array([se3.ad(a) @ b for a in S.T for b in S.T]).T
+        outside = np.abs(brackets - S @ np.linalg.pinv(S) @ brackets).max()
+        if outside > 1e-9 * max(1.0, np.abs(S).max() ** 2):
+            raise ModelError(
+                f"{label}: S: not a motion subgroup (a bracket leaves the span by {outside:.3g}); model it as a chain"
+                " of joints with massless bodies between"
+            )
 
 
 @dataclass(frozen=True, eq=False)
@@ -82,9 +113,15 @@ class Joint:
     friction: float = 0.0
 
     def __post_init__(self):
-        self.S.setflags(write=False)
-        if np.isnan([self.lower, self.upper, self.velocity, self.effort, self.damping, self.friction]).any():
-            raise ModelError(f"joint {self.name or self.kind!r}: a limit, damping or friction is nan")
+        label = f"joint {self.name or self.kind!r}"
+        S = np.array(self.S, dtype=float)
+        _check_basis(label, S)
+        S.setflags(write=False)
+        object.__setattr__(self, "S", S)
+        for key in ("lower", "upper", "velocity", "effort", "damping", "friction"):
+            x = getattr(self, key)
+            if isinstance(x, bool) or not isinstance(x, (int, float, np.number)) or np.isnan(x):
+                raise ModelError(f"{label}: {key}: expected a number, got {x!r}")
         if self.lower > self.upper:
             raise ModelError(
                 f"joint {self.name or self.kind!r}: lower limit {self.lower} above upper limit {self.upper}"
@@ -240,7 +277,7 @@ class Robot:
 
     def __post_init__(self):
         put = object.__setattr__
-        for a in (self.placements, self.parameters, self.gravity):
+        for a in (self.placements, self.parameters, self.gravity, *(f.placement for f in self.frames)):
             a.setflags(write=False)
         q_ends, v_ends = np.cumsum([(j.nq, j.dof) for j in self.joints], axis=0).T.tolist()
         put(self, "nbodies", len(self.joints))
@@ -331,11 +368,8 @@ class Robot:
         `inertias`: ten parameters a link, in the link's frame of that convention. `prismatic`: numbers (from 0) of
         sliding joints, whose coordinate adds to d. Further options as for `build`.
         """
-        table = [np.atleast_1d(np.asarray(x, float)) for x in (a, alpha, d, theta)]
-        n = len(table[0])
-        for key, x in zip(("alpha", "d", "theta"), table[1:]):
-            if x.shape != (n,):
-                raise ArgumentError(f"{key}: expected {n} numbers, as many as a has, got shape {x.shape}")
+        n = np.size(a)
+        table = [_vector(k, x, n) for k, x in (("a", a), ("alpha", alpha), ("d", d), ("theta", theta))]
         if convention not in ("standard", "modified"):
             raise ArgumentError(f"convention: expected 'standard' or 'modified', got {convention!r}")
         if len(inertias) != n:
@@ -366,7 +400,7 @@ class Robot:
         zero; `inertias`: ten parameters each, in the body's frame; `parents` (n,): numbers, -1 for the world (default:
         a chain).
         """
-        A, H = np.asarray(screws, float), np.asarray(homes, float)
+        A, H = checked("screws", screws, (6,)), checked("homes", homes, (4, 4))
         n = len(A)
         if A.shape != (n, 6) or H.shape != (n, 4, 4) or len(inertias) != n:
             raise ArgumentError(
@@ -390,7 +424,7 @@ class Robot:
 
         Raises InertiaError for a body that can not be, unless `physical=False`.
         """
-        pi = np.array(parameters, dtype=float)
+        pi = np.array(checked("parameters", parameters, (), finite=False))
         if pi.shape not in ((self.nbodies, 10), (10 * self.nbodies,)):
             raise ArgumentError(f"parameters: expected shape ({self.nbodies}, 10), got {pi.shape}")
         pi = pi.reshape(self.nbodies, 10)
@@ -555,7 +589,10 @@ def _no_such(what: str, name: object, known: list[str]) -> str:
 def _body_parameters(body: Body, physical: bool) -> np.ndarray:
     if body.inertia is None:
         return np.zeros(10)
-    pi = np.array(body.inertia, dtype=float)
+    try:
+        pi = np.array(body.inertia, dtype=float)
+    except (TypeError, ValueError):
+        raise ArgumentError(f"body {body.name!r}: inertia: expected ten numbers, got {body.inertia!r:.80}") from None
     if pi.shape != (10,):
         raise ArgumentError(f"body {body.name!r}: inertia: expected ten parameters (m, h, I), got shape {pi.shape}")
     if physical or not np.isfinite(pi).all():
@@ -576,6 +613,8 @@ def _parents_first(bodies: list[Body]) -> list[Body]:
     for body in bodies:
         if not isinstance(body, Body):
             raise ArgumentError(f"bodies: expected geomctrl.Body, got {body!r:.80}")
+        if not isinstance(body.joint, Joint):
+            raise ArgumentError(f"body {body.name!r}: joint: expected a geomctrl.Joint, got {body.joint!r:.80}")
     names = [b.name for b in bodies]
     _no_duplicates("body", names)
     if WORLD in names:

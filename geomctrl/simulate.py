@@ -57,7 +57,7 @@ def simulate(
     if isinstance(every, bool) or not isinstance(every, int) or every < 1:
         raise ArgumentError(f"every: expected a positive integer, got {every!r}")
     record = _Record(loop, monitor_list(monitors), every)
-    with _bar(progress) as report:
+    with _bar(progress) as report, np.errstate(over="ignore", invalid="ignore"):  # an unstable loop says so itself
         for k in range(n_steps + 1):
             t = min(k * dt, t_end)
             try:
@@ -139,10 +139,9 @@ class _Loop:
         q_rate, v_rate, z_part = self.rates
         out = np.empty(self.dim)
         out[q_rate] = v
-        out[v_rate] = self.now.acceleration(t, q, v, tau)
+        self.now.rate(t, q, v, tau, out[v_rate], out[-1:])
         if z_rate is not None:
             out[z_part] = z_rate if z_rate.ndim == 1 else z_rate.ravel()
-        out[-1] = self.now.power(t, q, v, tau)
         return out
 
     def sample(self, k: int, t: float):
@@ -160,8 +159,7 @@ class _Loop:
         return sample, self.field(t, self.y, self.command)
 
     def step(self, t: float, h: float, k1) -> None:
-        with np.errstate(over="ignore", invalid="ignore"):
-            self.y = rk_step(self.field, t, self.y, h, self.tableau, self.group, k1)[0]
+        self.y = rk_step(self.field, t, self.y, h, self.tableau, self.group, k1)[0]
 
 
 class _Record:

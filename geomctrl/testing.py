@@ -24,8 +24,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from . import inertia, se3
+from .control import Controller
 from .errors import ArgumentError
+from .monitors import LyapunovDecrease
+from .plant import Plant
 from .robot import Body, Joint, Robot
+from .simulate import simulate
 
 if TYPE_CHECKING:
     from hypothesis.strategies import SearchStrategy
@@ -256,3 +260,106 @@ def assert_passive(
                 f"energy is not balanced: dE/dt = {rate:.9g} W but v . tau = {power:.9g} W"
                 f" {_at(q, v)}, a = {np.array2string(a, separator=', ')}"
             )
+
+
+# --- Lyapunov functions ----------------------------------------------------------------------------------------
+
+
+def assert_lyapunov(
+    controller: Controller,
+    plant: Plant | Robot,
+    *,
+    states: int = 20,
+    runs: int = 2,
+    duration: float = 0.3,
+    dt: float = 1e-3,
+    spread: float = 0.5,
+    seed: int = 0,
+    rtol: float = 1e-6,
+    bound: bool = False,
+) -> None:
+    """Assert what the controller's `lyapunov(t, q, v, z, plant)` promises in closed loop with `plant`.
+
+    1. V is finite and positive at random states, and zero on the reference (with the true parameters, where the
+       controller has `true_parameters(plant)`).
+    2. The promised rate is not positive, and equals dV/dt along the closed loop (`bound=True`: is at least dV/dt).
+       dV/dt is a sixth-order difference; allowed error rtol (|rate| + V / s) and V's rounding.
+    3. V does not grow along `runs` simulations of `duration` seconds in steps dt, controller at every stage.
+
+    Random states lie within about `spread` (rad, m, rad/s, m/s; relative for z) of the reference, or of the neutral
+    configuration at rest. Each failure names the state that breaks the promise.
+    """
+    plant = plant if isinstance(plant, Plant) else Plant(plant)
+    robot, rng = plant.robot, np.random.default_rng(seed)
+    if not hasattr(controller, "lyapunov"):
+        raise AssertionError(f"{type(controller).__name__} has no lyapunov(t, q, v, z, plant) to check")
+    reference = getattr(controller, "reference", None)
+
+    def draw():
+        t = float(rng.uniform(0.0, 3.0))
+        q, v = (robot.neutral(), np.zeros(robot.nv)) if reference is None else reference(t)[:2]
+        z = controller.start()
+        if z is not None:
+            z = np.asarray(z, float)
+            z = z + spread * np.abs(z) * rng.normal(size=z.shape)
+        q = robot.integrate(q, spread * rng.normal(size=robot.nv))
+        return t, q, v + spread * rng.normal(size=robot.nv), z
+
+    if reference is not None and hasattr(controller, "true_parameters"):
+        _assert_zero_on_reference(controller, plant, reference, controller.true_parameters(plant))
+    elif reference is not None and controller.start() is None:
+        _assert_zero_on_reference(controller, plant, reference, None)
+    for _ in range(states):
+        t, q, v, z = draw()
+        at = f"at t = {t:.6g}, {_at(q, v)[3:]}" + ("" if z is None else f", z = {np.array2string(z, separator=', ')}")
+        V, rate = map(float, controller.lyapunov(t, q, v, z, plant))
+        if not (np.isfinite(V) and V > 0.0):
+            raise AssertionError(f"V is not positive: V = {V:.9g} {at}")
+        if not rate <= 0.0:
+            raise AssertionError(f"the promised rate is positive: {rate:.9g} {at}")
+        actual, rounding = _rate_along(controller, plant, t, q, v, z)
+        error = actual - rate
+        if not (error if bound else abs(error)) <= rtol * (abs(rate) + V) + rounding:
+            raise AssertionError(f"V does not change as promised: dV/dt = {actual:.9g}, promised {rate:.9g} {at}")
+    for _ in range(runs):
+        t, q, v, z = draw()
+        q, v = (q, v) if reference is None else _near(robot, reference(0.0), spread, rng)
+        monitor = LyapunovDecrease()
+        run = simulate(plant, controller, q, v, duration, dt, monitors=[monitor])
+        result = run.monitors[monitor.name]
+        if not result.ok:
+            raise AssertionError(
+                f"V grows along a run: by {result.worst:.3e} of its largest value in the step before t ="
+                f" {result.t_worst:.6g} s, allowed {result.limit:.0e}; the run started {_at(q, v)}"
+            )
+
+
+def _near(robot: Robot, desired, spread: float, rng: np.random.Generator):
+    noise = spread * rng.normal(size=(2, robot.nv))
+    return robot.integrate(desired.q, noise[0]), desired.v + noise[1]
+
+
+def _assert_zero_on_reference(controller, plant: Plant, reference, z) -> None:
+    for t in (0.0, 0.7):
+        desired = reference(t)
+        V = float(controller.lyapunov(t, desired.q, desired.v, z, plant)[0])
+        if not abs(V) <= 1e-20 * max(1.0, float(plant.robot.kinetic_energy(desired.q, np.ones(plant.robot.nv)))):
+            raise AssertionError(f"V is not zero on the reference: V = {V:.9g} {_at(desired.q, desired.v)}, t = {t}")
+
+
+def _rate_along(controller, plant: Plant, t, q, v, z) -> tuple[float, float]:
+    """(dV/dt along the closed loop at one state, its rounding error)."""
+    robot, h = plant.robot, 1e-3
+    command = controller(t, q, v, z)
+    a = plant.at(t).acceleration(t, q, v, command.tau)
+    group = getattr(controller, "group", None)
+
+    def value(s):
+        moved = z
+        if z is not None:
+            moved = z + s * command.z_rate if group is None else group.advance(z, s * command.z_rate)
+        return float(controller.lyapunov(t + s, robot.integrate(q, s * v), v + s * a, moved, plant)[0])
+
+    steps, weights = np.arange(1, 4), np.array([45.0, -9.0, 1.0]) / (60.0 * h)
+    ahead, behind = (np.array([value(sign * k * h) for k in steps]) for sign in (1, -1))
+    return float(weights @ (ahead - behind)), float(32.0 * np.finfo(float).eps * np.abs(ahead).max() / h)

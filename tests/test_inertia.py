@@ -159,7 +159,7 @@ def test_divergence_refuses_what_is_not_strictly_physical(case):
     pi = testing.random_inertia(np.random.default_rng(0))
     other = ROD if case.startswith("rod") else -pi
     pair = (pi, other) if case.endswith("prior") else (other, pi)
-    with pytest.raises(InertiaError, match="divergence needs strictly physical parameters"):
+    with pytest.raises(InertiaError, match="the pseudo-inertia is not positive definite"):
         inertia.divergence(*pair)
 
 
@@ -167,7 +167,7 @@ def test_shapes_are_checked():
     for f in (inertia.spatial, inertia.pseudo, inertia.tensor, inertia.com, inertia.com_tensor, inertia.is_physical):
         with pytest.raises(ArgumentError, match=r"parameters: expected shape \(..., 10\), got \(9,\)"):
             f(np.zeros(9))
-    with pytest.raises(ArgumentError, match=r"com, I_com: expected shapes \(..., 3\) and \(..., 3, 3\)"):
+    with pytest.raises(ArgumentError, match=r"com: expected shape \(..., 3\)"):
         inertia.from_com(1.0, (0, 0), np.eye(3))
     with pytest.raises(ArgumentError, match="I_com: expected a symmetric matrix"):
         inertia.from_com(1.0, (0, 0, 0), np.triu(np.ones((3, 3))))

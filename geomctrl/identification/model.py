@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -18,6 +19,7 @@ from scipy.linalg.lapack import dgeqrf
 from ..errors import ArgumentError
 from ..robot import Robot
 from . import filters
+from .base_parameters import SYMBOLS, BaseParameters, combinations, exact_base_parameters, reduce_columns
 from .dataset import Dataset
 from .errors import DataError
 
@@ -35,13 +37,40 @@ class Column:
     initial: float = 0.0
 
 
+@dataclass(frozen=True)
+class Curve:
+    """Friction of actuator number `actuator` beyond Coulomb's and viscous, one amplitude [N m] and a fixed `speed` [rad/s].
+
+    shape="sigmoid": tanh(v / speed), friction that levels off; "stribeck": sign(v) exp(-(v / speed)^2), what standing
+    friction exceeds Coulomb's by. `friction.fit_curves` finds the speeds.
+    """
+
+    actuator: int
+    shape: str
+    speed: float
+
+    def torque(self, v: np.ndarray, smoothing: float) -> np.ndarray:
+        """Of unit amplitude, like v."""
+        u = v / self.speed
+        if self.shape == "sigmoid":
+            return np.tanh(u)
+        return _sign(v, smoothing) * np.exp(-(u**2))
+
+    def torque_by_log_speed(self, v: np.ndarray, smoothing: float) -> np.ndarray:
+        """Derivative of `torque` by log(speed)."""
+        u = v / self.speed
+        if self.shape == "sigmoid":
+            return -u / np.cosh(np.clip(u, -300.0, 300.0)) ** 2
+        return 2.0 * u**2 * self.torque(v, smoothing)
+
+
 class RegressorModel:
     """tau = Y(q, v, a) x for a robot of joints with one degree of freedom each, or without friction for any robot.
 
     x holds, in this order: ten inertial parameters a body; and per actuator (the joints, unless `transmission` says
     otherwise) viscous friction [N m s/rad], Coulomb friction [N m], a torque offset [N m], rotor inertia [kg m^2] as
     far as asked for; per joint spring stiffness [N m/rad] and a torque of its neutral position [N m] for `springs`
-    (names or numbers of joints); then `columns`.
+    (names or numbers of joints); amplitudes of friction `curves` [N m]; then `columns`.
 
     smoothing: speed [rad/s] at which tanh(v / smoothing) replaces sign(v); 0 is the sign.
     transmission (na, nv): actuator velocities per joint velocity where friction and rotors act, for coupled joints; its
@@ -57,12 +86,13 @@ class RegressorModel:
         offset: bool | Sequence[int] = True,
         rotor: bool | Sequence[int] = False,
         springs: Sequence[str | int] = (),
+        curves: Sequence[Curve] = (),
         columns: Sequence[Column] = (),
         transmission: ArrayLike | None = None,
         smoothing: float = 0.01,
     ):
         n = robot.nv
-        self.robot, self.columns = robot, tuple(columns)
+        self.robot, self.columns, self.curves = robot, tuple(columns), tuple(curves)
         T = np.eye(n) if transmission is None else np.array(transmission, float)
         if T.ndim != 2 or T.shape[1] != n or not np.isfinite(T).all() or not np.abs(T).max(1).all():
             raise ArgumentError(f"transmission: expected finite rows (actuators, {n}), none of them zero, got {T.shape}")
@@ -94,6 +124,12 @@ class RegressorModel:
             self.names += [f"{symbol}{k + 1}" for k in self.springs]
             self.kinds += [kind] * len(self.springs)
             self.owners += [robot.dof_names[k] for k in self.springs]
+        for c in self.curves:
+            if c.shape not in ("sigmoid", "stribeck") or not c.speed > 0.0 or not 0 <= c.actuator < len(T):
+                raise ArgumentError(f"curves: expected a sigmoid or stribeck of a positive speed on one of {len(T)} actuators, got {c}")
+            self.names.append(f"{'fs' if c.shape == 'sigmoid' else 'fb'}{c.actuator + 1}")
+            self.kinds.append("curve")
+            self.owners.append(actuators[c.actuator])
         self.names += [c.name for c in self.columns]
         self.kinds += ["user"] * len(self.columns)
         self.owners += [c.name for c in self.columns]
@@ -103,6 +139,14 @@ class RegressorModel:
             raise ArgumentError(f"columns: the name {twice[0]!r} is used twice")
         self.active = self._active()
         self._base = None
+        self._options = {
+            "viscous": viscous, "coulomb": coulomb, "offset": offset, "rotor": rotor, "springs": springs,
+            "curves": curves, "columns": columns, "transmission": transmission, "smoothing": smoothing,
+        }  # fmt: skip
+
+    def with_options(self, **changes: Any) -> RegressorModel:
+        """The same model but for these options."""
+        return RegressorModel(changes.pop("robot", self.robot), **{**self._options, **changes})
 
     @property
     def prior(self) -> np.ndarray:
@@ -119,8 +163,38 @@ class RegressorModel:
     def positive(self) -> np.ndarray:
         """Numbers of the parameters that are not negative in any machine: friction, rotors, stiffnesses, some columns."""
         own = dict(zip(self._of("user").tolist(), (c.positive for c in self.columns)))
-        signed = ("viscous", "coulomb", "rotor", "stiffness")
+        signed = ("viscous", "coulomb", "rotor", "stiffness", "curve")
         return np.array([i for i, kind in enumerate(self.kinds) if kind in signed or own.get(i)], dtype=int)
+
+    @property
+    def base(self) -> BaseParameters:
+        """The structurally independent combinations of all `size` parameters (over every motion, not one log's).
+
+        Inertial parameters by the exact recursion; which of the other columns they then determine (a rotor on the first
+        joint, say) by pivoted QR over random states.
+        """
+        if self._base is None:
+            robot, rng = self.robot, np.random.default_rng(0)
+            exact = exact_base_parameters(robot)
+            n = 2 * self.size // robot.nv + 40
+            q = np.array([robot.random_configuration(rng) for _ in range(n)])
+            v, a = rng.normal(size=(2, n, robot.nv))
+            others = np.arange(self.inertial, self.size)
+            at = np.concatenate((exact.columns, others))
+            joined = np.zeros((len(at), self.size))
+            joined[: exact.size, : self.inertial] = exact.projection
+            joined[np.arange(exact.size, len(at)), others] = 1.0
+            if len(others):
+                again = reduce_columns(self.regressor(q, v, a)[..., at].reshape(-1, len(at)))
+                joined, at = again.projection @ joined, at[again.columns]
+            self._base = BaseParameters(at, joined)
+        return self._base
+
+    @property
+    def base_names(self) -> tuple[str, ...]:
+        """Every base parameter in words."""
+        symbols = [s.format(i + 1) for i in range(self.robot.nbodies) for s in SYMBOLS] + self.names[self.inertial :]
+        return combinations(self.base.projection, self.base.columns, symbols)
 
     def _of(self, kind: str) -> np.ndarray:
         return np.array([i for i, k in enumerate(self.kinds) if k == kind], dtype=int)
@@ -137,6 +211,7 @@ class RegressorModel:
             for k in range(at.start, at.stop):
                 own = [self._of(kind)[self.transmission[acts, k] != 0.0] for kind, acts in self.acts.items()]
                 own += [self._of(kind)[[s == k for s in self.springs]] for kind in ("stiffness", "preload")]
+                own.append(self._of("curve")[[self.transmission[c.actuator, k] != 0.0 for c in self.curves]])
                 active.append(np.concatenate([*columns, *own, self._of("user")]).astype(int))
         return active
 
@@ -149,13 +224,13 @@ class RegressorModel:
         self._own_columns(q, v, a, Y)
         return Y
 
-    def _own_columns(self, q, v, a, Y, only: slice | int = slice(None)):
+    def _own_columns(self, q, v, a, Y):
         """Fill the columns after the inertial ones; Y (N, nv, size)."""
         T = self.transmission
         speed = v @ T.T
         drive = {
             "viscous": speed,
-            "coulomb": np.sign(speed) if self.smoothing == 0.0 else np.tanh(speed / self.smoothing),
+            "coulomb": _sign(speed, self.smoothing),
             "offset": np.ones_like(speed),
             "rotor": a @ T.T,
         }
@@ -167,6 +242,8 @@ class RegressorModel:
             Y[:, k, column] = q[:, k]
         for column, k in zip(self._of("preload"), self.springs):
             Y[:, k, column] = 1.0
+        for column, c in zip(self._of("curve"), self.curves):
+            Y[..., column] = c.torque(speed[:, [c.actuator]], self.smoothing) * T[c.actuator]
         for column, own in zip(self._of("user"), self.columns):
             torque = np.asarray(own.torque(q, v, a), float)
             if torque.shape != v.shape or not np.isfinite(torque).all():
@@ -188,12 +265,19 @@ class RegressorModel:
 
     def chunks(self, data: Dataset, size: int = CHUNK) -> Iterator[tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]]:
         """(Y, tau, mask, sample numbers) of a log, `size` samples at a time, filtered and thinned as `data` says."""
+        return self.stream(data, self.regressor, size)
+
+    def stream(
+        self, data: Dataset, function: Callable[[np.ndarray, np.ndarray, np.ndarray], np.ndarray], size: int = CHUNK
+    ) -> Iterator[tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]]:
+        """`chunks` with another function(q, v, a) (N, nv, any) in the regressor's place."""
         self.check(data)
         reach = 0 if data.band is None else 3 * filters.settling(data.rate, data.band[0])  # forgets to 1e-9
         for stretch in data.stretches():
             for piece in _pieces(stretch, max(size, 2 * reach)):
                 wide = slice(max(stretch.start, piece.start - reach), min(stretch.stop, piece.stop + reach))
-                Y, tau, mask = self.regressor(data.q[wide], data.v[wide], data.a[wide]), data.tau[wide], data.mask[wide]
+                Y = function(*(np.array(x[wide]) for x in (data.q, data.v, data.a)))
+                tau, mask = data.tau[wide], data.mask[wide]
                 if data.band is not None:
                     Y = filters.low_pass(Y, data.rate, *data.band)
                     tau = filters.low_pass(tau, data.rate, *data.band)
@@ -299,6 +383,10 @@ def _triangle(A: np.ndarray) -> np.ndarray:
 def _pieces(stretch: slice, size: int) -> Iterator[slice]:
     for start in range(stretch.start, stretch.stop, size):
         yield slice(start, min(start + size, stretch.stop))
+
+
+def _sign(v: np.ndarray, smoothing: float) -> np.ndarray:
+    return np.sign(v) if smoothing == 0.0 else np.tanh(v / smoothing)
 
 
 def _term(coefficient: float, name: str) -> str:

@@ -1,0 +1,217 @@
+"""Robots to files: geomctrl's own model file, exact to the last bit, and URDF.
+
+The model file is JSON. Python writes a float as the shortest text that reads back to the same number, so a robot comes back
+bit for bit: tree, joints, placements, inertial parameters, gravity, frames.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+from xml.etree import ElementTree
+
+import numpy as np
+
+from .. import inertia
+from ..errors import ArgumentError, ModelError
+from ..robot import WORLD, Frame, Joint, Robot
+
+FORMAT, VERSION = "geomctrl robot", 1
+LIMITS = ("lower", "upper", "velocity", "effort", "damping", "friction")
+
+
+def save_model(robot: Robot, path: str | Path, extra: Mapping[str, Any] | None = None) -> Path:
+    """Write the robot as a geomctrl model file; `extra`: anything JSON holds, kept beside it (friction, provenance)."""
+    document = {
+        "format": FORMAT,
+        "version": VERSION,
+        "name": robot.name,
+        "gravity": robot.gravity.tolist(),
+        "bodies": [
+            {
+                "name": body,
+                "parent": parent,
+                "placement": M[:3].tolist(),
+                "parameters": pi.tolist(),
+                "joint": {
+                    "name": j.name,
+                    "kind": j.kind,
+                    "S": j.S.T.tolist(),
+                    **{key: _number(getattr(j, key)) for key in LIMITS},
+                },
+            }
+            for body, parent, j, M, pi in zip(robot.body_names, robot.parents, robot.joints, robot.placements, robot.parameters)
+        ],
+        "frames": [{"name": f.name, "body": f.body, "placement": f.placement[:3].tolist()} for f in robot.frames],
+        "extra": dict(extra or {}),
+    }
+    path = Path(path)
+    path.write_text(json.dumps(document, indent=1, allow_nan=False) + "\n")
+    return path
+
+
+def load_model(path: str | Path) -> Robot:
+    """The robot of a geomctrl model file, every number as it was saved. Raises ModelError."""
+    path = Path(path)
+    try:
+        document = json.loads(path.read_text())
+    except (OSError, ValueError) as error:
+        raise ModelError(f"{path}: not a readable model file: {error}") from None
+    if not isinstance(document, dict) or document.get("format") != FORMAT or document.get("version") != VERSION:
+        raise ModelError(f"{path}: expected a file of format {FORMAT!r}, version {VERSION}")
+    try:
+        bodies = document["bodies"]
+        joints = tuple(
+            Joint(
+                j["kind"],
+                np.array(j["S"], dtype=float).T.copy().reshape(6, -1),
+                j["name"],
+                **{key: float(j[key]) for key in LIMITS},
+            )
+            for j in (b["joint"] for b in bodies)
+        )
+        parents = tuple(int(b["parent"]) for b in bodies)
+        frames = tuple(Frame(f["name"], int(f["body"]), _placement(f["placement"])) for f in document["frames"])
+        if any(not -1 <= p < i for i, p in enumerate(parents)) or any(not -1 <= f.body < len(bodies) for f in frames):
+            raise ModelError(f"{path}: a body or frame hangs on one that is not there")
+        parameters = np.array([b["parameters"] for b in bodies], dtype=float).reshape(len(bodies), 10)
+        return Robot(
+            document["name"],
+            tuple(b["name"] for b in bodies),
+            parents,
+            joints,
+            np.array([_placement(b["placement"]) for b in bodies]),
+            parameters,
+            np.array(document["gravity"], dtype=float).reshape(3),
+            frames,
+        )
+    except (KeyError, TypeError, IndexError, ValueError) as error:
+        if isinstance(error, ModelError):
+            raise
+        raise ModelError(f"{path}: incomplete or damaged model file: {type(error).__name__} {error}") from None
+
+
+def save_urdf(robot: Robot, path: str | Path) -> Path:
+    """Write the robot as URDF, which `models.load_urdf` reads back to the same dynamics, to rounding.
+
+    URDF wants a joint's axis through its child's origin: where a body's frame lies off its axis, the link is shifted and
+    the frame kept as a massless link of the same name with "_frame". Raises ModelError for joints URDF does not have
+    (helical, cylindrical, spherical, planar, free) and for bodies without mass but with inertia.
+    """
+    root = ElementTree.Element("robot", name=robot.name)
+    base = _unique("base_link", {*robot.body_names, *(f.name for f in robot.frames)})
+    ElementTree.SubElement(root, "link", name=base)
+    shifts = [_on_axis(j) for j in robot.joints]  # T_body_link
+    for i, (body, joint, M) in enumerate(zip(robot.body_names, robot.joints, robot.placements)):
+        p = robot.parents[i]
+        pi = robot.parameters[i]
+        if pi[0] <= 0.0 and pi.any():
+            raise ModelError(f"body {body!r}: URDF can not hold a mass of {pi[0]:g} kg with a first moment or inertia")
+        _link(root, body, inertia.transform(_inverse(shifts[i]), pi))
+        element = ElementTree.SubElement(root, "joint", name=str(joint.name), type=_type(joint))
+        ElementTree.SubElement(element, "parent", link=robot.body_names[p] if p >= 0 else base)
+        ElementTree.SubElement(element, "child", link=body)
+        _origin(element, (_inverse(shifts[p]) if p >= 0 else np.eye(4)) @ M @ shifts[i])
+        axis = joint.S[:3, 0] if joint.kind != "prismatic" else joint.S[3:, 0]
+        ElementTree.SubElement(element, "axis", xyz=_text(axis))
+        limits = {key: repr(float(getattr(joint, key))) for key in ("lower", "upper", "velocity", "effort")
+                  if math.isfinite(getattr(joint, key))}  # fmt: skip
+        if limits:
+            ElementTree.SubElement(element, "limit", **limits)
+        if joint.damping or joint.friction:
+            ElementTree.SubElement(element, "dynamics", damping=repr(float(joint.damping)), friction=repr(float(joint.friction)))
+    names = {*robot.body_names, WORLD, base}
+    for i, T in enumerate(shifts):
+        if not np.array_equal(T, np.eye(4)):
+            _fixed(root, _unique(robot.body_names[i] + "_frame", names), robot.body_names[i], _inverse(T))
+    for f in robot.frames:
+        if f.name not in names:
+            on = robot.body_names[f.body] if f.body >= 0 else base
+            _fixed(root, f.name, on, (_inverse(shifts[f.body]) if f.body >= 0 else np.eye(4)) @ f.placement)
+    ElementTree.indent(root)
+    path = Path(path)
+    ElementTree.ElementTree(root).write(path, encoding="utf-8", xml_declaration=True)
+    return path
+
+
+def _type(joint):
+    if joint.kind == "prismatic":
+        return "prismatic" if math.isfinite(joint.lower) or math.isfinite(joint.upper) else "prismatic"
+    if joint.kind != "revolute":
+        raise ModelError(f"joint {joint.name!r}: URDF has no {joint.kind} joint")
+    return "revolute" if math.isfinite(joint.lower) or math.isfinite(joint.upper) else "continuous"
+
+
+def _on_axis(joint):
+    """T_body_link: the shift to the axis' point nearest the body's origin."""
+    T = np.eye(4)
+    if joint.kind == "revolute":
+        T[:3, 3] = np.cross(joint.S[:3, 0], joint.S[3:, 0])
+    elif joint.kind != "prismatic":
+        raise ModelError(f"joint {joint.name!r}: URDF has no {joint.kind} joint")
+    return T
+
+
+def _link(root, name, pi):
+    link = ElementTree.SubElement(root, "link", name=name)
+    if not pi.any():
+        return
+    inertial = ElementTree.SubElement(link, "inertial")
+    ElementTree.SubElement(inertial, "origin", xyz=_text(pi[1:4] / pi[0]), rpy="0 0 0")
+    ElementTree.SubElement(inertial, "mass", value=repr(float(pi[0])))
+    I = inertia.com_tensor(pi)
+    ElementTree.SubElement(
+        inertial, "inertia",
+        **{f"i{a}{b}": repr(float(I["xyz".index(a), "xyz".index(b)])) for a, b in ("xx", "xy", "xz", "yy", "yz", "zz")},
+    )  # fmt: skip
+
+
+def _fixed(root, name, parent, T):
+    ElementTree.SubElement(root, "link", name=name)
+    joint = ElementTree.SubElement(root, "joint", name=name + "_joint", type="fixed")
+    ElementTree.SubElement(joint, "parent", link=parent)
+    ElementTree.SubElement(joint, "child", link=name)
+    _origin(joint, T)
+
+
+def _origin(element, T):
+    """Roll, pitch, yaw of R = Rz(yaw) Ry(pitch) Rx(roll)."""
+    R = T[:3, :3]
+    flat = math.hypot(R[0, 0], R[1, 0])
+    pitch = math.atan2(-R[2, 0], flat)
+    if flat > 1e-9:
+        roll, yaw = math.atan2(R[2, 1], R[2, 2]), math.atan2(R[1, 0], R[0, 0])
+    else:  # gimbal: only yaw -+ roll is determined
+        roll, yaw = 0.0, math.atan2(-R[0, 1], R[1, 1])
+    ElementTree.SubElement(element, "origin", xyz=_text(T[:3, 3]), rpy=_text((roll, pitch, yaw)))
+
+
+def _text(x):
+    return " ".join(repr(float(a)) for a in x)
+
+
+def _inverse(T):
+    out = np.eye(4)
+    out[:3, :3], out[:3, 3] = T[:3, :3].T, -T[:3, :3].T @ T[:3, 3]
+    return out
+
+
+def _unique(name, taken):
+    while name in taken:
+        name += "_"
+    return name
+
+
+def _number(x):
+    return float(x) if math.isfinite(x) else str(float(x))  # JSON has no infinity; float("inf") reads the text back
+
+
+def _placement(rows):
+    T = np.eye(4)
+    T[:3] = np.array(rows, dtype=float).reshape(3, 4)
+    if not np.isfinite(T).all():
+        raise ArgumentError("placement: expected finite numbers")
+    return T

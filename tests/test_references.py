@@ -1,0 +1,114 @@
+"""References: velocity and acceleration consistent with the configuration, on the group too."""
+
+import numpy as np
+import pytest
+
+from geomctrl import models, testing
+from geomctrl.errors import ArgumentError
+from geomctrl.references import Quintic, Sinusoids, Spline
+
+ARM = models.panda()
+TREE = testing.random_robot(
+    np.random.default_rng(1),
+    ["free", "spherical", "planar", "cylindrical", "helical", "prismatic"],
+    [-1, 0, 0, 2, 1, 4],
+)
+SIXTH = np.array([45.0, -9.0, 1.0]) / 60.0
+
+
+def references(robot):
+    rng = np.random.default_rng(0)
+    q = [robot.random_configuration(rng) for _ in range(5)]
+    amplitude, frequency = rng.normal(size=(2, robot.nv)), rng.uniform(0.1, 0.6, (2, robot.nv))
+    return {
+        "quintic": Quintic(robot, q[0], q[1], 2.0, t0=0.1),
+        "sinusoids": Sinusoids(robot, q[0], amplitude, frequency, 0.3),
+        "ramped": Sinusoids(robot, q[0], amplitude, frequency, 0.3, start_at_rest=1.5),
+        "spline": Spline(robot, [0.0, 0.7, 1.1, 2.0, 3.0], q),
+    }
+
+
+@pytest.mark.parametrize("robot", [ARM, TREE], ids=["arm", "tree"])
+@pytest.mark.parametrize("name", ["quintic", "sinusoids", "ramped", "spline"])
+def test_velocity_and_acceleration_are_derivatives(robot, name):
+    """q^-1 q' = v and v' = a, by sixth-order differences in the exponential coordinates at q(t)."""
+    reference, h = references(robot)[name], 2e-3
+    for t in (0.35, 0.9, 1.4, 1.77):
+        q, v, a = reference(t)
+        ahead = [reference(t + k * h) for k in (1, 2, 3)]
+        behind = [reference(t - k * h) for k in (1, 2, 3)]
+        dq = SIXTH @ [robot.difference(q, x.q) - robot.difference(q, y.q) for x, y in zip(ahead, behind)] / h
+        dv = SIXTH @ [x.v - y.v for x, y in zip(ahead, behind)] / h
+        np.testing.assert_allclose(v, dq, atol=1e-9 * (1 + np.abs(v).max()))
+        np.testing.assert_allclose(a, dv, atol=1e-8 * (1 + np.abs(a).max()))
+
+
+@pytest.mark.parametrize("robot", [ARM, TREE], ids=["arm", "tree"])
+def test_end_points_and_rest(robot):
+    rng = np.random.default_rng(3)
+    q = [robot.random_configuration(rng) for _ in range(4)]
+    times = [0.0, 0.5, 1.5, 2.0]
+    spline = Spline(robot, times, q)
+    for t, x in zip(times, q):
+        np.testing.assert_allclose(robot.difference(x, spline(t).q), 0.0, atol=1e-13)
+    quintic = Quintic(robot, q[0], q[1], 2.0, t0=1.0)
+    for reference, t, x in ((quintic, 0.0, q[0]), (quintic, 4.0, q[1]), (spline, -1.0, q[0]), (spline, 9.0, q[3])):
+        desired = reference(t)
+        np.testing.assert_allclose(robot.difference(x, desired.q), 0.0, atol=1e-13)
+        assert not desired.v.any()
+        assert not desired.a.any()
+    for t in (0.0, 2.0):  # at rest at the ends, not only beyond them
+        inside = spline(t + (1e-9 if t == 0.0 else -1e-9))
+        assert np.abs(inside.v).max() < 1e-6
+        assert np.abs(inside.a).max() < 1e-3
+    ramped = Sinusoids(robot, q[0], 0.5, 0.3, 1.0, start_at_rest=1.0)
+    np.testing.assert_allclose(robot.difference(q[0], ramped(0.0).q), 0.0, atol=1e-15)
+    assert np.abs(ramped(0.0).v).max() == 0.0
+
+
+def test_spline_is_the_ordinary_spline_on_rn():
+    """Scipy's own quintic interpolant through the waypoints, not the cumulative form, as the oracle."""
+    from scipy.interpolate import make_interp_spline
+
+    rng = np.random.default_rng(0)
+    t, q = np.array([0.0, 0.4, 1.0, 1.3, 2.0]), rng.normal(size=(5, 7))
+    rest = [(1, np.zeros(7)), (2, np.zeros(7))]
+    oracle, spline = make_interp_spline(t, q, k=5, bc_type=(rest, rest)), Spline(ARM, t, q)
+    for x in (0.1, 0.77, 1.9):
+        for k, part in enumerate(spline(x)):
+            np.testing.assert_allclose(part, oracle(x, nu=k), atol=1e-10 * 10**k)
+
+
+def test_sinusoids_closed_form():
+    A, f, p = np.array([[0.3] * 7, [0.1] * 7]), np.array([[0.2], [0.5]]), 0.7
+    q, v, a = Sinusoids(ARM, np.ones(7), A, f, p)(1.3)
+    w, angle = 2 * np.pi * f, 2 * np.pi * f * 1.3 + p
+    np.testing.assert_allclose(q, 1 + (A * np.sin(angle)).sum(0), rtol=1e-14)
+    np.testing.assert_allclose(v, (A * w * np.cos(angle)).sum(0), rtol=1e-13)
+    np.testing.assert_allclose(a, -(A * w**2 * np.sin(angle)).sum(0), rtol=1e-13)
+
+
+@pytest.mark.parametrize(
+    ("make", "words"),
+    [
+        (lambda: Quintic(ARM, np.zeros(7), np.ones(6), 1.0), r"q1: expected shape \(..., 7\), got \(6,\)"),
+        (
+            lambda: Quintic(ARM, np.zeros(7), np.ones(7), 0.0),
+            "duration: expected a positive number of seconds, got 0.0",
+        ),
+        (lambda: Sinusoids(ARM, np.zeros(7), np.ones(5), 1.0), r"amplitude: .*\(7,\) or \(harmonics, 7\), got \(5,\)"),
+        (
+            lambda: Sinusoids(ARM, np.zeros(7), np.ones((2, 7)), np.ones((3, 7))),
+            "expected 3 harmonics like the others, got 2",
+        ),
+        (lambda: Sinusoids(ARM, np.zeros(7), 1.0, np.nan), "frequency: expected finite numbers"),
+        (lambda: Sinusoids(ARM, np.zeros(7), 1.0, 1.0, start_at_rest=-1.0), "start_at_rest: expected seconds >= 0"),
+        (lambda: Spline(ARM, [0.0, 1.0], np.zeros((3, 7))), "times: expected 3 increasing times"),
+        (lambda: Spline(ARM, [0.0, 1.0, 1.0], np.zeros((3, 7))), "times: expected 3 increasing times"),
+        (lambda: Spline(ARM, [0.0], np.zeros((1, 7))), "waypoints: expected shape"),
+        (lambda: Quintic(TREE, np.zeros(TREE.nq), TREE.neutral(), 1.0), "hold no rotation"),
+    ],
+)
+def test_bad_arguments_are_named(make, words):
+    with pytest.raises(ArgumentError, match=words):
+        make()
