@@ -17,7 +17,7 @@ from numpy.typing import ArrayLike
 
 from .configuration import configuration_group
 from .control import Command, Controller, configuration_argument
-from .errors import ArgumentError, GeomctrlError, SimulationError
+from .errors import ArgumentError, GeomctrlError, IntegrationError, SimulationError
 from .groups import Product, Rn
 from .integrators import method as method_named
 from .integrators import rk_step
@@ -70,11 +70,14 @@ def simulate(
                     )
                 if k < n_steps:
                     loop.step(t, min(dt, t_end - t), k1)
+            except SimulationError as error:
+                raise SimulationError(str(error), record.run(str(error), success=False)) from None
             except GeomctrlError as error:
-                reason = str(error) if isinstance(error, SimulationError) else f"stopped at t = {t:.6g} s: {error}"
-                raise SimulationError(reason, record.run(reason, success=False)) from (
-                    None if isinstance(error, SimulationError) else error
-                )
+                why = str(error)
+                if isinstance(error, IntegrationError):
+                    why = f"the closed loop is unstable, or dt = {dt:g} s too long for it: its rates are not finite"
+                reason = f"stopped at t = {t:.6g} s: {why}"
+                raise SimulationError(reason, record.run(reason, success=False)) from error
             if k % 64 == 0 or k == n_steps:
                 report(k / n_steps)
     return record.run(f"reached t = {t_end:g} s", success=True)
