@@ -212,10 +212,10 @@ def count_operations() -> None:
             tableau, (q, v) = method(m), (robot.neutral(), np.full(nv, 0.5))
             q, v = (np.array([Tally(x) for x in row], dtype=object) for row in (q, v))
             # Python's own floats: numpy's would do the operation themselves and count nothing
-            model, plan = (np.array(x.tolist(), dtype=object) for x in (robot._model, module._plan(tableau, 0.1)))
-            work = [np.zeros(n, dtype=object) for n in (99 * len(q), 99 * nv, 99 * nv, nv, len(q), nv, nv)]
+            model, plan = (np.array(x.tolist(), dtype=object) for x in (robot._model, module.plan_of(tableau, 0.1)))
+            work = [np.zeros(n, dtype=object) for n in (99 * len(q), 99 * nv, 99 * nv, nv, len(q), nv, nv, nv)]
             Tally.counts = Counter()
-            module.rk_step(model, plan, None, q, v, *work, None, None, None)
+            module.rk_step(module.newtonian, model, plan, None, q, v, *work, None, None, None)
             results[f"{m} {joints}"] = Tally.counts
     print(json.dumps(results))
 

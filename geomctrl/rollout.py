@@ -60,7 +60,7 @@ HEADER, STAGE = 3, 3
 
 
 @lru_cache(maxsize=64)
-def _plan(tableau: Tableau, h: float) -> np.ndarray:
+def plan_of(tableau: Tableau, h: float) -> np.ndarray:
     s = len(tableau.c)
     most = max(len(rows) for _, rows in tableau.stages)
     table = np.zeros((s + 1, STAGE + s * (1 + most)))
@@ -118,9 +118,17 @@ def pull_back(model, u, v, K, at):
 
 
 @primitive
-def rk_step(model, plan, tau, q, v, Q, Kq, Kv, u, qi, vi, ai, body, dof, none):
-    """One step of (q, v), in place. Work: the stages' configurations Q (s, nq) and slopes Kq, Kv (s, nv), and the
-    stage at hand: its exponent u, qi, vi, ai."""
+def newtonian(model, q, v, tau, rate_q, rate_v, body, dof, none):
+    """The equations of motion (44): q turns at v, v changes by forward dynamics. False where M is not positive."""
+    for k in range(n_v(model)):
+        rate_q[k] = v[k]
+    return forward_dynamics(model, q, v, tau, none, body, dof, rate_v)
+
+
+@primitive
+def rk_step(field, model, plan, tau, q, v, Q, Kq, Kv, u, qi, vi, wi, ai, body, dof, work):
+    """One step of (q, v), in place. field: (q, v) -> the rates (w, a) of q and v. Work memory: the stages'
+    configurations Q (s, nq) and slopes Kq, Kv (s, nv), and of the stage at hand the exponent u, qi, vi, wi, ai."""
     s, most, munthe_kaas = int(plan[0]), int(plan[1]), plan[2] == 1.0
     nq, nv = n_q(model), n_v(model)
     for i in range(s + 1):
@@ -139,14 +147,14 @@ def rk_step(model, plan, tau, q, v, Q, Kq, Kv, u, qi, vi, ai, body, dof, none):
         if keep:
             for k in range(nq):
                 Q[i * nq + k] = qi[k]
+        if not field(model, qi, vi, tau, wi, ai, body, dof, work):
+            return SINGULAR
         if munthe_kaas and rows > 0:
-            if not pull_back(model, u, vi, Kq, i * nv):
+            if not pull_back(model, u, wi, Kq, i * nv):
                 return TURNED
         else:
             for k in range(nv):
-                Kq[i * nv + k] = vi[k]
-        if not forward_dynamics(model, qi, vi, tau, none, body, dof, ai):
-            return SINGULAR
+                Kq[i * nv + k] = wi[k]
         for k in range(nv):
             Kv[i * nv + k] = ai[k]
     for k in range(nq):
@@ -154,6 +162,14 @@ def rk_step(model, plan, tau, q, v, Q, Kq, Kv, u, qi, vi, ai, body, dof, none):
     for k in range(nv):
         v[k] = vi[k]
     return DONE
+
+
+@primitive
+def store(q, v, row, q_out, v_out):
+    for j in range(q.shape[0]):
+        q_out[row, j] = q[j]
+    for j in range(v.shape[0]):
+        v_out[row, j] = v[j]
 
 
 @kernel("Tuple((i8, i8))(f8[::1], f8[::1], f8[:,::1], i8, i8, f8[::1], f8[::1], i8, f8[:,::1], f8[:,::1])")
@@ -164,24 +180,20 @@ def march(model, plan, taus, first, last, q, v, every, q_out, v_out):
     """
     s, nq, nv = int(plan[0]), n_q(model), n_v(model)
     Q, Kq, Kv = np.empty(s * nq), np.empty(s * nv), np.empty(s * nv)
-    u, qi, vi, ai, tau = np.empty(nv), np.empty(nq), np.empty(nv), np.empty(nv), np.empty(nv)
+    u, qi, vi, wi, ai, tau = np.empty(nv), np.empty(nq), np.empty(nv), np.empty(nv), np.empty(nv), np.empty(nv)
     body, dof, none = np.empty(n_bodies(model) * BODY), np.empty(nv * DOF), np.empty(0)
     for k in range(first, last):
         if k == first or taus.shape[0] > 1:
             for j in range(nv):
                 tau[j] = taus[k if taus.shape[0] > 1 else 0, j]
-        result = rk_step(model, plan, tau, q, v, Q, Kq, Kv, u, qi, vi, ai, body, dof, none)
+        result = rk_step(newtonian, model, plan, tau, q, v, Q, Kq, Kv, u, qi, vi, wi, ai, body, dof, none)
         stored = (k + 1) % every == 0
         if result == DONE and not (finite(v) and (not (stored or k + 1 == last) or finite(q))):
             result = NOT_FINITE  # velocities tell at once, for q looks at them next
         if result != DONE:
             return result, k
         if stored:
-            row = (k + 1) // every
-            for j in range(nq):
-                q_out[row, j] = q[j]
-            for j in range(nv):
-                v_out[row, j] = v[j]
+            store(q, v, (k + 1) // every, q_out, v_out)
     return DONE, last
 
 
@@ -208,14 +220,25 @@ def rollout(
     The robot alone: no friction and no external wrenches (`simulate` has them). Raises ArgumentError for bad
     arguments, and IntegrationError, whose `solution` is the Trajectory so far, when a step can not be made.
     """
-    tableau = _fixed_step(method)
-    steps = step_count(t_end, dt)
-    if isinstance(every, bool) or not isinstance(every, (int, np.integer)) or every < 1:
+    tableau = fixed_step(method)
+    q, v, torque, steps = start_of(robot, q0, v0, tau, t_end, dt)
+
+    def chunk(h, first, last, q_out, v_out):
+        return march(robot._model, plan_of(tableau, h), torque, first, last, q, v, every, q_out, v_out)
+
+    return drive(chunk, tableau.name, q, v, steps, t_end, dt, every, progress)
+
+
+def drive(chunk, name, q, v, steps, t_end, dt, every, progress) -> Trajectory:
+    """The loop of `rollout`: chunk(h, first, last, q_out, v_out) makes steps of h and stores samples, as `march` does.
+
+    q, v: the first sample; `chunk` leaves the state of the last step there.
+    """
+    if isinstance(every, (bool, np.bool_)) or not isinstance(every, (int, np.integer)) or every < 1:
         raise ArgumentError(f"every: expected a positive integer, got {every!r}")
-    q, v, torque = start_of(robot, q0, v0, tau, steps)
     shortened = steps * dt > t_end * (1.0 + 1e-12)  # the last step, to end at t_end
     rows = steps // every + 1
-    t_out, q_out, v_out = np.arange(rows) * (every * dt), np.empty((rows, robot.nq)), np.empty((rows, robot.nv))
+    t_out, q_out, v_out = np.arange(rows) * (every * dt), np.empty((rows, len(q))), np.empty((rows, len(v)))
     q_out[0], v_out[0] = q, v
 
     def trajectory(k, t, reason, success):
@@ -232,9 +255,9 @@ def rollout(
             last, h = steps, t_end - k * dt
         else:
             last, h = min(k + CHUNK, steps - shortened), float(dt)
-        result, k = march(robot._model, _plan(tableau, h), torque, k, last, q, v, every, q_out, v_out)
+        result, k = chunk(h, k, last, q_out, v_out)
         if result != DONE:
-            reason = f"{tableau.name}: the step of dt = {h:g} at t = {k * dt:.9g} s can not be made: {REASONS[result]}"
+            reason = f"{name}: the step of dt = {h:g} at t = {k * dt:.9g} s can not be made: {REASONS[result]}"
             raise IntegrationError(reason, trajectory(k, k * dt, reason, False))
         if progress is not None:
             progress(k / steps)
@@ -248,12 +271,10 @@ def rollout_step(
 
     Raises ArgumentError for bad arguments and IntegrationError when the step can not be made.
     """
-    tableau, h = _fixed_step(method), number("dt", dt)
-    if h == 0.0:
-        raise ArgumentError("dt: expected a number other than zero, got 0")
-    q, v, torque = start_of(robot, q, v, tau, 1)
+    tableau = fixed_step(method)
+    q, v, torque, h = step_arguments(robot, q, v, tau, dt)
     nowhere = np.empty((1, robot.nq)), np.empty((1, robot.nv))
-    result, _ = march(robot._model, _plan(tableau, h), torque, 0, 1, q, v, 2, *nowhere)
+    result, _ = march(robot._model, plan_of(tableau, h), torque, 0, 1, q, v, 2, *nowhere)
     if result != DONE:
         raise IntegrationError(f"{tableau.name}: the step of dt = {h:g} can not be made: {REASONS[result]}")
     return q, v
@@ -262,23 +283,23 @@ def rollout_step(
 # --- arguments ---------------------------------------------------------------------------------------------------
 
 
-def _fixed_step(method: str | Tableau) -> Tableau:
+def fixed_step(method: str | Tableau) -> Tableau:
     tableau = tableaus.method(method)
     if tableau.b_hat is not None:
         raise ArgumentError(f"method: expected a fixed-step method, got the adaptive {tableau.name}")
     return tableau
 
 
-def number(name: str, x) -> float:
+def _seconds(name: str, x) -> float:
     if isinstance(x, (bool, np.bool_)) or not isinstance(x, (int, float, np.number)) or not math.isfinite(x):
         raise ArgumentError(f"{name}: expected a finite number of seconds, got {x!r}")
     return float(x)
 
 
-def step_count(t_end: float, dt: float) -> int:
-    """Steps of dt up to t_end, the last one possibly shorter. Raises ArgumentError."""
+def _step_count(t_end: float, dt: float) -> int:
+    """Steps of dt up to t_end, the last one possibly shorter."""
     for name, x in (("t_end", t_end), ("dt", dt)):
-        if not number(name, x) > 0.0:
+        if not _seconds(name, x) > 0.0:
             raise ArgumentError(f"{name}: expected a positive number of seconds, got {x!r}")
     if dt > t_end * (1.0 + 1e-9):
         raise ArgumentError(f"dt: expected a step no longer than t_end = {t_end:g} s, got {dt:g}")
@@ -288,18 +309,32 @@ def step_count(t_end: float, dt: float) -> int:
     return round(whole) if abs(whole - round(whole)) < 1e-9 * max(whole, 1.0) else math.ceil(whole)
 
 
-def start_of(robot: Robot, q0, v0, tau, steps: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Checked copies of q0 (nq,), v0 (nv,) and tau (1 or steps, nv). Raises ArgumentError."""
-    for name, x, n in (("q0", q0, robot.nq), ("v0", v0, robot.nv)):
-        if np.shape(x) != (n,):
-            raise ArgumentError(f"{name}: expected shape ({n},), got {np.shape(x)}")
-    _, (q, v) = as_batch(robot, q0=q0, v0=v0)
+def _state(robot: Robot, **state) -> list[np.ndarray]:
+    """Checked copies of a configuration (nq,) and of velocities or torques (nv,)."""
+    for name, x in state.items():
+        wanted = (robot.nq,) if name.startswith("q") else (robot.nv,)
+        if np.shape(x) != wanted:
+            raise ArgumentError(f"{name}: expected shape {wanted}, got {np.shape(x)}")
+    return [x[0].copy() for x in as_batch(robot, **state)[1]]
+
+
+def start_of(robot: Robot, q0, v0, tau, t_end, dt) -> tuple[np.ndarray, np.ndarray, np.ndarray, int]:
+    """q0 (nq,), v0 (nv,), tau (1 or steps, nv), checked and copied, and the number of steps. Raises ArgumentError."""
+    steps = _step_count(t_end, dt)
+    q, v = _state(robot, q0=q0, v0=v0)
     if tau is None:
-        torque = np.zeros((1, robot.nv))
-    else:
-        if np.shape(tau) not in ((robot.nv,), (steps, robot.nv)):
-            raise ArgumentError(
-                f"tau: expected shape ({robot.nv},), or ({steps}, {robot.nv}) for one a step, got {np.shape(tau)}"
-            )
-        torque = as_batch(robot, tau=tau)[1][0].copy()
-    return q[0].copy(), v[0].copy(), torque
+        return q, v, np.zeros((1, robot.nv)), steps
+    if np.ndim(tau) == 1:
+        return q, v, _state(robot, tau=tau)[0][None], steps
+    if np.shape(tau) != (steps, robot.nv):
+        wanted = f"shape ({robot.nv},), or ({steps}, {robot.nv}) for one a step"
+        raise ArgumentError(f"tau: expected {wanted}, got {np.shape(tau)}")
+    return q, v, as_batch(robot, tau=tau)[1][0].copy(), steps
+
+
+def step_arguments(robot: Robot, q, v, tau, dt) -> tuple[np.ndarray, np.ndarray, np.ndarray, float]:
+    """q (nq,), v (nv,), tau (1, nv), checked and copied, and dt, of either sign. Raises ArgumentError."""
+    if _seconds("dt", dt) == 0.0:
+        raise ArgumentError("dt: expected a number other than zero, got 0")
+    q, v = _state(robot, q=q, v=v)
+    return q, v, np.zeros((1, robot.nv)) if tau is None else _state(robot, tau=tau)[0][None], float(dt)

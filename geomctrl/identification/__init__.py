@@ -1,5 +1,53 @@
-"""Identification of robots from data."""
+"""Identification of robots from logs: data, models, base parameters, estimators, excitation, reports.
+
+    data = Dataset.from_npz("log.npz").filtered(cutoff=10.0)
+    model = RegressorModel(robot, rotor=True)
+    result = fit(model, data, "consistent", mass_max=30.0)     # result.robot, result.is_physical, result.relative_error()
+    report = identify(robot, "log.npz"); print(report.text()); report.save("out")
+
+Nothing here imports cvxpy or matplotlib before it is used.
+"""
 
 from .base_parameters import BaseParameters, base_parameters, exact_base_parameters
+from .consistent import consistent, manifold
+from .dataset import Dataset, JointMapping
+from .errors import DataError, ExcitationError, SolverError
+from .estimators import Estimate, excitation, fit, irls, iv, ols, period_instruments, ridge, tls, wls
+from .export import load_model, save_model, save_urdf
+from .friction import CurveFit, fit_curves
+from .model import Column, Compressed, Curve, RegressorModel
+from .report import IdentificationReport, identify
 
-__all__ = ["BaseParameters", "base_parameters", "exact_base_parameters"]
+__all__ = [
+    "BaseParameters",
+    "Column",
+    "Compressed",
+    "Curve",
+    "CurveFit",
+    "DataError",
+    "Dataset",
+    "Estimate",
+    "ExcitationError",
+    "IdentificationReport",
+    "JointMapping",
+    "RegressorModel",
+    "SolverError",
+    "base_parameters",
+    "consistent",
+    "excitation",
+    "exact_base_parameters",
+    "fit",
+    "fit_curves",
+    "identify",
+    "irls",
+    "iv",
+    "load_model",
+    "manifold",
+    "ols",
+    "period_instruments",
+    "ridge",
+    "save_model",
+    "save_urdf",
+    "tls",
+    "wls",
+]

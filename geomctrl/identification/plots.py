@@ -1,0 +1,113 @@
+"""Plots of an identification: torques over time, residuals, parameters with their intervals.
+
+Each takes a report and a path, draws with matplotlib's objects (no pyplot state) and returns whether there was something
+to draw.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from .report import IdentificationReport
+
+MEASURED, PREDICTED, RESIDUAL = "#1f4e79", "#e07b00", "#7f7f7f"
+MOST = 4000  # points a curve
+
+
+def torques(report: IdentificationReport, path: str | Path) -> bool:
+    """Measured against predicted torque per joint, training and unseen data side by side."""
+    from matplotlib.figure import Figure
+
+    e = report.estimate
+    parts = [("training", report.training)] + ([("unseen", report.test)] if report.test is not None else [])
+    n = e.model.robot.nv
+    figure = Figure(figsize=(6.5 * len(parts), 1.7 * n + 0.8), layout="constrained")
+    axes = figure.subplots(n, len(parts), squeeze=False, sharex="col")
+    for column, (title, data) in zip(axes.T, parts):
+        t, tau, predicted, mask = e.model.predict(e.x, data)
+        step = max(1, len(t) // MOST)
+        holes = np.diff(t[::step], prepend=t[0]) > 1.5 * step * np.median(np.diff(t)) if len(t) > 1 else np.zeros(1, bool)
+        for k, ax in enumerate(column):
+            for y, color, label in (
+                (tau, MEASURED, "measured"),
+                (predicted, PREDICTED, "predicted"),
+                (tau - predicted, RESIDUAL, "difference"),
+            ):
+                line = np.where(holes, np.nan, y[::step, k])
+                ax.plot(t[::step], line, color=color, lw=1.0, label=label)
+            unused = ~mask[::step, k]
+            if unused.any():
+                ax.fill_between(t[::step], 0, 1, where=unused, transform=ax.get_xaxis_transform(), color="0.92", lw=0)
+            ax.set_ylabel(f"{e.model.robot.dof_names[k]}\n[N m]", fontsize=8)
+            ax.grid(alpha=0.3)
+        part = report.errors["training" if title == "training" else "test"]
+        column[0].set_title(f"{title}: relative error {100 * part['relative_error']:.2f} %")
+        column[-1].set_xlabel("time [s]")
+    axes[0, 0].legend(ncols=3, fontsize=7, loc="upper right")
+    figure.savefig(path, dpi=110)
+    return True
+
+
+def residuals(report: IdentificationReport, path: str | Path) -> bool:
+    """Histogram of each joint's residuals beside a Gaussian of the same spread, and their autocorrelation."""
+    from matplotlib.figure import Figure
+
+    from .estimators import autocorrelation
+
+    e = report.estimate
+    _, tau, predicted, mask = e.model.predict(e.x, report.training)
+    n = e.model.robot.nv
+    figure = Figure(figsize=(9.0, 1.7 * n + 0.8), layout="constrained")
+    axes = figure.subplots(n, 2, squeeze=False)
+    for k, (left, right) in enumerate(axes):
+        r = (tau - predicted)[mask[:, k], k]
+        if len(r) == 0:
+            continue
+        spread = max(float(r.std()), 1e-12)
+        left.hist(r, bins=60, density=True, color=MEASURED, alpha=0.75)
+        x = np.linspace(-4 * spread, 4 * spread, 200)
+        left.plot(x, np.exp(-0.5 * (x / spread) ** 2) / (spread * np.sqrt(2 * np.pi)), color=PREDICTED, lw=1.2)
+        left.set_ylabel(e.model.robot.dof_names[k], fontsize=8)
+        left.set_yticks([])
+        rho = autocorrelation(r)[:101]
+        right.plot(rho, color=MEASURED, lw=1.0)
+        right.axhspan(-1.96 / np.sqrt(len(r)), 1.96 / np.sqrt(len(r)), color=PREDICTED, alpha=0.3, lw=0)
+        right.set_ylim(-1.05, 1.05)
+        right.grid(alpha=0.3)
+    axes[0, 0].set_title("residuals, and a Gaussian of their spread", fontsize=9)
+    axes[0, 1].set_title("autocorrelation, and the 95 % band of white noise", fontsize=9)
+    axes[-1, 0].set_xlabel("residual [N m]")
+    axes[-1, 1].set_xlabel("lag [rows]")
+    figure.savefig(path, dpi=110)
+    return True
+
+
+def parameters(report: IdentificationReport, path: str | Path) -> bool:
+    """Base parameters in units of their standard deviation: estimate, 95 % interval, and the model's own value."""
+    from matplotlib.figure import Figure
+
+    e = report.estimate
+    reference = e if e.std is not None else report.unconstrained
+    if reference is None or reference.std is None:
+        return False
+    names, std = e.model.base_names, np.maximum(reference.std, 1e-300)
+    size = np.maximum(np.abs(reference.values), 3.0 * std)
+    figure = Figure(figsize=(9.0, 0.2 * len(names) + 1.2), layout="constrained")
+    ax = figure.subplots()
+    y = np.arange(len(names))[::-1]
+    ax.errorbar(reference.values / size, y, xerr=1.96 * std / size, fmt="o", ms=3.5, lw=1.2, color=MEASURED, capsize=2,
+                label=f"{reference.method}, 95 %")  # fmt: skip
+    if reference is not e:
+        ax.plot(e.values / size, y, "x", ms=4.5, color=PREDICTED, label=e.method)
+    ax.set_yticks(y, [name if len(name) < 60 else name[:56] + " ..." for name in names], fontsize=6)
+    ax.set_xlim(-2.6, 2.6)
+    ax.set_ylim(-1, len(names))
+    ax.set_xlabel("value, relative to the greater of |value| and three standard deviations")
+    ax.grid(alpha=0.3)
+    ax.legend(fontsize=7, loc="lower right")
+    figure.savefig(path, dpi=110)
+    return True
