@@ -11,8 +11,10 @@ here is a hash of every source that holds kernels, so an edit to any of them rec
 
 import contextlib
 import hashlib
+from collections.abc import Callable
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 import numba
 from numba.core import caching, sigutils
@@ -22,7 +24,7 @@ __all__ = ["KernelTypeError", "kernel", "primitive"]
 # contract, nsz and arcp are 15 % faster than strict IEEE; nan and inf keep their meaning, so guards still see them.
 FLAGS = {"error_model": "numpy", "fastmath": {"contract", "nsz", "arcp"}}
 
-primitive = numba.njit(forceinline=True, **FLAGS)
+primitive: Any = numba.njit(forceinline=True, **FLAGS)
 
 
 class KernelTypeError(TypeError):
@@ -58,11 +60,11 @@ class _KernelCache(caching.FunctionCache):
     _impl_class = _KernelCacheImpl
 
 
-def kernel(signature: str):
+def kernel(signature: str) -> Callable[[Callable], Any]:
     """Decorator: compile for exactly `signature` (numba's notation), lazily, cached on disk."""
 
-    def wrap(function):
-        dispatcher = numba.njit(**FLAGS)(function)
+    def wrap(function: Callable) -> Any:
+        dispatcher: Any = numba.njit(**FLAGS)(function)
         with contextlib.suppress(RuntimeError):  # no writable place for a cache: kernels then live for one process
             dispatcher._cache = _KernelCache(function)
         declared, _ = sigutils.normalize_signature(signature)

@@ -125,7 +125,7 @@ class LyapunovDecrease(Monitor):
         self.limit = limit
 
     def start(self, plant, controller):
-        self.function = getattr(controller, "lyapunov", None)
+        self.function: Any = getattr(controller, "lyapunov", None)
         self.last, self.largest, self.value, self.rate = np.inf, 0.0, np.nan, np.nan
         return self.function is not None
 

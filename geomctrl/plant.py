@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -40,7 +40,7 @@ class Friction:
 
     def torque(self, v: np.ndarray) -> np.ndarray:
         """The torque that friction takes from the joints, (..., nv)."""
-        return self.viscous * v + self.coulomb * np.tanh(v / self.smoothing)
+        return np.asarray(self.viscous) * v + np.asarray(self.coulomb) * np.tanh(v / self.smoothing)
 
     def columns(self, v: np.ndarray) -> np.ndarray:
         """(nv, 2 nv): torque is columns @ (viscous, coulomb), linear in its parameters like the regressor."""
@@ -88,23 +88,28 @@ class Plant:
     friction: Friction | str | None = None
     f_ext: Callable[[float, np.ndarray, np.ndarray], np.ndarray] | None = None
     changes: Sequence[tuple[float, Robot]] = ()
+    _law: Friction | None = field(init=False, repr=False)
+    _coefficients: tuple[np.ndarray, np.ndarray, float] = field(init=False, repr=False)
 
     def __post_init__(self):
         if not isinstance(self.robot, Robot):
             raise ArgumentError(f"robot: expected a geomctrl.Robot, got {self.robot!r:.60}")
-        if isinstance(self.friction, str):
-            if self.friction != "model":
-                raise ArgumentError(f"friction: expected a Friction, 'model' or None, got {self.friction!r}")
-            object.__setattr__(self, "friction", Friction(self.robot.damping, self.robot.friction))
-        if self.friction is not None:
-            self.friction.check(self.robot.nv)
+        law = self.friction
+        if law == "model":
+            law = Friction(self.robot.damping, self.robot.friction)
+        if law is not None and not isinstance(law, Friction):
+            raise ArgumentError(f"friction: expected a Friction, 'model' or None, got {self.friction!r}")
+        if law is not None:
+            law.check(self.robot.nv)
         for t, robot in self.changes:
             if (robot.nq, robot.nv, robot.nbodies) != (self.robot.nq, self.robot.nv, self.robot.nbodies):
                 raise ArgumentError(f"changes: the robot from t = {t:g} on has other joints than the first")
         object.__setattr__(self, "changes", tuple(sorted(self.changes, key=lambda change: change[0])))
-        law = self.friction if self.friction is not None else Friction()
+        object.__setattr__(self, "friction", law)
+        object.__setattr__(self, "_law", law)
+        law = Friction() if law is None else law
         viscous, coulomb = (np.array(np.broadcast_to(x, self.robot.nv)) for x in (law.viscous, law.coulomb))
-        object.__setattr__(self, "_friction", (viscous, coulomb, law.smoothing))
+        object.__setattr__(self, "_coefficients", (viscous, coulomb, law.smoothing))
 
     def at(self, t: float) -> Plant:
         """The plant as it is from time t on, until the next change."""
@@ -116,8 +121,8 @@ class Plant:
 
     def acceleration(self, t: float, q: np.ndarray, v: np.ndarray, tau: np.ndarray) -> np.ndarray:
         """vdot (nv,) under joint torques tau."""
-        if self.friction is not None:
-            tau = tau - self.friction.torque(v)
+        if self._law is not None:
+            tau = tau - self._law.torque(v)
         if self.f_ext is None:
             return self.robot.forward_dynamics(q, v, tau)
         return self.robot.forward_dynamics(q, v, tau, self.f_ext(t, q, v))
@@ -126,7 +131,7 @@ class Plant:
         """`acceleration` into out (nv,) and `power` into power (1,), in one kernel call where nothing external acts."""
         if self.f_ext is None:
             try:
-                rate_one(self.robot._model, q, v, tau, *self._friction, out, power)
+                rate_one(self.robot._model, q, v, tau, *self._coefficients, out, power)
                 return
             except (ValueError, KernelTypeError):
                 pass
@@ -135,8 +140,8 @@ class Plant:
 
     def power(self, t: float, q: np.ndarray, v: np.ndarray, tau: np.ndarray) -> float:
         """What motors, friction and external wrenches feed into the mechanical energy, in watts."""
-        if self.friction is not None:
-            tau = tau - self.friction.torque(v)
+        if self._law is not None:
+            tau = tau - self._law.torque(v)
         if self.f_ext is not None:
             zero = np.zeros_like(v)
             held = self.robot.inverse_dynamics(q, zero, zero, f_ext=self.f_ext(t, q, v))

@@ -256,6 +256,8 @@ class Robot:
     nv: int = field(init=False)
     q_slices: tuple[slice, ...] = field(init=False)
     v_slices: tuple[slice, ...] = field(init=False)
+    _model: np.ndarray = field(init=False)  # what kernels read; writable, as numba takes read-only arrays the slow way
+    _frames: dict[str, Frame] = field(init=False)
 
     if TYPE_CHECKING:  # bound by `term` in the modules that define them
         from .configuration import difference, integrate, neutral, random_configuration
@@ -313,7 +315,8 @@ class Robot:
         move or whose mass matrix is singular, InertiaError for parameters no rigid body has.
         """
         order = _parents_first(list(bodies))
-        tree, merged = [], {None: (-1, np.eye(4))}  # where a body's name lives: (number, T_number_body)
+        tree = []
+        merged: dict[str | None, tuple[int, np.ndarray]] = {None: (-1, np.eye(4))}  # a name's (body, T_body_name)
         parameters = []
         for body in order:
             pi = _body_parameters(body, physical)
@@ -342,7 +345,7 @@ class Robot:
         _no_duplicates("joint", [j.name for j in joints])
         robot = cls(
             name, names, parents, joints, np.array(placements), np.array(parameters), _vector("gravity", gravity, 3),
-            tuple(Frame(n, i, T) for n, (i, T) in merged.items()),
+            tuple(Frame(str(n), i, T) for n, (i, T) in merged.items()),
         )  # fmt: skip
         if not _inertia.is_physical(robot.parameters, strict=True).all():
             robot._check_positive_mass_matrix()

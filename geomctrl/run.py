@@ -103,7 +103,7 @@ class Run:
         handle, temporary = tempfile.mkstemp(dir=path.parent, suffix=".npz")
         try:
             with os.fdopen(handle, "wb") as f:
-                np.savez_compressed(f, **arrays)
+                np.savez_compressed(f, **arrays)  # pyright: ignore[reportArgumentType]
             os.replace(temporary, path)
         except BaseException:
             os.unlink(temporary)
@@ -124,7 +124,10 @@ class Run:
             for k, (what, limit, worst, t) in about["monitors"].items()
         }
         return cls(
-            *(data[k] for k in ("t", "q", "v", "tau")),
+            data["t"],
+            data["q"],
+            data["v"],
+            data["tau"],
             data.get("z"),
             {k.removeprefix("signal/"): x for k, x in data.items() if k.startswith("signal/")},
             monitors,

@@ -138,7 +138,7 @@ class _Loop:
         q, v, z = self.split(y)
         if command is None:
             command = self.command if self.hold else self.controller(t, q, v, z)
-        tau, z_rate, _ = command
+        tau, z_rate, _ = command  # pyright: ignore[reportGeneralTypeIssues] (held commands are set by `sample`)
         q_rate, v_rate, z_part = self.rates
         out = np.empty(self.dim)
         out[q_rate] = v
@@ -185,7 +185,7 @@ class _Record:
             if violated is None and not value <= m.limit:
                 violated = m
         if k % self.every == 0 or final:
-            command = self.loop.command
+            command: Any = self.loop.command
             self.samples.append((sample.t, sample.q, sample.v, sample.tau, sample.z))
             signals = dict(command.signals)
             for m in self.monitors:
@@ -256,10 +256,10 @@ class _bar:
             return lambda fraction: None
         from rich.progress import Progress
 
-        self.live = Progress(transient=True)
-        self.live.start()
-        task = self.live.add_task("simulating", total=1.0)
-        return lambda fraction: self.live.update(task, completed=fraction)
+        live = self.live = Progress(transient=True)
+        live.start()
+        task = live.add_task("simulating", total=1.0)
+        return lambda fraction: live.update(task, completed=fraction)
 
     def __exit__(self, *exc):
         if self.live is not None:
