@@ -64,9 +64,10 @@ def simulate(
                 sample, k1 = loop.sample(k, t)
                 violated = record.add(k, sample, k == n_steps)
                 if violated is not None and strict:
-                    value = f"{record.last[violated.name]:.3e}, limit {violated.limit:.0e}"
+                    value = record.values[record.monitors.index(violated)]
                     raise SimulationError(
-                        f"strict: monitor {violated.name!r} at t = {t:.6g} s: {violated.what} is {value}"
+                        f"strict: monitor {violated.name!r} at t = {t:.6g} s: {violated.what} is {value:.3e},"
+                        f" limit {violated.limit:.0e}"
                     )
                 if k < n_steps:
                     loop.step(t, min(dt, t_end - t), k1)
@@ -171,38 +172,40 @@ class _Record:
     def __init__(self, loop: _Loop, monitors: list[Monitor], every: int):
         self.loop, self.every, self.started = loop, every, time.perf_counter()
         self.monitors = [m for m in monitors if m.start(loop.plant, loop.controller)]
+        self.lyapunov = next((m for m in self.monitors if isinstance(m, LyapunovDecrease)), None)
         self.samples, self.signals, self.watched = [], [], []
-        self.worst = {m.name: (-1.0, 0.0) for m in self.monitors}
-        self.last, self.steps = {}, 0
+        self.worst, self.t_worst = [-1.0] * len(self.monitors), [0.0] * len(self.monitors)
+        self.values: list[float] = []
+        self.steps = 0
 
     def add(self, k: int, sample: Sample, final: bool) -> Monitor | None:
         violated = None
-        for m in self.monitors:
-            value = m.measure(sample)
-            self.last[m.name] = value
-            if not value <= self.worst[m.name][0]:
-                self.worst[m.name] = (value, sample.t)
-            if violated is None and not value <= m.limit:
-                violated = m
+        self.values = values = [m.measure(sample) for m in self.monitors]
+        for j, value in enumerate(values):
+            if not value <= self.worst[j]:
+                self.worst[j], self.t_worst[j] = value, sample.t
+                if violated is None and not value <= self.monitors[j].limit:
+                    violated = self.monitors[j]
         if k % self.every == 0 or final:
             command: Any = self.loop.command
             self.samples.append((sample.t, sample.q, sample.v, sample.tau, sample.z))
-            signals = dict(command.signals)
-            for m in self.monitors:
-                if isinstance(m, LyapunovDecrease):
-                    signals["lyapunov"], signals["lyapunov_rate"] = m.value, m.rate
-            self.signals.append(signals)
-            self.watched.append([self.last[m.name] for m in self.monitors])
+            promise = (self.lyapunov.value, self.lyapunov.rate) if self.lyapunov is not None else ()
+            self.signals.append((command.signals, promise))
+            self.watched.append(values)
         self.steps = k
         return violated
 
     def run(self, reason: str, success: bool) -> Run:
         loop, nv, nq = self.loop, self.loop.plant.robot.nv, self.loop.plant.robot.nq
         t, q, v, tau, z = zip(*self.samples) if self.samples else ((),) * 5
-        names = self.signals[0].keys() if self.signals else ()
+        names = self.signals[0][0].keys() if self.signals else ()
+        signals = {name: np.array([s.get(name, np.nan) for s, _ in self.signals]) for name in names}
+        if self.lyapunov is not None:
+            promises = np.array([p for _, p in self.signals]).reshape(-1, 2)
+            signals |= {"lyapunov": promises[:, 0], "lyapunov_rate": promises[:, 1]}
         watched = np.array(self.watched).reshape(len(t), len(self.monitors))
         results = {
-            m.name: MonitorResult(m.name, m.what, m.limit, watched[:, j], *map(float, self.worst[m.name]))
+            m.name: MonitorResult(m.name, m.what, m.limit, watched[:, j], float(self.worst[j]), self.t_worst[j])
             for j, m in enumerate(self.monitors)
         }
         return Run(
@@ -211,7 +214,7 @@ class _Record:
             v=np.array(v).reshape(-1, nv),
             tau=np.array(tau).reshape(-1, nv),
             z=None if loop.z_shape is None else np.array(z).reshape(-1, *loop.z_shape),
-            signals={name: np.array([s.get(name, np.nan) for s in self.signals]) for name in names},
+            signals=signals,
             monitors=results,
             reason=reason,
             success=success,
