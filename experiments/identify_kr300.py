@@ -15,7 +15,7 @@ from __future__ import annotations
 import numpy as np
 from logs import KR300_MASSES, kr300, kr300_counterbalance, kr300_log
 
-from geomctrl.identification import IdentificationReport, RegressorModel, fit
+from geomctrl.identification import IdentificationReport, RegressorModel, cross_validate, fit
 
 CUTOFF, DECIMATE, STANDSTILL = 8.0, 2, 0.01  # Hz, rows, rad/s
 SMOOTHING = 1e-3  # rad/s: creeping, the robot shows its full Coulomb friction
@@ -25,40 +25,52 @@ def main(out: str | None = None) -> IdentificationReport:
     robot, (A, B) = kr300(), (kr300_log(part) for part in "AB")
     print(f"KR300: {len(A)} and {len(B)} samples at {A.rate:.0f} Hz")
     model = RegressorModel(robot, rotor=True, offset=False, columns=[kr300_counterbalance()], smoothing=SMOOTHING)
+    halves = A.filtered(CUTOFF, decimate=DECIMATE).without_standstill(STANDSTILL)
+    folds = [model.compress(halves.between(*span)) for span in ((0, 5), (5, 11))]
+    tried = {r: cross_validate(model, folds, "consistent", mass_max=KR300_MASSES, regularization=r) for r in (1e-6, 1e-5, 1e-4, 1e-3)}
+    regularization = min(tried, key=lambda r: tried[r])
+    options = {"mass_max": KR300_MASSES, "regularization": regularization}
+    print(f"weight of the prior {regularization:g}, by cross-validation over the halves of A ({100 * tried[regularization]:.1f} %)")
     print(f"\n{'cut-off':>8} {'method':>22} {'A, moving':>10} {'A':>8} {'B':>8} {'B, moving':>10}  physical")
     report = None
     for cutoff in (5.0, CUTOFF, 12.0):
         a, b = (x.filtered(cutoff, decimate=DECIMATE) for x in (A, B))
         moving_a, moving_b = (x.without_standstill(STANDSTILL) for x in (a, b))
         seen, whole_a, unseen, unseen_moving = (model.compress(x) for x in (moving_a, a, b, moving_b))
-        for name, method, options in (
+        for name, method, more in (
             ("least squares", "ols", {}),
             ("weighted", "wls", {}),
-            ("consistent", "consistent", {"mass_max": KR300_MASSES}),
-            ("consistent, weighted", "consistent", {"mass_max": KR300_MASSES, "weights": "noise"}),
+            ("consistent", "consistent", options),
+            ("consistent, weighted", "consistent", {**options, "weights": "noise"}),
         ):
-            e = fit(model, seen, method, **options)
+            e = fit(model, seen, method, **more)
             errors = [100 * e.relative_error(c) for c in (seen, whole_a, unseen, unseen_moving)]
             print(f"{cutoff:5g} Hz {name:>22} " + " ".join(f"{x:{w}.2f}%" for x, w in zip(errors, (9, 7, 7, 9))) + f"  {e.is_physical}")
             if cutoff == CUTOFF and name == "consistent, weighted":
                 report = IdentificationReport(e, moving_a, b, A, fit(model, moving_a, "ols"), {"torque_cutoff": cutoff})
     assert report is not None
-    free = report.unconstrained
-    assert free is not None
-    ratio = report.estimate.relative_error(report.test_factors) / free.relative_error(report.test_factors)
-    print(f"\nconsistent against unconstrained on B: {ratio:.3f} times its error")
+    error, b = report.estimate.relative_error(report.test_factors), report.test
+    whole = A.filtered(CUTOFF, decimate=DECIMATE)
+    plain = model.with_options(offset=True)
+    print("\nunconstrained least squares on B, for comparison (consistent / unconstrained):")
+    for name, other, rows in (
+        ("the same model, moving rows of A", model, report.training),
+        ("the same model, all rows of A", model, whole),
+        ("with torque offsets, all rows of A", plain, whole),
+    ):
+        free = fit(other, rows, "ols").relative_error(b)
+        print(f"    {name:36} {100 * free:6.2f} %   ({error / free:.2f})")
     own = model.compress(B.filtered(CUTOFF, decimate=DECIMATE))
     floor = fit(model, own, "ols").relative_error()
-    print(f"floor: least squares fitted to B itself, standing rows included, leaves {100 * floor:.2f} % of B\n")
-    share = 1.0 - (unmoving(report) if np.isfinite(unmoving(report)) else 0.0)
-    print(f"of the squared error on B, {100 * share:.0f} % comes from rows where the joint stands\n")
+    print(f"floor: least squares fitted to B itself, standing rows included, leaves {100 * floor:.2f} % of B")
+    print(f"of the squared error on B, {100 * (1.0 - moving_share(report)):.0f} % comes from rows where the joint stands\n")
     print(report.text(parameters=False))
     if out:
         report.save(out)
     return report
 
 
-def unmoving(report: IdentificationReport) -> float:
+def moving_share(report: IdentificationReport) -> float:
     """The share of the squared error on the test log that moving rows have."""
     assert report.test is not None
     e = report.estimate

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from pinocchio_oracle import pinocchio_terms, robot_file, robot_files
+from pinocchio_oracle import assert_dynamics, pinocchio_terms, robot_file, robot_files
 from scipy.spatial.transform import Rotation
 
 import geomctrl as gc
@@ -94,6 +94,7 @@ def test_real_robot_agrees_with_pinocchio(path, floating):
     np.testing.assert_allclose(robot.gravity_force(q), g, atol=1e-11 * np.abs(M).max() * 10)
     for name, pose in poses.items():
         np.testing.assert_allclose(robot.pose(q, name), pose, atol=1e-11, err_msg=name)
+    assert_dynamics(robot, model, q, *rng.normal(size=(2, robot.nv)))
     for j in robot.joints:
         if j.kind in ("revolute", "prismatic") and model.nqs[model.getJointId(j.name)] == 1:
             k, v = model.idx_qs[model.getJointId(j.name)], model.idx_vs[model.getJointId(j.name)]

@@ -12,7 +12,7 @@ from .base_parameters import BaseParameters, base_parameters, exact_base_paramet
 from .consistent import consistent, manifold
 from .dataset import Dataset, JointMapping
 from .errors import DataError, ExcitationError, SolverError
-from .estimators import Estimate, excitation, fit, irls, iv, ols, period_instruments, ridge, tls, wls
+from .estimators import Estimate, cross_validate, excitation, fit, irls, iv, ols, period_instruments, ridge, tls, wls
 from .export import load_model, save_model, save_urdf
 from .friction import CurveFit, fit_curves
 from .model import Column, Compressed, Curve, RegressorModel
@@ -34,6 +34,7 @@ __all__ = [
     "SolverError",
     "base_parameters",
     "consistent",
+    "cross_validate",
     "excitation",
     "exact_base_parameters",
     "fit",

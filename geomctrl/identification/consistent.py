@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from .. import inertia
-from ..errors import ArgumentError
+from ..errors import ArgumentError, NameNotFoundError
 from .dataset import Dataset
 from .errors import SolverError
 from .estimators import Estimate, _finish, _prior, _weights, compressed, excitation, natural_scale
@@ -34,9 +34,10 @@ def consistent(
     com_ellipsoid: Sequence[tuple[ArrayLike, ArrayLike] | None] | None = None,
     prior: ArrayLike | None = None,
     entropic: float = 0.0,
-    regularization: float = 1e-8,
+    regularization: float = 1e-6,
     friction_signs: bool = True,
     margin: float = 1e-5,
+    fixed: Sequence[str] = (),
     weights: ArrayLike | str | None = None,
     solver: str = "CLARABEL",
     solver_options: dict[str, Any] | None = None,
@@ -50,6 +51,7 @@ def consistent(
     centre of mass [m] (nan: no bound), com_ellipsoid: per body None or (centre, radii) [m] in axes of the body.
 
     prior (size,) or the inertial (nbodies, 10): default the model's own; for `entropic` its bodies must be physical.
+    fixed: names of bodies whose parameters are known and stay the prior's (a payload on a known arm: all but the last).
     weights: None, "noise" (one over each joint's noise) or one a joint.
     Raises SolverError (infeasible, or status and what to try), ArgumentError.
     """
@@ -68,8 +70,12 @@ def consistent(
     links = [y[10 * i : 10 * i + 10] for i in range(n)]
     map_P = inertia.pseudo(np.eye(10)).reshape(10, 16).T  # P in units of mass and length
     pseudo = [cp.reshape(map_P @ link, (4, 4), order="C") for link in links]
-    constraints = [P >> margin * np.eye(4) for P in pseudo]
+    known = _fixed(robot, fixed)
+    constraints = [P >> margin * np.eye(4) for i, P in enumerate(pseudo) if i not in known]
+    constraints += [links[i] == x0[10 * i : 10 * i + 10] / scale[:10] for i in known]
     for i, link in enumerate(links):
+        if i in known:
+            continue
         if np.isfinite(high[i]):
             constraints.append(link[0] <= high[i] / mass)
         if low[i] > 0.0:
@@ -102,7 +108,8 @@ def consistent(
         notes={"status": status, "solver": solver, "seconds": problem.solver_stats.solve_time, "margin": margin,
                "entropic": entropic, "regularization": regularization},
     )  # fmt: skip
-    bad = {body: why for body, why in out.verdicts.items() if why}
+    x[: model.inertial].reshape(-1, 10)[known] = x0[: model.inertial].reshape(-1, 10)[known]
+    bad = {body: why for i, (body, why) in enumerate(out.verdicts.items()) if why and i not in known}
     if bad:
         body, why = next(iter(bad.items()))
         raise SolverError(
@@ -118,12 +125,14 @@ def manifold(
     prior: ArrayLike | None = None,
     start: ArrayLike | None = None,
     entropic: float = 0.0,
-    regularization: float = 1e-8,
+    regularization: float = 1e-6,
     friction_signs: bool = True,
+    margin: float = 1e-5,
     weights: ArrayLike | str | None = None,
     iterations: int = 300,
 ) -> Estimate:
-    """The same objective as `consistent` without a semidefinite solver: P_i = S U_i U_i^T S in log-Cholesky coordinates.
+    """The objective and the cone of `consistent` without a semidefinite solver: P_i = margin + U_i U_i^T in natural units,
+    U_i in log-Cholesky coordinates.
 
     Every iterate is strictly physical. start: first inertial parameters (nbodies, 10), strictly physical; default the
     prior where it is, else a ball of the robot's mean mass. Nonlinear least squares (trust region, exact Jacobian).
@@ -131,7 +140,7 @@ def manifold(
     from scipy.optimize import least_squares
 
     robot, n = model.robot, model.robot.nbodies
-    _check(regularization=regularization, entropic=entropic, margin=1.0)
+    _check(regularization=regularization, entropic=entropic, margin=margin)
     c = compressed(model, data)
     w, x0 = _weights(model, c, weights), _prior(model, prior)
     if entropic:
@@ -146,8 +155,13 @@ def manifold(
     good = inertia.is_physical(first, strict=True)
     if start is not None and not good.all():
         raise ArgumentError(f"start: body {robot.body_names[int(np.argmin(good))]!r} is not strictly physical")
-    theta0 = np.concatenate([log_cholesky(pi if ok else ball) for pi, ok in zip(first, good)] + [y0[model.inertial :]])
-    lower = np.full(model.size, -np.inf)
+    least = inertia.from_pseudo(margin * np.eye(4))
+    inside = good & (np.linalg.eigvalsh(inertia.pseudo(first))[:, 0] > 1.1 * margin)
+    theta0 = np.concatenate([log_cholesky((pi if ok else ball) - least) for pi, ok in zip(first, inside)] + [y0[model.inertial :]])
+    lower, upper = np.full(model.size, -np.inf), np.full(model.size, np.inf)
+    for i in range(n):  # logarithms: beyond, exp(.) over- or underflows and nothing changes any more
+        lower[10 * i : 10 * i + 4], upper[10 * i : 10 * i + 4] = -15.0, 8.0
+        theta0[10 * i : 10 * i + 4] = np.clip(theta0[10 * i : 10 * i + 4], -14.0, 7.0)
     if friction_signs:
         lower[model.positive] = 0.0
         theta0[model.positive] = np.maximum(theta0[model.positive], 1e-3)
@@ -158,6 +172,7 @@ def manifold(
         for i in range(n):
             at = slice(10 * i, 10 * i + 10)
             y[at], dy[at, at] = from_log_cholesky(theta[at])
+            y[at] += least
         return y, dy
 
     def residual(theta):
@@ -182,8 +197,9 @@ def manifold(
         return np.vstack(rows)
 
     solution = least_squares(
-        residual, theta0, jacobian, bounds=(lower, np.inf), x_scale="jac", max_nfev=iterations, ftol=1e-12, xtol=1e-12, gtol=1e-12
-    )
+        residual, theta0, jacobian, bounds=(lower, upper), x_scale="jac", max_nfev=iterations,
+        ftol=1e-12, xtol=1e-12, gtol=1e-12,
+    )  # fmt: skip
     if solution.status < 0 or not np.isfinite(solution.x).all():
         raise SolverError(f"log-Cholesky: {solution.message}; try another start or more regularization")
     notes = {"status": solution.message, "evaluations": solution.nfev, "converged": bool(solution.status > 0)}
@@ -242,6 +258,15 @@ def _explain(status, low, high, total, box, ellipsoid):
         f"the solver stopped with status {status}; try mass_max and regularization=1e-6 (the problem may be unbounded"
         " in directions no torque depends on), solver='SCS', or method='manifold'"
     )
+
+
+def _fixed(robot, names) -> list[int]:
+    if isinstance(names, str):
+        raise ArgumentError(f"fixed: expected a list of body names, got {names!r}")
+    for name in names:
+        if name not in robot.body_names:
+            raise NameNotFoundError(f"fixed: no body named {name!r}; known: {', '.join(map(repr, robot.body_names))}")
+    return sorted(robot.body_names.index(name) for name in names)
 
 
 def _masses(robot, mass_min, mass_max):

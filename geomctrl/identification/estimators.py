@@ -6,7 +6,7 @@ on its length. `fit(model, data, method)` is the front door.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
@@ -179,6 +179,20 @@ def require_excitation(model: RegressorModel, data: Compressed, weights: ArrayLi
             + " (use a richer trajectory, leave those columns out, or use ridge or consistent, which have a prior)"
         )
     return condition
+
+
+def cross_validate(model: RegressorModel, folds: Sequence[Dataset | Compressed], method: str = "ols", **options: Any) -> float:
+    """|tau - tau_hat| / |tau| over all folds, each predicted from the others; folds should be stretches, not samples."""
+    if len(folds) < 2:
+        raise DataError(f"folds: expected at least two parts of the log, got {len(folds)}")
+    parts = [compressed(model, f) for f in folds]
+    error = size = 0.0
+    for k, held in enumerate(parts):
+        rest = [p for i, p in enumerate(parts) if i != k]
+        x = fit(model, sum(rest[1:], start=rest[0]), method, **options).x
+        error += float((held.residuals(x) ** 2).sum())
+        size += float((held.norms**2).sum())
+    return float(np.sqrt(error / size))
 
 
 # --- linear estimators -------------------------------------------------------------------------------------------
