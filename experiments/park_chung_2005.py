@@ -202,12 +202,11 @@ def count_operations() -> None:
         robot = chain(joints)
         nv = robot.nv
 
-        def no_dynamics(model, q, v, tau, f_ext, body, dof, a, nv=nv):
+        def no_dynamics(model, q, v, tau, w, body, dof, a, nv=nv):
             for k in range(nv):
                 a[k] = Tally(0.3)
             return True
 
-        module.forward_dynamics = no_dynamics
         for m in METHODS:
             tableau, (q, v) = method(m), (robot.neutral(), np.full(nv, 0.5))
             q, v = (np.array([Tally(x) for x in row], dtype=object) for row in (q, v))
@@ -215,7 +214,7 @@ def count_operations() -> None:
             model, plan = (np.array(x.tolist(), dtype=object) for x in (robot._model, module.plan_of(tableau, 0.1)))
             work = [np.zeros(n, dtype=object) for n in (99 * len(q), 99 * nv, 99 * nv, nv, len(q), nv, nv, nv)]
             Tally.counts = Counter()
-            module.rk_step(module.newtonian, model, plan, None, q, v, *work, None, None, None)
+            module.rk_step(no_dynamics, model, plan, None, q, v, *work, np.empty(0), None, None)
             results[f"{m} {joints}"] = Tally.counts
     print(json.dumps(results))
 

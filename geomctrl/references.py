@@ -17,7 +17,6 @@ from collections.abc import Sequence
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy.interpolate import make_interp_spline
 
 from .arrays import checked
 from .configuration import advance, difference
@@ -194,6 +193,8 @@ class Spline(_Motion):
     """
 
     def __init__(self, robot: Robot, times: Sequence[float], waypoints: ArrayLike):
+        from scipy.interpolate import make_interp_spline  # here: it takes as long to import as all of geomctrl
+
         t, q = np.asarray(times, dtype=float), checked("waypoints", waypoints, (robot.nq,))
         if q.ndim != 2 or len(q) < 2:
             raise ArgumentError(f"waypoints: expected shape (m, {robot.nq}) with m >= 2, got {q.shape}")

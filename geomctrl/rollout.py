@@ -22,12 +22,28 @@ from .jit import kernel, primitive
 from .packed import IQ, IV, KIND, NDOF, POSE, S_PINV, WIDTH, finite, joint_twist, n_bodies, n_q, n_v
 from .recursions import BODY, DOF, forward_dynamics
 from .robot import Robot, as_batch
-from .screw import compose, dexp_inv_se3, dot, exp_se3, get_frame, put_frame, twist_mul, vec
+from .screw import (
+    Frame,
+    add33,
+    compose,
+    dexp_inv_se3,
+    dot,
+    exp_se3,
+    eye33,
+    get_frame,
+    matmul,
+    mul33,
+    put_frame,
+    transpose,
+    twist_mul,
+    vec,
+)
 from .tableaus import Tableau
 
 __all__ = ["Trajectory", "rollout", "rollout_step"]
 
 LARGEST_ANGLE = 2.0 * math.pi - 0.1  # rad a joint may turn within a Munthe-Kaas step: dexp^-1 is singular at 2 pi
+POLISH = 64  # steps after which rotations are brought back to SO(3) to the last bit: without it, 1e-18 a step off
 CHUNK = 4096  # steps a kernel call, between which Ctrl-C, `progress` and a failure's report have their turn
 
 DONE, NOT_FINITE, TURNED, SINGULAR = 0, 1, 2, 3  # how a step went
@@ -118,17 +134,11 @@ def pull_back(model, u, v, K, at):
 
 
 @primitive
-def newtonian(model, q, v, tau, rate_q, rate_v, body, dof, none):
-    """The equations of motion (44): q turns at v, v changes by forward dynamics. False where M is not positive."""
-    for k in range(n_v(model)):
-        rate_q[k] = v[k]
-    return forward_dynamics(model, q, v, tau, none, body, dof, rate_v)
-
-
-@primitive
-def rk_step(field, model, plan, tau, q, v, Q, Kq, Kv, u, qi, vi, wi, ai, body, dof, work):
-    """One step of (q, v), in place. field: (q, v) -> the rates (w, a) of q and v. Work memory: the stages'
-    configurations Q (s, nq) and slopes Kq, Kv (s, nv), and of the stage at hand the exponent u, qi, vi, wi, ai."""
+def rk_step(field, model, plan, tau, q, y, Q, Kq, Ky, u, qi, yi, vi, ai, context, body, dof):
+    """One step of (q, y), in place. field(model, q, y, tau, context, body, dof, a) writes ydot to a; q turns at y, or
+    at what the field, having vi in its context, writes there. `forward_dynamics` is one (44), with its external
+    wrenches for context. Work memory: the stages' configurations Q (s, nq) and slopes Kq, Ky (s, nv), and the stage at
+    hand, its exponent u, qi, yi, vi, ai."""
     s, most, munthe_kaas = int(plan[0]), int(plan[1]), plan[2] == 1.0
     nq, nv = n_q(model), n_v(model)
     for i in range(s + 1):
@@ -139,29 +149,43 @@ def rk_step(field, model, plan, tau, q, v, Q, Kq, Kv, u, qi, vi, wi, ai, body, d
         for r in range(rows):  # (46i), (39b), (47d)
             increment(plan, at + STAGE + s * (1 + r), Kq, i, nv, u)
             move(model, u, qi)
-        increment(plan, at + STAGE, Kv, i, nv, vi)  # (46g), (46h)
+        increment(plan, at + STAGE, Ky, i, nv, yi)  # (46g), (46h)
         for k in range(nv):
-            vi[k] += v[k]
+            yi[k] += y[k]
         if i == s:
             break
         if keep:
             for k in range(nq):
                 Q[i * nq + k] = qi[k]
-        if not field(model, qi, vi, tau, wi, ai, body, dof, work):
+        for k in range(nv):
+            vi[k] = yi[k]
+        if not field(model, qi, yi, tau, context, body, dof, ai):
             return SINGULAR
         if munthe_kaas and rows > 0:
-            if not pull_back(model, u, wi, Kq, i * nv):
+            if not pull_back(model, u, vi, Kq, i * nv):
                 return TURNED
         else:
             for k in range(nv):
-                Kq[i * nv + k] = wi[k]
+                Kq[i * nv + k] = vi[k]
         for k in range(nv):
-            Kv[i * nv + k] = ai[k]
+            Ky[i * nv + k] = ai[k]
     for k in range(nq):
         q[k] = qi[k]
     for k in range(nv):
-        v[k] = vi[k]
+        y[k] = yi[k]
     return DONE
+
+
+@primitive
+def polish(model, q):
+    """Rotations, a few roundings off SO(3), to the nearest one: R <- R (3 - R^T R) / 2."""
+    for i in range(n_bodies(model)):
+        link = i * WIDTH
+        if int(model[link + KIND]) == POSE:
+            k = int(model[link + IQ])
+            T = get_frame(q, k)
+            change = add33(eye33(), mul33(-1.0, matmul(transpose(T.R), T.R)))
+            put_frame(q, k, Frame(add33(T.R, mul33(0.5, matmul(T.R, change))), T.p))
 
 
 @primitive
@@ -180,13 +204,15 @@ def march(model, plan, taus, first, last, q, v, every, q_out, v_out):
     """
     s, nq, nv = int(plan[0]), n_q(model), n_v(model)
     Q, Kq, Kv = np.empty(s * nq), np.empty(s * nv), np.empty(s * nv)
-    u, qi, vi, wi, ai, tau = np.empty(nv), np.empty(nq), np.empty(nv), np.empty(nv), np.empty(nv), np.empty(nv)
+    u, qi, yi, vi, ai, tau = np.empty(nv), np.empty(nq), np.empty(nv), np.empty(nv), np.empty(nv), np.empty(nv)
     body, dof, none = np.empty(n_bodies(model) * BODY), np.empty(nv * DOF), np.empty(0)
     for k in range(first, last):
         if k == first or taus.shape[0] > 1:
             for j in range(nv):
                 tau[j] = taus[k if taus.shape[0] > 1 else 0, j]
-        result = rk_step(newtonian, model, plan, tau, q, v, Q, Kq, Kv, u, qi, vi, wi, ai, body, dof, none)
+        result = rk_step(forward_dynamics, model, plan, tau, q, v, Q, Kq, Kv, u, qi, yi, vi, ai, none, body, dof)
+        if (k + 1) % POLISH == 0:
+            polish(model, q)
         stored = (k + 1) % every == 0
         if result == DONE and not (finite(v) and (not (stored or k + 1 == last) or finite(q))):
             result = NOT_FINITE  # velocities tell at once, for q looks at them next

@@ -9,14 +9,16 @@ controllers get the same nominal error dynamics e'' + (kappa_i + Lambda) e' + ka
     pd-gravity              kp = kappa_i Lambda D_i, kd = (kappa_i + Lambda) D_i
 
 so that a comparison is between laws, not between stiffnesses. kappa and Lambda are lowered where the fastest rate of
-the closed loop, the largest eigenvalue of M^-1 K at random configurations, would exceed 1.5 / dt.
+the closed loop, the largest eigenvalue of M^-1 K at random configurations and the motion's, would exceed 1.5 / dt,
+and slotine-li's rate where its adaptation would be faster than 1 / dt.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -27,7 +29,7 @@ from .errors import ArgumentError, NameNotFoundError
 from .plant import Friction, Plant
 from .robot import Robot
 
-LAMBDA, KAPPA = 5.0, 20.0  # 1/s
+LAMBDA, KAPPA, RATE = 5.0, 20.0, 20.0  # 1/s, 1/s, of adaptation
 FASTEST = 1.5  # / dt: explicit Runge-Kutta methods of order 4 end at 2.8, a held torque at 2
 CONTROLLERS = ("pd-gravity", "computed-torque", "passivity", "slotine-li")
 REFERENCES = ("sinusoids", "quintic", "spline")
@@ -37,6 +39,8 @@ GAINS = {  # name: meaning
     "passivity": {"Lambda": "1/s", "kappa": "1/s, K = kappa D"},
     "slotine-li": {"Lambda": "1/s", "kappa": "1/s, K = kappa D", "rate": "of adaptation"},
 }
+START = 0.01  # rad/s or m/s, largest initial velocity error
+FASTEST_JOINT = 4.0  # rad/s or m/s, where a model states no velocity limit or a higher one
 LOAD_DENSITY = 2700.0  # kg/m^3: a solid ball of aluminium
 TOOL_NAMES = ("tcp", "tool", "tip", "ee_link", "end_effector", "gripper", "hand", "flange", "link8")
 
@@ -45,7 +49,7 @@ TOOL_NAMES = ("tcp", "tool", "tip", "ee_link", "end_effector", "gripper", "hand"
 
 
 def middle(robot: Robot) -> np.ndarray:
-    """The configuration (nq,) in the middle of the joints' ranges; a joint without one stays near zero, poses at identity."""
+    """The configuration (nq,) in the middle of the joints' ranges; without one near zero, poses at identity."""
     low, high = robot.limits.lower, robot.limits.upper
     x = np.clip(np.zeros(robot.nv), low, high)
     both = np.isfinite(low) & np.isfinite(high)
@@ -61,7 +65,7 @@ def amplitudes(robot: Robot) -> np.ndarray:
     return np.where(np.isfinite(half), np.minimum(x, 0.5 * half), x)
 
 
-def reference(name: str, robot: Robot, seconds: float, seed: int = 0) -> Reference:
+def make_reference(name: str, robot: Robot, seconds: float, seed: int = 0) -> Reference:
     """A desired motion for `seconds` by name, within joint limits and half the velocity limits, starting at rest.
 
     "sinusoids": two harmonics of 0.1 to 0.5 Hz a joint; "quintic": point to point in 0.6 of the time; "spline":
@@ -81,12 +85,12 @@ def reference(name: str, robot: Robot, seconds: float, seed: int = 0) -> Referen
     def at_scale(scale: float) -> Reference:
         if name == "sinusoids":
             amplitude = scale * reach * np.stack((split, 1.0 - split))
-            return references.Sinusoids(robot, q0, amplitude, np.stack((slow, fast)), phase, min(1.0, 0.2 * seconds))
+            return references.Sinusoids(robot, q0, amplitude, np.stack((slow, fast)), phase, 1.0)
         if name == "quintic":
             ends = [robot.integrate(q0, sign * scale * side) for sign in (-1.0, 1.0)]
             return references.Quintic(robot, ends[0], ends[1], 0.6 * seconds, 0.1 * seconds)
         points = [robot.integrate(q0, scale * x) for x in waypoints]
-        return references.Spline(robot, np.linspace(0.0, seconds, len(points)), np.array(points))
+        return references.Spline(robot, np.linspace(0.0, seconds, len(points)).tolist(), np.array(points))
 
     scale = 1.0
     for _ in range(20):
@@ -99,10 +103,10 @@ def reference(name: str, robot: Robot, seconds: float, seed: int = 0) -> Referen
 
 
 def _excess(robot: Robot, motion: Reference, seconds: float) -> float:
-    """The most a motion exceeds joint limits (2 then) or half the velocity limits, as a ratio; 1 or less is within."""
+    """By what ratio a motion exceeds half the velocity limits, or 2 if joint limits; 1 or less is within."""
     samples = [motion(t) for t in np.linspace(0.0, seconds, 400)]
     speed = np.abs([d.v for d in samples]).max(axis=0)
-    worst = float((2.0 * speed / np.maximum(robot.limits.velocity, 1e-9)).max())
+    worst = float((2.0 * speed / np.clip(robot.limits.velocity, 1e-9, FASTEST_JOINT)).max())
     for joint, s in zip(robot.joints, robot.q_slices):
         if joint.dof == 1:
             x = np.array([d.q[s] for d in samples])
@@ -125,7 +129,7 @@ def tool_frame(robot: Robot) -> str:
 
 
 def loaded(robot: Robot, mass: float, frame: str | None = None) -> Robot:
-    """The robot with a solid ball of `mass` [kg] of aluminium, resting against the origin of `frame` along its z axis."""
+    """The robot with a solid aluminium ball of `mass` [kg] touching the origin of `frame`, along its z axis."""
     if not (math.isfinite(mass) and mass >= 0.0):
         raise ArgumentError(f"payload: expected a mass >= 0 in kg, got {mass:g}")
     if mass == 0.0:
@@ -147,28 +151,55 @@ def friction_of(robot: Robot, design: Design) -> Friction:
 
 @dataclass(frozen=True, eq=False)
 class Design:
-    """The module's rule for a robot: D (nv,), Lambda and kappa (nv,) [1/s], and the closed loop's fastest rate [1/s]."""
+    """The module's rule for a robot: D (nv,), Lambda, kappa (nv,), the closed loop's fastest rate [1/s], dt [s]."""
 
     D: np.ndarray
     Lambda: float
     kappa: np.ndarray
     fastest: float
+    dt: float
 
     def smoothing(self, coulomb: np.ndarray) -> float:
-        """The speed over which Coulomb friction sets in, slow enough for the slope to add no faster rate than K does."""
+        """The speed over which Coulomb friction sets in, such that its slope adds no faster rate than K does."""
         return max(0.02, float((coulomb / (self.kappa * self.D)).max()))
 
 
-def design(robot: Robot, dt: float, Lambda: float = LAMBDA, kappa: float = KAPPA, samples: int = 50) -> Design:
-    """Gains by the module's rule, for a controller evaluated each `dt` seconds."""
+def design(robot: Robot, dt: float, motion: Reference | None = None, seconds: float = 0.0, samples: int = 50) -> Design:
+    """Gains by the module's rule, for a controller evaluated each `dt` seconds, at the motion's configurations too."""
     rng = np.random.default_rng(0)
-    M = robot.mass_matrix(np.array([robot.random_configuration(rng) for _ in range(samples)]))
-    D = np.diagonal(M, axis1=-2, axis2=-1).mean(axis=0)
-    rates = kappa * (D.max() / D) ** (1.0 / 3.0)
+    anywhere = [robot.random_configuration(rng) for _ in range(samples)]
+    along = [] if motion is None else [motion(t).q for t in np.linspace(0.0, seconds, samples)]
+    M = robot.mass_matrix(np.array([*anywhere, *along]))
+    D = np.diagonal(M[:samples], axis1=-2, axis2=-1).mean(axis=0)
+    rates = KAPPA * (D.max() / D) ** (1.0 / 3.0)
     root = np.sqrt(rates * D)
     fastest = float(1.0 / np.linalg.eigvalsh(M / np.outer(root, root))[:, 0].min())
     slower = min(1.0, FASTEST / (fastest * dt))
-    return Design(D, slower * Lambda, slower * rates, slower * fastest)
+    return Design(D, slower * LAMBDA, slower * rates, slower * fastest, dt)
+
+
+def start(robot: Robot, motion: Reference, rule: Design) -> tuple[np.ndarray, np.ndarray]:
+    """(q0, v0): on the motion, with a small velocity error to remove in the direction that K damps most slowly.
+
+    In that direction no fast mode is excited, which a step of dt would follow less well.
+    """
+    q, v, _ = motion(0.0)
+    root = np.sqrt(rule.kappa * rule.D)
+    slowest = np.linalg.eigh(robot.mass_matrix(q) / np.outer(root, root))[1][:, -1] / root
+    return q, v + START * slowest / np.abs(slowest).max()
+
+
+def adaptation_rate(law: controllers.SlotineLi, dt: float, seconds: float) -> float:
+    """RATE, lowered where M s'' = - Y Gamma Y^T s, which adaptation makes of s, would be faster than 1 / dt."""
+    fastest = 0.0
+    for t in np.linspace(0.0, seconds, 40):
+        q, v, a = law.reference(t)
+        Y = law.robot.regressor(q, v, a, v, law.form)[:, law.columns]
+        if law.friction is not None:
+            Y = np.hstack((Y, law.friction.columns(v)))
+        M = law.robot.mass_matrix(q)
+        fastest = max(fastest, float(np.linalg.eigvals(np.linalg.solve(M, Y @ law.Gamma @ Y.T)).real.max()))
+    return RATE * min(1.0, 1.0 / max(fastest * dt**2, 1e-300))
 
 
 def parse_gains(controller: str, text: str | None) -> dict[str, float]:
@@ -190,7 +221,7 @@ def parse_gains(controller: str, text: str | None) -> dict[str, float]:
     return gains
 
 
-def controller(
+def make_controller(
     name: str,
     robot: Robot,
     motion: Reference,
@@ -198,13 +229,13 @@ def controller(
     *,
     seconds: float,
     gains: Mapping[str, float] | None = None,
-    adapt: str = "links",
+    adapt: str = "load",
     load_body: str | None = None,
     friction: Friction | None = None,
 ) -> Controller:
     """The named controller on the model `robot`, gains by the module's rule where `gains` names none.
 
-    adapt (slotine-li): "links" all bodies' parameters, "load" those of `load_body`, "base" the base parameters.
+    adapt (slotine-li): "load" the parameters of `load_body`, "links" of all bodies, "base" the base parameters.
     friction: adapted from zero by slotine-li, unknown to the others. pd-gravity regulates to the motion's end.
     """
     given = dict(gains or {})
@@ -218,7 +249,7 @@ def controller(
     if name == "passivity":
         return controllers.Passivity(robot, motion, Lambda, kappa * D)
     if name == "slotine-li":
-        options: dict[str, Any] = {"rate": given.get("rate", 1.0)}
+        options: dict[str, Any] = {}
         if adapt == "load":
             options["adapt"] = [load_body or robot.body_names[-1]]
         elif adapt in ("links", "base"):
@@ -227,5 +258,111 @@ def controller(
             raise ArgumentError(f"adapt: expected 'links', 'load' or 'base', got {adapt!r}")
         if friction is not None:
             options["friction"] = Friction(np.zeros(robot.nv), np.zeros(robot.nv), friction.smoothing)
-        return controllers.SlotineLi(robot, motion, Lambda, kappa * D, **options)
+        law = partial(controllers.SlotineLi, robot, motion, Lambda, kappa * D, **options)
+        return law(rate=given["rate"] if "rate" in given else adaptation_rate(law(rate=RATE), design.dt, seconds))
     raise NameNotFoundError(f"controller: expected one of {', '.join(CONTROLLERS)}, got {name!r}")
+
+
+# --- all together ----------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, eq=False)
+class Scenario:
+    """A closed loop ready to run: what `geomctrl track` makes of its arguments."""
+
+    name: str
+    robot: Robot
+    plant: Plant
+    controller: Controller
+    rival: Controller  # computed torque with the same model and bandwidth
+    q0: np.ndarray
+    v0: np.ndarray
+    seconds: float
+    dt: float
+    control_dt: float | None
+    slowed: float
+    fastest: float
+    adapt: str
+    about: str
+
+    @classmethod
+    def make(
+        cls,
+        robot: Robot,
+        *,
+        controller: str,
+        reference: str = "sinusoids",
+        seconds: float = 10.0,
+        payload: float = 0.0,
+        payload_at: float | None = None,
+        payload_frame: str | None = None,
+        dt: float = 1e-3,
+        control_dt: float | None = None,
+        friction: bool = False,
+        gains: Mapping[str, float] | None = None,
+        adapt: str = "load",
+        seed: int = 0,
+    ) -> Scenario:
+        """The loop in which `controller` knows `robot` but not its load and friction. Raises GeomctrlError children."""
+        if payload_frame is not None and robot.frame(payload_frame).body < 0:
+            raise ArgumentError(f"payload-frame: {payload_frame!r} is fixed to the world and can not carry a load")
+        motion = make_reference(reference, robot, seconds, seed)
+        rule = design(robot, control_dt or dt, motion, seconds)
+        frame = payload_frame or tool_frame(robot)
+        carrying, body = loaded(robot, payload, frame), robot.frame(frame).body
+        rub = friction_of(robot, rule) if friction else None
+        if payload_at is None:
+            plant = Plant(carrying, rub)
+        else:
+            plant = Plant(robot, rub, changes=[(payload_at, carrying)])
+        options: dict[str, Any] = {"seconds": seconds, "adapt": adapt, "friction": rub}
+        options["load_body"] = robot.body_names[body]
+        q0, v0 = start(robot, motion, rule)
+        about = f"{robot.name}, {controller}, {reference}, {seconds:g} s at dt = {dt:g} s"
+        about += f", controller every {control_dt:g} s" if control_dt else ", continuous controller"
+        if payload:
+            since = f" from {payload_at:g} s on" if payload_at else ""
+            about += f"; unknown load of {payload:g} kg at {frame}{since}"
+        about += "; unknown friction" if friction else ""
+        law = make_controller(controller, robot, motion, rule, gains=gains, **options)
+        shared = {k: x for k, x in (gains or {}).items() if k in ("Lambda", "kappa")}
+        rival = make_controller("computed-torque", robot, motion, rule, gains=shared, **options)
+        slowed = rule.Lambda / LAMBDA
+        return cls(
+            controller, robot, plant, law, rival, q0, v0, seconds, dt, control_dt, slowed, rule.fastest, adapt, about
+        )
+
+    def warm_up(self) -> None:
+        """Compile what the run needs, loads that come later included."""
+        from .simulate import simulate
+
+        for law in (self.controller, self.rival):
+            simulate(self.plant, law, self.q0, self.v0, 2.0 * self.dt, self.dt)
+
+    def describe(self) -> str:
+        return self.about
+
+    def why_lyapunov_may_grow(self) -> str:
+        """Which assumption of the proof the scenario breaks; empty if none."""
+        reasons = []
+        if self.name != "slotine-li" and self.plant.friction is not None:
+            reasons.append("the law does not know the friction")
+        wrong = [r for r in (self.plant.robot, *(r for _, r in self.plant.changes)) if r is not self.robot]
+        if self.name != "slotine-li" and wrong:
+            reasons.append("the law's model lacks the load, and its proof needs the true one")
+        if self.control_dt is not None:
+            reasons.append("the torque is held between samples, and the proof is for a continuous law")
+        return "; ".join(reasons)
+
+
+def check_times(seconds: float, dt: float, control_dt: float | None, payload_at: float | None) -> None:
+    """Raise ArgumentError for times no run can have, before anything is computed."""
+    for name, x in (("seconds", seconds), ("dt", dt), ("control-dt", control_dt)):
+        if x is not None and not (math.isfinite(x) and x > 0.0):
+            raise ArgumentError(f"{name}: expected a positive number of seconds, got {x:g}")
+    if dt > seconds:
+        raise ArgumentError(f"dt: expected a step no longer than {seconds:g} s, got {dt:g}")
+    if control_dt is not None and abs(control_dt / dt - max(1, round(control_dt / dt))) > 1e-6:
+        raise ArgumentError(f"control-dt: expected a multiple of dt = {dt:g} s, got {control_dt:g}")
+    if payload_at is not None and not (math.isfinite(payload_at) and payload_at >= 0.0):
+        raise ArgumentError(f"payload-at: expected a time >= 0, got {payload_at:g}")

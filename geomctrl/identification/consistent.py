@@ -103,12 +103,12 @@ def consistent(
     x = scale * y.value
     if friction_signs and len(model.positive):
         x[model.positive] = np.maximum(x[model.positive], 0.0)  # the solver's rounding
+    x[: model.inertial].reshape(-1, 10)[known] = x0[: model.inertial].reshape(-1, 10)[known]
     out = _finish(
         model, c, x, w, "consistent", condition=excitation(model, c, w)[0],
         notes={"status": status, "solver": solver, "seconds": problem.solver_stats.solve_time, "margin": margin,
                "entropic": entropic, "regularization": regularization},
     )  # fmt: skip
-    x[: model.inertial].reshape(-1, 10)[known] = x0[: model.inertial].reshape(-1, 10)[known]
     bad = {body: why for i, (body, why) in enumerate(out.verdicts.items()) if why and i not in known}
     if bad:
         body, why = next(iter(bad.items()))

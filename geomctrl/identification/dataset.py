@@ -318,7 +318,7 @@ class Dataset:
             error = np.abs(x[lag:] - x[:-lag]).max(1)
             if np.sqrt(np.mean(error**2)) < tolerance * scale:
                 best = min(
-                    range(max(1, (lag - 1) * step), min(n // 2, (lag + 1) * step) + 1),
+                    range(max(1, (lag - 1) * step), min(n // 2, round(1.1 * lag + 1) * step) + 1),
                     key=lambda k: float(np.mean((q[k:] - q[:-k]) ** 2)),
                 )
                 if np.abs(x[: max(lag, 1)] - x[0]).max() > 10.0 * tolerance * scale:  # not a robot at rest
@@ -468,11 +468,11 @@ class Dataset:
             tau = self.tau[s] if torque_cutoff is None else filters.smooth(t, self.tau[s], torque_cutoff)[0]
             return q, v, a, tau
         poses = self.q.shape[1] != self.nv  # a mean of rotation matrices is none: poses stay as measured
-        q = self.q[s] if poses else filters.low_pass(self.q[s], self.rate, cutoff, order)
+        q = self.q[s] if poses else filters.low_pass(self.q[s], self.rate, cutoff, order, "continue")
         v = (
             filters.differentiate(q, dt)
             if self.v is None
-            else filters.low_pass(self.v[s], self.rate, cutoff, order)
+            else filters.low_pass(self.v[s], self.rate, cutoff, order, "continue")
         )
         a = filters.differentiate(v, dt)
         tau = self.tau[s] if torque_cutoff is None else filters.low_pass(self.tau[s], self.rate, torque_cutoff, order)
@@ -524,7 +524,10 @@ class Dataset:
         bad = np.zeros_like(self.mask)
         for s in self.stretches():
             off = np.abs(self.tau[s] - median_filter(self.tau[s], size=(size, 1), mode="nearest"))
-            spread = 1.4826 * np.median(off, axis=0)
+            # on a steep slope the running median is the sample itself: noise shows in second differences too
+            spread = 1.4826 * np.maximum(
+                np.median(off, axis=0), np.median(np.abs(np.diff(self.tau[s], 2, axis=0)), axis=0) / np.sqrt(6.0)
+            )
             floor = 1e-9 * np.maximum(np.abs(self.tau[s]).max(0), 1e-300)
             bad[s] = off > threshold * np.maximum(spread, floor)
         return self._masked(bad, widen, "outlying")

@@ -23,20 +23,43 @@ def require_cutoff(cutoff: float, rate: float) -> None:
         )
 
 
-def low_pass(x: np.ndarray, rate: float, cutoff: float, order: int = 4) -> np.ndarray:
+def low_pass(x: np.ndarray, rate: float, cutoff: float, order: int = 4, ends: str = "reflect") -> np.ndarray:
     """Butterworth low-pass of `order`, run forwards and backwards: no phase, amplitude 1/2 at `cutoff` [Hz].
 
-    Amplitude 1 / (1 + (tan(pi f / rate) / tan(pi cutoff / rate))^(2 order)). The ends are continued by point
-    reflection over three periods of the cut-off, as far as the signal reaches.
+    Amplitude 1 / (1 + (tan(pi f / rate) / tan(pi cutoff / rate))^(2 order)). Beyond its ends the signal is continued over
+    three periods of the cut-off, as far as it reaches: "reflect": by point reflection, which makes second derivatives vanish
+    at the ends; "continue": by the quartic of least squares through its last two periods, plus the point reflection of what
+    is left, for smooth signals whose derivatives are wanted up to the last sample.
     """
     require_cutoff(cutoff, rate)
     sections = signal.butter(order, cutoff, fs=rate, output="sos")
-    return signal.sosfiltfilt(sections, x, axis=0, padlen=min(len(x) - 1, settling(rate, cutoff)))
+    pad = min(len(x) - 1, settling(rate, cutoff))
+    if ends == "reflect":
+        return signal.sosfiltfilt(sections, x, axis=0, padlen=pad)
+    if ends != "continue":
+        raise ArgumentError(f"ends: expected 'reflect' or 'continue', got {ends!r}")
+    x = np.asarray(x, float)
+    reach = min(len(x) - 1, int(2.0 * rate / cutoff + 1e-6))
+    extended = np.concatenate((_continued(x, pad, reach)[::-1], x, _continued(x[::-1], pad, reach)))
+    return signal.sosfiltfilt(sections, extended, axis=0, padlen=0)[pad : pad + len(x)]
+
+
+def _continued(x, pad, reach):
+    """`pad` samples of x (N, ...) before its first, the nearest first."""
+    degree = min(4, reach)
+    flat = x[: max(pad, reach) + 1].reshape(min(len(x), max(pad, reach) + 1), -1)
+    fitted = np.polynomial.Polynomial.fit
+    k = np.arange(1, pad + 1)
+    out = np.empty((pad, flat.shape[1]))
+    for j, y in enumerate(flat.T):
+        trend = fitted(np.arange(reach + 1), y[: reach + 1], degree)
+        out[:, j] = trend(-k) - (y[1 : pad + 1] - trend(k))
+    return out.reshape(pad, *x.shape[1:])
 
 
 def settling(rate: float, cutoff: float) -> int:
     """Samples after which a low-pass has forgotten its start (three periods of the cut-off)."""
-    return int(np.ceil(3.0 * rate / cutoff))
+    return int(np.ceil(3.0 * rate / cutoff - 1e-6))
 
 
 def gain(frequency: np.ndarray, rate: float, cutoff: float, order: int = 4) -> np.ndarray:

@@ -1,0 +1,59 @@
+# Every target works on a fresh clone with Python 3.11 or newer and a network to PyPI, and installs nothing twice.
+PYTHON ?= python3
+DEMO_SECONDS ?= 10
+WORKERS ?= 0
+PYTEST_OPTIONS ?=
+
+VENV := .venv
+BIN := $(VENV)/bin
+STAMPS := $(VENV)/stamps
+PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
+
+.PHONY: help demo test bench lint robots build-tools clean
+
+help:
+	@echo "make demo   a Panda arm tracks under an adaptive controller that does not know its load (DEMO_SECONDS=$(DEMO_SECONDS))"
+	@echo "make test   all tests (WORKERS=2: in two processes; make robots first: real URDFs as well)"
+	@echo "make bench  speed against Pinocchio and MuJoCo"
+	@echo "make lint   formatting, ruff, pyright, layers"
+	@echo "make robots install example-robot-data, which 'make test' then uses (131 MB)"
+	@echo "make clean  remove what was made, the environment too"
+
+demo: $(STAMPS)/core
+	$(BIN)/geomctrl track panda --controller slotine-li --payload 2.0 --seconds $(DEMO_SECONDS) --out out/demo
+
+test: $(STAMPS)/test
+	$(BIN)/python -m pytest -n $(WORKERS) $(PYTEST_OPTIONS)
+
+bench: $(STAMPS)/bench
+	$(BIN)/python experiments/benchmark_dynamics.py
+
+lint: $(STAMPS)/dev
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/lint-imports
+	$(BIN)/pyright
+
+robots: $(STAMPS)/robots
+
+build-tools: $(STAMPS)/dev
+
+clean:
+	rm -rf $(VENV) build dist out *.egg-info .pytest_cache .hypothesis .ruff_cache .import_linter_cache
+	find geomctrl models controllers tests experiments -name __pycache__ -prune -exec rm -rf {} +
+
+$(STAMPS)/venv:
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "geomctrl needs Python 3.11 or newer: make PYTHON=python3.11 ..." >&2; exit 1; }
+	@echo "creating $(VENV)"
+	@$(PYTHON) -m venv $(VENV)
+	@mkdir -p $(STAMPS) && touch $@
+
+$(STAMPS)/core: $(STAMPS)/venv pyproject.toml
+	@echo "installing geomctrl"
+	@$(PIP) install --editable .
+	@touch $@
+
+$(STAMPS)/test $(STAMPS)/robots $(STAMPS)/bench $(STAMPS)/dev: $(STAMPS)/%: $(STAMPS)/venv pyproject.toml
+	@echo "installing geomctrl[$*]"
+	@$(PIP) install --editable '.[$*]'
+	@touch $@ $(STAMPS)/core

@@ -1,0 +1,89 @@
+"""The properties a robot's terms must have, measured at random states: what `geomctrl check` prints.
+
+Every property is one number, relative to the size of what it compares, that should not exceed its limit.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from . import factored, inertia
+from .robot import Robot
+
+NONPHYSICAL = "bodies whose inertia no rigid body has"
+STENCIL = np.array([45.0, -9.0, 1.0]) / 60.0  # sixth-order central difference
+
+
+@dataclass(frozen=True)
+class Check:
+    """One property at all states: the worst value, the number of the state it was seen at, why it failed."""
+
+    name: str
+    worst: float
+    limit: float
+    state: int
+    reason: str = ""
+
+    @property
+    def ok(self) -> bool:
+        return bool(self.worst <= self.limit)
+
+
+def check_robot(robot: Robot, states: int = 20, seed: int = 0) -> list[Check]:
+    """All properties of `robot` at random states."""
+    rng = np.random.default_rng(seed)
+    worst: dict[str, tuple[float, float, int]] = {}
+    for k in range(states):
+        q = robot.random_configuration(rng)
+        v, a, v_ref, tau = rng.normal(size=(4, robot.nv))
+        for name, value, limit in _residuals(robot, q, v, a, v_ref, tau):
+            if name not in worst or not value <= worst[name][0]:
+                worst[name] = (value, limit, k)
+    return [_inertias(robot)] + [Check(name, *rest) for name, rest in worst.items()]
+
+
+def _inertias(robot: Robot) -> Check:
+    bad = [(b, inertia.violation(pi)) for b, pi in zip(robot.body_names, robot.parameters)]
+    reasons = [f"body {b!r}: {why}" for b, why in bad if why is not None]
+    return Check(NONPHYSICAL, float(len(reasons)), 0.0, 0, "; ".join(reasons))
+
+
+def _residuals(robot: Robot, q, v, a, v_ref, tau) -> Iterator[tuple[str, float, float]]:
+    M, Mdot, C, g = robot.terms(q, v)
+    chris = robot.coriolis_matrix(q, v, "christoffel")
+    root = np.sqrt(np.abs(np.diagonal(M)))
+    bias = robot.inverse_dynamics(q, v, np.zeros(robot.nv))
+    reference = robot.inverse_dynamics(q, v, a, v_ref)
+    size = max(np.abs(Mdot).max(), 2.0 * np.abs(C).max(), np.abs(M).max() * np.abs(v).max())
+    yield "M = M^T", _relative(M, M.T), 1e-13
+    smallest = float(np.linalg.eigvalsh(M / np.outer(root, root))[0])
+    yield "M > 0: 1 / smallest eigenvalue, scaled", 1.0 / smallest if smallest > 0.0 else np.inf, 1e12
+    yield "Mdot - 2C skew, Ploen's C", _relative(Mdot, C + C.T, size), 1e-12
+    yield "Mdot - 2C skew, Christoffel's C", _relative(Mdot, chris + chris.T, size), 1e-12
+    rate = _derivative(lambda t: robot.mass_matrix(robot.integrate(q, t * v)))
+    yield "Mdot is the derivative of M", _relative(Mdot, rate, size), 1e-8
+    yield "C v + g is the bias force, Ploen's C", _relative(C @ v + g, bias), 1e-10
+    yield "C v + g is the bias force, Christoffel's C", _relative(chris @ v + g, bias), 1e-10
+    yield "M a + C v_ref + g is inverse dynamics", _relative(M @ a + C @ v_ref + g, reference), 1e-10
+    linear = robot.regressor(q, v, a, v_ref) @ robot.parameters.ravel()
+    yield "regressor times parameters is inverse dynamics", _relative(linear, reference), 1e-10
+    yield "recursions equal the factored form: M", _relative(M, factored.mass_matrix(robot, q)), 1e-11
+    yield "recursions equal the factored form: C", _relative(C, factored.coriolis_matrix(robot, q, v), size), 1e-11
+    back = robot.inverse_dynamics(q, v, robot.forward_dynamics(q, v, tau))
+    yield "forward dynamics inverts inverse dynamics", _relative(back, tau, np.abs(bias).max() + 1.0), 1e-9
+    change = _derivative(lambda t: robot.energy(robot.integrate(q, t * v + 0.5 * t * t * a), v + t * a))
+    torque = robot.inverse_dynamics(q, v, a)
+    size = np.abs(v * torque).sum() + abs(robot.energy(q, v))
+    yield "d(energy)/dt = v . tau", _relative(change, v @ torque, size), 1e-8
+
+
+def _derivative(f, h: float = 1e-3):
+    return sum(w * (f(k * h) - f(-k * h)) for k, w in enumerate(STENCIL, 1)) / h
+
+
+def _relative(x, y, size: float | None = None) -> float:
+    scale = max(np.abs(x).max(), np.abs(y).max()) if size is None else size
+    return float(np.abs(x - y).max() / scale) if scale > 0.0 else 0.0

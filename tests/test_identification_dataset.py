@@ -1,0 +1,296 @@
+"""Logs: reading, units, mappings, filters against known signals, splits, masks, and what is refused."""
+
+import numpy as np
+import pytest
+
+from geomctrl import models
+from geomctrl.errors import ArgumentError, GeomctrlError
+from geomctrl.identification import DataError, Dataset, JointMapping, RegressorModel
+from geomctrl.identification import filters
+
+RATE = 250.0
+
+
+def wave(t, nv=3, f=(0.7, 1.1, 1.9)):
+    """(q, v, a) of a sine per joint, in closed form."""
+    w, phase = 2 * np.pi * np.array(f[:nv]), np.arange(nv)
+    x = np.outer(t, w) + phase
+    return np.sin(x), w * np.cos(x), -(w**2) * np.sin(x)
+
+
+def log(nv=3, seconds=8.0, **options):
+    t = np.arange(int(seconds * RATE)) / RATE
+    q, _, _ = wave(t, nv)
+    return Dataset(t, q, np.cos(q), **options)
+
+
+# --- filters ---------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("order", [2, 4])
+@pytest.mark.parametrize("cutoff", [5.0, 20.0])
+def test_low_pass_halves_amplitudes_at_the_cutoff_and_shifts_nothing(order, cutoff):
+    t = np.arange(10_000) / RATE
+    for ratio in (0.3, 0.8, 1.0, 1.3, 2.0):
+        f = ratio * cutoff
+        y = filters.low_pass(np.sin(2 * np.pi * f * t)[:, None], RATE, cutoff, order)[:, 0]
+        inner = slice(2500, 7500)
+        basis = np.stack((np.sin(2 * np.pi * f * t), np.cos(2 * np.pi * f * t)), -1)[inner]
+        in_phase, quadrature = np.linalg.lstsq(basis, y[inner], rcond=None)[0]
+        tan = np.tan(np.pi * f / RATE) / np.tan(np.pi * cutoff / RATE)
+        assert in_phase == pytest.approx(1.0 / (1.0 + tan ** (2 * order)), abs=1e-6)
+        assert abs(quadrature) < 1e-6
+    assert filters.gain(cutoff, RATE, cutoff, order) == pytest.approx(0.5)
+
+
+def test_differences_are_exact_for_polynomials_of_degree_four_to_the_last_sample():
+    t = np.arange(12) * 0.1
+    x = np.stack((t**4 - 2 * t**3, 3 * t**2, t), -1)
+    np.testing.assert_allclose(filters.differentiate(x, 0.1), np.stack((4 * t**3 - 6 * t**2, 6 * t, np.ones(12)), -1), atol=1e-12)
+
+
+def test_velocities_and_accelerations_of_known_signals_for_every_joint_and_end():
+    data = log()
+    out = data.filtered(30.0)
+    for got, want, inside, ends in zip((out.q, out.v, out.a), wave(data.t), (1e-5, 1e-4, 2e-3), (2e-3, 2e-2, 0.2)):
+        error = np.abs(got - want) / np.abs(want).max(0)  # per joint, the last one the fastest
+        assert error[50:-50].max() < inside
+        assert error.max() < ends
+
+
+def test_a_spline_gives_derivatives_of_known_signals_too():
+    data = log()
+    out = data.filtered(60.0, method="spline")
+    for got, want, inside in zip((out.q, out.v, out.a), wave(data.t), (1e-4, 1e-3, 2e-2)):
+        assert (np.abs(got - want) / np.abs(want).max(0))[50:-50].max() < inside
+
+
+def test_measured_velocities_are_used():
+    t = np.arange(2000) / RATE
+    q, v, a = wave(t)
+    out = Dataset(t, np.zeros_like(q), q, v=v).filtered(40.0)
+    assert np.abs(out.v - v)[30:-30].max() < 1e-3
+    assert np.abs(out.a - a)[30:-30].max() < 0.05
+
+
+def test_smoothing_spline_has_the_stated_cutoff():
+    t = np.arange(4000) / RATE
+    for f, gain in ((2.0, 1 / (1 + 0.2**4)), (10.0, 0.5), (20.0, 1 / 17)):
+        x, v, a = filters.smooth(t, np.sin(2 * np.pi * f * t)[:, None], 10.0)
+        w = 2 * np.pi * f
+        inner = slice(1000, 3000)
+        for y, scale in ((x, 1.0), (v, w), (a, w * w)):
+            assert np.sqrt(2 * np.mean(y[inner] ** 2)) == pytest.approx(gain * scale, rel=0.03)
+
+
+def test_spline_takes_uneven_time_stamps_and_the_filter_refuses_them():
+    rng = np.random.default_rng(0)
+    t = np.sort(np.arange(2000) / RATE + rng.uniform(-0.4, 0.4, 2000) / RATE)
+    q, v, _ = wave(t)
+    data = Dataset(t, q, q)
+    assert np.abs(data.filtered(30.0, method="spline").v - v)[50:-50].max() < 0.05
+    with pytest.raises(DataError, match="not even.*resampled"):
+        data.filtered(30.0)
+    even = data.resampled(RATE)
+    assert filters.is_uniform(even.t)
+    assert np.abs(even.q - wave(even.t)[0])[5:-5].max() < 1e-5
+
+
+@pytest.mark.parametrize("cutoff", [0.0, -1.0, 125.0, np.nan])
+def test_cutoffs_beyond_half_the_rate_are_refused(cutoff):
+    with pytest.raises(ArgumentError, match=r"cutoff.*125"):
+        log().filtered(cutoff)
+
+
+# --- reading ---------------------------------------------------------------------------------------------------
+
+
+def test_npz_and_csv_give_the_same_log(tmp_path):
+    data = log()
+    data.save(tmp_path / "log.npz")
+    header = "time, q1, q2, q3, tau_1, tau_2, tau_3"
+    np.savetxt(tmp_path / "log.csv", np.column_stack((data.t, data.q, data.tau)), delimiter=",", header=header, fmt="%.17g")
+    first, second = Dataset.read(tmp_path / "log.npz"), Dataset.read(tmp_path / "log.csv")
+    for a, b in ((first.t, second.t), (first.q, second.q), (first.tau, second.tau), (first.q, data.q)):
+        np.testing.assert_array_equal(a, b)
+
+
+def test_csv_columns_by_name_and_number_beyond_nine(tmp_path):
+    header = ";".join(["stamp", *(f"pos[{k}]" for k in range(11, 0, -1)), *(f"eff{k}" for k in range(1, 12))])
+    table = np.arange(46.0).reshape(2, 23)
+    np.savetxt(tmp_path / "log.csv", table, delimiter=";", header=header, comments="")
+    data = Dataset.from_csv(tmp_path / "log.csv", {"t": "stamp", "q": "pos", "tau": "eff"}, units={"t": "ms"})
+    np.testing.assert_array_equal(data.q, table[:, 11:0:-1])
+    np.testing.assert_array_equal(data.tau, table[:, 12:])
+    assert data.t[1] == pytest.approx(0.023)
+
+
+def test_units_and_a_coupled_mapping_conserve_power(tmp_path):
+    N = np.diag([32.0, 45.0, -48.0])
+    N[2, 1] = 7.0
+    rng = np.random.default_rng(1)
+    q_motor, v_motor, tau_motor = rng.normal(size=(3, 50, 3))
+    np.savez(tmp_path / "m.npz", angle=np.rad2deg(q_motor), dq=np.rad2deg(v_motor), torque=tau_motor)
+    mapping = JointMapping(N, offset=[0.0, -1.0, 2.0])
+    data = Dataset.from_npz(tmp_path / "m.npz", units={"q": "deg", "v": "deg/s"}, mapping=mapping, rate=100.0)
+    np.testing.assert_allclose(data.tau * data.v @ np.ones(3), tau_motor * v_motor @ np.ones(3), rtol=1e-12)
+    np.testing.assert_allclose((data.q - mapping.offset) @ N.T, q_motor, rtol=1e-12)
+
+
+# --- parts -----------------------------------------------------------------------------------------------------
+
+
+def test_split_by_phase_shares_no_phase_and_by_time_is_refused_for_a_periodic_log():
+    t = np.arange(6000) / RATE
+    q = np.stack([np.sin(2 * np.pi * t / 4.0) + 0.3 * np.cos(6 * np.pi * t / 4.0), np.cos(4 * np.pi * t / 4.0)], -1)
+    data = Dataset(t, q, q)
+    assert data.period() == pytest.approx(4.0, abs=0.01)
+    train, test = data.split_phase(test=(0.5, 0.8), guard=0.1)
+    a, b = (np.unique(np.round((x.t % 4.0) * RATE).astype(int)) for x in (train, test))
+    assert not np.intersect1d(a, b).size
+    assert np.abs(a[:, None] - b).min() >= 0.1 * RATE - 1
+    assert len(test) == pytest.approx(0.25 * len(data), rel=0.02)  # 0.3 of each period less 2 x 0.1 s of 4 s
+    assert len(test.gaps) == 5
+    with pytest.raises(DataError, match=r"repeats every 4.*split_phase"):
+        data.split_time(0.7)
+
+
+def test_a_log_that_does_not_repeat_has_no_period_and_splits_in_time():
+    data = log(seconds=6.0)
+    assert data.period() is None
+    train, test = data.split_time(0.7, guard=0.2)
+    assert train.t[-1] < test.t[0] - 0.19
+    assert len(train) == round(0.7 * len(data))
+
+
+def test_stretches_are_filtered_apart():
+    data = log()
+    parts = data.select((data.t < 3.0) | (data.t >= 5.0))
+    assert parts.gaps == (750,)
+    whole, alone = parts.filtered(20.0), data.between(5.0, 9.0).filtered(20.0)
+    np.testing.assert_array_equal(whole.q[750:], alone.q)
+
+
+def test_masks_find_saturation_outliers_and_standstill():
+    t = np.arange(2000) / RATE
+    q, v, a = wave(t)
+    rng = np.random.default_rng(3)
+    tau = 5.0 * np.sin(2 * np.pi * 0.5 * t)[:, None] * np.ones(3) + 0.01 * rng.normal(size=(2000, 3))
+    spikes = rng.choice(2000, 12, replace=False)
+    tau[spikes, 2] += 40.0
+    data = Dataset(t, q, np.clip(tau, -50, 50), v=v, a=a)
+    found = np.flatnonzero(~data.without_outliers(8.0).mask[:, 2])
+    assert set(spikes) <= set(found)
+    assert len(found) < 40
+    assert (~Dataset(t, q, np.clip(tau, -4.9, 4.9)).without_saturation([4.9] * 3).mask == (np.abs(tau) >= 0.99 * 4.9)).all()
+    slow = data.without_standstill(0.5)
+    np.testing.assert_array_equal(slow.mask, np.abs(v) >= 0.5)
+    assert "masked" in slow.history[-1]
+
+
+# --- one low-pass for torques and regressor ------------------------------------------------------------------------
+
+
+def test_filtering_alike_in_chunks_equals_filtering_the_whole_regressor():
+    robot = models.two_link()
+    model = RegressorModel(robot)
+    t = np.arange(3000) / RATE
+    q, _, _ = wave(t, 2)
+    rng = np.random.default_rng(0)
+    data = Dataset(t, q, rng.normal(size=q.shape)).filtered(30.0, torque_cutoff=10.0, alike=True, decimate=3)
+    Y = filters.low_pass(model.regressor(data.q.copy(), data.v.copy(), data.a.copy()), RATE, 10.0)[::3]
+    tau = filters.low_pass(data.tau, RATE, 10.0)[::3]
+    parts = [x for x in model.chunks(data, size=500)]
+    assert len(parts) > 2
+    np.testing.assert_allclose(np.concatenate([p[0] for p in parts]), Y, atol=1e-6)
+    np.testing.assert_allclose(np.concatenate([p[1] for p in parts]), tau, atol=1e-6)
+    np.testing.assert_array_equal(np.concatenate([p[3] for p in parts]), np.arange(0, 3000, 3))
+
+
+# --- bad input ---------------------------------------------------------------------------------------------------
+
+
+def test_bad_times_are_refused():
+    q = np.zeros((5, 2))
+    with pytest.raises(DataError, match=r"increasing time stamps, got 2 then 1 s at sample 3"):
+        Dataset([0, 1, 2, 1, 3.0], q, q)
+    with pytest.raises(DataError, match=r"t: expected finite numbers, got nan at index \[2\]"):
+        Dataset([0, 1, np.nan, 3, 4.0], q, q)
+    bad = q.copy()
+    bad[3, 1] = np.inf
+    with pytest.raises(DataError, match=r"tau: expected finite numbers, got inf at index \[3, 1\]"):
+        Dataset(np.arange(5.0), q, bad)
+
+
+def test_counts_that_do_not_match_are_refused():
+    t = np.arange(5.0)
+    with pytest.raises(DataError, match="q: expected 3 joints as in tau, got 2"):
+        Dataset(t, np.zeros((5, 2)), np.zeros((5, 3)))
+    with pytest.raises(DataError, match="tau: expected 5 samples as in t, got 4"):
+        Dataset(t, np.zeros((5, 2)), np.zeros((4, 2)))
+    with pytest.raises(DataError, match=r"expected 7 joints .*'panda'.*JointMapping"):
+        Dataset(t, np.zeros((5, 2)), np.zeros((5, 2))).check(models.panda())
+    with pytest.raises(DataError, match="velocities and accelerations are missing"):
+        RegressorModel(models.two_link()).compress(Dataset(t, np.zeros((5, 2)), np.zeros((5, 2))))
+
+
+@pytest.mark.parametrize(
+    ("wrong", "words"),
+    [
+        (lambda q, v, tau: (np.rad2deg(q), v, tau), "q in degrees or v not"),
+        (lambda q, v, tau: (q, np.rad2deg(v), tau), "v in degrees a second"),
+        (lambda q, v, tau: (q, v * 60 / (2 * np.pi), tau), "v in rpm"),
+        (lambda q, v, tau: (q, -v, tau), "v with the other sign"),
+        (lambda q, v, tau: (np.rad2deg(q), None, tau), "in degrees it would fit"),
+        (lambda q, v, tau: (q, v, 1e-3 * tau), "gravity alone takes"),
+    ],
+)
+def test_wrong_units_are_suspected_with_the_reason(wrong, words):
+    robot = models.panda()
+    t = np.arange(1000) / RATE
+    s, ds = 0.5 * np.sin(t), 0.5 * np.cos(t)
+    q = np.array([0, -0.6, 0.2, -2.0, 0.1, 1.6, 0.4]) + s[:, None]
+    v = np.repeat(ds[:, None], 7, axis=1)
+    tau = robot.gravity_force(q)
+    Dataset(t, q, tau, v=v).check(robot)
+    q, v, tau = wrong(q, v, tau)
+    with pytest.raises(DataError, match=f"wrong units suspected.*{words}"):
+        Dataset(t, q, tau, v=v).check(robot)
+
+
+def test_milliseconds_are_suspected():
+    robot = models.two_link()
+    t = np.arange(200) * 4.0
+    with pytest.raises(DataError, match="sampling interval is 4 s"):
+        Dataset(t, 0.1 * wave(t / 1000, 2)[0], robot.gravity_force(0.1 * wave(t / 1000, 2)[0])).check(robot)
+
+
+def test_empty_parts_and_files_are_refused(tmp_path):
+    data = log()
+    for empty in (
+        lambda: data.between(100.0, 200.0),
+        lambda: data.split_time(1.0),
+        lambda: data.split_phase(2.0, (0.4, 0.4)),
+        lambda: Dataset(np.zeros(0), np.zeros((0, 2)), np.zeros((0, 2))),
+        lambda: Dataset.read(tmp_path / "none.npz"),
+    ):
+        with pytest.raises(GeomctrlError, match=r"empty|no such file|expected|none"):
+            empty()
+    (tmp_path / "empty.csv").write_text("t,q1,tau1\n")
+    with pytest.warns(UserWarning, match="no data"), pytest.raises(DataError, match="a header and no samples"):
+        Dataset.read(tmp_path / "empty.csv")
+    np.savez(tmp_path / "some.npz", t=np.arange(3.0), q=np.zeros((3, 2)))
+    with pytest.raises(DataError, match=r"no tau: expected an array called tau or torque"):
+        Dataset.read(tmp_path / "some.npz")
+    with pytest.raises(DataError, match=r"no array 'effort'"):
+        Dataset.read(tmp_path / "some.npz", keys={"tau": "effort"})
+    with pytest.raises(ArgumentError, match=r"units: q: expected one of rad"):
+        Dataset.read(tmp_path / "some.npz", units={"q": "degree"})
+    with pytest.raises(ArgumentError, match="some motors do not determine the joints"):
+        JointMapping(np.ones((2, 2)))
+
+
+def test_a_log_is_frozen():
+    data = log()
+    with pytest.raises(ValueError, match="read-only"):
+        data.q[0] = 1.0

@@ -1,0 +1,422 @@
+"""Estimators against known truths: recovery, statistics, constraints, and what they refuse."""
+
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+from geomctrl import Body, Joint, Robot, inertia, models
+from geomctrl.errors import ArgumentError, NameNotFoundError
+from geomctrl.identification import (
+    Column, Curve, DataError, Dataset, ExcitationError, RegressorModel, SolverError, cross_validate, excitation, fit,
+    fit_curves, period_instruments,
+)  # fmt: skip
+from geomctrl.identification.consistent import from_log_cholesky, log_cholesky
+
+RATE = 100.0
+
+
+def motion(nv, seconds=12.0, seed=0, rate=RATE):
+    """(t, q, v, a) of five random sines a joint, in closed form."""
+    rng = np.random.default_rng(seed)
+    t = np.arange(int(seconds * rate)) / rate
+    w = 2 * np.pi * rng.uniform(0.1, 0.9, size=(5, nv))
+    A, phase = rng.uniform(0.1, 0.5, size=(5, nv)), rng.uniform(0, 6.28, size=(5, nv))
+    x = t[:, None, None] * w + phase
+    return t, (A * np.sin(x)).sum(1), (A * w * np.cos(x)).sum(1), -(A * w**2 * np.sin(x)).sum(1)
+
+
+def synthetic(model, x, noise=0.0, seed=0, seconds=12.0):
+    t, q, v, a = motion(model.robot.nv, seconds, seed)
+    tau = model.torque(x, q, v, a)
+    tau = tau + noise * np.random.default_rng(seed + 1).normal(size=tau.shape)
+    return Dataset(t, q, tau, v=v, a=a)
+
+
+def truth_of(model):
+    x = model.prior
+    x[model.positive] = np.linspace(0.2, 0.8, len(model.positive))
+    x[model._of("offset")] = 0.1
+    return x
+
+
+@pytest.fixture(scope="module")
+def panda():
+    model = RegressorModel(models.panda(), rotor=range(2, 7), smoothing=0.05)
+    x = truth_of(model)
+    return model, x, synthetic(model, x)
+
+
+# --- the stacked system ------------------------------------------------------------------------------------------
+
+
+def test_triangular_factors_hold_what_the_stacked_regressor_does(panda):
+    model, x, data = panda
+    rng = np.random.default_rng(0)
+    mask = rng.uniform(size=data.tau.shape) > 0.3
+    mask[:, 2] = True
+    masked = Dataset(data.t, data.q, data.tau, v=data.v, a=data.a, mask=mask)
+    c = model.compress(masked)
+    Y = model.regressor(data.q.copy(), data.v.copy(), data.a.copy())
+    y = x * rng.uniform(0.9, 1.1, size=x.size)
+    residual = np.where(mask, Y @ y - data.tau, 0.0)
+    np.testing.assert_allclose(c.residuals(y), np.linalg.norm(residual, axis=0), rtol=1e-9)
+    w = rng.uniform(0.5, 2.0, 7)
+    A, b = c.system(w)
+    assert A.shape[0] <= model.size + 1
+    assert np.linalg.norm(A @ y - b) == pytest.approx(np.linalg.norm(w * residual), rel=1e-9)
+    assert c.relative_error(y) == pytest.approx(np.linalg.norm(residual) / np.linalg.norm(np.where(mask, data.tau, 0.0)))
+
+
+def test_factors_of_two_logs_add(panda):
+    model, x, data = panda
+    half = len(data) // 2
+    parts = [Dataset(data.t[s], data.q[s], data.tau[s], v=data.v[s], a=data.a[s]) for s in (slice(0, half), slice(half, None))]
+    joint = model.compress(parts[0]) + model.compress(parts[1])
+    y = 1.1 * x
+    np.testing.assert_allclose(joint.residuals(y), model.compress(data).residuals(y), rtol=1e-9)
+
+
+def test_every_column_is_where_it_says():
+    robot = models.two_link()
+    weight = Column("wind", lambda q, v, a: np.stack((v[:, 0] ** 2, 0 * v[:, 0]), -1))
+    model = RegressorModel(
+        robot, rotor=True, springs=[1], columns=[weight], transmission=[[1, 0], [0, 1], [1, 1]], offset=[0], rotor_at=None
+    ) if False else RegressorModel(robot, rotor=True, springs=[1], columns=[weight], transmission=[[1, 0], [0, 1], [1, 1]], offset=[0], smoothing=0.0)  # fmt: skip
+    t, q, v, a = motion(2, 1.0)
+    Y = model.regressor(q, v, a)
+    by = dict(zip(model.names, np.moveaxis(Y, -1, 0)))
+    s = v.sum(1)
+    zero = np.zeros_like(s)
+    expected = {
+        "fv1": (v[:, 0], zero), "fv3": (s, s), "fc2": (zero, np.sign(v[:, 1])), "fc3": (np.sign(s), np.sign(s)),
+        "fo1": (zero + 1, zero), "Ir3": (a.sum(1), a.sum(1)), "ks2": (zero, q[:, 1]), "k02": (zero, zero + 1),
+        "wind": (v[:, 0] ** 2, zero),
+    }  # fmt: skip
+    for name, columns in expected.items():
+        np.testing.assert_array_equal(by[name], np.stack(columns, -1))
+    for k, active in enumerate(model.active):  # and nothing is left out of the factors
+        assert not np.abs(np.delete(Y[:, k], active, axis=1)).any()
+
+
+def test_a_rotor_on_the_first_joint_joins_its_inertia():
+    model = RegressorModel(models.two_link(), rotor=True)
+    assert model.base.size == RegressorModel(models.two_link()).base.size + 1  # the first one's is not told from Izz1
+    assert any("Izz1" in name and "Ir1" in name for name in model.base_names)
+
+
+# --- recovery ------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("method", ["ols", "wls", "irls", "tls", "iv", "ridge", "consistent", "manifold"])
+def test_every_method_recovers_the_truth_without_noise(panda, method):
+    model, x, data = panda
+    options = {"iv": {"instruments": data}, "ridge": {"strength": 1e-12}, "consistent": {"regularization": 1e-10, "margin": 1e-9},
+               "manifold": {"regularization": 1e-10, "margin": 1e-9}}.get(method, {})  # fmt: skip
+    result = fit(model, data, method, **options)
+    tolerance = {"consistent": 2e-4, "manifold": 1e-4}.get(method, 1e-7)
+    assert result.relative_error() < tolerance
+    true = model.base.projection @ x
+    np.testing.assert_allclose(result.values, true, atol=50 * tolerance * np.abs(true).max())
+    robot = result.robot
+    q, v, a = data.q[7].copy(), data.v[7].copy(), data.a[7].copy()
+    np.testing.assert_allclose(robot.inverse_dynamics(q, v, a), model.robot.inverse_dynamics(q, v, a), atol=100 * tolerance)
+    np.testing.assert_allclose(robot.damping, x[model._of("viscous")], atol=100 * tolerance)
+
+
+def test_confidence_intervals_have_the_spread_of_repeated_experiments():
+    """Monte Carlo on a pendulum with unequal... one joint: mean square of error / std is 1, over 300 noisy logs."""
+    robot = Robot.build([Body("rod", None, Joint.revolute((0, 1, 0)), None, inertia.from_com(2.0, (0.3, 0, 0), 0.05 * np.eye(3)))])
+    model = RegressorModel(robot, smoothing=0.1)
+    x = truth_of(model)
+    t, q, v, a = motion(1, 4.0)
+    tau = model.torque(x, q, v, a)
+    z = []
+    for seed in range(300):
+        noisy = tau + 0.2 * np.random.default_rng(seed).normal(size=tau.shape)
+        result = fit(model, Dataset(t, q, noisy, v=v, a=a), "ols")
+        z.append((result.values - model.base.projection @ x) / result.std)
+    ratio = np.mean(np.square(z), axis=0)
+    assert (ratio > 0.75).all()
+    assert (ratio < 1.3).all()
+    assert np.mean(np.abs(z) < 1.96) == pytest.approx(0.95, abs=0.02)
+
+
+def test_correlated_noise_widens_intervals():
+    model = RegressorModel(models.two_link(), smoothing=0.1)
+    x = truth_of(model)
+    data = synthetic(model, x, seconds=40.0)
+    rng, r = np.random.default_rng(0), np.zeros(data.tau.shape)
+    for k in range(1, len(r)):
+        r[k] = 0.9 * r[k - 1] + 0.1 * rng.normal(size=2)
+    result = fit(model, Dataset(data.t, data.q, data.tau + r, v=data.v, a=data.a), "ols")
+    # a first-order process has 1 + 2 sum 0.9^k = 19
+    assert (result.correlation > 10).all()
+    assert (result.correlation < 30).all()
+
+
+def test_weighted_least_squares_weighs_joints_by_their_noise():
+    model = RegressorModel(models.two_link(), smoothing=0.1)
+    x = truth_of(model)
+    data = synthetic(model, x)
+    noise = np.random.default_rng(0).normal(size=data.tau.shape) * [5.0, 0.01]
+    noisy = Dataset(data.t, data.q, data.tau + noise, v=data.v, a=data.a)
+    w = fit(model, noisy, "wls")
+    np.testing.assert_allclose(w.noise, [5.0, 0.01], rtol=0.1)
+    true = model.base.projection @ x
+    at = [k for k, c in enumerate(model.base.columns) if model.names[c].endswith("2") and not model.names[c].startswith("f")]
+    error = [np.linalg.norm((fit(model, noisy, m).values - true)[at]) for m in ("wls", "ols")]
+    assert error[0] < 0.05 * error[1]
+
+
+@pytest.mark.parametrize("loss", ["huber", "bisquare"])
+def test_reweighting_forgets_outliers(loss):
+    model = RegressorModel(models.two_link(), smoothing=0.1)
+    x = truth_of(model)
+    data = synthetic(model, x, noise=0.05)
+    rng = np.random.default_rng(5)
+    spikes = (rng.uniform(size=data.tau.shape) < 0.05) * 30.0
+    dirty = Dataset(data.t, data.q, data.tau + spikes, v=data.v, a=data.a)
+    true = model.base.projection @ x
+    robust, plain = (np.linalg.norm(fit(model, dirty, m, **o).values - true) for m, o in (("irls", {"loss": loss}), ("ols", {})))
+    assert robust < 0.2 * plain
+
+
+def test_total_least_squares_is_the_line_through_the_principal_axis():
+    """One joint, one column: v and tau equally noisy about tau = 3 v; the slope is the first principal direction's."""
+    robot = Robot.build([Body("disc", None, Joint.revolute((0, 0, 1)), None, inertia.from_com(1.0, (0, 0, 0), np.eye(3)))], gravity=(0, 0, 0))
+    model = RegressorModel(robot, viscous=False, coulomb=False, offset=False)
+    rng = np.random.default_rng(0)
+    t = np.arange(4000) / RATE
+    a = np.sin(t)[:, None]
+    noisy = a + 0.3 * rng.normal(size=a.shape)
+    tau = 3.0 * a
+    tau = tau + 0.9 * rng.normal(size=a.shape)  # equal errors once both columns have unit length
+    data = Dataset(t, np.zeros_like(a), tau, v=np.zeros_like(a), a=noisy)
+    tls, ols = fit(model, data, "tls"), fit(model, data, "ols")
+    scaled = np.hstack((noisy / np.linalg.norm(noisy), tau / np.linalg.norm(tau)))
+    axis = np.linalg.svd(scaled)[2][0]
+    assert tls.values[0] == pytest.approx(axis[1] / axis[0] * np.linalg.norm(tau) / np.linalg.norm(noisy), rel=1e-9)
+    assert abs(tls.values[0] - 3.0) < 0.1 < abs(ols.values[0] - 3.0)
+
+
+def test_instruments_remove_the_bias_of_a_noisy_regressor():
+    model = RegressorModel(models.two_link(), smoothing=0.2)
+    x = truth_of(model)
+    period = 10.0
+    t = np.arange(6000) / RATE
+    w = 2 * np.pi / period * np.array([[1, 2], [3, 4], [6, 7]])
+    A = np.array([[0.5, 0.4], [0.3, 0.3], [0.3, 0.3]])
+    angle = t[:, None, None] * w + np.array([0.3, 1.0])
+    q, v, a = (A * np.sin(angle)).sum(1), (A * w * np.cos(angle)).sum(1), -(A * w**2 * np.sin(angle)).sum(1)
+    rng = np.random.default_rng(2)
+    tau = model.torque(x, q, v, a) + 0.05 * rng.normal(size=q.shape)
+    noisy = Dataset(t, q, tau, v=v + 0.3 * rng.normal(size=q.shape), a=a + 2.0 * rng.normal(size=q.shape))
+    true = model.base.projection @ x
+    bias = [np.linalg.norm(fit(model, noisy, m, **o).values - true) for m, o in
+            (("iv", {"instruments": period_instruments(noisy, period)}), ("ols", {}))]  # fmt: skip
+    assert bias[0] < 0.35 * bias[1]
+    with pytest.raises(DataError, match="time stamps"):
+        fit(model, noisy, "iv", instruments=noisy.between(0, 20))
+
+
+def test_ridge_goes_from_the_prior_to_least_squares(panda):
+    model, x, data = panda
+    prior = 1.2 * x
+    strong, weak = (fit(model, data, "ridge", prior=prior, strength=s) for s in (1e12, 1e-12))
+    np.testing.assert_allclose(strong.x, prior, rtol=1e-6)
+    assert weak.relative_error() < 1e-7
+
+
+# --- physical consistency --------------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def poor():
+    """A short noisy log, whose least squares make no bodies."""
+    model = RegressorModel(models.panda(), smoothing=0.05)
+    data = synthetic(model, truth_of(model), noise=1.0, seconds=4.0)
+    return model, data, model.compress(data)
+
+
+def test_consistent_estimates_are_bodies_where_least_squares_are_not(poor):
+    model, _, c = poor
+    free, physical = fit(model, c, "ols"), fit(model, c, "consistent", mass_max=20.0)
+    assert not free.is_physical
+    assert any("negative" in (why or "") or "triangle" in (why or "") for why in free.verdicts.values())
+    assert physical.is_physical
+    P = inertia.pseudo(physical.robot.parameters)
+    assert np.linalg.eigvalsh(P).min() > 0.0
+    assert free.relative_error() <= physical.relative_error() < 1.1 * free.relative_error()
+    physical.model.robot.with_parameters(physical.robot.parameters)  # accepted with all checks on
+    assert (physical.x[model.positive] >= 0.0).all()
+    assert physical.covariance is None
+
+
+def test_manifold_reaches_the_cone_programs_optimum(poor):
+    model, _, c = poor
+    options = {"regularization": 1e-4, "entropic": 1e-4}
+    a, b = fit(model, c, "consistent", **options), fit(model, c, "manifold", **options)
+    assert b.is_physical
+    assert a.relative_error() == pytest.approx(b.relative_error(), rel=1e-4)
+    assert np.linalg.norm(a.values - b.values) < 0.02 * np.linalg.norm(a.values)
+
+
+def test_log_cholesky_round_trip_and_derivative():
+    pi = models.panda().parameters[3]
+    theta = log_cholesky(pi)
+    back, slope = from_log_cholesky(theta)
+    np.testing.assert_allclose(back, pi, atol=1e-14)
+    h = 1e-6
+    for k in range(10):
+        e = np.eye(10)[k] * h
+        central = (from_log_cholesky(theta + e)[0] - from_log_cholesky(theta - e)[0]) / (2 * h)
+        np.testing.assert_allclose(slope[:, k], central, atol=1e-8)
+
+
+def test_entropic_prior_pulls_to_the_model_and_does_not_depend_on_frames(poor):
+    model, _, c = poor
+    prior = model.robot.parameters
+    near, far = (fit(model, c, "consistent", entropic=s, regularization=0.0) for s in (1e2, 1e-4))
+    distance = [float(inertia.divergence(e.robot.parameters, prior).sum()) for e in (near, far)]
+    assert distance[0] < 1e-3 < distance[1]
+
+
+def test_bounds_are_kept(poor):
+    model, _, c = poor
+    n = model.robot.nbodies
+    box = np.tile([[-0.05, -0.04, -0.1], [0.05, 0.04, 0.1]], (n, 1, 1))
+    e = fit(model, c, "consistent", mass_min=0.5, mass_max=[4.0] * n, total_mass=15.0, com_box=box)
+    m, com = e.robot.parameters[:, 0], inertia.com(e.robot.parameters)
+    assert (m > 0.5 - 1e-6).all()
+    assert (m < 4.0 + 1e-6).all()
+    assert m.sum() == pytest.approx(15.0, abs=1e-6)
+    assert (com >= box[:, 0] - 1e-6).all()
+    assert (com <= box[:, 1] + 1e-6).all()
+    centre, radii = np.array([0.0, 0.02, 0.0]), np.array([0.05, 0.04, 0.08])
+    e = fit(model, c, "consistent", mass_max=20.0, com_ellipsoid=[(centre, radii)] + [None] * (n - 1))
+    inside = ((inertia.com(e.robot.parameters)[0] - centre) / radii) ** 2
+    assert inside.sum() <= 1.0 + 1e-6
+
+
+def test_known_bodies_stay_as_they_are(poor):
+    model, _, c = poor
+    e = fit(model, c, "consistent", fixed=model.robot.body_names[:-1])
+    np.testing.assert_array_equal(e.robot.parameters[:-1], model.robot.parameters[:-1])
+    assert np.abs(e.robot.parameters[-1] - model.robot.parameters[-1]).max() > 1e-4
+    with pytest.raises(NameNotFoundError, match="panda_link9"):
+        fit(model, c, "consistent", fixed=["panda_link9"])
+
+
+def test_impossible_bounds_say_so(poor):
+    model, _, c = poor
+    with pytest.raises(SolverError, match=r"mass_min 5 kg is above mass_max 2 kg"):
+        fit(model, c, "consistent", mass_min=5.0, mass_max=2.0)
+    with pytest.raises(SolverError, match=r"no physical robot satisfies the bounds.*infeasible.*total mass 100"):
+        fit(model, c, "consistent", mass_max=2.0, total_mass=100.0)
+    bad = model.robot.parameters.copy()
+    bad[2, 4] = -1.0
+    with pytest.raises(SolverError, match=r"prior.*strictly physical.*panda_link3"):
+        fit(model, c, "consistent", prior=bad, entropic=1e-3)
+    with pytest.raises(SolverError, match=r"failed.*manifold"):
+        fit(model, c, "consistent", solver="OSQP")
+    with pytest.raises(ArgumentError, match="mass_max"):
+        fit(model, c, "consistent", mass_max=[1.0, 2.0])
+
+
+# --- excitation of the log, friction curves, model selection ---------------------------------------------------------
+
+
+def test_parameters_a_log_does_not_tell_apart_are_named():
+    model = RegressorModel(models.panda(), smoothing=0.05)
+    t, q, v, a = motion(7)
+    still = [6]  # the last joint stands
+    for x in (v, a):
+        x[:, still] = 0.0
+    q[:, still] = 0.3
+    data = Dataset(t, q, model.torque(truth_of(model), q, v, a), v=v, a=a)
+    condition, words = excitation(model, data)
+    assert condition == np.inf
+    assert any(w.startswith("fv7") for w in words)
+    with pytest.raises(ExcitationError, match=r"can not be told apart: .*fv7"):
+        fit(model, data, "ols")
+    assert fit(model, data, "consistent").is_physical  # a prior settles them
+    assert excitation(model, synthetic(model, truth_of(model)))[1] == []
+
+
+def test_a_slow_log_mixes_inertias_up_and_says_which():
+    model = RegressorModel(models.two_link(), coulomb=False, offset=False, viscous=False)
+    t = np.arange(500) / RATE
+    q = np.stack((0.5 * np.sin(t), 0.2 + 0.0 * t), -1)  # the second joint is locked
+    v, a = np.gradient(q, t, axis=0), np.gradient(np.gradient(q, t, axis=0), t, axis=0)
+    data = Dataset(t, q, model.torque(model.prior, q, v, a), v=v, a=a)
+    with pytest.raises(ExcitationError, match=r"Izz1.*Izz2|Izz2.*Izz1"):
+        fit(model, data, "ols")
+
+
+def test_sigmoid_speeds_are_found_by_nonlinear_least_squares():
+    robot = models.two_link()
+    curves = [Curve(0, "sigmoid", 0.8), Curve(1, "sigmoid", 1.5)]
+    true = RegressorModel(robot, curves=curves, smoothing=0.02)
+    x = truth_of(true)
+    x[true._of("curve")] = [6.0, 3.0]
+    data = synthetic(true, x, noise=0.02)
+    found = fit_curves(RegressorModel(robot, smoothing=0.02), data)
+    np.testing.assert_allclose(found.speeds, [0.8, 1.5], rtol=0.05)
+    assert (np.abs(found.speeds - [0.8, 1.5]) < 4 * found.std).all()
+    assert found.errors[1] < 0.2 * found.errors[0]
+    e = fit(found.model, data, "ols")
+    np.testing.assert_allclose(e.x[found.model._of("curve")], [6.0, 3.0], rtol=0.05)
+
+
+def test_stribeck_friction_is_found():
+    robot = models.two_link()
+    true = RegressorModel(robot, curves=[Curve(0, "stribeck", 0.25)], smoothing=0.01)
+    x = truth_of(true)
+    x[true._of("curve")] = 2.0
+    found = fit_curves(RegressorModel(robot, smoothing=0.01), synthetic(true, x, noise=0.02), "stribeck", [0])
+    assert found.speeds[0] == pytest.approx(0.25, rel=0.05)
+
+
+@pytest.mark.parametrize("shape", ["sigmoid", "stribeck"])
+def test_derivative_of_friction_curves_by_speed(shape):
+    v = np.linspace(-2, 2, 41)
+    h = 1e-6
+    up, down = (Curve(0, shape, 0.7 * np.exp(s)).torque(v, 0.05) for s in (h, -h))
+    np.testing.assert_allclose(Curve(0, shape, 0.7).torque_by_log_speed(v, 0.05), (up - down) / (2 * h), atol=1e-8)
+
+
+def test_cross_validation_prefers_the_model_that_made_the_data():
+    robot = models.two_link()
+    true = RegressorModel(robot, smoothing=0.05)
+    data = synthetic(true, truth_of(true), noise=0.05)
+    third = [data.between(4.0 * k, 4.0 * k + 4.0) for k in range(3)]
+    errors = [cross_validate(m, third) for m in (true, true.with_options(coulomb=False))]
+    assert errors[0] < 0.5 * errors[1]
+
+
+def test_bad_arguments_are_named():
+    robot = models.two_link()
+    model = RegressorModel(robot)
+    data = synthetic(model, truth_of(model))
+    for message, call in (
+        ("method: expected one of ols", lambda: fit(model, data, "lsq")),
+        ("data: was compressed for another model", lambda: fit(RegressorModel(robot), model.compress(data))),
+        ("irls reads the samples", lambda: fit(model, model.compress(data), "irls")),
+        ("strength: expected a positive", lambda: fit(model, data, "ridge", strength=-1.0)),
+        ("prior: expected 26 finite", lambda: fit(model, data, "ridge", prior=np.zeros(7))),
+        ("viscous: expected actuator numbers", lambda: RegressorModel(robot, viscous=[2])),
+        ("the name 'm1' is used twice", lambda: RegressorModel(robot, columns=[Column("m1", lambda q, v, a: v)])),
+        ("column 'odd': expected finite torques of shape", lambda: fit(RegressorModel(robot, columns=[Column("odd", lambda q, v, a: v[:, 0])]), data)),
+        ("transmission", lambda: RegressorModel(robot, transmission=[[1, 2, 3]])),
+    ):  # fmt: skip
+        with pytest.raises(ArgumentError, match=message):
+            call()
+    with pytest.raises(DataError, match="all are masked"):
+        model.compress(Dataset(data.t, data.q, data.tau, v=data.v, a=data.a, mask=np.zeros(data.tau.shape, bool)))
+
+
+def test_importing_geomctrl_does_not_import_solvers_or_plots():
+    code = "import sys, geomctrl.identification; sys.exit(bool({'cvxpy', 'matplotlib', 'clarabel'} & set(sys.modules)))"
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

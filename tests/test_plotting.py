@@ -1,0 +1,124 @@
+"""Pictures of runs: they exist, show something, and none needs what a run may lack."""
+
+import sys
+
+import numpy as np
+import pytest
+from matplotlib.image import imread
+
+import geomctrl as gc
+from geomctrl import controllers, models, plotting, scenario
+from geomctrl.errors import ArgumentError, SimulationError
+
+
+def simulated(robot, controller="slotine-li", seconds=0.2, plant=None, **options):
+    case = scenario.Scenario.make(robot, controller=controller, seconds=seconds, dt=2e-3, **options)
+    return gc.simulate(plant or case.plant, case.controller, case.q0, case.v0, seconds, 2e-3)
+
+
+def check_pictures(paths, folder, names):
+    assert {p.name for p in paths} == {p.name for p in folder.iterdir()} == {f"{n}.png" for n in names}
+    for path in paths:
+        image = imread(path)[..., :3]
+        assert min(image.shape[:2]) > 300
+        assert max(image.shape[:2]) < 6000
+        ink = (image < 0.9).any(axis=-1)
+        assert 0.002 < ink.mean() < 0.5, path.name  # neither blank nor black
+        margin = np.concatenate((ink[0], ink[-1], ink[:, 0], ink[:, -1]))
+        assert not margin.any(), f"{path.name}: something is cut off"
+
+
+ALL = ("overview", "tracking", "torques", "lyapunov", "estimates", "monitors")
+
+
+@pytest.mark.parametrize(
+    ("robot", "options"),
+    [
+        ("two_link", {"payload": 1.0}),
+        ("panda", {"payload": 2.0, "adapt": "links", "friction": True}),
+        ("ur10", {"payload": 1.0, "adapt": "base"}),
+        ("quadruped", {"payload": 2.0, "payload_at": 0.1}),
+    ],
+)
+def test_an_adaptive_run_has_all_pictures(robot, options, tmp_path):
+    run = simulated(models.load(robot), **options)
+    check_pictures(run.plot(tmp_path), tmp_path, ALL)
+
+
+def test_thirty_joints_fit(tmp_path):
+    inertia = gc.inertia.from_com(0.5, (0.1, 0, 0), 0.002 * np.eye(3))
+    step = np.eye(4)
+    step[0, 3] = 0.2
+    bodies = [
+        gc.Body(f"link{i}", f"link{i - 1}" if i else None, gc.Joint.revolute((0, i % 2, 1 - i % 2)), step, inertia)
+        for i in range(30)
+    ]
+    run = simulated(gc.Robot.build(bodies), "passivity", seconds=0.02)
+    check_pictures(plotting.plot_run(run, tmp_path), tmp_path, set(ALL) - {"estimates"})
+
+
+def test_runs_without_reference_state_and_lyapunov_function_are_drawn(tmp_path):
+    class Idle:
+        def start(self):
+            return None
+
+        def __call__(self, t, q, v, z):
+            return gc.Command(np.zeros_like(v))
+
+    robot = models.two_link()
+    run = gc.simulate(gc.Plant(robot), Idle(), robot.neutral(), np.zeros(2), 0.1, 1e-3)
+    check_pictures(plotting.plot_run(run, tmp_path), tmp_path, {"overview", "tracking", "torques", "monitors"})
+
+
+def test_a_run_without_monitors_is_drawn(tmp_path):
+    case = scenario.Scenario.make(models.two_link(), controller="passivity", seconds=0.1)
+    run = gc.simulate(case.plant, case.controller, case.q0, case.v0, 0.1, 1e-3, monitors=None)
+    check_pictures(plotting.plot_run(run, tmp_path), tmp_path, {"overview", "tracking", "torques"})
+
+
+def test_a_loaded_run_is_drawn_without_its_plant_and_controller(tmp_path):
+    run = gc.Run.load(simulated(models.two_link()).save(tmp_path / "run.npz"))
+    check_pictures(plotting.plot_run(run, tmp_path / "plots"), tmp_path / "plots", ALL)
+
+
+def test_a_failed_run_is_drawn_as_far_as_it_goes(tmp_path):
+    robot = models.two_link()
+    law = controllers.ComputedTorque(robot, gc.references.hold(robot, [0.5, 0.5]), kp=1e7, kd=1e5)
+    with pytest.raises(SimulationError) as caught:
+        gc.simulate(gc.Plant(robot), law, robot.neutral(), np.zeros(2), 1.0, 1e-3)
+    check_pictures(plotting.plot_run(caught.value.run, tmp_path), tmp_path, set(ALL) - {"estimates"})
+
+
+def test_the_overview_compares_runs(tmp_path):
+    one, other = simulated(models.two_link(), payload=1.0), simulated(models.two_link(), "computed-torque", payload=1.0)
+    figure = plotting.overview(one, {"ComputedTorque": other})
+    labels = figure.axes[1].get_legend_handles_labels()[1]
+    assert [label.split(",")[0] for label in labels] == ["SlotineLi", "ComputedTorque"]
+
+
+def test_a_run_of_one_sample_is_refused(tmp_path):
+    run = simulated(models.two_link())
+    cut = type(run)(run.t[:1], run.q[:1], run.v[:1], run.tau[:1], None, {}, {}, "", False, 0, 0.0)
+    with pytest.raises(ArgumentError, match="it has 1 samples"):
+        plotting.plot_run(cut, tmp_path)
+
+
+def test_nothing_half_written_stays_when_writing_fails(tmp_path, monkeypatch):
+    run = simulated(models.two_link())
+    (tmp_path / "overview.png").write_bytes(b"the old one")
+
+    def refuse(*_):
+        raise OSError("disk full")
+
+    monkeypatch.setattr(plotting.os, "replace", refuse)
+    with pytest.raises(OSError, match="disk full"):
+        plotting.plot_run(run, tmp_path)
+    assert [p.name for p in tmp_path.iterdir()] == ["overview.png"]
+    assert (tmp_path / "overview.png").read_bytes() == b"the old one"
+
+
+def test_pyplot_is_never_imported():
+    import subprocess
+
+    code = "import sys, geomctrl.plotting; assert 'matplotlib.pyplot' not in sys.modules"
+    assert subprocess.run([sys.executable, "-c", code], timeout=120).returncode == 0
