@@ -1,0 +1,425 @@
+"""The four representations of twists, and dynamics written in each of them: Mueller 2018 sections 3, 4 and appendix A.
+
+With T = (R, r) the pose of a frame and (w, v) its body-fixed twist (see `kinematics`):
+
+    body     V^b = (w, v)                     wrenches about the frame's origin, in its axes
+    spatial  V^s = Ad_T V^b                   about the world's origin, in inertial axes
+    hybrid   V^h = (R w, R v) = (w^s, rdot)   about the frame's origin, in inertial axes
+    mixed    V^m = (w, R v) = (w, rdot)       moments body-fixed, forces in inertial axes
+
+A wrench's representation is the one that keeps its power W . V. Everything but `inverse_dynamics` is numpy, written to
+be read. All functions take leading batch axes, the same for all arguments, and raise ArgumentError for wrong shapes,
+nan, infinity, or an unknown representation. Equation numbers are Mueller's, corrected as in FORMULAS section 3.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from . import inertia, se3, so3
+from .arrays import checked
+from .dynamics import inverse_dynamics as body_fixed
+from .errors import ArgumentError
+from .jit import kernel, primitive
+from .kinematics import Representation, _representation
+from .packed import WIDTH, dofs_of, gravity_of, inertia_of, joint_frame, n_bodies, parent_of, screw_of
+from .robot import Robot, as_batch
+from .screw import (
+    Ad,
+    Ad_dual,
+    Frame,
+    Twist,
+    Wrench,
+    ad,
+    ad_dual,
+    add3,
+    compose,
+    cross,
+    get_frame,
+    get_twist,
+    get_wrench,
+    inertia_to,
+    momentum,
+    neg3,
+    pair,
+    put6,
+    put_frame,
+    rot,
+    sub3,
+    twist_add,
+    twist_mul,
+    wrench_add,
+    wrench_sub,
+    zero_twist,
+)
+
+# --- conversions -------------------------------------------------------------------------------------------------
+
+
+def change_of_representation(T: ArrayLike, source: Representation, target: Representation) -> np.ndarray:
+    """The matrix A (..., 6, 6) with V_target = A V_source for the frame at T (..., 4, 4): (98)-(100)."""
+    T = _transform(T)
+    return _from_body(T, target) @ _to_body(T, source)
+
+
+def change_rate(T: ArrayLike, V: ArrayLike, source: Representation, target: Representation) -> np.ndarray:
+    """The time derivative (..., 6, 6) of `change_of_representation` while the frame moves with V, as in `source`."""
+    T, V = _transform(T), checked("V", V, (6,))
+    back = _to_body(T, source)
+    V_b = _mul(back, V)
+    rate = _from_body_rate(T, V_b, target) @ back
+    # A = A_target A_source^-1, and d/dt A_source^-1 = - A_source^-1 (d/dt A_source) A_source^-1
+    return rate - _from_body(T, target) @ back @ _from_body_rate(T, V_b, source) @ back
+
+
+def convert_twist(T: ArrayLike, V: ArrayLike, source: Representation, target: Representation) -> np.ndarray:
+    """The twist V (..., 6) of the frame at T in another representation: (98)-(100)."""
+    return _mul(change_of_representation(T, source, target), checked("V", V, (6,)))
+
+
+def convert_acceleration(
+    T: ArrayLike, V: ArrayLike, A: ArrayLike, source: Representation, target: Representation
+) -> np.ndarray:
+    """The rate of the twist (..., 6) in `target`, given twist V and rate A in `source`: (98)-(100) derived, (33)."""
+    change = change_of_representation(T, source, target)
+    return _mul(change, checked("A", A, (6,))) + _mul(change_rate(T, V, source, target), checked("V", V, (6,)))
+
+
+def convert_jacobian(T: ArrayLike, Jac: ArrayLike, source: Representation, target: Representation) -> np.ndarray:
+    """A Jacobian (..., 6, n) of the frame at T in another representation: (106)."""
+    return change_of_representation(T, source, target) @ _columns("Jac", Jac)
+
+
+def convert_jacobian_rate(
+    T: ArrayLike, V: ArrayLike, Jac: ArrayLike, Jac_rate: ArrayLike, source: Representation, target: Representation
+) -> np.ndarray:
+    """A Jacobian's time derivative (..., 6, n), given the frame's twist V, Jac and its rate in `source`: (24), (33)."""
+    change = change_of_representation(T, source, target)
+    return change @ _columns("Jac_rate", Jac_rate) + change_rate(T, V, source, target) @ _columns("Jac", Jac)
+
+
+def convert_wrench(T: ArrayLike, W: ArrayLike, source: Representation, target: Representation) -> np.ndarray:
+    """The wrench W (..., 6) on the frame at T in another representation, so that W . V stays the power: (35)."""
+    return _mul(_transpose(change_of_representation(T, target, source)), checked("W", W, (6,)))
+
+
+def convert_inertia(T: ArrayLike, J: ArrayLike, source: Representation, target: Representation) -> np.ndarray:
+    """The mass matrix J (..., 6, 6) of a body at T in another representation: (34), (47), (51)."""
+    back = change_of_representation(T, target, source)
+    return _transpose(back) @ checked("J", J, (6, 6)) @ back
+
+
+def _from_body(T: np.ndarray, target: str) -> np.ndarray:
+    """A with V_target = A V^b."""
+    _representation(target)
+    R, one, zero = T[..., :3, :3], _eye3(T), _zero3(T)
+    if target == "spatial":
+        return se3.Ad_of(T)  # (99)
+    if target == "hybrid":
+        return _blocks(R, zero, zero, R)  # (98)
+    if target == "mixed":
+        return _blocks(one, zero, zero, R)  # (100)
+    return _blocks(one, zero, zero, one)
+
+
+def _to_body(T: np.ndarray, source: str) -> np.ndarray:
+    """Its inverse: all but the spatial one are orthogonal."""
+    return se3.Ad_of(se3.inverse_of(T)) if source == "spatial" else _transpose(_from_body(T, source))
+
+
+def _from_body_rate(T: np.ndarray, V_b: np.ndarray, target: str) -> np.ndarray:
+    """d/dt of `_from_body` with Rdot = R [w], d/dt Ad_T = Ad_T ad_V."""
+    _representation(target)
+    R_rate, zero = T[..., :3, :3] @ so3.hat(V_b[..., :3]), _zero3(T)
+    if target == "spatial":
+        return se3.Ad_of(T) @ se3.ad(V_b)
+    if target == "hybrid":
+        return _blocks(R_rate, zero, zero, R_rate)
+    if target == "mixed":
+        return _blocks(zero, zero, zero, R_rate)
+    return _blocks(zero, zero, zero, zero)
+
+
+# --- one body ----------------------------------------------------------------------------------------------------
+
+
+def newton_euler(
+    parameters: ArrayLike, T: ArrayLike, V: ArrayLike, A: ArrayLike, representation: Representation = "body"
+) -> np.ndarray:
+    """The wrench (..., 6) that moves a body at T (..., 4, 4) with twist V and its rate A, all in `representation`.
+
+    `parameters` (..., 10): the body's inertia in its own frame. Gravity is a wrench like any other; as the base's
+    acceleration, subtract (0, g) from A: in inertial axes for all but "body", where it is (0, R^T g).
+    """
+    pi, T = checked("parameters", parameters, (10,)), _transform(T)
+    V, A = checked("V", V, (6,)), checked("A", A, (6,))
+    _representation(representation)
+    M_b, R = inertia.spatial(pi), T[..., :3, :3]
+    if representation == "body":
+        return _mul(M_b, A) - _mul(_ad_T(V), _mul(M_b, V))  # (41)
+    if representation == "spatial":
+        M_s = convert_inertia(T, M_b, "body", "spatial")  # (34)
+        return _mul(M_s, A) - _mul(_ad_T(V), _mul(M_s, V))  # (38)
+    if representation == "hybrid":
+        M_h = convert_inertia(T, M_b, "body", "hybrid")  # (51)
+        turning = np.concatenate((V[..., :3], np.zeros_like(V[..., :3])), -1)
+        return _mul(M_h, A) - _mul(_ad_T(turning), _mul(M_h, turning))  # (53)
+    w, w_rate, r_accel = V[..., :3], A[..., :3], A[..., 3:]
+    m, h, Theta = pi[..., :1], pi[..., 1:4], inertia.tensor(pi)
+    moment = _mul(Theta, w_rate) + np.cross(w, _mul(Theta, w)) + np.cross(h, _mul(_transpose(R), r_accel))  # (56)
+    force = m * r_accel + _mul(R, np.cross(w_rate, h) + np.cross(w, np.cross(w, h)))  # (57)
+    return np.concatenate((moment, force), -1)
+
+
+def newton_euler_in_frame(
+    parameters: ArrayLike, T: ArrayLike, frame: ArrayLike, frame_twist: ArrayLike, V: ArrayLike, A: ArrayLike
+) -> np.ndarray:
+    """The wrench (..., 6) on a body at T, all of its equation written in an arbitrary moving frame: (60)-(64).
+
+    `frame` (..., 4, 4): pose of the frame, (R_k, r_j) where Mueller measures at frame j and resolves in frame k;
+    `frame_twist` (..., 6): its body-fixed twist U = (R_k^T w_k, R_k^T rdot_j). V = Ad_frame^-1 V^s is the body's twist
+    there and A its rate. The frame at rest in the origin gives (38), the body's own (41), (1, r) with U = (0, rdot)
+    the hybrid (53).
+    """
+    pi, T, frame = checked("parameters", parameters, (10,)), _transform(T), _transform(frame)
+    U, V, A = (checked(n, x, (6,)) for n, x in (("frame_twist", frame_twist), ("V", V), ("A", A)))
+    back = se3.Ad_of(se3.inverse_of(T)) @ se3.Ad_of(frame)
+    M = _transpose(back) @ inertia.spatial(pi) @ back  # (61), (64)
+    return _mul(M, A + _mul(se3.ad(U), V)) - _mul(_ad_T(V), _mul(M, V))  # (60), (63)
+
+
+def momentum_of_body(
+    parameters: ArrayLike, T: ArrayLike, V: ArrayLike, representation: Representation = "body"
+) -> np.ndarray:
+    """The momentum co-screw M V (..., 6) of a body at T with twist V, in `representation`: (35)."""
+    J = convert_inertia(T, inertia.spatial(checked("parameters", parameters, (10,))), "body", representation)
+    return _mul(J, checked("V", V, (6,)))
+
+
+# --- recursive Newton-Euler --------------------------------------------------------------------------------------
+
+WORK = 36  # a body's record: T (12), V (6), A (6), W (6)
+
+
+@primitive
+def from_body_frames(f_ext, i, T):
+    """The external wrench on body i, about the origin of T's target and in its axes."""
+    return Ad_dual(T, get_wrench(f_ext, 6 * i))
+
+
+@primitive
+def spatial_newton_euler(model, q, v, a, f_ext, work, screws, tau):
+    """tau with all twists and wrenches in the spatial representation: nothing but inertias is transported."""
+    A_0 = Twist((0.0, 0.0, 0.0), neg3(gravity_of(model)))
+    for i in range(n_bodies(model)):
+        link, row = i * WIDTH, i * WORK
+        T, V_p, A_p, p = joint_frame(model, link, q), zero_twist(), A_0, parent_of(model, link)
+        if p >= 0:
+            up = p * WORK
+            T = compose(get_frame(work, up), T)  # (70a)
+            V_p, A_p = get_twist(work, up + 12), get_twist(work, up + 18)
+        JV, JA = zero_twist(), zero_twist()
+        first, end = dofs_of(model, link)
+        for k in range(first, end):
+            S = Ad(T, screw_of(model, link, k - first))  # (70b)
+            put6(screws, 6 * k, S)
+            JV, JA = twist_add(JV, twist_mul(v[k], S)), twist_add(JA, twist_mul(a[k], S))
+        V = twist_add(V_p, JV)  # (70c)
+        A = twist_add(twist_add(A_p, JA), ad(V_p, V))  # (70d)
+        M = inertia_to(T, inertia_of(model, link))  # (71a)
+        W = wrench_add(momentum(M, A), ad_dual(V, momentum(M, V)))  # (71b), own part
+        if f_ext.shape[0] > 0:
+            W = wrench_sub(W, from_body_frames(f_ext, i, T))
+        put_frame(work, row, T)
+        put6(work, row + 12, V)
+        put6(work, row + 18, A)
+        put6(work, row + 24, W)
+    for i in range(n_bodies(model) - 1, -1, -1):
+        link = i * WIDTH
+        W = get_wrench(work, i * WORK + 24)
+        first, end = dofs_of(model, link)
+        for k in range(first, end):
+            tau[k] = pair(get_twist(screws, 6 * k), W)  # (71c)
+        p = parent_of(model, link)
+        if p >= 0:
+            up = p * WORK + 24
+            put6(work, up, wrench_add(get_wrench(work, up), W))
+
+
+@primitive
+def turned_only(R, X):
+    """Ad_R X."""
+    return Twist(rot(R, X.w), rot(R, X.v))
+
+
+@primitive
+def hybrid_newton_euler(model, q, v, a, f_ext, work, screws, tau):
+    """tau with all twists and wrenches in the hybrid form: transports are shifts, without a rotation."""
+    still = (0.0, 0.0, 0.0)
+    A_0 = Twist(still, neg3(gravity_of(model)))
+    for i in range(n_bodies(model)):
+        link, row = i * WIDTH, i * WORK
+        T, V_p, A_p, p = joint_frame(model, link, q), zero_twist(), A_0, parent_of(model, link)
+        d = T.p
+        if p >= 0:
+            up = p * WORK
+            T_p = get_frame(work, up)
+            T = compose(T_p, T)  # (75a)
+            d = sub3(T.p, T_p.p)
+            V_p, A_p = get_twist(work, up + 12), get_twist(work, up + 18)
+        XV, XA = zero_twist(), zero_twist()
+        first, end = dofs_of(model, link)
+        for k in range(first, end):
+            X = turned_only(T.R, screw_of(model, link, k - first))  # (75b)
+            put6(screws, 6 * k, X)
+            XV, XA = twist_add(XV, twist_mul(v[k], X)), twist_add(XA, twist_mul(a[k], X))
+        V = twist_add(Twist(V_p.w, add3(V_p.v, cross(V_p.w, d))), XV)  # (75c)
+        A = Twist(A_p.w, add3(A_p.v, cross(A_p.w, d)))  # Ad_{r_i,i-1} Vdot_{i-1}
+        A = twist_add(A, Twist(still, cross(sub3(V_p.v, V.v), V_p.w)))  # ad_{rdot_i,i-1} V_{i-1}
+        A = twist_add(A, Twist(cross(V.w, XV.w), cross(V.w, XV.v)))  # ad_{w_i} X qd
+        A = twist_add(A, XA)  # (75d)
+        M = inertia_to(Frame(T.R, still), inertia_of(model, link))  # (76a)
+        P = momentum(M, Twist(V.w, still))
+        W = wrench_add(momentum(M, A), Wrench(cross(V.w, P.m), cross(V.w, P.f)))  # (76b), own part
+        if f_ext.shape[0] > 0:
+            W = wrench_sub(W, from_body_frames(f_ext, i, Frame(T.R, still)))
+        put_frame(work, row, T)
+        put6(work, row + 12, V)
+        put6(work, row + 18, A)
+        put6(work, row + 24, W)
+    for i in range(n_bodies(model) - 1, -1, -1):
+        link = i * WIDTH
+        W = get_wrench(work, i * WORK + 24)
+        first, end = dofs_of(model, link)
+        for k in range(first, end):
+            tau[k] = pair(get_twist(screws, 6 * k), W)  # (76c)
+        p = parent_of(model, link)
+        if p >= 0:
+            up = p * WORK
+            d = sub3(get_frame(work, i * WORK).p, get_frame(work, up).p)
+            shifted = Wrench(add3(W.m, cross(d, W.f)), W.f)
+            put6(work, up + 24, wrench_add(get_wrench(work, up + 24), shifted))
+
+
+@kernel("f8[:,::1](f8[::1], f8[:,::1], f8[:,::1], f8[:,::1], f8[:,::1])")
+def spatial_inverse_dynamics(model, q, v, a, f_ext):
+    """f_ext: (batch, 6 nbodies), or (0, 6 nbodies) for none."""
+    tau, work, screws = np.empty(v.shape), np.empty(n_bodies(model) * WORK), np.empty(6 * v.shape[1])
+    none = np.empty(0)
+    for b in range(q.shape[0]):
+        external = f_ext[b] if f_ext.shape[0] > 0 else none
+        spatial_newton_euler(model, q[b], v[b], a[b], external, work, screws, tau[b])
+    return tau
+
+
+@kernel("f8[:,::1](f8[::1], f8[:,::1], f8[:,::1], f8[:,::1], f8[:,::1])")
+def hybrid_inverse_dynamics(model, q, v, a, f_ext):
+    """f_ext: (batch, 6 nbodies), or (0, 6 nbodies) for none."""
+    tau, work, screws = np.empty(v.shape), np.empty(n_bodies(model) * WORK), np.empty(6 * v.shape[1])
+    none = np.empty(0)
+    for b in range(q.shape[0]):
+        external = f_ext[b] if f_ext.shape[0] > 0 else none
+        hybrid_newton_euler(model, q[b], v[b], a[b], external, work, screws, tau[b])
+    return tau
+
+
+def inverse_dynamics(
+    robot: Robot,
+    q: ArrayLike,
+    v: ArrayLike,
+    a: ArrayLike,
+    f_ext: ArrayLike | None = None,
+    representation: Representation = "body",
+) -> np.ndarray:
+    """tau = M a + C v + g - sum_i Jac_i^T f_ext_i (..., nv), O(n), by the recursion in one representation.
+
+    "body" (66), (67), which is `Robot.inverse_dynamics`; "spatial" (70), (71), about the world's origin, so a robot far
+    from there loses digits; "hybrid" (75), (76). They differ in round-off and cost, see
+    experiments/benchmark_representations.py. f_ext (..., nbodies, 6): wrenches on the bodies, in body frames.
+    Raises ArgumentError for "mixed", for which there is no recursion: its two halves are in different axes.
+    """
+    if representation == "body":
+        return body_fixed(robot, q, v, a, f_ext=f_ext)
+    _representation(representation)
+    if representation == "mixed":
+        raise ArgumentError("representation: expected 'body', 'spatial' or 'hybrid', got 'mixed'")
+    if f_ext is None:
+        lead, (q, v, a) = as_batch(robot, q=q, v=v, a=a)
+        f_ext = np.empty((0, 6 * robot.nbodies))
+    else:
+        lead, (q, v, a, f_ext) = as_batch(robot, q=q, v=v, a=a, f_ext=f_ext)
+        f_ext = f_ext.reshape(-1, 6 * robot.nbodies)
+    recursion = spatial_inverse_dynamics if representation == "spatial" else hybrid_inverse_dynamics
+    return recursion(robot._model, q, v, a, f_ext).reshape(*lead, robot.nv)
+
+
+# --- modelling without body frames -------------------------------------------------------------------------------
+
+
+def with_body_frames(robot: Robot, placements: ArrayLike) -> Robot:
+    """The same robot described by other frames on its bodies: body i's new frame at placements[i] in the old one.
+
+    `placements` (nbodies, 4, 4). Screws, inertias and named frames are rewritten; a joint keeps its coordinates and all
+    terms of the equations of motion stay what they are (section 4.4), only poses and Jacobians of bodies change.
+    """
+    N = checked("placements", placements, (4, 4))
+    if N.shape != (robot.nbodies, 4, 4):
+        raise ArgumentError(f"placements: expected shape ({robot.nbodies}, 4, 4), got {N.shape}")
+    back = se3.inverse(N)
+    M, joints = np.array(robot.placements), []
+    for i, (p, joint) in enumerate(zip(robot.parents, robot.joints)):
+        M[i] = M[i] @ N[i] if p < 0 else back[p] @ M[i] @ N[i]
+        joints.append(replace(joint, S=se3.Ad(back[i]) @ joint.S))
+    frames = tuple(f if f.body < 0 else f._replace(placement=back[f.body] @ f.placement) for f in robot.frames)
+    parameters = inertia.transform(back, robot.parameters)
+    return replace(robot, joints=tuple(joints), placements=M, parameters=parameters, frames=frames)
+
+
+def without_body_frames(robot: Robot) -> Robot:
+    """The same robot with all body frames in the world's at the neutral configuration: A_i = 1 (section 4.4).
+
+    Its screws are then the spatial ones at zero, Y_i, and its inertias those of the assembly drawing.
+    """
+    q = robot.neutral()
+    return with_body_frames(robot, se3.inverse(np.array([robot.pose(q, name) for name in robot.body_names])))
+
+
+# --- arrays ------------------------------------------------------------------------------------------------------
+
+
+def _transform(T: ArrayLike) -> np.ndarray:
+    a = checked("T", T, (4, 4))
+    se3.inverse(a)  # raises where T is no rigid transform
+    return a
+
+
+def _columns(name: str, x: ArrayLike) -> np.ndarray:
+    n = np.shape(x)[-1] if np.ndim(x) else 1
+    return checked(name, x, (6, n))
+
+
+def _mul(A: np.ndarray, x: np.ndarray) -> np.ndarray:
+    return (A @ x[..., None])[..., 0]
+
+
+def _transpose(A: np.ndarray) -> np.ndarray:
+    return A.swapaxes(-1, -2)
+
+
+def _ad_T(V: np.ndarray) -> np.ndarray:
+    return _transpose(se3.ad(V))
+
+
+def _eye3(T: np.ndarray) -> np.ndarray:
+    return np.broadcast_to(np.eye(3), (*T.shape[:-2], 3, 3))
+
+
+def _zero3(T: np.ndarray) -> np.ndarray:
+    return np.zeros((*T.shape[:-2], 3, 3))
+
+
+def _blocks(a: np.ndarray, b: np.ndarray, c: np.ndarray, d: np.ndarray) -> np.ndarray:
+    return np.concatenate((np.concatenate((a, b), -1), np.concatenate((c, d), -1)), -2)
