@@ -27,10 +27,15 @@ def main(out: str | None = None) -> IdentificationReport:
     model = RegressorModel(robot, rotor=True, offset=False, columns=[kr300_counterbalance()], smoothing=SMOOTHING)
     halves = A.filtered(CUTOFF, decimate=DECIMATE).without_standstill(STANDSTILL)
     folds = [model.compress(halves.between(*span)) for span in ((0, 5), (5, 11))]
-    tried = {r: cross_validate(model, folds, "consistent", mass_max=KR300_MASSES, regularization=r) for r in (1e-6, 1e-5, 1e-4, 1e-3)}
+    tried = {
+        r: cross_validate(model, folds, "consistent", mass_max=KR300_MASSES, regularization=r)
+        for r in (1e-6, 1e-5, 1e-4, 1e-3)
+    }
     regularization = min(tried, key=lambda r: tried[r])
     options = {"mass_max": KR300_MASSES, "regularization": regularization}
-    print(f"weight of the prior {regularization:g}, by cross-validation over the halves of A ({100 * tried[regularization]:.1f} %)")
+    print(
+        f"weight of the prior {regularization:g}, by cross-validation over the halves of A ({100 * tried[regularization]:.1f} %)"
+    )
     print(f"\n{'cut-off':>8} {'method':>22} {'A, moving':>10} {'A':>8} {'B':>8} {'B, moving':>10}  physical")
     report = None
     for cutoff in (5.0, CUTOFF, 12.0):
@@ -45,7 +50,11 @@ def main(out: str | None = None) -> IdentificationReport:
         ):
             e = fit(model, seen, method, **more)
             errors = [100 * e.relative_error(c) for c in (seen, whole_a, unseen, unseen_moving)]
-            print(f"{cutoff:5g} Hz {name:>22} " + " ".join(f"{x:{w}.2f}%" for x, w in zip(errors, (9, 7, 7, 9))) + f"  {e.is_physical}")
+            print(
+                f"{cutoff:5g} Hz {name:>22} "
+                + " ".join(f"{x:{w}.2f}%" for x, w in zip(errors, (9, 7, 7, 9)))
+                + f"  {e.is_physical}"
+            )
             if cutoff == CUTOFF and name == "consistent, weighted":
                 report = IdentificationReport(e, moving_a, b, A, fit(model, moving_a, "ols"), {"torque_cutoff": cutoff})
     assert report is not None
@@ -63,7 +72,9 @@ def main(out: str | None = None) -> IdentificationReport:
     own = model.compress(B.filtered(CUTOFF, decimate=DECIMATE))
     floor = fit(model, own, "ols").relative_error()
     print(f"floor: least squares fitted to B itself, standing rows included, leaves {100 * floor:.2f} % of B")
-    print(f"of the squared error on B, {100 * (1.0 - moving_share(report)):.0f} % comes from rows where the joint stands\n")
+    print(
+        f"of the squared error on B, {100 * (1.0 - moving_share(report)):.0f} % comes from rows where the joint stands\n"
+    )
     print(report.text(parameters=False))
     if out:
         report.save(out)

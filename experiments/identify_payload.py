@@ -30,7 +30,9 @@ ENCODER, TORQUE = 1e-5, 0.05  # rad, N m
 def log_of(plant: gc.Plant, nominal: gc.Robot, trajectory, seed: int = 0) -> Dataset:
     q0 = trajectory(0.0).q
     controller = ComputedTorque(nominal, trajectory, KP, KD)
-    run = gc.simulate(plant, controller, q0, np.zeros(nominal.nv), trajectory.duration, 1e-3, control_dt=1e-3, monitors=None)
+    run = gc.simulate(
+        plant, controller, q0, np.zeros(nominal.nv), trajectory.duration, 1e-3, control_dt=1e-3, monitors=None
+    )
     rng = np.random.default_rng(seed)
     q = run.q + ENCODER * rng.normal(size=run.q.shape)
     return Dataset(run.t, q, run.tau + TORQUE * rng.normal(size=run.tau.shape), label="Panda with a load")
@@ -64,10 +66,14 @@ def experiment(duration: float = 9.0, iterations: int = 45) -> dict[str, tuple[t
     estimate, load = identify_load(nominal, log)
     flange = np.linalg.inv(nominal.frame("panda_link8").placement)
     at_flange = inertia.transform(flange, load)
-    print(f"identified: relative torque error {100 * estimate.relative_error():.2f} %, physical: {estimate.is_physical}")
+    print(
+        f"identified: relative torque error {100 * estimate.relative_error():.2f} %, physical: {estimate.is_physical}"
+    )
     print(f"    load mass        {load[0]:8.4f} kg    true {MASS}")
     print(f"    centre of mass   {np.round(inertia.com(at_flange), 4)} m    true {COM}")
-    print(f"    inertia about it {np.round(np.linalg.eigvalsh(inertia.com_tensor(at_flange)), 5)} kg m^2    true {np.round(np.sort(np.diag(I_com)), 5)}")
+    print(
+        f"    inertia about it {np.round(np.linalg.eigvalsh(inertia.com_tensor(at_flange)), 5)} kg m^2    true {np.round(np.sort(np.diag(I_com)), 5)}"
+    )
     fv, fc = estimate.x[estimate.model._of("viscous")], estimate.x[estimate.model._of("coulomb")]
     print(f"    friction         {fv.mean():.3f} N m s/rad, {fc.mean():.3f} N m (means)    true {VISCOUS}, {COULOMB}\n")
     found = gc.Friction(fv, fc, SMOOTHING)

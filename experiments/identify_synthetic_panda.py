@@ -50,14 +50,22 @@ def main() -> None:
     excitation, estimate, z = recover()
     model = estimate.model
     print(excitation.text())
-    print(f"\n{model.base.size} base parameters, {model.base.size - 3 * 7} of them inertial; relative torque error {100 * estimate.relative_error():.2f} %")
+    print(
+        f"\n{model.base.size} base parameters, {model.base.size - 3 * 7} of them inertial; relative torque error {100 * estimate.relative_error():.2f} %"
+    )
     print(f"{'base parameter':62}{'truth':>10}{'found':>10}{'std':>10}{'error/std':>10}")
-    for name, true, value, std, k in zip(model.base_names, model.base.projection @ truth(model), estimate.values, estimate.std, z):
+    for name, true, value, std, k in zip(
+        model.base_names, model.base.projection @ truth(model), estimate.values, estimate.std, z
+    ):
         print(f"{name[:61]:62}{true:10.5f}{value:10.5f}{std:10.2g}{k:10.2f}")
     inside = np.abs(z) < 1.96
-    print(f"\n{inside.sum()} of {len(z)} within their 95 % intervals; rms of error / std {np.sqrt(np.mean(z**2)):.2f} (1 if the intervals are right)")
+    print(
+        f"\n{inside.sum()} of {len(z)} within their 95 % intervals; rms of error / std {np.sqrt(np.mean(z**2)):.2f} (1 if the intervals are right)"
+    )
     seeds = [recover(seed, 30)[2] for seed in range(1, 6)]
-    print(f"five other seeds: {100 * np.mean(np.abs(np.concatenate(seeds)) < 1.96):.1f} % within, rms {np.sqrt(np.mean(np.concatenate(seeds) ** 2)):.2f}")
+    print(
+        f"five other seeds: {100 * np.mean(np.abs(np.concatenate(seeds)) < 1.96):.1f} % within, rms {np.sqrt(np.mean(np.concatenate(seeds) ** 2)):.2f}"
+    )
 
 
 if __name__ == "__main__":

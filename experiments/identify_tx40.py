@@ -34,7 +34,9 @@ def main(out: str | None = None) -> IdentificationReport:
     found = fit_curves(models["and spring 2"], data, "sigmoid", SIGMOIDS)
     models["and sigmoids"] = found.model
     print("sigmoids level off at", ", ".join(f"{s:.2g} +- {d:.1g}" for s, d in zip(found.speeds, found.std)), "rad/s")
-    print(f"\n{'torque cut-off':>14} {'model':>16} {'base':>5} {'method':>14} {'relative':>9} {'RMSE [N m]':>11}  physical")
+    print(
+        f"\n{'torque cut-off':>14} {'model':>16} {'base':>5} {'method':>14} {'relative':>9} {'RMSE [N m]':>11}  physical"
+    )
     report = None
     for cutoff in (5.0, TORQUE_CUTOFF, 25.0):
         parts = log.filtered(CUTOFF, torque_cutoff=cutoff, alike=True, decimate=DECIMATE)
@@ -43,17 +45,28 @@ def main(out: str | None = None) -> IdentificationReport:
             for method, options in (("ols", {}), ("consistent", {"mass_max": MASS})):
                 e = fit(model, seen, method, **options)
                 rmse = np.linalg.norm(seen.residuals(e.x)) / np.sqrt(seen.counts.sum())
-                print(f"{cutoff:11g} Hz {name:>17} {model.base.size:5d} {method:>14} {100 * e.relative_error():8.2f}% {rmse:11.3f}  {e.is_physical}")
+                print(
+                    f"{cutoff:11g} Hz {name:>17} {model.base.size:5d} {method:>14} {100 * e.relative_error():8.2f}% {rmse:11.3f}  {e.is_physical}"
+                )
                 if cutoff == TORQUE_CUTOFF and name == "and sigmoids" and method == "consistent":
-                    report = IdentificationReport(e, parts, None, log, fit(model, parts, "ols"), {"torque_cutoff": cutoff})
+                    report = IdentificationReport(
+                        e, parts, None, log, fit(model, parts, "ols"), {"torque_cutoff": cutoff}
+                    )
     assert report is not None
     moving = report.estimate.model.compress(data.select(data.t < 7.5))
-    print(f"\nwhile it moves (before 7.5 s): {100 * report.estimate.relative_error(moving):.2f} %; it stands afterwards")
+    print(
+        f"\nwhile it moves (before 7.5 s): {100 * report.estimate.relative_error(moving):.2f} %; it stands afterwards"
+    )
     # unseen data of the same log: seconds 5 to 7.5
-    train, test = (log.between(*span).filtered(CUTOFF, torque_cutoff=TORQUE_CUTOFF, alike=True, decimate=DECIMATE) for span in ((0, 5), (5, 7.5)))
+    train, test = (
+        log.between(*span).filtered(CUTOFF, torque_cutoff=TORQUE_CUTOFF, alike=True, decimate=DECIMATE)
+        for span in ((0, 5), (5, 7.5))
+    )
     model = fit_curves(models["and spring 2"], train, "sigmoid", SIGMOIDS).model
     e = fit(model, train, "consistent", mass_max=MASS)
-    print(f"trained on 0 to 5 s: training {100 * e.relative_error():.2f} %, unseen 5 to 7.5 s {100 * e.relative_error(test):.2f} %\n")
+    print(
+        f"trained on 0 to 5 s: training {100 * e.relative_error():.2f} %, unseen 5 to 7.5 s {100 * e.relative_error(test):.2f} %\n"
+    )
     print(report.text(parameters=False))
     if out:
         report.save(out)

@@ -30,9 +30,13 @@ def main(out: str | None = None) -> IdentificationReport:
         candidate = RegressorModel(robot, smoothing=s)
         parts = [candidate.compress(f) for f in folds]
         for r in (1e-6, 1e-5, 1e-4):
-            tried[s, r] = cross_validate(candidate, parts, "consistent", mass_max=MASS, weights="noise", regularization=r)
+            tried[s, r] = cross_validate(
+                candidate, parts, "consistent", mass_max=MASS, weights="noise", regularization=r
+            )
     smoothing, regularization = min(tried, key=lambda pair: tried[pair])
-    print(f"by cross-validation ({100 * tried[smoothing, regularization]:.2f} %): Coulomb width {smoothing} rad/s, prior {regularization:g}")
+    print(
+        f"by cross-validation ({100 * tried[smoothing, regularization]:.2f} %): Coulomb width {smoothing} rad/s, prior {regularization:g}"
+    )
     model = RegressorModel(robot, smoothing=smoothing)
     options = {"mass_max": MASS, "regularization": regularization}
     print(f"\n{'cut-off':>8} {'filter on':>18} {'method':>24} {'training':>9} {'unseen':>9} {'RMSE':>8}  physical")

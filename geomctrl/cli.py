@@ -292,15 +292,15 @@ def _tracking_table(run: Run, others: dict[str, Run]) -> Table:
     table.add_column("peak torque", justify="right")
     table.add_column("limit", justify="right")
     error = run.tracking_error()
-    rms = [run.tracking_rms(), *(r.tracking_rms() for r in others.values())]
+    rms = [r.tracking_rms() for r in (run, *others.values())]
     S = np.hstack([j.S for j in robot.joints])
     for k, name in enumerate(robot.dof_names):
         turning = S[:3, k].any()
         unit, force = ("mrad", "N m") if turning else ("mm", "N")
         cells = [escape(name)]
         if error is not None:
-            cells += [f"{1e3 * rms[0][k]:.3g} {unit}", f"{1e3 * np.abs(error[:, k]).max():.3g} {unit}"]
-            cells += [f"{1e3 * r[k]:.3g} {unit}" for r in rms[1:]]
+            cells += [_number(rms[0], k, unit), f"{1e3 * np.abs(error[:, k]).max():.3g} {unit}"]
+            cells += [_number(r, k, unit) for r in rms[1:]]
         else:
             cells += [""] * (1 + len(rms))
         peak, effort = np.abs(run.tau[:, k]).max(), robot.limits.effort[k]
@@ -309,6 +309,10 @@ def _tracking_table(run: Run, others: dict[str, Run]) -> Table:
         cells += [(f"{effort:.3g}" + (" exceeded" if over else "")) if np.isfinite(effort) else "-"]
         table.add_row(*cells)
     return table
+
+
+def _number(rms: Any, k: int, unit: str) -> str:
+    return "-" if rms is None else f"{1e3 * rms[k]:.3g} {unit}"
 
 
 def _estimate_table(case: Any, run: Run) -> Table | None:

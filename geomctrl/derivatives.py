@@ -7,7 +7,8 @@ first ones, in this order: within one joint of several degrees of freedom the tw
 
 Each function is also a method of `Robot`; all take leading batch axes and raise ArgumentError like the other terms.
 Sources: FORMULAS section 6 (Park, Bobrow, Ploen 1995 section 5; Mueller 2018 section 6); the kernels' modules
-`sensitivities` and `second_order` say how. Derivatives with respect to inertial parameters are `regressor`.
+`sensitivities` and `second_order` say how. Derivatives with respect to inertial parameters are `regressor`,
+derivatives in time `rates`.
 """
 
 from __future__ import annotations
@@ -21,7 +22,29 @@ from . import se3, second_order, sensitivities
 from .articulated import mass_matrix_inverse, not_positive
 from .configuration import ConfigurationGroup
 from .dynamics import REFUSED, mass_matrix_rate
+from .rates import inverse_dynamics_rates
 from .robot import Robot, as_batch, term
+
+__all__ = [
+    "ForwardDynamicsDerivatives",
+    "ForwardDynamicsSecondDerivatives",
+    "GeometricSensitivity",
+    "InverseDynamicsDerivatives",
+    "InverseDynamicsSecondDerivatives",
+    "Linearization",
+    "forward_dynamics_derivatives",
+    "forward_dynamics_second_derivatives",
+    "geometric_sensitivity",
+    "inverse_dynamics_derivatives",
+    "inverse_dynamics_derivatives_along",
+    "inverse_dynamics_rates",
+    "inverse_dynamics_second_derivatives",
+    "linearize",
+    "mass_matrix_derivative",
+    "mass_matrix_inverse_derivative",
+    "mass_matrix_inverse_rate",
+    "pose_sensitivity",
+]
 
 
 class InverseDynamicsDerivatives(NamedTuple):

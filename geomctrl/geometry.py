@@ -6,16 +6,17 @@ Bobrow, Ploen 1995 section 4.4, where the inner product is on SE(3) instead). Th
 the screws in inertial axes and P_m the composite pseudo-inertia of the subtree beyond coordinate m,
 
     M_ij       = tr(hat(S_i) P_m hat(S_j)^T)
-    Gamma_ijk  = tr(hat(S_i) hat(S_j) P_m hat(S_k)^T)                                   i nearer the root than j, or at it
-    R_ijkl     = <II_ik, II_jl> - <II_il, II_jk>                                        the equation of Gauss
+    Gamma_ijk  = tr(hat(S_i) hat(S_j) P_m hat(S_k)^T),      i no farther from the root than j
+    R_ijkl     = <II_ik, II_jl> - <II_il, II_jk>            (the equation of Gauss)
 
 where m is the outermost coordinate involved, all must lie on one path to the root (else the entry is zero), and II_ij,
 the second fundamental form, is the part of hat(S_i) hat(S_j) across the embedded space. Mueller 2018 (87) with Binet's
-inertia is the second line (FORMULAS section 5); no derivative of M and no difference of large terms is ever formed.
+inertia is the second line (FORMULAS section 5). Neither M nor Gamma is ever differentiated.
 
 Coordinates are the joint velocities' throughout. For a joint with several degrees of freedom these are a frame of
-vector fields E_i (left-invariant on the joint's subgroup) instead of coordinate ones: Gamma_ijk = <nabla_{E_i} E_j, E_k>
-is then Koszul's, Gamma_ijk - Gamma_jik = <[E_i, E_j], E_k>, and curvature keeps all its symmetries.
+vector fields E_i (left-invariant on the joint's subgroup) instead of coordinate ones: then
+Gamma_ijk = <nabla_{E_i} E_j, E_k> is Koszul's, with Gamma_ijk - Gamma_jik = <[E_i, E_j], E_k>, and curvature keeps all
+its symmetries.
 
 All functions take leading batch axes and raise ArgumentError as the other terms do.
 """
@@ -253,5 +254,5 @@ def ricci_curvature(robot: Robot, q: ArrayLike) -> np.ndarray:
 
 @term
 def scalar_curvature(robot: Robot, q: ArrayLike) -> np.ndarray:
-    """The trace of the Ricci curvature (...,): 2 K for two joints, the sum of K over all pairs of an orthonormal basis."""
+    """The trace of the Ricci curvature (...,): twice the sum of K over the pairs of an orthonormal basis."""
     return np.einsum("...jl,...jl->...", mass_matrix_inverse(robot, q), ricci_curvature(robot, q))[()]

@@ -115,7 +115,8 @@ class EnergyBalance(Monitor):
 class LyapunovDecrease(Monitor):
     """How much the controller's Lyapunov function grew since the last step, relative to its largest value so far.
 
-    It is evaluated with the true robot. A change of the true robot changes the function, and is not counted as growth.
+    It is evaluated with the true robot. A change of the true robot changes the function, and is not counted as growth;
+    nor is round-off about a V that is zero: the least value compared with is 1e-12 in the function's SI unit.
     """
 
     name = "lyapunov"
@@ -135,7 +136,7 @@ class LyapunovDecrease(Monitor):
         self.largest, self.last = max(self.largest, self.value), self.value
         if self.value != self.value:
             return np.nan
-        return growth / self.largest if self.largest > 0.0 else 0.0
+        return growth / max(self.largest, 1e-12)
 
 
 class GroupResidual(Monitor):

@@ -180,7 +180,7 @@ class Sinusoids:
 
     def __call__(self, t: float) -> Desired:
         desired = Desired(self.q0.copy(), np.zeros(self.robot.nv), np.zeros(self.robot.nv))
-        sinusoid_motion(self.robot._model, self.harmonics, self.ramp, t, *desired)
+        sinusoid_motion(self.robot._model, self.harmonics, self.ramp, float(t), *desired)
         return desired
 
 

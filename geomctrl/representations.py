@@ -362,8 +362,10 @@ def inverse_dynamics(
 def with_body_frames(robot: Robot, placements: ArrayLike) -> Robot:
     """The same robot described by other frames on its bodies: body i's new frame at placements[i] in the old one.
 
-    `placements` (nbodies, 4, 4). Screws, inertias and named frames are rewritten; a joint keeps its coordinates and all
-    terms of the equations of motion stay what they are (section 4.4), only poses and Jacobians of bodies change.
+    `placements` (nbodies, 4, 4). Screws, inertias and named frames are rewritten; velocities, and configurations of
+    joints with one degree of freedom, mean what they did, and all terms of the equations of motion stay what they are
+    (section 4.4), only poses and Jacobians of bodies change. The relative pose that a joint with several degrees of
+    freedom keeps in q is between body frames: `configuration_in_frames` gives the same configuration in new ones.
     """
     N = checked("placements", placements, (4, 4))
     if N.shape != (robot.nbodies, 4, 4):
@@ -376,6 +378,17 @@ def with_body_frames(robot: Robot, placements: ArrayLike) -> Robot:
     frames = tuple(f if f.body < 0 else f._replace(placement=back[f.body] @ f.placement) for f in robot.frames)
     parameters = inertia.transform(back, robot.parameters)
     return replace(robot, joints=tuple(joints), placements=M, parameters=parameters, frames=frames)
+
+
+def configuration_in_frames(robot: Robot, q: ArrayLike, placements: ArrayLike) -> np.ndarray:
+    """The configuration q (..., nq) of `robot` as `with_body_frames(robot, placements)` writes it."""
+    lead, (x,) = as_batch(robot, q=q)
+    N, out = checked("placements", placements, (4, 4)), x.copy()
+    for i, (joint, s) in enumerate(zip(robot.joints, robot.q_slices)):
+        if joint.dof > 1:
+            T = np.concatenate((x[:, s].reshape(-1, 3, 4), np.tile([[[0.0, 0.0, 0.0, 1.0]]], (len(x), 1, 1))), 1)
+            out[:, s] = (se3.inverse(N[i]) @ T @ N[i])[:, :3].reshape(-1, 12)
+    return out.reshape(*lead, robot.nq)
 
 
 def without_body_frames(robot: Robot) -> Robot:

@@ -160,7 +160,7 @@ def rk_step(field, model, plan, tau, q, y, Q, Kq, Ky, u, qi, yi, vi, ai, context
         for k in range(nv):
             vi[k] = yi[k]
         if not field(model, qi, yi, tau, context, body, dof, ai):
-            return SINGULAR
+            return SINGULAR if finite(qi) and finite(yi) else NOT_FINITE
         if munthe_kaas and rows > 0:
             if not pull_back(model, u, vi, Kq, i * nv):
                 return TURNED

@@ -19,7 +19,7 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
@@ -28,6 +28,9 @@ from .control import Controller, Reference
 from .errors import ArgumentError, NameNotFoundError
 from .plant import Friction, Plant
 from .robot import Robot
+
+if TYPE_CHECKING:
+    from .dynamics import Form
 
 LAMBDA, KAPPA, RATE = 5.0, 20.0, 20.0  # 1/s, 1/s, of adaptation
 FASTEST = 1.5  # / dt: explicit Runge-Kutta methods of order 4 end at 2.8, a held torque at 2
@@ -194,7 +197,7 @@ def adaptation_rate(law: controllers.SlotineLi, dt: float, seconds: float) -> fl
     fastest = 0.0
     for t in np.linspace(0.0, seconds, 40):
         q, v, a = law.reference(t)
-        Y = law.robot.regressor(q, v, a, v, law.form)[:, law.columns]
+        Y = law.robot.regressor(q, v, a, v, cast("Form", law.form))[:, law.columns]
         if law.friction is not None:
             Y = np.hstack((Y, law.friction.columns(v)))
         M = law.robot.mass_matrix(q)

@@ -1,10 +1,10 @@
 """Integrators that keep what the motion keeps, for a Robot under torques that are constant within a step.
 
-    method            keeps, of a floating robot without torques                    costs a step
-    momentum_form     spatial momentum, to round-off at any step and order          each stage about 1.5 x rollout's
-    variational       spatial momentum to round-off; symplectic: energy stays       some 6 forward dynamics; order 2
-                      near its value for ever, without drift
-    energy_momentum   energy and spatial momentum, to the solver's round-off        some 9 forward dynamics; order 2
+    method            keeps, of a floating robot without torques                     a step costs, of rollout's MK4
+    momentum_form     spatial momentum, to round-off at any step and order           about 2
+    variational       spatial momentum to round-off, and the symplectic form: energy
+                      stays within a band for ever, without drift; order 2           4 to 6
+    energy_momentum   energy and spatial momentum, to round-off; order 2             6 to 9
 
 With gravity, momentum keeps the components gravity leaves: horizontal linear and vertical angular. A robot on a fixed
 base has no such momentum; energy is kept all the same. A fixed-step method can not keep all three (Ge and Marsden
@@ -110,7 +110,8 @@ __all__ = [
 NOT_CONVERGED = 4
 ITERATIONS = 40  # of Broyden's method; some 6 to 10 are usual
 REASONS[NOT_CONVERGED] = f"{ITERATIONS} iterations have not solved the implicit equations: halve dt"
-SLOWEST = 1e-12  # share of the joints' motion in |x|^2 below which it is too slow to correct the energy by
+PATIENCE = 12  # iterations after which 1e-8 will do, where joints all but at rest magnify the energy's round-off
+SLOW = 1e-8  # share of the joints in M x . x towards which their motion becomes too slow to correct the energy by
 MOMENTUM = BODY - 6  # where a subtree's momentum is in a body's record, behind its composite inertia
 
 
@@ -242,9 +243,10 @@ def norm(x):
 
 
 @primitive
-def settled(change, last, size):
+def settled(i, change, last, size):
     """Changes have come down to round-off: below 4e-16 of the unknown, or small and no longer shrinking."""
-    return change <= 4e-16 * size or (change <= 1e-12 * size and change >= 0.5 * last)
+    small = 1e-12 if i < PATIENCE else 1e-8
+    return change <= 4e-16 * size or (change <= small * size and change >= 0.5 * last)
 
 
 @primitive
@@ -313,7 +315,7 @@ def variational_kernel(model, still, h, tau, q, p, x, qm, w, half, p_mid, f, R, 
         for k in range(nv):
             x[k] += dx[k]
         change = norm(dx)
-        if settled(change, last, norm(x)):
+        if settled(i, change, last, norm(x)):
             carried(model, x, p, h, f, R)
             advance(model, q, x, qm)
             for k in range(nv):
@@ -391,8 +393,9 @@ def energy_momentum_kernel(
             if k >= skip:
                 moving += diagonal[k] * x[k] * x[k]
         for k in range(nv):
-            if k >= skip and moving > SLOWEST * all_moving:
-                f[k] += missing / moving * diagonal[k] * x[k]
+            if k >= skip and all_moving > 0.0:  # missing / moving, but for joints that hardly move
+                slow = SLOW * all_moving
+                f[k] += missing * moving / (moving * moving + slow * slow) * diagonal[k] * x[k]
             f[k] += tau[k]
         carried(model, x, p, h, f, dv)
         for k in range(nv):
@@ -405,7 +408,7 @@ def energy_momentum_kernel(
         for k in range(nv):
             v1[k] += w[k]
         change = norm(w)
-        if settled(change, last, norm(v1)):
+        if settled(i, change, last, norm(v1)):
             for k in range(nv):
                 p[k] = dv[k]
             for k in range(n_q(model)):

@@ -18,7 +18,9 @@ def tx40(gravity=(0, 0, -9.81)):
 
 
 def planar(gravity):
-    return Robot.from_dh([0.5, 0.4, 0.3], [0] * 3, [0] * 3, [0] * 3, convention="modified", inertias=[BODY] * 3, gravity=gravity)
+    return Robot.from_dh(
+        [0.5, 0.4, 0.3], [0] * 3, [0] * 3, [0] * 3, convention="modified", inertias=[BODY] * 3, gravity=gravity
+    )
 
 
 ROBOTS = {
@@ -55,7 +57,9 @@ def test_base_parameters_predict_all_torques(name):
     v, a = rng.normal(size=(2, 20, robot.nv))
     Y = robot.regressor(q, v, a)
     tau = robot.inverse_dynamics(q, v, a)
-    np.testing.assert_allclose(Y[..., base.columns] @ (base.projection @ robot.parameters.ravel()), tau, atol=1e-9 * np.abs(tau).max())
+    np.testing.assert_allclose(
+        Y[..., base.columns] @ (base.projection @ robot.parameters.ravel()), tau, atol=1e-9 * np.abs(tau).max()
+    )
     # and along the null space nothing changes
     null = base.null_space()
     assert null.shape == (10 * robot.nbodies, 10 * robot.nbodies - base.size)

@@ -149,6 +149,14 @@ def test_lyapunov_monitor_sees_a_wrong_model():
     assert "VIOLATED" in run.summary()
 
 
+def test_round_off_about_zero_is_no_growth():
+    """On the reference with the true model V is zero but for rounding, which must not count as a violation."""
+    law = law_of(PANDA)
+    run = gc.simulate(PANDA, law, *law.reference(0)[:2], 0.3, 1e-3)
+    assert 0.0 < run.signals["lyapunov"].max() < 1e-16
+    assert run.ok, run.summary()
+
+
 def test_a_load_that_changes_in_time():
     """The arm is held until the load arrives; the energy it brings is not counted as drift."""
     loaded = PANDA.with_payload(2.0, (0, 0, 0.1), 0.01 * np.eye(3))

@@ -99,7 +99,9 @@ def base_parameters(
     rng = np.random.default_rng(seed)
     n = samples if samples is not None else 12 * robot.nbodies + 20
     if n * robot.nv < 10 * robot.nbodies:
-        raise ArgumentError(f"samples: expected at least {-(-10 * robot.nbodies // robot.nv)} for robot {robot.name!r}, got {n}")
+        raise ArgumentError(
+            f"samples: expected at least {-(-10 * robot.nbodies // robot.nv)} for robot {robot.name!r}, got {n}"
+        )
     q = np.array([robot.random_configuration(rng) for _ in range(n)])
     v, a, v_ref = rng.normal(size=(3, n, robot.nv))
     Y = robot.regressor(q, v, a) if form is None else robot.regressor(q, v, a, v_ref, form)
@@ -168,7 +170,9 @@ def exact_base_parameters(robot: Robot) -> BaseParameters:
     return BaseParameters(columns, projection)
 
 
-def combinations(rows: np.ndarray, lead: Sequence[int] | np.ndarray = (), symbols: Sequence[str] | None = None) -> tuple[str, ...]:
+def combinations(
+    rows: np.ndarray, lead: Sequence[int] | np.ndarray = (), symbols: Sequence[str] | None = None
+) -> tuple[str, ...]:
     """Linear combinations of parameters in words, "m3 c3x + 0.4 m4"; `lead`: which parameter to write first, per row.
 
     symbols: names of the parameters; default: the ten of each body, bodies numbered from 1.
@@ -184,7 +188,9 @@ def combinations(rows: np.ndarray, lead: Sequence[int] | np.ndarray = (), symbol
         for j in used:
             c = row[j]
             size = "" if abs(abs(c) - 1.0) < 1e-9 else f"{abs(c):.4g} "
-            text += (" - " if c < 0 else " + ") + size + symbols[j] if text else ("-" if c < 0 else "") + size + symbols[j]
+            text += (
+                (" - " if c < 0 else " + ") + size + symbols[j] if text else ("-" if c < 0 else "") + size + symbols[j]
+            )
         out.append(text)
     return tuple(out)
 

@@ -36,7 +36,7 @@ def consistent(
     entropic: float = 0.0,
     regularization: float = 1e-6,
     friction_signs: bool = True,
-    margin: float = 1e-5,
+    margin: float = 1e-6,
     fixed: Sequence[str] = (),
     weights: ArrayLike | str | None = None,
     solver: str = "CLARABEL",
@@ -127,7 +127,7 @@ def manifold(
     entropic: float = 0.0,
     regularization: float = 1e-6,
     friction_signs: bool = True,
-    margin: float = 1e-5,
+    margin: float = 1e-6,
     weights: ArrayLike | str | None = None,
     iterations: int = 300,
 ) -> Estimate:
@@ -157,7 +157,9 @@ def manifold(
         raise ArgumentError(f"start: body {robot.body_names[int(np.argmin(good))]!r} is not strictly physical")
     least = inertia.from_pseudo(margin * np.eye(4))
     inside = good & (np.linalg.eigvalsh(inertia.pseudo(first))[:, 0] > 1.1 * margin)
-    theta0 = np.concatenate([log_cholesky((pi if ok else ball) - least) for pi, ok in zip(first, inside)] + [y0[model.inertial :]])
+    theta0 = np.concatenate(
+        [log_cholesky((pi if ok else ball) - least) for pi, ok in zip(first, inside)] + [y0[model.inertial :]]
+    )
     lower, upper = np.full(model.size, -np.inf), np.full(model.size, np.inf)
     for i in range(n):  # logarithms: beyond, exp(.) over- or underflows and nothing changes any more
         lower[10 * i : 10 * i + 4], upper[10 * i : 10 * i + 4] = -15.0, 8.0
@@ -165,7 +167,11 @@ def manifold(
     if friction_signs:
         lower[model.positive] = 0.0
         theta0[model.positive] = np.maximum(theta0[model.positive], 1e-3)
-    Q = [np.linalg.inv(np.linalg.cholesky(P)) for P in inertia.pseudo(y0[: model.inertial].reshape(-1, 10))] if entropic else []
+    Q = (
+        [np.linalg.inv(np.linalg.cholesky(P)) for P in inertia.pseudo(y0[: model.inertial].reshape(-1, 10))]
+        if entropic
+        else []
+    )
 
     def expand(theta):
         y, dy = theta.copy(), np.eye(model.size)
@@ -203,7 +209,9 @@ def manifold(
     if solution.status < 0 or not np.isfinite(solution.x).all():
         raise SolverError(f"log-Cholesky: {solution.message}; try another start or more regularization")
     notes = {"status": solution.message, "evaluations": solution.nfev, "converged": bool(solution.status > 0)}
-    return _finish(model, c, scale * expand(solution.x)[0], w, "manifold", condition=excitation(model, c, w)[0], notes=notes)
+    return _finish(
+        model, c, scale * expand(solution.x)[0], w, "manifold", condition=excitation(model, c, w)[0], notes=notes
+    )
 
 
 UPPER_ROWS, UPPER_COLUMNS = np.array([0, 0, 0, 1, 1, 2]), np.array([1, 2, 3, 2, 3, 3])
@@ -238,7 +246,9 @@ def _run(cp, problem, solver, options):
             warnings.simplefilter("ignore")  # cvxpy's "inaccurate" comes back as a status
             problem.solve(solver=solver, **options)
     except cp.error.SolverError as error:
-        raise SolverError(f"{solver} failed: {error}; try weights='noise', more regularization, or method='manifold'") from None
+        raise SolverError(
+            f"{solver} failed: {error}; try weights='noise', more regularization, or method='manifold'"
+        ) from None
     return problem.status
 
 
@@ -292,7 +302,9 @@ def _com_bounds(cp, robot, links, length, box, ellipsoid):
             raise ArgumentError(f"com_box: expected shape ({n}, 2, 3), got {corners.shape}")
         for i, (link, (lo, hi)) in enumerate(zip(links, corners / length)):
             if (lo > hi).any():
-                raise SolverError(f"body {robot.body_names[i]!r}: com_box: lower corner {lo * length} above upper {hi * length}")
+                raise SolverError(
+                    f"body {robot.body_names[i]!r}: com_box: lower corner {lo * length} above upper {hi * length}"
+                )
             for k in range(3):
                 if np.isfinite(lo[k]):
                     out.append(link[1 + k] >= lo[k] * link[0])

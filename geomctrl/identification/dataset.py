@@ -455,8 +455,25 @@ class Dataset:
         if decimate == 1:
             return out
         if alike:
-            note = f"every {decimate}th row after the low-pass"
-            return replace(out, stride=decimate * self.stride, history=(*out.history, note))
+            # a low-pass of the whole regressor is dear: thin a log that is sampled far above the pass bands first
+            thin = max(
+                d
+                for d in range(1, decimate + 1)
+                if decimate % d == 0 and (d == 1 or d * 12 * max(cutoff, torque_cutoff) <= self.rate)
+            )
+            if thin > 1:
+                guard = 0.25 * self.rate / thin
+                tau = np.concatenate([filters.low_pass(out.tau[s], self.rate, guard) for s in out.stretches()])
+                out = replace(out, tau=tau).decimated(thin)
+                out = replace(
+                    out,
+                    history=(
+                        *out.history[:-1],
+                        f"thinned to {out.rate:g} Hz before, torques low-passed at {guard:g} Hz",
+                    ),
+                )
+            note = f"one row kept every {1e3 * decimate / self.rate:g} ms"
+            return replace(out, stride=decimate // thin * self.stride, history=(*out.history, note))
         return out.decimated(decimate)
 
     def _filter_stretch(self, s, cutoff, order, method, torque_cutoff):
@@ -486,7 +503,7 @@ class Dataset:
         arrays = {k: getattr(self, k)[keep] for k in ("t", "q", "tau", "mask")}
         arrays |= {k: getattr(self, k)[keep] for k in ("v", "a") if getattr(self, k) is not None}
         gaps = tuple(int(keep[:g].sum()) for g in self.gaps)
-        return replace(self, **arrays, gaps=gaps, history=(*self.history, f"every {factor}th sample kept"))
+        return replace(self, **arrays, gaps=gaps, history=(*self.history, f"one sample in {factor} kept"))
 
     def resampled(self, rate: float) -> Dataset:
         """The log on even time stamps, by cubic interpolation within each stretch."""
@@ -502,7 +519,9 @@ class Dataset:
             new = t[0] + np.arange(int(np.floor((t[-1] - t[0]) * rate + 1e-9)) + 1) / rate
             nearest = np.clip(np.searchsorted(t, new), 0, len(t) - 1)
             columns = [getattr(self, k) for k in ("q", "tau", "v", "a")]
-            parts.append([new, self.mask[s][nearest]] + [None if x is None else CubicSpline(t, x[s])(new) for x in columns])
+            parts.append(
+                [new, self.mask[s][nearest]] + [None if x is None else CubicSpline(t, x[s])(new) for x in columns]
+            )
             gaps.append(len(new))
         t, mask, q, tau, v, a = (None if x[0] is None else np.concatenate(x) for x in zip(*parts))
         note = f"resampled at {rate:g} Hz by cubic interpolation"
@@ -561,14 +580,18 @@ def suspicious_units(data: Dataset, robot: Robot | None = None) -> list[str]:
         moving = power > 1e-6 * power.max() if power.max() > 0.0 else np.zeros(data.nv, bool)
         if moving.any():
             ratio = np.sum(rate[:, moving] * v[:, moving], 0) / power[moving]
-            fit = np.sqrt(np.sum((rate[:, moving] - ratio * v[:, moving]) ** 2, 0) / np.sum(rate[:, moving] ** 2, 0).clip(1e-300))
+            fit = np.sqrt(
+                np.sum((rate[:, moving] - ratio * v[:, moving]) ** 2, 0) / np.sum(rate[:, moving] ** 2, 0).clip(1e-300)
+            )
             off = (np.abs(np.log(np.abs(ratio).clip(1e-12))) > np.log(1.5)) | (ratio < 0.0)
             if (off & (fit < 0.5)).any():
                 k = int(np.argmax(off & (fit < 0.5)))
                 joint = data.names[int(np.flatnonzero(moving)[k])]
                 known = {57.29578: "q in degrees or v not", 1 / 57.29578: "v in degrees a second", RPM: "v in rpm",
                          1e-3: "t in ms", 1e-9: "t in ns", 1e-6: "t in us", -1.0: "v with the other sign"}  # fmt: skip
-                hint = next((word for value, word in known.items() if np.isclose(ratio[k], value, rtol=0.05)), "a gear ratio?")
+                hint = next(
+                    (word for value, word in known.items() if np.isclose(ratio[k], value, rtol=0.05)), "a gear ratio?"
+                )
                 doubts.append(f"dq/dt is {ratio[k]:.4g} times v of {joint} ({hint})")
     if len(t) > 10 and np.median(np.diff(t)) > 0.9:
         doubts.append(f"the sampling interval is {np.median(np.diff(t)):.4g} s (t in milliseconds or nanoseconds?)")

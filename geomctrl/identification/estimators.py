@@ -143,7 +143,9 @@ def compressed(model: RegressorModel, data: Dataset | Compressed) -> Compressed:
     return model.compress(data)
 
 
-def excitation(model: RegressorModel, data: Dataset | Compressed, weights: ArrayLike | None = None) -> tuple[float, list[str]]:
+def excitation(
+    model: RegressorModel, data: Dataset | Compressed, weights: ArrayLike | None = None
+) -> tuple[float, list[str]]:
     """(condition number, directions that the log does not excite) of the base regressor with columns of unit length.
 
     A direction is written as the combination of base parameters that can be changed without changing torques.
@@ -181,7 +183,9 @@ def require_excitation(model: RegressorModel, data: Compressed, weights: ArrayLi
     return condition
 
 
-def cross_validate(model: RegressorModel, folds: Sequence[Dataset | Compressed], method: str = "ols", **options: Any) -> float:
+def cross_validate(
+    model: RegressorModel, folds: Sequence[Dataset | Compressed], method: str = "ols", **options: Any
+) -> float:
     """|tau - tau_hat| / |tau| over all folds, each predicted from the others; folds should be stretches, not samples."""
     if len(folds) < 2:
         raise DataError(f"folds: expected at least two parts of the log, got {len(folds)}")
@@ -231,7 +235,12 @@ def ridge(
     A, b = c.system(w)
     size = np.linalg.norm(w * c.norms)
     rows = np.diag(np.sqrt(strength) / natural_scale(model, A, b))
-    x = x0 + np.linalg.lstsq(np.vstack((A / size, rows)), np.concatenate(((b - A @ x0) / size, np.zeros(len(x0)))), rcond=None)[0]
+    x = (
+        x0
+        + np.linalg.lstsq(
+            np.vstack((A / size, rows)), np.concatenate(((b - A @ x0) / size, np.zeros(len(x0)))), rcond=None
+        )[0]
+    )
     return _finish(model, c, x, w, "ridge", notes={"strength": strength})
 
 
@@ -254,7 +263,9 @@ def tls(model: RegressorModel, data: Dataset | Compressed, weights: ArrayLike | 
     _, _, Vt = np.linalg.svd(R[k:, k:])
     v = Vt[-1]
     if abs(v[-1]) < 1e-12:
-        raise ExcitationError("total least squares has no solution: the torques are orthogonal to what the model explains")
+        raise ExcitationError(
+            "total least squares has no solution: the torques are orthogonal to what the model explains"
+        )
     free = -v[:-1] / v[-1]
     fixed = np.linalg.solve(R[:k, :k], R[:k, -1] - R[:k, k:-1] @ free) if k else np.zeros(0)
     values = np.empty(len(at))
@@ -294,15 +305,15 @@ def irls(
     # Huber 1981, chapter 7: the covariance of an M-estimator, (E psi^2 / (E psi')^2) (A^T A)^-1
     psi = root**2 * residual / spread
     slope = u <= 1.0 if loss == "huber" else np.where(u < 1.0, (1.0 - u**2) * (1.0 - 5.0 * u**2), 0.0)
-    size = np.array([np.mean(p[m] ** 2) / np.mean(s[m]) ** 2 if m.any() else 1.0 for p, s, m in zip(psi.T, slope.T, mask.T)])
+    size = np.array(
+        [np.mean(p[m] ** 2) / np.mean(s[m]) ** 2 if m.any() else 1.0 for p, s, m in zip(psi.T, slope.T, mask.T)]
+    )
     correlation = autocorrelation_factor(model, x, data)
     covariance = _covariance(model, first, w, spread**2 * size * correlation)
     return replace(out, covariance=covariance, correlation=correlation, condition=excitation(model, first, w)[0])
 
 
-def iv(
-    model: RegressorModel, data: Dataset, instruments: Dataset, weights: ArrayLike | None = None
-) -> Estimate:
+def iv(model: RegressorModel, data: Dataset, instruments: Dataset, weights: ArrayLike | None = None) -> Estimate:
     """Instrumental variables: x from Z^T (tau - Y x) = 0, unbiased where noise in q, v, a makes Y itself wrong.
 
     instruments: a log on the same time stamps whose errors are independent of this one's: the commanded trajectory, a
@@ -341,7 +352,9 @@ def period_instruments(data: Dataset, period: float | None = None) -> Dataset:
     if period is None:
         raise DataError(f"{data.label}: no period found in the log; give it in seconds")
     if data.gaps or data.v is None or data.a is None or data.q.shape[1] != data.nv:
-        raise DataError(f"{data.label}: expected one uninterrupted, filtered stretch of joints with one degree of freedom")
+        raise DataError(
+            f"{data.label}: expected one uninterrupted, filtered stretch of joints with one degree of freedom"
+        )
     n = round(period * data.rate)
     if len(data) < 2 * n:
         raise DataError(f"{data.label}: expected at least two periods of {period:.4g} s")
@@ -451,5 +464,7 @@ def _prior(model, prior) -> np.ndarray:
     if x.shape == (model.inertial,):
         x = np.concatenate((x, model.prior[model.inertial :]))
     if x.shape != (model.size,) or not np.isfinite(x).all():
-        raise ArgumentError(f"prior: expected {model.size} finite parameters (or the {model.inertial} inertial ones), got {np.shape(prior)}")
+        raise ArgumentError(
+            f"prior: expected {model.size} finite parameters (or the {model.inertial} inertial ones), got {np.shape(prior)}"
+        )
     return x

@@ -108,7 +108,11 @@ def optimize(
     [rad/s^2] to velocity / 0.25 s. q0: about which configuration to start, default the middle of the ranges. seed: of the
     random start. Raises ArgumentError for limits that are missing, ExcitationError if no start within the limits is found.
     """
-    model = model if isinstance(model, RegressorModel) else RegressorModel(model, viscous=False, coulomb=False, offset=False)
+    model = (
+        model
+        if isinstance(model, RegressorModel)
+        else RegressorModel(model, viscous=False, coulomb=False, offset=False)
+    )
     problem = _Problem(model, duration, kind, terms, objective, samples, lower, upper, velocity, acceleration, effort)
     rng = np.random.default_rng(seed)
     z = problem.start(rng, q0)
@@ -157,7 +161,9 @@ class _Problem:
         if objective not in ("condition", "log_det"):
             raise ArgumentError(f"objective: expected 'condition' or 'log_det', got {objective!r}")
         if not (np.isfinite(duration) and duration > 0.0) or terms < 2 or samples < 20:
-            raise ArgumentError(f"duration, terms, samples: expected > 0 s, >= 2, >= 20, got {duration}, {terms}, {samples}")
+            raise ArgumentError(
+                f"duration, terms, samples: expected > 0 s, >= 2, >= 20, got {duration}, {terms}, {samples}"
+            )
         if any(j.kind not in ("revolute", "prismatic") for j in robot.joints):
             raise ArgumentError("model: exact gradients are for revolute and prismatic joints")
         if model.curves or model.columns:
@@ -178,10 +184,16 @@ class _Problem:
             raise ArgumentError(f"velocity: joint {name!r} has no limit in the model: give one")
         self.acceleration = _limit("acceleration", acceleration, self.velocity / 0.25, n)
         self.effort = _limit("effort", effort, limits.effort, n)
-        if (self.lower >= self.upper).any() or min(self.velocity.min(), self.acceleration.min(), self.effort.min()) <= 0.0:
+        if (self.lower >= self.upper).any() or min(
+            self.velocity.min(), self.acceleration.min(), self.effort.min()
+        ) <= 0.0:
             raise ArgumentError("limits: expected lower < upper and positive velocities, accelerations and efforts")
         self.nk = 2 * terms + 1 if kind == "fourier" else terms + 6
-        self.t = np.linspace(0.0, self.duration, samples, endpoint=False) if kind == "fourier" else np.linspace(0.0, self.duration, samples)
+        self.t = (
+            np.linspace(0.0, self.duration, samples, endpoint=False)
+            if kind == "fourier"
+            else np.linspace(0.0, self.duration, samples)
+        )
         ends = _basis(kind, self.duration, self.nk, np.array([0.0, self.duration]))
         rest = np.concatenate((ends[1], ends[2]))  # velocities and accelerations at both ends
         _, s, Vt = np.linalg.svd(rest)
@@ -206,7 +218,9 @@ class _Problem:
         q -= q.mean(0)
         move -= np.outer((self.B[0] @ move.T).mean(0), still)
         room = np.minimum(self.upper - middle, middle - self.lower)
-        scale = 0.5 * np.minimum(np.minimum(room / np.abs(q).max(0), self.velocity / np.abs(v).max(0)), self.acceleration / np.abs(a).max(0))
+        scale = 0.5 * np.minimum(
+            np.minimum(room / np.abs(q).max(0), self.velocity / np.abs(v).max(0)), self.acceleration / np.abs(a).max(0)
+        )
         for _ in range(40):
             z = (np.outer(middle, still) + scale[:, None] * move).ravel()
             if np.isfinite(self.cost(z, 1.0)[0]):
@@ -227,7 +241,11 @@ class _Problem:
         """(cost, gradient); (inf, None) outside the limits."""
         q, v, a = self.states(z)
         pairs = [(q - self.lower, 0, 1.0), (self.upper - q, 0, -1.0)]
-        pairs += [(lim + sign * x, k, sign) for lim, x, k in ((self.velocity, v, 1), (self.acceleration, a, 2)) for sign in (1.0, -1.0)]
+        pairs += [
+            (lim + sign * x, k, sign)
+            for lim, x, k in ((self.velocity, v, 1), (self.acceleration, a, 2))
+            for sign in (1.0, -1.0)
+        ]
         widths = [self.upper - self.lower] * 2 + [self.velocity] * 2 + [self.acceleration] * 2
         if any((room <= 0.0).any() for room, _, _ in pairs):
             return np.inf, None
@@ -324,7 +342,9 @@ class _Problem:
         tau = self.model.torque(self.pi, q, v, a)
         width = 0.5 * (self.upper - self.lower)
         rooms = [(q - self.lower) / width, (self.upper - q) / width]
-        rooms += [1.0 - np.abs(x) / limit for x, limit in ((v, self.velocity), (a, self.acceleration), (tau, self.effort))]
+        rooms += [
+            1.0 - np.abs(x) / limit for x, limit in ((v, self.velocity), (a, self.acceleration), (tau, self.effort))
+        ]
         return float(min(r.min() for r in rooms))
 
     def shrunk(self, z) -> Trajectory:
@@ -334,7 +354,9 @@ class _Problem:
             if self.margin(out) >= 0.0:
                 return out
             c = out.coefficients
-            mean = np.linalg.lstsq(out.basis(self.t)[0], np.broadcast_to(out.at(self.t)[0].mean(0), (len(self.t), c.shape[1])), rcond=None)[0]
+            mean = np.linalg.lstsq(
+                out.basis(self.t)[0], np.broadcast_to(out.at(self.t)[0].mean(0), (len(self.t), c.shape[1])), rcond=None
+            )[0]
             out = Trajectory(out.kind, out.duration, mean + 0.98 * (c - mean))
         return out
 

@@ -43,7 +43,9 @@ def save_model(robot: Robot, path: str | Path, extra: Mapping[str, Any] | None =
                     **{key: _number(getattr(j, key)) for key in LIMITS},
                 },
             }
-            for body, parent, j, M, pi in zip(robot.body_names, robot.parents, robot.joints, robot.placements, robot.parameters)
+            for body, parent, j, M, pi in zip(
+                robot.body_names, robot.parents, robot.joints, robot.placements, robot.parameters
+            )
         ],
         "frames": [{"name": f.name, "body": f.body, "placement": f.placement[:3].tolist()} for f in robot.frames],
         "extra": dict(extra or {}),
@@ -122,7 +124,9 @@ def save_urdf(robot: Robot, path: str | Path) -> Path:
         if limits:
             ElementTree.SubElement(element, "limit", **limits)
         if joint.damping or joint.friction:
-            ElementTree.SubElement(element, "dynamics", damping=repr(float(joint.damping)), friction=repr(float(joint.friction)))
+            ElementTree.SubElement(
+                element, "dynamics", damping=repr(float(joint.damping)), friction=repr(float(joint.friction))
+            )
     names = {*robot.body_names, WORLD, base}
     for i, T in enumerate(shifts):
         if not np.array_equal(T, np.eye(4)):

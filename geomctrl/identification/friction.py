@@ -64,11 +64,15 @@ def fit_curves(
     guess = np.clip(np.broadcast_to(guess, at.shape), 1.01 * low, 0.99 * high)
 
     keep = max(1, -(-len(model.rows(data)) // ROWS))
-    use = np.concatenate([m[::keep].ravel() for _, _, m, _ in model.stream(data, lambda q, v, a: np.zeros((len(q), 1, 1)))])
+    use = np.concatenate(
+        [m[::keep].ravel() for _, _, m, _ in model.stream(data, lambda q, v, a: [])]
+    )
     base = model.base.columns
     fixed, tau = (
         np.concatenate(x)[use]
-        for x in zip(*((Y[::keep][..., base].reshape(-1, len(base)), t[::keep].ravel()) for Y, t, _, _ in model.chunks(data)))
+        for x in zip(
+            *((Y[::keep][..., base].reshape(-1, len(base)), t[::keep].ravel()) for Y, t, _, _ in model.chunks(data))
+        )
     )
     scale = np.linalg.norm(fixed, axis=0)
     U = np.linalg.svd(fixed / np.where(scale > 0.0, scale, 1.0), full_matrices=False)
@@ -85,10 +89,14 @@ def fit_curves(
 
         def values(q, v, a):
             speed = v @ T.T
-            parts = [f(speed[:, [c.actuator]], model.smoothing) * T[c.actuator] for c in curves for f in (c.torque, c.torque_by_log_speed)]
-            return np.stack(parts, -1)
+            parts = [
+                f(speed[:, [c.actuator]], model.smoothing) * T[c.actuator]
+                for c in curves
+                for f in (c.torque, c.torque_by_log_speed)
+            ]
+            return [np.stack(parts, -1)]
 
-        F = np.concatenate([Y[::keep].reshape(-1, Y.shape[-1]) for Y, _, _, _ in model.stream(data, values)])[use]
+        F = np.concatenate([Y[::keep].reshape(-1, Y.shape[-1]) for (Y,), _, _, _ in model.stream(data, values)])[use]
         return outside(F[:, 0::2]), outside(F[:, 1::2])
 
     memory: dict[bytes, tuple] = {}
@@ -105,7 +113,12 @@ def fit_curves(
         return memory[key]
 
     solution = least_squares(
-        lambda x: solve(x)[0], np.log(guess), lambda x: solve(x)[1], bounds=(np.log(low), np.log(high)), x_scale="jac", max_nfev=60
+        lambda x: solve(x)[0],
+        np.log(guess),
+        lambda x: solve(x)[1],
+        bounds=(np.log(low), np.log(high)),
+        x_scale="jac",
+        max_nfev=60,
     )
     residual, J = solve(solution.x)
     speeds = np.exp(solution.x)

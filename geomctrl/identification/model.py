@@ -18,13 +18,14 @@ from scipy.linalg.lapack import dgeqrf
 
 from ..errors import ArgumentError
 from ..robot import Robot
+from ..stacking import carried_bodies, stacked_regressor
 from . import filters
 from .base_parameters import SYMBOLS, BaseParameters, combinations, exact_base_parameters, reduce_columns
 from .dataset import Dataset
 from .errors import DataError
 
 INERTIAL = ("m", "hx", "hy", "hz", "Ixx", "Ixy", "Iyy", "Ixz", "Iyz", "Izz")
-CHUNK = 4096  # samples
+CHUNK = 1008  # samples: a chunk stays in cache, and is no power of two apart in memory
 
 
 @dataclass(frozen=True)
@@ -95,7 +96,9 @@ class RegressorModel:
         self.robot, self.columns, self.curves = robot, tuple(columns), tuple(curves)
         T = np.eye(n) if transmission is None else np.array(transmission, float)
         if T.ndim != 2 or T.shape[1] != n or not np.isfinite(T).all() or not np.abs(T).max(1).all():
-            raise ArgumentError(f"transmission: expected finite rows (actuators, {n}), none of them zero, got {T.shape}")
+            raise ArgumentError(
+                f"transmission: expected finite rows (actuators, {n}), none of them zero, got {T.shape}"
+            )
         if not (np.isfinite(smoothing) and smoothing >= 0.0):
             raise ArgumentError(f"smoothing: expected a speed >= 0, got {smoothing}")
         self.transmission, self.smoothing = T, float(smoothing)
@@ -126,7 +129,9 @@ class RegressorModel:
             self.owners += [robot.dof_names[k] for k in self.springs]
         for c in self.curves:
             if c.shape not in ("sigmoid", "stribeck") or not c.speed > 0.0 or not 0 <= c.actuator < len(T):
-                raise ArgumentError(f"curves: expected a sigmoid or stribeck of a positive speed on one of {len(T)} actuators, got {c}")
+                raise ArgumentError(
+                    f"curves: expected a sigmoid or stribeck of a positive speed on one of {len(T)} actuators, got {c}"
+                )
             self.names.append(f"{'fs' if c.shape == 'sigmoid' else 'fb'}{c.actuator + 1}")
             self.kinds.append("curve")
             self.owners.append(actuators[c.actuator])
@@ -201,18 +206,14 @@ class RegressorModel:
 
     def _active(self) -> list[np.ndarray]:
         """Per joint torque, the parameters it can depend on."""
-        robot, active = self.robot, []
-        for body, at in enumerate(robot.v_slices):
-            below = [body]  # bodies are numbered parents first
-            for i in range(body + 1, robot.nbodies):
-                if robot.parents[i] in below:
-                    below.append(i)
+        active = []
+        for k, below in enumerate(carried_bodies(self.robot)):
             columns = [np.arange(10 * i, 10 * i + 10) for i in below]
-            for k in range(at.start, at.stop):
-                own = [self._of(kind)[self.transmission[acts, k] != 0.0] for kind, acts in self.acts.items()]
-                own += [self._of(kind)[[s == k for s in self.springs]] for kind in ("stiffness", "preload")]
-                own.append(self._of("curve")[[self.transmission[c.actuator, k] != 0.0 for c in self.curves]])
-                active.append(np.concatenate([*columns, *own, self._of("user")]).astype(int))
+            own = [self._of(kind)[self.transmission[acts, k] != 0.0] for kind, acts in self.acts.items()]
+            if k in self.springs:
+                own += [self._of(kind)[[self.springs.index(k)]] for kind in ("stiffness", "preload")]
+            own.append(self._of("curve")[[self.transmission[c.actuator, k] != 0.0 for c in self.curves]])
+            active.append(np.concatenate([*columns, *own, self._of("user")]).astype(int))
         return active
 
     # --- the regressor -----------------------------------------------------------------------------------------
@@ -221,11 +222,18 @@ class RegressorModel:
         """Y (N, nv, size) at N states."""
         Y = np.zeros((len(q), self.robot.nv, self.size))
         Y[..., : self.inertial] = self.robot.regressor(q, v, a)
-        self._own_columns(q, v, a, Y)
+        for k, (at, rows) in enumerate(zip(self.active, self._own_rows(q, v, a))):
+            Y[:, k, at[len(at) - len(rows) :]] = rows.T
         return Y
 
-    def _own_columns(self, q, v, a, Y):
-        """Fill the columns after the inertial ones; Y (N, nv, size)."""
+    def blocks(self, q: np.ndarray, v: np.ndarray, a: np.ndarray) -> list[np.ndarray]:
+        """The same without its zeros: for each joint torque its inertial, then its own columns, (N, .) each, of the
+        parameters `active`."""
+        own = self._own_rows(q, v, a)
+        return [x.T for pair in zip(stacked_regressor(self.robot, q, v, a), own) for x in pair]
+
+    def _own_rows(self, q, v, a) -> list[np.ndarray]:
+        """Per joint torque, the columns after the inertial ones as rows (., N), in the order of `active`."""
         T = self.transmission
         speed = v @ T.T
         drive = {
@@ -234,56 +242,78 @@ class RegressorModel:
             "offset": np.ones_like(speed),
             "rotor": a @ T.T,
         }
-        for kind, acts in self.acts.items():
-            at = self._of(kind)
-            for column, k in zip(at, acts):
-                Y[..., column] = drive[kind][:, k, None] * T[k]
-        for column, k in zip(self._of("stiffness"), self.springs):
-            Y[:, k, column] = q[:, k]
-        for column, k in zip(self._of("preload"), self.springs):
-            Y[:, k, column] = 1.0
-        for column, c in zip(self._of("curve"), self.curves):
-            Y[..., column] = c.torque(speed[:, [c.actuator]], self.smoothing) * T[c.actuator]
-        for column, own in zip(self._of("user"), self.columns):
+        curves = [c.torque(speed[:, c.actuator], self.smoothing) for c in self.curves]
+        users = []
+        for own in self.columns:
             torque = np.asarray(own.torque(q, v, a), float)
             if torque.shape != v.shape or not np.isfinite(torque).all():
-                raise ArgumentError(f"column {own.name!r}: expected finite torques of shape {v.shape}, got {torque.shape}")
-            Y[..., column] = torque
+                raise ArgumentError(
+                    f"column {own.name!r}: expected finite torques of shape {v.shape}, got {torque.shape}"
+                )
+            users.append(torque)
+        out = []
+        for k in range(self.robot.nv):
+            rows = [T[j, k] * drive[kind][:, j] for kind, acts in self.acts.items() for j in acts if T[j, k] != 0.0]
+            if k in self.springs:
+                rows += [q[:, k], np.ones(len(q))]
+            rows += [T[c.actuator, k] * x for c, x in zip(self.curves, curves) if T[c.actuator, k] != 0.0]
+            rows += [x[:, k] for x in users]
+            out.append(np.array(rows).reshape(len(rows), len(q)))
+        return out
 
     def torque(self, x: np.ndarray, q: np.ndarray, v: np.ndarray, a: np.ndarray) -> np.ndarray:
         """Y(q, v, a) x (N, nv), in chunks."""
-        return np.concatenate(
-            [self.regressor(q[s], v[s], a[s]) @ x for s in _pieces(slice(0, len(q)), CHUNK)], axis=0
-        )
+        q, v, a = (np.array(y, dtype=float) for y in (q, v, a))  # kernels take writable arrays only
+        pieces = _pieces(slice(0, len(q)), CHUNK)
+        return np.concatenate([self._times(self.blocks(q[s], v[s], a[s]), x) for s in pieces])
+
+    def _times(self, blocks: Sequence[np.ndarray], x: np.ndarray) -> np.ndarray:
+        """Y x (N, nv) from `blocks`."""
+        out = []
+        for at, inertial, own in zip(self.active, blocks[0::2], blocks[1::2]):
+            n = inertial.shape[1]
+            out.append(inertial @ x[at[:n]] + own @ x[at[n:]])
+        return np.stack(out, -1)
 
     # --- a log -------------------------------------------------------------------------------------------------
 
     def check(self, data: Dataset) -> None:
         data.check(self.robot, units=False)
         if data.v is None or data.a is None:
-            raise DataError(f"{data.label}: velocities and accelerations are missing: use data.filtered(cutoff=...) first")
+            raise DataError(
+                f"{data.label}: velocities and accelerations are missing: use data.filtered(cutoff=...) first"
+            )
 
-    def chunks(self, data: Dataset, size: int = CHUNK) -> Iterator[tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]]:
+    def chunks(
+        self, data: Dataset, size: int = CHUNK
+    ) -> Iterator[tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]]:
         """(Y, tau, mask, sample numbers) of a log, `size` samples at a time, filtered and thinned as `data` says."""
-        return self.stream(data, self.regressor, size)
+        for (Y,), tau, mask, at in self.stream(data, lambda q, v, a: [self.regressor(q, v, a)], size):
+            yield Y, tau, mask, at
 
     def stream(
-        self, data: Dataset, function: Callable[[np.ndarray, np.ndarray, np.ndarray], np.ndarray], size: int = CHUNK
-    ) -> Iterator[tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]]:
-        """`chunks` with another function(q, v, a) (N, nv, any) in the regressor's place."""
+        self,
+        data: Dataset,
+        function: Callable[[np.ndarray, np.ndarray, np.ndarray], Sequence[np.ndarray]],
+        size: int = CHUNK,
+    ) -> Iterator[tuple[list[np.ndarray], np.ndarray, np.ndarray, np.ndarray]]:
+        """`chunks` with the arrays (N, ...) of another function(q, v, a) in the regressor's place."""
         self.check(data)
+        assert data.v is not None
+        assert data.a is not None
         reach = 0 if data.band is None else 3 * filters.settling(data.rate, data.band[0])  # forgets to 1e-9
         for stretch in data.stretches():
             for piece in _pieces(stretch, max(size, 2 * reach)):
                 wide = slice(max(stretch.start, piece.start - reach), min(stretch.stop, piece.stop + reach))
-                Y = function(*(np.array(x[wide]) for x in (data.q, data.v, data.a)))
+                values = function(*(np.array(x[wide]) for x in (data.q, data.v, data.a)))
                 tau, mask = data.tau[wide], data.mask[wide]
                 if data.band is not None:
-                    Y = filters.low_pass(Y, data.rate, *data.band)
-                    tau = filters.low_pass(tau, data.rate, *data.band)
+                    band = data.band
+                    values = [filters.low_pass(x, data.rate, *band) if x.size else x for x in values]
+                    tau = filters.low_pass(tau, data.rate, *band)
                 offset = -(piece.start - stretch.start) % data.stride
                 inner = slice(piece.start - wide.start + offset, piece.stop - wide.start, data.stride)
-                yield Y[inner], tau[inner], mask[inner], np.arange(wide.start, wide.stop)[inner]
+                yield [x[inner] for x in values], tau[inner], mask[inner], np.arange(wide.start, wide.stop)[inner]
 
     def rows(self, data: Dataset) -> np.ndarray:
         """The sample numbers that `chunks` yields."""
@@ -291,7 +321,7 @@ class RegressorModel:
 
     def predict(self, x: np.ndarray, data: Dataset) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
         """(t, tau measured, tau predicted, mask) at the rows that estimators see: filtered and thinned as `data` says."""
-        parts = [(data.t[at], tau, Y @ x, mask) for Y, tau, mask, at in self.chunks(data)]
+        parts = [(data.t[at], tau, self._times(Y, x), mask) for Y, tau, mask, at in self.stream(data, self.blocks)]
         t, tau, predicted, mask = (np.concatenate(p) for p in zip(*parts))
         return t, tau, predicted, mask
 
@@ -305,18 +335,19 @@ class RegressorModel:
         """
         factors = [np.zeros((0, len(at) + 1)) for at in self.active]
         counts, done = np.zeros(self.robot.nv, dtype=int), 0
-        for Y, tau, mask, _ in self.chunks(data):
+        for blocks, tau, mask, _ in self.stream(data, self.blocks):
             for k, at in enumerate(self.active):
+                inertial, own = blocks[2 * k], blocks[2 * k + 1]
+                split = inertial.shape[1]
                 use = mask[:, k]
                 everything = bool(use.all())
                 n = len(use) if everything else int(use.sum())
                 R, rows = factors[k], len(factors[k]) + n
                 A = np.empty((rows, len(at) + 1), order="F")
                 A[: len(R)] = R
-                if everything:
-                    A[len(R) :, :-1], A[len(R) :, -1] = Y[:, k, at], tau[:, k]
-                else:
-                    A[len(R) :, :-1], A[len(R) :, -1] = Y[use][:, k, at], tau[use, k]
+                rest = slice(None) if everything else use
+                A[len(R) :, :split], A[len(R) :, split:-1] = inertial[rest], own[rest]
+                A[len(R) :, -1] = tau[rest, k]
                 if weights is not None:
                     A[len(R) :] *= weights[done : done + len(tau)][use, k, None]
                 factors[k] = _triangle(A)
@@ -339,7 +370,11 @@ class Compressed:
 
     def system(self, weights: ArrayLike | None = None) -> tuple[np.ndarray, np.ndarray]:
         """(A, b), A (rows, size) with few rows: |A x - b|^2 = sum_k weights_k^2 |Y_k x - tau_k|^2 for every x."""
-        w = np.ones(len(self.factors)) if weights is None else np.broadcast_to(np.asarray(weights, float), len(self.factors))
+        w = (
+            np.ones(len(self.factors))
+            if weights is None
+            else np.broadcast_to(np.asarray(weights, float), len(self.factors))
+        )
         rows = []
         for at, R, wk in zip(self.model.active, self.factors, w):
             block = np.zeros((len(R), self.model.size + 1))
@@ -350,7 +385,9 @@ class Compressed:
 
     def residuals(self, x: np.ndarray) -> np.ndarray:
         """|Y_k x - tau_k| per joint (nv,) [N m]."""
-        return np.array([np.linalg.norm(R[:, :-1] @ x[at] - R[:, -1]) for at, R in zip(self.model.active, self.factors)])
+        return np.array(
+            [np.linalg.norm(R[:, :-1] @ x[at] - R[:, -1]) for at, R in zip(self.model.active, self.factors)]
+        )
 
     @property
     def norms(self) -> np.ndarray:

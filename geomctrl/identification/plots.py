@@ -30,7 +30,9 @@ def torques(report: IdentificationReport, path: str | Path) -> bool:
     for column, (title, data) in zip(axes.T, parts):
         t, tau, predicted, mask = e.model.predict(e.x, data)
         step = max(1, len(t) // MOST)
-        holes = np.diff(t[::step], prepend=t[0]) > 1.5 * step * np.median(np.diff(t)) if len(t) > 1 else np.zeros(1, bool)
+        holes = (
+            np.diff(t[::step], prepend=t[0]) > 1.5 * step * np.median(np.diff(t)) if len(t) > 1 else np.zeros(1, bool)
+        )
         for k, ax in enumerate(column):
             for y, color, label in (
                 (tau, MEASURED, "measured"),

@@ -8,7 +8,8 @@ Definitions, printed with every report:
     condition       ratio of the greatest to the least singular value of the base regressor, columns of unit length
     correlation     1 + 2 sum of the residual's autocorrelations up to the first negative one: 1 for white noise; the
                     variances of the parameters are multiplied by it
-    noise floor     RMS of white sensor noise that the low-pass lets through, from the raw torques' spectrum above it
+    noise floor     RMS of white sensor noise that the low-pass lets through, from the raw torques' spectrum above twice
+                    its cut-off (friction's steps count as noise there; a sensor that filters hides it)
 """
 
 from __future__ import annotations
@@ -84,7 +85,9 @@ class IdentificationReport:
             negative = np.flatnonzero(rho < 0.0)
             factor = 1.0 + 2.0 * rho[1 : negative[0] if len(negative) else len(rho)].sum()
             outside = np.abs(lags) > 1.96 / np.sqrt(max(int(m.sum()), 1))
-            out.append({"lag1": float(rho[1]), "correlation": float(max(factor, 1.0)), "outside": float(outside.mean())})
+            out.append(
+                {"lag1": float(rho[1]), "correlation": float(max(factor, 1.0)), "outside": float(outside.mean())}
+            )
         return out
 
     @cached_property
@@ -123,8 +126,13 @@ class IdentificationReport:
         lines += ["", *self._error_table(), "", *self._verdict_lines()]
         if self.unconstrained is not None:
             u = self.unconstrained
-            after = f", unseen {100 * u.relative_error(self.test_factors):.2f} %" if self.test_factors is not None else ""
-            lines += ["", f"unconstrained least squares for comparison: training {100 * u.relative_error():.2f} %{after}"]
+            after = (
+                f", unseen {100 * u.relative_error(self.test_factors):.2f} %" if self.test_factors is not None else ""
+            )
+            lines += [
+                "",
+                f"unconstrained least squares for comparison: training {100 * u.relative_error():.2f} %{after}",
+            ]
         if parameters:
             lines += ["", *self._parameter_lines()]
         lines += ["", *(line for line in str(__doc__).split("printed with every report:\n\n")[1].rstrip().splitlines())]
@@ -157,7 +165,10 @@ class IdentificationReport:
         table = self.parameter_table()
         width = min(70, max(len(r["name"]) for r in table))
         known = "std" in table[0]
-        lines = [f"{'base parameter':{width}}{'value':>12}" + (f"{'std':>11}{'95 % low':>12}{'high':>12}{'std %':>8}" if known else "")]
+        lines = [
+            f"{'base parameter':{width}}{'value':>12}"
+            + (f"{'std':>11}{'95 % low':>12}{'high':>12}{'std %':>8}" if known else "")
+        ]
         for r in table:
             name = r["name"] if len(r["name"]) <= width else r["name"][: width - 4] + " ..."
             line = f"{name:{width}}{r['value']:12.5g}"
@@ -186,7 +197,10 @@ class IdentificationReport:
             "is_physical": e.is_physical,
             "parameters": dict(zip(e.model.names, e.x.tolist())),
             "base_parameters": self.parameter_table(),
-            "notes": {k: v if isinstance(v, (int, float, str, bool, type(None))) else str(v) for k, v in {**self.notes, **e.notes}.items()},
+            "notes": {
+                k: v if isinstance(v, (int, float, str, bool, type(None))) else str(v)
+                for k, v in {**self.notes, **e.notes}.items()
+            },
         }
 
     def save(self, folder: str | Path, plots: bool = True) -> list[Path]:
@@ -202,7 +216,12 @@ class IdentificationReport:
             writer = csv.DictWriter(file, fieldnames=list(table[0]))
             writer.writeheader()
             writer.writerows(table)
-        own = dict(zip(self.estimate.model.names[self.estimate.model.inertial :], self.estimate.x[self.estimate.model.inertial :].tolist()))
+        own = dict(
+            zip(
+                self.estimate.model.names[self.estimate.model.inertial :],
+                self.estimate.x[self.estimate.model.inertial :].tolist(),
+            )
+        )
         written.append(save_model(self.robot, folder / "robot.json", {"identified": own, "log": self.training.label}))
         from ..errors import ModelError
 

@@ -1,0 +1,749 @@
+"""Constrained bodies: Mueller and Terze's numbers, closed forms, relative coordinates and dense algebra as oracles."""
+
+import importlib.util
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import geomctrl as gc
+from geomctrl import inertia, integrators, se3, so3
+from geomctrl.constrained import GGL, Baumgarte, ConstrainedBody, ConstrainedSystem, Constraint, integrate
+from geomctrl.errors import ArgumentError, GeomctrlError, InertiaError, IntegrationError, ModelError, NameNotFoundError
+from geomctrl.groups import SE3, SO3, SO3xR3
+
+_spec = importlib.util.spec_from_file_location(
+    "mueller_terze_2013", Path(__file__).parents[1] / "experiments/mueller_terze_2013.py"
+)
+paper = importlib.util.module_from_spec(_spec)
+_spec.loader.exec_module(paper)
+
+GROUPS = {"SE3": SE3(), "SO3xR3": SO3xR3()}
+BODY = inertia.from_com(2.0, (0.1, -0.2, 0.05), np.diag([0.4, 0.7, 1.0]))
+GRAVITY = np.array([0.3, -0.2, -9.81])
+
+
+def pose(rng):
+    return np.vstack((SO3xR3().random(rng), (0, 0, 0, 1)))
+
+
+def one_of_each(a="a", b="b"):
+    point, axis, other = (0.1, 0.2, -0.3), (0.5, -1.0, 2.0), (2.0, 1.0, 0.3)
+    return {
+        "spherical": Constraint.spherical("c", a, b, point),
+        "revolute": Constraint.revolute("c", a, b, point, axis),
+        "prismatic": Constraint.prismatic("c", a, b, axis),
+        "cylindrical": Constraint.cylindrical("c", a, b, point, axis),
+        "universal": Constraint.universal("c", a, b, point, axis, other),
+        "planar": Constraint.planar("c", a, b, point, axis),
+        "fixed": Constraint.fixed("c", a, b),
+        "distance": Constraint.distance("c", a, b, point, (0.3, 0.1, 0.2)),
+        "holonomic": Constraint.holonomic("c", (a, b), hold_apart, hold_apart_jacobian),
+    }
+
+
+ROWS = {"spherical": 3, "revolute": 5, "prismatic": 5, "cylindrical": 4, "universal": 4, "planar": 3, "fixed": 6}
+ROWS |= {"distance": 1, "holonomic": 2}
+
+
+def hold_apart(T):
+    """Heights of two bodies add up, and their x axes keep an angle."""
+    return np.array([T[0, 2, 3] + T[1, 2, 3] - 1.0, T[0, :3, 0] @ T[1, :3, 0] - 0.2])
+
+
+def hold_apart_jacobian(T):
+    J = np.zeros((2, 2, 6))
+    J[0, :, 3:] = T[:, 2, :3]
+    for i in (0, 1):
+        J[1, i, :3] = np.cross((1.0, 0.0, 0.0), T[i, :3, :3].T @ T[1 - i, :3, 0])
+    return J
+
+
+def pair(kind, group, rng=7, world=False):
+    rng = np.random.default_rng(rng)
+    bodies = [ConstrainedBody("a", BODY, pose(rng)), ConstrainedBody("b", BODY, pose(rng))]
+    return ConstrainedSystem(bodies, [one_of_each("world" if world else "a")[kind]], group=group, gravity=GRAVITY)
+
+
+def anywhere(system, rng):
+    """A state that violates everything."""
+    return system.group.advance(system._packed(None, rng.normal(size=(2, 6))), rng.normal(size=system.group.dim))
+
+
+# --- Mueller and Terze ---------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("group", paper.GROUPS)
+@pytest.mark.parametrize("name", paper.CASES)
+def test_mueller_and_terze_at_one_second(name, group):
+    result = paper.run(paper.CASES[name](paper.GROUPS[group]), 1.0)
+    for ours, expected in zip(result.violation[-1], paper.EXPECTED[name, group][0]):
+        if expected < 1e-12:
+            assert ours < 5e-13
+        else:
+            assert ours == pytest.approx(expected, rel=0.03)
+
+
+def test_the_heavy_top_has_the_kinetic_energy_of_formulas_md():
+    case = paper.heavy_top(SE3())
+    assert case.system.kinetic_energy(case.y0) == pytest.approx(13972.398951, abs=1e-6)
+
+
+def test_where_the_body_moves_in_a_subgroup_only_se3_keeps_it_there():
+    violation = {g: paper.run(paper.heavy_top(paper.GROUPS[g]), 0.2, 4e-3).violation.max() for g in paper.GROUPS}
+    assert violation["SE(3)"] < 1e-12
+    assert violation["SO(3)xR3"] > 1e-5
+
+
+def test_each_body_on_the_group_that_suits_it():
+    """The paper's closing suggestion: SE(3) on the ground, SO(3) x R^3 elsewhere."""
+    bodies = [
+        paper.bar("bar 1", paper.place(np.eye(3), (0.1, 0, 0))),
+        paper.bar("bar 2", paper.place(np.eye(3), (0.3, 0, 0))),
+    ]
+    bodies[1] = ConstrainedBody("bar 2", bodies[1].inertia, bodies[1].pose, SO3xR3())
+    plain = paper.double_pendulum(SE3())
+    mixed = ConstrainedSystem(bodies, plain.system.constraints)
+    y0 = mixed.state(None, plain.system.twists(plain.y0))
+    end = integrate(mixed, y0, (0.0, 0.2), 1e-3, every=1000).y[-1]
+    assert mixed.violation(end)[0] < 1e-14
+    reference = integrate(plain.system, plain.y0, (0.0, 0.2), 1e-3, every=1000).y[-1]
+    np.testing.assert_allclose(mixed.poses(end), plain.system.poses(reference), rtol=0, atol=1e-5)
+
+
+# --- rows ----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("world", [False, True], ids=["between bodies", "to the world"])
+@pytest.mark.parametrize("kind", ROWS)
+def test_the_jacobian_and_its_rate_are_derivatives_of_the_residual(kind, world):
+    if world and kind == "holonomic":
+        pytest.skip("a function of bodies")
+    rng = np.random.default_rng(1)
+    h, base = 1e-5, pair("holonomic", SE3(), world=False) if kind == "holonomic" else None
+    system = base if kind == "holonomic" else pair(kind, SE3(), world=world)
+    y = system._pack(system.reference @ se3.exp(0.3 * rng.normal(size=(2, 6))), rng.normal(size=(2, 6)))
+    J = system.jacobian(y)
+    assert J.shape == (ROWS[kind], 12)
+    for k in range(12):
+        step = np.zeros(24)
+        step[k] = h
+        slope = (system.residual(system.group.advance(y, step)) - system.residual(system.group.advance(y, -step))) / (
+            2 * h
+        )
+        np.testing.assert_allclose(J[:, k], slope, rtol=0, atol=1e-9)
+    step = np.concatenate((system.twists(y).ravel(), np.zeros(12)))
+    rows = system._evaluate(y)
+    there, back = (system._evaluate(system.group.advance(y, s * step)).gdot for s in (h, -h))
+    np.testing.assert_allclose(rows.bias, (there - back) / (2 * h), rtol=0, atol=1e-8)
+
+
+@pytest.mark.parametrize("group", GROUPS)
+@pytest.mark.parametrize("kind", [k for k in ROWS if k != "holonomic"])
+def test_every_kind_leaves_the_freedom_it_should_and_is_kept_by_a_motion(kind, group):
+    system = pair(kind, GROUPS[group])
+    y = system.consistent(None, np.random.default_rng(3).normal(size=(2, 6)))
+    assert system.rank(y) == ROWS[kind] == np.linalg.matrix_rank(system.jacobian(y))
+    assert system.velocity_violation(y).max() < 1e-13
+    end = integrate(system, y, (0.0, 0.1), 1e-3, every=1000).y[-1]
+    assert system.violation(end).max() < 1e-9
+    assert abs(system.energy(end) - system.energy(y)) < 1e-8
+    assert system.group.residual(end) < 1e-13
+
+
+def test_the_constraint_does_not_depend_on_the_group():
+    systems = [pair("revolute", g) for g in GROUPS.values()]
+    V = np.random.default_rng(5).normal(size=(2, 6))
+    a, b = (s.accelerations(0.0, s.consistent(None, V)) for s in systems)
+    np.testing.assert_allclose(a, b, rtol=0, atol=1e-11)
+
+
+# --- closed forms and relative coordinates -------------------------------------------------------------------------
+
+
+def test_the_reaction_of_a_swinging_rod():
+    """A rod of length 2 l on a hinge along y, at an angle th from hanging, turning at w."""
+    m, l, th, w, g = 3.0, 0.7, 0.4, 2.5, 9.81
+    I = m * l**2 / 3.0
+    along = np.array([np.sin(th), 0.0, -np.cos(th)])
+    rod = ConstrainedBody(
+        "rod", inertia.from_com(m, (0, 0, 0), np.diag([I, I, 0.01])), paper.place(so3.exp((0, -th, 0)), l * along)
+    )
+    system = ConstrainedSystem([rod], [Constraint.revolute("hinge", "world", "rod", (0, 0, 0), (0, 1, 0))])
+    omega = np.array([0.0, -w, 0.0])  # th grows about -y
+    v = np.cross(omega, l * along)
+    R = system.reference[0, :3, :3]
+    y = system.state(None, [[*omega, *(R.T @ v)]])
+    thdd = -m * g * l * np.sin(th) / (I + m * l**2)
+    across = np.array([np.cos(th), 0.0, np.sin(th)])
+    force = m * l * (thdd * across - w**2 * along) + m * g * np.array([0.0, 0.0, 1.0])
+    reaction = system.reactions(0.0, y)["hinge"]
+    np.testing.assert_allclose(reaction[:3], 0.0, atol=1e-12)
+    np.testing.assert_allclose(R @ reaction[3:], force, rtol=0, atol=1e-12)
+    np.testing.assert_allclose(system.accelerations(0.0, y)[0, :3], (0.0, -thdd, 0.0), rtol=0, atol=1e-12)
+
+
+def test_a_cantilever_carries_the_moment_about_its_joint():
+    beam = ConstrainedBody(
+        "beam", inertia.from_com(2.0, (0, 0, 0), 0.1 * np.eye(3)), paper.place(np.eye(3), (0.5, 0, 0))
+    )
+    system = ConstrainedSystem([beam], [Constraint.fixed("wall", "world", "beam")])
+    wrench = system.reactions(0.0, system.state())["wall"]
+    np.testing.assert_allclose(wrench, (0, -2.0 * 9.81 * 0.5, 0, 0, 0, 2.0 * 9.81), rtol=0, atol=1e-12)
+
+
+JOINTS = {
+    "spherical": gc.Joint.spherical((0.1, 0.2, -0.3)),
+    "revolute": gc.Joint.revolute((0.5, -1.0, 2.0), (0.1, 0.2, -0.3)),
+    "prismatic": gc.Joint.prismatic((0.5, -1.0, 2.0)),
+    "cylindrical": gc.Joint.cylindrical((0.5, -1.0, 2.0), (0.1, 0.2, -0.3)),
+    "planar": gc.Joint.planar((0.5, -1.0, 2.0)),
+    "fixed": gc.Joint.fixed(),
+}
+
+
+def chain(kinds, inertias):
+    """(robot, system): the same chain in relative and in maximal coordinates; joints as in the child's frame."""
+    point, axis = np.array([0.1, 0.2, -0.3]), np.array([0.5, -1.0, 2.0])
+    bodies = [
+        gc.Body(f"b{i}", f"b{i - 1}" if i else None, JOINTS[k], None, J)
+        for i, (k, J) in enumerate(zip(kinds, inertias))
+    ]
+    robot = gc.Robot.build(bodies, gravity=GRAVITY)
+    joints = []
+    for i, kind in enumerate(kinds):
+        names = (f"j{i}", f"b{i - 1}" if i else "world", f"b{i}")
+        if kind in ("revolute", "cylindrical"):
+            joints.append(getattr(Constraint, kind)(*names, point, axis, point, axis))
+        elif kind == "planar":
+            joints.append(Constraint.planar(*names, (0, 0, 0), axis, (0, 0, 0), axis))
+        elif kind == "prismatic":
+            joints.append(Constraint.prismatic(*names, axis, axis_b=axis))
+        elif kind == "spherical":
+            joints.append(Constraint.spherical(*names, point, point))
+        else:
+            joints.append(Constraint.fixed(*names))
+    return robot, ConstrainedSystem(
+        [ConstrainedBody(f"b{i}", J) for i, J in enumerate(inertias)], joints, gravity=GRAVITY
+    )
+
+
+@pytest.mark.parametrize(
+    "kinds", [("revolute", "spherical", "prismatic", "cylindrical"), ("planar", "revolute", "revolute", "spherical")]
+)
+def test_a_chain_accelerates_as_in_relative_coordinates(kinds):
+    rng = np.random.default_rng(8)
+    inertias = [
+        inertia.from_com(rng.uniform(0.5, 2.0), 0.2 * rng.normal(size=3), np.diag([0.5, 0.6, 0.7])) for _ in kinds
+    ]
+    robot, system = chain(kinds, inertias)
+    q, v = robot.random_configuration(rng), rng.normal(size=robot.nv)
+    vdot = robot.forward_dynamics(q, v, np.zeros(robot.nv))
+    names = robot.body_names
+    poses = np.array([robot.pose(q, n) for n in names])
+    J, Jdot = (
+        np.array([f(*a) for n in names for a in [(*state, n)]])
+        for f, state in ((robot.jacobian, (q,)), (robot.jacobian_rate, (q, v)))
+    )
+    y = system.state(poses, J @ v)
+    np.testing.assert_allclose(system.accelerations(0.0, y), J @ vdot + Jdot @ v, rtol=0, atol=1e-10)
+    assert system.energy(y) == pytest.approx(robot.energy(q, v), rel=1e-12)
+    np.testing.assert_allclose(system.momentum(y), robot.momentum(q, v), rtol=0, atol=1e-12)
+
+
+def test_a_universal_joint_is_two_hinges():
+    middle = inertia.from_com(1e-9, (0, 0, 0), 1e-9 * np.eye(3))
+    bodies = [ConstrainedBody("a", BODY), ConstrainedBody("b", BODY)]
+    point, x, z = (0.1, 0.2, -0.3), (1.0, 0, 0), (0, 0, 1.0)
+    hold = Constraint.revolute("base", "world", "a", (0, 0, 0), (0, 1, 0))
+    one = ConstrainedSystem(bodies, [hold, Constraint.universal("u", "a", "b", point, x, z)])
+    two = ConstrainedSystem(
+        [*bodies, ConstrainedBody("cross", middle)],
+        [
+            hold,
+            Constraint.revolute("first", "a", "cross", point, x),
+            Constraint.revolute("second", "cross", "b", point, z),
+        ],
+    )
+    V = two.twists(two.consistent(None, np.random.default_rng(2).normal(size=(3, 6))))
+    a = one.accelerations(0.0, one.state(None, V[:2]))
+    b = two.accelerations(0.0, two.state(None, V))[:2]
+    np.testing.assert_allclose(a, b, rtol=0, atol=1e-5)  # the cross has a little inertia
+
+
+# --- multipliers, rank and sparsity --------------------------------------------------------------------------------
+
+
+def four_bar(group=None, loop="revolute"):
+    """A planar four-bar of revolute joints, a parallelogram sheared: 20 rows, 17 of them independent."""
+    points = np.array([[0, 0, 0], [0.3, 0, 1.0], [1.5, 0, 1.2], [1.4, 0, 0]])
+    bodies, joints = [], []
+    for i in range(3):
+        centre, along = 0.5 * (points[i] + points[i + 1]), points[i + 1] - points[i]
+        turn = so3.exp((0.0, -np.arctan2(along[2], along[0]), 0.0))
+        bodies.append(
+            ConstrainedBody(
+                f"bar {i}", inertia.from_com(1.0, (0, 0, 0), np.diag([0.01, 0.1, 0.1])), paper.place(turn, centre)
+            )
+        )
+    names = ["world", "bar 0", "bar 1", "bar 2"]
+    poses = {"world": np.eye(4), **{b.name: b.pose for b in bodies}}
+    for i in range(4):
+        a, b = (names[i], names[i + 1]) if i < 3 else ("world", "bar 2")
+        R, p = poses[a][:3, :3], poses[a][:3, 3]
+        here, axis = R.T @ (points[i] - p), R.T @ (0.0, 1.0, 0.0)
+        kind = "revolute" if i < 3 else loop
+        joints.append(
+            Constraint.revolute(f"joint {i}", a, b, here, axis)
+            if kind == "revolute"
+            else Constraint.spherical(f"joint {i}", a, b, here)
+        )
+    return ConstrainedSystem(bodies, joints, group=group)
+
+
+def swinging(system):
+    return system.consistent(None, [[0, 3.0, 0, 0, 0, 0]] * len(system.bodies))
+
+
+def dense_solution(system, y):
+    """Vdot of (3) by dense pseudo-inverse."""
+    J, rows = system.jacobian(y), system._evaluate(y)
+    n = len(system.bodies)
+    M, Q = np.zeros((6 * n, 6 * n)), np.zeros(6 * n)
+    for i, (V, T) in enumerate(zip(system.twists(y), system.poses(y))):
+        at = slice(6 * i, 6 * i + 6)
+        M[at, at] = inertia.spatial(system.parameters[i])
+        weight = np.concatenate((np.zeros(3), T[:3, :3].T @ system.gravity))
+        Q[at] = se3.ad(V).T @ M[at, at] @ V + M[at, at] @ weight
+    bias = rows.bias[np.argsort(system._owner, kind="stable")]
+    KKT = np.block([[M, -J.T], [J, np.zeros((len(J), len(J)))]])
+    x = np.linalg.pinv(KKT, rcond=1e-12) @ np.concatenate((Q, -bias))
+    return x[: 6 * n].reshape(n, 6), J, M, Q
+
+
+@pytest.mark.parametrize("group", GROUPS)
+def test_redundant_rows_change_neither_motion_nor_balance(group):
+    system = four_bar(GROUPS[group])
+    y = swinging(system)
+    assert np.abs(system.twists(y)).max() > 0.2  # rad/s: it does move
+    assert len(system.residual(y)) == 20
+    assert system.rank(y) == np.linalg.matrix_rank(system.jacobian(y)) == 17
+    assert system.redundant(y)
+    Vdot, J, M, Q = dense_solution(system, y)
+    np.testing.assert_allclose(system.accelerations(0.0, y), Vdot, rtol=0, atol=1e-10)
+    minimal = four_bar(GROUPS[group], loop="spherical")
+    np.testing.assert_allclose(
+        minimal.accelerations(0.0, minimal.state(None, system.twists(y))), Vdot, rtol=0, atol=1e-10
+    )
+    rows = system._factorised(y)
+    lam = system._least_norm(rows, system._accelerate(0.0, rows)[1])[np.argsort(system._owner, kind="stable")]
+    np.testing.assert_allclose(J.T @ lam, M @ Vdot.ravel() - Q, rtol=0, atol=1e-10)
+    np.testing.assert_allclose(lam, np.linalg.pinv(J.T) @ (M @ Vdot.ravel() - Q), rtol=0, atol=1e-8)
+    end = integrate(system, y, (0.0, 0.5), 2e-3, every=1000).y[-1]
+    assert system.violation(end).max() < 1e-7
+    assert abs(system.energy(end) - system.energy(y)) < 1e-7
+
+
+def test_a_joint_given_twice_carries_half_each_time():
+    once = paper.heavy_top(SE3())
+    top = once.system.bodies[0]
+    twice = ConstrainedSystem(
+        [top],
+        [Constraint.spherical(name, "world", "top", (0, 0, 0), (-0.5, 0, 0)) for name in ("first", "second")],
+        gravity=(0, 0, 0),
+    )
+    assert twice.rank(once.y0) == 3
+    assert len(twice.redundant(once.y0)) == 1
+    half = 0.5 * once.system.reactions(0.0, once.y0)["pivot"]
+    for wrench in twice.reactions(0.0, once.y0).values():
+        np.testing.assert_allclose(wrench, half, rtol=0, atol=1e-9)
+
+
+def hanging_chain(n, **options):
+    bodies = [paper.bar(f"b{i}", paper.place(np.eye(3), (0.1 + 0.2 * i, 0, 0))) for i in range(n)]
+    names = ["world", *(b.name for b in bodies)]
+    joints = [
+        Constraint.spherical(f"j{i}", names[i], names[i + 1], (0.1 if i else 0.0, 0, 0), (-0.1, 0, 0)) for i in range(n)
+    ]
+    order = np.random.default_rng(0).permutation(n)  # the order in which they are given does not matter
+    return ConstrainedSystem([bodies[i] for i in order], [joints[i] for i in order[::-1]], **options)
+
+
+def test_factors_grow_linearly_along_a_chain():
+    sizes = [hanging_chain(n)._size for n in (10, 20, 40)]
+    assert sizes[2] - sizes[1] == 2 * (sizes[1] - sizes[0])
+    assert sizes[2] < 40 * 20
+
+
+def test_a_long_chain_against_dense_algebra():
+    system = hanging_chain(30)
+    y = system.consistent(None, np.random.default_rng(1).normal(size=(30, 6)))
+    np.testing.assert_allclose(system.accelerations(0.0, y), dense_solution(system, y)[0], rtol=1e-9, atol=1e-8)
+
+
+def test_a_body_without_constraints_moves_freely():
+    system = ConstrainedSystem([ConstrainedBody("a", BODY)], [], gravity=(0, 0, 0))
+    y = system.state(None, [[1.0, 2.0, -1.0, 0.3, 0.2, 0.1]])
+    end = integrate(system, y, (0.0, 1.0), 1e-2, every=1000).y[-1]
+    np.testing.assert_allclose(system.momentum(end), system.momentum(y), rtol=0, atol=1e-7)
+    assert system.reactions(0.0, y) == {}
+    assert system.violation(end).shape == (0,)
+
+
+def test_an_applied_wrench_acts_in_the_bodys_axes():
+    W = np.array([[0.1, 0.2, 0.3, 1.0, 2.0, 3.0]])
+    system = ConstrainedSystem(
+        [ConstrainedBody("a", BODY, pose(np.random.default_rng(4)))],
+        [],
+        gravity=(0, 0, 0),
+        wrench=lambda t, T, V: t * W,
+    )
+    expected = np.linalg.solve(inertia.spatial(BODY), 2.0 * W[0])
+    np.testing.assert_allclose(system.accelerations(2.0, system.state())[0], expected, rtol=1e-12)
+
+
+# --- stabilisation -------------------------------------------------------------------------------------------------
+
+
+def drift(stabilisation=None, project=False, t_end=0.5, h=1e-3):
+    case = paper.double_pendulum(SO3xR3(), stabilisation=stabilisation)
+    solution = integrate(case.system, case.y0, (0.0, t_end), h, project=project, every=10)
+    return case.system.violation(solution.y).max(), case.system.velocity_violation(solution.y).max()
+
+
+def test_stabilisation():
+    none = drift()
+    baumgarte = drift(Baumgarte(50.0, 50.0))
+    ggl = drift(GGL(50.0))
+    projected = drift(project=True)
+    assert 1e-6 < none[0] < 1e-4
+    assert baumgarte[0] < 0.5 * none[0]
+    assert ggl[0] < 0.2 * none[0]
+    assert projected[0] < 1e-12
+    assert projected[1] < 1e-11
+
+
+def test_ggl_without_a_rate_keeps_positions_though_velocities_drift():
+    """From velocities off by 1e-3 the plain index-1 equations lose the joint at that speed, GGL does not."""
+
+    def end(stabilisation):
+        case = paper.double_pendulum(SE3(), stabilisation=stabilisation)
+        V = case.system.twists(case.y0)
+        V[1, 3] += 1e-3
+        y = case.system._pack(case.system.reference, V)
+        return case.system.violation(integrate(case.system, y, (0.0, 0.1), 1e-3, every=1000).y[-1]).max()
+
+    assert end(None) > 0.9e-4
+    assert end(GGL()) < 1e-5
+
+
+def test_projection_keeps_the_order_of_the_method():
+    case = paper.three_bar(SO3xR3())
+    ends = [
+        integrate(case.system, case.y0, (0.0, 0.4), h, project=True, every=10**6).y[-1]
+        for h in (0.01, 0.005, 0.0025, 5e-4)
+    ]
+    errors = [np.abs(y - ends[-1]).max() for y in ends[:-1]]
+    slopes = np.diff(np.log(errors)) / np.log(0.5)
+    assert slopes[0] > 3.6
+    assert slopes[1] > 3.8
+
+
+def test_projection_is_the_nearest_and_leaves_consistent_states_alone():
+    case = paper.double_pendulum(SE3())
+    np.testing.assert_allclose(case.system.project(case.y0), case.y0, rtol=0, atol=1e-12)
+    off = case.system.group.advance(case.y0, 1e-3 * np.random.default_rng(0).normal(size=24))
+    y = case.system.project(off)
+    assert case.system.violation(y).max() < 1e-13
+    assert case.system.velocity_violation(y).max() < 1e-12
+    change = np.concatenate([se3.log(se3.inverse(a) @ b) for a, b in zip(case.system.poses(off), case.system.poses(y))])
+    M = np.zeros((12, 12))
+    M[:6, :6], M[6:, 6:] = inertia.spatial(case.system.parameters)
+    J = case.system.jacobian(y)
+    along = np.linalg.lstsq(J.T, M @ change, rcond=None)[0]
+    np.testing.assert_allclose(J.T @ along, M @ change, rtol=0, atol=2e-3 * np.abs(M @ change).max())
+
+
+# --- consistent beginnings and bad input ---------------------------------------------------------------------------
+
+
+def test_consistent_states_are_computed():
+    system = four_bar()
+    rng = np.random.default_rng(2)
+    poses = system.reference @ se3.exp(0.1 * rng.normal(size=(3, 6)))
+    with pytest.raises(ArgumentError, match=r"positions violate constraint 'joint \d' \(revolute\): residual 0\.\d+"):
+        system.state(poses)
+    y = system.consistent(poses, rng.normal(size=(3, 6)))
+    assert system.violation(y).max() < 1e-12
+    assert system.velocity_violation(y).max() < 1e-12
+
+
+def test_velocities_held_fixed_stay():
+    case = paper.double_pendulum(SE3())
+    free = np.tile([False, False, False, True, True, True], (2, 1))
+    V = case.system.twists(case.y0)
+    guess = V.copy()
+    guess[:, 3:] = 0.0
+    y = case.system.consistent(None, guess, free=free)
+    np.testing.assert_allclose(case.system.twists(y), V, rtol=0, atol=1e-12)
+    with pytest.raises(ArgumentError, match="held fixed contradict constraint 'joint 1'"):
+        case.system.consistent(None, [[0, 1.0, 0, 0, 0, 0], [0] * 6], free=np.array([[False] * 6, [True] * 6]))
+
+
+def test_velocities_that_violate_are_refused_with_the_name():
+    case = paper.heavy_top(SE3())
+    with pytest.raises(ArgumentError, match=r"velocities violate constraint 'pivot' \(spherical\): residual 1"):
+        case.system.state(None, [[0, 0, 0, 1.0, 0, 0]])
+
+
+def test_contradicting_constraints_are_refused_with_the_residual():
+    system = ConstrainedSystem(
+        [ConstrainedBody("a", BODY)],
+        [
+            Constraint.spherical("pivot", "world", "a", (0, 0, 0), (0, 0, 0)),
+            Constraint.distance("rod", "world", "a", (5.0, 0, 0), (1.0, 0, 0), 2.0),
+        ],
+    )
+    with pytest.raises(ArgumentError, match=r"no consistent configuration .* 'rod' \(distance\): residual"):
+        system.consistent()
+
+
+def test_axes_the_wrong_way_round_are_refused():
+    system = ConstrainedSystem(
+        [ConstrainedBody("a", BODY)],
+        [Constraint.revolute("hinge", "world", "a", (0, 0, 0), (0, 0, 1), axis_b=(0, 0, -1))],
+    )
+    with pytest.raises(ArgumentError, match=r"'hinge' .* opposite"):
+        system.state()
+
+
+def test_a_holonomic_constraint_is_a_distance_written_by_hand():
+    anchor, length = np.array([0.2, 0.1, 2.0]), 1.0
+
+    def function(T):
+        s = T[0, :3, 3] - anchor
+        return np.array([0.5 * (s @ s / length - length)])
+
+    def jacobian(T):
+        J = np.zeros((1, 1, 6))
+        J[0, 0, 3:] = T[0, :3, :3].T @ (T[0, :3, 3] - anchor) / length
+        return J
+
+    def bias(T, V):
+        v, s = V[0, 3:], T[0, :3, :3].T @ (T[0, :3, 3] - anchor)
+        return np.array([(v + np.cross(s, V[0, :3])) @ v / length])
+
+    body = ConstrainedBody("a", BODY, paper.place(so3.exp((0.3, 0.4, 0.5)), anchor - (0, 0, length)))
+    built_in = Constraint.distance("c", "world", "a", anchor, (0, 0, 0), length)
+    V = [[0.5, -1.0, 2.0, 1.0, 2.0, 0.0]]
+    systems = [
+        ConstrainedSystem([body], [c])
+        for c in (
+            built_in,
+            Constraint.holonomic("c", ["a"], function, jacobian),
+            Constraint.holonomic("c", ["a"], function, jacobian, bias),
+        )
+    ]
+    results = [
+        (s.accelerations(0.0, y), s.reactions(0.0, y)["c"].ravel()) for s in systems for y in [s.consistent(None, V)]
+    ]
+    for a, w in results[1:]:
+        np.testing.assert_allclose(a, results[0][0], rtol=0, atol=1e-9)
+        np.testing.assert_allclose(w, results[0][1], rtol=0, atol=1e-9)
+    with pytest.raises(ArgumentError, match=r"'c': jacobian: differs .* row 0, body 'a', component"):
+        ConstrainedSystem([body], [Constraint.holonomic("c", ["a"], function, lambda T: 1.01 * jacobian(T))])
+
+
+A = ConstrainedBody("a", BODY)
+PIVOT = Constraint.spherical("p", "world", "a", (0, 0, 0))
+BAD = {
+    "no bodies": (lambda: ConstrainedSystem([], []), ModelError, "bodies: expected at least one"),
+    "not a body": (lambda: ConstrainedSystem(["a"], []), ArgumentError, "body 0: expected a ConstrainedBody"),
+    "not a constraint": (lambda: ConstrainedSystem([A], [3]), ArgumentError, "constraint 0: expected a Constraint"),
+    "body twice": (lambda: ConstrainedSystem([A, A], []), ModelError, "body 'a': the name is taken"),
+    "world taken": (lambda: ConstrainedSystem([ConstrainedBody("world", BODY)], []), ModelError, "'world'"),
+    "constraint twice": (
+        lambda: ConstrainedSystem([A], [PIVOT, PIVOT]),
+        ModelError,
+        "constraint 'p': the name is taken",
+    ),
+    "unknown body": (
+        lambda: ConstrainedSystem([A], [Constraint.spherical("p", "world", "x", (0, 0, 0))]),
+        NameNotFoundError,
+        "constraint 'p': no body named 'x'; known: 'a', 'world'",
+    ),
+    "to itself": (
+        lambda: ConstrainedSystem([A], [Constraint.fixed("p", "a", "a")]),
+        ModelError,
+        "constraint 'p': b must be",
+    ),
+    "world as b": (
+        lambda: ConstrainedSystem([A], [Constraint.fixed("p", "a", "world")]),
+        ModelError,
+        "constraint 'p': b must be",
+    ),
+    "zero axis": (
+        lambda: ConstrainedSystem([A], [Constraint.revolute("p", "world", "a", (0, 0, 0), (0, 0, 0))]),
+        ModelError,
+        "constraint 'p': axis: expected a direction",
+    ),
+    "nan point": (
+        lambda: ConstrainedSystem([A], [Constraint.spherical("p", "world", "a", (0, np.nan, 0))]),
+        ArgumentError,
+        "'p': point: expected finite",
+    ),
+    "point's shape": (
+        lambda: ConstrainedSystem([A], [Constraint.spherical("p", "world", "a", (0, 0))]),
+        ArgumentError,
+        "'p': point: expected shape",
+    ),
+    "zero distance": (
+        lambda: ConstrainedSystem([A], [Constraint.distance("p", "world", "a", (0, 0, 0), (0, 0, 0))]),
+        ModelError,
+        "'p': length: expected more than 0",
+    ),
+    "negative distance": (
+        lambda: ConstrainedSystem([A], [Constraint.distance("p", "world", "a", (0, 0, 0), (1, 0, 0), -1.0)]),
+        ModelError,
+        "'p': length: expected more than 0",
+    ),
+    "massless": (
+        lambda: ConstrainedSystem([ConstrainedBody("a", np.zeros(10))], []),
+        ModelError,
+        "body 'a': inertia: .* positive mass",
+    ),
+    "thin rod": (
+        lambda: ConstrainedSystem([ConstrainedBody("a", inertia.from_com(1.0, (0, 0, 0), np.diag([0, 1.0, 1.0])))], []),
+        ModelError,
+        "body 'a': inertia: .* moments of inertia",
+    ),
+    "not physical": (
+        lambda: ConstrainedSystem([ConstrainedBody("a", inertia.from_com(1.0, (0, 0, 0), np.diag([1, 1.0, 3.0])))], []),
+        InertiaError,
+        "body 'a': triangle",
+    ),
+    "inertia's shape": (
+        lambda: ConstrainedSystem([ConstrainedBody("a", np.ones(9))], []),
+        ArgumentError,
+        "body 'a': inertia",
+    ),
+    "pose": (
+        lambda: ConstrainedSystem([ConstrainedBody("a", BODY, 2 * np.eye(4))], []),
+        ArgumentError,
+        "body 'a': pose",
+    ),
+    "group": (lambda: ConstrainedSystem([A], [], group=SO3()), ArgumentError, "body 'a': group: expected SE3"),
+    "gravity": (lambda: ConstrainedSystem([A], [], gravity=(0, 0)), ArgumentError, "gravity"),
+    "stabilisation": (
+        lambda: ConstrainedSystem([A], [], stabilisation="strong"),
+        ArgumentError,
+        "stabilisation: expected None",
+    ),
+    "baumgarte": (lambda: Baumgarte(-1.0, 1.0), ArgumentError, "Baumgarte: damping: expected a number >= 0"),
+    "ggl": (lambda: GGL(np.nan), ArgumentError, "GGL: rate: expected a number >= 0"),
+    "poses' shape": (lambda: ConstrainedSystem([A], []).state(np.eye(4)), ArgumentError, "poses: expected shape"),
+    "velocities' shape": (lambda: ConstrainedSystem([A], []).state(None, np.zeros(6)), ArgumentError, "velocities"),
+    "not a rotation": (
+        lambda: ConstrainedSystem([A], []).state(2.0 * np.eye(4)[None]),
+        ArgumentError,
+        "poses: expected a rotation",
+    ),
+    "state's shape": (
+        lambda: ConstrainedSystem([A], []).reactions(0.0, np.zeros(3)),
+        ArgumentError,
+        "y: expected shape",
+    ),
+    "several states": (
+        lambda: ConstrainedSystem([A], []).rank(np.zeros((2, 22))),
+        ArgumentError,
+        "y: expected one state",
+    ),
+    "free": (lambda: ConstrainedSystem([A], []).consistent(free=[1.0]), ArgumentError, "free: expected booleans"),
+    "wrench's shape": (
+        lambda: ConstrainedSystem([A], [], wrench=lambda t, T, V: np.zeros(6)).accelerations(
+            0.0, ConstrainedSystem([A], []).state()
+        ),
+        ArgumentError,
+        r"wrench must return shape \(1, 6\), got \(6,\)",
+    ),
+    "function's shape": (
+        lambda: ConstrainedSystem(
+            [A], [Constraint.holonomic("p", ["a"], lambda T: 0.0, lambda T: np.zeros((1, 1, 6)))]
+        ),
+        ArgumentError,
+        "'p': function: expected",
+    ),
+    "jacobian's shape": (
+        lambda: ConstrainedSystem(
+            [A], [Constraint.holonomic("p", ["a"], lambda T: T[0, :1, 3], lambda T: np.zeros(6))]
+        ),
+        ArgumentError,
+        "'p': jacobian: expected",
+    ),
+    "holonomic to the world": (
+        lambda: ConstrainedSystem(
+            [A], [Constraint.holonomic("p", ["world"], lambda T: T[0, :1, 3], lambda T: np.zeros((1, 1, 6)))]
+        ),
+        ModelError,
+        "'p': bodies: expected different bodies",
+    ),
+    "one axis": (
+        lambda: ConstrainedSystem([A], [Constraint.universal("p", "world", "a", (0, 0, 0), (0, 0, 1), None)]),
+        ArgumentError,
+        "'p': axis_b: a universal joint needs both",
+    ),
+    "adaptive projection": (
+        lambda: integrate(
+            ConstrainedSystem([A], []), ConstrainedSystem([A], []).state(), (0, 1), 0.1, "MK54", project=True
+        ),
+        ArgumentError,
+        "project: needs a fixed-step method",
+    ),
+    "step": (
+        lambda: integrate(ConstrainedSystem([A], []), ConstrainedSystem([A], []).state(), (0, 1), 2.0, project=True),
+        ArgumentError,
+        "h must be positive and at most the span",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", BAD)
+def test_bad_input_is_refused_by_name(name):
+    call, error, message = BAD[name]
+    with pytest.raises(error, match=message) as caught:
+        call()
+    assert isinstance(caught.value, GeomctrlError)
+
+
+def test_a_projection_that_fails_hands_over_the_solution_so_far():
+    """Two pivots pulled apart by a user's function of time's passing: what holds at first no longer can."""
+    calls = []
+
+    def function(T):
+        calls.append(0)
+        return np.array([T[0, 0, 3] ** 2 + (1.0 if len(calls) > 60 else 0.0)])
+
+    def jacobian(T):
+        J = np.zeros((1, 1, 6))
+        J[0, 0, 3:] = 2.0 * T[0, 0, 3] * T[0, 0, :3]
+        return J
+
+    system = ConstrainedSystem([A], [Constraint.holonomic("c", ["a"], function, jacobian, lambda T, V: np.zeros(1))])
+    with pytest.raises(IntegrationError, match=r"'c' .* at t = ") as caught:
+        integrate(system, system.state(), (0.0, 1.0), 0.05, project=True)
+    assert 1 <= len(caught.value.solution.t) < 20
+
+
+def test_a_state_is_an_element_of_its_group():
+    system = ConstrainedSystem([A, ConstrainedBody("b", BODY, None, SO3xR3())], [PIVOT])
+    rng = np.random.default_rng(0)
+    group, plain = system.group, type(system.group).__mro__[1](SE3(), SO3xR3(), integrators.Rn(12))
+    y, x, z = group.random(rng), rng.normal(size=24), rng.normal(size=24)
+    assert group.shape == plain.shape == (40,)
+    np.testing.assert_allclose(group.advance(y, x), plain.advance(y, x), rtol=0, atol=1e-13)
+    np.testing.assert_allclose(group.dexp_inv_mul(x, z), plain.dexp_inv_mul(x, z), rtol=0, atol=1e-13)
+    batch = np.stack([y, group.random(rng)])
+    np.testing.assert_allclose(
+        group.advance(batch, np.stack([x, z])), plain.advance(batch, np.stack([x, z])), rtol=0, atol=1e-13
+    )
+    assert repr(group) == "Product(SE3(), SO3xR3(), Rn(12))"

@@ -1,0 +1,175 @@
+"""identify() from file to report, and files that bring robots back."""
+
+import json
+
+import numpy as np
+import pytest
+
+from geomctrl import Body, Joint, Robot, inertia, models
+from geomctrl.errors import ArgumentError, ModelError
+from geomctrl.identification import DataError, Dataset, RegressorModel, identify, load_model, save_model, save_urdf
+
+RATE = 200.0
+
+
+def write_log(path, seconds=20.0, noise=0.05):
+    """A two-link arm's log as CSV, positions and torques only; (model, true parameters)."""
+    model = RegressorModel(models.two_link(), smoothing=0.02)
+    x = model.prior
+    x[model._of("viscous")], x[model._of("coulomb")], x[model._of("offset")] = [0.4, 0.3], [0.5, 0.2], [0.1, 0.0]
+    t = np.arange(int(seconds * RATE)) / RATE
+    w, phase = np.array([[0.23, 0.31], [0.77, 0.59], [1.1, 1.4]]) * 2 * np.pi, np.array([[0, 1], [2, 3], [4, 5.0]])
+    A = np.array([[0.8, 0.7], [0.4, 0.5], [0.2, 0.2]])
+    angle = t[:, None, None] * w + phase
+    q, v, a = (A * np.sin(angle)).sum(1), (A * w * np.cos(angle)).sum(1), -(A * w**2 * np.sin(angle)).sum(1)
+    rng = np.random.default_rng(0)
+    tau = model.torque(x, q, v, a) + noise * rng.normal(size=q.shape)
+    table = np.column_stack((t, q, tau))
+    np.savetxt(path, table, delimiter=",", header="t,q1,q2,tau1,tau2", comments="", fmt="%.17g")
+    return model, x
+
+
+@pytest.mark.parametrize("method", ["ols", "consistent"])
+def test_identify_from_a_file_to_a_saved_report(tmp_path, method):
+    model, x = write_log(tmp_path / "log.csv")
+    seen = []
+    report = identify(
+        model.robot,
+        tmp_path / "log.csv",
+        cutoff=15.0,
+        method=method,
+        model=model,
+        progress=lambda what, done: seen.append(done),
+    )
+    errors = report.errors
+    assert set(errors) == {"training", "test"}
+    assert errors["test"]["relative_error"] < 0.02
+    # by hand, from the definitions
+    e = report.estimate
+    _, tau, predicted, _ = e.model.predict(e.x, report.test)
+    np.testing.assert_allclose(errors["test"]["rms"], np.sqrt(np.mean((tau - predicted) ** 2, axis=0)), rtol=1e-9)
+    assert errors["test"]["relative_error"] == pytest.approx(
+        np.linalg.norm(tau - predicted) / np.linalg.norm(tau), rel=1e-9
+    )
+    # white noise of 0.05 N m, what the low-pass leaves of it
+    np.testing.assert_allclose(report.noise_floor, 0.05 * np.sqrt(15.0 / 100.0), rtol=0.4)
+    np.testing.assert_allclose(errors["test"]["rms"], report.noise_floor, rtol=0.3)
+    assert seen[-1] == 1.0
+    assert seen == sorted(seen)
+    paths = report.save(tmp_path / "out")
+    assert {p.name for p in paths} >= {
+        "report.txt",
+        "report.json",
+        "parameters.csv",
+        "robot.json",
+        "robot.urdf",
+        "torques.png",
+        "residuals.png",
+        "parameters.png",
+    }
+    assert all(p.stat().st_size > 100 for p in paths)
+    text = (tmp_path / "out" / "report.txt").read_text()
+    for word in (
+        "relative error  |tau - tau_hat| / |tau|",
+        "condition",
+        "amplitude 1/2 at 15 Hz",
+        "unseen",
+        "physical consistency",
+    ):
+        assert word in text
+    numbers = json.loads((tmp_path / "out" / "report.json").read_text())
+    assert numbers["errors"]["test"]["relative_error"] == errors["test"]["relative_error"]
+    assert ("std" in numbers["base_parameters"][0]) == (method == "ols")
+    back = load_model(tmp_path / "out" / "robot.json")
+    np.testing.assert_array_equal(back.parameters, report.robot.parameters)
+    np.testing.assert_array_equal(back.damping, report.robot.damping)
+    if method == "ols":
+        true = model.base.projection @ x
+        assert (np.abs(e.values - true) < 4 * e.std).all()
+
+
+def test_a_periodic_log_is_split_by_phase(tmp_path):
+    model = RegressorModel(models.two_link(), smoothing=0.02)
+    t = np.arange(int(20 * RATE)) / RATE
+    w = 2 * np.pi / 5.0
+    q = np.stack(
+        (0.8 * np.sin(w * t) + 0.3 * np.cos(3 * w * t), 0.9 * np.cos(2 * w * t + 1) + 0.2 * np.sin(5 * w * t)), -1
+    )
+    v, a = np.gradient(q, 1 / RATE, axis=0), np.gradient(np.gradient(q, 1 / RATE, axis=0), 1 / RATE, axis=0)
+    report = identify(
+        model.robot, Dataset(t, q, model.torque(model.prior, q, v, a)), cutoff=20.0, model=model, method="wls"
+    )
+    assert "by phase" in report.notes["split"]
+    assert not np.intersect1d(np.round(report.test.t % 5.0, 3), np.round(report.training.t % 5.0, 3)).size
+
+
+def test_identify_refuses_what_does_not_fit(tmp_path):
+    write_log(tmp_path / "log.csv", seconds=4.0)
+    with pytest.raises(DataError, match="expected 7 joints"):
+        identify(models.panda(), tmp_path / "log.csv")
+    with pytest.raises(ArgumentError, match="test: expected a fraction"):
+        identify(models.two_link(), tmp_path / "log.csv", test=1.5)
+    with pytest.raises(ArgumentError, match="model: was made for another robot"):
+        identify(models.two_link(), tmp_path / "log.csv", model=RegressorModel(models.two_link()))
+
+
+@pytest.mark.parametrize("name", models.names())
+def test_model_files_bring_back_every_bit(tmp_path, name):
+    robot = models.load(name)
+    rng = np.random.default_rng(0)
+    robot = robot.with_parameters(robot.parameters * (1 + 1e-3 * rng.normal(size=(robot.nbodies, 1))))
+    back = load_model(save_model(robot, tmp_path / "robot.json", {"note": "x"}))
+    assert (back.name, back.body_names, back.parents) == (robot.name, robot.body_names, robot.parents)
+    for a, b in (
+        (back.parameters, robot.parameters),
+        (back.placements, robot.placements),
+        (back.gravity, robot.gravity),
+        (back._model, robot._model),
+    ):
+        assert a.tobytes() == b.tobytes()
+    for a, b in zip(back.joints, robot.joints):
+        assert (a.name, a.kind, a.lower, a.upper, a.velocity, a.effort, a.damping, a.friction) == (
+            b.name, b.kind, b.lower, b.upper, b.velocity, b.effort, b.damping, b.friction)  # fmt: skip
+    for a, b in zip(back.frames, robot.frames):
+        assert (a.name, a.body) == (b.name, b.body)
+        np.testing.assert_array_equal(a.placement, b.placement)
+
+
+@pytest.mark.parametrize("name", ["panda", "ur10", "puma560", "scara", "two_link"])
+def test_urdf_files_bring_back_the_dynamics(tmp_path, name):
+    robot = models.load(name)
+    back = models.load_urdf(save_urdf(robot, tmp_path / "robot.urdf"), gravity=robot.gravity)
+    assert back.joint_names == robot.joint_names
+    rng = np.random.default_rng(0)
+    q = np.array([robot.random_configuration(rng) for _ in range(10)])
+    v, a = rng.normal(size=(2, 10, robot.nv))
+    tau = robot.inverse_dynamics(q, v, a)
+    np.testing.assert_allclose(back.inverse_dynamics(q, v, a), tau, atol=1e-12 * np.abs(tau).max())
+    last = robot.frames[-1].name
+    np.testing.assert_allclose(back.pose(q[0], last), robot.pose(q[0], last), atol=1e-12)
+    np.testing.assert_array_equal(back.limits.upper, robot.limits.upper)
+    for a, b in zip(back.joints, robot.joints):
+        if not np.cross(
+            b.S[:3, 0], b.S[3:, 0]
+        ).any():  # the frame lies on the axis: the parameters are the same numbers
+            i = robot.joint(b.name)
+            np.testing.assert_allclose(back.parameters[i], robot.parameters[i], rtol=1e-13, atol=1e-15)
+
+
+def test_urdf_refuses_joints_it_does_not_have(tmp_path):
+    body = inertia.from_com(1.0, (0, 0, 0), np.eye(3))
+    robot = Robot.build([Body("screw", None, Joint.helical((0, 0, 1), pitch=0.1), None, body)])
+    with pytest.raises(ModelError, match="URDF has no helical joint"):
+        save_urdf(robot, tmp_path / "robot.urdf")
+
+
+def test_damaged_model_files_are_refused(tmp_path):
+    path = tmp_path / "robot.json"
+    for text, words in (
+        ("{", "not a readable"),
+        ("{}", "format"),
+        ('{"format": "geomctrl robot", "version": 1}', "incomplete"),
+    ):
+        path.write_text(text)
+        with pytest.raises(ModelError, match=words):
+            load_model(path)

@@ -1,0 +1,263 @@
+"""The compiled stepper against the general one, and orders measured on robots: alone, and with a controller around."""
+
+import math
+import tracemalloc
+
+import numpy as np
+import pytest
+
+import geomctrl as gc
+from geomctrl import models, testing
+from geomctrl.configuration import configuration_group
+from geomctrl.errors import ArgumentError, IntegrationError, NameNotFoundError
+from geomctrl.groups import Product, Rn
+from geomctrl.integrators import Tableau, integrate, method, methods
+from geomctrl.rollout import rollout, rollout_step
+
+FIXED = [name for name in methods() if method(name).b_hat is None]
+KINDS = ("free", "spherical", "planar", "cylindrical", "helical", "prismatic", "revolute")
+TREE = testing.random_robot(np.random.default_rng(0), KINDS, (-1, 0, 1, 1, 0, 4, 5))
+
+
+def state(robot, seed=0, speed=1.0):
+    rng = np.random.default_rng(seed)
+    return robot.random_configuration(rng), speed * rng.normal(size=robot.nv), rng.normal(size=robot.nv)
+
+
+@pytest.mark.parametrize("robot", [models.panda(), models.three_spheres(), TREE], ids=["panda", "spheres", "tree"])
+@pytest.mark.parametrize("name", FIXED)
+def test_agrees_with_the_general_integrator(name, robot):
+    """The same formulas in two implementations, on every kind of joint, with a torque and a shortened last step."""
+    q, v, tau = state(robot)
+
+    def field(t, y):
+        q, v = y[: robot.nq], y[robot.nq :]
+        return np.concatenate((v, robot.forward_dynamics(q, v, tau)))
+
+    group = Product(configuration_group(robot), Rn(robot.nv))
+    expected = integrate(field, np.concatenate((q, v)), (0.0, 0.05), 0.012, name, group)
+    path = rollout(robot, q, v, tau, 0.05, 0.012, name)
+    np.testing.assert_allclose(path.t, expected.t, rtol=0, atol=1e-16)
+    np.testing.assert_allclose(path.q, expected.y[:, : robot.nq], rtol=0, atol=1e-12)
+    np.testing.assert_allclose(path.v, expected.y[:, robot.nq :], rtol=1e-11, atol=1e-11)
+
+
+def test_takes_a_tableau_of_ones_own():
+    robot = models.three_spheres()
+    q, v, tau = state(robot)
+    lazy = Tableau("lazy", 4, np.vstack((method("MK4").A, np.zeros((1, 4)))) @ np.eye(4, 5), [*method("MK4").b, 0.0])
+    same, path = (rollout(robot, q, v, tau, 0.1, 0.01, m) for m in ("MK4", lazy))
+    np.testing.assert_allclose(path.q, same.q, rtol=0, atol=1e-15)
+
+
+# --- measured order --------------------------------------------------------------------------------------------------
+
+
+def body() -> gc.Robot:
+    """One free body, its mass centre beside its origin, under gravity."""
+    inertia = gc.inertia.from_com(2.0, (0.1, -0.2, 0.05), np.diag([0.4, 0.7, 1.0]))
+    return gc.Robot.build([gc.Body("body", None, gc.Joint.free(), None, inertia)])
+
+
+class Moored:
+    """A free body on a spring and a damper that pull in its own frame, pushed round by a force that turns with time."""
+
+    def __call__(self, t, q, v, z=None):
+        R, p = q[:12].reshape(3, 4)[:, :3], q[3:12:4]
+        force = R.T @ (np.array([math.cos(3 * t), math.sin(3 * t), 20.0]) - 3.0 * p)
+        moment = np.array([0.3 * math.sin(2 * t), 0.2, 0.1]) + np.cross((0.1, 0.2, -0.1), R.T @ (0.0, 0.0, -4.0))
+        return gc.Command(np.concatenate((moment, force)) - 0.2 * v)
+
+
+class Sway:
+    """PD with gravity compensation about a moving posture, for an arm; its integral action is a state of its own."""
+
+    def __init__(self, robot):
+        self.robot, self.group = robot, Rn(robot.nv)
+        self.M = np.diagonal(robot.mass_matrix(robot.neutral()))
+
+    def start(self):
+        return np.zeros(self.robot.nv)
+
+    def __call__(self, t, q, v, z):
+        error = q - np.sin(2.0 * t + np.arange(len(q)))
+        return gc.Command(self.robot.gravity_force(q) - self.M * (4.0 * error + 2.0 * v + z), z_rate=error)
+
+
+ARM = models.panda()
+LOOPS = {
+    "three spheres": (models.three_spheres(), None, 2.0),
+    "floating body": (body(), Moored(), 1.0),
+    "arm": (ARM, Sway(ARM), 0.5),
+}
+COARSE = {  # steps to the end, for methods of order 2, 3, 4, 5, 6, 8
+    "three spheres": {2: 128, 3: 64, 4: 32, 5: 32, 6: 16, 8: 8},
+    "floating body": {2: 128, 3: 64, 4: 32, 5: 32, 6: 16, 8: 16},
+    "arm": {2: 256, 3: 128, 4: 128, 5: 256, 6: 32, 8: 16},
+}
+FINE = 512  # steps of the reference, by MK8
+
+
+def path_of(case, name, n):
+    robot, controller, t_end = LOOPS[case]
+    q0, v0, _ = state(robot, 2, 0.7)
+    if controller is None:
+        run = rollout(robot, q0, v0, None, t_end, t_end / n, name)
+    else:
+        run = gc.simulate(robot, controller, q0, v0, t_end, t_end / n, name, monitors=None)
+    return np.hstack((run.q, run.v))
+
+
+@pytest.fixture(scope="module")
+def references():
+    return {case: path_of(case, "MK8", FINE) for case in LOOPS}
+
+
+@pytest.mark.parametrize("case", LOOPS)
+@pytest.mark.parametrize("name", FIXED)
+def test_measured_order(name, case, references):
+    """On a robot alone, and in closed loops integrated as one equation; errors along the whole path."""
+    order = method(name).order
+    n = COARSE[case][order]
+    exact = references[case]
+    errors = [np.sqrt(np.mean((path_of(case, name, k) - exact[:: FINE // k]) ** 2)) for k in (n, 2 * n)]
+    assert np.log2(errors[0] / errors[1]) == pytest.approx(order, abs=0.1)
+
+
+# --- samples ---------------------------------------------------------------------------------------------------------
+
+
+def test_every_stores_each_kth_sample_and_the_last():
+    robot = models.three_spheres()
+    q, v, tau = state(robot)
+    full, thin = (rollout(robot, q, v, tau, 1.05, 0.1, every=k) for k in (1, 4))
+    assert full.t[-1] == 1.05
+    assert (full.steps, full.success, full.reason) == (11, True, "reached t = 1.05 s")
+    np.testing.assert_array_equal(thin.t, full.t[[0, 4, 8, 11]])
+    np.testing.assert_array_equal(thin.q, full.q[[0, 4, 8, 11]])
+    np.testing.assert_array_equal(thin.v, full.v[[0, 4, 8, 11]])
+    ends = rollout(robot, q, v, tau, 1.05, 0.1, every=100)
+    np.testing.assert_array_equal(ends.q, full.q[[0, -1]])
+
+
+def test_a_torque_per_step_and_the_loop_of_ones_own_agree():
+    robot = TREE
+    q, v, _ = state(robot)
+    taus = np.random.default_rng(4).normal(size=(9, robot.nv))
+    path = rollout(robot, q, v, taus, 0.09, 0.01, "CF4")
+    for k, tau in enumerate(taus):
+        np.testing.assert_allclose(path.q[k], q, rtol=0, atol=1e-13)
+        q, v = rollout_step(robot, q, v, tau, 0.01, "CF4")
+    np.testing.assert_allclose(path.v[-1], v, rtol=0, atol=1e-12)
+
+
+def test_arguments_stay_as_they_were():
+    robot = models.three_spheres()
+    q, v, tau = state(robot)
+    copies = q.copy(), v.copy(), tau.copy()
+    path = rollout(robot, q, v, tau, 0.5, 0.1)
+    rollout_step(robot, q, v, tau, 0.1)
+    for a, b in zip((q, v, tau), copies):
+        np.testing.assert_array_equal(a, b)
+    np.testing.assert_array_equal(path.q[0], q)
+
+
+def test_a_step_back_undoes_a_step_forth_to_the_order():
+    robot = models.three_spheres()
+    q, v, tau = state(robot, 1, 0.3)
+    back = rollout_step(robot, *rollout_step(robot, q, v, tau, 0.02, "MK6"), tau, -0.02, "MK6")
+    np.testing.assert_allclose(back[0], q, rtol=0, atol=1e-10)
+
+
+def test_progress_rises_to_one():
+    seen = []
+    rollout(models.two_link(), [0.1, 0.2], [0.0, 0.0], None, 2.0, 1e-4, progress=seen.append)
+    assert seen == sorted(seen)
+    assert seen[-1] == 1.0
+    assert len(seen) > 3
+
+
+@pytest.mark.parametrize("name", ["CG2", "CF3", "MK2"])
+def test_rotations_stay_rotations_to_round_off(name):
+    """A million steps in experiments/park_chung_2005.py; here a tenth of that."""
+    spin = np.array([3.0, 0.1, 0.2, 0.0, 0.0, 0.0])
+    weightless = body().with_gravity((0, 0, 0))
+    end = rollout(weightless, weightless.neutral(), spin, None, 1e3, 1e-2, name, every=100_000)
+    R = end.q[-1].reshape(3, 4)[:, :3]
+    assert np.abs(R.T @ R - np.eye(3)).max() < 1e-14
+
+
+def test_memory_does_not_grow_with_the_steps():
+    robot = models.three_spheres()
+    q, v, _ = state(robot, 0, 0.1)
+    rollout(robot, q, v, None, 0.1, 1e-3)
+    tracemalloc.start()
+    try:
+        rollout(robot, q, v, None, 10.0, 1e-4, "MK2", every=10**9)
+        assert tracemalloc.get_traced_memory()[1] < 100_000
+    finally:
+        tracemalloc.stop()
+
+
+# --- bad input -------------------------------------------------------------------------------------------------------
+
+SPHERES = models.three_spheres()
+GOOD = {"robot": SPHERES, "q0": SPHERES.neutral(), "v0": np.zeros(8), "tau": None, "t_end": 1.0, "dt": 0.1}
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"dt": 0.0}, "dt: expected a positive number of seconds, got 0.0"),
+        ({"dt": -0.1}, "dt: expected a positive number of seconds, got -0.1"),
+        ({"dt": 1.5}, "dt: expected a step no longer than t_end = 1 s, got 1.5"),
+        ({"dt": 1e-20}, "dt: expected a step that can be told from zero"),
+        ({"dt": math.nan}, "dt: expected a finite number of seconds, got nan"),
+        ({"dt": "0.1"}, "dt: expected a finite number of seconds, got '0.1'"),
+        ({"dt": True}, "dt: expected a finite number of seconds, got True"),
+        ({"t_end": -1.0}, "t_end: expected a positive number"),
+        ({"t_end": math.inf}, "t_end: expected a finite number"),
+        ({"every": 0}, "every: expected a positive integer, got 0"),
+        ({"every": 2.0}, "every: expected a positive integer, got 2.0"),
+        ({"q0": np.zeros(13)}, r"q0: expected shape \(14,\), got \(13,\)"),
+        ({"q0": np.zeros((1, 14))}, r"q0: expected shape \(14,\), got \(1, 14\)"),
+        ({"q0": np.zeros(14)}, r"q0: entries 0 to 11, .* hold no rotation"),
+        ({"v0": np.full(8, math.inf)}, "v0: expected finite numbers, got inf"),
+        ({"tau": np.zeros(3)}, r"tau: expected shape \(8,\), got \(3,\)"),
+        ({"tau": np.zeros((9, 8))}, r"tau: expected shape \(8,\), or \(10, 8\) for one a step, got \(9, 8\)"),
+        ({"tau": np.full((10, 8), math.nan)}, "tau: expected finite numbers, got nan"),
+        ({"tau": 1.0}, r"tau: expected shape \(8,\), .*got \(\)"),
+        ({"method": "MK54"}, "method: expected a fixed-step method, got the adaptive MK54"),
+    ],
+)
+def test_bad_arguments_are_named(change, message):
+    with pytest.raises(ArgumentError, match=message):
+        rollout(**{**GOOD, **change})
+
+
+def test_bad_arguments_of_a_step_are_named():
+    with pytest.raises(ArgumentError, match="dt: expected a number other than zero, got 0"):
+        rollout_step(SPHERES, SPHERES.neutral(), np.zeros(8), None, 0.0)
+    with pytest.raises(ArgumentError, match=r"v: expected shape \(8,\), got \(7,\)"):
+        rollout_step(SPHERES, SPHERES.neutral(), np.zeros(7), None, 0.1)
+    with pytest.raises(NameNotFoundError, match="did you mean MK4"):
+        rollout_step(SPHERES, SPHERES.neutral(), np.zeros(8), None, 0.1, "mk4")
+
+
+def test_an_overflow_stops_with_the_trajectory_so_far():
+    taus = np.zeros((10, 8))
+    taus[5:] = 1e200
+    with pytest.raises(IntegrationError, match=r"MK4: the step of dt = 0.1 at t = 0.5 s can not be made") as e:
+        rollout(**{**GOOD, "tau": taus})
+    path = e.value.solution
+    assert (path.success, path.steps, len(path.t), path.t[-1]) == (False, 5, 6, 0.5)
+    assert np.isfinite(path.q).all()
+    with pytest.raises(IntegrationError, match=r"CF4: .* state overflows: halve dt"):
+        rollout(**{**GOOD, "tau": taus, "method": "CF4"})
+
+
+def test_a_turn_by_two_pi_within_a_munthe_kaas_step_is_refused():
+    spin = np.array([0, 0, 62.0, 0, 0, 0, 0, 0])
+    with pytest.raises(IntegrationError, match="a joint turns by 2 pi within the step"):
+        rollout(**{**GOOD, "v0": spin})
+    rollout(**{**GOOD, "v0": spin, "method": "CF4", "t_end": 0.1})
