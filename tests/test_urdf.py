@@ -336,9 +336,9 @@ def test_never_allowed(nonphysical):
     options = {"nonphysical": nonphysical}
     with pytest.raises(InertiaError, match=r"link 'tip': mass -1\.0 is negative"):
         models.load_urdf(one(body=link(mass="-1")), **options)
-    with pytest.raises(ModelError, match=r"singular: joint\(s\) 'j'.*massless"):
+    with pytest.raises(ModelError, match=r"singular or not positive: joint\(s\) 'j'.*massless"):
         models.load_urdf(urdf(BASE, '<link name="tip"/>', joint()), **options)
-    with pytest.raises(ModelError, match=r"singular: joint\(s\) 'j'"):
+    with pytest.raises(ModelError, match=r"singular or not positive: joint\(s\) 'j'"):
         models.load_urdf(one(body=link(I="0 0 0 0 0 0", xyz="0 1 0")), **options)  # a point mass on the axis
     with pytest.raises(ModelError, match="singular"):
         models.load_urdf(one(body=link(I="1 0 0 -1 0 1")), nonphysical="allow")
@@ -430,7 +430,10 @@ REFUSED = {
     "infinite inertia": (one(body=link(I="inf 0 0 1 0 1")), "link 'tip': <inertia ixx=...>: expected finite"),
     "comma": (one(body=link(mass="1,5")), "link 'tip': <mass value=...>: expected 1 number, got '1,5'"),
     "massless inertia": (one(body=link(mass="0")), "link 'tip': mass is zero but first moment or inertia is not"),
-    "negative moment": (one(body=link(I="1 0 0 -1 0 1")), "link 'tip': principal moment of inertia -1 .*is negative"),
+    "negative moment": (
+        one(body=link(I="1 0 0 -1 0 1")),
+        "link 'tip': a principal moment of inertia .*is negative: -1, 1, 1",
+    ),
     "motionless": (urdf(BASE, link(), joint(kind="fixed")), "no joint that moves"),
 }
 
