@@ -5,10 +5,9 @@ from __future__ import annotations
 from numpy.typing import ArrayLike
 
 from geomctrl.control import Command, Lyapunov, Reference, gain_matrix
+from geomctrl.controllers._model_based import ModelBased
 from geomctrl.plant import Friction
 from geomctrl.robot import Robot
-
-from ._model_based import ModelBased
 
 
 class Passivity(ModelBased):

@@ -6,10 +6,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from geomctrl.control import Command, Lyapunov, error_gradient, gain_matrix
+from geomctrl.controllers._model_based import ModelBased
 from geomctrl.references import hold
 from geomctrl.robot import Robot
-
-from ._model_based import ModelBased
 
 
 class PDGravity(ModelBased):

@@ -8,12 +8,11 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from geomctrl.control import Command, Lyapunov, Reference, adaptive_terms, gain_matrix
+from geomctrl.controllers._model_based import ModelBased
 from geomctrl.errors import ArgumentError, NameNotFoundError
 from geomctrl.identification.base_parameters import base_parameters
 from geomctrl.plant import Friction
 from geomctrl.robot import Robot
-
-from ._model_based import ModelBased
 
 
 class SlotineLi(ModelBased):

@@ -220,7 +220,8 @@ def dynibo_call(robot: gc.Robot, q, v, a):
         com, I = gc.inertia.com(pi), gc.inertia.com_tensor(pi)
         lines.append(
             f'<link name="{name}"><inertial><origin xyz="{com[0]} {com[1]} {com[2]}"/><mass value="{pi[0]}"/>'
-            f'<inertia ixx="{I[0, 0]}" ixy="{I[0, 1]}" ixz="{I[0, 2]}" iyy="{I[1, 1]}" iyz="{I[1, 2]}" izz="{I[2, 2]}"/>'
+            f'<inertia ixx="{I[0, 0]}" ixy="{I[0, 1]}" ixz="{I[0, 2]}" '
+            f'iyy="{I[1, 1]}" iyz="{I[1, 2]}" izz="{I[2, 2]}"/>'
             f'</inertial></link><joint name="{joint.name}" type="continuous"><parent link="'
             f'{robot.body_names[parent] if parent >= 0 else "world"}"/><child link="{name}"/>'
             f'<origin xyz="{M[0, 3]} {M[1, 3]} {M[2, 3]}" rpy="{roll} {pitch} {yaw}"/>'
@@ -274,8 +275,8 @@ def linear_cost(budget: float) -> None:
     for n in (10, 30, 100, 300):
         robot, rng = chain(n), np.random.default_rng(0)
         q, v, a = rng.normal(size=(3, n))
-        calls = {"inverse": partial(robot.inverse_dynamics, q, v, a), "forward": partial(robot.forward_dynamics, q, v, a)}
-        times = best_of(calls, budget)
+        inverse, forward = partial(robot.inverse_dynamics, q, v, a), partial(robot.forward_dynamics, q, v, a)
+        times = best_of({"inverse": inverse, "forward": forward}, budget)
         inverse, forward = times["inverse"] / n * 1e9, times["forward"] / n * 1e9
         print(f"  {n:4d} joints: inverse {inverse:6.1f} ns, forward {forward:6.1f} ns")
 
@@ -309,9 +310,7 @@ def closed_loop(seconds: float) -> None:
             result = f()
             times[name] = min(times.get(name, np.inf), time.perf_counter() - start)
             final[name] = result if name == "by hand" else result.q[-1]
-    print(
-        f"\nClosed loop: Panda, Slotine-Li, 70 adapted parameters, {seconds:g} s at 1 kHz, controller at every stage"
-    )
+    print(f"\nClosed loop: Panda, Slotine-Li, 70 adapted parameters, {seconds:g} s at 1 kHz, law at every stage")
     for name, x in times.items():
         print(f"  {name:12s} {x:7.2f} s, {seconds / x:5.1f} x real time, ratio to by hand {x / times['by hand']:.2f}")
     print(f"  final configurations agree to {np.abs(final['bare'] - final['by hand']).max():.1e} rad")

@@ -12,7 +12,6 @@ standing, where friction is whatever holds the robot still, up to the break-away
 
 from __future__ import annotations
 
-import numpy as np
 from logs import KR300_MASSES, kr300, kr300_counterbalance, kr300_log
 
 from geomctrl.identification import IdentificationReport, RegressorModel, cross_validate, fit

@@ -80,11 +80,15 @@ def main(samples: int = 1_000_000) -> dict[str, float]:
         if loop is not None:
             times["Pinocchio"].append(20.0 * timed(loop))
     least = {name: min(x) for name, x in times.items() if x}
-    print(f"{samples} samples of a 7-joint robot, {model.size} columns: a stacked regressor of {8e-9 * samples * 7 * model.size:.1f} GB")
+    print(
+        f"{samples} samples of a 7-joint robot, {model.size} columns: a stacked regressor of {8e-9 * samples * 7 * model.size:.1f} GB"
+    )
     for name, seconds in least.items():
         ratio = f"  {seconds / least['Pinocchio']:.2f} of Pinocchio's" if "Pinocchio" in least else ""
         print(f"    {name:14}{seconds:8.2f} s{ratio}")
-    print(f"    memory: log {logged - before:.0f} MB, stacking {megabytes() - logged:.0f} MB more, process {megabytes():.0f} MB at its peak")
+    print(
+        f"    memory: log {logged - before:.0f} MB, stacking {megabytes() - logged:.0f} MB more, process {megabytes():.0f} MB at its peak"
+    )
     c = model.compress(warm)
     fit(model, c, "consistent", mass_max=20.0)
     whole = min(timed(lambda: fit(model, c, "consistent", mass_max=20.0)) for _ in range(3))

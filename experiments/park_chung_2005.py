@@ -193,8 +193,8 @@ def chain(joints: int) -> gc.Robot:
 
 def count_operations() -> None:
     """Print the operations of one step besides forward dynamics as JSON; for a Python without numba's compiler."""
-    from geomctrl import rollout as module
     from geomctrl import screw
+    from geomctrl.rollout import plan_of, rk_step
 
     screw.math = CountingMath()
     results = {}
@@ -211,10 +211,10 @@ def count_operations() -> None:
             tableau, (q, v) = method(m), (robot.neutral(), np.full(nv, 0.5))
             q, v = (np.array([Tally(x) for x in row], dtype=object) for row in (q, v))
             # Python's own floats: numpy's would do the operation themselves and count nothing
-            model, plan = (np.array(x.tolist(), dtype=object) for x in (robot._model, module.plan_of(tableau, 0.1)))
+            model, plan = (np.array(x.tolist(), dtype=object) for x in (robot._model, plan_of(tableau, 0.1)))
             work = [np.zeros(n, dtype=object) for n in (99 * len(q), 99 * nv, 99 * nv, nv, len(q), nv, nv, nv)]
             Tally.counts = Counter()
-            module.rk_step(no_dynamics, model, plan, None, q, v, *work, np.empty(0), None, None)
+            rk_step(no_dynamics, model, plan, None, q, v, *work, np.empty(0), None, None)
             results[f"{m} {joints}"] = Tally.counts
     print(json.dumps(results))
 

@@ -139,9 +139,10 @@ def drift_figure(out: Path, curves: dict) -> None:
         for ax, error in zip(axes, errors):
             ax.loglog(t[1:], np.maximum.accumulate(error[1:]) + 1e-16, label=name)
     for ax, title in zip(axes, ("energy [J]", "linear momentum [N s]", "angular momentum [N m s]")):
-        ax.set(xlabel="t [s]", title=f"largest error of {title} so far")
+        ax.set(xlabel="t [s]", title=title)
         ax.grid(True, alpha=0.3)
     axes[0].legend(fontsize="small")
+    figure.suptitle("Three spheres: the largest error up to time t")
     FigureCanvasAgg(figure).print_figure(out / "structure_preserving_drift.png", dpi=130)
 
 

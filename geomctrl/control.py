@@ -25,7 +25,6 @@ from .packed import (
     joint_coordinates,
     joint_twist,
     n_bodies,
-    n_v,
 )
 from .regressor import products, products_one
 from .robot import Robot, as_batch

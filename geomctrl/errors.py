@@ -17,7 +17,7 @@ class NameNotFoundError(GeomctrlError):
 
 
 class ModelError(GeomctrlError):
-    """A robot that can not be: a loop, an orphan, a zero screw, a joint type that can not be represented, a singular mass matrix."""
+    """A robot that can not be: a loop, an orphan, a zero screw, an unknown kind of joint, a singular mass matrix."""
 
 
 class InertiaError(ModelError):

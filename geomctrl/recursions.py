@@ -118,7 +118,7 @@ def newton_euler(model, q, v, a, work, tau):
 
 @primitive
 def forces_to_torques(model, work, width, tau):
-    """The backward sweep: F_p += Ad* F_i (17), tau_i = S_i^T F_i (18). A record of `width`: f (12) at 0, F (6) at 24."""
+    """The backward sweep: F_p += Ad* F_i (17), tau_i = S_i^T F_i (18). Records of `width`: f (12) at 0, F (6) at 24."""
     for i in range(n_bodies(model) - 1, -1, -1):
         link, row = i * WIDTH, i * width
         F = get_wrench(work, row + 24)

@@ -531,8 +531,8 @@ class Robot:
                 moving = scale <= 0.0
             culprits = ", ".join(repr(n) for n, m in zip(self.dof_names, moving) if m)
             raise ModelError(
-                f"robot {self.name!r}: the mass matrix is singular or not positive: joint(s) {culprits} can move without"
-                " moving any mass (massless bodies, or a point mass on the axis); give the bodies they carry an inertia"
+                f"robot {self.name!r}: the mass matrix is singular or not positive: joint(s) {culprits} can move"
+                " without moving any mass (massless bodies, or a point mass on the axis); give the bodies they carry an inertia"
             )
 
 

@@ -46,11 +46,12 @@ LARGEST_ANGLE = 2.0 * math.pi - 0.1  # rad a joint may turn within a Munthe-Kaas
 POLISH = 64  # steps after which rotations are brought back to SO(3) to the last bit: without it, 1e-18 a step off
 CHUNK = 4096  # steps a kernel call, between which Ctrl-C, `progress` and a failure's report have their turn
 
-DONE, NOT_FINITE, TURNED, SINGULAR = 0, 1, 2, 3  # how a step went
+DONE, NOT_FINITE, TURNED, SINGULAR, NOT_CONVERGED = range(5)  # how a step went
 REASONS = {
     NOT_FINITE: "the state overflows: halve dt",
     TURNED: "a joint turns by 2 pi within the step, where dexp^-1 is singular: halve dt",
     SINGULAR: "the mass matrix is not positive definite",
+    NOT_CONVERGED: "its implicit equations could not be solved: halve dt",
 }
 
 

@@ -53,6 +53,7 @@ from .robot import Robot
 from .rollout import (
     DONE,
     LARGEST_ANGLE,
+    NOT_CONVERGED,
     NOT_FINITE,
     REASONS,
     SINGULAR,
@@ -107,9 +108,7 @@ __all__ = [
     "variational_step",
 ]
 
-NOT_CONVERGED = 4
 ITERATIONS = 40  # of Broyden's method; some 6 to 10 are usual
-REASONS[NOT_CONVERGED] = f"{ITERATIONS} iterations have not solved the implicit equations: halve dt"
 PATIENCE = 12  # iterations after which 1e-8 will do, where joints all but at rest magnify the energy's round-off
 SLOW = 1e-8  # share of the joints in M x . x towards which their motion becomes too slow to correct the energy by
 MOMENTUM = BODY - 6  # where a subtree's momentum is in a body's record, behind its composite inertia

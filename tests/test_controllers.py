@@ -36,7 +36,7 @@ def state(robot, seed, reference=None, t=0.4):
 
 
 def sliding_identity(controller, plant, t, q, v, z):
-    """d/dt of 1/2 s . M s + 1/2 error . Gamma^-1 error, from M, Mdot and the plant's own acceleration; no differences."""
+    """d/dt of 1/2 s . M s + 1/2 error . Gamma^-1 error, from M, Mdot and the plant's acceleration; no differences."""
     command = controller(t, q, v, z)
     a = plant.acceleration(t, q, v, command.tau)
     x = controller.sliding(t, q, v)
@@ -126,7 +126,7 @@ def gains(robot):
 
 @pytest.mark.parametrize("robot", ROBOTS.values(), ids=ROBOTS)
 def test_promises_hold_in_closed_loop(robot):
-    """Positive definite, the promised derivative, and decrease along runs: all four, fixed and floating, on the group."""
+    """Positive definite, the promised derivative, and decrease along runs: all four laws, fixed and floating."""
     reference, K = sway(robot), gains(robot)
     laws = [
         controllers.PDGravity(robot, robot.neutral(), kp=K, kd=K),

@@ -435,6 +435,36 @@ def test_linearize_is_the_derivative_of_the_flow_in_exponential_coordinates(name
     assert_close(a, robot.forward_dynamics(q, v, tau), 1e-13)
 
 
+def test_linearisation_along_a_trajectory_predicts_its_neighbours():
+    """x' = A(t) x, integrated along one motion of a free robot, against a second motion that starts next to it."""
+    robot = testing.random_robot(np.random.default_rng(10), ["free", "revolute", "spherical"], [-1, 0, 1])
+    q0, v0, tau, x0, w0 = motion(robot, 10, 4)
+    h, steps, n, size = 1e-3, 200, robot.nv, 1e-6
+
+    class Constant:
+        def start(self):
+            return None
+
+        def __call__(self, t, q, v, z):
+            return gc.Command(tau)
+
+    def run(q, v):
+        return gc.simulate(robot, Constant(), q, v, steps * h, h, monitors=None)
+
+    here, there = run(q0, v0), run(robot.integrate(q0, size * x0), v0 + size * w0)
+    A = robot.linearize(here.q, here.v, here.tau).A  # all states of the trajectory at once
+    x = np.concatenate((x0, w0))
+    for k in range(0, steps, 2):  # Runge-Kutta with steps of two samples
+        k1 = A[k] @ x
+        k2 = A[k + 1] @ (x + h * k1)
+        k3 = A[k + 1] @ (x + h * k2)
+        k4 = A[k + 2] @ (x + 2.0 * h * k3)
+        x = x + h / 3.0 * (k1 + 2.0 * k2 + 2.0 * k3 + k4)
+    expected = np.concatenate((robot.difference(here.q[-1], there.q[-1]), there.v[-1] - here.v[-1])) / size
+    assert_close(x, expected, 1e-4)
+    assert A.shape == (steps + 1, 2 * n, 2 * n)
+
+
 # --- batches and errors ------------------------------------------------------------------------------------------
 
 METHODS = {  # name: how many velocity-like arguments after q

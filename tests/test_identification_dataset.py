@@ -5,8 +5,7 @@ import pytest
 
 from geomctrl import models
 from geomctrl.errors import ArgumentError, GeomctrlError
-from geomctrl.identification import DataError, Dataset, JointMapping, RegressorModel
-from geomctrl.identification import filters
+from geomctrl.identification import DataError, Dataset, JointMapping, RegressorModel, filters
 
 RATE = 250.0
 

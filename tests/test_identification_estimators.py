@@ -9,8 +9,18 @@ import pytest
 from geomctrl import Body, Joint, Robot, inertia, models
 from geomctrl.errors import ArgumentError, NameNotFoundError
 from geomctrl.identification import (
-    Column, Curve, DataError, Dataset, ExcitationError, RegressorModel, SolverError, cross_validate, excitation, fit,
-    fit_curves, period_instruments,
+    Column,
+    Curve,
+    DataError,
+    Dataset,
+    ExcitationError,
+    RegressorModel,
+    SolverError,
+    cross_validate,
+    excitation,
+    fit,
+    fit_curves,
+    period_instruments,
 )  # fmt: skip
 from geomctrl.identification.consistent import from_log_cholesky, log_cholesky
 from geomctrl.identification.estimators import natural_scale

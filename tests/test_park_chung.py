@@ -102,3 +102,15 @@ def test_operations_are_counted_where_they_happen():
     assert paper.Tally.counts == {"mult": 2, "add": 3, "div": 2}
     assert paper.CountingMath().sqrt(tally(4.0)) == 2.0
     assert paper.Tally.counts["sqrt"] == 1
+
+
+def test_counted_operations_of_a_step():
+    """Table V: the same code for each exponential and each joint, so counts go with their numbers."""
+    counts = paper.counted_operations()
+    for joints in (2, 20):
+        one_exponential = counts["CG3", joints]["mult"] / 6
+        assert counts["CG4", joints]["mult"] == 15 * one_exponential
+        assert counts["CF2", joints] == counts["CG2", joints]
+    for name, (*_, dexpinv) in paper.TABLE_X.items():
+        assert counts[name, 2]["div"] == dexpinv  # one in each, and no root or sine anywhere
+        assert counts[name, 2].keys() <= {"add", "mult", "div"}

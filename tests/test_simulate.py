@@ -176,7 +176,7 @@ def test_an_unstable_loop_ends_with_a_message_and_the_run_so_far():
             return gc.Command(1e3 * v)
 
     with pytest.raises(
-        SimulationError, match="stopped at t = .* the closed loop is unstable, or dt = 0.01 s too long"
+        SimulationError, match=r"stopped at t = .* the closed loop is unstable, or dt = 0.01 s too long"
     ) as caught:
         gc.simulate(ARM, Pushy(None), [0.1, 0.1], [0.1, 0.0], 5.0, 1e-2)
     run = caught.value.run

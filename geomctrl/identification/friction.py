@@ -64,9 +64,7 @@ def fit_curves(
     guess = np.clip(np.broadcast_to(guess, at.shape), 1.01 * low, 0.99 * high)
 
     keep = max(1, -(-len(model.rows(data)) // ROWS))
-    use = np.concatenate(
-        [m[::keep].ravel() for _, _, m, _ in model.stream(data, lambda q, v, a: [])]
-    )
+    use = np.concatenate([m[::keep].ravel() for _, _, m, _ in model.stream(data, lambda q, v, a: [])])
     base = model.base.columns
     fixed, tau = (
         np.concatenate(x)[use]
