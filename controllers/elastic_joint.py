@@ -7,7 +7,7 @@ gears), stiffness K and rotor inertia B per joint
 
 q is a flat output: with tau = K (theta - q) the rigid robot's inverse dynamics, theta = q + K^-1 tau, and the motor
 torque B theta'' + tau needs tau'' and with it q up to its fourth derivative, which `inverse_dynamics_rates` gives in
-O(n) (Mueller 2018 section 6.3; De Luca 1998; Palli, Melchiorri, De Luca 2008). Joints have one degree of freedom.
+O(n) (Mueller 2018 section 6.3; De Luca 1998). Joints have one degree of freedom.
 """
 
 from __future__ import annotations

@@ -1,13 +1,13 @@
 """KUKA KR300 R2500: fit to trajectory A, test on trajectory B.
 
-    relative error = |tau - tau_hat| / |tau|, 2-norms over all joints and rows of B, standing ones included; joint torques
-    are motor torques times gear ratios, positions and torques low-passed at 8 Hz (zero phase, amplitude 1/2 there), every
-    second row kept.
+    relative error = |tau - tau_hat| / |tau|, 2-norms over all joints and rows of B, standing ones included; joint
+    torques are motor torques times gear ratios, positions and torques low-passed at 8 Hz (zero phase, amplitude 1/2
+    there), every second row kept.
 
-The model: ten inertial parameters a link, rotor inertias, viscous and Coulomb friction, the hydraulic counterbalance on axis
-2. Torque offsets are left out: in 10 s of motion they are not told apart from gravity. Both trajectories begin and end
-standing, where friction is whatever holds the robot still, up to the break-away torque: a joint's rows slower than
-0.01 rad/s do not train it, but count in the error, and are most of it.
+The model: ten inertial parameters a link, rotor inertias, viscous and Coulomb friction, the hydraulic counterbalance
+on axis 2. Torque offsets are left out: in 10 s of motion they are not told apart from gravity. Both trajectories begin
+and end standing, where friction is whatever holds the robot still, up to the break-away torque: a joint's rows slower
+than 0.01 rad/s do not train it, but count in the error, and are most of it.
 """
 
 from __future__ import annotations
@@ -33,7 +33,8 @@ def main(out: str | None = None) -> IdentificationReport:
     regularization = min(tried, key=lambda r: tried[r])
     options = {"mass_max": KR300_MASSES, "regularization": regularization}
     print(
-        f"weight of the prior {regularization:g}, by cross-validation over the halves of A ({100 * tried[regularization]:.1f} %)"
+        f"weight of the prior {regularization:g}, by cross-validation over the halves of A"
+        f" ({100 * tried[regularization]:.1f} %)"
     )
     print(f"\n{'cut-off':>8} {'method':>22} {'A, moving':>10} {'A':>8} {'B':>8} {'B, moving':>10}  physical")
     report = None
@@ -72,7 +73,8 @@ def main(out: str | None = None) -> IdentificationReport:
     floor = fit(model, own, "ols").relative_error()
     print(f"floor: least squares fitted to B itself, standing rows included, leaves {100 * floor:.2f} % of B")
     print(
-        f"of the squared error on B, {100 * (1.0 - moving_share(report)):.0f} % comes from rows where the joint stands\n"
+        f"of the squared error on B, {100 * (1.0 - moving_share(report)):.0f} % comes from rows where the"
+        f" joint stands\n"
     )
     print(report.text(parameters=False))
     if out:

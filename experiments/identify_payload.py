@@ -1,11 +1,15 @@
 """Closing the circle: find out what the Panda carries from a log of it, and track with what was found.
 
-1. The arm grips an unknown load. It follows a short exciting trajectory under computed torque that knows nothing of load and
+1. The arm grips an unknown load. It follows a short exciting trajectory under computed torque that knows nothing of
+load and
    friction; torques, positions at the motors and their noise are logged (simulated: closed loop, torque held for 1 ms).
-2. The log identifies link 7, load included, and the joints' friction, physically consistently; links 1 to 6 stay as they
+2. The log identifies link 7, load included, and the joints' friction, physically consistently; links 1 to 6 stay as
+they
    were. The difference from the model's link 7 is the load.
-3. The identified robot goes to computed torque, and another motion is tracked, beside: computed torque that knows nothing,
-   one that knows the truth, and Slotine and Li's adaptive controller, which starts from nothing too and learns on the way.
+3. The identified robot goes to computed torque, and another motion is tracked, beside: computed torque that knows
+nothing,
+   one that knows the truth, and Slotine and Li's adaptive controller, which starts from nothing too and learns on the
+   way.
 
 Printed: root mean square joint errors of the whole motion and of its last third, and the largest torque.
 """
@@ -72,7 +76,8 @@ def experiment(duration: float = 9.0, iterations: int = 45) -> dict[str, tuple[t
     print(f"    load mass        {load[0]:8.4f} kg    true {MASS}")
     print(f"    centre of mass   {np.round(inertia.com(at_flange), 4)} m    true {COM}")
     print(
-        f"    inertia about it {np.round(np.linalg.eigvalsh(inertia.com_tensor(at_flange)), 5)} kg m^2    true {np.round(np.sort(np.diag(I_com)), 5)}"
+        f"    inertia about it {np.round(np.linalg.eigvalsh(inertia.com_tensor(at_flange)), 5)} kg m^2   "
+        f" true {np.round(np.sort(np.diag(I_com)), 5)}"
     )
     fv, fc = estimate.x[estimate.model._of("viscous")], estimate.x[estimate.model._of("coulomb")]
     print(f"    friction         {fv.mean():.3f} N m s/rad, {fc.mean():.3f} N m (means)    true {VISCOUS}, {COULOMB}\n")
@@ -87,8 +92,8 @@ def experiment(duration: float = 9.0, iterations: int = 45) -> dict[str, tuple[t
         "computed torque, identified": ComputedTorque(estimate.robot, reference, KP, KD, found),
         "computed torque, truth": ComputedTorque(true, reference, KP, KD, friction),
         "adaptive, from no load": SlotineLi(
-            nominal, reference, Lambda=KP / KD, K=[20.0, 20.0, 10.0, 10.0, 2.0, 2.0, 0.5], adapt=[nominal.body_names[-1]],
-            friction=gc.Friction(0.0, 0.0, SMOOTHING), rate=2.0,
+            nominal, reference, Lambda=KP / KD, K=[20.0, 20.0, 10.0, 10.0, 2.0, 2.0, 0.5],
+            adapt=[nominal.body_names[-1]], friction=gc.Friction(0.0, 0.0, SMOOTHING), rate=2.0,
         ),
     }  # fmt: skip
     results = {}

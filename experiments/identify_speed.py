@@ -1,13 +1,13 @@
-"""What stacking costs: a million samples of the Panda, beside a loop over Pinocchio's regressor; and the semidefinite fit.
+"""What stacking costs: a million samples of the Panda, beside a loop over Pinocchio's regressor; and the semidefinite
+fit.
 
     regressor      the inertial columns of every sample, in chunks; nothing kept but the chunk
     with friction  three friction columns a joint besides
     compressed     the same with friction, and each joint's triangular factor accumulated (LAPACK, one core)
     Pinocchio      computeJointTorqueRegressor in a Python loop, nothing kept (timed on fewer samples, scaled up)
 
-Peak memory is the process', less what it was before the log was made. Each part runs three times in turn; the least counts, in
-seconds of processor time.
-Usage: python identify_speed.py [samples]
+Peak memory is the process', less what it was before the log was made. Each part runs three times in turn; the least
+counts, in seconds of processor time. Usage: python identify_speed.py [samples]
 """
 
 from __future__ import annotations
@@ -81,13 +81,15 @@ def main(samples: int = 1_000_000) -> dict[str, float]:
             times["Pinocchio"].append(20.0 * timed(loop))
     least = {name: min(x) for name, x in times.items() if x}
     print(
-        f"{samples} samples of a 7-joint robot, {model.size} columns: a stacked regressor of {8e-9 * samples * 7 * model.size:.1f} GB"
+        f"{samples} samples of a 7-joint robot, {model.size} columns: a stacked regressor of"
+        f" {8e-9 * samples * 7 * model.size:.1f} GB"
     )
     for name, seconds in least.items():
         ratio = f"  {seconds / least['Pinocchio']:.2f} of Pinocchio's" if "Pinocchio" in least else ""
         print(f"    {name:14}{seconds:8.2f} s{ratio}")
     print(
-        f"    memory: log {logged - before:.0f} MB, stacking {megabytes() - logged:.0f} MB more, process {megabytes():.0f} MB at its peak"
+        f"    memory: log {logged - before:.0f} MB, stacking {megabytes() - logged:.0f} MB more, process"
+        f" {megabytes():.0f} MB at its peak"
     )
     c = model.compress(warm)
     fit(model, c, "consistent", mass_max=20.0)

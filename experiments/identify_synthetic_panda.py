@@ -1,8 +1,8 @@
 """A truth test: a Panda whose parameters are known moves on an optimised trajectory, with noise; are they found again?
 
 Torques carry white noise of 2 % of each joint's range of torques, positions the noise of a 1e-5 rad encoder; the log is
-sampled at 500 Hz, and identified from positions and torques alone, as a real one: low-pass, derivatives, least squares. A
-base parameter is recovered if its 95 % confidence interval holds the truth.
+sampled at 500 Hz, and identified from positions and torques alone, as a real one: low-pass, derivatives, least
+squares. A base parameter is recovered if its 95 % confidence interval holds the truth.
 """
 
 from __future__ import annotations
@@ -51,7 +51,8 @@ def main() -> None:
     model = estimate.model
     print(excitation.text())
     print(
-        f"\n{model.base.size} base parameters, {model.base.size - 3 * 7} of them inertial; relative torque error {100 * estimate.relative_error():.2f} %"
+        f"\n{model.base.size} base parameters, {model.base.size - 3 * 7} of them inertial; relative torque"
+        f" error {100 * estimate.relative_error():.2f} %"
     )
     print(f"{'base parameter':62}{'truth':>10}{'found':>10}{'std':>10}{'error/std':>10}")
     for name, true, value, std, k in zip(
@@ -60,11 +61,13 @@ def main() -> None:
         print(f"{name[:61]:62}{true:10.5f}{value:10.5f}{std:10.2g}{k:10.2f}")
     inside = np.abs(z) < 1.96
     print(
-        f"\n{inside.sum()} of {len(z)} within their 95 % intervals; rms of error / std {np.sqrt(np.mean(z**2)):.2f} (1 if the intervals are right)"
+        f"\n{inside.sum()} of {len(z)} within their 95 % intervals; rms of error / std"
+        f" {np.sqrt(np.mean(z**2)):.2f} (1 if the intervals are right)"
     )
     seeds = [recover(seed, 30)[2] for seed in range(1, 6)]
     print(
-        f"five other seeds: {100 * np.mean(np.abs(np.concatenate(seeds)) < 1.96):.1f} % within, rms {np.sqrt(np.mean(np.concatenate(seeds) ** 2)):.2f}"
+        f"five other seeds: {100 * np.mean(np.abs(np.concatenate(seeds)) < 1.96):.1f} % within, rms"
+        f" {np.sqrt(np.mean(np.concatenate(seeds) ** 2)):.2f}"
     )
 
 

@@ -4,10 +4,10 @@
     positions low-passed at 40 Hz, torques and regressor alike at the cut-off printed (zero phase, amplitude 1/2 there);
     one row kept every 10 ms.
 
-Joint torques are N^T tau_motor, joints 5 and 6 being coupled. The model: ten inertial parameters a link; viscous and Coulomb
-friction, rotor inertia and a sigmoid at the six joints and at motor 6, which turns with joints 5 and 6 together; torque
-offsets; a spring on axis 2. Sigmoids because residuals of the linear model, drawn over the velocity, level off alike on all
-joints: lubricated gears; their speeds are found by nonlinear least squares.
+Joint torques are N^T tau_motor, joints 5 and 6 being coupled. The model: ten inertial parameters a link; viscous and
+Coulomb friction, rotor inertia and a sigmoid at the six joints and at motor 6, which turns with joints 5 and 6
+together; torque offsets; a spring on axis 2. Sigmoids because residuals of the linear model, drawn over the velocity,
+level off alike on all joints: lubricated gears; their speeds are found by nonlinear least squares.
 """
 
 from __future__ import annotations
@@ -35,7 +35,8 @@ def main(out: str | None = None) -> IdentificationReport:
     models["and sigmoids"] = found.model
     print("sigmoids level off at", ", ".join(f"{s:.2g} +- {d:.1g}" for s, d in zip(found.speeds, found.std)), "rad/s")
     print(
-        f"\n{'torque cut-off':>14} {'model':>16} {'base':>5} {'method':>14} {'relative':>9} {'RMSE [N m]':>11}  physical"
+        f"\n{'torque cut-off':>14} {'model':>16} {'base':>5} {'method':>14} {'relative':>9}"
+        f" {'RMSE [N m]':>11}  physical"
     )
     report = None
     for cutoff in (5.0, TORQUE_CUTOFF, 25.0):
@@ -46,7 +47,8 @@ def main(out: str | None = None) -> IdentificationReport:
                 e = fit(model, seen, method, **options)
                 rmse = np.linalg.norm(seen.residuals(e.x)) / np.sqrt(seen.counts.sum())
                 print(
-                    f"{cutoff:11g} Hz {name:>17} {model.base.size:5d} {method:>14} {100 * e.relative_error():8.2f}% {rmse:11.3f}  {e.is_physical}"
+                    f"{cutoff:11g} Hz {name:>17} {model.base.size:5d} {method:>14}"
+                    f" {100 * e.relative_error():8.2f}% {rmse:11.3f}  {e.is_physical}"
                 )
                 if cutoff == TORQUE_CUTOFF and name == "and sigmoids" and method == "consistent":
                     report = IdentificationReport(
@@ -65,7 +67,8 @@ def main(out: str | None = None) -> IdentificationReport:
     model = fit_curves(models["and spring 2"], train, "sigmoid", SIGMOIDS).model
     e = fit(model, train, "consistent", mass_max=MASS)
     print(
-        f"trained on 0 to 5 s: training {100 * e.relative_error():.2f} %, unseen 5 to 7.5 s {100 * e.relative_error(test):.2f} %\n"
+        f"trained on 0 to 5 s: training {100 * e.relative_error():.2f} %, unseen 5 to 7.5 s"
+        f" {100 * e.relative_error(test):.2f} %\n"
     )
     print(report.text(parameters=False))
     if out:

@@ -3,9 +3,9 @@
     relative error = |tau - tau_hat| / |tau|, 2-norms over all joints and rows; tau: motor current times drive gain,
     low-passed at the cut-off printed (zero phase, amplitude 1/2 there), the regressor alike; every second row kept.
 
-The model: ten inertial parameters a link, viscous and Coulomb friction, torque offsets. Coulomb's step is tanh(v / s); s and
-the weight of the prior (5 kg a link, nothing known) are chosen by cross-validation over three stretches of the training
-part. The trajectory does not repeat itself, so that a split in time is fair.
+The model: ten inertial parameters a link, viscous and Coulomb friction, torque offsets. Coulomb's step is tanh(v / s);
+s and the weight of the prior (5 kg a link, nothing known) are chosen by cross-validation over three stretches of the
+training part. The trajectory does not repeat itself, so that a split in time is fair.
 """
 
 from __future__ import annotations
@@ -35,7 +35,8 @@ def main(out: str | None = None) -> IdentificationReport:
             )
     smoothing, regularization = min(tried, key=lambda pair: tried[pair])
     print(
-        f"by cross-validation ({100 * tried[smoothing, regularization]:.2f} %): Coulomb width {smoothing} rad/s, prior {regularization:g}"
+        f"by cross-validation ({100 * tried[smoothing, regularization]:.2f} %): Coulomb width {smoothing}"
+        f" rad/s, prior {regularization:g}"
     )
     model = RegressorModel(robot, smoothing=smoothing)
     options = {"mass_max": MASS, "regularization": regularization}
@@ -54,8 +55,8 @@ def main(out: str | None = None) -> IdentificationReport:
                 e = fit(model, seen, method, **more)
                 rmse = np.linalg.norm(unseen.residuals(e.x)) / np.sqrt(unseen.counts.sum())
                 where = "torque, regressor" if alike else "torque, positions"
-                print(f"{cutoff:7g}  {where:>18} {name:>24} {100 * e.relative_error():8.2f}% {100 * e.relative_error(unseen):8.2f}% "
-                      f"{rmse:8.3f}  {e.is_physical}")  # fmt: skip
+                errors = f"{100 * e.relative_error():8.2f}% {100 * e.relative_error(unseen):8.2f}%"
+                print(f"{cutoff:7g}  {where:>18} {name:>24} {errors} {rmse:8.3f}  {e.is_physical}")  # fmt: skip
                 if cutoff == CUTOFF and alike and name == "consistent, weighted":
                     free = fit(model, parts[0], "ols")
                     report = IdentificationReport(e, parts[0], parts[1], train, free, {"torque_cutoff": cutoff})

@@ -1,7 +1,7 @@
 """The three published robot logs that the identification experiments and tests read, and the robots they come from.
 
-The logs are not part of the package. Put them in a folder and name it in GEOMCTRL_DATA (default: ../shared/data beside the
-repository); without them experiments and tests that need them stop with a reason.
+The logs are not part of the package. Put them in a folder and name it in GEOMCTRL_DATA (default: ../shared/data beside
+the repository); without them experiments and tests that need them stop with a reason.
 
     kr300_weigand_AB.npz       KUKA KR300 R2500, github.com/JonasWeigand/Robot_Identification, MIT
     tx40_figaroh.npz           Staubli TX40, github.com/thanhndv212/figaroh-plus, Apache-2.0
@@ -23,7 +23,8 @@ from geomctrl.identification import Column, Dataset, JointMapping
 
 FOLDER = Path(os.environ.get("GEOMCTRL_DATA", Path(__file__).resolve().parents[2] / "shared" / "data"))
 SOURCES = {
-    "kr300_weigand_AB.npz": "JonasWeigand/Robot_Identification @ 9e403c0, data/recorded_trajectories/2020-10-21 10s FF {A,B} 08ms",
+    "kr300_weigand_AB.npz": "JonasWeigand/Robot_Identification @ 9e403c0,"
+    " data/recorded_trajectories/2020-10-21 10s FF {A,B} 08ms",
     "tx40_figaroh.npz": "thanhndv212/figaroh-plus @ c3b5172, examples/staubli_TX40/data",
     "ur10_petrone_first70.npz": "unisa-acg/inverse-dynamics-solver @ 41e196d, ur10_inverse_dynamics_solver/bagfiles",
 }
@@ -33,7 +34,8 @@ def missing(name: str) -> str | None:
     """Why a log can not be read and how to get it; None if it is there."""
     if (FOLDER / name).is_file():
         return None
-    return f"{name} is not in {FOLDER}: get it from github.com/{SOURCES[name]}, pack it with numpy.savez_compressed, set GEOMCTRL_DATA"
+    how = "pack it with numpy.savez_compressed and set GEOMCTRL_DATA to its folder"
+    return f"{name} is not in {FOLDER}: get it from github.com/{SOURCES[name]}, {how}"
 
 
 def need(name: str) -> Path:
@@ -56,7 +58,8 @@ def ur10() -> Robot:
     """In the modified Denavit-Hartenberg frames of the log's authors."""
     rad = np.deg2rad
     return Robot.from_dh(
-        [0, 0, -0.612, -0.5723, 0, 0], rad([0, 90, 0, 0, 90, -90]), [0.1273, 0, 0, 0.163941, 0.1157, 0.0922], np.zeros(6),
+        [0, 0, -0.612, -0.5723, 0, 0], rad([0, 90, 0, 0, 90, -90]), [0.1273, 0, 0, 0.163941, 0.1157, 0.0922],
+        np.zeros(6),
         convention="modified", inertias=[body(5.0)] * 6, name="ur10",
     )  # fmt: skip
 

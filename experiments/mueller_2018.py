@@ -93,8 +93,16 @@ def body_fixed(c: Case, s: Bodies, i: int) -> list[Residual]:
         return inverse(out)
 
     hats = [se3.hat(x) for x in J]
-    poses = [relative(gradient(lambda x, j=j: relative_pose(x, j), q)[..., k], -hats[k] @ relative_pose(q, j)) for j, k in pairs]
-    reverse = [relative(gradient(lambda x, j=j: inverse(relative_pose(x, j)), q)[..., k], inverse(relative_pose(q, j)) @ hats[k]) for j, k in pairs]
+    poses = [
+        relative(gradient(lambda x, j=j: relative_pose(x, j), q)[..., k], -hats[k] @ relative_pose(q, j))
+        for j, k in pairs
+    ]
+    reverse = [
+        relative(
+            gradient(lambda x, j=j: inverse(relative_pose(x, j)), q)[..., k], inverse(relative_pose(q, j)) @ hats[k]
+        )
+        for j, k in pairs
+    ]
     partial = gradient(columns, q)  # [:, j, k]
     first, by_path = np.zeros_like(partial), np.zeros_like(partial)
     for j, k in pairs:
@@ -103,7 +111,9 @@ def body_fixed(c: Case, s: Bodies, i: int) -> list[Residual]:
     acceleration = a @ J + sum(br(J[j], J[k]) * v[j] * v[k] for j, k in pairs)
     jerk = b @ J + sum(br(J[j], J[k]) * (2.0 * a[j] * v[k] + v[j] * a[k]) for j, k in pairs)
     jerk = jerk + sum(
-        (2.0 if k < r else 1.0) * br(br(J[j], J[k]), J[r]) * v[j] * v[k] * v[r] for j, k in pairs for r in range(k, i + 1)
+        (2.0 if k < r else 1.0) * br(br(J[j], J[k]), J[r]) * v[j] * v[k] * v[r]
+        for j, k in pairs
+        for r in range(k, i + 1)
     )
     G, a_b = f.G, -f.ad_Sv
     V_all, A_all = V[:, 0].ravel(), V[:, 1].ravel()
@@ -125,7 +135,7 @@ def body_fixed(c: Case, s: Bodies, i: int) -> list[Residual]:
         Residual("(12)", "second partial derivatives", partial_error(c, i, 2, "body")),
         Residual("(13)*", "jerk, explicitly", relative(jerk, V[i, 2])),
         Residual("(14)", "third partial derivatives", partial_error(c, i, 3, "body")),
-    ]  # fmt: skip
+    ]
 
 
 def inverse(T):
@@ -315,35 +325,85 @@ def one_body(c: Case, s: Bodies, i: int) -> list[Residual]:
     Pi_h_rate = M["hybrid"] @ A["hybrid"] + (-ad_of(w=ws).T @ M["hybrid"] - M["hybrid"] @ ad_of(w=ws)) @ V["hybrid"]
     other = min(i + 1, s.n - 1)
     cases = arbitrary_frames(s, pi, i, other)
-    convert = [
-        relative(representations.convert_acceleration(T, V[a], A[a], a, b), A[b]) for a in FORMS for b in FORMS
-    ]
+    convert = [relative(representations.convert_acceleration(T, V[a], A[a], a, b), A[b]) for a in FORMS for b in FORMS]
     return [
-        Residual("(34)", "M^s = Ad_C^-T M^b Ad_C^-1", relative(M["spatial"], inertia.spatial(inertia.transform(T, pi)))),
-        Residual("(35)", "Pi^s = Ad_C^-T Pi^b", relative(Pi["spatial"], representations.convert_wrench(T, Pi["body"], "body", "spatial"))),
-        Residual("(36)", "momentum balance", relative(M["spatial"] @ A["spatial"] + M_rate @ V["spatial"], W["spatial"])),
+        Residual(
+            "(34)", "M^s = Ad_C^-T M^b Ad_C^-1", relative(M["spatial"], inertia.spatial(inertia.transform(T, pi)))
+        ),
+        Residual(
+            "(35)",
+            "Pi^s = Ad_C^-T Pi^b",
+            relative(Pi["spatial"], representations.convert_wrench(T, Pi["body"], "body", "spatial")),
+        ),
+        Residual(
+            "(36)", "momentum balance", relative(M["spatial"] @ A["spatial"] + M_rate @ V["spatial"], W["spatial"])
+        ),
         Residual("(37)", "dM^s/dt", relative(M_rate, along(M_s, q, v))),
-        Residual("(38)", "spatial Newton-Euler", relative(representations.newton_euler(pi, T, V["spatial"], A["spatial"], "spatial"), W["spatial"])),
+        Residual(
+            "(38)",
+            "spatial Newton-Euler",
+            relative(representations.newton_euler(pi, T, V["spatial"], A["spatial"], "spatial"), W["spatial"]),
+        ),
         Residual("(39), (40)", "M^b from the centre-of-mass frame", relative(down.T @ M_c @ down, s.M[i])),
-        Residual("(41)", "body-fixed Newton-Euler", relative(representations.newton_euler(pi, T, V["body"], A["body"]), W["body"])),
+        Residual(
+            "(41)",
+            "body-fixed Newton-Euler",
+            relative(representations.newton_euler(pi, T, V["body"], A["body"]), W["body"]),
+        ),
         Residual("(42)*, (43)", "Newton and Euler apart", relative(np.concatenate((moment42, force43)), W["body"])),
         Residual("(44)", "in the centre-of-mass frame", relative(M_c @ A_c - se3.ad(turning(V_c)).T @ M_c @ V_c, W_c)),
-        Residual("(45), (46)", "the same apart", relative(np.concatenate((Theta @ A_c[:3] + x(V_c[:3], Theta @ V_c[:3]), m * (A_c[3:] + x(V_c[:3], V_c[3:])))), W_c)),
+        Residual(
+            "(45), (46)",
+            "the same apart",
+            relative(
+                np.concatenate((Theta @ A_c[:3] + x(V_c[:3], Theta @ V_c[:3]), m * (A_c[3:] + x(V_c[:3], V_c[3:])))),
+                W_c,
+            ),
+        ),
         Residual("(47)*", "hybrid inertia at the centre of mass", relative(Ad_of(R=Rc) @ M_c @ Ad_of(R=Rc).T, Mh_c)),
-        Residual("(48)*", "hybrid Newton-Euler there", relative(Mh_c @ Ah_c - ad_of(w=ws).T @ Mh_c @ turning(Vh_c), Wh_c)),
-        Residual("(49), (50)*", "decoupled", relative(np.concatenate((R @ Theta_c @ R.T @ ws_rate + x(ws, R @ Theta_c @ R.T @ ws), m * r_c)), Wh_c)),
+        Residual(
+            "(48)*", "hybrid Newton-Euler there", relative(Mh_c @ Ah_c - ad_of(w=ws).T @ Mh_c @ turning(Vh_c), Wh_c)
+        ),
+        Residual(
+            "(49), (50)*",
+            "decoupled",
+            relative(np.concatenate((R @ Theta_c @ R.T @ ws_rate + x(ws, R @ Theta_c @ R.T @ ws), m * r_c)), Wh_c),
+        ),
         Residual("(51)", "hybrid inertia", relative(Ad_of(r=-dh).T @ Mh_c @ Ad_of(r=-dh), M["hybrid"])),
-        Residual("(52)*", "dPi^h/dt - ad_rdot^T Pi^h = W^h", relative(hybrid_momentum_rate(c, s, i) - ad_of(v=rd).T @ Pi["hybrid"], W["hybrid"])),
-        Residual("(53)", "hybrid Newton-Euler", relative(representations.newton_euler(pi, T, V["hybrid"], A["hybrid"], "hybrid"), W["hybrid"])),
+        Residual(
+            "(52)*",
+            "dPi^h/dt - ad_rdot^T Pi^h = W^h",
+            relative(hybrid_momentum_rate(c, s, i) - ad_of(v=rd).T @ Pi["hybrid"], W["hybrid"]),
+        ),
+        Residual(
+            "(53)",
+            "hybrid Newton-Euler",
+            relative(representations.newton_euler(pi, T, V["hybrid"], A["hybrid"], "hybrid"), W["hybrid"]),
+        ),
         Residual("(53)", "its helper, dM^h/dt", relative(Pi_h_rate, hybrid_momentum_rate(c, s, i))),
-        Residual("(54), (55)", "the same apart", relative(np.concatenate((Theta_h @ ws_rate + x(ws, Theta_h @ ws) + m * x(dh, rdd), m * r_c)), W["hybrid"])),
-        Residual("(56)*, (57)", "mixed Newton-Euler", relative(representations.newton_euler(pi, T, V["mixed"], A["mixed"], "mixed"), W["mixed"])),
-        Residual("(58)", "mixed at the centre of mass", relative(np.concatenate((Theta @ A_c[:3] + x(V_c[:3], Theta @ V_c[:3]), m * r_c)), np.concatenate((W_c[:3], W["hybrid"][3:])))),
+        Residual(
+            "(54), (55)",
+            "the same apart",
+            relative(np.concatenate((Theta_h @ ws_rate + x(ws, Theta_h @ ws) + m * x(dh, rdd), m * r_c)), W["hybrid"]),
+        ),
+        Residual(
+            "(56)*, (57)",
+            "mixed Newton-Euler",
+            relative(representations.newton_euler(pi, T, V["mixed"], A["mixed"], "mixed"), W["mixed"]),
+        ),
+        Residual(
+            "(58)",
+            "mixed at the centre of mass",
+            relative(
+                np.concatenate((Theta @ A_c[:3] + x(V_c[:3], Theta @ V_c[:3]), m * r_c)),
+                np.concatenate((W_c[:3], W["hybrid"][3:])),
+            ),
+        ),
         Residual("(59)*-(61)", "in another body's frame", cases[0]),
         Residual("(62)*-(64)*", "measured at one, resolved in another", cases[1]),
         Residual("(63)*", "spatial, body-fixed, hybrid are special cases", cases[2]),
         Residual("(98)-(100)", "accelerations between all representations", max(convert)),
-    ]  # fmt: skip
+    ]
 
 
 def hybrid_momentum_rate(c: Case, s: Bodies, i: int) -> np.ndarray:
@@ -408,9 +468,12 @@ def recursions(c: Case, s: Bodies) -> list[Residual]:
             "70d": (Vs[i - 1, 1] + Js * a[i] + br(Vs[i - 1, 0], Vs[i, 0]), Vs[i, 1]),
             "110": (shift @ Vh[i - 1, 0] + s.X[i] * v[i], Vh[i, 0]),
             "72": (hb + drop @ Vh[i - 1, 0] + w @ s.X[i] * v[i], Vh[i, 1]),
-            "73": (hb + ad_of(v=rd[i - 1]) @ Vh[i - 1, 0] - ad_of(v=rd[i]) @ Vh[i, 0] + br(Vh[i, 0], s.X[i]) * v[i], Vh[i, 1]),
+            "73": (
+                hb + ad_of(v=rd[i - 1]) @ Vh[i - 1, 0] - ad_of(v=rd[i]) @ Vh[i, 0] + br(Vh[i, 0], s.X[i]) * v[i],
+                Vh[i, 1],
+            ),
             "74": (hb + drop @ Vh[i, 0] + (se3.ad(Vh[i, 0]) - ad_of(v=rd[i - 1])) @ s.X[i] * v[i], Vh[i, 1]),
-        }  # fmt: skip
+        }
         for name, (ours, exact) in forms.items():
             errors[name].append(relative(ours, exact))
     e = {name: max(x) for name, x in errors.items()}
@@ -423,15 +486,23 @@ def recursions(c: Case, s: Bodies) -> list[Residual]:
         Residual("(65a)-(65c)", "acceleration of the next body", max(e["65a"], e["65b"], e["65c"])),
         Residual("(66), (67)*", "the body-fixed recursion", relative(tau, factored.inverse_dynamics(robot, q, v, a))),
         Residual("(69)*, (70d)*", "spatial acceleration of the next body", max(e["69"], e["70d"])),
-        Residual("(70), (71)", "the spatial recursion", relative(representations.inverse_dynamics(robot, q, v, a, representation="spatial"), tau)),
+        Residual(
+            "(70), (71)",
+            "the spatial recursion",
+            relative(representations.inverse_dynamics(robot, q, v, a, representation="spatial"), tau),
+        ),
         Residual("(72)-(74)", "hybrid acceleration of the next body", max(e["72"], e["73"], e["74"])),
-        Residual("(75), (76)*", "the hybrid recursion", relative(representations.inverse_dynamics(robot, q, v, a, representation="hybrid"), tau)),
+        Residual(
+            "(75), (76)*",
+            "the hybrid recursion",
+            relative(representations.inverse_dynamics(robot, q, v, a, representation="hybrid"), tau),
+        ),
         Residual("4.4", "A_i = 1: screws are the Y_i", relative(np.array([j.S[:, 0] for j in plain.joints]), Y)),
         Residual("4.4", "A_i = 1: forces stay", relative(plain.inverse_dynamics(q, v, a), tau)),
         Residual("4.4", "any body frames: M stays", relative(turned.mass_matrix(q), robot.mass_matrix(q))),
         Residual("4.4", "any body frames: forces stay", relative(turned.inverse_dynamics(q, v, a), tau)),
         Residual("(108)-(110)", "twist of the next body", max(e["108"], e["109"], e["110"])),
-    ]  # fmt: skip
+    ]
 
 
 # --- section 5: closed forms -------------------------------------------------------------------------------------
@@ -453,7 +524,11 @@ def closed(c: Case, s: Bodies) -> list[Residual]:
     f_ext = np.random.default_rng(n).normal(size=(n, 6))
     return [
         Residual("(77), (78)", "Euler-Jourdain equations", relative(closed_forms.euler_jourdain(robot, q, v, a), tau)),
-        Residual("(77), (78)", "with applied wrenches", relative(closed_forms.euler_jourdain(robot, q, v, a, f_ext), robot.inverse_dynamics(q, v, a, f_ext=f_ext))),
+        Residual(
+            "(77), (78)",
+            "with applied wrenches",
+            relative(closed_forms.euler_jourdain(robot, q, v, a, f_ext), robot.inverse_dynamics(q, v, a, f_ext=f_ext)),
+        ),
         Residual("(79)", "momentum form", relative(closed_forms.momentum_form(robot, q, v, a), tau)),
         Residual("(79)", "sum of Pi^s is the robot's momentum", relative(Pi.sum(0), robot.momentum(q, v))),
         Residual("(80)", "Lagrange's equations", relative(closed_forms.lagrange(robot, q, v, a), tau)),
@@ -462,10 +537,18 @@ def closed(c: Case, s: Bodies) -> list[Residual]:
         Residual("(83)", "its C gives the bias, in both forms", max(relative(x @ v, bias) for x in (C83, C83_second))),
         Residual("(84)", "so does the short one", relative(C84 @ v, bias)),
         Residual("(84)", "which is Ploen's (25)", relative(C84, factored.coriolis_matrix(robot, q, v, "plain"))),
-        Residual("(85)", "in components", relative(robot.mass_matrix(q) @ a + np.einsum("ijk,i,j->k", Gamma, v, v) + robot.gravity_force(q), tau)),
+        Residual(
+            "(85)",
+            "in components",
+            relative(robot.mass_matrix(q) @ a + np.einsum("ijk,i,j->k", Gamma, v, v) + robot.gravity_force(q), tau),
+        ),
         Residual("(86)*", "Christoffel symbols", relative(closed_forms.mueller_christoffel_symbols(robot, q), Gamma)),
-        Residual("(87)*", "Christoffel symbols with Binet's inertia", relative(closed_forms.binet_christoffel_symbols(robot, q), Gamma)),
-    ]  # fmt: skip
+        Residual(
+            "(87)*",
+            "Christoffel symbols with Binet's inertia",
+            relative(closed_forms.binet_christoffel_symbols(robot, q), Gamma),
+        ),
+    ]
 
 
 # --- section 7 and the appendix ----------------------------------------------------------------------------------
@@ -490,8 +573,9 @@ def appendix(c: Case, s: Bodies) -> list[Residual]:
     jac = [relative(representations.convert_jacobian(T, J[x], x, y), J[y]) for x in FORMS for y in FORMS]
     jac_rate = [
         relative(representations.convert_jacobian_rate(T, V[x], J[x], s.J[x][i, 1], x, y), s.J[y][i, 1])
-        for x in FORMS for y in FORMS
-    ]  # fmt: skip
+        for x in FORMS
+        for y in FORMS
+    ]
     f = factored.factors(robot, q, v)
     Js = J["spatial"]
     by_C = np.column_stack([se3.Ad(s.T[k]) @ s.S[k] for k in range(n)])
@@ -507,7 +591,11 @@ def appendix(c: Case, s: Bodies) -> list[Residual]:
 
     euler = np.linalg.inv(se3.Ad(T)) @ along(carried, q, v)
     return [
-        Residual("(88), (89)", "V^b = dexp_{-X} Xdot, V^s = dexp_X Xdot", max(relative(se3.dexp(-X) @ X_rate, unhat(left)), relative(se3.dexp(X) @ X_rate, unhat(right)))),
+        Residual(
+            "(88), (89)",
+            "V^b = dexp_{-X} Xdot, V^s = dexp_X Xdot",
+            max(relative(se3.dexp(-X) @ X_rate, unhat(left)), relative(se3.dexp(X) @ X_rate, unhat(right))),
+        ),
         Residual("(91), (92)", "product of exponentials, body frames", relative(closed92, T)),
         Residual("(93), (94)", "product of exponentials, spatial screws", relative(closed93 @ A[i], T)),
         Residual("(95)-(99)*, (100)", "twists between all representations", max(convert)),
@@ -518,10 +606,12 @@ def appendix(c: Case, s: Bodies) -> list[Residual]:
         Residual("(106)", "Jacobians between all representations", max(jac)),
         Residual("(106)", "and their rates", max(jac_rate)),
         Residual("(107)*", "0X_j = Ad_{-r_j} J^s_j", relative(shifted, s.X.T)),
-        Residual("(113)-(115)", "the bracket is the commutator", relative(se3.hat(br(X, Z)), h @ se3.hat(Z) - se3.hat(Z) @ h)),
+        Residual(
+            "(113)-(115)", "the bracket is the commutator", relative(se3.hat(br(X, Z)), h @ se3.hat(Z) - se3.hat(Z) @ h)
+        ),
         Residual("(116)*", "Jacobi's identity", float(np.abs(numbers[0]).max() / numbers[1])),
         Residual("(117)", "Euler's formula for screws", relative(euler, br(V["body"], Z))),
-    ]  # fmt: skip
+    ]
 
 
 def unhat(A) -> np.ndarray:
@@ -546,7 +636,12 @@ def figure(path: Path) -> None:
 
     robot, t = models.panda(), np.linspace(0.0, 2.0, 300)
     rng = np.random.default_rng(3)
-    q0, size, rate, phase = rng.uniform(-0.5, 0.5, 7), rng.uniform(0.2, 0.5, 7), rng.uniform(1, 3, 7), rng.uniform(0, 6, 7)
+    q0, size, rate, phase = (
+        rng.uniform(-0.5, 0.5, 7),
+        rng.uniform(0.2, 0.5, 7),
+        rng.uniform(1, 3, 7),
+        rng.uniform(0, 6, 7),
+    )
     angle = t[:, None] * rate + phase
     q = q0 + size * np.sin(angle)
     rates = np.stack([size * rate**k * np.sin(angle + k * np.pi / 2) for k in (1, 2, 3)], 1)

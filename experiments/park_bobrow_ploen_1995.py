@@ -54,16 +54,24 @@ def geometry_of_motions(seed: int) -> list[Residual]:
         Residual("(2), (3)", "Ad_X x = X x X^-1", relative(se3.hat(se3.Ad(X) @ x), X @ hx @ np.linalg.inv(X))),
         Residual("(2), (3)", "Ad_X Ad_Y = Ad_XY", relative(se3.Ad(X) @ se3.Ad(Y), se3.Ad(X @ Y))),
         Residual("(4)", "Ad* pairs wrenches with moved twists", relative((se3.Ad(X).T @ z) @ x, z @ (se3.Ad(X) @ x))),
-        Residual("(5)-(7)", "ad* is the transpose of the bracket", relative((se3.ad(x).T @ z) @ y, z @ (se3.ad(x) @ y))),
+        Residual(
+            "(5)-(7)", "ad* is the transpose of the bracket", relative((se3.ad(x).T @ z) @ y, z @ (se3.ad(x) @ y))
+        ),
         Residual("(9), (11)", "forces move like angular velocities", relative(np.roll(moved, 3), dual)),
         Residual("(10)", "the same as a matrix", relative(se3.vee(swapped), moved)),
         Residual("(11)", "m' = Theta^T (m - b x f)", relative(dual[:3], Theta.T @ (m - np.cross(b, f)))),
-        Residual("(15)-(17)", "closed form of the exponential", relative(np.column_stack((R, p)), expm(phi * se3.hat(S))[:3])),
-        Residual("(21)", "J_i from mass, centre and inertia", relative(np.block([[I - 2 * r @ r, 2 * r], [-2 * r, 2 * np.eye(3)]]), J)),
+        Residual(
+            "(15)-(17)", "closed form of the exponential", relative(np.column_stack((R, p)), expm(phi * se3.hat(S))[:3])
+        ),
+        Residual(
+            "(21)",
+            "J_i from mass, centre and inertia",
+            relative(np.block([[I - 2 * r @ r, 2 * r], [-2 * r, 2 * np.eye(3)]]), J),
+        ),
         Residual("(74), (78), (81)", "Newton: the force of J Vdot - ad* J V", relative(geometric[3:], force)),
         Residual("(75)-(79)", "Euler: its moment about the frame's origin", relative(geometric[:3], moment)),
         Residual("(82)*, (83)*", "the same expanded", relative(expanded, moment)),
-    ]  # fmt: skip
+    ]
 
 
 # --- sections 2.4 to 4: chains -----------------------------------------------------------------------------------
@@ -125,11 +133,19 @@ def chain(c: Case) -> list[Residual]:
     return [
         Residual("(12), (13)", "f = e^{A_1 x_1} ... e^{A_n x_n} M", relative(product @ home, T)),
         Residual("(14)", "f = M e^{B_1 x_1} ... e^{B_n x_n}", relative(other, T)),
-        Residual("(18)-(20)", "the Jacobian's columns from the B_i", relative(np.column_stack(columns), robot.jacobian(q, name))),
+        Residual(
+            "(18)-(20)",
+            "the Jacobian's columns from the B_i",
+            relative(np.column_stack(columns), robot.jacobian(q, name)),
+        ),
         Residual("(22)-(27)*", "the recursion", relative(tau, robot.inverse_dynamics(q, v, a))),
         Residual("(29)", "M qdd + Gamma qd qd + phi", relative(M @ a + bias + g, tau)),
         Residual("(31)", "f_i = e^{A_1 x_1} ... e^{A_i x_i} M_i", relative(P.F @ closed_forms._homes(robot), poses)),
-        Residual("(33), (34), (38)*", "body-fixed velocities", relative(W @ v, np.stack([se3.Ad(h) @ Vi for h, Vi in zip(closed_forms._homes(robot), V)]))),
+        Residual(
+            "(33), (34), (38)*",
+            "body-fixed velocities",
+            relative(W @ v, np.stack([se3.Ad(h) @ Vi for h, Vi in zip(closed_forms._homes(robot), V)])),
+        ),
         Residual("(35), (36), (39)*", "kinetic energy", relative(energy, robot.kinetic_energy(q, v))),
         Residual("(32)*", "T = 1/2 sum m_ij xd_i xd_j", relative(0.5 * v @ M @ v, energy)),
         Residual("(37), (42)", "Ad_j^i as a matrix", relative(ad_map(A, q, 1, n - 1), P.L[6 * (n - 1) :, :6])),
@@ -145,11 +161,19 @@ def chain(c: Case) -> list[Residual]:
         Residual("(55)-(57)*", "Gamma by three cases", relative(Gamma, by_definition)),
         Residual("(58)*", "phi is the gradient of the potential", relative(height, g)),
         Residual("(59)*", "phi by products of exponentials", relative(g, robot.gravity_force(q))),
-        Residual("(65)", "M is the pullback of the bodies' inertias", relative(np.einsum("kai,kab,kbj->ij", screws, closed_forms._diagonal(f.J), screws), M)),
-        Residual("(66)", "the curvature from Gamma's derivatives", relative(geometry.riemann_curvature(robot, q), curvature(robot, q))),
+        Residual(
+            "(65)",
+            "M is the pullback of the bodies' inertias",
+            relative(np.einsum("kai,kab,kbj->ij", screws, closed_forms._diagonal(f.J), screws), M),
+        ),
+        Residual(
+            "(66)",
+            "the curvature from Gamma's derivatives",
+            relative(geometry.riemann_curvature(robot, q), curvature(robot, q)),
+        ),
         Residual("(67)-(70)", "velocities", relative(V, V_bodies[:, 0])),
         Residual("(71)-(73)*", "accelerations", relative(lifted, V_bodies[:, 1])),
-    ]  # fmt: skip
+    ]
 
 
 def potential(robot: gc.Robot, F: np.ndarray, home_parameters: np.ndarray) -> np.ndarray:
@@ -224,9 +248,17 @@ def two_joints(c: Case) -> list[Residual]:
     K = b * c2 * ((a - d) * d - b**2) / np.linalg.det(arm.mass_matrix(x)) ** 2
     return [
         Residual("(60)", "M of two joints", relative(np.array(M), robot.mass_matrix(q))),
-        Residual("(61)-(64)*", "C of two joints, with Mdot - 2C skew", relative(C, robot.coriolis_matrix(q, v, "christoffel"))),
-        Residual("(66)", "curvature of the planar arm", relative(geometry.sectional_curvature(arm, x, [1.0, 0.0], [0.0, 1.0]), K)),
-    ]  # fmt: skip
+        Residual(
+            "(61)-(64)*",
+            "C of two joints, with Mdot - 2C skew",
+            relative(C, robot.coriolis_matrix(q, v, "christoffel")),
+        ),
+        Residual(
+            "(66)",
+            "curvature of the planar arm",
+            relative(geometry.sectional_curvature(arm, x, [1.0, 0.0], [0.0, 1.0]), K),
+        ),
+    ]
 
 
 # --- section 5: minimum-energy paths -----------------------------------------------------------------------------
@@ -293,7 +325,9 @@ def geodesic(robot: gc.Robot, q0, q1, degree: int = 30, nodes: int = 60) -> Geod
         E, gradient = action(robot, q0, q1, y.reshape(shape) @ unit.T, nodes)
         return E / straight, (gradient @ unit).ravel() / straight
 
-    found = minimize(cost, np.zeros(degree * robot.nv), jac=True, method="BFGS", options={"gtol": 1e-8, "maxiter": 2000})
+    found = minimize(
+        cost, np.zeros(degree * robot.nv), jac=True, method="BFGS", options={"gtol": 1e-8, "maxiter": 2000}
+    )
     return Geodesic(q0, q1, found.x.reshape(shape) @ unit.T, found.fun * straight, straight, found.nit)
 
 
@@ -311,7 +345,9 @@ def minimum_energy(name: str) -> tuple[Geodesic, list[Residual]]:
     q, v, a = path(np.linspace(0.0, 1.0, 101))
     energies = robot.kinetic_energy(q, v)
     turn = geometry.covariant_derivative(robot, q, v, v, a)
-    size = np.sqrt(geometry.inner_product(robot, q, turn, turn)).max() / (2.0 * path.energy)  # curvature of the path, 1 / length
+    size = np.sqrt(geometry.inner_product(robot, q, turn, turn)).max() / (
+        2.0 * path.energy
+    )  # curvature of the path, 1 / length
     (start, v0, _), n = path(0.0), robot.nv
     end = solve_ivp(  # the torque-free robot, thrown with the path's initial velocity
         lambda t, y: np.concatenate((y[n:], robot.forward_dynamics(y[:n], y[n:], np.zeros(n)))),
@@ -378,7 +414,9 @@ def figure(path: Path, geodesics: dict[str, Geodesic]) -> None:
         joint.plot(y[0], y[1], color="0.45", lw=0.6, label="geodesics of the same length" if angle == 0 else None)
     joint.plot(*np.stack((found.q0, found.q1)).T, "k--", lw=1.4, label=f"straight, {found.straight:.2f} J")
     joint.plot(*found(t)[0].T, "k", lw=2.0, label=f"least energy, {found.energy:.2f} J")
-    joint.set(xlabel="$q_1$ [rad]", ylabel="$q_2$ [rad]", title="two-link arm", xlim=(-np.pi, np.pi), ylim=(-np.pi, np.pi))
+    joint.set(
+        xlabel="$q_1$ [rad]", ylabel="$q_2$ [rad]", title="two-link arm", xlim=(-np.pi, np.pi), ylim=(-np.pi, np.pi)
+    )
     joint.legend(fontsize=8, loc="lower left")
     for style, x in (("k--", found.q0 + t[:, None] * (found.q1 - found.q0)), ("k", found(t)[0])):
         tip = robot.pose(x, "tip")[:, :3, 3]
@@ -391,7 +429,12 @@ def figure(path: Path, geodesics: dict[str, Geodesic]) -> None:
     space.legend(fontsize=8)
     panda, found = models.panda(), geodesics["panda"]
     line = np.broadcast_to(found.q1 - found.q0, (len(t), 7))
-    power.plot(t, panda.kinetic_energy(found.q0 + t[:, None] * line, line), "k--", label=f"straight, mean {found.straight:.2f} J")
+    power.plot(
+        t,
+        panda.kinetic_energy(found.q0 + t[:, None] * line, line),
+        "k--",
+        label=f"straight, mean {found.straight:.2f} J",
+    )
     power.plot(t, panda.kinetic_energy(*found(t)[:2]), "k", label=f"least energy, {found.energy:.2f} J")
     power.set(xlabel="t [s]", ylabel="kinetic energy [J]", title="Panda", ylim=(0, None))
     power.legend(fontsize=8)

@@ -36,9 +36,11 @@ def algebra(seed: int) -> list[Residual]:
         Residual("(5)", "Ad* pairs forces with moved twists", relative((se3.Ad(X).T @ z) @ x, z @ (se3.Ad(X) @ x))),
         Residual("(6)", "ad_x y is the commutator", relative(se3.hat(se3.ad(x) @ y), bracket)),
         Residual("(7)", "ad* is its transpose", relative((se3.ad(x).T @ z) @ y, z @ (se3.ad(x) @ y))),
-        Residual("(9)-(11)", "closed form of the exponential", relative(np.column_stack((R, b)), expm(phi * se3.hat(P))[:3])),
+        Residual(
+            "(9)-(11)", "closed form of the exponential", relative(np.column_stack((R, b)), expm(phi * se3.hat(P))[:3])
+        ),
         Residual("(12)", "J_i from mass, centre and inertia", relative(J, inertia.spatial(pi))),
-    ]  # fmt: skip
+    ]
 
 
 def recursion(robot, q, v, a) -> np.ndarray:
@@ -113,12 +115,18 @@ def motion(c: Case) -> list[Residual]:
         Residual("(29)", "Mdot - 2C of (25)", relative(Mdot - 2.0 * C25, expected, scale)),
         Residual("(30)-(34), Prop. 1", "C_i V_i = Cbar_i V_i", relative(Cbar_i @ V, C_i @ V)),
         Residual("Prop. 1", "Cbar_i is skew", skewness(Cbar_i, np.abs(Cbar_i).max())),
-        Residual("(37)", "C = S^T G^T (J G ad_Sqd Gamma + Cbar) G S", relative(robot.coriolis_matrix(q, v), C37, scale)),
+        Residual(
+            "(37)", "C = S^T G^T (J G ad_Sqd Gamma + Cbar) G S", relative(robot.coriolis_matrix(q, v), C37, scale)
+        ),
         Residual("Prop. 2", "Mdot - 2C is skew", skewness(Mdot - 2.0 * robot.coriolis_matrix(q, v), scale)),
-        Residual("after (2)", "so is Christoffel's", skewness(Mdot - 2.0 * robot.coriolis_matrix(q, v, "christoffel"), scale)),
-        Residual("introduction", "qd^T (Mdot - 2C) qd = 0 even for (25)", abs(v @ (Mdot - 2 * C25) @ v) / (scale * (v @ v))),
+        Residual(
+            "after (2)", "so is Christoffel's", skewness(Mdot - 2.0 * robot.coriolis_matrix(q, v, "christoffel"), scale)
+        ),
+        Residual(
+            "introduction", "qd^T (Mdot - 2C) qd = 0 even for (25)", abs(v @ (Mdot - 2 * C25) @ v) / (scale * (v @ v))
+        ),
         Residual("FORMULAS 4", "C_ploen - C_christoffel", difference(robot, q, v, w, f, scale)),
-    ]  # fmt: skip
+    ]
 
 
 def difference(robot, q, v, w, f, scale) -> float:
@@ -193,7 +201,9 @@ def figure(path: Path) -> None:
 def main() -> None:
     show("Ploen 1999 (* corrected)", table())
     worst_of = {form: x.max() for form, x in panda_skewness().items()}
-    print("\nMdot - 2C of the Panda, how far from skew at most: " + ", ".join(f"{k} {x:.1e}" for k, x in worst_of.items()))
+    print(
+        "\nMdot - 2C of the Panda, how far from skew at most: " + ", ".join(f"{k} {x:.1e}" for k, x in worst_of.items())
+    )
     target = Path("out/ploen_1999.png")
     figure(target)
     print(f"figure: {target}")

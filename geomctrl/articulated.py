@@ -5,9 +5,9 @@ take at joint i is
 
     F_i = IA_i A_i + pA_i,      IA_i = J_i + sum_children (IA_c - U_c D_c^-1 U_c^T),   U = IA S,  D = S^T U
 
-(Featherstone 1983; Ploen 1999 section 4, where IA is J hat; Mueller 2018 section 4). A joint with several degrees of
-freedom is eliminated column by column. The sweeps run in inertial axes about the first body's origin, M^-1 is applied
-to LANES columns side by side, so that LLVM turns the innermost loops into vector instructions.
+(Featherstone 1983, the O(n) method that Mueller 2018 section 4 builds on). A joint with several degrees of freedom is
+eliminated column by column. The sweeps run in inertial axes about the first body's origin. M^-1 is applied to LANES
+columns side by side, so that LLVM turns the innermost loops into vector instructions.
 """
 
 from __future__ import annotations
@@ -250,7 +250,7 @@ def articulated_biases(model, v, tau, f_ext, body, dof):
         for k in range(first, end):
             Sv = twist_add(Sv, twist_mul(v[k], get_twist(dof, k * DOF + S_)))
         c = ad(V, Sv)
-        p = wrench_add(get_wrench(body, row + BIAS), whole_mul(body, row, dof, first, end, c))
+        p = wrench_add(get_wrench(body, row + BIAS), articulated_mul(body, row + SUM, c))
         for k in range(end - 1, first - 1, -1):
             u = tau[k] - pair(get_twist(dof, k * DOF + S_), p)
             p = wrench_add(p, wrench_mul(u / dof[k * DOF + D_], get_wrench(dof, k * DOF + U_)))
@@ -353,7 +353,7 @@ def articulated_bodies(
 
     F_i is the wrench that joint i passes on, A_i the body's acceleration with gravity as the base's, -g, both in the
     body's frame; the joints beyond i are driven by tau (..., nv), the bodies by f_ext (..., nbodies, 6). IA_i, pA_i
-    leave out joint i itself: with it locked or cut they stay what they are (Ploen 1999 section 4; Mueller 2018 4).
+    leave out joint i itself: with it locked or cut they stay what they are (Featherstone 1983).
     Raises ModelError where the mass matrix is not positive definite.
     """
     n = robot.nbodies

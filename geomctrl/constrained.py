@@ -34,9 +34,9 @@ from .constraints import (
     checked_names,
     checked_parameters,
     checked_pose,
+    evaluate_user,
     matrices,
     set_up_rows,
-    user_array,
 )
 from .errors import ArgumentError, GeomctrlError, IntegrationError, ModelError
 from .groups import SE3, Product, Rn, SO3xR3
@@ -338,24 +338,8 @@ class ConstrainedSystem:
         multipliers.unpack(_contiguous(y), self._layout, frames, V)
         multipliers.evaluate_rows(frames, V, self._index, self._data, J, g, gdot, bias)
         for c, at, numbers in self._users:
-            self._evaluate_user(self.constraints[c], at, numbers, frames, V, J, g, gdot, bias)
+            evaluate_user(self.constraints[c], at, numbers, frames, V, J, g, gdot, bias)
         return _Rows(frames, V, J, g, gdot, bias, *([np.empty(0)] * 3))
-
-    def _evaluate_user(self, c, at, numbers, frames, V, J, g, gdot, bias):
-        label, k, r = f"constraint {c.name!r}", len(numbers), at.stop - at.start
-        T, X = matrices(frames[numbers]), V[numbers]
-        g[at] = user_array(label, "function", c.function(T), (r,))
-        J[at, :k] = user_array(label, "jacobian", c.jacobian(T), (r, k, 6))
-        gdot[at] = np.einsum("rki,ki->r", J[at, :k], X)
-        if c.bias is not None:
-            bias[at] = user_array(label, "bias", c.bias(T, X), (r,))
-        elif (speed := np.abs(X).max()) > 0.0:
-            h = 1e-3 / speed  # fourth order: the error is of the order of 1e-12 V^2 and rounding of 1e-13 V^2
-            J1, J_1, J2, J_2 = (c.jacobian(T @ se3.exp(s * h * X)) for s in (1.0, -1.0, 2.0, -2.0))
-            Jdot = (8.0 * (np.asarray(J1) - J_1) - (np.asarray(J2) - J_2)) / (12.0 * h)
-            bias[at] = np.einsum("rki,ki->r", Jdot, X)
-        else:
-            bias[at] = 0.0
 
     def _factorised(self, y) -> _Rows:
         rows = self._evaluate(y)

@@ -242,6 +242,24 @@ def _check_user(c, reference, numbers):
     return len(g)
 
 
+def evaluate_user(c, at, numbers, frames, V, J, g, gdot, bias):
+    """The rows `at` of a holonomic constraint c on the bodies `numbers`, into J, g, gdot and bias."""
+    label, k, r = f"constraint {c.name!r}", len(numbers), at.stop - at.start
+    T, X = matrices(frames[numbers]), V[numbers]
+    g[at] = user_array(label, "function", c.function(T), (r,))
+    J[at, :k] = user_array(label, "jacobian", c.jacobian(T), (r, k, 6))
+    gdot[at] = np.einsum("rki,ki->r", J[at, :k], X)
+    if c.bias is not None:
+        bias[at] = user_array(label, "bias", c.bias(T, X), (r,))
+    elif (speed := np.abs(X).max()) > 0.0:
+        h = 1e-3 / speed  # fourth order: the error is of the order of 1e-12 V^2 and rounding of 1e-13 V^2
+        J1, J_1, J2, J_2 = (c.jacobian(T @ se3.exp(s * h * X)) for s in (1.0, -1.0, 2.0, -2.0))
+        Jdot = (8.0 * (np.asarray(J1) - J_1) - (np.asarray(J2) - J_2)) / (12.0 * h)
+        bias[at] = np.einsum("rki,ki->r", Jdot, X)
+    else:
+        bias[at] = 0.0
+
+
 def _elimination_order(attached, n):
     """Constraints so that those that share a body are near one another (reverse Cuthill-McKee)."""
     count = len(attached)

@@ -6,7 +6,7 @@ columns, whatever nq is, and go with `Robot.integrate` and `Robot.difference`. S
 first ones, in this order: within one joint of several degrees of freedom the two orders differ by a bracket of screws.
 
 Each function is also a method of `Robot`; all take leading batch axes and raise ArgumentError like the other terms.
-Sources: FORMULAS section 6 (Park, Bobrow, Ploen 1995 section 5; Mueller 2018 section 6); the kernels' modules
+Sources: FORMULAS section 6, Mueller 2018 section 6, Singh, Russo and Wensing 2022; the kernels' modules
 `sensitivities` and `second_order` say how. Derivatives with respect to inertial parameters are `regressor`,
 derivatives in time `rates`.
 """
@@ -278,7 +278,7 @@ def pose_sensitivity(robot: Robot, q: ArrayLike, frame: str) -> GeometricSensiti
     """The frame's body-fixed displacement (..., 6, nbodies, 6) per geometric change: the identification Jacobian.
 
     [:, i] maps twists U of body i's joint as in `geometric_sensitivity`; zero for bodies the frame does not hang on
-    (Park, Bobrow, Ploen 1995 section 2; Mueller 2018 section 6.2).
+    (Mueller 2018 section 6.2).
     """
     lead, (q,) = as_batch(robot, q=q)
     to_frame = se3.inverse(robot.pose(q, frame))

@@ -362,7 +362,7 @@ def inverse_dynamics(
 def with_body_frames(robot: Robot, placements: ArrayLike) -> Robot:
     """The same robot described by other frames on its bodies: body i's new frame at placements[i] in the old one.
 
-    `placements` (nbodies, 4, 4). Screws, inertias and named frames are rewritten; velocities, and configurations of
+    `placements` (nbodies, 4, 4). Screws, inertias and other frames are rewritten; velocities, and configurations of
     joints with one degree of freedom, mean what they did, and all terms of the equations of motion stay what they are
     (section 4.4), only poses and Jacobians of bodies change. The relative pose that a joint with several degrees of
     freedom keeps in q is between body frames: `configuration_in_frames` gives the same configuration in new ones.
@@ -375,7 +375,10 @@ def with_body_frames(robot: Robot, placements: ArrayLike) -> Robot:
     for i, (p, joint) in enumerate(zip(robot.parents, robot.joints)):
         M[i] = M[i] @ N[i] if p < 0 else back[p] @ M[i] @ N[i]
         joints.append(replace(joint, S=se3.Ad(back[i]) @ joint.S))
-    frames = tuple(f if f.body < 0 else f._replace(placement=back[f.body] @ f.placement) for f in robot.frames)
+    frames = tuple(
+        f if f.body < 0 or f.name in robot.body_names else f._replace(placement=back[f.body] @ f.placement)
+        for f in robot.frames
+    )
     parameters = inertia.transform(back, robot.parameters)
     return replace(robot, joints=tuple(joints), placements=M, parameters=parameters, frames=frames)
 

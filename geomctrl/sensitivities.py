@@ -6,15 +6,14 @@ of the parent of joint k (gravity is the base's acceleration -g), the change tha
 
     beta_k = ad_{V_p} S_k   of its twist,      alpha_k = ad_{A_p} S_k + ad_{V_p} beta_k   of its acceleration,
 
-and v_k changes the acceleration by alphav_k = ad_{V_k} S_k + beta_k. With composite bodies J_k,
-D_k = sum of Jdot + bar(J V) and F_k over the subtree (FORMULAS section 6; Park, Bobrow, Ploen 1995 section 5; Mueller
-2018 section 6.1), for j on the path from k to the root
+and v_k changes the acceleration by alphav_k = ad_{V_k} S_k + beta_k. With J_k, D_k, F_k the sums over the subtree of
+J, D = Jdot + bar(J V) and F, for j on the path from k to the root (FORMULAS section 6; Singh, Russo, Wensing 2022)
 
     dtau_k/dq_j = S_k . (J_k alpha_j + D_k beta_j),    dtau_j/dq_k = S_j . (J_k alpha_k + D_k beta_k - ad_{S_k}^T F_k),
     dtau_k/dv_j = S_k . (J_k alphav_j + D_k S_j),      dtau_j/dv_k = S_j . (J_k alphav_k + D_k S_k),
 
-without the first line's last term where j and k belong to the same joint. D = 2 B with the
-Christoffel-consistent B = Cbar - J ad_V of `recursions.coriolis_composite`.
+without the first line's last term where j and k belong to the same joint. D = 2 B with the Christoffel-consistent
+B = Cbar - J ad_V of `recursions.coriolis_composite`.
 """
 
 import numpy as np

@@ -1,8 +1,9 @@
 """The regressor of many states, joint by joint: what least squares stack, without the zeros and ready for LAPACK.
 
-Joint k's torque depends on the bodies it carries only. Block k holds, one a row, the columns of those bodies (ten each, in
-the order of `Robot.parameters`) over all states, so that its transpose is a matrix in Fortran order. Bodies' twists, and
-their Jacobians' columns, are carried outward in body frames, on LANES states at once (see `recursions`), v_ref being v.
+Joint k's torque depends on the bodies it carries only. Block k holds, one a row, the columns of those bodies (ten
+each, in the order of `Robot.parameters`) over all states, so that its transpose is a matrix in Fortran order. Bodies'
+twists, and their Jacobians' columns, are carried outward in body frames, on LANES states at once (see `recursions`),
+v_ref being v.
 """
 
 from __future__ import annotations
@@ -139,7 +140,8 @@ def carried_bodies(robot: Robot) -> list[np.ndarray]:
 
 
 def stacked_regressor(robot: Robot, q: np.ndarray, v: np.ndarray, a: np.ndarray) -> list[np.ndarray]:
-    """Per velocity coordinate k, its rows of the regressor over N states (N, .): (10 per body carried, N), bodies in the
+    """Per velocity coordinate k, its rows of the regressor over N states (N, .): (10 per body carried, N), bodies in
+    the
     order of `carried_bodies`. Raises ArgumentError like `Robot.regressor`."""
     _, (q, v, a) = as_batch(robot, q=q, v=v, a=a)
     carried, N = carried_bodies(robot), len(q)

@@ -18,6 +18,12 @@ _spec = importlib.util.spec_from_file_location(
 paper = importlib.util.module_from_spec(_spec)
 _spec.loader.exec_module(paper)
 
+_spec = importlib.util.spec_from_file_location(
+    "heavy_top_benchmark", Path(__file__).parents[1] / "experiments/heavy_top_benchmark.py"
+)
+benchmark = importlib.util.module_from_spec(_spec)
+_spec.loader.exec_module(benchmark)
+
 GROUPS = {"SE3": SE3(), "SO3xR3": SO3xR3()}
 BODY = inertia.from_com(2.0, (0.1, -0.2, 0.05), np.diag([0.4, 0.7, 1.0]))
 GRAVITY = np.array([0.3, -0.2, -9.81])
@@ -109,6 +115,19 @@ def test_each_body_on_the_group_that_suits_it():
     assert mixed.violation(end)[0] < 1e-14
     reference = integrate(plain.system, plain.y0, (0.0, 0.2), 1e-3, every=1000).y[-1]
     np.testing.assert_allclose(mixed.poses(end), plain.system.poses(reference), rtol=0, atol=1e-5)
+
+
+@pytest.mark.parametrize("group", benchmark.GROUPS)
+def test_the_heavy_top_of_bruels_cardona_and_arnold(group):
+    """Measured order on the benchmark's fast spin, up to the reference's digits."""
+    system, y0 = benchmark.top(benchmark.GROUPS[group])
+    assert system.energy(y0) == pytest.approx(benchmark.ENERGY, abs=1e-10)
+    coarse, fine = (benchmark.maximal(group, "MK8", n) for n in (400, 800))
+    assert np.log2(coarse.error / fine.error) > 7.5
+    assert fine.error < 5e-9
+    assert abs(fine.energy) < 1e-6
+    assert abs(fine.spin) < 1e-10
+    assert fine.violation < (1e-13 if group == "SE(3)" else 1e-9)
 
 
 # --- rows ----------------------------------------------------------------------------------------------------------

@@ -408,6 +408,25 @@ def test_sensitivity_to_the_placement_in_the_joints_own_direction_is_the_derivat
     assert_close(along, 0 * d.dq, 1.0, 1e-12 * np.abs(d.dq).max())  # a screw does not change along itself
 
 
+# --- far from the origin -----------------------------------------------------------------------------------------
+
+
+def test_a_floating_base_a_kilometre_away_keeps_its_digits():
+    robot = testing.random_robot(np.random.default_rng(11), ["free", "revolute", "spherical", "helical"], [-1, 0, 1, 0])
+    q, v, a = motion(robot, 11, 2)
+    far = q.copy()
+    far[[3, 7, 11]] += 1000.0, -700.0, 500.0
+    for name in METHODS:
+        if name != "inverse_dynamics_derivatives_along":
+            args = (v, a)[: METHODS[name]]
+            for here, there in zip(
+                tuple_of(getattr(robot, name)(q, *args)), tuple_of(getattr(robot, name)(far, *args))
+            ):
+                if name == "geometric_sensitivity":  # the root's placement and screw are the world's business
+                    here, there = here[:, 1:], there[:, 1:]
+                assert_close(there, here, 1e-11, 1.0)
+
+
 # --- linearisation -----------------------------------------------------------------------------------------------
 
 

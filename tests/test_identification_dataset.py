@@ -90,7 +90,7 @@ def test_spline_takes_uneven_time_stamps_and_the_filter_refuses_them():
     q, v, _ = wave(t)
     data = Dataset(t, q, q)
     assert np.abs(data.filtered(30.0, method="spline").v - v)[50:-50].max() < 0.05
-    with pytest.raises(DataError, match="not even.*resampled"):
+    with pytest.raises(DataError, match=r"not even.*resampled"):
         data.filtered(30.0)
     even = data.resampled(RATE)
     assert filters.is_uniform(even.t)
@@ -205,7 +205,7 @@ def test_filtering_alike_in_chunks_equals_filtering_the_whole_regressor():
     data = Dataset(t, q, rng.normal(size=q.shape)).filtered(30.0, torque_cutoff=10.0, alike=True, decimate=3)
     Y = filters.low_pass(model.regressor(data.q.copy(), data.v.copy(), data.a.copy()), RATE, 10.0)[::3]
     tau = filters.low_pass(data.tau, RATE, 10.0)[::3]
-    parts = [x for x in model.chunks(data, size=500)]
+    parts = list(model.chunks(data, size=500))
     assert len(parts) > 2
     np.testing.assert_allclose(np.concatenate([p[0] for p in parts]), Y, atol=1e-6)
     np.testing.assert_allclose(np.concatenate([p[1] for p in parts]), tau, atol=1e-6)

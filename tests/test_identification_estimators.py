@@ -106,7 +106,7 @@ def test_every_column_is_where_it_says():
         offset=[0],
         smoothing=0.0,
     )
-    t, q, v, a = motion(2, 1.0)
+    _, q, v, a = motion(2, 1.0)
     Y = model.regressor(q, v, a)
     by = dict(zip(model.names, np.moveaxis(Y, -1, 0)))
     s = v.sum(1)
@@ -134,8 +134,9 @@ def test_a_rotor_on_the_first_joint_joins_its_inertia():
 @pytest.mark.parametrize("method", ["ols", "wls", "irls", "tls", "iv", "ridge", "consistent", "manifold"])
 def test_every_method_recovers_the_truth_without_noise(panda, method):
     model, x, data = panda
-    options = {"iv": {"instruments": data}, "ridge": {"strength": 1e-12}, "consistent": {"regularization": 1e-10, "margin": 1e-9},
-               "manifold": {"regularization": 1e-10, "margin": 1e-9}}.get(method, {})  # fmt: skip
+    weak = {"regularization": 1e-10, "margin": 1e-9}
+    options = {"iv": {"instruments": data}, "ridge": {"strength": 1e-12}, "consistent": weak, "manifold": weak}
+    options = options.get(method, {})  # fmt: skip
     result = fit(model, data, method, **options)
     tolerance = {"consistent": 2e-4, "manifold": 1e-4}.get(method, 1e-7)
     assert result.relative_error() < tolerance
@@ -290,7 +291,9 @@ def test_consistent_estimates_are_bodies_where_least_squares_are_not(poor):
 
 
 def test_manifold_and_cone_program_agree_on_the_minimum(poor):
-    """Two solvers of one problem: the objective, written out here, within 2e-3 although the minimum lies on the boundary."""
+    """Two solvers of one problem: the objective, written out here, within 2e-3 although the minimum lies on the
+    boundary.
+    """
     model, _, c = poor
     A, b = c.system()
     scale, x0 = natural_scale(model, A, b), model.prior
@@ -451,6 +454,7 @@ def test_bad_arguments_are_named():
     robot = models.two_link()
     model = RegressorModel(robot)
     data = synthetic(model, truth_of(model))
+    odd = Column("odd", lambda q, v, a: v[:, 0])
     for message, call in (
         ("method: expected one of ols", lambda: fit(model, data, "lsq")),
         ("data: was compressed for another model", lambda: fit(RegressorModel(robot), model.compress(data))),
@@ -459,7 +463,7 @@ def test_bad_arguments_are_named():
         ("prior: expected 26 finite", lambda: fit(model, data, "ridge", prior=np.zeros(7))),
         ("viscous: expected actuator numbers", lambda: RegressorModel(robot, viscous=[2])),
         ("the name 'm1' is used twice", lambda: RegressorModel(robot, columns=[Column("m1", lambda q, v, a: v)])),
-        ("column 'odd': expected finite torques of shape", lambda: fit(RegressorModel(robot, columns=[Column("odd", lambda q, v, a: v[:, 0])]), data)),
+        ("column 'odd': expected finite torques of shape", lambda: fit(RegressorModel(robot, columns=[odd]), data)),
         ("transmission", lambda: RegressorModel(robot, transmission=[[1, 2, 3]])),
     ):  # fmt: skip
         with pytest.raises(ArgumentError, match=message):

@@ -72,7 +72,7 @@ def test_log_det_objective_raises_the_determinant():
 def test_bad_requests_are_named():
     with pytest.raises(ArgumentError, match="kind: expected"):
         optimize(models.panda(), kind="sine")
-    with pytest.raises(ArgumentError, match="velocity: joint .* has no limit"):
+    with pytest.raises(ArgumentError, match=r"velocity: joint .* has no limit"):
         optimize(models.two_link())
     with pytest.raises(ArgumentError, match="revolute and prismatic"):
         optimize(models.quadruped())

@@ -82,8 +82,8 @@ def test_ur10_trained_on_the_first_part_predicts_the_rest():
 def test_the_semidefinite_program_does_not_grow_with_the_log():
     data = logs.ur10_log().filtered(6.0)
     model = RegressorModel(logs.ur10())
-    A, b = model.compress(data).system()
-    assert A.shape == (model.size + 1, model.size) or A.shape[0] <= model.size + 1
+    A, _ = model.compress(data).system()
+    assert A.shape[0] <= model.size + 1  # whatever the number of samples
     e = fit(model, data, "consistent", mass_max=20.0)
     assert e.notes["seconds"] < 1.0
 
@@ -91,5 +91,5 @@ def test_the_semidefinite_program_does_not_grow_with_the_log():
 def test_missing_logs_say_how_to_get_them(monkeypatch, tmp_path):
     monkeypatch.setattr(logs, "FOLDER", tmp_path)
     assert "github.com/thanhndv212/figaroh-plus" in logs.missing("tx40_figaroh.npz")
-    with pytest.raises(SystemExit, match="skipped: .*GEOMCTRL_DATA"):
+    with pytest.raises(SystemExit, match=r"skipped: .*GEOMCTRL_DATA"):
         logs.need("tx40_figaroh.npz")

@@ -148,7 +148,7 @@ def test_urdf_files_bring_back_the_dynamics(tmp_path, name):
     last = robot.frames[-1].name
     np.testing.assert_allclose(back.pose(q[0], last), robot.pose(q[0], last), atol=1e-12)
     np.testing.assert_array_equal(back.limits.upper, robot.limits.upper)
-    for a, b in zip(back.joints, robot.joints):
+    for b in robot.joints:
         if not np.cross(
             b.S[:3, 0], b.S[3:, 0]
         ).any():  # the frame lies on the axis: the parameters are the same numbers

@@ -2,8 +2,8 @@
 
     data = Dataset.from_npz("log.npz").filtered(cutoff=10.0)
     model = RegressorModel(robot, rotor=True)
-    result = fit(model, data, "consistent", mass_max=30.0)     # result.robot, result.is_physical, result.relative_error()
-    report = identify(robot, "log.npz"); print(report.text()); report.save("out")
+    result = fit(model, data, "consistent", mass_max=30.0)     # result.robot, result.is_physical,
+    result.relative_error() report = identify(robot, "log.npz"); print(report.text()); report.save("out")
 
 Nothing here imports cvxpy or matplotlib before it is used.
 """

@@ -1,8 +1,8 @@
 """Base parameters: the combinations of inertial parameters that the dynamics depend on.
 
 Two ways to find them, which agree. Numerically: pivoted QR of the regressor over random states (Gautier 1990). Exactly,
-from the tree alone, without samples (after Wensing, Niemeyer, Slotine, "A geometric characterization of observability in
-inertial parameter identification", 2024). The exact way follows each body's motions outward:
+from the tree alone, without samples (after Wensing, Niemeyer, Slotine, "A geometric characterization of observability
+in inertial parameter identification", 2024). The exact way follows each body's motions outward:
 
     V_i   the twists body i can have, gravity as one of them: the least space that holds X_i V_p and the joint's screws
           Phi_i and is closed under ad_Phi
@@ -21,13 +21,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import scipy.linalg
 
-from .. import inertia
-from ..errors import ArgumentError
-from ..robot import Robot
+from geomctrl import inertia
+from geomctrl.dynamics import Form
+from geomctrl.errors import ArgumentError
+from geomctrl.robot import Robot
 
 SYMBOLS = ("m{0}", "m{0} c{0}x", "m{0} c{0}y", "m{0} c{0}z", "Ixx{0}", "Ixy{0}", "Iyy{0}", "Ixz{0}", "Iyz{0}", "Izz{0}")
 # Which of a body's parameters to keep as names of base parameters, the dearest first: first moments and products of
@@ -56,7 +58,9 @@ class BaseParameters:
         return combinations(self.projection, lead=self.columns)
 
     def lift(self, values: np.ndarray, prior: np.ndarray | None = None) -> np.ndarray:
-        """Full parameters (10 nbodies,) with these base parameters (nb,), as near to `prior` (default 0) as there are."""
+        """Full parameters (10 nbodies,) with these base parameters (nb,), as near to `prior` (default 0) as there
+        are.
+        """
         x = np.zeros(self.projection.shape[1]) if prior is None else np.ravel(prior)
         return x + np.linalg.lstsq(self.projection, values - self.projection @ x, rcond=None)[0]
 
@@ -88,7 +92,7 @@ class BaseParameters:
 
 
 def base_parameters(
-    robot: Robot, form: str | None = None, samples: int | None = None, seed: int = 0, tolerance: float = 1e-9
+    robot: Robot, form: Form | None = None, samples: int | None = None, seed: int = 0, tolerance: float = 1e-9
 ) -> BaseParameters:
     """Base parameters by pivoted QR of the regressor stacked over random states (Gautier 1990).
 
@@ -117,8 +121,8 @@ def reduce_columns(Y: np.ndarray, tolerance: float = 1e-9) -> BaseParameters:
     scale = np.linalg.norm(Y, axis=0)
     zero = scale <= 1e-12 * scale.max(initial=0.0)
     scale[zero] = 1.0
-    R, order = scipy.linalg.qr(np.where(zero, 0.0, Y / scale), mode="r", pivoting=True)
-    R = R[: Y.shape[1]]
+    factors: Any = scipy.linalg.qr(np.where(zero, 0.0, Y / scale), mode="r", pivoting=True)
+    R, order = factors[0][: Y.shape[1]], factors[1]
     diagonal = np.abs(np.diag(R))
     rank = int((diagonal > tolerance * diagonal[0]).sum()) if diagonal[0] > 0.0 else 0
     dependent = np.linalg.solve(R[:rank, :rank], R[:rank, rank:])
@@ -181,9 +185,9 @@ def combinations(
         symbols = [s.format(i + 1) for i in range(rows.shape[1] // 10) for s in SYMBOLS]
     out = []
     for k, row in enumerate(rows):
-        used = [j for j in np.flatnonzero(np.abs(row) > 1e-9 * np.abs(row).max(initial=0.0))]
+        used = np.flatnonzero(np.abs(row) > 1e-9 * np.abs(row).max(initial=0.0)).tolist()
         if len(lead) > k:
-            used = [lead[k], *(j for j in used if j != lead[k])]
+            used = [int(lead[k]), *(j for j in used if j != lead[k])]
         text = ""
         for j in used:
             c = row[j]

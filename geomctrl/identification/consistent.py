@@ -1,9 +1,10 @@
 """Physically consistent estimators: parameters that rigid bodies can have.
 
-`consistent` is a semidefinite program: a body's pseudo-inertia P_i is positive semidefinite if and only if a rigid body has
-it (Wensing, Kim, Slotine 2018), and P_i is linear in the parameters. `manifold` stays inside by construction, P_i = U U^T
-with U upper triangular and exp(.) on its diagonal (Rucker and Wensing 2022), and needs no semidefinite solver. Both see the
-log through its triangular factors only, so that their size does not depend on the number of samples.
+`consistent` is a semidefinite program: a body's pseudo-inertia P_i is positive semidefinite if and only if a rigid
+body has it (Wensing, Kim, Slotine 2018), and P_i is linear in the parameters. `manifold` stays inside by construction,
+P_i = U U^T with U upper triangular and exp(.) on its diagonal (Rucker and Wensing 2022), and needs no semidefinite
+solver. Both see the log through its triangular factors only, so that their size does not depend on the number of
+samples.
 """
 
 from __future__ import annotations
@@ -15,8 +16,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from .. import inertia
-from ..errors import ArgumentError, NameNotFoundError
+from geomctrl import inertia
+from geomctrl.errors import ArgumentError, NameNotFoundError
+
 from .dataset import Dataset
 from .errors import SolverError
 from .estimators import Estimate, _finish, _prior, _weights, compressed, excitation, natural_scale
@@ -44,11 +46,12 @@ def consistent(
 ) -> Estimate:
     """Least squares under P_i > 0 for every body, by a semidefinite program (cvxpy).
 
-    Minimises |w (Y x - tau)|^2 / |w tau|^2 + regularization |S^-1 (x - prior)|^2 + entropic sum_i D(P_i || P0_i) / nbodies
-    subject to P_i >= margin mass diag(l^2, l^2, l^2, 1) in the robot's natural units (`natural_scale`), viscous and Coulomb
-    friction, rotor inertias and stiffnesses not negative (`friction_signs`), and, where given, mass_min <= m_i <= mass_max
-    [kg] (a number or one a body), the sum of all masses total_mass, com_box (nbodies, 2, 3): lower and upper corner of each
-    centre of mass [m] (nan: no bound), com_ellipsoid: per body None or (centre, radii) [m] in axes of the body.
+    Minimises |w (Y x - tau)|^2 / |w tau|^2 + regularization |S^-1 (x - prior)|^2 + entropic sum_i D(P_i || P0_i) /
+    nbodies subject to P_i >= margin mass diag(l^2, l^2, l^2, 1) in the robot's natural units (`natural_scale`),
+    viscous and Coulomb friction, rotor inertias and stiffnesses not negative (`friction_signs`), and, where given,
+    mass_min <= m_i <= mass_max [kg] (a number or one a body), the sum of all masses total_mass, com_box (nbodies, 2,
+    3): lower and upper corner of each centre of mass [m] (nan: no bound), com_ellipsoid: per body None or (centre,
+    radii) [m] in axes of the body.
 
     prior (size,) or the inertial (nbodies, 10): default the model's own; for `entropic` its bodies must be physical.
     fixed: names of bodies whose parameters are known and stay the prior's (a payload on a known arm: all but the last).
@@ -71,7 +74,7 @@ def consistent(
     map_P = inertia.pseudo(np.eye(10)).reshape(10, 16).T  # P in units of mass and length
     pseudo = [cp.reshape(map_P @ link, (4, 4), order="C") for link in links]
     known = _fixed(robot, fixed)
-    constraints = [P >> margin * np.eye(4) for i, P in enumerate(pseudo) if i not in known]
+    constraints: list[Any] = [P >> margin * np.eye(4) for i, P in enumerate(pseudo) if i not in known]
     constraints += [links[i] == x0[10 * i : 10 * i + 10] / scale[:10] for i in known]
     for i, link in enumerate(links):
         if i in known:
@@ -131,13 +134,16 @@ def manifold(
     weights: ArrayLike | str | None = None,
     iterations: int = 300,
 ) -> Estimate:
-    """The objective and the cone of `consistent` without a semidefinite solver: P_i = margin + U_i U_i^T in natural units,
+    """The objective and the cone of `consistent` without a semidefinite solver: P_i = margin + U_i U_i^T in natural
+    units,
     U_i in log-Cholesky coordinates.
 
     Every iterate is strictly physical. start: first inertial parameters (nbodies, 10), strictly physical; default the
     prior where it is, else a ball of the robot's mean mass. Nonlinear least squares (trust region, exact Jacobian).
     """
     from scipy.optimize import least_squares
+
+    minimise: Any = least_squares
 
     robot, n = model.robot, model.robot.nbodies
     _check(regularization=regularization, entropic=entropic, margin=margin)
@@ -202,7 +208,7 @@ def manifold(
             rows.append(row)
         return np.vstack(rows)
 
-    solution = least_squares(
+    solution = minimise(
         residual, theta0, jacobian, bounds=(lower, upper), x_scale="jac", max_nfev=iterations,
         ftol=1e-12, xtol=1e-12, gtol=1e-12,
     )  # fmt: skip
@@ -327,7 +333,8 @@ def _require_prior(robot, x0):
     physical = inertia.is_physical(x0[: 10 * robot.nbodies].reshape(-1, 10), strict=True)
     if not physical.all():
         raise SolverError(
-            f"prior: an entropic distance needs strictly physical bodies; {robot.body_names[int(np.argmin(physical))]!r} is not"
+            f"prior: an entropic distance needs strictly physical bodies;"
+            f" {robot.body_names[int(np.argmin(physical))]!r} is not"
         )
 
 

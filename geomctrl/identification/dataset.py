@@ -10,14 +10,16 @@ from __future__ import annotations
 import csv
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ..errors import ArgumentError
-from ..robot import Robot
+from geomctrl.errors import ArgumentError
+from geomctrl.robot import Robot
+
 from . import filters
 from .errors import DataError
 
@@ -47,8 +49,8 @@ class JointMapping:
     joint positions, where the model's zero differs from the log's.
     """
 
-    matrix: ArrayLike
-    offset: ArrayLike = 0.0
+    matrix: Any
+    offset: Any = 0.0
     torque_at_motor: bool = True  # False: tau is already at the joints
 
     def __post_init__(self):
@@ -298,7 +300,7 @@ class Dataset:
     def stretches(self) -> list[slice]:
         """The uninterrupted parts."""
         edges = [0, *self.gaps, len(self)]
-        return [slice(a, b) for a, b in zip(edges[:-1], edges[1:])]
+        return [slice(a, b) for a, b in pairwise(edges)]
 
     def period(self, tolerance: float = 0.02) -> float | None:
         """Shortest time [s] after which all positions repeat, to `tolerance` of their range; None if they do not.
@@ -326,7 +328,9 @@ class Dataset:
         return None
 
     def check(self, robot: Robot, units: bool = True) -> None:
-        """Raises DataError unless the log fits the robot: joint counts and, if asked, plausible units (saying why not)."""
+        """Raises DataError unless the log fits the robot: joint counts and, if asked, plausible units (saying why
+        not).
+        """
         if self.nv != robot.nv or self.q.shape[1] != robot.nq:
             raise DataError(
                 f"{self.label}: expected {robot.nv} joints (nq = {robot.nq}) as robot {robot.name!r} has, got tau of "
@@ -519,9 +523,8 @@ class Dataset:
             new = t[0] + np.arange(int(np.floor((t[-1] - t[0]) * rate + 1e-9)) + 1) / rate
             nearest = np.clip(np.searchsorted(t, new), 0, len(t) - 1)
             columns = [getattr(self, k) for k in ("q", "tau", "v", "a")]
-            parts.append(
-                [new, self.mask[s][nearest]] + [None if x is None else CubicSpline(t, x[s])(new) for x in columns]
-            )
+            values = [None if x is None else CubicSpline(t, x[s])(new) for x in columns]
+            parts.append([new, np.asarray(self.mask)[s][nearest], *values])
             gaps.append(len(new))
         t, mask, q, tau, v, a = (None if x[0] is None else np.concatenate(x) for x in zip(*parts))
         note = f"resampled at {rate:g} Hz by cubic interpolation"
@@ -552,7 +555,7 @@ class Dataset:
         return self._masked(bad, widen, "outlying")
 
     def without_standstill(self, speed: ArrayLike, widen: float = 0.0) -> Dataset:
-        """Samples masked, per joint, at which it moves slower than `speed` [rad/s]: stiction is not Coulomb friction."""
+        """Mask, per joint, samples at which it is slower than `speed` [rad/s]: stiction is not Coulomb friction."""
         if self.v is None:
             raise DataError(f"{self.label}: velocities are needed: filter the log first")
         return self._masked(np.abs(self.v) < np.asarray(speed, float), widen, "standing")
@@ -614,7 +617,9 @@ def _beyond_limits(data, robot):
 
 
 def _torque_scale(data, robot):
-    """Compare with what the robot model needs to hold itself up, where it has masses and torques are not filtered out."""
+    """Compare with what the robot model needs to hold itself up, where it has masses and torques are not filtered
+    out.
+    """
     if not robot.parameters[:, 0].any() or len(data) < 10:
         return []
     some = np.linspace(0, len(data) - 1, min(len(data), 400)).astype(int)

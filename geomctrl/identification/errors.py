@@ -1,6 +1,6 @@
 """What can go wrong in an identification, beside bad arguments."""
 
-from ..errors import GeomctrlError
+from geomctrl.errors import GeomctrlError
 
 
 class DataError(GeomctrlError):

@@ -1,7 +1,7 @@
 """Estimators: from a log and a model to parameters, their uncertainty, and a robot.
 
-All but `irls` and `iv` work on the triangular factors of a log (`model.Compressed`), so that what they cost does not depend
-on its length. `fit(model, data, method)` is the front door.
+All but `irls` and `iv` work on the triangular factors of a log (`model.Compressed`), so that what they cost does not
+depend on its length. `fit(model, data, method)` is the front door.
 """
 
 from __future__ import annotations
@@ -14,9 +14,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from .. import inertia
-from ..errors import ArgumentError
-from ..robot import Robot
+from geomctrl import inertia
+from geomctrl.errors import ArgumentError
+from geomctrl.robot import Robot
+
 from .base_parameters import BaseParameters, combinations
 from .dataset import Dataset
 from .errors import DataError, ExcitationError
@@ -29,10 +30,10 @@ POOR = 1e-7  # relative singular value of the scaled base regressor below which 
 class Estimate:
     """Parameters x (size,) of a model, with what is known about them.
 
-    x is full: where only combinations are determined, it is the choice nearest to the model's own parameters (or what the
-    estimator's constraints and prior made of it). `covariance` (nb, nb) is of the base parameters `values`, None where the
-    estimator has none (constraints bias it); `noise` (nv,): root mean square residual per joint, degrees of freedom
-    counted [N m]; `correlation` (nv,): by how much correlated residuals inflate a variance.
+    x is full: where only combinations are determined, it is the choice nearest to the model's own parameters (or what
+    the estimator's constraints and prior made of it). `covariance` (nb, nb) is of the base parameters `values`, None
+    where the estimator has none (constraints bias it); `noise` (nv,): root mean square residual per joint, degrees of
+    freedom counted [N m]; `correlation` (nv,): by how much correlated residuals inflate a variance.
     """
 
     model: RegressorModel
@@ -73,7 +74,9 @@ class Estimate:
 
     @cached_property
     def robot(self) -> Robot:
-        """The model's robot with these inertial parameters; with this damping and friction, if friction is the joints' own."""
+        """The model's robot with these inertial parameters; with this damping and friction, if friction is the
+        joints' own.
+        """
         robot = self.model.robot.with_parameters(self.x[: self.model.inertial], physical=False)
         if robot.nbodies != robot.nv or not np.array_equal(self.model.transmission, np.eye(robot.nv)):
             return robot
@@ -186,7 +189,7 @@ def require_excitation(model: RegressorModel, data: Compressed, weights: ArrayLi
 def cross_validate(
     model: RegressorModel, folds: Sequence[Dataset | Compressed], method: str = "ols", **options: Any
 ) -> float:
-    """|tau - tau_hat| / |tau| over all folds, each predicted from the others; folds should be stretches, not samples."""
+    """|tau - tau_hat| / |tau| over all folds, each predicted from the others; folds should be stretches of time."""
     if len(folds) < 2:
         raise DataError(f"folds: expected at least two parts of the log, got {len(folds)}")
     parts = [compressed(model, f) for f in folds]
@@ -258,7 +261,7 @@ def tls(model: RegressorModel, data: Dataset | Compressed, weights: ArrayLike | 
     order = np.concatenate((np.flatnonzero(exact), np.flatnonzero(~exact)))
     W = A[:, at[order]]
     length = np.linalg.norm(W, axis=0)
-    R = np.linalg.qr(np.column_stack((W / length, b / np.linalg.norm(b))), mode="r")
+    R: Any = np.linalg.qr(np.column_stack((W / length, b / np.linalg.norm(b))), mode="r")
     k = int(exact.sum())
     _, _, Vt = np.linalg.svd(R[k:, k:])
     v = Vt[-1]
@@ -288,7 +291,8 @@ def irls(
     first = model.compress(data)
     require_excitation(model, first)
     x = _solve(model, first, np.ones(model.robot.nv), "ols").x
-    for iteration in range(iterations):
+    iteration = 0
+    for iteration in range(iterations):  # noqa: B007
         _, tau, predicted, mask = model.predict(x, data)
         residual = tau - predicted
         spread = np.array([1.4826 * np.median(np.abs(r[m])) if m.any() else 1.0 for r, m in zip(residual.T, mask.T)])
@@ -304,7 +308,7 @@ def irls(
     out = _finish(model, first, x, w, "irls", notes={"loss": loss, "threshold": c, "iterations": iteration + 1})
     # Huber 1981, chapter 7: the covariance of an M-estimator, (E psi^2 / (E psi')^2) (A^T A)^-1
     psi = root**2 * residual / spread
-    slope = u <= 1.0 if loss == "huber" else np.where(u < 1.0, (1.0 - u**2) * (1.0 - 5.0 * u**2), 0.0)
+    slope: Any = u <= 1.0 if loss == "huber" else np.where(u < 1.0, (1.0 - u**2) * (1.0 - 5.0 * u**2), 0.0)
     size = np.array(
         [np.mean(p[m] ** 2) / np.mean(s[m]) ** 2 if m.any() else 1.0 for p, s, m in zip(psi.T, slope.T, mask.T)]
     )
@@ -373,7 +377,8 @@ def period_instruments(data: Dataset, period: float | None = None) -> Dataset:
 
 
 def natural_scale(model: RegressorModel, A: np.ndarray, b: np.ndarray) -> np.ndarray:
-    """(size,) typical magnitudes: m, m l, m l^2 of a body of the robot's mean mass (1 kg if it has none) and length l, the
+    """(size,) typical magnitudes: m, m l, m l^2 of a body of the robot's mean mass (1 kg if it has none) and length l,
+    the
     mean distance between joints; for the rest what explained the torques of a log A x = b on its own."""
     robot = model.robot
     steps = np.linalg.norm(robot.placements[:, :3, 3], axis=1)
@@ -437,7 +442,7 @@ def _covariance(model, c, weights, variance):
     V, _ = c.system(weights**2 * np.sqrt(variance))
     W, V = W[:, columns], V[:, columns]
     length = np.linalg.norm(W, axis=0)
-    R = np.linalg.qr(W / length, mode="r")
+    R: Any = np.linalg.qr(W / length, mode="r")
     half = np.linalg.solve(R, np.linalg.solve(R.T, (V / length).T))  # (R^T R)^-1 V^T
     return (half @ half.T) / np.outer(length, length)
 
@@ -465,6 +470,7 @@ def _prior(model, prior) -> np.ndarray:
         x = np.concatenate((x, model.prior[model.inertial :]))
     if x.shape != (model.size,) or not np.isfinite(x).all():
         raise ArgumentError(
-            f"prior: expected {model.size} finite parameters (or the {model.inertial} inertial ones), got {np.shape(prior)}"
+            f"prior: expected {model.size} finite parameters (or the {model.inertial} inertial ones), got"
+            f" {np.shape(prior)}"
         )
     return x

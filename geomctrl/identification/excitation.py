@@ -1,9 +1,9 @@
 """Exciting trajectories: motions within a robot's limits that tell its base parameters apart.
 
-q(t) is linear in its coefficients, a finite Fourier series or a quintic spline, at rest with zero acceleration at both ends
-(the linear conditions are eliminated). The cost is the logarithm of the condition number of the base regressor with columns
-of unit length, or minus the mean logarithm of the information matrix' determinant; limits are logarithmic barriers, so that
-every iterate respects them.
+q(t) is linear in its coefficients, a finite Fourier series or a quintic spline, at rest with zero acceleration at both
+ends (the linear conditions are eliminated). The cost is the logarithm of the condition number of the base regressor
+with columns of unit length, or minus the mean logarithm of the information matrix' determinant; limits are logarithmic
+barriers, so that every iterate respects them.
 
 The gradient is exact, and takes no derivative of the regressor's formulas: a revolute joint enters Y through sines and
 cosines of q_k up to the second harmonic, so that dY/dq_k is a fixed combination of Y at four shifted angles ("parameter
@@ -19,9 +19,10 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.interpolate import BSpline
 
-from ..control import Desired
-from ..errors import ArgumentError
-from ..robot import Robot
+from geomctrl.control import Desired
+from geomctrl.errors import ArgumentError
+from geomctrl.robot import Robot
+
 from .errors import ExcitationError
 from .model import RegressorModel
 
@@ -60,9 +61,9 @@ class Trajectory:
 class Excitation:
     """An optimised trajectory beside the random one it started from.
 
-    `condition`, `log_det` (mean log of the information's eigenvalues, columns in SI units, a row's average), and the same
-    of the random start, within the same limits; `cost`: per iteration; `margin`: the smallest distance from a limit, as a
-    fraction of it.
+    `condition`, `log_det` (mean log of the information's eigenvalues, columns in SI units, a row's average), and the
+    same of the random start, within the same limits; `cost`: per iteration; `margin`: the smallest distance from a
+    limit, as a fraction of it.
     """
 
     trajectory: Trajectory
@@ -105,8 +106,9 @@ def optimize(
 
     kind="fourier": `terms` harmonics of 1 / duration; "spline": `terms` free quintic control points a joint.
     objective: "condition" or "log_det". Limits default to the robot's (position pi where it has none); acceleration
-    [rad/s^2] to velocity / 0.25 s. q0: about which configuration to start, default the middle of the ranges. seed: of the
-    random start. Raises ArgumentError for limits that are missing, ExcitationError if no start within the limits is found.
+    [rad/s^2] to velocity / 0.25 s. q0: about which configuration to start, default the middle of the ranges. seed: of
+    the random start. Raises ArgumentError for limits that are missing, ExcitationError if no start within the limits is
+    found.
     """
     model = (
         model
@@ -147,8 +149,8 @@ def optimize(
                 break
     costs.append(problem.value(z))
     best = problem.shrunk(z)
-    numbers = [*problem.measures(best), *problem.measures(first)]
-    return Excitation(best, first, *numbers, np.array(costs), problem.margin(best))
+    after, before = problem.measures(best), problem.measures(first)
+    return Excitation(best, first, *after, *before, cost=np.array(costs), margin=problem.margin(best))
 
 
 class _Problem:
@@ -237,8 +239,8 @@ class _Problem:
         W = self.regressor(*self.states(z))[..., self.columns]
         return self._criterion(W.reshape(-1, W.shape[-1]))[0]
 
-    def cost(self, z, barrier):
-        """(cost, gradient); (inf, None) outside the limits."""
+    def cost(self, z, barrier) -> tuple[float, np.ndarray]:
+        """(cost, gradient); (inf, nothing) outside the limits."""
         q, v, a = self.states(z)
         pairs = [(q - self.lower, 0, 1.0), (self.upper - q, 0, -1.0)]
         pairs += [
@@ -248,12 +250,12 @@ class _Problem:
         ]
         widths = [self.upper - self.lower] * 2 + [self.velocity] * 2 + [self.acceleration] * 2
         if any((room <= 0.0).any() for room, _, _ in pairs):
-            return np.inf, None
+            return np.inf, np.zeros(0)
         Y = self.regressor(q, v, a)
         tau = Y @ self.pi
         finite = np.isfinite(self.effort)
         if (np.abs(tau) >= self.effort).any():
-            return np.inf, None
+            return np.inf, np.zeros(0)
         W = Y[..., self.columns]
         f, G = self._criterion(W.reshape(-1, W.shape[-1]))
         full = np.zeros_like(Y)
@@ -305,7 +307,7 @@ class _Problem:
             out[0, :, k] += G[:, k, column]
         return out
 
-    def _criterion(self, W):
+    def _criterion(self, W) -> tuple[float, np.ndarray]:
         """(cost, its derivative by W)."""
         if self.objective == "log_det":
             rows = len(W)

@@ -1,7 +1,7 @@
 """Robots to files: geomctrl's own model file, exact to the last bit, and URDF.
 
-The model file is JSON. Python writes a float as the shortest text that reads back to the same number, so a robot comes back
-bit for bit: tree, joints, placements, inertial parameters, gravity, frames.
+The model file is JSON. Python writes a float as the shortest text that reads back to the same number, so a robot comes
+back bit for bit: tree, joints, placements, inertial parameters, gravity, frames.
 """
 
 from __future__ import annotations
@@ -15,9 +15,9 @@ from xml.etree import ElementTree
 
 import numpy as np
 
-from .. import inertia
-from ..errors import ArgumentError, ModelError
-from ..robot import WORLD, Frame, Joint, Robot
+from geomctrl import inertia
+from geomctrl.errors import ArgumentError, ModelError
+from geomctrl.robot import WORLD, Frame, Joint, Robot
 
 FORMAT, VERSION = "geomctrl robot", 1
 LIMITS = ("lower", "upper", "velocity", "effort", "damping", "friction")
@@ -99,9 +99,9 @@ def load_model(path: str | Path) -> Robot:
 def save_urdf(robot: Robot, path: str | Path) -> Path:
     """Write the robot as URDF, which `models.load_urdf` reads back to the same dynamics, to rounding.
 
-    URDF wants a joint's axis through its child's origin: where a body's frame lies off its axis, the link is shifted and
-    the frame kept as a massless link of the same name with "_frame". Raises ModelError for joints URDF does not have
-    (helical, cylindrical, spherical, planar, free) and for bodies without mass but with inertia.
+    URDF wants a joint's axis through its child's origin: where a body's frame lies off its axis, the link is shifted
+    and the frame kept as a massless link of the same name with "_frame". Raises ModelError for joints URDF does not
+    have (helical, cylindrical, spherical, planar, free) and for bodies without mass but with inertia.
     """
     root = ElementTree.Element("robot", name=robot.name)
     base = _unique("base_link", {*robot.body_names, *(f.name for f in robot.frames)})
@@ -122,7 +122,7 @@ def save_urdf(robot: Robot, path: str | Path) -> Path:
         limits = {key: repr(float(getattr(joint, key))) for key in ("lower", "upper", "velocity", "effort")
                   if math.isfinite(getattr(joint, key))}  # fmt: skip
         if limits:
-            ElementTree.SubElement(element, "limit", **limits)
+            ElementTree.SubElement(element, "limit", limits)
         if joint.damping or joint.friction:
             ElementTree.SubElement(
                 element, "dynamics", damping=repr(float(joint.damping)), friction=repr(float(joint.friction))
@@ -143,7 +143,7 @@ def save_urdf(robot: Robot, path: str | Path) -> Path:
 
 def _type(joint):
     if joint.kind == "prismatic":
-        return "prismatic" if math.isfinite(joint.lower) or math.isfinite(joint.upper) else "prismatic"
+        return "prismatic"
     if joint.kind != "revolute":
         raise ModelError(f"joint {joint.name!r}: URDF has no {joint.kind} joint")
     return "revolute" if math.isfinite(joint.lower) or math.isfinite(joint.upper) else "continuous"
@@ -167,10 +167,10 @@ def _link(root, name, pi):
     ElementTree.SubElement(inertial, "origin", xyz=_text(pi[1:4] / pi[0]), rpy="0 0 0")
     ElementTree.SubElement(inertial, "mass", value=repr(float(pi[0])))
     I = inertia.com_tensor(pi)
-    ElementTree.SubElement(
-        inertial, "inertia",
-        **{f"i{a}{b}": repr(float(I["xyz".index(a), "xyz".index(b)])) for a, b in ("xx", "xy", "xz", "yy", "yz", "zz")},
-    )  # fmt: skip
+    entries = {
+        f"i{a}{b}": repr(float(I["xyz".index(a), "xyz".index(b)])) for a, b in ("xx", "xy", "xz", "yy", "yz", "zz")
+    }
+    ElementTree.SubElement(inertial, "inertia", entries)
 
 
 def _fixed(root, name, parent, T):

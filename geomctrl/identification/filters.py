@@ -10,7 +10,7 @@ import numpy as np
 from scipy import signal
 from scipy.interpolate import make_smoothing_spline
 
-from ..errors import ArgumentError
+from geomctrl.errors import ArgumentError
 
 JITTER = 0.05  # largest deviation of a sampling interval, of their median, that still counts as uniform
 
@@ -26,10 +26,10 @@ def require_cutoff(cutoff: float, rate: float) -> None:
 def low_pass(x: np.ndarray, rate: float, cutoff: float, order: int = 4, ends: str = "reflect") -> np.ndarray:
     """Butterworth low-pass of `order`, run forwards and backwards: no phase, amplitude 1/2 at `cutoff` [Hz].
 
-    Amplitude 1 / (1 + (tan(pi f / rate) / tan(pi cutoff / rate))^(2 order)). Beyond its ends the signal is continued over
-    three periods of the cut-off, as far as it reaches: "reflect": by point reflection, which makes second derivatives vanish
-    at the ends; "continue": by the quartic of least squares through its last two periods, plus the point reflection of what
-    is left, for smooth signals whose derivatives are wanted up to the last sample.
+    Amplitude 1 / (1 + (tan(pi f / rate) / tan(pi cutoff / rate))^(2 order)). Beyond its ends the signal is continued
+    over three periods of the cut-off, as far as it reaches: "reflect": by point reflection, which makes second
+    derivatives vanish at the ends; "continue": by the quartic of least squares through its last two periods, plus the
+    point reflection of what is left, for smooth signals whose derivatives are wanted up to the last sample.
     """
     require_cutoff(cutoff, rate)
     sections = signal.butter(order, cutoff, fs=rate, output="sos")
@@ -93,8 +93,10 @@ def smooth(t: np.ndarray, x: np.ndarray, cutoff: float) -> tuple[np.ndarray, np.
     unit = (t - t[0]) / dt  # samples: the spline's banded system is ill-scaled in seconds
     lam = (2.0 * np.pi * cutoff * dt) ** -4
     columns = [make_smoothing_spline(unit, column, lam=lam) for column in np.reshape(x, (len(x), -1)).T]
-    parts = (np.stack([f.derivative(k)(unit) if k else f(unit) for f in columns], -1) / dt**k for k in range(3))
-    return tuple(part.reshape(np.shape(x)) for part in parts)
+    value, rate, second = (
+        (np.stack([f(unit, nu=k) for f in columns], -1) / dt**k).reshape(np.shape(x)) for k in range(3)
+    )
+    return value, rate, second
 
 
 def sampling_rate(t: np.ndarray) -> float:

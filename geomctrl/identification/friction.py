@@ -2,18 +2,20 @@
 
 The amplitudes are linear and join the regressor; the speeds at which a curve bends are not. They are found by variable
 projection (Golub and Pereyra 1973): for given speeds all linear parameters, inertial ones included, are eliminated
-exactly, and what remains is a small problem in the speeds, one an actuator, with an exact Jacobian (Kaufman's). The result
-is a model with those speeds fixed, linear again, for any estimator.
+exactly, and what remains is a small problem in the speeds, one an actuator, with an exact Jacobian (Kaufman's). The
+result is a model with those speeds fixed, linear again, for any estimator.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
-from ..errors import ArgumentError
+from geomctrl.errors import ArgumentError
+
 from .dataset import Dataset
 from .errors import ExcitationError
 from .model import Curve, RegressorModel
@@ -23,7 +25,9 @@ ROWS = 20_000  # samples the nonlinear part looks at; the linear one sees them a
 
 @dataclass(frozen=True, eq=False)
 class CurveFit:
-    """`model`: with the curves found; `speeds`, `std` [rad/s]: one a curve; `errors`: |residual| / |tau| without, with them."""
+    """`model`: with the curves found; `speeds`, `std` [rad/s]: one a curve; `errors`: |residual| / |tau| without,
+    with them.
+    """
 
     model: RegressorModel
     speeds: np.ndarray
@@ -41,10 +45,12 @@ def fit_curves(
 ) -> CurveFit:
     """Add one friction curve to each of `actuators` (default all) and find its speed within `bounds` [rad/s].
 
-    start: first guess of all speeds; default: a quarter of each actuator's greatest speed for a sigmoid, a twentieth for
-    Stribeck's. Default bounds: from three times the model's smoothing to twice the greatest speed.
+    start: first guess of all speeds; default: a quarter of each actuator's greatest speed for a sigmoid, a twentieth
+    for Stribeck's. Default bounds: from three times the model's smoothing to twice the greatest speed.
     """
     from scipy.optimize import least_squares
+
+    minimise: Any = least_squares
 
     T = model.transmission
     at = np.arange(len(T)) if actuators is None else np.array(list(actuators), int)
@@ -110,7 +116,7 @@ def fit_curves(
             memory[key] = (tau - F @ c, slope - Q @ (Q.T @ slope))
         return memory[key]
 
-    solution = least_squares(
+    solution = minimise(
         lambda x: solve(x)[0],
         np.log(guess),
         lambda x: solve(x)[1],

@@ -1,8 +1,8 @@
 """The regressor of a whole robot: inertia, friction, rotors, springs and columns of one's own, tau = Y(q, v, a) x.
 
 A log is never stacked as a whole. It comes in chunks, and of each joint's rows only a triangular factor is kept: with
-[Y_k tau_k] = Q_k R_k over all samples of joint k, |Y_k x - tau_k| = |R_k (x, -1)| for every x. Joint by joint, because a
-joint's torque depends on the bodies it carries only (fewer columns), and because weights and errors per joint can then be
+[Y_k tau_k] = Q_k R_k over all samples of joint k, |Y_k x - tau_k| = |R_k (x, -1)| for every x. Joint by joint: a joint's
+torque depends on the bodies it carries only (fewer columns), and weights and errors per joint can then be
 changed without reading the log again.
 """
 
@@ -14,11 +14,12 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy.linalg.lapack import dgeqrf
+from scipy.linalg import get_lapack_funcs
 
-from ..errors import ArgumentError
-from ..robot import Robot
-from ..stacking import carried_bodies, stacked_regressor
+from geomctrl.errors import ArgumentError
+from geomctrl.robot import Robot
+from geomctrl.stacking import carried_bodies, stacked_regressor
+
 from . import filters
 from .base_parameters import SYMBOLS, BaseParameters, combinations, exact_base_parameters, reduce_columns
 from .dataset import Dataset
@@ -40,7 +41,8 @@ class Column:
 
 @dataclass(frozen=True)
 class Curve:
-    """Friction of actuator number `actuator` beyond Coulomb's and viscous, one amplitude [N m] and a fixed `speed` [rad/s].
+    """Friction of actuator number `actuator` beyond Coulomb's and viscous, one amplitude [N m] and a fixed `speed`
+    [rad/s].
 
     shape="sigmoid": tanh(v / speed), friction that levels off; "stribeck": sign(v) exp(-(v / speed)^2), what standing
     friction exceeds Coulomb's by. `friction.fit_curves` finds the speeds.
@@ -166,7 +168,9 @@ class RegressorModel:
 
     @property
     def positive(self) -> np.ndarray:
-        """Numbers of the parameters that are not negative in any machine: friction, rotors, stiffnesses, some columns."""
+        """Numbers of the parameters that are not negative in any machine: friction, rotors, stiffnesses, some
+        columns.
+        """
         own = dict(zip(self._of("user").tolist(), (c.positive for c in self.columns)))
         signed = ("viscous", "coulomb", "rotor", "stiffness", "curve")
         return np.array([i for i, kind in enumerate(self.kinds) if kind in signed or own.get(i)], dtype=int)
@@ -306,7 +310,7 @@ class RegressorModel:
             for piece in _pieces(stretch, max(size, 2 * reach)):
                 wide = slice(max(stretch.start, piece.start - reach), min(stretch.stop, piece.stop + reach))
                 values = function(*(np.array(x[wide]) for x in (data.q, data.v, data.a)))
-                tau, mask = data.tau[wide], data.mask[wide]
+                tau, mask = data.tau[wide], np.asarray(data.mask)[wide]
                 if data.band is not None:
                     band = data.band
                     values = [filters.low_pass(x, data.rate, *band) if x.size else x for x in values]
@@ -320,7 +324,9 @@ class RegressorModel:
         return np.concatenate([np.arange(s.start, s.stop, data.stride) for s in data.stretches()])
 
     def predict(self, x: np.ndarray, data: Dataset) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-        """(t, tau measured, tau predicted, mask) at the rows that estimators see: filtered and thinned as `data` says."""
+        """(t, tau measured, tau predicted, mask) at the rows that estimators see: filtered and thinned as `data`
+        says.
+        """
         parts = [(data.t[at], tau, self._times(Y, x), mask) for Y, tau, mask, at in self.stream(data, self.blocks)]
         t, tau, predicted, mask = (np.concatenate(p) for p in zip(*parts))
         return t, tau, predicted, mask
@@ -412,7 +418,8 @@ def _triangle(A: np.ndarray) -> np.ndarray:
     """R of A = Q R; A (Fortran order) is overwritten."""
     if len(A) == 0:
         return A.copy()
-    factored, _, _, info = dgeqrf(A, overwrite_a=1)
+    geqrf: Any = get_lapack_funcs("geqrf", (A,))
+    factored, _, _, info = geqrf(A, overwrite_a=1)
     assert info == 0
     return np.triu(factored[: A.shape[1]])
 

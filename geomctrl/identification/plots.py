@@ -1,7 +1,7 @@
 """Plots of an identification: torques over time, residuals, parameters with their intervals.
 
-Each takes a report and a path, draws with matplotlib's objects (no pyplot state) and returns whether there was something
-to draw.
+Each takes a report and a path, draws with matplotlib's objects (no pyplot state) and returns whether there was
+something to draw.
 """
 
 from __future__ import annotations

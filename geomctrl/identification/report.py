@@ -24,8 +24,9 @@ from typing import Any
 
 import numpy as np
 
-from ..errors import ArgumentError
-from ..robot import Robot
+from geomctrl.errors import ArgumentError
+from geomctrl.robot import Robot
+
 from . import filters
 from .dataset import Dataset, JointMapping
 from .estimators import Estimate, autocorrelation, fit
@@ -36,7 +37,9 @@ from .model import Compressed, RegressorModel
 
 @dataclass(frozen=True, eq=False)
 class IdentificationReport:
-    """An estimate with the data it came from. `raw`: the log before filters, for the noise floor; `test`: unseen data."""
+    """An estimate with the data it came from. `raw`: the log before filters, for the noise floor; `test`: unseen
+    data.
+    """
 
     estimate: Estimate
     training: Dataset
@@ -223,7 +226,7 @@ class IdentificationReport:
             )
         )
         written.append(save_model(self.robot, folder / "robot.json", {"identified": own, "log": self.training.label}))
-        from ..errors import ModelError
+        from geomctrl.errors import ModelError
 
         try:
             written.append(save_urdf(self.robot, folder / "robot.urdf"))
@@ -332,7 +335,9 @@ def identify(
 
 
 def motion_bandwidth(data: Dataset) -> float:
-    """Five times the frequency [Hz] below which 99 % of the joint velocities' power lies, at most a fifth of the rate."""
+    """Five times the frequency [Hz] below which 99 % of the joint velocities' power lies, at most a fifth of the
+    rate.
+    """
     s = max(data.stretches(), key=lambda part: part.stop - part.start)
     x = data.q[s] if data.q.shape[1] == data.nv else np.asarray(data.v)[s]
     x = np.gradient(x, axis=0) if data.q.shape[1] == data.nv else x
