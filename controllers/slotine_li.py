@@ -10,7 +10,6 @@ from numpy.typing import ArrayLike
 from geomctrl.control import Command, Lyapunov, Reference, adaptive_terms, gain_matrix
 from geomctrl.controllers._model_based import ModelBased
 from geomctrl.errors import ArgumentError, NameNotFoundError
-from geomctrl.identification.base_parameters import base_parameters
 from geomctrl.plant import Friction
 from geomctrl.robot import Robot
 
@@ -60,6 +59,8 @@ class SlotineLi(ModelBased):
                 raise ArgumentError(
                     "adapt, minimum_mass: base parameters mix bodies; they go with parameters='links' only"
                 )
+            from geomctrl.identification import base_parameters  # here: identification is slow to import
+
             base = base_parameters(robot, form)
             self.columns, self.projection = base.columns, base.projection
         else:

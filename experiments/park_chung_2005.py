@@ -211,7 +211,7 @@ def count_operations() -> None:
             tableau, (q, v) = method(m), (robot.neutral(), np.full(nv, 0.5))
             q, v = (np.array([Tally(x) for x in row], dtype=object) for row in (q, v))
             # Python's own floats: numpy's would do the operation themselves and count nothing
-            model, plan = (np.array(x.tolist(), dtype=object) for x in (robot._model, plan_of(tableau, 0.1)))
+            model, plan = (np.array(x.tolist(), dtype=object) for x in (robot._model, plan_of(tableau, 0.1, robot)))
             work = [np.zeros(n, dtype=object) for n in (99 * len(q), 99 * nv, 99 * nv, nv, len(q), nv, nv, nv)]
             Tally.counts = Counter()
             rk_step(no_dynamics, model, plan, None, q, v, *work, np.empty(0), None, None)
@@ -281,7 +281,7 @@ def tables_v_ix_x(budget: float) -> None:
             + f"    {seconds[2][m] * 1e6:6.2f} / {seconds[20][m] * 1e6:6.2f}"
         )
     print(
-        "Every operation of the step is counted, products with a free joint's unit basis too. Below a turn of 3.1 rad"
+        "Every operation of the step's code is counted. Below a turn of 3.1 rad"
         "\nour exponential and dexp^-1 take no square root and no sine but two series of 13 to 15 terms each, right to"
         "\n1e-16 where the closed forms lose digits: hence more additions and products, and fewer of the dear ones."
         f"\nFDyn from Python: {seconds[2]['FDyn'] * 1e6:.2f} us with 2 joints, {seconds[20]['FDyn'] * 1e6:.2f} with 20."

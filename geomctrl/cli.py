@@ -1,4 +1,4 @@
-"""The command line: `geomctrl track | info | check | robots`.
+"""The command line: `geomctrl track | identify | info | check | robots`.
 
 Imports of anything heavy are inside the commands, so that help is quick.
 """
@@ -217,16 +217,20 @@ def track(
         raise typer.Exit(FAILED)
 
 
+def _progress(console: Console):
+    from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
+
+    columns = (TextColumn("{task.description}"), BarColumn(), TaskProgressColumn(), TimeRemainingColumn())
+    return Progress(*columns, console=console, transient=True)
+
+
 def _simulate(
     console: Console, case: Any, controller: Controller, label: str, **options: Any
 ) -> tuple[Run, str | None]:
     """(run, None), or the part up to a failure and why it failed."""
-    from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
-
     from .simulate import simulate
 
-    columns = (TextColumn("{task.description}"), BarColumn(), TaskProgressColumn(), TimeRemainingColumn())
-    with Progress(*columns, console=console, transient=True) as bar:
+    with _progress(console) as bar:
         task = bar.add_task(label, total=1.0)
         try:
             run = simulate(
@@ -492,6 +496,67 @@ def robots() -> None:
 
 
 # --- shared ----------------------------------------------------------------------------------------------------
+
+
+class Estimator(StrEnum):
+    """How `identify` estimates; see geomctrl.identification.estimators."""
+
+    consistent = "consistent"
+    manifold = "manifold"
+    ols = "ols"
+    wls = "wls"
+    irls = "irls"
+    tls = "tls"
+    iv = "iv"
+    ridge = "ridge"
+
+
+@app.command()
+@reported
+def identify(
+    log: Annotated[Path, typer.Argument(metavar="LOG", help="An npz or CSV file with t, q, tau and, if known, v.")],
+    robot: Annotated[str, typer.Option("--robot", metavar="ROBOT", help=MODEL_HELP)],
+    method: Annotated[Estimator, typer.Option(help="Estimator; the first two give a robot that can exist.")] = (
+        Estimator.consistent
+    ),
+    cutoff: Annotated[float | None, typer.Option(help="Zero-phase low-pass of positions and torques [Hz].")] = None,
+    test: Annotated[float, typer.Option(help="Fraction of the log that is not trained on, 0 for none.")] = 0.3,
+    test_log: Annotated[Path | None, typer.Option(help="Another log to test on, in place of --test.")] = None,
+    rotor: Annotated[bool, typer.Option("--rotor", help="Identify the motors' inertias, too.")] = False,
+    out: Annotated[Path, typer.Option(help="Folder for report, plots, URDF and model file.")] = Path("out/identify"),
+    floating_base: FloatingBase = False,
+    mimic: MimicOption = Mimic.error,
+    allow_nonphysical: Nonphysical = False,
+) -> None:
+    """Identify a robot's inertial and friction parameters from a log, and test them on data not trained on.
+
+    **Examples**
+
+    - `geomctrl identify log.npz --robot panda --out out/mine`
+
+    - `geomctrl identify log.csv --robot arm.urdf --method ols --cutoff 8 --test-log other.csv`
+    """
+    console = _console()
+    from .identification import RegressorModel
+    from .identification import identify as run_identification
+
+    nominal = load_robot(robot, floating_base, mimic, allow_nonphysical)
+    model = RegressorModel(nominal, rotor=rotor)
+    unseen = test_log if test_log is not None else (test if test > 0.0 else None)
+    with _progress(console) as bar:
+        task = bar.add_task("reading", total=1.0)
+        report = run_identification(
+            nominal,
+            log,
+            cutoff=cutoff,
+            test=unseen,
+            method=method.value,
+            model=model,
+            progress=lambda what, fraction: bar.update(task, description=what, completed=fraction),
+        )
+    console.print(report.text(), markup=False, highlight=False, soft_wrap=True)
+    names = ", ".join(sorted(path.name for path in report.save(out)))
+    console.print(f"wrote {names} in {out}", markup=False)
 
 
 def load_robot(

@@ -132,7 +132,7 @@ class ConstrainedSystem:
     or `GGL`; projection is a matter of the time step (`integrate`).
 
     A state y is an element of `group`; `field(t, y)` is what `integrators.integrate` takes. `names` are the
-    constraints', in the order given.
+    constraints', in the order given; `length` [m] is what tolerances are relative to, at least 1.
     Raises ModelError, InertiaError, NameNotFoundError or ArgumentError, naming the body or the constraint.
     """
 
@@ -172,7 +172,7 @@ class ConstrainedSystem:
         self._pairs, self._first, self._start = table.skyline
         self._m = len(self._index)
         self._size = int(self._start[-1] + self._m) if self._m else 0
-        self._length = max([1.0, *np.abs(self.reference[:, :3, 3]).ravel(), *np.abs(self._data).ravel()])
+        self.length = max([1.0, *np.abs(self.reference[:, :3, 3]).ravel(), *np.abs(self._data).ravel()])
 
     def __repr__(self):
         return f"ConstrainedSystem({len(self.bodies)} bodies, {len(self.names)} constraints, {self._m} rows)"
@@ -187,7 +187,7 @@ class ConstrainedSystem:
         y = self._packed(poses, velocities)
         rows = self._evaluate(y)
         for values, what, unit in ((rows.g, "positions", "m"), (rows.gdot, "velocities", "m/s")):
-            size = self._length if what == "positions" else max(1.0, np.abs(rows.V).max())
+            size = self.length if what == "positions" else max(1.0, np.abs(rows.V).max())
             if self._m and np.abs(values).max() > CONSISTENT * size:
                 raise ArgumentError(f"{what} violate {self._worst(values)} [{unit} or 1]; `consistent` projects them")
         self._check_branch(y)
@@ -350,19 +350,37 @@ class ConstrainedSystem:
 
     def _accelerate(self, t, rows):
         """(Vdot (n + 1, 6), multipliers (m,)) of (3)."""
+        eta = -rows.bias
+        if isinstance(self.stabilisation, Baumgarte):
+            eta -= 2.0 * self.stabilisation.damping * rows.gdot + self.stabilisation.stiffness**2 * rows.g
+        elif isinstance(self.stabilisation, GGL):
+            eta -= self.stabilisation.rate * rows.gdot
+        return self._solve(t, rows, eta)
+
+    def _solve(self, t, rows, eta):
+        """(Vdot, multipliers) of M Vdot - J^T lambda = Q, J Vdot = eta."""
         applied = self._still if self.wrench is None else self._applied(t, rows)
         Vdot, lam = np.empty(rows.V.shape), np.empty(self._m)
         arguments = rows.frames, rows.V, self.parameters, self._M_inv, self.gravity, applied, Vdot
         multipliers.free_accelerations(*arguments)
         multipliers.row_rates(rows.J, self._row_bodies, Vdot, lam)
-        lam = -rows.bias - lam
-        if isinstance(self.stabilisation, Baumgarte):
-            lam -= 2.0 * self.stabilisation.damping * rows.gdot + self.stabilisation.stiffness**2 * rows.g
-        elif isinstance(self.stabilisation, GGL):
-            lam -= self.stabilisation.rate * rows.gdot
+        lam = eta - lam
         multipliers.solve(rows.L, rows.d, self._first, self._start, lam)
         multipliers.add_reactions(rows.JM, self._row_bodies, lam, Vdot)
         return Vdot, lam
+
+    def corrected(self, t: float, y: np.ndarray, Vdot: np.ndarray, weight: float) -> tuple[np.ndarray, np.ndarray]:
+        """One iteration of an implicit method: Vdot (n + 1, 6) of M Vdot - J^T lambda = Q at y, with lambda such that
+        poses that move by weight [s^2] times its change satisfy the constraints to first order; and its velocity
+        coordinates' rate (6 n,). The last row of Vdot is the world's, zero.
+        """
+        rows = self._factorised(y)
+        eta = np.empty(self._m)
+        multipliers.row_rates(rows.J, self._row_bodies, Vdot, eta)
+        new, _ = self._solve(t, rows, eta - rows.g / weight)
+        out = np.empty(self.group.dim)
+        multipliers.pack_rates(self._layout, rows.frames, rows.V, rows.V, new, out)
+        return new, out[len(out) // 2 :]
 
     def _applied(self, t, rows):
         assert self.wrench is not None
@@ -401,7 +419,7 @@ class ConstrainedSystem:
         rows = self._factorised(y)
         for _ in range(NEWTON_STEPS if self._m else 0):
             size = np.abs(rows.g).max()
-            if size <= CONVERGED * self._length:
+            if size <= CONVERGED * self.length:
                 break
             mu = rows.g.copy()
             multipliers.solve(rows.L, rows.d, self._first, self._start, mu)
@@ -416,7 +434,7 @@ class ConstrainedSystem:
             else:  # no step helps: rounding, or as near as the constraints come to one another
                 break
             rows = trial
-        if self._m and np.abs(rows.g).max() > CONSISTENT * self._length:
+        if self._m and np.abs(rows.g).max() > CONSISTENT * self.length:
             raise ArgumentError(
                 f"no consistent configuration near the one given: the nearest still violates {self._worst(rows.g)}"
                 " [m or 1]; constraints that contradict one another, or a start too far off"

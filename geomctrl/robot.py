@@ -260,7 +260,29 @@ class Robot:
     _frames: dict[str, Frame] = field(init=False)
 
     if TYPE_CHECKING:  # bound by `term` in the modules that define them
+        from .articulated import (
+            articulated_bodies,
+            mass_matrix_inverse,
+            mass_matrix_solve,
+            operational_inertia,
+            operational_inertia_rate,
+            operational_mobility,
+            operational_mobility_rate,
+        )
         from .configuration import difference, integrate, neutral, random_configuration
+        from .derivatives import (
+            forward_dynamics_derivatives,
+            forward_dynamics_second_derivatives,
+            geometric_sensitivity,
+            inverse_dynamics_derivatives,
+            inverse_dynamics_derivatives_along,
+            inverse_dynamics_second_derivatives,
+            linearize,
+            mass_matrix_derivative,
+            mass_matrix_inverse_derivative,
+            mass_matrix_inverse_rate,
+            pose_sensitivity,
+        )
         from .dynamics import (
             coriolis_matrix,
             energy,
@@ -274,7 +296,26 @@ class Robot:
             potential_energy,
             terms,
         )
+        from .geometry import (
+            christoffel_symbols,
+            covariant_derivative,
+            inner_product,
+            ricci_curvature,
+            riemann_curvature,
+            scalar_curvature,
+            sectional_curvature,
+        )
+        from .higher_order import (
+            acceleration,
+            jacobian_derivatives,
+            jacobian_partial_derivatives,
+            jacobian_second_rate,
+            jerk,
+            joint_motion_of_bodies,
+            twist_derivatives,
+        )
         from .kinematics import jacobian, jacobian_rate, pose
+        from .rates import inverse_dynamics_rates
         from .regressor import regressor
 
     def __post_init__(self):
@@ -532,7 +573,8 @@ class Robot:
             culprits = ", ".join(repr(n) for n, m in zip(self.dof_names, moving) if m)
             raise ModelError(
                 f"robot {self.name!r}: the mass matrix is singular or not positive: joint(s) {culprits} can move"
-                " without moving any mass (massless bodies, or a point mass on the axis); give the bodies they carry an inertia"
+                " without moving any mass (massless bodies, or a point mass on the axis); give the bodies they carry"
+                " an inertia"
             )
 
 

@@ -31,8 +31,10 @@ from .screw import (
     exp_se3,
     eye33,
     get_frame,
+    get_twist,
     matmul,
     mul33,
+    put6,
     put_frame,
     transpose,
     twist_mul,
@@ -69,15 +71,16 @@ class Trajectory:
 
 # --- a method as one array of numbers ----------------------------------------------------------------------------
 #
-# [s, rows, Munthe-Kaas?] [stage 0] ... [stage s], the last being the update. A stage is, with h multiplied in,
+# [s, rows, Munthe-Kaas?, is the basis of every free joint the identity?] [stage 0] ... [stage s], the last being the
+# update. A stage is, with h multiplied in,
 # [the stage whose pose it starts from, number of exponentials, does a later stage start here?] [classical row (s)]
 # [exponentials (rows, s)].
 
-HEADER, STAGE = 3, 3
+HEADER, STAGE = 4, 3
 
 
 @lru_cache(maxsize=64)
-def plan_of(tableau: Tableau, h: float) -> np.ndarray:
+def _numbers(tableau: Tableau, h: float, identity: bool) -> np.ndarray:
     s = len(tableau.c)
     most = max(len(rows) for _, rows in tableau.stages)
     table = np.zeros((s + 1, STAGE + s * (1 + most)))
@@ -88,7 +91,12 @@ def plan_of(tableau: Tableau, h: float) -> np.ndarray:
         for r, row in enumerate(rows):
             start = STAGE + s * (1 + r)
             table[i, start : start + len(row)] = h * row
-    return np.concatenate(([s, most, float(tableau.family == "MK")], table.ravel()))
+    return np.concatenate(([s, most, float(tableau.family == "MK"), identity], table.ravel()))
+
+
+def plan_of(tableau: Tableau, h: float, robot: Robot) -> np.ndarray:
+    """The array a kernel takes for steps of h of the robot."""
+    return _numbers(tableau, h, all(j.dof < 6 or np.array_equal(j.S, np.eye(6)) for j in robot.joints))
 
 
 @primitive
@@ -104,28 +112,39 @@ def increment(plan, row, K, count, n, u):
 
 
 @primitive
-def move(model, x, q):
+def twist_of(model, link, x, identity):
+    """S x of a joint stored as a pose; a free joint's basis is the identity, and 36 products with it take time."""
+    if identity and int(model[link + NDOF]) == 6:
+        return get_twist(x, int(model[link + IV]))
+    return joint_twist(model, link, x)
+
+
+@primitive
+def move(model, x, q, identity):
     """q <- q exp(x), joint by joint."""
     for i in range(n_bodies(model)):
         link = i * WIDTH
         k = int(model[link + IQ])
         if int(model[link + KIND]) == POSE:
-            put_frame(q, k, compose(get_frame(q, k), exp_se3(joint_twist(model, link, x))))
+            put_frame(q, k, compose(get_frame(q, k), exp_se3(twist_of(model, link, x, identity))))
         else:
             q[k] += x[int(model[link + IV])]
 
 
 @primitive
-def pull_back(model, u, v, K, at):
+def pull_back(model, u, v, K, at, identity):
     """K[at:] = dexp^-1_{-u} v (47e), joint by joint; False where u turns a joint by 2 pi."""
     for i in range(n_bodies(model)):
         link = i * WIDTH
         k = int(model[link + IV])
         if int(model[link + KIND]) == POSE:
-            U, V = joint_twist(model, link, u), joint_twist(model, link, v)
+            U, V = twist_of(model, link, u, identity), twist_of(model, link, v, identity)
             if not dot(U.w, U.w) < LARGEST_ANGLE * LARGEST_ANGLE:
                 return False
             X = dexp_inv_se3(twist_mul(-1.0, U), V)
+            if identity and int(model[link + NDOF]) == 6:
+                put6(K, at + k, X)
+                continue
             for c in range(int(model[link + NDOF])):
                 row = link + S_PINV + 6 * c
                 K[at + k + c] = dot(vec(model, row), X.w) + dot(vec(model, row + 3), X.v)
@@ -140,7 +159,7 @@ def rk_step(field, model, plan, tau, q, y, Q, Kq, Ky, u, qi, yi, vi, ai, context
     at what the field, having vi in its context, writes there. `forward_dynamics` is one (44), with its external
     wrenches for context. Work memory: the stages' configurations Q (s, nq) and slopes Kq, Ky (s, nv), and the stage at
     hand, its exponent u, qi, yi, vi, ai."""
-    s, most, munthe_kaas = int(plan[0]), int(plan[1]), plan[2] == 1.0
+    s, most, munthe_kaas, identity = int(plan[0]), int(plan[1]), plan[2] == 1.0, plan[3] == 1.0
     nq, nv = n_q(model), n_v(model)
     for i in range(s + 1):
         at = HEADER + i * (STAGE + s * (1 + most))
@@ -149,7 +168,7 @@ def rk_step(field, model, plan, tau, q, y, Q, Kq, Ky, u, qi, yi, vi, ai, context
             qi[k] = Q[base * nq + k] if base > 0 else q[k]
         for r in range(rows):  # (46i), (39b), (47d)
             increment(plan, at + STAGE + s * (1 + r), Kq, i, nv, u)
-            move(model, u, qi)
+            move(model, u, qi, identity)
         increment(plan, at + STAGE, Ky, i, nv, yi)  # (46g), (46h)
         for k in range(nv):
             yi[k] += y[k]
@@ -163,7 +182,7 @@ def rk_step(field, model, plan, tau, q, y, Q, Kq, Ky, u, qi, yi, vi, ai, context
         if not field(model, qi, yi, tau, context, body, dof, ai):
             return SINGULAR if finite(qi) and finite(yi) else NOT_FINITE
         if munthe_kaas and rows > 0:
-            if not pull_back(model, u, vi, Kq, i * nv):
+            if not pull_back(model, u, vi, Kq, i * nv, identity):
                 return TURNED
         else:
             for k in range(nv):
@@ -251,7 +270,7 @@ def rollout(
     q, v, torque, steps = start_of(robot, q0, v0, tau, t_end, dt)
 
     def chunk(h, first, last, q_out, v_out):
-        return march(robot._model, plan_of(tableau, h), torque, first, last, q, v, every, q_out, v_out)
+        return march(robot._model, plan_of(tableau, h, robot), torque, first, last, q, v, every, q_out, v_out)
 
     return drive(chunk, tableau.name, q, v, steps, t_end, dt, every, progress)
 
@@ -301,7 +320,7 @@ def rollout_step(
     tableau = fixed_step(method)
     q, v, torque, h = step_arguments(robot, q, v, tau, dt)
     nowhere = np.empty((1, robot.nq)), np.empty((1, robot.nv))
-    result, _ = march(robot._model, plan_of(tableau, h), torque, 0, 1, q, v, 2, *nowhere)
+    result, _ = march(robot._model, plan_of(tableau, h, robot), torque, 0, 1, q, v, 2, *nowhere)
     if result != DONE:
         raise IntegrationError(f"{tableau.name}: the step of dt = {h:g} can not be made: {REASONS[result]}")
     return q, v

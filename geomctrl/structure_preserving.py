@@ -4,7 +4,7 @@
     momentum_form     spatial momentum, to round-off at any step and order           about 2
     variational       spatial momentum to round-off, and the symplectic form: energy
                       stays within a band for ever, without drift; order 2           4 to 6
-    energy_momentum   energy and spatial momentum, to round-off; order 2             6 to 9
+    energy_momentum   energy and spatial momentum, to round-off; order 2             6 to 13
 
 With gravity, momentum keeps the components gravity leaves: horizontal linear and vertical angular. A robot on a fixed
 base has no such momentum; energy is kept all the same. A fixed-step method can not keep all three (Ge and Marsden
@@ -537,7 +537,9 @@ def momentum_form(
     q, v, torque, steps = start_of(robot, q0, v0, tau, t_end, dt)
 
     def chunk(h, first, last, q_out, v_out):
-        return march_momentum_form(robot._model, plan_of(tableau, h), torque, first, last, q, v, every, q_out, v_out)
+        return march_momentum_form(
+            robot._model, plan_of(tableau, h, robot), torque, first, last, q, v, every, q_out, v_out
+        )
 
     return drive(chunk, f"momentum form, {tableau.name}", q, v, steps, t_end, dt, every, progress)
 
@@ -600,7 +602,7 @@ def momentum_form_step(
     _check_free_base(robot)
     q, v, torque, h = step_arguments(robot, q, v, tau, dt)
     nowhere = np.empty((1, robot.nq)), np.empty((1, robot.nv))
-    result, _ = march_momentum_form(robot._model, plan_of(tableau, h), torque, 0, 1, q, v, 2, *nowhere)
+    result, _ = march_momentum_form(robot._model, plan_of(tableau, h, robot), torque, 0, 1, q, v, 2, *nowhere)
     return _made(result, f"momentum form, {tableau.name}", h, q, v)
 
 

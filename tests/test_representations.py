@@ -1,4 +1,4 @@
-"""One motion in four representations: conversions, one body, the recursions, closed forms, the choice of body frames."""
+"""One motion in four representations: conversions, one body, recursions, closed forms, the choice of body frames."""
 
 import numpy as np
 import pytest

@@ -24,7 +24,22 @@ def state(robot, seed=0, speed=1.0):
     return robot.random_configuration(rng), speed * rng.normal(size=robot.nv), rng.normal(size=robot.nv)
 
 
-@pytest.mark.parametrize("robot", [models.panda(), models.three_spheres(), TREE], ids=["panda", "spheres", "tree"])
+SKEWED = gc.Robot.build(  # a free joint whose velocities are not the body twist but combinations of its numbers
+    [
+        gc.Body(
+            "b",
+            None,
+            gc.Joint("free", np.eye(6) + 0.3 * np.tri(6, k=-1)),
+            None,
+            testing.random_inertia(np.random.default_rng(2)),
+        )
+    ]
+)
+
+
+@pytest.mark.parametrize(
+    "robot", [models.panda(), models.three_spheres(), TREE, SKEWED], ids=["panda", "spheres", "tree", "skewed"]
+)
 @pytest.mark.parametrize("name", FIXED)
 def test_agrees_with_the_general_integrator(name, robot):
     """The same formulas in two implementations, on every kind of joint, with a torque and a shortened last step."""

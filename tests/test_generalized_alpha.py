@@ -1,0 +1,67 @@
+"""Generalized-alpha on constrained bodies: order, constraints to round-off, damping, redundancy."""
+
+import numpy as np
+import pytest
+from test_constrained import benchmark, four_bar, paper, swinging
+
+from geomctrl import generalized_alpha
+from geomctrl.constrained import Baumgarte, integrate
+from geomctrl.errors import ArgumentError, IntegrationError
+
+
+@pytest.mark.parametrize("group", paper.GROUPS)
+def test_second_order_and_constraints_to_round_off(group):
+    case = paper.three_bar(paper.GROUPS[group])
+    exact = integrate(case.system, case.y0, (0.0, 0.2), 1e-3, "MK4", every=10**6).y[-1]
+    errors = []
+    for h in (4e-3, 2e-3, 1e-3):
+        y = generalized_alpha.integrate(case.system, case.y0, (0.0, 0.2), h, every=10).y
+        assert case.system.violation(y).max() < 1e-11
+        errors.append(np.abs(case.system.poses(y[-1]) - case.system.poses(exact)).max())
+    np.testing.assert_allclose(np.diff(np.log(errors)) / np.log(0.5), 2.0, atol=0.15)
+
+
+@pytest.mark.parametrize("group", benchmark.GROUPS)
+def test_the_benchmark_of_its_authors(group):
+    system, y0 = benchmark.top(benchmark.GROUPS[group])
+    errors = []
+    for h in (1e-3, 5e-4):
+        y = generalized_alpha.integrate(system, y0, (0.0, 0.2), h, every=10**6).y[-1]
+        exact = integrate(system, y0, (0.0, 0.2), 5e-4, "MK8", every=10**6).y[-1]
+        assert system.violation(y).max() < 1e-11
+        errors.append(np.abs(system.poses(y) - system.poses(exact))[0, :3, 3].max())
+    assert errors[1] < 0.3 * errors[0]
+
+
+def test_redundant_constraints():
+    system = four_bar()
+    y0 = swinging(system)
+    y = generalized_alpha.integrate(system, y0, (0.0, 0.2), 2e-3, every=10**6).y[-1]
+    exact = integrate(system, y0, (0.0, 0.2), 1e-3, "MK4", every=10**6).y[-1]
+    assert system.violation(y).max() < 1e-11
+    np.testing.assert_allclose(system.poses(y), system.poses(exact), rtol=0, atol=1e-4)
+
+
+def test_rho_one_conserves_energy_better_than_rho_zero():
+    case = paper.floating_pair(paper.SE3())
+    drift = []
+    for rho in (1.0, 0.0):
+        y = generalized_alpha.integrate(case.system, case.y0, (0.0, 1.0), 5e-3, rho=rho, every=10**6).y[-1]
+        drift.append(abs(case.system.energy(y) - case.system.energy(case.y0)))
+    assert drift[0] < 0.5 * drift[1]
+
+
+def test_bad_input():
+    case = paper.heavy_top(paper.SE3())
+    with pytest.raises(ArgumentError, match="rho: expected a number in"):
+        generalized_alpha.integrate(case.system, case.y0, (0.0, 1.0), 0.1, rho=2.0)
+    with pytest.raises(ArgumentError, match="h must be positive"):
+        generalized_alpha.integrate(case.system, case.y0, (0.0, 1.0), -0.1)
+    with pytest.raises(ArgumentError, match="every: expected"):
+        generalized_alpha.integrate(case.system, case.y0, (0.0, 1.0), 0.1, every=0)
+    stabilised = paper.heavy_top(paper.SE3(), stabilisation=Baumgarte(1.0, 1.0))
+    with pytest.raises(ArgumentError, match="stabilisation=None"):
+        generalized_alpha.integrate(stabilised.system, case.y0, (0.0, 1.0), 0.1)
+    with pytest.raises(IntegrationError, match=r"no convergence .* at t = 0: halve h") as caught:
+        generalized_alpha.integrate(case.system, case.y0, (0.0, 1.0), 0.2)
+    assert len(caught.value.solution.t) == 1
