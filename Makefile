@@ -27,6 +27,7 @@ test: $(STAMPS)/test
 
 bench: $(STAMPS)/bench
 	$(BIN)/python experiments/benchmark_dynamics.py
+	$(BIN)/python experiments/benchmark_derivatives.py
 
 lint: $(STAMPS)/dev
 	$(BIN)/ruff format --check .

@@ -128,7 +128,10 @@ class Plant:
         return self.robot.forward_dynamics(q, v, tau, self.f_ext(t, q, v))
 
     def rate(self, t: float, q: np.ndarray, v: np.ndarray, tau: np.ndarray, out: np.ndarray, power: np.ndarray) -> None:
-        """`acceleration` into out (nv,) and `power` into power (1,), in one kernel call where nothing external acts."""
+        """`acceleration` into out (nv,) and `power` into power (1,), in one kernel call where nothing external acts.
+
+        A subclass that adds torques overrides all three, without calling this one.
+        """
         if self.f_ext is None:
             try:
                 rate_one(self.robot._model, q, v, tau, *self._coefficients, out, power)

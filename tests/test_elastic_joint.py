@@ -122,10 +122,10 @@ def test_tracks_to_integration_accuracy(case):
         assert run.success
         desired = np.array([reference(t)[0] for t in run.t])
         errors.append(np.abs(run.q[:, : len(desired[0])] - desired).max())
-    assert errors[1] < 2e-6
+    assert errors[1] < 1e-9
     assert errors[1] < errors[0] / 10.0
     run = gc.simulate(plant, controller, q0, v0, 1.0, 5e-4)
-    assert np.abs(run.tracking_error()).max() < 1e-8
+    assert np.abs(run.tracking_error()).max() < 1e-9
     for name in ("skew", "energy", "group"):
         assert run.monitors[name].ok
 

@@ -132,7 +132,7 @@ def manifold(
     friction_signs: bool = True,
     margin: float = 1e-6,
     weights: ArrayLike | str | None = None,
-    iterations: int = 300,
+    iterations: int = 200,
 ) -> Estimate:
     """The objective and the cone of `consistent` without a semidefinite solver: P_i = margin + U_i U_i^T in natural
     units,
@@ -210,7 +210,7 @@ def manifold(
 
     solution = minimise(
         residual, theta0, jacobian, bounds=(lower, upper), x_scale="jac", max_nfev=iterations,
-        ftol=1e-12, xtol=1e-12, gtol=1e-12,
+        ftol=1e-9, xtol=1e-9, gtol=1e-12,
     )  # fmt: skip
     if solution.status < 0 or not np.isfinite(solution.x).all():
         raise SolverError(f"log-Cholesky: {solution.message}; try another start or more regularization")

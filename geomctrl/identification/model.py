@@ -1,8 +1,8 @@
-"""The regressor of a whole robot: inertia, friction, rotors, springs and columns of one's own, tau = Y(q, v, a) x.
+"""The regressor of a whole robot: inertia, friction, rotors, springs, columns of one's own: tau = Y(q, v, a) x.
 
 A log is never stacked as a whole. It comes in chunks, and of each joint's rows only a triangular factor is kept: with
-[Y_k tau_k] = Q_k R_k over all samples of joint k, |Y_k x - tau_k| = |R_k (x, -1)| for every x. Joint by joint: a joint's
-torque depends on the bodies it carries only (fewer columns), and weights and errors per joint can then be
+[Y_k tau_k] = Q_k R_k over all samples of joint k, |Y_k x - tau_k| = |R_k (x, -1)| for every x. Joint by joint: a
+joint's torque depends on the bodies it carries only (fewer columns), and weights and errors per joint can then be
 changed without reading the log again.
 """
 
