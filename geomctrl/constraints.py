@@ -140,6 +140,11 @@ def set_up_rows(names: Sequence[str], reference: np.ndarray, constraints: Sequen
     n = len(names)
     number = {name: i for i, name in enumerate((*names, WORLD))}
     for c in constraints:
+        if c.kind not in (*LOWER_PAIRS, "distance", "holonomic"):
+            known = ", ".join((*LOWER_PAIRS, "distance", "holonomic"))
+            raise ModelError(f"constraint {c.name!r}: kind: expected one of {known}, got {c.kind!r}")
+        if c.kind != "holonomic" and len(c.bodies) != 2:
+            raise ModelError(f"constraint {c.name!r}: bodies: expected two, got {c.bodies!r}")
         for name in c.bodies:
             if name not in number:
                 known = ", ".join(map(repr, names[:12]))
@@ -203,6 +208,8 @@ def _lower_pair(c, reference, a, b):
     elif c.kind == "universal":
         raise ArgumentError(f"{label}: axis_b: a universal joint needs both axes")
     rows = []
+    # Three offsets are taken in inertial axes, as in (38), (43): in a body's axes the motion is the same but not the
+    # drift (the paper's pendulum: joint 2 loses 1.9e-5 instead of 7.2e-6 m in the first second).
     for i in offsets:
         rows.append((MEET if len(offsets) == 3 else ALONG, data.copy()))
         rows[-1][1][D_A:D_B] = np.eye(3)[i] if len(offsets) == 3 else F_a[:, i]

@@ -292,8 +292,9 @@ def drive(chunk, name, q, v, steps, t_end, dt, every, progress) -> Trajectory:
         samples = [t_out[:stored], q_out[:stored], v_out[:stored]]
         if k % every:
             samples = [np.concatenate((a, [x])) for a, x in zip(samples, (t, q, v))]
-        samples[0][-1] = t  # t_end exactly, where the multiple of dt is rounded or the last step shortened
-        return Trajectory(*samples, k, success, reason)
+        times, configurations, velocities = samples
+        times[-1] = t  # t_end exactly, where the multiple of dt is rounded or the last step shortened
+        return Trajectory(times, configurations, velocities, k, success, reason)
 
     k = 0
     while k < steps:
