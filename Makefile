@@ -2,6 +2,9 @@
 PYTHON ?= python3
 DEMO_SECONDS ?= 10
 WORKERS ?= 0
+# small matrices: a second BLAS thread only waits, and on a busy machine for long
+export OMP_NUM_THREADS ?= 1
+export OPENBLAS_NUM_THREADS ?= 1
 PYTEST_OPTIONS ?=
 
 VENV := .venv

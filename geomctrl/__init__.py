@@ -39,6 +39,7 @@ if TYPE_CHECKING:
         constrained,
         constraints,
         controllers,
+        generalized_alpha,
         identification,
         interop,
         models,
@@ -50,7 +51,8 @@ if TYPE_CHECKING:
 
 # imported at first use: what they need takes longer to import than geomctrl itself, or few sessions use them
 LATE = {
-    *("closed_forms", "closures", "constrained", "constraints", "controllers", "identification", "interop", "models"),
+    *("closed_forms", "closures", "constrained", "constraints", "controllers", "generalized_alpha", "identification"),
+    *("interop", "models"),
     *("representations", "rollout", "structure_preserving", "testing"),
 }
 
@@ -88,6 +90,7 @@ __all__ = [
     "dynamics",
     "errors",
     "factored",
+    "generalized_alpha",
     "geometry",
     "groups",
     "higher_order",

@@ -78,6 +78,9 @@ def test_covariant_derivative_is_metric_and_vanishes_on_free_motions(case):
     """d/dt <w, w> = 2 <Dw/dt, w>; without torques and gravity Dv/dt = 0."""
     robot, q, v, w, w_rate = case
     D = geometry.covariant_derivative(robot, q, v, w, w_rate)
+    lowered = robot.mass_matrix(q) @ (D - w_rate)  # skewness alone, of any other C, would pass what follows
+    Gamma = geometry.christoffel_symbols(robot, q)
+    assert_close(lowered, np.einsum("ijk,i,j->k", Gamma, v, w), 1e-9, rate_scale(robot, q, v) * np.abs(w).max())
     rate = w @ derivative(lambda x: factored.mass_matrix(robot, x), robot, q, v) @ w
     rate += 2.0 * geometry.inner_product(robot, q, w, w_rate)
     scale = rate_scale(robot, q, v) * (w @ w) + size_of(robot, q) * np.abs(w).max() * np.abs(w_rate).max()
