@@ -225,12 +225,13 @@ def inverse_dynamics_reference_many(model, q, v, a, v_ref, f_ext, form):
 # instructions: it reads from one buffer and writes to another, and calls nothing. Number k of lane b is at k LANES + b.
 
 LANES = 16
+FEW = 20  # bodies; with more the lanes' memory outgrows the cache and the plain loop is faster
 
 
 @primitive
 def lanes_of(model, q):
-    """How many full groups of lanes a batch has: 0 where a joint stores a pose or a coordinate is beyond `sin_cos`."""
-    if n_q(model) != n_v(model):
+    """How many full groups of lanes a batch has; 0 for many bodies, for poses, for coordinates beyond `sin_cos`."""
+    if n_q(model) != n_v(model) or n_bodies(model) > FEW:
         return 0
     for b in range(q.shape[0]):
         for k in range(q.shape[1]):
