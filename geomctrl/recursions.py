@@ -225,7 +225,7 @@ def inverse_dynamics_reference_many(model, q, v, a, v_ref, f_ext, form):
 # instructions: it reads from one buffer and writes to another, and calls nothing. Number k of lane b is at k LANES + b.
 
 LANES = 16
-FEW = 20  # bodies; with more the lanes' memory outgrows the cache and the plain loop is faster
+FEW = 40  # bodies; with more the lanes' memory outgrows the cache and the plain loop is faster
 
 
 @primitive

@@ -56,7 +56,7 @@ def simulate(
     n_steps = _step_count(t_end, dt)
     if isinstance(every, bool) or not isinstance(every, int) or every < 1:
         raise ArgumentError(f"every: expected a positive integer, got {every!r}")
-    record = _Record(loop, monitor_list(monitors), every)
+    record = _Record(loop, monitor_list(monitors), every, n_steps)
     with _bar(progress) as report, np.errstate(over="ignore", invalid="ignore"):  # an unstable loop says so itself
         for k in range(n_steps + 1):
             t = min(k * dt, t_end)
@@ -167,15 +167,19 @@ class _Loop:
 
 
 class _Record:
-    """Collects samples and monitors' numbers; makes the Run."""
+    """Collects samples and monitors' numbers in arrays made for the whole run; makes the Run."""
 
-    def __init__(self, loop: _Loop, monitors: list[Monitor], every: int):
+    def __init__(self, loop: _Loop, monitors: list[Monitor], every: int, n_steps: int):
         self.loop, self.every, self.started = loop, every, time.perf_counter()
         self.monitors = [m for m in monitors if m.start(loop.plant, loop.controller)]
         self.lyapunov = next((m for m in self.monitors if isinstance(m, LyapunovDecrease)), None)
-        self.samples, self.signals, self.watched = [], [], []
         self.worst, self.t_worst = [-1.0] * len(self.monitors), [0.0] * len(self.monitors)
         self.values: list[float] = []
+        self.rows, robot, n = 0, loop.plant.robot, n_steps // every + 2
+        self.t, self.q, self.v = np.empty(n), np.empty((n, robot.nq)), np.empty((n, robot.nv))
+        self.tau, self.z = np.empty((n, robot.nv)), None if loop.z_shape is None else np.empty((n, *loop.z_shape))
+        self.watched, self.promise = np.empty((n, len(self.monitors))), np.empty((n, 2))
+        self.signals: dict[str, np.ndarray] = {}
         self.steps = 0
 
     def add(self, k: int, sample: Sample, final: bool) -> Monitor | None:
@@ -187,41 +191,49 @@ class _Record:
                 if violated is None and not value <= self.monitors[j].limit:
                     violated = self.monitors[j]
         if k % self.every == 0 or final:
-            command: Any = self.loop.command
-            self.samples.append((sample.t, sample.q, sample.v, sample.tau, sample.z))
-            promise = (self.lyapunov.value, self.lyapunov.rate) if self.lyapunov is not None else ()
-            self.signals.append((command.signals, promise))
-            self.watched.append(values)
+            self._store(sample, values)
         self.steps = k
         return violated
 
-    def run(self, reason: str, success: bool) -> Run:
-        loop, nv, nq = self.loop, self.loop.plant.robot.nv, self.loop.plant.robot.nq
-        t, q, v, tau, z = zip(*self.samples) if self.samples else ((),) * 5
-        names = self.signals[0][0].keys() if self.signals else ()
-        signals = {name: np.array([s.get(name, np.nan) for s, _ in self.signals]) for name in names}
+    def _store(self, sample: Sample, values: list[float]) -> None:
+        row, command = self.rows, self.loop.command
+        assert command is not None
+        self.t[row], self.q[row], self.v[row], self.tau[row] = sample.t, sample.q, sample.v, sample.tau
+        if self.z is not None:
+            self.z[row] = sample.z
+        self.watched[row] = values
         if self.lyapunov is not None:
-            promises = np.array([p for _, p in self.signals]).reshape(-1, 2)
-            signals |= {"lyapunov": promises[:, 0], "lyapunov_rate": promises[:, 1]}
-        watched = np.array(self.watched).reshape(len(t), len(self.monitors))
+            self.promise[row] = self.lyapunov.value, self.lyapunov.rate
+        if row == 0:
+            self.signals = {name: np.full((len(self.t), *np.shape(x)), np.nan) for name, x in command.signals.items()}
+        for name, column in self.signals.items():
+            if name in command.signals:
+                column[row] = command.signals[name]
+        self.rows += 1
+
+    def run(self, reason: str, success: bool) -> Run:
+        n = self.rows
+        signals = {name: column[:n] for name, column in self.signals.items()}
+        if self.lyapunov is not None:
+            signals |= {"lyapunov": self.promise[:n, 0], "lyapunov_rate": self.promise[:n, 1]}
         results = {
-            m.name: MonitorResult(m.name, m.what, m.limit, watched[:, j], float(self.worst[j]), self.t_worst[j])
+            m.name: MonitorResult(m.name, m.what, m.limit, self.watched[:n, j], float(self.worst[j]), self.t_worst[j])
             for j, m in enumerate(self.monitors)
         }
         return Run(
-            t=np.array(t),
-            q=np.array(q).reshape(-1, nq),
-            v=np.array(v).reshape(-1, nv),
-            tau=np.array(tau).reshape(-1, nv),
-            z=None if loop.z_shape is None else np.array(z).reshape(-1, *loop.z_shape),
+            t=self.t[:n],
+            q=self.q[:n],
+            v=self.v[:n],
+            tau=self.tau[:n],
+            z=None if self.z is None else self.z[:n],
             signals=signals,
             monitors=results,
             reason=reason,
             success=success,
             steps=self.steps,
             wall_time=time.perf_counter() - self.started,
-            plant=loop.plant,
-            controller=loop.controller,
+            plant=self.loop.plant,
+            controller=self.loop.controller,
         )
 
 
