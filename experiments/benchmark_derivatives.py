@@ -12,7 +12,7 @@ import numpy as np
 from benchmark_dynamics import best_of, chain, humanoid, pin, pinocchio_model, pinocchio_state, table
 
 import geomctrl as gc
-from geomctrl import articulated, derivatives, models, rates  # noqa: F401 (they bind Robot's methods)
+from geomctrl import models
 
 TARGETS = {  # ratios to reach at 7 and 30 joints
     "inverse_dynamics_derivatives": (1.5, 1.0),

@@ -18,7 +18,7 @@ from oracles import (
 )
 
 import geomctrl as gc
-from geomctrl import articulated, derivatives, factored, models, se3, testing  # noqa: F401
+from geomctrl import factored, models, se3, testing
 from geomctrl.errors import ArgumentError, ModelError
 
 KINDS_OF_ALL = ["free", "revolute", "planar", "helical", "spherical", "cylindrical", "prismatic"]
