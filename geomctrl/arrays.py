@@ -32,6 +32,17 @@ def checked(name: str, value: ArrayLike, trailing: tuple[int, ...], finite: bool
     return a
 
 
+def vector(name: str, x: ArrayLike, n: int) -> np.ndarray:
+    """x as a new array of n finite floats; raises ArgumentError, naming the argument `name`, otherwise."""
+    try:
+        a = np.array(x, dtype=float)
+    except (TypeError, ValueError):
+        a = np.full(n, np.nan)
+    if a.shape != (n,) or not np.isfinite(a).all():
+        raise ArgumentError(f"{name}: expected {n} finite numbers, got {x!r:.80}")
+    return a
+
+
 def same_batch(names: tuple[str, str], a: np.ndarray, b: np.ndarray, core: tuple[int, int]) -> tuple[int, ...]:
     """The leading axes of `a` (all but the last core[0]) and of `b` (all but core[1]), which must be the same."""
     first, second = a.shape[: a.ndim - core[0]], b.shape[: b.ndim - core[1]]

@@ -11,12 +11,12 @@ from typing import Literal, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from . import recursions
+from . import newton_euler, recursions
 from .errors import ArgumentError, ModelError
 from .robot import Robot, as_batch, term
 
 Form = Literal["ploen", "christoffel"]
-FORMS = {"ploen": recursions.PLOEN, "christoffel": recursions.CHRISTOFFEL}
+FORMS = {"ploen": newton_euler.PLOEN, "christoffel": newton_euler.CHRISTOFFEL}
 REFUSED = (ValueError, TypeError, KeyError)  # what a kernel or FORMS raises for what they were not made for
 
 
@@ -95,12 +95,12 @@ def gravity_force(robot: Robot, q: ArrayLike) -> np.ndarray:
     zero = np.zeros(robot.nv)
     tau = np.empty(robot.nv)
     try:
-        recursions.inverse_dynamics_one(robot._model, q, zero, zero, tau)
+        newton_euler.inverse_dynamics_one(robot._model, q, zero, zero, tau)
         return tau
     except REFUSED:
         lead, (q,) = as_batch(robot, q=q)
         zero = np.zeros((len(q), robot.nv))
-        return recursions.inverse_dynamics_many(robot._model, q, zero, zero).reshape(*lead, robot.nv)
+        return newton_euler.inverse_dynamics_many(robot._model, q, zero, zero).reshape(*lead, robot.nv)
 
 
 @term
@@ -124,9 +124,9 @@ def inverse_dynamics(
             tau = np.empty(robot.nv)
             number = FORMS[form]
             if v_ref is None:
-                recursions.inverse_dynamics_one(robot._model, q, v, a, tau)
+                newton_euler.inverse_dynamics_one(robot._model, q, v, a, tau)
             else:
-                recursions.inverse_dynamics_reference_one(robot._model, q, v, a, v_ref, number, tau)
+                newton_euler.inverse_dynamics_reference_one(robot._model, q, v, a, v_ref, number, tau)
             return tau
     except REFUSED:
         pass
@@ -138,9 +138,9 @@ def inverse_dynamics(
     else:
         lead, (q, v, a, v_ref) = as_batch(robot, **given)
         if given["v_ref"] is given["v"]:
-            return recursions.inverse_dynamics_many(robot._model, q, v, a).reshape(*lead, robot.nv)
+            return newton_euler.inverse_dynamics_many(robot._model, q, v, a).reshape(*lead, robot.nv)
         f_ext = np.empty((0, 6 * robot.nbodies))
-    tau = recursions.inverse_dynamics_reference_many(robot._model, q, v, a, v_ref, f_ext, number)
+    tau = newton_euler.inverse_dynamics_reference_many(robot._model, q, v, a, v_ref, f_ext, number)
     return tau.reshape(*lead, robot.nv)
 
 

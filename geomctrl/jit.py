@@ -28,7 +28,13 @@ primitive: Any = numba.njit(forceinline=True, **FLAGS)
 
 
 class KernelTypeError(TypeError):
-    """A kernel was called with argument types it was not declared for."""
+    """A kernel was called with argument types it was not declared for: (its name, what was declared, what came)."""
+
+    def __str__(self):  # made when it is read: public functions catch this error, and to name numba's types takes 50 us
+        if len(self.args) != 3:
+            return super().__str__()
+        name, declared, given = self.args
+        return f"{name} is compiled for {declared}, got ({', '.join(str(numba.typeof(a)) for a in given)})"
 
 
 @cache
@@ -71,8 +77,7 @@ def kernel(signature: str) -> Callable[[Callable], Any]:
 
         def compile_declared(*args, **kwargs):
             if dispatcher.overloads:
-                types = ", ".join(str(numba.typeof(a)) for a in args)
-                raise KernelTypeError(f"{function.__name__} is compiled for {declared}, got ({types})")
+                raise KernelTypeError(function.__name__, declared, args)
             dispatcher.compile(declared)
             return dispatcher
 

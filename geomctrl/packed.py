@@ -24,6 +24,7 @@ from .screw import (
     add3,
     compose,
     dot,
+    finite,
     get_frame,
     get_inertia,
     get_twist,
@@ -183,15 +184,6 @@ def root_origin(model, q):
 
 
 # --- guards ----------------------------------------------------------------------------------------------------
-
-
-@primitive
-def finite(x):
-    """No nan and no infinity in a flat array."""
-    zero = 0.0
-    for i in range(x.shape[0]):
-        zero += 0.0 * x[i]
-    return zero == 0.0
 
 
 @primitive

@@ -1,17 +1,13 @@
-"""The recursive algorithms as kernels on a packed robot: what `dynamics` offers, without validation's words.
+"""The recursive algorithms in inertial axes as kernels on a packed robot: M, C, Mdot, articulated bodies, energies.
 
-Each algorithm is one function on one state; `*_one` is its entry for a single state, `*_many` loops over a batch. An
-entry for one state writes into the array its caller gives, since a returned array costs 0.6 us to box. It refuses a
-state of the wrong length, with nan in it or with a pose that is no rotation by raising ValueError before it allocates;
-the public function then finds the words.
-
-Newton-Euler runs in body frames, as the papers write it. M, C, Mdot and the articulated bodies are summed in inertial
-axes about the first body's origin, where a subtree's inertia is a plain sum and screws need no transport.
+They are summed in inertial axes about the first body's origin, where a subtree's inertia is a plain sum and screws need
+no transport. `*_one` and `*_many` are entries as in `newton_euler`.
 """
 
 import numpy as np
 
 from .jit import kernel, primitive
+from .newton_euler import PLOEN
 from .packed import (
     PARENT_DOF,
     WIDTH,
@@ -21,24 +17,15 @@ from .packed import (
     gravity_of,
     inertia_of,
     joint_frame,
-    joint_twist,
     n_bodies,
-    n_q,
     n_v,
     parent_of,
     root_origin,
     screw_of,
-    turned,
 )
-from .packed import A as A_FRAME
-from .packed import B as B_FRAME
-from .packed import C as C_FRAME
-from .packed import D as D_SHIFT
 from .screw import (
-    REDUCIBLE,
     Ad,
     Ad_dual,
-    Ad_inv,
     Frame,
     Inertia,
     Twist,
@@ -69,12 +56,10 @@ from .screw import (
     put_inertia,
     rot,
     rotT,
-    sin_cos,
     sub3,
     sym_mul,
     twist_add,
     twist_mul,
-    twist_sub,
     vec,
     wrench_add,
     wrench_mul,
@@ -82,244 +67,6 @@ from .screw import (
     zero_twist,
     zero_wrench,
 )
-
-WORK = 36  # record of a body in Newton-Euler
-PLOEN, CHRISTOFFEL, PLAIN = 0, 1, 2  # which Cbar; PLAIN is -ad_V^T J, whose C is not skew: for negative tests
-
-
-# --- Newton-Euler: Ploen 1999 (14)-(18) -------------------------------------------------------------------------
-
-
-@primitive
-def outward(f, V_p, A_p, Sv, Sa, J):
-    """One body outward: its twist, its acceleration and the wrench that these take."""
-    V = twist_add(Ad_inv(f, V_p), Sv)  # (15)
-    A = twist_add(twist_add(Ad_inv(f, A_p), ad(V, Sv)), Sa)  # (16)
-    return V, A, wrench_add(momentum(J, A), ad_dual(V, momentum(J, V)))  # (17), own part
-
-
-@primitive
-def newton_euler(model, q, v, a, work, tau):
-    """tau = M a + C v + g. `work` holds a record per body: f (12), V (6), A (6), F (6)."""
-    A_0 = Twist((0.0, 0.0, 0.0), neg3(gravity_of(model)))
-    for i in range(n_bodies(model)):
-        link, row = i * WIDTH, i * WORK
-        f, Sv, Sa = joint_frame(model, link, q), joint_twist(model, link, v), joint_twist(model, link, a)  # (14)
-        V_p, A_p, p = zero_twist(), A_0, parent_of(model, link)
-        if p >= 0:
-            V_p, A_p = get_twist(work, p * WORK + 12), get_twist(work, p * WORK + 18)
-        V, A, F = outward(f, V_p, A_p, Sv, Sa, inertia_of(model, link))
-        put_frame(work, row, f)
-        put6(work, row + 12, V)
-        put6(work, row + 18, A)
-        put6(work, row + 24, F)
-    forces_to_torques(model, work, WORK, tau)
-
-
-@primitive
-def forces_to_torques(model, work, width, tau):
-    """The backward sweep: F_p += Ad* F_i (17), tau_i = S_i^T F_i (18). Records of `width`: f (12) at 0, F (6) at 24."""
-    for i in range(n_bodies(model) - 1, -1, -1):
-        link, row = i * WIDTH, i * width
-        F = get_wrench(work, row + 24)
-        first, end = dofs_of(model, link)
-        for k in range(first, end):
-            tau[k] = pair(screw_of(model, link, k - first), F)
-        p = parent_of(model, link)
-        if p >= 0:
-            up = p * width + 24
-            put6(work, up, wrench_add(get_wrench(work, up), Ad_dual(get_frame(work, row), F)))
-
-
-@primitive
-def coriolis_wrench(J, V, Vr, form):
-    """Cbar(V) Vr, FORMULAS: Ploen's [w]I + I[w], or the Christoffel-consistent [theta w], theta = tr(I)/2 1 - I."""
-    if form == PLAIN:
-        return ad_dual(V, momentum(J, Vr))
-    w, wr = V.w, Vr.w
-    linear = cross(w, sub3(mul3(J.m, Vr.v), cross(J.h, wr)))
-    if form == PLOEN:
-        angular = add3(cross(w, sym_mul(J.I, wr)), sym_mul(J.I, cross(w, wr)))
-    else:
-        trace = J.I[0] + J.I[2] + J.I[5]
-        angular = cross(sub3(mul3(0.5 * trace, w), sym_mul(J.I, w)), wr)
-    return Wrench(add3(angular, cross(J.h, cross(w, Vr.v))), linear)
-
-
-@primitive
-def outward_reference(f, V_p, Vr_p, A_p, Sv, Sa, Sr):
-    """One body outward with a reference velocity: its twist, reference twist and acceleration, FORMULAS section 4."""
-    XVr = Ad_inv(f, Vr_p)
-    A = twist_add(twist_sub(Ad_inv(f, A_p), ad(Sv, XVr)), Sa)
-    return twist_add(Ad_inv(f, V_p), Sv), twist_add(XVr, Sr), A
-
-
-@primitive
-def newton_euler_reference(model, q, v, a, v_ref, f_ext, form, work, tau):
-    """tau = M a + C(q, v) v_ref + g - sum_i Jac_i^T f_ext_i. `work`: f (12), V (6), A (6), F (6), Vr (6)."""
-    A_0 = Twist((0.0, 0.0, 0.0), neg3(gravity_of(model)))
-    for i in range(n_bodies(model)):
-        link, row = i * WIDTH, i * WORK
-        f, Sv, Sa = joint_frame(model, link, q), joint_twist(model, link, v), joint_twist(model, link, a)
-        V_p, Vr_p, A_p, p = zero_twist(), zero_twist(), A_0, parent_of(model, link)
-        if p >= 0:
-            up = p * WORK
-            V_p, A_p, Vr_p = get_twist(work, up + 12), get_twist(work, up + 18), get_twist(work, up + 30)
-        V, Vr, A = outward_reference(f, V_p, Vr_p, A_p, Sv, Sa, joint_twist(model, link, v_ref))
-        J = inertia_of(model, link)
-        F = wrench_add(momentum(J, A), coriolis_wrench(J, V, Vr, form))
-        if f_ext.shape[0] > 0:
-            F = wrench_sub(F, get_wrench(f_ext, 6 * i))
-        put_frame(work, row, f)
-        put6(work, row + 12, V)
-        put6(work, row + 18, A)
-        put6(work, row + 24, F)
-        put6(work, row + 30, Vr)
-    forces_to_torques(model, work, WORK, tau)
-
-
-@kernel("void(f8[::1], f8[::1], f8[::1], f8[::1], f8[::1])")
-def inverse_dynamics_one(model, q, v, a, tau):
-    if not (good_configuration(model, q) and good_velocity(model, v) and good_velocity(model, a)):
-        raise ValueError
-    newton_euler(model, q, v, a, np.empty(n_bodies(model) * WORK), tau)
-
-
-@kernel("f8[:,::1](f8[::1], f8[:,::1], f8[:,::1], f8[:,::1])")
-def inverse_dynamics_many(model, q, v, a):
-    tau, work = np.empty(v.shape), np.empty(n_bodies(model) * WORK)
-    done = lanes_of(model, q) * LANES
-    if done > 0:
-        inverse_dynamics_lanes(model, q, v, a, done, tau)
-    for b in range(done, q.shape[0]):
-        newton_euler(model, q[b], v[b], a[b], work, tau[b])
-    return tau
-
-
-@kernel("void(f8[::1], f8[::1], f8[::1], f8[::1], f8[::1], i8, f8[::1])")
-def inverse_dynamics_reference_one(model, q, v, a, v_ref, form, tau):
-    if not (
-        good_configuration(model, q)
-        and good_velocity(model, v)
-        and good_velocity(model, a)
-        and good_velocity(model, v_ref)
-    ):
-        raise ValueError
-    newton_euler_reference(model, q, v, a, v_ref, np.empty(0), form, np.empty(n_bodies(model) * WORK), tau)
-
-
-@kernel("f8[:,::1](f8[::1], f8[:,::1], f8[:,::1], f8[:,::1], f8[:,::1], f8[:,::1], i8)")
-def inverse_dynamics_reference_many(model, q, v, a, v_ref, f_ext, form):
-    """f_ext: (batch, 6 nbodies), or (0, 6 nbodies) for none."""
-    tau, work = np.empty(v.shape), np.empty(n_bodies(model) * WORK)
-    none = np.empty(0)
-    for b in range(q.shape[0]):
-        external = f_ext[b] if f_ext.shape[0] > 0 else none
-        newton_euler_reference(model, q[b], v[b], a[b], v_ref[b], external, form, work, tau[b])
-    return tau
-
-
-# --- Newton-Euler on many states side by side --------------------------------------------------------------------
-#
-# The same equations on LANES states at once, the innermost loop running over states, so that LLVM turns it into vector
-# instructions: it reads from one buffer and writes to another, and calls nothing. Number k of lane b is at k LANES + b.
-
-LANES = 16
-FEW = 40  # bodies; with more the lanes' memory outgrows the cache and the plain loop is faster
-
-
-@primitive
-def lanes_of(model, q):
-    """How many full groups of lanes a batch has; 0 for many bodies, for poses, for coordinates beyond `sin_cos`."""
-    if n_q(model) != n_v(model) or n_bodies(model) > FEW:
-        return 0
-    for b in range(q.shape[0]):
-        for k in range(q.shape[1]):
-            if not abs(q[b, k]) <= REDUCIBLE:
-                return 0
-    return q.shape[0] // LANES
-
-
-@primitive
-def lane_vec(a, k, b):
-    return a[k * LANES + b], a[(k + 1) * LANES + b], a[(k + 2) * LANES + b]
-
-
-@primitive
-def lane_twist(a, k, b):
-    return Twist(lane_vec(a, k, b), lane_vec(a, k + 3, b))
-
-
-@primitive
-def lane_put(a, k, b, x):
-    a[k * LANES + b] = x[0]
-    a[(k + 1) * LANES + b] = x[1]
-    a[(k + 2) * LANES + b] = x[2]
-
-
-@primitive
-def lane_put6(a, k, b, X):
-    lane_put(a, k, b, X[0])
-    lane_put(a, k + 3, b, X[1])
-
-
-@primitive
-def copy(a, k, b, j, n):
-    """a[k : k + n] = b[j : j + n], in numbers of all lanes."""
-    for i in range(n * LANES):
-        a[k * LANES + i] = b[j * LANES + i]
-
-
-@primitive
-def inverse_dynamics_lanes(model, q, v, a, count, tau):
-    """The first `count` states, a multiple of LANES, of a robot whose joints all have one degree of freedom."""
-    n = n_bodies(model)
-    work, source, sink = np.empty(n * WORK * LANES), np.empty(WORK * LANES), np.empty(WORK * LANES)
-    A_0 = Twist((0.0, 0.0, 0.0), neg3(gravity_of(model)))
-    for start in range(0, count, LANES):
-        for i in range(n):
-            link, p = i * WIDTH, parent_of(model, i * WIDTH)
-            fa, fb = get_frame(model, link + A_FRAME), get_frame(model, link + B_FRAME)
-            fc, fd = get_frame(model, link + C_FRAME), vec(model, link + D_SHIFT)
-            S, J = screw_of(model, link, 0), inertia_of(model, link)
-            if p >= 0:
-                copy(source, 0, work, p * WORK + 12, 12)
-            for b in range(LANES):
-                if p < 0:
-                    lane_put6(source, 0, b, zero_twist())
-                    lane_put6(source, 6, b, A_0)
-                lane_put(source, 12, b, (q[start + b, i], v[start + b, i], a[start + b, i]))
-            for b in range(LANES):
-                x, xd, xdd = lane_vec(source, 12, b)
-                s, c = sin_cos(x)
-                f = turned(fa, fb, fc, fd, x, s, c)
-                V_p, A_p = lane_twist(source, 0, b), lane_twist(source, 6, b)
-                V, A, F = outward(f, V_p, A_p, twist_mul(xd, S), twist_mul(xdd, S), J)
-                lane_put(sink, 0, b, f.R[0])
-                lane_put(sink, 3, b, f.R[1])
-                lane_put(sink, 6, b, f.R[2])
-                lane_put(sink, 9, b, f.p)
-                lane_put6(sink, 12, b, V)
-                lane_put6(sink, 18, b, A)
-                lane_put6(sink, 24, b, F)
-            copy(work, i * WORK, sink, 0, 30)
-        for i in range(n - 1, -1, -1):
-            p, S = parent_of(model, i * WIDTH), screw_of(model, i * WIDTH, 0)
-            copy(source, 0, work, i * WORK, 30)
-            for b in range(LANES):
-                R = lane_vec(source, 0, b), lane_vec(source, 3, b), lane_vec(source, 6, b)
-                X = lane_twist(source, 24, b)
-                F = Wrench(X.w, X.v)
-                sink[6 * LANES + b] = pair(S, F)  # (18)
-                lane_put6(sink, 0, b, Ad_dual(Frame(R, lane_vec(source, 9, b)), F))
-            for b in range(LANES):
-                tau[start + b, i] = sink[6 * LANES + b]
-            if p >= 0:
-                for k in range(6 * LANES):
-                    work[(p * WORK + 24) * LANES + k] += sink[k]
-
-
-# --- the bodies in inertial axes about the first body's origin ---------------------------------------------------
 
 # a body's record: T (12), V (6), and what each algorithm adds up over subtrees from 18 on
 BODY, T_, V_, SUM = 52, 0, 12, 18
@@ -506,10 +253,11 @@ def terms_one(model, q, v, form, out):
 @kernel("f8[:,:,::1](f8[::1], f8[:,::1], f8[:,::1], i8)")
 def terms_many(model, q, v, form):
     n = n_v(model)
-    out = np.zeros((q.shape[0], 3 * n + 1, n))
+    out = np.empty((q.shape[0], 3 * n + 1, n))
     body, dof = np.empty(n_bodies(model) * BODY), np.empty(n * DOF)
     for b in range(q.shape[0]):
         block = out[b]
+        block[:] = 0.0  # here, and not all at once: it is still in the cache when it is filled
         terms(model, q[b], v[b], form, body, dof, block[:n], block[n : 2 * n], block[2 * n : 3 * n], block[3 * n])
     return out
 

@@ -17,6 +17,7 @@ from .arrays import checked
 from .dynamics import FORMS, REFUSED, Form, form_number
 from .errors import ArgumentError
 from .jit import kernel, primitive
+from .newton_euler import PLOEN, coriolis_wrench, forces_to_torques, outward_reference
 from .packed import (
     WIDTH,
     dofs_of,
@@ -30,19 +31,7 @@ from .packed import (
     parent_of,
     root_origin,
 )
-from .recursions import (
-    BODY,
-    DOF,
-    NEXT,
-    PLOEN,
-    S_,
-    T_,
-    coriolis_wrench,
-    forces_to_torques,
-    outward_reference,
-    place,
-    place_screws,
-)
+from .recursions import BODY, DOF, NEXT, S_, T_, place, place_screws
 from .robot import Robot, as_batch, term
 from .screw import (
     Ad,
@@ -142,9 +131,10 @@ def regressor_one(model, q, v, a, v_ref, form, Y):
 
 @kernel("f8[:,:,::1](f8[::1], f8[:,::1], f8[:,::1], f8[:,::1], f8[:,::1], i8)")
 def regressor_many(model, q, v, a, v_ref, form):
-    Y = np.zeros((q.shape[0], n_v(model), 10 * n_bodies(model)))
+    Y = np.empty((q.shape[0], n_v(model), 10 * n_bodies(model)))
     body, dof = np.empty(n_bodies(model) * BODY), np.empty(n_v(model) * DOF)
     for b in range(q.shape[0]):
+        Y[b] = 0.0  # here, and not all at once: it is still in the cache when it is filled
         regressor_of(model, q[b], v[b], a[b], v_ref[b], form, body, dof, Y[b])
     return Y
 

@@ -344,6 +344,15 @@ def inertia_to(T, J):
 
 
 @primitive
+def finite(x):
+    """No nan and no infinity in a flat array."""
+    zero = 0.0
+    for i in range(x.shape[0]):
+        zero += 0.0 * x[i]
+    return zero == 0.0
+
+
+@primitive
 def vec(a, k):
     return a[k], a[k + 1], a[k + 2]
 
@@ -469,6 +478,12 @@ def exp_so3(w):
     """R = exp [w], as rows."""
     alpha, half_beta, _, _, _ = dexp_coefficients(dot(w, w))
     return add33(add33(eye33(), mul33(alpha, hat3(w))), mul33(half_beta, hat_squared(w, w)))
+
+
+@primitive
+def orthonormal(R):
+    """A rotation that is a few roundings off SO(3), moved to the nearest one: R (3 - R^T R) / 2."""
+    return add33(R, mul33(0.5, matmul(R, add33(eye33(), mul33(-1.0, matmul(transpose(R), R))))))
 
 
 @primitive

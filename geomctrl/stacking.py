@@ -2,7 +2,7 @@
 
 Joint k's torque depends on the bodies it carries only. Block k holds, one a row, the columns of those bodies (ten
 each, in the order of `Robot.parameters`) over all states, so that its transpose is a matrix in Fortran order. Bodies'
-twists, and their Jacobians' columns, are carried outward in body frames, on LANES states at once (see `recursions`),
+twists, and their Jacobians' columns, are carried outward in body frames, on LANES states at once (see `lanes`),
 v_ref being v.
 """
 
@@ -11,12 +11,12 @@ from __future__ import annotations
 import numpy as np
 
 from .jit import kernel, primitive
+from .lanes import LANES, copy, lane_put, lane_put6, lane_twist, lane_vec, lanes_of
 from .packed import WIDTH, gravity_of, n_bodies, parent_of, screw_of, turned
 from .packed import A as A_FRAME
 from .packed import B as B_FRAME
 from .packed import C as C_FRAME
 from .packed import D as D_SHIFT
-from .recursions import LANES, copy, lane_put, lane_put6, lane_twist, lane_vec, lanes_of
 from .robot import Robot, as_batch
 from .screw import (
     Ad_inv,

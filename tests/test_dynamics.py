@@ -16,7 +16,7 @@ from oracles import (
 )
 
 import geomctrl as gc
-from geomctrl import dynamics, factored, inertia, models, recursions, se3, testing
+from geomctrl import dynamics, factored, inertia, models, newton_euler, se3, testing
 from geomctrl.errors import ArgumentError, ModelError
 
 FORMS = ("ploen", "christoffel")
@@ -112,7 +112,7 @@ def test_plain_coriolis_matrix_fails_the_skew_check(name):
 def test_plain_form_of_the_kernel_is_the_plain_closed_form(case):
     robot, q, v, a, v_ref = case
     with pytest.MonkeyPatch.context() as patch:
-        patch.setitem(dynamics.FORMS, "plain", recursions.PLAIN)
+        patch.setitem(dynamics.FORMS, "plain", newton_euler.PLAIN)
         tau = robot.inverse_dynamics(q, v, a, v_ref, form="plain")
     expected = factored.inverse_dynamics(robot, q, v, a, v_ref, "plain")
     assert_close(tau, expected, 1e-11, force_scale(robot, q, v, a, v_ref))
