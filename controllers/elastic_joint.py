@@ -20,6 +20,7 @@ from numpy.typing import ArrayLike
 from scipy.linalg import solve_continuous_lyapunov
 
 from geomctrl import inertia
+from geomctrl.arrays import checked
 from geomctrl.control import Command, Desired, Lyapunov
 from geomctrl.derivatives import inverse_dynamics_derivatives
 from geomctrl.errors import ArgumentError
@@ -31,8 +32,8 @@ __all__ = ["ElasticJoint", "ElasticPlant", "Harmonic", "RestToRest", "SmoothRefe
 
 
 def _per_joint(name: str, x: ArrayLike, n: int) -> np.ndarray:
-    a = np.asarray(x, dtype=float)
-    if a.shape not in ((), (n,)) or not np.isfinite(a).all() or (a <= 0.0).any():
+    a = checked(name, x, ())
+    if a.shape not in ((), (n,)) or (a <= 0.0).any():
         raise ArgumentError(f"{name}: expected a positive number or {n} of them, one a joint, got {x!r:.80}")
     return np.broadcast_to(a, n).copy()
 
@@ -95,9 +96,8 @@ class ElasticPlant(Plant):
     def power(self, t, q, v, tau):
         return super().power(t, q, v, self.with_springs(q, tau))
 
-    def rate(self, t, q, v, tau, out, power):
-        out[:] = self.acceleration(t, q, v, tau)
-        power[0] = self.power(t, q, v, tau)
+    def rate(self, t, q, v, tau, out):
+        self._rate(t, q, v, tau, out)
 
     def spring_energy(self, q: np.ndarray) -> np.ndarray:
         """1/2 (theta - q) . K (theta - q) (...,) [J]."""
@@ -123,6 +123,12 @@ class Harmonic:
     frequency: ArrayLike
     phase: ArrayLike = 0.0
 
+    def __post_init__(self):
+        n = checked("q0", self.q0, ()).shape
+        for name in ("amplitude", "frequency", "phase"):
+            if checked(name, getattr(self, name), ()).shape not in ((), n):
+                raise ArgumentError(f"{name}: expected a number or {n[0] if n else 1}, as many as q0 has")
+
     def __call__(self, t: float) -> np.ndarray:
         w = 2.0 * np.pi * np.asarray(self.frequency, float)
         angle = w * t + np.asarray(self.phase, float)
@@ -140,6 +146,12 @@ class RestToRest:
     q0: ArrayLike
     q1: ArrayLike
     duration: float
+
+    def __post_init__(self):
+        if checked("q1", self.q1, ()).shape != (shape := checked("q0", self.q0, ()).shape):
+            raise ArgumentError(f"q1: expected shape {shape}, that of q0, got {np.shape(self.q1)}")
+        if checked("duration", self.duration, ()).shape != () or self.duration <= 0.0:
+            raise ArgumentError(f"duration: expected a positive number of seconds, got {self.duration!r:.80}")
 
     def __call__(self, t: float) -> np.ndarray:
         u = min(max(t / self.duration, 0.0), 1.0)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from numpy.typing import ArrayLike
 
-from geomctrl.control import Command, Lyapunov, Reference, gain_matrix
+from geomctrl.control import Command, Lyapunov, Reference, gain_matrix, sliding_energy
 from geomctrl.controllers._model_based import ModelBased
 from geomctrl.plant import Friction
 from geomctrl.robot import Robot
@@ -39,5 +39,5 @@ class Passivity(ModelBased):
         return Command(tau, None, {"e": x.e, "s": x.s})
 
     def lyapunov(self, t, q, v, z, plant) -> Lyapunov:
-        s = self.sliding(t, q, v).s
-        return Lyapunov(float(plant.robot.kinetic_energy(q, s)), -float(s.dot(self.K).dot(s)))
+        energy, loss = sliding_energy(self.robot, plant.robot, q, v, self.reference(t), self.Lambda, self.K)
+        return Lyapunov(energy, -loss)

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import ArrayLike
 
-from geomctrl.control import Command, Lyapunov, Reference, adaptive_terms, gain_matrix
+from geomctrl.control import Command, Lyapunov, Reference, adaptive_law, gain_matrix, sliding_energy
 from geomctrl.controllers._model_based import ModelBased
 from geomctrl.errors import ArgumentError, NameNotFoundError
 from geomctrl.plant import Friction
@@ -99,15 +99,16 @@ class SlotineLi(ModelBased):
         p[self.columns] = z[: len(self.columns)]
         return p
 
-    def terms(self, t, q, v, z):
-        """(Y p (nv,), Y^T s for what is adapted, e, s), friction columns included, in O(n) without forming Y."""
-        Yp, g, e, s = adaptive_terms(self.robot, self.parameters(z), q, v, self.reference(t), self.Lambda, self.form)
+    def law(self, t, q, v, z):
+        """(Y p - K s (nv,), Y^T s for what is adapted, e, s), friction columns included, in O(n) without forming Y."""
+        desired = self.reference(t)
+        tau, g, e, s = adaptive_law(self.robot, self.parameters(z), q, v, desired, self.Lambda, self.K, self.form)
         if len(self.columns) < len(g):
             g = g[self.columns]
         if self.friction is not None:
             columns = self.friction.columns(v)
-            Yp, g = Yp + columns.dot(z[len(self.columns) :]), np.concatenate((g, s.dot(columns)))
-        return Yp, g, e, s
+            tau, g = tau + columns.dot(z[len(self.columns) :]), np.concatenate((g, s.dot(columns)))
+        return tau, g, e, s
 
     def adaptation(self, g, z):
         """p' = -Gamma Y^T s, g = Y^T s, held back where a mass is below its bound and would fall further."""
@@ -119,8 +120,8 @@ class SlotineLi(ModelBased):
         return rate
 
     def __call__(self, t, q, v, z):
-        Yp, g, e, s = self.terms(t, q, v, z)
-        return Command(Yp - self.K.dot(s), self.adaptation(g, z), {"e": e, "s": s})
+        tau, g, e, s = self.law(t, q, v, z)
+        return Command(tau, self.adaptation(g, z), {"e": e, "s": s})
 
     def true_parameters(self, plant) -> np.ndarray:
         """What z would be if the controller knew the plant."""
@@ -137,13 +138,12 @@ class SlotineLi(ModelBased):
         return np.array(self.parameters(z)).reshape(-1, 10)
 
     def lyapunov(self, t, q, v, z, plant) -> Lyapunov:
-        x = self.sliding(t, q, v)
+        energy, loss = sliding_energy(self.robot, plant.robot, q, v, self.reference(t), self.Lambda, self.K)
         error = z - self.true_parameters(plant)
         weighted = self.gamma_inverse * error if self.gamma_inverse is not None else self.Gamma_inverse.dot(error)
-        value = float(plant.robot.kinetic_energy(q, x.s)) + 0.5 * float(error.dot(weighted))
-        rate = -float(x.s.dot(self.K).dot(x.s))
+        value, rate = energy + 0.5 * float(error.dot(weighted)), -loss
         if len(self.masses) and (z[self.masses] < self.minimum_mass).any():
-            g = self.terms(t, q, v, z)[1]
+            g = self.law(t, q, v, z)[1]
             rate += float(weighted.dot(self.adaptation(g, z) + self.Gamma.dot(g)))  # what the projection takes away
         return Lyapunov(value, rate)
 

@@ -26,6 +26,7 @@ from .packed import (
     joint_twist,
     n_bodies,
 )
+from .recursions import mechanical_state_one
 from .regressor import products, products_one
 from .robot import Robot, as_batch
 from .screw import Ad_inv, Twist, ad, compose, dexp_inv_se3, get_frame, inverse, log_se3, neg3, twist_sub
@@ -184,35 +185,73 @@ def sliding_variables(robot: Robot, q: ArrayLike, v: ArrayLike, desired: Desired
         return Sliding(error.e, v_ref, error.a_d - Lambda @ error.e_rate, np.asarray(v, float) - v_ref)
 
 
-class AdaptiveTerms(NamedTuple):
-    """What Slotine and Li's law needs at one state, Y the regressor at (q, v, a_ref, v_ref): Y p (nv,), Y^T s
+@kernel("UniTuple(f8, 2)(f8[::1], f8[::1], f8[::1], f8[::1], f8[::1], f8[::1], f8[::1], f8[:,::1], f8[:,::1])")
+def sliding_energy_one(model, true, q, v, q_d, v_d, a_d, Lambda, K):
+    """(1/2 s . M s with the mass matrix of `true`, s . K s)."""
+    n = v.shape[0]
+    errors, state, loss = np.empty((4, n)), np.empty(8), 0.0
+    sliding_one(model, q, v, q_d, v_d, a_d, Lambda, errors)
+    s = errors[3]
+    mechanical_state_one(true, q, s, state)
+    for i in range(n):
+        for j in range(n):
+            loss += s[i] * K[i, j] * s[j]
+    return state[0], loss
+
+
+def sliding_energy(
+    robot: Robot, true: Robot, q: ArrayLike, v: ArrayLike, desired: Desired, Lambda: np.ndarray, K: np.ndarray
+) -> tuple[float, float]:
+    """(1/2 s . M s with the mass matrix of the robot `true`, s . K s): what Lyapunov functions in s are made of."""
+    try:
+        return sliding_energy_one(robot._model, true._model, q, v, *desired, Lambda, K)
+    except (ValueError, KernelTypeError):
+        s = sliding_variables(robot, q, v, desired, Lambda).s
+        return float(true.kinetic_energy(q, s)), float(s @ K @ s)
+
+
+class AdaptiveLaw(NamedTuple):
+    """Slotine and Li's law at one state, Y the regressor at (q, v, a_ref, v_ref): tau = Y p - K s (nv,), Y^T s
     (10 nbodies,), and the errors e and s (nv,)."""
 
-    Yp: np.ndarray
+    tau: np.ndarray
     YTs: np.ndarray
     e: np.ndarray
     s: np.ndarray
 
 
-@kernel("void(f8[::1], f8[::1], f8[::1], f8[::1], f8[::1], f8[::1], f8[::1], f8[:,::1], i8, f8[:,::1], f8[::1])")
-def adaptive_terms_one(model, p, q, v, q_d, v_d, a_d, Lambda, form, out, g):
-    """Into rows e, v_ref, a_ref, s, Y p of `out`, and g = Y^T s."""
+@kernel(
+    "void(f8[::1], f8[::1], f8[::1], f8[::1], f8[::1], f8[::1], f8[::1], f8[:,::1], f8[:,::1], i8, f8[:,::1], f8[::1])"
+)
+def adaptive_law_one(model, p, q, v, q_d, v_d, a_d, Lambda, K, form, out, g):
+    """Into rows e, v_ref, a_ref, s, tau = Y p - K s of `out`, and g = Y^T s."""
     sliding_one(model, q, v, q_d, v_d, a_d, Lambda, out)
-    products_one(model, p, q, v, out[2], out[1], out[3], form, out[4], g)
+    s, tau = out[3], out[4]
+    products_one(model, p, q, v, out[2], out[1], s, form, tau, g)
+    for i in range(len(s)):
+        for j in range(len(s)):
+            tau[i] -= K[i, j] * s[j]
 
 
-def adaptive_terms(
-    robot: Robot, p: np.ndarray, q: ArrayLike, v: ArrayLike, desired: Desired, Lambda: np.ndarray, form: Form = "ploen"
-) -> AdaptiveTerms:
-    """The AdaptiveTerms of the state (q, v) against `desired` with parameters p (10 nbodies,), in O(n), without Y."""
+def adaptive_law(
+    robot: Robot,
+    p: np.ndarray,
+    q: ArrayLike,
+    v: ArrayLike,
+    desired: Desired,
+    Lambda: np.ndarray,
+    K: np.ndarray,
+    form: Form = "ploen",
+) -> AdaptiveLaw:
+    """The AdaptiveLaw of the state (q, v) against `desired` with parameters p (10 nbodies,), in O(n), without Y."""
     out, g = np.empty((5, robot.nv)), np.empty(10 * robot.nbodies)
     try:
-        adaptive_terms_one(robot._model, p, q, v, *desired, Lambda, FORMS[form], out, g)
-        return AdaptiveTerms(out[4], g, out[0], out[3])
+        adaptive_law_one(robot._model, p, q, v, *desired, Lambda, K, FORMS[form], out, g)
+        return AdaptiveLaw(out[4], g, out[0], out[3])
     except (ValueError, KernelTypeError):
         x = sliding_variables(robot, q, v, desired, Lambda)
         Yp, g = products(robot, q, v, x.a_ref, x.v_ref, p, x.s, form)
-        return AdaptiveTerms(Yp, g, x.e, x.s)
+        return AdaptiveLaw(Yp - K @ x.s, g, x.e, x.s)
 
 
 def error_gradient(robot: Robot, e: np.ndarray, f: np.ndarray) -> np.ndarray:

@@ -57,21 +57,22 @@ class Friction:
                 raise ArgumentError(f"friction: {name}: expected a number or ({nv},) numbers, got shape {shape}")
 
 
-@kernel("void(f8[::1], f8[::1], f8[::1], f8[::1], f8[::1], f8[::1], f8, f8[::1], f8[::1])")
-def rate_one(model, q, v, tau, viscous, coulomb, smoothing, a, power):
-    """vdot under tau less friction into a, and the power of both into power[0]."""
+@kernel("void(f8[::1], f8[::1], f8[::1], f8[::1], f8[:,::1], f8, f8[::1])")
+def rate_one(model, q, v, tau, friction, smoothing, out):
+    """v, vdot under tau less friction, and the power of both. friction: rows of viscous and Coulomb coefficients."""
     if not (good_configuration(model, q) and good_velocity(model, v) and good_velocity(model, tau)):
         raise ValueError
     n = n_v(model)
     net, total = np.empty(n), 0.0
     for k in range(n):
-        net[k] = tau[k] - viscous[k] * v[k]
-        if coulomb[k] != 0.0:
-            net[k] -= coulomb[k] * math.tanh(v[k] / smoothing)
+        net[k] = tau[k] - friction[0, k] * v[k]
+        if friction[1, k] != 0.0:
+            net[k] -= friction[1, k] * math.tanh(v[k] / smoothing)
         total += v[k] * net[k]
-    power[0] = total
+        out[k] = v[k]
+    out[out.shape[0] - 1] = total
     body, dof = np.empty(n_bodies(model) * BODY), np.empty(n * DOF)
-    if not forward_dynamics(model, q, v, net, np.empty(0), body, dof, a):
+    if not forward_dynamics(model, q, v, net, np.empty(0), body, dof, out[n : 2 * n]):
         raise ValueError
 
 
@@ -89,7 +90,7 @@ class Plant:
     f_ext: Callable[[float, np.ndarray, np.ndarray], np.ndarray] | None = None
     changes: Sequence[tuple[float, Robot]] = ()
     _law: Friction | None = field(init=False, repr=False)
-    _coefficients: tuple[np.ndarray, np.ndarray, float] = field(init=False, repr=False)
+    _coefficients: tuple[np.ndarray, float] = field(init=False, repr=False)
 
     def __post_init__(self):
         if not isinstance(self.robot, Robot):
@@ -108,8 +109,8 @@ class Plant:
         object.__setattr__(self, "friction", law)
         object.__setattr__(self, "_law", law)
         law = Friction() if law is None else law
-        viscous, coulomb = (np.array(np.broadcast_to(x, self.robot.nv)) for x in (law.viscous, law.coulomb))
-        object.__setattr__(self, "_coefficients", (viscous, coulomb, law.smoothing))
+        coefficients = law.parameters(self.robot.nv).reshape(2, self.robot.nv)
+        object.__setattr__(self, "_coefficients", (coefficients, float(law.smoothing)))
 
     def at(self, t: float) -> Plant:
         """The plant as it is from time t on, until the next change."""
@@ -127,19 +128,23 @@ class Plant:
             return self.robot.forward_dynamics(q, v, tau)
         return self.robot.forward_dynamics(q, v, tau, self.f_ext(t, q, v))
 
-    def rate(self, t: float, q: np.ndarray, v: np.ndarray, tau: np.ndarray, out: np.ndarray, power: np.ndarray) -> None:
-        """`acceleration` into out (nv,) and `power` into power (1,), in one kernel call where nothing external acts.
+    def rate(self, t: float, q: np.ndarray, v: np.ndarray, tau: np.ndarray, out: np.ndarray) -> None:
+        """v and `acceleration` into the first 2 nv places of out, `power` into its last, in one kernel call where
+        nothing external acts.
 
         A subclass that adds torques overrides all three, without calling this one.
         """
         if self.f_ext is None:
             try:
-                rate_one(self.robot._model, q, v, tau, *self._coefficients, out, power)
+                rate_one(self.robot._model, q, v, tau, *self._coefficients, out)
                 return
             except (ValueError, KernelTypeError):
                 pass
-        out[:] = self.acceleration(t, q, v, tau)
-        power[0] = self.power(t, q, v, tau)
+        self._rate(t, q, v, tau, out)
+
+    def _rate(self, t, q, v, tau, out):
+        n = self.robot.nv
+        out[:n], out[n : 2 * n], out[-1] = v, self.acceleration(t, q, v, tau), self.power(t, q, v, tau)
 
     def power(self, t: float, q: np.ndarray, v: np.ndarray, tau: np.ndarray) -> float:
         """What motors, friction and external wrenches feed into the mechanical energy, in watts."""

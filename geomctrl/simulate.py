@@ -19,12 +19,14 @@ from .configuration import configuration_group
 from .control import Command, Controller, configuration_argument
 from .errors import ArgumentError, GeomctrlError, IntegrationError, SimulationError
 from .groups import Product, Rn
+from .integrators import checked_tolerances, integrate, rk_step
 from .integrators import method as method_named
-from .integrators import rk_step
 from .monitors import LyapunovDecrease, Monitor, MonitorResult, Sample, monitor_list
 from .plant import Plant
 from .robot import Robot
 from .run import Run
+
+ENDS = 2**31  # `every` of an integration that stores its two ends only
 
 
 def simulate(
@@ -41,18 +43,23 @@ def simulate(
     *,
     strict: bool = False,
     every: int = 1,
+    rtol: float | None = None,
+    atol: ArrayLike | None = None,
 ) -> Run:
     """Run the closed loop from (q0, v0) for t_end seconds in steps of dt.
 
-    method: a fixed-step method of `integrators`. control_dt: None, or a multiple of dt at which the controller is
-    sampled. monitors: "default", None or `monitors.Monitor`s. progress: True for a bar, or a function of the fraction
-    done. every: store each every-th sample (and the last); monitors see every step.
+    method: of `integrators`; an adaptive one ("MK54") takes steps of its own from sample to sample, dt apart, with an
+    error of at most atol + rtol |x| each, x the coordinates of q, v, the controller's state and the work.
+    control_dt: None, or a multiple of dt at which the controller is sampled. monitors: "default", None or
+    `monitors.Monitor`s. progress: True for a bar, or a function of the fraction done. every: store each every-th
+    sample (and the last); monitors see every one.
 
     Raises ArgumentError for bad arguments; SimulationError, whose `run` holds everything up to then, when the state
     stops being finite, the controller returns what no robot can use, or, with strict=True, at the first step at
     which a monitor exceeds its limit.
     """
-    loop = _Loop(plant if isinstance(plant, Plant) else Plant(plant), controller, q0, v0, method, control_dt, dt)
+    plant = plant if isinstance(plant, Plant) else Plant(plant)
+    loop = _Loop(plant, controller, q0, v0, method, control_dt, dt, rtol, atol)
     n_steps = _step_count(t_end, dt)
     if isinstance(every, bool) or not isinstance(every, int) or every < 1:
         raise ArgumentError(f"every: expected a positive integer, got {every!r}")
@@ -76,7 +83,8 @@ def simulate(
             except GeomctrlError as error:
                 why = str(error)
                 if isinstance(error, IntegrationError):
-                    why = f"the closed loop is unstable, or dt = {dt:g} s too long for it: its rates are not finite"
+                    cause = "too stiff" if loop.adaptive else f"dt = {dt:g} s too long for it"
+                    why = f"the closed loop is unstable, or {cause}: {error}"
                 reason = f"stopped at t = {t:.6g} s: {why}"
                 raise SimulationError(reason, record.run(reason, success=False)) from error
             if k % 64 == 0 or k == n_steps:
@@ -87,7 +95,7 @@ def simulate(
 class _Loop:
     """The closed loop as an ODE: its state y, its field, and the step."""
 
-    def __init__(self, plant: Plant, controller, q0, v0, method, control_dt, dt):
+    def __init__(self, plant: Plant, controller, q0, v0, method, control_dt, dt, rtol, atol):
         robot = plant.robot
         self.plant, self.now, self.controller = plant, plant.at(0.0), controller
         q0 = configuration_argument(robot, "q0", q0)
@@ -100,14 +108,13 @@ class _Loop:
         self.group = Product(configuration_group(robot), Rn(robot.nv), self.z_group, Rn(1))
         self.dim = self.group.dim
         self.tableau = method_named(method)
-        if self.tableau.b_hat is not None:
-            raise ArgumentError(f"method: expected a fixed-step method, got the adaptive {method!r}")
+        self.adaptive, self.h = self.tableau.b_hat is not None, None  # the first step that an adaptive method tries
+        self.tolerances = checked_tolerances(rtol, atol, self.tableau, self.group)
         a, b, c = robot.nq, robot.nq + robot.nv, robot.nq + robot.nv + int(np.size(z0) if z0 is not None else 0)
         self.parts = slice(0, a), slice(a, b), slice(b, c)
         z = np.zeros(0) if z0 is None else np.asarray(z0, dtype=float).ravel()
         self.y = np.concatenate((q0, v0, z, [0.0]))
-        nv = robot.nv
-        self.rates = slice(0, nv), slice(nv, 2 * nv), slice(2 * nv, 2 * nv + self.z_group.dim)
+        self.z_rate = slice(2 * robot.nv, 2 * robot.nv + self.z_group.dim)
         self.hold = _hold_count(control_dt, dt)
         self.command: Command | None = None
 
@@ -140,12 +147,10 @@ class _Loop:
         if command is None:
             command = self.command if self.hold else self.controller(t, q, v, z)
         tau, z_rate, _ = command  # pyright: ignore[reportGeneralTypeIssues] (held commands are set by `sample`)
-        q_rate, v_rate, z_part = self.rates
         out = np.empty(self.dim)
-        out[q_rate] = v
-        self.now.rate(t, q, v, tau, out[v_rate], out[-1:])
+        self.now.rate(t, q, v, tau, out)
         if z_rate is not None:
-            out[z_part] = z_rate if z_rate.ndim == 1 else z_rate.ravel()
+            out[self.z_rate] = z_rate if z_rate.ndim == 1 else z_rate.ravel()
         return out
 
     def sample(self, k: int, t: float):
@@ -163,7 +168,15 @@ class _Loop:
         return sample, self.field(t, self.y, self.command)
 
     def step(self, t: float, h: float, k1) -> None:
-        self.y = rk_step(self.field, t, self.y, h, self.tableau, self.group, k1)[0]
+        if not self.adaptive:
+            self.y = rk_step(self.field, t, self.y, h, self.tableau, self.group, k1)[0]
+            return
+        rtol, atol = self.tolerances
+        span = (t, t + h)
+        taken = integrate(self.field, self.y, span, self.h, self.tableau, self.group, every=ENDS, rtol=rtol, atol=atol)
+        if not taken.success:
+            raise IntegrationError(taken.reason)
+        self.y, self.h = taken.y[-1], h / taken.n_steps
 
 
 class _Record:
@@ -185,7 +198,7 @@ class _Record:
     def add(self, k: int, sample: Sample, final: bool) -> Monitor | None:
         violated = None
         self.values = values = [m.measure(sample) for m in self.monitors]
-        for j, value in enumerate(values):
+        for j, value in enumerate(values):  # nan exceeds everything
             if not value <= self.worst[j]:
                 self.worst[j], self.t_worst[j] = value, sample.t
                 if violated is None and not value <= self.monitors[j].limit:

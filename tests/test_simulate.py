@@ -68,6 +68,33 @@ def test_order_of_the_closed_loop(method):
     assert np.log2(errors[0] / errors[1]) == pytest.approx(order, abs=0.35)
 
 
+@pytest.mark.parametrize(("dt", "control_dt"), [(0.1, None), (0.02, 0.02)])
+def test_adaptive_steps_between_samples_keep_the_tolerance(dt, control_dt):
+    """On a floating tree, against fixed steps of a millisecond."""
+    law = law_of(FLOATING)
+    q0, v0 = start_of(law)
+    exact = gc.simulate(FLOATING, law, q0, v0, 1.0, 1e-3, "MK8", control_dt, monitors=None, every=round(1e3 * dt))
+    errors = []
+    for rtol in (1e-4, 1e-7, 1e-10):
+        run = gc.simulate(FLOATING, law, q0, v0, 1.0, dt, "MK54", control_dt, rtol=rtol, atol=rtol)
+        assert run.ok or rtol > 1e-6
+        np.testing.assert_allclose(run.t, exact.t, atol=1e-12)
+        errors.append(np.abs(FLOATING.difference(exact.q, run.q)).max())
+    assert errors[0] < 1e-2
+    assert errors[1] < 1e-5
+    assert errors[2] < 1e-8
+    assert errors[2] < 1e-2 * errors[0]
+
+
+def test_tolerances_that_can_not_be_met_end_the_run():
+    law = Torque(lambda t: np.array([np.sign(np.sin(1e5 * t)), 0.0]))
+    with pytest.raises(
+        SimulationError, match=r"stopped at t = 0 s: the closed loop is unstable, or too stiff: rtol = 0"
+    ) as e:
+        gc.simulate(ARM, law, [0.1, 0.2], [0.0, 0.0], 1.0, 0.5, "MK54", rtol=0.0, atol=1e-19)
+    assert len(e.value.run.t) == 1
+
+
 def test_sampled_control_holds_the_torque():
     law = law_of(ARM)
     q0, v0 = start_of(law)
@@ -216,7 +243,8 @@ def test_what_a_controller_returns_is_checked(command, words):
         ({"monitors": "all"}, "monitors: expected 'default', None or Monitors, got 'all'"),
         ({"monitors": [3]}, "monitors: expected geomctrl.monitors.Monitor, got 3"),
         ({"every": 0}, "every: expected a positive integer, got 0"),
-        ({"method": "MK54"}, "method: expected a fixed-step method"),
+        ({"rtol": 1e-6}, "rtol and atol need an embedded pair such as MK54; MK4 steps by h"),
+        ({"method": "MK54", "atol": -1.0}, "atol a number or shape"),
         ({"plant": "panda"}, "robot: expected a geomctrl.Robot"),
     ],
 )
