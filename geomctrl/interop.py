@@ -1,8 +1,9 @@
-"""Robots as python-control systems with named signals, for `control.lqr`, `control.input_output_response` and the rest.
+"""Robots as python-control systems with named signals, and states of Pinocchio and MuJoCo.
 
-The state is x = (e, v): e (nv,) the exponential coordinates log(q0^-1 q) of the configuration about q0, which for
-joints with one degree of freedom is q - q0, and v (nv,) the velocity. With q0 = 0 on such robots it is (q, v) itself.
-Signals are named after `Robot.dof_names`: states and outputs q_<name>, v_<name>, inputs tau_<name>.
+For `control.lqr`, `control.input_output_response` and the rest the state is x = (e, v): e (nv,) the exponential
+coordinates log(q0^-1 q) of the configuration about q0, which for joints with one degree of freedom is q - q0, and v
+(nv,) the velocity. With q0 = 0 on such robots it is (q, v) itself. Signals are named after `Robot.dof_names`: states
+and outputs q_<name>, v_<name>, inputs tau_<name>.
 """
 
 from __future__ import annotations
@@ -10,15 +11,27 @@ from __future__ import annotations
 import control
 import numpy as np
 from numpy.typing import ArrayLike
+from scipy.spatial.transform import Rotation
 
+from .arrays import checked, same_batch
 from .configuration import ConfigurationGroup, difference, integrate
 from .control import configuration_argument
 from .derivatives import linearize
-from .errors import ArgumentError
+from .errors import ArgumentError, NameNotFoundError
 from .plant import Plant
 from .robot import Robot, as_batch
 
-__all__ = ["from_state", "nonlinear_system", "signal_names", "state_space", "to_state"]
+__all__ = [
+    "from_mujoco",
+    "from_pinocchio",
+    "from_state",
+    "nonlinear_system",
+    "signal_names",
+    "state_space",
+    "to_mujoco",
+    "to_pinocchio",
+    "to_state",
+]
 
 
 def signal_names(robot: Robot) -> dict[str, list[str]]:
@@ -38,9 +51,7 @@ def to_state(robot: Robot, q: ArrayLike, v: ArrayLike, q0: ArrayLike | None = No
 
 def from_state(robot: Robot, x: ArrayLike, q0: ArrayLike | None = None) -> tuple[np.ndarray, np.ndarray]:
     """(q (..., nq), v (..., nv)) from x (..., 2 nv): the inverse of `to_state`."""
-    x = np.asarray(x, dtype=float)
-    if x.shape[-1:] != (2 * robot.nv,):
-        raise ArgumentError(f"x: expected shape (..., {2 * robot.nv}), got {x.shape}")
+    x = checked("x", x, (2 * robot.nv,))
     e, v = x[..., : robot.nv], x[..., robot.nv :]
     at = robot.neutral() if q0 is None else configuration_argument(robot, "q0", q0)
     return integrate(robot, np.broadcast_to(at, (*e.shape[:-1], robot.nq)), e), v.copy()
@@ -79,3 +90,148 @@ def nonlinear_system(plant: Robot | Plant, q0: ArrayLike | None = None, name: st
         return np.concatenate((e_rate, plant.at(t).acceleration(t, q, v, np.ascontiguousarray(u, dtype=float))))
 
     return control.NonlinearIOSystem(update, None, name=name or robot.name, **signal_names(robot))
+
+
+# --- states of other libraries ----------------------------------------------------------------------------------
+
+
+def to_pinocchio(robot: Robot, model, q: ArrayLike, v: ArrayLike) -> tuple[np.ndarray, np.ndarray]:
+    """(q, v) of a pinocchio.Model of the same robot, (..., model.nq), (..., model.nv), from q (..., nq), v (..., nv).
+
+    Joints are matched by name. Theirs: quaternions (x, y, z, w), linear velocity before angular, (cos, sin) for a
+    continuous joint, for a planar one (x, y, cos, sin). Accelerations and torques are ordered like velocities. Raises
+    NameNotFoundError for a joint that `model` has not, ArgumentError for one of another kind.
+    """
+    lead, (q, v) = as_batch(robot, q=q, v=v)
+    x, u = np.empty((len(q), model.nq)), np.empty((len(q), model.nv))
+    for joint, qs, vs, at, rates in _pinocchio_joints(robot, model):
+        x[:, at] = _their_coordinates(joint, q[:, qs], at.stop - at.start, scalar_first=False)
+        u[:, rates] = v[:, vs] @ _linear_first(joint).T
+    return x.reshape(*lead, model.nq), u.reshape(*lead, model.nv)
+
+
+def from_pinocchio(robot: Robot, model, q: ArrayLike, v: ArrayLike) -> tuple[np.ndarray, np.ndarray]:
+    """(q (..., nq), v (..., nv)) from (q, v) of a pinocchio.Model of the same robot: the inverse of `to_pinocchio`.
+
+    The angle of a continuous joint comes back within pi.
+    """
+    lead, x, u = _their_state(model, q, v)
+    ours, rates_of = np.empty((len(x), robot.nq)), np.empty((len(x), robot.nv))
+    for joint, qs, vs, at, rates in _pinocchio_joints(robot, model):
+        ours[:, qs] = _our_coordinates(joint, x[:, at], scalar_first=False)
+        rates_of[:, vs] = u[:, rates] @ np.linalg.inv(_linear_first(joint)).T
+    return ours.reshape(*lead, robot.nq), rates_of.reshape(*lead, robot.nv)
+
+
+def to_mujoco(robot: Robot, model, q: ArrayLike, v: ArrayLike) -> tuple[np.ndarray, np.ndarray]:
+    """(qpos, qvel) of a mujoco.MjModel of the same robot, (..., model.nq), (..., model.nv), from q, v.
+
+    Joints are matched by name. Theirs: quaternions (w, x, y, z); a free joint's linear velocity comes first and in
+    world axes. Raises NameNotFoundError for a joint that `model` has not, ArgumentError for one of another kind.
+    """
+    lead, (q, v) = as_batch(robot, q=q, v=v)
+    x, u = np.empty((len(q), model.nq)), np.empty((len(q), model.nv))
+    for joint, qs, vs, at, rates in _mujoco_joints(robot, model):
+        x[:, at] = _their_coordinates(joint, q[:, qs], at.stop - at.start, scalar_first=True)
+        moved = v[:, vs] @ _linear_first(joint).T
+        if joint.kind == "free":
+            moved[:, :3] = np.einsum("bij,bj->bi", _rotations(q[:, qs]), moved[:, :3])
+        u[:, rates] = moved
+    return x.reshape(*lead, model.nq), u.reshape(*lead, model.nv)
+
+
+def from_mujoco(robot: Robot, model, qpos: ArrayLike, qvel: ArrayLike) -> tuple[np.ndarray, np.ndarray]:
+    """(q (..., nq), v (..., nv)) from (qpos, qvel) of a mujoco.MjModel of the same robot; inverts `to_mujoco`."""
+    lead, x, u = _their_state(model, qpos, qvel)
+    ours, rates_of = np.empty((len(x), robot.nq)), np.empty((len(x), robot.nv))
+    for joint, qs, vs, at, rates in _mujoco_joints(robot, model):
+        ours[:, qs] = _our_coordinates(joint, x[:, at], scalar_first=True)
+        moved = u[:, rates].copy()
+        if joint.kind == "free":
+            moved[:, :3] = np.einsum("bji,bj->bi", _rotations(ours[:, qs]), moved[:, :3])
+        rates_of[:, vs] = moved @ np.linalg.inv(_linear_first(joint)).T
+    return ours.reshape(*lead, robot.nq), rates_of.reshape(*lead, robot.nv)
+
+
+def _their_state(model, q, v):
+    q, v = checked("q", q, (model.nq,)), checked("v", v, (model.nv,))
+    lead = same_batch(("q", "v"), q, v, (1, 1))
+    return lead, q.reshape(-1, model.nq), v.reshape(-1, model.nv)
+
+
+def _pinocchio_joints(robot, model):
+    """(joint, our slices of q and v, theirs) of each joint."""
+    for joint, qs, vs in zip(robot.joints, robot.q_slices, robot.v_slices):
+        j = model.getJointId(joint.name)
+        if j >= model.njoints:
+            raise NameNotFoundError(f"model: no joint named {joint.name!r}; known: {', '.join(list(model.names)[1:])}")
+        k, d = model.idx_qs[j], model.idx_vs[j]
+        _check_same_kind(joint, model.nqs[j], model.nvs[j], continuous=True)
+        yield joint, qs, vs, slice(k, k + model.nqs[j]), slice(d, d + model.nvs[j])
+
+
+def _mujoco_joints(robot, model):
+    """(joint, our slices of q and v, theirs) of each joint."""
+    starts, rates = [*model.jnt_qposadr.tolist(), model.nq], [*model.jnt_dofadr.tolist(), model.nv]
+    names = [model.joint(j).name for j in range(model.njnt)]
+    for joint, qs, vs in zip(robot.joints, robot.q_slices, robot.v_slices):
+        if joint.name not in names:
+            raise NameNotFoundError(f"model: no joint named {joint.name!r}; known: {', '.join(names)}")
+        j = names.index(joint.name)
+        at, dofs = slice(starts[j], starts[j + 1]), slice(rates[j], rates[j + 1])
+        _check_same_kind(joint, at.stop - at.start, dofs.stop - dofs.start, continuous=False)
+        yield joint, qs, vs, at, dofs
+
+
+COORDINATES = {"free": 7, "spherical": 4, "planar": 4}  # of other libraries, where there is not one
+
+
+def _check_same_kind(joint, nq, nv, continuous):
+    expected = COORDINATES.get(joint.kind, 1)
+    if nv != joint.dof or not (nq == expected or (continuous and nq == 2 and joint.kind == "revolute")):
+        raise ArgumentError(f"model: joint {joint.name!r} is {joint.kind} here, theirs has nq = {nq}, nv = {nv}")
+    if joint.kind == "planar" and abs(joint.S[2, 2] - 1.0) > 1e-12:
+        raise ArgumentError(f"robot: joint {joint.name!r}: planar joints of other libraries have the normal z only")
+
+
+def _linear_first(joint):
+    """Their velocity of one joint = this matrix times ours."""
+    if joint.kind == "free":
+        return np.eye(6)[[3, 4, 5, 0, 1, 2]]
+    return joint.S[[3, 4, 2]] if joint.kind == "planar" else np.eye(joint.dof)
+
+
+def _rotations(q):
+    return q.reshape(-1, 3, 4)[:, :, :3]
+
+
+def _their_coordinates(joint, q, n, scalar_first):
+    """(b, n) from the coordinates (b, 1) or poses (b, 12) of one joint."""
+    if joint.dof == 1:
+        return q if n == 1 else np.hstack((np.cos(q), np.sin(q)))
+    pose = q.reshape(-1, 3, 4)
+    if joint.kind == "planar":
+        return np.hstack((pose[:, :2, 3], pose[:, :2, 0]))
+    quaternion = Rotation.from_matrix(pose[:, :, :3]).as_quat()  # (x, y, z, w)
+    if scalar_first:
+        quaternion = np.roll(quaternion, 1, axis=1)
+    return quaternion if joint.kind == "spherical" else np.hstack((pose[:, :, 3], quaternion))
+
+
+def _our_coordinates(joint, x, scalar_first):
+    """The inverse of `_their_coordinates`."""
+    if joint.dof == 1:
+        return x if x.shape[1] == 1 else np.arctan2(x[:, 1:], x[:, :1])
+    pose = np.zeros((len(x), 3, 4))
+    if joint.kind == "planar":
+        pose[:, :, :3] = Rotation.from_rotvec(np.arctan2(x[:, 3:], x[:, 2:3]) * (0.0, 0.0, 1.0)).as_matrix()
+        pose[:, :2, 3] = x[:, :2]
+        return pose.reshape(-1, 12)
+    quaternion = np.roll(x[:, -4:], -1, axis=1) if scalar_first else x[:, -4:]
+    R = pose[:, :, :3] = Rotation.from_quat(quaternion).as_matrix()
+    if joint.kind == "free":
+        pose[:, :, 3] = x[:, :3]
+    else:
+        point = np.array((joint.S[5, 1], joint.S[3, 2], joint.S[4, 0]))  # of which [point] w is the linear part
+        pose[:, :, 3] = point - R @ point
+    return pose.reshape(-1, 12)
