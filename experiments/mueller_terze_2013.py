@@ -160,10 +160,11 @@ def print_drift(results: dict) -> None:
 
 
 def print_claims(results: dict) -> None:
-    """Each claim of the paper beside what the runs say."""
+    """Each claim of the paper beside what the runs say; the pendulum's joints while its runs are still comparable."""
 
     def worst(name, group, joint):
-        return results[name, group].violation[:, joint].max()
+        result = results[name, group]
+        return result.violation[result.t < (1.005 if name == "pendulum" else np.inf), joint].max()
 
     def energy(name, group):
         return np.abs(results[name, group].energy).max()
@@ -179,12 +180,13 @@ def print_claims(results: dict) -> None:
          v["heavy top"][0][0] < 1e-11 < 1e-7 < v["heavy top"][0][1], v["heavy top"][0]),
         ("Fig. 3: the top's energy drifts two orders less on SE(3)",
          50.0 * e["heavy top"][0] < e["heavy top"][1], e["heavy top"]),
-        ("Fig. 5: SE(3) is better at the pendulum's joint 1",
+        ("Fig. 5: SE(3) is better at the pendulum's joint 1 (to 1 s)",
          v["pendulum"][0][0] < 0.1 * v["pendulum"][0][1], v["pendulum"][0]),
-        ("Fig. 6: SE(3) is better at joint 2", v["pendulum"][1][0] < 0.5 * v["pendulum"][1][1], v["pendulum"][1]),
-        ("Figs. 5, 6: joint 2 is violated more than joint 1, on SE(3)",
+        ("Fig. 6: SE(3) is better at joint 2 (to 1 s)",
+         v["pendulum"][1][0] < 0.5 * v["pendulum"][1][1], v["pendulum"][1]),
+        ("Figs. 5, 6: joint 2 is violated more than joint 1, on SE(3) (to 1 s)",
          v["pendulum"][1][0] > v["pendulum"][0][0], (v["pendulum"][0][0], v["pendulum"][1][0])),
-        ("                                                   and on SO(3)xR3",
+        ("                                                   and on SO(3)xR3 (to 1 s)",
          v["pendulum"][1][1] > v["pendulum"][0][1], (v["pendulum"][0][1], v["pendulum"][1][1])),
         ("Fig. 7: the pendulum's energy drifts comparably", similar(*e["pendulum"]), e["pendulum"]),
         ("Fig. 9: the floating pair's joint drifts similarly", similar(*v["floating pair"][0]), v["floating pair"][0]),
@@ -268,6 +270,7 @@ def main(arguments: list[str] | None = None) -> None:
     parser.add_argument("--out", type=Path, default=Path("out"), help="where figures go")
     options = parser.parse_args(arguments)
     t_end = 1.0 if options.quick else 10.0
+    run(heavy_top(SE3()), 1e-3)  # compiles, so that the times below are the runs'
     results = {(n, g): run(make(GROUPS[g]), t_end) for n, make in CASES.items() for g in GROUPS}
     print_drift(results)
     print_claims(results)

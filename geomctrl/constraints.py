@@ -193,7 +193,8 @@ def _lower_pair(c, reference, a, b):
             raise ArgumentError(f"{label}: point_b: a distance needs both points")
         s = B[:3, :3] @ rb + B[:3, 3] - A[:3, :3] @ ra - A[:3, 3]
         length = np.linalg.norm(s) if c.length is None else c.length
-        if not (isinstance(length, int | float | np.number) and np.isfinite(length) and length > 1e-9):
+        number = isinstance(length, int | float | np.number) and not isinstance(length, bool)
+        if not (number and np.isfinite(length) and length > 1e-9):
             raise ModelError(
                 f"{label}: length: expected more than 0 [m], got {length!r}; points that coincide are spherical"
             )

@@ -1,4 +1,4 @@
-"""Kernels of `constrained`: rows of constraints, their Gram matrix, its factors with redundant rows left out.
+"""Kernels of `constrained`, and for the rows of `closures`: Gram matrix and factors with redundant rows left out.
 
 A row k constrains two bodies a, b (or the world, number n, which stands still) or, from a user's function, any number.
 With P = p_a + R_a r_a, Q = p_b + R_b r_b, s = Q - P and directions d_a, d_b fixed in the bodies, the rows are
@@ -33,6 +33,7 @@ from .screw import (
     momentum,
     mul3,
     neg3,
+    orthonormal,
     put,
     put6,
     put_frame,
@@ -232,17 +233,18 @@ def pack_rates(layout, frames, V, moved, Vdot, out):
 
 @kernel("void(i8[:,::1], f8[::1], f8[::1], f8[::1])")
 def advance_bodies(layout, y, x, out):
-    """out = y exp(x), pose by pose; velocities add."""
+    """out = y exp(x), pose by pose, on the group to round-off; velocities add."""
     n = len(layout)
     for i in range(n):
         at = layout[i, 0]
         T, X = get_frame(y[at : at + 12], 0), get_twist(x, 6 * i)
         if layout[i, 1]:
-            put_frame(out, at, compose(T, exp_se3(X)))
+            T = compose(T, exp_se3(X))
+            put_frame(out, at, Frame(orthonormal(T.R), T.p))
             out[at + 12] = out[at + 13] = out[at + 14] = 0.0
             out[at + 15] = 1.0
         else:
-            put_frame(out, at, Frame(matmul(T.R, exp_so3(X.w)), add3(T.p, X.v)))
+            put_frame(out, at, Frame(orthonormal(matmul(T.R, exp_so3(X.w))), add3(T.p, X.v)))
     for k in range(6 * n):
         out[len(y) - 6 * n + k] = y[len(y) - 6 * n + k] + x[6 * n + k]
 

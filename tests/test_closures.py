@@ -5,10 +5,9 @@ import pytest
 
 import geomctrl as gc
 from geomctrl import inertia, so3
-from geomctrl.closures import ClosedLoops
-from geomctrl.constrained import Baumgarte, ConstrainedBody, ConstrainedSystem, Constraint
-from geomctrl.errors import ArgumentError, NameNotFoundError
-from geomctrl.integrators import integrate
+from geomctrl.closures import GGL, Baumgarte, ClosedLoops, Constraint, integrate
+from geomctrl.constrained import ConstrainedBody, ConstrainedSystem
+from geomctrl.errors import ArgumentError, IntegrationError, NameNotFoundError
 
 Y = np.array([0.0, 1.0, 0.0])
 LEG = inertia.from_com(1.0, (0.2, 0.1, 0.3), np.diag([0.05, 0.06, 0.04]))
@@ -21,23 +20,24 @@ def place(p, R=None):
     return T
 
 
-def four_bar(**options):
-    """Bars of 1, 1.2 and 1.3 m in the plane y = 0, the last one's end pinned to the ground."""
-    bars = [
-        gc.Body("crank", None, gc.Joint.revolute(Y, (0, 0, 0)), place((0, 0, 0)), LEG),
-        gc.Body("coupler", "crank", gc.Joint.revolute(Y, (0, 0, 0)), place((0, 0, 1.0)), LEG),
-        gc.Body("rocker", "coupler", gc.Joint.revolute(Y, (0, 0, 0)), place((1.2, 0, 0)), LEG),
-    ]
-    robot = gc.Robot.build(bars, gravity=(0, 0, -9.81))
-    pin = Constraint.revolute("pin", "world", "rocker", (1.4, 0, 0), Y, (0, 0, -1.3), Y)
-    loop = ClosedLoops(robot, [pin], **options)
+def four_bar(turn=None, **options):
+    """Bars of 1, 1.2 and 1.3 m in the plane y = 0, the last one's end pinned to the ground; all turned by `turn`, the
+    bodies in their frames too."""
+    R = np.eye(3) if turn is None else turn
+    axis, leg = R @ Y, inertia.from_com(1.0, R @ (0.2, 0.1, 0.3), R @ np.diag([0.05, 0.06, 0.04]) @ R.T)
+    names, ends = ("crank", "coupler", "rocker"), [R @ p for p in ((0, 0, 0), (0, 0, 1.0), (1.2, 0, 0), (0, 0, -1.3))]
+    before = (None, *names[:2])
+    robot = gc.Robot.build(
+        [gc.Body(n, b, gc.Joint.revolute(axis), place(p), leg) for n, b, p in zip(names, before, ends)],
+        gravity=R @ (0, 0, -9.81),
+    )
+    pin = Constraint.revolute("pin", "world", "rocker", R @ (1.4, 0, 0), axis, ends[3], axis)
     hinges = [
-        Constraint.revolute("a", "world", "crank", (0, 0, 0), Y, (0, 0, 0), Y),
-        Constraint.revolute("b", "crank", "coupler", (0, 0, 1.0), Y, (0, 0, 0), Y),
-        Constraint.revolute("c", "coupler", "rocker", (1.2, 0, 0), Y, (0, 0, 0), Y),
+        Constraint.revolute(f"at {n}", b or "world", n, p, axis, (0, 0, 0), axis)
+        for n, b, p in zip(names, before, ends)
     ]
-    names = ("crank", "coupler", "rocker")
-    return loop, ConstrainedSystem([ConstrainedBody(n, LEG) for n in names], [*hinges, pin])
+    system = ConstrainedSystem([ConstrainedBody(n, leg) for n in names], [*hinges, pin], gravity=robot.gravity)
+    return ClosedLoops(robot, [pin], **options), system
 
 
 def three_legs(**options):
@@ -100,25 +100,177 @@ def test_rank_and_freedom(name, rank, freedom):
     assert loop.rank(begin(name, loop)) == rank == loop.robot.nv - freedom
 
 
+def test_a_planar_mechanism_does_not_feel_how_its_plane_is_turned():
+    """In a plane askew to the axes, rows that move nothing are rounding, not zero: they are redundant all the same."""
+    upright, _ = four_bar()
+    y = begin("four-bar", upright)
+    for seed in range(5):
+        turned, _ = four_bar(so3.exp(2.0 * np.random.default_rng(seed).normal(size=3)))
+        state = turned.consistent(y[:3], y[3:])
+        assert turned.rank(state) == 2
+        np.testing.assert_allclose(state, y, rtol=0, atol=1e-12)
+        np.testing.assert_allclose(turned.accelerations(0.0, state), upright.accelerations(0.0, y), rtol=0, atol=1e-10)
+
+
+@pytest.mark.parametrize("name", MECHANISMS)
+def test_the_tree_under_the_closures_reactions_moves_as_the_mechanism(name):
+    """The loops cut and the reactions applied as forces: the tree's own recursion must give the same motion."""
+    turn = so3.exp((0.4, -0.3, 0.8))
+    loop, _ = four_bar(turn) if name == "four-bar" else three_legs()
+    y = begin(name, loop)
+    robot, q, v = loop.robot, y[: loop.robot.nq], y[loop.robot.nq :]
+    tau = np.zeros(robot.nv)
+    for c in loop.constraints:
+        T = {n: np.eye(4) if n == "world" else robot.pose(q, n) for n in c.bodies}
+        W = loop.reactions(0.0, y)[c.name]
+        a, b = c.bodies
+        m, f = T[b][:3, :3] @ W[:3], T[b][:3, :3] @ W[3:]
+        point = T[b][:3, :3] @ c.point_b + T[b][:3, 3]
+        for body, sign in ((b, 1.0), (a, -1.0)):
+            if body != "world":
+                R, arm = T[body][:3, :3], point - T[body][:3, 3]
+                about = np.concatenate((R.T @ (m + np.cross(arm, f)), R.T @ f))
+                tau += sign * robot.jacobian(q, body).T @ about
+    np.testing.assert_allclose(robot.forward_dynamics(q, v, tau), loop.accelerations(0.0, y), rtol=0, atol=1e-9)
+    assert np.abs(tau).max() > 1.0
+
+
+def test_reactions_in_the_plane_are_those_of_maximal_coordinates():
+    """What is out of the plane is not unique; the pin's force in it is."""
+    loop, system = four_bar()
+    y = begin("four-bar", loop)
+    poses = np.array([loop.robot.pose(y[:3], n) for n in system.body_names])
+    J = np.array([loop.robot.jacobian(y[:3], n) for n in system.body_names])
+    ours, theirs = (s.reactions(0.0, x)["pin"] for s, x in ((loop, y), (system, system.state(poses, J @ y[3:]))))
+    np.testing.assert_allclose(ours[[3, 5]], theirs[[3, 5]], rtol=0, atol=1e-9)
+    np.testing.assert_allclose(ours[[0, 2, 4]], 0.0, rtol=0, atol=1e-12)  # the least norm of what does no work
+
+
 @pytest.mark.parametrize("name", MECHANISMS)
 def test_a_run_keeps_loops_and_energy(name):
     loop, _ = MECHANISMS[name]()
     y = begin(name, loop)
-    end = integrate(loop.field, y, (0.0, 0.2), 2e-3, "MK4", loop.group, every=1000).y[-1]
+    end = integrate(loop, y, (0.0, 0.2), 2e-3, every=1000).y[-1]
     assert loop.violation(end).max() < 1e-7
     assert abs(loop.energy(end) - loop.energy(y)) < 1e-7
 
 
-def test_torque_does_work_and_baumgarte_pulls_back():
-    loop, _ = four_bar(torque=lambda t, q, v: np.array([2.0, 0.0, 0.0]), stabilisation=Baumgarte(20.0, 20.0))
+@pytest.mark.parametrize("name", MECHANISMS)
+def test_projection_holds_loops_at_round_off_and_keeps_the_order(name):
+    loop, _ = MECHANISMS[name]()
+    y = begin(name, loop)
+    ends = []
+    for h in (0.02, 0.01, 0.005):
+        solution = integrate(loop, y, (0.0, 0.4), h, project=True)
+        assert loop.violation(solution.y).max() < 2e-13
+        assert loop.velocity_violation(solution.y).max() < 1e-12
+        ends.append(solution.y[-1])
+    plain = integrate(loop, y, (0.0, 0.4), 0.02, every=1000).y[-1]
+    assert loop.violation(plain).max() > 1e-8
+    exact = integrate(loop, y, (0.0, 0.4), 5e-3, "MK6", project=True, every=1000).y[-1]
+    errors = [np.abs(end - exact).max() for end in ends]
+    assert np.log2(errors[1] / errors[2]) > 3.7
+    losses = [abs(loop.energy(end) - loop.energy(y)) for end in ends]
+    assert losses[2] < losses[0] / 100.0
+
+
+@pytest.mark.parametrize("name", MECHANISMS)
+def test_every_stabilisation_brings_loops_back(name):
+    """From loops off by 1e-3 at both levels; without one they stay astray."""
+
+    def end(stabilisation):
+        loop, _ = MECHANISMS[name](stabilisation=stabilisation)
+        y = begin(name, loop)
+        off = y + np.r_[np.zeros(loop.robot.nq), 1e-3 * np.ones(loop.robot.nv)]
+        off[-1 - loop.robot.nv] += 1e-3
+        assert loop.violation(off).max() > 1e-4
+        y = integrate(loop, off, (0.0, 0.5), 5e-3, every=1000).y[-1]
+        return loop.violation(y).max(), loop.velocity_violation(y).max()
+
+    assert end(None)[0] > 5e-4
+    assert max(end(Baumgarte(20.0, 20.0))) < 2e-5
+    assert max(end(GGL(20.0))) < 2e-5
+
+
+def test_ggl_without_a_rate_keeps_positions_though_velocities_are_off():
+    def end(stabilisation):
+        loop, _ = four_bar(stabilisation=stabilisation)
+        y = begin("four-bar", loop)
+        y[5] += 1e-2
+        return loop.violation(integrate(loop, y, (0.0, 0.2), 5e-3, every=1000).y[-1]).max()
+
+    assert end(None) > 1e-3
+    assert end(GGL()) < 1e-6
+
+
+def test_torque_does_work():
+    loop, _ = four_bar(torque=lambda t, q, v: np.array([2.0, 0.0, 0.0]))
     y = begin("four-bar", loop)
-    off = y.copy()
-    off[2] += 1e-3
-    end = integrate(loop.field, off, (0.0, 0.5), 2e-3, "MK4", loop.group, every=1000).y[-1]
-    assert loop.violation(off).max() > 1e-4
-    assert loop.violation(end).max() < 1e-6
-    exact = integrate(loop.field, y, (0.0, 0.2), 2e-3, "MK4", loop.group, every=1000).y[-1]
-    assert loop.energy(exact) - loop.energy(y) == pytest.approx(2.0 * (exact[0] - y[0]), abs=1e-6)
+    end = integrate(loop, y, (0.0, 0.2), 2e-3, project=True, every=1000).y[-1]
+    assert loop.energy(end) - loop.energy(y) == pytest.approx(2.0 * (end[0] - y[0]), abs=1e-6)
+
+
+def test_a_users_closure_is_the_one_written_by_hand():
+    """A rod from the ground to the rocker's end, as a distance and as a function with its Jacobian."""
+    robot, anchor, end, length = four_bar()[0].robot, np.array([2.0, 0.3, -0.5]), np.array([0.1, 0.2, -1.3]), 1.1
+
+    def function(T):
+        s = T[0, :3, :3] @ end + T[0, :3, 3] - anchor
+        return np.array([0.5 * (s @ s / length - length)])
+
+    def jacobian(T):
+        s = T[0, :3, :3].T @ (T[0, :3, :3] @ end + T[0, :3, 3] - anchor) / length
+        return np.concatenate((np.cross(end, s), s))[None, None]
+
+    rods = [
+        Constraint.distance("rod", "world", "rocker", anchor, end, length),
+        Constraint.holonomic("rod", ["rocker"], function, jacobian),
+    ]
+    loops = [ClosedLoops(robot, [rod]) for rod in rods]
+    states = [loop.consistent((0.3, 0.1, -0.6), (1.0, -2.0, 0.5)) for loop in loops]
+    np.testing.assert_allclose(states[1], states[0], rtol=0, atol=1e-12)
+    np.testing.assert_allclose(*(loop.accelerations(0.0, states[0]) for loop in loops), rtol=0, atol=1e-8)
+    by_hand, users = (loop.reactions(0.0, states[0])["rod"].ravel() for loop in loops)
+    np.testing.assert_allclose(users[3:], by_hand[3:], rtol=0, atol=1e-8)
+    np.testing.assert_allclose(users[:3], np.cross(end, by_hand[3:]), rtol=0, atol=1e-8)
+    thrice = Constraint.holonomic("thrice", ["rocker"], lambda T: 3 * function(T), lambda T: 3 * jacobian(T))
+    both = ClosedLoops(robot, [rods[0], thrice])
+    assert both.rank(states[0]) == 1
+    shares = both.reactions(0.0, states[0])  # multipliers x and 3 x have the least norm: forces as 1 to 9
+    np.testing.assert_allclose(shares["rod"], 0.1 * by_hand, rtol=0, atol=1e-8)
+    np.testing.assert_allclose(shares["thrice"].ravel(), 0.9 * users, rtol=0, atol=1e-8)
+
+
+def test_velocities_held_fixed_stay():
+    """A crank's speed is given and the others follow: they are the slopes of the configurations."""
+    loop, _ = four_bar()
+    q, drives, h = begin("four-bar", loop)[:3], np.array([False, True, True]), 1e-5
+    y = loop.consistent(q, (0.7, 0.0, 0.0), free=drives)
+    assert y[3] == 0.7
+    there, back = (loop.consistent(q + s * h * y[3:])[:3] for s in (1, -1))
+    slope = (there - back) / (2 * h)
+    np.testing.assert_allclose(slope, y[3:], rtol=0, atol=1e-8)
+    with pytest.raises(ArgumentError, match="held fixed contradict constraint 'pin'"):
+        loop.consistent(q, (0.7, 0.0, 0.0), free=[False, True, False])
+    with pytest.raises(ArgumentError, match=r"free: expected booleans of shape \(3,\)"):
+        loop.consistent(q, free=[True])
+
+
+def test_no_closures_leave_the_robot_free():
+    loop = ClosedLoops(four_bar()[0].robot, [])
+    y = loop.consistent((0.1, 0.2, 0.3), (1.0, 0.0, -1.0))
+    np.testing.assert_array_equal(y, (0.1, 0.2, 0.3, 1.0, 0.0, -1.0))
+    np.testing.assert_allclose(loop.accelerations(0.0, y), loop.robot.forward_dynamics(y[:3], y[3:], np.zeros(3)))
+    assert (loop.rank(y), loop.reactions(0.0, y)) == (0, {})
+
+
+def test_a_torque_that_fails_says_when_and_keeps_the_run_so_far():
+    for bad in (np.full(3, np.nan), np.zeros(2)):
+        loop, _ = four_bar(torque=lambda t, q, v, bad=bad: bad if t > 0.095 else np.zeros(3))
+        for project in (False, True):
+            with pytest.raises(IntegrationError, match=r"torque\(t, q, v\): expected .* at t = 0\.1") as caught:
+                integrate(loop, begin("four-bar", loop), (0.0, 1.0), 0.02, project=project)
+            assert 4 <= caught.value.solution.n_steps <= 5
 
 
 def test_bad_input():
@@ -135,8 +287,13 @@ def test_bad_input():
         ClosedLoops(loop.robot, [far]).consistent(q)
     with pytest.raises(NameNotFoundError, match="constraint 'x': no body named 'nobody'"):
         ClosedLoops(loop.robot, [Constraint.spherical("x", "world", "nobody", (0, 0, 0))])
-    with pytest.raises(ArgumentError, match="stabilisation: expected None or Baumgarte"):
+    with pytest.raises(ArgumentError, match="stabilisation: expected None, Baumgarte or GGL"):
         ClosedLoops(loop.robot, [], stabilisation="GGL")
+    with pytest.raises(ArgumentError, match="every must be a positive integer, got 0"):
+        integrate(loop, y, (0.0, 1.0), 0.1, project=True, every=0)
+    opposite = Constraint.revolute("pin", "world", "rocker", (1.4, 0, 0), Y, (0, 0, -1.3), -Y)
+    with pytest.raises(ArgumentError, match=r"'pin' .* opposite"):
+        ClosedLoops(loop.robot, [opposite]).state(y[:3])
     with pytest.raises(ArgumentError, match=r"q: expected shape"):
         loop.state(np.zeros(2))
     with pytest.raises(ArgumentError, match=r"reference: expected"):

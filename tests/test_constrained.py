@@ -666,8 +666,21 @@ BAD = {
     "ggl": (lambda: GGL(np.nan), ArgumentError, "GGL: rate: expected a number >= 0"),
     "poses' shape": (lambda: ConstrainedSystem([A], []).state(np.eye(4)), ArgumentError, "poses: expected shape"),
     "velocities' shape": (lambda: ConstrainedSystem([A], []).state(None, np.zeros(6)), ArgumentError, "velocities"),
+    "last row": (
+        lambda: ConstrainedSystem([A], []).state(np.diag([1.0, 1.0, 1.0, 2.0])[None]),
+        ArgumentError,
+        "poses: expected transforms",
+    ),
+    "wrench": (lambda: ConstrainedSystem([A], [], wrench=3), ArgumentError, "wrench: expected a function"),
+    "every": (
+        lambda: integrate(
+            ConstrainedSystem([A], []), ConstrainedSystem([A], []).state(), (0, 1), 0.1, project=True, every=0
+        ),
+        ArgumentError,
+        "every must be a positive integer",
+    ),
     "not a rotation": (
-        lambda: ConstrainedSystem([A], []).state(2.0 * np.eye(4)[None]),
+        lambda: ConstrainedSystem([A], []).state(np.diag([2.0, 2.0, 2.0, 1.0])[None]),
         ArgumentError,
         "poses: expected a rotation",
     ),
@@ -755,6 +768,32 @@ def test_a_projection_that_fails_hands_over_the_solution_so_far():
     with pytest.raises(IntegrationError, match=r"'c' .* at t = ") as caught:
         integrate(system, system.state(), (0.0, 1.0), 0.05, project=True)
     assert 1 <= len(caught.value.solution.t) < 20
+
+
+@pytest.mark.parametrize("project", [False, True])
+def test_a_function_of_the_users_that_fails_says_when_and_keeps_the_run_so_far(project):
+    """A wrench turns nan at 0.3 s; a constraint's function does below a height."""
+
+    def height_zero(T):
+        return np.array([T[0, 0, 3] if T[0, 2, 3] > -0.2 else np.nan])
+
+    def jacobian(T):
+        J = np.zeros((1, 1, 6))
+        J[0, 0, 3:] = T[0, 0, :3]
+        return J
+
+    still = np.zeros((1, 6))
+    blown = ConstrainedSystem([A], [], wrench=lambda t, T, V: still if t < 0.29 else still / 0.0 * 0.0)
+    falling = ConstrainedSystem([A], [Constraint.holonomic("wall", ["a"], height_zero, jacobian)])
+    for system, message, steps in ((blown, r"wrench\(t, poses, twists\): expected finite", 29),
+                                   (falling, "constraint 'wall': function: expected finite", 20)):  # fmt: skip
+        with np.errstate(invalid="ignore", divide="ignore"), pytest.raises(IntegrationError, match=message) as caught:
+            integrate(system, system.state(), (0.0, 1.0), 0.01, project=project, every=7)
+        assert "at t = 0." in str(caught.value)
+        ended = caught.value.solution
+        assert abs(ended.n_steps - steps) <= 1
+        assert ended.t[-1] == pytest.approx(0.01 * ended.n_steps)
+        assert len(ended.t) == ended.n_steps // 7 + 1 + (ended.n_steps % 7 > 0)
 
 
 def test_a_state_is_an_element_of_its_group():

@@ -7,8 +7,10 @@ import numpy as np
 import pytest
 
 import geomctrl as gc
-from geomctrl import models, testing
+from geomctrl import inertia, integrators, models, testing
+from geomctrl.configuration import configuration_group
 from geomctrl.errors import ArgumentError, IntegrationError, NameNotFoundError
+from geomctrl.groups import Product, Rn
 from geomctrl.rollout import rollout, rollout_step
 from geomctrl.structure_preserving import (
     energy_momentum,
@@ -251,6 +253,163 @@ def test_every_torques_per_step_and_the_loop_of_ones_own_agree():
                 np.testing.assert_allclose(path.q[3], y[0], rtol=0, atol=1e-12)
         np.testing.assert_allclose(path.q[-1], y[0], rtol=0, atol=1e-12)
         np.testing.assert_allclose(path.v[-1], y[1], rtol=0, atol=1e-10)
+
+
+# --- a torque function ------------------------------------------------------------------------------------------------
+
+
+def feedback(robot, home):
+    """Springs to a configuration, dampers and an oscillating drive on every coordinate."""
+    swing = np.linspace(0.5, 1.0, robot.nv)
+
+    def torque(t, q, v):
+        return -2.0 * robot.difference(home, q) - 0.7 * v + swing * np.sin(3.0 * t)
+
+    return torque
+
+
+@pytest.mark.parametrize(
+    ("case", "integrator", "options", "order"),
+    [
+        (case, *row)
+        for case in CASES
+        for row in [*ORDERS[:2], (momentum_form, {"method": "CF3"}, 3), (momentum_form, {"method": "MK4"}, 4)]
+        if row[0] is not momentum_form or CASES[case][0].joints[0].kind == "free"
+    ],
+    ids=lambda x: getattr(x, "__name__", str(x)),
+)
+def test_the_order_stays_with_a_loop_closed(case, integrator, options, order):
+    robot, q0, v0, _ = CASES[case]
+    torque, nq = feedback(robot, q0), robot.nq
+
+    def field(t, y):
+        q, v = y[:nq], y[nq:]
+        return np.concatenate((v, robot.forward_dynamics(q, v, torque(t, q, v))))
+
+    group = Product(configuration_group(robot), Rn(robot.nv))
+    exact = integrators.integrate(field, np.r_[q0, v0], (0.0, 0.4), 0.4 / 128, "MK8", group, every=1000).y[-1]
+    errors = []
+    for n in (64, 128) if order < 4 else (128, 256):
+        end = integrator(robot, q0, v0, torque, 0.4, 0.4 / n, every=n, **options)
+        errors.append(np.linalg.norm(np.concatenate((robot.difference(exact[:nq], end.q[-1]), end.v[-1] - exact[nq:]))))
+    assert np.log2(errors[0] / errors[1]) == pytest.approx(order, abs=0.15)
+
+
+@pytest.mark.parametrize("integrator", [variational, energy_momentum])
+@pytest.mark.parametrize("robot", [FREE_TREE, FIXED_TREE], ids=["free tree", "fixed tree"])
+def test_the_torque_is_the_midpoints_and_does_its_work(integrator, robot):
+    """The same run with the torques that its own midpoints ask for, held; energy changes by their work."""
+    q0, v0 = state(robot, 8)
+    torque, missed = feedback(robot, q0), []
+    for h in (0.01, 0.005):
+        path = integrator(robot, q0, v0, torque, 0.405 + 0.4 * h, h)  # the last step is shorter
+        x, steps = robot.difference(path.q[:-1], path.q[1:]), np.diff(path.t)
+        middle = robot.integrate(path.q[:-1], 0.5 * x)
+        taus = np.array([torque(t + 0.5 * k, q, u / k) for t, k, q, u in zip(path.t, steps, middle, x)])
+        held = integrator(robot, q0, v0, taus, 0.405 + 0.4 * h, h)
+        np.testing.assert_allclose(held.q, path.q, rtol=0, atol=1e-11)
+        np.testing.assert_allclose(held.v, path.v, rtol=0, atol=1e-9)
+        energy, work = robot.energy(path.q, path.v), np.cumsum(np.einsum("ki,ki->k", x, taus))
+        assert np.ptp(work) > 0.1
+        missed.append(np.abs(energy[1:] - energy[0] - work).max())
+    if integrator is energy_momentum:
+        assert max(missed) < 1e-11
+    else:
+        assert np.log2(missed[0] / missed[1]) == pytest.approx(2.0, abs=0.1)
+
+
+def test_gravity_as_a_torque_is_gravity():
+    """A force that has a potential makes the forced discrete Euler-Lagrange equations the free ones: to round-off."""
+    robot = models.two_link()
+    weightless = robot.with_gravity((0, 0, 0))
+    q0, v0 = np.array([0.3, -0.5]), np.array([0.2, 0.4])
+    ours = variational(weightless, q0, v0, lambda t, q, v: -robot.gravity_force(q), 2.0, 0.02)
+    theirs = variational(robot, q0, v0, None, 2.0, 0.02)
+    np.testing.assert_allclose(ours.q, theirs.q, rtol=0, atol=1e-10)
+    np.testing.assert_allclose(ours.v, theirs.v, rtol=0, atol=1e-8)
+
+
+@pytest.mark.parametrize("integrator", [momentum_form, variational, energy_momentum])
+def test_joint_control_leaves_the_spatial_momentum_alone(integrator):
+    """A floating robot folds its joints by feedback: nothing inside can change its momentum, at any step."""
+    q0, v0 = floating_at_rest_on_average()
+
+    def fold(t, q, v):
+        return np.concatenate((np.zeros(6), 20.0 * (1.0 - q[12:]) - 8.0 * v[6:]))
+
+    path = integrator(FLOATING, q0, v0, fold, 10.0, 0.1)
+    assert np.abs(FLOATING.momentum(path.q, path.v) - FLOATING.momentum(q0, v0)).max() < 1e-12
+    assert np.abs(path.q[-1, 12:] - q0[12:]).max() > 0.5
+
+
+@pytest.mark.parametrize("stiffness", [0.1, 2.0, 50.0, 1e4])
+@pytest.mark.parametrize("step", [variational_step, energy_momentum_step])
+def test_a_damper_of_any_strength_is_solved_for(step, stiffness):
+    """m v' = -k v by the midpoint rule: v1 = v0 (1 - a/2)/(1 + a/2), a = h k/m; plain iteration diverges from a = 2."""
+    m, h = 2.0, 0.01
+    slide = gc.Robot.build(
+        [gc.Body("cart", None, gc.Joint.prismatic((1, 0, 0)), None, inertia.from_com(m, (0, 0, 0), np.eye(3)))]
+    )
+    q, v = step(slide, [0.0], [3.0], lambda t, q, v: -stiffness * m / h * v, h)
+    expected = 3.0 * (1.0 - 0.5 * stiffness) / (1.0 + 0.5 * stiffness)
+    assert v[0] == pytest.approx(expected, rel=1e-9)
+    assert q[0] == pytest.approx(0.5 * h * (3.0 + expected), rel=1e-9)
+
+
+@pytest.mark.parametrize("integrator", [variational, energy_momentum])
+def test_steep_friction_stops_and_a_jump_is_refused(integrator):
+    """Never a step under a torque that is not its midpoint's."""
+    robot, q0, v0 = models.two_link().with_gravity((0, 0, 0)), np.array([0.3, 0.2]), np.array([0.5, -0.5])
+    path = integrator(robot, q0, v0, lambda t, q, v: -3.0 * np.tanh(v / 0.01), 1.0, 0.01)
+    x = robot.difference(path.q[:-1], path.q[1:])
+    held = integrator(robot, q0, v0, -3.0 * np.tanh(x / 0.01 / 0.01), 1.0, 0.01)
+    np.testing.assert_allclose(held.q, path.q, rtol=0, atol=1e-10)
+    assert np.abs(path.v[-1]).max() < 1e-6
+    with pytest.raises(IntegrationError, match="implicit equations could not be solved: halve dt") as caught:
+        integrator(robot, q0, v0, lambda t, q, v: -3.0 * np.sign(v), 1.0, 0.01)
+    assert caught.value.solution.steps >= 1
+
+
+def test_steps_of_ones_own_know_the_time():
+    robot = FREE_TREE
+    q, v = state(robot, 7)
+    torque = feedback(robot, q)
+    for integrator, step in (
+        (variational, variational_step), (energy_momentum, energy_momentum_step), (momentum_form, momentum_form_step)
+    ):  # fmt: skip
+        path = integrator(robot, q, v, torque, 0.1, 0.01, every=4)
+        np.testing.assert_allclose(path.t, [0, 0.04, 0.08, 0.1])
+        y = q, v
+        for k in range(10):
+            y = step(robot, *y, torque, 0.01, t=0.01 * k)
+        np.testing.assert_allclose(path.q[-1], y[0], rtol=0, atol=1e-12)
+        np.testing.assert_allclose(path.v[-1], y[1], rtol=0, atol=1e-10)
+
+
+def test_at_rest_under_torques_that_are_round_off():
+    """Where weight and torques cancel there is nothing but round-off to be relative to, held or fed back."""
+    robot = models.two_link()
+    hold = np.array([0.4, -0.3])
+    for integrator in (variational, energy_momentum):
+        path = integrator(robot, hold, np.zeros(2), robot.gravity_force(hold), 1.0, 0.01)
+        np.testing.assert_allclose(path.q, np.tile(hold, (101, 1)), rtol=0, atol=1e-12)
+    for integrator in (variational, energy_momentum):
+        path = integrator(
+            robot, hold, np.zeros(2), lambda t, q, v: robot.gravity_force(q) - 900.0 * (q - hold) - 90.0 * v, 1.0, 0.01
+        )
+        np.testing.assert_allclose(path.q, np.tile(hold, (101, 1)), rtol=0, atol=1e-12)
+
+
+@pytest.mark.parametrize("integrator", [variational, energy_momentum, momentum_form])
+@pytest.mark.parametrize("bad", [np.full(8, np.nan), np.zeros(7), None, "torque"], ids=str)
+def test_a_torque_function_that_fails_says_when_and_keeps_the_run_so_far(integrator, bad):
+    def torque(t, q, v):
+        return bad if t > 0.32 else np.zeros(8)
+
+    with pytest.raises(IntegrationError, match=r"tau\(t, q, v\): expected .*, at t = 0.35") as caught:
+        integrator(FLOATING, FLOATING.neutral(), SPIN, torque, 1.0, 0.1)
+    assert caught.value.solution.steps == 3
+    assert len(caught.value.solution.q) == 4
 
 
 # --- bad input -------------------------------------------------------------------------------------------------------
