@@ -1,15 +1,13 @@
 """Closing the circle: find out what the Panda carries from a log of it, and track with what was found.
 
 1. The arm grips an unknown load. It follows a short exciting trajectory under computed torque that knows nothing of
-load and
-   friction; torques, positions at the motors and their noise are logged (simulated: closed loop, torque held for 1 ms).
+   load and friction; torques, positions at the motors and their noise are logged (simulated: closed loop, torque held
+   for 1 ms).
 2. The log identifies link 7, load included, and the joints' friction, physically consistently; links 1 to 6 stay as
-they
-   were. The difference from the model's link 7 is the load.
+   they were. The difference from the model's link 7 is the load.
 3. The identified robot goes to computed torque, and another motion is tracked, beside: computed torque that knows
-nothing,
-   one that knows the truth, and Slotine and Li's adaptive controller, which starts from nothing too and learns on the
-   way.
+   nothing, one that knows the truth, and Slotine and Li's adaptive controller, which starts from nothing too and learns
+   on the way.
 
 Printed: root mean square joint errors of the whole motion and of its last third, and the largest torque.
 """
@@ -97,11 +95,11 @@ def experiment(duration: float = 9.0, iterations: int = 45) -> dict[str, tuple[t
         ),
     }  # fmt: skip
     results = {}
-    print(f"{'controller':30}{'rms error':>12}{'last third':>12}{'peak torque':>13}")
+    print(f"{'controller':30}{'rms error':>14}{'last third':>14}{'peak torque':>14}")
     for name, controller in controllers.items():
         results[name] = tracking(plant, controller, reference, duration)
         (whole, last), peak = results[name]
-        print(f"{name:30}{1e3 * whole:8.3f} mrad{1e3 * last:7.3f} mrad{peak:9.1f} N m")
+        print(f"{name:30}{1e3 * whole:9.3f} mrad{1e3 * last:9.3f} mrad{peak:10.1f} N m")
     return results
 
 

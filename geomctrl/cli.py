@@ -5,13 +5,8 @@ Imports of anything heavy are inside the commands, so that help is quick.
 
 from __future__ import annotations
 
-import functools
 import io
-import os
 import sys
-import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -21,19 +16,29 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from .errors import GeomctrlError, SimulationError
+from .cli_identify import identify
+from .errors import SimulationError
+from .terminal import (
+    FAILED,
+    FloatingBase,
+    Mimic,
+    MimicOption,
+    Nonphysical,
+    RobotArgument,
+    compiling,
+    complain,
+    load_robot,
+    progress_bar,
+    reported,
+    stdout_console,
+)
 
 if TYPE_CHECKING:
     from .control import Controller
     from .robot import Robot
     from .run import Run
 
-FAILED, BAD_ARGUMENTS = 1, 2
 MOST_SAMPLES = 20000
-MODEL_HELP = (
-    "A bundled robot (see `geomctrl robots`), or the path of a URDF file, or of an MJCF file"
-    " (.xml, .mjcf; needs the extra 'mjcf')."
-)
 
 app = typer.Typer(
     add_completion=False,
@@ -41,7 +46,7 @@ app = typer.Typer(
     rich_markup_mode="markdown",
     pretty_exceptions_enable=False,
     help="Robot dynamics and control on Lie groups: run controllers on a plant that checks their proofs,"
-    " look at robots, check their dynamics.\n\n"
+    " identify robots from their logs, look at robots, check their dynamics.\n\n"
     "Start with: `geomctrl track panda --controller slotine-li --payload 2.0`",
 )
 
@@ -65,38 +70,9 @@ class Adapted(StrEnum):
     base = "base"
 
 
-class Mimic(StrEnum):
-    error = "error"
-    fixed = "fixed"
-    independent = "independent"
-
-
 def main() -> None:
     """The console script."""
     app()
-
-
-def reported(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Errors in what the user gave end with status 2 and a message, not a traceback."""
-
-    @functools.wraps(command)
-    def wrapped(*args: Any, **options: Any) -> Any:
-        try:
-            return command(*args, **options)
-        except GeomctrlError as error:
-            _complain(str(error))
-            raise typer.Exit(BAD_ARGUMENTS) from None
-        except OSError as error:
-            _complain(f"{error.strerror or error}: {error.filename}" if error.filename else str(error))
-            raise typer.Exit(BAD_ARGUMENTS) from None
-
-    return wrapped
-
-
-RobotArgument = Annotated[str, typer.Argument(metavar="ROBOT", help=MODEL_HELP)]
-FloatingBase = Annotated[bool, typer.Option("--floating-base", help="URDF: give the root link six degrees of freedom.")]
-MimicOption = Annotated[Mimic, typer.Option(help="URDF: what to do with joints that follow others.")]
-Nonphysical = Annotated[bool, typer.Option("--allow-nonphysical", help="URDF: accept inertias that no rigid body has.")]
 
 
 # --- track -----------------------------------------------------------------------------------------------------
@@ -179,10 +155,10 @@ def track(
 
     given = scenario.parse_gains(controller, gains)
     scenario.check_times(seconds, dt, control_dt, payload_at)
-    console, text = _console(), io.StringIO()
+    console, text = stdout_console(), io.StringIO()
     transcript = Console(file=text, width=110, highlight=False)
     out.mkdir(parents=True, exist_ok=True)
-    with _compiling(console, "half a minute"):
+    with compiling(console, "half a minute"):
         model = load_robot(robot, floating_base, mimic, allow_nonphysical)
         case = scenario.Scenario.make(
             model,
@@ -213,15 +189,8 @@ def track(
         _report(target, case, run, others, failure)
     _save(console, text.getvalue(), run, others, out, plots)
     if failure is not None:
-        _complain(failure)
+        complain(failure)
         raise typer.Exit(FAILED)
-
-
-def _progress(console: Console):
-    from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
-
-    columns = (TextColumn("{task.description}"), BarColumn(), TaskProgressColumn(), TimeRemainingColumn())
-    return Progress(*columns, console=console, transient=True)
 
 
 def _simulate(
@@ -230,7 +199,7 @@ def _simulate(
     """(run, None), or the part up to a failure and why it failed."""
     from .simulate import simulate
 
-    with _progress(console) as bar:
+    with progress_bar(console) as bar:
         task = bar.add_task(label, total=1.0)
         try:
             run = simulate(
@@ -369,6 +338,9 @@ def _save(console: Console, transcript: str, run: Run, others: dict[str, Run], o
     console.print(f"wrote {', '.join(p.name for p in written)} in {out}", soft_wrap=True)
 
 
+app.command()(identify)
+
+
 # --- info, check, robots ---------------------------------------------------------------------------------------
 
 
@@ -389,8 +361,8 @@ def info(
 
     - `geomctrl info robot.urdf --floating-base`
     """
-    console = _console()
-    with _compiling(console, "5 s"):
+    console = stdout_console()
+    with compiling(console, "5 s"):
         from . import scenario
         from .identification.base_parameters import base_parameters
 
@@ -457,8 +429,8 @@ def check(
     """
     from .checks import check_robot
 
-    console = _console()
-    with _compiling(console, "20 s"):
+    console = stdout_console()
+    with compiling(console, "20 s"):
         model = load_robot(robot, floating_base, mimic, allow_nonphysical)
         found = check_robot(model, states, seed)
     table = Table(title=f"{escape(model.name)}: {states} random states", title_justify="left", title_style="bold")
@@ -472,7 +444,7 @@ def check(
     console.print(table)
     failed = [c for c in found if not c.ok]
     for c in failed:
-        _complain(f"{c.name}: {c.reason or f'{c.worst:.3g} exceeds {c.limit:.0e} at state {c.state} of seed {seed}'}")
+        complain(f"{c.name}: {c.reason or f'{c.worst:.3g} exceeds {c.limit:.0e} at state {c.state} of seed {seed}'}")
     if failed:
         raise typer.Exit(FAILED)
     console.print(f"all {len(found)} properties hold")
@@ -492,131 +464,11 @@ def robots() -> None:
         what = (getattr(models, name).__doc__ or "").strip().splitlines()[0]
         base = "free" if r.joints[0].kind == "free" else "fixed"
         table.add_row(name, str(r.nbodies), str(r.nv), f"{r.parameters[:, 0].sum():.4g}", base, what)
-    _console().print(table)
-
-
-# --- shared ----------------------------------------------------------------------------------------------------
-
-
-class Estimator(StrEnum):
-    """How `identify` estimates; see geomctrl.identification.estimators."""
-
-    consistent = "consistent"
-    manifold = "manifold"
-    ols = "ols"
-    wls = "wls"
-    irls = "irls"
-    tls = "tls"
-    iv = "iv"
-    ridge = "ridge"
-
-
-@app.command()
-@reported
-def identify(
-    log: Annotated[Path, typer.Argument(metavar="LOG", help="An npz or CSV file with t, q, tau and, if known, v.")],
-    robot: Annotated[str, typer.Option("--robot", metavar="ROBOT", help=MODEL_HELP)],
-    method: Annotated[Estimator, typer.Option(help="Estimator; the first two give a robot that can exist.")] = (
-        Estimator.consistent
-    ),
-    cutoff: Annotated[float | None, typer.Option(help="Zero-phase low-pass of positions and torques [Hz].")] = None,
-    test: Annotated[float, typer.Option(help="Fraction of the log that is not trained on, 0 for none.")] = 0.3,
-    test_log: Annotated[Path | None, typer.Option(help="Another log to test on, in place of --test.")] = None,
-    rotor: Annotated[bool, typer.Option("--rotor", help="Identify the motors' inertias, too.")] = False,
-    out: Annotated[Path, typer.Option(help="Folder for report, plots, URDF and model file.")] = Path("out/identify"),
-    floating_base: FloatingBase = False,
-    mimic: MimicOption = Mimic.error,
-    allow_nonphysical: Nonphysical = False,
-) -> None:
-    """Identify a robot's inertial and friction parameters from a log, and test them on data not trained on.
-
-    **Examples**
-
-    - `geomctrl identify log.npz --robot panda --out out/mine`
-
-    - `geomctrl identify log.csv --robot arm.urdf --method ols --cutoff 8 --test-log other.csv`
-    """
-    console = _console()
-    from .identification import RegressorModel
-    from .identification import identify as run_identification
-
-    nominal = load_robot(robot, floating_base, mimic, allow_nonphysical)
-    model = RegressorModel(nominal, rotor=rotor)
-    unseen = test_log if test_log is not None else (test if test > 0.0 else None)
-    with _progress(console) as bar:
-        task = bar.add_task("reading", total=1.0)
-        report = run_identification(
-            nominal,
-            log,
-            cutoff=cutoff,
-            test=unseen,
-            method=method.value,
-            model=model,
-            progress=lambda what, fraction: bar.update(task, description=what, completed=fraction),
-        )
-    console.print(report.text(), markup=False, highlight=False, soft_wrap=True)
-    names = ", ".join(sorted(path.name for path in report.save(out)))
-    console.print(f"wrote {names} in {out}", markup=False)
-
-
-def load_robot(
-    source: str, floating_base: bool = False, mimic: str = "error", allow_nonphysical: bool = False
-) -> Robot:
-    """A bundled robot by name, else a URDF or MJCF file by path. Raises GeomctrlError children."""
-    from . import models
-    from .errors import ArgumentError
-
-    if source in models.names() or not (Path(source).suffix or Path(source).exists()):
-        if floating_base or allow_nonphysical or mimic != "error":
-            raise ArgumentError(f"--floating-base, --mimic, --allow-nonphysical: for URDF files, not for {source!r}")
-        return models.load(source)
-    if not Path(source).is_file():
-        raise ArgumentError(f"ROBOT: no such file: {source!r}; bundled robots: {', '.join(models.names())}")
-    if Path(source).suffix.lower() in (".xml", ".mjcf"):
-        return models.load_mjcf(Path(source))
-    nonphysical = "allow" if allow_nonphysical else "error"
-    return models.load_urdf(Path(source), floating_base, mimic=str(mimic), nonphysical=nonphysical)
-
-
-@contextmanager
-def _compiling(console: Console, guess: str) -> Iterator[None]:
-    """Say so, once, when a kernel has to be compiled; silent with a warm cache."""
-    from numba.core import event
-
-    status, started = console.status("compiling"), []
-
-    class Announce(event.Listener):
-        def on_start(self, event):
-            if not started:
-                started.append(time.perf_counter())
-                said = f"compiling kernels, once, about {guess}; the next start finds them in the cache"
-                console.print(said, soft_wrap=True)
-                status.start()
-
-        def on_end(self, event):
-            pass
-
-    try:
-        with event.install_listener("numba:compile", Announce()):
-            yield
-    finally:
-        status.stop()
-    if started:
-        console.print(f"compiled in {time.perf_counter() - started[0]:.0f} s")
-
-
-def _console() -> Console:
-    """Standard output; at least 110 columns where nobody watches, so that files hold whole tables."""
-    console = Console(highlight=False)
-    return console if console.is_terminal or "COLUMNS" in os.environ else Console(highlight=False, width=110)
+    stdout_console().print(table)
 
 
 def _count(n: int, one: str, many: str) -> str:
     return f"{n} {one if n == 1 else many}"
-
-
-def _complain(message: str) -> None:
-    Console(stderr=True, highlight=False, soft_wrap=True).print(f"geomctrl: {message}", markup=False, style="red")
 
 
 if __name__ == "__main__":

@@ -10,6 +10,7 @@ import io
 import math
 from collections import Counter
 from collections.abc import Iterable
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -68,18 +69,22 @@ def load_urdf(
         them a coordinate of their own.
     nonphysical: "error" refuses inertias that no rigid body has (common in files written by hand); "allow" keeps their
         numbers, still refuses negative masses and singular mass matrices. Proofs that need M > 0 may then not hold.
+        "unchecked" keeps everything but negative masses, links that move without mass, too: enough for kinematics and
+        for identification, where only the geometry counts; forward dynamics may divide by zero.
     package_dirs: where a `source` of the form package://name/... is looked up.
     """
     if mimic not in ("error", "fixed", "independent"):
         raise ArgumentError(f"mimic: expected 'error', 'fixed' or 'independent', got {mimic!r}")
-    if nonphysical not in ("error", "allow"):
-        raise ArgumentError(f"nonphysical: expected 'error' or 'allow', got {nonphysical!r}")
+    if nonphysical not in ("error", "allow", "unchecked"):
+        raise ArgumentError(f"nonphysical: expected 'error', 'allow' or 'unchecked', got {nonphysical!r}")
     found = locate(source, package_dirs)
     label = "URDF text" if isinstance(found, str) else str(found)
     try:
         model = _parse(found if isinstance(found, str) else found.read_bytes())
         root = _root(model)
         bodies = _bodies(model, root, floating_base, mimic, nonphysical == "error")
+        if nonphysical == "unchecked":
+            return _unchecked(bodies, name=model.name, gravity=gravity)
         robot = Robot.build(bodies, name=model.name, gravity=gravity, physical=nonphysical == "error")
         if nonphysical == "allow":
             with np.errstate(invalid="ignore"):
@@ -89,12 +94,24 @@ def load_urdf(
     return robot
 
 
+def _unchecked(bodies, **options):
+    """The tree with stand-ins for all inertias, which `Robot.build` accepts; then with the file's own."""
+    ball = inertia.from_com(1.0, np.zeros(3), np.eye(3))
+    robot = Robot.build([replace(b, inertia=ball if b.joint.dof else None) for b in bodies], **options)
+    parameters = np.zeros((robot.nbodies, 10))
+    for b in bodies:
+        at = robot.frame(b.name)
+        if at.body >= 0 and b.inertia is not None:
+            parameters[at.body] += inertia.transform(at.placement, b.inertia)
+    return robot.with_parameters(parameters, physical=False)
+
+
 # --- text ------------------------------------------------------------------------------------------------------
 
 
 def _parse(text):
     """yourdfpy's Robot of a checked and stripped document."""
-    from lxml import etree
+    import lxml.etree as etree
     from yourdfpy import URDF
 
     safe = {"resolve_entities": False, "no_network": True, "remove_comments": True, "remove_pis": True}

@@ -128,6 +128,45 @@ def test_csv_columns_by_name_and_number_beyond_nine(tmp_path):
     assert data.t[1] == pytest.approx(0.023)
 
 
+def test_csv_with_a_byte_order_mark_quotes_and_a_unit_a_joint(tmp_path):
+    path = tmp_path / "log.csv"
+    path.write_text('\ufeff"t","q1","q2","tau1","tau2"\n0,180,1,1,1\n1,90,2,1,1\n', encoding="utf-8")
+    data = Dataset.from_csv(path, units={"q": ["deg", "mm"]})
+    np.testing.assert_allclose(data.q, [[np.pi, 1e-3], [np.pi / 2, 2e-3]])
+
+
+@pytest.mark.parametrize(
+    ("text", "options", "words"),
+    [
+        ("t,q1,q3,tau1,tau2\n0,1,2,3,4\n", {}, "columns q1, q3: expected consecutive numbers"),
+        ("t,q1,q1,tau1,tau2\n0,1,2,3,4\n", {}, "two columns are called 'q1'"),
+        ("t,q1,tau1\n0,1\n", {}, "3 names in the header, 2 columns"),
+        ("t,q1,tau1\n0,1,x\n", {}, "could not convert"),
+        ("t,q1,tau1\n0,1,\n", {}, "could not convert"),
+        ("", {}, "a header and no samples"),
+        ("q1,tau1\n1,2\n", {}, "no time stamps: give t, or the sampling rate"),
+        ("t,q1,tau1\n0,1,2\n", {"rate": 10.0}, "rate: the log has time stamps of its own"),
+        ("t,q1,tau1\n0,1,2\n", {"keys": {"effort": "tau"}}, "keys: expected t, q, v, a, tau, got 'effort'"),
+        ("t,q1,q2,tau1\n0,1,2,3\n", {}, "q: expected 1 joints as in tau, got 2"),
+        ("t,q1,tau1\n0,1,nan\n", {}, r"tau: expected finite numbers, got nan at index \[0, 0\]"),
+    ],
+)
+def test_damaged_tables_are_refused(text, options, words, tmp_path):
+    (tmp_path / "log.csv").write_text(text)
+    with pytest.raises(GeomctrlError, match=words):
+        Dataset.read(tmp_path / "log.csv", **options)
+
+
+def test_damaged_archives_are_refused(tmp_path):
+    np.savez(tmp_path / "whole.npz", q=np.zeros((9, 2)))
+    (tmp_path / "cut.npz").write_bytes((tmp_path / "whole.npz").read_bytes()[:60])
+    (tmp_path / "text.npz").write_text("no archive")
+    np.save(tmp_path / "single.npy", np.zeros((9, 2)))
+    for name in ("cut.npz", "text.npz", "single.npy"):
+        with pytest.raises(DataError, match=r"not a readable npz archive|one array without a name"):
+            Dataset.read(tmp_path / name)
+
+
 def test_units_and_a_coupled_mapping_conserve_power(tmp_path):
     N = np.diag([32.0, 45.0, -48.0])
     N[2, 1] = 7.0
@@ -282,7 +321,7 @@ def test_empty_parts_and_files_are_refused(tmp_path):
         with pytest.raises(GeomctrlError, match=r"empty|no such file|expected|none"):
             empty()
     (tmp_path / "empty.csv").write_text("t,q1,tau1\n")
-    with pytest.warns(UserWarning, match="no data"), pytest.raises(DataError, match="a header and no samples"):
+    with pytest.raises(DataError, match="a header and no samples"):
         Dataset.read(tmp_path / "empty.csv")
     np.savez(tmp_path / "some.npz", t=np.arange(3.0), q=np.zeros((3, 2)))
     with pytest.raises(DataError, match=r"no tau: expected an array called tau or torque"):
@@ -293,6 +332,30 @@ def test_empty_parts_and_files_are_refused(tmp_path):
         Dataset.read(tmp_path / "some.npz", units={"q": "degree"})
     with pytest.raises(ArgumentError, match="some motors do not determine the joints"):
         JointMapping(np.ones((2, 2)))
+
+
+@pytest.mark.parametrize(
+    ("call", "words"),
+    [
+        (lambda d: Dataset(d.t, d.q * 1j, d.tau), "q: expected real numbers"),
+        (lambda d: Dataset(d.t, d.q, d.tau, gaps=(30, 10)), r"gaps: expected increasing sample numbers"),
+        (lambda d: d.select(np.ones(3, bool)), "keep: expected 2000 booleans"),
+        (lambda d: d.decimated(0), "factor: expected a whole number from 1, got 0"),
+        (lambda d: d.filtered(10.0, order=1.5), "order: expected a whole number"),
+        (lambda d: d.filtered(10.0, torque_cutoff=200.0), "torque_cutoff: expected hertz"),
+        (lambda d: d.select(np.arange(2000) == 7).filtered(10.0), "a single sample can not be filtered"),
+        (lambda d: d.select(np.arange(2000) == 7).resampled(10.0), "a stretch of one sample"),
+        (lambda d: d.without_saturation([1.0, np.nan, 1.0]), "effort: expected a number >= 0 or 3"),
+        (lambda d: d.without_saturation([1.0, 2.0]), "effort: expected a number >= 0 or 3"),
+        (lambda d: d.without_outliers(window=np.nan), "window: expected a number > 0"),
+        (lambda d: d.without_saturation(1.0, widen=-1.0), "widen: expected seconds >= 0"),
+        (lambda d: d.split_phase(np.nan), "period: expected seconds > 0, got nan"),
+        (lambda d: d.split_phase(), "period: none found in the log"),
+    ],
+)
+def test_bad_requests_name_the_argument(call, words):
+    with pytest.raises(GeomctrlError, match=words):
+        call(log())
 
 
 def test_a_log_is_frozen():

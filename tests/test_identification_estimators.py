@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -257,6 +258,22 @@ def test_instruments_remove_the_bias_of_a_noisy_regressor():
         fit(model, noisy, "iv", instruments=noisy.between(0, 20))
 
 
+def test_other_periods_are_compared_at_the_same_phase_across_gaps():
+    """A split by phase leaves gaps; the mean of the others must still be of the same phase."""
+    t = np.arange(3000) / RATE
+    q = np.stack((np.sin(2 * np.pi * t / 5.0), np.cos(4 * np.pi * t / 5.0)), -1)
+    data = Dataset(t, q, q, v=q, a=q).split_phase(5.0, guard=0.1)[0]
+    assert len(data.gaps) == 5
+    other = period_instruments(data, 5.0)
+    np.testing.assert_allclose(other.q, data.q, atol=1e-12)
+    once = period_instruments(data.between(0.0, 6.0), 5.0)
+    np.testing.assert_array_equal(once.mask.all(1), (once.t - once.t[0]) % 5.0 < 1.0 - 1e-9)  # phases there twice
+    with pytest.raises(DataError, match=r"expected a whole number.*resampled"):
+        period_instruments(data, 5.003)
+    with pytest.raises(DataError, match="more than one period"):
+        period_instruments(data.between(0.0, 3.0), 5.0)
+
+
 def test_ridge_goes_from_the_prior_to_least_squares(panda):
     model, x, data = panda
     prior = 1.2 * x
@@ -398,6 +415,38 @@ def test_parameters_a_log_does_not_tell_apart_are_named():
     assert excitation(model, synthetic(model, truth_of(model)))[1] == []
 
 
+def test_fewer_rows_than_parameters_are_too_little_excitation():
+    model = RegressorModel(models.two_link())
+    t, q, v, a = motion(2)
+    few = Dataset(t[:3], q[:3], q[:3], v=v[:3], a=a[:3])
+    assert len(excitation(model, few)[1]) >= model.base.size - 6
+    with pytest.raises(ExcitationError, match="can not be told apart"):
+        fit(model, few, "ols")
+
+
+def test_torques_of_zero_are_refused():
+    model = RegressorModel(models.two_link())
+    t, q, v, a = motion(2)
+    for method in ("ols", "wls", "irls", "tls", "ridge", "consistent", "manifold"):
+        with pytest.raises(DataError, match="tau: every usable torque is zero"):
+            fit(model, Dataset(t, q, np.zeros_like(q), v=v, a=a), method)
+
+
+def test_a_free_base_has_no_friction_and_joints_keep_theirs():
+    robot = models.quadruped()
+    model = RegressorModel(robot, smoothing=0.05)
+    assert model.names[model.inertial] == "fv7"
+    t, v, a = (x for i, x in enumerate(motion(robot.nv)) if i != 1)
+    q = [robot.neutral()]
+    for before, after in pairwise(v):
+        q.append(robot.integrate(q[-1], 0.5 * (before + after) / RATE))
+    x = truth_of(model)
+    data = Dataset(t, np.array(q), model.torque(x, np.array(q), v, a), v=v, a=a)
+    e = fit(model, data, "ols")
+    np.testing.assert_allclose(e.values, model.base.projection @ x, atol=1e-9)
+    np.testing.assert_allclose(e.robot.damping, [0.0] * 6 + x[model._of("viscous")].tolist(), atol=1e-9)
+
+
 def test_a_log_that_mixes_inertias_up_says_which():
     model = RegressorModel(models.two_link(), coulomb=False, offset=False, viscous=False)
     t = np.arange(500) / RATE
@@ -422,6 +471,8 @@ def test_sigmoid_speeds_are_found_by_nonlinear_least_squares():
     assert found.errors[1] < 0.2 * found.errors[0]
     e = fit(found.model, data, "ols")
     np.testing.assert_allclose(e.x[found.model._of("curve")], [6.0, 3.0], rtol=0.05)
+    assert not found.at_bound.any()
+    np.testing.assert_array_equal(fit_curves(RegressorModel(robot), data, bounds=(1.0, 2.0)).at_bound, [True, False])
 
 
 def test_stribeck_friction_is_found():
@@ -458,6 +509,18 @@ def test_bad_arguments_are_named():
     for message, call in (
         ("method: expected one of ols", lambda: fit(model, data, "lsq")),
         ("data: was compressed for another model", lambda: fit(RegressorModel(robot), model.compress(data))),
+        ("options: ols has no option 'mass_max'", lambda: fit(model, data, "ols", mass_max=2.0)),
+        ("options: consistent has no option 'massmax'", lambda: fit(model, data, "consistent", massmax=2.0)),
+        ("total_mass: expected a number >= 0, got nan", lambda: fit(model, data, "consistent", total_mass=np.nan)),
+        ("regularization: expected a number >= 0, got 'a'", lambda: fit(model, data, "consistent", regularization="a")),
+        ("mass_min: expected a mass", lambda: fit(model, data, "consistent", mass_min=np.inf)),
+        ("start: expected shape", lambda: fit(model, data, "manifold", start=np.zeros(7))),
+        ("iterations: expected at least 1", lambda: fit(model, data, "wls", iterations=0)),
+        ("threshold, iterations", lambda: fit(model, data, "irls", threshold=np.nan)),
+        ("weights: expected None, 'noise' or", lambda: fit(model, data, "iv", instruments=data, weights=[-1.0, 1.0])),
+        ("springs: expected joints' names or numbers", lambda: RegressorModel(robot, springs=[7])),
+        ("x: expected the model's 26 parameters", lambda: model.torque(np.ones(3), data.q, data.v, data.a)),
+        ("start: expected a speed > 0", lambda: fit_curves(model, data, start=np.nan)),
         ("irls reads the samples", lambda: fit(model, model.compress(data), "irls")),
         ("strength: expected a positive", lambda: fit(model, data, "ridge", strength=-1.0)),
         ("prior: expected 26 finite", lambda: fit(model, data, "ridge", prior=np.zeros(7))),

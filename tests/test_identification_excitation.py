@@ -78,6 +78,10 @@ def test_bad_requests_are_named():
         optimize(models.quadruped())
     with pytest.raises(ArgumentError, match="q0"):
         optimize(models.panda(), q0=np.full(7, 9.0))
+    with pytest.raises(ArgumentError, match="lower, upper: expected finite positions"):
+        optimize(models.panda(), lower=-np.inf)
+    with pytest.raises(ArgumentError, match="terms, samples"):
+        optimize(models.panda(), terms=2.5)  # type: ignore[arg-type]
     with pytest.raises(ExcitationError, match="no motion within the limits"):
         optimize(models.panda(), effort=np.full(7, 0.5))
 

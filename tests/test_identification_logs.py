@@ -7,8 +7,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from geomctrl import inertia
-from geomctrl.identification import RegressorModel, fit, fit_curves
+from geomctrl import inertia, models
+from geomctrl.identification import RegressorModel, exact_base_parameters, fit, fit_curves
 
 
 def script(name):
@@ -49,6 +49,17 @@ def test_tx40_reaches_the_published_error():
     # torques of the coupled wrist make sense only with the coupling: motor 6 turns with joint 5
     uncoupled = fit(RegressorModel(robot, rotor=True, smoothing=0.03), data, "ols")
     assert uncoupled.relative_error() > 1.7 * e.relative_error()
+
+
+@needs("tx40_figaroh.npz")
+def test_a_published_urdf_with_a_massless_tip_is_geometry_enough():
+    """Least squares and base parameters know nothing of the inertias that a model file claims."""
+    robot = models.load_urdf(logs.FOLDER / "tx40_mdh_modified.urdf", nonphysical="unchecked")
+    data = logs.tx40_log().filtered(40.0, torque_cutoff=10.0, alike=True, decimate=50)
+    errors = [fit(RegressorModel(r, rotor=True), data, "ols").relative_error() for r in (robot, logs.tx40())]
+    assert errors[0] == pytest.approx(errors[1], rel=1e-9)
+    assert exact_base_parameters(robot).size == 36
+    assert strictly_physical(fit(RegressorModel(robot, rotor=True), data, "consistent", mass_max=30.0))
 
 
 @needs("kr300_weigand_AB.npz")

@@ -1,13 +1,23 @@
 """identify() from file to report, and files that bring robots back."""
 
 import json
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
 from geomctrl import Body, Joint, Robot, inertia, models
 from geomctrl.errors import ArgumentError, ModelError
-from geomctrl.identification import DataError, Dataset, RegressorModel, identify, load_model, save_model, save_urdf
+from geomctrl.identification import (
+    DataError,
+    Dataset,
+    RegressorModel,
+    identify,
+    load_extra,
+    load_model,
+    save_model,
+    save_urdf,
+)
 
 RATE = 200.0
 
@@ -79,7 +89,8 @@ def test_identify_from_a_file_to_a_saved_report(tmp_path, method):
         assert word in text
     numbers = json.loads((tmp_path / "out" / "report.json").read_text())
     assert numbers["errors"]["test"]["relative_error"] == errors["test"]["relative_error"]
-    assert ("std" in numbers["base_parameters"][0]) == (method == "ols")
+    assert "std" in numbers["base_parameters"][0]
+    assert ("least_squares" in numbers["base_parameters"][0]) == (method != "ols")
     back = load_model(tmp_path / "out" / "robot.json")
     np.testing.assert_array_equal(back.parameters, report.robot.parameters)
     np.testing.assert_array_equal(back.damping, report.robot.damping)
@@ -103,8 +114,60 @@ def test_a_periodic_log_is_split_by_phase(tmp_path):
     assert not np.intersect1d(np.round(report.test.t % 5.0, 3), np.round(report.training.t % 5.0, 3)).size
 
 
+def test_friction_of_coupled_motors_stays_beside_the_robot(tmp_path):
+    robot = models.two_link()
+    options = {"rotor": True, "springs": ["joint2"], "transmission": [[1, 0], [0, 1], [1, 1]], "smoothing": 0.05}
+    model = RegressorModel(robot, **options)
+    t = np.arange(2000) / RATE
+    w = 2 * np.pi * np.array([0.31, 0.47])
+    q, v, a = (0.9 * x for x in (np.sin(w * t[:, None]), w * np.cos(w * t[:, None]), -(w**2) * np.sin(w * t[:, None])))
+    report = identify(robot, Dataset(t, q, model.torque(model.prior, q, v, a)), cutoff=15.0, model=model, test=None)
+    text = report.text()
+    lines = {line.split()[0]: line for line in text.splitlines() if " of joint" in line}
+    assert all(" no" in lines[k] for k in ("fv1", "fv3", "Ir2", "Ir3", "ks2"))
+    assert "joint1 + joint2" in lines["fv3"]
+    assert "told apart by the prior only" in lines["Ir1"]  # joins the first link's inertia
+    assert "prior only" not in lines["fv1"]
+    np.testing.assert_array_equal(report.robot.damping, robot.damping)
+    extra = load_extra(save_model(report.robot, tmp_path / "robot.json", report.extra()))
+    own = dict(zip(model.names, report.estimate.x))
+    assert extra["identified"] == {k: own[k] for k in model.names[model.inertial :]}
+    assert extra["transmission"] == options["transmission"]
+
+
+def test_negative_friction_is_said_not_to_be_in_the_robot(tmp_path):
+    model, _ = write_log(tmp_path / "log.csv")
+    data = Dataset.read(tmp_path / "log.csv")
+    wrong = Dataset(data.t, data.q, data.tau - 2.0 * np.sign(np.gradient(data.q, data.t, axis=0)))
+    report = identify(model.robot, wrong, cutoff=15.0, model=model, method="ols", test=None)
+    assert report.estimate.x[model._of("coulomb")].max() < 0.0 == report.robot.friction.max()
+    assert sum("as a friction of 0: it is negative" in line for line in report.text().splitlines()) == 2
+    assert sum("yes, as damping" in line for line in report.text().splitlines()) == 2
+
+
+def test_effort_limits_of_zero_are_unknown_and_spikes_are_left_out_when_asked(tmp_path):
+    model, _ = write_log(tmp_path / "log.csv")
+    robot = model.robot
+    zero = replace(robot, joints=tuple(replace(j, effort=0.0) for j in robot.joints))
+    data = Dataset.read(tmp_path / "log.csv")
+    tau = data.tau.copy()
+    tau[500::800, 0] += 60.0
+    log = Dataset(data.t, data.q, tau)
+    dirty, clean = (identify(zero, log, cutoff=15.0, test=None, outliers=o, alike=False) for o in (None, 8.0))
+    assert not any("saturated" in line for line in dirty.training.history)
+    assert "outlying" in clean.training.history[0]
+    assert clean.estimate.training.counts[0] < dirty.estimate.training.counts[0]
+
+
 def test_identify_refuses_what_does_not_fit(tmp_path):
     write_log(tmp_path / "log.csv", seconds=4.0)
+    data = Dataset.read(tmp_path / "log.csv")
+    with pytest.raises(DataError, match="1 samples are no log"):
+        identify(models.two_link(), data.between(0.0, 1e-3))
+    with pytest.raises(ArgumentError, match="speed: expected a number >= 0"):
+        identify(models.two_link(), data, standstill=np.nan)
+    with pytest.raises(DataError, match="iv needs a trajectory that repeats"):
+        identify(models.two_link(), data, method="iv")
     with pytest.raises(DataError, match="expected 7 joints"):
         identify(models.panda(), tmp_path / "log.csv")
     with pytest.raises(ArgumentError, match="test: expected a fraction"):

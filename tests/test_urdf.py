@@ -344,6 +344,21 @@ def test_never_allowed(nonphysical):
         models.load_urdf(one(body=link(I="1 0 0 -1 0 1")), nonphysical="allow")
 
 
+def test_unchecked_keeps_links_that_move_without_mass():
+    chain = (BASE, link(), link("flange", mass="0", I="0 0 0 0 0 0"), link("tool", mass="2", xyz="0 0 1"))
+    mount = '<origin xyz="0.1 0.2 0.3" rpy="1 2 3"/>'
+    joints = (joint(), joint("k", "revolute", "tip", "flange"), joint("w", "fixed", "flange", "tool", mount))
+    kept, checked = (models.load_urdf(urdf(*chain, *joints), nonphysical=n) for n in ("unchecked", "allow"))
+    np.testing.assert_allclose(kept.parameters, checked.parameters, atol=1e-15)  # merged as ever
+    np.testing.assert_array_equal(kept.placements, checked.placements)
+    assert [f.name for f in kept.frames] == [f.name for f in checked.frames]
+    bare = models.load_urdf(urdf(BASE, '<link name="tip"/>', joint()), nonphysical="unchecked")
+    assert not bare.parameters.any()
+    np.testing.assert_array_equal(bare.pose(np.zeros(1), "tip"), kept.pose(np.zeros(2), "tip"))
+    with pytest.raises(InertiaError, match="negative"):
+        models.load_urdf(one(body=link(mass="-1")), nonphysical="unchecked")
+
+
 # --- refusals ------------------------------------------------------------------------------------------------------
 
 TREE = (BASE, link(), joint())
@@ -461,7 +476,7 @@ def test_bad_arguments(tmp_path):
         models.load_urdf(one().encode())
     with pytest.raises(ArgumentError, match="mimic: expected 'error', 'fixed' or 'independent', got 'ignore'"):
         models.load_urdf(one(), mimic="ignore")
-    with pytest.raises(ArgumentError, match="nonphysical: expected 'error' or 'allow', got True"):
+    with pytest.raises(ArgumentError, match="nonphysical: expected 'error', 'allow' or 'unchecked', got True"):
         models.load_urdf(one(), nonphysical=True)
     with pytest.raises(gc.errors.ArgumentError, match="gravity: expected 3 finite numbers"):
         models.load_urdf(one(), gravity=9.81)

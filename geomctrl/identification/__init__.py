@@ -2,21 +2,23 @@
 
     data = Dataset.from_npz("log.npz").filtered(cutoff=10.0)
     model = RegressorModel(robot, rotor=True)
-    result = fit(model, data, "consistent", mass_max=30.0)     # result.robot, result.is_physical,
-    result.relative_error() report = identify(robot, "log.npz"); print(report.text()); report.save("out")
+    result = fit(model, data, "consistent", mass_max=30.0)  # result.robot, .is_physical, .relative_error()
+    report = identify(robot, "log.npz")  # all of it at once: print(report.text()), report.save("out")
 
 Nothing here imports cvxpy or matplotlib before it is used.
 """
 
 from .base_parameters import BaseParameters, base_parameters, exact_base_parameters
 from .consistent import consistent, manifold
-from .dataset import Dataset, JointMapping
+from .dataset import Dataset
 from .errors import DataError, ExcitationError, SolverError
 from .estimators import Estimate, cross_validate, excitation, fit, irls, iv, ols, period_instruments, ridge, tls, wls
-from .export import load_model, save_model, save_urdf
+from .export import load_extra, load_model, save_model, save_urdf
 from .friction import CurveFit, fit_curves
 from .model import Column, Compressed, Curve, RegressorModel
-from .report import IdentificationReport, identify
+from .pipeline import identify
+from .reading import JointMapping
+from .report import IdentificationReport
 
 __all__ = [
     "BaseParameters",
@@ -42,6 +44,7 @@ __all__ = [
     "identify",
     "irls",
     "iv",
+    "load_extra",
     "load_model",
     "manifold",
     "ols",

@@ -100,6 +100,8 @@ def base_parameters(
     M a + C v_ref + g with that C, for adaptive control; Ploen's C depends on parameters that motion does not.
     Columns whose remainder is below `tolerance` of the largest count as dependent.
     """
+    if not 0.0 < tolerance < 1.0:
+        raise ArgumentError(f"tolerance: expected a number between 0 and 1, got {tolerance}")
     rng = np.random.default_rng(seed)
     n = samples if samples is not None else 12 * robot.nbodies + 20
     if n * robot.nv < 10 * robot.nbodies:

@@ -64,7 +64,7 @@ def consistent(
     c = compressed(model, data)
     w, x0 = _weights(model, c, weights), _prior(model, prior)
     low, high = _masses(robot, mass_min, mass_max)
-    _check(regularization=regularization, entropic=entropic, margin=margin)
+    _check(regularization=regularization, entropic=entropic, margin=margin, total_mass=total_mass or 0.0)
     A, b = c.system(w)
     scale = natural_scale(model, A, b)
     mass, length = scale[0], scale[1] / scale[0]
@@ -147,6 +147,10 @@ def manifold(
 
     robot, n = model.robot, model.robot.nbodies
     _check(regularization=regularization, entropic=entropic, margin=margin)
+    if iterations < 1:
+        raise ArgumentError(f"iterations: expected at least 1, got {iterations}")
+    if start is not None and np.size(start) != model.inertial:
+        raise ArgumentError(f"start: expected shape ({n}, 10), got {np.shape(start)}")
     c = compressed(model, data)
     w, x0 = _weights(model, c, weights), _prior(model, prior)
     if entropic:
@@ -290,7 +294,12 @@ def _masses(robot, mass_min, mass_max):
     bounds = []
     for name, given, default in (("mass_min", mass_min, 0.0), ("mass_max", mass_max, np.inf)):
         x = np.full(n, default) if given is None else np.asarray(given, float)
-        if x.shape not in ((), (n,)) or np.isnan(x).any() or (x < 0.0).any():
+        if (
+            x.shape not in ((), (n,))
+            or np.isnan(x).any()
+            or (x < 0.0).any()
+            or (name == "mass_min" and np.isinf(x).any())
+        ):
             raise ArgumentError(f"{name}: expected a mass or {n}, one a body, not negative, got {given!r}")
         bounds.append(np.broadcast_to(x, (n,)))
     low, high = bounds
@@ -323,7 +332,7 @@ def _com_bounds(cp, robot, links, length, box, ellipsoid):
             if entry is None:
                 continue
             centre, radii = (np.asarray(x, float) / length for x in entry)
-            if centre.shape != (3,) or radii.shape != (3,) or not (radii > 0.0).all():
+            if centre.shape != (3,) or radii.shape != (3,) or not (np.isfinite(centre).all() and (radii > 0.0).all()):
                 raise ArgumentError("com_ellipsoid: expected (centre (3,), radii (3,) > 0) or None per body")
             out.append(cp.norm(cp.multiply(1.0 / radii, link[1:4] - centre * link[0])) <= link[0])
     return out
@@ -340,5 +349,5 @@ def _require_prior(robot, x0):
 
 def _check(**numbers):
     for name, value in numbers.items():
-        if not (np.isfinite(value) and value >= 0.0):
-            raise ArgumentError(f"{name}: expected a number >= 0, got {value}")
+        if not isinstance(value, (int, float, np.number)) or not (np.isfinite(value) and value >= 0.0):
+            raise ArgumentError(f"{name}: expected a number >= 0, got {value!r}")

@@ -7,8 +7,7 @@ there from motor coordinates. Nothing is filtered, resampled or dropped unless a
 
 from __future__ import annotations
 
-import csv
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from pathlib import Path
@@ -20,61 +19,12 @@ from numpy.typing import ArrayLike
 from geomctrl.errors import ArgumentError
 from geomctrl.robot import Robot
 
-from . import filters
+from . import filters, reading
 from .errors import DataError
+from .plausibility import suspicious_units
+from .reading import JointMapping
 
-DEGREE, RPM = np.pi / 180.0, 2.0 * np.pi / 60.0
-UNITS = {
-    "t": {"s": 1.0, "ms": 1e-3, "us": 1e-6, "ns": 1e-9},
-    "q": {"rad": 1.0, "deg": DEGREE, "m": 1.0, "mm": 1e-3, "rev": 2.0 * np.pi},
-    "v": {"rad/s": 1.0, "deg/s": DEGREE, "m/s": 1.0, "mm/s": 1e-3, "rpm": RPM},
-    "a": {"rad/s^2": 1.0, "deg/s^2": DEGREE, "m/s^2": 1.0},
-    "tau": {"N m": 1.0, "Nm": 1.0, "N": 1.0, "mN m": 1e-3, "kN m": 1e3},
-}
-ALIASES = {
-    "t": ("t", "time", "timestamp", "stamp"),
-    "q": ("q", "pos", "position", "positions", "joint_position", "joint_positions", "angle"),
-    "v": ("v", "qd", "dq", "qdot", "vel", "velocity", "velocities", "joint_velocity", "joint_velocities"),
-    "a": ("a", "qdd", "ddq", "qddot", "acc", "acceleration", "accelerations"),
-    "tau": ("tau", "torque", "torques", "effort", "efforts", "joint_torque", "joint_torques"),
-}
-
-
-@dataclass(frozen=True, eq=False)
-class JointMapping:
-    """Motor to joint coordinates: q = matrix^-1 q_motor + offset, v = matrix^-1 v_motor, tau = matrix^T tau_motor.
-
-    `matrix` (nv, nv) holds motor turns per joint turn: gear ratios on its diagonal, couplings beside it; one number a
-    joint stands for a diagonal one. The torque map is the one that conserves power. `offset` (nv,) [rad, m] is added to
-    joint positions, where the model's zero differs from the log's.
-    """
-
-    matrix: Any
-    offset: Any = 0.0
-    torque_at_motor: bool = True  # False: tau is already at the joints
-
-    def __post_init__(self):
-        N = np.array(self.matrix, dtype=float)
-        N = np.diag(N) if N.ndim == 1 else N
-        if N.ndim != 2 or N.shape[0] != N.shape[1] or not np.isfinite(N).all():
-            raise ArgumentError(f"matrix: expected (nv,) ratios or a finite (nv, nv) matrix, got shape {N.shape}")
-        if np.linalg.cond(N) > 1e10:
-            raise ArgumentError("matrix: expected an invertible matrix: some motors do not determine the joints")
-        offset = np.array(self.offset, dtype=float)
-        if offset.shape not in ((), (len(N),)) or not np.isfinite(offset).all():
-            raise ArgumentError(f"offset: expected a number or ({len(N)},) finite numbers, got {self.offset!r}")
-        object.__setattr__(self, "matrix", N)
-        object.__setattr__(self, "offset", np.broadcast_to(offset, len(N)).copy())
-
-    def position(self, q: np.ndarray) -> np.ndarray:
-        return np.linalg.solve(self.matrix, q.T).T + self.offset
-
-    def rate(self, v: np.ndarray) -> np.ndarray:
-        """Velocities or accelerations."""
-        return np.linalg.solve(self.matrix, v.T).T
-
-    def torque(self, tau: np.ndarray) -> np.ndarray:
-        return tau @ self.matrix if self.torque_at_motor else tau
+Units = Mapping[str, str | Sequence[str]]
 
 
 @dataclass(frozen=True, eq=False)
@@ -143,7 +93,7 @@ class Dataset:
         path: str | Path,
         keys: Mapping[str, str] | None = None,
         *,
-        units: Mapping[str, str] | None = None,
+        units: Units | None = None,
         mapping: JointMapping | None = None,
         rate: float | None = None,
         label: str | None = None,
@@ -152,20 +102,14 @@ class Dataset:
         """A log from a numpy archive.
 
         keys: which array is t, q, v, a, tau, for instance {"q": "A_q_motor_deg"}; default: the usual names, see
-        ALIASES. units: {"q": "deg", ...}, default SI. mapping: from motor to joint coordinates. rate [Hz]: for logs
-        without time stamps. Raises DataError.
+        `reading.ALIASES`. units: {"q": "deg", ...}, a list for one a joint, default SI; see `reading.UNITS`. mapping:
+        from motor to joint coordinates. rate [Hz]: for logs without time stamps. Raises DataError, ArgumentError.
         """
         path = Path(path)
-        if not path.is_file():
-            raise DataError(f"log {str(path)!r}: no such file")
-        try:
-            with np.load(path, allow_pickle=False) as archive:
-                arrays = {key: archive[key] for key in archive.files}
-        except (ValueError, OSError) as error:
-            raise DataError(f"log {str(path)!r}: not a readable npz archive: {error}") from None
         return cls.from_arrays(
-            arrays, keys, units=units, mapping=mapping, rate=rate, label=label or path.stem, names=names
-        )
+            reading.npz_arrays(path), keys, units=units, mapping=mapping, rate=rate, label=label or path.stem,
+            names=names,
+        )  # fmt: skip
 
     @classmethod
     def from_csv(
@@ -173,7 +117,7 @@ class Dataset:
         path: str | Path,
         keys: Mapping[str, str | Sequence[str]] | None = None,
         *,
-        units: Mapping[str, str] | None = None,
+        units: Units | None = None,
         mapping: JointMapping | None = None,
         rate: float | None = None,
         label: str | None = None,
@@ -185,39 +129,10 @@ class Dataset:
         follow (effort1, effort_1, effort[1]). Other options as for `from_npz`. Comma, semicolon, tab or blanks between.
         """
         path = Path(path)
-        if not path.is_file():
-            raise DataError(f"log {str(path)!r}: no such file")
-        with path.open(newline="") as file:
-            first = file.readline()
-            delimiter = next((d for d in ",;\t" if d in first), None)
-            header = [h.strip() for h in next(csv.reader([first], delimiter=delimiter))] if delimiter else first.split()
-            header = [h.lstrip("#").strip() for h in header]
-            try:
-                table = np.loadtxt(file, delimiter=delimiter, ndmin=2)
-            except ValueError as error:
-                raise DataError(f"log {str(path)!r}: {error}") from None
-        if table.size == 0:
-            raise DataError(f"log {str(path)!r}: a header and no samples")
-        if table.shape[1] != len(header):
-            raise DataError(f"log {str(path)!r}: {len(header)} names in the header, {table.shape[1]} columns below")
-        arrays, chosen = {}, {}
-        for field, aliases in ALIASES.items():
-            wanted = (keys or {}).get(field)
-            if wanted is not None and not isinstance(wanted, str):
-                missing = [w for w in wanted if w not in header]
-                if missing:
-                    raise DataError(f"log {str(path)!r}: {field}: no column {missing[0]!r}; there are {header}")
-                at = [header.index(w) for w in wanted]
-            else:
-                at = next((c for c in (_numbered(header, s) for s in ((wanted,) if wanted else aliases)) if c), [])
-                if wanted and not at:
-                    raise DataError(f"log {str(path)!r}: {field}: no columns {wanted!r}; there are {header}")
-            if at:
-                arrays[field] = table[:, at[0]] if field == "t" else table[:, at]
-                chosen[field] = field
         return cls.from_arrays(
-            arrays, chosen, units=units, mapping=mapping, rate=rate, label=label or path.stem, names=names
-        )
+            reading.csv_arrays(path, keys or {}), units=units, mapping=mapping, rate=rate, label=label or path.stem,
+            names=names,
+        )  # fmt: skip
 
     @classmethod
     def read(cls, path: str | Path, **options: Any) -> Dataset:
@@ -232,50 +147,14 @@ class Dataset:
         arrays: Mapping[str, np.ndarray],
         keys: Mapping[str, str] | None = None,
         *,
-        units: Mapping[str, str] | None = None,
+        units: Units | None = None,
         mapping: JointMapping | None = None,
         rate: float | None = None,
         label: str = "log",
         names: Sequence[str] = (),
     ) -> Dataset:
         """A log from arrays by name; see `from_npz`."""
-        keys, units = dict(keys or {}), dict(units or {})
-        for field in (*keys, *units):
-            if field not in ALIASES:
-                raise ArgumentError(f"keys, units: expected {', '.join(ALIASES)}, got {field!r}")
-        found = {}
-        for field, aliases in ALIASES.items():
-            if field in keys and keys[field] not in arrays:
-                raise DataError(f"{label}: {field}: no array {keys[field]!r}; there are {', '.join(sorted(arrays))}")
-            key = keys.get(field) or next((name for name in aliases if name in arrays), None)
-            if key is None:
-                continue
-            unit = units.get(field)
-            if unit is not None and unit not in UNITS[field]:
-                raise ArgumentError(f"units: {field}: expected one of {', '.join(UNITS[field])}, got {unit!r}")
-            found[field] = np.asarray(arrays[key], dtype=float) * (UNITS[field][unit] if unit else 1.0)
-        for field in ("q", "tau"):
-            if field not in found:
-                raise DataError(
-                    f"{label}: no {field}: expected an array called {' or '.join(ALIASES[field][:3])}, or keys="
-                    f"{{{field!r}: ...}}; there are {', '.join(sorted(arrays))}"
-                )
-        if "t" not in found:
-            if rate is None or not rate > 0.0:
-                raise DataError(f"{label}: no time stamps: give t, or the sampling rate (rate=..., in Hz)")
-            found["t"] = np.arange(len(found["q"])) / rate
-        if mapping is not None:
-            n = len(mapping.matrix)
-            for field in ("q", "v", "a", "tau"):
-                if field in found and (found[field].ndim != 2 or found[field].shape[1] != n):
-                    raise DataError(
-                        f"{label}: {field}: expected {n} joints as in the joint mapping, got {found[field].shape}"
-                    )
-            found["q"] = mapping.position(found["q"])
-            for field in ("v", "a"):
-                if field in found:
-                    found[field] = mapping.rate(found[field])
-            found["tau"] = mapping.torque(found["tau"])
+        found = reading.fields(arrays, keys or {}, units or {}, mapping, rate, label)
         return cls(**found, label=label, names=tuple(names))
 
     def save(self, path: str | Path) -> None:
@@ -327,6 +206,15 @@ class Dataset:
                     return best / self.rate
         return None
 
+    def require_period(self, given: float | None = None) -> float:
+        """The period given [s], else the one found. Raises DataError, ArgumentError."""
+        if given is not None and not (np.isfinite(given) and given > 0.0):
+            raise ArgumentError(f"period: expected seconds > 0, got {given}")
+        period = self.period() if given is None else given
+        if period is None:
+            raise DataError(f"{self.label}: period: none found in the log; give it in seconds")
+        return period
+
     def check(self, robot: Robot, units: bool = True) -> None:
         """Raises DataError unless the log fits the robot: joint counts and, if asked, plausible units (saying why
         not).
@@ -345,6 +233,8 @@ class Dataset:
 
     def select(self, keep: np.ndarray, label: str | None = None) -> Dataset:
         """The samples where `keep` (N,) is True; every hole starts a new stretch."""
+        if np.shape(keep) != (len(self),) or np.asarray(keep).dtype != bool:
+            raise ArgumentError(f"keep: expected {len(self)} booleans, got shape {np.shape(keep)}")
         at = np.flatnonzero(keep)
         if len(at) == 0:
             raise DataError(f"{label or self.label}: an empty part: no sample of {len(self)} is left")
@@ -385,9 +275,7 @@ class Dataset:
         """(training, test) of a periodic trajectory: samples whose phase (t - t[0]) / period mod 1 lies in `test` are
         for testing in every period, so that no tested motion was trained on; `guard` [s] at both edges goes to neither.
         """
-        period = self.period() if period is None else period
-        if period is None or not period > 0.0:
-            raise DataError(f"{self.label}: period: none found in the log; give it in seconds")
+        period = self.require_period(period)
         low, high = test
         if not 0.0 <= low < high <= 1.0 or high - low == 1.0:
             raise DataError(f"test: expected phases 0 <= low < high <= 1, not all of them, got {test}")
@@ -422,19 +310,21 @@ class Dataset:
         """
         if method not in ("butterworth", "spline"):
             raise ArgumentError(f"method: expected 'butterworth' or 'spline', got {method!r}")
-        if decimate < 1 or decimate != int(decimate):
-            raise ArgumentError(f"decimate: expected a whole number from 1, got {decimate}")
+        _require_whole("order", order)
+        _require_whole("decimate", decimate)
         if self.q.shape[1] != self.nv and self.v is None:
             raise DataError(f"{self.label}: joints with several degrees of freedom need measured velocities v")
         torque_cutoff = cutoff if torque_cutoff is None else torque_cutoff
+        if len(self) < 2:
+            raise DataError(f"{self.label}: a single sample can not be filtered")
         filters.require_cutoff(cutoff, self.rate)
-        filters.require_cutoff(torque_cutoff, self.rate)
+        filters.require_cutoff(torque_cutoff, self.rate, "torque_cutoff")
         even = all(filters.is_uniform(self.t[s]) for s in self.stretches() if s.stop - s.start > 2)
         if not even and (method == "butterworth" or alike):
             steps = np.diff(self.t)
             raise DataError(
                 f"{self.label}: t: sampling intervals from {steps.min():.4g} to {steps.max():.4g} s are not even;"
-                " use method='spline' without alike, or resampled(rate)"
+                " use resampled(rate) (identify: resample), or method='spline' without alike"
             )
         parts = []
         for s in self.stretches():
@@ -501,6 +391,7 @@ class Dataset:
 
     def decimated(self, factor: int) -> Dataset:
         """Every `factor`-th sample of each stretch; low-pass first."""
+        _require_whole("factor", factor)
         keep = np.zeros(len(self), dtype=bool)
         for s in self.stretches():
             keep[s][::factor] = True
@@ -520,6 +411,8 @@ class Dataset:
         parts, gaps = [], []
         for s in self.stretches():
             t = self.t[s]
+            if len(t) < 2:
+                raise DataError(f"{self.label}: a stretch of one sample can not be interpolated")
             new = t[0] + np.arange(int(np.floor((t[-1] - t[0]) * rate + 1e-9)) + 1) / rate
             nearest = np.clip(np.searchsorted(t, new), 0, len(t) - 1)
             columns = [getattr(self, k) for k in ("q", "tau", "v", "a")]
@@ -535,13 +428,16 @@ class Dataset:
 
     def without_saturation(self, effort: ArrayLike, margin: float = 0.99, widen: float = 0.0) -> Dataset:
         """Torque samples at or above `margin` times `effort` (nv,) [N m] masked, `widen` seconds around them too."""
-        limit = np.broadcast_to(np.asarray(effort, float), (self.nv,))
+        limit = self._per_joint("effort", effort)
         return self._masked(np.abs(self.tau) >= margin * limit, widen, "saturated")
 
     def without_outliers(self, threshold: float = 6.0, window: float = 0.05, widen: float = 0.0) -> Dataset:
         """Torque spikes masked: further than `threshold` robust standard deviations from a running median [s]."""
         from scipy.ndimage import median_filter
 
+        for name, value in (("threshold", threshold), ("window", window)):
+            if not (np.isfinite(value) and value > 0.0):
+                raise ArgumentError(f"{name}: expected a number > 0, got {value}")
         size = 2 * max(1, round(0.5 * window * self.rate)) + 1
         bad = np.zeros_like(self.mask)
         for s in self.stretches():
@@ -558,10 +454,18 @@ class Dataset:
         """Mask, per joint, samples at which it is slower than `speed` [rad/s]: stiction is not Coulomb friction."""
         if self.v is None:
             raise DataError(f"{self.label}: velocities are needed: filter the log first")
-        return self._masked(np.abs(self.v) < np.asarray(speed, float), widen, "standing")
+        return self._masked(np.abs(self.v) < self._per_joint("speed", speed), widen, "standing")
+
+    def _per_joint(self, name, given):
+        x = np.asarray(given, float)
+        if x.shape not in ((), (self.nv,)) or np.isnan(x).any() or (x < 0.0).any():
+            raise ArgumentError(f"{name}: expected a number >= 0 or {self.nv}, one a joint, got {given!r}")
+        return np.broadcast_to(x, (self.nv,))
 
     def _masked(self, bad, widen, word):
-        reach = round(widen * self.rate) if widen else 0
+        if not (np.isfinite(widen) and widen >= 0.0):
+            raise ArgumentError(f"widen: expected seconds >= 0, got {widen}")
+        reach = round(widen * self.rate) if widen else 0  # samples
         if reach:
             from scipy.ndimage import binary_dilation
 
@@ -571,76 +475,8 @@ class Dataset:
         return replace(self, mask=self.mask & ~bad, history=(*self.history, note))
 
 
-def suspicious_units(data: Dataset, robot: Robot | None = None) -> list[str]:
-    """Reasons to believe that an array is not in SI units, in words; empty if there are none."""
-    doubts = []
-    one_dof = data.q.shape[1] == data.nv
-    s = data.stretches()[0]
-    t, q = data.t[s], data.q[s]
-    if len(t) > 10 and one_dof and data.v is not None:
-        rate, v = np.gradient(q, t, axis=0), data.v[s]
-        power = np.sum(v * v, 0)
-        moving = power > 1e-6 * power.max() if power.max() > 0.0 else np.zeros(data.nv, bool)
-        if moving.any():
-            ratio = np.sum(rate[:, moving] * v[:, moving], 0) / power[moving]
-            fit = np.sqrt(
-                np.sum((rate[:, moving] - ratio * v[:, moving]) ** 2, 0) / np.sum(rate[:, moving] ** 2, 0).clip(1e-300)
-            )
-            off = (np.abs(np.log(np.abs(ratio).clip(1e-12))) > np.log(1.5)) | (ratio < 0.0)
-            if (off & (fit < 0.5)).any():
-                k = int(np.argmax(off & (fit < 0.5)))
-                joint = data.names[int(np.flatnonzero(moving)[k])]
-                known = {57.29578: "q in degrees or v not", 1 / 57.29578: "v in degrees a second", RPM: "v in rpm",
-                         1e-3: "t in ms", 1e-9: "t in ns", 1e-6: "t in us", -1.0: "v with the other sign"}  # fmt: skip
-                hint = next(
-                    (word for value, word in known.items() if np.isclose(ratio[k], value, rtol=0.05)), "a gear ratio?"
-                )
-                doubts.append(f"dq/dt is {ratio[k]:.4g} times v of {joint} ({hint})")
-    if len(t) > 10 and np.median(np.diff(t)) > 0.9:
-        doubts.append(f"the sampling interval is {np.median(np.diff(t)):.4g} s (t in milliseconds or nanoseconds?)")
-    if robot is not None and one_dof:
-        doubts += _beyond_limits(data, robot) + _torque_scale(data, robot)
-    return doubts
-
-
-def _beyond_limits(data, robot):
-    turning = np.array([np.abs(j.S[:3]).max() > 0.0 for j in robot.joints])
-    largest = np.abs(data.q).max(0)
-    reach = np.maximum(np.abs(robot.limits.lower), np.abs(robot.limits.upper))
-    reach = np.where(np.isfinite(reach), reach, 4.0 * np.pi) + 1.0
-    bad = turning & (largest > np.maximum(3.0 * reach, 15.0))
-    if not bad.any():
-        return []
-    k = int(np.argmax(bad))
-    fits = "; in degrees it would fit" if largest[k] * DEGREE <= reach[k] else "; a motor-side angle?"
-    return [f"q of {data.names[k]} reaches {largest[k]:.4g} rad where {reach[k] - 1.0:.4g} is the limit{fits}"]
-
-
-def _torque_scale(data, robot):
-    """Compare with what the robot model needs to hold itself up, where it has masses and torques are not filtered
-    out.
-    """
-    if not robot.parameters[:, 0].any() or len(data) < 10:
-        return []
-    some = np.linspace(0, len(data) - 1, min(len(data), 400)).astype(int)
-    gravity = np.sqrt(np.mean(robot.gravity_force(data.q[some]) ** 2))
-    measured = np.sqrt(np.mean(data.tau[some] ** 2))
-    if gravity < 1e-9:
-        return []
-    if measured < 0.02 * gravity:
-        hint = "motor-side torques, currents or kN m?"
-    elif measured > 200.0 * gravity:
-        hint = "N mm, or a load the model lacks?"
-    else:
-        return []
-    return [f"torques are {measured:.3g} N m rms where gravity alone takes {gravity:.3g} ({hint})"]
-
-
 def _numbers(label, name, value, ndim):
-    try:
-        x = np.array(value, dtype=float)
-    except (TypeError, ValueError):
-        raise DataError(f"{label}: {name}: expected real numbers, got {value!r:.60}") from None
+    x = reading.real(label, name, value)
     if x.ndim != ndim:
         shape = "(N,)" if ndim == 1 else "(N, joints)"
         raise DataError(f"{label}: {name}: expected shape {shape}, got {x.shape}")
@@ -653,6 +489,11 @@ def _numbers(label, name, value, ndim):
     return x
 
 
+def _require_whole(name, value):
+    if not value >= 1 or value != int(value):
+        raise ArgumentError(f"{name}: expected a whole number from 1, got {value}")
+
+
 def _check_times(label, t, gaps):
     steps = np.diff(t)
     if (steps <= 0.0).any():
@@ -661,16 +502,6 @@ def _check_times(label, t, gaps):
             f"{label}: t: expected increasing time stamps, got {t[k]:.9g} then {t[k + 1]:.9g} s at sample {k + 1}"
             f" ({int((steps <= 0).sum())} such); sort the log or drop repeated samples"
         )
-    if any(not 0 < g < len(t) for g in gaps):
-        raise DataError(f"{label}: gaps: expected sample numbers from 1 to {len(t) - 1}, got {gaps}")
-
-
-def _numbered(header, stem) -> list[int]:
-    """Columns called stem1, stem_1, stem[1], ... in the order of their numbers; or the one called stem."""
-    found: Iterator = (
-        (int(digits), k)
-        for k, h in enumerate(header)
-        if h.startswith(stem) and (digits := h[len(stem) :].strip("_[](). ")).isdigit()
-    )
-    at = [k for _, k in sorted(found)]
-    return at or ([header.index(stem)] if stem in header else [])
+    edges = [0, *gaps, len(t)]
+    if any(a >= b for a, b in pairwise(edges)):
+        raise DataError(f"{label}: gaps: expected increasing sample numbers from 1 to {len(t) - 1}, got {gaps}")

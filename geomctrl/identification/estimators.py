@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from inspect import signature
 from typing import Any
 
 import numpy as np
@@ -78,13 +79,24 @@ class Estimate:
         joints' own.
         """
         robot = self.model.robot.with_parameters(self.x[: self.model.inertial], physical=False)
-        if robot.nbodies != robot.nv or not np.array_equal(self.model.transmission, np.eye(robot.nv)):
-            return robot
         changes: list[dict[str, float]] = [{} for _ in robot.joints]
-        for kind, key in (("viscous", "damping"), ("coulomb", "friction")):
+        joint_of = [i for i, j in enumerate(robot.joints) for _ in range(j.dof)]
+        for kind, key in self.held_by_robot.items():
             for i, k in zip(self.model._of(kind), self.model.acts[kind]):
-                changes[k][key] = max(float(self.x[i]), 0.0)
+                changes[joint_of[k]][key] = max(float(self.x[i]), 0.0)
         return replace(robot, joints=tuple(replace(j, **c) for j, c in zip(robot.joints, changes)))
+
+    @property
+    def held_by_robot(self) -> dict[str, str]:
+        """Which parameters beside the inertial ones `robot` holds, {"viscous": "damping", ...}: friction at the joints
+        themselves, where these have one degree of freedom each (but for a free base). Rotor inertias, offsets, springs
+        and curves: none.
+        """
+        robot = self.model.robot
+        several = any(j.dof > 1 and j.kind != "free" for j in robot.joints)
+        if several or not np.array_equal(self.model.transmission, np.eye(robot.nv)):
+            return {}
+        return {"viscous": "damping", "coulomb": "friction"}
 
     @property
     def verdicts(self) -> dict[str, str | None]:
@@ -134,6 +146,10 @@ def fit(model: RegressorModel, data: Dataset | Compressed, method: str = "ols", 
     }  # fmt: skip
     if method not in methods:
         raise ArgumentError(f"method: expected one of {', '.join(methods)}, got {method!r}")
+    known = list(signature(methods[method]).parameters)[2:]
+    for name in options:
+        if name not in known:
+            raise ArgumentError(f"options: {method} has no option {name!r}; known: {', '.join(known) or 'none'}")
     return methods[method](model, data, **options)
 
 
@@ -155,6 +171,7 @@ def excitation(
     """
     A, _ = compressed(model, data).system(weights)
     A = A[:, model.base.columns]
+    A = np.vstack((A, np.zeros((max(0, A.shape[1] - len(A)), A.shape[1]))))  # fewer rows than parameters
     length = np.linalg.norm(A, axis=0)
     longest = length.max(initial=0.0)
     names = model.base_names
@@ -212,6 +229,8 @@ def ols(model: RegressorModel, data: Dataset | Compressed) -> Estimate:
 
 def wls(model: RegressorModel, data: Dataset | Compressed, iterations: int = 5) -> Estimate:
     """Least squares with each joint weighted by one over its own noise, which is estimated in turn (Gautier 1997)."""
+    if iterations < 1:
+        raise ArgumentError(f"iterations: expected at least 1, got {iterations}")
     c = compressed(model, data)
     weights = np.ones(model.robot.nv)
     for _ in range(iterations):
@@ -288,6 +307,8 @@ def irls(
     if loss not in ("huber", "bisquare"):
         raise ArgumentError(f"loss: expected 'huber' or 'bisquare', got {loss!r}")
     c = threshold if threshold is not None else {"huber": 1.345, "bisquare": 4.685}[loss]
+    if not (np.isfinite(c) and c > 0.0) or iterations < 1:
+        raise ArgumentError(f"threshold, iterations: expected > 0 and >= 1, got {threshold} and {iterations}")
     first = model.compress(data)
     require_excitation(model, first)
     x = _solve(model, first, np.ones(model.robot.nv), "ols").x
@@ -317,12 +338,17 @@ def irls(
     return replace(out, covariance=covariance, correlation=correlation, condition=excitation(model, first, w)[0])
 
 
-def iv(model: RegressorModel, data: Dataset, instruments: Dataset, weights: ArrayLike | None = None) -> Estimate:
+def iv(
+    model: RegressorModel, data: Dataset, instruments: Dataset | None = None, weights: ArrayLike | None = None
+) -> Estimate:
     """Instrumental variables: x from Z^T (tau - Y x) = 0, unbiased where noise in q, v, a makes Y itself wrong.
 
     instruments: a log on the same time stamps whose errors are independent of this one's: the commanded trajectory, a
-    second encoder, the other periods of a periodic motion (`period_instruments`). Z is the regressor on it.
+    second encoder, the other periods of a periodic motion (`period_instruments`, the default). Z is the regressor on
+    it.
     """
+    if instruments is None and isinstance(data, Dataset):
+        instruments = period_instruments(data)
     if not isinstance(data, Dataset) or not isinstance(instruments, Dataset):
         raise ArgumentError("data, instruments: expected two Datasets on the same time stamps")
     if len(data) != len(instruments) or not np.allclose(data.t, instruments.t, atol=1e-3 / data.rate):
@@ -330,8 +356,8 @@ def iv(model: RegressorModel, data: Dataset, instruments: Dataset, weights: Arra
     if (data.band, data.stride, data.gaps) != (instruments.band, instruments.stride, instruments.gaps):
         raise DataError("instruments: expected the filter, decimation and gaps of data")
     at, nb, n = model.base.columns, model.base.size, model.robot.nv
-    w = np.ones(n) if weights is None else np.broadcast_to(np.asarray(weights, float), (n,))
     c = model.compress(data)
+    w = _weights(model, c, weights)
     require_excitation(model, model.compress(instruments))
     ZY, Zt, ZZ = np.zeros((nb, nb)), np.zeros(nb), np.zeros((n, nb, nb))
     for (Y, tau, mask, _), (Z, _, zmask, _) in zip(model.chunks(data), model.chunks(instruments)):
@@ -351,26 +377,33 @@ def iv(model: RegressorModel, data: Dataset, instruments: Dataset, weights: Arra
 
 
 def period_instruments(data: Dataset, period: float | None = None) -> Dataset:
-    """For a periodic log: at every sample the mean of q, v, a at the same phase in all the *other* periods."""
-    period = data.period() if period is None else period
-    if period is None:
-        raise DataError(f"{data.label}: no period found in the log; give it in seconds")
-    if data.gaps or data.v is None or data.a is None or data.q.shape[1] != data.nv:
+    """For a periodic log: at every sample the mean of q, v, a at the same phase in all the *other* periods.
+
+    Samples whose phase is there once are masked. Raises DataError, ArgumentError.
+    """
+    period = data.require_period(period)
+    if data.v is None or data.a is None or data.q.shape[1] != data.nv:
+        raise DataError(f"{data.label}: expected a filtered log of joints with one degree of freedom")
+    n, span = round(period * data.rate), float(data.t[-1] - data.t[0])
+    if n < 1 or span < period:
+        raise DataError(f"{data.label}: expected more than one period of {period:.4g} s, got {span:.4g} s")
+    if abs(period * data.rate - n) * span / period > 0.5:
         raise DataError(
-            f"{data.label}: expected one uninterrupted, filtered stretch of joints with one degree of freedom"
+            f"{data.label}: a period of {period:.6g} s is {period * data.rate:.6g} samples: expected a whole number, so"
+            " that periods can be compared sample by sample; use resampled(rate)"
         )
-    n = round(period * data.rate)
-    if len(data) < 2 * n:
-        raise DataError(f"{data.label}: expected at least two periods of {period:.4g} s")
-    phase = np.arange(len(data)) % n
+    phase = np.round((data.t - data.t[0]) * data.rate).astype(int) % n
+    others = np.bincount(phase, minlength=n)[phase] - 1
+    if not others.any():
+        raise DataError(f"{data.label}: no phase of the period of {period:.4g} s is there twice")
     out = {}
     for key in ("q", "v", "a"):
         x = getattr(data, key)
         total = np.zeros((n, x.shape[1]))
         np.add.at(total, phase, x)
-        count = np.bincount(phase, minlength=n)[phase, None]
-        out[key] = (total[phase] - x) / (count - 1)
-    return replace(data, **out, label=f"{data.label}, other periods")
+        out[key] = np.where(others[:, None] > 0, (total[phase] - x) / np.maximum(others, 1)[:, None], x)
+    mask = np.asarray(data.mask) & (others[:, None] > 0)
+    return replace(data, **out, mask=mask, label=f"{data.label}, other periods")
 
 
 # --- shared --------------------------------------------------------------------------------------------------------
@@ -412,6 +445,7 @@ def autocorrelation(r: np.ndarray) -> np.ndarray:
 
 
 def _linear(model, data, weights, method, c=None):
+    """Least squares with a covariance; c: the factors of `data`, if at hand already."""
     c = compressed(model, data) if c is None else c
     condition = require_excitation(model, c, weights)
     out = _solve(model, c, weights, method)

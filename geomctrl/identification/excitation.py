@@ -162,7 +162,8 @@ class _Problem:
             raise ArgumentError(f"kind: expected 'fourier' or 'spline', got {kind!r}")
         if objective not in ("condition", "log_det"):
             raise ArgumentError(f"objective: expected 'condition' or 'log_det', got {objective!r}")
-        if not (np.isfinite(duration) and duration > 0.0) or terms < 2 or samples < 20:
+        whole = all(isinstance(x, (int, np.integer)) for x in (terms, samples))
+        if not (np.isfinite(duration) and duration > 0.0) or not whole or terms < 2 or samples < 20:
             raise ArgumentError(
                 f"duration, terms, samples: expected > 0 s, >= 2, >= 20, got {duration}, {terms}, {samples}"
             )
@@ -186,6 +187,8 @@ class _Problem:
             raise ArgumentError(f"velocity: joint {name!r} has no limit in the model: give one")
         self.acceleration = _limit("acceleration", acceleration, self.velocity / 0.25, n)
         self.effort = _limit("effort", effort, limits.effort, n)
+        if not np.isfinite(self.upper - self.lower).all():
+            raise ArgumentError("lower, upper: expected finite positions")
         if (self.lower >= self.upper).any() or min(
             self.velocity.min(), self.acceleration.min(), self.effort.min()
         ) <= 0.0:
@@ -360,7 +363,7 @@ class _Problem:
                 out.basis(self.t)[0], np.broadcast_to(out.at(self.t)[0].mean(0), (len(self.t), c.shape[1])), rcond=None
             )[0]
             out = Trajectory(out.kind, out.duration, mean + 0.98 * (c - mean))
-        return out
+        raise ExcitationError("the motion leaves its limits between the samples: raise `samples`")
 
 
 def _basis(kind, duration, nk, t):

@@ -50,20 +50,19 @@ def save_model(robot: Robot, path: str | Path, extra: Mapping[str, Any] | None =
         "frames": [{"name": f.name, "body": f.body, "placement": f.placement[:3].tolist()} for f in robot.frames],
         "extra": dict(extra or {}),
     }
+    try:
+        text = json.dumps(document, indent=1, allow_nan=False)
+    except (TypeError, ValueError) as error:
+        raise ArgumentError(f"extra: expected what JSON can hold: {error}") from None
     path = Path(path)
-    path.write_text(json.dumps(document, indent=1, allow_nan=False) + "\n")
+    path.write_text(text + "\n")
     return path
 
 
 def load_model(path: str | Path) -> Robot:
     """The robot of a geomctrl model file, every number as it was saved. Raises ModelError."""
     path = Path(path)
-    try:
-        document = json.loads(path.read_text())
-    except (OSError, ValueError) as error:
-        raise ModelError(f"{path}: not a readable model file: {error}") from None
-    if not isinstance(document, dict) or document.get("format") != FORMAT or document.get("version") != VERSION:
-        raise ModelError(f"{path}: expected a file of format {FORMAT!r}, version {VERSION}")
+    document = _document(path)
     try:
         bodies = document["bodies"]
         joints = tuple(
@@ -94,6 +93,11 @@ def load_model(path: str | Path) -> Robot:
         if isinstance(error, ModelError):
             raise
         raise ModelError(f"{path}: incomplete or damaged model file: {type(error).__name__} {error}") from None
+
+
+def load_extra(path: str | Path) -> dict[str, Any]:
+    """What `save_model` kept beside the robot. Raises ModelError."""
+    return _document(Path(path)).get("extra", {})
 
 
 def save_urdf(robot: Robot, path: str | Path) -> Path:
@@ -139,6 +143,16 @@ def save_urdf(robot: Robot, path: str | Path) -> Path:
     path = Path(path)
     ElementTree.ElementTree(root).write(path, encoding="utf-8", xml_declaration=True)
     return path
+
+
+def _document(path):
+    try:
+        document = json.loads(path.read_text())
+    except (OSError, ValueError) as error:
+        raise ModelError(f"{path}: not a readable model file: {error}") from None
+    if not isinstance(document, dict) or document.get("format") != FORMAT or document.get("version") != VERSION:
+        raise ModelError(f"{path}: expected a file of format {FORMAT!r}, version {VERSION}")
+    return document
 
 
 def _type(joint):

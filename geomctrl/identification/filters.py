@@ -15,11 +15,11 @@ from geomctrl.errors import ArgumentError
 JITTER = 0.05  # largest deviation of a sampling interval, of their median, that still counts as uniform
 
 
-def require_cutoff(cutoff: float, rate: float) -> None:
+def require_cutoff(cutoff: float, rate: float, name: str = "cutoff") -> None:
     """Raises ArgumentError unless 0 < cutoff < rate / 2 [Hz]."""
-    if not (np.isfinite(cutoff) and 0.0 < cutoff < 0.5 * rate):
+    if not (np.isfinite(cutoff) and 0.0 < cutoff < 0.5 * rate * (1.0 - 1e-9)):
         raise ArgumentError(
-            f"cutoff: expected hertz between 0 and half the sampling rate, {0.5 * rate:.6g} Hz, got {cutoff}"
+            f"{name}: expected hertz between 0 and half the sampling rate, {0.5 * rate:.6g} Hz, got {cutoff}"
         )
 
 

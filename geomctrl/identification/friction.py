@@ -26,13 +26,14 @@ ROWS = 20_000  # samples the nonlinear part looks at; the linear one sees them a
 @dataclass(frozen=True, eq=False)
 class CurveFit:
     """`model`: with the curves found; `speeds`, `std` [rad/s]: one a curve; `errors`: |residual| / |tau| without,
-    with them.
+    with them; `at_bound`: which speeds stopped at a bound, so that the log does not determine them.
     """
 
     model: RegressorModel
     speeds: np.ndarray
     std: np.ndarray
     errors: tuple[float, float]
+    at_bound: np.ndarray
 
 
 def fit_curves(
@@ -66,6 +67,8 @@ def fit_curves(
     low, high = np.maximum(low, np.maximum(3.0 * model.smoothing, 0.005 * fastest)), np.minimum(high, 2.0 * fastest)
     if not (low < high).all():
         raise ArgumentError(f"bounds: nothing left between {low} and {high} rad/s")
+    if start is not None and not (np.isfinite(start) and start > 0.0):
+        raise ArgumentError(f"start: expected a speed > 0, got {start}")
     guess = start if start is not None else fastest * (0.25 if shape == "sigmoid" else 0.05)
     guess = np.clip(np.broadcast_to(guess, at.shape), 1.01 * low, 0.99 * high)
 
@@ -129,6 +132,6 @@ def fit_curves(
     variance = residual @ residual / max(len(residual) - U.shape[1] - 2 * len(at), 1)
     std = speeds * np.sqrt(np.diag(np.linalg.pinv(J.T @ J)) * variance)
     curves = (*model.curves, *(Curve(int(k), shape, float(s)) for k, s in zip(at, speeds)))
-    return CurveFit(
-        model.with_options(curves=curves), speeds, std, (float(np.linalg.norm(tau)), float(np.linalg.norm(residual)))
-    )
+    errors = float(np.linalg.norm(tau)), float(np.linalg.norm(residual))
+    at_bound = np.minimum(speeds / low, high / speeds) < 1.02  # the solver stays inside, and stops near
+    return CurveFit(model.with_options(curves=curves), speeds, std, errors, at_bound)

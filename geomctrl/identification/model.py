@@ -68,7 +68,7 @@ class Curve:
 
 
 class RegressorModel:
-    """tau = Y(q, v, a) x for a robot of joints with one degree of freedom each, or without friction for any robot.
+    """tau = Y(q, v, a) x for any robot.
 
     x holds, in this order: ten inertial parameters a body; and per actuator (the joints, unless `transmission` says
     otherwise) viscous friction [N m s/rad], Coulomb friction [N m], a torque offset [N m], rotor inertia [kg m^2] as
@@ -77,7 +77,8 @@ class RegressorModel:
 
     smoothing: speed [rad/s] at which tanh(v / smoothing) replaces sign(v); 0 is the sign.
     transmission (na, nv): actuator velocities per joint velocity where friction and rotors act, for coupled joints; its
-    rows may be more than joints. offset, viscous, coulomb, rotor: True, False, or the actuators' numbers.
+    rows may be more than joints. offset, viscous, coulomb, rotor: True (but not of a free base), False, or actuators'
+    numbers.
     """
 
     def __init__(
@@ -94,9 +95,14 @@ class RegressorModel:
         transmission: ArrayLike | None = None,
         smoothing: float = 0.01,
     ):
+        if not isinstance(robot, Robot):
+            raise ArgumentError(f"robot: expected a geomctrl Robot, got {robot!r:.60}")
         n = robot.nv
         self.robot, self.columns, self.curves = robot, tuple(columns), tuple(curves)
-        T = np.eye(n) if transmission is None else np.array(transmission, float)
+        try:
+            T = np.eye(n) if transmission is None else np.array(transmission, float)
+        except (TypeError, ValueError):
+            raise ArgumentError(f"transmission: expected numbers (actuators, {n}), got {transmission!r:.60}") from None
         if T.ndim != 2 or T.shape[1] != n or not np.isfinite(T).all() or not np.abs(T).max(1).all():
             raise ArgumentError(
                 f"transmission: expected finite rows (actuators, {n}), none of them zero, got {T.shape}"
@@ -113,18 +119,22 @@ class RegressorModel:
         self.names = [f"{kind}{i}" for i in short for kind in INERTIAL]
         self.kinds = [kind for _ in short for kind in INERTIAL]
         self.owners = [robot.body_names[i] for i in range(robot.nbodies) for _ in INERTIAL]
+        driven = np.flatnonzero([j.kind != "free" for j in robot.joints for _ in range(j.dof)])
+        driven = driven if transmission is None else np.arange(len(T))
         self.acts: dict[str, np.ndarray] = {}
         for kind, symbol, chosen in (
             ("viscous", "fv", viscous), ("coulomb", "fc", coulomb), ("offset", "fo", offset), ("rotor", "Ir", rotor),
         ):  # fmt: skip
-            at = _chosen(kind, chosen, len(T))
+            at = _chosen(kind, chosen, len(T), driven)
             self.acts[kind] = at
             self.names += [f"{symbol}{k + 1}" for k in at]
             self.kinds += [kind] * len(at)
             self.owners += [actuators[k] for k in at]
-        self.springs = [k if isinstance(k, int) else robot.joint(k) for k in springs]
+        self.springs = [robot.joint(k) if isinstance(k, str) else int(k) for k in springs]
         if self.springs and robot.nq != n:
             raise ArgumentError("springs: expected a robot of joints with one degree of freedom each")
+        if any(not 0 <= k < n for k in self.springs):
+            raise ArgumentError(f"springs: expected joints' names or numbers from 0 to {n - 1}, got {list(springs)}")
         for symbol, kind in (("ks", "stiffness"), ("k0", "preload")):
             self.names += [f"{symbol}{k + 1}" for k in self.springs]
             self.kinds += [kind] * len(self.springs)
@@ -267,6 +277,8 @@ class RegressorModel:
 
     def torque(self, x: np.ndarray, q: np.ndarray, v: np.ndarray, a: np.ndarray) -> np.ndarray:
         """Y(q, v, a) x (N, nv), in chunks."""
+        if np.shape(x) != (self.size,):
+            raise ArgumentError(f"x: expected the model's {self.size} parameters, got shape {np.shape(x)}")
         q, v, a = (np.array(y, dtype=float) for y in (q, v, a))  # kernels take writable arrays only
         pieces = _pieces(slice(0, len(q)), CHUNK)
         return np.concatenate([self._times(self.blocks(q[s], v[s], a[s]), x) for s in pieces])
@@ -363,6 +375,8 @@ class RegressorModel:
                 progress(min(1.0, done * data.stride / len(data)))
         if not counts.any():
             raise DataError(f"{data.label}: no usable torque sample is left (all are masked)")
+        if not any(R[:, -1].any() for R in factors):
+            raise DataError(f"{data.label}: tau: every usable torque is zero: there is nothing to explain")
         return Compressed(self, tuple(factors), counts)
 
 
@@ -437,10 +451,10 @@ def _term(coefficient: float, name: str) -> str:
     return name if coefficient == 1.0 else f"{coefficient:g} {name}"
 
 
-def _chosen(kind: str, chosen, n: int) -> np.ndarray:
-    if chosen is True or chosen is False:
-        return np.arange(n if chosen else 0)
-    at = np.array(list(chosen), dtype=int)
-    if at.size and (at.min() < 0 or at.max() >= n):
+def _chosen(kind: str, chosen, n: int, driven: np.ndarray) -> np.ndarray:
+    if isinstance(chosen, (bool, np.bool_)):
+        return driven if chosen else driven[:0]
+    at = np.array(list(chosen))
+    if at.size and (at.dtype.kind not in "iu" or at.min() < 0 or at.max() >= n):
         raise ArgumentError(f"{kind}: expected actuator numbers from 0 to {n - 1}, got {list(chosen)}")
-    return at
+    return at.astype(int)

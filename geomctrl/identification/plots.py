@@ -44,18 +44,26 @@ def torques(report: IdentificationReport, path: str | Path) -> bool:
             unused = ~mask[::step, k]
             if unused.any():
                 ax.fill_between(t[::step], 0, 1, where=unused, transform=ax.get_xaxis_transform(), color="0.92", lw=0)
-            ax.set_ylabel(f"{e.model.robot.dof_names[k]}\n[N m]", fontsize=8)
+            ax.set_ylabel(f"{e.model.robot.dof_names[k]}\n{_units(e.model.robot)[k]}", fontsize=8)
             ax.grid(alpha=0.3)
         part = report.errors["training" if title == "training" else "test"]
-        column[0].set_title(f"{title}: relative error {100 * part['relative_error']:.2f} %")
+        column[0].set_title(
+            f"{title}: relative error {100 * part['relative_error']:.2f} %"
+            + (", grey: not used" if not mask.all() else "")
+        )
         column[-1].set_xlabel("time [s]")
     axes[0, 0].legend(ncols=3, fontsize=7, loc="upper right")
     figure.savefig(path, dpi=110)
     return True
 
 
+def _units(robot) -> list[str]:
+    """Of every joint's torque."""
+    return ["[N m]" if column[:3].any() else "[N]" for joint in robot.joints for column in joint.S.T]
+
+
 def residuals(report: IdentificationReport, path: str | Path) -> bool:
-    """Histogram of each joint's residuals beside a Gaussian of the same spread, and their autocorrelation."""
+    """Histogram of each joint's residuals beside a Gaussian of the same RMS, and their autocorrelation."""
     from matplotlib.figure import Figure
 
     from .estimators import autocorrelation
@@ -69,7 +77,7 @@ def residuals(report: IdentificationReport, path: str | Path) -> bool:
         r = (tau - predicted)[mask[:, k], k]
         if len(r) == 0:
             continue
-        spread = max(float(r.std()), 1e-12)
+        spread = max(float(np.sqrt(np.mean(r**2))), 1e-12)
         left.hist(r, bins=60, density=True, color=MEASURED, alpha=0.75)
         x = np.linspace(-4 * spread, 4 * spread, 200)
         left.plot(x, np.exp(-0.5 * (x / spread) ** 2) / (spread * np.sqrt(2 * np.pi)), color=PREDICTED, lw=1.2)
@@ -80,23 +88,25 @@ def residuals(report: IdentificationReport, path: str | Path) -> bool:
         right.axhspan(-1.96 / np.sqrt(len(r)), 1.96 / np.sqrt(len(r)), color=PREDICTED, alpha=0.3, lw=0)
         right.set_ylim(-1.05, 1.05)
         right.grid(alpha=0.3)
-    axes[0, 0].set_title("residuals, and a Gaussian of their spread", fontsize=9)
+    axes[0, 0].set_title("training residuals, and a Gaussian about 0 of their RMS", fontsize=9)
     axes[0, 1].set_title("autocorrelation, and the 95 % band of white noise", fontsize=9)
-    axes[-1, 0].set_xlabel("residual [N m]")
+    axes[-1, 0].set_xlabel("residual " + " or ".join(sorted(set(_units(e.model.robot)))))
     axes[-1, 1].set_xlabel("lag [rows]")
     figure.savefig(path, dpi=110)
     return True
 
 
 def parameters(report: IdentificationReport, path: str | Path) -> bool:
-    """Base parameters in units of their standard deviation: estimate, 95 % interval, and the model's own value."""
+    """Base parameters with their 95 % intervals, or those of least squares beside, and the model given."""
     from matplotlib.figure import Figure
 
     e = report.estimate
-    reference = e if e.std is not None else report.unconstrained
+    reference = report.reference
     if reference is None or reference.std is None:
         return False
     names, std = e.model.base_names, np.maximum(reference.std, 1e-300)
+    owners = dict(zip(e.model.names, e.model.owners))
+    names = [f"{name}  ({owners[name]})" if name in owners else name for name in names]
     size = np.maximum(np.abs(reference.values), 3.0 * std)
     figure = Figure(figsize=(9.0, 0.2 * len(names) + 1.2), layout="constrained")
     ax = figure.subplots()
@@ -104,12 +114,14 @@ def parameters(report: IdentificationReport, path: str | Path) -> bool:
     ax.errorbar(reference.values / size, y, xerr=1.96 * std / size, fmt="o", ms=3.5, lw=1.2, color=MEASURED, capsize=2,
                 label=f"{reference.method}, 95 %")  # fmt: skip
     if reference is not e:
-        ax.plot(e.values / size, y, "x", ms=4.5, color=PREDICTED, label=e.method)
+        ax.plot(e.values / size, y, "x", ms=5.0, mew=1.5, color=PREDICTED, label=e.method, zorder=3)
+    given = e.base.projection @ e.model.prior / size
+    ax.plot(given, y, "|", ms=6.0, color="0.55", label="model given", zorder=0)
     ax.set_yticks(y, [name if len(name) < 60 else name[:56] + " ..." for name in names], fontsize=6)
-    ax.set_xlim(-2.6, 2.6)
+    ax.set_xlim(-1.8, 1.8)
     ax.set_ylim(-1, len(names))
     ax.set_xlabel("value, relative to the greater of |value| and three standard deviations")
     ax.grid(alpha=0.3)
-    ax.legend(fontsize=7, loc="lower right")
+    ax.legend(fontsize=7, loc="lower center", bbox_to_anchor=(0.5, 1.0), ncols=3)
     figure.savefig(path, dpi=110)
     return True

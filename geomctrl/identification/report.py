@@ -1,38 +1,60 @@
-"""From a log to a report: `identify` does the whole of it, `IdentificationReport` says how far to trust the result.
+"""What an identification found, and how far to trust it.
 
 Definitions, printed with every report:
 
     RMS             sqrt(mean over samples of (tau - tau_hat)^2), per joint and over all joints [N m]
     relative error  |tau - tau_hat| / |tau|, 2-norms over samples, per joint, and over all joints and samples together
+    lag 1, not white  autocorrelation of a joint's training residuals one row apart; share of those at lags 1 to 50 that
+                    leave the 95 % band of white noise: 5 % if residuals are white
     tau             the torque as the estimator sees it: low-passed and thinned as the header says
     condition       ratio of the greatest to the least singular value of the base regressor, columns of unit length
-    correlation     1 + 2 sum of the residual's autocorrelations up to the first negative one: 1 for white noise; the
+    correl(ation)   1 + 2 sum of the residual's autocorrelations up to the first negative one: 1 for white noise; the
                     variances of the parameters are multiplied by it
     noise floor     RMS of white sensor noise that the low-pass lets through, from the raw torques' spectrum above twice
                     its cut-off (friction's steps count as noise there; a sensor that filters hides it)
+    m1 c1x, Ixy1    mass times centre of mass [kg m], inertia about the frame's origin [kg m^2] of the first body listed
+    sliding joints  N for N m, N s/m for N m s/rad, kg for kg m^2
 """
 
 from __future__ import annotations
 
 import csv
 import json
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from geomctrl.errors import ArgumentError
+from geomctrl.errors import ModelError
 from geomctrl.robot import Robot
 
 from . import filters
-from .dataset import Dataset, JointMapping
-from .estimators import Estimate, autocorrelation, fit
+from .dataset import Dataset
+from .estimators import Estimate, autocorrelation
 from .export import save_model, save_urdf
-from .friction import fit_curves
-from .model import Compressed, RegressorModel
+from .model import Compressed
+
+# notes in words
+LABELS = {
+    "cutoff": "cut-off of positions [Hz]",
+    "torque_cutoff": "cut-off of torques [Hz]",
+    "seconds": "time in the solver [s]",
+    "regularization": "weight of the prior",
+    "entropic": "weight of the log-det distance",
+    "margin": "least pseudo-inertia, in the robot's units",
+}
+BESIDE = {
+    "viscous": ("viscous friction", "N m s/rad"),
+    "coulomb": ("Coulomb friction", "N m"),
+    "offset": ("torque offset", "N m"),
+    "rotor": ("rotor inertia", "kg m^2"),
+    "stiffness": ("spring", "N m/rad"),
+    "preload": ("spring's torque at zero", "N m"),
+    "fs": ("sigmoid friction", "N m"),
+    "fb": ("Stribeck friction", "N m"),
+}
 
 
 @dataclass(frozen=True, eq=False)
@@ -100,17 +122,30 @@ class IdentificationReport:
         return None if self.raw is None or cutoff is None else torque_noise(self.raw, cutoff)
 
     def parameter_table(self) -> list[dict[str, Any]]:
-        """One row a base parameter: name, value, and where the estimator gives them std, low, high (95 %), percent."""
-        e = self.estimate
-        std, box = e.std, e.intervals()
+        """One row a base parameter: name, value, std, low, high (95 %), percent.
+
+        Where the estimator has no covariance, the last four are those of unconstrained least squares, whose value is
+        "least_squares"; where that is missing too, name and value only.
+        """
+        e, reference = self.estimate, self.reference
         rows = []
         for k, (name, value) in enumerate(zip(e.model.base_names, e.values)):
             row: dict[str, Any] = {"name": name, "value": float(value)}
-            if std is not None and box is not None:
+            if reference is not None:
+                free, std, box = reference.values[k], reference.std, reference.intervals()
+                assert std is not None
+                assert box is not None
+                if reference is not e:
+                    row["least_squares"] = float(free)
                 row |= {"std": float(std[k]), "low": float(box[k, 0]), "high": float(box[k, 1])}
-                row["percent"] = float(100.0 * std[k] / abs(value)) if value else float("inf")
+                row["percent"] = float(100.0 * std[k] / abs(free)) if free else float("inf")
             rows.append(row)
         return rows
+
+    @property
+    def reference(self) -> Estimate | None:
+        """The estimate with a covariance: this one, else unconstrained least squares, else none."""
+        return next((e for e in (self.estimate, self.unconstrained) if e is not None and e.std is not None), None)
 
     def text(self, parameters: bool = True) -> str:
         """The report as plain text."""
@@ -125,8 +160,8 @@ class IdentificationReport:
         lines.append(
             f"  {model.size} parameters, {model.base.size} base parameters; condition number {e.condition:.4g}"
         )
-        lines += [f"  {key}: {value}" for key, value in {**self.notes, **e.notes}.items()]
-        lines += ["", *self._error_table(), "", *self._verdict_lines()]
+        lines += [f"  {LABELS.get(key, key)}: {value}" for key, value in {**self.notes, **e.notes}.items()]
+        lines += ["", *self._error_table(), "", *self._verdict_lines(), *self._beside_lines()]
         if self.unconstrained is not None:
             u = self.unconstrained
             after = (
@@ -164,21 +199,57 @@ class IdentificationReport:
             lines.append(f"  {body:24} {'yes' if why is None else 'NO: ' + why}, {pi[0]:.4g} kg")
         return lines
 
+    def _beside_lines(self):
+        """What was identified beside inertial parameters, and whether the robot holds it."""
+        e = self.estimate
+        m, held = e.model, e.held_by_robot
+        if m.size == m.inertial:
+            return []
+        alone = {int(np.flatnonzero(row)[0]) for row in m.base.projection if np.count_nonzero(row) == 1}
+        rows = []
+        for k in range(m.inertial, m.size):
+            kind = m.kinds[k] if m.kinds[k] != "curve" else m.names[k][:2]
+            what, unit = BESIDE.get(kind, ("column of your own", ""))
+            of = "" if kind == "user" else f" of {m.owners[k]}"
+            place = f"yes, as {held[kind]}" if kind in held else "no"
+            place = f"as a {held[kind]} of 0: it is negative" if kind in held and e.x[k] < 0.0 else place
+            place += "" if k in alone else "; told apart by the prior only, see the base parameters"
+            rows.append((f"{m.names[k]:6} {what}{of}", e.x[k], unit, place))
+        width = max(len(row[0]) for row in rows)
+        return [
+            "",
+            f"{'friction, rotors, springs':{width}}{'value':>12}  {'unit':12}in the exported robot",
+            *(f"{name:{width}}{value:12.5g}  {unit:12}{place}" for name, value, unit, place in rows),
+            "The robot's M, C, g and inverse dynamics hold inertial parameters alone: friction, and what says no, come",
+            "on top (Estimate.predict adds all of it; rotor inertias add to the diagonal of M). All values are in",
+            'robot.json under "extra", which load_extra reads, and in report.json.',
+        ]
+
     def _parameter_lines(self):
         table = self.parameter_table()
         width = min(70, max(len(r["name"]) for r in table))
-        known = "std" in table[0]
+        known, borrowed = "std" in table[0], "least_squares" in table[0]
         lines = [
             f"{'base parameter':{width}}{'value':>12}"
+            + (f"{'least sq.':>12}" if borrowed else "")
             + (f"{'std':>11}{'95 % low':>12}{'high':>12}{'std %':>8}" if known else "")
         ]
         for r in table:
             name = r["name"] if len(r["name"]) <= width else r["name"][: width - 4] + " ..."
             line = f"{name:{width}}{r['value']:12.5g}"
+            if borrowed:
+                line += f"{r['least_squares']:12.5g}"
             if known:
                 line += f"{r['std']:11.3g}{r['low']:12.5g}{r['high']:12.5g}{min(r['percent'], 9999):8.1f}"
             lines.append(line)
-        return lines if known else [*lines, "(no covariance: constraints and priors bias this estimator)"]
+        if borrowed:
+            lines.append(
+                f"({self.estimate.method} has no covariance: constraints and priors bias it; std and intervals are"
+                " least squares')"
+            )
+        elif not known:
+            lines.append("(no covariance: constraints and priors bias this estimator)")
+        return lines
 
     def tables(self) -> dict[str, Any]:
         """Everything as plain numbers, texts and lists, for JSON."""
@@ -206,6 +277,20 @@ class IdentificationReport:
             },
         }
 
+    def extra(self) -> dict[str, Any]:
+        """What a Robot does not hold, for the model file: parameters beside the inertial ones by name, and what their
+        columns are made of.
+        """
+        m = self.estimate.model
+        return {
+            "identified": dict(zip(m.names[m.inertial :], self.estimate.x[m.inertial :].tolist())),
+            "smoothing": m.smoothing,
+            "transmission": m.transmission.tolist(),
+            "curves": [asdict(c) for c in m.curves],
+            "log": self.training.label,
+            "method": self.estimate.method,
+        }
+
     def save(self, folder: str | Path, plots: bool = True) -> list[Path]:
         """Write report.txt, report.json, parameters.csv, robot.json (exact), robot.urdf where URDF can hold the robot,
         and the plots; returns the paths."""
@@ -219,15 +304,7 @@ class IdentificationReport:
             writer = csv.DictWriter(file, fieldnames=list(table[0]))
             writer.writeheader()
             writer.writerows(table)
-        own = dict(
-            zip(
-                self.estimate.model.names[self.estimate.model.inertial :],
-                self.estimate.x[self.estimate.model.inertial :].tolist(),
-            )
-        )
-        written.append(save_model(self.robot, folder / "robot.json", {"identified": own, "log": self.training.label}))
-        from geomctrl.errors import ModelError
-
+        written.append(save_model(self.robot, folder / "robot.json", self.extra()))
         try:
             written.append(save_urdf(self.robot, folder / "robot.urdf"))
         except ModelError as error:
@@ -240,115 +317,6 @@ class IdentificationReport:
                 if getattr(draw, name)(self, path):
                     written.append(path)
         return written
-
-
-def identify(
-    robot: Robot,
-    log: Dataset | str | Path,
-    *,
-    keys: Mapping[str, Any] | None = None,
-    units: Mapping[str, str] | None = None,
-    mapping: JointMapping | None = None,
-    rate: float | None = None,
-    cutoff: float | None = None,
-    torque_cutoff: float | None = None,
-    alike: bool = True,
-    decimate: int | None = None,
-    test: Dataset | str | Path | float | None = 0.3,
-    period: float | None = None,
-    standstill: float = 0.0,
-    saturation: bool = True,
-    method: str = "consistent",
-    model: RegressorModel | None = None,
-    friction_curves: str | None = None,
-    check_units: bool = True,
-    options: Mapping[str, Any] | None = None,
-    progress: Callable[[str, float], None] | None = None,
-) -> IdentificationReport:
-    """Identify a robot from a log: read, check, split, filter, fit, report. What `geomctrl identify` runs.
-
-    log: a Dataset or the path of an npz or CSV file; keys, units, mapping, rate: how to read it (`Dataset.from_npz`).
-    cutoff [Hz] of positions: default five times the frequency below which 99 % of the velocities' power lies, at most a
-    fifth of the sampling rate; torque_cutoff: default the same; alike: one low-pass for torques and regressor.
-    decimate: default such that four rows are kept a period of torque_cutoff.
-    test: a Dataset or path of another log; or the fraction of this one that is set aside, by phase if the trajectory is
-    periodic (`period` [s], or found), by time if not; None: no test.
-    standstill: speed [rad/s] below which training samples of a joint are left out. saturation: leave out torques at the
-    robot's effort limits. model: default inertia, viscous and Coulomb friction, offsets. friction_curves: "sigmoid" or
-    "stribeck" adds such a curve to every joint. method, options: see `estimators.fit`.
-    progress(what, fraction) is called now and then. Raises DataError, ExcitationError, SolverError, ArgumentError.
-    """
-    say = progress or (lambda what, fraction: None)
-    reading = {"keys": keys, "units": units, "mapping": mapping, "rate": rate}
-    say("reading", 0.0)
-    data = log if isinstance(log, Dataset) else Dataset.read(log, **reading)
-    data.check(robot, units=check_units)
-    model = model or RegressorModel(robot)
-    if model.robot is not robot:
-        raise ArgumentError("model: was made for another robot")
-    cutoff = cutoff if cutoff is not None else motion_bandwidth(data)
-    torque_cutoff = cutoff if torque_cutoff is None else torque_cutoff
-    decimate = decimate if decimate is not None else max(1, int(data.rate / (4.0 * torque_cutoff)))
-    if saturation and np.isfinite(robot.limits.effort).any():
-        data = data.without_saturation(robot.limits.effort, widen=0.5 / torque_cutoff)
-    notes: dict[str, Any] = {"cutoff": cutoff, "torque_cutoff": torque_cutoff}
-    if test is None:
-        parts = [data]
-    elif isinstance(test, (int, float)):
-        if not 0.0 < test < 1.0:
-            raise ArgumentError(f"test: expected a fraction between 0 and 1, a log, or None, got {test}")
-        found = period if period is not None else data.period()
-        guard = 1.0 / cutoff
-        if found is None:
-            parts = list(data.split_time(1.0 - test, guard))
-            notes["split"] = f"the first {100 * (1 - test):.0f} % of the samples train, the rest is unseen"
-        else:
-            parts = list(data.split_phase(found, (1.0 - test, 1.0), guard))
-            notes["split"] = f"by phase of a period of {found:.5g} s: from {1 - test:.2f} on unseen in every period"
-    else:
-        other = test if isinstance(test, Dataset) else Dataset.read(test, **reading)
-        other.check(robot, units=check_units)
-        parts = [data, other]
-        notes["split"] = f"tested on {other.label!r}"
-    say("filtering", 0.1)
-    ready = [p.filtered(cutoff, torque_cutoff=torque_cutoff, alike=alike, decimate=decimate) for p in parts]
-    training = ready[0].without_standstill(standstill) if standstill > 0.0 else ready[0]
-    if friction_curves is not None:
-        say("friction curves", 0.2)
-        found_curves = fit_curves(model, training, friction_curves)
-        model = found_curves.model
-        notes["friction curves"] = f"{friction_curves}, speeds {np.round(found_curves.speeds, 4).tolist()} rad/s"
-    factors = model.compress(training, progress=lambda x: say("stacking", 0.3 + 0.5 * x))
-    say("estimating", 0.8)
-    needs_samples = method in ("irls", "iv", "ols", "wls")
-    estimate = fit(model, training if needs_samples else factors, method, **dict(options or {}))
-    from .errors import ExcitationError
-
-    unconstrained = None
-    if method in ("consistent", "manifold", "ridge"):
-        try:
-            unconstrained = fit(model, factors, "ols")
-        except ExcitationError as error:
-            notes["excitation"] = str(error)
-    say("done", 1.0)
-    return IdentificationReport(estimate, training, ready[1] if len(ready) > 1 else None, data, unconstrained, notes)
-
-
-def motion_bandwidth(data: Dataset) -> float:
-    """Five times the frequency [Hz] below which 99 % of the joint velocities' power lies, at most a fifth of the
-    rate.
-    """
-    s = max(data.stretches(), key=lambda part: part.stop - part.start)
-    x = data.q[s] if data.q.shape[1] == data.nv else np.asarray(data.v)[s]
-    x = np.gradient(x, axis=0) if data.q.shape[1] == data.nv else x
-    window = np.hanning(len(x))[:, None]
-    power = (np.abs(np.fft.rfft((x - x.mean(0)) * window, axis=0)) ** 2).sum(1)
-    f = np.fft.rfftfreq(len(x), 1.0 / data.rate)
-    # encoder noise rises with frequency in differences: count the band up to a fifth of the rate only
-    inside = f <= 0.2 * data.rate
-    total = np.cumsum(power[inside])
-    edge = float(f[inside][np.searchsorted(total, 0.99 * total[-1])]) if total[-1] > 0.0 else 1.0
-    return min(max(5.0 * edge, 1.0), 0.2 * data.rate)
 
 
 def torque_noise(raw: Dataset, cutoff: float) -> np.ndarray | None:

@@ -1,0 +1,219 @@
+"""Log files and arrays by name to the fields of a `Dataset`: which columns, in which units, from motors to joints."""
+
+from __future__ import annotations
+
+import csv
+import warnings
+import zipfile
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from geomctrl.errors import ArgumentError
+
+from .errors import DataError
+
+DEGREE, RPM = np.pi / 180.0, 2.0 * np.pi / 60.0
+UNITS = {
+    "t": {"s": 1.0, "ms": 1e-3, "us": 1e-6, "ns": 1e-9},
+    "q": {"rad": 1.0, "deg": DEGREE, "m": 1.0, "mm": 1e-3, "rev": 2.0 * np.pi},
+    "v": {"rad/s": 1.0, "deg/s": DEGREE, "m/s": 1.0, "mm/s": 1e-3, "rpm": RPM},
+    "a": {"rad/s^2": 1.0, "deg/s^2": DEGREE, "m/s^2": 1.0},
+    "tau": {"N m": 1.0, "Nm": 1.0, "N": 1.0, "mN m": 1e-3, "kN m": 1e3},
+}
+ALIASES = {
+    "t": ("t", "time", "timestamp", "stamp"),
+    "q": ("q", "pos", "position", "positions", "joint_position", "joint_positions", "angle"),
+    "v": ("v", "qd", "dq", "qdot", "vel", "velocity", "velocities", "joint_velocity", "joint_velocities"),
+    "a": ("a", "qdd", "ddq", "qddot", "acc", "acceleration", "accelerations"),
+    "tau": ("tau", "torque", "torques", "effort", "efforts", "joint_torque", "joint_torques"),
+}
+
+
+@dataclass(frozen=True, eq=False)
+class JointMapping:
+    """Motor to joint coordinates: q = matrix^-1 q_motor + offset, v = matrix^-1 v_motor, tau = matrix^T tau_motor.
+
+    `matrix` (nv, nv) holds motor turns per joint turn: gear ratios on its diagonal, couplings beside it; one number a
+    joint stands for a diagonal one. The torque map is the one that conserves power. `offset` (nv,) [rad, m] is added to
+    joint positions, where the model's zero differs from the log's.
+    """
+
+    matrix: Any
+    offset: Any = 0.0
+    torque_at_motor: bool = True  # False: tau is already at the joints
+
+    def __post_init__(self):
+        N = real("joint mapping", "matrix", self.matrix)
+        N = np.diag(N) if N.ndim == 1 else N
+        if N.ndim != 2 or N.shape[0] != N.shape[1] or not np.isfinite(N).all():
+            raise ArgumentError(f"matrix: expected (nv,) ratios or a finite (nv, nv) matrix, got shape {N.shape}")
+        if np.linalg.cond(N) > 1e10:
+            raise ArgumentError("matrix: expected an invertible matrix: some motors do not determine the joints")
+        offset = real("joint mapping", "offset", self.offset)
+        if offset.shape not in ((), (len(N),)) or not np.isfinite(offset).all():
+            raise ArgumentError(f"offset: expected a number or ({len(N)},) finite numbers, got {self.offset!r}")
+        object.__setattr__(self, "matrix", N)
+        object.__setattr__(self, "offset", np.broadcast_to(offset, len(N)).copy())
+
+    def position(self, q: np.ndarray) -> np.ndarray:
+        return np.linalg.solve(self.matrix, q.T).T + self.offset
+
+    def rate(self, v: np.ndarray) -> np.ndarray:
+        """Velocities or accelerations."""
+        return np.linalg.solve(self.matrix, v.T).T
+
+    def torque(self, tau: np.ndarray) -> np.ndarray:
+        return tau @ self.matrix if self.torque_at_motor else tau
+
+
+def npz_arrays(path: Path) -> dict[str, np.ndarray]:
+    """Every array of an archive. Raises DataError."""
+    _require_file(path)
+    try:
+        with path.open("rb") as file:
+            archive = np.load(file, allow_pickle=False)
+            if isinstance(archive, np.ndarray):
+                raise DataError(f"log {str(path)!r}: one array without a name: expected an npz archive, or CSV")
+            with archive:
+                return {key: archive[key] for key in archive.files}
+    except (ValueError, OSError, EOFError, zipfile.BadZipFile) as error:
+        if isinstance(error, DataError):
+            raise
+        raise DataError(f"log {str(path)!r}: not a readable npz archive: {error}") from None
+
+
+def csv_arrays(path: Path, keys: Mapping[str, str | Sequence[str]]) -> dict[str, np.ndarray]:
+    """t, q, v, a, tau, as far as there are columns for them; see `Dataset.from_csv`. Raises DataError."""
+    _require_file(path)
+    _require_fields("keys", keys)
+    with path.open(newline="", encoding="utf-8-sig") as file:
+        try:
+            first = file.readline()
+            delimiter = next((d for d in ",;\t" if d in first), None)
+            header = next(csv.reader([first], delimiter=delimiter), []) if delimiter else first.split()
+            header = [h.strip().lstrip("#").strip() for h in header]
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore", UserWarning)  # "input contained no data", said below
+                table = np.loadtxt(file, delimiter=delimiter, ndmin=2, quotechar='"')
+        except ValueError as error:
+            raise DataError(f"log {str(path)!r}: {error}") from None
+    if table.size == 0:
+        raise DataError(f"log {str(path)!r}: a header and no samples")
+    if table.shape[1] != len(header):
+        raise DataError(f"log {str(path)!r}: {len(header)} names in the header, {table.shape[1]} columns below")
+    twice = [h for h in header if header.count(h) > 1]
+    if twice:
+        raise DataError(f"log {str(path)!r}: two columns are called {twice[0]!r}")
+    arrays = {}
+    for field, aliases in ALIASES.items():
+        wanted = keys.get(field)
+        if wanted is not None and not isinstance(wanted, str):
+            missing = [w for w in wanted if w not in header]
+            if missing:
+                raise DataError(f"log {str(path)!r}: {field}: no column {missing[0]!r}; there are {', '.join(header)}")
+            at = [header.index(w) for w in wanted]
+        else:
+            stems = (wanted,) if wanted else aliases
+            at = next((c for c in (_numbered(path, header, stem) for stem in stems) if c), [])
+            if wanted and not at:
+                raise DataError(f"log {str(path)!r}: {field}: no columns {wanted!r}; there are {', '.join(header)}")
+        if at:
+            arrays[field] = table[:, at[0]] if field == "t" else table[:, at]
+    return arrays
+
+
+def fields(
+    arrays: Mapping[str, np.ndarray],
+    keys: Mapping[str, str],
+    units: Mapping[str, str | Sequence[str]],
+    mapping: JointMapping | None,
+    rate: float | None,
+    label: str,
+) -> dict[str, Any]:
+    """t, q, v, a, tau in SI units and joint coordinates from arrays by name; see `Dataset.from_npz`."""
+    _require_fields("keys", keys)
+    _require_fields("units", units)
+    found = {}
+    for field, aliases in ALIASES.items():
+        if field in keys and keys[field] not in arrays:
+            raise DataError(f"{label}: {field}: no array {keys[field]!r}; there are {', '.join(sorted(arrays))}")
+        key = keys.get(field) or next((name for name in aliases if name in arrays), None)
+        if key is not None:
+            found[field] = real(label, field, arrays[key]) * _factor(field, units.get(field), np.shape(arrays[key]))
+    for field in ("q", "tau"):
+        if field not in found:
+            raise DataError(
+                f"{label}: no {field}: expected an array called {' or '.join(ALIASES[field][:3])}, or keys="
+                f"{{{field!r}: ...}}; there are {', '.join(sorted(arrays))}"
+            )
+    if "t" in found and rate is not None:
+        raise DataError(f"{label}: rate: the log has time stamps of its own; leave the rate out")
+    if "t" not in found:
+        if rate is None or not rate > 0.0:
+            raise DataError(f"{label}: no time stamps: give t, or the sampling rate (rate=..., in Hz)")
+        found["t"] = np.arange(np.atleast_1d(found["q"]).shape[0]) / rate
+    if mapping is not None:
+        n = len(mapping.matrix)
+        for field in ("q", "v", "a", "tau"):
+            if field in found and (found[field].ndim != 2 or found[field].shape[1] != n):
+                raise DataError(
+                    f"{label}: {field}: expected {n} joints as in the joint mapping, got shape {found[field].shape}"
+                )
+        found["q"] = mapping.position(found["q"])
+        for field in ("v", "a"):
+            if field in found:
+                found[field] = mapping.rate(found[field])
+        found["tau"] = mapping.torque(found["tau"])
+    return found
+
+
+def real(label: str, name: str, value: Any) -> np.ndarray:
+    """A copy as floats. Raises DataError for what is no array of real numbers."""
+    try:
+        x = np.array(value)
+        if np.iscomplexobj(x):
+            raise TypeError
+        return x.astype(float)
+    except (TypeError, ValueError):
+        raise DataError(f"{label}: {name}: expected real numbers, got {value!r:.60}") from None
+
+
+def _factor(field: str, unit: str | Sequence[str] | None, shape: tuple[int, ...]) -> float | np.ndarray:
+    """To SI, for values of this shape; one number a joint for a list of units."""
+    if unit is not None and not isinstance(unit, str) and len(unit) != (shape[-1] if len(shape) == 2 else 1):
+        raise ArgumentError(f"units: {field}: expected one unit, or one a column of shape {shape}, got {list(unit)}")
+    for u in [unit] if isinstance(unit, str) else unit or ():
+        if u not in UNITS[field]:
+            raise ArgumentError(f"units: {field}: expected one of {', '.join(UNITS[field])}, got {u!r}")
+    if isinstance(unit, str):
+        return UNITS[field][unit]
+    return np.array([UNITS[field][u] for u in unit]) if unit else 1.0
+
+
+def _require_file(path: Path) -> None:
+    if not path.is_file():
+        raise DataError(f"log {str(path)!r}: no such file")
+
+
+def _require_fields(what: str, given: Mapping[str, Any]) -> None:
+    for field in given:
+        if field not in ALIASES:
+            raise ArgumentError(f"{what}: expected {', '.join(ALIASES)}, got {field!r}")
+
+
+def _numbered(path: Path, header: Sequence[str], stem: str) -> list[int]:
+    """Columns called stem1, stem_1, stem[1], ... in the order of their numbers; or the one called stem."""
+    found: Iterator[tuple[int, int]] = (
+        (int(digits), k)
+        for k, h in enumerate(header)
+        if h.startswith(stem) and (digits := h[len(stem) :].strip("_[](). ")).isdigit()
+    )
+    numbered = sorted(found)
+    if numbered and [n for n, _ in numbered] != list(range(numbered[0][0], numbered[0][0] + len(numbered))):
+        names = ", ".join(header[k] for _, k in numbered)
+        raise DataError(f"log {str(path)!r}: columns {names}: expected consecutive numbers; name the columns by keys")
+    return [k for _, k in numbered] or ([header.index(stem)] if stem in header else [])
