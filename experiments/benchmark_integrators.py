@@ -4,8 +4,8 @@
   code (the strict measure) and as called from Python.
 - Ten seconds of the Panda at 1 kHz, alone and in a loop with a controller in Python.
 - A million steps of every method: distance from the group, growth of memory.
-- The free rigid body against scipy's DOP853 on quaternions and on Euler angles and MuJoCo's RK4: time for the same
-  accuracy, and what each keeps.
+- The free rigid body against scipy's DOP853 on quaternions and on Euler angles and MuJoCo's RK4; the heavy top and the
+  double pendulum against exudyn (benchmark_exudyn.py): time for the same accuracy, and what each keeps.
 
 Peers take turns with us; the best of rounds counts. Figures go to out/.
 
@@ -18,8 +18,10 @@ import argparse
 import resource
 import time
 from collections import deque
+from functools import partial
 from pathlib import Path
 
+import benchmark_exudyn
 import numpy as np
 import scipy.integrate
 from benchmark_dynamics import best_of, humanoid
@@ -28,9 +30,9 @@ from scipy.spatial.transform import Rotation
 import geomctrl as gc
 from geomctrl import controllers, models, recursions
 from geomctrl.groups import SO3
-from geomctrl.integrators import method, methods, steps
+from geomctrl.integrators import integrate, method, methods, steps
 from geomctrl.references import Sinusoids
-from geomctrl.rollout import rollout
+from geomctrl.rollout import march, plan_of, rollout
 
 try:
     import mujoco
@@ -44,21 +46,24 @@ FIXED = [name for name in methods() if method(name).b_hat is None]
 
 
 def step_cost(robot: gc.Robot, budget: float) -> None:
-    n = 2000
+    """The kernels themselves in calls of the same length, short enough to fall between what else the machine does."""
+    n = 250  # steps a call, and a quarter of the forward dynamics
     rng = np.random.default_rng(0)
     q, v, tau = robot.random_configuration(rng), 0.1 * rng.normal(size=robot.nv), np.zeros(robot.nv)
-    many = np.tile(q, (n, 1)), np.tile(v, (n, 1)), np.zeros((n, robot.nv)), np.empty((0, 6 * robot.nbodies))
+    copies = [np.tile(x, (4 * n, 1)) for x in (q, v, tau)]
+    plan, rows = plan_of(method("MK4"), 1e-5, robot), (np.empty((2, robot.nq)), np.empty((2, robot.nv)))
     functions = {
-        "kernel": lambda: recursions.forward_dynamics_many(robot._model, *many),
-        "python": lambda: robot.forward_dynamics(q, v, tau),
-        "MK4": lambda: rollout(robot, q, v, None, n * 1e-5, 1e-5, "MK4", every=n),
+        "kernel": lambda: recursions.forward_dynamics_many(robot._model, *copies, np.empty((0, 6 * robot.nbodies))),
+        "MK4": lambda: march(robot._model, plan, tau[None], 0, n, q.copy(), v.copy(), n, *rows),
+        "python": lambda: [robot.forward_dynamics(q, v, tau) for _ in range(n)],
+        "rollout": lambda: rollout(robot, q, v, None, n * 1e-5, 1e-5, "MK4", every=n),
     }
     times = best_of(functions, budget)
-    step, inside = times["MK4"] / n, times["kernel"] / n
+    step, inside, python = times["MK4"] / n, times["kernel"] / (4 * n), times["python"] / n
     print(
-        f"{robot.name:15s} nv = {robot.nv:2d}: MK4 step {step * 1e6:6.2f} us = {step / inside / 4:.3f} x four forward"
-        f" dynamics inside compiled code ({inside * 1e6:.2f} us each), {step / times['python'] / 4:.3f} x from Python"
-        f" ({times['python'] * 1e6:.2f})"
+        f"{robot.name:14s} nv = {robot.nv:2d}: MK4 step {step * 1e6:6.2f} us = {step / inside / 4:.3f} x four forward"
+        f" dynamics in compiled code ({inside * 1e6:.2f} us each); `rollout` {times['rollout'] / n * 1e6:.2f} us a step"
+        f" = {times['rollout'] / (4 * n) / python:.3f} x four from Python ({python * 1e6:.2f})"
     )
 
 
@@ -85,31 +90,53 @@ def free_body() -> gc.Robot:
     return gc.Robot.build([gc.Body("body", None, gc.Joint.free(), None, inertia)], gravity=(0, 0, 0))
 
 
+class Limp:
+    """A controller without torque."""
+
+    def start(self):
+        return None
+
+    def __call__(self, t, q, v, z):
+        return gc.Command(np.zeros(len(v)))
+
+
 def million_steps(n: int) -> None:
-    robot, spin = free_body(), np.array([0.3, 2.0, 0.1, 0.0, 0.0, 0.0])
-    rollout(robot, robot.neutral(), spin, None, 1.0, 0.01)
-    print(f"\n{n} steps of h = 0.01, nothing kept: |R^T R - 1| at the end, memory grown")
-    for name in FIXED:
-        before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-        start = time.perf_counter()
-        end = rollout(robot, robot.neutral(), spin, None, n * 0.01, 0.01, name, every=n)
-        seconds = time.perf_counter() - start
-        grown = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before
-        R = end.q[-1].reshape(3, 4)[:, :3]
-        print(f"  rollout {name:4s} {np.abs(R.T @ R - np.eye(3)).max():.1e}, {grown} kB, {seconds:.2f} s")
-    group, before = SO3(), resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    start = time.perf_counter()
-    tumbling = steps(lambda t, R: R[0] + (t % 1.0), np.eye(3), (0.0, n * 0.01), 0.01, "MK2", group)
-    _, R = deque(tumbling, maxlen=1)[0]
-    grown = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before
-    seconds = time.perf_counter() - start
-    print(f"  integrators.steps, MK2 on SO(3), a field in Python: {group.residual(R):.1e}, {grown} kB, {seconds:.1f} s")
+    """Distance from the group after n steps and what the process has grown by, when nothing is kept."""
+    robot, spin, h = free_body(), np.array([0.3, 2.0, 0.1, 0.0, 0.0, 0.0]), 0.01
+    q0, group = robot.neutral(), SO3()
+
+    def tumble(t, R):
+        return R[0] + (t % 1.0)
+
+    def stepped(n):
+        return deque(steps(tumble, np.eye(3), (0.0, n * h), h, "MK4", group), maxlen=1)[0][1]
+
+    def integrated(n):
+        return integrate(tumble, np.eye(3), (0.0, n * h), h, "CF4", group, every=n).y[-1]
+
+    def simulated(n):
+        return gc.simulate(robot, Limp(), q0, spin, n * h, h, "MK2", monitors=None, every=n).q[-1]
+
+    def rolled(name, n):
+        return rollout(robot, q0, spin, None, n * h, h, name, every=n).q[-1]
+
+    runs = {f"rollout, {name}": partial(rolled, name) for name in FIXED}
+    runs |= {"integrators.steps, MK4": stepped, "integrators.integrate, CF4": integrated, "simulate, MK2": simulated}
+    print(f"\n{n} steps of h = {h:g}, nothing kept: |R^T R - 1| at the end, memory grown, time")
+    for name, run in runs.items():
+        run(1000)  # compiled, and every buffer made once
+        before, start = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss, time.perf_counter()
+        end = run(n)
+        seconds, grown = time.perf_counter() - start, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before
+        R = end if end.shape == (3, 3) else end.reshape(3, 4)[:, :3]
+        print(f"  {name:27s} {np.abs(R.T @ R - np.eye(3)).max():.1e} {grown:6d} kB {seconds:6.2f} s")
 
 
 # --- peers on the free body --------------------------------------------------------------------------------------
 
 MOMENTS = np.array([1.0, 2.0, 2.5])
 SPIN, T_END = np.array([0.3, 2.0, 0.1]), 20.0
+BODY = free_body()
 
 
 def euler(w):
@@ -150,31 +177,25 @@ def of_angles(tolerance):
     return Rotation.from_euler("ZYX", y[:3]).as_matrix(), y[3:], 0.0
 
 
-def ours(name, n):
-    robot = free_body()
-
-    def run():
-        end = rollout(
-            robot, robot.neutral(), np.concatenate((SPIN, np.zeros(3))), None, T_END, T_END / n, name, every=n
-        )
-        R = end.q[-1].reshape(3, 4)[:, :3]
-        return R, end.v[-1, :3], np.abs(R.T @ R - np.eye(3)).max()
-
-    return run
+def of_robot(name, n):
+    robot = BODY
+    end = rollout(robot, robot.neutral(), np.concatenate((SPIN, np.zeros(3))), None, T_END, T_END / n, name, every=n)
+    R = end.q[-1].reshape(3, 4)[:, :3]
+    return R, end.v[-1, :3], np.abs(R.T @ R - np.eye(3)).max()
 
 
-def mujoco_run(n):
+def mujoco_runs():
     spec = mujoco.MjSpec()
-    spec.option.gravity, spec.option.timestep = np.zeros(3), T_END / n
-    spec.option.integrator = mujoco.mjtIntegrator.mjINT_RK4
+    spec.option.gravity, spec.option.integrator = np.zeros(3), mujoco.mjtIntegrator.mjINT_RK4
     body = spec.worldbody.add_body()
     body.mass, body.inertia, body.explicitinertial = 2.0, MOMENTS, True
     body.add_freejoint()
     model = spec.compile()
     data = mujoco.MjData(model)
 
-    def run():
+    def run(n):
         mujoco.mj_resetData(model, data)
+        model.opt.timestep = T_END / n
         data.qvel[3:] = SPIN
         mujoco.mj_step(model, data, nstep=n)
         R = Rotation.from_quat(data.qpos[3:], scalar_first=True).as_matrix()
@@ -184,25 +205,41 @@ def mujoco_run(n):
 
 
 def peers(budget: float) -> None:
-    exact = ours("MK8", 8000)()[0]
-    turns = np.linalg.norm(SPIN) * T_END / (2 * np.pi)
-    print(f"\nFree rigid body, {T_END:g} s, {turns:.0f} turns: error of R; drift of energy and of angular momentum;")
-    print("distance from the group; time")
-    runs = {
-        f"rollout {m}, {n} steps": ours(m, n) for m, n in (("MK4", 2000), ("CF4", 2000), ("MK6", 600), ("MK8", 250))
-    }
+    """Each takes the fewest steps, or the loosest tolerance, that reaches the accuracy; then they take turns."""
+    exact = of_robot("MK8", 8000)[0]
+    counts = np.unique((50 * 2.0 ** np.arange(0.0, 11.0, 0.5)).astype(int))
+    tolerances = 10.0 ** np.arange(-3.0, -13.5, -0.5)
+    runs = {name: (partial(of_robot, name), counts) for name in ("CG4", "CF4", "MK4", "MK5", "MK6", "MK8")}
     if mujoco is not None:
-        runs["MuJoCo RK4, 2000 steps"] = mujoco_run(2000)
-    for tolerance in (1e-6, 1e-9, 1e-12):
-        runs[f"DOP853, quaternion, {tolerance:g}"] = lambda tolerance=tolerance: of_quaternion(tolerance)
-        runs[f"DOP853, Euler angles, {tolerance:g}"] = lambda tolerance=tolerance: of_angles(tolerance)
-    times = best_of(runs, budget)
+        runs["MuJoCo RK4"] = mujoco_runs(), counts
+    runs["DOP853, quaternion"] = of_quaternion, tolerances
+    runs["DOP853, Euler angles"] = of_angles, tolerances
+    turns = np.linalg.norm(SPIN) * T_END / (2 * np.pi)
     E0, L0 = 0.5 * SPIN @ (MOMENTS * SPIN), MOMENTS * SPIN
-    for name, run in runs.items():
-        R, w, off = run()
-        error, energy = np.abs(R - exact).max(), abs(0.5 * w @ (MOMENTS * w) - E0)
-        momentum = np.linalg.norm(R @ (MOMENTS * w) - L0)
-        print(f"  {name:28s} {error:8.1e} {energy:8.1e} {momentum:8.1e} {off:8.1e} {times[name] * 1e3:9.3f} ms")
+    for accuracy in (1e-5, 1e-9):
+        chosen = {}
+        for name, (run, knobs) in runs.items():
+            knob = next((k for k in knobs if np.abs(run(k)[0] - exact).max() <= accuracy), None)
+            if knob is None:
+                print(f"  {name}: can not reach {accuracy:g}")
+            else:
+                chosen[name] = partial(run, knob)
+        times = best_of(chosen, budget)
+        print(f"\nFree rigid body, {T_END:g} s, {turns:.0f} turns, R at the end to {accuracy:g}: steps or tolerance,")
+        print("error, drift of energy [J] and of angular momentum [N m s], distance from the group, time")
+        for name, run in chosen.items():
+            R, w, off = run()
+            energy, momentum = abs(0.5 * w @ (MOMENTS * w) - E0), np.linalg.norm(R @ (MOMENTS * w) - L0)
+            numbers = (np.abs(R - exact).max(), energy, momentum, off)
+            print(
+                f"  {name:21s} {run.args[-1]:8.4g} "
+                + " ".join(f"{x:8.1e}" for x in numbers)
+                + f" {times[name] * 1e3:8.3f} ms"
+                f" = {times[name] / min(times.values()):5.1f} x the fastest"
+            )
+    print(
+        "  Euler angles: no distance, for every triple of angles is a rotation; but at a pitch of 90 degrees none turns"
+    )
 
 
 # --- work and precision ------------------------------------------------------------------------------------------
@@ -247,6 +284,7 @@ def main(arguments: list[str] | None = None) -> None:
     panda_run(budget)
     million_steps(100_000 if options.quick else 1_000_000)
     peers(budget)
+    benchmark_exudyn.main(["--quick"] if options.quick else [])
     work_precision(options.out, options.quick)
 
 

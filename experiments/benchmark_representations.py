@@ -17,22 +17,22 @@ from functools import partial
 
 import numpy as np
 
-from geomctrl import recursions, testing
+from geomctrl import lanes, newton_euler, testing
 from geomctrl.representations import hybrid_inverse_dynamics, spatial_inverse_dynamics
 
-FORMS = ("body", "spatial", "hybrid", "body, side by side")
-FEW = recursions.LANES - 1  # states that the body-fixed recursion takes one after another
+FORMS = ("body", "spatial", "hybrid", "body, 16 at once")
+FEW = lanes.LANES - 1  # states that the body-fixed recursion takes one after another
 
 
 def microseconds(robot, turns: int, repeat: int = 40) -> dict[str, float]:
     """Per state and recursion; also checks that they agree."""
     rng, none = np.random.default_rng(0), np.empty((0, 6 * robot.nbodies))
-    few, many = (rng.normal(size=(3, states, robot.nv)) for states in (FEW, 16 * recursions.LANES))
+    few, many = (rng.normal(size=(3, states, robot.nv)) for states in (FEW, 16 * lanes.LANES))
     run = {
-        "body": partial(recursions.inverse_dynamics_many, robot._model, *few),
+        "body": partial(newton_euler.inverse_dynamics_many, robot._model, *few),
         "spatial": partial(spatial_inverse_dynamics, robot._model, *few, none),
         "hybrid": partial(hybrid_inverse_dynamics, robot._model, *few, none),
-        "body, side by side": partial(recursions.inverse_dynamics_many, robot._model, *many),
+        "body, 16 at once": partial(newton_euler.inverse_dynamics_many, robot._model, *many),
     }
     best = dict.fromkeys(FORMS, np.inf)
     for _ in range(turns):
@@ -49,14 +49,17 @@ def microseconds(robot, turns: int, repeat: int = 40) -> dict[str, float]:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--quick", action="store_true", help="fewer turns and joints")
+    parser.add_argument("--quick", action="store_true", help="a fifth of the turns, chains up to 30 joints")
     quick = parser.parse_args().quick
-    print("Newton-Euler per state [us], per joint [ns]")
-    print(f"{'joints':>7s}" + "".join(f"{form:>20s}" for form in FORMS))
+    print(
+        "inverse dynamics per state: us, and ns per joint, in each representation; * times the body-fixed recursion\n"
+    )
+    print(f"{'':6s}" + "".join(f"{form:^26s}" for form in FORMS))
+    print(f"{'joints':6s}" + f"{'us':>9s}{'ns/joint':>10s}{'*':>7s}" * len(FORMS))
     for n in (2, 4, 7, 15, 30) if quick else (2, 4, 7, 15, 30, 60, 120):
         robot = testing.random_robot(np.random.default_rng(n), ["revolute"] * n, list(range(-1, n - 1)))
         x = microseconds(robot, 20 if quick else 100)
-        print(f"{n:7d}" + "".join(f"{x[form]:12.2f} {1e3 * x[form] / n:7.0f}" for form in FORMS))
+        print(f"{n:6d}" + "".join(f"{x[f]:9.2f}{1e3 * x[f] / n:10.0f}{x[f] / x['body']:7.2f}" for f in FORMS))
 
 
 if __name__ == "__main__":

@@ -13,9 +13,10 @@ from __future__ import annotations
 from pathlib import Path
 
 import numpy as np
-from residuals import Case, Residual, along, case, gradient, relative, show, worst
+from residuals import STEP, Case, Residual, along, case, gradient, relative, show, worst
 from scipy.linalg import expm
 
+import geomctrl as gc
 from geomctrl import closed_forms, factored, geometry, higher_order, inertia, models, representations, se3, so3
 
 FORMS = ("body", "spatial", "hybrid", "mixed")
@@ -501,7 +502,7 @@ def recursions(c: Case, s: Bodies) -> list[Residual]:
         Residual("4.4", "A_i = 1: forces stay", relative(plain.inverse_dynamics(q, v, a), tau)),
         Residual("4.4", "any body frames: M stays", relative(turned.mass_matrix(q), robot.mass_matrix(q))),
         Residual("4.4", "any body frames: forces stay", relative(turned.inverse_dynamics(q, v, a), tau)),
-        Residual("(108)-(110)", "twist of the next body", max(e["108"], e["109"], e["110"])),
+        Residual("(68), (108)-(110)", "twist of the next body", max(e["108"], e["109"], e["110"])),
     ]
 
 
@@ -538,8 +539,8 @@ def closed(c: Case, s: Bodies) -> list[Residual]:
         Residual("(84)", "so does the short one", relative(C84 @ v, bias)),
         Residual("(84)", "which is Ploen's (25)", relative(C84, factored.coriolis_matrix(robot, q, v, "plain"))),
         Residual(
-            "(85)",
-            "in components",
+            "(1), (85)",
+            "the equations of motion in components",
             relative(robot.mass_matrix(q) @ a + np.einsum("ijk,i,j->k", Gamma, v, v) + robot.gravity_force(q), tau),
         ),
         Residual("(86)*", "Christoffel symbols", relative(closed_forms.mueller_christoffel_symbols(robot, q), Gamma)),
@@ -548,6 +549,59 @@ def closed(c: Case, s: Bodies) -> list[Residual]:
             "Christoffel symbols with Binet's inertia",
             relative(closed_forms.binet_christoffel_symbols(robot, q), Gamma),
         ),
+    ]
+
+
+# --- section 6: derivatives of the equations of motion ------------------------------------------------------------
+
+
+def with_massless_joint(robot: gc.Robot, i: int, U: np.ndarray, behind: bool) -> gc.Robot:
+    """The robot with one joint more, of screw U, before joint i or behind it: exp(U pi) in B_i, at pi = 0."""
+    parents = [robot.body_names[p] if p >= 0 else None for p in robot.parents]
+    bodies = [gc.Body(*x) for x in zip(robot.body_names, parents, robot.joints, robot.placements, robot.parameters)]
+    own, extra = bodies[i], gc.Joint.from_screw(U, name="pi")
+    if behind:
+        bodies[i] = gc.Body("massless", own.parent, own.joint, own.placement)
+        bodies.insert(i + 1, gc.Body(own.name, "massless", extra, None, own.inertia))
+    else:
+        bodies.insert(i, gc.Body("massless", own.parent, extra, own.placement))
+        bodies[i + 1] = gc.Body(own.name, "massless", own.joint, None, own.inertia)
+    return gc.Robot.build(bodies, gravity=robot.gravity, physical=False)
+
+
+def derivatives(c: Case) -> list[Residual]:
+    robot, q, v, a, b = c
+    n, E, snap = robot.nv, np.eye(robot.nv), v - a
+    d, second = robot.inverse_dynamics_derivatives(q, v, a), robot.inverse_dynamics_derivatives_along(q, v, a, v, a, b)
+
+    def torques(x):
+        return factored.inverse_dynamics(robot, x, v, a)
+
+    dv = np.stack([np.imag(factored.inverse_dynamics(robot, q, v + 1j * STEP * e, a)) / STEP for e in E], -1)
+    dM = gradient(lambda x: factored.mass_matrix(robot, x), q)
+    inverse = robot.mass_matrix_inverse(q)
+    dI = -np.einsum("ij,jkr,kl->ilr", inverse, dM, inverse)
+    tau = robot.inverse_dynamics_rates(q, np.stack((v, a, b, snap)))
+    step = 1j * STEP
+    rate = np.imag(factored.inverse_dynamics(robot, q + step * v, v + step * a, a + step * b)) / STEP
+    rate2 = d.dq @ a + d.dv @ b + d.da @ snap + second.dq @ v + second.dv @ a + second.da @ b
+    sensitivity, i = robot.geometric_sensitivity(q, v, a), n // 2
+    U = np.array([0.6, -0.64, 0.48, 0.3, 0.2, -0.4])
+    columns = []
+    for behind in (False, True):  # the derivative by pi, and by -pi behind the joint, of the equations of n + 1 joints
+        longer, k = with_massless_joint(robot, i, U, behind), i + behind
+        locked = [np.insert(x, k, 0.0) for x in (q, v, a)]
+        grow = gradient(lambda x, r=longer, y=locked: factored.inverse_dynamics(r, x, *y[1:]), locked[0])
+        columns.append(np.delete(grow[:, k], k))
+    return [
+        Residual("6.1", "inverse dynamics by q", relative(d.dq, gradient(torques, q))),
+        Residual("6.1", "inverse dynamics by velocities", relative(d.dv, dv)),
+        Residual("6.1", "M by q", relative(robot.mass_matrix_derivative(q), dM)),
+        Residual("6.1", "the inverse of M by q", relative(robot.mass_matrix_inverse_derivative(q), dI)),
+        Residual("6.2", "forces by a placement B_i", relative(sensitivity.placement[:, i] @ U, columns[0])),
+        Residual("6.2", "forces by a screw iX_i", relative(sensitivity.screw[:, i] @ U, columns[0] - columns[1])),
+        Residual("6.3", "first time derivative of the forces", relative(tau[1], rate)),
+        Residual("6.3", "second time derivative", relative(tau[2], rate2)),
     ]
 
 
@@ -576,6 +630,7 @@ def appendix(c: Case, s: Bodies) -> list[Residual]:
         for x in FORMS
         for y in FORMS
     ]
+    power = [relative(representations.convert_wrench(T, Y, "body", x) @ V[x], Y @ V["body"]) for x in FORMS]
     f = factored.factors(robot, q, v)
     Js = J["spatial"]
     by_C = np.column_stack([se3.Ad(s.T[k]) @ s.S[k] for k in range(n)])
@@ -596,21 +651,23 @@ def appendix(c: Case, s: Bodies) -> list[Residual]:
             "V^b = dexp_{-X} Xdot, V^s = dexp_X Xdot",
             max(relative(se3.dexp(-X) @ X_rate, unhat(left)), relative(se3.dexp(X) @ X_rate, unhat(right))),
         ),
-        Residual("(91), (92)", "product of exponentials, body frames", relative(closed92, T)),
+        Residual("(90)-(92)", "product of exponentials, body frames", relative(closed92, T)),
         Residual("(93), (94)", "product of exponentials, spatial screws", relative(closed93 @ A[i], T)),
         Residual("(95)-(99)*, (100)", "twists between all representations", max(convert)),
         Residual("(101), (102)", "twists from Jacobians", max(relative(J[x] @ v, V[x]) for x in FORMS)),
-        Residual("(103), (112)", "body-fixed Jacobian", relative((f.G @ f.S)[6 * i : 6 * i + 6], J["body"])),
+        Residual("(103)", "body-fixed Jacobian", relative((f.G @ f.S)[6 * i : 6 * i + 6], J["body"])),
         Residual("(104)", "spatial Jacobian", max(relative(by_C, Js), relative(by_Y, Js))),
         Residual("(105)", "hybrid Jacobian", relative(by_r, J["hybrid"])),
         Residual("(106)", "Jacobians between all representations", max(jac)),
         Residual("(106)", "and their rates", max(jac_rate)),
         Residual("(107)*", "0X_j = Ad_{-r_j} J^s_j", relative(shifted, s.X.T)),
+        Residual("(111), (112)", "all twists at once", relative(f.G @ f.S @ v, s.V["body"][:, 0].ravel())),
         Residual(
             "(113)-(115)", "the bracket is the commutator", relative(se3.hat(br(X, Z)), h @ se3.hat(Z) - se3.hat(Z) @ h)
         ),
         Residual("(116)*", "Jacobi's identity", float(np.abs(numbers[0]).max() / numbers[1])),
         Residual("(117)", "Euler's formula for screws", relative(euler, br(V["body"], Z))),
+        Residual("(120)", "wrenches keep their power", max(power)),
     ]
 
 
@@ -624,7 +681,8 @@ def table(seeds=range(3)) -> list[Residual]:
         s = Bodies(c)
         i = s.n - 1
         kinematics = body_fixed(c, s, i) + spatial(c, s, i) + hybrid(c, s, i) + mixed(s, i)
-        return kinematics + one_body(c, s, s.n - 2) + recursions(c, s) + closed(c, s) + appendix(c, s)
+        dynamics = one_body(c, s, s.n - 2) + recursions(c, s) + closed(c, s) + derivatives(c)
+        return kinematics + dynamics + appendix(c, s)
 
     return worst(rows(seed) for seed in seeds)
 

@@ -64,12 +64,12 @@ def geometry_of_motions(seed: int) -> list[Residual]:
             "(15)-(17)", "closed form of the exponential", relative(np.column_stack((R, p)), expm(phi * se3.hat(S))[:3])
         ),
         Residual(
-            "(21)",
+            "(21), (28)",
             "J_i from mass, centre and inertia",
             relative(np.block([[I - 2 * r @ r, 2 * r], [-2 * r, 2 * np.eye(3)]]), J),
         ),
         Residual("(74), (78), (81)", "Newton: the force of J Vdot - ad* J V", relative(geometric[3:], force)),
-        Residual("(75)-(79)", "Euler: its moment about the frame's origin", relative(geometric[:3], moment)),
+        Residual("(75)-(80)", "Euler: its moment about the frame's origin", relative(geometric[:3], moment)),
         Residual("(82)*, (83)*", "the same expanded", relative(expanded, moment)),
     ]
 
@@ -131,7 +131,7 @@ def chain(c: Case) -> list[Residual]:
     gravity = np.concatenate((np.zeros(3), -robot.gravity))
     lifted = V_rate - np.array([se3.Ad(se3.inverse(Ti)) @ gravity for Ti in poses])  # without the base's acceleration
     return [
-        Residual("(12), (13)", "f = e^{A_1 x_1} ... e^{A_n x_n} M", relative(product @ home, T)),
+        Residual("(12), (13), (30)", "f = e^{A_1 x_1} ... e^{A_n x_n} M", relative(product @ home, T)),
         Residual("(14)", "f = M e^{B_1 x_1} ... e^{B_n x_n}", relative(other, T)),
         Residual(
             "(18)-(20)",

@@ -22,7 +22,7 @@ from .dynamics import REFUSED, mass_matrix_rate
 from .errors import ArgumentError, ModelError
 from .jit import kernel, primitive
 from .kinematics import Representation, jacobian, jacobian_rate
-from .packed import WIDTH, dofs_of, good_configuration, inertia_of, n_bodies, n_v, parent_of, root_origin
+from .packed import WIDTH, dofs_of, good_configuration, good_velocity, inertia_of, n_bodies, n_v, parent_of, root_origin
 from .recursions import (
     BODY,
     D_,
@@ -208,6 +208,17 @@ def mass_matrix_inverse_one(model, q):
     return out
 
 
+@kernel("void(f8[::1], f8[::1], f8[::1], f8[::1])")
+def mass_matrix_solve_one(model, q, b, x):
+    if not (good_configuration(model, q) and good_velocity(model, b)):
+        raise ValueError
+    m = n_v(model)
+    body, dof = np.empty(n_bodies(model) * BODY), np.empty(m * DOF)
+    if not articulate(model, q, body, dof):
+        raise ValueError
+    solve_columns(dof, 1.0, b.reshape((m, 1)), np.empty(m * 7 * LANES), x.reshape((m, 1)))
+
+
 @kernel("Tuple((f8[:,:,::1], i8))(f8[::1], f8[:,::1], f8[:,:,::1], b1)")
 def mass_matrix_solve_many(model, q, B, inverse):
     """(M^-1 B, number of the first state whose M is not positive, or -1); with `inverse` M^-1, B being its size."""
@@ -326,6 +337,13 @@ def mass_matrix_solve(robot: Robot, q: ArrayLike, b: ArrayLike) -> np.ndarray:
 
     b may hold columns, (..., nv, m), with the leading axes of q. Raises ModelError where M is not positive definite.
     """
+    try:
+        if np.ndim(b) == 1:
+            x = np.empty(robot.nv)
+            mass_matrix_solve_one(robot._model, q, b, x)
+            return x
+    except REFUSED:
+        pass
     lead, (q,) = as_batch(robot, q=q)
     columns = np.ndim(b) == len(lead) + 2
     b = checked("b", b, (robot.nv, np.shape(b)[-1]) if columns else (robot.nv,))

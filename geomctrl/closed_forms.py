@@ -156,7 +156,8 @@ def lagrange(robot: Robot, q: ArrayLike, v: ArrayLike, a: ArrayLike) -> np.ndarr
 
     dT/dq_k = V^T M A b X_k; for joints with several degrees of freedom b's own part is what Hamel's equations add.
     """
-    f, v, a = factors(robot, q, v), np.asarray(v), np.asarray(a)
+    v, a = _checked(robot, q=q, v=v, a=a)[1:]
+    f = factors(robot, q, v)
     J, b = f.G @ f.S, -transpose(f.ad_V_dual)
     momentum_rate = _apply(mass_matrix(robot, q), a) + _apply(_mass_rate(f, J), v)
     kinetic = _apply(transpose(f.J @ f.G @ b @ f.S), f.V)
@@ -170,24 +171,26 @@ def euler_jourdain(
 
     W: gravity, and f_ext (..., nbodies, 6) in body frames.
     """
-    f, v, a = factors(robot, q, v), np.asarray(v), np.asarray(a)
+    external = {} if f_ext is None else {"f_ext": f_ext}
+    v, a, *F = _checked(robot, q=q, v=v, a=a, **external)[1:]
+    f = factors(robot, q, v)
     J = f.G @ f.S
     acceleration = _apply(J, a) + _apply(f.G @ f.ad_Sv @ f.Gamma, f.V)  # (10)
     weight = _apply(f.J @ f.G @ f.P0, np.concatenate((np.zeros(3), robot.gravity)))
-    W = weight if f_ext is None else weight + np.reshape(f_ext, (*np.shape(f_ext)[:-2], 6 * robot.nbodies))
+    W = weight + F[0].reshape(*weight.shape) if F else weight
     return _apply(transpose(J), _apply(f.J, acceleration) + _apply(f.ad_V_dual @ f.J, f.V) - W)
 
 
 def spatial_momenta(robot: Robot, q: ArrayLike, v: ArrayLike) -> np.ndarray:
     """Pi^s_i = M^s_i J^s_i v (..., nbodies, 6) about the world's origin: MU (35), (79); summed, `Robot.momentum`."""
-    v = np.asarray(v, float)
+    q, v = _checked(robot, q=q, v=v)
     rows = [_apply(M @ J, v) for M, J in ((_spatial_inertia(robot, q, i), _spatial(robot, q, i)) for i in _all(robot))]
     return np.stack(rows, -2)
 
 
 def momentum_form(robot: Robot, q: ArrayLike, v: ArrayLike, a: ArrayLike) -> np.ndarray:
     """sum_i (J^s_i)^T (Pidot^s_i - W^s_i) (..., nv) with gravity for W: MU (36), (37), (79)."""
-    v, a = np.asarray(v, float), np.asarray(a, float)
+    q, v, a = _checked(robot, q=q, v=v, a=a)
     tau = np.zeros_like(v)
     for i in _all(robot):
         M, J = _spatial_inertia(robot, q, i), _spatial(robot, q, i)
@@ -199,6 +202,12 @@ def momentum_form(robot: Robot, q: ArrayLike, v: ArrayLike, a: ArrayLike) -> np.
 
 
 # --- parts -------------------------------------------------------------------------------------------------------
+
+
+def _checked(robot: Robot, **arguments: ArrayLike) -> list[np.ndarray]:
+    """The arguments as arrays with their leading axes, after `as_batch` has found nothing wrong with them."""
+    lead, arrays = as_batch(robot, **arguments)
+    return [x.reshape(*lead, *x.shape[1:]) for x in arrays]
 
 
 def _mass_rate(f: Factors, J: np.ndarray) -> np.ndarray:

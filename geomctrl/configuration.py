@@ -17,7 +17,7 @@ from .groups import Rn
 from .jit import KernelTypeError, kernel, primitive
 from .packed import IQ, IV, KIND, POSE, WIDTH, joint_coordinates, joint_twist, n_bodies, n_q, n_v
 from .robot import Robot, as_batch, term
-from .screw import compose, dexp_inv_se3, exp_se3, get_frame, inverse, log_se3, put_frame
+from .screw import Frame, compose, dexp_inv_se3, exp_se3, get_frame, inverse, log_se3, orthonormal, put_frame
 
 # --- kernels ---------------------------------------------------------------------------------------------------
 
@@ -32,6 +32,17 @@ def advance(model, q, x, out):
             put_frame(out, k, compose(get_frame(q, k), exp_se3(joint_twist(model, link, x))))
         else:
             out[k] = q[k] + x[int(model[link + IV])]
+
+
+@primitive
+def polish(model, q):
+    """The poses' rotations, a few roundings off SO(3), to the nearest ones: else each step would leave its rounding."""
+    for i in range(n_bodies(model)):
+        link = i * WIDTH
+        if int(model[link + KIND]) == POSE:
+            k = int(model[link + IQ])
+            T = get_frame(q, k)
+            put_frame(q, k, Frame(orthonormal(T.R), T.p))
 
 
 @primitive
@@ -52,6 +63,7 @@ def advance_one(model, q, x, out):
     if q.shape[0] != n_q(model) or x.shape[0] != n_v(model):
         raise ValueError
     advance(model, q, x, out)
+    polish(model, out)
 
 
 @kernel("f8[:,::1](f8[::1], f8[:,::1], f8[:,::1])")
@@ -210,6 +222,15 @@ class ConfigurationGroup:
         lead = same_batch(("y", "x"), y, x, (1, 1))
         flat = advance_many(self.robot._model, y.reshape(-1, self.robot.nq), x.reshape(-1, self.dim))
         return flat.reshape(*lead, self.robot.nq)
+
+    def rotation(self, x):
+        """The largest angle [rad] (...) by which a pose turns, x (..., nv); 0 without any."""
+        x = checked("x", x, (self.dim,), finite=False)
+        out = np.zeros(x.shape[:-1])
+        for joint, s in zip(self.robot.joints, self.robot.v_slices):
+            if joint.dof > 1:
+                out = np.maximum(out, np.linalg.norm(x[..., s] @ joint.S[:3].T, axis=-1))
+        return out[()]
 
     def residual(self, a):
         """The largest |R^T R - 1| of the poses; 0 without any, nan where a is not finite."""

@@ -22,6 +22,7 @@ from . import se3, second_order, sensitivities
 from .articulated import mass_matrix_inverse, not_positive
 from .configuration import ConfigurationGroup
 from .dynamics import REFUSED, mass_matrix_rate
+from .kinematics import poses
 from .rates import inverse_dynamics_rates
 from .robot import Robot, as_batch, term
 
@@ -117,12 +118,15 @@ def inverse_dynamics_derivatives(
     n = robot.nv
     try:
         if f_ext is None:
-            block = sensitivities.inverse_dynamics_derivatives_one(robot._model, q, v, a)
+            block = np.empty((3 * n, n))
+            sensitivities.inverse_dynamics_derivatives_one(robot._model, q, v, a, block)
             return InverseDynamicsDerivatives(block[:n], block[n : 2 * n], block[2 * n :])
     except REFUSED:
         pass
     lead, (q, v, a), f_ext = _with_forces(robot, f_ext, q=q, v=v, a=a)
-    blocks = sensitivities.inverse_dynamics_derivatives_many(robot._model, q, v, a, f_ext).reshape(*lead, 3 * n, n)
+    blocks = np.empty((len(q), 3 * n, n))
+    sensitivities.inverse_dynamics_derivatives_many(robot._model, q, v, a, f_ext, blocks)
+    blocks = blocks.reshape(*lead, 3 * n, n)
     return InverseDynamicsDerivatives(blocks[..., :n, :], blocks[..., n : 2 * n, :], blocks[..., 2 * n :, :])
 
 
@@ -138,12 +142,14 @@ def forward_dynamics_derivatives(
     n = robot.nv
     try:
         if f_ext is None:
-            block = sensitivities.forward_dynamics_derivatives_one(robot._model, q, v, tau)
+            block = np.empty((3 * n + 1, n))
+            sensitivities.forward_dynamics_derivatives_one(robot._model, q, v, tau, block)
             return ForwardDynamicsDerivatives(block[:n], block[n : 2 * n], block[2 * n : 3 * n], block[3 * n])
     except REFUSED:
         pass
     lead, (q, v, tau), f_ext = _with_forces(robot, f_ext, q=q, v=v, tau=tau)
-    blocks, singular = sensitivities.forward_dynamics_derivatives_many(robot._model, q, v, tau, f_ext)
+    blocks = np.empty((len(q), 3 * n + 1, n))
+    singular = sensitivities.forward_dynamics_derivatives_many(robot._model, q, v, tau, f_ext, blocks)
     if singular >= 0:
         raise not_positive(robot, q[singular])
     blocks = blocks.reshape(*lead, 3 * n + 1, n)
@@ -170,7 +176,9 @@ def mass_matrix_derivative(robot: Robot, q: ArrayLike) -> np.ndarray:
     Along one direction x, sum_k [i, j, k] x_k is `mass_matrix_rate(q, x)`, at O(n depth).
     """
     lead, (q,) = as_batch(robot, q=q)
-    return sensitivities.mass_matrix_derivative_many(robot._model, q).reshape(*lead, *(robot.nv,) * 3)
+    out = np.empty((len(q), robot.nv, robot.nv, robot.nv))
+    sensitivities.mass_matrix_derivative_many(robot._model, q, out)
+    return out.reshape(*lead, *out.shape[1:])
 
 
 @term
@@ -192,31 +200,51 @@ def mass_matrix_inverse_rate(robot: Robot, q: ArrayLike, v: ArrayLike) -> np.nda
 
 @term
 def inverse_dynamics_derivatives_along(
-    robot: Robot, q: ArrayLike, v: ArrayLike, a: ArrayLike, dq: ArrayLike, dv: ArrayLike, da: ArrayLike
+    robot: Robot,
+    q: ArrayLike,
+    v: ArrayLike,
+    a: ArrayLike,
+    dq: ArrayLike,
+    dv: ArrayLike,
+    da: ArrayLike,
+    f_ext: ArrayLike | None = None,
 ) -> InverseDynamicsDerivatives:
     """How `inverse_dynamics_derivatives` change along (q exp(dq t), v + dv t, a + da t), (..., nv, nv) each.
 
     The second derivatives contracted with directions (..., nv), without forming them, O(n depth). Along the motion
-    itself, dq = v, dv = a, da = a', it is their time derivative.
+    itself, dq = v, dv = a, da = a', it is their time derivative. f_ext (..., nbodies, 6): wrenches on the bodies,
+    constant in their frames.
     """
     n = robot.nv
-    lead, (q, v, a, dq, dv, da) = as_batch(robot, q=q, v=v, a=a, dq=dq, dv=dv, da=da)
-    out = second_order.derivatives_along_many(robot._model, q, v, a, dq[:, None], dv[:, None], da[:, None])
-    out = out.reshape(*lead, 3 * n, n)
-    return InverseDynamicsDerivatives(out[..., :n, :], out[..., n : 2 * n, :], out[..., 2 * n :, :])
+    try:
+        if f_ext is None:
+            block = np.empty((1, 3 * n, n))
+            second_order.derivatives_along_one(robot._model, q, v, a, dq, dv, da, block)
+            return InverseDynamicsDerivatives(block[0, :n], block[0, n : 2 * n], block[0, 2 * n :])
+    except REFUSED:
+        pass
+    lead, (q, v, a, *directions), f_ext = _with_forces(robot, f_ext, q=q, v=v, a=a, dq=dq, dv=dv, da=da)
+    blocks = np.empty((len(q), 1, 3 * n, n))
+    second_order.derivatives_along_many(robot._model, q, v, a, f_ext, *(x[:, None] for x in directions), blocks)
+    blocks = blocks.reshape(*lead, 3 * n, n)
+    return InverseDynamicsDerivatives(blocks[..., :n, :], blocks[..., n : 2 * n, :], blocks[..., 2 * n :, :])
 
 
 @term
 def inverse_dynamics_second_derivatives(
-    robot: Robot, q: ArrayLike, v: ArrayLike, a: ArrayLike
+    robot: Robot, q: ArrayLike, v: ArrayLike, a: ArrayLike, f_ext: ArrayLike | None = None
 ) -> InverseDynamicsSecondDerivatives:
     """All second derivatives of inverse dynamics, O(n^2 depth): tensors (..., nv, nv, nv), see the class.
 
-    The Hessian of a weighted sum l . tau is np.einsum("...i,...ijk->...jk", l, tensor).
+    The Hessian of a weighted sum l . tau is np.einsum("...i,...ijk->...jk", l, tensor). f_ext (..., nbodies, 6):
+    wrenches on the bodies, constant in their frames.
     """
     n = robot.nv
-    lead, (q, v, a) = as_batch(robot, q=q, v=v, a=a)
-    out = second_order.second_derivatives_many(robot._model, q, v, a)  # (batch, direction, row, column)
+    lead, (q, v, a), f_ext = _with_forces(robot, f_ext, q=q, v=v, a=a)
+    x, y, z = np.zeros((3, 1, 2 * n, n))  # along every coordinate of q, then of v
+    x[0, :n] = y[0, n:] = np.eye(n)
+    out = np.empty((len(q), 2 * n, 3 * n, n))
+    second_order.derivatives_along_many(robot._model, q, v, a, f_ext, x, y, z, out)
     out = np.moveaxis(out, 1, -1).reshape(*lead, 3 * n, n, 2 * n)
     dqdq, dvdq, dadq = (out[..., k * n : (k + 1) * n, :, :n] for k in range(3))
     return InverseDynamicsSecondDerivatives(dqdq, dvdq, out[..., n : 2 * n, :, n:], dadq)
@@ -224,15 +252,15 @@ def inverse_dynamics_second_derivatives(
 
 @term
 def forward_dynamics_second_derivatives(
-    robot: Robot, q: ArrayLike, v: ArrayLike, tau: ArrayLike
+    robot: Robot, q: ArrayLike, v: ArrayLike, tau: ArrayLike, f_ext: ArrayLike | None = None
 ) -> ForwardDynamicsSecondDerivatives:
     """All second derivatives of forward dynamics: tensors (..., nv, nv, nv), see the class.
 
-    From those of inverse dynamics ID(q, v, a(q, v, tau)) = tau, derived twice. Raises ModelError where the mass matrix
-    is not positive definite.
+    From those of inverse dynamics ID(q, v, a(q, v, tau)) = tau, derived twice. f_ext (..., nbodies, 6): wrenches on the
+    bodies, constant in their frames. Raises ModelError where the mass matrix is not positive definite.
     """
-    first = forward_dynamics_derivatives(robot, q, v, tau)
-    second = inverse_dynamics_second_derivatives(robot, q, v, first.a)
+    first = forward_dynamics_derivatives(robot, q, v, tau, f_ext)
+    second = inverse_dynamics_second_derivatives(robot, q, v, first.a, f_ext)
     dM, inverse = second.dadq, first.dtau
     carried = _times_second(dM, first.dq)  # sum_m dM_im/dq_k da_m/dq_j
     dqdq = -_times(inverse, second.dqdq + carried + carried.swapaxes(-1, -2))
@@ -257,7 +285,9 @@ def _times_second(T: np.ndarray, A: np.ndarray) -> np.ndarray:
 
 
 @term
-def geometric_sensitivity(robot: Robot, q: ArrayLike, v: ArrayLike, a: ArrayLike) -> GeometricSensitivity:
+def geometric_sensitivity(
+    robot: Robot, q: ArrayLike, v: ArrayLike, a: ArrayLike, f_ext: ArrayLike | None = None
+) -> GeometricSensitivity:
     """How inverse dynamics changes with the robot's geometry (Mueller 2018 section 6.2), (..., nv, nbodies, 6) each.
 
     Entry [j, i] is the gradient of tau_j along twists U (6,), angular part first, in body i's frame at zero:
@@ -266,10 +296,20 @@ def geometric_sensitivity(robot: Robot, q: ArrayLike, v: ArrayLike, a: ArrayLike
         screw       S_i -> Ad_{exp(U d)} S_i: the joint's axis is, the body at zero is not
 
     For joints with several degrees of freedom the same, the motion exp(S q) being displaced with its axes.
+    f_ext (..., nbodies, 6): wrenches on the bodies, constant in their frames, which are displaced with them.
     """
-    lead, (q, v, a) = as_batch(robot, q=q, v=v, a=a)
-    out = sensitivities.geometric_sensitivity_many(robot._model, q, v, a)
-    before, behind = (out[:, k].reshape(*lead, robot.nv, robot.nbodies, 6) for k in range(2))
+    shape = (2, robot.nv, robot.nbodies, 6)
+    try:
+        if f_ext is None:
+            before, behind = out = np.empty(shape)
+            sensitivities.geometric_sensitivity_one(robot._model, q, v, a, out)
+            return GeometricSensitivity(before, before - behind)
+    except REFUSED:
+        pass
+    lead, (q, v, a), f_ext = _with_forces(robot, f_ext, q=q, v=v, a=a)
+    out = np.empty((len(q), *shape))
+    sensitivities.geometric_sensitivity_many(robot._model, q, v, a, f_ext, out)
+    before, behind = (out[:, k].reshape(*lead, *shape[1:]) for k in range(2))
     return GeometricSensitivity(before, before - behind)
 
 
@@ -281,14 +321,14 @@ def pose_sensitivity(robot: Robot, q: ArrayLike, frame: str) -> GeometricSensiti
     (Mueller 2018 section 6.2).
     """
     lead, (q,) = as_batch(robot, q=q)
-    to_frame = se3.inverse(robot.pose(q, frame))
+    to_frame = se3.inverse_of(poses(robot, q, frame))
     out = np.zeros((2, len(q), 6, robot.nbodies, 6))
     i = robot.frame(frame).body
     while i >= 0:
         p = robot.parents[i]
-        T = robot.pose(q, robot.body_names[p]) if p >= 0 else np.eye(4)
-        out[0, :, :, i] = se3.Ad(to_frame @ T @ robot.placements[i])
-        out[1, :, :, i] = out[0, :, :, i] - se3.Ad(to_frame @ robot.pose(q, robot.body_names[i]))
+        T = poses(robot, q, robot.body_names[p]) if p >= 0 else np.eye(4)
+        out[0, :, :, i] = se3.Ad_of(to_frame @ T @ robot.placements[i])
+        out[1, :, :, i] = out[0, :, :, i] - se3.Ad_of(to_frame @ poses(robot, q, robot.body_names[i]))
         i = p
     return GeometricSensitivity(*out.reshape(2, *lead, 6, robot.nbodies, 6))
 
@@ -297,7 +337,9 @@ def pose_sensitivity(robot: Robot, q: ArrayLike, frame: str) -> GeometricSensiti
 
 
 @term
-def linearize(robot: Robot, q: ArrayLike, v: ArrayLike, tau: ArrayLike) -> Linearization:
+def linearize(
+    robot: Robot, q: ArrayLike, v: ArrayLike, tau: ArrayLike, f_ext: ArrayLike | None = None
+) -> Linearization:
     """The equations of motion linearised about states and torques, one or many along a trajectory.
 
     For x = (log(q^-1 q~), v~ - v) and u = tau~ - tau of a neighbouring motion (q~, v~, tau~), to first order
@@ -305,9 +347,10 @@ def linearize(robot: Robot, q: ArrayLike, v: ArrayLike, tau: ArrayLike) -> Linea
         x' = [[-ad_v, 1], [da/dq, da/dv]] x + [[0], [M^-1]] u,
 
     ad_v joint by joint and zero where it has one degree of freedom. (q, v) need not be an equilibrium: along a motion
-    with torques tau this is its variational equation. Raises ModelError where the mass matrix is not positive definite.
+    with torques tau this is its variational equation. f_ext (..., nbodies, 6): wrenches on the bodies, constant in
+    their frames. Raises ModelError where the mass matrix is not positive definite.
     """
-    d = forward_dynamics_derivatives(robot, q, v, tau)
+    d = forward_dynamics_derivatives(robot, q, v, tau, f_ext)
     n, lead = robot.nv, d.a.shape[:-1]
     A, B = np.zeros((*lead, 2 * n, 2 * n)), np.zeros((*lead, 2 * n, n))
     if robot.nq != n:

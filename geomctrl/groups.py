@@ -15,7 +15,7 @@ from . import se3, so3
 from .arrays import block_diagonal, checked, over_batch, rotation_residual, same_batch
 from .errors import ArgumentError
 from .jit import KernelTypeError, kernel
-from .screw import dexp_inv_so3, exp_so3, matmul, put, vec
+from .screw import dexp_inv_so3, exp_so3, matmul, orthonormal, put, vec
 
 __all__ = ["SE3", "SO3", "LieGroup", "Product", "Rn", "SO3xR3"]
 
@@ -39,6 +39,8 @@ class LieGroup(Protocol):
     7. `residual(a)` is a distance of `a` from the group, 0 on it; nan propagates. `random(rng)` draws an element.
     8. A wrong shape raises ArgumentError. A group is immutable, hashable, compares by value and has a repr that
        evaluates to it.
+    9. A group may offer `rotation(x)`, the largest angle [rad] by which exp(x) turns, max |Im eig ad(x)|: `dexp` is
+       singular at 2 pi. Values are not checked. The function `rotation` serves groups without it, slowly.
     """
 
     @property
@@ -60,12 +62,22 @@ class LieGroup(Protocol):
     def random(self, rng: np.random.Generator, /) -> np.ndarray: ...
 
 
+def rotation(group: LieGroup, x: np.ndarray) -> np.ndarray:
+    """The largest angle [rad] (...) by which exp(x) turns, x (..., group.dim): max |Im eig ad(x)|; nan makes it inf."""
+    if (own := getattr(group, "rotation", None)) is not None:
+        angle = own(x)
+        return np.where(np.isfinite(angle), angle, np.inf)[()]
+    finite = np.asarray(np.isfinite(x).all(axis=-1))
+    angles = np.abs(np.linalg.eigvals(group.ad(np.where(finite[..., None], x, 0.0))).imag)
+    return np.where(finite, angles.max(axis=-1, initial=0.0), np.inf)[()]
+
+
 @kernel("f8[:,::1](f8[:,::1], f8[::1])")
 def _advance_SO3xR3(y, x):
     if y.shape != (3, 4) or x.shape != (6,):
         raise KernelTypeError("shape")
     out = np.empty((3, 4))
-    R = matmul((vec(y[0], 0), vec(y[1], 0), vec(y[2], 0)), exp_so3(vec(x, 0)))
+    R = orthonormal(matmul((vec(y[0], 0), vec(y[1], 0), vec(y[2], 0)), exp_so3(vec(x, 0))))
     for i in range(3):
         put(out[i], 0, R[i])
         out[i, 3] = y[i, 3] + x[i + 3]
@@ -114,6 +126,10 @@ class _Group:
         """dexp_inv(x) @ y for x, y (..., dim), without the matrix. Values are not checked."""
         return self._dexp_inv_mul(*_pair(("x", "y"), x, y, (self.dim,), (self.dim,), finite=False))
 
+    def rotation(self, x):
+        """The largest angle [rad] (...) by which exp(x) turns, x (..., dim). Values are not checked."""
+        return self._rotation(checked("x", x, (self.dim,), finite=False))
+
     def _compose(self, a, b) -> np.ndarray:
         raise NotImplementedError
 
@@ -121,6 +137,9 @@ class _Group:
         raise NotImplementedError
 
     def _dexp_inv_mul(self, x, y) -> np.ndarray:
+        raise NotImplementedError
+
+    def _rotation(self, x) -> np.ndarray:
         raise NotImplementedError
 
     def _residual(self, a) -> np.ndarray:
@@ -196,6 +215,9 @@ class Rn(_Group):
     def _exp(self, x):
         return x.copy()
 
+    def _rotation(self, x):
+        return np.zeros(x.shape[:-1])[()]
+
     def _residual(self, a):
         return np.zeros(a.shape[:-1])
 
@@ -225,6 +247,9 @@ class _MatrixGroup(_Group):
 
     def _compose(self, a, b):
         return a @ b
+
+    def _rotation(self, x):
+        return np.linalg.norm(x[..., :3], axis=-1)
 
 
 @dataclass(frozen=True)
@@ -355,6 +380,7 @@ class Product(_Group):
     groups: tuple[LieGroup, ...]
     _parts: tuple[_Part, ...]
     _inner: tuple[_Part, ...]  # the same layout in fewer pieces: products opened, neighbouring Rn joined
+    _runs: tuple[tuple[LieGroup, slice, int], ...]  # equal neighbours as one: the factor, its share of x, how often
     _vector: Rn | None  # set if nothing but Rn is inside: then an element is one vector
 
     def __init__(self, *groups: LieGroup):
@@ -367,7 +393,7 @@ class Product(_Group):
         inner = _laid_out(_merged(groups))
         vector = inner[0].group if len(inner) == 1 and type(inner[0].group) is Rn else None
         self.__dict__.update(groups=groups, dim=parts[-1].x.stop, shape=(parts[-1].y.stop,))
-        self.__dict__.update(_parts=parts, _inner=inner, _vector=vector)
+        self.__dict__.update(_parts=parts, _inner=inner, _runs=_runs(inner), _vector=vector)
 
     def __setattr__(self, name, value):
         raise AttributeError(f"a Product is immutable: can not set {name}")
@@ -454,6 +480,11 @@ class Product(_Group):
     def _exp(self, x):
         return _joined(self._inner, [g.exp(x[..., part]) for g, _, part in self._inner])
 
+    def _rotation(self, x):
+        lead = x.shape[:-1]
+        angles = [rotation(g, x[..., at].reshape(*lead, n, g.dim)).max(axis=-1) for g, at, n in self._runs]
+        return reduce(np.maximum, angles)
+
     def _residual(self, a):
         return reduce(np.maximum, self._of_element("residual", a))
 
@@ -484,6 +515,17 @@ def _laid_out(groups):
         parts.append(_Part(g, slice(i, i + size), slice(j, j + g.dim)))
         i, j = i + size, j + g.dim
     return tuple(parts)
+
+
+def _runs(parts):
+    runs = []
+    for g, _, at in parts:
+        if runs and runs[-1][0] == g:
+            _, before, n = runs.pop()
+            runs.append((g, slice(before.start, at.stop), n + 1))
+        else:
+            runs.append((g, at, 1))
+    return tuple(runs)
 
 
 def _elements(parts, y):

@@ -28,7 +28,7 @@ from numpy.typing import ArrayLike
 from . import se3
 from .arrays import checked
 from .errors import ArgumentError
-from .kinematics import Representation, _representation, jacobian, pose
+from .kinematics import Representation, _representation, jacobian, poses
 from .robot import Robot, as_batch, term
 
 
@@ -112,7 +112,7 @@ def jacobian_second_rate(
 def _jacobian_series(robot: Robot, q: np.ndarray, rates: np.ndarray, frame: str, representation: str) -> np.ndarray:
     """(batch, K + 1, 6, nv): the Jacobian's power series in t."""
     _representation(representation)
-    T = pose(robot, q, frame)
+    T = poses(robot, q, frame)
     S, V = _spatial_series(robot, q, rates, frame, T[:, :3, 3])
     if representation == "spatial":
         shift = np.tile(np.eye(4), (len(q), 1, 1))
@@ -131,7 +131,7 @@ def _spatial_series(robot: Robot, q: np.ndarray, rates: np.ndarray, frame: str, 
     v = rates / _factorials(K)[:, None]
     S, V = np.zeros((len(q), K + 1, 6, robot.nv)), np.zeros((len(q), K, 6))
     for i in path_to(robot, frame):
-        T = pose(robot, q, robot.body_names[i])
+        T = poses(robot, q, robot.body_names[i])
         T[:, :3, 3] -= origin
         s = robot.v_slices[i]
         S[:, 0, :, s] = se3.Ad_of(T) @ robot.joints[i].S  # (70b)
@@ -264,8 +264,8 @@ def joint_motion_of_bodies(robot: Robot, q: ArrayLike, V: ArrayLike, A: ArrayLik
     for name, x in (("V", V), ("A", A)):
         if x.shape != shape:
             raise ArgumentError(f"{name}: expected shape {shape}, got {x.shape} (nothing is broadcast)")
-    V, A = V.reshape(len(q), -1, 6), A.reshape(len(q), -1, 6)
-    T = [pose(robot, q, name) for name in robot.body_names]
+    V, A = V.reshape(len(q), *shape[-2:]), A.reshape(len(q), *shape[-2:])
+    T = [poses(robot, q, name) for name in robot.body_names]
     v, a = np.zeros((len(q), robot.nv)), np.zeros((len(q), robot.nv))
     for i, (p, joint, s) in enumerate(zip(robot.parents, robot.joints, robot.v_slices)):
         U, B = V[:, i], A[:, i]

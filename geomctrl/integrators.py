@@ -17,15 +17,16 @@ import numpy as np
 
 from . import tableaus
 from .errors import ArgumentError, IntegrationError
-from .groups import Product, Rn
+from .groups import Product, Rn, rotation
+from .jit import KernelTypeError, kernel
+from .screw import finite
 from .tableaus import Tableau, method, methods
 
 __all__ = ["DenseOutput", "Event", "Solution", "Tableau", "integrate", "method", "methods", "rk_step", "step", "steps"]
 
 OFF_GROUP = 1e-6  # residual of y0 above which it is not taken for a group element
-LARGEST_ANGLE = 2.0 * math.pi - 0.1  # rad, of a Munthe-Kaas increment u: max |eig ad(u)|, at most |u| on our groups
+LARGEST_ANGLE = 2.0 * math.pi - 0.1  # rad by which a Munthe-Kaas increment u may turn
 SAFETY, SHRINK, GROW, PI_GAIN = 0.9, 0.2, 5.0, 0.04  # step control
-FLOAT = np.dtype(float)
 
 
 @dataclass(frozen=True)
@@ -71,11 +72,13 @@ class Solution:
 def step(method: str | Tableau, field: Callable, t: float, y, h: float, group) -> np.ndarray:
     """y(t + h) from y(t) by one step, h of either sign: for people who write the loop themselves.
 
-    Raises ArgumentError for h or the shape of y, and IntegrationError when the field or the step fails.
+    y is taken for an element of the group without looking. Raises ArgumentError for arguments, and IntegrationError
+    when the field or the step fails.
     """
     if not _number("h", h):
         raise ArgumentError("h must not be zero, got 0")
-    return rk_step(field, t, _element("y", y, group), h, tableaus.method(method), group)[0]
+    _check_field_and_group(field, group)
+    return rk_step(field, _number("t", t), _element("y", y, group), h, tableaus.method(method), group)[0]
 
 
 def rk_step(field: Callable, t: float, y, h: float, tableau: Tableau, group, k1=None) -> tuple[np.ndarray, np.ndarray]:
@@ -99,7 +102,7 @@ def _group_step(field, t, y, h, tableau, group, k1):
             K[0] = k1
         elif i < n:
             k = _slope(field, t + times[i], z, group.dim, i, n)
-            K[i] = _pull_back(group, u, k, t + times[i], h) if munthe_kaas and rows else k  # (42h)
+            K[i] = _pull_back(group, u, k, t, h) if munthe_kaas and rows else k  # (42h)
         if i:
             Y.append(z)
     return z, K
@@ -112,8 +115,44 @@ def _vector_step(field, t, y, h, tableau, group, k1):
     K = np.empty((n, dim))
     K[0] = _slope(field, t, y, dim, 0, n) if k1 is None else k1
     for i in range(1, n):
-        K[i] = _slope(field, t + times[i], y + rows[i].dot(K[:i]), dim, i, n)
-    return y + rows[n].dot(K), K
+        K[i] = _slope(field, t + times[i], _moved(y, rows[i], K), dim, i, n)
+    return _moved(y, rows[n], K), K
+
+
+@kernel("void(f8[::1], f8[::1], f8[:,::1], f8[::1])")
+def moved_one(y, row, K, out):
+    for j in range(y.shape[0]):
+        out[j] = y[j]
+    for i in range(row.shape[0]):
+        for j in range(y.shape[0]):
+            out[j] += row[i] * K[i, j]
+
+
+def _moved(y, row, K):
+    """y + row @ K[: len(row)]."""
+    try:
+        out = np.empty(y.shape)
+        moved_one(y, row, K, out)
+        return out
+    except KernelTypeError:  # not one contiguous row of floats
+        return y + row.dot(K[: len(row)])
+
+
+@kernel("b1(f8[::1])")
+def finite_one(x):
+    return finite(x)
+
+
+def _known_finite(x):
+    """False also for what the kernel was not compiled for: then a slower look decides."""
+    try:
+        return finite_one(x)
+    except KernelTypeError:
+        return False
+
+
+def _finite(x):
+    return _known_finite(x.ravel()) or np.isfinite(x).all()
 
 
 def _is_vector_space(group):
@@ -133,7 +172,7 @@ def _scaled_rows(tableau, h):
 
 def _slope(field, t, y, dim, stage, n):
     k = field(t, y)
-    if type(k) is np.ndarray and k.shape == (dim,) and k.dtype is FLOAT and math.isfinite(sum(k.tolist())):
+    if type(k) is np.ndarray and k.shape == (dim,) and _known_finite(k):
         return k
     where = f"at t = {t:.9g}, stage {stage + 1} of {n}"
     try:
@@ -152,13 +191,16 @@ def _slope(field, t, y, dim, stage, n):
 def _pull_back(group, u, k, t, h):
     """dexp^-1_{-u} k (41). Raises IntegrationError near and beyond its singularity, a rotation by 2 pi in one step."""
     F = group.dexp_inv_mul(-u, k)
-    if math.hypot(*u.tolist()) < LARGEST_ANGLE and math.isfinite(sum(F.tolist())):
+    if (_is_small(u) or rotation(group, u) < LARGEST_ANGLE) and _finite(F):
         return F
-    angle = np.abs(np.linalg.eigvals(group.ad(u)).imag).max() if np.isfinite(u).all() else math.inf
-    if angle < LARGEST_ANGLE and np.isfinite(F).all():
-        return F
+    angle = rotation(group, u)
     turn = f"turns by {angle:.3g} rad, but dexp^-1 is singular at 2 pi: halve h"
-    raise IntegrationError(f"the step of h = {h:.6g} at t = {t:.9g} {turn}")
+    raise IntegrationError(f"the step of h = {h:.6g} from t = {t:.9g} {turn}")
+
+
+def _is_small(u):
+    """Too short for 2 pi, if no basis vector of the algebra turns by more than 2 rad."""
+    return u.size < 500 and math.hypot(*u.tolist()) < math.pi  # of more numbers `rotation` knows as fast
 
 
 # --- the loop --------------------------------------------------------------------------------------------------
@@ -198,12 +240,13 @@ class _March:
     """Validates, then iterates over accepted steps and counts. `failure` says why it ended before t_end."""
 
     def __init__(self, field, y0, t_span, h, method, group, rtol, atol):
+        _check_field_and_group(field, group)
         self.field, self.group, self.tableau = field, group, tableaus.method(method)
         self.adaptive = self.tableau.b_hat is not None
         self.t0, self.t_end = _checked_span(t_span)
         self.h: Any = _checked_h(h, self.t0, self.t_end, self.adaptive)
         self.y0 = _checked_y0(y0, group)
-        self.rtol, self.atol = _checked_tolerances(rtol, atol, self.tableau, group)
+        self.rtol, self.atol = checked_tolerances(rtol, atol, self.tableau, group)
         self.rk_step = _vector_step if _is_vector_space(group) else _group_step
         self.nfev = self.n_steps = self.n_rejected = 0
         self.failure = None
@@ -255,7 +298,7 @@ class _March:
     def _try(self, t, y, h, t_next, k1):
         self.nfev += len(self.tableau.c) - (k1 is not None)
         y_next, K = self.rk_step(self.field, t, y, h, self.tableau, self.group, k1)
-        if not (math.isfinite(sum(y_next.ravel().tolist())) or np.isfinite(y_next).all()):
+        if not _finite(y_next):
             raise IntegrationError(f"the solution overflows between t = {t:.9g} and {t_next:.9g}")
         return _Step(t, y, h, t_next, y_next, K)
 
@@ -275,7 +318,7 @@ class _March:
             u = group.log(group.compose(group.inverse(taken.y), taken.y_next))
         if _is_vector_space(group):
             return np.vstack((taken.K, taken.end)), u
-        return np.vstack((taken.K, _pull_back(group, u, taken.end, taken.t_next, taken.h))), u
+        return np.vstack((taken.K, _pull_back(group, u, taken.end, taken.t, taken.h))), u
 
     def interpolant(self, taken):
         """C (degree, dim) with y(t + theta h) = y exp(sum_j C[j] theta^(j+1))."""
@@ -475,6 +518,13 @@ def _number(name, value):
     return float(value)
 
 
+def _check_field_and_group(field, group):
+    if not callable(field):
+        raise ArgumentError(f"field must be a callable field(t, y), got {field!r}")
+    if isinstance(group, type) or not hasattr(group, "dexp_inv_mul"):
+        raise ArgumentError(f"group must be a LieGroup, SO3() for example, got {group!r}")
+
+
 def _checked_span(t_span):
     try:
         t0, t_end = t_span
@@ -516,7 +566,7 @@ def _checked_y0(y0, group):
     return y
 
 
-def _checked_tolerances(rtol, atol, tableau, group):
+def checked_tolerances(rtol, atol, tableau, group):
     if tableau.b_hat is None:
         if rtol is not None or atol is not None:
             raise ArgumentError(f"rtol and atol need an embedded pair such as MK54; {tableau.name} steps by h")

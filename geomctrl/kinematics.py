@@ -21,6 +21,7 @@ from .packed import (
     WIDTH,
     dofs_of,
     good_configuration,
+    good_velocity,
     joint_frame,
     joint_twist,
     n_v,
@@ -141,6 +142,14 @@ def jacobian_rate_of(model, q, v, i, placement, form, dJ):
         i = parent_of(model, link)
 
 
+@kernel("void(f8[::1], f8[::1], i8, f8[::1], f8[:,::1])")
+def pose_one(model, q, i, placement, out):
+    if not good_configuration(model, q):
+        raise ValueError
+    put_frame(out.ravel(), 0, pose_of(model, q, i, placement))
+    out[3, 0], out[3, 1], out[3, 2], out[3, 3] = 0.0, 0.0, 0.0, 1.0
+
+
 @kernel("f8[:,:,::1](f8[::1], f8[:,::1], i8, f8[::1])")
 def pose_many(model, q, i, placement):
     out = np.zeros((q.shape[0], 4, 4))
@@ -167,6 +176,15 @@ def jacobian_many(model, q, i, placement, form):
     return J
 
 
+@kernel("f8[:,::1](f8[::1], f8[::1], f8[::1], i8, f8[::1], i8)")
+def jacobian_rate_one(model, q, v, i, placement, form):
+    if not (good_configuration(model, q) and good_velocity(model, v)):
+        raise ValueError
+    dJ = np.zeros((6, n_v(model)))
+    jacobian_rate_of(model, q, v, i, placement, form, dJ)
+    return dJ
+
+
 @kernel("f8[:,:,::1](f8[::1], f8[:,::1], f8[:,::1], i8, f8[::1], i8)")
 def jacobian_rate_many(model, q, v, i, placement, form):
     dJ = np.zeros((q.shape[0], 6, n_v(model)))
@@ -187,6 +205,11 @@ def _representation(name: str) -> int:
         ) from None
 
 
+def poses(robot: Robot, q: np.ndarray, frame: str) -> np.ndarray:
+    """`pose` (batch, 4, 4) for configurations q (batch, nq) that are checked already."""
+    return pose_many(robot._model, q, *_where(robot, frame))
+
+
 def _where(robot: Robot, frame: str) -> tuple[int, np.ndarray]:
     at: NamedFrame = robot.frame(frame)
     return at.body, at.placement[:3].flatten()
@@ -199,8 +222,13 @@ def pose(robot: Robot, q: ArrayLike, frame: str) -> np.ndarray:
     Raises NameNotFoundError for an unknown frame.
     """
     body, placement = _where(robot, frame)
-    lead, (q,) = as_batch(robot, q=q)
-    return pose_many(robot._model, q, body, placement).reshape(*lead, 4, 4)
+    try:
+        T = np.empty((4, 4))
+        pose_one(robot._model, q, body, placement, T)
+        return T
+    except REFUSED:
+        lead, (q,) = as_batch(robot, q=q)
+        return pose_many(robot._model, q, body, placement).reshape(*lead, 4, 4)
 
 
 @term
@@ -226,5 +254,8 @@ def jacobian_rate(
     representation (Mueller 2018 (8), (16), (27), FORMULAS section 4)."""
     body, placement = _where(robot, frame)
     form = _representation(representation)
-    lead, (q, v) = as_batch(robot, q=q, v=v)
-    return jacobian_rate_many(robot._model, q, v, body, placement, form).reshape(*lead, 6, robot.nv)
+    try:
+        return jacobian_rate_one(robot._model, q, v, body, placement, form)
+    except REFUSED:
+        lead, (q, v) = as_batch(robot, q=q, v=v)
+        return jacobian_rate_many(robot._model, q, v, body, placement, form).reshape(*lead, 6, robot.nv)

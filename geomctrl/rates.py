@@ -19,6 +19,7 @@ from .arrays import checked
 from .dynamics import REFUSED
 from .errors import ArgumentError
 from .jit import kernel, primitive
+from .newton_euler import CHRISTOFFEL
 from .packed import (
     WIDTH,
     dofs_of,
@@ -31,7 +32,7 @@ from .packed import (
     root_origin,
     screw_of,
 )
-from .recursions import BODY, CHRISTOFFEL, coriolis_composite, place
+from .recursions import BODY, coriolis_composite, place
 from .robot import Robot, as_batch, term
 from .screw import (
     Ad,

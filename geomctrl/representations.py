@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from . import inertia, se3, so3
-from .arrays import checked
+from .arrays import checked, require_rotation
 from .dynamics import inverse_dynamics as body_fixed
 from .errors import ArgumentError
 from .jit import kernel, primitive
@@ -61,55 +61,67 @@ from .screw import (
 
 def change_of_representation(T: ArrayLike, source: Representation, target: Representation) -> np.ndarray:
     """The matrix A (..., 6, 6) with V_target = A V_source for the frame at T (..., 4, 4): (98)-(100)."""
-    T = _transform(T)
-    return _from_body(T, target) @ _to_body(T, source)
+    (T,) = _checked(T=T)
+    return _change(T, source, target)
 
 
 def change_rate(T: ArrayLike, V: ArrayLike, source: Representation, target: Representation) -> np.ndarray:
     """The time derivative (..., 6, 6) of `change_of_representation` while the frame moves with V, as in `source`."""
-    T, V = _transform(T), checked("V", V, (6,))
-    back = _to_body(T, source)
-    V_b = _mul(back, V)
-    rate = _from_body_rate(T, V_b, target) @ back
-    # A = A_target A_source^-1, and d/dt A_source^-1 = - A_source^-1 (d/dt A_source) A_source^-1
-    return rate - _from_body(T, target) @ back @ _from_body_rate(T, V_b, source) @ back
+    T, V = _checked(T=T, V=V)
+    return _change_rate(T, V, source, target)
 
 
 def convert_twist(T: ArrayLike, V: ArrayLike, source: Representation, target: Representation) -> np.ndarray:
     """The twist V (..., 6) of the frame at T in another representation: (98)-(100)."""
-    return _mul(change_of_representation(T, source, target), checked("V", V, (6,)))
+    T, V = _checked(T=T, V=V)
+    return _mul(_change(T, source, target), V)
 
 
 def convert_acceleration(
     T: ArrayLike, V: ArrayLike, A: ArrayLike, source: Representation, target: Representation
 ) -> np.ndarray:
     """The rate of the twist (..., 6) in `target`, given twist V and rate A in `source`: (98)-(100) derived, (33)."""
-    change = change_of_representation(T, source, target)
-    return _mul(change, checked("A", A, (6,))) + _mul(change_rate(T, V, source, target), checked("V", V, (6,)))
+    T, V, A = _checked(T=T, V=V, A=A)
+    return _mul(_change(T, source, target), A) + _mul(_change_rate(T, V, source, target), V)
 
 
 def convert_jacobian(T: ArrayLike, Jac: ArrayLike, source: Representation, target: Representation) -> np.ndarray:
     """A Jacobian (..., 6, n) of the frame at T in another representation: (106)."""
-    return change_of_representation(T, source, target) @ _columns("Jac", Jac)
+    T, Jac = _checked(T=T, Jac=Jac)
+    return _change(T, source, target) @ Jac
 
 
 def convert_jacobian_rate(
     T: ArrayLike, V: ArrayLike, Jac: ArrayLike, Jac_rate: ArrayLike, source: Representation, target: Representation
 ) -> np.ndarray:
     """A Jacobian's time derivative (..., 6, n), given the frame's twist V, Jac and its rate in `source`: (24), (33)."""
-    change = change_of_representation(T, source, target)
-    return change @ _columns("Jac_rate", Jac_rate) + change_rate(T, V, source, target) @ _columns("Jac", Jac)
+    T, V, Jac, Jac_rate = _checked(T=T, V=V, Jac=Jac, Jac_rate=Jac_rate)
+    return _change(T, source, target) @ Jac_rate + _change_rate(T, V, source, target) @ Jac
 
 
 def convert_wrench(T: ArrayLike, W: ArrayLike, source: Representation, target: Representation) -> np.ndarray:
     """The wrench W (..., 6) on the frame at T in another representation, so that W . V stays the power: (35)."""
-    return _mul(_transpose(change_of_representation(T, target, source)), checked("W", W, (6,)))
+    T, W = _checked(T=T, W=W)
+    return _mul(_transpose(_change(T, target, source)), W)
 
 
 def convert_inertia(T: ArrayLike, J: ArrayLike, source: Representation, target: Representation) -> np.ndarray:
     """The mass matrix J (..., 6, 6) of a body at T in another representation: (34), (47), (51)."""
-    back = change_of_representation(T, target, source)
-    return _transpose(back) @ checked("J", J, (6, 6)) @ back
+    T, J = _checked(T=T, J=J)
+    back = _change(T, target, source)
+    return _transpose(back) @ J @ back
+
+
+def _change(T: np.ndarray, source: str, target: str) -> np.ndarray:
+    return _from_body(T, target) @ _to_body(T, source)
+
+
+def _change_rate(T: np.ndarray, V: np.ndarray, source: str, target: str) -> np.ndarray:
+    back = _to_body(T, source)
+    V_b = _mul(back, V)
+    rate = _from_body_rate(T, V_b, target) @ back
+    # A = A_target A_source^-1, and d/dt A_source^-1 = - A_source^-1 (d/dt A_source) A_source^-1
+    return rate - _from_body(T, target) @ back @ _from_body_rate(T, V_b, source) @ back
 
 
 def _from_body(T: np.ndarray, target: str) -> np.ndarray:
@@ -154,8 +166,7 @@ def newton_euler(
     `parameters` (..., 10): the body's inertia in its own frame. Gravity is a wrench like any other; as the base's
     acceleration, subtract (0, g) from A: in inertial axes for all but "body", where it is (0, R^T g).
     """
-    pi, T = checked("parameters", parameters, (10,)), _transform(T)
-    V, A = checked("V", V, (6,)), checked("A", A, (6,))
+    pi, T, V, A = _checked(parameters=parameters, T=T, V=V, A=A)
     _representation(representation)
     M_b, R = inertia.spatial(pi), T[..., :3, :3]
     if representation == "body":
@@ -184,8 +195,7 @@ def newton_euler_in_frame(
     there and A its rate. The frame at rest in the origin gives (38), the body's own (41), (1, r) with U = (0, rdot)
     the hybrid (53).
     """
-    pi, T, frame = checked("parameters", parameters, (10,)), _transform(T), _transform(frame)
-    U, V, A = (checked(n, x, (6,)) for n, x in (("frame_twist", frame_twist), ("V", V), ("A", A)))
+    pi, T, frame, U, V, A = _checked(parameters=parameters, T=T, frame=frame, frame_twist=frame_twist, V=V, A=A)
     back = se3.Ad_of(se3.inverse_of(T)) @ se3.Ad_of(frame)
     M = _transpose(back) @ inertia.spatial(pi) @ back  # (61), (64)
     return _mul(M, A + _mul(se3.ad(U), V)) - _mul(_ad_T(V), _mul(M, V))  # (60), (63)
@@ -195,8 +205,8 @@ def momentum_of_body(
     parameters: ArrayLike, T: ArrayLike, V: ArrayLike, representation: Representation = "body"
 ) -> np.ndarray:
     """The momentum co-screw M V (..., 6) of a body at T with twist V, in `representation`: (35)."""
-    J = convert_inertia(T, inertia.spatial(checked("parameters", parameters, (10,))), "body", representation)
-    return _mul(J, checked("V", V, (6,)))
+    pi, T, V = _checked(parameters=parameters, T=T, V=V)
+    return _mul(convert_inertia(T, inertia.spatial(pi), "body", representation), V)
 
 
 # --- recursive Newton-Euler --------------------------------------------------------------------------------------
@@ -367,9 +377,7 @@ def with_body_frames(robot: Robot, placements: ArrayLike) -> Robot:
     (section 4.4), only poses and Jacobians of bodies change. The relative pose that a joint with several degrees of
     freedom keeps in q is between body frames: `configuration_in_frames` gives the same configuration in new ones.
     """
-    N = checked("placements", placements, (4, 4))
-    if N.shape != (robot.nbodies, 4, 4):
-        raise ArgumentError(f"placements: expected shape ({robot.nbodies}, 4, 4), got {N.shape}")
+    N = _placements(robot, placements)
     back = se3.inverse(N)
     M, joints = np.array(robot.placements), []
     for i, (p, joint) in enumerate(zip(robot.parents, robot.joints)):
@@ -386,7 +394,7 @@ def with_body_frames(robot: Robot, placements: ArrayLike) -> Robot:
 def configuration_in_frames(robot: Robot, q: ArrayLike, placements: ArrayLike) -> np.ndarray:
     """The configuration q (..., nq) of `robot` as `with_body_frames(robot, placements)` writes it."""
     lead, (x,) = as_batch(robot, q=q)
-    N, out = checked("placements", placements, (4, 4)), x.copy()
+    N, out = _placements(robot, placements), x.copy()
     for i, (joint, s) in enumerate(zip(robot.joints, robot.q_slices)):
         if joint.dof > 1:
             T = np.concatenate((x[:, s].reshape(-1, 3, 4), np.tile([[[0.0, 0.0, 0.0, 1.0]]], (len(x), 1, 1))), 1)
@@ -406,15 +414,36 @@ def without_body_frames(robot: Robot) -> Robot:
 # --- arrays ------------------------------------------------------------------------------------------------------
 
 
-def _transform(T: ArrayLike) -> np.ndarray:
-    a = checked("T", T, (4, 4))
-    se3.inverse(a)  # raises where T is no rigid transform
-    return a
+SHAPES = {"T": (4, 4), "frame": (4, 4), "placements": (4, 4), "parameters": (10,), "J": (6, 6)}  # others: (6,)
 
 
-def _columns(name: str, x: ArrayLike) -> np.ndarray:
-    n = np.shape(x)[-1] if np.ndim(x) else 1
-    return checked(name, x, (6, n))
+def _checked(**arguments: ArrayLike) -> list[np.ndarray]:
+    """Arrays of the shapes that the arguments' names stand for, with the same leading axes: nothing is broadcast."""
+    arrays, leads = [], {}
+    for name, x in arguments.items():
+        shape = SHAPES.get(name, (6,))
+        if name.startswith("Jac"):
+            shape = (6, np.shape(x)[-1] if np.ndim(x) else 1)
+        a = checked(name, x, shape)
+        if shape == (4, 4):
+            require_rotation(name, a[..., :3, :3])
+            se3.inverse(a)  # raises where the last row is wrong
+        leads[name] = a.shape[: a.ndim - len(shape)]
+        arrays.append(a)
+    first = next(iter(leads))
+    for name, lead in leads.items():
+        if lead != leads[first]:
+            raise ArgumentError(
+                f"{name}: expected the leading axes of {first}, {leads[first]}, got {lead} (nothing is broadcast)"
+            )
+    return arrays
+
+
+def _placements(robot: Robot, placements: ArrayLike) -> np.ndarray:
+    (N,) = _checked(placements=placements)
+    if N.shape != (robot.nbodies, 4, 4):
+        raise ArgumentError(f"placements: expected shape ({robot.nbodies}, 4, 4), got {N.shape}")
+    return N
 
 
 def _mul(A: np.ndarray, x: np.ndarray) -> np.ndarray:

@@ -17,26 +17,21 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from . import tableaus
+from .configuration import polish
 from .errors import ArgumentError, IntegrationError
 from .jit import kernel, primitive
 from .packed import IQ, IV, KIND, NDOF, POSE, S_PINV, WIDTH, finite, joint_twist, n_bodies, n_q, n_v
 from .recursions import BODY, DOF, forward_dynamics
 from .robot import Robot, as_batch
 from .screw import (
-    Frame,
-    add33,
     compose,
     dexp_inv_se3,
     dot,
     exp_se3,
-    eye33,
     get_frame,
     get_twist,
-    matmul,
-    mul33,
     put6,
     put_frame,
-    transpose,
     twist_mul,
     vec,
 )
@@ -194,18 +189,6 @@ def rk_step(field, model, plan, tau, q, y, Q, Kq, Ky, u, qi, yi, vi, ai, context
     for k in range(nv):
         y[k] = yi[k]
     return DONE
-
-
-@primitive
-def polish(model, q):
-    """Rotations, a few roundings off SO(3), to the nearest one: R <- R (3 - R^T R) / 2."""
-    for i in range(n_bodies(model)):
-        link = i * WIDTH
-        if int(model[link + KIND]) == POSE:
-            k = int(model[link + IQ])
-            T = get_frame(q, k)
-            change = add33(eye33(), mul33(-1.0, matmul(transpose(T.R), T.R)))
-            put_frame(q, k, Frame(add33(T.R, mul33(0.5, matmul(T.R, change))), T.p))
 
 
 @primitive

@@ -25,6 +25,7 @@ from .screw import (
     get_frame,
     get_twist,
     log_se3,
+    orthonormal,
     put,
     put6,
     put_frame,
@@ -73,7 +74,8 @@ def dexp_inv_kernel(x, y):
     return out
 
 
-# The next two serve `groups` for single elements; they refuse a wrong shape as the dispatcher does a wrong type.
+# The next two serve `groups` for single elements; they refuse a wrong shape as the dispatcher does a wrong type. An
+# element that is advanced again and again stays on the group to round-off.
 
 
 @kernel("f8[:,::1](f8[:,::1], f8[::1])")
@@ -81,7 +83,8 @@ def advance_kernel(y, x):
     if y.shape != (4, 4) or x.shape != (6,):
         raise KernelTypeError("shape")
     out = np.empty((4, 4))
-    put_frame(out.ravel(), 0, compose(get_frame(y.ravel(), 0), exp_se3(get_twist(x, 0))))
+    T = compose(get_frame(y.ravel(), 0), exp_se3(get_twist(x, 0)))
+    put_frame(out.ravel(), 0, Frame(orthonormal(T.R), T.p))
     out[3, 0] = out[3, 1] = out[3, 2] = 0.0
     out[3, 3] = 1.0
     return out

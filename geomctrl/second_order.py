@@ -8,16 +8,28 @@ product rule. A direction costs O(n depth), all of them O(n^2 depth), a tensor's
 import numpy as np
 
 from .jit import kernel, primitive
-from .packed import PARENT_DOF, WIDTH, dofs_of, gravity_of, n_bodies, n_v, parent_of
+from .packed import (
+    PARENT_DOF,
+    WIDTH,
+    dofs_of,
+    good_configuration,
+    good_velocity,
+    gravity_of,
+    n_bodies,
+    n_v,
+    parent_of,
+)
 from .rates import carried
-from .recursions import BODY, SUM, V_
+from .recursions import BODY, SUM, T_, V_
 from .screw import (
+    Ad_dual,
     Twist,
     ad,
     ad_dual,
     add3,
     cross,
     dot,
+    get_frame,
     get_inertia,
     get_twist,
     get_wrench,
@@ -32,6 +44,7 @@ from .screw import (
     twist_mul,
     vec,
     wrench_add,
+    wrench_sub,
     zero_twist,
 )
 from .sensitivities import (
@@ -56,7 +69,7 @@ TANGENT, dD11, dP2, dF, W_, dV, dA = 46, 10, 19, 22, 28, 34, 40
 
 
 @primitive
-def outward_tangents(model, v, a, x, y, z, body, move, tbody, tmove):
+def outward_tangents(model, v, a, f_ext, x, y, z, body, move, tbody, tmove):
     """Tangents of what `outward_derivatives` left in `body` and `move`, into `tbody` and `tmove`."""
     for i in range(n_bodies(model)):
         link, row, t = i * WIDTH, i * BODY, i * TANGENT
@@ -95,6 +108,8 @@ def outward_tangents(model, v, a, x, y, z, body, move, tbody, tmove):
         F = wrench_add(momentum(J_t, A), momentum(J, A_t))
         F = wrench_add(F, ad_dual(V_t, momentum(J, V)))
         F = wrench_add(F, ad_dual(V, wrench_add(momentum(J_t, V), momentum(J, V_t))))
+        if f_ext.shape[0] > 0:
+            F = wrench_sub(F, ad_dual(W, Ad_dual(get_frame(body, row + T_), get_wrench(f_ext, 6 * i))))
         put_inertia(tbody, t, J_t)
         for r in range(3):
             put(tbody, t + dD11 + 3 * r, add3(D[r], D_t[r]))
@@ -107,7 +122,8 @@ def outward_tangents(model, v, a, x, y, z, body, move, tbody, tmove):
 
 @primitive
 def inward_tangents(model, body, move, tbody, tmove, dq, dv, M):
-    """The derivatives of dtau/dq, dtau/dv and M along the direction, from records summed over subtrees; zeroed."""
+    """The derivatives of dtau/dq, dtau/dv and M along the direction, from records summed over subtrees."""
+    dq[:], dv[:], M[:] = 0.0, 0.0, 0.0
     for i in range(n_bodies(model) - 1, -1, -1):
         at, t = i * BODY, i * TANGENT
         J, F, D, P = (
@@ -155,32 +171,54 @@ def inward_tangents(model, body, move, tbody, tmove, dq, dv, M):
                 col = int(move[c + NEXT])
 
 
-@kernel("f8[:,:,::1](f8[::1], f8[:,::1], f8[:,::1], f8[:,::1], f8[:,:,::1], f8[:,:,::1], f8[:,:,::1])")
-def derivatives_along_many(model, q, v, a, x, y, z):
-    """(batch * directions, 3 nv, nv) for directions x, y, z (batch, directions, nv)."""
-    n, m, count = n_v(model), n_bodies(model), x.shape[1]
-    out = np.zeros((q.shape[0] * count, 3 * n, n))
-    body, move, own = np.empty(m * BODY), np.empty(n * MOVE), np.empty(m * BODY)
-    tbody, tmove, none = np.empty(m * TANGENT), np.empty(n * MOVE), np.empty(0)
-    for b in range(q.shape[0]):
-        outward_derivatives(model, q[b], v[b], a[b], none, own, move)
-        body[:] = own
-        sum_over_subtrees(model, body, BODY, SUM, 28)
-        for d in range(count):
-            outward_tangents(model, v[b], a[b], x[b, d], y[b, d], z[b, d], own, move, tbody, tmove)
-            sum_over_subtrees(model, tbody, TANGENT, 0, 28)
-            to = out[b * count + d]
-            inward_tangents(model, body, move, tbody, tmove, to[:n], to[n : 2 * n], to[2 * n :])
-    return out
-
-
-@kernel("f8[:,:,:,::1](f8[::1], f8[:,::1], f8[:,::1], f8[:,::1])")
-def second_derivatives_many(model, q, v, a):
-    """(batch, 2 nv, 3 nv, nv): `derivatives_along_many` for every coordinate of q, then of v."""
+@primitive
+def derivatives_along(model, q, v, a, f_ext, x, y, z, work, out):
+    """out (directions, 3 nv, nv) for directions x, y, z (directions, nv); `work` as `work_memory` makes it."""
     n = n_v(model)
-    x, y = np.zeros((q.shape[0], 2 * n, n)), np.zeros((q.shape[0], 2 * n, n))
+    own, body, move, tbody, tmove = work
+    outward_derivatives(model, q, v, a, f_ext, own, move)
+    body[:] = own
+    sum_over_subtrees(model, body, BODY, SUM, 28)
+    for d in range(x.shape[0]):
+        outward_tangents(model, v, a, f_ext, x[d], y[d], z[d], own, move, tbody, tmove)
+        sum_over_subtrees(model, tbody, TANGENT, 0, 28)
+        to = out[d]
+        inward_tangents(model, body, move, tbody, tmove, to[:n], to[n : 2 * n], to[2 * n :])
+
+
+@primitive
+def work_memory(model):
+    n, m = n_v(model), n_bodies(model)
+    return np.empty(m * BODY), np.empty(m * BODY), np.empty(n * MOVE), np.empty(m * TANGENT), np.empty(n * MOVE)
+
+
+@kernel("void(f8[::1], f8[::1], f8[::1], f8[::1], f8[::1], f8[::1], f8[::1], f8[:,:,::1])")
+def derivatives_along_one(model, q, v, a, x, y, z, out):
+    """out (1, 3 nv, nv)."""
+    if not (
+        good_configuration(model, q)
+        and good_velocity(model, v)
+        and good_velocity(model, a)
+        and good_velocity(model, x)
+        and good_velocity(model, y)
+        and good_velocity(model, z)
+    ):
+        raise ValueError
+    one = (1, x.shape[0])
+    derivatives_along(
+        model, q, v, a, np.empty(0), x.reshape(one), y.reshape(one), z.reshape(one), work_memory(model), out
+    )
+
+
+@kernel(
+    "void(f8[::1], f8[:,::1], f8[:,::1], f8[:,::1], f8[:,::1], f8[:,:,::1], f8[:,:,::1], f8[:,:,::1], f8[:,:,:,::1])"
+)
+def derivatives_along_many(model, q, v, a, f_ext, x, y, z, out):
+    """out (batch, directions, 3 nv, nv) for directions x, y, z (batch, directions, nv), or (1, directions, nv) for all.
+
+    f_ext: (batch, 6 nbodies), or (0, 6 nbodies) for none.
+    """
+    work, none = work_memory(model), np.empty(0)
     for b in range(q.shape[0]):
-        for k in range(n):
-            x[b, k, k] = y[b, n + k, k] = 1.0
-    along = derivatives_along_many(model, q, v, a, x, y, np.zeros(x.shape))
-    return along.reshape((q.shape[0], 2 * n, 3 * n, n))
+        F, d = f_ext[b] if f_ext.shape[0] > 0 else none, b if x.shape[0] > 1 else 0
+        derivatives_along(model, q[b], v[b], a[b], F, x[d], y[d], z[d], work, out[b])

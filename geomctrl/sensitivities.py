@@ -20,6 +20,7 @@ import numpy as np
 
 from .articulated import LANES, invert, unit_twist
 from .jit import kernel, primitive
+from .newton_euler import CHRISTOFFEL
 from .packed import (
     KIND,
     PARENT_DOF,
@@ -38,7 +39,7 @@ from .packed import (
 )
 from .packed import A as A_FRAME
 from .packed import C as C_FRAME
-from .recursions import BODY, CHRISTOFFEL, DOF, SUM, T_, V_, coriolis_composite, forward_dynamics, place, place_screws
+from .recursions import BODY, DOF, SUM, T_, V_, coriolis_composite, forward_dynamics, place, place_screws
 from .recursions import NEXT as TOWARDS_ROOT
 from .screw import (
     Ad,
@@ -158,7 +159,11 @@ def outward_derivatives(model, q, v, a, f_ext, body, move):
 
 @primitive
 def inverse_dynamics_derivatives(model, q, v, a, f_ext, body, move, dq, dv, M):
-    """dtau/dq, dtau/dv and dtau/da = M; all come zeroed. `body`: BODY, `move`: MOVE numbers a record."""
+    """dtau/dq, dtau/dv and dtau/da = M. `body`: BODY, `move`: MOVE numbers a record.
+
+    Zeroed here, state by state, so that of a large batch each block is in the cache when it is filled.
+    """
+    dq[:], dv[:], M[:] = 0.0, 0.0, 0.0
     outward_derivatives(model, q, v, a, f_ext, body, move)
     for i in range(n_bodies(model) - 1, -1, -1):
         link, at = i * WIDTH, i * BODY
@@ -189,32 +194,26 @@ def inverse_dynamics_derivatives(model, q, v, a, f_ext, body, move, dq, dv, M):
             accumulate(body, p * BODY + SUM, body, at + SUM, 28)
 
 
-@kernel("f8[:,::1](f8[::1], f8[::1], f8[::1], f8[::1])")
-def inverse_dynamics_derivatives_one(model, q, v, a):
-    """One block: dtau/dq, dtau/dv, M, nv rows each."""
+@kernel("void(f8[::1], f8[::1], f8[::1], f8[::1], f8[:,::1])")
+def inverse_dynamics_derivatives_one(model, q, v, a, out):
+    """Into one block (3 nv, nv): dtau/dq, dtau/dv, M, nv rows each."""
     if not (good_configuration(model, q) and good_velocity(model, v) and good_velocity(model, a)):
         raise ValueError
     n = n_v(model)
-    out = np.zeros((3 * n, n))
-    body, move = np.empty(n_bodies(model) * BODY), np.empty(n * MOVE)
-    none = np.empty(0)
+    body, move, none = np.empty(n_bodies(model) * BODY), np.empty(n * MOVE), np.empty(0)
     inverse_dynamics_derivatives(model, q, v, a, none, body, move, out[:n], out[n : 2 * n], out[2 * n :])
-    return out
 
 
-@kernel("f8[:,:,::1](f8[::1], f8[:,::1], f8[:,::1], f8[:,::1], f8[:,::1])")
-def inverse_dynamics_derivatives_many(model, q, v, a, f_ext):
-    """f_ext: (batch, 6 nbodies), or (0, 6 nbodies) for none."""
+@kernel("void(f8[::1], f8[:,::1], f8[:,::1], f8[:,::1], f8[:,::1], f8[:,:,::1])")
+def inverse_dynamics_derivatives_many(model, q, v, a, f_ext, out):
+    """out (batch, 3 nv, nv); f_ext: (batch, 6 nbodies), or (0, 6 nbodies) for none."""
     n = n_v(model)
-    out = np.zeros((q.shape[0], 3 * n, n))
-    body, move = np.empty(n_bodies(model) * BODY), np.empty(n * MOVE)
-    none = np.empty(0)
+    body, move, none = np.empty(n_bodies(model) * BODY), np.empty(n * MOVE), np.empty(0)
     for b in range(q.shape[0]):
         F, block = f_ext[b] if f_ext.shape[0] > 0 else none, out[b]
         inverse_dynamics_derivatives(
             model, q[b], v[b], a[b], F, body, move, block[:n], block[n : 2 * n], block[2 * n :]
         )
-    return out
 
 
 # --- forward dynamics -------------------------------------------------------------------------------------------
@@ -231,7 +230,6 @@ def forward_dynamics_derivatives(model, q, v, tau, f_ext, body, dof, move, W, bl
         return False
     inverse = out[2 * n :]
     invert(dof, W, inverse)
-    block[:] = 0.0
     inverse_dynamics_derivatives(model, q, v, a, f_ext, body, move, block[:n], block[n : 2 * n], block[2 * n :])
     np.dot(inverse, block[:n], out[:n])
     np.dot(inverse, block[n : 2 * n], out[n : 2 * n])
@@ -241,26 +239,25 @@ def forward_dynamics_derivatives(model, q, v, tau, f_ext, body, dof, move, W, bl
     return True
 
 
-@kernel("f8[:,::1](f8[::1], f8[::1], f8[::1], f8[::1])")
-def forward_dynamics_derivatives_one(model, q, v, tau):
-    """One block: da/dq, da/dv, M^-1, nv rows each, then a."""
+@kernel("void(f8[::1], f8[::1], f8[::1], f8[::1], f8[:,::1])")
+def forward_dynamics_derivatives_one(model, q, v, tau, out):
+    """Into one block (3 nv + 1, nv): da/dq, da/dv, M^-1, nv rows each, then a."""
     if not (good_configuration(model, q) and good_velocity(model, v) and good_velocity(model, tau)):
         raise ValueError
     n, m = n_v(model), n_bodies(model)
-    out, block = np.empty((3 * n + 1, n)), np.empty((3 * n, n))
+    block = np.empty((3 * n, n))
     body, dof, move, W = np.empty(m * BODY), np.empty(n * DOF), np.empty(n * MOVE), np.empty(n * 7 * LANES)
     if not forward_dynamics_derivatives(
         model, q, v, tau, np.empty(0), body, dof, move, W, block, out[3 * n], out[: 3 * n]
     ):
         raise ValueError
-    return out
 
 
-@kernel("Tuple((f8[:,:,::1], i8))(f8[::1], f8[:,::1], f8[:,::1], f8[:,::1], f8[:,::1])")
-def forward_dynamics_derivatives_many(model, q, v, tau, f_ext):
-    """(blocks, the number of the first state whose mass matrix is not positive definite, or -1)."""
+@kernel("i8(f8[::1], f8[:,::1], f8[:,::1], f8[:,::1], f8[:,::1], f8[:,:,::1])")
+def forward_dynamics_derivatives_many(model, q, v, tau, f_ext, out):
+    """Into blocks; returns the number of the first state whose mass matrix is not positive definite, or -1."""
     n, m = n_v(model), n_bodies(model)
-    out, block = np.empty((q.shape[0], 3 * n + 1, n)), np.empty((3 * n, n))
+    block = np.empty((3 * n, n))
     body, dof, move, W = np.empty(m * BODY), np.empty(n * DOF), np.empty(n * MOVE), np.empty(n * 7 * LANES)
     none = np.empty(0)
     for b in range(q.shape[0]):
@@ -268,8 +265,8 @@ def forward_dynamics_derivatives_many(model, q, v, tau, f_ext):
         if not forward_dynamics_derivatives(
             model, q[b], v[b], tau[b], F, body, dof, move, W, block, to[3 * n], to[: 3 * n]
         ):
-            return out, b
-    return out, -1
+            return b
+    return -1
 
 
 # --- the mass matrix --------------------------------------------------------------------------------------------
@@ -277,11 +274,12 @@ def forward_dynamics_derivatives_many(model, q, v, tau, f_ext):
 
 @primitive
 def mass_matrix_derivative(model, q, body, dof, out):
-    """out[i, j, k] = dM_ij/dq_k, O(n depth^2); comes zeroed. `body`: BODY, `dof`: DOF numbers a record.
+    """out[i, j, k] = dM_ij/dq_k, O(n depth^2). `body`: BODY, `dof`: DOF numbers a record.
 
     M_rc = S_c . J_r S_r for c on the path from r to the root. A motion of joint k does nothing to it where k carries
     both, carries S_r and J_r along where k is between them, and the part J_k of J_r where k is beyond r.
     """
+    out[:] = 0.0
     origin = root_origin(model, q)
     for i in range(n_bodies(model)):
         T = place(model, i, q, origin, body)
@@ -314,13 +312,11 @@ def mass_matrix_derivative(model, q, body, dof, out):
                 b = parent_of(model, b * WIDTH)
 
 
-@kernel("f8[:,:,:,::1](f8[::1], f8[:,::1])")
-def mass_matrix_derivative_many(model, q):
-    n = n_v(model)
-    out, body, dof = np.zeros((q.shape[0], n, n, n)), np.empty(n_bodies(model) * BODY), np.empty(n * DOF)
+@kernel("void(f8[::1], f8[:,::1], f8[:,:,:,::1])")
+def mass_matrix_derivative_many(model, q, out):
+    body, dof = np.empty(n_bodies(model) * BODY), np.empty(n_v(model) * DOF)
     for b in range(q.shape[0]):
         mass_matrix_derivative(model, q[b], body, dof, out[b])
-    return out
 
 
 # --- geometry ---------------------------------------------------------------------------------------------------
@@ -351,9 +347,10 @@ def put_locked(locked, k, U, V, A):
 
 
 @primitive
-def geometric_sensitivity(model, q, v, a, body, move, locked, out):
-    """out[0] and out[1] (nv, nbodies, 6): dtau for screws before and behind each joint; zeroed. `locked`: 12 each."""
-    outward_derivatives(model, q, v, a, np.empty(0), body, move)
+def geometric_sensitivity(model, q, v, a, f_ext, body, move, locked, out):
+    """out[0] and out[1] (nv, nbodies, 6): dtau for screws before and behind each joint. `locked`: 12 each."""
+    out[:] = 0.0
+    outward_derivatives(model, q, v, a, f_ext, body, move)
     sum_over_subtrees(model, body, BODY, SUM, 28)
     origin = root_origin(model, q)
     for i in range(n_bodies(model)):
@@ -398,12 +395,21 @@ def geometric_sensitivity(model, q, v, a, body, move, locked, out):
                 b, side = parent_of(model, b * WIDTH), 1
 
 
-@kernel("f8[:,:,:,:,::1](f8[::1], f8[:,::1], f8[:,::1], f8[:,::1])")
-def geometric_sensitivity_many(model, q, v, a):
-    """(batch, 2, nv, nbodies, 6)."""
+@kernel("void(f8[::1], f8[::1], f8[::1], f8[::1], f8[:,:,:,::1])")
+def geometric_sensitivity_one(model, q, v, a, out):
+    """out (2, nv, nbodies, 6)."""
+    if not (good_configuration(model, q) and good_velocity(model, v) and good_velocity(model, a)):
+        raise ValueError
     n, m = n_v(model), n_bodies(model)
-    out = np.zeros((q.shape[0], 2, n, m, 6))
     body, move, locked = np.empty(m * BODY), np.empty(n * MOVE), np.empty(12 * m * LOCKED)
+    geometric_sensitivity(model, q, v, a, np.empty(0), body, move, locked, out)
+
+
+@kernel("void(f8[::1], f8[:,::1], f8[:,::1], f8[:,::1], f8[:,::1], f8[:,:,:,:,::1])")
+def geometric_sensitivity_many(model, q, v, a, f_ext, out):
+    """out (batch, 2, nv, nbodies, 6); f_ext: (batch, 6 nbodies), or (0, 6 nbodies) for none."""
+    n, m = n_v(model), n_bodies(model)
+    body, move, locked, none = np.empty(m * BODY), np.empty(n * MOVE), np.empty(12 * m * LOCKED), np.empty(0)
     for b in range(q.shape[0]):
-        geometric_sensitivity(model, q[b], v[b], a[b], body, move, locked, out[b])
-    return out
+        F = f_ext[b] if f_ext.shape[0] > 0 else none
+        geometric_sensitivity(model, q[b], v[b], a[b], F, body, move, locked, out[b])

@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike
 from .arrays import checked, matrix_of, over_batch, require_rotation, same_batch
 from .errors import ArgumentError
 from .jit import KernelTypeError, kernel
-from .screw import dexp_inv_so3, dexp_so3, exp_so3, log_so3, matmul, put, vec
+from .screw import dexp_inv_so3, dexp_so3, exp_so3, log_so3, matmul, orthonormal, put, vec
 
 __all__ = ["Ad", "ad", "dexp", "dexp_inv", "exp", "hat", "inverse", "log", "vee"]
 
@@ -55,7 +55,8 @@ def dexp_inv_kernel(x, y):
     return out
 
 
-# The next two serve `groups` for single elements; they refuse a wrong shape as the dispatcher does a wrong type.
+# The next two serve `groups` for single elements; they refuse a wrong shape as the dispatcher does a wrong type. An
+# element that is advanced again and again stays on the group to round-off.
 
 
 @kernel("f8[:,::1](f8[:,::1], f8[::1])")
@@ -63,7 +64,7 @@ def advance_kernel(y, x):
     if y.shape != (3, 3) or x.shape != (3,):
         raise KernelTypeError("shape")
     out = np.empty((3, 3))
-    R = matmul((vec(y[0], 0), vec(y[1], 0), vec(y[2], 0)), exp_so3(vec(x, 0)))
+    R = orthonormal(matmul((vec(y[0], 0), vec(y[1], 0), vec(y[2], 0)), exp_so3(vec(x, 0))))
     for i in range(3):
         put(out[i], 0, R[i])
     return out

@@ -133,7 +133,7 @@ def method(name: str | Tableau) -> Tableau:
     """The bundled tableau of that name; a Tableau of one's own passes through. Raises NameNotFoundError."""
     if isinstance(name, Tableau):
         return name
-    if name not in REGISTRY:
+    if not isinstance(name, str) or name not in REGISTRY:
         near = difflib.get_close_matches(str(name).upper(), REGISTRY, n=3)
         hint = f"; did you mean {' or '.join(near)}?" if near else ""
         raise NameNotFoundError(f"method must be a Tableau or one of {', '.join(REGISTRY)}; got {name!r}{hint}")

@@ -269,19 +269,42 @@ def test_second_derivatives_commute_up_to_the_bracket():
     assert_close(defect, np.einsum("im,jmk->ijk", first.dq, brackets), 1e-11, np.abs(second.dqdq).max())
 
 
+@properties
+@given(cases(floating_base=None, max_bodies=5))
+def test_second_derivatives_of_wrenches_fixed_to_bodies_are_those_of_the_jacobians(case):
+    """d2/dq_j dq_k of -sum_i Jac_i^T f_i, by the brackets of `jacobian_partial_derivatives`."""
+    robot, q, v, a, x = case
+    f_ext = np.random.default_rng(0).normal(size=(robot.nbodies, 6))
+    loaded = robot.inverse_dynamics_second_derivatives(q, v, a, f_ext)
+    free = robot.inverse_dynamics_second_derivatives(q, v, a)
+    along = robot.inverse_dynamics_derivatives_along(q, v, a, x, v, a, f_ext)
+    unloaded = robot.inverse_dynamics_derivatives_along(q, v, a, x, v, a)
+    bodies = zip(robot.body_names, f_ext)
+    expected = -sum(np.einsum("xijk,x->ijk", robot.jacobian_partial_derivatives(q, name, 2), f) for name, f in bodies)
+    scale = np.abs(free.dqdq).max() + np.abs(expected).max()
+    assert_close(loaded.dqdq - free.dqdq, expected, 1e-12, scale)
+    assert_close(
+        along.dq - unloaded.dq, expected @ x, 1e-12, (scale + np.abs(unloaded.dq).max()) * (1 + np.abs(x).sum())
+    )
+    for name in ("dvdq", "dvdv", "dadq"):
+        np.testing.assert_array_equal(getattr(loaded, name), getattr(free, name))
+
+
+@pytest.mark.parametrize("loaded", [False, True], ids=["free", "loaded"])
 @pytest.mark.parametrize("name", ["two_link", "panda", "tree"])
-def test_forward_dynamics_second_derivatives_by_differences(name):
+def test_forward_dynamics_second_derivatives_by_differences(name, loaded):
     robot = tree(5) if name == "tree" else models.load(name)
     q, v, tau = motion(robot, 5, 2)
-    ours, n = robot.forward_dynamics_second_derivatives(q, v, tau), robot.nv
+    f = 5.0 * np.random.default_rng(0).normal(size=(robot.nbodies, 6)) if loaded else None
+    ours, n = robot.forward_dynamics_second_derivatives(q, v, tau, f), robot.nv
 
     def along_q(e):
         return difference(
-            lambda t: np.stack(robot.forward_dynamics_derivatives(robot.integrate(q, t * e), v, tau)[:3]), 1e-3
+            lambda t: np.stack(robot.forward_dynamics_derivatives(robot.integrate(q, t * e), v, tau, f)[:3]), 1e-3
         )
 
     dqdq, dvdq, dtaudq = by_columns(along_q, n)
-    dvdv = by_columns(lambda e: difference(lambda t: robot.forward_dynamics_derivatives(q, v + t * e, tau).dv), n)
+    dvdv = by_columns(lambda e: difference(lambda t: robot.forward_dynamics_derivatives(q, v + t * e, tau, f).dv), n)
     assert_close(ours.dqdq, dqdq, 1e-7)
     assert_close(ours.dvdq, dvdq, 1e-7, np.abs(dqdq).max())
     assert_close(ours.dtaudq, dtaudq, 1e-7)
@@ -379,7 +402,8 @@ def test_geometric_sensitivity_by_displaced_robots(seed):
     kinds = ["revolute", "spherical", "helical", "planar", "prismatic"]
     robot = testing.random_robot(rng, kinds, [-1, 0, 1, 1, 3])
     q, v, a = motion(robot, seed, 2)
-    ours, scale = robot.geometric_sensitivity(q, v, a), force_scale(robot, q, v, a)
+    f_ext = 5.0 * rng.normal(size=(robot.nbodies, 6)) if seed else None  # fixed to the bodies, displaced with them
+    ours, scale = robot.geometric_sensitivity(q, v, a, f_ext), force_scale(robot, q, v, a)
     frame = robot.body_names[-1]
     poses, T = robot.pose_sensitivity(q, frame), robot.pose(q, frame)
     for i in range(robot.nbodies):
@@ -388,7 +412,7 @@ def test_geometric_sensitivity_by_displaced_robots(seed):
 
             def moved(t, i=i, U=U, screw=screw):
                 x = conjugated(robot, q, i, t * U) if screw else q
-                return displaced(robot, i, t * U, screw).inverse_dynamics(x, v, a)
+                return displaced(robot, i, t * U, screw).inverse_dynamics(x, v, a, f_ext=f_ext)
 
             def log_pose(t, i=i, U=U, screw=screw):
                 x = conjugated(robot, q, i, t * U) if screw else q
@@ -434,7 +458,8 @@ def test_a_floating_base_a_kilometre_away_keeps_its_digits():
 def test_linearize_is_the_derivative_of_the_flow_in_exponential_coordinates(name):
     robot = tree(8) if name == "tree" else models.panda()
     q, v, tau = motion(robot, 8, 2)
-    A, B, a = robot.linearize(q, v, tau)
+    f_ext = 5.0 * np.random.default_rng(0).normal(size=(robot.nbodies, 6))
+    A, B, a = robot.linearize(q, v, tau, f_ext)
     n, group = robot.nv, gc.configuration.ConfigurationGroup(robot)
 
     def field(x, u):
@@ -444,14 +469,14 @@ def test_linearize_is_the_derivative_of_the_flow_in_exponential_coordinates(name
         # q~ = q_t exp(e): v~ = Ad_exp(-e) v + dexp_-e e', exactly
         carried = group.Ad(group.exp(-e)) @ v if robot.nq != n else v
         rate = group.dexp_inv_mul(-e, vx - carried) if robot.nq != n else vx - carried
-        return np.concatenate((rate, robot.forward_dynamics(qx, vx, tau + u) - a))
+        return np.concatenate((rate, robot.forward_dynamics(qx, vx, tau + u, f_ext) - a))
 
     zero = np.zeros(2 * n)
     expected = by_columns(lambda x: difference(lambda t: field(t * x, 0 * tau), 1e-3), 2 * n)
     assert_close(A, expected, 1e-8)
     expected = by_columns(lambda u: difference(lambda t: field(zero, t * u), 1e-3), n)
     assert_close(B, expected, 1e-8)
-    assert_close(a, robot.forward_dynamics(q, v, tau), 1e-13)
+    assert_close(a, robot.forward_dynamics(q, v, tau, f_ext), 1e-13)
 
 
 def test_linearisation_along_a_trajectory_predicts_its_neighbours():
@@ -501,6 +526,11 @@ METHODS = {  # name: how many velocity-like arguments after q
     "geometric_sensitivity": 2,
     "linearize": 2,
 }
+LOADED = {
+    *("inverse_dynamics_derivatives", "inverse_dynamics_derivatives_along", "inverse_dynamics_second_derivatives"),
+    *("forward_dynamics_derivatives", "forward_dynamics_second_derivatives"),
+    *("articulated_bodies", "geometric_sensitivity", "linearize"),
+}
 FRAMED = {"operational_mobility": 0, "operational_mobility_rate": 1, "pose_sensitivity": 0}
 
 
@@ -518,7 +548,7 @@ def test_batches_equal_loops(name, lead):
         q[i] = robot.random_configuration(rng)
     args, f = [q, *rng.normal(size=(count, *lead, robot.nv))], getattr(robot, name)
     options = ({"frame": "body4"},) if name in FRAMED else ({},)
-    if name.endswith("dynamics_derivatives") or name == "articulated_bodies":
+    if name in LOADED:
         options = ({}, {"f_ext": rng.normal(size=(*lead, robot.nbodies, 6))})
     for given_ in options:
         whole = tuple_of(f(*args, **given_))
@@ -547,14 +577,15 @@ def test_an_indefinite_mass_matrix_is_refused():
     pi = np.array([-1.0, 0, 0, 0, 0, 0, 0, 0, 0, -1.0])
     robot = gc.Robot.build([gc.Body("b", None, gc.Joint.revolute((0, 0, 1)), None, -pi)], physical=False)
     robot = robot.with_parameters([pi], physical=False)
-    for call in (
-        lambda: robot.mass_matrix_inverse([0.5]),
-        lambda: robot.mass_matrix_solve([0.5], [1.0]),
-        lambda: robot.articulated_bodies([0.5], [0.0], [1.0]),
-        lambda: robot.forward_dynamics_derivatives([0.5], [0.0], [1.0]),
-    ):
-        with pytest.raises(ModelError, match=r"the mass matrix is not positive definite at q = \[0.5\]"):
-            call()
+    for x, v, tau in (([0.5], [0.0], [1.0]), np.array([[0.5], [0.0], [1.0]])):  # arrays: a kernel for one state as well
+        for call in (
+            lambda x=x: robot.mass_matrix_inverse(x),
+            lambda x=x, tau=tau: robot.mass_matrix_solve(x, tau),
+            lambda x=x, v=v, tau=tau: robot.articulated_bodies(x, v, tau),
+            lambda x=x, v=v, tau=tau: robot.forward_dynamics_derivatives(x, v, tau),
+        ):
+            with pytest.raises(ModelError, match=r"the mass matrix is not positive definite at q = \[0.5\]"):
+                call()
 
 
 def test_solve_tells_columns_from_batches():

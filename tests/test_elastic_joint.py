@@ -197,6 +197,14 @@ def test_bad_arguments():
         ElasticJoint(robot, reference, 1.0, (1.0, 2.0, 3.0))
     with pytest.raises(ArgumentError, match=r"reference: expected a function t -> \(5, 2\)"):
         ElasticJoint(robot, gc.references.hold(robot, (0.0, 0.0)), 1.0, 1.0)
+    with pytest.raises(ArgumentError, match="rotor: expected real numbers"):
+        ElasticPlant(robot, 1.0, "heavy")
+    with pytest.raises(ArgumentError, match="amplitude: expected a number or 2, as many as q0 has"):
+        Harmonic((0.0, 0.0), (1.0, 2.0, 3.0), 1.0)
+    with pytest.raises(ArgumentError, match=r"q1: expected shape \(2,\)"):
+        RestToRest((0.0, 0.0), (1.0, 2.0, 3.0), 1.0)
+    with pytest.raises(ArgumentError, match="duration: expected a positive number of seconds, got 0"):
+        RestToRest((0.0, 0.0), (1.0, 2.0), 0)
     loose = testing.random_robot(np.random.default_rng(0), ["revolute", "spherical"], [-1, 0])
     with pytest.raises(ArgumentError, match="'joint1' of 'random' has more"):
         ElasticPlant(loose, 1.0, 1.0)

@@ -51,6 +51,13 @@ def test_rho_one_conserves_energy_better_than_rho_zero():
     assert drift[0] < 0.5 * drift[1]
 
 
+def test_rho_one_on_curved_constraints_says_what_to_do():
+    system, y0 = benchmark.top(benchmark.GROUPS["SO(3)xR3"])
+    with pytest.raises(IntegrationError, match=r"no convergence .*: halve h, or take rho < 1") as caught:
+        generalized_alpha.integrate(system, y0, (0.0, 0.8), 1e-3, rho=1.0, every=10**6)
+    assert caught.value.solution.t[-1] > 0.1
+
+
 def test_bad_input():
     case = paper.heavy_top(paper.SE3())
     with pytest.raises(ArgumentError, match="rho: expected a number in"):

@@ -180,6 +180,7 @@ def test_batches_equal_their_members():
     assert_close(batch[1, 2], higher_order.jacobian_partial_derivatives(robot, q[1, 2], "body2", 2), 1e-13)
     batch, one = (higher_order.joint_motion_of_bodies(robot, *x) for x in ((q, V, A), (q[1, 2], V[1, 2], A[1, 2])))
     assert_close(batch.a[1, 2], one.a, 1e-12)
+    assert higher_order.joint_motion_of_bodies(robot, q[:0], V[:0], A[:0]).a.shape == (0, 3, robot.nv)
     jerk = higher_order.jerk(robot, q, *np.moveaxis(rates, 2, 0), "body2")
     assert_close(jerk[1, 2], higher_order.jerk(robot, q[1, 2], *rates[1, 2], "body2"), 1e-13)
 

@@ -84,6 +84,8 @@ def test_states_and_back():
     assert_close(w, v, 1e-15)
     with pytest.raises(ArgumentError, match="x: expected shape"):
         interop.from_state(robot, np.zeros(5))
+    with pytest.raises(ArgumentError, match="x: expected finite numbers"):
+        interop.from_state(robot, np.full(2 * robot.nv, np.nan))
 
 
 @pytest.mark.parametrize("make", [models.two_link, floating])

@@ -221,3 +221,17 @@ def test_unknown_frames_and_representations_are_refused():
             ArgumentError, match="representation: expected one of 'body', 'spatial', 'hybrid', 'mixed', got 'Body'"
         ):
             call("tool", representation="Body")
+
+
+def test_bad_states_are_named():
+    robot, q, v = models.two_link(), np.zeros(2), np.zeros(2)
+    for bad, message in ((np.zeros(3), r"expected shape \(..., 2\)"), (np.array([0.0, np.nan]), "expected finite")):
+        for call in (robot.pose, robot.jacobian):
+            with pytest.raises(ArgumentError, match=f"q: {message}"):
+                call(bad, "tip")
+        for name, state in (("q", (bad, v)), ("v", (q, bad))):
+            with pytest.raises(ArgumentError, match=f"{name}: {message}"):
+                robot.jacobian_rate(*state, "tip")
+    ball = testing.random_robot(np.random.default_rng(0), ["spherical"])
+    with pytest.raises(ArgumentError, match=r"q: entries 0 to 11, the pose .* hold no rotation"):
+        ball.pose(np.zeros(12), "body0")

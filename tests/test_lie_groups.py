@@ -11,7 +11,7 @@ from scipy.linalg import expm
 
 from geomctrl import se3, so3
 from geomctrl.errors import ArgumentError
-from geomctrl.groups import SE3, SO3, LieGroup, Product, Rn, SO3xR3
+from geomctrl.groups import SE3, SO3, LieGroup, Product, Rn, SO3xR3, rotation
 
 PI = np.pi
 GROUPS = [
@@ -191,6 +191,26 @@ def test_advance_and_dexp_inv_mul_are_their_definitions(group, seed, angle):
     close(group.advance(a.tolist(), x.tolist()), moved, 1e-14)
     close(group.dexp_inv_mul(spread, np.repeat(y, 2)[::2]), pulled, 1e-13)
     close(group.dexp_inv_mul(x.tolist(), y.tolist()), pulled, 1e-13)
+
+
+@every_group
+@pytest.mark.parametrize("angle", [0.0, 1.0, 2 * PI, 20.0])
+def test_rotation_is_the_largest_imaginary_eigenvalue_of_ad(group, angle):
+    rng = np.random.default_rng(5)
+    x = np.array([vector(group, rng, s * angle) for s in (0.5, 1.0, 0.25)])
+    x[2, : group.dim // 2] = vector(group, rng, angle)[: group.dim // 2]  # factors that turn by different angles
+    angles = np.abs(np.linalg.eigvals(group.ad(x)).imag).max(axis=-1)
+    close(group.rotation(x), angles, 1e-6)  # the eigenvalues are double on SE(3), so found to half the digits
+    close(rotation(group, x[1]), angles[1], 1e-6)
+
+
+def test_rotation_of_a_group_that_does_not_say_it():
+    class Mine:
+        dim, ad = 6, staticmethod(se3.ad)
+
+    x = np.random.default_rng(0).normal(size=(3, 6))
+    close(rotation(Mine(), x), SE3().rotation(x), 1e-6)
+    assert rotation(Mine(), np.array([np.nan] * 6)) == rotation(SE3(), np.array([np.nan] * 6)) == np.inf
 
 
 @every_group

@@ -238,5 +238,18 @@ def test_arguments_are_checked():
         representations.newton_euler(robot.parameters[0], T, np.full(6, np.nan), np.zeros(6))
     with pytest.raises(ArgumentError, match="placements: expected shape"):
         representations.with_body_frames(robot, np.eye(4)[None])
-    with pytest.raises(ArgumentError, match="T"):
+    with pytest.raises(ArgumentError, match="placements: expected shape"):
+        representations.configuration_in_frames(robot, q, np.eye(4)[None])
+    with pytest.raises(ArgumentError, match="T: expected a rotation"):
         representations.convert_twist(2 * np.eye(4), np.zeros(6), "body", "spatial")
+    with pytest.raises(ArgumentError, match="frame: expected a rotation"):
+        representations.newton_euler_in_frame(robot.parameters[0], T, 2 * T, *np.zeros((3, 6)))
+    with pytest.raises(ArgumentError, match=r"V: expected the leading axes of T, \(\), got \(2,\)"):
+        representations.convert_twist(T, np.zeros((2, 6)), "body", "spatial")
+    for function in (closed_forms.lagrange, closed_forms.euler_jourdain, closed_forms.momentum_form):
+        with pytest.raises(ArgumentError, match="a: expected finite numbers"):
+            function(robot, q, q, [np.nan, 0.0])
+        with pytest.raises(ArgumentError, match="a: expected the leading axes of q"):
+            function(robot, q, q, np.zeros((3, 2)))
+    with pytest.raises(ArgumentError, match="v: expected finite numbers"):
+        closed_forms.spatial_momenta(robot, q, [np.nan, 0.0])
