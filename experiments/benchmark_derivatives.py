@@ -9,10 +9,10 @@ from __future__ import annotations
 import argparse
 
 import numpy as np
-from benchmark_dynamics import best_of, chain, humanoid, pin, pinocchio_model, pinocchio_state, table
+from benchmark_dynamics import best_of, chain, humanoid, pin, pinocchio_model, table
 
 import geomctrl as gc
-from geomctrl import models
+from geomctrl import interop, models
 
 TARGETS = {  # ratios to reach at 7 and 30 joints
     "inverse_dynamics_derivatives": (1.5, 1.0),
@@ -27,8 +27,8 @@ def single_calls(robot: gc.Robot, budget: float) -> None:
     q, (v, a, tau, x, y, z) = robot.random_configuration(rng), rng.normal(size=(6, robot.nv))
     model = pinocchio_model(robot)
     data = model.createData()
-    pq, pv = pinocchio_state(robot, q, v)
-    pa, ptau = pinocchio_state(robot, q, a)[1], pinocchio_state(robot, q, tau)[1]
+    pq, pv = interop.to_pinocchio(robot, model, q, v)
+    pa, ptau = (interop.to_pinocchio(robot, model, q, x)[1] for x in (a, tau))
     motion = np.stack((v, a, x, y))
     cases = {
         "inverse_dynamics_derivatives": (

@@ -18,7 +18,7 @@ import numpy as np
 from scipy.spatial.transform import Rotation
 
 import geomctrl as gc
-from geomctrl import controllers, models, testing
+from geomctrl import controllers, interop, models, testing
 from geomctrl.references import Sinusoids
 
 try:
@@ -82,20 +82,6 @@ def _aligned(axis, letter):
     return None
 
 
-def pinocchio_state(robot: gc.Robot, q: np.ndarray, v: np.ndarray):
-    """Our q (poses) and v (angular first) as Pinocchio's (quaternions, linear first); free and 1-DOF joints."""
-    qs, vs = [], []
-    for joint, sq, sv in zip(robot.joints, robot.q_slices, robot.v_slices):
-        if joint.kind == "free":
-            T = q[sq].reshape(3, 4)
-            qs += [T[:, 3], pin.Quaternion(T[:, :3]).coeffs()]
-            vs += [v[sv][3:], v[sv][:3]]
-        else:
-            qs.append(q[sq])
-            vs.append(v[sv])
-    return np.concatenate(qs), np.concatenate(vs)
-
-
 def chain(n: int) -> gc.Robot:
     """A chain of n revolute joints about their own z axes, with random placements and bodies."""
     rng, bodies = np.random.default_rng(n), []
@@ -129,8 +115,8 @@ def single_calls(robot: gc.Robot, budget: float) -> None:
     q, (v, a, tau, v_ref) = robot.random_configuration(rng), rng.normal(size=(4, robot.nv))
     model = pinocchio_model(robot)
     data = model.createData()
-    pq, pv = pinocchio_state(robot, q, v)
-    pa, ptau = pinocchio_state(robot, q, a)[1], pinocchio_state(robot, q, tau)[1]
+    pq, pv = interop.to_pinocchio(robot, model, q, v)
+    pa, ptau = (interop.to_pinocchio(robot, model, q, x)[1] for x in (a, tau))
 
     def three():
         pin.crba(model, data, pq)
@@ -246,8 +232,8 @@ def batches(robot: gc.Robot, size: int, budget: float) -> None:
     v, a = rng.normal(size=(2, size, robot.nv))
     model = pinocchio_model(robot)
     data = model.createData()
-    pq = np.array([pinocchio_state(robot, x, y)[0] for x, y in zip(q, v)])
-    pv, pa = (np.array([pinocchio_state(robot, x, y)[1] for x, y in zip(q, z)]) for z in (v, a))
+    pq, pv = interop.to_pinocchio(robot, model, q, v)
+    pa = interop.to_pinocchio(robot, model, q, a)[1]
 
     def loop(f, *arrays):
         for row in zip(*arrays):
