@@ -160,7 +160,10 @@ class GroupResidual(Monitor):
 
 @dataclass(frozen=True)
 class MonitorResult:
-    """One monitor's verdict over a run: its values at the stored samples, the worst of all steps and when."""
+    """One monitor's verdict over a run: its values at the stored samples, the worst of all steps and when.
+
+    A run that ended before its first sample has measured nothing: then `worst` is nan, and nothing is said to hold.
+    """
 
     name: str
     what: str
@@ -174,6 +177,8 @@ class MonitorResult:
         return bool(self.worst <= self.limit)
 
     def __str__(self):
+        if not len(self.values):
+            return f"{self.name}: {self.what}: not measured"
         verdict = "held" if self.ok else "VIOLATED"
         worst = f"worst {self.worst:.2e} at t = {self.t_worst:.4g} s, limit {self.limit:.0e}"
         return f"{self.name}: {self.what}: {worst}: {verdict}"
@@ -192,8 +197,15 @@ def monitor_list(monitors: str | Iterable[Monitor] | None) -> list[Monitor]:
         if monitors != "default":
             raise ArgumentError(f"monitors: expected 'default', None or Monitors, got {monitors!r}")
         return default_monitors()
-    chosen = list(monitors)
+    try:
+        chosen = list(monitors)
+    except TypeError:
+        raise ArgumentError(f"monitors: expected 'default', None or Monitors, got {monitors!r:.60}") from None
     for m in chosen:
         if not isinstance(m, Monitor):
             raise ArgumentError(f"monitors: expected geomctrl.monitors.Monitor, got {m!r:.60}")
+    names = [m.name for m in chosen]
+    for name in names:
+        if names.count(name) > 1:
+            raise ArgumentError(f"monitors: {names.count(name)} are named {name!r}; give each a name of its own")
     return chosen

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -81,8 +82,8 @@ class Plant:
     """The true robot: M vdot + C v + g + friction(v) = tau + sum_i Jac_i^T f_ext_i.
 
     friction: a `Friction`, or "model" for the damping and friction of the robot's model file. f_ext(t, q, v): wrenches
-    (nbodies, 6) on the bodies, in body frames. changes: (time, robot) pairs; from the first step that begins at or
-    after the time on, that robot is the true one (a load gripped or dropped); all must have the same joints.
+    (nbodies, 6) on the bodies, in body frames. changes: (time, robot) pairs; from that time on that robot is the true
+    one (a load gripped or dropped); all must have the same joints.
     """
 
     robot: Robot
@@ -102,15 +103,26 @@ class Plant:
             raise ArgumentError(f"friction: expected a Friction, 'model' or None, got {self.friction!r}")
         if law is not None:
             law.check(self.robot.nv)
-        for t, robot in self.changes:
-            if (robot.nq, robot.nv, robot.nbodies) != (self.robot.nq, self.robot.nv, self.robot.nbodies):
-                raise ArgumentError(f"changes: the robot from t = {t:g} on has other joints than the first")
-        object.__setattr__(self, "changes", tuple(sorted(self.changes, key=lambda change: change[0])))
+        if self.f_ext is not None and not callable(self.f_ext):
+            raise ArgumentError(f"f_ext: expected a function of (t, q, v), got {self.f_ext!r:.60}")
+        object.__setattr__(self, "changes", self._checked_changes())
         object.__setattr__(self, "friction", law)
         object.__setattr__(self, "_law", law)
         law = Friction() if law is None else law
         coefficients = law.parameters(self.robot.nv).reshape(2, self.robot.nv)
         object.__setattr__(self, "_coefficients", (coefficients, float(law.smoothing)))
+
+    def _checked_changes(self) -> tuple[tuple[float, Robot], ...]:
+        try:
+            pairs = [(float(t), robot) for t, robot in self.changes]
+        except (TypeError, ValueError):
+            raise ArgumentError(f"changes: expected (time, robot) pairs, got {self.changes!r:.80}") from None
+        for t, robot in pairs:
+            if not (math.isfinite(t) and isinstance(robot, Robot)):
+                raise ArgumentError(f"changes: expected a finite time and a geomctrl.Robot, got {t} and {robot!r:.60}")
+            if not _same_joints(robot, self.robot):
+                raise ArgumentError(f"changes: the robot from t = {t:g} on has other joints than the first")
+        return tuple(sorted(pairs, key=lambda pair: pair[0]))
 
     def at(self, t: float) -> Plant:
         """The plant as it is from time t on, until the next change."""
@@ -118,7 +130,12 @@ class Plant:
         for start, changed in self.changes:
             if t >= start - 1e-12:
                 robot = changed
-        return self if robot is self.robot else Plant(robot, self.friction, self.f_ext)
+        if robot is self.robot:
+            return self
+        plant = copy.copy(self)  # a subclass keeps what it adds
+        object.__setattr__(plant, "robot", robot)
+        object.__setattr__(plant, "changes", ())
+        return plant
 
     def acceleration(self, t: float, q: np.ndarray, v: np.ndarray, tau: np.ndarray) -> np.ndarray:
         """vdot (nv,) under joint torques tau."""
@@ -155,3 +172,11 @@ class Plant:
             held = self.robot.inverse_dynamics(q, zero, zero, f_ext=self.f_ext(t, q, v))
             tau = tau + self.robot.gravity_force(q) - held
         return float(v.dot(tau))
+
+
+def _same_joints(a: Robot, b: Robot) -> bool:
+    return (
+        a.parents == b.parents
+        and np.array_equal(a.placements, b.placements)
+        and all(np.array_equal(i.S, j.S) for i, j in zip(a.joints, b.joints))
+    )

@@ -292,7 +292,8 @@ def _draw_lyapunov(ax: Axes, run: Run) -> None:
         _nothing(ax, "no Lyapunov function")
         return
     verdict = run.monitors.get("lyapunov")
-    said = "" if verdict is None else " (never grows)" if verdict.ok else " (grows)"
+    falls = "grows at changes of the load only" if run.plant is not None and run.plant.changes else "never grows"
+    said = "" if verdict is None else f" ({falls})" if verdict.ok else " (grows)"
     ax.plot(*_thin(run.t, V), color=BLUE, linewidth=1.8)
     positive = V[V > 0.0]
     if positive.max() > 5.0 * positive.min():

@@ -5,7 +5,8 @@ from __future__ import annotations
 import json
 import os
 import tempfile
-from dataclasses import dataclass, field
+import zipfile
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -15,9 +16,11 @@ from .configuration import difference
 from .control import Desired
 from .errors import ArgumentError
 from .monitors import MonitorResult
+from .plant import Plant
+from .robot import Robot
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Run:
     """Samples of a closed loop, one per row, and the monitors' verdicts.
 
@@ -37,8 +40,12 @@ class Run:
     success: bool
     steps: int
     wall_time: float
-    plant: Any = field(default=None, repr=False)
-    controller: Any = field(default=None, repr=False)
+    plant: Any = None
+    controller: Any = None
+    reference: Desired | None = None  # the desired motion at the stored times, of a run that was loaded
+
+    def __repr__(self):
+        return f"<Run of {len(self.t)} samples: {self.reason}>"
 
     @property
     def ok(self) -> bool:
@@ -52,28 +59,42 @@ class Run:
 
     def desired(self) -> Desired | None:
         """The controller's reference at the stored times, stacked; None if it has none."""
+        if self.reference is not None:
+            return self.reference
         reference = getattr(self.controller, "reference", None)
         if reference is None or not len(self.t):
             return None
         return Desired(*(np.array(x) for x in zip(*(reference(t) for t in self.t.tolist()))))
 
     def tracking_error(self) -> np.ndarray | None:
-        """log(q_d^-1 q) (n, nv) at the stored times; None without a reference."""
+        """log(q_d^-1 q) (n, nv) at the stored times; None without a reference.
+
+        A loaded run has no robot: where joints have several degrees of freedom, this raises ArgumentError.
+        """
         desired = self.desired()
-        return None if desired is None else difference(self.plant.robot, desired.q, self.q)
+        if desired is None:
+            return None
+        if self.plant is not None:
+            return difference(self.plant.robot, desired.q, self.q)
+        if self.q.shape[1] != self.v.shape[1]:
+            raise ArgumentError("run: was loaded from a file, which has no robot: give it one, load(path, plant)")
+        return self.q - desired.q
 
     def tracking_rms(self, after: float = 0.0) -> np.ndarray | None:
         """Root mean square of the tracking error per velocity coordinate (nv,), from `after` seconds on."""
         e = self.tracking_error()
-        return None if e is None else np.sqrt((e[self.t >= after] ** 2).mean(axis=0))
+        if e is None:
+            return None
+        if not (self.t >= after).any():
+            raise ArgumentError(f"after: expected a time before the run's last, {self.t[-1]:g} s, got {after!r}")
+        return np.sqrt((e[self.t >= after] ** 2).mean(axis=0))
 
     def summary(self) -> str:
         """The run in words: why it ended, how well it tracked, whether each monitored property held."""
         lines = [
             f"{self.reason}; {self.steps} steps in {self.wall_time:.2f} s, {self.real_time_factor:.1f} x real time"
         ]
-        rms = self.tracking_rms() if len(self.t) else None
-        if rms is not None:
+        if self.plant is not None and len(self.t) and (rms := self.tracking_rms()) is not None:
             names = self.plant.robot.dof_names
             lines.append("tracking RMS: " + ", ".join(f"{n} {x:.3g}" for n, x in zip(names, rms)))
         lines += [f"  {m}" for m in self.monitors.values()]
@@ -111,13 +132,13 @@ class Run:
         return path
 
     @classmethod
-    def load(cls, path: str | os.PathLike) -> Run:
-        """Read what `save` wrote; `plant` and `controller` are None."""
+    def load(cls, path: str | os.PathLike, plant: Plant | Robot | None = None) -> Run:
+        """Read what `save` wrote, the desired motion included; `controller` is None, `plant` what is given."""
         try:
-            with np.load(path) as f:
+            with open(path, "rb") as handle, np.load(handle) as f:
                 data = {k: f[k] for k in f.files}
             about = json.loads(str(data["about"]))
-        except (OSError, ValueError, KeyError) as error:
+        except (OSError, ValueError, KeyError, TypeError, AttributeError, EOFError, zipfile.BadZipFile) as error:
             raise ArgumentError(f"path: {os.fspath(path)!r} is not a saved run: {error}") from error
         monitors = {
             k: MonitorResult(k, what, limit, data[f"monitor/{k}"], worst, t)
@@ -135,4 +156,6 @@ class Run:
             about["success"],
             about["steps"],
             about["wall_time"],
+            Plant(plant) if isinstance(plant, Robot) else plant,
+            reference=Desired(*(data[f"{x}_desired"] for x in "qva")) if "q_desired" in data else None,
         )

@@ -8,25 +8,27 @@ the proofs. With a number its command is held between samples, as on hardware.
 from __future__ import annotations
 
 import math
+import numbers
 import time
 from collections.abc import Callable, Iterable
-from typing import Any
+from typing import Any, TypeGuard
 
 import numpy as np
 from numpy.typing import ArrayLike
 
+from .arrays import ROTATION_TOLERANCE, checked
 from .configuration import configuration_group
 from .control import Command, Controller, configuration_argument
 from .errors import ArgumentError, GeomctrlError, IntegrationError, SimulationError
 from .groups import Product, Rn
-from .integrators import checked_tolerances, integrate, rk_step
+from .integrators import checked_tolerances, rk_step, steps
 from .integrators import method as method_named
 from .monitors import LyapunovDecrease, Monitor, MonitorResult, Sample, monitor_list
 from .plant import Plant
 from .robot import Robot
 from .run import Run
 
-ENDS = 2**31  # `every` of an integration that stores its two ends only
+MOST_STEPS = 10_000  # of an adaptive method from one sample to the next
 
 
 def simulate(
@@ -61,7 +63,7 @@ def simulate(
     plant = plant if isinstance(plant, Plant) else Plant(plant)
     loop = _Loop(plant, controller, q0, v0, method, control_dt, dt, rtol, atol)
     n_steps = _step_count(t_end, dt)
-    if isinstance(every, bool) or not isinstance(every, int) or every < 1:
+    if isinstance(every, bool) or not isinstance(every, numbers.Integral) or every < 1:
         raise ArgumentError(f"every: expected a positive integer, got {every!r}")
     record = _Record(loop, monitor_list(monitors), every, n_steps)
     with _bar(progress) as report, np.errstate(over="ignore", invalid="ignore"):  # an unstable loop says so itself
@@ -87,6 +89,9 @@ def simulate(
                     why = f"the closed loop is unstable, or {cause}: {error}"
                 reason = f"stopped at t = {t:.6g} s: {why}"
                 raise SimulationError(reason, record.run(reason, success=False)) from error
+            except Exception as error:  # of a caller's controller, reference, wrench or monitor: the run is kept
+                reason = f"stopped at t = {t:.6g} s: {type(error).__name__} in the closed loop: {error}"
+                raise SimulationError(reason, record.run(reason, success=False)) from error
             if k % 64 == 0 or k == n_steps:
                 report(k / n_steps)
     return record.run(f"reached t = {t_end:g} s", success=True)
@@ -98,25 +103,26 @@ class _Loop:
     def __init__(self, plant: Plant, controller, q0, v0, method, control_dt, dt, rtol, atol):
         robot = plant.robot
         self.plant, self.now, self.controller = plant, plant.at(0.0), controller
-        q0 = configuration_argument(robot, "q0", q0)
-        v0 = np.array(v0, dtype=float)
-        if v0.shape != (robot.nv,) or not np.isfinite(v0).all():
-            raise ArgumentError(f"v0: expected {robot.nv} finite numbers, got shape {v0.shape}: {v0}")
-        z0 = controller.start() if hasattr(controller, "start") else None
-        self.z_shape = None if z0 is None else np.shape(z0)
-        self.z_group = getattr(controller, "group", None) or Rn(int(np.size(z0)) if z0 is not None else 0)
+        if not callable(controller) or isinstance(controller, type):
+            raise ArgumentError(f"controller: expected a geomctrl.Controller, got {controller!r:.60}")
+        q0, v0 = configuration_argument(robot, "q0", q0), checked("v0", v0, (robot.nv,))
+        if v0.ndim != 1:
+            raise ArgumentError(f"v0: expected one velocity ({robot.nv},), got shape {v0.shape}")
+        z0, self.z_group = _start(controller)
+        self.z_shape = None if z0 is None else z0.shape
         self.group = Product(configuration_group(robot), Rn(robot.nv), self.z_group, Rn(1))
         self.dim = self.group.dim
         self.tableau = method_named(method)
         self.adaptive, self.h = self.tableau.b_hat is not None, None  # the first step that an adaptive method tries
         self.tolerances = checked_tolerances(rtol, atol, self.tableau, self.group)
-        a, b, c = robot.nq, robot.nq + robot.nv, robot.nq + robot.nv + int(np.size(z0) if z0 is not None else 0)
+        z = np.zeros(0) if z0 is None else z0.ravel()
+        a, b, c = robot.nq, robot.nq + robot.nv, robot.nq + robot.nv + len(z)
         self.parts = slice(0, a), slice(a, b), slice(b, c)
-        z = np.zeros(0) if z0 is None else np.asarray(z0, dtype=float).ravel()
         self.y = np.concatenate((q0, v0, z, [0.0]))
         self.z_rate = slice(2 * robot.nv, 2 * robot.nv + self.z_group.dim)
         self.hold = _hold_count(control_dt, dt)
         self.command: Command | None = None
+        self.changed = False  # the true robot, since the last sample
 
     def split(self, y):
         """(q, v, z) as views of the state."""
@@ -128,25 +134,28 @@ class _Loop:
     def checked_command(self, t, q, v, z) -> Command:
         command = self.controller(t, q, v, z)
         if not isinstance(command, Command):
-            raise SimulationError(f"controller: expected a geomctrl.Command at t = {t:.6g} s, got {command!r:.60}")
-        tau = command.tau
-        if not (isinstance(tau, np.ndarray) and tau.shape == v.shape and math.isfinite(tau.dot(tau))):
-            shape = np.shape(tau)
-            what = f"shape {shape}" if shape != v.shape else f"{tau}"
-            raise SimulationError(f"controller: expected {len(v)} finite torques at t = {t:.6g} s, got {what}")
-        rate = command.z_rate
-        if (rate is None) != (self.z_group.dim == 0) or (rate is not None and np.size(rate) != self.z_group.dim):
-            got = "None" if rate is None else f"shape {np.shape(rate)}"
+            raise _no_command(t, command)
+        tau, rate = command.tau, command.z_rate
+        if not (_is_numbers(tau) and tau.shape == v.shape and math.isfinite(tau.dot(tau))):
+            wrong_shape = _is_numbers(tau) and tau.shape != v.shape
+            got = f"shape {tau.shape}" if wrong_shape else f"{tau!r:.80}"
             raise SimulationError(
-                f"controller: expected z_rate of {self.z_group.dim} numbers at t = {t:.6g} s, got {got}"
+                f"controller: expected tau, an array of {len(v)} finite numbers, at t = {t:.6g} s, got {got}"
             )
+        dim, shapes = self.z_group.dim, ((self.z_group.dim,), self.z_shape)
+        if not (rate is None if dim == 0 else _is_numbers(rate) and rate.shape in shapes and rate.size == dim):
+            wanted = f"z_rate, an array of {dim} numbers," if dim else "no z_rate, as there is no state,"
+            got = f"shape {rate.shape}" if isinstance(rate, np.ndarray) else f"{rate!r:.60}"
+            raise SimulationError(f"controller: expected {wanted} at t = {t:.6g} s, got {got}")
         return command
 
     def field(self, t, y, command=None):
         q, v, z = self.split(y)
         if command is None:
             command = self.command if self.hold else self.controller(t, q, v, z)
-        tau, z_rate, _ = command  # pyright: ignore[reportGeneralTypeIssues] (held commands are set by `sample`)
+        if not isinstance(command, Command):
+            raise _no_command(t, command)
+        tau, z_rate, _ = command
         out = np.empty(self.dim)
         self.now.rate(t, q, v, tau, out)
         if z_rate is not None:
@@ -155,9 +164,9 @@ class _Loop:
 
     def sample(self, k: int, t: float):
         """What happens at the beginning of step k, and the field there."""
-        changed = bool(self.plant.changes) and self.plant.at(t).robot is not self.now.robot
-        if changed:
-            self.now = self.plant.at(t)
+        if self.plant.changes:
+            self.change(t)
+        changed, self.changed = self.changed, False
         q, v, z = self.split(self.y)
         if not math.isfinite(self.y.dot(self.y)):
             raise SimulationError(f"the closed loop is unstable: the state is not finite at t = {t:.6g} s")
@@ -167,16 +176,35 @@ class _Loop:
         sample = Sample(t, q, v, z, self.command.tau, float(self.y[-1]), self.now, changed, self.group, self.y)
         return sample, self.field(t, self.y, self.command)
 
+    def change(self, t: float) -> None:
+        """Let the plant be what it is at time t."""
+        plant = self.plant.at(t)
+        if plant.robot is not self.now.robot:
+            self.now, self.changed = plant, True
+
     def step(self, t: float, h: float, k1) -> None:
+        """From t to t + h, in pieces where the plant changes in between."""
+        end = t + h
+        for start, _ in self.plant.changes:
+            if t + 1e-9 * h < start < end - 1e-9 * h:
+                self.advance(t, start - t, k1)
+                self.change(start)
+                t, k1 = start, None
+        self.advance(t, end - t if k1 is None else h, k1)
+
+    def advance(self, t: float, h: float, k1) -> None:
         if not self.adaptive:
             self.y = rk_step(self.field, t, self.y, h, self.tableau, self.group, k1)[0]
             return
         rtol, atol = self.tolerances
-        span = (t, t + h)
-        taken = integrate(self.field, self.y, span, self.h, self.tableau, self.group, every=ENDS, rtol=rtol, atol=atol)
-        if not taken.success:
-            raise IntegrationError(taken.reason)
-        self.y, self.h = taken.y[-1], h / taken.n_steps
+        count, first = 0, None if self.h is None else min(self.h, h)
+        for count, (at, y) in enumerate(
+            steps(self.field, self.y, (t, t + h), first, self.tableau, self.group, rtol=rtol, atol=atol)
+        ):
+            if count > MOST_STEPS:
+                raise IntegrationError(f"more than {MOST_STEPS} steps from t = {t:.6g} s to reach {at:.9g} s")
+            self.y = y
+        self.h = h / count
 
 
 class _Record:
@@ -186,20 +214,23 @@ class _Record:
         self.loop, self.every, self.started = loop, every, time.perf_counter()
         self.monitors = [m for m in monitors if m.start(loop.plant, loop.controller)]
         self.lyapunov = next((m for m in self.monitors if isinstance(m, LyapunovDecrease)), None)
-        self.worst, self.t_worst = [-1.0] * len(self.monitors), [0.0] * len(self.monitors)
+        self.worst, self.t_worst = [-math.inf] * len(self.monitors), [math.nan] * len(self.monitors)
         self.values: list[float] = []
         self.rows, robot, n = 0, loop.plant.robot, n_steps // every + 2
-        self.t, self.q, self.v = np.empty(n), np.empty((n, robot.nq)), np.empty((n, robot.nv))
-        self.tau, self.z = np.empty((n, robot.nv)), None if loop.z_shape is None else np.empty((n, *loop.z_shape))
-        self.watched, self.promise = np.empty((n, len(self.monitors))), np.empty((n, 2))
+        try:
+            self.t, self.q, self.v = np.empty(n), np.empty((n, robot.nq)), np.empty((n, robot.nv))
+            self.tau, self.z = np.empty((n, robot.nv)), None if loop.z_shape is None else np.empty((n, *loop.z_shape))
+            self.watched, self.promise = np.empty((n, len(self.monitors))), np.empty((n, 2))
+        except MemoryError as error:
+            raise ArgumentError(f"every: {n} samples are more than the memory holds: store fewer ({error})") from None
         self.signals: dict[str, np.ndarray] = {}
         self.steps = 0
 
     def add(self, k: int, sample: Sample, final: bool) -> Monitor | None:
         violated = None
         self.values = values = [m.measure(sample) for m in self.monitors]
-        for j, value in enumerate(values):  # nan exceeds everything
-            if not value <= self.worst[j]:
+        for j, value in enumerate(values):  # nan exceeds everything and stays
+            if not value <= self.worst[j] and self.worst[j] == self.worst[j]:
                 self.worst[j], self.t_worst[j] = value, sample.t
                 if violated is None and not value <= self.monitors[j].limit:
                     violated = self.monitors[j]
@@ -217,12 +248,23 @@ class _Record:
         self.watched[row] = values
         if self.lyapunov is not None:
             self.promise[row] = self.lyapunov.value, self.lyapunov.rate
-        if row == 0:
-            self.signals = {name: np.full((len(self.t), *np.shape(x)), np.nan) for name, x in command.signals.items()}
-        for name, column in self.signals.items():
-            if name in command.signals:
-                column[row] = command.signals[name]
+        for name, x in command.signals.items():
+            column = self.signals.get(name)
+            if column is None or column.shape[1:] != np.shape(x):
+                column = self._column(name, x, sample.t)
+            column[row] = x
         self.rows += 1
+
+    def _column(self, name, x, t) -> np.ndarray:
+        """A signal's column, when it first comes: nan before that."""
+        if name in self.signals:
+            was = self.signals[name].shape[1:]
+            raise SimulationError(f"controller: signal {name!r} had shape {was}, got {np.shape(x)} at t = {t:.6g} s")
+        if self.lyapunov is not None and name in ("lyapunov", "lyapunov_rate"):
+            raise SimulationError(f"controller: signal {name!r}: the name is the Lyapunov monitor's")
+        if np.asarray(x).dtype.kind not in "fiub":
+            raise SimulationError(f"controller: signal {name!r}: expected numbers, got {x!r:.60} at t = {t:.6g} s")
+        return self.signals.setdefault(name, np.full((len(self.t), *np.shape(x)), np.nan))
 
     def run(self, reason: str, success: bool) -> Run:
         n = self.rows
@@ -230,7 +272,9 @@ class _Record:
         if self.lyapunov is not None:
             signals |= {"lyapunov": self.promise[:n, 0], "lyapunov_rate": self.promise[:n, 1]}
         results = {
-            m.name: MonitorResult(m.name, m.what, m.limit, self.watched[:n, j], float(self.worst[j]), self.t_worst[j])
+            m.name: MonitorResult(
+                m.name, m.what, m.limit, self.watched[:n, j], float(self.worst[j]) if n else math.nan, self.t_worst[j]
+            )
             for j, m in enumerate(self.monitors)
         }
         return Run(
@@ -250,10 +294,39 @@ class _Record:
         )
 
 
+def _start(controller) -> tuple[np.ndarray | None, Any]:
+    """The controller's own state at the start, or None, and its group."""
+    z0 = controller.start() if hasattr(controller, "start") else None
+    group = getattr(controller, "group", None)
+    if z0 is None:
+        if group is not None:
+            raise ArgumentError(f"controller: its state is in {group!r}, but start() returned None")
+        return None, Rn(0)
+    if group is None:
+        z0 = checked("controller.start()", z0, ())
+        return z0, Rn(z0.size)
+    z0 = checked("controller.start()", z0, group.shape)
+    if z0.shape != group.shape or not group.residual(z0) < ROTATION_TOLERANCE:
+        raise ArgumentError(f"controller: expected start() to return an element of {group!r}, got {z0}")
+    return z0, group
+
+
+def _is_numbers(x) -> TypeGuard[np.ndarray]:
+    return isinstance(x, np.ndarray) and x.dtype.kind in "fiu"
+
+
+def _no_command(t, command) -> SimulationError:
+    return SimulationError(f"controller: expected a geomctrl.Command at t = {t:.6g} s, got {command!r:.60}")
+
+
+def _check_seconds(name: str, x: float) -> None:
+    if isinstance(x, bool) or not (isinstance(x, numbers.Real) and math.isfinite(x) and x > 0.0):
+        raise ArgumentError(f"{name}: expected a positive number of seconds, got {x!r}")
+
+
 def _step_count(t_end: float, dt: float) -> int:
-    for name, x in (("t_end", t_end), ("dt", dt)):
-        if not (isinstance(x, (int, float, np.number)) and math.isfinite(x) and x > 0.0):
-            raise ArgumentError(f"{name}: expected a positive number of seconds, got {x!r}")
+    _check_seconds("t_end", t_end)
+    _check_seconds("dt", dt)
     if dt > t_end:
         raise ArgumentError(f"dt: expected a step no longer than t_end = {t_end:g} s, got {dt:g}")
     whole = t_end / dt
@@ -264,6 +337,8 @@ def _hold_count(control_dt: float | None, dt: float) -> int:
     """Steps between samples of the controller, 0 for a continuous one."""
     if control_dt is None:
         return 0
+    _check_seconds("control_dt", control_dt)
+    _check_seconds("dt", dt)
     count = round(control_dt / dt)
     if count < 1 or abs(control_dt / dt - count) > 1e-6:
         raise ArgumentError(f"control_dt: expected a multiple of dt = {dt:g} s, got {control_dt:g}")

@@ -5,8 +5,9 @@ import pytest
 from scipy.integrate import solve_ivp
 
 import geomctrl as gc
-from geomctrl import controllers, models, testing
+from geomctrl import controllers, inertia, models, se3, testing
 from geomctrl.errors import ArgumentError, SimulationError
+from geomctrl.groups import SO3
 from geomctrl.monitors import Monitor, Skew, default_monitors
 from geomctrl.references import Sinusoids
 
@@ -195,6 +196,197 @@ def test_a_load_that_changes_in_time():
     assert run.monitors["energy"].ok
 
 
+def test_a_change_between_samples_acts_at_its_time():
+    """The plant after the change is a reference run's, started at the change from the state reached there."""
+    loaded = ARM.with_payload(2.0, (0.3, 0, 0), 0.1 * np.eye(3))
+    tau = Torque(lambda t: np.array([3.0, np.sin(t)]))
+    q0, v0 = np.array([0.3, -0.2]), np.array([0.5, 0.0])
+    before = gc.simulate(ARM, tau, q0, v0, 0.25, 1e-3)
+    after = gc.simulate(loaded, Torque(lambda t: tau.tau(t + 0.25)), before.q[-1], before.v[-1], 0.25, 1e-3)
+    plant = gc.Plant(ARM, changes=[(0.25, loaded)])
+    for method, dt in (("MK4", 1e-3), ("MK4", 0.1), ("MK54", 0.1)):
+        options = {"rtol": 1e-9, "atol": 1e-11} if method == "MK54" else {}
+        run = gc.simulate(plant, tau, q0, v0, 0.5, dt, method, **options)
+        np.testing.assert_allclose(run.q[-1], after.q[-1], atol=1e-8 if dt < 0.1 or options else 1e-3)
+    assert plant.at(0.25).robot is loaded
+    assert plant.at(0.2499).robot is ARM
+
+
+def test_a_plant_keeps_what_a_subclass_and_its_arguments_add_when_it_changes():
+    class Spring(gc.Plant):
+        def acceleration(self, t, q, v, tau):
+            return super().acceleration(t, q, v, tau - 5.0 * q)
+
+        def power(self, t, q, v, tau):
+            return super().power(t, q, v, tau - 5.0 * q)
+
+        def rate(self, t, q, v, tau, out):
+            self._rate(t, q, v, tau, out)
+
+    wrench = np.ones((ARM.nbodies, 6))
+    same = ARM.with_parameters(ARM.parameters)
+    for make in (Spring, lambda *a, **k: gc.Plant(*a, f_ext=lambda t, q, v: wrench, friction=gc.Friction(0.3), **k)):
+        ends = [
+            gc.simulate(make(ARM, changes=c), Torque(lambda t: np.zeros(2)), [0.3, 0.3], [0, 0], 0.2, 1e-3).q[-1]
+            for c in ((), [(0.1, same)])
+        ]
+        np.testing.assert_allclose(ends[0], ends[1], atol=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ([(np.nan, ARM)], "changes: expected a finite time and a geomctrl.Robot, got nan"),
+        ([(1.0, None)], "changes: expected a finite time and a geomctrl.Robot, got 1.0 and None"),
+        ([0.5], r"changes: expected \(time, robot\) pairs"),
+        (ARM, r"changes: expected \(time, robot\) pairs"),
+        ([(1.0, models.scara())], "changes: the robot from t = 1 on has other joints than the first"),
+        ([(1.0, gc.Robot.build([gc.Body("a", None, gc.Joint.revolute((1, 0, 0)), None, ARM.parameters[0]),
+                                gc.Body("b", "a", gc.Joint.revolute((1, 0, 0)), None, ARM.parameters[1])]))],
+         "has other joints than the first"),
+    ],
+)  # fmt: skip
+def test_changes_are_checked(changes, words):
+    with pytest.raises(ArgumentError, match=words):
+        gc.Plant(ARM, changes=changes)
+
+
+def test_a_controller_that_fails_leaves_the_run_so_far():
+    def tau(t):
+        return np.zeros(2) if t < 0.05 else np.linalg.inv(np.zeros((2, 2)))
+
+    with pytest.raises(
+        SimulationError, match=r"t = 0.049 s: LinAlgError in the closed loop: Singular matrix"
+    ) as caught:
+        gc.simulate(ARM, Torque(tau), [0.1, 0.1], [0.0, 0.0], 1.0, 1e-3)
+    assert len(caught.value.run.t) == 50
+    assert isinstance(caught.value.__cause__, np.linalg.LinAlgError)
+
+
+def test_an_adaptive_method_gives_an_unstable_loop_up():
+    pushy = Torque(None)
+    pushy.__class__ = type("Pushy", (Torque,), {"__call__": lambda self, t, q, v, z: gc.Command(1e3 * (v + q))})
+    with pytest.raises(SimulationError, match="unstable, or too stiff: more than 10000 steps") as caught:
+        gc.simulate(ARM, pushy, [0.1, 0.1], [0.1, 0.0], 5.0, 1e-2, "MK54")
+    assert len(caught.value.run.t) >= 1
+
+
+class Scripted(Monitor):
+    """Measures what it is told."""
+
+    what = "as told"
+
+    def __init__(self, name, values, limit=1.0):
+        self.name, self.limit, self.values = name, limit, iter(values)
+
+    def measure(self, sample):
+        return next(self.values)
+
+
+def test_the_worst_of_a_monitor_is_never_forgotten():
+    nan = [0.0, np.nan, 0.0, 0.5]
+    monitors = [Scripted("nan", nan), Scripted("peak", [0.1, 7.0, 2.0, 3.0]), Scripted("low", [-5.0, -3.0, -4.0, -9.0])]
+    run = gc.simulate(ARM, Torque(lambda t: np.zeros(2)), [0, 0], [0, 0], 0.3, 0.1, monitors=monitors)
+    assert np.isnan(run.monitors["nan"].worst)
+    assert run.monitors["nan"].t_worst == pytest.approx(0.1)
+    assert not run.monitors["nan"].ok
+    assert (run.monitors["peak"].worst, run.monitors["peak"].ok) == (7.0, False)
+    assert (run.monitors["low"].worst, run.monitors["low"].ok) == (-3.0, True)
+    with pytest.raises(SimulationError, match=r"strict: monitor 'nan' at t = 0\.1 s"):
+        gc.simulate(
+            ARM, Torque(lambda t: np.zeros(2)), [0, 0], [0, 0], 0.3, 0.1, monitors=[Scripted("nan", nan)], strict=True
+        )
+
+
+def test_a_run_without_samples_says_that_nothing_was_measured():
+    with pytest.raises(SimulationError) as caught:
+        gc.simulate(ARM, Torque(lambda t: np.full(2, np.nan)), [0.1, 0.1], [0.0, 0.0], 1.0, 1e-3)
+    assert "skew: asymmetry of Mdot - 2C, relative: not measured" in caught.value.run.summary()
+
+
+def test_the_last_step_ends_at_t_end():
+    law = law_of(ARM)
+    run = gc.simulate(ARM, law, *start_of(law), 0.05, 0.02)
+    np.testing.assert_allclose(run.t, [0.0, 0.02, 0.04, 0.05])
+    fine = gc.simulate(ARM, law, *start_of(law), 0.05, 1e-3)
+    assert np.abs(run.q[-1] - fine.q[-1]).max() < 1e-4 < np.abs(fine.q[-1] - fine.q[-11]).max()
+
+
+def test_skew_is_judged_with_the_controllers_own_model():
+    law = law_of(PANDA)
+    law.coriolis_matrix = PANDA.coriolis_matrix
+    loaded = PANDA.with_payload(3.0, (0, 0, 0.2), 0.01 * np.eye(3))
+    run = gc.simulate(loaded, law, *start_of(law), 0.02, 1e-3)
+    assert run.monitors["skew"].worst < 1e-14
+
+
+def test_energy_lost_before_a_change_is_remembered_and_height_hides_none():
+    coarse = {"t_end": 0.5, "dt": 2.5e-2, "method": "MK2"}
+    law = law_of(PANDA)
+    plant = gc.Plant(PANDA, changes=[(0.25, PANDA.with_payload(0.1))])
+    lost = gc.simulate(plant, law, *start_of(law), **coarse).monitors["energy"].values
+    assert lost[11] > 0.5 * lost[10] > 1e-6
+    high = gc.Robot.from_screws(
+        [[0, 1, 0, -1e4, 0, 0]],
+        [se3.exp([0, 0, 0, 0, 0, 1e4])],
+        inertias=[inertia.from_com(1.0, (0, 0, -0.5), 0.1 * np.eye(3))],
+    )
+    low = high.with_gravity((0, 0, -9.81))
+    assert not gc.simulate(low, Torque(lambda t: np.zeros(1)), [1.0], [0.0], **coarse).monitors["energy"].ok
+
+
+def test_a_signal_may_come_later_but_not_change_its_shape():
+    class Late(Torque):
+        def __call__(self, t, q, v, z):
+            signals = {"late": t * np.ones(2)} if t > 0.049 else {}
+            return gc.Command(np.zeros(2), None, signals)
+
+    late = gc.simulate(ARM, Late(None), [0.1, 0.1], [0, 0], 0.1, 0.01).signals["late"]
+    assert np.isnan(late[:5]).all()
+    np.testing.assert_allclose(late[5:, 0], np.arange(5, 11) / 100)
+    grown = Torque(None)
+    grown.__class__ = type("Grown", (Torque,), {
+        "__call__": lambda self, t, q, v, z: gc.Command(np.zeros(2), None, {"x": np.zeros(2 if t > 0.05 else 3)})
+    })  # fmt: skip
+    with pytest.raises(SimulationError, match=r"signal 'x' had shape \(3,\), got \(2,\) at t = 0.06 s"):
+        gc.simulate(ARM, grown, [0.1, 0.1], [0, 0], 0.1, 0.01)
+
+
+class Observer(Torque):
+    """Its state is a rotation that turns at the joints' speed."""
+
+    def __init__(self, z0, group):
+        self.z0, self.group = z0, group
+
+    def start(self):
+        return self.z0
+
+    def __call__(self, t, q, v, z):
+        return gc.Command(np.zeros(2), np.array([v[0], 0.0, v[1]]))
+
+
+def test_a_controllers_state_may_live_on_a_group():
+    run = gc.simulate(ARM, Observer(np.eye(3), SO3()), [0.1, 0.2], [2.0, -1.0], 1.0, 1e-2)
+    assert run.z.shape == (101, 3, 3)
+    assert SO3().residual(run.z).max() < 1e-14
+    fine = gc.simulate(ARM, Observer(np.eye(3), SO3()), [0.1, 0.2], [2.0, -1.0], 1.0, 1e-3)
+    assert np.linalg.norm(SO3().log(fine.z[-1])) > 1.0
+    np.testing.assert_allclose(run.z[-1], fine.z[-1], atol=1e-4)
+
+
+@pytest.mark.parametrize(
+    ("z0", "words"),
+    [
+        (None, r"controller: its state is in SO3\(\), but start\(\) returned None"),
+        (2.0 * np.eye(3), r"controller: expected start\(\) to return an element of SO3\(\)"),
+        (np.zeros(3), r"controller.start\(\): expected shape \(\.\.\., 3, 3\), got \(3,\)"),
+    ],
+)
+def test_a_start_off_the_group_is_refused(z0, words):
+    with pytest.raises(ArgumentError, match=words):
+        gc.simulate(ARM, Observer(z0, SO3()), [0.1, 0.2], [2.0, -1.0], 1.0, 1e-2)
+
+
 def test_an_unstable_loop_ends_with_a_message_and_the_run_so_far():
     class Pushy(Torque):
         def __call__(self, t, q, v, z):
@@ -215,10 +407,16 @@ def test_an_unstable_loop_ends_with_a_message_and_the_run_so_far():
 @pytest.mark.parametrize(
     ("command", "words"),
     [
-        (lambda: gc.Command(np.zeros(3)), r"expected 2 finite torques at t = 0 s, got shape \(3,\)"),
-        (lambda: gc.Command(np.array([np.nan, 0.0])), "expected 2 finite torques at t = 0 s, got .*nan"),
+        (lambda: gc.Command(np.zeros(3)), r"expected tau, an array of 2 finite numbers, at t = 0 s, got shape \(3,\)"),
+        (lambda: gc.Command(np.array([np.nan, 0.0])), "array of 2 finite numbers, at t = 0 s, got .*nan"),
         (lambda: np.zeros(2), "expected a geomctrl.Command"),
-        (lambda: gc.Command(np.zeros(2), np.zeros(1)), r"expected z_rate of 0 numbers at t = 0 s, got shape \(1,\)"),
+        (
+            lambda: gc.Command(np.zeros(2), np.zeros(1)),
+            r"expected no z_rate, as there is no state, at t = 0 s, got shape \(1,\)",
+        ),
+        (lambda: gc.Command([0.0, 0.0]), r"array of 2 finite numbers, at t = 0 s, got \[0.0, 0.0\]"),
+        (lambda: gc.Command(np.zeros(2, complex)), "array of 2 finite numbers, at t = 0 s, got array"),
+        (lambda: gc.Command(np.zeros(2), None, {"note": "hi"}), "signal 'note': expected numbers, got 'hi'"),
     ],
 )
 def test_what_a_controller_returns_is_checked(command, words):
@@ -238,7 +436,16 @@ def test_what_a_controller_returns_is_checked(command, words):
         ({"t_end": -1.0}, "t_end: expected a positive"),
         ({"dt": 2.0}, "dt: expected a step no longer than t_end = 1 s, got 2"),
         ({"q0": [0.0]}, r"q0: expected shape \(..., 2\), got \(1,\)"),
-        ({"v0": [0.0, np.inf]}, "v0: expected 2 finite numbers"),
+        ({"v0": [0.0, np.inf]}, r"v0: expected finite numbers, got inf at index \[1\]"),
+        ({"v0": ["1", "2"]}, "v0: expected real numbers"),
+        ({"v0": np.zeros((3, 2))}, r"v0: expected one velocity \(2,\), got shape \(3, 2\)"),
+        ({"control_dt": np.nan}, "control_dt: expected a positive number of seconds, got nan"),
+        ({"control_dt": "a"}, "control_dt: expected a positive number of seconds, got 'a'"),
+        ({"monitors": 5}, "monitors: expected 'default', None or Monitors, got 5"),
+        ({"monitors": [Skew(1e-3), Skew()]}, "monitors: 2 are named 'skew'"),
+        ({"controller": None}, "controller: expected a geomctrl.Controller, got None"),
+        ({"controller": Torque}, "controller: expected a geomctrl.Controller, got <class"),
+        ({"t_end": 1e6, "dt": 1e-9}, "every: .* samples are more than the memory holds"),
         ({"control_dt": 2.5e-4}, "control_dt: expected a multiple of dt = 0.001 s, got 0.00025"),
         ({"monitors": "all"}, "monitors: expected 'default', None or Monitors, got 'all'"),
         ({"monitors": [3]}, "monitors: expected geomctrl.monitors.Monitor, got 3"),
@@ -272,9 +479,26 @@ def test_runs_save_and_load(tmp_path):
     assert back.signals.keys() == run.signals.keys()
     assert back.summary().splitlines()[-4:] == run.summary().splitlines()[-4:]
     assert [p.name for p in (tmp_path / "deep").iterdir()] == ["run.npz"]
-    (tmp_path / "broken.npz").write_bytes(b"PK")
-    with pytest.raises(ArgumentError, match="is not a saved run"):
-        gc.Run.load(tmp_path / "broken.npz")
+    np.testing.assert_array_equal(back.tracking_error(), run.tracking_error())
+    again = gc.Run.load(back.save(tmp_path / "again.npz"), ARM)
+    assert again.summary() == run.summary()
+    whole = (tmp_path / "again.npz").read_bytes()
+    np.save(tmp_path / "array.npy", np.zeros(3))
+    for name, content in (("a", b"PK"), ("b", whole[:-100]), ("c", (tmp_path / "array.npy").read_bytes())):
+        (tmp_path / name).write_bytes(content)
+        with pytest.raises(ArgumentError, match="is not a saved run"):
+            gc.Run.load(tmp_path / name)
+    with pytest.raises(ArgumentError, match=r"after: expected a time before the run's last, 0.1 s, got 7"):
+        run.tracking_rms(after=7)
+
+
+def test_a_loaded_run_on_a_group_needs_its_robot(tmp_path):
+    law = law_of(FLOATING)
+    run = gc.simulate(FLOATING, law, *start_of(law), 0.01, 1e-3)
+    path = run.save(tmp_path / "run.npz")
+    with pytest.raises(ArgumentError, match="was loaded from a file, which has no robot"):
+        gc.Run.load(path).tracking_error()
+    np.testing.assert_array_equal(gc.Run.load(path, FLOATING).tracking_error(), run.tracking_error())
 
 
 def test_tracking_error_is_measured_on_the_group():
