@@ -22,7 +22,7 @@ from scipy.linalg import solve_triangular
 from . import multipliers
 from .arrays import checked
 from .configuration import configuration_group
-from .constraints import WORLD, Constraint, evaluate_user
+from .constraints import WORLD, Constraint, bodies_of, checked_items, evaluate_user
 from .errors import ArgumentError, ModelError
 from .groups import Product, Rn
 from .index1 import GGL, Baumgarte, Index1System, integrate
@@ -73,9 +73,11 @@ class ClosedLoops(Index1System):
     ):
         if torque is not None and not callable(torque):
             raise ArgumentError(f"torque: expected a function torque(t, q, v) or None, got {torque!r:.80}")
+        if not isinstance(robot, Robot):
+            raise ArgumentError(f"robot: expected a Robot, got {robot!r:.80}")
         self.robot, self.torque = robot, torque
-        constraints = tuple(constraints)
-        used = {name for c in constraints if isinstance(c, Constraint) for name in c.bodies if name != WORLD}
+        constraints = checked_items("constraints", constraints)
+        used = {name for c in constraints if isinstance(c, Constraint) for name in bodies_of(c) if name != WORLD}
         self._bodies = tuple(name for name in robot.body_names if name in used)
         q = robot.neutral() if reference is None else _one("reference", reference, robot.nq)
         poses = np.array([robot.pose(q, name) for name in self._bodies]).reshape(-1, 4, 4)

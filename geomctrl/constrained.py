@@ -27,6 +27,7 @@ from .constraints import (
     ConstrainedBody,
     Constraint,
     checked_group,
+    checked_items,
     checked_names,
     checked_parameters,
     checked_pose,
@@ -70,7 +71,8 @@ class _States(Product):
 
 
 def _contiguous(x):
-    return np.require(x, np.float64, ["C", "W"])
+    """x as the kernels take it: np.require, which costs as much as a kernel, only where it must."""
+    return x if x.flags.carray and x.dtype == np.float64 else np.require(x, np.float64, ["C", "W"])
 
 
 class _Rows(NamedTuple):
@@ -113,12 +115,12 @@ class ConstrainedSystem(Index1System):
         wrench: Callable | None = None,
         stabilisation: Baumgarte | GGL | None = None,
     ):
-        self.bodies = tuple(bodies)
+        self.bodies = checked_items("bodies", bodies)
         if not self.bodies:
             raise ModelError("bodies: expected at least one")
         self.body_names = checked_names("body", self.bodies, ConstrainedBody)
         self.reference = np.array([checked_pose(f"body {b.name!r}: pose", b.pose) for b in self.bodies])
-        super().__init__(self.body_names, self.reference, constraints, stabilisation)
+        super().__init__(self.body_names, self.reference, checked_items("constraints", constraints), stabilisation)
         if wrench is not None and not callable(wrench):
             raise ArgumentError(f"wrench: expected a function wrench(t, poses, twists) or None, got {wrench!r:.80}")
         self.wrench = wrench
@@ -227,7 +229,7 @@ class ConstrainedSystem(Index1System):
         poses that move by weight [s^2] times its change satisfy the constraints to first order; and its velocity
         coordinates' rate (6 n,). The last row of Vdot is the world's, zero.
         """
-        rows = self._factorised(y)
+        rows = self._factorised(self._shaped(y))
         new, _ = self._solve(t, rows, self._row_rates(rows, Vdot) - rows.g / weight)
         return new, self._rates(rows, rows.V, new)[self.group.dim // 2 :]
 

@@ -6,7 +6,7 @@ axes or drop directions.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -118,6 +118,8 @@ class Constraint:
         its rate. bias(poses, twists (k, 6)) -> (r,) is Jdot V; None: the Jacobian is differenced along the motion, to
         about 1e-11 of its size. The Jacobian is compared with differences of the function when the system is built.
         """
+        if isinstance(bodies, str):  # else its letters would be the names
+            raise ArgumentError(f"constraint {name!r}: bodies: expected a tuple of names, got {bodies!r:.80}")
         return cls("holonomic", name, tuple(bodies), function=function, jacobian=jacobian, bias=bias)
 
 
@@ -143,7 +145,7 @@ def set_up_rows(names: Sequence[str], reference: np.ndarray, constraints: Sequen
         if c.kind not in (*LOWER_PAIRS, "distance", "holonomic"):
             known = ", ".join((*LOWER_PAIRS, "distance", "holonomic"))
             raise ModelError(f"constraint {c.name!r}: kind: expected one of {known}, got {c.kind!r}")
-        if c.kind != "holonomic" and len(c.bodies) != 2:
+        if len(bodies_of(c)) != 2 and c.kind != "holonomic":
             raise ModelError(f"constraint {c.name!r}: bodies: expected two, got {c.bodies!r}")
         for name in c.bodies:
             if name not in number:
@@ -196,11 +198,13 @@ def _lower_pair(c, reference, a, b):
         number = isinstance(length, int | float | np.number) and not isinstance(length, bool)
         if not (number and np.isfinite(length) and length > 1e-9):
             raise ModelError(
-                f"{label}: length: expected more than 0 [m], got {length!r}; points that coincide are spherical"
+                f"{label}: length: expected more than 0 [m], got {length}; points that coincide are spherical"
             )
         data[LENGTH] = length
         return [(DISTANCE, data)]
     offsets, perpendicular = LOWER_PAIRS[c.kind]
+    if c.axis is None and perpendicular:
+        raise ArgumentError(f"{label}: axis: expected shape (3,), got None")
     z = (0.0, 0.0, 1.0) if c.axis is None else c.axis
     F_a = _frame_with_z(_axis(f"{label}: axis", z), np.eye(3))
     F_b = B[:3, :3].T @ A[:3, :3] @ F_a
@@ -228,7 +232,7 @@ def _check_user(c, reference, numbers):
     if not callable(c.function) or not callable(c.jacobian) or not (c.bias is None or callable(c.bias)):
         raise ArgumentError(f"{label}: expected a function, its Jacobian and, if any, its bias to be callable")
     poses = reference[list(numbers)]
-    g = np.asarray(c.function(poses), dtype=float)
+    g = _numbers(label, "function", c.function(poses))
     if g.ndim != 1 or not g.size or not np.isfinite(g).all():
         raise ArgumentError(f"{label}: function: expected (r,) finite numbers, got {g!r:.80}")
     J = user_array(label, "jacobian", c.jacobian(poses), (len(g), k, 6))
@@ -237,7 +241,9 @@ def _check_user(c, reference, numbers):
         for x in range(6):
             step = np.zeros((k, 6))
             step[i, x] = JACOBIAN_STEP
-            there, back = (np.asarray(c.function(poses @ se3.exp(s)), float) for s in (step, -step))
+            there, back = (
+                user_array(label, "function", c.function(poses @ se3.exp(s)), g.shape) for s in (step, -step)
+            )
             numeric[:, i, x] = (there - back) / (2.0 * JACOBIAN_STEP)
     error = np.abs(J - numeric).max()
     if error > JACOBIAN_TOLERANCE * max(1.0, np.abs(numeric).max()):
@@ -254,15 +260,17 @@ def evaluate_user(c, at, numbers, frames, V, J, g, gdot, bias):
     """The rows `at` of a holonomic constraint c on the bodies `numbers`, into J, g, gdot and bias."""
     label, k, r = f"constraint {c.name!r}", len(numbers), at.stop - at.start
     T, X = matrices(frames[numbers]), V[numbers]
-    g[at] = user_array(label, "function", c.function(T), (r,))
-    J[at, :k] = user_array(label, "jacobian", c.jacobian(T), (r, k, 6))
+    g[at] = user_array(label, "function", c.function(T.copy()), (r,))
+    J[at, :k] = user_array(label, "jacobian", c.jacobian(T.copy()), (r, k, 6))
     gdot[at] = np.einsum("rki,ki->r", J[at, :k], X)
     if c.bias is not None:
-        bias[at] = user_array(label, "bias", c.bias(T, X), (r,))
+        bias[at] = user_array(label, "bias", c.bias(T.copy(), X.copy()), (r,))
     elif (speed := np.abs(X).max()) > 0.0:
         h = 1e-3 / speed  # fourth order: the error is of the order of 1e-12 V^2 and rounding of 1e-13 V^2
-        J1, J_1, J2, J_2 = (c.jacobian(T @ se3.exp(s * h * X)) for s in (1.0, -1.0, 2.0, -2.0))
-        Jdot = (8.0 * (np.asarray(J1) - J_1) - (np.asarray(J2) - J_2)) / (12.0 * h)
+        J1, J_1, J2, J_2 = (
+            user_array(label, "jacobian", c.jacobian(T @ se3.exp(s * h * X)), (r, k, 6)) for s in (1.0, -1.0, 2.0, -2.0)
+        )
+        Jdot = (8.0 * (J1 - J_1) - (J2 - J_2)) / (12.0 * h)
         bias[at] = np.einsum("rki,ki->r", Jdot, X)
     else:
         bias[at] = 0.0
@@ -302,11 +310,26 @@ def _skyline(bodies, n):
 # --- input ---------------------------------------------------------------------------------------------------------
 
 
+def checked_items(name, items):
+    if isinstance(items, str | bytes | dict) or not isinstance(items, Iterable):
+        raise ArgumentError(f"{name}: expected a sequence of {name}, got {items!r:.80}")
+    return tuple(items)
+
+
+def bodies_of(c):
+    """The names of the bodies of a constraint."""
+    if not isinstance(c.bodies, tuple) or not all(isinstance(name, str) for name in c.bodies):
+        raise ArgumentError(f"constraint {c.name!r}: bodies: expected a tuple of names, got {c.bodies!r:.80}")
+    return c.bodies
+
+
 def checked_names(what, items, kind):
     names = []
     for i, item in enumerate(items):
         if not isinstance(item, kind):
             raise ArgumentError(f"{what} {i}: expected a {kind.__name__}, got {item!r:.80}")
+        if not isinstance(item.name, str):
+            raise ArgumentError(f"{what} {i}: name: expected a string, got {item.name!r:.80}")
         if item.name in names or (what == "body" and item.name == WORLD):
             raise ModelError(f"{what} {item.name!r}: the name is taken")
         names.append(item.name)
@@ -368,8 +391,16 @@ def _frame_with_z(z, near):
     return np.column_stack((x, np.cross(z, x), z))
 
 
+def _numbers(label, what, value):
+    try:
+        return np.array(value, dtype=float)
+    except (TypeError, ValueError):
+        raise ArgumentError(f"{label}: {what}: expected numbers, got {value!r:.80}") from None
+
+
 def user_array(label, what, value, shape):
-    a = np.asarray(value, dtype=float)
+    """value as a new array of that shape: a user's function may reuse its buffer."""
+    a = _numbers(label, what, value)
     if a.shape != shape or not np.isfinite(a).all():
         raise ArgumentError(f"{label}: {what}: expected finite numbers of shape {shape}, got {a.shape} {value!r:.60}")
     return a

@@ -10,7 +10,7 @@ stepped, stabilised and projected by what is here.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -81,10 +81,10 @@ class Index1System(ABC):
         self,
         bodies: Sequence[str],
         poses: np.ndarray,
-        constraints: Iterable[Constraint],
+        constraints: tuple[Constraint, ...],
         stabilisation: Baumgarte | GGL | None,
     ):
-        self.constraints = tuple(constraints)
+        self.constraints = constraints
         self.names = checked_names("constraint", self.constraints, Constraint)
         if stabilisation is not None and not isinstance(stabilisation, Baumgarte | GGL):
             raise ArgumentError(f"stabilisation: expected None, Baumgarte or GGL, got {stabilisation!r:.80}")
@@ -143,7 +143,7 @@ class Index1System(ABC):
         Raises IntegrationError, with the time, when a user's function fails.
         """
         try:
-            rows = self._factorised(y)
+            rows = self._factorised(self._shaped(y))
             Vdot, _ = self._accelerate(t, rows)
         except ArgumentError as error:
             raise IntegrationError(f"{error}, at t = {t:.9g}") from error
@@ -219,7 +219,13 @@ class Index1System(ABC):
         y = checked("y", y, self.group.shape)
         if y.shape != self.group.shape:
             raise ArgumentError(f"y: expected one state of shape {self.group.shape}, got {y.shape}")
+        if (off := self.group.residual(y)) > integrators.OFF_GROUP:
+            raise ArgumentError(f"y: expected rotations, got |R^T R - 1| = {off:.3g}")
         return y
+
+    def _shaped(self, y):
+        """y as the kernels may read it; values are not checked."""
+        return y if type(y) is np.ndarray and y.shape == self.group.shape else self._state(y)
 
     def _accepted(self, y):
         """y, where it satisfies the constraints. Raises ArgumentError, with the constraint's name and residual."""
@@ -256,7 +262,10 @@ class Index1System(ABC):
 
     def project(self, y: ArrayLike) -> np.ndarray:
         """y with its poses, then its velocities, brought back to the constraints along M^-1 J^T."""
-        return self._project_velocities(self._project_positions(self._state(y)))
+        return self._projected(self._state(y))
+
+    def _projected(self, y):
+        return self._project_velocities(self._project_positions(y))
 
     def _consistent(self, y, free):
         """The nearest state on the constraints; free: the velocity components that may change, or None for all."""
@@ -349,7 +358,7 @@ def integrate(
     try:
         for k in range(1, n + 1):
             t_next = t_end if k == n else t0 + k * h
-            y = system.project(integrators.step(tableau, system.field, t, y, t_next - t, system.group))
+            y = system._projected(integrators.step(tableau, system.field, t, y, t_next - t, system.group))
             t, done, taken = t_next, k, t_next - t
             if k % every == 0:
                 samples.append((t, y, taken))

@@ -8,7 +8,7 @@ are those of Park and Chung 2005; being left-trivialised, the increment stands o
 
 import math
 import numbers
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any
@@ -41,8 +41,20 @@ class Event:
     direction: int = 0
     name: str = "event"
 
+    def __post_init__(self):
+        if not callable(self.function):
+            raise ArgumentError(f"function must be a callable g(t, y), got {self.function!r}")
+        _direction_of(self, repr(self.name))
+
     def __call__(self, t, y):
         return self.function(t, y)
+
+
+def _direction_of(event, name):
+    direction = getattr(event, "direction", 0)
+    if isinstance(direction, bool) or not isinstance(direction, numbers.Real) or math.isnan(direction):
+        raise ArgumentError(f"event {name}: direction must be +1, -1 or 0, got {direction!r}")
+    return direction
 
 
 @dataclass(frozen=True)
@@ -78,7 +90,10 @@ def step(method: str | Tableau, field: Callable, t: float, y, h: float, group) -
     if not _number("h", h):
         raise ArgumentError("h must not be zero, got 0")
     _check_field_and_group(field, group)
-    return rk_step(field, _number("t", t), _element("y", y, group), h, tableaus.method(method), group)[0]
+    y_next, _ = rk_step(field, _number("t", t), _element("y", y, group), h, tableaus.method(method), group)
+    if not _finite(y_next):
+        raise IntegrationError(f"the solution overflows between t = {t:.9g} and {t + h:.9g}")
+    return y_next
 
 
 def rk_step(field: Callable, t: float, y, h: float, tableau: Tableau, group, k1=None) -> tuple[np.ndarray, np.ndarray]:
@@ -101,7 +116,7 @@ def _group_step(field, t, y, h, tableau, group, k1):
         if i == 0 and k1 is not None:
             K[0] = k1
         elif i < n:
-            k = _slope(field, t + times[i], z, group.dim, i, n)
+            k = _slope(field, t + times[i], z.copy(), group.dim, i, n)
             K[i] = _pull_back(group, u, k, t, h) if munthe_kaas and rows else k  # (42h)
         if i:
             Y.append(z)
@@ -113,7 +128,7 @@ def _vector_step(field, t, y, h, tableau, group, k1):
     times, rows = _scaled_rows(tableau, h)
     n, dim = len(times), group.dim
     K = np.empty((n, dim))
-    K[0] = _slope(field, t, y, dim, 0, n) if k1 is None else k1
+    K[0] = _slope(field, t, y.copy(), dim, 0, n) if k1 is None else k1
     for i in range(1, n):
         K[i] = _slope(field, t + times[i], _moved(y, rows[i], K), dim, i, n)
     return _moved(y, rows[n], K), K
@@ -156,7 +171,7 @@ def _finite(x):
 
 
 def _is_vector_space(group):
-    return isinstance(group, Rn) or (isinstance(group, Product) and all(map(_is_vector_space, group.groups)))
+    return isinstance(group, Rn) or (isinstance(group, Product) and group._vector is not None)
 
 
 @lru_cache(maxsize=32)
@@ -171,6 +186,7 @@ def _scaled_rows(tableau, h):
 
 
 def _slope(field, t, y, dim, stage, n):
+    """field(t, y), looked at; y is the field's to write on."""
     k = field(t, y)
     if type(k) is np.ndarray and k.shape == (dim,) and _known_finite(k):
         return k
@@ -214,9 +230,9 @@ def steps(field: Callable, y0, t_span, h, method: str | Tableau, group, *, rtol=
     march = _March(field, y0, t_span, h, method, group, rtol, atol)  # now, not at the first next()
 
     def walk():
-        yield march.t0, march.y0
+        yield march.t0, march.y0.copy()
         for taken in march:
-            yield taken.t_next, taken.y_next
+            yield taken.t_next, taken.y_next.copy()  # the caller's to write on
         if march.failure is not None:
             raise IntegrationError(march.failure)
 
@@ -304,7 +320,7 @@ class _March:
 
     def slope(self, t, y):
         self.nfev += 1
-        k = _slope(self.field, t, y, self.group.dim, 0, len(self.tableau.c))
+        k = _slope(self.field, t, y.copy(), self.group.dim, 0, len(self.tableau.c))
         return np.array(k, dtype=float)  # a copy: the field may reuse its buffer
 
     def end_slopes(self, taken):
@@ -346,7 +362,8 @@ class _March:
         """Hairer, Norsett and Wanner, section II.4, with the increment in the algebra."""
         scale = self._scale(self.y0)
         size, speed = self._norm(scale, scale), self._norm(k1, scale)
-        h = min(0.01 * size / speed if min(size, speed) > 1e-5 else 1e-6, self.t_end - self.t0)
+        usual = min(size, speed) > 1e-5 and max(size, speed) < math.inf
+        h = min(0.01 * size / speed if usual else 1e-6, self.t_end - self.t0)
         k = self.slope(self.t0 + h, self.group.advance(self.y0, h * k1))
         sharpest = max(self._norm(k - k1, scale) / h, speed)
         longest = (0.01 / sharpest) ** (1.0 / self.tableau.order) if sharpest > 1e-15 else max(1e-6, 1e-3 * h)
@@ -370,7 +387,10 @@ class DenseOutput:
         self.t_min, self.t_max = float(self._starts[0]), float(t_end)
 
     def __call__(self, t):
-        times = np.asarray(t, dtype=float)
+        try:
+            times = np.asarray(t, dtype=float)
+        except (TypeError, ValueError):
+            times = np.array(math.nan)
         if times.ndim > 1 or not np.all((self.t_min <= times) & (times <= self.t_max)):
             raise ArgumentError(f"t must lie in [{self.t_min:g}, {self.t_max:g}], a number or a 1-D array; got {t}")
         if times.ndim:
@@ -406,7 +426,8 @@ def integrate(
     every: store each every-th sample, and the last. dense: also keep what `Solution.sol` needs, every step. Dense
     output and event times err by O(h^5) for MK5 and MK54, by O(h^4) for the others of order three and more.
     events: `Event`s; a terminal one ends the solution just past its crossing, so that a restart does not meet it
-    again; an even number of crossings within one step goes unseen. progress: called with the fraction done.
+    again, and an event that is zero at t0 has not crossed; an even number of crossings within one step goes unseen.
+    The y that field and events get is theirs to write on. progress: called with the fraction done.
 
     Raises ArgumentError or NameNotFoundError for arguments, and IntegrationError, whose `solution` holds the samples
     so far, when the field fails or a Munthe-Kaas step turns by 2 pi. Tolerances that can not be met end the solution
@@ -415,6 +436,8 @@ def integrate(
     march = _March(field, y0, t_span, h, method, group, rtol, atol)
     if isinstance(every, bool) or not isinstance(every, (int, np.integer)) or every < 1:
         raise ArgumentError(f"every must be a positive integer, got {every!r}")
+    if progress is not None and not callable(progress):
+        raise ArgumentError(f"progress must be a callable progress(fraction) or None, got {progress!r}")
     watch = _Watch(events, march)
     samples = [(march.t0, march.y0, 0.0)]
     pieces, last, shown = [], None, 0.0
@@ -453,19 +476,21 @@ class _Watch:
     """Looks for the events' sign changes, from step to step."""
 
     def __init__(self, events, march):
-        events = (events,) if callable(events) else tuple(events)
-        for event in events:
+        if not callable(events) and not isinstance(events, Iterable):
+            raise ArgumentError(f"events must be callables g(t, y), got {events!r}")
+        self.events, self.march = (events,) if callable(events) else tuple(events), march
+        for event in self.events:
             if not callable(event):
                 raise ArgumentError(f"events must be callables g(t, y), got {event!r}")
-        self.events, self.march = events, march
+        self.directions = [_direction_of(event, self._name(k)) for k, event in enumerate(self.events)]
         self.values = None
-        self.hits = [[] for _ in events]
+        self.hits = [[] for _ in self.events]
 
     def _name(self, k):
         return repr(getattr(self.events[k], "name", None) or getattr(self.events[k], "__name__", f"number {k}"))
 
     def _value(self, k, t, y):
-        value = np.asarray(self.events[k](t, y))
+        value = np.asarray(self.events[k](t, y.copy()))
         if value.shape not in ((), (1,)) or value.dtype.kind not in "fiub" or not np.isfinite(value).all():
             raise IntegrationError(f"event {self._name(k)} must return one finite number, got {value} at t = {t:.9g}")
         return float(value.reshape(()))
@@ -490,7 +515,7 @@ class _Watch:
         return None
 
     def _crosses(self, k, before, after):
-        direction = getattr(self.events[k], "direction", 0)
+        direction = self.directions[k]
         return (before < 0.0 <= after and direction >= 0) or (before > 0.0 >= after and direction <= 0)
 
     def _locate(self, k, taken, C, before):

@@ -265,6 +265,8 @@ def drive(chunk, name, q, v, steps, t_end, dt, every, progress) -> Trajectory:
     """
     if isinstance(every, (bool, np.bool_)) or not isinstance(every, (int, np.integer)) or every < 1:
         raise ArgumentError(f"every: expected a positive integer, got {every!r}")
+    if progress is not None and not callable(progress):
+        raise ArgumentError(f"progress: expected a function progress(fraction) or None, got {progress!r:.80}")
     shortened = steps * dt > t_end * (1.0 + 1e-12)  # the last step, to end at t_end
     rows = steps // every + 1
     t_out, q_out, v_out = np.arange(rows) * (every * dt), np.empty((rows, len(q))), np.empty((rows, len(v)))
@@ -320,7 +322,7 @@ def fixed_step(method: str | Tableau) -> Tableau:
     return tableau
 
 
-def _seconds(name: str, x) -> float:
+def seconds(name: str, x) -> float:
     if isinstance(x, (bool, np.bool_)) or not isinstance(x, (int, float, np.number)) or not math.isfinite(x):
         raise ArgumentError(f"{name}: expected a finite number of seconds, got {x!r}")
     return float(x)
@@ -329,7 +331,7 @@ def _seconds(name: str, x) -> float:
 def _step_count(t_end: float, dt: float) -> int:
     """Steps of dt up to t_end, the last one possibly shorter."""
     for name, x in (("t_end", t_end), ("dt", dt)):
-        if not _seconds(name, x) > 0.0:
+        if not seconds(name, x) > 0.0:
             raise ArgumentError(f"{name}: expected a positive number of seconds, got {x!r}")
     if dt > t_end * (1.0 + 1e-9):
         raise ArgumentError(f"dt: expected a step no longer than t_end = {t_end:g} s, got {dt:g}")
@@ -341,11 +343,20 @@ def _step_count(t_end: float, dt: float) -> int:
 
 def _state(robot: Robot, **state) -> list[np.ndarray]:
     """Checked copies of a configuration (nq,) and of velocities or torques (nv,)."""
+    if not isinstance(robot, Robot):
+        raise ArgumentError(f"robot: expected a Robot, got {robot!r:.80}")
     for name, x in state.items():
         wanted = (robot.nq,) if name.startswith("q") else (robot.nv,)
-        if np.shape(x) != wanted:
-            raise ArgumentError(f"{name}: expected shape {wanted}, got {np.shape(x)}")
+        if (shape := _shape(name, x)) != wanted:
+            raise ArgumentError(f"{name}: expected shape {wanted}, got {shape}")
     return [x[0].copy() for x in as_batch(robot, **state)[1]]
+
+
+def _shape(name: str, x) -> tuple[int, ...]:
+    try:
+        return np.shape(x)
+    except ValueError:
+        raise ArgumentError(f"{name}: expected an array of numbers, got {x!r:.80}") from None
 
 
 def start_of(robot: Robot, q0, v0, tau, t_end, dt) -> tuple[np.ndarray, np.ndarray, np.ndarray, int]:
@@ -354,17 +365,17 @@ def start_of(robot: Robot, q0, v0, tau, t_end, dt) -> tuple[np.ndarray, np.ndarr
     q, v = _state(robot, q0=q0, v0=v0)
     if tau is None:
         return q, v, np.zeros((1, robot.nv)), steps
-    if np.ndim(tau) == 1:
+    if len(shape := _shape("tau", tau)) == 1:
         return q, v, _state(robot, tau=tau)[0][None], steps
-    if np.shape(tau) != (steps, robot.nv):
+    if shape != (steps, robot.nv):
         wanted = f"shape ({robot.nv},), or ({steps}, {robot.nv}) for one a step"
-        raise ArgumentError(f"tau: expected {wanted}, got {np.shape(tau)}")
+        raise ArgumentError(f"tau: expected {wanted}, got {shape}")
     return q, v, as_batch(robot, tau=tau)[1][0].copy(), steps
 
 
 def step_arguments(robot: Robot, q, v, tau, dt) -> tuple[np.ndarray, np.ndarray, np.ndarray, float]:
     """q (nq,), v (nv,), tau (1, nv), checked and copied, and dt, of either sign. Raises ArgumentError."""
-    if _seconds("dt", dt) == 0.0:
+    if seconds("dt", dt) == 0.0:
         raise ArgumentError("dt: expected a number other than zero, got 0")
     q, v = _state(robot, q=q, v=v)
     return q, v, np.zeros((1, robot.nv)) if tau is None else _state(robot, tau=tau)[0][None], float(dt)

@@ -119,7 +119,11 @@ class _Loop:
         a, b, c = robot.nq, robot.nq + robot.nv, robot.nq + robot.nv + len(z)
         self.parts = slice(0, a), slice(a, b), slice(b, c)
         self.y = np.concatenate((q0, v0, z, [0.0]))
-        self.z_rate = slice(2 * robot.nv, 2 * robot.nv + self.z_group.dim)
+        dim = self.z_group.dim
+        self.z_rate = slice(2 * robot.nv, 2 * robot.nv + dim)
+        self.rate_shapes = {(dim,)} if dim else set()
+        if dim and z0 is not None and z0.size == dim:  # on a group a rate is a vector of its algebra
+            self.rate_shapes.add(z0.shape)
         self.hold = _hold_count(control_dt, dt)
         self.command: Command | None = None
         self.changed = False  # the true robot, since the last sample
@@ -135,19 +139,17 @@ class _Loop:
         command = self.controller(t, q, v, z)
         if not isinstance(command, Command):
             raise _no_command(t, command)
-        tau, rate = command.tau, command.z_rate
+        tau, rate, _ = command
         if not (_is_numbers(tau) and tau.shape == v.shape and math.isfinite(tau.dot(tau))):
-            wrong_shape = _is_numbers(tau) and tau.shape != v.shape
-            got = f"shape {tau.shape}" if wrong_shape else f"{tau!r:.80}"
-            raise SimulationError(
-                f"controller: expected tau, an array of {len(v)} finite numbers, at t = {t:.6g} s, got {got}"
-            )
-        dim, shapes = self.z_group.dim, ((self.z_group.dim,), self.z_shape)
-        if not (rate is None if dim == 0 else _is_numbers(rate) and rate.shape in shapes and rate.size == dim):
-            wanted = f"z_rate, an array of {dim} numbers," if dim else "no z_rate, as there is no state,"
+            got = f"shape {tau.shape}" if _is_numbers(tau) and tau.shape != v.shape else f"{tau!r:.80}"
+            wanted = f"tau, an array of {len(v)} finite numbers,"
+        elif not (rate is None if not self.rate_shapes else _is_numbers(rate) and rate.shape in self.rate_shapes):
             got = f"shape {rate.shape}" if isinstance(rate, np.ndarray) else f"{rate!r:.60}"
-            raise SimulationError(f"controller: expected {wanted} at t = {t:.6g} s, got {got}")
-        return command
+            shapes = " or ".join(map(str, self.rate_shapes))
+            wanted = f"z_rate, an array of shape {shapes}," if shapes else "no z_rate, as there is no state,"
+        else:
+            return command
+        raise SimulationError(f"controller: expected {wanted} at t = {t:.6g} s, got {got}")
 
     def field(self, t, y, command=None):
         q, v, z = self.split(y)

@@ -55,6 +55,7 @@ from .rollout import (
     drive,
     fixed_step,
     plan_of,
+    seconds,
     start_of,
     step_arguments,
 )
@@ -95,8 +96,8 @@ def momentum_form(
     ArgumentError for a robot that has no free base.
     """
     tableau = fixed_step(method)
-    _check_free_base(robot)
     q, v, torque, steps = start_of(robot, q0, v0, None if callable(tau) else tau, t_end, dt)
+    _check_free_base(robot)
     name = f"momentum form, {tableau.name}"
     if callable(tau):
         return _sampled_momentum_form(robot, q, v, tau, t_end, dt, tableau, every, progress)
@@ -127,7 +128,7 @@ def variational(
     a function (see above); IntegrationError too where the implicit equations have no solution near, dt being too long
     for the motion.
     """
-    return _implicit("variational", _variational(robot), robot, q0, v0, tau, t_end, dt, every, progress)
+    return _implicit("variational", _variational, robot, q0, v0, tau, t_end, dt, every, progress)
 
 
 def energy_momentum(
@@ -147,7 +148,7 @@ def energy_momentum(
     has no joints to take the correction, and keeps its energy at the price of horizontal momentum, to second order.)
     Arguments and errors as for `variational`.
     """
-    return _implicit("energy-momentum", _energy_momentum(robot), robot, q0, v0, tau, t_end, dt, every, progress)
+    return _implicit("energy-momentum", _energy_momentum, robot, q0, v0, tau, t_end, dt, every, progress)
 
 
 # --- one step ----------------------------------------------------------------------------------------------------
@@ -164,8 +165,9 @@ def momentum_form_step(
 ) -> tuple[np.ndarray, np.ndarray]:
     """(q, v) after one step of `momentum_form` from time t, dt of either sign. Raises as it does."""
     tableau = fixed_step(method)
-    _check_free_base(robot)
     q, v, torque, h = step_arguments(robot, q, v, None if callable(tau) else tau, dt)
+    t = seconds("t", t)
+    _check_free_base(robot)
     if callable(tau):
         y = integrators.rk_step(
             _momentum_field(robot, tau), t, _momenta(robot, q, v), h, tableau, _momenta_group(robot)
@@ -180,14 +182,14 @@ def variational_step(
     robot: Robot, q: ArrayLike, v: ArrayLike, tau: Torque, dt: float, t: float = 0.0
 ) -> tuple[np.ndarray, np.ndarray]:
     """(q, v) after one step of `variational` from time t, dt of either sign. Raises as it does."""
-    return _implicit_step("variational", _variational(robot), robot, q, v, tau, dt, t)
+    return _implicit_step("variational", _variational, robot, q, v, tau, dt, t)
 
 
 def energy_momentum_step(
     robot: Robot, q: ArrayLike, v: ArrayLike, tau: Torque, dt: float, t: float = 0.0
 ) -> tuple[np.ndarray, np.ndarray]:
     """(q, v) after one step of `energy_momentum` from time t, dt of either sign. Raises as it does."""
-    return _implicit_step("energy-momentum", _energy_momentum(robot), robot, q, v, tau, dt, t)
+    return _implicit_step("energy-momentum", _energy_momentum, robot, q, v, tau, dt, t)
 
 
 def _made(result, name, h, q, v):
@@ -209,8 +211,9 @@ def _energy_momentum(robot: Robot) -> Callable:
     return partial(march_energy_momentum, robot._model, 6 if free else 0)
 
 
-def _implicit(name, march, robot, q0, v0, tau, t_end, dt, every, progress) -> Trajectory:
+def _implicit(name, march_of, robot, q0, v0, tau, t_end, dt, every, progress) -> Trajectory:
     q, v, torque, steps = start_of(robot, q0, v0, None if callable(tau) else tau, t_end, dt)
+    march = march_of(robot)
     midpoint, failures = _Midpoint(march, robot, tau), []
 
     def held(h, first, last, q_out, v_out):
@@ -237,8 +240,10 @@ def _implicit(name, march, robot, q0, v0, tau, t_end, dt, every, progress) -> Tr
         raise IntegrationError(failures[0], error.solution) from None
 
 
-def _implicit_step(name, march, robot, q, v, tau, dt, t):
+def _implicit_step(name, march_of, robot, q, v, tau, dt, t):
     q, v, torque, h = step_arguments(robot, q, v, None if callable(tau) else tau, dt)
+    t = seconds("t", t)
+    march = march_of(robot)
     if callable(tau):
         result = _Midpoint(march, robot, tau).step(t, h, q, v)
     else:
@@ -311,7 +316,7 @@ def _torque_at(torque, t, q, v) -> np.ndarray:
         raise ArgumentError(f"{error}, at t = {t:.9g}") from None
     if tau.shape != v.shape:
         raise ArgumentError(f"tau(t, q, v): expected shape {v.shape}, got {tau.shape}, at t = {t:.9g}")
-    return tau
+    return tau.copy()  # the function may reuse its buffer
 
 
 # --- the momentum form under a torque function: the same equations, stepped by `integrators` ---------------------

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import geomctrl as gc
-from geomctrl import inertia, so3
+from geomctrl import inertia, models, so3
 from geomctrl.closures import GGL, Baumgarte, ClosedLoops, Constraint, integrate
 from geomctrl.constrained import ConstrainedBody, ConstrainedSystem
 from geomctrl.errors import ArgumentError, IntegrationError, NameNotFoundError
@@ -98,6 +98,17 @@ def test_loops_in_relative_and_in_maximal_coordinates_are_the_same(name):
 def test_rank_and_freedom(name, rank, freedom):
     loop, _ = MECHANISMS[name]()
     assert loop.rank(begin(name, loop)) == rank == loop.robot.nv - freedom
+
+
+@pytest.mark.parametrize(("apart", "rank"), [(1e-2, 2), (1e-5, 2), (1e-10, 1)])
+def test_closures_that_differ_a_little_count_and_the_same_twice_does_not(apart, rank):
+    robot = models.panda()
+    rods = [
+        Constraint.distance(name, "world", robot.body_names[-1], (1.0 + x, 0.0, 0.0), (0.0, 0.0, 0.0))
+        for name, x in (("rod", 0.0), ("next", apart))
+    ]
+    loop = ClosedLoops(robot, rods)
+    assert loop.rank(loop.state(robot.neutral())) == rank
 
 
 def test_a_planar_mechanism_does_not_feel_how_its_plane_is_turned():

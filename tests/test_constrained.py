@@ -526,8 +526,9 @@ def test_axes_the_wrong_way_round_are_refused():
         [ConstrainedBody("a", BODY)],
         [Constraint.revolute("hinge", "world", "a", (0, 0, 0), (0, 0, 1), axis_b=(0, 0, -1))],
     )
-    with pytest.raises(ArgumentError, match=r"'hinge' .* opposite"):
-        system.state()
+    for made in (system.state, system.consistent):
+        with pytest.raises(ArgumentError, match=r"'hinge' .* opposite"):
+            made()
 
 
 def test_a_holonomic_constraint_is_a_distance_written_by_hand():
@@ -679,6 +680,39 @@ BAD = {
         ArgumentError,
         "every must be a positive integer",
     ),
+    "bodies": (lambda: ConstrainedSystem(3, []), ArgumentError, "bodies: expected a sequence of bodies, got 3"),
+    "constraints": (lambda: ConstrainedSystem([A], None), ArgumentError, "constraints: expected a sequence"),
+    "name": (lambda: ConstrainedSystem([ConstrainedBody(3, BODY)], []), ArgumentError, "body 0: name: expected a str"),
+    "bodies in a string": (
+        lambda: ConstrainedSystem([A], [Constraint.holonomic("p", "a", np.zeros, np.zeros)]),
+        ArgumentError,
+        "'p': bodies: expected a tuple of names, got 'a'",
+    ),
+    "bodies None": (
+        lambda: ConstrainedSystem([A], [Constraint("fixed", "p", None)]),
+        ArgumentError,
+        "'p': bodies: expected a tuple of names, got None",
+    ),
+    "no axis": (
+        lambda: ConstrainedSystem([A], [Constraint.revolute("p", "world", "a", (0, 0, 0), None)]),
+        ArgumentError,
+        "'p': axis: expected shape",
+    ),
+    "function of words": (
+        lambda: ConstrainedSystem([A], [Constraint.holonomic("p", ["a"], lambda T: "up", np.zeros)]),
+        ArgumentError,
+        "'p': function: expected numbers, got 'up'",
+    ),
+    "field's state": (
+        lambda: ConstrainedSystem([A], []).field(0.0, np.zeros(21)),
+        IntegrationError,
+        r"y: expected shape \(..., 22\), got \(21,\)",
+    ),
+    "state off the group": (
+        lambda: ConstrainedSystem([A], []).project(np.zeros(22)),
+        ArgumentError,
+        r"y: expected rotations, got \|R\^T R - 1\| = 1",
+    ),
     "not a rotation": (
         lambda: ConstrainedSystem([A], []).state(np.diag([2.0, 2.0, 2.0, 1.0])[None]),
         ArgumentError,
@@ -749,6 +783,34 @@ def test_bad_input_is_refused_by_name(name):
     with pytest.raises(error, match=message) as caught:
         call()
     assert isinstance(caught.value, GeomctrlError)
+
+
+def test_a_users_functions_may_reuse_their_buffers_and_write_on_what_they_get():
+    J = np.zeros((1, 1, 6))
+
+    def slope(T):
+        J[0, 0, :3], J[0, 0, 3:] = 0.0, T[0, 2, :3]
+        return J
+
+    def scribble(f):
+        def inner(T):
+            out = f(T).copy()
+            T[:] = 7.0
+            return out
+
+        return inner
+
+    ends = []
+    for function, jacobian in (
+        (lambda T: T[0, 2:3, 3], slope),
+        (scribble(lambda T: T[0, 2:3, 3]), scribble(slope)),
+        (lambda T: T[0, 2:3, 3].copy(), lambda T: slope(T).copy()),
+    ):
+        system = ConstrainedSystem([A], [Constraint.holonomic("floor", ("a",), function, jacobian)])
+        y0 = system.state(None, [[1.0, 2.0, 3.0, 0.5, 0.2, 0.0]])
+        ends.append(integrate(system, y0, (0.0, 0.3), 0.01).y[-1])
+    assert np.array_equal(ends[0], ends[2])
+    assert np.array_equal(ends[1], ends[2])
 
 
 def test_a_projection_that_fails_hands_over_the_solution_so_far():

@@ -425,6 +425,28 @@ def test_field_may_reuse_its_buffer():
         np.testing.assert_array_equal(a.sol(0.123), b.sol(0.123))
 
 
+@pytest.mark.parametrize("name", methods())
+@pytest.mark.parametrize("group", [Rn(2), Product(SO3(), Rn(1))], ids=repr)
+def test_field_events_and_the_callers_loop_may_write_on_their_state(name, group):
+    def clean(t, y):
+        return 0.5 * np.cos(t + np.arange(group.dim)) + 0.1 * y[-1]
+
+    def scribbling(t, y):
+        k = clean(t, y)
+        y[:] = 77.0
+        return k
+
+    y0, event = group.identity(), Event(lambda t, y: np.copyto(y, 77.0) or t - 0.5)
+    expected = integrate(clean, y0, (0.0, 1.0), 0.25, name, group, dense=True, events=Event(lambda t, y: t - 0.5))
+    got = integrate(scribbling, y0, (0.0, 1.0), 0.25, name, group, dense=True, events=event)
+    assert np.array_equal(got.y, expected.y)
+    assert np.array_equal(got.t_events[0], expected.t_events[0])
+    assert np.array_equal(got.sol(0.3), expected.sol(0.3))
+    for k, (_, y) in enumerate(steps(clean, y0, (0.0, 1.0), 0.25, name, group)):
+        assert np.array_equal(y, expected.y[k])
+        y[:] = 77.0
+
+
 def test_field_may_return_a_list_of_integers():
     assert step("MK4", lambda t, y: [1, 2], 0.0, [0.0, 0.0], 0.5, Rn(2)) == pytest.approx([0.5, 1.0])
 
@@ -495,6 +517,28 @@ def test_componentwise_absolute_tolerance():
     loose = integrate(field, y0, (0, 2), None, "MK54", group, rtol=0.0, atol=np.array([1e-6] * 3 + [1e3] * 3))
     tight = integrate(field, y0, (0, 2), None, "MK54", group, rtol=0.0, atol=1e-6)
     assert loose.n_steps < tight.n_steps
+
+
+def test_adaptive_steps_end_at_t_end_to_the_last_bit():
+    for t0, t_end in np.sort(np.random.default_rng(0).normal(size=(40, 2)), axis=1):
+        solution = integrate(lambda t, y: [1.0], [0.0], (t0, t_end), t_end - t0, "MK54", Rn(1))
+        assert solution.t.tolist() == [t0, t_end]
+
+
+@pytest.mark.parametrize("frequency", [1.0, 1e4])
+def test_the_first_step_is_found_without_trying(frequency):
+    def turn(t, y):
+        return [frequency * y[1], -frequency * y[0]]
+
+    solution = integrate(turn, [1.0, 1.0], (0.0, 3.0 / frequency), None, "MK54", Rn(2))
+    assert solution.n_rejected <= 2
+    assert solution.h[1] > 0.01 * solution.h.max()
+
+
+def test_tolerances_beyond_the_range_of_numbers_are_not_met():
+    solution = integrate(oscillator, [0.0, 1.0], (0.0, 1.0), None, "MK54", Rn(2), rtol=1e-300, atol=0.0)
+    assert not solution.success
+    assert solution.reason.startswith("rtol = 1e-300 and atol = 0 can not be met at t = 0")
 
 
 def test_blow_up_ends_with_a_reason_and_the_solution_so_far():
@@ -569,6 +613,16 @@ def test_events_are_located(name, h):
     assert solution.t[-1] == 10.0
 
 
+def test_a_crossing_at_a_sample_counts_once_and_one_at_the_beginning_does_not():
+    solution = integrate(lambda t, y: [1.0], [0.0], (0.0, 1.0), 0.25, "MK2", Rn(1), events=[
+        lambda t, y: y[0] - 0.5, lambda t, y: y[0], lambda t, y: 1.0 - y[0], lambda t, y: 0.0,
+    ])  # fmt: skip
+    at_sample, at_start, at_end, always = solution.t_events
+    assert at_sample == pytest.approx([0.5], rel=1e-15)
+    assert at_end == pytest.approx([1.0], rel=1e-15)
+    assert at_start.size == always.size == 0
+
+
 def test_terminal_event_ends_past_its_crossing_and_a_restart_goes_on():
     quarter = Event(lambda t, R: R[0, 0], terminal=True, name="edge on")
     field = lambda t, R: np.array([0.0, 0.0, 2.0])  # noqa: E731
@@ -620,6 +674,9 @@ GOOD = {"field": turning, "y0": np.eye(3), "t_span": (0.0, 1.0), "h": 0.1, "meth
         ({"every": 0}, "every must be a positive integer, got 0"),
         ({"every": 1.5}, "every must be a positive integer, got 1.5"),
         ({"events": [3]}, "events must be callables"),
+        ({"events": 3}, "events must be callables g\\(t, y\\), got 3"),
+        ({"events": None}, "events must be callables"),
+        ({"progress": 3}, "progress must be a callable progress\\(fraction\\) or None, got 3"),
         ({"rtol": 1e-6}, "rtol and atol need an embedded pair such as MK54; MK4 steps by h"),
         ({"method": "MK54", "rtol": -1.0}, "none negative"),
         ({"method": "MK54", "atol": math.nan}, "none negative"),
@@ -644,6 +701,26 @@ def test_bad_arguments_of_step_are_named():
         step("MK4", oscillator, 0.0, [1.0], 0.1, Rn(2))
     with pytest.raises(ArgumentError, match="t must be a finite number, got nan"):
         step("MK4", oscillator, math.nan, [1.0, 0.0], 0.1, Rn(2))
+    with pytest.raises(IntegrationError, match="overflows between t = 0 and 1e\\+200"):
+        step("CF2", lambda t, y: [1.0, 2.0, 3.0], 0.0, np.eye(3), 1e200, SO3())
+
+
+def test_bad_events_and_times_are_named():
+    with pytest.raises(ArgumentError, match=r"function must be a callable g\(t, y\), got 3"):
+        Event(3)  # pyright: ignore[reportArgumentType]
+    with pytest.raises(ArgumentError, match=r"event 'rise': direction must be .*, got 'up'"):
+        Event(lambda t, y: t, direction="up", name="rise")  # pyright: ignore[reportArgumentType]
+
+    def late(t, y):
+        return t - 0.5
+
+    late.direction = None
+    with pytest.raises(ArgumentError, match="event 'late': direction must be"):
+        integrate(**GOOD, events=late)
+    sol = integrate(**GOOD, dense=True).sol
+    for t in ("noon", None, [0.0, [1.0]], np.zeros((2, 2)), math.nan, 1.1):
+        with pytest.raises(ArgumentError, match=r"t must lie in \[0, 1\]"):
+            sol(t)
 
 
 def test_unknown_method_lists_the_known_ones():

@@ -428,6 +428,7 @@ def test_a_torque_function_that_fails_says_when_and_keeps_the_run_so_far(integra
         ({"q0": np.zeros(8)}, r"q0: expected shape \(14,\), got \(8,\)"),
         ({"q0": np.zeros(14)}, "q0: entries 0 to 11, .* hold no rotation"),
         ({"v0": np.full(8, math.nan)}, "v0: expected finite numbers, got nan"),
+        ({"robot": None}, "robot: expected a Robot, got None"),
         ({"tau": np.zeros(7)}, r"tau: expected shape \(8,\), got \(7,\)"),
         ({"tau": np.zeros((3, 8))}, r"tau: expected shape \(8,\), or \(10, 8\) for one a step, got \(3, 8\)"),
     ],
@@ -436,6 +437,23 @@ def test_bad_arguments_are_named(integrator, change, message):
     good = {"robot": FLOATING, "q0": FLOATING.neutral(), "v0": SPIN, "tau": None, "t_end": 1.0, "dt": 0.1}
     with pytest.raises(ArgumentError, match=message):
         integrator(**{**good, **change})
+
+
+@pytest.mark.parametrize("step", [variational_step, energy_momentum_step, momentum_form_step])
+def test_the_time_of_a_step_is_a_number(step):
+    with pytest.raises(ArgumentError, match="t: expected a finite number of seconds, got nan"):
+        step(FLOATING, FLOATING.neutral(), SPIN, None, 0.1, t=math.nan)
+
+
+@pytest.mark.parametrize("integrator", [variational, energy_momentum, momentum_form])
+def test_a_torque_function_may_reuse_its_buffer(integrator):
+    buffer = np.zeros(8)
+
+    def reused(t, q, v):
+        return np.multiply(-1.0, v, out=buffer)
+
+    runs = [integrator(FLOATING, FLOATING.neutral(), SPIN, f, 0.5, 0.05) for f in (reused, lambda t, q, v: -v)]
+    assert np.array_equal(runs[0].q, runs[1].q)
 
 
 def test_momentum_form_needs_a_free_base():
