@@ -17,7 +17,6 @@ from typing import Protocol
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy.linalg import solve_continuous_lyapunov
 
 from geomctrl import inertia
 from geomctrl.arrays import checked
@@ -194,6 +193,8 @@ class ElasticJoint:
         self.smooth = reference
         N = np.diag(np.ones(3), 1)
         N[3] = -1.0, -4.0, -6.0, -4.0
+        from scipy.linalg import solve_continuous_lyapunov
+
         self.P = solve_continuous_lyapunov(N.T, -np.eye(4))
 
     def start(self):

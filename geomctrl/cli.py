@@ -15,6 +15,7 @@ import typer
 from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
+from typer.core import TyperGroup
 
 from .cli_identify import identify
 from .errors import SimulationError
@@ -40,7 +41,18 @@ if TYPE_CHECKING:
 
 MOST_SAMPLES = 20000
 
+
+class Commands(TyperGroup):
+    def invoke(self, ctx: typer.Context) -> Any:
+        try:
+            return super().invoke(ctx)
+        except typer.BadParameter as error:
+            error.message = error.message.removeprefix("Value error, ")  # pydantic's, in front of typer's own words
+            raise
+
+
 app = typer.Typer(
+    cls=Commands,
     add_completion=False,
     no_args_is_help=True,
     rich_markup_mode="markdown",
@@ -364,10 +376,10 @@ def info(
     console = stdout_console()
     with compiling(console, "5 s"):
         from . import scenario
-        from .identification.base_parameters import base_parameters
+        from .identification import exact_base_parameters
 
         model = load_robot(robot, floating_base, mimic, allow_nonphysical)
-        base = base_parameters(model).size
+        base = exact_base_parameters(model).size
         energy = float(model.potential_energy(scenario.middle(model)))
     kind = "free base" if model.joints[0].kind == "free" else "fixed base"
     console.print(

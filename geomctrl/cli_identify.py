@@ -64,7 +64,7 @@ def identify(
             metavar="FIELD=NAME",
             rich_help_panel=LOG,
             help="Which array or columns are t, q, v, a, tau: q=angle (an array, or CSV columns angle1, angle2, ...),"
-            " q=base,elbow [default: the usual names]. Repeat.",
+            " q=axis*_deg (* for the joint's number), q=base,elbow [default: the usual names]. Repeat.",
         ),
     ] = None,
     units: Annotated[
@@ -79,6 +79,12 @@ def identify(
     rate: Annotated[
         float | None, typer.Option(rich_help_panel=LOG, help="Sampling rate [Hz], where there are no time stamps.")
     ] = None,
+    drop_bad_rows: Annotated[
+        bool,
+        typer.Option(
+            "--drop-bad-rows", rich_help_panel=LOG, help="Leave out rows with empty cells or repeated time stamps."
+        ),
+    ] = False,
     resample: Annotated[
         float | None,
         typer.Option(rich_help_panel=LOG, help="Interpolate time stamps that are not even to this rate [Hz]."),
@@ -229,7 +235,7 @@ def identify(
     The robot gives the geometry; its inertias are where parameters are left that the log does not determine, and may be
     missing or wrong. Reads, checks, splits, filters, fits; prints the report with all definitions and writes to --out:
 
-    - report.txt, report.json, parameters.csv (base parameters, with 95 % intervals from ols, wls, irls, iv)
+    - report.txt, report.json, parameters.csv (base parameters, with 95 % intervals from ols, wls, irls, iv, ridge)
 
     - robot.json: the identified robot, bit for bit (`geomctrl.identification.load_model`; friction, rotor inertias,
       springs: `load_extra`); robot.urdf: the same to rounding, without rotors and springs
@@ -293,7 +299,8 @@ def identify(
         report = run_identification(
             nominal, log,
             keys=_pairs("--column", columns), units=_pairs("--unit", units), mapping=mapping, rate=rate,
-            resample=resample, check_units=check_units, cutoff=cutoff, torque_cutoff=torque_cutoff, alike=alike,
+            drop_bad_rows=drop_bad_rows, resample=resample, check_units=check_units, cutoff=cutoff,
+            torque_cutoff=torque_cutoff, alike=alike,
             decimate=decimate, saturation=saturation, outliers=outliers, standstill=standstill, period=period,
             test=test_log if test_log is not None else (test if test != 0.0 else None),
             method=method.value, model=model, friction_curves=curves,

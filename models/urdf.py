@@ -15,9 +15,8 @@ from pathlib import Path
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy.spatial.transform import Rotation
 
-from geomctrl import inertia
+from geomctrl import inertia, so3
 from geomctrl.errors import ArgumentError, GeomctrlError, InertiaError, ModelError
 from geomctrl.models.source import locate
 from geomctrl.robot import WORLD, Body, Joint, Robot
@@ -90,7 +89,9 @@ def load_urdf(
             with np.errstate(invalid="ignore"):
                 robot._check_positive_mass_matrix()
     except GeomctrlError as error:
-        raise type(error)(f"{label}: {error}") from None
+        enough = "; where only the geometry counts, as in identification: nonphysical='unchecked'"
+        hint = enough if "mass matrix" in str(error) else ""
+        raise type(error)(f"{label}: {error}{hint}") from None
     return robot
 
 
@@ -326,7 +327,7 @@ def _moved(j, offset):
     if j.type == "prismatic":
         T[:3, 3] = offset * axis
     else:
-        T[:3, :3] = Rotation.from_rotvec(offset * axis).as_matrix()
+        T[:3, :3] = so3.exp(offset * axis)
     return T
 
 

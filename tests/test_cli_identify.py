@@ -151,7 +151,9 @@ def test_uneven_time_stamps_are_refused_unless_resampled(tmp_path):
     keep = np.random.default_rng(0).uniform(size=len(t)) > 0.2  # one sample in five is lost
     arguments = ("--robot", "two_link", "--rotor", "--cutoff", 15, "--no-plots", "--out", tmp_path)
     log = write(tmp_path / "log.csv", t[keep], q[keep], tau[keep])
-    assert "not even; use resampled(rate) (identify: resample)" in run(log, *arguments, status=2).replace("\n", " ")
+    assert "not even; use resampled(200) (identify: --resample 200)" in run(log, *arguments, status=2).replace(
+        "\n", " "
+    )
     assert "resampled at 200 Hz by cubic interpolation" in run(log, *arguments, "--resample", 200)
     assert json.loads((tmp_path / "report.json").read_text())["errors"]["test"]["relative_error"] < 0.005
 

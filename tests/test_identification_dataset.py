@@ -142,7 +142,11 @@ def test_csv_with_a_byte_order_mark_quotes_and_a_unit_a_joint(tmp_path):
         ("t,q1,q1,tau1,tau2\n0,1,2,3,4\n", {}, "two columns are called 'q1'"),
         ("t,q1,tau1\n0,1\n", {}, "3 names in the header, 2 columns"),
         ("t,q1,tau1\n0,1,x\n", {}, "could not convert"),
-        ("t,q1,tau1\n0,1,\n", {}, "could not convert"),
+        ("t,q1,tau1\n0,1,\n", {}, r"tau: expected finite numbers, got nan .*drop_bad_rows"),
+        ("t;q1;tau1\n0;1,5;2\n", {}, r"could not convert .*decimal commas"),
+        ("0,1,2\n1,2,3\n", {}, "numbers in the first line: expected a header"),
+        ("t,axis1,load1\n0,1,2\n", {}, r"no q: expected columns q1, q2.*--column q=NAME.*there are t, axis1, load1"),
+        ("t,q1,load1\n0,1,2\n", {}, r"no tau: expected columns tau1"),
         ("", {}, "a header and no samples"),
         ("q1,tau1\n1,2\n", {}, "no time stamps: give t, or the sampling rate"),
         ("t,q1,tau1\n0,1,2\n", {"rate": 10.0}, "rate: the log has time stamps of its own"),
@@ -155,6 +159,41 @@ def test_damaged_tables_are_refused(text, options, words, tmp_path):
     (tmp_path / "log.csv").write_text(text)
     with pytest.raises(GeomctrlError, match=words):
         Dataset.read(tmp_path / "log.csv", **options)
+
+
+def test_a_table_of_another_maker(tmp_path):
+    """Comments above, words around the joints' numbers, empty cells, time stamps that repeat."""
+    (tmp_path / "log.csv").write_text(
+        "# a robot, on a Monday\n# of its own\nTime (ms),Axis 2 pos [deg],Axis 1 pos [deg],Axis 1 load,Axis 2 load\n"
+        "0,90,180,1,2\n4,90,180,3,\n4,90,180,5,6\n4,90,180,5.5,6.5\n2,0,0,0,0\n8,45,90,7,8\n"
+    )
+    keys = {"t": "Time (ms)", "q": "Axis * pos [deg]", "tau": "Axis * load"}
+    options = {"keys": keys, "units": {"t": "ms", "q": "deg"}}
+    data = Dataset.read(tmp_path / "log.csv", drop_bad_rows=True, **options)
+    np.testing.assert_allclose(data.t, [0.0, 0.004, 0.008])
+    np.testing.assert_allclose(data.q, np.pi * np.array([[1, 0.5], [1, 0.5], [0.5, 0.25]]))
+    np.testing.assert_array_equal(data.tau, [[1, 2], [5, 6], [7, 8]])
+    assert data.history == ("rows dropped: 1 with missing numbers, 2 not later than those before",)
+    with pytest.raises(DataError, match=r"expected increasing time stamps.*--drop-bad-rows"):
+        Dataset.read(tmp_path / "log.csv", **options)
+
+
+@pytest.mark.parametrize(
+    ("field", "unit", "factor"),
+    [
+        ("t", "ms", 1e-3), ("t", "us", 1e-6), ("t", "ns", 1e-9), ("q", "deg", np.pi / 180), ("q", "rev", 2 * np.pi),
+        ("q", "mm", 1e-3), ("v", "deg/s", np.pi / 180), ("v", "rpm", np.pi / 30), ("v", "mm/s", 1e-3),
+        ("a", "deg/s^2", np.pi / 180), ("a", "mm/s^2", 1e-3), ("tau", "mN m", 1e-3), ("tau", "N mm", 1e-3),
+        ("tau", "kN m", 1e3), ("tau", "kN", 1e3), ("tau", "Nm", 1.0),
+    ],
+)  # fmt: skip
+def test_units(field, unit, factor):
+    one = np.arange(3.0)
+    arrays = {"t": one, "q": one[:, None], "v": one[:, None], "a": one[:, None], "tau": one[:, None]}
+    data = Dataset.from_arrays(arrays, units={field: unit})
+    for name in arrays:
+        expected = arrays[name] * (factor if name == field else 1.0)
+        np.testing.assert_allclose(getattr(data, name), expected, rtol=1e-14)
 
 
 def test_damaged_archives_are_refused(tmp_path):
@@ -211,6 +250,45 @@ def test_stretches_are_filtered_apart():
     assert parts.gaps == (750,)
     whole, alone = parts.filtered(20.0), data.between(5.0, 9.0).filtered(20.0)
     np.testing.assert_allclose(whole.q[750:], alone.q, atol=1e-12)
+    later = parts.select(parts.t >= 1.0)  # the gap moves along, though nothing next to it is cut out
+    assert later.gaps == (500,)
+    thin = parts.decimated(4)
+    np.testing.assert_array_equal(thin.t, np.concatenate((parts.t[:750:4], parts.t[750::4])))
+
+
+def test_holes_are_neither_filtered_nor_interpolated_across():
+    whole = log()
+    kept = ((whole.t < 3.0) | (whole.t >= 5.0)) & (np.abs(whole.t - 6.0) > 0.1)
+    kept |= np.abs(whole.t - 4.0) < 0.01  # an island too short to filter
+    holed = Dataset(whole.t[kept], whole.q[kept], whole.tau[kept])
+    data = holed.cut_at_holes()
+    assert data.history == (
+        "3 holes of up to 0.996 s, not filtered or interpolated across; 5 samples between them left out",
+    )
+    assert [data.t[s.start] for s in data.stretches()] == pytest.approx([0.0, 5.0, 6.104])
+    np.testing.assert_allclose(
+        data.filtered(20.0).q,
+        np.concatenate([whole.between(*edges).filtered(20.0).q for edges in ((0, 3), (5, 5.898), (6.102, 8))]),
+        atol=1e-12,
+    )
+    assert not ((data.resampled(300.0).t > 3.0) & (data.resampled(300.0).t < 5.0)).any()
+    assert whole.cut_at_holes() is whole
+    assert repr(data) == "<Dataset 'log': t, q, tau of 3 joints, 1449 samples at 250 Hz in 3 parts>"
+    few, many = (np.delete(np.arange(100), np.arange(50, 50 + lost)) for lost in (3, 5))  # 4 and 6 intervals
+    assert [Dataset(whole.t[k], whole.q[k], whole.tau[k]).cut_at_holes().gaps for k in (few, many)] == [(), (50,)]
+    with pytest.raises(ArgumentError, match="longest: expected a number > 1"):
+        whole.cut_at_holes(0.5)
+
+
+def test_a_period_is_found_in_the_longest_stretch():
+    t = np.arange(5000) / RATE
+    q = np.stack((np.sin(np.pi * t), np.cos(2 * np.pi * t)), -1)
+    kept = (t < 3.0) | (t > 3.5)
+    data = Dataset(t[kept], q[kept], q[kept]).cut_at_holes()
+    assert len(data.gaps) == 1
+    assert data.period() == pytest.approx(2.0)
+    with pytest.raises(DataError, match="use split_phase"):
+        data.split_time()
 
 
 def test_masks_find_saturation_outliers_and_standstill():
@@ -227,6 +305,12 @@ def test_masks_find_saturation_outliers_and_standstill():
     assert (
         ~Dataset(t, q, np.clip(tau, -4.9, 4.9)).without_saturation([4.9] * 3).mask == (np.abs(tau) >= 0.99 * 4.9)
     ).all()
+    low = Dataset(t, q, -np.clip(tau, -4.9, 4.9)).without_saturation(4.9)
+    np.testing.assert_array_equal(low.mask, np.abs(tau) < 0.99 * 4.9)
+    one = np.zeros((2000, 3))
+    one[[0, 700], 1] = 9.0, -9.0
+    wide = Dataset(t, q, one).without_saturation(9.0, widen=3 / RATE)
+    np.testing.assert_array_equal(np.flatnonzero(~wide.mask[:, 1]), [*range(4), *range(697, 704)])
     slow = data.without_standstill(0.5)
     np.testing.assert_array_equal(slow.mask, np.abs(v) >= 0.5)
     assert "masked" in slow.history[-1]
@@ -300,6 +384,17 @@ def test_wrong_units_are_suspected_with_the_reason(wrong, words):
     q, v, tau = wrong(q, v, tau)
     with pytest.raises(DataError, match=f"wrong units suspected.*{words}"):
         Dataset(t, q, tau, v=v).check(robot)
+
+
+def test_millimetres_are_suspected():
+    robot = models.scara()
+    t = np.arange(200) / RATE
+    q = 0.1 + 0.05 * np.sin(np.outer(t, np.arange(1, 5)))
+    Dataset(t, q, robot.gravity_force(q)).check(robot)
+    with pytest.raises(
+        DataError, match=r"q of joint3 reaches .* m where 0.21 is the limit; in millimetres it would fit"
+    ):
+        Dataset(t, q * [1, 1, 1e3, 1], robot.gravity_force(q)).check(robot)
 
 
 def test_milliseconds_are_suspected():

@@ -11,13 +11,16 @@ from geomctrl.errors import ArgumentError, ModelError
 from geomctrl.identification import (
     DataError,
     Dataset,
+    IdentificationReport,
     RegressorModel,
+    fit,
     identify,
     load_extra,
     load_model,
     save_model,
     save_urdf,
 )
+from geomctrl.identification.pipeline import motion_bandwidth
 
 RATE = 200.0
 
@@ -159,6 +162,65 @@ def test_effort_limits_of_zero_are_unknown_and_spikes_are_left_out_when_asked(tm
     assert clean.estimate.training.counts[0] < dirty.estimate.training.counts[0]
 
 
+def test_whiteness_and_errors_are_as_defined():
+    model = RegressorModel(models.two_link(), smoothing=0.02)
+    rng = np.random.default_rng(0)
+    t = np.arange(4000) / RATE
+    q, v, a = rng.normal(size=(3, 4000, 2))
+    white = rng.normal(size=q.shape)
+    noise = np.stack((white[:, 0], np.convolve(white[:, 1], np.ones(5), "same")), -1)  # autocorrelation 1 - k / 5
+    mask = np.ones(q.shape, dtype=bool)
+    mask[::3, 1] = False
+    data = Dataset(t, q, model.torque(model.prior, q, v, a) + noise, v=v, a=a, mask=mask)
+    e = fit(model, data)
+    report = IdentificationReport(e, data)
+    residual = (data.tau - e.predict(q, v, a))[mask]
+    assert report.errors["training"]["rmse"] == pytest.approx(np.sqrt(np.mean(residual**2)))
+    first, second = IdentificationReport(fit(model, replace(data, mask=None)), replace(data, mask=None)).whiteness
+    assert abs(first["lag1"]) < 0.05
+    assert first["outside"] <= 0.12
+    assert first["correlation"] == pytest.approx(1.0, abs=0.1)
+    assert second["lag1"] == pytest.approx(0.8, abs=0.03)
+    assert second["correlation"] == pytest.approx(5.0, rel=0.1)
+
+
+def test_the_motions_bandwidth_is_five_times_where_its_power_ends():
+    t = np.arange(8000) / RATE
+    q = np.stack((np.sin(2 * np.pi * 2.0 * t), 0.5 * np.sin(2 * np.pi * 0.5 * t)), -1)
+    assert motion_bandwidth(Dataset(t, q, q)) == pytest.approx(10.0, abs=0.3)
+    assert motion_bandwidth(Dataset(t, np.sin(2 * np.pi * 30.0 * t)[:, None], q[:, :1])) == pytest.approx(0.2 * RATE)
+
+
+def test_saturated_torques_and_holes_are_left_out(tmp_path):
+    model, x = write_log(tmp_path / "log.csv")
+    log = Dataset.read(tmp_path / "log.csv")
+    weak = replace(model.robot, joints=tuple(replace(j, effort=12.0) for j in model.robot.joints))
+    weak_model = model.with_options(robot=weak)
+    kept = np.abs(log.t - 9.0) > 0.3
+    clipped = Dataset(log.t[kept], log.q[kept], np.clip(log.tau[kept], -12.0, 12.0))
+    assert 0.01 < np.mean(np.abs(log.tau) >= 12.0) < 0.5
+    with_, without = (
+        identify(weak, clipped, cutoff=15.0, model=weak_model, method="ols", test=None, alike=False, saturation=s)
+        for s in (True, False)
+    )
+    true = model.base.projection @ x
+    errors = [np.linalg.norm(r.estimate.values - true) for r in (with_, without)]
+    assert errors[0] < 0.2 * errors[1]
+    assert "1 hole of up to 0.6 s" in with_.training.history[0]
+    assert len(with_.training.gaps) == 1
+
+
+def test_units_that_a_joint_can_not_have_are_refused(tmp_path):
+    path = tmp_path / "log.csv"
+    header = "t," + ",".join(f"{name}{k}" for name in ("q", "tau") for k in range(1, 5))
+    t = np.arange(64) / RATE
+    np.savetxt(path, np.column_stack((t, np.ones((64, 8)))), delimiter=",", header=header, comments="")
+    with pytest.raises(ArgumentError, match=r"q: 'deg' for joint 'lift', which slides; .* q=deg,deg,mm,deg"):
+        identify(models.scara(), path, units={"q": "deg"})
+    with pytest.raises(ArgumentError, match="v: 'mm/s' for joint 'shoulder', which turns"):
+        identify(models.scara(), path, units={"v": "mm/s"})
+
+
 def test_identify_refuses_what_does_not_fit(tmp_path):
     write_log(tmp_path / "log.csv", seconds=4.0)
     data = Dataset.read(tmp_path / "log.csv")
@@ -217,6 +279,29 @@ def test_urdf_files_bring_back_the_dynamics(tmp_path, name):
         ).any():  # the frame lies on the axis: the parameters are the same numbers
             i = robot.joint(b.name)
             np.testing.assert_allclose(back.parameters[i], robot.parameters[i], rtol=1e-13, atol=1e-15)
+
+
+@pytest.mark.parametrize("pitch", [0.5 * np.pi, -0.5 * np.pi])
+def test_urdf_files_hold_axes_off_their_frames_and_right_angles(tmp_path, pitch):
+    c, s = np.cos(0.7), np.sin(0.7)
+    turned = np.eye(4)  # Rz(0.7) Ry(pitch): roll and yaw are not told apart
+    turned[:3, :3] = np.array([[c, -s, 0], [s, c, 0], [0, 0, 1]]) @ np.array(
+        [[0, 0, np.sign(pitch)], [0, 1, 0], [-np.sign(pitch), 0, 0]]
+    )
+    turned[:3, 3] = 0.1, 0.2, 0.3
+    body = inertia.from_com(1.5, (0.1, 0.2, -0.1), np.diag([0.2, 0.3, 0.25]))
+    joints = [Joint.revolute((0, 0.6, 0.8), (0.3, -0.1, 0.2)), Joint.revolute((1, 0, 0), (0, 0.2, 0.1)),
+              Joint.prismatic((0, 0, 1))]  # fmt: skip
+    robot = Robot.build(
+        [Body(f"b{k}", f"b{k - 1}" if k else None, j, turned, body) for k, j in enumerate(joints)], gravity=(1, 2, -9)
+    )
+    back = models.load_urdf(save_urdf(robot, tmp_path / "robot.urdf"), gravity=robot.gravity)
+    rng = np.random.default_rng(0)
+    q, v, a = rng.normal(size=(3, 5, 3))
+    np.testing.assert_allclose(back.inverse_dynamics(q, v, a), robot.inverse_dynamics(q, v, a), atol=1e-12)
+    for k in range(3):
+        frame = f"b{k}_frame" if k < 2 else "b2"
+        np.testing.assert_allclose(back.pose(q, frame), robot.pose(q, f"b{k}"), atol=1e-12)
 
 
 def test_urdf_refuses_joints_it_does_not_have(tmp_path):

@@ -24,7 +24,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import scipy.linalg
 
 from geomctrl import inertia
 from geomctrl.dynamics import Form
@@ -120,10 +119,12 @@ def reduce_columns(Y: np.ndarray, tolerance: float = 1e-9) -> BaseParameters:
     Columns are scaled to length 1 first, but for those of rounding errors only (below 1e-12 of the longest), which
     count as zero; one whose remainder is then below `tolerance` of the largest counts as dependent.
     """
+    from scipy.linalg import qr
+
     scale = np.linalg.norm(Y, axis=0)
     zero = scale <= 1e-12 * scale.max(initial=0.0)
     scale[zero] = 1.0
-    factors: Any = scipy.linalg.qr(np.where(zero, 0.0, Y / scale), mode="r", pivoting=True)
+    factors: Any = qr(np.where(zero, 0.0, Y / scale), mode="r", pivoting=True)
     R, order = factors[0][: Y.shape[1]], factors[1]
     diagonal = np.abs(np.diag(R))
     rank = int((diagonal > tolerance * diagonal[0]).sum()) if diagonal[0] > 0.0 else 0

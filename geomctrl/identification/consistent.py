@@ -56,6 +56,8 @@ def consistent(
     prior (size,) or the inertial (nbodies, 10): default the model's own; for `entropic` its bodies must be physical.
     fixed: names of bodies whose parameters are known and stay the prior's (a payload on a known arm: all but the last).
     weights: None, "noise" (one over each joint's noise) or one a joint.
+    No covariance: where bounds are active the estimate is biased towards them and its errors are one-sided, so that
+    no ellipsoid about it is a confidence region; the unconstrained estimate's intervals say what the log determines.
     Raises SolverError (infeasible, or status and what to try), ArgumentError.
     """
     import cvxpy as cp
@@ -134,9 +136,9 @@ def manifold(
     weights: ArrayLike | str | None = None,
     iterations: int = 200,
 ) -> Estimate:
-    """The objective and the cone of `consistent` without a semidefinite solver: P_i = margin + U_i U_i^T in natural
-    units,
-    U_i in log-Cholesky coordinates.
+    """The objective and the cone of `consistent` without a semidefinite solver.
+
+    P_i = margin 1 + U_i U_i^T in natural units, U_i in log-Cholesky coordinates. No covariance, as for `consistent`.
 
     Every iterate is strictly physical. start: first inertial parameters (nbodies, 10), strictly physical; default the
     prior where it is, else a ball of the robot's mean mass. Nonlinear least squares (trust region, exact Jacobian).

@@ -27,7 +27,7 @@ from .reading import JointMapping
 Units = Mapping[str, str | Sequence[str]]
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Dataset:
     """Samples of one log, or of parts of one.
 
@@ -85,6 +85,12 @@ class Dataset:
             if x is not None:
                 x.setflags(write=False)
 
+    def __repr__(self) -> str:
+        has = "".join(f", {name}" for name in "va" if getattr(self, name) is not None)
+        parts = f" in {len(self.gaps) + 1} parts" if self.gaps else ""
+        size = f"{len(self)} samples at {self.rate:.6g} Hz"
+        return f"<Dataset {self.label!r}: t, q{has}, tau of {self.nv} joints, {size}{parts}>"
+
     # --- reading and writing -----------------------------------------------------------------------------------
 
     @classmethod
@@ -96,6 +102,7 @@ class Dataset:
         units: Units | None = None,
         mapping: JointMapping | None = None,
         rate: float | None = None,
+        drop_bad_rows: bool = False,
         label: str | None = None,
         names: Sequence[str] = (),
     ) -> Dataset:
@@ -103,12 +110,13 @@ class Dataset:
 
         keys: which array is t, q, v, a, tau, for instance {"q": "A_q_motor_deg"}; default: the usual names, see
         `reading.ALIASES`. units: {"q": "deg", ...}, a list for one a joint, default SI; see `reading.UNITS`. mapping:
-        from motor to joint coordinates. rate [Hz]: for logs without time stamps. Raises DataError, ArgumentError.
+        from motor to joint coordinates. rate [Hz]: for logs without time stamps. drop_bad_rows: leave out, and say in
+        `history`, rows with missing numbers and repeated time stamps. Raises DataError, ArgumentError.
         """
         path = Path(path)
         return cls.from_arrays(
-            reading.npz_arrays(path), keys, units=units, mapping=mapping, rate=rate, label=label or path.stem,
-            names=names,
+            reading.npz_arrays(path), keys, units=units, mapping=mapping, rate=rate, drop_bad_rows=drop_bad_rows,
+            label=label or path.stem, names=names,
         )  # fmt: skip
 
     @classmethod
@@ -120,18 +128,20 @@ class Dataset:
         units: Units | None = None,
         mapping: JointMapping | None = None,
         rate: float | None = None,
+        drop_bad_rows: bool = False,
         label: str | None = None,
         names: Sequence[str] = (),
     ) -> Dataset:
         """A log from a table with a header line, one column a joint: t, q1, q2, ..., tau1, tau2, ...
 
         keys: which columns, {"t": "stamp", "q": ["base", "elbow"], "tau": "effort"}: a list, or the stem that numbers
-        follow (effort1, effort_1, effort[1]). Other options as for `from_npz`. Comma, semicolon, tab or blanks between.
+        follow (effort1, effort_1, effort[1]), with * where they stand if not at the end (axis*_effort). Comma,
+        semicolon, tab or blanks between; an empty cell is a missing number. Other options as for `from_npz`.
         """
         path = Path(path)
         return cls.from_arrays(
-            reading.csv_arrays(path, keys or {}), units=units, mapping=mapping, rate=rate, label=label or path.stem,
-            names=names,
+            reading.csv_arrays(path, keys or {}), units=units, mapping=mapping, rate=rate, drop_bad_rows=drop_bad_rows,
+            label=label or path.stem, names=names,
         )  # fmt: skip
 
     @classmethod
@@ -150,11 +160,12 @@ class Dataset:
         units: Units | None = None,
         mapping: JointMapping | None = None,
         rate: float | None = None,
+        drop_bad_rows: bool = False,
         label: str = "log",
         names: Sequence[str] = (),
     ) -> Dataset:
         """A log from arrays by name; see `from_npz`."""
-        found = reading.fields(arrays, keys or {}, units or {}, mapping, rate, label)
+        found = reading.fields(arrays, keys or {}, units or {}, mapping, rate, label, drop_bad_rows)
         return cls(**found, label=label, names=tuple(names))
 
     def save(self, path: str | Path) -> None:
@@ -184,11 +195,13 @@ class Dataset:
     def period(self, tolerance: float = 0.02) -> float | None:
         """Shortest time [s] after which all positions repeat, to `tolerance` of their range; None if they do not.
 
-        At least two periods must be there. The first sample's neighbourhood proposes candidates; all samples decide.
+        At least two periods must be in the longest stretch, which alone is looked at. Its first sample's
+        neighbourhood proposes candidates; all its samples decide.
         """
-        q, n = self.q, len(self)
+        s = max(self.stretches(), key=lambda part: part.stop - part.start)
+        q, n = self.q[s], s.stop - s.start
         scale = np.ptp(q, axis=0).max()
-        if n < 20 or scale == 0.0 or len(self.gaps) or not filters.is_uniform(self.t):
+        if n < 20 or scale == 0.0 or not filters.is_uniform(self.t[s]):
             return None
         step = max(1, n // 4000)
         x = q[::step]
@@ -227,7 +240,11 @@ class Dataset:
         if units:
             doubts = suspicious_units(self, robot)
             if doubts:
-                raise DataError(f"{self.label}: wrong units suspected: " + "; ".join(doubts))
+                raise DataError(
+                    f"{self.label}: wrong units suspected: {'; '.join(doubts)}. Say what they are by"
+                    " units={'q': 'deg', ...} (identify: --unit q=deg), or that they are right by check_units=False"
+                    " (--no-check-units)"
+                )
 
     # --- parts -------------------------------------------------------------------------------------------------
 
@@ -245,6 +262,28 @@ class Dataset:
         arrays |= {k: getattr(self, k)[at] for k in ("v", "a") if getattr(self, k) is not None}
         gaps = tuple((np.flatnonzero(breaks) + 1).tolist())
         return replace(self, **arrays, gaps=gaps, label=label or self.label)
+
+    def cut_at_holes(self, longest: float = 5.0, shortest: int = 16) -> Dataset:
+        """A new stretch after every sampling interval longer than `longest` median ones, so that nothing is filtered or
+        interpolated across it; parts of fewer than `shortest` samples are left out.
+        """
+        if not longest > 1.0:
+            raise ArgumentError(f"longest: expected a number > 1, of median sampling intervals, got {longest}")
+        steps = np.diff(self.t)
+        holes = np.flatnonzero(steps > longest * np.median(steps)) + 1 if len(steps) else np.zeros(0, int)
+        new = sorted(set(holes.tolist()) - set(self.gaps))
+        if not new:
+            return self
+        out = replace(self, gaps=tuple(sorted({*self.gaps, *new})))
+        keep = np.ones(len(self), bool)
+        for s in out.stretches():
+            keep[s] = s.stop - s.start >= shortest
+        widest = steps[np.array(new) - 1].max()
+        note = (
+            f"{len(new)} hole{'s' if len(new) > 1 else ''} of up to {widest:.4g} s, not filtered or interpolated across"
+        )
+        note += f"; {int((~keep).sum())} samples between them left out" if not keep.all() else ""
+        return replace(out.select(keep), history=(*self.history, note))
 
     def between(self, start: float, stop: float, label: str | None = None) -> Dataset:
         """Samples with start <= t - t[0] < stop [s]."""
@@ -321,10 +360,11 @@ class Dataset:
         filters.require_cutoff(torque_cutoff, self.rate, "torque_cutoff")
         even = all(filters.is_uniform(self.t[s]) for s in self.stretches() if s.stop - s.start > 2)
         if not even and (method == "butterworth" or alike):
-            steps = np.diff(self.t)
+            steps = np.concatenate([np.diff(self.t[s]) for s in self.stretches()])
             raise DataError(
                 f"{self.label}: t: sampling intervals from {steps.min():.4g} to {steps.max():.4g} s are not even;"
-                " use resampled(rate) (identify: resample), or method='spline' without alike"
+                f" use resampled({self.rate:.6g}) (identify: --resample {self.rate:.6g}), or method='spline' without"
+                " alike"
             )
         parts = []
         for s in self.stretches():
@@ -484,7 +524,7 @@ def _numbers(label, name, value, ndim):
         at = np.argwhere(~np.isfinite(x))
         raise DataError(
             f"{label}: {name}: expected finite numbers, got {x[tuple(at[0])]} at index {at[0].tolist()}"
-            f" ({len(at)} such); interpolate or mask such samples before"
+            f" ({len(at)} such); interpolate them, or drop_bad_rows=True (identify: --drop-bad-rows)"
         )
     return x
 
@@ -500,7 +540,7 @@ def _check_times(label, t, gaps):
         k = int(np.argmax(steps <= 0.0))
         raise DataError(
             f"{label}: t: expected increasing time stamps, got {t[k]:.9g} then {t[k + 1]:.9g} s at sample {k + 1}"
-            f" ({int((steps <= 0).sum())} such); sort the log or drop repeated samples"
+            f" ({int((steps <= 0).sum())} such); sort the log, or drop_bad_rows=True (identify: --drop-bad-rows)"
         )
     edges = [0, *gaps, len(t)]
     if any(a >= b for a, b in pairwise(edges)):

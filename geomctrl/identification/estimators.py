@@ -24,17 +24,19 @@ from .dataset import Dataset
 from .errors import DataError, ExcitationError
 from .model import Compressed, RegressorModel
 
+DEAD = 1e-10  # length of a column, of the longest, up to which it holds rounding errors only: a joint stood still
 POOR = 1e-7  # relative singular value of the scaled base regressor below which parameters count as not excited
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Estimate:
     """Parameters x (size,) of a model, with what is known about them.
 
     x is full: where only combinations are determined, it is the choice nearest to the model's own parameters (or what
     the estimator's constraints and prior made of it). `covariance` (nb, nb) is of the base parameters `values`, None
-    where the estimator has none (constraints bias it); `noise` (nv,): root mean square residual per joint, degrees of
-    freedom counted [N m]; `correlation` (nv,): by how much correlated residuals inflate a variance.
+    where the estimator has none (tls, consistent, manifold: their docstrings say why); `noise` (nv,): root mean square
+    residual per joint, degrees of freedom counted [N m]; `correlation` (nv,): by how much correlated residuals inflate
+    a variance.
     """
 
     model: RegressorModel
@@ -47,6 +49,13 @@ class Estimate:
     correlation: np.ndarray | None = None
     condition: float = np.nan
     notes: dict[str, Any] = field(default_factory=dict)
+
+    def __repr__(self) -> str:
+        what = "physical" if self.is_physical else "not physical"
+        return (
+            f"<Estimate of {self.model.robot.name!r} by {self.method}: {self.base.size} base parameters, {what},"
+            f" training error {100.0 * self.relative_error():.3g} %>"
+        )
 
     @property
     def base(self) -> BaseParameters:
@@ -175,7 +184,7 @@ def excitation(
     length = np.linalg.norm(A, axis=0)
     longest = length.max(initial=0.0)
     names = model.base_names
-    dead = length <= 1e-10 * longest
+    dead = length <= DEAD * longest
     words = [f"{names[k]}: the log does not move what it acts on" for k in np.flatnonzero(dead)]
     live = np.flatnonzero(~dead)
     if not len(live):
@@ -249,6 +258,9 @@ def ridge(
     """Minimises |w (Y x - tau)|^2 / |w tau|^2 + strength |S^-1 (x - prior)|^2 over all parameters.
 
     prior (size,): default the model's own parameters. S: the natural units of each parameter, see `natural_scale`.
+    The covariance is of noise and of a prior that is itself off by S in every parameter, whatever the strength: with
+    H = A^T A + strength S^-2, H^-1 (A^T V A + strength^2 S^-2) H^-1, the mean square error of ridge regression (Hoerl
+    and Kennard 1970) for parameters N(prior, S^2). A posterior's H^-1 would take the strength for knowledge.
     """
     if not (np.isfinite(strength) and strength > 0.0):
         raise ArgumentError(f"strength: expected a positive number, got {strength}")
@@ -256,20 +268,26 @@ def ridge(
     w = _weights(model, c, weights)
     A, b = c.system(w)
     size = np.linalg.norm(w * c.norms)
-    rows = np.diag(np.sqrt(strength) / natural_scale(model, A, b))
-    x = (
-        x0
-        + np.linalg.lstsq(
-            np.vstack((A / size, rows)), np.concatenate(((b - A @ x0) / size, np.zeros(len(x0)))), rcond=None
-        )[0]
-    )
-    return _finish(model, c, x, w, "ridge", notes={"strength": strength})
+    scale, root = natural_scale(model, A, b), np.sqrt(strength)
+    # in units of S: the unknown is (x - prior) / S
+    A, b = A * scale / size, (b - A @ x0) / size
+    rows = np.vstack((A, root * np.eye(model.size)))
+    x = x0 + scale * np.linalg.lstsq(rows, np.concatenate((b, np.zeros(model.size))), rcond=None)[0]
+    out = _finish(model, c, x, w, "ridge", condition=excitation(model, c, w)[0], notes={"strength": strength})
+    correlation = autocorrelation_factor(model, x, data) if isinstance(data, Dataset) else None
+    variance = out.noise**2 * (1.0 if correlation is None else correlation)
+    V, _ = c.system(w**2 * np.sqrt(variance))  # its square is A^T V A
+    R: Any = np.linalg.qr(rows, mode="r")
+    sides = np.hstack(((V * scale / size**2).T, strength * np.eye(model.size)))
+    half = model.base.projection @ (scale[:, None] * np.linalg.solve(R, np.linalg.solve(R.T, sides)))
+    return replace(out, covariance=half @ half.T, correlation=correlation)
 
 
 def tls(model: RegressorModel, data: Dataset | Compressed, weights: ArrayLike | None = None) -> Estimate:
     """Total least squares: errors in the regressor too, equally large in all columns once those have unit length.
 
-    Offset columns are known exactly and stay so (Golub, Hoffman, Stewart 1987).
+    Offset columns are known exactly and stay so (Golub, Hoffman, Stewart 1987). No covariance: what is known of it is
+    for errors in Y that are independent and alike in all columns, which filtered kinematics never are.
     """
     c = compressed(model, data)
     w = _weights(model, c, weights)
@@ -410,16 +428,19 @@ def period_instruments(data: Dataset, period: float | None = None) -> Dataset:
 
 
 def natural_scale(model: RegressorModel, A: np.ndarray, b: np.ndarray) -> np.ndarray:
-    """(size,) typical magnitudes: m, m l, m l^2 of a body of the robot's mean mass (1 kg if it has none) and length l,
-    the
-    mean distance between joints; for the rest what explained the torques of a log A x = b on its own."""
+    """(size,) typical magnitudes of parameters.
+
+    Inertial: m, m l, m l^2 of the robot's mean mass (1 kg if it has none) and the mean distance l between joints. The
+    rest: what would explain the torques of a log A x = b on its own; 1 where the log does not move it.
+    """
     robot = model.robot
     steps = np.linalg.norm(robot.placements[:, :3, 3], axis=1)
     length = max(float(steps[steps > 1e-6].mean()) if (steps > 1e-6).any() else 0.0, 0.05)
     mass = float(robot.parameters[:, 0].mean())
     mass = mass if mass > 1e-6 else 1.0
     lengths = np.linalg.norm(A, axis=0)
-    scale = np.where(lengths > 0.0, np.linalg.norm(b) / np.where(lengths > 0.0, lengths, 1.0), 1.0)
+    moved = lengths > DEAD * lengths.max()
+    scale = np.where(moved, np.linalg.norm(b) / np.where(moved, lengths, 1.0), 1.0)
     scale[: model.inertial] = np.tile(mass * np.array([1.0] + [length] * 3 + [length**2] * 6), robot.nbodies)
     return scale
 

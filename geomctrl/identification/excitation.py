@@ -17,7 +17,6 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy.interpolate import BSpline
 
 from geomctrl.control import Desired
 from geomctrl.errors import ArgumentError
@@ -375,6 +374,8 @@ def _basis(kind, duration, nk, t):
         one, zero = np.ones((len(t), 1)), np.zeros((len(t), 1))
         rows = [np.hstack((one, s, c)), np.hstack((zero, w * c, -w * s)), np.hstack((zero, -(w**2) * s, -(w**2) * c))]
         return np.stack(rows)
+    from scipy.interpolate import BSpline
+
     inner = np.linspace(0.0, duration, nk - 4)[1:-1]
     knots = np.concatenate((np.zeros(6), inner, np.full(6, duration)))
     spline = BSpline(knots, np.eye(nk), 5)

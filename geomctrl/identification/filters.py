@@ -7,8 +7,6 @@ A cut-off is always the frequency at which the filter *as applied*, forwards and
 from __future__ import annotations
 
 import numpy as np
-from scipy import signal
-from scipy.interpolate import make_smoothing_spline
 
 from geomctrl.errors import ArgumentError
 
@@ -28,9 +26,11 @@ def low_pass(x: np.ndarray, rate: float, cutoff: float, order: int = 4, ends: st
 
     Amplitude 1 / (1 + (tan(pi f / rate) / tan(pi cutoff / rate))^(2 order)). Beyond its ends the signal is continued
     over three periods of the cut-off, as far as it reaches: "reflect": by point reflection, which makes second
-    derivatives vanish at the ends; "continue": by the quartic of least squares through its last two periods, plus the
-    point reflection of what is left, for smooth signals whose derivatives are wanted up to the last sample.
+    derivatives vanish at the ends; "continue": by the quartic of least squares through its last two periods, for smooth
+    signals whose derivatives are wanted up to the last sample.
     """
+    from scipy import signal  # half a second: not before it is used
+
     require_cutoff(cutoff, rate)
     sections = signal.butter(order, cutoff, fs=rate, output="sos")
     pad = min(len(x) - 1, settling(rate, cutoff))
@@ -46,15 +46,9 @@ def low_pass(x: np.ndarray, rate: float, cutoff: float, order: int = 4, ends: st
 
 def _continued(x, pad, reach):
     """`pad` samples of x (N, ...) before its first, the nearest first."""
-    degree = min(4, reach)
-    flat = x[: max(pad, reach) + 1].reshape(min(len(x), max(pad, reach) + 1), -1)
-    fitted = np.polynomial.Polynomial.fit
-    k = np.arange(1, pad + 1)
-    out = np.empty((pad, flat.shape[1]))
-    for j, y in enumerate(flat.T):
-        trend = fitted(np.arange(reach + 1), y[: reach + 1], degree)
-        out[:, j] = trend(-k) - (y[1 : pad + 1] - trend(k))
-    return out.reshape(pad, *x.shape[1:])
+    powers = np.vander(np.arange(-pad, reach + 1) / max(reach, 1), min(4, reach) + 1)
+    quartic = np.linalg.lstsq(powers[pad:], x[: reach + 1].reshape(reach + 1, -1), rcond=None)[0]
+    return (powers[:pad][::-1] @ quartic).reshape(pad, *x.shape[1:])
 
 
 def settling(rate: float, cutoff: float) -> int:
@@ -88,6 +82,8 @@ def smooth(t: np.ndarray, x: np.ndarray, cutoff: float) -> tuple[np.ndarray, np.
     It minimises sum (x - f)^2 + lam int f''^2, a low-pass of amplitude 1 / (1 + (f / cutoff)^4): lam is
     1 / (dt (2 pi cutoff)^4) with the median sampling interval dt.
     """
+    from scipy.interpolate import make_smoothing_spline
+
     dt = float(np.median(np.diff(t)))
     require_cutoff(cutoff, 1.0 / dt)
     unit = (t - t[0]) / dt  # samples: the spline's banded system is ill-scaled in seconds

@@ -14,7 +14,6 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy.linalg import get_lapack_funcs
 
 from geomctrl.errors import ArgumentError
 from geomctrl.robot import Robot
@@ -432,6 +431,8 @@ def _triangle(A: np.ndarray) -> np.ndarray:
     """R of A = Q R; A (Fortran order) is overwritten."""
     if len(A) == 0:
         return A.copy()
+    from scipy.linalg import get_lapack_funcs
+
     geqrf: Any = get_lapack_funcs("geqrf", (A,))
     factored, _, _, info = geqrf(A, overwrite_a=1)
     assert info == 0

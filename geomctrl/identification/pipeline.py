@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +17,7 @@ from .errors import DataError, ExcitationError
 from .estimators import _linear, fit, period_instruments
 from .friction import fit_curves
 from .model import RegressorModel
-from .reading import JointMapping
+from .reading import ANGULAR, LINEAR, JointMapping
 from .report import IdentificationReport
 
 SHORTEST = 32  # samples: less is no log
@@ -28,9 +28,10 @@ def identify(
     log: Dataset | str | Path,
     *,
     keys: Mapping[str, Any] | None = None,
-    units: Mapping[str, str] | None = None,
+    units: Mapping[str, str | Sequence[str]] | None = None,
     mapping: JointMapping | None = None,
     rate: float | None = None,
+    drop_bad_rows: bool = False,
     resample: float | None = None,
     cutoff: float | None = None,
     torque_cutoff: float | None = None,
@@ -51,6 +52,8 @@ def identify(
     """Identify a robot from a log: read, check, split, filter, fit, report. What `geomctrl identify` runs.
 
     log: a Dataset or the path of an npz or CSV file; keys, units, mapping, rate: how to read it (`Dataset.from_npz`).
+    drop_bad_rows: leave out rows with missing numbers and repeated time stamps. Holes in the log, sampling intervals of
+    more than five median ones, are not filtered or interpolated across (`Dataset.cut_at_holes`).
     resample [Hz]: put time stamps that are not even on a grid of this rate.
     cutoff [Hz] of positions: default five times the frequency below which 99 % of the velocities' power lies, at most a
     fifth of the sampling rate; torque_cutoff: default the same; alike: one low-pass for torques and regressor.
@@ -67,13 +70,20 @@ def identify(
     if not isinstance(robot, Robot):
         raise ArgumentError(f"robot: expected a geomctrl Robot, got {robot!r:.60}")
     say = progress or (lambda what, fraction: None)
-    reading = {"keys": keys, "units": units, "mapping": mapping, "rate": rate}
+    if check_units and mapping is None:
+        _check_units(robot, units or {})
+
+    def read(source: Dataset | str | Path) -> Dataset:
+        options = {"keys": keys, "units": units, "mapping": mapping, "rate": rate, "drop_bad_rows": drop_bad_rows}
+        data = source if isinstance(source, Dataset) else Dataset.read(source, **options)
+        data.check(robot, units=check_units)
+        if len(data) < SHORTEST:
+            raise DataError(f"{data.label}: {len(data)} samples are no log: expected at least {SHORTEST}")
+        data = data.cut_at_holes()
+        return data if resample is None else data.resampled(resample)
+
     say("reading", 0.0)
-    data = log if isinstance(log, Dataset) else Dataset.read(log, **reading)
-    data.check(robot, units=check_units)
-    if len(data) < SHORTEST:
-        raise DataError(f"{data.label}: {len(data)} samples are no log: expected at least {SHORTEST}")
-    data = data if resample is None else data.resampled(resample)
+    data = read(log)
     model = model or RegressorModel(robot)
     if model.robot is not robot:
         raise ArgumentError("model: was made for another robot")
@@ -95,9 +105,7 @@ def identify(
     elif isinstance(test, (int, float)):
         parts, notes["split"] = _split(data, test, found, guard=1.0 / cutoff)
     else:
-        other = test if isinstance(test, Dataset) else Dataset.read(test, **reading)
-        other.check(robot, units=check_units)
-        other = other if resample is None else other.resampled(resample)
+        other = read(test)
         if saturation:
             other = other.without_saturation(effort, widen=0.5 / torque_cutoff)
         parts = [data, other]
@@ -119,7 +127,7 @@ def identify(
         if found is None:
             raise DataError(f"{data.label}: iv needs a trajectory that repeats (give its period), or instruments")
         options["instruments"] = period_instruments(training, found)
-    needs_samples = method in ("irls", "iv", "ols", "wls")
+    needs_samples = method in ("irls", "iv", "ols", "wls", "ridge")  # for the residuals' correlation
     estimate = fit(model, training if needs_samples else factors, method, **options)
     unconstrained = None
     if method in ("consistent", "manifold", "ridge"):
@@ -140,6 +148,19 @@ def _split(data: Dataset, test: float, period: float | None, guard: float) -> tu
         return list(data.split_time(1.0 - test, guard)), words
     words = f"by phase of a period of {period:.5g} s: from {1 - test:.2f} on unseen in every period"
     return list(data.split_phase(period, (1.0 - test, 1.0), guard)), words
+
+
+def _check_units(robot: Robot, units: Mapping[str, str | Sequence[str]]) -> None:
+    """Raises ArgumentError for degrees of a joint that slides, or millimetres of one that turns."""
+    slides = [not column[:3].any() for joint in robot.joints for column in joint.S.T]
+    for field, given in units.items():
+        each = [given] * robot.nv if isinstance(given, str) else list(given)
+        for unit, sliding, name in zip(each, slides, robot.dof_names):
+            if unit in (ANGULAR if sliding else LINEAR):
+                raise ArgumentError(
+                    f"units: {field}: {unit!r} for joint {name!r}, which {'slides' if sliding else 'turns'}; give one"
+                    f" unit a joint: {field}={','.join('mm' if s else 'deg' for s in slides)}, say"
+                )
 
 
 def motion_bandwidth(data: Dataset) -> float:

@@ -49,14 +49,16 @@ def suspicious_units(data: Dataset, robot: Robot | None = None) -> list[str]:
 def _beyond_limits(data, robot):
     turning = np.array([np.abs(j.S[:3]).max() > 0.0 for j in robot.joints])
     largest = np.abs(data.q).max(0)
-    reach = np.maximum(np.abs(robot.limits.lower), np.abs(robot.limits.upper))
-    reach = np.where(np.isfinite(reach), reach, 4.0 * np.pi) + 1.0
-    bad = turning & (largest > np.maximum(3.0 * reach, 15.0))
+    limit = np.maximum(np.abs(robot.limits.lower), np.abs(robot.limits.upper))
+    limit = np.where(np.isfinite(limit) | ~turning, limit, 4.0 * np.pi)
+    reach = limit + np.where(turning, 1.0, 0.1 * limit)
+    bad = largest > np.where(turning, np.maximum(3.0 * reach, 15.0), 3.0 * reach)
     if not bad.any():
         return []
     k = int(np.argmax(bad))
-    fits = "; in degrees it would fit" if largest[k] * DEGREE <= reach[k] else "; a motor-side angle?"
-    return [f"q of {data.names[k]} reaches {largest[k]:.4g} rad where {reach[k] - 1.0:.4g} is the limit{fits}"]
+    unit, other, factor = ("rad", "degrees", DEGREE) if turning[k] else ("m", "millimetres", 1e-3)
+    fits = f"in {other} it would fit" if largest[k] * factor <= reach[k] else "a motor-side angle?"
+    return [f"q of {data.names[k]} reaches {largest[k]:.4g} {unit} where {limit[k]:.4g} is the limit; {fits}"]
 
 
 def _torque_scale(data, robot):

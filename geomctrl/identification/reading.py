@@ -7,6 +7,7 @@ import warnings
 import zipfile
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -16,14 +17,16 @@ from geomctrl.errors import ArgumentError
 
 from .errors import DataError
 
+MOST_COMMENTS = 1000  # lines before a table's header
 DEGREE, RPM = np.pi / 180.0, 2.0 * np.pi / 60.0
 UNITS = {
     "t": {"s": 1.0, "ms": 1e-3, "us": 1e-6, "ns": 1e-9},
-    "q": {"rad": 1.0, "deg": DEGREE, "m": 1.0, "mm": 1e-3, "rev": 2.0 * np.pi},
-    "v": {"rad/s": 1.0, "deg/s": DEGREE, "m/s": 1.0, "mm/s": 1e-3, "rpm": RPM},
-    "a": {"rad/s^2": 1.0, "deg/s^2": DEGREE, "m/s^2": 1.0},
-    "tau": {"N m": 1.0, "Nm": 1.0, "N": 1.0, "mN m": 1e-3, "kN m": 1e3},
+    "q": {"rad": 1.0, "deg": DEGREE, "rev": 2.0 * np.pi, "m": 1.0, "mm": 1e-3},
+    "v": {"rad/s": 1.0, "deg/s": DEGREE, "rpm": RPM, "m/s": 1.0, "mm/s": 1e-3},
+    "a": {"rad/s^2": 1.0, "deg/s^2": DEGREE, "m/s^2": 1.0, "mm/s^2": 1e-3},
+    "tau": {"N m": 1.0, "Nm": 1.0, "N": 1.0, "mN m": 1e-3, "N mm": 1e-3, "kN m": 1e3, "kN": 1e3},
 }
+ANGULAR, LINEAR = ("deg", "rev", "deg/s", "rpm", "deg/s^2"), ("mm", "mm/s", "mm/s^2")  # not SI, and telling
 ALIASES = {
     "t": ("t", "time", "timestamp", "stamp"),
     "q": ("q", "pos", "position", "positions", "joint_position", "joint_positions", "angle"),
@@ -83,31 +86,16 @@ def npz_arrays(path: Path) -> dict[str, np.ndarray]:
     except (ValueError, OSError, EOFError, zipfile.BadZipFile) as error:
         if isinstance(error, DataError):
             raise
-        raise DataError(f"log {str(path)!r}: not a readable npz archive: {error}") from None
+        raise DataError(
+            f"log {str(path)!r}: not a readable npz archive: {error}; tables end in .csv, .txt or .tsv"
+        ) from None
 
 
 def csv_arrays(path: Path, keys: Mapping[str, str | Sequence[str]]) -> dict[str, np.ndarray]:
     """t, q, v, a, tau, as far as there are columns for them; see `Dataset.from_csv`. Raises DataError."""
     _require_file(path)
     _require_fields("keys", keys)
-    with path.open(newline="", encoding="utf-8-sig") as file:
-        try:
-            first = file.readline()
-            delimiter = next((d for d in ",;\t" if d in first), None)
-            header = next(csv.reader([first], delimiter=delimiter), []) if delimiter else first.split()
-            header = [h.strip().lstrip("#").strip() for h in header]
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore", UserWarning)  # "input contained no data", said below
-                table = np.loadtxt(file, delimiter=delimiter, ndmin=2, quotechar='"')
-        except ValueError as error:
-            raise DataError(f"log {str(path)!r}: {error}") from None
-    if table.size == 0:
-        raise DataError(f"log {str(path)!r}: a header and no samples")
-    if table.shape[1] != len(header):
-        raise DataError(f"log {str(path)!r}: {len(header)} names in the header, {table.shape[1]} columns below")
-    twice = [h for h in header if header.count(h) > 1]
-    if twice:
-        raise DataError(f"log {str(path)!r}: two columns are called {twice[0]!r}")
+    header, table = _table(path)
     arrays = {}
     for field, aliases in ALIASES.items():
         wanted = keys.get(field)
@@ -123,7 +111,64 @@ def csv_arrays(path: Path, keys: Mapping[str, str | Sequence[str]]) -> dict[str,
                 raise DataError(f"log {str(path)!r}: {field}: no columns {wanted!r}; there are {', '.join(header)}")
         if at:
             arrays[field] = table[:, at[0]] if field == "t" else table[:, at]
+    for field in ("q", "tau"):
+        if field not in arrays:
+            raise DataError(
+                f"log {str(path)!r}: no {field}: expected columns {field}1, {field}2, ..., or keys={{{field!r}: ...}}"
+                f" (identify: --column {field}=NAME,NAME,... or {field}=axis*_sensor, * for the joint's number);"
+                f" there are {', '.join(header)}"
+            )
     return arrays
+
+
+def _table(path: Path) -> tuple[list[str], np.ndarray]:
+    """(names, samples (N, columns)); empty cells are nan. Lines with # before the header are comments."""
+    try:
+        with path.open(encoding="utf-8-sig") as file:
+            lines = [line.rstrip("\n") for line in islice(file, MOST_COMMENTS)]
+    except ValueError as error:
+        raise DataError(f"log {str(path)!r}: not a text file: {error}") from None
+    top = 0
+    while top + 1 < len(lines) and lines[top].startswith("#") and not _is_numeric(lines[top + 1]):
+        top += 1
+    first = lines[top] if lines else ""
+    if _is_numeric(first):
+        raise DataError(
+            f"log {str(path)!r}: numbers in the first line: expected a header such as t,q1,q2,tau1,tau2 above them"
+        )
+    delimiter = next((d for d in ",;\t" if d in first), None)
+    header = next(csv.reader([first], delimiter=delimiter), []) if delimiter else first.split()
+    header = [h.strip().lstrip("#").strip() for h in header]
+    twice = [h for h in header if header.count(h) > 1]
+    if twice:
+        raise DataError(f"log {str(path)!r}: two columns are called {twice[0]!r}")
+    options: dict[str, Any] = {
+        "delimiter": delimiter, "ndmin": 2, "quotechar": '"', "skiprows": top + 1, "encoding": "utf-8-sig",
+    }  # fmt: skip
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)  # "input contained no data", said below
+        try:
+            try:
+                table = np.loadtxt(path, **options)
+            except ValueError:  # again, four times as slowly, with empty cells for nan
+                table = np.loadtxt(path, converters=lambda s: float(s.strip() or "nan"), **options)
+        except ValueError as error:
+            comma = " (decimal commas? write points)" if delimiter != "," and "," in lines[top + 1] else ""
+            raise DataError(f"log {str(path)!r}: below the header: {error}{comma}") from None
+    if table.size == 0:
+        raise DataError(f"log {str(path)!r}: a header and no samples")
+    if table.shape[1] != len(header):
+        raise DataError(f"log {str(path)!r}: {len(header)} names in the header, {table.shape[1]} columns below")
+    return header, table
+
+
+def _is_numeric(line: str) -> bool:
+    """Whether a line of a table begins with a number."""
+    words = line.replace(",", " ").replace(";", " ").split()
+    try:
+        return bool(words) and np.isfinite(float(words[0].strip('"')))
+    except ValueError:
+        return False
 
 
 def fields(
@@ -133,8 +178,9 @@ def fields(
     mapping: JointMapping | None,
     rate: float | None,
     label: str,
+    drop_bad_rows: bool = False,
 ) -> dict[str, Any]:
-    """t, q, v, a, tau in SI units and joint coordinates from arrays by name; see `Dataset.from_npz`."""
+    """t, q, v, a, tau in SI units and joint coordinates from arrays by name, and `history`; see `Dataset.from_npz`."""
     _require_fields("keys", keys)
     _require_fields("units", units)
     found = {}
@@ -156,6 +202,7 @@ def fields(
         if rate is None or not rate > 0.0:
             raise DataError(f"{label}: no time stamps: give t, or the sampling rate (rate=..., in Hz)")
         found["t"] = np.arange(np.atleast_1d(found["q"]).shape[0]) / rate
+    history = _drop_bad_rows(found) if drop_bad_rows else ()
     if mapping is not None:
         n = len(mapping.matrix)
         for field in ("q", "v", "a", "tau"):
@@ -168,7 +215,24 @@ def fields(
             if field in found:
                 found[field] = mapping.rate(found[field])
         found["tau"] = mapping.torque(found["tau"])
-    return found
+    return {**found, "history": history}
+
+
+def _drop_bad_rows(found: dict[str, np.ndarray]) -> tuple[str, ...]:
+    """Drops, in place, rows with nan or infinity and those not later than all before; says how many."""
+    n = len(found["t"])
+    if any(np.ndim(x) == 0 or len(x) != n for x in found.values()):
+        return ()  # the Dataset refuses these, and says why
+    finite = np.all([np.isfinite(x).reshape(n, -1).all(1) for x in found.values()], axis=0)
+    latest = np.maximum.accumulate(np.where(finite, found["t"], -np.inf))
+    later = np.concatenate(([True], found["t"][1:] > latest[:-1]))
+    keep = finite & later
+    if keep.all():
+        return ()
+    for field, x in found.items():
+        found[field] = x[keep]
+    bad, early = int((~finite).sum()), int((finite & ~later).sum())
+    return (f"rows dropped: {bad} with missing numbers, {early} not later than those before",)
 
 
 def real(label: str, name: str, value: Any) -> np.ndarray:
@@ -206,11 +270,16 @@ def _require_fields(what: str, given: Mapping[str, Any]) -> None:
 
 
 def _numbered(path: Path, header: Sequence[str], stem: str) -> list[int]:
-    """Columns called stem1, stem_1, stem[1], ... in the order of their numbers; or the one called stem."""
+    """Columns called stem1, stem_1, stem[1], ... in the order of their numbers, which `*` in the stem stands for if it
+    is not at its end; or the one called stem.
+    """
+    before, _, after = stem.partition("*")
     found: Iterator[tuple[int, int]] = (
         (int(digits), k)
         for k, h in enumerate(header)
-        if h.startswith(stem) and (digits := h[len(stem) :].strip("_[](). ")).isdigit()
+        if h.startswith(before)
+        and h.endswith(after)
+        and (digits := h[len(before) : len(h) - len(after)].strip("_[](). ")).isdigit()
     )
     numbered = sorted(found)
     if numbered and [n for n, _ in numbered] != list(range(numbered[0][0], numbered[0][0] + len(numbered))):

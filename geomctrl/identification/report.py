@@ -247,6 +247,8 @@ class IdentificationReport:
                 f"({self.estimate.method} has no covariance: constraints and priors bias it; std and intervals are"
                 " least squares')"
             )
+        elif self.estimate.method == "ridge":
+            lines.append("(std and intervals are of noise, and of a prior off by its natural units in every parameter)")
         elif not known:
             lines.append("(no covariance: constraints and priors bias this estimator)")
         return lines
