@@ -9,8 +9,10 @@ from hypothesis import find, given, settings
 from hypothesis import strategies as st
 from oracles import properties
 
-from geomctrl import factored, inertia, models, testing
+import geomctrl as gc
+from geomctrl import controllers, factored, inertia, models, so3, testing
 from geomctrl.errors import ArgumentError
+from geomctrl.references import Sinusoids
 
 
 def test_a_wrong_coriolis_matrix_fails_with_the_state_that_breaks_it():
@@ -104,6 +106,33 @@ def test_floating_base_and_motions(case):
         assert np.abs(x).max() <= 3.0
 
 
+@properties
+@given(testing.bundled_robots())
+def test_bundled_robots_are_those_of_models(robot):
+    assert robot.name in models.names()
+
+
+def test_bundled_robots_shrink_to_the_two_link_arm():
+    quick = settings(derandomize=True, database=None)
+    assert find(testing.bundled_robots(), lambda r: True, settings=quick).name == "two_link"
+    assert find(testing.bundled_robots(), lambda r: r.joints[0].kind == "free", settings=quick).nv > 6
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"kinds": ()}, r"kinds: expected some of 'revolute', .* got \(\)"),
+        ({"kinds": ("revolute", "ball")}, r"kinds: expected some of .* got \('revolute', 'ball'\)"),
+        ({"kinds": "free"}, "kinds: expected some of .* got 'free'"),
+        ({"max_bodies": 0}, "max_bodies: expected an integer of at least 1, got 0"),
+        ({"max_bodies": 2.5}, "max_bodies: expected an integer of at least 1, got 2.5"),
+    ],
+)
+def test_strategies_refuse_what_draws_nothing(options, words):
+    with pytest.raises(ArgumentError, match=words):
+        testing.robots(**options)
+
+
 def test_failing_cases_shrink_to_simple_ones():
     quick = settings(derandomize=True, max_examples=200, database=None)
     robot = find(testing.robots(), lambda r: r.nbodies >= 3, settings=quick)
@@ -126,6 +155,21 @@ def test_random_robot_takes_a_tree_and_refuses_what_is_none():
         testing.random_robot(rng, ["ball"])
 
 
+def test_no_states_are_refused():
+    """They would pass without having tested anything."""
+    robot = models.two_link()
+    for check in (
+        testing.assert_skew_symmetric,
+        testing.assert_passive,
+        lambda robot, **options: testing.assert_lyapunov(PD(), robot, **options),
+    ):
+        for states in (0, -1, 1.5, True):
+            with pytest.raises(ArgumentError, match="states: expected an integer of at least 1, got"):
+                check(robot, states=states)
+    with pytest.raises(ArgumentError, match="runs: expected an integer of at least 0, got -1"):
+        testing.assert_lyapunov(PD(), robot, runs=-1)
+
+
 def test_without_hypothesis_only_the_strategies_are_missing():
     code = """
 import sys
@@ -139,3 +183,232 @@ except ImportError as error:
 """
     out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
     assert "strategies need hypothesis, which is not installed: pip install 'geomctrl[test]'" in out
+
+
+# --- Lyapunov functions ----------------------------------------------------------------------------------------
+
+ARM = models.two_link()
+Q_D = np.array([0.4, -0.7])
+
+
+class PD:
+    """tau = g - 20 e - 5 v, V = T + 10 e . e, V' = -5 v . v; `terms`(T, e . e, v . v) replaces V and V'."""
+
+    def __init__(self, terms=None, torque=None, q_d=Q_D):
+        self.terms, self.torque, self.q_d = terms, torque, q_d
+
+    def start(self):
+        return None
+
+    def __call__(self, t, q, v, z):
+        tau = ARM.gravity_force(q) - 20.0 * (q - Q_D) - 5.0 * v
+        return gc.Command(tau if self.torque is None else tau + self.torque(t, v))
+
+    def lyapunov(self, t, q, v, z, plant):
+        T, e = plant.robot.kinetic_energy(q, v), q - Q_D
+        return (T + 10.0 * e @ e, -5.0 * v @ v) if self.terms is None else self.terms(T, e @ e, v @ v)
+
+
+def test_a_proof_that_holds_passes():
+    testing.assert_lyapunov(PD(), ARM)
+
+
+BROKEN = {
+    "above zero": (lambda T, e, v: (T + 10 * e + 1e-3, -5 * v), "V is not zero at the equilibrium: V = 0.001 at t = "),
+    "far above zero": (lambda T, e, v: (T + 10 * e + 100.0, -5 * v), "V is not zero at the equilibrium: V = 100 "),
+    "below zero": (lambda T, e, v: (T + 10 * e - 1e-3, -5 * v), "V is not zero at the equilibrium: V = -0.001 "),
+    "no position": (lambda T, e, v: (T, -5 * v), "V is not positive where only q is off: V = 0 at t = .* q = .* v = "),
+    "no velocity": (lambda T, e, v: (10 * e, -5 * v), "V is not positive where only v is off: V = 0 at t = "),
+    "negative": (lambda T, e, v: (-T - 10 * e, -5 * v), "V is not positive: V = -"),
+    "zero": (lambda T, e, v: (0.0, 0.0), "V is not positive: V = 0 at t = "),
+    "nan": (lambda T, e, v: (np.nan, -5 * v), "V is not positive: V = nan "),
+    "infinite": (lambda T, e, v: (np.inf, -5 * v), "V is not positive: V = inf "),
+    "rate nan": (lambda T, e, v: (T + 10 * e, np.nan), "the promised rate is positive: nan "),
+    "promises too much": (lambda T, e, v: (T + 10 * e, -6 * v), "V does not change as promised: dV/dt = -"),
+    "promises too little": (lambda T, e, v: (T + 10 * e, -4 * v), "V does not change as promised: dV/dt = -"),
+    "nothing": (lambda T, e, v: None, "lyapunov: expected two numbers, V and its rate, got None at t = "),
+    "V alone": (lambda T, e, v: T, "lyapunov: expected two numbers, V and its rate, got "),
+    "three": (lambda T, e, v: (T, e, v), "lyapunov: expected two numbers, V and its rate, got "),
+}
+
+
+@pytest.mark.parametrize("name", BROKEN)
+def test_a_wrong_lyapunov_function_is_caught(name):
+    terms, words = BROKEN[name]
+    with pytest.raises(AssertionError, match=words):
+        testing.assert_lyapunov(PD(terms), ARM, runs=0)
+
+
+def test_a_bound_on_the_rate_may_be_loose_but_not_wrong():
+    testing.assert_lyapunov(PD(BROKEN["promises too little"][0]), ARM, bound=True)
+    with pytest.raises(AssertionError, match="does not change as promised"):
+        testing.assert_lyapunov(PD(BROKEN["promises too much"][0]), ARM, bound=True)
+
+
+def test_an_honest_promise_to_grow_is_caught():
+    law = PD(lambda T, e, v: (T + 10.0 * e, v), lambda t, v: 6.0 * v)
+    with pytest.raises(AssertionError, match=r"the promised rate is positive: \d"):
+        testing.assert_lyapunov(law, ARM, runs=0)
+
+
+def test_growth_along_a_run_is_caught_where_no_random_state_shows_it():
+    kick = PD(torque=lambda t, v: 30.0 * v if t < 0.02 else 0.0)
+    testing.assert_lyapunov(kick, ARM, states=3, runs=0)
+    with pytest.raises(AssertionError, match=r"V grows along a run: by .* the run started at q = .*, v = "):
+        testing.assert_lyapunov(kick, ARM, states=3, runs=1)
+    blow = PD(torque=lambda t, v: 1e9 * v if t < 0.02 else 0.0)
+    with pytest.raises(AssertionError, match=r"(?s)unstable.* the run started at q = "):
+        testing.assert_lyapunov(blow, ARM, states=3, runs=1)
+
+
+def test_no_time_before_zero_is_asked_for():
+    """A reference need not be defined there."""
+
+    class Punctual(PD):
+        def lyapunov(self, t, q, v, z, plant):
+            assert t >= 0.0, t
+            return super().lyapunov(t, q, v, z, plant)
+
+    testing.assert_lyapunov(Punctual(), ARM, states=1000, runs=0)
+
+
+def test_a_controller_that_returns_no_command_is_named():
+    class Silent(PD):
+        def __call__(self, t, q, v, z):
+            return None
+
+    with pytest.raises(AssertionError, match=r"controller: expected a geomctrl.Command, got None at t = .* q = "):
+        testing.assert_lyapunov(Silent(), ARM)
+    with pytest.raises(AssertionError, match="object has no lyapunov"):
+        testing.assert_lyapunov(object(), ARM)
+
+
+def test_the_equilibrium_is_q_d_or_given_or_asked_for():
+    testing.assert_lyapunov(PD(q_d=None), ARM, equilibrium=Q_D, runs=1)
+    testing.assert_lyapunov(PD(q_d=None), ARM, equilibrium=tuple(Q_D), runs=1)
+    testing.assert_lyapunov(PD(q_d=None), ARM, equilibrium=lambda t: (Q_D, np.zeros(2), None), runs=1)
+    with pytest.raises(AssertionError, match="V is not zero at the equilibrium"):
+        testing.assert_lyapunov(PD(), ARM, equilibrium=Q_D + 0.01)
+    with pytest.raises(ArgumentError, match="equilibrium: PD has neither a reference nor q_d; expected the q at"):
+        testing.assert_lyapunov(PD(q_d=None), ARM)
+    with pytest.raises(ArgumentError, match=r"equilibrium: expected shape \(\.\.\., 2\), got \(3,\)"):
+        testing.assert_lyapunov(PD(), ARM, equilibrium=np.zeros(3))
+    with pytest.raises(ArgumentError, match=r"equilibrium: expected z as the controller's start\(\) gives it, None"):
+        testing.assert_lyapunov(PD(), ARM, equilibrium=(Q_D, np.zeros(2)))
+
+
+class Rejecting(PD):
+    """PD that rejects a constant torque it does not know: z' = 2 v, tau - z, V + z . z / 4; V' stays -5 v . v."""
+
+    def __init__(self, weight=0.25, z0=(0.0, 0.0)):
+        super().__init__()
+        self.weight, self.z0 = weight, np.array(z0)
+
+    def start(self):
+        return self.z0
+
+    def __call__(self, t, q, v, z):
+        return gc.Command(super().__call__(t, q, v, z).tau - z, 2.0 * v)
+
+    def lyapunov(self, t, q, v, z, plant):
+        V, rate = super().lyapunov(t, q, v, z, plant)
+        return V + self.weight * z @ z, rate
+
+
+def test_a_state_that_starts_at_zero_is_tested_too():
+    testing.assert_lyapunov(Rejecting(), ARM)
+    with pytest.raises(AssertionError, match=r"V is not positive where only z is off: V = 0 .*, z = \["):
+        testing.assert_lyapunov(Rejecting(weight=0.0), ARM, runs=0)
+    with pytest.raises(AssertionError, match="does not change as promised"):
+        testing.assert_lyapunov(Rejecting(weight=0.2), ARM, runs=0)
+
+
+def test_an_equilibrium_where_the_controller_does_not_start():
+    law = Rejecting(z0=(1.0, -2.0))
+    with pytest.raises(AssertionError, match=r"V is not zero at the equilibrium: .* z = \[ 1., -2.\]"):
+        testing.assert_lyapunov(law, ARM)
+    testing.assert_lyapunov(law, ARM, equilibrium=(Q_D, np.zeros(2)))
+    with pytest.raises(ArgumentError, match=r"equilibrium: expected z as .*, \[ 1. -2.\], got \[0. 0. 0.\]"):
+        testing.assert_lyapunov(law, ARM, equilibrium=(Q_D, np.zeros(3)))
+
+
+def test_a_controller_state_without_a_rate_is_named():
+    class Stuck(Rejecting):
+        def __call__(self, t, q, v, z):
+            return super().__call__(t, q, v, z)._replace(z_rate=None)
+
+    with pytest.raises(AssertionError, match="controller: expected a z_rate if and only if it has a state z, got None"):
+        testing.assert_lyapunov(Stuck(), ARM)
+
+
+def test_estimates_are_displaced_at_their_own_scale():
+    """Relative to each, and those that are zero like the others."""
+    seen, truth = [], np.array([0.0, 100.0, 1e-3, 2e-3, 0.0])
+
+    class Watching(PD):
+        def start(self):
+            return truth
+
+        def __call__(self, t, q, v, z):
+            return super().__call__(t, q, v, z)._replace(z_rate=truth - z)
+
+        def lyapunov(self, t, q, v, z, plant):
+            seen.append(z)
+            V, rate = super().lyapunov(t, q, v, z, plant)
+            return V + 0.5 * (z - truth) @ (z - truth), rate - (z - truth) @ (z - truth)
+
+    testing.assert_lyapunov(Watching(), ARM, runs=0)
+    typical = np.abs(np.array(seen) - truth).max(axis=0) / [2e-3, 100.0, 1e-3, 2e-3, 2e-3]
+    assert (typical > 0.1).all()
+    assert (typical < 3.0).all()
+
+
+class Observing(PD):
+    """PD beside an observer z on SO(3) of the tip's attitude R: z' = z hat(A omega + phi), A = z^T R, phi = log A.
+
+    Then A' = -hat(phi) A, and of V = T + 10 e . e + phi . phi / 2 the rate is -5 v . v - phi . phi.
+    """
+
+    group = gc.groups.SO3()
+
+    def start(self):
+        return np.eye(3)
+
+    def attitude(self, q):
+        return ARM.pose(q, "tip")[:3, :3]
+
+    def __call__(self, t, q, v, z):
+        A = z.T @ self.attitude(q)
+        omega = (ARM.jacobian(q, "tip") @ v)[:3]
+        return super().__call__(t, q, v, z)._replace(z_rate=A @ omega + so3.log(A))
+
+    def lyapunov(self, t, q, v, z, plant):
+        np.testing.assert_allclose(z.T @ z, np.eye(3), atol=1e-12)
+        V, rate = super().lyapunov(t, q, v, z, plant)
+        phi = so3.log(z.T @ self.attitude(q))
+        return V + 0.5 * phi @ phi, rate - phi @ phi
+
+
+def test_a_controller_state_on_a_group_stays_on_it():
+    law = Observing()
+    testing.assert_lyapunov(law, ARM, equilibrium=(Q_D, law.attitude(Q_D)))
+
+
+def test_an_observer_that_ignores_the_motion_is_caught():
+    class Deaf(Observing):
+        def __call__(self, t, q, v, z):
+            return super().__call__(t, q, v, z)._replace(z_rate=so3.log(z.T @ self.attitude(q)))
+
+    with pytest.raises(AssertionError, match="does not change as promised"):
+        testing.assert_lyapunov(Deaf(), ARM, equilibrium=(Q_D, Deaf().attitude(Q_D)), runs=0)
+
+
+def test_a_load_that_is_gripped_on_the_way():
+    """V is that of the plant at the time; the changed one is tested however late it comes."""
+    loaded = ARM.with_payload(0.5, (0.0, 0.0, 0.0), 1e-3 * np.eye(3))
+    reference = Sinusoids(ARM, Q_D, 0.3, 0.4)
+    for t in (0.1, 1.0, 30.0):
+        plant = gc.Plant(ARM, changes=[(t, loaded)])
+        testing.assert_lyapunov(controllers.SlotineLi(ARM, reference, 3.0, 4.0), plant, states=10, runs=1)
+        with pytest.raises(AssertionError, match="does not change as promised"):
+            testing.assert_lyapunov(controllers.Passivity(ARM, reference, 3.0, 4.0), plant, runs=0)
