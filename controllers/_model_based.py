@@ -21,6 +21,8 @@ class ModelBased:
         if not callable(reference):
             raise ArgumentError(f"reference: expected a function t -> Desired(q, v, a), got {reference!r:.60}")
         if friction is not None:
+            if not isinstance(friction, Friction):
+                raise ArgumentError(f"friction: expected a geomctrl.Friction or None, got {friction!r:.60}")
             friction.check(robot.nv)
         self.robot, self.reference, self.friction = robot, reference, friction
 

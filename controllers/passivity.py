@@ -6,6 +6,7 @@ from numpy.typing import ArrayLike
 
 from geomctrl.control import Command, Lyapunov, Reference, gain_matrix, sliding_energy
 from geomctrl.controllers._model_based import ModelBased
+from geomctrl.dynamics import Form, form_number
 from geomctrl.plant import Friction
 from geomctrl.robot import Robot
 
@@ -26,10 +27,12 @@ class Passivity(ModelBased):
         Lambda: ArrayLike = 5.0,
         K: ArrayLike = 20.0,
         friction: Friction | None = None,
-        form: str = "ploen",
+        form: Form = "ploen",
     ):
         super().__init__(robot, reference, friction)
-        self.Lambda, self.K, self.form = gain_matrix("Lambda", Lambda, robot.nv), gain_matrix("K", K, robot.nv), form
+        form_number(form)
+        self.Lambda, self.K = gain_matrix("Lambda", Lambda, robot.nv), gain_matrix("K", K, robot.nv)
+        self.form: Form = form
 
     def __call__(self, t, q, v, z):
         x = self.sliding(t, q, v)

@@ -7,8 +7,10 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import ArrayLike
 
+from geomctrl.arrays import number
 from geomctrl.control import Command, Lyapunov, Reference, adaptive_law, gain_matrix, sliding_energy
 from geomctrl.controllers._model_based import ModelBased
+from geomctrl.dynamics import Form, form_number
 from geomctrl.errors import ArgumentError, NameNotFoundError
 from geomctrl.plant import Friction
 from geomctrl.robot import Robot
@@ -45,10 +47,15 @@ class SlotineLi(ModelBased):
         friction: Friction | None = None,
         minimum_mass: float | None = None,
         rate: float = 1.0,
-        form: str = "ploen",
+        form: Form = "ploen",
     ):
         super().__init__(robot, reference, friction)
-        self.Lambda, self.K, self.form = gain_matrix("Lambda", Lambda, robot.nv), gain_matrix("K", K, robot.nv), form
+        form_number(form)
+        rate = number("rate", rate, "a positive number", lambda x: x > 0.0)
+        if minimum_mass is not None:
+            number("minimum_mass", minimum_mass, "a positive mass", lambda m: m > 0.0)
+        self.Lambda, self.K = gain_matrix("Lambda", Lambda, robot.nv), gain_matrix("K", K, robot.nv)
+        self.form: Form = form
         nominal = robot.parameters.ravel()
         if parameters == "links":
             bodies = _bodies(robot, adapt)
@@ -66,9 +73,7 @@ class SlotineLi(ModelBased):
         else:
             raise ArgumentError(f"parameters: expected 'links' or 'base', got {parameters!r}")
         self.nominal = self.projection @ nominal
-        self.kept = np.zeros_like(nominal)  # what is not adapted
-        if parameters == "links":
-            self.kept = nominal - self.projection.T @ self.nominal
+        self.kept = nominal if parameters == "links" else np.zeros_like(nominal)  # where nothing is adapted
         self.p0 = self.nominal if friction is None else np.concatenate((self.nominal, friction.parameters(robot.nv)))
         if Gamma is None:
             Gamma = rate * _scaled_gain(robot, self.projection, len(self.p0) - len(self.nominal))
@@ -151,7 +156,7 @@ class SlotineLi(ModelBased):
 def _bodies(robot: Robot, names: Sequence[str] | None) -> list[int]:
     if names is None:
         return list(range(robot.nbodies))
-    if isinstance(names, str) or not len(names):
+    if isinstance(names, str) or not isinstance(names, Sequence) or not names:
         raise ArgumentError(f"adapt: expected a list of body names, got {names!r}")
     for name in names:
         if name not in robot.body_names:

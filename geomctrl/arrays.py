@@ -16,10 +16,10 @@ def checked(name: str, value: ArrayLike, trailing: tuple[int, ...], finite: bool
     Raises ArgumentError, naming the argument `name`, for other shapes, for anything but real numbers and, unless
     `finite` is False, for nan and infinity.
     """
-    shape = f"shape (..., {', '.join(map(str, trailing))})"
+    shape = f"shape ({', '.join(['...', *map(str, trailing)])})"
     try:
         a = np.asarray(value)
-        if a.dtype.kind not in "iufO":
+        if a.dtype.kind not in "iufO" or value is None:
             raise TypeError
         a = np.require(a, np.float64, ["C", "W", "E"])
     except (TypeError, ValueError):
@@ -41,6 +41,21 @@ def vector(name: str, x: ArrayLike, n: int) -> np.ndarray:
     if a.shape != (n,) or not np.isfinite(a).all():
         raise ArgumentError(f"{name}: expected {n} finite numbers, got {x!r:.80}")
     return a
+
+
+def number(
+    name: str, x: object, expected: str = "a finite number", good: Callable[[float], bool] = lambda x: True
+) -> float:
+    """x as a float; raises ArgumentError, naming the argument `name`, unless it is a finite number that is `good`."""
+    a = np.asarray(x) if np.isscalar(x) or isinstance(x, np.ndarray) else np.empty(0)
+    if a.shape != () or a.dtype.kind not in "iuf" or not np.isfinite(a) or not good(float(a)):
+        raise ArgumentError(f"{name}: expected {expected}, got {x!r:.80}")
+    return float(a)
+
+
+def frozen(a: np.ndarray) -> np.ndarray:
+    """A copy of `a` that nothing makes writable again: its memory belongs to a bytes object."""
+    return np.ndarray(a.shape, float, np.ascontiguousarray(a, dtype=float).tobytes())
 
 
 def same_batch(names: tuple[str, str], a: np.ndarray, b: np.ndarray, core: tuple[int, int]) -> tuple[int, ...]:
@@ -66,19 +81,20 @@ def matrix_of(kernel: Callable, x: np.ndarray) -> np.ndarray:
     return np.ascontiguousarray(columns.swapaxes(-1, -2))
 
 
-def require_rotation(name: str, R: np.ndarray) -> None:
+def require_rotation(name: str, R: np.ndarray, problem: str = "expected a rotation, got ") -> None:
     """Raise ArgumentError unless every R (..., 3, 3) is a rotation to ROTATION_TOLERANCE."""
-    error = rotation_residual(R).max(initial=0.0)
-    if error > ROTATION_TOLERANCE:
-        det = np.linalg.det(R).min()
-        residual = np.abs(R.swapaxes(-1, -2) @ R - np.eye(3)).max()
-        raise ArgumentError(f"{name}: expected a rotation, got |R^T R - 1| = {residual:.3g}, det R = {det:.3g}")
+    if rotation_residual(R).max(initial=0.0) > ROTATION_TOLERANCE:
+        error, det = _off_orthogonal(R).max(), np.linalg.det(R).min()
+        raise ArgumentError(f"{name}: {problem}|R^T R - 1| = {error:.3g}, det R = {det:.3g}")
 
 
 def rotation_residual(R: np.ndarray) -> np.ndarray:
     """max |R^T R - 1| of every R (..., 3, 3), plus 2, a reflection's distance from SO(3), where det R < 0."""
-    error = np.abs(R.swapaxes(-1, -2) @ R - np.eye(3)).max(axis=(-2, -1))
-    return error + 2.0 * (np.linalg.det(R) < 0.0)
+    return _off_orthogonal(R) + 2.0 * (np.linalg.det(R) < 0.0)
+
+
+def _off_orthogonal(R: np.ndarray) -> np.ndarray:
+    return np.abs(R.swapaxes(-1, -2) @ R - np.eye(3)).max(axis=(-2, -1))
 
 
 def block_diagonal(*blocks: np.ndarray) -> np.ndarray:

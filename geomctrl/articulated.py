@@ -345,8 +345,9 @@ def mass_matrix_solve(robot: Robot, q: ArrayLike, b: ArrayLike) -> np.ndarray:
     except REFUSED:
         pass
     lead, (q,) = as_batch(robot, q=q)
-    columns = np.ndim(b) == len(lead) + 2
-    b = checked("b", b, (robot.nv, np.shape(b)[-1]) if columns else (robot.nv,))
+    b = checked("b", b, ())
+    columns = b.ndim == len(lead) + 2
+    b = checked("b", b, (robot.nv, b.shape[-1]) if columns else (robot.nv,))
     if b.shape[: b.ndim - 1 - columns] != lead:
         raise ArgumentError(f"b: expected the leading axes of q, {lead}, then nv = {robot.nv}, got shape {b.shape}")
     flat = b.reshape(len(q), robot.nv, b.shape[-1] if columns else 1)

@@ -12,10 +12,23 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from . import se3
-from .arrays import checked, rotation_residual, same_batch
+from .arrays import ROTATION_TOLERANCE, checked, rotation_residual, same_batch
+from .errors import ArgumentError
 from .groups import Rn
 from .jit import KernelTypeError, kernel, primitive
-from .packed import IQ, IV, KIND, POSE, WIDTH, joint_coordinates, joint_twist, n_bodies, n_q, n_v
+from .packed import (
+    IQ,
+    IV,
+    KIND,
+    POSE,
+    WIDTH,
+    joint_coordinates,
+    joint_twist,
+    n_bodies,
+    n_q,
+    n_v,
+    off_subgroup_many,
+)
 from .robot import Robot, as_batch, term
 from .screw import Frame, compose, dexp_inv_se3, exp_se3, get_frame, inverse, log_se3, orthonormal, put_frame
 
@@ -114,6 +127,8 @@ def neutral(robot: Robot) -> np.ndarray:
 @term
 def random_configuration(robot: Robot, rng: np.random.Generator) -> np.ndarray:
     """A configuration (nq,): uniform within the limits, within pi or 1 m where there are none, rotations anywhere."""
+    if not isinstance(rng, np.random.Generator):
+        raise ArgumentError(f"rng: expected a numpy.random.Generator, got {rng!r:.80}")
     x = np.empty(robot.nv)
     for joint, s in zip(robot.joints, robot.v_slices):
         if joint.dof > 1:
@@ -233,11 +248,15 @@ class ConfigurationGroup:
         return out[()]
 
     def residual(self, a):
-        """The largest |R^T R - 1| of the poses; 0 without any, nan where a is not finite."""
+        """The largest |R^T R - 1| of the poses, and |log T - S S^+ log T| / (1 + |p|) of those that are rotations,
+        how far they are from what their joint can reach; 0 without any, nan where a is not finite."""
         a = checked("a", a, self.shape, finite=False)
         out = np.where(np.isfinite(a).all(axis=-1), 0.0, np.nan)
         for s in self._poses():
             out = np.maximum(out, rotation_residual(_pose(a[..., s])[..., :3, :3]))
+        if any(1 < joint.dof < 6 for joint in self.robot.joints):
+            outside = off_subgroup_many(self.robot._model, a.reshape(-1, self.robot.nq)).max(axis=-1)
+            out = np.where(out < ROTATION_TOLERANCE, np.maximum(out, outside.reshape(out.shape)), out)
         return out[()]
 
     def random(self, rng):

@@ -11,9 +11,9 @@ from numpy.typing import ArrayLike
 
 from .arrays import checked
 from .configuration import ConfigurationGroup
-from .dynamics import FORMS, Form
+from .dynamics import FORMS, REFUSED, Form
 from .errors import ArgumentError
-from .jit import KernelTypeError, kernel, primitive
+from .jit import kernel, primitive
 from .packed import (
     IQ,
     IV,
@@ -138,9 +138,12 @@ def tracking_error(robot: Robot, q: ArrayLike, v: ArrayLike, desired: Desired) -
     out = np.zeros((5, robot.nv))
     try:
         tracking_error_one(robot._model, q, v, *desired, out)
-    except (ValueError, KernelTypeError):
-        names = {"q": q, "v": v, "q_d": desired[0], "v_d": desired[1], "a_d": desired[2]}
-        lead, arrays = as_batch(robot, **names)
+    except REFUSED:
+        try:
+            q_d, v_d, a_d = desired
+        except (TypeError, ValueError):
+            raise ArgumentError(f"reference: expected Desired(q, v, a) at a time, got {desired!r:.80}") from None
+        lead, arrays = as_batch(robot, q=q, v=v, q_d=q_d, v_d=v_d, a_d=a_d)
         if lead:
             raise ArgumentError(f"q, v: expected one state, got leading axes {lead}") from None
         tracking_error_one(robot._model, *(a[0] for a in arrays), out)
@@ -179,7 +182,7 @@ def sliding_variables(robot: Robot, q: ArrayLike, v: ArrayLike, desired: Desired
     try:
         sliding_one(robot._model, q, v, *desired, Lambda, out)
         return Sliding(*out)
-    except (ValueError, KernelTypeError):
+    except REFUSED:
         error = tracking_error(robot, q, v, desired)
         v_ref = error.v_d - Lambda @ error.e
         return Sliding(error.e, v_ref, error.a_d - Lambda @ error.e_rate, np.asarray(v, float) - v_ref)
@@ -205,7 +208,7 @@ def sliding_energy(
     """(1/2 s . M s with the mass matrix of the robot `true`, s . K s): what Lyapunov functions in s are made of."""
     try:
         return sliding_energy_one(robot._model, true._model, q, v, *desired, Lambda, K)
-    except (ValueError, KernelTypeError):
+    except REFUSED:
         s = sliding_variables(robot, q, v, desired, Lambda).s
         return float(true.kinetic_energy(q, s)), float(s @ K @ s)
 
@@ -248,7 +251,7 @@ def adaptive_law(
     try:
         adaptive_law_one(robot._model, p, q, v, *desired, Lambda, K, FORMS[form], out, g)
         return AdaptiveLaw(out[4], g, out[0], out[3])
-    except (ValueError, KernelTypeError):
+    except REFUSED:
         x = sliding_variables(robot, q, v, desired, Lambda)
         Yp, g = products(robot, q, v, x.a_ref, x.v_ref, p, x.s, form)
         return AdaptiveLaw(Yp - K @ x.s, g, x.e, x.s)
@@ -276,10 +279,8 @@ def gain_matrix(name: str, gain: ArrayLike, n: int, definite: bool = True) -> np
         raise ArgumentError(
             f"{name}: expected a number, {n} numbers or a ({n}, {n}) matrix, got {gain!r:.80}"
         ) from None
-    if K.shape == ():
-        K = K * np.eye(n)
-    elif K.shape == (n,):
-        K = np.diag(K)
+    if K.shape in ((), (n,)):
+        K = np.diag(np.broadcast_to(K, n))
     if K.shape != (n, n):
         raise ArgumentError(f"{name}: expected a number, {n} numbers or a ({n}, {n}) matrix, got shape {K.shape}")
     if not np.isfinite(K).all() or np.abs(K - K.T).max(initial=0.0) > 1e-9 * np.abs(K).max(initial=0.0):

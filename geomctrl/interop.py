@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.spatial.transform import Rotation
 
-from .arrays import checked, same_batch
+from .arrays import ROTATION_TOLERANCE, checked, same_batch
 from .configuration import ConfigurationGroup, difference, integrate
 from .control import configuration_argument
 from .derivatives import linearize
@@ -100,7 +100,7 @@ def to_pinocchio(robot: Robot, model, q: ArrayLike, v: ArrayLike) -> tuple[np.nd
 
     Joints are matched by name. Theirs: quaternions (x, y, z, w), linear velocity before angular, (cos, sin) for a
     continuous joint, for a planar one (x, y, cos, sin). Accelerations and torques are ordered like velocities. Raises
-    NameNotFoundError for a joint that `model` has not, ArgumentError for one of another kind.
+    NameNotFoundError for a joint that `model` has not, ArgumentError for one that only `model` has or of another kind.
     """
     lead, (q, v) = as_batch(robot, q=q, v=v)
     x, u = np.empty((len(q), model.nq)), np.empty((len(q), model.nv))
@@ -127,7 +127,8 @@ def to_mujoco(robot: Robot, model, q: ArrayLike, v: ArrayLike) -> tuple[np.ndarr
     """(qpos, qvel) of a mujoco.MjModel of the same robot, (..., model.nq), (..., model.nv), from q, v.
 
     Joints are matched by name. Theirs: quaternions (w, x, y, z); a free joint's linear velocity comes first and in
-    world axes. Raises NameNotFoundError for a joint that `model` has not, ArgumentError for one of another kind.
+    world axes. Raises NameNotFoundError for a joint that `model` has not, ArgumentError for one that only `model` has
+    or of another kind.
     """
     lead, (q, v) = as_batch(robot, q=q, v=v)
     x, u = np.empty((len(q), model.nq)), np.empty((len(q), model.nv))
@@ -161,10 +162,9 @@ def _their_state(model, q, v):
 
 def _pinocchio_joints(robot, model):
     """(joint, our slices of q and v, theirs) of each joint."""
+    _check_same_joints(robot, [n for n, dofs in zip(model.names, model.nvs) if dofs])
     for joint, qs, vs in zip(robot.joints, robot.q_slices, robot.v_slices):
         j = model.getJointId(joint.name)
-        if j >= model.njoints:
-            raise NameNotFoundError(f"model: no joint named {joint.name!r}; known: {', '.join(list(model.names)[1:])}")
         k, d = model.idx_qs[j], model.idx_vs[j]
         _check_same_kind(joint, model.nqs[j], model.nvs[j], continuous=True)
         yield joint, qs, vs, slice(k, k + model.nqs[j]), slice(d, d + model.nvs[j])
@@ -174,13 +174,20 @@ def _mujoco_joints(robot, model):
     """(joint, our slices of q and v, theirs) of each joint."""
     starts, rates = [*model.jnt_qposadr.tolist(), model.nq], [*model.jnt_dofadr.tolist(), model.nv]
     names = [model.joint(j).name for j in range(model.njnt)]
+    _check_same_joints(robot, names)
     for joint, qs, vs in zip(robot.joints, robot.q_slices, robot.v_slices):
-        if joint.name not in names:
-            raise NameNotFoundError(f"model: no joint named {joint.name!r}; known: {', '.join(names)}")
         j = names.index(joint.name)
         at, dofs = slice(starts[j], starts[j + 1]), slice(rates[j], rates[j + 1])
         _check_same_kind(joint, at.stop - at.start, dofs.stop - dofs.start, continuous=False)
         yield joint, qs, vs, at, dofs
+
+
+def _check_same_joints(robot, names):
+    for name in robot.joint_names:
+        if name not in names:
+            raise NameNotFoundError(f"model: no joint named {name!r}; known: {', '.join(names)}")
+    if unknown := [repr(name) for name in names if name not in robot.joint_names]:
+        raise ArgumentError(f"model: robot {robot.name!r} lacks its joint(s) {', '.join(unknown)}")
 
 
 COORDINATES = {"free": 7, "spherical": 4, "planar": 4}  # of other libraries, where there is not one
@@ -221,13 +228,14 @@ def _their_coordinates(joint, q, n, scalar_first):
 def _our_coordinates(joint, x, scalar_first):
     """The inverse of `_their_coordinates`."""
     if joint.dof == 1:
-        return x if x.shape[1] == 1 else np.arctan2(x[:, 1:], x[:, :1])
+        return x if x.shape[1] == 1 else _angle(joint, x)
     pose = np.zeros((len(x), 3, 4))
     if joint.kind == "planar":
-        pose[:, :, :3] = Rotation.from_rotvec(np.arctan2(x[:, 3:], x[:, 2:3]) * (0.0, 0.0, 1.0)).as_matrix()
+        pose[:, :, :3] = Rotation.from_rotvec(_angle(joint, x[:, 2:]) * (0.0, 0.0, 1.0)).as_matrix()
         pose[:, :2, 3] = x[:, :2]
         return pose.reshape(-1, 12)
     quaternion = np.roll(x[:, -4:], -1, axis=1) if scalar_first else x[:, -4:]
+    _check_unit(joint, "a unit quaternion", quaternion)
     R = pose[:, :, :3] = Rotation.from_quat(quaternion).as_matrix()
     if joint.kind == "free":
         pose[:, :, 3] = x[:, :3]
@@ -235,3 +243,15 @@ def _our_coordinates(joint, x, scalar_first):
         point = np.array((joint.S[5, 1], joint.S[3, 2], joint.S[4, 0]))  # of which [point] w is the linear part
         pose[:, :, 3] = point - R @ point
     return pose.reshape(-1, 12)
+
+
+def _angle(joint, x):
+    _check_unit(joint, "(cos, sin)", x)
+    return np.arctan2(x[:, 1:], x[:, :1])
+
+
+def _check_unit(joint, expected, x):
+    norm = np.linalg.norm(x, axis=1)
+    off = np.abs(norm - 1.0)
+    if off.max(initial=0.0) > ROTATION_TOLERANCE:
+        raise ArgumentError(f"q: joint {joint.name!r}: expected {expected}, got one of norm {norm[off.argmax()]:.6g}")

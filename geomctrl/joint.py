@@ -9,8 +9,19 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from . import se3
-from .arrays import vector
+from .arrays import frozen, number, vector
 from .errors import ArgumentError, ModelError
+
+DOFS = {  # by kind
+    "revolute": 1,
+    "prismatic": 1,
+    "helical": 1,
+    "cylindrical": 2,
+    "planar": 3,
+    "spherical": 3,
+    "free": 6,
+    "fixed": 0,
+}
 
 
 def _axis(name: str, x: ArrayLike) -> np.ndarray:
@@ -61,22 +72,28 @@ class Joint:
     friction: float = 0.0
 
     def __post_init__(self):
+        if not isinstance(self.kind, str) or self.kind not in DOFS:
+            raise ModelError(f"kind: expected one of {', '.join(map(repr, DOFS))}, got {self.kind!r:.80}")
+        if self.name is not None and (not isinstance(self.name, str) or not self.name):
+            raise ArgumentError(f"name: expected a name, or None for that of the body, got {self.name!r:.80}")
         label = f"joint {self.name or self.kind!r}"
-        S = np.array(self.S, dtype=float)
+        try:
+            S = np.array(self.S, dtype=float)
+        except (TypeError, ValueError):
+            raise ModelError(f"{label}: S: expected a finite (6, d) basis, got {self.S!r:.80}") from None
         _check_basis(label, S)
-        S.setflags(write=False)
-        object.__setattr__(self, "S", S)
+        if S.shape[1] != DOFS[self.kind]:
+            raise ModelError(f"{label}: S: expected shape (6, {DOFS[self.kind]}), {self.kind}, got {S.shape}")
+        object.__setattr__(self, "S", frozen(S))
         for key in ("lower", "upper", "velocity", "effort", "damping", "friction"):
             x = getattr(self, key)
             if isinstance(x, bool) or not isinstance(x, (int, float, np.number)) or np.isnan(x):
                 raise ModelError(f"{label}: {key}: expected a number, got {x!r}")
         if self.lower > self.upper:
-            raise ModelError(
-                f"joint {self.name or self.kind!r}: lower limit {self.lower} above upper limit {self.upper}"
-            )
+            raise ModelError(f"{label}: lower limit {self.lower} above upper limit {self.upper}")
         for key in ("velocity", "effort", "damping", "friction"):
             if getattr(self, key) < 0.0:
-                raise ModelError(f"joint {self.name or self.kind!r}: {key} must not be negative: {getattr(self, key)}")
+                raise ModelError(f"{label}: {key} must not be negative: {getattr(self, key)}")
 
     @property
     def dof(self) -> int:
@@ -102,8 +119,7 @@ class Joint:
     ) -> Joint:
         """Screw motion about `axis` through `point`, `pitch` metres per radian."""
         w, p = _axis("axis", axis), vector("point", point, 3)
-        if not np.isfinite(pitch):
-            raise ArgumentError(f"pitch: expected a finite number, got {pitch}")
+        pitch = number("pitch", pitch)
         return cls(kind, np.concatenate((w, np.cross(p, w) + pitch * w))[:, None], **options)
 
     @classmethod

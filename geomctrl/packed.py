@@ -17,7 +17,7 @@ import math
 import numpy as np
 
 from .arrays import ROTATION_TOLERANCE
-from .jit import primitive
+from .jit import kernel, primitive
 from .screw import (
     REDUCIBLE,
     Frame,
@@ -28,10 +28,12 @@ from .screw import (
     get_frame,
     get_inertia,
     get_twist,
+    log_se3,
     mul3,
     sin_cos,
     twist_add,
     twist_mul,
+    twist_sub,
     vec,
 )
 
@@ -42,6 +44,7 @@ WIDTH = 127
 # fields of the last record
 NQ, NV, GRAVITY = 0, 1, 2
 
+SUBGROUP_TOLERANCE = 1e-6  # |log T - S S^+ log T| / (1 + |p|) above which a pose is refused as one of its joint
 ROTATING, SLIDING, POSE = 0, 1, 2  # kinds of joint: with one rotation, pure translation, stored as a pose
 
 
@@ -193,7 +196,7 @@ def good_velocity(model, v):
 
 @primitive
 def good_configuration(model, q):
-    """Right length, finite, and every pose's rotation a rotation."""
+    """Right length, finite, every pose's rotation a rotation, and every pose one that its joint can reach."""
     if q.shape[0] != n_q(model) or not finite(q):
         return False
     if q.shape[0] == n_v(model):  # only joints with one degree of freedom
@@ -201,8 +204,8 @@ def good_configuration(model, q):
     for i in range(n_bodies(model)):
         link = i * WIDTH
         if int(model[link + KIND]) == POSE:
-            R = get_frame(q, int(model[link + IQ])).R
-            x, y, z = R
+            T = get_frame(q, int(model[link + IQ]))
+            x, y, z = T.R
             error = max(
                 abs(dot(x, x) - 1.0), abs(dot(y, y) - 1.0), abs(dot(z, z) - 1.0),
                 abs(dot(x, y)), abs(dot(y, z)), abs(dot(z, x)),
@@ -214,4 +217,30 @@ def good_configuration(model, q):
             )
             if error > ROTATION_TOLERANCE or det < 0.0:
                 return False
+            if int(model[link + NDOF]) < 6 and off_subgroup(model, link, T) > SUBGROUP_TOLERANCE:
+                return False
     return True
+
+
+@primitive
+def off_subgroup(model, link, T):
+    """|log T - S S^+ log T| / (1 + |p|): how far a pose is from those that its joint can reach, rotations by pi."""
+    X = log_se3(T)
+    Y = X
+    for c in range(int(model[link + NDOF])):
+        row = link + S_PINV + 6 * c
+        x = dot(vec(model, row), X.w) + dot(vec(model, row + 3), X.v)
+        Y = twist_sub(Y, twist_mul(x, screw_of(model, link, c)))
+    return math.sqrt(dot(Y.w, Y.w) + dot(Y.v, Y.v)) / (1.0 + math.sqrt(dot(T.p, T.p)))
+
+
+@kernel("f8[:,::1](f8[::1], f8[:,::1])")
+def off_subgroup_many(model, q):
+    """`off_subgroup` of every state and body, 0 where the joint holds no pose."""
+    out = np.zeros((q.shape[0], n_bodies(model)))
+    for b in range(q.shape[0]):
+        for i in range(n_bodies(model)):
+            link = i * WIDTH
+            if int(model[link + KIND]) == POSE and int(model[link + NDOF]) < 6:
+                out[b, i] = off_subgroup(model, link, get_frame(q[b], int(model[link + IQ])))
+    return out

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import ArrayLike
 
+from .arrays import checked, frozen, number
 from .errors import ArgumentError
 from .jit import KernelTypeError, kernel
 from .packed import good_configuration, good_velocity, n_bodies, n_v
@@ -31,13 +32,11 @@ class Friction:
 
     def __post_init__(self):
         for name in ("viscous", "coulomb"):
-            x = np.array(getattr(self, name), dtype=float)
+            x = checked(name, getattr(self, name), (), finite=False)
             if x.ndim > 1 or not np.isfinite(x).all() or (x < 0.0).any():
                 raise ArgumentError(f"{name}: expected a number or (nv,) numbers, finite and not negative, got {x}")
-            x.setflags(write=False)
-            object.__setattr__(self, name, x)
-        if not (np.isfinite(self.smoothing) and self.smoothing > 0.0):
-            raise ArgumentError(f"smoothing: expected a positive speed, got {self.smoothing}")
+            object.__setattr__(self, name, frozen(x))
+        number("smoothing", self.smoothing, "a positive speed", lambda x: x > 0.0)
 
     def torque(self, v: np.ndarray) -> np.ndarray:
         """The torque that friction takes from the joints, (..., nv)."""

@@ -18,7 +18,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import ArrayLike
 
-from .arrays import checked
+from .arrays import checked, number
 from .configuration import advance, difference
 from .control import Desired, configuration_argument
 from .errors import ArgumentError
@@ -125,11 +125,10 @@ class Quintic(_Motion):
     """
 
     def __init__(self, robot: Robot, q0: ArrayLike, q1: ArrayLike, duration: float, t0: float = 0.0):
-        if not (np.isfinite(duration) and duration > 0.0):
-            raise ArgumentError(f"duration: expected a positive number of seconds, got {duration}")
+        self.duration = number("duration", duration, "a positive number of seconds", lambda T: T > 0.0)
+        self.t0 = number("t0", t0)
         q0, q1 = configuration_argument(robot, "q0", q0), configuration_argument(robot, "q1", q1)
         super().__init__(robot, q0, difference(robot, q0, q1)[None])
-        self.t0, self.duration = float(t0), float(duration)
 
     def scalars(self, t):
         u = min(max((t - self.t0) / self.duration, 0.0), 1.0)
@@ -162,8 +161,8 @@ class Sinusoids:
         self.robot, self.q0 = robot, configuration_argument(robot, "q0", q0)
         rows = []
         for name, x in (("amplitude", amplitude), ("frequency", frequency), ("phase", phase)):
-            a = np.atleast_2d(np.asarray(x, dtype=float))
-            if a.ndim != 2 or a.shape[1] not in (1, n) or not np.isfinite(a).all():
+            a = np.atleast_2d(checked(name, x, ()))
+            if a.ndim != 2 or a.shape[1] not in (1, n):
                 raise ArgumentError(
                     f"{name}: expected finite numbers of shape ({n},) or (harmonics, {n}), got {np.shape(x)}"
                 )
@@ -174,9 +173,7 @@ class Sinusoids:
                 raise ArgumentError(f"{name}: expected {harmonics} harmonics like the others, got {len(a)}")
         amplitude, frequency, phase = (np.broadcast_to(a, (harmonics, n)) for a in rows)
         self.harmonics = np.array([amplitude, 2.0 * np.pi * frequency, phase])
-        if not (np.isfinite(start_at_rest) and start_at_rest >= 0.0):
-            raise ArgumentError(f"start_at_rest: expected seconds >= 0, got {start_at_rest}")
-        self.ramp = float(start_at_rest)
+        self.ramp = number("start_at_rest", start_at_rest, "seconds >= 0", lambda T: T >= 0.0)
 
     def __call__(self, t: float) -> Desired:
         desired = Desired(self.q0.copy(), np.zeros(self.robot.nv), np.zeros(self.robot.nv))
@@ -195,10 +192,10 @@ class Spline(_Motion):
     def __init__(self, robot: Robot, times: Sequence[float], waypoints: ArrayLike):
         from scipy.interpolate import make_interp_spline  # here: it takes as long to import as all of geomctrl
 
-        t, q = np.asarray(times, dtype=float), checked("waypoints", waypoints, (robot.nq,))
+        t, q = checked("times", times, ()), checked("waypoints", waypoints, (robot.nq,))
         if q.ndim != 2 or len(q) < 2:
             raise ArgumentError(f"waypoints: expected shape (m, {robot.nq}) with m >= 2, got {q.shape}")
-        if t.shape != (len(q),) or not np.isfinite(t).all() or (np.diff(t) <= 0.0).any():
+        if t.shape != (len(q),) or (np.diff(t) <= 0.0).any():
             raise ArgumentError(f"times: expected {len(q)} increasing times, one a waypoint, got {times!r}")
         super().__init__(robot, configuration_argument(robot, "waypoints[0]", q[0]), difference(robot, q[:-1], q[1:]))
         steps = np.tril(np.ones((len(q), len(q) - 1)), -1)

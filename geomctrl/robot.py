@@ -8,18 +8,20 @@ gravity. What moves (mass matrix, Jacobians, ...) are functions of it, defined o
 from __future__ import annotations
 
 import difflib
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from numbers import Integral
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from . import inertia as _inertia
-from .arrays import ROTATION_TOLERANCE, checked, vector
+from .arrays import checked, frozen, number, require_rotation, rotation_residual, vector
 from .errors import ArgumentError, ModelError, NameNotFoundError
 from .joint import Joint
-from .packed import pack
+from .packed import SUBGROUP_TOLERANCE, off_subgroup_many, pack
 
 WORLD = "world"
 F = TypeVar("F", bound=Callable[..., Any])
@@ -44,12 +46,10 @@ def check_transform(name: str, T: ArrayLike | None) -> np.ndarray:
             f"{name}: expected a finite 4x4 transform, got {'shape ' + str(A.shape) if A.shape != (4, 4) else A}"
         )
     R = A[:3, :3]
-    error = np.abs(R.T @ R - np.eye(3)).max()
-    if error > ROTATION_TOLERANCE or np.linalg.det(R) < 0.0:
-        raise ArgumentError(f"{name}: not a rotation: |R^T R - 1| = {error:.3g}, det R = {np.linalg.det(R):.3g}")
+    require_rotation(name, R)
     if np.abs(A[3] - (0, 0, 0, 1)).max() > 0.0:
         raise ArgumentError(f"{name}: expected the last row (0, 0, 0, 1), got {A[3]}")
-    if error > 1e-14:
+    if rotation_residual(R) > 1e-14:
         U, _, Vt = np.linalg.svd(R)
         A[:3, :3] = U @ Vt
     return A
@@ -106,7 +106,7 @@ class Robot:
     q_slices: tuple[slice, ...] = field(init=False)
     v_slices: tuple[slice, ...] = field(init=False)
     _model: np.ndarray = field(init=False)  # what kernels read; writable, as numba takes read-only arrays the slow way
-    _frames: dict[str, Frame] = field(init=False)
+    _frames: Mapping[str, Frame] = field(init=False)
 
     if TYPE_CHECKING:  # bound by `term` in the modules that define them
         from .articulated import (
@@ -169,8 +169,9 @@ class Robot:
 
     def __post_init__(self):
         put = object.__setattr__
-        for a in (self.placements, self.parameters, self.gravity, *(f.placement for f in self.frames)):
-            a.setflags(write=False)
+        for key in ("placements", "parameters", "gravity"):
+            put(self, key, frozen(getattr(self, key)))
+        put(self, "frames", tuple(f._replace(placement=frozen(f.placement)) for f in self.frames))
         q_ends, v_ends = np.cumsum([(j.nq, j.dof) for j in self.joints], axis=0).T.tolist()
         put(self, "nbodies", len(self.joints))
         put(self, "nq", q_ends[-1])
@@ -178,7 +179,7 @@ class Robot:
         put(self, "q_slices", tuple(slice(e - j.nq, e) for e, j in zip(q_ends, self.joints)))
         put(self, "v_slices", tuple(slice(e - j.dof, e) for e, j in zip(v_ends, self.joints)))
         put(self, "_model", pack(self.parents, self.joints, self.placements, self.parameters, self.gravity))
-        put(self, "_frames", {f.name: f for f in self.frames})
+        put(self, "_frames", MappingProxyType({f.name: f for f in self.frames}))
 
     def __reduce__(self):
         tree = (self.name, self.body_names, self.parents, self.joints, self.placements)
@@ -204,7 +205,7 @@ class Robot:
         orphans, loops, duplicate names, trees that do not
         move or whose mass matrix is singular, InertiaError for parameters no rigid body has.
         """
-        order = _parents_first(list(bodies))
+        order = _parents_first(_items("bodies", bodies, "geomctrl.Body objects"))
         tree = []
         merged: dict[str | None, tuple[int, np.ndarray]] = {None: (-1, np.eye(4))}  # a name's (body, T_body_name)
         parameters = []
@@ -222,10 +223,15 @@ class Robot:
                     parameters[anchor] = parameters[anchor] + _inertia.transform(M, pi)
         if not tree:
             raise ModelError(f"robot {name!r}: no joint that moves")
-        for frame, body_name, T in frames:
+        for item in _items("frames", frames, "tuples (name, body name, T_body_frame)"):
+            try:
+                frame, body_name, T = item
+            except (TypeError, ValueError):
+                raise ArgumentError(f"frames: expected (name, body name, T_body_frame), got {item!r:.80}") from None
+            _check_name("frames", frame)
             if frame in merged or frame == WORLD:
                 raise ModelError(f"frame {frame!r}: the name is taken")
-            if body_name not in merged and body_name != WORLD:
+            if not isinstance(body_name, str) or (body_name not in merged and body_name != WORLD):
                 raise NameNotFoundError(_no_such("body", body_name, [n for n in merged if n]))
             i, T_i = merged[None if body_name == WORLD else body_name]
             merged[frame] = (i, T_i @ check_transform(f"frame {frame!r}", T))
@@ -261,14 +267,14 @@ class Robot:
         `inertias`: ten parameters a link, in the link's frame of that convention. `prismatic`: numbers (from 0) of
         sliding joints, whose coordinate adds to d. Further options as for `build`.
         """
-        n = np.size(a)
+        n = len(_items("a", a, "numbers"))
         table = [vector(k, x, n) for k, x in (("a", a), ("alpha", alpha), ("d", d), ("theta", theta))]
         if convention not in ("standard", "modified"):
             raise ArgumentError(f"convention: expected 'standard' or 'modified', got {convention!r}")
+        inertias = _items("inertias", inertias, f"{n} times ten parameters")
         if len(inertias) != n:
             raise ArgumentError(f"inertias: expected {n}, one a link, got {len(inertias)}")
-        if not set(prismatic) <= set(range(n)):
-            raise ArgumentError(f"prismatic: expected joint numbers from 0 to {n - 1}, got {list(prismatic)}")
+        prismatic = _numbers_of("prismatic", prismatic, f"joint numbers from 0 to {n - 1}", range(n))
         bodies = []
         for i, (ai, al, di, th) in enumerate(zip(*table)):
             x, z = _screw_x(ai, al), _screw_z(di, th)
@@ -294,21 +300,26 @@ class Robot:
         a chain).
         """
         A, H = checked("screws", screws, (6,)), checked("homes", homes, (4, 4))
+        inertias = _items("inertias", inertias, "ten parameters a body")
         n = len(A)
         if A.shape != (n, 6) or H.shape != (n, 4, 4) or len(inertias) != n:
             raise ArgumentError(
                 f"screws, homes, inertias: expected (n, 6), (n, 4, 4), n, got {A.shape}, {H.shape}, {len(inertias)}"
             )
-        parents = list(range(-1, n - 1)) if parents is None else [int(p) for p in parents]
-        if len(parents) != n or not all(-1 <= p < n for p in parents):
-            raise ArgumentError(f"parents: expected {n} numbers from -1 to {n - 1}, got {parents}")
+        words = f"{n} numbers from -1 to {n - 1}"
+        parents = _numbers_of("parents", range(-1, n - 1) if parents is None else parents, words, range(-1, n))
+        if len(parents) != n:
+            raise ArgumentError(f"parents: expected {words}, got {parents}")
         bodies = []
         for i, p in enumerate(parents):
             T = check_transform(f"homes[{i}]", H[i])
             R, r = T[:3, :3], T[:3, 3]
             w, v = R.T @ A[i, :3], R.T @ (A[i, 3:] - np.cross(r, A[i, :3]))  # Ad_{T^-1} A_i
             M = T if p < 0 else np.linalg.inv(H[p]) @ T
-            joint = Joint.from_screw(np.concatenate((w, v)), name=f"joint{i + 1}")
+            try:
+                joint = Joint.from_screw(np.concatenate((w, v)), name=f"joint{i + 1}")
+            except ModelError as error:
+                raise ModelError(f"screws[{i}]: {str(error).removeprefix('screw: ')}") from None
             bodies.append(Body(f"link{i + 1}", f"link{p + 1}" if p >= 0 else None, joint, M, inertias[i]))
         return cls.build(bodies, **options)
 
@@ -340,7 +351,9 @@ class Robot:
         at = self.frame(frame if frame is not None else self.body_names[-1])
         if at.body < 0:
             raise ArgumentError(f"frame: {at.name!r} is fixed to the world and can not carry a load")
-        load = _inertia.from_com(mass, vector("com", com, 3), np.zeros((3, 3)) if I_com is None else I_com)
+        load = _inertia.from_com(
+            number("mass", mass), vector("com", com, 3), np.zeros((3, 3)) if I_com is None else I_com
+        )
         _inertia.check(load, "payload")
         pi = self.parameters.copy()
         pi[at.body] += _inertia.transform(at.placement, load)
@@ -419,6 +432,12 @@ class Robot:
                 moving = np.abs(vectors[:, 0]) > 0.1
             else:
                 moving = scale <= 0.0
+            masses = self.parameters[self.parameters[:, 0] > 0.0, 0]
+            if masses.max(initial=0.0) > 1e12 * masses.min(initial=np.inf):
+                raise ModelError(
+                    f"robot {self.name!r}: the mass matrix is not positive definite in double precision: masses from"
+                    f" {masses.min():.3g} to {masses.max():.3g} kg"
+                )
             culprits = ", ".join(repr(n) for n, m in zip(self.dof_names, moving) if m)
             raise ModelError(
                 f"robot {self.name!r}: the mass matrix is singular or not positive: joint(s) {culprits} can move"
@@ -444,7 +463,7 @@ def as_batch(robot: Robot, **arguments: ArrayLike) -> tuple[tuple[int, ...], lis
         lead = leads[key] = a.shape[: a.ndim - len(trailing)]
         flat = a.reshape(int(np.prod(lead)), *trailing)
         if configuration and robot.nq != robot.nv:
-            _check_rotations(robot, key, flat)
+            _check_poses(robot, key, flat)
         arrays.append(flat)
     first = next(iter(leads))
     for key, lead in leads.items():
@@ -455,15 +474,16 @@ def as_batch(robot: Robot, **arguments: ArrayLike) -> tuple[tuple[int, ...], lis
     return leads[first], arrays
 
 
-def _check_rotations(robot: Robot, key: str, q: np.ndarray) -> None:
-    for joint, s in zip(robot.joints, robot.q_slices):
+def _check_poses(robot: Robot, key: str, q: np.ndarray) -> None:
+    """Every pose of q (batch, nq) is one, and one that its joint can reach."""
+    outside = off_subgroup_many(robot._model, q).max(axis=0, initial=0.0)
+    for joint, s, off in zip(robot.joints, robot.q_slices, outside):
         if joint.dof > 1:
-            R = q[:, s].reshape(-1, 3, 4)[:, :, :3]
-            error = np.abs(R.swapaxes(1, 2) @ R - np.eye(3)).max(initial=0.0)
-            if error > ROTATION_TOLERANCE or (np.linalg.det(R) < 0.0).any():
+            where = f"{key}: entries {s.start} to {s.stop - 1}, the pose [R | p] of joint {joint.name!r}"
+            require_rotation(where + ", hold no rotation", q[:, s].reshape(-1, 3, 4)[:, :, :3], "")
+            if off > SUBGROUP_TOLERANCE:
                 raise ArgumentError(
-                    f"{key}: entries {s.start} to {s.stop - 1}, the pose [R | p] of joint {joint.name!r}, hold no"
-                    f" rotation: |R^T R - 1| = {error:.3g}, det R = {np.linalg.det(R).min():.3g}"
+                    f"{where}, are not one of a {joint.kind} joint: |log T - S S^+ log T| / (1 + |p|) = {off:.3g}"
                 )
 
 
@@ -478,6 +498,25 @@ def _no_such(what: str, name: object, known: list[str]) -> str:
 
 
 # --- building --------------------------------------------------------------------------------------------------
+
+
+def _items(name: str, values: Any, expected: str) -> list:
+    try:
+        return list(values)
+    except TypeError:
+        raise ArgumentError(f"{name}: expected {expected}, got {values!r:.80}") from None
+
+
+def _numbers_of(name: str, values: Any, expected: str, known: range) -> list[int]:
+    numbers = _items(name, values, expected)
+    if not all(isinstance(k, Integral) and not isinstance(k, bool) and k in known for k in numbers):
+        raise ArgumentError(f"{name}: expected {expected}, got {numbers!r:.80}")
+    return [int(k) for k in numbers]
+
+
+def _check_name(what: str, name: object) -> None:
+    if not isinstance(name, str) or not name:
+        raise ArgumentError(f"{what}: expected a name, got {name!r:.80}")
 
 
 def _body_parameters(body: Body, physical: bool) -> np.ndarray:
@@ -507,6 +546,9 @@ def _parents_first(bodies: list[Body]) -> list[Body]:
     for body in bodies:
         if not isinstance(body, Body):
             raise ArgumentError(f"bodies: expected geomctrl.Body, got {body!r:.80}")
+        _check_name("body", body.name)
+        if not isinstance(body.parent, str | None):
+            raise ArgumentError(f"body {body.name!r}: parent: expected a name or None, got {body.parent!r:.80}")
         if not isinstance(body.joint, Joint):
             raise ArgumentError(f"body {body.name!r}: joint: expected a geomctrl.Joint, got {body.joint!r:.80}")
     names = [b.name for b in bodies]

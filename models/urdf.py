@@ -316,7 +316,8 @@ def _joint(j):
     try:
         return make(j.axis, **options)
     except GeomctrlError as error:
-        raise ModelError(f"joint {j.name!r}: {error}") from None
+        label = f"joint {j.name!r}: "
+        raise ModelError(label + str(error).removeprefix(label)) from None
 
 
 def _moved(j, offset):

@@ -120,6 +120,27 @@ def test_long_products_stay_rotations():
     assert np.abs(R.T @ R - np.eye(3)).max() < 1e-11
 
 
+def test_residual_is_the_largest_over_the_joints():
+    """Nothing on the group; |R^T R - 1| of any joint's pose, and how far one is from what its joint can reach."""
+    robot = testing.random_robot(np.random.default_rng(0), ["revolute", "free", "spherical", "planar"], [-1, 0, 1, 1])
+    group, rng = gc.configuration.ConfigurationGroup(robot), np.random.default_rng(1)
+    q = np.stack([group.random(rng) for _ in range(3)])
+    assert group.residual(q).shape == (3,)
+    assert group.residual(q).max() < 1e-14
+    for s in robot.q_slices[1:]:
+        stretched = q.copy()
+        stretched[1, s].reshape(3, 4)[0, :3] *= 1.0 + 1e-9  # a row a little too long, R R^T off by twice that
+        assert 0.2e-9 < group.residual(stretched)[1] < 3e-9
+        assert group.residual(stretched)[[0, 2]].max() < 1e-14
+    for joint, s in zip(robot.joints[1:], robot.q_slices[1:]):
+        moved = q[0].copy()  # along a twist that the joint can not do, if there is one
+        moved[s] = se3.exp(1e-5 * np.linalg.svd(joint.S)[0][:, -1])[:3].ravel()
+        off = group.residual(moved)
+        assert off < 1e-14 if joint.dof == 6 else off == pytest.approx(1e-5, rel=1e-3)
+    q[2, 0] = np.nan
+    assert np.isnan(group.residual(q)).tolist() == [False, False, True]
+
+
 def test_arguments_are_checked():
     robot = models.three_spheres()
     q = robot.neutral()
@@ -127,5 +148,7 @@ def test_arguments_are_checked():
         robot.integrate(q, np.zeros(robot.nv + 1))
     with pytest.raises(ArgumentError, match=r"q1: expected finite numbers, got nan at index \[3\]"):
         robot.difference(q, np.where(np.arange(robot.nq) == 3, np.nan, q))
+    with pytest.raises(ArgumentError, match=r"rng: expected a numpy\.random\.Generator, got 5"):
+        robot.random_configuration(5)
     with pytest.raises(ArgumentError, match=r"q0: entries 0 to 11, the pose .* hold no rotation"):
         robot.difference(2.0 * q, q)

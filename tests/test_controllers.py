@@ -197,6 +197,87 @@ def test_projection_keeps_masses_above_the_bound():
     assert run.z[:, law.masses].min() > 0.025
 
 
+def test_projection_fades_in_below_the_bound_and_keeps_the_proof():
+    """Of a mass's fall all is left at the bound, half of it at 3/4, nothing at half. What is taken away is Gamma times
+    a force on that mass alone, also where Gamma couples it to other parameters: only then V' gets more negative."""
+    A = np.random.default_rng(0).normal(size=(30, 30))
+    masses = np.arange(0, 30, 10)
+    A[np.ix_(masses, masses)] = 0.0
+    Gamma = A + A.T + 40.0 * np.eye(30)
+    law = controllers.SlotineLi(CHAIN, sway(CHAIN), Gamma=Gamma, minimum_mass=0.2)
+    z, g = law.start(), np.zeros(30)
+    g[10] = 1.0
+    free = -Gamma @ g
+    for mass, taken in ((0.3, 0.0), (0.2, 0.0), (0.15, 0.5), (0.1, 1.0), (0.05, 1.0)):
+        z[10] = mass
+        force = np.linalg.solve(Gamma, law.adaptation(g, z) - free)
+        expected = np.zeros(30)
+        expected[10] = taken
+        np.testing.assert_allclose(force, expected, atol=1e-12)
+    np.testing.assert_allclose(law.adaptation(-g, z), -free)  # nothing holds it back from rising
+
+
+def test_default_gains_carry_the_units_of_what_they_adapt():
+    """With all lengths c times as large parameters scale by (1, c, c^2), and gains by the square of that."""
+    scale = np.tile([1.0] + [3.0] * 3 + [9.0] * 6, CHAIN.nbodies)
+    larger = CHAIN.with_parameters(CHAIN.parameters.ravel() * scale)
+    small, large = (np.diag(controllers.SlotineLi(r, sway(r)).Gamma) for r in (CHAIN, larger))
+    np.testing.assert_allclose(large, scale**2 * small, rtol=1e-12)
+
+
+@pytest.mark.parametrize("form", ["ploen", "christoffel"])
+def test_laws_are_built_on_the_coriolis_matrix_they_are_given(form):
+    friction = gc.Friction(0.3, 0.2)
+    law = controllers.Passivity(TREE, sway(TREE), 3.0, 4.0, friction=friction, form=form)
+    adaptive = controllers.SlotineLi(TREE, sway(TREE), 3.0, 4.0, friction=friction, form=form)
+    q, v = state(TREE, 0, law.reference)
+    x, terms = law.sliding(0.4, q, v), TREE.terms(q, v, form)
+    tau = terms.M @ x.a_ref + terms.C @ x.v_ref + terms.g - 4.0 * x.s + friction.torque(v)
+    for command in (law(0.4, q, v, None), adaptive(0.4, q, v, adaptive.start())):
+        np.testing.assert_allclose(command.tau, tau, atol=1e-12 * np.abs(tau).max())
+    assert np.abs(law.sliding(0.4, q, v).s).min() > 0.0
+
+
+@pytest.mark.parametrize("robot", ROBOTS.values(), ids=ROBOTS)
+def test_states_of_any_type_give_the_same_errors(robot):
+    """Lists take the way around the kernels."""
+    reference, Lambda, K = sway(robot), 3.0 * np.eye(robot.nv), np.eye(robot.nv)
+    q, v = state(robot, 0, reference)
+    desired, p = reference(0.4), robot.parameters.ravel().copy()
+    given, listed = (q, v, desired), (q.tolist(), v.tolist(), gc.control.Desired(*(x.tolist() for x in desired)))
+    for function, options in (
+        (gc.control.tracking_error, ()),
+        (gc.control.sliding_variables, (Lambda,)),
+        (lambda r, *a: gc.control.sliding_energy(r, perturbed(r), *a), (Lambda, K)),
+        (lambda r, *a: gc.control.adaptive_law(r, p, *a), (Lambda, K, "christoffel")),
+    ):
+        for x, y in zip(function(robot, *given, *options), function(robot, *listed, *options)):
+            np.testing.assert_allclose(y, x, rtol=1e-10, atol=1e-11)
+
+
+@pytest.mark.parametrize(
+    ("gain", "definite", "words"),
+    [
+        (0.0, True, "a positive definite gain, got smallest eigenvalue 0"),
+        ([1.0, -1.0], True, "a positive definite gain, got smallest eigenvalue -1"),
+        ([[1.0, 2.0], [2.0, 1.0]], False, "a positive semidefinite gain, got smallest eigenvalue -1"),
+        ([[1.0, 0.5], [0.0, 1.0]], True, "a finite symmetric matrix"),
+        (np.inf, True, "a finite symmetric matrix"),
+        (np.eye(3), True, r"a number, 2 numbers or a \(2, 2\) matrix, got shape \(3, 3\)"),
+        ("a", True, r"a number, 2 numbers or a \(2, 2\) matrix, got 'a'"),
+    ],
+)
+def test_gains_are_symmetric_and_definite(gain, definite, words):
+    with pytest.raises(ArgumentError, match=f"kp: expected {words}"):
+        gc.control.gain_matrix("kp", gain, 2, definite)
+
+
+def test_gains_from_numbers_and_matrices():
+    for gain in (3.0, [3.0, 3.0], 3.0 * np.eye(2)):
+        np.testing.assert_array_equal(gc.control.gain_matrix("kp", gain, 2), 3.0 * np.eye(2))
+    np.testing.assert_array_equal(gc.control.gain_matrix("kp", 0.0, 2, definite=False), np.zeros((2, 2)))
+
+
 def _start(law):
     desired = law.reference(0.0)
     rng = np.random.default_rng(0)
@@ -242,6 +323,40 @@ def test_base_parameters_give_the_same_torque():
             "base parameters mix bodies",
         ),
         (
+            lambda: controllers.Passivity(ARM, sway(ARM), form="bogus"),
+            ArgumentError,
+            "form: expected 'ploen' or .*bogus",
+        ),
+        (
+            lambda: controllers.SlotineLi(ARM, sway(ARM), form="bogus"),
+            ArgumentError,
+            "form: expected 'ploen' or .*bogus",
+        ),
+        (
+            lambda: controllers.Passivity(ARM, sway(ARM), friction=0.3),
+            ArgumentError,
+            "friction: expected a geomctrl.F.*0.3",
+        ),
+        (
+            lambda: controllers.SlotineLi(ARM, sway(ARM), friction="model"),
+            ArgumentError,
+            "friction: expected a geomctrl.Friction or None, got 'model'",
+        ),
+        *(
+            (
+                lambda m=m: controllers.SlotineLi(ARM, sway(ARM), minimum_mass=m),
+                ArgumentError,
+                f"minimum_mass: expected a positive mass, got {m!r}",
+            )
+            for m in (np.nan, -1, 0, "a")
+        ),
+        (lambda: controllers.SlotineLi(ARM, sway(ARM), rate="a"), ArgumentError, "rate: expected a positive number"),
+        (lambda: gc.Friction("a"), ArgumentError, "viscous: expected real numbers of shape .*, got 'a'"),
+        (lambda: gc.Friction(0.0, -1.0), ArgumentError, "coulomb: expected a number or .*not negative, got -1"),
+        (lambda: gc.Friction(smoothing="a"), ArgumentError, "smoothing: expected a positive speed, got 'a'"),
+        (lambda: gc.Friction(smoothing=np.ones(2)), ArgumentError, "smoothing: expected a positive speed, got array"),
+        (lambda: gc.Friction(smoothing=0.0), ArgumentError, "smoothing: expected a positive speed, got 0.0"),
+        (
             lambda: controllers.ComputedTorque(ARM, sway(ARM), friction=gc.Friction(np.ones(3))),
             ArgumentError,
             r"friction: viscous: expected a number or \(7,\) numbers, got shape \(3,\)",
@@ -251,6 +366,14 @@ def test_base_parameters_give_the_same_torque():
 def test_bad_arguments_are_named(make, error, words):
     with pytest.raises(error, match=words):
         make()
+
+
+@pytest.mark.parametrize("law", ["ComputedTorque", "Passivity", "SlotineLi"])
+@pytest.mark.parametrize("desired", [(np.zeros(7), np.zeros(7)), None, 3.0])
+def test_references_that_return_something_else_are_named(law, desired):
+    law = getattr(controllers, law)(ARM, lambda t: desired)
+    with pytest.raises(ArgumentError, match=r"reference: expected Desired\(q, v, a\) at a time, got"):
+        law(0.0, np.zeros(7), np.zeros(7), law.start())
 
 
 def test_a_reference_that_holds_still():

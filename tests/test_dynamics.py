@@ -453,6 +453,12 @@ def test_forward_dynamics_refuses_an_indefinite_mass_matrix():
         robot.forward_dynamics(np.zeros((3, 1)), np.zeros((3, 1)), np.zeros((3, 1)))
 
 
+def test_a_right_hand_side_that_is_no_array_is_named():
+    for b in ("left", [[1.0], [1.0, 2.0]], None):
+        with pytest.raises(ArgumentError, match=r"b: expected real numbers of shape \(\.\.\.\), got"):
+            models.two_link().mass_matrix_solve(np.zeros(2), b)
+
+
 @pytest.mark.parametrize("name", ["terms", "coriolis_matrix"])
 def test_an_unknown_form_is_refused(name):
     robot, zero = models.two_link(), np.zeros(2)

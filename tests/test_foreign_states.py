@@ -115,5 +115,46 @@ def test_refusals():
     with pytest.raises(ArgumentError, match=r"q: expected shape \(\.\.\., 14\), got \(3,\)"):
         interop.from_pinocchio(robot, model, np.zeros(3), v)
     sideways = TREE.replace('<axis xyz="0 0 1"/>', '<axis xyz="1 0 0"/>')
+    turned = models.load_urdf(sideways)
     with pytest.raises(ArgumentError, match="joint 'table': planar joints of other libraries have the normal z only"):
-        interop.to_pinocchio(models.load_urdf(sideways), model, q, v)
+        interop.to_pinocchio(turned, model, turned.neutral(), v)
+
+
+def test_joints_that_the_robot_lacks_are_named():
+    """Their coordinates would be made up on the way there, and dropped on the way back."""
+    pin, mujoco = pytest.importorskip("pinocchio"), pytest.importorskip("mujoco")
+    follower = '<axis xyz="0 1 0"/><mimic joint="wheel"/>'
+    text = TREE.replace("</robot>", joint("echo", "continuous", "trunk", "bell", follower) + link("bell") + "</robot>")
+    robot, model = models.load_urdf(text, mimic="fixed"), pin.buildModelFromXML(text)
+    calls = [(interop.to_pinocchio, robot, model, robot.nq, robot.nv)]
+    calls += [(interop.from_pinocchio, robot, model, model.nq, model.nv)]
+    two = "<body><joint name='{}'/><geom size='1'/>{}</body>"
+    model = mujoco.MjModel.from_xml_string(
+        f"<mujoco><worldbody>{two.format('a', two.format('echo', ''))}</worldbody></mujoco>"
+    )
+    robot = models.load_mjcf(f"<mujoco><worldbody>{two.format('a', '')}</worldbody></mujoco>")
+    calls += [(interop.to_mujoco, robot, model, 1, 1), (interop.from_mujoco, robot, model, 2, 2)]
+    for convert, robot, model, nq, nv in calls:
+        q = robot.neutral() if nq == robot.nq else np.zeros(nq)
+        with pytest.raises(ArgumentError, match=r"model: robot '.*' lacks its joint\(s\) 'echo'"):
+            convert(robot, model, q, np.zeros(nv))
+
+
+def test_quaternions_and_angles_of_other_norms_are_refused():
+    pin, mujoco = pytest.importorskip("pinocchio"), pytest.importorskip("mujoco")
+    robot, model = models.load_urdf(TREE), pin.buildModelFromXML(TREE)
+    q, v, _ = states(robot)
+    x, u = interop.to_pinocchio(robot, model, q, v)
+    parts = {"wheel": (0, 2, r"\(cos, sin\)"), "table": (2, 2, r"\(cos, sin\)"), "kite": (3, 4, "a unit quaternion")}
+    for name, (first, size, what) in parts.items():
+        first += model.idx_qs[model.getJointId(name)]
+        at = slice(first, first + size)
+        assert np.linalg.norm(x[at]) == pytest.approx(1.0)
+        for scale in (0.0, 2.0, 1.0 + 1e-5):
+            wrong = x.copy()
+            wrong[at] *= scale
+            with pytest.raises(ArgumentError, match=f"q: joint '{name}': expected {what}, got one of norm {scale:.6g}"):
+                interop.from_pinocchio(robot, model, wrong, u)
+    robot, model = models.load_mjcf(EVERY_JOINT), mujoco.MjModel.from_xml_string(EVERY_JOINT)
+    with pytest.raises(ArgumentError, match="expected a unit quaternion, got one of norm 0"):
+        interop.from_mujoco(robot, model, np.zeros(model.nq), np.zeros(model.nv))

@@ -79,6 +79,17 @@ def test_spline_is_the_ordinary_spline_on_rn():
             np.testing.assert_allclose(part, oracle(x, nu=k), atol=1e-10 * 10**k)
 
 
+def test_quintic_closed_form():
+    q0, q1 = np.zeros(7), np.arange(1.0, 8.0)
+    quintic = Quintic(ARM, q0, q1, 2.0, t0=1.0)
+    for t in (1.5, 2.0, 2.8):
+        u = (t - 1.0) / 2.0
+        expected = np.polyval([6, -15, 10, 0, 0, 0], u), np.polyval([30, -60, 30, 0, 0], u) / 2.0
+        for part, s in zip(quintic(t), (*expected, np.polyval([120, -180, 60, 0], u) / 4.0)):
+            np.testing.assert_allclose(part, s * q1, atol=1e-13)
+    np.testing.assert_allclose(quintic(2.0).v, 15.0 / 8.0 * q1 / 2.0)  # the peak
+
+
 def test_sinusoids_closed_form():
     A, f, p = np.array([[0.3] * 7, [0.1] * 7]), np.array([[0.2], [0.5]]), 0.7
     q, v, a = Sinusoids(ARM, np.ones(7), A, f, p)(1.3)
@@ -96,6 +107,13 @@ def test_sinusoids_closed_form():
             lambda: Quintic(ARM, np.zeros(7), np.ones(7), 0.0),
             "duration: expected a positive number of seconds, got 0.0",
         ),
+        (lambda: Quintic(ARM, np.zeros(7), np.ones(7), "a"), "duration: expected a positive number of .*, got 'a'"),
+        (lambda: Quintic(ARM, np.zeros(7), np.ones(7), 1.0, t0=np.nan), "t0: expected a finite number, got nan"),
+        (lambda: Sinusoids(ARM, np.zeros(7), "a", 1.0), "amplitude: expected real numbers of .*, got 'a'"),
+        (lambda: Sinusoids(ARM, np.zeros(7), 1.0, 1.0, start_at_rest="a"), "start_at_rest: expected seconds >= 0"),
+        (lambda: Spline(ARM, "ab", np.zeros((2, 7))), "times: expected real numbers of .*, got 'ab'"),
+        (lambda: Spline(ARM, [0.0, np.nan], np.zeros((2, 7))), "times: expected finite numbers, got nan"),
+        (lambda: Spline(ARM, [0.0, 1.0], "a"), "waypoints: expected real numbers of .*, got 'a'"),
         (lambda: Sinusoids(ARM, np.zeros(7), np.ones(5), 1.0), r"amplitude: .*\(7,\) or \(harmonics, 7\), got \(5,\)"),
         (
             lambda: Sinusoids(ARM, np.zeros(7), np.ones((2, 7)), np.ones((3, 7))),

@@ -75,6 +75,13 @@ BAD_JOINTS = {
     "joint 'revolute': effort: expected a number, got nan": lambda: gc.Joint.revolute(Z, effort=np.nan),
     "joint 'j': damping must not be negative: -1": lambda: gc.Joint.revolute(Z, name="j", damping=-1.0),
     "joint 'j': effort must not be negative: -2": lambda: gc.Joint.revolute(Z, name="j", effort=-2.0),
+    "pitch: expected a finite number, got 'a'": lambda: gc.Joint.helical(Z, pitch="a"),
+    "kind: expected one of 'revolute', .*, got 'foo'": lambda: gc.Joint("foo", np.eye(6)),
+    "kind: expected one of 'revolute', .*, got 3": lambda: gc.Joint(3, np.eye(6)),
+    r"joint 'revolute': S: expected shape \(6, 1\), revolute, got \(6, 6\)": lambda: gc.Joint("revolute", np.eye(6)),
+    "joint 'free': S: expected a finite .* basis, got 'a'": lambda: gc.Joint("free", "a"),
+    "name: expected a name, or None for that of the body, got ''": lambda: gc.Joint.revolute(Z, name=""),
+    "name: expected a name, or None for that of the body, got 3": lambda: gc.Joint.revolute(Z, name=3),
 }
 
 
@@ -147,6 +154,12 @@ BAD_TREES = {
     "bodies: expected at least one, got none": [],
     "bodies: expected geomctrl.Body, got 'link'": ["link"],
     "body 'a': the name is used 2 times": [body("a"), body("a")],
+    "body: expected a name, got None": [gc.Body(None, None, gc.Joint.revolute(Z), None, SPHERE)],
+    "body: expected a name, got ''": [body("")],
+    "body: expected a name, got 3": [body(3)],
+    r"body: expected a name, got \['a'\]": [body(["a"])],
+    r"body 'a': parent: expected a name or None, got \['b'\]": [body("a", ["b"])],
+    "bodies: expected geomctrl.Body objects, got None": None,
     "body 'world': the name is reserved for the world frame": [body("world")],
     "body 'arm': an orphan, no parent named 'bse'; did you mean 'base'?": [body("base"), body("arm", "bse")],
     "body 'arm': an orphan, no parent named 'qq'; known: 'base', 'arm'": [body("base"), body("arm", "qq")],
@@ -162,8 +175,8 @@ BAD_TREES = {
         body("a", None, gc.Joint.revolute(Z, name="j")),
         body("b", "a", gc.Joint.revolute(Z, name="j")),
     ],
-    "body 'a': placement: not a rotation": [body("a", placement=np.diag((2.0, 1, 1, 1)))],
-    r"body 'a': placement: not a rotation: \|R\^T R - 1\| = .*, det R = -1": [
+    "body 'a': placement: expected a rotation": [body("a", placement=np.diag((2.0, 1, 1, 1)))],
+    r"body 'a': placement: expected a rotation, got \|R\^T R - 1\| = .*, det R = -1": [
         body("a", placement=np.diag((-1.0, 1, 1, 1)))
     ],
     r"body 'a': placement: expected a finite 4x4 transform, got shape \(3, 3\)": [body("a", placement=np.eye(3))],
@@ -246,7 +259,7 @@ def test_frames_are_added_to_bodies_merged_links_and_the_world():
             gc.Robot.build(bodies, frames=[("tip", "a", T), (name, "a", T)])
     with pytest.raises(NameNotFoundError, match="no body named 'tol'; did you mean 'tool'"):
         gc.Robot.build(bodies, frames=[("tip", "tol", T)])
-    with pytest.raises(ArgumentError, match="frame 'tip': not a rotation"):
+    with pytest.raises(ArgumentError, match="frame 'tip': expected a rotation"):
         gc.Robot.build(bodies, frames=[("tip", "tool", 2 * T)])
 
 
@@ -329,6 +342,39 @@ def test_denavit_hartenberg_arguments_are_checked():
         gc.Robot.from_dh(**{**DH, "alpha": np.array([0, np.nan, 0, 0])}, **options)
 
 
+TWO = {"screws": np.tile((0, 0, 1.0, 0, 0, 0), (2, 1)), "homes": np.tile(np.eye(4), (2, 1, 1))}
+BAD_CALLS = [
+    ("from_dh", {"inertias": None}, "inertias: expected 4 times ten parameters, got None"),
+    ("from_dh", {"a": 0.1}, "a: expected numbers, got 0.1"),
+    ("from_dh", {"prismatic": 1}, "prismatic: expected joint numbers from 0 to 3, got 1"),
+    ("from_dh", {"prismatic": [True, False]}, r"prismatic: expected joint numbers .*, got \[True, False\]"),
+    ("from_screws", {"inertias": None}, "inertias: expected ten parameters a body, got None"),
+    ("from_screws", {"parents": ["a", "b"]}, r"parents: expected 2 numbers from -1 to 1, got \['a', 'b'\]"),
+    ("from_screws", {"parents": [-1, 0.5]}, r"parents: expected 2 numbers from -1 to 1, got \[-1, 0.5\]"),
+    ("from_screws", {"parents": [-1]}, r"parents: expected 2 numbers from -1 to 1, got \[-1\]"),
+    ("build", {"frames": [("f", "a")]}, r"frames: expected \(name, body name, T_body_frame\), got \('f', 'a'\)"),
+    ("build", {"frames": 3}, "frames: expected tuples .*, got 3"),
+    ("build", {"frames": [("", "a", None)]}, "frames: expected a name, got ''"),
+    ("build", {"frames": [("f", None, None)]}, "no body named None"),
+    ("with_payload", {"mass": np.ones(2)}, r"mass: expected a finite number, got array"),
+    ("with_payload", {"mass": np.inf}, "mass: expected a finite number, got inf"),
+    ("with_payload", {"mass": 1e300}, "not positive definite in double precision: masses from 0.6.* to 1e.300 kg"),
+]
+
+
+@pytest.mark.parametrize(("name", "options", "words"), BAD_CALLS)
+def test_what_robots_can_not_be_made_of_is_named(name, options, words):
+    good = {
+        "from_dh": {**DH, "convention": "standard", "inertias": [SPHERE] * 4},
+        "from_screws": {**TWO, "inertias": [SPHERE] * 2},
+        "build": {"bodies": [body("a")]},
+        "with_payload": {},
+    }[name]
+    make = models.panda().with_payload if name == "with_payload" else getattr(gc.Robot, name)
+    with pytest.raises(GeomctrlError, match=words):
+        make(**{**good, **options})
+
+
 def test_product_of_exponentials_in_the_space_frame():
     """T_i(q) = exp(A_1 q_1) ... exp(A_i q_i) H_i on a tree."""
     rng = np.random.default_rng(0)
@@ -359,10 +405,10 @@ def test_screws_arguments_are_checked():
         gc.Robot.from_screws(screws, homes, inertias=[SPHERE])
     with pytest.raises(ArgumentError, match=r"parents: expected 2 numbers from -1 to 1, got \[-1, 2\]"):
         gc.Robot.from_screws(screws, homes, inertias=[SPHERE] * 2, parents=[-1, 2])
-    with pytest.raises(ArgumentError, match=r"homes\[1\]: not a rotation"):
+    with pytest.raises(ArgumentError, match=r"homes\[1\]: expected a rotation"):
         gc.Robot.from_screws(screws, homes * [[[1.0]], [[2.0]]], inertias=[SPHERE] * 2)
-    with pytest.raises(ModelError, match="screw: expected a unit axis"):
-        gc.Robot.from_screws(2 * screws, homes, inertias=[SPHERE] * 2)
+    with pytest.raises(ModelError, match=r"screws\[1\]: expected a unit axis"):
+        gc.Robot.from_screws(screws * [[1.0], [2.0]], homes, inertias=[SPHERE] * 2)
     with pytest.raises(ModelError, match="a loop"):
         gc.Robot.from_screws(screws, homes, inertias=[SPHERE] * 2, parents=[1, 0])
 
@@ -451,6 +497,8 @@ def test_robots_are_immutable():
     for x in (robot.parameters, robot.placements, robot.gravity, robot.joints[0].S):
         with pytest.raises(ValueError, match="read-only"):
             x[...] = 0.0
+        with pytest.raises(ValueError, match="WRITEABLE"):
+            x.setflags(write=True)
 
 
 def test_frames_are_immutable_too():
@@ -458,6 +506,8 @@ def test_frames_are_immutable_too():
     for x in (frame.placement for frame in robot.frames):
         with pytest.raises(ValueError, match="read-only"):
             x[...] = 0.0
+    with pytest.raises(TypeError):
+        robot._frames["tip"] = robot.frames[0]
 
 
 def test_robots_do_not_share_memory_with_their_makers():
@@ -626,3 +676,47 @@ def test_poses_that_hold_no_rotation_are_refused(term, name):
             ArgumentError, match=rf"{name}: entries 13 to 24, .* 'joint2', hold no rotation: .* det R = -1"
         ):
             call(robot, term, name, mirrored, lead)
+
+
+@pytest.mark.parametrize(("term", "name"), [e for e in EVERY if e[1] in ("q", "q0", "q1")])
+def test_poses_that_their_joints_can_not_reach_are_refused(term, name):
+    """A ball out of its socket by a millimetre, a puck above its table, a pin that tilts; a free body goes anywhere."""
+    kinds = ["free", "spherical", "planar", "cylindrical"]
+    robot = testing.random_robot(np.random.default_rng(0), kinds, [-1, 0, 0, 1])
+    call(robot, term)
+    for i, joint in enumerate(robot.joints[1:], 1):
+        T = se3.exp(1e-3 * np.linalg.svd(joint.S)[0][:, -1])  # along a twist that the joint can not do
+
+        def displaced(x, s=robot.q_slices[i], T=T):
+            x[..., s] = T[:3].ravel()
+            return x
+
+        words = rf"{name}: entries {12 * i} to {12 * i + 11}, .* {joint.name!r}, are not one of a {joint.kind} joint"
+        for lead in ((), (3,)):
+            with pytest.raises(ArgumentError, match=words):
+                call(robot, term, name, displaced, lead)
+
+
+def flat(terms):
+    return np.concatenate([np.ravel(x) for x in (terms if isinstance(terms, tuple) else (terms,))])
+
+
+@pytest.mark.parametrize(("term", "name"), EVERY)
+def test_arrays_of_any_layout_are_taken(robot, term, name):
+    """Big-endian, read-only, strided, single precision, a list: the same numbers, the same answer."""
+
+    def read_only(x):
+        x.setflags(write=False)
+        return x
+
+    layouts = [
+        lambda x: x.astype(">f8"),
+        read_only,
+        lambda x: np.repeat(x, 2, axis=-1)[..., ::2],
+        np.float32,
+        np.ndarray.tolist,
+    ]
+    for lead in ((), (2,)):
+        expected = flat(call(robot, term, lead=lead))
+        for layout in layouts:
+            np.testing.assert_array_equal(flat(call(robot, term, name, layout, lead)), expected)
