@@ -75,6 +75,8 @@ class Controller(Protocol):
        `plant.robot`, which the controller itself does not know; the monitors and `testing.assert_lyapunov` use it.
     5. Optionally `coriolis_matrix(q, v)` and `robot`: the C the law is built on and its model, so that the monitors
        can check that Mdot - 2C is skew for it. Optionally `reference`, a Reference, for tracking errors in reports.
+    6. Where V vanishes: at its `reference`, or at rest at its attribute `q_d`, with the state that an optional
+       `true_parameters(plant)` returns, or else the one it starts with; `testing.assert_lyapunov` looks there.
     """
 
     def start(self) -> np.ndarray | None: ...

@@ -77,7 +77,7 @@ def sinusoid_motion(model, harmonics, ramp, t, q, v, a):
             s[0, j] += A * math.sin(angle)
             s[1, j] += A * w * math.cos(angle)
             s[2, j] -= A * w * w * math.sin(angle)
-    if t < ramp:
+    if t < ramp and ramp > 0.0:
         b, db, ddb = quintic_blend(max(t, 0.0) / ramp, ramp)
         for j in range(n):
             x, dx, ddx = s[0, j], s[1, j], s[2, j]
