@@ -1,5 +1,6 @@
 """What stands between a caller's array and a kernel: conversion, checks, and flattening of the leading axes."""
 
+import math
 from collections.abc import Callable
 
 import numpy as np
@@ -47,6 +48,8 @@ def number(
     name: str, x: object, expected: str = "a finite number", good: Callable[[float], bool] = lambda x: True
 ) -> float:
     """x as a float; raises ArgumentError, naming the argument `name`, unless it is a finite number that is `good`."""
+    if type(x) is float and math.isfinite(x) and good(x):
+        return x
     a = np.asarray(x) if np.isscalar(x) or isinstance(x, np.ndarray) else np.empty(0)
     if a.shape != () or a.dtype.kind not in "iuf" or not np.isfinite(a) or not good(float(a)):
         raise ArgumentError(f"{name}: expected {expected}, got {x!r:.80}")

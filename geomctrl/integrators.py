@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 
 from . import tableaus
+from .arrays import number
 from .errors import ArgumentError, IntegrationError
 from .groups import Product, Rn, rotation
 from .jit import KernelTypeError, kernel
@@ -87,10 +88,10 @@ def step(method: str | Tableau, field: Callable, t: float, y, h: float, group) -
     y is taken for an element of the group without looking. Raises ArgumentError for arguments, and IntegrationError
     when the field or the step fails.
     """
-    if not _number("h", h):
+    if not number("h", h):
         raise ArgumentError("h must not be zero, got 0")
     _check_field_and_group(field, group)
-    y_next, _ = rk_step(field, _number("t", t), _element("y", y, group), h, tableaus.method(method), group)
+    y_next, _ = rk_step(field, number("t", t), _element("y", y, group), h, tableaus.method(method), group)
     if not _finite(y_next):
         raise IntegrationError(f"the solution overflows between t = {t:.9g} and {t + h:.9g}")
     return y_next
@@ -537,12 +538,6 @@ class _Watch:
 # --- arguments -------------------------------------------------------------------------------------------------
 
 
-def _number(name, value):
-    if isinstance(value, bool) or not isinstance(value, numbers.Real) or not math.isfinite(value):
-        raise ArgumentError(f"{name} must be a finite number, got {value!r}")
-    return float(value)
-
-
 def _check_field_and_group(field, group):
     if not callable(field):
         raise ArgumentError(f"field must be a callable field(t, y), got {field!r}")
@@ -555,7 +550,7 @@ def _checked_span(t_span):
         t0, t_end = t_span
     except (TypeError, ValueError):
         raise ArgumentError(f"t_span must be a pair (t0, t_end), got {t_span!r}") from None
-    t0, t_end = _number("t_span[0]", t0), _number("t_span[1]", t_end)
+    t0, t_end = number("t_span[0]", t0), number("t_span[1]", t_end)
     if not t0 < t_end:
         raise ArgumentError(f"t_span must run forward, t0 < t_end; got ({t0:g}, {t_end:g})")
     return t0, t_end
@@ -564,7 +559,7 @@ def _checked_span(t_span):
 def _checked_h(h, t0, t_end, adaptive):
     if h is None and adaptive:
         return None
-    h = _number("h", h)
+    h = number("h", h)
     if not 0.0 < h <= (t_end - t0) * (1.0 + 1e-9):
         raise ArgumentError(f"h must be positive and at most the span t_end - t0 = {t_end - t0:g}, got {h:g}")
     if h < 10.0 * math.ulp(max(abs(t0), abs(t_end))):
@@ -596,7 +591,7 @@ def checked_tolerances(rtol, atol, tableau, group):
         if rtol is not None or atol is not None:
             raise ArgumentError(f"rtol and atol need an embedded pair such as MK54; {tableau.name} steps by h")
         return 0.0, np.zeros(())
-    rtol = 1e-6 if rtol is None else _number("rtol", rtol)
+    rtol = 1e-6 if rtol is None else number("rtol", rtol)
     try:
         atol = np.array(1e-9 if atol is None else atol, dtype=float)
     except (TypeError, ValueError):

@@ -355,12 +355,12 @@ def _draw_margins(ax: Axes, run: Run) -> None:
 
 
 def _draw_estimates(ax: Axes, run: Run, truth: np.ndarray | None, members: list[int], labels: list[str]) -> None:
-    if not members:
+    if not members or run.z is None:
         ax.set_axis_off()
         return
     for j, k in enumerate(members):
         colour = CYCLE[j % len(CYCLE)]
-        ax.plot(*_thin(run.t, run.z[:, k]), color=colour, linewidth=1.5, label=labels[j] if j < len(labels) else None)  # type: ignore[index]
+        ax.plot(*_thin(run.t, run.z[:, k]), color=colour, linewidth=1.5, label=labels[j] if j < len(labels) else None)
         if truth is not None:
             ax.plot(*_thin(run.t, truth[:, k]), color=colour, linewidth=1.2, linestyle=(0, (4, 2)))
     _style(ax, run)

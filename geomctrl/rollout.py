@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from . import tableaus
+from .arrays import number
 from .configuration import polish
 from .errors import ArgumentError, IntegrationError
 from .jit import kernel, primitive
@@ -322,17 +323,14 @@ def fixed_step(method: str | Tableau) -> Tableau:
     return tableau
 
 
-def seconds(name: str, x) -> float:
-    if isinstance(x, (bool, np.bool_)) or not isinstance(x, (int, float, np.number)) or not math.isfinite(x):
-        raise ArgumentError(f"{name}: expected a finite number of seconds, got {x!r}")
-    return float(x)
+def duration(name: str, x: object) -> float:
+    """x as a float; raises ArgumentError unless it is a positive number of seconds."""
+    return number(name, x, "a positive number of seconds", lambda s: s > 0.0)
 
 
-def _step_count(t_end: float, dt: float) -> int:
+def step_count(t_end: float, dt: float) -> int:
     """Steps of dt up to t_end, the last one possibly shorter."""
-    for name, x in (("t_end", t_end), ("dt", dt)):
-        if not seconds(name, x) > 0.0:
-            raise ArgumentError(f"{name}: expected a positive number of seconds, got {x!r}")
+    t_end, dt = duration("t_end", t_end), duration("dt", dt)
     if dt > t_end * (1.0 + 1e-9):
         raise ArgumentError(f"dt: expected a step no longer than t_end = {t_end:g} s, got {dt:g}")
     if dt < 10.0 * math.ulp(t_end):
@@ -361,7 +359,7 @@ def _shape(name: str, x) -> tuple[int, ...]:
 
 def start_of(robot: Robot, q0, v0, tau, t_end, dt) -> tuple[np.ndarray, np.ndarray, np.ndarray, int]:
     """q0 (nq,), v0 (nv,), tau (1 or steps, nv), checked and copied, and the number of steps. Raises ArgumentError."""
-    steps = _step_count(t_end, dt)
+    steps = step_count(t_end, dt)
     q, v = _state(robot, q0=q0, v0=v0)
     if tau is None:
         return q, v, np.zeros((1, robot.nv)), steps
@@ -375,7 +373,7 @@ def start_of(robot: Robot, q0, v0, tau, t_end, dt) -> tuple[np.ndarray, np.ndarr
 
 def step_arguments(robot: Robot, q, v, tau, dt) -> tuple[np.ndarray, np.ndarray, np.ndarray, float]:
     """q (nq,), v (nv,), tau (1, nv), checked and copied, and dt, of either sign. Raises ArgumentError."""
-    if seconds("dt", dt) == 0.0:
+    if number("dt", dt) == 0.0:
         raise ArgumentError("dt: expected a number other than zero, got 0")
     q, v = _state(robot, q=q, v=v)
     return q, v, np.zeros((1, robot.nv)) if tau is None else _state(robot, tau=tau)[0][None], float(dt)

@@ -26,6 +26,7 @@ from .integrators import method as method_named
 from .monitors import LyapunovDecrease, Monitor, MonitorResult, Sample, monitor_list
 from .plant import Plant
 from .robot import Robot
+from .rollout import duration, step_count
 from .run import Run
 
 MOST_STEPS = 10_000  # of an adaptive method from one sample to the next
@@ -62,7 +63,7 @@ def simulate(
     """
     plant = plant if isinstance(plant, Plant) else Plant(plant)
     loop = _Loop(plant, controller, q0, v0, method, control_dt, dt, rtol, atol)
-    n_steps = _step_count(t_end, dt)
+    n_steps = step_count(t_end, dt)
     if isinstance(every, bool) or not isinstance(every, numbers.Integral) or every < 1:
         raise ArgumentError(f"every: expected a positive integer, got {every!r}")
     record = _Record(loop, monitor_list(monitors), every, n_steps)
@@ -321,26 +322,11 @@ def _no_command(t, command) -> SimulationError:
     return SimulationError(f"controller: expected a geomctrl.Command at t = {t:.6g} s, got {command!r:.60}")
 
 
-def _check_seconds(name: str, x: float) -> None:
-    if isinstance(x, bool) or not (isinstance(x, numbers.Real) and math.isfinite(x) and x > 0.0):
-        raise ArgumentError(f"{name}: expected a positive number of seconds, got {x!r}")
-
-
-def _step_count(t_end: float, dt: float) -> int:
-    _check_seconds("t_end", t_end)
-    _check_seconds("dt", dt)
-    if dt > t_end:
-        raise ArgumentError(f"dt: expected a step no longer than t_end = {t_end:g} s, got {dt:g}")
-    whole = t_end / dt
-    return round(whole) if abs(whole - round(whole)) < 1e-6 else math.ceil(whole)
-
-
 def _hold_count(control_dt: float | None, dt: float) -> int:
     """Steps between samples of the controller, 0 for a continuous one."""
     if control_dt is None:
         return 0
-    _check_seconds("control_dt", control_dt)
-    _check_seconds("dt", dt)
+    control_dt, dt = duration("control_dt", control_dt), duration("dt", dt)
     count = round(control_dt / dt)
     if count < 1 or abs(control_dt / dt - count) > 1e-6:
         raise ArgumentError(f"control_dt: expected a multiple of dt = {dt:g} s, got {control_dt:g}")

@@ -40,7 +40,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from . import integrators
-from .arrays import checked
+from .arrays import checked, number
 from .configuration import configuration_group
 from .discrete_mechanics import ITERATIONS, PATIENCE, march_energy_momentum, march_variational
 from .errors import ArgumentError, IntegrationError
@@ -55,7 +55,6 @@ from .rollout import (
     drive,
     fixed_step,
     plan_of,
-    seconds,
     start_of,
     step_arguments,
 )
@@ -166,7 +165,7 @@ def momentum_form_step(
     """(q, v) after one step of `momentum_form` from time t, dt of either sign. Raises as it does."""
     tableau = fixed_step(method)
     q, v, torque, h = step_arguments(robot, q, v, None if callable(tau) else tau, dt)
-    t = seconds("t", t)
+    t = number("t", t, "a finite number of seconds")
     _check_free_base(robot)
     if callable(tau):
         y = integrators.rk_step(
@@ -242,7 +241,7 @@ def _implicit(name, march_of, robot, q0, v0, tau, t_end, dt, every, progress) ->
 
 def _implicit_step(name, march_of, robot, q, v, tau, dt, t):
     q, v, torque, h = step_arguments(robot, q, v, None if callable(tau) else tau, dt)
-    t = seconds("t", t)
+    t = number("t", t, "a finite number of seconds")
     march = march_of(robot)
     if callable(tau):
         result = _Midpoint(march, robot, tau).step(t, h, q, v)

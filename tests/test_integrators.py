@@ -655,16 +655,16 @@ GOOD = {"field": turning, "y0": np.eye(3), "t_span": (0.0, 1.0), "h": 0.1, "meth
         ({"h": 0.0}, "h must be positive and at most the span"),
         ({"h": -0.1}, "h must be positive"),
         ({"h": 1.5}, "at most the span t_end - t0 = 1, got 1.5"),
-        ({"h": math.nan}, "h must be a finite number, got nan"),
-        ({"h": "0.1"}, "h must be a finite number, got '0.1'"),
-        ({"h": None}, "h must be a finite number, got None"),
+        ({"h": math.nan}, "h: expected a finite number, got nan"),
+        ({"h": "0.1"}, "h: expected a finite number, got '0.1'"),
+        ({"h": None}, "h: expected a finite number, got None"),
         ({"group": SO3}, r"group must be a LieGroup, SO3\(\) for example, got <class"),
         ({"group": None}, "group must be a LieGroup"),
         ({"field": np.ones(3)}, r"field must be a callable field\(t, y\)"),
         ({"h": 1e-20}, "h must be resolvable"),
         ({"t_span": (1.0, 0.0)}, r"t_span must run forward, t0 < t_end; got \(1, 0\)"),
         ({"t_span": (1.0, 1.0)}, "t_span must run forward"),
-        ({"t_span": (0.0, math.inf)}, r"t_span\[1\] must be a finite number, got inf"),
+        ({"t_span": (0.0, math.inf)}, r"t_span\[1\]: expected a finite number, got inf"),
         ({"t_span": 1.0}, "t_span must be a pair"),
         ({"y0": np.eye(4)}, r"y0 must have the group's shape \(3, 3\), got \(4, 4\)"),
         ({"y0": 1.001 * np.eye(3)}, r"y0 must be an element of SO3\(\), residual below 1e-06; got 0.002"),
@@ -699,7 +699,7 @@ def test_bad_arguments_of_step_are_named():
         step("MK4", turning, 0.0, np.eye(3), 0.0, SO3())
     with pytest.raises(ArgumentError, match=r"y must have the group's shape \(2,\), got \(1,\)"):
         step("MK4", oscillator, 0.0, [1.0], 0.1, Rn(2))
-    with pytest.raises(ArgumentError, match="t must be a finite number, got nan"):
+    with pytest.raises(ArgumentError, match="t: expected a finite number, got nan"):
         step("MK4", oscillator, math.nan, [1.0, 0.0], 0.1, Rn(2))
     with pytest.raises(IntegrationError, match="overflows between t = 0 and 1e\\+200"):
         step("CF2", lambda t, y: [1.0, 2.0, 3.0], 0.0, np.eye(3), 1e200, SO3())

@@ -445,7 +445,7 @@ def test_what_a_controller_returns_is_checked(command, words):
         ({"monitors": [Skew(1e-3), Skew()]}, "monitors: 2 are named 'skew'"),
         ({"controller": None}, "controller: expected a geomctrl.Controller, got None"),
         ({"controller": Torque}, "controller: expected a geomctrl.Controller, got <class"),
-        ({"t_end": 1e6, "dt": 1e-9}, "every: .* samples are more than the memory holds"),
+        ({"t_end": 1e6, "dt": 1e-8}, "every: .* samples are more than the memory holds"),
         ({"control_dt": 2.5e-4}, "control_dt: expected a multiple of dt = 0.001 s, got 0.00025"),
         ({"monitors": "all"}, "monitors: expected 'default', None or Monitors, got 'all'"),
         ({"monitors": [3]}, "monitors: expected geomctrl.monitors.Monitor, got 3"),
