@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from geomctrl.control import Reference, Sliding, TrackingError, sliding_variables, tracking_error
+from geomctrl.control.contracts import Reference
+from geomctrl.control.plant import Friction
+from geomctrl.control.tracking import Sliding, TrackingError, sliding_variables, tracking_error
 from geomctrl.errors import ArgumentError
-from geomctrl.plant import Friction
 from geomctrl.robot import Robot
 
 

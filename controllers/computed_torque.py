@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from numpy.typing import ArrayLike
 
-from geomctrl.control import Command, Lyapunov, Reference, error_gradient, gain_matrix
+from geomctrl.control.contracts import Command, Lyapunov, Reference
+from geomctrl.control.plant import Friction
+from geomctrl.control.tracking import error_gradient, gain_matrix
 from geomctrl.controllers._model_based import ModelBased
-from geomctrl.plant import Friction
 from geomctrl.robot import Robot
 
 

@@ -18,14 +18,16 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import ArrayLike
 
-from geomctrl import inertia
-from geomctrl.arrays import checked
-from geomctrl.control import Command, Desired, Lyapunov
-from geomctrl.derivatives import inverse_dynamics_derivatives
+from geomctrl.arguments import checked
+from geomctrl.control.contracts import Command, Desired, Lyapunov
+from geomctrl.control.plant import Friction, Plant
 from geomctrl.errors import ArgumentError
-from geomctrl.plant import Friction, Plant
-from geomctrl.rates import inverse_dynamics_rates
-from geomctrl.robot import Body, Joint, Robot
+from geomctrl.mechanism import inertia
+from geomctrl.mechanism.building import Body
+from geomctrl.mechanism.joint import Joint
+from geomctrl.robot import Robot
+from geomctrl.terms.derivatives import inverse_dynamics_derivatives
+from geomctrl.terms.time_derivatives import inverse_dynamics_rates
 
 __all__ = ["ElasticJoint", "ElasticPlant", "Harmonic", "RestToRest", "SmoothReference", "with_rotors"]
 

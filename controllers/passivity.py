@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from numpy.typing import ArrayLike
 
-from geomctrl.control import Command, Lyapunov, Reference, gain_matrix, sliding_energy
+from geomctrl.control.contracts import Command, Lyapunov, Reference
+from geomctrl.control.plant import Friction
+from geomctrl.control.tracking import gain_matrix, sliding_energy
 from geomctrl.controllers._model_based import ModelBased
-from geomctrl.dynamics import Form, form_number
-from geomctrl.plant import Friction
 from geomctrl.robot import Robot
+from geomctrl.terms.dynamics import Form, form_number
 
 
 class Passivity(ModelBased):

@@ -5,9 +5,10 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike
 
-from geomctrl.control import Command, Lyapunov, error_gradient, gain_matrix
+from geomctrl.control.contracts import Command, Lyapunov
+from geomctrl.control.references import hold
+from geomctrl.control.tracking import error_gradient, gain_matrix
 from geomctrl.controllers._model_based import ModelBased
-from geomctrl.references import hold
 from geomctrl.robot import Robot
 
 

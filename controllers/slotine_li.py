@@ -7,13 +7,14 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import ArrayLike
 
-from geomctrl.arrays import number
-from geomctrl.control import Command, Lyapunov, Reference, adaptive_law, gain_matrix, sliding_energy
+from geomctrl.arguments import number
+from geomctrl.control.contracts import Command, Lyapunov, Reference
+from geomctrl.control.plant import Friction
+from geomctrl.control.tracking import adaptive_law, gain_matrix, sliding_energy
 from geomctrl.controllers._model_based import ModelBased
-from geomctrl.dynamics import Form, form_number
 from geomctrl.errors import ArgumentError, NameNotFoundError
-from geomctrl.plant import Friction
 from geomctrl.robot import Robot
+from geomctrl.terms.dynamics import Form, form_number
 
 
 class SlotineLi(ModelBased):
@@ -176,6 +177,6 @@ def _scaled_gain(robot: Robot, projection: np.ndarray, friction: int) -> np.ndar
 
 
 def _second_moments(robot: Robot) -> np.ndarray:
-    from geomctrl import inertia
+    from geomctrl.mechanism import inertia
 
     return inertia.pseudo(robot.parameters)[:, :3, :3]

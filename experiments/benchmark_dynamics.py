@@ -19,7 +19,7 @@ from scipy.spatial.transform import Rotation
 
 import geomctrl as gc
 from geomctrl import controllers, interop, models, testing
-from geomctrl.references import Sinusoids
+from geomctrl.control.references import Sinusoids
 
 try:
     import pinocchio as pin

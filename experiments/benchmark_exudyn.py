@@ -21,11 +21,12 @@ import numpy as np
 from benchmark_dynamics import best_of
 
 import geomctrl as gc
-from geomctrl import constrained, generalized_alpha
-from geomctrl.constrained import ConstrainedSystem
+from geomctrl import constrained
+from geomctrl.constrained import generalized_alpha
+from geomctrl.constrained.maximal import ConstrainedSystem
 from geomctrl.errors import IntegrationError
-from geomctrl.groups import SE3, SO3xR3
-from geomctrl.rollout import rollout
+from geomctrl.lie.groups import SE3, SO3xR3
+from geomctrl.motion.rollout import rollout
 
 try:
     import exudyn as exu

@@ -28,11 +28,14 @@ from benchmark_dynamics import best_of, humanoid
 from scipy.spatial.transform import Rotation
 
 import geomctrl as gc
-from geomctrl import controllers, models, recursions
-from geomctrl.groups import SO3
-from geomctrl.integrators import integrate, method, methods, steps
-from geomctrl.references import Sinusoids
-from geomctrl.rollout import march, plan_of, rollout
+from geomctrl import controllers, models
+from geomctrl.control.references import Sinusoids
+from geomctrl.integrators.driver import integrate, steps
+from geomctrl.integrators.tableaus import method, methods
+from geomctrl.kernels import articulated_bodies
+from geomctrl.kernels.runge_kutta import march
+from geomctrl.lie.groups import SO3
+from geomctrl.motion.rollout import plan_of, rollout
 
 try:
     import mujoco
@@ -53,7 +56,9 @@ def step_cost(robot: gc.Robot, budget: float) -> None:
     copies = [np.tile(x, (4 * n, 1)) for x in (q, v, tau)]
     plan, rows = plan_of(method("MK4"), 1e-5, robot), (np.empty((2, robot.nq)), np.empty((2, robot.nv)))
     functions = {
-        "kernel": lambda: recursions.forward_dynamics_many(robot._model, *copies, np.empty((0, 6 * robot.nbodies))),
+        "kernel": lambda: articulated_bodies.forward_dynamics_many(
+            robot._model, *copies, np.empty((0, 6 * robot.nbodies))
+        ),
         "MK4": lambda: march(robot._model, plan, tau[None], 0, n, q.copy(), v.copy(), n, *rows),
         "python": lambda: [robot.forward_dynamics(q, v, tau) for _ in range(n)],
         "rollout": lambda: rollout(robot, q, v, None, n * 1e-5, 1e-5, "MK4", every=n),

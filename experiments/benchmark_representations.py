@@ -17,8 +17,9 @@ from functools import partial
 
 import numpy as np
 
-from geomctrl import lanes, newton_euler, testing
-from geomctrl.representations import hybrid_inverse_dynamics, spatial_inverse_dynamics
+from geomctrl import testing
+from geomctrl.kernels import lanes, newton_euler
+from geomctrl.kernels.representations import hybrid_inverse_dynamics, spatial_inverse_dynamics
 
 FORMS = ("body", "spatial", "hybrid", "body, 16 at once")
 FEW = lanes.LANES - 1  # states that the body-fixed recursion takes one after another

@@ -16,7 +16,9 @@ import scipy.sparse as sp
 from scipy.sparse.linalg import splu
 
 from geomctrl import inertia, integrators
-from geomctrl.constrained import ConstrainedBody, ConstrainedSystem, Constraint, integrate
+from geomctrl.constrained.equations import integrate
+from geomctrl.constrained.joints import ConstrainedBody, Constraint
+from geomctrl.constrained.maximal import ConstrainedSystem
 
 BAR = inertia.from_com(2.7, (0, 0, 0), np.diag([0.0028, 0.0096, 0.0113]))  # kg, kg m^2: 0.2 x 0.1 x 0.05 m of aluminium
 

@@ -20,11 +20,14 @@ from typing import NamedTuple
 import numpy as np
 
 import geomctrl as gc
-from geomctrl import generalized_alpha, inertia
-from geomctrl.constrained import ConstrainedBody, ConstrainedSystem, Constraint, integrate
-from geomctrl.groups import SE3, SO3xR3
-from geomctrl.integrators import method, methods
-from geomctrl.rollout import rollout
+from geomctrl import inertia
+from geomctrl.constrained import generalized_alpha
+from geomctrl.constrained.equations import integrate
+from geomctrl.constrained.joints import ConstrainedBody, Constraint
+from geomctrl.constrained.maximal import ConstrainedSystem
+from geomctrl.integrators.tableaus import method, methods
+from geomctrl.lie.groups import SE3, SO3xR3
+from geomctrl.motion.rollout import rollout
 
 MASS, I_COM = 15.0, np.diag([0.234375, 0.46875, 0.234375])  # kg, kg m^2
 X0 = np.array([0.0, 1.0, 0.0])  # m, from the pivot to the centre of mass

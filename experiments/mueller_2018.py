@@ -17,7 +17,8 @@ from residuals import STEP, Case, Residual, along, case, gradient, relative, sho
 from scipy.linalg import expm
 
 import geomctrl as gc
-from geomctrl import closed_forms, factored, geometry, higher_order, inertia, models, representations, se3, so3
+from geomctrl import closed_forms, factored, inertia, models, representations, se3, so3
+from geomctrl.terms import curvature, higher_order_kinematics
 
 FORMS = ("body", "spatial", "hybrid", "mixed")
 
@@ -60,8 +61,12 @@ class Bodies:
         self.R, self.r = self.T[:, :3, :3], self.T[:, :3, 3]
         self.J, self.V = {}, {}  # [representation][i, derivative]
         for form in FORMS:
-            self.J[form] = np.array([higher_order.jacobian_derivatives(robot, q, rates, x, form) for x in names])
-            self.V[form] = np.array([higher_order.twist_derivatives(robot, q, rates, x, form) for x in names])
+            self.J[form] = np.array(
+                [higher_order_kinematics.jacobian_derivatives(robot, q, rates, x, form) for x in names]
+            )
+            self.V[form] = np.array(
+                [higher_order_kinematics.twist_derivatives(robot, q, rates, x, form) for x in names]
+            )
         self.S = np.array([joint.S[:, 0] for joint in robot.joints])  # the iX_i
         self.X = np.array([Ad_of(R) @ S for R, S in zip(self.R, self.S)])  # the 0X_i^i
         self.rates = self.V["hybrid"][:, :, 3:]  # rdot, rddot, ...
@@ -121,7 +126,7 @@ def body_fixed(c: Case, s: Bodies, i: int) -> list[Residual]:
     D = f.Gamma
     X = f.S
     joints = np.linalg.solve(X.T @ X, X.T @ ((np.eye(len(D)) - D) @ A_all + a_b @ V_all))
-    library = higher_order.joint_motion_of_bodies(robot, q, V[:, 0], V[:, 1])
+    library = higher_order_kinematics.joint_motion_of_bodies(robot, q, V[:, 0], V[:, 1])
     return [
         Residual("(2)", "acceleration from Jac and its rate", relative(J.T @ a + rate @ v, V[i, 1])),
         Residual("(3)*", "d/dq_k C_i^-1 C_j", max(poses)),
@@ -148,7 +153,7 @@ def inverse(T):
 def partial_error(c: Case, i: int, order: int, form: str) -> float:
     """Partial derivatives by the recursion, against the complex step of nested brackets of one order less."""
     robot, q, v, _, _ = c
-    ours = higher_order.jacobian_partial_derivatives(robot, q, robot.body_names[i], order, form)
+    ours = higher_order_kinematics.jacobian_partial_derivatives(robot, q, robot.body_names[i], order, form)
     rng, error = np.random.default_rng(0), 0.0
     ad = factored.ad
     for _ in range(12):
@@ -519,7 +524,7 @@ def closed(c: Case, s: Bodies) -> list[Residual]:
     C83_second = -(aJ + b @ f.S).T @ f.G.T @ f.J @ J - J.T @ mA @ J
     bias = robot.coriolis_matrix(q, v) @ v
     dT = gradient(lambda x: 0.5 * v @ factored.mass_matrix(robot, x) @ v, q)
-    Gamma = geometry.christoffel_symbols(robot, q)
+    Gamma = curvature.christoffel_symbols(robot, q)
     Pi = closed_forms.spatial_momenta(robot, q, v)
     C84 = closed_forms.mueller_coriolis_matrix(robot, q, v)
     f_ext = np.random.default_rng(n).normal(size=(n, 6))
@@ -707,7 +712,7 @@ def figure(path: Path) -> None:
     FigureCanvasAgg(fig)
     axes = fig.subplots(2, 2, sharex=True)
     for k, form in enumerate(FORMS):
-        V = higher_order.twist_derivatives(robot, q, rates, robot.body_names[-1], form)
+        V = higher_order_kinematics.twist_derivatives(robot, q, rates, robot.body_names[-1], form)
         for row, order in enumerate((1, 2)):
             for column, part in enumerate((slice(0, 3), slice(3, 6))):
                 style = {"lw": 3.5, "alpha": 0.4} if form in ("body", "hybrid") else {"lw": 1.2}

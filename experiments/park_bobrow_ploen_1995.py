@@ -19,7 +19,9 @@ from scipy.linalg import expm
 from scipy.optimize import minimize
 
 import geomctrl as gc
-from geomctrl import closed_forms, factored, geometry, higher_order, inertia, models, se3, so3
+from geomctrl import closed_forms, factored, inertia, models, se3, so3
+from geomctrl.terms import curvature as curvature_
+from geomctrl.terms import higher_order_kinematics
 
 # --- sections 2 and the appendix: SE(3), one body ----------------------------------------------------------------
 
@@ -127,7 +129,9 @@ def chain(c: Case) -> list[Residual]:
     com_home = inertia.transform(closed_forms._homes(robot), robot.parameters)
     Q_inverse = np.linalg.inv(P.Q)
     height = gradient(lambda x: potential(robot, closed_forms.product_of_exponentials(robot, x).F, com_home), q)
-    V_bodies = np.stack([higher_order.twist_derivatives(robot, q, np.stack((v, a)), b) for b in robot.body_names])
+    V_bodies = np.stack(
+        [higher_order_kinematics.twist_derivatives(robot, q, np.stack((v, a)), b) for b in robot.body_names]
+    )
     gravity = np.concatenate((np.zeros(3), -robot.gravity))
     lifted = V_rate - np.array([se3.Ad(se3.inverse(Ti)) @ gravity for Ti in poses])  # without the base's acceleration
     return [
@@ -155,7 +159,7 @@ def chain(c: Case) -> list[Residual]:
         Residual("(50)*", "A = Q S", relative(P.Q @ f.S, P.A)),
         Residual("(50)*", "L = Q G Q^-1", relative(P.Q @ f.G @ Q_inverse, P.L)),
         Residual("(50)*", "D = Q^-T J Q^-1", relative(Q_inverse.T @ f.J @ Q_inverse, P.D)),
-        Residual("(52)", "Gamma is the metric's", relative(geometry.christoffel_symbols(robot, q), by_definition)),
+        Residual("(52)", "Gamma is the metric's", relative(curvature_.christoffel_symbols(robot, q), by_definition)),
         Residual("(53)", "d/dx_k Ad_j^i", first_derivative(A, q)),
         Residual("(54)*", "d/dx_l d/dx_k Ad_j^i", second_derivative(A, q)),
         Residual("(55)-(57)*", "Gamma by three cases", relative(Gamma, by_definition)),
@@ -169,7 +173,7 @@ def chain(c: Case) -> list[Residual]:
         Residual(
             "(66)",
             "the curvature from Gamma's derivatives",
-            relative(geometry.riemann_curvature(robot, q), curvature(robot, q)),
+            relative(curvature_.riemann_curvature(robot, q), curvature(robot, q)),
         ),
         Residual("(67)-(70)", "velocities", relative(V, V_bodies[:, 0])),
         Residual("(71)-(73)*", "accelerations", relative(lifted, V_bodies[:, 1])),
@@ -256,7 +260,7 @@ def two_joints(c: Case) -> list[Residual]:
         Residual(
             "(66)",
             "curvature of the planar arm",
-            relative(geometry.sectional_curvature(arm, x, [1.0, 0.0], [0.0, 1.0]), K),
+            relative(curvature_.sectional_curvature(arm, x, [1.0, 0.0], [0.0, 1.0]), K),
         ),
     ]
 
@@ -344,8 +348,8 @@ def minimum_energy(name: str) -> tuple[Geodesic, list[Residual]]:
     path = geodesic(robot, q0, q1, degree, 2 * degree)
     q, v, a = path(np.linspace(0.0, 1.0, 101))
     energies = robot.kinetic_energy(q, v)
-    turn = geometry.covariant_derivative(robot, q, v, v, a)
-    size = np.sqrt(geometry.inner_product(robot, q, turn, turn)).max() / (
+    turn = curvature_.covariant_derivative(robot, q, v, v, a)
+    size = np.sqrt(curvature_.inner_product(robot, q, turn, turn)).max() / (
         2.0 * path.energy
     )  # curvature of the path, 1 / length
     (start, v0, _), n = path(0.0), robot.nv
@@ -398,7 +402,7 @@ def figure(path: Path, geodesics: dict[str, Geodesic]) -> None:
     q2 = np.linspace(-np.pi, np.pi, 241)
     q = np.stack((np.zeros_like(q2), q2), -1)
     ones, zeros = np.ones_like(q2), np.zeros_like(q2)
-    K = geometry.sectional_curvature(robot, q, np.stack((ones, zeros), -1), np.stack((zeros, ones), -1))
+    K = curvature_.sectional_curvature(robot, q, np.stack((ones, zeros), -1), np.stack((zeros, ones), -1))
     shade = joint.imshow(
         np.repeat(K[:, None], 2, 1), origin="lower", aspect="auto", extent=(-np.pi, np.pi, -np.pi, np.pi),
         cmap="RdBu_r", vmin=-abs(K).max(), vmax=abs(K).max(),
@@ -406,7 +410,7 @@ def figure(path: Path, geodesics: dict[str, Geodesic]) -> None:
     fig.colorbar(shade, ax=joint, label="sectional curvature K [1/(kg m$^2$)]")
     for angle in np.linspace(0, 2 * np.pi, 24, endpoint=False):
         v0 = np.array([np.cos(angle), np.sin(angle)])
-        v0 *= np.sqrt(2.0 * found.energy / geometry.inner_product(robot, found.q0, v0, v0))
+        v0 *= np.sqrt(2.0 * found.energy / curvature_.inner_product(robot, found.q0, v0, v0))
         y = solve_ivp(
             lambda t, y: np.concatenate((y[2:], robot.forward_dynamics(y[:2], y[2:], np.zeros(2)))),
             (0, 1), np.concatenate((found.q0, v0)), t_eval=t, rtol=1e-8, atol=1e-9,

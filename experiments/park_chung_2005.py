@@ -26,8 +26,8 @@ import numpy as np
 
 import geomctrl as gc
 from geomctrl import models, so3
-from geomctrl.rollout import rollout
-from geomctrl.tableaus import method
+from geomctrl.integrators.tableaus import method
+from geomctrl.motion.rollout import rollout
 
 METHODS = ("CG2", "CG3", "CG4", "CF2", "CF3", "CF4", "MK2", "MK3", "MK4")
 STEPS = (1.0, 0.1, 0.01, 0.001)  # s
@@ -193,10 +193,10 @@ def chain(joints: int) -> gc.Robot:
 
 def count_operations() -> None:
     """Print the operations of one step besides forward dynamics as JSON; for a Python without numba's compiler."""
-    from geomctrl import screw
-    from geomctrl.rollout import plan_of, rk_step
+    from geomctrl.kernels.runge_kutta import rk_step
+    from geomctrl.motion.rollout import plan_of
 
-    screw.math = CountingMath()
+    math = CountingMath()
     results = {}
     for joints in (2, 20):
         robot = chain(joints)

@@ -15,7 +15,8 @@ import numpy as np
 from residuals import STEP, Case, Residual, along, case, gradient, relative, show, worst
 from scipy.linalg import expm
 
-from geomctrl import factored, geometry, inertia, models, se3, so3, testing
+from geomctrl import factored, inertia, models, se3, so3, testing
+from geomctrl.terms import curvature
 
 
 def algebra(seed: int) -> list[Residual]:
@@ -149,7 +150,7 @@ def christoffel(c: Case) -> list[Residual]:
     rate = along(lambda x: factored.mass_matrix(robot, x), q, v)
     return [
         Residual("(2)", "C_kj = sum Gamma_ijk qd_i", relative(robot.coriolis_matrix(q, v, "christoffel"), C)),
-        Residual("(3)", "Gamma from the derivatives of M", relative(geometry.christoffel_symbols(robot, q), Gamma)),
+        Residual("(3)", "Gamma from the derivatives of M", relative(curvature.christoffel_symbols(robot, q), Gamma)),
         Residual("(2), (3)", "Mdot - 2C is skew for it", skewness(rate - 2.0 * C, np.abs(rate).max())),
         Residual("(8)", "f = M_1 e^{P_1 q_1} ... M_n e^{P_n q_n}", relative(T, robot.pose(q, robot.body_names[-1]))),
     ]

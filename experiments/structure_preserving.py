@@ -20,10 +20,11 @@ import mueller_terze_2013
 import numpy as np
 
 import geomctrl as gc
-from geomctrl import constrained, generalized_alpha, models
+from geomctrl import constrained, models
+from geomctrl.constrained import generalized_alpha
 from geomctrl.errors import IntegrationError
-from geomctrl.rollout import rollout
-from geomctrl.structure_preserving import energy_momentum, momentum_form, variational
+from geomctrl.motion.rollout import rollout
+from geomctrl.motion.structure_preserving import energy_momentum, momentum_form, variational
 
 METHODS = {
     "MK2": partial(rollout, method="MK2"),

@@ -1,114 +1,70 @@
-"""geomctrl: a controls engineer's rigid-body dynamics on Lie groups."""
+"""geomctrl: a controls engineer's rigid-body dynamics on Lie groups.
+
+The public names and where they live. They are loaded when they are asked for, so that importing geomctrl costs nothing;
+`__init__.pyi` says the same to type checkers.
+"""
 
 import importlib
-from typing import TYPE_CHECKING
 
-from . import (
-    articulated,
-    configuration,
-    control,
-    derivatives,
-    dynamics,
-    errors,
-    factored,
-    geometry,
-    groups,
-    higher_order,
-    inertia,
-    integrators,
-    kinematics,
-    monitors,
-    rates,
-    references,
-    regressor,
-    se3,
-    so3,
-)
-from .control import Command, Controller, Desired, Lyapunov, Reference
-from .dynamics import Terms
-from .errors import GeomctrlError
-from .plant import Friction, Plant
-from .robot import Body, Frame, Joint, Robot
-from .run import Run
-from .simulate import simulate
-
-if TYPE_CHECKING:
-    from . import (
-        closed_forms,
-        closures,
-        constrained,
-        constraints,
-        controllers,
-        generalized_alpha,
-        identification,
-        interop,
-        models,
-        representations,
-        rollout,
-        structure_preserving,
-        testing,
-    )
-
-# imported at first use: what they need takes longer to import than geomctrl itself, or few sessions use them
-LATE = {
-    *("closed_forms", "closures", "constrained", "constraints", "controllers", "generalized_alpha", "identification"),
-    *("interop", "models"),
-    *("representations", "rollout", "structure_preserving", "testing"),
+NAMES = {
+    "Body": "mechanism.building",
+    "Frame": "mechanism.mechanism",
+    "Joint": "mechanism.joint",
+    "Robot": "robot",
+    "Terms": "terms.dynamics",
+    "Command": "control.contracts",
+    "Controller": "control.contracts",
+    "Desired": "control.contracts",
+    "Lyapunov": "control.contracts",
+    "Reference": "control.contracts",
+    "Friction": "control.plant",
+    "Plant": "control.plant",
+    "Run": "control.run",
+    "simulate": "control.loop",
+    "rollout": "motion.rollout",
+    "ArgumentError": "errors",
+    "GeomctrlError": "errors",
+    "InertiaError": "errors",
+    "IntegrationError": "errors",
+    "ModelError": "errors",
+    "NameNotFoundError": "errors",
+    "SimulationError": "errors",
 }
+MODULES = {
+    "closed_forms": "terms.closed_forms",
+    "constrained": "constrained",
+    "control": "control",
+    "controllers": "controllers",
+    "errors": "errors",
+    "factored": "terms.factored",
+    "groups": "lie.groups",
+    "identification": "identification",
+    "inertia": "mechanism.inertia",
+    "integrators": "integrators",
+    "interop": "interop",
+    "models": "models",
+    "monitors": "control.monitors",
+    "references": "control.references",
+    "representations": "terms.representations",
+    "se3": "lie.se3",
+    "so3": "lie.so3",
+    "structure_preserving": "motion.structure_preserving",
+    "testing": "testing",
+}
+
+__all__ = sorted([*NAMES, *MODULES])  # pyright: ignore[reportUnsupportedDunderAll]
 
 
 def __getattr__(name: str):
-    if name in LATE:
-        return importlib.import_module(f"{__name__}.{name}")
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    if name in NAMES:
+        value = getattr(importlib.import_module(f"{__name__}.{NAMES[name]}"), name)
+    elif name in MODULES:
+        value = importlib.import_module(f"{__name__}.{MODULES[name]}")
+    else:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    globals()[name] = value
+    return value
 
 
-__all__ = [
-    "Body",
-    "Command",
-    "Controller",
-    "Desired",
-    "Frame",
-    "Friction",
-    "GeomctrlError",
-    "Joint",
-    "Lyapunov",
-    "Plant",
-    "Reference",
-    "Robot",
-    "Run",
-    "Terms",
-    "articulated",
-    "closed_forms",
-    "closures",
-    "configuration",
-    "constrained",
-    "constraints",
-    "control",
-    "controllers",
-    "derivatives",
-    "dynamics",
-    "errors",
-    "factored",
-    "generalized_alpha",
-    "geometry",
-    "groups",
-    "higher_order",
-    "identification",
-    "inertia",
-    "integrators",
-    "interop",
-    "kinematics",
-    "models",
-    "monitors",
-    "rates",
-    "references",
-    "regressor",
-    "representations",
-    "rollout",
-    "se3",
-    "simulate",
-    "so3",
-    "structure_preserving",
-    "testing",
-]
+def __dir__() -> list[str]:
+    return [*__all__, "__doc__", "__file__", "__name__", "__path__"]

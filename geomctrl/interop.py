@@ -13,13 +13,15 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.spatial.transform import Rotation
 
-from .arrays import ROTATION_TOLERANCE, checked, same_batch
-from .configuration import ConfigurationGroup, difference, integrate
-from .control import configuration_argument
-from .derivatives import linearize
+from geomctrl.control.plant import Plant
+from geomctrl.control.tracking import configuration_argument
+from geomctrl.mechanism.configuration import ConfigurationGroup, difference, integrate
+from geomctrl.mechanism.states import as_batch
+from geomctrl.robot import Robot
+from geomctrl.terms.derivatives import linearize
+
+from .arguments import ROTATION_TOLERANCE, checked, same_batch
 from .errors import ArgumentError, NameNotFoundError
-from .plant import Plant
-from .robot import Robot, as_batch
 
 __all__ = [
     "from_mujoco",

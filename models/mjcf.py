@@ -8,10 +8,12 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.spatial.transform import Rotation
 
-from geomctrl import inertia
 from geomctrl.errors import ArgumentError, GeomctrlError, ModelError
+from geomctrl.mechanism import inertia
+from geomctrl.mechanism.building import Body
+from geomctrl.mechanism.joint import Joint
 from geomctrl.models.source import locate
-from geomctrl.robot import Body, Joint, Robot
+from geomctrl.robot import Robot
 
 __all__ = ["load_mjcf"]
 

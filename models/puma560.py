@@ -18,8 +18,10 @@ Joint ranges: Corke's toolbox (after Wang and Chen 1991), in this convention's s
 
 import numpy as np
 
-from geomctrl import inertia
-from geomctrl.robot import Body, Joint, Robot
+from geomctrl.mechanism import inertia
+from geomctrl.mechanism.building import Body
+from geomctrl.mechanism.joint import Joint
+from geomctrl.robot import Robot
 
 __all__ = ["MOTOR_INERTIA", "puma560"]
 

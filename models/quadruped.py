@@ -6,8 +6,10 @@ inertias are not in it. The foot is fixed to the calf and merged into it.
 
 import numpy as np
 
-from geomctrl import inertia
-from geomctrl.robot import Body, Joint, Robot
+from geomctrl.mechanism import inertia
+from geomctrl.mechanism.building import Body
+from geomctrl.mechanism.joint import Joint
+from geomctrl.robot import Robot
 
 __all__ = ["quadruped"]
 

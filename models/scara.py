@@ -6,8 +6,10 @@ are made up, plausible for a robot of this size, and the bodies are solid boxes 
 
 import numpy as np
 
-from geomctrl import inertia
-from geomctrl.robot import Body, Joint, Robot
+from geomctrl.mechanism import inertia
+from geomctrl.mechanism.building import Body
+from geomctrl.mechanism.joint import Joint
+from geomctrl.robot import Robot
 
 __all__ = ["scara"]
 

@@ -7,8 +7,10 @@ momentum (0, 24, 0) and angular momentum (33.6, 0, 51.2) at the first run's init
 
 import numpy as np
 
-from geomctrl import inertia
-from geomctrl.robot import Body, Joint, Robot
+from geomctrl.mechanism import inertia
+from geomctrl.mechanism.building import Body
+from geomctrl.mechanism.joint import Joint
+from geomctrl.robot import Robot
 
 __all__ = ["three_spheres"]
 

@@ -3,9 +3,11 @@
 import numpy as np
 from numpy.typing import ArrayLike
 
-from geomctrl import inertia
 from geomctrl.errors import ArgumentError
-from geomctrl.robot import Body, Joint, Robot
+from geomctrl.mechanism import inertia
+from geomctrl.mechanism.building import Body
+from geomctrl.mechanism.joint import Joint
+from geomctrl.robot import Robot
 
 __all__ = ["two_link"]
 

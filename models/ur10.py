@@ -7,8 +7,10 @@ use on hardware.
 
 import numpy as np
 
-from geomctrl import inertia
-from geomctrl.robot import Body, Joint, Robot
+from geomctrl.mechanism import inertia
+from geomctrl.mechanism.building import Body
+from geomctrl.mechanism.joint import Joint
+from geomctrl.robot import Robot
 
 __all__ = ["ur10"]
 

@@ -16,10 +16,14 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import ArrayLike
 
-from geomctrl import inertia, so3
 from geomctrl.errors import ArgumentError, GeomctrlError, InertiaError, ModelError
+from geomctrl.lie import so3
+from geomctrl.mechanism import inertia
+from geomctrl.mechanism.building import Body
+from geomctrl.mechanism.joint import Joint
+from geomctrl.mechanism.mechanism import WORLD
 from geomctrl.models.source import locate
-from geomctrl.robot import WORLD, Body, Joint, Robot
+from geomctrl.robot import Robot
 
 __all__ = ["load_urdf"]
 

@@ -8,10 +8,10 @@ import pytest
 from typer.testing import CliRunner
 
 from geomctrl import factored, models, testing
-from geomctrl.checks import check_robot, derivative
-from geomctrl.cli import app
+from geomctrl.cli.main import app
 from geomctrl.errors import ArgumentError
 from geomctrl.robot import Robot
+from geomctrl.testing.properties import check_robot, derivative
 
 SKEW, SKEW_C = "Mdot - 2C skew, Ploen's C", "Mdot - 2C skew, Christoffel's C"
 BIAS, BIAS_C = "C v + g is the bias force, Ploen's C", "C v + g is the bias force, Christoffel's C"

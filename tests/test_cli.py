@@ -11,8 +11,9 @@ import pytest
 from typer.testing import CliRunner
 
 import geomctrl as gc
-from geomctrl import models, scenario
-from geomctrl.cli import app
+from geomctrl import models
+from geomctrl.cli import scenario
+from geomctrl.cli.main import app
 from geomctrl.errors import GeomctrlError
 
 SHORT = ("--seconds", "0.2", "--no-plots")

@@ -8,7 +8,7 @@ from typer.testing import CliRunner
 
 import geomctrl.identification
 from geomctrl import inertia, models
-from geomctrl.cli import app
+from geomctrl.cli.main import app
 from geomctrl.errors import GeomctrlError
 from geomctrl.identification import Curve, RegressorModel, load_extra, load_model
 

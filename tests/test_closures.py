@@ -5,8 +5,10 @@ import pytest
 
 import geomctrl as gc
 from geomctrl import inertia, models, so3
-from geomctrl.closures import GGL, Baumgarte, ClosedLoops, Constraint, integrate
-from geomctrl.constrained import ConstrainedBody, ConstrainedSystem
+from geomctrl.constrained.equations import GGL, Baumgarte, integrate
+from geomctrl.constrained.joints import ConstrainedBody, Constraint
+from geomctrl.constrained.loops import ClosedLoops
+from geomctrl.constrained.maximal import ConstrainedSystem
 from geomctrl.errors import ArgumentError, IntegrationError, NameNotFoundError
 
 Y = np.array([0.0, 1.0, 0.0])

@@ -8,9 +8,11 @@ import pytest
 
 import geomctrl as gc
 from geomctrl import inertia, integrators, se3, so3
-from geomctrl.constrained import GGL, Baumgarte, ConstrainedBody, ConstrainedSystem, Constraint, integrate
+from geomctrl.constrained.equations import GGL, Baumgarte, integrate
+from geomctrl.constrained.joints import ConstrainedBody, Constraint
+from geomctrl.constrained.maximal import ConstrainedSystem
 from geomctrl.errors import ArgumentError, GeomctrlError, InertiaError, IntegrationError, ModelError, NameNotFoundError
-from geomctrl.groups import SE3, SO3, SO3xR3
+from geomctrl.lie.groups import SE3, SO3, SO3xR3
 
 _spec = importlib.util.spec_from_file_location(
     "mueller_terze_2013", Path(__file__).parents[1] / "experiments/mueller_terze_2013.py"

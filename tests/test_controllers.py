@@ -5,8 +5,8 @@ import pytest
 
 import geomctrl as gc
 from geomctrl import controllers, models, testing
+from geomctrl.control.references import Sinusoids, hold
 from geomctrl.errors import ArgumentError, NameNotFoundError
-from geomctrl.references import Sinusoids, hold
 
 RNG = np.random.default_rng(7)
 ARM = models.panda()

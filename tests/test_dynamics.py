@@ -16,8 +16,10 @@ from oracles import (
 )
 
 import geomctrl as gc
-from geomctrl import dynamics, factored, inertia, models, newton_euler, se3, testing
+from geomctrl import factored, inertia, models, se3, testing
 from geomctrl.errors import ArgumentError, ModelError
+from geomctrl.kernels import newton_euler
+from geomctrl.terms import dynamics
 
 FORMS = ("ploen", "christoffel")
 

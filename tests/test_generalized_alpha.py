@@ -4,8 +4,11 @@ import numpy as np
 import pytest
 from test_constrained import benchmark, four_bar, paper, swinging
 
-from geomctrl import generalized_alpha, inertia
-from geomctrl.constrained import Baumgarte, ConstrainedBody, ConstrainedSystem, integrate
+from geomctrl import inertia
+from geomctrl.constrained import generalized_alpha
+from geomctrl.constrained.equations import Baumgarte, integrate
+from geomctrl.constrained.joints import ConstrainedBody
+from geomctrl.constrained.maximal import ConstrainedSystem
 from geomctrl.errors import ArgumentError, IntegrationError
 
 

@@ -5,9 +5,12 @@ import pytest
 from hypothesis import given
 from oracles import ONE_DOF, STEP, assert_close, cases, derivative, properties, rate_scale
 
-from geomctrl import closed_forms, factored, geometry, models, testing
+from geomctrl import closed_forms, factored, models, testing
 from geomctrl.errors import ArgumentError
-from geomctrl.robot import Body, Joint, Robot
+from geomctrl.mechanism.building import Body
+from geomctrl.mechanism.joint import Joint
+from geomctrl.robot import Robot
+from geomctrl.terms import curvature as geometry
 
 
 def gradient(function, q):

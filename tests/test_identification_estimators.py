@@ -18,11 +18,11 @@ from geomctrl.identification import (
     RegressorModel,
     SolverError,
     cross_validate,
-    excitation,
+    excitation,  # fmt: skip
     fit,
     fit_curves,
     period_instruments,
-)  # fmt: skip
+)
 from geomctrl.identification.consistent import from_log_cholesky, log_cholesky
 from geomctrl.identification.estimators import natural_scale
 

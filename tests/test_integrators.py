@@ -10,8 +10,11 @@ import pytest
 import scipy.integrate
 
 from geomctrl.errors import ArgumentError, GeomctrlError, IntegrationError, NameNotFoundError
-from geomctrl.groups import SE3, SO3, Product, Rn, SO3xR3
-from geomctrl.integrators import Event, Tableau, integrate, method, methods, rk_step, step, steps
+from geomctrl.integrators.driver import integrate, steps
+from geomctrl.integrators.events import Event
+from geomctrl.integrators.explicit import rk_step, step
+from geomctrl.integrators.tableaus import Tableau, method, methods
+from geomctrl.lie.groups import SE3, SO3, Product, Rn, SO3xR3
 
 FIXED = [name for name in methods() if method(name).b_hat is None]
 SPACES = [Rn(3), SO3(), SE3(), SO3xR3(), Product(SE3(), Rn(2), SO3())]

@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 import geomctrl
-from geomctrl import jit
-from geomctrl.jit import KernelTypeError, kernel
+from geomctrl.kernels import jit
+from geomctrl.kernels.jit import KernelTypeError, kernel
 
 CORE = Path(geomctrl.__file__).parent
 

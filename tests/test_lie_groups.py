@@ -11,7 +11,7 @@ from scipy.linalg import expm
 
 from geomctrl import se3, so3
 from geomctrl.errors import ArgumentError
-from geomctrl.groups import SE3, SO3, LieGroup, Product, Rn, SO3xR3, rotation
+from geomctrl.lie.groups import SE3, SO3, LieGroup, Product, Rn, SO3xR3, rotation
 
 PI = np.pi
 GROUPS = [

@@ -7,10 +7,10 @@ import numpy as np
 import pytest
 
 from geomctrl import models
-from geomctrl.configuration import ConfigurationGroup
-from geomctrl.groups import Product, Rn
-from geomctrl.integrators import integrate
-from geomctrl.rollout import rollout
+from geomctrl.integrators.driver import integrate
+from geomctrl.lie.groups import Product, Rn
+from geomctrl.mechanism.configuration import ConfigurationGroup
+from geomctrl.motion.rollout import rollout
 
 _spec = importlib.util.spec_from_file_location(
     "park_chung_2005", Path(__file__).parents[1] / "experiments/park_chung_2005.py"

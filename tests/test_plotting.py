@@ -7,8 +7,10 @@ import pytest
 from matplotlib.image import imread
 
 import geomctrl as gc
-from geomctrl import controllers, models, plotting, scenario
+from geomctrl import controllers, models
+from geomctrl.cli import scenario
 from geomctrl.errors import ArgumentError, SimulationError
+from geomctrl.viewing import plots
 
 
 def simulated(robot, controller="slotine-li", seconds=0.2, plant=None, **options):
@@ -54,7 +56,7 @@ def test_thirty_joints_fit(tmp_path):
         for i in range(30)
     ]
     run = simulated(gc.Robot.build(bodies), "passivity", seconds=0.02)
-    check_pictures(plotting.plot_run(run, tmp_path), tmp_path, set(ALL) - {"estimates"})
+    check_pictures(plots.plot_run(run, tmp_path), tmp_path, set(ALL) - {"estimates"})
 
 
 def test_runs_without_reference_state_and_lyapunov_function_are_drawn(tmp_path):
@@ -67,18 +69,18 @@ def test_runs_without_reference_state_and_lyapunov_function_are_drawn(tmp_path):
 
     robot = models.two_link()
     run = gc.simulate(gc.Plant(robot), Idle(), robot.neutral(), np.zeros(2), 0.1, 1e-3)
-    check_pictures(plotting.plot_run(run, tmp_path), tmp_path, {"overview", "tracking", "torques", "monitors"})
+    check_pictures(plots.plot_run(run, tmp_path), tmp_path, {"overview", "tracking", "torques", "monitors"})
 
 
 def test_a_run_without_monitors_is_drawn(tmp_path):
     case = scenario.Scenario.make(models.two_link(), controller="passivity", seconds=0.1)
     run = gc.simulate(case.plant, case.controller, case.q0, case.v0, 0.1, 1e-3, monitors=None)
-    check_pictures(plotting.plot_run(run, tmp_path), tmp_path, {"overview", "tracking", "torques"})
+    check_pictures(plots.plot_run(run, tmp_path), tmp_path, {"overview", "tracking", "torques"})
 
 
 def test_a_loaded_run_is_drawn_without_its_plant_and_controller(tmp_path):
     run = gc.Run.load(simulated(models.two_link()).save(tmp_path / "run.npz"))
-    check_pictures(plotting.plot_run(run, tmp_path / "plots"), tmp_path / "plots", ALL)
+    check_pictures(plots.plot_run(run, tmp_path / "plots"), tmp_path / "plots", ALL)
 
 
 def test_a_failed_run_is_drawn_as_far_as_it_goes(tmp_path):
@@ -86,12 +88,12 @@ def test_a_failed_run_is_drawn_as_far_as_it_goes(tmp_path):
     law = controllers.ComputedTorque(robot, gc.references.hold(robot, [0.5, 0.5]), kp=1e7, kd=1e5)
     with pytest.raises(SimulationError) as caught:
         gc.simulate(gc.Plant(robot), law, robot.neutral(), np.zeros(2), 1.0, 1e-3)
-    check_pictures(plotting.plot_run(caught.value.run, tmp_path), tmp_path, set(ALL) - {"estimates"})
+    check_pictures(plots.plot_run(caught.value.run, tmp_path), tmp_path, set(ALL) - {"estimates"})
 
 
 def test_the_overview_compares_runs(tmp_path):
     one, other = simulated(models.two_link(), payload=1.0), simulated(models.two_link(), "computed-torque", payload=1.0)
-    figure = plotting.overview(one, {"ComputedTorque": other})
+    figure = plots.overview(one, {"ComputedTorque": other})
     labels = figure.axes[1].get_legend_handles_labels()[1]
     assert [label.split(",")[0] for label in labels] == ["SlotineLi", "ComputedTorque"]
 
@@ -100,7 +102,7 @@ def test_a_run_of_one_sample_is_refused(tmp_path):
     run = simulated(models.two_link())
     cut = type(run)(run.t[:1], run.q[:1], run.v[:1], run.tau[:1], None, {}, {}, "", False, 0, 0.0)
     with pytest.raises(ArgumentError, match="it has 1 samples"):
-        plotting.plot_run(cut, tmp_path)
+        plots.plot_run(cut, tmp_path)
 
 
 def test_nothing_half_written_stays_when_writing_fails(tmp_path, monkeypatch):
@@ -110,9 +112,9 @@ def test_nothing_half_written_stays_when_writing_fails(tmp_path, monkeypatch):
     def refuse(*_):
         raise OSError("disk full")
 
-    monkeypatch.setattr(plotting.os, "replace", refuse)
+    monkeypatch.setattr(plots.os, "replace", refuse)
     with pytest.raises(OSError, match="disk full"):
-        plotting.plot_run(run, tmp_path)
+        plots.plot_run(run, tmp_path)
     assert [p.name for p in tmp_path.iterdir()] == ["overview.png"]
     assert (tmp_path / "overview.png").read_bytes() == b"the old one"
 

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from geomctrl import models, testing
+from geomctrl.control.references import Quintic, Sinusoids, Spline
 from geomctrl.errors import ArgumentError
-from geomctrl.references import Quintic, Sinusoids, Spline
 
 ARM = models.panda()
 TREE = testing.random_robot(

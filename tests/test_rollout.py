@@ -8,11 +8,13 @@ import pytest
 
 import geomctrl as gc
 from geomctrl import models, testing
-from geomctrl.configuration import configuration_group
 from geomctrl.errors import ArgumentError, IntegrationError, NameNotFoundError
-from geomctrl.groups import Product, Rn
-from geomctrl.integrators import Event, Tableau, integrate, method, methods
-from geomctrl.rollout import rollout, rollout_step
+from geomctrl.integrators.driver import integrate
+from geomctrl.integrators.events import Event
+from geomctrl.integrators.tableaus import Tableau, method, methods
+from geomctrl.lie.groups import Product, Rn
+from geomctrl.mechanism.configuration import configuration_group
+from geomctrl.motion.rollout import rollout, rollout_step
 
 FIXED = [name for name in methods() if method(name).b_hat is None]
 KINDS = ("free", "spherical", "planar", "cylindrical", "helical", "prismatic", "revolute")

@@ -6,10 +6,10 @@ from scipy.integrate import solve_ivp
 
 import geomctrl as gc
 from geomctrl import controllers, inertia, models, se3, testing
+from geomctrl.control.monitors import Monitor, Skew, default_monitors
+from geomctrl.control.references import Sinusoids
 from geomctrl.errors import ArgumentError, SimulationError
-from geomctrl.groups import SO3
-from geomctrl.monitors import Monitor, Skew, default_monitors
-from geomctrl.references import Sinusoids
+from geomctrl.lie.groups import SO3
 
 ARM = models.two_link()
 PANDA = models.panda()

@@ -8,11 +8,13 @@ import mpmath as mp
 import numpy as np
 import pytest
 
-from geomctrl import screw, se3, so3
+from geomctrl import se3, so3
+from geomctrl.kernels import exponentials
+from geomctrl.kernels import screws as kernels
 
 EPS = 2.0**-52
 PI = np.pi
-SWITCH = np.sqrt(screw.SWITCH)
+SWITCH = np.sqrt(exponentials.SWITCH)
 AROUND_SWITCH = [SWITCH - 1e-2, SWITCH - 1e-9, np.nextafter(SWITCH, 0), SWITCH, np.nextafter(SWITCH, 9), SWITCH + 1e-2]
 AROUND_PI = [PI - 1e-3, PI - 1e-9, PI, PI + 1e-9]
 UP_TO_PI = [1e-300, 1e-160, 1e-9, 1e-4, 1e-2, 0.1, 0.5, 1.0, 2.0, 3.0]
@@ -46,7 +48,7 @@ COEFFICIENTS = {
 
 
 def coefficients(u):
-    return *screw.dexp_coefficients(u), *screw.dexp_inv_coefficients(u)
+    return *exponentials.dexp_coefficients(u), *exponentials.dexp_inv_coefficients(u)
 
 
 @pytest.mark.parametrize(("index", "name"), list(enumerate(COEFFICIENTS)))
@@ -73,8 +75,8 @@ def test_poles_are_finite_and_nan_passes():
 
 
 def test_series_of_the_pole_free_part():
-    exact = [2 * (mp.zeta(2 * k) - 1) / (2 * mp.pi) ** (2 * k) for k in range(1, len(screw.G1) + 1)]
-    assert all(abs(c / e - 1) < EPS for c, e in zip(screw.G1, exact))
+    exact = [2 * (mp.zeta(2 * k) - 1) / (2 * mp.pi) ** (2 * k) for k in range(1, len(exponentials.G1) + 1)]
+    assert all(abs(c / e - 1) < EPS for c, e in zip(exponentials.G1, exact))
 
 
 # --- exp, log, dexp, dexp_inv --------------------------------------------------------------------------------------
@@ -161,7 +163,7 @@ def test_log_of_a_half_turn_has_its_largest_component_positive(axis):
 def test_exp_screw_is_exp_of_the_scaled_screw(q):
     rotations = [np.array([*X[:3], *X[3:]]) for X in screws(1.0)]
     for S in [*rotations, np.array([0.0, 0.0, 0.0, 1.0, -2.0, 0.5])]:
-        T = screw.exp_screw(screw.Twist(tuple(S[:3]), tuple(S[3:])), q)
+        T = exponentials.exp_screw(kernels.Twist(tuple(S[:3]), tuple(S[3:])), q)
         error = np.abs(np.column_stack((T.R, T.p)) - se3.exp(S * q)[:3])
         assert (error <= 8 * EPS * max(1.0, abs(q)) * np.linalg.norm(S)).all()
 
@@ -169,7 +171,7 @@ def test_exp_screw_is_exp_of_the_scaled_screw(q):
 def test_mueller_terze_10_in_powers_of_ad():
     for t in (1e-6, 1e-3, 1.0, 3.0, 5.0):
         X = screws(t)[2]
-        g1, g2 = screw.dexp_inv_coefficients(float(X[:3] @ X[:3]))
+        g1, g2 = exponentials.dexp_inv_coefficients(float(X[:3] @ X[:3]))
         A = se3.ad(X)
         powers = np.eye(6) - A / 2 + (g1 - X[:3] @ X[:3] * g2 / 2) * A @ A - g2 / 2 * A @ A @ A @ A
         assert np.abs(powers - se3.dexp_inv(X)).max() < 1e-13

@@ -5,7 +5,7 @@ import pytest
 
 from geomctrl import models
 from geomctrl.errors import ArgumentError
-from geomctrl.stacking import carried_bodies, stacked_regressor
+from geomctrl.terms.stacked_regressor import carried_bodies, stacked_regressor
 
 
 @pytest.mark.parametrize("name", models.names())

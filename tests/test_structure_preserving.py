@@ -8,11 +8,11 @@ import pytest
 
 import geomctrl as gc
 from geomctrl import inertia, integrators, models, testing
-from geomctrl.configuration import configuration_group
 from geomctrl.errors import ArgumentError, IntegrationError, NameNotFoundError
-from geomctrl.groups import Product, Rn
-from geomctrl.rollout import rollout, rollout_step
-from geomctrl.structure_preserving import (
+from geomctrl.lie.groups import Product, Rn
+from geomctrl.mechanism.configuration import configuration_group
+from geomctrl.motion.rollout import rollout, rollout_step
+from geomctrl.motion.structure_preserving import (
     energy_momentum,
     energy_momentum_step,
     momentum_form,

@@ -11,8 +11,8 @@ from oracles import properties
 
 import geomctrl as gc
 from geomctrl import controllers, factored, inertia, models, so3, testing
+from geomctrl.control.references import Sinusoids
 from geomctrl.errors import ArgumentError
-from geomctrl.references import Sinusoids
 
 
 def test_a_wrong_coriolis_matrix_fails_with_the_state_that_breaks_it():

@@ -7,7 +7,12 @@ import pytest
 from hypothesis import given
 from oracles import assert_close, cases, force_scale, properties
 
-from geomctrl import derivatives, factored, inertia, models, testing  # noqa: F401
+from geomctrl import (
+    factored,
+    inertia,
+    models,
+    testing,
+)
 from geomctrl.errors import ArgumentError
 
 

@@ -8,17 +8,29 @@
 Nothing here imports cvxpy or matplotlib before it is used.
 """
 
-from .base_parameters import BaseParameters, base_parameters, exact_base_parameters
-from .consistent import consistent, manifold
-from .dataset import Dataset
-from .errors import DataError, ExcitationError, SolverError
-from .estimators import Estimate, cross_validate, excitation, fit, irls, iv, ols, period_instruments, ridge, tls, wls
-from .export import load_extra, load_model, save_model, save_urdf
-from .friction import CurveFit, fit_curves
-from .model import Column, Compressed, Curve, RegressorModel
-from .pipeline import identify
-from .reading import JointMapping
-from .report import IdentificationReport
+from geomctrl.identification.base_parameters import BaseParameters, base_parameters, exact_base_parameters
+from geomctrl.identification.consistent import consistent, manifold
+from geomctrl.identification.dataset import Dataset
+from geomctrl.identification.errors import DataError, ExcitationError, SolverError
+from geomctrl.identification.estimators import (
+    Estimate,
+    cross_validate,
+    excitation,
+    fit,
+    irls,
+    iv,
+    ols,
+    period_instruments,
+    ridge,
+    tls,
+    wls,
+)
+from geomctrl.identification.export import load_extra, load_model, save_model, save_urdf
+from geomctrl.identification.friction import CurveFit, fit_curves
+from geomctrl.identification.model import Column, Compressed, Curve, RegressorModel
+from geomctrl.identification.pipeline import identify
+from geomctrl.identification.reading import JointMapping
+from geomctrl.identification.report import IdentificationReport
 
 __all__ = [
     "BaseParameters",

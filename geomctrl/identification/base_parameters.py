@@ -25,10 +25,10 @@ from typing import Any
 
 import numpy as np
 
-from geomctrl import inertia
-from geomctrl.dynamics import Form
 from geomctrl.errors import ArgumentError
+from geomctrl.mechanism import inertia
 from geomctrl.robot import Robot
+from geomctrl.terms.dynamics import Form
 
 SYMBOLS = ("m{0}", "m{0} c{0}x", "m{0} c{0}y", "m{0} c{0}z", "Ixx{0}", "Ixy{0}", "Iyy{0}", "Ixz{0}", "Iyz{0}", "Izz{0}")
 # Which of a body's parameters to keep as names of base parameters, the dearest first: first moments and products of

@@ -16,8 +16,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from geomctrl import inertia
 from geomctrl.errors import ArgumentError, NameNotFoundError
+from geomctrl.mechanism import inertia
 
 from .dataset import Dataset
 from .errors import SolverError

@@ -15,8 +15,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from geomctrl import inertia
 from geomctrl.errors import ArgumentError
+from geomctrl.mechanism import inertia
 from geomctrl.robot import Robot
 
 from .base_parameters import BaseParameters, combinations

@@ -18,7 +18,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
-from geomctrl.control import Desired
+from geomctrl.control.contracts import Desired
 from geomctrl.errors import ArgumentError
 from geomctrl.robot import Robot
 

@@ -15,9 +15,11 @@ from xml.etree import ElementTree
 
 import numpy as np
 
-from geomctrl import inertia
 from geomctrl.errors import ArgumentError, ModelError
-from geomctrl.robot import WORLD, Frame, Joint, Robot
+from geomctrl.mechanism import inertia
+from geomctrl.mechanism.joint import Joint
+from geomctrl.mechanism.mechanism import WORLD, Frame
+from geomctrl.robot import Robot
 
 FORMAT, VERSION = "geomctrl robot", 1
 LIMITS = ("lower", "upper", "velocity", "effort", "damping", "friction")

@@ -17,7 +17,7 @@ from numpy.typing import ArrayLike
 
 from geomctrl.errors import ArgumentError
 from geomctrl.robot import Robot
-from geomctrl.stacking import carried_bodies, stacked_regressor
+from geomctrl.terms.stacked_regressor import carried_bodies, stacked_regressor
 
 from . import filters
 from .base_parameters import SYMBOLS, BaseParameters, combinations, exact_base_parameters, reduce_columns

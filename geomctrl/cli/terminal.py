@@ -1,0 +1,125 @@
+"""What the commands share at a terminal: robots by name or path, messages, exit statuses, progress."""
+
+from __future__ import annotations
+
+import functools
+import os
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+from rich.console import Console
+
+from geomctrl.errors import GeomctrlError
+
+if TYPE_CHECKING:
+    from geomctrl.robot import Robot
+
+FAILED, BAD_ARGUMENTS = 1, 2
+MODEL_HELP = (
+    "A bundled robot (see `geomctrl robots`), or the path of a URDF file, or of an MJCF file"
+    " (.xml, .mjcf; needs the extra 'mjcf')."
+)
+
+
+class Mimic(StrEnum):
+    error = "error"
+    fixed = "fixed"
+    independent = "independent"
+
+
+def reported(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Errors in what the user gave end with status 2 and a message, not a traceback."""
+
+    @functools.wraps(command)
+    def wrapped(*args: Any, **options: Any) -> Any:
+        try:
+            return command(*args, **options)
+        except GeomctrlError as error:
+            complain(str(error))
+            raise typer.Exit(BAD_ARGUMENTS) from None
+        except OSError as error:
+            complain(f"{error.strerror or error}: {error.filename}" if error.filename else str(error))
+            raise typer.Exit(BAD_ARGUMENTS) from None
+
+    return wrapped
+
+
+RobotArgument = Annotated[str, typer.Argument(metavar="ROBOT", help=MODEL_HELP)]
+FloatingBase = Annotated[bool, typer.Option("--floating-base", help="URDF: give the root link six degrees of freedom.")]
+MimicOption = Annotated[Mimic, typer.Option(help="URDF: what to do with joints that follow others.")]
+Nonphysical = Annotated[bool, typer.Option("--allow-nonphysical", help="URDF: accept inertias that no rigid body has.")]
+
+
+def progress_bar(console: Console):
+    from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
+
+    columns = (TextColumn("{task.description}"), BarColumn(), TaskProgressColumn(), TimeRemainingColumn())
+    return Progress(*columns, console=console, transient=True)
+
+
+def load_robot(
+    source: str,
+    floating_base: bool = False,
+    mimic: str = "error",
+    allow_nonphysical: bool = False,
+    unchecked: bool = False,
+) -> Robot:
+    """A bundled robot by name, else a URDF or MJCF file by path. `unchecked`: a URDF's inertias may be anything.
+
+    Raises GeomctrlError children.
+    """
+    from geomctrl import models
+    from geomctrl.errors import ArgumentError
+
+    if source in models.names() or not (Path(source).suffix or Path(source).exists()):
+        if floating_base or allow_nonphysical or mimic != "error":
+            raise ArgumentError(f"--floating-base, --mimic, --allow-nonphysical: for URDF files, not for {source!r}")
+        return models.load(source)
+    if not Path(source).is_file():
+        raise ArgumentError(f"ROBOT: no such file: {source!r}; bundled robots: {', '.join(models.names())}")
+    if Path(source).suffix.lower() in (".xml", ".mjcf"):
+        return models.load_mjcf(Path(source))
+    nonphysical = "unchecked" if unchecked else "allow" if allow_nonphysical else "error"
+    return models.load_urdf(Path(source), floating_base, mimic=str(mimic), nonphysical=nonphysical)
+
+
+@contextmanager
+def compiling(console: Console, guess: str) -> Iterator[None]:
+    """Say so, once, when a kernel has to be compiled; silent with a warm cache."""
+    from numba.core import event
+
+    status, started = console.status("compiling"), []
+
+    class Announce(event.Listener):
+        def on_start(self, event):
+            if not started:
+                started.append(time.perf_counter())
+                said = f"compiling kernels, once, about {guess}; the next start finds them in the cache"
+                console.print(said, soft_wrap=True)
+                status.start()
+
+        def on_end(self, event):
+            pass
+
+    try:
+        with event.install_listener("numba:compile", Announce()):
+            yield
+    finally:
+        status.stop()
+    if started:
+        console.print(f"compiled in {time.perf_counter() - started[0]:.0f} s")
+
+
+def stdout_console() -> Console:
+    """Standard output; at least 110 columns where nobody watches, so that files hold whole tables."""
+    console = Console(highlight=False)
+    return console if console.is_terminal or "COLUMNS" in os.environ else Console(highlight=False, width=110)
+
+
+def complain(message: str) -> None:
+    Console(stderr=True, highlight=False, soft_wrap=True).print(f"geomctrl: {message}", markup=False, style="red")

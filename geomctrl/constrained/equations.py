@@ -1,0 +1,369 @@
+"""The index-1 equations of constrained motion, whatever the coordinates: stabilisation, projection, reactions.
+
+    M Vdot - J^T lambda = Q,    J Vdot = eta = -Jdot V - 2 alpha J V - beta^2 g                                     (3)
+
+of Mueller and Terze 2013 (with the sign that makes J^T lambda the forces the constraints exert). `ConstrainedSystem`
+has the bodies' twists for V, `ClosedLoops` a robot's joint velocities; both have constraints between bodies and are
+stepped, stabilised and projected by what is here.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from geomctrl.arguments import checked
+from geomctrl.errors import ArgumentError, GeomctrlError, IntegrationError
+from geomctrl.integrators import driver, explicit
+from geomctrl.integrators import solution as solution_
+from geomctrl.kernels.constraints import AXES, D_A, D_B, LENGTH, R_B
+
+from .joints import LOWER_PAIRS, Constraint, checked_names, set_up_rows
+
+__all__ = ["GGL", "Baumgarte", "Index1System", "integrate"]
+
+CONSISTENT = 1e-8  # residual [m, or of unit vectors; m/s, 1/s] that a state may have
+CONVERGED = 1e-13  # residual at which a projection stops improving positions, times the system's size
+NEWTON_STEPS = 50
+
+
+@dataclass(frozen=True)
+class Baumgarte:
+    """gddot + 2 damping gdot + stiffness^2 g = 0 in place of gddot = 0; both [1/s], damping = stiffness is critical."""
+
+    damping: float
+    stiffness: float
+
+    def __post_init__(self):
+        _check_rates(self, "damping", "stiffness")
+
+
+@dataclass(frozen=True)
+class GGL:
+    """Stabilisation in the manner of Gear, Gupta and Leimkuhler 1985: a second multiplier in the kinematic equation.
+
+    q^-1 qdot = V - M^-1 J^T mu with J (q^-1 qdot) = -rate g, and J Vdot = -Jdot V - rate J V. With rate = 0 [1/s] the
+    position constraint is the invariant of the ODE itself; with rate > 0 both levels are also attracted.
+    """
+
+    rate: float = 0.0
+
+    def __post_init__(self):
+        _check_rates(self, "rate")
+
+
+def _check_rates(stabilisation, *keys):
+    for key in keys:
+        value = getattr(stabilisation, key)
+        if isinstance(value, bool) or not (
+            isinstance(value, int | float | np.number) and np.isfinite(value) and value >= 0.0
+        ):
+            label = f"{type(stabilisation).__name__}: {key}"
+            raise ArgumentError(f"{label}: expected a number >= 0 [1/s], got {value!r}")
+
+
+class Index1System(ABC):
+    """What systems with constraints have in common: the base class of `ConstrainedSystem` and `ClosedLoops`.
+
+    A subclass sets `group`, of the states, and `velocities`, the shape of the velocities its callers see, and writes
+    the abstract methods for its coordinates V. `rows` there has the bodies' frames (n + 1, 12) and twists V (n + 1, 6),
+    the world's last; J (m, w, 6) on these twists, g, gdot = J V and bias = Jdot V, (m,) each, in the order of `_table`;
+    and v, the velocities in the system's own coordinates.
+    """
+
+    group: Any
+    velocities: tuple[int, ...]
+
+    def __init__(
+        self,
+        bodies: Sequence[str],
+        poses: np.ndarray,
+        constraints: tuple[Constraint, ...],
+        stabilisation: Baumgarte | GGL | None,
+    ):
+        self.constraints = constraints
+        self.names = checked_names("constraint", self.constraints, Constraint)
+        if stabilisation is not None and not isinstance(stabilisation, Baumgarte | GGL):
+            raise ArgumentError(f"stabilisation: expected None, Baumgarte or GGL, got {stabilisation!r:.80}")
+        self.stabilisation = stabilisation
+        self._table = set_up_rows(bodies, poses, self.constraints)
+        self._owner = self._table.owner
+        self.length = max([1.0, *np.abs(poses[:, :3, 3]).ravel(), *np.abs(self._table.data).ravel()])
+
+    # --- what a subclass writes ----------------------------------------------------------------------------------
+
+    @abstractmethod
+    def _evaluate(self, y) -> Any:
+        """The rows at a state."""
+
+    @abstractmethod
+    def _factorised(self, y) -> Any:
+        """The rows, and what the methods below need besides."""
+
+    @abstractmethod
+    def _least(self, rows, right) -> tuple[np.ndarray, np.ndarray]:
+        """(x, multipliers): x = M^-1 J^T multipliers with J x = right in the independent rows."""
+
+    @abstractmethod
+    def _null(self, rows) -> np.ndarray | None:
+        """Columns (m, k) that span the null space of J^T; None where it is zero."""
+
+    @abstractmethod
+    def _row_rates(self, rows, x) -> np.ndarray:
+        """J x (m,)."""
+
+    @abstractmethod
+    def _free(self, t, rows) -> np.ndarray:
+        """Vdot without constraints."""
+
+    @abstractmethod
+    def _rates(self, rows, moved, Vdot) -> np.ndarray:
+        """The field on `group` with poses carried along by `moved`."""
+
+    @abstractmethod
+    def _moved(self, rows, x, dv) -> np.ndarray:
+        """The state with poses moved along x and velocities changed by dv; either may be None."""
+
+    @abstractmethod
+    def _turn(self, x) -> float:
+        """The largest angle [rad], or joint coordinate, by which x moves anything."""
+
+    @abstractmethod
+    def _dense(self, rows) -> tuple[np.ndarray, np.ndarray]:
+        """M and J as matrices on the velocities that callers see."""
+
+    # --- the equations -------------------------------------------------------------------------------------------
+
+    def field(self, t: float, y: np.ndarray) -> np.ndarray:
+        """The derivative (group.dim,) of the state y in the Lie algebra: what `integrators` integrate.
+
+        Raises IntegrationError, with the time, when a user's function fails.
+        """
+        try:
+            rows = self._factorised(self._shaped(y))
+            Vdot, _ = self._accelerate(t, rows)
+        except ArgumentError as error:
+            raise IntegrationError(f"{error}, at t = {t:.9g}") from error
+        moved = rows.v
+        if isinstance(self.stabilisation, GGL):
+            moved = moved - self._least(rows, rows.gdot + self.stabilisation.rate * rows.g)[0]
+        return self._rates(rows, moved, Vdot)
+
+    def _accelerate(self, t, rows):
+        """(Vdot, multipliers (m,)) of (3)."""
+        eta = -rows.bias
+        if isinstance(self.stabilisation, Baumgarte):
+            eta -= 2.0 * self.stabilisation.damping * rows.gdot + self.stabilisation.stiffness**2 * rows.g
+        elif isinstance(self.stabilisation, GGL):
+            eta -= self.stabilisation.rate * rows.gdot
+        return self._solve(t, rows, eta)
+
+    def _solve(self, t, rows, eta):
+        """(Vdot, multipliers) of M Vdot - J^T lambda = Q, J Vdot = eta."""
+        free = self._free(t, rows)
+        change, multipliers = self._least(rows, eta - self._row_rates(rows, free))
+        return free + change, multipliers
+
+    def reactions(self, t: float, y: ArrayLike) -> dict[str, np.ndarray]:
+        """The wrench (6,) that each constraint exerts on its body b, about its point there and in b's axes [N m, N].
+
+        Body a gets the opposite. A holonomic constraint gives (k, 6), about the k bodies' origins in their axes. With
+        redundant constraints the wrenches are not unique: these have the multipliers of least norm.
+        """
+        rows = self._factorised(self._state(y))
+        wrenches = rows.J * self._least_norm(rows, self._accelerate(t, rows)[1])[:, None, None]
+        out = {}
+        for c, name in enumerate(self.names):
+            mine = np.flatnonzero(self._owner == c)
+            sums = wrenches[mine].sum(axis=0)
+            if self.constraints[c].kind == "holonomic":
+                out[name] = sums[: len(self.constraints[c].bodies)]
+            else:
+                m, f = sums[1, :3], sums[1, 3:]
+                out[name] = np.concatenate((m - np.cross(self._table.data[mine[0], R_B:D_A], f), f))
+        return out
+
+    def _least_norm(self, rows, multipliers):
+        """The multipliers without their part in the null space of J^T."""
+        null = self._null(rows)
+        if null is None:
+            return multipliers
+        return multipliers - null @ np.linalg.lstsq(null, multipliers, rcond=None)[0]
+
+    # --- violation -----------------------------------------------------------------------------------------------
+
+    def violation(self, y: ArrayLike) -> np.ndarray:
+        """|g| (..., number of constraints) of states (..., size), in the order of `names` [m, or of unit vectors]."""
+        return self._norms(y, "g")
+
+    def velocity_violation(self, y: ArrayLike) -> np.ndarray:
+        """|J V| (..., number of constraints) [m/s or 1/s]."""
+        return self._norms(y, "gdot")
+
+    def _norms(self, y, key):
+        y = checked("y", y, self.group.shape)
+        out = np.zeros((int(np.prod(y.shape[:-1])), len(self.names)))
+        for row, state in zip(out, y.reshape(-1, y.shape[-1])):
+            np.add.at(row, self._owner, getattr(self._evaluate(state), key) ** 2)
+        return np.sqrt(out).reshape(*y.shape[:-1], len(self.names))
+
+    def _worst(self, values):
+        k = int(np.abs(values).argmax())
+        c = self.constraints[self._owner[k]]
+        return f"constraint {c.name!r} ({c.kind}): residual {np.abs(values[k]):.3g}"
+
+    def _state(self, y):
+        y = checked("y", y, self.group.shape)
+        if y.shape != self.group.shape:
+            raise ArgumentError(f"y: expected one state of shape {self.group.shape}, got {y.shape}")
+        if (off := self.group.residual(y)) > driver.OFF_GROUP:
+            raise ArgumentError(f"y: expected rotations, got |R^T R - 1| = {off:.3g}")
+        return y
+
+    def _shaped(self, y):
+        """y as the kernels may read it; values are not checked."""
+        return y if type(y) is np.ndarray and y.shape == self.group.shape else self._state(y)
+
+    def _accepted(self, y):
+        """y, where it satisfies the constraints. Raises ArgumentError, with the constraint's name and residual."""
+        rows = self._evaluate(y)
+        speed = max(1.0, np.abs(rows.V).max())
+        for values, what, unit, size in (
+            (rows.g, "positions", "m", self.length),
+            (rows.gdot, "velocities", "m/s", speed),
+        ):
+            if np.abs(values).max(initial=0.0) > CONSISTENT * size:
+                raise ArgumentError(f"{what} violate {self._worst(values)} [{unit} or 1]; `consistent` projects them")
+        self._check_branch(rows)
+        return y
+
+    def _check_branch(self, rows):
+        """Perpendicular axes also hold with the joint's axes opposite."""
+        R = rows.frames.reshape(-1, 3, 4)[:, :, :3]
+        for c, constraint in enumerate(self.constraints):
+            if len(LOWER_PAIRS.get(constraint.kind, ((), ()))[1]) < 2:
+                continue
+            mine = np.flatnonzero((self._owner == c) & (self._table.index[:, 0] == AXES))
+            _, a, b = self._table.index[mine[0]]
+            x, y, z = (
+                self._table.data[mine[0], D_A:D_B],
+                self._table.data[mine[1], D_A:D_B],
+                self._table.data[mine[0], D_B:LENGTH],
+            )
+            if (R[a] @ np.cross(x, y)) @ (R[b] @ z) < 0.0:
+                raise ArgumentError(
+                    f"constraint {constraint.name!r} ({constraint.kind}): its axes in the two bodies are opposite"
+                )
+
+    # --- projection ----------------------------------------------------------------------------------------------
+
+    def project(self, y: ArrayLike) -> np.ndarray:
+        """y with its poses, then its velocities, brought back to the constraints along M^-1 J^T."""
+        return self._projected(self._state(y))
+
+    def _projected(self, y):
+        return self._project_velocities(self._project_positions(y))
+
+    def _consistent(self, y, free):
+        """The nearest state on the constraints; free: the velocity components that may change, or None for all."""
+        rows = self._project_positions(y)
+        self._check_branch(rows)
+        return self._project_velocities(rows) if free is None else self._change_velocities(rows, np.asarray(free))
+
+    def _project_positions(self, y):
+        """The rows, factorised, at the nearest poses on the constraints."""
+        rows = self._factorised(y)
+        for _ in range(NEWTON_STEPS):
+            size = np.abs(rows.g).max(initial=0.0)
+            if size <= CONVERGED * self.length:
+                break
+            step = -self._least(rows, rows.g)[0]
+            step /= max(1.0, 2.0 * self._turn(step))  # not more than half a radian
+            for scale in 0.5 ** np.arange(12):
+                trial = self._factorised(self._moved(rows, scale * step, None))
+                if np.abs(trial.g).max() < size:
+                    break
+            else:  # no step helps: rounding, or as near as the constraints come to one another
+                break
+            rows = trial
+        if np.abs(rows.g).max(initial=0.0) > CONSISTENT * self.length:
+            raise ArgumentError(
+                f"no consistent configuration near the one given: the nearest still violates {self._worst(rows.g)}"
+                " [m or 1]; constraints that contradict one another, or a start too far off"
+            )
+        return rows
+
+    def _project_velocities(self, rows):
+        """The state at these rows with its velocities projected."""
+        change = -self._least(rows, rows.gdot)[0]
+        change -= self._least(rows, rows.gdot + self._row_rates(rows, change))[0]  # what rounding left of a large one
+        return self._moved(rows, None, change)
+
+    def _change_velocities(self, rows, free):
+        """The same, but only velocities in the mask `free` change."""
+        if free.dtype != bool or free.shape != self.velocities:
+            raise ArgumentError(f"free: expected booleans of shape {self.velocities}, got {free!r:.80}")
+        mask, (M, J) = free.ravel(), self._dense(rows)
+        root = np.linalg.cholesky(np.linalg.inv(M[np.ix_(mask, mask)]))
+        change = np.zeros(mask.size)
+        change[mask] = root @ np.linalg.lstsq(J[:, mask] @ root, -rows.gdot, rcond=1e-12)[0]
+        y, left = self._moved(rows, None, change), rows.gdot + J @ change
+        speed = max(1.0, np.abs(self._evaluate(y).V).max())
+        if np.abs(left).max(initial=0.0) > CONSISTENT * speed:
+            raise ArgumentError(f"velocities: the components held fixed contradict {self._worst(left)} [m/s or 1/s]")
+        return y
+
+
+def integrate(
+    system: Index1System,
+    y0: ArrayLike,
+    t_span: tuple[float, float],
+    h: float,
+    method: Any = "MK4",
+    *,
+    project: bool = False,
+    every: int = 1,
+    **options: Any,
+) -> solution_.Solution:
+    """`integrators.integrate` of the system's field, its options included.
+
+    project: bring positions and velocities back to the constraints after every step (fixed-step methods only, and no
+    further options). Raises as `integrators.integrate` does, and IntegrationError when a projection fails.
+    """
+    if not project:
+        return driver.integrate(system.field, y0, t_span, h, method, system.group, every=every, **options)
+    tableau = method(method)
+    if tableau.b_hat is not None or options:
+        raise ArgumentError(
+            f"project: needs a fixed-step method and no further options, got {tableau.name}, {sorted(options)}"
+        )
+    if isinstance(every, bool) or not isinstance(every, int | np.integer) or every < 1:
+        raise ArgumentError(f"every must be a positive integer, got {every!r}")
+    walk = driver.steps(system.field, y0, t_span, h, tableau, system.group)  # checks the arguments
+    t, y = next(walk)
+    walk.close()
+    t0, t_end = map(float, t_span)
+    n = max(1, int(np.ceil((t_end - t0) / h - 1e-9)))
+    samples, done, taken = [(t, y, 0.0)], 0, 0.0
+
+    def solution(success, reason):
+        if t != samples[-1][0]:
+            samples.append((t, y, taken))
+        times, states, lengths = (np.array(column) for column in zip(*samples))
+        return solution_.Solution(times, states, lengths, len(tableau.c) * done, done, 0, success, reason, [], [])
+
+    try:
+        for k in range(1, n + 1):
+            t_next = t_end if k == n else t0 + k * h
+            y = system._projected(explicit.step(tableau, system.field, t, y, t_next - t, system.group))
+            t, done, taken = t_next, k, t_next - t
+            if k % every == 0:
+                samples.append((t, y, taken))
+    except GeomctrlError as error:
+        raise IntegrationError(f"{error}, at t = {t:.9g}", solution(False, str(error))) from None
+    return solution(True, f"reached t_end = {t_end:.9g}")

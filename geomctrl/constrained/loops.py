@@ -1,0 +1,193 @@
+"""Loop closures on a robot in relative coordinates: a four-bar, a parallel robot.
+
+The robot is the tree that is left when joints are cut; `Constraint`s close the loops again between its bodies, or to
+the world. With the body Jacobians J_b of the tree, the constraints' rows G on body twists become J = G J_b, and the
+equations of `index1` read, in joint coordinates,
+
+    M vdot + C v + g - J^T lambda = tau,    J vdot = -G Jdot_b v - Gdot V - 2 alpha J v - beta^2 g_loop
+
+Stabilisation and projection are those of maximal coordinates. Closures are few, so the algebra is dense: a singular
+value decomposition of L^-1 J^T, M = L L^T, decides the rank.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike
+from scipy.linalg import solve_triangular
+
+from geomctrl.arguments import checked
+from geomctrl.errors import ArgumentError, ModelError
+from geomctrl.kernels import constraints as kernels
+from geomctrl.lie.groups import Product, Rn
+from geomctrl.mechanism.configuration import configuration_group
+from geomctrl.robot import Robot
+
+from .equations import GGL, Baumgarte, Index1System, integrate
+from .joints import WORLD, Constraint, bodies_of, checked_items, evaluate_user
+
+__all__ = ["GGL", "Baumgarte", "ClosedLoops", "Constraint", "integrate"]
+
+REDUNDANT = 1e-7  # singular values, relative to the largest, below which a combination of rows is redundant
+
+
+class _Loops(NamedTuple):
+    """The rows at a state, and the singular values of the scaled L^-1 J^T, (nv, m): U s W^T."""
+
+    frames: np.ndarray  # (n + 1, 12)
+    V: np.ndarray  # (n + 1, 6)
+    J: np.ndarray  # (m, w, 6), on twists
+    g: np.ndarray
+    gdot: np.ndarray
+    bias: np.ndarray
+    q: np.ndarray
+    v: np.ndarray
+    J_b: np.ndarray  # (n + 1, 6, nv): body Jacobians
+    J_v: np.ndarray  # (m, nv): J on v
+    L: np.ndarray = np.empty((0, 0))
+    U: np.ndarray = np.empty((0, 0))
+    s: np.ndarray = np.empty(0)
+    Wt: np.ndarray = np.empty((0, 0))  # all m rows; the first len(s) belong to s, the others span the null space
+    scale: np.ndarray = np.empty(0)
+
+
+class ClosedLoops(Index1System):
+    """A robot with loops closed by constraints between its bodies (by name) or to the world.
+
+    torque(t, q, v) -> (nv,) [N m, N], or None. stabilisation: None, `Baumgarte` or `GGL`; projection is a matter of
+    the time step (`integrate`). reference (nq,): the configuration in which a constraint's point_b and axis_b, where
+    not given, are found; None is neutral. States y = (q, v) are elements of `group`.
+    Raises as `ConstrainedSystem` does.
+    """
+
+    def __init__(
+        self,
+        robot: Robot,
+        constraints: Iterable[Constraint],
+        *,
+        torque: Callable | None = None,
+        stabilisation: Baumgarte | GGL | None = None,
+        reference: ArrayLike | None = None,
+    ):
+        if torque is not None and not callable(torque):
+            raise ArgumentError(f"torque: expected a function torque(t, q, v) or None, got {torque!r:.80}")
+        if not isinstance(robot, Robot):
+            raise ArgumentError(f"robot: expected a Robot, got {robot!r:.80}")
+        self.robot, self.torque = robot, torque
+        constraints = checked_items("constraints", constraints)
+        used = {name for c in constraints if isinstance(c, Constraint) for name in bodies_of(c) if name != WORLD}
+        self._bodies = tuple(name for name in robot.body_names if name in used)
+        q = robot.neutral() if reference is None else _one("reference", reference, robot.nq)
+        poses = np.array([robot.pose(q, name) for name in self._bodies]).reshape(-1, 4, 4)
+        super().__init__(self._bodies, poses, constraints, stabilisation)
+        self.group, self.velocities = Product(configuration_group(robot), Rn(robot.nv)), (robot.nv,)
+
+    def __repr__(self):
+        return f"ClosedLoops({self.robot!r}, {len(self.names)} constraints, {len(self._owner)} rows)"
+
+    def state(self, q: ArrayLike, v: ArrayLike | None = None) -> np.ndarray:
+        """(q, v) as one element. Raises ArgumentError, naming the constraint, unless both satisfy the constraints."""
+        return self._accepted(self._packed(q, v))
+
+    def consistent(self, q: ArrayLike, v: ArrayLike | None = None, free: ArrayLike | None = None) -> np.ndarray:
+        """The nearest state on the constraints, in the metric M; free (nv,) bool: the velocities that may change.
+
+        Raises ArgumentError, with the constraint's name and the residual, where there is none.
+        """
+        return self._consistent(self._packed(q, v), free)
+
+    def accelerations(self, t: float, y: ArrayLike) -> np.ndarray:
+        """vdot (nv,)."""
+        return self._accelerate(t, self._factorised(self._state(y)))[0]
+
+    def rank(self, y: ArrayLike) -> int:
+        """The number of independent rows."""
+        return len(self._factorised(self._state(y)).s)
+
+    def energy(self, y: ArrayLike) -> np.ndarray:
+        """(...,) [J]."""
+        y = checked("y", y, self.group.shape)
+        return self.robot.energy(y[..., : self.robot.nq], y[..., self.robot.nq :])
+
+    # --- inside: what `Index1System` asks for --------------------------------------------------------------------
+
+    def _evaluate(self, y) -> _Loops:
+        q, v = y[: self.robot.nq], y[self.robot.nq :]
+        n, m, nv = len(self._bodies), len(self._owner), self.robot.nv
+        frames, V, drift = np.zeros((n + 1, 12)), np.zeros((n + 1, 6)), np.zeros((n + 1, 6))
+        J_b = np.zeros((n + 1, 6, nv))
+        frames[n, [0, 5, 10]] = 1.0
+        for i, name in enumerate(self._bodies):
+            frames[i] = self.robot.pose(q, name)[:3].ravel()
+            J_b[i] = self.robot.jacobian(q, name)
+            drift[i] = self.robot.jacobian_rate(q, v, name) @ v
+            V[i] = J_b[i] @ v
+        J = np.zeros((m, self._table.bodies.shape[1], 6))
+        g, gdot, bias = np.empty((3, m))
+        kernels.evaluate_rows(frames, V, self._table.index, self._table.data, J, g, gdot, bias)
+        for c, at, numbers in self._table.users:
+            evaluate_user(self.constraints[c], at, numbers, frames, V, J, g, gdot, bias)
+        bias += np.einsum("rwi,rwi->r", J, drift[self._table.bodies])
+        J_v = np.einsum("rwi,rwij->rj", J, J_b[self._table.bodies])
+        return _Loops(frames, V, J, g, gdot, bias, q, v, J_b, J_v)
+
+    def _factorised(self, y) -> _Loops:
+        loops = self._evaluate(y)
+        try:
+            L = np.linalg.cholesky(self.robot.mass_matrix(loops.q))
+        except np.linalg.LinAlgError:
+            raise ModelError(f"robot {self.robot.name!r}: the mass matrix is not positive definite") from None
+        A = solve_triangular(L, loops.J_v.T, lower=True)
+        # A row that moves nothing, out of a mechanism's plane, is rounding: it is measured by the terms that cancelled.
+        bodies = np.abs(solve_triangular(L, loops.J_b.reshape(-1, L.shape[0]).T, lower=True))
+        bodies = bodies.reshape(L.shape[0], -1, 6)[:, self._table.bodies]
+        scale = np.linalg.norm(np.einsum("jrwi,rwi->jr", bodies, np.abs(loops.J)), axis=0)
+        scale[scale == 0.0] = 1.0
+        U, s, Wt = np.linalg.svd(A / scale)
+        s = s[s > REDUNDANT * s.max(initial=0.0)]
+        return loops._replace(L=L, U=U[:, : len(s)], s=s, Wt=Wt, scale=scale)
+
+    def _least(self, rows, right):
+        W = rows.Wt[: len(rows.s)]
+        z = (W @ (right / rows.scale)) / rows.s
+        return solve_triangular(rows.L.T, rows.U @ z, lower=False), (W.T @ (z / rows.s)) / rows.scale
+
+    def _null(self, rows):
+        null = rows.Wt[len(rows.s) :].T / rows.scale[:, None]
+        return null if null.size else None
+
+    def _row_rates(self, rows, x):
+        return rows.J_v @ x
+
+    def _free(self, t, rows):
+        tau = np.zeros(self.robot.nv)
+        if self.torque is not None:
+            tau = _one("torque(t, q, v)", self.torque(t, rows.q.copy(), rows.v.copy()), self.robot.nv)
+        return self.robot.forward_dynamics(rows.q, rows.v, tau)
+
+    def _rates(self, rows, moved, Vdot):
+        return np.concatenate((moved, Vdot))
+
+    def _moved(self, rows, x, dv):
+        q = rows.q if x is None else self.robot.integrate(rows.q, x)
+        return np.concatenate((q, rows.v if dv is None else rows.v + dv))
+
+    def _turn(self, x):
+        return np.abs(x).max()
+
+    def _dense(self, rows):
+        return self.robot.mass_matrix(rows.q), rows.J_v
+
+    def _packed(self, q, v):
+        nq, nv = self.robot.nq, self.robot.nv
+        return np.concatenate((_one("q", q, nq), np.zeros(nv) if v is None else _one("v", v, nv)))
+
+
+def _one(name, value, n):
+    a = checked(name, value, (n,))
+    if a.shape != (n,):
+        raise ArgumentError(f"{name}: expected shape ({n},), got {a.shape}")
+    return a

@@ -1,0 +1,349 @@
+"""Constrained bodies in maximal coordinates, on SE(3)^n, (SO(3) x R^3)^n or a mix chosen body by body.
+
+Mueller and Terze 2013. The state y = (q, velocities) is in G x R^6n (26), (29); its field solves the index-1 equations
+(3) of `index1`, in which J^T lambda are the wrenches the constraints exert on the bodies. They are set up in body-fixed
+twists on either group, so that the groups differ in nothing but the update of the poses; the velocity of a body on
+SO(3) x R^3 is (omega, pdot), pdot in inertial axes (20). Without stabilisation the constraints drift, which is the
+paper's subject.
+
+Redundant rows are found, as often as the equations are set up, by what the rows before them leave (`multipliers`), and
+left out; the motion is unique, and of the multipliers `reactions` takes those of least norm. What is left is measured
+in the metric M^-1, so that a body held by another that is 1e10 times lighter counts as held by nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike
+from scipy.sparse import coo_array, csr_array
+
+from geomctrl.arguments import block_diagonal, checked, require_rotation
+from geomctrl.errors import ArgumentError, ModelError
+from geomctrl.kernels import constraints as kernels
+from geomctrl.lie import se3
+from geomctrl.lie.groups import SE3, Product, Rn, SO3xR3
+from geomctrl.mechanism import inertia as _inertia
+
+from .equations import GGL, Baumgarte, Index1System, integrate
+from .joints import (
+    ConstrainedBody,
+    Constraint,
+    checked_group,
+    checked_items,
+    checked_names,
+    checked_parameters,
+    checked_pose,
+    evaluate_user,
+    matrices,
+)
+
+__all__ = ["GGL", "Baumgarte", "ConstrainedBody", "ConstrainedSystem", "Constraint", "integrate"]
+
+REDUNDANT = 1e-10  # sin^2 of the angle between a row and the span of the others, below which it is left out
+
+
+class _States(Product):
+    """Product(pose groups ..., Rn(6 n)), whose advance and dexp_inv_mul take all bodies in one call."""
+
+    _layout: np.ndarray
+
+    def __init__(self, groups, layout):
+        super().__init__(*groups, Rn(6 * len(groups)))
+        self.__dict__["_layout"] = layout
+
+    def advance(self, y, x):
+        if not (type(y) is type(x) is np.ndarray and y.shape == self.shape and x.shape == (self.dim,)):
+            return super().advance(y, x)
+        out = np.empty(y.shape)
+        kernels.advance_bodies(self._layout, _contiguous(y), _contiguous(x), out)
+        return out
+
+    def dexp_inv_mul(self, x, y):
+        if not (type(y) is type(x) is np.ndarray and y.shape == x.shape == (self.dim,)):
+            return super().dexp_inv_mul(x, y)
+        out = np.empty(x.shape)
+        kernels.dexp_inv_bodies(self._layout, _contiguous(x), _contiguous(y), out)
+        return out
+
+    def __repr__(self):
+        return super().__repr__() if len(self.groups) < 8 else f"the group of states of {len(self.groups) - 1} bodies"
+
+
+def _contiguous(x):
+    """x as the kernels take it: np.require, which costs as much as a kernel, only where it must."""
+    return x if x.flags.carray and x.dtype == np.float64 else np.require(x, np.float64, ["C", "W"])
+
+
+class _Rows(NamedTuple):
+    """The constraints at a state, in the order of elimination, and the factors of their Gram matrix."""
+
+    frames: np.ndarray  # (n + 1, 12)
+    V: np.ndarray  # (n + 1, 6)
+    J: np.ndarray  # (m, w, 6)
+    g: np.ndarray
+    gdot: np.ndarray
+    bias: np.ndarray
+    JM: np.ndarray  # J M^-1
+    L: np.ndarray
+    d: np.ndarray  # 0 where redundant
+
+    @property
+    def v(self):
+        return self.V
+
+
+class ConstrainedSystem(Index1System):
+    """Bodies and the constraints between them: states, field, multipliers.
+
+    group: SE3() or SO3xR3() for the bodies that name none. gravity (3,) [m/s^2]. wrench(t, poses (n, 4, 4),
+    twists (n, 6)) -> (n, 6): what else acts, about the bodies' origins in their axes. stabilisation: None, `Baumgarte`
+    or `GGL`; projection is a matter of the time step (`integrate`).
+
+    A state y is an element of `group`; `field(t, y)` is what `integrators.integrate` takes. `names` are the
+    constraints', in the order given; `length` [m] is what tolerances are relative to, at least 1.
+    Raises ModelError, InertiaError, NameNotFoundError or ArgumentError, naming the body or the constraint.
+    """
+
+    def __init__(
+        self,
+        bodies: Iterable[ConstrainedBody],
+        constraints: Iterable[Constraint],
+        *,
+        group: SE3 | SO3xR3 | None = None,
+        gravity: ArrayLike = (0.0, 0.0, -9.81),
+        wrench: Callable | None = None,
+        stabilisation: Baumgarte | GGL | None = None,
+    ):
+        self.bodies = checked_items("bodies", bodies)
+        if not self.bodies:
+            raise ModelError("bodies: expected at least one")
+        self.body_names = checked_names("body", self.bodies, ConstrainedBody)
+        self.reference = np.array([checked_pose(f"body {b.name!r}: pose", b.pose) for b in self.bodies])
+        super().__init__(self.body_names, self.reference, checked_items("constraints", constraints), stabilisation)
+        if wrench is not None and not callable(wrench):
+            raise ArgumentError(f"wrench: expected a function wrench(t, poses, twists) or None, got {wrench!r:.80}")
+        self.wrench = wrench
+        self.gravity = checked("gravity", gravity, (3,)).copy()
+        if self.gravity.shape != (3,):
+            raise ArgumentError(f"gravity: expected shape (3,), got {self.gravity.shape}")
+        groups = [checked_group(b, SE3() if group is None else group) for b in self.bodies]
+        sizes = [np.prod(g.shape) for g in groups]
+        offsets = np.concatenate(([0], np.cumsum(sizes)[:-1]))
+        self._layout = np.array([(k, isinstance(g, SE3)) for k, g in zip(offsets, groups)], dtype=np.int64)
+        self.group = _States(groups, self._layout)
+        self.velocities = (len(self.bodies), 6)
+        self.parameters = np.array([checked_parameters(b) for b in self.bodies])
+        self._M = _inertia.spatial(self.parameters)
+        self._M_inv = np.concatenate((np.linalg.inv(self._M), np.zeros((1, 6, 6))))
+        self._still = np.zeros(self.velocities)
+        self._row_bodies = self._table.bodies
+        self._pairs, self._first, self._start = self._table.skyline
+        self._m = len(self._table.index)
+        self._size = int(self._start[-1] + self._m) if self._m else 0
+
+    def __repr__(self):
+        return f"ConstrainedSystem({len(self.bodies)} bodies, {len(self.names)} constraints, {self._m} rows)"
+
+    # --- states --------------------------------------------------------------------------------------------------
+
+    def state(self, poses: ArrayLike | None = None, velocities: ArrayLike | None = None) -> np.ndarray:
+        """The state of poses (n, 4, 4), or None for the reference's, and body-fixed twists (n, 6), or None for rest.
+
+        Raises ArgumentError, with the constraint's name and the residual, unless both satisfy the constraints to 1e-8.
+        """
+        return self._accepted(self._packed(poses, velocities))
+
+    def consistent(
+        self, poses: ArrayLike | None = None, velocities: ArrayLike | None = None, free: ArrayLike | None = None
+    ) -> np.ndarray:
+        """The nearest state that satisfies the constraints, in the metric of the kinetic energy.
+
+        free (n, 6) bool: the velocity components that may change; None is all. Raises ArgumentError, with the
+        constraint's name and the residual, where there is none.
+        """
+        return self._consistent(self._packed(poses, velocities), free)
+
+    def poses(self, y: ArrayLike) -> np.ndarray:
+        """(..., n, 4, 4) of states (..., size)."""
+        y = checked("y", y, self.group.shape, finite=False)
+        T = np.zeros((*y.shape[:-1], len(self.bodies), 4, 4))
+        T[..., :3, :] = y[..., self._layout[:, :1] + np.arange(12)].reshape(*T.shape[:-2], 3, 4)
+        T[..., 3, 3] = 1.0
+        return T
+
+    def twists(self, y: ArrayLike) -> np.ndarray:
+        """Body-fixed twists (..., n, 6) of states (..., size), whichever group their bodies are on."""
+        y = checked("y", y, self.group.shape, finite=False)
+        V = y[..., -6 * len(self.bodies) :].reshape(*y.shape[:-1], -1, 6).copy()
+        mixed = self._layout[:, 1] == 0
+        R = self.poses(y)[..., mixed, :3, :3]
+        V[..., mixed, 3:] = (R.swapaxes(-1, -2) @ V[..., mixed, 3:, None])[..., 0]
+        return V
+
+    def kinetic_energy(self, y: ArrayLike) -> np.ndarray:
+        """(...,) [J]."""
+        V = self.twists(y)
+        return 0.5 * np.einsum("...ni,nij,...nj->...", V, self._M, V)
+
+    def energy(self, y: ArrayLike) -> np.ndarray:
+        """Kinetic and gravity's potential energy (...,) [J]."""
+        T = self.poses(y)
+        m, h = self.parameters[:, 0], self.parameters[:, 1:4]
+        moment = np.einsum("...nij,nj->...i", T[..., :3, :3], h) + np.einsum("n,...ni->...i", m, T[..., :3, 3])
+        return self.kinetic_energy(y) - moment @ self.gravity
+
+    def momentum(self, y: ArrayLike) -> np.ndarray:
+        """(..., 6): about the inertial origin, in inertial axes, angular part first."""
+        T = self.poses(y)
+        P = np.einsum("nij,...nj->...ni", self._M, self.twists(y))
+        m, f = ((T[..., :3, :3] @ part[..., None])[..., 0] for part in (P[..., :3], P[..., 3:]))
+        return np.concatenate((m + np.cross(T[..., :3, 3], f), f), axis=-1).sum(axis=-2)
+
+    # --- dynamics ------------------------------------------------------------------------------------------------
+
+    def accelerations(self, t: float, y: ArrayLike) -> np.ndarray:
+        """Rates (n, 6) of the body-fixed twists."""
+        return self._accelerate(t, self._factorised(self._state(y)))[0][:-1]
+
+    def rank(self, y: ArrayLike) -> int:
+        """The number of independent rows: a row at an angle below 1e-5 to those before it does not count."""
+        return int((self._factorised(self._state(y)).d > 0.0).sum())
+
+    def redundant(self, y: ArrayLike) -> list[str]:
+        """Names of the constraints of which rows are redundant beside those before them, in order of elimination."""
+        lost = set(self._owner[self._factorised(self._state(y)).d == 0.0].tolist())
+        return [name for c, name in enumerate(self.names) if c in lost]
+
+    def residual(self, y: ArrayLike) -> np.ndarray:
+        """g (rows,), in the order of `names` [m, or of unit vectors]."""
+        return self._evaluate(self._state(y)).g[np.argsort(self._owner, kind="stable")]
+
+    def jacobian(self, y: ArrayLike) -> np.ndarray:
+        """J (rows, 6 n), dense, its rows in the order of `names`: d/dt g = J V with body-fixed twists V."""
+        J = self._dense_jacobian(self._evaluate(self._state(y)))
+        return J[np.argsort(self._owner, kind="stable")]
+
+    def corrected(self, t: float, y: np.ndarray, Vdot: np.ndarray, weight: float) -> tuple[np.ndarray, np.ndarray]:
+        """One iteration of an implicit method: Vdot (n + 1, 6) of M Vdot - J^T lambda = Q at y, with lambda such that
+        poses that move by weight [s^2] times its change satisfy the constraints to first order; and its velocity
+        coordinates' rate (6 n,). The last row of Vdot is the world's, zero.
+        """
+        rows = self._factorised(self._shaped(y))
+        new, _ = self._solve(t, rows, self._row_rates(rows, Vdot) - rows.g / weight)
+        return new, self._rates(rows, rows.V, new)[self.group.dim // 2 :]
+
+    # --- inside: what `Index1System` asks for --------------------------------------------------------------------
+
+    def _evaluate(self, y) -> _Rows:
+        n, m = len(self.bodies), self._m
+        frames, V = np.empty((n + 1, 12)), np.empty((n + 1, 6))
+        J = np.zeros((m, self._row_bodies.shape[1], 6))
+        g, gdot, bias = np.empty((3, m))
+        kernels.unpack(_contiguous(y), self._layout, frames, V)
+        kernels.evaluate_rows(frames, V, self._table.index, self._table.data, J, g, gdot, bias)
+        for c, at, numbers in self._table.users:
+            evaluate_user(self.constraints[c], at, numbers, frames, V, J, g, gdot, bias)
+        return _Rows(frames, V, J, g, gdot, bias, *([np.empty(0)] * 3))
+
+    def _factorised(self, y) -> _Rows:
+        rows = self._evaluate(y)
+        JM, L, d = np.empty(rows.J.shape), np.empty(self._size), np.empty(self._m)
+        layout = self._pairs, self._first, self._start
+        kernels.factorise(rows.J, self._row_bodies, self._M_inv, *layout, REDUNDANT, JM, L, d)
+        return rows._replace(JM=JM, L=L, d=d)
+
+    def _least(self, rows, right):
+        lam, x = right.copy(), np.zeros(rows.V.shape)
+        kernels.solve(rows.L, rows.d, self._first, self._start, lam)
+        kernels.add_reactions(rows.JM, self._row_bodies, lam, x)
+        return x, lam
+
+    def _null(self, rows):
+        """A vector per redundant row."""
+        dropped = np.flatnonzero(rows.d == 0.0)
+        if not len(dropped):
+            return None
+        wide = self._sparse_jacobian(rows, rows.J)
+        gram = (wide @ self._sparse_jacobian(rows, rows.JM).T).tocsc()
+        null = np.zeros((self._m, len(dropped)))
+        for column, k in zip(null.T, dropped):
+            z = -gram[:, [k]].toarray().ravel()
+            kernels.solve(rows.L, rows.d, self._first, self._start, z)
+            column[:] = z
+            column[k] = 1.0
+        return null
+
+    def _row_rates(self, rows, x):
+        out = np.empty(self._m)
+        kernels.row_rates(rows.J, self._row_bodies, x, out)
+        return out
+
+    def _free(self, t, rows):
+        applied, Vdot = self._still if self.wrench is None else self._applied(t, rows), np.empty(rows.V.shape)
+        arguments = rows.frames, rows.V, self.parameters, self._M_inv, self.gravity, applied, Vdot
+        kernels.free_accelerations(*arguments)
+        return Vdot
+
+    def _applied(self, t, rows):
+        assert self.wrench is not None
+        W = checked("wrench(t, poses, twists)", self.wrench(t, matrices(rows.frames[:-1]), rows.V[:-1].copy()), (6,))
+        if W.shape != self._still.shape:
+            raise ArgumentError(f"wrench must return shape {self._still.shape}, got {W.shape}, at t = {t:.9g}")
+        return W
+
+    def _rates(self, rows, moved, Vdot):
+        out = np.empty(self.group.dim)
+        kernels.pack_rates(self._layout, rows.frames, rows.V, moved, Vdot, out)
+        return out
+
+    def _moved(self, rows, x, dv):
+        T, V = matrices(rows.frames[:-1]), rows.V[:-1]
+        T = T if x is None else T @ se3.exp(x[:-1])
+        return self._pack(T, V if dv is None else V + dv.reshape(-1, 6)[: len(V)])
+
+    def _turn(self, x):
+        return np.abs(x[:, :3]).max()
+
+    def _dense(self, rows):
+        return block_diagonal(*self._M), self._dense_jacobian(rows)
+
+    # --- inside --------------------------------------------------------------------------------------------------
+
+    def _sparse_jacobian(self, rows, values):
+        m = len(values)
+        at = np.broadcast_to(np.arange(m)[:, None, None], values.shape)
+        columns = 6 * self._row_bodies[:, :, None] + np.arange(6)
+        shape = (m, 6 * (len(self.bodies) + 1))
+        wide = csr_array(coo_array((values.ravel(), (at.ravel(), columns.ravel())), shape=shape))
+        return wide[:, : 6 * len(self.bodies)]
+
+    def _dense_jacobian(self, rows):
+        return self._sparse_jacobian(rows, rows.J).toarray()
+
+    def _pack(self, T, V):
+        """The state of poses (n, 4, 4) and body-fixed twists (n, 6)."""
+        y = np.empty(self.group.shape)
+        for (at, on_se3), pose in zip(self._layout, T):
+            y[at : at + 12] = pose[:3].ravel()
+            if on_se3:
+                y[at + 12 : at + 16] = 0.0, 0.0, 0.0, 1.0
+        u = y[-6 * len(T) :].reshape(-1, 6)
+        u[:] = V
+        mixed = self._layout[:, 1] == 0
+        u[mixed, 3:] = (T[mixed, :3, :3] @ V[mixed, 3:, None])[..., 0]
+        return y
+
+    def _packed(self, poses, velocities):
+        n = len(self.bodies)
+        T = self.reference if poses is None else checked("poses", poses, (n, 4, 4))
+        V = self._still if velocities is None else checked("velocities", velocities, (n, 6))
+        for name, a, shape in (("poses", T, (n, 4, 4)), ("velocities", V, (n, 6))):
+            if a.shape != shape:
+                raise ArgumentError(f"{name}: expected shape {shape}, got {a.shape}")
+        if np.abs(T[:, 3] - (0.0, 0.0, 0.0, 1.0)).max() > 0.0:
+            raise ArgumentError(f"poses: expected transforms, with 0, 0, 0, 1 in the last row, got {T[:, 3]}")
+        require_rotation("poses", T[:, :3, :3])
+        return self._pack(T, V)

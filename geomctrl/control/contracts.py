@@ -1,0 +1,61 @@
+"""The contracts between a plant, a controller and a reference, and the tracking errors controllers are written in."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Any, NamedTuple, Protocol, runtime_checkable
+
+import numpy as np
+
+
+class Command(NamedTuple):
+    """What a controller returns: joint torques tau (nv,), the rate of its state, and numbers or arrays to record."""
+
+    tau: np.ndarray
+    z_rate: np.ndarray | None = None
+    signals: Mapping[str, Any] = MappingProxyType({})
+
+
+class Desired(NamedTuple):
+    """A reference at one time: q (nq,), body-fixed joint velocities v (nv,) and their rates a (nv,)."""
+
+    q: np.ndarray
+    v: np.ndarray
+    a: np.ndarray
+
+
+class Lyapunov(NamedTuple):
+    """A Lyapunov function's value and the derivative the controller's proof promises."""
+
+    value: float
+    rate: float
+
+
+@runtime_checkable
+class Reference(Protocol):
+    """A desired motion: t -> Desired(q, v, a), with q' = q hat(v) and v' = a to round-off."""
+
+    def __call__(self, t: float) -> Desired: ...
+
+
+@runtime_checkable
+class Controller(Protocol):
+    """A feedback law. The implementer's contract:
+
+    1. `start()` returns the controller's own state z0: an array, an element of `group`, or None if it has none.
+    2. `__call__(t, q, v, z)` returns a Command and has no side effects: an integrator calls it at its stages, in
+       any order, and may throw a step away.
+    3. z moves as z' = z_rate on R^n; a controller whose state lives on another Lie group says which in an attribute
+       `group`, and z_rate is then in its algebra.
+    4. Optionally `lyapunov(t, q, v, z, plant)` returns Lyapunov(value, rate), evaluated with the true robot
+       `plant.robot`, which the controller itself does not know; the monitors and `testing.assert_lyapunov` use it.
+    5. Optionally `coriolis_matrix(q, v)` and `robot`: the C the law is built on and its model, so that the monitors
+       can check that Mdot - 2C is skew for it. Optionally `reference`, a Reference, for tracking errors in reports.
+    6. Where V vanishes: at its `reference`, or at rest at its attribute `q_d`, with the state that an optional
+       `true_parameters(plant)` returns, or else the one it starts with; `testing.assert_lyapunov` looks there.
+    """
+
+    def start(self) -> np.ndarray | None: ...
+
+    def __call__(self, t: float, q: np.ndarray, v: np.ndarray, z: np.ndarray | None) -> Command: ...

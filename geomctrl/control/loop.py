@@ -1,0 +1,360 @@
+"""Close the loop: plant + controller + reference -> Run, integrated on the Lie group, with monitors watching.
+
+The state is y = (q, v, z, work) on the product of the robot's configurations, R^nv, the controller's own group and R.
+With `control_dt=None` the controller is evaluated at every integrator stage: one ODE on that product, the setting of
+the proofs. With a number its command is held between samples, as on hardware.
+"""
+
+from __future__ import annotations
+
+import math
+import numbers
+import time
+from collections.abc import Callable, Iterable
+from typing import Any, TypeGuard
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from geomctrl.arguments import ROTATION_TOLERANCE, checked
+from geomctrl.errors import ArgumentError, GeomctrlError, IntegrationError, SimulationError
+from geomctrl.integrators.driver import checked_tolerances, steps
+from geomctrl.integrators.explicit import rk_step
+from geomctrl.integrators.tableaus import method as method_named
+from geomctrl.lie.groups import Product, Rn
+from geomctrl.mechanism.configuration import configuration_group
+from geomctrl.motion.rollout import duration, step_count
+from geomctrl.robot import Robot
+
+from .contracts import Command, Controller
+from .monitors import LyapunovDecrease, Monitor, MonitorResult, Sample, monitor_list
+from .plant import Plant
+from .run import Run
+from .tracking import configuration_argument
+
+MOST_STEPS = 10_000  # of an adaptive method from one sample to the next
+
+
+def simulate(
+    plant: Plant | Robot,
+    controller: Controller,
+    q0: ArrayLike,
+    v0: ArrayLike,
+    t_end: float,
+    dt: float,
+    method: str = "MK4",
+    control_dt: float | None = None,
+    monitors: str | Iterable[Monitor] | None = "default",
+    progress: bool | Callable[[float], None] = False,
+    *,
+    strict: bool = False,
+    every: int = 1,
+    rtol: float | None = None,
+    atol: ArrayLike | None = None,
+) -> Run:
+    """Run the closed loop from (q0, v0) for t_end seconds in steps of dt.
+
+    method: of `integrators`; an adaptive one ("MK54") takes steps of its own from sample to sample, dt apart, with an
+    error of at most atol + rtol |x| each, x the coordinates of q, v, the controller's state and the work.
+    control_dt: None, or a multiple of dt at which the controller is sampled. monitors: "default", None or
+    `monitors.Monitor`s. progress: True for a bar, or a function of the fraction done. every: store each every-th
+    sample (and the last); monitors see every one.
+
+    Raises ArgumentError for bad arguments; SimulationError, whose `run` holds everything up to then, when the state
+    stops being finite, the controller returns what no robot can use, or, with strict=True, at the first step at
+    which a monitor exceeds its limit.
+    """
+    plant = plant if isinstance(plant, Plant) else Plant(plant)
+    loop = _Loop(plant, controller, q0, v0, method, control_dt, dt, rtol, atol)
+    n_steps = step_count(t_end, dt)
+    if isinstance(every, bool) or not isinstance(every, numbers.Integral) or every < 1:
+        raise ArgumentError(f"every: expected a positive integer, got {every!r}")
+    record = _Record(loop, monitor_list(monitors), every, n_steps)
+    with _bar(progress) as report, np.errstate(over="ignore", invalid="ignore"):  # an unstable loop says so itself
+        for k in range(n_steps + 1):
+            t = min(k * dt, t_end)
+            try:
+                sample, k1 = loop.sample(k, t)
+                violated = record.add(k, sample, k == n_steps)
+                if violated is not None and strict:
+                    value = record.values[record.monitors.index(violated)]
+                    raise SimulationError(
+                        f"strict: monitor {violated.name!r} at t = {t:.6g} s: {violated.what} is {value:.3e},"
+                        f" limit {violated.limit:.0e}"
+                    )
+                if k < n_steps:
+                    loop.step(t, min(dt, t_end - t), k1)
+            except SimulationError as error:
+                raise SimulationError(str(error), record.run(str(error), success=False)) from None
+            except GeomctrlError as error:
+                why = str(error)
+                if isinstance(error, IntegrationError):
+                    cause = "too stiff" if loop.adaptive else f"dt = {dt:g} s too long for it"
+                    why = f"the closed loop is unstable, or {cause}: {error}"
+                reason = f"stopped at t = {t:.6g} s: {why}"
+                raise SimulationError(reason, record.run(reason, success=False)) from error
+            except Exception as error:  # of a caller's controller, reference, wrench or monitor: the run is kept
+                reason = f"stopped at t = {t:.6g} s: {type(error).__name__} in the closed loop: {error}"
+                raise SimulationError(reason, record.run(reason, success=False)) from error
+            if k % 64 == 0 or k == n_steps:
+                report(k / n_steps)
+    return record.run(f"reached t = {t_end:g} s", success=True)
+
+
+class _Loop:
+    """The closed loop as an ODE: its state y, its field, and the step."""
+
+    def __init__(self, plant: Plant, controller, q0, v0, method, control_dt, dt, rtol, atol):
+        robot = plant.robot
+        self.plant, self.now, self.controller = plant, plant.at(0.0), controller
+        if not callable(controller) or isinstance(controller, type):
+            raise ArgumentError(f"controller: expected a geomctrl.Controller, got {controller!r:.60}")
+        q0, v0 = configuration_argument(robot, "q0", q0), checked("v0", v0, (robot.nv,))
+        if v0.ndim != 1:
+            raise ArgumentError(f"v0: expected one velocity ({robot.nv},), got shape {v0.shape}")
+        z0, self.z_group = _start(controller)
+        self.z_shape = None if z0 is None else z0.shape
+        self.group = Product(configuration_group(robot), Rn(robot.nv), self.z_group, Rn(1))
+        self.dim = self.group.dim
+        self.tableau = method_named(method)
+        self.adaptive, self.h = self.tableau.b_hat is not None, None  # the first step that an adaptive method tries
+        self.tolerances = checked_tolerances(rtol, atol, self.tableau, self.group)
+        z = np.zeros(0) if z0 is None else z0.ravel()
+        a, b, c = robot.nq, robot.nq + robot.nv, robot.nq + robot.nv + len(z)
+        self.parts = slice(0, a), slice(a, b), slice(b, c)
+        self.y = np.concatenate((q0, v0, z, [0.0]))
+        dim = self.z_group.dim
+        self.z_rate = slice(2 * robot.nv, 2 * robot.nv + dim)
+        self.rate_shapes = {(dim,)} if dim else set()
+        if dim and z0 is not None and z0.size == dim:  # on a group a rate is a vector of its algebra
+            self.rate_shapes.add(z0.shape)
+        self.hold = _hold_count(control_dt, dt)
+        self.command: Command | None = None
+        self.changed = False  # the true robot, since the last sample
+
+    def split(self, y):
+        """(q, v, z) as views of the state."""
+        q, v, z = self.parts
+        if self.z_shape is None:
+            return y[q], y[v], None
+        return y[q], y[v], (y[z] if len(self.z_shape) == 1 else y[z].reshape(self.z_shape))
+
+    def checked_command(self, t, q, v, z) -> Command:
+        command = self.controller(t, q, v, z)
+        if not isinstance(command, Command):
+            raise _no_command(t, command)
+        tau, rate, _ = command
+        if not (_is_numbers(tau) and tau.shape == v.shape and math.isfinite(tau.dot(tau))):
+            got = f"shape {tau.shape}" if _is_numbers(tau) and tau.shape != v.shape else f"{tau!r:.80}"
+            wanted = f"tau, an array of {len(v)} finite numbers,"
+        elif not (rate is None if not self.rate_shapes else _is_numbers(rate) and rate.shape in self.rate_shapes):
+            got = f"shape {rate.shape}" if isinstance(rate, np.ndarray) else f"{rate!r:.60}"
+            shapes = " or ".join(map(str, self.rate_shapes))
+            wanted = f"z_rate, an array of shape {shapes}," if shapes else "no z_rate, as there is no state,"
+        else:
+            return command
+        raise SimulationError(f"controller: expected {wanted} at t = {t:.6g} s, got {got}")
+
+    def field(self, t, y, command=None):
+        q, v, z = self.split(y)
+        if command is None:
+            command = self.command if self.hold else self.controller(t, q, v, z)
+        if not isinstance(command, Command):
+            raise _no_command(t, command)
+        tau, z_rate, _ = command
+        out = np.empty(self.dim)
+        self.now.rate(t, q, v, tau, out)
+        if z_rate is not None:
+            out[self.z_rate] = z_rate if z_rate.ndim == 1 else z_rate.ravel()
+        return out
+
+    def sample(self, k: int, t: float):
+        """What happens at the beginning of step k, and the field there."""
+        if self.plant.changes:
+            self.change(t)
+        changed, self.changed = self.changed, False
+        q, v, z = self.split(self.y)
+        if not math.isfinite(self.y.dot(self.y)):
+            raise SimulationError(f"the closed loop is unstable: the state is not finite at t = {t:.6g} s")
+        if not self.hold or k % self.hold == 0:
+            self.command = self.checked_command(t, q, v, z)
+        assert self.command is not None
+        sample = Sample(t, q, v, z, self.command.tau, float(self.y[-1]), self.now, changed, self.group, self.y)
+        return sample, self.field(t, self.y, self.command)
+
+    def change(self, t: float) -> None:
+        """Let the plant be what it is at time t."""
+        plant = self.plant.at(t)
+        if plant.robot is not self.now.robot:
+            self.now, self.changed = plant, True
+
+    def step(self, t: float, h: float, k1) -> None:
+        """From t to t + h, in pieces where the plant changes in between."""
+        end = t + h
+        for start, _ in self.plant.changes:
+            if t + 1e-9 * h < start < end - 1e-9 * h:
+                self.advance(t, start - t, k1)
+                self.change(start)
+                t, k1 = start, None
+        self.advance(t, end - t if k1 is None else h, k1)
+
+    def advance(self, t: float, h: float, k1) -> None:
+        if not self.adaptive:
+            self.y = rk_step(self.field, t, self.y, h, self.tableau, self.group, k1)[0]
+            return
+        rtol, atol = self.tolerances
+        count, first = 0, None if self.h is None else min(self.h, h)
+        for count, (at, y) in enumerate(
+            steps(self.field, self.y, (t, t + h), first, self.tableau, self.group, rtol=rtol, atol=atol)
+        ):
+            if count > MOST_STEPS:
+                raise IntegrationError(f"more than {MOST_STEPS} steps from t = {t:.6g} s to reach {at:.9g} s")
+            self.y = y
+        self.h = h / count
+
+
+class _Record:
+    """Collects samples and monitors' numbers in arrays made for the whole run; makes the Run."""
+
+    def __init__(self, loop: _Loop, monitors: list[Monitor], every: int, n_steps: int):
+        self.loop, self.every, self.started = loop, every, time.perf_counter()
+        self.monitors = [m for m in monitors if m.start(loop.plant, loop.controller)]
+        self.lyapunov = next((m for m in self.monitors if isinstance(m, LyapunovDecrease)), None)
+        self.worst, self.t_worst = [-math.inf] * len(self.monitors), [math.nan] * len(self.monitors)
+        self.values: list[float] = []
+        self.rows, robot, n = 0, loop.plant.robot, n_steps // every + 2
+        try:
+            self.t, self.q, self.v = np.empty(n), np.empty((n, robot.nq)), np.empty((n, robot.nv))
+            self.tau, self.z = np.empty((n, robot.nv)), None if loop.z_shape is None else np.empty((n, *loop.z_shape))
+            self.watched, self.promise = np.empty((n, len(self.monitors))), np.empty((n, 2))
+        except MemoryError as error:
+            raise ArgumentError(f"every: {n} samples are more than the memory holds: store fewer ({error})") from None
+        self.signals: dict[str, np.ndarray] = {}
+        self.steps = 0
+
+    def add(self, k: int, sample: Sample, final: bool) -> Monitor | None:
+        violated = None
+        self.values = values = [m.measure(sample) for m in self.monitors]
+        for j, value in enumerate(values):  # nan exceeds everything and stays
+            if not value <= self.worst[j] and self.worst[j] == self.worst[j]:
+                self.worst[j], self.t_worst[j] = value, sample.t
+                if violated is None and not value <= self.monitors[j].limit:
+                    violated = self.monitors[j]
+        if k % self.every == 0 or final:
+            self._store(sample, values)
+        self.steps = k
+        return violated
+
+    def _store(self, sample: Sample, values: list[float]) -> None:
+        row, command = self.rows, self.loop.command
+        assert command is not None
+        self.t[row], self.q[row], self.v[row], self.tau[row] = sample.t, sample.q, sample.v, sample.tau
+        if self.z is not None:
+            self.z[row] = sample.z
+        self.watched[row] = values
+        if self.lyapunov is not None:
+            self.promise[row] = self.lyapunov.value, self.lyapunov.rate
+        for name, x in command.signals.items():
+            column = self.signals.get(name)
+            if column is None or column.shape[1:] != np.shape(x):
+                column = self._column(name, x, sample.t)
+            column[row] = x
+        self.rows += 1
+
+    def _column(self, name, x, t) -> np.ndarray:
+        """A signal's column, when it first comes: nan before that."""
+        if name in self.signals:
+            was = self.signals[name].shape[1:]
+            raise SimulationError(f"controller: signal {name!r} had shape {was}, got {np.shape(x)} at t = {t:.6g} s")
+        if self.lyapunov is not None and name in ("lyapunov", "lyapunov_rate"):
+            raise SimulationError(f"controller: signal {name!r}: the name is the Lyapunov monitor's")
+        if np.asarray(x).dtype.kind not in "fiub":
+            raise SimulationError(f"controller: signal {name!r}: expected numbers, got {x!r:.60} at t = {t:.6g} s")
+        return self.signals.setdefault(name, np.full((len(self.t), *np.shape(x)), np.nan))
+
+    def run(self, reason: str, success: bool) -> Run:
+        n = self.rows
+        signals = {name: column[:n] for name, column in self.signals.items()}
+        if self.lyapunov is not None:
+            signals |= {"lyapunov": self.promise[:n, 0], "lyapunov_rate": self.promise[:n, 1]}
+        results = {
+            m.name: MonitorResult(
+                m.name, m.what, m.limit, self.watched[:n, j], float(self.worst[j]) if n else math.nan, self.t_worst[j]
+            )
+            for j, m in enumerate(self.monitors)
+        }
+        return Run(
+            t=self.t[:n],
+            q=self.q[:n],
+            v=self.v[:n],
+            tau=self.tau[:n],
+            z=None if self.z is None else self.z[:n],
+            signals=signals,
+            monitors=results,
+            reason=reason,
+            success=success,
+            steps=self.steps,
+            wall_time=time.perf_counter() - self.started,
+            plant=self.loop.plant,
+            controller=self.loop.controller,
+        )
+
+
+def _start(controller) -> tuple[np.ndarray | None, Any]:
+    """The controller's own state at the start, or None, and its group."""
+    z0 = controller.start() if hasattr(controller, "start") else None
+    group = getattr(controller, "group", None)
+    if z0 is None:
+        if group is not None:
+            raise ArgumentError(f"controller: its state is in {group!r}, but start() returned None")
+        return None, Rn(0)
+    if group is None:
+        z0 = checked("controller.start()", z0, ())
+        return z0, Rn(z0.size)
+    z0 = checked("controller.start()", z0, group.shape)
+    if z0.shape != group.shape or not group.residual(z0) < ROTATION_TOLERANCE:
+        raise ArgumentError(f"controller: expected start() to return an element of {group!r}, got {z0}")
+    return z0, group
+
+
+def _is_numbers(x) -> TypeGuard[np.ndarray]:
+    return isinstance(x, np.ndarray) and x.dtype.kind in "fiu"
+
+
+def _no_command(t, command) -> SimulationError:
+    return SimulationError(f"controller: expected a geomctrl.Command at t = {t:.6g} s, got {command!r:.60}")
+
+
+def _hold_count(control_dt: float | None, dt: float) -> int:
+    """Steps between samples of the controller, 0 for a continuous one."""
+    if control_dt is None:
+        return 0
+    control_dt, dt = duration("control_dt", control_dt), duration("dt", dt)
+    count = round(control_dt / dt)
+    if count < 1 or abs(control_dt / dt - count) > 1e-6:
+        raise ArgumentError(f"control_dt: expected a multiple of dt = {dt:g} s, got {control_dt:g}")
+    return count
+
+
+class _bar:
+    """A progress bar, a caller's function, or nothing."""
+
+    def __init__(self, progress):
+        self.progress = progress
+
+    def __enter__(self) -> Callable[[float], Any]:
+        self.live = None
+        if callable(self.progress):
+            return self.progress
+        if not self.progress:
+            return lambda fraction: None
+        from rich.progress import Progress
+
+        live = self.live = Progress(transient=True)
+        live.start()
+        task = live.add_task("simulating", total=1.0)
+        return lambda fraction: live.update(task, completed=fraction)
+
+    def __exit__(self, *exc):
+        if self.live is not None:
+            self.live.stop()

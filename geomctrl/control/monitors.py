@@ -1,0 +1,212 @@
+"""What is checked while a loop runs: the properties the stability proofs rely on.
+
+A monitor measures one number a step, which should not exceed its limit. A `Run` keeps the numbers and the verdict.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from geomctrl.errors import ArgumentError
+from geomctrl.kernels import composite_bodies, energies
+from geomctrl.terms.dynamics import form_number
+
+from .plant import Plant
+
+
+@dataclass(slots=True)
+class Sample:
+    """The closed loop at the beginning of a step: what a monitor sees."""
+
+    t: float
+    q: np.ndarray
+    v: np.ndarray
+    z: Any
+    tau: np.ndarray
+    work: float  # energy fed in since the start [J]
+    plant: Plant  # as it is now
+    changed: bool  # the true robot changed at this sample
+    group: Any
+    y: np.ndarray  # the state as one element of `group`
+
+
+class Monitor:
+    """One property. The implementer's contract:
+
+    1. `name` and `what` (a sentence) say what is measured, `limit` what it may not exceed; nan counts as exceeding.
+    2. `start(plant, controller)` is called once before a run and returns whether the property applies to it.
+    3. `measure(sample)` returns the number at this step; it must not change the sample.
+    """
+
+    name = "monitor"
+    what = ""
+    limit = 0.0
+
+    def start(self, plant: Plant, controller: Any) -> bool:
+        return True
+
+    def measure(self, sample: Sample) -> float:
+        raise NotImplementedError
+
+
+class Skew(Monitor):
+    """|Mdot - 2C + (Mdot - 2C)^T| at the states visited, relative to the largest entry of C and Mdot.
+
+    C is the controller's own where it has a `coriolis_matrix`, with Mdot of the controller's model; else that of its
+    model, or of the plant, in the controller's `form`.
+    """
+
+    name = "skew"
+    what = "asymmetry of Mdot - 2C, relative"
+
+    def __init__(self, limit: float = 1e-10):
+        self.limit = limit
+
+    def start(self, plant, controller):
+        self.coriolis = getattr(controller, "coriolis_matrix", None)
+        self.model = getattr(controller, "robot", plant.robot)
+        self.form = form_number(getattr(controller, "form", "ploen"))
+        return True
+
+    def measure(self, sample):
+        if self.coriolis is None:
+            return composite_bodies.skew_residual_one(self.model._model, sample.q, sample.v, self.form)
+        C, Mdot = self.coriolis(sample.q, sample.v), self.model.mass_matrix_rate(sample.q, sample.v)
+        return skew_residual(Mdot, C)
+
+
+def skew_residual(Mdot: np.ndarray, C: np.ndarray) -> float:
+    """max |Mdot - C - C^T| relative to max(|Mdot|, |C|); 0 where both vanish."""
+    scale = max(np.abs(Mdot).max(), np.abs(C).max())
+    return float(np.abs(Mdot - C - C.T).max() / scale) if scale != 0.0 else 0.0
+
+
+class EnergyBalance(Monitor):
+    """|H(t) - H(0) - work fed in| relative to the largest energy or work so far: what the integrator loses.
+
+    Lifting the robot by a centimetre is the least energy it is compared with.
+    """
+
+    name = "energy"
+    what = "energy balance H(t) - H(0) - integral of power, relative"
+
+    def __init__(self, limit: float = 1e-6):
+        self.limit = limit
+
+    def start(self, plant, controller):
+        weight = plant.robot.parameters[:, 0].sum() * np.linalg.norm(plant.robot.gravity)
+        self.baseline, self.work0, self.scale, self.drift = None, 0.0, max(0.01 * weight, 1e-3), 0.0
+        self.state = np.empty(8)
+        return True
+
+    def measure(self, sample):
+        energies.mechanical_state_one(sample.plant.robot._model, sample.q, sample.v, self.state)
+        H = self.state.item(0) + self.state.item(1)  # kinetic and potential energy
+        if self.baseline is None:
+            self.baseline = H
+        elif sample.changed:  # the load brings its own energy: count afresh, but keep what was lost before
+            self.baseline, self.work0 = H - self.drift, sample.work
+        self.drift = H - self.baseline - (sample.work - self.work0)
+        self.scale = max(self.scale, abs(H - self.baseline), abs(sample.work - self.work0))
+        return abs(self.drift) / self.scale
+
+
+class LyapunovDecrease(Monitor):
+    """How much the controller's Lyapunov function grew since the last step, relative to its largest value so far.
+
+    It is evaluated with the true robot. A change of the true robot changes the function, and is not counted as growth;
+    nor is round-off about a V that is zero: the least value compared with is 1e-12 in the function's SI unit.
+    """
+
+    name = "lyapunov"
+    what = "growth of the Lyapunov function in one step, relative"
+
+    def __init__(self, limit: float = 1e-8):
+        self.limit = limit
+
+    def start(self, plant, controller):
+        self.function: Any = getattr(controller, "lyapunov", None)
+        self.last, self.largest, self.value, self.rate = np.inf, 0.0, np.nan, np.nan
+        return self.function is not None
+
+    def measure(self, sample):
+        self.value, self.rate = self.function(sample.t, sample.q, sample.v, sample.z, sample.plant)
+        growth = 0.0 if sample.changed else max(self.value - self.last, 0.0)
+        self.largest, self.last = max(self.largest, self.value), self.value
+        if self.value != self.value:
+            return np.nan
+        return growth / max(self.largest, 1e-12)
+
+
+class GroupResidual(Monitor):
+    """|R^T R - 1| of the poses in q and of a controller state that lives on a group."""
+
+    name = "group"
+    what = "|R^T R - 1|"
+
+    def __init__(self, limit: float = 1e-9):
+        self.limit = limit
+
+    def start(self, plant, controller):
+        self.trivial = plant.robot.nq == plant.robot.nv and getattr(controller, "group", None) is None
+        return True
+
+    def measure(self, sample):
+        return 0.0 if self.trivial else float(sample.group.residual(sample.y))
+
+
+@dataclass(frozen=True)
+class MonitorResult:
+    """One monitor's verdict over a run: its values at the stored samples, the worst of all steps and when.
+
+    A run that ended before its first sample has measured nothing: then `worst` is nan, and nothing is said to hold.
+    """
+
+    name: str
+    what: str
+    limit: float
+    values: np.ndarray
+    worst: float
+    t_worst: float
+
+    @property
+    def ok(self) -> bool:
+        return bool(self.worst <= self.limit)
+
+    def __str__(self):
+        if not len(self.values):
+            return f"{self.name}: {self.what}: not measured"
+        verdict = "held" if self.ok else "VIOLATED"
+        worst = f"worst {self.worst:.2e} at t = {self.t_worst:.4g} s, limit {self.limit:.0e}"
+        return f"{self.name}: {self.what}: {worst}: {verdict}"
+
+
+def default_monitors() -> list[Monitor]:
+    """Skew symmetry, energy balance, Lyapunov decrease, group membership. A non-finite state always ends a run."""
+    return [Skew(), EnergyBalance(), LyapunovDecrease(), GroupResidual()]
+
+
+def monitor_list(monitors: str | Iterable[Monitor] | None) -> list[Monitor]:
+    """The monitors meant by "default", None or an iterable of them."""
+    if monitors is None:
+        return []
+    if isinstance(monitors, str):
+        if monitors != "default":
+            raise ArgumentError(f"monitors: expected 'default', None or Monitors, got {monitors!r}")
+        return default_monitors()
+    try:
+        chosen = list(monitors)
+    except TypeError:
+        raise ArgumentError(f"monitors: expected 'default', None or Monitors, got {monitors!r:.60}") from None
+    for m in chosen:
+        if not isinstance(m, Monitor):
+            raise ArgumentError(f"monitors: expected geomctrl.monitors.Monitor, got {m!r:.60}")
+    names = [m.name for m in chosen]
+    for name in names:
+        if names.count(name) > 1:
+            raise ArgumentError(f"monitors: {names.count(name)} are named {name!r}; give each a name of its own")
+    return chosen

@@ -1,0 +1,161 @@
+"""The plant: the true robot with friction, changing loads and external wrenches; no model need equal it."""
+
+from __future__ import annotations
+
+import copy
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from geomctrl.arguments import checked, frozen, number
+from geomctrl.errors import ArgumentError
+from geomctrl.kernels import plant as kernels
+from geomctrl.kernels.jit import KernelTypeError
+from geomctrl.robot import Robot
+
+
+@dataclass(frozen=True, eq=False)
+class Friction:
+    """Joint friction: viscous v + coulomb tanh(v / smoothing), (nv,) each or a number [N m s/rad, N m, rad/s].
+
+    The smooth Coulomb law keeps the closed loop an ordinary differential equation; `smoothing` is the speed at which
+    76 % of the Coulomb torque acts.
+    """
+
+    viscous: ArrayLike = 0.0
+    coulomb: ArrayLike = 0.0
+    smoothing: float = 0.01
+
+    def __post_init__(self):
+        for name in ("viscous", "coulomb"):
+            x = checked(name, getattr(self, name), (), finite=False)
+            if x.ndim > 1 or not np.isfinite(x).all() or (x < 0.0).any():
+                raise ArgumentError(f"{name}: expected a number or (nv,) numbers, finite and not negative, got {x}")
+            object.__setattr__(self, name, frozen(x))
+        number("smoothing", self.smoothing, "a positive speed", lambda x: x > 0.0)
+
+    def torque(self, v: np.ndarray) -> np.ndarray:
+        """The torque that friction takes from the joints, (..., nv)."""
+        return np.asarray(self.viscous) * v + np.asarray(self.coulomb) * np.tanh(v / self.smoothing)
+
+    def columns(self, v: np.ndarray) -> np.ndarray:
+        """(nv, 2 nv): torque is columns @ (viscous, coulomb), linear in its parameters like the regressor."""
+        return np.hstack((np.diag(v), np.diag(np.tanh(v / self.smoothing))))
+
+    def parameters(self, nv: int) -> np.ndarray:
+        """(viscous, coulomb) as one vector (2 nv,)."""
+        return np.concatenate((np.broadcast_to(self.viscous, nv), np.broadcast_to(self.coulomb, nv)))
+
+    def check(self, nv: int) -> None:
+        for name in ("viscous", "coulomb"):
+            shape = np.shape(getattr(self, name))
+            if shape not in ((), (nv,)):
+                raise ArgumentError(f"friction: {name}: expected a number or ({nv},) numbers, got shape {shape}")
+
+
+@dataclass(frozen=True, eq=False)
+class Plant:
+    """The true robot: M vdot + C v + g + friction(v) = tau + sum_i Jac_i^T f_ext_i.
+
+    friction: a `Friction`, or "model" for the damping and friction of the robot's model file. f_ext(t, q, v): wrenches
+    (nbodies, 6) on the bodies, in body frames. changes: (time, robot) pairs; from that time on that robot is the true
+    one (a load gripped or dropped); all must have the same joints.
+    """
+
+    robot: Robot
+    friction: Friction | str | None = None
+    f_ext: Callable[[float, np.ndarray, np.ndarray], np.ndarray] | None = None
+    changes: Sequence[tuple[float, Robot]] = ()
+    _law: Friction | None = field(init=False, repr=False)
+    _coefficients: tuple[np.ndarray, float] = field(init=False, repr=False)
+
+    def __post_init__(self):
+        if not isinstance(self.robot, Robot):
+            raise ArgumentError(f"robot: expected a geomctrl.Robot, got {self.robot!r:.60}")
+        law = self.friction
+        if law == "model":
+            law = Friction(self.robot.damping, self.robot.friction)
+        if law is not None and not isinstance(law, Friction):
+            raise ArgumentError(f"friction: expected a Friction, 'model' or None, got {self.friction!r}")
+        if law is not None:
+            law.check(self.robot.nv)
+        if self.f_ext is not None and not callable(self.f_ext):
+            raise ArgumentError(f"f_ext: expected a function of (t, q, v), got {self.f_ext!r:.60}")
+        object.__setattr__(self, "changes", self._checked_changes())
+        object.__setattr__(self, "friction", law)
+        object.__setattr__(self, "_law", law)
+        law = Friction() if law is None else law
+        coefficients = law.parameters(self.robot.nv).reshape(2, self.robot.nv)
+        object.__setattr__(self, "_coefficients", (coefficients, float(law.smoothing)))
+
+    def _checked_changes(self) -> tuple[tuple[float, Robot], ...]:
+        try:
+            pairs = [(float(t), robot) for t, robot in self.changes]
+        except (TypeError, ValueError):
+            raise ArgumentError(f"changes: expected (time, robot) pairs, got {self.changes!r:.80}") from None
+        for t, robot in pairs:
+            if not (math.isfinite(t) and isinstance(robot, Robot)):
+                raise ArgumentError(f"changes: expected a finite time and a geomctrl.Robot, got {t} and {robot!r:.60}")
+            if not _same_joints(robot, self.robot):
+                raise ArgumentError(f"changes: the robot from t = {t:g} on has other joints than the first")
+        return tuple(sorted(pairs, key=lambda pair: pair[0]))
+
+    def at(self, t: float) -> Plant:
+        """The plant as it is from time t on, until the next change."""
+        robot = self.robot
+        for start, changed in self.changes:
+            if t >= start - 1e-12:
+                robot = changed
+        if robot is self.robot:
+            return self
+        plant = copy.copy(self)  # a subclass keeps what it adds
+        object.__setattr__(plant, "robot", robot)
+        object.__setattr__(plant, "changes", ())
+        return plant
+
+    def acceleration(self, t: float, q: np.ndarray, v: np.ndarray, tau: np.ndarray) -> np.ndarray:
+        """vdot (nv,) under joint torques tau."""
+        if self._law is not None:
+            tau = tau - self._law.torque(v)
+        if self.f_ext is None:
+            return self.robot.forward_dynamics(q, v, tau)
+        return self.robot.forward_dynamics(q, v, tau, self.f_ext(t, q, v))
+
+    def rate(self, t: float, q: np.ndarray, v: np.ndarray, tau: np.ndarray, out: np.ndarray) -> None:
+        """v and `acceleration` into the first 2 nv places of out, `power` into its last, in one kernel call where
+        nothing external acts.
+
+        A subclass that adds torques overrides all three, without calling this one.
+        """
+        if self.f_ext is None:
+            try:
+                kernels.rate_one(self.robot._model, q, v, tau, *self._coefficients, out)
+                return
+            except (ValueError, KernelTypeError):
+                pass
+        self._rate(t, q, v, tau, out)
+
+    def _rate(self, t, q, v, tau, out):
+        n = self.robot.nv
+        out[:n], out[n : 2 * n], out[-1] = v, self.acceleration(t, q, v, tau), self.power(t, q, v, tau)
+
+    def power(self, t: float, q: np.ndarray, v: np.ndarray, tau: np.ndarray) -> float:
+        """What motors, friction and external wrenches feed into the mechanical energy, in watts."""
+        if self._law is not None:
+            tau = tau - self._law.torque(v)
+        if self.f_ext is not None:
+            zero = np.zeros_like(v)
+            held = self.robot.inverse_dynamics(q, zero, zero, f_ext=self.f_ext(t, q, v))
+            tau = tau + self.robot.gravity_force(q) - held
+        return float(v.dot(tau))
+
+
+def _same_joints(a: Robot, b: Robot) -> bool:
+    return (
+        a.parents == b.parents
+        and np.array_equal(a.placements, b.placements)
+        and all(np.array_equal(i.S, j.S) for i, j in zip(a.joints, b.joints))
+    )

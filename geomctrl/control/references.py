@@ -1,0 +1,137 @@
+"""Desired motions on a robot's configurations: quintic point to point, sums of sinusoids, splines through waypoints.
+
+All are products of exponentials q(t) = q0 exp(X_1 s_1(t)) ... exp(X_m s_m(t)) with constant X_k in the joints'
+coordinates, so velocity and acceleration follow from the recursion of the papers' own kinematics,
+
+    v_k = Ad_{exp(-X_k s_k)} v_{k-1} + X_k s_k',
+    a_k = Ad_{exp(-X_k s_k)} a_{k-1} - ad_{X_k s_k'} Ad_{exp(-X_k s_k)} v_{k-1} + X_k s_k'',
+
+and are consistent with q to round-off on every joint, spherical and free ones too. For joints with one degree of
+freedom it is q0 + sum_k X_k s_k.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from geomctrl.arguments import checked, number
+from geomctrl.errors import ArgumentError
+from geomctrl.kernels import references
+from geomctrl.kernels.references import quintic_blend
+from geomctrl.mechanism.configuration import difference
+from geomctrl.robot import Robot
+
+from .contracts import Desired
+from .tracking import configuration_argument
+
+
+class _Motion:
+    """q0 and the directions X; a subclass gives s(t) (3, m)."""
+
+    def __init__(self, robot: Robot, q0: np.ndarray, X: np.ndarray):
+        self.robot, self.q0, self.X = robot, q0, np.ascontiguousarray(X)
+
+    def scalars(self, t: float) -> np.ndarray:
+        raise NotImplementedError
+
+    def __call__(self, t: float) -> Desired:
+        desired = Desired(self.q0.copy(), np.zeros(self.robot.nv), np.zeros(self.robot.nv))
+        references.product_motion(self.robot._model, self.X, self.scalars(t), *desired)
+        return desired
+
+
+class Quintic(_Motion):
+    """Point to point along q0 exp(xi s(t)), at rest with zero acceleration before t0 and after t0 + duration [s].
+
+    s = 10 u^3 - 15 u^4 + 6 u^5, u = (t - t0) / duration. Peak velocity 15/8 of the mean.
+    """
+
+    def __init__(self, robot: Robot, q0: ArrayLike, q1: ArrayLike, duration: float, t0: float = 0.0):
+        self.duration = number("duration", duration, "a positive number of seconds", lambda T: T > 0.0)
+        self.t0 = number("t0", t0)
+        q0, q1 = configuration_argument(robot, "q0", q0), configuration_argument(robot, "q1", q1)
+        super().__init__(robot, q0, difference(robot, q0, q1)[None])
+
+    def scalars(self, t):
+        u = min(max((t - self.t0) / self.duration, 0.0), 1.0)
+        return np.array(quintic_blend(u, self.duration))[:, None]
+
+
+def hold(robot: Robot, q: ArrayLike) -> Quintic:
+    """The reference that stays at q."""
+    return Quintic(robot, q, q, 1.0)
+
+
+class Sinusoids:
+    """Sums of sinusoids about q0: x_j(t) = sum_h amplitude[h, j] sin(2 pi frequency[h, j] t + phase[h, j]).
+
+    Amplitudes [rad or m], frequencies [Hz], phases [rad]: (nv,) or (harmonics, nv) each, or numbers. On joints with
+    several degrees of freedom the x_j are exponential coordinates of the second kind. With `start_at_rest` the motion
+    is multiplied by a quintic blend over that many seconds, so that it starts at q0 at rest.
+    """
+
+    def __init__(
+        self,
+        robot: Robot,
+        q0: ArrayLike,
+        amplitude: ArrayLike,
+        frequency: ArrayLike,
+        phase: ArrayLike = 0.0,
+        start_at_rest: float = 0.0,
+    ):
+        n = robot.nv
+        self.robot, self.q0 = robot, configuration_argument(robot, "q0", q0)
+        rows = []
+        for name, x in (("amplitude", amplitude), ("frequency", frequency), ("phase", phase)):
+            a = np.atleast_2d(checked(name, x, ()))
+            if a.ndim != 2 or a.shape[1] not in (1, n):
+                raise ArgumentError(
+                    f"{name}: expected finite numbers of shape ({n},) or (harmonics, {n}), got {np.shape(x)}"
+                )
+            rows.append(a)
+        harmonics = max(len(a) for a in rows)
+        for name, a in zip(("amplitude", "frequency", "phase"), rows):
+            if len(a) not in (1, harmonics):
+                raise ArgumentError(f"{name}: expected {harmonics} harmonics like the others, got {len(a)}")
+        amplitude, frequency, phase = (np.broadcast_to(a, (harmonics, n)) for a in rows)
+        self.harmonics = np.array([amplitude, 2.0 * np.pi * frequency, phase])
+        self.ramp = number("start_at_rest", start_at_rest, "seconds >= 0", lambda T: T >= 0.0)
+
+    def __call__(self, t: float) -> Desired:
+        desired = Desired(self.q0.copy(), np.zeros(self.robot.nv), np.zeros(self.robot.nv))
+        references.sinusoid_motion(self.robot._model, self.harmonics, self.ramp, float(t), *desired)
+        return desired
+
+
+class Spline(_Motion):
+    """The quintic spline through waypoints (m, nq) at times (m,), at rest and without acceleration at both ends.
+
+    On the group it is the cumulative form: factor k moves by exp(log(q_{k-1}^-1 q_k) s_k(t)), s_k the spline through
+    0 before waypoint k and 1 from it on. On joints with one degree of freedom that is the ordinary spline. It holds
+    still before the first and after the last waypoint.
+    """
+
+    def __init__(self, robot: Robot, times: Sequence[float], waypoints: ArrayLike):
+        from scipy.interpolate import make_interp_spline  # here: it takes as long to import as all of geomctrl
+
+        t, q = checked("times", times, ()), checked("waypoints", waypoints, (robot.nq,))
+        if q.ndim != 2 or len(q) < 2:
+            raise ArgumentError(f"waypoints: expected shape (m, {robot.nq}) with m >= 2, got {q.shape}")
+        if t.shape != (len(q),) or (np.diff(t) <= 0.0).any():
+            raise ArgumentError(f"times: expected {len(q)} increasing times, one a waypoint, got {times!r}")
+        super().__init__(robot, configuration_argument(robot, "waypoints[0]", q[0]), difference(robot, q[:-1], q[1:]))
+        steps = np.tril(np.ones((len(q), len(q) - 1)), -1)
+        rest = [(1, np.zeros(len(q) - 1)), (2, np.zeros(len(q) - 1))]
+        spline = make_interp_spline(t, steps, k=5, bc_type=(rest, rest))
+        self.splines = [spline, spline.derivative(1), spline.derivative(2)]
+        self.t0, self.t1 = t[0], t[-1]
+
+    def scalars(self, t):
+        if self.t0 < t < self.t1:
+            return np.array([f(t) for f in self.splines])
+        s = np.zeros((3, len(self.X)))
+        s[0] = float(t >= self.t1)
+        return s

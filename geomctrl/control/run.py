@@ -1,0 +1,162 @@
+"""Run: what a simulation leaves behind."""
+
+from __future__ import annotations
+
+import json
+import os
+import tempfile
+import zipfile
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from geomctrl.errors import ArgumentError
+from geomctrl.mechanism.configuration import difference
+from geomctrl.robot import Robot
+
+from .contracts import Desired
+from .monitors import MonitorResult
+from .plant import Plant
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Run:
+    """Samples of a closed loop, one per row, and the monitors' verdicts.
+
+    t (n,), q (n, nq), v (n, nv), tau (n, nv); z (n, ...) the controller's state or None; signals by name (n, ...),
+    "lyapunov" and "lyapunov_rate" among them where the controller has a Lyapunov function; monitors by name. `reason`
+    says why the run ended, `success` whether it reached its end.
+    """
+
+    t: np.ndarray
+    q: np.ndarray
+    v: np.ndarray
+    tau: np.ndarray
+    z: np.ndarray | None
+    signals: dict[str, np.ndarray]
+    monitors: dict[str, MonitorResult]
+    reason: str
+    success: bool
+    steps: int
+    wall_time: float
+    plant: Any = None
+    controller: Any = None
+    reference: Desired | None = None  # the desired motion at the stored times, of a run that was loaded
+
+    def __repr__(self):
+        return f"<Run of {len(self.t)} samples: {self.reason}>"
+
+    @property
+    def ok(self) -> bool:
+        """Reached its end with every monitor within its limit."""
+        return self.success and all(m.ok for m in self.monitors.values())
+
+    @property
+    def real_time_factor(self) -> float:
+        """Seconds simulated per second of computing."""
+        return float(self.t[-1] / self.wall_time) if len(self.t) else 0.0
+
+    def desired(self) -> Desired | None:
+        """The controller's reference at the stored times, stacked; None if it has none."""
+        if self.reference is not None:
+            return self.reference
+        reference = getattr(self.controller, "reference", None)
+        if reference is None or not len(self.t):
+            return None
+        return Desired(*(np.array(x) for x in zip(*(reference(t) for t in self.t.tolist()))))
+
+    def tracking_error(self) -> np.ndarray | None:
+        """log(q_d^-1 q) (n, nv) at the stored times; None without a reference.
+
+        A loaded run has no robot: where joints have several degrees of freedom, this raises ArgumentError.
+        """
+        desired = self.desired()
+        if desired is None:
+            return None
+        if self.plant is not None:
+            return difference(self.plant.robot, desired.q, self.q)
+        if self.q.shape[1] != self.v.shape[1]:
+            raise ArgumentError("run: was loaded from a file, which has no robot: give it one, load(path, plant)")
+        return self.q - desired.q
+
+    def tracking_rms(self, after: float = 0.0) -> np.ndarray | None:
+        """Root mean square of the tracking error per velocity coordinate (nv,), from `after` seconds on."""
+        e = self.tracking_error()
+        if e is None:
+            return None
+        if not (self.t >= after).any():
+            raise ArgumentError(f"after: expected a time before the run's last, {self.t[-1]:g} s, got {after!r}")
+        return np.sqrt((e[self.t >= after] ** 2).mean(axis=0))
+
+    def summary(self) -> str:
+        """The run in words: why it ended, how well it tracked, whether each monitored property held."""
+        lines = [
+            f"{self.reason}; {self.steps} steps in {self.wall_time:.2f} s, {self.real_time_factor:.1f} x real time"
+        ]
+        if self.plant is not None and len(self.t) and (rms := self.tracking_rms()) is not None:
+            names = self.plant.robot.dof_names
+            lines.append("tracking RMS: " + ", ".join(f"{n} {x:.3g}" for n, x in zip(names, rms)))
+        lines += [f"  {m}" for m in self.monitors.values()]
+        return "\n".join(lines)
+
+    def plot(self, path: str | os.PathLike) -> list[Path]:
+        """Draw tracking, torques, Lyapunov function, estimates and monitors as PNG files in the folder `path`."""
+        from geomctrl.viewing.plots import plot_run
+
+        return plot_run(self, path)
+
+    def save(self, path: str | os.PathLike) -> Path:
+        """Write everything but the plant and the controller to an .npz file, whole or not at all."""
+        path = Path(path)
+        arrays = {"t": self.t, "q": self.q, "v": self.v, "tau": self.tau}
+        if self.z is not None:
+            arrays["z"] = self.z
+        desired = self.desired()
+        if desired is not None:
+            arrays |= {"q_desired": desired.q, "v_desired": desired.v, "a_desired": desired.a}
+        arrays |= {f"signal/{k}": x for k, x in self.signals.items()}
+        arrays |= {f"monitor/{k}": m.values for k, m in self.monitors.items()}
+        verdicts = {k: [m.what, m.limit, m.worst, m.t_worst] for k, m in self.monitors.items()}
+        about = {"reason": self.reason, "success": self.success, "steps": self.steps, "wall_time": self.wall_time}
+        arrays["about"] = np.array(json.dumps(about | {"monitors": verdicts}))
+        path.parent.mkdir(parents=True, exist_ok=True)
+        handle, temporary = tempfile.mkstemp(dir=path.parent, suffix=".npz")
+        try:
+            with os.fdopen(handle, "wb") as f:
+                np.savez_compressed(f, **arrays)  # pyright: ignore[reportArgumentType]
+            os.replace(temporary, path)
+        except BaseException:
+            os.unlink(temporary)
+            raise
+        return path
+
+    @classmethod
+    def load(cls, path: str | os.PathLike, plant: Plant | Robot | None = None) -> Run:
+        """Read what `save` wrote, the desired motion included; `controller` is None, `plant` what is given."""
+        try:
+            with open(path, "rb") as handle, np.load(handle) as f:
+                data = {k: f[k] for k in f.files}
+            about = json.loads(str(data["about"]))
+        except (OSError, ValueError, KeyError, TypeError, AttributeError, EOFError, zipfile.BadZipFile) as error:
+            raise ArgumentError(f"path: {os.fspath(path)!r} is not a saved run: {error}") from error
+        monitors = {
+            k: MonitorResult(k, what, limit, data[f"monitor/{k}"], worst, t)
+            for k, (what, limit, worst, t) in about["monitors"].items()
+        }
+        return cls(
+            data["t"],
+            data["q"],
+            data["v"],
+            data["tau"],
+            data.get("z"),
+            {k.removeprefix("signal/"): x for k, x in data.items() if k.startswith("signal/")},
+            monitors,
+            about["reason"],
+            about["success"],
+            about["steps"],
+            about["wall_time"],
+            Plant(plant) if isinstance(plant, Robot) else plant,
+            reference=Desired(*(data[f"{x}_desired"] for x in "qva")) if "q_desired" in data else None,
+        )

@@ -1,0 +1,160 @@
+"""The contracts between a plant, a controller and a reference, and the tracking errors controllers are written in."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from geomctrl.arguments import checked
+from geomctrl.errors import ArgumentError
+from geomctrl.kernels import laws, tracking
+from geomctrl.mechanism.configuration import ConfigurationGroup
+from geomctrl.mechanism.states import as_batch
+from geomctrl.robot import Robot
+from geomctrl.terms.dynamics import FORMS, REFUSED, Form
+from geomctrl.terms.regressor import products
+
+from .contracts import Desired
+
+# --- tracking errors -------------------------------------------------------------------------------------------
+
+
+class TrackingError(NamedTuple):
+    """Errors of a state against a desired one, (nv,) each, on the group.
+
+    e = log(q_d^-1 q); w = v - v_d the velocity error, v_d and a_d being the desired velocity and its rate seen from
+    the actual configuration (v_d = Ad_{exp(-e)} of the reference's, a_d its time derivative along the motion);
+    e_rate = dexp^-1_{-e} w. For joints with one degree of freedom: e = q - q_d, w = e_rate = v - v_d.
+    """
+
+    e: np.ndarray
+    w: np.ndarray
+    e_rate: np.ndarray
+    v_d: np.ndarray
+    a_d: np.ndarray
+
+
+def tracking_error(robot: Robot, q: ArrayLike, v: ArrayLike, desired: Desired) -> TrackingError:
+    """The TrackingError of the state (q, v) against `desired`; one state."""
+    out = np.zeros((5, robot.nv))
+    try:
+        tracking.tracking_error_one(robot._model, q, v, *desired, out)
+    except REFUSED:
+        try:
+            q_d, v_d, a_d = desired
+        except (TypeError, ValueError):
+            raise ArgumentError(f"reference: expected Desired(q, v, a) at a time, got {desired!r:.80}") from None
+        lead, arrays = as_batch(robot, q=q, v=v, q_d=q_d, v_d=v_d, a_d=a_d)
+        if lead:
+            raise ArgumentError(f"q, v: expected one state, got leading axes {lead}") from None
+        tracking.tracking_error_one(robot._model, *(a[0] for a in arrays), out)
+    return TrackingError(*out)
+
+
+class Sliding(NamedTuple):
+    """Slotine and Li's variables (nv,): e = log(q_d^-1 q), v_ref = v_d - Lambda e, its rate a_ref, s = v - v_ref."""
+
+    e: np.ndarray
+    v_ref: np.ndarray
+    a_ref: np.ndarray
+    s: np.ndarray
+
+
+def sliding_variables(robot: Robot, q: ArrayLike, v: ArrayLike, desired: Desired, Lambda: np.ndarray) -> Sliding:
+    """The Sliding variables of the state (q, v) against `desired`, Lambda (nv, nv); one state."""
+    out = np.empty((4, robot.nv))
+    try:
+        tracking.sliding_one(robot._model, q, v, *desired, Lambda, out)
+        return Sliding(*out)
+    except REFUSED:
+        error = tracking_error(robot, q, v, desired)
+        v_ref = error.v_d - Lambda @ error.e
+        return Sliding(error.e, v_ref, error.a_d - Lambda @ error.e_rate, np.asarray(v, float) - v_ref)
+
+
+def sliding_energy(
+    robot: Robot, true: Robot, q: ArrayLike, v: ArrayLike, desired: Desired, Lambda: np.ndarray, K: np.ndarray
+) -> tuple[float, float]:
+    """(1/2 s . M s with the mass matrix of the robot `true`, s . K s): what Lyapunov functions in s are made of."""
+    try:
+        return laws.sliding_energy_one(robot._model, true._model, q, v, *desired, Lambda, K)
+    except REFUSED:
+        s = sliding_variables(robot, q, v, desired, Lambda).s
+        return float(true.kinetic_energy(q, s)), float(s @ K @ s)
+
+
+class AdaptiveLaw(NamedTuple):
+    """Slotine and Li's law at one state, Y the regressor at (q, v, a_ref, v_ref): tau = Y p - K s (nv,), Y^T s
+    (10 nbodies,), and the errors e and s (nv,)."""
+
+    tau: np.ndarray
+    YTs: np.ndarray
+    e: np.ndarray
+    s: np.ndarray
+
+
+def adaptive_law(
+    robot: Robot,
+    p: np.ndarray,
+    q: ArrayLike,
+    v: ArrayLike,
+    desired: Desired,
+    Lambda: np.ndarray,
+    K: np.ndarray,
+    form: Form = "ploen",
+) -> AdaptiveLaw:
+    """The AdaptiveLaw of the state (q, v) against `desired` with parameters p (10 nbodies,), in O(n), without Y."""
+    out, g = np.empty((5, robot.nv)), np.empty(10 * robot.nbodies)
+    try:
+        laws.adaptive_law_one(robot._model, p, q, v, *desired, Lambda, K, FORMS[form], out, g)
+        return AdaptiveLaw(out[4], g, out[0], out[3])
+    except REFUSED:
+        x = sliding_variables(robot, q, v, desired, Lambda)
+        Yp, g = products(robot, q, v, x.a_ref, x.v_ref, p, x.s, form)
+        return AdaptiveLaw(Yp - K @ x.s, g, x.e, x.s)
+
+
+def error_gradient(robot: Robot, e: np.ndarray, f: np.ndarray) -> np.ndarray:
+    """dexp^-1_{-e} transposed times f: the joint forces of a potential with gradient f in the coordinates e.
+
+    With it d/dt of 1/2 e . K e is w . error_gradient(robot, e, K e) on the group; for joints with one degree of
+    freedom it is f itself.
+    """
+    if robot.nq == robot.nv:
+        return f
+    return ConfigurationGroup(robot).dexp_inv(-e).T @ f
+
+
+# --- gains -----------------------------------------------------------------------------------------------------
+
+
+def gain_matrix(name: str, gain: ArrayLike, n: int, definite: bool = True) -> np.ndarray:
+    """A symmetric positive definite (n, n) gain from a scalar, n diagonal entries or a matrix."""
+    try:
+        K = np.array(gain, dtype=float)
+    except (TypeError, ValueError):
+        raise ArgumentError(
+            f"{name}: expected a number, {n} numbers or a ({n}, {n}) matrix, got {gain!r:.80}"
+        ) from None
+    if K.shape in ((), (n,)):
+        K = np.diag(np.broadcast_to(K, n))
+    if K.shape != (n, n):
+        raise ArgumentError(f"{name}: expected a number, {n} numbers or a ({n}, {n}) matrix, got shape {K.shape}")
+    if not np.isfinite(K).all() or np.abs(K - K.T).max(initial=0.0) > 1e-9 * np.abs(K).max(initial=0.0):
+        raise ArgumentError(f"{name}: expected a finite symmetric matrix")
+    smallest = np.linalg.eigvalsh(K)[0] if n else 1.0
+    if smallest < 0.0 or (definite and smallest <= 0.0):
+        kind = "positive definite" if definite else "positive semidefinite"
+        raise ArgumentError(f"{name}: expected a {kind} gain, got smallest eigenvalue {smallest:.6g}")
+    return K
+
+
+def configuration_argument(robot: Robot, name: str, q: ArrayLike) -> np.ndarray:
+    """One configuration (nq,), checked, as a new array."""
+    a = checked(name, q, (robot.nq,))
+    if a.ndim != 1:
+        raise ArgumentError(f"{name}: expected one configuration ({robot.nq},), got shape {a.shape}")
+    as_batch(robot, q=a)
+    return a.copy()

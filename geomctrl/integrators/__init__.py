@@ -1,0 +1,9 @@
+"""Explicit integration on Lie groups: methods as tableaus, one step, one driver for fixed and adaptive, events."""
+
+from .driver import integrate, steps
+from .events import Event
+from .explicit import rk_step, step
+from .solution import DenseOutput, Solution
+from .tableaus import Tableau, method, methods
+
+__all__ = ["DenseOutput", "Event", "Solution", "Tableau", "integrate", "method", "methods", "rk_step", "step", "steps"]

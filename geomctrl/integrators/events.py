@@ -1,0 +1,108 @@
+"""Explicit integration on a Lie group G: dy/dt = y field(t, y), y in G, field(t, y) in the Lie algebra as a vector.
+
+Crouch-Grossman, commutator-free and Munthe-Kaas methods are the `Tableau`s of tableaus.py; one step of any of them
+is `rk_step`. Two drivers loop over it: `steps` stores nothing and `integrate` returns a `Solution`. Equation numbers
+are those of Park and Chung 2005; being left-trivialised, the increment stands on the right and dexp^-1 is taken at
+-Theta (41). The embedded pair and its step control follow Hairer, Norsett and Wanner, Solving ODEs I, sections II.4-5.
+"""
+
+import math
+import numbers
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+
+import numpy as np
+
+from geomctrl.errors import ArgumentError, IntegrationError
+
+from .solution import _evaluate
+
+
+@dataclass(frozen=True)
+class Event:
+    """A scalar g(t, y) whose sign changes are located. direction: +1 rising only, -1 falling only, 0 both.
+
+    Any callable with attributes `terminal` and `direction` serves as well (as in scipy).
+    """
+
+    function: Callable
+    terminal: bool = False
+    direction: int = 0
+    name: str = "event"
+
+    def __post_init__(self):
+        if not callable(self.function):
+            raise ArgumentError(f"function must be a callable g(t, y), got {self.function!r}")
+        _direction_of(self, repr(self.name))
+
+    def __call__(self, t, y):
+        return self.function(t, y)
+
+
+def _direction_of(event, name):
+    direction = getattr(event, "direction", 0)
+    if isinstance(direction, bool) or not isinstance(direction, numbers.Real) or math.isnan(direction):
+        raise ArgumentError(f"event {name}: direction must be +1, -1 or 0, got {direction!r}")
+    return direction
+
+
+class _Watch:
+    """Looks for the events' sign changes, from step to step."""
+
+    def __init__(self, events, march):
+        if not callable(events) and not isinstance(events, Iterable):
+            raise ArgumentError(f"events must be callables g(t, y), got {events!r}")
+        self.events, self.march = (events,) if callable(events) else tuple(events), march
+        for event in self.events:
+            if not callable(event):
+                raise ArgumentError(f"events must be callables g(t, y), got {event!r}")
+        self.directions = [_direction_of(event, self._name(k)) for k, event in enumerate(self.events)]
+        self.values = None
+        self.hits = [[] for _ in self.events]
+
+    def _name(self, k):
+        return repr(getattr(self.events[k], "name", None) or getattr(self.events[k], "__name__", f"number {k}"))
+
+    def _value(self, k, t, y):
+        value = np.asarray(self.events[k](t, y.copy()))
+        if value.shape not in ((), (1,)) or value.dtype.kind not in "fiub" or not np.isfinite(value).all():
+            raise IntegrationError(f"event {self._name(k)} must return one finite number, got {value} at t = {t:.9g}")
+        return float(value.reshape(()))
+
+    def look(self, taken):
+        """Record the crossings within the step; (t, y, name) of the first terminal one, else None."""
+        if not self.events:
+            return None
+        indices = range(len(self.events))
+        before = self.values or [self._value(k, taken.t, taken.y) for k in indices]
+        self.values = [self._value(k, taken.t_next, taken.y_next) for k in indices]
+        crossed = [k for k in range(len(before)) if self._crosses(k, before[k], self.values[k])]
+        if not crossed:
+            return None
+        C = self.march.interpolant(taken)
+        for theta, k in sorted((self._locate(k, taken, C, before[k]), k) for k in crossed):
+            t = taken.t_next if theta == 1.0 else taken.t + theta * taken.h
+            y = taken.y_next if theta == 1.0 else _evaluate(self.march.group, taken.y, C, theta)
+            self.hits[k].append((t, y))
+            if getattr(self.events[k], "terminal", False):
+                return t, y, self._name(k)
+        return None
+
+    def _crosses(self, k, before, after):
+        direction = self.directions[k]
+        return (before < 0.0 <= after and direction >= 0) or (before > 0.0 >= after and direction <= 0)
+
+    def _locate(self, k, taken, C, before):
+        """Bisection to the last bit of t; the end past the crossing."""
+        low, high = 0.0, 1.0
+        while (high - low) * taken.h > math.ulp(max(abs(taken.t), abs(taken.t_next), 1e-300)):
+            theta = 0.5 * (low + high)
+            if theta in (low, high):
+                break
+            value = self._value(k, taken.t + theta * taken.h, _evaluate(self.march.group, taken.y, C, theta))
+            low, high = (theta, high) if value * before > 0.0 else (low, theta)
+        return high
+
+    def found(self, group):
+        times = [np.array([t for t, _ in hits]) for hits in self.hits]
+        return times, [np.array([y for _, y in hits]).reshape(-1, *group.shape) for hits in self.hits]

@@ -1,0 +1,1 @@
+"""The equations on scalars and tuples: plain functions that know the model array and nothing else."""

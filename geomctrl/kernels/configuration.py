@@ -1,0 +1,93 @@
+"""Configurations of a robot as a Lie group: q * exp(dv), its inverse, and what integrators need of it.
+
+Every lower pair is a motion subgroup, so the configurations of a tree are a product of them: R for a joint with one
+degree of freedom, a subgroup of SE(3) for one with more, in the coordinates v of its basis S. Mueller 2018 section 2.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from .exponentials import dexp_inv_se3, exp_se3, log_se3, orthonormal
+from .jit import kernel, primitive
+from .records import get_frame, put_frame
+from .screws import Frame, compose, inverse
+from .tree import IQ, IV, KIND, POSE, WIDTH, joint_coordinates, joint_twist, n_bodies, n_q, n_v
+
+# --- kernels ---------------------------------------------------------------------------------------------------
+
+
+@primitive
+def advance(model, q, x, out):
+    """out = q exp(x), joint by joint."""
+    for i in range(n_bodies(model)):
+        link = i * WIDTH
+        k = int(model[link + IQ])
+        if int(model[link + KIND]) == POSE:
+            put_frame(out, k, compose(get_frame(q, k), exp_se3(joint_twist(model, link, x))))
+        else:
+            out[k] = q[k] + x[int(model[link + IV])]
+
+
+@primitive
+def polish(model, q):
+    """The poses' rotations, a few roundings off SO(3), to the nearest ones: else each step would leave its rounding."""
+    for i in range(n_bodies(model)):
+        link = i * WIDTH
+        if int(model[link + KIND]) == POSE:
+            k = int(model[link + IQ])
+            T = get_frame(q, k)
+            put_frame(q, k, Frame(orthonormal(T.R), T.p))
+
+
+@primitive
+def difference_of(model, q0, q1, out):
+    """out = log(q0^-1 q1), joint by joint. `out` comes zeroed."""
+    for i in range(n_bodies(model)):
+        link = i * WIDTH
+        k = int(model[link + IQ])
+        if int(model[link + KIND]) == POSE:
+            X = log_se3(compose(inverse(get_frame(q0, k)), get_frame(q1, k)))
+            joint_coordinates(model, link, X, out, 1.0)
+        else:
+            out[int(model[link + IV])] = q1[k] - q0[k]
+
+
+@kernel("void(f8[::1], f8[::1], f8[::1], f8[::1])")
+def advance_one(model, q, x, out):
+    if q.shape[0] != n_q(model) or x.shape[0] != n_v(model):
+        raise ValueError
+    advance(model, q, x, out)
+    polish(model, out)
+
+
+@kernel("f8[:,::1](f8[::1], f8[:,::1], f8[:,::1])")
+def advance_many(model, q, x):
+    out = np.empty((q.shape[0], n_q(model)))
+    for b in range(q.shape[0]):
+        advance(model, q[b], x[b], out[b])
+    return out
+
+
+@kernel("f8[:,::1](f8[::1], f8[:,::1], f8[:,::1])")
+def difference_many(model, q0, q1):
+    out = np.zeros((q0.shape[0], n_v(model)))
+    for b in range(q0.shape[0]):
+        difference_of(model, q0[b], q1[b], out[b])
+    return out
+
+
+@kernel("f8[:,::1](f8[::1], f8[:,::1], f8[:,::1])")
+def dexp_inv_many(model, x, y):
+    """dexp_x^-1 y in the joints' coordinates."""
+    out = np.zeros(y.shape)
+    for b in range(x.shape[0]):
+        for i in range(n_bodies(model)):
+            link = i * WIDTH
+            if int(model[link + KIND]) == POSE:
+                X = dexp_inv_se3(joint_twist(model, link, x[b]), joint_twist(model, link, y[b]))
+                joint_coordinates(model, link, X, out[b], 1.0)
+            else:
+                k = int(model[link + IV])
+                out[b, k] = y[b, k]
+    return out

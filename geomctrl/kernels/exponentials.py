@@ -1,0 +1,180 @@
+"""The algebra kernels speak: so(3), se(3) and their duals on tuples of floats.
+
+Twists `(w, v)`, wrenches `(m, f)` and frames `(R, p)` are named tuples of 3-tuples, so a kernel's line is the paper's
+line and LLVM keeps everything in registers. Nothing here allocates and nothing here is called from Python: `so3` and
+`se3` are the same algebra for people. Angular part first; a frame `T_ab` maps coordinates in b to coordinates in a.
+
+Sources: Ploen 1999 section 2; Mueller 2018 appendix; Park and Chung 2005 section II.
+"""
+
+import math
+
+from .jit import primitive
+from .scalars import polynomial
+from .screws import Frame, Twist
+from .vectors import add3, add33, cross, dot, eye33, hat3, hat_squared, matmul, mul3, mul33, neg3, transpose
+
+# --- exponentials ----------------------------------------------------------------------------------------------
+#
+# All small-angle logic of the project. The coefficients are functions of u = t^2, t = |w|. Below u = 10, just above
+# every angle a logarithm returns, they come from series without trigonometry; above it from the closed forms of Park
+# and Chung (2005) Lemma 1, which lose digits to cancellation only for smaller angles. The two series are
+#   c4, c5 = sum (-u)^k / (2k+4)!, (2k+5)!, from which the others follow by c_n = 1/n! - u c_{n+2}, and
+#   (t/2) cot(t/2) = 1 - u sum_n 2 / ((2 pi n)^2 - u), whose pole n = 1 stands alone and whose rest is a fast series.
+
+SWITCH = 10.0
+TWO_PI_SQUARED = 39.478417604357434475  # (2 pi)^2
+C4 = tuple((-1) ** k / math.factorial(2 * k + 4) for k in range(13))
+C5 = tuple((-1) ** k / math.factorial(2 * k + 5) for k in range(13))
+G1 = (  # 2 (zeta(2k) - 1) / (2 pi)^2k
+    *(0.032672741512164448, 1.0564110705334699e-4, 5.6373702828768453e-7, 3.3571419266574514e-9),
+    *(2.0742872904166046e-11, 1.3000482138698974e-13, 8.1960520556910086e-16, 5.1801181961697243e-18),
+    *(3.2775391747017918e-20, 2.0747401878593605e-22, 1.3136241807166534e-24, 8.3180031951892641e-27),
+    *(5.2672629968342309e-29, 3.3354842988221443e-31, 2.1122063323183885e-33),
+)
+G2 = tuple(2 * k * c for k, c in enumerate(G1))[1:]  # twice the derivative of G1, since g2 = 2 dg1/du
+
+
+@primitive
+def dexp_coefficients(u):
+    """(alpha, beta/2, zeta, d1, d2) at u = t^2, with s = sin(t/2)/(t/2), c = cos(t/2), alpha = s c, beta = s^2.
+
+    zeta = (1 - alpha)/u, d1 = (alpha - beta)/u, d2 = (beta/2 - 3 zeta)/u: Park and Chung (20), (21).
+    """
+    if u < SWITCH:
+        c4 = polynomial(C4, u)
+        c5 = polynomial(C5, u)
+        zeta = 1 / 6 - u * c5
+        return 1.0 - u * zeta, 0.5 - u * c4, zeta, 2.0 * c4 - zeta, 3.0 * c5 - c4
+    h = 0.5 * math.sqrt(u)
+    s = math.sin(h) / h
+    alpha = s * math.cos(h)
+    half_beta = 0.5 * s * s
+    zeta = (1.0 - alpha) / u
+    return alpha, half_beta, zeta, (alpha - 2.0 * half_beta) / u, (half_beta - 3.0 * zeta) / u
+
+
+@primitive
+def dexp_inv_coefficients(u):
+    """(g1, g2) = ((1 - gamma)/u, (1/beta + gamma - 2)/u^2) at u = t^2, with gamma = (t/2) cot(t/2).
+
+    The coefficients of Park and Chung (24). In Mueller and Terze (10), -g2/2 is that of ad^4 and g1 - u g2/2 that of
+    ad^2. Poles at t = 2 pi k, k != 0: huge next to them, finite at every floating-point u.
+    """
+    if u < SWITCH:
+        pole = 1.0 / (TWO_PI_SQUARED - u)
+        return 2.0 * pole + polynomial(G1, u), 4.0 * pole * pole + polynomial(G2, u)
+    h = 0.5 * math.sqrt(u)
+    r = h / math.sin(h)
+    gamma = r * math.cos(h)
+    return (1.0 - gamma) / u, (r * r + gamma - 2.0) / (u * u)
+
+
+@primitive
+def exp_so3(w):
+    """R = exp [w], as rows."""
+    alpha, half_beta, _, _, _ = dexp_coefficients(dot(w, w))
+    return add33(add33(eye33(), mul33(alpha, hat3(w))), mul33(half_beta, hat_squared(w, w)))
+
+
+@primitive
+def orthonormal(R):
+    """A rotation that is a few roundings off SO(3), moved to the nearest one: R (3 - R^T R) / 2."""
+    return add33(R, mul33(0.5, matmul(R, add33(eye33(), mul33(-1.0, matmul(transpose(R), R))))))
+
+
+@primitive
+def log_so3(R):
+    """w with exp [w] = R and |w| <= pi; at |w| = pi the first of the largest components of w is positive.
+
+    Through four times the product of R's quaternion with its largest component, which no angle makes ill-conditioned.
+    """
+    trace = R[0][0] + R[1][1] + R[2][2]
+    a = (R[2][1] - R[1][2], R[0][2] - R[2][0], R[1][0] - R[0][1])
+    xy, xz, yz = R[0][1] + R[1][0], R[0][2] + R[2][0], R[1][2] + R[2][1]
+    if trace >= max(R[0][0], R[1][1], R[2][2]):
+        c, n = 1.0 + trace, a
+    elif R[0][0] >= R[1][1] and R[0][0] >= R[2][2]:
+        c, n = a[0], (1.0 + R[0][0] - R[1][1] - R[2][2], xy, xz)
+    elif R[1][1] >= R[2][2]:
+        c, n = a[1], (xy, 1.0 + R[1][1] - R[2][2] - R[0][0], yz)
+    else:
+        c, n = a[2], (xz, yz, 1.0 + R[2][2] - R[0][0] - R[1][1])
+    if c < 0.0:
+        c, n = -c, neg3(n)
+    s = math.sqrt(dot(n, n))
+    if s == 0.0:  # the identity, or so close that squares underflow
+        return mul3(2.0 / c, n)
+    return mul3(2.0 * math.atan2(s, c) / s, n)
+
+
+@primitive
+def dexp_so3(w, x):
+    """dexp_w x, right-trivialised: d/dt exp [w] = [dexp_w wdot] exp [w]."""
+    _, half_beta, zeta, _, _ = dexp_coefficients(dot(w, w))
+    wx = cross(w, x)
+    return add3(x, add3(mul3(half_beta, wx), mul3(zeta, cross(w, wx))))
+
+
+@primitive
+def dexp_inv_so3(w, x):
+    """dexp_w^-1 x; singular, hence huge, where |w| nears a multiple of 2 pi other than 0."""
+    g1, _ = dexp_inv_coefficients(dot(w, w))
+    wx = cross(w, x)
+    return add3(x, add3(mul3(-0.5, wx), mul3(g1, cross(w, wx))))
+
+
+@primitive
+def exp_se3(X):
+    """exp X: the frame (exp [w], dexp_w v)."""
+    w, v = X.w, X.v
+    alpha, half_beta, zeta, _, _ = dexp_coefficients(dot(w, w))
+    R = add33(add33(eye33(), mul33(alpha, hat3(w))), mul33(half_beta, hat_squared(w, w)))
+    wv = cross(w, v)
+    return Frame(R, add3(v, add3(mul3(half_beta, wv), mul3(zeta, cross(w, wv)))))
+
+
+@primitive
+def log_se3(T):
+    """X with exp X = T and |w| <= pi."""
+    w = log_so3(T.R)
+    return Twist(w, dexp_inv_so3(w, T.p))
+
+
+@primitive
+def exp_screw(S, q):
+    """exp(S q) for a screw with |w| = 1 or w = 0: what a joint's coordinate does."""
+    w, v = S.w, S.v
+    s = math.sin(q)
+    h = math.sin(0.5 * q)
+    k = 2.0 * h * h  # 1 - cos q
+    R = add33(add33(eye33(), mul33(s, hat3(w))), mul33(k, hat_squared(w, w)))
+    wv = cross(w, v)
+    return Frame(R, add3(mul3(q, v), add3(mul3(k, wv), mul3(q - s, cross(w, wv)))))
+
+
+@primitive
+def dexp_se3(X, Y):
+    """dexp_X Y, right-trivialised: the body twist of exp X is dexp_{-X} Xdot. Park and Chung (20), (21)."""
+    w, v, y = X.w, X.v, Y.w
+    _, half_beta, zeta, d1, d2 = dexp_coefficients(dot(w, w))
+    d = dot(w, v)
+    wy = cross(w, y)
+    wwy = cross(w, wy)
+    first = add3(cross(w, Y.v), cross(v, y))
+    second = add3(cross(w, first), cross(v, wy))  # [w]^2 Y.v + ([w][v] + [v][w]) y
+    linear = add3(add3(mul3(half_beta, first), mul3(zeta, second)), add3(mul3(d * d1, wy), mul3(d * d2, wwy)))
+    return Twist(add3(y, add3(mul3(half_beta, wy), mul3(zeta, wwy))), add3(Y.v, linear))
+
+
+@primitive
+def dexp_inv_se3(X, Y):
+    """dexp_X^-1 Y; singular, hence huge, where |w| nears a multiple of 2 pi other than 0. Park and Chung (23), (24)."""
+    w, v, y = X.w, X.v, Y.w
+    g1, g2 = dexp_inv_coefficients(dot(w, w))
+    wy = cross(w, y)
+    wwy = cross(w, wy)
+    first = add3(cross(w, Y.v), cross(v, y))
+    second = add3(cross(w, first), cross(v, wy))
+    linear = add3(mul3(-0.5, first), add3(mul3(g1, second), mul3(dot(w, v) * g2, wwy)))
+    return Twist(add3(y, add3(mul3(-0.5, wy), mul3(g1, wwy))), add3(Y.v, linear))

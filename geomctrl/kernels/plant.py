@@ -1,0 +1,31 @@
+"""The plant: the true robot with friction, changing loads and external wrenches; no model need equal it."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from .articulated_bodies import forward_dynamics
+from .jit import kernel
+from .passes import BODY, DOF
+from .tree import good_configuration, good_velocity, n_bodies, n_v
+
+
+@kernel("void(f8[::1], f8[::1], f8[::1], f8[::1], f8[:,::1], f8, f8[::1])")
+def rate_one(model, q, v, tau, friction, smoothing, out):
+    """v, vdot under tau less friction, and the power of both. friction: rows of viscous and Coulomb coefficients."""
+    if not (good_configuration(model, q) and good_velocity(model, v) and good_velocity(model, tau)):
+        raise ValueError
+    n = n_v(model)
+    net, total = np.empty(n), 0.0
+    for k in range(n):
+        net[k] = tau[k] - friction[0, k] * v[k]
+        if friction[1, k] != 0.0:
+            net[k] -= friction[1, k] * math.tanh(v[k] / smoothing)
+        total += v[k] * net[k]
+        out[k] = v[k]
+    out[out.shape[0] - 1] = total
+    body, dof = np.empty(n_bodies(model) * BODY), np.empty(n * DOF)
+    if not forward_dynamics(model, q, v, net, np.empty(0), body, dof, out[n : 2 * n]):
+        raise ValueError

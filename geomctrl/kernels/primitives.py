@@ -1,0 +1,101 @@
+"""What a kernel is made of: plain Python functions marked as primitives, the flags they are compiled with, and a
+fingerprint of what a function computes."""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+from collections.abc import Callable, Iterator
+from types import CodeType, FunctionType, ModuleType
+from typing import Any, TypeVar
+
+# contract, nsz and arcp are 15 % faster than strict IEEE; nan and inf keep their meaning, so guards still see them.
+FLAGS = {"error_model": "numpy", "fastmath": {"contract", "nsz", "arcp"}}
+
+F = TypeVar("F", bound=Callable[..., Any])
+_primitives: set[Callable[..., Any]] = set()
+
+
+class KernelTypeError(TypeError):
+    """A kernel was called with argument types it was not declared for: (its name, what was declared, what came)."""
+
+    def __str__(self):  # made when it is read: public functions catch this error, and to name numba's types takes 50 us
+        if len(self.args) != 3:
+            return super().__str__()
+        import numba
+
+        name, declared, given = self.args
+        return f"{name} is compiled for {declared}, got ({', '.join(str(numba.typeof(a)) for a in given)})"
+
+
+def primitive(function: F) -> F:
+    """Decorator: a function that kernels call. It stays what it is; in numba's loops it is inlined."""
+    _primitives.add(function)
+    return function
+
+
+def is_primitive(x: object) -> bool:
+    return isinstance(x, FunctionType) and x in _primitives
+
+
+def python_function(x: Any) -> Callable[..., Any] | None:
+    """The Python function behind a primitive, a `Kernel` or what took its place; None for anything else."""
+    if is_primitive(x):
+        return x
+    function = getattr(x, "py_func", None)
+    return function if isinstance(function, FunctionType) else None
+
+
+# --- what a kernel depends on ------------------------------------------------------------------------------------
+
+
+def codes(code: CodeType) -> Iterator[CodeType]:
+    """A function's code and that of the functions and comprehensions within it."""
+    yield code
+    for constant in code.co_consts:
+        if isinstance(constant, CodeType):
+            yield from codes(constant)
+
+
+def references(function: Callable[..., Any]) -> dict[str, Any]:
+    """The globals that the function names, those of comprehensions and inner functions included."""
+    scope = function.__globals__
+    return {name: scope[name] for c in codes(function.__code__) for name in c.co_names if name in scope}
+
+
+@functools.cache
+def fingerprint(function: Callable[..., Any]) -> str:
+    """A hash of what the function computes: its bytecode and constants, and those of all that it calls.
+
+    What is compiled is kept under this key, so that no edit leaves anything stale, and no edit elsewhere (or of a
+    comment) recompiles anything. Raises TypeError where a kernel refers to what can not be fingerprinted.
+    """
+    digest = hashlib.sha256()
+    for code in codes(function.__code__):
+        constants = [c for c in code.co_consts if not isinstance(c, CodeType) and c != function.__doc__]
+        digest.update(code.co_code)
+        digest.update(repr((code.co_names, code.co_varnames, code.co_freevars, constants)).encode())
+    cells = zip(function.__code__.co_freevars, function.__closure__ or (), strict=True)
+    values = {**references(function), **{name: cell.cell_contents for name, cell in cells}}
+    for name, value in sorted(values.items()):
+        digest.update(f"{name} = {_described(function, name, value)};".encode())
+    digest.update(repr(function.__defaults__).encode())
+    return digest.hexdigest()
+
+
+def _described(function, name: str, value: Any) -> str:
+    inner = python_function(value)
+    if inner is not None:
+        return fingerprint(inner)
+    if isinstance(value, ModuleType) and not value.__name__.startswith(f"{__package__.partition('.')[0]}."):
+        return value.__name__
+    if isinstance(value, type) and issubclass(value, tuple):
+        return f"{value.__name__}{getattr(value, '_fields', '')}"
+    if isinstance(value, (bool, int, float, complex, str, tuple, type(None))):
+        return repr(value)
+    if callable(value) and getattr(value, "__module__", None) in ("builtins", "math", "numpy"):
+        return value.__name__
+    raise TypeError(
+        f"{function.__module__}.{function.__name__} uses {name} = {value!r:.60}: a kernel knows numbers, tuples,"
+        " primitives and the functions of numpy and math alone"
+    )

@@ -1,0 +1,136 @@
+"""SE(3) and se(3) on arrays: transforms (..., 4, 4) and twists (omega, v) (..., 6), any leading batch axes.
+
+Angular part first; T_ab maps coordinates in frame b to frame a, and Ad(T_ab) maps twists likewise. Nothing is
+broadcast: two arguments have the same leading axes. Results are accurate to a few units in the last place at every
+angle (see `screw`, which holds the formulas). Every function raises ArgumentError, a ValueError, for a wrong shape,
+for nan and for infinity.
+
+Sources: Park and Chung 2005 section II; Ploen 1999 section 2. `dexp` is right-trivialised,
+d/dt exp(X) = hat(dexp(X) Xdot) exp(X), so that the body-fixed twist of exp(X) is dexp(-X) Xdot.
+"""
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from geomctrl.arguments import checked, matrix_of, over_batch, require_rotation, same_batch
+from geomctrl.errors import ArgumentError
+from geomctrl.kernels import se3
+
+from . import so3
+
+LAST_ROW_TOLERANCE = 1e-12  # what numpy's inverse of a transform may leave
+
+
+def hat(X: ArrayLike) -> np.ndarray:
+    """The matrix [[ [omega], v ], [0, 0]] (..., 4, 4) of a twist X (..., 6)."""
+    a = checked("X", X, (6,))
+    out = np.zeros((*a.shape[:-1], 4, 4))
+    out[..., :3, :3] = so3.hat(a[..., :3])
+    out[..., :3, 3] = a[..., 3:]
+    return out
+
+
+def vee(A: ArrayLike) -> np.ndarray:
+    """The inverse of hat: (..., 4, 4) to (..., 6).
+
+    Raises ArgumentError if the upper left block is not skew or the last row not zero.
+    """
+    a = checked("A", A, (4, 4))
+    so3.require_skew("A", a[..., :3, :3])
+    if (np.abs(a[..., 3, :]) > so3.SKEW_TOLERANCE).any():
+        raise ArgumentError(f"A: expected a last row of zeros, got one with {np.abs(a[..., 3, :]).max():.3g}")
+    return np.concatenate((so3.vee(a[..., :3, :3]), a[..., :3, 3]), axis=-1)
+
+
+def exp(X: ArrayLike) -> np.ndarray:
+    """The transform (..., 4, 4) of the screw motion X (..., 6): rotation exp(omega), position dexp(omega) v.
+
+    Park and Chung 2005 (10), (12), (18).
+    """
+    return over_batch(se3.exp_kernel, 1, checked("X", X, (6,)))
+
+
+def log(T: ArrayLike) -> np.ndarray:
+    """The twist (..., 6) with exp(log(T)) = T, T (..., 4, 4), and |omega| <= pi, chosen at pi as `so3.log` does.
+
+    Raises ArgumentError, with the residual, if the rotation has |R^T R - 1| > 1e-6 or det R < 0, or if the last row
+    is not (0, 0, 0, 1).
+    """
+    return over_batch(se3.log_kernel, 2, _transform(T))
+
+
+def inverse(T: ArrayLike) -> np.ndarray:
+    """T^-1 (..., 4, 4). Raises ArgumentError if T is not a rigid transform."""
+    return inverse_of(_transform(T))
+
+
+def Ad(T: ArrayLike) -> np.ndarray:
+    """The matrix [[R, 0], [ [p] R, R ]] (..., 6, 6) that maps twists in b to a, T = T_ab. Ploen 1999 section 2.
+
+    T hat(X) T^-1 = hat(Ad(T) X). Wrenches map from a to b with its transpose. Raises ArgumentError if T is not a
+    rigid transform.
+    """
+    return Ad_of(_transform(T))
+
+
+def ad(X: ArrayLike) -> np.ndarray:
+    """The matrix [[ [w], 0 ], [ [v], [w] ]] (..., 6, 6) of the bracket, ad(X) Y = [X, Y]. Ploen 1999 section 2."""
+    a = checked("X", X, (6,))
+    out = np.zeros((*a.shape, 6))
+    out[..., :3, :3] = out[..., 3:, 3:] = so3.hat(a[..., :3])
+    out[..., 3:, :3] = so3.hat(a[..., 3:])
+    return out
+
+
+def dexp(X: ArrayLike, Y: ArrayLike | None = None) -> np.ndarray:
+    """The matrix (..., 6, 6) of the right-trivialised differential of exp at X (..., 6); with Y, dexp(X) Y (..., 6).
+
+    The second form does not build the matrix. Park and Chung 2005 (20), (21).
+    """
+    return _apply(se3.dexp_kernel, X, Y)
+
+
+def dexp_inv(X: ArrayLike, Y: ArrayLike | None = None) -> np.ndarray:
+    """The inverse (..., 6, 6) of dexp(X), X (..., 6); with Y, dexp_inv(X) Y (..., 6) without building the matrix.
+
+    Singular where |omega| is a nonzero multiple of 2 pi: finite but huge next to it. Park and Chung 2005 (23), (24);
+    Mueller and Terze 2013 (10) is the same in powers of ad.
+    """
+    return _apply(se3.dexp_inv_kernel, X, Y)
+
+
+def _apply(kernel_, X, Y):
+    a = checked("X", X, (6,))
+    if Y is None:
+        return matrix_of(kernel_, a)
+    b = checked("Y", Y, (6,))
+    same_batch(("X", "Y"), a, b, (1, 1))
+    return over_batch(kernel_, 1, a, b)
+
+
+def _transform(T: ArrayLike) -> np.ndarray:
+    a = checked("T", T, (4, 4))
+    require_rotation("T", a[..., :3, :3])
+    row = a[..., 3, :].reshape(-1, 4)
+    wrong = (np.abs(row - (0.0, 0.0, 0.0, 1.0)) > LAST_ROW_TOLERANCE).any(axis=1)
+    if wrong.any():
+        raise ArgumentError(f"T: expected the last row (0, 0, 0, 1), got {row[wrong.argmax()].tolist()}")
+    return a
+
+
+def inverse_of(a: np.ndarray) -> np.ndarray:
+    """`inverse` without checks."""
+    out = np.zeros_like(a)
+    Rt = a[..., :3, :3].swapaxes(-1, -2)
+    out[..., :3, :3] = Rt
+    out[..., :3, 3] = -(Rt @ a[..., :3, 3:])[..., 0]
+    out[..., 3, 3] = 1.0
+    return out
+
+
+def Ad_of(a: np.ndarray) -> np.ndarray:
+    """`Ad` without checks."""
+    out = np.zeros((*a.shape[:-2], 6, 6))
+    out[..., :3, :3] = out[..., 3:, 3:] = a[..., :3, :3]
+    out[..., 3:, :3] = so3.hat(a[..., :3, 3]) @ a[..., :3, :3]
+    return out

@@ -1,0 +1,345 @@
+"""Making mechanisms: from bodies, Denavit-Hartenberg tables, products of exponentials, or from other mechanisms."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from numbers import Integral
+from typing import Any, TypeVar
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from geomctrl.arguments import checked, number, require_rotation, rotation_residual, vector
+from geomctrl.errors import ArgumentError, ModelError, NameNotFoundError
+from geomctrl.kernels import composite_bodies
+
+from . import inertia as _inertia
+from .configuration import neutral, random_configuration
+from .joint import Joint
+from .mechanism import WORLD, Frame, Mechanism, _no_such
+
+R = TypeVar("R", bound=Mechanism)
+
+
+def check_transform(name: str, T: ArrayLike | None) -> np.ndarray:
+    """A 4x4 rigid transform, checked and its rotation made exact (a file gives seven digits); None is the identity."""
+    if T is None:
+        return np.eye(4)
+    try:
+        A = np.array(T, dtype=float)
+    except (TypeError, ValueError):
+        raise ArgumentError(f"{name}: expected a 4x4 transform, got {T!r:.80}") from None
+    if A.shape != (4, 4) or not np.isfinite(A).all():
+        raise ArgumentError(
+            f"{name}: expected a finite 4x4 transform, got {'shape ' + str(A.shape) if A.shape != (4, 4) else A}"
+        )
+    R = A[:3, :3]
+    require_rotation(name, R)
+    if np.abs(A[3] - (0, 0, 0, 1)).max() > 0.0:
+        raise ArgumentError(f"{name}: expected the last row (0, 0, 0, 1), got {A[3]}")
+    if rotation_residual(R) > 1e-14:
+        U, _, Vt = np.linalg.svd(R)
+        A[:3, :3] = U @ Vt
+    return A
+
+
+@dataclass(frozen=True, eq=False)
+class Body:
+    """A rigid body and its joint: f(q) = placement exp(S q) in the frame of `parent` (None: the world)."""
+
+    name: str
+    parent: str | None
+    joint: Joint
+    placement: ArrayLike | None = None
+    inertia: ArrayLike | None = None  # ten parameters about the body frame's origin; None: massless
+
+
+def build(
+    cls: type[R],
+    bodies: Iterable[Body],
+    *,
+    name: str = "robot",
+    gravity: ArrayLike = (0.0, 0.0, -9.81),
+    frames: Iterable[tuple[str, str, ArrayLike]] = (),
+    physical: bool = True,
+) -> R:
+    """A robot from its bodies, in any order.
+
+    A body on a fixed joint is merged into its parent and its name stays as a frame; one fixed to the world only
+    leaves the frame. `frames` are further (name, body name, T_body_frame). `physical=False` accepts inertial
+    parameters that no rigid body has, as long as the mass matrix is positive definite. Raises ModelError for
+    orphans, loops, duplicate names, trees that do not
+    move or whose mass matrix is singular, InertiaError for parameters no rigid body has.
+    """
+    order = _parents_first(_items("bodies", bodies, "geomctrl.Body objects"))
+    tree = []
+    merged: dict[str | None, tuple[int, np.ndarray]] = {None: (-1, np.eye(4))}  # a name's (body, T_body_name)
+    parameters = []
+    for body in order:
+        pi = _body_parameters(body, physical)
+        anchor, T = merged[body.parent]
+        M = T @ check_transform(f"body {body.name!r}: placement", body.placement)
+        if body.joint.dof:
+            merged[body.name] = (len(tree), np.eye(4))
+            tree.append((body.name, anchor, body.joint, M))
+            parameters.append(pi)
+        else:
+            merged[body.name] = (anchor, M)
+            if anchor >= 0:
+                parameters[anchor] = parameters[anchor] + _inertia.transform(M, pi)
+    if not tree:
+        raise ModelError(f"robot {name!r}: no joint that moves")
+    for item in _items("frames", frames, "tuples (name, body name, T_body_frame)"):
+        try:
+            frame, body_name, T = item
+        except (TypeError, ValueError):
+            raise ArgumentError(f"frames: expected (name, body name, T_body_frame), got {item!r:.80}") from None
+        _check_name("frames", frame)
+        if frame in merged or frame == WORLD:
+            raise ModelError(f"frame {frame!r}: the name is taken")
+        if not isinstance(body_name, str) or (body_name not in merged and body_name != WORLD):
+            raise NameNotFoundError(_no_such("body", body_name, [n for n in merged if n]))
+        i, T_i = merged[None if body_name == WORLD else body_name]
+        merged[frame] = (i, T_i @ check_transform(f"frame {frame!r}", T))
+    names, parents, joints, placements = zip(*tree)
+    merged[WORLD] = merged.pop(None)
+    joints = tuple(j if j.name else replace(j, name=n) for n, j in zip(names, joints))
+    _no_duplicates("joint", [j.name for j in joints])
+    robot = cls(
+        name, names, parents, joints, np.array(placements), np.array(parameters), vector("gravity", gravity, 3),
+        tuple(Frame(str(n), i, T) for n, (i, T) in merged.items()),
+    )  # fmt: skip
+    if not _inertia.is_physical(robot.parameters, strict=True).all():
+        check_positive_mass_matrix(robot)
+    return robot
+
+
+def from_dh(
+    cls: type[R],
+    a: ArrayLike,
+    alpha: ArrayLike,
+    d: ArrayLike,
+    theta: ArrayLike,
+    *,
+    convention: str,
+    inertias: Sequence[ArrayLike],
+    prismatic: Sequence[int] = (),
+    **options: Any,
+) -> R:
+    """A serial chain from Denavit-Hartenberg parameters [m, rad], (n,) each, at zero joint coordinates.
+
+    `convention="standard"`: link i's frame is at its far end, T = Rz(theta) Tz(d) Tx(a) Rx(alpha), the joint axis
+    is the previous frame's z. `"modified"` (Craig): T = Rx(alpha) Tx(a) Rz(theta) Tz(d), the axis is its own z.
+    `inertias`: ten parameters a link, in the link's frame of that convention. `prismatic`: numbers (from 0) of
+    sliding joints, whose coordinate adds to d. Further options as for `build`.
+    """
+    n = len(_items("a", a, "numbers"))
+    table = [vector(k, x, n) for k, x in (("a", a), ("alpha", alpha), ("d", d), ("theta", theta))]
+    if convention not in ("standard", "modified"):
+        raise ArgumentError(f"convention: expected 'standard' or 'modified', got {convention!r}")
+    inertias = _items("inertias", inertias, f"{n} times ten parameters")
+    if len(inertias) != n:
+        raise ArgumentError(f"inertias: expected {n}, one a link, got {len(inertias)}")
+    prismatic = _numbers_of("prismatic", prismatic, f"joint numbers from 0 to {n - 1}", range(n))
+    bodies = []
+    for i, (ai, al, di, th) in enumerate(zip(*table)):
+        x, z = _screw_x(ai, al), _screw_z(di, th)
+        M = z @ x if convention == "standard" else x @ z
+        axis = np.linalg.inv(x)[:3, 2] if convention == "standard" else np.array([0.0, 0.0, 1.0])
+        point = np.linalg.inv(x)[:3, 3] if convention == "standard" else np.zeros(3)
+        joint = (
+            Joint.prismatic(axis, name=f"joint{i + 1}")
+            if i in prismatic
+            else Joint.revolute(axis, point, name=f"joint{i + 1}")
+        )
+        bodies.append(Body(f"link{i + 1}", f"link{i}" if i else None, joint, M, inertias[i]))
+    return build(cls, bodies, **options)
+
+
+def from_screws(
+    cls: type[R], screws: ArrayLike, homes: ArrayLike, *, inertias: Sequence[ArrayLike], parents=None, **options: Any
+) -> R:
+    """A tree of 1-DOF joints from the space-frame product of exponentials (Park, Bobrow, Ploen 1995 section 2).
+
+    `screws` (n, 6): the joints' screws A_i in the world frame at zero; `homes` (n, 4, 4): the bodies' poses at
+    zero; `inertias`: ten parameters each, in the body's frame; `parents` (n,): numbers, -1 for the world (default:
+    a chain).
+    """
+    A, H = checked("screws", screws, (6,)), checked("homes", homes, (4, 4))
+    inertias = _items("inertias", inertias, "ten parameters a body")
+    n = len(A)
+    if A.shape != (n, 6) or H.shape != (n, 4, 4) or len(inertias) != n:
+        raise ArgumentError(
+            f"screws, homes, inertias: expected (n, 6), (n, 4, 4), n, got {A.shape}, {H.shape}, {len(inertias)}"
+        )
+    words = f"{n} numbers from -1 to {n - 1}"
+    parents = _numbers_of("parents", range(-1, n - 1) if parents is None else parents, words, range(-1, n))
+    if len(parents) != n:
+        raise ArgumentError(f"parents: expected {words}, got {parents}")
+    bodies = []
+    for i, p in enumerate(parents):
+        T = check_transform(f"homes[{i}]", H[i])
+        R, r = T[:3, :3], T[:3, 3]
+        w, v = R.T @ A[i, :3], R.T @ (A[i, 3:] - np.cross(r, A[i, :3]))  # Ad_{T^-1} A_i
+        M = T if p < 0 else np.linalg.inv(H[p]) @ T
+        try:
+            joint = Joint.from_screw(np.concatenate((w, v)), name=f"joint{i + 1}")
+        except ModelError as error:
+            raise ModelError(f"screws[{i}]: {str(error).removeprefix('screw: ')}") from None
+        bodies.append(Body(f"link{i + 1}", f"link{p + 1}" if p >= 0 else None, joint, M, inertias[i]))
+    return build(cls, bodies, **options)
+
+
+def with_parameters(robot: R, parameters: ArrayLike, *, physical: bool = True) -> R:
+    """The same robot with other inertial parameters (nbodies, 10), or that many numbers in a row.
+
+    Raises InertiaError for a body that can not be, unless `physical=False`.
+    """
+    pi = np.array(checked("parameters", parameters, (), finite=False))
+    if pi.shape not in ((robot.nbodies, 10), (10 * robot.nbodies,)):
+        raise ArgumentError(f"parameters: expected shape ({robot.nbodies}, 10), got {pi.shape}")
+    pi = pi.reshape(robot.nbodies, 10)
+    if not np.isfinite(pi).all():
+        raise ArgumentError(f"parameters: not finite in body {robot.body_names[np.argmin(np.isfinite(pi).all(1))]!r}")
+    if physical:
+        for body, row in zip(robot.body_names, pi):
+            _inertia.check(row, body)
+    changed = replace(robot, parameters=pi)
+    if physical and not _inertia.is_physical(pi, strict=True).all():
+        check_positive_mass_matrix(changed)
+    return changed
+
+
+def with_payload(
+    robot: R, mass: float, com: ArrayLike = (0, 0, 0), I_com: ArrayLike | None = None, frame: str | None = None
+) -> R:
+    """The same robot carrying `mass` [kg] at `com` [m] in `frame` (default: the last body's), with I_com (3, 3)."""
+    at = robot.frame(frame if frame is not None else robot.body_names[-1])
+    if at.body < 0:
+        raise ArgumentError(f"frame: {at.name!r} is fixed to the world and can not carry a load")
+    load = _inertia.from_com(number("mass", mass), vector("com", com, 3), np.zeros((3, 3)) if I_com is None else I_com)
+    _inertia.check(load, "payload")
+    pi = robot.parameters.copy()
+    pi[at.body] += _inertia.transform(at.placement, load)
+    return with_parameters(robot, pi)
+
+
+def with_gravity(robot: R, gravity: ArrayLike) -> R:
+    """The same robot under another gravitational acceleration (3,) [m/s^2]."""
+    return replace(robot, gravity=vector("gravity", gravity, 3))
+
+
+def check_positive_mass_matrix(robot: Mechanism) -> None:
+    """Massless bodies are fine as long as every motion moves some mass: tried at a few configurations."""
+    rng = np.random.default_rng(0)
+    for q in [neutral(robot), *(random_configuration(robot, rng) for _ in range(3))]:
+        M = np.zeros((robot.nv, robot.nv))
+        composite_bodies.mass_matrix_one(robot._model, q, M)
+        scale = np.sqrt(np.maximum(np.diagonal(M), 0.0))
+        if (scale > 0.0).all():
+            values, vectors = np.linalg.eigh(M / np.outer(scale, scale))
+            if values[0] > 1e-12:
+                continue
+            moving = np.abs(vectors[:, 0]) > 0.1
+        else:
+            moving = scale <= 0.0
+        masses = robot.parameters[robot.parameters[:, 0] > 0.0, 0]
+        if masses.max(initial=0.0) > 1e12 * masses.min(initial=np.inf):
+            raise ModelError(
+                f"robot {robot.name!r}: the mass matrix is not positive definite in double precision: masses from"
+                f" {masses.min():.3g} to {masses.max():.3g} kg"
+            )
+        culprits = ", ".join(repr(n) for n, m in zip(robot.dof_names, moving) if m)
+        raise ModelError(
+            f"robot {robot.name!r}: the mass matrix is singular or not positive: joint(s) {culprits} can move"
+            " without moving any mass (massless bodies, or a point mass on the axis); give the bodies they carry"
+            " an inertia"
+        )
+
+
+# --- checking what was given -------------------------------------------------------------------------------------
+
+
+def _items(name: str, values: Any, expected: str) -> list:
+    try:
+        return list(values)
+    except TypeError:
+        raise ArgumentError(f"{name}: expected {expected}, got {values!r:.80}") from None
+
+
+def _numbers_of(name: str, values: Any, expected: str, known: range) -> list[int]:
+    numbers = _items(name, values, expected)
+    if not all(isinstance(k, Integral) and not isinstance(k, bool) and k in known for k in numbers):
+        raise ArgumentError(f"{name}: expected {expected}, got {numbers!r:.80}")
+    return [int(k) for k in numbers]
+
+
+def _check_name(what: str, name: object) -> None:
+    if not isinstance(name, str) or not name:
+        raise ArgumentError(f"{what}: expected a name, got {name!r:.80}")
+
+
+def _body_parameters(body: Body, physical: bool) -> np.ndarray:
+    if body.inertia is None:
+        return np.zeros(10)
+    try:
+        pi = np.array(body.inertia, dtype=float)
+    except (TypeError, ValueError):
+        raise ArgumentError(f"body {body.name!r}: inertia: expected ten numbers, got {body.inertia!r:.80}") from None
+    if pi.shape != (10,):
+        raise ArgumentError(f"body {body.name!r}: inertia: expected ten parameters (m, h, I), got shape {pi.shape}")
+    if physical or not np.isfinite(pi).all():
+        _inertia.check(pi, body.name)
+    return pi
+
+
+def _no_duplicates(what: str, names: list) -> None:
+    for n in names:
+        if names.count(n) > 1:
+            raise ModelError(f"{what} {n!r}: the name is used {names.count(n)} times")
+
+
+def _parents_first(bodies: list[Body]) -> list[Body]:
+    """Depth-first, children in the order given."""
+    if not bodies:
+        raise ModelError("bodies: expected at least one, got none")
+    for body in bodies:
+        if not isinstance(body, Body):
+            raise ArgumentError(f"bodies: expected geomctrl.Body, got {body!r:.80}")
+        _check_name("body", body.name)
+        if not isinstance(body.parent, str | None):
+            raise ArgumentError(f"body {body.name!r}: parent: expected a name or None, got {body.parent!r:.80}")
+        if not isinstance(body.joint, Joint):
+            raise ArgumentError(f"body {body.name!r}: joint: expected a geomctrl.Joint, got {body.joint!r:.80}")
+    names = [b.name for b in bodies]
+    _no_duplicates("body", names)
+    if WORLD in names:
+        raise ModelError("body 'world': the name is reserved for the world frame")
+    children: dict[str | None, list[Body]] = {n: [] for n in [None, *names]}
+    for body in bodies:
+        if body.parent not in children:
+            raise ModelError(f"body {body.name!r}: an orphan, {_no_such('parent', body.parent, names)}")
+        children[body.parent].append(body)
+    order, stack = [], children[None][::-1]
+    while stack:
+        body = stack.pop()
+        order.append(body)
+        stack.extend(children[body.name][::-1])
+    if len(order) < len(bodies):
+        reached = {b.name for b in order}
+        loop = [n for n in names if n not in reached]
+        raise ModelError(
+            f"bodies {', '.join(map(repr, loop))}: a loop, or hanging on one; none of them reaches the world"
+        )
+    return order
+
+
+def _screw_x(a: float, alpha: float) -> np.ndarray:
+    c, s = np.cos(alpha), np.sin(alpha)
+    return np.array([[1, 0, 0, a], [0, c, -s, 0], [0, s, c, 0], [0, 0, 0, 1.0]])
+
+
+def _screw_z(d: float, theta: float) -> np.ndarray:
+    c, s = np.cos(theta), np.sin(theta)
+    return np.array([[c, -s, 0, 0], [s, c, 0, 0], [0, 0, 1, d], [0, 0, 0, 1.0]])

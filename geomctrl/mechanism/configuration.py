@@ -1,0 +1,203 @@
+"""Configurations of a robot as a Lie group: q * exp(dv), its inverse, and what integrators need of it.
+
+Every lower pair is a motion subgroup, so the configurations of a tree are a product of them: R for a joint with one
+degree of freedom, a subgroup of SE(3) for one with more, in the coordinates v of its basis S. Mueller 2018 section 2.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from geomctrl.arguments import ROTATION_TOLERANCE, checked, rotation_residual, same_batch
+from geomctrl.errors import ArgumentError
+from geomctrl.kernels import configuration, tree
+from geomctrl.kernels.jit import KernelTypeError
+from geomctrl.lie import se3
+from geomctrl.lie.groups import Rn
+
+from .mechanism import Mechanism
+from .states import as_batch
+
+# --- public ----------------------------------------------------------------------------------------------------
+
+
+def neutral(robot: Mechanism) -> np.ndarray:
+    """The configuration (nq,) of zero coordinates and identity poses."""
+    q = np.zeros(robot.nq)
+    for joint, s in zip(robot.joints, robot.q_slices):
+        if joint.dof > 1:
+            q[s] = np.eye(3, 4).ravel()
+    return q
+
+
+def random_configuration(robot: Mechanism, rng: np.random.Generator) -> np.ndarray:
+    """A configuration (nq,): uniform within the limits, within pi or 1 m where there are none, rotations anywhere."""
+    if not isinstance(rng, np.random.Generator):
+        raise ArgumentError(f"rng: expected a numpy.random.Generator, got {rng!r:.80}")
+    x = np.empty(robot.nv)
+    for joint, s in zip(robot.joints, robot.v_slices):
+        if joint.dof > 1:
+            turning = joint.S[:3].any(axis=0)
+            x[s] = np.where(turning, rng.normal(size=joint.dof) * np.pi, rng.uniform(-1.0, 1.0, joint.dof))
+        else:
+            reach = 1.0 if joint.kind == "prismatic" else np.pi
+            low = joint.lower if np.isfinite(joint.lower) else min(-reach, joint.upper - 2 * reach)
+            high = joint.upper if np.isfinite(joint.upper) else max(reach, low + 2 * reach)
+            x[s] = rng.uniform(low, high)
+    return integrate(robot, neutral(robot), x)
+
+
+def integrate(robot: Mechanism, q: ArrayLike, dv: ArrayLike) -> np.ndarray:
+    """q * exp(dv), (..., nq): where constant joint velocities dv (..., nv) lead from q in unit time."""
+    lead, (q, dv) = as_batch(robot, q=q, dv=dv)
+    return configuration.advance_many(robot._model, q, dv).reshape(*lead, robot.nq)
+
+
+def difference(robot: Mechanism, q0: ArrayLike, q1: ArrayLike) -> np.ndarray:
+    """dv (..., nv) with q0 * exp(dv) = q1, rotations by at most pi; the inverse of `integrate`."""
+    lead, (q0, q1) = as_batch(robot, q0=q0, q1=q1)
+    return configuration.difference_many(robot._model, q0, q1).reshape(*lead, robot.nv)
+
+
+@dataclass(frozen=True, eq=False)
+class ConfigurationGroup:
+    """A robot's configurations as a `groups.LieGroup`: elements (..., nq), algebra vectors are velocities (..., nv)."""
+
+    robot: Mechanism
+
+    def __eq__(self, other):
+        return isinstance(other, ConfigurationGroup) and other.robot is self.robot
+
+    def __hash__(self):
+        return hash((ConfigurationGroup, id(self.robot)))
+
+    @property
+    def dim(self) -> int:
+        return self.robot.nv
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return (self.robot.nq,)
+
+    def identity(self):
+        return neutral(self.robot)
+
+    def compose(self, a, b):
+        a, b = checked("a", a, self.shape), checked("b", b, self.shape)
+        same_batch(("a", "b"), a, b, (1, 1))
+        out = a + b
+        for s in self._poses():
+            out[..., s] = _flat(_pose(a[..., s]) @ _pose(b[..., s]))
+        return out
+
+    def inverse(self, a):
+        a = checked("a", a, self.shape)
+        out = -a
+        for s in self._poses():
+            out[..., s] = _flat(se3.inverse(_pose(a[..., s])))
+        return out
+
+    def exp(self, x):
+        x = checked("x", x, (self.dim,))
+        return self.advance(np.broadcast_to(self.identity(), (*x.shape[:-1], self.robot.nq)), x)
+
+    def log(self, a):
+        a = checked("a", a, self.shape)
+        return difference(self.robot, np.broadcast_to(self.identity(), a.shape), a)
+
+    def Ad(self, a):
+        a = checked("a", a, self.shape)
+        return self._per_joint(a, self.robot.q_slices, lambda x: se3.Ad(_pose(x)))
+
+    def ad(self, x):
+        x = checked("x", x, (self.dim,))
+        out = self._algebra(x, se3.ad)
+        for joint, s in zip(self.robot.joints, self.robot.v_slices):
+            if joint.dof == 1:
+                out[..., s, s] = 0.0
+        return out
+
+    def dexp(self, x):
+        return self._algebra(checked("x", x, (self.dim,)), se3.dexp)
+
+    def dexp_inv(self, x):
+        return self._algebra(checked("x", x, (self.dim,)), se3.dexp_inv)
+
+    def dexp_inv_mul(self, x, y):
+        x, y = checked("x", x, (self.dim,), finite=False), checked("y", y, (self.dim,), finite=False)
+        lead = same_batch(("x", "y"), x, y, (1, 1))
+        flat = configuration.dexp_inv_many(self.robot._model, x.reshape(-1, self.dim), y.reshape(-1, self.dim))
+        return flat.reshape(*lead, self.dim)
+
+    def advance(self, y, x):
+        try:
+            out = np.empty(self.robot.nq)
+            configuration.advance_one(self.robot._model, y, x, out)
+            return out
+        except (KernelTypeError, ValueError):
+            pass
+        y, x = checked("y", y, self.shape, finite=False), checked("x", x, (self.dim,), finite=False)
+        lead = same_batch(("y", "x"), y, x, (1, 1))
+        flat = configuration.advance_many(self.robot._model, y.reshape(-1, self.robot.nq), x.reshape(-1, self.dim))
+        return flat.reshape(*lead, self.robot.nq)
+
+    def rotation(self, x):
+        """The largest angle [rad] (...) by which a pose turns, x (..., nv); 0 without any."""
+        x = checked("x", x, (self.dim,), finite=False)
+        out = np.zeros(x.shape[:-1])
+        for joint, s in zip(self.robot.joints, self.robot.v_slices):
+            if joint.dof > 1:
+                out = np.maximum(out, np.linalg.norm(x[..., s] @ joint.S[:3].T, axis=-1))
+        return out[()]
+
+    def residual(self, a):
+        """The largest |R^T R - 1| of the poses, and |log T - S S^+ log T| / (1 + |p|) of those that are rotations,
+        how far they are from what their joint can reach; 0 without any, nan where a is not finite."""
+        a = checked("a", a, self.shape, finite=False)
+        out = np.where(np.isfinite(a).all(axis=-1), 0.0, np.nan)
+        for s in self._poses():
+            out = np.maximum(out, rotation_residual(_pose(a[..., s])[..., :3, :3]))
+        if any(1 < joint.dof < 6 for joint in self.robot.joints):
+            outside = tree.off_subgroup_many(self.robot._model, a.reshape(-1, self.robot.nq)).max(axis=-1)
+            out = np.where(out < ROTATION_TOLERANCE, np.maximum(out, outside.reshape(out.shape)), out)
+        return out[()]
+
+    def random(self, rng):
+        return random_configuration(self.robot, rng)
+
+    def _poses(self):
+        return [s for joint, s in zip(self.robot.joints, self.robot.q_slices) if joint.dof > 1]
+
+    def _algebra(self, x, matrix):
+        return self._per_joint(x, self.robot.v_slices, matrix, algebra=True)
+
+    def _per_joint(self, a, slices, matrix, algebra=False):
+        """Block diagonal of the 6x6 matrices restricted to each joint's subalgebra; 1 for one degree of freedom."""
+        out = np.zeros((*a.shape[:-1], self.dim, self.dim))
+        for joint, s, v in zip(self.robot.joints, slices, self.robot.v_slices):
+            if joint.dof == 1:
+                out[..., v, v] = 1.0
+            else:
+                x = a[..., s] @ joint.S.T if algebra else a[..., s]
+                out[..., v, v] = np.linalg.pinv(joint.S) @ matrix(x) @ joint.S
+        return out
+
+
+def configuration_group(robot: Mechanism):
+    """The robot's configurations as a group: plain R^n where every joint has one degree of freedom."""
+    return Rn(robot.nq) if robot.nq == robot.nv else ConfigurationGroup(robot)
+
+
+def _pose(x: np.ndarray) -> np.ndarray:
+    """(..., 12) to (..., 4, 4)."""
+    T = np.zeros((*x.shape[:-1], 4, 4))
+    T[..., :3, :] = x.reshape(*x.shape[:-1], 3, 4)
+    T[..., 3, 3] = 1.0
+    return T
+
+
+def _flat(T: np.ndarray) -> np.ndarray:
+    return T[..., :3, :].reshape(*T.shape[:-2], 12)

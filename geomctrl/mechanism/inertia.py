@@ -1,0 +1,153 @@
+"""Ten inertial parameters, the 6x6 spatial inertia J, the 4x4 pseudo-inertia P, and which of them a body can have.
+
+Order of the ten: (m, hx, hy, hz, Ixx, Ixy, Iyy, Ixz, Iyz, Izz), h = m c the first moment, I about the frame's origin
+(Pinocchio's order). All functions take any leading batch axes.
+
+    J = [[I, [h]], [-[h], m 1]],    P = [[Sigma, h], [h^T, m]],  Sigma = tr(I)/2 1 - I
+
+A rigid body has these parameters if and only if P >= 0 (Wensing, Kim, Slotine 2018): the mass is not negative and the
+principal moments about the centre of mass satisfy the triangle inequalities. J > 0 is weaker.
+"""
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from geomctrl.arguments import checked
+from geomctrl.errors import ArgumentError, InertiaError
+
+SYMMETRIC = np.array([[0, 1, 3], [1, 2, 4], [3, 4, 5]])  # (Ixx, Ixy, Iyy, Ixz, Iyz, Izz) -> 3x3
+UPPER = ((0, 0, 1, 0, 1, 2), (0, 1, 1, 2, 2, 2))
+TOLERANCE = 1e-9  # of the body's own scale: a thin rod or a point mass is a body, rounding is not a violation
+
+
+def _parameters(parameters: ArrayLike) -> np.ndarray:
+    pi = np.asarray(parameters, dtype=float)
+    if pi.shape[-1:] != (10,):
+        raise ArgumentError(f"parameters: expected shape (..., 10), got {pi.shape}")
+    return pi
+
+
+def _hat(x):
+    z = np.zeros(x.shape[:-1])
+    rows = [
+        np.stack(r, -1) for r in ((z, -x[..., 2], x[..., 1]), (x[..., 2], z, -x[..., 0]), (-x[..., 1], x[..., 0], z))
+    ]
+    return np.stack(rows, -2)
+
+
+def from_com(mass: ArrayLike, com: ArrayLike, I_com: ArrayLike) -> np.ndarray:
+    """The ten parameters from mass [kg], centre of mass (..., 3) [m] and inertia about it (..., 3, 3) [kg m^2]."""
+    m, c, I = (checked(n, x, s) for n, x, s in (("mass", mass, ()), ("com", com, (3,)), ("I_com", I_com, (3, 3))))
+    if np.abs(I - I.swapaxes(-1, -2)).max(initial=0.0) > 1e-9 * np.abs(I).max(initial=0.0):
+        raise ArgumentError("I_com: expected a symmetric matrix")
+    I = I - m[..., None, None] * _hat(c) @ _hat(c)
+    return np.concatenate((m[..., None], m[..., None] * c, I[..., UPPER[0], UPPER[1]]), -1)
+
+
+def tensor(parameters: ArrayLike) -> np.ndarray:
+    """The 3x3 inertia about the frame's origin, (..., 3, 3)."""
+    return _parameters(parameters)[..., 4:][..., SYMMETRIC]
+
+
+def com(parameters: ArrayLike) -> np.ndarray:
+    """The centre of mass (..., 3); nan where the mass is zero."""
+    pi = _parameters(parameters)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        return np.where(pi[..., :1] != 0.0, pi[..., 1:4] / pi[..., :1], np.nan)
+
+
+def com_tensor(parameters: ArrayLike) -> np.ndarray:
+    """The 3x3 inertia about the centre of mass (about the origin where the mass is zero)."""
+    pi = _parameters(parameters)
+    c = np.nan_to_num(com(pi))
+    return tensor(pi) + pi[..., 0, None, None] * _hat(c) @ _hat(c)
+
+
+def spatial(parameters: ArrayLike) -> np.ndarray:
+    """J (..., 6, 6): momentum = J V, kinetic energy = 1/2 V . J V."""
+    pi = _parameters(parameters)
+    H = _hat(pi[..., 1:4])
+    m = pi[..., 0, None, None] * np.eye(3)
+    return np.concatenate((np.concatenate((tensor(pi), H), -1), np.concatenate((-H, m), -1)), -2)
+
+
+def from_spatial(J: ArrayLike) -> np.ndarray:
+    """The ten parameters of a 6x6 spatial inertia."""
+    J = np.asarray(J, float)
+    h = np.stack((J[..., 2, 4], J[..., 0, 5], J[..., 1, 3]), -1)
+    return np.concatenate((J[..., 3, 3, None], h, J[..., :3, :3][..., UPPER[0], UPPER[1]]), -1)
+
+
+def pseudo(parameters: ArrayLike) -> np.ndarray:
+    """The pseudo-inertia P (..., 4, 4)."""
+    pi = _parameters(parameters)
+    I, h = tensor(pi), pi[..., 1:4, None]
+    Sigma = 0.5 * np.trace(I, axis1=-2, axis2=-1)[..., None, None] * np.eye(3) - I
+    bottom = np.concatenate((h.swapaxes(-1, -2), pi[..., 0, None, None]), -1)
+    return np.concatenate((np.concatenate((Sigma, h), -1), bottom), -2)
+
+
+def from_pseudo(P: ArrayLike) -> np.ndarray:
+    """The ten parameters of a 4x4 pseudo-inertia."""
+    P = np.asarray(P, float)
+    Sigma = P[..., :3, :3]
+    I = np.trace(Sigma, axis1=-2, axis2=-1)[..., None, None] * np.eye(3) - Sigma
+    return np.concatenate((P[..., 3, 3, None], P[..., :3, 3], I[..., UPPER[0], UPPER[1]]), -1)
+
+
+def transform(T: ArrayLike, parameters: ArrayLike) -> np.ndarray:
+    """Parameters given in frame b, expressed in frame a, T = T_ab (..., 4, 4): P' = T P T^T."""
+    T = np.asarray(T, float)
+    return from_pseudo(T @ pseudo(parameters) @ T.swapaxes(-1, -2))
+
+
+def violation(parameters: ArrayLike) -> str | None:
+    """Why no rigid body has these ten parameters, in words; None if one does (a point mass or a thin rod included)."""
+    pi = _parameters(parameters)
+    if not np.isfinite(pi).all():
+        return f"parameters are not finite: {pi}"
+    m = pi[0]
+    if m < 0.0:
+        return f"mass {m:.6g} is negative"
+    if m == 0.0:
+        return "mass is zero but first moment or inertia is not" if pi.any() else None
+    a, b, c = np.linalg.eigvalsh(com_tensor(pi))
+    scale = TOLERANCE * max(np.abs(tensor(pi)).max(), abs(c))
+    if a < -scale:
+        return f"a principal moment of inertia about the centre of mass is negative: {a:.6g}, {b:.6g}, {c:.6g}"
+    if a + b < c - scale:
+        return (
+            f"triangle inequality fails: principal moments about the centre of mass {a:.6g} + {b:.6g} < {c:.6g}"
+            " (a body's two smaller moments sum to at least the largest)"
+        )
+    return None
+
+
+def is_physical(parameters: ArrayLike, strict: bool = False) -> np.ndarray:
+    """Whether a rigid body can have the parameters, (...,) bool; `strict` asks for P > 0: extent in all directions."""
+    pi = _parameters(parameters)
+    eigenvalues = np.linalg.eigvalsh(pseudo(pi))
+    bound = TOLERANCE * np.abs(eigenvalues).max(-1)
+    if strict:
+        return eigenvalues[..., 0] > bound
+    return (eigenvalues[..., 0] >= -bound) & ((pi[..., 0] > 0.0) | ~pi.any(-1))
+
+
+def check(parameters: ArrayLike, body: str) -> None:
+    """Raises InertiaError, naming the body, unless the parameters are physical."""
+    why = violation(parameters)
+    if why:
+        raise InertiaError(f"body {body!r}: {why}")
+
+
+def divergence(parameters: ArrayLike, prior: ArrayLike) -> np.ndarray:
+    """Log-det (Bregman) distance D(P || P0) = tr(P0^-1 P) - log det(P0^-1 P) - 4, one number a body (...,).
+
+    Non-negative, zero only where they agree, the same in every frame; both must be strictly physical (Lee, Wensing and
+    Park 2020).
+    """
+    for name, pi in (("parameters", parameters), ("prior", prior)):
+        if not is_physical(pi, strict=True).all():
+            raise InertiaError(f"{name}: the pseudo-inertia is not positive definite; expected strictly physical ones")
+    X = np.linalg.solve(pseudo(prior), pseudo(parameters))
+    return np.trace(X, axis1=-2, axis2=-1) - np.linalg.slogdet(X)[1] - 4.0

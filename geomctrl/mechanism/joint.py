@@ -1,0 +1,170 @@
+"""Joint: every lower pair is a motion subgroup exp(span S), and is supported as one joint."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from geomctrl.arguments import frozen, number, vector
+from geomctrl.errors import ArgumentError, ModelError
+from geomctrl.lie import se3
+
+DOFS = {  # by kind
+    "revolute": 1,
+    "prismatic": 1,
+    "helical": 1,
+    "cylindrical": 2,
+    "planar": 3,
+    "spherical": 3,
+    "free": 6,
+    "fixed": 0,
+}
+
+
+def _axis(name: str, x: ArrayLike) -> np.ndarray:
+    a = vector(name, x, 3)
+    norm = np.linalg.norm(a)
+    if norm < 1e-12:
+        raise ModelError(f"{name}: expected a direction, got the zero vector {x!r}")
+    return a / norm
+
+
+def _check_basis(label: str, S: np.ndarray) -> None:
+    """S (6, d) spans a motion subgroup: finite, independent columns, closed under the bracket; one column is a unit."""
+    if S.ndim != 2 or S.shape[0] != 6 or not np.isfinite(S).all():
+        raise ModelError(f"{label}: S: expected a finite (6, d) basis, got shape {S.shape}")
+    d = S.shape[1]
+    if d == 1:
+        w, v = np.linalg.norm(S[:3]), np.linalg.norm(S[3:])
+        if abs((w if w > 0.0 else v) - 1.0) > 1e-9:
+            raise ModelError(f"{label}: S: expected a unit axis, got {S[:, 0]}")
+    elif d:
+        if np.linalg.matrix_rank(S) < d:
+            raise ModelError(f"{label}: S: expected {d} independent screws, got rank {np.linalg.matrix_rank(S)}")
+        brackets = np.array([se3.ad(a) @ b for a in S.T for b in S.T]).T
+        outside = np.abs(brackets - S @ np.linalg.pinv(S) @ brackets).max()
+        if outside > 1e-9 * max(1.0, np.abs(S).max() ** 2):
+            raise ModelError(
+                f"{label}: S: not a motion subgroup (a bracket leaves the span by {outside:.3g}); model it as a chain"
+                " of joints with massless bodies between"
+            )
+
+
+@dataclass(frozen=True, eq=False)
+class Joint:
+    """A lower pair: the motion subgroup exp(span S), S (6, d) constant in the body's frame, angular part first.
+
+    Limits are those of a joint with one degree of freedom: position [rad or m], velocity, effort [N m or N];
+    `damping` (viscous) and `friction` (Coulomb) are what a model file says, for a plant to use.
+    """
+
+    kind: str
+    S: np.ndarray
+    name: str | None = None
+    lower: float = -np.inf
+    upper: float = np.inf
+    velocity: float = np.inf
+    effort: float = np.inf
+    damping: float = 0.0
+    friction: float = 0.0
+
+    def __post_init__(self):
+        if not isinstance(self.kind, str) or self.kind not in DOFS:
+            raise ModelError(f"kind: expected one of {', '.join(map(repr, DOFS))}, got {self.kind!r:.80}")
+        if self.name is not None and (not isinstance(self.name, str) or not self.name):
+            raise ArgumentError(f"name: expected a name, or None for that of the body, got {self.name!r:.80}")
+        label = f"joint {self.name or self.kind!r}"
+        try:
+            S = np.array(self.S, dtype=float)
+        except (TypeError, ValueError):
+            raise ModelError(f"{label}: S: expected a finite (6, d) basis, got {self.S!r:.80}") from None
+        _check_basis(label, S)
+        if S.shape[1] != DOFS[self.kind]:
+            raise ModelError(f"{label}: S: expected shape (6, {DOFS[self.kind]}), {self.kind}, got {S.shape}")
+        object.__setattr__(self, "S", frozen(S))
+        for key in ("lower", "upper", "velocity", "effort", "damping", "friction"):
+            x = getattr(self, key)
+            if isinstance(x, bool) or not isinstance(x, (int, float, np.number)) or np.isnan(x):
+                raise ModelError(f"{label}: {key}: expected a number, got {x!r}")
+        if self.lower > self.upper:
+            raise ModelError(f"{label}: lower limit {self.lower} above upper limit {self.upper}")
+        for key in ("velocity", "effort", "damping", "friction"):
+            if getattr(self, key) < 0.0:
+                raise ModelError(f"{label}: {key} must not be negative: {getattr(self, key)}")
+
+    @property
+    def dof(self) -> int:
+        return self.S.shape[1]
+
+    @property
+    def nq(self) -> int:
+        return 12 if self.dof > 1 else self.dof
+
+    @classmethod
+    def revolute(cls, axis: ArrayLike, point: ArrayLike = (0, 0, 0), **options: Any) -> Joint:
+        """Rotation about `axis` through `point`; options: name, lower, upper, velocity, effort, damping, friction."""
+        return cls.helical(axis, point, 0.0, kind="revolute", **options)
+
+    @classmethod
+    def prismatic(cls, axis: ArrayLike, **options: Any) -> Joint:
+        """Translation along `axis`."""
+        return cls("prismatic", np.concatenate((np.zeros(3), _axis("axis", axis)))[:, None], **options)
+
+    @classmethod
+    def helical(
+        cls, axis: ArrayLike, point: ArrayLike = (0, 0, 0), pitch: float = 0.0, *, kind="helical", **options: Any
+    ) -> Joint:
+        """Screw motion about `axis` through `point`, `pitch` metres per radian."""
+        w, p = _axis("axis", axis), vector("point", point, 3)
+        pitch = number("pitch", pitch)
+        return cls(kind, np.concatenate((w, np.cross(p, w) + pitch * w))[:, None], **options)
+
+    @classmethod
+    def from_screw(cls, screw: ArrayLike, **options: Any) -> Joint:
+        """The joint with screw S = (w, v): |w| = 1, or w = 0 and |v| = 1."""
+        S = vector("screw", screw, 6)
+        w, v = np.linalg.norm(S[:3]), np.linalg.norm(S[3:])
+        if max(w, v) < 1e-12:
+            raise ModelError("screw: expected a non-zero screw, got zeros")
+        unit = w if w > 1e-12 else v
+        if abs(unit - 1.0) > 1e-9:
+            raise ModelError(f"screw: expected a unit axis, got {S} with |{'w' if w > 1e-12 else 'v'}| = {unit:.9g}")
+        kind = "prismatic" if w <= 1e-12 else "revolute" if abs(S[:3] @ S[3:]) < 1e-12 * max(v, 1.0) else "helical"
+        if w <= 1e-12:
+            S[:3] = 0.0
+        return cls(kind, (S / unit)[:, None], **options)
+
+    @classmethod
+    def cylindrical(cls, axis: ArrayLike, point: ArrayLike = (0, 0, 0), **options: Any) -> Joint:
+        """Rotation about and translation along `axis` through `point`; velocities in that order."""
+        turn, slide = cls.revolute(axis, point).S, cls.prismatic(axis).S
+        return cls("cylindrical", np.hstack((turn, slide)), **options)
+
+    @classmethod
+    def planar(cls, normal: ArrayLike, **options: Any) -> Joint:
+        """Two translations across `normal`, then rotation about it: velocities (along e1, along e2, about normal)."""
+        n = _axis("normal", normal)
+        e1 = np.cross(n, np.eye(3)[np.argmin(np.abs(n))])
+        e1 /= np.linalg.norm(e1)
+        S = np.zeros((6, 3))
+        S[3:, 0], S[3:, 1], S[:3, 2] = e1, np.cross(n, e1), n
+        return cls("planar", S, **options)
+
+    @classmethod
+    def spherical(cls, point: ArrayLike = (0, 0, 0), **options: Any) -> Joint:
+        """Rotation about `point`: velocities are the body-fixed angular velocity."""
+        p = vector("point", point, 3)
+        return cls("spherical", np.vstack((np.eye(3), np.cross(p, np.eye(3)).T)), **options)
+
+    @classmethod
+    def free(cls, **options: Any) -> Joint:
+        """Six degrees of freedom: velocities are the body twist."""
+        return cls("free", np.eye(6), **options)
+
+    @classmethod
+    def fixed(cls, **options: Any) -> Joint:
+        """No motion: `Robot.build` merges the body into its parent and keeps its name as a frame."""
+        return cls("fixed", np.zeros((6, 0)), **options)

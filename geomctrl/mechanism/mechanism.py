@@ -1,0 +1,151 @@
+"""Mechanism: a tree of rigid bodies joined by lower pairs, as frozen data.
+
+It holds what does not move: the tree, the joints' screws, placements, inertial parameters, named frames, limits,
+gravity. What moves (mass matrix, Jacobians, ...) are the functions of a mechanism in `geomctrl.terms`; `Robot` has them
+as methods.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import NamedTuple
+
+import numpy as np
+
+from geomctrl.arguments import frozen
+from geomctrl.errors import NameNotFoundError
+from geomctrl.kernels.tree import pack
+
+from .joint import Joint
+
+WORLD = "world"
+
+
+class Frame(NamedTuple):
+    """A named frame fixed in body number `body` (-1: the world) at `placement`, T_body_frame."""
+
+    name: str
+    body: int
+    placement: np.ndarray
+
+
+class Limits(NamedTuple):
+    """Limits per velocity coordinate, (nv,) each; infinite where there is none."""
+
+    lower: np.ndarray
+    upper: np.ndarray
+    velocity: np.ndarray
+    effort: np.ndarray
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Mechanism:
+    """A tree of rigid bodies joined by lower pairs, as frozen data: what a robot is, without what it does.
+
+    Bodies are numbered parents first. A configuration q (nq,) holds, body by body, the coordinate of a joint with one
+    degree of freedom or the relative pose [R | p] row by row (12 numbers) of a joint with more; a velocity v (nv,)
+    holds the coordinates of the body-fixed relative twist in the joint's basis S. All terms take leading batch axes.
+    """
+
+    name: str
+    body_names: tuple[str, ...]
+    parents: tuple[int, ...]
+    joints: tuple[Joint, ...]
+    placements: np.ndarray
+    parameters: np.ndarray
+    gravity: np.ndarray
+    frames: tuple[Frame, ...]
+    nbodies: int = field(init=False)
+    nq: int = field(init=False)
+    nv: int = field(init=False)
+    q_slices: tuple[slice, ...] = field(init=False)
+    v_slices: tuple[slice, ...] = field(init=False)
+    _model: np.ndarray = field(init=False)  # what kernels read; writable, as numba takes read-only arrays the slow way
+    _frames: Mapping[str, Frame] = field(init=False)
+
+    def __post_init__(self):
+        put = object.__setattr__
+        for key in ("placements", "parameters", "gravity"):
+            put(self, key, frozen(getattr(self, key)))
+        put(self, "frames", tuple(f._replace(placement=frozen(f.placement)) for f in self.frames))
+        q_ends, v_ends = np.cumsum([(j.nq, j.dof) for j in self.joints], axis=0).T.tolist()
+        put(self, "nbodies", len(self.joints))
+        put(self, "nq", q_ends[-1])
+        put(self, "nv", v_ends[-1])
+        put(self, "q_slices", tuple(slice(e - j.nq, e) for e, j in zip(q_ends, self.joints)))
+        put(self, "v_slices", tuple(slice(e - j.dof, e) for e, j in zip(v_ends, self.joints)))
+        put(self, "_model", pack(self.parents, self.joints, self.placements, self.parameters, self.gravity))
+        put(self, "_frames", MappingProxyType({f.name: f for f in self.frames}))
+
+    def __reduce__(self):
+        tree = (self.name, self.body_names, self.parents, self.joints, self.placements)
+        return type(self), (*tree, self.parameters, self.gravity, self.frames)
+
+    # --- reading one -------------------------------------------------------------------------------------------
+
+    @property
+    def joint_names(self) -> tuple[str, ...]:
+        return tuple(str(j.name) for j in self.joints)
+
+    @property
+    def dof_names(self) -> tuple[str, ...]:
+        """One name per velocity coordinate: the joint's, numbered where it has several."""
+        return tuple(str(j.name) if j.dof == 1 else f"{j.name}[{k}]" for j in self.joints for k in range(j.dof))
+
+    @property
+    def limits(self) -> Limits:
+        return Limits(*(self._per_dof(key) for key in Limits._fields))
+
+    @property
+    def damping(self) -> np.ndarray:
+        """Viscous friction per velocity coordinate (nv,), as the model file says."""
+        return self._per_dof("damping")
+
+    @property
+    def friction(self) -> np.ndarray:
+        """Coulomb friction per velocity coordinate (nv,), as the model file says."""
+        return self._per_dof("friction")
+
+    def _per_dof(self, key: str) -> np.ndarray:
+        return np.array([getattr(j, key) for j in self.joints for _ in range(j.dof)])
+
+    def frame(self, name: str) -> Frame:
+        """The named frame: a body, merged link, added frame or "world". Raises NameNotFoundError with near misses."""
+        try:
+            return self._frames[name]
+        except (KeyError, TypeError):
+            raise NameNotFoundError(_no_such("frame", name, list(self._frames))) from None
+
+    def joint(self, name: str) -> int:
+        """The number of the named joint (and of the body it carries)."""
+        if name not in self.joint_names:
+            raise NameNotFoundError(_no_such("joint", name, list(self.joint_names)))
+        return self.joint_names.index(name)
+
+    def __repr__(self):
+        base = "free base" if self.joints[0].kind == "free" else "fixed base"
+        lines = [
+            f"Robot {self.name!r}: {self.nbodies} bodies, nv = {self.nv}, nq = {self.nq}, {base}, "
+            f"{self.parameters[:, 0].sum():.6g} kg"
+        ]
+        width = max(len(n) for n in self.joint_names)
+        for i, (joint, body, p) in enumerate(zip(self.joints, self.body_names, self.parents)):
+            on = self.body_names[p] if p >= 0 else WORLD
+            limits = f" [{joint.lower:.4g}, {joint.upper:.4g}]" if np.isfinite([joint.lower, joint.upper]).any() else ""
+            lines.append(
+                f"  {i:3d} {joint.name:{width}} {joint.kind:11}{on} -> {body}, {self.parameters[i, 0]:.4g} kg{limits}"
+            )
+        return "\n".join(lines)
+
+
+def _no_such(what: str, name: object, known: list[str]) -> str:
+    near = difflib.get_close_matches(str(name), known, n=3)
+    hint = (
+        f"did you mean {', '.join(map(repr, near))}?"
+        if near
+        else f"known: {', '.join(map(repr, known[:12]))}" + (", ..." if len(known) > 12 else "")
+    )
+    return f"no {what} named {name!r}; {hint}"

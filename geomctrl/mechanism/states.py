@@ -1,0 +1,58 @@
+"""Robot: a tree of rigid bodies joined by lower pairs, as frozen data.
+
+A robot holds what does not move: the tree, the joints' screws, placements, inertial parameters, named frames, limits,
+gravity. What moves (mass matrix, Jacobians, ...) are functions of it, defined once in `kinematics`, `dynamics`,
+`regressor`, ... and bound here as methods by the decorator `term`.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from geomctrl.arguments import checked, require_rotation
+from geomctrl.errors import ArgumentError
+from geomctrl.kernels import tree
+from geomctrl.kernels.tree import SUBGROUP_TOLERANCE
+
+from .mechanism import Mechanism
+
+# --- checking arguments ----------------------------------------------------------------------------------------
+
+
+def as_batch(robot: Mechanism, **arguments: ArrayLike) -> tuple[tuple[int, ...], list[np.ndarray]]:
+    """Validate states and flatten their leading axes for a kernel: (leading shape, arrays (batch, n)).
+
+    Keys name the arguments and with them what is expected: q, q0, q1, q_d (nq), f_ext (nbodies, 6), others (nv).
+    Nothing is broadcast: all arguments must have the same leading axes.
+    """
+    arrays, leads = [], {}
+    for key, x in arguments.items():
+        configuration = key in ("q", "q0", "q1", "q_d")
+        trailing = (robot.nq,) if configuration else (robot.nbodies, 6) if key == "f_ext" else (robot.nv,)
+        a = checked(key, x, trailing)
+        lead = leads[key] = a.shape[: a.ndim - len(trailing)]
+        flat = a.reshape(int(np.prod(lead)), *trailing)
+        if configuration and robot.nq != robot.nv:
+            _check_poses(robot, key, flat)
+        arrays.append(flat)
+    first = next(iter(leads))
+    for key, lead in leads.items():
+        if lead != leads[first]:
+            raise ArgumentError(
+                f"{key}: expected the leading axes of {first}, {leads[first]}, got {lead} (nothing is broadcast)"
+            )
+    return leads[first], arrays
+
+
+def _check_poses(robot: Mechanism, key: str, q: np.ndarray) -> None:
+    """Every pose of q (batch, nq) is one, and one that its joint can reach."""
+    outside = tree.off_subgroup_many(robot._model, q).max(axis=0, initial=0.0)
+    for joint, s, off in zip(robot.joints, robot.q_slices, outside):
+        if joint.dof > 1:
+            where = f"{key}: entries {s.start} to {s.stop - 1}, the pose [R | p] of joint {joint.name!r}"
+            require_rotation(where + ", hold no rotation", q[:, s].reshape(-1, 3, 4)[:, :, :3], "")
+            if off > SUBGROUP_TOLERANCE:
+                raise ArgumentError(
+                    f"{where}, are not one of a {joint.kind} joint: |log T - S S^+ log T| / (1 + |p|) = {off:.3g}"
+                )

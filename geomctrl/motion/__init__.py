@@ -1,0 +1,1 @@
+"""A robot that moves by itself: compiled rollouts and structure-preserving integrators."""

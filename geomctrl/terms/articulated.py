@@ -1,0 +1,161 @@
+"""Articulated bodies: M^-1 without forming M, the inertias and biases behind O(n) forward dynamics, and what they give.
+
+With A_i the acceleration of body i, gravity being the base's acceleration -g, the wrench that body i and all beyond it
+take at joint i is
+
+    F_i = IA_i A_i + pA_i,      IA_i = J_i + sum_children (IA_c - U_c D_c^-1 U_c^T),   U = IA S,  D = S^T U
+
+(Featherstone 1983, the O(n) method that Mueller 2018 section 4 builds on). A joint with several degrees of freedom is
+eliminated column by column. The sweeps run in inertial axes about the first body's origin. M^-1 is applied to LANES
+columns side by side, so that LLVM turns the innermost loops into vector instructions.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from geomctrl.arguments import checked
+from geomctrl.errors import ArgumentError, ModelError
+from geomctrl.kernels import articulated_bodies as kernels
+from geomctrl.mechanism.mechanism import Mechanism
+from geomctrl.mechanism.states import as_batch
+
+from .dynamics import REFUSED, mass_matrix_rate
+from .kinematics import Representation, jacobian, jacobian_rate
+
+# --- public ----------------------------------------------------------------------------------------------------
+
+
+def not_positive(robot: Mechanism, q: np.ndarray) -> ModelError:
+    return ModelError(f"robot {robot.name!r}: the mass matrix is not positive definite at q = {q}")
+
+
+def mass_matrix_inverse(robot: Mechanism, q: ArrayLike) -> np.ndarray:
+    """M(q)^-1 (..., nv, nv), exactly symmetric, without forming M, O(n^2), by articulated bodies (module docstring).
+
+    Raises ModelError where the mass matrix is not positive definite.
+    """
+    try:
+        return kernels.mass_matrix_inverse_one(robot._model, q)
+    except REFUSED:
+        lead, (q,) = as_batch(robot, q=q)
+    out, singular = kernels.mass_matrix_solve_many(robot._model, q, np.empty((len(q), robot.nv, robot.nv)), True)
+    if singular >= 0:
+        raise not_positive(robot, q[singular])
+    return out.reshape(*lead, robot.nv, robot.nv)
+
+
+def mass_matrix_solve(robot: Mechanism, q: ArrayLike, b: ArrayLike) -> np.ndarray:
+    """M(q)^-1 b without forming M, O(n) a column: the accelerations that forces b (..., nv) cause from rest.
+
+    b may hold columns, (..., nv, m), with the leading axes of q. Raises ModelError where M is not positive definite.
+    """
+    try:
+        if np.ndim(b) == 1:
+            x = np.empty(robot.nv)
+            kernels.mass_matrix_solve_one(robot._model, q, b, x)
+            return x
+    except REFUSED:
+        pass
+    lead, (q,) = as_batch(robot, q=q)
+    b = checked("b", b, ())
+    columns = b.ndim == len(lead) + 2
+    b = checked("b", b, (robot.nv, b.shape[-1]) if columns else (robot.nv,))
+    if b.shape[: b.ndim - 1 - columns] != lead:
+        raise ArgumentError(f"b: expected the leading axes of q, {lead}, then nv = {robot.nv}, got shape {b.shape}")
+    flat = b.reshape(len(q), robot.nv, b.shape[-1] if columns else 1)
+    out, singular = kernels.mass_matrix_solve_many(robot._model, q, flat, False)
+    if singular >= 0:
+        raise not_positive(robot, q[singular])
+    return out.reshape(b.shape)
+
+
+class Articulated(NamedTuple):
+    """Articulated inertias (..., nbodies, 6, 6) and biases (..., nbodies, 6), each in its body's frame."""
+
+    inertia: np.ndarray
+    bias: np.ndarray
+
+
+def articulated_bodies(
+    robot: Mechanism, q: ArrayLike, v: ArrayLike, tau: ArrayLike, f_ext: ArrayLike | None = None
+) -> Articulated:
+    """IA_i and pA_i with F_i = IA_i A_i + pA_i: what body i and all that hangs on it looks like from joint i.
+
+    F_i is the wrench that joint i passes on, A_i the body's acceleration with gravity as the base's, -g, both in the
+    body's frame; the joints beyond i are driven by tau (..., nv), the bodies by f_ext (..., nbodies, 6). IA_i, pA_i
+    leave out joint i itself: with it locked or cut they stay what they are (Featherstone 1983).
+    Raises ModelError where the mass matrix is not positive definite.
+    """
+    n = robot.nbodies
+    if f_ext is None:
+        lead, (q, v, tau) = as_batch(robot, q=q, v=v, tau=tau)
+        f_ext = np.empty((0, 6 * n))
+    else:
+        lead, (q, v, tau, f_ext) = as_batch(robot, q=q, v=v, tau=tau, f_ext=f_ext)
+        f_ext = f_ext.reshape(-1, 6 * n)
+    out, singular = kernels.articulated_bodies_many(robot._model, q, v, tau, f_ext)
+    if singular >= 0:
+        raise not_positive(robot, q[singular])
+    out = out.reshape(*lead, n, 7, 6)
+    IA = out[..., :6, :]
+    return Articulated(0.5 * (IA + IA.swapaxes(-1, -2)), out[..., 6, :].copy())
+
+
+# --- operational space -------------------------------------------------------------------------------------------
+
+
+def operational_mobility(
+    robot: Mechanism, q: ArrayLike, frame: str, representation: Representation = "body"
+) -> np.ndarray:
+    """Jac M^-1 Jac^T (..., 6, 6): the frame's acceleration per wrench on it, O(n); singular below six freedoms.
+
+    Khatib 1987; `representation` as for `jacobian`.
+    """
+    Jac = jacobian(robot, q, frame, representation)
+    return Jac @ mass_matrix_solve(robot, q, Jac.swapaxes(-1, -2))
+
+
+def operational_mobility_rate(
+    robot: Mechanism, q: ArrayLike, v: ArrayLike, frame: str, representation: Representation = "body"
+) -> np.ndarray:
+    """The derivative (..., 6, 6) of `operational_mobility` along the motion v; v = e_k: by coordinate k."""
+    Jac, rate = jacobian(robot, q, frame, representation), jacobian_rate(robot, q, v, frame, representation)
+    X = mass_matrix_solve(robot, q, Jac.swapaxes(-1, -2))
+    half = rate @ X
+    return half + half.swapaxes(-1, -2) - X.swapaxes(-1, -2) @ mass_matrix_rate(robot, q, v) @ X
+
+
+def operational_inertia(
+    robot: Mechanism, q: ArrayLike, frame: str, representation: Representation = "body"
+) -> np.ndarray:
+    """Lambda = (Jac M^-1 Jac^T)^-1 (..., 6, 6): the wrench on the frame per acceleration, O(n) (Khatib 1987).
+
+    Raises ModelError where the frame can not move in all six directions.
+    """
+    return _inverse_mobility(robot, operational_mobility(robot, q, frame, representation), frame)
+
+
+def operational_inertia_rate(
+    robot: Mechanism, q: ArrayLike, v: ArrayLike, frame: str, representation: Representation = "body"
+) -> np.ndarray:
+    """The derivative (..., 6, 6) of `operational_inertia` along the motion v: -Lambda (Lambda^-1)' Lambda."""
+    L = operational_inertia(robot, q, frame, representation)
+    return -L @ operational_mobility_rate(robot, q, v, frame, representation) @ L
+
+
+def _inverse_mobility(robot: Mechanism, mobility: np.ndarray, frame: str) -> np.ndarray:
+    """Inverse of symmetric matrices, scaled so that units do not decide what is singular."""
+    diagonal = np.diagonal(mobility, axis1=-2, axis2=-1)
+    scale = 1.0 / np.sqrt(np.where(diagonal > 0.0, diagonal, 1.0))
+    values, vectors = np.linalg.eigh(mobility * scale[..., :, None] * scale[..., None, :])
+    if not (values[..., 0] > 1e-12 * values[..., -1]).all():
+        raise ModelError(
+            f"robot {robot.name!r}: frame {frame!r} can not move in all six directions here, so it has no operational"
+            " inertia: use operational_mobility"
+        )
+    inverse = (vectors / values[..., None, :]) @ vectors.swapaxes(-1, -2)
+    return inverse * scale[..., :, None] * scale[..., None, :]

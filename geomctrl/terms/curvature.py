@@ -1,0 +1,114 @@
+"""The kinetic-energy metric's geometry: Christoffel symbols, covariant derivative, Riemann curvature.
+
+A robot's configuration space lies in a flat one: the map q -> (T_1, ..., T_n), with the inner product of two rates of
+a pose that the body's 4x4 pseudo-inertia P defines, <A, B> = tr(A P B^T), has the mass matrix as its pullback (Park,
+Bobrow, Ploen 1995 section 4.4, where the inner product is on SE(3) instead). There all of it is algebra: with hat(S_i)
+the screws in inertial axes and P_m the composite pseudo-inertia of the subtree beyond coordinate m,
+
+    M_ij       = tr(hat(S_i) P_m hat(S_j)^T)
+    Gamma_ijk  = tr(hat(S_i) hat(S_j) P_m hat(S_k)^T),      i no farther from the root than j
+    R_ijkl     = <II_ik, II_jl> - <II_il, II_jk>            (the equation of Gauss)
+
+where m is the outermost coordinate involved, all must lie on one path to the root (else the entry is zero), and II_ij,
+the second fundamental form, is the part of hat(S_i) hat(S_j) across the embedded space. Mueller 2018 (87) with Binet's
+inertia is the second line (FORMULAS section 5). Neither M nor Gamma is ever differentiated.
+
+Coordinates are the joint velocities' throughout. For a joint with several degrees of freedom these are a frame of
+vector fields E_i (left-invariant on the joint's subgroup) instead of coordinate ones: then
+Gamma_ijk = <nabla_{E_i} E_j, E_k> is Koszul's, with Gamma_ijk - Gamma_jik = <[E_i, E_j], E_k>, and curvature keeps all
+its symmetries.
+
+All functions take leading batch axes and raise ArgumentError as the other terms do.
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from geomctrl.errors import ArgumentError
+from geomctrl.kernels import curvature
+from geomctrl.mechanism.mechanism import Mechanism
+from geomctrl.mechanism.states import as_batch
+
+from .articulated import mass_matrix_inverse, mass_matrix_solve
+from .dynamics import coriolis_matrix, mass_matrix
+
+# --- public ------------------------------------------------------------------------------------------------------
+
+
+def inner_product(robot: Mechanism, q: ArrayLike, x: ArrayLike, y: ArrayLike) -> np.ndarray:
+    """<x, y> = x . M(q) y (...,) of velocities (..., nv): the kinetic-energy metric, twice the energy for x = y."""
+    M = mass_matrix(robot, q)
+    x, y = as_batch(robot, q=q, x=x, y=y)[1][1:]
+    return ((x[:, None] @ M.reshape(-1, robot.nv, robot.nv))[:, 0] * y).sum(-1).reshape(M.shape[:-2])[()]
+
+
+def christoffel_symbols(robot: Mechanism, q: ArrayLike, kind: Literal[1, 2] = 1) -> np.ndarray:
+    """Gamma (..., nv, nv, nv) of the kinetic-energy metric at [i, j, k], O(n depth^2) for the first kind.
+
+    kind=1: Gamma_ijk = (dM_kj/dq_i + dM_ki/dq_j - dM_ij/dq_k) / 2 (Park, Bobrow, Ploen 1995 (52), Ploen 1999 (3)), so
+    that C_kj = sum_i Gamma_ijk v_i is `coriolis_matrix(q, v, "christoffel")`; Mueller 2018 (85) writes k first.
+    kind=2: the last index raised, Gamma_ij^k, so that sum_ij Gamma_ij^k v_i v_j is M^-1 C v. For joints with several
+    degrees of freedom the lowered Levi-Civita connection of the frame of velocities, see the module's docstring.
+    """
+    if kind not in (1, 2):
+        raise ArgumentError(f"kind: expected 1 or 2, got {kind!r}")
+    n = robot.nv
+    lead, (x,) = as_batch(robot, q=q)
+    Gamma = curvature.christoffel_many(robot._model, x).reshape(*lead, n, n, n)
+    return Gamma if kind == 1 else Gamma @ mass_matrix_inverse(robot, q)[..., None, :, :]
+
+
+def covariant_derivative(robot: Mechanism, q: ArrayLike, v: ArrayLike, w: ArrayLike, w_rate: ArrayLike) -> np.ndarray:
+    """Dw/dt = w_rate + Gamma(v, w) (..., nv) of a vector field w along a curve with velocity v, O(n depth).
+
+    w, w_rate (..., nv): the field's components in the velocity coordinates and their time derivatives. M Dv/dt is
+    M a + C v; a curve with Dv/dt = 0 is a geodesic, what the robot does without torques and gravity.
+    """
+    lead, (x, y, z, z_rate) = as_batch(robot, q=q, v=v, w=w, w_rate=w_rate)
+    C = coriolis_matrix(robot, x, y, "christoffel")
+    return (z_rate + mass_matrix_solve(robot, x, (C @ z[..., None])[..., 0])).reshape(*lead, robot.nv)
+
+
+def riemann_curvature(robot: Mechanism, q: ArrayLike) -> np.ndarray:
+    """R_ijkl (..., nv, nv, nv, nv) of the kinetic-energy metric, all indices lowered, O(n^2 depth^2).
+
+    Signs as in Park, Bobrow, Ploen 1995 (66): R_ijkl = <R(E_k, E_l) E_j, E_i>, so R_1212 is the curvature times
+    det M of a robot with two joints. Zero where coordinates exist in which M is constant (Spong 1992), as for a
+    Cartesian robot.
+    """
+    n = robot.nv
+    lead, (x,) = as_batch(robot, q=q)
+    Gamma = curvature.christoffel_many(robot._model, x).reshape(-1, n * n, n)
+    tangential = Gamma @ mass_matrix_inverse(robot, x) @ Gamma.swapaxes(1, 2)
+    normal = curvature.second_order_many(robot._model, x) - tangential.reshape(-1, n, n, n, n)  # <II_ij, II_kl>
+    R = np.einsum("bikjl->bijkl", normal) - np.einsum("biljk->bijkl", normal)
+    return np.ascontiguousarray(R).reshape(*lead, n, n, n, n)
+
+
+def sectional_curvature(robot: Mechanism, q: ArrayLike, x: ArrayLike, y: ArrayLike) -> np.ndarray:
+    """The curvature K (...,) [1 / (kg m^2) and so on] of the plane that velocities x, y (..., nv) span.
+
+    Positive where torque-free motions from one configuration draw together. Raises ArgumentError if x and y are
+    parallel (the sine of their angle below 1e-7).
+    """
+    lead, (q_, x_, y_) = as_batch(robot, q=q, x=x, y=y)
+    R = riemann_curvature(robot, q_)
+    xx, yy, xy = (inner_product(robot, q_, a, b) for a, b in ((x_, x_), (y_, y_), (x_, y_)))
+    area = xx * yy - xy**2
+    if (area <= 1e-14 * xx * yy).any():
+        raise ArgumentError("x, y: expected velocities that span a plane, got parallel ones")
+    return (np.einsum("bijkl,bi,bj,bk,bl->b", R, x_, y_, x_, y_) / area).reshape(lead)[()]
+
+
+def ricci_curvature(robot: Mechanism, q: ArrayLike) -> np.ndarray:
+    """Ric_jl = sum_ik (M^-1)_ik R_ijkl (..., nv, nv), symmetric."""
+    return np.einsum("...ik,...ijkl->...jl", mass_matrix_inverse(robot, q), riemann_curvature(robot, q))
+
+
+def scalar_curvature(robot: Mechanism, q: ArrayLike) -> np.ndarray:
+    """The trace of the Ricci curvature (...,): twice the sum of K over the pairs of an orthonormal basis."""
+    return np.einsum("...jl,...jl->...", mass_matrix_inverse(robot, q), ricci_curvature(robot, q))[()]

@@ -1,0 +1,353 @@
+"""Derivatives of the equations of motion, first and second, in closed form by recursion, and the linearisation.
+
+A derivative with respect to q is taken along the group, left-trivialised: column k is that of f(q exp(S_k d)) at d = 0,
+S_k the k-th velocity coordinate's screw; for a joint with one degree of freedom this is df/dq_k. So all have nv
+columns, whatever nq is, and go with `Robot.integrate` and `Robot.difference`. Second derivatives are derivatives of
+first ones, in this order: within one joint of several degrees of freedom the two orders differ by a bracket of screws.
+
+Each function is also a method of `Robot`; all take leading batch axes and raise ArgumentError like the other terms.
+Sources: FORMULAS section 6, Mueller 2018 section 6, Singh, Russo and Wensing 2022; the kernels' modules
+`sensitivities` and `second_order` say how. Derivatives with respect to inertial parameters are `regressor`,
+derivatives in time `rates`.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from geomctrl.kernels import derivatives, second_derivatives
+from geomctrl.lie import se3
+from geomctrl.mechanism.configuration import ConfigurationGroup
+from geomctrl.mechanism.mechanism import Mechanism
+from geomctrl.mechanism.states import as_batch
+
+from .articulated import mass_matrix_inverse, not_positive
+from .dynamics import REFUSED, mass_matrix_rate
+from .kinematics import poses
+from .time_derivatives import inverse_dynamics_rates
+
+__all__ = [
+    "ForwardDynamicsDerivatives",
+    "ForwardDynamicsSecondDerivatives",
+    "GeometricSensitivity",
+    "InverseDynamicsDerivatives",
+    "InverseDynamicsSecondDerivatives",
+    "Linearization",
+    "forward_dynamics_derivatives",
+    "forward_dynamics_second_derivatives",
+    "geometric_sensitivity",
+    "inverse_dynamics_derivatives",
+    "inverse_dynamics_derivatives_along",
+    "inverse_dynamics_rates",
+    "inverse_dynamics_second_derivatives",
+    "linearize",
+    "mass_matrix_derivative",
+    "mass_matrix_inverse_derivative",
+    "mass_matrix_inverse_rate",
+    "pose_sensitivity",
+]
+
+
+class InverseDynamicsDerivatives(NamedTuple):
+    """dtau/dq, dtau/dv and dtau/da = M at one motion, (..., nv, nv) each."""
+
+    dq: np.ndarray
+    dv: np.ndarray
+    da: np.ndarray
+
+
+class ForwardDynamicsDerivatives(NamedTuple):
+    """da/dq, da/dv and da/dtau = M^-1 (..., nv, nv), and the acceleration a (..., nv) itself."""
+
+    dq: np.ndarray
+    dv: np.ndarray
+    dtau: np.ndarray
+    a: np.ndarray
+
+
+class InverseDynamicsSecondDerivatives(NamedTuple):
+    """Tensors (..., nv, nv, nv): entry [i, j, k] is tau_i derived by the first letter's j, then by the second's k.
+
+    dadq is dM_ij/dq_k. All others vanish or are these with j and k exchanged.
+    """
+
+    dqdq: np.ndarray
+    dvdq: np.ndarray
+    dvdv: np.ndarray
+    dadq: np.ndarray
+
+
+class ForwardDynamicsSecondDerivatives(NamedTuple):
+    """Tensors (..., nv, nv, nv): entry [i, j, k] is a_i derived by the first letter's j, then by the second's k.
+
+    dtaudq is d(M^-1)_ij/dq_k. All others vanish or are these with j and k exchanged.
+    """
+
+    dqdq: np.ndarray
+    dvdq: np.ndarray
+    dvdv: np.ndarray
+    dtaudq: np.ndarray
+
+
+class GeometricSensitivity(NamedTuple):
+    """Gradients along twists of each joint's placement and of its screw, (..., n, nbodies, 6)."""
+
+    placement: np.ndarray
+    screw: np.ndarray
+
+
+class Linearization(NamedTuple):
+    """x' = A x + B u about a motion: A (..., 2 nv, 2 nv), B (..., 2 nv, nv), and the acceleration a (..., nv) there."""
+
+    A: np.ndarray
+    B: np.ndarray
+    a: np.ndarray
+
+
+# --- first derivatives -------------------------------------------------------------------------------------------
+
+
+def inverse_dynamics_derivatives(
+    robot: Mechanism, q: ArrayLike, v: ArrayLike, a: ArrayLike, f_ext: ArrayLike | None = None
+) -> InverseDynamicsDerivatives:
+    """Derivatives of `inverse_dynamics` with respect to q, v and a, (..., nv, nv) each, O(n depth).
+
+    f_ext (..., nbodies, 6): wrenches on the bodies, constant in their frames. In N m/rad and so on per coordinate.
+    """
+    n = robot.nv
+    try:
+        if f_ext is None:
+            block = np.empty((3 * n, n))
+            derivatives.inverse_dynamics_derivatives_one(robot._model, q, v, a, block)
+            return InverseDynamicsDerivatives(block[:n], block[n : 2 * n], block[2 * n :])
+    except REFUSED:
+        pass
+    lead, (q, v, a), f_ext = _with_forces(robot, f_ext, q=q, v=v, a=a)
+    blocks = np.empty((len(q), 3 * n, n))
+    derivatives.inverse_dynamics_derivatives_many(robot._model, q, v, a, f_ext, blocks)
+    blocks = blocks.reshape(*lead, 3 * n, n)
+    return InverseDynamicsDerivatives(blocks[..., :n, :], blocks[..., n : 2 * n, :], blocks[..., 2 * n :, :])
+
+
+def forward_dynamics_derivatives(
+    robot: Mechanism, q: ArrayLike, v: ArrayLike, tau: ArrayLike, f_ext: ArrayLike | None = None
+) -> ForwardDynamicsDerivatives:
+    """Derivatives of `forward_dynamics` with respect to q, v and tau, and its value: -M^-1 dtau/dq and so on.
+
+    f_ext (..., nbodies, 6): wrenches on the bodies, constant in their frames. Raises ModelError where the mass matrix
+    is not positive definite.
+    """
+    n = robot.nv
+    try:
+        if f_ext is None:
+            block = np.empty((3 * n + 1, n))
+            derivatives.forward_dynamics_derivatives_one(robot._model, q, v, tau, block)
+            return ForwardDynamicsDerivatives(block[:n], block[n : 2 * n], block[2 * n : 3 * n], block[3 * n])
+    except REFUSED:
+        pass
+    lead, (q, v, tau), f_ext = _with_forces(robot, f_ext, q=q, v=v, tau=tau)
+    blocks = np.empty((len(q), 3 * n + 1, n))
+    singular = derivatives.forward_dynamics_derivatives_many(robot._model, q, v, tau, f_ext, blocks)
+    if singular >= 0:
+        raise not_positive(robot, q[singular])
+    blocks = blocks.reshape(*lead, 3 * n + 1, n)
+    dq, dv, dtau = (blocks[..., k * n : (k + 1) * n, :] for k in range(3))
+    return ForwardDynamicsDerivatives(dq, dv, dtau, blocks[..., 3 * n, :])
+
+
+def _with_forces(robot: Mechanism, f_ext, **state):
+    """(leading axes, flat state, flat f_ext or none of it)."""
+    if f_ext is None:
+        lead, arrays = as_batch(robot, **state)
+        return lead, arrays, np.empty((0, 6 * robot.nbodies))
+    lead, (*arrays, f_ext) = as_batch(robot, **state, f_ext=f_ext)
+    return lead, arrays, f_ext.reshape(-1, 6 * robot.nbodies)
+
+
+# --- the mass matrix ---------------------------------------------------------------------------------------------
+
+
+def mass_matrix_derivative(robot: Mechanism, q: ArrayLike) -> np.ndarray:
+    """dM_ij/dq_k (..., nv, nv, nv) at [i, j, k], O(n depth^2).
+
+    Along one direction x, sum_k [i, j, k] x_k is `mass_matrix_rate(q, x)`, at O(n depth).
+    """
+    lead, (q,) = as_batch(robot, q=q)
+    out = np.empty((len(q), robot.nv, robot.nv, robot.nv))
+    derivatives.mass_matrix_derivative_many(robot._model, q, out)
+    return out.reshape(*lead, *out.shape[1:])
+
+
+def mass_matrix_inverse_derivative(robot: Mechanism, q: ArrayLike) -> np.ndarray:
+    """d(M^-1)_ij/dq_k (..., nv, nv, nv) at [i, j, k]: -M^-1 (dM/dq_k) M^-1."""
+    inverse = mass_matrix_inverse(robot, q)
+    return -_times(inverse, _times_second(mass_matrix_derivative(robot, q), inverse))
+
+
+def mass_matrix_inverse_rate(robot: Mechanism, q: ArrayLike, v: ArrayLike) -> np.ndarray:
+    """The derivative of M^-1 (..., nv, nv) along v: -M^-1 Mdot M^-1."""
+    inverse = mass_matrix_inverse(robot, q)
+    return -inverse @ mass_matrix_rate(robot, q, v) @ inverse
+
+
+# --- second derivatives ------------------------------------------------------------------------------------------
+
+
+def inverse_dynamics_derivatives_along(
+    robot: Mechanism,
+    q: ArrayLike,
+    v: ArrayLike,
+    a: ArrayLike,
+    dq: ArrayLike,
+    dv: ArrayLike,
+    da: ArrayLike,
+    f_ext: ArrayLike | None = None,
+) -> InverseDynamicsDerivatives:
+    """How `inverse_dynamics_derivatives` change along (q exp(dq t), v + dv t, a + da t), (..., nv, nv) each.
+
+    The second derivatives contracted with directions (..., nv), without forming them, O(n depth). Along the motion
+    itself, dq = v, dv = a, da = a', it is their time derivative. f_ext (..., nbodies, 6): wrenches on the bodies,
+    constant in their frames.
+    """
+    n = robot.nv
+    try:
+        if f_ext is None:
+            block = np.empty((1, 3 * n, n))
+            second_derivatives.derivatives_along_one(robot._model, q, v, a, dq, dv, da, block)
+            return InverseDynamicsDerivatives(block[0, :n], block[0, n : 2 * n], block[0, 2 * n :])
+    except REFUSED:
+        pass
+    lead, (q, v, a, *directions), f_ext = _with_forces(robot, f_ext, q=q, v=v, a=a, dq=dq, dv=dv, da=da)
+    blocks = np.empty((len(q), 1, 3 * n, n))
+    second_derivatives.derivatives_along_many(robot._model, q, v, a, f_ext, *(x[:, None] for x in directions), blocks)
+    blocks = blocks.reshape(*lead, 3 * n, n)
+    return InverseDynamicsDerivatives(blocks[..., :n, :], blocks[..., n : 2 * n, :], blocks[..., 2 * n :, :])
+
+
+def inverse_dynamics_second_derivatives(
+    robot: Mechanism, q: ArrayLike, v: ArrayLike, a: ArrayLike, f_ext: ArrayLike | None = None
+) -> InverseDynamicsSecondDerivatives:
+    """All second derivatives of inverse dynamics, O(n^2 depth): tensors (..., nv, nv, nv), see the class.
+
+    The Hessian of a weighted sum l . tau is np.einsum("...i,...ijk->...jk", l, tensor). f_ext (..., nbodies, 6):
+    wrenches on the bodies, constant in their frames.
+    """
+    n = robot.nv
+    lead, (q, v, a), f_ext = _with_forces(robot, f_ext, q=q, v=v, a=a)
+    x, y, z = np.zeros((3, 1, 2 * n, n))  # along every coordinate of q, then of v
+    x[0, :n] = y[0, n:] = np.eye(n)
+    out = np.empty((len(q), 2 * n, 3 * n, n))
+    second_derivatives.derivatives_along_many(robot._model, q, v, a, f_ext, x, y, z, out)
+    out = np.moveaxis(out, 1, -1).reshape(*lead, 3 * n, n, 2 * n)
+    dqdq, dvdq, dadq = (out[..., k * n : (k + 1) * n, :, :n] for k in range(3))
+    return InverseDynamicsSecondDerivatives(dqdq, dvdq, out[..., n : 2 * n, :, n:], dadq)
+
+
+def forward_dynamics_second_derivatives(
+    robot: Mechanism, q: ArrayLike, v: ArrayLike, tau: ArrayLike, f_ext: ArrayLike | None = None
+) -> ForwardDynamicsSecondDerivatives:
+    """All second derivatives of forward dynamics: tensors (..., nv, nv, nv), see the class.
+
+    From those of inverse dynamics ID(q, v, a(q, v, tau)) = tau, derived twice. f_ext (..., nbodies, 6): wrenches on the
+    bodies, constant in their frames. Raises ModelError where the mass matrix is not positive definite.
+    """
+    first = forward_dynamics_derivatives(robot, q, v, tau, f_ext)
+    second = inverse_dynamics_second_derivatives(robot, q, v, first.a, f_ext)
+    dM, inverse = second.dadq, first.dtau
+    carried = _times_second(dM, first.dq)  # sum_m dM_im/dq_k da_m/dq_j
+    dqdq = -_times(inverse, second.dqdq + carried + carried.swapaxes(-1, -2))
+    dvdq = -_times(inverse, second.dvdq + _times_second(dM, first.dv))
+    return ForwardDynamicsSecondDerivatives(
+        dqdq, dvdq, -_times(inverse, second.dvdv), -_times(inverse, _times_second(dM, inverse))
+    )
+
+
+def _times(A: np.ndarray, T: np.ndarray) -> np.ndarray:
+    """sum_m A_im T_mjk."""
+    n = A.shape[-1]
+    return (A @ T.reshape(*T.shape[:-2], n * n)).reshape(T.shape)
+
+
+def _times_second(T: np.ndarray, A: np.ndarray) -> np.ndarray:
+    """sum_m T_imk A_mj at [i, j, k]."""
+    return A.swapaxes(-1, -2)[..., None, :, :] @ T
+
+
+# --- geometry ----------------------------------------------------------------------------------------------------
+
+
+def geometric_sensitivity(
+    robot: Mechanism, q: ArrayLike, v: ArrayLike, a: ArrayLike, f_ext: ArrayLike | None = None
+) -> GeometricSensitivity:
+    """How inverse dynamics changes with the robot's geometry (Mueller 2018 section 6.2), (..., nv, nbodies, 6) each.
+
+    Entry [j, i] is the gradient of tau_j along twists U (6,), angular part first, in body i's frame at zero:
+
+        placement   M_i -> M_i exp(U d): the joint, its body and all beyond are displaced
+        screw       S_i -> Ad_{exp(U d)} S_i: the joint's axis is, the body at zero is not
+
+    For joints with several degrees of freedom the same, the motion exp(S q) being displaced with its axes.
+    f_ext (..., nbodies, 6): wrenches on the bodies, constant in their frames, which are displaced with them.
+    """
+    shape = (2, robot.nv, robot.nbodies, 6)
+    try:
+        if f_ext is None:
+            before, behind = out = np.empty(shape)
+            derivatives.geometric_sensitivity_one(robot._model, q, v, a, out)
+            return GeometricSensitivity(before, before - behind)
+    except REFUSED:
+        pass
+    lead, (q, v, a), f_ext = _with_forces(robot, f_ext, q=q, v=v, a=a)
+    out = np.empty((len(q), *shape))
+    derivatives.geometric_sensitivity_many(robot._model, q, v, a, f_ext, out)
+    before, behind = (out[:, k].reshape(*lead, *shape[1:]) for k in range(2))
+    return GeometricSensitivity(before, before - behind)
+
+
+def pose_sensitivity(robot: Mechanism, q: ArrayLike, frame: str) -> GeometricSensitivity:
+    """The frame's body-fixed displacement (..., 6, nbodies, 6) per geometric change: the identification Jacobian.
+
+    [:, i] maps twists U of body i's joint as in `geometric_sensitivity`; zero for bodies the frame does not hang on
+    (Mueller 2018 section 6.2).
+    """
+    lead, (q,) = as_batch(robot, q=q)
+    to_frame = se3.inverse_of(poses(robot, q, frame))
+    out = np.zeros((2, len(q), 6, robot.nbodies, 6))
+    i = robot.frame(frame).body
+    while i >= 0:
+        p = robot.parents[i]
+        T = poses(robot, q, robot.body_names[p]) if p >= 0 else np.eye(4)
+        out[0, :, :, i] = se3.Ad_of(to_frame @ T @ robot.placements[i])
+        out[1, :, :, i] = out[0, :, :, i] - se3.Ad_of(to_frame @ poses(robot, q, robot.body_names[i]))
+        i = p
+    return GeometricSensitivity(*out.reshape(2, *lead, 6, robot.nbodies, 6))
+
+
+# --- linearisation -----------------------------------------------------------------------------------------------
+
+
+def linearize(
+    robot: Mechanism, q: ArrayLike, v: ArrayLike, tau: ArrayLike, f_ext: ArrayLike | None = None
+) -> Linearization:
+    """The equations of motion linearised about states and torques, one or many along a trajectory.
+
+    For x = (log(q^-1 q~), v~ - v) and u = tau~ - tau of a neighbouring motion (q~, v~, tau~), to first order
+
+        x' = [[-ad_v, 1], [da/dq, da/dv]] x + [[0], [M^-1]] u,
+
+    ad_v joint by joint and zero where it has one degree of freedom. (q, v) need not be an equilibrium: along a motion
+    with torques tau this is its variational equation. f_ext (..., nbodies, 6): wrenches on the bodies, constant in
+    their frames. Raises ModelError where the mass matrix is not positive definite.
+    """
+    d = forward_dynamics_derivatives(robot, q, v, tau, f_ext)
+    n, lead = robot.nv, d.a.shape[:-1]
+    A, B = np.zeros((*lead, 2 * n, 2 * n)), np.zeros((*lead, 2 * n, n))
+    if robot.nq != n:
+        A[..., :n, :n] = -ConfigurationGroup(robot).ad(v)
+    A[..., :n, n:] = np.eye(n)
+    A[..., n:, :n], A[..., n:, n:] = d.dq, d.dv
+    B[..., n:, :] = d.dtau
+    return Linearization(A, B, d.a)

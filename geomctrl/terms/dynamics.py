@@ -1,0 +1,197 @@
+"""The terms of the equations of motion M(q) vdot + C(q, v) v + g(q) = tau + sum_i Jac_i^T f_ext_i.
+
+Each function is also a method of `Robot`. All take any leading batch axes, the same for every argument. Arguments are
+checked: ArgumentError for wrong shapes, nan, infinity, or poses in q whose rotation is none.
+"""
+
+from __future__ import annotations
+
+from typing import Literal, NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from geomctrl.errors import ArgumentError, ModelError
+from geomctrl.kernels import articulated_bodies, composite_bodies, energies, newton_euler
+from geomctrl.mechanism.mechanism import Mechanism
+from geomctrl.mechanism.states import as_batch
+
+Form = Literal["ploen", "christoffel"]
+FORMS = {"ploen": newton_euler.PLOEN, "christoffel": newton_euler.CHRISTOFFEL}
+REFUSED = (ValueError, TypeError, KeyError)  # what a kernel or FORMS raises for what they were not made for
+
+
+class Terms(NamedTuple):
+    """M, Mdot, C (..., nv, nv) and g (..., nv) at one state."""
+
+    M: np.ndarray
+    Mdot: np.ndarray
+    C: np.ndarray
+    g: np.ndarray
+
+
+def form_number(form: str) -> int:
+    try:
+        return FORMS[form]
+    except (KeyError, TypeError):
+        raise ArgumentError(f"form: expected 'ploen' or 'christoffel', got {form!r}") from None
+
+
+def _blocks(robot: Mechanism, q, v, form) -> np.ndarray:
+    """(..., 3 nv + 1, nv): M, Mdot, C and g below each other."""
+    out = np.zeros((3 * robot.nv + 1, robot.nv))
+    try:
+        composite_bodies.terms_one(robot._model, q, v, FORMS[form], out)
+        return out
+    except REFUSED:
+        number = form_number(form)
+        lead, (q, v) = as_batch(robot, q=q, v=v)
+        return composite_bodies.terms_many(robot._model, q, v, number).reshape(*lead, 3 * robot.nv + 1, robot.nv)
+
+
+def terms(robot: Mechanism, q: ArrayLike, v: ArrayLike, form: Form = "ploen") -> Terms:
+    """M(q), Mdot(q, v), C(q, v) and g(q) in one sweep: Terms(M, Mdot, C, g), (..., nv, nv) three times and (..., nv).
+
+    Mdot - 2C is skew for both forms: "ploen" (Ploen 1999 (37) and Proposition 1) and "christoffel" (the Christoffel
+    symbols of the first kind; for joints with several degrees of freedom the lowered Levi-Civita connection). They
+    differ in C, never in C v. For joints with several degrees of freedom v is a quasi-velocity, and Mdot is taken
+    along q exp(S v t).
+    """
+    n, block = robot.nv, _blocks(robot, q, v, form)
+    if block.ndim == 2:
+        return Terms(block[:n], block[n : 2 * n], block[2 * n : 3 * n], block[3 * n])
+    return Terms(block[..., :n, :], block[..., n : 2 * n, :], block[..., 2 * n : 3 * n, :], block[..., 3 * n, :])
+
+
+def mass_matrix(robot: Mechanism, q: ArrayLike) -> np.ndarray:
+    """M(q) (..., nv, nv) [kg m^2, kg m, kg], symmetric positive definite (Ploen 1999 (36)), by composite bodies."""
+    M = np.zeros((robot.nv, robot.nv))
+    try:
+        composite_bodies.mass_matrix_one(robot._model, q, M)
+        return M
+    except REFUSED:
+        lead, (q,) = as_batch(robot, q=q)
+        return composite_bodies.mass_matrix_many(robot._model, q).reshape(*lead, robot.nv, robot.nv)
+
+
+def mass_matrix_rate(robot: Mechanism, q: ArrayLike, v: ArrayLike) -> np.ndarray:
+    """Mdot (..., nv, nv): the derivative of M along the motion (Ploen 1999 (28))."""
+    n = robot.nv
+    return _blocks(robot, q, v, "ploen")[..., n : 2 * n, :].copy()
+
+
+def coriolis_matrix(robot: Mechanism, q: ArrayLike, v: ArrayLike, form: Form = "ploen") -> np.ndarray:
+    """C(q, v) (..., nv, nv) with Mdot - 2C skew; see `terms` for the two forms."""
+    n = robot.nv
+    return _blocks(robot, q, v, form)[..., 2 * n : 3 * n, :].copy()
+
+
+def gravity_force(robot: Mechanism, q: ArrayLike) -> np.ndarray:
+    """g(q) (..., nv): the joint torques that hold the robot against gravity (Ploen 1999 (38))."""
+    zero = np.zeros(robot.nv)
+    tau = np.empty(robot.nv)
+    try:
+        newton_euler.inverse_dynamics_one(robot._model, q, zero, zero, tau)
+        return tau
+    except REFUSED:
+        lead, (q,) = as_batch(robot, q=q)
+        zero = np.zeros((len(q), robot.nv))
+        return newton_euler.inverse_dynamics_many(robot._model, q, zero, zero).reshape(*lead, robot.nv)
+
+
+def inverse_dynamics(
+    robot: Mechanism,
+    q: ArrayLike,
+    v: ArrayLike,
+    a: ArrayLike,
+    v_ref: ArrayLike | None = None,
+    f_ext: ArrayLike | None = None,
+    form: Form = "ploen",
+) -> np.ndarray:
+    """tau = M(q) a + C(q, v) v_ref + g(q) - sum_i Jac_i^T f_ext_i, (..., nv), O(n).
+
+    v_ref=None means v: the recursive Newton-Euler algorithm (Ploen 1999 (14)-(18)). Otherwise the recursion with a
+    reference velocity of Slotine and Li, for the C of `form`. f_ext (..., nbodies, 6): wrenches (moment, force) on the
+    bodies, in body frames about their origins.
+    """
+    try:
+        if f_ext is None:
+            tau = np.empty(robot.nv)
+            number = FORMS[form]
+            if v_ref is None:
+                newton_euler.inverse_dynamics_one(robot._model, q, v, a, tau)
+            else:
+                newton_euler.inverse_dynamics_reference_one(robot._model, q, v, a, v_ref, number, tau)
+            return tau
+    except REFUSED:
+        pass
+    number = form_number(form)
+    given = {"q": q, "v": v, "a": a, "v_ref": v if v_ref is None else v_ref}
+    if f_ext is not None:
+        lead, (q, v, a, v_ref, f_ext) = as_batch(robot, **given, f_ext=f_ext)
+        f_ext = f_ext.reshape(-1, 6 * robot.nbodies)
+    else:
+        lead, (q, v, a, v_ref) = as_batch(robot, **given)
+        if given["v_ref"] is given["v"]:
+            return newton_euler.inverse_dynamics_many(robot._model, q, v, a).reshape(*lead, robot.nv)
+        f_ext = np.empty((0, 6 * robot.nbodies))
+    tau = newton_euler.inverse_dynamics_reference_many(robot._model, q, v, a, v_ref, f_ext, number)
+    return tau.reshape(*lead, robot.nv)
+
+
+def forward_dynamics(
+    robot: Mechanism, q: ArrayLike, v: ArrayLike, tau: ArrayLike, f_ext: ArrayLike | None = None
+) -> np.ndarray:
+    """vdot (..., nv) from torques tau (..., nv) and body wrenches f_ext (..., nbodies, 6), O(n), by articulated bodies.
+
+    Raises ModelError where the mass matrix is not positive definite (only parameters no body has lead there).
+    """
+    try:
+        if f_ext is None:
+            a = np.empty(robot.nv)
+            articulated_bodies.forward_dynamics_one(robot._model, q, v, tau, a)
+            return a
+    except REFUSED:
+        pass
+    if f_ext is None:
+        lead, (q, v, tau) = as_batch(robot, q=q, v=v, tau=tau)
+        f_ext = np.empty((0, 6 * robot.nbodies))
+    else:
+        lead, (q, v, tau, f_ext) = as_batch(robot, q=q, v=v, tau=tau, f_ext=f_ext)
+        f_ext = f_ext.reshape(-1, 6 * robot.nbodies)
+    a, singular = articulated_bodies.forward_dynamics_many(robot._model, q, v, tau, f_ext)
+    if singular >= 0:
+        raise ModelError(f"robot {robot.name!r}: the mass matrix is not positive definite at q = {q[singular]}")
+    return a.reshape(*lead, robot.nv)
+
+
+def _mechanical_state(robot: Mechanism, q, v) -> np.ndarray:
+    out = np.empty(8)
+    try:
+        energies.mechanical_state_one(robot._model, q, v, out)
+        return out
+    except REFUSED:
+        lead, (q, v) = as_batch(robot, q=q, v=v)
+        return energies.mechanical_state_many(robot._model, q, v).reshape(*lead, 8)
+
+
+def kinetic_energy(robot: Mechanism, q: ArrayLike, v: ArrayLike) -> np.ndarray:
+    """1/2 v . M v (...,) [J]."""
+    return _mechanical_state(robot, q, v)[..., 0]
+
+
+def potential_energy(robot: Mechanism, q: ArrayLike) -> np.ndarray:
+    """Gravitational energy (...,) [J], zero for a centre of mass at the world's origin."""
+    lead, (q,) = as_batch(robot, q=q)
+    return _mechanical_state(robot, q.reshape(*lead, robot.nq), np.zeros((*lead, robot.nv)))[..., 1]
+
+
+def energy(robot: Mechanism, q: ArrayLike, v: ArrayLike) -> np.ndarray:
+    """Kinetic plus potential energy (...,) [J]."""
+    state = _mechanical_state(robot, q, v)
+    return state[..., 0] + state[..., 1]
+
+
+def momentum(robot: Mechanism, q: ArrayLike, v: ArrayLike) -> np.ndarray:
+    """Spatial momentum (..., 6) of the whole robot: about the inertial origin, in inertial axes, angular part first."""
+    return _mechanical_state(robot, q, v)[..., 2:]

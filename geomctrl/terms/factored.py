@@ -1,0 +1,179 @@
+"""The closed form of the equations of motion: dense block matrices that read like Ploen 1999 section 3.
+
+    M = S^T G^T J G S,   C = S^T G^T (J G ad_Sv Gamma + C_bar) G S,   g = S^T G^T J G P0 Vdot_0
+
+with `S` the joints' bases, `Gamma` the parents' twists to their children, G = (1 - Gamma)^-1 and `C_bar` skew. It holds
+for trees and joints with several degrees of freedom: S_i is 6 x d, and Gamma has its blocks where the parents are.
+
+Written to be read and to be trusted, not to be fast: the oracle the recursions are tested against. It builds the
+joints' transforms itself from `robot.placements` and the screws, shares no code with the kernels, and takes complex q
+and v, for derivatives by the complex step. All functions take any leading batch axes. Equation numbers are Ploen's.
+"""
+
+from __future__ import annotations
+
+from typing import Literal, NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from geomctrl.errors import ArgumentError
+from geomctrl.mechanism import inertia
+from geomctrl.mechanism.mechanism import Mechanism
+from geomctrl.mechanism.states import as_batch
+
+Form = Literal["ploen", "christoffel", "plain"]
+
+
+class Factors(NamedTuple):
+    """The block matrices of n bodies at one state (Ploen 1999 section 3.2); G S stacks the body Jacobians."""
+
+    S: np.ndarray  # (6n, nv) diag(S_i), constant
+    G: np.ndarray  # (..., 6n, 6n) (1 - Gamma)^-1: block ij takes a twist of body j to its descendant i
+    Gamma: np.ndarray  # (..., 6n, 6n) Ad_{f_i^-1} at (i, parent of i)
+    J: np.ndarray  # (6n, 6n) diag(J_i), constant
+    ad_Sv: np.ndarray  # (..., 6n, 6n) diag(-ad_{S_i v_i}), with Ploen's sign
+    ad_V_dual: np.ndarray  # (..., 6n, 6n) diag(-ad_{V_i}^T)
+    P0: np.ndarray  # (..., 6n, 6) Ad_{f_i^-1} for the bodies that hang on the world
+    V: np.ndarray  # (..., 6n) body twists
+    C_bar: np.ndarray  # (..., 6n, 6n) diag(C_bar_i), skew unless form="plain"
+
+
+def factors(robot: Mechanism, q: ArrayLike, v: ArrayLike, form: Form = "ploen") -> Factors:
+    """All factors of M, C and g at a state.
+
+    `form` chooses C_bar_i: "ploen" (Proposition 1), "christoffel", or "plain", the -ad_V^T J of (25), whose C gives the
+    right forces but no skew Mdot - 2C.
+    """
+    q, v = np.asarray(q), np.asarray(v)
+    as_batch(robot, q=np.real(q), v=np.real(v))
+    n, lead, dtype = robot.nbodies, q.shape[:-1], np.result_type(q, v, float)
+    block = [slice(6 * i, 6 * i + 6) for i in range(n)]
+    S, J = np.zeros((6 * n, robot.nv)), np.zeros((6 * n, 6 * n))
+    Gamma, G, ad_Sv, ad_V_dual, C_bar = (np.zeros((*lead, 6 * n, 6 * n), dtype) for _ in range(5))
+    P0, V = np.zeros((*lead, 6 * n, 6), dtype), np.zeros((*lead, 6 * n), dtype)
+    for i, (parent, joint, M) in enumerate(zip(robot.parents, robot.joints, robot.placements)):
+        b, at = block[i], (..., block[i], block[i])
+        X = Ad_inverse(M @ joint_motion(joint.S, q[..., robot.q_slices[i]]))  # (14)
+        Sv = v[..., robot.v_slices[i]] @ joint.S.T
+        S[b, robot.v_slices[i]] = joint.S
+        J[at] = inertia.spatial(robot.parameters[i])  # (12)
+        if parent < 0:
+            P0[..., b, :] = X
+            V[..., b] = Sv
+        else:
+            Gamma[..., b, block[parent]] = X
+            G[..., b, :] = X @ G[..., block[parent], :]
+            V[..., b] = (X @ V[..., block[parent], None])[..., 0] + Sv  # (15)
+        G[at] += np.eye(6)
+        ad_Sv[at] = -ad(Sv)
+        ad_V_dual[at] = -transpose(ad(V[..., b]))  # (7)
+        C_bar[at] = body_coriolis(J[at], V[..., b], form)
+    return Factors(S, G, Gamma, J, ad_Sv, ad_V_dual, P0, V, C_bar)
+
+
+def mass_matrix(robot: Mechanism, q: ArrayLike) -> np.ndarray:
+    """M(q) (..., nv, nv)."""
+    f = factors(robot, q, _at_rest(robot, q))
+    return f.S.T @ transpose(f.G) @ f.J @ f.G @ f.S  # (36)
+
+
+def mass_matrix_rate(robot: Mechanism, q: ArrayLike, v: ArrayLike) -> np.ndarray:
+    """Mdot(q, v) (..., nv, nv)."""
+    f = factors(robot, q, v)
+    G_rate = f.G @ f.ad_Sv @ f.Gamma @ f.G  # (27)
+    half = f.S.T @ transpose(f.G) @ f.J @ G_rate @ f.S
+    return transpose(half) + half  # (28)
+
+
+def coriolis_matrix(robot: Mechanism, q: ArrayLike, v: ArrayLike, form: Form = "ploen") -> np.ndarray:
+    """C(q, v) (..., nv, nv); with form="plain" the one of (25), for which Mdot - 2C is not skew."""
+    f = factors(robot, q, v, form)
+    return f.S.T @ transpose(f.G) @ (f.J @ f.G @ f.ad_Sv @ f.Gamma + f.C_bar) @ f.G @ f.S  # (37)
+
+
+def gravity_force(robot: Mechanism, q: ArrayLike) -> np.ndarray:
+    """g(q) (..., nv)."""
+    f = factors(robot, q, _at_rest(robot, q))
+    return _apply(f.S.T @ transpose(f.G) @ f.J @ f.G @ f.P0, _base_acceleration(robot))  # (38)
+
+
+def inverse_dynamics(
+    robot: Mechanism, q: ArrayLike, v: ArrayLike, a: ArrayLike, v_ref: ArrayLike | None = None, form: Form = "ploen"
+) -> np.ndarray:
+    """M a + C v_ref + g (..., nv) by the recursion's global form; v_ref=None means v."""
+    f, a, v_ref = factors(robot, q, v, form), np.asarray(a), np.asarray(v if v_ref is None else v_ref)
+    as_batch(robot, v=np.real(v), a=np.real(a), v_ref=np.real(v_ref))
+    V = _apply(f.G @ f.S, v_ref)  # (19)
+    A = _apply(f.S, a) + _apply(f.ad_Sv @ f.Gamma, V) + _apply(f.P0, _base_acceleration(robot))
+    F = _apply(f.J @ f.G, A) + _apply(f.C_bar, V)  # (20), (21)
+    return _apply(f.S.T @ transpose(f.G), F)  # (22)
+
+
+# --- blocks ------------------------------------------------------------------------------------------------------
+
+
+def joint_motion(S: np.ndarray, q: np.ndarray) -> np.ndarray:
+    """exp(S q) (..., 4, 4) of a joint with one degree of freedom; of one with more, the pose [R | p] that q holds."""
+    T = np.zeros((*q.shape[:-1], 4, 4), np.result_type(q, float))
+    T[..., 3, 3] = 1.0
+    if S.shape[1] > 1:
+        T[..., :3, :] = q.reshape(*q.shape[:-1], 3, 4)
+        return T
+    W, v, x = hat(S[:3, 0]), S[3:, 0], q[..., None]
+    T[..., :3, :3] = np.eye(3) + np.sin(x) * W + (1.0 - np.cos(x)) * W @ W  # (10)
+    T[..., :3, 3] = (x * np.eye(3) + (1.0 - np.cos(x)) * W + (x - np.sin(x)) * W @ W) @ v  # (11)
+    return T
+
+
+def body_coriolis(J: np.ndarray, V: np.ndarray, form: Form) -> np.ndarray:
+    """C_bar_i (..., 6, 6) with C_bar_i V_i = -ad_{V_i}^T J_i V_i."""
+    if form == "plain":
+        return -transpose(ad(V)) @ J
+    w, I, H = hat(V[..., :3]), J[:3, :3], J[:3, 3:]
+    if form == "ploen":
+        angular = w @ I + I @ w  # Proposition 1
+    elif form == "christoffel":
+        angular = hat(V[..., :3] @ (0.5 * np.trace(I) * np.eye(3) - I))
+    else:
+        raise ArgumentError(f"form: expected 'ploen', 'christoffel' or 'plain', got {form!r}")
+    return blocks(angular, H @ w, -w @ H, J[5, 5] * w)
+
+
+def hat(x: np.ndarray) -> np.ndarray:
+    """[x]: the matrix of the cross product."""
+    return np.cross(x[..., None, :], np.eye(3)).swapaxes(-1, -2)
+
+
+def ad(X: np.ndarray) -> np.ndarray:
+    """The matrix of ad_X."""
+    w, v = hat(X[..., :3]), hat(X[..., 3:])
+    return blocks(w, np.zeros_like(w), v, w)  # (6)
+
+
+def Ad_inverse(f: np.ndarray) -> np.ndarray:
+    """The matrix of Ad_{f^-1}: a parent's twist to the child at f."""
+    Rt, p = transpose(f[..., :3, :3]), f[..., :3, 3]
+    return blocks(Rt, np.zeros_like(Rt), -Rt @ hat(p), Rt)  # (4)
+
+
+def blocks(a: np.ndarray, b: np.ndarray, c: np.ndarray, d: np.ndarray) -> np.ndarray:
+    """[[a, b], [c, d]]."""
+    return np.concatenate((np.concatenate((a, b), -1), np.concatenate((c, d), -1)), -2)
+
+
+def transpose(A: np.ndarray) -> np.ndarray:
+    return A.swapaxes(-1, -2)
+
+
+def _apply(A: np.ndarray, x: np.ndarray) -> np.ndarray:
+    return (A @ x[..., None])[..., 0]
+
+
+def _at_rest(robot: Mechanism, q: ArrayLike) -> np.ndarray:
+    return np.zeros((*np.shape(q)[:-1], robot.nv))
+
+
+def _base_acceleration(robot: Mechanism) -> np.ndarray:
+    """Vdot_0 = (0, -g): gravity as the base's acceleration."""
+    return np.concatenate((np.zeros(3), -robot.gravity))

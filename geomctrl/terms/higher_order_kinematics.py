@@ -1,0 +1,277 @@
+"""Higher-order kinematics: time derivatives of twists and Jacobians to any order, partial derivatives likewise.
+
+In inertial axes about a fixed point a screw that body i carries changes as S' = ad_{V_i} S, and V_i = V_p + S v
+(Mueller 2018 (16), (68)). So with x_k the k-th time derivative over k! a product is a convolution, and
+
+    (k + 1) S_{k+1} = sum_j ad_{V_j} S_{k-j},      V_k = V_p,k + sum_j S_j v_{k-j}
+
+gives the spatial representation of acceleration, jerk and all beyond (17), (21), (22) without enumerating brackets. The
+others follow from it by what they mean, twist by twist or column by column of a Jacobian:
+
+    body    d^k/dt^k (Ad_T^-1 X) = Ad_T^-1 D^k X,   D X = X' - ad_V X                  (6), (8), (13), (117)
+    hybrid  (w, v + w x r), with r' = v + w x r of the frame itself                    (27)-(32)
+    mixed   angular part of the first, linear part of the second                       (33)
+
+The fixed point is where the frame is now, so that robots far from the world's origin lose no digits. numpy, batched
+over leading axes; trees and joints with several degrees of freedom included. Equation numbers are Mueller's, corrected
+as in FORMULAS section 5.
+"""
+
+from __future__ import annotations
+
+from math import comb, factorial
+from typing import Literal, NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from geomctrl.arguments import checked
+from geomctrl.errors import ArgumentError
+from geomctrl.lie import se3
+from geomctrl.mechanism.mechanism import Mechanism
+from geomctrl.mechanism.states import as_batch
+
+from .kinematics import Representation, _representation, jacobian, poses
+
+
+class JointMotion(NamedTuple):
+    """Velocities and accelerations of the joints, (..., nv) each."""
+
+    v: np.ndarray
+    a: np.ndarray
+
+
+# --- time derivatives --------------------------------------------------------------------------------------------
+
+
+def jacobian_derivatives(
+    robot: Mechanism, q: ArrayLike, rates: ArrayLike, frame: str, representation: Representation = "body"
+) -> np.ndarray:
+    """Jac, Jacdot, Jacddot, ... (..., K + 1, 6, nv) of the frame along a motion.
+
+    rates (..., K, nv): v, a, a', ... at q, K >= 1. Entry k is the k-th time derivative: (8), (16), (27), (30).
+    """
+    q, rates, lead = _motion(robot, q, rates)
+    K = rates.shape[1]
+    series = _jacobian_series(robot, q, rates, frame, representation)
+    return (series * _factorials(K + 1)[:, None, None]).reshape(*lead, K + 1, 6, robot.nv)
+
+
+def twist_derivatives(
+    robot: Mechanism, q: ArrayLike, rates: ArrayLike, frame: str, representation: Representation = "body"
+) -> np.ndarray:
+    """V, V', V'', ... (..., K, 6) of the frame: twist, acceleration, jerk, ... in one representation.
+
+    rates (..., K, nv): v, a, a', ... at q, K >= 1. Each is the time derivative of the one before as numbers, in the
+    representation's own axes: (6), (13) body, (17), (21) spatial, (28), (31) hybrid, (33) mixed. O(K^2 depth).
+    """
+    q, rates, lead = _motion(robot, q, rates)
+    K = rates.shape[1]
+    Jac = _jacobian_series(robot, q, rates[:, : K - 1], frame, representation) * _factorials(K)[:, None, None]
+    out = np.zeros((len(q), K, 6))
+    for k in range(K):
+        for j in range(k + 1):
+            out[:, k] += comb(k, j) * (Jac[:, j] @ rates[:, k - j, :, None])[..., 0]  # Leibniz on V = Jac v
+    return out.reshape(*lead, K, 6)
+
+
+def acceleration(
+    robot: Mechanism, q: ArrayLike, v: ArrayLike, a: ArrayLike, frame: str, representation: Representation = "body"
+) -> np.ndarray:
+    """The frame's acceleration (..., 6), the rate of its twist: (6), (17), (28), (33)."""
+    lead, (q, v, a) = as_batch(robot, q=q, v=v, a=a)
+    return twist_derivatives(robot, q, np.stack((v, a), 1), frame, representation)[:, 1].reshape(*lead, 6)
+
+
+def jerk(
+    robot: Mechanism,
+    q: ArrayLike,
+    v: ArrayLike,
+    a: ArrayLike,
+    a_rate: ArrayLike,
+    frame: str,
+    representation: Representation = "body",
+) -> np.ndarray:
+    """The frame's jerk (..., 6), the second rate of its twist: (13), (21), (22), (31), (32), (33)."""
+    lead, (q, v, a, a_rate) = as_batch(robot, q=q, v=v, a=a, a_rate=a_rate)
+    return twist_derivatives(robot, q, np.stack((v, a, a_rate), 1), frame, representation)[:, 2].reshape(*lead, 6)
+
+
+def jacobian_second_rate(
+    robot: Mechanism, q: ArrayLike, v: ArrayLike, a: ArrayLike, frame: str, representation: Representation = "body"
+) -> np.ndarray:
+    """Jacddot (..., 6, nv): the frame's jerk is Jac a' + 2 Jacdot a + Jacddot v. (30) for the hybrid one."""
+    lead, (q, v, a) = as_batch(robot, q=q, v=v, a=a)
+    out = jacobian_derivatives(robot, q, np.stack((v, a), 1), frame, representation)[:, 2]
+    return out.reshape(*lead, 6, robot.nv)
+
+
+def _jacobian_series(robot: Mechanism, q: np.ndarray, rates: np.ndarray, frame: str, representation: str) -> np.ndarray:
+    """(batch, K + 1, 6, nv): the Jacobian's power series in t."""
+    _representation(representation)
+    T = poses(robot, q, frame)
+    S, V = _spatial_series(robot, q, rates, frame, T[:, :3, 3])
+    if representation == "spatial":
+        shift = np.tile(np.eye(4), (len(q), 1, 1))
+        shift[:, :3, 3] = T[:, :3, 3]
+        return se3.Ad_of(shift)[:, None] @ S
+    body = _body_series(S, V, T) if representation in ("body", "mixed") else S
+    if representation == "body":
+        return body
+    hybrid = _hybrid_series(S, V)
+    return hybrid if representation == "hybrid" else np.concatenate((body[:, :, :3], hybrid[:, :, 3:]), 2)
+
+
+def _spatial_series(robot: Mechanism, q: np.ndarray, rates: np.ndarray, frame: str, origin: np.ndarray):
+    """Screws S (batch, K + 1, 6, nv) and twist V (batch, K, 6) in inertial axes about `origin`, as power series."""
+    K = rates.shape[1]
+    v = rates / _factorials(K)[:, None]
+    S, V = np.zeros((len(q), K + 1, 6, robot.nv)), np.zeros((len(q), K, 6))
+    for i in path_to(robot, frame):
+        T = poses(robot, q, robot.body_names[i])
+        T[:, :3, 3] -= origin
+        s = robot.v_slices[i]
+        S[:, 0, :, s] = se3.Ad_of(T) @ robot.joints[i].S  # (70b)
+        for k in range(K):
+            for j in range(k + 1):
+                V[:, k] += (S[:, j, :, s] @ v[:, k - j, s, None])[..., 0]  # (68)
+            for j in range(k + 1):
+                S[:, k + 1, :, s] += se3.ad(V[:, j]) @ S[:, k - j, :, s] / (k + 1)  # (16)
+    return S, V
+
+
+def _body_series(S: np.ndarray, V: np.ndarray, T: np.ndarray) -> np.ndarray:
+    """Ad_T^-1 S as a series, T at the origin: its k-th derivative is Ad_T^-1 D^k S."""
+    rotation = np.array(T)
+    rotation[:, :3, 3] = 0.0
+    turn, out, X = se3.Ad_of(se3.inverse_of(rotation)), np.empty_like(S), S
+    for k in range(S.shape[1]):
+        out[:, k] = turn @ X[:, 0] / factorial(k)
+        Y = np.empty_like(X[:, 1:])
+        for n in range(Y.shape[1]):
+            Y[:, n] = (n + 1) * X[:, n + 1] - sum(se3.ad(V[:, n - j]) @ X[:, j] for j in range(n + 1))
+        X = Y
+    return out
+
+
+def _hybrid_series(S: np.ndarray, V: np.ndarray) -> np.ndarray:
+    """(w, v + w x r) column by column, r the frame's position from where it is now."""
+    K = V.shape[1]
+    r = np.zeros((len(V), K + 1, 3))
+    for k in range(K):
+        r[:, k + 1] = (V[:, k, 3:] + sum(np.cross(V[:, j, :3], r[:, k - j]) for j in range(k + 1))) / (k + 1)
+    out = S.copy()
+    for k in range(K + 1):
+        for j in range(k):
+            out[:, k, 3:] += np.cross(S[:, j, :3], r[:, k - j, :, None], axis=1)
+    return out
+
+
+def path_to(robot: Mechanism, frame: str) -> list[int]:
+    """The bodies from the root to the named frame's."""
+    path, i = [], robot.frame(frame).body
+    while i >= 0:
+        path.append(i)
+        i = robot.parents[i]
+    return path[::-1]
+
+
+def _motion(robot: Mechanism, q: ArrayLike, rates: ArrayLike):
+    x = checked("rates", rates, (robot.nv,))
+    if x.ndim < 2 or x.shape[-2] == 0:
+        raise ArgumentError(f"rates: expected shape (..., K, {robot.nv}) with K >= 1, got {x.shape}")
+    lead, (q,) = as_batch(robot, q=q)
+    if x.shape[:-2] != lead:
+        raise ArgumentError(f"rates: expected the leading axes of q, {lead}, got {x.shape[:-2]} (nothing is broadcast)")
+    return q, x.reshape(len(q), *x.shape[-2:]), lead
+
+
+def _factorials(n: int) -> np.ndarray:
+    return np.array([float(factorial(k)) for k in range(n)])
+
+
+# --- partial derivatives -----------------------------------------------------------------------------------------
+
+
+def jacobian_partial_derivatives(
+    robot: Mechanism, q: ArrayLike, frame: str, order: int, representation: Literal["body", "spatial"] = "body"
+) -> np.ndarray:
+    """All partial derivatives of one order of the frame's Jacobian, (..., 6, nv, nv, ..., nv) with `order` more axes.
+
+    Entry [:, j, k1, ..., kn] is column j derived by coordinate k1, then k2, ...; each order is one bracket more on the
+    order before (14), (23):
+
+        body     [J_j, J_k] for k beyond j,  the derivatives nearest j first
+        spatial  [J_k, J_j] for k before j,  likewise
+
+    For a joint with several degrees of freedom derivatives are along q exp(S_k d), which do not commute within it.
+    """
+    if representation not in ("body", "spatial"):
+        raise ArgumentError(f"representation: expected 'body' or 'spatial', got {representation!r}")
+    if isinstance(order, bool) or not isinstance(order, (int, np.integer)) or order < 0:
+        raise ArgumentError(f"order: expected a number of derivatives, 0 or more, got {order!r}")
+    lead, (q,) = as_batch(robot, q=q)
+    n, body = robot.nv, representation == "body"
+    Jac = jacobian(robot, q, frame, representation)
+    ad_J = se3.ad(Jac.swapaxes(1, 2))  # (batch, nv, 6, 6)
+    joint = np.repeat(np.arange(robot.nbodies), [j.dof for j in robot.joints])
+    # after[j, k]: a bracket with J_k may follow one with J_j
+    after = joint[:, None] <= joint if body else joint[:, None] >= joint
+    first = joint[:, None] < joint if body else after
+    out = Jac
+    for step in range(order):
+        sign = -1.0 if body else 1.0  # [X, J_k] = -ad_{J_k} X
+        chain = np.einsum("bkxy,by...->bx...k", sign * ad_J, out)
+        allowed = first if step == 0 else after
+        out = chain * (allowed if step == 0 else np.broadcast_to(allowed, (n,) * (step + 2)))
+    if order > 1:
+        out = _in_any_order(out, joint, order, body)
+    return out.reshape(*lead, 6, *(n,) * (order + 1))
+
+
+def _in_any_order(chain: np.ndarray, joint: np.ndarray, order: int, body: bool) -> np.ndarray:
+    """Entries of all index sequences from those of the sequences in the order of the brackets.
+
+    Joints nearest column j come first. Within a joint: in the body representation the derivative taken last comes
+    first (a pose's inverse is derived), in the spatial one in the order taken.
+    """
+    n = len(joint)
+    k = np.stack(np.meshgrid(*[np.arange(n)] * order, indexing="ij"), -1)  # (n, ..., n, order)
+    taken = np.arange(order)
+    key = joint[k] * order + (order - 1 - taken) if body else -joint[k] * order + taken
+    sequence = np.take_along_axis(k, np.argsort(key, axis=-1), -1)
+    index = tuple(sequence[..., s] for s in range(order))
+    return chain[(slice(None), slice(None), slice(None), *index)]
+
+
+# --- inverse kinematics ------------------------------------------------------------------------------------------
+
+
+def joint_motion_of_bodies(robot: Mechanism, q: ArrayLike, V: ArrayLike, A: ArrayLike) -> JointMotion:
+    """Joint velocities and accelerations from the bodies' body-fixed twists V and their rates A (..., nbodies, 6).
+
+    v_i = S_i^+ (V_i - X V_p), a_i = S_i^+ (A_i - X A_p + ad_{S_i v_i} V_i): (11) joint by joint. Where V and A are no
+    motion of the robot, each joint's least-squares answer.
+    """
+    lead, (q,) = as_batch(robot, q=q)
+    shape = (*lead, robot.nbodies, 6)
+    V, A = checked("V", V, (robot.nbodies, 6)), checked("A", A, (robot.nbodies, 6))
+    for name, x in (("V", V), ("A", A)):
+        if x.shape != shape:
+            raise ArgumentError(f"{name}: expected shape {shape}, got {x.shape} (nothing is broadcast)")
+    V, A = V.reshape(len(q), *shape[-2:]), A.reshape(len(q), *shape[-2:])
+    T = [poses(robot, q, name) for name in robot.body_names]
+    v, a = np.zeros((len(q), robot.nv)), np.zeros((len(q), robot.nv))
+    for i, (p, joint, s) in enumerate(zip(robot.parents, robot.joints, robot.v_slices)):
+        U, B = V[:, i], A[:, i]
+        if p >= 0:
+            X = se3.Ad_of(se3.inverse_of(T[i]) @ T[p])
+            U, B = U - _mul(X, V[:, p]), B - _mul(X, A[:, p])
+        back = np.linalg.pinv(joint.S)
+        v[:, s] = U @ back.T
+        a[:, s] = (B + _mul(se3.ad(v[:, s] @ joint.S.T), V[:, i])) @ back.T  # (11)
+    return JointMotion(v.reshape(*lead, robot.nv), a.reshape(*lead, robot.nv))
+
+
+def _mul(A: np.ndarray, x: np.ndarray) -> np.ndarray:
+    return (A @ x[..., None])[..., 0]

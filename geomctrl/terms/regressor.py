@@ -1,0 +1,69 @@
+"""The regressor: inverse dynamics is linear in the inertial parameters, tau = Y(q, v, a, v_ref) pi.
+
+Body by body the wrench J A + Cbar(V) Vr is linear in (m, h, I): with L(x) y = I x for the six entries of I,
+
+    Y_i = [[0, -[lin], L(al + w x wr) + [w] L(wr)], [lin, [al] + [w][wr], 0]]     (Ploen's Cbar)
+
+where A = (al, acc), lin = acc + w x vr; the Christoffel-consistent Cbar has the inertia block
+L(al) + [wr] L(w) + 1/2 (w x wr)(1, 0, 1, 0, 0, 1). A row of Y is Jac_k^T Y_i.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from geomctrl.arguments import checked
+from geomctrl.errors import ArgumentError
+from geomctrl.kernels import regressor as kernels
+from geomctrl.mechanism.mechanism import Mechanism
+from geomctrl.mechanism.states import as_batch
+
+from .dynamics import FORMS, REFUSED, Form, form_number
+
+
+def products(
+    robot: Mechanism,
+    q: ArrayLike,
+    v: ArrayLike,
+    a: ArrayLike,
+    v_ref: ArrayLike,
+    parameters: ArrayLike,
+    x: ArrayLike,
+    form: Form = "ploen",
+) -> tuple[np.ndarray, np.ndarray]:
+    """(Y @ parameters (nv,), Y^T @ x (10 nbodies,)) for one state in O(n), Y = regressor(q, v, a, v_ref, form).
+
+    What an adaptive controller needs of Y at each instant. parameters (10 nbodies,): any numbers, physical or not.
+    """
+    tau, g = np.empty(robot.nv), np.empty(10 * robot.nbodies)
+    try:
+        kernels.products_one(robot._model, parameters, q, v, a, v_ref, x, FORMS[form], tau, g)
+    except REFUSED:
+        number = form_number(form)
+        lead, arrays = as_batch(robot, q=q, v=v, a=a, v_ref=v_ref, x=x)
+        if lead:
+            raise ArgumentError(f"q, v, a, v_ref, x: expected one state, got leading axes {lead}") from None
+        pi = checked("parameters", parameters, (10 * robot.nbodies,))
+        kernels.products_one(robot._model, pi, *(b[0] for b in arrays), number, tau, g)
+    return tau, g
+
+
+def regressor(
+    robot: Mechanism, q: ArrayLike, v: ArrayLike, a: ArrayLike, v_ref: ArrayLike | None = None, form: Form = "ploen"
+) -> np.ndarray:
+    """Y (..., nv, 10 nbodies) with Y @ robot.parameters.ravel() == inverse_dynamics(q, v, a, v_ref, form=form).
+
+    It depends on the robot's geometry and gravity, not on its parameters (Slotine and Li's regressor where v_ref is
+    given). Columns: ten a body, in the order of `Robot.parameters`. Raises ArgumentError like the other terms.
+    """
+    if v_ref is None:
+        v_ref = v
+    Y = np.zeros((robot.nv, 10 * robot.nbodies))
+    try:
+        kernels.regressor_one(robot._model, q, v, a, v_ref, FORMS[form], Y)
+        return Y
+    except REFUSED:
+        number = form_number(form)
+        lead, (q, v, a, v_ref) = as_batch(robot, q=q, v=v, a=a, v_ref=v_ref)
+        return kernels.regressor_many(robot._model, q, v, a, v_ref, number).reshape(*lead, robot.nv, 10 * robot.nbodies)

@@ -1,0 +1,321 @@
+"""The four representations of twists, and dynamics written in each of them: Mueller 2018 sections 3, 4 and appendix A.
+
+With T = (R, r) the pose of a frame and (w, v) its body-fixed twist (see `kinematics`):
+
+    body     V^b = (w, v)                     wrenches about the frame's origin, in its axes
+    spatial  V^s = Ad_T V^b                   about the world's origin, in inertial axes
+    hybrid   V^h = (R w, R v) = (w^s, rdot)   about the frame's origin, in inertial axes
+    mixed    V^m = (w, R v) = (w, rdot)       moments body-fixed, forces in inertial axes
+
+A wrench's representation is the one that keeps its power W . V. Everything but `inverse_dynamics` is numpy, written to
+be read. All functions take leading batch axes, the same for all arguments, and raise ArgumentError for wrong shapes,
+nan, infinity, or an unknown representation. Equation numbers are Mueller's, corrected as in FORMULAS section 3.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from geomctrl.arguments import checked, require_rotation
+from geomctrl.errors import ArgumentError
+from geomctrl.kernels import representations
+from geomctrl.lie import se3, so3
+from geomctrl.mechanism import inertia
+from geomctrl.mechanism.mechanism import Mechanism
+from geomctrl.mechanism.states import as_batch
+
+from .dynamics import inverse_dynamics as body_fixed
+from .kinematics import Representation, _representation
+
+# --- conversions -------------------------------------------------------------------------------------------------
+
+
+def change_of_representation(T: ArrayLike, source: Representation, target: Representation) -> np.ndarray:
+    """The matrix A (..., 6, 6) with V_target = A V_source for the frame at T (..., 4, 4): (98)-(100)."""
+    (T,) = _checked(T=T)
+    return _change(T, source, target)
+
+
+def change_rate(T: ArrayLike, V: ArrayLike, source: Representation, target: Representation) -> np.ndarray:
+    """The time derivative (..., 6, 6) of `change_of_representation` while the frame moves with V, as in `source`."""
+    T, V = _checked(T=T, V=V)
+    return _change_rate(T, V, source, target)
+
+
+def convert_twist(T: ArrayLike, V: ArrayLike, source: Representation, target: Representation) -> np.ndarray:
+    """The twist V (..., 6) of the frame at T in another representation: (98)-(100)."""
+    T, V = _checked(T=T, V=V)
+    return _mul(_change(T, source, target), V)
+
+
+def convert_acceleration(
+    T: ArrayLike, V: ArrayLike, A: ArrayLike, source: Representation, target: Representation
+) -> np.ndarray:
+    """The rate of the twist (..., 6) in `target`, given twist V and rate A in `source`: (98)-(100) derived, (33)."""
+    T, V, A = _checked(T=T, V=V, A=A)
+    return _mul(_change(T, source, target), A) + _mul(_change_rate(T, V, source, target), V)
+
+
+def convert_jacobian(T: ArrayLike, Jac: ArrayLike, source: Representation, target: Representation) -> np.ndarray:
+    """A Jacobian (..., 6, n) of the frame at T in another representation: (106)."""
+    T, Jac = _checked(T=T, Jac=Jac)
+    return _change(T, source, target) @ Jac
+
+
+def convert_jacobian_rate(
+    T: ArrayLike, V: ArrayLike, Jac: ArrayLike, Jac_rate: ArrayLike, source: Representation, target: Representation
+) -> np.ndarray:
+    """A Jacobian's time derivative (..., 6, n), given the frame's twist V, Jac and its rate in `source`: (24), (33)."""
+    T, V, Jac, Jac_rate = _checked(T=T, V=V, Jac=Jac, Jac_rate=Jac_rate)
+    return _change(T, source, target) @ Jac_rate + _change_rate(T, V, source, target) @ Jac
+
+
+def convert_wrench(T: ArrayLike, W: ArrayLike, source: Representation, target: Representation) -> np.ndarray:
+    """The wrench W (..., 6) on the frame at T in another representation, so that W . V stays the power: (35)."""
+    T, W = _checked(T=T, W=W)
+    return _mul(_transpose(_change(T, target, source)), W)
+
+
+def convert_inertia(T: ArrayLike, J: ArrayLike, source: Representation, target: Representation) -> np.ndarray:
+    """The mass matrix J (..., 6, 6) of a body at T in another representation: (34), (47), (51)."""
+    T, J = _checked(T=T, J=J)
+    back = _change(T, target, source)
+    return _transpose(back) @ J @ back
+
+
+def _change(T: np.ndarray, source: str, target: str) -> np.ndarray:
+    return _from_body(T, target) @ _to_body(T, source)
+
+
+def _change_rate(T: np.ndarray, V: np.ndarray, source: str, target: str) -> np.ndarray:
+    back = _to_body(T, source)
+    V_b = _mul(back, V)
+    rate = _from_body_rate(T, V_b, target) @ back
+    # A = A_target A_source^-1, and d/dt A_source^-1 = - A_source^-1 (d/dt A_source) A_source^-1
+    return rate - _from_body(T, target) @ back @ _from_body_rate(T, V_b, source) @ back
+
+
+def _from_body(T: np.ndarray, target: str) -> np.ndarray:
+    """A with V_target = A V^b."""
+    _representation(target)
+    R, one, zero = T[..., :3, :3], _eye3(T), _zero3(T)
+    if target == "spatial":
+        return se3.Ad_of(T)  # (99)
+    if target == "hybrid":
+        return _blocks(R, zero, zero, R)  # (98)
+    if target == "mixed":
+        return _blocks(one, zero, zero, R)  # (100)
+    return _blocks(one, zero, zero, one)
+
+
+def _to_body(T: np.ndarray, source: str) -> np.ndarray:
+    """Its inverse: all but the spatial one are orthogonal."""
+    return se3.Ad_of(se3.inverse_of(T)) if source == "spatial" else _transpose(_from_body(T, source))
+
+
+def _from_body_rate(T: np.ndarray, V_b: np.ndarray, target: str) -> np.ndarray:
+    """d/dt of `_from_body` with Rdot = R [w], d/dt Ad_T = Ad_T ad_V."""
+    _representation(target)
+    R_rate, zero = T[..., :3, :3] @ so3.hat(V_b[..., :3]), _zero3(T)
+    if target == "spatial":
+        return se3.Ad_of(T) @ se3.ad(V_b)
+    if target == "hybrid":
+        return _blocks(R_rate, zero, zero, R_rate)
+    if target == "mixed":
+        return _blocks(zero, zero, zero, R_rate)
+    return _blocks(zero, zero, zero, zero)
+
+
+# --- one body ----------------------------------------------------------------------------------------------------
+
+
+def newton_euler(
+    parameters: ArrayLike, T: ArrayLike, V: ArrayLike, A: ArrayLike, representation: Representation = "body"
+) -> np.ndarray:
+    """The wrench (..., 6) that moves a body at T (..., 4, 4) with twist V and its rate A, all in `representation`.
+
+    `parameters` (..., 10): the body's inertia in its own frame. Gravity is a wrench like any other; as the base's
+    acceleration, subtract (0, g) from A: in inertial axes for all but "body", where it is (0, R^T g).
+    """
+    pi, T, V, A = _checked(parameters=parameters, T=T, V=V, A=A)
+    _representation(representation)
+    M_b, R = inertia.spatial(pi), T[..., :3, :3]
+    if representation == "body":
+        return _mul(M_b, A) - _mul(_ad_T(V), _mul(M_b, V))  # (41)
+    if representation == "spatial":
+        M_s = convert_inertia(T, M_b, "body", "spatial")  # (34)
+        return _mul(M_s, A) - _mul(_ad_T(V), _mul(M_s, V))  # (38)
+    if representation == "hybrid":
+        M_h = convert_inertia(T, M_b, "body", "hybrid")  # (51)
+        turning = np.concatenate((V[..., :3], np.zeros_like(V[..., :3])), -1)
+        return _mul(M_h, A) - _mul(_ad_T(turning), _mul(M_h, turning))  # (53)
+    w, w_rate, r_accel = V[..., :3], A[..., :3], A[..., 3:]
+    m, h, Theta = pi[..., :1], pi[..., 1:4], inertia.tensor(pi)
+    moment = _mul(Theta, w_rate) + np.cross(w, _mul(Theta, w)) + np.cross(h, _mul(_transpose(R), r_accel))  # (56)
+    force = m * r_accel + _mul(R, np.cross(w_rate, h) + np.cross(w, np.cross(w, h)))  # (57)
+    return np.concatenate((moment, force), -1)
+
+
+def newton_euler_in_frame(
+    parameters: ArrayLike, T: ArrayLike, frame: ArrayLike, frame_twist: ArrayLike, V: ArrayLike, A: ArrayLike
+) -> np.ndarray:
+    """The wrench (..., 6) on a body at T, all of its equation written in an arbitrary moving frame: (60)-(64).
+
+    `frame` (..., 4, 4): pose of the frame, (R_k, r_j) where Mueller measures at frame j and resolves in frame k;
+    `frame_twist` (..., 6): its body-fixed twist U = (R_k^T w_k, R_k^T rdot_j). V = Ad_frame^-1 V^s is the body's twist
+    there and A its rate. The frame at rest in the origin gives (38), the body's own (41), (1, r) with U = (0, rdot)
+    the hybrid (53).
+    """
+    pi, T, frame, U, V, A = _checked(parameters=parameters, T=T, frame=frame, frame_twist=frame_twist, V=V, A=A)
+    back = se3.Ad_of(se3.inverse_of(T)) @ se3.Ad_of(frame)
+    M = _transpose(back) @ inertia.spatial(pi) @ back  # (61), (64)
+    return _mul(M, A + _mul(se3.ad(U), V)) - _mul(_ad_T(V), _mul(M, V))  # (60), (63)
+
+
+def momentum_of_body(
+    parameters: ArrayLike, T: ArrayLike, V: ArrayLike, representation: Representation = "body"
+) -> np.ndarray:
+    """The momentum co-screw M V (..., 6) of a body at T with twist V, in `representation`: (35)."""
+    pi, T, V = _checked(parameters=parameters, T=T, V=V)
+    return _mul(convert_inertia(T, inertia.spatial(pi), "body", representation), V)
+
+
+def inverse_dynamics(
+    robot: Mechanism,
+    q: ArrayLike,
+    v: ArrayLike,
+    a: ArrayLike,
+    f_ext: ArrayLike | None = None,
+    representation: Representation = "body",
+) -> np.ndarray:
+    """tau = M a + C v + g - sum_i Jac_i^T f_ext_i (..., nv), O(n), by the recursion in one representation.
+
+    "body" (66), (67), which is `Robot.inverse_dynamics`; "spatial" (70), (71), about the world's origin, so a robot far
+    from there loses digits; "hybrid" (75), (76). They differ in round-off and cost, see
+    experiments/benchmark_representations.py. f_ext (..., nbodies, 6): wrenches on the bodies, in body frames.
+    Raises ArgumentError for "mixed", for which there is no recursion: its two halves are in different axes.
+    """
+    if representation == "body":
+        return body_fixed(robot, q, v, a, f_ext=f_ext)
+    _representation(representation)
+    if representation == "mixed":
+        raise ArgumentError("representation: expected 'body', 'spatial' or 'hybrid', got 'mixed'")
+    if f_ext is None:
+        lead, (q, v, a) = as_batch(robot, q=q, v=v, a=a)
+        f_ext = np.empty((0, 6 * robot.nbodies))
+    else:
+        lead, (q, v, a, f_ext) = as_batch(robot, q=q, v=v, a=a, f_ext=f_ext)
+        f_ext = f_ext.reshape(-1, 6 * robot.nbodies)
+    recursion = (
+        representations.spatial_inverse_dynamics
+        if representation == "spatial"
+        else representations.hybrid_inverse_dynamics
+    )
+    return recursion(robot._model, q, v, a, f_ext).reshape(*lead, robot.nv)
+
+
+# --- modelling without body frames -------------------------------------------------------------------------------
+
+
+def with_body_frames(robot: Mechanism, placements: ArrayLike) -> Mechanism:
+    """The same robot described by other frames on its bodies: body i's new frame at placements[i] in the old one.
+
+    `placements` (nbodies, 4, 4). Screws, inertias and other frames are rewritten; velocities, and configurations of
+    joints with one degree of freedom, mean what they did, and all terms of the equations of motion stay what they are
+    (section 4.4), only poses and Jacobians of bodies change. The relative pose that a joint with several degrees of
+    freedom keeps in q is between body frames: `configuration_in_frames` gives the same configuration in new ones.
+    """
+    N = _placements(robot, placements)
+    back = se3.inverse(N)
+    M, joints = np.array(robot.placements), []
+    for i, (p, joint) in enumerate(zip(robot.parents, robot.joints)):
+        M[i] = M[i] @ N[i] if p < 0 else back[p] @ M[i] @ N[i]
+        joints.append(replace(joint, S=se3.Ad(back[i]) @ joint.S))
+    frames = tuple(
+        f if f.body < 0 or f.name in robot.body_names else f._replace(placement=back[f.body] @ f.placement)
+        for f in robot.frames
+    )
+    parameters = inertia.transform(back, robot.parameters)
+    return replace(robot, joints=tuple(joints), placements=M, parameters=parameters, frames=frames)
+
+
+def configuration_in_frames(robot: Mechanism, q: ArrayLike, placements: ArrayLike) -> np.ndarray:
+    """The configuration q (..., nq) of `robot` as `with_body_frames(robot, placements)` writes it."""
+    lead, (x,) = as_batch(robot, q=q)
+    N, out = _placements(robot, placements), x.copy()
+    for i, (joint, s) in enumerate(zip(robot.joints, robot.q_slices)):
+        if joint.dof > 1:
+            T = np.concatenate((x[:, s].reshape(-1, 3, 4), np.tile([[[0.0, 0.0, 0.0, 1.0]]], (len(x), 1, 1))), 1)
+            out[:, s] = (se3.inverse(N[i]) @ T @ N[i])[:, :3].reshape(-1, 12)
+    return out.reshape(*lead, robot.nq)
+
+
+def without_body_frames(robot: Mechanism) -> Mechanism:
+    """The same robot with all body frames in the world's at the neutral configuration: A_i = 1 (section 4.4).
+
+    Its screws are then the spatial ones at zero, Y_i, and its inertias those of the assembly drawing.
+    """
+    q = robot.neutral()
+    return with_body_frames(robot, se3.inverse(np.array([robot.pose(q, name) for name in robot.body_names])))
+
+
+# --- arrays ------------------------------------------------------------------------------------------------------
+
+
+SHAPES = {"T": (4, 4), "frame": (4, 4), "placements": (4, 4), "parameters": (10,), "J": (6, 6)}  # others: (6,)
+
+
+def _checked(**arguments: ArrayLike) -> list[np.ndarray]:
+    """Arrays of the shapes that the arguments' names stand for, with the same leading axes: nothing is broadcast."""
+    arrays, leads = [], {}
+    for name, x in arguments.items():
+        shape = SHAPES.get(name, (6,))
+        if name.startswith("Jac"):
+            shape = (6, np.shape(x)[-1] if np.ndim(x) else 1)
+        a = checked(name, x, shape)
+        if shape == (4, 4):
+            require_rotation(name, a[..., :3, :3])
+            se3.inverse(a)  # raises where the last row is wrong
+        leads[name] = a.shape[: a.ndim - len(shape)]
+        arrays.append(a)
+    first = next(iter(leads))
+    for name, lead in leads.items():
+        if lead != leads[first]:
+            raise ArgumentError(
+                f"{name}: expected the leading axes of {first}, {leads[first]}, got {lead} (nothing is broadcast)"
+            )
+    return arrays
+
+
+def _placements(robot: Mechanism, placements: ArrayLike) -> np.ndarray:
+    (N,) = _checked(placements=placements)
+    if N.shape != (robot.nbodies, 4, 4):
+        raise ArgumentError(f"placements: expected shape ({robot.nbodies}, 4, 4), got {N.shape}")
+    return N
+
+
+def _mul(A: np.ndarray, x: np.ndarray) -> np.ndarray:
+    return (A @ x[..., None])[..., 0]
+
+
+def _transpose(A: np.ndarray) -> np.ndarray:
+    return A.swapaxes(-1, -2)
+
+
+def _ad_T(V: np.ndarray) -> np.ndarray:
+    return _transpose(se3.ad(V))
+
+
+def _eye3(T: np.ndarray) -> np.ndarray:
+    return np.broadcast_to(np.eye(3), (*T.shape[:-2], 3, 3))
+
+
+def _zero3(T: np.ndarray) -> np.ndarray:
+    return np.zeros((*T.shape[:-2], 3, 3))
+
+
+def _blocks(a: np.ndarray, b: np.ndarray, c: np.ndarray, d: np.ndarray) -> np.ndarray:
+    return np.concatenate((np.concatenate((a, b), -1), np.concatenate((c, d), -1)), -2)

@@ -1,0 +1,47 @@
+"""For unit tests: random physical robots and states, and assertions of the properties that control proofs rest on.
+
+    from hypothesis import given, strategies as st
+    from geomctrl import testing
+
+    @given(testing.robots(kinds=("revolute", "prismatic")).flatmap(lambda r: st.tuples(st.just(r), testing.states(r))))
+    def test_energy_is_not_negative(case):
+        robot, (q, v) = case
+        assert robot.kinetic_energy(q, v) >= 0.0
+
+    def test_my_coriolis_matrix():
+        testing.assert_skew_symmetric(robot, my_coriolis_matrix)
+
+The strategies need hypothesis, an optional dependency, when they are called; `random_robot` and the assertions do not.
+Assertions raise AssertionError with the state that breaks the property. Tolerances are relative, see each docstring.
+"""
+
+from .assertions import State, assert_lyapunov, assert_passive, assert_skew_symmetric
+from .strategies import (
+    bundled_robots,
+    configurations,
+    inertias,
+    motions,
+    random_inertia,
+    random_joint,
+    random_robot,
+    robots,
+    states,
+    velocities,
+)
+
+__all__ = [
+    "State",
+    "assert_lyapunov",
+    "assert_passive",
+    "assert_skew_symmetric",
+    "bundled_robots",
+    "configurations",
+    "inertias",
+    "motions",
+    "random_inertia",
+    "random_joint",
+    "random_robot",
+    "robots",
+    "states",
+    "velocities",
+]

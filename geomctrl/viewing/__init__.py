@@ -1,0 +1,1 @@
+"""Pictures: the only room that knows a plotting library."""
