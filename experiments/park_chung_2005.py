@@ -193,10 +193,11 @@ def chain(joints: int) -> gc.Robot:
 
 def count_operations() -> None:
     """Print the operations of one step besides forward dynamics as JSON; for a Python without numba's compiler."""
+    from geomctrl.kernels import exponentials
     from geomctrl.kernels.runge_kutta import rk_step
     from geomctrl.motion.rollout import plan_of
 
-    math = CountingMath()
+    exponentials.math = CountingMath()
     results = {}
     for joints in (2, 20):
         robot = chain(joints)

@@ -19,7 +19,7 @@ from numpy.typing import ArrayLike
 from geomctrl.errors import ArgumentError, GeomctrlError, InertiaError, ModelError
 from geomctrl.lie import so3
 from geomctrl.mechanism import inertia
-from geomctrl.mechanism.building import Body
+from geomctrl.mechanism.building import Body, check_positive_mass_matrix
 from geomctrl.mechanism.joint import Joint
 from geomctrl.mechanism.mechanism import WORLD
 from geomctrl.models.source import locate
@@ -91,7 +91,7 @@ def load_urdf(
         robot = Robot.build(bodies, name=model.name, gravity=gravity, physical=nonphysical == "error")
         if nonphysical == "allow":
             with np.errstate(invalid="ignore"):
-                robot._check_positive_mass_matrix()
+                check_positive_mass_matrix(robot)
     except GeomctrlError as error:
         enough = "; where only the geometry counts, as in identification: nonphysical='unchecked'"
         hint = enough if "mass matrix" in str(error) else ""

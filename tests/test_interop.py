@@ -11,6 +11,7 @@ from oracles import assert_close
 import geomctrl as gc
 from geomctrl import interop, models, testing
 from geomctrl.errors import ArgumentError
+from geomctrl.mechanism.configuration import ConfigurationGroup
 
 LQR = runpy.run_path(str(Path(__file__).parents[1] / "experiments" / "lqr_panda.py"))
 HOME = LQR["HOME"]
@@ -70,7 +71,7 @@ def test_python_controls_own_linearisation_agrees(make):
     # about a chart that moves with the motion ours has -ad_v where the chart fixed at q0 has -1/2 ad_v
     fixed = A.copy()
     if robot.nq != n:
-        fixed[:n, :n] = -0.5 * gc.configuration.ConfigurationGroup(robot).ad(v)
+        fixed[:n, :n] = -0.5 * ConfigurationGroup(robot).ad(v)
     assert_close(theirs.A, fixed, 1e-4)
     assert_close(theirs.B, B, 1e-5)
 

@@ -15,12 +15,17 @@ ROOT = Path(__file__).parent.parent
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
 
 
-def test_the_mapping_names_every_package_and_its_folder():
-    mapping, packages = PROJECT["tool"]["setuptools"]["package-dir"], PROJECT["tool"]["setuptools"]["packages"]
-    assert mapping == {"geomctrl": "geomctrl", "geomctrl.models": "models", "geomctrl.controllers": "controllers"}
-    inside = {p.parent for p in (ROOT / "geomctrl").glob("**/__init__.py") if not p.parent.is_symlink()}
-    expected = {".".join(p.relative_to(ROOT).parts) for p in inside} | {"geomctrl.models", "geomctrl.controllers"}
-    assert set(packages) == expected
+def test_every_package_is_found_where_it_lies():
+    setuptools = pytest.importorskip("setuptools")
+    tool = PROJECT["tool"]["setuptools"]
+    assert tool["package-dir"] == {
+        "geomctrl": "geomctrl",
+        "geomctrl.models": "models",
+        "geomctrl.controllers": "controllers",
+    }
+    found = set(setuptools.find_packages(str(ROOT), **tool["packages"]["find"]))
+    inside = {p.parent for p in (ROOT / "geomctrl").glob("**/*.py") if not p.parent.is_symlink()}
+    assert found == {".".join(p.relative_to(ROOT).parts) for p in inside} | {"geomctrl.models", "geomctrl.controllers"}
 
 
 @pytest.mark.parametrize("name", ["models", "controllers"])
@@ -47,7 +52,7 @@ def test_the_installed_distribution_is_this_project():
     distribution = importlib.metadata.distribution("geomctrl")
     assert distribution.version == PROJECT["project"]["version"]
     (script,) = [e for e in distribution.entry_points if e.group == "console_scripts"]
-    assert (script.name, script.value) == ("geomctrl", "geomctrl.cli:main")
+    assert (script.name, script.value) == ("geomctrl", "geomctrl.cli.main:main")
     assert callable(script.load())
 
 

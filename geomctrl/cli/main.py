@@ -6,7 +6,6 @@ Imports of anything heavy are inside the commands, so that help is quick.
 from __future__ import annotations
 
 import io
-import sys
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -483,7 +482,3 @@ def robots() -> None:
 
 def _count(n: int, one: str, many: str) -> str:
     return f"{n} {one if n == 1 else many}"
-
-
-if __name__ == "__main__":
-    sys.exit(main())

@@ -17,10 +17,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from geomctrl import integrators
 from geomctrl.arguments import checked
 from geomctrl.errors import ArgumentError, GeomctrlError, IntegrationError
-from geomctrl.integrators import driver, explicit
-from geomctrl.integrators import solution as solution_
+from geomctrl.integrators.driver import OFF_GROUP
 from geomctrl.kernels.constraints import AXES, D_A, D_B, LENGTH, R_B
 
 from .joints import LOWER_PAIRS, Constraint, checked_names, set_up_rows
@@ -221,7 +221,7 @@ class Index1System(ABC):
         y = checked("y", y, self.group.shape)
         if y.shape != self.group.shape:
             raise ArgumentError(f"y: expected one state of shape {self.group.shape}, got {y.shape}")
-        if (off := self.group.residual(y)) > driver.OFF_GROUP:
+        if (off := self.group.residual(y)) > OFF_GROUP:
             raise ArgumentError(f"y: expected rotations, got |R^T R - 1| = {off:.3g}")
         return y
 
@@ -329,22 +329,22 @@ def integrate(
     project: bool = False,
     every: int = 1,
     **options: Any,
-) -> solution_.Solution:
+) -> integrators.Solution:
     """`integrators.integrate` of the system's field, its options included.
 
     project: bring positions and velocities back to the constraints after every step (fixed-step methods only, and no
     further options). Raises as `integrators.integrate` does, and IntegrationError when a projection fails.
     """
     if not project:
-        return driver.integrate(system.field, y0, t_span, h, method, system.group, every=every, **options)
-    tableau = method(method)
+        return integrators.integrate(system.field, y0, t_span, h, method, system.group, every=every, **options)
+    tableau = integrators.method(method)
     if tableau.b_hat is not None or options:
         raise ArgumentError(
             f"project: needs a fixed-step method and no further options, got {tableau.name}, {sorted(options)}"
         )
     if isinstance(every, bool) or not isinstance(every, int | np.integer) or every < 1:
         raise ArgumentError(f"every must be a positive integer, got {every!r}")
-    walk = driver.steps(system.field, y0, t_span, h, tableau, system.group)  # checks the arguments
+    walk = integrators.steps(system.field, y0, t_span, h, tableau, system.group)  # checks the arguments
     t, y = next(walk)
     walk.close()
     t0, t_end = map(float, t_span)
@@ -355,12 +355,12 @@ def integrate(
         if t != samples[-1][0]:
             samples.append((t, y, taken))
         times, states, lengths = (np.array(column) for column in zip(*samples))
-        return solution_.Solution(times, states, lengths, len(tableau.c) * done, done, 0, success, reason, [], [])
+        return integrators.Solution(times, states, lengths, len(tableau.c) * done, done, 0, success, reason, [], [])
 
     try:
         for k in range(1, n + 1):
             t_next = t_end if k == n else t0 + k * h
-            y = system._projected(explicit.step(tableau, system.field, t, y, t_next - t, system.group))
+            y = system._projected(integrators.step(tableau, system.field, t, y, t_next - t, system.group))
             t, done, taken = t_next, k, t_next - t
             if k % every == 0:
                 samples.append((t, y, taken))

@@ -34,9 +34,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
+from geomctrl import integrators
 from geomctrl.errors import ArgumentError, IntegrationError
-from geomctrl.integrators import driver
-from geomctrl.integrators import solution as solution_
 
 from .equations import CONSISTENT
 from .maximal import ConstrainedSystem
@@ -71,7 +70,7 @@ def coefficients(rho: float) -> _Coefficients:
 
 def integrate(
     system: ConstrainedSystem, y0: ArrayLike, t_span: tuple[float, float], h: float, *, rho: float = 0.9, every: int = 1
-) -> solution_.Solution:
+) -> integrators.Solution:
     """States of the system at t0 + k h, each every-th and the last; `nfev` counts iterations.
 
     y0 must satisfy the constraints' positions. Raises ArgumentError for arguments, and IntegrationError, with the
@@ -85,7 +84,7 @@ def integrate(
         raise ArgumentError("system: generalized-alpha keeps the constraints itself, expected stabilisation=None")
     if isinstance(every, bool) or not isinstance(every, int | np.integer) or every < 1:
         raise ArgumentError(f"every: expected a positive integer, got {every!r}")
-    walk = driver.steps(system.field, y0, t_span, h, "MK2", system.group)  # checks the arguments
+    walk = integrators.steps(system.field, y0, t_span, h, "MK2", system.group)  # checks the arguments
     t, y = next(walk)
     walk.close()
     if (off := system.violation(y)).max(initial=0.0) > CONSISTENT * system.length:
@@ -103,7 +102,7 @@ def integrate(
         if t != samples[-1][0]:
             samples.append((t, point.y, taken))
         times, states, lengths = (np.array(column) for column in zip(*samples))
-        return solution_.Solution(times, states, lengths, nfev, k, 0, success, reason, [], [])
+        return integrators.Solution(times, states, lengths, nfev, k, 0, success, reason, [], [])
 
     for k in range(1, n + 1):
         t_next = t_end if k == n else t0 + k * h

@@ -1,7 +1,7 @@
 """Kernels are plain Python functions; this module says which ones are entries and lets numba run them when called.
 
-`@primitive` marks a small function that kernels call: numba inlines it. `@kernel(signature)` marks an entry from Python,
-a `Kernel`. Decorating costs nothing: numba is imported at an entry's first call (`numba_loops`), and what is decorated
+`@primitive` marks a small function that kernels call: numba inlines it. `@kernel(signature)` marks an entry from
+Python, a `Kernel`. Decorating costs nothing: numba is imported at an entry's first call (`numba_loops`), and what is decorated
 stays callable on whatever Python computes with: floats, complex numbers, intervals, symbols.
 
 An entry is compiled for exactly the declared argument types, once, or loaded from the disk, and raises

@@ -102,5 +102,13 @@ class _Cache(caching.FunctionCache):
             self.fill()
         return found
 
+    def save_overload(self, sig, data):
+        try:
+            super().save_overload(sig, data)
+        except Exception:  # the index is damaged: begin another
+            with contextlib.suppress(OSError):
+                self.flush()
+                super().save_overload(sig, data)
+
     def _index_key(self, sig, codegen):  # numba's own would hash closures, which differ from process to process
         return sig, codegen.magic_tuple(), self.key

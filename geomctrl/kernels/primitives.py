@@ -9,6 +9,8 @@ from collections.abc import Callable, Iterator
 from types import CodeType, FunctionType, ModuleType
 from typing import Any, TypeVar
 
+import numpy as np
+
 # contract, nsz and arcp are 15 % faster than strict IEEE; nan and inf keep their meaning, so guards still see them.
 FLAGS = {"error_model": "numpy", "fastmath": {"contract", "nsz", "arcp"}}
 
@@ -87,11 +89,11 @@ def _described(function, name: str, value: Any) -> str:
     inner = python_function(value)
     if inner is not None:
         return fingerprint(inner)
-    if isinstance(value, ModuleType) and not value.__name__.startswith(f"{__package__.partition('.')[0]}."):
+    if isinstance(value, ModuleType) and value.__name__ in ("numpy", "math"):
         return value.__name__
-    if isinstance(value, type) and issubclass(value, tuple):
+    if isinstance(value, type) and issubclass(value, (tuple, BaseException)):
         return f"{value.__name__}{getattr(value, '_fields', '')}"
-    if isinstance(value, (bool, int, float, complex, str, tuple, type(None))):
+    if isinstance(value, (bool, int, float, complex, str, tuple, np.generic, type(None))):
         return repr(value)
     if callable(value) and getattr(value, "__module__", None) in ("builtins", "math", "numpy"):
         return value.__name__

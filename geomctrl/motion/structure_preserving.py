@@ -39,9 +39,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from geomctrl import integrators
 from geomctrl.arguments import checked, number
 from geomctrl.errors import ArgumentError, IntegrationError
-from geomctrl.integrators import driver, explicit
 from geomctrl.integrators.tableaus import Tableau
 from geomctrl.kernels import discrete_mechanics, spatial_momentum
 from geomctrl.kernels.discrete_mechanics import ITERATIONS, PATIENCE
@@ -159,7 +159,9 @@ def momentum_form_step(
     t = number("t", t, "a finite number of seconds")
     _check_free_base(robot)
     if callable(tau):
-        y = explicit.rk_step(_momentum_field(robot, tau), t, _momenta(robot, q, v), h, tableau, _momenta_group(robot))
+        y = integrators.rk_step(
+            _momentum_field(robot, tau), t, _momenta(robot, q, v), h, tableau, _momenta_group(robot)
+        )
         return _velocities(robot, y[0])
     nowhere = np.empty((1, robot.nq)), np.empty((1, robot.nv))
     result, _ = spatial_momentum.march_momentum_form(
@@ -352,7 +354,7 @@ def _sampled_momentum_form(robot, q, v, torque, t_end, dt, tableau, every, progr
         return Trajectory(solution.t, q, v, solution.n_steps, solution.success, solution.reason)
 
     try:
-        solution = driver.integrate(
+        solution = integrators.integrate(
             _momentum_field(robot, torque), _momenta(robot, q, v), (0.0, t_end), dt, tableau, _momenta_group(robot),
             every=every, progress=progress,
         )  # fmt: skip

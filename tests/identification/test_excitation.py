@@ -87,7 +87,7 @@ def test_bad_requests_are_named():
 
 
 def test_a_simulated_panda_is_recovered_within_its_confidence_intervals():
-    folder = Path(__file__).parents[1] / "experiments"
+    folder = Path(__file__).parents[2] / "experiments"
     spec = importlib.util.spec_from_file_location("identify_synthetic_panda", folder / "identify_synthetic_panda.py")
     script = importlib.util.module_from_spec(spec)
     sys.modules[spec.name] = script

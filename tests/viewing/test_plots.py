@@ -122,5 +122,5 @@ def test_nothing_half_written_stays_when_writing_fails(tmp_path, monkeypatch):
 def test_pyplot_is_never_imported():
     import subprocess
 
-    code = "import sys, geomctrl.plotting; assert 'matplotlib.pyplot' not in sys.modules"
+    code = "import sys, geomctrl.viewing.plots; assert 'matplotlib.pyplot' not in sys.modules"
     assert subprocess.run([sys.executable, "-c", code], timeout=120).returncode == 0

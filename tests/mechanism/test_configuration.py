@@ -8,6 +8,7 @@ from oracles import assert_close, cases, properties
 import geomctrl as gc
 from geomctrl import factored, models, se3, testing
 from geomctrl.errors import ArgumentError
+from geomctrl.mechanism.configuration import ConfigurationGroup
 
 
 def poses(robot, q):
@@ -123,7 +124,7 @@ def test_long_products_stay_rotations():
 def test_residual_is_the_largest_over_the_joints():
     """Nothing on the group; |R^T R - 1| of any joint's pose, and how far one is from what its joint can reach."""
     robot = testing.random_robot(np.random.default_rng(0), ["revolute", "free", "spherical", "planar"], [-1, 0, 1, 1])
-    group, rng = gc.configuration.ConfigurationGroup(robot), np.random.default_rng(1)
+    group, rng = ConfigurationGroup(robot), np.random.default_rng(1)
     q = np.stack([group.random(rng) for _ in range(3)])
     assert group.residual(q).shape == (3,)
     assert group.residual(q).max() < 1e-14

@@ -234,7 +234,7 @@ def test_info_imports_no_solver_filter_or_parser():
     """What takes seconds to import is not needed to show a bundled robot."""
     heavy = ["cvxpy", "matplotlib", "scipy.signal", "scipy.stats", "scipy.interpolate", "scipy.optimize", "yourdfpy"]
     code = (
-        "import sys\nfrom typer.testing import CliRunner\nfrom geomctrl.cli import app\n"
+        "import sys\nfrom typer.testing import CliRunner\nfrom geomctrl.cli.main import app\n"
         "assert CliRunner().invoke(app, ['info', 'panda']).exit_code == 0\n"
         f"print(*(m for m in {heavy} if m in sys.modules))"
     )

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from test_constrained import benchmark, four_bar, paper, swinging
+from test_maximal import benchmark, four_bar, paper, swinging
 
 from geomctrl import inertia
 from geomctrl.constrained import generalized_alpha

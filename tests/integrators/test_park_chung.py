@@ -13,7 +13,7 @@ from geomctrl.mechanism.configuration import ConfigurationGroup
 from geomctrl.motion.rollout import rollout
 
 _spec = importlib.util.spec_from_file_location(
-    "park_chung_2005", Path(__file__).parents[1] / "experiments/park_chung_2005.py"
+    "park_chung_2005", Path(__file__).parents[2] / "experiments/park_chung_2005.py"
 )
 paper = importlib.util.module_from_spec(_spec)
 _spec.loader.exec_module(paper)

@@ -12,7 +12,7 @@ from geomctrl.identification import RegressorModel, exact_base_parameters, fit, 
 
 
 def script(name):
-    folder = Path(__file__).parents[1] / "experiments"
+    folder = Path(__file__).parents[2] / "experiments"
     spec = importlib.util.spec_from_file_location(name, folder / f"{name}.py")
     module = importlib.util.module_from_spec(spec)
     sys.modules[name] = module

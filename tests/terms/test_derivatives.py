@@ -20,6 +20,7 @@ from oracles import (
 import geomctrl as gc
 from geomctrl import factored, models, se3, testing
 from geomctrl.errors import ArgumentError, ModelError
+from geomctrl.mechanism.configuration import ConfigurationGroup
 
 KINDS_OF_ALL = ["free", "revolute", "planar", "helical", "spherical", "cylindrical", "prismatic"]
 TREE = [-1, 0, 1, 1, 3, -1, 5]
@@ -261,7 +262,7 @@ def test_second_derivatives_commute_up_to_the_bracket():
     robot = tree(4)
     q, v, a = motion(robot, 4, 2)
     first, second = robot.inverse_dynamics_derivatives(q, v, a), robot.inverse_dynamics_second_derivatives(q, v, a)
-    group = gc.configuration.ConfigurationGroup(robot)
+    group = ConfigurationGroup(robot)
     n = robot.nv
     brackets = np.stack([group.ad(e) for e in np.eye(n)])  # [j][m, k]: coordinate m of [S_j, S_k]
     # dqdq[i, j, k] = L_k L_j tau for left-invariant fields, so L_j L_k - L_k L_j = L_[j, k]
@@ -460,7 +461,7 @@ def test_linearize_is_the_derivative_of_the_flow_in_exponential_coordinates(name
     q, v, tau = motion(robot, 8, 2)
     f_ext = 5.0 * np.random.default_rng(0).normal(size=(robot.nbodies, 6))
     A, B, a = robot.linearize(q, v, tau, f_ext)
-    n, group = robot.nv, gc.configuration.ConfigurationGroup(robot)
+    n, group = robot.nv, ConfigurationGroup(robot)
 
     def field(x, u):
         """d/dt of (log(q_t^-1 q~), v~ - v_t) where the nominal motion q_t is itself in motion."""
