@@ -1,70 +1,85 @@
-"""The recursive algorithms in inertial axes as kernels on a packed robot: M, C, Mdot, articulated bodies, energies.
+"""Composite bodies, summed in inertial axes about the first body's origin: M, Mdot, C and g in one sweep.
 
-They are summed in inertial axes about the first body's origin, where a subtree's inertia is a plain sum and screws need
-no transport. `*_one` and `*_many` are entries as in `newton_euler`.
+The mass matrix is Ploen 1999 (36), M = sum_i Jac_i^T J_i Jac_i; `terms` has the matrices that go with it.
 """
 
-import numpy as np
+from typing import NamedTuple
 
-from .jit import kernel, primitive
-from .newton_euler import PLOEN
-from .passes import BODY, DOF, DS, NEXT, S_, SUM, place, place_moving, place_screws
-from .records import accumulate, get_inertia, get_twist, put, put_inertia, vec
-from .screws import (
-    Wrench,
-    inertia_to,
-    momentum,
-    pair,
+from .algorithms import algorithm, numbers, per_body, per_coordinate
+from .passes import (
+    Axis,
+    Moving,
+    MovingAxis,
+    get_axis,
+    get_moving_axis,
+    inertial_axes,
+    inward,
+    outward,
+    place,
+    place_axes,
+    place_moving_axes,
 )
-from .tree import (
-    WIDTH,
-    dofs_of,
-    good_configuration,
-    good_velocity,
-    gravity_of,
-    inertia_of,
-    n_bodies,
-    n_v,
-    parent_of,
-    root_origin,
-)
-from .vectors import add3, add33, cross, dot, hat3, hat_squared, mul3, mul33, rot, rotT, sub3
+from .primitives import primitive
+from .records import put_inertia, writer
+from .rigid_body import PLOEN
+from .screws import Frame, Inertia, Wrench, inertia_to, momentum, pair, zero_twist
+from .tree import dofs_of, gravity_of, inertia_of
+from .vectors import Matrix, Vector, add3, add33, cross, dot, hat3, hat_squared, mul3, mul33, rot, rotT, sub3, transpose
+
+# --- M -----------------------------------------------------------------------------------------------------------
 
 
-@primitive
-def mass_matrix(model, q, body, dof, M):
-    """M = sum_i Jac_i^T J_i Jac_i by composite bodies. `body`: T, V, J (10); `dof`: 13. M comes zeroed."""
-    n = n_bodies(model)
-    origin = root_origin(model, q)
-    for i in range(n):
-        T = place(model, i, q, origin, body)
-        place_screws(model, i, T, dof)
-        put_inertia(body, i * BODY + SUM, inertia_to(T, inertia_of(model, i * WIDTH)))
-    for i in range(n - 1, -1, -1):
-        link = i * WIDTH
-        J = get_inertia(body, i * BODY + SUM)
-        first, end = dofs_of(model, link)
-        for row in range(first, end):
-            F = momentum(J, get_twist(dof, row * DOF + S_))
-            col = row
-            while col >= 0:
-                M[row, col] = M[col, row] = pair(get_twist(dof, col * DOF + S_), F)
-                col = int(dof[col * DOF + NEXT])
-        p = parent_of(model, link)
-        if p >= 0:
-            accumulate(body, p * BODY + SUM, body, i * BODY + SUM, 10)
+@outward(Frame)
+def place_inertias(model, i, parent, q, axes, inertias):
+    T = place(model, i, parent, q)
+    place_axes(model, i, T, axes)
+    put_inertia(inertias, i, inertia_to(T, inertia_of(model, i)))
+    return T
+
+
+@inward(Inertia)
+def mass_matrix_rows(model, i, J, axes, M):
+    """M_jk = S_j . J S_k with the composite inertia J of body i's subtree, k its joint, j on the path to the root."""
+    first, end = dofs_of(model, i)
+    for k in range(first, end):
+        F, j = momentum(J, get_axis(axes, k).S), k
+        while j >= 0:
+            M[k, j] = M[j, k] = pair(get_axis(axes, j).S, F)
+            j = int(get_axis(axes, j).ancestor)
+    return J
+
+
+@algorithm("q -> M[nv, nv]", (per_body(Frame), per_coordinate(Axis), per_body(Inertia)))
+def mass_matrix(model, q, frames, axes, inertias, M):
+    M[:, :] = 0.0
+    place_inertias(model, inertial_axes(model, q), frames, q, axes, inertias)
+    mass_matrix_rows(model, inertias, axes, M)
+
+
+# --- M, Mdot, C, g -------------------------------------------------------------------------------------------------
+
+
+class MovingInertia(NamedTuple):
+    """A subtree's inertia, B = Cbar - J ad_V = [[B11, 0], [-[p], 0]] and with it Jdot = [[B11 + B11^T, [p]], [-[p], 0]]."""
+
+    J: Inertia
+    B11: Matrix
+    p: Vector
+
+
+put_moving_inertia = writer(MovingInertia)
 
 
 @primitive
 def coriolis_composite(J, V, form, trace):
-    """B = Cbar - J ad_V = [[B11, 0], [-[p], 0]] of one body: (B11, p), p its linear momentum.
+    """(B11, p) of one body, p its linear momentum.
 
     B11 = [w] I - [h][v] for Ploen's Cbar about the body's own origin, where tr I is `trace`; - tr(I)/2 [w] makes it the
     Christoffel-consistent one, which no choice of origin changes.
     """
     w, v = V.w, V.v
     I = ((J.I[0], J.I[1], J.I[3]), (J.I[1], J.I[2], J.I[4]), (J.I[3], J.I[4], J.I[5]))
-    wI = transpose_cross(w, I)
+    wI = transpose((cross(w, I[0]), cross(w, I[1]), cross(w, I[2])))  # [w] I
     B11 = add33(wI, mul33(-1.0, hat_squared(J.h, v)))
     here = J.I[0] + J.I[2] + J.I[5]
     if form == PLOEN:
@@ -74,116 +89,72 @@ def coriolis_composite(J, V, form, trace):
     return B11, add3(mul3(J.m, v), cross(w, J.h))
 
 
-@primitive
-def transpose_cross(w, I):
-    """[w] I for a symmetric I given by rows."""
-    x, y, z = cross(w, I[0]), cross(w, I[1]), cross(w, I[2])
-    return (x[0], y[0], z[0]), (x[1], y[1], z[1]), (x[2], y[2], z[2])
+@outward(Moving)
+def place_moving_inertias(model, i, parent, q, v, form, axes, composites):
+    T = place(model, i, parent.T, q)
+    V = place_moving_axes(model, i, T, parent.V, v, axes)
+    own = inertia_of(model, i)
+    J = inertia_to(T, own)
+    B11, p = coriolis_composite(J, V, form, own.I[0] + own.I[2] + own.I[5])
+    put_moving_inertia(composites, i, MovingInertia(J, B11, p))
+    return Moving(T, V)
 
 
-@primitive
-def terms(model, q, v, form, body, dof, M, Mdot, C, g):
-    """M, Mdot, C and g in one sweep over composite bodies. `body`: T, V, J (10), B11 (9), p (3); `dof`: 13.
+@inward(MovingInertia)
+def term_rows(model, i, x, axes, out):
+    """Of a subtree with composite J and B, for j on the path from its joint's coordinate k to the root:
 
-    With Jdot = -J ad_V - ad_V^T J = [[Idot, [p]], [-[p], 0]], Idot = B11 + B11^T, summed over a subtree:
-        M_jk = S_j . J S_k,   Mdot_jk = dS_j . J S_k + S_j . (J dS_k + Jdot S_k),   C_jk = S_j . (J dS_k + B S_k),
-    for j on the path from k to the root, and C_kj = dS_j . J S_k + S_j . B^T S_k. All but g come zeroed.
+    M_jk = S_j . J S_k,   Mdot_jk = dS_j . J S_k + S_j . (J dS_k + Jdot S_k),
+    C_jk = S_j . (J dS_k + B S_k),   C_kj = dS_j . J S_k + S_j . B^T S_k
     """
-    n = n_bodies(model)
-    origin = root_origin(model, q)
-    gravity = gravity_of(model)
-    for i in range(n):
-        T, V = place_moving(model, i, q, v, origin, body, dof)
-        own = inertia_of(model, i * WIDTH)
-        J = inertia_to(T, own)
-        B11, p = coriolis_composite(J, V, form, own.I[0] + own.I[2] + own.I[5])
-        put_inertia(body, i * BODY + SUM, J)
-        put(body, i * BODY + SUM + 10, B11[0])
-        put(body, i * BODY + SUM + 13, B11[1])
-        put(body, i * BODY + SUM + 16, B11[2])
-        put(body, i * BODY + SUM + 19, p)
-    for i in range(n - 1, -1, -1):
-        link = i * WIDTH
-        J = get_inertia(body, i * BODY + SUM)
-        B11 = vec(body, i * BODY + SUM + 10), vec(body, i * BODY + SUM + 13), vec(body, i * BODY + SUM + 16)
-        p = vec(body, i * BODY + SUM + 19)
-        weight = Wrench(cross(J.h, gravity), mul3(J.m, gravity))
-        first, end = dofs_of(model, link)
-        for row in range(first, end):
-            S, dS = get_twist(dof, row * DOF + S_), get_twist(dof, row * DOF + DS)
-            F, JdS = momentum(J, S), momentum(J, dS)
-            BS = rot(B11, S.w)
-            BTS = add3(rotT(B11, S.w), cross(p, S.v))  # angular part of B^T S; the linear part is zero
-            pw = cross(p, S.w)
-            W = Wrench(add3(JdS.m, BS), sub3(JdS.f, pw))
-            G = Wrench(add3(W.m, BTS), W.f)  # J dS + Jdot S
-            g[row] = -pair(S, weight)
-            col = row
-            while col >= 0:
-                X, dX = get_twist(dof, col * DOF + S_), get_twist(dof, col * DOF + DS)
-                rate = pair(dX, F)
-                M[row, col] = M[col, row] = pair(X, F)
-                Mdot[row, col] = Mdot[col, row] = rate + pair(X, G)
-                C[row, col] = rate + dot(X.w, BTS)
-                C[col, row] = pair(X, W)
-                col = int(dof[col * DOF + NEXT])
-        up = parent_of(model, link)
-        if up >= 0:
-            accumulate(body, up * BODY + SUM, body, i * BODY + SUM, 22)
+    J, gravity, n = x.J, gravity_of(model), out.shape[1]
+    weight = Wrench(cross(J.h, gravity), mul3(J.m, gravity))
+    first, end = dofs_of(model, i)
+    for k in range(first, end):
+        S, dS = get_moving_axis(axes, k).S, get_moving_axis(axes, k).dS
+        F, JdS = momentum(J, S), momentum(J, dS)
+        BTS = add3(rotT(x.B11, S.w), cross(x.p, S.v))  # angular part of B^T S; the linear part is zero
+        W = Wrench(add3(JdS.m, rot(x.B11, S.w)), sub3(JdS.f, cross(x.p, S.w)))  # J dS + B S
+        G = Wrench(add3(W.m, BTS), W.f)  # J dS + Jdot S
+        out[3 * n, k] = -pair(S, weight)
+        j = k
+        while j >= 0:
+            axis = get_moving_axis(axes, j)
+            rate = pair(axis.dS, F)
+            out[k, j] = out[j, k] = pair(axis.S, F)
+            out[n + k, j] = out[n + j, k] = rate + pair(axis.S, G)
+            out[2 * n + k, j] = rate + dot(axis.S.w, BTS)
+            out[2 * n + j, k] = pair(axis.S, W)
+            j = int(axis.ancestor)
+    return x
 
 
-@kernel("void(f8[::1], f8[::1], f8[:,::1])")
-def mass_matrix_one(model, q, M):
-    if not good_configuration(model, q):
-        raise ValueError
-    mass_matrix(model, q, np.empty(n_bodies(model) * BODY), np.empty(n_v(model) * DOF), M)
+@algorithm(
+    "q, v; form: i8 -> out[3 nv + 1, nv]", (per_body(Moving), per_coordinate(MovingAxis), per_body(MovingInertia))
+)
+def terms(model, q, v, form, bodies, axes, composites, out):
+    """M, Mdot, C (n rows each) and g (one row), below each other."""
+    out[:, :] = 0.0
+    root = Moving(inertial_axes(model, q), zero_twist())
+    place_moving_inertias(model, root, bodies, q, v, form, axes, composites)
+    term_rows(model, composites, axes, out)
 
 
-@kernel("f8[:,:,::1](f8[::1], f8[:,::1])")
-def mass_matrix_many(model, q):
-    n = n_v(model)
-    M, body, dof = np.zeros((q.shape[0], n, n)), np.empty(n_bodies(model) * BODY), np.empty(n * DOF)
-    for b in range(q.shape[0]):
-        mass_matrix(model, q[b], body, dof, M[b])
-    return M
-
-
-@kernel("void(f8[::1], f8[::1], f8[::1], i8, f8[:,::1])")
-def terms_one(model, q, v, form, out):
-    """Into one block (3 n + 1, n), which comes zeroed: M, Mdot, C (n rows each), then g."""
-    if not (good_configuration(model, q) and good_velocity(model, v)):
-        raise ValueError
-    n = n_v(model)
-    body, dof = np.empty(n_bodies(model) * BODY), np.empty(n * DOF)
-    terms(model, q, v, form, body, dof, out[:n], out[n : 2 * n], out[2 * n : 3 * n], out[3 * n])
-
-
-@kernel("f8[:,:,::1](f8[::1], f8[:,::1], f8[:,::1], i8)")
-def terms_many(model, q, v, form):
-    n = n_v(model)
-    out = np.empty((q.shape[0], 3 * n + 1, n))
-    body, dof = np.empty(n_bodies(model) * BODY), np.empty(n * DOF)
-    for b in range(q.shape[0]):
-        block = out[b]
-        block[:] = 0.0  # here, and not all at once: it is still in the cache when it is filled
-        terms(model, q[b], v[b], form, body, dof, block[:n], block[n : 2 * n], block[2 * n : 3 * n], block[3 * n])
-    return out
-
-
-@kernel("f8(f8[::1], f8[::1], f8[::1], i8)")
-def skew_residual_one(model, q, v, form):
+@algorithm(
+    "q, v; form: i8 -> residual[1]",
+    (
+        *(per_body(Moving), per_coordinate(MovingAxis), per_body(MovingInertia)),
+        numbers("(3 * nv + 1) * nv"),
+    ),
+)
+def skew_residual(model, q, v, form, bodies, axes, composites, memory, residual):
     """max |Mdot - C - C^T| relative to max(|Mdot|, |C|); 0 where both vanish."""
-    if not (good_configuration(model, q) and good_velocity(model, v)):
-        raise ValueError
-    n = n_v(model)
-    out = np.zeros((3 * n + 1, n))
-    body, dof = np.empty(n_bodies(model) * BODY), np.empty(n * DOF)
-    terms(model, q, v, form, body, dof, out[:n], out[n : 2 * n], out[2 * n : 3 * n], out[3 * n])
+    n = v.shape[0]
+    out = memory.reshape((3 * n + 1, n))
+    terms(model, q, v, form, bodies, axes, composites, out)
     worst = scale = 0.0
     for i in range(n):
         for j in range(n):
             worst = max(worst, abs(out[n + i, j] - out[2 * n + i, j] - out[2 * n + j, i]))
             scale = max(scale, abs(out[n + i, j]), abs(out[2 * n + i, j]))
-    if scale == 0.0:
-        return 0.0
-    return worst / scale
+    residual[0] = worst / scale if scale > 0.0 else 0.0

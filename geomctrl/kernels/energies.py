@@ -1,67 +1,34 @@
-"""The recursive algorithms in inertial axes as kernels on a packed robot: M, C, Mdot, articulated bodies, energies.
+"""Energies and momentum of a tree, summed in inertial axes about the first body's origin."""
 
-They are summed in inertial axes about the first body's origin, where a subtree's inertia is a plain sum and screws need
-no transport. `*_one` and `*_many` are entries as in `newton_euler`.
-"""
-
-import numpy as np
-
-from .jit import kernel, primitive
-from .passes import BODY, DOF, place_moving
-from .records import put
-from .screws import (
-    Inertia,
-    inertia_to,
-    momentum,
-    pair,
-    wrench_add,
-    zero_wrench,
-)
-from .tree import (
-    WIDTH,
-    good_configuration,
-    good_velocity,
-    gravity_of,
-    inertia_of,
-    n_bodies,
-    n_v,
-    root_origin,
-)
+from .algorithms import algorithm, per_body
+from .passes import Moving, inertial_axes, joint_twist_at, outward, place
+from .records import put, reader
+from .screws import Inertia, inertia_add, inertia_to, momentum, pair, twist_add, wrench_add, zero_twist, zero_wrench
+from .tree import gravity_of, inertia_of, n_bodies, root_origin
 from .vectors import add3, cross, dot, mul3
 
-# --- energies and momentum --------------------------------------------------------------------------------------
+get_moving = reader(Moving)
 
 
-@primitive
-def mechanical_state(model, q, v, body, dof, out):
-    """out = (kinetic energy, potential energy, spatial momentum about the world's origin in inertial axes (6))."""
-    origin = root_origin(model, q)
-    kinetic = 0.0
-    total = Inertia(0.0, (0.0, 0.0, 0.0), (0.0, 0.0, 0.0, 0.0, 0.0, 0.0))
-    P = zero_wrench()
+@outward(Moving)
+def move(model, i, parent, q, v):
+    T = place(model, i, parent.T, q)
+    return Moving(T, twist_add(parent.V, joint_twist_at(model, i, T, v)))
+
+
+@algorithm("q, v -> out[8]", (per_body(Moving),))
+def mechanical_state(model, q, v, bodies, out):
+    """Kinetic energy, potential energy, spatial momentum about the world's origin in inertial axes (6)."""
+    move(model, Moving(inertial_axes(model, q), zero_twist()), bodies, q, v)
+    kinetic, total, P = 0.0, Inertia(0.0, (0.0, 0.0, 0.0), (0.0, 0.0, 0.0, 0.0, 0.0, 0.0)), zero_wrench()
     for i in range(n_bodies(model)):
-        T, V = place_moving(model, i, q, v, origin, body, dof)
-        J = inertia_to(T, inertia_of(model, i * WIDTH))
+        T, V = get_moving(bodies, i)
+        J = inertia_to(T, inertia_of(model, i))
         h = momentum(J, V)
         kinetic += 0.5 * pair(V, h)
-        P = wrench_add(P, h)
-        total = Inertia(total.m + J.m, add3(total.h, J.h), total.I)
+        P, total = wrench_add(P, h), inertia_add(total, J)
+    origin = root_origin(model, q)
     out[0] = kinetic
     out[1] = -dot(gravity_of(model), add3(total.h, mul3(total.m, origin)))
     put(out, 2, add3(P.m, cross(origin, P.f)))
     put(out, 5, P.f)
-
-
-@kernel("void(f8[::1], f8[::1], f8[::1], f8[::1])")
-def mechanical_state_one(model, q, v, out):
-    if not (good_configuration(model, q) and good_velocity(model, v)):
-        raise ValueError
-    mechanical_state(model, q, v, np.empty(n_bodies(model) * BODY), np.empty(n_v(model) * DOF), out)
-
-
-@kernel("f8[:,::1](f8[::1], f8[:,::1], f8[:,::1])")
-def mechanical_state_many(model, q, v):
-    out, body, dof = np.empty((q.shape[0], 8)), np.empty(n_bodies(model) * BODY), np.empty(n_v(model) * DOF)
-    for b in range(q.shape[0]):
-        mechanical_state(model, q[b], v[b], body, dof, out[b])
-    return out

@@ -9,7 +9,7 @@ Sources: Ploen 1999 section 2; Mueller 2018 appendix; Park and Chung 2005 sectio
 
 import math
 
-from .jit import primitive
+from .primitives import primitive
 from .scalars import polynomial
 from .screws import Frame, Twist
 from .vectors import add3, add33, cross, dot, eye33, hat3, hat_squared, matmul, mul3, mul33, neg3, transpose

@@ -19,7 +19,7 @@ from typing import Any
 
 from .primitives import FLAGS, KernelTypeError, fingerprint, primitive, python_function
 
-__all__ = ["FLAGS", "Kernel", "KernelTypeError", "fingerprint", "kernel", "primitive", "python_function"]
+__all__ = ["FLAGS", "Kernel", "KernelTypeError", "compiled", "fingerprint", "kernel", "primitive", "python_function"]
 
 _compiling = threading.RLock()
 
@@ -40,17 +40,21 @@ class Kernel:
 
     @functools.cached_property
     def dispatcher(self) -> Callable[..., Any]:
-        from .numba_loops import entry
-
-        with _compiling:
-            if "dispatcher" not in self.__dict__:
-                self.__dict__["dispatcher"] = entry(self.py_func, self.signature)
-            home = vars(sys.modules.get(self.py_func.__module__, sys))
-            if home.get(self.py_func.__name__) is self:
-                home[self.py_func.__name__] = self.__dict__["dispatcher"]
-        return self.__dict__["dispatcher"]
+        dispatcher = compiled(self.py_func, self.signature)
+        home = vars(sys.modules.get(self.py_func.__module__, sys))
+        if home.get(self.py_func.__name__) is self:
+            home[self.py_func.__name__] = dispatcher
+        return dispatcher
 
 
 def kernel(signature: str) -> Callable[[Callable[..., Any]], Any]:
     """Decorator: an entry from Python, compiled for exactly `signature` (numba's notation) at its first call."""
     return lambda function: Kernel(function, signature)
+
+
+def compiled(function: Callable[..., Any], signature: str) -> Any:
+    """The function as numba runs it from Python, for exactly `signature`; the first of several threads makes it."""
+    from .numba_loops import entry
+
+    with _compiling:
+        return entry(function, signature)

@@ -4,12 +4,18 @@ The innermost loop runs over states, so that LLVM turns it into vector instructi
 to another, and calls nothing. Number k of lane b is at k LANES + b.
 """
 
-from .jit import primitive
-from .scalars import REDUCIBLE
-from .screws import Twist
-from .tree import n_bodies, n_q, n_v
+import numpy as np
+
+from .jit import kernel
+from .primitives import primitive
+from .records import pose_at, vec
+from .rigid_body import PLOEN, accelerate, inertial_wrench, regressor_row
+from .scalars import REDUCIBLE, sin_cos
+from .screws import Ad_dual, Ad_inv, Frame, Twist, Wrench, pair, twist_mul, zero_twist
+from .tree import WIDTH, A, B, C, D, base_acceleration, inertia_of, n_bodies, n_q, n_v, parent_of, screw_of, turned
 
 LANES = 16
+NEWTON_EULER, STACKED = 30, 24  # numbers of a body: f (12), V, A and F (18); f (12), V and A (12)
 FEW = 40  # bodies; with more the lanes' memory outgrows the cache and the plain loop is faster
 
 
@@ -53,3 +59,124 @@ def copy(a, k, b, j, n):
     """a[k : k + n] = b[j : j + n], in numbers of all lanes."""
     for i in range(n * LANES):
         a[k * LANES + i] = b[j * LANES + i]
+
+
+@primitive
+def inverse_dynamics_lanes(model, q, v, a, tau):
+    """`inverse_dynamics` of the first states of a batch; returns how many it did."""
+    n, count = n_bodies(model), lanes_of(model, q) * LANES
+    if count == 0:
+        return 0
+    work, source, sink = np.empty(n * NEWTON_EULER * LANES), np.empty(32 * LANES), np.empty(32 * LANES)
+    A_0 = base_acceleration(model)
+    for start in range(0, count, LANES):
+        for i in range(n):
+            link, p = i * WIDTH, parent_of(model, i)
+            fa, fb = pose_at(model, link + A), pose_at(model, link + B)
+            fc, fd = pose_at(model, link + C), vec(model, link + D)
+            S, J = screw_of(model, i, 0), inertia_of(model, i)
+            if p >= 0:
+                copy(source, 0, work, p * NEWTON_EULER + 12, 12)
+            for b in range(LANES):
+                if p < 0:
+                    lane_put6(source, 0, b, zero_twist())
+                    lane_put6(source, 6, b, A_0)
+                lane_put(source, 12, b, (q[start + b, i], v[start + b, i], a[start + b, i]))
+            for b in range(LANES):
+                x, xd, xdd = lane_vec(source, 12, b)
+                s, c = sin_cos(x)
+                f = turned(fa, fb, fc, fd, x, s, c)
+                V_p, A_p = lane_twist(source, 0, b), lane_twist(source, 6, b)
+                V_, A_ = accelerate(f, V_p, A_p, twist_mul(xd, S), twist_mul(xdd, S))
+                F = inertial_wrench(J, V_, A_)
+                lane_put(sink, 0, b, f.R[0])
+                lane_put(sink, 3, b, f.R[1])
+                lane_put(sink, 6, b, f.R[2])
+                lane_put(sink, 9, b, f.p)
+                lane_put6(sink, 12, b, V_)
+                lane_put6(sink, 18, b, A_)
+                lane_put6(sink, 24, b, F)
+            copy(work, i * NEWTON_EULER, sink, 0, 30)
+        for i in range(n - 1, -1, -1):
+            p, S = parent_of(model, i), screw_of(model, i, 0)
+            copy(source, 0, work, i * NEWTON_EULER, 30)
+            for b in range(LANES):
+                R = lane_vec(source, 0, b), lane_vec(source, 3, b), lane_vec(source, 6, b)
+                X = lane_twist(source, 24, b)
+                F = Wrench(X.w, X.v)
+                sink[6 * LANES + b] = pair(S, F)  # (18)
+                lane_put6(sink, 0, b, Ad_dual(Frame(R, lane_vec(source, 9, b)), F))
+            for b in range(LANES):
+                tau[start + b, i] = sink[6 * LANES + b]
+            if p >= 0:
+                for k in range(6 * LANES):
+                    work[(p * NEWTON_EULER + 24) * LANES + k] += sink[k]
+    return count
+
+
+@kernel("i8(f8[::1], f8[:,::1], f8[:,::1], f8[:,::1], i8[:,::1], f8[:,::1])")
+def stack_lanes(model, q, v, a, at, out):
+    """Fill out[at[k, i] : at[k, i] + 10] for every body i and joint k before it; how many states it did, a multiple of
+    LANES (none where a coordinate is beyond `sin_cos`)."""
+    n = n_bodies(model)
+    count = lanes_of(model, q) * LANES
+    work = np.empty(n * STACKED * LANES)
+    screws = np.empty(n * n * 6 * LANES)  # column k of body i's Jacobian, in body i's frame
+    source, sink = np.empty(32 * LANES), np.empty(32 * LANES)
+    A_0 = base_acceleration(model)
+    for start in range(0, count, LANES):
+        for i in range(n):
+            link, p = i * WIDTH, parent_of(model, i)
+            fa, fb = pose_at(model, link + A), pose_at(model, link + B)
+            fc, fd = pose_at(model, link + C), vec(model, link + D)
+            S = screw_of(model, i, 0)
+            if p >= 0:
+                copy(source, 0, work, p * STACKED + 12, 12)
+            for b in range(LANES):
+                if p < 0:
+                    lane_put6(source, 0, b, zero_twist())
+                    lane_put6(source, 6, b, A_0)
+                lane_put(source, 12, b, (q[start + b, i], v[start + b, i], a[start + b, i]))
+            for b in range(LANES):
+                x, xd, xdd = lane_vec(source, 12, b)
+                s, c = sin_cos(x)
+                f = turned(fa, fb, fc, fd, x, s, c)
+                V_p, A_p = lane_twist(source, 0, b), lane_twist(source, 6, b)
+                V_, A_ = accelerate(f, V_p, A_p, twist_mul(xd, S), twist_mul(xdd, S))
+                lane_put(sink, 0, b, f.R[0])
+                lane_put(sink, 3, b, f.R[1])
+                lane_put(sink, 6, b, f.R[2])
+                lane_put(sink, 9, b, f.p)
+                lane_put6(sink, 12, b, V_)
+                lane_put6(sink, 18, b, A_)
+            copy(work, i * STACKED, sink, 0, 24)
+            copy(source, 0, work, i * STACKED, 24)
+            k = i
+            while k >= 0:
+                if k < i:
+                    copy(source, 24, screws, (p * n + k) * 6, 6)
+                for b in range(LANES):
+                    X = S
+                    if k < i:
+                        R = lane_vec(source, 0, b), lane_vec(source, 3, b), lane_vec(source, 6, b)
+                        X = Ad_inv(Frame(R, lane_vec(source, 9, b)), lane_twist(source, 24, b))
+                    V_ = lane_twist(source, 12, b)
+                    y = regressor_row(X, V_, V_, lane_twist(source, 18, b), PLOEN)
+                    lane_put6(sink, 0, b, X)
+                    sink[6 * LANES + b] = y[0]
+                    sink[7 * LANES + b] = y[1]
+                    sink[8 * LANES + b] = y[2]
+                    sink[9 * LANES + b] = y[3]
+                    sink[10 * LANES + b] = y[4]
+                    sink[11 * LANES + b] = y[5]
+                    sink[12 * LANES + b] = y[6]
+                    sink[13 * LANES + b] = y[7]
+                    sink[14 * LANES + b] = y[8]
+                    sink[15 * LANES + b] = y[9]
+                copy(screws, (i * n + k) * 6, sink, 0, 6)
+                row = at[k, i]
+                for j in range(10):
+                    for b in range(LANES):
+                        out[row + j, start + b] = sink[(6 + j) * LANES + b]
+                k = parent_of(model, k)
+    return count

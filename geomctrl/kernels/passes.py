@@ -1,65 +1,143 @@
-"""The recursive algorithms in inertial axes as kernels on a packed robot: M, C, Mdot, articulated bodies, energies.
+"""The two passes over a tree, written once: an algorithm gives the step of a body.
 
-They are summed in inertial axes about the first body's origin, where a subtree's inertia is a plain sum and screws need
-no transport. `*_one` and `*_many` are entries as in `newton_euler`.
+    @outward(Motion)                        # from the root to the leaves: a body's record from its parent's
+    def move(model, i, parent, q, v): ...   # returns Motion(...); called as move(model, root, rows, q, v)
+
+    @inward(Wrench)                         # from the leaves to the root: what a body hands to its parent
+    def transmit(model, i, F, tau): ...     # F with the children's share; called as transmit(model, wrenches, tau)
+
+Algorithms in body frames carry twists from frame to frame (Ploen 1999 (14)-(18)). Algorithms in inertial axes are summed
+about the first body's origin, where a subtree's inertia is a plain sum and screws need no transport: `place` and
+`place_axes` bring bodies and joints there.
 """
 
-from .jit import primitive
-from .records import get_frame, get_twist, put6, put_frame
-from .screws import Ad, Frame, ad, compose, twist_add, twist_mul, zero_twist
-from .tree import PARENT_DOF, WIDTH, dofs_of, joint_frame, parent_of, screw_of
-from .vectors import sub3
+import inspect
+from collections.abc import Callable
+from typing import Any, NamedTuple
 
-# a body's record: T (12), V (6), and what each algorithm adds up over subtrees from 18 on
-BODY, T_, V_, SUM = 52, 0, 12, 18
-# a velocity coordinate's: screw S (6), its rate ad_V S (6) or U = IA S (6), the next coordinate towards the root, D, u
-DOF, S_, DS, U_, NEXT, D_, FORCE = 16, 0, 6, 6, 12, 13, 14
+from .primitives import primitive
+from .records import adder, reader, writer
+from .screws import Ad, Frame, Twist, ad, compose, twist_add, twist_mul
+from .tree import dofs_of, joint_frame, last_dof_of_parent, n_bodies, parent_of, root_origin, screw_of
+from .vectors import eye33, neg3
+
+
+OUTWARD = """
+def walk(model, root, rows, {inputs}):
+    for i in range(n_bodies(model)):
+        p = parent_of(model, i)
+        parent = root if p < 0 else get(rows, p)
+        put(rows, i, step(model, i, parent, {inputs}))
+"""
+INWARD = """
+def walk(model, rows, {inputs}):
+    for i in range(n_bodies(model) - 1, -1, -1):
+        given = step(model, i, get(rows, i), {inputs})
+        p = parent_of(model, i)
+        if p >= 0:
+            add(rows, p, given)
+"""
+
+
+def outward(record: Any) -> Callable[[Callable], Callable]:
+    """Decorator: step(model, i, parent's record, *inputs) -> record, for every body, parents first.
+
+    The pass is called with the record that stands for the world and the rows to fill: walk(model, root, rows, *inputs).
+    """
+    return lambda step: _walk(OUTWARD, step, record)
+
+
+def inward(record: Any) -> Callable[[Callable], Callable]:
+    """Decorator: step(model, i, record, *inputs) -> what is added to the parent's record, for every body, children
+    first. The rows hold the bodies' own share at the beginning: walk(model, rows, *inputs).
+    """
+    return lambda step: _walk(INWARD, step, record)
+
+
+def _walk(source: str, step: Callable, record: Any) -> Callable:
+    """The pass made for a step: its inputs by name, since numba counts the references of *inputs for every body."""
+    inputs = ", ".join(list(inspect.signature(step).parameters)[3:])
+    scope = {"step": primitive(step), "get": reader(record), "put": writer(record), "add": adder(record)}
+    scope |= {"n_bodies": n_bodies, "parent_of": parent_of}
+    exec(source.format(inputs=inputs), scope)
+    walk = scope["walk"]
+    walk.__name__, walk.__qualname__ = step.__name__, step.__qualname__
+    walk.__module__, walk.__doc__ = step.__module__, step.__doc__
+    return primitive(walk)
+
+
+# --- inertial axes -----------------------------------------------------------------------------------------------
+
+
+class Axis(NamedTuple):
+    """A velocity coordinate in inertial axes: its screw S = Ad_T S_i, and the next coordinate towards the root or -1."""
+
+    S: Twist
+    ancestor: float
+
+
+class MovingAxis(NamedTuple):
+    """An `Axis` and the rate at which its screw changes, dS = ad_V S."""
+
+    S: Twist
+    dS: Twist
+    ancestor: float
+
+
+class Moving(NamedTuple):
+    """A body's pose and spatial twist in inertial axes."""
+
+    T: Frame
+    V: Twist
+
+
+get_axis, put_axis = reader(Axis), writer(Axis)
+get_moving_axis, put_moving_axis = reader(MovingAxis), writer(MovingAxis)
 
 
 @primitive
-def place(model, i, q, origin, body):
-    """T_i in inertial axes about `origin`, stored in its record and returned."""
-    link = i * WIDTH
-    f = joint_frame(model, link, q)
-    p = parent_of(model, link)
-    if p < 0:
-        T = Frame(f.R, sub3(f.p, origin))
-    else:
-        T = compose(get_frame(body, p * BODY + T_), f)
-    put_frame(body, i * BODY + T_, T)
-    return T
+def inertial_axes(model, q):
+    """The world's frame in axes parallel to its own through the first body's origin: where outward passes begin."""
+    return Frame(eye33(), neg3(root_origin(model, q)))
 
 
 @primitive
-def parent_twist(model, i, body):
-    p = parent_of(model, i * WIDTH)
-    if p < 0:
-        return zero_twist()
-    return get_twist(body, p * BODY + V_)
+def place(model, i, parent, q):
+    """T_i = T_parent f_i(q), Ploen 1999 (14)."""
+    return compose(parent, joint_frame(model, i, q))
 
 
 @primitive
-def place_screws(model, i, T, dof):
-    """The joint's screws in inertial axes, S_k = Ad_T S_i, one record of `dof` each."""
-    link = i * WIDTH
-    first, end = dofs_of(model, link)
-    towards_root = model[link + PARENT_DOF]
+def place_axes(model, i, T, axes):
+    """The `Axis` of every coordinate of body i's joint, the body being at T."""
+    first, end = dofs_of(model, i)
+    ancestor = float(last_dof_of_parent(model, i))
     for k in range(first, end):
-        put6(dof, k * DOF + S_, Ad(T, screw_of(model, link, k - first)))
-        dof[k * DOF + NEXT] = towards_root
-        towards_root = float(k)
+        put_axis(axes, k, Axis(Ad(T, screw_of(model, i, k - first)), ancestor))
+        ancestor = float(k)
 
 
 @primitive
-def place_moving(model, i, q, v, origin, body, dof):
-    """Pose, screws, twist V_i = V_p + S v and the screws' rates ad_V S of body i; returns (T, V)."""
-    T = place(model, i, q, origin, body)
-    place_screws(model, i, T, dof)
-    V = parent_twist(model, i, body)
-    first, end = dofs_of(model, i * WIDTH)
+def joint_twist_at(model, i, T, v):
+    """Ad_T S_i v_i: the twist of body i relative to its parent, in inertial axes."""
+    first, end = dofs_of(model, i)
+    X = twist_mul(v[first], Ad(T, screw_of(model, i, 0)))
+    for k in range(first + 1, end):
+        X = twist_add(X, twist_mul(v[k], Ad(T, screw_of(model, i, k - first))))
+    return X
+
+
+@primitive
+def place_moving_axes(model, i, T, V_parent, v, axes):
+    """The `MovingAxis` of every coordinate of body i's joint; returns the body's twist V = V_parent + S v."""
+    first, end = dofs_of(model, i)
+    V, ancestor = V_parent, float(last_dof_of_parent(model, i))
     for k in range(first, end):
-        V = twist_add(V, twist_mul(v[k], get_twist(dof, k * DOF + S_)))
+        S = Ad(T, screw_of(model, i, k - first))
+        V = twist_add(V, twist_mul(v[k], S))
+        put_moving_axis(axes, k, MovingAxis(S, S, ancestor))
+        ancestor = float(k)
     for k in range(first, end):
-        put6(dof, k * DOF + DS, ad(V, get_twist(dof, k * DOF + S_)))
-    put6(body, i * BODY + V_, V)
-    return T, V
+        axis = get_moving_axis(axes, k)
+        put_moving_axis(axes, k, MovingAxis(axis.S, ad(V, axis.S), axis.ancestor))
+    return V

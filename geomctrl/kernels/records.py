@@ -1,29 +1,97 @@
-"""The algebra kernels speak: so(3), se(3) and their duals on tuples of floats.
+"""Records: named tuples of numbers, vectors and frames kept row by row in a flat array of work memory.
 
-Twists `(w, v)`, wrenches `(m, f)` and frames `(R, p)` are named tuples of 3-tuples, so a kernel's line is the paper's
-line and LLVM keeps everything in registers. Nothing here allocates and nothing here is called from Python: `so3` and
-`se3` are the same algebra for people. Angular part first; a frame `T_ab` maps coordinates in b to coordinates in a.
+A kernel's memory is flat, since a view of a row would count references. What a row holds is a NamedTuple whose fields are
+numbers, tuples of numbers or such NamedTuples; where they lie is computed from their types:
 
-Sources: Ploen 1999 section 2; Mueller 2018 appendix; Park and Chung 2005 section II.
+    class Motion(NamedTuple):
+        V: Twist
+        A: Twist
+
+    get_motion, put_motion = reader(Motion), writer(Motion)
+    put_motion(rows, i, Motion(V, A));  get_motion(rows, i).V
+
+A reader that reads more than is used costs nothing: what nobody uses is not loaded.
 """
 
-from .jit import primitive
+from collections.abc import Callable, Iterator
+from functools import cache
+from typing import Any, get_args, get_origin, get_type_hints
+
+from .primitives import primitive
 from .screws import Frame, Inertia, Twist, Wrench
 
-# --- memory ----------------------------------------------------------------------------------------------------
+
+def width(record: Any) -> int:
+    """How many numbers a record has."""
+    return sum(1 for _ in _paths(record, ""))
 
 
-@primitive
-def finite(x):
-    """No nan and no infinity in a flat array."""
-    zero = 0.0
-    for i in range(x.shape[0]):
-        zero += 0.0 * x[i]
-    return zero == 0.0
+@cache
+def reader(record: Any) -> Callable[..., Any]:
+    """The primitive get(rows, i): record number i."""
+    n, classes = width(record), {}
+    return _made(
+        f"def get(rows, i):\n    k = {n} * i\n    return {_expression(record, iter(range(n)), classes)}", classes
+    )
+
+
+@cache
+def writer(record: Any) -> Callable[..., Any]:
+    """The primitive put(rows, i, x): store x as record number i."""
+    stores = "".join(f"    rows[k + {j}] = x{path}\n" for j, path in enumerate(_paths(record, "")))
+    return _made(f"def put(rows, i, x):\n    k = {width(record)} * i\n{stores}", {})
+
+
+@cache
+def adder(record: Any) -> Callable[..., Any]:
+    """The primitive add(rows, i, x): add x to record number i, number by number."""
+    stores = "".join(f"    rows[k + {j}] += x{path}\n" for j, path in enumerate(_paths(record, "")))
+    return _made(f"def add(rows, i, x):\n    k = {width(record)} * i\n{stores}", {})
+
+
+def _fields(record: Any) -> list[Any]:
+    """The types of a record's or tuple's entries; empty for a number."""
+    if record is float:
+        return []
+    if get_origin(record) is tuple:
+        return list(get_args(record))
+    hints = get_type_hints(record)
+    return [hints[name] for name in record._fields]
+
+
+def _paths(record: Any, path: str) -> Iterator[str]:
+    if record is float:
+        yield path
+    for k, field in enumerate(_fields(record)):
+        yield from _paths(field, f"{path}[{k}]")
+
+
+def _expression(record: Any, at: Iterator[int], classes: dict[str, Any]) -> str:
+    if record is float:
+        return f"rows[k + {next(at)}]"
+    entries = ", ".join(_expression(field, at, classes) for field in _fields(record))
+    if get_origin(record) is tuple:
+        return f"({entries},)"
+    classes[record.__name__] = record
+    return f"{record.__name__}({entries})"
+
+
+def _made(source: str, scope: dict[str, Any]) -> Callable[..., Any]:
+    exec(source, scope)
+    return primitive(next(scope[name] for name in ("get", "put", "add") if name in scope))
+
+
+get_twist, put_twist = reader(Twist), writer(Twist)
+get_wrench, put_wrench = reader(Wrench), writer(Wrench)
+get_inertia, put_inertia = reader(Inertia), writer(Inertia)
+
+
+# --- other places ------------------------------------------------------------------------------------------------
 
 
 @primitive
 def vec(a, k):
+    """Three numbers of a flat array, from number k on."""
     return a[k], a[k + 1], a[k + 2]
 
 
@@ -35,33 +103,23 @@ def put(a, k, x):
 
 
 @primitive
-def get_twist(a, k):
+def twist_at(a, k):
     return Twist(vec(a, k), vec(a, k + 3))
 
 
 @primitive
-def get_wrench(a, k):
-    return Wrench(vec(a, k), vec(a, k + 3))
+def inertia_at(a, k):
+    return Inertia(a[k], vec(a, k + 1), (a[k + 4], a[k + 5], a[k + 6], a[k + 7], a[k + 8], a[k + 9]))
 
 
 @primitive
-def put6(a, k, X):
-    """Store a twist or a wrench."""
-    put(a, k, X[0])
-    put(a, k + 3, X[1])
-
-
-@primitive
-def get_frame(a, k):
+def pose_at(a, k):
     """A frame stored as the 3x4 matrix [R | p] row by row, as in a configuration q."""
-    return Frame(
-        (vec(a, k), vec(a, k + 4), vec(a, k + 8)),
-        (a[k + 3], a[k + 7], a[k + 11]),
-    )
+    return Frame((vec(a, k), vec(a, k + 4), vec(a, k + 8)), (a[k + 3], a[k + 7], a[k + 11]))
 
 
 @primitive
-def put_frame(a, k, T):
+def put_pose(a, k, T):
     put(a, k, T.R[0])
     put(a, k + 4, T.R[1])
     put(a, k + 8, T.R[2])
@@ -69,19 +127,9 @@ def put_frame(a, k, T):
 
 
 @primitive
-def get_inertia(a, k):
-    return Inertia(a[k], vec(a, k + 1), (a[k + 4], a[k + 5], a[k + 6], a[k + 7], a[k + 8], a[k + 9]))
-
-
-@primitive
-def put_inertia(a, k, J):
-    a[k] = J.m
-    put(a, k + 1, J.h)
-    a[k + 4], a[k + 5], a[k + 6], a[k + 7], a[k + 8], a[k + 9] = J.I[0], J.I[1], J.I[2], J.I[3], J.I[4], J.I[5]
-
-
-@primitive
-def accumulate(a, k, b, j, n):
-    """a[k:k+n] += b[j:j+n]."""
-    for i in range(n):
-        a[k + i] += b[j + i]
+def finite(x):
+    """No nan and no infinity in a flat array."""
+    zero = 0.0
+    for i in range(x.shape[0]):
+        zero += 0.0 * x[i]
+    return zero == 0.0

@@ -9,7 +9,7 @@ Sources: Ploen 1999 section 2; Mueller 2018 appendix; Park and Chung 2005 sectio
 
 import numpy as np
 
-from .jit import primitive
+from .primitives import primitive
 
 # --- sine and cosine -------------------------------------------------------------------------------------------
 

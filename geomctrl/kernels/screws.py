@@ -1,45 +1,60 @@
 """The algebra kernels speak: so(3), se(3) and their duals on tuples of floats.
 
 Twists `(w, v)`, wrenches `(m, f)` and frames `(R, p)` are named tuples of 3-tuples, so a kernel's line is the paper's
-line and LLVM keeps everything in registers. Nothing here allocates and nothing here is called from Python: `so3` and
-`se3` are the same algebra for people. Angular part first; a frame `T_ab` maps coordinates in b to coordinates in a.
+line and LLVM keeps everything in registers. Nothing here allocates and nothing here is called from Python: `lie.so3` and
+`lie.se3` are the same algebra for people. Angular part first; a frame `T_ab` maps coordinates in b to coordinates in a.
 
 Sources: Ploen 1999 section 2; Mueller 2018 appendix; Park and Chung 2005 section II.
 """
 
 from typing import NamedTuple
 
-from .jit import primitive
-from .vectors import add3, cross, dot, matmul, mul3, neg3, rot, rotT, sub3, sym_mul, transpose
+from .primitives import primitive
+from .vectors import (
+    Matrix,
+    Symmetric,
+    Vector,
+    add3,
+    cross,
+    dot,
+    matmul,
+    mul3,
+    neg3,
+    rot,
+    rotT,
+    sub3,
+    sym_mul,
+    transpose,
+)
 
 
 class Twist(NamedTuple):
     """(omega, v): also a screw S, an acceleration or any element of se(3)."""
 
-    w: tuple
-    v: tuple
+    w: Vector
+    v: Vector
 
 
 class Wrench(NamedTuple):
     """(m, f): also a momentum, or any element of the dual of se(3)."""
 
-    m: tuple
-    f: tuple
+    m: Vector
+    f: Vector
 
 
 class Frame(NamedTuple):
     """T_ab: the rows of R_ab and the origin of b in a."""
 
-    R: tuple
-    p: tuple
+    R: Matrix
+    p: Vector
 
 
 class Inertia(NamedTuple):
     """Mass, first moment h = m c, and (Ixx, Ixy, Iyy, Ixz, Iyz, Izz) about the frame's origin."""
 
     m: float
-    h: tuple
-    I: tuple
+    h: Vector
+    I: Symmetric
 
 
 # --- se(3) and its dual ----------------------------------------------------------------------------------------

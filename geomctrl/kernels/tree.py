@@ -1,8 +1,7 @@
 """A robot as kernels see it: one float64 array, and the primitives that read it.
 
 Record i < nbodies describes body i and the joint that carries it; the last record holds sizes and gravity. One plain
-array costs a call 0.1 us to unbox, a structured one twice that, separate arrays far more. It is flat, and so is all
-work memory: a kernel addresses record i by its offset `i * WIDTH`, since a view of a row would count references.
+array costs a call 0.1 us to unbox, a structured one twice that, separate arrays far more.
 
 A joint with one degree of freedom is f(q) = M exp(S q), expanded once into constants (Ploen 1999 (9)-(11)):
 
@@ -13,6 +12,8 @@ more degrees of freedom stores its pose in q, and f(q) = M q.
 """
 
 import math
+from collections.abc import Iterator
+from itertools import accumulate
 
 import numpy as np
 
@@ -20,17 +21,21 @@ from geomctrl.arguments import ROTATION_TOLERANCE
 
 from .exponentials import log_se3
 from .jit import kernel, primitive
-from .records import finite, get_frame, get_inertia, get_twist, vec
+from .records import finite, inertia_at, pose_at, twist_at, vec
 from .scalars import REDUCIBLE, sin_cos
-from .screws import Frame, compose, twist_add, twist_mul, twist_sub
-from .vectors import add3, dot, mul3
+from .screws import Frame, Twist, compose, twist_add, twist_mul, twist_sub
+from .vectors import add3, cross, dot, mul3, neg3
 
-# fields of a body's record
-PARENT, KIND, NDOF, IQ, IV, PARENT_DOF = range(6)
-A, B, C, D, J, S, S_PINV = 6, 18, 30, 42, 45, 55, 91
-WIDTH = 127
-# fields of the last record
-NQ, NV, GRAVITY = 0, 1, 2
+
+def _offsets(*widths: int) -> Iterator[int]:
+    return accumulate((0, *widths))
+
+
+# a body's record: whole numbers, the constants of f(q), ten inertial parameters, columns of S, rows of S^+
+PARENT, KIND, NDOF, IQ, IV, PARENT_DOF, A, B, C, D, J, S, S_PINV, WIDTH = _offsets(
+    *(1, 1, 1, 1, 1, 1), *(12, 12, 12, 3), 10, *(36, 36)
+)
+NQ, NV, GRAVITY = 0, 1, 2  # the last record
 
 SUBGROUP_TOLERANCE = 1e-6  # |log T - S S^+ log T| / (1 + |p|) above which a pose is refused as one of its joint
 ROTATING, SLIDING, POSE = 0, 1, 2  # kinds of joint: with one rotation, pure translation, stored as a pose
@@ -72,7 +77,7 @@ def _expand(M, screw, kind):
     return np.concatenate((a.ravel(), b.ravel(), c.ravel(), d))
 
 
-# --- reading: `link` is the offset of a body's record -----------------------------------------------------------
+# --- reading, body by body ---------------------------------------------------------------------------------------
 
 
 @primitive
@@ -96,33 +101,61 @@ def gravity_of(model):
 
 
 @primitive
-def parent_of(model, link):
-    return int(model[link + PARENT])
+def base_acceleration(model):
+    """(0, -g): gravity as the acceleration of the base."""
+    return Twist((0.0, 0.0, 0.0), neg3(gravity_of(model)))
 
 
 @primitive
-def dofs_of(model, link):
+def parent_of(model, i):
+    return int(model[i * WIDTH + PARENT])
+
+
+@primitive
+def kind_of(model, i):
+    return int(model[i * WIDTH + KIND])
+
+
+@primitive
+def holds_pose(model, i):
+    """The joint has several degrees of freedom and stores its pose in q."""
+    return kind_of(model, i) == POSE
+
+
+@primitive
+def dofs_of(model, i):
     """The joint's velocity coordinates: first and one past the last."""
-    k = int(model[link + IV])
-    return k, k + int(model[link + NDOF])
+    k = int(model[i * WIDTH + IV])
+    return k, k + int(model[i * WIDTH + NDOF])
 
 
 @primitive
-def joint_frame(model, link, q):
+def last_dof_of_parent(model, i):
+    """The last velocity coordinate of the parent's joint, -1 where the parent is the world."""
+    return int(model[i * WIDTH + PARENT_DOF])
+
+
+@primitive
+def coordinate_of(model, i):
+    """Where in q the joint's coordinate or pose begins."""
+    return int(model[i * WIDTH + IQ])
+
+
+@primitive
+def joint_frame(model, i, q):
     """f_i(q): the body's frame in its parent's."""
-    k = int(model[link + IQ])
-    kind = int(model[link + KIND])
-    a = get_frame(model, link + A)
+    row, k, kind = i * WIDTH, coordinate_of(model, i), kind_of(model, i)
+    a = pose_at(model, row + A)
     if kind == POSE:
-        return compose(a, get_frame(q, k))
+        return compose(a, pose_at(q, k))
     x = q[k]
     if kind == SLIDING:
-        return Frame(a.R, add3(a.p, mul3(x, vec(model, link + D))))
+        return Frame(a.R, add3(a.p, mul3(x, vec(model, row + D))))
     if abs(x) <= REDUCIBLE:
         s, c = sin_cos(x)
     else:
         s, c = math.sin(x), math.cos(x)
-    return turned(a, get_frame(model, link + B), get_frame(model, link + C), vec(model, link + D), x, s, c)
+    return turned(a, pose_at(model, row + B), pose_at(model, row + C), vec(model, row + D), x, s, c)
 
 
 @primitive
@@ -138,33 +171,39 @@ def _sc(a, s, b, c, e):
 
 
 @primitive
-def screw_of(model, link, c):
+def screw_of(model, i, c):
     """Column c of the basis S_i, in the body's frame."""
-    return get_twist(model, link + S + 6 * c)
+    return twist_at(model, i * WIDTH + S + 6 * c)
 
 
 @primitive
-def joint_twist(model, link, v):
+def joint_twist(model, i, v):
     """S_i v_i, in the body's frame."""
-    k = int(model[link + IV])
-    X = twist_mul(v[k], get_twist(model, link + S))
-    for c in range(1, int(model[link + NDOF])):
-        X = twist_add(X, twist_mul(v[k + c], get_twist(model, link + S + 6 * c)))
+    first, end = dofs_of(model, i)
+    X = twist_mul(v[first], screw_of(model, i, 0))
+    for c in range(1, end - first):
+        X = twist_add(X, twist_mul(v[first + c], screw_of(model, i, c)))
     return X
 
 
 @primitive
-def joint_coordinates(model, link, X, v, scale):
+def joint_coordinates(model, i, X, v, scale):
     """v += scale S_i^+ X: the coordinates of a twist in the span of S_i."""
-    k = int(model[link + IV])
-    for c in range(int(model[link + NDOF])):
-        row = link + S_PINV + 6 * c
-        v[k + c] += scale * (dot(vec(model, row), X.w) + dot(vec(model, row + 3), X.v))
+    first, end = dofs_of(model, i)
+    for c in range(end - first):
+        v[first + c] += scale * pseudo_inverse_row(model, i, c, X)
 
 
 @primitive
-def inertia_of(model, link):
-    return get_inertia(model, link + J)
+def pseudo_inverse_row(model, i, c, X):
+    """Coordinate c of S_i^+ X."""
+    row = i * WIDTH + S_PINV + 6 * c
+    return dot(vec(model, row), X.w) + dot(vec(model, row + 3), X.v)
+
+
+@primitive
+def inertia_of(model, i):
+    return inertia_at(model, i * WIDTH + J)
 
 
 @primitive
@@ -190,45 +229,48 @@ def good_configuration(model, q):
     if q.shape[0] == n_v(model):  # only joints with one degree of freedom
         return True
     for i in range(n_bodies(model)):
-        link = i * WIDTH
-        if int(model[link + KIND]) == POSE:
-            T = get_frame(q, int(model[link + IQ]))
-            x, y, z = T.R
-            error = max(
-                abs(dot(x, x) - 1.0), abs(dot(y, y) - 1.0), abs(dot(z, z) - 1.0),
-                abs(dot(x, y)), abs(dot(y, z)), abs(dot(z, x)),
-            )  # fmt: skip
-            det = (
-                x[0] * (y[1] * z[2] - y[2] * z[1])
-                + x[1] * (y[2] * z[0] - y[0] * z[2])
-                + x[2] * (y[0] * z[1] - y[1] * z[0])
-            )
-            if error > ROTATION_TOLERANCE or det < 0.0:
+        if holds_pose(model, i):
+            T = pose_at(q, coordinate_of(model, i))
+            if not is_rotation(T.R, ROTATION_TOLERANCE):
                 return False
-            if int(model[link + NDOF]) < 6 and off_subgroup(model, link, T) > SUBGROUP_TOLERANCE:
+            if off_subgroup(model, i, T) > SUBGROUP_TOLERANCE:
                 return False
     return True
 
 
 @primitive
-def off_subgroup(model, link, T):
-    """|log T - S S^+ log T| / (1 + |p|): how far a pose is from those that its joint can reach, rotations by pi."""
+def is_rotation(R, tolerance):
+    """R^T R = 1 to `tolerance`, and no reflection."""
+    x, y, z = R
+    error = max(
+        abs(dot(x, x) - 1.0), abs(dot(y, y) - 1.0), abs(dot(z, z) - 1.0),
+        abs(dot(x, y)), abs(dot(y, z)), abs(dot(z, x)),
+    )  # fmt: skip
+    return error <= tolerance and dot(x, cross(y, z)) >= 0.0
+
+
+@primitive
+def off_subgroup(model, i, T):
+    """|log T - S S^+ log T| / (1 + |p|): how far a pose is from those that its joint can reach, rotations by pi.
+
+    0 for a joint that holds no pose or can reach every one.
+    """
+    first, end = dofs_of(model, i)
+    if end - first == 1 or end - first == 6:
+        return 0.0
     X = log_se3(T)
     Y = X
-    for c in range(int(model[link + NDOF])):
-        row = link + S_PINV + 6 * c
-        x = dot(vec(model, row), X.w) + dot(vec(model, row + 3), X.v)
-        Y = twist_sub(Y, twist_mul(x, screw_of(model, link, c)))
+    for c in range(end - first):
+        Y = twist_sub(Y, twist_mul(pseudo_inverse_row(model, i, c, X), screw_of(model, i, c)))
     return math.sqrt(dot(Y.w, Y.w) + dot(Y.v, Y.v)) / (1.0 + math.sqrt(dot(T.p, T.p)))
 
 
 @kernel("f8[:,::1](f8[::1], f8[:,::1])")
 def off_subgroup_many(model, q):
-    """`off_subgroup` of every state and body, 0 where the joint holds no pose."""
+    """`off_subgroup` of every state and body."""
     out = np.zeros((q.shape[0], n_bodies(model)))
     for b in range(q.shape[0]):
         for i in range(n_bodies(model)):
-            link = i * WIDTH
-            if int(model[link + KIND]) == POSE and int(model[link + NDOF]) < 6:
-                out[b, i] = off_subgroup(model, link, get_frame(q[b], int(model[link + IQ])))
+            if holds_pose(model, i):
+                out[b, i] = off_subgroup(model, i, pose_at(q[b], coordinate_of(model, i)))
     return out

@@ -1,15 +1,10 @@
-"""The algebra kernels speak: so(3), se(3) and their duals on tuples of floats.
+"""Vectors and 3x3 matrices as tuples of numbers, matrices by rows; symmetric ones as (xx, xy, yy, xz, yz, zz)."""
 
-Twists `(w, v)`, wrenches `(m, f)` and frames `(R, p)` are named tuples of 3-tuples, so a kernel's line is the paper's
-line and LLVM keeps everything in registers. Nothing here allocates and nothing here is called from Python: `so3` and
-`se3` are the same algebra for people. Angular part first; a frame `T_ab` maps coordinates in b to coordinates in a.
+from .primitives import primitive
 
-Sources: Ploen 1999 section 2; Mueller 2018 appendix; Park and Chung 2005 section II.
-"""
-
-from .jit import primitive
-
-# --- vectors and matrices --------------------------------------------------------------------------------------
+Vector = tuple[float, float, float]
+Matrix = tuple[Vector, Vector, Vector]
+Symmetric = tuple[float, float, float, float, float, float]
 
 
 @primitive
@@ -92,11 +87,6 @@ def outer(a, b):
 @primitive
 def eye33():
     return (1.0, 0.0, 0.0), (0.0, 1.0, 0.0), (0.0, 0.0, 1.0)
-
-
-@primitive
-def zero33():
-    return (0.0, 0.0, 0.0), (0.0, 0.0, 0.0), (0.0, 0.0, 0.0)
 
 
 @primitive

@@ -1,0 +1,211 @@
+"""Algorithms: kernels that say what goes in, what comes out and what memory they need, so that any way of running them
+can be made from the same words: a loop over states, straight-line code, C.
+
+    @algorithm("q, v, a -> tau[nv]", memory=(per_body(Motion), per_body(Wrench)))
+    def inverse_dynamics(model, q, v, a, motion, wrenches, tau): ...
+
+The kernel takes the model, its inputs, the memory and the outputs to fill, in that order. `inverse_dynamics.one` is the
+entry for a single state, `inverse_dynamics.many` loops over a batch; called itself, or by another kernel, it is the
+plain function.
+"""
+
+from __future__ import annotations
+
+import functools
+import re
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from .jit import compiled
+from .records import finite, width
+from .tree import good_configuration, good_velocity, n_bodies, n_q, n_v
+
+
+class Array(NamedTuple):
+    """An input or output: its name, its sizes in terms of nb (bodies), nq and nv, and whether a batch may leave it out."""
+
+    name: str
+    shape: tuple[str, ...]
+    optional: bool = False
+
+    @property
+    def size(self) -> str:
+        return " * ".join(f"({n})" for n in self.shape)
+
+
+class Memory(NamedTuple):
+    """Work memory: how many records of how many numbers."""
+
+    count: str
+    width: int
+
+
+def per_body(record: Any) -> Memory:
+    return Memory("nb", width(record))
+
+
+def per_coordinate(record: Any) -> Memory:
+    """A record for each velocity coordinate."""
+    return Memory("nv", width(record))
+
+
+def numbers(count: str) -> Memory:
+    """`count` numbers, in terms of nb, nq and nv."""
+    return Memory(count, 1)
+
+
+KNOWN = {
+    "q": "nq",
+    "q_d": "nq",
+    "v": "nv",
+    "a": "nv",
+    "tau": "nv",
+    "v_ref": "nv",
+    "v_d": "nv",
+    "a_d": "nv",
+    "f_ext": "6 nb",
+}
+
+
+class Algorithm:
+    """A kernel with its entries. `inputs` differ from state to state, `options` are shared by a batch."""
+
+    def __init__(
+        self,
+        function: Callable[..., Any],
+        words: str,
+        memory: tuple[Memory, ...],
+        may_fail: bool,
+        lanes: Callable | None,
+    ):
+        functools.update_wrapper(self, function)
+        self.py_func, self.memory, self.may_fail, self.lanes = function, memory, may_fail, lanes
+        left, right = words.split("->")
+        inputs, _, options = left.partition(";")
+        self.inputs, self.outputs = _arrays(inputs), _arrays(right)
+        self.options = [tuple(x.strip() for x in option.split(":")) for option in options.split(",") if option.strip()]
+
+    def __call__(self, *args: Any) -> Any:
+        return self.py_func(*args)
+
+    @functools.cached_property
+    def one(self) -> Callable[..., None]:
+        """one(model, *inputs, *options, *outputs): fills the outputs. Optional inputs are left out.
+
+        Raises ValueError, before anything is allocated, for a state of the wrong length, with nan in it or with a pose
+        that is none: the public function then finds the words; and where the algorithm fails.
+        """
+        inputs = [x for x in self.inputs if not x.optional]
+        names = [
+            "model",
+            *(x.name for x in inputs),
+            *(name for name, _ in self.options),
+            *(y.name for y in self.outputs),
+        ]
+        given = ["none" if x.optional else x.name for x in self.inputs]
+        call = self._call(given, [_allocation(m) for m in self.memory], [y.name for y in self.outputs])
+        types = [
+            *("f8[::1]" for _ in ["model", *inputs]),
+            *(t for _, t in self.options),
+            *map(_array_type, self.outputs),
+        ]
+        lines = [
+            f"if not ({' and '.join(_guard(x) for x in inputs)}):",
+            "    raise ValueError",
+            *self._sizes(),
+            *([f"if not {call}:", "    raise ValueError"] if self.may_fail else [call]),
+        ]
+        return self._made("one", names, lines, f"void({', '.join(types)})")
+
+    @functools.cached_property
+    def many(self) -> Callable[..., Any]:
+        """many(model, *inputs, *options) -> outputs with a leading axis; (outputs, number of the state that failed or -1)
+        where the algorithm may fail. States are not checked; an optional input may have no rows."""
+        names = ["model", *(x.name for x in self.inputs), *(name for name, _ in self.options)]
+        given = [
+            f"({x.name}[b] if {x.name}.shape[0] > 0 else none)" if x.optional else f"{x.name}[b]" for x in self.inputs
+        ]
+        call = self._call(
+            given, [f"memory{k}" for k in range(len(self.memory))], [f"{y.name}[b]" for y in self.outputs]
+        )
+        result = ", ".join(y.name for y in self.outputs)
+        kinds = [f"f8[{':, ' * len(y.shape)}::1]" for y in self.outputs]
+        returned = kinds[0] if len(kinds) == 1 else f"Tuple(({', '.join(kinds)}))"
+        types = [
+            "f8[::1]",
+            *("f8[:, ::1]" for _ in self.inputs),
+            *(t for _, t in self.options),
+        ]
+        first = self.inputs[0].name
+        lines = [
+            *self._sizes(),
+            *(f"{y.name} = np.empty(({first}.shape[0], {', '.join(y.shape)}))" for y in self.outputs),
+            *(f"memory{k} = {_allocation(m)}" for k, m in enumerate(self.memory)),
+            "start = 0",
+            *([f"start = LANES({', '.join([*names, *(y.name for y in self.outputs)])})"] if self.lanes else []),
+            f"for b in range(start, {first}.shape[0]):",
+            *([f"    if not {call}:", f"        return ({result}), b"] if self.may_fail else [f"    {call}"]),
+            f"return ({result}), -1" if self.may_fail else f"return {result}",
+        ]
+        return self._made(
+            "many", names, lines, f"{f'Tuple(({returned}, i8))' if self.may_fail else returned}({', '.join(types)})"
+        )
+
+    def _sizes(self) -> list[str]:
+        sizes = ["nb, nq, nv = n_bodies(model), n_q(model), n_v(model)"]
+        return [*sizes, "none = np.empty(0)"] if any(x.optional for x in self.inputs) else sizes
+
+    def _call(self, inputs: list[str], memory: list[str], outputs: list[str]) -> str:
+        return f"ALGORITHM({', '.join(['model', *inputs, *(name for name, _ in self.options), *memory, *outputs])})"
+
+    def _made(self, kind: str, names: list[str], lines: list[str], signature: str) -> Any:
+        """An entry from its lines; they stand in the algorithm's own file for numba's cache."""
+        body = "".join(f"\n    {line}" for line in lines)
+        code = compile(f"def entry({', '.join(names)}):{body}\n", self.py_func.__code__.co_filename, "exec")
+        scope: dict[str, Any] = {"np": np, "ALGORITHM": self, "LANES": self.lanes}
+        scope |= {f.__name__: f for f in (finite, good_configuration, good_velocity, n_bodies, n_q, n_v)}
+        exec(code, scope)
+        function = scope["entry"]
+        function.__module__ = self.py_func.__module__
+        function.__name__ = function.__qualname__ = f"{self.py_func.__name__}_{kind}"
+        return compiled(function, signature)
+
+
+def algorithm(
+    words: str, memory: tuple[Memory, ...] = (), *, may_fail: bool = False, lanes: Callable | None = None
+) -> Callable[[Callable[..., Any]], Algorithm]:
+    """Decorator: see the module's docstring.
+
+    words: "inputs; options -> outputs". Sizes stand in brackets, in terms of nb, nq, nv ("M[nv, nv]", "pi[10 nb]"), where
+    they are not `KNOWN`. An input with a "?" is optional: an empty array stands for none. Options are "name: type" in
+    numba's notation. may_fail: the kernel returns False where there is no result. lanes: fills the first outputs of a
+    batch with many states side by side and returns how many.
+    """
+    return lambda function: Algorithm(function, words, memory, may_fail, lanes)
+
+
+def _arrays(words: str) -> list[Array]:
+    found = re.findall(r"(\w+)(\??)(?:\[([^\]]*)\])?", words)
+    return [Array(name, _shape(sizes or KNOWN[name]), bool(mark)) for name, mark, sizes in found]
+
+
+def _shape(sizes: str) -> tuple[str, ...]:
+    return tuple(re.sub(r"(\d+) (n\w)", r"\1 * \2", size.strip()) for size in sizes.split(","))
+
+
+def _array_type(x: Array) -> str:
+    return f"f8[{':, ' * (len(x.shape) - 1)}::1]"
+
+
+def _allocation(memory: Memory) -> str:
+    return f"np.empty(({memory.count}) * {memory.width})"
+
+
+def _guard(x: Array) -> str:
+    if x.shape == ("nq",):
+        return f"good_configuration(model, {x.name})"
+    if x.shape == ("nv",):
+        return f"good_velocity(model, {x.name})"
+    return f"{x.name}.shape[0] == {x.size.replace('nb', 'n_bodies(model)').replace('nv', 'n_v(model)')} and finite({x.name})"

@@ -1,0 +1,58 @@
+"""One rigid body: its acceleration in a chain, the wrench its motion takes, and its row of the regressor."""
+
+from .primitives import primitive
+from .screws import Ad_inv, Wrench, ad, ad_dual, momentum, twist_add, wrench_add
+from .vectors import add3, cross, dot, mul3, sub3, sym_mul
+
+PLOEN, CHRISTOFFEL, PLAIN = 0, 1, 2  # which Cbar; PLAIN is -ad_V^T J, whose C is not skew: for negative tests
+
+
+@primitive
+def accelerate(f, V_parent, A_parent, Sv, Sa):
+    """A body's twist and acceleration from its parent's."""
+    V = twist_add(Ad_inv(f, V_parent), Sv)  # (15)
+    return V, twist_add(twist_add(Ad_inv(f, A_parent), ad(V, Sv)), Sa)  # (16)
+
+
+@primitive
+def inertial_wrench(J, V, A):
+    """J A - ad_V^T J V: the wrench that a body's own motion takes."""
+    return wrench_add(momentum(J, A), ad_dual(V, momentum(J, V)))  # (17)
+
+
+@primitive
+def coriolis_wrench(J, V, Vr, form):
+    """Cbar(V) Vr: Ploen's Proposition 1 with [w]I + I[w], or the Christoffel-consistent [theta w], theta = tr(I)/2 1 - I."""
+    if form == PLAIN:
+        return ad_dual(V, momentum(J, Vr))
+    w, wr = V.w, Vr.w
+    linear = cross(w, sub3(mul3(J.m, Vr.v), cross(J.h, wr)))
+    if form == PLOEN:
+        angular = add3(cross(w, sym_mul(J.I, wr)), sym_mul(J.I, cross(w, wr)))
+    else:
+        trace = J.I[0] + J.I[2] + J.I[5]
+        angular = cross(sub3(mul3(0.5 * trace, w), sym_mul(J.I, w)), wr)
+    return Wrench(add3(angular, cross(J.h, cross(w, Vr.v))), linear)
+
+
+@primitive
+def regressor_row(X, V, Vr, A, form):
+    """X^T Y_i, ten numbers: the body's regressor (see `terms.regressor`) seen along the twist X."""
+    x, u = X.w, X.v
+    w, wr, al = V.w, Vr.w, A.w
+    lin = add3(A.v, cross(w, Vr.v))
+    wwr = cross(w, wr)
+    h = add3(cross(lin, x), sub3(cross(wr, cross(w, u)), cross(al, u)))
+    if form == PLOEN:
+        b, c, d, t = add3(al, wwr), cross(x, w), wr, 0.0
+    else:
+        b, c, d, t = al, cross(x, wr), w, 0.5 * dot(x, wwr)
+    return (
+        dot(u, lin), h[0], h[1], h[2],
+        x[0] * b[0] + c[0] * d[0] + t,  # x^T L(b) + c^T L(d)
+        x[0] * b[1] + x[1] * b[0] + c[0] * d[1] + c[1] * d[0],
+        x[1] * b[1] + c[1] * d[1] + t,
+        x[0] * b[2] + x[2] * b[0] + c[0] * d[2] + c[2] * d[0],
+        x[1] * b[2] + x[2] * b[1] + c[1] * d[2] + c[2] * d[1],
+        x[2] * b[2] + c[2] * d[2] + t,
+    )  # fmt: skip
