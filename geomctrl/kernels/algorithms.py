@@ -56,17 +56,7 @@ def numbers(count: str) -> Memory:
     return Memory(count, 1)
 
 
-KNOWN = {
-    "q": "nq",
-    "q_d": "nq",
-    "v": "nv",
-    "a": "nv",
-    "tau": "nv",
-    "v_ref": "nv",
-    "v_d": "nv",
-    "a_d": "nv",
-    "f_ext": "6 nb",
-}
+SIZES = {"q": "nq", "q_d": "nq", "f_ext": "6 nb"}  # of inputs and outputs by name; others have nv numbers
 
 
 class Algorithm:
@@ -179,7 +169,7 @@ def algorithm(
     """Decorator: see the module's docstring.
 
     words: "inputs; options -> outputs". Sizes stand in brackets, in terms of nb, nq, nv ("M[nv, nv]", "pi[10 nb]"), where
-    they are not `KNOWN`. An input with a "?" is optional: an empty array stands for none. Options are "name: type" in
+    they are not those of `SIZES`. An input with a "?" is optional: an empty array stands for none. Options are "name: type" in
     numba's notation. may_fail: the kernel returns False where there is no result. lanes: fills the first outputs of a
     batch with many states side by side and returns how many.
     """
@@ -188,7 +178,7 @@ def algorithm(
 
 def _arrays(words: str) -> list[Array]:
     found = re.findall(r"(\w+)(\??)(?:\[([^\]]*)\])?", words)
-    return [Array(name, _shape(sizes or KNOWN[name]), bool(mark)) for name, mark, sizes in found]
+    return [Array(name, _shape(sizes or SIZES.get(name, "nv")), bool(mark)) for name, mark, sizes in found]
 
 
 def _shape(sizes: str) -> tuple[str, ...]:

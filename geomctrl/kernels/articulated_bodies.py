@@ -1,26 +1,30 @@
-"""Articulated bodies: M^-1 without forming M, the inertias and biases behind O(n) forward dynamics, and what they give.
+"""Articulated bodies: forward dynamics in O(n), M^-1 without forming M, and the inertias and biases behind both.
 
-With A_i the acceleration of body i, gravity being the base's acceleration -g, the wrench that body i and all beyond it
-take at joint i is
+With A_i the acceleration of body i, gravity being the base's acceleration -g, the wrench that the subtree of body i takes
+at joint i is
 
     F_i = IA_i A_i + pA_i,      IA_i = J_i + sum_children (IA_c - U_c D_c^-1 U_c^T),   U = IA S,  D = S^T U
 
 (Featherstone 1983, the O(n) method that Mueller 2018 section 4 builds on). A joint with several degrees of freedom is
-eliminated column by column. The sweeps run in inertial axes about the first body's origin. M^-1 is applied to LANES
+eliminated column by column. The passes run in inertial axes about the first body's origin. M^-1 is applied to LANES
 columns side by side, so that LLVM turns the innermost loops into vector instructions.
 """
 
-from __future__ import annotations
+from typing import NamedTuple
 
 import numpy as np
 
-from .jit import kernel, primitive
-from .passes import BODY, D_, DOF, FORCE, NEXT, S_, SUM, T_, U_, V_, parent_twist, place, place_screws
-from .records import accumulate, get_frame, get_twist, get_wrench, put, put6, vec
+from .algorithms import algorithm, numbers, per_body, per_coordinate
+from .jit import kernel
+from .lanes import LANES
+from .passes import inertial_axes, inward, joint_twist_at, outward, place
+from .primitives import primitive
+from .records import get_wrench, put_wrench, reader, width, writer
 from .screws import (
     Ad,
     Ad_dual,
     Ad_inv_dual,
+    Frame,
     Twist,
     Wrench,
     ad,
@@ -36,57 +40,228 @@ from .screws import (
     zero_twist,
 )
 from .tree import (
-    WIDTH,
+    base_acceleration,
     dofs_of,
     good_configuration,
     good_velocity,
-    gravity_of,
     inertia_of,
+    last_dof_of_parent,
     n_bodies,
     n_v,
-    parent_of,
-    root_origin,
+    screw_of,
 )
-from .vectors import add3, hat3, mul3, neg3, rot, rotT, sym_mul
+from .vectors import Matrix, Symmetric, add3, hat3, mul3, rot, rotT, sub3, sym_mul
 
-BIAS = SUM + 21  # pA (6) in a body's record, behind IA
-LANES = 16
 # rows of lanes, unsigned: a signed index may count from the end, and that question is in the way of vector instructions
 R1, R2, R3, R4, R5, R6, R7 = (np.uint64(k * LANES) for k in range(1, 8))
 
 
-# --- M^-1 -------------------------------------------------------------------------------------------------------
+class Articulated(NamedTuple):
+    """An articulated inertia [[A, B], [B^T, D]]."""
+
+    A: Symmetric
+    B: Matrix
+    D: Symmetric
+
+
+class Eliminated(NamedTuple):
+    """A velocity coordinate: its screw S in inertial axes, U = IA S, D = S . U, what is left of its torque,
+    u = tau - S . pA, and the next coordinate towards the root or -1."""
+
+    S: Twist
+    U: Wrench
+    D: float
+    u: float
+    ancestor: float
+
+
+get_articulated, put_articulated = reader(Articulated), writer(Articulated)
+get_eliminated, put_eliminated = reader(Eliminated), writer(Eliminated)
+FRAME, ELIMINATED, ARTICULATED = width(Frame), width(Eliminated), width(Articulated)
 
 
 @primitive
-def articulate(model, q, body, dof):
-    """IA of every body after its joint gave way (21 numbers at SUM); S, U and D per coordinate. False unless M > 0."""
-    n = n_bodies(model)
-    origin = root_origin(model, q)
-    for i in range(n):
-        T = place(model, i, q, origin, body)
-        place_screws(model, i, T, dof)
-        put_rigid(body, i * BODY + SUM, inertia_to(T, inertia_of(model, i * WIDTH)))
-    for i in range(n - 1, -1, -1):
-        row = i * BODY + SUM
-        first, end = dofs_of(model, i * WIDTH)
-        for k in range(end - 1, first - 1, -1):
-            S = get_twist(dof, k * DOF + S_)
-            U = articulated_mul(body, row, S)
-            D = pair(S, U)
-            if not D > 0.0:
-                return False
-            project_out(body, row, U, D)
-            put6(dof, k * DOF + U_, U)
-            dof[k * DOF + D_] = D
-        p = parent_of(model, i * WIDTH)
-        if p >= 0:
-            accumulate(body, p * BODY + SUM, body, row, 21)
+def rigid(J):
+    """A rigid body's inertia as an articulated one: A = I, B = [h], D = m 1."""
+    return Articulated(J.I, hat3(J.h), (J.m, 0.0, J.m, 0.0, 0.0, J.m))
+
+
+@primitive
+def articulated_mul(IA, X):
+    """IA X."""
+    return Wrench(add3(sym_mul(IA.A, X.w), rot(IA.B, X.v)), add3(rotT(IA.B, X.w), sym_mul(IA.D, X.v)))
+
+
+@primitive
+def project_out(IA, U, D):
+    """IA - U U^T / D: what is left of the inertia once the joint moves freely."""
+    A, B, C, m, f = IA.A, IA.B, IA.D, U.m, U.f
+    x, y = mul3(1.0 / D, m), mul3(1.0 / D, f)
+    return Articulated(
+        (A[0] - x[0] * m[0], A[1] - x[0] * m[1], A[2] - x[1] * m[1],
+         A[3] - x[0] * m[2], A[4] - x[1] * m[2], A[5] - x[2] * m[2]),
+        (sub3(B[0], mul3(x[0], f)), sub3(B[1], mul3(x[1], f)), sub3(B[2], mul3(x[2], f))),
+        (C[0] - y[0] * f[0], C[1] - y[0] * f[1], C[2] - y[1] * f[1],
+         C[3] - y[0] * f[2], C[4] - y[1] * f[2], C[5] - y[2] * f[2]),
+    )  # fmt: skip
+
+
+@primitive
+def place_screws(model, i, T, axes):
+    """The screw of every coordinate of body i's joint, the body being at T; the rest of its record is to come."""
+    first, end = dofs_of(model, i)
+    ancestor = float(last_dof_of_parent(model, i))
+    nothing = Wrench((0.0, 0.0, 0.0), (0.0, 0.0, 0.0))
+    for k in range(first, end):
+        put_eliminated(axes, k, Eliminated(Ad(T, screw_of(model, i, k - first)), nothing, 0.0, 0.0, ancestor))
+        ancestor = float(k)
+
+
+@primitive
+def eliminate(axes, k, IA, p, tau):
+    """Coordinate k moves freely under its torque tau: what is left of the inertia IA and the bias p."""
+    x = get_eliminated(axes, k)
+    U = articulated_mul(IA, x.S)
+    D, u = pair(x.S, U), tau - pair(x.S, p)
+    put_eliminated(axes, k, Eliminated(x.S, U, D, u, x.ancestor))
+    return project_out(IA, U, D), wrench_add(p, wrench_mul(u / D, U))
+
+
+@primitive
+def is_positive(axes, n):
+    """Every coordinate has inertia to push against: M is positive definite."""
+    positive = True
+    for k in range(n):
+        positive &= get_eliminated(axes, k).D > 0.0
+    return positive
+
+
+# --- forward dynamics --------------------------------------------------------------------------------------------
+
+
+class MovingBody(NamedTuple):
+    """A body's pose and twist in inertial axes, and c = ad_V S v, its acceleration while its joint's rates are constant."""
+
+    T: Frame
+    V: Twist
+    c: Twist
+
+
+class Handle(NamedTuple):
+    """What a subtree feels like from its joint: F = IA A + p."""
+
+    IA: Articulated
+    p: Wrench
+
+
+get_moving_body, put_handle, get_handle = reader(MovingBody), writer(Handle), reader(Handle)
+
+
+@outward(MovingBody)
+def place_handles(model, i, parent, q, v, f_ext, axes, handles):
+    T = place(model, i, parent.T, q)
+    place_screws(model, i, T, axes)
+    Sv = joint_twist_at(model, i, T, v)
+    V = twist_add(parent.V, Sv)
+    J = inertia_to(T, inertia_of(model, i))
+    p = ad_dual(V, momentum(J, V))
+    if f_ext.shape[0] > 0:
+        p = wrench_sub(p, Ad_dual(T, get_wrench(f_ext, i)))
+    put_handle(handles, i, Handle(rigid(J), p))
+    return MovingBody(T, V, ad(V, Sv))
+
+
+@primitive
+def moving_base(model, q):
+    return MovingBody(inertial_axes(model, q), zero_twist(), zero_twist())
+
+
+@inward(Handle)
+def articulate_moving(model, i, x, tau, bodies, axes):
+    IA, p = x.IA, wrench_add(x.p, articulated_mul(x.IA, get_moving_body(bodies, i).c))
+    first, end = dofs_of(model, i)
+    for k in range(end - 1, first - 1, -1):
+        IA, p = eliminate(axes, k, IA, p, tau[k])
+    return Handle(IA, p)
+
+
+@outward(Twist)
+def accelerate(model, i, A, bodies, axes, a):
+    first, end = dofs_of(model, i)
+    for k in range(first, end):
+        x = get_eliminated(axes, k)
+        a[k] = (x.u - pair(A, x.U)) / x.D
+        A = twist_add(A, twist_mul(a[k], x.S))
+    return twist_add(A, get_moving_body(bodies, i).c)
+
+
+@algorithm(
+    "q, v, tau, f_ext? -> a",
+    (per_body(MovingBody), per_coordinate(Eliminated), per_body(Handle), per_body(Twist)),
+    may_fail=True,
+)
+def forward_dynamics(model, q, v, tau, f_ext, bodies, axes, handles, accelerations, a):
+    """a = M^-1 (tau + sum Jac^T f_ext - C v - g). False where a joint has no inertia to push against."""
+    place_handles(model, moving_base(model, q), bodies, q, v, f_ext, axes, handles)
+    articulate_moving(model, handles, tau, bodies, axes)
+    if not is_positive(axes, n_v(model)):
+        return False
+    accelerate(model, base_acceleration(model), accelerations, bodies, axes, a)
     return True
 
 
+@algorithm(
+    "q, v, tau, f_ext? -> out[42 nb]",
+    (per_body(MovingBody), per_coordinate(Eliminated), per_body(Handle)),
+    may_fail=True,
+)
+def articulated_handles(model, q, v, tau, f_ext, bodies, axes, handles, out):
+    """Per body IA, row by row, and pA in its own frame."""
+    place_handles(model, moving_base(model, q), bodies, q, v, f_ext, axes, handles)
+    articulate_moving(model, handles, tau, bodies, axes)
+    for i in range(n_bodies(model)):
+        T, (IA, p) = get_moving_body(bodies, i).T, get_handle(handles, i)
+        for e in range(6):
+            put_wrench(out, 7 * i + e, Ad_inv_dual(T, articulated_mul(IA, Ad(T, unit_twist(e)))))
+        put_wrench(out, 7 * i + 6, Ad_inv_dual(T, p))
+    return is_positive(axes, n_v(model))
+
+
 @primitive
-def solve_lanes(dof, n, W):
+def unit_twist(e):
+    return Twist((1.0 * (e == 0), 1.0 * (e == 1), 1.0 * (e == 2)), (1.0 * (e == 3), 1.0 * (e == 4), 1.0 * (e == 5)))
+
+
+# --- M^-1 --------------------------------------------------------------------------------------------------------
+
+
+@outward(Frame)
+def place_articulated(model, i, parent, q, axes, inertias):
+    T = place(model, i, parent, q)
+    place_screws(model, i, T, axes)
+    put_articulated(inertias, i, rigid(inertia_to(T, inertia_of(model, i))))
+    return T
+
+
+@inward(Articulated)
+def articulate_at_rest(model, i, IA, axes):
+    p = Wrench((0.0, 0.0, 0.0), (0.0, 0.0, 0.0))
+    first, end = dofs_of(model, i)
+    for k in range(end - 1, first - 1, -1):
+        IA, p = eliminate(axes, k, IA, p, 0.0)
+    return IA
+
+
+@primitive
+def articulate(model, q, frames, axes, inertias):
+    """S, U and D of every coordinate. False unless M > 0."""
+    place_articulated(model, inertial_axes(model, q), frames, q, axes, inertias)
+    articulate_at_rest(model, inertias, axes)
+    return is_positive(axes, n_v(model))
+
+
+@primitive
+def solve_lanes(axes, n, W):
     """M^-1 applied to LANES columns, from S, U and D of the n coordinates.
 
     A coordinate's record in W has 7 LANES numbers: a wrench on the way in, an acceleration on the way out (6), then the
@@ -97,9 +272,9 @@ def solve_lanes(dof, n, W):
         for l in range(6 * LANES):
             W[k * 7 * LANES + l] = 0.0
     for k in range(n - 1, -1, -1):
-        S, U = get_twist(dof, k * DOF + S_), get_wrench(dof, k * DOF + U_)
+        S, U = get_eliminated(axes, k).S, get_eliminated(axes, k).U
         w, v, m, f = S.w, S.v, U.m, U.f
-        one_over_D = 1.0 / dof[k * DOF + D_]
+        one_over_D = 1.0 / get_eliminated(axes, k).D
         row = np.uint64(k) * R7
         for lane in range(R1):
             l = row + lane
@@ -108,16 +283,16 @@ def solve_lanes(dof, n, W):
             u *= one_over_D
             W[l + R6] = u
             put_lane6(W, l, m1 + u * m[0], m2 + u * m[1], m3 + u * m[2], f1 + u * f[0], f2 + u * f[1], f3 + u * f[2])
-        p = int(dof[k * DOF + NEXT])
+        p = int(get_eliminated(axes, k).ancestor)
         if p >= 0:
             up = np.uint64(p) * R7
             for l in range(R6):
                 W[up + l] += W[row + l]
     for k in range(n):
-        S, U = get_twist(dof, k * DOF + S_), get_wrench(dof, k * DOF + U_)
+        S, U = get_eliminated(axes, k).S, get_eliminated(axes, k).U
         w, v, m, f = S.w, S.v, U.m, U.f
-        one_over_D = 1.0 / dof[k * DOF + D_]
-        row, p = np.uint64(k) * R7, int(dof[k * DOF + NEXT])
+        one_over_D = 1.0 / get_eliminated(axes, k).D
+        row, p = np.uint64(k) * R7, int(get_eliminated(axes, k).ancestor)
         if p >= 0:
             up = np.uint64(p) * R7
             for l in range(R6):
@@ -150,7 +325,7 @@ def put_lane6(W, l, a, b, c, d, e, f):
 
 
 @primitive
-def solve_columns(dof, scale, B, W, out):
+def solve_columns(axes, scale, B, W, out):
     """out = scale M^-1 B column by column, B and out (nv, m), out may be B. `W`: 7 LANES numbers a coordinate."""
     n, m = B.shape
     for start in range(0, m, LANES):
@@ -161,7 +336,7 @@ def solve_columns(dof, scale, B, W, out):
                 W[entry + l] = scale * B[k, start + l]
             for l in range(count, LANES):
                 W[entry + l] = 0.0
-        solve_lanes(dof, n, W)
+        solve_lanes(axes, n, W)
         for k in range(n):
             entry = (7 * k + 6) * LANES
             for l in range(count):
@@ -169,259 +344,49 @@ def solve_columns(dof, scale, B, W, out):
 
 
 @primitive
-def invert(dof, W, out):
+def invert(axes, W, out):
     """out = M^-1 (nv, nv), exactly symmetric."""
     n = out.shape[0]
     for i in range(n):
         for j in range(n):
             out[i, j] = 0.0
         out[i, i] = 1.0
-    solve_columns(dof, 1.0, out, W, out)
+    solve_columns(axes, 1.0, out, W, out)
     for i in range(n):
         for j in range(i):
             out[j, i] = out[i, j] = 0.5 * (out[i, j] + out[j, i])
 
 
-@kernel("f8[:,::1](f8[::1], f8[::1])")
-def mass_matrix_inverse_one(model, q):
-    if not good_configuration(model, q):
-        raise ValueError
-    n, m = n_bodies(model), n_v(model)
-    body, dof, out = np.empty(n * BODY), np.empty(m * DOF), np.empty((m, m))
-    if not articulate(model, q, body, dof):
-        raise ValueError
-    invert(dof, np.empty(m * 7 * LANES), out)
-    return out
+MEMORY = per_body(Frame), per_coordinate(Eliminated), per_body(Articulated), numbers(f"{7 * LANES} * nv")
+
+
+@algorithm("q -> inverse[nv, nv]", MEMORY, may_fail=True)
+def mass_matrix_inverse(model, q, frames, axes, inertias, W, inverse):
+    if not articulate(model, q, frames, axes, inertias):
+        return False
+    invert(axes, W, inverse)
+    return True
 
 
 @kernel("void(f8[::1], f8[::1], f8[::1], f8[::1])")
 def mass_matrix_solve_one(model, q, b, x):
     if not (good_configuration(model, q) and good_velocity(model, b)):
         raise ValueError
-    m = n_v(model)
-    body, dof = np.empty(n_bodies(model) * BODY), np.empty(m * DOF)
-    if not articulate(model, q, body, dof):
-        raise ValueError
-    solve_columns(dof, 1.0, b.reshape((m, 1)), np.empty(m * 7 * LANES), x.reshape((m, 1)))
-
-
-@kernel("Tuple((f8[:,:,::1], i8))(f8[::1], f8[:,::1], f8[:,:,::1], b1)")
-def mass_matrix_solve_many(model, q, B, inverse):
-    """(M^-1 B, number of the first state whose M is not positive, or -1); with `inverse` M^-1, B being its size."""
     n, m = n_bodies(model), n_v(model)
-    body, dof, W = np.empty(n * BODY), np.empty(m * DOF), np.empty(m * 7 * LANES)
-    out = np.empty(B.shape)
-    for b in range(q.shape[0]):
-        if not articulate(model, q[b], body, dof):
-            return out, b
-        if inverse:
-            invert(dof, W, out[b])
-        else:
-            solve_columns(dof, 1.0, B[b], W, out[b])
-    return out, -1
+    axes = np.empty(m * ELIMINATED)
+    if not articulate(model, q, np.empty(n * FRAME), axes, np.empty(n * ARTICULATED)):
+        raise ValueError
+    solve_columns(axes, 1.0, b.reshape((m, 1)), np.empty(m * 7 * LANES), x.reshape((m, 1)))
 
 
-@primitive
-def articulated_biases(model, v, tau, f_ext, body, dof):
-    """pA of every body (BIAS in its record), the part of F_i that its own acceleration A_i does not make."""
-    n = n_bodies(model)
-    for i in range(n):
-        link, row = i * WIDTH, i * BODY
-        T, p = get_frame(body, row + T_), parent_of(model, link)
-        first, end = dofs_of(model, link)
-        V = get_twist(body, p * BODY + V_) if p >= 0 else zero_twist()
-        for k in range(first, end):
-            V = twist_add(V, twist_mul(v[k], get_twist(dof, k * DOF + S_)))
-        J = inertia_to(T, inertia_of(model, link))
-        F = ad_dual(V, momentum(J, V))
-        if f_ext.shape[0] > 0:
-            F = wrench_sub(F, Ad_dual(T, get_wrench(f_ext, 6 * i)))
-        put6(body, row + V_, V)
-        put6(body, row + BIAS, F)
-    for i in range(n - 1, -1, -1):
-        link, row, up = i * WIDTH, i * BODY, parent_of(model, i * WIDTH)
-        if up < 0:
-            continue
-        first, end = dofs_of(model, link)
-        V, Sv = get_twist(body, row + V_), zero_twist()
-        for k in range(first, end):
-            Sv = twist_add(Sv, twist_mul(v[k], get_twist(dof, k * DOF + S_)))
-        c = ad(V, Sv)
-        p = wrench_add(get_wrench(body, row + BIAS), articulated_mul(body, row + SUM, c))
-        for k in range(end - 1, first - 1, -1):
-            u = tau[k] - pair(get_twist(dof, k * DOF + S_), p)
-            p = wrench_add(p, wrench_mul(u / dof[k * DOF + D_], get_wrench(dof, k * DOF + U_)))
-        put6(body, up * BODY + BIAS, wrench_add(get_wrench(body, up * BODY + BIAS), p))
-
-
-@primitive
-def whole_mul(body, row, dof, first, end, X):
-    """IA X, with what the joint's elimination took away put back."""
-    F = articulated_mul(body, row + SUM, X)
-    for k in range(first, end):
-        U = get_wrench(dof, k * DOF + U_)
-        F = wrench_add(F, wrench_mul(pair(X, U) / dof[k * DOF + D_], U))
-    return F
-
-
-@primitive
-def unit_twist(e):
-    return Twist((1.0 * (e == 0), 1.0 * (e == 1), 1.0 * (e == 2)), (1.0 * (e == 3), 1.0 * (e == 4), 1.0 * (e == 5)))
-
-
-@primitive
-def put_articulated(model, i, body, dof, out):
-    T = get_frame(body, i * BODY + T_)
-    first, end = dofs_of(model, i * WIDTH)
-    for e in range(6):
-        F = Ad_inv_dual(T, whole_mul(body, i * BODY, dof, first, end, Ad(T, unit_twist(e))))
-        put6(out, 6 * e, F)
-    put6(out, 36, Ad_inv_dual(T, get_wrench(body, i * BODY + BIAS)))
-
-
-@kernel("Tuple((f8[:,:,::1], i8))(f8[::1], f8[:,::1], f8[:,::1], f8[:,::1], f8[:,::1])")
-def articulated_bodies_many(model, q, v, tau, f_ext):
-    """Per state and body IA, row by row, and pA in its frame; and the first state whose M is not positive, or -1."""
+@kernel("Tuple((f8[:,:,::1], i8))(f8[::1], f8[:,::1], f8[:,:,::1])")
+def mass_matrix_solve_many(model, q, B):
+    """(M^-1 B, number of the first state whose M is not positive, or -1)."""
     n, m = n_bodies(model), n_v(model)
-    body, dof = np.empty(n * BODY), np.empty(m * DOF)
-    out, none = np.empty((q.shape[0], n, 42)), np.empty(0)
+    frames, axes, inertias = np.empty(n * FRAME), np.empty(m * ELIMINATED), np.empty(n * ARTICULATED)
+    out, W = np.empty(B.shape), np.empty(m * 7 * LANES)
     for b in range(q.shape[0]):
-        if not articulate(model, q[b], body, dof):
+        if not articulate(model, q[b], frames, axes, inertias):
             return out, b
-        articulated_biases(model, v[b], tau[b], f_ext[b] if f_ext.shape[0] > 0 else none, body, dof)
-        for i in range(n):
-            put_articulated(model, i, body, dof, out[b, i])
+        solve_columns(axes, 1.0, B[b], W, out[b])
     return out, -1
-
-
-# --- articulated bodies -----------------------------------------------------------------------------------------
-
-# an articulated inertia [[A, B], [B^T, D]] in 21 numbers of a row: A (6, symmetric), B (9), D (6, symmetric)
-
-
-@primitive
-def articulated_mul(a, k, X):
-    """IA X."""
-    A = a[k], a[k + 1], a[k + 2], a[k + 3], a[k + 4], a[k + 5]
-    B = vec(a, k + 6), vec(a, k + 9), vec(a, k + 12)
-    D = a[k + 15], a[k + 16], a[k + 17], a[k + 18], a[k + 19], a[k + 20]
-    return Wrench(add3(sym_mul(A, X.w), rot(B, X.v)), add3(rotT(B, X.w), sym_mul(D, X.v)))
-
-
-@primitive
-def put_rigid(a, k, J):
-    """A rigid body's inertia as an articulated one: A = I, B = [h], D = m 1."""
-    a[k], a[k + 1], a[k + 2], a[k + 3], a[k + 4], a[k + 5] = J.I[0], J.I[1], J.I[2], J.I[3], J.I[4], J.I[5]
-    H = hat3(J.h)
-    put(a, k + 6, H[0])
-    put(a, k + 9, H[1])
-    put(a, k + 12, H[2])
-    a[k + 15], a[k + 16], a[k + 17], a[k + 18], a[k + 19], a[k + 20] = J.m, 0.0, J.m, 0.0, 0.0, J.m
-
-
-@primitive
-def project_out(a, k, U, D):
-    """IA - U U^T / D: what is left of the inertia once the joint gives way."""
-    m, f, x = U.m, U.f, mul3(1.0 / D, U.m)
-    y = mul3(1.0 / D, U.f)
-    a[k] -= x[0] * m[0]
-    a[k + 1] -= x[0] * m[1]
-    a[k + 2] -= x[1] * m[1]
-    a[k + 3] -= x[0] * m[2]
-    a[k + 4] -= x[1] * m[2]
-    a[k + 5] -= x[2] * m[2]
-    for i in range(3):
-        for j in range(3):
-            a[k + 6 + 3 * i + j] -= x[i] * f[j]
-    a[k + 15] -= y[0] * f[0]
-    a[k + 16] -= y[0] * f[1]
-    a[k + 17] -= y[1] * f[1]
-    a[k + 18] -= y[0] * f[2]
-    a[k + 19] -= y[1] * f[2]
-    a[k + 20] -= y[2] * f[2]
-
-
-@primitive
-def forward_dynamics(model, q, v, tau, f_ext, body, dof, a):
-    """a = M^-1 (tau + sum Jac^T f_ext - C v - g), O(n). False where a joint has no inertia to push against.
-
-    A joint with several degrees of freedom is eliminated column by column. `body`: T, V, IA (21), p (6), c (6);
-    `dof`: S, U = IA S (6), next, D, u = tau - S . p.
-    """
-    n = n_bodies(model)
-    origin = root_origin(model, q)
-    for i in range(n):
-        link, row = i * WIDTH, i * BODY
-        T = place(model, i, q, origin, body)
-        place_screws(model, i, T, dof)
-        first, end = dofs_of(model, link)
-        Sv = zero_twist()
-        for k in range(first, end):
-            Sv = twist_add(Sv, twist_mul(v[k], get_twist(dof, k * DOF + S_)))
-        V = twist_add(parent_twist(model, i, body), Sv)
-        c = ad(V, Sv)
-        J = inertia_to(T, inertia_of(model, link))
-        p = ad_dual(V, momentum(J, V))
-        if f_ext.shape[0] > 0:
-            p = wrench_sub(p, Ad_dual(T, get_wrench(f_ext, 6 * i)))
-        put6(body, row + V_, V)
-        put_rigid(body, row + SUM, J)
-        put6(body, row + SUM + 21, p)
-        put6(body, row + SUM + 27, c)
-    for i in range(n - 1, -1, -1):
-        link, row = i * WIDTH, i * BODY
-        p = wrench_add(
-            get_wrench(body, row + SUM + 21), articulated_mul(body, row + SUM, get_twist(body, row + SUM + 27))
-        )
-        first, end = dofs_of(model, link)
-        for k in range(end - 1, first - 1, -1):
-            S = get_twist(dof, k * DOF + S_)
-            U = articulated_mul(body, row + SUM, S)
-            D = pair(S, U)
-            if not D > 0.0:
-                return False
-            u = tau[k] - pair(S, p)
-            project_out(body, row + SUM, U, D)
-            p = wrench_add(p, wrench_mul(u / D, U))
-            put6(dof, k * DOF + U_, U)
-            dof[k * DOF + D_] = D
-            dof[k * DOF + FORCE] = u
-        up = parent_of(model, link)
-        if up >= 0:
-            accumulate(body, up * BODY + SUM, body, row + SUM, 21)
-            put6(body, up * BODY + SUM + 21, wrench_add(get_wrench(body, up * BODY + SUM + 21), p))
-    A0 = Twist((0.0, 0.0, 0.0), neg3(gravity_of(model)))
-    for i in range(n):
-        link, row = i * WIDTH, i * BODY
-        up = parent_of(model, link)
-        A = A0
-        if up >= 0:
-            A = get_twist(body, up * BODY + SUM + 21)
-        first, end = dofs_of(model, link)
-        for k in range(first, end):
-            a[k] = (dof[k * DOF + FORCE] - pair(A, get_wrench(dof, k * DOF + U_))) / dof[k * DOF + D_]
-            A = twist_add(A, twist_mul(a[k], get_twist(dof, k * DOF + S_)))
-        put6(body, row + SUM + 21, twist_add(A, get_twist(body, row + SUM + 27)))
-    return True
-
-
-@kernel("void(f8[::1], f8[::1], f8[::1], f8[::1], f8[::1])")
-def forward_dynamics_one(model, q, v, tau, a):
-    if not (good_configuration(model, q) and good_velocity(model, v) and good_velocity(model, tau)):
-        raise ValueError
-    if not forward_dynamics(
-        model, q, v, tau, np.empty(0), np.empty(n_bodies(model) * BODY), np.empty(n_v(model) * DOF), a
-    ):
-        raise ValueError
-
-
-@kernel("Tuple((f8[:,::1], i8))(f8[::1], f8[:,::1], f8[:,::1], f8[:,::1], f8[:,::1])")
-def forward_dynamics_many(model, q, v, tau, f_ext):
-    """(a, the number of the first state whose mass matrix is not positive definite, or -1)."""
-    a, body, dof = np.empty(v.shape), np.empty(n_bodies(model) * BODY), np.empty(n_v(model) * DOF)
-    none = np.empty(0)
-    for b in range(q.shape[0]):
-        external = f_ext[b] if f_ext.shape[0] > 0 else none
-        if not forward_dynamics(model, q[b], v[b], tau[b], external, body, dof, a[b]):
-            return a, b
-    return a, -1

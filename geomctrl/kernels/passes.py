@@ -21,7 +21,6 @@ from .screws import Ad, Frame, Twist, ad, compose, twist_add, twist_mul
 from .tree import dofs_of, joint_frame, last_dof_of_parent, n_bodies, parent_of, root_origin, screw_of
 from .vectors import eye33, neg3
 
-
 OUTWARD = """
 def walk(model, root, rows, {inputs}):
     for i in range(n_bodies(model)):
