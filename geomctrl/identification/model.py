@@ -17,7 +17,7 @@ from numpy.typing import ArrayLike
 
 from geomctrl.errors import ArgumentError
 from geomctrl.robot import Robot
-from geomctrl.terms.stacked_regressor import carried_bodies, stacked_regressor
+from geomctrl.terms.regressor import stacked_regressor, subtree_bodies
 
 from . import filters
 from .base_parameters import SYMBOLS, BaseParameters, combinations, exact_base_parameters, reduce_columns
@@ -220,7 +220,7 @@ class RegressorModel:
     def _active(self) -> list[np.ndarray]:
         """Per joint torque, the parameters it can depend on."""
         active = []
-        for k, below in enumerate(carried_bodies(self.robot)):
+        for k, below in enumerate(subtree_bodies(self.robot)):
             columns = [np.arange(10 * i, 10 * i + 10) for i in below]
             own = [self._of(kind)[self.transmission[acts, k] != 0.0] for kind, acts in self.acts.items()]
             if k in self.springs:

@@ -235,7 +235,7 @@ def check_positive_mass_matrix(robot: Mechanism) -> None:
     rng = np.random.default_rng(0)
     for q in [neutral(robot), *(random_configuration(robot, rng) for _ in range(3))]:
         M = np.zeros((robot.nv, robot.nv))
-        composite_bodies.mass_matrix_one(robot._model, q, M)
+        composite_bodies.mass_matrix.one(robot._model, q, M)
         scale = np.sqrt(np.maximum(np.diagonal(M), 0.0))
         if (scale > 0.0).all():
             values, vectors = np.linalg.eigh(M / np.outer(scale, scale))

@@ -1,13 +1,6 @@
-"""Articulated bodies: M^-1 without forming M, the inertias and biases behind O(n) forward dynamics, and what they give.
+"""Articulated bodies: M^-1 without forming M, the inertias and biases behind O(n) forward dynamics, operational space.
 
-With A_i the acceleration of body i, gravity being the base's acceleration -g, the wrench that body i and all beyond it
-take at joint i is
-
-    F_i = IA_i A_i + pA_i,      IA_i = J_i + sum_children (IA_c - U_c D_c^-1 U_c^T),   U = IA S,  D = S^T U
-
-(Featherstone 1983, the O(n) method that Mueller 2018 section 4 builds on). A joint with several degrees of freedom is
-eliminated column by column. The sweeps run in inertial axes about the first body's origin. M^-1 is applied to LANES
-columns side by side, so that LLVM turns the innermost loops into vector instructions.
+The algorithms are in `kernels.articulated_bodies`.
 """
 
 from __future__ import annotations
@@ -23,15 +16,9 @@ from geomctrl.kernels import articulated_bodies as kernels
 from geomctrl.mechanism.mechanism import Mechanism
 from geomctrl.mechanism.states import as_batch
 
-from .dynamics import REFUSED, mass_matrix_rate
+from .batches import REFUSED, not_positive, over_states
+from .dynamics import mass_matrix_rate
 from .kinematics import Representation, jacobian, jacobian_rate
-
-# --- public ----------------------------------------------------------------------------------------------------
-
-
-def not_positive(robot: Mechanism, q: np.ndarray) -> ModelError:
-    return ModelError(f"robot {robot.name!r}: the mass matrix is not positive definite at q = {q}")
-
 
 def mass_matrix_inverse(robot: Mechanism, q: ArrayLike) -> np.ndarray:
     """M(q)^-1 (..., nv, nv), exactly symmetric, without forming M, O(n^2), by articulated bodies (module docstring).
@@ -39,13 +26,11 @@ def mass_matrix_inverse(robot: Mechanism, q: ArrayLike) -> np.ndarray:
     Raises ModelError where the mass matrix is not positive definite.
     """
     try:
-        return kernels.mass_matrix_inverse_one(robot._model, q)
+        inverse = np.empty((robot.nv, robot.nv))
+        kernels.mass_matrix_inverse.one(robot._model, q, inverse)
+        return inverse
     except REFUSED:
-        lead, (q,) = as_batch(robot, q=q)
-    out, singular = kernels.mass_matrix_solve_many(robot._model, q, np.empty((len(q), robot.nv, robot.nv)), True)
-    if singular >= 0:
-        raise not_positive(robot, q[singular])
-    return out.reshape(*lead, robot.nv, robot.nv)
+        return over_states(robot, kernels.mass_matrix_inverse, q=q)
 
 
 def mass_matrix_solve(robot: Mechanism, q: ArrayLike, b: ArrayLike) -> np.ndarray:
@@ -67,7 +52,7 @@ def mass_matrix_solve(robot: Mechanism, q: ArrayLike, b: ArrayLike) -> np.ndarra
     if b.shape[: b.ndim - 1 - columns] != lead:
         raise ArgumentError(f"b: expected the leading axes of q, {lead}, then nv = {robot.nv}, got shape {b.shape}")
     flat = b.reshape(len(q), robot.nv, b.shape[-1] if columns else 1)
-    out, singular = kernels.mass_matrix_solve_many(robot._model, q, flat, False)
+    out, singular = kernels.mass_matrix_solve_many(robot._model, q, flat)
     if singular >= 0:
         raise not_positive(robot, q[singular])
     return out.reshape(b.shape)
@@ -83,24 +68,15 @@ class Articulated(NamedTuple):
 def articulated_bodies(
     robot: Mechanism, q: ArrayLike, v: ArrayLike, tau: ArrayLike, f_ext: ArrayLike | None = None
 ) -> Articulated:
-    """IA_i and pA_i with F_i = IA_i A_i + pA_i: what body i and all that hangs on it looks like from joint i.
+    """IA_i and pA_i with F_i = IA_i A_i + pA_i: what the subtree of body i looks like from joint i.
 
     F_i is the wrench that joint i passes on, A_i the body's acceleration with gravity as the base's, -g, both in the
-    body's frame; the joints beyond i are driven by tau (..., nv), the bodies by f_ext (..., nbodies, 6). IA_i, pA_i
+    body's frame; the joints of the subtree are driven by tau (..., nv), the bodies by f_ext (..., nbodies, 6). IA_i, pA_i
     leave out joint i itself: with it locked or cut they stay what they are (Featherstone 1983).
     Raises ModelError where the mass matrix is not positive definite.
     """
-    n = robot.nbodies
-    if f_ext is None:
-        lead, (q, v, tau) = as_batch(robot, q=q, v=v, tau=tau)
-        f_ext = np.empty((0, 6 * n))
-    else:
-        lead, (q, v, tau, f_ext) = as_batch(robot, q=q, v=v, tau=tau, f_ext=f_ext)
-        f_ext = f_ext.reshape(-1, 6 * n)
-    out, singular = kernels.articulated_bodies_many(robot._model, q, v, tau, f_ext)
-    if singular >= 0:
-        raise not_positive(robot, q[singular])
-    out = out.reshape(*lead, n, 7, 6)
+    out = over_states(robot, kernels.articulated_handles, q=q, v=v, tau=tau, f_ext=f_ext)
+    out = out.reshape(*out.shape[:-1], robot.nbodies, 7, 6)
     IA = out[..., :6, :]
     return Articulated(0.5 * (IA + IA.swapaxes(-1, -2)), out[..., 6, :].copy())
 

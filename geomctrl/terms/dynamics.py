@@ -11,14 +11,16 @@ from typing import Literal, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from geomctrl.errors import ArgumentError, ModelError
-from geomctrl.kernels import articulated_bodies, composite_bodies, energies, newton_euler
+from geomctrl.arguments import checked
+from geomctrl.errors import ArgumentError
+from geomctrl.kernels import articulated_bodies, composite_bodies, energies, newton_euler, rigid_body
 from geomctrl.mechanism.mechanism import Mechanism
 from geomctrl.mechanism.states import as_batch
 
+from .batches import REFUSED, over_states
+
 Form = Literal["ploen", "christoffel"]
-FORMS = {"ploen": newton_euler.PLOEN, "christoffel": newton_euler.CHRISTOFFEL}
-REFUSED = (ValueError, TypeError, KeyError)  # what a kernel or FORMS raises for what they were not made for
+FORMS = {"ploen": rigid_body.PLOEN, "christoffel": rigid_body.CHRISTOFFEL}
 
 
 class Terms(NamedTuple):
@@ -39,14 +41,12 @@ def form_number(form: str) -> int:
 
 def _blocks(robot: Mechanism, q, v, form) -> np.ndarray:
     """(..., 3 nv + 1, nv): M, Mdot, C and g below each other."""
-    out = np.zeros((3 * robot.nv + 1, robot.nv))
+    out = np.empty((3 * robot.nv + 1, robot.nv))
     try:
-        composite_bodies.terms_one(robot._model, q, v, FORMS[form], out)
+        composite_bodies.terms.one(robot._model, q, v, FORMS[form], out)
         return out
     except REFUSED:
-        number = form_number(form)
-        lead, (q, v) = as_batch(robot, q=q, v=v)
-        return composite_bodies.terms_many(robot._model, q, v, number).reshape(*lead, 3 * robot.nv + 1, robot.nv)
+        return over_states(robot, composite_bodies.terms, form_number(form), q=q, v=v)
 
 
 def terms(robot: Mechanism, q: ArrayLike, v: ArrayLike, form: Form = "ploen") -> Terms:
@@ -65,13 +65,12 @@ def terms(robot: Mechanism, q: ArrayLike, v: ArrayLike, form: Form = "ploen") ->
 
 def mass_matrix(robot: Mechanism, q: ArrayLike) -> np.ndarray:
     """M(q) (..., nv, nv) [kg m^2, kg m, kg], symmetric positive definite (Ploen 1999 (36)), by composite bodies."""
-    M = np.zeros((robot.nv, robot.nv))
+    M = np.empty((robot.nv, robot.nv))
     try:
-        composite_bodies.mass_matrix_one(robot._model, q, M)
+        composite_bodies.mass_matrix.one(robot._model, q, M)
         return M
     except REFUSED:
-        lead, (q,) = as_batch(robot, q=q)
-        return composite_bodies.mass_matrix_many(robot._model, q).reshape(*lead, robot.nv, robot.nv)
+        return over_states(robot, composite_bodies.mass_matrix, q=q)
 
 
 def mass_matrix_rate(robot: Mechanism, q: ArrayLike, v: ArrayLike) -> np.ndarray:
@@ -91,12 +90,12 @@ def gravity_force(robot: Mechanism, q: ArrayLike) -> np.ndarray:
     zero = np.zeros(robot.nv)
     tau = np.empty(robot.nv)
     try:
-        newton_euler.inverse_dynamics_one(robot._model, q, zero, zero, tau)
+        newton_euler.inverse_dynamics.one(robot._model, q, zero, zero, tau)
         return tau
     except REFUSED:
-        lead, (q,) = as_batch(robot, q=q)
-        zero = np.zeros((len(q), robot.nv))
-        return newton_euler.inverse_dynamics_many(robot._model, q, zero, zero).reshape(*lead, robot.nv)
+        q = checked("q", q, (robot.nq,))
+        zero = np.zeros((*q.shape[:-1], robot.nv))
+        return over_states(robot, newton_euler.inverse_dynamics, q=q, v=zero, a=zero)
 
 
 def inverse_dynamics(
@@ -119,24 +118,17 @@ def inverse_dynamics(
             tau = np.empty(robot.nv)
             number = FORMS[form]
             if v_ref is None:
-                newton_euler.inverse_dynamics_one(robot._model, q, v, a, tau)
+                newton_euler.inverse_dynamics.one(robot._model, q, v, a, tau)
             else:
-                newton_euler.inverse_dynamics_reference_one(robot._model, q, v, a, v_ref, number, tau)
+                newton_euler.inverse_dynamics_reference.one(robot._model, q, v, a, v_ref, number, tau)
             return tau
     except REFUSED:
         pass
     number = form_number(form)
-    given = {"q": q, "v": v, "a": a, "v_ref": v if v_ref is None else v_ref}
-    if f_ext is not None:
-        lead, (q, v, a, v_ref, f_ext) = as_batch(robot, **given, f_ext=f_ext)
-        f_ext = f_ext.reshape(-1, 6 * robot.nbodies)
-    else:
-        lead, (q, v, a, v_ref) = as_batch(robot, **given)
-        if given["v_ref"] is given["v"]:
-            return newton_euler.inverse_dynamics_many(robot._model, q, v, a).reshape(*lead, robot.nv)
-        f_ext = np.empty((0, 6 * robot.nbodies))
-    tau = newton_euler.inverse_dynamics_reference_many(robot._model, q, v, a, v_ref, f_ext, number)
-    return tau.reshape(*lead, robot.nv)
+    if v_ref is None and f_ext is None:
+        return over_states(robot, newton_euler.inverse_dynamics, q=q, v=v, a=a)
+    v_ref = v if v_ref is None else v_ref
+    return over_states(robot, newton_euler.inverse_dynamics_reference, number, q=q, v=v, a=a, v_ref=v_ref, f_ext=f_ext)
 
 
 def forward_dynamics(
@@ -149,30 +141,20 @@ def forward_dynamics(
     try:
         if f_ext is None:
             a = np.empty(robot.nv)
-            articulated_bodies.forward_dynamics_one(robot._model, q, v, tau, a)
+            articulated_bodies.forward_dynamics.one(robot._model, q, v, tau, a)
             return a
     except REFUSED:
         pass
-    if f_ext is None:
-        lead, (q, v, tau) = as_batch(robot, q=q, v=v, tau=tau)
-        f_ext = np.empty((0, 6 * robot.nbodies))
-    else:
-        lead, (q, v, tau, f_ext) = as_batch(robot, q=q, v=v, tau=tau, f_ext=f_ext)
-        f_ext = f_ext.reshape(-1, 6 * robot.nbodies)
-    a, singular = articulated_bodies.forward_dynamics_many(robot._model, q, v, tau, f_ext)
-    if singular >= 0:
-        raise ModelError(f"robot {robot.name!r}: the mass matrix is not positive definite at q = {q[singular]}")
-    return a.reshape(*lead, robot.nv)
+    return over_states(robot, articulated_bodies.forward_dynamics, q=q, v=v, tau=tau, f_ext=f_ext)
 
 
 def _mechanical_state(robot: Mechanism, q, v) -> np.ndarray:
     out = np.empty(8)
     try:
-        energies.mechanical_state_one(robot._model, q, v, out)
+        energies.mechanical_state.one(robot._model, q, v, out)
         return out
     except REFUSED:
-        lead, (q, v) = as_batch(robot, q=q, v=v)
-        return energies.mechanical_state_many(robot._model, q, v).reshape(*lead, 8)
+        return over_states(robot, energies.mechanical_state, q=q, v=v)
 
 
 def kinetic_energy(robot: Mechanism, q: ArrayLike, v: ArrayLike) -> np.ndarray:

@@ -17,17 +17,14 @@ from numpy.typing import ArrayLike
 
 from geomctrl.errors import ArgumentError
 from geomctrl.kernels import frames
-from geomctrl.kernels.frames import BODY, HYBRID, MIXED, SPATIAL
+from geomctrl.kernels.frames import BODY_FIXED, HYBRID, MIXED, SPATIAL
 from geomctrl.mechanism.mechanism import Frame as NamedFrame
 from geomctrl.mechanism.mechanism import Mechanism
-from geomctrl.mechanism.states import as_batch
+
+from .batches import REFUSED, over_states
 
 Representation = Literal["body", "spatial", "hybrid", "mixed"]
-REPRESENTATIONS = {"body": BODY, "spatial": SPATIAL, "hybrid": HYBRID, "mixed": MIXED}
-REFUSED = (ValueError, TypeError)
-
-
-# --- public ----------------------------------------------------------------------------------------------------
+REPRESENTATIONS = {"body": BODY_FIXED, "spatial": SPATIAL, "hybrid": HYBRID, "mixed": MIXED}
 
 
 def _representation(name: str) -> int:
@@ -41,7 +38,7 @@ def _representation(name: str) -> int:
 
 def poses(robot: Mechanism, q: np.ndarray, frame: str) -> np.ndarray:
     """`pose` (batch, 4, 4) for configurations q (batch, nq) that are checked already."""
-    return frames.pose_many(robot._model, q, *_where(robot, frame))
+    return frames.pose.many(robot._model, q, *_where(robot, frame))
 
 
 def _where(robot: Mechanism, frame: str) -> tuple[int, np.ndarray]:
@@ -57,11 +54,10 @@ def pose(robot: Mechanism, q: ArrayLike, frame: str) -> np.ndarray:
     body, placement = _where(robot, frame)
     try:
         T = np.empty((4, 4))
-        frames.pose_one(robot._model, q, body, placement, T)
+        frames.pose.one(robot._model, q, body, placement, T)
         return T
     except REFUSED:
-        lead, (q,) = as_batch(robot, q=q)
-        return frames.pose_many(robot._model, q, body, placement).reshape(*lead, 4, 4)
+        return over_states(robot, frames.pose, body, placement, q=q)
 
 
 def jacobian(robot: Mechanism, q: ArrayLike, frame: str, representation: Representation = "body") -> np.ndarray:
@@ -72,21 +68,23 @@ def jacobian(robot: Mechanism, q: ArrayLike, frame: str, representation: Represe
     body, placement = _where(robot, frame)
     form = _representation(representation)
     try:
-        return frames.jacobian_one(robot._model, q, body, placement, form)
+        J = np.empty((6, robot.nv))
+        frames.jacobian.one(robot._model, q, body, placement, form, J)
+        return J
     except REFUSED:
-        lead, (q,) = as_batch(robot, q=q)
-        return frames.jacobian_many(robot._model, q, body, placement, form).reshape(*lead, 6, robot.nv)
+        return over_states(robot, frames.jacobian, body, placement, form, q=q)
 
 
 def jacobian_rate(
     robot: Mechanism, q: ArrayLike, v: ArrayLike, frame: str, representation: Representation = "body"
 ) -> np.ndarray:
     """Jacdot (..., 6, nv): the frame's acceleration is Jac a + Jacdot v, the time derivative of its twist in the same
-    representation (Mueller 2018 (8), (16), (27), FORMULAS section 4)."""
+    representation (Mueller 2018 (8), (16), (27))."""
     body, placement = _where(robot, frame)
     form = _representation(representation)
     try:
-        return frames.jacobian_rate_one(robot._model, q, v, body, placement, form)
+        dJ = np.empty((6, robot.nv))
+        frames.jacobian_rate.one(robot._model, q, v, body, placement, form, dJ)
+        return dJ
     except REFUSED:
-        lead, (q, v) = as_batch(robot, q=q, v=v)
-        return frames.jacobian_rate_many(robot._model, q, v, body, placement, form).reshape(*lead, 6, robot.nv)
+        return over_states(robot, frames.jacobian_rate, body, placement, form, q=q, v=v)

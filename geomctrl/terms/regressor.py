@@ -15,11 +15,13 @@ from numpy.typing import ArrayLike
 
 from geomctrl.arguments import checked
 from geomctrl.errors import ArgumentError
+from geomctrl.kernels import lanes
 from geomctrl.kernels import regressor as kernels
 from geomctrl.mechanism.mechanism import Mechanism
 from geomctrl.mechanism.states import as_batch
 
-from .dynamics import FORMS, REFUSED, Form, form_number
+from .batches import REFUSED, over_states
+from .dynamics import FORMS, Form, form_number
 
 
 def products(
@@ -38,14 +40,14 @@ def products(
     """
     tau, g = np.empty(robot.nv), np.empty(10 * robot.nbodies)
     try:
-        kernels.products_one(robot._model, parameters, q, v, a, v_ref, x, FORMS[form], tau, g)
+        kernels.products.one(robot._model, parameters, q, v, a, v_ref, x, FORMS[form], tau, g)
     except REFUSED:
         number = form_number(form)
         lead, arrays = as_batch(robot, q=q, v=v, a=a, v_ref=v_ref, x=x)
         if lead:
             raise ArgumentError(f"q, v, a, v_ref, x: expected one state, got leading axes {lead}") from None
         pi = checked("parameters", parameters, (10 * robot.nbodies,))
-        kernels.products_one(robot._model, pi, *(b[0] for b in arrays), number, tau, g)
+        kernels.products.one(robot._model, pi, *(b[0] for b in arrays), number, tau, g)
     return tau, g
 
 
@@ -59,11 +61,45 @@ def regressor(
     """
     if v_ref is None:
         v_ref = v
-    Y = np.zeros((robot.nv, 10 * robot.nbodies))
+    Y = np.empty((robot.nv, 10 * robot.nbodies))
     try:
-        kernels.regressor_one(robot._model, q, v, a, v_ref, FORMS[form], Y)
+        kernels.regressor.one(robot._model, q, v, a, v_ref, FORMS[form], Y)
         return Y
     except REFUSED:
-        number = form_number(form)
-        lead, (q, v, a, v_ref) = as_batch(robot, q=q, v=v, a=a, v_ref=v_ref)
-        return kernels.regressor_many(robot._model, q, v, a, v_ref, number).reshape(*lead, robot.nv, 10 * robot.nbodies)
+        return over_states(robot, kernels.regressor, form_number(form), q=q, v=v, a=a, v_ref=v_ref)
+
+
+# --- many states, joint by joint: what least squares stack, without the zeros and ready for LAPACK ----------------
+
+
+def subtree_bodies(robot: Mechanism) -> list[np.ndarray]:
+    """Per velocity coordinate, the numbers of the bodies it moves: its joint's subtree."""
+    subtrees = []
+    for body, dofs in enumerate(robot.v_slices):
+        subtree = [body]  # bodies are numbered parents first
+        for i in range(body + 1, robot.nbodies):
+            if robot.parents[i] in subtree:
+                subtree.append(i)
+        subtrees += [np.array(subtree)] * (dofs.stop - dofs.start)
+    return subtrees
+
+
+def stacked_regressor(robot: Mechanism, q: np.ndarray, v: np.ndarray, a: np.ndarray) -> list[np.ndarray]:
+    """Per velocity coordinate k, its rows of the regressor over N states (N, .): (10 a body of its subtree, N), bodies in the
+    order of `subtree_bodies`. Raises ArgumentError like `Robot.regressor`."""
+    _, (q, v, a) = as_batch(robot, q=q, v=v, a=a)
+    subtrees, N = subtree_bodies(robot), len(q)
+    sizes = [10 * len(c) for c in subtrees]
+    out = np.empty((sum(sizes), N))
+    blocks = np.split(out, np.cumsum(sizes)[:-1])
+    done = 0
+    if robot.nq == robot.nv == robot.nbodies:
+        at = np.zeros((robot.nbodies, robot.nbodies), dtype=np.int64)
+        for k, (c, first) in enumerate(zip(subtrees, np.cumsum([0, *sizes[:-1]]))):
+            at[k, c] = first + 10 * np.arange(len(c))
+        done = lanes.stack_lanes(robot._model, q, v, a, at, out)
+    if done < N:
+        Y = regressor(robot, q[done:], v[done:], a[done:]).reshape(N - done, robot.nv, robot.nbodies, 10)
+        for k, (block, c) in enumerate(zip(blocks, subtrees)):
+            block[:, done:] = Y[:, k, c].reshape(N - done, -1).T
+    return blocks

@@ -5,7 +5,7 @@ import pytest
 
 from geomctrl import models
 from geomctrl.errors import ArgumentError
-from geomctrl.terms.stacked_regressor import carried_bodies, stacked_regressor
+from geomctrl.terms.regressor import stacked_regressor, subtree_bodies
 
 
 @pytest.mark.parametrize("name", models.names())
@@ -15,7 +15,7 @@ def test_blocks_are_the_regressors_non_zero_columns(name, count):
     q = np.array([robot.random_configuration(rng) for _ in range(count)])
     v, a = rng.normal(size=(2, count, robot.nv))
     Y = robot.regressor(q, v, a)
-    for k, (block, bodies) in enumerate(zip(stacked_regressor(robot, q, v, a), carried_bodies(robot))):
+    for k, (block, bodies) in enumerate(zip(stacked_regressor(robot, q, v, a), subtree_bodies(robot))):
         columns = (10 * bodies[:, None] + np.arange(10)).ravel()
         np.testing.assert_allclose(block.T, Y[:, k, columns], atol=1e-12 * np.abs(Y).max())
         assert not np.delete(Y[:, k], columns, axis=1).any()
