@@ -1,4 +1,4 @@
-"""Check what a built wheel and sdist hold: all sources, data and types of every package, and nothing else at the top."""
+"""Check what a built wheel and sdist hold: sources, data and types of every package, and nothing else at the top."""
 
 import sys
 import tarfile
