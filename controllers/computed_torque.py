@@ -5,8 +5,9 @@ from __future__ import annotations
 from numpy.typing import ArrayLike
 
 from geomctrl.control.contracts import Command, Lyapunov, Reference
+from geomctrl.control.gains import gain_matrix
 from geomctrl.control.plant import Friction
-from geomctrl.control.tracking import error_gradient, gain_matrix
+from geomctrl.control.tracking import error_gradient
 from geomctrl.controllers._model_based import ModelBased
 from geomctrl.robot import Robot
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 from numpy.typing import ArrayLike
 
 from geomctrl.control.contracts import Command, Lyapunov, Reference
+from geomctrl.control.gains import gain_matrix
 from geomctrl.control.plant import Friction
-from geomctrl.control.tracking import gain_matrix, sliding_energy
+from geomctrl.control.tracking import sliding_energy
 from geomctrl.controllers._model_based import ModelBased
 from geomctrl.robot import Robot
 from geomctrl.terms.dynamics import Form, form_number
@@ -43,5 +44,5 @@ class Passivity(ModelBased):
         return Command(tau, None, {"e": x.e, "s": x.s})
 
     def lyapunov(self, t, q, v, z, plant) -> Lyapunov:
-        energy, loss = sliding_energy(self.robot, plant.robot, q, v, self.reference(t), self.Lambda, self.K)
+        energy, loss = sliding_energy(self.robot, plant.robot, q, v, self.desired(t), self.Lambda, self.K)
         return Lyapunov(energy, -loss)

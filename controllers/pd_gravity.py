@@ -6,8 +6,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from geomctrl.control.contracts import Command, Lyapunov
+from geomctrl.control.gains import gain_matrix
 from geomctrl.control.references import hold
-from geomctrl.control.tracking import error_gradient, gain_matrix
+from geomctrl.control.tracking import error_gradient
 from geomctrl.controllers._model_based import ModelBased
 from geomctrl.robot import Robot
 

@@ -9,8 +9,9 @@ from numpy.typing import ArrayLike
 
 from geomctrl.arguments import number
 from geomctrl.control.contracts import Command, Lyapunov, Reference
+from geomctrl.control.gains import gain_matrix
 from geomctrl.control.plant import Friction
-from geomctrl.control.tracking import adaptive_law, gain_matrix, sliding_energy
+from geomctrl.control.tracking import adaptive_law, sliding_energy
 from geomctrl.controllers._model_based import ModelBased
 from geomctrl.errors import ArgumentError, NameNotFoundError
 from geomctrl.robot import Robot
@@ -107,7 +108,7 @@ class SlotineLi(ModelBased):
 
     def law(self, t, q, v, z):
         """(Y p - K s (nv,), Y^T s for what is adapted, e, s), friction columns included, in O(n) without forming Y."""
-        desired = self.reference(t)
+        desired = self.desired(t)
         tau, g, e, s = adaptive_law(self.robot, self.parameters(z), q, v, desired, self.Lambda, self.K, self.form)
         if len(self.columns) < len(g):
             g = g[self.columns]
@@ -144,7 +145,7 @@ class SlotineLi(ModelBased):
         return np.array(self.parameters(z)).reshape(-1, 10)
 
     def lyapunov(self, t, q, v, z, plant) -> Lyapunov:
-        energy, loss = sliding_energy(self.robot, plant.robot, q, v, self.reference(t), self.Lambda, self.K)
+        energy, loss = sliding_energy(self.robot, plant.robot, q, v, self.desired(t), self.Lambda, self.K)
         error = z - self.true_parameters(plant)
         weighted = self.gamma_inverse * error if self.gamma_inverse is not None else self.Gamma_inverse.dot(error)
         value, rate = energy + 0.5 * float(error.dot(weighted)), -loss
