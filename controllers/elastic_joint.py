@@ -1,9 +1,12 @@
 """Control of robots with elastic joints by feedback linearisation (Spong 1987).
 
-On the plant of `geomctrl.control.elastic_joints`, M(q) a + C(q, v) v + g(q) = K (theta - q), B theta'' + K (theta - q) =
-tau_m, q is a flat output: with tau = K (theta - q) the rigid robot's inverse dynamics, theta = q + K^-1 tau, and the
-motor torque B theta'' + tau needs tau'' and with it q up to its fourth derivative, which `inverse_dynamics_rates` gives
-in O(n) (Mueller 2018 section 6.3; De Luca 1998). Joints have one degree of freedom.
+On the plant of `geomctrl.control.elastic_joints`,
+
+    M(q) a + C(q, v) v + g(q) = K (theta - q),        B theta'' + K (theta - q) = tau_m,
+
+q is a flat output: with tau = K (theta - q) the rigid robot's inverse dynamics, theta = q + K^-1 tau, and the motor
+torque B theta'' + tau needs tau'' and with it q up to its fourth derivative, which `inverse_dynamics_rates` gives in
+O(n) (Mueller 2018 section 6.3; De Luca 1998). Joints have one degree of freedom.
 """
 
 from __future__ import annotations

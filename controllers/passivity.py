@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 from numpy.typing import ArrayLike
 
 from geomctrl.control.contracts import Command, Lyapunov, Reference
 from geomctrl.control.gains import gain_matrix
 from geomctrl.control.plant import Friction
 from geomctrl.control.tracking import sliding_energy
+from geomctrl.control.tuning import RATES, Tuning
 from geomctrl.controllers._model_based import ModelBased
 from geomctrl.robot import Robot
 from geomctrl.terms.dynamics import Form, form_number
@@ -22,6 +25,8 @@ class Passivity(ModelBased):
     "ploen" or "christoffel"; both keep Mdot - 2C skew.
     """
 
+    GAINS: ClassVar = RATES
+
     def __init__(
         self,
         robot: Robot,
@@ -35,6 +40,11 @@ class Passivity(ModelBased):
         form_number(form)
         self.Lambda, self.K = gain_matrix("Lambda", Lambda, robot.nv), gain_matrix("K", K, robot.nv)
         self.form: Form = form
+
+    @classmethod
+    def tuned(cls, tuning: Tuning) -> Passivity:
+        """Lambda, K = kappa_i D_i."""
+        return cls(tuning.robot, tuning.motion, tuning.Lambda, tuning.K)
 
     def __call__(self, t, q, v, z):
         x = self.sliding(t, q, v)

@@ -10,17 +10,19 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
+from dataclasses import dataclass
+from typing import Any
 
 from .contracts import Desired, Reference
 
 
+@dataclass(slots=True)
 class _Latest:
     """The reference evaluated last, when, and what it gave."""
 
-    __slots__ = ("desired", "reference", "t")
-
-    def __init__(self):
-        self.reference = self.t = self.desired = None
+    reference: Any = None
+    t: float | None = None
+    desired: Any = None
 
 
 _latest: ContextVar[_Latest | None] = ContextVar("latest", default=None)
@@ -34,7 +36,7 @@ def desired_at(reference: Reference, t: float) -> Desired:
     if latest.t != t or latest.reference is not reference:
         latest.desired = reference(t)
         latest.reference, latest.t = reference, t
-    return latest.desired  # pyright: ignore[reportReturnType]
+    return latest.desired
 
 
 @contextmanager

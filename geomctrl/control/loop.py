@@ -26,7 +26,7 @@ from geomctrl.mechanism.states import one_configuration
 from geomctrl.motion.rollout import duration, step_count
 from geomctrl.robot import Robot
 
-from .contracts import Command, Controller, Reference
+from .contracts import Command, Controller
 from .desired import evaluated_once
 from .monitors import Monitor, Sample, monitor_list
 from .plant import Plant
@@ -77,8 +77,8 @@ def simulate(
         for k in range(n_steps + 1):
             t = min(k * dt, t_end)
             try:
-                sample, k1 = loop.sample(k, t)
-                violated = record.add(sample, loop.split(loop.y), loop.command, k % every == 0 or k == n_steps)
+                sample, command, k1 = loop.sample(k, t)
+                violated = record.add(sample, loop.split(loop.y), command, k % every == 0 or k == n_steps)
                 record.steps = k
                 if strict and violated is not None:
                     raise _broken(*violated, t)
@@ -182,7 +182,7 @@ class _Loop:
         return self.rates
 
     def sample(self, k: int, t: float):
-        """What happens at the beginning of step k, and the rates there."""
+        """What happens at the beginning of step k, the command then, and the rates."""
         if self.plant.changes:
             self.change(t)
         changed, self.changed = self.changed, False
@@ -195,7 +195,7 @@ class _Loop:
         assert self.command is not None
         work, tau = float(y[-1]), self.command.tau
         sample = Sample(t, q, v, z, tau, work, self.now, changed, self.group, y, self.reference)
-        return sample, self.field(t, y, self.command)
+        return sample, self.command, self.field(t, y, self.command)
 
     def change(self, t: float) -> None:
         """Let the plant be what it is at time t."""
@@ -228,7 +228,7 @@ class _Loop:
         self.h = h / count
 
 
-def _reference(controller: Any) -> Reference | None:
+def _reference(controller: Any) -> Any:
     """The controller's reference, if it has one."""
     if not callable(controller) or isinstance(controller, type):
         raise ArgumentError(f"controller: expected a geomctrl.Controller, got {controller!r:.60}")

@@ -68,17 +68,17 @@ class Record:
         if self.z is not None:
             self.z[row] = z
         if self.desired is not None:
-            self._store_desired(row, sample)
+            self._store_desired(row, sample, self.desired)
         for name, x in command.signals.items():
             column = self.signals.get(name)
             if column is None or column.shape[1:] != np.shape(x):
                 column = self._column(name, x, t)
             column[row] = x
 
-    def _store_desired(self, row: int, sample: Sample) -> None:
-        desired = sample.desired
+    def _store_desired(self, row: int, sample: Sample, columns: Desired) -> None:
+        desired: Any = sample.desired
         try:
-            for column, x in zip(self.desired or (), desired, strict=True):
+            for column, x in zip(columns, desired, strict=True):
                 if row == 0 and np.shape(x) != column.shape[1:]:
                     raise ValueError  # later ones of other shapes do not fit, save for numbers
                 column[row] = x
