@@ -12,8 +12,8 @@ from geomctrl.control.contracts import Command
 from geomctrl.control.loop import simulate
 from geomctrl.control.monitors import LyapunovDecrease
 from geomctrl.control.plant import Plant
-from geomctrl.control.tracking import configuration_argument
 from geomctrl.errors import ArgumentError, SimulationError
+from geomctrl.mechanism.states import one_configuration
 from geomctrl.robot import Robot
 
 from .properties import check_count, derivative
@@ -175,7 +175,7 @@ def _equilibria(controller: Any, plant: Plant, given: Any) -> Callable[[float], 
         z = None if z is None else np.asarray(z, float)
         if (None if z is None else z.shape) != shape:
             raise ArgumentError(f"equilibrium: expected z as the controller's start() gives it, {start}, got {z}")
-        return State(t, configuration_argument(robot, "equilibrium", q), np.asarray(v, float), z)
+        return State(t, one_configuration(robot, "equilibrium", q), np.asarray(v, float), z)
 
     return state
 

@@ -386,7 +386,7 @@ def _coordinates(run: Run):
     if run.plant is None:
         names = [f"q[{k}]" for k in range(run.q.shape[1])]
         return names, [""] * len(names), run.q, None, None
-    robot, want = run.plant.robot, run.desired()
+    robot, want = run.plant.robot, run.desired
     q, desired = _relative(robot, run.q[0], run.q), None if want is None else _relative(robot, run.q[0], want.q)
     return list(_names(run)), _units(run, "rad", "m"), q, desired, run.tracking_error()
 
