@@ -1,4 +1,4 @@
-"""Kernels of `constrained`, and for the rows of `closures`: Gram matrix and factors with redundant rows left out.
+"""Constraints between bodies: their rows, the Gram matrix of the rows, and its factors with redundant rows left out.
 
 A row k constrains two bodies a, b (or the world, number n, which stands still) or, from a user's function, any number.
 With P = p_a + R_a r_a, Q = p_b + R_b r_b, s = Q - P and directions d_a, d_b fixed in the bodies, the rows are
@@ -14,11 +14,15 @@ rows before it leave of it, sin^2 of its angle to their span in the metric M^-1,
 factorisation of M^-1/2 J^T. The matrix is kept in skyline form, so along a chain the cost is linear in its length.
 """
 
-from .exponentials import dexp_inv_se3, dexp_inv_so3, exp_se3, exp_so3, orthonormal
+from .exponentials import dexp_inv_se3
 from .jit import kernel
 from .records import get_frame, get_inertia, get_twist, put, put6, put_frame, vec
-from .screws import Frame, ad_dual, compose, momentum
-from .vectors import add3, cross, dot, matmul, mul3, neg3, rot, rotT, sub3
+from .screws import ad_dual, momentum
+from .se3 import moved as moved_se3
+from .se3 import put_transform
+from .so3xr3 import dexp_inv as dexp_inv_so3xr3
+from .so3xr3 import moved as moved_so3xr3
+from .vectors import add3, cross, dot, mul3, neg3, rot, rotT, sub3
 
 AXES, ALONG, MEET, DISTANCE, USER = 0, 1, 2, 3, 4
 R_A, R_B, D_A, D_B, LENGTH, DATA = 0, 3, 6, 9, 12, 13  # a row's numbers
@@ -186,7 +190,7 @@ def row_rates(J, bodies, X, out):
 
 @kernel("void(i8[:,::1], f8[:,::1], f8[:,::1], f8[:,::1], f8[:,::1], f8[::1])")
 def pack_rates(layout, frames, V, moved, Vdot, out):
-    """The field on the state's group, with the poses carried by the twists `moved`: V but for GGL.
+    """The field on the state's group, its poses moving with the twists `moved`: V but for GGL.
 
     On SE(3) the velocity is the twist; on SO(3) x R^3 it is (omega, pdot), pdot = R v and pddot = R (vdot + w x v).
     """
@@ -216,12 +220,9 @@ def advance_bodies(layout, y, x, out):
         at = layout[i, 0]
         T, X = get_frame(y[at : at + 12], 0), get_twist(x, 6 * i)
         if layout[i, 1]:
-            T = compose(T, exp_se3(X))
-            put_frame(out, at, Frame(orthonormal(T.R), T.p))
-            out[at + 12] = out[at + 13] = out[at + 14] = 0.0
-            out[at + 15] = 1.0
+            put_transform(out, at, moved_se3(T, X))
         else:
-            put_frame(out, at, Frame(orthonormal(matmul(T.R, exp_so3(X.w))), add3(T.p, X.v)))
+            put_frame(out, at, moved_so3xr3(T, X))
     for k in range(6 * n):
         out[len(y) - 6 * n + k] = y[len(y) - 6 * n + k] + x[6 * n + k]
 
@@ -232,9 +233,6 @@ def dexp_inv_bodies(layout, x, y, out):
     n = len(layout)
     for i in range(n):
         k = 6 * i
-        if layout[i, 1]:
-            put6(out, k, dexp_inv_se3(get_twist(x, k), get_twist(y, k)))
-        else:
-            put(out, k, dexp_inv_so3(vec(x, k), vec(y, k)))
-            put(out, k + 3, vec(y, k + 3))
+        X, Y = get_twist(x, k), get_twist(y, k)
+        put6(out, k, dexp_inv_se3(X, Y) if layout[i, 1] else dexp_inv_so3xr3(X, Y))
     out[6 * n :] = y[6 * n :]
