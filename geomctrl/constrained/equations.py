@@ -20,7 +20,7 @@ from numpy.typing import ArrayLike
 from geomctrl import integrators
 from geomctrl.arguments import checked
 from geomctrl.errors import ArgumentError, GeomctrlError, IntegrationError
-from geomctrl.integrators.driver import OFF_GROUP
+from geomctrl.integrators.march import OFF_GROUP
 from geomctrl.kernels.constraints import AXES, D_A, D_B, LENGTH, R_B
 
 from .joints import LOWER_PAIRS, Constraint, checked_names, set_up_rows

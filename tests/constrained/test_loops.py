@@ -302,7 +302,7 @@ def test_bad_input():
         ClosedLoops(loop.robot, [Constraint.spherical("x", "world", "nobody", (0, 0, 0))])
     with pytest.raises(ArgumentError, match="stabilisation: expected None, Baumgarte or GGL"):
         ClosedLoops(loop.robot, [], stabilisation="GGL")
-    with pytest.raises(ArgumentError, match="every must be a positive integer, got 0"):
+    with pytest.raises(ArgumentError, match="every: expected a positive integer, got 0"):
         integrate(loop, y, (0.0, 1.0), 0.1, project=True, every=0)
     opposite = Constraint.revolute("pin", "world", "rocker", (1.4, 0, 0), Y, (0, 0, -1.3), -Y)
     with pytest.raises(ArgumentError, match=r"'pin' .* opposite"):

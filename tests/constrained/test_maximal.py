@@ -680,7 +680,7 @@ BAD = {
             ConstrainedSystem([A], []), ConstrainedSystem([A], []).state(), (0, 1), 0.1, project=True, every=0
         ),
         ArgumentError,
-        "every must be a positive integer",
+        "every: expected a positive integer",
     ),
     "bodies": (lambda: ConstrainedSystem(3, []), ArgumentError, "bodies: expected a sequence of bodies, got 3"),
     "constraints": (lambda: ConstrainedSystem([A], None), ArgumentError, "constraints: expected a sequence"),
