@@ -22,9 +22,9 @@ import numpy as np
 import geomctrl as gc
 from geomctrl import inertia
 from geomctrl.constrained import generalized_alpha
-from geomctrl.constrained.equations import integrate
 from geomctrl.constrained.joints import ConstrainedBody, Constraint
 from geomctrl.constrained.maximal import ConstrainedSystem
+from geomctrl.constrained.projection import integrate_index1
 from geomctrl.integrators.tableaus import method, methods
 from geomctrl.lie.groups import SE3, SO3xR3
 from geomctrl.motion.rollout import rollout
@@ -80,9 +80,9 @@ def maximal(label: str, name: str, n: int | None, rtol: float | None = None) -> 
     options = {} if rtol is None else {"rtol": rtol, "atol": rtol}
     h = None if n is None else T_END / n
     if name == "GA":
-        run = partial(generalized_alpha.integrate, system, y0, (0.0, T_END), h, every=10**9)
+        run = partial(generalized_alpha.integrate_index3, system, y0, (0.0, T_END), h, every=10**9)
     else:
-        run = partial(integrate, system, y0, (0.0, T_END), h, name, every=10**9, **options)
+        run = partial(integrate_index1, system, y0, (0.0, T_END), h, name, every=10**9, **options)
     seconds, solution = best_of(3, run)
     y = solution.y[-1]
     return Row(
