@@ -30,10 +30,11 @@ test: $(STAMPS)/test
 	$(BIN)/python -m pytest -n $(WORKERS) $(PYTEST_OPTIONS)
 
 bench: $(STAMPS)/bench
-	$(BIN)/python experiments/benchmark_dynamics.py $(BENCH_OPTIONS)
-	$(BIN)/python experiments/benchmark_derivatives.py $(BENCH_OPTIONS)
-	$(BIN)/python experiments/benchmark_representations.py $(BENCH_OPTIONS)
-	$(BIN)/python experiments/benchmark_integrators.py $(BENCH_OPTIONS)
+	$(BIN)/python experiments/benchmarks/benchmark_dynamics.py $(BENCH_OPTIONS)
+	$(BIN)/python experiments/benchmarks/benchmark_derivatives.py $(BENCH_OPTIONS)
+	$(BIN)/python experiments/benchmarks/benchmark_representations.py $(BENCH_OPTIONS)
+	$(BIN)/python experiments/benchmarks/benchmark_integrators.py $(BENCH_OPTIONS)
+	$(BIN)/python experiments/benchmarks/benchmark_exudyn.py $(BENCH_OPTIONS)
 
 lint: $(STAMPS)/dev
 	$(BIN)/ruff format --check .

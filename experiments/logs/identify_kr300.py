@@ -12,9 +12,13 @@ than 0.01 rad/s do not train it, but count in the error, and are most of it.
 
 from __future__ import annotations
 
-from logs import KR300_MASSES, kr300, kr300_counterbalance, kr300_log
+import sys
+from pathlib import Path
 
 from geomctrl.identification import IdentificationReport, RegressorModel, cross_validate, fit
+
+sys.path.insert(0, str(Path(__file__).parents[1]))
+from lib.logs import KR300_MASSES, kr300, kr300_counterbalance, kr300_log
 
 CUTOFF, DECIMATE, STANDSTILL = 8.0, 2, 0.01  # Hz, rows, rad/s
 SMOOTHING = 1e-3  # rad/s: creeping, the robot shows its full Coulomb friction

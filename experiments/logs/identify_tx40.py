@@ -12,10 +12,15 @@ level off alike on all joints: lubricated gears; their speeds are found by nonli
 
 from __future__ import annotations
 
+import sys
+from pathlib import Path
+
 import numpy as np
-from logs import TX40_TRANSMISSION, tx40, tx40_log
 
 from geomctrl.identification import IdentificationReport, RegressorModel, fit, fit_curves
+
+sys.path.insert(0, str(Path(__file__).parents[1]))
+from lib.logs import TX40_TRANSMISSION, tx40, tx40_log
 
 CUTOFF, TORQUE_CUTOFF, DECIMATE, MASS = 40.0, 10.0, 50, 30.0  # Hz, Hz, rows, kg a link
 SIGMOIDS = (0, 1, 2, 3, 4, 6)  # joint 6's own is not told apart from motor 6's
