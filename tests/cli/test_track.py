@@ -34,6 +34,7 @@ def run(*arguments, status=0):
 # --- track -----------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_track_writes_a_run_a_report_and_plots(tmp_path):
     result = run("track", "two_link", "--seconds", 0.5, "--payload", 0.5, "--out", tmp_path / "deep" / "demo")
     folder = tmp_path / "deep" / "demo"
@@ -216,6 +217,7 @@ def program(*arguments, cwd):
     )
 
 
+@pytest.mark.slow
 def test_the_program_separates_results_from_complaints_and_sets_its_status(tmp_path):
     good = program("track", "two_link", "--seconds", "0.1", "--no-plots", "--out", "there", cwd=tmp_path)
     assert (good.returncode, good.stderr) == (0, "")
@@ -225,6 +227,7 @@ def test_the_program_separates_results_from_complaints_and_sets_its_status(tmp_p
     assert bad.stderr.startswith("geomctrl: no bundled robot named 'nobody'")
 
 
+@pytest.mark.slow
 def test_a_warm_start_says_nothing_of_compiling(tmp_path):
     program("info", "two_link", cwd=tmp_path)
     assert "compil" not in program("info", "two_link", cwd=tmp_path).stdout

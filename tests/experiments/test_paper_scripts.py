@@ -12,6 +12,7 @@ NUMBERED = {  # how many rows each table has at least
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", NUMBERED)
 def test_every_numbered_result_holds_to_round_off(name):
     rows = importlib.import_module(f"papers.{name}").table(seeds=(0, 3))

@@ -23,13 +23,6 @@ def translation(*p):
     return se3.exp(np.array([0, 0, 0, *p], dtype=float))
 
 
-def pose_of_chain(robot, q):
-    T = np.eye(4)
-    for joint, M, x in zip(robot.joints, robot.placements, q):
-        T = T @ M @ factored.joint_motion(joint.S, np.array([x]))
-    return T
-
-
 # --- joints ------------------------------------------------------------------------------------------------------
 
 
