@@ -77,6 +77,4 @@ def main(out: str | None = None) -> IdentificationReport:
 
 
 if __name__ == "__main__":
-    import sys
-
     main(*sys.argv[1:2])
