@@ -16,13 +16,13 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 .PHONY: help demo test test-fast bench lint robots build-tools clean
 
 help:
-	@echo "make demo   a Panda arm tracks under an adaptive controller that does not know its load (DEMO_SECONDS=$(DEMO_SECONDS))"
-	@echo "make test   all tests (WORKERS=2: in two processes; make robots first: real URDFs as well)"
-	@echo "make test-fast  without the slow ones"
-	@echo "make bench  speed against Pinocchio, dynibo, MuJoCo, scipy and exudyn (a quarter of an hour; BENCH_OPTIONS=--quick)"
-	@echo "make lint   formatting, ruff, layers, pyright, dead code"
-	@echo "make robots install example-robot-data, which 'make test' then uses (131 MB)"
-	@echo "make clean  remove what was made, the environment too"
+	@echo "make demo      a Panda arm tracks under an adaptive controller that does not know its load (DEMO_SECONDS=$(DEMO_SECONDS))"
+	@echo "make test      all tests (WORKERS=2: in two processes; make robots first: real URDFs as well)"
+	@echo "make test-fast the same without the slow ones"
+	@echo "make bench     speed against Pinocchio, dynibo, MuJoCo, scipy and exudyn (a quarter of an hour; BENCH_OPTIONS=--quick)"
+	@echo "make lint      formatting, ruff, layers, pyright, dead code"
+	@echo "make robots    install example-robot-data, which 'make test' then uses (131 MB)"
+	@echo "make clean     remove what was made, the environment too"
 
 demo: $(STAMPS)/core
 	$(BIN)/geomctrl track panda --controller slotine-li --payload 2.0 --seconds $(DEMO_SECONDS) --out out/demo
