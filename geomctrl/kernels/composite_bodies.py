@@ -25,7 +25,7 @@ from .passes import (
 from .primitives import primitive
 from .records import put_inertia, writer
 from .rigid_body import PLOEN
-from .screws import Frame, Inertia, Wrench, inertia_to, momentum, pair, zero_twist
+from .screws import Frame, Inertia, Wrench, inertia_to, momentum, pair
 from .tree import dofs_of, gravity_of, inertia_of
 from .vectors import Matrix, Vector, add3, add33, cross, dot, hat3, hat_squared, mul3, mul33, rot, rotT, sub3, transpose
 
@@ -130,6 +130,17 @@ def term_rows(model, i, x, axes, out):
             out[2 * n + j, k] = pair(axis.S, W)
             j = int(axis.ancestor)
     return x
+
+
+@algorithm(
+    "q, v; form: i8 -> out[3 nv + 1, nv]", (per_body(Moving), per_coordinate(MovingAxis), per_body(MovingInertia))
+)
+def terms(model, q, v, form, bodies, axes, composites, out):
+    """M, Mdot, C (n rows each) and g (one row), below each other."""
+    out[:, :] = 0.0
+    root = Moving(inertial_axes(model, q), zero_twist())
+    place_moving_inertias(model, root, bodies, q, v, form, axes, composites)
+    term_rows(model, composites, axes, out)
 
 
 # --- skewness ----------------------------------------------------------------------------------------------------

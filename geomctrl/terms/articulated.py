@@ -20,6 +20,7 @@ from .batches import REFUSED, not_positive, over_states
 from .dynamics import mass_matrix_rate
 from .kinematics import Representation, jacobian, jacobian_rate
 
+
 def mass_matrix_inverse(robot: Mechanism, q: ArrayLike) -> np.ndarray:
     """M(q)^-1 (..., nv, nv), exactly symmetric, without forming M, O(n^2), by articulated bodies (module docstring).
 

@@ -340,7 +340,7 @@ def test_constant_field_is_exact(name, group):
 @pytest.mark.parametrize("name", ["CG2", "CF3", "MK2"])
 @pytest.mark.parametrize("group", [SO3(), SE3(), SO3xR3(), Product(SO3(), Rn(2))], ids=repr)
 def test_group_membership_is_round_off_after_many_steps(group, name):
-    """All steps alike, so that roundings would add up; a million steps in experiments/benchmark_integrators.py."""
+    """All steps alike, so that roundings would add up; a million in benchmarks/benchmark_integrators.py."""
     x = np.linspace(1.0, 0.1, group.dim)
     rolling = steps(lambda t, y: x, group.identity(), (0.0, 1e3), 0.1, name, group)
     assert group.residual(deque(rolling, maxlen=1)[0][1]) < 2e-15

@@ -2,13 +2,13 @@
 
 Peers take turns call by call of a few milliseconds each and the best of many rounds counts, so that a busy machine
 slows all of them alike. Our side is the public method with its validation. Run it with `make bench`, or
-    python experiments/benchmark_dynamics.py [--quick]
+    python experiments/benchmarks/benchmark_dynamics.py [--quick]
 """
 
 from __future__ import annotations
 
 import argparse
-import sysconfig
+import sys
 import tempfile
 import time
 from functools import partial
@@ -18,13 +18,13 @@ import numpy as np
 from scipy.spatial.transform import Rotation
 
 import geomctrl as gc
-from geomctrl import controllers, interop, models, testing
+from geomctrl import controllers, interop, models
 from geomctrl.control.references import Sinusoids
 
-try:
-    import pinocchio as pin
-except ImportError:
-    pin = None
+sys.path.insert(0, str(Path(__file__).parents[1]))
+from lib.robots import chain, humanoid, pin, pinocchio_model
+from lib.timing import best_of, table
+
 try:
     import mujoco
 except ImportError:
@@ -33,80 +33,6 @@ try:
     import dynibo
 except ImportError:
     dynibo = None
-
-
-def best_of(functions: dict, budget: float) -> dict:
-    """Seconds per call of each function, the best of rounds in which they take turns; `budget` seconds in all."""
-    counts, best = {}, {}
-    for name, f in functions.items():
-        f()
-        start = time.perf_counter()
-        f()
-        once = max(time.perf_counter() - start, 1e-7)
-        counts[name], best[name] = max(1, int(2e-3 / once)), np.inf
-    end = time.perf_counter() + budget
-    while time.perf_counter() < end:
-        for name, f in functions.items():
-            n = counts[name]
-            start = time.perf_counter()
-            for _ in range(n):
-                f()
-            best[name] = min(best[name], (time.perf_counter() - start) / n)
-    return best
-
-
-def pinocchio_model(robot: gc.Robot):
-    """The same robot in Pinocchio; joints are in depth-first order, as Pinocchio's algorithms need."""
-    model = pin.Model()
-    g = pin.Motion(robot.gravity, np.zeros(3))
-    model.gravity = g
-    for i, (joint, parent) in enumerate(zip(robot.joints, robot.parents)):
-        M = robot.placements[i]
-        if joint.kind == "free":
-            kind = pin.JointModelFreeFlyer()
-        elif joint.kind == "revolute" and not joint.S[3:].any():
-            kind = _aligned(joint.S[:3, 0], "R") or pin.JointModelRevoluteUnaligned(joint.S[:3, 0])
-        elif joint.kind == "prismatic":
-            kind = _aligned(joint.S[3:, 0], "P") or pin.JointModelPrismaticUnaligned(joint.S[3:, 0])
-        else:
-            raise ValueError(f"no Pinocchio joint for {joint.kind} of {joint.name}")
-        number = model.addJoint(parent + 1, kind, pin.SE3(M[:3, :3], M[:3, 3]), str(joint.name))
-        model.appendBodyToJoint(number, pin.Inertia.FromDynamicParameters(robot.parameters[i]), pin.SE3.Identity())
-    return model
-
-
-def _aligned(axis, letter):
-    for e, name in zip(np.eye(3), "XYZ"):
-        if np.array_equal(axis, e):
-            return getattr(pin, f"JointModel{letter}{name}")()
-    return None
-
-
-def chain(n: int) -> gc.Robot:
-    """A chain of n revolute joints about their own z axes, with random placements and bodies."""
-    rng, bodies = np.random.default_rng(n), []
-    for i in range(n):
-        placement = gc.se3.exp(np.concatenate((rng.normal(size=3), rng.uniform(-0.3, 0.3, 3))))
-        joint = gc.Joint.revolute((0, 0, 1), name=f"joint{i}")
-        bodies.append(gc.Body(f"body{i}", f"body{i - 1}" if i else None, joint, placement, testing.random_inertia(rng)))
-    return gc.Robot.build(bodies, name=f"chain{n}")
-
-
-def humanoid() -> gc.Robot:
-    """A floating humanoid of example-robot-data where installed, else the bundled quadruped."""
-    share = Path(sysconfig.get_path("purelib")) / "cmeel.prefix/share/example-robot-data/robots"
-    talos = share / "talos_data/robots/talos_reduced.urdf"
-    if talos.is_file():
-        return models.load_urdf(talos, floating_base=True, nonphysical="allow")
-    print("(example-robot-data is not installed: the bundled quadruped stands in for a humanoid)")
-    return models.quadruped()
-
-
-def table(title: str, rows: list[tuple[str, float, dict[str, float]]]) -> None:
-    print(f"\n{title}")
-    for what, ours, peers in rows:
-        ratios = "   ".join(f"{name} {x * 1e6:8.2f} us, ratio {ours / x:5.2f}" for name, x in peers.items())
-        print(f"  {what:34s} {ours * 1e6:9.2f} us   {ratios}")
 
 
 def single_calls(robot: gc.Robot, budget: float) -> None:

@@ -1,18 +1,23 @@
 """What derivatives cost beside Pinocchio's, in the same process, printed as ratios; rates beside our inverse dynamics.
 
-Peers take turns as in `benchmark_dynamics`, whose helpers this uses. Our side is the public method with its validation.
-    python experiments/benchmark_derivatives.py [--quick]
+Peers take turns as in `benchmark_dynamics`. Our side is the public method with its validation.
+    python experiments/benchmarks/benchmark_derivatives.py [--quick]
 """
 
 from __future__ import annotations
 
 import argparse
+import sys
+from pathlib import Path
 
 import numpy as np
-from benchmark_dynamics import best_of, chain, humanoid, pin, pinocchio_model, table
 
 import geomctrl as gc
 from geomctrl import interop, models
+
+sys.path.insert(0, str(Path(__file__).parents[1]))
+from lib.robots import chain, humanoid, pin, pinocchio_model
+from lib.timing import best_of, table
 
 TARGETS = {  # ratios to reach at 7 and 30 joints
     "inverse_dynamics_derivatives": (1.5, 1.0),

@@ -4,27 +4,26 @@
   code (the strict measure) and as called from Python.
 - Ten seconds of the Panda at 1 kHz, alone and in a loop with a controller in Python.
 - A million steps of every method: distance from the group, growth of memory.
-- The free rigid body against scipy's DOP853 on quaternions and on Euler angles and MuJoCo's RK4; the heavy top and the
-  double pendulum against exudyn (benchmark_exudyn.py): time for the same accuracy, and what each keeps.
+- The free rigid body against scipy's DOP853 on quaternions and on Euler angles and MuJoCo's RK4: time
+  for the same accuracy, and what each keeps.
 
 Peers take turns with us; the best of rounds counts. Figures go to out/.
 
-    python experiments/benchmark_integrators.py [--quick]
+    python experiments/benchmarks/benchmark_integrators.py [--quick]
 """
 
 from __future__ import annotations
 
 import argparse
 import resource
+import sys
 import time
 from collections import deque
 from functools import partial
 from pathlib import Path
 
-import benchmark_exudyn
 import numpy as np
 import scipy.integrate
-from benchmark_dynamics import best_of, humanoid
 from scipy.spatial.transform import Rotation
 
 import geomctrl as gc
@@ -36,6 +35,10 @@ from geomctrl.kernels import articulated_bodies
 from geomctrl.kernels.runge_kutta import march
 from geomctrl.lie.groups import SO3
 from geomctrl.motion.rollout import plan_of, rollout
+
+sys.path.insert(0, str(Path(__file__).parents[1]))
+from lib.robots import humanoid
+from lib.timing import best_of
 
 try:
     import mujoco
@@ -289,7 +292,6 @@ def main(arguments: list[str] | None = None) -> None:
     panda_run(budget)
     million_steps(100_000 if options.quick else 1_000_000)
     peers(budget)
-    benchmark_exudyn.main(["--quick"] if options.quick else [])
     work_precision(options.out, options.quick)
 
 

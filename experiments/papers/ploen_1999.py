@@ -1,22 +1,25 @@
 """Ploen 1999, "A skew-symmetric form of the recursive Newton-Euler algorithm": each numbered result with its residual.
 
 The residuals are relative, the worst over random trees of six bodies, joints with several degrees of freedom among
-them; * marks equations corrected as in FORMULAS.md. The figure in out/ shows how far Mdot - 2C is from skew for the
-recursion's own C (25), and for those of (37) and of Christoffel.
+them; * marks equations corrected as in docs/formulas.md. The figure in out/ shows how far Mdot - 2C is from skew
+for the recursion's own C (25), and for those of (37) and of Christoffel.
 
-    python experiments/ploen_1999.py
+    python experiments/papers/ploen_1999.py
 """
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 
 import numpy as np
-from residuals import STEP, Case, Residual, along, case, gradient, relative, show, worst
 from scipy.linalg import expm
 
 from geomctrl import factored, inertia, models, se3, so3, testing
 from geomctrl.terms import curvature
+
+sys.path.insert(0, str(Path(__file__).parents[1]))
+from lib.residuals import STEP, Case, Residual, along, case, gradient, relative, show, worst
 
 
 def algebra(seed: int) -> list[Residual]:
@@ -126,7 +129,7 @@ def motion(c: Case) -> list[Residual]:
         Residual(
             "introduction", "qd^T (Mdot - 2C) qd = 0 even for (25)", abs(v @ (Mdot - 2 * C25) @ v) / (scale * (v @ v))
         ),
-        Residual("FORMULAS 4", "C_ploen - C_christoffel", difference(robot, q, v, w, f, scale)),
+        Residual("docs/formulas.md", "C_ploen - C_christoffel", difference(robot, q, v, w, f, scale)),
     ]
 
 

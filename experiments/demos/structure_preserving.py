@@ -6,25 +6,29 @@ vertical angular momentum); and Mueller and Terze's two floating bars on a ball 
 the constraint is to stay too: generalized-alpha and the index-1 equations, beside the methods for relative coordinates.
 Figures go to out/.
 
-    python experiments/structure_preserving.py [--quick]
+    python experiments/demos/structure_preserving.py [--quick]
 """
 
 from __future__ import annotations
 
 import argparse
+import sys
 import time
 from functools import partial
 from pathlib import Path
 
-import mueller_terze_2013
 import numpy as np
 
 import geomctrl as gc
 from geomctrl import constrained, models
 from geomctrl.constrained import generalized_alpha
 from geomctrl.errors import IntegrationError
+from geomctrl.lie.groups import SE3
 from geomctrl.motion.rollout import rollout
 from geomctrl.motion.structure_preserving import energy_momentum, momentum_form, variational
+
+sys.path.insert(0, str(Path(__file__).parents[1]))
+from lib import mueller_terze
 
 METHODS = {
     "MK2": partial(rollout, method="MK2"),
@@ -114,7 +118,7 @@ def falling(t_end: float, dt: float) -> None:
 
 def pair() -> tuple[gc.Robot, np.ndarray, np.ndarray]:
     """The floating pair in relative coordinates: the first bar's frame at its centre, the second's at the joint."""
-    half, I = mueller_terze_2013.HALF, mueller_terze_2013.bar("", None).inertia
+    half, I = mueller_terze.HALF, mueller_terze.bar("", None).inertia
     joint = np.eye(4)
     joint[0, 3] = half
     about_end = gc.inertia.from_com(I[0], (half, 0, 0), np.diag(I[[4, 6, 9]]))
@@ -123,7 +127,7 @@ def pair() -> tuple[gc.Robot, np.ndarray, np.ndarray]:
         gc.Body("bar 2", "bar 1", gc.Joint.spherical(), joint, about_end),
     ]
     robot = gc.Robot.build(bars, gravity=(0, 0, 0))
-    case = mueller_terze_2013.floating_pair(mueller_terze_2013.SE3())
+    case = mueller_terze.floating_pair(SE3())
     w1, w2 = case.system.twists(case.y0)[:, :3]
     return robot, robot.neutral(), np.concatenate((w1, np.zeros(3), w2 - w1))
 
@@ -156,8 +160,8 @@ def pair_run(t_end: float, dt: float) -> dict:
         )
         curves[name] = t, np.abs(energy), linear, angular, g
 
-    for label, group in mueller_terze_2013.GROUPS.items():
-        system, y0 = mueller_terze_2013.floating_pair(group)[1:]
+    for label, group in mueller_terze.GROUPS.items():
+        system, y0 = mueller_terze.floating_pair(group)[1:]
         runs = {
             "MK4": partial(constrained.integrate_index1, system, y0, (0.0, t_end), dt, "MK4", every=every),
             "MK4, projected": partial(

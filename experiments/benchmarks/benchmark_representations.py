@@ -6,7 +6,7 @@ sixteen states side by side. Mueller 2018 section 4 counts operations: body-fixe
 screws and 2 n - 1 brackets; spatial n of screws, n of inertias and 2 n - 1 brackets; hybrid 3 n - 3 shifts, n rotations
 of screws, n of inertias and 3 n - 1 brackets.
 
-    python experiments/benchmark_representations.py [--quick]
+    python experiments/benchmarks/benchmark_representations.py [--quick]
 """
 
 from __future__ import annotations

@@ -21,7 +21,7 @@ import numpy as np
 from geomctrl import Robot, inertia
 from geomctrl.identification import Column, Dataset, JointMapping
 
-FOLDER = Path(os.environ.get("GEOMCTRL_DATA") or Path(__file__).resolve().parents[2] / "shared" / "data")
+FOLDER = Path(os.environ.get("GEOMCTRL_DATA") or Path(__file__).resolve().parents[3] / "shared" / "data")
 SOURCES = {
     "kr300_weigand_AB.npz": "JonasWeigand/Robot_Identification @ 9e403c0,"
     " data/recorded_trajectories/2020-10-21 10s FF {A,B} 08ms",

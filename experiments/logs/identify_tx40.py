@@ -12,10 +12,15 @@ level off alike on all joints: lubricated gears; their speeds are found by nonli
 
 from __future__ import annotations
 
-import numpy as np
-from logs import TX40_TRANSMISSION, tx40, tx40_log
+import sys
+from pathlib import Path
 
-from geomctrl.identification import IdentificationReport, RegressorModel, fit, fit_curves
+import numpy as np
+
+from geomctrl.identification import Dataset, IdentificationReport, RegressorModel, fit, fit_curves
+
+sys.path.insert(0, str(Path(__file__).parents[1]))
+from lib.logs import TX40_TRANSMISSION, tx40, tx40_log
 
 CUTOFF, TORQUE_CUTOFF, DECIMATE, MASS = 40.0, 10.0, 50, 30.0  # Hz, Hz, rows, kg a link
 SIGMOIDS = (0, 1, 2, 3, 4, 6)  # joint 6's own is not told apart from motor 6's
@@ -68,24 +73,26 @@ def main(out: str | None = None) -> IdentificationReport:
         f"{100 * standing:.0f} % of the squared error is after 7.5 s, where the robot stands and torques creep;"
         f" while it moves: {100 * e.relative_error(moving):.2f} %"
     )
-    # unseen data of the same log: seconds 5 to 7.5
-    train, test = (
-        log.between(*span).filtered(CUTOFF, torque_cutoff=TORQUE_CUTOFF, alike=True, decimate=DECIMATE)
-        for span in ((0, 5), (5, 7.5))
-    )
-    model = fit_curves(models["and spring 2"], train, "sigmoid", SIGMOIDS).model
-    e = fit(model, train, "consistent", mass_max=MASS)
-    print(
-        f"trained on 0 to 5 s: training {100 * e.relative_error():.2f} %, unseen 5 to 7.5 s"
-        f" {100 * e.relative_error(test):.2f} %\n"
-    )
+    print_unseen(log, models["and spring 2"])
     print(report.text(parameters=False))
     if out:
         report.save(out)
     return report
 
 
-if __name__ == "__main__":
-    import sys
+def print_unseen(log: Dataset, linear: RegressorModel) -> None:
+    """Data not trained on, of the same log: seconds 5 to 7.5."""
+    train, test = (
+        log.between(*span).filtered(CUTOFF, torque_cutoff=TORQUE_CUTOFF, alike=True, decimate=DECIMATE)
+        for span in ((0, 5), (5, 7.5))
+    )
+    model = fit_curves(linear, train, "sigmoid", SIGMOIDS).model
+    e = fit(model, train, "consistent", mass_max=MASS)
+    print(
+        f"trained on 0 to 5 s: training {100 * e.relative_error():.2f} %, unseen 5 to 7.5 s"
+        f" {100 * e.relative_error(test):.2f} %\n"
+    )
 
+
+if __name__ == "__main__":
     main(*sys.argv[1:2])

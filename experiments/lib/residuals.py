@@ -15,7 +15,7 @@ ONE_DOF = ("revolute", "prismatic", "helical")
 
 
 class Residual(NamedTuple):
-    """`equation` as numbered in the paper, with * where it is corrected as in FORMULAS.md; `error` is relative."""
+    """`equation` as numbered in the paper, with * where it is corrected as in docs/formulas.md; `error` is relative."""
 
     equation: str
     statement: str

@@ -10,10 +10,15 @@ training part. The trajectory does not repeat itself, so that a split in time is
 
 from __future__ import annotations
 
+import sys
+from pathlib import Path
+
 import numpy as np
-from logs import ur10, ur10_log
 
 from geomctrl.identification import IdentificationReport, RegressorModel, cross_validate, fit
+
+sys.path.insert(0, str(Path(__file__).parents[1]))
+from lib.logs import ur10, ur10_log
 
 CUTOFF, DECIMATE, MASS = 6.0, 2, 20.0  # Hz, rows, kg a link
 
@@ -72,6 +77,4 @@ def main(out: str | None = None) -> IdentificationReport:
 
 
 if __name__ == "__main__":
-    import sys
-
     main(*sys.argv[1:2])

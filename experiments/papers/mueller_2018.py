@@ -1,24 +1,27 @@
 """Mueller 2018, "Screw and Lie group theory in multibody dynamics": each numbered result with its residual.
 
-The residuals are relative, the worst over random chains of six joints; * marks equations corrected as in FORMULAS.md
-sections 3 and 5. The explicit sums of brackets are compared with the recursions of `higher_order`, partial derivatives
-with the complex step, the recursions in three representations with each other. The figure in out/ shows acceleration
-and jerk of a Panda's hand, in the four representations of the same motion.
+The residuals are relative, the worst over random chains of six joints; * marks equations corrected as in
+docs/formulas.md. The explicit sums of brackets are compared with the recursions of `higher_order_kinematics`, partial
+derivatives with the complex step, the recursions in three representations with each other. The figure in out/ shows
+acceleration and jerk of a Panda's hand, in the four representations of the same motion.
 
-    python experiments/mueller_2018.py
+    python experiments/papers/mueller_2018.py
 """
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 
 import numpy as np
-from residuals import STEP, Case, Residual, along, case, gradient, relative, show, worst
 from scipy.linalg import expm
 
 import geomctrl as gc
 from geomctrl import closed_forms, factored, inertia, models, representations, se3, so3
 from geomctrl.terms import curvature, higher_order_kinematics
+
+sys.path.insert(0, str(Path(__file__).parents[1]))
+from lib.residuals import STEP, Case, Residual, along, case, gradient, relative, show, worst
 
 FORMS = ("body", "spatial", "hybrid", "mixed")
 

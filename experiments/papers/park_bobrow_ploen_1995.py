@@ -1,19 +1,19 @@
 """Park, Bobrow and Ploen 1995, "A Lie group formulation of robot dynamics": each numbered result with its residual.
 
-The residuals are relative, the worst over random chains of six joints; * marks equations corrected as in FORMULAS.md.
-Then section 5: the curvature of the kinetic-energy metric, and minimum-energy paths by exact gradients, with a figure
-in out/.
+The residuals are relative, the worst over random chains of six joints; * marks equations corrected as in
+docs/formulas.md. Then section 5: the curvature of the kinetic-energy metric, and minimum-energy paths by exact
+gradients, with a figure in out/.
 
-    python experiments/park_bobrow_ploen_1995.py
+    python experiments/papers/park_bobrow_ploen_1995.py
 """
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
-from residuals import Case, Residual, case, gradient, relative, show, worst
 from scipy.integrate import solve_ivp
 from scipy.linalg import expm
 from scipy.optimize import minimize
@@ -22,6 +22,9 @@ import geomctrl as gc
 from geomctrl import closed_forms, factored, inertia, models, se3, so3
 from geomctrl.terms import curvature as curvature_
 from geomctrl.terms import higher_order_kinematics
+
+sys.path.insert(0, str(Path(__file__).parents[1]))
+from lib.residuals import Case, Residual, case, gradient, relative, show, worst
 
 # --- sections 2 and the appendix: SE(3), one body ----------------------------------------------------------------
 

@@ -6,19 +6,18 @@ solvers, on the Lie group (rotation vectors) and on Euler parameters, with full 
 were faster here than modified and sparse. Besides, ours in relative coordinates, compiled. Each method takes the fewest
 of n, 2 n, 4 n ... steps that reach the accuracy; then all take turns in one process, and the best of rounds counts.
 
-    python experiments/benchmark_exudyn.py [--quick]
+    python experiments/benchmarks/benchmark_exudyn.py [--quick]
 """
 
 from __future__ import annotations
 
 import argparse
+import sys
 from functools import partial
+from pathlib import Path
 from typing import NamedTuple
 
-import heavy_top_benchmark
-import mueller_terze_2013
 import numpy as np
-from benchmark_dynamics import best_of
 
 import geomctrl as gc
 from geomctrl import constrained
@@ -27,6 +26,10 @@ from geomctrl.constrained.maximal import ConstrainedSystem
 from geomctrl.errors import IntegrationError
 from geomctrl.lie.groups import SE3, SO3xR3
 from geomctrl.motion.rollout import rollout
+
+sys.path.insert(0, str(Path(__file__).parents[1]))
+from lib import bruels_top, mueller_terze
+from lib.timing import best_of
 
 try:
     import exudyn as exu
@@ -52,16 +55,16 @@ class Case(NamedTuple):
 
 
 def heavy_top() -> Case:
-    direct, (system, y0) = heavy_top_benchmark.top(SO3xR3()), heavy_top_benchmark.top(SE3())
-    robot, w, arm = heavy_top_benchmark.robot(), heavy_top_benchmark.OMEGA0, heavy_top_benchmark.X0[None]
+    direct, (system, y0) = bruels_top.top(SO3xR3()), bruels_top.top(SE3())
+    robot, w, arm = bruels_top.robot(), bruels_top.OMEGA0, bruels_top.X0[None]
     title, pivot = "Heavy top of Bruels, Cardona and Arnold", [(-1, 0, np.zeros(3))]
     return Case(title, system, y0, direct, pivot, robot, w, arm, 0.8, 200)
 
 
 def pendulum() -> Case:
     """Mueller and Terze's, to 0.5 s: it is chaotic."""
-    case, half = mueller_terze_2013.double_pendulum(SE3()), mueller_terze_2013.HALF
-    m, I = mueller_terze_2013.bar("", None).inertia[0], mueller_terze_2013.bar("", None).inertia[4:]
+    case, half = mueller_terze.double_pendulum(SE3()), mueller_terze.HALF
+    m, I = mueller_terze.bar("", None).inertia[0], mueller_terze.bar("", None).inertia[4:]
     about_end = gc.inertia.from_com(m, (half, 0, 0), np.diag(I[[0, 2, 5]]))
     out = np.eye(4)
     out[0, 3] = 2.0 * half
@@ -72,7 +75,7 @@ def pendulum() -> Case:
     w1, w2 = case.system.twists(case.y0)[:, :3]
     joints = [(-1, 0, np.zeros(3)), (0, 1, out[:3, 3])]
     arms, v0 = np.array([[half, 0, 0]] * 2), np.concatenate((w1, w2 - w1))
-    direct = mueller_terze_2013.double_pendulum(SO3xR3())[1:]
+    direct = mueller_terze.double_pendulum(SO3xR3())[1:]
     return Case("Spherical double pendulum", *case[1:], direct, joints, gc.Robot.build(bars), v0, arms, 0.5, 250)
 
 
@@ -153,7 +156,7 @@ class Exudyn:
                 self.mbs.GetObjectOutputBody(body, what, [0.0, 0.0, 0.0])
                 for what in (kind.Position, kind.RotationMatrix, kind.AngularVelocityLocal, kind.Velocity)
             )
-            T = mueller_terze_2013.place(R.reshape(3, 3), p)
+            T = mueller_terze.place(R.reshape(3, 3), p)
             poses.append(T)
             twists.append([*w, *(T[:3, :3].T @ v)])
         return stacked(poses, twists)

@@ -12,9 +12,13 @@ than 0.01 rad/s do not train it, but count in the error, and are most of it.
 
 from __future__ import annotations
 
-from logs import KR300_MASSES, kr300, kr300_counterbalance, kr300_log
+import sys
+from pathlib import Path
 
-from geomctrl.identification import IdentificationReport, RegressorModel, cross_validate, fit
+from geomctrl.identification import Dataset, IdentificationReport, RegressorModel, cross_validate, fit
+
+sys.path.insert(0, str(Path(__file__).parents[1]))
+from lib.logs import KR300_MASSES, kr300, kr300_counterbalance, kr300_log
 
 CUTOFF, DECIMATE, STANDSTILL = 8.0, 2, 0.01  # Hz, rows, rad/s
 SMOOTHING = 1e-3  # rad/s: creeping, the robot shows its full Coulomb friction
@@ -58,7 +62,17 @@ def main(out: str | None = None) -> IdentificationReport:
             if cutoff == CUTOFF and name == "consistent, weighted":
                 report = IdentificationReport(e, moving_a, b, A, fit(model, moving_a, "ols"), {"torque_cutoff": cutoff})
     assert report is not None
+    print_targets(report, model, A, B)
+    print(report.text(parameters=False))
+    if out:
+        report.save(out)
+    return report
+
+
+def print_targets(report: IdentificationReport, model: RegressorModel, A: Dataset, B: Dataset) -> None:
+    """The error on B beside that of least squares, in three readings of what least squares are given."""
     error, b = report.estimate.relative_error(report.test_factors), report.test
+    assert b is not None
     whole = A.filtered(CUTOFF, decimate=DECIMATE)
     plain = model.with_options(offset=True)
     moving = b.without_standstill(STANDSTILL)
@@ -94,10 +108,6 @@ def main(out: str | None = None) -> IdentificationReport:
         f"of the squared error on B, {100 * (1.0 - moving_share(report)):.0f} % comes from rows where the"
         f" joint stands\n"
     )
-    print(report.text(parameters=False))
-    if out:
-        report.save(out)
-    return report
 
 
 def met(yes: bool) -> str:
@@ -113,6 +123,4 @@ def moving_share(report: IdentificationReport) -> float:
 
 
 if __name__ == "__main__":
-    import sys
-
     main(*sys.argv[1:2])

@@ -3,7 +3,7 @@
 The skyline factors of J M^-1 J^T and the kernels over bodies make a field evaluation linear in the number of bodies;
 scipy's sparse LU of the whole matrix of (3) is timed beside it, and, while it fits, numpy's dense solution.
 
-    python experiments/constrained_chain.py [--quick]
+    python experiments/benchmarks/benchmark_constrained_chain.py [--quick]
 """
 
 from __future__ import annotations

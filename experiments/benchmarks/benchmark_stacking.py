@@ -6,7 +6,7 @@
     Pinocchio      computeJointTorqueRegressor in a Python loop, nothing kept (timed on fewer samples, scaled up)
 
 Peak memory is the process', less what it was before the log was made. Each part runs three times in turn; the least
-counts, in seconds of processor time. Usage: python identify_speed.py [samples]
+counts, in seconds of processor time. Usage: python experiments/benchmarks/benchmark_stacking.py [samples]
 """
 
 from __future__ import annotations

@@ -3,15 +3,16 @@
 A top of 15 kg on a ball joint, spun at 150 rad/s, to t = 0.8 s. In maximal coordinates (pose of the centre of mass and
 the index-1 equations, or its authors' generalized-alpha method, "GA" with rho = 0.9) on SE(3) and on SO(3) x R^3, and
 in relative coordinates (a `Robot` with one spherical joint, compiled). Errors are of the centre of mass against
-FORMULAS.md section 8's reference; beside them the joint's violation, the energy drift and what became of omega_y, which
-the symmetry keeps at 150 rad/s. Figure in out/.
+the converged solution in docs/formulas.md; beside them the joint's violation, the energy drift and what became of
+omega_y, which the symmetry keeps at 150 rad/s. Figure in out/.
 
-    python experiments/heavy_top_benchmark.py [--quick]
+    python experiments/papers/bruels_cardona_arnold_2012.py [--quick]
 """
 
 from __future__ import annotations
 
 import argparse
+import sys
 import time
 from functools import partial
 from pathlib import Path
@@ -19,38 +20,17 @@ from typing import NamedTuple
 
 import numpy as np
 
-import geomctrl as gc
-from geomctrl import inertia
 from geomctrl.constrained import generalized_alpha
-from geomctrl.constrained.joints import ConstrainedBody, Constraint
-from geomctrl.constrained.maximal import ConstrainedSystem
 from geomctrl.constrained.projection import integrate_index1
 from geomctrl.integrators.tableaus import method, methods
 from geomctrl.lie.groups import SE3, SO3xR3
 from geomctrl.motion.rollout import rollout
 
-MASS, I_COM = 15.0, np.diag([0.234375, 0.46875, 0.234375])  # kg, kg m^2
-X0 = np.array([0.0, 1.0, 0.0])  # m, from the pivot to the centre of mass
-OMEGA0 = np.array([0.0, 150.0, -4.61538])  # rad/s
-ENERGY = 5435.69679086555  # J
-T_END = 0.8  # s
-REFERENCE = np.array([-0.418162424317115, 0.907207967946476, -0.045977057144384])  # m, at T_END
+sys.path.insert(0, str(Path(__file__).parents[1]))
+from lib.bruels_top import ENERGY, OMEGA0, REFERENCE, T_END, X0, robot, top
+
 GROUPS = {"SE(3)": SE3(), "SO(3)xR3": SO3xR3()}
 FIXED = [name for name in methods() if method(name).b_hat is None]
-
-
-def top(group) -> tuple[ConstrainedSystem, np.ndarray]:
-    """The system and its first state."""
-    pose = np.eye(4)
-    pose[:3, 3] = X0
-    body = ConstrainedBody("top", inertia.from_com(MASS, (0, 0, 0), I_COM), pose)
-    system = ConstrainedSystem([body], [Constraint.spherical("pivot", "world", "top", (0, 0, 0))], group=group)
-    return system, system.state(None, [[*OMEGA0, *np.cross(OMEGA0, X0)]])
-
-
-def robot() -> gc.Robot:
-    """The same in relative coordinates; the body's frame is at the pivot."""
-    return gc.Robot.build([gc.Body("top", None, gc.Joint.spherical(), None, inertia.from_com(MASS, X0, I_COM))])
 
 
 class Row(NamedTuple):
@@ -177,7 +157,7 @@ def main(arguments: list[str] | None = None) -> None:
     options = parser.parse_args(arguments)
     counts = (200, 400, 800, 1600) if options.quick else (200, 400, 800, 1600, 3200)
     system, y0 = top(SE3())
-    print(f"Energy at the start: {system.energy(y0):.11f} J (FORMULAS.md: {ENERGY:.11f})\n")
+    print(f"Energy at the start: {system.energy(y0):.11f} J (expected: {ENERGY:.11f})\n")
     for warm in ("SE(3)", "SO(3)xR3"):  # compile before timing
         maximal(warm, "MK4", 200)
     relative("MK4", 200)
