@@ -203,7 +203,7 @@ def count_operations() -> None:
         robot = chain(joints)
         nv = robot.nv
 
-        def no_dynamics(model, q, v, tau, w, body, dof, a, nv=nv):
+        def no_dynamics(model, q, v, tau, w, memory, a, nv=nv):
             for k in range(nv):
                 a[k] = Tally(0.3)
             return True
@@ -215,7 +215,7 @@ def count_operations() -> None:
             model, plan = (np.array(x.tolist(), dtype=object) for x in (robot._model, plan_of(tableau, 0.1, robot)))
             work = [np.zeros(n, dtype=object) for n in (99 * len(q), 99 * nv, 99 * nv, nv, len(q), nv, nv, nv)]
             Tally.counts = Counter()
-            rk_step(no_dynamics, model, plan, None, q, v, *work, np.empty(0), None, None)
+            rk_step(no_dynamics, model, plan, None, q, v, *work, np.empty(0), None)
             results[f"{m} {joints}"] = Tally.counts
     print(json.dumps(results))
 

@@ -118,7 +118,7 @@ class EnergyBalance(Monitor):
         return True
 
     def measure(self, sample):
-        energies.mechanical_state_one(sample.plant.robot._model, sample.q, sample.v, self.state)
+        energies.mechanical_state.one(sample.plant.robot._model, sample.q, sample.v, self.state)
         H = self.state.item(0) + self.state.item(1)  # kinetic and potential energy
         if self.baseline is None:
             self.baseline = H

@@ -35,9 +35,9 @@ class TrackingError(NamedTuple):
 
 def tracking_error(robot: Robot, q: ArrayLike, v: ArrayLike, desired: Desired) -> TrackingError:
     """The TrackingError of the state (q, v) against `desired`; one state."""
-    out = np.zeros((5, robot.nv))
+    out = np.empty((5, robot.nv))
     try:
-        tracking.tracking_error_one(robot._model, q, v, *desired, out)
+        tracking.tracking_error.one(robot._model, q, v, *desired, out)
     except REFUSED:
         try:
             q_d, v_d, a_d = desired
@@ -46,7 +46,7 @@ def tracking_error(robot: Robot, q: ArrayLike, v: ArrayLike, desired: Desired) -
         lead, arrays = as_batch(robot, q=q, v=v, q_d=q_d, v_d=v_d, a_d=a_d)
         if lead:
             raise ArgumentError(f"q, v: expected one state, got leading axes {lead}") from None
-        tracking.tracking_error_one(robot._model, *(a[0] for a in arrays), out)
+        tracking.tracking_error.one(robot._model, *(a[0] for a in arrays), out)
     return TrackingError(*out)
 
 
@@ -63,7 +63,7 @@ def sliding_variables(robot: Robot, q: ArrayLike, v: ArrayLike, desired: Desired
     """The Sliding variables of the state (q, v) against `desired`, Lambda (nv, nv); one state."""
     out = np.empty((4, robot.nv))
     try:
-        tracking.sliding_one(robot._model, q, v, *desired, Lambda, out)
+        tracking.sliding.one(robot._model, q, v, *desired, Lambda, out)
         return Sliding(*out)
     except REFUSED:
         error = tracking_error(robot, q, v, desired)
@@ -76,7 +76,9 @@ def sliding_energy(
 ) -> tuple[float, float]:
     """(1/2 s . M s with the mass matrix of the robot `true`, s . K s): what Lyapunov functions in s are made of."""
     try:
-        return laws.sliding_energy_one(robot._model, true._model, q, v, *desired, Lambda, K)
+        out = np.empty(2)
+        laws.sliding_energy.one(robot._model, q, v, *desired, true._model, Lambda, K, out)
+        return float(out[0]), float(out[1])
     except REFUSED:
         s = sliding_variables(robot, q, v, desired, Lambda).s
         return float(true.kinetic_energy(q, s)), float(s @ K @ s)
@@ -105,7 +107,7 @@ def adaptive_law(
     """The AdaptiveLaw of the state (q, v) against `desired` with parameters p (10 nbodies,), in O(n), without Y."""
     out, g = np.empty((5, robot.nv)), np.empty(10 * robot.nbodies)
     try:
-        laws.adaptive_law_one(robot._model, p, q, v, *desired, Lambda, K, FORMS[form], out, g)
+        laws.adaptive_law.one(robot._model, p, q, v, *desired, Lambda, K, FORMS[form], out, g)
         return AdaptiveLaw(out[4], g, out[0], out[3])
     except REFUSED:
         x = sliding_variables(robot, q, v, desired, Lambda)

@@ -75,7 +75,7 @@ class Algorithm:
         left, right = words.split("->")
         inputs, _, options = left.partition(";")
         self.inputs, self.outputs = _arrays(inputs), _arrays(right)
-        self.options = [tuple(x.strip() for x in option.split(":")) for option in options.split(",") if option.strip()]
+        self.options = re.findall(r"(\w+): *(\w+(?:\[[^\]]*\])?)", options)
 
     def __call__(self, *args: Any) -> Any:
         return self.py_func(*args)

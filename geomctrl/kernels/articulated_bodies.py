@@ -155,6 +155,7 @@ class Handle(NamedTuple):
 
 
 get_moving_body, put_handle, get_handle = reader(MovingBody), writer(Handle), reader(Handle)
+MOVING_BODY, HANDLE = width(MovingBody), width(Handle)
 
 
 @outward(MovingBody)
@@ -208,6 +209,20 @@ def forward_dynamics(model, q, v, tau, f_ext, bodies, axes, handles, acceleratio
         return False
     accelerate(model, base_acceleration(model), accelerations, bodies, axes, a)
     return True
+
+
+@primitive
+def dynamics_memory(model):
+    """What `accelerations` needs, for kernels that call it often."""
+    nb, nv = n_bodies(model), n_v(model)
+    return np.empty(nb * MOVING_BODY), np.empty(nv * ELIMINATED), np.empty(nb * HANDLE), np.empty(nb * 6)
+
+
+@primitive
+def accelerations(model, q, v, tau, f_ext, memory, a):
+    """`forward_dynamics` in the memory that `dynamics_memory` made."""
+    bodies, axes, handles, twists = memory
+    return forward_dynamics(model, q, v, tau, f_ext, bodies, axes, handles, twists, a)
 
 
 @algorithm(

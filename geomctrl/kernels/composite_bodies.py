@@ -25,7 +25,7 @@ from .passes import (
 from .primitives import primitive
 from .records import put_inertia, writer
 from .rigid_body import PLOEN
-from .screws import Frame, Inertia, Wrench, inertia_to, momentum, pair
+from .screws import Frame, Inertia, Wrench, inertia_to, momentum, pair, zero_twist
 from .tree import dofs_of, gravity_of, inertia_of
 from .vectors import Matrix, Vector, add3, add33, cross, dot, hat3, hat_squared, mul3, mul33, rot, rotT, sub3, transpose
 

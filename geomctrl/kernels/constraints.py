@@ -12,7 +12,7 @@ J maps the body-fixed twists to d/dt of the rows; `bias` is Jdot V. The numbers 
 """
 
 from .jit import kernel
-from .records import get_frame, get_twist, put, vec
+from .records import pose_at, put, twist_at, vec
 from .vectors import add3, cross, dot, mul3, neg3, rot, rotT, sub3
 
 AXES, ALONG, MEET, DISTANCE, USER = 0, 1, 2, 3, 4
@@ -26,8 +26,8 @@ def evaluate_rows(frames, V, index, data, J, g, gdot, bias):
         kind, a, b = index[k, 0], index[k, 1], index[k, 2]
         if kind == USER:
             continue
-        A, B = get_frame(frames[a], 0), get_frame(frames[b], 0)
-        X, Y = get_twist(V[a], 0), get_twist(V[b], 0)
+        A, B = pose_at(frames[a], 0), pose_at(frames[b], 0)
+        X, Y = twist_at(V[a], 0), twist_at(V[b], 0)
         ra, rb, da, db = vec(data[k], R_A), vec(data[k], R_B), vec(data[k], D_A), vec(data[k], D_B)
         P, Pd, Pdd = rot(A.R, da), rot(A.R, cross(X.w, da)), rot(A.R, cross(X.w, cross(X.w, da)))
         if kind == AXES:

@@ -8,25 +8,25 @@ import math
 
 import numpy as np
 
-from .articulated_bodies import forward_dynamics
+from .articulated_bodies import accelerations, dynamics_memory
 from .configuration import advance, polish
 from .jit import kernel, primitive
-from .passes import BODY, DOF
 from .records import finite
 from .runge_kutta import DONE, NOT_CONVERGED, NOT_FINITE, SINGULAR, TURNED, store
 from .screws import twist_mul, wrench_mul, wrench_sub
 from .spatial_momentum import (
-    carried,
     dexp_dual,
     dexp_inv_dual,
     lie_force,
     lifted,
     lower,
     momentum_sweep,
+    sweep_memory,
+    transported,
     weightless,
     within_reach,
 )
-from .tree import KIND, POSE, WIDTH, dofs_of, joint_twist, n_bodies, n_q, n_v
+from .tree import dofs_of, holds_pose, joint_twist, n_bodies, n_q, n_v
 
 ITERATIONS = 40  # of Broyden's method; some 6 to 10 are usual
 PATIENCE = 12  # iterations after which 1e-8 will do, where joints all but at rest magnify the energy's round-off
@@ -78,13 +78,12 @@ def broyden(i, newton, S):
 def legendre_residual(model, x, p_mid, h, f, p, R):
     """R = dexp_x^-T (p_mid - h/2 dexp_{x/2}^T f) - p: what -D1 L_d(q0, q1) misses of the momentum p at q0."""
     for i in range(n_bodies(model)):
-        link = i * WIDTH
-        first, end = dofs_of(model, link)
-        if int(model[link + KIND]) == POSE:
-            X = joint_twist(model, link, x)
-            impulse = wrench_mul(0.5 * h, dexp_dual(twist_mul(0.5, X), lifted(model, link, f)))
-            F = dexp_inv_dual(X, wrench_sub(lifted(model, link, p_mid), impulse))
-            lower(model, link, F, R)
+        first, end = dofs_of(model, i)
+        if holds_pose(model, i):
+            X = joint_twist(model, i, x)
+            impulse = wrench_mul(0.5 * h, dexp_dual(twist_mul(0.5, X), lifted(model, i, f)))
+            F = dexp_inv_dual(X, wrench_sub(lifted(model, i, p_mid), impulse))
+            lower(model, i, F, R)
             for k in range(first, end):
                 R[k] -= p[k]
         else:
@@ -93,7 +92,7 @@ def legendre_residual(model, x, p_mid, h, f, p, R):
 
 
 @primitive
-def variational_kernel(model, still, h, tau, q, p, x, qm, w, half, p_mid, f, R, dx, S, rest, none, body, dof):
+def variational_kernel(model, still, h, tau, q, p, x, qm, w, half, p_mid, f, R, dx, S, rest, none, dynamics, sweep):
     """(q, p) after h, in place, from the guess x of the increment, which becomes the increment."""
     nv = n_v(model)
     last = math.inf
@@ -104,10 +103,10 @@ def variational_kernel(model, still, h, tau, q, p, x, qm, w, half, p_mid, f, R, 
             w[k] = x[k] / h
             half[k] = 0.5 * x[k]
         advance(model, q, half, qm)
-        momentum_sweep(model, qm, w, body, dof, p_mid, dx, R)
+        momentum_sweep(model, qm, w, sweep, p_mid, dx, R)
         lie_force(model, w, p_mid, dx, tau, f)
         legendre_residual(model, x, p_mid, h, f, p, R)
-        if not forward_dynamics(still, qm, rest, R, none, body, dof, dx):  # M / h for the derivative of R
+        if not accelerations(still, qm, rest, R, none, dynamics, dx):  # M / h for the derivative of R
             return SINGULAR
         for k in range(nv):
             dx[k] *= -h
@@ -116,7 +115,7 @@ def variational_kernel(model, still, h, tau, q, p, x, qm, w, half, p_mid, f, R, 
             x[k] += dx[k]
         change = norm(dx)
         if settled(i, change, last, norm(x)):
-            carried(model, x, p, h, f, R)
+            transported(model, x, p, h, f, R)
             advance(model, q, x, qm)
             for k in range(nv):
                 p[k] = R[k]
@@ -134,8 +133,8 @@ def march_variational(model, h, taus, first, last, q, v, every, q_out, v_out):
     still, none, rest = weightless(model), np.empty(0), np.zeros(nv)
     x, w, half, p_mid, f = np.empty(nv), np.empty(nv), np.empty(nv), np.empty(nv), np.empty(nv)
     R, dx, p, x_old, tau, qm = np.empty(nv), np.empty(nv), np.empty(nv), np.empty(nv), np.empty(nv), np.empty(nq)
-    body, dof, S = np.empty(n_bodies(model) * BODY), np.empty(nv * DOF), np.empty(ITERATIONS * (nv + 1))
-    momentum_sweep(model, q, v, body, dof, p, R, dx)
+    dynamics, sweep, S = dynamics_memory(model), sweep_memory(model), np.empty(ITERATIONS * (nv + 1))
+    momentum_sweep(model, q, v, sweep, p, R, dx)
     for j in range(nv):
         x[j] = x_old[j] = h * v[j]
     for k in range(first, last):
@@ -143,16 +142,16 @@ def march_variational(model, h, taus, first, last, q, v, every, q_out, v_out):
             tau[j] = taus[k if taus.shape[0] > 1 else 0, j]
             x[j], x_old[j] = 2.0 * x[j] - x_old[j], x[j]
         result = variational_kernel(
-            model, still, h, tau, q, p, x, qm, w, half, p_mid, f, R, dx, S, rest, none, body, dof
+            model, still, h, tau, q, p, x, qm, w, half, p_mid, f, R, dx, S, rest, none, dynamics, sweep
         )
         polish(model, q)
         if result == DONE and not (finite(q) and finite(p)):
             result = NOT_FINITE
         if result != DONE:
-            forward_dynamics(still, q, rest, p, none, body, dof, v)
+            accelerations(still, q, rest, p, none, dynamics, v)
             return result, k
         if (k + 1) % every == 0 or k + 1 == last:
-            forward_dynamics(still, q, rest, p, none, body, dof, v)
+            accelerations(still, q, rest, p, none, dynamics, v)
             if (k + 1) % every == 0:
                 store(q, v, (k + 1) // every, q_out, v_out)
     return DONE, last
@@ -163,7 +162,30 @@ def march_variational(model, h, taus, first, last, q, v, every, q_out, v_out):
 
 @primitive
 def energy_momentum_kernel(
-    model, still, h, tau, skip, q, p, v, v1, potential, x, q1, w, p1, f, R, dv, S, rest, none, body, dof, diagonal, rate
+    model,
+    still,
+    h,
+    tau,
+    skip,
+    q,
+    p,
+    v,
+    v1,
+    potential,
+    x,
+    q1,
+    w,
+    p1,
+    f,
+    R,
+    dv,
+    S,
+    rest,
+    none,
+    dynamics,
+    sweep,
+    diagonal,
+    rate,
 ):
     """(q, p, v) after h, in place, from the guess v1; (how it went, potential energy there).
 
@@ -178,14 +200,14 @@ def energy_momentum_kernel(
             w[k] = 0.5 * (v[k] + v1[k])
             x[k] = 0.5 * h * w[k]
         advance(model, q, x, q1)
-        momentum_sweep(model, q1, w, body, dof, p1, rate, diagonal)
+        momentum_sweep(model, q1, w, sweep, p1, rate, diagonal)
         lie_force(model, w, p1, rate, rest, f)
         for k in range(nv):
             x[k] = h * w[k]
         if not within_reach(model, x):
             return (TURNED if finite(x) else NOT_CONVERGED), potential
         advance(model, q, x, q1)
-        reached = momentum_sweep(model, q1, v1, body, dof, p1, rate, R)
+        reached = momentum_sweep(model, q1, v1, sweep, p1, rate, R)
         missing, moving, all_moving = potential - reached, 0.0, 0.0
         slow = h * h * LOST * (abs(potential) + abs(reached))
         for k in range(nv):
@@ -198,10 +220,10 @@ def energy_momentum_kernel(
                 slow = max(slow, SLOW * all_moving)
                 f[k] += missing * moving / (moving * moving + slow * slow) * diagonal[k] * x[k]
             f[k] += tau[k]
-        carried(model, x, p, h, f, dv)
+        transported(model, x, p, h, f, dv)
         for k in range(nv):
             R[k] = p1[k] - dv[k]
-        if not forward_dynamics(still, q1, rest, R, none, body, dof, w):  # M for the derivative of R
+        if not accelerations(still, q1, rest, R, none, dynamics, w):  # M for the derivative of R
             return SINGULAR, potential
         for k in range(nv):
             w[k] = -w[k]
@@ -214,7 +236,7 @@ def energy_momentum_kernel(
                 p[k] = dv[k]
             for k in range(n_q(model)):
                 q[k] = q1[k]
-            forward_dynamics(still, q, rest, p, none, body, dof, v)  # v1 but for what the solver left, so that p = M v
+            accelerations(still, q, rest, p, none, dynamics, v)  # v1 but for what the solver left, so that p = M v
             return DONE, reached
         last = change
     return NOT_CONVERGED, potential
@@ -225,25 +247,18 @@ def march_energy_momentum(model, skip, h, taus, first, last, q, v, every, q_out,
     """As `rollout.march`; skip: the number of velocity coordinates of a free base."""
     nq, nv = n_q(model), n_v(model)
     still, none, rest = weightless(model), np.empty(0), np.zeros(nv)
-    x, w, f, p, p1, v1, v_old = (
-        np.empty(nv),
-        np.empty(nv),
-        np.empty(nv),
-        np.empty(nv),
-        np.empty(nv),
-        np.empty(nv),
-        v.copy(),
-    )
+    x, w, f, p = np.empty(nv), np.empty(nv), np.empty(nv), np.empty(nv)
+    p1, v1, v_old = np.empty(nv), np.empty(nv), v.copy()
     R, dv, diagonal, rate, tau, q1 = np.empty(nv), np.empty(nv), np.empty(nv), np.empty(nv), np.empty(nv), np.empty(nq)
-    body, dof, S = np.empty(n_bodies(model) * BODY), np.empty(nv * DOF), np.empty(ITERATIONS * (nv + 1))
-    potential = momentum_sweep(model, q, v, body, dof, p, R, dv)
+    dynamics, sweep, S = dynamics_memory(model), sweep_memory(model), np.empty(ITERATIONS * (nv + 1))
+    potential = momentum_sweep(model, q, v, sweep, p, R, dv)
     for k in range(first, last):
         for j in range(nv):
             tau[j] = taus[k if taus.shape[0] > 1 else 0, j]
             v1[j], v_old[j] = 2.0 * v[j] - v_old[j], v[j]
         result, potential = energy_momentum_kernel(
             model, still, h, tau, skip, q, p, v, v1, potential,
-            x, q1, w, p1, f, R, dv, S, rest, none, body, dof, diagonal, rate,
+            x, q1, w, p1, f, R, dv, S, rest, none, dynamics, sweep, diagonal, rate,
         )  # fmt: skip
         polish(model, q)
         if result == DONE and not (finite(q) and finite(v)):

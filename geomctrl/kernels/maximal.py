@@ -6,7 +6,7 @@ kernel says where a body's pose begins and whether it is on SE(3).
 
 from .exponentials import dexp_inv_se3
 from .jit import kernel
-from .records import get_frame, get_inertia, get_twist, put, put6, put_frame, vec
+from .records import inertia_at, pose_at, put, put6, put_pose, twist_at, vec
 from .screws import ad_dual, momentum
 from .se3 import moved as moved_se3
 from .se3 import put_transform
@@ -21,9 +21,9 @@ def unpack(y, layout, frames, V):
     n = len(layout)
     for i in range(n):
         frames[i, :] = y[layout[i, 0] : layout[i, 0] + 12]
-        X = get_twist(y, len(y) - 6 * (n - i))
+        X = twist_at(y, len(y) - 6 * (n - i))
         put(V[i], 0, X.w)
-        put(V[i], 3, X.v if layout[i, 1] else rotT(get_frame(frames[i], 0).R, X.v))
+        put(V[i], 3, X.v if layout[i, 1] else rotT(pose_at(frames[i], 0).R, X.v))
     frames[n, :] = 0.0
     frames[n, 0] = frames[n, 5] = frames[n, 10] = 1.0
     V[n, :] = 0.0
@@ -34,9 +34,9 @@ def free_accelerations(frames, V, inertia, M_inv, gravity, applied, Vdot):
     """Vdot (n + 1, 6) of the bodies without constraints: M Vdot = ad_V^T M V + M (0, R^T g) + applied."""
     n = len(inertia)
     for i in range(n):
-        X, I = get_twist(V[i], 0), get_inertia(inertia[i], 0)
+        X, I = twist_at(V[i], 0), inertia_at(inertia[i], 0)
         F = ad_dual(X, momentum(I, X))  # -ad^T
-        weight = rotT(get_frame(frames[i], 0).R, vec(gravity, 0))
+        weight = rotT(pose_at(frames[i], 0).R, vec(gravity, 0))
         for r in range(6):
             x = weight[r - 3] if r > 2 else 0.0
             for c in range(6):
@@ -55,12 +55,12 @@ def pack_rates(layout, frames, V, moved, Vdot, out):
     n = len(layout)
     for i in range(n):
         k = 6 * i
-        W, X, A = get_twist(moved[i], 0), get_twist(V[i], 0), get_twist(Vdot[i], 0)
+        W, X, A = twist_at(moved[i], 0), twist_at(V[i], 0), twist_at(Vdot[i], 0)
         if layout[i, 1]:
             put6(out, k, W)
             put6(out, k + 6 * n, A)
         else:
-            R = get_frame(frames[i], 0).R
+            R = pose_at(frames[i], 0).R
             put(out, k, W.w)
             put(out, k + 3, rot(R, W.v))
             put(out, k + 6 * n, A.w)
@@ -76,11 +76,11 @@ def advance_bodies(layout, y, x, out):
     n = len(layout)
     for i in range(n):
         at = layout[i, 0]
-        T, X = get_frame(y[at : at + 12], 0), get_twist(x, 6 * i)
+        T, X = pose_at(y[at : at + 12], 0), twist_at(x, 6 * i)
         if layout[i, 1]:
             put_transform(out, at, moved_se3(T, X))
         else:
-            put_frame(out, at, moved_so3xr3(T, X))
+            put_pose(out, at, moved_so3xr3(T, X))
     for k in range(6 * n):
         out[len(y) - 6 * n + k] = y[len(y) - 6 * n + k] + x[6 * n + k]
 
@@ -91,6 +91,6 @@ def dexp_inv_bodies(layout, x, y, out):
     n = len(layout)
     for i in range(n):
         k = 6 * i
-        X, Y = get_twist(x, k), get_twist(y, k)
+        X, Y = twist_at(x, k), twist_at(y, k)
         put6(out, k, dexp_inv_se3(X, Y) if layout[i, 1] else dexp_inv_so3xr3(X, Y))
     out[6 * n :] = y[6 * n :]

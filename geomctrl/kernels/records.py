@@ -108,6 +108,18 @@ def twist_at(a, k):
 
 
 @primitive
+def wrench_at(a, k):
+    return Wrench(vec(a, k), vec(a, k + 3))
+
+
+@primitive
+def put6(a, k, X):
+    """Store a twist or a wrench."""
+    put(a, k, X[0])
+    put(a, k + 3, X[1])
+
+
+@primitive
 def inertia_at(a, k):
     return Inertia(a[k], vec(a, k + 1), (a[k + 4], a[k + 5], a[k + 6], a[k + 7], a[k + 8], a[k + 9]))
 

@@ -12,14 +12,23 @@ import math
 
 import numpy as np
 
-from .articulated_bodies import forward_dynamics
+from .articulated_bodies import accelerations, dynamics_memory
 from .configuration import polish
 from .exponentials import dexp_inv_se3, exp_se3
 from .jit import kernel, primitive
-from .passes import BODY, DOF
-from .records import finite, get_frame, get_twist, put6, put_frame, vec
-from .screws import compose, twist_mul
-from .tree import IQ, IV, KIND, NDOF, POSE, S_PINV, WIDTH, joint_twist, n_bodies, n_q, n_v
+from .records import finite, pose_at, put6, put_pose, twist_at
+from .screws import compose, pair, twist_mul
+from .tree import (
+    coordinate_of,
+    dual_screw_of,
+    first_dof_of,
+    holds_pose,
+    joint_twist,
+    n_bodies,
+    n_q,
+    n_v,
+    ndof_of,
+)
 from .vectors import dot
 
 
@@ -66,51 +75,48 @@ def increment(plan, row, K, count, n, u):
 
 
 @primitive
-def twist_of(model, link, x, identity):
+def twist_of(model, i, x, identity):
     """S x of a joint stored as a pose; a free joint's basis is the identity, and 36 products with it take time."""
-    if identity and int(model[link + NDOF]) == 6:
-        return get_twist(x, int(model[link + IV]))
-    return joint_twist(model, link, x)
+    if identity and ndof_of(model, i) == 6:
+        return twist_at(x, first_dof_of(model, i))
+    return joint_twist(model, i, x)
 
 
 @primitive
 def move(model, x, q, identity):
     """q <- q exp(x), joint by joint."""
     for i in range(n_bodies(model)):
-        link = i * WIDTH
-        k = int(model[link + IQ])
-        if int(model[link + KIND]) == POSE:
-            put_frame(q, k, compose(get_frame(q, k), exp_se3(twist_of(model, link, x, identity))))
+        k = coordinate_of(model, i)
+        if holds_pose(model, i):
+            put_pose(q, k, compose(pose_at(q, k), exp_se3(twist_of(model, i, x, identity))))
         else:
-            q[k] += x[int(model[link + IV])]
+            q[k] += x[first_dof_of(model, i)]
 
 
 @primitive
 def pull_back(model, u, v, K, at, identity):
     """K[at:] = dexp^-1_{-u} v (47e), joint by joint; False where u turns a joint by 2 pi."""
     for i in range(n_bodies(model)):
-        link = i * WIDTH
-        k = int(model[link + IV])
-        if int(model[link + KIND]) == POSE:
-            U, V = twist_of(model, link, u, identity), twist_of(model, link, v, identity)
+        k = first_dof_of(model, i)
+        if holds_pose(model, i):
+            U, V = twist_of(model, i, u, identity), twist_of(model, i, v, identity)
             if not dot(U.w, U.w) < LARGEST_ANGLE * LARGEST_ANGLE:
                 return False
             X = dexp_inv_se3(twist_mul(-1.0, U), V)
-            if identity and int(model[link + NDOF]) == 6:
+            if identity and ndof_of(model, i) == 6:
                 put6(K, at + k, X)
                 continue
-            for c in range(int(model[link + NDOF])):
-                row = link + S_PINV + 6 * c
-                K[at + k + c] = dot(vec(model, row), X.w) + dot(vec(model, row + 3), X.v)
+            for c in range(ndof_of(model, i)):
+                K[at + k + c] = pair(X, dual_screw_of(model, i, c))
         else:
             K[at + k] = v[k]
     return True
 
 
 @primitive
-def rk_step(field, model, plan, tau, q, y, Q, Kq, Ky, u, qi, yi, vi, ai, context, body, dof):
-    """One step of (q, y), in place. field(model, q, y, tau, context, body, dof, a) writes ydot to a; q turns at y, or
-    at what the field, having vi in its context, writes there. `forward_dynamics` is one (44), with its external
+def rk_step(field, model, plan, tau, q, y, Q, Kq, Ky, u, qi, yi, vi, ai, context, memory):
+    """One step of (q, y), in place. field(model, q, y, tau, context, memory, a) writes ydot to a; q turns at y, or
+    at what the field, having vi in its context, writes there. `accelerations` is one (44), with its external
     wrenches for context. Work memory: the stages' configurations Q (s, nq) and slopes Kq, Ky (s, nv), and the stage at
     hand, its exponent u, qi, yi, vi, ai."""
     s, most, munthe_kaas, identity = int(plan[0]), int(plan[1]), plan[2] == 1.0, plan[3] == 1.0
@@ -133,7 +139,7 @@ def rk_step(field, model, plan, tau, q, y, Q, Kq, Ky, u, qi, yi, vi, ai, context
                 Q[i * nq + k] = qi[k]
         for k in range(nv):
             vi[k] = yi[k]
-        if not field(model, qi, yi, tau, context, body, dof, ai):
+        if not field(model, qi, yi, tau, context, memory, ai):
             return SINGULAR if finite(qi) and finite(yi) else NOT_FINITE
         if munthe_kaas and rows > 0:
             if not pull_back(model, u, vi, Kq, i * nv, identity):
@@ -167,12 +173,12 @@ def march(model, plan, taus, first, last, q, v, every, q_out, v_out):
     s, nq, nv = int(plan[0]), n_q(model), n_v(model)
     Q, Kq, Kv = np.empty(s * nq), np.empty(s * nv), np.empty(s * nv)
     u, qi, yi, vi, ai, tau = np.empty(nv), np.empty(nq), np.empty(nv), np.empty(nv), np.empty(nv), np.empty(nv)
-    body, dof, none = np.empty(n_bodies(model) * BODY), np.empty(nv * DOF), np.empty(0)
+    memory, none = dynamics_memory(model), np.empty(0)
     for k in range(first, last):
         if k == first or taus.shape[0] > 1:
             for j in range(nv):
                 tau[j] = taus[k if taus.shape[0] > 1 else 0, j]
-        result = rk_step(forward_dynamics, model, plan, tau, q, v, Q, Kq, Kv, u, qi, yi, vi, ai, none, body, dof)
+        result = rk_step(accelerations, model, plan, tau, q, v, Q, Kq, Kv, u, qi, yi, vi, ai, none, memory)
         if (k + 1) % POLISH == 0:
             polish(model, q)
         stored = (k + 1) % every == 0

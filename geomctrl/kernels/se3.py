@@ -3,13 +3,13 @@
 from .exponentials import dexp_inv_se3, dexp_se3, exp_se3, log_se3, orthonormal
 from .groups import Equations, array_entries
 from .jit import primitive
-from .records import get_frame, get_twist, put6, put_frame
+from .records import pose_at, put6, put_pose, twist_at
 from .screws import Frame, compose
 
 
 @primitive
 def put_transform(a, k, T):
-    put_frame(a, k, T)
+    put_pose(a, k, T)
     a[k + 12] = a[k + 13] = a[k + 14] = 0.0
     a[k + 15] = 1.0
 
@@ -23,7 +23,7 @@ def moved(T, X):
 exp_many, log_many, dexp_many, dexp_inv_many, advance_one, dexp_inv_one = array_entries(
     __name__,
     Equations(
-        (4, 4), 6, get_frame, put_transform, get_twist, put6,
+        (4, 4), 6, pose_at, put_transform, twist_at, put6,
         exp=exp_se3, log=log_se3, dexp=dexp_se3, dexp_inv=dexp_inv_se3, moved=moved,
     ),
 )  # fmt: skip

@@ -5,7 +5,7 @@
 from .exponentials import dexp_inv_so3, dexp_so3, exp_so3, log_so3, orthonormal
 from .groups import Equations, array_entries
 from .jit import primitive
-from .records import get_frame, get_twist, put6, put_frame
+from .records import pose_at, put6, put_pose, twist_at
 from .screws import Frame, Twist
 from .vectors import add3, matmul
 
@@ -38,7 +38,7 @@ def moved(T, X):
 exp_many, log_many, dexp_many, dexp_inv_many, advance_one, dexp_inv_one = array_entries(
     __name__,
     Equations(
-        (3, 4), 6, get_frame, put_frame, get_twist, put6,
+        (3, 4), 6, pose_at, put_pose, twist_at, put6,
         exp=exp, log=log, dexp=dexp, dexp_inv=dexp_inv, moved=moved,
     ),
 )  # fmt: skip
