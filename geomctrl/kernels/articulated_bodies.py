@@ -1,7 +1,7 @@
 """Articulated bodies: forward dynamics in O(n), M^-1 without forming M, and the inertias and biases behind both.
 
-With A_i the acceleration of body i, gravity being the base's acceleration -g, the wrench that the subtree of body i takes
-at joint i is
+With A_i the acceleration of body i, gravity being the base's acceleration -g, the wrench that the subtree of body i
+takes at joint i is
 
     F_i = IA_i A_i + pA_i,      IA_i = J_i + sum_children (IA_c - U_c D_c^-1 U_c^T),   U = IA S,  D = S^T U
 
@@ -140,7 +140,7 @@ def is_positive(axes, n):
 
 
 class MovingBody(NamedTuple):
-    """A body's pose and twist in inertial axes, and c = ad_V S v, its acceleration while its joint's rates are constant."""
+    """A body's pose and twist in inertial axes, and c = ad_V S v, its acceleration at constant joint rates."""
 
     T: Frame
     V: Twist

@@ -63,7 +63,7 @@ def mass_matrix(model, q, frames, axes, inertias, M):
 
 
 class MovingInertia(NamedTuple):
-    """A subtree's inertia, B = Cbar - J ad_V = [[B11, 0], [-[p], 0]] and with it Jdot = [[B11 + B11^T, [p]], [-[p], 0]]."""
+    """A subtree's inertia J and B = Cbar - J ad_V = [[B11, 0], [-[p], 0]]; Jdot = [[B11 + B11^T, [p]], [-[p], 0]]."""
 
     J: Inertia
     B11: Matrix

@@ -60,7 +60,7 @@ def inlined(function: Callable[..., Any]) -> Any:
 
 @functools.cache
 def _allocates(function: Callable[..., Any]) -> bool:
-    """Whether a primitive makes arrays. Those that do not need no reference counts, a third of a small kernel's time."""
+    """Whether a primitive makes arrays. The others need no reference counts, a third of a small kernel's time."""
     if not {"empty", "zeros", "eye", "copy", "ravel", "reshape"}.isdisjoint(function.__code__.co_names):
         return True
     called = map(python_function, references(function).values())

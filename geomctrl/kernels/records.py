@@ -1,7 +1,7 @@
 """Records: named tuples of numbers, vectors and frames kept row by row in a flat array of work memory.
 
-A kernel's memory is flat, since a view of a row would count references. What a row holds is a NamedTuple whose fields are
-numbers, tuples of numbers or such NamedTuples; where they lie is computed from their types:
+A kernel's memory is flat, since a view of a row would count references. What a row holds is a NamedTuple whose fields
+are numbers, tuples of numbers or such NamedTuples; where they lie is computed from their types:
 
     class Motion(NamedTuple):
         V: Twist
