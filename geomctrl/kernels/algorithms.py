@@ -173,8 +173,8 @@ def algorithm(
 
     words: "inputs; options -> outputs". Sizes stand in brackets, in terms of nb, nq, nv ("M[nv, nv]", "pi[10 nb]"),
     where they are not those of `SIZES`. An input with a "?" is optional: an empty array stands for none. Options are
-    "name: type" in numba's notation. may_fail: the kernel returns False where there is no result. lanes: fills the first outputs of a
-    batch with many states side by side and returns how many.
+    "name: type" in numba's notation. may_fail: the kernel returns False where there is no result. lanes: fills the
+    first outputs of a batch with many states side by side and returns how many.
     """
     return lambda function: Algorithm(function, words, memory, may_fail, lanes)
 

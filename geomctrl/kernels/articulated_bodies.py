@@ -205,10 +205,8 @@ def forward_dynamics(model, q, v, tau, f_ext, bodies, axes, handles, acceleratio
     """a = M^-1 (tau + sum Jac^T f_ext - C v - g). False where a joint has no inertia to push against."""
     place_handles(model, moving_base(model, q), bodies, q, v, f_ext, axes, handles)
     articulate_moving(model, handles, tau, bodies, axes)
-    if not is_positive(axes, n_v(model)):
-        return False
     accelerate(model, base_acceleration(model), accelerations, bodies, axes, a)
-    return True
+    return is_positive(axes, n_v(model))
 
 
 @primitive
@@ -377,10 +375,9 @@ MEMORY = per_body(Frame), per_coordinate(Eliminated), per_body(Articulated), num
 
 @algorithm("q -> inverse[nv, nv]", MEMORY, may_fail=True)
 def mass_matrix_inverse(model, q, frames, axes, inertias, W, inverse):
-    if not articulate(model, q, frames, axes, inertias):
-        return False
+    positive = articulate(model, q, frames, axes, inertias)
     invert(axes, W, inverse)
-    return True
+    return positive
 
 
 @kernel("void(f8[::1], f8[::1], f8[::1], f8[::1])")

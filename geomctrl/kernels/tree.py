@@ -22,7 +22,7 @@ from geomctrl.arguments import ROTATION_TOLERANCE
 from .exponentials import log_se3
 from .jit import kernel, primitive
 from .records import finite, inertia_at, pose_at, twist_at, vec, wrench_at
-from .scalars import REDUCIBLE, sin_cos
+from .scalars import sin_cos
 from .screws import Frame, Twist, compose, pair, twist_add, twist_mul, twist_sub
 from .vectors import add3, cross, dot, mul3, neg3
 
@@ -161,10 +161,7 @@ def joint_frame(model, i, q):
     x = q[k]
     if kind == SLIDING:
         return Frame(a.R, add3(a.p, mul3(x, vec(model, row + D))))
-    if abs(x) <= REDUCIBLE:
-        s, c = sin_cos(x)
-    else:
-        s, c = math.sin(x), math.cos(x)
+    s, c = sin_cos(x)
     return turned(a, pose_at(model, row + B), pose_at(model, row + C), vec(model, row + D), x, s, c)
 
 
