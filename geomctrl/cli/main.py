@@ -18,7 +18,7 @@ from typer.core import TyperGroup
 
 from geomctrl.errors import SimulationError
 
-from .identify import identify
+from .identify import IdentifyCommand, identify
 from .terminal import (
     FAILED,
     FloatingBase,
@@ -350,7 +350,7 @@ def _save(console: Console, transcript: str, run: Run, others: dict[str, Run], o
     console.print(f"wrote {', '.join(p.name for p in written)} in {out}", soft_wrap=True)
 
 
-app.command()(identify)
+app.command(cls=IdentifyCommand)(identify)
 
 
 # --- info, check, robots ---------------------------------------------------------------------------------------

@@ -9,16 +9,21 @@ Nothing here imports cvxpy or matplotlib before it is used.
 """
 
 from geomctrl.identification.base_parameters import BaseParameters, base_parameters, exact_base_parameters
-from geomctrl.identification.consistent import consistent, manifold
-from geomctrl.identification.dataset import Dataset
+from geomctrl.identification.columns import Column, Curve
+from geomctrl.identification.compressed import Compressed
+from geomctrl.identification.data import Dataset, JointMapping
 from geomctrl.identification.errors import DataError, ExcitationError, SolverError
 from geomctrl.identification.estimators import (
+    ESTIMATORS,
     Estimate,
+    Estimator,
+    consistent,
     cross_validate,
     excitation,
     fit,
     irls,
     iv,
+    manifold,
     ols,
     period_instruments,
     ridge,
@@ -27,12 +32,13 @@ from geomctrl.identification.estimators import (
 )
 from geomctrl.identification.export import load_extra, load_model, save_model, save_urdf
 from geomctrl.identification.friction import CurveFit, fit_curves
-from geomctrl.identification.model import Column, Compressed, Curve, RegressorModel
+from geomctrl.identification.model import RegressorModel
 from geomctrl.identification.pipeline import identify
-from geomctrl.identification.reading import JointMapping
 from geomctrl.identification.report import IdentificationReport
+from geomctrl.identification.settings import Filtering, Reading, Validation
 
 __all__ = [
+    "ESTIMATORS",
     "BaseParameters",
     "Column",
     "Compressed",
@@ -41,11 +47,15 @@ __all__ = [
     "DataError",
     "Dataset",
     "Estimate",
+    "Estimator",
     "ExcitationError",
+    "Filtering",
     "IdentificationReport",
     "JointMapping",
+    "Reading",
     "RegressorModel",
     "SolverError",
+    "Validation",
     "base_parameters",
     "consistent",
     "cross_validate",

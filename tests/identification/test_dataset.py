@@ -5,7 +5,8 @@ import pytest
 
 from geomctrl import models
 from geomctrl.errors import ArgumentError, GeomctrlError
-from geomctrl.identification import DataError, Dataset, JointMapping, RegressorModel, filters
+from geomctrl.identification import DataError, Dataset, JointMapping, RegressorModel
+from geomctrl.identification.data import filters
 
 RATE = 250.0
 

@@ -95,11 +95,6 @@ def smooth(t: np.ndarray, x: np.ndarray, cutoff: float) -> tuple[np.ndarray, np.
     return value, rate, second
 
 
-def sampling_rate(t: np.ndarray) -> float:
-    """Samples a second (over the whole of t)."""
-    return (len(t) - 1) / (t[-1] - t[0])
-
-
 def is_uniform(t: np.ndarray) -> bool:
     """Whether the sampling intervals agree with their median to JITTER."""
     steps = np.diff(t)
