@@ -7,6 +7,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+SHAPES = {"sigmoid": "fs", "stribeck": "fb"}  # of friction curves, and the symbols of their amplitudes
+
 
 @dataclass(frozen=True)
 class Column:
@@ -33,7 +35,7 @@ class Curve:
 
     @property
     def symbol(self) -> str:
-        return f"{'fs' if self.shape == 'sigmoid' else 'fb'}{self.actuator + 1}"
+        return f"{SHAPES[self.shape]}{self.actuator + 1}"
 
     def torque(self, v: np.ndarray, smoothing: float) -> np.ndarray:
         """Of unit amplitude, like v."""

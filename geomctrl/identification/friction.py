@@ -16,7 +16,7 @@ import numpy as np
 
 from geomctrl.errors import ArgumentError
 
-from .columns import Curve
+from .columns import SHAPES, Curve
 from .data import Dataset
 from .errors import ExcitationError
 from .model import RegressorModel
@@ -56,7 +56,7 @@ def fit_curves(
     at = np.arange(len(model.transmission)) if actuators is None else np.array(list(actuators), int)
     if not len(at) or at.min() < 0 or at.max() >= len(model.transmission):
         raise ArgumentError(f"actuators: expected numbers from 0 to {len(model.transmission) - 1}, got {actuators}")
-    if shape not in ("sigmoid", "stribeck"):
+    if shape not in SHAPES:
         raise ArgumentError(f"shape: expected 'sigmoid' or 'stribeck', got {shape!r}")
     model.check(data)
     guess, low, high = _guess(model, data, shape, at, start, bounds)

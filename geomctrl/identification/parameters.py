@@ -9,7 +9,7 @@ import numpy as np
 from geomctrl.errors import ArgumentError
 from geomctrl.robot import Robot
 
-from .columns import Column, Curve
+from .columns import SHAPES, Column, Curve
 
 INERTIAL = ("m", "hx", "hy", "hz", "Ixx", "Ixy", "Iyy", "Ixz", "Iyz", "Izz")
 AT_ACTUATORS = {"viscous": "fv", "coulomb": "fc", "offset": "fo", "rotor": "Ir"}
@@ -29,7 +29,9 @@ def in_order(
     listed: list[Parameter] = [
         (f"{kind}{i + 1}", kind, body) for i, body in enumerate(robot.body_names) for kind in INERTIAL
     ]
-    listed += [(f"{symbol}{k + 1}", kind, actuators[k]) for kind, symbol in AT_ACTUATORS.items() for k in acts[kind]]
+    listed += [
+        (f"{symbol}{k + 1}", kind, actuators[int(k)]) for kind, symbol in AT_ACTUATORS.items() for k in acts[kind]
+    ]
     listed += [(f"{symbol}{k + 1}", kind, robot.dof_names[k]) for kind, symbol in AT_SPRINGS.items() for k in springs]
     listed += [(c.symbol, "curve", actuators[c.actuator]) for c in curves]
     listed += [(c.name, "user", c.name) for c in columns]
@@ -84,7 +86,7 @@ def spring_joints(robot: Robot, given: Sequence[str | int]) -> list[int]:
 
 def check_curves(curves: Sequence[Curve], n: int) -> None:
     for c in curves:
-        if c.shape not in ("sigmoid", "stribeck") or not c.speed > 0.0 or not 0 <= c.actuator < n:
+        if c.shape not in SHAPES or not c.speed > 0.0 or not 0 <= c.actuator < n:
             raise ArgumentError(
                 f"curves: expected a sigmoid or stribeck of a positive speed on one of {n} actuators, got {c}"
             )

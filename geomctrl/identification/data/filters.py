@@ -56,12 +56,6 @@ def settling(rate: float, cutoff: float) -> int:
     return int(np.ceil(3.0 * rate / cutoff - 1e-6))
 
 
-def gain(frequency: np.ndarray, rate: float, cutoff: float, order: int = 4) -> np.ndarray:
-    """Amplitude of `low_pass` at `frequency` [Hz], in closed form."""
-    f = np.asarray(frequency, float)
-    return 1.0 / (1.0 + (np.tan(np.pi * f / rate) / np.tan(np.pi * cutoff / rate)) ** (2 * order))
-
-
 def differentiate(x: np.ndarray, dt: float) -> np.ndarray:
     """d/dt by differences of fourth order: central inside, one-sided on the two samples at either end."""
     x = np.asarray(x, float)

@@ -23,7 +23,7 @@ class Estimate:
 
     x is full: where only combinations are determined, it is the choice nearest to the model's own parameters (or what
     the estimator's constraints and prior made of it). `covariance` (nb, nb) is of the base parameters `values`, None
-    where the estimator has none (tls, consistent, manifold: their docstrings say why); `noise` (nv,): root mean square
+    where the estimator has none (its `Estimator.uncertainty` says why); `noise` (nv,): root mean square
     residual per joint, degrees of freedom counted [N m]; `correlation` (nv,): by how much correlated residuals inflate
     a variance.
     """
