@@ -36,7 +36,7 @@ def wls(model: RegressorModel, data: Dataset | Compressed, iterations: int = 5) 
 
 
 OLS = Estimator("ols", ols, "least squares", needs_samples=True)
-WLS = Estimator("wls", wls, "joints weighted by their noise", needs_samples=True)
+WLS = Estimator("wls", wls, "least squares, joints weighted by their noise", needs_samples=True)
 
 
 # --- pieces --------------------------------------------------------------------------------------------------------

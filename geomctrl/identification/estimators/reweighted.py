@@ -61,4 +61,4 @@ def irls(
     return replace(out, covariance=covariance, correlation=correlation, condition=excitation(model, first, w)[0])
 
 
-IRLS = Estimator("irls", irls, "robust to outliers", needs_samples=True)
+IRLS = Estimator("irls", irls, "least squares, robust to outliers", needs_samples=True)
