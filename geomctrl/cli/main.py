@@ -7,15 +7,10 @@ from importlib import import_module
 from typing import Any
 
 import typer
-from typer.core import TyperGroup
+from typer.core import TyperCommand, TyperGroup
 
-COMMANDS = (
-    "track",
-    "identify",
-    "info",
-    "check",
-    "robots",
-)  # each is the function of that name in the module of that name
+# each is the function of that name in the module of that name; a module's COMMAND is its class of command, if it has one
+COMMANDS = ("track", "identify", "info", "check", "robots")
 
 
 class Commands(TyperGroup):
@@ -38,7 +33,8 @@ app = typer.Typer(
     "Start with: `geomctrl track panda --controller slotine-li --payload 2.0`",
 )
 for name in COMMANDS:
-    app.command()(getattr(import_module(f"{__package__}.{name}"), name))
+    module = import_module(f"{__package__}.{name}")
+    app.command(cls=getattr(module, "COMMAND", TyperCommand))(getattr(module, name))
 
 
 def main() -> None:
