@@ -19,7 +19,7 @@ help:
 	@echo "make demo      a Panda arm tracks under an adaptive controller that does not know its load (DEMO_SECONDS=$(DEMO_SECONDS))"
 	@echo "make test      all tests (WORKERS=2: in two processes; make robots first: real URDFs as well)"
 	@echo "make test-fast the same without the slow ones"
-	@echo "make bench     speed against Pinocchio, dynibo, MuJoCo, scipy and exudyn (a quarter of an hour; BENCH_OPTIONS=--quick)"
+	@echo "make bench     start-up, speed against Pinocchio, dynibo, MuJoCo, scipy and exudyn (a quarter of an hour; BENCH_OPTIONS=--quick)"
 	@echo "make lint      formatting, ruff, layers, pyright, dead code"
 	@echo "make robots    install example-robot-data, which 'make test' then uses (131 MB)"
 	@echo "make clean     remove what was made, the environment too"
@@ -34,6 +34,7 @@ test-fast: $(STAMPS)/test
 	$(BIN)/python -m pytest -n $(WORKERS) -m "not slow" $(PYTEST_OPTIONS)
 
 bench: $(STAMPS)/bench
+	$(BIN)/python experiments/benchmarks/benchmark_start.py $(BENCH_OPTIONS)
 	$(BIN)/python experiments/benchmarks/benchmark_dynamics.py $(BENCH_OPTIONS)
 	$(BIN)/python experiments/benchmarks/benchmark_derivatives.py $(BENCH_OPTIONS)
 	$(BIN)/python experiments/benchmarks/benchmark_representations.py $(BENCH_OPTIONS)

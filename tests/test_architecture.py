@@ -24,7 +24,6 @@ LONG_FUNCTIONS = {
     "experiments/papers/mueller_2018.py:one_body": ROWS,
     "experiments/papers/park_bobrow_ploen_1995.py:chain": ROWS,
     "geomctrl/cli/identify.py:identify": SPLIT,
-    "geomctrl/cli/main.py:track": SPLIT,
     "geomctrl/identification/consistent.py:consistent": SPLIT,
     "geomctrl/identification/consistent.py:manifold": SPLIT,
     "geomctrl/identification/dataset.py:Dataset.filtered": SPLIT,
@@ -36,7 +35,6 @@ LONG_FUNCTIONS = {
 LONG_FILES = {
     "experiments/papers/mueller_2018.py": ROWS,
     "experiments/papers/park_bobrow_ploen_1995.py": ROWS,
-    "geomctrl/cli/main.py": SPLIT,
     "geomctrl/constrained/joints.py": SPLIT,
     "geomctrl/identification/dataset.py": SPLIT,
     "geomctrl/identification/estimators.py": SPLIT,

@@ -18,13 +18,20 @@ from numba.core import caching, sigutils
 from .primitives import FLAGS, KernelTypeError, fingerprint, python_function, references
 
 
-def entry(function: Callable[..., Any], signature: str) -> Any:
-    """Numba's dispatcher of an entry from Python: compiled or loaded at its first call, for `signature` alone."""
+def entry(function: Callable[..., Any], signature: str, announce: Callable[[str], None]) -> Any:
+    """Numba's dispatcher of an entry from Python: compiled or loaded at its first call, for `signature` alone.
+
+    announce: called with the entry's name before it is compiled, not where it is loaded.
+    """
     if numba.config.DISABLE_JIT:
         return function
     twin = _twin(function)
     dispatcher: Any = numba.njit(**FLAGS)(twin)
-    fill = functools.partial(_fill, twin, function)
+
+    def fill():
+        announce(function.__name__)
+        _fill(twin, function)
+
     try:
         dispatcher._cache = _Cache(twin, function, fill)
     except RuntimeError:  # no writable place for a cache: kernels then live for one process

@@ -156,6 +156,17 @@ def test_damaged_files_of_the_cache_are_compiled_again(package):
         assert float(run(package, call)[0]) == 2.0
 
 
+def test_who_watches_hears_of_compiling_and_not_of_loading(package):
+    watched = (
+        "from scratch import caller; from scratch.jit import watch_compiling\n"
+        "heard = []\nwith watch_compiling(heard.append): caller.scaled(1.0), caller.scaled(2.0)\n"
+        "caller.doubled(1.0); print(heard)"
+    )
+    write_callee(package, 2.0)
+    assert run(package, watched) == ["['scaled']"]
+    assert run(package, watched) == ["[]"]
+
+
 @kernel("f8(f8)")
 def plain(x):
     return 2.0 * x

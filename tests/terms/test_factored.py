@@ -11,11 +11,20 @@ from geomctrl.errors import ArgumentError
 FORMS = ("ploen", "christoffel")
 
 
+def energy_scale(robot):
+    """|g| times mass times how far it can be: the sum of all placements, of more where joints slide."""
+    reach = np.linalg.norm(robot.placements[:, :3, 3], axis=1).sum() + 10.0
+    return np.linalg.norm(robot.gravity) * (
+        robot.parameters[:, 0].sum() * reach + np.abs(robot.parameters[:, 1:4]).sum()
+    )
+
+
 def check_recursions(robot, q, v, a, v_ref):
     rates, forces = rate_scale(robot, q, v), force_scale(robot, q, v, a, v_ref)
     assert_close(robot.mass_matrix(q), factored.mass_matrix(robot, q), 1e-11)
     assert_close(robot.mass_matrix_rate(q, v), factored.mass_matrix_rate(robot, q, v), 1e-11, rates)
     assert_close(robot.gravity_force(q), factored.gravity_force(robot, q), 1e-11, forces)
+    assert_close(robot.potential_energy(q), factored.potential_energy(robot, q), 1e-11, energy_scale(robot))
     for form in FORMS:
         assert_close(robot.coriolis_matrix(q, v, form), factored.coriolis_matrix(robot, q, v, form), 1e-11, rates)
         expected = factored.inverse_dynamics(robot, q, v, a, v_ref, form)

@@ -8,13 +8,14 @@ from matplotlib.image import imread
 
 import geomctrl as gc
 from geomctrl import controllers, models
-from geomctrl.cli import scenario
+from geomctrl.cli.scenario import Scenario
+from geomctrl.cli.track_options import ScenarioOptions
 from geomctrl.errors import ArgumentError, SimulationError
 from geomctrl.viewing import plots
 
 
 def simulated(robot, controller="slotine-li", seconds=0.2, plant=None, **options):
-    case = scenario.Scenario.make(robot, controller=controller, seconds=seconds, dt=2e-3, **options)
+    case = Scenario.make(robot, ScenarioOptions(controller=controller, seconds=seconds, dt=2e-3, **options))
     return gc.simulate(plant or case.plant, case.controller, case.q0, case.v0, seconds, 2e-3)
 
 
@@ -75,7 +76,7 @@ def test_runs_without_reference_state_and_lyapunov_function_are_drawn(tmp_path):
 
 
 def test_a_run_without_monitors_is_drawn(tmp_path):
-    case = scenario.Scenario.make(models.two_link(), controller="passivity", seconds=0.1)
+    case = Scenario.make(models.two_link(), ScenarioOptions(controller="passivity", seconds=0.1))
     run = gc.simulate(case.plant, case.controller, case.q0, case.v0, 0.1, 1e-3, monitors=None)
     check_pictures(plots.plot_run(run, tmp_path), tmp_path, {"overview", "tracking", "torques"})
 
