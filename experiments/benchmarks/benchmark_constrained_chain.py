@@ -16,9 +16,9 @@ import scipy.sparse as sp
 from scipy.sparse.linalg import splu
 
 from geomctrl import inertia, integrators
-from geomctrl.constrained.equations import integrate
 from geomctrl.constrained.joints import ConstrainedBody, Constraint
 from geomctrl.constrained.maximal import ConstrainedSystem
+from geomctrl.constrained.projection import integrate_index1
 
 BAR = inertia.from_com(2.7, (0, 0, 0), np.diag([0.0028, 0.0096, 0.0113]))  # kg, kg m^2: 0.2 x 0.1 x 0.05 m of aluminium
 
@@ -71,7 +71,7 @@ def main(arguments: list[str] | None = None) -> None:
         field = best_of(lambda system=system, y=y: system.field(0.0, y), budget)
         step = best_of(lambda s=system, y=y: integrators.step("MK4", s.field, 0.0, y, 1e-3, s.group), budget)
         lu = best_of(lu_of_the_whole(system, y), budget)
-        end = integrate(system, y, (0.0, 0.02), 1e-3, every=100).y[-1]
+        end = integrate_index1(system, y, (0.0, 0.02), 1e-3, every=100).y[-1]
         print(
             f"{n:6d} {1e3 * field:12.3f} {1e6 * field / n:14.2f} {1e3 * step:15.3f} {1e3 * lu:16.3f} {build:11.2f}"
             f"   {system.violation(end).max():.1e}"

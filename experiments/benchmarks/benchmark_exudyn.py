@@ -100,12 +100,12 @@ def relative(case: Case, name: str, n: int) -> np.ndarray:
 
 
 def explicit(case: Case, name: str, n: int) -> np.ndarray:
-    return constrained.integrate(case.system, case.y0, (0.0, case.t_end), case.t_end / n, name, every=n).y[-1]
+    return constrained.integrate_index1(case.system, case.y0, (0.0, case.t_end), case.t_end / n, name, every=n).y[-1]
 
 
 def alpha(case: Case, rho: float, n: int) -> np.ndarray:
     system, y0 = case.direct
-    y = generalized_alpha.integrate(system, y0, (0.0, case.t_end), case.t_end / n, rho=rho, every=n).y[-1]
+    y = generalized_alpha.integrate_index3(system, y0, (0.0, case.t_end), case.t_end / n, rho=rho, every=n).y[-1]
     return stacked(system.poses(y), system.twists(y))
 
 

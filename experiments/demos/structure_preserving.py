@@ -163,14 +163,14 @@ def pair_run(t_end: float, dt: float) -> dict:
     for label, group in mueller_terze.GROUPS.items():
         system, y0 = mueller_terze.floating_pair(group)[1:]
         runs = {
-            "MK4": partial(constrained.integrate, system, y0, (0.0, t_end), dt, "MK4", every=every),
+            "MK4": partial(constrained.integrate_index1, system, y0, (0.0, t_end), dt, "MK4", every=every),
             "MK4, projected": partial(
-                constrained.integrate, system, y0, (0.0, t_end), dt, "MK4", project=True, every=every
+                constrained.integrate_index1, system, y0, (0.0, t_end), dt, "MK4", project=True, every=every
             ),
         }
         for rho in (1.0, 0.9, 0.5, 0.0):
             runs[f"generalized-alpha, rho = {rho:g}"] = partial(
-                generalized_alpha.integrate, system, y0, (0.0, t_end), dt, rho=rho, every=every
+                generalized_alpha.integrate_index3, system, y0, (0.0, t_end), dt, rho=rho, every=every
             )
         for name, run in runs.items():
             start = time.perf_counter()

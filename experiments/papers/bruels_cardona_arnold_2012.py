@@ -21,7 +21,7 @@ from typing import NamedTuple
 import numpy as np
 
 from geomctrl.constrained import generalized_alpha
-from geomctrl.constrained.equations import integrate
+from geomctrl.constrained.projection import integrate_index1
 from geomctrl.integrators.tableaus import method, methods
 from geomctrl.lie.groups import SE3, SO3xR3
 from geomctrl.motion.rollout import rollout
@@ -60,9 +60,9 @@ def maximal(label: str, name: str, n: int | None, rtol: float | None = None) -> 
     options = {} if rtol is None else {"rtol": rtol, "atol": rtol}
     h = None if n is None else T_END / n
     if name == "GA":
-        run = partial(generalized_alpha.integrate, system, y0, (0.0, T_END), h, every=10**9)
+        run = partial(generalized_alpha.integrate_index3, system, y0, (0.0, T_END), h, every=10**9)
     else:
-        run = partial(integrate, system, y0, (0.0, T_END), h, name, every=10**9, **options)
+        run = partial(integrate_index1, system, y0, (0.0, T_END), h, name, every=10**9, **options)
     seconds, solution = best_of(3, run)
     y = solution.y[-1]
     return Row(

@@ -21,9 +21,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from geomctrl.constrained.equations import GGL, Baumgarte, integrate
 from geomctrl.constrained.joints import ConstrainedBody
 from geomctrl.constrained.maximal import ConstrainedSystem
+from geomctrl.constrained.projection import integrate_index1
+from geomctrl.constrained.stabilisation import GGL, Baumgarte
 from geomctrl.lie.groups import SE3, SO3xR3
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
@@ -57,7 +58,7 @@ class Result(NamedTuple):
 def run(case: Case, t_end: float, h: float = 1e-3, **options) -> Result:
     every = max(1, round(0.01 / h))
     start = time.perf_counter()
-    solution = integrate(case.system, case.y0, (0.0, t_end), h, "MK4", every=every, **options)
+    solution = integrate_index1(case.system, case.y0, (0.0, t_end), h, "MK4", every=every, **options)
     seconds = time.perf_counter() - start
     energy = case.system.energy(solution.y)
     return Result(solution.t, case.system.violation(solution.y), energy - energy[0], seconds)
