@@ -17,13 +17,14 @@ from numpy.typing import ArrayLike
 
 from geomctrl.arguments import ROTATION_TOLERANCE, checked
 from geomctrl.errors import ArgumentError, GeomctrlError, IntegrationError, SimulationError
-from geomctrl.integrators.driver import checked_tolerances, steps
+from geomctrl.integrators.driver import steps
 from geomctrl.integrators.explicit import rk_step
+from geomctrl.integrators.step_control import checked_tolerances
 from geomctrl.integrators.tableaus import method as method_named
 from geomctrl.lie.groups import Product, Rn
 from geomctrl.mechanism.configuration import configuration_group
 from geomctrl.mechanism.states import one_configuration
-from geomctrl.motion.rollout import duration, step_count
+from geomctrl.motion.arguments import duration, step_count
 from geomctrl.robot import Robot
 
 from .contracts import Command, Controller

@@ -1,14 +1,11 @@
-"""Explicit integration on a Lie group G: dy/dt = y field(t, y), y in G, field(t, y) in the Lie algebra as a vector.
+"""Explicit Runge-Kutta steps on a Lie group, for states (q, y) of a robot: Park and Chung 2005 section IV-B.
 
-Crouch-Grossman, commutator-free and Munthe-Kaas methods are the `Tableau`s of tableaus.py; one step of any of them
-is `rk_step`. Two drivers loop over it: `steps` stores nothing and `integrate` returns a `Solution`. Equation numbers
-are those of Park and Chung 2005; being left-trivialised, the increment stands on the right and dexp^-1 is taken at
--Theta (41). The embedded pair and its step control follow Hairer, Norsett and Wanner, Solving ODEs I, sections II.4-5.
+Crouch-Grossman (46), commutator-free (39) and Munthe-Kaas (47) methods: any `Tableau`, as one array of numbers. Being
+left-trivialised, the increment stands on the right and dexp^-1 is taken at -Theta (41). `integrators.explicit` has the
+same step for a field in Python on any group.
 """
 
-from __future__ import annotations
-
-import math
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -16,11 +13,16 @@ from .articulated_bodies import forward_dynamics
 from .configuration import polish
 from .exponentials import dexp_inv_se3, exp_se3
 from .jit import kernel, primitive
+from .marches import DONE, NOT_FINITE, SINGULAR, TURNED, march_kernel, velocities_are_the_state, within_a_turn
 from .passes import BODY, DOF
 from .records import finite, get_frame, get_twist, put6, put_frame, vec
 from .screws import compose, twist_mul
 from .tree import IQ, IV, KIND, NDOF, POSE, S_PINV, WIDTH, joint_twist, n_bodies, n_q, n_v
 from .vectors import dot
+
+POLISH_EVERY = 64  # steps after which rotations are brought back to SO(3) to the last bit: without it, 1e-18 a step off
+
+# --- for steps in Python -----------------------------------------------------------------------------------------
 
 
 @kernel("void(f8[::1], f8[::1], f8[:,::1], f8[::1])")
@@ -35,12 +37,6 @@ def moved_one(y, row, K, out):
 @kernel("b1(f8[::1])")
 def finite_one(x):
     return finite(x)
-
-
-LARGEST_ANGLE = 2.0 * math.pi - 0.1  # rad a joint may turn within a Munthe-Kaas step: dexp^-1 is singular at 2 pi
-POLISH = 64  # steps after which rotations are brought back to SO(3) to the last bit: without it, 1e-18 a step off
-
-DONE, NOT_FINITE, TURNED, SINGULAR, NOT_CONVERGED = range(5)  # how a step went
 
 
 # --- a method as one array of numbers ----------------------------------------------------------------------------
@@ -93,7 +89,7 @@ def pull_back(model, u, v, K, at, identity):
         k = int(model[link + IV])
         if int(model[link + KIND]) == POSE:
             U, V = twist_of(model, link, u, identity), twist_of(model, link, v, identity)
-            if not dot(U.w, U.w) < LARGEST_ANGLE * LARGEST_ANGLE:
+            if not within_a_turn(U.w):
                 return False
             X = dexp_inv_se3(twist_mul(-1.0, U), V)
             if identity and int(model[link + NDOF]) == 6:
@@ -107,12 +103,36 @@ def pull_back(model, u, v, K, at, identity):
     return True
 
 
+class StageWork(NamedTuple):
+    """Work memory of `rk_step`: the stages' configurations (s, nq) and slopes (s, nv), flat, then those of the stage at
+    hand: exponent, configuration, y, velocity and slope of y; the records that a field needs."""
+
+    Q: Any
+    Kq: Any
+    Ky: Any
+    u: Any
+    qi: Any
+    yi: Any
+    vi: Any
+    ai: Any
+    body: Any
+    dof: Any
+
+
 @primitive
-def rk_step(field, model, plan, tau, q, y, Q, Kq, Ky, u, qi, yi, vi, ai, context, body, dof):
+def stage_work(model, plan):
+    s, nq, nv = int(plan[0]), n_q(model), n_v(model)
+    Q, Kq, Ky = np.empty(s * nq), np.empty(s * nv), np.empty(s * nv)
+    u, qi, yi, vi, ai = np.empty(nv), np.empty(nq), np.empty(nv), np.empty(nv), np.empty(nv)
+    return StageWork(Q, Kq, Ky, u, qi, yi, vi, ai, np.empty(n_bodies(model) * BODY), np.empty(nv * DOF))
+
+
+@primitive
+def rk_step(field, model, plan, tau, q, y, work, context):
     """One step of (q, y), in place. field(model, q, y, tau, context, body, dof, a) writes ydot to a; q turns at y, or
-    at what the field, having vi in its context, writes there. `forward_dynamics` is one (44), with its external
-    wrenches for context. Work memory: the stages' configurations Q (s, nq) and slopes Kq, Ky (s, nv), and the stage at
-    hand, its exponent u, qi, yi, vi, ai."""
+    at what the field, having work.vi in its context, writes there. `forward_dynamics` is one (44), with its external
+    wrenches for context."""
+    Q, Kq, Ky, u, qi, yi, vi, ai, body, dof = work
     s, most, munthe_kaas, identity = int(plan[0]), int(plan[1]), plan[2] == 1.0, plan[3] == 1.0
     nq, nv = n_q(model), n_v(model)
     for i in range(s + 1):
@@ -150,36 +170,21 @@ def rk_step(field, model, plan, tau, q, y, Q, Kq, Ky, u, qi, yi, vi, ai, context
     return DONE
 
 
+# --- the robot's own motion --------------------------------------------------------------------------------------
+
+
 @primitive
-def store(q, v, row, q_out, v_out):
-    for j in range(q.shape[0]):
-        q_out[row, j] = q[j]
-    for j in range(v.shape[0]):
-        v_out[row, j] = v[j]
+def begin(model, plan, q, v):
+    return stage_work(model, plan), np.empty(0)
 
 
-@kernel("Tuple((i8, i8))(f8[::1], f8[::1], f8[:,::1], i8, i8, f8[::1], f8[::1], i8, f8[:,::1], f8[:,::1])")
-def march(model, plan, taus, first, last, q, v, every, q_out, v_out):
-    """Steps `first` to `last` (exclusive) of (q, v), in place: (how it went, the step that went wrong, or `last`).
+@primitive
+def step(model, plan, tau, q, v, k, work):
+    stages, no_wrenches = work
+    result = rk_step(forward_dynamics, model, plan, tau, q, v, stages, no_wrenches)
+    if (k + 1) % POLISH_EVERY == 0:
+        polish(model, q)
+    return result if result != DONE or finite(v) else NOT_FINITE
 
-    taus: one row for all steps, or one a step. After step k, a multiple of `every`, row k / every gets the state.
-    """
-    s, nq, nv = int(plan[0]), n_q(model), n_v(model)
-    Q, Kq, Kv = np.empty(s * nq), np.empty(s * nv), np.empty(s * nv)
-    u, qi, yi, vi, ai, tau = np.empty(nv), np.empty(nq), np.empty(nv), np.empty(nv), np.empty(nv), np.empty(nv)
-    body, dof, none = np.empty(n_bodies(model) * BODY), np.empty(nv * DOF), np.empty(0)
-    for k in range(first, last):
-        if k == first or taus.shape[0] > 1:
-            for j in range(nv):
-                tau[j] = taus[k if taus.shape[0] > 1 else 0, j]
-        result = rk_step(forward_dynamics, model, plan, tau, q, v, Q, Kq, Kv, u, qi, yi, vi, ai, none, body, dof)
-        if (k + 1) % POLISH == 0:
-            polish(model, q)
-        stored = (k + 1) % every == 0
-        if result == DONE and not (finite(v) and (not (stored or k + 1 == last) or finite(q))):
-            result = NOT_FINITE  # velocities tell at once, for q looks at them next
-        if result != DONE:
-            return result, k
-        if stored:
-            store(q, v, (k + 1) // every, q_out, v_out)
-    return DONE, last
+
+march = march_kernel(__name__, "march", begin, step, velocities_are_the_state)

@@ -2,21 +2,16 @@
 
     p_k = S_k . Pi_k,     p_k' = (ad_V S_k) . Pi_k + S_k . W_k + tau_k,
 
-Pi_k the subtree's spatial momentum and W_k its weight: one sweep, O(n). The kernels of `structure_preserving` are made
-of it; here are also those of the momentum form itself.
+Pi_k the subtree's spatial momentum and W_k its weight: one sweep, O(n). The methods of `structure_preserving` are made
+of it.
 """
 
-import numpy as np
-
-from .articulated_bodies import forward_dynamics
-from .configuration import polish
 from .exponentials import dexp_inv_se3, dexp_se3, exp_se3
-from .jit import kernel, primitive
+from .jit import primitive
+from .marches import within_a_turn
 from .passes import BODY, DOF, DS, S_, SUM, place_moving
-from .records import accumulate, finite, get_inertia, get_twist, get_wrench, put6, put_inertia, vec
-from .runge_kutta import DONE, LARGEST_ANGLE, NOT_FINITE, rk_step, store
+from .records import accumulate, get_inertia, get_twist, get_wrench, put6, put_inertia, vec
 from .screws import (
-    Ad_dual,
     Ad_inv_dual,
     Twist,
     Wrench,
@@ -38,11 +33,8 @@ from .tree import (
     dofs_of,
     gravity_of,
     inertia_of,
-    joint_frame,
     joint_twist,
     n_bodies,
-    n_q,
-    n_v,
     parent_of,
     root_origin,
     screw_of,
@@ -144,7 +136,7 @@ def lie_force(model, w, p, rate, tau, f):
 
 
 @primitive
-def carried(model, x, p, h, f, out):
+def momentum_after(model, x, p, h, f, out):
     """out = Ad_{exp x}^T p + h Ad_{exp x/2}^T f: the momentum after the step; a free base keeps its spatial one."""
     for i in range(n_bodies(model)):
         link = i * WIDTH
@@ -164,76 +156,6 @@ def within_reach(model, x):
     """No joint turns by 2 pi in the step."""
     for i in range(n_bodies(model)):
         link = i * WIDTH
-        if int(model[link + KIND]) == POSE:
-            w = joint_twist(model, link, x).w
-            if not dot(w, w) < LARGEST_ANGLE * LARGEST_ANGLE:
-                return False
+        if int(model[link + KIND]) == POSE and not within_a_turn(joint_twist(model, link, x).w):
+            return False
     return True
-
-
-# --- momentum form: Mueller 2018 (36) for the whole, (79) for the joints -----------------------------------------
-
-
-@primitive
-def hamiltonian(model, q, y, tau, context, body, dof, rate):
-    """y' and, in the context, v = M^-1 p, for y = (spatial momentum Pi, joints' momenta p): (36) and (79)."""
-    v, p, mu, diagonal, rest, none, still = context
-    base = joint_frame(model, 0, q)
-    for k in range(6, n_v(model)):
-        p[k] = y[k]
-    put6(p, 0, Ad_inv_dual(base, get_wrench(y, 0)))
-    if not forward_dynamics(still, q, rest, p, none, body, dof, v):
-        return False
-    momentum_sweep(model, q, v, body, dof, mu, rate, diagonal)
-    for k in range(6, n_v(model)):
-        rate[k] += tau[k]
-    gravity, J = gravity_of(model), get_inertia(body, SUM)
-    f = mul3(J.m, gravity)
-    weight = Wrench(add3(cross(J.h, gravity), cross(root_origin(model, q), f)), f)
-    put6(rate, 0, wrench_add(weight, Ad_dual(base, get_wrench(tau, 0))))
-    return True
-
-
-@kernel("b1(f8[::1], f8[::1], f8[::1], f8[::1], f8[::1], f8[::1])")
-def momentum_rates(model, q, y, tau, v, rate):
-    """v (nv,) and y' (nv,) at one state of the momentum form; False where the mass matrix is singular."""
-    nv = n_v(model)
-    p, mu, diagonal, rest = np.empty(nv), np.empty(nv), np.empty(nv), np.zeros(nv)
-    context = (v, p, mu, diagonal, rest, np.empty(0), weightless(model))
-    return hamiltonian(model, q, y, tau, context, np.empty(n_bodies(model) * BODY), np.empty(nv * DOF), rate)
-
-
-@kernel("Tuple((i8, i8))(f8[::1], f8[::1], f8[:,::1], i8, i8, f8[::1], f8[::1], i8, f8[:,::1], f8[:,::1])")
-def march_momentum_form(model, plan, taus, first, last, q, v, every, q_out, v_out):
-    """As `rollout.march`, for a robot whose first joint is the free one of its base."""
-    s, nq, nv = int(plan[0]), n_q(model), n_v(model)
-    Q, Kq, Ky = np.empty(s * nq), np.empty(s * nv), np.empty(s * nv)
-    u, qi, yi, vi, ai, tau = np.empty(nv), np.empty(nq), np.empty(nv), np.empty(nv), np.empty(nv), np.empty(nv)
-    p, mu, diagonal, rest, none, still = (
-        np.empty(nv),
-        np.empty(nv),
-        np.empty(nv),
-        np.zeros(nv),
-        np.empty(0),
-        weightless(model),
-    )
-    body, dof, y = np.empty(n_bodies(model) * BODY), np.empty(nv * DOF), np.empty(nv)
-    context = (vi, p, mu, diagonal, rest, none, still)
-    momentum_sweep(model, q, v, body, dof, y, ai, diagonal)
-    put6(y, 0, Ad_dual(joint_frame(model, 0, q), get_wrench(y, 0)))
-    for k in range(first, last):
-        for j in range(nv):
-            tau[j] = taus[k if taus.shape[0] > 1 else 0, j]
-        result = rk_step(hamiltonian, model, plan, tau, q, y, Q, Kq, Ky, u, qi, yi, vi, ai, context, body, dof)
-        polish(model, q)
-        if result == DONE and not (finite(q) and finite(y)):
-            result = NOT_FINITE
-        if result != DONE or (k + 1) % every == 0 or k + 1 == last:
-            hamiltonian(model, q, y, tau, context, body, dof, ai)
-            for j in range(nv):
-                v[j] = vi[j]
-            if result != DONE:
-                return result, k
-            if (k + 1) % every == 0:
-                store(q, v, (k + 1) // every, q_out, v_out)
-    return DONE, last

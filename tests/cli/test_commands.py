@@ -69,6 +69,7 @@ def test_help_teaches_by_example():
 # --- as a program ----------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_the_program_separates_results_from_complaints_and_sets_its_status(tmp_path):
     good = program("track", "two_link", "--seconds", "0.1", "--no-plots", "--out", "there", cwd=tmp_path)
     assert (good.returncode, good.stderr) == (0, "")
@@ -78,6 +79,7 @@ def test_the_program_separates_results_from_complaints_and_sets_its_status(tmp_p
     assert bad.stderr.startswith("geomctrl: no bundled robot named 'nobody'")
 
 
+@pytest.mark.slow
 def test_a_warm_start_says_nothing_of_compiling(tmp_path):
     program("info", "two_link", cwd=tmp_path)
     assert "compil" not in program("info", "two_link", cwd=tmp_path).stdout

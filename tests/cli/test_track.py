@@ -13,6 +13,7 @@ from geomctrl.cli import motions
 SHORT = ("--seconds", "0.2", "--no-plots")
 
 
+@pytest.mark.slow
 def test_track_writes_a_run_a_report_and_plots(tmp_path):
     result = run("track", "two_link", "--seconds", 0.5, "--payload", 0.5, "--out", tmp_path / "deep" / "demo")
     folder = tmp_path / "deep" / "demo"

@@ -226,6 +226,7 @@ def test_reweighting_forgets_outliers(loss):
     assert robust < 0.2 * plain
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("loss", ["huber", "bisquare"])
 def test_intervals_of_reweighted_least_squares_have_the_spread_of_repeated_experiments(loss):
     """Monte Carlo on a disc with a quarter of the torques far off: mean square of error / std is 1 over 200 logs."""

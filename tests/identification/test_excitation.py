@@ -1,11 +1,8 @@
 """Exciting trajectories: exact gradients, limits, rest at both ends, and that they are worth it; a truth test."""
 
-import importlib.util
-import sys
-from pathlib import Path
-
 import numpy as np
 import pytest
+from demos import identify_synthetic_panda
 
 from geomctrl import models
 from geomctrl.errors import ArgumentError
@@ -87,12 +84,7 @@ def test_bad_requests_are_named():
 
 
 def test_a_simulated_panda_is_recovered_within_its_confidence_intervals():
-    folder = Path(__file__).parents[2] / "experiments"
-    spec = importlib.util.spec_from_file_location("identify_synthetic_panda", folder / "identify_synthetic_panda.py")
-    script = importlib.util.module_from_spec(spec)
-    sys.modules[spec.name] = script
-    spec.loader.exec_module(script)
-    results = [script.recover(seed, iterations=9) for seed in (1, 2)]
+    results = [identify_synthetic_panda.recover(seed, iterations=9) for seed in (1, 2)]
     z = np.concatenate([r[2] for r in results])
     assert len(z) == 2 * (43 + 3 * 7)
     assert np.mean(np.abs(z) < 1.96) > 0.9

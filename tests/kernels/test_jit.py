@@ -107,6 +107,7 @@ CALL = (
 )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("name", "times"), [("scaled", 1.0), ("doubled", 2.0)])
 def test_editing_what_a_kernel_calls_recompiles_it(package, name, times):
     """`doubled` is made in a closure, whose hash would differ in every process."""
@@ -142,6 +143,7 @@ def test_compiler_flags_count(package):
     assert int(run(package, call)[2]) == 0
 
 
+@pytest.mark.slow
 def test_damaged_files_of_the_cache_are_compiled_again(package):
     call = CALL.format(name="scaled")
     write_callee(package, 2.0)

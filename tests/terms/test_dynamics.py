@@ -12,6 +12,7 @@ from oracles import (
     force_scale,
     pinocchio,
     properties,
+    random_motion,
     rate_scale,
 )
 
@@ -23,16 +24,6 @@ from geomctrl.terms import dynamics
 from geomctrl.testing import strategies
 
 FORMS = ("ploen", "christoffel")
-
-
-@pytest.fixture(scope="module", params=models.names())
-def bundled(request):
-    return models.load(request.param)
-
-
-def random_motion(robot, seed=0):
-    rng = np.random.default_rng(seed)
-    return robot.random_configuration(rng), *rng.normal(size=(3, robot.nv))
 
 
 # --- Pinocchio ---------------------------------------------------------------------------------------------------

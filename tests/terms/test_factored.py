@@ -3,22 +3,12 @@
 import numpy as np
 import pytest
 from hypothesis import given
-from oracles import assert_close, cases, derivative, force_scale, properties, rate_scale
+from oracles import assert_close, cases, derivative, force_scale, properties, random_motion, rate_scale
 
 from geomctrl import factored, inertia, models, testing
 from geomctrl.errors import ArgumentError
 
 FORMS = ("ploen", "christoffel")
-
-
-@pytest.fixture(scope="module", params=models.names())
-def bundled(request):
-    return models.load(request.param)
-
-
-def random_motion(robot, seed=0):
-    rng = np.random.default_rng(seed)
-    return robot.random_configuration(rng), *rng.normal(size=(3, robot.nv))
 
 
 def energy_scale(robot):

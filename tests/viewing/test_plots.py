@@ -37,6 +37,7 @@ def check_pictures(paths, folder, names):
 ALL = ("overview", "tracking", "torques", "lyapunov", "estimates", "monitors")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("robot", "options"),
     [
@@ -51,6 +52,7 @@ def test_an_adaptive_run_has_all_pictures(robot, options, tmp_path):
     check_pictures(run.plot(tmp_path), tmp_path, ALL)
 
 
+@pytest.mark.slow
 def test_thirty_joints_fit(tmp_path):
     inertia = gc.inertia.from_com(0.5, (0.1, 0, 0), 0.002 * np.eye(3))
     step = np.eye(4)
@@ -82,6 +84,7 @@ def test_a_run_without_monitors_is_drawn(tmp_path):
     check_pictures(plots.plot_run(run, tmp_path), tmp_path, {"overview", "tracking", "torques"})
 
 
+@pytest.mark.slow
 def test_a_loaded_run_is_drawn_without_its_plant_and_controller(tmp_path):
     run = gc.Run.load(simulated(models.two_link()).save(tmp_path / "run.npz"))
     check_pictures(plots.plot_run(run, tmp_path / "plots"), tmp_path / "plots", ALL)
