@@ -16,9 +16,8 @@ from geomctrl.control.plant import Friction, Plant
 from geomctrl.errors import ArgumentError, NameNotFoundError
 from geomctrl.robot import Robot
 
-from . import gains
-from .gains import Design
-from .motions import make_reference
+from .gains import KAPPA, RATE, Design, adaptation_rate, design, parse_gains, start
+from .motions import REFERENCES, make_reference
 from .plants import friction_of, loaded, tool_frame
 from .track_options import ScenarioOptions
 
@@ -44,18 +43,18 @@ class Order:
 
     @property
     def kappa(self) -> np.ndarray:
-        return self.rule.kappa * (self.gains["kappa"] / gains.KAPPA if "kappa" in self.gains else 1.0)
+        return self.rule.kappa * (self.gains["kappa"] / KAPPA if "kappa" in self.gains else 1.0)
 
     @property
     def K(self) -> np.ndarray:
         return self.kappa * self.rule.D
 
     @property
-    def kp(self) -> Any:
+    def kp(self) -> float | np.ndarray:
         return self.gains.get("kp", self.kappa * self.Lambda)
 
     @property
-    def kd(self) -> Any:
+    def kd(self) -> float | np.ndarray:
         return self.gains.get("kd", self.kappa + self.Lambda)
 
 
@@ -74,8 +73,6 @@ def passivity(order: Order) -> Controller:
 
 
 def slotine_li(order: Order) -> Controller:
-    if order.adapt not in ADAPTED:
-        raise ArgumentError(f"adapt: expected one of {', '.join(map(repr, ADAPTED))}, got {order.adapt!r}")
     options = ADAPTED[order.adapt](order)
     if order.friction is not None:
         zero = np.zeros(order.robot.nv)
@@ -86,7 +83,7 @@ def slotine_li(order: Order) -> Controller:
 
     if "rate" in order.gains:
         return law(order.gains["rate"])
-    return law(gains.adaptation_rate(law(gains.RATE), order.rule.dt, order.seconds))
+    return law(adaptation_rate(law(RATE), order.rule.dt, order.seconds))
 
 
 ADAPTED: dict[str, Callable[[Order], dict[str, Any]]] = {  # what is adapted: SlotineLi's options for it
@@ -113,12 +110,6 @@ LAWS = {
 }
 
 
-def law_named(name: str) -> Law:
-    if name not in LAWS:
-        raise NameNotFoundError(f"controller: expected one of {', '.join(LAWS)}, got {name!r}")
-    return LAWS[name]
-
-
 # --- all together ----------------------------------------------------------------------------------------------
 
 
@@ -139,11 +130,12 @@ class Scenario:
     @classmethod
     def make(cls, robot: Robot, options: ScenarioOptions) -> Scenario:
         """The scenario that `options` describe. Raises GeomctrlError children."""
-        o, given = options, checked_gains(options)
+        check_options(options)
+        o, given = options, given_gains(options)
         if o.payload_frame is not None and robot.frame(o.payload_frame).body < 0:
             raise ArgumentError(f"payload-frame: {o.payload_frame!r} is fixed to the world and can not carry a load")
         motion = make_reference(o.reference, robot, o.seconds, o.seed)
-        rule = gains.design(robot, o.control_dt or o.dt, motion, o.seconds)
+        rule = design(robot, o.control_dt or o.dt, motion, o.seconds)
         frame = o.payload_frame or tool_frame(robot)
         carrying, body = loaded(robot, o.payload, frame), robot.frame(frame).body
         friction = friction_of(robot, rule) if o.friction else None
@@ -152,10 +144,10 @@ class Scenario:
         else:
             plant = Plant(robot, friction, changes=[(o.payload_at, carrying)])
         order = Order(robot, motion, rule, o.seconds, given, o.adapt, robot.body_names[body], friction)
-        law = law_named(o.controller).make(order)
+        law = LAWS[o.controller].make(order)
         shared = {name: gain for name, gain in given.items() if name in RATES}
         rival = computed_torque(replace(order, gains=shared))
-        return cls(o, robot, rule, plant, frame, law, rival, *gains.start(robot, motion, rule))
+        return cls(o, robot, rule, plant, frame, law, rival, *start(robot, motion, rule))
 
     @property
     def adapts(self) -> bool:
@@ -189,14 +181,17 @@ class Scenario:
         return "; ".join(reasons)
 
 
-def checked_gains(options: ScenarioOptions) -> dict[str, float]:
-    """The gains given as numbers. Raises ArgumentError for one that the controller does not have."""
-    return gains.parse_gains(options.controller, law_named(options.controller).gains, options.gains)
+def given_gains(options: ScenarioOptions) -> dict[str, float]:
+    return parse_gains(options.controller, LAWS[options.controller].gains, options.gains)
 
 
 def check_options(options: ScenarioOptions) -> None:
-    """Raise GeomctrlError children for gains and times that no run can have, before anything is computed."""
-    checked_gains(options)
+    """Raise GeomctrlError children for names, gains and times that no run can have, before anything is computed."""
+    for name, known in (("controller", LAWS), ("reference", REFERENCES), ("adapt", ADAPTED)):
+        given = getattr(options, name)
+        if given not in known:
+            raise NameNotFoundError(f"{name}: expected one of {', '.join(known)}, got {given!r}")
+    given_gains(options)
     check_times(options)
 
 
