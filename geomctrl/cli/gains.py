@@ -1,54 +1,24 @@
 """Gains for any robot, from its mass matrix.
 
-With D_i the mean of M_ii over random configurations, each joint gets two rates [1/s], Lambda and
-kappa_i = kappa (max D / D_i)^(1/3): light joints are faster, as on real arms, not stiffer. All controllers get the same
-nominal error dynamics e'' + (kappa_i + Lambda) e' + kappa_i Lambda e = 0:
-
-    passivity, slotine-li   Lambda, K = kappa_i D_i
-    computed-torque         kp = kappa_i Lambda, kd = kappa_i + Lambda
-    pd-gravity              kp = kappa_i Lambda D_i, kd = (kappa_i + Lambda) D_i
-
-so that a comparison is between laws, not between stiffnesses. kappa and Lambda are lowered where the fastest rate of
-the closed loop, the largest eigenvalue of M^-1 K at random configurations and the motion's, would exceed 1.5 / dt,
-and slotine-li's rate where its adaptation would be faster than 1 / dt.
+The rule that all controllers share is `geomctrl.control.tuning`'s, and each says what it makes of it. kappa and
+Lambda are lowered where the fastest rate of the closed loop, the largest eigenvalue of M^-1 K at random configurations
+and the motion's, would exceed 1.5 / dt.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterable
-from dataclasses import dataclass
 
 import numpy as np
 
 from geomctrl.control.contracts import Reference
-from geomctrl.controllers import SlotineLi
+from geomctrl.control.tuning import KAPPA, LAMBDA, Design
 from geomctrl.errors import ArgumentError
 from geomctrl.robot import Robot
 
-LAMBDA, KAPPA, RATE = 5.0, 20.0, 20.0  # 1/s, 1/s, of adaptation
 FASTEST = 1.5  # / dt: explicit Runge-Kutta methods of order 4 end at 2.8, a held torque at 2
 START = 0.01  # rad/s or m/s, largest initial velocity error
-
-
-@dataclass(frozen=True, eq=False)
-class Design:
-    """The module's rule for a robot: D (nv,), Lambda, kappa (nv,), the closed loop's fastest rate [1/s], dt [s]."""
-
-    D: np.ndarray
-    Lambda: float
-    kappa: np.ndarray
-    fastest: float
-    dt: float
-
-    @property
-    def slowed(self) -> float:
-        """What is left of the default rates: less than 1 where a step of dt could not follow them."""
-        return self.Lambda / LAMBDA
-
-    def smoothing(self, coulomb: np.ndarray) -> float:
-        """The speed over which Coulomb friction sets in, such that its slope adds no faster rate than K does."""
-        return max(0.02, float((coulomb / (self.kappa * self.D)).max()))
 
 
 def design(robot: Robot, dt: float, motion: Reference | None = None, seconds: float = 0.0, samples: int = 50) -> Design:
@@ -74,19 +44,6 @@ def start(robot: Robot, motion: Reference, rule: Design) -> tuple[np.ndarray, np
     root = np.sqrt(rule.kappa * rule.D)
     slowest = np.linalg.eigh(robot.mass_matrix(q) / np.outer(root, root))[1][:, -1] / root
     return q, v + START * slowest / np.abs(slowest).max()
-
-
-def adaptation_rate(law: SlotineLi, dt: float, seconds: float) -> float:
-    """RATE, lowered where M s'' = - Y Gamma Y^T s, which adaptation makes of s, would be faster than 1 / dt."""
-    fastest = 0.0
-    for t in np.linspace(0.0, seconds, 40):
-        q, v, a = law.reference(t)
-        Y = law.robot.regressor(q, v, a, v, law.form)[:, law.columns]
-        if law.friction is not None:
-            Y = np.hstack((Y, law.friction.columns(v)))
-        M = law.robot.mass_matrix(q)
-        fastest = max(fastest, float(np.linalg.eigvals(np.linalg.solve(M, Y @ law.Gamma @ Y.T)).real.max()))
-    return RATE * min(1.0, 1.0 / max(fastest * dt**2, 1e-300))
 
 
 def parse_gains(controller: str, known: Iterable[str], text: str | None) -> dict[str, float]:

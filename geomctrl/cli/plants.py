@@ -7,10 +7,9 @@ import math
 import numpy as np
 
 from geomctrl.control.plant import Friction
+from geomctrl.control.tuning import Design
 from geomctrl.errors import ArgumentError
 from geomctrl.robot import Robot
-
-from .gains import Design
 
 LOAD_DENSITY = 2700.0  # kg/m^3: a solid ball of aluminium
 TOOL_NAMES = ("tcp", "tool", "tip", "ee_link", "end_effector", "gripper", "hand", "flange", "link8")

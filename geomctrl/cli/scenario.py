@@ -3,114 +3,23 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
-from typing import Any
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from geomctrl import controllers
-from geomctrl.control.contracts import Controller, Reference
+from geomctrl.control.contracts import Controller
 from geomctrl.control.loop import simulate
-from geomctrl.control.plant import Friction, Plant
+from geomctrl.control.plant import Plant
+from geomctrl.control.tuning import RATES, Design, Tuning
+from geomctrl.controllers.slotine_li import ADAPTED
 from geomctrl.errors import ArgumentError, NameNotFoundError
 from geomctrl.robot import Robot
 
-from .gains import KAPPA, RATE, Design, adaptation_rate, design, parse_gains, start
+from .gains import design, parse_gains, start
 from .motions import REFERENCES, make_reference
 from .plants import friction_of, loaded, tool_frame
 from .track_options import ScenarioOptions
-
-# --- controllers by name -----------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True, eq=False)
-class Order:
-    """What a controller is made for: the model it may know, the motion to track, and gains that override the rule's."""
-
-    robot: Robot
-    motion: Reference
-    rule: Design
-    seconds: float
-    gains: Mapping[str, float] = field(default_factory=dict)
-    adapt: str = "load"  # of ADAPTED, for laws that adapt
-    load_body: str | None = None
-    friction: Friction | None = None  # the plant's, for laws that adapt to it, from zero
-
-    @property
-    def Lambda(self) -> float:
-        return self.gains.get("Lambda", self.rule.Lambda)
-
-    @property
-    def kappa(self) -> np.ndarray:
-        return self.rule.kappa * (self.gains["kappa"] / KAPPA if "kappa" in self.gains else 1.0)
-
-    @property
-    def K(self) -> np.ndarray:
-        return self.kappa * self.rule.D
-
-    @property
-    def kp(self) -> float | np.ndarray:
-        return self.gains.get("kp", self.kappa * self.Lambda)
-
-    @property
-    def kd(self) -> float | np.ndarray:
-        return self.gains.get("kd", self.kappa + self.Lambda)
-
-
-def pd_gravity(order: Order) -> Controller:
-    """It holds the motion's last configuration."""
-    q_d, D = order.motion(order.seconds).q, order.rule.D
-    return controllers.PDGravity(order.robot, q_d, order.kp * D, order.kd * D)
-
-
-def computed_torque(order: Order) -> Controller:
-    return controllers.ComputedTorque(order.robot, order.motion, order.kp, order.kd)
-
-
-def passivity(order: Order) -> Controller:
-    return controllers.Passivity(order.robot, order.motion, order.Lambda, order.K)
-
-
-def slotine_li(order: Order) -> Controller:
-    options = ADAPTED[order.adapt](order)
-    if order.friction is not None:
-        zero = np.zeros(order.robot.nv)
-        options["friction"] = Friction(zero, zero, order.friction.smoothing)
-
-    def law(rate: float) -> controllers.SlotineLi:
-        return controllers.SlotineLi(order.robot, order.motion, order.Lambda, order.K, rate=rate, **options)
-
-    if "rate" in order.gains:
-        return law(order.gains["rate"])
-    return law(adaptation_rate(law(RATE), order.rule.dt, order.seconds))
-
-
-ADAPTED: dict[str, Callable[[Order], dict[str, Any]]] = {  # what is adapted: SlotineLi's options for it
-    "load": lambda order: {"adapt": [order.load_body or order.robot.body_names[-1]]},
-    "links": lambda order: {"parameters": "links"},
-    "base": lambda order: {"parameters": "base"},
-}
-
-
-@dataclass(frozen=True, eq=False)
-class Law:
-    """A controller by name: how it is made, and its gains with their meaning."""
-
-    make: Callable[[Order], Controller]
-    gains: Mapping[str, str]
-
-
-RATES = {"Lambda": "1/s", "kappa": "1/s, K = kappa D"}
-LAWS = {
-    "pd-gravity": Law(pd_gravity, {"kp": "1/s^2, times D", "kd": "1/s, times D"}),
-    "computed-torque": Law(computed_torque, {"kp": "1/s^2", "kd": "1/s"}),
-    "passivity": Law(passivity, RATES),
-    "slotine-li": Law(slotine_li, {**RATES, "rate": "of adaptation"}),
-}
-
-
-# --- all together ----------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, eq=False)
@@ -143,10 +52,10 @@ class Scenario:
             plant = Plant(carrying, friction)
         else:
             plant = Plant(robot, friction, changes=[(o.payload_at, carrying)])
-        order = Order(robot, motion, rule, o.seconds, given, o.adapt, robot.body_names[body], friction)
-        law = LAWS[o.controller].make(order)
+        tuning = Tuning(robot, motion, rule, o.seconds, given, o.adapt, robot.body_names[body], friction)
+        law = controllers.tuned()[o.controller].tuned(tuning)
         shared = {name: gain for name, gain in given.items() if name in RATES}
-        rival = computed_torque(replace(order, gains=shared))
+        rival = controllers.ComputedTorque.tuned(replace(tuning, gains=shared))
         return cls(o, robot, rule, plant, frame, law, rival, *start(robot, motion, rule))
 
     @property
@@ -182,12 +91,12 @@ class Scenario:
 
 
 def given_gains(options: ScenarioOptions) -> dict[str, float]:
-    return parse_gains(options.controller, LAWS[options.controller].gains, options.gains)
+    return parse_gains(options.controller, controllers.tuned()[options.controller].GAINS, options.gains)
 
 
 def check_options(options: ScenarioOptions) -> None:
     """Raise GeomctrlError children for names, gains and times that no run can have, before anything is computed."""
-    for name, known in (("controller", LAWS), ("reference", REFERENCES), ("adapt", ADAPTED)):
+    for name, known in (("controller", controllers.tuned()), ("reference", REFERENCES), ("adapt", ADAPTED)):
         given = getattr(options, name)
         if given not in known:
             raise NameNotFoundError(f"{name}: expected one of {', '.join(known)}, got {given!r}")

@@ -1,4 +1,4 @@
-"""The contracts between a plant, a controller and a reference, and the tracking errors controllers are written in."""
+"""The tracking errors that controllers are written in, on the group, and what Slotine and Li's laws make of them."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from geomctrl.arguments import checked
 from geomctrl.errors import ArgumentError
 from geomctrl.kernels import laws, tracking
 from geomctrl.mechanism.configuration import ConfigurationGroup
@@ -17,8 +16,6 @@ from geomctrl.terms.dynamics import FORMS, REFUSED, Form
 from geomctrl.terms.regressor import products
 
 from .contracts import Desired
-
-# --- tracking errors -------------------------------------------------------------------------------------------
 
 
 class TrackingError(NamedTuple):
@@ -125,36 +122,3 @@ def error_gradient(robot: Robot, e: np.ndarray, f: np.ndarray) -> np.ndarray:
     if robot.nq == robot.nv:
         return f
     return ConfigurationGroup(robot).dexp_inv(-e).T @ f
-
-
-# --- gains -----------------------------------------------------------------------------------------------------
-
-
-def gain_matrix(name: str, gain: ArrayLike, n: int, definite: bool = True) -> np.ndarray:
-    """A symmetric positive definite (n, n) gain from a scalar, n diagonal entries or a matrix."""
-    try:
-        K = np.array(gain, dtype=float)
-    except (TypeError, ValueError):
-        raise ArgumentError(
-            f"{name}: expected a number, {n} numbers or a ({n}, {n}) matrix, got {gain!r:.80}"
-        ) from None
-    if K.shape in ((), (n,)):
-        K = np.diag(np.broadcast_to(K, n))
-    if K.shape != (n, n):
-        raise ArgumentError(f"{name}: expected a number, {n} numbers or a ({n}, {n}) matrix, got shape {K.shape}")
-    if not np.isfinite(K).all() or np.abs(K - K.T).max(initial=0.0) > 1e-9 * np.abs(K).max(initial=0.0):
-        raise ArgumentError(f"{name}: expected a finite symmetric matrix")
-    smallest = np.linalg.eigvalsh(K)[0] if n else 1.0
-    if smallest < 0.0 or (definite and smallest <= 0.0):
-        kind = "positive definite" if definite else "positive semidefinite"
-        raise ArgumentError(f"{name}: expected a {kind} gain, got smallest eigenvalue {smallest:.6g}")
-    return K
-
-
-def configuration_argument(robot: Robot, name: str, q: ArrayLike) -> np.ndarray:
-    """One configuration (nq,), checked, as a new array."""
-    a = checked(name, q, (robot.nq,))
-    if a.ndim != 1:
-        raise ArgumentError(f"{name}: expected one configuration ({robot.nq},), got shape {a.shape}")
-    as_batch(robot, q=a)
-    return a.copy()

@@ -170,20 +170,27 @@ def terms_many(model, q, v, form):
     return out
 
 
+@kernel("f8(f8[:,::1], f8[:,::1], f8[:,::1], f8[::1])")
+def skew_residual(M, Mdot, C, v):
+    """max |N + N^T|, N = Mdot - 2C, over max(|Mdot|, 2 |C|, |M| |v|), by entries; infinite where one is not finite."""
+    worst = scale = mass = speed = 0.0
+    for i in range(v.shape[0]):
+        speed = max(speed, abs(v[i]))
+        for j in range(v.shape[0]):
+            error = abs(Mdot[i, j] + Mdot[j, i] - 2.0 * (C[i, j] + C[j, i]))
+            if not error < np.inf:
+                return np.inf
+            worst, mass = max(worst, error), max(mass, abs(M[i, j]))
+            scale = max(scale, abs(Mdot[i, j]), 2.0 * abs(C[i, j]))
+    return worst / max(scale, mass * speed) if worst > 0.0 else 0.0
+
+
 @kernel("f8(f8[::1], f8[::1], f8[::1], i8)")
 def skew_residual_one(model, q, v, form):
-    """max |Mdot - C - C^T| relative to max(|Mdot|, |C|); 0 where both vanish."""
     if not (good_configuration(model, q) and good_velocity(model, v)):
         raise ValueError
     n = n_v(model)
     out = np.zeros((3 * n + 1, n))
     body, dof = np.empty(n_bodies(model) * BODY), np.empty(n * DOF)
     terms(model, q, v, form, body, dof, out[:n], out[n : 2 * n], out[2 * n : 3 * n], out[3 * n])
-    worst = scale = 0.0
-    for i in range(n):
-        for j in range(n):
-            worst = max(worst, abs(out[n + i, j] - out[2 * n + i, j] - out[2 * n + j, i]))
-            scale = max(scale, abs(out[n + i, j]), abs(out[2 * n + i, j]))
-    if scale == 0.0:
-        return 0.0
-    return worst / scale
+    return skew_residual(out[:n], out[n : 2 * n], out[2 * n : 3 * n], v)

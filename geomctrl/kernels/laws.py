@@ -1,4 +1,4 @@
-"""The contracts between a plant, a controller and a reference, and the tracking errors controllers are written in."""
+"""Slotine and Li's adaptive law (1987) and the energy of its Lyapunov function, of one state, in O(n)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The plant: the true robot with friction, changing loads and external wrenches; no model need equal it."""
+"""The plant as an ordinary differential equation: friction, forward dynamics and power in one call."""
 
 from __future__ import annotations
 

@@ -1,14 +1,5 @@
-"""Desired motions on a robot's configurations: quintic point to point, sums of sinusoids, splines through waypoints.
-
-All are products of exponentials q(t) = q0 exp(X_1 s_1(t)) ... exp(X_m s_m(t)) with constant X_k in the joints'
-coordinates, so velocity and acceleration follow from the recursion of the papers' own kinematics,
-
-    v_k = Ad_{exp(-X_k s_k)} v_{k-1} + X_k s_k',
-    a_k = Ad_{exp(-X_k s_k)} a_{k-1} - ad_{X_k s_k'} Ad_{exp(-X_k s_k)} v_{k-1} + X_k s_k'',
-
-and are consistent with q to round-off on every joint, spherical and free ones too. For joints with one degree of
-freedom it is q0 + sum_k X_k s_k.
-"""
+"""Desired motions as products of exponentials, with velocity and acceleration by the recursion that
+`geomctrl.control.references` writes out."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The contracts between a plant, a controller and a reference, and the tracking errors controllers are written in."""
+"""Tracking errors on the group and Slotine and Li's sliding variables (1987), of one state."""
 
 from __future__ import annotations
 

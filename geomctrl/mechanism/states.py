@@ -45,6 +45,16 @@ def as_batch(robot: Mechanism, **arguments: ArrayLike) -> tuple[tuple[int, ...],
     return leads[first], arrays
 
 
+def one_configuration(robot: Mechanism, name: str, q: ArrayLike) -> np.ndarray:
+    """One configuration (nq,), checked, as a new array; errors name the argument `name`."""
+    a = checked(name, q, (robot.nq,))
+    if a.ndim != 1:
+        raise ArgumentError(f"{name}: expected one configuration ({robot.nq},), got shape {a.shape}")
+    if robot.nq != robot.nv:
+        _check_poses(robot, name, a[None])
+    return a.copy()
+
+
 def _check_poses(robot: Mechanism, key: str, q: np.ndarray) -> None:
     """Every pose of q (batch, nq) is one, and one that its joint can reach."""
     outside = tree.off_subgroup_many(robot._model, q).max(axis=0, initial=0.0)

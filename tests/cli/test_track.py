@@ -7,8 +7,8 @@ import pytest
 from command_line import run
 
 import geomctrl as gc
-from geomctrl import models
-from geomctrl.cli import motions, scenario
+from geomctrl import controllers, models
+from geomctrl.cli import motions
 
 SHORT = ("--seconds", "0.2", "--no-plots")
 
@@ -45,7 +45,7 @@ def test_track_ends_with_the_comparison_of_adaptive_and_computed_torque(tmp_path
     assert "ComputedTorque" not in alone.output
 
 
-@pytest.mark.parametrize("controller", scenario.LAWS)
+@pytest.mark.parametrize("controller", controllers.tuned())
 @pytest.mark.parametrize("reference", motions.REFERENCES)
 def test_track_takes_every_controller_and_reference(controller, reference, tmp_path):
     result = run("track", "scara", *SHORT, "--controller", controller, "--reference", reference, "--out", tmp_path)
@@ -121,7 +121,7 @@ def test_bad_arguments_end_with_status_2_and_a_message(arguments, message, tmp_p
 
 def test_unknown_controllers_are_refused_with_the_list(tmp_path):
     result = run("track", "two_link", "--controller", "lqr", "--out", tmp_path, status=2)
-    expected = "controller: expected one of pd-gravity, computed-torque, passivity, slotine-li, got 'lqr'"
+    expected = "controller: expected one of computed-torque, passivity, pd-gravity, slotine-li, got 'lqr'"
     assert expected in result.output.replace("\n", " ")
 
 
