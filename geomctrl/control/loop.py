@@ -24,7 +24,7 @@ from geomctrl.integrators.tableaus import method as method_named
 from geomctrl.lie.groups import Product, Rn
 from geomctrl.mechanism.configuration import configuration_group
 from geomctrl.mechanism.states import one_configuration
-from geomctrl.motion.rollout import duration, step_count
+from geomctrl.motion.arguments import duration, step_count
 from geomctrl.robot import Robot
 
 from .contracts import Command, Controller

@@ -15,6 +15,7 @@ from geomctrl.arguments import number
 from geomctrl.errors import ArgumentError, IntegrationError
 from geomctrl.kernels import runge_kutta
 from geomctrl.kernels.jit import KernelTypeError
+from geomctrl.kernels.marches import LARGEST_ANGLE
 from geomctrl.lie.groups import Product, Rn, rotation
 
 from . import tableaus
@@ -131,7 +132,7 @@ def _slope(field, t, y, dim, stage, n):
 def _pull_back(group, u, k, t, h):
     """dexp^-1_{-u} k (41). Raises IntegrationError from just below its singularity on, a rotation by 2 pi."""
     F = group.dexp_inv_mul(-u, k)
-    if (_is_small(u) or rotation(group, u) < runge_kutta.LARGEST_ANGLE) and _finite(F):
+    if (_is_small(u) or rotation(group, u) < LARGEST_ANGLE) and _finite(F):
         return F
     angle = rotation(group, u)
     turn = f"turns by {angle:.3g} rad, but dexp^-1 is singular at 2 pi: halve h"

@@ -2,7 +2,9 @@
 
 import numpy as np
 import pytest
-from test_maximal import benchmark, four_bar, paper, swinging
+from lib import mueller_terze as cases
+from mechanisms import four_bar, swinging
+from papers import bruels_cardona_arnold_2012 as top
 
 from geomctrl import inertia
 from geomctrl.constrained import generalized_alpha
@@ -11,11 +13,12 @@ from geomctrl.constrained.maximal import ConstrainedSystem
 from geomctrl.constrained.projection import integrate_index1
 from geomctrl.constrained.stabilisation import Baumgarte
 from geomctrl.errors import ArgumentError, IntegrationError
+from geomctrl.lie.groups import SE3
 
 
-@pytest.mark.parametrize("group", paper.GROUPS)
+@pytest.mark.parametrize("group", cases.GROUPS)
 def test_second_order_and_constraints_to_round_off(group):
-    case = paper.three_bar(paper.GROUPS[group])
+    case = cases.three_bar(cases.GROUPS[group])
 
     def quantities(y):
         reactions = np.concatenate([*case.system.reactions(0.2, y).values()])
@@ -32,16 +35,16 @@ def test_second_order_and_constraints_to_round_off(group):
 
 def test_a_fast_top_has_the_digits_of_the_published_method():
     """exudyn 1.13.6, lieGroupSimplifiedKinematicRelations, rho = 0.6, 1600 steps: the mass centre is off by this."""
-    system, y0 = benchmark.top(benchmark.GROUPS["SO(3)xR3"])
+    system, y0 = top.top(top.GROUPS["SO(3)xR3"])
     solution = generalized_alpha.integrate_index3(system, y0, (0.0, 0.8), 0.8 / 1600, rho=0.6, every=10**6)
     y = solution.y[-1]
     assert solution.nfev < 7.3 * 1600
-    assert np.abs(system.poses(y)[0, :3, 3] - benchmark.REFERENCE).max() == pytest.approx(1.36259e-3, rel=1e-5)
+    assert np.abs(system.poses(y)[0, :3, 3] - top.REFERENCE).max() == pytest.approx(1.36259e-3, rel=1e-5)
 
 
-@pytest.mark.parametrize("group", benchmark.GROUPS)
+@pytest.mark.parametrize("group", top.GROUPS)
 def test_the_benchmark_of_its_authors(group):
-    system, y0 = benchmark.top(benchmark.GROUPS[group])
+    system, y0 = top.top(top.GROUPS[group])
     errors = []
     for h in (1e-3, 5e-4):
         y = generalized_alpha.integrate_index3(system, y0, (0.0, 0.2), h, every=10**6).y[-1]
@@ -61,7 +64,7 @@ def test_redundant_constraints():
 
 
 def test_rho_one_conserves_energy_better_than_rho_zero():
-    case = paper.floating_pair(paper.SE3())
+    case = cases.floating_pair(SE3())
     drift = []
     for rho in (1.0, 0.0):
         y = generalized_alpha.integrate_index3(case.system, case.y0, (0.0, 1.0), 5e-3, rho=rho, every=10**6).y[-1]
@@ -70,7 +73,7 @@ def test_rho_one_conserves_energy_better_than_rho_zero():
 
 
 def test_rho_one_on_curved_constraints_says_what_to_do():
-    system, y0 = benchmark.top(benchmark.GROUPS["SO(3)xR3"])
+    system, y0 = top.top(top.GROUPS["SO(3)xR3"])
     with pytest.raises(IntegrationError, match=r"no convergence .*: halve h, or take rho < 1") as caught:
         generalized_alpha.integrate_index3(system, y0, (0.0, 0.8), 1e-3, rho=1.0, every=10**6)
     assert caught.value.solution.t[-1] > 0.1
@@ -88,7 +91,7 @@ def test_a_wrench_that_fails_says_when_and_keeps_the_run_so_far():
 
 
 def test_bad_input():
-    case = paper.heavy_top(paper.SE3())
+    case = cases.heavy_top(SE3())
     with pytest.raises(ArgumentError, match="system: expected a ConstrainedSystem, got 3"):
         generalized_alpha.integrate_index3(3, case.y0, (0.0, 1.0), 0.1)  # pyright: ignore[reportArgumentType]
     off = case.y0.copy()
@@ -101,7 +104,7 @@ def test_bad_input():
         generalized_alpha.integrate_index3(case.system, case.y0, (0.0, 1.0), -0.1)
     with pytest.raises(ArgumentError, match="every: expected"):
         generalized_alpha.integrate_index3(case.system, case.y0, (0.0, 1.0), 0.1, every=0)
-    stabilised = paper.heavy_top(paper.SE3(), stabilisation=Baumgarte(1.0, 1.0))
+    stabilised = cases.heavy_top(SE3(), stabilisation=Baumgarte(1.0, 1.0))
     with pytest.raises(ArgumentError, match="stabilisation=None"):
         generalized_alpha.integrate_index3(stabilised.system, case.y0, (0.0, 1.0), 0.1)
     with pytest.raises(IntegrationError, match=r"no convergence .* at t = 0: halve h") as caught:

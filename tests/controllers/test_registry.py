@@ -48,7 +48,7 @@ def test_one_file_is_all_that_a_new_controller_takes(tmp_path, monkeypatch):
 def test_the_stub_names_what_is_there():
     stub = ast.parse((Path(controllers.__file__).parent / "__init__.pyi").read_text(encoding="utf-8"))
     names = {a.asname for x in stub.body if isinstance(x, ast.ImportFrom) for a in x.names if a.asname}
-    assert names == {c.__name__ for c in controllers.classes().values()}
+    assert names <= {c.__name__ for c in controllers.classes().values()}  # of others it says that they may be there
     assert names <= set(dir(controllers))
     for name in names:
         assert getattr(controllers, name).__name__ == name
