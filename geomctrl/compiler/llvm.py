@@ -69,14 +69,16 @@ class Function:
 
 
 def module(trace: Trace, widths: Iterable[int], name: str = "f") -> str:
-    """The module's text: a core for each width, `NAME_one` and, for the widest, `NAME_many`."""
+    """The module's text: a core for each width; `NAME_one` where one is 1, `NAME_many` for the widest where that is more."""
     widths = sorted(set(widths))
     parts = [_library(widths)]
     for width in widths:
         parts.append(_sin_cos(Vector(width)))
         parts.append(_core(trace, Vector(width), f"{name}_core{width}"))
-    parts.append(_one(name))
-    parts.append(_many(trace, max(widths), name))
+    if 1 in widths:
+        parts.append(_one(name))
+    if max(widths) > 1:
+        parts.append(_many(trace, max(widths), name))
     return "\n".join(parts)
 
 
@@ -92,11 +94,17 @@ def _core(trace: Trace, vector: Vector, name: str) -> str:
         if at not in values:
             op, a, b = nodes[at][:3]
             if op == "const":
-                values[at] = vector.constant(b * float("nan") if a == "nan" else a) if not isinstance(a, bool) else _truth(vector, a)
+                values[at] = (
+                    vector.constant(b * float("nan") if a == "nan" else a)
+                    if not isinstance(a, bool)
+                    else _truth(vector, a)
+                )
             elif a == 0:
                 values[at] = _splat(f, f.let(f"load double, ptr {f.address('%model', b)}, align 8"))
             else:
-                values[at] = f.let(f"load {vector.type}, ptr {f.address('%x', (starts[a - 1] + b) * vector.width)}, align 8")
+                values[at] = f.let(
+                    f"load {vector.type}, ptr {f.address('%x', (starts[a - 1] + b) * vector.width)}, align 8"
+                )
         return values[at]
 
     waves: dict[int, tuple[str, str]] = {}
@@ -106,8 +114,12 @@ def _core(trace: Trace, vector: Vector, name: str) -> str:
             continue
         if op in ("sin", "cos"):
             if args[0] not in waves:
-                both = f.let(f"call {{{vector.type}, {vector.type}}} @sin_cos{vector.width}({vector.type} {value(args[0])})")
-                waves[args[0]] = tuple(f.let(f"extractvalue {{{vector.type}, {vector.type}}} {both}, {k}") for k in (0, 1))
+                both = f.let(
+                    f"call {{{vector.type}, {vector.type}}} @sin_cos{vector.width}({vector.type} {value(args[0])})"
+                )
+                waves[args[0]] = tuple(
+                    f.let(f"extractvalue {{{vector.type}, {vector.type}}} {both}, {k}") for k in (0, 1)
+                )
             values[at] = waves[args[0]][op == "cos"]
             continue
         ends = [value(x) for x in operands(nodes[at])]
@@ -132,12 +144,9 @@ def _core(trace: Trace, vector: Vector, name: str) -> str:
             values[at] = f.call(f"{op}{vector.width}", *ends)
     for k, at in enumerate(trace.outputs):
         f.do(f"store {vector.type} {value(at)}, ptr {f.address('%y', k * vector.width)}, align 8")
-    if trace.flag is not None:
-        one, zero = vector.constant(1.0), vector.constant(0.0)
-        truth = f.let(f"select {vector.bool} {value(trace.flag)}, {vector.type} {one}, {vector.type} {zero}")
-        f.do(f"store {vector.type} {truth}, ptr {f.address('%y', len(trace.outputs) * vector.width)}, align 8")
-    header = f"define internal void @{name}(ptr noalias %model, ptr noalias %x, ptr noalias %y) nounwind {{"
-    return "\n".join([header, *f.lines, "  ret void", "}"])
+    good = _truth(vector, True) if trace.flag is None else value(trace.flag)
+    header = f"define internal {vector.bool} @{name}(ptr noalias %model, ptr noalias %x, ptr noalias %y) nounwind {{"
+    return "\n".join([header, *f.lines, f"  ret {vector.bool} {good}", "}"])
 
 
 def _truth(vector: Vector, x: bool) -> str:
@@ -169,7 +178,9 @@ def _sin_cos(vector: Vector) -> str:
     f, c, t = Function(vector), vector.constant, vector.type
     size = f.call(f"llvm.fabs.{vector.suffix}", "%x")
     near = f.let(f"fcmp ole {t} {size}, {c(REDUCIBLE)}")
-    all_near = near if vector.width == 1 else f.let(f"call i1 @llvm.vector.reduce.and.v{vector.width}i1({vector.bool} {near})")
+    all_near = (
+        near if vector.width == 1 else f.let(f"call i1 @llvm.vector.reduce.and.v{vector.width}i1({vector.bool} {near})")
+    )
     f.do(f"br i1 {all_near}, label %fast, label %slow, !prof !0")
     f.lines.append("fast:")
     k = f.call(f"llvm.rint.{vector.suffix}", f.operation("fmul", "%x", c(0.6366197723675814)))
@@ -250,26 +261,28 @@ def _library(widths: list[int]) -> str:
 
 
 def _one(name: str) -> str:
-    return f"""define void @{name}_one(ptr noalias %model, ptr noalias %x, ptr noalias %y) nounwind {{
-  call void @{name}_core1(ptr %model, ptr %x, ptr %y)
-  ret void
+    return f"""define i1 @{name}_one(ptr noalias %model, ptr noalias %x, ptr noalias %y) nounwind {{
+  %good = call i1 @{name}_core1(ptr %model, ptr %x, ptr %y)
+  ret i1 %good
 }}"""
 
 
 def _many(trace: Trace, width: int, name: str) -> str:
-    """many(model, x, y, lengths of the parts of x and y ...): see the module's docstring.
+    """many(model, inputs, y, first, end) -> the first state without a result, or -1.
 
-    `inputs` and `outputs` are arrays of pointers; states from `first` to `end`, a multiple of the lanes apart.
+    `inputs` is an array of pointers to states in C order, y the outputs, one state after the other. States from `first`
+    to `end`, a multiple of the lanes apart.
     """
-    sizes = trace.inputs
-    total = len(trace.outputs) + (trace.flag is not None)
-    f = Function(Vector(width))
+    sizes, total, v = trace.inputs, len(trace.outputs), Vector(width)
+    heads = [
+        f"  %p{a} = getelementptr ptr, ptr %inputs, i64 {a}\n  %in{a} = load ptr, ptr %p{a}" for a in range(len(sizes))
+    ]
     lines = [
-        f"define void @{name}_many(ptr noalias %model, ptr noalias %inputs, ptr noalias %y, i64 %first, i64 %end) nounwind {{",
+        f"define i64 @{name}_many(ptr noalias %model, ptr noalias %inputs, ptr noalias %y, i64 %first, i64 %end) nounwind {{",
         "entry:",
-        f"  %xs = alloca double, i64 {sum(sizes) * width}, align 64",
+        f"  %xs = alloca double, i64 {max(sum(sizes), 1) * width}, align 64",
         f"  %ys = alloca double, i64 {total * width}, align 64",
-        *(f"  %p{a} = getelementptr ptr, ptr %inputs, i64 {a}\n  %in{a} = load ptr, ptr %p{a}" for a in range(len(sizes))),
+        *heads,
         "  br label %head",
         "head:",
         "  %b = phi i64 [%first, %entry], [%next, %tail]",
@@ -278,34 +291,51 @@ def _many(trace: Trace, width: int, name: str) -> str:
     ]
     start = 0
     for a, n in enumerate(sizes):
-        lines += _transposition(f"gather{a}", f"%in{a}", "%xs", n, start, n, width, True)
+        lines += _transposition(f"gather{a}", f"%in{a}", "%xs", n, start, width, True)
         lines += [f"gather{a}.done:", f"  br label %{f'gather{a + 1}' if a + 1 < len(sizes) else 'work'}"]
         start += n
-    lines += ["work:", f"  call void @{name}_core{width}(ptr %model, ptr %xs, ptr %ys)", "  br label %scatter"]
-    lines += _transposition("scatter", "%y", "%ys", total, 0, total, width, False)
-    lines += ["scatter.done:", "  br label %tail", "tail:", f"  %next = add i64 %b, {width}", "  br label %head", "exit:", "  ret void", "}"]
-    del f
+    lines += [
+        "work:",
+        f"  %good = call {v.bool} @{name}_core{width}(ptr %model, ptr %xs, ptr %ys)",
+        f"  %bits = bitcast {v.bool} %good to i{width}",
+        f"  %all = icmp eq i{width} %bits, -1",
+        "  br i1 %all, label %scatter, label %failed",
+        *_transposition("scatter", "%y", "%ys", total, 0, width, False),
+        "scatter.done:",
+        "  br label %tail",
+        "tail:",
+        f"  %next = add i64 %b, {width}",
+        "  br label %head",
+        "failed:",
+        f"  %bad = xor i{width} %bits, -1",
+        f"  %lane = call i{width} @llvm.cttz.i{width}(i{width} %bad, i1 false)",
+        f"  %lane64 = zext i{width} %lane to i64",
+        "  %which = add i64 %b, %lane64",
+        "  ret i64 %which",
+        "exit:",
+        "  ret i64 -1",
+        "}",
+        f"declare i{width} @llvm.cttz.i{width}(i{width}, i1)",
+    ]
     return "\n".join(lines)
 
 
-def _transposition(label: str, array: str, buffer: str, n: int, start: int, row: int, width: int, gather: bool) -> list[str]:
+def _transposition(label: str, array: str, buffer: str, n: int, start: int, width: int, gather: bool) -> list[str]:
     """Blocks that copy rows b ... b + width - 1 of n numbers to buffer[start + k][lane], or back."""
-    lines = [f"{label}:", f"  br label %{label}.k", f"{label}.k:", f"  %{label}.i = phi i64 [0, %{label}], [%{label}.j, %{label}.k]"]
+    p = f"%{label}"
+    lines = [f"{label}:", f"  br label {p}.k", f"{label}.k:", f"  {p}.i = phi i64 [0, {p}], [{p}.j, {p}.k]"]
     for lane in range(width):
-        lines += [
-            f"  %{label}.r{lane} = add i64 %b, {lane}",
-            f"  %{label}.o{lane} = mul i64 %{label}.r{lane}, {row}",
-            f"  %{label}.q{lane} = add i64 %{label}.o{lane}, %{label}.i",
-            f"  %{label}.a{lane} = getelementptr double, ptr {array}, i64 %{label}.q{lane}",
-            f"  %{label}.s{lane} = mul i64 %{label}.i, {width}",
-            f"  %{label}.t{lane} = add i64 %{label}.s{lane}, {start * width + lane}",
-            f"  %{label}.b{lane} = getelementptr double, ptr {buffer}, i64 %{label}.t{lane}",
-        ]
         source, target = ("a", "b") if gather else ("b", "a")
         lines += [
-            f"  %{label}.x{lane} = load double, ptr %{label}.{source}{lane}, align 8",
-            f"  store double %{label}.x{lane}, ptr %{label}.{target}{lane}, align 8",
+            f"  {p}.r{lane} = add i64 %b, {lane}",
+            f"  {p}.o{lane} = mul i64 {p}.r{lane}, {n}",
+            f"  {p}.q{lane} = add i64 {p}.o{lane}, {p}.i",
+            f"  {p}.a{lane} = getelementptr double, ptr {array}, i64 {p}.q{lane}",
+            f"  {p}.s{lane} = mul i64 {p}.i, {width}",
+            f"  {p}.t{lane} = add i64 {p}.s{lane}, {start * width + lane}",
+            f"  {p}.b{lane} = getelementptr double, ptr {buffer}, i64 {p}.t{lane}",
+            f"  {p}.x{lane} = load double, ptr {p}.{source}{lane}, align 8",
+            f"  store double {p}.x{lane}, ptr {p}.{target}{lane}, align 8",
         ]
-    lines += [f"  %{label}.j = add i64 %{label}.i, 1", f"  %{label}.m = icmp slt i64 %{label}.j, {n}"]
-    lines += [f"  br i1 %{label}.m, label %{label}.k, label %{label}.done"]
-    return lines
+    lines += [f"  {p}.j = add i64 {p}.i, 1", f"  {p}.m = icmp slt i64 {p}.j, {n}"]
+    return [*lines, f"  br i1 {p}.m, label {p}.k, label {p}.done"]
