@@ -31,7 +31,7 @@ from .terminal import (
 )
 
 
-class IdentifyCommand(TyperCommand):
+class Command(TyperCommand):
     """The command, whose help names estimators: all of them where it says {methods}, those that have an option, or what
     the word says, where it says {word}. They are looked up when help is asked for: identification is slow to import.
     """
@@ -49,9 +49,6 @@ class IdentifyCommand(TyperCommand):
         for part in (self, *self.params):
             part.help = (part.help or "").format_map(texts)  # type: ignore[union-attr]
         super().format_help(ctx, formatter)
-
-
-COMMAND = IdentifyCommand
 
 
 @reported

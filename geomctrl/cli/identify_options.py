@@ -1,6 +1,6 @@
 """The options of `geomctrl identify`, group by group, and what each group means to `geomctrl.identification`.
 
-In help, {option} stands for the names of the estimators that have it; see `identify.IdentifyCommand`.
+In help, {option} stands for the names of the estimators that have it; see `identify.Command`.
 """
 
 from __future__ import annotations

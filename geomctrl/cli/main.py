@@ -7,9 +7,9 @@ from importlib import import_module
 from typing import Any
 
 import typer
-from typer.core import TyperCommand, TyperGroup
+from typer.core import TyperGroup
 
-# each is the function of that name in the module of that name; a module's COMMAND is its class of command, if it has one
+# Each is the function of that name in the module of that name; a class `Command` there is what shows its help.
 COMMANDS = ("track", "identify", "info", "check", "robots")
 
 
@@ -34,7 +34,7 @@ app = typer.Typer(
 )
 for name in COMMANDS:
     module = import_module(f"{__package__}.{name}")
-    app.command(cls=getattr(module, "COMMAND", TyperCommand))(getattr(module, name))
+    app.command(cls=getattr(module, "Command", None))(getattr(module, name))
 
 
 def main() -> None:
