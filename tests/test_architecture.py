@@ -39,7 +39,6 @@ LONG_FILES = {
     "geomctrl/identification/estimators.py": SPLIT,
     "geomctrl/identification/model.py": SPLIT,
     "geomctrl/kernels/articulated_bodies.py": SPLIT,
-    "geomctrl/viewing/plots.py": SPLIT,
 }
 CIRCLES = {  # module: what it must cease to import
     "geomctrl.control.run": {"geomctrl.viewing.plots"},

@@ -11,21 +11,14 @@ from geomctrl import controllers
 from geomctrl.control.contracts import Controller
 from geomctrl.control.loop import simulate
 from geomctrl.control.plant import Plant
-from geomctrl.control.tuning import RATES, Design, Tuned, Tuning
+from geomctrl.control.tuning import ADAPTED, RATES, Design, Tuning
 from geomctrl.errors import ArgumentError, NameNotFoundError
 from geomctrl.robot import Robot
 
-from . import gains
-from .motions import make_reference
+from .gains import design, parse_gains, start
+from .motions import REFERENCES, make_reference
 from .plants import friction_of, loaded, tool_frame
 from .track_options import ScenarioOptions
-
-
-def law_named(name: str) -> type[Tuned]:
-    known = controllers.tuned()
-    if name not in known:
-        raise NameNotFoundError(f"controller: expected one of {', '.join(known)}, got {name!r}")
-    return known[name]
 
 
 @dataclass(frozen=True, eq=False)
@@ -45,11 +38,12 @@ class Scenario:
     @classmethod
     def make(cls, robot: Robot, options: ScenarioOptions) -> Scenario:
         """The scenario that `options` describe. Raises GeomctrlError children."""
-        o, given = options, checked_gains(options)
+        check_options(options)
+        o, given = options, given_gains(options)
         if o.payload_frame is not None and robot.frame(o.payload_frame).body < 0:
             raise ArgumentError(f"payload-frame: {o.payload_frame!r} is fixed to the world and can not carry a load")
         motion = make_reference(o.reference, robot, o.seconds, o.seed)
-        rule = gains.design(robot, o.control_dt or o.dt, motion, o.seconds)
+        rule = design(robot, o.control_dt or o.dt, motion, o.seconds)
         frame = o.payload_frame or tool_frame(robot)
         carrying, body = loaded(robot, o.payload, frame), robot.frame(frame).body
         friction = friction_of(robot, rule) if o.friction else None
@@ -58,10 +52,10 @@ class Scenario:
         else:
             plant = Plant(robot, friction, changes=[(o.payload_at, carrying)])
         tuning = Tuning(robot, motion, rule, o.seconds, given, o.adapt, robot.body_names[body], friction)
-        law = law_named(o.controller).tuned(tuning)
+        law = controllers.tuned()[o.controller].tuned(tuning)
         shared = {name: gain for name, gain in given.items() if name in RATES}
         rival = controllers.ComputedTorque.tuned(replace(tuning, gains=shared))
-        return cls(o, robot, rule, plant, frame, law, rival, *gains.start(robot, motion, rule))
+        return cls(o, robot, rule, plant, frame, law, rival, *start(robot, motion, rule))
 
     @property
     def adapts(self) -> bool:
@@ -95,14 +89,17 @@ class Scenario:
         return "; ".join(reasons)
 
 
-def checked_gains(options: ScenarioOptions) -> dict[str, float]:
-    """The gains given as numbers. Raises ArgumentError for one that the controller does not have."""
-    return gains.parse_gains(options.controller, law_named(options.controller).GAINS, options.gains)
+def given_gains(options: ScenarioOptions) -> dict[str, float]:
+    return parse_gains(options.controller, controllers.tuned()[options.controller].GAINS, options.gains)
 
 
 def check_options(options: ScenarioOptions) -> None:
-    """Raise GeomctrlError children for gains and times that no run can have, before anything is computed."""
-    checked_gains(options)
+    """Raise GeomctrlError children for names, gains and times that no run can have, before anything is computed."""
+    for name, known in (("controller", controllers.tuned()), ("reference", REFERENCES), ("adapt", ADAPTED)):
+        given = getattr(options, name)
+        if given not in known:
+            raise NameNotFoundError(f"{name}: expected one of {', '.join(known)}, got {given!r}")
+    given_gains(options)
     check_times(options)
 
 

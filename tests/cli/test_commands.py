@@ -1,12 +1,17 @@
 """`geomctrl info`, `check` and `robots`, and the program as a whole."""
 
+import io
 import subprocess
 import sys
 
+import numba
 import pytest
 from command_line import program, run
+from rich.console import Console
 
 from geomctrl import models
+from geomctrl.cli.terminal import compiling
+from geomctrl.kernels.jit import kernel
 
 URDF = """<robot name="pendulum"><link name="base"><inertial><mass value="2"/>
 <inertia ixx="0.1" ixy="0" ixz="0" iyy="0.1" iyz="0" izz="0.1"/></inertial></link>
@@ -81,13 +86,49 @@ def test_the_program_separates_results_from_complaints_and_sets_its_status(tmp_p
 
 @pytest.mark.slow
 def test_a_warm_start_says_nothing_of_compiling(tmp_path):
-    program("info", "two_link", cwd=tmp_path)
-    assert "compil" not in program("info", "two_link", cwd=tmp_path).stdout
+    check = ("check", "two_link", "--states", "1")
+    program(*check, cwd=tmp_path)
+    warm = program(*check, cwd=tmp_path)
+    assert warm.returncode == 0
+    assert "compil" not in warm.stdout
 
 
-def test_info_imports_no_solver_filter_or_parser():
-    """What takes seconds to import is not needed to show a bundled robot."""
-    heavy = ["cvxpy", "matplotlib", "scipy.signal", "scipy.stats", "scipy.interpolate", "scipy.optimize", "yourdfpy"]
+def test_compiling_is_announced_once_and_loading_is_not(tmp_path, monkeypatch):
+    monkeypatch.setattr(numba.config, "CACHE_DIR", str(tmp_path))
+
+    def said():
+        first, second = (kernel("f8(f8)")(function) for function in (doubled, tripled))
+        console = Console(file=io.StringIO(), width=200)
+        with compiling(console, "a second"):
+            assert (first(1.0), second(1.0)) == (2.0, 3.0)
+        return console.file.getvalue()
+
+    cold = said()
+    assert cold.count("compiling kernels, once, about a second; the next start finds them in the cache") == 1
+    assert cold.count("compiled in") == 1
+    assert said() == ""
+
+
+def doubled(x):
+    return 2.0 * x
+
+
+def tripled(x):
+    return 3.0 * x
+
+
+def test_info_imports_no_compiler_solver_filter_or_parser():
+    """What takes seconds to import or to compile is not needed to show a bundled robot."""
+    heavy = [
+        "numba",
+        "cvxpy",
+        "matplotlib",
+        "scipy.signal",
+        "scipy.stats",
+        "scipy.interpolate",
+        "scipy.optimize",
+        "yourdfpy",
+    ]
     code = (
         "import sys\nfrom typer.testing import CliRunner\nfrom geomctrl.cli.main import app\n"
         "assert CliRunner().invoke(app, ['info', 'panda']).exit_code == 0\n"

@@ -109,6 +109,8 @@ def test_strict_stops_at_the_first_violation_and_names_the_monitor(tmp_path):
         (("two_link", "--payload", "1", "--payload-frame", "hand"), "no frame named 'hand'"),
         (("two_link", "--payload", "1", "--payload-frame", "world"), "fixed to the world"),
         (("two_link", "--payload-at", "-2"), "payload-at: expected a time >= 0"),
+        (("two_link", "--reference", "circle"), "reference: expected one of sinusoids, quintic, spline, got 'circle'"),
+        (("two_link", "--controller", "passivity", "--adapt", "all"), "adapt: expected one of load, links, base"),
         (("two_link", "--method", "Euler", "--seconds", "0.01"), "Euler"),
     ],
 )
