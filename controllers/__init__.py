@@ -9,6 +9,8 @@ import importlib
 import pkgutil
 from typing import Any
 
+from geomctrl.control.tuning import Tuned
+
 
 def __getattr__(name: str) -> Any:
     if name in _files():
@@ -29,7 +31,7 @@ def classes() -> dict[str, type]:
     return {file.replace("_", "-"): _class_in(file) for file in _files()}
 
 
-def tuned() -> dict[str, Any]:
+def tuned() -> dict[str, type[Tuned]]:
     """The controllers that find gains for any robot themselves, by their names on the command line."""
     return {name: c for name, c in classes().items() if hasattr(c, "tuned")}
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any, ClassVar
 
 import numpy as np
@@ -96,9 +96,9 @@ class SlotineLi(ModelBased):
     @classmethod
     def tuned(cls, tuning: Tuning) -> SlotineLi:
         """Lambda, K = kappa_i D_i as for `Passivity`; `rate` as fast as a step can follow; friction from zero."""
-        if tuning.adapt not in ADAPTED:
-            raise ArgumentError(f"adapt: expected one of {', '.join(map(repr, ADAPTED))}, got {tuning.adapt!r}")
-        options = ADAPTED[tuning.adapt](tuning)
+        options: dict[str, Any] = {"parameters": "base" if tuning.adapt == "base" else "links"}
+        if tuning.adapt == "load":
+            options["adapt"] = [tuning.load_body or tuning.robot.body_names[-1]]
         if tuning.friction is not None:
             zero = np.zeros(tuning.robot.nv)
             options["friction"] = Friction(zero, zero, tuning.friction.smoothing)
@@ -172,12 +172,6 @@ class SlotineLi(ModelBased):
 
 
 # --- what is adapted, and how fast -------------------------------------------------------------------------------
-
-ADAPTED: dict[str, Callable[[Tuning], dict[str, Any]]] = {  # by its name on the command line: the options for it
-    "load": lambda tuning: {"adapt": [tuning.load_body or tuning.robot.body_names[-1]]},
-    "links": lambda tuning: {"parameters": "links"},
-    "base": lambda tuning: {"parameters": "base"},
-}
 
 
 def _adapted(robot: Robot, parameters: str, names: Sequence[str] | None, form: Form) -> tuple[np.ndarray, np.ndarray]:

@@ -11,8 +11,7 @@ from geomctrl import controllers
 from geomctrl.control.contracts import Controller
 from geomctrl.control.loop import simulate
 from geomctrl.control.plant import Plant
-from geomctrl.control.tuning import RATES, Design, Tuning
-from geomctrl.controllers.slotine_li import ADAPTED
+from geomctrl.control.tuning import ADAPTED, RATES, Design, Tuning
 from geomctrl.errors import ArgumentError, NameNotFoundError
 from geomctrl.robot import Robot
 

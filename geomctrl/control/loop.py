@@ -8,7 +8,6 @@ the proofs. With a number its command is held between samples, as on hardware.
 from __future__ import annotations
 
 import math
-import numbers
 from collections.abc import Callable, Iterable
 from typing import Any, TypeGuard
 
@@ -19,6 +18,7 @@ from geomctrl.arguments import ROTATION_TOLERANCE, checked
 from geomctrl.errors import ArgumentError, GeomctrlError, IntegrationError, SimulationError
 from geomctrl.integrators.driver import steps
 from geomctrl.integrators.explicit import rk_step
+from geomctrl.integrators.march import check_storing
 from geomctrl.integrators.step_control import checked_tolerances
 from geomctrl.integrators.tableaus import method as method_named
 from geomctrl.lie.groups import Product, Rn
@@ -70,8 +70,7 @@ def simulate(
     plant = plant if isinstance(plant, Plant) else Plant(plant)
     loop = _Loop(plant, controller, q0, v0, method, control_dt, dt, rtol, atol)
     n_steps = step_count(t_end, dt)
-    if isinstance(every, bool) or not isinstance(every, numbers.Integral) or every < 1:
-        raise ArgumentError(f"every: expected a positive integer, got {every!r}")
+    check_storing(every, None if isinstance(progress, bool) else progress)
     record = Record(plant, controller, loop.z_shape, monitor_list(monitors), n_steps // int(every) + 2)
     unstable = np.errstate(over="ignore", invalid="ignore")  # an unstable loop says so itself
     with shown(progress) as report, evaluated_once(), unstable:

@@ -5,8 +5,9 @@ A monitor measures one number a step, which should not exceed its limit. A `Run`
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -48,14 +49,13 @@ class Monitor:
     1. `name` and `what` (a sentence) say what is measured, `limit` what it may not exceed; nan counts as exceeding.
     2. `start(plant, controller)` is called once before a run and returns whether the property applies to it.
     3. `measure(sample)` returns the number at this step; it must not change the sample.
-    4. Optionally `signals` names further numbers for the run to keep: after `measure` they are attributes of these
-       names.
+    4. Optionally `signals` are further numbers by name, for the run to keep: `start` names them, `measure` renews them.
     """
 
     name = "monitor"
     what = ""
     limit = 0.0
-    signals: tuple[str, ...] = ()
+    signals: Mapping[str, float] = MappingProxyType({})
 
     def start(self, plant: Plant, controller: Any) -> bool:
         return True
@@ -138,20 +138,21 @@ class LyapunovDecrease(Monitor):
 
     name = "lyapunov"
     what = "growth of the Lyapunov function in one step, relative"
-    signals = ("lyapunov", "lyapunov_rate")
 
     def __init__(self, limit: float = 1e-8):
         self.limit = limit
 
     def start(self, plant, controller):
         self.function: Any = getattr(controller, "lyapunov", None)
-        self.last, self.largest, self.lyapunov, self.lyapunov_rate = np.inf, 0.0, np.nan, np.nan
+        self.last, self.largest = np.inf, 0.0
+        self.signals = {"lyapunov": np.nan, "lyapunov_rate": np.nan}
         return self.function is not None
 
     def measure(self, sample):
-        value, self.lyapunov_rate = self.function(sample.t, sample.q, sample.v, sample.z, sample.plant)
+        value, rate = self.function(sample.t, sample.q, sample.v, sample.z, sample.plant)
+        self.signals = {"lyapunov": value, "lyapunov_rate": rate}
         growth = 0.0 if sample.changed else max(value - self.last, 0.0)
-        self.largest, self.last, self.lyapunov = max(self.largest, value), value, value
+        self.largest, self.last = max(self.largest, value), value
         if value != value:
             return np.nan
         return growth / max(self.largest, 1e-12)

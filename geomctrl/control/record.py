@@ -57,7 +57,7 @@ class Record:
         if stored:
             self.measured[self.rows] = values
             for name, (monitor, column) in self.watched.items():
-                column[self.rows] = getattr(monitor, name)
+                column[self.rows] = monitor.signals[name]
             self.rows += 1
         return violated
 

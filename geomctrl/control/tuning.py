@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, Protocol
+from typing import ClassVar, Protocol
 
 import numpy as np
 
@@ -21,6 +21,7 @@ from .plant import Friction
 
 LAMBDA, KAPPA = 5.0, 20.0  # 1/s
 RATES = {"Lambda": "1/s", "kappa": "1/s, K = kappa D"}  # the gains of laws in v_ref = v_d - Lambda e, with meanings
+ADAPTED = ("load", "links", "base")  # what laws adapt: the body with the load, all links, the base parameters
 
 
 @dataclass(frozen=True, eq=False)
@@ -52,7 +53,7 @@ class Tuning:
     rule: Design
     seconds: float
     gains: Mapping[str, float] = field(default_factory=dict)
-    adapt: str = "load"  # for laws that adapt: what
+    adapt: str = "load"  # one of ADAPTED
     load_body: str | None = None
     friction: Friction | None = None  # the plant's, for laws that adapt to it, from zero
 
@@ -69,11 +70,11 @@ class Tuning:
         return self.kappa * self.rule.D
 
     @property
-    def kp(self) -> Any:
+    def kp(self) -> float | np.ndarray:
         return self.gains.get("kp", self.kappa * self.Lambda)
 
     @property
-    def kd(self) -> Any:
+    def kd(self) -> float | np.ndarray:
         return self.gains.get("kd", self.kappa + self.Lambda)
 
 

@@ -1,9 +1,4 @@
-"""Robot: a tree of rigid bodies joined by lower pairs, as frozen data.
-
-A robot holds what does not move: the tree, the joints' screws, placements, inertial parameters, named frames, limits,
-gravity. What moves (mass matrix, Jacobians, ...) are functions of it, defined once in `kinematics`, `dynamics`,
-`regressor`, ... and bound here as methods by the decorator `term`.
-"""
+"""States of a mechanism as arguments: checked where they come in, their leading axes flattened for a kernel."""
 
 from __future__ import annotations
 
@@ -16,8 +11,6 @@ from geomctrl.kernels import tree
 from geomctrl.kernels.tree import SUBGROUP_TOLERANCE
 
 from .mechanism import Mechanism
-
-# --- checking arguments ----------------------------------------------------------------------------------------
 
 
 def as_batch(robot: Mechanism, **arguments: ArrayLike) -> tuple[tuple[int, ...], list[np.ndarray]]:

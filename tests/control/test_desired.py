@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import geomctrl as gc
-from geomctrl import controllers, models, testing
+from geomctrl import control, controllers, models, testing
 from geomctrl.control.monitors import Monitor, default_monitors
 from geomctrl.control.references import Sinusoids
 from geomctrl.errors import ArgumentError, SimulationError
@@ -96,6 +96,20 @@ def test_a_run_within_a_run_does_not_disturb_it():
     np.testing.assert_array_equal(disturbed.desired.q, alone.desired.q)
 
 
+def test_two_references_at_one_time_are_two():
+    class Comparing(Monitor):
+        limit, other = 1.0, Sinusoids(ARM, ARM.neutral(), 0.9, 0.3, 0.2)
+
+        def measure(self, sample):
+            for reference in (self.other, law.reference, self.other):
+                for x, y in zip(control.desired_at(reference, sample.t), reference(sample.t)):
+                    np.testing.assert_array_equal(x, y)
+            return 0.0
+
+    law = law_of(ARM, Counted(ARM))
+    assert run_of(ARM, law, [Comparing()]).ok
+
+
 @pytest.mark.parametrize("robot", [ARM, TREE], ids=["arm", "tree"])
 @pytest.mark.parametrize("every", [1, 7])
 def test_what_user_code_keeps_or_writes_on_changes_no_sample(robot, every):
@@ -161,17 +175,22 @@ def test_a_reference_that_is_none_is_named(reference, error, words):
 
 def test_a_monitors_further_numbers_are_signals_of_the_run():
     class Speed(Monitor):
-        name, limit, signals = "speed", 1e3, ("speed", "fastest_joint")
+        name, limit = "speed", 1e3
+
+        def start(self, plant, controller):
+            self.signals = dict.fromkeys(("speed", "fastest_joint"), np.nan)
+            return True
 
         def measure(self, sample):
-            self.speed, self.fastest_joint = np.abs(sample.v).max(), np.abs(sample.v).argmax()
-            return float(self.speed)
+            speeds = np.abs(sample.v)
+            self.signals = {"speed": speeds.max(), "fastest_joint": speeds.argmax()}
+            return float(speeds.max())
 
     law = law_of(ARM, Counted(ARM))
     run = run_of(ARM, law, [*default_monitors(), Speed()], every=7)
     assert {"lyapunov", "lyapunov_rate", "speed", "fastest_joint"} <= run.signals.keys()
     np.testing.assert_array_equal(run.signals["speed"], np.abs(run.v).max(axis=1))
-    np.testing.assert_array_equal(run.signals["speed"], run.monitors["speed"].values)
+    np.testing.assert_array_equal(run.signals["fastest_joint"], np.abs(run.v).argmax(axis=1))
 
     class Loud(controllers.Passivity):
         def __call__(self, t, q, v, z):
