@@ -1,8 +1,8 @@
 """Object code on disk, next to numba's: each file names what it holds, is written whole, and is checked when read.
 
-A file's name is a hash of all that the code depends on, so that nothing in the folder can be stale: another version of a
-kernel, robot structure, processor or LLVM is another file. Its first bytes are a hash of the rest; a damaged file is set
-aside, said once, and made again. A folder that can not be written costs nothing but time.
+A file's name is a hash of all that the code depends on, so that nothing in the folder can be stale: another version of
+a kernel, robot structure, processor or LLVM is another file. Its first bytes are a hash of the rest; a damaged file is
+set aside, said once, and made again. A folder that can not be written costs nothing but time.
 """
 
 from __future__ import annotations

@@ -1,13 +1,13 @@
 """Calls from Python: arrays in, new arrays out, without a dispatcher in between.
 
 One piece of machine code serves all compiled functions: a METH_FASTCALL function whose `self` is an array of integers
-that describes the call, `Descriptor`. It looks into numpy's arrays directly: for each argument it checks that it is a plain
-one-dimensional, C-contiguous float64 array of the right length without nan or infinity, copies it, makes the results'
-arrays and lets the core fill them. What it was not made for, it answers with None: the public function then converts,
-checks and finds the words.
+that describes the call, `Descriptor`. It looks into numpy's arrays directly: for each argument it checks that it is a
+plain one-dimensional, C-contiguous float64 array of the right length without nan or infinity, copies it, makes the
+results' arrays and lets the core fill them. What it was not made for, it answers with None: the public function then
+converts, checks and finds the words.
 
-What it assumes about numpy's arrays is verified with known arrays before it is used (`works`); where that fails, the same
-is done by a slower function in Python.
+What it assumes about numpy's arrays is verified with known arrays before it is used (`works`); where that fails, the
+same is done by a slower function in Python.
 """
 
 from __future__ import annotations
@@ -25,10 +25,10 @@ from . import cache, host
 OB_TYPE, DATA, ND, DIMENSIONS, DESCR, ARRAY_FLAGS = 8, 16, 24, 32, 56, 64
 WANTED = 0x1 | 0x100
 PYARRAY_NEW = 93  # index of PyArray_New in numpy's API table
-NPY_DOUBLE = 12
+PLAIN = "i32 12, ptr null, ptr null, i32 0, i32 0, ptr null"  # of doubles (NPY_DOUBLE), in C order, its own memory
 METH_FASTCALL = 0x80
-# a descriptor: core, model, inputs, outputs, numbers of all inputs and of all outputs, then the inputs' lengths, then for
-# each output its number of axes, its numbers and two axes
+# a descriptor: core, model, inputs, outputs, numbers of all inputs and of all outputs, then the inputs' lengths, then
+# for each output its number of axes, its numbers and two axes
 HEADER, OUTPUT = 6, 4
 
 SOURCE = f"""
@@ -142,7 +142,7 @@ one:
   %nd64 = load i64, ptr %nd1p
   %nd32 = trunc i64 %nd64 to i32
   %dims = getelementptr i64, ptr %outs, i64 2
-  %arr = call ptr %new(i64 %arraytype, i32 %nd32, ptr %dims, i32 {NPY_DOUBLE}, ptr null, ptr null, i32 0, i32 0, ptr null)
+  %arr = call ptr %new(i64 %arraytype, i32 %nd32, ptr %dims, {PLAIN})
   %bad = icmp eq ptr %arr, null
   br i1 %bad, label %failed, label %fill
 fill:
@@ -177,7 +177,7 @@ make:
   %sizep = getelementptr i64, ptr %out, i64 1
   %size = load i64, ptr %sizep
   %dimsj = getelementptr i64, ptr %out, i64 2
-  %arrj = call ptr %new(i64 %arraytype, i32 %ndj, ptr %dimsj, i32 {NPY_DOUBLE}, ptr null, ptr null, i32 0, i32 0, ptr null)
+  %arrj = call ptr %new(i64 %arraytype, i32 %ndj, ptr %dimsj, {PLAIN})
   %badj = icmp eq ptr %arrj, null
   br i1 %badj, label %half, label %stored
 stored:
@@ -218,7 +218,7 @@ define i1 @same(ptr %model, ptr %x, ptr %y) nounwind {{
 
 
 class _Definition(ctypes.Structure):
-    _fields_ = [  # noqa: RUF012 (ctypes' own attribute)
+    _fields_ = [
         ("name", ctypes.c_char_p),
         ("function", ctypes.c_void_p),
         ("flags", ctypes.c_int),
@@ -231,8 +231,8 @@ def entry(
 ) -> Callable[..., Any]:
     """f(*arrays) -> a new array, or a tuple of them; None where an argument is not what the core was made for.
 
-    core: the address of `bool core(model, x, y)`. inputs: the lengths of the arguments. outputs: the results' shapes, of at
-    most two axes. The model array is kept alive by whoever keeps the function.
+    core: the address of `bool core(model, x, y)`. inputs: the lengths of the arguments. outputs: the results' shapes,
+    of at most two axes. The model array is kept alive by whoever keeps the function.
     """
     return (_compiled_entry if works() else _python_entry)(core, model, inputs, outputs)
 

@@ -1,7 +1,7 @@
 """LLVM code from a trace: one state, or as many side by side as the processor's vectors hold.
 
-A trace becomes a straight line of operations, `core(model, x, y)`: x holds the inputs one after the other, y the outputs,
-each number for all lanes. Around it stand two entries,
+A trace becomes a straight line of operations, `core(model, x, y)`: x holds the inputs one after the other, y the
+outputs, each number for all lanes. Around it stand two entries,
 
     one(model, x, y)                           a single state
     many(model, inputs, outputs, first, end)   states in C order, transposed in blocks of lanes
@@ -69,7 +69,7 @@ class Function:
 
 
 def module(trace: Trace, widths: Iterable[int], name: str = "f") -> str:
-    """The module's text: a core for each width; `NAME_one` where one is 1, `NAME_many` for the widest where that is more."""
+    """The module's text: a core for each width, `NAME_one` where one is 1, `NAME_many` for the widest above 1."""
     widths = sorted(set(widths))
     parts = [_library(widths)]
     for width in widths:
@@ -174,7 +174,7 @@ def _running(lengths: Iterable[int]) -> list[int]:
 
 
 def _sin_cos(vector: Vector) -> str:
-    """(sin x, cos x) as `kernels.scalars.reduced_sin_cos` computes it, libm's where a lane is beyond REDUCIBLE or nan."""
+    """(sin x, cos x) as `kernels.scalars.reduced_sin_cos` computes it, libm's where a lane is not within REDUCIBLE."""
     f, c, t = Function(vector), vector.constant, vector.type
     size = f.call(f"llvm.fabs.{vector.suffix}", "%x")
     near = f.let(f"fcmp ole {t} {size}, {c(REDUCIBLE)}")
@@ -278,7 +278,7 @@ def _many(trace: Trace, width: int, name: str) -> str:
         f"  %p{a} = getelementptr ptr, ptr %inputs, i64 {a}\n  %in{a} = load ptr, ptr %p{a}" for a in range(len(sizes))
     ]
     lines = [
-        f"define i64 @{name}_many(ptr noalias %model, ptr noalias %inputs, ptr noalias %y, i64 %first, i64 %end) nounwind {{",
+        f"define i64 @{name}_many({arguments}) nounwind {{",
         "entry:",
         f"  %xs = alloca double, i64 {max(sum(sizes), 1) * width}, align 64",
         f"  %ys = alloca double, i64 {total * width}, align 64",

@@ -1,11 +1,11 @@
 """Symbols: numbers that remember how they came about, in a graph of scalar operations.
 
-Arithmetic on a `Symbol` adds a node to its `Graph`. Constants are folded, neutral elements vanish, signs move outward and
-equal expressions are one node, so that what a kernel computes with a robot's zeros and ones costs nothing later. Python's
-own numbers stay Python's: an operation on two floats is done at once.
+Arithmetic on a `Symbol` adds a node to its `Graph`. Constants are folded, neutral elements vanish, signs move outward
+and equal expressions are one node, so that what a kernel computes with a robot's zeros and ones costs nothing later.
+Python's own numbers stay Python's: an operation on two floats is done at once.
 
-A comparison of symbols is a symbol too, a `Condition`; it has no truth value while the graph is made, so that `if` on it
-raises `UntraceableError` with the file and line. `where(condition, a, b)` is the way to choose.
+A comparison of symbols is a symbol too, a `Condition`; it has no truth value while the graph is made, so that `if` on
+it raises `UntraceableError` with the file and line. `where(condition, a, b)` is the way to choose.
 """
 
 from __future__ import annotations
@@ -38,8 +38,8 @@ class UntraceableError(GeomctrlError):
 class Graph:
     """Operations in the order in which they can be done: node k is (operation, operands), operands being smaller nodes.
 
-    Operations are those of `UNARY` and `BINARY`, "where" (condition, a, b), "const" (a float) and "load" (array's number,
-    index).
+    Operations are those of `UNARY` and `BINARY`, "where" (condition, a, b), "const" (a float) and "load" (array's
+    number, index).
     """
 
     def __init__(self):

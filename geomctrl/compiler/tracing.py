@@ -16,7 +16,7 @@ from geomctrl.kernels import tree
 from geomctrl.kernels.algorithms import Algorithm, Array
 
 from .arithmetic import Arithmetic, on
-from .symbols import Condition, Graph, Symbol, UntraceableError, binary, is_symbol, unary, where
+from .symbols import Condition, Graph, UntraceableError, binary, is_symbol, unary, where
 
 STRUCTURAL = 4e-16  # a number this near to 0, 1 or -1 is taken for it: one rounding, not a property of the robot
 
@@ -54,8 +54,8 @@ def symbolic() -> Arithmetic:
 class Trace:
     """What an algorithm computes: nodes of `graph` for every number of its outputs, one below the other.
 
-    `inputs`: sizes of the input arrays after the model array, which is array 0 of the graph's loads. `flag`: the node that
-    says whether there is a result, or None.
+    `inputs`: sizes of the input arrays after the model array, which is array 0 of the graph's loads. `flag`: the node
+    that says whether there is a result, or None.
     """
 
     graph: Graph
@@ -93,7 +93,7 @@ def trace(algorithm: Algorithm, pattern: np.ndarray, options: dict[str, Any], gi
     """
     graph = Graph()
     model = np.array([graph.load(0, k) if np.isnan(x) else x for k, x in enumerate(pattern.tolist())] + [None])[:-1]
-    sizes = _Sizes(pattern)
+    sizes = Sizes(pattern)
     arrays, lengths = [], []
 
     def fresh(length: int) -> np.ndarray:
@@ -121,7 +121,7 @@ def trace(algorithm: Algorithm, pattern: np.ndarray, options: dict[str, Any], gi
     return Trace(graph, tuple(lengths), ends, flag)
 
 
-class _Sizes:
+class Sizes:
     """How many numbers arrays have, for one structure."""
 
     def __init__(self, pattern: np.ndarray):
@@ -136,3 +136,8 @@ class _Sizes:
 
     def of(self, x: Array) -> int:
         return int(np.prod(self.shape(x)))
+
+    def inputs(self, algorithm: Algorithm, given: tuple[str, ...], options: dict[str, Any]) -> list[int]:
+        """Lengths of an algorithm's inputs, those among its options last."""
+        states = [self.of(x) for x in algorithm.inputs if not x.optional or x.name in given]
+        return [*states, *(int(np.prod(options[name])) for name, kind in algorithm.options if "[" in kind)]
