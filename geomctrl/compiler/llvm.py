@@ -274,6 +274,7 @@ def _many(trace: Trace, width: int, name: str) -> str:
     to `end`, a multiple of the lanes apart.
     """
     sizes, total, v = trace.inputs, len(trace.outputs), Vector(width)
+    arguments = "ptr noalias %model, ptr noalias %inputs, ptr noalias %y, i64 %first, i64 %end"
     heads = [
         f"  %p{a} = getelementptr ptr, ptr %inputs, i64 {a}\n  %in{a} = load ptr, ptr %p{a}" for a in range(len(sizes))
     ]

@@ -21,7 +21,7 @@ FEW = 40  # bodies; with more the lanes' memory outgrows the cache and the plain
 
 @primitive
 def lanes_of(model, q):
-    """How many full groups of lanes a batch has; 0 for many bodies, for poses, for coordinates beyond `reduced_sin_cos`."""
+    """How many full groups of lanes a batch has; 0 for many bodies, for poses, for coordinates beyond REDUCIBLE."""
     if n_q(model) != n_v(model) or n_bodies(model) > FEW:
         return 0
     for b in range(q.shape[0]):
