@@ -278,10 +278,8 @@ def _tracking_table(run: Run, others: dict[str, Run]) -> Table:
     table.add_column("limit", justify="right")
     error = run.tracking_error()
     rms = [r.tracking_rms() for r in (run, *others.values())]
-    S = np.hstack([j.S for j in robot.joints])
     for k, name in enumerate(robot.dof_names):
-        turning = S[:3, k].any()
-        unit, force = ("mrad", "N m") if turning else ("mm", "N")
+        unit, force = ("mrad", "N m") if robot.turning[k] else ("mm", "N")
         cells = [escape(name)]
         if error is not None:
             cells += [_number(rms[0], k, unit), f"{1e3 * np.abs(error[:, k]).max():.3g} {unit}"]
@@ -408,7 +406,7 @@ def _joint_table(robot: Robot) -> Table:
     if friction:
         table.add_column("damping, friction", justify="right")
     for i, (joint, body, p) in enumerate(zip(robot.joints, robot.body_names, robot.parents)):
-        unit, force = ("m", "N") if joint.kind == "prismatic" else ("rad", "N m")
+        unit, force = ("rad", "N m") if joint.turning.any() else ("m", "N")
         bounded = np.isfinite([joint.lower, joint.upper]).any()
         row = [str(i), escape(str(joint.name)), joint.kind, str(p) if p >= 0 else "world", escape(body)]
         row += [f"{robot.parameters[i, 0]:.4g}", f"{joint.lower:.3g} .. {joint.upper:.3g} {unit}" if bounded else "-"]

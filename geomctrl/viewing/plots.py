@@ -406,8 +406,7 @@ def _names(run: Run) -> tuple[str, ...]:
 def _units(run: Run, turning: str, sliding: str) -> list[str]:
     if run.plant is None:
         return [""] * run.tau.shape[1]
-    S = np.hstack([j.S for j in run.plant.robot.joints])
-    return [turning if S[:3, k].any() else sliding for k in range(S.shape[1])]
+    return [turning if turns else sliding for turns in run.plant.robot.turning]
 
 
 def _truth(run: Run) -> np.ndarray | None:
