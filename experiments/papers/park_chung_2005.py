@@ -7,7 +7,7 @@ and Figs. 4 to 6. Second run: V(0) = 0.1 m/s and 0.3 rad/s along each axis (the 
 to t = 200 at h = 0.05, Figs. 7 and 8. Tables V, IX and X count operations: ours are counted by running the step's own
 code on numbers that count. Figures go to out/.
 
-    python experiments/papers/park_chung_2005.py [--quick]
+    python experiments/park_chung_2005.py [--quick]
 """
 
 from __future__ import annotations
@@ -194,7 +194,7 @@ def chain(joints: int) -> gc.Robot:
 def count_operations() -> None:
     """Print the operations of one step besides forward dynamics as JSON; for a Python without numba's compiler."""
     from geomctrl.kernels import exponentials
-    from geomctrl.kernels.runge_kutta import rk_step
+    from geomctrl.kernels.runge_kutta import StageWork, rk_step
     from geomctrl.motion.rollout import plan_of
 
     exponentials.math = CountingMath()
@@ -203,7 +203,7 @@ def count_operations() -> None:
         robot = chain(joints)
         nv = robot.nv
 
-        def no_dynamics(model, q, v, tau, w, memory, a, nv=nv):
+        def no_dynamics(model, q, v, tau, w, body, dof, a, nv=nv):
             for k in range(nv):
                 a[k] = Tally(0.3)
             return True
@@ -213,9 +213,10 @@ def count_operations() -> None:
             q, v = (np.array([Tally(x) for x in row], dtype=object) for row in (q, v))
             # Python's own floats: numpy's would do the operation themselves and count nothing
             model, plan = (np.array(x.tolist(), dtype=object) for x in (robot._model, plan_of(tableau, 0.1, robot)))
-            work = [np.zeros(n, dtype=object) for n in (99 * len(q), 99 * nv, 99 * nv, nv, len(q), nv, nv, nv)]
+            sizes = (99 * len(q), 99 * nv, 99 * nv, nv, len(q), nv, nv, nv)
+            work = StageWork(*(np.zeros(n, dtype=object) for n in sizes), None, None, None)
             Tally.counts = Counter()
-            rk_step(no_dynamics, model, plan, None, q, v, *work, np.empty(0), None)
+            rk_step(no_dynamics, model, plan, None, q, v, work, np.empty(0))
             results[f"{m} {joints}"] = Tally.counts
     print(json.dumps(results))
 
@@ -233,7 +234,7 @@ def counted_operations() -> dict:
 
 
 def vector_operations(name: str) -> tuple[int, ...]:
-    """The columns of Table X from the tableau: what `rollout.rk_step` does."""
+    """The columns of Table X from the tableau: what `kernels.runge_kutta.rk_step` does."""
     tableau = method(name)
     rows = [row for _, rows in tableau.stages for row in rows]
     s = len(tableau.c)
@@ -321,7 +322,7 @@ def second_run(runs: dict) -> None:
     for m, (_, change) in runs.items():
         size = drift(change[-1])
         print(
-            f"  {m}: kinetic energy {change[-1, 0]: .4e} (expected: {LONG_ENERGY[m]: .3g}), "
+            f"  {m}: kinetic energy {change[-1, 0]: .4e} (FORMULAS.md: {LONG_ENERGY[m]: .3g}), "
             f"linear {size[1]:.3e}, angular {size[2]:.3e}"
         )
     print(
