@@ -10,12 +10,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from .articulated_bodies import forward_dynamics
+from .articulated_bodies import accelerations, dynamics_memory
 from .broyden import ITERATIONS, broyden, norm, settled
 from .configuration import advance, polish
 from .jit import primitive
 from .marches import DONE, NOT_CONVERGED, NOT_FINITE, SINGULAR, TURNED, march_kernel
-from .passes import BODY, DOF
 from .records import finite
 from .screws import twist_mul, wrench_mul, wrench_sub
 from .spatial_momentum import (
@@ -26,10 +25,11 @@ from .spatial_momentum import (
     lower,
     momentum_after,
     momentum_sweep,
+    sweep_memory,
     weightless,
     within_reach,
 )
-from .tree import KIND, POSE, WIDTH, dofs_of, joint_twist, n_bodies, n_q, n_v
+from .tree import dofs_of, holds_pose, joint_twist, n_bodies, n_q, n_v
 
 
 class Work(NamedTuple):
@@ -46,8 +46,8 @@ class Work(NamedTuple):
     dx: Any
     qm: Any
     steps: Any
-    body: Any
-    dof: Any
+    dynamics: Any
+    sweep: Any
     rest: Any
     none: Any
     still: Any
@@ -57,13 +57,12 @@ class Work(NamedTuple):
 def legendre_residual(model, x, p_mid, h, f, p, R):
     """R = dexp_x^-T (p_mid - h/2 dexp_{x/2}^T f) - p: what -D1 L_d(q0, q1) misses of the momentum p at q0."""
     for i in range(n_bodies(model)):
-        link = i * WIDTH
-        first, end = dofs_of(model, link)
-        if int(model[link + KIND]) == POSE:
-            X = joint_twist(model, link, x)
-            impulse = wrench_mul(0.5 * h, dexp_dual(twist_mul(0.5, X), lifted(model, link, f)))
-            F = dexp_inv_dual(X, wrench_sub(lifted(model, link, p_mid), impulse))
-            lower(model, link, F, R)
+        first, end = dofs_of(model, i)
+        if holds_pose(model, i):
+            X = joint_twist(model, i, x)
+            impulse = wrench_mul(0.5 * h, dexp_dual(twist_mul(0.5, X), lifted(model, i, f)))
+            F = dexp_inv_dual(X, wrench_sub(lifted(model, i, p_mid), impulse))
+            lower(model, i, F, R)
             for k in range(first, end):
                 R[k] -= p[k]
         else:
@@ -74,7 +73,7 @@ def legendre_residual(model, x, p_mid, h, f, p, R):
 @primitive
 def solve(model, h, tau, q, work):
     """(q, work.p) after h, in place, from the guess work.x of the increment, which becomes the increment."""
-    x, _, p, w, half, p_mid, f, R, dx, qm, steps, body, dof, rest, none, still = work
+    x, _, p, w, half, p_mid, f, R, dx, qm, steps, dynamics, sweep, rest, none, still = work
     nv = n_v(model)
     last = math.inf
     for i in range(ITERATIONS):
@@ -84,10 +83,10 @@ def solve(model, h, tau, q, work):
             w[k] = x[k] / h
             half[k] = 0.5 * x[k]
         advance(model, q, half, qm)
-        momentum_sweep(model, qm, w, body, dof, p_mid, dx, R)
+        momentum_sweep(model, qm, w, sweep, p_mid, dx, R)
         lie_force(model, w, p_mid, dx, tau, f)
         legendre_residual(model, x, p_mid, h, f, p, R)
-        if not forward_dynamics(still, qm, rest, R, none, body, dof, dx):  # M / h for the derivative of R
+        if not accelerations(still, qm, rest, R, none, dynamics, dx):  # M / h for the derivative of R
             return SINGULAR
         for k in range(nv):
             dx[k] *= -h
@@ -112,12 +111,12 @@ def begin(model, numbers, q, v):
     nv = n_v(model)
     x, x_old, p, w, half = np.empty(nv), np.empty(nv), np.empty(nv), np.empty(nv), np.empty(nv)
     p_mid, f, R, dx, qm = np.empty(nv), np.empty(nv), np.empty(nv), np.empty(nv), np.empty(n_q(model))
-    steps, body, dof = np.empty(ITERATIONS * (nv + 1)), np.empty(n_bodies(model) * BODY), np.empty(nv * DOF)
-    momentum_sweep(model, q, v, body, dof, p, R, dx)
+    steps, dynamics, sweep = np.empty(ITERATIONS * (nv + 1)), dynamics_memory(model), sweep_memory(model)
+    momentum_sweep(model, q, v, sweep, p, R, dx)
     for j in range(nv):
         x[j] = x_old[j] = numbers[0] * v[j]
     return Work(
-        x, x_old, p, w, half, p_mid, f, R, dx, qm, steps, body, dof, np.zeros(nv), np.empty(0), weightless(model)
+        x, x_old, p, w, half, p_mid, f, R, dx, qm, steps, dynamics, sweep, np.zeros(nv), np.empty(0), weightless(model)
     )
 
 
@@ -134,7 +133,7 @@ def step(model, numbers, tau, q, v, k, work):
 @primitive
 def velocity(model, q, v, work):
     """v = M^-1 p."""
-    forward_dynamics(work.still, q, work.rest, work.p, work.none, work.body, work.dof, v)
+    accelerations(work.still, q, work.rest, work.p, work.none, work.dynamics, v)
 
 
 march_variational = march_kernel(__name__, "march_variational", begin, step, velocity)  # numbers: (h,)

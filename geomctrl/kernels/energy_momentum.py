@@ -9,15 +9,14 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from .articulated_bodies import forward_dynamics
+from .articulated_bodies import accelerations, dynamics_memory
 from .broyden import ITERATIONS, broyden, norm, settled
 from .configuration import advance, polish
 from .jit import primitive
 from .marches import DONE, NOT_CONVERGED, NOT_FINITE, SINGULAR, TURNED, march_kernel, velocities_are_the_state
-from .passes import BODY, DOF
 from .records import finite
-from .spatial_momentum import lie_force, momentum_after, momentum_sweep, weightless, within_reach
-from .tree import n_bodies, n_q, n_v
+from .spatial_momentum import lie_force, momentum_after, momentum_sweep, sweep_memory, weightless, within_reach
+from .tree import n_q, n_v
 
 LOST = 1e-14  # share of the potential energy below which a kinetic energy is lost in its round-off, and so is `missing`
 SLOW = 1e-8  # share of the joints in M x . x towards which their motion becomes too slow to correct the energy by
@@ -41,8 +40,8 @@ class Work(NamedTuple):
     rate: Any
     diagonal: Any
     steps: Any
-    body: Any
-    dof: Any
+    dynamics: Any
+    sweep: Any
     rest: Any
     none: Any
     still: Any
@@ -75,7 +74,7 @@ def correct_force(skip, h, tau, before, after, x, diagonal, f):
 @primitive
 def solve(model, skip, h, tau, q, v, work):
     """(q, v, work.p, work.potential) after h, in place, from the guess work.v1."""
-    p, v1, _, potential, x, q1, w, p1, f, R, dv, rate, diagonal, steps, body, dof, rest, none, still = work
+    p, v1, _, potential, x, q1, w, p1, f, R, dv, rate, diagonal, steps, dynamics, sweep, rest, none, still = work
     nv = n_v(model)
     last = math.inf
     for i in range(ITERATIONS):
@@ -83,19 +82,19 @@ def solve(model, skip, h, tau, q, v, work):
             w[k] = 0.5 * (v[k] + v1[k])
             x[k] = 0.5 * h * w[k]
         advance(model, q, x, q1)
-        momentum_sweep(model, q1, w, body, dof, p1, rate, diagonal)
+        momentum_sweep(model, q1, w, sweep, p1, rate, diagonal)
         lie_force(model, w, p1, rate, rest, f)  # at the midpoint
         for k in range(nv):
             x[k] = h * w[k]
         if not within_reach(model, x):
             return TURNED if finite(x) else NOT_CONVERGED
         advance(model, q, x, q1)
-        reached = momentum_sweep(model, q1, v1, body, dof, p1, rate, R)
+        reached = momentum_sweep(model, q1, v1, sweep, p1, rate, R)
         correct_force(skip, h, tau, (v, p, potential[0]), (v1, p1, reached), x, diagonal, f)
         momentum_after(model, x, p, h, f, dv)
         for k in range(nv):
             R[k] = p1[k] - dv[k]
-        if not forward_dynamics(still, q1, rest, R, none, body, dof, w):  # M for the derivative of R
+        if not accelerations(still, q1, rest, R, none, dynamics, w):  # M for the derivative of R
             return SINGULAR
         for k in range(nv):
             w[k] = -w[k]
@@ -109,7 +108,7 @@ def solve(model, skip, h, tau, q, v, work):
             for k in range(n_q(model)):
                 q[k] = q1[k]
             potential[0] = reached
-            forward_dynamics(still, q, rest, p, none, body, dof, v)  # v1 but for what the solver left, so that p = M v
+            accelerations(still, q, rest, p, none, dynamics, v)  # v1 but for what the solver left, so that p = M v
             return DONE
         last = change
     return NOT_CONVERGED
@@ -121,10 +120,10 @@ def begin(model, numbers, q, v):
     p, v1, potential, x, q1 = np.empty(nv), np.empty(nv), np.empty(1), np.empty(nv), np.empty(n_q(model))
     w, p1, f, R, dv = np.empty(nv), np.empty(nv), np.empty(nv), np.empty(nv), np.empty(nv)
     rate, diagonal, steps = np.empty(nv), np.empty(nv), np.empty(ITERATIONS * (nv + 1))
-    body, dof = np.empty(n_bodies(model) * BODY), np.empty(nv * DOF)
-    potential[0] = momentum_sweep(model, q, v, body, dof, p, R, dv)
+    dynamics, sweep = dynamics_memory(model), sweep_memory(model)
+    potential[0] = momentum_sweep(model, q, v, sweep, p, R, dv)
     return Work(
-        p, v1, v.copy(), potential, x, q1, w, p1, f, R, dv, rate, diagonal, steps, body, dof,
+        p, v1, v.copy(), potential, x, q1, w, p1, f, R, dv, rate, diagonal, steps, dynamics, sweep,
         np.zeros(nv), np.empty(0), weightless(model),
     )  # fmt: skip
 

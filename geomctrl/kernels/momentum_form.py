@@ -7,16 +7,15 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from .articulated_bodies import forward_dynamics
+from .articulated_bodies import accelerations, dynamics_memory
 from .configuration import polish
 from .jit import kernel, primitive
 from .marches import DONE, NOT_FINITE, march_kernel
-from .passes import BODY, DOF, SUM
-from .records import finite, get_inertia, get_wrench, put6
+from .records import finite, put6, wrench_at
 from .runge_kutta import StageWork, rk_step, stage_work
 from .screws import Ad_dual, Ad_inv_dual, Wrench, wrench_add
-from .spatial_momentum import momentum_sweep, weightless
-from .tree import gravity_of, joint_frame, n_bodies, n_v, root_origin
+from .spatial_momentum import get_subtree, momentum_sweep, sweep_memory, weightless
+from .tree import gravity_of, joint_frame, n_v, root_origin
 from .vectors import add3, cross, mul3
 
 
@@ -46,38 +45,43 @@ def context_of(model, v):
 
 
 @primitive
-def hamiltonian(model, q, y, tau, context, body, dof, rate):
+def hamiltonian(model, q, y, tau, context, memory, rate):
     """y' and, in the context, v = M^-1 p, for y = (spatial momentum Pi, joints' momenta p): (36) and (79)."""
     v, p, mu, diagonal, rest, none, still = context
+    dynamics, sweep = memory
     base = joint_frame(model, 0, q)
     for k in range(6, n_v(model)):
         p[k] = y[k]
-    put6(p, 0, Ad_inv_dual(base, get_wrench(y, 0)))
-    if not forward_dynamics(still, q, rest, p, none, body, dof, v):
+    put6(p, 0, Ad_inv_dual(base, wrench_at(y, 0)))
+    if not accelerations(still, q, rest, p, none, dynamics, v):
         return False
-    momentum_sweep(model, q, v, body, dof, mu, rate, diagonal)
+    momentum_sweep(model, q, v, sweep, mu, rate, diagonal)
     for k in range(6, n_v(model)):
         rate[k] += tau[k]
-    gravity, J = gravity_of(model), get_inertia(body, SUM)
+    gravity, J = gravity_of(model), get_subtree(sweep[2], 0).J
     f = mul3(J.m, gravity)
     weight = Wrench(add3(cross(J.h, gravity), cross(root_origin(model, q), f)), f)
-    put6(rate, 0, wrench_add(weight, Ad_dual(base, get_wrench(tau, 0))))
+    put6(rate, 0, wrench_add(weight, Ad_dual(base, wrench_at(tau, 0))))
     return True
 
 
 @kernel("b1(f8[::1], f8[::1], f8[::1], f8[::1], f8[::1], f8[::1])")
 def momentum_rates(model, q, y, tau, v, rate):
     """v (nv,) and y' (nv,) at one state of the momentum form; False where the mass matrix is singular."""
-    body, dof = np.empty(n_bodies(model) * BODY), np.empty(n_v(model) * DOF)
-    return hamiltonian(model, q, y, tau, context_of(model, v), body, dof, rate)
+    return hamiltonian(model, q, y, tau, context_of(model, v), memory_of(model), rate)
+
+
+@primitive
+def memory_of(model):
+    return dynamics_memory(model), sweep_memory(model)
 
 
 @primitive
 def begin(model, plan, q, v):
-    stages, y = stage_work(model, plan), np.empty(n_v(model))
+    stages, y = stage_work(model, plan, memory_of(model)), np.empty(n_v(model))
     context = context_of(model, stages.vi)
-    momentum_sweep(model, q, v, stages.body, stages.dof, y, stages.ai, context.diagonal)
-    put6(y, 0, Ad_dual(joint_frame(model, 0, q), get_wrench(y, 0)))
+    momentum_sweep(model, q, v, stages.memory[1], y, stages.ai, context.diagonal)
+    put6(y, 0, Ad_dual(joint_frame(model, 0, q), wrench_at(y, 0)))
     return Work(stages, context, y, np.zeros(n_v(model)))
 
 
@@ -91,7 +95,7 @@ def step(model, plan, tau, q, v, k, work):
 @primitive
 def velocity(model, q, v, work):
     stages = work.stages
-    hamiltonian(model, q, work.y, work.no_torque, work.context, stages.body, stages.dof, stages.ai)
+    hamiltonian(model, q, work.y, work.no_torque, work.context, stages.memory, stages.ai)
     for j in range(v.shape[0]):
         v[j] = stages.vi[j]
 

@@ -9,16 +9,24 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from .articulated_bodies import forward_dynamics
+from .articulated_bodies import accelerations, dynamics_memory
 from .configuration import polish
 from .exponentials import dexp_inv_se3, exp_se3
 from .jit import kernel, primitive
 from .marches import DONE, NOT_FINITE, SINGULAR, TURNED, march_kernel, velocities_are_the_state, within_a_turn
-from .passes import BODY, DOF
-from .records import finite, get_frame, get_twist, put6, put_frame, vec
-from .screws import compose, twist_mul
-from .tree import IQ, IV, KIND, NDOF, POSE, S_PINV, WIDTH, joint_twist, n_bodies, n_q, n_v
-from .vectors import dot
+from .records import finite, pose_at, put6, put_pose, twist_at
+from .screws import compose, pair, twist_mul
+from .tree import (
+    coordinate_of,
+    dual_screw_of,
+    first_dof_of,
+    holds_pose,
+    joint_twist,
+    n_bodies,
+    n_q,
+    n_v,
+    ndof_of,
+)
 
 POLISH_EVERY = 64  # steps after which rotations are brought back to SO(3) to the last bit: without it, 1e-18 a step off
 
@@ -62,42 +70,39 @@ def increment(plan, row, K, count, n, u):
 
 
 @primitive
-def twist_of(model, link, x, identity):
+def twist_of(model, i, x, identity):
     """S x of a joint stored as a pose; a free joint's basis is the identity, and 36 products with it take time."""
-    if identity and int(model[link + NDOF]) == 6:
-        return get_twist(x, int(model[link + IV]))
-    return joint_twist(model, link, x)
+    if identity and ndof_of(model, i) == 6:
+        return twist_at(x, first_dof_of(model, i))
+    return joint_twist(model, i, x)
 
 
 @primitive
 def move(model, x, q, identity):
     """q <- q exp(x), joint by joint."""
     for i in range(n_bodies(model)):
-        link = i * WIDTH
-        k = int(model[link + IQ])
-        if int(model[link + KIND]) == POSE:
-            put_frame(q, k, compose(get_frame(q, k), exp_se3(twist_of(model, link, x, identity))))
+        k = coordinate_of(model, i)
+        if holds_pose(model, i):
+            put_pose(q, k, compose(pose_at(q, k), exp_se3(twist_of(model, i, x, identity))))
         else:
-            q[k] += x[int(model[link + IV])]
+            q[k] += x[first_dof_of(model, i)]
 
 
 @primitive
 def pull_back(model, u, v, K, at, identity):
     """K[at:] = dexp^-1_{-u} v (47e), joint by joint; False where u turns a joint by 2 pi."""
     for i in range(n_bodies(model)):
-        link = i * WIDTH
-        k = int(model[link + IV])
-        if int(model[link + KIND]) == POSE:
-            U, V = twist_of(model, link, u, identity), twist_of(model, link, v, identity)
+        k = first_dof_of(model, i)
+        if holds_pose(model, i):
+            U, V = twist_of(model, i, u, identity), twist_of(model, i, v, identity)
             if not within_a_turn(U.w):
                 return False
             X = dexp_inv_se3(twist_mul(-1.0, U), V)
-            if identity and int(model[link + NDOF]) == 6:
+            if identity and ndof_of(model, i) == 6:
                 put6(K, at + k, X)
                 continue
-            for c in range(int(model[link + NDOF])):
-                row = link + S_PINV + 6 * c
-                K[at + k + c] = dot(vec(model, row), X.w) + dot(vec(model, row + 3), X.v)
+            for c in range(ndof_of(model, i)):
+                K[at + k + c] = pair(X, dual_screw_of(model, i, c))
         else:
             K[at + k] = v[k]
     return True
@@ -105,7 +110,7 @@ def pull_back(model, u, v, K, at, identity):
 
 class StageWork(NamedTuple):
     """Work memory of `rk_step`: the stages' configurations (s, nq) and slopes (s, nv), flat, then those of the stage at
-    hand: exponent, configuration, y, velocity and slope of y; the records that a field needs; an empty array."""
+    hand: exponent, configuration, y, velocity and slope of y; what a field needs; an empty array."""
 
     Q: Any
     Kq: Any
@@ -115,25 +120,24 @@ class StageWork(NamedTuple):
     yi: Any
     vi: Any
     ai: Any
-    body: Any
-    dof: Any
+    memory: Any
     none: Any
 
 
 @primitive
-def stage_work(model, plan):
+def stage_work(model, plan, memory):
     s, nq, nv = int(plan[0]), n_q(model), n_v(model)
     Q, Kq, Ky = np.empty(s * nq), np.empty(s * nv), np.empty(s * nv)
     u, qi, yi, vi, ai = np.empty(nv), np.empty(nq), np.empty(nv), np.empty(nv), np.empty(nv)
-    return StageWork(Q, Kq, Ky, u, qi, yi, vi, ai, np.empty(n_bodies(model) * BODY), np.empty(nv * DOF), np.empty(0))
+    return StageWork(Q, Kq, Ky, u, qi, yi, vi, ai, memory, np.empty(0))
 
 
 @primitive
 def rk_step(field, model, plan, tau, q, y, work, context):
-    """One step of (q, y), in place. field(model, q, y, tau, context, body, dof, a) writes ydot to a; q turns at y, or
-    at what the field, having work.vi in its context, writes there. `forward_dynamics` is one (44), with its external
+    """One step of (q, y), in place. field(model, q, y, tau, context, memory, a) writes ydot to a; q turns at y, or
+    at what the field, having work.vi in its context, writes there. `accelerations` is one (44), with its external
     wrenches for context."""
-    Q, Kq, Ky, u, qi, yi, vi, ai, body, dof, _ = work
+    Q, Kq, Ky, u, qi, yi, vi, ai, memory, _ = work
     s, most, munthe_kaas, identity = int(plan[0]), int(plan[1]), plan[2] == 1.0, plan[3] == 1.0
     nq, nv = n_q(model), n_v(model)
     for i in range(s + 1):
@@ -154,7 +158,7 @@ def rk_step(field, model, plan, tau, q, y, work, context):
                 Q[i * nq + k] = qi[k]
         for k in range(nv):
             vi[k] = yi[k]
-        if not field(model, qi, yi, tau, context, body, dof, ai):
+        if not field(model, qi, yi, tau, context, memory, ai):
             return SINGULAR if finite(qi) and finite(yi) else NOT_FINITE
         if munthe_kaas and rows > 0:
             if not pull_back(model, u, vi, Kq, i * nv, identity):
@@ -176,12 +180,12 @@ def rk_step(field, model, plan, tau, q, y, work, context):
 
 @primitive
 def begin(model, plan, q, v):
-    return stage_work(model, plan)
+    return stage_work(model, plan, dynamics_memory(model))
 
 
 @primitive
 def step(model, plan, tau, q, v, k, work):
-    result = rk_step(forward_dynamics, model, plan, tau, q, v, work, work.none)
+    result = rk_step(accelerations, model, plan, tau, q, v, work, work.none)
     if (k + 1) % POLISH_EVERY == 0:
         polish(model, q)
     return result if result != DONE or finite(v) else NOT_FINITE

@@ -6,13 +6,18 @@ Pi_k the subtree's spatial momentum and W_k its weight: one sweep, O(n). The met
 of it.
 """
 
+from typing import NamedTuple
+
+import numpy as np
+
 from .exponentials import dexp_inv_se3, dexp_se3, exp_se3
 from .jit import primitive
 from .marches import within_a_turn
-from .passes import BODY, DOF, DS, S_, SUM, place_moving
-from .records import accumulate, get_inertia, get_twist, get_wrench, put6, put_inertia, vec
+from .passes import Moving, MovingAxis, get_moving_axis, inertial_axes, inward, outward, place, place_moving_axes
+from .records import reader, width, writer
 from .screws import (
     Ad_inv_dual,
+    Inertia,
     Twist,
     Wrench,
     ad_dual,
@@ -22,58 +27,78 @@ from .screws import (
     twist_mul,
     wrench_add,
     wrench_mul,
+    zero_twist,
     zero_wrench,
 )
 from .tree import (
     GRAVITY,
-    KIND,
-    POSE,
-    S_PINV,
     WIDTH,
     dofs_of,
+    dual_screw_of,
     gravity_of,
+    holds_pose,
     inertia_of,
     joint_twist,
     n_bodies,
-    parent_of,
+    n_v,
     root_origin,
     screw_of,
 )
 from .vectors import add3, cross, dot, mul3
 
-MOMENTUM = BODY - 6  # where a subtree's momentum is in a body's record, behind its composite inertia
 
+class Subtree(NamedTuple):
+    """A subtree's inertia and spatial momentum."""
+
+    J: Inertia
+    Pi: Wrench
+
+
+put_subtree, get_subtree = writer(Subtree), reader(Subtree)
+MOVING, MOVING_AXIS, SUBTREE = width(Moving), width(MovingAxis), width(Subtree)
 
 # --- momentum and the force on it --------------------------------------------------------------------------------
 
 
 @primitive
-def momentum_sweep(model, q, v, body, dof, p, rate, diagonal):
+def sweep_memory(model):
+    """What `momentum_sweep` needs."""
+    nb, nv = n_bodies(model), n_v(model)
+    return np.empty(nb * MOVING), np.empty(nv * MOVING_AXIS), np.empty(nb * SUBTREE)
+
+
+@outward(Moving)
+def place_momenta(model, i, parent, q, v, axes, subtrees):
+    T = place(model, i, parent.T, q)
+    V = place_moving_axes(model, i, T, parent.V, v, axes)
+    J = inertia_to(T, inertia_of(model, i))
+    put_subtree(subtrees, i, Subtree(J, momentum(J, V)))
+    return Moving(T, V)
+
+
+@inward(Subtree)
+def project_momenta(model, i, x, axes, p, rate, diagonal):
+    gravity, J = gravity_of(model), x.J
+    weight = Wrench(cross(J.h, gravity), mul3(J.m, gravity))
+    first, end = dofs_of(model, i)
+    for k in range(first, end):
+        axis = get_moving_axis(axes, k)
+        p[k] = pair(axis.S, x.Pi)
+        rate[k] = pair(axis.dS, x.Pi) + pair(axis.S, weight)
+        diagonal[k] = pair(axis.S, momentum(J, axis.S))
+    return x
+
+
+@primitive
+def momentum_sweep(model, q, v, memory, p, rate, diagonal):
     """p = M v, p' without torques and the diagonal of M, (nv,) each; returns the potential energy."""
-    n = n_bodies(model)
-    origin, gravity = root_origin(model, q), gravity_of(model)
-    potential = 0.0
-    for i in range(n):
-        row = i * BODY
-        T, V = place_moving(model, i, q, v, origin, body, dof)
-        J = inertia_to(T, inertia_of(model, i * WIDTH))
+    bodies, axes, subtrees = memory
+    place_momenta(model, Moving(inertial_axes(model, q), zero_twist()), bodies, q, v, axes, subtrees)
+    origin, gravity, potential = root_origin(model, q), gravity_of(model), 0.0
+    for i in range(n_bodies(model)):
+        J = get_subtree(subtrees, i).J
         potential -= dot(gravity, add3(J.h, mul3(J.m, origin)))
-        put_inertia(body, row + SUM, J)
-        put6(body, row + MOMENTUM, momentum(J, V))
-    for i in range(n - 1, -1, -1):
-        link, row = i * WIDTH, i * BODY
-        J, Pi = get_inertia(body, row + SUM), get_wrench(body, row + MOMENTUM)
-        weight = Wrench(cross(J.h, gravity), mul3(J.m, gravity))
-        first, end = dofs_of(model, link)
-        for k in range(first, end):
-            S, dS = get_twist(dof, k * DOF + S_), get_twist(dof, k * DOF + DS)
-            p[k] = pair(S, Pi)
-            rate[k] = pair(dS, Pi) + pair(S, weight)
-            diagonal[k] = pair(S, momentum(J, S))
-        up = parent_of(model, link)
-        if up >= 0:
-            accumulate(body, up * BODY + SUM, body, row + SUM, 10)
-            accumulate(body, up * BODY + MOMENTUM, body, row + MOMENTUM, 6)
+    project_momenta(model, subtrees, axes, p, rate, diagonal)
     return potential
 
 
@@ -104,48 +129,45 @@ def dexp_inv_dual(X, F):
 
 
 @primitive
-def lifted(model, link, p):
+def lifted(model, i, p):
     """The wrench that pairs with S v as the joint's coordinates p pair with v."""
-    first, end = dofs_of(model, link)
+    first, end = dofs_of(model, i)
     F = zero_wrench()
     for k in range(first, end):
-        row = link + S_PINV + 6 * (k - first)
-        F = wrench_add(F, wrench_mul(p[k], Wrench(vec(model, row), vec(model, row + 3))))
+        F = wrench_add(F, wrench_mul(p[k], dual_screw_of(model, i, k - first)))
     return F
 
 
 @primitive
-def lower(model, link, F, p):
+def lower(model, i, F, p):
     """p = S^T F."""
-    first, end = dofs_of(model, link)
+    first, end = dofs_of(model, i)
     for k in range(first, end):
-        p[k] = pair(screw_of(model, link, k - first), F)
+        p[k] = pair(screw_of(model, i, k - first), F)
 
 
 @primitive
 def lie_force(model, w, p, rate, tau, f):
     """f = p' + tau - ad_w^T p: the part of p' that is not the frame's turning (0 for a free base without torque)."""
     for i in range(n_bodies(model)):
-        link = i * WIDTH
-        first, end = dofs_of(model, link)
+        first, end = dofs_of(model, i)
         for k in range(first, end):
             f[k] = rate[k] + tau[k]
-        if int(model[link + KIND]) == POSE:
-            F = wrench_add(lifted(model, link, f), ad_dual(joint_twist(model, link, w), lifted(model, link, p)))
-            lower(model, link, F, f)
+        if holds_pose(model, i):
+            F = wrench_add(lifted(model, i, f), ad_dual(joint_twist(model, i, w), lifted(model, i, p)))
+            lower(model, i, F, f)
 
 
 @primitive
 def momentum_after(model, x, p, h, f, out):
     """out = Ad_{exp x}^T p + h Ad_{exp x/2}^T f: the momentum after the step; a free base keeps its spatial one."""
     for i in range(n_bodies(model)):
-        link = i * WIDTH
-        first, end = dofs_of(model, link)
-        if int(model[link + KIND]) == POSE:
-            X = joint_twist(model, link, x)
-            before = Ad_inv_dual(exp_se3(X), lifted(model, link, p))
-            impulse = Ad_inv_dual(exp_se3(twist_mul(0.5, X)), wrench_mul(h, lifted(model, link, f)))
-            lower(model, link, wrench_add(before, impulse), out)
+        first, end = dofs_of(model, i)
+        if holds_pose(model, i):
+            X = joint_twist(model, i, x)
+            before = Ad_inv_dual(exp_se3(X), lifted(model, i, p))
+            impulse = Ad_inv_dual(exp_se3(twist_mul(0.5, X)), wrench_mul(h, lifted(model, i, f)))
+            lower(model, i, wrench_add(before, impulse), out)
         else:
             for k in range(first, end):
                 out[k] = p[k] + h * f[k]
@@ -155,7 +177,6 @@ def momentum_after(model, x, p, h, f, out):
 def within_reach(model, x):
     """No joint turns by 2 pi in the step."""
     for i in range(n_bodies(model)):
-        link = i * WIDTH
-        if int(model[link + KIND]) == POSE and not within_a_turn(joint_twist(model, link, x).w):
+        if holds_pose(model, i) and not within_a_turn(joint_twist(model, i, x).w):
             return False
     return True

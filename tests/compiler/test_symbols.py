@@ -114,7 +114,11 @@ NUMBERS = st.floats(-3.0, 3.0)
 @st.composite
 def expressions(draw):
     """A random expression as a function of three numbers, built from what kernels use."""
-    steps = draw(st.lists(st.tuples(st.integers(0, 11), st.integers(0, 99), st.integers(0, 99), NUMBERS), min_size=1, max_size=25))
+    steps = draw(
+        st.lists(
+            st.tuples(st.integers(0, 11), st.integers(0, 99), st.integers(0, 99), NUMBERS), min_size=1, max_size=25
+        )
+    )
 
     def expression(x, f):
         values = [*x, 1.0, 0.0, -1.0]
