@@ -21,7 +21,7 @@ from geomctrl import inertia, models
 from geomctrl.control.references import Sinusoids
 from geomctrl.controllers import ComputedTorque, SlotineLi
 from geomctrl.identification import Dataset, RegressorModel, fit
-from geomctrl.identification.excitation import optimize
+from geomctrl.identification.trajectories import optimize
 
 MASS, COM, RADII = 2.0, np.array([0.03, -0.02, 0.08]), np.array([0.05, 0.06, 0.04])  # kg, m in the flange's frame, m
 VISCOUS, COULOMB, SMOOTHING = 0.4, 0.25, 0.02  # N m s/rad, N m, rad/s
@@ -77,7 +77,7 @@ def experiment(duration: float = 9.0, iterations: int = 45) -> dict[str, tuple[t
         f"    inertia about it {np.round(np.linalg.eigvalsh(inertia.com_tensor(at_flange)), 5)} kg m^2   "
         f" true {np.round(np.sort(np.diag(I_com)), 5)}"
     )
-    fv, fc = estimate.x[estimate.model._of("viscous")], estimate.x[estimate.model._of("coulomb")]
+    fv, fc = estimate.x[estimate.model.indices("viscous")], estimate.x[estimate.model.indices("coulomb")]
     print(f"    friction         {fv.mean():.3f} N m s/rad, {fc.mean():.3f} N m (means)    true {VISCOUS}, {COULOMB}\n")
     found = gc.Friction(fv, fc, SMOOTHING)
 

@@ -11,7 +11,7 @@ import numpy as np
 
 from geomctrl import models
 from geomctrl.identification import Dataset, Estimate, RegressorModel, fit
-from geomctrl.identification.excitation import Excitation, optimize
+from geomctrl.identification.trajectories import Excitation, optimize
 
 RATE, CUTOFF, DURATION = 500.0, 20.0, 10.0  # Hz, Hz, s
 ENCODER, TORQUE = 1e-5, 0.02  # rad, of each joint's torque range
@@ -30,7 +30,7 @@ def simulated_log(model: RegressorModel, x: np.ndarray, trajectory, seed: int, p
 
 def truth(model: RegressorModel) -> np.ndarray:
     x = model.prior
-    x[model._of("viscous")], x[model._of("coulomb")] = VISCOUS, COULOMB
+    x[model.indices("viscous")], x[model.indices("coulomb")] = VISCOUS, COULOMB
     return x
 
 

@@ -9,13 +9,8 @@ from typing import Any
 import typer
 from typer.core import TyperGroup
 
-COMMANDS = (
-    "track",
-    "identify",
-    "info",
-    "check",
-    "robots",
-)  # each is the function of that name in the module of that name
+# Each is the function of that name in the module of that name; a class `Command` there is what shows its help.
+COMMANDS = ("track", "identify", "info", "check", "robots")
 
 
 class Commands(TyperGroup):
@@ -38,7 +33,8 @@ app = typer.Typer(
     "Start with: `geomctrl track panda --controller slotine-li --payload 2.0`",
 )
 for name in COMMANDS:
-    app.command()(getattr(import_module(f"{__package__}.{name}"), name))
+    module = import_module(f"{__package__}.{name}")
+    app.command(cls=getattr(module, "Command", None))(getattr(module, name))
 
 
 def main() -> None:

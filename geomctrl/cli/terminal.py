@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import functools
-import inspect
 import os
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import MISSING, fields
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated, Any, get_type_hints
+from typing import Annotated, Any
 
 import typer
 from rich.console import Console
@@ -46,30 +44,6 @@ def reported(command: Callable[..., Any]) -> Callable[..., Any]:
             raise typer.Exit(BAD_ARGUMENTS) from None
 
     return wrapped
-
-
-def takes(options: type) -> Callable[[Callable[[Any], None]], Callable[..., None]]:
-    """Decorator: a command of one argument, the dataclass `options`, of whose fields typer makes its parameters."""
-
-    def decorate(command: Callable[[Any], None]) -> Callable[..., None]:
-        @functools.wraps(command)
-        def called(**given: Any) -> None:
-            command(options(**given))
-
-        hints = get_type_hints(options, include_extras=True)
-        parameters = [
-            inspect.Parameter(
-                field.name,
-                inspect.Parameter.KEYWORD_ONLY,
-                default=inspect.Parameter.empty if field.default is MISSING else field.default,
-                annotation=hints[field.name],
-            )
-            for field in fields(options)
-        ]
-        called.__annotations__, called.__dict__["__signature__"] = hints, inspect.Signature(parameters)
-        return called
-
-    return decorate
 
 
 RobotArgument = Annotated[str, typer.Argument(metavar="ROBOT", help=MODEL_HELP)]

@@ -4,13 +4,33 @@ from __future__ import annotations
 
 import typer
 
-from .terminal import FAILED, complain, reported, stdout_console, takes
-from .track_options import TrackOptions
+from .grouped import grouped
+from .terminal import (
+    FAILED,
+    FloatingBase,
+    Mimic,
+    MimicOption,
+    Nonphysical,
+    RobotArgument,
+    compiling,
+    complain,
+    load_robot,
+    reported,
+    stdout_console,
+)
+from .track_options import RunOptions, ScenarioOptions
 
 
 @reported
-@takes(TrackOptions)
-def track(options: TrackOptions) -> None:
+@grouped
+def track(
+    robot: RobotArgument,
+    scenario: ScenarioOptions,
+    run: RunOptions,
+    floating_base: FloatingBase = False,
+    mimic: MimicOption = Mimic.error,
+    allow_nonphysical: Nonphysical = False,
+) -> None:
     """Track a reference and report whether the properties behind the proof held.
 
     The controller is built on the nominal model; the plant also carries --payload, has --friction, or both. Ends
@@ -42,12 +62,16 @@ def track(options: TrackOptions) -> None:
 
     - `geomctrl track arm.urdf --controller computed-torque --gains kp=400,kd=40 --control-dt 0.002`
     """
-    from .scenario import check_options
+    from .scenario import Scenario, check_options
     from .tracking import tracked
 
-    check_options(options)
-    options.out.mkdir(parents=True, exist_ok=True)
-    failure = tracked(options, stdout_console())
+    check_options(scenario)
+    run.out.mkdir(parents=True, exist_ok=True)
+    console = stdout_console()
+    with compiling(console, "half a minute"):
+        case = Scenario.make(load_robot(robot, floating_base, mimic, allow_nonphysical), scenario)
+        case.warm_up()
+    failure = tracked(case, run, console)
     if failure is not None:
         complain(failure)
         raise typer.Exit(FAILED)

@@ -1,19 +1,19 @@
-"""What may be chosen of a scenario and of `geomctrl track`, as data: typer makes command line options of the fields."""
+"""What may be chosen of a scenario and of `geomctrl track`, as data: see `grouped`."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, ClassVar
 
 import typer
 
-from .terminal import FloatingBase, Mimic, MimicOption, Nonphysical, RobotArgument
 
-
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True)
 class ScenarioOptions:
-    """What may be chosen of a scenario."""
+    """What is tracked, by which controller, on which plant."""
+
+    panel: ClassVar[str] = "The scenario"
 
     controller: Annotated[str, typer.Option(metavar="LAW", help="Which law closes the loop: see Gains.")] = "slotine-li"
     reference: Annotated[
@@ -49,11 +49,12 @@ class ScenarioOptions:
     seed: Annotated[int, typer.Option(help="Which random reference.", min=0)] = 0
 
 
-@dataclass(frozen=True, kw_only=True)
-class TrackOptions(ScenarioOptions):
-    """The options of `geomctrl track`."""
+@dataclass(frozen=True)
+class RunOptions:
+    """How it is run, and what becomes of it."""
 
-    robot: RobotArgument
+    panel: ClassVar[str] = "The run"
+
     compare: Annotated[
         bool,
         typer.Option("--compare/--no-compare", help="slotine-li: run computed torque with the same wrong model too."),
@@ -62,6 +63,3 @@ class TrackOptions(ScenarioOptions):
     method: Annotated[str, typer.Option(help="Integration method on the group.")] = "MK4"
     out: Annotated[Path, typer.Option(help="Folder for run.npz, report.txt and the plots.")] = Path("out")
     plots: Annotated[bool, typer.Option("--plots/--no-plots", help="Draw PNG files.")] = True
-    floating_base: FloatingBase = False
-    mimic: MimicOption = Mimic.error
-    allow_nonphysical: Nonphysical = False

@@ -14,22 +14,18 @@ from geomctrl.errors import SimulationError
 
 from .run_tables import report
 from .scenario import Scenario
-from .terminal import compiling, load_robot, progress_bar
-from .track_options import TrackOptions
+from .terminal import progress_bar
+from .track_options import RunOptions
 
 MOST_SAMPLES = 20000
 
 
-def tracked(options: TrackOptions, console: Console) -> str | None:
-    """Run what `options` describe, print and save what came of it; why it stopped early, or None."""
-    with compiling(console, "half a minute"):
-        model = load_robot(options.robot, options.floating_base, options.mimic, options.allow_nonphysical)
-        case = Scenario.make(model, options)
-        case.warm_up()
+def tracked(case: Scenario, options: RunOptions, console: Console) -> str | None:
+    """Run a scenario, print and save what came of it; why it stopped early, or None."""
     if case.rule.slowed < 1.0:
         lowered = f"gains lowered to {case.rule.slowed:.0%} of their rates"
-        console.print(f"note: {lowered}, which a step of {options.dt:g} s can follow")
-    run, failure = _simulate(console, case, case.controller, options.controller, options, strict=options.strict)
+        console.print(f"note: {lowered}, which a step of {case.options.dt:g} s can follow")
+    run, failure = _simulate(console, case, case.controller, case.options.controller, options, strict=options.strict)
     others: dict[str, Run] = {}
     if options.compare and case.adapts and failure is None:
         others["ComputedTorque"], _ = _simulate(console, case, case.rival, "computed-torque", options, monitors=None)
@@ -41,16 +37,17 @@ def tracked(options: TrackOptions, console: Console) -> str | None:
 
 
 def _simulate(
-    console: Console, case: Scenario, controller: Controller, label: str, options: TrackOptions, **more: Any
+    console: Console, case: Scenario, controller: Controller, label: str, options: RunOptions, **more: Any
 ) -> tuple[Run, str | None]:
     """(run, None), or the part up to a failure and why it failed."""
-    every = max(1, round(options.seconds / options.dt) // MOST_SAMPLES)
+    seconds, dt = case.options.seconds, case.options.dt
+    every = max(1, round(seconds / dt) // MOST_SAMPLES)
     with progress_bar(console) as bar:
         task = bar.add_task(label, total=1.0)
         try:
             run = simulate(
-                case.plant, controller, case.q0, case.v0, options.seconds, options.dt,
-                method=options.method, control_dt=options.control_dt, every=every,
+                case.plant, controller, case.q0, case.v0, seconds, dt,
+                method=options.method, control_dt=case.options.control_dt, every=every,
                 progress=lambda fraction: bar.update(task, completed=fraction), **more,
             )  # fmt: skip
             return run, None
@@ -60,7 +57,7 @@ def _simulate(
             return error.run, str(error)
 
 
-def _save(console: Console, transcript: str, run: Run, others: dict[str, Run], options: TrackOptions) -> None:
+def _save(console: Console, transcript: str, run: Run, others: dict[str, Run], options: RunOptions) -> None:
     out = options.out
     written = [run.save(out / "run.npz")] if len(run.t) else []
     path = out / "report.txt"

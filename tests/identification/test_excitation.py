@@ -7,11 +7,13 @@ from demos import identify_synthetic_panda
 from geomctrl import models
 from geomctrl.errors import ArgumentError
 from geomctrl.identification import ExcitationError, RegressorModel
-from geomctrl.identification.excitation import SHIFTS, WEIGHTS, _Problem, optimize
+from geomctrl.identification.trajectories import optimize
+from geomctrl.identification.trajectories.problem import SHIFTS, WEIGHTS, Problem, limits_of
 
 
 def problem(robot, kind, objective, **model):
-    return _Problem(RegressorModel(robot, **model), 6.0, kind, 4, objective, 40, None, None, 2.0, None, None)
+    limits = limits_of(robot, velocity=2.0)
+    return Problem(RegressorModel(robot, **model), limits, 6.0, kind, 4, objective, 40)
 
 
 def test_shift_rule_is_exact_up_to_the_second_harmonic():

@@ -56,12 +56,6 @@ def settling(rate: float, cutoff: float) -> int:
     return int(np.ceil(3.0 * rate / cutoff - 1e-6))
 
 
-def gain(frequency: np.ndarray, rate: float, cutoff: float, order: int = 4) -> np.ndarray:
-    """Amplitude of `low_pass` at `frequency` [Hz], in closed form."""
-    f = np.asarray(frequency, float)
-    return 1.0 / (1.0 + (np.tan(np.pi * f / rate) / np.tan(np.pi * cutoff / rate)) ** (2 * order))
-
-
 def differentiate(x: np.ndarray, dt: float) -> np.ndarray:
     """d/dt by differences of fourth order: central inside, one-sided on the two samples at either end."""
     x = np.asarray(x, float)
@@ -93,11 +87,6 @@ def smooth(t: np.ndarray, x: np.ndarray, cutoff: float) -> tuple[np.ndarray, np.
         (np.stack([f(unit, nu=k) for f in columns], -1) / dt**k).reshape(np.shape(x)) for k in range(3)
     )
     return value, rate, second
-
-
-def sampling_rate(t: np.ndarray) -> float:
-    """Samples a second (over the whole of t)."""
-    return (len(t) - 1) / (t[-1] - t[0])
 
 
 def is_uniform(t: np.ndarray) -> bool:

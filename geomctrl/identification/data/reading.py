@@ -14,8 +14,7 @@ from typing import Any
 import numpy as np
 
 from geomctrl.errors import ArgumentError
-
-from .errors import DataError
+from geomctrl.identification.errors import DataError
 
 MOST_COMMENTS = 1000  # lines before a table's header
 DEGREE, RPM = np.pi / 180.0, 2.0 * np.pi / 60.0
@@ -189,7 +188,8 @@ def fields(
             raise DataError(f"{label}: {field}: no array {keys[field]!r}; there are {', '.join(sorted(arrays))}")
         key = keys.get(field) or next((name for name in aliases if name in arrays), None)
         if key is not None:
-            found[field] = real(label, field, arrays[key]) * _factor(field, units.get(field), np.shape(arrays[key]))
+            x, unit = real(label, field, arrays[key]), units.get(field)
+            found[field] = x if unit is None else x * _factor(field, unit, x.shape)
     for field in ("q", "tau"):
         if field not in found:
             raise DataError(
@@ -215,6 +215,8 @@ def fields(
             if field in found:
                 found[field] = mapping.rate(found[field])
         found["tau"] = mapping.torque(found["tau"])
+    for x in found.values():
+        x.setflags(write=False)  # nobody else has them: the Dataset need not copy
     return {**found, "history": history}
 
 
@@ -238,24 +240,23 @@ def _drop_bad_rows(found: dict[str, np.ndarray]) -> tuple[str, ...]:
 def real(label: str, name: str, value: Any) -> np.ndarray:
     """A copy as floats. Raises DataError for what is no array of real numbers."""
     try:
-        x = np.array(value)
-        if np.iscomplexobj(x):
+        if np.iscomplexobj(value):
             raise TypeError
-        return x.astype(float)
+        return np.array(value, dtype=float)
     except (TypeError, ValueError):
         raise DataError(f"{label}: {name}: expected real numbers, got {value!r:.60}") from None
 
 
-def _factor(field: str, unit: str | Sequence[str] | None, shape: tuple[int, ...]) -> float | np.ndarray:
+def _factor(field: str, unit: str | Sequence[str], shape: tuple[int, ...]) -> float | np.ndarray:
     """To SI, for values of this shape; one number a joint for a list of units."""
-    if unit is not None and not isinstance(unit, str) and len(unit) != (shape[-1] if len(shape) == 2 else 1):
+    if not isinstance(unit, str) and len(unit) != (shape[-1] if len(shape) == 2 else 1):
         raise ArgumentError(f"units: {field}: expected one unit, or one a column of shape {shape}, got {list(unit)}")
-    for u in [unit] if isinstance(unit, str) else unit or ():
+    for u in [unit] if isinstance(unit, str) else unit:
         if u not in UNITS[field]:
             raise ArgumentError(f"units: {field}: expected one of {', '.join(UNITS[field])}, got {u!r}")
     if isinstance(unit, str):
         return UNITS[field][unit]
-    return np.array([UNITS[field][u] for u in unit]) if unit else 1.0
+    return np.array([UNITS[field][u] for u in unit])
 
 
 def _require_file(path: Path) -> None:
