@@ -40,6 +40,7 @@ class Memory(NamedTuple):
 
     count: str
     width: int
+    kind: str = "float64"
 
 
 def per_body(record: Any) -> Memory:
@@ -54,6 +55,11 @@ def per_coordinate(record: Any) -> Memory:
 def numbers(count: str) -> Memory:
     """`count` numbers, in terms of nb, nq and nv."""
     return Memory(count, 1)
+
+
+def of_complex(memory: Memory) -> Memory:
+    """The same records holding complex numbers."""
+    return memory._replace(kind="complex128")
 
 
 SIZES = {"q": "nq", "q_d": "nq", "f_ext": "6 nb"}  # of inputs and outputs by name; others have nv numbers
@@ -190,7 +196,7 @@ def _array_type(x: Array) -> str:
 
 
 def _allocation(memory: Memory) -> str:
-    return f"np.empty(({memory.count}) * {memory.width})"
+    return f"np.empty(({memory.count}) * {memory.width}, np.{memory.kind})"
 
 
 def _guard(x: Array) -> str:

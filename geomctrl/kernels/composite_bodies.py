@@ -38,6 +38,12 @@ def place_inertias(model, i, parent, q, axes, inertias):
 
 
 @inward(Inertia)
+def composite_inertias(model, i, J):
+    """Nothing but the sums over subtrees."""
+    return J
+
+
+@inward(Inertia)
 def mass_matrix_rows(model, i, J, axes, M):
     """M_jk = S_j . J S_k with the composite inertia J of body i's subtree, k its joint, j on the path to the root."""
     first, end = dofs_of(model, i)
