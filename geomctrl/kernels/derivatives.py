@@ -51,7 +51,7 @@ from .screws import (
     zero_wrench,
 )
 from .tree import base_acceleration, dofs_of, inertia_of, last_dof_of_parent, n_bodies, parent_of
-from .vectors import Matrix, Vector, add3, cross, dot, mul3, mul33, rot, rotT, sub3
+from .vectors import Matrix, Vector, add3, add33, cross, dot, rot, rotT, sub3
 
 
 class Body(NamedTuple):
@@ -85,6 +85,7 @@ class Subtree(NamedTuple):
     F: Wrench
 
 
+get_motion = reader(SpatialMotion)
 get_body, put_body = reader(Body), writer(Body)
 get_variation, put_variation = reader(Variation), writer(Variation)
 get_subtree, put_subtree = reader(Subtree), writer(Subtree)
@@ -136,7 +137,7 @@ def move(model, i, parent, v, a, axes, bodies, variations, subtrees):
 def double_rate(J, V):
     """D = Jdot + bar(J V) of one body."""
     B, p = coriolis_composite(J, V, CHRISTOFFEL, 0.0)
-    return mul33(2.0, B), mul3(2.0, p)
+    return add33(B, B), add3(p, p)
 
 
 @primitive
@@ -144,6 +145,12 @@ def change_of_wrench(x, alpha, beta):
     """J alpha + D beta of a subtree, which needs the angular part of beta only."""
     F = momentum(x.J, alpha)
     return Wrench(add3(F.m, rot(x.D, beta)), sub3(F.f, cross(x.p, beta)))
+
+
+@primitive
+def pull_back(x, S):
+    """D^T S of a subtree, which has an angular part only."""
+    return add3(rotT(x.D, S.w), cross(x.p, S.v))
 
 
 @inward(Subtree)
@@ -156,7 +163,7 @@ def derivative_rows(model, i, x, axes, variations, part, out):
     first, end = dofs_of(model, i)
     for k in range(first, end):
         S, own = get_axis(axes, k).S, get_variation(variations, k)
-        JS, DTS = momentum(x.J, S), add3(rotT(x.D, S.w), cross(x.p, S.v))  # D^T S has no linear part
+        JS, DTS = momentum(x.J, S), pull_back(x, S)
         Q, U = change_of_wrench(x, own.alpha, own.beta), change_of_wrench(x, own.alphav, S.w)
         j = k
         while j >= 0:

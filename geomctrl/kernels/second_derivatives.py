@@ -10,10 +10,12 @@ O(n^2 depth), a tensor's own size on a chain.
 
 from .algorithms import algorithm, numbers, of_complex, per_body, per_coordinate
 from .derivatives import (
+    MEMORY as FIRST,
     Body,
     SpatialMotion,
     Subtree,
     Variation,
+    all_of,
     base_at_rest,
     derivative_rows,
     get_body,
@@ -27,7 +29,7 @@ from .screws import Frame, Inertia, Twist, Wrench, ad, ad_dual, twist_add, twist
 from .time_derivatives import inertia_rate
 from .tree import dofs_of, n_v
 
-STEP = 2.0**-300  # its square is lost beside 1, and no number of a robot times it underflows
+STEP = 2.0**-100  # its square is lost beside 1, and its powers do not underflow
 
 
 # --- numbers with tangents ---------------------------------------------------------------------------------------
@@ -127,18 +129,26 @@ def derivatives_along(
     along(model, v, a, dq, dv, da, (axes, bodies), work, out)
 
 
-@algorithm("q, v, a, f_ext? -> out[2 nv, 3 nv, nv]", (*MEMORY, numbers("nv"), numbers("nv")))
+@algorithm("q, v, a, f_ext? -> out[nv, 4 nv, nv]", (*MEMORY, *FIRST[3:], numbers("nv"), numbers("nv"), numbers("3 * nv * nv")))
 def second_derivatives(
     model, q, v, a, f_ext,
-    frames, axes, bodies, displacements, vc, ac, axes_c, bodies_c, motions, variations, subtrees, unit, zero, out
+    frames, axes, bodies, displacements, vc, ac, axes_c, bodies_c, motions_c, variations_c, subtrees_c,
+    motions, variations, subtrees, unit, zero, memory, out,
 ):  # fmt: skip
-    """The rates of dtau/dq, dtau/dv and M along every coordinate of q, then of v."""
+    """Per coordinate k, the rates along q_k of dtau/dq, dtau/dv and M, then that of dtau/dv along v_k, nv rows each.
+
+    dtau/dv is linear in v: its rate along v_k is what it is at v = e_k. What is left, the rate of dtau/dq along v, is
+    that of dtau/dv along q with its indices exchanged.
+    """
     place_bodies(model, inertial_axes(model, q), frames, q, f_ext, axes, bodies)
-    work = displacements, vc, ac, axes_c, bodies_c, motions, variations, subtrees
+    work = displacements, vc, ac, axes_c, bodies_c, motions_c, variations_c, subtrees_c
     n = n_v(model)
-    unit[:], zero[:] = 0.0, 0.0
+    block = memory.reshape((3 * n, n))
+    block[:, :], unit[:], zero[:] = 0.0, 0.0, 0.0
     for k in range(n):
         unit[k] = 1.0
-        along(model, v, a, unit, zero, zero, (axes, bodies), work, out[k])
-        along(model, v, a, zero, unit, zero, (axes, bodies), work, out[n + k])
+        along(model, v, a, unit, zero, zero, (axes, bodies), work, out[k, : 3 * n])
+        move(model, base_at_rest(model), motions, unit, zero, axes, bodies, variations, subtrees)
+        derivative_rows(model, subtrees, axes, variations, all_of, block)
+        out[k, 3 * n :] = block[n : 2 * n]
         unit[k] = 0.0
