@@ -13,15 +13,16 @@ BIN := $(VENV)/bin
 STAMPS := $(VENV)/stamps
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 
-.PHONY: help demo test bench lint robots build-tools clean
+.PHONY: help demo test test-fast bench lint robots build-tools clean
 
 help:
-	@echo "make demo   a Panda arm tracks under an adaptive controller that does not know its load (DEMO_SECONDS=$(DEMO_SECONDS))"
-	@echo "make test   all tests (WORKERS=2: in two processes; make robots first: real URDFs as well)"
-	@echo "make bench  speed against Pinocchio, dynibo, MuJoCo, scipy and exudyn (a quarter of an hour; BENCH_OPTIONS=--quick)"
-	@echo "make lint   formatting, ruff, pyright, layers"
-	@echo "make robots install example-robot-data, which 'make test' then uses (131 MB)"
-	@echo "make clean  remove what was made, the environment too"
+	@echo "make demo      a Panda arm tracks under an adaptive controller that does not know its load (DEMO_SECONDS=$(DEMO_SECONDS))"
+	@echo "make test      all tests (WORKERS=2: in two processes; make robots first: real URDFs as well)"
+	@echo "make test-fast the same without the slow ones"
+	@echo "make bench     start-up, speed against Pinocchio, dynibo, MuJoCo, scipy and exudyn (a quarter of an hour; BENCH_OPTIONS=--quick)"
+	@echo "make lint      formatting, ruff, layers, pyright, dead code"
+	@echo "make robots    install example-robot-data, which 'make test' then uses (131 MB)"
+	@echo "make clean     remove what was made, the environment too"
 
 demo: $(STAMPS)/core
 	$(BIN)/geomctrl track panda --controller slotine-li --payload 2.0 --seconds $(DEMO_SECONDS) --out out/demo
@@ -29,17 +30,23 @@ demo: $(STAMPS)/core
 test: $(STAMPS)/test
 	$(BIN)/python -m pytest -n $(WORKERS) $(PYTEST_OPTIONS)
 
+test-fast: $(STAMPS)/test
+	$(BIN)/python -m pytest -n $(WORKERS) -m "not slow" $(PYTEST_OPTIONS)
+
 bench: $(STAMPS)/bench
-	$(BIN)/python experiments/benchmark_dynamics.py $(BENCH_OPTIONS)
-	$(BIN)/python experiments/benchmark_derivatives.py $(BENCH_OPTIONS)
-	$(BIN)/python experiments/benchmark_representations.py $(BENCH_OPTIONS)
-	$(BIN)/python experiments/benchmark_integrators.py $(BENCH_OPTIONS)
+	$(BIN)/python experiments/benchmarks/benchmark_start.py $(BENCH_OPTIONS)
+	$(BIN)/python experiments/benchmarks/benchmark_dynamics.py $(BENCH_OPTIONS)
+	$(BIN)/python experiments/benchmarks/benchmark_derivatives.py $(BENCH_OPTIONS)
+	$(BIN)/python experiments/benchmarks/benchmark_representations.py $(BENCH_OPTIONS)
+	$(BIN)/python experiments/benchmarks/benchmark_integrators.py $(BENCH_OPTIONS)
+	$(BIN)/python experiments/benchmarks/benchmark_exudyn.py $(BENCH_OPTIONS)
 
 lint: $(STAMPS)/dev
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/lint-imports
 	$(BIN)/pyright
+	$(BIN)/vulture
 
 robots: $(STAMPS)/robots
 

@@ -1,9 +1,49 @@
-"""Controllers, one per file: each carries its Lyapunov function and the derivative its proof promises."""
+"""Controllers, one a file: each carries its default gains, its Lyapunov function and the rate its proof promises.
 
-from geomctrl.controllers.computed_torque import ComputedTorque
-from geomctrl.controllers.elastic_joint import ElasticJoint, ElasticPlant
-from geomctrl.controllers.passivity import Passivity
-from geomctrl.controllers.pd_gravity import PDGravity
-from geomctrl.controllers.slotine_li import SlotineLi
+A new one is one file here: `sliding_mode.py` with a class `SlidingMode`, from then on `controllers.SlidingMode`. With
+`GAINS` and `tuned`, see `geomctrl.control.tuning`, `geomctrl track --controller sliding-mode` offers it, too.
+`__init__.pyi` tells type checkers of those that are here. Files that begin with an underscore hold what several share.
+"""
 
-__all__ = ["ComputedTorque", "ElasticJoint", "ElasticPlant", "PDGravity", "Passivity", "SlotineLi"]
+import importlib
+import pkgutil
+from typing import Any
+
+from geomctrl.control.tuning import Tuned
+
+
+def __getattr__(name: str) -> Any:
+    if name in _files():
+        return importlib.import_module(f"{__name__}.{name}")
+    for file in _files():
+        if name.lower() == file.replace("_", "") and _class_in(file).__name__ == name:
+            globals()[name] = _class_in(file)
+            return globals()[name]
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted([*globals(), *(c.__name__ for c in classes().values())])
+
+
+def classes() -> dict[str, type]:
+    """All controllers by their names on the command line, "slotine-li" that of SlotineLi in slotine_li.py."""
+    return {file.replace("_", "-"): _class_in(file) for file in _files()}
+
+
+def tuned() -> dict[str, type[Tuned]]:
+    """The controllers that find gains for any robot themselves, by their names on the command line."""
+    return {name: c for name, c in classes().items() if hasattr(c, "tuned")}
+
+
+def _files() -> list[str]:
+    return sorted(m.name for m in pkgutil.iter_modules(__path__) if not m.name.startswith("_"))
+
+
+def _class_in(file: str) -> type:
+    """The class whose name is that of the file without its underscores."""
+    inside, wanted = vars(importlib.import_module(f"{__name__}.{file}")), file.replace("_", "")
+    for name, x in inside.items():
+        if name.lower() == wanted and isinstance(x, type):
+            return x
+    raise ImportError(f"{__name__}.{file}: expected a class with that name in capitals, SlotineLi as in slotine_li.py")

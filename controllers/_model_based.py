@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from geomctrl.control.contracts import Reference
+from geomctrl.control.contracts import Desired, Reference
+from geomctrl.control.desired import desired_at
 from geomctrl.control.plant import Friction
 from geomctrl.control.tracking import Sliding, TrackingError, sliding_variables, tracking_error
 from geomctrl.errors import ArgumentError
@@ -30,8 +31,12 @@ class ModelBased:
     def start(self):
         return None
 
+    def desired(self, t: float) -> Desired:
+        """The reference at time t, evaluated once where several ask for it."""
+        return desired_at(self.reference, t)
+
     def error(self, t: float, q: np.ndarray, v: np.ndarray) -> TrackingError:
-        return tracking_error(self.robot, q, v, self.reference(t))
+        return tracking_error(self.robot, q, v, self.desired(t))
 
     def sliding(self, t: float, q: np.ndarray, v: np.ndarray) -> Sliding:
-        return sliding_variables(self.robot, q, v, self.reference(t), self.Lambda)
+        return sliding_variables(self.robot, q, v, self.desired(t), self.Lambda)

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 from numpy.typing import ArrayLike
 
 from geomctrl.control.contracts import Command, Lyapunov, Reference
+from geomctrl.control.gains import gain_matrix
 from geomctrl.control.plant import Friction
-from geomctrl.control.tracking import error_gradient, gain_matrix
+from geomctrl.control.tracking import error_gradient
+from geomctrl.control.tuning import Tuning
 from geomctrl.controllers._model_based import ModelBased
 from geomctrl.robot import Robot
 
@@ -20,6 +24,8 @@ class ComputedTorque(ModelBased):
     degrees of freedom Kp e stands for the gradient of 1/2 e . Kp e.
     """
 
+    GAINS: ClassVar = {"kp": "1/s^2", "kd": "1/s"}
+
     def __init__(
         self,
         robot: Robot,
@@ -30,6 +36,11 @@ class ComputedTorque(ModelBased):
     ):
         super().__init__(robot, reference, friction)
         self.kp, self.kd = gain_matrix("kp", kp, robot.nv), gain_matrix("kd", kd, robot.nv)
+
+    @classmethod
+    def tuned(cls, tuning: Tuning) -> ComputedTorque:
+        """kp = kappa_i Lambda, kd = kappa_i + Lambda."""
+        return cls(tuning.robot, tuning.motion, tuning.kp, tuning.kd)
 
     def __call__(self, t, q, v, z):
         error = self.error(t, q, v)

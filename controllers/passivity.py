@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 from numpy.typing import ArrayLike
 
 from geomctrl.control.contracts import Command, Lyapunov, Reference
+from geomctrl.control.gains import gain_matrix
 from geomctrl.control.plant import Friction
-from geomctrl.control.tracking import gain_matrix, sliding_energy
+from geomctrl.control.tracking import sliding_energy
+from geomctrl.control.tuning import RATES, Tuning
 from geomctrl.controllers._model_based import ModelBased
 from geomctrl.robot import Robot
 from geomctrl.terms.dynamics import Form, form_number
@@ -20,6 +24,8 @@ class Passivity(ModelBased):
     Lambda [1/s] and K [N m s/rad]: numbers, (nv,) or symmetric positive definite (nv, nv). `form`: which C,
     "ploen" or "christoffel"; both keep Mdot - 2C skew.
     """
+
+    GAINS: ClassVar = RATES
 
     def __init__(
         self,
@@ -35,6 +41,11 @@ class Passivity(ModelBased):
         self.Lambda, self.K = gain_matrix("Lambda", Lambda, robot.nv), gain_matrix("K", K, robot.nv)
         self.form: Form = form
 
+    @classmethod
+    def tuned(cls, tuning: Tuning) -> Passivity:
+        """Lambda, K = kappa_i D_i."""
+        return cls(tuning.robot, tuning.motion, tuning.Lambda, tuning.K)
+
     def __call__(self, t, q, v, z):
         x = self.sliding(t, q, v)
         tau = self.robot.inverse_dynamics(q, v, x.a_ref, x.v_ref, form=self.form) - self.K.dot(x.s)
@@ -43,5 +54,5 @@ class Passivity(ModelBased):
         return Command(tau, None, {"e": x.e, "s": x.s})
 
     def lyapunov(self, t, q, v, z, plant) -> Lyapunov:
-        energy, loss = sliding_energy(self.robot, plant.robot, q, v, self.reference(t), self.Lambda, self.K)
+        energy, loss = sliding_energy(self.robot, plant.robot, q, v, self.desired(t), self.Lambda, self.K)
         return Lyapunov(energy, -loss)

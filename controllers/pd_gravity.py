@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 import numpy as np
 from numpy.typing import ArrayLike
 
 from geomctrl.control.contracts import Command, Lyapunov
+from geomctrl.control.gains import gain_matrix
 from geomctrl.control.references import hold
-from geomctrl.control.tracking import error_gradient, gain_matrix
+from geomctrl.control.tracking import error_gradient
+from geomctrl.control.tuning import Tuning
 from geomctrl.controllers._model_based import ModelBased
 from geomctrl.robot import Robot
 
@@ -21,9 +25,17 @@ class PDGravity(ModelBased):
     several degrees of freedom Kp e stands for the gradient of 1/2 e . Kp e.
     """
 
+    GAINS: ClassVar = {"kp": "1/s^2, times D", "kd": "1/s, times D"}
+
     def __init__(self, robot: Robot, q_d: ArrayLike, kp: ArrayLike = 100.0, kd: ArrayLike = 20.0):
         super().__init__(robot, hold(robot, q_d))
         self.kp, self.kd = gain_matrix("kp", kp, robot.nv), gain_matrix("kd", kd, robot.nv)
+
+    @classmethod
+    def tuned(cls, tuning: Tuning) -> PDGravity:
+        """kp = kappa_i Lambda D_i, kd = (kappa_i + Lambda) D_i; it holds the motion's last configuration."""
+        q_d, D = tuning.motion(tuning.seconds).q, tuning.rule.D
+        return cls(tuning.robot, q_d, tuning.kp * D, tuning.kd * D)
 
     def __call__(self, t, q, v, z):
         e = self.error(t, q, v).e

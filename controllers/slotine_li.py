@@ -3,18 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from geomctrl.arguments import number
 from geomctrl.control.contracts import Command, Lyapunov, Reference
+from geomctrl.control.gains import gain_matrix
 from geomctrl.control.plant import Friction
-from geomctrl.control.tracking import adaptive_law, gain_matrix, sliding_energy
+from geomctrl.control.tracking import adaptive_law, sliding_energy
+from geomctrl.control.tuning import RATES, Tuning
 from geomctrl.controllers._model_based import ModelBased
 from geomctrl.errors import ArgumentError, NameNotFoundError
+from geomctrl.mechanism import inertia
 from geomctrl.robot import Robot
 from geomctrl.terms.dynamics import Form, form_number
+
+RATE = 20.0  # of adaptation, where a step can follow it
 
 
 class SlotineLi(ModelBased):
@@ -29,11 +35,13 @@ class SlotineLi(ModelBased):
     parameters="base"    the base parameters of the whole robot, of the reference-velocity dynamics
     friction             a Friction: its viscous and Coulomb coefficients (nv each) are adapted too, from these values
     Gamma                adaptation gain: a number, one per parameter, or a symmetric positive definite matrix;
-                         default 'scaled': 1/s-like gains from each body's mass and size, times `rate`
+                         default: 1/s-like gains from each body's mass and size, times `rate`
     minimum_mass         [kg] keeps every adapted mass positive: below this bound an estimate falls ever slower and
                          stops at half of it. This only makes V' more negative as long as the true masses are above
                          the bound (parameters="links" only)
     """
+
+    GAINS: ClassVar = {**RATES, "rate": "of adaptation"}
 
     def __init__(
         self,
@@ -58,21 +66,9 @@ class SlotineLi(ModelBased):
         self.Lambda, self.K = gain_matrix("Lambda", Lambda, robot.nv), gain_matrix("K", K, robot.nv)
         self.form: Form = form
         nominal = robot.parameters.ravel()
-        if parameters == "links":
-            bodies = _bodies(robot, adapt)
-            self.columns = np.concatenate([np.arange(10 * i, 10 * i + 10) for i in bodies])
-            self.projection = np.eye(len(nominal))[self.columns]
-        elif parameters == "base":
-            if adapt is not None or minimum_mass is not None:
-                raise ArgumentError(
-                    "adapt, minimum_mass: base parameters mix bodies; they go with parameters='links' only"
-                )
-            from geomctrl.identification import base_parameters  # here: identification is slow to import
-
-            base = base_parameters(robot, form)
-            self.columns, self.projection = base.columns, base.projection
-        else:
-            raise ArgumentError(f"parameters: expected 'links' or 'base', got {parameters!r}")
+        if parameters == "base" and (adapt is not None or minimum_mass is not None):
+            raise ArgumentError("adapt, minimum_mass: base parameters mix bodies; they go with parameters='links' only")
+        self.columns, self.projection = _adapted(robot, parameters, adapt, form)
         self.nominal = self.projection @ nominal
         self.kept = nominal if parameters == "links" else np.zeros_like(nominal)  # where nothing is adapted
         self.p0 = self.nominal if friction is None else np.concatenate((self.nominal, friction.parameters(robot.nv)))
@@ -85,13 +81,34 @@ class SlotineLi(ModelBased):
         self.minus_gamma, self.gamma_inverse = (-diagonal, 1.0 / diagonal) if decoupled else (None, None)
         self.masses = np.flatnonzero(self.columns % 10 == 0) if minimum_mass is not None else np.zeros(0, dtype=int)
         self.minimum_mass = minimum_mass
-        self._truth = None, None  # the last true robot and its parameters
-        if minimum_mass is not None:
-            block = self.Gamma[np.ix_(self.masses, self.masses)]
-            if np.abs(block - np.diag(np.diag(block))).max() > 0.0:
-                raise ArgumentError("Gamma: with minimum_mass the gains of different masses must not be coupled")
-            if (self.p0[self.masses] < minimum_mass).any():
-                raise ArgumentError(f"minimum_mass: {minimum_mass} is above the model's own mass of an adapted body")
+        self._truth: tuple[Any, Any] = None, None  # the last true robot and its parameters
+        self._check_masses()
+
+    def _check_masses(self) -> None:
+        if self.minimum_mass is None:
+            return
+        block = self.Gamma[np.ix_(self.masses, self.masses)]
+        if np.abs(block - np.diag(np.diag(block))).max() > 0.0:
+            raise ArgumentError("Gamma: with minimum_mass the gains of different masses must not be coupled")
+        if (self.p0[self.masses] < self.minimum_mass).any():
+            raise ArgumentError(f"minimum_mass: {self.minimum_mass} is above the model's own mass of an adapted body")
+
+    @classmethod
+    def tuned(cls, tuning: Tuning) -> SlotineLi:
+        """Lambda, K = kappa_i D_i as for `Passivity`; `rate` as fast as a step can follow; friction from zero."""
+        options: dict[str, Any] = {"parameters": "base" if tuning.adapt == "base" else "links"}
+        if tuning.adapt == "load":
+            options["adapt"] = [tuning.load_body or tuning.robot.body_names[-1]]
+        if tuning.friction is not None:
+            zero = np.zeros(tuning.robot.nv)
+            options["friction"] = Friction(zero, zero, tuning.friction.smoothing)
+
+        def law(rate: float) -> SlotineLi:
+            return cls(tuning.robot, tuning.motion, tuning.Lambda, tuning.K, rate=rate, **options)
+
+        if "rate" in tuning.gains:
+            return law(tuning.gains["rate"])
+        return law(_adaptation_rate(law(RATE), tuning.rule.dt, tuning.seconds))
 
     def start(self):
         """The nominal model's parameters."""
@@ -107,7 +124,7 @@ class SlotineLi(ModelBased):
 
     def law(self, t, q, v, z):
         """(Y p - K s (nv,), Y^T s for what is adapted, e, s), friction columns included, in O(n) without forming Y."""
-        desired = self.reference(t)
+        desired = self.desired(t)
         tau, g, e, s = adaptive_law(self.robot, self.parameters(z), q, v, desired, self.Lambda, self.K, self.form)
         if len(self.columns) < len(g):
             g = g[self.columns]
@@ -144,7 +161,7 @@ class SlotineLi(ModelBased):
         return np.array(self.parameters(z)).reshape(-1, 10)
 
     def lyapunov(self, t, q, v, z, plant) -> Lyapunov:
-        energy, loss = sliding_energy(self.robot, plant.robot, q, v, self.reference(t), self.Lambda, self.K)
+        energy, loss = sliding_energy(self.robot, plant.robot, q, v, self.desired(t), self.Lambda, self.K)
         error = z - self.true_parameters(plant)
         weighted = self.gamma_inverse * error if self.gamma_inverse is not None else self.Gamma_inverse.dot(error)
         value, rate = energy + 0.5 * float(error.dot(weighted)), -loss
@@ -152,6 +169,22 @@ class SlotineLi(ModelBased):
             g = self.law(t, q, v, z)[1]
             rate += float(weighted.dot(self.adaptation(g, z) + self.Gamma.dot(g)))  # what the projection takes away
         return Lyapunov(value, rate)
+
+
+# --- what is adapted, and how fast -------------------------------------------------------------------------------
+
+
+def _adapted(robot: Robot, parameters: str, names: Sequence[str] | None, form: Form) -> tuple[np.ndarray, np.ndarray]:
+    """(the columns of the regressor that are used, the matrix that takes all parameters to what is adapted)."""
+    if parameters == "links":
+        columns = np.concatenate([np.arange(10 * i, 10 * i + 10) for i in _bodies(robot, names)])
+        return columns, np.eye(10 * robot.nbodies)[columns]
+    if parameters == "base":
+        from geomctrl.identification import base_parameters  # here: identification is slow to import
+
+        base = base_parameters(robot, form)
+        return base.columns, base.projection
+    raise ArgumentError(f"parameters: expected 'links' or 'base', got {parameters!r}")
 
 
 def _bodies(robot: Robot, names: Sequence[str] | None) -> list[int]:
@@ -168,15 +201,22 @@ def _bodies(robot: Robot, names: Sequence[str] | None) -> list[int]:
 def _scaled_gain(robot: Robot, projection: np.ndarray, friction: int) -> np.ndarray:
     """Diagonal gains in the natural units of each parameter: (m, m l, m l^2)^2 of the robot's typical body, so that
     all estimates move on comparable relative scales."""
-    m = float(robot.parameters[:, 0].mean())
-    l = float(np.sqrt(np.mean(np.trace(_second_moments(robot), axis1=1, axis2=2)) / max(m, 1e-9)))
+    m, second_moments = float(robot.parameters[:, 0].mean()), inertia.pseudo(robot.parameters)[:, :3, :3]
+    l = float(np.sqrt(np.mean(np.trace(second_moments, axis1=1, axis2=2)) / max(m, 1e-9)))
     unit = np.array([1.0] + [l] * 3 + [l * l] * 6)
     weights = np.tile(unit**2, robot.nbodies)
     used = (projection**2 @ weights) / np.maximum((projection**2).sum(1), 1e-12)
     return np.concatenate((used, np.ones(friction)))
 
 
-def _second_moments(robot: Robot) -> np.ndarray:
-    from geomctrl.mechanism import inertia
-
-    return inertia.pseudo(robot.parameters)[:, :3, :3]
+def _adaptation_rate(law: SlotineLi, dt: float, seconds: float) -> float:
+    """RATE, lowered where M s'' = - Y Gamma Y^T s, which adaptation makes of s, would be faster than 1 / dt."""
+    fastest = 0.0
+    for t in np.linspace(0.0, seconds, 40):
+        q, v, a = law.reference(t)
+        Y = law.robot.regressor(q, v, a, v, law.form)[:, law.columns]
+        if law.friction is not None:
+            Y = np.hstack((Y, law.friction.columns(v)))
+        M = law.robot.mass_matrix(q)
+        fastest = max(fastest, float(np.linalg.eigvals(np.linalg.solve(M, Y @ law.Gamma @ Y.T)).real.max()))
+    return RATE * min(1.0, 1.0 / max(fastest * dt**2, 1e-300))

@@ -14,9 +14,8 @@ from numpy.typing import ArrayLike
 from scipy.spatial.transform import Rotation
 
 from geomctrl.control.plant import Plant
-from geomctrl.control.tracking import configuration_argument
 from geomctrl.mechanism.configuration import ConfigurationGroup, difference, integrate
-from geomctrl.mechanism.states import as_batch
+from geomctrl.mechanism.states import as_batch, one_configuration
 from geomctrl.robot import Robot
 from geomctrl.terms.derivatives import linearize
 
@@ -46,7 +45,7 @@ def signal_names(robot: Robot) -> dict[str, list[str]]:
 def to_state(robot: Robot, q: ArrayLike, v: ArrayLike, q0: ArrayLike | None = None) -> np.ndarray:
     """x = (log(q0^-1 q), v) (..., 2 nv) of q (..., nq), v (..., nv); q0 (nq,), default neutral."""
     lead, (q, v) = as_batch(robot, q=q, v=v)
-    at = robot.neutral() if q0 is None else configuration_argument(robot, "q0", q0)
+    at = robot.neutral() if q0 is None else one_configuration(robot, "q0", q0)
     x = np.concatenate((difference(robot, np.tile(at, (len(q), 1)), q), v), axis=-1)
     return x.reshape(*lead, 2 * robot.nv)
 
@@ -55,7 +54,7 @@ def from_state(robot: Robot, x: ArrayLike, q0: ArrayLike | None = None) -> tuple
     """(q (..., nq), v (..., nv)) from x (..., 2 nv): the inverse of `to_state`."""
     x = checked("x", x, (2 * robot.nv,))
     e, v = x[..., : robot.nv], x[..., robot.nv :]
-    at = robot.neutral() if q0 is None else configuration_argument(robot, "q0", q0)
+    at = robot.neutral() if q0 is None else one_configuration(robot, "q0", q0)
     return integrate(robot, np.broadcast_to(at, (*e.shape[:-1], robot.nq)), e), v.copy()
 
 
@@ -81,7 +80,7 @@ def nonlinear_system(plant: Robot | Plant, q0: ArrayLike | None = None, name: st
     """
     plant = plant if isinstance(plant, Plant) else Plant(plant)
     robot, n = plant.robot, plant.robot.nv
-    at = robot.neutral() if q0 is None else configuration_argument(robot, "q0", q0)
+    at = robot.neutral() if q0 is None else one_configuration(robot, "q0", q0)
     group = None if robot.nq == n else ConfigurationGroup(robot)
 
     def update(t, x, u, params):

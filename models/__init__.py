@@ -4,37 +4,24 @@
     robot = models.load_urdf("arm.urdf")
     robot = models.load_mjcf("arm.xml")
 
-Each bundled robot's file says where its numbers come from. The parsers are imported when a file is loaded, not before.
+Each bundled robot has a file, which says where its numbers come from, and a place in `_BUNDLED` below. The parsers are
+imported when a file is loaded, not before.
 """
 
 import difflib
 from typing import Any
 
 from geomctrl.errors import NameNotFoundError
-from geomctrl.models.mjcf import load_mjcf
-from geomctrl.models.panda import panda
-from geomctrl.models.puma560 import puma560
-from geomctrl.models.quadruped import quadruped
-from geomctrl.models.scara import scara
-from geomctrl.models.three_spheres import three_spheres
-from geomctrl.models.two_link import two_link
-from geomctrl.models.ur10 import ur10
-from geomctrl.models.urdf import load_urdf
+from geomctrl.models.mjcf import load_mjcf as load_mjcf
+from geomctrl.models.panda import panda as panda
+from geomctrl.models.puma560 import puma560 as puma560
+from geomctrl.models.quadruped import quadruped as quadruped
+from geomctrl.models.scara import scara as scara
+from geomctrl.models.three_spheres import three_spheres as three_spheres
+from geomctrl.models.two_link import two_link as two_link
+from geomctrl.models.ur10 import ur10 as ur10
+from geomctrl.models.urdf import load_urdf as load_urdf
 from geomctrl.robot import Robot
-
-__all__ = [
-    "load",
-    "load_mjcf",
-    "load_urdf",
-    "names",
-    "panda",
-    "puma560",
-    "quadruped",
-    "scara",
-    "three_spheres",
-    "two_link",
-    "ur10",
-]
 
 _BUNDLED = {f.__name__: f for f in (two_link, puma560, panda, ur10, scara, three_spheres, quadruped)}
 

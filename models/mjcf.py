@@ -6,9 +6,9 @@ from xml.etree import ElementTree
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy.spatial.transform import Rotation
 
 from geomctrl.errors import ArgumentError, GeomctrlError, ModelError
+from geomctrl.lie import so3
 from geomctrl.mechanism import inertia
 from geomctrl.mechanism.building import Body
 from geomctrl.mechanism.joint import Joint
@@ -104,10 +104,10 @@ def _check_represented(mujoco, m, ignore):
         raise ModelError(f"can not be represented: {what}. Load with ignore={tuple(refused)} to leave it out")
 
 
-def _transform(position, quaternion):
-    T = np.eye(4)
-    T[:3, :3] = Rotation.from_quat(np.roll(quaternion, -1)).as_matrix()  # MuJoCo's are (w, x, y, z)
-    T[:3, 3] = position
+def _transform(mujoco, position, quaternion):
+    T, R = np.eye(4), np.empty(9)
+    mujoco.mju_quat2Mat(R, quaternion)
+    T[:3, :3], T[:3, 3] = R.reshape(3, 3), position
     return T
 
 
@@ -119,8 +119,8 @@ def _chain(mujoco, m, i):
     """MuJoCo's body i as Bodies: one a joint, the last of them with its name and its inertia."""
     name, parent = _body_name(mujoco, m, i), int(m.body_parentid[i])
     parent = _body_name(mujoco, m, parent) if parent else None
-    placement = _transform(m.body_pos[i], m.body_quat[i])
-    R = _transform(np.zeros(3), m.body_iquat[i])[:3, :3]
+    placement = _transform(mujoco, m.body_pos[i], m.body_quat[i])
+    R = _transform(mujoco, np.zeros(3), m.body_iquat[i])[:3, :3]
     I = R @ np.diag(m.body_inertia[i]) @ R.T
     parameters = inertia.from_com(m.body_mass[i], m.body_ipos[i], 0.5 * (I + I.T))
     first, count = int(m.body_jntadr[i]), int(m.body_jntnum[i])
@@ -156,7 +156,7 @@ def _joint(mujoco, m, j):
     if kind == types.mjJNT_SLIDE:
         rest[:3, 3] = -q0 * axis
         return Joint.prismatic(axis, **options), rest
-    rest[:3, :3] = Rotation.from_rotvec(-q0 * axis).as_matrix()
+    rest[:3, :3] = so3.exp(-q0 * axis)
     rest[:3, 3] = point - rest[:3, :3] @ point
     return Joint.revolute(axis, point, **options), rest
 
@@ -168,5 +168,7 @@ def _frames(mujoco, m, taken):
         if name:
             body = int(m.site_bodyid[i])
             on = _body_name(mujoco, m, body) if body else "world"
-            frames.append((f"{name}_site" if name in taken else name, on, _transform(m.site_pos[i], m.site_quat[i])))
+            frames.append(
+                (f"{name}_site" if name in taken else name, on, _transform(mujoco, m.site_pos[i], m.site_quat[i]))
+            )
     return frames

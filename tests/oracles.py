@@ -21,6 +21,12 @@ def cases(robots=None, **options):
     return robots.flatmap(lambda r: st.tuples(st.just(r), testing.motions(r)).map(lambda c: (c[0], *c[1])))
 
 
+def random_motion(robot, seed=0):
+    """(q, v, a, v_ref) of the robot."""
+    rng = np.random.default_rng(seed)
+    return robot.random_configuration(rng), *rng.normal(size=(3, robot.nv))
+
+
 def assert_close(actual, expected, rtol, scale=0.0):
     """|actual - expected| <= rtol max(|expected|, scale), by the largest entries; shapes must agree."""
     actual, expected = np.asarray(actual), np.asarray(expected)
@@ -73,7 +79,7 @@ class Pinocchio:
     """The same robot in Pinocchio, in our coordinates: its joint frames differ by `shift`, its twists are (v, omega).
 
     Joints are added depth-first, as our bodies are numbered: in another order crba, computeCoriolisMatrix and the
-    derivatives are silently wrong (FORMULAS section 10).
+    derivatives are silently wrong (docs/formulas.md, oracles).
     """
 
     def __init__(self, robot):

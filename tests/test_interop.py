@@ -1,11 +1,9 @@
 """Robots as python-control systems: names, values, LQR's poles, and the same responses as gc.simulate."""
 
-import runpy
-from pathlib import Path
-
 import control
 import numpy as np
 import pytest
+from demos import lqr_panda
 from oracles import assert_close
 
 import geomctrl as gc
@@ -13,18 +11,12 @@ from geomctrl import interop, models, testing
 from geomctrl.errors import ArgumentError
 from geomctrl.mechanism.configuration import ConfigurationGroup
 
-LQR = runpy.run_path(str(Path(__file__).parents[1] / "experiments" / "lqr_panda.py"))
-HOME = LQR["HOME"]
-
-
-@pytest.fixture(scope="module")
-def panda():
-    return models.panda()
+HOME = lqr_panda.HOME
 
 
 @pytest.fixture(scope="module")
 def lqr(panda):
-    return LQR["design"](panda, HOME)
+    return lqr_panda.design(panda, HOME)
 
 
 def floating():
@@ -122,7 +114,7 @@ def test_lqr_poles(panda, lqr):
     assert poles.real.max() < -5.0
     # without gravity's gradient x'' = w: s^4 - (velocity/effort) s^2 + position/effort = 0
     still = panda.with_gravity((0, 0, 0))
-    _, _, poles = LQR["design"](still, HOME, position=100.0, velocity=1.0, effort=1e-2)
+    _, _, poles = lqr_panda.design(still, HOME, position=100.0, velocity=1.0, effort=1e-2)
     s = np.roots([1.0, 0.0, -100.0, 0.0, 1e4])
     expected = s[s.real < 0.0]
     for pole in poles:
@@ -143,7 +135,7 @@ def test_lqr_responses(panda, lqr):
     off = []
     for push in (0.004, 0.002):
         x0 = np.concatenate((push * np.array([1.0, -1.0, 1.0, -1.0, 1.0, -1.0, 1.0]), np.zeros(7)))
-        linear, solved, simulated, run = LQR["responses"](panda, HOME, K, system, x0, 1.0, 2e-3)
+        linear, solved, simulated, run = lqr_panda.responses(panda, HOME, K, system, x0, 1.0, 2e-3)
         assert run.ok
         assert_close(simulated, solved, 1e-6)
         assert np.abs(simulated[-1]).max() < 0.01 * push

@@ -1,5 +1,6 @@
 """What makes geomctrl.models and geomctrl.controllers one package each, wherever they are imported from."""
 
+import ast
 import importlib.metadata
 import os
 import subprocess
@@ -15,17 +16,23 @@ ROOT = Path(__file__).parent.parent
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
 
 
-def test_every_package_is_found_where_it_lies():
-    setuptools = pytest.importorskip("setuptools")
+def test_every_package_is_listed_with_where_it_lies():
+    """Also in an unpacked sdist, which has no symlinks: finding packages there would miss models and controllers."""
     tool = PROJECT["tool"]["setuptools"]
     assert tool["package-dir"] == {
         "geomctrl": "geomctrl",
         "geomctrl.models": "models",
         "geomctrl.controllers": "controllers",
     }
-    found = set(setuptools.find_packages(str(ROOT), **tool["packages"]["find"]))
-    inside = {p.parent for p in (ROOT / "geomctrl").glob("**/*.py") if not p.parent.is_symlink()}
-    assert found == {".".join(p.relative_to(ROOT).parts) for p in inside} | {"geomctrl.models", "geomctrl.controllers"}
+    folders = {p.parent for p in (ROOT / "geomctrl").rglob("*.py")}
+    inside = {".".join(p.relative_to(ROOT).parts) for p in folders} | {"geomctrl.models", "geomctrl.controllers"}
+    assert tool["packages"] == sorted(inside)
+
+
+def test_every_package_has_an_init_that_says_what_it_is():
+    for package in PROJECT["tool"]["setuptools"]["packages"]:
+        tree = ast.parse((ROOT / package.replace(".", "/") / "__init__.py").read_text(encoding="utf-8"))
+        assert ast.get_docstring(tree), package
 
 
 @pytest.mark.parametrize("name", ["models", "controllers"])

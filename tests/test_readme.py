@@ -1,9 +1,13 @@
-"""The README's Python runs, block after block, and does what it says."""
+"""The README's Python runs, block after block, and does what it says; what the documents point at is there."""
 
 import re
 from pathlib import Path
 
-README = Path(__file__).parents[1] / "README.md"
+import pytest
+
+ROOT = Path(__file__).parents[1]
+README = ROOT / "README.md"
+PLACES = (ROOT, ROOT / "geomctrl", ROOT / "experiments")  # where the documents' paths begin
 
 
 def test_python_in_the_readme_runs(capsys):
@@ -17,3 +21,20 @@ def test_python_in_the_readme_runs(capsys):
     assert "lyapunov" in said
     assert said.count("VIOLATED") == 0
     assert space["run"].ok
+
+
+@pytest.mark.parametrize("document", ["README.md", "CONTRIBUTING.md", "docs/formulas.md"])
+def test_files_functions_and_tests_that_documents_point_at_exist(document):
+    """`folder/file.py`, `folder/file.py::name`, and `::name` of the file before."""
+    text = re.sub(r"```.*?```", "", (ROOT / document).read_text(encoding="utf-8"), flags=re.DOTALL)
+    missing, file, seen = [], ROOT, 0
+    for path, name in re.findall(r"`(?:python )?((?:[\w.]+/)+[\w.]*|)(?:::(\w+))?`", text):
+        if path:
+            found = [place / path for place in PLACES if (place / path).exists()]
+            missing += [path] if not found else []
+            file = found[0] if found else ROOT
+        if name and file.is_file() and not re.search(rf"^(def|class) {name}\b", file.read_text(encoding="utf-8"), re.M):
+            missing.append(f"{file.relative_to(ROOT)}::{name}")
+        seen += bool(path or name)
+    assert missing == []
+    assert seen >= 5

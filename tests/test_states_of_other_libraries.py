@@ -2,8 +2,8 @@
 
 import numpy as np
 import pytest
-from test_mjcf import EVERY_JOINT
-from test_urdf import joint, link, urdf
+from mjcf_text import EVERY_JOINT
+from urdf_text import joint, link, urdf
 
 from geomctrl import interop, models
 from geomctrl.errors import ArgumentError, NameNotFoundError

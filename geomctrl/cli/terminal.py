@@ -9,15 +9,12 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 from rich.console import Console
 
-from geomctrl.errors import GeomctrlError
-
-if TYPE_CHECKING:
-    from geomctrl.robot import Robot
+from geomctrl.errors import ArgumentError, GeomctrlError
 
 FAILED, BAD_ARGUMENTS = 1, 2
 MODEL_HELP = (
@@ -68,13 +65,12 @@ def load_robot(
     mimic: str = "error",
     allow_nonphysical: bool = False,
     unchecked: bool = False,
-) -> Robot:
-    """A bundled robot by name, else a URDF or MJCF file by path. `unchecked`: a URDF's inertias may be anything.
+):
+    """A bundled robot by name, else the Robot of a URDF or MJCF file. `unchecked`: a URDF's inertias may be anything.
 
     Raises GeomctrlError children.
     """
     from geomctrl import models
-    from geomctrl.errors import ArgumentError
 
     if source in models.names() or not (Path(source).suffix or Path(source).exists()):
         if floating_base or allow_nonphysical or mimic != "error":
@@ -91,23 +87,19 @@ def load_robot(
 @contextmanager
 def compiling(console: Console, guess: str) -> Iterator[None]:
     """Say so, once, when a kernel has to be compiled; silent with a warm cache."""
-    from numba.core import event
+    from geomctrl.kernels.jit import watch_compiling  # here: it imports numpy
 
     status, started = console.status("compiling"), []
 
-    class Announce(event.Listener):
-        def on_start(self, event):
-            if not started:
-                started.append(time.perf_counter())
-                said = f"compiling kernels, once, about {guess}; the next start finds them in the cache"
-                console.print(said, soft_wrap=True)
-                status.start()
-
-        def on_end(self, event):
-            pass
+    def announce(_):
+        if not started:
+            started.append(time.perf_counter())
+            said = f"compiling kernels, once, about {guess}; the next start finds them in the cache"
+            console.print(said, soft_wrap=True)
+            status.start()
 
     try:
-        with event.install_listener("numba:compile", Announce()):
+        with watch_compiling(announce):
             yield
     finally:
         status.stop()

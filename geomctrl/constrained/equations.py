@@ -11,60 +11,23 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from geomctrl import integrators
 from geomctrl.arguments import checked
-from geomctrl.errors import ArgumentError, GeomctrlError, IntegrationError
-from geomctrl.integrators.driver import OFF_GROUP
+from geomctrl.errors import ArgumentError, IntegrationError
+from geomctrl.integrators.march import OFF_GROUP
 from geomctrl.kernels.constraints import AXES, D_A, D_B, LENGTH, R_B
 
-from .joints import LOWER_PAIRS, Constraint, checked_names, set_up_rows
-
-__all__ = ["GGL", "Baumgarte", "Index1System", "integrate"]
+from .joints import LOWER_PAIRS, Constraint, checked_names
+from .rows import set_up_rows
+from .stabilisation import GGL, Baumgarte
 
 CONSISTENT = 1e-8  # residual [m, or of unit vectors; m/s, 1/s] that a state may have
 CONVERGED = 1e-13  # residual at which a projection stops improving positions, times the system's size
 NEWTON_STEPS = 50
-
-
-@dataclass(frozen=True)
-class Baumgarte:
-    """gddot + 2 damping gdot + stiffness^2 g = 0 in place of gddot = 0; both [1/s], damping = stiffness is critical."""
-
-    damping: float
-    stiffness: float
-
-    def __post_init__(self):
-        _check_rates(self, "damping", "stiffness")
-
-
-@dataclass(frozen=True)
-class GGL:
-    """Stabilisation in the manner of Gear, Gupta and Leimkuhler 1985: a second multiplier in the kinematic equation.
-
-    q^-1 qdot = V - M^-1 J^T mu with J (q^-1 qdot) = -rate g, and J Vdot = -Jdot V - rate J V. With rate = 0 [1/s] the
-    position constraint is the invariant of the ODE itself; with rate > 0 both levels are also attracted.
-    """
-
-    rate: float = 0.0
-
-    def __post_init__(self):
-        _check_rates(self, "rate")
-
-
-def _check_rates(stabilisation, *keys):
-    for key in keys:
-        value = getattr(stabilisation, key)
-        if isinstance(value, bool) or not (
-            isinstance(value, int | float | np.number) and np.isfinite(value) and value >= 0.0
-        ):
-            label = f"{type(stabilisation).__name__}: {key}"
-            raise ArgumentError(f"{label}: expected a number >= 0 [1/s], got {value!r}")
 
 
 class Index1System(ABC):
@@ -123,7 +86,7 @@ class Index1System(ABC):
 
     @abstractmethod
     def _rates(self, rows, moved, Vdot) -> np.ndarray:
-        """The field on `group` with poses carried along by `moved`."""
+        """The field on `group` with poses moving along `moved`."""
 
     @abstractmethod
     def _moved(self, rows, x, dv) -> np.ndarray:
@@ -264,9 +227,10 @@ class Index1System(ABC):
 
     def project(self, y: ArrayLike) -> np.ndarray:
         """y with its poses, then its velocities, brought back to the constraints along M^-1 J^T."""
-        return self._projected(self._state(y))
+        return self.projected(self._state(y))
 
-    def _projected(self, y):
+    def projected(self, y: np.ndarray) -> np.ndarray:
+        """`project` of what is known to be a state."""
         return self._project_velocities(self._project_positions(y))
 
     def _consistent(self, y, free):
@@ -317,53 +281,3 @@ class Index1System(ABC):
         if np.abs(left).max(initial=0.0) > CONSISTENT * speed:
             raise ArgumentError(f"velocities: the components held fixed contradict {self._worst(left)} [m/s or 1/s]")
         return y
-
-
-def integrate(
-    system: Index1System,
-    y0: ArrayLike,
-    t_span: tuple[float, float],
-    h: float,
-    method: Any = "MK4",
-    *,
-    project: bool = False,
-    every: int = 1,
-    **options: Any,
-) -> integrators.Solution:
-    """`integrators.integrate` of the system's field, its options included.
-
-    project: bring positions and velocities back to the constraints after every step (fixed-step methods only, and no
-    further options). Raises as `integrators.integrate` does, and IntegrationError when a projection fails.
-    """
-    if not project:
-        return integrators.integrate(system.field, y0, t_span, h, method, system.group, every=every, **options)
-    tableau = integrators.method(method)
-    if tableau.b_hat is not None or options:
-        raise ArgumentError(
-            f"project: needs a fixed-step method and no further options, got {tableau.name}, {sorted(options)}"
-        )
-    if isinstance(every, bool) or not isinstance(every, int | np.integer) or every < 1:
-        raise ArgumentError(f"every must be a positive integer, got {every!r}")
-    walk = integrators.steps(system.field, y0, t_span, h, tableau, system.group)  # checks the arguments
-    t, y = next(walk)
-    walk.close()
-    t0, t_end = map(float, t_span)
-    n = max(1, int(np.ceil((t_end - t0) / h - 1e-9)))
-    samples, done, taken = [(t, y, 0.0)], 0, 0.0
-
-    def solution(success, reason):
-        if t != samples[-1][0]:
-            samples.append((t, y, taken))
-        times, states, lengths = (np.array(column) for column in zip(*samples))
-        return integrators.Solution(times, states, lengths, len(tableau.c) * done, done, 0, success, reason, [], [])
-
-    try:
-        for k in range(1, n + 1):
-            t_next = t_end if k == n else t0 + k * h
-            y = system._projected(integrators.step(tableau, system.field, t, y, t_next - t, system.group))
-            t, done, taken = t_next, k, t_next - t
-            if k % every == 0:
-                samples.append((t, y, taken))
-    except GeomctrlError as error:
-        raise IntegrationError(f"{error}, at t = {t:.9g}", solution(False, str(error))) from None
-    return solution(True, f"reached t_end = {t_end:.9g}")

@@ -8,7 +8,7 @@ One step from (q, v, vdot, a), a the algorithmic acceleration, velocities in the
 
 Second order; the positions satisfy the constraints to round-off, the velocities to O(h^2). On SO(3) x R^3 it keeps the
 linear momentum of a floating system to round-off; energy stays near its value with rho = 0.9 and falls with smaller
-ones: experiments/structure_preserving.py shows it, and what it costs, beside other methods. The spectral radius at
+ones: experiments/demos/structure_preserving.py shows it, and its cost, beside other methods. The spectral radius at
 infinite frequency, rho in [0, 1], says how much of fast motion is damped: 1 is none, 0 annihilates it in a step. With
 rho = 1 nothing damps the errors of the multipliers (Cardona and Geradin 1989): they grow, and where the constraints
 are curved in the group's coordinates the iteration fails in the end, whatever h.
@@ -17,7 +17,7 @@ The unknowns are found by iteration with the mass matrix alone as the tangent of
     vdot1 <- M^-1 (Q + J^T lambda),    J M^-1 J^T lambda = J (vdot1 - M^-1 Q) - g(q1) / weight,
     weight = h^2 beta (1 - alpha_f) / (1 - alpha_m)
 
-which contracts as h times the speed of rotation, and takes redundant constraints as `constrained` does.
+which contracts as h times the speed of rotation, and takes redundant constraints as the index-1 equations do.
 
 Positions, velocities and multipliers converge at second order from a = vdot at the start: a shifted start, a(t0) =
 vdot(t0 + (alpha_m - alpha_f) h), changes the error of the heavy top of these authors by 1 %. On a body that spins fast
@@ -34,13 +34,12 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from geomctrl import integrators
 from geomctrl.errors import ArgumentError, IntegrationError
+from geomctrl.integrators.march import March, Step, collect
+from geomctrl.integrators.solution import Solution
 
 from .equations import CONSISTENT
 from .maximal import ConstrainedSystem
-
-__all__ = ["integrate"]
 
 ITERATIONS = 60
 TOLERANCE = 1e-13  # what a further iteration would change of a pose, relative to the system's size
@@ -68,9 +67,9 @@ def coefficients(rho: float) -> _Coefficients:
     return _Coefficients(alpha_m, alpha_f, 0.25 * (gamma + 0.5) ** 2, gamma)
 
 
-def integrate(
+def integrate_index3(
     system: ConstrainedSystem, y0: ArrayLike, t_span: tuple[float, float], h: float, *, rho: float = 0.9, every: int = 1
-) -> integrators.Solution:
+) -> Solution:
     """States of the system at t0 + k h, each every-th and the last; `nfev` counts iterations.
 
     y0 must satisfy the constraints' positions. Raises ArgumentError for arguments, and IntegrationError, with the
@@ -82,46 +81,37 @@ def integrate(
         raise ArgumentError(f"rho: expected a number in [0, 1], got {rho!r}")
     if system.stabilisation is not None:
         raise ArgumentError("system: generalized-alpha keeps the constraints itself, expected stabilisation=None")
-    if isinstance(every, bool) or not isinstance(every, int | np.integer) or every < 1:
-        raise ArgumentError(f"every: expected a positive integer, got {every!r}")
-    walk = integrators.steps(system.field, y0, t_span, h, "MK2", system.group)  # checks the arguments
-    t, y = next(walk)
-    walk.close()
-    if (off := system.violation(y)).max(initial=0.0) > CONSISTENT * system.length:
+    march = March(_GeneralizedAlpha(system, float(rho)), y0, t_span, h)
+    if (off := system.violation(march.y0)).max(initial=0.0) > CONSISTENT * system.length:
         name = system.names[off.argmax()]
         raise ArgumentError(f"y0: violates constraint {name!r} by {off.max():.3g} [m or 1]; `consistent` projects it")
-    half = system.group.dim // 2
-    rate = system.field(t, y)[half:]
-    Vdot = np.vstack((system.accelerations(t, y), np.zeros(6)))
-    point, c = _Point(y, Vdot, rate, rate, (Vdot, rate)), coefficients(float(rho))
-    t0, t_end = map(float, t_span)
-    n = max(1, int(np.ceil((t_end - t0) / h - 1e-9)))
-    samples, nfev, k, taken = [(t, y, 0.0)], 1, 0, 0.0
+    return collect(march, every=every)
 
-    def solution(success, reason):
-        if t != samples[-1][0]:
-            samples.append((t, point.y, taken))
-        times, states, lengths = (np.array(column) for column in zip(*samples))
-        return integrators.Solution(times, states, lengths, nfev, k, 0, success, reason, [], [])
 
-    for k in range(1, n + 1):
-        t_next = t_end if k == n else t0 + k * h
+class _GeneralizedAlpha:
+    """A `march.Stepper` whose memory is the `_Point` that a step ended at."""
+
+    def __init__(self, system: ConstrainedSystem, rho: float):
+        self.system, self.group, self.rho, self.c = system, system.group, rho, coefficients(rho)
+        self.nfev = 0
+
+    def start(self, t, y) -> _Point:
+        self.nfev += 1
+        rate = self.system.field(t, y)[self.group.dim // 2 :]
+        Vdot = np.vstack((self.system.accelerations(t, y), np.zeros(6)))
+        return _Point(y, Vdot, rate, rate, (Vdot, rate))
+
+    def step(self, t, y, h, t_next, memory) -> Step:
         try:
-            ended, count = _step(system, point, t_next, t_next - t, c)
+            point = self.start(t, y) if memory is None else memory
+            ended, count = _step(self.system, point, t_next, h, self.c)
         except ArgumentError as error:  # a user's function
-            k -= 1
-            reason = f"{error}, at t = {t_next:.9g}"
-            raise IntegrationError(reason, solution(False, reason)) from error
-        nfev += count
+            raise IntegrationError(f"{error}, at t = {t_next:.9g}") from error
+        self.nfev += count
         if ended is None:
-            k -= 1
-            reason = f"no convergence in {count} iterations of the step of h = {t_next - t:.6g} at t = {t:.9g}: halve h"
-            reason += ", or take rho < 1" if rho == 1.0 else ""
-            raise IntegrationError(reason, solution(False, reason))
-        t, point, taken = t_next, ended, t_next - t
-        if k % every == 0:
-            samples.append((t, point.y, taken))
-    return solution(True, f"reached t_end = {t_end:.9g}")
+            words = f"no convergence in {count} iterations of the step of h = {h:.6g} at t = {t:.9g}: halve h"
+            raise IntegrationError(words + (", or take rho < 1" if self.rho == 1.0 else ""))
+        return Step(t, y, h, t_next, ended.y, memory=ended)
 
 
 def _step(system, point, t, h, c):

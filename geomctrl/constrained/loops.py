@@ -2,7 +2,7 @@
 
 The robot is the tree that is left when joints are cut; `Constraint`s close the loops again between its bodies, or to
 the world. With the body Jacobians J_b of the tree, the constraints' rows G on body twists become J = G J_b, and the
-equations of `index1` read, in joint coordinates,
+index-1 equations (`equations`) read, in joint coordinates,
 
     M vdot + C v + g - J^T lambda = tau,    J vdot = -G Jdot_b v - Gdot V - 2 alpha J v - beta^2 g_loop
 
@@ -26,10 +26,10 @@ from geomctrl.lie.groups import Product, Rn
 from geomctrl.mechanism.configuration import configuration_group
 from geomctrl.robot import Robot
 
-from .equations import GGL, Baumgarte, Index1System, integrate
-from .joints import WORLD, Constraint, bodies_of, checked_items, evaluate_user
-
-__all__ = ["GGL", "Baumgarte", "ClosedLoops", "Constraint", "integrate"]
+from .equations import Index1System
+from .holonomic import evaluate_user
+from .joints import WORLD, Constraint, bodies_of, checked_items
+from .stabilisation import GGL, Baumgarte
 
 REDUNDANT = 1e-7  # singular values, relative to the largest, below which a combination of rows is redundant
 
@@ -58,8 +58,8 @@ class ClosedLoops(Index1System):
     """A robot with loops closed by constraints between its bodies (by name) or to the world.
 
     torque(t, q, v) -> (nv,) [N m, N], or None. stabilisation: None, `Baumgarte` or `GGL`; projection is a matter of
-    the time step (`integrate`). reference (nq,): the configuration in which a constraint's point_b and axis_b, where
-    not given, are found; None is neutral. States y = (q, v) are elements of `group`.
+    the time step (`integrate_index1`). reference (nq,): the configuration in which a constraint's point_b and axis_b,
+    where not given, are found; None is neutral. States y = (q, v) are elements of `group`.
     Raises as `ConstrainedSystem` does.
     """
 

@@ -1,14 +1,15 @@
 """Constrained bodies in maximal coordinates, on SE(3)^n, (SO(3) x R^3)^n or a mix chosen body by body.
 
 Mueller and Terze 2013. The state y = (q, velocities) is in G x R^6n (26), (29); its field solves the index-1 equations
-(3) of `index1`, in which J^T lambda are the wrenches the constraints exert on the bodies. They are set up in body-fixed
-twists on either group, so that the groups differ in nothing but the update of the poses; the velocity of a body on
-SO(3) x R^3 is (omega, pdot), pdot in inertial axes (20). Without stabilisation the constraints drift, which is the
-paper's subject.
+(3) of `equations`, in which J^T lambda are the wrenches the constraints exert on the bodies. They are set up in
+body-fixed twists on either group, so that the groups differ in nothing but the update of the poses; the velocity of a
+body on SO(3) x R^3 is (omega, pdot), pdot in inertial axes (20). Without stabilisation the constraints drift, which is
+the paper's subject.
 
-Redundant rows are found, as often as the equations are set up, by what the rows before them leave (`multipliers`), and
-left out; the motion is unique, and of the multipliers `reactions` takes those of least norm. What is left is measured
-in the metric M^-1, so that a body held by another that is 1e10 times lighter counts as held by nothing.
+Redundant rows are found, as often as the equations are set up, by what the rows before them leave
+(`kernels.multipliers`), and left out; the motion is unique, and of the multipliers `reactions` takes those of least
+norm. What is left is measured in the metric M^-1, so that a body held by another that is 1e10 times lighter counts as
+held by nothing.
 """
 
 from __future__ import annotations
@@ -22,12 +23,15 @@ from scipy.sparse import coo_array, csr_array
 
 from geomctrl.arguments import block_diagonal, checked, require_rotation
 from geomctrl.errors import ArgumentError, ModelError
-from geomctrl.kernels import constraints as kernels
+from geomctrl.kernels import constraints as row_kernels
+from geomctrl.kernels import maximal as kernels
+from geomctrl.kernels import multipliers
 from geomctrl.lie import se3
 from geomctrl.lie.groups import SE3, Product, Rn, SO3xR3
 from geomctrl.mechanism import inertia as _inertia
 
-from .equations import GGL, Baumgarte, Index1System, integrate
+from .equations import Index1System
+from .holonomic import evaluate_user, matrices
 from .joints import (
     ConstrainedBody,
     Constraint,
@@ -36,11 +40,8 @@ from .joints import (
     checked_names,
     checked_parameters,
     checked_pose,
-    evaluate_user,
-    matrices,
 )
-
-__all__ = ["GGL", "Baumgarte", "ConstrainedBody", "ConstrainedSystem", "Constraint", "integrate"]
+from .stabilisation import GGL, Baumgarte
 
 REDUNDANT = 1e-10  # sin^2 of the angle between a row and the span of the others, below which it is left out
 
@@ -100,7 +101,7 @@ class ConstrainedSystem(Index1System):
 
     group: SE3() or SO3xR3() for the bodies that name none. gravity (3,) [m/s^2]. wrench(t, poses (n, 4, 4),
     twists (n, 6)) -> (n, 6): what else acts, about the bodies' origins in their axes. stabilisation: None, `Baumgarte`
-    or `GGL`; projection is a matter of the time step (`integrate`).
+    or `GGL`; projection is a matter of the time step (`integrate_index1`).
 
     A state y is an element of `group`; `field(t, y)` is what `integrators.integrate` takes. `names` are the
     constraints', in the order given; `length` [m] is what tolerances are relative to, at least 1.
@@ -243,7 +244,7 @@ class ConstrainedSystem(Index1System):
         J = np.zeros((m, self._row_bodies.shape[1], 6))
         g, gdot, bias = np.empty((3, m))
         kernels.unpack(_contiguous(y), self._layout, frames, V)
-        kernels.evaluate_rows(frames, V, self._table.index, self._table.data, J, g, gdot, bias)
+        row_kernels.evaluate_rows(frames, V, self._table.index, self._table.data, J, g, gdot, bias)
         for c, at, numbers in self._table.users:
             evaluate_user(self.constraints[c], at, numbers, frames, V, J, g, gdot, bias)
         return _Rows(frames, V, J, g, gdot, bias, *([np.empty(0)] * 3))
@@ -252,13 +253,13 @@ class ConstrainedSystem(Index1System):
         rows = self._evaluate(y)
         JM, L, d = np.empty(rows.J.shape), np.empty(self._size), np.empty(self._m)
         layout = self._pairs, self._first, self._start
-        kernels.factorise(rows.J, self._row_bodies, self._M_inv, *layout, REDUNDANT, JM, L, d)
+        multipliers.factorise(rows.J, self._row_bodies, self._M_inv, *layout, REDUNDANT, JM, L, d)
         return rows._replace(JM=JM, L=L, d=d)
 
     def _least(self, rows, right):
         lam, x = right.copy(), np.zeros(rows.V.shape)
-        kernels.solve(rows.L, rows.d, self._first, self._start, lam)
-        kernels.add_reactions(rows.JM, self._row_bodies, lam, x)
+        multipliers.solve(rows.L, rows.d, self._first, self._start, lam)
+        multipliers.add_reactions(rows.JM, self._row_bodies, lam, x)
         return x, lam
 
     def _null(self, rows):
@@ -271,14 +272,14 @@ class ConstrainedSystem(Index1System):
         null = np.zeros((self._m, len(dropped)))
         for column, k in zip(null.T, dropped):
             z = -gram[:, [k]].toarray().ravel()
-            kernels.solve(rows.L, rows.d, self._first, self._start, z)
+            multipliers.solve(rows.L, rows.d, self._first, self._start, z)
             column[:] = z
             column[k] = 1.0
         return null
 
     def _row_rates(self, rows, x):
         out = np.empty(self._m)
-        kernels.row_rates(rows.J, self._row_bodies, x, out)
+        row_kernels.row_rates(rows.J, self._row_bodies, x, out)
         return out
 
     def _free(self, t, rows):

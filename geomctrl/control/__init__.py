@@ -1,13 +1,15 @@
 """The closed loop: contracts of plant, controller and reference, tracking errors, plants, monitors, the loop, runs."""
 
 from .contracts import Command, Controller, Desired, Lyapunov, Reference
+from .desired import desired_at
+from .elastic_joints import ElasticPlant
+from .gains import gain_matrix
 from .tracking import (
     AdaptiveLaw,
     Sliding,
     TrackingError,
     adaptive_law,
     error_gradient,
-    gain_matrix,
     sliding_energy,
     sliding_variables,
     tracking_error,
@@ -18,11 +20,13 @@ __all__ = [
     "Command",
     "Controller",
     "Desired",
+    "ElasticPlant",
     "Lyapunov",
     "Reference",
     "Sliding",
     "TrackingError",
     "adaptive_law",
+    "desired_at",
     "error_gradient",
     "gain_matrix",
     "sliding_energy",

@@ -1,4 +1,4 @@
-"""The contracts between a plant, a controller and a reference, and the tracking errors controllers are written in."""
+"""The contracts between a plant, a controller and a reference: what each gives to the others."""
 
 from __future__ import annotations
 
@@ -45,13 +45,14 @@ class Controller(Protocol):
 
     1. `start()` returns the controller's own state z0: an array, an element of `group`, or None if it has none.
     2. `__call__(t, q, v, z)` returns a Command and has no side effects: an integrator calls it at its stages, in
-       any order, and may throw a step away.
+       any order, and may throw a step away. It may keep its arguments, but not write on them.
     3. z moves as z' = z_rate on R^n; a controller whose state lives on another Lie group says which in an attribute
        `group`, and z_rate is then in its algebra.
     4. Optionally `lyapunov(t, q, v, z, plant)` returns Lyapunov(value, rate), evaluated with the true robot
        `plant.robot`, which the controller itself does not know; the monitors and `testing.assert_lyapunov` use it.
     5. Optionally `coriolis_matrix(q, v)` and `robot`: the C the law is built on and its model, so that the monitors
-       can check that Mdot - 2C is skew for it. Optionally `reference`, a Reference, for tracking errors in reports.
+       can check that Mdot - 2C is skew for it. Optionally `reference`, a Reference: a run stores it at its samples.
+       `control.desired_at(reference, t)` in the law shares one evaluation a time with monitors and record.
     6. Where V vanishes: at its `reference`, or at rest at its attribute `q_d`, with the state that an optional
        `true_parameters(plant)` returns, or else the one it starts with; `testing.assert_lyapunov` looks there.
     """

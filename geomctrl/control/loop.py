@@ -8,8 +8,6 @@ the proofs. With a number its command is held between samples, as on hardware.
 from __future__ import annotations
 
 import math
-import numbers
-import time
 from collections.abc import Callable, Iterable
 from typing import Any, TypeGuard
 
@@ -18,19 +16,24 @@ from numpy.typing import ArrayLike
 
 from geomctrl.arguments import ROTATION_TOLERANCE, checked
 from geomctrl.errors import ArgumentError, GeomctrlError, IntegrationError, SimulationError
-from geomctrl.integrators.driver import checked_tolerances, steps
+from geomctrl.integrators.driver import steps
 from geomctrl.integrators.explicit import rk_step
+from geomctrl.integrators.march import check_storing
+from geomctrl.integrators.step_control import checked_tolerances
 from geomctrl.integrators.tableaus import method as method_named
 from geomctrl.lie.groups import Product, Rn
 from geomctrl.mechanism.configuration import configuration_group
-from geomctrl.motion.rollout import duration, step_count
+from geomctrl.mechanism.states import one_configuration
+from geomctrl.motion.arguments import duration, step_count
 from geomctrl.robot import Robot
 
 from .contracts import Command, Controller
-from .monitors import LyapunovDecrease, Monitor, MonitorResult, Sample, monitor_list
+from .desired import evaluated_once
+from .monitors import Monitor, Sample, monitor_list
 from .plant import Plant
+from .progress import shown
+from .record import Record
 from .run import Run
-from .tracking import configuration_argument
 
 MOST_STEPS = 10_000  # of an adaptive method from one sample to the next
 
@@ -67,55 +70,62 @@ def simulate(
     plant = plant if isinstance(plant, Plant) else Plant(plant)
     loop = _Loop(plant, controller, q0, v0, method, control_dt, dt, rtol, atol)
     n_steps = step_count(t_end, dt)
-    if isinstance(every, bool) or not isinstance(every, numbers.Integral) or every < 1:
-        raise ArgumentError(f"every: expected a positive integer, got {every!r}")
-    record = _Record(loop, monitor_list(monitors), every, n_steps)
-    with _bar(progress) as report, np.errstate(over="ignore", invalid="ignore"):  # an unstable loop says so itself
+    check_storing(every, None if isinstance(progress, bool) else progress)
+    record = Record(plant, controller, loop.z_shape, monitor_list(monitors), n_steps // int(every) + 2)
+    unstable = np.errstate(over="ignore", invalid="ignore")  # an unstable loop says so itself
+    with shown(progress) as report, evaluated_once(), unstable:
         for k in range(n_steps + 1):
             t = min(k * dt, t_end)
             try:
-                sample, k1 = loop.sample(k, t)
-                violated = record.add(k, sample, k == n_steps)
-                if violated is not None and strict:
-                    value = record.values[record.monitors.index(violated)]
-                    raise SimulationError(
-                        f"strict: monitor {violated.name!r} at t = {t:.6g} s: {violated.what} is {value:.3e},"
-                        f" limit {violated.limit:.0e}"
-                    )
+                sample, command, k1 = loop.sample(k, t)
+                violated = record.add(sample, loop.split(loop.y), command, k % every == 0 or k == n_steps)
+                record.steps = k
+                if strict and violated is not None:
+                    raise _broken(*violated, t)
                 if k < n_steps:
                     loop.step(t, min(dt, t_end - t), k1)
-            except SimulationError as error:
-                raise SimulationError(str(error), record.run(str(error), success=False)) from None
-            except GeomctrlError as error:
-                why = str(error)
-                if isinstance(error, IntegrationError):
-                    cause = "too stiff" if loop.adaptive else f"dt = {dt:g} s too long for it"
-                    why = f"the closed loop is unstable, or {cause}: {error}"
-                reason = f"stopped at t = {t:.6g} s: {why}"
-                raise SimulationError(reason, record.run(reason, success=False)) from error
-            except Exception as error:  # of a caller's controller, reference, wrench or monitor: the run is kept
-                reason = f"stopped at t = {t:.6g} s: {type(error).__name__} in the closed loop: {error}"
-                raise SimulationError(reason, record.run(reason, success=False)) from error
+            except Exception as error:  # of a caller's controller, reference, wrench or monitor, too: the run is kept
+                reason, known = _reason(error, t, dt, loop.adaptive), isinstance(error, SimulationError)
+                raise SimulationError(reason, record.run(reason, success=False)) from (None if known else error)
             if k % 64 == 0 or k == n_steps:
                 report(k / n_steps)
     return record.run(f"reached t = {t_end:g} s", success=True)
 
 
+def _broken(monitor: Monitor, value: float, t: float) -> SimulationError:
+    return SimulationError(
+        f"strict: monitor {monitor.name!r} at t = {t:.6g} s: {monitor.what} is {value:.3e}, limit {monitor.limit:.0e}"
+    )
+
+
+def _reason(error: Exception, t: float, dt: float, adaptive: bool) -> str:
+    """Why a run ends at time t."""
+    if isinstance(error, SimulationError):
+        return str(error)
+    if isinstance(error, IntegrationError):
+        cause = "too stiff" if adaptive else f"dt = {dt:g} s too long for it"
+        return f"stopped at t = {t:.6g} s: the closed loop is unstable, or {cause}: {error}"
+    if isinstance(error, GeomctrlError):
+        return f"stopped at t = {t:.6g} s: {error}"
+    return f"stopped at t = {t:.6g} s: {type(error).__name__} in the closed loop: {error}"
+
+
 class _Loop:
-    """The closed loop as an ODE: its state y, its field, and the step."""
+    """The closed loop as an ODE: its state y, its field, and the step.
+
+    User code never sees y itself: a sample hands out a copy, which nothing writes on later, and a stage its own array.
+    """
 
     def __init__(self, plant: Plant, controller, q0, v0, method, control_dt, dt, rtol, atol):
         robot = plant.robot
         self.plant, self.now, self.controller = plant, plant.at(0.0), controller
-        if not callable(controller) or isinstance(controller, type):
-            raise ArgumentError(f"controller: expected a geomctrl.Controller, got {controller!r:.60}")
-        q0, v0 = configuration_argument(robot, "q0", q0), checked("v0", v0, (robot.nv,))
+        self.reference = _reference(controller)
+        q0, v0 = one_configuration(robot, "q0", q0), checked("v0", v0, (robot.nv,))
         if v0.ndim != 1:
             raise ArgumentError(f"v0: expected one velocity ({robot.nv},), got shape {v0.shape}")
         z0, self.z_group = _start(controller)
         self.z_shape = None if z0 is None else z0.shape
         self.group = Product(configuration_group(robot), Rn(robot.nv), self.z_group, Rn(1))
-        self.dim = self.group.dim
         self.tableau = method_named(method)
         self.adaptive, self.h = self.tableau.b_hat is not None, None  # the first step that an adaptive method tries
         self.tolerances = checked_tolerances(rtol, atol, self.tableau, self.group)
@@ -124,7 +134,8 @@ class _Loop:
         self.parts = slice(0, a), slice(a, b), slice(b, c)
         self.y = np.concatenate((q0, v0, z, [0.0]))
         dim = self.z_group.dim
-        self.z_rate = slice(2 * robot.nv, 2 * robot.nv + dim)
+        self.rates = np.zeros(self.group.dim)  # (v, vdot, z_rate, power): `field` gives it out, a step copies it
+        self.z_rates = self.rates[2 * robot.nv : 2 * robot.nv + dim]
         self.rate_shapes = {(dim,)} if dim else set()
         if dim and z0 is not None and z0.size == dim:  # on a group a rate is a vector of its algebra
             self.rate_shapes.add(z0.shape)
@@ -156,31 +167,35 @@ class _Loop:
         raise SimulationError(f"controller: expected {wanted} at t = {t:.6g} s, got {got}")
 
     def field(self, t, y, command=None):
+        """The rates of (q, v, z, work), in an array that the next call writes on."""
         q, v, z = self.split(y)
         if command is None:
             command = self.command if self.hold else self.controller(t, q, v, z)
         if not isinstance(command, Command):
             raise _no_command(t, command)
         tau, z_rate, _ = command
-        out = np.empty(self.dim)
-        self.now.rate(t, q, v, tau, out)
+        self.now.rate(t, q, v, tau, self.rates)
         if z_rate is not None:
-            out[self.z_rate] = z_rate if z_rate.ndim == 1 else z_rate.ravel()
-        return out
+            self.z_rates[:] = z_rate if z_rate.ndim == 1 else z_rate.ravel()
+        elif self.rate_shapes:
+            raise SimulationError(f"controller: expected z_rate at t = {t:.6g} s, as at the step's beginning, got None")
+        return self.rates
 
     def sample(self, k: int, t: float):
-        """What happens at the beginning of step k, and the field there."""
+        """What happens at the beginning of step k, the command then, and the rates."""
         if self.plant.changes:
             self.change(t)
         changed, self.changed = self.changed, False
-        q, v, z = self.split(self.y)
-        if not math.isfinite(self.y.dot(self.y)):
+        y = self.y.copy()
+        q, v, z = self.split(y)
+        if not math.isfinite(y.dot(y)):
             raise SimulationError(f"the closed loop is unstable: the state is not finite at t = {t:.6g} s")
         if not self.hold or k % self.hold == 0:
             self.command = self.checked_command(t, q, v, z)
         assert self.command is not None
-        sample = Sample(t, q, v, z, self.command.tau, float(self.y[-1]), self.now, changed, self.group, self.y)
-        return sample, self.field(t, self.y, self.command)
+        work, tau = float(y[-1]), self.command.tau
+        sample = Sample(t, q, v, z, tau, work, self.now, changed, self.group, y, self.reference)
+        return sample, self.command, self.field(t, y, self.command)
 
     def change(self, t: float) -> None:
         """Let the plant be what it is at time t."""
@@ -213,91 +228,14 @@ class _Loop:
         self.h = h / count
 
 
-class _Record:
-    """Collects samples and monitors' numbers in arrays made for the whole run; makes the Run."""
-
-    def __init__(self, loop: _Loop, monitors: list[Monitor], every: int, n_steps: int):
-        self.loop, self.every, self.started = loop, every, time.perf_counter()
-        self.monitors = [m for m in monitors if m.start(loop.plant, loop.controller)]
-        self.lyapunov = next((m for m in self.monitors if isinstance(m, LyapunovDecrease)), None)
-        self.worst, self.t_worst = [-math.inf] * len(self.monitors), [math.nan] * len(self.monitors)
-        self.values: list[float] = []
-        self.rows, robot, n = 0, loop.plant.robot, n_steps // every + 2
-        try:
-            self.t, self.q, self.v = np.empty(n), np.empty((n, robot.nq)), np.empty((n, robot.nv))
-            self.tau, self.z = np.empty((n, robot.nv)), None if loop.z_shape is None else np.empty((n, *loop.z_shape))
-            self.watched, self.promise = np.empty((n, len(self.monitors))), np.empty((n, 2))
-        except MemoryError as error:
-            raise ArgumentError(f"every: {n} samples are more than the memory holds: store fewer ({error})") from None
-        self.signals: dict[str, np.ndarray] = {}
-        self.steps = 0
-
-    def add(self, k: int, sample: Sample, final: bool) -> Monitor | None:
-        violated = None
-        self.values = values = [m.measure(sample) for m in self.monitors]
-        for j, value in enumerate(values):  # nan exceeds everything and stays
-            if not value <= self.worst[j] and self.worst[j] == self.worst[j]:
-                self.worst[j], self.t_worst[j] = value, sample.t
-                if violated is None and not value <= self.monitors[j].limit:
-                    violated = self.monitors[j]
-        if k % self.every == 0 or final:
-            self._store(sample, values)
-        self.steps = k
-        return violated
-
-    def _store(self, sample: Sample, values: list[float]) -> None:
-        row, command = self.rows, self.loop.command
-        assert command is not None
-        self.t[row], self.q[row], self.v[row], self.tau[row] = sample.t, sample.q, sample.v, sample.tau
-        if self.z is not None:
-            self.z[row] = sample.z
-        self.watched[row] = values
-        if self.lyapunov is not None:
-            self.promise[row] = self.lyapunov.value, self.lyapunov.rate
-        for name, x in command.signals.items():
-            column = self.signals.get(name)
-            if column is None or column.shape[1:] != np.shape(x):
-                column = self._column(name, x, sample.t)
-            column[row] = x
-        self.rows += 1
-
-    def _column(self, name, x, t) -> np.ndarray:
-        """A signal's column, when it first comes: nan before that."""
-        if name in self.signals:
-            was = self.signals[name].shape[1:]
-            raise SimulationError(f"controller: signal {name!r} had shape {was}, got {np.shape(x)} at t = {t:.6g} s")
-        if self.lyapunov is not None and name in ("lyapunov", "lyapunov_rate"):
-            raise SimulationError(f"controller: signal {name!r}: the name is the Lyapunov monitor's")
-        if np.asarray(x).dtype.kind not in "fiub":
-            raise SimulationError(f"controller: signal {name!r}: expected numbers, got {x!r:.60} at t = {t:.6g} s")
-        return self.signals.setdefault(name, np.full((len(self.t), *np.shape(x)), np.nan))
-
-    def run(self, reason: str, success: bool) -> Run:
-        n = self.rows
-        signals = {name: column[:n] for name, column in self.signals.items()}
-        if self.lyapunov is not None:
-            signals |= {"lyapunov": self.promise[:n, 0], "lyapunov_rate": self.promise[:n, 1]}
-        results = {
-            m.name: MonitorResult(
-                m.name, m.what, m.limit, self.watched[:n, j], float(self.worst[j]) if n else math.nan, self.t_worst[j]
-            )
-            for j, m in enumerate(self.monitors)
-        }
-        return Run(
-            t=self.t[:n],
-            q=self.q[:n],
-            v=self.v[:n],
-            tau=self.tau[:n],
-            z=None if self.z is None else self.z[:n],
-            signals=signals,
-            monitors=results,
-            reason=reason,
-            success=success,
-            steps=self.steps,
-            wall_time=time.perf_counter() - self.started,
-            plant=self.loop.plant,
-            controller=self.loop.controller,
-        )
+def _reference(controller: Any) -> Any:
+    """The controller's reference, if it has one."""
+    if not callable(controller) or isinstance(controller, type):
+        raise ArgumentError(f"controller: expected a geomctrl.Controller, got {controller!r:.60}")
+    reference = getattr(controller, "reference", None)
+    if reference is not None and not callable(reference):
+        raise ArgumentError(f"controller: expected a reference t -> Desired(q, v, a), got {reference!r:.60}")
+    return reference
 
 
 def _start(controller) -> tuple[np.ndarray | None, Any]:
@@ -334,27 +272,3 @@ def _hold_count(control_dt: float | None, dt: float) -> int:
     if count < 1 or abs(control_dt / dt - count) > 1e-6:
         raise ArgumentError(f"control_dt: expected a multiple of dt = {dt:g} s, got {control_dt:g}")
     return count
-
-
-class _bar:
-    """A progress bar, a caller's function, or nothing."""
-
-    def __init__(self, progress):
-        self.progress = progress
-
-    def __enter__(self) -> Callable[[float], Any]:
-        self.live = None
-        if callable(self.progress):
-            return self.progress
-        if not self.progress:
-            return lambda fraction: None
-        from rich.progress import Progress
-
-        live = self.live = Progress(transient=True)
-        live.start()
-        task = live.add_task("simulating", total=1.0)
-        return lambda fraction: live.update(task, completed=fraction)
-
-    def __exit__(self, *exc):
-        if self.live is not None:
-            self.live.stop()

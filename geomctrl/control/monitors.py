@@ -5,8 +5,9 @@ A monitor measures one number a step, which should not exceed its limit. A `Run`
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -15,6 +16,8 @@ from geomctrl.errors import ArgumentError
 from geomctrl.kernels import composite_bodies, energies
 from geomctrl.terms.dynamics import form_number
 
+from .contracts import Desired
+from .desired import desired_at
 from .plant import Plant
 
 
@@ -32,6 +35,12 @@ class Sample:
     changed: bool  # the true robot changed at this sample
     group: Any
     y: np.ndarray  # the state as one element of `group`
+    reference: Any = None  # the controller's, if it has one
+
+    @property
+    def desired(self) -> Desired | None:
+        """The desired motion at t, evaluated once for law, monitors and record; None without a reference."""
+        return None if self.reference is None else desired_at(self.reference, self.t)
 
 
 class Monitor:
@@ -40,11 +49,13 @@ class Monitor:
     1. `name` and `what` (a sentence) say what is measured, `limit` what it may not exceed; nan counts as exceeding.
     2. `start(plant, controller)` is called once before a run and returns whether the property applies to it.
     3. `measure(sample)` returns the number at this step; it must not change the sample.
+    4. Optionally `signals` are further numbers by name, for the run to keep: `start` names them, `measure` renews them.
     """
 
     name = "monitor"
     what = ""
     limit = 0.0
+    signals: Mapping[str, float] = MappingProxyType({})
 
     def start(self, plant: Plant, controller: Any) -> bool:
         return True
@@ -54,7 +65,7 @@ class Monitor:
 
 
 class Skew(Monitor):
-    """|Mdot - 2C + (Mdot - 2C)^T| at the states visited, relative to the largest entry of C and Mdot.
+    """|N + N^T|, N = Mdot - 2C, at the states visited, relative to max(|Mdot|, 2 |C|, |M| |v|), by entries.
 
     C is the controller's own where it has a `coriolis_matrix`, with Mdot of the controller's model; else that of its
     model, or of the plant, in the controller's `form`.
@@ -69,20 +80,23 @@ class Skew(Monitor):
     def start(self, plant, controller):
         self.coriolis = getattr(controller, "coriolis_matrix", None)
         self.model = getattr(controller, "robot", plant.robot)
-        self.form = form_number(getattr(controller, "form", "ploen"))
+        self.form, self.residual = form_number(getattr(controller, "form", "ploen")), np.empty(1)
         return True
 
     def measure(self, sample):
         if self.coriolis is None:
-            return composite_bodies.skew_residual_one(self.model._model, sample.q, sample.v, self.form)
-        C, Mdot = self.coriolis(sample.q, sample.v), self.model.mass_matrix_rate(sample.q, sample.v)
-        return skew_residual(Mdot, C)
+            composite_bodies.skewness.one(self.model._model, sample.q, sample.v, self.form, self.residual)
+            return float(self.residual[0])
+        M, Mdot, _, _ = self.model.terms(sample.q, sample.v)
+        return skew_residual(M, Mdot, self.coriolis(sample.q, sample.v), sample.v)
 
 
-def skew_residual(Mdot: np.ndarray, C: np.ndarray) -> float:
-    """max |Mdot - C - C^T| relative to max(|Mdot|, |C|); 0 where both vanish."""
-    scale = max(np.abs(Mdot).max(), np.abs(C).max())
-    return float(np.abs(Mdot - C - C.T).max() / scale) if scale != 0.0 else 0.0
+def skew_residual(M: np.ndarray, Mdot: np.ndarray, C: np.ndarray, v: np.ndarray) -> float:
+    """How far N = Mdot - 2C is from skew: |N + N^T| over max(|Mdot|, 2 |C|, |M| |v|), by entries, C being zero at some.
+
+    Matrices (nv, nv) and v (nv,) of one state; infinite where one of them is not finite.
+    """
+    return composite_bodies.skew_residual(*(np.require(x, float, ["C", "W"]) for x in (M, Mdot, C, v)))
 
 
 class EnergyBalance(Monitor):
@@ -104,7 +118,7 @@ class EnergyBalance(Monitor):
         return True
 
     def measure(self, sample):
-        energies.mechanical_state_one(sample.plant.robot._model, sample.q, sample.v, self.state)
+        energies.mechanical_state.one(sample.plant.robot._model, sample.q, sample.v, self.state)
         H = self.state.item(0) + self.state.item(1)  # kinetic and potential energy
         if self.baseline is None:
             self.baseline = H
@@ -130,14 +144,16 @@ class LyapunovDecrease(Monitor):
 
     def start(self, plant, controller):
         self.function: Any = getattr(controller, "lyapunov", None)
-        self.last, self.largest, self.value, self.rate = np.inf, 0.0, np.nan, np.nan
+        self.last, self.largest = np.inf, 0.0
+        self.signals = {"lyapunov": np.nan, "lyapunov_rate": np.nan}
         return self.function is not None
 
     def measure(self, sample):
-        self.value, self.rate = self.function(sample.t, sample.q, sample.v, sample.z, sample.plant)
-        growth = 0.0 if sample.changed else max(self.value - self.last, 0.0)
-        self.largest, self.last = max(self.largest, self.value), self.value
-        if self.value != self.value:
+        value, rate = self.function(sample.t, sample.q, sample.v, sample.z, sample.plant)
+        self.signals = {"lyapunov": value, "lyapunov_rate": rate}
+        growth = 0.0 if sample.changed else max(value - self.last, 0.0)
+        self.largest, self.last = max(self.largest, value), value
+        if value != value:
             return np.nan
         return growth / max(self.largest, 1e-12)
 

@@ -22,10 +22,10 @@ from geomctrl.errors import ArgumentError
 from geomctrl.kernels import references
 from geomctrl.kernels.references import quintic_blend
 from geomctrl.mechanism.configuration import difference
+from geomctrl.mechanism.states import one_configuration
 from geomctrl.robot import Robot
 
 from .contracts import Desired
-from .tracking import configuration_argument
 
 
 class _Motion:
@@ -52,7 +52,7 @@ class Quintic(_Motion):
     def __init__(self, robot: Robot, q0: ArrayLike, q1: ArrayLike, duration: float, t0: float = 0.0):
         self.duration = number("duration", duration, "a positive number of seconds", lambda T: T > 0.0)
         self.t0 = number("t0", t0)
-        q0, q1 = configuration_argument(robot, "q0", q0), configuration_argument(robot, "q1", q1)
+        q0, q1 = one_configuration(robot, "q0", q0), one_configuration(robot, "q1", q1)
         super().__init__(robot, q0, difference(robot, q0, q1)[None])
 
     def scalars(self, t):
@@ -83,7 +83,7 @@ class Sinusoids:
         start_at_rest: float = 0.0,
     ):
         n = robot.nv
-        self.robot, self.q0 = robot, configuration_argument(robot, "q0", q0)
+        self.robot, self.q0 = robot, one_configuration(robot, "q0", q0)
         rows = []
         for name, x in (("amplitude", amplitude), ("frequency", frequency), ("phase", phase)):
             a = np.atleast_2d(checked(name, x, ()))
@@ -122,7 +122,7 @@ class Spline(_Motion):
             raise ArgumentError(f"waypoints: expected shape (m, {robot.nq}) with m >= 2, got {q.shape}")
         if t.shape != (len(q),) or (np.diff(t) <= 0.0).any():
             raise ArgumentError(f"times: expected {len(q)} increasing times, one a waypoint, got {times!r}")
-        super().__init__(robot, configuration_argument(robot, "waypoints[0]", q[0]), difference(robot, q[:-1], q[1:]))
+        super().__init__(robot, one_configuration(robot, "waypoints[0]", q[0]), difference(robot, q[:-1], q[1:]))
         steps = np.tril(np.ones((len(q), len(q) - 1)), -1)
         rest = [(1, np.zeros(len(q) - 1)), (2, np.zeros(len(q) - 1))]
         spline = make_interp_spline(t, steps, k=5, bc_type=(rest, rest))

@@ -26,8 +26,9 @@ class Run:
     """Samples of a closed loop, one per row, and the monitors' verdicts.
 
     t (n,), q (n, nq), v (n, nv), tau (n, nv); z (n, ...) the controller's state or None; signals by name (n, ...),
-    "lyapunov" and "lyapunov_rate" among them where the controller has a Lyapunov function; monitors by name. `reason`
-    says why the run ended, `success` whether it reached its end.
+    "lyapunov" and "lyapunov_rate" among them where the controller has a Lyapunov function; monitors by name; `desired`,
+    the controller's reference as Desired(q (n, nq), v (n, nv), a (n, nv)), or None if it has none. `reason` says why
+    the run ended, `success` whether it reached its end.
     """
 
     t: np.ndarray
@@ -43,7 +44,7 @@ class Run:
     wall_time: float
     plant: Any = None
     controller: Any = None
-    reference: Desired | None = None  # the desired motion at the stored times, of a run that was loaded
+    desired: Desired | None = None
 
     def __repr__(self):
         return f"<Run of {len(self.t)} samples: {self.reason}>"
@@ -58,28 +59,18 @@ class Run:
         """Seconds simulated per second of computing."""
         return float(self.t[-1] / self.wall_time) if len(self.t) else 0.0
 
-    def desired(self) -> Desired | None:
-        """The controller's reference at the stored times, stacked; None if it has none."""
-        if self.reference is not None:
-            return self.reference
-        reference = getattr(self.controller, "reference", None)
-        if reference is None or not len(self.t):
-            return None
-        return Desired(*(np.array(x) for x in zip(*(reference(t) for t in self.t.tolist()))))
-
     def tracking_error(self) -> np.ndarray | None:
         """log(q_d^-1 q) (n, nv) at the stored times; None without a reference.
 
         A loaded run has no robot: where joints have several degrees of freedom, this raises ArgumentError.
         """
-        desired = self.desired()
-        if desired is None:
+        if self.desired is None:
             return None
         if self.plant is not None:
-            return difference(self.plant.robot, desired.q, self.q)
+            return difference(self.plant.robot, self.desired.q, self.q)
         if self.q.shape[1] != self.v.shape[1]:
             raise ArgumentError("run: was loaded from a file, which has no robot: give it one, load(path, plant)")
-        return self.q - desired.q
+        return self.q - self.desired.q
 
     def tracking_rms(self, after: float = 0.0) -> np.ndarray | None:
         """Root mean square of the tracking error per velocity coordinate (nv,), from `after` seconds on."""
@@ -113,9 +104,8 @@ class Run:
         arrays = {"t": self.t, "q": self.q, "v": self.v, "tau": self.tau}
         if self.z is not None:
             arrays["z"] = self.z
-        desired = self.desired()
-        if desired is not None:
-            arrays |= {"q_desired": desired.q, "v_desired": desired.v, "a_desired": desired.a}
+        if self.desired is not None:
+            arrays |= {f"{name}_desired": x for name, x in self.desired._asdict().items()}
         arrays |= {f"signal/{k}": x for k, x in self.signals.items()}
         arrays |= {f"monitor/{k}": m.values for k, m in self.monitors.items()}
         verdicts = {k: [m.what, m.limit, m.worst, m.t_worst] for k, m in self.monitors.items()}
@@ -158,5 +148,5 @@ class Run:
             about["steps"],
             about["wall_time"],
             Plant(plant) if isinstance(plant, Robot) else plant,
-            reference=Desired(*(data[f"{x}_desired"] for x in "qva")) if "q_desired" in data else None,
+            desired=Desired(*(data[f"{x}_desired"] for x in "qva")) if "q_desired" in data else None,
         )

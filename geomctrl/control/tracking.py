@@ -1,4 +1,4 @@
-"""The contracts between a plant, a controller and a reference, and the tracking errors controllers are written in."""
+"""The tracking errors that controllers are written in, on the group, and what Slotine and Li's laws make of them."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from geomctrl.arguments import checked
 from geomctrl.errors import ArgumentError
 from geomctrl.kernels import laws, tracking
 from geomctrl.mechanism.configuration import ConfigurationGroup
@@ -17,8 +16,6 @@ from geomctrl.terms.dynamics import FORMS, REFUSED, Form
 from geomctrl.terms.regressor import products
 
 from .contracts import Desired
-
-# --- tracking errors -------------------------------------------------------------------------------------------
 
 
 class TrackingError(NamedTuple):
@@ -38,9 +35,9 @@ class TrackingError(NamedTuple):
 
 def tracking_error(robot: Robot, q: ArrayLike, v: ArrayLike, desired: Desired) -> TrackingError:
     """The TrackingError of the state (q, v) against `desired`; one state."""
-    out = np.zeros((5, robot.nv))
+    out = np.empty((5, robot.nv))
     try:
-        tracking.tracking_error_one(robot._model, q, v, *desired, out)
+        tracking.tracking_error.one(robot._model, q, v, *desired, out)
     except REFUSED:
         try:
             q_d, v_d, a_d = desired
@@ -49,7 +46,7 @@ def tracking_error(robot: Robot, q: ArrayLike, v: ArrayLike, desired: Desired) -
         lead, arrays = as_batch(robot, q=q, v=v, q_d=q_d, v_d=v_d, a_d=a_d)
         if lead:
             raise ArgumentError(f"q, v: expected one state, got leading axes {lead}") from None
-        tracking.tracking_error_one(robot._model, *(a[0] for a in arrays), out)
+        tracking.tracking_error.one(robot._model, *(a[0] for a in arrays), out)
     return TrackingError(*out)
 
 
@@ -66,7 +63,7 @@ def sliding_variables(robot: Robot, q: ArrayLike, v: ArrayLike, desired: Desired
     """The Sliding variables of the state (q, v) against `desired`, Lambda (nv, nv); one state."""
     out = np.empty((4, robot.nv))
     try:
-        tracking.sliding_one(robot._model, q, v, *desired, Lambda, out)
+        tracking.sliding.one(robot._model, q, v, *desired, Lambda, out)
         return Sliding(*out)
     except REFUSED:
         error = tracking_error(robot, q, v, desired)
@@ -79,7 +76,9 @@ def sliding_energy(
 ) -> tuple[float, float]:
     """(1/2 s . M s with the mass matrix of the robot `true`, s . K s): what Lyapunov functions in s are made of."""
     try:
-        return laws.sliding_energy_one(robot._model, true._model, q, v, *desired, Lambda, K)
+        out = np.empty(2)
+        laws.sliding_energy.one(robot._model, q, v, *desired, true._model, Lambda, K, out)
+        return float(out[0]), float(out[1])
     except REFUSED:
         s = sliding_variables(robot, q, v, desired, Lambda).s
         return float(true.kinetic_energy(q, s)), float(s @ K @ s)
@@ -108,7 +107,7 @@ def adaptive_law(
     """The AdaptiveLaw of the state (q, v) against `desired` with parameters p (10 nbodies,), in O(n), without Y."""
     out, g = np.empty((5, robot.nv)), np.empty(10 * robot.nbodies)
     try:
-        laws.adaptive_law_one(robot._model, p, q, v, *desired, Lambda, K, FORMS[form], out, g)
+        laws.adaptive_law.one(robot._model, p, q, v, *desired, Lambda, K, FORMS[form], out, g)
         return AdaptiveLaw(out[4], g, out[0], out[3])
     except REFUSED:
         x = sliding_variables(robot, q, v, desired, Lambda)
@@ -125,36 +124,3 @@ def error_gradient(robot: Robot, e: np.ndarray, f: np.ndarray) -> np.ndarray:
     if robot.nq == robot.nv:
         return f
     return ConfigurationGroup(robot).dexp_inv(-e).T @ f
-
-
-# --- gains -----------------------------------------------------------------------------------------------------
-
-
-def gain_matrix(name: str, gain: ArrayLike, n: int, definite: bool = True) -> np.ndarray:
-    """A symmetric positive definite (n, n) gain from a scalar, n diagonal entries or a matrix."""
-    try:
-        K = np.array(gain, dtype=float)
-    except (TypeError, ValueError):
-        raise ArgumentError(
-            f"{name}: expected a number, {n} numbers or a ({n}, {n}) matrix, got {gain!r:.80}"
-        ) from None
-    if K.shape in ((), (n,)):
-        K = np.diag(np.broadcast_to(K, n))
-    if K.shape != (n, n):
-        raise ArgumentError(f"{name}: expected a number, {n} numbers or a ({n}, {n}) matrix, got shape {K.shape}")
-    if not np.isfinite(K).all() or np.abs(K - K.T).max(initial=0.0) > 1e-9 * np.abs(K).max(initial=0.0):
-        raise ArgumentError(f"{name}: expected a finite symmetric matrix")
-    smallest = np.linalg.eigvalsh(K)[0] if n else 1.0
-    if smallest < 0.0 or (definite and smallest <= 0.0):
-        kind = "positive definite" if definite else "positive semidefinite"
-        raise ArgumentError(f"{name}: expected a {kind} gain, got smallest eigenvalue {smallest:.6g}")
-    return K
-
-
-def configuration_argument(robot: Robot, name: str, q: ArrayLike) -> np.ndarray:
-    """One configuration (nq,), checked, as a new array."""
-    a = checked(name, q, (robot.nq,))
-    if a.ndim != 1:
-        raise ArgumentError(f"{name}: expected one configuration ({robot.nq},), got shape {a.shape}")
-    as_batch(robot, q=a)
-    return a.copy()

@@ -16,9 +16,10 @@ import numpy as np
 
 from geomctrl.errors import ArgumentError
 
-from .dataset import Dataset
+from .columns import SHAPES, Curve
+from .data import Dataset
 from .errors import ExcitationError
-from .model import Curve, RegressorModel
+from .model import RegressorModel
 
 ROWS = 20_000  # samples the nonlinear part looks at; the linear one sees them all
 
@@ -52,15 +53,33 @@ def fit_curves(
     from scipy.optimize import least_squares
 
     minimise: Any = least_squares
-
-    T = model.transmission
-    at = np.arange(len(T)) if actuators is None else np.array(list(actuators), int)
-    if not len(at) or at.min() < 0 or at.max() >= len(T):
-        raise ArgumentError(f"actuators: expected numbers from 0 to {len(T) - 1}, got {actuators}")
-    if shape not in ("sigmoid", "stribeck"):
+    at = np.arange(len(model.transmission)) if actuators is None else np.array(list(actuators), int)
+    if not len(at) or at.min() < 0 or at.max() >= len(model.transmission):
+        raise ArgumentError(f"actuators: expected numbers from 0 to {len(model.transmission) - 1}, got {actuators}")
+    if shape not in SHAPES:
         raise ArgumentError(f"shape: expected 'sigmoid' or 'stribeck', got {shape!r}")
     model.check(data)
-    fastest = np.abs(np.asarray(data.v) @ T[at].T).max(0)
+    guess, low, high = _guess(model, data, shape, at, start, bounds)
+    projected = _Projected(model, data, shape, at)
+    solution = minimise(
+        projected.residual,
+        np.log(guess),
+        projected.jacobian,
+        bounds=(np.log(low), np.log(high)),
+        x_scale="jac",
+        max_nfev=60,
+    )
+    speeds = np.exp(solution.x)
+    curves = (*model.curves, *projected.curves(speeds))
+    errors = float(np.linalg.norm(projected.tau)), float(np.linalg.norm(projected.residual(solution.x)))
+    at_bound = np.minimum(speeds / low, high / speeds) < 1.02  # the solver stays inside, and stops near
+    std = speeds * projected.std_of_logarithms(solution.x)
+    return CurveFit(model.with_options(curves=curves), speeds, std, errors, at_bound)
+
+
+def _guess(model, data, shape, at, start, bounds) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """(first speeds, lower, upper bounds)."""
+    fastest = np.abs(np.asarray(data.v) @ model.transmission[at].T).max(0)
     if not (fastest > 0.0).all():
         raise ExcitationError(f"actuator {int(at[np.argmin(fastest)]) + 1} never moves: its friction can not be seen")
     low, high = bounds or (0.0, np.inf)
@@ -70,68 +89,68 @@ def fit_curves(
     if start is not None and not (np.isfinite(start) and start > 0.0):
         raise ArgumentError(f"start: expected a speed > 0, got {start}")
     guess = start if start is not None else fastest * (0.25 if shape == "sigmoid" else 0.05)
-    guess = np.clip(np.broadcast_to(guess, at.shape), 1.01 * low, 0.99 * high)
+    return np.clip(np.broadcast_to(guess, at.shape), 1.01 * low, 0.99 * high), low, high
 
-    keep = max(1, -(-len(model.rows(data)) // ROWS))
-    use = np.concatenate([m[::keep].ravel() for _, _, m, _ in model.stream(data, lambda q, v, a: [])])
-    base = model.base.columns
-    fixed, tau = (
-        np.concatenate(x)[use]
-        for x in zip(
-            *((Y[::keep][..., base].reshape(-1, len(base)), t[::keep].ravel()) for Y, t, _, _ in model.chunks(data))
-        )
-    )
-    scale = np.linalg.norm(fixed, axis=0)
-    U = np.linalg.svd(fixed / np.where(scale > 0.0, scale, 1.0), full_matrices=False)
-    U = U[0][:, U[1] > 1e-10 * U[1][0]]
-    size = np.linalg.norm(tau)
 
-    def outside(x):  # the part that the linear columns can not explain
-        return x - U @ (U.T @ x)
+class _Projected:
+    """The residual that is left when all linear parameters have been eliminated, as a function of log(speeds)."""
 
-    tau = outside(tau) / size
+    def __init__(self, model: RegressorModel, data: Dataset, shape: str, at: np.ndarray):
+        self.model, self.data, self.shape, self.at = model, data, shape, at
+        self.keep = max(1, -(-len(model.rows(data)) // ROWS))
+        base = model.base.columns
+        parts = [(Y[:: self.keep][..., base], t[:: self.keep], m[:: self.keep]) for Y, t, m, _ in model.chunks(data)]
+        fixed, tau, self.use = (np.concatenate([x.reshape(-1, *x.shape[2:]) for x in column]) for column in zip(*parts))
+        fixed, tau = fixed[self.use], tau[self.use]
+        scale = np.linalg.norm(fixed, axis=0)
+        U, s, _ = np.linalg.svd(fixed / np.where(scale > 0.0, scale, 1.0), full_matrices=False)
+        self.U = U[:, s > 1e-10 * s[0]]
+        self.tau = self._outside(tau) / np.linalg.norm(tau)
+        self._last: tuple[bytes, tuple[np.ndarray, np.ndarray]] | None = None
 
-    def columns(speeds):
-        curves = [Curve(int(k), shape, s) for k, s in zip(at, speeds)]
+    def curves(self, speeds: np.ndarray) -> list[Curve]:
+        return [Curve(int(k), self.shape, float(s)) for k, s in zip(self.at, speeds)]
+
+    def residual(self, theta: np.ndarray) -> np.ndarray:
+        return self._solved(theta)[0]
+
+    def jacobian(self, theta: np.ndarray) -> np.ndarray:
+        return self._solved(theta)[1]
+
+    def std_of_logarithms(self, theta: np.ndarray) -> np.ndarray:
+        residual, J = self._solved(theta)
+        variance = residual @ residual / max(len(residual) - self.U.shape[1] - 2 * len(self.at), 1)
+        return np.sqrt(np.diag(np.linalg.pinv(J.T @ J)) * variance)
+
+    def _outside(self, x):
+        """The part that the linear columns can not explain."""
+        return x - self.U @ (self.U.T @ x)
+
+    def _columns(self, speeds):
+        """Of the curves with unit amplitudes, and their derivatives by log(speed)."""
+        T, smoothing = self.model.transmission, self.model.smoothing
+        curves = self.curves(speeds)
 
         def values(q, v, a):
             speed = v @ T.T
             parts = [
-                f(speed[:, [c.actuator]], model.smoothing) * T[c.actuator]
+                f(speed[:, [c.actuator]], smoothing) * T[c.actuator]
                 for c in curves
                 for f in (c.torque, c.torque_by_log_speed)
             ]
             return [np.stack(parts, -1)]
 
-        F = np.concatenate([Y[::keep].reshape(-1, Y.shape[-1]) for (Y,), _, _, _ in model.stream(data, values)])[use]
-        return outside(F[:, 0::2]), outside(F[:, 1::2])
+        rows = self.model.stream(self.data, values)
+        F = np.concatenate([Y[:: self.keep].reshape(-1, Y.shape[-1]) for (Y,), _, _, _ in rows])[self.use]
+        return self._outside(F[:, 0::2]), self._outside(F[:, 1::2])
 
-    memory: dict[bytes, tuple] = {}
-
-    def solve(theta):
+    def _solved(self, theta):
+        """(residual, its Jacobian, Kaufman's); the last one is remembered: residual and Jacobian are asked in turn."""
         key = theta.tobytes()
-        if key not in memory:
-            memory.clear()
-            F, dF = columns(np.exp(theta))
+        if self._last is None or self._last[0] != key:
+            F, dF = self._columns(np.exp(theta))
             Q, R = np.linalg.qr(F)
-            c = np.linalg.lstsq(R, Q.T @ tau, rcond=1e-10)[0]
+            c = np.linalg.lstsq(R, Q.T @ self.tau, rcond=1e-10)[0]
             slope = -(dF * c)
-            memory[key] = (tau - F @ c, slope - Q @ (Q.T @ slope))
-        return memory[key]
-
-    solution = minimise(
-        lambda x: solve(x)[0],
-        np.log(guess),
-        lambda x: solve(x)[1],
-        bounds=(np.log(low), np.log(high)),
-        x_scale="jac",
-        max_nfev=60,
-    )
-    residual, J = solve(solution.x)
-    speeds = np.exp(solution.x)
-    variance = residual @ residual / max(len(residual) - U.shape[1] - 2 * len(at), 1)
-    std = speeds * np.sqrt(np.diag(np.linalg.pinv(J.T @ J)) * variance)
-    curves = (*model.curves, *(Curve(int(k), shape, float(s)) for k, s in zip(at, speeds)))
-    errors = float(np.linalg.norm(tau)), float(np.linalg.norm(residual))
-    at_bound = np.minimum(speeds / low, high / speeds) < 1.02  # the solver stays inside, and stops near
-    return CurveFit(model.with_options(curves=curves), speeds, std, errors, at_bound)
+            self._last = key, (self.tau - F @ c, slope - Q @ (Q.T @ slope))
+        return self._last[1]

@@ -30,11 +30,11 @@ import numpy as np
 from geomctrl.errors import ModelError
 from geomctrl.robot import Robot
 
-from . import filters
-from .dataset import Dataset
-from .estimators import Estimate, autocorrelation
+from .compressed import Compressed
+from .data import Dataset, filters
+from .estimators import Estimate, named
+from .estimators.residuals import autocorrelation, correlation_factor
 from .export import save_model, save_urdf
-from .model import Compressed
 
 # notes in words
 LABELS = {
@@ -107,11 +107,9 @@ class IdentificationReport:
         for r, m in zip((tau - predicted).T, mask.T):
             rho = autocorrelation(np.where(m, r, 0.0))
             lags = rho[1:51]
-            negative = np.flatnonzero(rho < 0.0)
-            factor = 1.0 + 2.0 * rho[1 : negative[0] if len(negative) else len(rho)].sum()
             outside = np.abs(lags) > 1.96 / np.sqrt(max(int(m.sum()), 1))
             out.append(
-                {"lag1": float(rho[1]), "correlation": float(max(factor, 1.0)), "outside": float(outside.mean())}
+                {"lag1": float(rho[1]), "correlation": correlation_factor(rho), "outside": float(outside.mean())}
             )
         return out
 
@@ -242,15 +240,13 @@ class IdentificationReport:
             if known:
                 line += f"{r['std']:11.3g}{r['low']:12.5g}{r['high']:12.5g}{min(r['percent'], 9999):8.1f}"
             lines.append(line)
+        remark = named(self.estimate.method).uncertainty
         if borrowed:
-            lines.append(
-                f"({self.estimate.method} has no covariance: constraints and priors bias it; std and intervals are"
-                " least squares')"
-            )
-        elif self.estimate.method == "ridge":
-            lines.append("(std and intervals are of noise, and of a prior off by its natural units in every parameter)")
+            lines.append(f"({self.estimate.method} has no covariance: {remark}; std and intervals are least squares')")
         elif not known:
-            lines.append("(no covariance: constraints and priors bias this estimator)")
+            lines.append(f"(no covariance: {remark})")
+        elif remark:
+            lines.append(f"({remark})")
         return lines
 
     def tables(self) -> dict[str, Any]:
@@ -311,13 +307,34 @@ class IdentificationReport:
             written.append(save_urdf(self.robot, folder / "robot.urdf"))
         except ModelError as error:
             (folder / "robot.urdf.txt").write_text(f"no URDF: {error}\n")
-        if plots:
-            from . import plots as draw
+        return written + (self.save_plots(folder) if plots else [])
 
-            for name in ("torques", "residuals", "parameters"):
-                path = folder / f"{name}.png"
-                if getattr(draw, name)(self, path):
-                    written.append(path)
+    def save_plots(self, folder: Path) -> list[Path]:
+        """Write torques.png, residuals.png and, where there are standard deviations, parameters.png."""
+        from geomctrl.viewing import identification as view
+
+        e = self.estimate
+        robot, reference = e.model.robot, self.reference
+        units = ["N m" if column[:3].any() else "N" for joint in robot.joints for column in joint.S.T]
+        joints = [view.Joint(name, unit) for name, unit in zip(robot.dof_names, units)]
+        logs = {"training": self.training} | ({"unseen": self.test} if self.test is not None else {})
+        parts = []
+        for (title, data), errors in zip(logs.items(), self.errors.values()):
+            parts.append(view.Torques(f"{title}: relative error {100 * errors['relative_error']:.2f} %",
+                                      *e.model.predict(e.x, data)))  # fmt: skip
+        residuals = [r[used] for r, used in zip((parts[0].measured - parts[0].predicted).T, parts[0].used.T)]
+        rho = [autocorrelation(r) if len(r) else r for r in residuals]
+        written = [
+            view.torques(joints, parts, folder / "torques.png"),
+            view.residuals(joints, residuals, rho, folder / "residuals.png"),
+        ]
+        if reference is not None and reference.std is not None:
+            owners = dict(zip(e.model.names, e.model.owners))
+            names = [f"{name}  ({owners[name]})" if name in owners else name for name in e.model.base_names]
+            crosses = (e.method, e.values) if reference is not e else None
+            intervals = view.Intervals(names, reference.method, reference.values, reference.std)
+            given = e.base.projection @ e.model.prior
+            written.append(view.parameters(intervals, given, crosses, folder / "parameters.png"))
         return written
 
 

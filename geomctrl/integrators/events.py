@@ -1,10 +1,4 @@
-"""Explicit integration on a Lie group G: dy/dt = y field(t, y), y in G, field(t, y) in the Lie algebra as a vector.
-
-Crouch-Grossman, commutator-free and Munthe-Kaas methods are the `Tableau`s of tableaus.py; one step of any of them
-is `rk_step`. Two drivers loop over it: `steps` stores nothing and `integrate` returns a `Solution`. Equation numbers
-are those of Park and Chung 2005; being left-trivialised, the increment stands on the right and dexp^-1 is taken at
--Theta (41). The embedded pair and its step control follow Hairer, Norsett and Wanner, Solving ODEs I, sections II.4-5.
-"""
+"""Events: zeros of functions of t and y, found within the steps that cross them."""
 
 import math
 import numbers
@@ -15,7 +9,7 @@ import numpy as np
 
 from geomctrl.errors import ArgumentError, IntegrationError
 
-from .solution import _evaluate
+from .solution import evaluate
 
 
 @dataclass(frozen=True)
@@ -46,13 +40,13 @@ def _direction_of(event, name):
     return direction
 
 
-class _Watch:
+class Watch:
     """Looks for the events' sign changes, from step to step."""
 
-    def __init__(self, events, march):
+    def __init__(self, events, stepper):
         if not callable(events) and not isinstance(events, Iterable):
             raise ArgumentError(f"events must be callables g(t, y), got {events!r}")
-        self.events, self.march = (events,) if callable(events) else tuple(events), march
+        self.events, self.stepper = (events,) if callable(events) else tuple(events), stepper
         for event in self.events:
             if not callable(event):
                 raise ArgumentError(f"events must be callables g(t, y), got {event!r}")
@@ -79,10 +73,10 @@ class _Watch:
         crossed = [k for k in range(len(before)) if self._crosses(k, before[k], self.values[k])]
         if not crossed:
             return None
-        C = self.march.interpolant(taken)
+        C = self.stepper.interpolant(taken)
         for theta, k in sorted((self._locate(k, taken, C, before[k]), k) for k in crossed):
             t = taken.t_next if theta == 1.0 else taken.t + theta * taken.h
-            y = taken.y_next if theta == 1.0 else _evaluate(self.march.group, taken.y, C, theta)
+            y = taken.y_next if theta == 1.0 else evaluate(self.stepper.group, taken.y, C, theta)
             self.hits[k].append((t, y))
             if getattr(self.events[k], "terminal", False):
                 return t, y, self._name(k)
@@ -99,7 +93,7 @@ class _Watch:
             theta = 0.5 * (low + high)
             if theta in (low, high):
                 break
-            value = self._value(k, taken.t + theta * taken.h, _evaluate(self.march.group, taken.y, C, theta))
+            value = self._value(k, taken.t + theta * taken.h, evaluate(self.stepper.group, taken.y, C, theta))
             low, high = (theta, high) if value * before > 0.0 else (low, theta)
         return high
 

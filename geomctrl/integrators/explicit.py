@@ -1,9 +1,8 @@
-"""Explicit integration on a Lie group G: dy/dt = y field(t, y), y in G, field(t, y) in the Lie algebra as a vector.
+"""One step of an explicit method on a Lie group G: dy/dt = y field(t, y), y in G, field(t, y) in the Lie algebra.
 
-Crouch-Grossman, commutator-free and Munthe-Kaas methods are the `Tableau`s of tableaus.py; one step of any of them
-is `rk_step`. Two drivers loop over it: `steps` stores nothing and `integrate` returns a `Solution`. Equation numbers
-are those of Park and Chung 2005; being left-trivialised, the increment stands on the right and dexp^-1 is taken at
--Theta (41). The embedded pair and its step control follow Hairer, Norsett and Wanner, Solving ODEs I, sections II.4-5.
+Crouch-Grossman, commutator-free and Munthe-Kaas methods are the `Tableau`s of `tableaus`; one step of any of them is
+`rk_step`. Equation numbers are those of Park and Chung 2005; being left-trivialised, the increment stands on the right
+and dexp^-1 is taken at -Theta (41). The same step in compiled code, on a robot's states, is `kernels.runge_kutta`.
 """
 
 import math
@@ -16,13 +15,12 @@ from geomctrl.arguments import number
 from geomctrl.errors import ArgumentError, IntegrationError
 from geomctrl.kernels import runge_kutta
 from geomctrl.kernels.jit import KernelTypeError
+from geomctrl.kernels.marches import LARGEST_ANGLE
 from geomctrl.lie.groups import Product, Rn, rotation
 
 from . import tableaus
+from .march import Step, element
 from .tableaus import Tableau
-
-LARGEST_ANGLE = 2.0 * math.pi - 0.1  # rad by which a Munthe-Kaas increment u may turn
-
 
 # --- one step --------------------------------------------------------------------------------------------------
 
@@ -36,48 +34,38 @@ def step(method: str | Tableau, field: Callable, t: float, y, h: float, group) -
     if not number("h", h):
         raise ArgumentError("h must not be zero, got 0")
     _check_field_and_group(field, group)
-    y_next, _ = rk_step(field, number("t", t), _element("y", y, group), h, tableaus.method(method), group)
+    y_next, _ = rk_step(field, number("t", t), element("y", y, group), h, tableaus.method(method), group)
     if not _finite(y_next):
         raise IntegrationError(f"the solution overflows between t = {t:.9g} and {t + h:.9g}")
     return y_next
 
 
 def rk_step(field: Callable, t: float, y, h: float, tableau: Tableau, group, k1=None) -> tuple[np.ndarray, np.ndarray]:
-    """The kernel: y(t + h) and the slopes K (s, group.dim); K[0] is field(t, y), or k1 if that is known already.
+    """y(t + h) and the slopes K (s, group.dim); K[0] is field(t, y), or k1 if that is known already.
 
     K holds the field's values, for Munthe-Kaas pulled back to the algebra at y: F of (42). Raises IntegrationError.
     """
-    return (_vector_step if _is_vector_space(group) else _group_step)(field, t, y, h, tableau, group, k1)
-
-
-def _group_step(field, t, y, h, tableau, group, k1):
-    times, stages = _scaled_stages(tableau, h)
-    n, munthe_kaas, advance = len(times), tableau.family == "MK", group.advance
-    K, Y = np.empty((n, group.dim)), [y]
-    for i, (base, rows) in enumerate(stages):
-        z = Y[base]
-        for row in rows:
-            u = row.dot(K[:i])  # Theta_i for Munthe-Kaas, whose stages have at most one row
-            z = advance(z, u)  # (37), (39), (42b)
-        if i == 0 and k1 is not None:
+    vector, dim = is_vector_space(group), group.dim
+    n, pulled, stages = _plan(tableau, h, vector)
+    K, Y, z = np.empty((n, dim)), [y], y
+    for i, (time, base, rows, kept) in enumerate(stages):
+        if not vector:
+            z = Y[base]
+            for row in rows:
+                u = row.dot(K[:i])  # Theta_i for Munthe-Kaas, whose stages have at most one row
+                z = group.advance(z, u)  # (37), (39), (42b)
+            if i:
+                Y.append(z)
+        elif i:  # all exponentials commute: the classical method, with A and b summed over them (39d)
+            z = _moved(y, rows, K)
+        if i == n:
+            break
+        if k1 is not None and i == 0:
             K[0] = k1
-        elif i < n:
-            k = _slope(field, t + times[i], z.copy(), group.dim, i, n)
-            K[i] = _pull_back(group, u, k, t, h) if munthe_kaas and rows else k  # (42h)
-        if i:
-            Y.append(z)
+            continue
+        k = _slope(field, t + time, z.copy() if kept else z, dim, i, n)
+        K[i] = _pull_back(group, u, k, t, h) if pulled and rows else k  # (42h)
     return z, K
-
-
-def _vector_step(field, t, y, h, tableau, group, k1):
-    """All exponentials commute: the classical method, with A and b summed over them (39d)."""
-    times, rows = _scaled_rows(tableau, h)
-    n, dim = len(times), group.dim
-    K = np.empty((n, dim))
-    K[0] = _slope(field, t, y.copy(), dim, 0, n) if k1 is None else k1
-    for i in range(1, n):
-        K[i] = _slope(field, t + times[i], _moved(y, rows[i], K), dim, i, n)
-    return _moved(y, rows[n], K), K
 
 
 def _moved(y, row, K):
@@ -90,38 +78,43 @@ def _moved(y, row, K):
         return y + row.dot(K[: len(row)])
 
 
-def _known_finite(x):
-    """False also for what the kernel was not compiled for: then a slower look decides."""
-    try:
-        return runge_kutta.finite_one(x)
-    except KernelTypeError:
-        return False
-
-
 def _finite(x):
-    return _known_finite(x.ravel()) or np.isfinite(x).all()
+    try:
+        return runge_kutta.finite_one(x if x.ndim == 1 else x.ravel()) or np.isfinite(x).all()
+    except KernelTypeError:
+        return np.isfinite(x).all()
 
 
-def _is_vector_space(group):
+def is_vector_space(group):
     return isinstance(group, Rn) or (isinstance(group, Product) and group._vector is not None)
 
 
 @lru_cache(maxsize=32)
-def _scaled_stages(tableau, h):
-    return (tableau.c * h).tolist(), [(base, [h * row for row in rows]) for base, rows in tableau.stages]
+def _plan(tableau, h, vector):
+    """(number of slopes, are they pulled back?, stages), h multiplied in; the last stage is the update.
 
-
-@lru_cache(maxsize=32)
-def _scaled_rows(tableau, h):
-    rows = [h * row[:i] for i, row in enumerate(tableau.A_classical)]
-    return (tableau.c * h).tolist(), [*rows, h * tableau.b_classical]
+    A stage is (time, base, its rows, does another start from it?); on R^n it has the one row of the classical method.
+    """
+    times, n = [*(tableau.c * h).tolist(), h], len(tableau.c)
+    if vector:
+        classical = [*(row[:i] for i, row in enumerate(tableau.A_classical)), tableau.b_classical]
+        return n, False, [(t, 0, h * row, i == 0) for i, (t, row) in enumerate(zip(times, classical))]
+    bases = {base for base, _ in tableau.stages}
+    stages = [
+        (t, base, [h * row for row in rows], i in bases)
+        for i, (t, (base, rows)) in enumerate(zip(times, tableau.stages))
+    ]
+    return n, tableau.family == "MK", stages
 
 
 def _slope(field, t, y, dim, stage, n):
     """field(t, y), looked at; y is the field's to write on."""
     k = field(t, y)
-    if type(k) is np.ndarray and k.shape == (dim,) and _known_finite(k):
-        return k
+    try:
+        if type(k) is np.ndarray and k.shape == (dim,) and runge_kutta.finite_one(k):
+            return k
+    except KernelTypeError:  # not contiguous, not of floats: a slower look decides
+        pass
     where = f"at t = {t:.9g}, stage {stage + 1} of {n}"
     try:
         k = np.asarray(k)
@@ -137,7 +130,7 @@ def _slope(field, t, y, dim, stage, n):
 
 
 def _pull_back(group, u, k, t, h):
-    """dexp^-1_{-u} k (41). Raises IntegrationError near and beyond its singularity, a rotation by 2 pi in one step."""
+    """dexp^-1_{-u} k (41). Raises IntegrationError from just below its singularity on, a rotation by 2 pi."""
     F = group.dexp_inv_mul(-u, k)
     if (_is_small(u) or rotation(group, u) < LARGEST_ANGLE) and _finite(F):
         return F
@@ -151,6 +144,50 @@ def _is_small(u):
     return u.size < 500 and math.hypot(*u.tolist()) < math.pi  # of more numbers `rotation` knows as fast
 
 
+# --- steps of a march --------------------------------------------------------------------------------------------
+
+
+class Explicit:
+    """A `march.Stepper` of any tableau. A step's memory is the field at its end, once somebody has asked for it."""
+
+    def __init__(self, field: Callable, tableau: Tableau, group):
+        _check_field_and_group(field, group)
+        self.field, self.tableau, self.group, self.nfev = field, tableau, group, 0
+
+    def step(self, t, y, h, t_next, k1=None) -> Step:
+        self.nfev += len(self.tableau.c) - (k1 is not None)
+        y_next, K = rk_step(self.field, t, y, h, self.tableau, self.group, k1)
+        if not _finite(y_next):
+            raise IntegrationError(f"the solution overflows between t = {t:.9g} and {t_next:.9g}")
+        return Step(t, y, h, t_next, y_next, K)
+
+    def slope(self, t, y) -> np.ndarray:
+        self.nfev += 1
+        k = _slope(self.field, t, y.copy(), self.group.dim, 0, len(self.tableau.c))
+        return np.array(k, dtype=float)  # a copy: the field may reuse its buffer
+
+    def end_slopes(self, taken: Step) -> tuple[np.ndarray, np.ndarray]:
+        """K and, below it, the slope at the end of the step pulled back to its beginning; and the increment u."""
+        if taken.memory is None:
+            taken.memory = self.slope(taken.t_next, taken.y_next)
+        group = self.group
+        if self.tableau.family == "MK":
+            u = taken.h * self.tableau.b.dot(taken.K)
+        else:
+            u = group.log(group.compose(group.inverse(taken.y), taken.y_next))
+        if is_vector_space(group):
+            return np.vstack((taken.K, taken.memory)), u
+        return np.vstack((taken.K, _pull_back(group, u, taken.memory, taken.t, taken.h))), u
+
+    def interpolant(self, taken: Step) -> np.ndarray:
+        """C (degree, dim) with y(t + theta h) = y exp(sum_j C[j] theta^(j+1))."""
+        F, u = self.end_slopes(taken)
+        if self.tableau.interpolant is not None:
+            return taken.h * self.tableau.interpolant.T.dot(F)
+        d0, d1 = taken.h * F[0], taken.h * F[-1]
+        return np.array([d0, 3.0 * u - 2.0 * d0 - d1, d0 + d1 - 2.0 * u])
+
+
 # --- arguments -------------------------------------------------------------------------------------------------
 
 
@@ -159,15 +196,3 @@ def _check_field_and_group(field, group):
         raise ArgumentError(f"field must be a callable field(t, y), got {field!r}")
     if isinstance(group, type) or not hasattr(group, "dexp_inv_mul"):
         raise ArgumentError(f"group must be a LieGroup, SO3() for example, got {group!r}")
-
-
-def _element(name, value, group):
-    try:
-        y = np.array(value, dtype=float)
-    except (TypeError, ValueError) as error:
-        raise ArgumentError(f"{name} must be an array of numbers: {error}") from None
-    if y.shape != tuple(group.shape):
-        raise ArgumentError(f"{name} must have the group's shape {tuple(group.shape)}, got {y.shape}")
-    if not np.isfinite(y).all():
-        raise ArgumentError(f"{name} must be finite, got {y}")
-    return y

@@ -1,10 +1,4 @@
-"""Explicit integration on a Lie group G: dy/dt = y field(t, y), y in G, field(t, y) in the Lie algebra as a vector.
-
-Crouch-Grossman, commutator-free and Munthe-Kaas methods are the `Tableau`s of tableaus.py; one step of any of them
-is `rk_step`. Two drivers loop over it: `steps` stores nothing and `integrate` returns a `Solution`. Equation numbers
-are those of Park and Chung 2005; being left-trivialised, the increment stands on the right and dexp^-1 is taken at
--Theta (41). The embedded pair and its step control follow Hairer, Norsett and Wanner, Solving ODEs I, sections II.4-5.
-"""
+"""What an integration returns, and its solution between the steps."""
 
 import math
 from collections.abc import Callable
@@ -36,7 +30,7 @@ class Solution:
     sol: Callable | None = None
 
 
-def _evaluate(group, y, C, theta):
+def evaluate(group, y, C, theta):
     """y exp(sum_j C[j] theta^(j+1))."""
     u = C[-1]
     for c in C[-2::-1]:
@@ -62,4 +56,4 @@ class DenseOutput:
         if times.ndim:
             return np.array([self(time) for time in times]).reshape(-1, *self._group.shape)
         start, h, y, C = self._pieces[np.searchsorted(self._starts, times, side="right") - 1]
-        return _evaluate(self._group, y, C, (float(times) - start) / h)
+        return evaluate(self._group, y, C, (float(times) - start) / h)

@@ -24,7 +24,7 @@ from .tree import good_configuration, good_velocity, n_bodies, n_q, n_v
 
 
 class Array(NamedTuple):
-    """An input or output: its name, its sizes in terms of nb (bodies), nq and nv, and whether a batch may leave it out."""
+    """An input or output: its name, its sizes in terms of nb (bodies), nq and nv, whether a batch may leave it out."""
 
     name: str
     shape: tuple[str, ...]
@@ -81,7 +81,7 @@ class Algorithm:
         left, right = words.split("->")
         inputs, _, options = left.partition(";")
         self.inputs, self.outputs = _arrays(inputs), _arrays(right)
-        self.options = [tuple(x.strip() for x in option.split(":")) for option in options.split(",") if option.strip()]
+        self.options = re.findall(r"(\w+): *(\w+(?:\[[^\]]*\])?)", options)
 
     def __call__(self, *args: Any) -> Any:
         return self.py_func(*args)
@@ -118,8 +118,11 @@ class Algorithm:
 
     @functools.cached_property
     def many(self) -> Callable[..., Any]:
-        """many(model, *inputs, *options) -> outputs with a leading axis; (outputs, number of the state that failed or -1)
-        where the algorithm may fail. States are not checked; an optional input may have no rows."""
+        """many(model, *inputs, *options) -> outputs with a leading axis.
+
+        Where the algorithm may fail: (outputs, number of the first state that failed or -1). States are not checked; an
+        optional input may have no rows.
+        """
         names = ["model", *(x.name for x in self.inputs), *(name for name, _ in self.options)]
         given = [
             f"({x.name}[b] if {x.name}.shape[0] > 0 else none)" if x.optional else f"{x.name}[b]" for x in self.inputs
@@ -184,10 +187,10 @@ def algorithm(
 ) -> Callable[[Callable[..., Any]], Algorithm]:
     """Decorator: see the module's docstring.
 
-    words: "inputs; options -> outputs". Sizes stand in brackets, in terms of nb, nq, nv ("M[nv, nv]", "pi[10 nb]"), where
-    they are not those of `SIZES`. An input with a "?" is optional: an empty array stands for none. Options are "name: type" in
-    numba's notation. may_fail: the kernel returns False where there is no result. lanes: fills the first outputs of a
-    batch with many states side by side and returns how many.
+    words: "inputs; options -> outputs". Sizes stand in brackets, in terms of nb, nq, nv ("M[nv, nv]", "pi[10 nb]"),
+    where they are not those of `SIZES`. An input with a "?" is optional: an empty array stands for none. Options are
+    "name: type" in numba's notation. may_fail: the kernel returns False where there is no result. lanes: fills the
+    first outputs of a batch with many states side by side and returns how many.
     """
     return lambda function: Algorithm(function, words, memory, may_fail, lanes)
 
@@ -210,4 +213,5 @@ def _guard(x: Array) -> str:
         return f"good_configuration(model, {x.name})"
     if x.shape == ("nv",):
         return f"good_velocity(model, {x.name})"
-    return f"{x.name}.shape[0] == {x.size.replace('nb', 'n_bodies(model)').replace('nv', 'n_v(model)')} and finite({x.name})"
+    size = x.size.replace("nb", "n_bodies(model)").replace("nv", "n_v(model)")
+    return f"{x.name}.shape[0] == {size} and finite({x.name})"

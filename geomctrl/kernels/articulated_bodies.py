@@ -1,7 +1,7 @@
 """Articulated bodies: forward dynamics in O(n), M^-1 without forming M, and the inertias and biases behind both.
 
-With A_i the acceleration of body i, gravity being the base's acceleration -g, the wrench that the subtree of body i takes
-at joint i is
+With A_i the acceleration of body i, gravity being the base's acceleration -g, the wrench that the subtree of body i
+takes at joint i is
 
     F_i = IA_i A_i + pA_i,      IA_i = J_i + sum_children (IA_c - U_c D_c^-1 U_c^T),   U = IA S,  D = S^T U
 
@@ -140,7 +140,7 @@ def is_positive(axes, n):
 
 
 class MovingBody(NamedTuple):
-    """A body's pose and twist in inertial axes, and c = ad_V S v, its acceleration while its joint's rates are constant."""
+    """A body's pose and twist in inertial axes, and c = ad_V S v, its acceleration at constant joint rates."""
 
     T: Frame
     V: Twist
@@ -155,6 +155,7 @@ class Handle(NamedTuple):
 
 
 get_moving_body, put_handle, get_handle = reader(MovingBody), writer(Handle), reader(Handle)
+MOVING_BODY, HANDLE = width(MovingBody), width(Handle)
 
 
 @outward(MovingBody)
@@ -204,10 +205,22 @@ def forward_dynamics(model, q, v, tau, f_ext, bodies, axes, handles, acceleratio
     """a = M^-1 (tau + sum Jac^T f_ext - C v - g). False where a joint has no inertia to push against."""
     place_handles(model, moving_base(model, q), bodies, q, v, f_ext, axes, handles)
     articulate_moving(model, handles, tau, bodies, axes)
-    if not is_positive(axes, n_v(model)):
-        return False
     accelerate(model, base_acceleration(model), accelerations, bodies, axes, a)
-    return True
+    return is_positive(axes, n_v(model))
+
+
+@primitive
+def dynamics_memory(model):
+    """What `accelerations` needs, for kernels that call it often."""
+    nb, nv = n_bodies(model), n_v(model)
+    return np.empty(nb * MOVING_BODY), np.empty(nv * ELIMINATED), np.empty(nb * HANDLE), np.empty(nb * 6)
+
+
+@primitive
+def accelerations(model, q, v, tau, f_ext, memory, a):
+    """`forward_dynamics` in the memory that `dynamics_memory` made."""
+    bodies, axes, handles, twists = memory
+    return forward_dynamics(model, q, v, tau, f_ext, bodies, axes, handles, twists, a)
 
 
 @algorithm(
@@ -362,10 +375,9 @@ MEMORY = per_body(Frame), per_coordinate(Eliminated), per_body(Articulated), num
 
 @algorithm("q -> inverse[nv, nv]", MEMORY, may_fail=True)
 def mass_matrix_inverse(model, q, frames, axes, inertias, W, inverse):
-    if not articulate(model, q, frames, axes, inertias):
-        return False
+    positive = articulate(model, q, frames, axes, inertias)
     invert(axes, W, inverse)
-    return True
+    return positive
 
 
 @kernel("void(f8[::1], f8[::1], f8[::1], f8[::1])")

@@ -5,7 +5,10 @@ The mass matrix is Ploen 1999 (36), M = sum_i Jac_i^T J_i Jac_i; `terms` has the
 
 from typing import NamedTuple
 
+import numpy as np
+
 from .algorithms import algorithm, numbers, per_body, per_coordinate
+from .jit import kernel
 from .passes import (
     Axis,
     Moving,
@@ -66,7 +69,7 @@ def mass_matrix(model, q, frames, axes, inertias, M):
 
 
 class MovingInertia(NamedTuple):
-    """A subtree's inertia, B = Cbar - J ad_V = [[B11, 0], [-[p], 0]] and with it Jdot = [[B11 + B11^T, [p]], [-[p], 0]]."""
+    """A subtree's inertia J and B = Cbar - J ad_V = [[B11, 0], [-[p], 0]]; Jdot = [[B11 + B11^T, [p]], [-[p], 0]]."""
 
     J: Inertia
     B11: Matrix
@@ -146,21 +149,31 @@ def terms(model, q, v, form, bodies, axes, composites, out):
     term_rows(model, composites, axes, out)
 
 
+# --- skewness ----------------------------------------------------------------------------------------------------
+
+
+@kernel("f8(f8[:,::1], f8[:,::1], f8[:,::1], f8[::1])")
+def skew_residual(M, Mdot, C, v):
+    """max |N + N^T|, N = Mdot - 2C, over max(|Mdot|, 2 |C|, |M| |v|), by entries; infinite where one is not finite."""
+    worst = scale = mass = speed = 0.0
+    for i in range(v.shape[0]):
+        speed = max(speed, abs(v[i]))
+        for j in range(v.shape[0]):
+            error = abs(Mdot[i, j] + Mdot[j, i] - 2.0 * (C[i, j] + C[j, i]))
+            if not error < np.inf:
+                return np.inf
+            worst, mass = max(worst, error), max(mass, abs(M[i, j]))
+            scale = max(scale, abs(Mdot[i, j]), 2.0 * abs(C[i, j]))
+    return worst / max(scale, mass * speed) if worst > 0.0 else 0.0
+
+
 @algorithm(
     "q, v; form: i8 -> residual[1]",
-    (
-        *(per_body(Moving), per_coordinate(MovingAxis), per_body(MovingInertia)),
-        numbers("(3 * nv + 1) * nv"),
-    ),
+    (per_body(Moving), per_coordinate(MovingAxis), per_body(MovingInertia), numbers("(3 * nv + 1) * nv")),
 )
-def skew_residual(model, q, v, form, bodies, axes, composites, memory, residual):
-    """max |Mdot - C - C^T| relative to max(|Mdot|, |C|); 0 where both vanish."""
+def skewness(model, q, v, form, bodies, axes, composites, memory, residual):
+    """`skew_residual` of the robot's own M, Mdot and C."""
     n = v.shape[0]
     out = memory.reshape((3 * n + 1, n))
     terms(model, q, v, form, bodies, axes, composites, out)
-    worst = scale = 0.0
-    for i in range(n):
-        for j in range(n):
-            worst = max(worst, abs(out[n + i, j] - out[2 * n + i, j] - out[2 * n + j, i]))
-            scale = max(scale, abs(out[n + i, j]), abs(out[2 * n + i, j]))
-    residual[0] = worst / scale if scale > 0.0 else 0.0
+    residual[0] = skew_residual(out[:n], out[n : 2 * n], out[2 * n : 3 * n], v)

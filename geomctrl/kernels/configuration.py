@@ -10,9 +10,9 @@ import numpy as np
 
 from .exponentials import dexp_inv_se3, exp_se3, log_se3, orthonormal
 from .jit import kernel, primitive
-from .records import get_frame, put_frame
+from .records import pose_at, put_pose
 from .screws import Frame, compose, inverse
-from .tree import IQ, IV, KIND, POSE, WIDTH, joint_coordinates, joint_twist, n_bodies, n_q, n_v
+from .tree import coordinate_of, first_dof_of, holds_pose, joint_coordinates, joint_twist, n_bodies, n_q, n_v
 
 # --- kernels ---------------------------------------------------------------------------------------------------
 
@@ -21,36 +21,33 @@ from .tree import IQ, IV, KIND, POSE, WIDTH, joint_coordinates, joint_twist, n_b
 def advance(model, q, x, out):
     """out = q exp(x), joint by joint."""
     for i in range(n_bodies(model)):
-        link = i * WIDTH
-        k = int(model[link + IQ])
-        if int(model[link + KIND]) == POSE:
-            put_frame(out, k, compose(get_frame(q, k), exp_se3(joint_twist(model, link, x))))
+        k = coordinate_of(model, i)
+        if holds_pose(model, i):
+            put_pose(out, k, compose(pose_at(q, k), exp_se3(joint_twist(model, i, x))))
         else:
-            out[k] = q[k] + x[int(model[link + IV])]
+            out[k] = q[k] + x[first_dof_of(model, i)]
 
 
 @primitive
 def polish(model, q):
     """The poses' rotations, a few roundings off SO(3), to the nearest ones: else each step would leave its rounding."""
     for i in range(n_bodies(model)):
-        link = i * WIDTH
-        if int(model[link + KIND]) == POSE:
-            k = int(model[link + IQ])
-            T = get_frame(q, k)
-            put_frame(q, k, Frame(orthonormal(T.R), T.p))
+        if holds_pose(model, i):
+            k = coordinate_of(model, i)
+            T = pose_at(q, k)
+            put_pose(q, k, Frame(orthonormal(T.R), T.p))
 
 
 @primitive
 def difference_of(model, q0, q1, out):
     """out = log(q0^-1 q1), joint by joint. `out` comes zeroed."""
     for i in range(n_bodies(model)):
-        link = i * WIDTH
-        k = int(model[link + IQ])
-        if int(model[link + KIND]) == POSE:
-            X = log_se3(compose(inverse(get_frame(q0, k)), get_frame(q1, k)))
-            joint_coordinates(model, link, X, out, 1.0)
+        k = coordinate_of(model, i)
+        if holds_pose(model, i):
+            X = log_se3(compose(inverse(pose_at(q0, k)), pose_at(q1, k)))
+            joint_coordinates(model, i, X, out, 1.0)
         else:
-            out[int(model[link + IV])] = q1[k] - q0[k]
+            out[first_dof_of(model, i)] = q1[k] - q0[k]
 
 
 @kernel("void(f8[::1], f8[::1], f8[::1], f8[::1])")
@@ -83,11 +80,10 @@ def dexp_inv_many(model, x, y):
     out = np.zeros(y.shape)
     for b in range(x.shape[0]):
         for i in range(n_bodies(model)):
-            link = i * WIDTH
-            if int(model[link + KIND]) == POSE:
-                X = dexp_inv_se3(joint_twist(model, link, x[b]), joint_twist(model, link, y[b]))
-                joint_coordinates(model, link, X, out[b], 1.0)
+            if holds_pose(model, i):
+                X = dexp_inv_se3(joint_twist(model, i, x[b]), joint_twist(model, i, y[b]))
+                joint_coordinates(model, i, X, out[b], 1.0)
             else:
-                k = int(model[link + IV])
+                k = first_dof_of(model, i)
                 out[b, k] = y[b, k]
     return out

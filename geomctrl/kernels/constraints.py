@@ -1,4 +1,4 @@
-"""Kernels of `constrained`, and for the rows of `closures`: Gram matrix and factors with redundant rows left out.
+"""The rows of constraints between bodies, with their first and second derivatives along the motion.
 
 A row k constrains two bodies a, b (or the world, number n, which stands still) or, from a user's function, any number.
 With P = p_a + R_a r_a, Q = p_b + R_b r_b, s = Q - P and directions d_a, d_b fixed in the bodies, the rows are
@@ -8,34 +8,15 @@ With P = p_a + R_a r_a, Q = p_b + R_b r_b, s = Q - P and directions d_a, d_b fix
     MEET      d_a . s                           no offset along an inertial direction: (38), (43), three of them
     DISTANCE  (s . s - L^2) / (2 L)
 
-J maps the body-fixed twists to d/dt of the rows; `bias` is Jdot V. The multipliers of the index-1 equations (3) of
-Mueller and Terze 2013 solve (J M^-1 J^T) lambda = rhs, whose matrix is a Gram matrix: a row is redundant if what the
-rows before it leave of it, sin^2 of its angle to their span in the metric M^-1, is below a tolerance. That is a QR
-factorisation of M^-1/2 J^T. The matrix is kept in skyline form, so along a chain the cost is linear in its length.
+J maps the body-fixed twists to d/dt of the rows; `bias` is Jdot V. The numbers are those of Mueller and Terze 2013.
 """
 
-from .exponentials import dexp_inv_se3, dexp_inv_so3, exp_se3, exp_so3, orthonormal
 from .jit import kernel
-from .records import get_frame, get_inertia, get_twist, put, put6, put_frame, vec
-from .screws import Frame, ad_dual, compose, momentum
-from .vectors import add3, cross, dot, matmul, mul3, neg3, rot, rotT, sub3
+from .records import pose_at, put, twist_at, vec
+from .vectors import add3, cross, dot, mul3, neg3, rot, rotT, sub3
 
 AXES, ALONG, MEET, DISTANCE, USER = 0, 1, 2, 3, 4
 R_A, R_B, D_A, D_B, LENGTH, DATA = 0, 3, 6, 9, 12, 13  # a row's numbers
-
-
-@kernel("void(f8[::1], i8[:,::1], f8[:,::1], f8[:,::1])")
-def unpack(y, layout, frames, V):
-    """Frames [R | p] (n + 1, 12) and body-fixed twists (n + 1, 6) of a state; layout: (its offset in y, is SE(3))."""
-    n = len(layout)
-    for i in range(n):
-        frames[i, :] = y[layout[i, 0] : layout[i, 0] + 12]
-        X = get_twist(y, len(y) - 6 * (n - i))
-        put(V[i], 0, X.w)
-        put(V[i], 3, X.v if layout[i, 1] else rotT(get_frame(frames[i], 0).R, X.v))
-    frames[n, :] = 0.0
-    frames[n, 0] = frames[n, 5] = frames[n, 10] = 1.0
-    V[n, :] = 0.0
 
 
 @kernel("void(f8[:,::1], f8[:,::1], i8[:,::1], f8[:,::1], f8[:,:,::1], f8[::1], f8[::1], f8[::1])")
@@ -45,8 +26,8 @@ def evaluate_rows(frames, V, index, data, J, g, gdot, bias):
         kind, a, b = index[k, 0], index[k, 1], index[k, 2]
         if kind == USER:
             continue
-        A, B = get_frame(frames[a], 0), get_frame(frames[b], 0)
-        X, Y = get_twist(V[a], 0), get_twist(V[b], 0)
+        A, B = pose_at(frames[a], 0), pose_at(frames[b], 0)
+        X, Y = twist_at(V[a], 0), twist_at(V[b], 0)
         ra, rb, da, db = vec(data[k], R_A), vec(data[k], R_B), vec(data[k], D_A), vec(data[k], D_B)
         P, Pd, Pdd = rot(A.R, da), rot(A.R, cross(X.w, da)), rot(A.R, cross(X.w, cross(X.w, da)))
         if kind == AXES:
@@ -84,95 +65,6 @@ def evaluate_rows(frames, V, index, data, J, g, gdot, bias):
         put(J[k, 1], 3, Db)
 
 
-@kernel("i8(f8[:,:,::1], i8[:,::1], f8[:,:,::1], i8[:,::1], i8[::1], i8[::1], f8, f8[:,:,::1], f8[::1], f8[::1])")
-def factorise(J, bodies, M_inv, pairs, first, start, tolerance, JM, L, d):
-    """J M^-1 into JM (m, w, 6) and L D L^T = J M^-1 J^T; returns the number of redundant rows, which have d = 0.
-
-    Row i of L is L[start[i] + j], j = first[i] .. i. pairs: (i, slot, j, slot) for rows j <= i that share a body.
-    """
-    m = len(J)
-    for k in range(m):
-        for slot in range(J.shape[1]):
-            inverse = M_inv[bodies[k, slot]]
-            for i in range(6):
-                x = 0.0
-                for j in range(6):
-                    x += inverse[i, j] * J[k, slot, j]
-                JM[k, slot, i] = x
-    L[:] = 0.0
-    for p in range(len(pairs)):
-        i, si, j, sj = pairs[p, 0], pairs[p, 1], pairs[p, 2], pairs[p, 3]
-        x = 0.0
-        for c in range(6):
-            x += JM[i, si, c] * J[j, sj, c]
-        L[start[i] + j] += x
-    redundant = 0
-    for i in range(m):
-        whole = rest = L[start[i] + i]
-        for j in range(first[i], i):
-            x = L[start[i] + j]
-            for k in range(max(first[i], first[j]), j):
-                x -= L[start[i] + k] * L[start[j] + k]
-            L[start[i] + j] = x if d[j] > 0.0 else 0.0  # L d, until the row is done
-        for j in range(first[i], i):
-            if d[j] > 0.0:
-                x = L[start[i] + j]
-                L[start[i] + j] = x / d[j]
-                rest -= x * x / d[j]
-        if rest > tolerance * whole:
-            d[i] = rest
-            L[start[i] + i] = 1.0
-        else:
-            d[i] = 0.0
-            redundant += 1
-            for j in range(first[i], i + 1):
-                L[start[i] + j] = 0.0
-    return redundant
-
-
-@kernel("void(f8[::1], f8[::1], i8[::1], i8[::1], f8[::1])")
-def solve(L, d, first, start, x):
-    """x <- (L D L^T)^-1 x, zero at redundant rows."""
-    m = len(d)
-    for i in range(m):
-        for j in range(first[i], i):
-            x[i] -= L[start[i] + j] * x[j]
-        if d[i] == 0.0:
-            x[i] = 0.0
-    for i in range(m):
-        if d[i] > 0.0:
-            x[i] /= d[i]
-    for i in range(m - 1, -1, -1):
-        for j in range(first[i], i):
-            x[j] -= L[start[i] + j] * x[i]
-
-
-@kernel("void(f8[:,::1], f8[:,::1], f8[:,::1], f8[:,:,::1], f8[::1], f8[:,::1], f8[:,::1])")
-def free_accelerations(frames, V, inertia, M_inv, gravity, applied, Vdot):
-    """Vdot (n + 1, 6) of the bodies without constraints: M Vdot = ad_V^T M V + M (0, R^T g) + applied."""
-    n = len(inertia)
-    for i in range(n):
-        X, I = get_twist(V[i], 0), get_inertia(inertia[i], 0)
-        F = ad_dual(X, momentum(I, X))  # -ad^T
-        weight = rotT(get_frame(frames[i], 0).R, vec(gravity, 0))
-        for r in range(6):
-            x = weight[r - 3] if r > 2 else 0.0
-            for c in range(6):
-                f = applied[i, c] - (F.m[c] if c < 3 else F.f[c - 3])
-                x += M_inv[i, r, c] * f
-            Vdot[i, r] = x
-    Vdot[n, :] = 0.0
-
-
-@kernel("void(f8[:,:,::1], i8[:,::1], f8[::1], f8[:,::1])")
-def add_reactions(JM, bodies, multipliers, X):
-    """X += M^-1 J^T multipliers, X (n + 1, 6); what falls on the world is zero already, as its M^-1 is."""
-    for k in range(len(JM)):
-        for slot in range(JM.shape[1]):
-            for c in range(6):
-                X[bodies[k, slot], c] += JM[k, slot, c] * multipliers[k]
-
-
 @kernel("void(f8[:,:,::1], i8[:,::1], f8[:,::1], f8[::1])")
 def row_rates(J, bodies, X, out):
     """out = J X for twists X (n + 1, 6)."""
@@ -182,59 +74,3 @@ def row_rates(J, bodies, X, out):
             for c in range(6):
                 x += J[k, slot, c] * X[bodies[k, slot], c]
         out[k] = x
-
-
-@kernel("void(i8[:,::1], f8[:,::1], f8[:,::1], f8[:,::1], f8[:,::1], f8[::1])")
-def pack_rates(layout, frames, V, moved, Vdot, out):
-    """The field on the state's group, with the poses carried by the twists `moved`: V but for GGL.
-
-    On SE(3) the velocity is the twist; on SO(3) x R^3 it is (omega, pdot), pdot = R v and pddot = R (vdot + w x v).
-    """
-    n = len(layout)
-    for i in range(n):
-        k = 6 * i
-        W, X, A = get_twist(moved[i], 0), get_twist(V[i], 0), get_twist(Vdot[i], 0)
-        if layout[i, 1]:
-            put6(out, k, W)
-            put6(out, k + 6 * n, A)
-        else:
-            R = get_frame(frames[i], 0).R
-            put(out, k, W.w)
-            put(out, k + 3, rot(R, W.v))
-            put(out, k + 6 * n, A.w)
-            put(out, k + 6 * n + 3, rot(R, add3(A.v, cross(X.w, X.v))))
-
-
-# --- the group of states, all bodies in one call ---------------------------------------------------------------
-
-
-@kernel("void(i8[:,::1], f8[::1], f8[::1], f8[::1])")
-def advance_bodies(layout, y, x, out):
-    """out = y exp(x), pose by pose, on the group to round-off; velocities add."""
-    n = len(layout)
-    for i in range(n):
-        at = layout[i, 0]
-        T, X = get_frame(y[at : at + 12], 0), get_twist(x, 6 * i)
-        if layout[i, 1]:
-            T = compose(T, exp_se3(X))
-            put_frame(out, at, Frame(orthonormal(T.R), T.p))
-            out[at + 12] = out[at + 13] = out[at + 14] = 0.0
-            out[at + 15] = 1.0
-        else:
-            put_frame(out, at, Frame(orthonormal(matmul(T.R, exp_so3(X.w))), add3(T.p, X.v)))
-    for k in range(6 * n):
-        out[len(y) - 6 * n + k] = y[len(y) - 6 * n + k] + x[6 * n + k]
-
-
-@kernel("void(i8[:,::1], f8[::1], f8[::1], f8[::1])")
-def dexp_inv_bodies(layout, x, y, out):
-    """out = dexp^-1_x y, body by body."""
-    n = len(layout)
-    for i in range(n):
-        k = 6 * i
-        if layout[i, 1]:
-            put6(out, k, dexp_inv_se3(get_twist(x, k), get_twist(y, k)))
-        else:
-            put(out, k, dexp_inv_so3(vec(x, k), vec(y, k)))
-            put(out, k + 3, vec(y, k + 3))
-    out[6 * n :] = y[6 * n :]

@@ -1,18 +1,14 @@
-"""The algebra kernels speak: so(3), se(3) and their duals on tuples of floats.
+"""Exponentials, logarithms and their differentials on SO(3) and SE(3), accurate to a few ulp at every angle.
 
-Twists `(w, v)`, wrenches `(m, f)` and frames `(R, p)` are named tuples of 3-tuples, so a kernel's line is the paper's
-line and LLVM keeps everything in registers. Nothing here allocates and nothing here is called from Python: `so3` and
-`se3` are the same algebra for people. Angular part first; a frame `T_ab` maps coordinates in b to coordinates in a.
-
-Sources: Ploen 1999 section 2; Mueller 2018 appendix; Park and Chung 2005 section II.
+Sources: Park and Chung 2005 section II, Lemma 1; Mueller and Terze 2013 (9), (10).
 """
 
 import math
 
 from .primitives import primitive
-from .scalars import polynomial
+from .scalars import either, polynomial, where
 from .screws import Frame, Twist
-from .vectors import add3, add33, cross, dot, eye33, hat3, hat_squared, matmul, mul3, mul33, neg3, transpose
+from .vectors import add3, add33, cross, dot, eye33, hat3, hat_squared, matmul, mul3, mul33, transpose
 
 # --- exponentials ----------------------------------------------------------------------------------------------
 #
@@ -41,11 +37,19 @@ def dexp_coefficients(u):
 
     zeta = (1 - alpha)/u, d1 = (alpha - beta)/u, d2 = (beta/2 - 3 zeta)/u: Park and Chung (20), (21).
     """
-    if u < SWITCH:
-        c4 = polynomial(C4, u)
-        c5 = polynomial(C5, u)
-        zeta = 1 / 6 - u * c5
-        return 1.0 - u * zeta, 0.5 - u * c4, zeta, 2.0 * c4 - zeta, 3.0 * c5 - c4
+    return either(u < SWITCH, dexp_series, dexp_closed, u)
+
+
+@primitive
+def dexp_series(u):
+    c4 = polynomial(C4, u)
+    c5 = polynomial(C5, u)
+    zeta = 1 / 6 - u * c5
+    return 1.0 - u * zeta, 0.5 - u * c4, zeta, 2.0 * c4 - zeta, 3.0 * c5 - c4
+
+
+@primitive
+def dexp_closed(u):
     h = 0.5 * math.sqrt(u)
     s = math.sin(h) / h
     alpha = s * math.cos(h)
@@ -61,9 +65,17 @@ def dexp_inv_coefficients(u):
     The coefficients of Park and Chung (24). In Mueller and Terze (10), -g2/2 is that of ad^4 and g1 - u g2/2 that of
     ad^2. Poles at t = 2 pi k, k != 0: huge next to them, finite at every floating-point u.
     """
-    if u < SWITCH:
-        pole = 1.0 / (TWO_PI_SQUARED - u)
-        return 2.0 * pole + polynomial(G1, u), 4.0 * pole * pole + polynomial(G2, u)
+    return either(u < SWITCH, dexp_inv_series, dexp_inv_closed, u)
+
+
+@primitive
+def dexp_inv_series(u):
+    pole = 1.0 / (TWO_PI_SQUARED - u)
+    return 2.0 * pole + polynomial(G1, u), 4.0 * pole * pole + polynomial(G2, u)
+
+
+@primitive
+def dexp_inv_closed(u):
     h = 0.5 * math.sqrt(u)
     r = h / math.sin(h)
     gamma = r * math.cos(h)
@@ -92,20 +104,29 @@ def log_so3(R):
     trace = R[0][0] + R[1][1] + R[2][2]
     a = (R[2][1] - R[1][2], R[0][2] - R[2][0], R[1][0] - R[0][1])
     xy, xz, yz = R[0][1] + R[1][0], R[0][2] + R[2][0], R[1][2] + R[2][1]
-    if trace >= max(R[0][0], R[1][1], R[2][2]):
-        c, n = 1.0 + trace, a
-    elif R[0][0] >= R[1][1] and R[0][0] >= R[2][2]:
-        c, n = a[0], (1.0 + R[0][0] - R[1][1] - R[2][2], xy, xz)
-    elif R[1][1] >= R[2][2]:
-        c, n = a[1], (xy, 1.0 + R[1][1] - R[2][2] - R[0][0], yz)
-    else:
-        c, n = a[2], (xz, yz, 1.0 + R[2][2] - R[0][0] - R[1][1])
-    if c < 0.0:
-        c, n = -c, neg3(n)
+    largest = max(R[0][0], R[1][1], R[2][2])
+    first, x, y = trace >= largest, R[0][0] >= largest, R[1][1] >= largest
+    # four times the product of the quaternion (w, n) with its largest component: w, x, y or z
+    c = where(first, 1.0 + trace, where(x, a[0], where(y, a[1], a[2])))
+    n = (
+        where(first, a[0], where(x, 1.0 + R[0][0] - R[1][1] - R[2][2], where(y, xy, xz))),
+        where(first, a[1], where(x, xy, where(y, 1.0 + R[1][1] - R[2][2] - R[0][0], yz))),
+        where(first, a[2], where(x, xz, where(y, yz, 1.0 + R[2][2] - R[0][0] - R[1][1]))),
+    )
+    n = mul3(where(c < 0.0, -1.0, 1.0), n)
     s = math.sqrt(dot(n, n))
-    if s == 0.0:  # the identity, or so close that squares underflow
-        return mul3(2.0 / c, n)
-    return mul3(2.0 * math.atan2(s, c) / s, n)
+    return mul3(either(s == 0.0, identity_factor, angle_factor, (s, abs(c))), n)
+
+
+@primitive
+def identity_factor(x):
+    """Of the identity, or so close that squares underflow."""
+    return 2.0 / x[1]
+
+
+@primitive
+def angle_factor(x):
+    return 2.0 * math.atan2(x[0], x[1]) / x[0]
 
 
 @primitive

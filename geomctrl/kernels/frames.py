@@ -89,7 +89,7 @@ def jacobian(model, q, i, placement, form, J):
 
 @algorithm("q, v; i: i8, placement: f8[::1], form: i8 -> dJ[6, nv]")
 def jacobian_rate(model, q, v, i, placement, form, dJ):
-    """Column k of the body Jacobian, X_k S_k, changes at the rate -ad_U X_k S_k, U the frame's twist relative to body k."""
+    """X_k S_k, column k of the body Jacobian, changes at the rate -ad_U X_k S_k, U the frame's twist seen from k."""
     dJ[:, :] = 0.0
     P, V = pose_of(model, q, i, placement), frame_twist(model, q, v, i, placement)
     T, U = pose_at(placement, 0), zero_twist()

@@ -1,8 +1,8 @@
 """Kernels are plain Python functions; this module says which ones are entries and lets numba run them when called.
 
 `@primitive` marks a small function that kernels call: numba inlines it. `@kernel(signature)` marks an entry from
-Python, a `Kernel`. Decorating costs nothing: numba is imported at an entry's first call (`numba_loops`), and what is decorated
-stays callable on whatever Python computes with: floats, complex numbers, intervals, symbols.
+Python, a `Kernel`. Decorating costs nothing: numba is imported at an entry's first call (`numba_loops`), and what is
+decorated stays callable on whatever Python computes with: floats, complex numbers, intervals, symbols.
 
 An entry is compiled for exactly the declared argument types, once, or loaded from the disk, and raises
 `KernelTypeError` for any other: the public function then validates, converts and calls again, so that the common call
@@ -11,17 +11,44 @@ pays for no validation in Python and no call compiles a variant by accident.
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import sys
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from .primitives import FLAGS, KernelTypeError, fingerprint, primitive, python_function
 
-__all__ = ["FLAGS", "Kernel", "KernelTypeError", "compiled", "fingerprint", "kernel", "primitive", "python_function"]
+__all__ = [
+    "FLAGS",
+    "Kernel",
+    "KernelTypeError",
+    "compiled",
+    "fingerprint",
+    "kernel",
+    "primitive",
+    "python_function",
+    "watch_compiling",
+]
 
 _compiling = threading.RLock()
+_watchers: list[Callable[[str], object]] = []
+
+
+@contextlib.contextmanager
+def watch_compiling(watcher: Callable[[str], object]) -> Iterator[None]:
+    """Inside `with`, `watcher` is called with an entry's name before it is compiled, not before it is loaded."""
+    _watchers.append(watcher)
+    try:
+        yield
+    finally:
+        _watchers.remove(watcher)
+
+
+def _announce(name: str) -> None:
+    for watcher in tuple(_watchers):
+        watcher(name)
 
 
 class Kernel:
@@ -57,4 +84,4 @@ def compiled(function: Callable[..., Any], signature: str) -> Any:
     from .numba_loops import entry
 
     with _compiling:
-        return entry(function, signature)
+        return entry(function, signature, _announce)

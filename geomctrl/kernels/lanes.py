@@ -10,7 +10,7 @@ from .jit import kernel
 from .primitives import primitive
 from .records import pose_at, vec
 from .rigid_body import PLOEN, accelerate, inertial_wrench, regressor_row
-from .scalars import REDUCIBLE, sin_cos
+from .scalars import REDUCIBLE, reduced_sin_cos
 from .screws import Ad_dual, Ad_inv, Frame, Twist, Wrench, pair, twist_mul, zero_twist
 from .tree import WIDTH, A, B, C, D, base_acceleration, inertia_of, n_bodies, n_q, n_v, parent_of, screw_of, turned
 
@@ -21,7 +21,7 @@ FEW = 40  # bodies; with more the lanes' memory outgrows the cache and the plain
 
 @primitive
 def lanes_of(model, q):
-    """How many full groups of lanes a batch has; 0 for many bodies, for poses, for coordinates beyond `sin_cos`."""
+    """How many full groups of lanes a batch has; 0 for many bodies, for poses, for coordinates beyond REDUCIBLE."""
     if n_q(model) != n_v(model) or n_bodies(model) > FEW:
         return 0
     for b in range(q.shape[0]):
@@ -84,7 +84,7 @@ def inverse_dynamics_lanes(model, q, v, a, tau):
                 lane_put(source, 12, b, (q[start + b, i], v[start + b, i], a[start + b, i]))
             for b in range(LANES):
                 x, xd, xdd = lane_vec(source, 12, b)
-                s, c = sin_cos(x)
+                s, c = reduced_sin_cos(x)
                 f = turned(fa, fb, fc, fd, x, s, c)
                 V_p, A_p = lane_twist(source, 0, b), lane_twist(source, 6, b)
                 V_, A_ = accelerate(f, V_p, A_p, twist_mul(xd, S), twist_mul(xdd, S))
@@ -117,7 +117,7 @@ def inverse_dynamics_lanes(model, q, v, a, tau):
 @kernel("i8(f8[::1], f8[:,::1], f8[:,::1], f8[:,::1], i8[:,::1], f8[:,::1])")
 def stack_lanes(model, q, v, a, at, out):
     """Fill out[at[k, i] : at[k, i] + 10] for every body i and joint k before it; how many states it did, a multiple of
-    LANES (none where a coordinate is beyond `sin_cos`)."""
+    LANES (none where a coordinate is beyond `reduced_sin_cos`)."""
     n = n_bodies(model)
     count = lanes_of(model, q) * LANES
     work = np.empty(n * STACKED * LANES)
@@ -139,7 +139,7 @@ def stack_lanes(model, q, v, a, at, out):
                 lane_put(source, 12, b, (q[start + b, i], v[start + b, i], a[start + b, i]))
             for b in range(LANES):
                 x, xd, xdd = lane_vec(source, 12, b)
-                s, c = sin_cos(x)
+                s, c = reduced_sin_cos(x)
                 f = turned(fa, fb, fc, fd, x, s, c)
                 V_p, A_p = lane_twist(source, 0, b), lane_twist(source, 6, b)
                 V_, A_ = accelerate(f, V_p, A_p, twist_mul(xd, S), twist_mul(xdd, S))

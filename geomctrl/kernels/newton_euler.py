@@ -90,7 +90,7 @@ get_reference_motion = reader(ReferenceMotion)
 
 @outward(ReferenceMotion)
 def move_reference(model, i, parent, q, v, a, v_ref):
-    """(19)-(21) with a reference velocity: Vr = X Vr_p + S v_ref, A = X A_p + S a - ad_{S v} X Vr_p (Slotine and Li)."""
+    """(19)-(21) with a reference velocity: Vr = X Vr_p + S v_ref, A = X A_p + S a - ad_{S v} X Vr_p."""
     f = joint_frame(model, i, q)
     Sv, XVr = joint_twist(model, i, v), Ad_inv(f, parent.Vr)
     V = twist_add(Ad_inv(f, parent.V), Sv)

@@ -19,13 +19,20 @@ from .primitives import FLAGS, KernelTypeError, fingerprint, python_function, re
 
 
 @functools.cache
-def entry(function: Callable[..., Any], signature: str) -> Any:
-    """Numba's dispatcher of an entry from Python: compiled or loaded at its first call, for `signature` alone."""
+def entry(function: Callable[..., Any], signature: str, announce: Callable[[str], None]) -> Any:
+    """Numba's dispatcher of an entry from Python: compiled or loaded at its first call, for `signature` alone.
+
+    announce: called with the entry's name before it is compiled, not where it is loaded.
+    """
     if config.DISABLE_JIT:
         return function
     twin = _twin(function)
     dispatcher: Any = numba.njit(**FLAGS)(twin)
-    fill = functools.partial(_fill, twin, function)
+
+    def fill():
+        announce(function.__name__)
+        _fill(twin, function)
+
     try:
         dispatcher._cache = _Cache(twin, function, fill)
     except RuntimeError:  # no writable place for a cache: kernels then live for one process
@@ -53,7 +60,7 @@ def inlined(function: Callable[..., Any]) -> Any:
 
 @functools.cache
 def _allocates(function: Callable[..., Any]) -> bool:
-    """Whether a primitive makes arrays. Those that do not need no reference counts, a third of a small kernel's time."""
+    """Whether a primitive makes arrays. The others need no reference counts, a third of a small kernel's time."""
     if not {"empty", "zeros", "eye", "copy", "ravel", "reshape"}.isdisjoint(function.__code__.co_names):
         return True
     called = map(python_function, references(function).values())

@@ -6,8 +6,8 @@
     @inward(Wrench)                         # from the leaves to the root: what a body hands to its parent
     def transmit(model, i, F, tau): ...     # F with the children's share; called as transmit(model, wrenches, tau)
 
-Algorithms in body frames carry twists from frame to frame (Ploen 1999 (14)-(18)). Algorithms in inertial axes are summed
-about the first body's origin, where a subtree's inertia is a plain sum and screws need no transport: `place` and
+Algorithms in body frames transport twists from frame to frame (Ploen 1999 (14)-(18)). Algorithms in inertial axes are
+summed about the first body's origin, where a subtree's inertia is a plain sum and screws need no transport: `place` and
 `place_axes` bring bodies and joints there.
 """
 
@@ -69,7 +69,8 @@ def _walk(source: str, step: Callable, record: Any) -> Callable:
 
 
 class Axis(NamedTuple):
-    """A velocity coordinate in inertial axes: its screw S = Ad_T S_i, and the next coordinate towards the root or -1."""
+    """A velocity coordinate in inertial axes: its screw S = Ad_T S_i, and its ancestor, the next one on the way to the
+    root, or -1."""
 
     S: Twist
     ancestor: float

@@ -1,4 +1,4 @@
-"""The plant: the true robot with friction, changing loads and external wrenches; no model need equal it."""
+"""The plant as an ordinary differential equation: friction, forward dynamics and power in one call."""
 
 from __future__ import annotations
 
@@ -6,10 +6,9 @@ import math
 
 import numpy as np
 
-from .articulated_bodies import forward_dynamics
+from .articulated_bodies import accelerations, dynamics_memory
 from .jit import kernel
-from .passes import BODY, DOF
-from .tree import good_configuration, good_velocity, n_bodies, n_v
+from .tree import good_configuration, good_velocity, n_v
 
 
 @kernel("void(f8[::1], f8[::1], f8[::1], f8[::1], f8[:,::1], f8, f8[::1])")
@@ -26,6 +25,5 @@ def rate_one(model, q, v, tau, friction, smoothing, out):
         total += v[k] * net[k]
         out[k] = v[k]
     out[out.shape[0] - 1] = total
-    body, dof = np.empty(n_bodies(model) * BODY), np.empty(n * DOF)
-    if not forward_dynamics(model, q, v, net, np.empty(0), body, dof, out[n : 2 * n]):
+    if not accelerations(model, q, v, net, np.empty(0), dynamics_memory(model), out[n : 2 * n]):
         raise ValueError

@@ -1,7 +1,7 @@
 """Records: named tuples of numbers, vectors and frames kept row by row in a flat array of work memory.
 
-A kernel's memory is flat, since a view of a row would count references. What a row holds is a NamedTuple whose fields are
-numbers, tuples of numbers or such NamedTuples; where they lie is computed from their types:
+A kernel's memory is flat, since a view of a row would count references. What a row holds is a NamedTuple whose fields
+are numbers, tuples of numbers or such NamedTuples; where they lie is computed from their types:
 
     class Motion(NamedTuple):
         V: Twist
@@ -105,6 +105,18 @@ def put(a, k, x):
 @primitive
 def twist_at(a, k):
     return Twist(vec(a, k), vec(a, k + 3))
+
+
+@primitive
+def wrench_at(a, k):
+    return Wrench(vec(a, k), vec(a, k + 3))
+
+
+@primitive
+def put6(a, k, X):
+    """Store a twist or a wrench."""
+    put(a, k, X[0])
+    put(a, k + 3, X[1])
 
 
 @primitive

@@ -1,14 +1,5 @@
-"""Desired motions on a robot's configurations: quintic point to point, sums of sinusoids, splines through waypoints.
-
-All are products of exponentials q(t) = q0 exp(X_1 s_1(t)) ... exp(X_m s_m(t)) with constant X_k in the joints'
-coordinates, so velocity and acceleration follow from the recursion of the papers' own kinematics,
-
-    v_k = Ad_{exp(-X_k s_k)} v_{k-1} + X_k s_k',
-    a_k = Ad_{exp(-X_k s_k)} a_{k-1} - ad_{X_k s_k'} Ad_{exp(-X_k s_k)} v_{k-1} + X_k s_k'',
-
-and are consistent with q to round-off on every joint, spherical and free ones too. For joints with one degree of
-freedom it is q0 + sum_k X_k s_k.
-"""
+"""Desired motions as products of exponentials, with velocity and acceleration by the recursion that
+`geomctrl.control.references` writes out."""
 
 from __future__ import annotations
 
@@ -20,7 +11,7 @@ from .configuration import advance
 from .exponentials import exp_se3
 from .jit import kernel, primitive
 from .screws import Ad_inv, ad, twist_add, twist_sub
-from .tree import IV, KIND, POSE, WIDTH, joint_coordinates, joint_twist, n_bodies, n_q, n_v
+from .tree import first_dof_of, holds_pose, joint_coordinates, joint_twist, n_bodies, n_q, n_v
 
 
 @primitive
@@ -29,16 +20,15 @@ def move(model, x, dx, ddx, q, v, a, old):
     old[:] = q
     advance(model, old, x, q)
     for i in range(n_bodies(model)):
-        link = i * WIDTH
-        j = int(model[link + IV])
-        if int(model[link + KIND]) == POSE:
-            T = exp_se3(joint_twist(model, link, x))
-            V, A = Ad_inv(T, joint_twist(model, link, v)), Ad_inv(T, joint_twist(model, link, a))
-            dX = joint_twist(model, link, dx)
-            A = twist_add(twist_sub(A, ad(dX, V)), joint_twist(model, link, ddx))
+        j = first_dof_of(model, i)
+        if holds_pose(model, i):
+            T = exp_se3(joint_twist(model, i, x))
+            V, A = Ad_inv(T, joint_twist(model, i, v)), Ad_inv(T, joint_twist(model, i, a))
+            dX = joint_twist(model, i, dx)
+            A = twist_add(twist_sub(A, ad(dX, V)), joint_twist(model, i, ddx))
             V = twist_add(V, dX)
-            joint_coordinates(model, link, twist_sub(V, joint_twist(model, link, v)), v, 1.0)
-            joint_coordinates(model, link, twist_sub(A, joint_twist(model, link, a)), a, 1.0)
+            joint_coordinates(model, i, twist_sub(V, joint_twist(model, i, v)), v, 1.0)
+            joint_coordinates(model, i, twist_sub(A, joint_twist(model, i, a)), a, 1.0)
         else:
             v[j] += dx[j]
             a[j] += ddx[j]

@@ -22,7 +22,10 @@ def inertial_wrench(J, V, A):
 
 @primitive
 def coriolis_wrench(J, V, Vr, form):
-    """Cbar(V) Vr: Ploen's Proposition 1 with [w]I + I[w], or the Christoffel-consistent [theta w], theta = tr(I)/2 1 - I."""
+    """Cbar(V) Vr: Ploen's [w]I + I[w] (Proposition 1) or the Christoffel-consistent [theta w], theta = tr(I)/2 1 - I.
+
+    docs/formulas.md has the family of matrices Cbar that keep Mdot - 2C skew.
+    """
     if form == PLAIN:
         return ad_dual(V, momentum(J, Vr))
     w, wr = V.w, Vr.w

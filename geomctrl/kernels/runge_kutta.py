@@ -1,26 +1,36 @@
-"""Explicit integration on a Lie group G: dy/dt = y field(t, y), y in G, field(t, y) in the Lie algebra as a vector.
+"""Explicit Runge-Kutta steps on a Lie group, for states (q, y) of a robot: Park and Chung 2005 section IV-B.
 
-Crouch-Grossman, commutator-free and Munthe-Kaas methods are the `Tableau`s of tableaus.py; one step of any of them
-is `rk_step`. Two drivers loop over it: `steps` stores nothing and `integrate` returns a `Solution`. Equation numbers
-are those of Park and Chung 2005; being left-trivialised, the increment stands on the right and dexp^-1 is taken at
--Theta (41). The embedded pair and its step control follow Hairer, Norsett and Wanner, Solving ODEs I, sections II.4-5.
+Crouch-Grossman (46), commutator-free (39) and Munthe-Kaas (47) methods: any `Tableau`, as one array of numbers. Being
+left-trivialised, the increment stands on the right and dexp^-1 is taken at -Theta (41). `integrators.explicit` has the
+same step for a field in Python on any group.
 """
 
-from __future__ import annotations
-
-import math
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from .articulated_bodies import forward_dynamics
+from .articulated_bodies import accelerations, dynamics_memory
 from .configuration import polish
 from .exponentials import dexp_inv_se3, exp_se3
 from .jit import kernel, primitive
-from .passes import BODY, DOF
-from .records import finite, get_frame, get_twist, put6, put_frame, vec
-from .screws import compose, twist_mul
-from .tree import IQ, IV, KIND, NDOF, POSE, S_PINV, WIDTH, joint_twist, n_bodies, n_q, n_v
-from .vectors import dot
+from .marches import DONE, NOT_FINITE, SINGULAR, TURNED, march_kernel, velocities_are_the_state, within_a_turn
+from .records import finite, pose_at, put6, put_pose, twist_at
+from .screws import compose, pair, twist_mul
+from .tree import (
+    coordinate_of,
+    dual_screw_of,
+    first_dof_of,
+    holds_pose,
+    joint_twist,
+    n_bodies,
+    n_q,
+    n_v,
+    ndof_of,
+)
+
+POLISH_EVERY = 64  # steps after which rotations are brought back to SO(3) to the last bit: without it, 1e-18 a step off
+
+# --- for steps in Python -----------------------------------------------------------------------------------------
 
 
 @kernel("void(f8[::1], f8[::1], f8[:,::1], f8[::1])")
@@ -35,12 +45,6 @@ def moved_one(y, row, K, out):
 @kernel("b1(f8[::1])")
 def finite_one(x):
     return finite(x)
-
-
-LARGEST_ANGLE = 2.0 * math.pi - 0.1  # rad a joint may turn within a Munthe-Kaas step: dexp^-1 is singular at 2 pi
-POLISH = 64  # steps after which rotations are brought back to SO(3) to the last bit: without it, 1e-18 a step off
-
-DONE, NOT_FINITE, TURNED, SINGULAR, NOT_CONVERGED = range(5)  # how a step went
 
 
 # --- a method as one array of numbers ----------------------------------------------------------------------------
@@ -66,53 +70,74 @@ def increment(plan, row, K, count, n, u):
 
 
 @primitive
-def twist_of(model, link, x, identity):
+def twist_of(model, i, x, identity):
     """S x of a joint stored as a pose; a free joint's basis is the identity, and 36 products with it take time."""
-    if identity and int(model[link + NDOF]) == 6:
-        return get_twist(x, int(model[link + IV]))
-    return joint_twist(model, link, x)
+    if identity and ndof_of(model, i) == 6:
+        return twist_at(x, first_dof_of(model, i))
+    return joint_twist(model, i, x)
 
 
 @primitive
 def move(model, x, q, identity):
     """q <- q exp(x), joint by joint."""
     for i in range(n_bodies(model)):
-        link = i * WIDTH
-        k = int(model[link + IQ])
-        if int(model[link + KIND]) == POSE:
-            put_frame(q, k, compose(get_frame(q, k), exp_se3(twist_of(model, link, x, identity))))
+        k = coordinate_of(model, i)
+        if holds_pose(model, i):
+            put_pose(q, k, compose(pose_at(q, k), exp_se3(twist_of(model, i, x, identity))))
         else:
-            q[k] += x[int(model[link + IV])]
+            q[k] += x[first_dof_of(model, i)]
 
 
 @primitive
 def pull_back(model, u, v, K, at, identity):
     """K[at:] = dexp^-1_{-u} v (47e), joint by joint; False where u turns a joint by 2 pi."""
     for i in range(n_bodies(model)):
-        link = i * WIDTH
-        k = int(model[link + IV])
-        if int(model[link + KIND]) == POSE:
-            U, V = twist_of(model, link, u, identity), twist_of(model, link, v, identity)
-            if not dot(U.w, U.w) < LARGEST_ANGLE * LARGEST_ANGLE:
+        k = first_dof_of(model, i)
+        if holds_pose(model, i):
+            U, V = twist_of(model, i, u, identity), twist_of(model, i, v, identity)
+            if not within_a_turn(U.w):
                 return False
             X = dexp_inv_se3(twist_mul(-1.0, U), V)
-            if identity and int(model[link + NDOF]) == 6:
+            if identity and ndof_of(model, i) == 6:
                 put6(K, at + k, X)
                 continue
-            for c in range(int(model[link + NDOF])):
-                row = link + S_PINV + 6 * c
-                K[at + k + c] = dot(vec(model, row), X.w) + dot(vec(model, row + 3), X.v)
+            for c in range(ndof_of(model, i)):
+                K[at + k + c] = pair(X, dual_screw_of(model, i, c))
         else:
             K[at + k] = v[k]
     return True
 
 
+class StageWork(NamedTuple):
+    """Work memory of `rk_step`: the stages' configurations (s, nq) and slopes (s, nv), flat, then those of the stage at
+    hand: exponent, configuration, y, velocity and slope of y; what a field needs; an empty array."""
+
+    Q: Any
+    Kq: Any
+    Ky: Any
+    u: Any
+    qi: Any
+    yi: Any
+    vi: Any
+    ai: Any
+    memory: Any
+    none: Any
+
+
 @primitive
-def rk_step(field, model, plan, tau, q, y, Q, Kq, Ky, u, qi, yi, vi, ai, context, body, dof):
-    """One step of (q, y), in place. field(model, q, y, tau, context, body, dof, a) writes ydot to a; q turns at y, or
-    at what the field, having vi in its context, writes there. `forward_dynamics` is one (44), with its external
-    wrenches for context. Work memory: the stages' configurations Q (s, nq) and slopes Kq, Ky (s, nv), and the stage at
-    hand, its exponent u, qi, yi, vi, ai."""
+def stage_work(model, plan, memory):
+    s, nq, nv = int(plan[0]), n_q(model), n_v(model)
+    Q, Kq, Ky = np.empty(s * nq), np.empty(s * nv), np.empty(s * nv)
+    u, qi, yi, vi, ai = np.empty(nv), np.empty(nq), np.empty(nv), np.empty(nv), np.empty(nv)
+    return StageWork(Q, Kq, Ky, u, qi, yi, vi, ai, memory, np.empty(0))
+
+
+@primitive
+def rk_step(field, model, plan, tau, q, y, work, context):
+    """One step of (q, y), in place. field(model, q, y, tau, context, memory, a) writes ydot to a; q turns at y, or
+    at what the field, having work.vi in its context, writes there. `accelerations` is one (44), with its external
+    wrenches for context."""
+    Q, Kq, Ky, u, qi, yi, vi, ai, memory, _ = work
     s, most, munthe_kaas, identity = int(plan[0]), int(plan[1]), plan[2] == 1.0, plan[3] == 1.0
     nq, nv = n_q(model), n_v(model)
     for i in range(s + 1):
@@ -133,7 +158,7 @@ def rk_step(field, model, plan, tau, q, y, Q, Kq, Ky, u, qi, yi, vi, ai, context
                 Q[i * nq + k] = qi[k]
         for k in range(nv):
             vi[k] = yi[k]
-        if not field(model, qi, yi, tau, context, body, dof, ai):
+        if not field(model, qi, yi, tau, context, memory, ai):
             return SINGULAR if finite(qi) and finite(yi) else NOT_FINITE
         if munthe_kaas and rows > 0:
             if not pull_back(model, u, vi, Kq, i * nv, identity):
@@ -150,36 +175,20 @@ def rk_step(field, model, plan, tau, q, y, Q, Kq, Ky, u, qi, yi, vi, ai, context
     return DONE
 
 
+# --- the robot's own motion --------------------------------------------------------------------------------------
+
+
 @primitive
-def store(q, v, row, q_out, v_out):
-    for j in range(q.shape[0]):
-        q_out[row, j] = q[j]
-    for j in range(v.shape[0]):
-        v_out[row, j] = v[j]
+def begin(model, plan, q, v):
+    return stage_work(model, plan, dynamics_memory(model))
 
 
-@kernel("Tuple((i8, i8))(f8[::1], f8[::1], f8[:,::1], i8, i8, f8[::1], f8[::1], i8, f8[:,::1], f8[:,::1])")
-def march(model, plan, taus, first, last, q, v, every, q_out, v_out):
-    """Steps `first` to `last` (exclusive) of (q, v), in place: (how it went, the step that went wrong, or `last`).
+@primitive
+def step(model, plan, tau, q, v, k, work):
+    result = rk_step(accelerations, model, plan, tau, q, v, work, work.none)
+    if (k + 1) % POLISH_EVERY == 0:
+        polish(model, q)
+    return result if result != DONE or finite(v) else NOT_FINITE
 
-    taus: one row for all steps, or one a step. After step k, a multiple of `every`, row k / every gets the state.
-    """
-    s, nq, nv = int(plan[0]), n_q(model), n_v(model)
-    Q, Kq, Kv = np.empty(s * nq), np.empty(s * nv), np.empty(s * nv)
-    u, qi, yi, vi, ai, tau = np.empty(nv), np.empty(nq), np.empty(nv), np.empty(nv), np.empty(nv), np.empty(nv)
-    body, dof, none = np.empty(n_bodies(model) * BODY), np.empty(nv * DOF), np.empty(0)
-    for k in range(first, last):
-        if k == first or taus.shape[0] > 1:
-            for j in range(nv):
-                tau[j] = taus[k if taus.shape[0] > 1 else 0, j]
-        result = rk_step(forward_dynamics, model, plan, tau, q, v, Q, Kq, Kv, u, qi, yi, vi, ai, none, body, dof)
-        if (k + 1) % POLISH == 0:
-            polish(model, q)
-        stored = (k + 1) % every == 0
-        if result == DONE and not (finite(v) and (not (stored or k + 1 == last) or finite(q))):
-            result = NOT_FINITE  # velocities tell at once, for q looks at them next
-        if result != DONE:
-            return result, k
-        if stored:
-            store(q, v, (k + 1) // every, q_out, v_out)
-    return DONE, last
+
+march = march_kernel(__name__, "march", begin, step, velocities_are_the_state)

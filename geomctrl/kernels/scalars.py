@@ -7,6 +7,8 @@ line and LLVM keeps everything in registers. Nothing here allocates and nothing 
 Sources: Ploen 1999 section 2; Mueller 2018 appendix; Park and Chung 2005 section II.
 """
 
+import math
+
 import numpy as np
 
 from .primitives import primitive
@@ -22,7 +24,7 @@ COSINE = (
     *(-2.75573143513906633035e-07, 2.08757232129817482790e-09, -1.13596475577881948265e-11),
 )
 HALF_PI = (1.57079632673412561417e00, 6.07710050630396597660e-11, 2.02226624879595063154e-21)  # a sum, each 33 bits
-REDUCIBLE = 1e5  # largest |x| for which `sin_cos` reduces the argument exactly enough
+REDUCIBLE = 1e5  # largest |x| for which `reduced_sin_cos` reduces the argument exactly enough
 
 
 @primitive
@@ -36,6 +38,14 @@ def polynomial(c, x):
 
 @primitive
 def sin_cos(x):
+    """(sin x, cos x), to an ulp of 1."""
+    if abs(x) <= REDUCIBLE:
+        return reduced_sin_cos(x)
+    return math.sin(x), math.cos(x)
+
+
+@primitive
+def reduced_sin_cos(x):
     """(sin x, cos x) for |x| <= REDUCIBLE, to an ulp of 1, ten times faster than libm's and open to vectorisation.
 
     Argument reduction by Cody and Waite, minimax polynomials on [-pi/4, pi/4].
@@ -52,3 +62,20 @@ def sin_cos(x):
     sine = -sine if quadrant >= 2.0 else sine
     cosine = -cosine if (quadrant == 1.0) | (quadrant == 2.0) else cosine
     return sine, cosine
+
+
+# --- choosing: what a branch on a number is in a kernel, so that symbols and intervals can take both ways ---------
+
+
+@primitive
+def where(condition, a, b):
+    """a where the condition holds, else b; both are computed."""
+    return a if condition else b
+
+
+@primitive
+def either(condition, yes, no, x):
+    """yes(x) where the condition holds, else no(x); only one of them is computed, where numbers are known."""
+    if condition:
+        return yes(x)
+    return no(x)

@@ -1,8 +1,9 @@
 """The algebra kernels speak: so(3), se(3) and their duals on tuples of floats.
 
 Twists `(w, v)`, wrenches `(m, f)` and frames `(R, p)` are named tuples of 3-tuples, so a kernel's line is the paper's
-line and LLVM keeps everything in registers. Nothing here allocates and nothing here is called from Python: `lie.so3` and
-`lie.se3` are the same algebra for people. Angular part first; a frame `T_ab` maps coordinates in b to coordinates in a.
+line and LLVM keeps everything in registers. Nothing here allocates and nothing here is called from Python: `lie.so3`
+and `lie.se3` are the same algebra for people. Angular part first; a frame `T_ab` maps coordinates in b to coordinates
+in a.
 
 Sources: Ploen 1999 section 2; Mueller 2018 appendix; Park and Chung 2005 section II.
 """

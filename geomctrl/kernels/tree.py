@@ -21,9 +21,9 @@ from geomctrl.arguments import ROTATION_TOLERANCE
 
 from .exponentials import log_se3
 from .jit import kernel, primitive
-from .records import finite, inertia_at, pose_at, twist_at, vec
-from .scalars import REDUCIBLE, sin_cos
-from .screws import Frame, Twist, compose, twist_add, twist_mul, twist_sub
+from .records import finite, inertia_at, pose_at, twist_at, vec, wrench_at
+from .scalars import sin_cos
+from .screws import Frame, Twist, compose, pair, twist_add, twist_mul, twist_sub
 from .vectors import add3, cross, dot, mul3, neg3
 
 
@@ -48,7 +48,7 @@ def pack(parents, joints, placements, parameters, gravity) -> np.ndarray:
     last_dof = [-1] * len(joints)
     for i, (parent, joint, M) in enumerate(zip(parents, joints, placements, strict=True)):
         row, d = model[i], joint.S.shape[1]
-        kind = POSE if d > 1 else SLIDING if not joint.S[:3].any() else ROTATING
+        kind = POSE if d > 1 else ROTATING if joint.turning.any() else SLIDING
         row[:A] = parent, kind, d, nq, nv, last_dof[parent] if parent >= 0 else -1
         row[A:J] = _expand(M, joint.S[:, 0], kind)
         row[J:S] = parameters[i]
@@ -130,6 +130,16 @@ def dofs_of(model, i):
 
 
 @primitive
+def first_dof_of(model, i):
+    return int(model[i * WIDTH + IV])
+
+
+@primitive
+def ndof_of(model, i):
+    return int(model[i * WIDTH + NDOF])
+
+
+@primitive
 def last_dof_of_parent(model, i):
     """The last velocity coordinate of the parent's joint, -1 where the parent is the world."""
     return int(model[i * WIDTH + PARENT_DOF])
@@ -151,10 +161,7 @@ def joint_frame(model, i, q):
     x = q[k]
     if kind == SLIDING:
         return Frame(a.R, add3(a.p, mul3(x, vec(model, row + D))))
-    if abs(x) <= REDUCIBLE:
-        s, c = sin_cos(x)
-    else:
-        s, c = math.sin(x), math.cos(x)
+    s, c = sin_cos(x)
     return turned(a, pose_at(model, row + B), pose_at(model, row + C), vec(model, row + D), x, s, c)
 
 
@@ -191,14 +198,13 @@ def joint_coordinates(model, i, X, v, scale):
     """v += scale S_i^+ X: the coordinates of a twist in the span of S_i."""
     first, end = dofs_of(model, i)
     for c in range(end - first):
-        v[first + c] += scale * pseudo_inverse_row(model, i, c, X)
+        v[first + c] += scale * pair(X, dual_screw_of(model, i, c))
 
 
 @primitive
-def pseudo_inverse_row(model, i, c, X):
-    """Coordinate c of S_i^+ X."""
-    row = i * WIDTH + S_PINV + 6 * c
-    return dot(vec(model, row), X.w) + dot(vec(model, row + 3), X.v)
+def dual_screw_of(model, i, c):
+    """Row c of S_i^+, as a wrench: paired with a twist in the span of S_i it gives coordinate c."""
+    return wrench_at(model, i * WIDTH + S_PINV + 6 * c)
 
 
 @primitive
@@ -261,7 +267,7 @@ def off_subgroup(model, i, T):
     X = log_se3(T)
     Y = X
     for c in range(end - first):
-        Y = twist_sub(Y, twist_mul(pseudo_inverse_row(model, i, c, X), screw_of(model, i, c)))
+        Y = twist_sub(Y, twist_mul(pair(X, dual_screw_of(model, i, c)), screw_of(model, i, c)))
     return math.sqrt(dot(Y.w, Y.w) + dot(Y.v, Y.v)) / (1.0 + math.sqrt(dot(T.p, T.p)))
 
 

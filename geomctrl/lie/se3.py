@@ -2,8 +2,8 @@
 
 Angular part first; T_ab maps coordinates in frame b to frame a, and Ad(T_ab) maps twists likewise. Nothing is
 broadcast: two arguments have the same leading axes. Results are accurate to a few units in the last place at every
-angle (see `screw`, which holds the formulas). Every function raises ArgumentError, a ValueError, for a wrong shape,
-for nan and for infinity.
+angle (the equations are in `kernels.exponentials`). Every function raises ArgumentError, a ValueError, for a wrong
+shape, for nan and for infinity.
 
 Sources: Park and Chung 2005 section II; Ploen 1999 section 2. `dexp` is right-trivialised,
 d/dt exp(X) = hat(dexp(X) Xdot) exp(X), so that the body-fixed twist of exp(X) is dexp(-X) Xdot.
@@ -12,11 +12,12 @@ d/dt exp(X) = hat(dexp(X) Xdot) exp(X), so that the body-fixed twist of exp(X) i
 import numpy as np
 from numpy.typing import ArrayLike
 
-from geomctrl.arguments import checked, matrix_of, over_batch, require_rotation, same_batch
+from geomctrl.arguments import checked, over_batch, require_rotation
 from geomctrl.errors import ArgumentError
-from geomctrl.kernels import se3
+from geomctrl.kernels import se3 as kernels
 
 from . import so3
+from .applied import differential
 
 LAST_ROW_TOLERANCE = 1e-12  # what numpy's inverse of a transform may leave
 
@@ -47,7 +48,7 @@ def exp(X: ArrayLike) -> np.ndarray:
 
     Park and Chung 2005 (10), (12), (18).
     """
-    return over_batch(se3.exp_kernel, 1, checked("X", X, (6,)))
+    return over_batch(kernels.exp_many, 1, checked("X", X, (6,)))
 
 
 def log(T: ArrayLike) -> np.ndarray:
@@ -56,7 +57,7 @@ def log(T: ArrayLike) -> np.ndarray:
     Raises ArgumentError, with the residual, if the rotation has |R^T R - 1| > 1e-6 or det R < 0, or if the last row
     is not (0, 0, 0, 1).
     """
-    return over_batch(se3.log_kernel, 2, _transform(T))
+    return over_batch(kernels.log_many, 2, _transform(T))
 
 
 def inverse(T: ArrayLike) -> np.ndarray:
@@ -87,7 +88,7 @@ def dexp(X: ArrayLike, Y: ArrayLike | None = None) -> np.ndarray:
 
     The second form does not build the matrix. Park and Chung 2005 (20), (21).
     """
-    return _apply(se3.dexp_kernel, X, Y)
+    return differential(kernels.dexp_many, ("X", "Y"), 6, X, Y)
 
 
 def dexp_inv(X: ArrayLike, Y: ArrayLike | None = None) -> np.ndarray:
@@ -96,16 +97,7 @@ def dexp_inv(X: ArrayLike, Y: ArrayLike | None = None) -> np.ndarray:
     Singular where |omega| is a nonzero multiple of 2 pi: finite but huge next to it. Park and Chung 2005 (23), (24);
     Mueller and Terze 2013 (10) is the same in powers of ad.
     """
-    return _apply(se3.dexp_inv_kernel, X, Y)
-
-
-def _apply(kernel_, X, Y):
-    a = checked("X", X, (6,))
-    if Y is None:
-        return matrix_of(kernel_, a)
-    b = checked("Y", Y, (6,))
-    same_batch(("X", "Y"), a, b, (1, 1))
-    return over_batch(kernel_, 1, a, b)
+    return differential(kernels.dexp_inv_many, ("X", "Y"), 6, X, Y)
 
 
 def _transform(T: ArrayLike) -> np.ndarray:

@@ -1,8 +1,8 @@
 """SO(3) and so(3) on arrays: rotation matrices (..., 3, 3) and rotation vectors (..., 3), any leading batch axes.
 
 Nothing is broadcast: two arguments have the same leading axes. Results are accurate to a few units in the last place
-at every angle (see `screw`, which holds the formulas). Every function raises ArgumentError, a ValueError, for a wrong
-shape, for nan and for infinity.
+at every angle (the equations are in `kernels.exponentials`). Every function raises ArgumentError, a ValueError, for a
+wrong shape, for nan and for infinity.
 
 Sources: Park and Chung 2005 section II; Ploen 1999 section 2. `dexp` is right-trivialised,
 d/dt exp(w) = hat(dexp(w) wdot) exp(w), so that the body-fixed angular velocity of exp(w) is dexp(-w) wdot.
@@ -11,9 +11,11 @@ d/dt exp(w) = hat(dexp(w) wdot) exp(w), so that the body-fixed angular velocity 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from geomctrl.arguments import checked, matrix_of, over_batch, require_rotation, same_batch
+from geomctrl.arguments import checked, over_batch, require_rotation
 from geomctrl.errors import ArgumentError
-from geomctrl.kernels import so3
+from geomctrl.kernels import so3 as kernels
+
+from .applied import differential
 
 SKEW_TOLERANCE = 1e-9  # |A + A^T| above which vee refuses A, relative to max(1, |A|)
 
@@ -36,7 +38,7 @@ def vee(W: ArrayLike) -> np.ndarray:
 
 def exp(w: ArrayLike) -> np.ndarray:
     """The rotation (..., 3, 3) by |w| about w (..., 3). Rodrigues; Park and Chung 2005 (12)."""
-    return over_batch(so3.exp_kernel, 1, checked("w", w, (3,)))
+    return over_batch(kernels.exp_many, 1, checked("w", w, (3,)))
 
 
 def log(R: ArrayLike) -> np.ndarray:
@@ -45,23 +47,17 @@ def log(R: ArrayLike) -> np.ndarray:
     At a rotation by exactly pi, where w and -w are both right, the largest component of the result is positive.
     Raises ArgumentError, with the residual, if |R^T R - 1| > 1e-6 or det R < 0.
     """
-    a = checked("R", R, (3, 3))
-    require_rotation("R", a)
-    return over_batch(so3.log_kernel, 2, a)
+    return over_batch(kernels.log_many, 2, _rotation(R))
 
 
 def inverse(R: ArrayLike) -> np.ndarray:
     """R^T (..., 3, 3). Raises ArgumentError if R is not a rotation."""
-    a = checked("R", R, (3, 3))
-    require_rotation("R", a)
-    return np.ascontiguousarray(a.swapaxes(-1, -2))
+    return np.ascontiguousarray(_rotation(R).swapaxes(-1, -2))
 
 
 def Ad(R: ArrayLike) -> np.ndarray:
     """R hat(w) R^T = hat(Ad(R) w): a copy of R (..., 3, 3). Raises ArgumentError if R is not a rotation."""
-    a = checked("R", R, (3, 3))
-    require_rotation("R", a)
-    return a.copy()
+    return _rotation(R).copy()
 
 
 def ad(w: ArrayLike) -> np.ndarray:
@@ -74,7 +70,7 @@ def dexp(w: ArrayLike, y: ArrayLike | None = None) -> np.ndarray:
 
     The second form does not build the matrix. Park and Chung 2005 (18).
     """
-    return _apply(so3.dexp_kernel, w, y)
+    return differential(kernels.dexp_many, ("w", "y"), 3, w, y)
 
 
 def dexp_inv(w: ArrayLike, y: ArrayLike | None = None) -> np.ndarray:
@@ -83,16 +79,13 @@ def dexp_inv(w: ArrayLike, y: ArrayLike | None = None) -> np.ndarray:
     Singular where |w| is a nonzero multiple of 2 pi: finite but huge next to it. Mueller and Terze 2013 section 2.1;
     Park and Chung 2005 (19).
     """
-    return _apply(so3.dexp_inv_kernel, w, y)
+    return differential(kernels.dexp_inv_many, ("w", "y"), 3, w, y)
 
 
-def _apply(kernel_, w, y):
-    a = checked("w", w, (3,))
-    if y is None:
-        return matrix_of(kernel_, a)
-    b = checked("y", y, (3,))
-    same_batch(("w", "y"), a, b, (1, 1))
-    return over_batch(kernel_, 1, a, b)
+def _rotation(R: ArrayLike) -> np.ndarray:
+    a = checked("R", R, (3, 3))
+    require_rotation("R", a)
+    return a
 
 
 def require_skew(name: str, A: np.ndarray) -> None:

@@ -1,9 +1,4 @@
-"""Robot: a tree of rigid bodies joined by lower pairs, as frozen data.
-
-A robot holds what does not move: the tree, the joints' screws, placements, inertial parameters, named frames, limits,
-gravity. What moves (mass matrix, Jacobians, ...) are functions of it, defined once in `kinematics`, `dynamics`,
-`regressor`, ... and bound here as methods by the decorator `term`.
-"""
+"""States of a mechanism as arguments: checked where they come in, their leading axes flattened for a kernel."""
 
 from __future__ import annotations
 
@@ -16,8 +11,6 @@ from geomctrl.kernels import tree
 from geomctrl.kernels.tree import SUBGROUP_TOLERANCE
 
 from .mechanism import Mechanism
-
-# --- checking arguments ----------------------------------------------------------------------------------------
 
 
 def as_batch(robot: Mechanism, **arguments: ArrayLike) -> tuple[tuple[int, ...], list[np.ndarray]]:
@@ -43,6 +36,16 @@ def as_batch(robot: Mechanism, **arguments: ArrayLike) -> tuple[tuple[int, ...],
                 f"{key}: expected the leading axes of {first}, {leads[first]}, got {lead} (nothing is broadcast)"
             )
     return leads[first], arrays
+
+
+def one_configuration(robot: Mechanism, name: str, q: ArrayLike) -> np.ndarray:
+    """One configuration (nq,), checked, as a new array; errors name the argument `name`."""
+    a = checked(name, q, (robot.nq,))
+    if a.ndim != 1:
+        raise ArgumentError(f"{name}: expected one configuration ({robot.nq},), got shape {a.shape}")
+    if robot.nq != robot.nv:
+        _check_poses(robot, name, a[None])
+    return a.copy()
 
 
 def _check_poses(robot: Mechanism, key: str, q: np.ndarray) -> None:

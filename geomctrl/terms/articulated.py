@@ -20,6 +20,7 @@ from .batches import REFUSED, not_positive, over_states
 from .dynamics import mass_matrix_rate
 from .kinematics import Representation, jacobian, jacobian_rate
 
+
 def mass_matrix_inverse(robot: Mechanism, q: ArrayLike) -> np.ndarray:
     """M(q)^-1 (..., nv, nv), exactly symmetric, without forming M, O(n^2), by articulated bodies (module docstring).
 
@@ -71,8 +72,8 @@ def articulated_bodies(
     """IA_i and pA_i with F_i = IA_i A_i + pA_i: what the subtree of body i looks like from joint i.
 
     F_i is the wrench that joint i passes on, A_i the body's acceleration with gravity as the base's, -g, both in the
-    body's frame; the joints of the subtree are driven by tau (..., nv), the bodies by f_ext (..., nbodies, 6). IA_i, pA_i
-    leave out joint i itself: with it locked or cut they stay what they are (Featherstone 1983).
+    body's frame; the joints of the subtree are driven by tau (..., nv), the bodies by f_ext (..., nbodies, 6). IA_i and
+    pA_i leave out joint i itself: with it locked or cut they stay what they are (Featherstone 1983).
     Raises ModelError where the mass matrix is not positive definite.
     """
     out = over_states(robot, kernels.articulated_handles, q=q, v=v, tau=tau, f_ext=f_ext)

@@ -1,7 +1,7 @@
 """What the terms share: the fast way for one state, and the way with words for everything else.
 
-A term first hands its arguments to the algorithm's entry for one state, which refuses whatever it was not made for at no
-cost. What it refuses goes through `over_states`: checked with words, then run over the leading axes.
+A term first hands its arguments to the algorithm's entry for one state, which refuses whatever it was not made for at
+no cost. What it refuses goes through `over_states`: checked with words, then run over the leading axes.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ REFUSED = (ValueError, TypeError, KeyError)  # what an entry, or a table of opti
 def over_states(robot: Mechanism, algorithm: Algorithm, *options: Any, **states: Any) -> Any:
     """The algorithm's output (or outputs) for states with any leading axes, the same for all of them.
 
-    `states`: the algorithm's inputs by name; None leaves an optional one out. Raises ArgumentError as `as_batch` does, and
-    ModelError where the algorithm fails for a state: where M is not positive definite.
+    `states`: the algorithm's inputs by name; None leaves an optional one out. Raises ArgumentError as `as_batch` does,
+    and ModelError where the algorithm fails for a state: where M is not positive definite.
     """
     lead, arrays = as_batch(robot, **{name: x for name, x in states.items() if x is not None})
     given = dict(zip((name for name, x in states.items() if x is not None), arrays))

@@ -98,6 +98,18 @@ def gravity_force(robot: Mechanism, q: ArrayLike) -> np.ndarray:
     return _apply(f.S.T @ transpose(f.G) @ f.J @ f.G @ f.P0, _base_acceleration(robot))  # (38)
 
 
+def potential_energy(robot: Mechanism, q: ArrayLike) -> np.ndarray:
+    """Gravitational energy (...,) [J]: minus the sum of g . (R_i h_i + m_i p_i) over bodies at poses (R_i, p_i)."""
+    q = np.asarray(q)
+    as_batch(robot, q=np.real(q))
+    poses, energy = [], np.zeros(q.shape[:-1], np.result_type(q, float))
+    for i, (parent, joint, M) in enumerate(zip(robot.parents, robot.joints, robot.placements)):
+        T = M @ joint_motion(joint.S, q[..., robot.q_slices[i]])
+        poses.append(poses[parent] @ T if parent >= 0 else T)
+        energy = energy - _apply(poses[i][..., :3, :], robot.parameters[i, [1, 2, 3, 0]]) @ robot.gravity
+    return energy
+
+
 def inverse_dynamics(
     robot: Mechanism, q: ArrayLike, v: ArrayLike, a: ArrayLike, v_ref: ArrayLike | None = None, form: Form = "ploen"
 ) -> np.ndarray:

@@ -85,8 +85,10 @@ def subtree_bodies(robot: Mechanism) -> list[np.ndarray]:
 
 
 def stacked_regressor(robot: Mechanism, q: np.ndarray, v: np.ndarray, a: np.ndarray) -> list[np.ndarray]:
-    """Per velocity coordinate k, its rows of the regressor over N states (N, .): (10 a body of its subtree, N), bodies in the
-    order of `subtree_bodies`. Raises ArgumentError like `Robot.regressor`."""
+    """Per velocity coordinate, its rows of the regressor over N states: (10 a body of its subtree, N), v_ref being v.
+
+    Bodies in the order of `subtree_bodies`. Raises ArgumentError like `Robot.regressor`.
+    """
     _, (q, v, a) = as_batch(robot, q=q, v=v, a=a)
     subtrees, N = subtree_bodies(robot), len(q)
     sizes = [10 * len(c) for c in subtrees]

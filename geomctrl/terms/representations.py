@@ -195,7 +195,7 @@ def inverse_dynamics(
 
     "body" (66), (67), which is `Robot.inverse_dynamics`; "spatial" (70), (71), about the world's origin, so a robot far
     from there loses digits; "hybrid" (75), (76). They differ in round-off and cost, see
-    experiments/benchmark_representations.py. f_ext (..., nbodies, 6): wrenches on the bodies, in body frames.
+    experiments/benchmarks/benchmark_representations.py. f_ext (..., nbodies, 6): wrenches on bodies, in body frames.
     Raises ArgumentError for "mixed", for which there is no recursion: its two halves are in different axes.
     """
     if representation == "body":

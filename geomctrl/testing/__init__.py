@@ -15,15 +15,14 @@ The strategies need hypothesis, an optional dependency, when they are called; `r
 Assertions raise AssertionError with the state that breaks the property. Tolerances are relative, see each docstring.
 """
 
-from .assertions import State, assert_lyapunov, assert_passive, assert_skew_symmetric
+from .assertions import assert_passive, assert_skew_symmetric
+from .lyapunov import State, assert_lyapunov
+from .random_robots import random_inertia, random_joint, random_robot
 from .strategies import (
     bundled_robots,
     configurations,
     inertias,
     motions,
-    random_inertia,
-    random_joint,
-    random_robot,
     robots,
     states,
     velocities,

@@ -5,16 +5,17 @@ Every property is one number, relative to the size of what it compares, that sho
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
-from geomctrl.errors import ArgumentError
+from geomctrl.control.monitors import skew_residual
 from geomctrl.mechanism import inertia
 from geomctrl.robot import Robot
 from geomctrl.terms import factored
+
+from .sampling import check_count, derivative
 
 NONPHYSICAL = "bodies whose inertia no rigid body has"
 
@@ -64,8 +65,8 @@ def _residuals(robot: Robot, q, v, a, v_ref, tau) -> Iterator[tuple[str, float, 
     yield "M = M^T", _relative(M, M.T), 1e-13
     smallest = float(np.linalg.eigvalsh(M / np.outer(root, root))[0]) if np.isfinite(M).all() else np.nan
     yield "M > 0: 1 / smallest eigenvalue, scaled", 1.0 / smallest if smallest > 0.0 else np.inf, 1e12
-    yield "Mdot - 2C skew, Ploen's C", _relative(Mdot, C + C.T, size), 1e-12
-    yield "Mdot - 2C skew, Christoffel's C", _relative(Mdot, chris + chris.T, size), 1e-12
+    yield "Mdot - 2C skew, Ploen's C", skew_residual(M, Mdot, C, v), 1e-12
+    yield "Mdot - 2C skew, Christoffel's C", skew_residual(M, Mdot, chris, v), 1e-12
     rate = derivative(lambda t: robot.mass_matrix(robot.integrate(q, t * v)))
     yield "Mdot is the derivative of M", _relative(Mdot, rate, size), 1e-8
     yield "C v + g is the bias force, Ploen's C", _relative(C @ v + g, bias), 1e-10
@@ -90,17 +91,3 @@ def _relative(x, y, size: float | None = None) -> float:
         return 0.0
     scale = max(np.abs(x).max(), np.abs(y).max()) if size is None else size
     return float(error / scale) if scale > 0.0 and error < np.inf else np.inf
-
-
-# --- shared with `testing` -------------------------------------------------------------------------------------
-
-
-def derivative(f: Callable[[float], Any], h: float = 1e-3) -> Any:
-    """df/dt at t = 0 of a smooth f(t), a number or an array: the sixth-order central difference over +-3h."""
-    return sum(w * (f(k * h) - f(-k * h)) for k, w in ((1, 45.0), (2, -9.0), (3, 1.0))) / (60.0 * h)
-
-
-def check_count(name: str, count: int, least: int = 1) -> None:
-    """Raise ArgumentError unless `count` is an integer of at least `least`."""
-    if isinstance(count, bool) or not isinstance(count, int | np.integer) or count < least:
-        raise ArgumentError(f"{name}: expected an integer of at least {least}, got {count!r}")

@@ -10,7 +10,7 @@ import geomctrl.identification
 from geomctrl import inertia, models
 from geomctrl.cli.main import app
 from geomctrl.errors import GeomctrlError
-from geomctrl.identification import Curve, RegressorModel, load_extra, load_model
+from geomctrl.identification import Curve, Filtering, Reading, RegressorModel, Validation, load_extra, load_model
 
 RATE, PERIOD = 200.0, 5.0
 GEARS, ZERO = np.array([50.0, -80.0]), np.array([0.1, -0.2])
@@ -32,8 +32,8 @@ def simulated(seconds=20.0, periodic=False, noise=0.02, seed=0, **options):
     model = RegressorModel(models.two_link(), rotor=True, smoothing=0.02, **options)
     x = model.prior
     x[: model.inertial] *= 1.3  # the arm is not as its model says
-    x[model._of("viscous")], x[model._of("coulomb")], x[model._of("rotor")] = VISCOUS, COULOMB, ROTOR
-    x[model._of("curve")] = 2.0
+    x[model.indices("viscous")], x[model.indices("coulomb")], x[model.indices("rotor")] = VISCOUS, COULOMB, ROTOR
+    x[model.indices("curve")] = 2.0
     t = np.arange(int(seconds * RATE)) / RATE
     f = np.array([[1, 2], [3, 4], [5, 7]]) / PERIOD if periodic else np.array([[0.23, 0.31], [0.77, 0.59], [1.1, 1.4]])
     w, A = 2 * np.pi * f, np.array([[0.8, 0.7], [0.4, 0.5], [0.2, 0.2]])
@@ -188,15 +188,19 @@ def test_every_option_arrives(log, tmp_path, monkeypatch):
         "--prior-weight", 1e-3, "--entropic", 1e-4, "--noise-weights", status=2,
     )  # fmt: skip
     assert "geomctrl: enough" in said
-    plain = {"rate": 100.0, "resample": 90.0, "check_units": False, "units": {"v": "deg/s"}, "keys": {},
-             "cutoff": 9.0, "decimate": 3,
-             "torque_cutoff": 8.0, "alike": False, "saturation": False, "outliers": 7.0, "standstill": 0.2,
-             "test": None, "period": 4.0, "method": "manifold", "friction_curves": "stribeck",
-             "options": {"regularization": 1e-3, "entropic": 1e-4, "weights": "noise"}}  # fmt: skip
-    assert {k: got[k] for k in plain} == plain
-    np.testing.assert_array_equal(got["mapping"].matrix, [[50, 0], [3, 80]])
-    np.testing.assert_array_equal(got["mapping"].offset, [1, 2])
-    assert not got["mapping"].torque_at_motor
+    assert got["filtering"] == Filtering(
+        9.0, 8.0, alike=False, decimate=3, saturation=False, outliers=7.0, standstill=0.2
+    )
+    assert got["validation"] == Validation(test=None, period=4.0)
+    assert (got["method"], got["friction_curves"]) == ("manifold", "stribeck")
+    assert got["options"] == {"regularization": 1e-3, "entropic": 1e-4, "weights": "noise"}
+    mapping = got["reading"].mapping
+    assert got["reading"] == Reading(
+        keys={}, units={"v": "deg/s"}, mapping=mapping, rate=100.0, resample=90.0, check_units=False
+    )
+    np.testing.assert_array_equal(mapping.matrix, [[50, 0], [3, 80]])
+    np.testing.assert_array_equal(mapping.offset, [1, 2])
+    assert not mapping.torque_at_motor
     assert got["model"].names[20:] == ["fv1", "fv2", "fv3", "ks2", "k02"]
     run(log, "--robot", "two_link", "--mass-max", "3,4", "--total-mass", 5, "--fixed", "link1,link2", status=2)
     assert got["options"] == {"mass_max": [3.0, 4.0], "total_mass": 5.0, "fixed": ["link1", "link2"]}

@@ -2,28 +2,32 @@
 
 import numpy as np
 import pytest
-from test_maximal import benchmark, four_bar, paper, swinging
+from lib import mueller_terze as cases
+from mechanisms import four_bar, swinging
+from papers import bruels_cardona_arnold_2012 as top
 
 from geomctrl import inertia
 from geomctrl.constrained import generalized_alpha
-from geomctrl.constrained.equations import Baumgarte, integrate
 from geomctrl.constrained.joints import ConstrainedBody
 from geomctrl.constrained.maximal import ConstrainedSystem
+from geomctrl.constrained.projection import integrate_index1
+from geomctrl.constrained.stabilisation import Baumgarte
 from geomctrl.errors import ArgumentError, IntegrationError
+from geomctrl.lie.groups import SE3
 
 
-@pytest.mark.parametrize("group", paper.GROUPS)
+@pytest.mark.parametrize("group", cases.GROUPS)
 def test_second_order_and_constraints_to_round_off(group):
-    case = paper.three_bar(paper.GROUPS[group])
+    case = cases.three_bar(cases.GROUPS[group])
 
     def quantities(y):
         reactions = np.concatenate([*case.system.reactions(0.2, y).values()])
         return case.system.poses(y), case.system.twists(y), reactions
 
-    exact = quantities(integrate(case.system, case.y0, (0.0, 0.2), 1e-3, "MK4", every=10**6).y[-1])
+    exact = quantities(integrate_index1(case.system, case.y0, (0.0, 0.2), 1e-3, "MK4", every=10**6).y[-1])
     errors = []
     for h in (4e-3, 2e-3, 1e-3):
-        y = generalized_alpha.integrate(case.system, case.y0, (0.0, 0.2), h, every=10).y
+        y = generalized_alpha.integrate_index3(case.system, case.y0, (0.0, 0.2), h, every=10).y
         assert case.system.violation(y).max() < 1e-12
         errors.append([np.abs(a - b).max() for a, b in zip(quantities(y[-1]), exact)])
     np.testing.assert_allclose(np.diff(np.log(errors), axis=0) / np.log(0.5), 2.0, atol=0.1)
@@ -31,20 +35,20 @@ def test_second_order_and_constraints_to_round_off(group):
 
 def test_a_fast_top_has_the_digits_of_the_published_method():
     """exudyn 1.13.6, lieGroupSimplifiedKinematicRelations, rho = 0.6, 1600 steps: the mass centre is off by this."""
-    system, y0 = benchmark.top(benchmark.GROUPS["SO(3)xR3"])
-    solution = generalized_alpha.integrate(system, y0, (0.0, 0.8), 0.8 / 1600, rho=0.6, every=10**6)
+    system, y0 = top.top(top.GROUPS["SO(3)xR3"])
+    solution = generalized_alpha.integrate_index3(system, y0, (0.0, 0.8), 0.8 / 1600, rho=0.6, every=10**6)
     y = solution.y[-1]
     assert solution.nfev < 7.3 * 1600
-    assert np.abs(system.poses(y)[0, :3, 3] - benchmark.REFERENCE).max() == pytest.approx(1.36259e-3, rel=1e-5)
+    assert np.abs(system.poses(y)[0, :3, 3] - top.REFERENCE).max() == pytest.approx(1.36259e-3, rel=1e-5)
 
 
-@pytest.mark.parametrize("group", benchmark.GROUPS)
+@pytest.mark.parametrize("group", top.GROUPS)
 def test_the_benchmark_of_its_authors(group):
-    system, y0 = benchmark.top(benchmark.GROUPS[group])
+    system, y0 = top.top(top.GROUPS[group])
     errors = []
     for h in (1e-3, 5e-4):
-        y = generalized_alpha.integrate(system, y0, (0.0, 0.2), h, every=10**6).y[-1]
-        exact = integrate(system, y0, (0.0, 0.2), 5e-4, "MK8", every=10**6).y[-1]
+        y = generalized_alpha.integrate_index3(system, y0, (0.0, 0.2), h, every=10**6).y[-1]
+        exact = integrate_index1(system, y0, (0.0, 0.2), 5e-4, "MK8", every=10**6).y[-1]
         assert system.violation(y).max() < 1e-11
         errors.append(np.abs(system.poses(y) - system.poses(exact))[0, :3, 3].max())
     assert errors[1] < 0.3 * errors[0]
@@ -53,25 +57,25 @@ def test_the_benchmark_of_its_authors(group):
 def test_redundant_constraints():
     system = four_bar()
     y0 = swinging(system)
-    y = generalized_alpha.integrate(system, y0, (0.0, 0.2), 2e-3, every=10**6).y[-1]
-    exact = integrate(system, y0, (0.0, 0.2), 1e-3, "MK4", every=10**6).y[-1]
+    y = generalized_alpha.integrate_index3(system, y0, (0.0, 0.2), 2e-3, every=10**6).y[-1]
+    exact = integrate_index1(system, y0, (0.0, 0.2), 1e-3, "MK4", every=10**6).y[-1]
     assert system.violation(y).max() < 1e-11
     np.testing.assert_allclose(system.poses(y), system.poses(exact), rtol=0, atol=1e-4)
 
 
 def test_rho_one_conserves_energy_better_than_rho_zero():
-    case = paper.floating_pair(paper.SE3())
+    case = cases.floating_pair(SE3())
     drift = []
     for rho in (1.0, 0.0):
-        y = generalized_alpha.integrate(case.system, case.y0, (0.0, 1.0), 5e-3, rho=rho, every=10**6).y[-1]
+        y = generalized_alpha.integrate_index3(case.system, case.y0, (0.0, 1.0), 5e-3, rho=rho, every=10**6).y[-1]
         drift.append(abs(case.system.energy(y) - case.system.energy(case.y0)))
     assert drift[0] < 0.5 * drift[1]
 
 
 def test_rho_one_on_curved_constraints_says_what_to_do():
-    system, y0 = benchmark.top(benchmark.GROUPS["SO(3)xR3"])
+    system, y0 = top.top(top.GROUPS["SO(3)xR3"])
     with pytest.raises(IntegrationError, match=r"no convergence .*: halve h, or take rho < 1") as caught:
-        generalized_alpha.integrate(system, y0, (0.0, 0.8), 1e-3, rho=1.0, every=10**6)
+        generalized_alpha.integrate_index3(system, y0, (0.0, 0.8), 1e-3, rho=1.0, every=10**6)
     assert caught.value.solution.t[-1] > 0.1
 
 
@@ -81,28 +85,28 @@ def test_a_wrench_that_fails_says_when_and_keeps_the_run_so_far():
 
     system = ConstrainedSystem([ConstrainedBody("a", inertia.from_com(1.0, (0, 0, 0), np.eye(3)))], [], wrench=wrench)
     with pytest.raises(IntegrationError, match=r"wrench\(t, poses, twists\): expected finite .* at t = 0\.5") as caught:
-        generalized_alpha.integrate(system, system.state(), (0.0, 1.0), 0.1)
+        generalized_alpha.integrate_index3(system, system.state(), (0.0, 1.0), 0.1)
     np.testing.assert_allclose(caught.value.solution.t, [0.0, 0.1, 0.2, 0.3, 0.4])
     assert caught.value.solution.n_steps == 4
 
 
 def test_bad_input():
-    case = paper.heavy_top(paper.SE3())
+    case = cases.heavy_top(SE3())
     with pytest.raises(ArgumentError, match="system: expected a ConstrainedSystem, got 3"):
-        generalized_alpha.integrate(3, case.y0, (0.0, 1.0), 0.1)  # pyright: ignore[reportArgumentType]
+        generalized_alpha.integrate_index3(3, case.y0, (0.0, 1.0), 0.1)  # pyright: ignore[reportArgumentType]
     off = case.y0.copy()
     off[3] += 0.1
     with pytest.raises(ArgumentError, match=f"y0: violates constraint '{case.system.names[0]}' by 0.1 "):
-        generalized_alpha.integrate(case.system, off, (0.0, 1.0), 0.1)
+        generalized_alpha.integrate_index3(case.system, off, (0.0, 1.0), 0.1)
     with pytest.raises(ArgumentError, match="rho: expected a number in"):
-        generalized_alpha.integrate(case.system, case.y0, (0.0, 1.0), 0.1, rho=2.0)
+        generalized_alpha.integrate_index3(case.system, case.y0, (0.0, 1.0), 0.1, rho=2.0)
     with pytest.raises(ArgumentError, match="h must be positive"):
-        generalized_alpha.integrate(case.system, case.y0, (0.0, 1.0), -0.1)
+        generalized_alpha.integrate_index3(case.system, case.y0, (0.0, 1.0), -0.1)
     with pytest.raises(ArgumentError, match="every: expected"):
-        generalized_alpha.integrate(case.system, case.y0, (0.0, 1.0), 0.1, every=0)
-    stabilised = paper.heavy_top(paper.SE3(), stabilisation=Baumgarte(1.0, 1.0))
+        generalized_alpha.integrate_index3(case.system, case.y0, (0.0, 1.0), 0.1, every=0)
+    stabilised = cases.heavy_top(SE3(), stabilisation=Baumgarte(1.0, 1.0))
     with pytest.raises(ArgumentError, match="stabilisation=None"):
-        generalized_alpha.integrate(stabilised.system, case.y0, (0.0, 1.0), 0.1)
+        generalized_alpha.integrate_index3(stabilised.system, case.y0, (0.0, 1.0), 0.1)
     with pytest.raises(IntegrationError, match=r"no convergence .* at t = 0: halve h") as caught:
-        generalized_alpha.integrate(case.system, case.y0, (0.0, 1.0), 0.2)
+        generalized_alpha.integrate_index3(case.system, case.y0, (0.0, 1.0), 0.2)
     assert len(caught.value.solution.t) == 1

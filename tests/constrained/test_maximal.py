@@ -1,30 +1,20 @@
 """Constrained bodies: Mueller and Terze's numbers, closed forms, relative coordinates and dense algebra as oracles."""
 
-import importlib.util
-from pathlib import Path
-
 import numpy as np
 import pytest
+from lib import mueller_terze as cases
+from mechanisms import four_bar, swinging
+from papers import bruels_cardona_arnold_2012 as top
+from papers import mueller_terze_2013 as paper
 
 import geomctrl as gc
 from geomctrl import groups, inertia, se3, so3
-from geomctrl.constrained.equations import GGL, Baumgarte, integrate
 from geomctrl.constrained.joints import ConstrainedBody, Constraint
 from geomctrl.constrained.maximal import ConstrainedSystem
+from geomctrl.constrained.projection import integrate_index1
+from geomctrl.constrained.stabilisation import GGL, Baumgarte
 from geomctrl.errors import ArgumentError, GeomctrlError, InertiaError, IntegrationError, ModelError, NameNotFoundError
 from geomctrl.lie.groups import SE3, SO3, SO3xR3
-
-_spec = importlib.util.spec_from_file_location(
-    "mueller_terze_2013", Path(__file__).parents[2] / "experiments/mueller_terze_2013.py"
-)
-paper = importlib.util.module_from_spec(_spec)
-_spec.loader.exec_module(paper)
-
-_spec = importlib.util.spec_from_file_location(
-    "heavy_top_benchmark", Path(__file__).parents[2] / "experiments/heavy_top_benchmark.py"
-)
-benchmark = importlib.util.module_from_spec(_spec)
-_spec.loader.exec_module(benchmark)
 
 GROUPS = {"SE3": SE3(), "SO3xR3": SO3xR3()}
 BODY = inertia.from_com(2.0, (0.1, -0.2, 0.05), np.diag([0.4, 0.7, 1.0]))
@@ -76,10 +66,10 @@ def pair(kind, group, rng=7, world=False):
 # --- Mueller and Terze ---------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("group", paper.GROUPS)
-@pytest.mark.parametrize("name", paper.CASES)
+@pytest.mark.parametrize("group", cases.GROUPS)
+@pytest.mark.parametrize("name", cases.CASES)
 def test_mueller_and_terze_at_one_second(name, group):
-    result = paper.run(paper.CASES[name](paper.GROUPS[group]), 1.0)
+    result = paper.run(cases.CASES[name](cases.GROUPS[group]), 1.0)
     for ours, expected in zip(result.violation[-1], paper.EXPECTED[name, group][0]):
         if expected < 1e-12:
             assert ours < 5e-13
@@ -88,12 +78,12 @@ def test_mueller_and_terze_at_one_second(name, group):
 
 
 def test_the_heavy_top_has_the_kinetic_energy_of_formulas_md():
-    case = paper.heavy_top(SE3())
+    case = cases.heavy_top(SE3())
     assert case.system.kinetic_energy(case.y0) == pytest.approx(13972.398951, abs=1e-6)
 
 
 def test_where_the_body_moves_in_a_subgroup_only_se3_keeps_it_there():
-    violation = {g: paper.run(paper.heavy_top(paper.GROUPS[g]), 0.2, 4e-3).violation.max() for g in paper.GROUPS}
+    violation = {g: paper.run(cases.heavy_top(cases.GROUPS[g]), 0.2, 4e-3).violation.max() for g in cases.GROUPS}
     assert violation["SE(3)"] < 1e-12
     assert violation["SO(3)xR3"] > 1e-5
 
@@ -101,25 +91,25 @@ def test_where_the_body_moves_in_a_subgroup_only_se3_keeps_it_there():
 def test_each_body_on_the_group_that_suits_it():
     """The paper's closing suggestion: SE(3) on the ground, SO(3) x R^3 elsewhere."""
     bodies = [
-        paper.bar("bar 1", paper.place(np.eye(3), (0.1, 0, 0))),
-        paper.bar("bar 2", paper.place(np.eye(3), (0.3, 0, 0))),
+        cases.bar("bar 1", cases.place(np.eye(3), (0.1, 0, 0))),
+        cases.bar("bar 2", cases.place(np.eye(3), (0.3, 0, 0))),
     ]
     bodies[1] = ConstrainedBody("bar 2", bodies[1].inertia, bodies[1].pose, SO3xR3())
-    plain = paper.double_pendulum(SE3())
+    plain = cases.double_pendulum(SE3())
     mixed = ConstrainedSystem(bodies, plain.system.constraints)
     y0 = mixed.state(None, plain.system.twists(plain.y0))
-    end = integrate(mixed, y0, (0.0, 0.2), 1e-3, every=1000).y[-1]
+    end = integrate_index1(mixed, y0, (0.0, 0.2), 1e-3, every=1000).y[-1]
     assert mixed.violation(end)[0] < 1e-14
-    reference = integrate(plain.system, plain.y0, (0.0, 0.2), 1e-3, every=1000).y[-1]
+    reference = integrate_index1(plain.system, plain.y0, (0.0, 0.2), 1e-3, every=1000).y[-1]
     np.testing.assert_allclose(mixed.poses(end), plain.system.poses(reference), rtol=0, atol=1e-5)
 
 
-@pytest.mark.parametrize("group", benchmark.GROUPS)
+@pytest.mark.parametrize("group", top.GROUPS)
 def test_the_heavy_top_of_bruels_cardona_and_arnold(group):
     """Measured order on the benchmark's fast spin, up to the reference's digits."""
-    system, y0 = benchmark.top(benchmark.GROUPS[group])
-    assert system.energy(y0) == pytest.approx(benchmark.ENERGY, abs=1e-10)
-    coarse, fine = (benchmark.maximal(group, "MK8", n) for n in (400, 800))
+    system, y0 = top.top(top.GROUPS[group])
+    assert system.energy(y0) == pytest.approx(top.ENERGY, abs=1e-10)
+    coarse, fine = (top.maximal(group, "MK8", n) for n in (400, 800))
     assert np.log2(coarse.error / fine.error) > 7.5
     assert fine.error < 5e-9
     assert abs(fine.energy) < 1e-6
@@ -160,7 +150,7 @@ def test_every_kind_leaves_the_freedom_it_should_and_is_kept_by_a_motion(kind, g
     y = system.consistent(None, np.random.default_rng(3).normal(size=(2, 6)))
     assert system.rank(y) == ROWS[kind] == np.linalg.matrix_rank(system.jacobian(y))
     assert system.velocity_violation(y).max() < 1e-13
-    end = integrate(system, y, (0.0, 0.1), 1e-3, every=1000).y[-1]
+    end = integrate_index1(system, y, (0.0, 0.1), 1e-3, every=1000).y[-1]
     assert system.violation(end).max() < 1e-9
     assert abs(system.energy(end) - system.energy(y)) < 1e-8
     assert system.group.residual(end) < 1e-13
@@ -182,7 +172,7 @@ def test_the_reaction_of_a_swinging_rod():
     I = m * l**2 / 3.0
     along = np.array([np.sin(th), 0.0, -np.cos(th)])
     rod = ConstrainedBody(
-        "rod", inertia.from_com(m, (0, 0, 0), np.diag([I, I, 0.01])), paper.place(so3.exp((0, -th, 0)), l * along)
+        "rod", inertia.from_com(m, (0, 0, 0), np.diag([I, I, 0.01])), cases.place(so3.exp((0, -th, 0)), l * along)
     )
     system = ConstrainedSystem([rod], [Constraint.revolute("hinge", "world", "rod", (0, 0, 0), (0, 1, 0))])
     omega = np.array([0.0, -w, 0.0])  # th grows about -y
@@ -200,7 +190,7 @@ def test_the_reaction_of_a_swinging_rod():
 
 def test_a_cantilever_carries_the_moment_about_its_joint():
     beam = ConstrainedBody(
-        "beam", inertia.from_com(2.0, (0, 0, 0), 0.1 * np.eye(3)), paper.place(np.eye(3), (0.5, 0, 0))
+        "beam", inertia.from_com(2.0, (0, 0, 0), 0.1 * np.eye(3)), cases.place(np.eye(3), (0.5, 0, 0))
     )
     system = ConstrainedSystem([beam], [Constraint.fixed("wall", "world", "beam")])
     wrench = system.reactions(0.0, system.state())["wall"]
@@ -289,37 +279,6 @@ def test_a_universal_joint_is_two_hinges():
 # --- multipliers, rank and sparsity --------------------------------------------------------------------------------
 
 
-def four_bar(group=None, loop="revolute"):
-    """A planar four-bar of revolute joints, a parallelogram sheared: 20 rows, 17 of them independent."""
-    points = np.array([[0, 0, 0], [0.3, 0, 1.0], [1.5, 0, 1.2], [1.4, 0, 0]])
-    bodies, joints = [], []
-    for i in range(3):
-        centre, along = 0.5 * (points[i] + points[i + 1]), points[i + 1] - points[i]
-        turn = so3.exp((0.0, -np.arctan2(along[2], along[0]), 0.0))
-        bodies.append(
-            ConstrainedBody(
-                f"bar {i}", inertia.from_com(1.0, (0, 0, 0), np.diag([0.01, 0.1, 0.1])), paper.place(turn, centre)
-            )
-        )
-    names = ["world", "bar 0", "bar 1", "bar 2"]
-    poses = {"world": np.eye(4), **{b.name: b.pose for b in bodies}}
-    for i in range(4):
-        a, b = (names[i], names[i + 1]) if i < 3 else ("world", "bar 2")
-        R, p = poses[a][:3, :3], poses[a][:3, 3]
-        here, axis = R.T @ (points[i] - p), R.T @ (0.0, 1.0, 0.0)
-        kind = "revolute" if i < 3 else loop
-        joints.append(
-            Constraint.revolute(f"joint {i}", a, b, here, axis)
-            if kind == "revolute"
-            else Constraint.spherical(f"joint {i}", a, b, here)
-        )
-    return ConstrainedSystem(bodies, joints, group=group)
-
-
-def swinging(system):
-    return system.consistent(None, [[0, 3.0, 0, 0, 0, 0]] * len(system.bodies))
-
-
 def dense_solution(system, y):
     """Vdot of (3) by dense pseudo-inverse."""
     J, rows = system.jacobian(y), system._evaluate(y)
@@ -354,13 +313,13 @@ def test_redundant_rows_change_neither_motion_nor_balance(group):
     lam = system._least_norm(rows, system._accelerate(0.0, rows)[1])[np.argsort(system._owner, kind="stable")]
     np.testing.assert_allclose(J.T @ lam, M @ Vdot.ravel() - Q, rtol=0, atol=1e-10)
     np.testing.assert_allclose(lam, np.linalg.pinv(J.T) @ (M @ Vdot.ravel() - Q), rtol=0, atol=1e-8)
-    end = integrate(system, y, (0.0, 0.5), 2e-3, every=1000).y[-1]
+    end = integrate_index1(system, y, (0.0, 0.5), 2e-3, every=1000).y[-1]
     assert system.violation(end).max() < 1e-7
     assert abs(system.energy(end) - system.energy(y)) < 1e-7
 
 
 def test_a_joint_given_twice_carries_half_each_time():
-    once = paper.heavy_top(SE3())
+    once = cases.heavy_top(SE3())
     top = once.system.bodies[0]
     twice = ConstrainedSystem(
         [top],
@@ -375,7 +334,7 @@ def test_a_joint_given_twice_carries_half_each_time():
 
 
 def hanging_chain(n, **options):
-    bodies = [paper.bar(f"b{i}", paper.place(np.eye(3), (0.1 + 0.2 * i, 0, 0))) for i in range(n)]
+    bodies = [cases.bar(f"b{i}", cases.place(np.eye(3), (0.1 + 0.2 * i, 0, 0))) for i in range(n)]
     names = ["world", *(b.name for b in bodies)]
     joints = [
         Constraint.spherical(f"j{i}", names[i], names[i + 1], (0.1 if i else 0.0, 0, 0), (-0.1, 0, 0)) for i in range(n)
@@ -399,7 +358,7 @@ def test_a_long_chain_against_dense_algebra():
 def test_a_body_without_constraints_moves_freely():
     system = ConstrainedSystem([ConstrainedBody("a", BODY)], [], gravity=(0, 0, 0))
     y = system.state(None, [[1.0, 2.0, -1.0, 0.3, 0.2, 0.1]])
-    end = integrate(system, y, (0.0, 1.0), 1e-2, every=1000).y[-1]
+    end = integrate_index1(system, y, (0.0, 1.0), 1e-2, every=1000).y[-1]
     np.testing.assert_allclose(system.momentum(end), system.momentum(y), rtol=0, atol=1e-7)
     assert system.reactions(0.0, y) == {}
     assert system.violation(end).shape == (0,)
@@ -421,8 +380,8 @@ def test_an_applied_wrench_acts_in_the_bodys_axes():
 
 
 def drift(stabilisation=None, project=False, t_end=0.5, h=1e-3):
-    case = paper.double_pendulum(SO3xR3(), stabilisation=stabilisation)
-    solution = integrate(case.system, case.y0, (0.0, t_end), h, project=project, every=10)
+    case = cases.double_pendulum(SO3xR3(), stabilisation=stabilisation)
+    solution = integrate_index1(case.system, case.y0, (0.0, t_end), h, project=project, every=10)
     return case.system.violation(solution.y).max(), case.system.velocity_violation(solution.y).max()
 
 
@@ -442,20 +401,20 @@ def test_ggl_without_a_rate_keeps_positions_though_velocities_drift():
     """From velocities off by 1e-3 the plain index-1 equations lose the joint at that speed, GGL does not."""
 
     def end(stabilisation):
-        case = paper.double_pendulum(SE3(), stabilisation=stabilisation)
+        case = cases.double_pendulum(SE3(), stabilisation=stabilisation)
         V = case.system.twists(case.y0)
         V[1, 3] += 1e-3
         y = case.system._pack(case.system.reference, V)
-        return case.system.violation(integrate(case.system, y, (0.0, 0.1), 1e-3, every=1000).y[-1]).max()
+        return case.system.violation(integrate_index1(case.system, y, (0.0, 0.1), 1e-3, every=1000).y[-1]).max()
 
     assert end(None) > 0.9e-4
     assert end(GGL()) < 1e-5
 
 
 def test_projection_keeps_the_order_of_the_method():
-    case = paper.three_bar(SO3xR3())
+    case = cases.three_bar(SO3xR3())
     ends = [
-        integrate(case.system, case.y0, (0.0, 0.4), h, project=True, every=10**6).y[-1]
+        integrate_index1(case.system, case.y0, (0.0, 0.4), h, project=True, every=10**6).y[-1]
         for h in (0.01, 0.005, 0.0025, 5e-4)
     ]
     errors = [np.abs(y - ends[-1]).max() for y in ends[:-1]]
@@ -465,7 +424,7 @@ def test_projection_keeps_the_order_of_the_method():
 
 
 def test_projection_is_the_nearest_and_leaves_consistent_states_alone():
-    case = paper.double_pendulum(SE3())
+    case = cases.double_pendulum(SE3())
     np.testing.assert_allclose(case.system.project(case.y0), case.y0, rtol=0, atol=1e-12)
     off = case.system.group.advance(case.y0, 1e-3 * np.random.default_rng(0).normal(size=24))
     y = case.system.project(off)
@@ -494,7 +453,7 @@ def test_consistent_states_are_computed():
 
 
 def test_velocities_held_fixed_stay():
-    case = paper.double_pendulum(SE3())
+    case = cases.double_pendulum(SE3())
     free = np.tile([False, False, False, True, True, True], (2, 1))
     V = case.system.twists(case.y0)
     guess = V.copy()
@@ -506,7 +465,7 @@ def test_velocities_held_fixed_stay():
 
 
 def test_velocities_that_violate_are_refused_with_the_name():
-    case = paper.heavy_top(SE3())
+    case = cases.heavy_top(SE3())
     with pytest.raises(ArgumentError, match=r"velocities violate constraint 'pivot' \(spherical\): residual 1"):
         case.system.state(None, [[0, 0, 0, 1.0, 0, 0]])
 
@@ -549,7 +508,7 @@ def test_a_holonomic_constraint_is_a_distance_written_by_hand():
         v, s = V[0, 3:], T[0, :3, :3].T @ (T[0, :3, 3] - anchor)
         return np.array([(v + np.cross(s, V[0, :3])) @ v / length])
 
-    body = ConstrainedBody("a", BODY, paper.place(so3.exp((0.3, 0.4, 0.5)), anchor - (0, 0, length)))
+    body = ConstrainedBody("a", BODY, cases.place(so3.exp((0.3, 0.4, 0.5)), anchor - (0, 0, length)))
     built_in = Constraint.distance("c", "world", "a", anchor, (0, 0, 0), length)
     V = [[0.5, -1.0, 2.0, 1.0, 2.0, 0.0]]
     systems = [
@@ -676,11 +635,11 @@ BAD = {
     ),
     "wrench": (lambda: ConstrainedSystem([A], [], wrench=3), ArgumentError, "wrench: expected a function"),
     "every": (
-        lambda: integrate(
+        lambda: integrate_index1(
             ConstrainedSystem([A], []), ConstrainedSystem([A], []).state(), (0, 1), 0.1, project=True, every=0
         ),
         ArgumentError,
-        "every must be a positive integer",
+        "every: expected a positive integer",
     ),
     "bodies": (lambda: ConstrainedSystem(3, []), ArgumentError, "bodies: expected a sequence of bodies, got 3"),
     "constraints": (lambda: ConstrainedSystem([A], None), ArgumentError, "constraints: expected a sequence"),
@@ -765,14 +724,16 @@ BAD = {
         "'p': axis_b: a universal joint needs both",
     ),
     "adaptive projection": (
-        lambda: integrate(
+        lambda: integrate_index1(
             ConstrainedSystem([A], []), ConstrainedSystem([A], []).state(), (0, 1), 0.1, "MK54", project=True
         ),
         ArgumentError,
         "project: needs a fixed-step method",
     ),
     "step": (
-        lambda: integrate(ConstrainedSystem([A], []), ConstrainedSystem([A], []).state(), (0, 1), 2.0, project=True),
+        lambda: integrate_index1(
+            ConstrainedSystem([A], []), ConstrainedSystem([A], []).state(), (0, 1), 2.0, project=True
+        ),
         ArgumentError,
         "h must be positive and at most the span",
     ),
@@ -810,7 +771,7 @@ def test_a_users_functions_may_reuse_their_buffers_and_write_on_what_they_get():
     ):
         system = ConstrainedSystem([A], [Constraint.holonomic("floor", ("a",), function, jacobian)])
         y0 = system.state(None, [[1.0, 2.0, 3.0, 0.5, 0.2, 0.0]])
-        ends.append(integrate(system, y0, (0.0, 0.3), 0.01).y[-1])
+        ends.append(integrate_index1(system, y0, (0.0, 0.3), 0.01).y[-1])
     assert np.array_equal(ends[0], ends[2])
     assert np.array_equal(ends[1], ends[2])
 
@@ -830,7 +791,7 @@ def test_a_projection_that_fails_hands_over_the_solution_so_far():
 
     system = ConstrainedSystem([A], [Constraint.holonomic("c", ["a"], function, jacobian, lambda T, V: np.zeros(1))])
     with pytest.raises(IntegrationError, match=r"'c' .* at t = ") as caught:
-        integrate(system, system.state(), (0.0, 1.0), 0.05, project=True)
+        integrate_index1(system, system.state(), (0.0, 1.0), 0.05, project=True)
     assert 1 <= len(caught.value.solution.t) < 20
 
 
@@ -852,7 +813,7 @@ def test_a_function_of_the_users_that_fails_says_when_and_keeps_the_run_so_far(p
     for system, message, steps in ((blown, r"wrench\(t, poses, twists\): expected finite", 29),
                                    (falling, "constraint 'wall': function: expected finite", 20)):  # fmt: skip
         with np.errstate(invalid="ignore", divide="ignore"), pytest.raises(IntegrationError, match=message) as caught:
-            integrate(system, system.state(), (0.0, 1.0), 0.01, project=project, every=7)
+            integrate_index1(system, system.state(), (0.0, 1.0), 0.01, project=project, every=7)
         assert "at t = 0." in str(caught.value)
         ended = caught.value.solution
         assert abs(ended.n_steps - steps) <= 1

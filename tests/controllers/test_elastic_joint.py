@@ -7,7 +7,9 @@ from oracles import assert_close
 
 import geomctrl as gc
 from geomctrl import integrators, models, testing
-from geomctrl.controllers.elastic_joint import ElasticJoint, ElasticPlant, Harmonic, RestToRest, with_rotors
+from geomctrl.control.elastic_joints import ElasticPlant, with_rotors
+from geomctrl.control.smooth_references import Harmonic, RestToRest
+from geomctrl.controllers import ElasticJoint
 from geomctrl.errors import ArgumentError
 
 HOME = np.array([0.0, -0.5, 0.0, -2.0, 0.0, 1.6, 0.8])

@@ -1,25 +1,9 @@
 """The papers' tables as experiments/ prints them: every numbered result at round-off."""
 
-import importlib.util
-import sys
-from pathlib import Path
+import importlib
 
 import pytest
-
-EXPERIMENTS = Path(__file__).parents[2] / "experiments"
-
-
-def script(name):
-    """The script as a module; it finds `residuals` beside it."""
-    sys.path.insert(0, str(EXPERIMENTS))
-    try:
-        spec = importlib.util.spec_from_file_location(name, EXPERIMENTS / f"{name}.py")
-        module = importlib.util.module_from_spec(spec)
-        spec.loader.exec_module(module)
-    finally:
-        sys.path.remove(str(EXPERIMENTS))
-    return module
-
+from papers import park_bobrow_ploen_1995, ploen_1999
 
 NUMBERED = {  # how many rows each table has at least
     "park_bobrow_ploen_1995": 43,
@@ -28,21 +12,22 @@ NUMBERED = {  # how many rows each table has at least
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", NUMBERED)
 def test_every_numbered_result_holds_to_round_off(name):
-    rows = script(name).table(seeds=(0, 3))
+    rows = importlib.import_module(f"papers.{name}").table(seeds=(0, 3))
     assert len(rows) >= NUMBERED[name]
     assert not [row for row in rows if not row.error < 1e-12]
 
 
 def test_the_recursions_own_coriolis_matrix_is_not_skew():
-    skewness = script("ploen_1999").panda_skewness(states=20)
+    skewness = ploen_1999.panda_skewness(states=20)
     assert skewness["plain"].min() > 1e-2
     assert max(skewness["ploen"].max(), skewness["christoffel"].max()) < 1e-12
 
 
 def test_path_of_least_energy_is_a_geodesic():
-    paper = script("park_bobrow_ploen_1995")
+    paper = park_bobrow_ploen_1995
     path, rows = paper.minimum_energy("two-link")
     assert path.energy < 0.92 * path.straight
     assert [row.error < 1e-2 for row in rows] == [True] * 3

@@ -1,11 +1,14 @@
 """Logs: reading, units, mappings, filters against known signals, splits, masks, and what is refused."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 from geomctrl import models
 from geomctrl.errors import ArgumentError, GeomctrlError
-from geomctrl.identification import DataError, Dataset, JointMapping, RegressorModel, filters
+from geomctrl.identification import DataError, Dataset, JointMapping, RegressorModel, period_instruments
+from geomctrl.identification.data import filters
 
 RATE = 250.0
 
@@ -39,7 +42,6 @@ def test_low_pass_halves_amplitudes_at_the_cutoff_and_shifts_nothing(order, cuto
         tan = np.tan(np.pi * f / RATE) / np.tan(np.pi * cutoff / RATE)
         assert in_phase == pytest.approx(1.0 / (1.0 + tan ** (2 * order)), abs=1e-6)
         assert abs(quadrature) < 1e-6
-    assert filters.gain(cutoff, RATE, cutoff, order) == pytest.approx(0.5)
 
 
 def test_differences_are_exact_for_polynomials_of_degree_four_to_the_last_sample():
@@ -451,6 +453,57 @@ def test_empty_parts_and_files_are_refused(tmp_path):
 def test_bad_requests_name_the_argument(call, words):
     with pytest.raises(GeomctrlError, match=words):
         call(log())
+
+
+# --- checked once ------------------------------------------------------------------------------------------------
+
+TRANSFORMS = {
+    "select": lambda d: d.select(d.t < 3.0),
+    "select with a hole": lambda d: d.select(np.abs(d.t - 3.0) > 0.5),
+    "between": lambda d: d.between(1.0, 3.0),
+    "split_time": lambda d: d.split_time(0.7)[1],
+    "split_phase": lambda d: d.split_phase(2.0)[0],
+    "cut_at_holes": lambda d: d.select(np.abs(d.t - 3.0) > 0.5).cut_at_holes(),
+    "filtered": lambda d: d.filtered(20.0, decimate=2),
+    "filtered alike": lambda d: d.filtered(5.0, alike=True, decimate=8),
+    "decimated": lambda d: d.decimated(3),
+    "resampled": lambda d: d.resampled(300.0),
+    "without_saturation": lambda d: d.without_saturation(0.9),
+    "without_outliers": lambda d: d.without_outliers(),
+    "without_standstill": lambda d: d.filtered(20.0).without_standstill(0.1),
+    "period_instruments": lambda d: period_instruments(d.filtered(20.0), 2.0),
+}
+
+
+@pytest.mark.parametrize("transform", TRANSFORMS.values(), ids=TRANSFORMS)
+def test_transforms_neither_check_again_nor_make_what_a_check_would_refuse(transform, monkeypatch):
+    data = log()
+    with monkeypatch.context() as patch:
+        patch.setattr(Dataset, "__post_init__", lambda self: pytest.fail("checked again"))
+        out = transform(data)
+    assert type(out) is Dataset
+    arrays = {key: getattr(out, key) for key in ("t", "q", "v", "a", "tau", "mask")}
+    assert not any(x.flags.writeable for x in arrays.values() if x is not None)
+    checked = replace(out)  # by the public constructor
+    for key, x in arrays.items():
+        np.testing.assert_array_equal(getattr(checked, key), x)
+    assert checked.rate == out.rate
+
+
+def test_what_stays_the_same_is_shared_and_what_the_caller_gave_is_not():
+    data = log()
+    assert data.without_saturation(0.9).q is data.q
+    assert np.shares_memory(data.between(1.0, 3.0).q, data.q)  # one piece: a view
+    assert replace(data, label="again").q is data.q
+    t = np.arange(50) / RATE
+    q, _, _ = wave(t)
+    mine = Dataset(t, q, q)
+    q[0] = 7.0  # still the caller's, and writable
+    assert mine.q[0, 0] != 7.0
+    frozen = np.broadcast_to(q, q.shape)  # a read-only view of what the caller can write to
+    theirs = Dataset(t, frozen, q)
+    q[0] = 8.0
+    assert theirs.q[0, 0] == 7.0
 
 
 def test_a_log_is_frozen():

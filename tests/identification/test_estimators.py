@@ -23,8 +23,8 @@ from geomctrl.identification import (
     fit_curves,
     period_instruments,
 )
-from geomctrl.identification.consistent import from_log_cholesky, log_cholesky
-from geomctrl.identification.estimators import natural_scale
+from geomctrl.identification.estimators.conditioning import natural_scale
+from geomctrl.identification.estimators.log_cholesky import from_log_cholesky, log_cholesky
 
 RATE = 100.0
 
@@ -49,7 +49,7 @@ def synthetic(model, x, noise=0.0, seed=0, seconds=12.0):
 def truth_of(model):
     x = model.prior
     x[model.positive] = np.linspace(0.2, 0.8, len(model.positive))
-    x[model._of("offset")] = 0.1
+    x[model.indices("offset")] = 0.1
     return x
 
 
@@ -157,7 +157,7 @@ def test_every_method_recovers_the_truth_without_noise(panda, method):
     np.testing.assert_allclose(
         robot.inverse_dynamics(q, v, a), model.robot.inverse_dynamics(q, v, a), atol=100 * tolerance
     )
-    np.testing.assert_allclose(robot.damping, x[model._of("viscous")], atol=100 * tolerance)
+    np.testing.assert_allclose(robot.damping, x[model.indices("viscous")], atol=100 * tolerance)
 
 
 def test_confidence_intervals_have_the_spread_of_repeated_experiments():
@@ -226,6 +226,7 @@ def test_reweighting_forgets_outliers(loss):
     assert robust < 0.2 * plain
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("loss", ["huber", "bisquare"])
 def test_intervals_of_reweighted_least_squares_have_the_spread_of_repeated_experiments(loss):
     """Monte Carlo on a disc with a quarter of the torques far off: mean square of error / std is 1 over 200 logs."""
@@ -568,7 +569,7 @@ def test_a_free_base_has_no_friction_and_joints_keep_theirs():
     data = Dataset(t, np.array(q), model.torque(x, np.array(q), v, a), v=v, a=a)
     e = fit(model, data, "ols")
     np.testing.assert_allclose(e.values, model.base.projection @ x, atol=1e-9)
-    np.testing.assert_allclose(e.robot.damping, [0.0] * 6 + x[model._of("viscous")].tolist(), atol=1e-9)
+    np.testing.assert_allclose(e.robot.damping, [0.0] * 6 + x[model.indices("viscous")].tolist(), atol=1e-9)
 
 
 def test_a_log_that_mixes_inertias_up_says_which():
@@ -587,14 +588,14 @@ def test_sigmoid_speeds_are_found_by_nonlinear_least_squares():
     curves = [Curve(0, "sigmoid", 0.8), Curve(1, "sigmoid", 1.5)]
     true = RegressorModel(robot, curves=curves, smoothing=0.02)
     x = truth_of(true)
-    x[true._of("curve")] = [6.0, 3.0]
+    x[true.indices("curve")] = [6.0, 3.0]
     data = synthetic(true, x, noise=0.02)
     found = fit_curves(RegressorModel(robot, smoothing=0.02), data)
     np.testing.assert_allclose(found.speeds, [0.8, 1.5], rtol=0.05)
     assert (np.abs(found.speeds - [0.8, 1.5]) < 4 * found.std).all()
     assert found.errors[1] < 0.2 * found.errors[0]
     e = fit(found.model, data, "ols")
-    np.testing.assert_allclose(e.x[found.model._of("curve")], [6.0, 3.0], rtol=0.05)
+    np.testing.assert_allclose(e.x[found.model.indices("curve")], [6.0, 3.0], rtol=0.05)
     assert not found.at_bound.any()
     for bounds, at in (((1.0, 2.0), [True, False]), ((0.5, 1.2), [False, True])):
         np.testing.assert_array_equal(fit_curves(RegressorModel(robot), data, bounds=bounds).at_bound, at)
@@ -605,7 +606,7 @@ def test_speeds_of_curves_have_the_spread_of_repeated_experiments():
     model = RegressorModel(robot, smoothing=0.02)
     true = model.with_options(curves=[Curve(0, "sigmoid", 0.8)])
     x = truth_of(true)
-    x[true._of("curve")] = 6.0
+    x[true.indices("curve")] = 6.0
     t, q, v, a = motion(2, 4.0)
     tau, z = true.torque(x, q, v, a), []
     for seed in range(30):
@@ -619,7 +620,7 @@ def test_stribeck_friction_is_found():
     robot = models.two_link()
     true = RegressorModel(robot, curves=[Curve(0, "stribeck", 0.25)], smoothing=0.01)
     x = truth_of(true)
-    x[true._of("curve")] = 2.0
+    x[true.indices("curve")] = 2.0
     found = fit_curves(RegressorModel(robot, smoothing=0.01), synthetic(true, x, noise=0.02), "stribeck", [0])
     assert found.speeds[0] == pytest.approx(0.25, rel=0.05)
 
@@ -678,7 +679,7 @@ def test_bad_arguments_are_named():
 def test_importing_geomctrl_does_not_import_solvers_or_plots():
     heavy = "cvxpy matplotlib clarabel scipy.signal scipy.stats scipy.interpolate scipy.optimize scipy.linalg"
     code = (
-        "import sys, geomctrl.identification, geomctrl.identification.excitation\n"
+        "import sys, geomctrl.identification, geomctrl.identification.trajectories\n"
         f"print(*(m for m in {heavy.split()} if m in sys.modules))"
     )
     assert subprocess.check_output([sys.executable, "-c", code], text=True).strip() == ""

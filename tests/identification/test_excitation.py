@@ -1,20 +1,19 @@
 """Exciting trajectories: exact gradients, limits, rest at both ends, and that they are worth it; a truth test."""
 
-import importlib.util
-import sys
-from pathlib import Path
-
 import numpy as np
 import pytest
+from demos import identify_synthetic_panda
 
 from geomctrl import models
 from geomctrl.errors import ArgumentError
 from geomctrl.identification import ExcitationError, RegressorModel
-from geomctrl.identification.excitation import SHIFTS, WEIGHTS, _Problem, optimize
+from geomctrl.identification.trajectories import optimize
+from geomctrl.identification.trajectories.problem import SHIFTS, WEIGHTS, Problem, limits_of
 
 
 def problem(robot, kind, objective, **model):
-    return _Problem(RegressorModel(robot, **model), 6.0, kind, 4, objective, 40, None, None, 2.0, None, None)
+    limits = limits_of(robot, velocity=2.0)
+    return Problem(RegressorModel(robot, **model), limits, 6.0, kind, 4, objective, 40)
 
 
 def test_shift_rule_is_exact_up_to_the_second_harmonic():
@@ -87,12 +86,7 @@ def test_bad_requests_are_named():
 
 
 def test_a_simulated_panda_is_recovered_within_its_confidence_intervals():
-    folder = Path(__file__).parents[2] / "experiments"
-    spec = importlib.util.spec_from_file_location("identify_synthetic_panda", folder / "identify_synthetic_panda.py")
-    script = importlib.util.module_from_spec(spec)
-    sys.modules[spec.name] = script
-    spec.loader.exec_module(script)
-    results = [script.recover(seed, iterations=9) for seed in (1, 2)]
+    results = [identify_synthetic_panda.recover(seed, iterations=9) for seed in (1, 2)]
     z = np.concatenate([r[2] for r in results])
     assert len(z) == 2 * (43 + 3 * 7)
     assert np.mean(np.abs(z) < 1.96) > 0.9

@@ -1,26 +1,11 @@
-"""The published logs of three industrial robots, if they are there (experiments/logs.py says where to get them)."""
-
-import importlib.util
-import sys
-from pathlib import Path
+"""The published logs of three industrial robots, if they are there (experiments/lib/logs.py says where to get them)."""
 
 import numpy as np
 import pytest
+from lib import logs
 
 from geomctrl import inertia, models
 from geomctrl.identification import RegressorModel, exact_base_parameters, fit, fit_curves
-
-
-def script(name):
-    folder = Path(__file__).parents[2] / "experiments"
-    spec = importlib.util.spec_from_file_location(name, folder / f"{name}.py")
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[name] = module
-    spec.loader.exec_module(module)
-    return module
-
-
-logs = script("logs")
 
 
 def needs(name):

@@ -11,8 +11,11 @@ from geomctrl.errors import ArgumentError, ModelError
 from geomctrl.identification import (
     DataError,
     Dataset,
+    Filtering,
     IdentificationReport,
+    Reading,
     RegressorModel,
+    Validation,
     fit,
     identify,
     load_extra,
@@ -20,7 +23,7 @@ from geomctrl.identification import (
     save_model,
     save_urdf,
 )
-from geomctrl.identification.pipeline import motion_bandwidth
+from geomctrl.identification.settings import motion_bandwidth
 
 RATE = 200.0
 
@@ -29,7 +32,11 @@ def write_log(path, seconds=20.0, noise=0.05):
     """A two-link arm's log as CSV, positions and torques only; (model, true parameters)."""
     model = RegressorModel(models.two_link(), smoothing=0.02)
     x = model.prior
-    x[model._of("viscous")], x[model._of("coulomb")], x[model._of("offset")] = [0.4, 0.3], [0.5, 0.2], [0.1, 0.0]
+    x[model.indices("viscous")], x[model.indices("coulomb")], x[model.indices("offset")] = (
+        [0.4, 0.3],
+        [0.5, 0.2],
+        [0.1, 0.0],
+    )
     t = np.arange(int(seconds * RATE)) / RATE
     w, phase = np.array([[0.23, 0.31], [0.77, 0.59], [1.1, 1.4]]) * 2 * np.pi, np.array([[0, 1], [2, 3], [4, 5.0]])
     A = np.array([[0.8, 0.7], [0.4, 0.5], [0.2, 0.2]])
@@ -49,7 +56,7 @@ def test_identify_from_a_file_to_a_saved_report(tmp_path, method):
     report = identify(
         model.robot,
         tmp_path / "log.csv",
-        cutoff=15.0,
+        filtering=Filtering(15.0),
         method=method,
         model=model,
         progress=lambda what, done: seen.append(done),
@@ -111,7 +118,11 @@ def test_a_periodic_log_is_split_by_phase(tmp_path):
     )
     v, a = np.gradient(q, 1 / RATE, axis=0), np.gradient(np.gradient(q, 1 / RATE, axis=0), 1 / RATE, axis=0)
     report = identify(
-        model.robot, Dataset(t, q, model.torque(model.prior, q, v, a)), cutoff=20.0, model=model, method="wls"
+        model.robot,
+        Dataset(t, q, model.torque(model.prior, q, v, a)),
+        filtering=Filtering(20.0),
+        model=model,
+        method="wls",
     )
     assert "by phase" in report.notes["split"]
     assert not np.intersect1d(np.round(report.test.t % 5.0, 3), np.round(report.training.t % 5.0, 3)).size
@@ -124,7 +135,13 @@ def test_friction_of_coupled_motors_stays_beside_the_robot(tmp_path):
     t = np.arange(2000) / RATE
     w = 2 * np.pi * np.array([0.31, 0.47])
     q, v, a = (0.9 * x for x in (np.sin(w * t[:, None]), w * np.cos(w * t[:, None]), -(w**2) * np.sin(w * t[:, None])))
-    report = identify(robot, Dataset(t, q, model.torque(model.prior, q, v, a)), cutoff=15.0, model=model, test=None)
+    report = identify(
+        robot,
+        Dataset(t, q, model.torque(model.prior, q, v, a)),
+        filtering=Filtering(15.0),
+        model=model,
+        validation=Validation(None),
+    )
     text = report.text()
     lines = {line.split()[0]: line for line in text.splitlines() if " of joint" in line}
     assert all(" no" in lines[k] for k in ("fv1", "fv3", "Ir2", "Ir3", "ks2"))
@@ -142,8 +159,10 @@ def test_negative_friction_is_said_not_to_be_in_the_robot(tmp_path):
     model, _ = write_log(tmp_path / "log.csv")
     data = Dataset.read(tmp_path / "log.csv")
     wrong = Dataset(data.t, data.q, data.tau - 2.0 * np.sign(np.gradient(data.q, data.t, axis=0)))
-    report = identify(model.robot, wrong, cutoff=15.0, model=model, method="ols", test=None)
-    assert report.estimate.x[model._of("coulomb")].max() < 0.0 == report.robot.friction.max()
+    report = identify(
+        model.robot, wrong, filtering=Filtering(15.0), model=model, method="ols", validation=Validation(None)
+    )
+    assert report.estimate.x[model.indices("coulomb")].max() < 0.0 == report.robot.friction.max()
     assert sum("as a friction of 0: it is negative" in line for line in report.text().splitlines()) == 2
     assert sum("yes, as damping" in line for line in report.text().splitlines()) == 2
 
@@ -156,7 +175,10 @@ def test_effort_limits_of_zero_are_unknown_and_spikes_are_left_out_when_asked(tm
     tau = data.tau.copy()
     tau[500::800, 0] += 60.0
     log = Dataset(data.t, data.q, tau)
-    dirty, clean = (identify(zero, log, cutoff=15.0, test=None, outliers=o, alike=False) for o in (None, 8.0))
+    dirty, clean = (
+        identify(zero, log, filtering=Filtering(15.0, outliers=o, alike=False), validation=Validation(None))
+        for o in (None, 8.0)
+    )
     assert not any("saturated" in line for line in dirty.training.history)
     assert "outlying" in clean.training.history[0]
     assert clean.estimate.training.counts[0] < dirty.estimate.training.counts[0]
@@ -200,7 +222,14 @@ def test_saturated_torques_and_holes_are_left_out(tmp_path):
     clipped = Dataset(log.t[kept], log.q[kept], np.clip(log.tau[kept], -12.0, 12.0))
     assert 0.01 < np.mean(np.abs(log.tau) >= 12.0) < 0.5
     with_, without = (
-        identify(weak, clipped, cutoff=15.0, model=weak_model, method="ols", test=None, alike=False, saturation=s)
+        identify(
+            weak,
+            clipped,
+            method="ols",
+            model=weak_model,
+            filtering=Filtering(15.0, alike=False, saturation=s),
+            validation=Validation(None),
+        )
         for s in (True, False)
     )
     true = model.base.projection @ x
@@ -216,9 +245,9 @@ def test_units_that_a_joint_can_not_have_are_refused(tmp_path):
     t = np.arange(64) / RATE
     np.savetxt(path, np.column_stack((t, np.ones((64, 8)))), delimiter=",", header=header, comments="")
     with pytest.raises(ArgumentError, match=r"q: 'deg' for joint 'lift', which slides; .* q=deg,deg,mm,deg"):
-        identify(models.scara(), path, units={"q": "deg"})
+        identify(models.scara(), path, reading=Reading(units={"q": "deg"}))
     with pytest.raises(ArgumentError, match="v: 'mm/s' for joint 'shoulder', which turns"):
-        identify(models.scara(), path, units={"v": "mm/s"})
+        identify(models.scara(), path, reading=Reading(units={"v": "mm/s"}))
 
 
 def test_identify_refuses_what_does_not_fit(tmp_path):
@@ -227,13 +256,13 @@ def test_identify_refuses_what_does_not_fit(tmp_path):
     with pytest.raises(DataError, match="1 samples are no log"):
         identify(models.two_link(), data.between(0.0, 1e-3))
     with pytest.raises(ArgumentError, match="speed: expected a number >= 0"):
-        identify(models.two_link(), data, standstill=np.nan)
+        identify(models.two_link(), data, filtering=Filtering(standstill=np.nan))
     with pytest.raises(DataError, match="iv needs a trajectory that repeats"):
         identify(models.two_link(), data, method="iv")
     with pytest.raises(DataError, match="expected 7 joints"):
         identify(models.panda(), tmp_path / "log.csv")
     with pytest.raises(ArgumentError, match="test: expected a fraction"):
-        identify(models.two_link(), tmp_path / "log.csv", test=1.5)
+        identify(models.two_link(), tmp_path / "log.csv", validation=Validation(1.5))
     with pytest.raises(ArgumentError, match="model: was made for another robot"):
         identify(models.two_link(), tmp_path / "log.csv", model=RegressorModel(models.two_link()))
 

@@ -340,7 +340,7 @@ def test_constant_field_is_exact(name, group):
 @pytest.mark.parametrize("name", ["CG2", "CF3", "MK2"])
 @pytest.mark.parametrize("group", [SO3(), SE3(), SO3xR3(), Product(SO3(), Rn(2))], ids=repr)
 def test_group_membership_is_round_off_after_many_steps(group, name):
-    """All steps alike, so that roundings would add up; a million steps in experiments/benchmark_integrators.py."""
+    """All steps alike, so that roundings would add up; a million in benchmarks/benchmark_integrators.py."""
     x = np.linspace(1.0, 0.1, group.dim)
     rolling = steps(lambda t, y: x, group.identity(), (0.0, 1e3), 0.1, name, group)
     assert group.residual(deque(rolling, maxlen=1)[0][1]) < 2e-15
@@ -674,12 +674,12 @@ GOOD = {"field": turning, "y0": np.eye(3), "t_span": (0.0, 1.0), "h": 0.1, "meth
         ({"y0": np.diag([1.0, 1.0, -1.0])}, "y0 must be an element"),
         ({"y0": np.full((3, 3), math.nan)}, "y0 must be finite"),
         ({"y0": "identity"}, "y0 must be an array of numbers"),
-        ({"every": 0}, "every must be a positive integer, got 0"),
-        ({"every": 1.5}, "every must be a positive integer, got 1.5"),
+        ({"every": 0}, "every: expected a positive integer, got 0"),
+        ({"every": 1.5}, "every: expected a positive integer, got 1.5"),
         ({"events": [3]}, "events must be callables"),
         ({"events": 3}, "events must be callables g\\(t, y\\), got 3"),
         ({"events": None}, "events must be callables"),
-        ({"progress": 3}, "progress must be a callable progress\\(fraction\\) or None, got 3"),
+        ({"progress": 3}, "progress: expected a function progress\\(fraction\\) or None, got 3"),
         ({"rtol": 1e-6}, "rtol and atol need an embedded pair such as MK54; MK4 steps by h"),
         ({"method": "MK54", "rtol": -1.0}, "none negative"),
         ({"method": "MK54", "atol": math.nan}, "none negative"),

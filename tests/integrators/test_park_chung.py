@@ -1,22 +1,14 @@
 """Park and Chung 2005, section VI: the published digits, through `rollout` and through `integrate`."""
 
-import importlib.util
-from pathlib import Path
-
 import numpy as np
 import pytest
+from papers import park_chung_2005 as paper
 
 from geomctrl import models
 from geomctrl.integrators.driver import integrate
 from geomctrl.lie.groups import Product, Rn
 from geomctrl.mechanism.configuration import ConfigurationGroup
 from geomctrl.motion.rollout import rollout
-
-_spec = importlib.util.spec_from_file_location(
-    "park_chung_2005", Path(__file__).parents[2] / "experiments/park_chung_2005.py"
-)
-paper = importlib.util.module_from_spec(_spec)
-_spec.loader.exec_module(paper)
 
 ROBOT = models.three_spheres()
 
@@ -78,7 +70,7 @@ def test_reference_solution_of_the_first_run(method):
 
 @pytest.mark.parametrize("name", paper.LONG_ENERGY)
 def test_second_run_drifts_as_recorded(name):
-    """FORMULAS section 7: kinetic energy after 200 s at h = 0.05."""
+    """docs/formulas.md, integrators: kinetic energy after 200 s at h = 0.05."""
     expected = paper.LONG_ENERGY[name]
     _, change = paper.long_drift(name)
     digits = 4 if abs(expected) > 1e-2 else 3  # as many as were recorded

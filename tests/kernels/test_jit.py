@@ -107,6 +107,7 @@ CALL = (
 )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("name", "times"), [("scaled", 1.0), ("doubled", 2.0)])
 def test_editing_what_a_kernel_calls_recompiles_it(package, name, times):
     """`doubled` is made in a closure, whose hash would differ in every process."""
@@ -142,6 +143,7 @@ def test_compiler_flags_count(package):
     assert int(run(package, call)[2]) == 0
 
 
+@pytest.mark.slow
 def test_damaged_files_of_the_cache_are_compiled_again(package):
     call = CALL.format(name="scaled")
     write_callee(package, 2.0)
@@ -152,6 +154,17 @@ def test_damaged_files_of_the_cache_are_compiled_again(package):
         for path in files:
             path.write_bytes(damage)
         assert float(run(package, call)[0]) == 2.0
+
+
+def test_who_watches_hears_of_compiling_and_not_of_loading(package):
+    watched = (
+        "from scratch import caller; from scratch.jit import watch_compiling\n"
+        "heard = []\nwith watch_compiling(heard.append): caller.scaled(1.0), caller.scaled(2.0)\n"
+        "caller.doubled(1.0); print(heard)"
+    )
+    write_callee(package, 2.0)
+    assert run(package, watched) == ["['scaled']"]
+    assert run(package, watched) == ["[]"]
 
 
 @kernel("f8(f8)")

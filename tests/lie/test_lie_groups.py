@@ -11,6 +11,11 @@ from scipy.linalg import expm
 
 from geomctrl import se3, so3
 from geomctrl.errors import ArgumentError
+from geomctrl.kernels import se3 as se3_kernels
+from geomctrl.kernels import so3 as so3_kernels
+from geomctrl.kernels import so3xr3 as so3xr3_kernels
+from geomctrl.kernels.groups import Entries
+from geomctrl.kernels.jit import Kernel
 from geomctrl.lie.groups import SE3, SO3, LieGroup, Product, Rn, SO3xR3, rotation
 
 PI = np.pi
@@ -191,6 +196,17 @@ def test_advance_and_dexp_inv_mul_are_their_definitions(group, seed, angle):
     close(group.advance(a.tolist(), x.tolist()), moved, 1e-14)
     close(group.dexp_inv_mul(spread, np.repeat(y, 2)[::2]), pulled, 1e-13)
     close(group.dexp_inv_mul(x.tolist(), y.tolist()), pulled, 1e-13)
+
+
+@pytest.mark.parametrize("entries", [so3_kernels, se3_kernels, so3xr3_kernels])
+def test_entries_made_by_one_factory_are_the_modules_own(entries):
+    """Their names are where the compiled function takes the place of the entry, and the name of its file on disk."""
+    for name in Entries._fields:
+        function = getattr(entries, name).py_func
+        assert (function.__module__, function.__name__, function.__qualname__) == (entries.__name__, name, name)
+    group = next(g for g in GROUPS if getattr(g, "kernels", None) is entries)
+    group.advance(group.identity(), np.zeros(group.dim))
+    assert not isinstance(entries.advance_one, Kernel)
 
 
 @every_group

@@ -224,7 +224,7 @@ def test_progress_rises_to_one():
 
 @pytest.mark.parametrize("name", ["CG2", "CF3", "MK2"])
 def test_rotations_stay_rotations_to_round_off(name):
-    """A million steps in experiments/benchmark_integrators.py; here a tenth of that."""
+    """A million steps in experiments/benchmarks/benchmark_integrators.py; here a tenth of that."""
     spin = np.array([3.0, 0.1, 0.2, 0.0, 0.0, 0.0])
     weightless = body().with_gravity((0, 0, 0))
     end = rollout(weightless, weightless.neutral(), spin, None, 1e3, 1e-2, name, every=100_000)

@@ -12,27 +12,18 @@ from oracles import (
     force_scale,
     pinocchio,
     properties,
+    random_motion,
     rate_scale,
 )
 
 import geomctrl as gc
 from geomctrl import factored, inertia, models, se3, testing
 from geomctrl.errors import ArgumentError, ModelError
-from geomctrl.kernels import newton_euler
+from geomctrl.kernels import rigid_body
 from geomctrl.terms import dynamics
 from geomctrl.testing import strategies
 
 FORMS = ("ploen", "christoffel")
-
-
-@pytest.fixture(scope="module", params=models.names())
-def bundled(request):
-    return models.load(request.param)
-
-
-def random_motion(robot, seed=0):
-    rng = np.random.default_rng(seed)
-    return robot.random_configuration(rng), *rng.normal(size=(3, robot.nv))
 
 
 # --- Pinocchio ---------------------------------------------------------------------------------------------------
@@ -115,7 +106,7 @@ def test_plain_coriolis_matrix_fails_the_skew_check(name):
 def test_plain_form_of_the_kernel_is_the_plain_closed_form(case):
     robot, q, v, a, v_ref = case
     with pytest.MonkeyPatch.context() as patch:
-        patch.setitem(dynamics.FORMS, "plain", newton_euler.PLAIN)
+        patch.setitem(dynamics.FORMS, "plain", rigid_body.PLAIN)
         tau = robot.inverse_dynamics(q, v, a, v_ref, form="plain")
     expected = factored.inverse_dynamics(robot, q, v, a, v_ref, "plain")
     assert_close(tau, expected, 1e-11, force_scale(robot, q, v, a, v_ref))

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 from hypothesis import given
-from oracles import assert_close, cases, derivative, force_scale, properties, rate_scale
+from oracles import assert_close, cases, derivative, force_scale, properties, random_motion, rate_scale
 
 from geomctrl import factored, inertia, models, testing
 from geomctrl.errors import ArgumentError
@@ -11,14 +11,12 @@ from geomctrl.errors import ArgumentError
 FORMS = ("ploen", "christoffel")
 
 
-@pytest.fixture(scope="module", params=models.names())
-def bundled(request):
-    return models.load(request.param)
-
-
-def random_motion(robot, seed=0):
-    rng = np.random.default_rng(seed)
-    return robot.random_configuration(rng), *rng.normal(size=(3, robot.nv))
+def energy_scale(robot):
+    """|g| times mass times how far it can be: the sum of all placements, of more where joints slide."""
+    reach = np.linalg.norm(robot.placements[:, :3, 3], axis=1).sum() + 10.0
+    return np.linalg.norm(robot.gravity) * (
+        robot.parameters[:, 0].sum() * reach + np.abs(robot.parameters[:, 1:4]).sum()
+    )
 
 
 def check_recursions(robot, q, v, a, v_ref):
@@ -26,6 +24,7 @@ def check_recursions(robot, q, v, a, v_ref):
     assert_close(robot.mass_matrix(q), factored.mass_matrix(robot, q), 1e-11)
     assert_close(robot.mass_matrix_rate(q, v), factored.mass_matrix_rate(robot, q, v), 1e-11, rates)
     assert_close(robot.gravity_force(q), factored.gravity_force(robot, q), 1e-11, forces)
+    assert_close(robot.potential_energy(q), factored.potential_energy(robot, q), 1e-11, energy_scale(robot))
     for form in FORMS:
         assert_close(robot.coriolis_matrix(q, v, form), factored.coriolis_matrix(robot, q, v, form), 1e-11, rates)
         expected = factored.inverse_dynamics(robot, q, v, a, v_ref, form)

@@ -12,11 +12,6 @@ from geomctrl.errors import ArgumentError, NameNotFoundError
 REPRESENTATIONS = ("body", "spatial", "hybrid", "mixed")
 
 
-@pytest.fixture(scope="module", params=models.names())
-def bundled(request):
-    return models.load(request.param)
-
-
 def pose(robot, q, frame):
     """From placements and screws alone; takes complex q."""
     i, T = robot.frame(frame).body, robot.frame(frame).placement

@@ -1,4 +1,4 @@
-"""tau and its time derivatives: against derivatives along the motion, differences and FORMULAS' body-fixed form."""
+"""tau and its time derivatives: against derivatives along the motion, differences and the body-fixed form."""
 
 import math
 
@@ -71,7 +71,7 @@ def test_rates_by_taylor_polynomials(name):
 
 
 def body_fixed(robot, q, rates):
-    """tau, tau', tau'' by FORMULAS section 6, in body frames."""
+    """tau, tau', tau'' as docs/formulas.md has them, in body frames."""
     ad, n = factored.ad, robot.nbodies
     v = np.asarray(rates)
     V, F, X = [None] * n, [None] * n, [None] * n

@@ -11,7 +11,8 @@ from geomctrl import factored, models, testing
 from geomctrl.cli.main import app
 from geomctrl.errors import ArgumentError
 from geomctrl.robot import Robot
-from geomctrl.testing.properties import check_robot, derivative
+from geomctrl.testing.properties import check_robot
+from geomctrl.testing.sampling import derivative
 
 SKEW, SKEW_C = "Mdot - 2C skew, Ploen's C", "Mdot - 2C skew, Christoffel's C"
 BIAS, BIAS_C = "C v + g is the bias force, Ploen's C", "C v + g is the bias force, Christoffel's C"

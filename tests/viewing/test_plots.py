@@ -1,6 +1,9 @@
 """Pictures of runs: they exist, show something, and none needs what a run may lack."""
 
+import os
 import sys
+import types
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -8,13 +11,14 @@ from matplotlib.image import imread
 
 import geomctrl as gc
 from geomctrl import controllers, models
-from geomctrl.cli import scenario
+from geomctrl.cli.scenario import Scenario
+from geomctrl.cli.track_options import ScenarioOptions
 from geomctrl.errors import ArgumentError, SimulationError
-from geomctrl.viewing import plots
+from geomctrl.viewing import overview, plots
 
 
 def simulated(robot, controller="slotine-li", seconds=0.2, plant=None, **options):
-    case = scenario.Scenario.make(robot, controller=controller, seconds=seconds, dt=2e-3, **options)
+    case = Scenario.make(robot, ScenarioOptions(controller=controller, seconds=seconds, dt=2e-3, **options))
     return gc.simulate(plant or case.plant, case.controller, case.q0, case.v0, seconds, 2e-3)
 
 
@@ -33,6 +37,7 @@ def check_pictures(paths, folder, names):
 ALL = ("overview", "tracking", "torques", "lyapunov", "estimates", "monitors")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("robot", "options"),
     [
@@ -47,6 +52,7 @@ def test_an_adaptive_run_has_all_pictures(robot, options, tmp_path):
     check_pictures(run.plot(tmp_path), tmp_path, ALL)
 
 
+@pytest.mark.slow
 def test_thirty_joints_fit(tmp_path):
     inertia = gc.inertia.from_com(0.5, (0.1, 0, 0), 0.002 * np.eye(3))
     step = np.eye(4)
@@ -73,11 +79,12 @@ def test_runs_without_reference_state_and_lyapunov_function_are_drawn(tmp_path):
 
 
 def test_a_run_without_monitors_is_drawn(tmp_path):
-    case = scenario.Scenario.make(models.two_link(), controller="passivity", seconds=0.1)
+    case = Scenario.make(models.two_link(), ScenarioOptions(controller="passivity", seconds=0.1))
     run = gc.simulate(case.plant, case.controller, case.q0, case.v0, 0.1, 1e-3, monitors=None)
     check_pictures(plots.plot_run(run, tmp_path), tmp_path, {"overview", "tracking", "torques"})
 
 
+@pytest.mark.slow
 def test_a_loaded_run_is_drawn_without_its_plant_and_controller(tmp_path):
     run = gc.Run.load(simulated(models.two_link()).save(tmp_path / "run.npz"))
     check_pictures(plots.plot_run(run, tmp_path / "plots"), tmp_path / "plots", ALL)
@@ -93,7 +100,7 @@ def test_a_failed_run_is_drawn_as_far_as_it_goes(tmp_path):
 
 def test_the_overview_compares_runs(tmp_path):
     one, other = simulated(models.two_link(), payload=1.0), simulated(models.two_link(), "computed-torque", payload=1.0)
-    figure = plots.overview(one, {"ComputedTorque": other})
+    figure = overview.figure(one, {"ComputedTorque": other})
     labels = figure.axes[1].get_legend_handles_labels()[1]
     assert [label.split(",")[0] for label in labels] == ["SlotineLi", "ComputedTorque"]
 
@@ -112,7 +119,7 @@ def test_nothing_half_written_stays_when_writing_fails(tmp_path, monkeypatch):
     def refuse(*_):
         raise OSError("disk full")
 
-    monkeypatch.setattr(plots.os, "replace", refuse)
+    monkeypatch.setattr(os, "replace", refuse)
     with pytest.raises(OSError, match="disk full"):
         plots.plot_run(run, tmp_path)
     assert [p.name for p in tmp_path.iterdir()] == ["overview.png"]
@@ -124,3 +131,20 @@ def test_pyplot_is_never_imported():
 
     code = "import sys, geomctrl.viewing.plots; assert 'matplotlib.pyplot' not in sys.modules"
     assert subprocess.run([sys.executable, "-c", code], timeout=120).returncode == 0
+
+
+def test_the_error_of_a_loaded_run_is_drawn_where_its_plant_is_known(tmp_path):
+    run = simulated(models.two_link())
+    path = run.save(tmp_path / "run.npz")
+    panels = [overview.figure(gc.Run.load(path, plant), {}).axes[1] for plant in (run.plant, None)]
+    assert [len(panel.lines) for panel in panels] == [1, 0]
+
+
+def test_anything_with_samples_is_drawn(tmp_path):
+    """The pictures know no Run: what has the same fields will do."""
+    run = simulated(models.two_link())
+    names = ("t", "q", "tau", "z", "signals", "monitors", "desired", "plant", "controller", "reason", "success")
+    samples = types.SimpleNamespace(**{n: getattr(run, n) for n in names}, tracking_error=run.tracking_error)
+    check_pictures(plots.plot_run(samples, tmp_path), tmp_path, ALL)
+    source = "".join(p.read_text(encoding="utf-8") for p in Path(plots.__file__).parent.glob("*.py"))
+    assert "geomctrl.control" not in source

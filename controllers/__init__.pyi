@@ -1,0 +1,13 @@
+# The controllers that __init__.py finds in its folder, for type checkers; a test compares the two.
+from typing import Any
+
+from geomctrl.control.tuning import Tuned
+from geomctrl.controllers.computed_torque import ComputedTorque as ComputedTorque
+from geomctrl.controllers.elastic_joint import ElasticJoint as ElasticJoint
+from geomctrl.controllers.passivity import Passivity as Passivity
+from geomctrl.controllers.pd_gravity import PDGravity as PDGravity
+from geomctrl.controllers.slotine_li import SlotineLi as SlotineLi
+
+def __getattr__(name: str) -> Any: ...
+def classes() -> dict[str, type]: ...
+def tuned() -> dict[str, type[Tuned]]: ...

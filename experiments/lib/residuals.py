@@ -1,0 +1,73 @@
+"""What the scripts of papers share: a table of numbered results with their residuals."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import NamedTuple
+
+import numpy as np
+
+import geomctrl as gc
+from geomctrl import testing
+
+STEP = 1e-30  # of the complex step: f(q + i STEP x) = f(q) + i STEP df(q) x, without cancellation
+ONE_DOF = ("revolute", "prismatic", "helical")
+
+
+class Residual(NamedTuple):
+    """`equation` as numbered in the paper, with * where it is corrected as in docs/formulas.md; `error` is relative."""
+
+    equation: str
+    statement: str
+    error: float
+
+
+class Case(NamedTuple):
+    """A robot and a motion through a state."""
+
+    robot: gc.Robot
+    q: np.ndarray
+    v: np.ndarray
+    a: np.ndarray
+    a_rate: np.ndarray
+
+
+def case(seed: int, bodies: int = 6, chain: bool = True) -> Case:
+    """A random robot of joints with one degree of freedom, and a random motion."""
+    rng = np.random.default_rng(seed)
+    kinds = ["revolute", *rng.choice(ONE_DOF, size=bodies - 1, p=(0.6, 0.2, 0.2))]
+    parents = range(-1, bodies - 1) if chain else [-1, *(int(rng.integers(0, i)) for i in range(1, bodies))]
+    robot = testing.random_robot(rng, [str(k) for k in kinds], list(parents))
+    return Case(robot, robot.random_configuration(rng), *rng.normal(size=(3, robot.nv)))
+
+
+def relative(actual, expected, scale: float = 0.0) -> float:
+    """max |actual - expected| over max |expected| or `scale`, the larger."""
+    actual, expected = np.asarray(actual), np.asarray(expected)
+    if actual.shape != expected.shape:
+        raise ValueError(f"shapes {actual.shape} and {expected.shape}")
+    return float(np.abs(actual - expected).max() / max(np.abs(expected).max(), scale, 1e-300))
+
+
+def gradient(function: Callable, q: np.ndarray) -> np.ndarray:
+    """df/dq_k (..., nv) of a function that takes complex q, by the complex step."""
+    return np.stack([np.imag(function(q + 1j * STEP * e)) / STEP for e in np.eye(len(q))], -1)
+
+
+def along(function: Callable, q: np.ndarray, v: np.ndarray) -> np.ndarray:
+    """d/dt f(q + v t) at t = 0, by the complex step."""
+    return np.imag(function(q + 1j * STEP * v)) / STEP
+
+
+def worst(tables: Iterable[list[Residual]]) -> list[Residual]:
+    """Row by row the largest residual over several cases."""
+    rows = list(zip(*tables, strict=True))
+    return [Residual(row[0].equation, row[0].statement, max(r.error for r in row)) for row in rows]
+
+
+def show(title: str, rows: list[Residual]) -> None:
+    width = max(len(r.equation) for r in rows)
+    wide = max(len(r.statement) for r in rows)
+    print(f"\n{title}\n{'equation':{width}s}  {'what it says':{wide}s}  residual")
+    for r in rows:
+        print(f"{r.equation:{width}s}  {r.statement:{wide}s}  {r.error:.1e}")

@@ -1,0 +1,63 @@
+"""Robots of the benchmarks, and the same in Pinocchio where it is installed (`pin` is None where it is not)."""
+
+from __future__ import annotations
+
+import sysconfig
+from pathlib import Path
+
+import numpy as np
+
+import geomctrl as gc
+from geomctrl import models, testing
+
+try:
+    import pinocchio as pin
+except ImportError:
+    pin = None
+
+
+def chain(n: int) -> gc.Robot:
+    """A chain of n revolute joints about their own z axes, with random placements and bodies."""
+    rng, bodies = np.random.default_rng(n), []
+    for i in range(n):
+        placement = gc.se3.exp(np.concatenate((rng.normal(size=3), rng.uniform(-0.3, 0.3, 3))))
+        joint = gc.Joint.revolute((0, 0, 1), name=f"joint{i}")
+        bodies.append(gc.Body(f"body{i}", f"body{i - 1}" if i else None, joint, placement, testing.random_inertia(rng)))
+    return gc.Robot.build(bodies, name=f"chain{n}")
+
+
+def humanoid() -> gc.Robot:
+    """A floating humanoid of example-robot-data where installed, else the bundled quadruped."""
+    share = Path(sysconfig.get_path("purelib")) / "cmeel.prefix/share/example-robot-data/robots"
+    talos = share / "talos_data/robots/talos_reduced.urdf"
+    if talos.is_file():
+        return models.load_urdf(talos, floating_base=True, nonphysical="allow")
+    print("(example-robot-data is not installed: the bundled quadruped stands in for a humanoid)")
+    return models.quadruped()
+
+
+def pinocchio_model(robot: gc.Robot):
+    """The same robot in Pinocchio; joints are in depth-first order, as Pinocchio's algorithms need."""
+    model = pin.Model()
+    g = pin.Motion(robot.gravity, np.zeros(3))
+    model.gravity = g
+    for i, (joint, parent) in enumerate(zip(robot.joints, robot.parents)):
+        M = robot.placements[i]
+        if joint.kind == "free":
+            kind = pin.JointModelFreeFlyer()
+        elif joint.kind == "revolute" and not joint.S[3:].any():
+            kind = _aligned(joint.S[:3, 0], "R") or pin.JointModelRevoluteUnaligned(joint.S[:3, 0])
+        elif joint.kind == "prismatic":
+            kind = _aligned(joint.S[3:, 0], "P") or pin.JointModelPrismaticUnaligned(joint.S[3:, 0])
+        else:
+            raise ValueError(f"no Pinocchio joint for {joint.kind} of {joint.name}")
+        number = model.addJoint(parent + 1, kind, pin.SE3(M[:3, :3], M[:3, 3]), str(joint.name))
+        model.appendBodyToJoint(number, pin.Inertia.FromDynamicParameters(robot.parameters[i]), pin.SE3.Identity())
+    return model
+
+
+def _aligned(axis, letter):
+    for e, name in zip(np.eye(3), "XYZ"):
+        if np.array_equal(axis, e):
+            return getattr(pin, f"JointModel{letter}{name}")()
+    return None

@@ -1,0 +1,294 @@
+"""The options of `geomctrl identify`, group by group, and what each group means to `geomctrl.identification`.
+
+In help, {option} stands for the names of the estimators that have it; see `identify.Command`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Any, ClassVar
+
+import typer
+
+from geomctrl.errors import ArgumentError
+
+LINEAR, CURVES = ("viscous", "coulomb", "offset"), ("sigmoid", "stribeck")
+
+
+@dataclass(frozen=True)
+class LogOptions:
+    panel: ClassVar[str] = "The log"
+
+    columns: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--column",
+            metavar="FIELD=NAME",
+            help="Which array or columns are t, q, v, a, tau: q=angle (an array, or CSV columns angle1, angle2, ...),"
+            " q=axis*_deg (* for the joint's number), q=base,elbow [default: the usual names]. Repeat.",
+        ),
+    ] = None
+    units: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--unit",
+            metavar="FIELD=UNIT",
+            help="q=deg, v=rpm, t=ms, ...; q=deg,mm: one a joint [default: SI]. Repeat.",
+        ),
+    ] = None
+    rate: Annotated[float | None, typer.Option(help="Sampling rate [Hz], where there are no time stamps.")] = None
+    drop_bad_rows: Annotated[
+        bool, typer.Option("--drop-bad-rows", help="Leave out rows with empty cells or repeated time stamps.")
+    ] = False
+    resample: Annotated[
+        float | None, typer.Option(help="Interpolate time stamps that are not even to this rate [Hz].")
+    ] = None
+    gears: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NUMBERS|FILE",
+            help="The log is motor-side: motor turns per joint turn, 100,100,80, or a text file with their"
+            " matrix, for coupled joints.",
+        ),
+    ] = None
+    zero: Annotated[
+        str | None,
+        typer.Option(metavar="NUMBERS", help="Added to joint positions [rad, m]: 0,-1.5708,0, ..."),
+    ] = None
+    joint_torques: Annotated[
+        bool, typer.Option("--joint-torques", help="With --gears: torques are at the joints already.")
+    ] = False
+    check_units: Annotated[
+        bool, typer.Option(help="Stop if numbers look like degrees, milliseconds, currents, ...")
+    ] = True
+
+    def reading(self, nv: int) -> Any:
+        """`identification.Reading` for a robot with nv joints."""
+        from geomctrl.identification import Reading
+
+        return Reading(
+            _pairs("--column", self.columns), _pairs("--unit", self.units), self._mapping(nv), self.rate,
+            self.drop_bad_rows, self.resample, self.check_units,
+        )  # fmt: skip
+
+    def _mapping(self, nv: int) -> Any:
+        from geomctrl.identification import JointMapping
+
+        if self.gears is None and self.zero is None:
+            return None
+        if self.gears is None:
+            ratios: Any = [1.0] * nv
+        else:
+            ratios = _matrix(self.gears) if Path(self.gears).is_file() else _numbers("--gears", self.gears)
+        offset = 0.0 if self.zero is None else _numbers("--zero", self.zero)
+        return JointMapping(ratios, offset, torque_at_motor=not self.joint_torques)
+
+
+@dataclass(frozen=True)
+class ModelOptions:
+    panel: ClassVar[str] = "Model"
+
+    friction: Annotated[
+        str,
+        typer.Option(
+            metavar="LIST",
+            help="viscous, coulomb, offset, and sigmoid or stribeck, whose speeds nonlinear least squares find; none.",
+        ),
+    ] = ",".join(LINEAR)
+    smoothing: Annotated[float, typer.Option(help="Speed [rad/s] over which Coulomb friction changes its sign.")] = 0.01
+    rotor: Annotated[bool, typer.Option("--rotor", help="Motor (rotor) inertias, too.")] = False
+    springs: Annotated[str | None, typer.Option(metavar="JOINTS", help="Joints with a spring: joint2,joint3.")] = None
+    transmission: Annotated[
+        Path | None,
+        typer.Option(
+            help="Text file, one row a motor: its speed per joint speed. Friction and"
+            " rotors then act there [default: at the joints].",
+        ),
+    ] = None
+
+    def model(self, robot: Any) -> Any:
+        """`identification.RegressorModel` of a robot, but for friction curves."""
+        from geomctrl.identification import RegressorModel
+
+        kinds = self._friction()[0]
+        return RegressorModel(
+            robot,
+            viscous="viscous" in kinds,
+            coulomb="coulomb" in kinds,
+            offset="offset" in kinds,
+            rotor=self.rotor,
+            smoothing=self.smoothing,
+            springs=() if self.springs is None else _names(self.springs),
+            transmission=None if self.transmission is None else _matrix(self.transmission),
+        )
+
+    @property
+    def friction_curves(self) -> str | None:
+        return self._friction()[1]
+
+    def _friction(self) -> tuple[list[str], str | None]:
+        """(linear kinds, curve or None)."""
+        words = [] if self.friction.strip() == "none" else _names(self.friction)
+        unknown = [w for w in words if w not in (*LINEAR, *CURVES)]
+        curves = [w for w in words if w in CURVES]
+        if unknown or len(curves) > 1:
+            raise ArgumentError(
+                f"--friction: expected none, or a list of {', '.join(LINEAR)} and one of {', '.join(CURVES)}, got"
+                f" {self.friction!r}"
+            )
+        return [w for w in words if w in LINEAR], (curves or [None])[0]
+
+
+@dataclass(frozen=True)
+class FilterOptions:
+    panel: ClassVar[str] = "Filters"
+
+    cutoff: Annotated[
+        float | None,
+        typer.Option(
+            help="Zero-phase low-pass of positions [Hz], where amplitudes are halved"
+            " [default: five times the motion's band].",
+        ),
+    ] = None
+    torque_cutoff: Annotated[float | None, typer.Option(help="The same of torques [default: --cutoff].")] = None
+    alike: Annotated[bool, typer.Option("--alike/--torques-only", help="Low-pass the regressor like torques.")] = True
+    decimate: Annotated[
+        int | None, typer.Option(help="Keep one row in so many [default: 4 a period of the cut-off].")
+    ] = None
+    saturation: Annotated[bool, typer.Option(help="Leave out torques at the model's effort limits.")] = True
+    outliers: Annotated[
+        float | None,
+        typer.Option(help="Leave out torques so many robust standard deviations off [default: keep all]."),
+    ] = None
+    standstill: Annotated[float, typer.Option(help="Do not train on a joint slower than this [rad/s].")] = 0.0
+
+    def filtering(self) -> Any:
+        """`identification.Filtering`."""
+        from geomctrl.identification import Filtering
+
+        return Filtering(
+            self.cutoff, self.torque_cutoff, self.alike, self.decimate, self.saturation, self.outliers, self.standstill
+        )
+
+
+@dataclass(frozen=True)
+class PartOptions:
+    panel: ClassVar[str] = "Training and test"
+
+    test: Annotated[
+        float,
+        typer.Option(help="Fraction not trained on, 0 for none: the end of the log, or of every period if it repeats."),
+    ] = 0.3
+    period: Annotated[float | None, typer.Option(help="Period of the trajectory [s] [default: looked for].")] = None
+    test_log: Annotated[Path | None, typer.Option(help="Another log to test on, in place of --test.")] = None
+
+    def validation(self) -> Any:
+        """`identification.Validation`."""
+        from geomctrl.identification import Validation
+
+        fraction = self.test if self.test != 0.0 else None
+        return Validation(self.test_log if self.test_log is not None else fraction, self.period)
+
+
+@dataclass(frozen=True)
+class EstimatorOptions:
+    panel: ClassVar[str] = "Estimator"
+
+    method: Annotated[
+        str, typer.Option(metavar="METHOD", help="One of {methods}; {physical} give a robot that can exist.")
+    ] = "consistent"
+    prior_weight: Annotated[
+        float | None,
+        typer.Option(
+            help="{prior_weight}: weight of the distance from the"
+            " model's own parameters, beside a relative squared error [default: {prior_weights}].",
+        ),
+    ] = None
+    entropic: Annotated[
+        float | None,
+        typer.Option(
+            help="{entropic}: weight of the log-det distance from the model's bodies, which must be physical.",
+        ),
+    ] = None
+    mass_max: Annotated[
+        str | None,
+        typer.Option(metavar="NUMBERS", help="{mass_max}: upper bound of masses [kg], one number or one a body."),
+    ] = None
+    total_mass: Annotated[float | None, typer.Option(help="{total_mass}: known sum of all masses [kg].")] = None
+    fixed: Annotated[str | None, typer.Option(metavar="BODIES", help="{fixed}: bodies known already: link1,link2.")] = (
+        None
+    )
+    noise_weights: Annotated[
+        bool,
+        typer.Option("--noise-weights", help="{weights}: weigh joints by one over their noise."),
+    ] = False
+
+    def options(self) -> dict[str, Any]:
+        """Those given, by the names that `identification.fit` knows them by."""
+        from geomctrl.identification.estimators import named
+
+        estimator = named(self.method)
+        masses = None if self.mass_max is None else _numbers("--mass-max", self.mass_max)
+        given: dict[str, Any] = {
+            "entropic": self.entropic,
+            "total_mass": self.total_mass,
+            "mass_max": masses[0] if masses is not None and len(masses) == 1 else masses,
+            "fixed": None if self.fixed is None else _names(self.fixed),
+            "weights": "noise" if self.noise_weights else None,
+        }
+        if self.prior_weight is not None:
+            if estimator.prior_weight is None:
+                raise ArgumentError(f"--prior-weight: for {with_prior()}, not for {self.method}")
+            given[estimator.prior_weight] = self.prior_weight
+        return {name: value for name, value in given.items() if value is not None}
+
+
+@dataclass(frozen=True)
+class OutputOptions:
+    panel: ClassVar[str] = "Output"
+
+    out: Annotated[Path, typer.Option(help="Folder for all that is written.")] = Path("out/identify")
+    plots: Annotated[bool, typer.Option(help="Draw PNG files.")] = True
+
+
+def with_prior() -> str:
+    """Names of the estimators that have a prior."""
+    from geomctrl.identification import ESTIMATORS
+
+    return ", ".join(sorted(e.name for e in ESTIMATORS.values() if e.has_prior))
+
+
+def _pairs(option: str, given: list[str] | None) -> dict[str, Any]:
+    """FIELD=NAME or FIELD=NAME,NAME, ... to a dictionary."""
+    out: dict[str, Any] = {}
+    for text in given or []:
+        field, equals, value = text.partition("=")
+        words = _names(value)
+        if not equals or not words:
+            raise ArgumentError(f"{option}: expected FIELD=NAME, got {text!r}")
+        if field.strip() in out:
+            raise ArgumentError(f"{option}: {field.strip()!r} is given twice")
+        out[field.strip()] = words if len(words) > 1 else words[0]
+    return out
+
+
+def _names(text: str) -> list[str]:
+    return [word.strip() for word in text.split(",") if word.strip()]
+
+
+def _numbers(option: str, text: str) -> list[float]:
+    try:
+        return [float(word) for word in _names(text)]
+    except ValueError:
+        raise ArgumentError(f"{option}: expected numbers with commas between, got {text!r}") from None
+
+
+def _matrix(path: str | Path) -> Any:
+    """Numbers of a text file, rows as lines, commas or blanks between."""
+    import numpy as np
+
+    try:
+        return np.loadtxt(Path(path).read_text().replace(",", " ").splitlines(), ndmin=2)
+    except ValueError as error:
+        raise ArgumentError(f"{path}: expected rows of numbers: {error}") from None

@@ -1,0 +1,28 @@
+"""A robot's joints as a table."""
+
+import numpy as np
+from rich.markup import escape
+from rich.table import Table
+
+from geomctrl.robot import Robot
+
+
+def joint_table(robot: Robot) -> Table:
+    """One row a joint: kind, tree, mass of the body it carries, limits, and friction where the model states some."""
+    table = Table()
+    for name in ("", "joint", "kind", "on", "body"):
+        table.add_column(name, overflow="fold")
+    for name in ("kg", "range", "speed", "effort"):
+        table.add_column(name, justify="right")
+    friction = bool(robot.damping.any() or robot.friction.any())
+    if friction:
+        table.add_column("damping, friction", justify="right")
+    for i, (joint, body, p) in enumerate(zip(robot.joints, robot.body_names, robot.parents)):
+        unit, force = ("rad", "N m") if joint.turning.any() else ("m", "N")
+        bounded = np.isfinite([joint.lower, joint.upper]).any()
+        row = [str(i), escape(str(joint.name)), joint.kind, str(p) if p >= 0 else "world", escape(body)]
+        row += [f"{robot.parameters[i, 0]:.4g}", f"{joint.lower:.3g} .. {joint.upper:.3g} {unit}" if bounded else "-"]
+        limits = ((joint.velocity, f"{unit}/s"), (joint.effort, force))
+        row += [f"{x:.3g} {u}" if np.isfinite(x) else "-" for x, u in limits]
+        table.add_row(*row, *([f"{joint.damping:.3g}, {joint.friction:.3g}"] if friction else []))
+    return table

@@ -1,0 +1,21 @@
+"""`geomctrl robots`: which robots are bundled."""
+
+from rich.table import Table
+
+from .terminal import reported, stdout_console
+
+
+@reported
+def robots() -> None:
+    """List the bundled robots."""
+    from geomctrl import models
+
+    table = Table()
+    for name in ("name", "bodies", "nv", "mass [kg]", "base", "what"):
+        table.add_column(name)
+    for name in models.names():
+        r = models.load(name)
+        what = (getattr(models, name).__doc__ or "").strip().splitlines()[0]
+        base = "free" if r.joints[0].kind == "free" else "fixed"
+        table.add_row(name, str(r.nbodies), str(r.nv), f"{r.parameters[:, 0].sum():.4g}", base, what)
+    stdout_console().print(table)

@@ -1,0 +1,73 @@
+"""A scenario run at a terminal: simulated with a bar, then printed and saved."""
+
+from __future__ import annotations
+
+import io
+from typing import Any
+
+from rich.console import Console
+
+from geomctrl.control.contracts import Controller
+from geomctrl.control.loop import simulate
+from geomctrl.control.run import Run
+from geomctrl.errors import SimulationError
+
+from .run_tables import report
+from .scenario import Scenario
+from .terminal import progress_bar
+from .track_options import RunOptions
+
+MOST_SAMPLES = 20000
+
+
+def tracked(case: Scenario, options: RunOptions, console: Console) -> str | None:
+    """Run a scenario, print and save what came of it; why it stopped early, or None."""
+    if case.rule.slowed < 1.0:
+        lowered = f"gains lowered to {case.rule.slowed:.0%} of their rates"
+        console.print(f"note: {lowered}, which a step of {case.options.dt:g} s can follow")
+    run, failure = _simulate(console, case, case.controller, case.options.controller, options, strict=options.strict)
+    others: dict[str, Run] = {}
+    if options.compare and case.adapts and failure is None:
+        others["ComputedTorque"], _ = _simulate(console, case, case.rival, "computed-torque", options, monitors=None)
+    transcript = io.StringIO()
+    for target in (console, Console(file=transcript, width=110, highlight=False)):
+        report(target, case, run, others, failure)
+    _save(console, transcript.getvalue(), run, others, options)
+    return failure
+
+
+def _simulate(
+    console: Console, case: Scenario, controller: Controller, label: str, options: RunOptions, **more: Any
+) -> tuple[Run, str | None]:
+    """(run, None), or the part up to a failure and why it failed."""
+    seconds, dt = case.options.seconds, case.options.dt
+    every = max(1, round(seconds / dt) // MOST_SAMPLES)
+    with progress_bar(console) as bar:
+        task = bar.add_task(label, total=1.0)
+        try:
+            run = simulate(
+                case.plant, controller, case.q0, case.v0, seconds, dt,
+                method=options.method, control_dt=case.options.control_dt, every=every,
+                progress=lambda fraction: bar.update(task, completed=fraction), **more,
+            )  # fmt: skip
+            return run, None
+        except SimulationError as error:
+            if error.run is None:
+                raise
+            return error.run, str(error)
+
+
+def _save(console: Console, transcript: str, run: Run, others: dict[str, Run], options: RunOptions) -> None:
+    out = options.out
+    written = [run.save(out / "run.npz")] if len(run.t) else []
+    path = out / "report.txt"
+    temporary = path.with_suffix(".txt.tmp")
+    temporary.write_text(transcript, encoding="utf-8")
+    temporary.replace(path)
+    written.append(path)
+    if options.plots and len(run.t) > 1:
+        with console.status("drawing"):
+            from geomctrl.viewing.plots import plot_run  # here: matplotlib is slow to import
+
+            written += plot_run(run, out, others)
+    console.print(f"wrote {', '.join(p.name for p in written)} in {out}", soft_wrap=True)

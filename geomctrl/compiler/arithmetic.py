@@ -1,0 +1,81 @@
+"""Running a kernel on other numbers than floats: complex ones, intervals, exact or hundred-digit numbers, symbols.
+
+A kernel is a plain Python function, so only what it takes from `math` and `numpy` has to know the numbers. An
+`Arithmetic` has these functions; `on(function, arithmetic)` is the function with them in the place of math's, numpy's
+and Python's own, and all primitives that it calls likewise.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from types import CellType, FunctionType, ModuleType, SimpleNamespace
+from typing import Any
+
+import numpy as np
+
+from geomctrl.kernels.primitives import python_function, references
+from geomctrl.kernels.scalars import either, sin_cos, where
+
+
+class Arithmetic:
+    """The functions of one kind of numbers. `functions` are those of math (sqrt, sin, cos, tan, asin, acos, atan2, exp,
+    log, tanh, pi), `where(condition, a, b)` chooses, `minimum` and `maximum` compare, `zero` fills new arrays."""
+
+    def __init__(
+        self,
+        functions: Any,
+        *,
+        where: Callable[[Any, Any, Any], Any] | None = None,
+        minimum: Callable[..., Any] = min,
+        maximum: Callable[..., Any] = max,
+        absolute: Callable[[Any], Any] = abs,
+        zero: Any = 0.0,
+    ):
+        self.functions, self.zero = functions, zero
+        self.where = where or (lambda condition, a, b: a if condition else b)
+        self.minimum, self.maximum, self.absolute = minimum, maximum, absolute
+        self._done: dict[Callable, Callable] = {}
+
+    def array(self, *shape: int) -> np.ndarray:
+        """Memory for such numbers."""
+        out = np.empty(shape, object)
+        out[...] = self.zero
+        return out
+
+    def _empty(self, shape, *_):
+        return self.array(*(shape if isinstance(shape, tuple) else (shape,)))
+
+    def _replaced(self, name: str, value: Any) -> Any:
+        if value is sin_cos:
+            return lambda x: (self.functions.sin(x), self.functions.cos(x))
+        if value is where:
+            return self.where
+        if value is either:
+            return self._either
+        if isinstance(value, ModuleType) and value.__name__ == "math":
+            return self.functions
+        if value is np:
+            return SimpleNamespace(empty=self._empty, zeros=self._empty, inf=np.inf, sqrt=self.functions.sqrt)
+        inner = python_function(value)
+        return value if inner is None else on(inner, self)
+
+    def _either(self, condition, yes, no, x):
+        """Both ways where the condition is not known yet; kernels call it with primitives, which are ours already."""
+        if isinstance(condition, (bool, np.bool_)):
+            return yes(x) if condition else no(x)
+        return self.where(condition, yes(x), no(x))
+
+
+def on(function: Callable[..., Any], arithmetic: Arithmetic) -> Callable[..., Any]:
+    """The kernel `function` on the numbers of `arithmetic`."""
+    function = python_function(function) or function
+    if function in arithmetic._done:
+        return arithmetic._done[function]
+    cells = tuple(CellType() for _ in function.__closure__ or ())
+    scope = {"min": arithmetic.minimum, "max": arithmetic.maximum, "abs": arithmetic.absolute}
+    twin = FunctionType(function.__code__, scope, function.__name__, function.__defaults__, cells)
+    arithmetic._done[function] = twin
+    scope |= {name: arithmetic._replaced(name, value) for name, value in references(function).items()}
+    for cell, original in zip(cells, function.__closure__ or ()):
+        cell.cell_contents = arithmetic._replaced("", original.cell_contents)
+    return twin

@@ -1,0 +1,331 @@
+"""Calls from Python: arrays in, new arrays out, without a dispatcher in between.
+
+One piece of machine code serves all compiled functions: a METH_FASTCALL function whose `self` is an array of integers
+that describes the call, `Descriptor`. It looks into numpy's arrays directly: for each argument it checks that it is a
+plain one-dimensional, C-contiguous float64 array of the right length without nan or infinity, copies it, makes the
+results' arrays and lets the core fill them. What it was not made for, it answers with None: the public function then
+converts, checks and finds the words.
+
+What it assumes about numpy's arrays is verified with known arrays before it is used (`works`); where that fails, the
+same is done by a slower function in Python.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import functools
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from . import cache, host
+
+# offsets in PyArrayObject, the same in numpy 1 and 2 (numpy/ndarraytypes.h); flags C_CONTIGUOUS and ALIGNED
+OB_TYPE, DATA, ND, DIMENSIONS, DESCR, ARRAY_FLAGS = 8, 16, 24, 32, 56, 64
+WANTED = 0x1 | 0x100
+PYARRAY_NEW = 93  # index of PyArray_New in numpy's API table
+PLAIN = "i32 12, ptr null, ptr null, i32 0, i32 0, ptr null"  # of doubles (NPY_DOUBLE), in C order, its own memory
+METH_FASTCALL = 0x80
+# a descriptor: core, model, inputs, outputs, numbers of all inputs and of all outputs, then the inputs' lengths, then
+# for each output its number of axes, its numbers and two axes
+HEADER, OUTPUT = 6, 4
+
+SOURCE = f"""
+@env = global [8 x i64] zeroinitializer
+declare void @llvm.memcpy.p0.p0.i64(ptr, ptr, i64, i1)
+
+define ptr @call(ptr %self, ptr %args, i64 %nargs) nounwind {{
+entry:
+  %dp = getelementptr i8, ptr %self, i64 {DATA}
+  %d = load ptr, ptr %dp
+  %d1 = getelementptr i64, ptr %d, i64 1
+  %d2 = getelementptr i64, ptr %d, i64 2
+  %d3 = getelementptr i64, ptr %d, i64 3
+  %d4 = getelementptr i64, ptr %d, i64 4
+  %d5 = getelementptr i64, ptr %d, i64 5
+  %core = load ptr, ptr %d
+  %model = load ptr, ptr %d1
+  %nin = load i64, ptr %d2
+  %nout = load i64, ptr %d3
+  %totalin = load i64, ptr %d4
+  %totalout = load i64, ptr %d5
+  %e1 = getelementptr i64, ptr @env, i64 1
+  %e2 = getelementptr i64, ptr @env, i64 2
+  %e3 = getelementptr i64, ptr @env, i64 3
+  %e4 = getelementptr i64, ptr @env, i64 4
+  %e5 = getelementptr i64, ptr @env, i64 5
+  %e6 = getelementptr i64, ptr @env, i64 6
+  %e7 = getelementptr i64, ptr @env, i64 7
+  %arraytype = load i64, ptr @env
+  %double = load i64, ptr %e1
+  %none = load ptr, ptr %e2
+  %new = load ptr, ptr %e3
+  %newtuple = load ptr, ptr %e4
+  %setitem = load ptr, ptr %e5
+  %incref = load ptr, ptr %e6
+  %decref = load ptr, ptr %e7
+  %x = alloca double, i64 %totalin, align 64
+  %count = icmp eq i64 %nargs, %nin
+  br i1 %count, label %argument, label %refuse
+
+argument:
+  %i = phi i64 [0, %entry], [%i1, %taken]
+  %at = phi i64 [0, %entry], [%at1, %taken]
+  %more = icmp slt i64 %i, %nin
+  br i1 %more, label %look, label %run
+look:
+  %op = getelementptr ptr, ptr %args, i64 %i
+  %o = load ptr, ptr %op
+  %typep = getelementptr i8, ptr %o, i64 {OB_TYPE}
+  %type = load i64, ptr %typep
+  %istype = icmp eq i64 %type, %arraytype
+  br i1 %istype, label %inside, label %refuse
+inside:
+  %ndp = getelementptr i8, ptr %o, i64 {ND}
+  %nd = load i32, ptr %ndp
+  %isvector = icmp eq i32 %nd, 1
+  br i1 %isvector, label %vector, label %refuse
+vector:
+  %li = add i64 %i, {HEADER}
+  %lp = getelementptr i64, ptr %d, i64 %li
+  %n = load i64, ptr %lp
+  %dimp = getelementptr i8, ptr %o, i64 {DIMENSIONS}
+  %dim = load ptr, ptr %dimp
+  %len = load i64, ptr %dim
+  %c1 = icmp eq i64 %len, %n
+  %descrp = getelementptr i8, ptr %o, i64 {DESCR}
+  %descr = load i64, ptr %descrp
+  %c2 = icmp eq i64 %descr, %double
+  %flagp = getelementptr i8, ptr %o, i64 {ARRAY_FLAGS}
+  %flag = load i32, ptr %flagp
+  %wanted = and i32 %flag, {WANTED}
+  %c3 = icmp eq i32 %wanted, {WANTED}
+  %c12 = and i1 %c1, %c2
+  %c = and i1 %c12, %c3
+  br i1 %c, label %copy, label %refuse
+copy:
+  %datap = getelementptr i8, ptr %o, i64 {DATA}
+  %data = load ptr, ptr %datap
+  %to = getelementptr double, ptr %x, i64 %at
+  br label %number
+number:
+  %k = phi i64 [0, %copy], [%k1, %moved]
+  %huge = phi i64 [0, %copy], [%huge1, %moved]
+  %mk = icmp slt i64 %k, %n
+  br i1 %mk, label %moved, label %checked
+moved:
+  %sp = getelementptr i64, ptr %data, i64 %k
+  %s = load i64, ptr %sp, align 8
+  %tp = getelementptr i64, ptr %to, i64 %k
+  store i64 %s, ptr %tp, align 8
+  %exponent = and i64 %s, {0x7FF0000000000000}
+  %plus = add i64 %exponent, {0x0010000000000000}
+  %huge1 = or i64 %huge, %plus
+  %k1 = add i64 %k, 1
+  br label %number
+checked:
+  %finite = icmp sge i64 %huge, 0
+  br i1 %finite, label %taken, label %refuse
+taken:
+  %i1 = add i64 %i, 1
+  %at1 = add i64 %at, %n
+  br label %argument
+
+run:
+  %lo = add i64 %nin, {HEADER}
+  %outs = getelementptr i64, ptr %d, i64 %lo
+  %single = icmp eq i64 %nout, 1
+  br i1 %single, label %one, label %several
+one:
+  %nd1p = getelementptr i64, ptr %outs, i64 0
+  %nd64 = load i64, ptr %nd1p
+  %nd32 = trunc i64 %nd64 to i32
+  %dims = getelementptr i64, ptr %outs, i64 2
+  %arr = call ptr %new(i64 %arraytype, i32 %nd32, ptr %dims, {PLAIN})
+  %bad = icmp eq ptr %arr, null
+  br i1 %bad, label %failed, label %fill
+fill:
+  %yp = getelementptr i8, ptr %arr, i64 {DATA}
+  %y = load ptr, ptr %yp
+  %good = call i1 %core(ptr %model, ptr %x, ptr %y)
+  br i1 %good, label %give, label %drop
+give:
+  ret ptr %arr
+drop:
+  call void %decref(ptr %arr)
+  br label %refuse
+
+several:
+  %ys = alloca double, i64 %totalout, align 64
+  %goods = call i1 %core(ptr %model, ptr %x, ptr %ys)
+  br i1 %goods, label %pack, label %refuse
+pack:
+  %tuple = call ptr %newtuple(i64 %nout)
+  %badt = icmp eq ptr %tuple, null
+  br i1 %badt, label %failed, label %next
+next:
+  %j = phi i64 [0, %pack], [%j1, %stored]
+  %from = phi i64 [0, %pack], [%from1, %stored]
+  %mj = icmp slt i64 %j, %nout
+  br i1 %mj, label %make, label %whole
+make:
+  %jo = mul i64 %j, {OUTPUT}
+  %out = getelementptr i64, ptr %outs, i64 %jo
+  %ndj64 = load i64, ptr %out
+  %ndj = trunc i64 %ndj64 to i32
+  %sizep = getelementptr i64, ptr %out, i64 1
+  %size = load i64, ptr %sizep
+  %dimsj = getelementptr i64, ptr %out, i64 2
+  %arrj = call ptr %new(i64 %arraytype, i32 %ndj, ptr %dimsj, {PLAIN})
+  %badj = icmp eq ptr %arrj, null
+  br i1 %badj, label %half, label %stored
+stored:
+  %yjp = getelementptr i8, ptr %arrj, i64 {DATA}
+  %yj = load ptr, ptr %yjp
+  %src = getelementptr double, ptr %ys, i64 %from
+  %bytes = mul i64 %size, 8
+  call void @llvm.memcpy.p0.p0.i64(ptr %yj, ptr %src, i64 %bytes, i1 false)
+  %kept = call i32 %setitem(ptr %tuple, i64 %j, ptr %arrj)
+  %j1 = add i64 %j, 1
+  %from1 = add i64 %from, %size
+  br label %next
+whole:
+  ret ptr %tuple
+half:
+  call void %decref(ptr %tuple)
+  br label %failed
+failed:
+  ret ptr null
+refuse:
+  call void %incref(ptr %none)
+  ret ptr %none
+}}
+
+define i1 @same(ptr %model, ptr %x, ptr %y) nounwind {{
+  %a = load double, ptr %x
+  %b = load double, ptr %model
+  %xp = getelementptr double, ptr %x, i64 1
+  %c = load double, ptr %xp
+  %s = fadd double %a, %b
+  store double %s, ptr %y
+  %yp = getelementptr double, ptr %y, i64 1
+  store double %c, ptr %yp
+  %ok = fcmp olt double %a, 100.0
+  ret i1 %ok
+}}
+"""
+
+
+class _Definition(ctypes.Structure):
+    _fields_ = [
+        ("name", ctypes.c_char_p),
+        ("function", ctypes.c_void_p),
+        ("flags", ctypes.c_int),
+        ("doc", ctypes.c_char_p),
+    ]
+
+
+def entry(
+    core: int, model: np.ndarray, inputs: Sequence[int], outputs: Sequence[tuple[int, ...]]
+) -> Callable[..., Any]:
+    """f(*arrays) -> a new array, or a tuple of them; None where an argument is not what the core was made for.
+
+    core: the address of `bool core(model, x, y)`. inputs: the lengths of the arguments. outputs: the results' shapes,
+    of at most two axes. The model array is kept alive by whoever keeps the function.
+    """
+    return (_compiled_entry if works() else _python_entry)(core, model, inputs, outputs)
+
+
+def _compiled_entry(core, model, inputs, outputs):
+    descriptor = np.zeros(HEADER + len(inputs) + OUTPUT * len(outputs), np.int64)
+    sizes = [int(np.prod(shape)) for shape in outputs]
+    descriptor[:HEADER] = core, model.ctypes.data, len(inputs), len(outputs), max(sum(inputs), 1), sum(sizes)
+    descriptor[HEADER : HEADER + len(inputs)] = inputs
+    for k, (shape, size) in enumerate(zip(outputs, sizes)):
+        at = HEADER + len(inputs) + OUTPUT * k
+        descriptor[at : at + 2 + len(shape)] = len(shape), size, *shape
+    make = ctypes.pythonapi.PyCFunction_NewEx
+    make.restype, make.argtypes = ctypes.py_object, [ctypes.c_void_p, ctypes.py_object, ctypes.c_void_p]
+    return make(ctypes.addressof(_definition()), descriptor, None)
+
+
+def _python_entry(core, model, inputs, outputs):
+    run = ctypes.CFUNCTYPE(ctypes.c_bool, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p)(core)
+    sizes = [int(np.prod(shape)) for shape in outputs]
+    ends = np.cumsum(sizes)[:-1]
+
+    def call(*arrays):
+        good = len(arrays) == len(inputs) and all(
+            type(a) is np.ndarray and a.dtype == np.float64 and a.shape == (n,) and np.isfinite(a).all()
+            for a, n in zip(arrays, inputs)
+        )
+        if not good:
+            return None
+        x, y = np.concatenate([*arrays, np.zeros(1)]), np.empty(sum(sizes))
+        if not run(model.ctypes.data, x.ctypes.data, y.ctypes.data):
+            return None
+        parts = tuple(part.reshape(shape) for part, shape in zip(np.split(y, ends), outputs))
+        return parts[0] if len(parts) == 1 else parts
+
+    return call
+
+
+@functools.cache
+def _addresses() -> tuple[int, int]:
+    """The machine code's `call` and `same`, with what they need of numpy and Python filled in."""
+    call, same, env = host.load(cache.kept(SOURCE, lambda: host.object_code(SOURCE)), ["call", "same", "env"])
+    api = ctypes.pythonapi
+    api.PyCapsule_GetPointer.restype = ctypes.c_void_p
+    api.PyCapsule_GetPointer.argtypes = [ctypes.py_object, ctypes.c_char_p]
+    umath = getattr(np, "_core", None) or np.core
+    table = api.PyCapsule_GetPointer(umath._multiarray_umath._ARRAY_API, None)
+    new = (ctypes.c_void_p * (PYARRAY_NEW + 1)).from_address(table)[PYARRAY_NEW]
+    names = ("PyTuple_New", "PyTuple_SetItem", "Py_IncRef", "Py_DecRef")
+    functions = [ctypes.cast(getattr(api, name), ctypes.c_void_p).value for name in names]
+    values = [id(np.ndarray), id(np.dtype(np.float64)), id(None), new, *functions]
+    (ctypes.c_int64 * len(values)).from_address(env)[:] = values
+    return call, same
+
+
+@functools.cache
+def _definition() -> _Definition:
+    return _Definition(b"compiled", _addresses()[0], METH_FASTCALL, None)
+
+
+@functools.cache
+def works() -> bool:
+    """Whether numpy's arrays are what the machine code takes them for: looked at from outside, then by a call.
+
+    Nothing is dereferenced that was not compared with what numpy itself says.
+    """
+    a = np.array([1.5, 2.5, 3.5])
+
+    def word(offset: int, kind: Any = ctypes.c_int64) -> int:
+        return kind.from_address(id(a) + offset).value
+
+    looks = (
+        word(OB_TYPE) == id(np.ndarray)
+        and word(DATA) == a.ctypes.data
+        and word(ND, ctypes.c_int32) == 1
+        and ctypes.c_int64.from_address(word(DIMENSIONS)).value == 3
+        and word(DESCR) == id(np.dtype(np.float64))
+        and word(ARRAY_FLAGS, ctypes.c_int32) & WANTED == WANTED
+    )
+    if not looks:
+        return False
+    try:
+        core, model = _addresses()[1], np.array([10.0])
+        sum_and_next = _compiled_entry(core, model, (3,), ((2,),))
+        apart = _compiled_entry(core, model, (1, 2), ((1,), (1, 1)))
+        x, pair = sum_and_next(a), apart(a[:1].copy(), a[1:].copy())
+        return (
+            x.tolist() == [11.5, 2.5]
+            and [y.tolist() for y in pair] == [[11.5], [[2.5]]]
+            and all(
+                sum_and_next(bad) is None for bad in (a[:2], a[None], a.astype(np.float32), a * np.nan, 1.0, a + 100.0)
+            )
+            and sum_and_next() is None
+        )
+    except (AttributeError, TypeError, ValueError, OSError):
+        return False

@@ -1,0 +1,75 @@
+"""This machine: LLVM's text to object code and object code to functions in memory."""
+
+from __future__ import annotations
+
+import functools
+import threading
+
+import llvmlite.binding as llvm
+
+_lock = threading.RLock()
+_loaded: list = []  # engines own the memory of the functions that were made
+
+
+@functools.cache
+def _initialise() -> None:
+    llvm.initialize_native_target()
+    llvm.initialize_native_asmprinter()
+
+
+def _machine() -> llvm.TargetMachine:
+    _initialise()
+    return llvm.Target.from_default_triple().create_target_machine(
+        cpu=llvm.get_host_cpu_name(), features=llvm.get_host_cpu_features().flatten(), opt=2, reloc="pic", jit=True
+    )
+
+
+@functools.cache
+def description() -> str:
+    """What object code depends on: LLVM's version, the processor and its features."""
+    _initialise()
+    version = ".".join(map(str, llvm.llvm_version_info))
+    features = llvm.get_host_cpu_features().flatten()
+    return f"llvm {version} {llvm.get_default_triple()} {llvm.get_host_cpu_name()} {features}"
+
+
+@functools.cache
+def lanes() -> int:
+    """How many doubles this processor's vectors hold: 8, 4 or 2."""
+    features = llvm.get_host_cpu_features()
+    return 8 if features.get("avx512f") else 4 if features.get("avx2") else 2
+
+
+def object_code(text: str) -> bytes:
+    """Machine code of a module given as text.
+
+    No pass looks at the module before code is generated: traces hold no expression twice and no dead one, and passes
+    would take longer than all the rest.
+    """
+    with _lock:
+        machine = _machine()
+        module = llvm.parse_assembly(text)
+        module.triple, module.data_layout = llvm.get_default_triple(), str(machine.target_data)
+        module.verify()
+        options = llvm.create_pipeline_tuning_options(speed_level=1)
+        options.slp_vectorization = options.loop_vectorization = options.loop_unrolling = False
+        builder = llvm.create_pass_builder(machine, options)
+        passes = llvm.create_new_module_pass_manager()
+        passes.add_always_inliner_pass()
+        passes.run(module, builder)
+        return machine.emit_object(module)
+
+
+def load(code: bytes, names: list[str]) -> list[int]:
+    """The addresses of the named functions; they stay in memory until the process ends."""
+    with _lock:
+        empty = llvm.parse_assembly("")
+        empty.triple = llvm.get_default_triple()
+        engine = llvm.create_mcjit_compiler(empty, _machine())
+        engine.add_object_file(llvm.ObjectFileRef.from_data(code))
+        engine.finalize_object()
+        addresses = [engine.get_function_address(name) for name in names]
+        _loaded.append(engine)
+    if not all(addresses):
+        raise ValueError(f"object code lacks {[n for n, a in zip(names, addresses) if not a]}")
+    return addresses

@@ -1,0 +1,143 @@
+"""Tracing: an algorithm of `kernels` run once on symbols, for a robot's structure.
+
+What is compiled in is the structure: the tree, the kinds of joints, and which numbers of placements, screws and gravity
+are 0 or +-1. Everything else that the model array holds, the inertial parameters above all, is an input at run time, so
+that robots which differ in numbers only share one trace.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from geomctrl.kernels import tree
+from geomctrl.kernels.algorithms import Algorithm, Array
+
+from .arithmetic import Arithmetic, on
+from .symbols import Condition, Graph, UntraceableError, binary, is_symbol, unary, where
+
+STRUCTURAL = 4e-16  # a number this near to 0, 1 or -1 is taken for it: one rounding, not a property of the robot
+
+
+class _Functions:
+    """math on symbols."""
+
+    pi = np.pi
+
+    def __getattr__(self, name: str):
+        if name == "atan2":
+            return lambda a, b: binary("atan2", a, b)
+        if name in ("sqrt", "sin", "cos", "tan", "asin", "acos", "exp", "log", "tanh"):
+            return lambda a: unary(name, a)
+        raise UntraceableError(f"math.{name} does not trace")
+
+
+def _fold(op: str):
+    def chosen(*args):
+        result = args[0]
+        for x in args[1:]:
+            result = binary(op, result, x)
+        return result
+
+    return chosen
+
+
+def symbolic() -> Arithmetic:
+    return Arithmetic(
+        _Functions(), where=where, minimum=_fold("min"), maximum=_fold("max"), absolute=lambda a: unary("abs", a)
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class Trace:
+    """What an algorithm computes: nodes of `graph` for every number of its outputs, one below the other.
+
+    `inputs`: sizes of the input arrays after the model array, which is array 0 of the graph's loads. `flag`: the node
+    that says whether there is a result, or None.
+    """
+
+    graph: Graph
+    inputs: tuple[int, ...]
+    outputs: tuple[int, ...]
+    flag: int | None
+
+    @property
+    def operations(self) -> int:
+        """How many scalar operations one evaluation takes."""
+        nodes = self.graph.nodes
+        return sum(nodes[at][0] not in ("const", "load") for at in self.graph.needed(self.ends))
+
+    @property
+    def ends(self) -> tuple[int, ...]:
+        return self.outputs if self.flag is None else (*self.outputs, self.flag)
+
+
+def structure(model: np.ndarray) -> np.ndarray:
+    """The model array with nan where a number is an input at run time, and its structural numbers exact."""
+    rows = model.reshape(-1, tree.WIDTH).copy()
+    whole = np.zeros(rows.shape, bool)
+    whole[:-1, : tree.A] = whole[-1, : tree.GRAVITY] = True
+    known = np.where(np.abs(rows - np.round(rows)) <= STRUCTURAL, np.round(rows), np.nan)
+    known[np.abs(known) > 1.0] = np.nan
+    known[:-1, tree.J : tree.S] = np.nan
+    return (np.where(whole, rows, known) + 0.0).ravel()  # no -0.0
+
+
+def trace(algorithm: Algorithm, pattern: np.ndarray, options: dict[str, Any], given: tuple[str, ...] = ()) -> Trace:
+    """Run the algorithm on symbols for a robot of structure `pattern`.
+
+    options: values of its integer options; array options are (name, size) inputs. given: the optional inputs that there
+    are. Raises UntraceableError where the kernel asks what a symbol can not know.
+    """
+    graph = Graph()
+    model = np.array([graph.load(0, k) if np.isnan(x) else x for k, x in enumerate(pattern.tolist())] + [None])[:-1]
+    sizes = Sizes(pattern)
+    arrays, lengths = [], []
+
+    def fresh(length: int) -> np.ndarray:
+        lengths.append(length)
+        out = np.empty(length, object)
+        out[:] = [graph.load(len(lengths), k) for k in range(length)]
+        return out
+
+    for x in algorithm.inputs:
+        arrays.append(np.empty(0, object) if x.optional and x.name not in given else fresh(sizes.of(x)))
+    for name, kind in algorithm.options:
+        value = options[name]
+        if "[" in kind:
+            shape = value if isinstance(value, tuple) else (value,)
+            arrays.append(fresh(int(np.prod(shape))).reshape(shape))
+        else:
+            arrays.append(value)
+    memory = [np.zeros(sizes.number(m.count) * m.width, object) for m in algorithm.memory]
+    outputs = [np.zeros(sizes.shape(y), object) for y in algorithm.outputs]
+    result = on(algorithm.py_func, symbolic())(model, *arrays, *memory, *outputs)
+    flag = graph.operand(result) if algorithm.may_fail and isinstance(result, Condition) else None
+    if algorithm.may_fail and flag is None and not result:
+        raise UntraceableError(f"{algorithm.__name__} has no result for this structure")
+    ends = tuple(graph.operand(x if is_symbol(x) else float(x)) for y in outputs for x in y.ravel())
+    return Trace(graph, tuple(lengths), ends, flag)
+
+
+class Sizes:
+    """How many numbers arrays have, for one structure."""
+
+    def __init__(self, pattern: np.ndarray):
+        nq, nv = pattern[-tree.WIDTH + tree.NQ], pattern[-tree.WIDTH + tree.NV]
+        self.names = {"nb": len(pattern) // tree.WIDTH - 1, "nq": int(nq), "nv": int(nv)}
+
+    def number(self, words: str) -> int:
+        return int(eval(words, {"__builtins__": {}}, self.names))
+
+    def shape(self, x: Array) -> tuple[int, ...]:
+        return tuple(self.number(n) for n in x.shape)
+
+    def of(self, x: Array) -> int:
+        return int(np.prod(self.shape(x)))
+
+    def inputs(self, algorithm: Algorithm, given: tuple[str, ...], options: dict[str, Any]) -> list[int]:
+        """Lengths of an algorithm's inputs, those among its options last."""
+        states = [self.of(x) for x in algorithm.inputs if not x.optional or x.name in given]
+        return [*states, *(int(np.prod(options[name])) for name, kind in algorithm.options if "[" in kind)]

@@ -1,0 +1,44 @@
+"""What to do about the drift of constraints that the equations have differentiated."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from geomctrl.errors import ArgumentError
+
+
+@dataclass(frozen=True)
+class Baumgarte:
+    """gddot + 2 damping gdot + stiffness^2 g = 0 in place of gddot = 0; both [1/s], damping = stiffness is critical."""
+
+    damping: float
+    stiffness: float
+
+    def __post_init__(self):
+        _check_rates(self, "damping", "stiffness")
+
+
+@dataclass(frozen=True)
+class GGL:
+    """Stabilisation in the manner of Gear, Gupta and Leimkuhler 1985: a second multiplier in the kinematic equation.
+
+    q^-1 qdot = V - M^-1 J^T mu with J (q^-1 qdot) = -rate g, and J Vdot = -Jdot V - rate J V. With rate = 0 [1/s] the
+    position constraint is the invariant of the ODE itself; with rate > 0 both levels are also attracted.
+    """
+
+    rate: float = 0.0
+
+    def __post_init__(self):
+        _check_rates(self, "rate")
+
+
+def _check_rates(stabilisation, *keys):
+    for key in keys:
+        value = getattr(stabilisation, key)
+        if isinstance(value, bool) or not (
+            isinstance(value, int | float | np.number) and np.isfinite(value) and value >= 0.0
+        ):
+            label = f"{type(stabilisation).__name__}: {key}"
+            raise ArgumentError(f"{label}: expected a number >= 0 [1/s], got {value!r}")

@@ -1,0 +1,49 @@
+"""The desired motion while a loop runs: evaluated once a time, however many ask.
+
+At one sample the law, its Lyapunov function, monitors and the record want the same values of the reference, and a
+Runge-Kutta method comes back to the same time. `desired_at` remembers the last of them, but only while `simulate` runs:
+elsewhere, where a reference may be changed between two calls, it is evaluated each time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass
+from typing import Any
+
+from .contracts import Desired, Reference
+
+
+@dataclass(slots=True)
+class _Latest:
+    """The reference evaluated last, when, and what it gave."""
+
+    reference: Any = None
+    t: float | None = None
+    desired: Any = None
+
+
+_latest: ContextVar[_Latest | None] = ContextVar("latest", default=None)
+
+
+def desired_at(reference: Reference, t: float) -> Desired:
+    """reference(t), from memory if a running `simulate` asked for it last: to be read, not to be written on."""
+    latest = _latest.get()
+    if latest is None:
+        return reference(t)
+    if latest.t != t or latest.reference is not reference:
+        latest.desired = reference(t)
+        latest.reference, latest.t = reference, t
+    return latest.desired
+
+
+@contextmanager
+def evaluated_once() -> Iterator[None]:
+    """While this context lasts, `desired_at` remembers, in this thread."""
+    token = _latest.set(_Latest())
+    try:
+        yield
+    finally:
+        _latest.reset(token)

@@ -1,0 +1,98 @@
+"""Robots with elastic joints: the plant (Spong 1987).
+
+Between the motor and the link of joint i there is a spring. With q the links', theta the motors' coordinates (after the
+gears), stiffness K and rotor inertia B per joint
+
+    M(q) a + C(q, v) v + g(q) = K (theta - q),        B theta'' + K (theta - q) = tau_m.
+
+Joints have one degree of freedom.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from geomctrl.arguments import checked
+from geomctrl.errors import ArgumentError
+from geomctrl.mechanism import inertia
+from geomctrl.mechanism.building import Body
+from geomctrl.mechanism.joint import Joint
+from geomctrl.robot import Robot
+
+from .plant import Friction, Plant
+
+
+def per_joint(name: str, x: ArrayLike, n: int) -> np.ndarray:
+    """n positive numbers, one a joint, from a number or n of them; errors name the argument `name`."""
+    a = checked(name, x, ())
+    if a.shape not in ((), (n,)) or (a <= 0.0).any():
+        raise ArgumentError(f"{name}: expected a positive number or {n} of them, one a joint, got {x!r:.80}")
+    return np.broadcast_to(a, n).copy()
+
+
+def with_rotors(robot: Robot, rotor: ArrayLike) -> Robot:
+    """The robot and its n rotors as 2n bodies: configuration (q, theta), mass matrix diag(M(q), B).
+
+    rotor: inertia B per joint after the gears [kg m^2, kg], a number or (nv,). Rotors turn about axes fixed in the
+    world: that their housings move with the links is Spong's usual neglect, right for high gear ratios.
+    """
+    if robot.nq != robot.nv or any(joint.dof != 1 for joint in robot.joints):
+        wide = next(joint.name for joint in robot.joints if joint.dof != 1)
+        raise ArgumentError(
+            f"robot: elastic joints must have one degree of freedom, {wide!r} of {robot.name!r} has more"
+        )
+    B = per_joint("rotor", rotor, robot.nv)
+    names = [robot.body_names[p] if p >= 0 else None for p in robot.parents]
+    bodies = [Body(*x) for x in zip(robot.body_names, names, robot.joints, robot.placements, robot.parameters)]
+    for joint, b in zip(robot.joints, B):
+        spin = Joint.revolute((0, 0, 1), name=f"{joint.name}_rotor")
+        load = inertia.from_com(b, (0, 0, 0), b * np.eye(3))  # its mass moves nothing: on the axis, at height zero
+        bodies.append(Body(f"{joint.name}_rotor", None, spin, None, load))
+    own = (*robot.body_names, "world")
+    frames = [
+        (f.name, robot.body_names[f.body] if f.body >= 0 else "world", f.placement)
+        for f in robot.frames
+        if f.name not in own
+    ]
+    return Robot.build(
+        bodies, name=f"{robot.name} with elastic joints", gravity=robot.gravity, frames=frames, physical=False
+    )
+
+
+class ElasticPlant(Plant):
+    """The true robot with elastic joints, for `simulate`: state (q, theta) and its rates, torques (2 nv,).
+
+    Torques act on links (the first nv, as a rule zero) and motors. stiffness K [N m/rad, N/m], rotor B [kg m^2, kg]:
+    numbers or (nv,). friction, f_ext: as for `Plant`, of the 2 nv coordinates and of `with_rotors`' bodies.
+    """
+
+    links: Robot
+    stiffness: np.ndarray
+
+    def __init__(
+        self, robot: Robot, stiffness: ArrayLike, rotor: ArrayLike, friction: Friction | str | None = None, f_ext=None
+    ):
+        super().__init__(with_rotors(robot, rotor), friction, f_ext)
+        object.__setattr__(self, "links", robot)
+        object.__setattr__(self, "stiffness", per_joint("stiffness", stiffness, robot.nv))
+
+    def with_springs(self, q: np.ndarray, tau: np.ndarray) -> np.ndarray:
+        """The torques (2 nv,) on links and motors, springs included."""
+        n = len(self.stiffness)
+        spring = self.stiffness * (q[n:] - q[:n])
+        return tau + np.concatenate((spring, -spring))
+
+    def acceleration(self, t, q, v, tau):
+        return super().acceleration(t, q, v, self.with_springs(q, tau))
+
+    def power(self, t, q, v, tau):
+        return super().power(t, q, v, self.with_springs(q, tau))
+
+    def rate(self, t, q, v, tau, out):
+        self._rate(t, q, v, tau, out)
+
+    def spring_energy(self, q: np.ndarray) -> np.ndarray:
+        """1/2 (theta - q) . K (theta - q) (...,) [J]."""
+        n = len(self.stiffness)
+        return 0.5 * ((q[..., n:] - q[..., :n]) ** 2 * self.stiffness).sum(axis=-1)

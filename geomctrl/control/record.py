@@ -1,0 +1,125 @@
+"""What a closed loop leaves behind while it runs, in arrays made for the whole run; at its end a Run."""
+
+from __future__ import annotations
+
+import math
+import time
+from typing import Any
+
+import numpy as np
+
+from geomctrl.errors import ArgumentError, SimulationError
+
+from .contracts import Command, Desired
+from .monitors import Monitor, MonitorResult, Sample
+from .plant import Plant
+from .run import Run
+
+
+class Record:
+    """Collects states, commands, the desired motion and monitors' numbers of samples, one row each."""
+
+    def __init__(
+        self, plant: Plant, controller: Any, z_shape: tuple[int, ...] | None, monitors: list[Monitor], rows: int
+    ):
+        self.plant, self.controller, self.started = plant, controller, time.perf_counter()
+        self.monitors = [m for m in monitors if m.start(plant, controller)]
+        self.worst, self.t_worst = [-math.inf] * len(self.monitors), [math.nan] * len(self.monitors)
+        self.rows, self.steps, robot = 0, 0, plant.robot
+        watched = {name: m for m in reversed(self.monitors) for name in m.signals}  # the first of two with one name
+        try:
+            self.t, self.q, self.v = np.empty(rows), np.empty((rows, robot.nq)), np.empty((rows, robot.nv))
+            self.tau, self.z = np.empty((rows, robot.nv)), None if z_shape is None else np.empty((rows, *z_shape))
+            self.measured = np.empty((rows, len(self.monitors)))
+            self.watched = {name: (m, np.empty(rows)) for name, m in watched.items()}
+            self.desired = None
+            if getattr(controller, "reference", None) is not None:
+                self.desired = Desired(*(np.empty((rows, n)) for n in (robot.nq, robot.nv, robot.nv)))
+        except MemoryError as error:
+            raise ArgumentError(
+                f"every: {rows} samples are more than the memory holds: store fewer ({error})"
+            ) from None
+        self.signals: dict[str, np.ndarray] = {}
+
+    def add(self, sample: Sample, state: tuple, command: Command, stored: bool) -> tuple[Monitor, float] | None:
+        """Let the monitors measure a sample; if `stored`, keep a row of it: the state (q, v, z), the command, numbers.
+
+        Returns the first monitor that is worse than ever and beyond its limit, with its number.
+        """
+        if stored:  # what others own is copied before monitors call them again
+            self._store(sample, state, command)
+        values, violated = [m.measure(sample) for m in self.monitors], None
+        for j, value in enumerate(values):  # nan exceeds everything and stays
+            if not value <= self.worst[j] and self.worst[j] == self.worst[j]:
+                self.worst[j], self.t_worst[j] = value, sample.t
+                if violated is None and not value <= self.monitors[j].limit:
+                    violated = self.monitors[j], value
+        if stored:
+            self.measured[self.rows] = values
+            for name, (monitor, column) in self.watched.items():
+                column[self.rows] = monitor.signals[name]
+            self.rows += 1
+        return violated
+
+    def _store(self, sample: Sample, state: tuple, command: Command) -> None:
+        row, t = self.rows, sample.t
+        self.t[row], self.tau[row] = t, command.tau
+        self.q[row], self.v[row], z = state
+        if self.z is not None:
+            self.z[row] = z
+        if self.desired is not None:
+            self._store_desired(row, sample, self.desired)
+        for name, x in command.signals.items():
+            column = self.signals.get(name)
+            if column is None or column.shape[1:] != np.shape(x):
+                column = self._column(name, x, t)
+            column[row] = x
+
+    def _store_desired(self, row: int, sample: Sample, columns: Desired) -> None:
+        desired: Any = sample.desired
+        try:
+            for column, x in zip(columns, desired, strict=True):
+                if row == 0 and np.shape(x) != column.shape[1:]:
+                    raise ValueError  # later ones of other shapes do not fit, save for numbers
+                column[row] = x
+        except (TypeError, ValueError):
+            raise SimulationError(
+                f"reference: expected Desired(q, v, a) at t = {sample.t:.6g} s, got {desired!r:.80}"
+            ) from None
+
+    def _column(self, name: str, x: Any, t: float) -> np.ndarray:
+        """A signal's column, when it first comes: nan before that."""
+        if name in self.signals:
+            was = self.signals[name].shape[1:]
+            raise SimulationError(f"controller: signal {name!r} had shape {was}, got {np.shape(x)} at t = {t:.6g} s")
+        if name in self.watched:
+            monitor = self.watched[name][0].name
+            raise SimulationError(f"controller: signal {name!r}: the name is that of the monitor {monitor!r}")
+        if np.asarray(x).dtype.kind not in "fiub":
+            raise SimulationError(f"controller: signal {name!r}: expected numbers, got {x!r:.60} at t = {t:.6g} s")
+        return self.signals.setdefault(name, np.full((len(self.t), *np.shape(x)), np.nan))
+
+    def run(self, reason: str, success: bool) -> Run:
+        """Everything up to now."""
+        n = self.rows
+        columns = self.signals | {name: column for name, (_, column) in self.watched.items()}
+        worst = self.worst if n else [math.nan] * len(self.monitors)
+        return Run(
+            t=self.t[:n],
+            q=self.q[:n],
+            v=self.v[:n],
+            tau=self.tau[:n],
+            z=None if self.z is None else self.z[:n],
+            signals={name: column[:n] for name, column in columns.items()},
+            monitors={
+                m.name: MonitorResult(m.name, m.what, m.limit, self.measured[:n, j], float(worst[j]), self.t_worst[j])
+                for j, m in enumerate(self.monitors)
+            },
+            reason=reason,
+            success=success,
+            steps=self.steps,
+            wall_time=time.perf_counter() - self.started,
+            plant=self.plant,
+            controller=self.controller,
+            desired=None if self.desired is None or not n else Desired(*(x[:n] for x in self.desired)),
+        )

@@ -1,0 +1,6 @@
+"""Logs of robots: reading, checks, filters, parts."""
+
+from .dataset import Dataset
+from .reading import JointMapping
+
+__all__ = ["Dataset", "JointMapping"]

@@ -1,0 +1,95 @@
+"""Zero-phase low-pass filters, decimation and differentiation of sampled signals, cut-offs in hertz.
+
+A cut-off is always the frequency at which the filter *as applied*, forwards and backwards, halves an amplitude (-6 dB;
+-3 dB each way, so `scipy.signal.butter` at the same number). Signals are (N, ...) arrays, time first.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from geomctrl.errors import ArgumentError
+
+JITTER = 0.05  # largest deviation of a sampling interval, of their median, that still counts as uniform
+
+
+def require_cutoff(cutoff: float, rate: float, name: str = "cutoff") -> None:
+    """Raises ArgumentError unless 0 < cutoff < rate / 2 [Hz]."""
+    if not (np.isfinite(cutoff) and 0.0 < cutoff < 0.5 * rate * (1.0 - 1e-9)):
+        raise ArgumentError(
+            f"{name}: expected hertz between 0 and half the sampling rate, {0.5 * rate:.6g} Hz, got {cutoff}"
+        )
+
+
+def low_pass(x: np.ndarray, rate: float, cutoff: float, order: int = 4, ends: str = "reflect") -> np.ndarray:
+    """Butterworth low-pass of `order`, run forwards and backwards: no phase, amplitude 1/2 at `cutoff` [Hz].
+
+    Amplitude 1 / (1 + (tan(pi f / rate) / tan(pi cutoff / rate))^(2 order)). Beyond its ends the signal is continued
+    over three periods of the cut-off, as far as it reaches: "reflect": by point reflection, which makes second
+    derivatives vanish at the ends; "continue": by the quartic of least squares through its last two periods, for smooth
+    signals whose derivatives are wanted up to the last sample.
+    """
+    from scipy import signal  # half a second: not before it is used
+
+    require_cutoff(cutoff, rate)
+    sections = signal.butter(order, cutoff, fs=rate, output="sos")
+    pad = min(len(x) - 1, settling(rate, cutoff))
+    if ends == "reflect":
+        return signal.sosfiltfilt(sections, x, axis=0, padlen=pad)
+    if ends != "continue":
+        raise ArgumentError(f"ends: expected 'reflect' or 'continue', got {ends!r}")
+    x = np.asarray(x, float)
+    reach = min(len(x) - 1, int(2.0 * rate / cutoff + 1e-6))
+    extended = np.concatenate((_continued(x, pad, reach)[::-1], x, _continued(x[::-1], pad, reach)))
+    return signal.sosfiltfilt(sections, extended, axis=0, padlen=0)[pad : pad + len(x)]
+
+
+def _continued(x, pad, reach):
+    """`pad` samples of x (N, ...) before its first, the nearest first."""
+    powers = np.vander(np.arange(-pad, reach + 1) / max(reach, 1), min(4, reach) + 1)
+    quartic = np.linalg.lstsq(powers[pad:], x[: reach + 1].reshape(reach + 1, -1), rcond=None)[0]
+    return (powers[:pad][::-1] @ quartic).reshape(pad, *x.shape[1:])
+
+
+def settling(rate: float, cutoff: float) -> int:
+    """Samples after which a low-pass has forgotten its start (three periods of the cut-off)."""
+    return int(np.ceil(3.0 * rate / cutoff - 1e-6))
+
+
+def differentiate(x: np.ndarray, dt: float) -> np.ndarray:
+    """d/dt by differences of fourth order: central inside, one-sided on the two samples at either end."""
+    x = np.asarray(x, float)
+    if len(x) < 5:
+        raise ArgumentError(f"x: expected at least 5 samples to differentiate, got {len(x)}")
+    out = np.empty_like(x)
+    out[2:-2] = (x[:-4] - 8.0 * x[1:-3] + 8.0 * x[3:-1] - x[4:]) / 12.0
+    out[0] = (-25.0 * x[0] + 48.0 * x[1] - 36.0 * x[2] + 16.0 * x[3] - 3.0 * x[4]) / 12.0
+    out[1] = (-3.0 * x[0] - 10.0 * x[1] + 18.0 * x[2] - 6.0 * x[3] + x[4]) / 12.0
+    out[-2] = (3.0 * x[-1] + 10.0 * x[-2] - 18.0 * x[-3] + 6.0 * x[-4] - x[-5]) / 12.0
+    out[-1] = (25.0 * x[-1] - 48.0 * x[-2] + 36.0 * x[-3] - 16.0 * x[-4] + 3.0 * x[-5]) / 12.0
+    return out / dt
+
+
+def smooth(t: np.ndarray, x: np.ndarray, cutoff: float) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Values and two derivatives of the cubic smoothing spline of x (N, k) at times t (N,), evenly spaced or not.
+
+    It minimises sum (x - f)^2 + lam int f''^2, a low-pass of amplitude 1 / (1 + (f / cutoff)^4): lam is
+    1 / (dt (2 pi cutoff)^4) with the median sampling interval dt.
+    """
+    from scipy.interpolate import make_smoothing_spline
+
+    dt = float(np.median(np.diff(t)))
+    require_cutoff(cutoff, 1.0 / dt)
+    unit = (t - t[0]) / dt  # samples: the spline's banded system is ill-scaled in seconds
+    lam = (2.0 * np.pi * cutoff * dt) ** -4
+    columns = [make_smoothing_spline(unit, column, lam=lam) for column in np.reshape(x, (len(x), -1)).T]
+    value, rate, second = (
+        (np.stack([f(unit, nu=k) for f in columns], -1) / dt**k).reshape(np.shape(x)) for k in range(3)
+    )
+    return value, rate, second
+
+
+def is_uniform(t: np.ndarray) -> bool:
+    """Whether the sampling intervals agree with their median to JITTER."""
+    steps = np.diff(t)
+    return bool(np.abs(steps - np.median(steps)).max() <= JITTER * np.median(steps))

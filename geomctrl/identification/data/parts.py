@@ -1,0 +1,135 @@
+"""Parts of a log: by time, by phase of a motion that repeats, between the holes of a recording."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from geomctrl.errors import ArgumentError
+from geomctrl.identification.errors import DataError
+
+from . import filters
+from .samples import Log, Samples, derive
+
+
+def select(data: Log, keep: np.ndarray, label: str | None = None) -> Log:
+    """The samples where `keep` (N,) is True; every hole starts a new stretch."""
+    if np.shape(keep) != (len(data),) or np.asarray(keep).dtype != bool:
+        raise ArgumentError(f"keep: expected {len(data)} booleans, got shape {np.shape(keep)}")
+    at = np.flatnonzero(keep)
+    if len(at) == 0:
+        raise DataError(f"{label or data.label}: an empty part: no sample of {len(data)} is left")
+    breaks = np.diff(at) > 1
+    for gap in data.gaps:
+        breaks |= (at[:-1] < gap) & (at[1:] >= gap)
+    gaps = tuple((np.flatnonzero(breaks) + 1).tolist())
+    whole = at[-1] - at[0] + 1 == len(at)  # one piece: views
+    return derive(data, **rows(data, slice(at[0], at[-1] + 1) if whole else at), gaps=gaps, label=label or data.label)
+
+
+def rows(data: Samples, at: slice | np.ndarray) -> dict[str, np.ndarray]:
+    """All arrays at these samples."""
+    arrays = {key: getattr(data, key) for key in ("t", "q", "v", "a", "tau", "mask")}
+    return {key: x[at] for key, x in arrays.items() if x is not None}
+
+
+def cut_at_holes(data: Log, longest: float = 5.0, shortest: int = 16) -> Log:
+    """A new stretch after every sampling interval longer than `longest` median ones, so that nothing is filtered or
+    interpolated across it; parts of fewer than `shortest` samples are left out.
+    """
+    if not longest > 1.0:
+        raise ArgumentError(f"longest: expected a number > 1, of median sampling intervals, got {longest}")
+    steps = np.diff(data.t)
+    holes = np.flatnonzero(steps > longest * np.median(steps)) + 1 if len(steps) else np.zeros(0, int)
+    new = sorted(set(holes.tolist()) - set(data.gaps))
+    if not new:
+        return data
+    out = derive(data, gaps=tuple(sorted({*data.gaps, *new})))
+    keep = np.ones(len(data), bool)
+    for s in out.stretches():
+        keep[s] = s.stop - s.start >= shortest
+    widest = steps[np.array(new) - 1].max()
+    note = f"{len(new)} hole{'s' if len(new) > 1 else ''} of up to {widest:.4g} s, not filtered or interpolated across"
+    note += f"; {int((~keep).sum())} samples between them left out" if not keep.all() else ""
+    return derive(select(out, keep), history=(*data.history, note))
+
+
+def between(data: Log, start: float, stop: float, label: str | None = None) -> Log:
+    """Samples with start <= t - t[0] < stop [s]."""
+    s = data.t - data.t[0]
+    return select(data, (s >= start) & (s < stop), label)
+
+
+def split_time(data: Log, fraction: float = 0.7, guard: float = 0.0) -> tuple[Log, Log]:
+    """(training, test): the first `fraction` of the samples, and the rest after `guard` seconds.
+
+    Unseen only if the trajectory does not repeat: raises DataError for a periodic one (use `split_phase`).
+    """
+    if not 0.0 < fraction < 1.0:
+        raise DataError(f"fraction: expected a number between 0 and 1, else one part is empty; got {fraction}")
+    repeats = period(data)
+    if repeats is not None and repeats <= fraction * (data.t[-1] - data.t[0]):
+        raise DataError(
+            f"{data.label}: the trajectory repeats every {repeats:.4g} s: a split by time would test on motions"
+            f" that were trained on; use split_phase(period={repeats:.6g})"
+        )
+    cut = round(fraction * len(data))
+    after = np.arange(len(data)) >= cut
+    late = after & (data.t >= data.t[min(cut, len(data) - 1)] + guard)
+    return select(data, ~after, f"{data.label}, training"), select(data, late, f"{data.label}, test")
+
+
+def split_phase(
+    data: Log, period: float | None = None, test: tuple[float, float] = (0.7, 1.0), guard: float = 0.0
+) -> tuple[Log, Log]:
+    """(training, test) of a periodic trajectory: samples whose phase (t - t[0]) / period mod 1 lies in `test` are
+    for testing in every period, so that no tested motion was trained on; `guard` [s] at both edges goes to neither.
+    """
+    period = require_period(data, period)
+    low, high = test
+    if not 0.0 <= low < high <= 1.0 or high - low == 1.0:
+        raise DataError(f"test: expected phases 0 <= low < high <= 1, not all of them, got {test}")
+    phase = ((data.t - data.t[0]) / period) % 1.0
+    g = guard / period
+    inside = (phase >= low + g) & (phase < high - g)
+    outside = ((phase < low - g) & (phase >= (g if high == 1.0 else 0.0))) | (
+        (phase >= high + g) & (phase < (1.0 - g if low == 0.0 else 1.0))
+    )
+    return select(data, outside, f"{data.label}, training"), select(data, inside, f"{data.label}, test")
+
+
+def period(data: Samples, tolerance: float = 0.02) -> float | None:
+    """Shortest time [s] after which all positions repeat, to `tolerance` of their range; None if they do not.
+
+    At least two periods must be in the longest stretch, which alone is looked at. Its first sample's
+    neighbourhood proposes candidates; all its samples decide.
+    """
+    s = data.longest_stretch()
+    q, n = data.q[s], s.stop - s.start
+    scale = np.ptp(q, axis=0).max()
+    if n < 20 or scale == 0.0 or not filters.is_uniform(data.t[s]):
+        return None
+    step = max(1, n // 4000)
+    x = q[::step]
+    apart = np.abs(x - x[0]).max(1)
+    lags = np.arange(5, len(x) // 2 + 1)
+    near = lags[apart[lags] < max(2.0 * tolerance * scale, 2.0 * np.abs(np.diff(x, axis=0)).max())]
+    for lag in near:
+        error = np.abs(x[lag:] - x[:-lag]).max(1)
+        if np.sqrt(np.mean(error**2)) < tolerance * scale:
+            best = min(
+                range(max(1, (lag - 1) * step), min(n // 2, round(1.1 * lag + 1) * step) + 1),
+                key=lambda k: float(np.mean((q[k:] - q[:-k]) ** 2)),
+            )
+            if np.abs(x[: max(lag, 1)] - x[0]).max() > 10.0 * tolerance * scale:  # not a robot at rest
+                return best / data.rate
+    return None
+
+
+def require_period(data: Samples, given: float | None = None) -> float:
+    """The period given [s], else the one found. Raises DataError, ArgumentError."""
+    if given is not None and not (np.isfinite(given) and given > 0.0):
+        raise ArgumentError(f"period: expected seconds > 0, got {given}")
+    found = period(data) if given is None else given
+    if found is None:
+        raise DataError(f"{data.label}: period: none found in the log; give it in seconds")
+    return found

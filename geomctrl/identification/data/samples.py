@@ -1,0 +1,151 @@
+"""The samples of a log as frozen arrays, checked once: at the public constructor.
+
+What reads, cuts, filters or masks a log is a function of `Samples` in a module beside this one; `Dataset` assigns them.
+Their results are made by `derive`, which neither copies nor checks: arrays computed from checked ones are right.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+from functools import cached_property
+from itertools import pairwise
+from typing import Any, TypeVar
+
+import numpy as np
+
+from geomctrl.identification.errors import DataError
+
+from . import reading
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Samples:
+    """Samples of one log, or of parts of one.
+
+    t (N,) [s], increasing; q (N, nq); v, a (N, nv) or None; tau (N, nv); mask (N, nv): True where a torque sample is to
+    be used. `names`: one per column of tau. `band`: None, or the (cut-off [Hz], order) of the low-pass that is applied
+    to the torques and to the model's regressor alike, and `stride` which of the rows after it are kept. `gaps`: sample
+    numbers at which a new uninterrupted stretch begins.
+    """
+
+    t: np.ndarray
+    q: np.ndarray
+    tau: np.ndarray
+    v: np.ndarray | None = None
+    a: np.ndarray | None = None
+    mask: np.ndarray | None = None
+    names: tuple[str, ...] = ()
+    label: str = "log"
+    band: tuple[float, int] | None = None
+    stride: int = 1
+    gaps: tuple[int, ...] = ()
+    history: tuple[str, ...] = ()
+
+    def __post_init__(self):
+        label, t = self.label, _numbers(self.label, "t", self.t, 1)
+        if len(t) == 0:
+            raise DataError(f"{label}: t: expected samples, got none")
+        _check_times(label, t, self.gaps)
+        arrays = {"t": t}
+        for name in ("q", "v", "a", "tau"):
+            given = getattr(self, name)
+            if given is None and name in "va":
+                continue
+            x = _numbers(label, name, given, 2)
+            if len(x) != len(t):
+                raise DataError(f"{label}: {name}: expected {len(t)} samples as in t, got {len(x)}")
+            arrays[name] = x
+        n = arrays["tau"].shape[1]
+        for name in ("v", "a"):
+            if name in arrays and arrays[name].shape[1] != n:
+                raise DataError(f"{label}: {name}: expected {n} joints as in tau, got {arrays[name].shape[1]}")
+        if self.v is None and arrays["q"].shape[1] != n:
+            raise DataError(f"{label}: q: expected {n} joints as in tau, got {arrays['q'].shape[1]}")
+        names = tuple(self.names) or tuple(f"joint{k + 1}" for k in range(n))
+        arrays["mask"] = _mask(label, self.mask, (len(t), n))
+        if len(names) != n:
+            raise DataError(f"{label}: names: expected {n}, one a joint, got {len(names)}")
+        _put(self, {**arrays, "names": names})
+
+    def __len__(self) -> int:
+        return len(self.t)
+
+    @property
+    def nv(self) -> int:
+        return self.tau.shape[1]
+
+    @cached_property
+    def rate(self) -> float:
+        """Sampling rate [Hz]: one over the median interval."""
+        return 1.0 / float(np.median(np.diff(self.t))) if len(self) > 1 else np.nan
+
+    @property
+    def used(self) -> np.ndarray:
+        """The mask, which is never None once the constructor has run."""
+        assert self.mask is not None
+        return self.mask
+
+    def stretches(self) -> list[slice]:
+        """The uninterrupted parts."""
+        edges = [0, *self.gaps, len(self)]
+        return [slice(a, b) for a, b in pairwise(edges)]
+
+    def longest_stretch(self) -> slice:
+        return max(self.stretches(), key=lambda part: part.stop - part.start)
+
+
+Log = TypeVar("Log", bound=Samples)
+
+
+def derive(data: Log, **changes: Any) -> Log:
+    """The same but for these fields. For the library's own transforms alone: nothing is copied and nothing checked."""
+    out = object.__new__(type(data))
+    _put(out, {f.name: getattr(data, f.name) for f in fields(data)} | changes)
+    return out
+
+
+def _put(samples: Samples, values: dict[str, Any]) -> None:
+    for name, value in values.items():
+        if isinstance(value, np.ndarray):
+            value.setflags(write=False)
+        object.__setattr__(samples, name, value)
+
+
+def _numbers(label: str, name: str, value: Any, ndim: int) -> np.ndarray:
+    x = value if _is_ours(value) else reading.real(label, name, value)
+    if x.ndim != ndim:
+        shape = "(N,)" if ndim == 1 else "(N, joints)"
+        raise DataError(f"{label}: {name}: expected shape {shape}, got {x.shape}")
+    if not np.isfinite(x).all():
+        at = np.argwhere(~np.isfinite(x))
+        raise DataError(
+            f"{label}: {name}: expected finite numbers, got {x[tuple(at[0])]} at index {at[0].tolist()}"
+            f" ({len(at)} such); interpolate them, or drop_bad_rows=True (identify: --drop-bad-rows)"
+        )
+    return x
+
+
+def _is_ours(x) -> bool:
+    """Whether an array of floats is frozen, and no view of one that is not: such a one is shared, not copied."""
+    return isinstance(x, np.ndarray) and x.dtype == np.float64 and x.base is None and not x.flags.writeable
+
+
+def _mask(label, given, shape):
+    mask = np.ones(shape, dtype=bool) if given is None else np.array(given)
+    mask = np.repeat(mask[:, None], shape[1], axis=1) if mask.ndim == 1 else mask
+    if mask.shape != shape or mask.dtype != bool:
+        raise DataError(f"{label}: mask: expected booleans of shape {shape}, got {mask.shape}")
+    return mask
+
+
+def _check_times(label, t, gaps):
+    steps = np.diff(t)
+    if (steps <= 0.0).any():
+        k = int(np.argmax(steps <= 0.0))
+        raise DataError(
+            f"{label}: t: expected increasing time stamps, got {t[k]:.9g} then {t[k + 1]:.9g} s at sample {k + 1}"
+            f" ({int((steps <= 0).sum())} such); sort the log, or drop_bad_rows=True (identify: --drop-bad-rows)"
+        )
+    edges = [0, *gaps, len(t)]
+    if any(a >= b for a, b in pairwise(edges)):
+        raise DataError(f"{label}: gaps: expected increasing sample numbers from 1 to {len(t) - 1}, got {gaps}")

@@ -1,0 +1,173 @@
+"""A log's signals low-passed, differentiated, thinned, put on other time stamps."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from geomctrl.errors import ArgumentError
+from geomctrl.identification.errors import DataError
+
+from . import filters
+from .parts import rows
+from .samples import Log, derive
+
+SHORTEST = 16  # samples of a stretch: fewer can not be filtered
+
+
+def filtered(
+    data: Log,
+    cutoff: float,
+    *,
+    order: int = 4,
+    method: str = "butterworth",
+    torque_cutoff: float | None = None,
+    alike: bool = False,
+    decimate: int = 1,
+) -> Log:
+    """Low-passed positions with velocities and accelerations from them; low-passed torques.
+
+    cutoff, torque_cutoff [Hz] (default: the same): where amplitudes are halved, see `filters`. A measured v is
+    low-passed and differentiated once; otherwise q is differentiated twice. method="spline" fits smoothing splines
+    to q instead, which also serves time stamps that are not even (torques are then smoothed the same way).
+    alike=True leaves the torques as measured and has the model apply one low-pass, at torque_cutoff, to torques and
+    regressor: what a filter does to friction's steps then no longer counts as an error. decimate keeps every n-th
+    row of the result. Stretches are filtered apart. Raises DataError, ArgumentError.
+    """
+    torque_cutoff = cutoff if torque_cutoff is None else torque_cutoff
+    _check_request(data, cutoff, torque_cutoff, order, method, decimate)
+    _check_samples(data, needs_even=method == "butterworth" or alike)
+    of_torques = None if alike else torque_cutoff
+    if method == "spline":
+        parts = [_smoothed(data, s, cutoff, of_torques) for s in data.stretches()]
+    else:
+        parts = [_low_passed(data, s, cutoff, order, of_torques) for s in data.stretches()]
+    q, v, a, tau = (_joined(x) for x in zip(*parts))
+    history = (*data.history, *_in_words(data, cutoff, torque_cutoff, order, method, alike))
+    band = (float(torque_cutoff), order) if alike else data.band
+    out = derive(data, q=q, v=v, a=a, tau=tau, band=band, history=history)
+    if decimate == 1:
+        return out
+    return _thinned_after_band(out, decimate, max(cutoff, torque_cutoff)) if alike else decimated(out, decimate)
+
+
+def _check_request(data, cutoff, torque_cutoff, order, method, decimate):
+    if method not in ("butterworth", "spline"):
+        raise ArgumentError(f"method: expected 'butterworth' or 'spline', got {method!r}")
+    _require_whole("order", order)
+    _require_whole("decimate", decimate)
+    if data.q.shape[1] != data.nv and data.v is None:
+        raise DataError(f"{data.label}: joints with several degrees of freedom need measured velocities v")
+    if len(data) < 2:
+        raise DataError(f"{data.label}: a single sample can not be filtered")
+    filters.require_cutoff(cutoff, data.rate)
+    filters.require_cutoff(torque_cutoff, data.rate, "torque_cutoff")
+
+
+def _check_samples(data, needs_even):
+    stretches = data.stretches()
+    if needs_even and not all(filters.is_uniform(data.t[s]) for s in stretches if s.stop - s.start > 2):
+        steps = np.concatenate([np.diff(data.t[s]) for s in stretches])
+        raise DataError(
+            f"{data.label}: t: sampling intervals from {steps.min():.4g} to {steps.max():.4g} s are not even;"
+            f" use resampled({data.rate:.6g}) (identify: --resample {data.rate:.6g}), or method='spline' without"
+            " alike"
+        )
+    for s in stretches:
+        if s.stop - s.start < SHORTEST:
+            raise DataError(f"{data.label}: a stretch of {s.stop - s.start} samples is too short to filter")
+
+
+def _smoothed(data, s, cutoff, torque_cutoff):
+    """q, v, a, tau of a stretch by smoothing splines; torque_cutoff=None leaves the torques."""
+    t = data.t[s]
+    if data.v is None:
+        q, v, a = filters.smooth(t, data.q[s], cutoff)
+    else:
+        q, (v, a, _) = data.q[s], filters.smooth(t, data.v[s], cutoff)
+    tau = data.tau[s] if torque_cutoff is None else filters.smooth(t, data.tau[s], torque_cutoff)[0]
+    return q, v, a, tau
+
+
+def _low_passed(data, s, cutoff, order, torque_cutoff):
+    """q, v, a, tau of a stretch by low-pass and differences; torque_cutoff=None leaves the torques."""
+    rate = data.rate
+    poses = data.q.shape[1] != data.nv  # a mean of rotation matrices is none: poses stay as measured
+    q = data.q[s] if poses else filters.low_pass(data.q[s], rate, cutoff, order, "continue")
+    if data.v is None:
+        v = filters.differentiate(q, 1.0 / rate)
+    else:
+        v = filters.low_pass(data.v[s], rate, cutoff, order, "continue")
+    tau = data.tau[s] if torque_cutoff is None else filters.low_pass(data.tau[s], rate, torque_cutoff, order)
+    return q, v, filters.differentiate(v, 1.0 / rate), tau
+
+
+def _in_words(data, cutoff, torque_cutoff, order, method, alike):
+    if method == "butterworth":
+        source = "measured v, differences" if data.v is not None else "central differences"
+        what = f"zero-phase Butterworth low-pass of order {order} each way, amplitude 1/2 at {cutoff:g} Hz"
+        positions = f"positions: {what}; derivatives: {source} of 4th order"
+    else:
+        positions = f"positions: cubic smoothing spline, amplitude 1/2 at {cutoff:g} Hz; derivatives: of the spline"
+    if alike:
+        filter_ = f"zero-phase Butterworth, order {order}, amplitude 1/2 at {torque_cutoff:g} Hz"
+        return positions, f"torques and regressor alike: {filter_}"
+    return positions, f"torques: the same, amplitude 1/2 at {torque_cutoff:g} Hz"
+
+
+def _thinned_after_band(data, decimate, highest):
+    """Rows kept after the low-pass of the whole regressor. That is dear: a log that is sampled far above the pass bands
+    (up to `highest` [Hz]) is thinned before as well.
+    """
+    rate = data.rate
+    thin = max(d for d in range(1, decimate + 1) if decimate % d == 0 and (d == 1 or d * 12 * highest <= rate))
+    out = data
+    if thin > 1:
+        guard = 0.25 * rate / thin
+        tau = _joined([filters.low_pass(data.tau[s], rate, guard) for s in data.stretches()])
+        out = decimated(derive(data, tau=tau), thin)
+        note = f"thinned to {out.rate:g} Hz before, torques low-passed at {guard:g} Hz"
+        out = derive(out, history=(*data.history, note))
+    note = f"one row kept every {1e3 * decimate / rate:g} ms"
+    return derive(out, stride=decimate // thin * data.stride, history=(*out.history, note))
+
+
+def decimated(data: Log, factor: int) -> Log:
+    """Every `factor`-th sample of each stretch; low-pass first."""
+    _require_whole("factor", factor)
+    at = np.concatenate([np.arange(s.start, s.stop, int(factor)) for s in data.stretches()])
+    gaps = tuple(np.searchsorted(at, data.gaps).tolist())
+    note = f"one sample in {factor} kept"
+    return derive(data, **rows(data, at), gaps=gaps, history=(*data.history, note))
+
+
+def resampled(data: Log, rate: float) -> Log:
+    """The log on even time stamps, by cubic interpolation within each stretch."""
+    from scipy.interpolate import CubicSpline
+
+    if not (np.isfinite(rate) and rate > 0.0):
+        raise ArgumentError(f"rate: expected a positive number of hertz, got {rate}")
+    if data.q.shape[1] != data.nv:
+        raise DataError(f"{data.label}: poses of joints with several degrees of freedom can not be interpolated")
+    parts, gaps = [], []
+    for s in data.stretches():
+        t = data.t[s]
+        if len(t) < 2:
+            raise DataError(f"{data.label}: a stretch of one sample can not be interpolated")
+        new = t[0] + np.arange(int(np.floor((t[-1] - t[0]) * rate + 1e-9)) + 1) / rate
+        nearest = np.clip(np.searchsorted(t, new), 0, len(t) - 1)
+        values = [None if x is None else CubicSpline(t, x[s])(new) for x in (data.q, data.tau, data.v, data.a)]
+        parts.append([new, data.used[s][nearest], *values])
+        gaps.append(len(new))
+    t, mask, q, tau, v, a = (None if x[0] is None else _joined(x) for x in zip(*parts))
+    note = f"resampled at {rate:g} Hz by cubic interpolation"
+    gaps = tuple(np.cumsum(gaps)[:-1].tolist())
+    return derive(data, t=t, q=q, tau=tau, v=v, a=a, mask=mask, gaps=gaps, history=(*data.history, note))
+
+
+def _joined(parts):
+    return parts[0] if len(parts) == 1 else np.concatenate(parts)
+
+
+def _require_whole(name, value):
+    if not value >= 1 or value != int(value):
+        raise ArgumentError(f"{name}: expected a whole number from 1, got {value}")

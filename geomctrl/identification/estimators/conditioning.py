@@ -1,0 +1,84 @@
+"""Which parameters a log tells apart."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from geomctrl.errors import ArgumentError
+from geomctrl.identification.base_parameters import combinations
+from geomctrl.identification.compressed import Compressed
+from geomctrl.identification.data import Dataset
+from geomctrl.identification.errors import ExcitationError
+from geomctrl.identification.model import RegressorModel
+
+DEAD = 1e-10  # length of a column, of the longest, up to which it holds rounding errors only: a joint stood still
+POOR = 1e-7  # relative singular value of the scaled base regressor below which parameters count as not excited
+
+
+def compressed(model: RegressorModel, data: Dataset | Compressed) -> Compressed:
+    """The log's factors, or what was given if it is that already."""
+    if isinstance(data, Compressed):
+        if data.model is not model:
+            raise ArgumentError("data: was compressed for another model")
+        return data
+    return model.compress(data)
+
+
+def excitation(
+    model: RegressorModel, data: Dataset | Compressed, weights: ArrayLike | None = None
+) -> tuple[float, list[str]]:
+    """(condition number, directions that the log does not excite) of the base regressor with columns of unit length.
+
+    A direction is written as the combination of base parameters that can be changed without changing torques.
+    """
+    A, _ = compressed(model, data).system(weights)
+    A = A[:, model.base.columns]
+    A = np.vstack((A, np.zeros((max(0, A.shape[1] - len(A)), A.shape[1]))))  # fewer rows than parameters
+    length = np.linalg.norm(A, axis=0)
+    longest = length.max(initial=0.0)
+    names = model.base_names
+    dead = length <= DEAD * longest
+    words = [f"{names[k]}: the log does not move what it acts on" for k in np.flatnonzero(dead)]
+    live = np.flatnonzero(~dead)
+    if not len(live):
+        return np.inf, words
+    _, s, Vt = np.linalg.svd(A[:, live] / length[live], full_matrices=False)
+    symbols = [names[k] if " " not in names[k] else f"({names[k]})" for k in live]
+    for direction in Vt[s <= POOR * s[0]]:
+        change = direction / length[live]
+        change = np.where(np.abs(direction) > 0.05, change, 0.0)
+        lead = int(np.argmax(np.abs(direction)))
+        words.append(combinations((change / change[lead])[None], [lead], symbols)[0])
+    return (np.inf if dead.any() else float(s[0] / max(s[-1], 1e-300))), words
+
+
+def require_excitation(model: RegressorModel, data: Compressed, weights: ArrayLike | None = None) -> float:
+    """The condition number; raises ExcitationError naming the parameters that can not be told apart."""
+    condition, words = excitation(model, data, weights)
+    if words:
+        raise ExcitationError(
+            f"too little excitation: {len(words)} of {model.base.size} base parameters can not be told apart: "
+            + "; ".join(words[:8])
+            + ("; ..." if len(words) > 8 else "")
+            + " (use a richer trajectory, leave those columns out, or use ridge or consistent, which have a prior)"
+        )
+    return condition
+
+
+def natural_scale(model: RegressorModel, A: np.ndarray, b: np.ndarray) -> np.ndarray:
+    """(size,) typical magnitudes of parameters.
+
+    Inertial: m, m l, m l^2 of the robot's mean mass (1 kg if it has none) and the mean distance l between joints. The
+    rest: what would explain the torques of a log A x = b on its own; 1 where the log does not move it.
+    """
+    robot = model.robot
+    steps = np.linalg.norm(robot.placements[:, :3, 3], axis=1)
+    length = max(float(steps[steps > 1e-6].mean()) if (steps > 1e-6).any() else 0.0, 0.05)
+    mass = float(robot.parameters[:, 0].mean())
+    mass = mass if mass > 1e-6 else 1.0
+    lengths = np.linalg.norm(A, axis=0)
+    moved = lengths > DEAD * lengths.max()
+    scale = np.where(moved, np.linalg.norm(b) / np.where(moved, lengths, 1.0), 1.0)
+    scale[: model.inertial] = np.tile(mass * np.array([1.0] + [length] * 3 + [length**2] * 6), robot.nbodies)
+    return scale

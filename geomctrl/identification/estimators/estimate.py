@@ -1,0 +1,130 @@
+"""What an estimator returns: parameters, their uncertainty, and a robot."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from geomctrl.errors import ArgumentError
+from geomctrl.identification.base_parameters import BaseParameters
+from geomctrl.identification.compressed import Compressed
+from geomctrl.identification.data import Dataset
+from geomctrl.identification.model import RegressorModel
+from geomctrl.mechanism import inertia
+from geomctrl.robot import Robot
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Estimate:
+    """Parameters x (size,) of a model, with what is known about them.
+
+    x is full: where only combinations are determined, it is the choice nearest to the model's own parameters (or what
+    the estimator's constraints and prior made of it). `covariance` (nb, nb) is of the base parameters `values`, None
+    where the estimator has none (its `Estimator.uncertainty` says why); `noise` (nv,): root mean square
+    residual per joint, degrees of freedom counted [N m]; `correlation` (nv,): by how much correlated residuals inflate
+    a variance.
+    """
+
+    model: RegressorModel
+    method: str
+    x: np.ndarray
+    training: Compressed
+    weights: np.ndarray
+    noise: np.ndarray
+    covariance: np.ndarray | None = None
+    correlation: np.ndarray | None = None
+    condition: float = np.nan
+    notes: dict[str, Any] = field(default_factory=dict)
+
+    def __repr__(self) -> str:
+        what = "physical" if self.is_physical else "not physical"
+        return (
+            f"<Estimate of {self.model.robot.name!r} by {self.method}: {self.base.size} base parameters, {what},"
+            f" training error {100.0 * self.relative_error():.3g} %>"
+        )
+
+    @property
+    def base(self) -> BaseParameters:
+        return self.model.base
+
+    @property
+    def values(self) -> np.ndarray:
+        """Base parameters (nb,)."""
+        return self.base.projection @ self.x
+
+    @property
+    def std(self) -> np.ndarray | None:
+        """Standard deviations of `values`, None where there is no covariance."""
+        return None if self.covariance is None else np.sqrt(np.diag(self.covariance).clip(0.0))
+
+    def intervals(self, level: float = 0.95) -> np.ndarray | None:
+        """(nb, 2) confidence intervals of `values` under Gaussian noise, None where there is no covariance."""
+        if not 0.0 < level < 1.0:
+            raise ArgumentError(f"level: expected a probability between 0 and 1, got {level}")
+        if self.std is None:
+            return None
+        from scipy.stats import norm
+
+        half = norm.ppf(0.5 + 0.5 * level) * self.std
+        return np.stack((self.values - half, self.values + half), -1)
+
+    @cached_property
+    def robot(self) -> Robot:
+        """The model's robot with these inertial parameters; with this damping and friction, if friction is the
+        joints' own.
+        """
+        robot = self.model.robot.with_parameters(self.x[: self.model.inertial], physical=False)
+        changes: list[dict[str, float]] = [{} for _ in robot.joints]
+        joint_of = [i for i, j in enumerate(robot.joints) for _ in range(j.dof)]
+        for kind, key in self.held_by_robot.items():
+            for i, k in zip(self.model.indices(kind), self.model.acts[kind]):
+                changes[joint_of[k]][key] = max(float(self.x[i]), 0.0)
+        return replace(robot, joints=tuple(replace(j, **c) for j, c in zip(robot.joints, changes)))
+
+    @property
+    def held_by_robot(self) -> dict[str, str]:
+        """Which parameters beside the inertial ones `robot` holds, {"viscous": "damping", ...}: friction at the joints
+        themselves, where these have one degree of freedom each (but for a free base). Rotor inertias, offsets, springs
+        and curves: none.
+        """
+        robot = self.model.robot
+        several = any(j.dof > 1 and j.kind != "free" for j in robot.joints)
+        if several or not np.array_equal(self.model.transmission, np.eye(robot.nv)):
+            return {}
+        return {"viscous": "damping", "coulomb": "friction"}
+
+    @property
+    def verdicts(self) -> dict[str, str | None]:
+        """Per body, why no rigid body can have its parameters; None if one can, with mass in all three directions."""
+        out = {}
+        for name, pi in zip(self.model.robot.body_names, self.x[: self.model.inertial].reshape(-1, 10)):
+            why = inertia.violation(pi)
+            if why is None and not inertia.is_physical(pi, strict=True):
+                why = "only just: a point mass, a rod, or nothing at all (pseudo-inertia singular)"
+            out[name] = why
+        return out
+
+    @property
+    def is_physical(self) -> bool:
+        """Whether every body's pseudo-inertia is positive definite."""
+        return all(why is None for why in self.verdicts.values())
+
+    def predict(self, q: np.ndarray, v: np.ndarray, a: np.ndarray) -> np.ndarray:
+        """Torques (N, nv) [N m]."""
+        return self.model.torque(self.x, q, v, a)
+
+    def relative_error(self, data: Dataset | Compressed | None = None) -> float:
+        """|tau - tau_hat| / |tau| over all joints and used samples; default: of the training data."""
+        return self._compressed(data).relative_error(self.x)
+
+    def rms(self, data: Dataset | Compressed | None = None) -> np.ndarray:
+        """Root mean square residual per joint (nv,) [N m]."""
+        return self._compressed(data).rms(self.x)
+
+    def _compressed(self, data):
+        if data is None:
+            return self.training
+        return data if isinstance(data, Compressed) else self.model.compress(data)

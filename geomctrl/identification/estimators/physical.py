@@ -1,0 +1,79 @@
+"""What the physically consistent estimators share: the same least squares, in units natural to the robot."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from geomctrl.errors import ArgumentError
+from geomctrl.identification.compressed import Compressed
+from geomctrl.identification.errors import SolverError
+from geomctrl.identification.model import RegressorModel
+from geomctrl.mechanism import inertia
+
+from .conditioning import natural_scale
+from .least_squares import prior_of, weights_of
+
+
+@dataclass(frozen=True)
+class Penalties:
+    """|A y - b|^2 + regularization |y - y0|^2 + entropic sum_i D(P_i || P0_i) / nbodies, P_i >= margin 1 in units
+    natural to the robot; friction_signs: friction, rotor inertias and stiffnesses not negative.
+    """
+
+    regularization: float
+    entropic: float
+    margin: float
+    friction_signs: bool
+
+    def __post_init__(self):
+        require_numbers(regularization=self.regularization, entropic=self.entropic, margin=self.margin)
+
+
+@dataclass(frozen=True, eq=False)
+class Scaled:
+    """A log A y = b with x = scale y, so that every entry of y is of order one and |b| is 1; `prior`: x0."""
+
+    model: RegressorModel
+    weights: np.ndarray
+    prior: np.ndarray
+    scale: np.ndarray
+    A: np.ndarray
+    b: np.ndarray
+
+    @property
+    def mass(self) -> float:
+        return self.scale[0]
+
+    @property
+    def length(self) -> float:
+        return self.scale[1] / self.scale[0]
+
+    def prior_bodies(self) -> np.ndarray:
+        """The bodies' parameters (nbodies, 10) in x0. Raises SolverError unless they are strictly physical."""
+        bodies = self.prior[: self.model.inertial].reshape(-1, 10)
+        good = inertia.is_physical(bodies, strict=True)
+        if not good.all():
+            raise SolverError(
+                f"prior: an entropic distance needs strictly physical bodies;"
+                f" {self.model.robot.body_names[int(np.argmin(good))]!r} is not"
+            )
+        return bodies
+
+
+def in_natural_units(
+    model: RegressorModel, c: Compressed, weights: ArrayLike | str | None, prior: ArrayLike | None
+) -> Scaled:
+    w, x0 = weights_of(model, c, weights), prior_of(model, prior)
+    A, b = c.system(w)
+    scale, size = natural_scale(model, A, b), np.linalg.norm(b)
+    return Scaled(model, w, x0, scale, A * scale / size, b / size)
+
+
+def require_numbers(**numbers) -> None:
+    """Raises ArgumentError for what is no number >= 0."""
+    for name, value in numbers.items():
+        if not isinstance(value, (int, float, np.number)) or not (np.isfinite(value) and value >= 0.0):
+            raise ArgumentError(f"{name}: expected a number >= 0, got {value!r}")

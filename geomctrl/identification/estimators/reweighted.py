@@ -1,0 +1,64 @@
+"""Iteratively reweighted least squares: robust to outliers."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from geomctrl.errors import ArgumentError
+from geomctrl.identification.data import Dataset
+from geomctrl.identification.model import RegressorModel
+
+from .conditioning import excitation, require_excitation
+from .estimate import Estimate
+from .estimator import Estimator
+from .least_squares import covariance_of, finish, solve
+from .residuals import autocorrelation_factor
+
+
+def irls(
+    model: RegressorModel, data: Dataset, loss: str = "huber", threshold: float | None = None, iterations: int = 15
+) -> Estimate:
+    """Iteratively reweighted least squares: joints by their noise, samples by how far off they are.
+
+    loss: "huber" (threshold 1.345 robust standard deviations) or "bisquare" (4.685, forgets far outliers altogether).
+    """
+    if not isinstance(data, Dataset):
+        raise ArgumentError("data: irls reads the samples again and again: expected a Dataset")
+    if loss not in ("huber", "bisquare"):
+        raise ArgumentError(f"loss: expected 'huber' or 'bisquare', got {loss!r}")
+    c = threshold if threshold is not None else {"huber": 1.345, "bisquare": 4.685}[loss]
+    if not (np.isfinite(c) and c > 0.0) or iterations < 1:
+        raise ArgumentError(f"threshold, iterations: expected > 0 and >= 1, got {threshold} and {iterations}")
+    first = model.compress(data)
+    require_excitation(model, first)
+    x = solve(model, first, np.ones(model.robot.nv), "ols").x
+    iteration = 0
+    for iteration in range(iterations):  # noqa: B007
+        _, tau, predicted, mask = model.predict(x, data)
+        residual = tau - predicted
+        spread = np.array([1.4826 * np.median(np.abs(r[m])) if m.any() else 1.0 for r, m in zip(residual.T, mask.T)])
+        u = np.abs(residual) / np.maximum(c * spread, 1e-300)
+        root = np.sqrt(1.0 / np.maximum(u, 1.0)) if loss == "huber" else np.clip(1.0 - u**2, 0.0, None)
+        weighted = model.compress(data, weights=root / np.maximum(spread, 1e-300))
+        estimate = solve(model, weighted, np.ones(model.robot.nv), "irls")
+        step = np.linalg.norm(model.base.projection @ (estimate.x - x)) / np.linalg.norm(model.base.projection @ x)
+        x = estimate.x
+        if step < 1e-8:
+            break
+    w = 1.0 / np.maximum(spread, 1e-300)
+    out = finish(model, first, x, w, "irls", notes={"loss": loss, "threshold": c, "iterations": iteration + 1})
+    # Huber 1981, chapter 7: the covariance of an M-estimator, (E psi^2 / (E psi')^2) (A^T A)^-1
+    psi = root**2 * residual / spread
+    slope: Any = u <= 1.0 if loss == "huber" else np.where(u < 1.0, (1.0 - u**2) * (1.0 - 5.0 * u**2), 0.0)
+    size = np.array(
+        [np.mean(p[m] ** 2) / np.mean(s[m]) ** 2 if m.any() else 1.0 for p, s, m in zip(psi.T, slope.T, mask.T)]
+    )
+    correlation = autocorrelation_factor(model, x, data)
+    covariance = covariance_of(model, first, w, spread**2 * size * correlation)
+    return replace(out, covariance=covariance, correlation=correlation, condition=excitation(model, first, w)[0])
+
+
+IRLS = Estimator("irls", irls, "least squares, robust to outliers", needs_samples=True)

@@ -1,0 +1,65 @@
+"""Ridge regression: least squares that stay near a prior."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from geomctrl.errors import ArgumentError
+from geomctrl.identification.compressed import Compressed
+from geomctrl.identification.data import Dataset
+from geomctrl.identification.model import RegressorModel
+
+from .conditioning import compressed, excitation, natural_scale
+from .estimate import Estimate
+from .estimator import Estimator
+from .least_squares import finish, prior_of, weights_of
+from .residuals import autocorrelation_factor
+
+
+def ridge(
+    model: RegressorModel,
+    data: Dataset | Compressed,
+    prior: ArrayLike | None = None,
+    strength: float = 1e-3,
+    weights: ArrayLike | None = None,
+) -> Estimate:
+    """Minimises |w (Y x - tau)|^2 / |w tau|^2 + strength |S^-1 (x - prior)|^2 over all parameters.
+
+    prior (size,): default the model's own parameters. S: the natural units of each parameter, see `natural_scale`.
+    The covariance is of noise and of a prior that is itself off by S in every parameter, whatever the strength: with
+    H = A^T A + strength S^-2, H^-1 (A^T V A + strength^2 S^-2) H^-1, the mean square error of ridge regression (Hoerl
+    and Kennard 1970) for parameters N(prior, S^2). A posterior's H^-1 would take the strength for knowledge.
+    """
+    if not (np.isfinite(strength) and strength > 0.0):
+        raise ArgumentError(f"strength: expected a positive number, got {strength}")
+    c, x0 = compressed(model, data), prior_of(model, prior)
+    w = weights_of(model, c, weights)
+    A, b = c.system(w)
+    size = np.linalg.norm(w * c.norms)
+    scale, root = natural_scale(model, A, b), np.sqrt(strength)
+    # in units of S: the unknown is (x - prior) / S
+    A, b = A * scale / size, (b - A @ x0) / size
+    rows = np.vstack((A, root * np.eye(model.size)))
+    x = x0 + scale * np.linalg.lstsq(rows, np.concatenate((b, np.zeros(model.size))), rcond=None)[0]
+    out = finish(model, c, x, w, "ridge", condition=excitation(model, c, w)[0], notes={"strength": strength})
+    correlation = autocorrelation_factor(model, x, data) if isinstance(data, Dataset) else None
+    variance = out.noise**2 * (1.0 if correlation is None else correlation)
+    V, _ = c.system(w**2 * np.sqrt(variance))  # its square is A^T V A
+    R: Any = np.linalg.qr(rows, mode="r")
+    sides = np.hstack(((V * scale / size**2).T, strength * np.eye(model.size)))
+    half = model.base.projection @ (scale[:, None] * np.linalg.solve(R, np.linalg.solve(R.T, sides)))
+    return replace(out, covariance=half @ half.T, correlation=correlation)
+
+
+RIDGE = Estimator(
+    "ridge",
+    ridge,
+    "least squares, drawn towards the model's parameters",
+    needs_samples=True,
+    prior_weight="strength",
+    uncertainty="std and intervals are of noise, and of a prior off by its natural units in every parameter",
+)

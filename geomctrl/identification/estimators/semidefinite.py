@@ -1,0 +1,269 @@
+"""The physically consistent estimator by a semidefinite program.
+
+A body's pseudo-inertia P_i is positive semidefinite if and only if a rigid body has it (Wensing, Kim, Slotine 2018),
+and P_i is linear in the parameters. The log enters through its triangular factors only, so that the program's size does
+not depend on the number of samples.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from geomctrl.errors import ArgumentError, NameNotFoundError
+from geomctrl.identification.compressed import Compressed
+from geomctrl.identification.data import Dataset
+from geomctrl.identification.errors import SolverError
+from geomctrl.identification.model import RegressorModel
+from geomctrl.mechanism import inertia
+
+from .conditioning import compressed, excitation
+from .estimate import Estimate
+from .estimator import Estimator
+from .least_squares import finish
+from .physical import Penalties, Scaled, in_natural_units, require_numbers
+
+
+def consistent(
+    model: RegressorModel,
+    data: Dataset | Compressed,
+    *,
+    mass_max: ArrayLike | None = None,
+    mass_min: ArrayLike | None = None,
+    total_mass: float | None = None,
+    com_box: ArrayLike | None = None,
+    com_ellipsoid: Sequence[tuple[ArrayLike, ArrayLike] | None] | None = None,
+    prior: ArrayLike | None = None,
+    entropic: float = 0.0,
+    regularization: float = 1e-6,
+    friction_signs: bool = True,
+    margin: float = 1e-6,
+    fixed: Sequence[str] = (),
+    weights: ArrayLike | str | None = None,
+    solver: str = "CLARABEL",
+    solver_options: dict[str, Any] | None = None,
+) -> Estimate:
+    """Least squares under P_i > 0 for every body, by a semidefinite program (cvxpy).
+
+    Minimises |w (Y x - tau)|^2 / |w tau|^2 + regularization |S^-1 (x - prior)|^2 + entropic sum_i D(P_i || P0_i) /
+    nbodies subject to P_i >= margin mass diag(l^2, l^2, l^2, 1) in the robot's natural units (`natural_scale`),
+    viscous and Coulomb friction, rotor inertias and stiffnesses not negative (`friction_signs`), and, where given,
+    mass_min <= m_i <= mass_max [kg] (a number or one a body), the sum of all masses total_mass, com_box (nbodies, 2,
+    3): lower and upper corner of each centre of mass [m] (nan: no bound), com_ellipsoid: per body None or (centre,
+    radii) [m] in axes of the body.
+
+    prior (size,) or the inertial (nbodies, 10): default the model's own; for `entropic` its bodies must be physical.
+    fixed: names of bodies whose parameters are known and stay the prior's (a payload on a known arm: all but the last).
+    weights: None, "noise" (one over each joint's noise) or one a joint.
+    No covariance: where bounds are active the estimate is biased towards them and its errors are one-sided, so that
+    no ellipsoid about it is a confidence region; the unconstrained estimate's intervals say what the log determines.
+    Raises SolverError (infeasible, or status and what to try), ArgumentError.
+    """
+    penalties = Penalties(regularization, entropic, margin, friction_signs)
+    require_numbers(total_mass=total_mass or 0.0)
+    c = compressed(model, data)
+    problem = in_natural_units(model, c, weights, prior)
+    low, high = _masses(model.robot, mass_min, mass_max)
+    limits = _Limits(low, high, total_mass, com_box, com_ellipsoid, _fixed(model.robot, fixed))
+    x, notes = _solved(problem, penalties, limits, solver, solver_options or {})
+    notes |= {"margin": margin, "entropic": entropic, "regularization": regularization}
+    w = problem.weights
+    out = finish(model, c, x, w, "consistent", condition=excitation(model, c, w)[0], notes=notes)
+    _require_physical(out, limits, penalties)
+    return out
+
+
+CONSISTENT = Estimator(
+    "consistent",
+    consistent,
+    "every link a body that can exist, by a semidefinite program",
+    prior_weight="regularization",
+    physical=True,
+    uncertainty="constraints and priors bias it",
+)
+
+
+# --- pieces --------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, eq=False)
+class _Limits:
+    """Bounds of the masses (nbodies,) [kg] and of centres of mass [m], as `consistent` takes them; `fixed`: bodies."""
+
+    low: np.ndarray
+    high: np.ndarray
+    total: float | None
+    box: ArrayLike | None
+    ellipsoid: Sequence[tuple[ArrayLike, ArrayLike] | None] | None
+    fixed: list[int]
+
+    def in_words(self) -> str:
+        given = [
+            f"masses between {self.low.min():g} and {self.high.max():g} kg",
+            *([f"total mass {self.total:g} kg"] if self.total is not None else []),
+            *(["com_box"] if self.box is not None else []),
+            *(["com_ellipsoid"] if self.ellipsoid is not None else []),
+        ]
+        return ", ".join(given)
+
+
+def _solved(problem: Scaled, penalties: Penalties, limits: _Limits, solver, options) -> tuple[np.ndarray, dict]:
+    """(x, notes) of the program's solution."""
+    import cvxpy as cp
+
+    model = problem.model
+    y = cp.Variable(model.size)
+    links = [y[10 * i : 10 * i + 10] for i in range(model.robot.nbodies)]
+    map_P = inertia.pseudo(np.eye(10)).reshape(10, 16).T  # P in units of mass and length
+    pseudo = [cp.reshape(map_P @ link, (4, 4), order="C") for link in links]
+    constraints: list[Any] = [P >> penalties.margin * np.eye(4) for i, P in enumerate(pseudo) if i not in limits.fixed]
+    constraints += [links[i] == problem.prior[10 * i : 10 * i + 10] / problem.scale[:10] for i in limits.fixed]
+    constraints += _mass_bounds(cp, links, problem.mass, limits)
+    constraints += _com_box(model.robot, links, problem.length, limits.box)
+    constraints += _com_ellipsoid(cp, model.robot, links, problem.length, limits.ellipsoid)
+    signs = penalties.friction_signs and len(model.positive) > 0
+    if signs:
+        constraints.append(y[model.positive] >= 0.0)
+    program = cp.Problem(cp.Minimize(_objective(cp, problem, penalties, y, pseudo)), constraints)
+    status = _run(cp, program, solver, options)
+    if status not in ("optimal", "optimal_inaccurate"):
+        _explain(status, limits)
+    x = problem.scale * y.value
+    if signs:
+        x[model.positive] = np.maximum(x[model.positive], 0.0)  # the solver's rounding
+    known, prior = limits.fixed, problem.prior[: model.inertial].reshape(-1, 10)
+    x[: model.inertial].reshape(-1, 10)[known] = prior[known]
+    return x, {"status": status, "solver": solver, "seconds": program.solver_stats.solve_time}
+
+
+def _objective(cp, problem, penalties, y, pseudo):
+    objective = cp.sum_squares(problem.A @ y - problem.b)
+    if penalties.regularization:
+        objective += penalties.regularization * cp.sum_squares(y - problem.prior / problem.scale)
+    if penalties.entropic:
+        S = np.diag([problem.length] * 3 + [1.0])
+        for P, Q in zip(pseudo, inertia.pseudo(problem.prior_bodies())):
+            L = np.linalg.inv(np.linalg.cholesky(Q)) @ S * np.sqrt(problem.mass)  # whitened: L P L^T = 1 at the prior
+            white = L @ P @ L.T
+            objective += (penalties.entropic / len(pseudo)) * (cp.trace(white) - cp.log_det(white) - 4.0)
+    return objective
+
+
+def _run(cp, problem, solver, options):
+    if solver == "CLARABEL":
+        options = {"tol_gap_rel": 1e-9, "tol_gap_abs": 1e-12, "tol_feas": 1e-10, **options}
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # cvxpy's "inaccurate" comes back as a status
+            problem.solve(solver=solver, **options)
+    except cp.error.SolverError as error:
+        raise SolverError(
+            f"{solver} failed: {error}; try weights='noise', more regularization, or method='manifold'"
+        ) from None
+    return problem.status
+
+
+def _explain(status: str, limits: _Limits):
+    if "infeasible" in status:
+        raise SolverError(
+            f"no physical robot satisfies the bounds together (solver status {status}): {limits.in_words()}; widen"
+            " them, or lower `margin`, which keeps pseudo-inertias away from zero"
+        )
+    raise SolverError(
+        f"the solver stopped with status {status}; try mass_max and regularization=1e-6 (the problem may be unbounded"
+        " in directions no torque depends on), solver='SCS', or method='manifold'"
+    )
+
+
+def _require_physical(estimate: Estimate, limits: _Limits, penalties: Penalties) -> None:
+    bad = {body: why for i, (body, why) in enumerate(estimate.verdicts.items()) if why and i not in limits.fixed}
+    if bad:
+        body, why = next(iter(bad.items()))
+        raise SolverError(
+            f"{estimate.notes['solver']}: status {estimate.notes['status']}, but body {body!r} is not physical: {why};"
+            f" try a larger margin than {penalties.margin:g}"
+        )
+
+
+def _fixed(robot, names) -> list[int]:
+    if isinstance(names, str):
+        raise ArgumentError(f"fixed: expected a list of body names, got {names!r}")
+    for name in names:
+        if name not in robot.body_names:
+            raise NameNotFoundError(f"fixed: no body named {name!r}; known: {', '.join(map(repr, robot.body_names))}")
+    return sorted(robot.body_names.index(name) for name in names)
+
+
+def _masses(robot, mass_min, mass_max):
+    n = robot.nbodies
+    bounds = []
+    for name, given, default in (("mass_min", mass_min, 0.0), ("mass_max", mass_max, np.inf)):
+        x = np.full(n, default) if given is None else np.asarray(given, float)
+        if (
+            x.shape not in ((), (n,))
+            or np.isnan(x).any()
+            or (x < 0.0).any()
+            or (name == "mass_min" and np.isinf(x).any())
+        ):
+            raise ArgumentError(f"{name}: expected a mass or {n}, one a body, not negative, got {given!r}")
+        bounds.append(np.broadcast_to(x, (n,)))
+    low, high = bounds
+    if (low > high).any():
+        i = int(np.argmax(low > high))
+        raise SolverError(f"body {robot.body_names[i]!r}: mass_min {low[i]:g} kg is above mass_max {high[i]:g} kg")
+    return low, high
+
+
+def _mass_bounds(cp, links, mass, limits):
+    out = []
+    for i, link in enumerate(links):
+        if i in limits.fixed:
+            continue
+        if np.isfinite(limits.high[i]):
+            out.append(link[0] <= limits.high[i] / mass)
+        if limits.low[i] > 0.0:
+            out.append(link[0] >= limits.low[i] / mass)
+    if limits.total is not None:
+        out.append(cp.sum([link[0] for link in links]) == limits.total / mass)
+    return out
+
+
+def _com_box(robot, links, length, box):
+    if box is None:
+        return []
+    n, out = robot.nbodies, []
+    corners = np.asarray(box, float)
+    if corners.shape != (n, 2, 3):
+        raise ArgumentError(f"com_box: expected shape ({n}, 2, 3), got {corners.shape}")
+    for i, (link, (lo, hi)) in enumerate(zip(links, corners / length)):
+        if (lo > hi).any():
+            raise SolverError(
+                f"body {robot.body_names[i]!r}: com_box: lower corner {lo * length} above upper {hi * length}"
+            )
+        for k in range(3):
+            if np.isfinite(lo[k]):
+                out.append(link[1 + k] >= lo[k] * link[0])
+            if np.isfinite(hi[k]):
+                out.append(link[1 + k] <= hi[k] * link[0])
+    return out
+
+
+def _com_ellipsoid(cp, robot, links, length, ellipsoid):
+    if ellipsoid is None:
+        return []
+    n, out = robot.nbodies, []
+    if len(ellipsoid) != n:
+        raise ArgumentError(f"com_ellipsoid: expected {n} entries, one a body, got {len(ellipsoid)}")
+    for link, entry in zip(links, ellipsoid):
+        if entry is None:
+            continue
+        centre, radii = (np.asarray(x, float) / length for x in entry)
+        if centre.shape != (3,) or radii.shape != (3,) or not (np.isfinite(centre).all() and (radii > 0.0).all()):
+            raise ArgumentError("com_ellipsoid: expected (centre (3,), radii (3,) > 0) or None per body")
+        out.append(cp.norm(cp.multiply(1.0 / radii, link[1:4] - centre * link[0])) <= link[0])
+    return out

@@ -1,0 +1,169 @@
+"""What `identify` can be told, in three groups: how to read a log, how to filter it, what to test on."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from geomctrl.errors import ArgumentError
+from geomctrl.robot import Robot
+
+from .data import Dataset, JointMapping, filters
+from .data.reading import ANGULAR, LINEAR
+from .errors import DataError
+
+SHORTEST = 32  # samples: less is no log
+
+
+@dataclass(frozen=True)
+class Reading:
+    """How to read a log.
+
+    keys, units, mapping, rate: which arrays or columns, in which units, from motors to joints, the sampling rate [Hz]
+    where there are no time stamps; see `Dataset.from_npz`.
+    drop_bad_rows: leave out rows with missing numbers and repeated time stamps.
+    resample [Hz]: put time stamps that are not even on a grid of this rate.
+    check_units: stop where numbers look like degrees, milliseconds, currents.
+    """
+
+    keys: Mapping[str, Any] | None = None
+    units: Mapping[str, str | Sequence[str]] | None = None
+    mapping: JointMapping | None = None
+    rate: float | None = None
+    drop_bad_rows: bool = False
+    resample: float | None = None
+    check_units: bool = True
+
+    def read(self, source: Dataset | str | Path, robot: Robot) -> Dataset:
+        """The log, fit for the robot, cut at its holes, resampled if asked. Raises DataError, ArgumentError."""
+        data = source
+        if not isinstance(data, Dataset):
+            data = Dataset.read(
+                data, keys=self.keys, units=self.units, mapping=self.mapping, rate=self.rate,
+                drop_bad_rows=self.drop_bad_rows,
+            )  # fmt: skip
+        data.check(robot, units=self.check_units)
+        if len(data) < SHORTEST:
+            raise DataError(f"{data.label}: {len(data)} samples are no log: expected at least {SHORTEST}")
+        data = data.cut_at_holes()
+        return data if self.resample is None else data.resampled(self.resample)
+
+    def require_units_of(self, robot: Robot) -> None:
+        """Raises ArgumentError for degrees of a joint that slides, or millimetres of one that turns."""
+        if not self.check_units or self.mapping is not None or self.units is None:
+            return
+        slides = [not column[:3].any() for joint in robot.joints for column in joint.S.T]
+        for field, given in self.units.items():
+            each = [given] * robot.nv if isinstance(given, str) else list(given)
+            for unit, sliding, name in zip(each, slides, robot.dof_names):
+                if unit in (ANGULAR if sliding else LINEAR):
+                    raise ArgumentError(
+                        f"units: {field}: {unit!r} for joint {name!r}, which {'slides' if sliding else 'turns'}; give"
+                        f" one unit a joint: {field}={','.join('mm' if s else 'deg' for s in slides)}, say"
+                    )
+
+
+@dataclass(frozen=True)
+class Filtering:
+    """What is low-passed, thinned and left out.
+
+    cutoff [Hz] of positions: default five times the frequency below which 99 % of the velocities' power lies, at most a
+    fifth of the sampling rate; torque_cutoff: default the same; alike: one low-pass for torques and regressor.
+    decimate: default such that four rows are kept a period of torque_cutoff.
+    saturation: leave out torques at the robot's effort limits. outliers: leave out torques this many robust standard
+    deviations off their running median. standstill: speed [rad/s] below which training samples of a joint are left out.
+    """
+
+    cutoff: float | None = None
+    torque_cutoff: float | None = None
+    alike: bool = True
+    decimate: int | None = None
+    saturation: bool = True
+    outliers: float | None = None
+    standstill: float = 0.0
+
+    def for_log(self, data: Dataset) -> LogFilter:
+        """With the defaults that depend on a log. Raises ArgumentError."""
+        cutoff = self.cutoff if self.cutoff is not None else motion_bandwidth(data)
+        torque_cutoff = cutoff if self.torque_cutoff is None else self.torque_cutoff
+        filters.require_cutoff(cutoff, data.rate)
+        filters.require_cutoff(torque_cutoff, data.rate, "torque_cutoff")
+        decimate = self.decimate if self.decimate is not None else max(1, int(data.rate / (4.0 * torque_cutoff)))
+        return LogFilter(self, cutoff, torque_cutoff, decimate)
+
+
+@dataclass(frozen=True)
+class LogFilter:
+    """`Filtering` with its numbers settled for one log."""
+
+    settings: Filtering
+    cutoff: float
+    torque_cutoff: float
+    decimate: int
+
+    def without_saturation(self, data: Dataset, robot: Robot) -> Dataset:
+        effort = np.where(robot.limits.effort > 0.0, robot.limits.effort, np.inf)  # URDF files say 0 for "not known"
+        if not (self.settings.saturation and np.isfinite(effort).any()):
+            return data
+        return data.without_saturation(effort, widen=0.5 / self.torque_cutoff)
+
+    def without_outliers(self, data: Dataset) -> Dataset:
+        return data if self.settings.outliers is None else data.without_outliers(self.settings.outliers)
+
+    def without_standstill(self, data: Dataset) -> Dataset:
+        return data if self.settings.standstill == 0.0 else data.without_standstill(self.settings.standstill)
+
+    def filtered(self, data: Dataset) -> Dataset:
+        return data.filtered(
+            self.cutoff, torque_cutoff=self.torque_cutoff, alike=self.settings.alike, decimate=self.decimate
+        )
+
+
+@dataclass(frozen=True)
+class Validation:
+    """What an estimate is tested on.
+
+    test: a Dataset or path of another log; or the fraction of the log that is set aside, by phase if the trajectory is
+    periodic, by time if not; None: no test.
+    period [s] of the trajectory: default looked for.
+    """
+
+    test: Dataset | str | Path | float | None = 0.3
+    period: float | None = None
+
+    def period_of(self, data: Dataset) -> float | None:
+        return self.period if self.period is not None else data.period()
+
+    def split(self, data: Dataset, period: float | None, guard: float) -> tuple[list[Dataset], str]:
+        """([training, unseen], in words) of a log, `guard` [s] between them: by phase where there is a period, by time
+        where not.
+        """
+        test = self.test
+        if not isinstance(test, (int, float)) or not 0.0 < test < 1.0:
+            raise ArgumentError(f"test: expected a fraction between 0 and 1, a log, or None, got {test}")
+        if period is None:
+            words = f"the first {100 * (1 - test):.0f} % of the samples train, the rest is unseen"
+            return list(data.split_time(1.0 - test, guard)), words
+        words = f"by phase of a period of {period:.5g} s: from {1 - test:.2f} on unseen in every period"
+        return list(data.split_phase(period, (1.0 - test, 1.0), guard)), words
+
+
+def motion_bandwidth(data: Dataset) -> float:
+    """Five times the frequency [Hz] below which 99 % of the joint velocities' power lies, at most a fifth of the
+    rate.
+    """
+    s = data.longest_stretch()
+    x = data.q[s] if data.q.shape[1] == data.nv else np.asarray(data.v)[s]
+    x = np.gradient(x, axis=0) if data.q.shape[1] == data.nv else x
+    window = np.hanning(len(x))[:, None]
+    power = (np.abs(np.fft.rfft((x - x.mean(0)) * window, axis=0)) ** 2).sum(1)
+    f = np.fft.rfftfreq(len(x), 1.0 / data.rate)
+    # encoder noise rises with frequency in differences: count the band up to a fifth of the rate only
+    inside = f <= 0.2 * data.rate
+    total = np.cumsum(power[inside])
+    edge = float(f[inside][np.searchsorted(total, 0.99 * total[-1])]) if total[-1] > 0.0 else 1.0
+    return min(max(5.0 * edge, 1.0), 0.2 * data.rate)

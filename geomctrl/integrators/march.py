@@ -1,0 +1,214 @@
+"""The loop of every integration that is not compiled: from step to step, fixed or adaptive, and what is kept of it.
+
+A `Stepper` makes steps on explicit state, a `March` walks from one to the next, `collect` stores what a march goes
+through. Explicit methods on a group (`explicit`), projection onto constraints and generalized-alpha (`constrained`) and
+the midpoint methods under a torque function (`motion`) are steppers.
+"""
+
+import math
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from typing import Any, Protocol
+
+import numpy as np
+
+from geomctrl.arguments import number
+from geomctrl.errors import ArgumentError, IntegrationError
+
+from .events import Watch
+from .solution import DenseOutput, Solution
+from .step_control import GROW, SHRINK, StepControl
+
+OFF_GROUP = 1e-6  # residual of y0 above which it is not taken for a group element
+
+
+@dataclass(slots=True)
+class Step:
+    """A step taken from y at t to y_next at t_next = t + h. memory: what the next one may start from besides y_next."""
+
+    t: float
+    y: np.ndarray
+    h: float
+    t_next: float
+    y_next: np.ndarray
+    K: Any = None  # the slopes of an explicit method's stages
+    memory: Any = None  # of an explicit method: the field at the end, once somebody has asked for it
+
+
+class Stepper(Protocol):
+    """What makes steps. The implementer's contract:
+
+    1. `step(t, y, h, t_next, memory)` starts from what it is given and nothing else: the state y at t, an element of
+       `group`, and the `memory` of the step before, None at first. It writes on neither; t_next is t + h but for
+       rounding.
+    2. It raises IntegrationError, with words and time, where the step can not be made.
+    3. `nfev` counts evaluations.
+    4. Events and dense output ask for `interpolant(taken)`, C (degree, group.dim) with
+       y(t + theta h) = y exp(sum_j C[j] theta^(j+1)). A stepper that is marched without them need not have it.
+    """
+
+    nfev: int
+
+    @property
+    def group(self) -> Any: ...
+    def step(self, t: float, y: np.ndarray, h: float, t_next: float, memory: Any, /) -> Step: ...
+
+
+class March:
+    """Iterates over the accepted steps of a stepper from t0 to t_end and counts them.
+
+    Fixed steps of h end at t0 + k h exactly, the last one, shortened, at t_end. With a `StepControl`, h is the first
+    step to try, or None. `failure` says why a march ended before t_end. Raises ArgumentError for arguments.
+    """
+
+    def __init__(self, stepper: Any, y0, t_span, h, control: StepControl | None = None):
+        self.stepper, self.control = stepper, control
+        self.t0, self.t_end = _checked_span(t_span)
+        self.h: Any = _checked_h(h, self.t0, self.t_end, control is not None)
+        self.y0 = _checked_y0(y0, stepper.group)
+        self.n_steps = self.n_rejected = 0
+        self.failure: str | None = None
+
+    def __iter__(self) -> Iterator[Step]:
+        return self._fixed() if self.control is None else self._adaptive(self.control)
+
+    def _fixed(self):
+        n = step_count(self.t_end - self.t0, self.h)
+        t, y, memory = self.t0, self.y0, None
+        for k in range(1, n + 1):
+            t_next, h = (self.t0 + k * self.h, self.h) if k < n else (self.t_end, self.t_end - t)
+            taken = self.stepper.step(t, y, h, t_next, memory)
+            self.n_steps += 1
+            yield taken
+            t, y, memory = t_next, taken.y_next, taken.memory
+
+    def _adaptive(self, control: StepControl):
+        t, y, h, last_error = self.t0, self.y0, self.h, 1e-4
+        memory = self.stepper.slope(t, y)
+        h = control.first(t, y, memory, self.t_end) if h is None else h
+        grow = GROW
+        while t < self.t_end:
+            smallest, remaining = 10.0 * math.ulp(max(abs(t), abs(self.t_end))), self.t_end - t
+            if h < min(smallest, remaining):
+                self.failure = f"{control} can not be met at t = {t:.9g}: that would take steps of h = {h:.1e}"
+                return
+            h = remaining if 1.01 * h >= remaining else h
+            t_next = self.t_end if h == remaining else t + h
+            try:
+                taken = self.stepper.step(t, y, h, t_next, memory)
+                error = control.error(taken)
+                factor = control.factor(error, last_error)
+            except IntegrationError:
+                if 0.25 * h < smallest:
+                    raise
+                error, factor = math.inf, 0.25
+            if error <= 1.0:
+                self.n_steps += 1
+                yield taken
+                t, y, memory, last_error = t_next, taken.y_next, taken.memory, max(error, 1e-4)
+                h, grow = h * min(max(factor, SHRINK), grow), GROW
+            else:
+                self.n_rejected += 1
+                h, grow = h * min(max(factor, SHRINK), control.safety), 1.0
+
+
+def collect(
+    march: March, *, every: int = 1, progress: Callable | None = None, events=(), dense: bool = False
+) -> Solution:
+    """The Solution of a march; arguments as for `integrate`.
+
+    Raises IntegrationError, whose `solution` holds the samples so far, when a step can not be made.
+    """
+    check_storing(every, progress)
+    group = march.stepper.group
+    watch = Watch(events, march.stepper)
+    samples = [(march.t0, march.y0, 0.0)]
+    pieces, last, shown = [], None, 0.0
+
+    def solution(success, reason):
+        if last is not None and last.t_next != samples[-1][0]:
+            samples.append((last.t_next, last.y_next, last.h))
+        t, y, lengths = (np.array(column) for column in zip(*samples))
+        sol = DenseOutput(group, pieces, t[-1]) if pieces else None
+        counts = march.stepper.nfev, march.n_steps, march.n_rejected
+        return Solution(t, y, lengths, *counts, success, reason, *watch.found(group), sol)
+
+    try:
+        for taken in march:
+            last = taken
+            if dense:
+                pieces.append((taken.t, taken.h, taken.y, march.stepper.interpolant(taken)))
+            if (crossing := watch.look(taken)) is not None:
+                t_hit, y_hit, name = crossing
+                last = replace(taken, t_next=t_hit, y_next=y_hit, h=t_hit - taken.t)
+                return solution(True, f"terminal event {name} at t = {t_hit:.9g}")
+            if march.n_steps % every == 0:
+                samples.append((taken.t_next, taken.y_next, taken.h))
+            fraction = (taken.t_next - march.t0) / (march.t_end - march.t0)
+            if progress is not None and (fraction >= shown + 0.01 or fraction == 1.0):
+                shown = fraction
+                progress(fraction)
+    except IntegrationError as error:
+        raise IntegrationError(str(error), solution(False, str(error))) from None
+    if march.failure is not None:
+        return solution(False, march.failure)
+    return solution(True, f"reached t_end = {march.t_end:.9g}")
+
+
+# --- arguments ---------------------------------------------------------------------------------------------------
+
+
+def step_count(span: float, h: float) -> int:
+    """Steps of h that fill the span, the last one possibly shorter."""
+    whole = span / h
+    return round(whole) if abs(whole - round(whole)) < 1e-9 * max(whole, 1.0) else math.ceil(whole)
+
+
+def check_storing(every, progress) -> None:
+    """Raise ArgumentError unless `every` counts samples and `progress` can be called or is None."""
+    if isinstance(every, (bool, np.bool_)) or not isinstance(every, (int, np.integer)) or every < 1:
+        raise ArgumentError(f"every: expected a positive integer, got {every!r}")
+    if progress is not None and not callable(progress):
+        raise ArgumentError(f"progress: expected a function progress(fraction) or None, got {progress!r:.80}")
+
+
+def element(name: str, value, group) -> np.ndarray:
+    """value as a new array of the group's shape; raises ArgumentError for anything but finite numbers."""
+    try:
+        y = np.array(value, dtype=float)
+    except (TypeError, ValueError) as error:
+        raise ArgumentError(f"{name} must be an array of numbers: {error}") from None
+    if y.shape != tuple(group.shape):
+        raise ArgumentError(f"{name} must have the group's shape {tuple(group.shape)}, got {y.shape}")
+    if not np.isfinite(y).all():
+        raise ArgumentError(f"{name} must be finite, got {y}")
+    return y
+
+
+def _checked_span(t_span):
+    try:
+        t0, t_end = t_span
+    except (TypeError, ValueError):
+        raise ArgumentError(f"t_span must be a pair (t0, t_end), got {t_span!r}") from None
+    t0, t_end = number("t_span[0]", t0), number("t_span[1]", t_end)
+    if not t0 < t_end:
+        raise ArgumentError(f"t_span must run forward, t0 < t_end; got ({t0:g}, {t_end:g})")
+    return t0, t_end
+
+
+def _checked_h(h, t0, t_end, adaptive):
+    if h is None and adaptive:
+        return None
+    h = number("h", h)
+    if not 0.0 < h <= (t_end - t0) * (1.0 + 1e-9):
+        raise ArgumentError(f"h must be positive and at most the span t_end - t0 = {t_end - t0:g}, got {h:g}")
+    if h < 10.0 * math.ulp(max(abs(t0), abs(t_end))):
+        raise ArgumentError(f"h must be resolvable beside t = {max(t0, t_end, key=abs):g}, got {h:g}")
+    return h
+
+
+def _checked_y0(y0, group):
+    y = element("y0", y0, group)
+    if (residual := float(np.max(group.residual(y), initial=0.0))) > OFF_GROUP:
+        raise ArgumentError(f"y0 must be an element of {group}, residual below {OFF_GROUP:g}; got {residual:.3g}")
+    return y

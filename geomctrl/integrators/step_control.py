@@ -1,0 +1,77 @@
+"""How long the next step may be: Hairer, Norsett and Wanner, Solving ODEs I, section II.4, on a Lie group."""
+
+import math
+from typing import Any
+
+import numpy as np
+
+from geomctrl.arguments import number
+from geomctrl.errors import ArgumentError
+
+SAFETY, SHRINK, GROW, PI_GAIN = 0.9, 0.2, 5.0, 0.04
+
+
+class StepControl:
+    """Keeps an embedded pair's error, in exponential coordinates at the beginning of the step, below
+    atol + rtol |log y|, component by component in the root mean square. `stepper` is an `explicit.Explicit`.
+    """
+
+    safety = SAFETY
+
+    def __init__(self, stepper: Any, rtol: float, atol: np.ndarray):
+        self.stepper, self.rtol, self.atol = stepper, rtol, atol
+        self.exponent = 1.0 / stepper.tableau.order
+
+    def __str__(self):
+        return f"rtol = {self.rtol:g} and atol = {np.max(self.atol):g}"
+
+    def error(self, taken) -> float:
+        """The error estimate of a step, 1 where it is just good enough."""
+        tableau = self.stepper.tableau
+        F, _ = self.stepper.end_slopes(taken)
+        defect = taken.h * (tableau.b_hat.dot(F) - tableau.b.dot(taken.K))
+        error = self._norm(defect, np.maximum(self._scale(taken.y), self._scale(taken.y_next)))
+        return error if math.isfinite(error) else math.inf
+
+    def factor(self, error: float, last_error: float) -> float:
+        """By what to multiply h: a proportional-integral controller on the error."""
+        return SAFETY * max(error, 1e-10) ** (0.75 * PI_GAIN - self.exponent) * last_error**PI_GAIN
+
+    def first(self, t0: float, y0: np.ndarray, k1: np.ndarray, t_end: float) -> float:
+        """A first step, with the increment in the algebra."""
+        scale = self._scale(y0)
+        size, speed = self._norm(scale, scale), self._norm(k1, scale)
+        usual = min(size, speed) > 1e-5 and max(size, speed) < math.inf
+        h = min(0.01 * size / speed if usual else 1e-6, t_end - t0)
+        k = self.stepper.slope(t0 + h, self.stepper.group.advance(y0, h * k1))
+        sharpest = max(self._norm(k - k1, scale) / h, speed)
+        longest = (0.01 / sharpest) ** self.exponent if sharpest > 1e-15 else max(1e-6, 1e-3 * h)
+        return min(100.0 * h, longest, t_end - t0)
+
+    def _scale(self, y):
+        return np.abs(self.stepper.group.log(y))
+
+    def _norm(self, x, scale):
+        with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+            ratio = np.where(x == 0.0, 0.0, x / (self.atol + self.rtol * scale))
+            return math.sqrt(ratio.dot(ratio) / max(len(ratio), 1))
+
+
+def checked_tolerances(rtol, atol, tableau, group) -> tuple[float, np.ndarray]:
+    """(rtol, atol), 1e-6 and 1e-9 where None. Raises ArgumentError, also if the method has no use for them."""
+    if tableau.b_hat is None:
+        if rtol is not None or atol is not None:
+            raise ArgumentError(f"rtol and atol need an embedded pair such as MK54; {tableau.name} steps by h")
+        return 0.0, np.zeros(())
+    rtol = 1e-6 if rtol is None else number("rtol", rtol)
+    try:
+        atol = np.array(1e-9 if atol is None else atol, dtype=float)
+    except (TypeError, ValueError):
+        atol = np.array(math.nan)
+    if atol.shape not in ((), (group.dim,)) or not (np.isfinite(atol).all() and (atol >= 0.0).all()) or rtol < 0.0:
+        raise ArgumentError(
+            f"rtol must be a number and atol a number or shape ({group.dim},), none negative; got {rtol} and {atol}"
+        )
+    if rtol == 0.0 and not (atol > 0.0).all():
+        raise ArgumentError(f"atol must be positive where rtol is zero, got {atol}")
+    return rtol, atol

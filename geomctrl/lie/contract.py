@@ -1,0 +1,116 @@
+"""What a Lie group is to an integrator, a state or a controller, and the checks that the groups here share."""
+
+from typing import Protocol, runtime_checkable
+
+import numpy as np
+
+from geomctrl.arguments import checked, same_batch
+
+
+@runtime_checkable
+class LieGroup(Protocol):
+    """What an integrator, a state or a controller may ask of a Lie group G with algebra g = R^dim.
+
+    The implementer's contract:
+
+    1. An element is one float64 array of the fixed shape `shape`; an algebra element is a vector of length `dim`.
+    2. Every method takes any number of leading batch axes, the same for all its arguments, and returns new arrays
+       (only `dexp_inv_mul` may return its argument).
+    3. `compose`, `inverse` and `identity()` obey the group axioms; `exp` maps g to G and `log` inverts it near the
+       identity, at every rotation by less than pi.
+    4. `Ad(a)` is the matrix of x -> vee(a hat(x) a^-1), `ad(x)` that of the bracket y -> [x, y].
+    5. `dexp` is right-trivialised: d/dt exp(x) = (dexp(x) xdot) exp(x) = exp(x) (dexp(-x) xdot); `dexp_inv` is its
+       inverse, and may be huge near the singularities of `dexp`.
+    6. `advance(y, x)` is compose(y, exp(x)) and `dexp_inv_mul(x, y)` is dexp_inv(x) @ y. Integrators call them in
+       their inner loop: they check shapes but not values, so that nan propagates. The rest refuses nan and infinity.
+    7. `residual(a)` is a distance of `a` from the group, 0 on it; nan propagates. `random(rng)` draws an element.
+    8. A wrong shape raises ArgumentError. A group is immutable, hashable, compares by value and has a repr that
+       evaluates to it.
+    9. A group may offer `rotation(x)`, the largest angle [rad] by which exp(x) turns, max |Im eig ad(x)|: `dexp` is
+       singular at 2 pi. Values are not checked. The function `rotation` serves groups without it, slowly.
+    """
+
+    @property
+    def dim(self) -> int: ...
+    @property
+    def shape(self) -> tuple[int, ...]: ...
+    def identity(self) -> np.ndarray: ...
+    def compose(self, a: np.ndarray, b: np.ndarray, /) -> np.ndarray: ...
+    def inverse(self, a: np.ndarray, /) -> np.ndarray: ...
+    def exp(self, x: np.ndarray, /) -> np.ndarray: ...
+    def log(self, a: np.ndarray, /) -> np.ndarray: ...
+    def Ad(self, a: np.ndarray, /) -> np.ndarray: ...
+    def ad(self, x: np.ndarray, /) -> np.ndarray: ...
+    def dexp(self, x: np.ndarray, /) -> np.ndarray: ...
+    def dexp_inv(self, x: np.ndarray, /) -> np.ndarray: ...
+    def dexp_inv_mul(self, x: np.ndarray, y: np.ndarray, /) -> np.ndarray: ...
+    def advance(self, y: np.ndarray, x: np.ndarray, /) -> np.ndarray: ...
+    def residual(self, a: np.ndarray, /) -> np.ndarray: ...
+    def random(self, rng: np.random.Generator, /) -> np.ndarray: ...
+
+
+def rotation(group: LieGroup, x: np.ndarray) -> np.ndarray:
+    """The largest angle [rad] (...) by which exp(x) turns, x (..., group.dim): max |Im eig ad(x)|; nan makes it inf."""
+    if (own := getattr(group, "rotation", None)) is not None:
+        angle = own(x)
+        return np.where(np.isfinite(angle), angle, np.inf)[()]
+    finite = np.asarray(np.isfinite(x).all(axis=-1))
+    angles = np.abs(np.linalg.eigvals(group.ad(np.where(finite[..., None], x, 0.0))).imag)
+    return np.where(finite, angles.max(axis=-1, initial=0.0), np.inf)[()]
+
+
+def checked_pair(names, a, b, shape_a, shape_b, finite=True):
+    """The two arguments as the kernels take them, with the same leading axes."""
+    a, b = checked(names[0], a, shape_a, finite), checked(names[1], b, shape_b, finite)
+    same_batch(names, a, b, (len(shape_a), len(shape_b)))
+    return a, b
+
+
+class CheckedGroup:
+    """Checks arguments and leaves the work to the subclass's _compose, _exp, _dexp_inv_mul and _residual."""
+
+    dim: int
+    shape: tuple[int, ...]
+
+    def compose(self, a, b):
+        """The product a b."""
+        return self._compose(*checked_pair(("a", "b"), a, b, self.shape, self.shape))
+
+    def exp(self, x):
+        """The element exp(x) of x (..., dim)."""
+        return self._exp(checked("x", x, (self.dim,)))
+
+    def advance(self, y, x):
+        """y exp(x): x (..., dim) moves the element y along its own axes. Values are not checked."""
+        y, x = checked_pair(("y", "x"), y, x, self.shape, (self.dim,), finite=False)
+        return self._compose(y, self._exp(x))
+
+    def dexp_inv_mul(self, x, y):
+        """dexp_inv(x) @ y for x, y (..., dim), without the matrix. Values are not checked."""
+        return self._dexp_inv_mul(*checked_pair(("x", "y"), x, y, (self.dim,), (self.dim,), finite=False))
+
+    def rotation(self, x):
+        """The largest angle [rad] (...) by which exp(x) turns, x (..., dim). Values are not checked."""
+        return self._rotation(checked("x", x, (self.dim,), finite=False))
+
+    def _compose(self, a, b) -> np.ndarray:
+        raise NotImplementedError
+
+    def _exp(self, x) -> np.ndarray:
+        raise NotImplementedError
+
+    def _dexp_inv_mul(self, x, y) -> np.ndarray:
+        raise NotImplementedError
+
+    def _rotation(self, x) -> np.ndarray:
+        raise NotImplementedError
+
+    def _residual(self, a) -> np.ndarray:
+        raise NotImplementedError
+
+    def residual(self, a):
+        """A distance of a from the group; nan where a is not finite."""
+        a = checked("a", a, self.shape, finite=False)
+        finite = np.isfinite(a).all(axis=tuple(range(-len(self.shape), 0)))
+        with np.errstate(invalid="ignore", over="ignore"):
+            return np.where(finite, self._residual(a), np.nan)[()]

@@ -1,0 +1,188 @@
+"""Direct products of groups: states made of parts, one flat array each."""
+
+from collections.abc import Sequence
+from functools import reduce
+from math import prod
+from typing import NamedTuple
+
+import numpy as np
+
+from geomctrl.arguments import block_diagonal, checked, same_batch
+from geomctrl.errors import ArgumentError
+
+from .contract import CheckedGroup, LieGroup, checked_pair, rotation
+from .vectors import Rn
+
+
+class _Part(NamedTuple):
+    """A group within a product: where its raveled element and its algebra vector lie."""
+
+    group: LieGroup
+    y: slice
+    x: slice
+
+
+class Product(CheckedGroup):
+    """The direct product of groups: an element is the concatenation of its factors' raveled elements, (..., size).
+
+    Algebra vectors are concatenated likewise. `split` and `join` go between an element and its factors' elements.
+    """
+
+    groups: tuple[LieGroup, ...]
+    _parts: tuple[_Part, ...]
+    _inner: tuple[_Part, ...]  # the same layout in fewer pieces: products opened, neighbouring Rn joined
+    _runs: tuple[tuple[LieGroup, slice, int], ...]  # equal neighbours as one: the factor, its share of x, how often
+    _vector: Rn | None  # set if nothing but Rn is inside: then an element is one vector
+
+    def __init__(self, *groups: LieGroup):
+        if not groups:
+            raise ArgumentError("groups: expected at least one")
+        for i, g in enumerate(groups):
+            if isinstance(g, type) or not isinstance(g, LieGroup):
+                raise ArgumentError(f"groups[{i}]: expected a LieGroup, got {g!r:.80}")
+        parts = _laid_out(groups)
+        inner = _laid_out(_merged(groups))
+        vector = inner[0].group if len(inner) == 1 and type(inner[0].group) is Rn else None
+        self.__dict__.update(groups=groups, dim=parts[-1].x.stop, shape=(parts[-1].y.stop,))
+        self.__dict__.update(_parts=parts, _inner=inner, _runs=_runs(inner), _vector=vector)
+
+    def __setattr__(self, name, value):
+        raise AttributeError(f"a Product is immutable: can not set {name}")
+
+    def __eq__(self, other):
+        return self.groups == other.groups if isinstance(other, Product) else NotImplemented
+
+    def __hash__(self):
+        return hash((Product, self.groups))
+
+    def __repr__(self):
+        return f"Product({', '.join(map(repr, self.groups))})"
+
+    def split(self, y: np.ndarray) -> list[np.ndarray]:
+        """The factors' elements, arrays (..., *group.shape), of the element y (..., size)."""
+        return _elements(self._parts, checked("y", y, self.shape, finite=False))
+
+    def join(self, parts: Sequence) -> np.ndarray:
+        """The element (..., size) made of its factors' elements: the inverse of split."""
+        if len(parts) != len(self.groups):
+            raise ArgumentError(f"parts: expected {len(self.groups)} elements, got {len(parts)}")
+        names = [f"parts[{i}]" for i in range(len(parts))]
+        arrays = [checked(name, a, g.shape, finite=False) for name, a, g in zip(names, parts, self.groups)]
+        for name, a, g in zip(names, arrays, self.groups):
+            same_batch((names[0], name), arrays[0], a, (len(self.groups[0].shape), len(g.shape)))
+        return _joined(self._parts, arrays)
+
+    def identity(self):
+        return _joined(self._parts, [g.identity() for g in self.groups])
+
+    def random(self, rng):
+        return _joined(self._parts, [g.random(rng) for g in self.groups])
+
+    def inverse(self, a):
+        return _joined(self._inner, self._of_element("inverse", a))
+
+    def log(self, a):
+        return np.concatenate(self._of_element("log", a), axis=-1)
+
+    def Ad(self, a):
+        return block_diagonal(*self._of_element("Ad", a))
+
+    def ad(self, x):
+        return block_diagonal(*self._of_algebra("ad", x))
+
+    def dexp(self, x):
+        return block_diagonal(*self._of_algebra("dexp", x))
+
+    def dexp_inv(self, x):
+        return block_diagonal(*self._of_algebra("dexp_inv", x))
+
+    def dexp_inv_mul(self, x, y):
+        """dexp_inv(x) @ y for x, y (..., dim), without the matrix. Values are not checked."""
+        if self._vector:
+            return y
+        if not (type(x) is type(y) is np.ndarray and x.shape == y.shape == (self.dim,)):
+            x, y = checked_pair(("x", "y"), x, y, (self.dim,), (self.dim,), finite=False)
+        out = np.empty(x.shape)
+        for g, _, part in self._inner:
+            out[..., part] = g.dexp_inv_mul(x[..., part], y[..., part])
+        return out
+
+    def advance(self, y, x):
+        """y exp(x): x (..., dim) moves the element y along its own axes. Values are not checked."""
+        if self._vector:
+            return self._vector.advance(y, x)
+        if not (type(x) is type(y) is np.ndarray and y.shape == self.shape and x.shape == (self.dim,)):
+            y, x = checked_pair(("y", "x"), y, x, self.shape, (self.dim,), finite=False)
+        out = np.empty(y.shape)
+        if y.ndim == 1:
+            for g, at, part in self._inner:
+                out[at] = g.advance(y[at].reshape(g.shape), x[part]).ravel()
+        else:
+            batch = y.shape[:-1]
+            for g, at, part in self._inner:
+                step = g.advance(y[..., at].reshape(batch + g.shape), x[..., part])
+                out[..., at] = step.reshape(out[..., at].shape)
+        return out
+
+    def _compose(self, a, b):
+        pairs = zip(_elements(self._inner, a), _elements(self._inner, b))
+        return _joined(self._inner, [part.group.compose(p, q) for part, (p, q) in zip(self._inner, pairs)])
+
+    def _exp(self, x):
+        return _joined(self._inner, [g.exp(x[..., part]) for g, _, part in self._inner])
+
+    def _rotation(self, x):
+        lead = x.shape[:-1]
+        angles = [rotation(g, x[..., at].reshape(*lead, n, g.dim)).max(axis=-1) for g, at, n in self._runs]
+        return reduce(np.maximum, angles)
+
+    def _residual(self, a):
+        return reduce(np.maximum, self._of_element("residual", a))
+
+    def _of_element(self, method, a):
+        parts = _elements(self._inner, checked("a", a, self.shape, finite=method != "residual"))
+        return [getattr(part.group, method)(p) for part, p in zip(self._inner, parts)]
+
+    def _of_algebra(self, method, x):
+        x = checked("x", x, (self.dim,))
+        return [getattr(g, method)(x[..., part]) for g, _, part in self._inner]
+
+
+def _merged(groups):
+    """The factors of nested products in a row, neighbouring Rn as one."""
+    leaves = []
+    for g in groups:
+        for leaf in (part.group for part in g._inner) if isinstance(g, Product) else (g,):
+            if type(leaf) is Rn and leaves and type(leaves[-1]) is Rn:  # a subclass may multiply otherwise
+                leaf = Rn(leaves.pop().n + leaf.n)
+            leaves.append(leaf)
+    return leaves
+
+
+def _laid_out(groups):
+    parts, i, j = [], 0, 0
+    for g in groups:
+        size = prod(g.shape)
+        parts.append(_Part(g, slice(i, i + size), slice(j, j + g.dim)))
+        i, j = i + size, j + g.dim
+    return tuple(parts)
+
+
+def _runs(parts):
+    runs = []
+    for g, _, at in parts:
+        if runs and runs[-1][0] == g:
+            _, before, n = runs.pop()
+            runs.append((g, slice(before.start, at.stop), n + 1))
+        else:
+            runs.append((g, at, 1))
+    return tuple(runs)
+
+
+def _elements(parts, y):
+    return [y[..., at].reshape(y.shape[:-1] + g.shape) for g, at, _ in parts]
+
+
+def _joined(parts, elements):
+    batch = elements[0].shape[: elements[0].ndim - len(parts[0].group.shape)]
+    return np.concatenate([a.reshape(*batch, prod(g.shape)) for a, (g, _, _) in zip(elements, parts)], axis=-1)

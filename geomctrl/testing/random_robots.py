@@ -1,0 +1,76 @@
+"""Random physical robots and their parts, from numpy's random generators."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import partial
+
+import numpy as np
+
+from geomctrl.errors import ArgumentError
+from geomctrl.lie import se3
+from geomctrl.mechanism import inertia
+from geomctrl.mechanism.building import Body
+from geomctrl.mechanism.joint import Joint
+from geomctrl.robot import Robot
+
+KINDS = ("revolute", "prismatic", "helical", "cylindrical", "planar", "spherical", "free")
+
+
+def random_inertia(rng: np.random.Generator) -> np.ndarray:
+    """Ten parameters (10,) of a random body: 0.1 to 10 kg, size and offset of its centre of mass about 0.1 to 0.5 m."""
+    mass = np.exp(rng.uniform(np.log(0.1), np.log(10.0)))
+    R = se3.exp(rng.normal(size=6))[:3, :3]
+    second_moment = mass * R @ np.diag(rng.uniform(0.1, 0.5, 3) ** 2) @ R.T  # any positive one is a body's
+    I_com = np.trace(second_moment) * np.eye(3) - second_moment
+    return inertia.from_com(mass, rng.uniform(-0.3, 0.3, 3), 0.5 * (I_com + I_com.T))
+
+
+def random_joint(rng: np.random.Generator, kind: str, aligned: bool = False, **options) -> Joint:
+    """A joint of a kind in KINDS, random axis through a random point; `aligned`: a coordinate axis, the origin."""
+    axis = np.eye(3)[rng.integers(3)] if aligned else rng.normal(size=3)
+    point = np.zeros(3) if aligned else rng.uniform(-0.3, 0.3, 3)
+    make = {
+        "revolute": partial(Joint.revolute, axis, point),
+        "prismatic": partial(Joint.prismatic, axis),
+        "helical": partial(Joint.helical, axis, point, rng.uniform(-0.2, 0.2)),
+        "cylindrical": partial(Joint.cylindrical, axis, point),
+        "planar": partial(Joint.planar, axis),
+        "spherical": partial(Joint.spherical, point),
+        "free": Joint.free,
+    }
+    if kind not in make:
+        raise ArgumentError(f"kind: expected one of {', '.join(map(repr, KINDS))}, got {kind!r}")
+    return make[kind](**options)
+
+
+def random_robot(
+    rng: np.random.Generator,
+    kinds: Sequence[str] | None = None,
+    parents: Sequence[int] | None = None,
+    *,
+    aligned: bool = False,
+    **options,
+) -> Robot:
+    """A random physical robot: body i on a joint of `kinds[i]` to body `parents[i]` (-1: the world).
+
+    Without `kinds` one to eight joints of any kind; without `parents` a random tree. `aligned`: axes and placements
+    along coordinate axes, as in datasheets. Further options as for `Robot.build`.
+    """
+    if kinds is None:
+        kinds = [str(k) for k in rng.choice(KINDS, size=rng.integers(1, 9))]
+    if parents is None:
+        parents = [int(rng.integers(-1, i)) for i in range(len(kinds))]
+    if len(parents) != len(kinds) or not all(-1 <= p < i for i, p in enumerate(parents)):
+        raise ArgumentError(f"parents: expected for each of {len(kinds)} bodies a body before it or -1, got {parents}")
+    bodies = []
+    for i, (kind, p) in enumerate(zip(kinds, parents)):
+        M = np.eye(4)
+        if aligned:
+            M[:3, :3] = np.roll(np.eye(3), rng.integers(3), axis=0)
+            M[rng.integers(3), 3] = rng.uniform(-0.5, 0.5)
+        else:
+            M = se3.exp(np.concatenate((rng.normal(size=3), rng.uniform(-0.5, 0.5, 3))))
+        joint = random_joint(rng, kind, aligned, name=f"joint{i}")
+        bodies.append(Body(f"body{i}", None if p < 0 else f"body{p}", joint, M, random_inertia(rng)))
+    return Robot.build(bodies, **{"name": "random", **options})

@@ -1,0 +1,67 @@
+"""What the monitors measured: the properties behind the proof."""
+
+from __future__ import annotations
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from .samples import Samples
+from .style import GREEN, LIMIT, RED, heading, new_figure, open_frame, say_nothing, style_axes
+
+
+def figure(run: Samples) -> Figure | None:
+    """What the monitors measured, with their limits."""
+    if not run.monitors:
+        return None
+    results = list(run.monitors.values())
+    fig = new_figure(10.0, 1.9 * len(results) + 0.9, heading(run, "monitors (zeros at the bottom)"))
+    axes = fig.subplots(len(results), 1, sharex=True, squeeze=False)[:, 0]
+    for ax, m in zip(axes, results):
+        floor = min(1e-17, m.limit * 1e-8)
+        values = np.where(np.isnan(m.values), np.nan, np.maximum(m.values, floor))
+        ax.semilogy(run.t, values, color=GREEN if m.ok else RED, linewidth=0.0, marker=".", markersize=2.0)
+        ax.axhline(m.limit, **LIMIT)
+        ax.text(
+            0.995,
+            m.limit,
+            f"limit {m.limit:.0e}",
+            transform=ax.get_yaxis_transform(),
+            ha="right",
+            va="bottom",
+            fontsize=8,
+            color=RED,
+        )
+        top = max(m.limit, m.worst if np.isfinite(m.worst) else m.limit)
+        ax.set_ylim(floor * 0.3, top * 100.0)
+        ax.yaxis.get_major_locator().set_params(numticks=6)
+        said = f"{m.name}: {m.what}: worst {m.worst:.1e} at {m.t_worst:.4g} s, {'held' if m.ok else 'VIOLATED'}"
+        ax.set_title(said, fontsize=9, loc="left", color="black" if m.ok else RED)
+        style_axes(ax, run)
+    axes[-1].set_xlabel("time [s]")
+    return fig
+
+
+def panel(ax: Axes, run: Samples) -> None:
+    """How far below or above its limit each monitor's worst value is."""
+    if not run.monitors:
+        say_nothing(ax, "no monitors")
+        return
+    results = list(run.monitors.values())[::-1]
+    margin = [np.log10(max(m.worst, 1e-9 * m.limit) / m.limit) if np.isfinite(m.worst) else 9.0 for m in results]
+    y = np.arange(len(results))
+    ax.barh(y, margin, color=[GREEN if m.ok else RED for m in results], height=0.42)
+    ax.axvline(0.0, **LIMIT)
+    low, high = min(-10.0, *margin), max(2.0, *margin)
+    ax.set_xlim(low * 1.05, high * 1.15)
+    ax.set_ylim(-0.6, len(results) - 0.25)
+    for k, m in enumerate(results):
+        said = "exactly 0" if m.worst == 0.0 else f"worst {m.worst:.0e}"
+        said = f"{m.name}: {said}, limit {m.limit:.0e}: {'held' if m.ok else 'VIOLATED'}"
+        box = {"facecolor": "white", "edgecolor": "none", "pad": 1.0}
+        ax.text(low, k + 0.26, said, fontsize=8.5, va="bottom", color="black" if m.ok else RED, bbox=box)
+    ax.set_yticks([])
+    ax.set_xlabel("log10(worst / limit); dotted: the limit")
+    ax.set_title("properties behind the proof")
+    ax.grid(axis="x", color="0.9")
+    open_frame(ax)

@@ -1,0 +1,107 @@
+"""What is drawn of a closed loop, described by what it must have, and what its parts mean on a robot."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Protocol
+
+import numpy as np
+
+
+class Verdict(Protocol):
+    """What a monitor found: its values at the samples (n,), the worst of all steps and when, and whether that is ok."""
+
+    @property
+    def name(self) -> str: ...
+    @property
+    def what(self) -> str: ...
+    @property
+    def limit(self) -> float: ...
+    @property
+    def values(self) -> np.ndarray: ...
+    @property
+    def worst(self) -> float: ...
+    @property
+    def t_worst(self) -> float: ...
+    @property
+    def ok(self) -> bool: ...
+
+
+class Motion(Protocol):
+    """Configurations q (n, nq) at the samples."""
+
+    @property
+    def q(self) -> np.ndarray: ...
+
+
+class Samples(Protocol):
+    """Samples of a closed loop, a row each: t (n,), q (n, nq), tau (n, nv), z (n, ...) or None, signals by name.
+
+    What may be None is left out of the pictures: `desired`, the motion wished for; `plant`, with its `robot`, `changes`
+    and `at(t)`; `controller`, whose `columns` and `true_parameters(plant)` say what z estimates.
+    """
+
+    @property
+    def t(self) -> np.ndarray: ...
+    @property
+    def q(self) -> np.ndarray: ...
+    @property
+    def tau(self) -> np.ndarray: ...
+    @property
+    def z(self) -> np.ndarray | None: ...
+    @property
+    def signals(self) -> Mapping[str, np.ndarray]: ...
+    @property
+    def monitors(self) -> Mapping[str, Verdict]: ...
+    @property
+    def desired(self) -> Motion | None: ...
+    @property
+    def plant(self) -> Any: ...
+    @property
+    def controller(self) -> Any: ...
+    @property
+    def reason(self) -> str: ...
+    @property
+    def success(self) -> bool: ...
+    def tracking_error(self) -> np.ndarray | None: ...
+
+
+def coordinates(run: Samples):
+    """(names, units, q, desired, error) per velocity coordinate; poses relative to the first sample, as logarithms."""
+    if run.plant is None:
+        names = [f"q[{k}]" for k in range(run.q.shape[1])]
+        return names, [""] * len(names), run.q, None, None
+    robot, want = run.plant.robot, run.desired
+    q, desired = _relative(robot, run.q[0], run.q), None if want is None else _relative(robot, run.q[0], want.q)
+    return list(coordinate_names(run)), coordinate_units(run, "rad", "m"), q, desired, run.tracking_error()
+
+
+def _relative(robot, start, q):
+    x = robot.difference(np.broadcast_to(start, q.shape), q)
+    for joint, s, v in zip(robot.joints, robot.q_slices, robot.v_slices):
+        if joint.dof == 1:
+            x[:, v] = q[:, s]
+    return x
+
+
+def coordinate_names(run: Samples) -> tuple[str, ...]:
+    return run.plant.robot.dof_names if run.plant is not None else tuple(f"joint {k}" for k in range(run.tau.shape[1]))
+
+
+def coordinate_units(run: Samples, turning: str, sliding: str) -> list[str]:
+    if run.plant is None:
+        return [""] * run.tau.shape[1]
+    return [turning if turns else sliding for turns in run.plant.robot.turning]
+
+
+def true_state(run: Samples) -> np.ndarray | None:
+    """What z would be if the controller knew the plant, at each sample (n, nz); None if nobody can say."""
+    if run.plant is None or not hasattr(run.controller, "true_parameters") or run.z is None:
+        return None
+    starts = [0.0, *(t for t, _ in run.plant.changes)]
+    rows = [run.controller.true_parameters(run.plant.at(t)) for t in starts]
+    return np.array(rows)[np.searchsorted(starts, run.t + 1e-12, side="right") - 1]
+
+
+def controller_name(run: Samples) -> str:
+    return type(run.controller).__name__ if run.controller is not None else "run"

@@ -1,0 +1,95 @@
+"""How pictures look: colours, axes that share their time, headings, legends.
+
+Colours are Okabe and Ito's, which the colour-blind tell apart. What was wished for or promised is black and dashed.
+"""
+
+from __future__ import annotations
+
+import textwrap
+from typing import Any
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.ticker import MaxNLocator
+
+from .samples import Samples, controller_name
+
+BLUE, ORANGE, GREEN, PINK, SKY, RED = (
+    "#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00",
+)  # fmt: skip
+CYCLE = (BLUE, ORANGE, GREEN, PINK, SKY, RED, "0.55")
+WANTED: dict[str, Any] = {"color": "black", "linestyle": (0, (4, 2)), "linewidth": 1.1}
+LIMIT: dict[str, Any] = {"color": RED, "linestyle": ":", "linewidth": 1.3}
+SHOWN = 5000  # samples a line is drawn through
+
+
+def new_figure(width: float, height: float, title: str) -> Figure:
+    fig = Figure(figsize=(width, height), layout="constrained", facecolor="white")
+    fig.suptitle(title, fontsize=11)
+    return fig
+
+
+def cells(n: int) -> tuple[int, int]:
+    """(columns, rows)."""
+    columns = n if n <= 3 else 2 if n == 4 else 3 if n <= 6 else 4 if n <= 16 else 6
+    return columns, -(-n // columns)
+
+
+def style_axes(ax: Axes, run: Samples) -> None:
+    ax.set_xlim(run.t[0], run.t[-1])
+    ax.xaxis.set_major_locator(MaxNLocator(6))
+    ax.grid(color="0.9", linewidth=0.7)
+    ax.tick_params(labelsize=8)
+    open_frame(ax)
+    for t, _ in run.plant.changes if run.plant is not None else ():
+        ax.axvline(t, color="0.35", linewidth=0.9, linestyle=(0, (1, 1.5)))
+    if ax.get_yscale() == "linear":
+        ax.ticklabel_format(axis="y", style="sci", scilimits=(-3, 4), useOffset=False)
+        ax.yaxis.get_offset_text().set_fontsize(7)
+
+
+def open_frame(ax: Axes) -> None:
+    ax.set_axisbelow(True)
+    for side in ("top", "right"):
+        ax.spines[side].set_visible(False)
+
+
+def legend_above(ax: Axes, columns: int) -> None:
+    """Above the data: the axis is stretched to make room."""
+    _, labels = ax.get_legend_handles_labels()
+    if not labels:
+        return
+    rows = -(-len(labels) // columns)
+    low, high = ax.get_ylim()
+    room = 0.09 * rows + 0.03
+    if ax.get_yscale() == "log":
+        ax.set_ylim(low, high * (high / low) ** (room / (1.0 - room)))
+    else:
+        ax.set_ylim(low, high + (high - low) * room / (1.0 - room))
+    ax.legend(loc="upper left", ncols=columns, fontsize=8, frameon=False, borderaxespad=0.1)
+
+
+def legend_below(fig: Figure) -> None:
+    found = {}
+    for ax in fig.axes:
+        for handle, label in zip(*ax.get_legend_handles_labels()):
+            found.setdefault(label, handle)
+    fig.legend(found.values(), found.keys(), loc="outside lower center", ncols=len(found), fontsize=9, frameon=False)
+
+
+def say_nothing(ax: Axes, said: str) -> None:
+    ax.text(0.5, 0.5, said, ha="center", va="center", color="0.5", transform=ax.transAxes)
+    ax.set_axis_off()
+
+
+def thinned(t: np.ndarray, x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    step = max(1, len(t) // SHOWN)
+    keep = np.r_[np.arange(0, len(t) - 1, step), len(t) - 1]
+    return t[keep], x[keep]
+
+
+def heading(run: Samples, what: str = "") -> str:
+    robot = run.plant.robot.name if run.plant is not None else ""
+    title = "  ·  ".join(p for p in (robot, controller_name(run), what) if p)
+    return title if run.success else f"{title}\n{textwrap.fill(run.reason, 80, max_lines=3)}"

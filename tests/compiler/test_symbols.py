@@ -1,0 +1,155 @@
+"""The graph: what is folded, what is shared, what is refused, and that a traced expression means what Python means."""
+
+import math
+
+import numpy as np
+import pytest
+from evaluation import evaluate
+from hypothesis import given
+from hypothesis import strategies as st
+
+from geomctrl.compiler.symbols import (
+    Condition,
+    Graph,
+    Symbol,
+    UntraceableError,
+    binary,
+    both,
+    invert,
+    neg,
+    unary,
+    where,
+)
+
+
+def symbols(n=3):
+    graph = Graph()
+    return [graph.load(0, k) for k in range(n)]
+
+
+def operations(*outputs):
+    graph = outputs[0].graph
+    return sum(graph.nodes[at][0] not in ("const", "load") for at in graph.needed([x.at for x in outputs]))
+
+
+def test_neutral_elements_and_zeros_leave_nothing_behind():
+    x, y, _ = symbols()
+    for same in (x + 0.0, 0.0 + x, x - 0.0, x * 1.0, 1.0 * x, x / 1.0, -(-x), x + 0, 1 * x, x**1, +x):
+        assert same.at == x.at
+    for zero in (x * 0.0, 0.0 * x, 0.0 / x, x - x):
+        assert zero == 0.0
+        assert isinstance(zero, float)
+    assert (-1.0 * x).at == (-x).at == (0.0 - x).at
+    assert (x - (-y)).at == (x + y).at
+    assert (-x + y).at == (y - x).at
+    assert (-(x - y)).at == (y - x).at
+    assert ((-x) * (-y)).at == (x * y).at
+    assert (x**0) == 1.0
+
+
+def test_equal_expressions_are_one_node():
+    x, y, z = symbols()
+    assert (x * y + z).at == (z + y * x).at
+    assert operations(x * y + z, (y * x) * z) == 3
+    assert operations((-x) * y, x * (-y), -(x * y)) == 2
+
+
+def test_signs_move_outward():
+    x, y, z = symbols()
+    assert operations((-x) * (-y) * (-z)) == 3  # two products and one sign
+    assert operations(x + (-2.0) * y) == 2
+    assert operations(unary("cos", -x)) == 1
+    assert unary("sin", -x).at == neg(unary("sin", x)).at
+
+
+def test_only_what_the_outputs_need_counts():
+    x, y, _ = symbols()
+    unused = unary("sin", x) * y
+    assert operations(x + y) == 1
+    assert unused.at not in unused.graph.needed([(x + y).at])
+
+
+def test_numpys_numbers_and_arrays_compute_with_symbols():
+    x, y, _ = symbols()
+    assert isinstance(np.float64(2.0) * x, Symbol)
+    assert isinstance(np.float64(2.0) + x, Symbol)
+    vector = np.array([x, y], object)
+    assert (np.array([[1.0, 0.0], [0.0, 1.0]]).astype(object) @ vector)[0].at == x.at
+    assert (vector * 2.0)[1].at == (2.0 * y).at
+
+
+def test_a_branch_is_refused_with_file_and_line():
+    x, y, _ = symbols()
+    with pytest.raises(UntraceableError, match=r"a branch depends on a symbol, in .*test_symbols.py, line \d+: choose"):
+        if x < y:
+            pass
+    with pytest.raises(UntraceableError, match=r"truth of a symbol.*test_symbols.py"):
+        bool(x)
+    with pytest.raises(UntraceableError, match=r"used as a number.*test_symbols.py"):
+        float(x)
+    with pytest.raises(UntraceableError, match="used as a number"):
+        math.sin(x)
+    with pytest.raises(UntraceableError, match="power"):
+        x**0.3
+    with pytest.raises(UntraceableError, match="two traces"):
+        x + symbols()[0]
+
+
+def test_where_on_numbers_and_tuples():
+    x, y, _ = symbols()
+    assert where(True, 1.0, 2.0) == 1.0
+    condition = x < y
+    assert isinstance(condition, Condition)
+    a, b = where(condition, (x, 1.0), (y, 1.0))
+    assert b == 1.0
+    assert where(condition, x, x).at == x.at
+    assert where(invert(condition), x, y).at != a.at
+    assert both(True, condition) is condition
+    assert both(False, condition) is False
+
+
+NUMBERS = st.floats(-3.0, 3.0)
+
+
+@st.composite
+def expressions(draw):
+    """A random expression as a function of three numbers, built from what kernels use."""
+    steps = draw(
+        st.lists(
+            st.tuples(st.integers(0, 11), st.integers(0, 99), st.integers(0, 99), NUMBERS), min_size=1, max_size=25
+        )
+    )
+
+    def expression(x, f):
+        values = [*x, 1.0, 0.0, -1.0]
+        for op, i, j, c in steps:
+            a, b = values[i % len(values)], values[j % len(values)]
+            values.append(
+                [
+                    lambda: a + b, lambda: a - b, lambda: a * b, lambda: -a, lambda: a + c, lambda: c * a,
+                    lambda: f.unary("sin", a), lambda: f.unary("cos", a), lambda: f.unary("abs", a),
+                    lambda: f.binary("min", a, b), lambda: f.where(a < b, a, c * b), lambda: a / (2.0 + b * b),
+                ][op]()
+            )  # fmt: skip
+        return values[-1]
+
+    return expression
+
+
+class Symbolic:
+    unary, binary, where = staticmethod(unary), staticmethod(binary), staticmethod(where)
+
+
+class Plain:
+    unary = staticmethod(lambda name, a: abs(a) if name == "abs" else getattr(math, name)(a))
+    binary = staticmethod(lambda name, a, b: min(a, b))
+    where = staticmethod(lambda condition, a, b: a if condition else b)
+
+
+@given(expressions(), st.tuples(NUMBERS, NUMBERS, NUMBERS))
+def test_a_traced_expression_is_what_python_computes(expression, x):
+    inputs = symbols()
+    traced, plain = expression(inputs, Symbolic), expression(x, Plain)
+    graph = inputs[0].graph
+    (found,) = evaluate(graph, [graph.operand(traced)], [x])
+    assert found == pytest.approx(plain, rel=1e-9, abs=1e-9)

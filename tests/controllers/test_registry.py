@@ -1,0 +1,62 @@
+"""A controller is one file in the folder: found under its class's name, offered on the command line."""
+
+import ast
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import geomctrl as gc
+from geomctrl import controllers, models
+from geomctrl.cli.scenario import Scenario
+from geomctrl.cli.track_options import ScenarioOptions
+
+OWN = """
+from geomctrl.control.contracts import Command
+from geomctrl.controllers._model_based import ModelBased
+
+class DampedDrift(ModelBased):
+    GAINS = {"kd": "1/s, times D"}
+
+    @classmethod
+    def tuned(cls, tuning):
+        law = cls(tuning.robot, tuning.motion)
+        law.kd = tuning.kd * tuning.rule.D
+        return law
+
+    def __call__(self, t, q, v, z):
+        return Command(self.robot.gravity_force(q) - self.kd * v)
+"""
+
+
+def test_one_file_is_all_that_a_new_controller_takes(tmp_path, monkeypatch):
+    (tmp_path / "damped_drift.py").write_text(OWN)
+    (tmp_path / "_shared.py").write_text("")
+    monkeypatch.setattr(controllers, "__path__", [*controllers.__path__, str(tmp_path)])
+    assert "damped-drift" in controllers.tuned()
+    assert controllers.DampedDrift is controllers.tuned()["damped-drift"] is controllers.classes()["damped-drift"]
+    case = Scenario.make(models.two_link(), ScenarioOptions(controller="damped-drift", gains="kd=3", seconds=0.1))
+    assert type(case.controller) is controllers.DampedDrift
+    np.testing.assert_array_equal(case.controller.kd, 3.0 * case.rule.D)
+    run = gc.simulate(case.plant, case.controller, case.q0, case.v0, 0.1, 1e-3)
+    assert run.success
+    (tmp_path / "nothing_here.py").write_text("x = 1")
+    with pytest.raises(ImportError, match=r"nothing_here: expected a class with that name"):
+        controllers.classes()
+
+
+def test_the_stub_names_what_is_there():
+    stub = ast.parse((Path(controllers.__file__).parent / "__init__.pyi").read_text(encoding="utf-8"))
+    names = {a.asname for x in stub.body if isinstance(x, ast.ImportFrom) for a in x.names if a.asname}
+    assert names <= {c.__name__ for c in controllers.classes().values()}  # of others it says that they may be there
+    assert names <= set(dir(controllers))
+    for name in names:
+        assert getattr(controllers, name).__name__ == name
+
+
+def test_other_names_are_not_there():
+    for name in ("slotineli", "PdGravity", "Missing", "_files_"):
+        with pytest.raises(AttributeError, match=f"has no attribute {name!r}"):
+            getattr(controllers, name)
+    assert controllers.elastic_joint.ElasticJoint is controllers.ElasticJoint
+    assert set(controllers.tuned()) == set(controllers.classes()) - {"elastic-joint"}

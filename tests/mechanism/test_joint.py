@@ -1,0 +1,67 @@
+"""Joints: their screws, and what is refused with which words."""
+
+import numpy as np
+import pytest
+from oracles import assert_close
+from parts import Z
+
+import geomctrl as gc
+from geomctrl.errors import GeomctrlError
+
+
+def test_screws_of_joints():
+    axis, point = np.array([0.0, 0.6, 0.8]), np.array([1.0, 2.0, 3.0])
+    moment = np.cross(point, axis)
+    assert_close(gc.Joint.revolute(2 * axis, point).S[:, 0], [*axis, *moment], 1e-15)
+    assert_close(gc.Joint.prismatic(3 * axis).S[:, 0], [0, 0, 0, *axis], 1e-15)
+    assert_close(gc.Joint.helical(axis, point, 0.1).S[:, 0], [*axis, *(moment + 0.1 * axis)], 1e-15)
+    assert_close(gc.Joint.cylindrical(axis, point).S.T, [[*axis, *moment], [0, 0, 0, *axis]], 1e-15)
+    assert_close(gc.Joint.free().S, np.eye(6), 1e-15)
+    spherical, w = gc.Joint.spherical(point).S, np.array([0.1, -0.5, 0.9])
+    assert_close(spherical @ w, [*w, *np.cross(point, w)], 1e-15)
+    planar = gc.Joint.planar(axis).S
+    assert_close(planar.T @ planar, np.eye(3), 1e-15)
+    assert_close(planar[:3, 2], axis, 1e-15)
+    assert_close(np.cross(planar[3:, 0], planar[3:, 1]), axis, 1e-15)
+    assert [j.nq for j in (gc.Joint.free(), gc.Joint.revolute(Z), gc.Joint.fixed())] == [12, 1, 0]
+
+
+@pytest.mark.parametrize(
+    ("screw", "kind"),
+    [((0, 0, 1, 0, 2, 0), "revolute"), ((0, 0, 1, 1, 0, 0.3), "helical"), ((0, 0, 0, 0, 1, 0), "prismatic")],
+)
+def test_joint_from_a_screw(screw, kind):
+    joint = gc.Joint.from_screw(screw, name="j", lower=-1.0)
+    assert (joint.kind, joint.name, joint.lower) == (kind, "j", -1.0)
+    assert_close(joint.S[:, 0], screw, 1e-15)
+
+
+BAD_JOINTS = {
+    "axis: expected a direction, got the zero vector": lambda: gc.Joint.revolute((0, 0, 0)),
+    r"axis: expected 3 finite numbers, got \(0, 1\)": lambda: gc.Joint.prismatic((0, 1)),
+    r"axis: expected 3 finite numbers, got \(0, nan, 1\)": lambda: gc.Joint.cylindrical((0, np.nan, 1)),
+    "normal: expected a direction": lambda: gc.Joint.planar((0, 0, 0)),
+    "point: expected 3 finite numbers": lambda: gc.Joint.spherical((0, 0)),
+    "pitch: expected a finite number, got inf": lambda: gc.Joint.helical(Z, pitch=np.inf),
+    "screw: expected a non-zero screw, got zeros": lambda: gc.Joint.from_screw(np.zeros(6)),
+    "screw: expected 6 finite numbers": lambda: gc.Joint.from_screw(np.zeros(5)),
+    r"screw: expected a unit axis, .* with \|w\| = 2": lambda: gc.Joint.from_screw((0, 0, 2, 0, 0, 0)),
+    r"screw: expected a unit axis, .* with \|v\| = 3": lambda: gc.Joint.from_screw((0, 0, 0, 0, 0, 3)),
+    "joint 'j': lower limit 1.0 above upper limit -1.0": lambda: gc.Joint.revolute(Z, name="j", lower=1.0, upper=-1.0),
+    "joint 'revolute': effort: expected a number, got nan": lambda: gc.Joint.revolute(Z, effort=np.nan),
+    "joint 'j': damping must not be negative: -1": lambda: gc.Joint.revolute(Z, name="j", damping=-1.0),
+    "joint 'j': effort must not be negative: -2": lambda: gc.Joint.revolute(Z, name="j", effort=-2.0),
+    "pitch: expected a finite number, got 'a'": lambda: gc.Joint.helical(Z, pitch="a"),
+    "kind: expected one of 'revolute', .*, got 'foo'": lambda: gc.Joint("foo", np.eye(6)),
+    "kind: expected one of 'revolute', .*, got 3": lambda: gc.Joint(3, np.eye(6)),
+    r"joint 'revolute': S: expected shape \(6, 1\), revolute, got \(6, 6\)": lambda: gc.Joint("revolute", np.eye(6)),
+    "joint 'free': S: expected a finite .* basis, got 'a'": lambda: gc.Joint("free", "a"),
+    "name: expected a name, or None for that of the body, got ''": lambda: gc.Joint.revolute(Z, name=""),
+    "name: expected a name, or None for that of the body, got 3": lambda: gc.Joint.revolute(Z, name=3),
+}
+
+
+@pytest.mark.parametrize("words", BAD_JOINTS)
+def test_joints_that_can_not_be(words):
+    with pytest.raises(GeomctrlError, match=words):
+        BAD_JOINTS[words]()

@@ -1,0 +1,101 @@
+"""The public names: one table, the same for type checkers and in the documents; nothing is loaded before its time."""
+
+import ast
+import re
+import subprocess
+import sys
+from importlib import import_module
+from pathlib import Path
+
+import pytest
+
+import geomctrl
+
+FOLDER = Path(geomctrl.__file__).parent
+
+
+def table(name):
+    """The dictionary of that name in geomctrl/__init__.py, as written."""
+    for node in ast.parse((FOLDER / "__init__.py").read_text(encoding="utf-8")).body:
+        if isinstance(node, ast.Assign) and [getattr(t, "id", None) for t in node.targets] == [name]:
+            return ast.literal_eval(node.value)
+    raise AssertionError(f"no {name} in geomctrl/__init__.py")
+
+
+NAMES, MODULES = table("NAMES"), table("MODULES")
+
+
+def stub():
+    """What __init__.pyi imports: the name -> where it comes from."""
+    found = {}
+    for node in ast.parse((FOLDER / "__init__.pyi").read_text(encoding="utf-8")).body:
+        assert isinstance(node, ast.ImportFrom), ast.unparse(node)
+        assert node.level == 1, ast.unparse(node)
+        for alias in node.names:
+            assert alias.asname == alias.name, f"not re-exported: {ast.unparse(node)}"
+            assert alias.name not in found, f"twice: {alias.name}"
+            found[alias.name] = node.module or ""
+    return found
+
+
+def test_type_checkers_see_the_same_table():
+    modules = {name: path.rpartition(".")[0] for name, path in MODULES.items()}
+    assert stub() == {**NAMES, **modules}
+
+
+def test_every_name_is_where_the_table_says():
+    assert not set(NAMES) & set(MODULES)
+    for name, path in NAMES.items():
+        assert getattr(geomctrl, name) is getattr(import_module(f"geomctrl.{path}"), name)
+        assert getattr(geomctrl, name).__module__ == f"geomctrl.{path}", name
+    for name, path in MODULES.items():
+        assert path.rpartition(".")[2] == name
+        assert getattr(geomctrl, name) is import_module(f"geomctrl.{path}")
+
+
+def test_dir_shows_every_name_and_others_are_refused():
+    assert set(dir(geomctrl)) >= {*NAMES, *MODULES}
+    assert geomctrl.__all__ == sorted([*NAMES, *MODULES])
+    with pytest.raises(AttributeError, match="module 'geomctrl' has no attribute 'robots'"):
+        _ = geomctrl.robots
+
+
+def test_the_documented_table_is_this_one():
+    path = FOLDER.parent / "docs" / "public-names.md"
+    rows = re.findall(r"^\| `gc\.(\w+)` \| `geomctrl\.([\w.]+)` \|", path.read_text(encoding="utf-8"), re.MULTILINE)
+    assert len(rows) == len(dict(rows))
+    assert dict(rows) == {**NAMES, **MODULES}
+
+
+HEAVY = (
+    "numpy",
+    "numba",
+    "scipy",
+    "matplotlib",
+    "cvxpy",
+    "control",
+    "yourdfpy",
+    "mujoco",
+    "typer",
+    "rich",
+    "hypothesis",
+)
+CALCULATES = {"numpy"}
+
+
+@pytest.mark.parametrize(
+    ("code", "allowed"),
+    [
+        ("import geomctrl; dir(geomctrl)", set()),
+        ("import geomctrl as gc; gc.errors, gc.GeomctrlError", set()),
+        ("import geomctrl as gc; gc.Robot, gc.Body, gc.Joint", CALCULATES),
+        ("import geomctrl as gc; gc.simulate, gc.Plant, gc.rollout, gc.controllers, gc.references", CALCULATES),
+        ("from geomctrl import models; [models.load(name) for name in models.names()]", CALCULATES),
+        ("from geomctrl import integrators, so3, se3, factored, testing", CALCULATES),
+        ("import geomctrl.cli.main", {"typer", "rich"}),
+    ],
+)
+def test_nothing_heavy_is_loaded_before_it_is_needed(code, allowed):
+    code += f"\nimport sys\nprint(*({set(HEAVY)} & set(sys.modules)))"
+    loaded = subprocess.check_output([sys.executable, "-c", code], text=True).split()
+    assert set(loaded) <= allowed
