@@ -27,7 +27,7 @@ from .records import put_inertia, writer
 from .rigid_body import PLOEN
 from .screws import Frame, Inertia, Wrench, inertia_to, momentum, pair, zero_twist
 from .tree import dofs_of, gravity_of, inertia_of
-from .vectors import Matrix, Vector, add3, add33, cross, dot, hat3, hat_squared, mul3, mul33, rot, rotT, sub3, transpose
+from .vectors import Matrix, Vector, add3, add33, cross, dot, hat3, hat_squared, mul3, neg3, rot, rotT, sub3, transpose
 
 # --- M -----------------------------------------------------------------------------------------------------------
 
@@ -38,6 +38,12 @@ def place_inertias(model, i, parent, q, axes, inertias):
     place_axes(model, i, T, axes)
     put_inertia(inertias, i, inertia_to(T, inertia_of(model, i)))
     return T
+
+
+@inward(Inertia)
+def composite_inertias(model, i, J):
+    """Nothing but the sums over subtrees."""
+    return J
 
 
 @inward(Inertia)
@@ -83,7 +89,7 @@ def coriolis_composite(J, V, form, trace):
     w, v = V.w, V.v
     I = ((J.I[0], J.I[1], J.I[3]), (J.I[1], J.I[2], J.I[4]), (J.I[3], J.I[4], J.I[5]))
     wI = transpose((cross(w, I[0]), cross(w, I[1]), cross(w, I[2])))  # [w] I
-    B11 = add33(wI, mul33(-1.0, hat_squared(J.h, v)))
+    B11 = add33(wI, hat_squared(J.h, neg3(v)))
     here = J.I[0] + J.I[2] + J.I[5]
     if form == PLOEN:
         B11 = add33(B11, hat3(mul3(0.5 * (trace - here), w)))

@@ -1,39 +1,45 @@
-"""Kernels of the derivatives of inverse dynamics: what `derivatives` offers, without validation's words.
+"""Derivatives of inverse and forward dynamics with respect to q, v and the acceleration or torque.
 
-All is written in inertial axes about the first body's origin, where a motion of the joint c_k -> c_k exp(S_k d) carries
-everything beyond it along with the screw S_k, and nothing needs a transport. With V_p, A_p the twist and acceleration
-of the parent of joint k (gravity is the base's acceleration -g), the change that d leaves behind in a body beyond it is
+All is written in inertial axes about the first body's origin, where a motion of the joint c_k -> c_k exp(S_k d) moves
+its whole subtree with the screw S_k, and nothing needs a transport. With V_p, A_p the twist and acceleration of the
+parent of joint k (gravity is the base's acceleration -g), the change that d makes in a body of the subtree is
 
     beta_k = ad_{V_p} S_k   of its twist,      alpha_k = ad_{A_p} S_k + ad_{V_p} beta_k   of its acceleration,
 
 and v_k changes the acceleration by alphav_k = ad_{V_k} S_k + beta_k. With J_k, D_k, F_k the sums over the subtree of
-J, D = Jdot + bar(J V) and F, for j on the path from k to the root (FORMULAS section 6; Singh, Russo, Wensing 2022)
+J, D = Jdot + bar(J V) and F, bar(P) W = -ad_W^T P, for j on the path from k to the root (Singh, Russo, Wensing 2022,
+their section IV; the same columns in body frames are those of Mueller 2018 section 6)
 
     dtau_k/dq_j = S_k . (J_k alpha_j + D_k beta_j),    dtau_j/dq_k = S_j . (J_k alpha_k + D_k beta_k - ad_{S_k}^T F_k),
     dtau_k/dv_j = S_k . (J_k alphav_j + D_k S_j),      dtau_j/dv_k = S_j . (J_k alphav_k + D_k S_k),
 
 without the first line's last term where j and k belong to the same joint. D = 2 B with the Christoffel-consistent
-B = Cbar - J ad_V of `recursions.coriolis_composite`.
+B = Cbar - J ad_V of `composite_bodies.MovingInertia`.
+
+`move` and `derivative_rows` compute with whatever numbers their records hold: with complex ones they are the passes of
+`second_derivatives` too.
 """
+
+from typing import NamedTuple
 
 import numpy as np
 
-from .articulated_bodies import LANES, forward_dynamics, invert, unit_twist
-from .composite_bodies import coriolis_composite
-from .jit import kernel, primitive
-from .newton_euler import CHRISTOFFEL
-from .passes import BODY, DOF, SUM, T_, V_, place, place_screws
-from .passes import NEXT as TOWARDS_ROOT
-from .records import accumulate, get_frame, get_inertia, get_twist, get_wrench, put, put6, put_inertia, vec
+from .algorithms import algorithm, numbers, per_body, per_coordinate
+from .articulated_bodies import Eliminated, Handle, MovingBody, forward_dynamics, invert
+from .composite_bodies import composite_inertias, coriolis_composite, place_inertias
+from .lanes import LANES
+from .passes import Axis, get_axis, inertial_axes, inward, outward, place, place_axes
+from .primitives import primitive
+from .records import get_inertia, get_wrench, reader, writer
+from .rigid_body import CHRISTOFFEL, inertial_wrench
 from .screws import (
-    Ad,
     Ad_dual,
     Frame,
+    Inertia,
     Twist,
     Wrench,
     ad,
     ad_dual,
-    compose,
     inertia_to,
     momentum,
     pair,
@@ -42,180 +48,186 @@ from .screws import (
     wrench_add,
     wrench_sub,
     zero_twist,
+    zero_wrench,
 )
-from .tree import (
-    KIND,
-    PARENT_DOF,
-    ROTATING,
-    WIDTH,
-    dofs_of,
-    good_configuration,
-    good_velocity,
-    gravity_of,
-    inertia_of,
-    n_bodies,
-    n_v,
-    parent_of,
-    root_origin,
-    screw_of,
-)
-from .tree import A as A_FRAME
-from .tree import C as C_FRAME
-from .vectors import add3, add33, cross, dot, mul3, neg3, rot, rotT, sub3
+from .tree import base_acceleration, dofs_of, inertia_of, last_dof_of_parent, n_bodies, parent_of
+from .vectors import Matrix, Vector, add3, add33, cross, dot, rot, rotT, sub3
 
-# a body's record: T (12), V (6), and over its subtree J (10), D11 (9), 2 p (3), F (6); then A (6)
-D11, P2, F_, A_ = SUM + 10, SUM + 19, SUM + 22, SUM + 28
-# a coordinate's record: S (6), the next coordinate towards the root, beta's angular part (3), alpha, alphav (6 each)
-MOVE, NEXT, BETA, ALPHA, ALPHAV = 22, 6, 7, 10, 16
+
+class Body(NamedTuple):
+    """A body's inertia and the external wrench on it, in inertial axes."""
+
+    J: Inertia
+    F: Wrench
+
+
+class SpatialMotion(NamedTuple):
+    """A body's twist and acceleration in inertial axes, gravity being the base's."""
+
+    V: Twist
+    A: Twist
+
+
+class Variation(NamedTuple):
+    """What a velocity coordinate changes in its subtree: alpha, alphav, and beta's angular part."""
+
+    alpha: Twist
+    alphav: Twist
+    beta: Vector
+
+
+class Subtree(NamedTuple):
+    """A subtree's inertia J, D = [[D, 0], [-[p], 0]] with p twice its linear momentum, and the wrench F it takes."""
+
+    J: Inertia
+    D: Matrix
+    p: Vector
+    F: Wrench
+
+
+get_motion = reader(SpatialMotion)
+get_body, put_body = reader(Body), writer(Body)
+get_variation, put_variation = reader(Variation), writer(Variation)
+get_subtree, put_subtree = reader(Subtree), writer(Subtree)
+
+
+# --- inverse dynamics --------------------------------------------------------------------------------------------
+
+
+@outward(Frame)
+def place_bodies(model, i, parent, q, f_ext, axes, bodies):
+    """Poses, screws, inertias and external wrenches. These are constant in their bodies' frames and move along."""
+    T = place(model, i, parent, q)
+    place_axes(model, i, T, axes)
+    F = zero_wrench()
+    if f_ext.shape[0] > 0:
+        F = Ad_dual(T, get_wrench(f_ext, i))
+    put_body(bodies, i, Body(inertia_to(T, inertia_of(model, i)), F))
+    return T
+
+
+@primitive
+def base_at_rest(model):
+    return SpatialMotion(zero_twist(), base_acceleration(model))
+
+
+@outward(SpatialMotion)
+def move(model, i, parent, v, a, axes, bodies, variations, subtrees):
+    """The `Variation` of every coordinate of body i's joint, and what the body adds to its `Subtree`."""
+    V, A = parent
+    first, end = dofs_of(model, i)
+    for k in range(first, end):
+        S = get_axis(axes, k).S
+        beta = ad(parent.V, S)
+        alpha = twist_add(ad(parent.A, S), ad(parent.V, beta))
+        put_variation(variations, k, Variation(alpha, beta, beta.w))
+        V = twist_add(V, twist_mul(v[k], S))
+        A = twist_add(A, twist_add(twist_mul(a[k], S), twist_mul(v[k], beta)))
+    for k in range(first, end):
+        x = get_variation(variations, k)
+        alphav = twist_add(x.alphav, ad(V, get_axis(axes, k).S))
+        put_variation(variations, k, Variation(x.alpha, alphav, x.beta))
+    J, F = get_body(bodies, i)
+    D, p = double_rate(J, V)
+    put_subtree(subtrees, i, Subtree(J, D, p, wrench_sub(inertial_wrench(J, V, A), F)))
+    return SpatialMotion(V, A)
 
 
 @primitive
 def double_rate(J, V):
-    """D = Jdot + bar(J V) = [[D11, 0], [-[2p], 0]] of one body, p its linear momentum: (D11, 2p)."""
+    """D = Jdot + bar(J V) of one body."""
     B, p = coriolis_composite(J, V, CHRISTOFFEL, 0.0)
-    return (mul3(2.0, B[0]), mul3(2.0, B[1]), mul3(2.0, B[2])), mul3(2.0, p)
+    return add33(B, B), add3(p, p)
 
 
 @primitive
-def composite_product(J, D, P, X, beta):
-    """J X + D beta."""
-    F = momentum(J, X)
-    return Wrench(add3(F.m, rot(D, beta)), sub3(F.f, cross(P, beta)))
+def change_of_wrench(x, alpha, beta):
+    """J alpha + D beta of a subtree, which needs the angular part of beta only."""
+    F = momentum(x.J, alpha)
+    return Wrench(add3(F.m, rot(x.D, beta)), sub3(F.f, cross(x.p, beta)))
 
 
 @primitive
-def get_rows(a, k):
-    return vec(a, k), vec(a, k + 3), vec(a, k + 6)
+def pull_back(x, S):
+    """D^T S of a subtree, which has an angular part only."""
+    return add3(rotT(x.D, S.w), cross(x.p, S.v))
 
 
-@primitive
-def sum_over_subtrees(model, body, width, first, count):
-    for i in range(n_bodies(model) - 1, -1, -1):
-        p = parent_of(model, i * WIDTH)
-        if p >= 0:
-            accumulate(body, p * width + first, body, i * width + first, count)
+@inward(Subtree)
+def derivative_rows(model, i, x, axes, variations, part, out):
+    """dtau/dq, dtau/dv and M between a subtree's joint and those on its path to the root: the four formulas above.
 
-
-@primitive
-def outward_derivatives(model, q, v, a, f_ext, body, move):
-    """Twists, accelerations and what one body adds to J, D and F; per coordinate S, beta, alpha and alphav.
-
-    External wrenches are constant in their bodies' frames: they move along, as the rest of F does.
+    `part` of the numbers is what is kept: all of a real one, the tangent of a complex one (`second_derivatives`).
     """
-    origin = root_origin(model, q)
-    for i in range(n_bodies(model)):
-        link, row = i * WIDTH, i * BODY
-        T = place(model, i, q, origin, body)
-        p = parent_of(model, link)
-        V_p, A_p = zero_twist(), Twist((0.0, 0.0, 0.0), neg3(gravity_of(model)))
-        if p >= 0:
-            V_p, A_p = get_twist(body, p * BODY + V_), get_twist(body, p * BODY + A_)
-        first, end = dofs_of(model, link)
-        Sv, Sa, towards_root = zero_twist(), zero_twist(), model[link + PARENT_DOF]
-        for k in range(first, end):
-            S = Ad(T, screw_of(model, link, k - first))
-            beta = ad(V_p, S)
-            put6(move, k * MOVE, S)
-            move[k * MOVE + NEXT] = towards_root
-            put(move, k * MOVE + BETA, beta.w)
-            put6(move, k * MOVE + ALPHA, twist_add(ad(A_p, S), ad(V_p, beta)))
-            put6(move, k * MOVE + ALPHAV, beta)
-            Sv, Sa = twist_add(Sv, twist_mul(v[k], S)), twist_add(Sa, twist_mul(a[k], S))
-            towards_root = float(k)
-        V = twist_add(V_p, Sv)
-        A = twist_add(A_p, twist_add(Sa, ad(V_p, Sv)))
-        for k in range(first, end):
-            dS = ad(V, get_twist(move, k * MOVE))
-            put6(move, k * MOVE + ALPHAV, twist_add(get_twist(move, k * MOVE + ALPHAV), dS))
-        J = inertia_to(T, inertia_of(model, link))
-        D, P = double_rate(J, V)
-        put6(body, row + V_, V)
-        put6(body, row + A_, A)
-        put_inertia(body, row + SUM, J)
-        put(body, row + D11, D[0])
-        put(body, row + D11 + 3, D[1])
-        put(body, row + D11 + 6, D[2])
-        put(body, row + P2, P)
-        F = wrench_add(momentum(J, A), ad_dual(V, momentum(J, V)))
-        if f_ext.shape[0] > 0:
-            F = wrench_sub(F, Ad_dual(T, get_wrench(f_ext, 6 * i)))
-        put6(body, row + F_, F)
+    n, towards_root = out.shape[1], last_dof_of_parent(model, i)
+    first, end = dofs_of(model, i)
+    for k in range(first, end):
+        S, own = get_axis(axes, k).S, get_variation(variations, k)
+        JS, DTS = momentum(x.J, S), pull_back(x, S)
+        Q, U = change_of_wrench(x, own.alpha, own.beta), change_of_wrench(x, own.alphav, S.w)
+        j = k
+        while j >= 0:
+            if j == towards_root:  # j has left the joint of k
+                Q = wrench_add(Q, ad_dual(S, x.F))
+            axis, y = get_axis(axes, j), get_variation(variations, j)
+            out[j, k] = part(pair(axis.S, Q))
+            out[k, j] = part(pair(y.alpha, JS) + dot(y.beta, DTS))
+            out[n + j, k] = part(pair(axis.S, U))
+            out[n + k, j] = part(pair(y.alphav, JS) + dot(axis.S.w, DTS))
+            out[2 * n + k, j] = out[2 * n + j, k] = part(pair(axis.S, JS))
+            j = int(axis.ancestor.real)
+    return x
 
 
 @primitive
-def inverse_dynamics_derivatives(model, q, v, a, f_ext, body, move, dq, dv, M):
-    """dtau/dq, dtau/dv and dtau/da = M. `body`: BODY, `move`: MOVE numbers a record.
-
-    Zeroed here, state by state, so that of a large batch each block is in the cache when it is filled.
-    """
-    dq[:], dv[:], M[:] = 0.0, 0.0, 0.0
-    outward_derivatives(model, q, v, a, f_ext, body, move)
-    for i in range(n_bodies(model) - 1, -1, -1):
-        link, at = i * WIDTH, i * BODY
-        J, F = get_inertia(body, at + SUM), get_wrench(body, at + F_)
-        D, P = get_rows(body, at + D11), vec(body, at + P2)
-        first, end = dofs_of(model, link)
-        towards_root = int(model[link + PARENT_DOF])
-        for row in range(first, end):
-            k = row * MOVE
-            S, beta = get_twist(move, k), vec(move, k + BETA)
-            JS, DTS = momentum(J, S), add3(rotT(D, S.w), cross(P, S.v))  # J S; D^T S, whose linear part is zero
-            Q = composite_product(J, D, P, get_twist(move, k + ALPHA), beta)
-            U = composite_product(J, D, P, get_twist(move, k + ALPHAV), S.w)
-            col = row
-            while col >= 0:
-                if col == towards_root:  # leaving the joint
-                    Q = wrench_add(Q, ad_dual(S, F))
-                c = col * MOVE
-                X, X_q, X_v = get_twist(move, c), get_twist(move, c + ALPHA), get_twist(move, c + ALPHAV)
-                M[row, col] = M[col, row] = pair(X, JS)
-                dq[col, row] = pair(X, Q)
-                dv[col, row] = pair(X, U)
-                dq[row, col] = pair(X_q, JS) + dot(vec(move, c + BETA), DTS)
-                dv[row, col] = pair(X_v, JS) + dot(X.w, DTS)
-                col = int(move[c + NEXT])
-        p = parent_of(model, link)
-        if p >= 0:
-            accumulate(body, p * BODY + SUM, body, at + SUM, 28)
+def all_of(x):
+    return x
 
 
-@kernel("void(f8[::1], f8[::1], f8[::1], f8[::1], f8[:,::1])")
-def inverse_dynamics_derivatives_one(model, q, v, a, out):
-    """Into one block (3 nv, nv): dtau/dq, dtau/dv, M, nv rows each."""
-    if not (good_configuration(model, q) and good_velocity(model, v) and good_velocity(model, a)):
-        raise ValueError
-    n = n_v(model)
-    body, move, none = np.empty(n_bodies(model) * BODY), np.empty(n * MOVE), np.empty(0)
-    inverse_dynamics_derivatives(model, q, v, a, none, body, move, out[:n], out[n : 2 * n], out[2 * n :])
+MEMORY = (
+    per_body(Frame),
+    per_coordinate(Axis),
+    per_body(Body),
+    per_body(SpatialMotion),
+    per_coordinate(Variation),
+    per_body(Subtree),
+)
 
 
-@kernel("void(f8[::1], f8[:,::1], f8[:,::1], f8[:,::1], f8[:,::1], f8[:,:,::1])")
-def inverse_dynamics_derivatives_many(model, q, v, a, f_ext, out):
-    """out (batch, 3 nv, nv); f_ext: (batch, 6 nbodies), or (0, 6 nbodies) for none."""
-    n = n_v(model)
-    body, move, none = np.empty(n_bodies(model) * BODY), np.empty(n * MOVE), np.empty(0)
-    for b in range(q.shape[0]):
-        F, block = f_ext[b] if f_ext.shape[0] > 0 else none, out[b]
-        inverse_dynamics_derivatives(
-            model, q[b], v[b], a[b], F, body, move, block[:n], block[n : 2 * n], block[2 * n :]
-        )
+@algorithm("q, v, a, f_ext? -> out[3 nv, nv]", MEMORY)
+def inverse_dynamics_derivatives(model, q, v, a, f_ext, frames, axes, bodies, motions, variations, subtrees, out):
+    """dtau/dq, dtau/dv and dtau/da = M, nv rows each."""
+    out[:, :] = 0.0
+    place_bodies(model, inertial_axes(model, q), frames, q, f_ext, axes, bodies)
+    move(model, base_at_rest(model), motions, v, a, axes, bodies, variations, subtrees)
+    derivative_rows(model, subtrees, axes, variations, all_of, out)
 
 
-# --- forward dynamics -------------------------------------------------------------------------------------------
+# --- forward dynamics --------------------------------------------------------------------------------------------
+
+ARTICULATED = per_body(MovingBody), per_coordinate(Eliminated), per_body(Handle), per_body(Twist)
 
 
-@primitive
-def forward_dynamics_derivatives(model, q, v, tau, f_ext, body, dof, move, W, block, a, out):
-    """da/dq = -M^-1 dtau/dq, da/dv = -M^-1 dtau/dv, M^-1, nv rows each in `out`, and a. False unless M > 0.
-
-    `block` (3 nv, nv) is work for the derivatives of inverse dynamics; `W`: 7 LANES numbers a coordinate.
-    """
-    n = a.shape[0]
-    if not forward_dynamics(model, q, v, tau, f_ext, body, dof, a):
+@algorithm(
+    "q, v, tau, f_ext? -> out[3 nv + 1, nv]",
+    (*ARTICULATED, *MEMORY, numbers(f"{7 * LANES} * nv"), numbers("3 * nv * nv")),
+    may_fail=True,
+)
+def forward_dynamics_derivatives(
+    model, q, v, tau, f_ext,
+    moving, eliminated, handles, accelerations,
+    frames, axes, bodies, motions, variations, subtrees,
+    W, memory, out,
+):  # fmt: skip
+    """da/dq = -M^-1 dtau/dq, da/dv = -M^-1 dtau/dv, M^-1, nv rows each, and a (one row). False unless M > 0."""
+    n = v.shape[0]
+    inverse, a, block = out[2 * n : 3 * n], out[3 * n], memory.reshape((3 * n, n))
+    if not forward_dynamics(model, q, v, tau, f_ext, moving, eliminated, handles, accelerations, a):
         return False
-    inverse = out[2 * n :]
-    invert(dof, W, inverse)
-    inverse_dynamics_derivatives(model, q, v, a, f_ext, body, move, block[:n], block[n : 2 * n], block[2 * n :])
+    invert(eliminated, W, inverse)
+    inverse_dynamics_derivatives(
+        model, q, v, a, f_ext, frames, axes, bodies, motions, variations, subtrees, block
+    )
     np.dot(inverse, block[:n], out[:n])
     np.dot(inverse, block[n : 2 * n], out[n : 2 * n])
     for i in range(2 * n):
@@ -224,177 +236,43 @@ def forward_dynamics_derivatives(model, q, v, tau, f_ext, body, dof, move, W, bl
     return True
 
 
-@kernel("void(f8[::1], f8[::1], f8[::1], f8[::1], f8[:,::1])")
-def forward_dynamics_derivatives_one(model, q, v, tau, out):
-    """Into one block (3 nv + 1, nv): da/dq, da/dv, M^-1, nv rows each, then a."""
-    if not (good_configuration(model, q) and good_velocity(model, v) and good_velocity(model, tau)):
-        raise ValueError
-    n, m = n_v(model), n_bodies(model)
-    block = np.empty((3 * n, n))
-    body, dof, move, W = np.empty(m * BODY), np.empty(n * DOF), np.empty(n * MOVE), np.empty(n * 7 * LANES)
-    if not forward_dynamics_derivatives(
-        model, q, v, tau, np.empty(0), body, dof, move, W, block, out[3 * n], out[: 3 * n]
-    ):
-        raise ValueError
+# --- the mass matrix ---------------------------------------------------------------------------------------------
 
 
-@kernel("i8(f8[::1], f8[:,::1], f8[:,::1], f8[:,::1], f8[:,::1], f8[:,:,::1])")
-def forward_dynamics_derivatives_many(model, q, v, tau, f_ext, out):
-    """Into blocks; returns the number of the first state whose mass matrix is not positive definite, or -1."""
-    n, m = n_v(model), n_bodies(model)
-    block = np.empty((3 * n, n))
-    body, dof, move, W = np.empty(m * BODY), np.empty(n * DOF), np.empty(n * MOVE), np.empty(n * 7 * LANES)
-    none = np.empty(0)
-    for b in range(q.shape[0]):
-        F, to = f_ext[b] if f_ext.shape[0] > 0 else none, out[b]
-        if not forward_dynamics_derivatives(
-            model, q[b], v[b], tau[b], F, body, dof, move, W, block, to[3 * n], to[: 3 * n]
-        ):
-            return b
-    return -1
+@algorithm("q -> out[nv, nv, nv]", (per_body(Frame), per_coordinate(Axis), per_body(Inertia)))
+def mass_matrix_derivative(model, q, frames, axes, inertias, out):
+    """out[i, j, k] = dM_ij/dq_k, O(n depth^2).
 
-
-# --- the mass matrix --------------------------------------------------------------------------------------------
-
-
-@primitive
-def mass_matrix_derivative(model, q, body, dof, out):
-    """out[i, j, k] = dM_ij/dq_k, O(n depth^2). `body`: BODY, `dof`: DOF numbers a record.
-
-    M_rc = S_c . J_r S_r for c on the path from r to the root. A motion of joint k does nothing to it where k carries
-    both, carries S_r and J_r along where k is between them, and the part J_k of J_r where k is beyond r.
+    M_rc = S_c . J_r S_r for c on the path from r to the root. A motion of joint k does nothing to it where k moves
+    both, moves S_r and J_r along where k is between them, and the part J_k of J_r where k is in the subtree of r.
     """
-    out[:] = 0.0
-    origin = root_origin(model, q)
+    out[:, :, :] = 0.0
+    place_inertias(model, inertial_axes(model, q), frames, q, axes, inertias)
+    composite_inertias(model, inertias)
     for i in range(n_bodies(model)):
-        T = place(model, i, q, origin, body)
-        place_screws(model, i, T, dof)
-        put_inertia(body, i * BODY + SUM, inertia_to(T, inertia_of(model, i * WIDTH)))
-    sum_over_subtrees(model, body, BODY, SUM, 10)
-    for i in range(n_bodies(model)):
-        J = get_inertia(body, i * BODY + SUM)
-        first, end = dofs_of(model, i * WIDTH)
+        J = get_inertia(inertias, i)
+        first, end = dofs_of(model, i)
         for r in range(first, end):
-            F, b = momentum(J, get_twist(dof, r * DOF)), i
+            JS, b = momentum(J, get_axis(axes, r).S), i
             while b >= 0:
-                begin, stop = dofs_of(model, b * WIDTH)
+                begin, stop = dofs_of(model, b)
                 for k in range(begin, stop):
-                    H, c = ad_dual(get_twist(dof, k * DOF), F), int(model[b * WIDTH + PARENT_DOF])
-                    while c >= 0:
-                        out[r, c, k] = out[c, r, k] = pair(get_twist(dof, c * DOF), H)
-                        c = int(dof[c * DOF + TOWARDS_ROOT])
-                b = parent_of(model, b * WIDTH)
+                    put_rates(axes, r, k, last_dof_of_parent(model, b), ad_dual(get_axis(axes, k).S, JS), out)
+                b = parent_of(model, b)
         for k in range(first, end):
-            S, b = get_twist(dof, k * DOF), parent_of(model, i * WIDTH)
+            S, b = get_axis(axes, k).S, parent_of(model, i)
             while b >= 0:
-                begin, stop = dofs_of(model, b * WIDTH)
+                begin, stop = dofs_of(model, b)
                 for r in range(begin, stop):
-                    X = get_twist(dof, r * DOF)
-                    H, c = wrench_sub(ad_dual(S, momentum(J, X)), momentum(J, ad(S, X))), r
-                    while c >= 0:
-                        out[r, c, k] = out[c, r, k] = pair(get_twist(dof, c * DOF), H)
-                        c = int(dof[c * DOF + TOWARDS_ROOT])
-                b = parent_of(model, b * WIDTH)
-
-
-@kernel("void(f8[::1], f8[:,::1], f8[:,:,:,::1])")
-def mass_matrix_derivative_many(model, q, out):
-    body, dof = np.empty(n_bodies(model) * BODY), np.empty(n_v(model) * DOF)
-    for b in range(q.shape[0]):
-        mass_matrix_derivative(model, q[b], body, dof, out[b])
-
-
-# --- geometry ---------------------------------------------------------------------------------------------------
-#
-# A change M_i exp(U d) of a placement is a motion of a locked, massless joint with screw U before joint i, and
-# exp(S q) exp(U d) one of a joint behind it (Mueller 2018 section 6.2): the formulas above with these joints' screws.
-
-# record of such a joint, one for each of six U: alpha (6), beta's angular part (3)
-LOCKED = 9
+                    X = get_axis(axes, r).S
+                    put_rates(axes, r, k, r, wrench_sub(ad_dual(S, momentum(J, X)), momentum(J, ad(S, X))), out)
+                b = parent_of(model, b)
 
 
 @primitive
-def placement_of(model, link):
-    """M_i, the joint's frame at coordinate zero or before its pose."""
-    a, c = get_frame(model, link + A_FRAME), get_frame(model, link + C_FRAME)
-    if int(model[link + KIND]) == ROTATING:
-        return Frame(add33(a.R, c.R), add3(a.p, c.p))
-    return a
-
-
-@primitive
-def put_locked(locked, k, U, V, A):
-    beta = ad(V, U)
-    alpha = twist_add(ad(A, U), ad(V, beta))
-    put6(locked, k * LOCKED, alpha)
-    put(locked, k * LOCKED + 6, beta.w)
-    return alpha, beta.w
-
-
-@primitive
-def geometric_sensitivity(model, q, v, a, f_ext, body, move, locked, out):
-    """out[0] and out[1] (nv, nbodies, 6): dtau for screws before and behind each joint. `locked`: 12 each."""
-    out[:] = 0.0
-    outward_derivatives(model, q, v, a, f_ext, body, move)
-    sum_over_subtrees(model, body, BODY, SUM, 28)
-    origin = root_origin(model, q)
-    for i in range(n_bodies(model)):
-        link, at, p = i * WIDTH, i * BODY, parent_of(model, i * WIDTH)
-        J, F, D, P = (
-            get_inertia(body, at + SUM),
-            get_wrench(body, at + F_),
-            get_rows(body, at + D11),
-            vec(body, at + P2),
-        )
-        V_p, A_p, T = zero_twist(), Twist((0.0, 0.0, 0.0), neg3(gravity_of(model))), placement_of(model, link)
-        if p >= 0:
-            V_p, A_p = get_twist(body, p * BODY + V_), get_twist(body, p * BODY + A_)
-            T = compose(get_frame(body, p * BODY + T_), T)
-        else:
-            T = Frame(T.R, sub3(T.p, origin))
-        T_i, V, A = get_frame(body, at + T_), get_twist(body, at + V_), get_twist(body, at + A_)
-        _, end = dofs_of(model, link)
-        for e in range(6):
-            for side in range(2):
-                U = Ad(T, unit_twist(e)) if side == 0 else Ad(T_i, unit_twist(e))
-                V_k, A_k = (V_p, A_p) if side == 0 else (V, A)
-                alpha, beta = put_locked(locked, 12 * i + 6 * side + e, U, V_k, A_k)
-                Q = wrench_add(composite_product(J, D, P, alpha, beta), ad_dual(U, F))
-                col = int(model[link + PARENT_DOF]) if side == 0 else end - 1
-                while col >= 0:  # on this side of the change
-                    out[side, col, i, e] = pair(get_twist(move, col * MOVE), Q)
-                    col = int(move[col * MOVE + NEXT])
-    for i in range(n_bodies(model)):
-        at = i * BODY
-        J, D, P = get_inertia(body, at + SUM), get_rows(body, at + D11), vec(body, at + P2)
-        first, end = dofs_of(model, i * WIDTH)
-        for row in range(first, end):  # beyond it
-            S = get_twist(move, row * MOVE)
-            JS, DTS = momentum(J, S), add3(rotT(D, S.w), cross(P, S.v))
-            b, side = i, 0
-            while b >= 0:
-                for e in range(6):
-                    for s in range(side + 1):
-                        k = (12 * b + 6 * s + e) * LOCKED
-                        out[s, row, b, e] = pair(get_twist(locked, k), JS) + dot(vec(locked, k + 6), DTS)
-                b, side = parent_of(model, b * WIDTH), 1
-
-
-@kernel("void(f8[::1], f8[::1], f8[::1], f8[::1], f8[:,:,:,::1])")
-def geometric_sensitivity_one(model, q, v, a, out):
-    """out (2, nv, nbodies, 6)."""
-    if not (good_configuration(model, q) and good_velocity(model, v) and good_velocity(model, a)):
-        raise ValueError
-    n, m = n_v(model), n_bodies(model)
-    body, move, locked = np.empty(m * BODY), np.empty(n * MOVE), np.empty(12 * m * LOCKED)
-    geometric_sensitivity(model, q, v, a, np.empty(0), body, move, locked, out)
-
-
-@kernel("void(f8[::1], f8[:,::1], f8[:,::1], f8[:,::1], f8[:,::1], f8[:,:,:,:,::1])")
-def geometric_sensitivity_many(model, q, v, a, f_ext, out):
-    """out (batch, 2, nv, nbodies, 6); f_ext: (batch, 6 nbodies), or (0, 6 nbodies) for none."""
-    n, m = n_v(model), n_bodies(model)
-    body, move, locked, none = np.empty(m * BODY), np.empty(n * MOVE), np.empty(12 * m * LOCKED), np.empty(0)
-    for b in range(q.shape[0]):
-        F = f_ext[b] if f_ext.shape[0] > 0 else none
-        geometric_sensitivity(model, q[b], v[b], a[b], F, body, move, locked, out[b])
+def put_rates(axes, r, k, c, F, out):
+    """dM_rc/dq_k = S_c . F for c and all coordinates on its path to the root."""
+    while c >= 0:
+        axis = get_axis(axes, c)
+        out[r, c, k] = out[c, r, k] = pair(axis.S, F)
+        c = int(axis.ancestor)

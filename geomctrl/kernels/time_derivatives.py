@@ -1,26 +1,24 @@
 """Time derivatives of the equations of motion to any order: tau, tau', tau'', ... from q and v, v', v'', ... in O(n).
 
 Mueller 2018 section 6.3 asks for them for the flatness of robots with elastic joints. In inertial axes about a fixed
-point the recursion is the product rule and nothing else: with everything fixed to body i carried by its twist,
+point the recursion is the product rule and nothing else: everything fixed to body i moves with its twist, so that
 
     S' = ad_V S,      V_i = V_p + S v,      J' = -ad_V^T J - J ad_V,      F_i = (J V)' - J (0, g) + sum_children F_c,
     tau = S^T F,
 
-so all are power series in t: x_k stands for the k-th time derivative of x over k!, and a product is a convolution.
-FORMULAS section 6 has the same in body frames, written out to second order.
+and all are power series in t: x_k stands for the k-th time derivative of x over k!, and a product is a convolution.
+A body's or coordinate's series stands in consecutive records, `terms` of them.
 """
 
-from __future__ import annotations
-
-import numpy as np
-
+from .algorithms import algorithm, numbers, per_body
 from .composite_bodies import coriolis_composite
-from .jit import kernel, primitive
-from .newton_euler import CHRISTOFFEL
-from .passes import BODY, place
-from .records import accumulate, get_inertia, get_twist, get_wrench, put6, put_inertia
+from .passes import inertial_axes, inward, outward, place
+from .primitives import primitive
+from .records import get_inertia, get_twist, get_wrench, put_inertia, put_twist, put_wrench
+from .rigid_body import CHRISTOFFEL
 from .screws import (
     Ad,
+    Frame,
     Inertia,
     Wrench,
     ad,
@@ -36,27 +34,16 @@ from .screws import (
     zero_twist,
     zero_wrench,
 )
-from .tree import (
-    WIDTH,
-    dofs_of,
-    good_configuration,
-    gravity_of,
-    inertia_of,
-    n_bodies,
-    n_v,
-    parent_of,
-    root_origin,
-    screw_of,
-)
-from .vectors import cross, mul3
+from .tree import dofs_of, gravity_of, inertia_of, n_bodies, n_v, parent_of, screw_of
+from .vectors import add33, cross, mul3, transpose
 
 
 @primitive
-def carried(J, W):
-    """-ad_W^T J - J ad_W: the rate of an inertia that the twist W carries along."""
-    B, p = coriolis_composite(J, W, CHRISTOFFEL, 0.0)
-    dI = (2.0 * B[0][0], B[0][1] + B[1][0], 2.0 * B[1][1], B[0][2] + B[2][0], B[1][2] + B[2][1], 2.0 * B[2][2])
-    return Inertia(0.0, p, dI)
+def inertia_rate(J, V):
+    """J' = -ad_V^T J - J ad_V of an inertia that moves with the twist V, as the derivative of Ad_{T^-1}^T J Ad_{T^-1}."""
+    B, p = coriolis_composite(J, V, CHRISTOFFEL, 0.0)
+    I = add33(B, transpose(B))
+    return Inertia(0.0, p, (I[0][0], I[0][1], I[1][1], I[0][2], I[1][2], I[2][2]))
 
 
 @primitive
@@ -65,103 +52,88 @@ def inertia_mul(s, J):
     return Inertia(s * J.m, mul3(s, J.h), (s * I[0], s * I[1], s * I[2], s * I[3], s * I[4], s * I[5]))
 
 
-@primitive
-def inverse_dynamics_series(model, q, v, body, V, F, J, S, tau):
-    """tau (orders, nv): the torques' series from the velocities' v (orders + 1, nv).
+@outward(Frame)
+def move_series(model, i, parent, q, v, terms, S, V, J, F):
+    """The series of the joint's screws, of the body's twist and inertia, and of the wrench that its own motion takes.
 
-    `V`, `S`: 6 (orders + 1) numbers a body, a coordinate; `F`: 6 orders a body; `J`: 10 (orders + 1).
+    F has a body's wrenches order by order, as `transmit` adds them up.
     """
-    n, orders = n_bodies(model), tau.shape[0]
-    six = 6 * (orders + 1)
-    gravity, origin = gravity_of(model), root_origin(model, q)
-    for i in range(n):
-        link, p = i * WIDTH, parent_of(model, i * WIDTH)
-        T = place(model, i, q, origin, body)
-        first, end = dofs_of(model, link)
-        for c in range(first, end):
-            put6(S, c * six, Ad(T, screw_of(model, link, c - first)))
-        for k in range(orders + 1):
-            X = zero_twist()
-            if p >= 0:
-                X = get_twist(V, p * six + 6 * k)
-            for c in range(first, end):
-                if k > 0:
-                    dS = zero_twist()
-                    for j in range(k):
-                        dS = twist_add(dS, ad(get_twist(V, i * six + 6 * j), get_twist(S, c * six + 6 * (k - 1 - j))))
-                    put6(S, c * six + 6 * k, twist_mul(1.0 / k, dS))  # S' = ad_V S
-                for j in range(k + 1):
-                    X = twist_add(X, twist_mul(v[j, c], get_twist(S, c * six + 6 * (k - j))))
-            put6(V, i * six + 6 * k, X)
-        put_inertia(J, 0, inertia_to(T, inertia_of(model, link)))
-        for k in range(1, orders + 1):
-            dJ = carried(get_inertia(J, 10 * (k - 1)), get_twist(V, i * six))
-            for j in range(1, k):
-                dJ = inertia_add(dJ, carried(get_inertia(J, 10 * (k - 1 - j)), get_twist(V, i * six + 6 * j)))
-            put_inertia(J, 10 * k, inertia_mul(1.0 / k, dJ))
-        for k in range(orders):
-            P = zero_wrench()
-            for j in range(k + 2):
-                P = wrench_add(P, momentum(get_inertia(J, 10 * (k + 1 - j)), get_twist(V, i * six + 6 * j)))
-            Jk = get_inertia(J, 10 * k)
-            weight = Wrench(cross(Jk.h, gravity), mul3(Jk.m, gravity))
-            put6(F, 6 * (i * orders + k), wrench_sub(wrench_mul(k + 1.0, P), weight))
-    for i in range(n - 1, -1, -1):
-        link, p = i * WIDTH, parent_of(model, i * WIDTH)
-        first, end = dofs_of(model, link)
-        for c in range(first, end):
-            for k in range(orders):
-                x = 0.0
-                for j in range(k + 1):
-                    x += pair(get_twist(S, c * six + 6 * (k - j)), get_wrench(F, 6 * (i * orders + j)))
-                tau[k, c] = x
+    T = place(model, i, parent, q)
+    screw_and_twist_series(model, i, T, v, terms, S, V)
+    put_inertia(J, 0, inertia_to(T, inertia_of(model, i)))
+    at = i * terms
+    for k in range(1, terms):
+        dJ = inertia_rate(get_inertia(J, k - 1), get_twist(V, at))
+        for j in range(1, k):
+            dJ = inertia_add(dJ, inertia_rate(get_inertia(J, k - 1 - j), get_twist(V, at + j)))
+        put_inertia(J, k, inertia_mul(1.0 / k, dJ))
+    gravity = gravity_of(model)
+    for k in range(terms - 1):
+        P = zero_wrench()  # the series of J V at k + 1
+        for j in range(k + 2):
+            P = wrench_add(P, momentum(get_inertia(J, k + 1 - j), get_twist(V, at + j)))
+        Jk = get_inertia(J, k)
+        weight = Wrench(cross(Jk.h, gravity), mul3(Jk.m, gravity))
+        put_wrench(F, k * n_bodies(model) + i, wrench_sub(wrench_mul(k + 1.0, P), weight))
+    return T
+
+
+@primitive
+def screw_and_twist_series(model, i, T, v, terms, S, V):
+    """(k + 1) S_{k+1} = sum_j ad_{V_j} S_{k-j} and V_k = V_p,k + sum_j S_j v_{k-j} of body i, which is at T."""
+    first, end = dofs_of(model, i)
+    n, p, at = n_v(model), parent_of(model, i), i * terms
+    for c in range(first, end):
+        put_twist(S, c * terms, Ad(T, screw_of(model, i, c - first)))
+    for k in range(terms):
+        X = zero_twist()
         if p >= 0:
-            accumulate(F, 6 * p * orders, F, 6 * i * orders, 6 * orders)
+            X = get_twist(V, p * terms + k)
+        for c in range(first, end):
+            if k > 0:
+                dS = zero_twist()
+                for j in range(k):
+                    dS = twist_add(dS, ad(get_twist(V, at + j), get_twist(S, c * terms + k - 1 - j)))
+                put_twist(S, c * terms + k, twist_mul(1.0 / k, dS))
+            for j in range(k + 1):
+                X = twist_add(X, twist_mul(v[j * n + c], get_twist(S, c * terms + k - j)))
+        put_twist(V, at + k, X)
 
 
-@primitive
-def scaled(v, series, down):
-    """Derivatives to series (down) or back, order by order: over or times k!."""
+@inward(Wrench)
+def transmit(model, i, F, k, terms, S, wrenches, tau):
+    """tau_k = sum_j S_{k-j} . F_j, the wrenches of lower order being summed already."""
+    first, end = dofs_of(model, i)
+    for c in range(first, end):
+        x = pair(get_twist(S, c * terms), F)
+        for j in range(k):
+            x += pair(get_twist(S, c * terms + k - j), get_wrench(wrenches, j * n_bodies(model) + i))
+        tau[k, c] = x
+    return F
+
+
+@algorithm(
+    "q, rates[(orders + 1) * nv]; orders: i8 -> tau[orders, nv]",
+    (
+        per_body(Frame),
+        numbers("(orders + 1) * nv"),
+        *(numbers("6 * (orders + 1) * nv"), numbers("6 * (orders + 1) * nb"), numbers("10 * (orders + 1)")),
+        numbers("6 * orders * nb"),
+    ),
+)
+def inverse_dynamics_rates(model, q, rates, orders, frames, v, S, V, J, F, tau):
+    """tau and its time derivatives from `rates`, the velocity and its own: one more."""
+    n, m, terms = n_v(model), 6 * n_bodies(model), orders + 1
     factorial = 1.0
-    for k in range(v.shape[0]):
-        if k > 1:
-            factorial *= k
-        for j in range(v.shape[1]):
-            series[k, j] = v[k, j] / factorial if down else v[k, j] * factorial
-
-
-@primitive
-def all_finite(x):
-    zero = 0.0
-    for i in range(x.shape[0]):
-        for j in range(x.shape[1]):
-            zero += 0.0 * x[i, j]
-    return zero == 0.0
-
-
-@kernel("f8[:,::1](f8[::1], f8[::1], f8[:,::1])")
-def inverse_dynamics_rates_one(model, q, rates):
-    n, m, orders = n_bodies(model), n_v(model), rates.shape[0] - 1
-    if not (good_configuration(model, q) and rates.shape[1] == m and orders > 0 and all_finite(rates)):
-        raise ValueError
-    v, tau = np.empty((orders + 1, m)), np.empty((orders, m))
-    scaled(rates, v, True)
-    six = 6 * (orders + 1)
-    body, V, F, J = np.empty(n * BODY), np.empty(n * six), np.empty(n * 6 * orders), np.empty(10 * (orders + 1))
-    inverse_dynamics_series(model, q, v, body, V, F, J, np.empty(m * six), tau)
-    scaled(tau, tau, False)
-    return tau
-
-
-@kernel("f8[:,:,::1](f8[::1], f8[:,::1], f8[:,:,::1])")
-def inverse_dynamics_rates_many(model, q, rates):
-    n, m, orders = n_bodies(model), n_v(model), rates.shape[1] - 1
-    v, tau = np.empty((orders + 1, m)), np.empty((q.shape[0], orders, m))
-    six = 6 * (orders + 1)
-    body, V, F, J = np.empty(n * BODY), np.empty(n * six), np.empty(n * 6 * orders), np.empty(10 * (orders + 1))
-    S = np.empty(m * six)
-    for b in range(q.shape[0]):
-        scaled(rates[b], v, True)
-        inverse_dynamics_series(model, q[b], v, body, V, F, J, S, tau[b])
-        scaled(tau[b], tau[b], False)
-    return tau
+    for k in range(terms):
+        factorial *= max(k, 1)
+        for j in range(n):
+            v[k * n + j] = rates[k * n + j] / factorial
+    move_series(model, inertial_axes(model, q), frames, q, v, terms, S, V, J, F)
+    for k in range(orders):
+        transmit(model, F[k * m : (k + 1) * m], k, terms, S, F, tau)
+    factorial = 1.0
+    for k in range(orders):
+        factorial *= max(k, 1)
+        for j in range(n):
+            tau[k, j] *= factorial
