@@ -194,7 +194,7 @@ def chain(joints: int) -> gc.Robot:
 def count_operations() -> None:
     """Print the operations of one step besides forward dynamics as JSON; for a Python without numba's compiler."""
     from geomctrl.kernels import exponentials
-    from geomctrl.kernels.runge_kutta import rk_step
+    from geomctrl.kernels.runge_kutta import StageWork, rk_step
     from geomctrl.motion.rollout import plan_of
 
     exponentials.math = CountingMath()
@@ -213,9 +213,10 @@ def count_operations() -> None:
             q, v = (np.array([Tally(x) for x in row], dtype=object) for row in (q, v))
             # Python's own floats: numpy's would do the operation themselves and count nothing
             model, plan = (np.array(x.tolist(), dtype=object) for x in (robot._model, plan_of(tableau, 0.1, robot)))
-            work = [np.zeros(n, dtype=object) for n in (99 * len(q), 99 * nv, 99 * nv, nv, len(q), nv, nv, nv)]
+            sizes = (99 * len(q), 99 * nv, 99 * nv, nv, len(q), nv, nv, nv)
+            work = StageWork(*(np.zeros(n, dtype=object) for n in sizes), None, None, None)
             Tally.counts = Counter()
-            rk_step(no_dynamics, model, plan, None, q, v, *work, np.empty(0), None, None)
+            rk_step(no_dynamics, model, plan, None, q, v, work, np.empty(0))
             results[f"{m} {joints}"] = Tally.counts
     print(json.dumps(results))
 
@@ -233,7 +234,7 @@ def counted_operations() -> dict:
 
 
 def vector_operations(name: str) -> tuple[int, ...]:
-    """The columns of Table X from the tableau: what `rollout.rk_step` does."""
+    """The columns of Table X from the tableau: what `kernels.runge_kutta.rk_step` does."""
     tableau = method(name)
     rows = [row for _, rows in tableau.stages for row in rows]
     s = len(tableau.c)

@@ -27,8 +27,7 @@ def middle(robot: Robot) -> np.ndarray:
 
 def amplitudes(robot: Robot) -> np.ndarray:
     """How far (nv,) to move from the middle: half of a joint's range, at most 0.6 rad or 0.2 m."""
-    turning = np.concatenate([np.abs(j.S[:3]).max(axis=0) > 0.0 for j in robot.joints])
-    x = np.where(turning, 0.6, 0.2)
+    x = np.where(robot.turning, 0.6, 0.2)
     half = 0.5 * (robot.limits.upper - robot.limits.lower)
     return np.where(np.isfinite(half), np.minimum(x, 0.5 * half), x)
 

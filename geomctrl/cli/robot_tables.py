@@ -18,7 +18,7 @@ def joint_table(robot: Robot) -> Table:
     if friction:
         table.add_column("damping, friction", justify="right")
     for i, (joint, body, p) in enumerate(zip(robot.joints, robot.body_names, robot.parents)):
-        unit, force = ("m", "N") if joint.kind == "prismatic" else ("rad", "N m")
+        unit, force = ("rad", "N m") if joint.turning.any() else ("m", "N")
         bounded = np.isfinite([joint.lower, joint.upper]).any()
         row = [str(i), escape(str(joint.name)), joint.kind, str(p) if p >= 0 else "world", escape(body)]
         row += [f"{robot.parameters[i, 0]:.4g}", f"{joint.lower:.3g} .. {joint.upper:.3g} {unit}" if bounded else "-"]

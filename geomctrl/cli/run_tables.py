@@ -69,10 +69,8 @@ def _tracking_table(run: Run, others: dict[str, Run]) -> Table:
     table.add_column("limit", justify="right")
     error = run.tracking_error()
     rms = [r.tracking_rms() for r in (run, *others.values())]
-    S = np.hstack([j.S for j in robot.joints])
     for k, name in enumerate(robot.dof_names):
-        turning = S[:3, k].any()
-        unit, force = ("mrad", "N m") if turning else ("mm", "N")
+        unit, force = ("mrad", "N m") if robot.turning[k] else ("mm", "N")
         cells = [escape(name)]
         if error is not None:
             cells += [_number(rms[0], k, unit), f"{1e3 * np.abs(error[:, k]).max():.3g} {unit}"]

@@ -47,8 +47,7 @@ def suspicious_units(data: Dataset, robot: Robot | None = None) -> list[str]:
 
 
 def _beyond_limits(data, robot):
-    turning = np.array([np.abs(j.S[:3]).max() > 0.0 for j in robot.joints])
-    largest = np.abs(data.q).max(0)
+    turning, largest = robot.turning, np.abs(data.q).max(0)
     limit = np.maximum(np.abs(robot.limits.lower), np.abs(robot.limits.upper))
     limit = np.where(np.isfinite(limit) | ~turning, limit, 4.0 * np.pi)
     reach = limit + np.where(turning, 1.0, 0.1 * limit)

@@ -49,32 +49,19 @@ class Work(NamedTuple):
 
 
 @primitive
-def midpoint_force(model, h, q, v, work):
-    """The force f, diagonal of M and mean velocity w at the middle of the step from v to work.v1; x = h w."""
-    x, w, q1 = work.x, work.w, work.q1
-    for k in range(x.shape[0]):
-        w[k] = 0.5 * (v[k] + work.v1[k])
-        x[k] = 0.5 * h * w[k]
-    advance(model, q, x, q1)
-    momentum_sweep(model, q1, w, work.body, work.dof, work.p1, work.rate, work.diagonal)
-    lie_force(model, w, work.p1, work.rate, work.rest, work.f)
-    for k in range(x.shape[0]):
-        x[k] = h * w[k]
-
-
-@primitive
-def correct_force(skip, h, tau, v, reached, work):
-    """f += torque, and what f misses of the change of energy to `reached`, along the motion of the joints from `skip`
-    on: a free base's momentum is not to feel it.
+def correct_force(skip, h, tau, before, after, x, diagonal, f):
+    """f += torque, and what f misses of the change of energy, along the motion of the joints from `skip` on: a free
+    base's momentum is not to feel it. before, after: (velocity, momentum, potential energy).
 
     With x = h (v0 + v1) / 2 and p1 = Ad_{exp x}^T p0 + h Ad_{exp x/2}^T (f + tau), the energy changes by the torques'
     work x . tau if and only if x . f = (v0 . p1 - v1 . p0) / 2 - (U1 - U0). The midpoint's f misses that by O(h^3).
     """
-    x, f, diagonal, potential = work.x, work.f, work.diagonal, work.potential[0]
+    v, p, potential = before
+    v1, p1, reached = after
     missing, moving, all_moving = potential - reached, 0.0, 0.0
     slow = h * h * LOST * (abs(potential) + abs(reached))
     for k in range(x.shape[0]):
-        missing += 0.5 * (v[k] * work.p1[k] - work.v1[k] * work.p[k]) - x[k] * f[k]
+        missing += 0.5 * (v[k] * p1[k] - v1[k] * p[k]) - x[k] * f[k]
         all_moving += diagonal[k] * x[k] * x[k]
         if k >= skip:
             moving += diagonal[k] * x[k] * x[k]
@@ -88,26 +75,31 @@ def correct_force(skip, h, tau, v, reached, work):
 @primitive
 def solve(model, skip, h, tau, q, v, work):
     """(q, v, work.p, work.potential) after h, in place, from the guess work.v1."""
-    w, q1, v1, R, dv, p = work.w, work.q1, work.v1, work.R, work.dv, work.p
+    p, v1, _, potential, x, q1, w, p1, f, R, dv, rate, diagonal, steps, body, dof, rest, none, still = work
     nv = n_v(model)
     last = math.inf
     for i in range(ITERATIONS):
-        midpoint_force(model, h, q, v, work)
-        if not within_reach(model, work.x):
-            return TURNED if finite(work.x) else NOT_CONVERGED
-        advance(model, q, work.x, q1)
-        reached = momentum_sweep(model, q1, v1, work.body, work.dof, work.p1, work.rate, R)
-        correct_force(skip, h, tau, v, reached, work)
-        momentum_after(model, work.x, p, h, work.f, dv)
         for k in range(nv):
-            R[k] = work.p1[k] - dv[k]
-        if not forward_dynamics(
-            work.still, q1, work.rest, R, work.none, work.body, work.dof, w
-        ):  # M for R's derivative
+            w[k] = 0.5 * (v[k] + v1[k])
+            x[k] = 0.5 * h * w[k]
+        advance(model, q, x, q1)
+        momentum_sweep(model, q1, w, body, dof, p1, rate, diagonal)
+        lie_force(model, w, p1, rate, rest, f)  # at the midpoint
+        for k in range(nv):
+            x[k] = h * w[k]
+        if not within_reach(model, x):
+            return TURNED if finite(x) else NOT_CONVERGED
+        advance(model, q, x, q1)
+        reached = momentum_sweep(model, q1, v1, body, dof, p1, rate, R)
+        correct_force(skip, h, tau, (v, p, potential[0]), (v1, p1, reached), x, diagonal, f)
+        momentum_after(model, x, p, h, f, dv)
+        for k in range(nv):
+            R[k] = p1[k] - dv[k]
+        if not forward_dynamics(still, q1, rest, R, none, body, dof, w):  # M for the derivative of R
             return SINGULAR
         for k in range(nv):
             w[k] = -w[k]
-        broyden(i, w, work.steps)
+        broyden(i, w, steps)
         for k in range(nv):
             v1[k] += w[k]
         change = norm(w)
@@ -116,9 +108,8 @@ def solve(model, skip, h, tau, q, v, work):
                 p[k] = dv[k]
             for k in range(n_q(model)):
                 q[k] = q1[k]
-            work.potential[0] = reached
-            # v1 but for what the solver left, so that p = M v
-            forward_dynamics(work.still, q, work.rest, p, work.none, work.body, work.dof, v)
+            potential[0] = reached
+            forward_dynamics(still, q, rest, p, none, body, dof, v)  # v1 but for what the solver left, so that p = M v
             return DONE
         last = change
     return NOT_CONVERGED

@@ -105,7 +105,7 @@ def pull_back(model, u, v, K, at, identity):
 
 class StageWork(NamedTuple):
     """Work memory of `rk_step`: the stages' configurations (s, nq) and slopes (s, nv), flat, then those of the stage at
-    hand: exponent, configuration, y, velocity and slope of y; the records that a field needs."""
+    hand: exponent, configuration, y, velocity and slope of y; the records that a field needs; an empty array."""
 
     Q: Any
     Kq: Any
@@ -117,6 +117,7 @@ class StageWork(NamedTuple):
     ai: Any
     body: Any
     dof: Any
+    none: Any
 
 
 @primitive
@@ -124,7 +125,7 @@ def stage_work(model, plan):
     s, nq, nv = int(plan[0]), n_q(model), n_v(model)
     Q, Kq, Ky = np.empty(s * nq), np.empty(s * nv), np.empty(s * nv)
     u, qi, yi, vi, ai = np.empty(nv), np.empty(nq), np.empty(nv), np.empty(nv), np.empty(nv)
-    return StageWork(Q, Kq, Ky, u, qi, yi, vi, ai, np.empty(n_bodies(model) * BODY), np.empty(nv * DOF))
+    return StageWork(Q, Kq, Ky, u, qi, yi, vi, ai, np.empty(n_bodies(model) * BODY), np.empty(nv * DOF), np.empty(0))
 
 
 @primitive
@@ -132,7 +133,7 @@ def rk_step(field, model, plan, tau, q, y, work, context):
     """One step of (q, y), in place. field(model, q, y, tau, context, body, dof, a) writes ydot to a; q turns at y, or
     at what the field, having work.vi in its context, writes there. `forward_dynamics` is one (44), with its external
     wrenches for context."""
-    Q, Kq, Ky, u, qi, yi, vi, ai, body, dof = work
+    Q, Kq, Ky, u, qi, yi, vi, ai, body, dof, _ = work
     s, most, munthe_kaas, identity = int(plan[0]), int(plan[1]), plan[2] == 1.0, plan[3] == 1.0
     nq, nv = n_q(model), n_v(model)
     for i in range(s + 1):
@@ -175,13 +176,12 @@ def rk_step(field, model, plan, tau, q, y, work, context):
 
 @primitive
 def begin(model, plan, q, v):
-    return stage_work(model, plan), np.empty(0)
+    return stage_work(model, plan)
 
 
 @primitive
 def step(model, plan, tau, q, v, k, work):
-    stages, no_wrenches = work
-    result = rk_step(forward_dynamics, model, plan, tau, q, v, stages, no_wrenches)
+    result = rk_step(forward_dynamics, model, plan, tau, q, v, work, work.none)
     if (k + 1) % POLISH_EVERY == 0:
         polish(model, q)
     return result if result != DONE or finite(v) else NOT_FINITE

@@ -43,7 +43,7 @@ def pack(parents, joints, placements, parameters, gravity) -> np.ndarray:
     last_dof = [-1] * len(joints)
     for i, (parent, joint, M) in enumerate(zip(parents, joints, placements, strict=True)):
         row, d = model[i], joint.S.shape[1]
-        kind = POSE if d > 1 else SLIDING if not joint.S[:3].any() else ROTATING
+        kind = POSE if d > 1 else ROTATING if joint.turning.any() else SLIDING
         row[:A] = parent, kind, d, nq, nv, last_dof[parent] if parent >= 0 else -1
         row[A:J] = _expand(M, joint.S[:, 0], kind)
         row[J:S] = parameters[i]

@@ -40,10 +40,9 @@ def random_configuration(robot: Mechanism, rng: np.random.Generator) -> np.ndarr
     x = np.empty(robot.nv)
     for joint, s in zip(robot.joints, robot.v_slices):
         if joint.dof > 1:
-            turning = joint.S[:3].any(axis=0)
-            x[s] = np.where(turning, rng.normal(size=joint.dof) * np.pi, rng.uniform(-1.0, 1.0, joint.dof))
+            x[s] = np.where(joint.turning, rng.normal(size=joint.dof) * np.pi, rng.uniform(-1.0, 1.0, joint.dof))
         else:
-            reach = 1.0 if joint.kind == "prismatic" else np.pi
+            reach = np.pi if joint.turning.any() else 1.0
             low = joint.lower if np.isfinite(joint.lower) else min(-reach, joint.upper - 2 * reach)
             high = joint.upper if np.isfinite(joint.upper) else max(reach, low + 2 * reach)
             x[s] = rng.uniform(low, high)

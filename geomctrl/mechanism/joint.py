@@ -100,6 +100,11 @@ class Joint:
         return self.S.shape[1]
 
     @property
+    def turning(self) -> np.ndarray:
+        """Which velocity coordinates (dof,) turn, rad/s and N m; the others slide, m/s and N."""
+        return np.asarray(self.S[:3].any(axis=0))
+
+    @property
     def nq(self) -> int:
         return 12 if self.dof > 1 else self.dof
 

@@ -96,6 +96,11 @@ class Mechanism:
         return tuple(str(j.name) if j.dof == 1 else f"{j.name}[{k}]" for j in self.joints for k in range(j.dof))
 
     @property
+    def turning(self) -> np.ndarray:
+        """Which velocity coordinates (nv,) turn, rad/s and N m; the others slide, m/s and N."""
+        return np.concatenate([j.turning for j in self.joints])
+
+    @property
     def limits(self) -> Limits:
         return Limits(*(self._per_dof(key) for key in Limits._fields))
 

@@ -22,6 +22,8 @@ from geomctrl.robot import Robot
 from .arguments import fixed_step
 from .trajectory import Method, Trajectory, march_compiled, step_compiled
 
+IDENTITY = np.eye(6)
+
 
 def rollout(
     robot: Robot,
@@ -80,4 +82,5 @@ def _numbers(tableau: Tableau, h: float, identity: bool) -> np.ndarray:
 
 def plan_of(tableau: Tableau, h: float, robot: Robot) -> np.ndarray:
     """The array a kernel takes for steps of h of the robot."""
-    return _numbers(tableau, h, all(j.dof < 6 or np.array_equal(j.S, np.eye(6)) for j in robot.joints))
+    no_basis = robot.nq == robot.nv or all(j.dof < 6 or (j.S == IDENTITY).all() for j in robot.joints)
+    return _numbers(tableau, h, no_basis)

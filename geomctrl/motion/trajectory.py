@@ -37,7 +37,7 @@ class Trajectory:
 
 
 class Method(NamedTuple):
-    """A method whose steps are compiled: its name, its march (`kernels.marches`) and the numbers it takes for steps of h."""
+    """A method whose steps are compiled: name, march (`kernels.marches`), and the numbers it takes for steps of h."""
 
     name: str
     march: Callable

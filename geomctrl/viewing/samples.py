@@ -91,8 +91,7 @@ def coordinate_names(run: Samples) -> tuple[str, ...]:
 def coordinate_units(run: Samples, turning: str, sliding: str) -> list[str]:
     if run.plant is None:
         return [""] * run.tau.shape[1]
-    S = np.hstack([j.S for j in run.plant.robot.joints])
-    return [turning if S[:3, k].any() else sliding for k in range(S.shape[1])]
+    return [turning if turns else sliding for turns in run.plant.robot.turning]
 
 
 def true_state(run: Samples) -> np.ndarray | None:
