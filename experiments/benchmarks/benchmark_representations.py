@@ -31,8 +31,8 @@ def microseconds(robot, turns: int, repeat: int = 40) -> dict[str, float]:
     few, many = (rng.normal(size=(3, states, robot.nv)) for states in (FEW, 16 * lanes.LANES))
     run = {
         "body": partial(newton_euler.inverse_dynamics.many, robot._model, *few),
-        "spatial": partial(spatial_inverse_dynamics, robot._model, *few, none),
-        "hybrid": partial(hybrid_inverse_dynamics, robot._model, *few, none),
+        "spatial": partial(spatial_inverse_dynamics.many, robot._model, *few, none),
+        "hybrid": partial(hybrid_inverse_dynamics.many, robot._model, *few, none),
         "body, 16 at once": partial(newton_euler.inverse_dynamics.many, robot._model, *many),
     }
     best = dict.fromkeys(FORMS, np.inf)

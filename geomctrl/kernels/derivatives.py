@@ -7,8 +7,8 @@ parent of joint k (gravity is the base's acceleration -g), the change that d mak
     beta_k = ad_{V_p} S_k   of its twist,      alpha_k = ad_{A_p} S_k + ad_{V_p} beta_k   of its acceleration,
 
 and v_k changes the acceleration by alphav_k = ad_{V_k} S_k + beta_k. With J_k, D_k, F_k the sums over the subtree of
-J, D = Jdot + bar(J V) and F, bar(P) W = -ad_W^T P, for j on the path from k to the root (Singh, Russo, Wensing 2022,
-their section IV; the same columns in body frames are those of Mueller 2018 section 6)
+J, D = Jdot + bar(J V) and F, bar(P) W = -ad_W^T P, for j on the path from k to the root (Singh, Russo and
+Wensing 2022; Mueller 2018 section 6 asks for them)
 
     dtau_k/dq_j = S_k . (J_k alpha_j + D_k beta_j),    dtau_j/dq_k = S_j . (J_k alpha_k + D_k beta_k - ad_{S_k}^T F_k),
     dtau_k/dv_j = S_k . (J_k alphav_j + D_k S_j),      dtau_j/dv_k = S_j . (J_k alphav_k + D_k S_k),
@@ -225,9 +225,7 @@ def forward_dynamics_derivatives(
     if not forward_dynamics(model, q, v, tau, f_ext, moving, eliminated, handles, accelerations, a):
         return False
     invert(eliminated, W, inverse)
-    inverse_dynamics_derivatives(
-        model, q, v, a, f_ext, frames, axes, bodies, motions, variations, subtrees, block
-    )
+    inverse_dynamics_derivatives(model, q, v, a, f_ext, frames, axes, bodies, motions, variations, subtrees, block)
     np.dot(inverse, block[:n], out[:n])
     np.dot(inverse, block[n : 2 * n], out[n : 2 * n])
     for i in range(2 * n):

@@ -11,6 +11,8 @@ O(n^2 depth), a tensor's own size on a chain.
 from .algorithms import algorithm, numbers, of_complex, per_body, per_coordinate
 from .derivatives import (
     MEMORY as FIRST,
+)
+from .derivatives import (
     Body,
     SpatialMotion,
     Subtree,
@@ -129,7 +131,9 @@ def derivatives_along(
     along(model, v, a, dq, dv, da, (axes, bodies), work, out)
 
 
-@algorithm("q, v, a, f_ext? -> out[nv, 4 nv, nv]", (*MEMORY, *FIRST[3:], numbers("nv"), numbers("nv"), numbers("3 * nv * nv")))
+@algorithm(
+    "q, v, a, f_ext? -> out[nv, 4 nv, nv]", (*MEMORY, *FIRST[3:], numbers("nv"), numbers("nv"), numbers("3 * nv * nv"))
+)
 def second_derivatives(
     model, q, v, a, f_ext,
     frames, axes, bodies, displacements, vc, ac, axes_c, bodies_c, motions_c, variations_c, subtrees_c,

@@ -6,7 +6,9 @@ the Euler-Jourdain projection and the momentum form. All say the same; each is a
 to be fast: numpy, any leading batch axes, and functions of q alone take complex q, for derivatives by the complex step.
 
 Trees and joints with several degrees of freedom are included unless a function says otherwise. PBP and MU number the
-equations; misprints are corrected as in FORMULAS sections 3 to 5.
+equations. Slips of the print, corrected here: Q of PBP (50) holds Ad of the cumulative products M_1 ... M_i; the sum and
+the 1/2 of PBP (55)-(57) cover all three terms; PBP (58), (59) have the sign of -g; MU (36) lacks the dots of its rates;
+the third term of MU (86) is ordered, the nearer to the root first; MU (87) holds at the centres of mass, without 1/2.
 """
 
 from __future__ import annotations
@@ -91,7 +93,7 @@ def product_christoffel_symbols(robot: Mechanism, q: ArrayLike) -> np.ndarray:
     """Gamma_ijk (..., nv, nv, nv) at [i, j, k] by the three cases of PBP (55)-(57), O(n^4).
 
     The brackets nest because Ad_l^i([Ad_{i-1}^{k+1} A_k, A_i]) = [Ad_l^{k+1} A_k, Ad_l^{i+1} A_i], the columns of L A.
-    Raises ArgumentError for joints with several degrees of freedom: use `geometry.christoffel_symbols`.
+    Raises ArgumentError for joints with several degrees of freedom: use `curvature.christoffel_symbols`.
     """
     _only_one_dof(robot)
     f, n = product_of_exponentials(robot, q), robot.nbodies
@@ -253,5 +255,5 @@ def _only_one_dof(robot: Mechanism) -> None:
         if joint.dof > 1:
             raise ArgumentError(
                 f"robot {robot.name!r}: joint {joint.name!r} has {joint.dof} degrees of freedom; this formula is for"
-                " one (geometry.christoffel_symbols generalises it)"
+                " one (curvature.christoffel_symbols generalises it)"
             )

@@ -3,7 +3,7 @@
 A robot's configuration space lies in a flat one: the map q -> (T_1, ..., T_n), with the inner product of two rates of
 a pose that the body's 4x4 pseudo-inertia P defines, <A, B> = tr(A P B^T), has the mass matrix as its pullback (Park,
 Bobrow, Ploen 1995 section 4.4, where the inner product is on SE(3) instead). There all of it is algebra: with hat(S_i)
-the screws in inertial axes and P_m the composite pseudo-inertia of the subtree beyond coordinate m,
+the screws in inertial axes and P_m the composite pseudo-inertia of the subtree of coordinate m,
 
     M_ij       = tr(hat(S_i) P_m hat(S_j)^T)
     Gamma_ijk  = tr(hat(S_i) hat(S_j) P_m hat(S_k)^T),      i no farther from the root than j
@@ -11,7 +11,7 @@ the screws in inertial axes and P_m the composite pseudo-inertia of the subtree 
 
 where m is the outermost coordinate involved, all must lie on one path to the root (else the entry is zero), and II_ij,
 the second fundamental form, is the part of hat(S_i) hat(S_j) across the embedded space. Mueller 2018 (87) with Binet's
-inertia is the second line (FORMULAS section 5). Neither M nor Gamma is ever differentiated.
+inertia is the second line, as in `closed_forms.binet_christoffel_symbols`. Neither M nor Gamma is ever differentiated.
 
 Coordinates are the joint velocities' throughout. For a joint with several degrees of freedom these are a frame of
 vector fields E_i (left-invariant on the joint's subgroup) instead of coordinate ones: then
@@ -34,9 +34,8 @@ from geomctrl.mechanism.mechanism import Mechanism
 from geomctrl.mechanism.states import as_batch
 
 from .articulated import mass_matrix_inverse, mass_matrix_solve
+from .batches import over_states
 from .dynamics import coriolis_matrix, mass_matrix
-
-# --- public ------------------------------------------------------------------------------------------------------
 
 
 def inner_product(robot: Mechanism, q: ArrayLike, x: ArrayLike, y: ArrayLike) -> np.ndarray:
@@ -56,9 +55,7 @@ def christoffel_symbols(robot: Mechanism, q: ArrayLike, kind: Literal[1, 2] = 1)
     """
     if kind not in (1, 2):
         raise ArgumentError(f"kind: expected 1 or 2, got {kind!r}")
-    n = robot.nv
-    lead, (x,) = as_batch(robot, q=q)
-    Gamma = curvature.christoffel_many(robot._model, x).reshape(*lead, n, n, n)
+    Gamma = over_states(robot, curvature.christoffel_symbols, q=q)
     return Gamma if kind == 1 else Gamma @ mass_matrix_inverse(robot, q)[..., None, :, :]
 
 
@@ -82,9 +79,11 @@ def riemann_curvature(robot: Mechanism, q: ArrayLike) -> np.ndarray:
     """
     n = robot.nv
     lead, (x,) = as_batch(robot, q=q)
-    Gamma = curvature.christoffel_many(robot._model, x).reshape(-1, n * n, n)
+    Gamma = curvature.christoffel_symbols.many(robot._model, x).reshape(-1, n * n, n)
     tangential = Gamma @ mass_matrix_inverse(robot, x) @ Gamma.swapaxes(1, 2)
-    normal = curvature.second_order_many(robot._model, x) - tangential.reshape(-1, n, n, n, n)  # <II_ij, II_kl>
+    normal = curvature.second_order_products.many(robot._model, x) - tangential.reshape(
+        -1, n, n, n, n
+    )  # <II_ij, II_kl>
     R = np.einsum("bikjl->bijkl", normal) - np.einsum("biljk->bijkl", normal)
     return np.ascontiguousarray(R).reshape(*lead, n, n, n, n)
 

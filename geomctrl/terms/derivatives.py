@@ -6,9 +6,9 @@ columns, whatever nq is, and go with `Robot.integrate` and `Robot.difference`. S
 first ones, in this order: within one joint of several degrees of freedom the two orders differ by a bracket of screws.
 
 Each function is also a method of `Robot`; all take leading batch axes and raise ArgumentError like the other terms.
-Sources: FORMULAS section 6, Mueller 2018 section 6, Singh, Russo and Wensing 2022; the kernels' modules
-`sensitivities` and `second_order` say how. Derivatives with respect to inertial parameters are `regressor`,
-derivatives in time `rates`.
+Sources: Mueller 2018 section 6, Singh, Russo and Wensing 2022; the modules `derivatives`, `second_derivatives` and
+`geometric_sensitivity` of `kernels` say how. Derivatives with respect to inertial parameters are `terms.regressor`,
+derivatives in time `terms.time_derivatives`.
 """
 
 from __future__ import annotations
@@ -19,13 +19,15 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from geomctrl.kernels import derivatives, second_derivatives
+from geomctrl.kernels import geometric_sensitivity as geometry
 from geomctrl.lie import se3
 from geomctrl.mechanism.configuration import ConfigurationGroup
 from geomctrl.mechanism.mechanism import Mechanism
 from geomctrl.mechanism.states import as_batch
 
-from .articulated import mass_matrix_inverse, not_positive
-from .dynamics import REFUSED, mass_matrix_rate
+from .articulated import mass_matrix_inverse
+from .batches import REFUSED, over_states
+from .dynamics import mass_matrix_rate
 from .kinematics import poses
 from .time_derivatives import inverse_dynamics_rates
 
@@ -117,19 +119,15 @@ def inverse_dynamics_derivatives(
 
     f_ext (..., nbodies, 6): wrenches on the bodies, constant in their frames. In N m/rad and so on per coordinate.
     """
-    n = robot.nv
     try:
         if f_ext is None:
-            block = np.empty((3 * n, n))
-            derivatives.inverse_dynamics_derivatives_one(robot._model, q, v, a, block)
-            return InverseDynamicsDerivatives(block[:n], block[n : 2 * n], block[2 * n :])
+            block = np.empty((3 * robot.nv, robot.nv))
+            derivatives.inverse_dynamics_derivatives.one(robot._model, q, v, a, block)
+            return InverseDynamicsDerivatives(*_rows(block, robot.nv))
     except REFUSED:
         pass
-    lead, (q, v, a), f_ext = _with_forces(robot, f_ext, q=q, v=v, a=a)
-    blocks = np.empty((len(q), 3 * n, n))
-    derivatives.inverse_dynamics_derivatives_many(robot._model, q, v, a, f_ext, blocks)
-    blocks = blocks.reshape(*lead, 3 * n, n)
-    return InverseDynamicsDerivatives(blocks[..., :n, :], blocks[..., n : 2 * n, :], blocks[..., 2 * n :, :])
+    blocks = over_states(robot, derivatives.inverse_dynamics_derivatives, q=q, v=v, a=a, f_ext=f_ext)
+    return InverseDynamicsDerivatives(*_rows(blocks, robot.nv))
 
 
 def forward_dynamics_derivatives(
@@ -144,27 +142,19 @@ def forward_dynamics_derivatives(
     try:
         if f_ext is None:
             block = np.empty((3 * n + 1, n))
-            derivatives.forward_dynamics_derivatives_one(robot._model, q, v, tau, block)
-            return ForwardDynamicsDerivatives(block[:n], block[n : 2 * n], block[2 * n : 3 * n], block[3 * n])
+            derivatives.forward_dynamics_derivatives.one(robot._model, q, v, tau, block)
+            return ForwardDynamicsDerivatives(*_rows(block, n), block[3 * n])
     except REFUSED:
         pass
-    lead, (q, v, tau), f_ext = _with_forces(robot, f_ext, q=q, v=v, tau=tau)
-    blocks = np.empty((len(q), 3 * n + 1, n))
-    singular = derivatives.forward_dynamics_derivatives_many(robot._model, q, v, tau, f_ext, blocks)
-    if singular >= 0:
-        raise not_positive(robot, q[singular])
-    blocks = blocks.reshape(*lead, 3 * n + 1, n)
-    dq, dv, dtau = (blocks[..., k * n : (k + 1) * n, :] for k in range(3))
-    return ForwardDynamicsDerivatives(dq, dv, dtau, blocks[..., 3 * n, :])
+    blocks = over_states(robot, derivatives.forward_dynamics_derivatives, q=q, v=v, tau=tau, f_ext=f_ext)
+    return ForwardDynamicsDerivatives(*_rows(blocks, n), blocks[..., 3 * n, :])
 
 
-def _with_forces(robot: Mechanism, f_ext, **state):
-    """(leading axes, flat state, flat f_ext or none of it)."""
-    if f_ext is None:
-        lead, arrays = as_batch(robot, **state)
-        return lead, arrays, np.empty((0, 6 * robot.nbodies))
-    lead, (*arrays, f_ext) = as_batch(robot, **state, f_ext=f_ext)
-    return lead, arrays, f_ext.reshape(-1, 6 * robot.nbodies)
+def _rows(blocks: np.ndarray, n: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """The first three (..., n, n) of matrices below each other."""
+    if blocks.ndim == 2:  # plain slices take half the time
+        return blocks[:n], blocks[n : 2 * n], blocks[2 * n : 3 * n]
+    return blocks[..., :n, :], blocks[..., n : 2 * n, :], blocks[..., 2 * n : 3 * n, :]
 
 
 # --- the mass matrix ---------------------------------------------------------------------------------------------
@@ -175,10 +165,7 @@ def mass_matrix_derivative(robot: Mechanism, q: ArrayLike) -> np.ndarray:
 
     Along one direction x, sum_k [i, j, k] x_k is `mass_matrix_rate(q, x)`, at O(n depth).
     """
-    lead, (q,) = as_batch(robot, q=q)
-    out = np.empty((len(q), robot.nv, robot.nv, robot.nv))
-    derivatives.mass_matrix_derivative_many(robot._model, q, out)
-    return out.reshape(*lead, *out.shape[1:])
+    return over_states(robot, derivatives.mass_matrix_derivative, q=q)
 
 
 def mass_matrix_inverse_derivative(robot: Mechanism, q: ArrayLike) -> np.ndarray:
@@ -212,19 +199,16 @@ def inverse_dynamics_derivatives_along(
     itself, dq = v, dv = a, da = a', it is their time derivative. f_ext (..., nbodies, 6): wrenches on the bodies,
     constant in their frames.
     """
-    n = robot.nv
+    along = second_derivatives.derivatives_along
     try:
         if f_ext is None:
-            block = np.empty((1, 3 * n, n))
-            second_derivatives.derivatives_along_one(robot._model, q, v, a, dq, dv, da, block)
-            return InverseDynamicsDerivatives(block[0, :n], block[0, n : 2 * n], block[0, 2 * n :])
+            block = np.empty((3 * robot.nv, robot.nv))
+            along.one(robot._model, q, v, a, dq, dv, da, block)
+            return InverseDynamicsDerivatives(*_rows(block, robot.nv))
     except REFUSED:
         pass
-    lead, (q, v, a, *directions), f_ext = _with_forces(robot, f_ext, q=q, v=v, a=a, dq=dq, dv=dv, da=da)
-    blocks = np.empty((len(q), 1, 3 * n, n))
-    second_derivatives.derivatives_along_many(robot._model, q, v, a, f_ext, *(x[:, None] for x in directions), blocks)
-    blocks = blocks.reshape(*lead, 3 * n, n)
-    return InverseDynamicsDerivatives(blocks[..., :n, :], blocks[..., n : 2 * n, :], blocks[..., 2 * n :, :])
+    blocks = over_states(robot, along, q=q, v=v, a=a, dq=dq, dv=dv, da=da, f_ext=f_ext)
+    return InverseDynamicsDerivatives(*_rows(blocks, robot.nv))
 
 
 def inverse_dynamics_second_derivatives(
@@ -236,14 +220,10 @@ def inverse_dynamics_second_derivatives(
     wrenches on the bodies, constant in their frames.
     """
     n = robot.nv
-    lead, (q, v, a), f_ext = _with_forces(robot, f_ext, q=q, v=v, a=a)
-    x, y, z = np.zeros((3, 1, 2 * n, n))  # along every coordinate of q, then of v
-    x[0, :n] = y[0, n:] = np.eye(n)
-    out = np.empty((len(q), 2 * n, 3 * n, n))
-    second_derivatives.derivatives_along_many(robot._model, q, v, a, f_ext, x, y, z, out)
-    out = np.moveaxis(out, 1, -1).reshape(*lead, 3 * n, n, 2 * n)
-    dqdq, dvdq, dadq = (out[..., k * n : (k + 1) * n, :, :n] for k in range(3))
-    return InverseDynamicsSecondDerivatives(dqdq, dvdq, out[..., n : 2 * n, :, n:], dadq)
+    out = over_states(robot, second_derivatives.second_derivatives, q=q, v=v, a=a, f_ext=f_ext)
+    out = np.moveaxis(out, -3, -1)  # the coordinate of the second derivative comes last
+    dqdq, dvdq, dadq, dvdv = (out[..., k * n : (k + 1) * n, :, :] for k in range(4))
+    return InverseDynamicsSecondDerivatives(dqdq, dvdq, dvdv, dadq)
 
 
 def forward_dynamics_second_derivatives(
@@ -257,8 +237,8 @@ def forward_dynamics_second_derivatives(
     first = forward_dynamics_derivatives(robot, q, v, tau, f_ext)
     second = inverse_dynamics_second_derivatives(robot, q, v, first.a, f_ext)
     dM, inverse = second.dadq, first.dtau
-    carried = _times_second(dM, first.dq)  # sum_m dM_im/dq_k da_m/dq_j
-    dqdq = -_times(inverse, second.dqdq + carried + carried.swapaxes(-1, -2))
+    dM_da = _times_second(dM, first.dq)  # sum_m dM_im/dq_k da_m/dq_j
+    dqdq = -_times(inverse, second.dqdq + dM_da + dM_da.swapaxes(-1, -2))
     dvdq = -_times(inverse, second.dvdq + _times_second(dM, first.dv))
     return ForwardDynamicsSecondDerivatives(
         dqdq, dvdq, -_times(inverse, second.dvdv), -_times(inverse, _times_second(dM, inverse))
@@ -286,24 +266,21 @@ def geometric_sensitivity(
 
     Entry [j, i] is the gradient of tau_j along twists U (6,), angular part first, in body i's frame at zero:
 
-        placement   M_i -> M_i exp(U d): the joint, its body and all beyond are displaced
+        placement   M_i -> M_i exp(U d): the joint and its body's subtree are displaced
         screw       S_i -> Ad_{exp(U d)} S_i: the joint's axis is, the body at zero is not
 
     For joints with several degrees of freedom the same, the motion exp(S q) being displaced with its axes.
     f_ext (..., nbodies, 6): wrenches on the bodies, constant in their frames, which are displaced with them.
     """
-    shape = (2, robot.nv, robot.nbodies, 6)
     try:
         if f_ext is None:
-            before, behind = out = np.empty(shape)
-            derivatives.geometric_sensitivity_one(robot._model, q, v, a, out)
+            before, behind = out = np.empty((2, robot.nv, robot.nbodies, 6))
+            geometry.geometric_sensitivity.one(robot._model, q, v, a, out)
             return GeometricSensitivity(before, before - behind)
     except REFUSED:
         pass
-    lead, (q, v, a), f_ext = _with_forces(robot, f_ext, q=q, v=v, a=a)
-    out = np.empty((len(q), *shape))
-    derivatives.geometric_sensitivity_many(robot._model, q, v, a, f_ext, out)
-    before, behind = (out[:, k].reshape(*lead, *shape[1:]) for k in range(2))
+    out = over_states(robot, geometry.geometric_sensitivity, q=q, v=v, a=a, f_ext=f_ext)
+    before, behind = out[..., 0, :, :, :], out[..., 1, :, :, :]
     return GeometricSensitivity(before, before - behind)
 
 

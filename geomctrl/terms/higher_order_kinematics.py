@@ -5,7 +5,7 @@ In inertial axes about a fixed point a screw that body i carries changes as S' =
 
     (k + 1) S_{k+1} = sum_j ad_{V_j} S_{k-j},      V_k = V_p,k + sum_j S_j v_{k-j}
 
-gives the spatial representation of acceleration, jerk and all beyond (17), (21), (22) without enumerating brackets. The
+gives the spatial representation of acceleration, jerk and what follows, (17), (21), (22), without enumerating brackets. The
 others follow from it by what they mean, twist by twist or column by column of a Jacobian:
 
     body    d^k/dt^k (Ad_T^-1 X) = Ad_T^-1 D^k X,   D X = X' - ad_V X                  (6), (8), (13), (117)
@@ -13,8 +13,9 @@ others follow from it by what they mean, twist by twist or column by column of a
     mixed   angular part of the first, linear part of the second                       (33)
 
 The fixed point is where the frame is now, so that robots far from the world's origin lose no digits. numpy, batched
-over leading axes; trees and joints with several degrees of freedom included. Equation numbers are Mueller's, corrected
-as in FORMULAS section 5.
+over leading axes; trees and joints with several degrees of freedom included. Equation numbers are Mueller's: they say
+which quantity is meant. The printed sums of (13), (21), (26)-(28), (31), (32) and, for jerks and Jacobians, (33) have
+slips in their terms, which a convolution of series does not share.
 """
 
 from __future__ import annotations
@@ -201,8 +202,8 @@ def jacobian_partial_derivatives(
     Entry [:, j, k1, ..., kn] is column j derived by coordinate k1, then k2, ...; each order is one bracket more on the
     order before (14), (23):
 
-        body     [J_j, J_k] for k beyond j,  the derivatives nearest j first
-        spatial  [J_k, J_j] for k before j,  likewise
+        body     [J_j, J_k] for k in the subtree of j,  the derivatives nearest j first
+        spatial  [J_k, J_j] for k an ancestor of j,  likewise
 
     For a joint with several degrees of freedom derivatives are along q exp(S_k d), which do not commute within it.
     """

@@ -9,7 +9,9 @@ With T = (R, r) the pose of a frame and (w, v) its body-fixed twist (see `kinema
 
 A wrench's representation is the one that keeps its power W . V. Everything but `inverse_dynamics` is numpy, written to
 be read. All functions take leading batch axes, the same for all arguments, and raise ArgumentError for wrong shapes,
-nan, infinity, or an unknown representation. Equation numbers are Mueller's, corrected as in FORMULAS section 3.
+nan, infinity, or an unknown representation. Equation numbers are Mueller's. Slips of the print, corrected here: the last
+two forms of (99) are for V^h; M_c^b stands on the right in (47); (56) means R^T rddot = vdot + w x v; (60) means ad^T,
+(64) R_jk = R_j^T R_k; and (63) adds the brackets of the frame's rotation and of its displacement, `newton_euler_in_frame`.
 """
 
 from __future__ import annotations
@@ -24,11 +26,13 @@ from geomctrl.errors import ArgumentError
 from geomctrl.kernels import representations
 from geomctrl.lie import se3, so3
 from geomctrl.mechanism import inertia
+from geomctrl.mechanism.configuration import neutral
 from geomctrl.mechanism.mechanism import Mechanism
 from geomctrl.mechanism.states import as_batch
 
+from .batches import over_states
 from .dynamics import inverse_dynamics as body_fixed
-from .kinematics import Representation, _representation
+from .kinematics import Representation, _representation, pose
 
 # --- conversions -------------------------------------------------------------------------------------------------
 
@@ -37,12 +41,6 @@ def change_of_representation(T: ArrayLike, source: Representation, target: Repre
     """The matrix A (..., 6, 6) with V_target = A V_source for the frame at T (..., 4, 4): (98)-(100)."""
     (T,) = _checked(T=T)
     return _change(T, source, target)
-
-
-def change_rate(T: ArrayLike, V: ArrayLike, source: Representation, target: Representation) -> np.ndarray:
-    """The time derivative (..., 6, 6) of `change_of_representation` while the frame moves with V, as in `source`."""
-    T, V = _checked(T=T, V=V)
-    return _change_rate(T, V, source, target)
 
 
 def convert_twist(T: ArrayLike, V: ArrayLike, source: Representation, target: Representation) -> np.ndarray:
@@ -203,18 +201,9 @@ def inverse_dynamics(
     _representation(representation)
     if representation == "mixed":
         raise ArgumentError("representation: expected 'body', 'spatial' or 'hybrid', got 'mixed'")
-    if f_ext is None:
-        lead, (q, v, a) = as_batch(robot, q=q, v=v, a=a)
-        f_ext = np.empty((0, 6 * robot.nbodies))
-    else:
-        lead, (q, v, a, f_ext) = as_batch(robot, q=q, v=v, a=a, f_ext=f_ext)
-        f_ext = f_ext.reshape(-1, 6 * robot.nbodies)
-    recursion = (
-        representations.spatial_inverse_dynamics
-        if representation == "spatial"
-        else representations.hybrid_inverse_dynamics
-    )
-    return recursion(robot._model, q, v, a, f_ext).reshape(*lead, robot.nv)
+    spatial = representation == "spatial"
+    recursion = representations.spatial_inverse_dynamics if spatial else representations.hybrid_inverse_dynamics
+    return over_states(robot, recursion, q=q, v=v, a=a, f_ext=f_ext)
 
 
 # --- modelling without body frames -------------------------------------------------------------------------------
@@ -258,8 +247,8 @@ def without_body_frames(robot: Mechanism) -> Mechanism:
 
     Its screws are then the spatial ones at zero, Y_i, and its inertias those of the assembly drawing.
     """
-    q = robot.neutral()
-    return with_body_frames(robot, se3.inverse(np.array([robot.pose(q, name) for name in robot.body_names])))
+    q = neutral(robot)
+    return with_body_frames(robot, se3.inverse(np.array([pose(robot, q, name) for name in robot.body_names])))
 
 
 # --- arrays ------------------------------------------------------------------------------------------------------

@@ -1,13 +1,7 @@
 """Time derivatives of the equations of motion to any order: tau, tau', tau'', ... from q and v, v', v'', ... in O(n).
 
-Mueller 2018 section 6.3 asks for them for the flatness of robots with elastic joints. In inertial axes about a fixed
-point the recursion is the product rule and nothing else: with everything fixed to body i carried by its twist,
-
-    S' = ad_V S,      V_i = V_p + S v,      J' = -ad_V^T J - J ad_V,      F_i = (J V)' - J (0, g) + sum_children F_c,
-    tau = S^T F,
-
-so all are power series in t: x_k stands for the k-th time derivative of x over k!, and a product is a convolution.
-FORMULAS section 6 has the same in body frames, written out to second order.
+Mueller 2018 section 6.3 asks for them for the flatness of robots with elastic joints. `kernels.time_derivatives` says
+how: by power series in inertial axes.
 """
 
 from __future__ import annotations
@@ -21,7 +15,7 @@ from geomctrl.kernels import time_derivatives
 from geomctrl.mechanism.mechanism import Mechanism
 from geomctrl.mechanism.states import as_batch
 
-from .dynamics import REFUSED
+from .batches import REFUSED
 
 
 def inverse_dynamics_rates(robot: Mechanism, q: ArrayLike, rates: ArrayLike) -> np.ndarray:
@@ -32,12 +26,15 @@ def inverse_dynamics_rates(robot: Mechanism, q: ArrayLike, rates: ArrayLike) -> 
     joints with several degrees of freedom v is the body-fixed velocity and a, a', ... its time derivatives. Raises
     ArgumentError like the other terms.
     """
+    m = np.shape(rates)[-2] if np.ndim(rates) > 1 else 0
     try:
-        return time_derivatives.inverse_dynamics_rates_one(robot._model, q, rates)
+        if m > 1 and np.ndim(rates) == 2:
+            tau = np.empty((m - 1, robot.nv))
+            time_derivatives.inverse_dynamics_rates.one(robot._model, q, np.ravel(rates), m - 1, tau)
+            return tau
     except REFUSED:
         pass
     lead, (q,) = as_batch(robot, q=q)
-    m = np.shape(rates)[-2] if np.ndim(rates) > 1 else 0
     if m < 2:
         raise ArgumentError(
             f"rates: expected v, a and more, shape (..., m, {robot.nv}) with m >= 2, got {np.shape(rates)}"
@@ -47,5 +44,5 @@ def inverse_dynamics_rates(robot: Mechanism, q: ArrayLike, rates: ArrayLike) -> 
         raise ArgumentError(
             f"rates: expected the leading axes of q, {lead}, got {rates.shape[:-2]} (nothing is broadcast)"
         )
-    tau = time_derivatives.inverse_dynamics_rates_many(robot._model, q, rates.reshape(-1, m, robot.nv))
+    tau = time_derivatives.inverse_dynamics_rates.many(robot._model, q, rates.reshape(len(q), m * robot.nv), m - 1)
     return tau.reshape(*lead, m - 1, robot.nv)
