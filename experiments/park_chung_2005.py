@@ -214,7 +214,7 @@ def count_operations() -> None:
             # Python's own floats: numpy's would do the operation themselves and count nothing
             model, plan = (np.array(x.tolist(), dtype=object) for x in (robot._model, plan_of(tableau, 0.1, robot)))
             sizes = (99 * len(q), 99 * nv, 99 * nv, nv, len(q), nv, nv, nv)
-            work = StageWork(*(np.zeros(n, dtype=object) for n in sizes), None, None, None)
+            work = StageWork(*(np.zeros(n, dtype=object) for n in sizes), None, None)
             Tally.counts = Counter()
             rk_step(no_dynamics, model, plan, None, q, v, work, np.empty(0))
             results[f"{m} {joints}"] = Tally.counts
