@@ -23,16 +23,18 @@ from . import cache, host
 
 # offsets in PyArrayObject, the same in numpy 1 and 2 (numpy/ndarraytypes.h); flags C_CONTIGUOUS and ALIGNED
 OB_TYPE, DATA, ND, DIMENSIONS, DESCR, ARRAY_FLAGS = 8, 16, 24, 32, 56, 64
+BYTE_ORDER, TYPE_NUMBER = 26, 28  # offsets in PyArray_Descr: numbers are native where the order is "="
+DOUBLE = 12  # NPY_DOUBLE
 WANTED = 0x1 | 0x100
 PYARRAY_NEW = 93  # index of PyArray_New in numpy's API table
-PLAIN = "i32 12, ptr null, ptr null, i32 0, i32 0, ptr null"  # of doubles (NPY_DOUBLE), in C order, its own memory
+PLAIN = f"i32 {DOUBLE}, ptr null, ptr null, i32 0, i32 0, ptr null"  # of doubles, in C order, its own memory
 METH_FASTCALL = 0x80
 # a descriptor: core, model, inputs, outputs, numbers of all inputs and of all outputs, then the inputs' lengths, then
 # for each output its number of axes, its numbers and two axes
 HEADER, OUTPUT = 6, 4
 
 SOURCE = f"""
-@env = global [8 x i64] zeroinitializer
+@env = global [7 x i64] zeroinitializer
 declare void @llvm.memcpy.p0.p0.i64(ptr, ptr, i64, i1)
 
 define ptr @call(ptr %self, ptr %args, i64 %nargs) nounwind {{
@@ -56,15 +58,13 @@ entry:
   %e4 = getelementptr i64, ptr @env, i64 4
   %e5 = getelementptr i64, ptr @env, i64 5
   %e6 = getelementptr i64, ptr @env, i64 6
-  %e7 = getelementptr i64, ptr @env, i64 7
   %arraytype = load i64, ptr @env
-  %double = load i64, ptr %e1
-  %none = load ptr, ptr %e2
-  %new = load ptr, ptr %e3
-  %newtuple = load ptr, ptr %e4
-  %setitem = load ptr, ptr %e5
-  %incref = load ptr, ptr %e6
-  %decref = load ptr, ptr %e7
+  %none = load ptr, ptr %e1
+  %new = load ptr, ptr %e2
+  %newtuple = load ptr, ptr %e3
+  %setitem = load ptr, ptr %e4
+  %incref = load ptr, ptr %e5
+  %decref = load ptr, ptr %e6
   %x = alloca double, i64 %totalin, align 64
   %count = icmp eq i64 %nargs, %nin
   br i1 %count, label %argument, label %refuse
@@ -95,8 +95,14 @@ vector:
   %len = load i64, ptr %dim
   %c1 = icmp eq i64 %len, %n
   %descrp = getelementptr i8, ptr %o, i64 {DESCR}
-  %descr = load i64, ptr %descrp
-  %c2 = icmp eq i64 %descr, %double
+  %descr = load ptr, ptr %descrp
+  %orderp = getelementptr i8, ptr %descr, i64 {BYTE_ORDER}
+  %order = load i8, ptr %orderp
+  %kindp = getelementptr i8, ptr %descr, i64 {TYPE_NUMBER}
+  %kind = load i32, ptr %kindp
+  %native = icmp eq i8 %order, {ord("=")}
+  %isdouble = icmp eq i32 %kind, {DOUBLE}
+  %c2 = and i1 %native, %isdouble
   %flagp = getelementptr i8, ptr %o, i64 {ARRAY_FLAGS}
   %flag = load i32, ptr %flagp
   %wanted = and i32 %flag, {WANTED}
@@ -283,7 +289,7 @@ def _addresses() -> tuple[int, int]:
     new = (ctypes.c_void_p * (PYARRAY_NEW + 1)).from_address(table)[PYARRAY_NEW]
     names = ("PyTuple_New", "PyTuple_SetItem", "Py_IncRef", "Py_DecRef")
     functions = [ctypes.cast(getattr(api, name), ctypes.c_void_p).value for name in names]
-    values = [id(np.ndarray), id(np.dtype(np.float64)), id(None), new, *functions]
+    values = [id(np.ndarray), id(None), new, *functions]
     (ctypes.c_int64 * len(values)).from_address(env)[:] = values
     return call, same
 
@@ -309,7 +315,10 @@ def works() -> bool:
         and word(DATA) == a.ctypes.data
         and word(ND, ctypes.c_int32) == 1
         and ctypes.c_int64.from_address(word(DIMENSIONS)).value == 3
-        and word(DESCR) == id(np.dtype(np.float64))
+        and word(DESCR) == id(a.dtype)
+        and all(_describes(d, "=", DOUBLE) for d in (np.dtype(np.float64), np.array([1.0]).dtype))
+        and _describes(np.dtype(np.float32), "=", np.dtype(np.float32).num)
+        and _describes(np.dtype(np.float64).newbyteorder(), np.dtype(np.float64).newbyteorder().byteorder, DOUBLE)
         and word(ARRAY_FLAGS, ctypes.c_int32) & WANTED == WANTED
     )
     if not looks:
@@ -329,3 +338,12 @@ def works() -> bool:
         )
     except (AttributeError, TypeError, ValueError, OSError):
         return False
+
+
+def _describes(dtype: np.dtype, order: str, number: int) -> bool:
+    """Whether a dtype's memory says what numpy says of it."""
+    at = id(dtype)
+    return (
+        ctypes.c_char.from_address(at + BYTE_ORDER).value == order.encode()
+        and ctypes.c_int32.from_address(at + TYPE_NUMBER).value == number == dtype.num
+    )

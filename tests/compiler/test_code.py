@@ -1,5 +1,6 @@
 """Compiled functions of a robot: equal to the loops, one compilation for a structure, and what they refuse."""
 
+import pickle
 import sys
 import threading
 
@@ -97,6 +98,16 @@ def test_a_state_that_it_was_not_made_for_is_answered_with_none():
         assert one(*bad) is None
 
 
+def test_arrays_whose_dtype_is_another_object_are_taken():
+    """What is unpickled, and what numba makes, has a float64 of its own."""
+    other = pickle.loads(pickle.dumps(np.dtype(np.float64).newbyteorder().newbyteorder()))
+    robot, q = models.panda(), np.linspace(-1.0, 1.0, 7)
+    own = robot.integrate(q, np.zeros(7))
+    mass_matrix = Code(robot._model).one(composite_bodies.mass_matrix)
+    assert mass_matrix(own) is not None
+    assert mass_matrix(q.astype(other, copy=True)) is not None
+
+
 def test_results_and_arguments_are_counted():
     one = Code(models.panda()._model).one(newton_euler.inverse_dynamics)
     q = np.zeros(7)
@@ -142,7 +153,9 @@ def test_the_way_around_the_machine_code_of_calls():
     assert entries.works()
 
 
-@pytest.mark.parametrize("damage", [lambda b: b"", lambda b: b"garbage", lambda b: b[:-9], lambda b: b[:200] + b"\x01" + b[201:]])
+@pytest.mark.parametrize(
+    "damage", [lambda b: b"", lambda b: b"garbage", lambda b: b[:-9], lambda b: b[:200] + b"\x01" + b[201:]]
+)
 def test_a_damaged_file_is_set_aside_and_made_again(empty_cache, damage):
     robot, q = models.panda(), np.linspace(-1.0, 1.0, 7)
     expected = Code(robot._model).one(composite_bodies.mass_matrix)(q)
@@ -163,7 +176,9 @@ def test_a_cache_that_can_not_be_written_costs_nothing_but_time(tmp_path, monkey
     monkeypatch.setattr(cache, "_folders", lambda: (blocked / "cache",))
     code._shared.cache_clear()
     robot, q = models.two_link(), np.array([0.3, 0.4])
-    np.testing.assert_allclose(Code(robot._model).one(composite_bodies.mass_matrix)(q), robot.mass_matrix(q), rtol=1e-13)
+    np.testing.assert_allclose(
+        Code(robot._model).one(composite_bodies.mass_matrix)(q), robot.mass_matrix(q), rtol=1e-13
+    )
     code._shared.cache_clear()
 
 
