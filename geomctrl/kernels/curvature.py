@@ -31,10 +31,8 @@ get_affine, put_affine = reader(Affine), writer(Affine)
 
 
 @primitive
-def acceleration_field(axes, joint_of, i, j):
-    """hat(S_i) hat(S_j), the one nearer the root first: how points accelerate for unit rates of i and j."""
-    if j < i and joint_of[i] != joint_of[j]:
-        i, j = j, i
+def acceleration_field(axes, i, j):
+    """hat(S_i) hat(S_j), i nearer the root or in the same joint: how points accelerate for unit rates of i and j."""
     X, Y = get_axis(axes, i).S, get_axis(axes, j).S
     return Affine(hat_squared(X.w, Y.w), cross(X.w, Y.v))
 
@@ -86,32 +84,36 @@ MEMORY = per_body(Frame), per_coordinate(Axis), per_body(Inertia), numbers("nv")
 @algorithm("q -> Gamma[nv, nv, nv]", MEMORY)
 def christoffel_symbols(model, q, frames, axes, inertias, joint_of, Gamma):
     """Gamma_ijk at [i, j, k], O(n depth^2): triples on a path, with the outermost one's composite body."""
-    Gamma[:, :, :] = 0.0
+    Gamma[:] = 0.0
     place_composites(model, q, frames, axes, inertias, joint_of)
     for m in range(n_bodies(model)):
         J = get_inertia(inertias, m)
         first, end = dofs_of(model, m)
-        i = end - 1
-        while i >= 0:
-            j = end - 1
-            while j >= 0:
-                F, k = wrench_of(moments(J, acceleration_field(axes, joint_of, i, j))), end - 1
-                while k >= 0 and max(i, j, k) >= first:
-                    Gamma[i, j, k] = pair(get_axis(axes, k).S, F)
+        j = end - 1
+        while j >= 0:
+            _, i = dofs_of(model, int(joint_of[j]))
+            i -= 1  # the last coordinate of j's joint
+            while i >= 0:
+                F, k = wrench_of(moments(J, acceleration_field(axes, i, j))), end - 1
+                a, b = (i, j) if joint_of[i] == joint_of[j] else (j, i)  # Gamma_ijk = Gamma_jik but within a joint
+                innermost = 0 if j >= first else first
+                while k >= innermost:
+                    Gamma[i, j, k] = Gamma[a, b, k] = pair(get_axis(axes, k).S, F)
                     k = ancestor_of(axes, k)
-                j = ancestor_of(axes, j)
-            i = ancestor_of(axes, i)
+                i = ancestor_of(axes, i)
+            j = ancestor_of(axes, j)
 
 
 @algorithm("q -> out[nv, nv, nv, nv]", (*MEMORY, numbers(f"{width(Affine)} * nv * nv")))
 def second_order_products(model, q, frames, axes, inertias, joint_of, fields, out):
     """<hat(S_i) hat(S_j), hat(S_k) hat(S_l)> at [i, j, k, l], O(n depth^3)."""
-    out[:, :, :, :] = 0.0
+    out[:] = 0.0
     place_composites(model, q, frames, axes, inertias, joint_of)
     n = n_v(model)
     for i in range(n):
         for j in range(n):
-            put_affine(fields, i * n + j, acceleration_field(axes, joint_of, i, j))
+            a, b = (j, i) if j < i and joint_of[i] != joint_of[j] else (i, j)
+            put_affine(fields, i * n + j, acceleration_field(axes, a, b))
     for m in range(n_bodies(model)):
         J = get_inertia(inertias, m)
         first, end = dofs_of(model, m)
@@ -121,8 +123,8 @@ def second_order_products(model, q, frames, axes, inertias, joint_of, fields, ou
             while j >= 0:
                 K, k = moments(J, get_affine(fields, i * n + j)), end - 1
                 while k >= 0:
-                    l = end - 1
-                    while l >= 0 and max(i, j, k, l) >= first:
+                    l, innermost = end - 1, 0 if max(i, j, k) >= first else first
+                    while l >= innermost:
                         out[i, j, k, l] = inner_product(K, get_affine(fields, k * n + l))
                         l = ancestor_of(axes, l)
                     k = ancestor_of(axes, k)

@@ -244,7 +244,7 @@ def mass_matrix_derivative(model, q, frames, axes, inertias, out):
     M_rc = S_c . J_r S_r for c on the path from r to the root. A motion of joint k does nothing to it where k moves
     both, moves S_r and J_r along where k is between them, and the part J_k of J_r where k is in the subtree of r.
     """
-    out[:, :, :] = 0.0
+    out[:] = 0.0
     place_inertias(model, inertial_axes(model, q), frames, q, axes, inertias)
     composite_inertias(model, inertias)
     for i in range(n_bodies(model)):
