@@ -7,7 +7,7 @@ and Figs. 4 to 6. Second run: V(0) = 0.1 m/s and 0.3 rad/s along each axis (the 
 to t = 200 at h = 0.05, Figs. 7 and 8. Tables V, IX and X count operations: ours are counted by running the step's own
 code on numbers that count. Figures go to out/.
 
-    python experiments/park_chung_2005.py [--quick]
+    python experiments/papers/park_chung_2005.py [--quick]
 """
 
 from __future__ import annotations
@@ -214,7 +214,8 @@ def count_operations() -> None:
             # Python's own floats: numpy's would do the operation themselves and count nothing
             model, plan = (np.array(x.tolist(), dtype=object) for x in (robot._model, plan_of(tableau, 0.1, robot)))
             sizes = (99 * len(q), 99 * nv, 99 * nv, nv, len(q), nv, nv, nv)
-            work = StageWork(*(np.zeros(n, dtype=object) for n in sizes), None, None)
+            numbers = [np.zeros(n, dtype=object) for n in sizes]
+            work = StageWork(*numbers, *[None] * (len(StageWork._fields) - len(sizes)))  # the field's: it needs none
             Tally.counts = Counter()
             rk_step(no_dynamics, model, plan, None, q, v, work, np.empty(0))
             results[f"{m} {joints}"] = Tally.counts
@@ -322,7 +323,7 @@ def second_run(runs: dict) -> None:
     for m, (_, change) in runs.items():
         size = drift(change[-1])
         print(
-            f"  {m}: kinetic energy {change[-1, 0]: .4e} (FORMULAS.md: {LONG_ENERGY[m]: .3g}), "
+            f"  {m}: kinetic energy {change[-1, 0]: .4e} (expected: {LONG_ENERGY[m]: .3g}), "
             f"linear {size[1]:.3e}, angular {size[2]:.3e}"
         )
     print(

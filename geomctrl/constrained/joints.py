@@ -1,8 +1,4 @@
-"""Constrained bodies and the constraints between them: what there is to choose from, and checks of what came.
-
-Mueller and Terze 2013 sections 5.1 and 5.2 for ball joints, (38) and (43); the other lower pairs add perpendicular
-axes or drop directions.
-"""
+"""Constrained bodies and the constraints between them: what there is to choose from, and checks of what came."""
 
 from __future__ import annotations
 

@@ -21,10 +21,21 @@ LARGEST_ANGLE = 2.0 * math.pi - 0.1  # rad a joint may turn within a step: dexp^
 DONE, NOT_FINITE, TURNED, SINGULAR, NOT_CONVERGED = range(5)  # how a step went
 
 
+MARCH = "Tuple((i8, i8))(f8[::1], f8[::1], f8[:,::1], i8, i8, f8[::1], f8[::1], i8, f8[:,::1], f8[:,::1])"
+
+
 @primitive
 def within_a_turn(w):
     """False also for nan."""
     return dot(w, w) < LARGEST_ANGLE * LARGEST_ANGLE
+
+
+@primitive
+def hold(taus, k, first, tau):
+    """tau of step k: the one row of taus, or its own."""
+    if k == first or taus.shape[0] > 1:
+        for j in range(tau.shape[0]):
+            tau[j] = taus[k if taus.shape[0] > 1 else 0, j]
 
 
 @primitive
@@ -54,9 +65,7 @@ def march_kernel(module: str, name: str, begin: Callable, step: Callable, veloci
     def march(model, numbers, taus, first, last, q, v, every, q_out, v_out):
         tau, work = np.empty(n_v(model)), begin(model, numbers, q, v)
         for k in range(first, last):
-            if k == first or taus.shape[0] > 1:
-                for j in range(tau.shape[0]):
-                    tau[j] = taus[k if taus.shape[0] > 1 else 0, j]
+            hold(taus, k, first, tau)
             result = step(model, numbers, tau, q, v, k, work)
             stored = (k + 1) % every == 0
             if result != DONE or stored or k + 1 == last:
@@ -70,5 +79,4 @@ def march_kernel(module: str, name: str, begin: Callable, step: Callable, veloci
         return DONE, last
 
     march.__module__, march.__name__, march.__qualname__ = module, name, name
-    signature = "Tuple((i8, i8))(f8[::1], f8[::1], f8[:,::1], i8, i8, f8[::1], f8[::1], i8, f8[:,::1], f8[:,::1])"
-    return kernel(signature)(march)
+    return kernel(MARCH)(march)

@@ -102,7 +102,7 @@ class Joint:
     @property
     def turning(self) -> np.ndarray:
         """Which velocity coordinates (dof,) turn, rad/s and N m; the others slide, m/s and N."""
-        return self.S[:3].any(axis=0)
+        return np.asarray(self.S[:3].any(axis=0))
 
     @property
     def nq(self) -> int:

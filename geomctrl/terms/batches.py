@@ -24,8 +24,10 @@ def over_states(robot: Mechanism, algorithm: Algorithm, *options: Any, **states:
     `states`: the algorithm's inputs by name; None leaves an optional one out. Raises ArgumentError as `as_batch` does,
     and ModelError where the algorithm fails for a state: where M is not positive definite.
     """
-    lead, arrays = as_batch(robot, **{name: x for name, x in states.items() if x is not None})
-    given = dict(zip((name for name, x in states.items() if x is not None), arrays))
+    left_out = {x.name for x in algorithm.inputs if x.optional and states.get(x.name) is None}
+    names = [name for name in states if name not in left_out]
+    lead, arrays = as_batch(robot, **{name: states[name] for name in names})
+    given = dict(zip(names, arrays))
     rows = [_flat(given[x.name]) if x.name in given else np.empty((0, 0)) for x in algorithm.inputs]
     out = algorithm.many(robot._model, *rows, *options)
     if algorithm.may_fail:

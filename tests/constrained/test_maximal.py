@@ -77,7 +77,7 @@ def test_mueller_and_terze_at_one_second(name, group):
             assert ours == pytest.approx(expected, rel=0.03)
 
 
-def test_the_heavy_top_has_the_kinetic_energy_of_formulas_md():
+def test_the_heavy_top_has_the_kinetic_energy_of_its_data():
     case = cases.heavy_top(SE3())
     assert case.system.kinetic_energy(case.y0) == pytest.approx(13972.398951, abs=1e-6)
 

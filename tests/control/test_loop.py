@@ -165,6 +165,28 @@ def test_skew_monitor_sees_a_controller_on_the_plain_coriolis_matrix():
     assert len(caught.value.run.t) >= 1
 
 
+@pytest.mark.parametrize("form", ["ploen", "christoffel", "plain"])
+def test_the_residual_of_skewness_is_what_it_says(form):
+    """|N + N^T|, N = Mdot - 2C, over max(|Mdot|, 2 |C|, |M| |v|), by numpy."""
+    q, v = FLOATING.random_configuration(np.random.default_rng(4)), np.linspace(-1.0, 2.0, FLOATING.nv)
+    M, Mdot, _, _ = FLOATING.terms(q, v)
+    C = gc.factored.coriolis_matrix(FLOATING, q, v, form=form)
+    N = Mdot - 2.0 * C
+    size = max(np.abs(x).max() for x in (Mdot, 2.0 * C, np.abs(M).max() * v))
+    found = gc.monitors.skew_residual(M, Mdot, C, v)
+    assert found == pytest.approx(np.abs(N + N.T).max() / size, rel=1e-12, abs=1e-15)
+    assert (found > 1e-3) == (form == "plain")
+    assert gc.monitors.skew_residual(M.tolist(), Mdot.T, 0.5 * Mdot, v) < 1e-15
+    assert gc.monitors.skew_residual(M, Mdot, np.full_like(C, np.nan), v) == np.inf
+    assert gc.monitors.skew_residual(0.0 * M, 0.0 * M, 0.0 * C, v) == 0.0
+    if form != "plain":
+        law = law_of(FLOATING, form=form)
+        runs = [gc.simulate(FLOATING, law, q, v, 1e-3, 1e-3)]
+        law.coriolis_matrix = lambda q, v: FLOATING.coriolis_matrix(q, v, form)
+        runs.append(gc.simulate(FLOATING, law, q, v, 1e-3, 1e-3))
+        assert max(run.monitors["skew"].worst for run in runs) < 1e-14
+
+
 def test_lyapunov_monitor_sees_a_wrong_model():
     law = law_of(PANDA)
     loaded = PANDA.with_payload(3.0, (0, 0, 0.2), 0.01 * np.eye(3))

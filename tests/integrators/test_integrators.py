@@ -13,6 +13,7 @@ from geomctrl.errors import ArgumentError, GeomctrlError, IntegrationError, Name
 from geomctrl.integrators.driver import integrate, steps
 from geomctrl.integrators.events import Event
 from geomctrl.integrators.explicit import rk_step, step
+from geomctrl.integrators.march import March, Step, collect, step_count
 from geomctrl.integrators.tableaus import Tableau, method, methods
 from geomctrl.lie.groups import SE3, SO3, Product, Rn, SO3xR3
 
@@ -836,3 +837,44 @@ def test_event_that_is_not_a_number():
     ) as e:
         integrate(**GOOD, events=[bad])
     assert e.value.solution.t[-1] == pytest.approx(0.6)
+
+
+# --- steppers of one's own -------------------------------------------------------------------------------------------
+
+
+class ImplicitMidpoint:
+    """y' = -y by the implicit midpoint rule; its memory counts the steps, and it gives up after `last` of them."""
+
+    group = Rn(1)
+
+    def __init__(self, last=10**6):
+        self.last, self.nfev = last, 0
+
+    def step(self, t, y, h, t_next, memory):
+        self.nfev += 1
+        count = (memory or 0) + 1
+        if count > self.last:
+            raise IntegrationError(f"enough, at t = {t:g}")
+        return Step(t, y, h, t_next, y * (1.0 - 0.5 * h) / (1.0 + 0.5 * h), memory=count)
+
+
+def test_a_march_takes_any_stepper_and_hands_its_memory_on():
+    shown = []
+    march = March(ImplicitMidpoint(), [1.0], (0.0, 1.05), 0.1)
+    solution = collect(march, every=4, progress=shown.append)
+    np.testing.assert_allclose(solution.t, [0.0, 0.4, 0.8, 1.05], rtol=0, atol=1e-15)
+    factor = 0.95 / 1.05
+    np.testing.assert_allclose(solution.y[:, 0], [1.0, factor**4, factor**8, factor**10 * 0.975 / 1.025], rtol=1e-14)
+    np.testing.assert_allclose(solution.h, [0.0, 0.1, 0.1, 0.05], rtol=0, atol=1e-15)
+    assert (solution.n_steps, solution.nfev, shown[-1]) == (11, 11, 1.0)
+    with pytest.raises(IntegrationError, match="enough") as caught:
+        collect(March(ImplicitMidpoint(5), [1.0], (0.0, 1.0), 0.1))
+    assert len(caught.value.solution.t) == 6
+    assert not caught.value.solution.success
+
+
+@pytest.mark.parametrize(
+    ("span", "h", "n"), [(1.0, 0.1, 10), (1.05, 0.1, 11), (0.3, 0.1, 3), (1e3, 1e-3, 10**6), (1, 1, 1)]
+)
+def test_rounding_adds_no_step(span, h, n):
+    assert step_count(span, h) == n

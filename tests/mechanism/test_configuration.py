@@ -153,3 +153,21 @@ def test_arguments_are_checked():
         robot.random_configuration(5)
     with pytest.raises(ArgumentError, match=r"q0: entries 0 to 11, the pose .* hold no rotation"):
         robot.difference(2.0 * q, q)
+
+
+def test_which_velocities_turn():
+    z = (0, 0, 1)
+    joints = {
+        gc.Joint.revolute(z): [True],
+        gc.Joint.prismatic(z): [False],
+        gc.Joint.helical(z, pitch=0.1): [True],
+        gc.Joint.cylindrical(z): [True, False],
+        gc.Joint.planar(z): [False, False, True],
+        gc.Joint.spherical((0, 0, 1)): [True] * 3,
+        gc.Joint.free(): [True] * 3 + [False] * 3,
+    }
+    for joint, turning in joints.items():
+        assert joint.turning.tolist() == turning
+    inertia = gc.inertia.from_com(1.0, (0, 0, 0), np.eye(3))
+    bodies = [gc.Body(f"b{i}", f"b{i - 1}" if i else None, joint, None, inertia) for i, joint in enumerate(joints)]
+    assert gc.Robot.build(bodies).turning.tolist() == [turns for turning in joints.values() for turns in turning]

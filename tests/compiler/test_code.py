@@ -1,0 +1,193 @@
+"""Compiled functions of a robot: equal to the loops, one compilation for a structure, and what they refuse."""
+
+import sys
+import threading
+
+import numpy as np
+import pytest
+from test_tracing import ALGORITHMS, TREES, by_loops, inputs_of
+
+from geomctrl import models
+from geomctrl.compiler import budget, cache, code, entries, host
+from geomctrl.compiler.code import Code
+from geomctrl.kernels import articulated_bodies, composite_bodies, newton_euler, regressor
+
+
+@pytest.fixture
+def empty_cache(tmp_path, monkeypatch):
+    monkeypatch.setattr(cache, "_folders", lambda: (tmp_path,))
+    code._shared.cache_clear()
+    yield tmp_path
+    code._shared.cache_clear()
+
+
+def compiled(robot, name, kind):
+    kernel, options = ALGORITHMS[name]
+    options = {key: 12 if key == "placement" else value for key, value in options.items()}
+    return getattr(Code(robot._model), kind)(kernel, **options)
+
+
+@pytest.mark.parametrize("robot", TREES, ids=lambda r: r.name)
+@pytest.mark.parametrize("name", ALGORITHMS)
+def test_one_state_and_many_are_what_the_loops_compute(robot, name):
+    kernel, options = ALGORITHMS[name]
+    one, many = compiled(robot, name, "one"), compiled(robot, name, "many")
+    batch = [inputs_of(robot, kernel, seed) for seed in range(11)]  # not a multiple of the lanes
+    extra = [np.eye(4)[:3].ravel()] if "placement" in options else []
+    expected = np.stack([by_loops(robot, kernel, states, options) for states in batch])
+    scale = np.abs(expected).max()
+    found = np.stack([one(*states, *extra).ravel() for states in batch])
+    np.testing.assert_allclose(found, expected, rtol=1e-11, atol=1e-13 * scale)
+    columns = [np.ascontiguousarray(x) for x in zip(*batch)] + [np.tile(x, (11, 1)) for x in extra]
+    out, failed = many(*columns)
+    assert failed == -1
+    np.testing.assert_allclose(out, expected, rtol=1e-11, atol=1e-13 * scale)
+
+
+@pytest.mark.parametrize("angle", [0.0, 1e-9, 3.2, 99_999.0, 100_001.0, -1e7, 1e15])
+def test_any_angle(angle):
+    """Beyond the fast sine's range libm's is used, for one state and for the lane among others."""
+    robot = models.panda()
+    q = np.full(7, angle)
+    q[1] = 0.3
+    one, many = compiled(robot, "mass_matrix", "one"), compiled(robot, "mass_matrix", "many")
+    expected = robot.mass_matrix(q)
+    np.testing.assert_allclose(one(q), expected, rtol=1e-12, atol=1e-13)
+    batch = np.tile(np.linspace(-1.0, 1.0, 7), (9, 1))
+    batch[4] = q
+    out, _ = many(batch)
+    np.testing.assert_allclose(out[4].reshape(7, 7), expected, rtol=1e-12, atol=1e-13)
+
+
+def test_sine_and_cosine_to_an_ulp():
+    """Through the pose of a body that turns about z: its matrix holds cos q and sin q."""
+    from geomctrl.kernels import frames
+
+    robot = models.two_link()
+    pose = Code(robot._model).many(frames.pose, i=0, placement=12)
+    x = np.concatenate([np.linspace(-40.0, 40.0, 4001), np.geomspace(1e-12, 9e4, 4000)])
+    q = np.stack([x, np.zeros_like(x)], axis=1)
+    out, _ = pose(q, np.tile(np.eye(4)[:3].ravel(), (len(x), 1)))
+    R = out.reshape(-1, 4, 4)[:, :3, :3]
+    close = np.abs(R[:, :, :, None] - np.stack([np.sin(x), np.cos(x), -np.sin(x)], -1)[:, None, None]).min(axis=(1, 2))
+    assert close.max() <= 2.3e-16
+
+
+def test_one_compilation_for_a_thousand_loads(empty_cache, monkeypatch):
+    made = []
+    monkeypatch.setattr(host, "object_code", lambda text, make=host.object_code: made.append(1) or make(text))
+    robot, rng = models.panda(), np.random.default_rng(0)
+    q, v, a = rng.normal(size=(3, 7))
+    for _ in range(1000):
+        loaded = robot.with_payload(rng.uniform(0.1, 3.0), rng.normal(size=3) * 0.05, 0.01 * np.eye(3))
+        tau = Code(loaded._model).one(newton_euler.inverse_dynamics)(q, v, a)
+    np.testing.assert_allclose(tau, loaded.inverse_dynamics(q, v, a), rtol=1e-12, atol=1e-12)
+    assert len(made) == 1
+    assert len(list(empty_cache.glob("*.o"))) == 1
+
+
+def test_a_state_that_it_was_not_made_for_is_answered_with_none():
+    one = Code(models.panda()._model).one(newton_euler.inverse_dynamics)
+    q = np.zeros(7)
+    for bad in (
+        (q, q), (q, q, q, q), (q[:6], q, q), (q, q, np.zeros((1, 7))), (list(q), q, q), (q, q.astype(np.float32), q),
+        (q, np.zeros(14)[::2], q), (q, q, np.full(7, np.nan)), (q, np.array([0, 0, 0, 0, 0, 0, -np.inf]), q),
+        (q, q, None), (np.ma.masked_array(q), q, q), (q.view(type("Sub", (np.ndarray,), {})), q, q), (q.astype(">f8"), q, q),
+    ):  # fmt: skip
+        assert one(*bad) is None
+
+
+def test_results_and_arguments_are_counted():
+    one = Code(models.panda()._model).one(newton_euler.inverse_dynamics)
+    q = np.zeros(7)
+    before = sys.getrefcount(q), sys.getrefcount(None)
+    for _ in range(2000):
+        one(q, q, q)
+        one(q, q)
+    assert sys.getrefcount(q) == before[0]
+    assert abs(sys.getrefcount(None) - before[1]) < 100
+    tau = one(q, q, q)
+    assert sys.getrefcount(tau) == 2
+    assert tau.flags.owndata and tau.flags.writeable and tau.flags.c_contiguous
+
+
+def test_a_singular_mass_matrix_has_no_result():
+    robot = models.two_link()
+    negative = robot.with_parameters(robot.parameters * [[1.0], [-1.0]], physical=False)
+    q = np.array([0.1, 0.2])
+    assert Code(robot._model).one(articulated_bodies.forward_dynamics)(q, q, q) is not None
+    assert Code(negative._model).one(articulated_bodies.forward_dynamics)(q, q, q) is None
+    batch = np.tile(q, (13, 1))
+    assert Code(negative._model).many(articulated_bodies.forward_dynamics)(batch, batch, batch)[1] == 0
+
+
+def test_several_outputs_come_as_a_tuple():
+    robot, rng = models.panda(), np.random.default_rng(3)
+    q, v, a, v_ref, x = rng.normal(size=(5, 7))
+    pi = robot.parameters.ravel().copy()
+    tau, g = Code(robot._model).one(regressor.products, form=0)(pi, q, v, a, v_ref, x)
+    Y = robot.regressor(q, v, a, v_ref)
+    np.testing.assert_allclose(tau, Y @ pi, rtol=1e-11, atol=1e-12)
+    np.testing.assert_allclose(g, Y.T @ x, rtol=1e-11, atol=1e-11)
+
+
+def test_the_way_around_the_machine_code_of_calls():
+    """Where numpy's arrays are not what the entry assumes, Python does the same."""
+    robot, q = models.panda(), np.linspace(-1.0, 1.0, 7)
+    core = Code(robot._model)._address(newton_euler.inverse_dynamics, "one", (), {})
+    slow = entries._python_entry(core, robot._model, [7, 7, 7], [(7,)])
+    np.testing.assert_array_equal(slow(q, q, q), Code(robot._model).one(newton_euler.inverse_dynamics)(q, q, q))
+    assert slow(q, q) is None
+    assert slow(q, q, q * np.nan) is None
+    assert entries.works()
+
+
+@pytest.mark.parametrize("damage", [lambda b: b"", lambda b: b"garbage", lambda b: b[:-9], lambda b: b[:200] + b"\x01" + b[201:]])
+def test_a_damaged_file_is_set_aside_and_made_again(empty_cache, damage):
+    robot, q = models.panda(), np.linspace(-1.0, 1.0, 7)
+    expected = Code(robot._model).one(composite_bodies.mass_matrix)(q)
+    (path,) = empty_cache.glob("*.o")
+    whole = path.read_bytes()
+    path.write_bytes(damage(whole))
+    code._shared.cache_clear()
+    with pytest.warns(RuntimeWarning, match=f"{path.name}: damaged"):
+        found = Code(robot._model).one(composite_bodies.mass_matrix)(q)
+    np.testing.assert_array_equal(found, expected)
+    assert path.read_bytes() == whole
+    assert len(list(empty_cache.glob("*.damaged"))) == 1
+
+
+def test_a_cache_that_can_not_be_written_costs_nothing_but_time(tmp_path, monkeypatch):
+    blocked = tmp_path / "file"
+    blocked.write_text("not a folder")
+    monkeypatch.setattr(cache, "_folders", lambda: (blocked / "cache",))
+    code._shared.cache_clear()
+    robot, q = models.two_link(), np.array([0.3, 0.4])
+    np.testing.assert_allclose(Code(robot._model).one(composite_bodies.mass_matrix)(q), robot.mass_matrix(q), rtol=1e-13)
+    code._shared.cache_clear()
+
+
+def test_structures_over_the_budget_are_left_to_the_loops(empty_cache, monkeypatch):
+    monkeypatch.setattr(budget, "OPERATIONS", 100)
+    panda = models.panda()
+    assert Code(panda._model).one(newton_euler.inverse_dynamics) is None
+    assert Code(models.two_link()._model).one(composite_bodies.mass_matrix) is not None
+    code._shared.cache_clear()
+    monkeypatch.setattr("geomctrl.compiler.code.trace", lambda *a: pytest.fail("it is remembered on disk"))
+    assert Code(panda._model).one(newton_euler.inverse_dynamics) is None
+
+
+def test_threads_that_ask_at_once_get_one_compilation(empty_cache):
+    robot, q, results = models.panda(), np.linspace(-1.0, 1.0, 7), []
+
+    def work():
+        results.append(Code(robot._model).one(newton_euler.inverse_dynamics)(q, q, q))
+
+    threads = [threading.Thread(target=work) for _ in range(8)]
+    for t in threads:
+        t.start()
+    for t in threads:
+        t.join()
+    assert len(results) == 8
+    assert all((r == results[0]).all() for r in results)
+    assert len(list(empty_cache.glob("*.o"))) == 1

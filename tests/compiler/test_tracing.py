@@ -1,0 +1,103 @@
+"""Traces compute what the kernels compute, for robots of all joint types, with the robot's numbers as inputs."""
+
+import numpy as np
+import pytest
+from evaluation import evaluate
+
+from geomctrl import models
+from geomctrl.compiler.symbols import UntraceableError
+from geomctrl.compiler.tracing import structure, trace
+from geomctrl.kernels import articulated_bodies, composite_bodies, energies, frames, newton_euler, regressor, tracking
+from geomctrl.kernels.algorithms import algorithm
+from geomctrl.testing import random_robot
+
+KINDS = ["free", "revolute", "prismatic", "helical", "cylindrical", "planar", "spherical"]
+TREES = [
+    models.panda(),
+    models.three_spheres(),
+    models.scara(),
+    random_robot(np.random.default_rng(1), KINDS, [-1, 0, 0, 2, 1, 3, 4]),
+    random_robot(np.random.default_rng(2), KINDS[::-1], [-1, -1, 0, 1, 3, 3, 2]),
+]
+ALGORITHMS = {
+    "inverse_dynamics": (newton_euler.inverse_dynamics, {}),
+    "inverse_dynamics_reference": (newton_euler.inverse_dynamics_reference, {"form": 1}),
+    "mass_matrix": (composite_bodies.mass_matrix, {}),
+    "terms": (composite_bodies.terms, {"form": 0}),
+    "forward_dynamics": (articulated_bodies.forward_dynamics, {}),
+    "regressor": (regressor.regressor, {"form": 0}),
+    "energies": (energies.mechanical_state, {}),
+    "tracking_error": (tracking.tracking_error, {}),
+    "jacobian": (frames.jacobian, {"i": 2, "placement": 12, "form": 2}),
+}
+
+
+def inputs_of(robot, algorithm, seed=0):
+    """Random values of the inputs that are not optional, by name."""
+    rng = np.random.default_rng(seed)
+    shapes = {("nq",): lambda: robot.random_configuration(rng), ("nv",): lambda: rng.normal(size=robot.nv)}
+    return [shapes[x.shape]() for x in algorithm.inputs if not x.optional]
+
+
+def by_loops(robot, algorithm, states, options):
+    """What numba's loops compute for one state."""
+    placement = np.eye(4)[:3].ravel().copy()
+    values = [placement if name == "placement" else options[name] for name, _ in algorithm.options]
+    rows = [x[None] for x in states]
+    none = [np.empty((0, 0))] * sum(x.optional for x in algorithm.inputs)
+    out = algorithm.many(robot._model, *rows, *none, *values)
+    return (out[0] if algorithm.may_fail else out)[0].ravel()
+
+
+@pytest.mark.parametrize("robot", TREES, ids=lambda r: r.name)
+@pytest.mark.parametrize("name", ALGORITHMS)
+def test_a_trace_is_the_kernel(robot, name):
+    kernel, options = ALGORITHMS[name]
+    states = inputs_of(robot, kernel)
+    traced = trace(kernel, structure(robot._model), options)
+    arrays = [robot._model, *states, np.eye(4)[:3].ravel()]
+    found = np.array(evaluate(traced.graph, traced.outputs, arrays))
+    expected = by_loops(robot, kernel, states, options)
+    np.testing.assert_allclose(found, expected, rtol=1e-12, atol=1e-13 * np.abs(expected).max())
+    if traced.flag is not None:
+        assert evaluate(traced.graph, [traced.flag], arrays) == [True]
+
+
+def test_a_robots_numbers_are_inputs():
+    """One trace serves the robot with another load."""
+    robot = models.panda()
+    loaded = robot.with_payload(3.0, (0.01, 0.02, 0.1), 0.02 * np.eye(3))
+    np.testing.assert_array_equal(structure(robot._model), structure(loaded._model))
+    traced = trace(newton_euler.inverse_dynamics, structure(robot._model), {})
+    states = inputs_of(robot, newton_euler.inverse_dynamics)
+    found = evaluate(traced.graph, traced.outputs, [loaded._model, *states])
+    np.testing.assert_allclose(found, loaded.inverse_dynamics(*states), rtol=1e-12, atol=1e-12)
+
+
+def test_zeros_cost_nothing():
+    """Planar arm: no operation on what is zero. Two links: M is 3 numbers of a few operations each."""
+    traced = trace(composite_bodies.mass_matrix, structure(models.two_link()._model), {})
+    assert traced.operations < 60
+    panda = structure(models.panda()._model)
+    assert trace(newton_euler.inverse_dynamics, panda, {}).operations < 1000
+    assert np.isnan(panda).sum() < 0.25 * panda.size
+
+
+def test_a_mass_matrix_that_is_not_positive_is_flagged():
+    robot = models.two_link()
+    negative = robot.with_parameters(robot.parameters * [[1.0], [-1.0]], physical=False)
+    traced = trace(articulated_bodies.forward_dynamics, structure(robot._model), {})
+    states = inputs_of(robot, articulated_bodies.forward_dynamics)
+    assert evaluate(traced.graph, [traced.flag], [robot._model, *states]) == [True]
+    assert evaluate(traced.graph, [traced.flag], [negative._model, *states]) == [False]
+
+
+@algorithm("q -> out[1]")
+def branching(model, q, out):
+    if q[0] > 0.0:
+        out[0] = 1.0
+
+
+def test_a_kernel_that_branches_is_refused_with_its_line():
+    with pytest.raises(UntraceableError, match=r"branch depends on a symbol, in .*test_tracing.py, line \d+"):
+        trace(branching, structure(models.two_link()._model), {})
