@@ -184,14 +184,9 @@ def all_of(x):
     return x
 
 
-MEMORY = (
-    per_body(Frame),
-    per_coordinate(Axis),
-    per_body(Body),
-    per_body(SpatialMotion),
-    per_coordinate(Variation),
-    per_body(Subtree),
-)
+PLACED_MEMORY = per_body(Frame), per_coordinate(Axis), per_body(Body)
+MOVING_MEMORY = per_body(SpatialMotion), per_coordinate(Variation), per_body(Subtree)
+MEMORY = *PLACED_MEMORY, *MOVING_MEMORY
 
 
 @algorithm("q, v, a, f_ext? -> out[3 nv, nv]", MEMORY)

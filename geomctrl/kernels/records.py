@@ -35,9 +35,7 @@ def width(record: Any) -> int:
 def reader(record: Any) -> Callable[..., Any]:
     """The primitive get(rows, i): record number i."""
     n, classes = width(record), {}
-    return _made(
-        f"def get(rows, i):\n    k = {n} * i\n    return {_expression(record, count(), classes)}", classes
-    )
+    return _made(f"def get(rows, i):\n    k = {n} * i\n    return {_expression(record, count(), classes)}", classes)
 
 
 @cache
