@@ -75,38 +75,42 @@ def place_composites(model, q, frames, axes, inertias, joint_of):
 
 
 @primitive
-def ancestor_of(axes, k):
-    return int(get_axis(axes, k).ancestor)
+def put_path(model, m, axes, path):
+    """The coordinates from body m's joint to the root, outermost first; returns how many, and how many are m's own."""
+    first, end = dofs_of(model, m)
+    k, depth = end - 1, 0
+    while k >= 0:
+        path[depth] = k
+        k, depth = int(get_axis(axes, k).ancestor), depth + 1
+    return depth, end - first
 
 
-MEMORY = per_body(Frame), per_coordinate(Axis), per_body(Inertia), numbers("nv")
+MEMORY = per_body(Frame), per_coordinate(Axis), per_body(Inertia), numbers("nv"), numbers("nv")
 
 
 @algorithm("q -> Gamma[nv, nv, nv]", MEMORY)
-def christoffel_symbols(model, q, frames, axes, inertias, joint_of, Gamma):
+def christoffel_symbols(model, q, frames, axes, inertias, joint_of, path, Gamma):
     """Gamma_ijk at [i, j, k], O(n depth^2): triples on a path, with the outermost one's composite body."""
     Gamma[:] = 0.0
     place_composites(model, q, frames, axes, inertias, joint_of)
     for m in range(n_bodies(model)):
-        J = get_inertia(inertias, m)
-        first, end = dofs_of(model, m)
-        j = end - 1
-        while j >= 0:
-            _, i = dofs_of(model, int(joint_of[j]))
-            i -= 1  # the last coordinate of j's joint
-            while i >= 0:
-                F, k = wrench_of(moments(J, acceleration_field(axes, i, j))), end - 1
-                a, b = (i, j) if joint_of[i] == joint_of[j] else (j, i)  # Gamma_ijk = Gamma_jik but within a joint
-                innermost = 0 if j >= first else first
-                while k >= innermost:
+        J, (depth, own) = get_inertia(inertias, m), put_path(model, m, axes, path)
+        joint, same = -1.0, 0
+        for y in range(depth):
+            j = int(path[y])
+            if joint_of[j] != joint:
+                joint, same = joint_of[j], y  # where j's joint begins on the path
+            for x in range(same, depth):
+                i = int(path[x])
+                F = wrench_of(moments(J, acceleration_field(axes, i, j)))
+                a, b = (i, j) if joint_of[i] == joint else (j, i)  # Gamma_ijk = Gamma_jik but within a joint
+                for z in range(depth if y < own else own):
+                    k = int(path[z])
                     Gamma[i, j, k] = Gamma[a, b, k] = pair(get_axis(axes, k).S, F)
-                    k = ancestor_of(axes, k)
-                i = ancestor_of(axes, i)
-            j = ancestor_of(axes, j)
 
 
 @algorithm("q -> out[nv, nv, nv, nv]", (*MEMORY, numbers(f"{width(Affine)} * nv * nv")))
-def second_order_products(model, q, frames, axes, inertias, joint_of, fields, out):
+def second_order_products(model, q, frames, axes, inertias, joint_of, path, fields, out):
     """<hat(S_i) hat(S_j), hat(S_k) hat(S_l)> at [i, j, k, l], O(n depth^3)."""
     out[:] = 0.0
     place_composites(model, q, frames, axes, inertias, joint_of)
@@ -116,18 +120,13 @@ def second_order_products(model, q, frames, axes, inertias, joint_of, fields, ou
             a, b = (j, i) if j < i and joint_of[i] != joint_of[j] else (i, j)
             put_affine(fields, i * n + j, acceleration_field(axes, a, b))
     for m in range(n_bodies(model)):
-        J = get_inertia(inertias, m)
-        first, end = dofs_of(model, m)
-        i = end - 1
-        while i >= 0:
-            j = end - 1
-            while j >= 0:
-                K, k = moments(J, get_affine(fields, i * n + j)), end - 1
-                while k >= 0:
-                    l, innermost = end - 1, 0 if max(i, j, k) >= first else first
-                    while l >= innermost:
+        J, (depth, own) = get_inertia(inertias, m), put_path(model, m, axes, path)
+        for w in range(depth):
+            for x in range(depth):
+                i, j = int(path[w]), int(path[x])
+                K = moments(J, get_affine(fields, i * n + j))
+                for y in range(depth):
+                    k = int(path[y])
+                    for z in range(depth if min(w, x, y) < own else own):
+                        l = int(path[z])
                         out[i, j, k, l] = inner_product(K, get_affine(fields, k * n + l))
-                        l = ancestor_of(axes, l)
-                    k = ancestor_of(axes, k)
-                j = ancestor_of(axes, j)
-            i = ancestor_of(axes, i)

@@ -103,7 +103,7 @@ def along(model, v, a, x, y, z, placed, work, out):
     """The rates of dtau/dq, dtau/dv and M along one direction, from what `place_bodies` placed."""
     axes, bodies = placed
     displacements, vc, ac, axes_c, bodies_c, motions, variations, subtrees = work
-    out[:, :] = 0.0
+    out[:] = 0.0
     for k in range(n_v(model)):
         vc[k], ac[k] = moving(v[k], y[k]), moving(a[k], z[k])
     displace(model, zero_twist(), displacements, x, axes, bodies, axes_c, bodies_c)
@@ -148,11 +148,13 @@ def second_derivatives(
     work = displacements, vc, ac, axes_c, bodies_c, motions_c, variations_c, subtrees_c
     n = n_v(model)
     block = memory.reshape((3 * n, n))
-    block[:, :], unit[:], zero[:] = 0.0, 0.0, 0.0
+    block[:], unit[:], zero[:] = 0.0, 0.0, 0.0
     for k in range(n):
         unit[k] = 1.0
         along(model, v, a, unit, zero, zero, (axes, bodies), work, out[k, : 3 * n])
         move(model, base_at_rest(model), motions, unit, zero, axes, bodies, variations, subtrees)
         derivative_rows(model, subtrees, axes, variations, all_of, block)
-        out[k, 3 * n :] = block[n : 2 * n]
+        for i in range(n):
+            for j in range(n):
+                out[k, 3 * n + i, j] = block[n + i, j]
         unit[k] = 0.0
