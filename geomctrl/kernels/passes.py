@@ -21,20 +21,21 @@ from .screws import Ad, Frame, Twist, ad, compose, twist_add, twist_mul
 from .tree import dofs_of, joint_frame, last_dof_of_parent, n_bodies, parent_of, root_origin, screw_of
 from .vectors import eye33, neg3
 
+# names in capitals: a step's inputs have their own
 OUTWARD = """
-def walk(model, root, rows, {inputs}):
-    for i in range(n_bodies(model)):
-        p = parent_of(model, i)
-        parent = root if p < 0 else get(rows, p)
-        put(rows, i, step(model, i, parent, {inputs}))
+def walk(model, ROOT, ROWS, {inputs}):
+    for I in range(n_bodies(model)):
+        UP = parent_of(model, I)
+        PARENT = ROOT if UP < 0 else get(ROWS, UP)
+        put(ROWS, I, step(model, I, PARENT, {inputs}))
 """
 INWARD = """
-def walk(model, rows, {inputs}):
-    for i in range(n_bodies(model) - 1, -1, -1):
-        given = step(model, i, get(rows, i), {inputs})
-        p = parent_of(model, i)
-        if p >= 0:
-            add(rows, p, given)
+def walk(model, ROWS, {inputs}):
+    for I in range(n_bodies(model) - 1, -1, -1):
+        GIVEN = step(model, I, get(ROWS, I), {inputs})
+        UP = parent_of(model, I)
+        if UP >= 0:
+            add(ROWS, UP, GIVEN)
 """
 
 

@@ -17,7 +17,8 @@ from .tree import first_dof_of, holds_pose, joint_coordinates, joint_twist, n_bo
 @primitive
 def move(model, x, dx, ddx, q, v, a, old):
     """Append the factor exp(x) to the motion (q, v, a), x moving along itself at the rates dx, ddx."""
-    old[:] = q
+    for k in range(q.shape[0]):
+        old[k] = q[k]
     advance(model, old, x, q)
     for i in range(n_bodies(model)):
         j = first_dof_of(model, i)
