@@ -1,11 +1,12 @@
 """Products of the bodies' velocity fields: Christoffel symbols, and what curvature is made of.
 
-See `terms.curvature` for the geometry. With hat(S_i) the screws in inertial axes and P_m the composite pseudo-inertia of
-the subtree of coordinate m, the outermost one involved,
+See `terms.curvature` for the geometry. With hat(S_i) the screws in inertial axes and P_m the composite pseudo-inertia
+of the subtree of coordinate m, the outermost one involved,
 
     Gamma_ijk = tr(hat(S_i) hat(S_j) P_m hat(S_k)^T),      i no farther from the root than j,
 
-where all lie on one path to the root; otherwise the entry is zero. hat(S_i) hat(S_j) is an affine field of accelerations.
+where all lie on one path to the root; otherwise the entry is zero. hat(S_i) hat(S_j) is an affine field of
+accelerations.
 """
 
 from typing import NamedTuple
@@ -31,10 +32,8 @@ get_affine, put_affine = reader(Affine), writer(Affine)
 
 
 @primitive
-def acceleration_field(axes, joint_of, i, j):
-    """hat(S_i) hat(S_j), the one nearer the root first: how points accelerate for unit rates of i and j."""
-    if j < i and joint_of[i] != joint_of[j]:
-        i, j = j, i
+def acceleration_field(axes, i, j):
+    """hat(S_i) hat(S_j), i nearer the root or in the same joint: how points accelerate for unit rates of i and j."""
     X, Y = get_axis(axes, i).S, get_axis(axes, j).S
     return Affine(hat_squared(X.w, Y.w), cross(X.w, Y.v))
 
@@ -76,55 +75,58 @@ def place_composites(model, q, frames, axes, inertias, joint_of):
 
 
 @primitive
-def ancestor_of(axes, k):
-    return int(get_axis(axes, k).ancestor)
+def put_path(model, m, axes, path):
+    """The coordinates from body m's joint to the root, outermost first; returns how many, and how many are m's own."""
+    first, end = dofs_of(model, m)
+    k, depth = end - 1, 0
+    while k >= 0:
+        path[depth] = k
+        k, depth = int(get_axis(axes, k).ancestor), depth + 1
+    return depth, end - first
 
 
-MEMORY = per_body(Frame), per_coordinate(Axis), per_body(Inertia), numbers("nv")
+MEMORY = per_body(Frame), per_coordinate(Axis), per_body(Inertia), numbers("nv"), numbers("nv")
 
 
 @algorithm("q -> Gamma[nv, nv, nv]", MEMORY)
-def christoffel_symbols(model, q, frames, axes, inertias, joint_of, Gamma):
+def christoffel_symbols(model, q, frames, axes, inertias, joint_of, path, Gamma):
     """Gamma_ijk at [i, j, k], O(n depth^2): triples on a path, with the outermost one's composite body."""
-    Gamma[:, :, :] = 0.0
+    Gamma[:] = 0.0
     place_composites(model, q, frames, axes, inertias, joint_of)
     for m in range(n_bodies(model)):
-        J = get_inertia(inertias, m)
-        first, end = dofs_of(model, m)
-        i = end - 1
-        while i >= 0:
-            j = end - 1
-            while j >= 0:
-                F, k = wrench_of(moments(J, acceleration_field(axes, joint_of, i, j))), end - 1
-                while k >= 0 and max(i, j, k) >= first:
-                    Gamma[i, j, k] = pair(get_axis(axes, k).S, F)
-                    k = ancestor_of(axes, k)
-                j = ancestor_of(axes, j)
-            i = ancestor_of(axes, i)
+        J, (depth, own) = get_inertia(inertias, m), put_path(model, m, axes, path)
+        joint, same = -1.0, 0
+        for y in range(depth):
+            j = int(path[y])
+            if joint_of[j] != joint:
+                joint, same = joint_of[j], y  # where j's joint begins on the path
+            for x in range(same, depth):
+                i = int(path[x])
+                F = wrench_of(moments(J, acceleration_field(axes, i, j)))
+                a, b = (i, j) if joint_of[i] == joint else (j, i)  # Gamma_ijk = Gamma_jik but within a joint
+                for z in range(depth if y < own else own):
+                    k = int(path[z])
+                    Gamma[i, j, k] = Gamma[a, b, k] = pair(get_axis(axes, k).S, F)
 
 
 @algorithm("q -> out[nv, nv, nv, nv]", (*MEMORY, numbers(f"{width(Affine)} * nv * nv")))
-def second_order_products(model, q, frames, axes, inertias, joint_of, fields, out):
+def second_order_products(model, q, frames, axes, inertias, joint_of, path, fields, out):
     """<hat(S_i) hat(S_j), hat(S_k) hat(S_l)> at [i, j, k, l], O(n depth^3)."""
-    out[:, :, :, :] = 0.0
+    out[:] = 0.0
     place_composites(model, q, frames, axes, inertias, joint_of)
     n = n_v(model)
     for i in range(n):
         for j in range(n):
-            put_affine(fields, i * n + j, acceleration_field(axes, joint_of, i, j))
+            a, b = (j, i) if j < i and joint_of[i] != joint_of[j] else (i, j)
+            put_affine(fields, i * n + j, acceleration_field(axes, a, b))
     for m in range(n_bodies(model)):
-        J = get_inertia(inertias, m)
-        first, end = dofs_of(model, m)
-        i = end - 1
-        while i >= 0:
-            j = end - 1
-            while j >= 0:
-                K, k = moments(J, get_affine(fields, i * n + j)), end - 1
-                while k >= 0:
-                    l = end - 1
-                    while l >= 0 and max(i, j, k, l) >= first:
+        J, (depth, own) = get_inertia(inertias, m), put_path(model, m, axes, path)
+        for w in range(depth):
+            for x in range(depth):
+                i, j = int(path[w]), int(path[x])
+                K = moments(J, get_affine(fields, i * n + j))
+                for y in range(depth):
+                    k = int(path[y])
+                    for z in range(depth if min(w, x, y) < own else own):
+                        l = int(path[z])
                         out[i, j, k, l] = inner_product(K, get_affine(fields, k * n + l))
-                        l = ancestor_of(axes, l)
-                    k = ancestor_of(axes, k)
-                j = ancestor_of(axes, j)
-            i = ancestor_of(axes, i)

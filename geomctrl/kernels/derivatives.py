@@ -159,7 +159,7 @@ def derivative_rows(model, i, x, axes, variations, part, out):
 
     `part` of the numbers is what is kept: all of a real one, the tangent of a complex one (`second_derivatives`).
     """
-    n, towards_root = out.shape[1], last_dof_of_parent(model, i)
+    n, parent_dof = out.shape[1], last_dof_of_parent(model, i)
     first, end = dofs_of(model, i)
     for k in range(first, end):
         S, own = get_axis(axes, k).S, get_variation(variations, k)
@@ -167,7 +167,7 @@ def derivative_rows(model, i, x, axes, variations, part, out):
         Q, U = change_of_wrench(x, own.alpha, own.beta), change_of_wrench(x, own.alphav, S.w)
         j = k
         while j >= 0:
-            if j == towards_root:  # j has left the joint of k
+            if j == parent_dof:  # j has left the joint of k
                 Q = wrench_add(Q, ad_dual(S, x.F))
             axis, y = get_axis(axes, j), get_variation(variations, j)
             out[j, k] = part(pair(axis.S, Q))
@@ -184,20 +184,15 @@ def all_of(x):
     return x
 
 
-MEMORY = (
-    per_body(Frame),
-    per_coordinate(Axis),
-    per_body(Body),
-    per_body(SpatialMotion),
-    per_coordinate(Variation),
-    per_body(Subtree),
-)
+PLACED_MEMORY = per_body(Frame), per_coordinate(Axis), per_body(Body)
+MOVING_MEMORY = per_body(SpatialMotion), per_coordinate(Variation), per_body(Subtree)
+MEMORY = *PLACED_MEMORY, *MOVING_MEMORY
 
 
 @algorithm("q, v, a, f_ext? -> out[3 nv, nv]", MEMORY)
 def inverse_dynamics_derivatives(model, q, v, a, f_ext, frames, axes, bodies, motions, variations, subtrees, out):
     """dtau/dq, dtau/dv and dtau/da = M, nv rows each."""
-    out[:, :] = 0.0
+    out[:] = 0.0
     place_bodies(model, inertial_axes(model, q), frames, q, f_ext, axes, bodies)
     move(model, base_at_rest(model), motions, v, a, axes, bodies, variations, subtrees)
     derivative_rows(model, subtrees, axes, variations, all_of, out)
@@ -244,7 +239,7 @@ def mass_matrix_derivative(model, q, frames, axes, inertias, out):
     M_rc = S_c . J_r S_r for c on the path from r to the root. A motion of joint k does nothing to it where k moves
     both, moves S_r and J_r along where k is between them, and the part J_k of J_r where k is in the subtree of r.
     """
-    out[:, :, :] = 0.0
+    out[:] = 0.0
     place_inertias(model, inertial_axes(model, q), frames, q, axes, inertias)
     composite_inertias(model, inertias)
     for i in range(n_bodies(model)):

@@ -96,7 +96,7 @@ def geometric_sensitivity(
     model, q, v, a, f_ext, frames, axes, bodies, motions, variations, subtrees, locked, out
 ):  # fmt: skip
     """dtau for twists before (out[0]) and behind (out[1]) each joint."""
-    out[:, :, :, :] = 0.0
+    out[:] = 0.0
     root, base = inertial_axes(model, q), base_at_rest(model)
     place_bodies(model, root, frames, q, f_ext, axes, bodies)
     move(model, base, motions, v, a, axes, bodies, variations, subtrees)

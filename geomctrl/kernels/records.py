@@ -15,6 +15,7 @@ A reader that reads more than is used costs nothing: what nobody uses is not loa
 
 from collections.abc import Callable, Iterator
 from functools import cache
+from itertools import count
 from typing import Any, get_args, get_origin, get_type_hints
 
 from .primitives import primitive
@@ -22,17 +23,19 @@ from .screws import Frame, Inertia, Twist, Wrench
 
 
 def width(record: Any) -> int:
-    """How many numbers a record has."""
-    return sum(1 for _ in _paths(record, ""))
+    """How many numbers a record takes in memory.
+
+    A whole number of vector registers, unless arrays from outside hold such records row by row.
+    """
+    n = sum(1 for _ in _paths(record, ""))
+    return n if record in (Twist, Wrench, Inertia, Frame) else -(-n // 4) * 4
 
 
 @cache
 def reader(record: Any) -> Callable[..., Any]:
     """The primitive get(rows, i): record number i."""
     n, classes = width(record), {}
-    return _made(
-        f"def get(rows, i):\n    k = {n} * i\n    return {_expression(record, iter(range(n)), classes)}", classes
-    )
+    return _made(f"def get(rows, i):\n    k = {n} * i\n    return {_expression(record, count(), classes)}", classes)
 
 
 @cache

@@ -1,22 +1,21 @@
-"""Second derivatives of inverse dynamics: the passes of `derivatives` once more, on complex numbers, along a direction.
+"""Second derivatives of inverse dynamics: the passes of `derivatives` on complex numbers, along a direction.
 
-A state that moves along (q exp(S x t), v + y t, a + z t) displaces body i with the twist W_i = W_p + S x, and everything
-fixed to it: a screw S at the rate ad_W S, an inertia at -ad_W^T J - J ad_W, a wrench at -ad_W^T F. With STEP times their
-rates as imaginary parts of what `place_bodies` left, `move` and `derivative_rows` are evaluated at a complex t, and the
-derivatives' rates come out as imaginary parts over STEP. They have no truncation error, since STEP^2 is below all digits
-(the complex step of Squire and Trapp 1998), and no cancellation. A direction costs O(n depth), all of them
-O(n^2 depth), a tensor's own size on a chain.
+A state that moves along (q exp(S x t), v + y t, a + z t) displaces body i with the twist W_i = W_p + S x, and all that
+is fixed to it: a screw S at the rate ad_W S, an inertia at -ad_W^T J - J ad_W, a wrench at -ad_W^T F. With STEP times
+these rates as imaginary parts of what `place_bodies` left, `move` and `derivative_rows` are evaluated at the complex
+time i STEP, and the rates of the derivatives come out as imaginary parts over STEP (the complex step of Squire and
+Trapp 1998): exact to round-off, since nothing is subtracted and STEP^2 is below all digits. A direction costs
+O(n depth), all of them O(n^2 depth), a tensor's own size on a chain.
 """
+
+from typing import Any
 
 from .algorithms import algorithm, numbers, of_complex, per_body, per_coordinate
 from .derivatives import (
-    MEMORY as FIRST,
-)
-from .derivatives import (
+    MOVING_MEMORY,
+    PLACED_MEMORY,
     Body,
     SpatialMotion,
-    Subtree,
-    Variation,
     all_of,
     base_at_rest,
     derivative_rows,
@@ -27,7 +26,7 @@ from .derivatives import (
 )
 from .passes import Axis, get_axis, inertial_axes, outward, put_axis
 from .primitives import primitive
-from .screws import Frame, Inertia, Twist, Wrench, ad, ad_dual, twist_add, twist_mul, zero_twist
+from .screws import Inertia, Twist, Wrench, ad, ad_dual, twist_add, twist_mul, zero_twist
 from .time_derivatives import inertia_rate
 from .tree import dofs_of, n_v
 
@@ -38,7 +37,7 @@ STEP = 2.0**-100  # its square is lost beside 1, and its powers do not underflow
 
 
 @primitive
-def moving(x, dx):
+def moving(x, dx) -> Any:
     """x + i STEP dx."""
     return complex(x, STEP * dx)
 
@@ -104,7 +103,7 @@ def along(model, v, a, x, y, z, placed, work, out):
     """The rates of dtau/dq, dtau/dv and M along one direction, from what `place_bodies` placed."""
     axes, bodies = placed
     displacements, vc, ac, axes_c, bodies_c, motions, variations, subtrees = work
-    out[:, :] = 0.0
+    out[:] = 0.0
     for k in range(n_v(model)):
         vc[k], ac[k] = moving(v[k], y[k]), moving(a[k], z[k])
     displace(model, zero_twist(), displacements, x, axes, bodies, axes_c, bodies_c)
@@ -113,10 +112,10 @@ def along(model, v, a, x, y, z, placed, work, out):
 
 
 MEMORY = (
-    *(per_body(Frame), per_coordinate(Axis), per_body(Body), per_body(Twist)),
+    *(*PLACED_MEMORY, per_body(Twist)),
     *(of_complex(numbers("nv")), of_complex(numbers("nv"))),
-    *(of_complex(per_coordinate(Axis)), of_complex(per_body(Body)), of_complex(per_body(SpatialMotion))),
-    *(of_complex(per_coordinate(Variation)), of_complex(per_body(Subtree))),
+    *(of_complex(per_coordinate(Axis)), of_complex(per_body(Body))),
+    *(of_complex(m) for m in MOVING_MEMORY),
 )
 
 
@@ -132,7 +131,8 @@ def derivatives_along(
 
 
 @algorithm(
-    "q, v, a, f_ext? -> out[nv, 4 nv, nv]", (*MEMORY, *FIRST[3:], numbers("nv"), numbers("nv"), numbers("3 * nv * nv"))
+    "q, v, a, f_ext? -> out[nv, 4 nv, nv]",
+    (*MEMORY, *MOVING_MEMORY, numbers("nv"), numbers("nv"), numbers("3 * nv * nv")),
 )
 def second_derivatives(
     model, q, v, a, f_ext,
@@ -148,11 +148,13 @@ def second_derivatives(
     work = displacements, vc, ac, axes_c, bodies_c, motions_c, variations_c, subtrees_c
     n = n_v(model)
     block = memory.reshape((3 * n, n))
-    block[:, :], unit[:], zero[:] = 0.0, 0.0, 0.0
+    block[:], unit[:], zero[:] = 0.0, 0.0, 0.0
     for k in range(n):
         unit[k] = 1.0
         along(model, v, a, unit, zero, zero, (axes, bodies), work, out[k, : 3 * n])
         move(model, base_at_rest(model), motions, unit, zero, axes, bodies, variations, subtrees)
         derivative_rows(model, subtrees, axes, variations, all_of, block)
-        out[k, 3 * n :] = block[n : 2 * n]
+        for i in range(n):
+            for j in range(n):
+                out[k, 3 * n + i, j] = block[n + i, j]
         unit[k] = 0.0

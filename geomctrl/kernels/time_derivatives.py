@@ -40,7 +40,7 @@ from .vectors import add33, cross, mul3, transpose
 
 @primitive
 def inertia_rate(J, V):
-    """J' = -ad_V^T J - J ad_V of an inertia that moves with the twist V, as the derivative of Ad_{T^-1}^T J Ad_{T^-1}."""
+    """J' = -ad_V^T J - J ad_V of an inertia that moves with the twist V, the derivative of Ad_{T^-1}^T J Ad_{T^-1}."""
     B, p = coriolis_composite(J, V, CHRISTOFFEL, 0.0)
     I = add33(B, transpose(B))
     return Inertia(0.0, p, (I[0][0], I[0][1], I[1][1], I[0][2], I[1][2], I[2][2]))

@@ -6,9 +6,10 @@ the Euler-Jourdain projection and the momentum form. All say the same; each is a
 to be fast: numpy, any leading batch axes, and functions of q alone take complex q, for derivatives by the complex step.
 
 Trees and joints with several degrees of freedom are included unless a function says otherwise. PBP and MU number the
-equations. Slips of the print, corrected here: Q of PBP (50) holds Ad of the cumulative products M_1 ... M_i; the sum and
-the 1/2 of PBP (55)-(57) cover all three terms; PBP (58), (59) have the sign of -g; MU (36) lacks the dots of its rates;
-the third term of MU (86) is ordered, the nearer to the root first; MU (87) holds at the centres of mass, without 1/2.
+equations. Slips of the print, corrected here: Q of PBP (50) holds Ad of the cumulative products M_1 ... M_i; the sum
+and the 1/2 of PBP (55)-(57) cover all three terms; PBP (58), (59) have the sign of -g; MU (36) lacks the dots of its
+rates; the third term of MU (86) is ordered, the nearer to the root first; MU (87) holds at the centres of mass and
+without 1/2.
 """
 
 from __future__ import annotations

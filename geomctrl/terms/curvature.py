@@ -34,7 +34,7 @@ from geomctrl.mechanism.mechanism import Mechanism
 from geomctrl.mechanism.states import as_batch
 
 from .articulated import mass_matrix_inverse, mass_matrix_solve
-from .batches import over_states
+from .batches import REFUSED, over_states
 from .dynamics import coriolis_matrix, mass_matrix
 
 
@@ -55,7 +55,11 @@ def christoffel_symbols(robot: Mechanism, q: ArrayLike, kind: Literal[1, 2] = 1)
     """
     if kind not in (1, 2):
         raise ArgumentError(f"kind: expected 1 or 2, got {kind!r}")
-    Gamma = over_states(robot, curvature.christoffel_symbols, q=q)
+    Gamma = np.empty((robot.nv, robot.nv, robot.nv))
+    try:
+        curvature.christoffel_symbols.one(robot._model, q, Gamma)
+    except REFUSED:
+        Gamma = over_states(robot, curvature.christoffel_symbols, q=q)
     return Gamma if kind == 1 else Gamma @ mass_matrix_inverse(robot, q)[..., None, :, :]
 
 

@@ -165,7 +165,12 @@ def mass_matrix_derivative(robot: Mechanism, q: ArrayLike) -> np.ndarray:
 
     Along one direction x, sum_k [i, j, k] x_k is `mass_matrix_rate(q, x)`, at O(n depth).
     """
-    return over_states(robot, derivatives.mass_matrix_derivative, q=q)
+    out = np.empty((robot.nv, robot.nv, robot.nv))
+    try:
+        derivatives.mass_matrix_derivative.one(robot._model, q, out)
+        return out
+    except REFUSED:
+        return over_states(robot, derivatives.mass_matrix_derivative, q=q)
 
 
 def mass_matrix_inverse_derivative(robot: Mechanism, q: ArrayLike) -> np.ndarray:

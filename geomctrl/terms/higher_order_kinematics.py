@@ -5,7 +5,7 @@ In inertial axes about a fixed point a screw that body i carries changes as S' =
 
     (k + 1) S_{k+1} = sum_j ad_{V_j} S_{k-j},      V_k = V_p,k + sum_j S_j v_{k-j}
 
-gives the spatial representation of acceleration, jerk and what follows, (17), (21), (22), without enumerating brackets. The
+gives the spatial representation of acceleration, jerk and what follows, (17), (21), (22), without brackets by hand. The
 others follow from it by what they mean, twist by twist or column by column of a Jacobian:
 
     body    d^k/dt^k (Ad_T^-1 X) = Ad_T^-1 D^k X,   D X = X' - ad_V X                  (6), (8), (13), (117)

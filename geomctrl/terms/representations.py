@@ -9,9 +9,9 @@ With T = (R, r) the pose of a frame and (w, v) its body-fixed twist (see `kinema
 
 A wrench's representation is the one that keeps its power W . V. Everything but `inverse_dynamics` is numpy, written to
 be read. All functions take leading batch axes, the same for all arguments, and raise ArgumentError for wrong shapes,
-nan, infinity, or an unknown representation. Equation numbers are Mueller's. Slips of the print, corrected here: the last
-two forms of (99) are for V^h; M_c^b stands on the right in (47); (56) means R^T rddot = vdot + w x v; (60) means ad^T,
-(64) R_jk = R_j^T R_k; and (63) adds the brackets of the frame's rotation and of its displacement, `newton_euler_in_frame`.
+nan, infinity, or an unknown representation. Equation numbers are Mueller's. Slips of the print, corrected here: the
+last two forms of (99) are for V^h; M_c^b stands on the right in (47); (56) means R^T rddot = vdot + w x v; (60) means
+ad^T, (64) R_jk = R_j^T R_k; and (63) adds the brackets of the frame's rotation and of its displacement.
 """
 
 from __future__ import annotations

@@ -26,15 +26,16 @@ def inverse_dynamics_rates(robot: Mechanism, q: ArrayLike, rates: ArrayLike) -> 
     joints with several degrees of freedom v is the body-fixed velocity and a, a', ... its time derivatives. Raises
     ArgumentError like the other terms.
     """
-    m = np.shape(rates)[-2] if np.ndim(rates) > 1 else 0
     try:
-        if m > 1 and np.ndim(rates) == 2:
-            tau = np.empty((m - 1, robot.nv))
-            time_derivatives.inverse_dynamics_rates.one(robot._model, q, np.ravel(rates), m - 1, tau)
+        if isinstance(rates, np.ndarray) and rates.ndim == 2 and len(rates) > 1:
+            orders = len(rates) - 1
+            tau = np.empty((orders, robot.nv))
+            time_derivatives.inverse_dynamics_rates.one(robot._model, q, rates.reshape(-1), orders, tau)
             return tau
     except REFUSED:
         pass
     lead, (q,) = as_batch(robot, q=q)
+    m = np.shape(rates)[-2] if np.ndim(rates) > 1 else 0
     if m < 2:
         raise ArgumentError(
             f"rates: expected v, a and more, shape (..., m, {robot.nv}) with m >= 2, got {np.shape(rates)}"
