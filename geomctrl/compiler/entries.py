@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import ctypes
 import functools
+import importlib
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -284,8 +285,8 @@ def _addresses() -> tuple[int, int]:
     api = ctypes.pythonapi
     api.PyCapsule_GetPointer.restype = ctypes.c_void_p
     api.PyCapsule_GetPointer.argtypes = [ctypes.py_object, ctypes.c_char_p]
-    umath = getattr(np, "_core", None) or np.core
-    table = api.PyCapsule_GetPointer(umath._multiarray_umath._ARRAY_API, None)
+    core = "numpy._core" if hasattr(np, "_core") else "numpy.core"  # numpy 2 and 1
+    table = api.PyCapsule_GetPointer(importlib.import_module(f"{core}._multiarray_umath")._ARRAY_API, None)
     new = (ctypes.c_void_p * (PYARRAY_NEW + 1)).from_address(table)[PYARRAY_NEW]
     names = ("PyTuple_New", "PyTuple_SetItem", "Py_IncRef", "Py_DecRef")
     functions = [ctypes.cast(getattr(api, name), ctypes.c_void_p).value for name in names]

@@ -17,11 +17,11 @@ from collections.abc import Iterable
 
 from geomctrl.kernels.scalars import COSINE, HALF_PI, REDUCIBLE, SINE
 
-from .symbols import operands
 from .tracing import Trace
 
 FLAGS = "contract nsz arcp"
-ARITHMETIC = {"add": "fadd", "sub": "fsub", "mul": "fmul", "div": "fdiv"}
+ARITHMETIC = {"add": "fadd", "sub": "fsub", "mul": "fmul", "div": "fdiv", "neg": "fneg"}
+INTRINSICS = {"sqrt": "sqrt", "abs": "fabs"}
 COMPARISON = {"lt": "olt", "le": "ole", "eq": "oeq"}
 LIBRARY = {"tan": 1, "asin": 1, "acos": 1, "exp": 1, "log": 1, "tanh": 1, "atan2": 2}  # of libm: number of arguments
 
@@ -74,7 +74,7 @@ def module(trace: Trace, widths: Iterable[int], name: str = "f") -> str:
     parts = [_library(widths)]
     for width in widths:
         parts.append(_sin_cos(Vector(width)))
-        parts.append(_core(trace, Vector(width), f"{name}_core{width}"))
+        parts.append(Core(trace, Vector(width)).text(f"{name}_core{width}"))
     if 1 in widths:
         parts.append(_one(name))
     if max(widths) > 1:
@@ -85,68 +85,75 @@ def module(trace: Trace, widths: Iterable[int], name: str = "f") -> str:
 # --- the straight line -------------------------------------------------------------------------------------------
 
 
-def _core(trace: Trace, vector: Vector, name: str) -> str:
-    f, nodes, values = Function(vector), trace.graph.nodes, {}
-    starts = [0, *_running(trace.inputs)]
+class Core(Function):
+    """The straight line of a trace while it is written: each node's name, and what it is made of."""
 
-    def value(at: int) -> str:
+    def __init__(self, trace: Trace, vector: Vector):
+        super().__init__(vector)
+        self.trace, self.nodes = trace, trace.graph.nodes
+        self.starts = [0, *_running(trace.inputs)]
+        self.values: dict[int, str] = {}
+        self.waves: dict[int, tuple[str, str]] = {}
+
+    def text(self, name: str) -> str:
+        for at in self.trace.graph.needed(self.trace.ends):
+            op, *args = self.nodes[at]
+            if op in ("sin", "cos"):
+                self.values[at] = self.wave(args[0])[op == "cos"]
+            elif op not in ("const", "load"):
+                self.values[at] = self.made(op, [self.value(x) for x in args])
+        width, kind = self.vector.width, self.vector.bool
+        for k, at in enumerate(self.trace.outputs):
+            self.do(f"store {self.vector.type} {self.value(at)}, ptr {self.address('%y', k * width)}, align 8")
+        good = _truth(self.vector, True) if self.trace.flag is None else self.value(self.trace.flag)
+        header = f"define internal {kind} @{name}(ptr noalias %model, ptr noalias %x, ptr noalias %y) nounwind {{"
+        return "\n".join([header, *self.lines, f"  ret {kind} {good}", "}"])
+
+    def value(self, at: int) -> str:
         """The name or literal of a node; what is loaded is loaded where it is first used."""
-        if at not in values:
-            op, a, b = nodes[at][:3]
-            if op == "const":
-                values[at] = (
-                    vector.constant(b * float("nan") if a == "nan" else a)
-                    if not isinstance(a, bool)
-                    else _truth(vector, a)
-                )
-            elif a == 0:
-                values[at] = _splat(f, f.let(f"load double, ptr {f.address('%model', b)}, align 8"))
-            else:
-                values[at] = f.let(
-                    f"load {vector.type}, ptr {f.address('%x', (starts[a - 1] + b) * vector.width)}, align 8"
-                )
-        return values[at]
+        if at not in self.values:
+            op, a, b = self.nodes[at]
+            self.values[at] = self.loaded(a, b) if op == "load" else self.literal(a, b)
+        return self.values[at]
 
-    waves: dict[int, tuple[str, str]] = {}
-    for at in trace.graph.needed(trace.ends):
-        op, *args = nodes[at]
-        if op in ("const", "load"):
-            continue
-        if op in ("sin", "cos"):
-            if args[0] not in waves:
-                both = f.let(
-                    f"call {{{vector.type}, {vector.type}}} @sin_cos{vector.width}({vector.type} {value(args[0])})"
-                )
-                waves[args[0]] = tuple(
-                    f.let(f"extractvalue {{{vector.type}, {vector.type}}} {both}, {k}") for k in (0, 1)
-                )
-            values[at] = waves[args[0]][op == "cos"]
-            continue
-        ends = [value(x) for x in operands(nodes[at])]
+    def literal(self, a: float | bool | str, sign: float) -> str:
+        if isinstance(a, bool):
+            return _truth(self.vector, a)
+        return self.vector.constant(sign * float("nan") if isinstance(a, str) else a)
+
+    def loaded(self, array: int, index: int) -> str:
+        if array == 0:
+            return _splat(self, self.let(f"load double, ptr {self.address('%model', index)}, align 8"))
+        at = (self.starts[array - 1] + index) * self.vector.width
+        return self.let(f"load {self.vector.type}, ptr {self.address('%x', at)}, align 8")
+
+    def wave(self, x: int) -> tuple[str, str]:
+        """(sine, cosine) of node x, computed together."""
+        if x not in self.waves:
+            t = self.vector.type
+            both = self.let(f"call {{{t}, {t}}} @sin_cos{self.vector.width}({t} {self.value(x)})")
+            sine, cosine = (self.let(f"extractvalue {{{t}, {t}}} {both}, {k}") for k in (0, 1))
+            self.waves[x] = sine, cosine
+        return self.waves[x]
+
+    def made(self, op: str, ends: list[str]) -> str:
+        v = self.vector
         if op in ARITHMETIC:
-            values[at] = f.operation(ARITHMETIC[op], *ends)
-        elif op == "neg":
-            values[at] = f.operation("fneg", *ends)
-        elif op in COMPARISON:
-            values[at] = f.let(f"fcmp {COMPARISON[op]} {vector.type} {ends[0]}, {ends[1]}")
-        elif op in ("and", "or"):
-            values[at] = f.let(f"{op} {vector.bool} {ends[0]}, {ends[1]}")
-        elif op == "not":
-            values[at] = f.let(f"xor {vector.bool} {ends[0]}, {_truth(vector, True)}")
-        elif op == "where":
-            values[at] = f.let(f"select {vector.bool} {ends[0]}, {vector.type} {ends[1]}, {vector.type} {ends[2]}")
-        elif op in ("sqrt", "abs"):
-            values[at] = f.call(f"llvm.{'fabs' if op == 'abs' else op}.{vector.suffix}", *ends)
-        elif op in ("min", "max"):  # as Python's: the second where it is smaller (larger), else the first
-            less = f.let(f"fcmp {'olt' if op == 'min' else 'ogt'} {vector.type} {ends[1]}, {ends[0]}")
-            values[at] = f.let(f"select {vector.bool} {less}, {vector.type} {ends[1]}, {vector.type} {ends[0]}")
-        else:
-            values[at] = f.call(f"{op}{vector.width}", *ends)
-    for k, at in enumerate(trace.outputs):
-        f.do(f"store {vector.type} {value(at)}, ptr {f.address('%y', k * vector.width)}, align 8")
-    good = _truth(vector, True) if trace.flag is None else value(trace.flag)
-    header = f"define internal {vector.bool} @{name}(ptr noalias %model, ptr noalias %x, ptr noalias %y) nounwind {{"
-    return "\n".join([header, *f.lines, f"  ret {vector.bool} {good}", "}"])
+            return self.operation(ARITHMETIC[op], *ends)
+        if op in COMPARISON:
+            return self.let(f"fcmp {COMPARISON[op]} {v.type} {ends[0]}, {ends[1]}")
+        if op in ("and", "or"):
+            return self.let(f"{op} {v.bool} {ends[0]}, {ends[1]}")
+        if op == "not":
+            return self.let(f"xor {v.bool} {ends[0]}, {_truth(v, True)}")
+        if op == "where":
+            return self.let(f"select {v.bool} {ends[0]}, {v.type} {ends[1]}, {v.type} {ends[2]}")
+        if op in INTRINSICS:
+            return self.call(f"llvm.{INTRINSICS[op]}.{v.suffix}", *ends)
+        if op in ("min", "max"):  # as Python's: the second where it is smaller (larger), else the first
+            less = self.let(f"fcmp {'olt' if op == 'min' else 'ogt'} {v.type} {ends[1]}, {ends[0]}")
+            return self.let(f"select {v.bool} {less}, {v.type} {ends[1]}, {v.type} {ends[0]}")
+        return self.call(f"{op}{v.width}", *ends)
 
 
 def _truth(vector: Vector, x: bool) -> str:

@@ -114,9 +114,9 @@ def trace(algorithm: Algorithm, pattern: np.ndarray, options: dict[str, Any], gi
     memory = [np.zeros(sizes.number(m.count) * m.width, object) for m in algorithm.memory]
     outputs = [np.zeros(sizes.shape(y), object) for y in algorithm.outputs]
     result = on(algorithm.py_func, symbolic())(model, *arrays, *memory, *outputs)
-    flag = graph.operand(result) if algorithm.may_fail and isinstance(result, Condition) else None
-    if algorithm.may_fail and flag is None and not result:
-        raise UntraceableError(f"{algorithm.__name__} has no result for this structure")
+    flag = graph.operand(result) if isinstance(result, Condition) else None
+    if algorithm.may_fail and result is False:
+        raise UntraceableError(f"{algorithm.py_func.__name__} has no result for this structure")
     ends = tuple(graph.operand(x if is_symbol(x) else float(x)) for y in outputs for x in y.ravel())
     return Trace(graph, tuple(lengths), ends, flag)
 

@@ -24,7 +24,7 @@ def entry(function: Callable[..., Any], signature: str, announce: Callable[[str]
 
     announce: called with the entry's name before it is compiled, not where it is loaded.
     """
-    if config.DISABLE_JIT:
+    if getattr(config, "DISABLE_JIT", False):
         return function
     twin = _twin(function)
     dispatcher: Any = numba.njit(**FLAGS)(twin)
@@ -55,7 +55,8 @@ def inlined(function: Callable[..., Any]) -> Any:
     """Numba's dispatcher of a primitive."""
     twin = _twin(function)
     _fill(twin, function)
-    return numba.njit(forceinline=True, _nrt=_allocates(function), **FLAGS)(twin)
+    njit: Any = numba.njit
+    return njit(forceinline=True, _nrt=_allocates(function), **FLAGS)(twin)
 
 
 @functools.cache

@@ -6,7 +6,7 @@ import threading
 
 import numpy as np
 import pytest
-from test_tracing import ALGORITHMS, TREES, by_loops, inputs_of
+from traced_cases import ALGORITHMS, TREES, by_loops, inputs_of
 
 from geomctrl import models
 from geomctrl.compiler import budget, cache, code, entries, host
@@ -93,7 +93,8 @@ def test_a_state_that_it_was_not_made_for_is_answered_with_none():
     for bad in (
         (q, q), (q, q, q, q), (q[:6], q, q), (q, q, np.zeros((1, 7))), (list(q), q, q), (q, q.astype(np.float32), q),
         (q, np.zeros(14)[::2], q), (q, q, np.full(7, np.nan)), (q, np.array([0, 0, 0, 0, 0, 0, -np.inf]), q),
-        (q, q, None), (np.ma.masked_array(q), q, q), (q.view(type("Sub", (np.ndarray,), {})), q, q), (q.astype(">f8"), q, q),
+        (q, q, None), (np.ma.masked_array(q), q, q), (q.view(type("Sub", (np.ndarray,), {})), q, q),
+        (q.astype(">f8"), q, q), (0.0, 0.0, 0.0),
     ):  # fmt: skip
         assert one(*bad) is None
 
@@ -119,7 +120,7 @@ def test_results_and_arguments_are_counted():
     assert abs(sys.getrefcount(None) - before[1]) < 100
     tau = one(q, q, q)
     assert sys.getrefcount(tau) == 2
-    assert tau.flags.owndata and tau.flags.writeable and tau.flags.c_contiguous
+    assert (tau.flags.owndata, tau.flags.writeable, tau.flags.c_contiguous) == (True, True, True)
 
 
 def test_a_singular_mass_matrix_has_no_result():

@@ -3,50 +3,13 @@
 import numpy as np
 import pytest
 from evaluation import evaluate
+from traced_cases import ALGORITHMS, TREES, by_loops, inputs_of
 
 from geomctrl import models
 from geomctrl.compiler.symbols import UntraceableError
 from geomctrl.compiler.tracing import structure, trace
-from geomctrl.kernels import articulated_bodies, composite_bodies, energies, frames, newton_euler, regressor, tracking
+from geomctrl.kernels import articulated_bodies, composite_bodies, newton_euler
 from geomctrl.kernels.algorithms import algorithm
-from geomctrl.testing import random_robot
-
-KINDS = ["free", "revolute", "prismatic", "helical", "cylindrical", "planar", "spherical"]
-TREES = [
-    models.panda(),
-    models.three_spheres(),
-    models.scara(),
-    random_robot(np.random.default_rng(1), KINDS, [-1, 0, 0, 2, 1, 3, 4]),
-    random_robot(np.random.default_rng(2), KINDS[::-1], [-1, -1, 0, 1, 3, 3, 2]),
-]
-ALGORITHMS = {
-    "inverse_dynamics": (newton_euler.inverse_dynamics, {}),
-    "inverse_dynamics_reference": (newton_euler.inverse_dynamics_reference, {"form": 1}),
-    "mass_matrix": (composite_bodies.mass_matrix, {}),
-    "terms": (composite_bodies.terms, {"form": 0}),
-    "forward_dynamics": (articulated_bodies.forward_dynamics, {}),
-    "regressor": (regressor.regressor, {"form": 0}),
-    "energies": (energies.mechanical_state, {}),
-    "tracking_error": (tracking.tracking_error, {}),
-    "jacobian": (frames.jacobian, {"i": 2, "placement": 12, "form": 2}),
-}
-
-
-def inputs_of(robot, algorithm, seed=0):
-    """Random values of the inputs that are not optional, by name."""
-    rng = np.random.default_rng(seed)
-    shapes = {("nq",): lambda: robot.random_configuration(rng), ("nv",): lambda: rng.normal(size=robot.nv)}
-    return [shapes[x.shape]() for x in algorithm.inputs if not x.optional]
-
-
-def by_loops(robot, algorithm, states, options):
-    """What numba's loops compute for one state."""
-    placement = np.eye(4)[:3].ravel().copy()
-    values = [placement if name == "placement" else options[name] for name, _ in algorithm.options]
-    rows = [x[None] for x in states]
-    none = [np.empty((0, 0))] * sum(x.optional for x in algorithm.inputs)
-    out = algorithm.many(robot._model, *rows, *none, *values)
-    return (out[0] if algorithm.may_fail else out)[0].ravel()
 
 
 @pytest.mark.parametrize("robot", TREES, ids=lambda r: r.name)
