@@ -25,9 +25,10 @@ from typing import NamedTuple
 import numpy as np
 
 from .algorithms import algorithm, numbers, per_body, per_coordinate
-from .articulated_bodies import Eliminated, Handle, MovingBody, forward_dynamics, invert
+from .articulated_bodies import Eliminated, Handle, MovingBody, forward_dynamics
 from .composite_bodies import composite_inertias, coriolis_composite, place_inertias
 from .lanes import LANES
+from .mass_matrix_inverse import invert
 from .passes import Axis, get_axis, inertial_axes, inward, outward, place, place_axes
 from .primitives import primitive
 from .records import get_inertia, get_wrench, reader, writer

@@ -114,6 +114,21 @@ def inverse_dynamics_lanes(model, q, v, a, tau):
     return count
 
 
+@primitive
+def row_lanes(S, own, source, sink):
+    """A column of a body's Jacobian and its ten numbers of the regressor, from frames, twists, the parent's column."""
+    for b in range(LANES):
+        X = S
+        if not own:
+            R = lane_vec(source, 0, b), lane_vec(source, 3, b), lane_vec(source, 6, b)
+            X = Ad_inv(Frame(R, lane_vec(source, 9, b)), lane_twist(source, 24, b))
+        V = lane_twist(source, 12, b)
+        y = regressor_row(X, V, V, lane_twist(source, 18, b), PLOEN)
+        lane_put6(sink, 0, b, X)
+        for j in range(10):
+            sink[(6 + j) * LANES + b] = y[j]
+
+
 @kernel("i8(f8[::1], f8[:,::1], f8[:,::1], f8[:,::1], i8[:,::1], f8[:,::1])")
 def stack_lanes(model, q, v, a, at, out):
     """Fill out[at[k, i] : at[k, i] + 10] for every body i and joint k before it; how many states it did, a multiple of
@@ -155,24 +170,7 @@ def stack_lanes(model, q, v, a, at, out):
             while k >= 0:
                 if k < i:
                     copy(source, 24, screws, (p * n + k) * 6, 6)
-                for b in range(LANES):
-                    X = S
-                    if k < i:
-                        R = lane_vec(source, 0, b), lane_vec(source, 3, b), lane_vec(source, 6, b)
-                        X = Ad_inv(Frame(R, lane_vec(source, 9, b)), lane_twist(source, 24, b))
-                    V_ = lane_twist(source, 12, b)
-                    y = regressor_row(X, V_, V_, lane_twist(source, 18, b), PLOEN)
-                    lane_put6(sink, 0, b, X)
-                    sink[6 * LANES + b] = y[0]
-                    sink[7 * LANES + b] = y[1]
-                    sink[8 * LANES + b] = y[2]
-                    sink[9 * LANES + b] = y[3]
-                    sink[10 * LANES + b] = y[4]
-                    sink[11 * LANES + b] = y[5]
-                    sink[12 * LANES + b] = y[6]
-                    sink[13 * LANES + b] = y[7]
-                    sink[14 * LANES + b] = y[8]
-                    sink[15 * LANES + b] = y[9]
+                row_lanes(S, k == i, source, sink)
                 copy(screws, (i * n + k) * 6, sink, 0, 6)
                 row = at[k, i]
                 for j in range(10):

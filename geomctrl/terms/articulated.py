@@ -1,6 +1,6 @@
 """Articulated bodies: M^-1 without forming M, the inertias and biases behind O(n) forward dynamics, operational space.
 
-The algorithms are in `kernels.articulated_bodies`.
+The algorithms are in `kernels.articulated_bodies` and `kernels.mass_matrix_inverse`.
 """
 
 from __future__ import annotations
@@ -12,7 +12,8 @@ from numpy.typing import ArrayLike
 
 from geomctrl.arguments import checked
 from geomctrl.errors import ArgumentError, ModelError
-from geomctrl.kernels import articulated_bodies as kernels
+from geomctrl.kernels import articulated_bodies as bodies
+from geomctrl.kernels import mass_matrix_inverse as inverses
 from geomctrl.mechanism.mechanism import Mechanism
 from geomctrl.mechanism.states import as_batch
 
@@ -28,10 +29,10 @@ def mass_matrix_inverse(robot: Mechanism, q: ArrayLike) -> np.ndarray:
     """
     try:
         inverse = np.empty((robot.nv, robot.nv))
-        kernels.mass_matrix_inverse.one(robot._model, q, inverse)
+        inverses.mass_matrix_inverse.one(robot._model, q, inverse)
         return inverse
     except REFUSED:
-        return over_states(robot, kernels.mass_matrix_inverse, q=q)
+        return over_states(robot, inverses.mass_matrix_inverse, q=q)
 
 
 def mass_matrix_solve(robot: Mechanism, q: ArrayLike, b: ArrayLike) -> np.ndarray:
@@ -42,7 +43,7 @@ def mass_matrix_solve(robot: Mechanism, q: ArrayLike, b: ArrayLike) -> np.ndarra
     try:
         if np.ndim(b) == 1:
             x = np.empty(robot.nv)
-            kernels.mass_matrix_solve_one(robot._model, q, b, x)
+            inverses.mass_matrix_solve_one(robot._model, q, b, x)
             return x
     except REFUSED:
         pass
@@ -53,7 +54,7 @@ def mass_matrix_solve(robot: Mechanism, q: ArrayLike, b: ArrayLike) -> np.ndarra
     if b.shape[: b.ndim - 1 - columns] != lead:
         raise ArgumentError(f"b: expected the leading axes of q, {lead}, then nv = {robot.nv}, got shape {b.shape}")
     flat = b.reshape(len(q), robot.nv, b.shape[-1] if columns else 1)
-    out, singular = kernels.mass_matrix_solve_many(robot._model, q, flat)
+    out, singular = inverses.mass_matrix_solve_many(robot._model, q, flat)
     if singular >= 0:
         raise not_positive(robot, q[singular])
     return out.reshape(b.shape)
@@ -76,7 +77,7 @@ def articulated_bodies(
     pA_i leave out joint i itself: with it locked or cut they stay what they are (Featherstone 1983).
     Raises ModelError where the mass matrix is not positive definite.
     """
-    out = over_states(robot, kernels.articulated_handles, q=q, v=v, tau=tau, f_ext=f_ext)
+    out = over_states(robot, bodies.articulated_handles, q=q, v=v, tau=tau, f_ext=f_ext)
     out = out.reshape(*out.shape[:-1], robot.nbodies, 7, 6)
     IA = out[..., :6, :]
     return Articulated(0.5 * (IA + IA.swapaxes(-1, -2)), out[..., 6, :].copy())
