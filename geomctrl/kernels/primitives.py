@@ -3,6 +3,7 @@ fingerprint of what a function computes."""
 
 from __future__ import annotations
 
+import dis
 import functools
 import hashlib
 from collections.abc import Callable, Iterator
@@ -59,10 +60,16 @@ def codes(code: CodeType) -> Iterator[CodeType]:
             yield from codes(constant)
 
 
+@functools.cache
+def global_names(code: CodeType) -> frozenset[str]:
+    """The globals that a code loads; its other names are attributes."""
+    return frozenset(i.argval for c in codes(code) for i in dis.get_instructions(c) if i.opname == "LOAD_GLOBAL")
+
+
 def references(function: Callable[..., Any]) -> dict[str, Any]:
-    """The globals that the function names, those of comprehensions and inner functions included."""
+    """The globals that the function uses, those of comprehensions and inner functions included."""
     scope = function.__globals__
-    return {name: scope[name] for c in codes(function.__code__) for name in c.co_names if name in scope}
+    return {name: scope[name] for name in sorted(global_names(function.__code__)) if name in scope}
 
 
 @functools.cache

@@ -5,13 +5,15 @@ import shutil
 import subprocess
 import sys
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 import pytest
 
 import geomctrl
 from geomctrl.kernels import tree
-from geomctrl.kernels.jit import KernelTypeError, fingerprint, kernel
+from geomctrl.kernels.jit import KernelTypeError, fingerprint, kernel, primitive
+from geomctrl.kernels.primitives import references
 
 CORE = Path(geomctrl.__file__).parent / "kernels"
 
@@ -197,3 +199,18 @@ def test_what_numba_compiles_lives_in_kernels():
         text = path.read_text()
         if "@kernel(" in text or "@primitive" in text:
             assert path.parent == CORE, path
+
+
+@primitive
+def ancestor(x):
+    return x.ancestor + 1.0
+
+
+class Record(NamedTuple):
+    ancestor: float
+
+
+def test_a_field_is_no_global_of_its_name():
+    assert "ancestor" not in references(ancestor)
+    assert fingerprint(ancestor)
+    assert ancestor(Record(2.0)) == 3.0
