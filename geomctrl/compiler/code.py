@@ -1,4 +1,10 @@
-"""The compiled functions of one robot: made when first asked for, shared by all robots of the same structure."""
+"""The functions of one robot, by the names of `catalogue`: straight-line code where it pays, numba's loops elsewhere.
+
+    robot._code.inverse_dynamics(q, v, a)       a new array, or None for what it was not made for
+
+Code is made when it is first asked for and shared by all robots of the same structure, in memory and on disk. Which way
+a function runs is decided here and known to nobody else; results differ by rounding.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +13,8 @@ import functools
 import hashlib
 import os
 import threading
-from collections.abc import Callable
+from collections import Counter
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -18,11 +25,16 @@ from geomctrl.kernels.algorithms import Algorithm
 from geomctrl.kernels.primitives import fingerprint
 
 from . import budget, cache, entries, host
+from .catalogue import CATALOGUE
 from .llvm import module
 from .symbols import UntraceableError
 from .tracing import Sizes, Trace, structure, trace
 
+OFFERED = [function.algorithm for function in CATALOGUE.values()]
 _lock = threading.RLock()
+_structures = Counter()  # how many structures this process has met
+
+Call = Callable[..., Any]
 
 
 def enabled() -> bool:
@@ -33,19 +45,105 @@ def enabled() -> bool:
     return chosen == "on"
 
 
+class Structure:
+    """What has been compiled for a structure, and how often it was wanted."""
+
+    def __init__(self):
+        self.addresses: dict[tuple, int | None] = {}
+        self.wanted = Counter()
+        self.eager = _structures["met"] < budget.EAGER
+        _structures["met"] += 1
+
+    def worthwhile(self, what: Any, states: int) -> bool:
+        """Whether a function is compiled now. A process that meets many structures compiles those it works with."""
+        self.wanted[what] += states
+        return self.eager or self.wanted[what] >= budget.CALLS
+
+
 class Code:
-    """What has been compiled for a robot's model array."""
+    """The functions of the robot with this model array; `CATALOGUE` has their names."""
 
     def __init__(self, model: np.ndarray):
         self.model = model
         self.pattern = structure(model)
         self.sizes = Sizes(self.pattern)
-        self.shared = _shared(self.pattern.tobytes())
+        self.structure = _structure(self.pattern.tobytes())
 
-    def one(self, algorithm: Algorithm, given: tuple[str, ...] = (), **options: Any) -> Callable[..., Any] | None:
-        """f(*inputs) -> outputs for a single state, or None where loops are better (see `budget`).
+    def __getattr__(self, name: str) -> Call:
+        """f(*arrays) -> the outputs of a single state, or None for arguments that the function was not made for."""
+        if name not in CATALOGUE:
+            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+        algorithm, options = CATALOGUE[name]
+        if not enabled():
+            return self._keep(name, self.loops(algorithm, **options))
+        if self.structure.worthwhile(name, 1):
+            return self._keep(name, self.one(algorithm, **options) or self.loops(algorithm, **options))
+        loops = self.loops(algorithm, **options)
 
-        f itself answers None for arguments that it was not made for, and where there is no result.
+        def for_now(*arrays):
+            if self.structure.worthwhile(name, 1):
+                self._keep(name, self.one(algorithm, **options) or loops)
+            return loops(*arrays)
+
+        return self._keep(name, for_now)
+
+    def _keep(self, name: str, call: Call) -> Call:
+        self.__dict__[name] = call
+        return call
+
+    def over(self, algorithm: Algorithm, rows: Sequence[np.ndarray], given: tuple[str, ...], options: dict) -> Any:
+        """(outputs, number of the first state without a result or -1) for checked states, (states, numbers) each.
+
+        None where the loops are to do it.
+        """
+        states = len(rows[0])
+        if (
+            algorithm not in OFFERED
+            or not enabled()
+            or not self.structure.worthwhile((algorithm.py_func, "many"), states)
+        ):
+            return None
+        shapes = [self.sizes.shape(y) for y in algorithm.outputs]
+        if states > host.lanes():
+            batch = self.many(algorithm, given, **options)
+            if batch is None:
+                return None
+            out, failed = batch(*rows)
+        else:
+            one = self.one(algorithm, given, **options)
+            if one is None:
+                return None
+            results = [one(*(np.array(x[b]) for x in rows)) for b in range(states)]
+            failed = next((b for b, result in enumerate(results) if result is None), -1)
+            parts = [y if isinstance(y, tuple) else (y,) for y in results]
+            out = np.array([[] if failed >= 0 else np.concatenate([y.ravel() for y in p]) for p in parts])
+        if failed >= 0:
+            return None, failed
+        ends = np.cumsum([int(np.prod(shape)) for shape in shapes])[:-1]
+        columns = np.split(out.reshape(states, -1 if states else ends[-1] if len(ends) else 0), ends, axis=1)
+        made = [y.reshape(states, *shape) for y, shape in zip(columns, shapes)]
+        return (made[0] if len(made) == 1 else tuple(made)), -1
+
+    def loops(self, algorithm: Algorithm, **options: Any) -> Call:
+        """The same as `one` by numba's loops."""
+        shapes = [self.sizes.shape(y) for y in algorithm.outputs]
+        fixed = [options[name] for name, _ in algorithm.options]
+
+        def call(*arrays):
+            out = [np.empty(shape) for shape in shapes]
+            try:
+                algorithm.one(self.model, *arrays, *fixed, *out)
+            except (ValueError, TypeError):
+                return None
+            return out[0] if len(out) == 1 else tuple(out)
+
+        return call
+
+    def one(self, algorithm: Algorithm, given: tuple[str, ...] = (), **options: Any) -> Call | None:
+        """f(*inputs) -> outputs of a single state, or None where loops are better (see `budget`).
+
+        f itself answers None for arguments that it was not made for, and where there is no result. Options that are
+        arrays are given here as their size, and to f behind the inputs.
         """
         core = self._address(algorithm, "one", given, options)
         if core is None:
@@ -53,7 +151,7 @@ class Code:
         inputs = self.sizes.inputs(algorithm, given, options)
         return entries.entry(core, self.model, inputs, [self.sizes.shape(y) for y in algorithm.outputs])
 
-    def many(self, algorithm: Algorithm, given: tuple[str, ...] = (), **options: Any) -> Callable[..., Any] | None:
+    def many(self, algorithm: Algorithm, given: tuple[str, ...] = (), **options: Any) -> Call | None:
         """f(*inputs) -> (outputs (states, numbers), first state without a result or -1); None where loops are better.
 
         Inputs are C-contiguous float64 arrays (states, numbers) that have been checked.
@@ -82,9 +180,10 @@ class Code:
     def _address(self, algorithm: Algorithm, kind: str, given: tuple[str, ...], options: dict[str, Any]) -> int | None:
         key = (algorithm.py_func, kind, given, tuple(sorted(options.items())))
         with _lock:
-            if key not in self.shared:
-                self.shared[key] = self._made(algorithm, kind, given, options)
-            return self.shared[key]
+            known = self.structure.addresses
+            if key not in known:
+                known[key] = self._made(algorithm, kind, given, options)
+            return known[key]
 
     def _made(self, algorithm: Algorithm, kind: str, given: tuple[str, ...], options: dict[str, Any]) -> int | None:
         words = (fingerprint(algorithm.py_func), kind, given, sorted(options.items()), version(), host.lanes())
@@ -92,7 +191,7 @@ class Code:
 
         def make() -> bytes:
             try:
-                traced: Trace | None = trace(algorithm, self.pattern, options, given)
+                traced: Trace | None = trace(algorithm, self.pattern, options, given, guarded=kind == "one")
             except UntraceableError:
                 traced = None
             if traced is None or traced.operations > budget.OPERATIONS:
@@ -108,10 +207,9 @@ def _run(run, model, arrays, out, states) -> int:
     return run(model.ctypes.data, ctypes.addressof(pointers), out.ctypes.data, 0, states) if states else -1
 
 
-@functools.lru_cache(maxsize=256)
-def _shared(pattern: bytes) -> dict[tuple, int | None]:
-    """Addresses of what is compiled for a structure."""
-    return {}
+@functools.lru_cache(maxsize=1024)
+def _structure(pattern: bytes) -> Structure:
+    return Structure()
 
 
 @functools.cache

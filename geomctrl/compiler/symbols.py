@@ -17,8 +17,6 @@ from typing import Any
 
 from geomctrl.errors import GeomctrlError
 
-UNARY = ("neg", "sqrt", "sin", "cos", "tan", "asin", "acos", "exp", "log", "tanh", "abs", "not")
-BINARY = ("add", "sub", "mul", "div", "atan2", "min", "max", "lt", "le", "eq", "and", "or")
 COMMUTATIVE = {"add", "mul", "min", "max", "eq", "and", "or"}
 FOLDED = {
     **{
@@ -38,8 +36,8 @@ class UntraceableError(GeomctrlError):
 class Graph:
     """Operations in the order in which they can be done: node k is (operation, operands), operands being smaller nodes.
 
-    Operations are those of `UNARY` and `BINARY`, "where" (condition, a, b), "const" (a float) and "load" (array's
-    number, index).
+    Operations are neg sqrt sin cos tan asin acos exp log tanh abs, add sub mul div atan2 min max; lt le eq and or not;
+    where (condition, a, b); const (a float and its sign) and load (the number of an array, an index).
     """
 
     def __init__(self):

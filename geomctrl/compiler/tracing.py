@@ -16,7 +16,7 @@ from geomctrl.kernels import tree
 from geomctrl.kernels.algorithms import Algorithm, Array
 
 from .arithmetic import Arithmetic, on
-from .symbols import Condition, Graph, UntraceableError, binary, is_symbol, unary, where
+from .symbols import Condition, Graph, UntraceableError, binary, both, is_symbol, unary, where
 
 STRUCTURAL = 4e-16  # a number this near to 0, 1 or -1 is taken for it: one rounding, not a property of the robot
 
@@ -85,11 +85,19 @@ def structure(model: np.ndarray) -> np.ndarray:
     return (np.where(whole, rows, known) + 0.0).ravel()  # no -0.0
 
 
-def trace(algorithm: Algorithm, pattern: np.ndarray, options: dict[str, Any], given: tuple[str, ...] = ()) -> Trace:
+def trace(
+    algorithm: Algorithm,
+    pattern: np.ndarray,
+    options: dict[str, Any],
+    given: tuple[str, ...] = (),
+    *,
+    guarded: bool = False,
+) -> Trace:
     """Run the algorithm on symbols for a robot of structure `pattern`.
 
-    options: values of its integer options; array options are (name, size) inputs. given: the optional inputs that there
-    are. Raises UntraceableError where the kernel asks what a symbol can not know.
+    options: values of its integer options, sizes of its arrays. given: the optional inputs that there are. guarded: the
+    flag is false also for a configuration whose poses are none. Raises UntraceableError where the kernel asks what a
+    symbol can not know.
     """
     graph = Graph()
     model = np.array([graph.load(0, k) if np.isnan(x) else x for k, x in enumerate(pattern.tolist())] + [None])[:-1]
@@ -114,8 +122,12 @@ def trace(algorithm: Algorithm, pattern: np.ndarray, options: dict[str, Any], gi
     memory = [np.zeros(sizes.number(m.count) * m.width, object) for m in algorithm.memory]
     outputs = [np.zeros(sizes.shape(y), object) for y in algorithm.outputs]
     result = on(algorithm.py_func, symbolic())(model, *arrays, *memory, *outputs)
-    flag = graph.operand(result) if isinstance(result, Condition) else None
-    if algorithm.may_fail and result is False:
+    good = result if algorithm.may_fail else True
+    for x, q in zip(algorithm.inputs, arrays):
+        if guarded and x.shape == ("nq",):
+            good = both(good, on(tree.good_poses, symbolic())(model, q))
+    flag = graph.operand(good) if isinstance(good, Condition) else None
+    if good is False:
         raise UntraceableError(f"{algorithm.py_func.__name__} has no result for this structure")
     ends = tuple(graph.operand(x if is_symbol(x) else float(x)) for y in outputs for x in y.ravel())
     return Trace(graph, tuple(lengths), ends, flag)

@@ -12,7 +12,8 @@ from geomctrl.kernels import laws, tracking
 from geomctrl.mechanism.configuration import ConfigurationGroup
 from geomctrl.mechanism.states import as_batch
 from geomctrl.robot import Robot
-from geomctrl.terms.dynamics import FORMS, REFUSED, Form
+from geomctrl.terms.batches import REFUSED
+from geomctrl.terms.dynamics import FORMS, Form
 from geomctrl.terms.regressor import products
 
 from .contracts import Desired

@@ -110,13 +110,13 @@ def place_moving_inertias(model, i, parent, q, v, form, axes, composites):
 
 
 @inward(MovingInertia)
-def term_rows(model, i, x, axes, out):
+def term_rows(model, i, x, axes, M, Mdot, C, g):
     """Of a subtree with composite J and B, for j on the path from its joint's coordinate k to the root:
 
     M_jk = S_j . J S_k,   Mdot_jk = dS_j . J S_k + S_j . (J dS_k + Jdot S_k),
     C_jk = S_j . (J dS_k + B S_k),   C_kj = dS_j . J S_k + S_j . B^T S_k
     """
-    J, gravity, n = x.J, gravity_of(model), out.shape[1]
+    J, gravity = x.J, gravity_of(model)
     weight = Wrench(cross(J.h, gravity), mul3(J.m, gravity))
     first, end = dofs_of(model, i)
     for k in range(first, end):
@@ -125,28 +125,31 @@ def term_rows(model, i, x, axes, out):
         BTS = add3(rotT(x.B11, S.w), cross(x.p, S.v))  # angular part of B^T S; the linear part is zero
         W = Wrench(add3(JdS.m, rot(x.B11, S.w)), sub3(JdS.f, cross(x.p, S.w)))  # J dS + B S
         G = Wrench(add3(W.m, BTS), W.f)  # J dS + Jdot S
-        out[3 * n, k] = -pair(S, weight)
+        g[k] = -pair(S, weight)
         j = k
         while j >= 0:
             axis = get_moving_axis(axes, j)
             rate = pair(axis.dS, F)
-            out[k, j] = out[j, k] = pair(axis.S, F)
-            out[n + k, j] = out[n + j, k] = rate + pair(axis.S, G)
-            out[2 * n + k, j] = rate + dot(axis.S.w, BTS)
-            out[2 * n + j, k] = pair(axis.S, W)
+            M[k, j] = M[j, k] = pair(axis.S, F)
+            Mdot[k, j] = Mdot[j, k] = rate + pair(axis.S, G)
+            C[k, j] = rate + dot(axis.S.w, BTS)
+            C[j, k] = pair(axis.S, W)
             j = int(axis.ancestor)
     return x
 
 
 @algorithm(
-    "q, v; form: i8 -> out[3 nv + 1, nv]", (per_body(Moving), per_coordinate(MovingAxis), per_body(MovingInertia))
+    "q, v; form: i8 -> M[nv, nv], Mdot[nv, nv], C[nv, nv], g",
+    (per_body(Moving), per_coordinate(MovingAxis), per_body(MovingInertia)),
 )
-def terms(model, q, v, form, bodies, axes, composites, out):
-    """M, Mdot, C (n rows each) and g (one row), below each other."""
-    out[:, :] = 0.0
+def terms(model, q, v, form, bodies, axes, composites, M, Mdot, C, g):
+    """M, Mdot, C and g in one sweep."""
+    M[:, :] = 0.0
+    Mdot[:, :] = 0.0
+    C[:, :] = 0.0
     root = Moving(inertial_axes(model, q), zero_twist())
     place_moving_inertias(model, root, bodies, q, v, form, axes, composites)
-    term_rows(model, composites, axes, out)
+    term_rows(model, composites, axes, M, Mdot, C, g)
 
 
 # --- skewness ----------------------------------------------------------------------------------------------------
@@ -175,5 +178,6 @@ def skewness(model, q, v, form, bodies, axes, composites, memory, residual):
     """`skew_residual` of the robot's own M, Mdot and C."""
     n = v.shape[0]
     out = memory.reshape((3 * n + 1, n))
-    terms(model, q, v, form, bodies, axes, composites, out)
-    residual[0] = skew_residual(out[:n], out[n : 2 * n], out[2 * n : 3 * n], v)
+    M, Mdot, C = out[:n], out[n : 2 * n], out[2 * n : 3 * n]
+    terms(model, q, v, form, bodies, axes, composites, M, Mdot, C, out[3 * n])
+    residual[0] = skew_residual(M, Mdot, C, v)

@@ -2,7 +2,7 @@
 
 from typing import NamedTuple
 
-from .algorithms import algorithm, per_body
+from .algorithms import algorithm, numbers, per_body
 from .lanes import inverse_dynamics_lanes
 from .passes import inward, outward
 from .primitives import primitive
@@ -71,6 +71,13 @@ def inverse_dynamics(model, q, v, a, motion, wrenches, tau):
     """tau = M a + C v + g."""
     move(model, base_motion(model), motion, q, v, a, wrenches)
     transmit(model, wrenches, motion, tau)
+
+
+@algorithm("q -> g[nv]", (numbers("nv"), per_body(Motion), per_body(Wrench)))
+def gravity_force(model, q, rest, motion, wrenches, g):
+    """g(q): the torques of a robot at rest."""
+    rest[:] = 0.0
+    inverse_dynamics(model, q, rest, rest, motion, wrenches, g)
 
 
 # --- with a reference velocity -----------------------------------------------------------------------------------

@@ -232,16 +232,19 @@ def good_configuration(model, q):
     """Right length, finite, every pose's rotation a rotation, and every pose one that its joint can reach."""
     if q.shape[0] != n_q(model) or not finite(q):
         return False
-    if q.shape[0] == n_v(model):  # only joints with one degree of freedom
-        return True
+    return q.shape[0] == n_v(model) or good_poses(model, q)
+
+
+@primitive
+def good_poses(model, q):
+    """Every pose's rotation is a rotation, and every pose one that its joint can reach."""
+    good = True
     for i in range(n_bodies(model)):
         if holds_pose(model, i):
             T = pose_at(q, coordinate_of(model, i))
-            if not is_rotation(T.R, ROTATION_TOLERANCE):
-                return False
-            if off_subgroup(model, i, T) > SUBGROUP_TOLERANCE:
-                return False
-    return True
+            good &= is_rotation(T.R, ROTATION_TOLERANCE)
+            good &= off_subgroup(model, i, T) <= SUBGROUP_TOLERANCE
+    return good
 
 
 @primitive
@@ -252,7 +255,7 @@ def is_rotation(R, tolerance):
         abs(dot(x, x) - 1.0), abs(dot(y, y) - 1.0), abs(dot(z, z) - 1.0),
         abs(dot(x, y)), abs(dot(y, z)), abs(dot(z, x)),
     )  # fmt: skip
-    return error <= tolerance and dot(x, cross(y, z)) >= 0.0
+    return (error <= tolerance) & (dot(x, cross(y, z)) >= 0.0)
 
 
 @primitive

@@ -8,6 +8,7 @@ as methods.
 from __future__ import annotations
 
 import difflib
+import functools
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
@@ -16,6 +17,7 @@ from typing import NamedTuple
 import numpy as np
 
 from geomctrl.arguments import frozen
+from geomctrl.compiler.code import Code
 from geomctrl.errors import NameNotFoundError
 from geomctrl.kernels.tree import pack
 
@@ -65,6 +67,11 @@ class Mechanism:
     v_slices: tuple[slice, ...] = field(init=False)
     _model: np.ndarray = field(init=False)  # what kernels read; writable, as numba takes read-only arrays the slow way
     _frames: Mapping[str, Frame] = field(init=False)
+
+    @functools.cached_property
+    def _code(self) -> Code:
+        """The compiled functions of this robot."""
+        return Code(self._model)
 
     def __post_init__(self):
         put = object.__setattr__

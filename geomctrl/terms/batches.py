@@ -28,15 +28,26 @@ def over_states(robot: Mechanism, algorithm: Algorithm, *options: Any, **states:
     names = [name for name in states if name not in left_out]
     lead, arrays = as_batch(robot, **{name: states[name] for name in names})
     given = dict(zip(names, arrays))
-    rows = [_flat(given[x.name]) if x.name in given else np.empty((0, 0)) for x in algorithm.inputs]
-    out = algorithm.many(robot._model, *rows, *options)
-    if algorithm.may_fail:
-        out, failed = out
-        if failed >= 0:
-            raise not_positive(robot, arrays[0][failed])
+    found = _by_code(robot, algorithm, given, options)
+    out, failed = _by_loops(robot, algorithm, given, options) if found is None else found
+    if failed >= 0:
+        raise not_positive(robot, arrays[0][failed])
     if len(algorithm.outputs) > 1:
         return tuple(y.reshape(*lead, *y.shape[1:]) for y in out)
     return out.reshape(*lead, *out.shape[1:])
+
+
+def _by_code(robot: Mechanism, algorithm: Algorithm, given: dict[str, np.ndarray], options: tuple) -> Any:
+    """(outputs, number of the first state without a result or -1); None where loops are to do it."""
+    rows = [_flat(given[x.name]) for x in algorithm.inputs if x.name in given]
+    present = tuple(x.name for x in algorithm.inputs if x.optional and x.name in given)
+    return robot._code.over(algorithm, rows, present, dict(zip((name for name, _ in algorithm.options), options)))
+
+
+def _by_loops(robot: Mechanism, algorithm: Algorithm, given: dict[str, np.ndarray], options: tuple) -> tuple[Any, int]:
+    rows = [_flat(given[x.name]) if x.name in given else np.empty((0, 0)) for x in algorithm.inputs]
+    out = algorithm.many(robot._model, *rows, *options)
+    return out if algorithm.may_fail else (out, -1)
 
 
 def _flat(a: np.ndarray) -> np.ndarray:

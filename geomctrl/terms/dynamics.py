@@ -11,13 +11,12 @@ from typing import Literal, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from geomctrl.arguments import checked
 from geomctrl.errors import ArgumentError
 from geomctrl.kernels import articulated_bodies, composite_bodies, energies, newton_euler, rigid_body
 from geomctrl.mechanism.mechanism import Mechanism
 from geomctrl.mechanism.states import as_batch
 
-from .batches import REFUSED, over_states
+from .batches import over_states
 
 Form = Literal["ploen", "christoffel"]
 FORMS = {"ploen": rigid_body.PLOEN, "christoffel": rigid_body.CHRISTOFFEL}
@@ -39,16 +38,6 @@ def form_number(form: str) -> int:
         raise ArgumentError(f"form: expected 'ploen' or 'christoffel', got {form!r}") from None
 
 
-def _blocks(robot: Mechanism, q, v, form) -> np.ndarray:
-    """(..., 3 nv + 1, nv): M, Mdot, C and g below each other."""
-    out = np.empty((3 * robot.nv + 1, robot.nv))
-    try:
-        composite_bodies.terms.one(robot._model, q, v, FORMS[form], out)
-        return out
-    except REFUSED:
-        return over_states(robot, composite_bodies.terms, form_number(form), q=q, v=v)
-
-
 def terms(robot: Mechanism, q: ArrayLike, v: ArrayLike, form: Form = "ploen") -> Terms:
     """M(q), Mdot(q, v), C(q, v) and g(q) in one sweep: Terms(M, Mdot, C, g), (..., nv, nv) three times and (..., nv).
 
@@ -57,45 +46,31 @@ def terms(robot: Mechanism, q: ArrayLike, v: ArrayLike, form: Form = "ploen") ->
     differ in C, never in C v. For joints with several degrees of freedom v is a quasi-velocity, and Mdot is taken
     along q exp(S v t).
     """
-    n, block = robot.nv, _blocks(robot, q, v, form)
-    if block.ndim == 2:
-        return Terms(block[:n], block[n : 2 * n], block[2 * n : 3 * n], block[3 * n])
-    return Terms(block[..., :n, :], block[..., n : 2 * n, :], block[..., 2 * n : 3 * n, :], block[..., 3 * n, :])
+    number = form_number(form)
+    found = (robot._code.terms_ploen if number == rigid_body.PLOEN else robot._code.terms_christoffel)(q, v)
+    return Terms(*(over_states(robot, composite_bodies.terms, number, q=q, v=v) if found is None else found))
 
 
 def mass_matrix(robot: Mechanism, q: ArrayLike) -> np.ndarray:
     """M(q) (..., nv, nv) [kg m^2, kg m, kg], symmetric positive definite (Ploen 1999 (36)), by composite bodies."""
-    M = np.empty((robot.nv, robot.nv))
-    try:
-        composite_bodies.mass_matrix.one(robot._model, q, M)
-        return M
-    except REFUSED:
-        return over_states(robot, composite_bodies.mass_matrix, q=q)
+    M = robot._code.mass_matrix(q)
+    return over_states(robot, composite_bodies.mass_matrix, q=q) if M is None else M
 
 
 def mass_matrix_rate(robot: Mechanism, q: ArrayLike, v: ArrayLike) -> np.ndarray:
     """Mdot (..., nv, nv): the derivative of M along the motion (Ploen 1999 (28))."""
-    n = robot.nv
-    return _blocks(robot, q, v, "ploen")[..., n : 2 * n, :].copy()
+    return terms(robot, q, v).Mdot
 
 
 def coriolis_matrix(robot: Mechanism, q: ArrayLike, v: ArrayLike, form: Form = "ploen") -> np.ndarray:
     """C(q, v) (..., nv, nv) with Mdot - 2C skew; see `terms` for the two forms."""
-    n = robot.nv
-    return _blocks(robot, q, v, form)[..., 2 * n : 3 * n, :].copy()
+    return terms(robot, q, v, form).C
 
 
 def gravity_force(robot: Mechanism, q: ArrayLike) -> np.ndarray:
     """g(q) (..., nv): the joint torques that hold the robot against gravity (Ploen 1999 (38))."""
-    zero = np.zeros(robot.nv)
-    tau = np.empty(robot.nv)
-    try:
-        newton_euler.inverse_dynamics.one(robot._model, q, zero, zero, tau)
-        return tau
-    except REFUSED:
-        q = checked("q", q, (robot.nq,))
-        zero = np.zeros((*q.shape[:-1], robot.nv))
-        return over_states(robot, newton_euler.inverse_dynamics, q=q, v=zero, a=zero)
+    g = robot._code.gravity_force(q)
+    return over_states(robot, newton_euler.gravity_force, q=q) if g is None else g
 
 
 def inverse_dynamics(
@@ -113,21 +88,20 @@ def inverse_dynamics(
     reference velocity of Slotine and Li, for the C of `form`. f_ext (..., nbodies, 6): wrenches (moment, force) on the
     bodies, in body frames about their origins.
     """
-    try:
-        if f_ext is None:
-            tau = np.empty(robot.nv)
-            number = FORMS[form]
-            if v_ref is None:
-                newton_euler.inverse_dynamics.one(robot._model, q, v, a, tau)
-            else:
-                newton_euler.inverse_dynamics_reference.one(robot._model, q, v, a, v_ref, number, tau)
-            return tau
-    except REFUSED:
-        pass
-    number = form_number(form)
     if v_ref is None and f_ext is None:
+        tau = robot._code.inverse_dynamics(q, v, a)
+        if tau is not None:
+            return tau
+        form_number(form)
         return over_states(robot, newton_euler.inverse_dynamics, q=q, v=v, a=a)
-    v_ref = v if v_ref is None else v_ref
+    number, v_ref = form_number(form), v if v_ref is None else v_ref
+    if f_ext is None:
+        ploen = number == rigid_body.PLOEN
+        tau = (robot._code.inverse_dynamics_ploen if ploen else robot._code.inverse_dynamics_christoffel)(
+            q, v, a, v_ref
+        )
+        if tau is not None:
+            return tau
     return over_states(robot, newton_euler.inverse_dynamics_reference, number, q=q, v=v, a=a, v_ref=v_ref, f_ext=f_ext)
 
 
@@ -138,23 +112,16 @@ def forward_dynamics(
 
     Raises ModelError where the mass matrix is not positive definite (only parameters no body has lead there).
     """
-    try:
-        if f_ext is None:
-            a = np.empty(robot.nv)
-            articulated_bodies.forward_dynamics.one(robot._model, q, v, tau, a)
+    if f_ext is None:
+        a = robot._code.forward_dynamics(q, v, tau)
+        if a is not None:
             return a
-    except REFUSED:
-        pass
     return over_states(robot, articulated_bodies.forward_dynamics, q=q, v=v, tau=tau, f_ext=f_ext)
 
 
 def _mechanical_state(robot: Mechanism, q, v) -> np.ndarray:
-    out = np.empty(8)
-    try:
-        energies.mechanical_state.one(robot._model, q, v, out)
-        return out
-    except REFUSED:
-        return over_states(robot, energies.mechanical_state, q=q, v=v)
+    state = robot._code.mechanical_state(q, v)
+    return over_states(robot, energies.mechanical_state, q=q, v=v) if state is None else state
 
 
 def kinetic_energy(robot: Mechanism, q: ArrayLike, v: ArrayLike) -> np.ndarray:

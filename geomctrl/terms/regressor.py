@@ -17,6 +17,7 @@ from geomctrl.arguments import checked
 from geomctrl.errors import ArgumentError
 from geomctrl.kernels import lanes
 from geomctrl.kernels import regressor as kernels
+from geomctrl.kernels.rigid_body import PLOEN
 from geomctrl.mechanism.mechanism import Mechanism
 from geomctrl.mechanism.states import as_batch
 
@@ -61,12 +62,9 @@ def regressor(
     """
     if v_ref is None:
         v_ref = v
-    Y = np.empty((robot.nv, 10 * robot.nbodies))
-    try:
-        kernels.regressor.one(robot._model, q, v, a, v_ref, FORMS[form], Y)
-        return Y
-    except REFUSED:
-        return over_states(robot, kernels.regressor, form_number(form), q=q, v=v, a=a, v_ref=v_ref)
+    number = form_number(form)
+    Y = (robot._code.regressor_ploen if number == PLOEN else robot._code.regressor_christoffel)(q, v, a, v_ref)
+    return over_states(robot, kernels.regressor, number, q=q, v=v, a=a, v_ref=v_ref) if Y is None else Y
 
 
 # --- many states, joint by joint: what least squares stack, without the zeros and ready for LAPACK ----------------

@@ -6,7 +6,7 @@ import threading
 
 import numpy as np
 import pytest
-from traced_cases import ALGORITHMS, TREES, by_loops, inputs_of
+from traced_cases import ALGORITHMS, TREES, by_loops, flat, inputs_of
 
 from geomctrl import models
 from geomctrl.compiler import budget, cache, code, entries, host
@@ -17,9 +17,9 @@ from geomctrl.kernels import articulated_bodies, composite_bodies, newton_euler,
 @pytest.fixture
 def empty_cache(tmp_path, monkeypatch):
     monkeypatch.setattr(cache, "_folders", lambda: (tmp_path,))
-    code._shared.cache_clear()
+    code._structure.cache_clear()
     yield tmp_path
-    code._shared.cache_clear()
+    code._structure.cache_clear()
 
 
 def compiled(robot, name, kind):
@@ -37,7 +37,8 @@ def test_one_state_and_many_are_what_the_loops_compute(robot, name):
     extra = [np.eye(4)[:3].ravel()] if "placement" in options else []
     expected = np.stack([by_loops(robot, kernel, states, options) for states in batch])
     scale = np.abs(expected).max()
-    found = np.stack([one(*states, *extra).ravel() for states in batch])
+    results = [one(*states, *extra) for states in batch]
+    found = np.stack([flat(y if isinstance(y, tuple) else (y,)) for y in results])
     np.testing.assert_allclose(found, expected, rtol=1e-11, atol=1e-13 * scale)
     columns = [np.ascontiguousarray(x) for x in zip(*batch)] + [np.tile(x, (11, 1)) for x in extra]
     out, failed = many(*columns)
@@ -163,7 +164,7 @@ def test_a_damaged_file_is_set_aside_and_made_again(empty_cache, damage):
     (path,) = empty_cache.glob("*.o")
     whole = path.read_bytes()
     path.write_bytes(damage(whole))
-    code._shared.cache_clear()
+    code._structure.cache_clear()
     with pytest.warns(RuntimeWarning, match=f"{path.name}: damaged"):
         found = Code(robot._model).one(composite_bodies.mass_matrix)(q)
     np.testing.assert_array_equal(found, expected)
@@ -175,12 +176,12 @@ def test_a_cache_that_can_not_be_written_costs_nothing_but_time(tmp_path, monkey
     blocked = tmp_path / "file"
     blocked.write_text("not a folder")
     monkeypatch.setattr(cache, "_folders", lambda: (blocked / "cache",))
-    code._shared.cache_clear()
+    code._structure.cache_clear()
     robot, q = models.two_link(), np.array([0.3, 0.4])
     np.testing.assert_allclose(
         Code(robot._model).one(composite_bodies.mass_matrix)(q), robot.mass_matrix(q), rtol=1e-13
     )
-    code._shared.cache_clear()
+    code._structure.cache_clear()
 
 
 def test_structures_over_the_budget_are_left_to_the_loops(empty_cache, monkeypatch):
@@ -188,7 +189,7 @@ def test_structures_over_the_budget_are_left_to_the_loops(empty_cache, monkeypat
     panda = models.panda()
     assert Code(panda._model).one(newton_euler.inverse_dynamics) is None
     assert Code(models.two_link()._model).one(composite_bodies.mass_matrix) is not None
-    code._shared.cache_clear()
+    code._structure.cache_clear()
     monkeypatch.setattr("geomctrl.compiler.code.trace", lambda *a: pytest.fail("it is remembered on disk"))
     assert Code(panda._model).one(newton_euler.inverse_dynamics) is None
 

@@ -41,4 +41,9 @@ def by_loops(robot, algorithm, states, options):
     rows = [x[None] for x in states]
     none = [np.empty((0, 0))] * sum(x.optional for x in algorithm.inputs)
     out = algorithm.many(robot._model, *rows, *none, *values)
-    return (out[0] if algorithm.may_fail else out)[0].ravel()
+    out = out[0] if algorithm.may_fail else out
+    return flat(y[0] for y in (out if isinstance(out, tuple) else (out,)))
+
+
+def flat(outputs):
+    return np.concatenate([y.ravel() for y in outputs])

@@ -57,6 +57,7 @@ def test_conversions_between_all_representations(case):
         for x in FORMS:
             for y in FORMS:
                 assert_close(representations.convert_twist(T, V[x], x, y), V[y], 1e-13, size)
+                assert_close(representations.change_of_representation(T, x, y) @ V[x], V[y], 1e-13, size)
                 assert_close(representations.convert_acceleration(T, V[x], A[x], x, y), A[y], 1e-12, size)
                 assert_close(representations.convert_jacobian(T, J[x], x, y), J[y], 1e-13, size)
                 assert_close(representations.convert_jacobian_rate(T, V[x], J[x], dJ[x], x, y), dJ[y], 1e-12, size)

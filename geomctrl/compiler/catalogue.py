@@ -1,0 +1,29 @@
+"""What is compiled for a robot, by name: an algorithm of `kernels` and the options that are fixed in it."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+from geomctrl.kernels import articulated_bodies, composite_bodies, energies, newton_euler, regressor
+from geomctrl.kernels.algorithms import Algorithm
+from geomctrl.kernels.rigid_body import CHRISTOFFEL, PLOEN
+
+
+class Function(NamedTuple):
+    algorithm: Algorithm
+    options: dict[str, Any] = {}  # noqa: RUF012 (nobody writes on it)
+
+
+CATALOGUE = {
+    "inverse_dynamics": Function(newton_euler.inverse_dynamics),
+    "inverse_dynamics_ploen": Function(newton_euler.inverse_dynamics_reference, {"form": PLOEN}),
+    "inverse_dynamics_christoffel": Function(newton_euler.inverse_dynamics_reference, {"form": CHRISTOFFEL}),
+    "gravity_force": Function(newton_euler.gravity_force),
+    "mass_matrix": Function(composite_bodies.mass_matrix),
+    "terms_ploen": Function(composite_bodies.terms, {"form": PLOEN}),
+    "terms_christoffel": Function(composite_bodies.terms, {"form": CHRISTOFFEL}),
+    "forward_dynamics": Function(articulated_bodies.forward_dynamics),
+    "regressor_ploen": Function(regressor.regressor, {"form": PLOEN}),
+    "regressor_christoffel": Function(regressor.regressor, {"form": CHRISTOFFEL}),
+    "mechanical_state": Function(energies.mechanical_state),
+}
