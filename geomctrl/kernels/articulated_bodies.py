@@ -21,13 +21,13 @@ from .screws import (
     Ad,
     Ad_dual,
     Ad_inv_dual,
-    Frame,
+    Pose,
     Twist,
     Wrench,
     ad,
     ad_dual,
+    apply_inertia,
     inertia_to,
-    momentum,
     pair,
     twist_add,
     twist_mul,
@@ -69,7 +69,7 @@ class Eliminated(NamedTuple):
 
 put_articulated = writer(Articulated)
 get_eliminated, put_eliminated = reader(Eliminated), writer(Eliminated)
-FRAME, ELIMINATED, ARTICULATED = width(Frame), width(Eliminated), width(Articulated)
+FRAME, ELIMINATED, ARTICULATED = width(Pose), width(Eliminated), width(Articulated)
 
 
 @primitive
@@ -134,7 +134,7 @@ def is_positive(axes, n):
 class MovingBody(NamedTuple):
     """A body's pose and twist in inertial axes, and c = ad_V S v, its acceleration at constant joint rates."""
 
-    T: Frame
+    T: Pose
     V: Twist
     c: Twist
 
@@ -157,7 +157,7 @@ def place_handles(model, i, parent, q, v, f_ext, axes, handles):
     Sv = joint_twist_at(model, i, T, v)
     V = twist_add(parent.V, Sv)
     J = inertia_to(T, inertia_of(model, i))
-    p = ad_dual(V, momentum(J, V))
+    p = ad_dual(V, apply_inertia(J, V))
     if f_ext.shape[0] > 0:
         p = wrench_sub(p, Ad_dual(T, get_wrench(f_ext, i)))
     put_handle(handles, i, Handle(rigid(J), p))

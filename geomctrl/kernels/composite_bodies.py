@@ -25,14 +25,14 @@ from .passes import (
 from .primitives import primitive
 from .records import put_inertia, writer
 from .rigid_body import PLOEN
-from .screws import Frame, Inertia, Wrench, inertia_to, momentum, pair, zero_twist
+from .screws import Inertia, Pose, Wrench, apply_inertia, inertia_to, pair, zero_twist
 from .tree import dofs_of, gravity_of, inertia_of
 from .vectors import Matrix, Vector, add3, add33, cross, dot, hat3, hat_squared, mul3, neg3, rot, rotT, sub3, transpose
 
 # --- M -----------------------------------------------------------------------------------------------------------
 
 
-@outward(Frame)
+@outward(Pose)
 def place_inertias(model, i, parent, q, axes, inertias):
     T = place(model, i, parent, q)
     place_axes(model, i, T, axes)
@@ -51,14 +51,14 @@ def mass_matrix_rows(model, i, J, axes, M):
     """M_jk = S_j . J S_k with the composite inertia J of body i's subtree, k its joint, j on the path to the root."""
     first, end = dofs_of(model, i)
     for k in range(first, end):
-        F, j = momentum(J, get_axis(axes, k).S), k
+        F, j = apply_inertia(J, get_axis(axes, k).S), k
         while j >= 0:
             M[k, j] = M[j, k] = pair(get_axis(axes, j).S, F)
             j = int(get_axis(axes, j).ancestor)
     return J
 
 
-@algorithm("q -> M[nv, nv]", (per_body(Frame), per_coordinate(Axis), per_body(Inertia)))
+@algorithm("q -> M[nv, nv]", (per_body(Pose), per_coordinate(Axis), per_body(Inertia)))
 def mass_matrix(model, q, frames, axes, inertias, M):
     M[:, :] = 0.0
     place_inertias(model, inertial_axes(model, q), frames, q, axes, inertias)
@@ -121,7 +121,7 @@ def term_rows(model, i, x, axes, M, Mdot, C, g):
     first, end = dofs_of(model, i)
     for k in range(first, end):
         S, dS = get_moving_axis(axes, k).S, get_moving_axis(axes, k).dS
-        F, JdS = momentum(J, S), momentum(J, dS)
+        F, JdS = apply_inertia(J, S), apply_inertia(J, dS)
         BTS = add3(rotT(x.B11, S.w), cross(x.p, S.v))  # angular part of B^T S; the linear part is zero
         W = Wrench(add3(JdS.m, rot(x.B11, S.w)), sub3(JdS.f, cross(x.p, S.w)))  # J dS + B S
         G = Wrench(add3(W.m, BTS), W.f)  # J dS + Jdot S

@@ -11,7 +11,7 @@ import numpy as np
 from .exponentials import dexp_inv_se3, exp_se3, log_se3, orthonormal
 from .jit import kernel, primitive
 from .records import pose_at, put_pose
-from .screws import Frame, compose, inverse
+from .screws import Pose, compose, inverse
 from .tree import coordinate_of, first_dof_of, holds_pose, joint_coordinates, joint_twist, n_bodies, n_q, n_v
 
 # --- kernels ---------------------------------------------------------------------------------------------------
@@ -35,7 +35,7 @@ def polish(model, q):
         if holds_pose(model, i):
             k = coordinate_of(model, i)
             T = pose_at(q, k)
-            put_pose(q, k, Frame(orthonormal(T.R), T.p))
+            put_pose(q, k, Pose(orthonormal(T.R), T.p))
 
 
 @primitive

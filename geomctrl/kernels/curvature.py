@@ -16,7 +16,7 @@ from .composite_bodies import composite_inertias, place_inertias
 from .passes import Axis, get_axis, inertial_axes
 from .primitives import primitive
 from .records import get_inertia, reader, width, writer
-from .screws import Frame, Inertia, Wrench, pair
+from .screws import Inertia, Pose, Wrench, pair
 from .tree import dofs_of, n_bodies, n_v
 from .vectors import Matrix, Vector, add3, add33, cross, dot, hat_squared, mul3, outer, rot
 
@@ -85,7 +85,7 @@ def put_path(model, m, axes, path):
     return depth, end - first
 
 
-MEMORY = per_body(Frame), per_coordinate(Axis), per_body(Inertia), numbers("nv"), numbers("nv")
+MEMORY = per_body(Pose), per_coordinate(Axis), per_body(Inertia), numbers("nv"), numbers("nv")
 
 
 @algorithm("q -> Gamma[nv, nv, nv]", MEMORY)

@@ -35,14 +35,14 @@ from .records import get_inertia, get_wrench, reader, writer
 from .rigid_body import CHRISTOFFEL, inertial_wrench
 from .screws import (
     Ad_dual,
-    Frame,
     Inertia,
+    Pose,
     Twist,
     Wrench,
     ad,
     ad_dual,
+    apply_inertia,
     inertia_to,
-    momentum,
     pair,
     twist_add,
     twist_mul,
@@ -95,7 +95,7 @@ get_subtree, put_subtree = reader(Subtree), writer(Subtree)
 # --- inverse dynamics --------------------------------------------------------------------------------------------
 
 
-@outward(Frame)
+@outward(Pose)
 def place_bodies(model, i, parent, q, f_ext, axes, bodies):
     """Poses, screws, inertias and external wrenches. These are constant in their bodies' frames and move along."""
     T = place(model, i, parent, q)
@@ -144,7 +144,7 @@ def double_rate(J, V):
 @primitive
 def change_of_wrench(x, alpha, beta):
     """J alpha + D beta of a subtree, which needs the angular part of beta only."""
-    F = momentum(x.J, alpha)
+    F = apply_inertia(x.J, alpha)
     return Wrench(add3(F.m, rot(x.D, beta)), sub3(F.f, cross(x.p, beta)))
 
 
@@ -164,7 +164,7 @@ def derivative_rows(model, i, x, axes, variations, part, out):
     first, end = dofs_of(model, i)
     for k in range(first, end):
         S, own = get_axis(axes, k).S, get_variation(variations, k)
-        JS, DTS = momentum(x.J, S), pull_back(x, S)
+        JS, DTS = apply_inertia(x.J, S), pull_back(x, S)
         Q, U = change_of_wrench(x, own.alpha, own.beta), change_of_wrench(x, own.alphav, S.w)
         j = k
         while j >= 0:
@@ -185,7 +185,7 @@ def all_of(x):
     return x
 
 
-PLACED_MEMORY = per_body(Frame), per_coordinate(Axis), per_body(Body)
+PLACED_MEMORY = per_body(Pose), per_coordinate(Axis), per_body(Body)
 MOVING_MEMORY = per_body(SpatialMotion), per_coordinate(Variation), per_body(Subtree)
 MEMORY = *PLACED_MEMORY, *MOVING_MEMORY
 
@@ -233,7 +233,7 @@ def forward_dynamics_derivatives(
 # --- the mass matrix ---------------------------------------------------------------------------------------------
 
 
-@algorithm("q -> out[nv, nv, nv]", (per_body(Frame), per_coordinate(Axis), per_body(Inertia)))
+@algorithm("q -> out[nv, nv, nv]", (per_body(Pose), per_coordinate(Axis), per_body(Inertia)))
 def mass_matrix_derivative(model, q, frames, axes, inertias, out):
     """out[i, j, k] = dM_ij/dq_k, O(n depth^2).
 
@@ -247,7 +247,7 @@ def mass_matrix_derivative(model, q, frames, axes, inertias, out):
         J = get_inertia(inertias, i)
         first, end = dofs_of(model, i)
         for r in range(first, end):
-            JS, b = momentum(J, get_axis(axes, r).S), i
+            JS, b = apply_inertia(J, get_axis(axes, r).S), i
             while b >= 0:
                 begin, stop = dofs_of(model, b)
                 for k in range(begin, stop):
@@ -259,7 +259,8 @@ def mass_matrix_derivative(model, q, frames, axes, inertias, out):
                 begin, stop = dofs_of(model, b)
                 for r in range(begin, stop):
                     X = get_axis(axes, r).S
-                    put_rates(axes, r, k, r, wrench_sub(ad_dual(S, momentum(J, X)), momentum(J, ad(S, X))), out)
+                    F = wrench_sub(ad_dual(S, apply_inertia(J, X)), apply_inertia(J, ad(S, X)))
+                    put_rates(axes, r, k, r, F, out)
                 b = parent_of(model, b)
 
 

@@ -3,7 +3,17 @@
 from .algorithms import algorithm, per_body
 from .passes import Moving, inertial_axes, joint_twist_at, outward, place
 from .records import put, reader
-from .screws import Inertia, inertia_add, inertia_to, momentum, pair, twist_add, wrench_add, zero_twist, zero_wrench
+from .screws import (
+    Inertia,
+    apply_inertia,
+    inertia_add,
+    inertia_to,
+    pair,
+    twist_add,
+    wrench_add,
+    zero_twist,
+    zero_wrench,
+)
 from .tree import gravity_of, inertia_of, n_bodies, root_origin
 from .vectors import add3, cross, dot, mul3
 
@@ -24,7 +34,7 @@ def mechanical_state(model, q, v, bodies, out):
     for i in range(n_bodies(model)):
         T, V = get_moving(bodies, i)
         J = inertia_to(T, inertia_of(model, i))
-        h = momentum(J, V)
+        h = apply_inertia(J, V)
         kinetic += 0.5 * pair(V, h)
         P, total = wrench_add(P, h), inertia_add(total, J)
     origin = root_origin(model, q)

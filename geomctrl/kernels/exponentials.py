@@ -7,7 +7,7 @@ import math
 
 from .primitives import primitive
 from .scalars import either, polynomial, where
-from .screws import Frame, Twist
+from .screws import Pose, Twist
 from .vectors import add3, add33, cross, dot, eye33, hat3, hat_squared, matmul, mul3, mul33, transpose
 
 # --- exponentials ----------------------------------------------------------------------------------------------
@@ -152,7 +152,7 @@ def exp_se3(X):
     alpha, half_beta, zeta, _, _ = dexp_coefficients(dot(w, w))
     R = add33(add33(eye33(), mul33(alpha, hat3(w))), mul33(half_beta, hat_squared(w, w)))
     wv = cross(w, v)
-    return Frame(R, add3(v, add3(mul3(half_beta, wv), mul3(zeta, cross(w, wv)))))
+    return Pose(R, add3(v, add3(mul3(half_beta, wv), mul3(zeta, cross(w, wv)))))
 
 
 @primitive
@@ -171,7 +171,7 @@ def exp_screw(S, q):
     k = 2.0 * h * h  # 1 - cos q
     R = add33(add33(eye33(), mul33(s, hat3(w))), mul33(k, hat_squared(w, w)))
     wv = cross(w, v)
-    return Frame(R, add3(mul3(q, v), add3(mul3(k, wv), mul3(q - s, cross(w, wv)))))
+    return Pose(R, add3(mul3(q, v), add3(mul3(k, wv), mul3(q - s, cross(w, wv)))))
 
 
 @primitive

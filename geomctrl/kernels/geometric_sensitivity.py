@@ -22,7 +22,7 @@ from .derivatives import (
 from .passes import get_axis, inertial_axes, inward
 from .primitives import primitive
 from .records import pose_at, reader, width, writer
-from .screws import Ad, Frame, Twist, ad, ad_dual, compose, momentum, pair, twist_add, wrench_add
+from .screws import Ad, Pose, Twist, ad, ad_dual, apply_inertia, compose, pair, twist_add, wrench_add
 from .tree import ROTATING, WIDTH, A, C, dofs_of, kind_of, last_dof_of_parent, n_bodies, parent_of
 from .vectors import Vector, add3, add33, dot
 
@@ -36,7 +36,7 @@ class LockedJoint(NamedTuple):
     beta: Vector
 
 
-get_frame = reader(Frame)
+get_frame = reader(Pose)
 get_locked, put_locked = reader(LockedJoint), writer(LockedJoint)
 
 
@@ -45,7 +45,7 @@ def placement_of(model, i):
     """M_i, the joint's frame at coordinate zero or before its pose."""
     a, c = pose_at(model, i * WIDTH + A), pose_at(model, i * WIDTH + C)
     if kind_of(model, i) == ROTATING:
-        return Frame(add33(a.R, c.R), add3(a.p, c.p))
+        return Pose(add33(a.R, c.R), add3(a.p, c.p))
     return a
 
 
@@ -81,7 +81,7 @@ def outer_rows(model, i, x, axes, locked, out):
     first, end = dofs_of(model, i)
     for k in range(first, end):
         S = get_axis(axes, k).S
-        JS, DTS = momentum(x.J, S), pull_back(x, S)
+        JS, DTS = apply_inertia(x.J, S), pull_back(x, S)
         b, sides = i, 1
         while b >= 0:
             for side in range(sides):

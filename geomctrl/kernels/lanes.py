@@ -11,7 +11,7 @@ from .primitives import primitive
 from .records import pose_at, vec
 from .rigid_body import PLOEN, accelerate, inertial_wrench, regressor_row
 from .scalars import REDUCIBLE, reduced_sin_cos
-from .screws import Ad_dual, Ad_inv, Frame, Twist, Wrench, pair, twist_mul, zero_twist
+from .screws import Ad_dual, Ad_inv, Pose, Twist, Wrench, pair, twist_mul, zero_twist
 from .tree import WIDTH, A, B, C, D, base_acceleration, inertia_of, n_bodies, n_q, n_v, parent_of, screw_of, turned
 
 LANES = 16
@@ -105,7 +105,7 @@ def inverse_dynamics_lanes(model, q, v, a, tau):
                 X = lane_twist(source, 24, b)
                 F = Wrench(X.w, X.v)
                 sink[6 * LANES + b] = pair(S, F)  # (18)
-                lane_put6(sink, 0, b, Ad_dual(Frame(R, lane_vec(source, 9, b)), F))
+                lane_put6(sink, 0, b, Ad_dual(Pose(R, lane_vec(source, 9, b)), F))
             for b in range(LANES):
                 tau[start + b, i] = sink[6 * LANES + b]
             if p >= 0:
@@ -121,7 +121,7 @@ def row_lanes(S, own, source, sink):
         X = S
         if not own:
             R = lane_vec(source, 0, b), lane_vec(source, 3, b), lane_vec(source, 6, b)
-            X = Ad_inv(Frame(R, lane_vec(source, 9, b)), lane_twist(source, 24, b))
+            X = Ad_inv(Pose(R, lane_vec(source, 9, b)), lane_twist(source, 24, b))
         V = lane_twist(source, 12, b)
         y = regressor_row(X, V, V, lane_twist(source, 18, b), PLOEN)
         lane_put6(sink, 0, b, X)

@@ -21,15 +21,15 @@ from .lanes import LANES
 from .passes import inertial_axes, inward, outward, place
 from .primitives import primitive
 from .records import width
-from .screws import Frame, Wrench, inertia_to
+from .screws import Pose, Wrench, inertia_to
 from .tree import dofs_of, good_configuration, good_velocity, inertia_of, n_bodies, n_v
 
-FRAME, ELIMINATED, ARTICULATED = width(Frame), width(Eliminated), width(Articulated)
+FRAME, ELIMINATED, ARTICULATED = width(Pose), width(Eliminated), width(Articulated)
 # rows of lanes, unsigned: a signed index may count from the end, and that question is in the way of vector instructions
 R1, R2, R3, R4, R5, R6, R7 = (np.uint64(k * LANES) for k in range(1, 8))
 
 
-@outward(Frame)
+@outward(Pose)
 def place_articulated(model, i, parent, q, axes, inertias):
     T = place(model, i, parent, q)
     place_screws(model, i, T, axes)
@@ -151,7 +151,7 @@ def invert(axes, W, out):
             out[j, i] = out[i, j] = 0.5 * (out[i, j] + out[j, i])
 
 
-MEMORY = per_body(Frame), per_coordinate(Eliminated), per_body(Articulated), numbers(f"{7 * LANES} * nv")
+MEMORY = per_body(Pose), per_coordinate(Eliminated), per_body(Articulated), numbers(f"{7 * LANES} * nv")
 
 
 @algorithm("q -> inverse[nv, nv]", MEMORY, may_fail=True)

@@ -7,7 +7,7 @@ kernel says where a body's pose begins and whether it is on SE(3).
 from .exponentials import dexp_inv_se3
 from .jit import kernel
 from .records import inertia_at, pose_at, put, put6, put_pose, twist_at, vec
-from .screws import ad_dual, momentum
+from .screws import ad_dual, apply_inertia
 from .se3 import moved as moved_se3
 from .se3 import put_transform
 from .so3xr3 import dexp_inv as dexp_inv_so3xr3
@@ -35,7 +35,7 @@ def free_accelerations(frames, V, inertia, M_inv, gravity, applied, Vdot):
     n = len(inertia)
     for i in range(n):
         X, I = twist_at(V[i], 0), inertia_at(inertia[i], 0)
-        F = ad_dual(X, momentum(I, X))  # -ad^T
+        F = ad_dual(X, apply_inertia(I, X))  # -ad^T
         weight = rotT(pose_at(frames[i], 0).R, vec(gravity, 0))
         for r in range(6):
             x = weight[r - 3] if r > 2 else 0.0

@@ -11,12 +11,12 @@ from .rigid_body import accelerate, coriolis_wrench, inertial_wrench
 from .screws import (
     Ad_dual,
     Ad_inv,
-    Frame,
+    Pose,
     Twist,
     Wrench,
     ad,
+    apply_inertia,
     identity,
-    momentum,
     pair,
     twist_add,
     twist_sub,
@@ -30,7 +30,7 @@ from .tree import base_acceleration, dofs_of, inertia_of, joint_frame, joint_twi
 class Motion(NamedTuple):
     """A body's frame in its parent's, its twist and its acceleration, gravity being the base's."""
 
-    f: Frame
+    f: Pose
     V: Twist
     A: Twist
 
@@ -86,7 +86,7 @@ def gravity_force(model, q, rest, motion, wrenches, g):
 class ReferenceMotion(NamedTuple):
     """A body's frame in its parent's, its twist, reference twist and acceleration."""
 
-    f: Frame
+    f: Pose
     V: Twist
     Vr: Twist
     A: Twist
@@ -113,7 +113,7 @@ def base_reference_motion(model):
 @primitive
 def reference_wrench(J, x, form):
     """J A + Cbar(V) Vr of a body with inertia J and `ReferenceMotion` x."""
-    return wrench_add(momentum(J, x.A), coriolis_wrench(J, x.V, x.Vr, form))
+    return wrench_add(apply_inertia(J, x.A), coriolis_wrench(J, x.V, x.Vr, form))
 
 
 @inward(Wrench)

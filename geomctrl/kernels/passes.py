@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 
 from .primitives import primitive
 from .records import adder, reader, writer
-from .screws import Ad, Frame, Twist, ad, compose, twist_add, twist_mul
+from .screws import Ad, Pose, Twist, ad, compose, twist_add, twist_mul
 from .tree import dofs_of, joint_frame, last_dof_of_parent, n_bodies, parent_of, root_origin, screw_of
 from .vectors import eye33, neg3
 
@@ -88,7 +88,7 @@ class MovingAxis(NamedTuple):
 class Moving(NamedTuple):
     """A body's pose and spatial twist in inertial axes."""
 
-    T: Frame
+    T: Pose
     V: Twist
 
 
@@ -99,7 +99,7 @@ get_moving_axis, put_moving_axis = reader(MovingAxis), writer(MovingAxis)
 @primitive
 def inertial_axes(model, q):
     """The world's frame in axes parallel to its own through the first body's origin: where outward passes begin."""
-    return Frame(eye33(), neg3(root_origin(model, q)))
+    return Pose(eye33(), neg3(root_origin(model, q)))
 
 
 @primitive

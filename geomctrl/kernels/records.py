@@ -19,7 +19,7 @@ from itertools import count
 from typing import Any, get_args, get_origin, get_type_hints
 
 from .primitives import primitive
-from .screws import Frame, Inertia, Twist, Wrench
+from .screws import Inertia, Pose, Twist, Wrench
 
 
 def width(record: Any) -> int:
@@ -28,7 +28,7 @@ def width(record: Any) -> int:
     A whole number of vector registers, unless arrays from outside hold such records row by row.
     """
     n = sum(1 for _ in _paths(record, ""))
-    return n if record in (Twist, Wrench, Inertia, Frame) else -(-n // 4) * 4
+    return n if record in (Twist, Wrench, Inertia, Pose) else -(-n // 4) * 4
 
 
 @cache
@@ -130,7 +130,7 @@ def inertia_at(a, k):
 @primitive
 def pose_at(a, k):
     """A frame stored as the 3x4 matrix [R | p] row by row, as in a configuration q."""
-    return Frame((vec(a, k), vec(a, k + 4), vec(a, k + 8)), (a[k + 3], a[k + 7], a[k + 11]))
+    return Pose((vec(a, k), vec(a, k + 4), vec(a, k + 8)), (a[k + 3], a[k + 7], a[k + 11]))
 
 
 @primitive

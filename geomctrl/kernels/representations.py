@@ -12,12 +12,12 @@ from .records import get_wrench, put_wrench, reader
 from .rigid_body import inertial_wrench
 from .screws import (
     Ad_dual,
-    Frame,
+    Pose,
     Twist,
     Wrench,
     ad,
+    apply_inertia,
     inertia_to,
-    momentum,
     pair,
     twist_add,
     twist_mul,
@@ -109,10 +109,10 @@ def move_hybrid(model, i, parent, q, v, a, f_ext, axes, wrenches):
     A = twist_add(A, Twist(still, cross(sub3(parent.V.v, V.v), w)))  # ad_{rdot_i,i-1} V_{i-1}
     A = twist_add(A, Twist(cross(V.w, XV.w), cross(V.w, XV.v)))  # ad_{w_i} X qd
     A = twist_add(A, XA)  # (75d)
-    R = Frame(T.R, still)
+    R = Pose(T.R, still)
     M = inertia_to(R, inertia_of(model, i))  # (76a)
-    P = momentum(M, Twist(V.w, still))
-    F = wrench_add(momentum(M, A), Wrench(cross(V.w, P.m), cross(V.w, P.f)))  # (76b), own part
+    P = apply_inertia(M, Twist(V.w, still))
+    F = wrench_add(apply_inertia(M, A), Wrench(cross(V.w, P.m), cross(V.w, P.f)))  # (76b), own part
     put_wrench(wrenches, i, without_external(model, i, F, f_ext, R))
     return Motion(T, V, A)
 

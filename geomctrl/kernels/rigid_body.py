@@ -1,7 +1,7 @@
 """One rigid body: its acceleration in a chain, the wrench its motion takes, and its row of the regressor."""
 
 from .primitives import primitive
-from .screws import Ad_inv, Wrench, ad, ad_dual, momentum, twist_add, wrench_add
+from .screws import Ad_inv, Wrench, ad, ad_dual, apply_inertia, twist_add, wrench_add
 from .vectors import add3, cross, dot, mul3, sub3, sym_mul
 
 PLOEN, CHRISTOFFEL, PLAIN = 0, 1, 2  # which Cbar; PLAIN is -ad_V^T J, whose C is not skew: for negative tests
@@ -17,7 +17,7 @@ def accelerate(f, V_parent, A_parent, Sv, Sa):
 @primitive
 def inertial_wrench(J, V, A):
     """J A - ad_V^T J V: the wrench that a body's own motion takes."""
-    return wrench_add(momentum(J, A), ad_dual(V, momentum(J, V)))  # (17)
+    return wrench_add(apply_inertia(J, A), ad_dual(V, apply_inertia(J, V)))  # (17)
 
 
 @primitive
@@ -27,7 +27,7 @@ def coriolis_wrench(J, V, Vr, form):
     docs/formulas.md has the family of matrices Cbar that keep Mdot - 2C skew.
     """
     if form == PLAIN:
-        return ad_dual(V, momentum(J, Vr))
+        return ad_dual(V, apply_inertia(J, Vr))
     w, wr = V.w, Vr.w
     linear = cross(w, sub3(mul3(J.m, Vr.v), cross(J.h, wr)))
     if form == PLOEN:

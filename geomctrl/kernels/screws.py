@@ -43,7 +43,7 @@ class Wrench(NamedTuple):
     f: Vector
 
 
-class Frame(NamedTuple):
+class Pose(NamedTuple):
     """T_ab: the rows of R_ab and the origin of b in a."""
 
     R: Matrix
@@ -124,17 +124,17 @@ def ad_dual(X, F):
 
 @primitive
 def identity():
-    return Frame(((1.0, 0.0, 0.0), (0.0, 1.0, 0.0), (0.0, 0.0, 1.0)), (0.0, 0.0, 0.0))
+    return Pose(((1.0, 0.0, 0.0), (0.0, 1.0, 0.0), (0.0, 0.0, 1.0)), (0.0, 0.0, 0.0))
 
 
 @primitive
 def compose(A, B):
-    return Frame(matmul(A.R, B.R), add3(A.p, rot(A.R, B.p)))
+    return Pose(matmul(A.R, B.R), add3(A.p, rot(A.R, B.p)))
 
 
 @primitive
 def inverse(T):
-    return Frame(transpose(T.R), neg3(rotT(T.R, T.p)))
+    return Pose(transpose(T.R), neg3(rotT(T.R, T.p)))
 
 
 @primitive
@@ -167,7 +167,7 @@ def Ad_inv_dual(T, F):
 
 
 @primitive
-def momentum(J, V):
+def apply_inertia(J, V):
     """J V with J = [[I, [h]], [-[h], m]]."""
     return Wrench(add3(sym_mul(J.I, V.w), cross(J.h, V.v)), sub3(mul3(J.m, V.v), cross(J.h, V.w)))
 

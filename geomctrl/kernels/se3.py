@@ -4,7 +4,7 @@ from .exponentials import dexp_inv_se3, dexp_se3, exp_se3, log_se3, orthonormal
 from .groups import Equations, array_entries
 from .jit import primitive
 from .records import pose_at, put6, put_pose, twist_at
-from .screws import Frame, compose
+from .screws import Pose, compose
 
 
 @primitive
@@ -17,7 +17,7 @@ def put_transform(a, k, T):
 @primitive
 def moved(T, X):
     T = compose(T, exp_se3(X))
-    return Frame(orthonormal(T.R), T.p)
+    return Pose(orthonormal(T.R), T.p)
 
 
 exp_many, log_many, dexp_many, dexp_inv_many, advance_one, dexp_inv_one = array_entries(

@@ -6,13 +6,13 @@ from .exponentials import dexp_inv_so3, dexp_so3, exp_so3, log_so3, orthonormal
 from .groups import Equations, array_entries
 from .jit import primitive
 from .records import pose_at, put6, put_pose, twist_at
-from .screws import Frame, Twist
+from .screws import Pose, Twist
 from .vectors import add3, matmul
 
 
 @primitive
 def exp(X):
-    return Frame(exp_so3(X.w), X.v)
+    return Pose(exp_so3(X.w), X.v)
 
 
 @primitive
@@ -32,7 +32,7 @@ def dexp_inv(X, Y):
 
 @primitive
 def moved(T, X):
-    return Frame(orthonormal(matmul(T.R, exp_so3(X.w))), add3(T.p, X.v))
+    return Pose(orthonormal(matmul(T.R, exp_so3(X.w))), add3(T.p, X.v))
 
 
 exp_many, log_many, dexp_many, dexp_inv_many, advance_one, dexp_inv_one = array_entries(

@@ -21,8 +21,8 @@ from .screws import (
     Twist,
     Wrench,
     ad_dual,
+    apply_inertia,
     inertia_to,
-    momentum,
     pair,
     twist_mul,
     wrench_add,
@@ -72,7 +72,7 @@ def place_momenta(model, i, parent, q, v, axes, subtrees):
     T = place(model, i, parent.T, q)
     V = place_moving_axes(model, i, T, parent.V, v, axes)
     J = inertia_to(T, inertia_of(model, i))
-    put_subtree(subtrees, i, Subtree(J, momentum(J, V)))
+    put_subtree(subtrees, i, Subtree(J, apply_inertia(J, V)))
     return Moving(T, V)
 
 
@@ -85,7 +85,7 @@ def project_momenta(model, i, x, axes, p, rate, diagonal):
         axis = get_moving_axis(axes, k)
         p[k] = pair(axis.S, x.Pi)
         rate[k] = pair(axis.dS, x.Pi) + pair(axis.S, weight)
-        diagonal[k] = pair(axis.S, momentum(J, axis.S))
+        diagonal[k] = pair(axis.S, apply_inertia(J, axis.S))
     return x
 
 

@@ -18,13 +18,13 @@ from .records import get_inertia, get_twist, get_wrench, put_inertia, put_twist,
 from .rigid_body import CHRISTOFFEL
 from .screws import (
     Ad,
-    Frame,
     Inertia,
+    Pose,
     Wrench,
     ad,
+    apply_inertia,
     inertia_add,
     inertia_to,
-    momentum,
     pair,
     twist_add,
     twist_mul,
@@ -52,7 +52,7 @@ def inertia_mul(s, J):
     return Inertia(s * J.m, mul3(s, J.h), (s * I[0], s * I[1], s * I[2], s * I[3], s * I[4], s * I[5]))
 
 
-@outward(Frame)
+@outward(Pose)
 def move_series(model, i, parent, q, v, terms, S, V, J, F):
     """The series of the joint's screws, of the body's twist and inertia, and of the wrench that its own motion takes.
 
@@ -71,7 +71,7 @@ def move_series(model, i, parent, q, v, terms, S, V, J, F):
     for k in range(terms - 1):
         P = zero_wrench()  # the series of J V at k + 1
         for j in range(k + 2):
-            P = wrench_add(P, momentum(get_inertia(J, k + 1 - j), get_twist(V, at + j)))
+            P = wrench_add(P, apply_inertia(get_inertia(J, k + 1 - j), get_twist(V, at + j)))
         Jk = get_inertia(J, k)
         weight = Wrench(cross(Jk.h, gravity), mul3(Jk.m, gravity))
         put_wrench(F, k * n_bodies(model) + i, wrench_sub(wrench_mul(k + 1.0, P), weight))
@@ -115,7 +115,7 @@ def transmit(model, i, F, k, terms, S, wrenches, tau):
 @algorithm(
     "q, rates[(orders + 1) * nv]; orders: i8 -> tau[orders, nv]",
     (
-        per_body(Frame),
+        per_body(Pose),
         numbers("(orders + 1) * nv"),
         *(numbers("6 * (orders + 1) * nv"), numbers("6 * (orders + 1) * nb"), numbers("10 * (orders + 1)")),
         numbers("6 * orders * nb"),

@@ -23,7 +23,7 @@ from .exponentials import log_se3
 from .jit import kernel, primitive
 from .records import finite, inertia_at, pose_at, twist_at, vec, wrench_at
 from .scalars import sin_cos
-from .screws import Frame, Twist, compose, pair, twist_add, twist_mul, twist_sub
+from .screws import Pose, Twist, compose, pair, twist_add, twist_mul, twist_sub
 from .vectors import add3, cross, dot, mul3, neg3
 
 
@@ -160,7 +160,7 @@ def joint_frame(model, i, q):
         return compose(a, pose_at(q, k))
     x = q[k]
     if kind == SLIDING:
-        return Frame(a.R, add3(a.p, mul3(x, vec(model, row + D))))
+        return Pose(a.R, add3(a.p, mul3(x, vec(model, row + D))))
     s, c = sin_cos(x)
     return turned(a, pose_at(model, row + B), pose_at(model, row + C), vec(model, row + D), x, s, c)
 
@@ -169,7 +169,7 @@ def joint_frame(model, i, q):
 def turned(a, b, e, d, x, s, c):
     """A + sin(x) B + cos(x) C + x D."""
     R = (_sc(a.R[0], s, b.R[0], c, e.R[0]), _sc(a.R[1], s, b.R[1], c, e.R[1]), _sc(a.R[2], s, b.R[2], c, e.R[2]))
-    return Frame(R, add3(_sc(a.p, s, b.p, c, e.p), mul3(x, d)))
+    return Pose(R, add3(_sc(a.p, s, b.p, c, e.p), mul3(x, d)))
 
 
 @primitive

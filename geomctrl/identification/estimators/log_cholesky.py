@@ -39,7 +39,7 @@ def manifold(
     friction_signs: bool = True,
     margin: float = 1e-6,
     weights: ArrayLike | str | None = None,
-    iterations: int = 200,
+    iterations: int = 1000,
 ) -> Estimate:
     """The objective and the cone of `consistent` without a semidefinite solver.
 
