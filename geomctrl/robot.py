@@ -7,6 +7,7 @@ from geomctrl.terms import (
     curvature,
     derivatives,
     dynamics,
+    export,
     higher_order_kinematics,
     kinematics,
     regressor,
@@ -86,3 +87,5 @@ class Robot(Mechanism):
     sectional_curvature = curvature.sectional_curvature
     ricci_curvature = curvature.ricci_curvature
     scalar_curvature = curvature.scalar_curvature
+
+    to_c = export.to_c

@@ -11,6 +11,7 @@ from geomctrl.control.contracts import Controller
 from geomctrl.control.loop import simulate
 from geomctrl.control.run import Run
 from geomctrl.errors import SimulationError
+from geomctrl.files import write_text
 
 from .run_tables import report
 from .scenario import Scenario
@@ -60,11 +61,7 @@ def _simulate(
 def _save(console: Console, transcript: str, run: Run, others: dict[str, Run], options: RunOptions) -> None:
     out = options.out
     written = [run.save(out / "run.npz")] if len(run.t) else []
-    path = out / "report.txt"
-    temporary = path.with_suffix(".txt.tmp")
-    temporary.write_text(transcript, encoding="utf-8")
-    temporary.replace(path)
-    written.append(path)
+    written.append(write_text(out / "report.txt", transcript))
     if options.plots and len(run.t) > 1:
         with console.status("drawing"):
             from geomctrl.viewing.plots import plot_run  # here: matplotlib is slow to import

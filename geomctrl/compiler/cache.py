@@ -11,10 +11,11 @@ import contextlib
 import functools
 import hashlib
 import os
-import tempfile
 import warnings
 from collections.abc import Callable
 from pathlib import Path
+
+from geomctrl.files import whole
 
 from . import host
 
@@ -62,12 +63,8 @@ def _read(path: Path) -> bytes | None:
 
 def _write(path: Path, code: bytes) -> bool:
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        with tempfile.NamedTemporaryFile(dir=path.parent, prefix=path.stem, suffix=".tmp", delete=False) as file:
+        with whole(path) as file:
             file.write(hashlib.sha256(code).digest() + code)
-        os.replace(file.name, path)
     except OSError:
-        with contextlib.suppress(OSError, UnboundLocalError):
-            os.unlink(file.name)
         return False
     return True

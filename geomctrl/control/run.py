@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import tempfile
 import zipfile
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from geomctrl.errors import ArgumentError
+from geomctrl.files import whole
 from geomctrl.mechanism.configuration import difference
 from geomctrl.robot import Robot
 
@@ -111,15 +111,8 @@ class Run:
         verdicts = {k: [m.what, m.limit, m.worst, m.t_worst] for k, m in self.monitors.items()}
         about = {"reason": self.reason, "success": self.success, "steps": self.steps, "wall_time": self.wall_time}
         arrays["about"] = np.array(json.dumps(about | {"monitors": verdicts}))
-        path.parent.mkdir(parents=True, exist_ok=True)
-        handle, temporary = tempfile.mkstemp(dir=path.parent, suffix=".npz")
-        try:
-            with os.fdopen(handle, "wb") as f:
-                np.savez_compressed(f, **arrays)  # pyright: ignore[reportArgumentType]
-            os.replace(temporary, path)
-        except BaseException:
-            os.unlink(temporary)
-            raise
+        with whole(path) as file:
+            np.savez_compressed(file, **arrays)  # pyright: ignore[reportArgumentType]
         return path
 
     @classmethod

@@ -16,6 +16,7 @@ from xml.etree import ElementTree
 import numpy as np
 
 from geomctrl.errors import ArgumentError, ModelError
+from geomctrl.files import whole, write_text
 from geomctrl.mechanism import inertia
 from geomctrl.mechanism.joint import Joint
 from geomctrl.mechanism.mechanism import WORLD, Frame
@@ -56,9 +57,7 @@ def save_model(robot: Robot, path: str | Path, extra: Mapping[str, Any] | None =
         text = json.dumps(document, indent=1, allow_nan=False)
     except (TypeError, ValueError) as error:
         raise ArgumentError(f"extra: expected what JSON can hold: {error}") from None
-    path = Path(path)
-    path.write_text(text + "\n")
-    return path
+    return write_text(Path(path), text + "\n")
 
 
 def load_model(path: str | Path) -> Robot:
@@ -143,7 +142,8 @@ def save_urdf(robot: Robot, path: str | Path) -> Path:
             _fixed(root, f.name, on, (_inverse(shifts[f.body]) if f.body >= 0 else np.eye(4)) @ f.placement)
     ElementTree.indent(root)
     path = Path(path)
-    ElementTree.ElementTree(root).write(path, encoding="utf-8", xml_declaration=True)
+    with whole(path) as file:
+        ElementTree.ElementTree(root).write(file, encoding="utf-8", xml_declaration=True)
     return path
 
 

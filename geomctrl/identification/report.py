@@ -19,6 +19,7 @@ Definitions, printed with every report:
 from __future__ import annotations
 
 import csv
+import io
 import json
 from dataclasses import asdict, dataclass, field
 from functools import cached_property
@@ -28,6 +29,7 @@ from typing import Any
 import numpy as np
 
 from geomctrl.errors import ModelError
+from geomctrl.files import write_text
 from geomctrl.robot import Robot
 
 from .compressed import Compressed
@@ -293,20 +295,16 @@ class IdentificationReport:
         """Write report.txt, report.json, parameters.csv, robot.json (exact), robot.urdf where URDF can hold the robot,
         and the plots; returns the paths."""
         folder = Path(folder)
-        folder.mkdir(parents=True, exist_ok=True)
-        written = [folder / "report.txt", folder / "report.json", folder / "parameters.csv"]
-        written[0].write_text(self.text())
-        written[1].write_text(json.dumps(_finite(self.tables()), indent=1) + "\n")
-        with written[2].open("w", newline="") as file:
-            table = self.parameter_table()
-            writer = csv.DictWriter(file, fieldnames=list(table[0]))
-            writer.writeheader()
-            writer.writerows(table)
+        written = [
+            write_text(folder / "report.txt", self.text()),
+            write_text(folder / "report.json", json.dumps(_finite(self.tables()), indent=1) + "\n"),
+            write_text(folder / "parameters.csv", _comma_separated(self.parameter_table())),
+        ]
         written.append(save_model(self.robot, folder / "robot.json", self.extra()))
         try:
             written.append(save_urdf(self.robot, folder / "robot.urdf"))
         except ModelError as error:
-            (folder / "robot.urdf.txt").write_text(f"no URDF: {error}\n")
+            write_text(folder / "robot.urdf.txt", f"no URDF: {error}\n")
         return written + (self.save_plots(folder) if plots else [])
 
     def save_plots(self, folder: Path) -> list[Path]:
@@ -346,6 +344,14 @@ def torque_noise(raw: Dataset, cutoff: float) -> np.ndarray | None:
     x = raw.tau[s] - filters.low_pass(raw.tau[s], raw.rate, 2.0 * cutoff)
     above = np.sqrt(np.mean(x**2, axis=0))
     return above * np.sqrt(cutoff / (0.5 * raw.rate - 2.0 * cutoff))
+
+
+def _comma_separated(table: list[dict[str, Any]]) -> str:
+    text = io.StringIO(newline="")
+    writer = csv.DictWriter(text, fieldnames=list(table[0]))
+    writer.writeheader()
+    writer.writerows(table)
+    return text.getvalue()
 
 
 def _finite(x):

@@ -13,6 +13,8 @@ from pathlib import Path
 import numpy as np
 from matplotlib.figure import Figure
 
+from .style import write_png
+
 MEASURED, PREDICTED, RESIDUAL = "#1f4e79", "#e07b00", "#7f7f7f"
 MOST = 4000  # points a curve
 
@@ -57,8 +59,7 @@ def torques(joints: Sequence[Joint], parts: Sequence[Torques], path: Path) -> Pa
         column[0].set_title(part.title + (", grey: not used" if not part.used.all() else ""))
         column[-1].set_xlabel("time [s]")
     axes[0, 0].legend(ncols=3, fontsize=7, loc="upper right")
-    figure.savefig(path, dpi=110)
-    return path
+    return write_png(figure, path)
 
 
 def _draw_torque(ax, part: Torques, k: int) -> None:
@@ -101,8 +102,7 @@ def residuals(
     axes[0, 1].set_title("autocorrelation, and the 95 % band of white noise", fontsize=9)
     axes[-1, 0].set_xlabel("residual " + " or ".join(sorted({f"[{joint.unit}]" for joint in joints})))
     axes[-1, 1].set_xlabel("lag [rows]")
-    figure.savefig(path, dpi=110)
-    return path
+    return write_png(figure, path)
 
 
 def parameters(known: Intervals, given: np.ndarray, other: tuple[str, np.ndarray] | None, path: Path) -> Path:
@@ -123,5 +123,4 @@ def parameters(known: Intervals, given: np.ndarray, other: tuple[str, np.ndarray
     ax.set_xlabel("value, relative to the greater of |value| and three standard deviations")
     ax.grid(alpha=0.3)
     ax.legend(fontsize=7, loc="lower center", bbox_to_anchor=(0.5, 1.0), ncols=3)
-    figure.savefig(path, dpi=110)
-    return path
+    return write_png(figure, path)

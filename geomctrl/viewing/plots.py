@@ -11,8 +11,8 @@ from matplotlib.figure import Figure
 from geomctrl.errors import ArgumentError
 
 from . import estimates, lyapunov, monitors, overview, torques, tracking
-from .files import write_png
 from .samples import Samples
+from .style import write_png
 
 
 def plot_run(run: Samples, folder: str | os.PathLike, compare: Mapping[str, Samples] | None = None) -> list[Path]:
@@ -31,11 +31,9 @@ def plot_run(run: Samples, folder: str | os.PathLike, compare: Mapping[str, Samp
         "estimates": lambda: estimates.figure(run),
         "monitors": lambda: monitors.figure(run),
     }
-    folder = Path(folder)
-    folder.mkdir(parents=True, exist_ok=True)
     paths = []
     for name, draw in figures.items():
         drawn = draw()
         if drawn is not None:
-            paths.append(write_png(drawn, folder / f"{name}.png"))
+            paths.append(write_png(drawn, Path(folder) / f"{name}.png"))
     return paths

@@ -6,12 +6,16 @@ Colours are Okabe and Ito's, which the colour-blind tell apart. What was wished 
 from __future__ import annotations
 
 import textwrap
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 from matplotlib.axes import Axes
+from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
+
+from geomctrl.files import whole
 
 from .samples import Samples, controller_name
 
@@ -21,6 +25,7 @@ BLUE, ORANGE, GREEN, PINK, SKY, RED = (
 CYCLE = (BLUE, ORANGE, GREEN, PINK, SKY, RED, "0.55")
 WANTED: dict[str, Any] = {"color": "black", "linestyle": (0, (4, 2)), "linewidth": 1.1}
 LIMIT: dict[str, Any] = {"color": RED, "linestyle": ":", "linewidth": 1.3}
+DPI = 110
 SHOWN = 5000  # samples a line is drawn through
 
 
@@ -93,3 +98,10 @@ def heading(run: Samples, what: str = "") -> str:
     robot = run.plant.robot.name if run.plant is not None else ""
     title = "  ·  ".join(p for p in (robot, controller_name(run), what) if p)
     return title if run.success else f"{title}\n{textwrap.fill(run.reason, 80, max_lines=3)}"
+
+
+def write_png(figure: Figure, path: Path) -> Path:
+    FigureCanvasAgg(figure)
+    with whole(path) as file:
+        figure.savefig(file, format="png", dpi=DPI)
+    return path

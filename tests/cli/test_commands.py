@@ -135,3 +135,16 @@ def test_info_imports_no_compiler_solver_filter_or_parser():
         f"print(*(m for m in {heavy} if m in sys.modules))"
     )
     assert subprocess.check_output([sys.executable, "-c", code], text=True).strip() == ""
+
+
+def test_export_writes_c(tmp_path):
+    output = run(
+        "export", "two_link", "--terms", "mass_matrix, gravity_force", "--out", tmp_path, "--name", "arm"
+    ).output
+    assert "arm.h" in output
+    assert "int arm_gravity_force(const double q[2], double g[2]);" in (tmp_path / "arm.h").read_text()
+
+
+def test_export_says_what_there_is(tmp_path):
+    refused = run("export", "two_link", "--terms", "mass", "--out", tmp_path, status=2)
+    assert "mass_matrix" in refused.output

@@ -13,6 +13,8 @@ from typing import Any
 
 import numpy as np
 
+from geomctrl.files import whole
+
 from . import masks, parts, plausibility, reading, signals
 from .reading import JointMapping
 from .samples import Samples
@@ -114,7 +116,9 @@ class Dataset(Samples):
     def save(self, path: str | Path) -> None:
         """Write t, q, v, a, tau and mask as an npz archive that `from_npz` reads."""
         arrays = {key: getattr(self, key) for key in ("t", "q", "v", "a", "tau", "mask")}
-        np.savez_compressed(path, **{key: x for key, x in arrays.items() if x is not None})
+        path = Path(path) if Path(path).suffix == ".npz" else Path(f"{path}.npz")
+        with whole(path) as file:
+            np.savez_compressed(file, **{key: x for key, x in arrays.items() if x is not None})
 
     # --- plausibility ------------------------------------------------------------------------------------------
 

@@ -1,0 +1,44 @@
+"""`geomctrl export`: a robot's terms as C99 source."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from .terminal import (
+    FloatingBase,
+    Mimic,
+    MimicOption,
+    Nonphysical,
+    RobotArgument,
+    load_robot,
+    reported,
+    stdout_console,
+)
+
+
+@reported
+def export(
+    robot: RobotArgument,
+    terms: Annotated[str, typer.Option(help="Which, separated by commas.")] = "inverse_dynamics,forward_dynamics",
+    out: Annotated[Path, typer.Option(help="Folder for NAME.c and NAME.h.")] = Path("out/export"),
+    name: Annotated[str | None, typer.Option(help="Of the files and functions.  [default: the robot's]")] = None,
+    precision: Annotated[str, typer.Option(help="double or float.")] = "double",
+    floating_base: FloatingBase = False,
+    mimic: MimicOption = Mimic.error,
+    allow_nonphysical: Nonphysical = False,
+) -> None:
+    """Write a robot's terms as C99: no dependency but libm, no allocation, no loop, the robot's numbers inside.
+
+    **Examples**
+
+    - `geomctrl export panda --terms inverse_dynamics,mass_matrix`
+
+    - `geomctrl export robot.urdf --terms terms_ploen --precision float --out firmware`
+    """
+    model = load_robot(robot, floating_base, mimic, allow_nonphysical)
+    written = model.to_c(out, [term.strip() for term in terms.split(",")], name=name, precision=precision)
+    for path in written:
+        stdout_console().print(f"wrote {path}", soft_wrap=True, markup=False)

@@ -1,0 +1,112 @@
+"""C export: compiled by the machine's C compiler without a warning, and equal to Python."""
+
+import ctypes
+import shutil
+import subprocess
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from geomctrl import models
+from geomctrl.compiler.catalogue import CATALOGUE
+from geomctrl.compiler.tracing import Sizes, structure
+from geomctrl.errors import ArgumentError, NameNotFoundError
+from geomctrl.testing import random_robot
+
+COMPILER = shutil.which("gcc") or shutil.which("cc")
+FLAGS = ["-std=c99", "-O1", "-Wall", "-Wextra", "-Wconversion", "-Werror", "-shared", "-fPIC"]
+KINDS = ["free", "revolute", "prismatic", "helical", "spherical"]
+ROBOTS = [models.two_link(), models.panda(), random_robot(np.random.default_rng(4), KINDS, [-1, 0, 1, 1, 0])]
+needs_compiler = pytest.mark.skipif(COMPILER is None, reason="no C compiler on this machine")
+
+
+def library(robot, tmp_path, terms, **options):
+    header, source = robot.to_c(tmp_path, terms=terms, name="arm", **options)
+    assert header.name == "arm.h"
+    built = tmp_path / "arm.so"
+    subprocess.run([COMPILER, *FLAGS, "-o", str(built), str(source), "-lm"], check=True)
+    return ctypes.CDLL(str(built))
+
+
+def called(function, arrays, sizes, kind=np.float64):
+    out = [np.full(n, np.nan, kind) for n in sizes]
+    given = [np.ascontiguousarray(x, kind) for x in arrays]
+    good = function(*(ctypes.c_void_p(x.ctypes.data) for x in (*given, *out)))
+    return good, out
+
+
+@needs_compiler
+@pytest.mark.parametrize("robot", ROBOTS, ids=lambda r: r.name)
+def test_every_term_is_what_python_computes(robot, tmp_path):
+    arm, sizes, rng = (
+        library(robot, tmp_path, list(CATALOGUE)),
+        Sizes(structure(robot._model)),
+        np.random.default_rng(0),
+    )
+    q = robot.random_configuration(rng)
+    for name, (algorithm, _) in CATALOGUE.items():
+        inputs = [x for x in algorithm.inputs if not x.optional]
+        arrays = [q if x.shape == ("nq",) else rng.normal(size=robot.nv) for x in inputs]
+        good, out = called(getattr(arm, f"arm_{name}"), arrays, [sizes.of(y) for y in algorithm.outputs])
+        expected = getattr(robot._code, name)(*arrays)
+        assert good == 1
+        for y, z in zip(out, expected if isinstance(expected, tuple) else (expected,)):
+            np.testing.assert_allclose(y, z.ravel(), rtol=1e-12, atol=1e-13 * max(1.0, np.abs(z).max()))
+
+
+@needs_compiler
+def test_single_precision(tmp_path):
+    robot, rng = models.panda(), np.random.default_rng(1)
+    arm = library(robot, tmp_path, ["inverse_dynamics"], precision="float")
+    q, v, a = rng.normal(size=(3, 7))
+    _, (tau,) = called(arm.arm_inverse_dynamics, (q, v, a), [7], np.float32)
+    np.testing.assert_allclose(tau, robot.inverse_dynamics(q, v, a), rtol=1e-4, atol=2e-4)
+    assert "double" not in (tmp_path / "arm.c").read_text()
+
+
+@needs_compiler
+def test_a_singular_mass_matrix_returns_zero(tmp_path):
+    robot = models.two_link()
+    negative = robot.with_parameters(robot.parameters * [[1.0], [-1.0]], physical=False)
+    arm = library(negative, tmp_path, ["forward_dynamics"])
+    assert called(arm.arm_forward_dynamics, np.ones((3, 2)), [2])[0] == 0
+
+
+def test_the_header_says_what_is_what(tmp_path):
+    header, _ = models.panda().to_c(tmp_path, terms=["mass_matrix", "forward_dynamics"])
+    text = header.read_text()
+    for words in (
+        "panda: 7 bodies, nq = 7, nv = 7",
+        " 0: panda_joint1\n",
+        "M[49]: mass matrix",
+        "Returns 0 where the mass matrix is not positive definite",
+        "int panda_mass_matrix(const double q[7], double M[49]);",
+    ):
+        assert words in text
+
+
+@needs_compiler
+def test_names_are_no_code(tmp_path):
+    arm = models.two_link()
+    odd = replace(arm, name="*/ int x; /*", body_names=("a */", "b\nint y;"))
+    library(odd, tmp_path, ["gravity_force"])
+
+
+@needs_compiler
+def test_one_file_writes_the_same_twice(tmp_path):
+    first, second = (models.panda().to_c(tmp_path / k)[1].read_bytes() for k in "ab")
+    assert first == second
+
+
+def test_bad_input(tmp_path):
+    robot = models.two_link()
+    with pytest.raises(NameNotFoundError, match=r"terms: expected some of inverse_dynamics.* got 'inverse'"):
+        robot.to_c(tmp_path, terms=["inverse"])
+    with pytest.raises(ArgumentError, match="name: expected a name in C, got '3r'"):
+        robot.to_c(tmp_path, name="3r")
+    with pytest.raises(ArgumentError, match="precision"):
+        robot.to_c(tmp_path, precision="half")
+    with pytest.raises(ArgumentError, match="terms: expected at least one"):
+        robot.to_c(tmp_path, terms=[])
+    assert list(tmp_path.iterdir()) == []
