@@ -13,7 +13,7 @@ BIN := $(VENV)/bin
 STAMPS := $(VENV)/stamps
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 
-.PHONY: help demo test test-fast bench lint robots build-tools clean
+.PHONY: help demo test test-fast bench lint robots cross build-tools clean
 
 help:
 	@echo "make demo      a Panda arm tracks under an adaptive controller that does not know its load (DEMO_SECONDS=$(DEMO_SECONDS))"
@@ -22,6 +22,7 @@ help:
 	@echo "make bench     start-up, speed against Pinocchio, dynibo, MuJoCo, scipy and exudyn (a quarter of an hour; BENCH_OPTIONS=--quick)"
 	@echo "make lint      formatting, ruff, layers, pyright, dead code"
 	@echo "make robots    install example-robot-data, which 'make test' then uses (131 MB)"
+	@echo "make cross     install a cross-compiler, with which 'make test' then builds exported C for other processors (100 MB)"
 	@echo "make clean     remove what was made, the environment too"
 
 demo: $(STAMPS)/core
@@ -50,6 +51,8 @@ lint: $(STAMPS)/dev
 
 robots: $(STAMPS)/robots
 
+cross: $(STAMPS)/cross
+
 build-tools: $(STAMPS)/dev
 
 clean:
@@ -67,7 +70,7 @@ $(STAMPS)/core: $(STAMPS)/venv pyproject.toml
 	@$(PIP) install --editable .
 	@touch $@
 
-$(STAMPS)/test $(STAMPS)/robots $(STAMPS)/bench $(STAMPS)/dev: $(STAMPS)/%: $(STAMPS)/venv pyproject.toml
+$(STAMPS)/test $(STAMPS)/robots $(STAMPS)/cross $(STAMPS)/bench $(STAMPS)/dev: $(STAMPS)/%: $(STAMPS)/venv pyproject.toml
 	@echo "installing geomctrl[$*]"
 	@$(PIP) install --editable '.[$*]'
 	@touch $@ $(STAMPS)/core

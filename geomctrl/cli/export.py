@@ -22,8 +22,10 @@ from .terminal import (
 @reported
 def export(
     robot: RobotArgument,
-    terms: Annotated[str, typer.Option(help="Which, separated by commas.")] = "inverse_dynamics,forward_dynamics",
-    out: Annotated[Path, typer.Option(help="Folder for NAME.c and NAME.h.")] = Path("out/export"),
+    terms: Annotated[
+        str, typer.Option(help="Which, separated by commas; _christoffel behind some for that form of C.")
+    ] = "inverse_dynamics,forward_dynamics",
+    out: Annotated[Path, typer.Option(help="Folder for NAME.c, NAME.h and NAME_test.c.")] = Path("out/export"),
     name: Annotated[str | None, typer.Option(help="Of the files and functions.  [default: the robot's]")] = None,
     precision: Annotated[str, typer.Option(help="double or float.")] = "double",
     floating_base: FloatingBase = False,
@@ -36,7 +38,7 @@ def export(
 
     - `geomctrl export panda --terms inverse_dynamics,mass_matrix`
 
-    - `geomctrl export robot.urdf --terms terms_ploen --precision float --out firmware`
+    - `geomctrl export robot.urdf --terms terms,regressor --precision float --out firmware`
     """
     model = load_robot(robot, floating_base, mimic, allow_nonphysical)
     written = model.to_c(out, [term.strip() for term in terms.split(",")], name=name, precision=precision)

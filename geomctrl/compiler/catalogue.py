@@ -1,4 +1,7 @@
-"""What is compiled for a robot, by name: an algorithm of `kernels` and the options that are fixed in it."""
+"""What is compiled for a robot, by name: an algorithm of `kernels` and the options that are fixed in it.
+
+Forms are Ploen's where the name does not say another.
+"""
 
 from __future__ import annotations
 
@@ -16,14 +19,14 @@ class Function(NamedTuple):
 
 CATALOGUE = {
     "inverse_dynamics": Function(newton_euler.inverse_dynamics),
-    "inverse_dynamics_ploen": Function(newton_euler.inverse_dynamics_reference, {"form": PLOEN}),
-    "inverse_dynamics_christoffel": Function(newton_euler.inverse_dynamics_reference, {"form": CHRISTOFFEL}),
+    "inverse_dynamics_reference": Function(newton_euler.inverse_dynamics_reference, {"form": PLOEN}),
+    "inverse_dynamics_reference_christoffel": Function(newton_euler.inverse_dynamics_reference, {"form": CHRISTOFFEL}),
     "gravity_force": Function(newton_euler.gravity_force),
     "mass_matrix": Function(composite_bodies.mass_matrix),
-    "terms_ploen": Function(composite_bodies.terms, {"form": PLOEN}),
+    "terms": Function(composite_bodies.terms, {"form": PLOEN}),
     "terms_christoffel": Function(composite_bodies.terms, {"form": CHRISTOFFEL}),
     "forward_dynamics": Function(articulated_bodies.forward_dynamics),
-    "regressor_ploen": Function(regressor.regressor, {"form": PLOEN}),
+    "regressor": Function(regressor.regressor, {"form": PLOEN}),
     "regressor_christoffel": Function(regressor.regressor, {"form": CHRISTOFFEL}),
     "mechanical_state": Function(energies.mechanical_state),
 }

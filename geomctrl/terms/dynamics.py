@@ -47,7 +47,7 @@ def terms(robot: Mechanism, q: ArrayLike, v: ArrayLike, form: Form = "ploen") ->
     along q exp(S v t).
     """
     number = form_number(form)
-    found = (robot._code.terms_ploen if number == rigid_body.PLOEN else robot._code.terms_christoffel)(q, v)
+    found = (robot._code.terms if number == rigid_body.PLOEN else robot._code.terms_christoffel)(q, v)
     return Terms(*(over_states(robot, composite_bodies.terms, number, q=q, v=v) if found is None else found))
 
 
@@ -96,10 +96,9 @@ def inverse_dynamics(
         return over_states(robot, newton_euler.inverse_dynamics, q=q, v=v, a=a)
     number, v_ref = form_number(form), v if v_ref is None else v_ref
     if f_ext is None:
-        ploen = number == rigid_body.PLOEN
-        tau = (robot._code.inverse_dynamics_ploen if ploen else robot._code.inverse_dynamics_christoffel)(
-            q, v, a, v_ref
-        )
+        ploen, code = number == rigid_body.PLOEN, robot._code
+        by_form = code.inverse_dynamics_reference if ploen else code.inverse_dynamics_reference_christoffel
+        tau = by_form(q, v, a, v_ref)
         if tau is not None:
             return tau
     return over_states(robot, newton_euler.inverse_dynamics_reference, number, q=q, v=v, a=a, v_ref=v_ref, f_ext=f_ext)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import re
 from collections.abc import Sequence
 from pathlib import Path
@@ -13,7 +14,10 @@ from geomctrl.compiler.catalogue import CATALOGUE
 from geomctrl.compiler.tracing import Sizes, structure, trace
 from geomctrl.errors import ArgumentError, NameNotFoundError
 from geomctrl.files import whole
+from geomctrl.mechanism.configuration import random_configuration
 from geomctrl.mechanism.mechanism import Mechanism
+
+TOLERANCES = {"double": 1e-13, "float": 1e-4}
 
 MEANINGS = {
     "q": "configuration, joint by joint [rad or m; a pose [R | p] row by row]",
@@ -37,48 +41,67 @@ def to_c(
     *,
     name: str | None = None,
     precision: str = "double",
-) -> tuple[Path, Path]:
-    """Write NAME.c and NAME.h into the folder `path`: C99 with the robot's numbers in it.
+) -> tuple[Path, ...]:
+    """Write NAME.h, NAME.c and NAME_test.c into the folder `path`: C99 with the robot's numbers in it.
 
     The code depends on nothing but libm; it allocates nothing and has no loops.
 
-    terms: names of `geomctrl.compiler.catalogue`, "inverse_dynamics" or "terms_ploen" for example. name: of the files
+    terms: names of `geomctrl.compiler.catalogue`, "inverse_dynamics" or "terms" for example. name: of the files
     and the functions' prefix, default the robot's. precision: "double" or "float". The header says sizes, units, the
-    order of joints and bodies, and how many operations a call takes; every call takes as many. Returns the two paths.
+    order of joints and bodies, and how many operations a call takes; every call takes as many. NAME_test.c
+    compares with Python on the target, to 1e-13 (float: 1e-4) of the largest number. Returns the paths.
 
     Raises NameNotFoundError for an unknown term and ArgumentError for what can not be a name in C.
     """
     name = _identifier("name", re.sub(r"\W", "_", robot.name) if name is None else name)
-    if precision not in ("double", "float"):
+    if precision not in TOLERANCES:
         raise ArgumentError(f"precision: expected 'double' or 'float', got {precision!r:.40}")
-    functions = [_function(robot, name, term, precision) for term in _known(terms)]
-    folder = Path(path)
-    header, source = folder / f"{name}.h", folder / f"{name}.c"
-    body = "\n".join(definition for _, definition in functions)
-    start = f'/* Made by geomctrl; {name}.h says what it holds. */\n#include "{name}.h"\n\n#include <math.h>\n\n'
-    with whole(source) as c_file, whole(header) as h_file:
-        c_file.write((start + body).encode())
-        h_file.write(_header(robot, name, [declaration for declaration, _ in functions], precision).encode())
-    return header, source
+    functions = {term: _function(robot, name, term, precision) for term in _known(terms)}
+    include = f'#include "{name}.h"\n\n#include <math.h>\n'
+    texts = {
+        f"{name}.h": _header(robot, name, functions, precision),
+        f"{name}.c": "\n".join([include, *map(c.definition, functions.values())]),
+        f"{name}_test.c": _test(robot, name, functions, precision),
+    }
+    with contextlib.ExitStack() as files:  # all or none
+        for file, text in texts.items():
+            files.enter_context(whole(Path(path) / file)).write(text.encode())
+    return tuple(Path(path) / file for file in texts)
 
 
-def _function(robot: Mechanism, prefix: str, term: str, precision: str) -> tuple[str, str]:
-    """(prototype with its comment, definition)."""
+def _function(robot: Mechanism, prefix: str, term: str, precision: str) -> c.Function:
     algorithm, options = CATALOGUE[term]
     pattern = structure(robot._model)
     numbers = np.where(np.isnan(pattern), robot._model, pattern)  # all known: a zero inertia costs nothing either
-    sizes, traced = Sizes(pattern), trace(algorithm, numbers, options)
+    sizes = Sizes(pattern)
     inputs = [c.Parameter(x.name, sizes.of(x), MEANINGS[x.name]) for x in algorithm.inputs if not x.optional]
     outputs = [c.Parameter(y.name, sizes.of(y), MEANINGS[y.name]) for y in algorithm.outputs]
-    lines = [f" * {x.name}[{x.size}]: {x.meaning}" for x in (*inputs, *outputs)]
-    failure = "" if traced.flag is None else "\n * Returns 0 where the mass matrix is not positive definite, else 1."
-    words = "\n".join([f"/* {term}, {traced.operations} operations", *lines]) + failure + " */\n"
-    function = f"{prefix}_{term}"
-    declaration = words + c.prototype(function, inputs, outputs, precision) + ";"
-    return declaration, c.function(function, traced, inputs, outputs, precision)
+    return c.Function(f"{prefix}_{term}", trace(algorithm, numbers, options), inputs, outputs, precision)
 
 
-def _header(robot: Mechanism, name: str, declarations: list[str], precision: str) -> str:
+def _declaration(term: str, f: c.Function) -> str:
+    lines = [f" * {x.name}[{x.size}]: {x.meaning}" for x in (*f.inputs, *f.outputs)]
+    failure = [] if f.trace.flag is None else [" * Returns 0 where the mass matrix is not positive definite, else 1."]
+    return "\n".join([f"/* {term}, {f.trace.operations} operations", *lines, *failure, " */", f"{c.prototype(f)};\n"])
+
+
+def _test(robot: Mechanism, name: str, functions: dict[str, c.Function], precision: str) -> str:
+    """A program for the target: what each function makes of a random state, beside Python's numbers."""
+    rng = np.random.default_rng(0)
+    q = random_configuration(robot, rng)
+    parts = []
+    for term, f in functions.items():
+        given = [q if x.name == "q" else rng.normal(size=x.size) for x in f.inputs]
+        expected = getattr(robot._code, term)(*given)
+        parts.append(c.comparison(f, given, [expected] if isinstance(expected, np.ndarray) else expected))
+    words = f"/* Compares {name}.c with Python at a random state; exit status 0 where they agree. */"
+    includes = f'{words}\n#include "{name}.h"\n\n#include <math.h>\n#include <stdio.h>\n'
+    compare = c.COMPARE.format(real=precision, tolerance=TOLERANCES[precision])
+    main = ["int main(void)", "{", "    int failed = 0;", *parts, "    return failed ? 1 : 0;", "}"]
+    return "\n".join([includes, compare, *main]) + "\n"
+
+
+def _header(robot: Mechanism, name: str, functions: dict[str, c.Function], precision: str) -> str:
     guard = f"{name.upper()}_H"
     what = f"{_comment(robot.name)}: {robot.nbodies} bodies, nq = {robot.nq}, nv = {robot.nv}"
     words = [
@@ -87,8 +110,8 @@ def _header(robot: Mechanism, name: str, declarations: list[str], precision: str
         " * Velocity coordinates:", *_numbered(robot.dof_names), " * Bodies:", *_numbered(robot.body_names), " */",
     ]  # fmt: skip
     guards = [f"#ifndef {guard}", f"#define {guard}", "", "#ifdef __cplusplus", 'extern "C" {', "#endif", ""]
-    end = ["", "#ifdef __cplusplus", "}", "#endif", "", "#endif"]
-    return "\n".join([*words, *guards, "\n\n".join(declarations), *end]) + "\n"
+    end = ["#ifdef __cplusplus", "}", "#endif", "", "#endif"]
+    return "\n".join([*words, *guards, *(_declaration(term, f) for term, f in functions.items()), *end]) + "\n"
 
 
 def _numbered(names: Sequence[str]) -> list[str]:

@@ -63,7 +63,7 @@ def regressor(
     if v_ref is None:
         v_ref = v
     number = form_number(form)
-    Y = (robot._code.regressor_ploen if number == PLOEN else robot._code.regressor_christoffel)(q, v, a, v_ref)
+    Y = (robot._code.regressor if number == PLOEN else robot._code.regressor_christoffel)(q, v, a, v_ref)
     return over_states(robot, kernels.regressor, number, q=q, v=v, a=a, v_ref=v_ref) if Y is None else Y
 
 

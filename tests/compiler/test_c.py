@@ -1,8 +1,10 @@
 """C export: compiled by the machine's C compiler without a warning, and equal to Python."""
 
 import ctypes
+import os
 import shutil
 import subprocess
+import sys
 from dataclasses import replace
 
 import numpy as np
@@ -15,17 +17,25 @@ from geomctrl.errors import ArgumentError, NameNotFoundError
 from geomctrl.testing import random_robot
 
 COMPILER = shutil.which("gcc") or shutil.which("cc")
-FLAGS = ["-std=c99", "-O1", "-Wall", "-Wextra", "-Wconversion", "-Werror", "-shared", "-fPIC"]
+FLAGS = ["-std=c99", "-O1", "-Wall", "-Wextra", "-Wconversion", "-Werror"]
+TARGETS = [["aarch64-linux-musl"], ["thumb-linux-musleabihf", "-mcpu=cortex_m7"]]
 KINDS = ["free", "revolute", "prismatic", "helical", "spherical"]
 ROBOTS = [models.two_link(), models.panda(), random_robot(np.random.default_rng(4), KINDS, [-1, 0, 1, 1, 0])]
 needs_compiler = pytest.mark.skipif(COMPILER is None, reason="no C compiler on this machine")
 
 
 def library(robot, tmp_path, terms, **options):
-    header, source = robot.to_c(tmp_path, terms=terms, name="arm", **options)
+    header, source, test = robot.to_c(tmp_path, terms=terms, name="arm", **options)
     assert header.name == "arm.h"
-    built = tmp_path / "arm.so"
-    subprocess.run([COMPILER, *FLAGS, "-o", str(built), str(source), "-lm"], check=True)
+    made, built = tmp_path / "arm.o", tmp_path / "arm.so"
+    for command in (
+        ["-fPIC", "-c", "-o", made, source],
+        ["-shared", "-o", built, made, "-lm"],
+        ["-o", tmp_path / "test", made, test, "-lm"],
+    ):
+        subprocess.run([COMPILER, *FLAGS, *command], check=True)
+    agreed = subprocess.run([tmp_path / "test"], capture_output=True, text=True)
+    assert agreed.returncode == 0, agreed.stdout
     return ctypes.CDLL(str(built))
 
 
@@ -37,6 +47,7 @@ def called(function, arrays, sizes, kind=np.float64):
 
 
 @needs_compiler
+@pytest.mark.slow
 @pytest.mark.parametrize("robot", ROBOTS, ids=lambda r: r.name)
 def test_every_term_is_what_python_computes(robot, tmp_path):
     arm, sizes, rng = (
@@ -69,12 +80,35 @@ def test_single_precision(tmp_path):
 def test_a_singular_mass_matrix_returns_zero(tmp_path):
     robot = models.two_link()
     negative = robot.with_parameters(robot.parameters * [[1.0], [-1.0]], physical=False)
-    arm = library(negative, tmp_path, ["forward_dynamics"])
+    arm = library(negative, tmp_path, ["forward_dynamics", "mass_matrix"])
     assert called(arm.arm_forward_dynamics, np.ones((3, 2)), [2])[0] == 0
 
 
+@needs_compiler
+def test_the_test_program_finds_a_wrong_number(tmp_path):
+    _, source, test = models.two_link().to_c(tmp_path, name="arm")
+    source.write_text(source.read_text().replace("9.81", "9.80"))
+    subprocess.run([COMPILER, *FLAGS, "-o", tmp_path / "test", source, test, "-lm"], check=True)
+    agreed = subprocess.run([tmp_path / "test"], capture_output=True, text=True)
+    assert agreed.returncode == 1
+    assert "arm_inverse_dynamics, tau: off by 0.0" in agreed.stdout
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("target", TARGETS, ids=lambda t: t[-1])
+@pytest.mark.parametrize("precision", ["double", "float"])
+def test_other_processors(target, precision, tmp_path):
+    pytest.importorskip("ziglang", reason="the cross-compiler ziglang is not installed (make cross)")
+    _, source, test = models.panda().to_c(
+        tmp_path, ["inverse_dynamics", "forward_dynamics", "terms"], precision=precision
+    )
+    for file in (source, test):
+        command = [sys.executable, "-m", "ziglang", "cc", "-target", *target, *FLAGS, "-c", "-o", tmp_path / "o", file]
+        subprocess.run(command, check=True, env=os.environ | {"ZIG_GLOBAL_CACHE_DIR": str(tmp_path / "cache")})
+
+
 def test_the_header_says_what_is_what(tmp_path):
-    header, _ = models.panda().to_c(tmp_path, terms=["mass_matrix", "forward_dynamics"])
+    header, *_ = models.panda().to_c(tmp_path, terms=["mass_matrix", "forward_dynamics"])
     text = header.read_text()
     for words in (
         "panda: 7 bodies, nq = 7, nv = 7",
