@@ -7,12 +7,14 @@ and Python's own, and all primitives that it calls likewise.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from types import CellType, FunctionType, ModuleType, SimpleNamespace
 from typing import Any
 
 import numpy as np
 
+from geomctrl.kernels import tree
+from geomctrl.kernels.algorithms import Algorithm, Array
 from geomctrl.kernels.primitives import python_function, references
 from geomctrl.kernels.scalars import either, sin_cos, where
 
@@ -79,3 +81,35 @@ def on(function: Callable[..., Any], arithmetic: Arithmetic) -> Callable[..., An
     for cell, original in zip(cells, function.__closure__ or ()):
         cell.cell_contents = arithmetic._replaced("", original.cell_contents)
     return twin
+
+
+def evaluated(
+    algorithm: Algorithm, sizes: Sizes, model: np.ndarray, arrays: Sequence[Any], arithmetic: Arithmetic
+) -> tuple[Any, list[np.ndarray]]:
+    """(whether there is a result, outputs) of an algorithm on such numbers; arrays: its inputs, then its options."""
+    memory = [arithmetic.array(sizes.number(m.count) * m.width) for m in algorithm.memory]
+    outputs = [arithmetic.array(*sizes.shape(y)) for y in algorithm.outputs]
+    result = on(algorithm.py_func, arithmetic)(model, *arrays, *memory, *outputs)
+    return (result if algorithm.may_fail else True), outputs
+
+
+class Sizes:
+    """How many numbers arrays have, for one structure."""
+
+    def __init__(self, pattern: np.ndarray):
+        nq, nv = pattern[-tree.WIDTH + tree.NQ], pattern[-tree.WIDTH + tree.NV]
+        self.names = {"nb": len(pattern) // tree.WIDTH - 1, "nq": int(nq), "nv": int(nv)}
+
+    def number(self, words: str) -> int:
+        return int(eval(words, {"__builtins__": {}}, self.names))
+
+    def shape(self, x: Array) -> tuple[int, ...]:
+        return tuple(self.number(n) for n in x.shape)
+
+    def of(self, x: Array) -> int:
+        return int(np.prod(self.shape(x)))
+
+    def inputs(self, algorithm: Algorithm, given: tuple[str, ...], options: dict[str, Any]) -> list[int]:
+        """Lengths of an algorithm's inputs, those among its options last."""
+        states = [self.of(x) for x in algorithm.inputs if not x.optional or x.name in given]
+        return [*states, *(int(np.prod(options[name])) for name, kind in algorithm.options if "[" in kind)]

@@ -25,10 +25,11 @@ from geomctrl.kernels.algorithms import Algorithm
 from geomctrl.kernels.primitives import fingerprint
 
 from . import budget, cache, entries, host
+from .arithmetic import Sizes
 from .catalogue import CATALOGUE
 from .llvm import module
 from .symbols import UntraceableError
-from .tracing import Sizes, Trace, structure, trace
+from .tracing import Trace, structure, trace
 
 OFFERED = [function.algorithm for function in CATALOGUE.values()]
 _lock = threading.RLock()

@@ -13,9 +13,9 @@ from typing import Any
 import numpy as np
 
 from geomctrl.kernels import tree
-from geomctrl.kernels.algorithms import Algorithm, Array
+from geomctrl.kernels.algorithms import Algorithm
 
-from .arithmetic import Arithmetic, on
+from .arithmetic import Arithmetic, Sizes, evaluated, on
 from .symbols import Condition, Graph, UntraceableError, binary, both, is_symbol, unary, where
 
 STRUCTURAL = 4e-16  # a number this near to 0, 1 or -1 is taken for it: one rounding, not a property of the robot
@@ -119,10 +119,7 @@ def trace(
             arrays.append(fresh(int(np.prod(shape))).reshape(shape))
         else:
             arrays.append(value)
-    memory = [np.zeros(sizes.number(m.count) * m.width, object) for m in algorithm.memory]
-    outputs = [np.zeros(sizes.shape(y), object) for y in algorithm.outputs]
-    result = on(algorithm.py_func, symbolic())(model, *arrays, *memory, *outputs)
-    good = result if algorithm.may_fail else True
+    good, outputs = evaluated(algorithm, sizes, model, arrays, symbolic())
     for x, q in zip(algorithm.inputs, arrays):
         if guarded and x.shape == ("nq",):
             good = both(good, on(tree.good_poses, symbolic())(model, q))
@@ -131,25 +128,3 @@ def trace(
         raise UntraceableError(f"{algorithm.py_func.__name__} has no result for this structure")
     ends = tuple(graph.operand(x if is_symbol(x) else float(x)) for y in outputs for x in y.ravel())
     return Trace(graph, tuple(lengths), ends, flag)
-
-
-class Sizes:
-    """How many numbers arrays have, for one structure."""
-
-    def __init__(self, pattern: np.ndarray):
-        nq, nv = pattern[-tree.WIDTH + tree.NQ], pattern[-tree.WIDTH + tree.NV]
-        self.names = {"nb": len(pattern) // tree.WIDTH - 1, "nq": int(nq), "nv": int(nv)}
-
-    def number(self, words: str) -> int:
-        return int(eval(words, {"__builtins__": {}}, self.names))
-
-    def shape(self, x: Array) -> tuple[int, ...]:
-        return tuple(self.number(n) for n in x.shape)
-
-    def of(self, x: Array) -> int:
-        return int(np.prod(self.shape(x)))
-
-    def inputs(self, algorithm: Algorithm, given: tuple[str, ...], options: dict[str, Any]) -> list[int]:
-        """Lengths of an algorithm's inputs, those among its options last."""
-        states = [self.of(x) for x in algorithm.inputs if not x.optional or x.name in given]
-        return [*states, *(int(np.prod(options[name])) for name, kind in algorithm.options if "[" in kind)]

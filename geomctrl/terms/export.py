@@ -10,8 +10,9 @@ from pathlib import Path
 import numpy as np
 
 from geomctrl.compiler import c
+from geomctrl.compiler.arithmetic import Sizes
 from geomctrl.compiler.catalogue import CATALOGUE
-from geomctrl.compiler.tracing import Sizes, structure, trace
+from geomctrl.compiler.tracing import structure, trace
 from geomctrl.errors import ArgumentError, NameNotFoundError
 from geomctrl.files import whole
 from geomctrl.mechanism.configuration import random_configuration

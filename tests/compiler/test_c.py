@@ -11,8 +11,9 @@ import numpy as np
 import pytest
 
 from geomctrl import models
+from geomctrl.compiler.arithmetic import Sizes
 from geomctrl.compiler.catalogue import CATALOGUE
-from geomctrl.compiler.tracing import Sizes, structure
+from geomctrl.compiler.tracing import structure
 from geomctrl.errors import ArgumentError, NameNotFoundError
 from geomctrl.testing import random_robot
 

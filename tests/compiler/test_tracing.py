@@ -3,13 +3,14 @@
 import numpy as np
 import pytest
 from evaluation import evaluate
-from traced_cases import ALGORITHMS, TREES, by_loops, inputs_of
+from traced_cases import ALGORITHMS, KINDS, TREES, by_loops, inputs_of
 
 from geomctrl import models
 from geomctrl.compiler.symbols import UntraceableError
 from geomctrl.compiler.tracing import structure, trace
 from geomctrl.kernels import articulated_bodies, composite_bodies, newton_euler
 from geomctrl.kernels.algorithms import algorithm
+from geomctrl.testing import random_robot
 
 
 @pytest.mark.parametrize("robot", TREES, ids=lambda r: r.name)
@@ -24,6 +25,24 @@ def test_a_trace_is_the_kernel(robot, name):
     np.testing.assert_allclose(found, expected, rtol=1e-12, atol=1e-13 * np.abs(expected).max())
     if traced.flag is not None:
         assert evaluate(traced.graph, [traced.flag], arrays) == [True]
+
+
+@pytest.mark.slow
+def test_random_structures():
+    """Five hundred trees of any joints: each traced for one of the algorithms and held against the loops."""
+    rng = np.random.default_rng(11)
+    names = [name for name in ALGORITHMS if name != "jacobian"]
+    for k in range(500):
+        n = int(rng.integers(1, 7))
+        kinds = [str(kind) for kind in rng.choice(KINDS, n)]
+        robot = random_robot(rng, kinds, [int(rng.integers(-1, i)) if i else -1 for i in range(n)])
+        kernel, options = ALGORITHMS[names[k % len(names)]]
+        states = inputs_of(robot, kernel, k)
+        traced = trace(kernel, structure(robot._model), options)
+        found = np.array(evaluate(traced.graph, traced.outputs, [robot._model, *states]))
+        expected = by_loops(robot, kernel, states, options)
+        what = f"{names[k % len(names)]} of {kinds}, parents {robot.parents}"
+        np.testing.assert_allclose(found, expected, rtol=1e-10, atol=1e-12 * np.abs(expected).max(), err_msg=what)
 
 
 def test_a_robots_numbers_are_inputs():
