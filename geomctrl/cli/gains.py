@@ -8,7 +8,7 @@ and the motion's, would exceed 1.5 / dt.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Collection
 
 import numpy as np
 
@@ -46,7 +46,7 @@ def start(robot: Robot, motion: Reference, rule: Design) -> tuple[np.ndarray, np
     return q, v + START * slowest / np.abs(slowest).max()
 
 
-def parse_gains(controller: str, known: Iterable[str], text: str | None) -> dict[str, float]:
+def parse_gains(controller: str, known: Collection[str], text: str | None) -> dict[str, float]:
     """ "Lambda=8,kappa=30" as a dict, checked against the gains that the controller is known to have."""
     gains: dict[str, float] = {}
     for part in (text or "").replace(" ", "").split(","):

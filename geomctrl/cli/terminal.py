@@ -72,13 +72,15 @@ def load_robot(
     """
     from geomctrl import models
 
-    if source in models.names() or not (Path(source).suffix or Path(source).exists()):
-        if floating_base or allow_nonphysical or mimic != "error":
-            raise ArgumentError(f"--floating-base, --mimic, --allow-nonphysical: for URDF files, not for {source!r}")
-        return models.load(source)
-    if not Path(source).is_file():
+    bundled = source in models.names() or not (Path(source).suffix or Path(source).exists())
+    if not bundled and not Path(source).is_file():
         raise ArgumentError(f"ROBOT: no such file: {source!r}; bundled robots: {', '.join(models.names())}")
-    if Path(source).suffix.lower() in (".xml", ".mjcf"):
+    mjcf = Path(source).suffix.lower() in (".xml", ".mjcf")
+    if (bundled or mjcf) and (floating_base or allow_nonphysical or mimic != "error"):
+        raise ArgumentError(f"--floating-base, --mimic, --allow-nonphysical: for URDF files, not for {source!r}")
+    if bundled:
+        return models.load(source)
+    if mjcf:
         return models.load_mjcf(Path(source))
     nonphysical = "unchecked" if unchecked else "allow" if allow_nonphysical else "error"
     return models.load_urdf(Path(source), floating_base, mimic=str(mimic), nonphysical=nonphysical)

@@ -195,7 +195,7 @@ class Code:
                 traced: Trace | None = trace(algorithm, self.pattern, options, given, guarded=kind == "one")
             except UntraceableError:
                 traced = None
-            if traced is None or traced.operations > budget.OPERATIONS:
+            if traced is None or not budget.allows(traced):
                 return budget.LOOPS
             return host.object_code(module(traced, [1] if kind == "one" else [host.lanes()]))
 

@@ -267,8 +267,8 @@ class ConstrainedSystem(Index1System):
         dropped = np.flatnonzero(rows.d == 0.0)
         if not len(dropped):
             return None
-        wide = self._sparse_jacobian(rows, rows.J)
-        gram = (wide @ self._sparse_jacobian(rows, rows.JM).T).tocsc()
+        wide = self._sparse_jacobian(rows.J)
+        gram = (wide @ self._sparse_jacobian(rows.JM).T).tocsc()
         null = np.zeros((self._m, len(dropped)))
         for column, k in zip(null.T, dropped):
             z = -gram[:, [k]].toarray().ravel()
@@ -313,7 +313,7 @@ class ConstrainedSystem(Index1System):
 
     # --- inside --------------------------------------------------------------------------------------------------
 
-    def _sparse_jacobian(self, rows, values):
+    def _sparse_jacobian(self, values):
         m = len(values)
         at = np.broadcast_to(np.arange(m)[:, None, None], values.shape)
         columns = 6 * self._row_bodies[:, :, None] + np.arange(6)
@@ -322,7 +322,7 @@ class ConstrainedSystem(Index1System):
         return wide[:, : 6 * len(self.bodies)]
 
     def _dense_jacobian(self, rows):
-        return self._sparse_jacobian(rows, rows.J).toarray()
+        return self._sparse_jacobian(rows.J).toarray()
 
     def _pack(self, T, V):
         """The state of poses (n, 4, 4) and body-fixed twists (n, 6)."""

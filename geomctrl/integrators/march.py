@@ -44,7 +44,8 @@ class Stepper(Protocol):
     2. It raises IntegrationError, with words and time, where the step can not be made.
     3. `nfev` counts evaluations.
     4. Events and dense output ask for `interpolant(taken)`, C (degree, group.dim) with
-       y(t + theta h) = y exp(sum_j C[j] theta^(j+1)). A stepper that is marched without them need not have it.
+       y(t + theta h) = y exp(sum_j C[j] theta^(j+1)). A stepper that is marched without them need not have it;
+       under a `StepControl` it is an `Explicit`.
     """
 
     nfev: int

@@ -163,18 +163,6 @@ def log_se3(T):
 
 
 @primitive
-def exp_screw(S, q):
-    """exp(S q) for a screw with |w| = 1 or w = 0: what a joint's coordinate does."""
-    w, v = S.w, S.v
-    s = math.sin(q)
-    h = math.sin(0.5 * q)
-    k = 2.0 * h * h  # 1 - cos q
-    R = add33(add33(eye33(), mul33(s, hat3(w))), mul33(k, hat_squared(w, w)))
-    wv = cross(w, v)
-    return Pose(R, add3(mul3(q, v), add3(mul3(k, wv), mul3(q - s, cross(w, wv)))))
-
-
-@primitive
 def dexp_se3(X, Y):
     """dexp_X Y, right-trivialised: the body twist of exp X is dexp_{-X} Xdot. Park and Chung (20), (21)."""
     w, v, y = X.w, X.v, Y.w

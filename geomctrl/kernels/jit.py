@@ -55,7 +55,7 @@ class Kernel:
     """An entry from Python: `py_func` is the function as written, a call runs what numba makes of it.
 
     The first call puts numba's dispatcher in the place of this object in the module that defines it: entries are best
-    called as attributes of their modules, `composite_bodies.mass_matrix_one(...)`, which then costs nothing extra.
+    called as attributes of their modules, `runge_kutta.moved_one(...)`, which then costs nothing extra.
     """
 
     def __init__(self, function: Callable[..., Any], signature: str):

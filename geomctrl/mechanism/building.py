@@ -69,8 +69,8 @@ def build(
     A body on a fixed joint is merged into its parent and its name stays as a frame; one fixed to the world only
     leaves the frame. `frames` are further (name, body name, T_body_frame). `physical=False` accepts inertial
     parameters that no rigid body has, as long as the mass matrix is positive definite. Raises ModelError for
-    orphans, loops, duplicate names, trees that do not
-    move or whose mass matrix is singular, InertiaError for parameters no rigid body has.
+    orphans, loops, duplicate names, trees that do not move or whose mass matrix is singular, InertiaError for
+    parameters no rigid body has.
     """
     order = _parents_first(_items("bodies", bodies, "geomctrl.Body objects"))
     tree = []

@@ -23,7 +23,8 @@ from .kinematics import Representation, jacobian, jacobian_rate
 
 
 def mass_matrix_inverse(robot: Mechanism, q: ArrayLike) -> np.ndarray:
-    """M(q)^-1 (..., nv, nv), exactly symmetric, without forming M, O(n^2), by articulated bodies (module docstring).
+    """M(q)^-1 (..., nv, nv), exactly symmetric, without forming M, O(n^2), by articulated bodies
+    (`kernels.mass_matrix_inverse`).
 
     Raises ModelError where the mass matrix is not positive definite.
     """

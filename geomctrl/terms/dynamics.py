@@ -88,13 +88,13 @@ def inverse_dynamics(
     reference velocity of Slotine and Li, for the C of `form`. f_ext (..., nbodies, 6): wrenches (moment, force) on the
     bodies, in body frames about their origins.
     """
+    number = form_number(form)
     if v_ref is None and f_ext is None:
         tau = robot._code.inverse_dynamics(q, v, a)
         if tau is not None:
             return tau
-        form_number(form)
         return over_states(robot, newton_euler.inverse_dynamics, q=q, v=v, a=a)
-    number, v_ref = form_number(form), v if v_ref is None else v_ref
+    v_ref = v if v_ref is None else v_ref
     if f_ext is None:
         ploen, code = number == rigid_body.PLOEN, robot._code
         by_form = code.inverse_dynamics_reference if ploen else code.inverse_dynamics_reference_christoffel

@@ -137,6 +137,12 @@ def test_info_imports_no_compiler_solver_filter_or_parser():
     assert subprocess.check_output([sys.executable, "-c", code], text=True).strip() == ""
 
 
+def test_options_for_urdf_are_refused_elsewhere(tmp_path):
+    (tmp_path / "arm.xml").write_text("<mujoco/>")
+    for robot in ("panda", tmp_path / "arm.xml"):
+        assert "for URDF files, not for" in run("info", robot, "--floating-base", status=2).output
+
+
 def test_export_writes_c(tmp_path):
     output = run(
         "export", "two_link", "--terms", "mass_matrix, gravity_force", "--out", tmp_path, "--name", "arm"

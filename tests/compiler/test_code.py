@@ -1,6 +1,7 @@
 """Compiled functions of a robot: equal to the loops, one compilation for a structure, and what they refuse."""
 
 import pickle
+import subprocess
 import sys
 import threading
 
@@ -182,6 +183,27 @@ def test_a_cache_that_can_not_be_written_costs_nothing_but_time(tmp_path, monkey
         Code(robot._model).one(composite_bodies.mass_matrix)(q), robot.mass_matrix(q), rtol=1e-13
     )
     code._structure.cache_clear()
+
+
+SMALL_STACK = """
+import threading
+import numpy as np
+from geomctrl.testing import random_robot
+robot = random_robot(np.random.default_rng(0), ["revolute"] * 60, [-1] * 60)
+q = np.random.default_rng(1).normal(size=(20, 60))
+expected = robot.mass_matrix(q)
+threading.stack_size(256 * 1024)
+found = []
+thread = threading.Thread(target=lambda: found.append(robot.mass_matrix(q)))
+thread.start()
+thread.join()
+assert (found[0] == expected).all()
+"""
+
+
+def test_a_thread_of_little_stack_is_enough():
+    """Sixty pendulums' mass matrix, few operations and many numbers, is left to the loops."""
+    subprocess.run([sys.executable, "-c", SMALL_STACK], check=True)
 
 
 def test_structures_over_the_budget_are_left_to_the_loops(empty_cache, monkeypatch):

@@ -10,7 +10,6 @@ import pytest
 
 from geomctrl import se3, so3
 from geomctrl.kernels import exponentials
-from geomctrl.kernels import screws as kernels
 
 EPS = 2.0**-52
 PI = np.pi
@@ -157,15 +156,6 @@ def test_log_of_a_half_turn_has_its_largest_component_positive(axis):
     assert w[np.abs(w).argmax()] > 0.0
     assert np.abs(np.linalg.norm(w) - PI) < 4 * EPS
     assert np.abs(so3.exp(w) - R).max() < 4 * EPS
-
-
-@pytest.mark.parametrize("q", [0.0, 1e-300, 1e-9, 1e-4, 1.0, PI, -2.0, 2 * PI, 50.0])
-def test_exp_screw_is_exp_of_the_scaled_screw(q):
-    rotations = [np.array([*X[:3], *X[3:]]) for X in screws(1.0)]
-    for S in [*rotations, np.array([0.0, 0.0, 0.0, 1.0, -2.0, 0.5])]:
-        T = exponentials.exp_screw(kernels.Twist(tuple(S[:3]), tuple(S[3:])), q)
-        error = np.abs(np.column_stack((T.R, T.p)) - se3.exp(S * q)[:3])
-        assert (error <= 8 * EPS * max(1.0, abs(q)) * np.linalg.norm(S)).all()
 
 
 def test_mueller_terze_10_in_powers_of_ad():

@@ -461,3 +461,9 @@ def test_an_unknown_form_is_refused(name):
             robot.inverse_dynamics(zero, zero, zero, zero, form=form)
         with pytest.raises(ArgumentError, match="form: expected 'ploen' or 'christoffel'"):
             robot.regressor(zero, zero, zero, zero, form=form)
+
+
+def test_a_form_is_checked_also_where_it_makes_no_difference():
+    robot, zero = models.panda(), np.zeros(7)
+    with pytest.raises(ArgumentError, match="form"):
+        robot.inverse_dynamics(zero, zero, zero, form="other")
