@@ -1,6 +1,7 @@
 """C export: compiled by the machine's C compiler without a warning, and equal to Python."""
 
 import ctypes
+import math
 import os
 import shutil
 import subprocess
@@ -12,8 +13,10 @@ import pytest
 
 from geomctrl import models
 from geomctrl.compiler.arithmetic import Sizes
+from geomctrl.compiler.c import Function, Parameter, definition
 from geomctrl.compiler.catalogue import CATALOGUE
-from geomctrl.compiler.tracing import structure
+from geomctrl.compiler.symbols import Graph, binary, where
+from geomctrl.compiler.tracing import Trace, structure
 from geomctrl.errors import ArgumentError, NameNotFoundError
 from geomctrl.testing import random_robot
 
@@ -86,13 +89,51 @@ def test_a_singular_mass_matrix_returns_zero(tmp_path):
 
 
 @needs_compiler
-def test_the_test_program_finds_a_wrong_number(tmp_path):
-    _, source, test = models.two_link().to_c(tmp_path, name="arm")
-    source.write_text(source.read_text().replace("9.81", "9.80"))
+@pytest.mark.parametrize("precision", ["double", "float"])
+@pytest.mark.parametrize("wrong", ["9.80", "NAN+0.0"])
+def test_the_test_program_finds_a_wrong_number(tmp_path, precision, wrong):
+    _, source, test = models.two_link().to_c(tmp_path, name="arm", precision=precision)
+    text = source.read_text()
+    assert "9.81" in text
+    source.write_text(text.replace("9.81", wrong))
     subprocess.run([COMPILER, *FLAGS, "-o", tmp_path / "test", source, test, "-lm"], check=True)
     agreed = subprocess.run([tmp_path / "test"], capture_output=True, text=True)
     assert agreed.returncode == 1
-    assert "arm_inverse_dynamics, tau: off by 0.0" in agreed.stdout
+    assert "arm_inverse_dynamics, tau: off by" in agreed.stdout
+
+
+@needs_compiler
+def test_operations_of_c_are_pythons(tmp_path):
+    graph = Graph()
+    x, y = (graph.load(1, k) for k in range(2))
+    outputs = [
+        binary("min", x, y),
+        binary("max", x, y),
+        where(x < y, x, 3.0 * y),
+        where(x <= y, y, x),
+        binary("atan2", y, x),
+        -x - 2.0,
+        where((x < 0.0) | (y < 0.0), 1.0, 2.0),
+    ]
+    traced = Trace(graph, (2, 1), tuple(graph.operand(z) for z in outputs), None)
+    f = Function("f", traced, [Parameter("q", 2, ""), Parameter("unused", 1, "")], [Parameter("y", len(outputs), "")])
+    (tmp_path / "f.c").write_text("#include <math.h>\n" + definition(f))
+    subprocess.run([COMPILER, *FLAGS, "-fPIC", "-shared", "-o", tmp_path / "f.so",
+                    tmp_path / "f.c", "-lm"], check=True)  # fmt: skip
+    compiled = ctypes.CDLL(str(tmp_path / "f.so")).f
+    for a, b in ((1.0, 2.0), (2.0, 1.0), (-1.0, 2.0), (-1.0, -1.0)):
+        good, (found,) = called(compiled, ([a, b], [0.0]), [len(outputs)])
+        expected = [
+            min(a, b),
+            max(a, b),
+            a if a < b else 3.0 * b,
+            b if a <= b else a,
+            math.atan2(b, a),
+            -a - 2.0,
+            1.0 if a < 0.0 or b < 0.0 else 2.0,
+        ]
+        assert good == 1
+        np.testing.assert_allclose(found, expected, rtol=1e-15)
 
 
 @pytest.mark.slow

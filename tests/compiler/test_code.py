@@ -1,5 +1,6 @@
 """Compiled functions of a robot: equal to the loops, one compilation for a structure, and what they refuse."""
 
+import math
 import pickle
 import subprocess
 import sys
@@ -183,6 +184,21 @@ def test_a_cache_that_can_not_be_written_costs_nothing_but_time(tmp_path, monkey
         Code(robot._model).one(composite_bodies.mass_matrix)(q), robot.mass_matrix(q), rtol=1e-13
     )
     code._structure.cache_clear()
+
+
+def test_the_first_state_without_a_result_is_named():
+    """Definite where the arm is bent, indefinite where it is stretched: any state of a batch can be the first."""
+    robot = models.two_link()
+    bent, stretched = np.array([0.1, math.pi / 2]), np.array([0.1, 0.0])
+    odd = robot.with_parameters(robot.parameters * [[-2.99], [1.0]], physical=False)
+    one = Code(odd._model).one(articulated_bodies.forward_dynamics)
+    assert one(bent, bent, bent) is not None
+    assert one(stretched, stretched, stretched) is None
+    many = Code(odd._model).many(articulated_bodies.forward_dynamics)
+    for k in range(13):  # also among the last few, which do not fill the lanes
+        q = np.tile(bent, (13, 1))
+        q[k:] = stretched
+        assert many(q, q, q)[1] == k
 
 
 SMALL_STACK = """

@@ -20,6 +20,7 @@ from geomctrl.compiler.symbols import (
     unary,
     where,
 )
+from geomctrl.compiler.tracing import symbolic
 
 
 def symbols(n=3):
@@ -158,3 +159,21 @@ def test_a_traced_expression_is_what_python_computes(expression, x):
     graph = inputs[0].graph
     (found,) = evaluate(graph, [graph.operand(traced)], [x])
     assert found == pytest.approx(plain, rel=1e-9, abs=1e-9)
+
+
+def test_the_sign_of_zero_is_kept():
+    graph = Graph()
+    x = graph.load(0, 0)
+    assert graph.constant(0.0) != graph.constant(-0.0)
+    chosen = where(x < 0.0, -0.0, 0.0)
+    for number, sign in ((-1.0, -1.0), (1.0, 1.0)):
+        assert math.copysign(1.0, evaluate(graph, [graph.operand(chosen)], [[number]])[0]) == sign
+
+
+def test_operands_and_alternatives_keep_their_order():
+    graph = Graph()
+    x, y = (graph.load(0, k) for k in range(2))
+    either, angle, largest = (x < 0.0) | (y < 0.0), binary("atan2", y, x), symbolic().maximum(x, y, 0.5)
+    for a in ((1.0, 2.0), (-1.0, 2.0), (1.0, -2.0), (-1.0, -2.0)):
+        found = evaluate(graph, [either.at, angle.at, largest.at], [a])
+        assert found == [a[0] < 0.0 or a[1] < 0.0, math.atan2(a[1], a[0]), max(*a, 0.5)]
