@@ -8,7 +8,6 @@ a function runs is decided here and known to nobody else; results differ by roun
 
 from __future__ import annotations
 
-import ctypes
 import functools
 import hashlib
 import os
@@ -26,6 +25,7 @@ from geomctrl.kernels.primitives import fingerprint
 
 from . import budget, cache, entries, host
 from .arithmetic import Sizes
+from .batches import Batch
 from .catalogue import CATALOGUE
 from .llvm import module
 from .symbols import UntraceableError
@@ -36,6 +36,8 @@ _lock = threading.RLock()
 _structures = Counter()  # how many structures this process has met
 
 Call = Callable[..., Any]
+Found = list[int] | None  # addresses of what `NAMES` says, None for the loops
+NAMES = {"one": ["f_one"], "many": ["f_many", "f_work"]}
 
 
 def enabled() -> bool:
@@ -50,7 +52,7 @@ class Structure:
     """What has been compiled for a structure, and how often it was wanted."""
 
     def __init__(self):
-        self.addresses: dict[tuple, int | None] = {}
+        self.addresses: dict[tuple, Found] = {}
         self.wanted = Counter()
         self.eager = _structures["met"] < budget.EAGER
         _structures["met"] += 1
@@ -146,39 +148,20 @@ class Code:
         f itself answers None for arguments that it was not made for, and where there is no result. Options that are
         arrays are given here as their size, and to f behind the inputs.
         """
-        core = self._address(algorithm, "one", given, options)
-        if core is None:
+        addresses = self._addresses(algorithm, "one", given, options)
+        if addresses is None:
             return None
         inputs = self.sizes.inputs(algorithm, given, options)
-        return entries.entry(core, self.model, inputs, [self.sizes.shape(y) for y in algorithm.outputs])
+        return entries.entry(addresses[0], self.model, inputs, [self.sizes.shape(y) for y in algorithm.outputs])
 
-    def many(self, algorithm: Algorithm, given: tuple[str, ...] = (), **options: Any) -> Call | None:
-        """f(*inputs) -> (outputs (states, numbers), first state without a result or -1); None where loops are better.
-
-        Inputs are C-contiguous float64 arrays (states, numbers) that have been checked.
-        """
-        address = self._address(algorithm, "many", given, options)
-        if address is None:
+    def many(self, algorithm: Algorithm, given: tuple[str, ...] = (), **options: Any) -> Batch | None:
+        """The same for many states, or None where loops are better."""
+        addresses = self._addresses(algorithm, "many", given, options)
+        if addresses is None:
             return None
-        run = ctypes.CFUNCTYPE(ctypes.c_int64, *[ctypes.c_void_p] * 3, *[ctypes.c_int64] * 2)(address)
-        numbers, lanes = sum(int(np.prod(self.sizes.shape(y))) for y in algorithm.outputs), host.lanes()
+        return Batch(self.model, *addresses, sum(int(np.prod(self.sizes.shape(y))) for y in algorithm.outputs))
 
-        def batch(*arrays: np.ndarray) -> tuple[np.ndarray, int]:
-            states = len(arrays[0])
-            out = np.empty((states, numbers))
-            whole = states - states % lanes
-            failed = _run(run, self.model, arrays, out, whole)
-            if failed < 0 and whole < states:  # the last few, repeated until they fill the lanes
-                rest = np.minimum(np.arange(lanes) + whole, states - 1)
-                last = np.empty((lanes, numbers))
-                failed = _run(run, self.model, [np.ascontiguousarray(a[rest]) for a in arrays], last, lanes)
-                out[whole:] = last[: states - whole]
-                failed = min(failed + whole, states - 1) if failed >= 0 else failed
-            return out, failed
-
-        return batch
-
-    def _address(self, algorithm: Algorithm, kind: str, given: tuple[str, ...], options: dict[str, Any]) -> int | None:
+    def _addresses(self, algorithm: Algorithm, kind: str, given: tuple[str, ...], options: dict[str, Any]) -> Found:
         key = (algorithm.py_func, kind, given, tuple(sorted(options.items())))
         with _lock:
             known = self.structure.addresses
@@ -186,7 +169,7 @@ class Code:
                 known[key] = self._made(algorithm, kind, given, options)
             return known[key]
 
-    def _made(self, algorithm: Algorithm, kind: str, given: tuple[str, ...], options: dict[str, Any]) -> int | None:
+    def _made(self, algorithm: Algorithm, kind: str, given: tuple[str, ...], options: dict[str, Any]) -> Found:
         words = (fingerprint(algorithm.py_func), kind, given, sorted(options.items()), version(), host.lanes())
         key = hashlib.sha256(repr(words).encode() + self.pattern.tobytes()).hexdigest()
 
@@ -197,15 +180,10 @@ class Code:
                 traced = None
             if traced is None or not budget.allows(traced):
                 return budget.LOOPS
-            return host.object_code(module(traced, [1] if kind == "one" else [host.lanes()]))
+            return host.object_code(module(traced, [1] if kind == "one" else [host.lanes()], side=host.lanes()))
 
         code = cache.kept(key, make)
-        return None if code == budget.LOOPS else host.load(code, [f"f_{kind}"])[0]
-
-
-def _run(run, model, arrays, out, states) -> int:
-    pointers = (ctypes.c_void_p * len(arrays))(*(a.ctypes.data for a in arrays))
-    return run(model.ctypes.data, ctypes.addressof(pointers), out.ctypes.data, 0, states) if states else -1
+        return None if code == budget.LOOPS else host.load(code, NAMES[kind])
 
 
 @functools.lru_cache(maxsize=1024)

@@ -149,7 +149,7 @@ def test_several_outputs_come_as_a_tuple():
 def test_the_way_around_the_machine_code_of_calls():
     """Where numpy's arrays are not what the entry assumes, Python does the same."""
     robot, q = models.panda(), np.linspace(-1.0, 1.0, 7)
-    core = Code(robot._model)._address(newton_euler.inverse_dynamics, "one", (), {})
+    core = Code(robot._model)._addresses(newton_euler.inverse_dynamics, "one", (), {})[0]
     slow = entries._python_entry(core, robot._model, [7, 7, 7], [(7,)])
     np.testing.assert_array_equal(slow(q, q, q), Code(robot._model).one(newton_euler.inverse_dynamics)(q, q, q))
     assert slow(q, q) is None
