@@ -40,7 +40,7 @@ def timed(function, *args, **options):
 
 
 def line(robot: gc.Robot, term: str, seconds: float) -> str:
-    algorithm, options = CATALOGUE[term]
+    algorithm, options, _ = CATALOGUE[term]
     traced, tracing = timed(trace, algorithm, structure(robot._model), options, guarded=True)
     allowed = ALLOWS(traced)
     (one, t1), (many, t2) = (

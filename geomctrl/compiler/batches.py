@@ -17,12 +17,13 @@ SHARE = 1024  # states that are worth a thread: some ten times what starting it 
 class Batch:
     """Compiled code for many states.
 
-    run, size: the addresses of `many` and of the number of its work memory's entries (see `llvm`). numbers: how many an
-    output row has.
+    addresses: of `many` and of the number of its work memory's entries (see `llvm`). numbers: how many an output row
+    has.
     """
 
-    def __init__(self, model: np.ndarray, run: int, size: int, numbers: int):
+    def __init__(self, model: np.ndarray, addresses: Sequence[int], numbers: int):
         signature = ctypes.CFUNCTYPE(ctypes.c_int64, *[ctypes.c_void_p] * 3, *[ctypes.c_int64] * 2, ctypes.c_void_p)
+        run, size = addresses
         self.run, self.size = signature(run), ctypes.c_int64.from_address(size).value
         self.model, self.numbers, self.lanes = model, numbers, host.lanes()
 

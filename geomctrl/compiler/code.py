@@ -71,21 +71,22 @@ class Code:
         self.pattern = structure(model)
         self.sizes = Sizes(self.pattern)
         self.structure = _structure(self.pattern.tobytes())
+        self._batches: dict[tuple, Batch | None] = {}
 
     def __getattr__(self, name: str) -> Call:
         """f(*arrays) -> the outputs of a single state, or None for arguments that the function was not made for."""
         if name not in CATALOGUE:
             raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
-        algorithm, options = CATALOGUE[name]
+        algorithm, options, result = CATALOGUE[name]
+        loops = self.loops(algorithm, result=result, **options)
         if not enabled():
-            return self._keep(name, self.loops(algorithm, **options))
+            return self._keep(name, loops)
         if self.structure.worthwhile(name, 1):
-            return self._keep(name, self.one(algorithm, **options) or self.loops(algorithm, **options))
-        loops = self.loops(algorithm, **options)
+            return self._keep(name, self.one(algorithm, result=result, **options) or loops)
 
         def for_now(*arrays):
             if self.structure.worthwhile(name, 1):
-                self._keep(name, self.one(algorithm, **options) or loops)
+                self._keep(name, self.one(algorithm, result=result, **options) or loops)
             return loops(*arrays)
 
         return self._keep(name, for_now)
@@ -106,28 +107,37 @@ class Code:
             or not self.structure.worthwhile((algorithm.py_func, "many"), states)
         ):
             return None
-        shapes = [self.sizes.shape(y) for y in algorithm.outputs]
-        if states > host.lanes():
-            batch = self.many(algorithm, given, **options)
-            if batch is None:
-                return None
-            out, failed = batch(*rows)
-        else:
-            one = self.one(algorithm, given, **options)
-            if one is None:
-                return None
-            results = [one(*(np.array(x[b]) for x in rows)) for b in range(states)]
-            failed = next((b for b, result in enumerate(results) if result is None), -1)
-            parts = [y if isinstance(y, tuple) else (y,) for y in results]
-            out = np.array([[] if failed >= 0 else np.concatenate([y.ravel() for y in p]) for p in parts])
+        way = self.many if states > host.lanes() else self._each
+        call = way(algorithm, given, **options)
+        if call is None:
+            return None
+        out, failed = call(*rows)
         if failed >= 0:
             return None, failed
+        shapes = [self.sizes.shape(y) for y in algorithm.outputs]
+        if len(shapes) == 1:
+            return out.reshape(states, *shapes[0]), -1
         ends = np.cumsum([int(np.prod(shape)) for shape in shapes])[:-1]
-        columns = np.split(out.reshape(states, -1 if states else ends[-1] if len(ends) else 0), ends, axis=1)
-        made = [y.reshape(states, *shape) for y, shape in zip(columns, shapes)]
-        return (made[0] if len(made) == 1 else tuple(made)), -1
+        return tuple(y.reshape(states, *shape) for y, shape in zip(np.split(out, ends, axis=1), shapes)), -1
 
-    def loops(self, algorithm: Algorithm, **options: Any) -> Call:
+    def _each(self, algorithm: Algorithm, given: tuple[str, ...], **options: Any) -> Call | None:
+        """`many` for a few states: one after the other."""
+        one = self.one(algorithm, given, **options)
+        if one is None:
+            return None
+
+        def call(*rows):
+            out = np.empty((len(rows[0]), sum(map(self.sizes.of, algorithm.outputs))))
+            for b, y in enumerate(out):
+                found = one(*(np.array(x[b]) for x in rows))
+                if found is None:
+                    return out, b
+                y[:] = np.concatenate([part.ravel() for part in (found if isinstance(found, tuple) else (found,))])
+            return out, -1
+
+        return call
+
+    def loops(self, algorithm: Algorithm, *, result: type = tuple, **options: Any) -> Call:
         """The same as `one` by numba's loops."""
         shapes = [self.sizes.shape(y) for y in algorithm.outputs]
         fixed = [options[name] for name, _ in algorithm.options]
@@ -138,11 +148,13 @@ class Code:
                 algorithm.one(self.model, *arrays, *fixed, *out)
             except (ValueError, TypeError):
                 return None
-            return out[0] if len(out) == 1 else tuple(out)
+            return out[0] if len(out) == 1 else tuple.__new__(result, out)
 
         return call
 
-    def one(self, algorithm: Algorithm, given: tuple[str, ...] = (), **options: Any) -> Call | None:
+    def one(
+        self, algorithm: Algorithm, given: tuple[str, ...] = (), *, result: type = tuple, **options: Any
+    ) -> Call | None:
         """f(*inputs) -> outputs of a single state, or None where loops are better (see `budget`).
 
         f itself answers None for arguments that it was not made for, and where there is no result. Options that are
@@ -152,14 +164,16 @@ class Code:
         if addresses is None:
             return None
         inputs = self.sizes.inputs(algorithm, given, options)
-        return entries.entry(addresses[0], self.model, inputs, [self.sizes.shape(y) for y in algorithm.outputs])
+        return entries.entry(addresses[0], self.model, inputs, [self.sizes.shape(y) for y in algorithm.outputs], result)
 
     def many(self, algorithm: Algorithm, given: tuple[str, ...] = (), **options: Any) -> Batch | None:
         """The same for many states, or None where loops are better."""
-        addresses = self._addresses(algorithm, "many", given, options)
-        if addresses is None:
-            return None
-        return Batch(self.model, *addresses, sum(int(np.prod(self.sizes.shape(y))) for y in algorithm.outputs))
+        key = (algorithm, given, tuple(sorted(options.items())))
+        if key not in self._batches:
+            addresses = self._addresses(algorithm, "many", given, options)
+            numbers = sum(map(self.sizes.of, algorithm.outputs))
+            self._batches[key] = None if addresses is None else Batch(self.model, addresses, numbers)
+        return self._batches[key]
 
     def _addresses(self, algorithm: Algorithm, kind: str, given: tuple[str, ...], options: dict[str, Any]) -> Found:
         key = (algorithm.py_func, kind, given, tuple(sorted(options.items())))

@@ -16,11 +16,13 @@ class Plan:
 
     The code generator's time grows faster than the length of what it is given, and it is lost among thousands of values
     at once: a long line is cut into stretches, functions that hand each other numbers in memory. Sines and cosines of
-    inputs come first; `slots` numbers hold their arguments, them, and what crosses a cut.
+    inputs come first; `slots` numbers hold their arguments, them, and what crosses a cut. together: how many of those
+    lie side by side. apart: each output is an array of its own.
     """
 
-    def __init__(self, trace: Trace, together: int = 1):
-        self.trace, self.nodes = trace, trace.graph.nodes
+    def __init__(self, trace: Trace, together: int = 1, *, apart: bool = False):
+        self.trace, self.nodes, self.apart = trace, trace.graph.nodes, apart
+        self.output_starts = [0, *accumulate(trace.sizes)]
         self.starts = [0, *accumulate(trace.inputs)]
         needed = trace.graph.needed(trace.ends)
         self.angles = list(dict.fromkeys(self.nodes[at][1] for at in needed if self.is_wave(at)))

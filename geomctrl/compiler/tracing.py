@@ -54,13 +54,14 @@ def symbolic() -> Arithmetic:
 class Trace:
     """What an algorithm computes: nodes of `graph` for every number of its outputs, one below the other.
 
-    `inputs`: sizes of the input arrays after the model array, which is array 0 of the graph's loads. `flag`: the node
-    that says whether there is a result, or None.
+    `inputs`: sizes of the input arrays after the model array, which is array 0 of the graph's loads. `sizes`: those of
+    the output arrays. `flag`: the node that says whether there is a result, or None.
     """
 
     graph: Graph
     inputs: tuple[int, ...]
     outputs: tuple[int, ...]
+    sizes: tuple[int, ...]
     flag: int | None
 
     @property
@@ -127,4 +128,4 @@ def trace(
     if good is False:
         raise UntraceableError(f"{algorithm.py_func.__name__} has no result for this structure")
     ends = tuple(graph.operand(x if is_symbol(x) else float(x)) for y in outputs for x in y.ravel())
-    return Trace(graph, tuple(lengths), ends, flag)
+    return Trace(graph, tuple(lengths), ends, tuple(y.size for y in outputs), flag)

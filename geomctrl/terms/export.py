@@ -71,7 +71,7 @@ def to_c(
 
 
 def _function(robot: Mechanism, prefix: str, term: str, precision: str) -> c.Function:
-    algorithm, options = CATALOGUE[term]
+    algorithm, options, _ = CATALOGUE[term]
     pattern = structure(robot._model)
     numbers = np.where(np.isnan(pattern), robot._model, pattern)  # all known: a zero inertia costs nothing either
     sizes = Sizes(pattern)

@@ -17,7 +17,6 @@ from geomctrl.arguments import checked
 from geomctrl.errors import ArgumentError
 from geomctrl.kernels import lanes
 from geomctrl.kernels import regressor as kernels
-from geomctrl.kernels.rigid_body import PLOEN
 from geomctrl.mechanism.mechanism import Mechanism
 from geomctrl.mechanism.states import as_batch
 
@@ -62,9 +61,14 @@ def regressor(
     """
     if v_ref is None:
         v_ref = v
-    number = form_number(form)
-    Y = (robot._code.regressor if number == PLOEN else robot._code.regressor_christoffel)(q, v, a, v_ref)
-    return over_states(robot, kernels.regressor, number, q=q, v=v, a=a, v_ref=v_ref) if Y is None else Y
+    code, Y = robot._code, None
+    if form == "ploen":
+        Y = code.regressor(q, v, a, v_ref)
+    elif form == "christoffel":
+        Y = code.regressor_christoffel(q, v, a, v_ref)
+    if Y is not None:
+        return Y
+    return over_states(robot, kernels.regressor, form_number(form), q=q, v=v, a=a, v_ref=v_ref)
 
 
 # --- many states, joint by joint: what least squares stack, without the zeros and ready for LAPACK ----------------

@@ -60,7 +60,7 @@ def test_every_term_is_what_python_computes(robot, tmp_path):
         np.random.default_rng(0),
     )
     q = robot.random_configuration(rng)
-    for name, (algorithm, _) in CATALOGUE.items():
+    for name, (algorithm, *_) in CATALOGUE.items():
         inputs = [x for x in algorithm.inputs if not x.optional]
         arrays = [q if x.shape == ("nq",) else rng.normal(size=robot.nv) for x in inputs]
         good, out = called(getattr(arm, f"arm_{name}"), arrays, [sizes.of(y) for y in algorithm.outputs])
@@ -115,7 +115,7 @@ def test_operations_of_c_are_pythons(tmp_path):
         -x - 2.0,
         where((x < 0.0) | (y < 0.0), 1.0, 2.0),
     ]
-    traced = Trace(graph, (2, 1), tuple(graph.operand(z) for z in outputs), None)
+    traced = Trace(graph, (2, 1), tuple(graph.operand(z) for z in outputs), (len(outputs),), None)
     f = Function("f", traced, [Parameter("q", 2, ""), Parameter("unused", 1, "")], [Parameter("y", len(outputs), "")])
     (tmp_path / "f.c").write_text("#include <math.h>\n" + definition(f))
     subprocess.run([COMPILER, *FLAGS, "-fPIC", "-shared", "-o", tmp_path / "f.so",
