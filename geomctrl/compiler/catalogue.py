@@ -5,11 +5,23 @@ Forms are Ploen's where the name does not say another.
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
-from geomctrl.kernels import articulated_bodies, composite_bodies, energies, newton_euler, regressor
+from geomctrl.kernels import (
+    articulated_bodies,
+    composite_bodies,
+    derivatives,
+    energies,
+    frames,
+    laws,
+    mass_matrix_inverse,
+    newton_euler,
+    plant,
+    regressor,
+    tracking,
+)
 from geomctrl.kernels.algorithms import Algorithm
 from geomctrl.kernels.rigid_body import CHRISTOFFEL, PLOEN
 
@@ -24,23 +36,36 @@ class Terms(NamedTuple):
 
 
 class Function(NamedTuple):
-    """`result`: what several outputs come as."""
+    """`result`: what several outputs come as. given: the optional inputs that there are."""
 
     algorithm: Algorithm
-    options: dict[str, Any] = {}  # noqa: RUF012 (nobody writes on it)
+    options: dict[str, int] = {}  # noqa: RUF012 (nobody writes on it)
     result: type = tuple
+    given: tuple[str, ...] = ()
 
 
 CATALOGUE = {
     "inverse_dynamics": Function(newton_euler.inverse_dynamics),
     "inverse_dynamics_reference": Function(newton_euler.inverse_dynamics_reference, {"form": PLOEN}),
     "inverse_dynamics_reference_christoffel": Function(newton_euler.inverse_dynamics_reference, {"form": CHRISTOFFEL}),
+    "inverse_dynamics_external": Function(newton_euler.inverse_dynamics_reference, {"form": PLOEN}, given=("f_ext",)),
     "gravity_force": Function(newton_euler.gravity_force),
     "mass_matrix": Function(composite_bodies.mass_matrix),
     "terms": Function(composite_bodies.terms, {"form": PLOEN}, Terms),
     "terms_christoffel": Function(composite_bodies.terms, {"form": CHRISTOFFEL}, Terms),
     "forward_dynamics": Function(articulated_bodies.forward_dynamics),
+    "forward_dynamics_external": Function(articulated_bodies.forward_dynamics, given=("f_ext",)),
+    "mass_matrix_inverse": Function(mass_matrix_inverse.mass_matrix_inverse),
+    "inverse_dynamics_derivatives": Function(derivatives.inverse_dynamics_derivatives),
+    "forward_dynamics_derivatives": Function(derivatives.forward_dynamics_derivatives),
     "regressor": Function(regressor.regressor, {"form": PLOEN}),
     "regressor_christoffel": Function(regressor.regressor, {"form": CHRISTOFFEL}),
+    "regressor_products": Function(regressor.products, {"form": PLOEN}),
     "mechanical_state": Function(energies.mechanical_state),
+}
+# what the public functions may have made: these, and algorithms with a frame's or a controller's numbers among their
+# options (`Code.at`)
+OFFERED = {function.algorithm for function in CATALOGUE.values()} | {
+    *(frames.pose, frames.jacobian, frames.jacobian_rate),
+    *(tracking.tracking_error, tracking.sliding, laws.adaptive_law, plant.plant_rate),
 }

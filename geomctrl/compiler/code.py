@@ -26,12 +26,11 @@ from geomctrl.kernels.primitives import fingerprint
 from . import budget, cache, entries, host
 from .arithmetic import Sizes
 from .batches import Batch
-from .catalogue import CATALOGUE
+from .catalogue import CATALOGUE, OFFERED
 from .llvm import module
 from .symbols import UntraceableError
 from .tracing import Trace, structure, trace
 
-OFFERED = [function.algorithm for function in CATALOGUE.values()]
 _lock = threading.RLock()
 _structures = Counter()  # how many structures this process has met
 
@@ -72,33 +71,50 @@ class Code:
         self.sizes = Sizes(self.pattern)
         self.structure = _structure(self.pattern.tobytes())
         self._batches: dict[tuple, Batch | None] = {}
+        self._fixed: dict[tuple, Call] = {}
 
     def __getattr__(self, name: str) -> Call:
         """f(*arrays) -> the outputs of a single state, or None for arguments that the function was not made for."""
         if name not in CATALOGUE:
             raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
-        algorithm, options, result = CATALOGUE[name]
-        loops = self.loops(algorithm, result=result, **options)
-        if not enabled():
-            return self._keep(name, loops)
-        if self.structure.worthwhile(name, 1):
-            return self._keep(name, self.one(algorithm, result=result, **options) or loops)
+        return self._prepared(functools.partial(self.__dict__.__setitem__, name), *CATALOGUE[name])
+
+    def at(self, algorithm: Algorithm, *numbers: int, result: type = tuple) -> Call:
+        """The same for any algorithm on offer and `numbers`, its integer options."""
+        key = algorithm, numbers
+        try:
+            return self._fixed[key]
+        except KeyError:
+            names = [x.name for x in algorithm.options if not x.is_array]
+            options = dict(zip(names, numbers, strict=True))
+            return self._prepared(functools.partial(self._fixed.__setitem__, key), algorithm, options, result)
+
+    def _prepared(
+        self, keep: Callable[[Call], None], algorithm: Algorithm, options: dict[str, int], result: type, given=()
+    ) -> Call:
+        """What a single state is computed with from now on; `keep` puts it where it is looked up."""
+        loops = self.loops(algorithm, given, result=result, **options)
+        what = (algorithm, "one", given, *options.values())
+
+        def made() -> Call:
+            return self.one(algorithm, given, result=result, **options) or loops
 
         def for_now(*arrays):
-            if self.structure.worthwhile(name, 1):
-                self._keep(name, self.one(algorithm, result=result, **options) or loops)
+            if self.structure.worthwhile(what, 1):
+                keep(made())
             return loops(*arrays)
 
-        return self._keep(name, for_now)
+        eager = enabled() and self.structure.worthwhile(what, 1)
+        chosen = made() if eager else for_now if enabled() else loops
+        keep(chosen)
+        return chosen
 
-    def _keep(self, name: str, call: Call) -> Call:
-        self.__dict__[name] = call
-        return call
-
-    def over(self, algorithm: Algorithm, rows: Sequence[np.ndarray], given: tuple[str, ...], options: dict) -> Any:
+    def over(
+        self, algorithm: Algorithm, rows: Sequence[np.ndarray], given: tuple[str, ...], options: dict, threads: int = 1
+    ) -> Any:
         """(outputs, number of the first state without a result or -1) for checked states, (states, numbers) each.
 
-        None where the loops are to do it.
+        options: all of them, by name. None where the loops are to do it.
         """
         states = len(rows[0])
         if (
@@ -107,11 +123,16 @@ class Code:
             or not self.structure.worthwhile((algorithm.py_func, "many"), states)
         ):
             return None
-        way = self.many if states > host.lanes() else self._each
-        call = way(algorithm, given, **options)
+        numbers = {x.name: int(options[x.name]) for x in algorithm.options if not x.is_array}
+        shared = [options[x.name] for x in algorithm.options if x.is_array]
+        if states > host.lanes():
+            call = self.many(algorithm, given, **numbers)
+            rows = [*rows, *(np.tile(x.ravel(), (states, 1)) for x in shared)]
+        else:
+            call = self._each(algorithm, given, shared, **numbers)
         if call is None:
             return None
-        out, failed = call(*rows)
+        out, failed = call(*rows, threads=threads)
         if failed >= 0:
             return None, failed
         shapes = [self.sizes.shape(y) for y in algorithm.outputs]
@@ -120,16 +141,18 @@ class Code:
         ends = np.cumsum([int(np.prod(shape)) for shape in shapes])[:-1]
         return tuple(y.reshape(states, *shape) for y, shape in zip(np.split(out, ends, axis=1), shapes)), -1
 
-    def _each(self, algorithm: Algorithm, given: tuple[str, ...], **options: Any) -> Call | None:
+    def _each(self, algorithm: Algorithm, given: tuple[str, ...], shared: list[np.ndarray], **options: int) -> Any:
         """`many` for a few states: one after the other."""
-        one = self.one(algorithm, given, **options)
+        one = self.one(algorithm, given, result=tuple, **options)
         if one is None:
             return None
 
-        def call(*rows):
+        shapes = self.sizes.inputs(algorithm, given)
+
+        def call(*rows, threads):
             out = np.empty((len(rows[0]), sum(map(self.sizes.of, algorithm.outputs))))
             for b, y in enumerate(out):
-                found = one(*(np.array(x[b]) for x in rows))
+                found = one(*(np.array(x[b]).reshape(shape) for x, shape in zip(rows, shapes)), *shared)
                 if found is None:
                     return out, b
                 y[:] = np.concatenate([part.ravel() for part in (found if isinstance(found, tuple) else (found,))])
@@ -137,36 +160,39 @@ class Code:
 
         return call
 
-    def loops(self, algorithm: Algorithm, *, result: type = tuple, **options: Any) -> Call:
-        """The same as `one` by numba's loops."""
+    def loops(self, algorithm: Algorithm, given: tuple[str, ...] = (), *, result: type = tuple, **options: int) -> Call:
+        """The same as `one` by numba's loops, which leave optional inputs to `over`."""
+        if given:
+            return lambda *arrays: None
         shapes = [self.sizes.shape(y) for y in algorithm.outputs]
-        fixed = [options[name] for name, _ in algorithm.options]
+        inputs = sum(not x.optional for x in algorithm.inputs)
 
         def call(*arrays):
-            out = [np.empty(shape) for shape in shapes]
+            out, shared = [np.empty(shape) for shape in shapes], iter(arrays[inputs:])
             try:
-                algorithm.one(self.model, *arrays, *fixed, *out)
-            except (ValueError, TypeError):
+                fixed = [next(shared) if x.is_array else options[x.name] for x in algorithm.options]
+                algorithm.one(self.model, *arrays[:inputs], *fixed, *out)
+            except (ValueError, TypeError, StopIteration):
                 return None
             return out[0] if len(out) == 1 else tuple.__new__(result, out)
 
         return call
 
     def one(
-        self, algorithm: Algorithm, given: tuple[str, ...] = (), *, result: type = tuple, **options: Any
+        self, algorithm: Algorithm, given: tuple[str, ...] = (), *, result: type = tuple, **options: int
     ) -> Call | None:
         """f(*inputs) -> outputs of a single state, or None where loops are better (see `budget`).
 
-        f itself answers None for arguments that it was not made for, and where there is no result. Options that are
-        arrays are given here as their size, and to f behind the inputs.
+        options: the integer ones. f itself answers None for arguments that it was not made for, and where there is no
+        result; arrays among the options come behind its inputs.
         """
         addresses = self._addresses(algorithm, "one", given, options)
         if addresses is None:
             return None
-        inputs = self.sizes.inputs(algorithm, given, options)
+        inputs = self.sizes.inputs(algorithm, given)
         return entries.entry(addresses[0], self.model, inputs, [self.sizes.shape(y) for y in algorithm.outputs], result)
 
-    def many(self, algorithm: Algorithm, given: tuple[str, ...] = (), **options: Any) -> Batch | None:
+    def many(self, algorithm: Algorithm, given: tuple[str, ...] = (), **options: int) -> Batch | None:
         """The same for many states, or None where loops are better."""
         key = (algorithm, given, tuple(sorted(options.items())))
         if key not in self._batches:

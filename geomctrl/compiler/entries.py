@@ -2,7 +2,7 @@
 
 One piece of machine code serves all compiled functions: a METH_FASTCALL function whose `self` is an array of integers
 that describes the call, `Descriptor`. It looks into numpy's arrays directly: for each argument it checks that it is a
-plain one-dimensional, C-contiguous float64 array of the right length without nan or infinity, copies it, makes the
+plain C-contiguous float64 array of the right shape without nan or infinity, copies it, makes the
 results' arrays and lets the core fill them. What it was not made for, it answers with None: the public function then
 converts, checks and finds the words.
 
@@ -15,6 +15,7 @@ from __future__ import annotations
 import ctypes
 import functools
 import importlib
+import math
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
@@ -31,8 +32,9 @@ PYARRAY_NEW = 93  # index of PyArray_New in numpy's API table
 PLAIN = f"i32 {DOUBLE}, ptr null, ptr null, i32 0, i32 0, ptr null"  # of doubles, in C order, its own memory
 METH_FASTCALL = 0x80
 # a descriptor: core, model, inputs, outputs, numbers of all inputs, class of the result or 0 for an array alone; then
-# the inputs' lengths; then for each output its number of axes and two axes
-HEADER, OUTPUT = 6, 3
+# for each input its numbers, its number of axes, the first and the last of them; then for each output its number of
+# axes and two axes
+HEADER, INPUT, OUTPUT = 6, 4, 3
 
 SOURCE = f"""
 @env = global [7 x i64] zeroinitializer
@@ -77,6 +79,16 @@ argument:
   %more = icmp slt i64 %i, %nin
   br i1 %more, label %look, label %run
 look:
+  %ii = mul i64 %i, {INPUT}
+  %li = add i64 %ii, {HEADER}
+  %lp = getelementptr i64, ptr %d, i64 %li
+  %n = load i64, ptr %lp
+  %l1p = getelementptr i64, ptr %lp, i64 1
+  %axes_wanted = load i64, ptr %l1p
+  %l2p = getelementptr i64, ptr %lp, i64 2
+  %first_wanted = load i64, ptr %l2p
+  %l3p = getelementptr i64, ptr %lp, i64 3
+  %last_wanted = load i64, ptr %l3p
   %op = getelementptr ptr, ptr %args, i64 %i
   %o = load ptr, ptr %op
   %typep = getelementptr i8, ptr %o, i64 {OB_TYPE}
@@ -86,16 +98,19 @@ look:
 inside:
   %ndp = getelementptr i8, ptr %o, i64 {ND}
   %nd = load i32, ptr %ndp
-  %isvector = icmp eq i32 %nd, 1
-  br i1 %isvector, label %vector, label %refuse
-vector:
-  %li = add i64 %i, {HEADER}
-  %lp = getelementptr i64, ptr %d, i64 %li
-  %n = load i64, ptr %lp
+  %nd64 = zext i32 %nd to i64
+  %right_axes = icmp eq i64 %nd64, %axes_wanted
+  br i1 %right_axes, label %shape, label %refuse
+shape:
   %dimp = getelementptr i8, ptr %o, i64 {DIMENSIONS}
   %dim = load ptr, ptr %dimp
   %len = load i64, ptr %dim
-  %c1 = icmp eq i64 %len, %n
+  %before = add i64 %nd64, -1
+  %lastp = getelementptr i64, ptr %dim, i64 %before
+  %lastlen = load i64, ptr %lastp
+  %c01 = icmp eq i64 %len, %first_wanted
+  %c02 = icmp eq i64 %lastlen, %last_wanted
+  %c1 = and i1 %c01, %c02
   %descrp = getelementptr i8, ptr %o, i64 {DESCR}
   %descr = load ptr, ptr %descrp
   %orderp = getelementptr i8, ptr %descr, i64 {BYTE_ORDER}
@@ -141,7 +156,8 @@ taken:
   br label %argument
 
 run:
-  %lo = add i64 %nin, {HEADER}
+  %lis = mul i64 %nin, {INPUT}
+  %lo = add i64 %lis, {HEADER}
   %outs = getelementptr i64, ptr %d, i64 %lo
   br label %make
 make:
@@ -253,24 +269,32 @@ class _Definition(ctypes.Structure):
 
 
 def entry(
-    core: int, model: np.ndarray, inputs: Sequence[int], outputs: Sequence[tuple[int, ...]], result: type = tuple
+    core: int,
+    model: np.ndarray,
+    inputs: Sequence[tuple[int, ...]],
+    outputs: Sequence[tuple[int, ...]],
+    result: type = tuple,
 ) -> Callable[..., Any]:
     """f(*arrays) -> a new array, or several as a `result`; None where an argument is not what the core was made for.
 
-    core: the address of `bool core(model, x, ys)`, ys being pointers to the outputs. inputs: the lengths of the
-    arguments. outputs: the results' shapes, of at most two axes. result: tuple or a NamedTuple. The model array is kept
-    alive by whoever keeps the function.
+    core: the address of `bool core(model, x, ys)`, ys being pointers to the outputs. inputs, outputs: the shapes of the
+    arguments and of the results, one or two axes each. result: tuple or a NamedTuple. The model array is kept alive by
+    whoever keeps the function.
     """
     return (_compiled_entry if works() else _python_entry)(core, model, inputs, outputs, result)
 
 
 def _compiled_entry(core, model, inputs, outputs, result=tuple):
-    descriptor = np.zeros(HEADER + len(inputs) + OUTPUT * len(outputs), np.int64)
+    begin = HEADER + INPUT * len(inputs)
+    descriptor = np.zeros(begin + OUTPUT * len(outputs), np.int64)
+    total = sum(map(math.prod, inputs))
     kind = id(result) if len(outputs) > 1 else 0
-    descriptor[:HEADER] = core, model.ctypes.data, len(inputs), len(outputs), max(sum(inputs), 1), kind
-    descriptor[HEADER : HEADER + len(inputs)] = inputs
+    descriptor[:HEADER] = core, model.ctypes.data, len(inputs), len(outputs), max(total, 1), kind
+    for k, shape in enumerate(inputs):
+        at = HEADER + INPUT * k
+        descriptor[at : at + INPUT] = math.prod(shape), len(shape), shape[0], shape[-1]
     for k, shape in enumerate(outputs):
-        at = HEADER + len(inputs) + OUTPUT * k
+        at = begin + OUTPUT * k
         descriptor[at : at + 1 + len(shape)] = len(shape), *shape
     make = ctypes.pythonapi.PyCFunction_NewEx
     make.restype, make.argtypes = ctypes.py_object, [ctypes.c_void_p, ctypes.py_object, ctypes.c_void_p]
@@ -282,12 +306,12 @@ def _python_entry(core, model, inputs, outputs, result=tuple):
 
     def call(*arrays):
         good = len(arrays) == len(inputs) and all(
-            type(a) is np.ndarray and a.dtype == np.float64 and a.shape == (n,) and np.isfinite(a).all()
-            for a, n in zip(arrays, inputs)
+            type(a) is np.ndarray and a.dtype == np.float64 and a.shape == shape and np.isfinite(a).all()
+            for a, shape in zip(arrays, inputs)
         )
         if not good:
             return None
-        x, ys = np.concatenate([*arrays, np.zeros(1)]), [np.empty(shape) for shape in outputs]
+        x, ys = np.concatenate([*(a.ravel() for a in arrays), np.zeros(1)]), [np.empty(shape) for shape in outputs]
         pointers = (ctypes.c_void_p * len(ys))(*(y.ctypes.data for y in ys))
         if not run(model.ctypes.data, x.ctypes.data, ctypes.addressof(pointers)):
             return None
@@ -346,16 +370,17 @@ def works() -> bool:
     try:
         (_, same, total), model = _addresses(), np.array([10.0])
         one, pair = (
-            _compiled_entry(total, model, (3,), ((1,),)),
-            _compiled_entry(same, model, (1, 2), ((1,), (1, 1)), _Pair),
+            _compiled_entry(total, model, ((3,),), ((1,),)),
+            _compiled_entry(same, model, ((1,), (2, 1)), ((1,), (1, 1)), _Pair),
         )
-        x, y = one(a), pair(a[:1].copy(), a[1:].copy())
+        x, y = one(a), pair(a[:1].copy(), a[1:, None].copy())
         return (
             x.tolist() == [11.5]
             and type(y) is _Pair
             and [part.tolist() for part in y] == [[11.5], [[2.5]]]
             and all(one(bad) is None for bad in (a[:2], a[None], a.astype(np.float32), a * np.nan, 1.0, a + 100.0))
-            and pair(a[:1] + 100.0, a[1:].copy()) is None
+            and pair(a[:1] + 100.0, a[1:, None].copy()) is None
+            and all(pair(a[:1].copy(), bad) is None for bad in (a[1:].copy(), a[None, 1:].copy(), a[:, None].copy()))
             and one() is None
         )
     except (AttributeError, TypeError, ValueError, OSError):

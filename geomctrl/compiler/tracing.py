@@ -96,7 +96,7 @@ def trace(
 ) -> Trace:
     """Run the algorithm on symbols for a robot of structure `pattern`.
 
-    options: values of its integer options, sizes of its arrays. given: the optional inputs that there are. guarded: the
+    options: values of its integer options. given: the optional inputs that there are. guarded: the
     flag is false also for a configuration whose poses are none. Raises UntraceableError where the kernel asks what a
     symbol can not know.
     """
@@ -113,13 +113,8 @@ def trace(
 
     for x in algorithm.inputs:
         arrays.append(np.empty(0, object) if x.optional and x.name not in given else fresh(sizes.of(x)))
-    for name, kind in algorithm.options:
-        value = options[name]
-        if "[" in kind:
-            shape = value if isinstance(value, tuple) else (value,)
-            arrays.append(fresh(int(np.prod(shape))).reshape(shape))
-        else:
-            arrays.append(value)
+    for x in algorithm.options:
+        arrays.append(fresh(sizes.of(x)).reshape(sizes.shape(x)) if x.is_array else options[x.name])
     good, outputs = evaluated(algorithm, sizes, model, arrays, symbolic())
     for x, q in zip(algorithm.inputs, arrays):
         if guarded and x.shape == ("nq",):

@@ -13,7 +13,6 @@ from numpy.typing import ArrayLike
 from geomctrl.arguments import checked, frozen, number
 from geomctrl.errors import ArgumentError
 from geomctrl.kernels import plant as kernels
-from geomctrl.kernels.jit import KernelTypeError
 from geomctrl.robot import Robot
 
 
@@ -70,7 +69,8 @@ class Plant:
     f_ext: Callable[[float, np.ndarray, np.ndarray], np.ndarray] | None = None
     changes: Sequence[tuple[float, Robot]] = ()
     _law: Friction | None = field(init=False, repr=False)
-    _coefficients: tuple[np.ndarray, float] = field(init=False, repr=False)
+    _coefficients: np.ndarray = field(init=False, repr=False)
+    _coulomb: int = field(init=False, repr=False)
 
     def __post_init__(self):
         if not isinstance(self.robot, Robot):
@@ -88,8 +88,10 @@ class Plant:
         object.__setattr__(self, "friction", law)
         object.__setattr__(self, "_law", law)
         law = Friction() if law is None else law
-        coefficients = law.parameters(self.robot.nv).reshape(2, self.robot.nv)
-        object.__setattr__(self, "_coefficients", (coefficients, float(law.smoothing)))
+        nv = self.robot.nv
+        rows = np.append(law.parameters(nv), np.full(nv, float(law.smoothing))).reshape(3, nv)
+        object.__setattr__(self, "_coefficients", rows)
+        object.__setattr__(self, "_coulomb", int(rows[1].any()))
 
     def _checked_changes(self) -> tuple[tuple[float, Robot], ...]:
         try:
@@ -131,11 +133,10 @@ class Plant:
         A subclass that adds torques overrides all three, without calling this one.
         """
         if self.f_ext is None:
-            try:
-                kernels.rate_one(self.robot._model, q, v, tau, *self._coefficients, out)
+            rate = self.robot._code.at(kernels.plant_rate, self._coulomb)(q, v, tau, self._coefficients)
+            if rate is not None:
+                out[:] = rate
                 return
-            except (ValueError, KernelTypeError):
-                pass
         self._rate(t, q, v, tau, out)
 
     def _rate(self, t, q, v, tau, out):

@@ -12,8 +12,7 @@ from geomctrl.kernels import laws, tracking
 from geomctrl.mechanism.configuration import ConfigurationGroup
 from geomctrl.mechanism.states import as_batch
 from geomctrl.robot import Robot
-from geomctrl.terms.batches import REFUSED
-from geomctrl.terms.dynamics import FORMS, Form
+from geomctrl.terms.dynamics import Form, form_number
 from geomctrl.terms.regressor import products
 
 from .contracts import Desired
@@ -36,19 +35,18 @@ class TrackingError(NamedTuple):
 
 def tracking_error(robot: Robot, q: ArrayLike, v: ArrayLike, desired: Desired) -> TrackingError:
     """The TrackingError of the state (q, v) against `desired`; one state."""
-    out = np.empty((5, robot.nv))
     try:
-        tracking.tracking_error.one(robot._model, q, v, *desired, out)
-    except REFUSED:
-        try:
-            q_d, v_d, a_d = desired
-        except (TypeError, ValueError):
-            raise ArgumentError(f"reference: expected Desired(q, v, a) at a time, got {desired!r:.80}") from None
-        lead, arrays = as_batch(robot, q=q, v=v, q_d=q_d, v_d=v_d, a_d=a_d)
-        if lead:
-            raise ArgumentError(f"q, v: expected one state, got leading axes {lead}") from None
-        tracking.tracking_error.one(robot._model, *(a[0] for a in arrays), out)
-    return TrackingError(*out)
+        q_d, v_d, a_d = desired
+    except (TypeError, ValueError):
+        raise ArgumentError(f"reference: expected Desired(q, v, a) at a time, got {desired!r:.80}") from None
+    call = robot._code.at(tracking.tracking_error, result=TrackingError)
+    error = call(q, v, q_d, v_d, a_d)
+    if error is not None:
+        return error
+    lead, arrays = as_batch(robot, q=q, v=v, q_d=q_d, v_d=v_d, a_d=a_d)
+    if lead:
+        raise ArgumentError(f"q, v: expected one state, got leading axes {lead}")
+    return call(*(a[0] for a in arrays))
 
 
 class Sliding(NamedTuple):
@@ -62,27 +60,21 @@ class Sliding(NamedTuple):
 
 def sliding_variables(robot: Robot, q: ArrayLike, v: ArrayLike, desired: Desired, Lambda: np.ndarray) -> Sliding:
     """The Sliding variables of the state (q, v) against `desired`, Lambda (nv, nv); one state."""
-    out = np.empty((4, robot.nv))
-    try:
-        tracking.sliding.one(robot._model, q, v, *desired, Lambda, out)
-        return Sliding(*out)
-    except REFUSED:
-        error = tracking_error(robot, q, v, desired)
-        v_ref = error.v_d - Lambda @ error.e
-        return Sliding(error.e, v_ref, error.a_d - Lambda @ error.e_rate, np.asarray(v, float) - v_ref)
+    call = robot._code.at(tracking.sliding, result=Sliding)
+    found = call(q, v, *desired, Lambda) if isinstance(desired, tuple) else None
+    if found is not None:
+        return found
+    error = tracking_error(robot, q, v, desired)
+    v_ref = error.v_d - Lambda @ error.e
+    return Sliding(error.e, v_ref, error.a_d - Lambda @ error.e_rate, np.asarray(v, float) - v_ref)
 
 
 def sliding_energy(
     robot: Robot, true: Robot, q: ArrayLike, v: ArrayLike, desired: Desired, Lambda: np.ndarray, K: np.ndarray
 ) -> tuple[float, float]:
     """(1/2 s . M s with the mass matrix of the robot `true`, s . K s): what Lyapunov functions in s are made of."""
-    try:
-        out = np.empty(2)
-        laws.sliding_energy.one(robot._model, q, v, *desired, true._model, Lambda, K, out)
-        return float(out[0]), float(out[1])
-    except REFUSED:
-        s = sliding_variables(robot, q, v, desired, Lambda).s
-        return float(true.kinetic_energy(q, s)), float(s @ K @ s)
+    s = sliding_variables(robot, q, v, desired, Lambda).s
+    return float(true.kinetic_energy(q, s)), float(s @ K @ s)
 
 
 class AdaptiveLaw(NamedTuple):
@@ -106,14 +98,13 @@ def adaptive_law(
     form: Form = "ploen",
 ) -> AdaptiveLaw:
     """The AdaptiveLaw of the state (q, v) against `desired` with parameters p (10 nbodies,), in O(n), without Y."""
-    out, g = np.empty((5, robot.nv)), np.empty(10 * robot.nbodies)
-    try:
-        laws.adaptive_law.one(robot._model, p, q, v, *desired, Lambda, K, FORMS[form], out, g)
-        return AdaptiveLaw(out[4], g, out[0], out[3])
-    except REFUSED:
-        x = sliding_variables(robot, q, v, desired, Lambda)
-        Yp, g = products(robot, q, v, x.a_ref, x.v_ref, p, x.s, form)
-        return AdaptiveLaw(Yp - K @ x.s, g, x.e, x.s)
+    call = robot._code.at(laws.adaptive_law, form_number(form), result=AdaptiveLaw)
+    found = call(p, q, v, *desired, Lambda, K) if isinstance(desired, tuple) else None
+    if found is not None:
+        return found
+    x = sliding_variables(robot, q, v, desired, Lambda)
+    Yp, g = products(robot, q, v, x.a_ref, x.v_ref, p, x.s, form)
+    return AdaptiveLaw(Yp - K @ x.s, g, x.e, x.s)
 
 
 def error_gradient(robot: Robot, e: np.ndarray, f: np.ndarray) -> np.ndarray:

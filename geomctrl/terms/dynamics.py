@@ -86,9 +86,11 @@ def inverse_dynamics(
     bodies, in body frames about their origins.
     """
     code, tau = robot._code, None
-    if f_ext is None and form == "ploen":
+    if f_ext is not None and form == "ploen":
+        tau = code.inverse_dynamics_external(q, v, a, v if v_ref is None else v_ref, f_ext)
+    elif form == "ploen":
         tau = code.inverse_dynamics(q, v, a) if v_ref is None else code.inverse_dynamics_reference(q, v, a, v_ref)
-    elif f_ext is None and form == "christoffel":
+    elif form == "christoffel" and f_ext is None:
         tau = code.inverse_dynamics_reference_christoffel(q, v, a, v if v_ref is None else v_ref)
     if tau is not None:
         return tau
@@ -106,10 +108,10 @@ def forward_dynamics(
 
     Raises ModelError where the mass matrix is not positive definite (only parameters no body has lead there).
     """
-    if f_ext is None:
-        a = robot._code.forward_dynamics(q, v, tau)
-        if a is not None:
-            return a
+    code = robot._code
+    a = code.forward_dynamics(q, v, tau) if f_ext is None else code.forward_dynamics_external(q, v, tau, f_ext)
+    if a is not None:
+        return a
     return over_states(robot, articulated_bodies.forward_dynamics, q=q, v=v, tau=tau, f_ext=f_ext)
 
 
