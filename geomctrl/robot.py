@@ -4,6 +4,7 @@ from geomctrl.mechanism import building, configuration
 from geomctrl.mechanism.mechanism import Mechanism
 from geomctrl.terms import (
     articulated,
+    compiled,
     curvature,
     derivatives,
     dynamics,
@@ -89,3 +90,4 @@ class Robot(Mechanism):
     scalar_curvature = curvature.scalar_curvature
 
     to_c = export.to_c
+    to_numba = compiled.to_numba

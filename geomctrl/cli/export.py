@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 import typer
 
@@ -28,6 +28,10 @@ def export(
     out: Annotated[Path, typer.Option(help="Folder for NAME.c, NAME.h and NAME_test.c.")] = Path("out/export"),
     name: Annotated[str | None, typer.Option(help="Of the files and functions.  [default: the robot's]")] = None,
     precision: Annotated[str, typer.Option(help="double or float.")] = "double",
+    frame: Annotated[str | None, typer.Option(help="Of the terms pose, jacobian and jacobian_rate.")] = None,
+    representation: Annotated[
+        Literal["body", "spatial", "hybrid", "mixed"], typer.Option(help="Of jacobian and jacobian_rate.")
+    ] = "body",
     floating_base: FloatingBase = False,
     mimic: MimicOption = Mimic.error,
     allow_nonphysical: Nonphysical = False,
@@ -41,6 +45,7 @@ def export(
     - `geomctrl export robot.urdf --terms terms,regressor --precision float --out firmware`
     """
     model = load_robot(robot, floating_base, mimic, allow_nonphysical)
-    written = model.to_c(out, [term.strip() for term in terms.split(",")], name=name, precision=precision)
+    chosen = [term.strip() for term in terms.split(",")]
+    written = model.to_c(out, chosen, name=name, precision=precision, frame=frame, representation=representation)
     for path in written:
         stdout_console().print(f"wrote {path}", soft_wrap=True, markup=False)

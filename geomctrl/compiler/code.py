@@ -186,11 +186,16 @@ class Code:
         options: the integer ones. f itself answers None for arguments that it was not made for, and where there is no
         result; arrays among the options come behind its inputs.
         """
-        addresses = self._addresses(algorithm, "one", given, options)
-        if addresses is None:
+        core = self.core(algorithm, given, **options)
+        if core is None:
             return None
         inputs = self.sizes.inputs(algorithm, given)
-        return entries.entry(addresses[0], self.model, inputs, [self.sizes.shape(y) for y in algorithm.outputs], result)
+        return entries.entry(core, self.model, inputs, [self.sizes.shape(y) for y in algorithm.outputs], result)
+
+    def core(self, algorithm: Algorithm, given: tuple[str, ...] = (), **options: int) -> int | None:
+        """The address of `bool one(model, x, ys)` for a single state, see `llvm`; None where loops are better."""
+        addresses = self._addresses(algorithm, "one", given, options) if enabled() else None
+        return None if addresses is None else addresses[0]
 
     def many(self, algorithm: Algorithm, given: tuple[str, ...] = (), **options: int) -> Batch | None:
         """The same for many states, or None where loops are better."""

@@ -204,7 +204,7 @@ def _splat(f: Function, scalar: str) -> str:
 
 
 def _one(name: str, slots: int) -> str:
-    return f"""define i1 @{name}_one(ptr noalias %model, ptr noalias %x, ptr noalias %y) nounwind {{
+    return f"""define zeroext i1 @{name}_one(ptr noalias %model, ptr noalias %x, ptr noalias %y) nounwind {{
   %scratch = alloca double, i64 {max(slots, 1)}, align 64
   %good = call i1 @{name}_core1(ptr %model, ptr %x, ptr %y, ptr %scratch)
   ret i1 %good

@@ -96,9 +96,9 @@ def trace(
 ) -> Trace:
     """Run the algorithm on symbols for a robot of structure `pattern`.
 
-    options: values of its integer options. given: the optional inputs that there are. guarded: the
-    flag is false also for a configuration whose poses are none. Raises UntraceableError where the kernel asks what a
-    symbol can not know.
+    options: values of its integer options; an array that is left out is an input at run time. given: the optional
+    inputs that there are. guarded: the flag is false also for a configuration whose poses are none. Raises
+    UntraceableError where the kernel asks what a symbol can not know.
     """
     graph = Graph()
     model = np.array([graph.load(0, k) if np.isnan(x) else x for k, x in enumerate(pattern.tolist())] + [None])[:-1]
@@ -114,7 +114,8 @@ def trace(
     for x in algorithm.inputs:
         arrays.append(np.empty(0, object) if x.optional and x.name not in given else fresh(sizes.of(x)))
     for x in algorithm.options:
-        arrays.append(fresh(sizes.of(x)).reshape(sizes.shape(x)) if x.is_array else options[x.name])
+        runtime = x.is_array and x.name not in options
+        arrays.append(fresh(sizes.of(x)).reshape(sizes.shape(x)) if runtime else options[x.name])
     good, outputs = evaluated(algorithm, sizes, model, arrays, symbolic())
     for x, q in zip(algorithm.inputs, arrays):
         if guarded and x.shape == ("nq",):

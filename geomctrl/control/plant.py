@@ -135,7 +135,7 @@ class Plant:
         if self.f_ext is None:
             rate = self.robot._code.at(kernels.plant_rate, self._coulomb)(q, v, tau, self._coefficients)
             if rate is not None:
-                out[:] = rate
+                out[: len(rate) - 1], out[-1] = rate[:-1], rate[-1]
                 return
         self._rate(t, q, v, tau, out)
 

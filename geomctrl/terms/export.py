@@ -12,12 +12,14 @@ import numpy as np
 
 from geomctrl.compiler import c
 from geomctrl.compiler.arithmetic import Arithmetic, Sizes, evaluated
-from geomctrl.compiler.catalogue import CATALOGUE
 from geomctrl.compiler.tracing import structure, trace
-from geomctrl.errors import ArgumentError, NameNotFoundError
+from geomctrl.errors import ArgumentError
 from geomctrl.files import whole
 from geomctrl.mechanism.configuration import random_configuration
 from geomctrl.mechanism.mechanism import Mechanism
+
+from .compiled import FRAME_TERMS, Term, compiled_term
+from .kinematics import Representation
 
 TOLERANCES = {"double": 1e-13, "float": 1e-4}
 
@@ -35,6 +37,9 @@ MEANINGS = {
     "f_ext": "wrenches (moment, force) on the bodies in their frames about their origins [N m, N], body by body",
     "pi": "inertial parameters, ten a body",
     "x": "a vector of the joints",
+    "T": "pose of the frame in the world, 4 x 4, row by row",
+    "J": "Jacobian of the frame, 6 x nv, row by row, angular part first",
+    "dJ": "its rate, 6 x nv, row by row",
     "inverse": "inverse of the mass matrix, row by row",
     "derivatives": "by q, by v and by the last vector, matrices row by row, one behind the other; of forward dynamics"
     " its value behind them",
@@ -49,13 +54,16 @@ def to_c(
     *,
     name: str | None = None,
     precision: str = "double",
+    frame: str | None = None,
+    representation: Representation = "body",
 ) -> tuple[Path, ...]:
     """Write NAME.h, NAME.c and NAME_test.c into the folder `path`: C99 with the robot's numbers in it.
 
     The code depends on nothing but libm; it allocates nothing and has no loops.
 
-    terms: names of `geomctrl.compiler.catalogue`, "inverse_dynamics" or "terms" for example. name: of the files
-    and the functions' prefix, default the robot's. precision: "double" or "float". The header says sizes, units, the
+    terms: names of `geomctrl.compiler.catalogue`, "inverse_dynamics" or "terms" for example; also "pose", "jacobian"
+    and "jacobian_rate" of the `frame`, in that `representation`. name: of the files and the functions' prefix, default
+    the robot's. precision: "double" or "float". The header says sizes, units, the
     order of joints and bodies, and how many operations a call takes; every call takes as many. NAME_test.c
     compares with Python on the target, to 1e-13 (float: 1e-4) of the largest number. Returns the paths.
 
@@ -64,12 +72,16 @@ def to_c(
     name = _identifier("name", re.sub(r"\W", "_", robot.name) if name is None else name)
     if precision not in TOLERANCES:
         raise ArgumentError(f"precision: expected 'double' or 'float', got {precision!r:.40}")
-    functions = {term: _function(robot, name, term, precision) for term in _known(terms)}
+    known = _known(terms)
+    if frame is not None and not any(term in FRAME_TERMS for term in known):
+        raise ArgumentError(f"frame: expected one of {', '.join(FRAME_TERMS)} among the terms, got {', '.join(known)}")
+    made = {term: compiled_term(robot, term, frame if term in FRAME_TERMS else None, representation) for term in known}
+    functions = {term: _function(robot, f"{name}_{term}", x, precision) for term, x in made.items()}
     include = f'#include "{name}.h"\n\n#include <math.h>\n'
     texts = {
         f"{name}.h": _header(robot, name, functions, precision),
         f"{name}.c": "\n".join([include, *map(c.definition, functions.values())]),
-        f"{name}_test.c": _test(robot, name, functions, precision),
+        f"{name}_test.c": _test(robot, name, made, functions, precision),
     }
     with contextlib.ExitStack() as files:  # all or none
         for file, text in texts.items():
@@ -77,15 +89,14 @@ def to_c(
     return tuple(Path(path) / file for file in texts)
 
 
-def _function(robot: Mechanism, prefix: str, term: str, precision: str) -> c.Function:
-    algorithm, options, _, given = CATALOGUE[term]
+def _function(robot: Mechanism, name: str, term: Term, precision: str) -> c.Function:
     pattern = structure(robot._model)
     numbers = np.where(np.isnan(pattern), robot._model, pattern)  # all known: a zero inertia costs nothing either
     sizes = Sizes(pattern)
-    present = [x for x in algorithm.inputs if not x.optional or x.name in given]
-    inputs = [c.Parameter(x.name, sizes.of(x), MEANINGS[x.name]) for x in present]
-    outputs = [c.Parameter(y.name, sizes.of(y), MEANINGS[y.name]) for y in algorithm.outputs]
-    return c.Function(f"{prefix}_{term}", trace(algorithm, numbers, options, given), inputs, outputs, precision)
+    inputs = [c.Parameter(x.name, sizes.of(x), MEANINGS[x.name]) for x in term.inputs]
+    outputs = [c.Parameter(y.name, sizes.of(y), MEANINGS[y.name]) for y in term.algorithm.outputs]
+    traced = trace(term.algorithm, numbers, {**term.numbers, **term.arrays}, term.given)
+    return c.Function(name, traced, inputs, outputs, precision)
 
 
 def _declaration(term: str, f: c.Function) -> str:
@@ -94,14 +105,14 @@ def _declaration(term: str, f: c.Function) -> str:
     return "\n".join([f"/* {term}, {f.trace.operations} operations", *lines, *failure, " */", f"{c.prototype(f)};\n"])
 
 
-def _test(robot: Mechanism, name: str, functions: dict[str, c.Function], precision: str) -> str:
+def _test(robot: Mechanism, name: str, terms: dict[str, Term], functions: dict[str, c.Function], precision: str) -> str:
     """A program for the target: what each function makes of a random state, beside Python's numbers."""
     rng = np.random.default_rng(0)
     q = random_configuration(robot, rng)
     parts = []
     for term, f in functions.items():
         given = [q if x.name == "q" else rng.normal(size=x.size) for x in f.inputs]
-        parts.append(c.comparison(f, given, _expected(robot, term, given)))
+        parts.append(c.comparison(f, given, _expected(robot, terms[term], given)))
     words = f"/* Compares {name}.c with Python at a random state; exit status 0 where they agree. */"
     includes = f'{words}\n#include "{name}.h"\n\n#include <math.h>\n#include <stdio.h>\n'
     compare = c.COMPARE.format(real=precision, tolerance=TOLERANCES[precision])
@@ -109,15 +120,13 @@ def _test(robot: Mechanism, name: str, functions: dict[str, c.Function], precisi
     return "\n".join([includes, compare, *main]) + "\n"
 
 
-def _expected(robot: Mechanism, term: str, given: list[np.ndarray]) -> list[np.ndarray] | None:
+def _expected(robot: Mechanism, term: Term, given: list[np.ndarray]) -> list[np.ndarray] | None:
     """What the kernel itself computes, in plain Python; None where there is no result."""
-    algorithm, options, _, present = CATALOGUE[term]
-    rows, arrays = iter(given), []
-    for x in algorithm.inputs:
-        arrays.append(next(rows) if not x.optional or x.name in present else np.empty(0))
-    arrays += [options[x.name] for x in algorithm.options]
+    rows = dict(zip((x.name for x in term.inputs), given))
+    arrays = [rows.get(x.name, np.empty(0)) for x in term.algorithm.inputs]
+    arrays += [{**term.numbers, **term.arrays}[x.name] for x in term.algorithm.options]
     try:
-        good, outputs = evaluated(algorithm, Sizes(robot._model), robot._model, arrays, Arithmetic(math))
+        good, outputs = evaluated(term.algorithm, Sizes(robot._model), robot._model, arrays, Arithmetic(math))
     except ZeroDivisionError:
         return None
     return [y.astype(float) for y in outputs] if good else None
@@ -147,9 +156,6 @@ def _comment(text: str) -> str:
 
 def _known(terms: Sequence[str]) -> list[str]:
     names = [terms] if isinstance(terms, str) else list(terms)
-    for term in names:
-        if term not in CATALOGUE:
-            raise NameNotFoundError(f"terms: expected some of {', '.join(CATALOGUE)}, got {term!r:.40}")
     if not names:
         raise ArgumentError("terms: expected at least one, got none")
     return names

@@ -32,7 +32,7 @@ from geomctrl.lie import se3
 from geomctrl.mechanism.mechanism import Mechanism
 from geomctrl.mechanism.states import as_batch
 
-from .kinematics import Representation, _representation, jacobian, poses
+from .kinematics import Representation, jacobian, poses, representation_number
 
 
 class JointMotion(NamedTuple):
@@ -109,7 +109,7 @@ def jacobian_second_rate(
 
 def _jacobian_series(robot: Mechanism, q: np.ndarray, rates: np.ndarray, frame: str, representation: str) -> np.ndarray:
     """(batch, K + 1, 6, nv): the Jacobian's power series in t."""
-    _representation(representation)
+    representation_number(representation)
     T = poses(robot, q, frame)
     S, V = _spatial_series(robot, q, rates, frame, T[:, :3, 3])
     if representation == "spatial":

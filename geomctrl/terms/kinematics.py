@@ -27,7 +27,7 @@ Representation = Literal["body", "spatial", "hybrid", "mixed"]
 REPRESENTATIONS = {"body": BODY_FIXED, "spatial": SPATIAL, "hybrid": HYBRID, "mixed": MIXED}
 
 
-def _representation(name: str) -> int:
+def representation_number(name: str) -> int:
     try:
         return REPRESENTATIONS[name]
     except (KeyError, TypeError):
@@ -62,7 +62,7 @@ def jacobian(robot: Mechanism, q: ArrayLike, frame: str, representation: Represe
     `representation`: "body", "spatial", "hybrid" or "mixed", see the module's docstring.
     """
     body, placement = _where(robot, frame)
-    form = _representation(representation)
+    form = representation_number(representation)
     J = robot._code.at(frames.jacobian, body, form)(q, placement)
     return over_states(robot, frames.jacobian, body, placement, form, q=q) if J is None else J
 
@@ -73,6 +73,6 @@ def jacobian_rate(
     """Jacdot (..., 6, nv): the frame's acceleration is Jac a + Jacdot v, the time derivative of its twist in the same
     representation (Mueller 2018 (8), (16), (27))."""
     body, placement = _where(robot, frame)
-    form = _representation(representation)
+    form = representation_number(representation)
     dJ = robot._code.at(frames.jacobian_rate, body, form)(q, v, placement)
     return over_states(robot, frames.jacobian_rate, body, placement, form, q=q, v=v) if dJ is None else dJ

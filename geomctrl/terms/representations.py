@@ -32,7 +32,7 @@ from geomctrl.mechanism.states import as_batch
 
 from .batches import over_states
 from .dynamics import inverse_dynamics as body_fixed
-from .kinematics import Representation, _representation, pose
+from .kinematics import Representation, pose, representation_number
 
 # --- conversions -------------------------------------------------------------------------------------------------
 
@@ -98,7 +98,7 @@ def _change_rate(T: np.ndarray, V: np.ndarray, source: str, target: str) -> np.n
 
 def _from_body(T: np.ndarray, target: str) -> np.ndarray:
     """A with V_target = A V^b."""
-    _representation(target)
+    representation_number(target)
     R, one, zero = T[..., :3, :3], _eye3(T), _zero3(T)
     if target == "spatial":
         return se3.Ad_of(T)  # (99)
@@ -116,7 +116,7 @@ def _to_body(T: np.ndarray, source: str) -> np.ndarray:
 
 def _from_body_rate(T: np.ndarray, V_b: np.ndarray, target: str) -> np.ndarray:
     """d/dt of `_from_body` with Rdot = R [w], d/dt Ad_T = Ad_T ad_V."""
-    _representation(target)
+    representation_number(target)
     R_rate, zero = T[..., :3, :3] @ so3.hat(V_b[..., :3]), _zero3(T)
     if target == "spatial":
         return se3.Ad_of(T) @ se3.ad(V_b)
@@ -139,7 +139,7 @@ def newton_euler(
     acceleration, subtract (0, g) from A: in inertial axes for all but "body", where it is (0, R^T g).
     """
     pi, T, V, A = _checked(parameters=parameters, T=T, V=V, A=A)
-    _representation(representation)
+    representation_number(representation)
     M_b, R = inertia.spatial(pi), T[..., :3, :3]
     if representation == "body":
         return _mul(M_b, A) - _mul(_ad_T(V), _mul(M_b, V))  # (41)
@@ -198,7 +198,7 @@ def inverse_dynamics(
     """
     if representation == "body":
         return body_fixed(robot, q, v, a, f_ext=f_ext)
-    _representation(representation)
+    representation_number(representation)
     if representation == "mixed":
         raise ArgumentError("representation: expected 'body', 'spatial' or 'hybrid', got 'mixed'")
     spatial = representation == "spatial"
