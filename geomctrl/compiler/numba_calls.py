@@ -16,15 +16,16 @@ from numba.np.numpy_support import carray
 
 _kept: list[np.ndarray] = []  # model arrays whose addresses stand in compiled functions
 
+# names in capitals: a term's inputs and outputs have their own
 SOURCE = """
 def {name}({names}):
     if {wrong}:
         raise ValueError("{name}: expected {shapes}")
-    x = carray(on_stack({total}), {total}, np.float64)
-    ys = carray(on_stack({results}), {results}, np.intp)
+    X = carray(on_stack({total}), {total}, np.float64)
+    YS = carray(on_stack({results}), {results}, np.intp)
 {stores}
 {outputs}
-    if not CORE(MODEL, x.ctypes.data, ys.ctypes.data):
+    if not CORE(MODEL, X.ctypes.data, YS.ctypes.data):
         raise ValueError("{name}: no result, as for a mass matrix that is not positive definite")
     return {result}
 """
@@ -63,11 +64,11 @@ def njit(
     _kept.append(model)
     stores, at = [], 0
     for x, shape in inputs.items():
-        part = f"x[{at} : {at + math.prod(shape)}]"
+        part = f"X[{at} : {at + math.prod(shape)}]"
         stores.append(f"    {part if len(shape) == 1 else f'{part}.reshape({shape})'}[:] = {x}")
         at += math.prod(shape)
     for k, constant in enumerate(constants):
-        stores.append(f"    x[{at} : {at + constant.size}] = CONSTANT{k}")
+        stores.append(f"    X[{at} : {at + constant.size}] = CONSTANT{k}")
         at += constant.size
     several = ", ".join(outputs) if result is tuple else f"RESULT({', '.join(outputs)})"
     source = SOURCE.format(
@@ -79,7 +80,7 @@ def njit(
         stores="\n".join(stores),
         results=len(outputs),
         outputs="\n".join(
-            f"    {y} = np.empty({shape})\n    ys[{k}] = {y}.ctypes.data"
+            f"    {y} = np.empty({shape})\n    YS[{k}] = {y}.ctypes.data"
             for k, (y, shape) in enumerate(outputs.items())
         ),
         result=several if len(outputs) > 1 else next(iter(outputs)),

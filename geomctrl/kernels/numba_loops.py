@@ -27,7 +27,7 @@ def entry(function: Callable[..., Any], signature: str, announce: Callable[[str]
     if getattr(config, "DISABLE_JIT", False):
         return function
     twin = _twin(function)
-    dispatcher: Any = numba.njit(**FLAGS)(twin)
+    dispatcher: Any = numba.njit(nogil=function.__name__.endswith("_many"), **FLAGS)(twin)  # batches: see `threads`
 
     def fill():
         announce(function.__name__)
@@ -110,7 +110,10 @@ class _Cache(caching.FunctionCache):
 
     def __init__(self, twin, function, fill):
         super().__init__(twin)
-        self.fill, self.key = fill, fingerprint(function) + repr((FLAGS["error_model"], sorted(FLAGS["fastmath"])))
+        self.fill, self.key = (
+            fill,
+            fingerprint(function) + repr((FLAGS["error_model"], sorted(FLAGS["fastmath"]), "nogil")),
+        )
         self._cache_file._source_stamp = self.key
 
     def load_overload(self, sig, target_context):

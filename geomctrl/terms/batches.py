@@ -6,11 +6,13 @@ no cost. What it refuses goes through `over_states`: checked with words, then ru
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import numpy as np
 
-from geomctrl.errors import ModelError
+from geomctrl.compiler.batches import SHARE
+from geomctrl.errors import ArgumentError, ModelError
 from geomctrl.kernels.algorithms import Algorithm
 from geomctrl.mechanism.mechanism import Mechanism
 from geomctrl.mechanism.states import as_batch
@@ -18,18 +20,21 @@ from geomctrl.mechanism.states import as_batch
 REFUSED = (ValueError, TypeError, KeyError)  # what an entry, or a table of options, raises for what it was not made for
 
 
-def over_states(robot: Mechanism, algorithm: Algorithm, *options: Any, **states: Any) -> Any:
+def over_states(robot: Mechanism, algorithm: Algorithm, *options: Any, threads: int = 1, **states: Any) -> Any:
     """The algorithm's output (or outputs) for states with any leading axes, the same for all of them.
 
-    `states`: the algorithm's inputs by name; None leaves an optional one out. Raises ArgumentError as `as_batch` does,
+    `states`: the algorithm's inputs by name; None leaves an optional one out. threads: how many share the states, where
+    there are so many that it pays; the results are the same. Raises ArgumentError as `as_batch` does,
     and ModelError where the algorithm fails for a state: where M is not positive definite.
     """
+    if not isinstance(threads, (int, np.integer)) or threads < 1:
+        raise ArgumentError(f"threads: expected a whole number from 1 on, got {threads!r:.40}")
     left_out = {x.name for x in algorithm.inputs if x.optional and states.get(x.name) is None}
     names = [name for name in states if name not in left_out]
     lead, arrays = as_batch(robot, **{name: states[name] for name in names})
     given = dict(zip(names, arrays))
-    found = _by_code(robot, algorithm, given, options)
-    out, failed = _by_loops(robot, algorithm, given, options) if found is None else found
+    found = _by_code(robot, algorithm, given, options, threads)
+    out, failed = _by_loops(robot, algorithm, given, options, threads) if found is None else found
     if failed >= 0:
         raise not_positive(robot, arrays[0][failed])
     if len(algorithm.outputs) > 1:
@@ -37,17 +42,34 @@ def over_states(robot: Mechanism, algorithm: Algorithm, *options: Any, **states:
     return out.reshape(*lead, *out.shape[1:])
 
 
-def _by_code(robot: Mechanism, algorithm: Algorithm, given: dict[str, np.ndarray], options: tuple) -> Any:
+def _by_code(robot: Mechanism, algorithm: Algorithm, given: dict[str, np.ndarray], options: tuple, threads: int) -> Any:
     """(outputs, number of the first state without a result or -1); None where loops are to do it."""
     rows = [_flat(given[x.name]) for x in algorithm.inputs if x.name in given]
     present = tuple(x.name for x in algorithm.inputs if x.optional and x.name in given)
-    return robot._code.over(algorithm, rows, present, dict(zip((x.name for x in algorithm.options), options)))
+    return robot._code.over(algorithm, rows, present, dict(zip((x.name for x in algorithm.options), options)), threads)
 
 
-def _by_loops(robot: Mechanism, algorithm: Algorithm, given: dict[str, np.ndarray], options: tuple) -> tuple[Any, int]:
+def _by_loops(
+    robot: Mechanism, algorithm: Algorithm, given: dict[str, np.ndarray], options: tuple, threads: int
+) -> tuple[Any, int]:
     rows = [_flat(given[x.name]) if x.name in given else np.empty((0, 0)) for x in algorithm.inputs]
-    out = algorithm.many(robot._model, *rows, *options)
-    return out if algorithm.may_fail else (out, -1)
+    states = len(rows[0])
+
+    def run(first: int, end: int) -> tuple[Any, int]:
+        out = algorithm.many(robot._model, *(x[first:end] for x in rows), *options)
+        out, failed = out if algorithm.may_fail else (out, -1)
+        return out, failed if failed < 0 else first + failed
+
+    count = min(threads, states // SHARE)
+    if count < 2:
+        return run(0, states)
+    cuts = [states * k // count for k in range(count + 1)]
+    with ThreadPoolExecutor(count) as pool:
+        parts = list(pool.map(run, cuts, cuts[1:]))
+    failed = next((failed for _, failed in parts if failed >= 0), -1)
+    if len(algorithm.outputs) == 1:
+        return np.concatenate([out for out, _ in parts]), failed
+    return tuple(np.concatenate(y) for y in zip(*(out for out, _ in parts))), failed
 
 
 def _flat(a: np.ndarray) -> np.ndarray:

@@ -30,13 +30,13 @@ def form_number(form: str) -> int:
         raise ArgumentError(f"form: expected 'ploen' or 'christoffel', got {form!r}") from None
 
 
-def terms(robot: Mechanism, q: ArrayLike, v: ArrayLike, form: Form = "ploen") -> Terms:
+def terms(robot: Mechanism, q: ArrayLike, v: ArrayLike, form: Form = "ploen", *, threads: int = 1) -> Terms:
     """M(q), Mdot(q, v), C(q, v) and g(q) in one sweep: Terms(M, Mdot, C, g), (..., nv, nv) three times and (..., nv).
 
     Mdot - 2C is skew for both forms: "ploen" (Ploen 1999 (37) and Proposition 1) and "christoffel" (the Christoffel
     symbols of the first kind; for joints with several degrees of freedom the lowered Levi-Civita connection). They
     differ in C, never in C v. For joints with several degrees of freedom v is a quasi-velocity, and Mdot is taken
-    along q exp(S v t).
+    along q exp(S v t). threads: how many share a large batch.
     """
     code, found = robot._code, None
     if form == "ploen":
@@ -45,13 +45,16 @@ def terms(robot: Mechanism, q: ArrayLike, v: ArrayLike, form: Form = "ploen") ->
         found = code.terms_christoffel(q, v)
     if found is not None:
         return found
-    return Terms(*over_states(robot, composite_bodies.terms, form_number(form), q=q, v=v))
+    return Terms(*over_states(robot, composite_bodies.terms, form_number(form), threads=threads, q=q, v=v))
 
 
-def mass_matrix(robot: Mechanism, q: ArrayLike) -> np.ndarray:
-    """M(q) (..., nv, nv) [kg m^2, kg m, kg], symmetric positive definite (Ploen 1999 (36)), by composite bodies."""
+def mass_matrix(robot: Mechanism, q: ArrayLike, *, threads: int = 1) -> np.ndarray:
+    """M(q) (..., nv, nv) [kg m^2, kg m, kg], symmetric positive definite (Ploen 1999 (36)), by composite bodies.
+
+    threads: how many share a large batch.
+    """
     M = robot._code.mass_matrix(q)
-    return over_states(robot, composite_bodies.mass_matrix, q=q) if M is None else M
+    return over_states(robot, composite_bodies.mass_matrix, threads=threads, q=q) if M is None else M
 
 
 def mass_matrix_rate(robot: Mechanism, q: ArrayLike, v: ArrayLike) -> np.ndarray:
@@ -78,12 +81,14 @@ def inverse_dynamics(
     v_ref: ArrayLike | None = None,
     f_ext: ArrayLike | None = None,
     form: Form = "ploen",
+    *,
+    threads: int = 1,
 ) -> np.ndarray:
     """tau = M(q) a + C(q, v) v_ref + g(q) - sum_i Jac_i^T f_ext_i, (..., nv), O(n).
 
     v_ref=None means v: the recursive Newton-Euler algorithm (Ploen 1999 (14)-(18)). Otherwise the recursion with a
     reference velocity of Slotine and Li, for the C of `form`. f_ext (..., nbodies, 6): wrenches (moment, force) on the
-    bodies, in body frames about their origins.
+    bodies, in body frames about their origins. threads: how many share a large batch.
     """
     code, tau = robot._code, None
     if f_ext is not None and form == "ploen":
@@ -96,23 +101,31 @@ def inverse_dynamics(
         return tau
     number = form_number(form)
     if v_ref is None and f_ext is None:
-        return over_states(robot, newton_euler.inverse_dynamics, q=q, v=v, a=a)
+        return over_states(robot, newton_euler.inverse_dynamics, threads=threads, q=q, v=v, a=a)
     v_ref = v if v_ref is None else v_ref
-    return over_states(robot, newton_euler.inverse_dynamics_reference, number, q=q, v=v, a=a, v_ref=v_ref, f_ext=f_ext)
+    states = {"q": q, "v": v, "a": a, "v_ref": v_ref, "f_ext": f_ext}
+    return over_states(robot, newton_euler.inverse_dynamics_reference, number, threads=threads, **states)
 
 
 def forward_dynamics(
-    robot: Mechanism, q: ArrayLike, v: ArrayLike, tau: ArrayLike, f_ext: ArrayLike | None = None
+    robot: Mechanism,
+    q: ArrayLike,
+    v: ArrayLike,
+    tau: ArrayLike,
+    f_ext: ArrayLike | None = None,
+    *,
+    threads: int = 1,
 ) -> np.ndarray:
     """vdot (..., nv) from torques tau (..., nv) and body wrenches f_ext (..., nbodies, 6), O(n), by articulated bodies.
 
     Raises ModelError where the mass matrix is not positive definite (only parameters no body has lead there).
+    threads: how many share a large batch.
     """
     code = robot._code
     a = code.forward_dynamics(q, v, tau) if f_ext is None else code.forward_dynamics_external(q, v, tau, f_ext)
     if a is not None:
         return a
-    return over_states(robot, articulated_bodies.forward_dynamics, q=q, v=v, tau=tau, f_ext=f_ext)
+    return over_states(robot, articulated_bodies.forward_dynamics, threads=threads, q=q, v=v, tau=tau, f_ext=f_ext)
 
 
 def _mechanical_state(robot: Mechanism, q, v) -> np.ndarray:

@@ -51,12 +51,20 @@ def products(
 
 
 def regressor(
-    robot: Mechanism, q: ArrayLike, v: ArrayLike, a: ArrayLike, v_ref: ArrayLike | None = None, form: Form = "ploen"
+    robot: Mechanism,
+    q: ArrayLike,
+    v: ArrayLike,
+    a: ArrayLike,
+    v_ref: ArrayLike | None = None,
+    form: Form = "ploen",
+    *,
+    threads: int = 1,
 ) -> np.ndarray:
     """Y (..., nv, 10 nbodies) with Y @ robot.parameters.ravel() == inverse_dynamics(q, v, a, v_ref, form=form).
 
     It depends on the robot's geometry and gravity, not on its parameters (Slotine and Li's regressor where v_ref is
-    given). Columns: ten a body, in the order of `Robot.parameters`. Raises ArgumentError like the other terms.
+    given). Columns: ten a body, in the order of `Robot.parameters`. threads: how many share a large batch.
+    Raises ArgumentError like the other terms.
     """
     if v_ref is None:
         v_ref = v
@@ -67,7 +75,7 @@ def regressor(
         Y = code.regressor_christoffel(q, v, a, v_ref)
     if Y is not None:
         return Y
-    return over_states(robot, kernels.regressor, form_number(form), q=q, v=v, a=a, v_ref=v_ref)
+    return over_states(robot, kernels.regressor, form_number(form), threads=threads, q=q, v=v, a=a, v_ref=v_ref)
 
 
 # --- many states, joint by joint: what least squares stack, without the zeros and ready for LAPACK ----------------
