@@ -7,7 +7,17 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-from geomctrl.kernels import articulated_bodies, composite_bodies, energies, newton_euler, regressor
+from geomctrl.kernels import (
+    articulated_bodies,
+    composite_bodies,
+    energies,
+    laws,
+    newton_euler,
+    plant,
+    references,
+    regressor,
+    tracking,
+)
 from geomctrl.kernels.algorithms import Algorithm
 from geomctrl.kernels.rigid_body import CHRISTOFFEL, PLOEN
 
@@ -30,3 +40,16 @@ CATALOGUE = {
     "regressor_christoffel": Function(regressor.regressor, {"form": CHRISTOFFEL}),
     "mechanical_state": Function(energies.mechanical_state),
 }
+# what closing a loop needs besides; not offered as C
+CONTROL = {
+    "tracking_error": Function(tracking.tracking_error),
+    "sliding": Function(tracking.sliding),
+    "adaptive_law": Function(laws.adaptive_law, {"form": PLOEN}),
+    "adaptive_law_christoffel": Function(laws.adaptive_law, {"form": CHRISTOFFEL}),
+    "plant_rate": Function(plant.plant_rate),
+    "skewness": Function(composite_bodies.skewness, {"form": PLOEN}),
+    "skewness_christoffel": Function(composite_bodies.skewness, {"form": CHRISTOFFEL}),
+    "product_motion": Function(references.product_motion),
+    "sinusoid_motion": Function(references.sinusoid_motion),
+}
+FUNCTIONS = CATALOGUE | CONTROL

@@ -26,12 +26,12 @@ from geomctrl.kernels.primitives import fingerprint
 
 from . import budget, cache, entries, host
 from .arithmetic import Sizes
-from .catalogue import CATALOGUE
+from .catalogue import FUNCTIONS
 from .llvm import module
 from .symbols import UntraceableError
 from .tracing import Trace, structure, trace
 
-OFFERED = [function.algorithm for function in CATALOGUE.values()]
+OFFERED = [function.algorithm for function in FUNCTIONS.values()]
 _lock = threading.RLock()
 _structures = Counter()  # how many structures this process has met
 
@@ -62,34 +62,44 @@ class Structure:
 
 
 class Code:
-    """The functions of the robot with this model array; `CATALOGUE` has their names."""
+    """The functions of the robot with this model array; `FUNCTIONS` has their names."""
 
     def __init__(self, model: np.ndarray):
         self.model = model
         self.pattern = structure(model)
         self.sizes = Sizes(self.pattern)
         self.structure = _structure(self.pattern.tobytes())
+        self.of_size: dict[tuple, Call] = {}
 
     def __getattr__(self, name: str) -> Call:
         """f(*arrays) -> the outputs of a single state, or None for arguments that the function was not made for."""
-        if name not in CATALOGUE:
+        if name not in FUNCTIONS:
             raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
-        algorithm, options = CATALOGUE[name]
+        return self._found(name, name, {})
+
+    def sized(self, name: str, **sizes: tuple[int, ...]) -> Call:
+        """The same for a function with options that are arrays, for these shapes; f takes them behind the inputs."""
+        key = name, *sizes.values()
+        return self.of_size.get(key) or self._found(key, name, sizes)
+
+    def _found(self, key: Any, name: str, sizes: dict[str, Any]) -> Call:
+        algorithm, fixed = FUNCTIONS[name]
+        options = fixed | sizes
         if not enabled():
-            return self._keep(name, self.loops(algorithm, **options))
-        if self.structure.worthwhile(name, 1):
-            return self._keep(name, self.one(algorithm, **options) or self.loops(algorithm, **options))
+            return self._keep(key, self.loops(algorithm, **options))
+        if self.structure.worthwhile(key, 1):
+            return self._keep(key, self.one(algorithm, **options) or self.loops(algorithm, **options))
         loops = self.loops(algorithm, **options)
 
         def for_now(*arrays):
-            if self.structure.worthwhile(name, 1):
-                self._keep(name, self.one(algorithm, **options) or loops)
+            if self.structure.worthwhile(key, 1):
+                self._keep(key, self.one(algorithm, **options) or loops)
             return loops(*arrays)
 
-        return self._keep(name, for_now)
+        return self._keep(key, for_now)
 
-    def _keep(self, name: str, call: Call) -> Call:
-        self.__dict__[name] = call
+    def _keep(self, key: Any, call: Call) -> Call:
+        (self.__dict__ if isinstance(key, str) else self.of_size)[key] = call
         return call
 
     def over(self, algorithm: Algorithm, rows: Sequence[np.ndarray], given: tuple[str, ...], options: dict) -> Any:
@@ -128,12 +138,15 @@ class Code:
     def loops(self, algorithm: Algorithm, **options: Any) -> Call:
         """The same as `one` by numba's loops."""
         shapes = [self.sizes.shape(y) for y in algorithm.outputs]
-        fixed = [options[name] for name, _ in algorithm.options]
+        sized = {name: options[name] for name, kind in algorithm.options if "[" in kind}
+        fixed = [options[name] for name, _ in algorithm.options if name not in sized]
 
         def call(*arrays):
             out = [np.empty(shape) for shape in shapes]
+            states = len(arrays) - len(sized)
             try:
-                algorithm.one(self.model, *arrays, *fixed, *out)
+                given = [a.reshape(shape) for a, shape in zip(arrays[states:], sized.values())]
+                algorithm.one(self.model, *arrays[:states], *given, *fixed, *out)
             except (ValueError, TypeError):
                 return None
             return out[0] if len(out) == 1 else tuple(out)

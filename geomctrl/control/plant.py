@@ -12,8 +12,6 @@ from numpy.typing import ArrayLike
 
 from geomctrl.arguments import checked, frozen, number
 from geomctrl.errors import ArgumentError
-from geomctrl.kernels import plant as kernels
-from geomctrl.kernels.jit import KernelTypeError
 from geomctrl.robot import Robot
 
 
@@ -70,7 +68,7 @@ class Plant:
     f_ext: Callable[[float, np.ndarray, np.ndarray], np.ndarray] | None = None
     changes: Sequence[tuple[float, Robot]] = ()
     _law: Friction | None = field(init=False, repr=False)
-    _coefficients: tuple[np.ndarray, float] = field(init=False, repr=False)
+    _coefficients: np.ndarray = field(init=False, repr=False)
 
     def __post_init__(self):
         if not isinstance(self.robot, Robot):
@@ -88,8 +86,7 @@ class Plant:
         object.__setattr__(self, "friction", law)
         object.__setattr__(self, "_law", law)
         law = Friction() if law is None else law
-        coefficients = law.parameters(self.robot.nv).reshape(2, self.robot.nv)
-        object.__setattr__(self, "_coefficients", (coefficients, float(law.smoothing)))
+        object.__setattr__(self, "_coefficients", np.append(law.parameters(self.robot.nv), law.smoothing))
 
     def _checked_changes(self) -> tuple[tuple[float, Robot], ...]:
         try:
@@ -125,17 +122,16 @@ class Plant:
         return self.robot.forward_dynamics(q, v, tau, self.f_ext(t, q, v))
 
     def rate(self, t: float, q: np.ndarray, v: np.ndarray, tau: np.ndarray, out: np.ndarray) -> None:
-        """v and `acceleration` into the first 2 nv places of out, `power` into its last, in one kernel call where
-        nothing external acts.
+        """v and `acceleration` into the first 2 nv places of out, `power` into its last, in one call where nothing
+        external acts.
 
         A subclass that adds torques overrides all three, without calling this one.
         """
         if self.f_ext is None:
-            try:
-                kernels.rate_one(self.robot._model, q, v, tau, *self._coefficients, out)
+            rates = self.robot._code.plant_rate(q, v, tau, self._coefficients)
+            if rates is not None:
+                out[: len(rates) - 1], out[-1] = rates[:-1], rates[-1]
                 return
-            except (ValueError, KernelTypeError):
-                pass
         self._rate(t, q, v, tau, out)
 
     def _rate(self, t, q, v, tau, out):

@@ -19,7 +19,6 @@ from numpy.typing import ArrayLike
 
 from geomctrl.arguments import checked, number
 from geomctrl.errors import ArgumentError
-from geomctrl.kernels import references
 from geomctrl.kernels.references import quintic_blend
 from geomctrl.mechanism.configuration import difference
 from geomctrl.mechanism.states import one_configuration
@@ -38,9 +37,15 @@ class _Motion:
         raise NotImplementedError
 
     def __call__(self, t: float) -> Desired:
-        desired = Desired(self.q0.copy(), np.zeros(self.robot.nv), np.zeros(self.robot.nv))
-        references.product_motion(self.robot._model, self.X, self.scalars(t), *desired)
-        return desired
+        s = self.scalars(t)
+        moved = self.robot._code.sized("product_motion", X=self.X.shape, s=s.shape)
+        return _desired(t, moved(self.q0, self.X.ravel(), s.ravel()))
+
+
+def _desired(t: float, moved: tuple[np.ndarray, np.ndarray, np.ndarray] | None) -> Desired:
+    if moved is None:
+        raise ArgumentError(f"t: expected a finite time, got {t}")
+    return Desired(*moved)
 
 
 class Quintic(_Motion):
@@ -101,9 +106,8 @@ class Sinusoids:
         self.ramp = number("start_at_rest", start_at_rest, "seconds >= 0", lambda T: T >= 0.0)
 
     def __call__(self, t: float) -> Desired:
-        desired = Desired(self.q0.copy(), np.zeros(self.robot.nv), np.zeros(self.robot.nv))
-        references.sinusoid_motion(self.robot._model, self.harmonics, self.ramp, float(t), *desired)
-        return desired
+        moved = self.robot._code.sized("sinusoid_motion", harmonics=self.harmonics.shape)
+        return _desired(t, moved(self.q0, np.array([t, self.ramp], float), self.harmonics.ravel()))
 
 
 class Spline(_Motion):

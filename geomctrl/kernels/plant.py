@@ -4,26 +4,23 @@ from __future__ import annotations
 
 import math
 
-import numpy as np
-
-from .articulated_bodies import accelerations, dynamics_memory
-from .jit import kernel
-from .tree import good_configuration, good_velocity, n_v
+from .algorithms import algorithm, numbers, per_body, per_coordinate
+from .articulated_bodies import Eliminated, Handle, MovingBody, forward_dynamics
+from .screws import Twist
 
 
-@kernel("void(f8[::1], f8[::1], f8[::1], f8[::1], f8[:,::1], f8, f8[::1])")
-def rate_one(model, q, v, tau, friction, smoothing, out):
-    """v, vdot under tau less friction, and the power of both. friction: rows of viscous and Coulomb coefficients."""
-    if not (good_configuration(model, q) and good_velocity(model, v) and good_velocity(model, tau)):
-        raise ValueError
-    n = n_v(model)
-    net, total = np.empty(n), 0.0
+@algorithm(
+    "q, v, tau, friction[2 nv + 1] -> rate[2 nv + 1]",
+    (numbers("nv"), per_body(MovingBody), per_coordinate(Eliminated), per_body(Handle), per_body(Twist)),
+    may_fail=True,
+)
+def plant_rate(model, q, v, tau, friction, net, bodies, axes, handles, twists, rate):
+    """v, vdot under tau less friction, and the power of both. friction: viscous and Coulomb coefficients and the speed
+    at which 76 % of the Coulomb torque acts."""
+    n, power = v.shape[0], 0.0
     for k in range(n):
-        net[k] = tau[k] - friction[0, k] * v[k]
-        if friction[1, k] != 0.0:
-            net[k] -= friction[1, k] * math.tanh(v[k] / smoothing)
-        total += v[k] * net[k]
-        out[k] = v[k]
-    out[out.shape[0] - 1] = total
-    if not accelerations(model, q, v, net, np.empty(0), dynamics_memory(model), out[n : 2 * n]):
-        raise ValueError
+        net[k] = tau[k] - friction[k] * v[k] - friction[n + k] * math.tanh(v[k] / friction[2 * n])
+        power += v[k] * net[k]
+        rate[k] = v[k]
+    rate[2 * n] = power
+    return forward_dynamics(model, q, v, net, model[:0], bodies, axes, handles, twists, rate[n : 2 * n])

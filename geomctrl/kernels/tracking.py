@@ -40,18 +40,16 @@ def tracking_error(model, q, v, q_d, v_d, a_d, out):
             out[4, j] = a_d[j]
 
 
-@algorithm("q, v, q_d, v_d, a_d; Lambda: f8[:, ::1] -> out[4, nv]", (numbers("5 * nv"),))
+@algorithm("q, v, q_d, v_d, a_d, Lambda[nv, nv] -> out[4, nv]", (numbers("5 * nv"),))
 def sliding(model, q, v, q_d, v_d, a_d, Lambda, memory, out):
     """Rows e, v_ref, a_ref, s."""
     n = v.shape[0]
-    if Lambda.shape[0] != n or Lambda.shape[1] != n:
-        raise ValueError
     error = memory.reshape((5, n))
     tracking_error(model, q, v, q_d, v_d, a_d, error)
     for i in range(n):
         out[0, i] = error[0, i]
         v_ref, a_ref = error[3, i], error[4, i]
         for j in range(n):
-            v_ref -= Lambda[i, j] * error[0, j]
-            a_ref -= Lambda[i, j] * error[2, j]
+            v_ref -= Lambda[i * n + j] * error[0, j]
+            a_ref -= Lambda[i * n + j] * error[2, j]
         out[1, i], out[2, i], out[3, i] = v_ref, a_ref, v[i] - v_ref
