@@ -83,24 +83,21 @@ class Code:
         return self.of_size.get(key) or self._found(key, name, sizes)
 
     def _found(self, key: Any, name: str, sizes: dict[str, Any]) -> Call:
+        kept: dict = self.__dict__ if key == name else self.of_size
         algorithm, fixed = FUNCTIONS[name]
         options = fixed | sizes
-        if not enabled():
-            return self._keep(key, self.loops(algorithm, **options))
-        if self.structure.worthwhile(key, 1):
-            return self._keep(key, self.one(algorithm, **options) or self.loops(algorithm, **options))
+        if enabled() and self.structure.worthwhile(key, 1):
+            kept[key] = self.one(algorithm, **options) or self.loops(algorithm, **options)
+            return kept[key]
         loops = self.loops(algorithm, **options)
 
         def for_now(*arrays):
             if self.structure.worthwhile(key, 1):
-                self._keep(key, self.one(algorithm, **options) or loops)
+                kept[key] = self.one(algorithm, **options) or loops
             return loops(*arrays)
 
-        return self._keep(key, for_now)
-
-    def _keep(self, key: Any, call: Call) -> Call:
-        (self.__dict__ if isinstance(key, str) else self.of_size)[key] = call
-        return call
+        kept[key] = for_now if enabled() else loops
+        return kept[key]
 
     def over(self, algorithm: Algorithm, rows: Sequence[np.ndarray], given: tuple[str, ...], options: dict) -> Any:
         """(outputs, number of the first state without a result or -1) for checked states, (states, numbers) each.

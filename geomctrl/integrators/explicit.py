@@ -57,7 +57,7 @@ def rk_step(field: Callable, t: float, y, h: float, tableau: Tableau, group, k1=
             if i:
                 Y.append(z)
         elif i:  # all exponentials commute: the classical method, with A and b summed over them (39d)
-            z = y + rows.dot(K)
+            z = y + np.dot(rows, K)
         if i == n:
             break
         if k1 is not None and i == 0:
