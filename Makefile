@@ -37,6 +37,7 @@ test-fast: $(STAMPS)/test
 bench: $(STAMPS)/bench
 	$(BIN)/python experiments/benchmarks/benchmark_start.py $(BENCH_OPTIONS)
 	$(BIN)/python experiments/benchmarks/benchmark_dynamics.py $(BENCH_OPTIONS)
+	$(BIN)/python experiments/benchmarks/benchmark_compiler.py $(BENCH_OPTIONS)
 	$(BIN)/python experiments/benchmarks/benchmark_derivatives.py $(BENCH_OPTIONS)
 	$(BIN)/python experiments/benchmarks/benchmark_representations.py $(BENCH_OPTIONS)
 	$(BIN)/python experiments/benchmarks/benchmark_integrators.py $(BENCH_OPTIONS)

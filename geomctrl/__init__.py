@@ -11,7 +11,7 @@ NAMES = {
     "Frame": "mechanism.mechanism",
     "Joint": "mechanism.joint",
     "Robot": "robot",
-    "Terms": "terms.dynamics",
+    "Terms": "compiler.catalogue",
     "Command": "control.contracts",
     "Controller": "control.contracts",
     "Desired": "control.contracts",

@@ -8,6 +8,7 @@ from . import integrators as integrators
 from . import interop as interop
 from . import models as models
 from . import testing as testing
+from .compiler.catalogue import Terms as Terms
 from .control import monitors as monitors
 from .control import references as references
 from .control.contracts import Command as Command
@@ -39,4 +40,3 @@ from .robot import Robot as Robot
 from .terms import closed_forms as closed_forms
 from .terms import factored as factored
 from .terms import representations as representations
-from .terms.dynamics import Terms as Terms

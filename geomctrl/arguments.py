@@ -11,6 +11,15 @@ from .errors import ArgumentError
 ROTATION_TOLERANCE = 1e-6  # |R^T R - 1| above which a matrix is refused as a rotation
 
 
+def _finite(a: np.ndarray) -> bool:
+    """No nan and no infinity; a sum of squares, three times faster, settles it for all but huge numbers."""
+    if a.size > 100 and a.dtype == np.float64 and a.flags.c_contiguous:
+        flat = a.reshape(-1)
+        if flat.dot(flat) < np.inf:
+            return True
+    return bool(np.isfinite(a).all())
+
+
 def checked(name: str, value: ArrayLike, trailing: tuple[int, ...], finite: bool = True) -> np.ndarray:
     """`value` as the kernels take it (float64, C order, writable), with the trailing axes `trailing`.
 
@@ -27,7 +36,7 @@ def checked(name: str, value: ArrayLike, trailing: tuple[int, ...], finite: bool
         raise ArgumentError(f"{name}: expected real numbers of {shape}, got {value!r:.80}") from None
     if a.ndim < len(trailing) or a.shape[a.ndim - len(trailing) :] != trailing:
         raise ArgumentError(f"{name}: expected {shape}, got {a.shape}")
-    if finite and not np.isfinite(a).all():
+    if finite and not _finite(a):
         where = tuple(np.argwhere(~np.isfinite(a))[0].tolist())
         raise ArgumentError(f"{name}: expected finite numbers, got {a[where]} at index {list(where)}")
     return a

@@ -22,7 +22,7 @@ from geomctrl import controllers, interop, models
 from geomctrl.control.references import Sinusoids
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
-from lib.robots import chain, humanoid, pin, pinocchio_model
+from lib.robots import chain, humanoid, pin, pinocchio_model, right_angled
 from lib.timing import best_of, table
 
 try:
@@ -167,6 +167,8 @@ def batches(robot: gc.Robot, size: int, budget: float) -> None:
 
     cases = {
         "inverse_dynamics": (lambda: robot.inverse_dynamics(q, v, a), lambda: loop(pin.rnea, pq, pv, pa)),
+        "mass_matrix": (lambda: robot.mass_matrix(q), lambda: loop(pin.crba, pq)),
+        "forward_dynamics": (lambda: robot.forward_dynamics(q, v, a), lambda: loop(pin.aba, pq, pv, pa)),
         "terms": (lambda: robot.terms(q, v), None),
         "regressor": (
             lambda: robot.regressor(q[:1000], v[:1000], a[:1000]),
@@ -267,9 +269,9 @@ def main() -> None:
     budget = 0.15 if quick else 1.5
     if pin is None:
         raise SystemExit("Pinocchio is not installed: pip install 'geomctrl[bench]'")
-    for robot in (models.panda(), chain(30), humanoid()):
+    for robot in (models.panda(), models.ur10(), right_angled(30), chain(30), humanoid()):
         single_calls(robot, budget)
-    for robot in (models.panda(), chain(30)):
+    for robot in (models.panda(), right_angled(30)):
         batches(robot, 10_000, budget)
     linear_cost(budget)
     closed_loop(1.0 if quick else 10.0)

@@ -26,6 +26,16 @@ def chain(n: int) -> gc.Robot:
     return gc.Robot.build(bodies, name=f"chain{n}")
 
 
+def right_angled(n: int) -> gc.Robot:
+    """A chain of n revolute joints about coordinate axes in turn, a coordinate axis from joint to joint."""
+    rng, bodies = np.random.default_rng(n), []
+    for i in range(n):
+        placement = gc.se3.exp(np.concatenate((np.zeros(3), 0.3 * np.eye(3)[i % 3])))
+        joint = gc.Joint.revolute(np.eye(3)[-i % 3], name=f"joint{i}")
+        bodies.append(gc.Body(f"body{i}", f"body{i - 1}" if i else None, joint, placement, testing.random_inertia(rng)))
+    return gc.Robot.build(bodies, name=f"right_angled{n}")
+
+
 def humanoid() -> gc.Robot:
     """A floating humanoid of example-robot-data where installed, else the bundled quadruped."""
     share = Path(sysconfig.get_path("purelib")) / "cmeel.prefix/share/example-robot-data/robots"

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from geomctrl.kernels import tree
-from geomctrl.kernels.algorithms import Algorithm, Array
+from geomctrl.kernels.algorithms import Algorithm, Array, Option
 from geomctrl.kernels.primitives import python_function, references
 from geomctrl.kernels.scalars import either, sin_cos, where
 
@@ -57,7 +57,9 @@ class Arithmetic:
         if isinstance(value, ModuleType) and value.__name__ == "math":
             return self.functions
         if value is np:
-            return SimpleNamespace(empty=self._empty, zeros=self._empty, inf=np.inf, sqrt=self.functions.sqrt)
+            return SimpleNamespace(
+                empty=self._empty, zeros=self._empty, inf=np.inf, sqrt=self.functions.sqrt, uint64=int, dot=_dot
+            )
         inner = python_function(value)
         return value if inner is None else on(inner, self)
 
@@ -66,6 +68,10 @@ class Arithmetic:
         if isinstance(condition, (bool, np.bool_)):
             return yes(x) if condition else no(x)
         return self.where(condition, yes(x), no(x))
+
+
+def _dot(A: np.ndarray, B: np.ndarray, out: np.ndarray) -> None:
+    out[...] = A @ B
 
 
 def on(function: Callable[..., Any], arithmetic: Arithmetic) -> Callable[..., Any]:
@@ -94,22 +100,22 @@ def evaluated(
 
 
 class Sizes:
-    """How many numbers arrays have, for one structure."""
+    """How many numbers arrays have, for one structure and what an algorithm's integer options say."""
 
-    def __init__(self, pattern: np.ndarray):
+    def __init__(self, pattern: np.ndarray, options: dict[str, int] | None = None):
         nq, nv = pattern[-tree.WIDTH + tree.NQ], pattern[-tree.WIDTH + tree.NV]
-        self.names = {"nb": len(pattern) // tree.WIDTH - 1, "nq": int(nq), "nv": int(nv)}
+        self.names = {"nb": len(pattern) // tree.WIDTH - 1, "nq": int(nq), "nv": int(nv)} | (options or {})
 
     def number(self, words: str) -> int:
         return int(eval(words, {"__builtins__": {}}, self.names))
 
-    def shape(self, x: Array) -> tuple[int, ...]:
+    def shape(self, x: Array | Option) -> tuple[int, ...]:
         return tuple(self.number(n) for n in x.shape)
 
-    def of(self, x: Array) -> int:
+    def of(self, x: Array | Option) -> int:
         return int(np.prod(self.shape(x)))
 
-    def inputs(self, algorithm: Algorithm, given: tuple[str, ...], options: dict[str, Any]) -> list[int]:
-        """Lengths of an algorithm's inputs, those among its options last."""
-        states = [self.of(x) for x in algorithm.inputs if not x.optional or x.name in given]
-        return [*states, *(int(np.prod(options[name])) for name, kind in algorithm.options if "[" in kind)]
+    def inputs(self, algorithm: Algorithm, given: tuple[str, ...]) -> list[tuple[int, ...]]:
+        """Shapes of an algorithm's inputs, the arrays among its options last."""
+        states = [x for x in algorithm.inputs if not x.optional or x.name in given]
+        return [self.shape(x) for x in (*states, *(x for x in algorithm.options if x.is_array))]

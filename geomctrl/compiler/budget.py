@@ -2,12 +2,11 @@
 
 from .tracing import Trace
 
-# Up to here a function compiles in about two seconds and beats the loops; longer code no longer fits the processor's
-# instruction cache.
-OPERATIONS = 20_000
-# Inputs and outputs of all lanes lie on the stack, which a thread may have little of: 128 KiB at 8 lanes. The loops are
-# as fast where there are more: for the terms and the regressor of 30 joints they are.
-NUMBERS = 2048
+# Up to here a function compiles in about two seconds and beats the loops, three times at 7 joints, one and a half times
+# at 30; longer code comes from memory as slowly as it is computed (experiments/benchmarks/benchmark_compiler.py).
+OPERATIONS = 50_000
+# Inputs and outputs of a single state may lie on the stack, which a thread may have little of.
+NUMBERS = 8192
 LOOPS = b"loops"  # kept in the place of object code for structures over the budget
 # A process compiles at once for its first structures, and for others what it has wanted so often: making code for one
 # takes as long as the loops take for that many states.

@@ -5,13 +5,18 @@ Forms are Ploen's where the name does not say another.
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
+
+import numpy as np
 
 from geomctrl.kernels import (
     articulated_bodies,
     composite_bodies,
+    derivatives,
     energies,
+    frames,
     laws,
+    mass_matrix_inverse,
     newton_euler,
     plant,
     references,
@@ -22,34 +27,47 @@ from geomctrl.kernels.algorithms import Algorithm
 from geomctrl.kernels.rigid_body import CHRISTOFFEL, PLOEN
 
 
+class Terms(NamedTuple):
+    """M, Mdot, C (..., nv, nv) and g (..., nv) at one state."""
+
+    M: np.ndarray
+    Mdot: np.ndarray
+    C: np.ndarray
+    g: np.ndarray
+
+
 class Function(NamedTuple):
+    """`result`: what several outputs come as. given: the optional inputs that there are."""
+
     algorithm: Algorithm
-    options: dict[str, Any] = {}  # noqa: RUF012 (nobody writes on it)
+    options: dict[str, int] = {}  # noqa: RUF012 (nobody writes on it)
+    result: type = tuple
+    given: tuple[str, ...] = ()
 
 
 CATALOGUE = {
     "inverse_dynamics": Function(newton_euler.inverse_dynamics),
     "inverse_dynamics_reference": Function(newton_euler.inverse_dynamics_reference, {"form": PLOEN}),
     "inverse_dynamics_reference_christoffel": Function(newton_euler.inverse_dynamics_reference, {"form": CHRISTOFFEL}),
+    "inverse_dynamics_external": Function(newton_euler.inverse_dynamics_reference, {"form": PLOEN}, given=("f_ext",)),
     "gravity_force": Function(newton_euler.gravity_force),
     "mass_matrix": Function(composite_bodies.mass_matrix),
-    "terms": Function(composite_bodies.terms, {"form": PLOEN}),
-    "terms_christoffel": Function(composite_bodies.terms, {"form": CHRISTOFFEL}),
+    "terms": Function(composite_bodies.terms, {"form": PLOEN}, Terms),
+    "terms_christoffel": Function(composite_bodies.terms, {"form": CHRISTOFFEL}, Terms),
     "forward_dynamics": Function(articulated_bodies.forward_dynamics),
+    "forward_dynamics_external": Function(articulated_bodies.forward_dynamics, given=("f_ext",)),
+    "mass_matrix_inverse": Function(mass_matrix_inverse.mass_matrix_inverse),
+    "inverse_dynamics_derivatives": Function(derivatives.inverse_dynamics_derivatives),
+    "forward_dynamics_derivatives": Function(derivatives.forward_dynamics_derivatives),
     "regressor": Function(regressor.regressor, {"form": PLOEN}),
     "regressor_christoffel": Function(regressor.regressor, {"form": CHRISTOFFEL}),
+    "regressor_products": Function(regressor.products, {"form": PLOEN}),
     "mechanical_state": Function(energies.mechanical_state),
 }
-# what closing a loop needs besides; not offered as C
-CONTROL = {
-    "tracking_error": Function(tracking.tracking_error),
-    "sliding": Function(tracking.sliding),
-    "adaptive_law": Function(laws.adaptive_law, {"form": PLOEN}),
-    "adaptive_law_christoffel": Function(laws.adaptive_law, {"form": CHRISTOFFEL}),
-    "plant_rate": Function(plant.plant_rate),
-    "skewness": Function(composite_bodies.skewness, {"form": PLOEN}),
-    "skewness_christoffel": Function(composite_bodies.skewness, {"form": CHRISTOFFEL}),
-    "product_motion": Function(references.product_motion),
-    "sinusoid_motion": Function(references.sinusoid_motion),
+# what the public functions may have made: these, and algorithms with a frame's or a controller's numbers among their
+# options (`Code.at`)
+OFFERED = {function.algorithm for function in CATALOGUE.values()} | {
+    *(frames.pose, frames.jacobian, frames.jacobian_rate),
+    *(tracking.tracking_error, tracking.sliding, laws.adaptive_law, plant.plant_rate, composite_bodies.skewness),
+    *(references.product_motion, references.sinusoid_motion),
 }
-FUNCTIONS = CATALOGUE | CONTROL

@@ -8,7 +8,6 @@ a function runs is decided here and known to nobody else; results differ by roun
 
 from __future__ import annotations
 
-import ctypes
 import functools
 import hashlib
 import os
@@ -26,16 +25,18 @@ from geomctrl.kernels.primitives import fingerprint
 
 from . import budget, cache, entries, host
 from .arithmetic import Sizes
-from .catalogue import FUNCTIONS
+from .batches import Batch
+from .catalogue import CATALOGUE, OFFERED
 from .llvm import module
 from .symbols import UntraceableError
 from .tracing import Trace, structure, trace
 
-OFFERED = [function.algorithm for function in FUNCTIONS.values()]
 _lock = threading.RLock()
 _structures = Counter()  # how many structures this process has met
 
 Call = Callable[..., Any]
+Found = list[int] | None  # addresses of what `NAMES` says, None for the loops
+NAMES = {"one": ["f_one"], "many": ["f_many", "f_work"]}
 
 
 def enabled() -> bool:
@@ -50,7 +51,7 @@ class Structure:
     """What has been compiled for a structure, and how often it was wanted."""
 
     def __init__(self):
-        self.addresses: dict[tuple, int | None] = {}
+        self.addresses: dict[tuple, Found] = {}
         self.wanted = Counter()
         self.eager = _structures["met"] < budget.EAGER
         _structures["met"] += 1
@@ -62,47 +63,58 @@ class Structure:
 
 
 class Code:
-    """The functions of the robot with this model array; `FUNCTIONS` has their names."""
+    """The functions of the robot with this model array; `CATALOGUE` has their names."""
 
     def __init__(self, model: np.ndarray):
         self.model = model
         self.pattern = structure(model)
         self.sizes = Sizes(self.pattern)
         self.structure = _structure(self.pattern.tobytes())
-        self.of_size: dict[tuple, Call] = {}
+        self._batches: dict[tuple, Batch | None] = {}
+        self._fixed: dict[tuple, Call] = {}
 
     def __getattr__(self, name: str) -> Call:
         """f(*arrays) -> the outputs of a single state, or None for arguments that the function was not made for."""
-        if name not in FUNCTIONS:
+        if name not in CATALOGUE:
             raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
-        return self._found(name, name, {})
+        return self._prepared(functools.partial(self.__dict__.__setitem__, name), *CATALOGUE[name])
 
-    def sized(self, name: str, **sizes: tuple[int, ...]) -> Call:
-        """The same for a function with options that are arrays, for these shapes; f takes them behind the inputs."""
-        key = name, *sizes.values()
-        return self.of_size.get(key) or self._found(key, name, sizes)
+    def at(self, algorithm: Algorithm, *numbers: int, result: type = tuple) -> Call:
+        """The same for any algorithm on offer and `numbers`, its integer options."""
+        key = algorithm, numbers
+        try:
+            return self._fixed[key]
+        except KeyError:
+            names = [x.name for x in algorithm.options if not x.is_array]
+            options = dict(zip(names, numbers, strict=True))
+            return self._prepared(functools.partial(self._fixed.__setitem__, key), algorithm, options, result)
 
-    def _found(self, key: Any, name: str, sizes: dict[str, Any]) -> Call:
-        kept: dict = self.__dict__ if key == name else self.of_size
-        algorithm, fixed = FUNCTIONS[name]
-        options = fixed | sizes
-        if enabled() and self.structure.worthwhile(key, 1):
-            kept[key] = self.one(algorithm, **options) or self.loops(algorithm, **options)
-            return kept[key]
-        loops = self.loops(algorithm, **options)
+    def _prepared(
+        self, keep: Callable[[Call], None], algorithm: Algorithm, options: dict[str, int], result: type, given=()
+    ) -> Call:
+        """What a single state is computed with from now on; `keep` puts it where it is looked up."""
+        loops = self.loops(algorithm, given, result=result, **options)
+        what = (algorithm, "one", given, *options.values())
+
+        def made() -> Call:
+            return self.one(algorithm, given, result=result, **options) or loops
 
         def for_now(*arrays):
-            if self.structure.worthwhile(key, 1):
-                kept[key] = self.one(algorithm, **options) or loops
+            if self.structure.worthwhile(what, 1):
+                keep(made())
             return loops(*arrays)
 
-        kept[key] = for_now if enabled() else loops
-        return kept[key]
+        eager = enabled() and self.structure.worthwhile(what, 1)
+        chosen = made() if eager else for_now if enabled() else loops
+        keep(chosen)
+        return chosen
 
-    def over(self, algorithm: Algorithm, rows: Sequence[np.ndarray], given: tuple[str, ...], options: dict) -> Any:
+    def over(
+        self, algorithm: Algorithm, rows: Sequence[np.ndarray], given: tuple[str, ...], options: dict, threads: int = 1
+    ) -> Any:
         """(outputs, number of the first state without a result or -1) for checked states, (states, numbers) each.
 
-        None where the loops are to do it.
+        options: all of them, by name. None where the loops are to do it.
         """
         states = len(rows[0])
         if (
@@ -111,86 +123,85 @@ class Code:
             or not self.structure.worthwhile((algorithm.py_func, "many"), states)
         ):
             return None
-        shapes = [self.sizes.shape(y) for y in algorithm.outputs]
+        numbers = {x.name: int(options[x.name]) for x in algorithm.options if not x.is_array}
+        shared = [options[x.name] for x in algorithm.options if x.is_array]
         if states > host.lanes():
-            batch = self.many(algorithm, given, **options)
-            if batch is None:
-                return None
-            out, failed = batch(*rows)
+            call = self.many(algorithm, given, **numbers)
+            rows = [*rows, *(np.tile(x.ravel(), (states, 1)) for x in shared)]
         else:
-            one = self.one(algorithm, given, **options)
-            if one is None:
-                return None
-            results = [one(*(np.array(x[b]) for x in rows)) for b in range(states)]
-            failed = next((b for b, result in enumerate(results) if result is None), -1)
-            parts = [y if isinstance(y, tuple) else (y,) for y in results]
-            out = np.array([[] if failed >= 0 else np.concatenate([y.ravel() for y in p]) for p in parts])
+            call = self._each(algorithm, given, shared, **numbers)
+        if call is None:
+            return None
+        out, failed = call(*rows, threads=threads)
         if failed >= 0:
             return None, failed
-        ends = np.cumsum([int(np.prod(shape)) for shape in shapes])[:-1]
-        columns = np.split(out.reshape(states, -1 if states else ends[-1] if len(ends) else 0), ends, axis=1)
-        made = [y.reshape(states, *shape) for y, shape in zip(columns, shapes)]
-        return (made[0] if len(made) == 1 else tuple(made)), -1
-
-    def loops(self, algorithm: Algorithm, **options: Any) -> Call:
-        """The same as `one` by numba's loops."""
         shapes = [self.sizes.shape(y) for y in algorithm.outputs]
-        sized = {name: options[name] for name, kind in algorithm.options if "[" in kind}
+        if len(shapes) == 1:
+            return out.reshape(states, *shapes[0]), -1
+        ends = np.cumsum([int(np.prod(shape)) for shape in shapes])[:-1]
+        return tuple(y.reshape(states, *shape) for y, shape in zip(np.split(out, ends, axis=1), shapes)), -1
 
-        def call(*arrays):
-            out = [np.empty(shape) for shape in shapes]
-            states = len(arrays) - len(sized)
-            try:
-                given = {name: a.reshape(sized[name]) for name, a in zip(sized, arrays[states:])}
-                if not all(np.isfinite(a).all() for a in given.values()):
-                    return None
-                chosen = [given.get(name, options[name]) for name, _ in algorithm.options]
-                algorithm.one(self.model, *arrays[:states], *chosen, *out)
-            except (ValueError, TypeError):
-                return None
-            return out[0] if len(out) == 1 else tuple(out)
+    def _each(self, algorithm: Algorithm, given: tuple[str, ...], shared: list[np.ndarray], **options: int) -> Any:
+        """`many` for a few states: one after the other."""
+        one = self.one(algorithm, given, result=tuple, **options)
+        if one is None:
+            return None
+
+        shapes = Sizes(self.pattern, options).inputs(algorithm, given)
+
+        def call(*rows, threads):
+            out = np.empty((len(rows[0]), sum(map(self.sizes.of, algorithm.outputs))))
+            for b, y in enumerate(out):
+                found = one(*(np.array(x[b]).reshape(shape) for x, shape in zip(rows, shapes)), *shared)
+                if found is None:
+                    return out, b
+                y[:] = np.concatenate([part.ravel() for part in (found if isinstance(found, tuple) else (found,))])
+            return out, -1
 
         return call
 
-    def one(self, algorithm: Algorithm, given: tuple[str, ...] = (), **options: Any) -> Call | None:
+    def loops(self, algorithm: Algorithm, given: tuple[str, ...] = (), *, result: type = tuple, **options: int) -> Call:
+        """The same as `one` by numba's loops, which leave optional inputs to `over`."""
+        if given:
+            return lambda *arrays: None
+        shapes = [self.sizes.shape(y) for y in algorithm.outputs]
+        inputs = sum(not x.optional for x in algorithm.inputs)
+
+        def call(*arrays):
+            out, shared = [np.empty(shape) for shape in shapes], iter(arrays[inputs:])
+            try:
+                fixed = [next(shared) if x.is_array else options[x.name] for x in algorithm.options]
+                algorithm.one(self.model, *arrays[:inputs], *fixed, *out)
+            except (ValueError, TypeError, StopIteration):
+                return None
+            return out[0] if len(out) == 1 else tuple.__new__(result, out)
+
+        return call
+
+    def one(
+        self, algorithm: Algorithm, given: tuple[str, ...] = (), *, result: type = tuple, **options: int
+    ) -> Call | None:
         """f(*inputs) -> outputs of a single state, or None where loops are better (see `budget`).
 
-        f itself answers None for arguments that it was not made for, and where there is no result. Options that are
-        arrays are given here as their size, and to f behind the inputs.
+        options: the integer ones. f itself answers None for arguments that it was not made for, and where there is no
+        result; arrays among the options come behind its inputs.
         """
-        core = self._address(algorithm, "one", given, options)
-        if core is None:
+        addresses = self._addresses(algorithm, "one", given, options)
+        if addresses is None:
             return None
-        inputs = self.sizes.inputs(algorithm, given, options)
-        return entries.entry(core, self.model, inputs, [self.sizes.shape(y) for y in algorithm.outputs])
+        inputs = Sizes(self.pattern, options).inputs(algorithm, given)
+        return entries.entry(addresses[0], self.model, inputs, [self.sizes.shape(y) for y in algorithm.outputs], result)
 
-    def many(self, algorithm: Algorithm, given: tuple[str, ...] = (), **options: Any) -> Call | None:
-        """f(*inputs) -> (outputs (states, numbers), first state without a result or -1); None where loops are better.
+    def many(self, algorithm: Algorithm, given: tuple[str, ...] = (), **options: int) -> Batch | None:
+        """The same for many states, or None where loops are better."""
+        key = (algorithm, given, tuple(sorted(options.items())))
+        if key not in self._batches:
+            addresses = self._addresses(algorithm, "many", given, options)
+            numbers = sum(map(self.sizes.of, algorithm.outputs))
+            self._batches[key] = None if addresses is None else Batch(self.model, addresses, numbers)
+        return self._batches[key]
 
-        Inputs are C-contiguous float64 arrays (states, numbers) that have been checked.
-        """
-        address = self._address(algorithm, "many", given, options)
-        if address is None:
-            return None
-        run = ctypes.CFUNCTYPE(ctypes.c_int64, *[ctypes.c_void_p] * 3, *[ctypes.c_int64] * 2)(address)
-        numbers, lanes = sum(int(np.prod(self.sizes.shape(y))) for y in algorithm.outputs), host.lanes()
-
-        def batch(*arrays: np.ndarray) -> tuple[np.ndarray, int]:
-            states = len(arrays[0])
-            out = np.empty((states, numbers))
-            whole = states - states % lanes
-            failed = _run(run, self.model, arrays, out, whole)
-            if failed < 0 and whole < states:  # the last few, repeated until they fill the lanes
-                rest = np.minimum(np.arange(lanes) + whole, states - 1)
-                last = np.empty((lanes, numbers))
-                failed = _run(run, self.model, [np.ascontiguousarray(a[rest]) for a in arrays], last, lanes)
-                out[whole:] = last[: states - whole]
-                failed = min(failed + whole, states - 1) if failed >= 0 else failed
-            return out, failed
-
-        return batch
-
-    def _address(self, algorithm: Algorithm, kind: str, given: tuple[str, ...], options: dict[str, Any]) -> int | None:
+    def _addresses(self, algorithm: Algorithm, kind: str, given: tuple[str, ...], options: dict[str, Any]) -> Found:
         key = (algorithm.py_func, kind, given, tuple(sorted(options.items())))
         with _lock:
             known = self.structure.addresses
@@ -198,7 +209,7 @@ class Code:
                 known[key] = self._made(algorithm, kind, given, options)
             return known[key]
 
-    def _made(self, algorithm: Algorithm, kind: str, given: tuple[str, ...], options: dict[str, Any]) -> int | None:
+    def _made(self, algorithm: Algorithm, kind: str, given: tuple[str, ...], options: dict[str, Any]) -> Found:
         words = (fingerprint(algorithm.py_func), kind, given, sorted(options.items()), version(), host.lanes())
         key = hashlib.sha256(repr(words).encode() + self.pattern.tobytes()).hexdigest()
 
@@ -209,15 +220,10 @@ class Code:
                 traced = None
             if traced is None or not budget.allows(traced):
                 return budget.LOOPS
-            return host.object_code(module(traced, [1] if kind == "one" else [host.lanes()]))
+            return host.object_code(module(traced, [1] if kind == "one" else [host.lanes()], side=host.lanes()))
 
         code = cache.kept(key, make)
-        return None if code == budget.LOOPS else host.load(code, [f"f_{kind}"])[0]
-
-
-def _run(run, model, arrays, out, states) -> int:
-    pointers = (ctypes.c_void_p * len(arrays))(*(a.ctypes.data for a in arrays))
-    return run(model.ctypes.data, ctypes.addressof(pointers), out.ctypes.data, 0, states) if states else -1
+        return None if code == budget.LOOPS else host.load(code, NAMES[kind])
 
 
 @functools.lru_cache(maxsize=1024)

@@ -2,7 +2,7 @@
 
 One piece of machine code serves all compiled functions: a METH_FASTCALL function whose `self` is an array of integers
 that describes the call, `Descriptor`. It looks into numpy's arrays directly: for each argument it checks that it is a
-plain one-dimensional, C-contiguous float64 array of the right length without nan or infinity, copies it, makes the
+plain C-contiguous float64 array of the right shape without nan or infinity, copies it, makes the
 results' arrays and lets the core fill them. What it was not made for, it answers with None: the public function then
 converts, checks and finds the words.
 
@@ -15,8 +15,9 @@ from __future__ import annotations
 import ctypes
 import functools
 import importlib
+import math
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -30,13 +31,13 @@ WANTED = 0x1 | 0x100
 PYARRAY_NEW = 93  # index of PyArray_New in numpy's API table
 PLAIN = f"i32 {DOUBLE}, ptr null, ptr null, i32 0, i32 0, ptr null"  # of doubles, in C order, its own memory
 METH_FASTCALL = 0x80
-# a descriptor: core, model, inputs, outputs, numbers of all inputs and of all outputs, then the inputs' lengths, then
-# for each output its number of axes, its numbers and two axes
-HEADER, OUTPUT = 6, 4
+# a descriptor: core, model, inputs, outputs, numbers of all inputs, class of the result or 0 for an array alone; then
+# for each input its numbers, its number of axes, the first and the last of them; then for each output its number of
+# axes and two axes
+HEADER, INPUT, OUTPUT = 6, 4, 3
 
 SOURCE = f"""
 @env = global [7 x i64] zeroinitializer
-declare void @llvm.memcpy.p0.p0.i64(ptr, ptr, i64, i1)
 
 define ptr @call(ptr %self, ptr %args, i64 %nargs) nounwind {{
 entry:
@@ -52,7 +53,7 @@ entry:
   %nin = load i64, ptr %d2
   %nout = load i64, ptr %d3
   %totalin = load i64, ptr %d4
-  %totalout = load i64, ptr %d5
+  %kindof = load ptr, ptr %d5
   %e1 = getelementptr i64, ptr @env, i64 1
   %e2 = getelementptr i64, ptr @env, i64 2
   %e3 = getelementptr i64, ptr @env, i64 3
@@ -67,6 +68,8 @@ entry:
   %incref = load ptr, ptr %e5
   %decref = load ptr, ptr %e6
   %x = alloca double, i64 %totalin, align 64
+  %arrays = alloca ptr, i64 %nout
+  %ys = alloca ptr, i64 %nout
   %count = icmp eq i64 %nargs, %nin
   br i1 %count, label %argument, label %refuse
 
@@ -76,6 +79,16 @@ argument:
   %more = icmp slt i64 %i, %nin
   br i1 %more, label %look, label %run
 look:
+  %ii = mul i64 %i, {INPUT}
+  %li = add i64 %ii, {HEADER}
+  %lp = getelementptr i64, ptr %d, i64 %li
+  %n = load i64, ptr %lp
+  %l1p = getelementptr i64, ptr %lp, i64 1
+  %axes_wanted = load i64, ptr %l1p
+  %l2p = getelementptr i64, ptr %lp, i64 2
+  %first_wanted = load i64, ptr %l2p
+  %l3p = getelementptr i64, ptr %lp, i64 3
+  %last_wanted = load i64, ptr %l3p
   %op = getelementptr ptr, ptr %args, i64 %i
   %o = load ptr, ptr %op
   %typep = getelementptr i8, ptr %o, i64 {OB_TYPE}
@@ -85,16 +98,19 @@ look:
 inside:
   %ndp = getelementptr i8, ptr %o, i64 {ND}
   %nd = load i32, ptr %ndp
-  %isvector = icmp eq i32 %nd, 1
-  br i1 %isvector, label %vector, label %refuse
-vector:
-  %li = add i64 %i, {HEADER}
-  %lp = getelementptr i64, ptr %d, i64 %li
-  %n = load i64, ptr %lp
+  %nd64 = zext i32 %nd to i64
+  %right_axes = icmp eq i64 %nd64, %axes_wanted
+  br i1 %right_axes, label %shape, label %refuse
+shape:
   %dimp = getelementptr i8, ptr %o, i64 {DIMENSIONS}
   %dim = load ptr, ptr %dimp
   %len = load i64, ptr %dim
-  %c1 = icmp eq i64 %len, %n
+  %before = add i64 %nd64, -1
+  %lastp = getelementptr i64, ptr %dim, i64 %before
+  %lastlen = load i64, ptr %lastp
+  %c01 = icmp eq i64 %len, %first_wanted
+  %c02 = icmp eq i64 %lastlen, %last_wanted
+  %c1 = and i1 %c01, %c02
   %descrp = getelementptr i8, ptr %o, i64 {DESCR}
   %descr = load ptr, ptr %descrp
   %orderp = getelementptr i8, ptr %descr, i64 {BYTE_ORDER}
@@ -140,84 +156,103 @@ taken:
   br label %argument
 
 run:
-  %lo = add i64 %nin, {HEADER}
+  %lis = mul i64 %nin, {INPUT}
+  %lo = add i64 %lis, {HEADER}
   %outs = getelementptr i64, ptr %d, i64 %lo
-  %single = icmp eq i64 %nout, 1
-  br i1 %single, label %one, label %several
-one:
-  %nd1p = getelementptr i64, ptr %outs, i64 0
-  %nd64 = load i64, ptr %nd1p
-  %nd32 = trunc i64 %nd64 to i32
-  %dims = getelementptr i64, ptr %outs, i64 2
-  %arr = call ptr %new(i64 %arraytype, i32 %nd32, ptr %dims, {PLAIN})
-  %bad = icmp eq ptr %arr, null
-  br i1 %bad, label %failed, label %fill
-fill:
-  %yp = getelementptr i8, ptr %arr, i64 {DATA}
-  %y = load ptr, ptr %yp
-  %good = call i1 %core(ptr %model, ptr %x, ptr %y)
-  br i1 %good, label %give, label %drop
-give:
-  ret ptr %arr
-drop:
-  call void %decref(ptr %arr)
-  br label %refuse
-
-several:
-  %ys = alloca double, i64 %totalout, align 64
-  %goods = call i1 %core(ptr %model, ptr %x, ptr %ys)
-  br i1 %goods, label %pack, label %refuse
-pack:
-  %tuple = call ptr %newtuple(i64 %nout)
-  %badt = icmp eq ptr %tuple, null
-  br i1 %badt, label %failed, label %next
-next:
-  %j = phi i64 [0, %pack], [%j1, %stored]
-  %from = phi i64 [0, %pack], [%from1, %stored]
-  %mj = icmp slt i64 %j, %nout
-  br i1 %mj, label %make, label %whole
+  br label %make
 make:
+  %j = phi i64 [0, %run], [%j1, %made]
+  %mj = icmp slt i64 %j, %nout
+  br i1 %mj, label %new_one, label %compute
+new_one:
   %jo = mul i64 %j, {OUTPUT}
   %out = getelementptr i64, ptr %outs, i64 %jo
-  %ndj64 = load i64, ptr %out
-  %ndj = trunc i64 %ndj64 to i32
-  %sizep = getelementptr i64, ptr %out, i64 1
-  %size = load i64, ptr %sizep
-  %dimsj = getelementptr i64, ptr %out, i64 2
-  %arrj = call ptr %new(i64 %arraytype, i32 %ndj, ptr %dimsj, {PLAIN})
-  %badj = icmp eq ptr %arrj, null
-  br i1 %badj, label %half, label %stored
-stored:
-  %yjp = getelementptr i8, ptr %arrj, i64 {DATA}
-  %yj = load ptr, ptr %yjp
-  %src = getelementptr double, ptr %ys, i64 %from
-  %bytes = mul i64 %size, 8
-  call void @llvm.memcpy.p0.p0.i64(ptr %yj, ptr %src, i64 %bytes, i1 false)
-  %kept = call i32 %setitem(ptr %tuple, i64 %j, ptr %arrj)
+  %axes64 = load i64, ptr %out
+  %axes = trunc i64 %axes64 to i32
+  %dims = getelementptr i64, ptr %out, i64 1
+  %array = call ptr %new(i64 %arraytype, i32 %axes, ptr %dims, {PLAIN})
+  %bad = icmp eq ptr %array, null
+  br i1 %bad, label %release, label %made
+made:
+  %yp = getelementptr i8, ptr %array, i64 {DATA}
+  %y = load ptr, ptr %yp
+  %keep = getelementptr ptr, ptr %arrays, i64 %j
+  store ptr %array, ptr %keep
+  %to_fill = getelementptr ptr, ptr %ys, i64 %j
+  store ptr %y, ptr %to_fill
   %j1 = add i64 %j, 1
-  %from1 = add i64 %from, %size
+  br label %make
+
+compute:
+  %good = call i1 %core(ptr %model, ptr %x, ptr %ys)
+  br i1 %good, label %give, label %release
+give:
+  %several = icmp ne ptr %kindof, null
+  br i1 %several, label %pack, label %alone
+alone:
+  %only = load ptr, ptr %arrays
+  ret ptr %only
+pack:
+  %tuple = call ptr %newtuple(ptr %kindof, i64 %nout)
+  %badt = icmp eq ptr %tuple, null
+  br i1 %badt, label %release, label %next
+next:
+  %i2 = phi i64 [0, %pack], [%i3, %set]
+  %m2 = icmp slt i64 %i2, %nout
+  br i1 %m2, label %set, label %whole
+set:
+  %fromp = getelementptr ptr, ptr %arrays, i64 %i2
+  %from = load ptr, ptr %fromp
+  %kept = call i32 %setitem(ptr %tuple, i64 %i2, ptr %from)
+  %i3 = add i64 %i2, 1
   br label %next
 whole:
   ret ptr %tuple
-half:
-  call void %decref(ptr %tuple)
-  br label %failed
-failed:
+
+release:
+  %had = phi i64 [%j, %new_one], [%nout, %compute], [%nout, %pack]
+  %failed = phi i1 [true, %new_one], [false, %compute], [true, %pack]
+  br label %each
+each:
+  %r = phi i64 [0, %release], [%r1, %drop]
+  %mr = icmp slt i64 %r, %had
+  br i1 %mr, label %drop, label %dropped
+drop:
+  %rp = getelementptr ptr, ptr %arrays, i64 %r
+  %old = load ptr, ptr %rp
+  call void %decref(ptr %old)
+  %r1 = add i64 %r, 1
+  br label %each
+dropped:
+  br i1 %failed, label %error, label %refuse
+error:
   ret ptr null
 refuse:
   call void %incref(ptr %none)
   ret ptr %none
 }}
 
-define i1 @same(ptr %model, ptr %x, ptr %y) nounwind {{
+define i1 @same(ptr %model, ptr %x, ptr %ys) nounwind {{
   %a = load double, ptr %x
   %b = load double, ptr %model
   %xp = getelementptr double, ptr %x, i64 1
   %c = load double, ptr %xp
   %s = fadd double %a, %b
-  store double %s, ptr %y
-  %yp = getelementptr double, ptr %y, i64 1
-  store double %c, ptr %yp
+  %y0 = load ptr, ptr %ys
+  store double %s, ptr %y0
+  %yp = getelementptr ptr, ptr %ys, i64 1
+  %y1 = load ptr, ptr %yp
+  store double %c, ptr %y1
+  %ok = fcmp olt double %a, 100.0
+  ret i1 %ok
+}}
+
+define i1 @sum(ptr %model, ptr %x, ptr %ys) nounwind {{
+  %a = load double, ptr %x
+  %b = load double, ptr %model
+  %s = fadd double %a, %b
+  %y0 = load ptr, ptr %ys
+  store double %s, ptr %y0
   %ok = fcmp olt double %a, 100.0
   ret i1 %ok
 }}
@@ -234,65 +269,73 @@ class _Definition(ctypes.Structure):
 
 
 def entry(
-    core: int, model: np.ndarray, inputs: Sequence[int], outputs: Sequence[tuple[int, ...]]
+    core: int,
+    model: np.ndarray,
+    inputs: Sequence[tuple[int, ...]],
+    outputs: Sequence[tuple[int, ...]],
+    result: type = tuple,
 ) -> Callable[..., Any]:
-    """f(*arrays) -> a new array, or a tuple of them; None where an argument is not what the core was made for.
+    """f(*arrays) -> a new array, or several as a `result`; None where an argument is not what the core was made for.
 
-    core: the address of `bool core(model, x, y)`. inputs: the lengths of the arguments. outputs: the results' shapes,
-    of at most two axes. The model array is kept alive by whoever keeps the function.
+    core: the address of `bool core(model, x, ys)`, ys being pointers to the outputs. inputs, outputs: the shapes of the
+    arguments and of the results, one or two axes each. result: tuple or a NamedTuple. The model array is kept alive by
+    whoever keeps the function.
     """
-    return (_compiled_entry if works() else _python_entry)(core, model, inputs, outputs)
+    return (_compiled_entry if works() else _python_entry)(core, model, inputs, outputs, result)
 
 
-def _compiled_entry(core, model, inputs, outputs):
-    descriptor = np.zeros(HEADER + len(inputs) + OUTPUT * len(outputs), np.int64)
-    sizes = [int(np.prod(shape)) for shape in outputs]
-    descriptor[:HEADER] = core, model.ctypes.data, len(inputs), len(outputs), max(sum(inputs), 1), sum(sizes)
-    descriptor[HEADER : HEADER + len(inputs)] = inputs
-    for k, (shape, size) in enumerate(zip(outputs, sizes)):
-        at = HEADER + len(inputs) + OUTPUT * k
-        descriptor[at : at + 2 + len(shape)] = len(shape), size, *shape
+def _compiled_entry(core, model, inputs, outputs, result=tuple):
+    begin = HEADER + INPUT * len(inputs)
+    descriptor = np.zeros(begin + OUTPUT * len(outputs), np.int64)
+    total = sum(map(math.prod, inputs))
+    kind = id(result) if len(outputs) > 1 else 0
+    descriptor[:HEADER] = core, model.ctypes.data, len(inputs), len(outputs), max(total, 1), kind
+    for k, shape in enumerate(inputs):
+        at = HEADER + INPUT * k
+        descriptor[at : at + INPUT] = math.prod(shape), len(shape), shape[0], shape[-1]
+    for k, shape in enumerate(outputs):
+        at = begin + OUTPUT * k
+        descriptor[at : at + 1 + len(shape)] = len(shape), *shape
     make = ctypes.pythonapi.PyCFunction_NewEx
     make.restype, make.argtypes = ctypes.py_object, [ctypes.c_void_p, ctypes.py_object, ctypes.c_void_p]
     return make(ctypes.addressof(_definition()), descriptor, None)
 
 
-def _python_entry(core, model, inputs, outputs):
+def _python_entry(core, model, inputs, outputs, result=tuple):
     run = ctypes.CFUNCTYPE(ctypes.c_bool, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p)(core)
-    sizes = [int(np.prod(shape)) for shape in outputs]
-    ends = np.cumsum(sizes)[:-1]
 
     def call(*arrays):
         good = len(arrays) == len(inputs) and all(
-            type(a) is np.ndarray and a.dtype == np.float64 and a.shape == (n,) and np.isfinite(a).all()
-            for a, n in zip(arrays, inputs)
+            type(a) is np.ndarray and a.dtype == np.float64 and a.shape == shape and np.isfinite(a).all()
+            for a, shape in zip(arrays, inputs)
         )
         if not good:
             return None
-        x, y = np.concatenate([*arrays, np.zeros(1)]), np.empty(sum(sizes))
-        if not run(model.ctypes.data, x.ctypes.data, y.ctypes.data):
+        x, ys = np.concatenate([*(a.ravel() for a in arrays), np.zeros(1)]), [np.empty(shape) for shape in outputs]
+        pointers = (ctypes.c_void_p * len(ys))(*(y.ctypes.data for y in ys))
+        if not run(model.ctypes.data, x.ctypes.data, ctypes.addressof(pointers)):
             return None
-        parts = tuple(part.reshape(shape) for part, shape in zip(np.split(y, ends), outputs))
-        return parts[0] if len(parts) == 1 else parts
+        return ys[0] if len(ys) == 1 else tuple.__new__(result, ys)
 
     return call
 
 
 @functools.cache
-def _addresses() -> tuple[int, int]:
-    """The machine code's `call` and `same`, with what they need of numpy and Python filled in."""
-    call, same, env = host.load(cache.kept(SOURCE, lambda: host.object_code(SOURCE)), ["call", "same", "env"])
+def _addresses() -> tuple[int, int, int]:
+    """The machine code's `call`, `same` and `sum`, with what they need of numpy and Python filled in."""
+    code = cache.kept(SOURCE, lambda: host.object_code(SOURCE))
+    call, same, total, env = host.load(code, ["call", "same", "sum", "env"])
     api = ctypes.pythonapi
     api.PyCapsule_GetPointer.restype = ctypes.c_void_p
     api.PyCapsule_GetPointer.argtypes = [ctypes.py_object, ctypes.c_char_p]
     core = "numpy._core" if hasattr(np, "_core") else "numpy.core"  # numpy 2 and 1
     table = api.PyCapsule_GetPointer(importlib.import_module(f"{core}._multiarray_umath")._ARRAY_API, None)
     new = (ctypes.c_void_p * (PYARRAY_NEW + 1)).from_address(table)[PYARRAY_NEW]
-    names = ("PyTuple_New", "PyTuple_SetItem", "Py_IncRef", "Py_DecRef")
+    names = ("PyType_GenericAlloc", "PyTuple_SetItem", "Py_IncRef", "Py_DecRef")
     functions = [ctypes.cast(getattr(api, name), ctypes.c_void_p).value for name in names]
     values = [id(np.ndarray), id(None), new, *functions]
     (ctypes.c_int64 * len(values)).from_address(env)[:] = values
-    return call, same
+    return call, same, total
 
 
 @functools.cache
@@ -325,20 +368,28 @@ def works() -> bool:
     if not looks:
         return False
     try:
-        core, model = _addresses()[1], np.array([10.0])
-        sum_and_next = _compiled_entry(core, model, (3,), ((2,),))
-        apart = _compiled_entry(core, model, (1, 2), ((1,), (1, 1)))
-        x, pair = sum_and_next(a), apart(a[:1].copy(), a[1:].copy())
+        (_, same, total), model = _addresses(), np.array([10.0])
+        one, pair = (
+            _compiled_entry(total, model, ((3,),), ((1,),)),
+            _compiled_entry(same, model, ((1,), (2, 1)), ((1,), (1, 1)), _Pair),
+        )
+        x, y = one(a), pair(a[:1].copy(), a[1:, None].copy())
         return (
-            x.tolist() == [11.5, 2.5]
-            and [y.tolist() for y in pair] == [[11.5], [[2.5]]]
-            and all(
-                sum_and_next(bad) is None for bad in (a[:2], a[None], a.astype(np.float32), a * np.nan, 1.0, a + 100.0)
-            )
-            and sum_and_next() is None
+            x.tolist() == [11.5]
+            and type(y) is _Pair
+            and [part.tolist() for part in y] == [[11.5], [[2.5]]]
+            and all(one(bad) is None for bad in (a[:2], a[None], a.astype(np.float32), a * np.nan, 1.0, a + 100.0))
+            and pair(a[:1] + 100.0, a[1:, None].copy()) is None
+            and all(pair(a[:1].copy(), bad) is None for bad in (a[1:].copy(), a[None, 1:].copy(), a[:, None].copy()))
+            and one() is None
         )
     except (AttributeError, TypeError, ValueError, OSError):
         return False
+
+
+class _Pair(NamedTuple):
+    first: np.ndarray
+    second: np.ndarray
 
 
 def _describes(dtype: np.dtype, order: str, number: int) -> bool:

@@ -1,120 +1,151 @@
 """LLVM code from a trace: one state, or as many side by side as the processor's vectors hold.
 
-A trace becomes a straight line of operations, `core(model, x, y)`: x holds the inputs one after the other, y the
-outputs, each number for all lanes. Around it stand two entries,
+A trace becomes a straight line of operations, `core(model, x, y, s)`: x holds the inputs one after the other, y the
+outputs, s what is between, each number for all lanes. Around it stand two entries,
 
-    one(model, x, y)                           a single state
-    many(model, inputs, outputs, first, end)   states in C order, transposed in blocks of lanes
-
-The only freedoms that the code generator gets are `contract`, `nsz` and `arcp`: nan and infinity keep their meaning.
-Sine and cosine are a polynomial after Cody and Waite's reduction, an ulp accurate up to `REDUCIBLE` and libm's beyond.
+    one(model, x, ys)                                a single state, its outputs in arrays of their own
+    many(model, inputs, outputs, first, end, work)   states in C order, transposed in blocks of lanes
 """
 
 from __future__ import annotations
 
-import struct
+from bisect import bisect_right
 from collections.abc import Iterable
 
-from geomctrl.kernels.scalars import COSINE, HALF_PI, REDUCIBLE, SINE
-
+from .elementary import library, sin_cos, waves
+from .ir import Function, Vector
+from .stretches import Plan
 from .tracing import Trace
+from .transposition import declarations, transposition
 
-FLAGS = "contract nsz arcp"
 ARITHMETIC = {"add": "fadd", "sub": "fsub", "mul": "fmul", "div": "fdiv", "neg": "fneg"}
 INTRINSICS = {"sqrt": "sqrt", "abs": "fabs"}
 COMPARISON = {"lt": "olt", "le": "ole", "eq": "oeq"}
-LIBRARY = {"tan": 1, "asin": 1, "acos": 1, "exp": 1, "log": 1, "tanh": 1, "atan2": 2}  # of libm: number of arguments
+CONDITIONS = {*COMPARISON, "and", "or", "not"}
 
 
-def literal(x: float) -> str:
-    return f"0x{struct.unpack('<Q', struct.pack('<d', x))[0]:016X}"
+def module(trace: Trace, widths: Iterable[int], name: str = "f", *, side: int = 1) -> str:
+    """The module's text: a core for each width, `NAME_one` where one is 1, `NAME_many` for the widest above 1.
 
-
-class Vector:
-    """Numbers of `width` lanes, in LLVM's words."""
-
-    def __init__(self, width: int):
-        self.width = width
-        self.type = "double" if width == 1 else f"<{width} x double>"
-        self.bool = "i1" if width == 1 else f"<{width} x i1>"
-        self.suffix = "f64" if width == 1 else f"v{width}f64"
-
-    def constant(self, x: float) -> str:
-        return literal(x) if self.width == 1 else f"splat (double {literal(x)})"
-
-
-class Function:
-    """The text of a function while it is written."""
-
-    def __init__(self, vector: Vector):
-        self.vector, self.lines, self.count, self.blocks = vector, [], 0, 0
-
-    def let(self, expression: str) -> str:
-        self.count += 1
-        self.lines.append(f"  %v{self.count} = {expression}")
-        return f"%v{self.count}"
-
-    def do(self, statement: str) -> None:
-        self.lines.append(f"  {statement}")
-
-    def operation(self, op: str, *args: str, type: str | None = None) -> str:
-        return self.let(f"{op} {FLAGS} {type or self.vector.type} {', '.join(args)}")
-
-    def call(self, name: str, *args: str) -> str:
-        t = self.vector.type
-        return self.let(f"call {t} @{name}({', '.join(f'{t} {a}' for a in args)})")
-
-    def address(self, base: str, index: int | str) -> str:
-        return self.let(f"getelementptr double, ptr {base}, i64 {index}")
-
-
-def module(trace: Trace, widths: Iterable[int], name: str = "f") -> str:
-    """The module's text: a core for each width, `NAME_one` where one is 1, `NAME_many` for the widest above 1."""
+    side: how many lanes the processor has, for what a single state can do side by side.
+    """
     widths = sorted(set(widths))
-    parts = [_library(widths)]
-    for width in widths:
-        parts.append(_sin_cos(Vector(width)))
-        parts.append(Core(trace, Vector(width)).text(f"{name}_core{width}"))
+    kinds = sorted({*widths, *(max(width, side) for width in widths)})
+    parts = [
+        library(kinds),
+        *(sin_cos(Vector(width)) for width in kinds),
+        *(waves(Vector(width)) for width in kinds),
+    ]
+    plans = {width: Plan(trace, max(side // width, 1), apart=width == 1) for width in widths}
+    parts += [core(plan, Vector(width), f"{name}_core{width}", side) for width, plan in plans.items()]
     if 1 in widths:
-        parts.append(_one(name))
+        parts.append(_one(name, plans[1].slots))
     if max(widths) > 1:
-        parts.append(_many(trace, max(widths), name))
+        parts.append(_many(trace, plans[max(widths)].slots, max(widths), name))
     return "\n".join(parts)
 
 
 # --- the straight line -------------------------------------------------------------------------------------------
 
 
-class Core(Function):
-    """The straight line of a trace while it is written: each node's name, and what it is made of."""
+def core(plan: Plan, vector: Vector, name: str, side: int) -> str:
+    """core(model, x, y, s) -> whether there is a result, and the stretches that it is made of; s: the plan's slots."""
+    trace, kind = plan.trace, vector.bool
+    arguments = "ptr noalias %model, ptr noalias %x, ptr noalias %y, ptr noalias %s"
+    whole = Stretch(plan, vector)
+    whole.angles(max(side, vector.width))
+    whole.constants()
+    stretches = []
+    for k, nodes in enumerate(plan.stretches):
+        if len(plan.stretches) == 1:
+            whole.operations(nodes)
+            break
+        part = Stretch(plan, vector)
+        part.operations(nodes)
+        header = f"define internal void @{name}_{k}({arguments}) noinline nounwind {{"
+        stretches.append("\n".join([header, *part.lines, "  ret void", "}"]))
+        whole.do(f"call void @{name}_{k}(ptr %model, ptr %x, ptr %y, ptr %s)")
+    good = _truth(vector, True) if trace.flag is None else whole.value(trace.flag)
+    header = f"define internal {kind} @{name}({arguments}) nounwind {{"
+    return "\n".join([*stretches, header, *whole.lines, f"  ret {kind} {good}", "}"])
 
-    def __init__(self, trace: Trace, vector: Vector):
+
+class Stretch(Function):
+    """A function that computes some of a plan's nodes, while it is written."""
+
+    def __init__(self, plan: Plan, vector: Vector):
         super().__init__(vector)
-        self.trace, self.nodes = trace, trace.graph.nodes
-        self.starts = [0, *_running(trace.inputs)]
+        self.plan, self.nodes = plan, plan.nodes
         self.values: dict[int, str] = {}
         self.waves: dict[int, tuple[str, str]] = {}
+        self.arrays: dict[int, str] = {}
 
-    def text(self, name: str) -> str:
-        for at in self.trace.graph.needed(self.trace.ends):
+    def constants(self) -> None:
+        """Outputs that no stretch computes: most are zeros."""
+        outputs, zero = self.plan.trace.outputs, ("const", 0.0, 1.0)
+        for first, size in zip(self.plan.output_starts, self.plan.trace.sizes):
+            if any(self.nodes[at] == zero for at in outputs[first : first + size]):
+                size *= 8 * self.vector.width
+                self.do(f"call void @llvm.memset.p0.i64(ptr {self.output(first)}, i8 0, i64 {size}, i1 false)")
+        for k, at in enumerate(outputs):
+            if not self.plan.is_operation(at) and self.nodes[at] != zero:
+                self.store(at, k)
+
+    def angles(self, side: int) -> None:
+        """Sines and cosines of inputs, as many side by side as the processor has lanes."""
+        plan, width = self.plan, self.vector.width
+        if not plan.angles:
+            return
+        zeros = [self.vector.constant(0.0)] * (plan.rows - len(plan.angles))
+        for k, x in enumerate([*(self.value(at) for at in plan.angles), *zeros]):
+            self.do(f"store {self.vector.type} {x}, ptr {self.address('%s', k * width)}, align 8")
+        sines, cosines = (self.address("%s", k * plan.rows * width) for k in (1, 2))
+        self.do(f"call void @waves{side}(ptr %s, ptr {sines}, ptr {cosines}, i64 {plan.rows * width // side})")
+
+    def operations(self, nodes: list[int]) -> None:
+        for at in nodes:
             op, *args = self.nodes[at]
             if op in ("sin", "cos"):
                 self.values[at] = self.wave(args[0])[op == "cos"]
-            elif op not in ("const", "load"):
+            else:
                 self.values[at] = self.made(op, [self.value(x) for x in args])
-        width, kind = self.vector.width, self.vector.bool
-        for k, at in enumerate(self.trace.outputs):
-            self.do(f"store {self.vector.type} {self.value(at)}, ptr {self.address('%y', k * width)}, align 8")
-        good = _truth(self.vector, True) if self.trace.flag is None else self.value(self.trace.flag)
-        header = f"define internal {kind} @{name}(ptr noalias %model, ptr noalias %x, ptr noalias %y) nounwind {{"
-        return "\n".join([header, *self.lines, f"  ret {kind} {good}", "}"])
+            for k in self.plan.outputs.get(at, ()):
+                self.store(at, k)
+            if at in self.plan.slot:
+                x, place = self.values[at], self.address("%s", self.plan.slot[at] * self.vector.width)
+                if self.nodes[at][0] in CONDITIONS:
+                    v = self.vector
+                    x = self.let(f"select {v.bool} {x}, {v.type} {v.constant(1.0)}, {v.type} {v.constant(0.0)}")
+                self.do(f"store {self.vector.type} {x}, ptr {place}, align 8")
+
+    def store(self, at: int, k: int) -> None:
+        """Output number k is node `at`."""
+        self.do(f"store {self.vector.type} {self.value(at)}, ptr {self.output(k)}, align 8")
+
+    def output(self, k: int) -> str:
+        """Where output number k is written."""
+        if not self.plan.apart:
+            return self.address("%y", k * self.vector.width)
+        array = bisect_right(self.plan.output_starts, k) - 1
+        if array not in self.arrays:
+            self.arrays[array] = self.let(f"load ptr, ptr {self.let(f'getelementptr ptr, ptr %y, i64 {array}')}")
+        return self.address(self.arrays[array], k - self.plan.output_starts[array])
 
     def value(self, at: int) -> str:
         """The name or literal of a node; what is loaded is loaded where it is first used."""
         if at not in self.values:
-            op, a, b = self.nodes[at]
-            self.values[at] = self.loaded(a, b) if op == "load" else self.literal(a, b)
+            op, a, *b = self.nodes[at]
+            if at in self.plan.slot:
+                self.values[at] = self.recalled(at)
+            else:
+                self.values[at] = self.loaded(a, *b) if op == "load" else self.literal(a, *b)
         return self.values[at]
+
+    def recalled(self, at: int) -> str:
+        """What another stretch has computed."""
+        v = self.vector
+        x = self.let(f"load {v.type}, ptr {self.address('%s', self.plan.slot[at] * v.width)}, align 8")
+        return self.let(f"fcmp une {v.type} {x}, {v.constant(0.0)}") if self.nodes[at][0] in CONDITIONS else x
 
     def literal(self, a: float | bool | str, sign: float) -> str:
         if isinstance(a, bool):
@@ -124,7 +155,7 @@ class Core(Function):
     def loaded(self, array: int, index: int) -> str:
         if array == 0:
             return _splat(self, self.let(f"load double, ptr {self.address('%model', index)}, align 8"))
-        at = (self.starts[array - 1] + index) * self.vector.width
+        at = (self.plan.starts[array - 1] + index) * self.vector.width
         return self.let(f"load {self.vector.type}, ptr {self.address('%x', at)}, align 8")
 
     def wave(self, x: int) -> tuple[str, str]:
@@ -169,127 +200,34 @@ def _splat(f: Function, scalar: str) -> str:
     return f.let(f"shufflevector {v.type} {first}, {v.type} poison, <{v.width} x i32> zeroinitializer")
 
 
-def _running(lengths: Iterable[int]) -> list[int]:
-    total, out = 0, []
-    for n in lengths:
-        total += n
-        out.append(total)
-    return out
-
-
-# --- functions of one number -------------------------------------------------------------------------------------
-
-
-def _sin_cos(vector: Vector) -> str:
-    """(sin x, cos x) as `kernels.scalars.reduced_sin_cos` computes it, libm's where a lane is not within REDUCIBLE."""
-    f, c, t = Function(vector), vector.constant, vector.type
-    size = f.call(f"llvm.fabs.{vector.suffix}", "%x")
-    near = f.let(f"fcmp ole {t} {size}, {c(REDUCIBLE)}")
-    all_near = (
-        near if vector.width == 1 else f.let(f"call i1 @llvm.vector.reduce.and.v{vector.width}i1({vector.bool} {near})")
-    )
-    f.do(f"br i1 {all_near}, label %fast, label %slow, !prof !0")
-    f.lines.append("fast:")
-    k = f.call(f"llvm.rint.{vector.suffix}", f.operation("fmul", "%x", c(0.6366197723675814)))
-    r = "%x"
-    for part in HALF_PI:
-        r = f.operation("fsub", r, f.operation("fmul", k, c(part)))
-    u = f.operation("fmul", r, r)
-    s, w = _polynomial(f, SINE, u), _polynomial(f, COSINE, u)
-    sine = f.operation("fadd", r, f.operation("fmul", f.operation("fmul", r, u), s))
-    cosine = f.operation("fsub", c(1.0), f.operation("fmul", u, c(0.5)))
-    cosine = f.operation("fadd", cosine, f.operation("fmul", f.operation("fmul", u, u), w))
-    whole = "i64" if vector.width == 1 else f"<{vector.width} x i64>"
-    number = (lambda n: str(n)) if vector.width == 1 else (lambda n: f"splat (i64 {n})")
-    quadrant = f.let(f"fptosi {t} {k} to {whole}")
-
-    def bit(n: int, of: str) -> str:
-        return f.let(f"icmp ne {whole} {f.let(f'and {whole} {of}, {number(n)}')}, {number(0)}")
-
-    odd = bit(1, quadrant)
-    s0 = f.let(f"select {vector.bool} {odd}, {t} {cosine}, {t} {sine}")
-    c0 = f.let(f"select {vector.bool} {odd}, {t} {sine}, {t} {cosine}")
-    s1 = f.let(f"select {vector.bool} {bit(2, quadrant)}, {t} {f.operation('fneg', s0)}, {t} {s0}")
-    next_one = f.let(f"add {whole} {quadrant}, {number(1)}")
-    c1 = f.let(f"select {vector.bool} {bit(2, next_one)}, {t} {f.operation('fneg', c0)}, {t} {c0}")
-    f.do("br label %done")
-    f.lines.append("slow:")
-    s2, c2 = f.call(f"sin{vector.width}", "%x"), f.call(f"cos{vector.width}", "%x")
-    f.do("br label %done")
-    f.lines.append("done:")
-    s3 = f.let(f"phi {t} [{s1}, %fast], [{s2}, %slow]")
-    c3 = f.let(f"phi {t} [{c1}, %fast], [{c2}, %slow]")
-    pair = f"{{{t}, {t}}}"
-    first = f.let(f"insertvalue {pair} poison, {t} {s3}, 0")
-    f.do(f"ret {pair} {f.let(f'insertvalue {pair} {first}, {t} {c3}, 1')}")
-    header = f"define internal {pair} @sin_cos{vector.width}({t} %x) alwaysinline nounwind {{"
-    return "\n".join([header, *f.lines, "}"])
-
-
-def _polynomial(f: Function, coefficients: tuple[float, ...], x: str) -> str:
-    y = f.vector.constant(coefficients[-1])
-    for a in reversed(coefficients[:-1]):
-        y = f.operation("fadd", f.operation("fmul", y, x), f.vector.constant(a))
-    return y
-
-
-def _library(widths: list[int]) -> str:
-    """libm's functions, lane by lane."""
-    functions = {"sin": 1, "cos": 1, **LIBRARY}
-    lines = ['!0 = !{!"branch_weights", i32 100000, i32 1}']
-    for name, n in functions.items():
-        lines.append(f"declare double @{name}({', '.join(['double'] * n)}) nounwind")
-    for width in widths:
-        v = Vector(width)
-        for intrinsic in ("sqrt", "fabs", "rint"):
-            lines.append(f"declare {v.type} @llvm.{intrinsic}.{v.suffix}({v.type})")
-        if width > 1:
-            lines.append(f"declare i1 @llvm.vector.reduce.and.v{width}i1({v.bool})")
-        for name, n in functions.items():
-            names = [f"%x{k}" for k in range(n)] if n > 1 else ["%x"]
-            f, result = Function(v), "poison"
-            if width == 1:
-                ends = ", ".join(f"double {x}" for x in names)
-                result = f.let(f"call double @{name}({ends})")
-                f.do(f"ret double {result}")
-            else:
-                for lane in range(width):
-                    ends = [f.let(f"extractelement {v.type} {x}, i64 {lane}") for x in names]
-                    one = f.let(f"call double @{name}({', '.join(f'double {x}' for x in ends)})")
-                    result = f.let(f"insertelement {v.type} {result}, double {one}, i64 {lane}")
-                f.do(f"ret {v.type} {result}")
-            signature = ", ".join(f"{v.type} {x}" for x in names)
-            lines.append(f"define internal {v.type} @{name}{width}({signature}) noinline cold nounwind {{")
-            lines += [*f.lines, "}"]
-    return "\n".join(lines)
-
-
 # --- entries -----------------------------------------------------------------------------------------------------
 
 
-def _one(name: str) -> str:
+def _one(name: str, slots: int) -> str:
     return f"""define i1 @{name}_one(ptr noalias %model, ptr noalias %x, ptr noalias %y) nounwind {{
-  %good = call i1 @{name}_core1(ptr %model, ptr %x, ptr %y)
+  %scratch = alloca double, i64 {max(slots, 1)}, align 64
+  %good = call i1 @{name}_core1(ptr %model, ptr %x, ptr %y, ptr %scratch)
   ret i1 %good
 }}"""
 
 
-def _many(trace: Trace, width: int, name: str) -> str:
-    """many(model, inputs, y, first, end) -> the first state without a result, or -1.
+def _many(trace: Trace, slots: int, width: int, name: str) -> str:
+    """many(model, inputs, y, first, end, work) -> the first state without a result, or -1.
 
     `inputs` is an array of pointers to states in C order, y the outputs, one state after the other. States from `first`
-    to `end`, a multiple of the lanes apart.
+    to `end`, a multiple of the lanes apart. `work` is memory for the numbers of all lanes, `NAME_work` of them.
     """
     sizes, total, v = trace.inputs, len(trace.outputs), Vector(width)
-    arguments = "ptr noalias %model, ptr noalias %inputs, ptr noalias %y, i64 %first, i64 %end"
+    arguments = "ptr noalias %model, ptr noalias %inputs, ptr noalias %y, i64 %first, i64 %end, ptr noalias %work"
+    places = width * sum(sizes), width * (sum(sizes) + total)
     heads = [
         f"  %p{a} = getelementptr ptr, ptr %inputs, i64 {a}\n  %in{a} = load ptr, ptr %p{a}" for a in range(len(sizes))
     ]
     lines = [
         f"define i64 @{name}_many({arguments}) nounwind {{",
         "entry:",
-        f"  %xs = alloca double, i64 {max(sum(sizes), 1) * width}, align 64",
-        f"  %ys = alloca double, i64 {total * width}, align 64",
+        f"  %ys = getelementptr double, ptr %work, i64 {places[0]}",
+        f"  %scratch = getelementptr double, ptr %work, i64 {places[1]}",
         *heads,
         "  br label %head",
         "head:",
@@ -299,16 +237,16 @@ def _many(trace: Trace, width: int, name: str) -> str:
     ]
     start = 0
     for a, n in enumerate(sizes):
-        lines += _transposition(f"gather{a}", f"%in{a}", "%xs", n, start, width, True)
-        lines += [f"gather{a}.done:", f"  br label %{f'gather{a + 1}' if a + 1 < len(sizes) else 'work'}"]
+        lines += transposition(f"gather{a}", f"%in{a}", "%work", n, start, width, gather=True)
+        lines += [f"gather{a}.done:", f"  br label %{f'gather{a + 1}' if a + 1 < len(sizes) else 'compute'}"]
         start += n
     lines += [
-        "work:",
-        f"  %good = call {v.bool} @{name}_core{width}(ptr %model, ptr %xs, ptr %ys)",
+        "compute:",
+        f"  %good = call {v.bool} @{name}_core{width}(ptr %model, ptr %work, ptr %ys, ptr %scratch)",
         f"  %bits = bitcast {v.bool} %good to i{width}",
         f"  %all = icmp eq i{width} %bits, -1",
         "  br i1 %all, label %scatter, label %failed",
-        *_transposition("scatter", "%y", "%ys", total, 0, width, False),
+        *transposition("scatter", "%y", "%ys", total, 0, width, gather=False),
         "scatter.done:",
         "  br label %tail",
         "tail:",
@@ -323,27 +261,8 @@ def _many(trace: Trace, width: int, name: str) -> str:
         "exit:",
         "  ret i64 -1",
         "}",
+        f"@{name}_work = constant i64 {places[1] + width * slots}",
+        *declarations(width),
         f"declare i{width} @llvm.cttz.i{width}(i{width}, i1)",
     ]
     return "\n".join(lines)
-
-
-def _transposition(label: str, array: str, buffer: str, n: int, start: int, width: int, gather: bool) -> list[str]:
-    """Blocks that copy rows b ... b + width - 1 of n numbers to buffer[start + k][lane], or back."""
-    p = f"%{label}"
-    lines = [f"{label}:", f"  br label {p}.k", f"{label}.k:", f"  {p}.i = phi i64 [0, {p}], [{p}.j, {p}.k]"]
-    for lane in range(width):
-        source, target = ("a", "b") if gather else ("b", "a")
-        lines += [
-            f"  {p}.r{lane} = add i64 %b, {lane}",
-            f"  {p}.o{lane} = mul i64 {p}.r{lane}, {n}",
-            f"  {p}.q{lane} = add i64 {p}.o{lane}, {p}.i",
-            f"  {p}.a{lane} = getelementptr double, ptr {array}, i64 {p}.q{lane}",
-            f"  {p}.s{lane} = mul i64 {p}.i, {width}",
-            f"  {p}.t{lane} = add i64 {p}.s{lane}, {start * width + lane}",
-            f"  {p}.b{lane} = getelementptr double, ptr {buffer}, i64 {p}.t{lane}",
-            f"  {p}.x{lane} = load double, ptr {p}.{source}{lane}, align 8",
-            f"  store double {p}.x{lane}, ptr {p}.{target}{lane}, align 8",
-        ]
-    lines += [f"  {p}.j = add i64 {p}.i, 1", f"  {p}.m = icmp slt i64 {p}.j, {n}"]
-    return [*lines, f"  br i1 {p}.m, label {p}.k, label {p}.done"]

@@ -54,13 +54,14 @@ def symbolic() -> Arithmetic:
 class Trace:
     """What an algorithm computes: nodes of `graph` for every number of its outputs, one below the other.
 
-    `inputs`: sizes of the input arrays after the model array, which is array 0 of the graph's loads. `flag`: the node
-    that says whether there is a result, or None.
+    `inputs`: sizes of the input arrays after the model array, which is array 0 of the graph's loads. `sizes`: those of
+    the output arrays. `flag`: the node that says whether there is a result, or None.
     """
 
     graph: Graph
     inputs: tuple[int, ...]
     outputs: tuple[int, ...]
+    sizes: tuple[int, ...]
     flag: int | None
 
     @property
@@ -95,13 +96,13 @@ def trace(
 ) -> Trace:
     """Run the algorithm on symbols for a robot of structure `pattern`.
 
-    options: values of its integer options, sizes of its arrays. given: the optional inputs that there are. guarded: the
+    options: values of its integer options. given: the optional inputs that there are. guarded: the
     flag is false also for a configuration whose poses are none. Raises UntraceableError where the kernel asks what a
     symbol can not know.
     """
     graph = Graph()
     model = np.array([graph.load(0, k) if np.isnan(x) else x for k, x in enumerate(pattern.tolist())] + [None])[:-1]
-    sizes = Sizes(pattern)
+    sizes = Sizes(pattern, options)
     arrays, lengths = [], []
 
     def fresh(length: int) -> np.ndarray:
@@ -112,13 +113,8 @@ def trace(
 
     for x in algorithm.inputs:
         arrays.append(np.empty(0, object) if x.optional and x.name not in given else fresh(sizes.of(x)))
-    for name, kind in algorithm.options:
-        value = options[name]
-        if "[" in kind:
-            shape = value if isinstance(value, tuple) else (value,)
-            arrays.append(fresh(int(np.prod(shape))).reshape(shape))
-        else:
-            arrays.append(value)
+    for x in algorithm.options:
+        arrays.append(fresh(sizes.of(x)).reshape(sizes.shape(x)) if x.is_array else options[x.name])
     good, outputs = evaluated(algorithm, sizes, model, arrays, symbolic())
     for x, q in zip(algorithm.inputs, arrays):
         if guarded and x.shape == ("nq",):
@@ -127,4 +123,4 @@ def trace(
     if good is False:
         raise UntraceableError(f"{algorithm.py_func.__name__} has no result for this structure")
     ends = tuple(graph.operand(x if is_symbol(x) else float(x)) for y in outputs for x in y.ravel())
-    return Trace(graph, tuple(lengths), ends, flag)
+    return Trace(graph, tuple(lengths), ends, tuple(y.size for y in outputs), flag)

@@ -14,7 +14,6 @@ import numpy as np
 
 from geomctrl.errors import ArgumentError
 from geomctrl.kernels import composite_bodies
-from geomctrl.kernels.rigid_body import PLOEN
 from geomctrl.terms.batches import over_states
 from geomctrl.terms.dynamics import form_number
 
@@ -93,8 +92,7 @@ class Skew(Monitor):
 
     def own_residual(self, q: np.ndarray, v: np.ndarray) -> float:
         """`skew_residual` of the model's M, Mdot and C."""
-        code = self.model._code
-        found = (code.skewness if self.form == PLOEN else code.skewness_christoffel)(q, v)
+        found = self.model._code.at(composite_bodies.skewness, self.form)(q, v)
         found = over_states(self.model, composite_bodies.skewness, self.form, q=q, v=v) if found is None else found
         return found.item(0)
 

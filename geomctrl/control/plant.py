@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike
 
 from geomctrl.arguments import checked, frozen, number
 from geomctrl.errors import ArgumentError
+from geomctrl.kernels import plant as kernels
 from geomctrl.robot import Robot
 
 
@@ -69,6 +70,7 @@ class Plant:
     changes: Sequence[tuple[float, Robot]] = ()
     _law: Friction | None = field(init=False, repr=False)
     _coefficients: np.ndarray = field(init=False, repr=False)
+    _coulomb: int = field(init=False, repr=False)
 
     def __post_init__(self):
         if not isinstance(self.robot, Robot):
@@ -86,7 +88,10 @@ class Plant:
         object.__setattr__(self, "friction", law)
         object.__setattr__(self, "_law", law)
         law = Friction() if law is None else law
-        object.__setattr__(self, "_coefficients", np.append(law.parameters(self.robot.nv), law.smoothing))
+        nv = self.robot.nv
+        rows = np.append(law.parameters(nv), np.full(nv, float(law.smoothing))).reshape(3, nv)
+        object.__setattr__(self, "_coefficients", rows)
+        object.__setattr__(self, "_coulomb", int(rows[1].any()))
 
     def _checked_changes(self) -> tuple[tuple[float, Robot], ...]:
         try:
@@ -122,15 +127,15 @@ class Plant:
         return self.robot.forward_dynamics(q, v, tau, self.f_ext(t, q, v))
 
     def rate(self, t: float, q: np.ndarray, v: np.ndarray, tau: np.ndarray, out: np.ndarray) -> None:
-        """v and `acceleration` into the first 2 nv places of out, `power` into its last, in one call where nothing
-        external acts.
+        """v and `acceleration` into the first 2 nv places of out, `power` into its last, in one kernel call where
+        nothing external acts.
 
         A subclass that adds torques overrides all three, without calling this one.
         """
         if self.f_ext is None:
-            rates = self.robot._code.plant_rate(q, v, tau, self._coefficients)
-            if rates is not None:
-                out[: len(rates) - 1], out[-1] = rates[:-1], rates[-1]
+            rate = self.robot._code.at(kernels.plant_rate, self._coulomb)(q, v, tau, self._coefficients)
+            if rate is not None:
+                out[: len(rate) - 1], out[-1] = rate[:-1], rate[-1]
                 return
         self._rate(t, q, v, tau, out)
 

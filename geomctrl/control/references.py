@@ -19,7 +19,7 @@ from numpy.typing import ArrayLike
 
 from geomctrl.arguments import checked, number
 from geomctrl.errors import ArgumentError
-from geomctrl.kernels.references import quintic_blend
+from geomctrl.kernels.references import product_motion, quintic_blend, sinusoid_motion
 from geomctrl.mechanism.configuration import difference
 from geomctrl.mechanism.states import one_configuration
 from geomctrl.robot import Robot
@@ -38,14 +38,15 @@ class _Motion:
 
     def __call__(self, t: float) -> Desired:
         s = self.scalars(t)
-        moved = self.robot._code.sized("product_motion", X=self.X.shape, s=s.shape)
-        return _desired(t, moved(self.q0, self.X.ravel(), s.ravel()))
+        return _desired(
+            t, self.robot._code.at(product_motion, len(self.X), result=Desired)(self.q0, self.X.ravel(), s.ravel())
+        )
 
 
-def _desired(t: float, moved: tuple[np.ndarray, np.ndarray, np.ndarray] | None) -> Desired:
+def _desired(t: float, moved: Desired | None) -> Desired:
     if moved is None:
         raise ArgumentError(f"t: expected a finite time, got {t}")
-    return Desired(*moved)
+    return moved
 
 
 class Quintic(_Motion):
@@ -102,12 +103,12 @@ class Sinusoids:
             if len(a) not in (1, harmonics):
                 raise ArgumentError(f"{name}: expected {harmonics} harmonics like the others, got {len(a)}")
         amplitude, frequency, phase = (np.broadcast_to(a, (harmonics, n)) for a in rows)
-        self.harmonics = np.array([amplitude, 2.0 * np.pi * frequency, phase])
+        self.rows = np.concatenate((amplitude, 2.0 * np.pi * frequency, phase)).ravel()
         self.ramp = number("start_at_rest", start_at_rest, "seconds >= 0", lambda T: T >= 0.0)
 
     def __call__(self, t: float) -> Desired:
-        moved = self.robot._code.sized("sinusoid_motion", harmonics=self.harmonics.shape)
-        return _desired(t, moved(self.q0, np.array([t, self.ramp], float), self.harmonics.ravel()))
+        moved = self.robot._code.at(sinusoid_motion, len(self.rows) // (3 * self.robot.nv), result=Desired)
+        return _desired(t, moved(self.q0, np.array([t, self.ramp], float), self.rows))
 
 
 class Spline(_Motion):

@@ -8,11 +8,10 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from geomctrl.errors import ArgumentError
-from geomctrl.kernels import tracking
-from geomctrl.kernels.rigid_body import PLOEN
+from geomctrl.kernels import laws, tracking
 from geomctrl.mechanism.configuration import ConfigurationGroup
+from geomctrl.mechanism.states import as_batch
 from geomctrl.robot import Robot
-from geomctrl.terms.batches import over_states
 from geomctrl.terms.dynamics import Form, form_number
 from geomctrl.terms.regressor import products
 
@@ -36,25 +35,18 @@ class TrackingError(NamedTuple):
 
 def tracking_error(robot: Robot, q: ArrayLike, v: ArrayLike, desired: Desired) -> TrackingError:
     """The TrackingError of the state (q, v) against `desired`; one state."""
-    q_d, v_d, a_d = _parts(desired)
-    out = robot._code.tracking_error(q, v, q_d, v_d, a_d)
-    if out is None:
-        out = over_states(robot, tracking.tracking_error, q=q, v=v, q_d=q_d, v_d=v_d, a_d=a_d)
-        if out.ndim != 2:
-            raise ArgumentError(f"q, v: expected one state, got leading axes {out.shape[:-2]}")
-    return TrackingError(*out)
-
-
-def _parts(desired: Desired) -> tuple[ArrayLike, ArrayLike, ArrayLike]:
     try:
         q_d, v_d, a_d = desired
     except (TypeError, ValueError):
         raise ArgumentError(f"reference: expected Desired(q, v, a) at a time, got {desired!r:.80}") from None
-    return q_d, v_d, a_d
-
-
-def _flat(gain: np.ndarray) -> np.ndarray:
-    return gain.ravel() if type(gain) is np.ndarray else np.ravel(gain)
+    call = robot._code.at(tracking.tracking_error, result=TrackingError)
+    error = call(q, v, q_d, v_d, a_d)
+    if error is not None:
+        return error
+    lead, arrays = as_batch(robot, q=q, v=v, q_d=q_d, v_d=v_d, a_d=a_d)
+    if lead:
+        raise ArgumentError(f"q, v: expected one state, got leading axes {lead}")
+    return call(*(a[0] for a in arrays))
 
 
 class Sliding(NamedTuple):
@@ -68,9 +60,10 @@ class Sliding(NamedTuple):
 
 def sliding_variables(robot: Robot, q: ArrayLike, v: ArrayLike, desired: Desired, Lambda: np.ndarray) -> Sliding:
     """The Sliding variables of the state (q, v) against `desired`, Lambda (nv, nv); one state."""
-    out = robot._code.sliding(q, v, *_parts(desired), _flat(Lambda))
-    if out is not None:
-        return Sliding(*out)
+    call = robot._code.at(tracking.sliding, result=Sliding)
+    found = call(q, v, *desired, Lambda) if isinstance(desired, tuple) else None
+    if found is not None:
+        return found
     error = tracking_error(robot, q, v, desired)
     v_ref = error.v_d - Lambda @ error.e
     return Sliding(error.e, v_ref, error.a_d - Lambda @ error.e_rate, np.asarray(v, float) - v_ref)
@@ -81,7 +74,7 @@ def sliding_energy(
 ) -> tuple[float, float]:
     """(1/2 s . M s with the mass matrix of the robot `true`, s . K s): what Lyapunov functions in s are made of."""
     s = sliding_variables(robot, q, v, desired, Lambda).s
-    return float(true.kinetic_energy(q, s)), float(s.dot(K).dot(s))
+    return float(true.kinetic_energy(q, s)), float(s @ K @ s)
 
 
 class AdaptiveLaw(NamedTuple):
@@ -105,12 +98,10 @@ def adaptive_law(
     form: Form = "ploen",
 ) -> AdaptiveLaw:
     """The AdaptiveLaw of the state (q, v) against `desired` with parameters p (10 nbodies,), in O(n), without Y."""
-    ploen, code = form_number(form) == PLOEN, robot._code
-    law = code.adaptive_law if ploen else code.adaptive_law_christoffel
-    found = law(p, q, v, *_parts(desired), _flat(Lambda), _flat(K))
+    call = robot._code.at(laws.adaptive_law, form_number(form), result=AdaptiveLaw)
+    found = call(p, q, v, *desired, Lambda, K) if isinstance(desired, tuple) else None
     if found is not None:
-        (e, _, _, s, tau), g = found
-        return AdaptiveLaw(tau, g, e, s)
+        return found
     x = sliding_variables(robot, q, v, desired, Lambda)
     Yp, g = products(robot, q, v, x.a_ref, x.v_ref, p, x.s, form)
     return AdaptiveLaw(Yp - K @ x.s, g, x.e, x.s)

@@ -35,6 +35,18 @@ class Array(NamedTuple):
         return " * ".join(f"({n})" for n in self.shape)
 
 
+class Option(NamedTuple):
+    """What a batch shares: its name, its type in numba's notation, an array's sizes."""
+
+    name: str
+    type: str
+    shape: tuple[str, ...]
+
+    @property
+    def is_array(self) -> bool:
+        return "[" in self.type
+
+
 class Memory(NamedTuple):
     """Work memory: how many records of how many numbers."""
 
@@ -62,7 +74,9 @@ def of_complex(memory: Memory) -> Memory:
     return memory._replace(kind="complex128")
 
 
-SIZES = {"q": "nq", "q_d": "nq", "f_ext": "6 nb"}  # of inputs and outputs by name; others have nv numbers
+# of inputs, outputs and options by name; other inputs and outputs have nv numbers
+SIZES = {"q": "nq", "q_d": "nq", "f_ext": "nb, 6", "placement": "12", "Lambda": "nv, nv", "K": "nv, nv"}
+SIZES |= {"friction": "3, nv"}
 
 
 class Algorithm:
@@ -74,14 +88,16 @@ class Algorithm:
         words: str,
         memory: tuple[Memory, ...],
         may_fail: bool,
-        lanes: Callable | None,
     ):
         functools.update_wrapper(self, function)
-        self.py_func, self.memory, self.may_fail, self.lanes = function, memory, may_fail, lanes
+        self.py_func, self.memory, self.may_fail = function, memory, may_fail
         left, right = words.split("->")
         inputs, _, options = left.partition(";")
         self.inputs, self.outputs = _arrays(inputs), _arrays(right)
-        self.options = re.findall(r"(\w+): *(\w+(?:\[[^\]]*\])?)", options)
+        self.options = [
+            Option(name, kind, _shape(SIZES[name]) if "[" in kind else ())
+            for name, kind in re.findall(r"(\w+): *(\w+(?:\[[^\]]*\])?)", options)
+        ]
 
     def __call__(self, *args: Any) -> Any:
         return self.py_func(*args)
@@ -97,14 +113,14 @@ class Algorithm:
         names = [
             "model",
             *(x.name for x in inputs),
-            *(name for name, _ in self.options),
+            *(x.name for x in self.options),
             *(y.name for y in self.outputs),
         ]
         given = ["none" if x.optional else x.name for x in self.inputs]
         call = self._call(given, [y.name for y in self.outputs])
         types = [
             *("f8[::1]" for _ in ["model", *inputs]),
-            *(t for _, t in self.options),
+            *(x.type for x in self.options),
             *map(_array_type, self.outputs),
         ]
         lines = [
@@ -123,7 +139,7 @@ class Algorithm:
         Where the algorithm may fail: (outputs, number of the first state that failed or -1). States are not checked; an
         optional input may have no rows.
         """
-        names = ["model", *(x.name for x in self.inputs), *(name for name, _ in self.options)]
+        names = ["model", *(x.name for x in self.inputs), *(x.name for x in self.options)]
         given = [
             f"({x.name}[b] if {x.name}.shape[0] > 0 else none)" if x.optional else f"{x.name}[b]" for x in self.inputs
         ]
@@ -134,16 +150,14 @@ class Algorithm:
         types = [
             "f8[::1]",
             *("f8[:, ::1]" for _ in self.inputs),
-            *(t for _, t in self.options),
+            *(x.type for x in self.options),
         ]
         first = self.inputs[0].name
         lines = [
             *self._sizes(),
             *(f"{y.name} = np.empty(({first}.shape[0], {', '.join(y.shape)}))" for y in self.outputs),
             *self._allocation(),
-            "start = 0",
-            *([f"start = LANES({', '.join([*names, *(y.name for y in self.outputs)])})"] if self.lanes else []),
-            f"for b in range(start, {first}.shape[0]):",
+            f"for b in range({first}.shape[0]):",
             *([f"    if not {call}:", f"        return ({result}), b"] if self.may_fail else [f"    {call}"]),
             f"return ({result}), -1" if self.may_fail else f"return {result}",
         ]
@@ -167,13 +181,13 @@ class Algorithm:
 
     def _call(self, inputs: list[str], outputs: list[str]) -> str:
         memory = [f"memory{k}" for k in range(len(self.memory))]
-        return f"ALGORITHM({', '.join(['model', *inputs, *(name for name, _ in self.options), *memory, *outputs])})"
+        return f"ALGORITHM({', '.join(['model', *inputs, *(x.name for x in self.options), *memory, *outputs])})"
 
     def _made(self, kind: str, names: list[str], lines: list[str], signature: str) -> Any:
         """An entry from its lines; they stand in the algorithm's own file for numba's cache."""
         body = "".join(f"\n    {line}" for line in lines)
         code = compile(f"def entry({', '.join(names)}):{body}\n", self.py_func.__code__.co_filename, "exec")
-        scope: dict[str, Any] = {"np": np, "ALGORITHM": self, "LANES": self.lanes}
+        scope: dict[str, Any] = {"np": np, "ALGORITHM": self}
         scope |= {f.__name__: f for f in (finite, good_configuration, good_velocity, n_bodies, n_q, n_v)}
         exec(code, scope)
         function = scope["entry"]
@@ -183,16 +197,16 @@ class Algorithm:
 
 
 def algorithm(
-    words: str, memory: tuple[Memory, ...] = (), *, may_fail: bool = False, lanes: Callable | None = None
+    words: str, memory: tuple[Memory, ...] = (), *, may_fail: bool = False
 ) -> Callable[[Callable[..., Any]], Algorithm]:
     """Decorator: see the module's docstring.
 
     words: "inputs; options -> outputs". Sizes stand in brackets, in terms of nb, nq, nv ("M[nv, nv]", "pi[10 nb]"),
     where they are not those of `SIZES`. An input with a "?" is optional: an empty array stands for none. Options are
-    "name: type" in numba's notation. may_fail: the kernel returns False where there is no result. lanes: fills the
-    first outputs of a batch with many states side by side and returns how many.
+    "name: type" in numba's notation, arrays among them of the sizes in `SIZES`. may_fail: the kernel returns False
+    where there is no result.
     """
-    return lambda function: Algorithm(function, words, memory, may_fail, lanes)
+    return lambda function: Algorithm(function, words, memory, may_fail)
 
 
 def _arrays(words: str) -> list[Array]:

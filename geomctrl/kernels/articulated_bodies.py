@@ -57,12 +57,13 @@ class Articulated(NamedTuple):
 
 
 class Eliminated(NamedTuple):
-    """A velocity coordinate: its screw S in inertial axes, U = IA S, D = S . U, what is left of its torque,
+    """A velocity coordinate: its screw S in inertial axes, U = IA S, D = S . U and 1 / D, what is left of its torque,
     u = tau - S . pA, and the next coordinate towards the root or -1."""
 
     S: Twist
     U: Wrench
     D: float
+    inverse: float
     u: float
     ancestor: float
 
@@ -85,10 +86,10 @@ def articulated_mul(IA, X):
 
 
 @primitive
-def project_out(IA, U, D):
-    """IA - U U^T / D: what is left of the inertia once the joint moves freely."""
+def project_out(IA, U, inverse):
+    """IA - U U^T / D, given 1 / D: what is left of the inertia once the joint moves freely."""
     A, B, C, m, f = IA.A, IA.B, IA.D, U.m, U.f
-    x, y = mul3(1.0 / D, m), mul3(1.0 / D, f)
+    x, y = mul3(inverse, m), mul3(inverse, f)
     return Articulated(
         (A[0] - x[0] * m[0], A[1] - x[0] * m[1], A[2] - x[1] * m[1],
          A[3] - x[0] * m[2], A[4] - x[1] * m[2], A[5] - x[2] * m[2]),
@@ -105,7 +106,7 @@ def place_screws(model, i, T, axes):
     ancestor = float(last_dof_of_parent(model, i))
     nothing = Wrench((0.0, 0.0, 0.0), (0.0, 0.0, 0.0))
     for k in range(first, end):
-        put_eliminated(axes, k, Eliminated(Ad(T, screw_of(model, i, k - first)), nothing, 0.0, 0.0, ancestor))
+        put_eliminated(axes, k, Eliminated(Ad(T, screw_of(model, i, k - first)), nothing, 0.0, 0.0, 0.0, ancestor))
         ancestor = float(k)
 
 
@@ -115,8 +116,9 @@ def eliminate(axes, k, IA, p, tau):
     x = get_eliminated(axes, k)
     U = articulated_mul(IA, x.S)
     D, u = pair(x.S, U), tau - pair(x.S, p)
-    put_eliminated(axes, k, Eliminated(x.S, U, D, u, x.ancestor))
-    return project_out(IA, U, D), wrench_add(p, wrench_mul(u / D, U))
+    inverse = 1.0 / D
+    put_eliminated(axes, k, Eliminated(x.S, U, D, inverse, u, x.ancestor))
+    return project_out(IA, U, inverse), wrench_add(p, wrench_mul(u * inverse, U))
 
 
 @primitive
@@ -183,7 +185,7 @@ def accelerate(model, i, A, bodies, axes, a):
     first, end = dofs_of(model, i)
     for k in range(first, end):
         x = get_eliminated(axes, k)
-        a[k] = (x.u - pair(A, x.U)) / x.D
+        a[k] = (x.u - pair(A, x.U)) * x.inverse
         A = twist_add(A, twist_mul(a[k], x.S))
     return twist_add(A, get_moving_body(bodies, i).c)
 

@@ -190,7 +190,7 @@ MOVING_MEMORY = per_body(SpatialMotion), per_coordinate(Variation), per_body(Sub
 MEMORY = *PLACED_MEMORY, *MOVING_MEMORY
 
 
-@algorithm("q, v, a, f_ext? -> out[3 nv, nv]", MEMORY)
+@algorithm("q, v, a, f_ext? -> derivatives[3 nv, nv]", MEMORY)
 def inverse_dynamics_derivatives(model, q, v, a, f_ext, frames, axes, bodies, motions, variations, subtrees, out):
     """dtau/dq, dtau/dv and dtau/da = M, nv rows each."""
     out[:] = 0.0
@@ -205,7 +205,7 @@ ARTICULATED = per_body(MovingBody), per_coordinate(Eliminated), per_body(Handle)
 
 
 @algorithm(
-    "q, v, tau, f_ext? -> out[3 nv + 1, nv]",
+    "q, v, tau, f_ext? -> derivatives[3 nv + 1, nv]",
     (*ARTICULATED, *MEMORY, numbers(f"{7 * LANES} * nv"), numbers("3 * nv * nv")),
     may_fail=True,
 )
@@ -218,8 +218,7 @@ def forward_dynamics_derivatives(
     """da/dq = -M^-1 dtau/dq, da/dv = -M^-1 dtau/dv, M^-1, nv rows each, and a (one row). False unless M > 0."""
     n = v.shape[0]
     inverse, a, block = out[2 * n : 3 * n], out[3 * n], memory.reshape((3 * n, n))
-    if not forward_dynamics(model, q, v, tau, f_ext, moving, eliminated, handles, accelerations, a):
-        return False
+    good = forward_dynamics(model, q, v, tau, f_ext, moving, eliminated, handles, accelerations, a)
     invert(eliminated, W, inverse)
     inverse_dynamics_derivatives(model, q, v, a, f_ext, frames, axes, bodies, motions, variations, subtrees, block)
     np.dot(inverse, block[:n], out[:n])
@@ -227,7 +226,7 @@ def forward_dynamics_derivatives(
     for i in range(2 * n):
         for j in range(n):
             out[i, j] = -out[i, j]
-    return True
+    return good
 
 
 # --- the mass matrix ---------------------------------------------------------------------------------------------

@@ -26,7 +26,7 @@ def move(model, i, parent, q, v):
     return Moving(T, twist_add(parent.V, joint_twist_at(model, i, T, v)))
 
 
-@algorithm("q, v -> out[8]", (per_body(Moving),))
+@algorithm("q, v -> state[8]", (per_body(Moving),))
 def mechanical_state(model, q, v, bodies, out):
     """Kinetic energy, potential energy, spatial momentum about the world's origin in inertial axes (6)."""
     move(model, Moving(inertial_axes(model, q), zero_twist()), bodies, q, v)

@@ -9,13 +9,13 @@ import numpy as np
 from .jit import kernel
 from .primitives import primitive
 from .records import pose_at, vec
-from .rigid_body import PLOEN, accelerate, inertial_wrench, regressor_row
+from .rigid_body import PLOEN, accelerate, regressor_row
 from .scalars import REDUCIBLE, reduced_sin_cos
-from .screws import Ad_dual, Ad_inv, Pose, Twist, Wrench, pair, twist_mul, zero_twist
-from .tree import WIDTH, A, B, C, D, base_acceleration, inertia_of, n_bodies, n_q, n_v, parent_of, screw_of, turned
+from .screws import Ad_inv, Pose, Twist, twist_mul, zero_twist
+from .tree import WIDTH, A, B, C, D, base_acceleration, n_bodies, n_q, n_v, parent_of, screw_of, turned
 
 LANES = 16
-NEWTON_EULER, STACKED = 30, 24  # numbers of a body: f (12), V, A and F (18); f (12), V and A (12)
+STACKED = 24  # numbers of a body: f (12), V and A (12)
 FEW = 40  # bodies; with more the lanes' memory outgrows the cache and the plain loop is faster
 
 
@@ -59,59 +59,6 @@ def copy(a, k, b, j, n):
     """a[k : k + n] = b[j : j + n], in numbers of all lanes."""
     for i in range(n * LANES):
         a[k * LANES + i] = b[j * LANES + i]
-
-
-@primitive
-def inverse_dynamics_lanes(model, q, v, a, tau):
-    """`inverse_dynamics` of the first states of a batch; returns how many it did."""
-    n, count = n_bodies(model), lanes_of(model, q) * LANES
-    if count == 0:
-        return 0
-    work, source, sink = np.empty(n * NEWTON_EULER * LANES), np.empty(32 * LANES), np.empty(32 * LANES)
-    A_0 = base_acceleration(model)
-    for start in range(0, count, LANES):
-        for i in range(n):
-            link, p = i * WIDTH, parent_of(model, i)
-            fa, fb = pose_at(model, link + A), pose_at(model, link + B)
-            fc, fd = pose_at(model, link + C), vec(model, link + D)
-            S, J = screw_of(model, i, 0), inertia_of(model, i)
-            if p >= 0:
-                copy(source, 0, work, p * NEWTON_EULER + 12, 12)
-            for b in range(LANES):
-                if p < 0:
-                    lane_put6(source, 0, b, zero_twist())
-                    lane_put6(source, 6, b, A_0)
-                lane_put(source, 12, b, (q[start + b, i], v[start + b, i], a[start + b, i]))
-            for b in range(LANES):
-                x, xd, xdd = lane_vec(source, 12, b)
-                s, c = reduced_sin_cos(x)
-                f = turned(fa, fb, fc, fd, x, s, c)
-                V_p, A_p = lane_twist(source, 0, b), lane_twist(source, 6, b)
-                V_, A_ = accelerate(f, V_p, A_p, twist_mul(xd, S), twist_mul(xdd, S))
-                F = inertial_wrench(J, V_, A_)
-                lane_put(sink, 0, b, f.R[0])
-                lane_put(sink, 3, b, f.R[1])
-                lane_put(sink, 6, b, f.R[2])
-                lane_put(sink, 9, b, f.p)
-                lane_put6(sink, 12, b, V_)
-                lane_put6(sink, 18, b, A_)
-                lane_put6(sink, 24, b, F)
-            copy(work, i * NEWTON_EULER, sink, 0, 30)
-        for i in range(n - 1, -1, -1):
-            p, S = parent_of(model, i), screw_of(model, i, 0)
-            copy(source, 0, work, i * NEWTON_EULER, 30)
-            for b in range(LANES):
-                R = lane_vec(source, 0, b), lane_vec(source, 3, b), lane_vec(source, 6, b)
-                X = lane_twist(source, 24, b)
-                F = Wrench(X.w, X.v)
-                sink[6 * LANES + b] = pair(S, F)  # (18)
-                lane_put6(sink, 0, b, Ad_dual(Pose(R, lane_vec(source, 9, b)), F))
-            for b in range(LANES):
-                tau[start + b, i] = sink[6 * LANES + b]
-            if p >= 0:
-                for k in range(6 * LANES):
-                    work[(p * NEWTON_EULER + 24) * LANES + k] += sink[k]
-    return count
 
 
 @primitive

@@ -1,4 +1,4 @@
-"""Slotine and Li's adaptive law (1987), of one state, in O(n)."""
+"""Slotine and Li's adaptive law (1987) of one state, in O(n)."""
 
 from .algorithms import algorithm, numbers, per_body
 from .newton_euler import ReferenceMotion
@@ -8,15 +8,17 @@ from .tracking import sliding
 
 
 @algorithm(
-    "p[10 nb], q, v, q_d, v_d, a_d, Lambda[nv, nv], K[nv, nv]; form: i8 -> out[5, nv], g[10 nb]",
-    (numbers("5 * nv"), per_body(ReferenceMotion), per_body(Wrench), per_body(Twist)),
+    "p[10 nb], q, v, q_d, v_d, a_d; Lambda: f8[:, ::1], K: f8[:, ::1], form: i8 -> tau, YTs[10 nb], e, s",
+    (*(numbers("nv") for _ in range(4)), per_body(ReferenceMotion), per_body(Wrench), per_body(Twist)),
 )
-def adaptive_law(model, p, q, v, q_d, v_d, a_d, Lambda, K, form, memory, motion, wrenches, along, out, g):
-    """Rows e, v_ref, a_ref, s, tau = Y p - K s of `out`, and g = Y^T s, Y the regressor at (q, v, a_ref, v_ref)."""
-    sliding(model, q, v, q_d, v_d, a_d, Lambda, memory, out)
-    s, tau = out[3], out[4]
-    products(model, p, q, v, out[2], out[1], s, form, motion, wrenches, along, tau, g)
-    n = s.shape[0]
-    for i in range(n):
-        for j in range(n):
-            tau[i] -= K[i * n + j] * s[j]
+def adaptive_law(
+    model, p, q, v, q_d, v_d, a_d, Lambda, K, form,
+    w, e_rate, v_ref, a_ref, motion, wrenches, along,
+    tau, YTs, e, s,
+):  # fmt: skip
+    """tau = Y p - K s and Y^T s, Y the regressor at (q, v, a_ref, v_ref), and the errors e and s."""
+    sliding(model, q, v, q_d, v_d, a_d, Lambda, w, e_rate, e, v_ref, a_ref, s)
+    products(model, p, q, v, a_ref, v_ref, s, form, motion, wrenches, along, tau, YTs)
+    for i in range(s.shape[0]):
+        for j in range(s.shape[0]):
+            tau[i] -= K[i, j] * s[j]

@@ -68,7 +68,7 @@ def solve_lanes(axes, n, W):
     for k in range(n - 1, -1, -1):
         S, U = get_eliminated(axes, k).S, get_eliminated(axes, k).U
         w, v, m, f = S.w, S.v, U.m, U.f
-        one_over_D = 1.0 / get_eliminated(axes, k).D
+        one_over_D = get_eliminated(axes, k).inverse
         row = np.uint64(k) * R7
         for lane in range(R1):
             l = row + lane
@@ -85,7 +85,7 @@ def solve_lanes(axes, n, W):
     for k in range(n):
         S, U = get_eliminated(axes, k).S, get_eliminated(axes, k).U
         w, v, m, f = S.w, S.v, U.m, U.f
-        one_over_D = 1.0 / get_eliminated(axes, k).D
+        one_over_D = get_eliminated(axes, k).inverse
         row, p = np.uint64(k) * R7, int(get_eliminated(axes, k).ancestor)
         if p >= 0:
             up = np.uint64(p) * R7

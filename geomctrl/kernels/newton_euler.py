@@ -3,7 +3,6 @@
 from typing import NamedTuple
 
 from .algorithms import algorithm, numbers, per_body
-from .lanes import inverse_dynamics_lanes
 from .passes import inward, outward
 from .primitives import primitive
 from .records import get_wrench, put_wrench, reader
@@ -66,7 +65,7 @@ def project(model, i, F, tau):
         tau[k] = pair(screw_of(model, i, k - first), F)
 
 
-@algorithm("q, v, a -> tau", (per_body(Motion), per_body(Wrench)), lanes=inverse_dynamics_lanes)
+@algorithm("q, v, a -> tau", (per_body(Motion), per_body(Wrench)))
 def inverse_dynamics(model, q, v, a, motion, wrenches, tau):
     """tau = M a + C v + g."""
     move(model, base_motion(model), motion, q, v, a, wrenches)

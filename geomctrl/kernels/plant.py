@@ -7,20 +7,32 @@ import math
 from .algorithms import algorithm, numbers, per_body, per_coordinate
 from .articulated_bodies import Eliminated, Handle, MovingBody, forward_dynamics
 from .screws import Twist
+from .tree import n_v
 
 
 @algorithm(
-    "q, v, tau, friction[2 nv + 1] -> rate[2 nv + 1]",
-    (numbers("nv"), per_body(MovingBody), per_coordinate(Eliminated), per_body(Handle), per_body(Twist)),
+    "q, v, tau; coulomb: i8, friction: f8[:, ::1] -> rate[2 nv + 1]",
+    (
+        *(numbers("nv"), numbers("nv")),
+        *(per_body(MovingBody), per_coordinate(Eliminated), per_body(Handle), per_body(Twist)),
+    ),
     may_fail=True,
 )
-def plant_rate(model, q, v, tau, friction, net, bodies, axes, handles, twists, rate):
-    """v, vdot under tau less friction, and the power of both. friction: viscous and Coulomb coefficients and the speed
-    at which 76 % of the Coulomb torque acts."""
-    n, power = v.shape[0], 0.0
+def plant_rate(model, q, v, tau, coulomb, friction, net, a, bodies, axes, handles, accelerations, rate):
+    """v, vdot under tau less friction, and the power of both. False where a joint has no inertia to push against.
+
+    friction: rows of viscous and Coulomb coefficients and of the velocities of smoothing; coulomb: 0 where all of the
+    second row are.
+    """
+    n, power = n_v(model), 0.0
     for k in range(n):
-        net[k] = tau[k] - friction[k] * v[k] - friction[n + k] * math.tanh(v[k] / friction[2 * n])
+        net[k] = tau[k] - friction[0, k] * v[k]
+        if coulomb:
+            net[k] -= friction[1, k] * math.tanh(v[k] / friction[2, k])
         power += v[k] * net[k]
         rate[k] = v[k]
+    good = forward_dynamics(model, q, v, net, v[:0], bodies, axes, handles, accelerations, a)
+    for k in range(n):
+        rate[n + k] = a[k]
     rate[2 * n] = power
-    return forward_dynamics(model, q, v, net, model[:0], bodies, axes, handles, twists, rate[n : 2 * n])
+    return good

@@ -44,31 +44,30 @@ def begin(q0, q, v, a):
         v[k] = a[k] = 0.0
 
 
-@algorithm(
-    "q0[nq]; X: f8[:, ::1], s: f8[:, ::1] -> q[nq], v, a",
-    (numbers("nq"), numbers("3 * nv")),
-)
-def product_motion(model, q0, X, s, old, memory, q, v, a):
-    """(q, v, a) of q0 exp(X[0] s[0]) exp(X[1] s[1]) ...; s (3, m): values and their first two derivatives."""
+@algorithm("q0[nq], X[m * nv], s[3 * m]; m: i8 -> q[nq], v, a", (numbers("nq"), numbers("3 * nv")))
+def product_motion(model, q0, X, s, m, old, memory, q, v, a):
+    """(q, v, a) of q0 exp(X_1 s_1) exp(X_2 s_2) ...; s: all values, then their first two derivatives."""
     n = n_v(model)
     x, dx, ddx = memory[:n], memory[n : 2 * n], memory[2 * n :]
     begin(q0, q, v, a)
-    for k in range(X.shape[0]):
+    for k in range(m):
         for j in range(n):
-            x[j], dx[j], ddx[j] = X[k, j] * s[0, k], X[k, j] * s[1, k], X[k, j] * s[2, k]
+            X_kj = X[k * n + j]
+            x[j], dx[j], ddx[j] = X_kj * s[k], X_kj * s[m + k], X_kj * s[2 * m + k]
         move(model, x, dx, ddx, q, v, a, old)
 
 
 @primitive
-def blended_sums(t, ramp, harmonics, X, dX, ddX):
+def blended_sums(t, ramp, rows, count, X, dX, ddX):
     """The sums of sinusoids at t, blended in from rest over `ramp` seconds, and their first two derivatives."""
     T = where(ramp > 0.0, ramp, 1.0)
     b, db, ddb = quintic_blend(where(ramp > 0.0, min(max(t, 0.0) / T, 1.0), 1.0), T)
-    for j in range(X.shape[0]):
+    n = X.shape[0]
+    for j in range(n):
         x = dx = ddx = 0.0
-        for h in range(harmonics.shape[1]):
-            A, w = harmonics[0, h, j], harmonics[1, h, j]
-            angle = w * t + harmonics[2, h, j]
+        for h in range(count):
+            A, w = rows[h * n + j], rows[(count + h) * n + j]
+            angle = w * t + rows[(2 * count + h) * n + j]
             x += A * math.sin(angle)
             dx += A * w * math.cos(angle)
             ddx -= A * w * w * math.sin(angle)
@@ -76,17 +75,17 @@ def blended_sums(t, ramp, harmonics, X, dX, ddX):
 
 
 @algorithm(
-    "q0[nq], time[2]; harmonics: f8[:, :, ::1] -> q[nq], v, a",
+    "q0[nq], time[2], rows[3 * count * nv]; count: i8 -> q[nq], v, a",
     (numbers("nq"), numbers("3 * nv"), numbers("3 * nv")),
 )
-def sinusoid_motion(model, q0, time, harmonics, old, sums, factor, q, v, a):
-    """(q, v, a) of q0 exp(e_1 x_1(t)) exp(e_2 x_2(t)) ..., x the sums of sinusoids.
+def sinusoid_motion(model, q0, time, rows, count, old, sums, factor, q, v, a):
+    """(q, v, a) of q0 exp(e_1 x_1(t)) exp(e_2 x_2(t)) ..., x the sums of `count` sinusoids.
 
-    time: t and how long the motion is blended in. harmonics (3, h, nv): amplitudes, angular frequencies, phases.
+    time: t and how long the motion is blended in. rows: all amplitudes, then angular frequencies, then phases.
     """
     n = n_v(model)
     X, dX, ddX = sums[:n], sums[n : 2 * n], sums[2 * n :]
-    blended_sums(time[0], time[1], harmonics, X, dX, ddX)
+    blended_sums(time[0], time[1], rows, count, X, dX, ddX)
     begin(q0, q, v, a)
     if n_q(model) == n:  # all factors commute
         move(model, X, dX, ddX, q, v, a, old)

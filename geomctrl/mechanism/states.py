@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 from numpy.typing import ArrayLike
 
@@ -25,7 +27,7 @@ def as_batch(robot: Mechanism, **arguments: ArrayLike) -> tuple[tuple[int, ...],
         trailing = (robot.nq,) if configuration else (robot.nbodies, 6) if key == "f_ext" else (robot.nv,)
         a = checked(key, x, trailing)
         lead = leads[key] = a.shape[: a.ndim - len(trailing)]
-        flat = a.reshape(int(np.prod(lead)), *trailing)
+        flat = a.reshape(math.prod(lead), *trailing)
         if configuration and robot.nq != robot.nv:
             _check_poses(robot, key, flat)
         arrays.append(flat)

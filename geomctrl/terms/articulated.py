@@ -28,12 +28,8 @@ def mass_matrix_inverse(robot: Mechanism, q: ArrayLike) -> np.ndarray:
 
     Raises ModelError where the mass matrix is not positive definite.
     """
-    try:
-        inverse = np.empty((robot.nv, robot.nv))
-        inverses.mass_matrix_inverse.one(robot._model, q, inverse)
-        return inverse
-    except REFUSED:
-        return over_states(robot, inverses.mass_matrix_inverse, q=q)
+    inverse = robot._code.mass_matrix_inverse(q)
+    return over_states(robot, inverses.mass_matrix_inverse, q=q) if inverse is None else inverse
 
 
 def mass_matrix_solve(robot: Mechanism, q: ArrayLike, b: ArrayLike) -> np.ndarray:

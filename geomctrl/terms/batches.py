@@ -41,7 +41,7 @@ def _by_code(robot: Mechanism, algorithm: Algorithm, given: dict[str, np.ndarray
     """(outputs, number of the first state without a result or -1); None where loops are to do it."""
     rows = [_flat(given[x.name]) for x in algorithm.inputs if x.name in given]
     present = tuple(x.name for x in algorithm.inputs if x.optional and x.name in given)
-    return robot._code.over(algorithm, rows, present, dict(zip((name for name, _ in algorithm.options), options)))
+    return robot._code.over(algorithm, rows, present, dict(zip((x.name for x in algorithm.options), options)))
 
 
 def _by_loops(robot: Mechanism, algorithm: Algorithm, given: dict[str, np.ndarray], options: tuple) -> tuple[Any, int]:

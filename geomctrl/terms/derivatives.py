@@ -119,14 +119,9 @@ def inverse_dynamics_derivatives(
 
     f_ext (..., nbodies, 6): wrenches on the bodies, constant in their frames. In N m/rad and so on per coordinate.
     """
-    try:
-        if f_ext is None:
-            block = np.empty((3 * robot.nv, robot.nv))
-            derivatives.inverse_dynamics_derivatives.one(robot._model, q, v, a, block)
-            return InverseDynamicsDerivatives(*_rows(block, robot.nv))
-    except REFUSED:
-        pass
-    blocks = over_states(robot, derivatives.inverse_dynamics_derivatives, q=q, v=v, a=a, f_ext=f_ext)
+    blocks = robot._code.inverse_dynamics_derivatives(q, v, a) if f_ext is None else None
+    if blocks is None:
+        blocks = over_states(robot, derivatives.inverse_dynamics_derivatives, q=q, v=v, a=a, f_ext=f_ext)
     return InverseDynamicsDerivatives(*_rows(blocks, robot.nv))
 
 
@@ -139,14 +134,9 @@ def forward_dynamics_derivatives(
     is not positive definite.
     """
     n = robot.nv
-    try:
-        if f_ext is None:
-            block = np.empty((3 * n + 1, n))
-            derivatives.forward_dynamics_derivatives.one(robot._model, q, v, tau, block)
-            return ForwardDynamicsDerivatives(*_rows(block, n), block[3 * n])
-    except REFUSED:
-        pass
-    blocks = over_states(robot, derivatives.forward_dynamics_derivatives, q=q, v=v, tau=tau, f_ext=f_ext)
+    blocks = robot._code.forward_dynamics_derivatives(q, v, tau) if f_ext is None else None
+    if blocks is None:
+        blocks = over_states(robot, derivatives.forward_dynamics_derivatives, q=q, v=v, tau=tau, f_ext=f_ext)
     return ForwardDynamicsDerivatives(*_rows(blocks, n), blocks[..., 3 * n, :])
 
 

@@ -6,11 +6,12 @@ checked: ArgumentError for wrong shapes, nan, infinity, or poses in q whose rota
 
 from __future__ import annotations
 
-from typing import Literal, NamedTuple
+from typing import Literal
 
 import numpy as np
 from numpy.typing import ArrayLike
 
+from geomctrl.compiler.catalogue import Terms
 from geomctrl.errors import ArgumentError
 from geomctrl.kernels import articulated_bodies, composite_bodies, energies, newton_euler, rigid_body
 from geomctrl.mechanism.mechanism import Mechanism
@@ -20,15 +21,6 @@ from .batches import over_states
 
 Form = Literal["ploen", "christoffel"]
 FORMS = {"ploen": rigid_body.PLOEN, "christoffel": rigid_body.CHRISTOFFEL}
-
-
-class Terms(NamedTuple):
-    """M, Mdot, C (..., nv, nv) and g (..., nv) at one state."""
-
-    M: np.ndarray
-    Mdot: np.ndarray
-    C: np.ndarray
-    g: np.ndarray
 
 
 def form_number(form: str) -> int:
@@ -46,9 +38,14 @@ def terms(robot: Mechanism, q: ArrayLike, v: ArrayLike, form: Form = "ploen") ->
     differ in C, never in C v. For joints with several degrees of freedom v is a quasi-velocity, and Mdot is taken
     along q exp(S v t).
     """
-    number = form_number(form)
-    found = (robot._code.terms if number == rigid_body.PLOEN else robot._code.terms_christoffel)(q, v)
-    return Terms(*(over_states(robot, composite_bodies.terms, number, q=q, v=v) if found is None else found))
+    code, found = robot._code, None
+    if form == "ploen":
+        found = code.terms(q, v)
+    elif form == "christoffel":
+        found = code.terms_christoffel(q, v)
+    if found is not None:
+        return found
+    return Terms(*over_states(robot, composite_bodies.terms, form_number(form), q=q, v=v))
 
 
 def mass_matrix(robot: Mechanism, q: ArrayLike) -> np.ndarray:
@@ -88,19 +85,19 @@ def inverse_dynamics(
     reference velocity of Slotine and Li, for the C of `form`. f_ext (..., nbodies, 6): wrenches (moment, force) on the
     bodies, in body frames about their origins.
     """
+    code, tau = robot._code, None
+    if f_ext is not None and form == "ploen":
+        tau = code.inverse_dynamics_external(q, v, a, v if v_ref is None else v_ref, f_ext)
+    elif form == "ploen":
+        tau = code.inverse_dynamics(q, v, a) if v_ref is None else code.inverse_dynamics_reference(q, v, a, v_ref)
+    elif form == "christoffel" and f_ext is None:
+        tau = code.inverse_dynamics_reference_christoffel(q, v, a, v if v_ref is None else v_ref)
+    if tau is not None:
+        return tau
     number = form_number(form)
     if v_ref is None and f_ext is None:
-        tau = robot._code.inverse_dynamics(q, v, a)
-        if tau is not None:
-            return tau
         return over_states(robot, newton_euler.inverse_dynamics, q=q, v=v, a=a)
     v_ref = v if v_ref is None else v_ref
-    if f_ext is None:
-        ploen, code = number == rigid_body.PLOEN, robot._code
-        by_form = code.inverse_dynamics_reference if ploen else code.inverse_dynamics_reference_christoffel
-        tau = by_form(q, v, a, v_ref)
-        if tau is not None:
-            return tau
     return over_states(robot, newton_euler.inverse_dynamics_reference, number, q=q, v=v, a=a, v_ref=v_ref, f_ext=f_ext)
 
 
@@ -111,10 +108,10 @@ def forward_dynamics(
 
     Raises ModelError where the mass matrix is not positive definite (only parameters no body has lead there).
     """
-    if f_ext is None:
-        a = robot._code.forward_dynamics(q, v, tau)
-        if a is not None:
-            return a
+    code = robot._code
+    a = code.forward_dynamics(q, v, tau) if f_ext is None else code.forward_dynamics_external(q, v, tau, f_ext)
+    if a is not None:
+        return a
     return over_states(robot, articulated_bodies.forward_dynamics, q=q, v=v, tau=tau, f_ext=f_ext)
 
 

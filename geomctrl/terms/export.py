@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import math
 import re
 from collections.abc import Sequence
 from pathlib import Path
@@ -10,7 +11,7 @@ from pathlib import Path
 import numpy as np
 
 from geomctrl.compiler import c
-from geomctrl.compiler.arithmetic import Sizes
+from geomctrl.compiler.arithmetic import Arithmetic, Sizes, evaluated
 from geomctrl.compiler.catalogue import CATALOGUE
 from geomctrl.compiler.tracing import structure, trace
 from geomctrl.errors import ArgumentError, NameNotFoundError
@@ -31,7 +32,13 @@ MEANINGS = {
     "Mdot": "its rate along v, row by row",
     "C": "Coriolis matrix, row by row, with Mdot - 2C skew",
     "Y": "regressor, row by row; columns: ten a body, (m, hx, hy, hz, Ixx, Ixy, Iyy, Ixz, Iyz, Izz)",
-    "out": "kinetic energy, potential energy [J], spatial momentum about the world's origin, angular part first",
+    "f_ext": "wrenches (moment, force) on the bodies in their frames about their origins [N m, N], body by body",
+    "pi": "inertial parameters, ten a body",
+    "x": "a vector of the joints",
+    "inverse": "inverse of the mass matrix, row by row",
+    "derivatives": "by q, by v and by the last vector, matrices row by row, one behind the other; of forward dynamics"
+    " its value behind them",
+    "state": "kinetic energy, potential energy [J], spatial momentum about the world's origin, angular part first",
 }
 
 
@@ -71,13 +78,14 @@ def to_c(
 
 
 def _function(robot: Mechanism, prefix: str, term: str, precision: str) -> c.Function:
-    algorithm, options = CATALOGUE[term]
+    algorithm, options, _, given = CATALOGUE[term]
     pattern = structure(robot._model)
     numbers = np.where(np.isnan(pattern), robot._model, pattern)  # all known: a zero inertia costs nothing either
     sizes = Sizes(pattern)
-    inputs = [c.Parameter(x.name, sizes.of(x), MEANINGS[x.name]) for x in algorithm.inputs if not x.optional]
+    present = [x for x in algorithm.inputs if not x.optional or x.name in given]
+    inputs = [c.Parameter(x.name, sizes.of(x), MEANINGS[x.name]) for x in present]
     outputs = [c.Parameter(y.name, sizes.of(y), MEANINGS[y.name]) for y in algorithm.outputs]
-    return c.Function(f"{prefix}_{term}", trace(algorithm, numbers, options), inputs, outputs, precision)
+    return c.Function(f"{prefix}_{term}", trace(algorithm, numbers, options, given), inputs, outputs, precision)
 
 
 def _declaration(term: str, f: c.Function) -> str:
@@ -93,13 +101,26 @@ def _test(robot: Mechanism, name: str, functions: dict[str, c.Function], precisi
     parts = []
     for term, f in functions.items():
         given = [q if x.name == "q" else rng.normal(size=x.size) for x in f.inputs]
-        expected = getattr(robot._code, term)(*given)
-        parts.append(c.comparison(f, given, [expected] if isinstance(expected, np.ndarray) else expected))
+        parts.append(c.comparison(f, given, _expected(robot, term, given)))
     words = f"/* Compares {name}.c with Python at a random state; exit status 0 where they agree. */"
     includes = f'{words}\n#include "{name}.h"\n\n#include <math.h>\n#include <stdio.h>\n'
     compare = c.COMPARE.format(real=precision, tolerance=TOLERANCES[precision])
     main = ["int main(void)", "{", "    int failed = 0;", *parts, "    return failed ? 1 : 0;", "}"]
     return "\n".join([includes, compare, *main]) + "\n"
+
+
+def _expected(robot: Mechanism, term: str, given: list[np.ndarray]) -> list[np.ndarray] | None:
+    """What the kernel itself computes, in plain Python; None where there is no result."""
+    algorithm, options, _, present = CATALOGUE[term]
+    rows, arrays = iter(given), []
+    for x in algorithm.inputs:
+        arrays.append(next(rows) if not x.optional or x.name in present else np.empty(0))
+    arrays += [options[x.name] for x in algorithm.options]
+    try:
+        good, outputs = evaluated(algorithm, Sizes(robot._model), robot._model, arrays, Arithmetic(math))
+    except ZeroDivisionError:
+        return None
+    return [y.astype(float) for y in outputs] if good else None
 
 
 def _header(robot: Mechanism, name: str, functions: dict[str, c.Function], precision: str) -> str:

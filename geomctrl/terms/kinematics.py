@@ -21,7 +21,7 @@ from geomctrl.kernels.frames import BODY_FIXED, HYBRID, MIXED, SPATIAL
 from geomctrl.mechanism.mechanism import Frame as NamedFrame
 from geomctrl.mechanism.mechanism import Mechanism
 
-from .batches import REFUSED, over_states
+from .batches import over_states
 
 Representation = Literal["body", "spatial", "hybrid", "mixed"]
 REPRESENTATIONS = {"body": BODY_FIXED, "spatial": SPATIAL, "hybrid": HYBRID, "mixed": MIXED}
@@ -38,7 +38,7 @@ def _representation(name: str) -> int:
 
 def poses(robot: Mechanism, q: np.ndarray, frame: str) -> np.ndarray:
     """`pose` (batch, 4, 4) for configurations q (batch, nq) that are checked already."""
-    return frames.pose.many(robot._model, q, *_where(robot, frame))
+    return over_states(robot, frames.pose, *_where(robot, frame), q=q)
 
 
 def _where(robot: Mechanism, frame: str) -> tuple[int, np.ndarray]:
@@ -52,12 +52,8 @@ def pose(robot: Mechanism, q: ArrayLike, frame: str) -> np.ndarray:
     Raises NameNotFoundError for an unknown frame.
     """
     body, placement = _where(robot, frame)
-    try:
-        T = np.empty((4, 4))
-        frames.pose.one(robot._model, q, body, placement, T)
-        return T
-    except REFUSED:
-        return over_states(robot, frames.pose, body, placement, q=q)
+    T = robot._code.at(frames.pose, body)(q, placement)
+    return over_states(robot, frames.pose, body, placement, q=q) if T is None else T
 
 
 def jacobian(robot: Mechanism, q: ArrayLike, frame: str, representation: Representation = "body") -> np.ndarray:
@@ -67,12 +63,8 @@ def jacobian(robot: Mechanism, q: ArrayLike, frame: str, representation: Represe
     """
     body, placement = _where(robot, frame)
     form = _representation(representation)
-    try:
-        J = np.empty((6, robot.nv))
-        frames.jacobian.one(robot._model, q, body, placement, form, J)
-        return J
-    except REFUSED:
-        return over_states(robot, frames.jacobian, body, placement, form, q=q)
+    J = robot._code.at(frames.jacobian, body, form)(q, placement)
+    return over_states(robot, frames.jacobian, body, placement, form, q=q) if J is None else J
 
 
 def jacobian_rate(
@@ -82,9 +74,5 @@ def jacobian_rate(
     representation (Mueller 2018 (8), (16), (27))."""
     body, placement = _where(robot, frame)
     form = _representation(representation)
-    try:
-        dJ = np.empty((6, robot.nv))
-        frames.jacobian_rate.one(robot._model, q, v, body, placement, form, dJ)
-        return dJ
-    except REFUSED:
-        return over_states(robot, frames.jacobian_rate, body, placement, form, q=q, v=v)
+    dJ = robot._code.at(frames.jacobian_rate, body, form)(q, v, placement)
+    return over_states(robot, frames.jacobian_rate, body, placement, form, q=q, v=v) if dJ is None else dJ

@@ -17,12 +17,11 @@ from geomctrl.arguments import checked
 from geomctrl.errors import ArgumentError
 from geomctrl.kernels import lanes
 from geomctrl.kernels import regressor as kernels
-from geomctrl.kernels.rigid_body import PLOEN
 from geomctrl.mechanism.mechanism import Mechanism
 from geomctrl.mechanism.states import as_batch
 
-from .batches import REFUSED, over_states
-from .dynamics import FORMS, Form, form_number
+from .batches import over_states
+from .dynamics import Form, form_number
 
 
 def products(
@@ -39,17 +38,16 @@ def products(
 
     What an adaptive controller needs of Y at each instant. parameters (10 nbodies,): any numbers, physical or not.
     """
-    tau, g = np.empty(robot.nv), np.empty(10 * robot.nbodies)
-    try:
-        kernels.products.one(robot._model, parameters, q, v, a, v_ref, x, FORMS[form], tau, g)
-    except REFUSED:
-        number = form_number(form)
+    number = form_number(form)
+    call = robot._code.at(kernels.products, number)
+    found = call(parameters, q, v, a, v_ref, x)
+    if found is None:
         lead, arrays = as_batch(robot, q=q, v=v, a=a, v_ref=v_ref, x=x)
         if lead:
             raise ArgumentError(f"q, v, a, v_ref, x: expected one state, got leading axes {lead}") from None
         pi = checked("parameters", parameters, (10 * robot.nbodies,))
-        kernels.products.one(robot._model, pi, *(b[0] for b in arrays), number, tau, g)
-    return tau, g
+        found = call(pi, *(b[0] for b in arrays))
+    return found
 
 
 def regressor(
@@ -62,9 +60,14 @@ def regressor(
     """
     if v_ref is None:
         v_ref = v
-    number = form_number(form)
-    Y = (robot._code.regressor if number == PLOEN else robot._code.regressor_christoffel)(q, v, a, v_ref)
-    return over_states(robot, kernels.regressor, number, q=q, v=v, a=a, v_ref=v_ref) if Y is None else Y
+    code, Y = robot._code, None
+    if form == "ploen":
+        Y = code.regressor(q, v, a, v_ref)
+    elif form == "christoffel":
+        Y = code.regressor_christoffel(q, v, a, v_ref)
+    if Y is not None:
+        return Y
+    return over_states(robot, kernels.regressor, form_number(form), q=q, v=v, a=a, v_ref=v_ref)
 
 
 # --- many states, joint by joint: what least squares stack, without the zeros and ready for LAPACK ----------------

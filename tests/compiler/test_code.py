@@ -8,7 +8,7 @@ import threading
 
 import numpy as np
 import pytest
-from traced_cases import ALGORITHMS, TREES, by_loops, flat, inputs_of
+from traced_cases import ALGORITHMS, TREES, by_loops, flat, inputs_of, options_of
 
 from geomctrl import models
 from geomctrl.compiler import budget, cache, code, entries, host
@@ -26,7 +26,6 @@ def empty_cache(tmp_path, monkeypatch):
 
 def compiled(robot, name, kind):
     kernel, options = ALGORITHMS[name]
-    options = {key: 12 if key == "placement" else value for key, value in options.items()}
     return getattr(Code(robot._model), kind)(kernel, **options)
 
 
@@ -36,13 +35,13 @@ def test_one_state_and_many_are_what_the_loops_compute(robot, name):
     kernel, options = ALGORITHMS[name]
     one, many = compiled(robot, name, "one"), compiled(robot, name, "many")
     batch = [inputs_of(robot, kernel, seed) for seed in range(11)]  # not a multiple of the lanes
-    extra = [np.eye(4)[:3].ravel()] if "placement" in options else []
+    extra = list(options_of(robot, kernel).values())
     expected = np.stack([by_loops(robot, kernel, states, options) for states in batch])
     scale = np.abs(expected).max()
     results = [one(*states, *extra) for states in batch]
     found = np.stack([flat(y if isinstance(y, tuple) else (y,)) for y in results])
     np.testing.assert_allclose(found, expected, rtol=1e-11, atol=1e-13 * scale)
-    columns = [np.ascontiguousarray(x) for x in zip(*batch)] + [np.tile(x, (11, 1)) for x in extra]
+    columns = [np.ascontiguousarray(x) for x in zip(*batch)] + [np.tile(x.ravel(), (11, 1)) for x in extra]
     out, failed = many(*columns)
     assert failed == -1
     np.testing.assert_allclose(out, expected, rtol=1e-11, atol=1e-13 * scale)
@@ -68,7 +67,7 @@ def test_sine_and_cosine_to_an_ulp():
     from geomctrl.kernels import frames
 
     robot = models.two_link()
-    pose = Code(robot._model).many(frames.pose, i=0, placement=12)
+    pose = Code(robot._model).many(frames.pose, i=0)
     x = np.concatenate([np.linspace(-40.0, 40.0, 4001), np.geomspace(1e-12, 9e4, 4000)])
     q = np.stack([x, np.zeros_like(x)], axis=1)
     out, _ = pose(q, np.tile(np.eye(4)[:3].ravel(), (len(x), 1)))
@@ -149,8 +148,8 @@ def test_several_outputs_come_as_a_tuple():
 def test_the_way_around_the_machine_code_of_calls():
     """Where numpy's arrays are not what the entry assumes, Python does the same."""
     robot, q = models.panda(), np.linspace(-1.0, 1.0, 7)
-    core = Code(robot._model)._address(newton_euler.inverse_dynamics, "one", (), {})
-    slow = entries._python_entry(core, robot._model, [7, 7, 7], [(7,)])
+    core = Code(robot._model)._addresses(newton_euler.inverse_dynamics, "one", (), {})[0]
+    slow = entries._python_entry(core, robot._model, [(7,), (7,), (7,)], [(7,)])
     np.testing.assert_array_equal(slow(q, q, q), Code(robot._model).one(newton_euler.inverse_dynamics)(q, q, q))
     assert slow(q, q) is None
     assert slow(q, q, q * np.nan) is None

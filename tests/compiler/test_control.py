@@ -10,56 +10,47 @@ import pytest
 from traced_cases import TREES, flat
 
 from geomctrl import models
-from geomctrl.compiler.arithmetic import Arithmetic, evaluated
-from geomctrl.compiler.catalogue import CONTROL
+from geomctrl.compiler.arithmetic import Arithmetic, Sizes, evaluated
 from geomctrl.compiler.code import Code
+from geomctrl.kernels.composite_bodies import skewness
+from geomctrl.kernels.references import product_motion, sinusoid_motion
+
+CASES = [(skewness, 0), (skewness, 1), (product_motion, 1), (product_motion, 3), (sinusoid_motion, 2)]
 
 
-def case(robot, name, seed=0):
-    """(sizes of the options that are arrays, the arguments of one call)."""
-    rng, code = np.random.default_rng(seed), Code(robot._model)
-    sizes = {
-        "product_motion": {"X": (3, robot.nv), "s": (3, 3)},
-        "sinusoid_motion": {"harmonics": (3, 2, robot.nv)},
-    }.get(name, {})
-    states = [
-        robot.random_configuration(rng) if x.shape == ("nq",) else rng.uniform(0.2, 1.5, code.sizes.of(x))
-        for x in CONTROL[name].algorithm.inputs
+def arguments(robot, algorithm, options):
+    """Those of one call."""
+    rng, sizes = np.random.default_rng(0), Sizes(Code(robot._model).pattern, options)
+    return [
+        robot.random_configuration(rng) if x.shape == ("nq",) else rng.uniform(0.2, 1.5, sizes.of(x))
+        for x in algorithm.inputs
     ]
-    return sizes, [*states, *(rng.normal(size=int(np.prod(shape))) for shape in sizes.values())]
 
 
-def as_tuple(found):
-    return found if isinstance(found, tuple) else (found,)
+def numbers_of(found):
+    return flat(found if isinstance(found, tuple) else (found,)).astype(float)
 
 
 @pytest.mark.parametrize("robot", TREES, ids=lambda r: r.name)
-@pytest.mark.parametrize("name", CONTROL)
-def test_compiled_functions_are_the_kernels(robot, name):
-    sizes, arguments = case(robot, name)
-    code, (algorithm, fixed) = Code(robot._model), CONTROL[name]
-    shapes = [None] * (len(arguments) - len(sizes)) + list(sizes.values())
-    arrays = [x if shape is None else x.reshape(shape) for x, shape in zip(arguments, shapes)]
-    good, expected = evaluated(algorithm, code.sizes, robot._model, [*arrays, *fixed.values()], Arithmetic(math))
-    found = code.one(algorithm, **fixed, **sizes)(*arguments)
+@pytest.mark.parametrize(("algorithm", "number"), CASES)
+def test_compiled_functions_are_the_kernels(robot, algorithm, number):
+    options = {algorithm.options[0].name: number}
+    code, given = Code(robot._model), arguments(robot, algorithm, options)
+    good, expected = evaluated(algorithm, code.sizes, robot._model, [*given, number], Arithmetic(math))
+    found, expected = numbers_of(code.one(algorithm, **options)(*given)), numbers_of(tuple(expected))
+    scale = 1.0 if algorithm is skewness else np.abs(expected).max()  # a residual is rounding itself
     assert good
-    expected = flat(y.astype(float) for y in expected)
-    scale = 1.0 if name.startswith("skewness") else np.abs(expected).max()  # a residual: itself rounding
-    np.testing.assert_allclose(flat(as_tuple(found)), expected, rtol=1e-10, atol=1e-13 * scale)
+    np.testing.assert_allclose(found, expected, rtol=1e-10, atol=1e-13 * scale)
 
 
-@pytest.mark.parametrize("name", ["product_motion", "sinusoid_motion", "plant_rate"])
-def test_the_loops_take_the_same_arguments(name):
-    robot = models.three_spheres()
-    sizes, arguments = case(robot, name)
-    code, options = Code(robot._model), CONTROL[name].options | sizes
-    found = (code.sized(name, **sizes) if sizes else getattr(code, name))(*arguments)
-    np.testing.assert_allclose(
-        flat(as_tuple(code.loops(CONTROL[name].algorithm, **options)(*arguments))), flat(as_tuple(found)), rtol=1e-11
-    )
-    if sizes:
-        assert code.loops(CONTROL[name].algorithm, **options)(*arguments[:-1], np.nan * arguments[-1]) is None
-    assert code.sized("sinusoid_motion", harmonics=(3, 1, 9)) is code.sized("sinusoid_motion", harmonics=(3, 1, 9))
+@pytest.mark.parametrize(("algorithm", "number"), CASES[2:])
+def test_the_loops_take_the_same_arguments(algorithm, number):
+    robot, options = models.three_spheres(), {algorithm.options[0].name: number}
+    code, given = Code(robot._model), arguments(robot, algorithm, options)
+    loops = code.loops(algorithm, **options)
+    np.testing.assert_allclose(numbers_of(loops(*given)), numbers_of(code.at(algorithm, number)(*given)), rtol=1e-11)
+    assert loops(*given[:-1], np.nan * given[-1]) is None
+    assert loops(*given[:-1], np.append(given[-1], 1.0)) is None
 
 
 def test_what_is_traced_imports_no_numba():

@@ -3,7 +3,20 @@
 import numpy as np
 
 from geomctrl import models
-from geomctrl.kernels import articulated_bodies, composite_bodies, energies, frames, newton_euler, regressor, tracking
+from geomctrl.compiler.arithmetic import Sizes
+from geomctrl.kernels import (
+    articulated_bodies,
+    composite_bodies,
+    derivatives,
+    energies,
+    frames,
+    laws,
+    mass_matrix_inverse,
+    newton_euler,
+    plant,
+    regressor,
+    tracking,
+)
 from geomctrl.testing import random_robot
 
 KINDS = ["free", "revolute", "prismatic", "helical", "cylindrical", "planar", "spherical"]
@@ -22,25 +35,44 @@ ALGORITHMS = {
     "forward_dynamics": (articulated_bodies.forward_dynamics, {}),
     "regressor": (regressor.regressor, {"form": 0}),
     "energies": (energies.mechanical_state, {}),
+    "mass_matrix_inverse": (mass_matrix_inverse.mass_matrix_inverse, {}),
+    "inverse_dynamics_derivatives": (derivatives.inverse_dynamics_derivatives, {}),
+    "forward_dynamics_derivatives": (derivatives.forward_dynamics_derivatives, {}),
+    "products": (regressor.products, {"form": 1}),
     "tracking_error": (tracking.tracking_error, {}),
-    "jacobian": (frames.jacobian, {"i": 2, "placement": 12, "form": 2}),
+    "sliding": (tracking.sliding, {}),
+    "adaptive_law": (laws.adaptive_law, {"form": 0}),
+    "plant_rate": (plant.plant_rate, {"coulomb": 1}),
+    "pose": (frames.pose, {"i": 2}),
+    "jacobian": (frames.jacobian, {"i": 2, "form": 2}),
+    "jacobian_rate": (frames.jacobian_rate, {"i": 2, "form": 1}),
 }
 
 
 def inputs_of(robot, algorithm, seed=0):
-    """Random values of the inputs that are not optional, by name."""
-    rng = np.random.default_rng(seed)
-    shapes = {("nq",): lambda: robot.random_configuration(rng), ("nv",): lambda: rng.normal(size=robot.nv)}
-    return [shapes[x.shape]() for x in algorithm.inputs if not x.optional]
+    """Random values of the inputs that are not optional, in order."""
+    rng, sizes = np.random.default_rng(seed), Sizes(robot._model)
+    return [
+        robot.random_configuration(rng) if x.shape == ("nq",) else rng.normal(size=sizes.shape(x))
+        for x in algorithm.inputs
+        if not x.optional
+    ]
+
+
+def options_of(robot, algorithm):
+    """Values of the options that are arrays, by name."""
+    rng, sizes = np.random.default_rng(0), Sizes(robot._model)
+    placement = robot.placements[0][:3].ravel().copy()
+    made = {x.name: rng.uniform(0.5, 2.0, sizes.shape(x)) for x in algorithm.options if x.is_array}
+    return made | {name: placement for name in made if name == "placement"}
 
 
 def by_loops(robot, algorithm, states, options):
     """What numba's loops compute for one state."""
-    placement = np.eye(4)[:3].ravel().copy()
-    values = [placement if name == "placement" else options[name] for name, _ in algorithm.options]
+    options = options | options_of(robot, algorithm)
     rows = [x[None] for x in states]
     none = [np.empty((0, 0))] * sum(x.optional for x in algorithm.inputs)
-    out = algorithm.many(robot._model, *rows, *none, *values)
+    out = algorithm.many(robot._model, *rows, *none, *(options[x.name] for x in algorithm.options))
     out = out[0] if algorithm.may_fail else out
     return flat(y[0] for y in (out if isinstance(out, tuple) else (out,)))
 

@@ -1,0 +1,83 @@
+"""What code made for a robot costs to make and saves to run, from 2 to 50 joints: where the budget lies.
+
+Chains of revolute joints in general position, the worst case. For each term: scalar operations, the time to trace and
+to compile (one state; eight at a time), the sizes of both codes, and the time of a state beside numba's loops, single
+and in a batch. `loops` marks what `geomctrl.compiler.budget` leaves to the loops. Run it with `make bench`, or
+    python experiments/benchmarks/benchmark_compiler.py [--quick]
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+
+import geomctrl as gc
+from geomctrl.compiler import budget, host
+from geomctrl.compiler.catalogue import CATALOGUE
+from geomctrl.compiler.code import Code
+from geomctrl.compiler.llvm import module
+from geomctrl.compiler.tracing import structure, trace
+
+sys.path.insert(0, str(Path(__file__).parents[1]))
+from lib.robots import chain
+from lib.timing import best_of
+
+TERMS = ("inverse_dynamics", "mass_matrix", "terms", "forward_dynamics", "regressor")
+HEAD = "joints  operations   trace        compile [ms]          size [kB]        one state [us]    of 1000 [us]"
+BELOW = "                      [ms]     one   lanes         one   lanes      traced    loops    traced    loops"
+
+
+ALLOWS = budget.allows
+
+
+def timed(function, *args, **options):
+    start = time.perf_counter()
+    return function(*args, **options), 1e3 * (time.perf_counter() - start)
+
+
+def line(robot: gc.Robot, term: str, seconds: float) -> str:
+    algorithm, options, _ = CATALOGUE[term]
+    traced, tracing = timed(trace, algorithm, structure(robot._model), options, guarded=True)
+    allowed = ALLOWS(traced)
+    (one, t1), (many, t2) = (
+        timed(lambda w=w: host.object_code(module(traced, [w], side=host.lanes()))) for w in (1, host.lanes())
+    )
+    rng = np.random.default_rng(0)
+    rows = [rng.normal(size=(1000, n)) for n in traced.inputs]
+    absent = [np.empty((0, 0)) for x in algorithm.inputs if x.optional]
+    state, fixed = [np.array(x[0]) for x in rows], [options[name] for name, _ in algorithm.options]
+    code = Code(robot._model)
+    loops, single, batch = (make(algorithm, **options) for make in (code.loops, code.one, code.many))
+    times = best_of(
+        {
+            "one": lambda: single(*state),
+            "loops": lambda: loops(*state),
+            "many": lambda: batch(*rows),
+            "all": lambda: algorithm.many(robot._model, *rows, *absent, *fixed),
+        },
+        seconds,
+    )
+    us = [1e6 * times["one"], 1e6 * times["loops"], 1e3 * times["many"], 1e3 * times["all"]]
+    numbers = f"{robot.nv:6d} {traced.operations:11d} {tracing:7.0f} {t1:7.0f} {t2:7.0f}    "
+    sizes = f"{len(one) / 1e3:8.0f} {len(many) / 1e3:7.0f}    {us[0]:8.2f} {us[1]:8.2f}  {us[2]:8.3f} {us[3]:8.3f}"
+    return numbers + sizes + ("" if allowed else "   loops")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--quick", action="store_true", help="fewer sizes and a tenth of the time")
+    quick = parser.parse_args().quick
+    print(f"budget: {budget.OPERATIONS} operations, {budget.NUMBERS} inputs and outputs; {host.lanes()} lanes")
+    budget.allows = lambda trace: True  # so that what is beyond it is measured as well
+    for term in TERMS:
+        print(f"\n{term}\n{HEAD}\n{BELOW}")
+        for n in (2, 7, 30) if quick else (2, 4, 7, 10, 15, 20, 30, 40, 50):
+            print(line(chain(n), term, 0.2 if quick else 2.0))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,49 @@
+"""LLVM's language: how numbers and functions are written in it."""
+
+from __future__ import annotations
+
+import struct
+
+FLAGS = "contract nsz arcp"  # the only freedoms that the code generator gets: nan and infinity keep their meaning
+
+
+def literal(x: float) -> str:
+    return f"0x{struct.unpack('<Q', struct.pack('<d', x))[0]:016X}"
+
+
+class Vector:
+    """Numbers of `width` lanes, in LLVM's words."""
+
+    def __init__(self, width: int):
+        self.width = width
+        self.type = "double" if width == 1 else f"<{width} x double>"
+        self.bool = "i1" if width == 1 else f"<{width} x i1>"
+        self.suffix = "f64" if width == 1 else f"v{width}f64"
+
+    def constant(self, x: float) -> str:
+        return literal(x) if self.width == 1 else f"splat (double {literal(x)})"
+
+
+class Function:
+    """The text of a function while it is written."""
+
+    def __init__(self, vector: Vector):
+        self.vector, self.lines, self.count, self.blocks = vector, [], 0, 0
+
+    def let(self, expression: str) -> str:
+        self.count += 1
+        self.lines.append(f"  %v{self.count} = {expression}")
+        return f"%v{self.count}"
+
+    def do(self, statement: str) -> None:
+        self.lines.append(f"  {statement}")
+
+    def operation(self, op: str, *args: str, type: str | None = None) -> str:
+        return self.let(f"{op} {FLAGS} {type or self.vector.type} {', '.join(args)}")
+
+    def call(self, name: str, *args: str) -> str:
+        t = self.vector.type
+        return self.let(f"call {t} @{name}({', '.join(f'{t} {a}' for a in args)})")
+
+    def address(self, base: str, index: int | str) -> str:
+        return self.let(f"getelementptr double, ptr {base}, i64 {index}")
