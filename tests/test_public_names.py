@@ -43,6 +43,18 @@ def test_type_checkers_see_the_same_table():
     assert stub() == {**NAMES, **modules}
 
 
+def test_identification_says_the_same_to_type_checkers():
+    package = geomctrl.identification
+    text = (FOLDER / "identification" / "__init__.pyi").read_text(encoding="utf-8")
+    seen = {name: file for file, name in re.findall(r"^from \.(\w+) import \w+ as (\w+)$", text, re.MULTILINE)}
+    assert seen == package.NAMES | dict.fromkeys(set(package.__all__) - set(package.NAMES), "base_parameters")
+    assert set(dir(package)) >= set(package.__all__)
+    for name in package.__all__:
+        assert getattr(package, name) is not import_module(f"geomctrl.identification.{seen[name]}")
+    with pytest.raises(AttributeError, match="has no attribute 'guess'"):
+        _ = package.guess
+
+
 def test_every_name_is_where_the_table_says():
     assert not set(NAMES) & set(MODULES)
     for name, path in NAMES.items():
@@ -91,6 +103,7 @@ CALCULATES = {"numpy"}
         ("import geomctrl as gc; gc.Robot, gc.Body, gc.Joint", CALCULATES),
         ("import geomctrl as gc; gc.simulate, gc.Plant, gc.rollout, gc.controllers, gc.references", CALCULATES),
         ("from geomctrl import models; [models.load(name) for name in models.names()]", CALCULATES),
+        ("from geomctrl.identification import base_parameters, Dataset, RegressorModel, fit", CALCULATES),
         ("from geomctrl import integrators, so3, se3, factored, testing", CALCULATES),
         ("import geomctrl.cli.main", {"typer", "rich"}),
     ],

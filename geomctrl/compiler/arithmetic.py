@@ -100,11 +100,11 @@ def evaluated(
 
 
 class Sizes:
-    """How many numbers arrays have, for one structure."""
+    """How many numbers arrays have, for one structure and what an algorithm's integer options say."""
 
-    def __init__(self, pattern: np.ndarray):
+    def __init__(self, pattern: np.ndarray, options: dict[str, int] | None = None):
         nq, nv = pattern[-tree.WIDTH + tree.NQ], pattern[-tree.WIDTH + tree.NV]
-        self.names = {"nb": len(pattern) // tree.WIDTH - 1, "nq": int(nq), "nv": int(nv)}
+        self.names = {"nb": len(pattern) // tree.WIDTH - 1, "nq": int(nq), "nv": int(nv)} | (options or {})
 
     def number(self, words: str) -> int:
         return int(eval(words, {"__builtins__": {}}, self.names))

@@ -19,6 +19,7 @@ from geomctrl.kernels import (
     mass_matrix_inverse,
     newton_euler,
     plant,
+    references,
     regressor,
     tracking,
 )
@@ -67,5 +68,6 @@ CATALOGUE = {
 # options (`Code.at`)
 OFFERED = {function.algorithm for function in CATALOGUE.values()} | {
     *(frames.pose, frames.jacobian, frames.jacobian_rate),
-    *(tracking.tracking_error, tracking.sliding, laws.adaptive_law, plant.plant_rate),
+    *(tracking.tracking_error, tracking.sliding, laws.adaptive_law, plant.plant_rate, composite_bodies.skewness),
+    *(references.product_motion, references.sinusoid_motion),
 }

@@ -147,7 +147,7 @@ class Code:
         if one is None:
             return None
 
-        shapes = self.sizes.inputs(algorithm, given)
+        shapes = Sizes(self.pattern, options).inputs(algorithm, given)
 
         def call(*rows, threads):
             out = np.empty((len(rows[0]), sum(map(self.sizes.of, algorithm.outputs))))
@@ -189,7 +189,7 @@ class Code:
         core = self.core(algorithm, given, **options)
         if core is None:
             return None
-        inputs = self.sizes.inputs(algorithm, given)
+        inputs = Sizes(self.pattern, options).inputs(algorithm, given)
         return entries.entry(core, self.model, inputs, [self.sizes.shape(y) for y in algorithm.outputs], result)
 
     def core(self, algorithm: Algorithm, given: tuple[str, ...] = (), **options: int) -> int | None:

@@ -102,7 +102,7 @@ def trace(
     """
     graph = Graph()
     model = np.array([graph.load(0, k) if np.isnan(x) else x for k, x in enumerate(pattern.tolist())] + [None])[:-1]
-    sizes = Sizes(pattern)
+    sizes = Sizes(pattern, options)
     arrays, lengths = [], []
 
     def fresh(length: int) -> np.ndarray:

@@ -13,7 +13,8 @@ from typing import Any
 import numpy as np
 
 from geomctrl.errors import ArgumentError
-from geomctrl.kernels import composite_bodies, energies
+from geomctrl.kernels import composite_bodies
+from geomctrl.terms.batches import over_states
 from geomctrl.terms.dynamics import form_number
 
 from .contracts import Desired
@@ -80,15 +81,20 @@ class Skew(Monitor):
     def start(self, plant, controller):
         self.coriolis = getattr(controller, "coriolis_matrix", None)
         self.model = getattr(controller, "robot", plant.robot)
-        self.form, self.residual = form_number(getattr(controller, "form", "ploen")), np.empty(1)
+        self.form = form_number(getattr(controller, "form", "ploen"))
         return True
 
     def measure(self, sample):
         if self.coriolis is None:
-            composite_bodies.skewness.one(self.model._model, sample.q, sample.v, self.form, self.residual)
-            return float(self.residual[0])
+            return self.own_residual(sample.q, sample.v)
         M, Mdot, _, _ = self.model.terms(sample.q, sample.v)
         return skew_residual(M, Mdot, self.coriolis(sample.q, sample.v), sample.v)
+
+    def own_residual(self, q: np.ndarray, v: np.ndarray) -> float:
+        """`skew_residual` of the model's M, Mdot and C."""
+        found = self.model._code.at(composite_bodies.skewness, self.form)(q, v)
+        found = over_states(self.model, composite_bodies.skewness, self.form, q=q, v=v) if found is None else found
+        return found.item(0)
 
 
 def skew_residual(M: np.ndarray, Mdot: np.ndarray, C: np.ndarray, v: np.ndarray) -> float:
@@ -114,12 +120,10 @@ class EnergyBalance(Monitor):
     def start(self, plant, controller):
         weight = plant.robot.parameters[:, 0].sum() * np.linalg.norm(plant.robot.gravity)
         self.baseline, self.work0, self.scale, self.drift = None, 0.0, max(0.01 * weight, 1e-3), 0.0
-        self.state = np.empty(8)
         return True
 
     def measure(self, sample):
-        energies.mechanical_state.one(sample.plant.robot._model, sample.q, sample.v, self.state)
-        H = self.state.item(0) + self.state.item(1)  # kinetic and potential energy
+        H = float(sample.plant.robot.energy(sample.q, sample.v))
         if self.baseline is None:
             self.baseline = H
         elif sample.changed:  # the load brings its own energy: count afresh, but keep what was lost before

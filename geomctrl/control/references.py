@@ -19,8 +19,7 @@ from numpy.typing import ArrayLike
 
 from geomctrl.arguments import checked, number
 from geomctrl.errors import ArgumentError
-from geomctrl.kernels import references
-from geomctrl.kernels.references import quintic_blend
+from geomctrl.kernels.references import product_motion, quintic_blend, sinusoid_motion
 from geomctrl.mechanism.configuration import difference
 from geomctrl.mechanism.states import one_configuration
 from geomctrl.robot import Robot
@@ -38,9 +37,16 @@ class _Motion:
         raise NotImplementedError
 
     def __call__(self, t: float) -> Desired:
-        desired = Desired(self.q0.copy(), np.zeros(self.robot.nv), np.zeros(self.robot.nv))
-        references.product_motion(self.robot._model, self.X, self.scalars(t), *desired)
-        return desired
+        s = self.scalars(t)
+        return _desired(
+            t, self.robot._code.at(product_motion, len(self.X), result=Desired)(self.q0, self.X.ravel(), s.ravel())
+        )
+
+
+def _desired(t: float, moved: Desired | None) -> Desired:
+    if moved is None:
+        raise ArgumentError(f"t: expected a finite time, got {t}")
+    return moved
 
 
 class Quintic(_Motion):
@@ -97,13 +103,12 @@ class Sinusoids:
             if len(a) not in (1, harmonics):
                 raise ArgumentError(f"{name}: expected {harmonics} harmonics like the others, got {len(a)}")
         amplitude, frequency, phase = (np.broadcast_to(a, (harmonics, n)) for a in rows)
-        self.harmonics = np.array([amplitude, 2.0 * np.pi * frequency, phase])
+        self.rows = np.concatenate((amplitude, 2.0 * np.pi * frequency, phase)).ravel()
         self.ramp = number("start_at_rest", start_at_rest, "seconds >= 0", lambda T: T >= 0.0)
 
     def __call__(self, t: float) -> Desired:
-        desired = Desired(self.q0.copy(), np.zeros(self.robot.nv), np.zeros(self.robot.nv))
-        references.sinusoid_motion(self.robot._model, self.harmonics, self.ramp, float(t), *desired)
-        return desired
+        moved = self.robot._code.at(sinusoid_motion, len(self.rows) // (3 * self.robot.nv), result=Desired)
+        return _desired(t, moved(self.q0, np.array([t, self.ramp], float), self.rows))
 
 
 class Spline(_Motion):

@@ -5,75 +5,65 @@
     result = fit(model, data, "consistent", mass_max=30.0)  # result.robot, .is_physical, .relative_error()
     report = identify(robot, "log.npz", filtering=Filtering(cutoff=10.0))  # all at once: report.text(), .save("out")
 
-Nothing here imports cvxpy or matplotlib before it is used.
+Names are loaded when they are asked for, and nothing here imports cvxpy or matplotlib before it is used. `__init__.pyi`
+says the same to type checkers; a test compares the two.
 """
 
-from .base_parameters import BaseParameters, base_parameters, exact_base_parameters
-from .columns import Column, Curve
-from .compressed import Compressed
-from .data import Dataset, JointMapping
-from .errors import DataError, ExcitationError, SolverError
-from .estimators import (
-    ESTIMATORS,
-    Estimate,
-    Estimator,
-    consistent,
-    cross_validate,
-    excitation,
-    fit,
-    irls,
-    iv,
-    manifold,
-    ols,
-    period_instruments,
-    ridge,
-    tls,
-    wls,
-)
-from .export import load_extra, load_model, save_model, save_urdf
-from .friction import CurveFit, fit_curves
-from .model import RegressorModel
-from .pipeline import identify
-from .report import IdentificationReport
-from .settings import Filtering, Reading, Validation
+import importlib
+from typing import Any
 
-__all__ = [
-    "ESTIMATORS",
-    "BaseParameters",
-    "Column",
-    "Compressed",
-    "Curve",
-    "CurveFit",
-    "DataError",
-    "Dataset",
-    "Estimate",
-    "Estimator",
-    "ExcitationError",
-    "Filtering",
-    "IdentificationReport",
-    "JointMapping",
-    "Reading",
-    "RegressorModel",
-    "SolverError",
-    "Validation",
-    "base_parameters",
-    "consistent",
-    "cross_validate",
-    "exact_base_parameters",
-    "excitation",
-    "fit",
-    "fit_curves",
-    "identify",
-    "irls",
-    "iv",
-    "load_extra",
-    "load_model",
-    "manifold",
-    "ols",
-    "period_instruments",
-    "ridge",
-    "save_model",
-    "save_urdf",
-    "tls",
-    "wls",
-]
+# at once: a file of the same name would take the place of the function
+from .base_parameters import BaseParameters as BaseParameters
+from .base_parameters import base_parameters as base_parameters
+from .base_parameters import exact_base_parameters as exact_base_parameters
+
+NAMES = {
+    "Column": "columns",
+    "Compressed": "compressed",
+    "Curve": "columns",
+    "CurveFit": "friction",
+    "DataError": "errors",
+    "Dataset": "data",
+    "ESTIMATORS": "estimators",
+    "Estimate": "estimators",
+    "Estimator": "estimators",
+    "ExcitationError": "errors",
+    "Filtering": "settings",
+    "IdentificationReport": "report",
+    "JointMapping": "data",
+    "Reading": "settings",
+    "RegressorModel": "model",
+    "SolverError": "errors",
+    "Validation": "settings",
+    "consistent": "estimators",
+    "cross_validate": "estimators",
+    "excitation": "estimators",
+    "fit": "estimators",
+    "fit_curves": "friction",
+    "identify": "pipeline",
+    "irls": "estimators",
+    "iv": "estimators",
+    "load_extra": "export",
+    "load_model": "export",
+    "manifold": "estimators",
+    "ols": "estimators",
+    "period_instruments": "estimators",
+    "ridge": "estimators",
+    "save_model": "export",
+    "save_urdf": "export",
+    "tls": "estimators",
+    "wls": "estimators",
+}
+
+__all__ = sorted(["BaseParameters", "base_parameters", "exact_base_parameters", *NAMES])  # pyright: ignore[reportUnsupportedDunderAll]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in NAMES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    value = globals()[name] = getattr(importlib.import_module(f"{__name__}.{NAMES[name]}"), name)
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

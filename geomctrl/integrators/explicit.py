@@ -13,14 +13,14 @@ import numpy as np
 
 from geomctrl.arguments import number
 from geomctrl.errors import ArgumentError, IntegrationError
-from geomctrl.kernels import runge_kutta
-from geomctrl.kernels.jit import KernelTypeError
 from geomctrl.kernels.marches import LARGEST_ANGLE
 from geomctrl.lie.groups import Product, Rn, rotation
 
 from . import tableaus
 from .march import Step, element
 from .tableaus import Tableau
+
+FEW = 64  # numbers that Python looks at faster than numpy
 
 # --- one step --------------------------------------------------------------------------------------------------
 
@@ -47,7 +47,7 @@ def rk_step(field: Callable, t: float, y, h: float, tableau: Tableau, group, k1=
     """
     vector, dim = is_vector_space(group), group.dim
     n, pulled, stages = _plan(tableau, h, vector)
-    K, Y, z = np.empty((n, dim)), [y], y
+    K, Y, z = np.zeros((n, dim)), [y], y
     for i, (time, base, rows, kept) in enumerate(stages):
         if not vector:
             z = Y[base]
@@ -57,7 +57,7 @@ def rk_step(field: Callable, t: float, y, h: float, tableau: Tableau, group, k1=
             if i:
                 Y.append(z)
         elif i:  # all exponentials commute: the classical method, with A and b summed over them (39d)
-            z = _moved(y, rows, K)
+            z = y + np.dot(rows, K)
         if i == n:
             break
         if k1 is not None and i == 0:
@@ -68,21 +68,9 @@ def rk_step(field: Callable, t: float, y, h: float, tableau: Tableau, group, k1=
     return z, K
 
 
-def _moved(y, row, K):
-    """y + row @ K[: len(row)]."""
-    try:
-        out = np.empty(y.shape)
-        runge_kutta.moved_one(y, row, K, out)
-        return out
-    except KernelTypeError:  # not one contiguous row of floats
-        return y + row.dot(K[: len(row)])
-
-
 def _finite(x):
-    try:
-        return runge_kutta.finite_one(x if x.ndim == 1 else x.ravel()) or np.isfinite(x).all()
-    except KernelTypeError:
-        return np.isfinite(x).all()
+    few = x.size < FEW
+    return (few and math.isfinite(sum(x.tolist() if x.ndim == 1 else x.ravel().tolist()))) or np.isfinite(x).all()
 
 
 def is_vector_space(group):
@@ -97,7 +85,7 @@ def _plan(tableau, h, vector):
     """
     times, n = [*(tableau.c * h).tolist(), h], len(tableau.c)
     if vector:
-        classical = [*(row[:i] for i, row in enumerate(tableau.A_classical)), tableau.b_classical]
+        classical = [*tableau.A_classical, tableau.b_classical]
         return n, False, [(t, 0, h * row, i == 0) for i, (t, row) in enumerate(zip(times, classical))]
     bases = {base for base, _ in tableau.stages}
     stages = [
@@ -110,11 +98,8 @@ def _plan(tableau, h, vector):
 def _slope(field, t, y, dim, stage, n):
     """field(t, y), looked at; y is the field's to write on."""
     k = field(t, y)
-    try:
-        if type(k) is np.ndarray and k.shape == (dim,) and runge_kutta.finite_one(k):
-            return k
-    except KernelTypeError:  # not contiguous, not of floats: a slower look decides
-        pass
+    if type(k) is np.ndarray and k.dtype.kind == "f" and k.shape == (dim,) and _finite(k):
+        return k  # otherwise a slower look decides
     where = f"at t = {t:.9g}, stage {stage + 1} of {n}"
     try:
         k = np.asarray(k)

@@ -25,6 +25,7 @@ from .passes import (
 from .primitives import primitive
 from .records import put_inertia, writer
 from .rigid_body import PLOEN
+from .scalars import where
 from .screws import Inertia, Pose, Wrench, apply_inertia, inertia_to, pair, zero_twist
 from .tree import dofs_of, gravity_of, inertia_of
 from .vectors import Matrix, Vector, add3, add33, cross, dot, hat3, hat_squared, mul3, neg3, rot, rotT, sub3, transpose
@@ -163,11 +164,10 @@ def skew_residual(M, Mdot, C, v):
         speed = max(speed, abs(v[i]))
         for j in range(v.shape[0]):
             error = abs(Mdot[i, j] + Mdot[j, i] - 2.0 * (C[i, j] + C[j, i]))
-            if not error < np.inf:
-                return np.inf
-            worst, mass = max(worst, error), max(mass, abs(M[i, j]))
+            worst, mass = max(worst, where(error < np.inf, error, np.inf)), max(mass, abs(M[i, j]))
             scale = max(scale, abs(Mdot[i, j]), 2.0 * abs(C[i, j]))
-    return worst / max(scale, mass * speed) if worst > 0.0 else 0.0
+    size = where((worst > 0.0) & (worst < np.inf), max(scale, mass * speed), 1.0)
+    return worst / size
 
 
 @algorithm(

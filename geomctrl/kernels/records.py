@@ -52,6 +52,7 @@ def adder(record: Any) -> Callable[..., Any]:
     return _made(f"def add(rows, i, x):\n    k = {width(record)} * i\n{stores}", {})
 
 
+@cache
 def _fields(record: Any) -> list[Any]:
     """The types of a record's or tuple's entries; empty for a number."""
     if record is float:

@@ -5,11 +5,11 @@ from __future__ import annotations
 
 import math
 
-import numpy as np
-
+from .algorithms import algorithm, numbers
 from .configuration import advance
 from .exponentials import exp_se3
-from .jit import kernel, primitive
+from .primitives import primitive
+from .scalars import where
 from .screws import Ad_inv, ad, twist_add, twist_sub
 from .tree import first_dof_of, holds_pose, joint_coordinates, joint_twist, n_bodies, n_q, n_v
 
@@ -35,44 +35,66 @@ def move(model, x, dx, ddx, q, v, a, old):
             a[j] += ddx[j]
 
 
-@kernel("void(f8[::1], f8[:,::1], f8[:,::1], f8[::1], f8[::1], f8[::1])")
-def product_motion(model, X, s, q, v, a):
-    """From (q0, 0, 0) to (q, v, a) of q0 exp(X[0] s[0]) exp(X[1] s[1]) ..., in place.
-
-    s (3, m): values and their first two derivatives.
-    """
-    old = np.empty(n_q(model))
-    for k in range(X.shape[0]):
-        move(model, X[k] * s[0, k], X[k] * s[1, k], X[k] * s[2, k], q, v, a, old)
+@primitive
+def begin(q0, q, v, a):
+    """The motion (q0, 0, 0)."""
+    for k in range(q.shape[0]):
+        q[k] = q0[k]
+    for k in range(v.shape[0]):
+        v[k] = a[k] = 0.0
 
 
-@kernel("void(f8[::1], f8[:,:,::1], f8, f8, f8[::1], f8[::1], f8[::1])")
-def sinusoid_motion(model, harmonics, ramp, t, q, v, a):
-    """From (q0, 0, 0) to (q, v, a) of q0 exp(e_1 x_1(t)) exp(e_2 x_2(t)) ..., x the sums of sinusoids, in place.
+@algorithm("q0[nq], X[m * nv], s[3 * m]; m: i8 -> q[nq], v, a", (numbers("nq"), numbers("3 * nv")))
+def product_motion(model, q0, X, s, m, old, memory, q, v, a):
+    """(q, v, a) of q0 exp(X_1 s_1) exp(X_2 s_2) ...; s: all values, then their first two derivatives."""
+    n = n_v(model)
+    x, dx, ddx = memory[:n], memory[n : 2 * n], memory[2 * n :]
+    begin(q0, q, v, a)
+    for k in range(m):
+        for j in range(n):
+            X_kj = X[k * n + j]
+            x[j], dx[j], ddx[j] = X_kj * s[k], X_kj * s[m + k], X_kj * s[2 * m + k]
+        move(model, x, dx, ddx, q, v, a, old)
 
-    harmonics (3, h, nv): amplitudes, angular frequencies, phases.
+
+@primitive
+def blended_sums(t, ramp, rows, count, X, dX, ddX):
+    """The sums of sinusoids at t, blended in from rest over `ramp` seconds, and their first two derivatives."""
+    T = where(ramp > 0.0, ramp, 1.0)
+    b, db, ddb = quintic_blend(where(ramp > 0.0, min(max(t, 0.0) / T, 1.0), 1.0), T)
+    n = X.shape[0]
+    for j in range(n):
+        x = dx = ddx = 0.0
+        for h in range(count):
+            A, w = rows[h * n + j], rows[(count + h) * n + j]
+            angle = w * t + rows[(2 * count + h) * n + j]
+            x += A * math.sin(angle)
+            dx += A * w * math.cos(angle)
+            ddx -= A * w * w * math.sin(angle)
+        X[j], dX[j], ddX[j] = b * x, b * dx + db * x, b * ddx + 2.0 * db * dx + ddb * x
+
+
+@algorithm(
+    "q0[nq], time[2], rows[3 * count * nv]; count: i8 -> q[nq], v, a",
+    (numbers("nq"), numbers("3 * nv"), numbers("3 * nv")),
+)
+def sinusoid_motion(model, q0, time, rows, count, old, sums, factor, q, v, a):
+    """(q, v, a) of q0 exp(e_1 x_1(t)) exp(e_2 x_2(t)) ..., x the sums of `count` sinusoids.
+
+    time: t and how long the motion is blended in. rows: all amplitudes, then angular frequencies, then phases.
     """
     n = n_v(model)
-    s = np.zeros((3, n))
-    for h in range(harmonics.shape[1]):
-        for j in range(n):
-            A, w = harmonics[0, h, j], harmonics[1, h, j]
-            angle = w * t + harmonics[2, h, j]
-            s[0, j] += A * math.sin(angle)
-            s[1, j] += A * w * math.cos(angle)
-            s[2, j] -= A * w * w * math.sin(angle)
-    if t < ramp and ramp > 0.0:
-        b, db, ddb = quintic_blend(max(t, 0.0) / ramp, ramp)
-        for j in range(n):
-            x, dx, ddx = s[0, j], s[1, j], s[2, j]
-            s[0, j], s[1, j], s[2, j] = b * x, b * dx + db * x, b * ddx + 2.0 * db * dx + ddb * x
-    old = np.empty(n_q(model))
+    X, dX, ddX = sums[:n], sums[n : 2 * n], sums[2 * n :]
+    blended_sums(time[0], time[1], rows, count, X, dX, ddX)
+    begin(q0, q, v, a)
     if n_q(model) == n:  # all factors commute
-        move(model, s[0], s[1], s[2], q, v, a, old)
+        move(model, X, dX, ddX, q, v, a, old)
         return
-    x, dx, ddx = np.zeros(n), np.zeros(n), np.zeros(n)
+    x, dx, ddx = factor[:n], factor[n : 2 * n], factor[2 * n :]
+    for k in range(3 * n):
+        factor[k] = 0.0
     for j in range(n):
-        x[j], dx[j], ddx[j] = s[0, j], s[1, j], s[2, j]
+        x[j], dx[j], ddx[j] = X[j], dX[j], ddX[j]
         move(model, x, dx, ddx, q, v, a, old)
         x[j] = dx[j] = ddx[j] = 0.0
 

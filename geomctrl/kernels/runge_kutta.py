@@ -12,7 +12,7 @@ import numpy as np
 from .articulated_bodies import accelerations, dynamics_memory
 from .configuration import polish
 from .exponentials import dexp_inv_se3, exp_se3
-from .jit import kernel, primitive
+from .jit import primitive
 from .marches import DONE, NOT_FINITE, SINGULAR, TURNED, march_kernel, velocities_are_the_state, within_a_turn
 from .records import finite, pose_at, put6, put_pose, twist_at
 from .screws import compose, pair, twist_mul
@@ -29,23 +29,6 @@ from .tree import (
 )
 
 POLISH_EVERY = 64  # steps after which rotations are brought back to SO(3) to the last bit: without it, 1e-18 a step off
-
-# --- for steps in Python -----------------------------------------------------------------------------------------
-
-
-@kernel("void(f8[::1], f8[::1], f8[:,::1], f8[::1])")
-def moved_one(y, row, K, out):
-    for j in range(y.shape[0]):
-        out[j] = y[j]
-    for i in range(row.shape[0]):
-        for j in range(y.shape[0]):
-            out[j] += row[i] * K[i, j]
-
-
-@kernel("b1(f8[::1])")
-def finite_one(x):
-    return finite(x)
-
 
 # --- a method as one array of numbers ----------------------------------------------------------------------------
 #

@@ -52,13 +52,15 @@ def random_configuration(robot: Mechanism, rng: np.random.Generator) -> np.ndarr
 def integrate(robot: Mechanism, q: ArrayLike, dv: ArrayLike) -> np.ndarray:
     """q * exp(dv), (..., nq): where constant joint velocities dv (..., nv) lead from q in unit time."""
     lead, (q, dv) = as_batch(robot, q=q, dv=dv)
-    return configuration.advance_many(robot._model, q, dv).reshape(*lead, robot.nq)
+    moved = q + dv if robot.nq == robot.nv else configuration.advance_many(robot._model, q, dv)
+    return moved.reshape(*lead, robot.nq)
 
 
 def difference(robot: Mechanism, q0: ArrayLike, q1: ArrayLike) -> np.ndarray:
     """dv (..., nv) with q0 * exp(dv) = q1, rotations by at most pi; the inverse of `integrate`."""
     lead, (q0, q1) = as_batch(robot, q0=q0, q1=q1)
-    return configuration.difference_many(robot._model, q0, q1).reshape(*lead, robot.nv)
+    dv = q1 - q0 if robot.nq == robot.nv else configuration.difference_many(robot._model, q0, q1)
+    return dv.reshape(*lead, robot.nv)
 
 
 @dataclass(frozen=True, eq=False)

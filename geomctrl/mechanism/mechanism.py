@@ -12,16 +12,18 @@ import functools
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
 from geomctrl.arguments import frozen
-from geomctrl.compiler.code import Code
 from geomctrl.errors import NameNotFoundError
 from geomctrl.kernels.tree import pack
 
 from .joint import Joint
+
+if TYPE_CHECKING:  # it imports llvmlite, and data need none
+    from geomctrl.compiler.code import Code
 
 WORLD = "world"
 
@@ -71,6 +73,8 @@ class Mechanism:
     @functools.cached_property
     def _code(self) -> Code:
         """The compiled functions of this robot."""
+        from geomctrl.compiler.code import Code
+
         return Code(self._model)
 
     def __post_init__(self):

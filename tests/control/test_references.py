@@ -130,3 +130,9 @@ def test_sinusoids_closed_form():
 def test_bad_arguments_are_named(make, words):
     with pytest.raises(ArgumentError, match=words):
         make()
+
+
+@pytest.mark.parametrize("name", ["quintic", "sinusoids", "ramped"])
+def test_a_time_that_is_none_is_refused(name):
+    with pytest.raises(ArgumentError, match="t: expected a finite time, got nan"):
+        references(ARM)[name](np.nan)
