@@ -36,6 +36,23 @@ class Terms(NamedTuple):
     g: np.ndarray
 
 
+class InverseDynamicsDerivatives(NamedTuple):
+    """dtau/dq, dtau/dv and dtau/da = M at one motion, (..., nv, nv) each."""
+
+    dq: np.ndarray
+    dv: np.ndarray
+    da: np.ndarray
+
+
+class ForwardDynamicsDerivatives(NamedTuple):
+    """da/dq, da/dv and da/dtau = M^-1 (..., nv, nv), and the acceleration a (..., nv) itself."""
+
+    dq: np.ndarray
+    dv: np.ndarray
+    dtau: np.ndarray
+    a: np.ndarray
+
+
 class Function(NamedTuple):
     """`result`: what several outputs come as. given: the optional inputs that there are."""
 
@@ -57,8 +74,12 @@ CATALOGUE = {
     "forward_dynamics": Function(articulated_bodies.forward_dynamics),
     "forward_dynamics_external": Function(articulated_bodies.forward_dynamics, given=("f_ext",)),
     "mass_matrix_inverse": Function(mass_matrix_inverse.mass_matrix_inverse),
-    "inverse_dynamics_derivatives": Function(derivatives.inverse_dynamics_derivatives),
-    "forward_dynamics_derivatives": Function(derivatives.forward_dynamics_derivatives),
+    "inverse_dynamics_derivatives": Function(
+        derivatives.inverse_dynamics_derivatives, result=InverseDynamicsDerivatives
+    ),
+    "forward_dynamics_derivatives": Function(
+        derivatives.forward_dynamics_derivatives, result=ForwardDynamicsDerivatives
+    ),
     "regressor": Function(regressor.regressor, {"form": PLOEN}),
     "regressor_christoffel": Function(regressor.regressor, {"form": CHRISTOFFEL}),
     "regressor_products": Function(regressor.products, {"form": PLOEN}),

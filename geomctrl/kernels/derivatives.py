@@ -155,12 +155,12 @@ def pull_back(x, S):
 
 
 @inward(Subtree)
-def derivative_rows(model, i, x, axes, variations, part, out):
+def derivative_rows(model, i, x, axes, variations, part, dq, dv, da):
     """dtau/dq, dtau/dv and M between a subtree's joint and those on its path to the root: the four formulas above.
 
     `part` of the numbers is what is kept: all of a real one, the tangent of a complex one (`second_derivatives`).
     """
-    n, parent_dof = out.shape[1], last_dof_of_parent(model, i)
+    parent_dof = last_dof_of_parent(model, i)
     first, end = dofs_of(model, i)
     for k in range(first, end):
         S, own = get_axis(axes, k).S, get_variation(variations, k)
@@ -171,11 +171,11 @@ def derivative_rows(model, i, x, axes, variations, part, out):
             if j == parent_dof:  # j has left the joint of k
                 Q = wrench_add(Q, ad_dual(S, x.F))
             axis, y = get_axis(axes, j), get_variation(variations, j)
-            out[j, k] = part(pair(axis.S, Q))
-            out[k, j] = part(pair(y.alpha, JS) + dot(y.beta, DTS))
-            out[n + j, k] = part(pair(axis.S, U))
-            out[n + k, j] = part(pair(y.alphav, JS) + dot(axis.S.w, DTS))
-            out[2 * n + k, j] = out[2 * n + j, k] = part(pair(axis.S, JS))
+            dq[j, k] = part(pair(axis.S, Q))
+            dq[k, j] = part(pair(y.alpha, JS) + dot(y.beta, DTS))
+            dv[j, k] = part(pair(axis.S, U))
+            dv[k, j] = part(pair(y.alphav, JS) + dot(axis.S.w, DTS))
+            da[k, j] = da[j, k] = part(pair(axis.S, JS))
             j = int(axis.ancestor.real)
     return x
 
@@ -190,13 +190,16 @@ MOVING_MEMORY = per_body(SpatialMotion), per_coordinate(Variation), per_body(Sub
 MEMORY = *PLACED_MEMORY, *MOVING_MEMORY
 
 
-@algorithm("q, v, a, f_ext? -> derivatives[3 nv, nv]", MEMORY)
-def inverse_dynamics_derivatives(model, q, v, a, f_ext, frames, axes, bodies, motions, variations, subtrees, out):
-    """dtau/dq, dtau/dv and dtau/da = M, nv rows each."""
-    out[:] = 0.0
+@algorithm("q, v, a, f_ext? -> dq[nv, nv], dv[nv, nv], da[nv, nv]", MEMORY)
+def inverse_dynamics_derivatives(
+    model, q, v, a, f_ext, frames, axes, bodies, motions, variations, subtrees, dq, dv, da
+):
+    """dtau/dq, dtau/dv and dtau/da = M."""
+    for out in (dq, dv, da):
+        out[:, :] = 0.0
     place_bodies(model, inertial_axes(model, q), frames, q, f_ext, axes, bodies)
     move(model, base_at_rest(model), motions, v, a, axes, bodies, variations, subtrees)
-    derivative_rows(model, subtrees, axes, variations, all_of, out)
+    derivative_rows(model, subtrees, axes, variations, all_of, dq, dv, da)
 
 
 # --- forward dynamics --------------------------------------------------------------------------------------------
@@ -205,27 +208,30 @@ ARTICULATED = per_body(MovingBody), per_coordinate(Eliminated), per_body(Handle)
 
 
 @algorithm(
-    "q, v, tau, f_ext? -> derivatives[3 nv + 1, nv]",
-    (*ARTICULATED, *MEMORY, numbers(f"{7 * LANES} * nv"), numbers("3 * nv * nv")),
+    "q, v, tau, f_ext? -> dq[nv, nv], dv[nv, nv], dtau[nv, nv], a",
+    (*ARTICULATED, *MEMORY, numbers(f"{7 * LANES} * nv"), *(numbers("nv * nv") for _ in range(3))),
     may_fail=True,
 )
 def forward_dynamics_derivatives(
     model, q, v, tau, f_ext,
     moving, eliminated, handles, accelerations,
     frames, axes, bodies, motions, variations, subtrees,
-    W, memory, out,
+    W, memory_q, memory_v, memory_a,
+    dq, dv, dtau, a,
 ):  # fmt: skip
-    """da/dq = -M^-1 dtau/dq, da/dv = -M^-1 dtau/dv, M^-1, nv rows each, and a (one row). False unless M > 0."""
+    """da/dq = -M^-1 dtau/dq, da/dv = -M^-1 dtau/dv, M^-1 and a. False unless M > 0."""
     n = v.shape[0]
-    inverse, a, block = out[2 * n : 3 * n], out[3 * n], memory.reshape((3 * n, n))
+    q_rows, v_rows, M = memory_q.reshape((n, n)), memory_v.reshape((n, n)), memory_a.reshape((n, n))
     good = forward_dynamics(model, q, v, tau, f_ext, moving, eliminated, handles, accelerations, a)
-    invert(eliminated, W, inverse)
-    inverse_dynamics_derivatives(model, q, v, a, f_ext, frames, axes, bodies, motions, variations, subtrees, block)
-    np.dot(inverse, block[:n], out[:n])
-    np.dot(inverse, block[n : 2 * n], out[n : 2 * n])
-    for i in range(2 * n):
+    invert(eliminated, W, dtau)
+    inverse_dynamics_derivatives(
+        model, q, v, a, f_ext, frames, axes, bodies, motions, variations, subtrees, q_rows, v_rows, M
+    )
+    np.dot(dtau, q_rows, dq)
+    np.dot(dtau, v_rows, dv)
+    for i in range(n):
         for j in range(n):
-            out[i, j] = -out[i, j]
+            dq[i, j], dv[i, j] = -dq[i, j], -dv[i, j]
     return good
 
 

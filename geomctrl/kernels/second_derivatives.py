@@ -108,7 +108,8 @@ def along(model, v, a, x, y, z, placed, work, out):
         vc[k], ac[k] = moving(v[k], y[k]), moving(a[k], z[k])
     displace(model, zero_twist(), displacements, x, axes, bodies, axes_c, bodies_c)
     move(model, moving_base(model), motions, vc, ac, axes_c, bodies_c, variations, subtrees)
-    derivative_rows(model, subtrees, axes_c, variations, tangent, out)
+    n = n_v(model)
+    derivative_rows(model, subtrees, axes_c, variations, tangent, out[:n], out[n : 2 * n], out[2 * n :])
 
 
 MEMORY = (
@@ -153,7 +154,7 @@ def second_derivatives(
         unit[k] = 1.0
         along(model, v, a, unit, zero, zero, (axes, bodies), work, out[k, : 3 * n])
         move(model, base_at_rest(model), motions, unit, zero, axes, bodies, variations, subtrees)
-        derivative_rows(model, subtrees, axes, variations, all_of, block)
+        derivative_rows(model, subtrees, axes, variations, all_of, block[:n], block[n : 2 * n], block[2 * n :])
         for i in range(n):
             for j in range(n):
                 out[k, 3 * n + i, j] = block[n + i, j]

@@ -18,6 +18,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
+from geomctrl.compiler.catalogue import ForwardDynamicsDerivatives, InverseDynamicsDerivatives
 from geomctrl.kernels import derivatives, second_derivatives
 from geomctrl.kernels import geometric_sensitivity as geometry
 from geomctrl.lie import se3
@@ -51,23 +52,6 @@ __all__ = [
     "mass_matrix_inverse_rate",
     "pose_sensitivity",
 ]
-
-
-class InverseDynamicsDerivatives(NamedTuple):
-    """dtau/dq, dtau/dv and dtau/da = M at one motion, (..., nv, nv) each."""
-
-    dq: np.ndarray
-    dv: np.ndarray
-    da: np.ndarray
-
-
-class ForwardDynamicsDerivatives(NamedTuple):
-    """da/dq, da/dv and da/dtau = M^-1 (..., nv, nv), and the acceleration a (..., nv) itself."""
-
-    dq: np.ndarray
-    dv: np.ndarray
-    dtau: np.ndarray
-    a: np.ndarray
 
 
 class InverseDynamicsSecondDerivatives(NamedTuple):
@@ -113,31 +97,45 @@ class Linearization(NamedTuple):
 
 
 def inverse_dynamics_derivatives(
-    robot: Mechanism, q: ArrayLike, v: ArrayLike, a: ArrayLike, f_ext: ArrayLike | None = None
+    robot: Mechanism,
+    q: ArrayLike,
+    v: ArrayLike,
+    a: ArrayLike,
+    f_ext: ArrayLike | None = None,
+    *,
+    threads: int = 1,
 ) -> InverseDynamicsDerivatives:
     """Derivatives of `inverse_dynamics` with respect to q, v and a, (..., nv, nv) each, O(n depth).
 
-    f_ext (..., nbodies, 6): wrenches on the bodies, constant in their frames. In N m/rad and so on per coordinate.
+    f_ext (..., nbodies, 6): wrenches on the bodies, constant in their frames. threads: how many share a large batch.
+    In N m/rad and so on per coordinate.
     """
-    blocks = robot._code.inverse_dynamics_derivatives(q, v, a) if f_ext is None else None
-    if blocks is None:
-        blocks = over_states(robot, derivatives.inverse_dynamics_derivatives, q=q, v=v, a=a, f_ext=f_ext)
-    return InverseDynamicsDerivatives(*_rows(blocks, robot.nv))
+    found = robot._code.inverse_dynamics_derivatives(q, v, a) if f_ext is None else None
+    if found is not None:
+        return found
+    algorithm = derivatives.inverse_dynamics_derivatives
+    return InverseDynamicsDerivatives(*over_states(robot, algorithm, threads=threads, q=q, v=v, a=a, f_ext=f_ext))
 
 
 def forward_dynamics_derivatives(
-    robot: Mechanism, q: ArrayLike, v: ArrayLike, tau: ArrayLike, f_ext: ArrayLike | None = None
+    robot: Mechanism,
+    q: ArrayLike,
+    v: ArrayLike,
+    tau: ArrayLike,
+    f_ext: ArrayLike | None = None,
+    *,
+    threads: int = 1,
 ) -> ForwardDynamicsDerivatives:
     """Derivatives of `forward_dynamics` with respect to q, v and tau, and its value: -M^-1 dtau/dq and so on.
 
-    f_ext (..., nbodies, 6): wrenches on the bodies, constant in their frames. Raises ModelError where the mass matrix
-    is not positive definite.
+    f_ext (..., nbodies, 6): wrenches on the bodies, constant in their frames. threads: how many share a large
+    batch. Raises ModelError where the mass matrix is not positive definite.
     """
-    n = robot.nv
-    blocks = robot._code.forward_dynamics_derivatives(q, v, tau) if f_ext is None else None
-    if blocks is None:
-        blocks = over_states(robot, derivatives.forward_dynamics_derivatives, q=q, v=v, tau=tau, f_ext=f_ext)
-    return ForwardDynamicsDerivatives(*_rows(blocks, n), blocks[..., 3 * n, :])
+    found = robot._code.forward_dynamics_derivatives(q, v, tau) if f_ext is None else None
+    if found is not None:
+        return found
+    algorithm = derivatives.forward_dynamics_derivatives
+    return ForwardDynamicsDerivatives(*over_states(robot, algorithm, threads=threads, q=q, v=v, tau=tau, f_ext=f_ext))
 
 
 def _rows(blocks: np.ndarray, n: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

@@ -41,8 +41,10 @@ MEANINGS = {
     "J": "Jacobian of the frame, 6 x nv, row by row, angular part first",
     "dJ": "its rate, 6 x nv, row by row",
     "inverse": "inverse of the mass matrix, row by row",
-    "derivatives": "by q, by v and by the last vector, matrices row by row, one behind the other; of forward dynamics"
-    " its value behind them",
+    "dq": "derivative by the configuration, row by row",
+    "dv": "derivative by the velocity, row by row",
+    "da": "derivative by the acceleration: the mass matrix, row by row",
+    "dtau": "derivative by the torques: the inverse of the mass matrix, row by row",
     "state": "kinetic energy, potential energy [J], spatial momentum about the world's origin, angular part first",
 }
 
