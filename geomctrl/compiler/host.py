@@ -17,7 +17,11 @@ def _initialise() -> None:
     llvm.initialize_native_asmprinter()
 
 
-def _machine() -> llvm.TargetMachine:
+def _machine(target: tuple[str, str] | None = None) -> llvm.TargetMachine:
+    if target is not None:
+        llvm.initialize_all_targets()
+        llvm.initialize_all_asmprinters()
+        return llvm.Target.from_triple(target[0]).create_target_machine(cpu=target[1], opt=2, reloc="pic")
     _initialise()
     return llvm.Target.from_default_triple().create_target_machine(
         cpu=llvm.get_host_cpu_name(), features=llvm.get_host_cpu_features().flatten(), opt=2, reloc="pic", jit=True
@@ -40,16 +44,16 @@ def lanes() -> int:
     return 8 if features.get("avx512f") else 4 if features.get("avx2") else 2
 
 
-def object_code(text: str) -> bytes:
-    """Machine code of a module given as text.
+def object_code(text: str, target: tuple[str, str] | None = None) -> bytes:
+    """Machine code of a module given as text, for this machine or a target (triple, processor).
 
     No pass looks at the module before code is generated: traces hold no expression twice and no dead one, and passes
     would take longer than all the rest.
     """
     with _lock:
-        machine = _machine()
+        machine = _machine(target)
         module = llvm.parse_assembly(text)
-        module.triple, module.data_layout = llvm.get_default_triple(), str(machine.target_data)
+        module.triple, module.data_layout = machine.triple, str(machine.target_data)
         module.verify()
         options = llvm.create_pipeline_tuning_options(speed_level=1)
         options.slp_vectorization = options.loop_vectorization = options.loop_unrolling = False
