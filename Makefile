@@ -13,7 +13,7 @@ BIN := $(VENV)/bin
 STAMPS := $(VENV)/stamps
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 
-.PHONY: help demo test test-fast bench lint robots cross build-tools clean
+.PHONY: help demo test test-fast bench lint robots cross numpy1 build-tools clean
 
 help:
 	@echo "make demo      a Panda arm tracks under an adaptive controller that does not know its load (DEMO_SECONDS=$(DEMO_SECONDS))"
@@ -23,6 +23,7 @@ help:
 	@echo "make lint      formatting, ruff, layers, pyright, dead code"
 	@echo "make robots    install example-robot-data, which 'make test' then uses (131 MB)"
 	@echo "make cross     install a cross-compiler, with which 'make test' then builds exported C for other processors (100 MB)"
+	@echo "make numpy1    numpy 1.26 in a folder of its own, with which 'make test' then runs calls as well (18 MB)"
 	@echo "make clean     remove what was made, the environment too"
 
 demo: $(STAMPS)/core
@@ -54,6 +55,8 @@ robots: $(STAMPS)/robots
 
 cross: $(STAMPS)/cross
 
+numpy1: $(STAMPS)/numpy1
+
 build-tools: $(STAMPS)/dev
 
 clean:
@@ -75,3 +78,8 @@ $(STAMPS)/test $(STAMPS)/robots $(STAMPS)/cross $(STAMPS)/bench $(STAMPS)/dev: $
 	@echo "installing geomctrl[$*]"
 	@$(PIP) install --editable '.[$*]'
 	@touch $@ $(STAMPS)/core
+
+$(STAMPS)/numpy1: $(STAMPS)/venv
+	@echo "installing numpy 1.26 beside"
+	@$(PIP) install --no-deps --upgrade --target $(VENV)/numpy1 'numpy==1.26.4'
+	@touch $@
