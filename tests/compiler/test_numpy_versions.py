@@ -28,9 +28,9 @@ class Other(np.ndarray):
 before = sys.getrefcount(q), sys.getrefcount(None)
 for _ in range(10_000):
     M, x = mass_matrix(q), terms(q, q)
+kept = sys.getrefcount(q) - before[0], abs(sys.getrefcount(None) - before[1]) < 100, sys.getrefcount(M) - 2
 others = q[:6], q[None], q * np.nan, q.astype("f4"), q.astype(">f8"), q.view(Other), q[::-1]
 refused = [mass_matrix(y) for y in others]
-kept = sys.getrefcount(q) - before[0], abs(sys.getrefcount(None) - before[1]) < 100, sys.getrefcount(M) - 2
 small = [sys.getsizeof(y) for y in (M, x.g)]
 del M, x
 gc.collect()
