@@ -9,6 +9,8 @@ import threading
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from traced_cases import ALGORITHMS, TREES, by_loops, flat, inputs_of, options_of
 
 from geomctrl import models
@@ -16,6 +18,8 @@ from geomctrl.compiler import budget, cache, code, entries, host
 from geomctrl.compiler.code import Code
 from geomctrl.errors import ArgumentError, ModelError
 from geomctrl.kernels import articulated_bodies, composite_bodies, newton_euler, regressor
+from geomctrl.terms import factored
+from geomctrl.testing import robots
 
 
 @pytest.fixture
@@ -274,3 +278,32 @@ def weak_arm():
     lighter = robot.parameters.copy()
     lighter[0, 6] -= 1.0  # Iyy: the axes of its joints are y
     return robot.with_parameters(lighter, physical=False)
+
+
+@pytest.mark.slow
+@settings(max_examples=25, deadline=None)
+@given(robots(max_bodies=5, aligned=None, floating_base=None), st.integers(0, 2**32 - 1))
+def test_code_of_any_robot_is_the_dense_factored_form(robot, seed):
+    """Compiled for one state and for lanes, against Ploen's section 3 in plain numpy."""
+    rng = np.random.default_rng(seed)
+    states = 19
+    q = np.array([robot.random_configuration(rng) for _ in range(states)])
+    v, a, v_ref = rng.normal(size=(3, states, robot.nv))
+    made = Code(robot._model)
+    terms = made.one(composite_bodies.terms, form=1)
+    dynamics = made.many(newton_euler.inverse_dynamics_reference, form=0)
+    assert terms is not None
+    assert dynamics is not None
+    M, Mdot, C, g = terms(q[0], v[0])
+    scale = 1.0 + np.abs(M).max() + np.abs(g).max()
+    for found, expected in (
+        (M, factored.mass_matrix(robot, q[0])),
+        (Mdot, factored.mass_matrix_rate(robot, q[0], v[0])),
+        (C, factored.coriolis_matrix(robot, q[0], v[0], "christoffel")),
+        (g, factored.gravity_force(robot, q[0])),
+    ):
+        np.testing.assert_allclose(found, expected, rtol=1e-10, atol=1e-11 * scale)
+    tau, failed = dynamics(q, v, a, v_ref)
+    assert failed == -1
+    expected = np.array([factored.inverse_dynamics(robot, q[k], v[k], a[k], v_ref[k]) for k in range(states)])
+    np.testing.assert_allclose(tau, expected, rtol=1e-10, atol=1e-11 * (1.0 + np.abs(expected).max()))
