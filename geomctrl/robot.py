@@ -4,6 +4,7 @@ from geomctrl.mechanism import building, configuration
 from geomctrl.mechanism.mechanism import Mechanism
 from geomctrl.terms import (
     articulated,
+    cuda,
     curvature,
     derivatives,
     dynamics,
@@ -89,3 +90,5 @@ class Robot(Mechanism):
     scalar_curvature = curvature.scalar_curvature
 
     to_c = export.to_c
+    to_ptx = cuda.to_ptx
+    to_cuda = cuda.to_cuda
