@@ -188,11 +188,15 @@ class Launcher:
 
     def _launched(self, stream: Any, states: int, addresses: list[int], check: bool) -> int:
         """The number of the first state without a result, or -1; also where it is not asked for."""
-        if not states or not check:
-            if states:
-                self.kernel.launch(stream, states, self.numbers, [*addresses, 0])
+        if states == 0:
             return -1
-        report = self.reports.pop() if self.reports else self.cuda.LegacyPinnedMemoryResource().allocate(8)
+        if not check:
+            self.kernel.launch(stream, states, self.numbers, [*addresses, 0])
+            return -1
+        try:  # not asked for first: another thread may take the last one
+            report = self.reports.pop()
+        except IndexError:
+            report = self.cuda.LegacyPinnedMemoryResource().allocate(8)
         word = ctypes.c_uint64.from_address(int(report.handle))
         word.value = ALL_GOOD
         self.kernel.launch(stream, states, self.numbers, [*addresses, int(report.handle)])
@@ -205,12 +209,16 @@ class Launcher:
 class DeviceArray:
     """An array on a GPU, for every library that takes DLPack or `__cuda_array_interface__`; written in `stream`."""
 
-    def __init__(self, view: Any, buffer: Any, stream: int):
-        self.view, self.buffer, self.stream = view, buffer, stream
+    def __init__(self, cuda: Any, view: Any, buffer: Any, stream: Any):
+        self.cuda, self.view, self.buffer, self.stream = cuda, view, buffer, stream
         self.ptr, self.shape, self.dtype = int(buffer.handle), tuple(view.shape), view.dtype
 
-    def __dlpack__(self, **options: Any) -> Any:
-        return self.view.__dlpack__(**options)
+    def __dlpack__(self, *, stream: int | None = None, **options: Any) -> Any:
+        """DLPack's capsule; the taker's stream, by default the legacy one, waits for ours. -1: it does not."""
+        taker = LEGACY if stream is None else stream
+        if taker not in (-1, int(self.stream.handle)):
+            _stream(self.cuda, taker).wait(self.stream)
+        return self.view.__dlpack__(stream=stream, **options)
 
     def __dlpack_device__(self) -> tuple[int, int]:
         return self.view.__dlpack_device__()
@@ -223,14 +231,14 @@ class DeviceArray:
             "typestr": np.dtype(self.dtype).str,
             "data": (self.ptr, False),
             "strides": None,
-            "stream": self.stream,
+            "stream": int(self.stream.handle),
         }
 
 
 def new(cuda: Any, device: Any, shape: tuple[int, ...], dtype: np.dtype, stream: Any) -> DeviceArray:
     """An array on a device, allocated in the stream's order."""
     buffer = device.allocate(max(int(np.prod(shape)) * dtype.itemsize, 1), stream=stream)
-    return DeviceArray(cuda.utils.StridedMemoryView.from_buffer(buffer, shape, dtype=dtype), buffer, int(stream.handle))
+    return DeviceArray(cuda, cuda.utils.StridedMemoryView.from_buffer(buffer, shape, dtype=dtype), buffer, stream)
 
 
 def put(array: np.ndarray, number: int = 0) -> DeviceArray:
@@ -290,6 +298,10 @@ def stream_of(cuda: Any, stream: Any, arrays: Sequence[Any]) -> Any:
         handle = getattr(stream, "cuda_stream", getattr(stream, "ptr", stream))
     if not isinstance(handle, int):
         raise ArgumentError(f"stream: expected one of cuda-core, torch or cupy, or its number, got {stream!r:.60}")
+    return stream if isinstance(stream, cuda.Stream) else _stream(cuda, handle)
+
+
+def _stream(cuda: Any, handle: int) -> Any:
     if handle in (0, LEGACY):
         return cuda.LEGACY_DEFAULT_STREAM
     return cuda.PER_THREAD_DEFAULT_STREAM if handle == PER_THREAD else cuda.Stream.from_handle(handle)

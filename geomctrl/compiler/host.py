@@ -52,11 +52,10 @@ def ptx(text: str, processor: str, library: bytes = b"") -> str:
         machine = target.create_target_machine(cpu=processor, features="+ptx81", opt=2)
         module = llvm.parse_assembly(text)
         module.triple, module.data_layout = machine.triple, str(machine.target_data)
-        passes = llvm.create_new_module_pass_manager()
         if library:
             _link(module, library)
-            passes.add_global_dead_code_eliminate_pass()
         module.verify()
+        passes = llvm.create_new_module_pass_manager()
         passes.add_always_inliner_pass()
         passes.run(module, llvm.create_pass_builder(machine, llvm.create_pipeline_tuning_options(speed_level=1)))
         return machine.emit_assembly(module)

@@ -145,7 +145,8 @@ class Kernel(Core):
             )
 
     def text(self, name: str) -> str:
-        inputs, outputs = ([f"%{x}{k}" for k in range(n)] for x, n in self._arrays())
+        inputs = [f"%in{k}" for k in range(len(self.trace.inputs))]
+        outputs = [f"%out{k}" for k in range(len(self.outputs))]
         arguments = [
             *(f"{self.vector.type} %m{index}" for index in self.numbers),
             "i64 %states",
@@ -161,9 +162,6 @@ class Kernel(Core):
         self._straight_line()
         self._judge()
         return "\n".join([f"define ptx_kernel void @{name}({', '.join(arguments)}) nounwind {{", *self.lines, "}"])
-
-    def _arrays(self) -> tuple[tuple[str, int], tuple[str, int]]:
-        return ("in", len(self.trace.inputs)), ("out", len(self.outputs))
 
     def block(self, label: str) -> None:
         self.lines.append(f"{label}:")

@@ -21,6 +21,9 @@ class Stream:
     def sync(self):
         self.cuda.log.append(("sync", self.handle))
 
+    def wait(self, other):
+        self.cuda.log.append(("wait", self.handle, other.handle))
+
 
 class Buffer:
     def __init__(self, address, size, owner):
@@ -80,9 +83,9 @@ class FakeCuda:
         self.registers, self.memory = registers or {0: 128}, memory or {}
         self.devices = [Device(self, k) for k in range(devices)]
         self.LEGACY_DEFAULT_STREAM, self.PER_THREAD_DEFAULT_STREAM = Stream(self, 1), Stream(self, 2)
-        self.Stream = SimpleNamespace(from_handle=lambda handle: Stream(self, handle))
+        self.Stream = type("Streams", (Stream,), {"from_handle": lambda handle: Stream(self, handle)})
         self.Buffer, self.LaunchConfig = Buffer, SimpleNamespace
-        self.LegacyPinnedMemoryResource = lambda: SimpleNamespace(allocate=allocated)
+        self.LegacyPinnedMemoryResource = lambda: SimpleNamespace(allocate=self._pinned)
         self.utils = SimpleNamespace(
             StridedMemoryView=SimpleNamespace(from_any_interface=self._view, from_buffer=self._of_buffer)
         )
@@ -103,6 +106,10 @@ class FakeCuda:
     @property
     def Device(self):
         return self._Devices(self)
+
+    def _pinned(self, size):
+        self.log.append(("pinned", size))
+        return allocated(size)
 
     def ptx(self, text, processor, library=b""):
         """In the place of `host.ptx`: a text that says where the module's own is."""

@@ -129,6 +129,26 @@ def test_no_waiting_where_nothing_is_checked(cuda):
     assert np.isnan(gpu.get(out)).all()
 
 
+def test_who_takes_a_result_waits_for_it(cuda):
+    out = models.two_link().to_cuda("gravity_force")(Array(np.zeros((3, 2))), stream=4711, check=False)
+
+    def waits(stream):
+        before = len(cuda.log)
+        out.__dlpack__(stream=stream)
+        return [line for line in cuda.log[before:] if line[0] == "wait"]
+
+    assert waits(12) == [("wait", 12, 4711)]
+    assert waits(None) == waits(1) == [("wait", 1, 4711)]
+    assert waits(4711) == waits(-1) == []
+
+
+def test_a_call_leaves_its_report_to_the_next(cuda):
+    f = models.two_link().to_cuda("gravity_force")
+    for _ in range(3):
+        f(Array(np.zeros((3, 2))))
+    assert cuda.log.count(("pinned", 8)) == 1
+
+
 def test_a_stream_that_is_none(cuda):
     with pytest.raises(ArgumentError, match="stream: expected one of cuda-core, torch or cupy, or its number"):
         models.two_link().to_cuda("gravity_force")(Array(np.zeros((3, 2))), stream="default")
