@@ -303,7 +303,7 @@ class Kernel(Core):
         self.block(f"bad{len(self.outputs)}")
         self.do(f"br i1 {self.let(f'icmp ne {GLOBAL} %report, null')}, label %tell, label %exit")
         self.block("tell")
-        self.let(f"atomicrmw umin {GLOBAL} %report, i64 %b monotonic, align 8")
+        self.let(f'atomicrmw umin {GLOBAL} %report, i64 %b syncscope("device") monotonic, align 8')
         self.do("br label %exit")
         self.block("exit")
         self.do("ret void")

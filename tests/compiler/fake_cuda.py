@@ -33,6 +33,9 @@ class Buffer:
     def from_handle(cls, ptr, size, owner=None):
         return cls(ptr, size, owner)
 
+    def fill(self, value, *, stream):
+        ctypes.memset(self.handle, value, self.size)
+
     def copy_to(self, other, *, stream):
         ctypes.memmove(other.handle, self.handle, min(self.size, other.size))
 
