@@ -15,11 +15,11 @@ A function with more numbers alive than a thread has registers keeps some in the
 to itself, ptxas moves two to four times as much for long ones. Bytes written + read by a thread, sm_90, doubles:
 
                               operations      ptxas alone   as made here
-    Panda, forward dynamics         2811        440 + 464      680 + 680
-    quadruped, forward dynamics     7223      6936 + 8632    2776 + 3112
-    quadruped, terms                9221    10152 + 11768    3064 + 3064
-    chain of 30, inverse            8118      2112 + 2184    2168 + 2196
-    chain of 30, forward           17762    13936 + 20120    7560 + 9712
+    Panda, forward dynamics         2811        440 + 464      664 + 664
+    quadruped, forward dynamics     7223      6936 + 8632    2800 + 3136
+    quadruped, terms                9221    10152 + 11768    3040 + 3040
+    chain of 30, inverse            8118      2112 + 2184    2208 + 2256
+    chain of 30, forward           17762    13936 + 20120    7560 + 9708
 
 Functions that call each other on numbers in that memory were tried (pieces of 600, 1200, 2400 operations): more traffic
 than this, fewer registers only where the occupancy that they buy is lost to it.
@@ -251,10 +251,14 @@ class Kernel(Core):
             elif step == "keep":
                 memory[at] = self.let(f"getelementptr {t}, ptr %memory, i64 {len(memory)}")
                 self.do(f"store volatile {t} {self.value(at)}, ptr {memory[at]}, align {self.align}")
-            else:  # volatile: else the compiler would carry the number in a register after all
+            else:  # volatile: LLVM does not carry it in a register either
                 self.values[at] = self.let(f"load volatile {t}, ptr {memory[at]}, align {self.align}")
-        if memory:
-            self.lines.insert(0, f"  %memory = alloca {t}, i64 {len(memory)}, align {self.align}")
+        if memory:  # at an address that is known at run time only: else ptxas would carry the numbers in registers
+            self.lines[:0] = [
+                f"  %room = alloca {t}, i64 {len(memory)}, align {self.align}",
+                "  %zero = lshr i64 %states, 62",
+                f"  %memory = getelementptr {t}, ptr %room, i64 %zero",
+            ]
 
     def _used(self, at: int) -> tuple[int, ...]:
         """A node's operands; those of a sine are used by `_reduce_angles`."""

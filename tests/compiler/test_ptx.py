@@ -305,20 +305,23 @@ def test_inverse_dynamics_of_the_panda_stays_in_registers(capability, real, most
 
 @needs_ptxas
 @pytest.mark.parametrize(
-    ("robot", "term", "most"),
+    ("robot", "term", "real", "most"),
     [
-        (models.panda(), "forward_dynamics", 700),
-        (models.quadruped(), "inverse_dynamics", 200),
-        (models.quadruped(), "forward_dynamics", 2800),
-        (models.quadruped(), "terms", 3100),
+        (models.panda(), "forward_dynamics", "double", 700),
+        (models.panda(), "forward_dynamics", "float", 0),
+        (models.quadruped(), "inverse_dynamics", "double", 200),
+        (models.quadruped(), "forward_dynamics", "double", 2850),
+        (models.quadruped(), "forward_dynamics", "float", 800),
+        (models.quadruped(), "terms", "double", 3100),
+        (models.quadruped(), "terms", "float", 1000),
     ],
     ids=lambda x: getattr(x, "name", x),
 )
-def test_long_functions_use_memory_as_planned(robot, term, most, tmp_path):
+def test_long_functions_use_memory_as_planned(robot, term, real, most, tmp_path):
     """The assembler moves next to nothing on its own."""
-    _, stack, spilled = assembled(kernel_ptx(robot, term), "sm_90", term, tmp_path)
+    _, stack, spilled = assembled(kernel_ptx(robot, term, real=real), "sm_90", term, tmp_path)
     assert stack <= most
-    assert spilled <= 64
+    assert spilled <= 128
 
 
 def test_a_processor_for_every_capability():
