@@ -13,7 +13,7 @@ BIN := $(VENV)/bin
 STAMPS := $(VENV)/stamps
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 
-.PHONY: help demo test test-fast bench lint robots cross numpy1 build-tools clean
+.PHONY: help demo test test-fast bench lint robots cross numpy1 cuda-tools build-tools clean
 
 help:
 	@echo "make demo      a Panda arm tracks under an adaptive controller that does not know its load (DEMO_SECONDS=$(DEMO_SECONDS))"
@@ -24,6 +24,7 @@ help:
 	@echo "make robots    install example-robot-data, which 'make test' then uses (131 MB)"
 	@echo "make cross     install a cross-compiler, with which 'make test' then builds exported C for other processors (100 MB)"
 	@echo "make numpy1    numpy 1.26 in a folder of its own, with which 'make test' then runs calls as well (18 MB)"
+	@echo "make cuda-tools install NVIDIA's assembler, with which 'make test' then looks at code for GPUs; needs none (40 MB, 100 unpacked)"
 	@echo "make clean     remove what was made, the environment too"
 
 demo: $(STAMPS)/core
@@ -43,6 +44,7 @@ bench: $(STAMPS)/bench
 	$(BIN)/python experiments/benchmarks/benchmark_representations.py $(BENCH_OPTIONS)
 	$(BIN)/python experiments/benchmarks/benchmark_integrators.py $(BENCH_OPTIONS)
 	$(BIN)/python experiments/benchmarks/benchmark_exudyn.py $(BENCH_OPTIONS)
+	$(BIN)/python experiments/benchmarks/benchmark_cuda.py $(BENCH_OPTIONS)
 
 lint: $(STAMPS)/dev
 	$(BIN)/ruff format --check .
@@ -56,6 +58,8 @@ robots: $(STAMPS)/robots
 cross: $(STAMPS)/cross
 
 numpy1: $(STAMPS)/numpy1
+
+cuda-tools: $(STAMPS)/cuda-tools
 
 build-tools: $(STAMPS)/dev
 
@@ -74,7 +78,7 @@ $(STAMPS)/core: $(STAMPS)/venv pyproject.toml
 	@$(PIP) install --editable .
 	@touch $@
 
-$(STAMPS)/test $(STAMPS)/robots $(STAMPS)/cross $(STAMPS)/bench $(STAMPS)/dev: $(STAMPS)/%: $(STAMPS)/venv pyproject.toml
+$(STAMPS)/test $(STAMPS)/robots $(STAMPS)/cross $(STAMPS)/cuda-tools $(STAMPS)/bench $(STAMPS)/dev: $(STAMPS)/%: $(STAMPS)/venv pyproject.toml
 	@echo "installing geomctrl[$*]"
 	@$(PIP) install --editable '.[$*]'
 	@touch $@ $(STAMPS)/core

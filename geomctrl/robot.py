@@ -5,6 +5,7 @@ from geomctrl.mechanism.mechanism import Mechanism
 from geomctrl.terms import (
     articulated,
     compiled,
+    cuda,
     curvature,
     derivatives,
     dynamics,
@@ -91,3 +92,5 @@ class Robot(Mechanism):
 
     to_c = export.to_c
     to_numba = compiled.to_numba
+    to_ptx = cuda.to_ptx
+    to_cuda = cuda.to_cuda

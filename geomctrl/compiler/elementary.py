@@ -5,6 +5,8 @@ Sine and cosine are a polynomial after Cody and Waite's reduction, an ulp accura
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 from geomctrl.kernels.scalars import COSINE, HALF_PI, REDUCIBLE, SINE
 
 from .ir import Function, Vector
@@ -22,28 +24,7 @@ def sin_cos(vector: Vector) -> str:
     )
     f.do(f"br i1 {all_near}, label %fast, label %slow, !prof !0")
     f.lines.append("fast:")
-    k = f.call(f"llvm.rint.{vector.suffix}", f.operation("fmul", "%x", c(0.6366197723675814)))
-    r = "%x"
-    for part in HALF_PI:
-        r = f.operation("fsub", r, f.operation("fmul", k, c(part)))
-    u = f.operation("fmul", r, r)
-    s, w = _polynomial(f, SINE, u), _polynomial(f, COSINE, u)
-    sine = f.operation("fadd", r, f.operation("fmul", f.operation("fmul", r, u), s))
-    cosine = f.operation("fsub", c(1.0), f.operation("fmul", u, c(0.5)))
-    cosine = f.operation("fadd", cosine, f.operation("fmul", f.operation("fmul", u, u), w))
-    whole = "i64" if vector.width == 1 else f"<{vector.width} x i64>"
-    number = (lambda n: str(n)) if vector.width == 1 else (lambda n: f"splat (i64 {n})")
-    quadrant = f.let(f"fptosi {t} {k} to {whole}")
-
-    def bit(n: int, of: str) -> str:
-        return f.let(f"icmp ne {whole} {f.let(f'and {whole} {of}, {number(n)}')}, {number(0)}")
-
-    odd = bit(1, quadrant)
-    s0 = f.let(f"select {vector.bool} {odd}, {t} {cosine}, {t} {sine}")
-    c0 = f.let(f"select {vector.bool} {odd}, {t} {sine}, {t} {cosine}")
-    s1 = f.let(f"select {vector.bool} {bit(2, quadrant)}, {t} {f.operation('fneg', s0)}, {t} {s0}")
-    next_one = f.let(f"add {whole} {quadrant}, {number(1)}")
-    c1 = f.let(f"select {vector.bool} {bit(2, next_one)}, {t} {f.operation('fneg', c0)}, {t} {c0}")
+    s1, c1 = reduced_sin_cos(f, "%x", WAVE)
     f.do("br label %done")
     f.lines.append("slow:")
     s2, c2 = f.call(f"sin{vector.width}", "%x"), f.call(f"cos{vector.width}", "%x")
@@ -56,6 +37,44 @@ def sin_cos(vector: Vector) -> str:
     f.do(f"ret {pair} {f.let(f'insertvalue {pair} {first}, {t} {c3}, 1')}")
     header = f"define internal {pair} @sin_cos{vector.width}({t} %x) alwaysinline nounwind {{"
     return "\n".join([header, *f.lines, "}"])
+
+
+class Wave(NamedTuple):
+    """Pi / 2 as a sum of numbers with exact products, and the polynomials between -pi / 4 and pi / 4."""
+
+    half_pi: tuple[float, ...]
+    sine: tuple[float, ...]
+    cosine: tuple[float, ...]
+
+
+WAVE = Wave(HALF_PI, SINE, COSINE)
+
+
+def reduced_sin_cos(f: Function, x: str, wave: Wave) -> tuple[str, str]:
+    """(sin x, cos x) of an x that the sum for pi/2 reduces exactly enough."""
+    vector, c, t, whole = f.vector, f.vector.constant, f.vector.type, f.vector.whole
+    k = f.call(f"llvm.rint.{vector.suffix}", f.operation("fmul", x, c(0.6366197723675814)))
+    r = x
+    for part in wave.half_pi:
+        r = f.operation("fsub", r, f.operation("fmul", k, c(part)))
+    u = f.operation("fmul", r, r)
+    s, w = _polynomial(f, wave.sine, u), _polynomial(f, wave.cosine, u)
+    sine = f.operation("fadd", r, f.operation("fmul", f.operation("fmul", r, u), s))
+    cosine = f.operation("fsub", c(1.0), f.operation("fmul", u, c(0.5)))
+    cosine = f.operation("fadd", cosine, f.operation("fmul", f.operation("fmul", u, u), w))
+    number = (lambda n: str(n)) if vector.width == 1 else (lambda n: f"splat (i64 {n})")
+    quadrant = f.let(f"fptosi {t} {k} to {whole}")
+
+    def bit(n: int, of: str) -> str:
+        return f.let(f"icmp ne {whole} {f.let(f'and {whole} {of}, {number(n)}')}, {number(0)}")
+
+    odd = bit(1, quadrant)
+    s0 = f.let(f"select {vector.bool} {odd}, {t} {cosine}, {t} {sine}")
+    c0 = f.let(f"select {vector.bool} {odd}, {t} {sine}, {t} {cosine}")
+    s1 = f.let(f"select {vector.bool} {bit(2, quadrant)}, {t} {f.operation('fneg', s0)}, {t} {s0}")
+    next_one = f.let(f"add {whole} {quadrant}, {number(1)}")
+    c1 = f.let(f"select {vector.bool} {bit(2, next_one)}, {t} {f.operation('fneg', c0)}, {t} {c0}")
+    return s1, c1
 
 
 def waves(vector: Vector) -> str:

@@ -44,6 +44,37 @@ def lanes() -> int:
     return 8 if features.get("avx512f") else 4 if features.get("avx2") else 2
 
 
+def ptx(text: str, processor: str, library: bytes = b"") -> str:
+    """PTX of a module given as text, for an NVIDIA `processor` ("sm_90") and those after it.
+
+    `library`: bitcode that defines what the module only declares; what it does not call of it is left out.
+    """
+    with _lock:
+        llvm.initialize_all_targets()
+        llvm.initialize_all_asmprinters()
+        target = llvm.Target.from_triple("nvptx64-nvidia-cuda")
+        machine = target.create_target_machine(cpu=processor, features="+ptx81", opt=2)
+        module = llvm.parse_assembly(text)
+        module.triple, module.data_layout = machine.triple, str(machine.target_data)
+        if library:
+            _link(module, library)
+        module.verify()
+        passes = llvm.create_new_module_pass_manager()
+        passes.add_always_inliner_pass()
+        passes.run(module, llvm.create_pass_builder(machine, llvm.create_pipeline_tuning_options(speed_level=1)))
+        return machine.emit_assembly(module)
+
+
+def _link(module: llvm.ModuleRef, library: bytes) -> None:
+    own = {f.name for f in module.functions if not f.is_declaration}
+    other = llvm.parse_bitcode(library)
+    other.triple, other.data_layout = module.triple, module.data_layout
+    module.link_in(other)
+    for f in module.functions:
+        if not f.is_declaration and f.name not in own:
+            f.linkage = "internal"
+
+
 def object_code(text: str, target: tuple[str, str] | None = None) -> bytes:
     """Machine code of a module given as text, for this machine or a target (triple, processor).
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import struct
 
 FLAGS = "contract nsz arcp"  # the only freedoms that the code generator gets: nan and infinity keep their meaning
@@ -12,16 +13,18 @@ def literal(x: float) -> str:
 
 
 class Vector:
-    """Numbers of `width` lanes, in LLVM's words."""
+    """Numbers of `width` lanes, double or float, in LLVM's words."""
 
-    def __init__(self, width: int):
-        self.width = width
-        self.type = "double" if width == 1 else f"<{width} x double>"
+    def __init__(self, width: int, real: str = "double"):
+        self.width, self.real, bits = width, real, 64 if real == "double" else 32
+        self.type = real if width == 1 else f"<{width} x {real}>"
         self.bool = "i1" if width == 1 else f"<{width} x i1>"
-        self.suffix = "f64" if width == 1 else f"v{width}f64"
+        self.whole = f"i{bits}" if width == 1 else f"<{width} x i{bits}>"
+        self.suffix = f"f{bits}" if width == 1 else f"v{width}f{bits}"
 
     def constant(self, x: float) -> str:
-        return literal(x) if self.width == 1 else f"splat (double {literal(x)})"
+        x = x if self.real == "double" else ctypes.c_float(x).value  # a float is written as the double that it is
+        return literal(x) if self.width == 1 else f"splat ({self.real} {literal(x)})"
 
 
 class Function:
@@ -46,4 +49,4 @@ class Function:
         return self.let(f"call {t} @{name}({', '.join(f'{t} {a}' for a in args)})")
 
     def address(self, base: str, index: int | str) -> str:
-        return self.let(f"getelementptr double, ptr {base}, i64 {index}")
+        return self.let(f"getelementptr {self.vector.real}, ptr {base}, i64 {index}")

@@ -70,14 +70,66 @@ def core(plan: Plan, vector: Vector, name: str, side: int) -> str:
     return "\n".join([*stretches, header, *whole.lines, f"  ret {kind} {good}", "}"])
 
 
-class Stretch(Function):
+class Line(Function):
+    """A straight line of a trace's operations while it is written: each node's name, and what it is made of."""
+
+    def __init__(self, trace: Trace, vector: Vector):
+        super().__init__(vector)
+        self.trace, self.nodes = trace, trace.graph.nodes
+        self.values: dict[int, str] = {}
+        self.waves: dict[int, tuple[str, str]] = {}
+
+    def value(self, at: int) -> str:
+        """The name or literal of a node; what is loaded is loaded where it is first used."""
+        if at not in self.values:
+            op, *rest = self.nodes[at]
+            self.values[at] = self.loaded(*rest) if op == "load" else self.literal(*rest)
+        return self.values[at]
+
+    def loaded(self, array: int, index: int) -> str:
+        """Number `index` of an input array, or of the model, which is array 0."""
+        raise NotImplementedError
+
+    def literal(self, a: float | bool | str, sign: float) -> str:
+        if isinstance(a, bool):
+            return _truth(self.vector, a)
+        return self.vector.constant(sign * float("nan") if isinstance(a, str) else a)
+
+    def wave(self, x: int) -> tuple[str, str]:
+        """(sine, cosine) of node x, computed together."""
+        if x not in self.waves:
+            t = self.vector.type
+            both = self.let(f"call {{{t}, {t}}} @sin_cos{self.vector.width}({t} {self.value(x)})")
+            sine, cosine = (self.let(f"extractvalue {{{t}, {t}}} {both}, {k}") for k in (0, 1))
+            self.waves[x] = sine, cosine
+        return self.waves[x]
+
+    def made(self, op: str, ends: list[str]) -> str:
+        v = self.vector
+        if op in ARITHMETIC:
+            return self.operation(ARITHMETIC[op], *ends)
+        if op in COMPARISON:
+            return self.let(f"fcmp {COMPARISON[op]} {v.type} {ends[0]}, {ends[1]}")
+        if op in ("and", "or"):
+            return self.let(f"{op} {v.bool} {ends[0]}, {ends[1]}")
+        if op == "not":
+            return self.let(f"xor {v.bool} {ends[0]}, {_truth(v, True)}")
+        if op == "where":
+            return self.let(f"select {v.bool} {ends[0]}, {v.type} {ends[1]}, {v.type} {ends[2]}")
+        if op in INTRINSICS:
+            return self.call(f"llvm.{INTRINSICS[op]}.{v.suffix}", *ends)
+        if op in ("min", "max"):  # as Python's: the second where it is smaller (larger), else the first
+            less = self.let(f"fcmp {'olt' if op == 'min' else 'ogt'} {v.type} {ends[1]}, {ends[0]}")
+            return self.let(f"select {v.bool} {less}, {v.type} {ends[1]}, {v.type} {ends[0]}")
+        return self.call(f"{op}{v.width}", *ends)
+
+
+class Stretch(Line):
     """A function that computes some of a plan's nodes, while it is written."""
 
     def __init__(self, plan: Plan, vector: Vector):
-        super().__init__(vector)
-        self.plan, self.nodes = plan, plan.nodes
-        self.values: dict[int, str] = {}
-        self.waves: dict[int, tuple[str, str]] = {}
+        super().__init__(plan.trace, vector)
+        self.plan = plan
         self.arrays: dict[int, str] = {}
 
     def constants(self) -> None:
@@ -132,14 +184,9 @@ class Stretch(Function):
         return self.address(self.arrays[array], k - self.plan.output_starts[array])
 
     def value(self, at: int) -> str:
-        """The name or literal of a node; what is loaded is loaded where it is first used."""
-        if at not in self.values:
-            op, a, *b = self.nodes[at]
-            if at in self.plan.slot:
-                self.values[at] = self.recalled(at)
-            else:
-                self.values[at] = self.loaded(a, *b) if op == "load" else self.literal(a, *b)
-        return self.values[at]
+        if at not in self.values and at in self.plan.slot:
+            self.values[at] = self.recalled(at)
+        return super().value(at)
 
     def recalled(self, at: int) -> str:
         """What another stretch has computed."""
@@ -147,44 +194,11 @@ class Stretch(Function):
         x = self.let(f"load {v.type}, ptr {self.address('%s', self.plan.slot[at] * v.width)}, align 8")
         return self.let(f"fcmp une {v.type} {x}, {v.constant(0.0)}") if self.nodes[at][0] in CONDITIONS else x
 
-    def literal(self, a: float | bool | str, sign: float) -> str:
-        if isinstance(a, bool):
-            return _truth(self.vector, a)
-        return self.vector.constant(sign * float("nan") if isinstance(a, str) else a)
-
     def loaded(self, array: int, index: int) -> str:
         if array == 0:
             return _splat(self, self.let(f"load double, ptr {self.address('%model', index)}, align 8"))
         at = (self.plan.starts[array - 1] + index) * self.vector.width
         return self.let(f"load {self.vector.type}, ptr {self.address('%x', at)}, align 8")
-
-    def wave(self, x: int) -> tuple[str, str]:
-        """(sine, cosine) of node x, computed together."""
-        if x not in self.waves:
-            t = self.vector.type
-            both = self.let(f"call {{{t}, {t}}} @sin_cos{self.vector.width}({t} {self.value(x)})")
-            sine, cosine = (self.let(f"extractvalue {{{t}, {t}}} {both}, {k}") for k in (0, 1))
-            self.waves[x] = sine, cosine
-        return self.waves[x]
-
-    def made(self, op: str, ends: list[str]) -> str:
-        v = self.vector
-        if op in ARITHMETIC:
-            return self.operation(ARITHMETIC[op], *ends)
-        if op in COMPARISON:
-            return self.let(f"fcmp {COMPARISON[op]} {v.type} {ends[0]}, {ends[1]}")
-        if op in ("and", "or"):
-            return self.let(f"{op} {v.bool} {ends[0]}, {ends[1]}")
-        if op == "not":
-            return self.let(f"xor {v.bool} {ends[0]}, {_truth(v, True)}")
-        if op == "where":
-            return self.let(f"select {v.bool} {ends[0]}, {v.type} {ends[1]}, {v.type} {ends[2]}")
-        if op in INTRINSICS:
-            return self.call(f"llvm.{INTRINSICS[op]}.{v.suffix}", *ends)
-        if op in ("min", "max"):  # as Python's: the second where it is smaller (larger), else the first
-            less = self.let(f"fcmp {'olt' if op == 'min' else 'ogt'} {v.type} {ends[1]}, {ends[0]}")
-            return self.let(f"select {v.bool} {less}, {v.type} {ends[1]}, {v.type} {ends[0]}")
-        return self.call(f"{op}{v.width}", *ends)
 
 
 def _truth(vector: Vector, x: bool) -> str:

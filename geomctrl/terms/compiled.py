@@ -31,14 +31,21 @@ class Term(NamedTuple):
 
 
 def compiled_term(
-    robot: Mechanism, term: str, frame: str | None = None, representation: Representation = "body"
+    robot: Mechanism,
+    term: str,
+    frame: str | None = None,
+    representation: Representation = "body",
+    argument: str = "term",
 ) -> Term:
     """The term of that name; `frame` and `representation` for "pose", "jacobian" and "jacobian_rate".
 
-    Raises NameNotFoundError for an unknown term or frame, ArgumentError for a frame that is missing or not wanted.
+    argument: what the caller's callers know the name as. Raises NameNotFoundError for an unknown term or frame,
+    ArgumentError for a frame that is missing or not wanted.
     """
     if term not in CATALOGUE and term not in FRAME_TERMS:
-        raise NameNotFoundError(f"terms: expected some of {', '.join([*CATALOGUE, *FRAME_TERMS])}, got {term!r:.40}")
+        raise NameNotFoundError(
+            f"{argument}: expected one of {', '.join([*CATALOGUE, *FRAME_TERMS])}, got {term!r:.40}"
+        )
     if (frame is None) == (term in FRAME_TERMS):
         wanted = "the name of one" if term in FRAME_TERMS else "None"
         raise ArgumentError(f"frame: expected {wanted} for the term {term!r}, got {frame!r:.40}")

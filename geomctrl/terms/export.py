@@ -77,7 +77,10 @@ def to_c(
     known = _known(terms)
     if frame is not None and not any(term in FRAME_TERMS for term in known):
         raise ArgumentError(f"frame: expected one of {', '.join(FRAME_TERMS)} among the terms, got {', '.join(known)}")
-    made = {term: compiled_term(robot, term, frame if term in FRAME_TERMS else None, representation) for term in known}
+    made = {
+        term: compiled_term(robot, term, frame if term in FRAME_TERMS else None, representation, "terms")
+        for term in known
+    }
     functions = {term: _function(robot, f"{name}_{term}", x, precision) for term, x in made.items()}
     include = f'#include "{name}.h"\n\n#include <math.h>\n'
     texts = {

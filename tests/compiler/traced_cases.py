@@ -79,3 +79,10 @@ def by_loops(robot, algorithm, states, options):
 
 def flat(outputs):
     return np.concatenate([y.ravel() for y in outputs])
+
+
+def dynamic_states(robot, n, seed=0, kind=np.float64):
+    """n random q, v and a."""
+    rng = np.random.default_rng(seed)
+    q = np.array([robot.random_configuration(rng) for _ in range(n)])
+    return [x.astype(kind) for x in (q, *rng.normal(size=(2, n, robot.nv)))]

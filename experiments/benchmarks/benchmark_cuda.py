@@ -1,0 +1,144 @@
+"""Terms on one NVIDIA GPU, arrays on the device, beside this machine's CPU: states a second, and what bounds them.
+
+Needs a GPU with its driver and `pip install 'geomctrl[cuda]'`; says so and stops where one is missing. Times are
+between two events around many launches in one stream, without checks, the results' memory allocated in the stream. The
+share of bandwidth counts inputs and outputs once; the share of peak counts the trace's operations, a fused multiply-add
+as two, against what the GPU does of them at its highest clock. Goals on an H200, doubles, arms with seven joints:
+inverse dynamics 5e9 a second, forward dynamics 1e9.
+
+    python experiments/benchmarks/benchmark_cuda.py [--quick] [--states N]
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+
+import geomctrl as gc
+from geomctrl import models
+from geomctrl.compiler import gpu
+from geomctrl.compiler.catalogue import CATALOGUE
+from geomctrl.compiler.tracing import structure, trace
+
+sys.path.insert(0, str(Path(__file__).parents[1]))
+from lib.robots import chain
+
+CASES = (
+    ("panda", "inverse_dynamics"),
+    ("panda", "forward_dynamics"),
+    ("panda", "terms"),
+    ("chain", "inverse_dynamics"),
+)
+GOALS = {("panda", "inverse_dynamics"): 5e9, ("panda", "forward_dynamics"): 1e9}
+# Results a clock and multiprocessor of fused multiply-adds in double and single precision, by compute capability
+# (CUDA C++ programming guide, throughput of arithmetic instructions).
+RATES = {(7, 0): (32, 64), (8, 0): (32, 64), (9, 0): (64, 128), (10, 0): (64, 128)}
+CONSUMER = (2, 128)  # all others
+
+
+def peaks(device) -> tuple[float, dict[str, float]]:
+    """(bytes a second of the memory, operations a second by precision) that the GPU's properties promise."""
+    p = device.properties
+    memory = 2.0 * p.memory_clock_rate * 1e3 * p.global_memory_bus_width / 8.0  # two transfers a clock
+    double, single = RATES.get(tuple(device.compute_capability), CONSUMER)
+    clocks = 2.0 * p.clock_rate * 1e3 * p.multiprocessor_count
+    return memory, {"double": double * clocks, "float": single * clocks}
+
+
+def states(robot: gc.Robot, inputs: list[tuple[str, int]], n: int, kind) -> list[np.ndarray]:
+    """n random states; of a thousand configurations, as they are all that costs time to draw."""
+    rng = np.random.default_rng(0)
+    q = np.array([robot.random_configuration(rng) for _ in range(1000)], kind)
+    return [
+        np.resize(q, (n, robot.nq)) if name == "q" else rng.normal(size=(n, size)).astype(kind) for name, size in inputs
+    ]
+
+
+def on_gpu(f, given: list[np.ndarray], seconds: float) -> float:
+    """States a second: launches between two events, the best of five rounds."""
+    device, n = gpu.device(), len(given[0])
+    arrays, stream = [gpu.put(x) for x in given], device.create_stream()
+    timed = gpu.core().EventOptions(timing_enabled=True)
+    for _ in range(3):
+        f(*arrays, stream=stream, check=False)
+    stream.sync()
+    start = time.perf_counter()
+    f(*arrays, stream=stream, check=False)
+    stream.sync()
+    launches = max(3, int(seconds / 5 / max(time.perf_counter() - start, 1e-5)))
+    best = np.inf
+    for _ in range(5):
+        first = stream.record(options=timed)
+        for _ in range(launches):
+            f(*arrays, stream=stream, check=False)
+        last = stream.record(options=timed)
+        stream.sync()
+        best = min(best, (last - first) * 1e-3 / launches)
+    return n / best
+
+
+def on_cpu(robot: gc.Robot, term: str, given: list[np.ndarray], seconds: float) -> float:
+    """States a second of the public function in double precision, on one core."""
+    rows = [x[:10_000].astype(float) for x in given]
+    call = getattr(robot, term)
+    call(*rows)
+    best, end = np.inf, time.perf_counter() + seconds
+    while time.perf_counter() < end:
+        start = time.perf_counter()
+        call(*rows)
+        best = min(best, time.perf_counter() - start)
+    return len(rows[0]) / best
+
+
+def report(name: str, robot: gc.Robot, term: str, precision: str, n: int, seconds: float) -> bool:
+    """One line; whether a goal is missed."""
+    f = robot.to_cuda(term, precision=precision)
+    kind = np.float64 if precision == "double" else np.float32
+    given = states(robot, f.inputs, n, kind)
+    rate, cpu = on_gpu(f, given, seconds), on_cpu(robot, term, given, seconds / 5)
+    algorithm, options, *_ = CATALOGUE[term]
+    outputs = f(*(gpu.put(x[:1]) for x in given))
+    sizes = sum(int(np.prod(y.shape)) for y in (outputs if isinstance(outputs, tuple) else (outputs,)))
+    moved = (sum(int(np.prod(shape)) for _, shape in f.inputs) + sizes) * np.dtype(kind).itemsize
+    operations = trace(algorithm, structure(robot._model), options).operations
+    memory, peak = peaks(gpu.device())
+    goal = GOALS.get((name, term)) if precision == "double" else None
+    verdict = "" if goal is None else f"   goal {goal:.0e}: {'met' if rate >= goal else 'MISSED'}"
+    print(
+        f"  {robot.name:8s} {term:17s} {precision:6s} {rate:9.2e} /s   {rate / cpu:8.0f} x one core's {cpu:8.2e}   "
+        f"{100 * rate * moved / memory:5.1f} % of bandwidth   "
+        f"{100 * rate * operations / peak[precision]:5.1f} % of peak   "
+        f"{f.registers} registers, {f.local_bytes} bytes, blocks of {f.threads}{verdict}",
+        flush=True,
+    )
+    return goal is not None and rate < goal
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--quick", action="store_true", help="a tenth of the time, less repeatable")
+    parser.add_argument("--states", type=int, default=4_000_000, help="a launch works on (default 4000000)")
+    arguments = parser.parse_args()
+    reason = gpu.why_not()
+    if reason is not None:
+        print(f"skipped: {reason}")
+        return
+    device = gpu.device()
+    memory, peak = peaks(device)
+    rates = ", ".join(f"{x / 1e12:.1f} TFLOP/s {precision}" for precision, x in peak.items())
+    print(f"{device.name}: {memory / 1e12:.2f} TB/s, {rates}")
+    robots = {"panda": models.panda(), "chain": chain(30)}
+    missed = False
+    for name, term in CASES:
+        n = arguments.states if name == "panda" and term != "terms" else arguments.states // 8
+        for precision in ("double", "float"):
+            missed |= report(name, robots[name], term, precision, n, 0.5 if arguments.quick else 5.0)
+    sys.exit(1 if missed else 0)
+
+
+if __name__ == "__main__":
+    main()

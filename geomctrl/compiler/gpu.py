@@ -1,0 +1,325 @@
+"""NVIDIA's GPUs through cuda-core, NVIDIA's package: kernels that the driver loads, on arrays of any library.
+
+cuda-core does all that is asked of it here in 15 MB (cupy: 137): it takes arrays by DLPack or by
+`__cuda_array_interface__` in the order of streams, loads PTX, allocates in a stream and hands arrays on by DLPack.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import functools
+import importlib
+import math
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+
+from geomctrl.errors import ArgumentError, GeomctrlError
+
+from .ptx import THREADS
+
+NEEDED = "a GPU needs the packages of the extra 'cuda': pip install 'geomctrl[cuda]'"
+SLACK = 64  # bytes of a thread's memory that more threads at work are worth
+ALL_GOOD = 2**64 - 1  # what a report says where every state has a result
+LEGACY, PER_THREAD = 1, 2  # handles of the default streams, in DLPack too
+HOST = 1  # DLPack's number of a processor that is no GPU
+
+
+def core() -> Any:
+    """The module cuda.core. Raises GeomctrlError where it is not installed."""
+    try:
+        return importlib.import_module("cuda.core")
+    except ImportError as error:
+        raise GeomctrlError(f"{NEEDED} ({error})") from None
+
+
+def device(number: int = 0) -> Any:
+    """cuda.core's device of this number, initialised. Raises GeomctrlError where there is no driver or no such GPU."""
+    cuda = core()
+    try:
+        found = cuda.Device.get_all_devices()
+    except Exception as error:  # each layer of the driver's loading has its own
+        raise GeomctrlError(f"no NVIDIA driver can be used: {str(error).strip().splitlines()[0]:.200}") from None
+    if not 0 <= number < len(found):
+        raise GeomctrlError(f"device: expected the number of one of {len(found)} NVIDIA GPUs, got {number}")
+    with _current(cuda, found[number]):
+        return found[number]
+
+
+def why_not() -> str | None:
+    """Why no GPU can be used, in words; None where one can."""
+    try:
+        device()
+    except GeomctrlError as error:
+        return str(error)
+    return None
+
+
+def libdevice() -> bytes:
+    """NVIDIA's bitcode of functions like tan and exp. Raises GeomctrlError where it is not installed."""
+    try:
+        finder = importlib.import_module("cuda.pathfinder")
+        return _read(finder.find_bitcode_lib("device"))
+    except (ImportError, AttributeError, RuntimeError, OSError) as error:
+        words = "needs NVIDIA's libdevice: pip install cuda-pathfinder nvidia-cuda-nvcc-cu12"
+        raise GeomctrlError(f"{words} ({str(error).strip().splitlines()[0]:.200})") from None
+
+
+@functools.cache
+def _read(path: str) -> bytes:
+    with open(path, "rb") as file:
+        return file.read()
+
+
+@contextmanager
+def _current(cuda: Any, wanted: Any) -> Iterator[None]:
+    """The device is this thread's within the block; afterwards the one that was."""
+    before = cuda.Device()
+    wanted.set_current()
+    try:
+        yield
+    finally:
+        if before.device_id != wanted.device_id:
+            before.set_current()
+
+
+class Kernel:
+    """A kernel loaded on a device.
+
+    make(blocks) gives its PTX, with registers bounded for that many blocks of THREADS, 0: not bounded. Of the bounds
+    the one is taken with which most threads are at work at once without moving more to memory than `SLACK` bytes.
+    registers, local_bytes: what a thread has of both. threads: of a block.
+    """
+
+    def __init__(self, device: Any, name: str, make: Callable[[int], str]):
+        self.device, self.cuda = device, core()
+        with _current(self.cuda, device):
+            self.kernel = self._load(name, make(0))
+            registers, memory = self._sizes(self.kernel)
+            for blocks in (4, 3):
+                if memory > SLACK or registers * THREADS * blocks <= 65536:
+                    break  # it is in want of registers already, or has no more than this bound would leave
+                bounded = self._load(name, make(blocks))
+                if self._sizes(bounded)[1] <= SLACK:
+                    self.kernel = bounded
+                    break
+            self.registers, self.local_bytes = self._sizes(self.kernel)
+            self.threads = max((THREADS, THREADS // 2), key=self._at_work)
+
+    def _load(self, name: str, ptx: str) -> Any:
+        return self.cuda.ObjectCode.from_ptx(ptx.encode(), name=name).get_kernel(name)
+
+    def _sizes(self, kernel: Any) -> tuple[int, int]:
+        attributes = kernel.attributes[self.device]
+        return attributes.num_regs, attributes.local_size_bytes
+
+    def _at_work(self, threads: int) -> int:
+        return threads * self.kernel.occupancy.max_active_blocks_per_multiprocessor(threads, 0)
+
+    def launch(self, stream: Any, states: int, numbers: Sequence[Any], addresses: Sequence[int]) -> None:
+        """One thread a state. numbers: by value; addresses: of the arrays and the report."""
+        config = self.cuda.LaunchConfig(grid=-(-states // self.threads), block=self.threads)
+        self.cuda.launch(stream, config, self.kernel, *numbers, states, *addresses)
+
+
+class Launcher:
+    """f(arrays, stream, check) -> (arrays, number of the first state without a result or -1) on a kernel.
+
+    numbers: the kernel's arguments by value. inputs: (name, shape) of each; outputs: the shapes. Arrays are
+    of the type `dtype`, in C order and on the kernel's device.
+    """
+
+    def __init__(
+        self,
+        kernel: Kernel,
+        numbers: np.ndarray,
+        inputs: Sequence[tuple[str, tuple[int, ...]]],
+        outputs: Sequence[tuple[int, ...]],
+    ):
+        self.kernel, self.inputs, self.outputs, self.dtype = kernel, inputs, outputs, numbers.dtype
+        self.numbers = numbers.tolist() if self.dtype == np.float64 else list(numbers)  # a Python float is a double
+        self.cuda, self.device = kernel.cuda, kernel.device
+        self.reports: list[tuple[Any, Any]] = []  # that no call uses: 8 bytes on the device, 8 on the host
+
+    def __call__(self, arrays: Sequence[Any], stream: Any, check: bool) -> tuple[list[Any], int]:
+        with _current(self.cuda, self.device):
+            on = stream_of(self.cuda, stream, arrays)
+            views = [self._view(name, shape, x, on) for (name, shape), x in zip(self.inputs, arrays, strict=True)]
+            lead = self._same_lead(views)
+            states = int(np.prod(lead))
+            made = [new(self.cuda, self.device, (*lead, *shape), self.dtype, on) for shape in self.outputs]
+            failed = self._launched(on, states, [*(v.ptr for v in views), *(y.ptr for y in made)], check)
+            return [handed_on(arrays[0], y) for y in made], failed
+
+    def row(self, array: Any, state: int, shape: tuple[int, ...]) -> np.ndarray:
+        """One state's array, on the host."""
+        size = math.prod(shape)
+        with _current(self.cuda, self.device):
+            view = self.cuda.utils.StridedMemoryView.from_any_interface(array, stream_ptr=LEGACY)
+            start = view.ptr + state * size * self.dtype.itemsize
+            return _fetched(self.cuda, start, size, self.dtype, view).astype(float).reshape(shape)
+
+    def _view(self, name: str, wanted: tuple[int, ...], array: Any, stream: Any) -> Any:
+        """The array where it is what the kernel takes; nothing is copied, converted or moved."""
+        sizes = ", ".join(map(str, ("...", *wanted)))
+        kind = f"expected {self.dtype} of shape ({sizes}) in C order on GPU {self.device.device_id}"
+        if getattr(array, "__dlpack_device__", lambda: (0, 0))()[0] == HOST:
+            raise ArgumentError(f"{name}: {kind}, got {type(array).__name__} on the host")
+        try:
+            view = self.cuda.utils.StridedMemoryView.from_any_interface(array, stream_ptr=int(stream.handle))
+            shape, strides = tuple(view.shape), view.strides
+        except (BufferError, TypeError, RuntimeError, AttributeError, AssertionError) as error:
+            raise ArgumentError(f"{name}: {kind}, got {type(array).__name__} ({error!s:.120})") from None
+        if not view.is_device_accessible or view.device_id != self.device.device_id:
+            raise ArgumentError(f"{name}: {kind}, got {type(array).__name__} on device {view.device_id}")
+        if view.dtype != self.dtype or shape[-len(wanted) :] != wanted:
+            raise ArgumentError(f"{name}: {kind}, got {view.dtype} of shape {shape}")
+        if strides is not None and not _in_order(shape, tuple(strides)):
+            raise ArgumentError(f"{name}: {kind}, got strides of {tuple(strides)} numbers for shape {shape}")
+        return view
+
+    def _same_lead(self, views: Sequence[Any]) -> tuple[int, ...]:
+        first, *others = (tuple(v.shape)[: -len(shape)] for v, (_, shape) in zip(views, self.inputs))
+        for (name, _), lead in zip(self.inputs[1:], others):
+            if lead != first:
+                words = f"expected the leading axes of {self.inputs[0][0]}, {first}, got {lead} (nothing is broadcast)"
+                raise ArgumentError(f"{name}: {words}")
+        return first
+
+    def _launched(self, stream: Any, states: int, addresses: list[int], check: bool) -> int:
+        """The number of the first state without a result, or -1; also where it is not asked for."""
+        if states == 0:
+            return -1
+        if not check:
+            self.kernel.launch(stream, states, self.numbers, [*addresses, 0])
+            return -1
+        try:  # not asked for first: another thread may take the last one
+            report = self.reports.pop()
+        except IndexError:
+            report = self.device.allocate(8, stream=stream), self.cuda.LegacyPinnedMemoryResource().allocate(8)
+        there, here = report
+        there.fill(255, stream=stream)  # ALL_GOOD
+        self.kernel.launch(stream, states, self.numbers, [*addresses, int(there.handle)])
+        there.copy_to(here, stream=stream)
+        stream.sync()
+        found = ctypes.c_uint64.from_address(int(here.handle)).value
+        self.reports.append(report)
+        return -1 if found == ALL_GOOD else found
+
+
+class DeviceArray:
+    """An array on a GPU, for every library that takes DLPack or `__cuda_array_interface__`; written in `stream`."""
+
+    def __init__(self, cuda: Any, view: Any, buffer: Any, stream: Any):
+        self.cuda, self.view, self.buffer, self.stream = cuda, view, buffer, stream
+        self.ptr, self.shape, self.dtype = int(buffer.handle), tuple(view.shape), view.dtype
+
+    def __dlpack__(self, *, stream: int | None = None, **options: Any) -> Any:
+        """DLPack's capsule; the taker's stream, by default the legacy one, waits for ours. -1: it does not."""
+        taker = LEGACY if stream is None else stream
+        if taker not in (-1, int(self.stream.handle)):
+            _stream(self.cuda, taker).wait(self.stream)
+        return self.view.__dlpack__(stream=stream, **options)
+
+    def __dlpack_device__(self) -> tuple[int, int]:
+        return self.view.__dlpack_device__()
+
+    @property
+    def __cuda_array_interface__(self) -> dict[str, Any]:
+        return {
+            "version": 3,
+            "shape": self.shape,
+            "typestr": np.dtype(self.dtype).str,
+            "data": (self.ptr, False),
+            "strides": None,
+            "stream": int(self.stream.handle),
+        }
+
+
+def new(cuda: Any, device: Any, shape: tuple[int, ...], dtype: np.dtype, stream: Any) -> DeviceArray:
+    """An array on a device, allocated in the stream's order."""
+    buffer = device.allocate(max(int(np.prod(shape)) * dtype.itemsize, 1), stream=stream)
+    return DeviceArray(cuda, cuda.utils.StridedMemoryView.from_buffer(buffer, shape, dtype=dtype), buffer, stream)
+
+
+def put(array: np.ndarray, number: int = 0) -> DeviceArray:
+    """A copy of an array on GPU `number`, for who has no library of arrays there."""
+    cuda, on, a = core(), device(number), np.ascontiguousarray(array)
+    with _current(cuda, on):
+        made = new(cuda, on, a.shape, a.dtype, cuda.LEGACY_DEFAULT_STREAM)
+        if a.size:
+            pinned = cuda.LegacyPinnedMemoryResource().allocate(a.nbytes)
+            ctypes.memmove(int(pinned.handle), a.ctypes.data, a.nbytes)
+            cuda.Buffer.from_handle(made.ptr, a.nbytes, owner=made).copy_from(pinned, stream=cuda.LEGACY_DEFAULT_STREAM)
+            cuda.LEGACY_DEFAULT_STREAM.sync()
+    return made
+
+
+def get(array: DeviceArray) -> np.ndarray:
+    """A copy of an array on the host."""
+    cuda = core()
+    with _current(cuda, cuda.Device(array.__dlpack_device__()[1])):
+        size = int(np.prod(array.shape))
+        return _fetched(cuda, array.ptr, size, np.dtype(array.dtype), array).reshape(array.shape)
+
+
+def _fetched(cuda: Any, address: int, size: int, dtype: np.dtype, owner: Any) -> np.ndarray:
+    """Numbers at an address of the current device, once all work queued before on it is done."""
+    if not size:
+        return np.empty(0, dtype)
+    n = size * dtype.itemsize
+    pinned = cuda.LegacyPinnedMemoryResource().allocate(n)
+    cuda.Device().sync()
+    cuda.Buffer.from_handle(address, n, owner=owner).copy_to(pinned, stream=cuda.LEGACY_DEFAULT_STREAM)
+    cuda.LEGACY_DEFAULT_STREAM.sync()
+    return np.frombuffer(ctypes.string_at(int(pinned.handle), n), dtype)
+
+
+def handed_on(like: Any, array: DeviceArray) -> Any:
+    """The array as the library of `like` has them; a `DeviceArray` where that library has no way to take it."""
+    name = _library(like)
+    home = sys.modules.get({"jaxlib": "jax.dlpack", "jax": "jax.dlpack"}.get(name, name))
+    if home is None or not hasattr(home, "from_dlpack"):
+        home = like.__array_namespace__() if hasattr(like, "__array_namespace__") else None
+    return array if home is None else home.from_dlpack(array)
+
+
+def stream_of(cuda: Any, stream: Any, arrays: Sequence[Any]) -> Any:
+    """cuda-core's stream for one of any library or its number; for None the current one of the arrays' library."""
+    if stream is None:
+        array = next((x for x in arrays if _library(x) in ("torch", "cupy")), None)
+        if array is not None:
+            home = sys.modules[_library(array)].cuda
+            stream = home.current_stream(array.device) if _library(array) == "torch" else home.get_current_stream()
+    if stream is None:
+        return cuda.LEGACY_DEFAULT_STREAM
+    if hasattr(stream, "__cuda_stream__"):
+        handle = stream.__cuda_stream__()[1]
+    else:
+        handle = getattr(stream, "cuda_stream", getattr(stream, "ptr", stream))
+    if not isinstance(handle, int):
+        raise ArgumentError(f"stream: expected one of cuda-core, torch or cupy, or its number, got {stream!r:.60}")
+    return stream if isinstance(stream, cuda.Stream) else _stream(cuda, handle)
+
+
+def _stream(cuda: Any, handle: int) -> Any:
+    if handle in (0, LEGACY):
+        return cuda.LEGACY_DEFAULT_STREAM
+    return cuda.PER_THREAD_DEFAULT_STREAM if handle == PER_THREAD else cuda.Stream.from_handle(handle)
+
+
+def _library(array: Any) -> str:
+    return type(array).__module__.partition(".")[0]
+
+
+def _in_order(shape: tuple[int, ...], strides: tuple[int, ...]) -> bool:
+    """Whether strides, in numbers, are those of C order; an axis of length 1 may have any."""
+    step = 1
+    for n, stride in zip(reversed(shape), reversed(strides)):
+        if n > 1 and stride != step:
+            return False
+        step *= n
+    return True

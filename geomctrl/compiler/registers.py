@@ -1,0 +1,56 @@
+"""Which numbers of a straight line stay in registers, where more are alive than there are registers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+
+Step = tuple[str, int]
+
+
+def steps(
+    order: Sequence[int],
+    operands: Callable[[int], Iterable[int]],
+    counts: Callable[[int], bool],
+    size: int,
+) -> list[Step]:
+    """("make", x), ("keep", x) and ("fetch", x): how to compute the nodes `order` with room for `size` numbers.
+
+    Where there is no room, the number whose next use is furthest goes to memory ("keep", once for each number) and
+    comes back when it is used ("fetch"): alive are at most `size` numbers and the operands of one operation. Operands
+    that are not in `order` are there when first used. A node that does not count, a constant say, takes no room.
+    """
+    uses: dict[int, list[int]] = {}
+    for k, at in enumerate(order):
+        for x in operands(at):
+            uses.setdefault(x, []).append(k)
+    for known in uses.values():
+        known.reverse()
+    here: set[int] = set()
+    away: set[int] = set()
+    kept: set[int] = set()
+    found: list[Step] = []
+
+    def make_room(used: set[int]) -> None:
+        while len(here) > size and here - used:
+            x = max(here - used, key=lambda x: uses[x][-1])
+            if x not in kept:
+                found.append(("keep", x))
+                kept.add(x)
+            here.remove(x)
+            away.add(x)
+
+    for k, at in enumerate(order):
+        used = {x for x in operands(at) if counts(x)}
+        found += [("fetch", x) for x in sorted(used & away)]
+        away -= used
+        here |= used
+        make_room(used)
+        found.append(("make", at))
+        for x in {*operands(at)}:
+            while uses[x] and uses[x][-1] <= k:
+                uses[x].pop()
+        here -= {x for x in used if not uses[x]}
+        if counts(at) and uses.get(at):
+            here.add(at)
+            make_room({at})
+    return found

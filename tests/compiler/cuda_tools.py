@@ -1,0 +1,50 @@
+"""NVIDIA's assembler and bitcode, where they are installed (make cuda-tools): they need no GPU."""
+
+import importlib
+import re
+import shutil
+import subprocess
+
+import pytest
+
+from geomctrl.compiler import gpu
+from geomctrl.errors import GeomctrlError
+
+NOT_INSTALLED = "NVIDIA's ptxas is not installed (make cuda-tools)"
+
+
+def assembler():
+    """The path of ptxas: PyPI's, or the machine's."""
+    try:
+        found = importlib.import_module("cuda.pathfinder").find_nvidia_binary_utility("ptxas")
+    except (ImportError, AttributeError):
+        found = None
+    return found or shutil.which("ptxas")
+
+
+def libdevice():
+    try:
+        return gpu.libdevice()
+    except GeomctrlError:
+        return b""
+
+
+PTXAS, LIBDEVICE = assembler(), libdevice()
+needs_ptxas = pytest.mark.skipif(PTXAS is None, reason=NOT_INSTALLED)
+needs_libdevice = pytest.mark.skipif(not LIBDEVICE, reason="NVIDIA's libdevice is not installed (make cuda-tools)")
+
+
+def assembled(text, processor, name, tmp_path):
+    """(registers, bytes of the thread's memory, of them spilled and read again) of the kernel `name`."""
+    release = subprocess.run([PTXAS, "--version"], capture_output=True, text=True, check=True).stdout
+    if processor < "sm_75" and int(re.search(r"release (\d+)", release)[1]) >= 13:
+        pytest.skip(f"ptxas of CUDA 13 no longer knows {processor}")
+    (tmp_path / "kernel.ptx").write_text(text)
+    command = [PTXAS, f"-arch={processor}", "-v", "-o", tmp_path / "kernel.cubin", tmp_path / "kernel.ptx"]
+    done = subprocess.run(command, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    assert "warning" not in done.stderr, done.stderr
+    said = done.stderr[done.stderr.index(f"Compiling entry function '{name}'") :]
+    memory = re.search(r"(\d+) bytes stack frame, (\d+) bytes spill stores, (\d+) bytes spill loads", said)
+    stack, stores, loads = map(int, memory.groups())
+    return int(re.search(r"Used (\d+) registers", said)[1]), stack, stores + loads

@@ -1,0 +1,168 @@
+"""A stand-in for the module cuda.core: the GPU's memory is this machine's, kernels run by `kernel_on_host`.
+
+It does what the real one promises in its documentation, and writes down what it was asked for in `log`.
+"""
+
+import ctypes
+import re
+from types import SimpleNamespace
+
+import numpy as np
+from kernel_on_host import HostKernel
+
+
+class Stream:
+    def __init__(self, cuda, handle):
+        self.cuda, self.handle = cuda, handle
+
+    def __cuda_stream__(self):
+        return 0, self.handle
+
+    def sync(self):
+        self.cuda.log.append(("sync", self.handle))
+
+    def wait(self, other):
+        self.cuda.log.append(("wait", self.handle, other.handle))
+
+
+class Buffer:
+    def __init__(self, address, size, owner):
+        self.handle, self.size, self.owner = address, size, owner
+
+    @classmethod
+    def from_handle(cls, ptr, size, owner=None):
+        return cls(ptr, size, owner)
+
+    def fill(self, value, *, stream):
+        ctypes.memset(self.handle, value, self.size)
+
+    def copy_to(self, other, *, stream):
+        ctypes.memmove(other.handle, self.handle, min(self.size, other.size))
+
+    def copy_from(self, other, *, stream):
+        ctypes.memmove(self.handle, other.handle, min(self.size, other.size))
+
+
+def allocated(size):
+    block = np.zeros(size, np.uint8)
+    return Buffer(block.ctypes.data, size, block)
+
+
+class Device:
+    def __init__(self, cuda, number, capability=(9, 0)):
+        self.cuda, self.device_id, self.compute_capability = cuda, number, capability
+
+    def set_current(self):
+        self.cuda.current = self.device_id
+
+    def allocate(self, size, *, stream):
+        assert self.cuda.current == self.device_id, "memory is allocated on another device"
+        self.cuda.log.append(("allocate", stream.handle))
+        return allocated(size)
+
+    def sync(self):
+        self.cuda.log.append(("sync", "device"))
+
+
+class View:
+    """StridedMemoryView: of `__dlpack__` first, else of `__cuda_array_interface__`; strides count numbers."""
+
+    def __init__(self, cuda, ptr, shape, dtype, strides, number, owner):
+        self.cuda, self.ptr, self.shape, self.dtype, self.strides = cuda, ptr, shape, np.dtype(dtype), strides
+        self.device_id, self.is_device_accessible, self.owner = number, number >= 0, owner
+
+    def __dlpack__(self, **options):
+        return SimpleNamespace(view=self, options=options)
+
+    def __dlpack_device__(self):
+        return 2, self.device_id
+
+
+class FakeCuda:
+    """The module. `registers`, `memory`: what a thread takes, by how many blocks are to share a multiprocessor."""
+
+    def __init__(self, devices=1, registers=None, memory=None):
+        self.log, self.current, self.texts = [], 0, []
+        self.registers, self.memory = registers or {0: 128}, memory or {}
+        self.devices = [Device(self, k) for k in range(devices)]
+        self.LEGACY_DEFAULT_STREAM, self.PER_THREAD_DEFAULT_STREAM = Stream(self, 1), Stream(self, 2)
+        self.Stream = type("Streams", (Stream,), {"from_handle": lambda handle: Stream(self, handle)})
+        self.Buffer, self.LaunchConfig = Buffer, SimpleNamespace
+        self.LegacyPinnedMemoryResource = lambda: SimpleNamespace(allocate=self._pinned)
+        self.utils = SimpleNamespace(
+            StridedMemoryView=SimpleNamespace(from_any_interface=self._view, from_buffer=self._of_buffer)
+        )
+        self.ObjectCode = SimpleNamespace(from_ptx=self._code)
+
+    class _Devices:
+        """`Device()` is the current one; `Device.get_all_devices()`."""
+
+        def __init__(self, cuda):
+            self.cuda = cuda
+
+        def __call__(self, number=None):
+            return self.cuda.devices[self.cuda.current if number is None else number]
+
+        def get_all_devices(self):
+            return tuple(self.cuda.devices)
+
+    @property
+    def Device(self):
+        return self._Devices(self)
+
+    def _pinned(self, size):
+        self.log.append(("pinned", size))
+        return allocated(size)
+
+    def ptx(self, text, processor, library=b""):
+        """In the place of `host.ptx`: a text that says where the module's own is."""
+        self.texts.append(text)
+        return f"// {processor} {len(self.texts) - 1}"
+
+    def _code(self, code, name):
+        text = self.texts[int(code.split()[-1])]
+        return SimpleNamespace(get_kernel=lambda wanted: Kernel(self, text, wanted))
+
+    def _view(self, array, stream_ptr):
+        self.log.append(("view", stream_ptr))
+        if isinstance(array, np.ndarray):
+            return View(self, array.ctypes.data, array.shape, array.dtype, None, -1, array)
+        if hasattr(array, "__dlpack__"):
+            v = array.__dlpack__(stream=stream_ptr).view
+            return View(self, v.ptr, v.shape, v.dtype, v.strides, v.device_id, array)
+        if not hasattr(array, "__cuda_array_interface__"):
+            raise BufferError("no protocol")
+        said = array.__cuda_array_interface__
+        dtype, strides = np.dtype(said["typestr"]), said.get("strides")
+        counts = None if strides is None else tuple(s // dtype.itemsize for s in strides)
+        return View(self, said["data"][0], said["shape"], dtype, counts, getattr(array, "number", 0), array)
+
+    def _of_buffer(self, buffer, shape, *, dtype):
+        return View(self, buffer.handle, shape, dtype, None, self.current, buffer)
+
+    def launch(self, stream, config, kernel, *arguments):
+        self.log.append(("launch", stream.handle, config.grid, config.block))
+        kernel.run(config.grid * config.block, arguments)
+
+
+class Kernel:
+    def __init__(self, cuda, text, name):
+        self.cuda, self.text = cuda, text.replace(f"@{name}(", "@f(").replace(f"ptr @{name},", "ptr @f,")
+        bound = re.search(r'minctasm", i32 (\d)', text)
+        self.blocks = int(bound[1]) if bound else 0
+        registers, local = cuda.registers[self.blocks], cuda.memory.get(self.blocks, 0)
+        self.attributes = {d: SimpleNamespace(num_regs=registers, local_size_bytes=local) for d in cuda.devices}
+        blocks = lambda threads, shared: 65536 // (-(-registers // 8) * 8 * threads)  # noqa: E731
+        self.occupancy = SimpleNamespace(max_active_blocks_per_multiprocessor=blocks)
+        head = re.search(r"define ptx_kernel void @f\((.*)\) nounwind", self.text)[1].split(", ")
+        self.numbers = head.index("i64 %states")
+        self.real = np.float32 if self.numbers and head[0].startswith("float") else np.float64
+        self.host = None
+
+    def run(self, threads, arguments):
+        self.host = self.host or HostKernel(self.text)
+        numbers, (states, *arrays, report) = arguments[: self.numbers], arguments[self.numbers :]
+        kind = float if self.real == np.float64 else np.float32
+        assert all(type(x) is kind for x in numbers), "a Python float goes as a double, a numpy float32 as a float"
+        assert all(type(x) is int for x in (states, *arrays, report))
+        self.host.launch(np.array(numbers, self.real), states, threads, arrays, report)

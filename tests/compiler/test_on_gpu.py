@@ -1,0 +1,76 @@
+"""Terms on a GPU, where there is one: the CPU's numbers, its errors, streams, arrays of other libraries."""
+
+import numpy as np
+import pytest
+from traced_cases import dynamic_states as states
+
+from geomctrl import models
+from geomctrl.compiler import gpu, ptx
+from geomctrl.errors import ArgumentError
+
+NO_GPU = gpu.why_not()
+pytestmark = pytest.mark.skipif(NO_GPU is not None, reason=NO_GPU or "")
+
+
+@pytest.mark.parametrize("precision", ["double", "float"])
+@pytest.mark.parametrize("term", ["inverse_dynamics", "forward_dynamics", "terms", "gravity_force", "regressor"])
+@pytest.mark.parametrize("robot", [models.panda(), models.quadruped(), models.three_spheres()], ids=lambda r: r.name)
+def test_a_gpu_computes_what_the_cpu_does(robot, term, precision):
+    kind, tolerance = (np.float64, 1e-11) if precision == "double" else (np.float32, 1e-3)
+    f = robot.to_cuda(term, precision=precision)
+    given = states(robot, 1000, kind=kind)[: len(f.inputs)]
+    found = f(*(gpu.put(x) for x in given))
+    expected = getattr(robot, term)(*(x.astype(float) for x in given))
+    found = found if isinstance(found, tuple) else (found,)
+    expected = expected if isinstance(expected, tuple) else (expected,)
+    for y, z in zip(found, expected, strict=True):
+        assert np.abs(gpu.get(y) - z).max() <= tolerance * (1.0 + np.abs(z).max())
+
+
+def test_a_gpu_reduces_any_angle():
+    robot = models.panda()
+    q = np.random.default_rng(0).normal(size=(64, 7)) * np.geomspace(1.0, 1e300, 64)[:, None]
+    found = gpu.get(robot.to_cuda("mass_matrix")(gpu.put(q)))
+    np.testing.assert_allclose(found, robot.mass_matrix(q), rtol=1e-11, atol=1e-13)
+
+
+def test_a_gpu_reports_the_first_state_without_a_result():
+    robot = models.panda()
+    q, v, a = states(robot, 100_000)
+    v[77_777, 2] = v[99_999, 0] = np.nan
+    arrays = [gpu.put(x) for x in (q, v, a)]
+    f = robot.to_cuda()
+    with pytest.raises(ArgumentError, match=r"^state 77777: v: expected finite numbers, got nan at index \[2\]$"):
+        f(*arrays)
+    tau = gpu.get(f(*arrays, check=False))
+    assert np.isnan(tau).any(axis=1).nonzero()[0].tolist() == [77_777, 99_999]
+
+
+def test_a_gpu_works_in_a_stream():
+    robot = models.panda()
+    given = states(robot, 10_000)
+    stream = gpu.device().create_stream()
+    arrays = [gpu.put(x) for x in given]
+    out = [robot.to_cuda()(*arrays, stream=stream, check=False) for _ in range(3)]
+    stream.sync()
+    for tau in out:
+        np.testing.assert_allclose(gpu.get(tau), robot.inverse_dynamics(*given), atol=1e-10)
+
+
+@pytest.mark.parametrize("name", ["torch", "cupy"])
+def test_a_gpu_takes_and_gives_arrays_of(name):
+    library = pytest.importorskip(name, reason=f"{name} is not installed")
+    robot = models.panda()
+    given = states(robot, 50)
+    move = (lambda x: library.as_tensor(x, device="cuda")) if name == "torch" else library.asarray
+    tau = robot.to_cuda()(*map(move, given))
+    assert type(tau) is type(move(given[0]))
+    back = tau.cpu().numpy() if name == "torch" else library.asnumpy(tau)
+    np.testing.assert_allclose(back, robot.inverse_dynamics(*given), atol=1e-11)
+
+
+def test_a_gpu_has_the_registers_that_the_assembler_counts():
+    f = models.panda().to_cuda()
+    assert f.registers <= 168
+    assert f.local_bytes <= gpu.SLACK
+    assert f.threads <= ptx.THREADS
