@@ -118,7 +118,7 @@ class SlotineLi(ModelBased):
         """All 10 nbodies parameters: the estimate z where it is adapted, the model's elsewhere."""
         if len(self.columns) == len(self.kept):
             return z if self.friction is None else z[: len(self.columns)]
-        p = self.kept.copy()
+        p = np.array(self.kept)
         p[self.columns] = z[: len(self.columns)]
         return p
 
@@ -136,10 +136,10 @@ class SlotineLi(ModelBased):
     def adaptation(self, g, z):
         """p' = -Gamma Y^T s, g = Y^T s, held back where a mass is below its bound and would fall further."""
         rate = self.minus_gamma * g if self.minus_gamma is not None else -self.Gamma.dot(g)
-        for k in self.masses:
-            if z[k] < self.minimum_mass and rate[k] < 0.0:
-                taken = min(2.0 * (1.0 - z[k] / self.minimum_mass), 1.0)
-                rate -= self.Gamma[:, k] * (taken * rate[k] / self.Gamma[k, k])
+        if len(self.masses):
+            taken = np.clip(2.0 * (1.0 - z[self.masses] / self.minimum_mass), 0.0, 1.0)
+            falling = np.minimum(rate[self.masses], 0.0) / np.diag(self.Gamma)[self.masses]
+            rate = rate - self.Gamma[:, self.masses].dot(taken * falling)
         return rate
 
     def __call__(self, t, q, v, z):

@@ -20,6 +20,7 @@ NAMES = {
     "Friction": "control.plant",
     "Plant": "control.plant",
     "Run": "control.run",
+    "compile": "control.compiled",
     "simulate": "control.loop",
     "rollout": "motion.rollout",
     "ArgumentError": "errors",

@@ -11,6 +11,7 @@ from . import testing as testing
 from .compiler.catalogue import Terms as Terms
 from .control import monitors as monitors
 from .control import references as references
+from .control.compiled import compile as compile
 from .control.contracts import Command as Command
 from .control.contracts import Controller as Controller
 from .control.contracts import Desired as Desired

@@ -27,16 +27,17 @@ def checked(name: str, value: ArrayLike, trailing: tuple[int, ...], finite: bool
     `finite` is False, for nan and infinity.
     """
     shape = f"shape ({', '.join(['...', *map(str, trailing)])})"
+    symbols = type(value).__name__ == "SymbolArray"  # of `compiler.arrays`: a law is traced, its numbers are not known
     try:
-        a = np.asarray(value)
+        a = np.asanyarray(value) if symbols else np.asarray(value)
         if a.dtype.kind not in "iufO" or value is None:
             raise TypeError
-        a = np.require(a, np.float64, ["C", "W", "E"])
+        a = a if symbols else np.require(a, np.float64, ["C", "W", "E"])
     except (TypeError, ValueError):
         raise ArgumentError(f"{name}: expected real numbers of {shape}, got {value!r:.80}") from None
     if a.ndim < len(trailing) or a.shape[a.ndim - len(trailing) :] != trailing:
         raise ArgumentError(f"{name}: expected {shape}, got {a.shape}")
-    if finite and not _finite(a):
+    if finite and not symbols and not _finite(a):
         where = tuple(np.argwhere(~np.isfinite(a))[0].tolist())
         raise ArgumentError(f"{name}: expected finite numbers, got {a[where]} at index {list(where)}")
     return a

@@ -21,6 +21,7 @@ from geomctrl.kernels import (
     plant,
     references,
     regressor,
+    time_derivatives,
     tracking,
 )
 from geomctrl.kernels.algorithms import Algorithm
@@ -90,5 +91,6 @@ CATALOGUE = {
 OFFERED = {function.algorithm for function in CATALOGUE.values()} | {
     *(frames.pose, frames.jacobian, frames.jacobian_rate),
     *(tracking.tracking_error, tracking.sliding, laws.adaptive_law, plant.plant_rate, composite_bodies.skewness),
-    *(references.product_motion, references.sinusoid_motion),
+    *(references.product_motion, references.sinusoid_motion, tracking.error_gradient),
+    time_derivatives.inverse_dynamics_rates,
 }

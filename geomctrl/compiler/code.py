@@ -24,12 +24,13 @@ from geomctrl.kernels.algorithms import Algorithm
 from geomctrl.kernels.primitives import fingerprint
 
 from . import budget, cache, entries, host
-from .arithmetic import Sizes
+from .arithmetic import Sizes, evaluated
+from .arrays import SymbolArray, has_symbols, require
 from .batches import Batch
 from .catalogue import CATALOGUE, OFFERED
 from .llvm import module
 from .symbols import UntraceableError
-from .tracing import Trace, structure, trace
+from .tracing import Trace, structure, symbolic, trace
 
 _lock = threading.RLock()
 _structures = Counter()  # how many structures this process has met
@@ -72,6 +73,7 @@ class Code:
         self.structure = _structure(self.pattern.tobytes())
         self._batches: dict[tuple, Batch | None] = {}
         self._fixed: dict[tuple, Call] = {}
+        self._kept: list[Call] = []  # what entries call with other arguments
 
     def __getattr__(self, name: str) -> Call:
         """f(*arrays) -> the outputs of a single state, or None for arguments that the function was not made for."""
@@ -135,7 +137,8 @@ class Code:
         out, failed = call(*rows, threads=threads)
         if failed >= 0:
             return None, failed
-        shapes = [self.sizes.shape(y) for y in algorithm.outputs]
+        sizes = Sizes(self.pattern, numbers)
+        shapes = [sizes.shape(y) for y in algorithm.outputs]
         if len(shapes) == 1:
             return out.reshape(states, *shapes[0]), -1
         ends = np.cumsum([int(np.prod(shape)) for shape in shapes])[:-1]
@@ -147,10 +150,11 @@ class Code:
         if one is None:
             return None
 
-        shapes = Sizes(self.pattern, options).inputs(algorithm, given)
+        sizes = Sizes(self.pattern, options)
+        shapes, total = sizes.inputs(algorithm, given), sum(map(sizes.of, algorithm.outputs))
 
         def call(*rows, threads):
-            out = np.empty((len(rows[0]), sum(map(self.sizes.of, algorithm.outputs))))
+            out = np.empty((len(rows[0]), total))
             for b, y in enumerate(out):
                 found = one(*(np.array(x[b]).reshape(shape) for x, shape in zip(rows, shapes)), *shared)
                 if found is None:
@@ -163,11 +167,14 @@ class Code:
     def loops(self, algorithm: Algorithm, given: tuple[str, ...] = (), *, result: type = tuple, **options: int) -> Call:
         """The same as `one` by numba's loops, which leave optional inputs to `over`."""
         if given:
-            return lambda *arrays: None
-        shapes = [self.sizes.shape(y) for y in algorithm.outputs]
+            return functools.partial(self.on_symbols, algorithm, given, options, result)
+        sizes = Sizes(self.pattern, options)
+        shapes = [sizes.shape(y) for y in algorithm.outputs]
         inputs = sum(not x.optional for x in algorithm.inputs)
 
         def call(*arrays):
+            if any(map(has_symbols, arrays)):
+                return self.on_symbols(algorithm, given, options, result, *arrays)
             out, shared = [np.empty(shape) for shape in shapes], iter(arrays[inputs:])
             try:
                 fixed = [next(shared) if x.is_array else options[x.name] for x in algorithm.options]
@@ -189,8 +196,32 @@ class Code:
         core = self.core(algorithm, given, **options)
         if core is None:
             return None
-        inputs = Sizes(self.pattern, options).inputs(algorithm, given)
-        return entries.entry(core, self.model, inputs, [self.sizes.shape(y) for y in algorithm.outputs], result)
+        sizes = Sizes(self.pattern, options)
+        other = functools.partial(self.on_symbols, algorithm, given, options, result)
+        self._kept.append(other)
+        inputs, outputs = sizes.inputs(algorithm, given), [sizes.shape(y) for y in algorithm.outputs]
+        return entries.entry(core, self.model, inputs, outputs, result, other)
+
+    def on_symbols(
+        self, algorithm: Algorithm, given: tuple[str, ...], options: dict[str, int], result: type, *arrays: Any
+    ) -> Any:
+        """What `one` answers for symbols, as a controller computes with while it is traced; None for anything else.
+
+        The robot's numbers are constants of the trace.
+        """
+        shapes = Sizes(self.pattern, options).inputs(algorithm, given)
+        if not any(map(has_symbols, arrays)) or [np.shape(x) for x in arrays] != shapes:
+            return None
+        rows = iter(np.asarray(x, object).view(np.ndarray) for x in arrays)
+        numbers = np.where(np.isnan(self.pattern), self.model, self.pattern).astype(object)
+        states = [x for x in algorithm.inputs if not x.optional or x.name in given]
+        taken = {x.name: next(rows) for x in states}
+        every = [taken[x.name].ravel() if x.name in taken else np.empty(0, object) for x in algorithm.inputs]
+        every += [next(rows) if x.is_array else options[x.name] for x in algorithm.options]
+        good, outputs = evaluated(algorithm, Sizes(self.pattern, options), numbers, every, symbolic())
+        require(good)
+        made = [y.view(SymbolArray) for y in outputs]
+        return made[0] if len(made) == 1 else tuple.__new__(result, made)
 
     def core(self, algorithm: Algorithm, given: tuple[str, ...] = (), **options: int) -> int | None:
         """The address of `bool one(model, x, ys)` for a single state, see `llvm`; None where loops are better."""
@@ -202,7 +233,7 @@ class Code:
         key = (algorithm, given, tuple(sorted(options.items())))
         if key not in self._batches:
             addresses = self._addresses(algorithm, "many", given, options)
-            numbers = sum(map(self.sizes.of, algorithm.outputs))
+            numbers = sum(map(Sizes(self.pattern, options).of, algorithm.outputs))
             self._batches[key] = None if addresses is None else Batch(self.model, addresses, numbers)
         return self._batches[key]
 

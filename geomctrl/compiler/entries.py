@@ -57,25 +57,34 @@ def entry(
     inputs: Sequence[tuple[int, ...]],
     outputs: Sequence[tuple[int, ...]],
     result: type = tuple,
+    other: Callable[..., Any] | None = None,
 ) -> Callable[..., Any]:
     """f(*arrays) -> a new array, or several as a `result`; None where an argument is not what the core was made for.
 
     core: the address of `bool core(model, x, ys)`, ys being pointers to the outputs. inputs, outputs: the shapes of the
-    arguments and of the results, one or two axes each. result: tuple or a NamedTuple. The model array is kept alive by
-    whoever keeps the function.
+    arguments and of the results, one or two axes each; () is a Python float. result: tuple or a NamedTuple. other:
+    answers in the place of None. Model array and `other` are kept alive by whoever keeps the function.
     """
-    return (_compiled_entry if works() else _python_entry)(core, model, inputs, outputs, result)
+    return (_compiled_entry if works() else _python_entry)(core, model, inputs, outputs, result, other)
 
 
-def _compiled_entry(core, model, inputs, outputs, result=tuple):
+def _compiled_entry(core, model, inputs, outputs, result=tuple, other=None):
     begin = HEADER + INPUT * len(inputs)
     descriptor = np.zeros(begin + OUTPUT * len(outputs), np.int64)
     total = sum(map(math.prod, inputs))
     kind = id(result) if len(outputs) > 1 else 0
-    descriptor[:HEADER] = core, model.ctypes.data, len(inputs), len(outputs), max(total, 1), kind
+    descriptor[:HEADER] = (
+        core,
+        model.ctypes.data,
+        len(inputs),
+        len(outputs),
+        max(total, 1),
+        kind,
+        id(other) if other else 0,
+    )
     for k, shape in enumerate(inputs):
         at = HEADER + INPUT * k
-        descriptor[at : at + INPUT] = math.prod(shape), len(shape), shape[0], shape[-1]
+        descriptor[at : at + INPUT] = math.prod(shape), len(shape), *(shape[:1] + shape[-1:] if shape else (0, 0))
     for k, shape in enumerate(outputs):
         at = begin + OUTPUT * k
         descriptor[at : at + 1 + len(shape)] = len(shape), *shape
@@ -84,20 +93,21 @@ def _compiled_entry(core, model, inputs, outputs, result=tuple):
     return make(ctypes.addressof(_definition()), descriptor, None)
 
 
-def _python_entry(core, model, inputs, outputs, result=tuple):
+def _python_entry(core, model, inputs, outputs, result=tuple, other=None):
     run = ctypes.CFUNCTYPE(ctypes.c_bool, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p)(core)
 
     def call(*arrays):
         good = len(arrays) == len(inputs) and all(
-            type(a) is np.ndarray and a.dtype == np.float64 and a.shape == shape and np.isfinite(a).all()
+            (type(a) is np.ndarray and a.dtype == np.float64 and a.shape == shape and np.isfinite(a).all())
+            or (type(a) is float and shape == () and math.isfinite(a))
             for a, shape in zip(arrays, inputs)
         )
         if not good:
-            return None
-        x, ys = np.concatenate([*(a.ravel() for a in arrays), np.zeros(1)]), [np.empty(shape) for shape in outputs]
+            return other(*arrays) if other else None
+        x, ys = np.concatenate([*(np.ravel(a) for a in arrays), np.zeros(1)]), [np.empty(shape) for shape in outputs]
         pointers = (ctypes.c_void_p * len(ys))(*(y.ctypes.data for y in ys))
         if not run(model.ctypes.data, x.ctypes.data, ctypes.addressof(pointers)):
-            return None
+            return other(*arrays) if other else None
         return ys[0] if len(ys) == 1 else tuple.__new__(result, ys)
 
     return call
@@ -114,9 +124,9 @@ def _addresses() -> tuple[int, int, int]:
     core = "numpy._core" if hasattr(np, "_core") else "numpy.core"  # numpy 2 and 1
     table = api.PyCapsule_GetPointer(importlib.import_module(f"{core}._multiarray_umath")._ARRAY_API, None)
     new = (ctypes.c_void_p * (PYARRAY_NEW + 1)).from_address(table)[PYARRAY_NEW]
-    names = ("PyType_GenericAlloc", "PyTuple_SetItem", "Py_IncRef", "Py_DecRef")
+    names = ("PyType_GenericAlloc", "PyTuple_SetItem", "Py_IncRef", "Py_DecRef", "PyObject_Vectorcall")
     functions = [ctypes.cast(getattr(api, name), ctypes.c_void_p).value for name in names]
-    values = [id(np.ndarray), id(None), new, *functions]
+    values = [id(np.ndarray), id(None), new, *functions, id(float)]
     (ctypes.c_int64 * len(values)).from_address(env)[:] = values
     return call, same, total
 
@@ -156,6 +166,7 @@ def works() -> bool:
             _compiled_entry(total, model, ((3,),), ((1,),)),
             _compiled_entry(same, model, ((1,), (2, 1)), ((1,), (1, 1)), _Pair),
         )
+        alone = _compiled_entry(total, model, ((),), ((1,),))
         x, y = one(a), pair(a[:1].copy(), a[1:, None].copy())
         return (
             x.tolist() == [11.5]
@@ -165,6 +176,8 @@ def works() -> bool:
             and pair(a[:1] + 100.0, a[1:, None].copy()) is None
             and all(pair(a[:1].copy(), bad) is None for bad in (a[1:].copy(), a[None, 1:].copy(), a[:, None].copy()))
             and one() is None
+            and alone(2.5).tolist() == [12.5]
+            and all(alone(bad) is None for bad in (1, math.nan, -math.inf, a, np.float64(1.0)))
         )
     except (AttributeError, TypeError, ValueError, OSError):
         return False

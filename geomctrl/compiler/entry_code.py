@@ -4,19 +4,20 @@ from __future__ import annotations
 
 # offsets in PyArrayObject, the same in numpy 1 and 2 (numpy/ndarraytypes.h); flags C_CONTIGUOUS and ALIGNED
 OB_TYPE, DATA, ND, DIMENSIONS, DESCR, ARRAY_FLAGS = 8, 16, 24, 32, 56, 64
+FLOAT_VALUE = 16  # offset in PyFloatObject
 BYTE_ORDER, TYPE_NUMBER = 26, 28  # offsets in PyArray_Descr: numbers are native where the order is "="
 DOUBLE = 12  # NPY_DOUBLE
 WANTED = 0x1 | 0x100
 PYARRAY_NEW = 93  # index of PyArray_New in numpy's API table
 PLAIN = f"i32 {DOUBLE}, ptr null, ptr null, i32 0, i32 0, ptr null"  # of doubles, in C order, its own memory
 METH_FASTCALL = 0x80
-# a descriptor: core, model, inputs, outputs, numbers of all inputs, class of the result or 0 for an array alone; then
-# for each input its numbers, its number of axes, the first and the last of them; then for each output its number of
-# axes and two axes
-HEADER, INPUT, OUTPUT = 6, 4, 3
+# a descriptor: core, model, inputs, outputs, numbers of all inputs, class of the result or 0 for an array alone, what
+# is called with what the core was not made for or 0; then for each input its numbers, its number of axes (0: a Python
+# float), the first and the last of them; then for each output its number of axes and two axes
+HEADER, INPUT, OUTPUT = 7, 4, 3
 
 SOURCE = f"""
-@env = global [7 x i64] zeroinitializer
+@env = global [9 x i64] zeroinitializer
 
 define ptr @call(ptr %self, ptr %args, i64 %nargs) nounwind {{
 entry:
@@ -73,7 +74,22 @@ look:
   %typep = getelementptr i8, ptr %o, i64 {OB_TYPE}
   %type = load i64, ptr %typep
   %istype = icmp eq i64 %type, %arraytype
-  br i1 %istype, label %inside, label %refuse
+  br i1 %istype, label %inside, label %number_alone
+number_alone:
+  %e8 = getelementptr i64, ptr @env, i64 8
+  %floattype = load i64, ptr %e8
+  %isfloat = icmp eq i64 %type, %floattype
+  %wants_one = icmp eq i64 %axes_wanted, 0
+  %right_number = and i1 %isfloat, %wants_one
+  br i1 %right_number, label %value, label %refuse
+value:
+  %vp = getelementptr i8, ptr %o, i64 {FLOAT_VALUE}
+  %bits = load i64, ptr %vp
+  %vt = getelementptr double, ptr %x, i64 %at
+  store i64 %bits, ptr %vt
+  %vexponent = and i64 %bits, {0x7FF0000000000000}
+  %vfinite = icmp ne i64 %vexponent, {0x7FF0000000000000}
+  br i1 %vfinite, label %taken, label %refuse
 inside:
   %ndp = getelementptr i8, ptr %o, i64 {ND}
   %nd = load i32, ptr %ndp
@@ -207,6 +223,16 @@ dropped:
 error:
   ret ptr null
 refuse:
+  %d6 = getelementptr i64, ptr %d, i64 6
+  %other = load ptr, ptr %d6
+  %no_other = icmp eq ptr %other, null
+  br i1 %no_other, label %nothing, label %elsewhere
+elsewhere:
+  %e7 = getelementptr i64, ptr @env, i64 7
+  %vectorcall = load ptr, ptr %e7
+  %answer = call ptr %vectorcall(ptr %other, ptr %args, i64 %nargs, ptr null)
+  ret ptr %answer
+nothing:
   call void %incref(ptr %none)
   ret ptr %none
 }}

@@ -11,6 +11,7 @@ it raises `UntraceableError` with the file and line. `where(condition, a, b)` is
 from __future__ import annotations
 
 import math
+import re
 import sys
 from collections.abc import Iterable
 from typing import Any
@@ -86,7 +87,11 @@ class Symbol:
     """A real number that is not known yet."""
 
     __slots__ = ("at", "graph")
-    __array_ufunc__ = None  # numpy's numbers leave the operation to us
+
+    def __array_ufunc__(self, ufunc, method, *inputs, **kwargs):  # beside an array or one of numpy's numbers
+        from .arrays import ufunc_on_symbols
+
+        return ufunc_on_symbols(ufunc, method, inputs, kwargs)
 
     def __init__(self, graph: Graph, at: int):
         self.graph, self.at = graph, at
@@ -129,7 +134,7 @@ class Symbol:
             return power(self, int(exponent))
         if exponent == 0.5:
             return unary("sqrt", self)
-        raise UntraceableError(f"a symbol to the power {exponent!r:.40}: only whole powers and 0.5 trace{_where()}")
+        raise UntraceableError(f"a symbol to the power {exponent!r:.40}: only whole powers and 0.5 trace{caller()}")
 
     def __lt__(self, other):
         return compare("lt", self, other)
@@ -152,10 +157,10 @@ class Symbol:
     __hash__ = None  # type: ignore[assignment]
 
     def __bool__(self):
-        raise UntraceableError(f"the truth of a symbol is asked for{_where()}: compare it, and choose with where()")
+        raise UntraceableError(f"the truth of a symbol is asked for{caller()}: compare it, and choose with where()")
 
     def __float__(self):
-        raise UntraceableError(f"a symbol is used as a number{_where()}: it is not known while a kernel is traced")
+        raise UntraceableError(f"a symbol is used as a number{caller()}: it is not known while a kernel is traced")
 
     __int__ = __index__ = __float__
 
@@ -186,7 +191,7 @@ class Condition:
         return invert(self)
 
     def __bool__(self):
-        raise UntraceableError(f"a branch depends on a symbol{_where()}: choose with where(condition, a, b)")
+        raise UntraceableError(f"a branch depends on a symbol{caller()}: choose with where(condition, a, b)")
 
     def __repr__(self):
         return f"Condition({self.at}: {self.graph.nodes[self.at][0]})"
@@ -364,9 +369,9 @@ def where(condition: Any, a: Any, b: Any) -> Any:
     return Symbol(graph, graph.node("where", condition.at, graph.operand(a), graph.operand(b)))
 
 
-def _where() -> str:
-    """, in FILE, line N: the innermost caller outside this module."""
+def caller() -> str:
+    """, in FILE, line N: the innermost caller outside the compiler and numpy."""
     frame = sys._getframe(1)
-    while frame is not None and frame.f_globals.get("__name__") == __name__:
+    while frame is not None and re.match(r"geomctrl\.compiler\.|numpy\b", frame.f_globals.get("__name__", "")):
         frame = frame.f_back
     return f", in {frame.f_code.co_filename}, line {frame.f_lineno}" if frame is not None else ""

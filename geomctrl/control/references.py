@@ -12,12 +12,14 @@ freedom it is q0 + sum_k X_k s_k.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from geomctrl.arguments import checked, number
+from geomctrl.compiler.arrays import between, has_symbols
 from geomctrl.errors import ArgumentError
 from geomctrl.kernels.references import product_motion, quintic_blend, sinusoid_motion
 from geomctrl.mechanism.configuration import difference
@@ -62,7 +64,7 @@ class Quintic(_Motion):
         super().__init__(robot, q0, difference(robot, q0, q1)[None])
 
     def scalars(self, t):
-        u = min(max((t - self.t0) / self.duration, 0.0), 1.0)
+        u = between((t - self.t0) / self.duration, 0.0, 1.0)
         return np.array(quintic_blend(u, self.duration))[:, None]
 
 
@@ -133,10 +135,29 @@ class Spline(_Motion):
         spline = make_interp_spline(t, steps, k=5, bc_type=(rest, rest))
         self.splines = [spline, spline.derivative(1), spline.derivative(2)]
         self.t0, self.t1 = t[0], t[-1]
+        self.knots = t
+        # of s between waypoints: Taylor's coefficients about the earlier one, highest power first
+        self.pieces = [[spline(t[:-1], nu=k) / math.factorial(k) for k in range(5, -1, -1)] for spline in self.splines]
 
     def scalars(self, t):
+        if has_symbols(t):
+            return self._on_symbols(t)
         if self.t0 < t < self.t1:
             return np.array([f(t) for f in self.splines])
         s = np.zeros((3, len(self.X)))
         s[0] = float(t >= self.t1)
         return s
+
+    def _on_symbols(self, t):
+        """The same for a time that is not known: the coefficients of its piece, chosen knot by knot."""
+        rows = []
+        for powers in self.pieces:
+            value = 0.0
+            for k, x in enumerate(self.knots[:-1]):
+                piece = powers[0][k]
+                for a in powers[1:]:
+                    piece = piece * (t - x) + a[k]
+                value = np.where(t >= x, piece, value)
+            end = 0.0 if rows else 1.0
+            rows.append(np.where(t <= self.t0, 0.0, np.where(t >= self.t1, end, value)))
+        return np.array(rows)

@@ -7,9 +7,9 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
+from geomctrl.arguments import checked
 from geomctrl.errors import ArgumentError
 from geomctrl.kernels import laws, tracking
-from geomctrl.mechanism.configuration import ConfigurationGroup
 from geomctrl.mechanism.states import as_batch
 from geomctrl.robot import Robot
 from geomctrl.terms.dynamics import Form, form_number
@@ -115,4 +115,6 @@ def error_gradient(robot: Robot, e: np.ndarray, f: np.ndarray) -> np.ndarray:
     """
     if robot.nq == robot.nv:
         return f
-    return ConfigurationGroup(robot).dexp_inv(-e).T @ f
+    call = robot._code.at(tracking.error_gradient)
+    found = call(e, f)
+    return call(checked("e", e, (robot.nv,)), checked("f", f, (robot.nv,))) if found is None else found

@@ -5,8 +5,18 @@ from __future__ import annotations
 from .algorithms import algorithm, numbers
 from .exponentials import dexp_inv_se3, log_se3
 from .records import pose_at
-from .screws import Ad_inv, Twist, ad, compose, inverse, twist_sub
-from .tree import coordinate_of, first_dof_of, holds_pose, joint_coordinates, joint_twist, n_bodies
+from .screws import Ad_inv, Twist, ad, compose, inverse, pair, twist_sub
+from .tree import (
+    coordinate_of,
+    dofs_of,
+    dual_screw_of,
+    first_dof_of,
+    holds_pose,
+    joint_coordinates,
+    joint_twist,
+    n_bodies,
+    screw_of,
+)
 from .vectors import neg3
 
 
@@ -33,6 +43,23 @@ def tracking_error(model, q, v, q_d, v_d, a_d, e, w, e_rate, v_t, a_t):
             w[j] = e_rate[j] = v[j] - v_d[j]
             v_t[j] = v_d[j]
             a_t[j] = a_d[j]
+
+
+@algorithm("e, f -> out")
+def error_gradient(model, e, f, out):
+    """dexp^-1_{-e} transposed times f, joint by joint."""
+    for i in range(n_bodies(model)):
+        first, end = dofs_of(model, i)
+        if holds_pose(model, i):
+            E = joint_twist(model, i, e)
+            for c in range(first, end):
+                X = dexp_inv_se3(Twist(neg3(E.w), neg3(E.v)), screw_of(model, i, c - first))
+                x = 0.0
+                for r in range(first, end):
+                    x += f[r] * pair(X, dual_screw_of(model, i, r - first))
+                out[c] = x
+        else:
+            out[first] = f[first]
 
 
 @algorithm("q, v, q_d, v_d, a_d; Lambda: f8[:, ::1] -> e, v_ref, a_ref, s", (numbers("nv"), numbers("nv")))

@@ -28,7 +28,7 @@ def as_batch(robot: Mechanism, **arguments: ArrayLike) -> tuple[tuple[int, ...],
         a = checked(key, x, trailing)
         lead = leads[key] = a.shape[: a.ndim - len(trailing)]
         flat = a.reshape(math.prod(lead), *trailing)
-        if configuration and robot.nq != robot.nv:
+        if configuration and robot.nq != robot.nv and flat.dtype != object:
             _check_poses(robot, key, flat)
         arrays.append(flat)
     first = next(iter(leads))

@@ -38,7 +38,7 @@ def mass_matrix_solve(robot: Mechanism, q: ArrayLike, b: ArrayLike) -> np.ndarra
     b may hold columns, (..., nv, m), with the leading axes of q. Raises ModelError where M is not positive definite.
     """
     try:
-        if np.ndim(b) == 1:
+        if np.ndim(b) == 1 and np.asarray(q).dtype != object:
             x = np.empty(robot.nv)
             inverses.mass_matrix_solve_one(robot._model, q, b, x)
             return x
@@ -46,6 +46,8 @@ def mass_matrix_solve(robot: Mechanism, q: ArrayLike, b: ArrayLike) -> np.ndarra
         pass
     lead, (q,) = as_batch(robot, q=q)
     b = checked("b", b, ())
+    if q.dtype == object or b.dtype == object:  # a law is traced
+        return mass_matrix_inverse(robot, q.reshape(*lead, robot.nq)) @ b
     columns = b.ndim == len(lead) + 2
     b = checked("b", b, (robot.nv, b.shape[-1]) if columns else (robot.nv,))
     if b.shape[: b.ndim - 1 - columns] != lead:

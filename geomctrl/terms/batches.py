@@ -33,6 +33,8 @@ def over_states(robot: Mechanism, algorithm: Algorithm, *options: Any, threads: 
     names = [name for name in states if name not in left_out]
     lead, arrays = as_batch(robot, **{name: states[name] for name in names})
     given = dict(zip(names, arrays))
+    if any(a.dtype == object for a in arrays):
+        return _on_symbols(robot, algorithm, lead, given, options)
     found = _by_code(robot, algorithm, given, options, threads)
     out, failed = _by_loops(robot, algorithm, given, options, threads) if found is None else found
     if failed >= 0:
@@ -47,6 +49,25 @@ def _by_code(robot: Mechanism, algorithm: Algorithm, given: dict[str, np.ndarray
     rows = [_flat(given[x.name]) for x in algorithm.inputs if x.name in given]
     present = tuple(x.name for x in algorithm.inputs if x.optional and x.name in given)
     return robot._code.over(algorithm, rows, present, dict(zip((x.name for x in algorithm.options), options)), threads)
+
+
+def _on_symbols(
+    robot: Mechanism, algorithm: Algorithm, lead: tuple[int, ...], given: dict[str, np.ndarray], options: tuple
+) -> Any:
+    """The same for states that hold symbols, as laws compute with while they are traced."""
+    numbers = {x.name: value for x, value in zip(algorithm.options, options) if not x.is_array}
+    shared = [value for x, value in zip(algorithm.options, options) if x.is_array]
+    rows = [given[x.name] for x in algorithm.inputs if x.name in given]
+    present = tuple(x.name for x in algorithm.inputs if x.optional and x.name in given)
+    found = [
+        robot._code.on_symbols(algorithm, present, numbers, tuple, *(x[b].astype(object) for x in rows), *shared)
+        for b in range(len(rows[0]))
+    ]
+
+    def stacked(outputs: list) -> np.ndarray:
+        return np.stack(outputs).reshape(*lead, *np.shape(outputs[0]))
+
+    return stacked(found) if len(algorithm.outputs) == 1 else tuple(stacked(list(y)) for y in zip(*found))
 
 
 def _by_loops(

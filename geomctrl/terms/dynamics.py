@@ -90,13 +90,16 @@ def inverse_dynamics(
     reference velocity of Slotine and Li, for the C of `form`. f_ext (..., nbodies, 6): wrenches (moment, force) on the
     bodies, in body frames about their origins. threads: how many share a large batch.
     """
-    code, tau = robot._code, None
-    if f_ext is not None and form == "ploen":
-        tau = code.inverse_dynamics_external(q, v, a, v if v_ref is None else v_ref, f_ext)
+    if v_ref is None and f_ext is None and form == "ploen":  # the usual call first
+        tau = robot._code.inverse_dynamics(q, v, a)
+    elif f_ext is not None and form == "ploen":
+        tau = robot._code.inverse_dynamics_external(q, v, a, v if v_ref is None else v_ref, f_ext)
     elif form == "ploen":
-        tau = code.inverse_dynamics(q, v, a) if v_ref is None else code.inverse_dynamics_reference(q, v, a, v_ref)
+        tau = robot._code.inverse_dynamics_reference(q, v, a, v_ref)
     elif form == "christoffel" and f_ext is None:
-        tau = code.inverse_dynamics_reference_christoffel(q, v, a, v if v_ref is None else v_ref)
+        tau = robot._code.inverse_dynamics_reference_christoffel(q, v, a, v if v_ref is None else v_ref)
+    else:
+        tau = None
     if tau is not None:
         return tau
     number = form_number(form)

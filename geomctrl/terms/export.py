@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import math
 import re
 from collections.abc import Sequence
@@ -10,18 +9,17 @@ from pathlib import Path
 
 import numpy as np
 
-from geomctrl.compiler import c
+from geomctrl.compiler import c, c_files
 from geomctrl.compiler.arithmetic import Arithmetic, Sizes, evaluated
 from geomctrl.compiler.tracing import structure, trace
 from geomctrl.errors import ArgumentError
-from geomctrl.files import whole
 from geomctrl.mechanism.configuration import random_configuration
 from geomctrl.mechanism.mechanism import Mechanism
 
 from .compiled import FRAME_TERMS, Term, compiled_term
 from .kinematics import Representation
 
-TOLERANCES = {"double": 1e-13, "float": 1e-4}
+FAILURE = "where the mass matrix is not positive definite"
 
 MEANINGS = {
     "q": "configuration, joint by joint [rad or m; a pose [R | p] row by row]",
@@ -71,27 +69,29 @@ def to_c(
 
     Raises NameNotFoundError for an unknown term and ArgumentError for what can not be a name in C.
     """
-    name = _identifier("name", re.sub(r"\W", "_", robot.name) if name is None else name)
-    if precision not in TOLERANCES:
-        raise ArgumentError(f"precision: expected 'double' or 'float', got {precision!r:.40}")
+    name = c_files.identifier("name", re.sub(r"\W", "_", robot.name) if name is None else name)
+    c_files.real(precision)
     known = _known(terms)
     if frame is not None and not any(term in FRAME_TERMS for term in known):
         raise ArgumentError(f"frame: expected one of {', '.join(FRAME_TERMS)} among the terms, got {', '.join(known)}")
-    made = {
-        term: compiled_term(robot, term, frame if term in FRAME_TERMS else None, representation, "terms")
-        for term in known
-    }
-    functions = {term: _function(robot, f"{name}_{term}", x, precision) for term, x in made.items()}
-    include = f'#include "{name}.h"\n\n#include <math.h>\n'
-    texts = {
-        f"{name}.h": _header(robot, name, functions, precision),
-        f"{name}.c": "\n".join([include, *map(c.definition, functions.values())]),
-        f"{name}_test.c": _test(robot, name, made, functions, precision),
-    }
-    with contextlib.ExitStack() as files:  # all or none
-        for file, text in texts.items():
-            files.enter_context(whole(Path(path) / file)).write(text.encode())
-    return tuple(Path(path) / file for file in texts)
+    rng = np.random.default_rng(0)
+    q, functions = random_configuration(robot, rng), []
+    for word in known:
+        term = compiled_term(robot, word, frame if word in FRAME_TERMS else None, representation, "terms")
+        f = _function(robot, f"{name}_{word}", term, precision)
+        given = [q if x.name == "q" else rng.normal(size=x.size) for x in f.inputs]
+        functions.append(c_files.Exported(f, word, FAILURE, given, _expected(robot, term, given)))
+    return c_files.write(path, name, _heading(robot, precision), functions)
+
+
+def _heading(robot: Mechanism, precision: str) -> list[str]:
+    what = f"{c_files.comment(robot.name)}: {robot.nbodies} bodies, nq = {robot.nq}, nv = {robot.nv}"
+    return [
+        f"{what}; made by geomctrl in {precision} precision.",
+        "SI units, radians; the angular part of twists and wrenches first. All functions return 1 where not said.",
+        *("Velocity coordinates:", *c_files.numbered(robot.dof_names)),
+        *("Bodies:", *c_files.numbered(robot.body_names)),
+    ]
 
 
 def _function(robot: Mechanism, name: str, term: Term, precision: str) -> c.Function:
@@ -102,27 +102,6 @@ def _function(robot: Mechanism, name: str, term: Term, precision: str) -> c.Func
     outputs = [c.Parameter(y.name, sizes.of(y), MEANINGS[y.name]) for y in term.algorithm.outputs]
     traced = trace(term.algorithm, numbers, {**term.numbers, **term.arrays}, term.given)
     return c.Function(name, traced, inputs, outputs, precision)
-
-
-def _declaration(term: str, f: c.Function) -> str:
-    lines = [f" * {x.name}[{x.size}]: {x.meaning}" for x in (*f.inputs, *f.outputs)]
-    failure = [] if f.trace.flag is None else [" * Returns 0 where the mass matrix is not positive definite, else 1."]
-    return "\n".join([f"/* {term}, {f.trace.operations} operations", *lines, *failure, " */", f"{c.prototype(f)};\n"])
-
-
-def _test(robot: Mechanism, name: str, terms: dict[str, Term], functions: dict[str, c.Function], precision: str) -> str:
-    """A program for the target: what each function makes of a random state, beside Python's numbers."""
-    rng = np.random.default_rng(0)
-    q = random_configuration(robot, rng)
-    parts = []
-    for term, f in functions.items():
-        given = [q if x.name == "q" else rng.normal(size=x.size) for x in f.inputs]
-        parts.append(c.comparison(f, given, _expected(robot, terms[term], given)))
-    words = f"/* Compares {name}.c with Python at a random state; exit status 0 where they agree. */"
-    includes = f'{words}\n#include "{name}.h"\n\n#include <math.h>\n#include <stdio.h>\n'
-    compare = c.COMPARE.format(real=precision, tolerance=TOLERANCES[precision])
-    main = ["int main(void)", "{", "    int failed = 0;", *parts, "    return failed ? 1 : 0;", "}"]
-    return "\n".join([includes, compare, *main]) + "\n"
 
 
 def _expected(robot: Mechanism, term: Term, given: list[np.ndarray]) -> list[np.ndarray] | None:
@@ -137,36 +116,8 @@ def _expected(robot: Mechanism, term: Term, given: list[np.ndarray]) -> list[np.
     return [y.astype(float) for y in outputs] if good else None
 
 
-def _header(robot: Mechanism, name: str, functions: dict[str, c.Function], precision: str) -> str:
-    guard = f"{name.upper()}_H"
-    what = f"{_comment(robot.name)}: {robot.nbodies} bodies, nq = {robot.nq}, nv = {robot.nv}"
-    words = [
-        f"/* {what}; made by geomctrl in {precision} precision.",
-        " * SI units, radians; the angular part of twists and wrenches first. All functions return 1 where not said.",
-        " * Velocity coordinates:", *_numbered(robot.dof_names), " * Bodies:", *_numbered(robot.body_names), " */",
-    ]  # fmt: skip
-    guards = [f"#ifndef {guard}", f"#define {guard}", "", "#ifdef __cplusplus", 'extern "C" {', "#endif", ""]
-    end = ["#ifdef __cplusplus", "}", "#endif", "", "#endif"]
-    return "\n".join([*words, *guards, *(_declaration(term, f) for term, f in functions.items()), *end]) + "\n"
-
-
-def _numbered(names: Sequence[str]) -> list[str]:
-    return [f" *   {k}: {_comment(name)}" for k, name in enumerate(names)]
-
-
-def _comment(text: str) -> str:
-    """Text that can stand in a comment of C, whatever it says."""
-    return re.sub(r"\s", " ", text).replace("*/", "* /").replace("/*", "/ *")
-
-
 def _known(terms: Sequence[str]) -> list[str]:
     names = [terms] if isinstance(terms, str) else list(terms)
     if not names:
         raise ArgumentError("terms: expected at least one, got none")
     return names
-
-
-def _identifier(argument: str, name: object) -> str:
-    if not isinstance(name, str) or not re.fullmatch(r"[A-Za-z_]\w*", name, re.ASCII):
-        raise ArgumentError(f"{argument}: expected a name in C, got {name!r:.60}")
-    return name

@@ -15,8 +15,6 @@ from geomctrl.kernels import time_derivatives
 from geomctrl.mechanism.mechanism import Mechanism
 from geomctrl.mechanism.states import as_batch
 
-from .batches import REFUSED
-
 
 def inverse_dynamics_rates(robot: Mechanism, q: ArrayLike, rates: ArrayLike) -> np.ndarray:
     """tau and its time derivatives (..., m - 1, nv) from the velocity and its rates (..., m, nv), m >= 2, O(n m^2).
@@ -26,14 +24,10 @@ def inverse_dynamics_rates(robot: Mechanism, q: ArrayLike, rates: ArrayLike) -> 
     joints with several degrees of freedom v is the body-fixed velocity and a, a', ... its time derivatives. Raises
     ArgumentError like the other terms.
     """
-    try:
-        if isinstance(rates, np.ndarray) and rates.ndim == 2 and len(rates) > 1:
-            orders = len(rates) - 1
-            tau = np.empty((orders, robot.nv))
-            time_derivatives.inverse_dynamics_rates.one(robot._model, q, rates.reshape(-1), orders, tau)
+    if isinstance(rates, np.ndarray) and rates.ndim == 2 and len(rates) > 1:
+        tau = robot._code.at(time_derivatives.inverse_dynamics_rates, len(rates) - 1)(q, rates.reshape(-1))
+        if tau is not None:
             return tau
-    except REFUSED:
-        pass
     lead, (q,) = as_batch(robot, q=q)
     m = np.shape(rates)[-2] if np.ndim(rates) > 1 else 0
     if m < 2:

@@ -1,0 +1,355 @@
+"""Arrays of symbols that numpy computes with, so that a controller's own Python and numpy run on them unchanged.
+
+A `SymbolArray` holds symbols and numbers. Numpy's elementwise functions, products, sums, shapes and joins work on it as
+on any array; what has to know the numbers raises `UntraceableError` with the file and line that asks. Inside
+`numpy_on_symbols()` new arrays of numbers (`np.zeros`, `np.array`, ...) can hold symbols too.
+"""
+
+from __future__ import annotations
+
+import builtins
+import sys
+import sysconfig
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+
+from . import linear_algebra
+from .symbols import (
+    Condition,
+    Symbol,
+    UntraceableError,
+    binary,
+    both,
+    caller,
+    compare,
+    div,
+    invert,
+    is_symbol,
+    mul,
+    unary,
+    where,
+)
+
+FILLED = ("zeros", "empty", "ones", "full")
+CONVERTED = ("array", "asarray", "ascontiguousarray", "asanyarray")
+ORIGINAL = {name: getattr(np, name) for name in (*FILLED, *CONVERTED)}
+
+
+class SymbolArray(np.ndarray):
+    """An array of symbols, conditions and numbers (dtype object)."""
+
+    def __array_ufunc__(self, ufunc, method, *inputs, **kwargs):
+        return ufunc_on_symbols(ufunc, method, inputs, kwargs)
+
+    def __array_function__(self, func, types, args, kwargs):
+        own = OWN.get(func)
+        try:
+            return wrapped((own or func)(*_plain(args), **_plain(kwargs)))
+        except UntraceableError:
+            raise
+        except (TypeError, AttributeError, np.linalg.LinAlgError) as error:
+            raise UntraceableError(f"np.{func.__name__} does not trace{caller()} ({error})") from None
+
+    def __float__(self):
+        return float(self.item())
+
+    def __reduce__(self):
+        raise UntraceableError(f"an array of symbols is stored{caller()}: its numbers are not known")
+
+    def copy(self, order="C"):  # also where numpy would make a plain array of it
+        return self.view(np.ndarray).copy(order).view(SymbolArray)
+
+
+def symbol_array(symbols: Any, shape: tuple[int, ...]) -> SymbolArray:
+    out = np.empty(len(symbols), object)
+    out[:] = symbols
+    return out.reshape(shape).view(SymbolArray)
+
+
+def has_symbols(x: Any) -> bool:
+    """Whether an argument may hold symbols: a symbol, or an array that is none of numbers."""
+    return isinstance(x, (Symbol, Condition)) or (isinstance(x, np.ndarray) and x.dtype == object)
+
+
+def wrapped(result: Any) -> Any:
+    if isinstance(result, np.ndarray) and result.dtype == object:
+        return result.view(SymbolArray)
+    if isinstance(result, (tuple, list)) and not hasattr(result, "_fields"):
+        return type(result)(wrapped(x) for x in result)
+    return result
+
+
+def _plain(x: Any) -> Any:
+    """x as numpy's own objects: plain arrays; symbols within lists stay what they are."""
+    if isinstance(x, SymbolArray):
+        return x.view(np.ndarray)
+    if isinstance(x, dict):
+        return {key: _plain(value) for key, value in x.items()}
+    if isinstance(x, (tuple, list)):
+        return type(x)(map(_plain, x)) if not hasattr(x, "_fields") else tuple(map(_plain, x))
+    return x
+
+
+def _operand(x: Any) -> Any:
+    """An operand of an elementwise function: a symbol as an array of one, arrays of numbers with Python's own."""
+    if isinstance(x, (Symbol, Condition)):
+        out = ORIGINAL["empty"]((), object)
+        out[()] = x
+        return out
+    x = _plain(x)
+    return x.astype(object) if isinstance(x, np.ndarray) and x.dtype != object else x
+
+
+# --- elementwise -------------------------------------------------------------------------------------------------
+
+
+def _condition(op: str, a: Any, b: Any) -> Any:
+    if not is_symbol(a) and not is_symbol(b):
+        return {"lt": a < b, "le": a <= b, "eq": a == b}[op]
+    return compare(op, a, b)
+
+
+def _sign(x: Any) -> Any:
+    return where(_condition("lt", 0.0, x), 1.0, where(_condition("lt", x, 0.0), -1.0, 0.0))
+
+
+def _power(a: Any, b: Any) -> Any:
+    if is_symbol(b):
+        raise UntraceableError(
+            f"a power whose exponent is a symbol does not trace{caller()}: write np.exp(b * np.log(a))"
+        )
+    return a**b
+
+
+def _hyperbolic(sign: float) -> Callable[[Any], Any]:
+    return lambda x: 0.5 * (unary("exp", x) + sign * unary("exp", -x))
+
+
+def _named(op: str) -> Callable[[Any], Any]:
+    return lambda x: unary(op, x)
+
+
+UNARY: dict[str, Callable[[Any], Any]] = {
+    **{name: _named(name) for name in ("sin", "cos", "tan", "exp", "log", "tanh", "sqrt")},
+    **{name: _named(op) for name, op in (("arcsin", "asin"), ("arccos", "acos"), ("absolute", "abs"), ("fabs", "abs"))},
+    "arctan": lambda x: binary("atan2", x, 1.0),
+    "sinh": _hyperbolic(-1.0),
+    "cosh": _hyperbolic(1.0),
+    "square": lambda x: mul(x, x),
+    "reciprocal": lambda x: div(1.0, x),
+    "sign": _sign,
+    "conjugate": lambda x: x,
+    "deg2rad": lambda x: mul(x, np.pi / 180.0),
+    "radians": lambda x: mul(x, np.pi / 180.0),
+    "rad2deg": lambda x: mul(x, 180.0 / np.pi),
+    "degrees": lambda x: mul(x, 180.0 / np.pi),
+    "logical_not": invert,
+    "invert": invert,
+}
+BINARY: dict[str, Callable[[Any, Any], Any]] = {
+    "maximum": lambda a, b: binary("max", a, b),
+    "minimum": lambda a, b: binary("min", a, b),
+    "arctan2": lambda a, b: binary("atan2", a, b),
+    "hypot": lambda a, b: unary("sqrt", a * a + b * b),
+    "power": _power,
+    "float_power": _power,
+    "less": lambda a, b: _condition("lt", a, b),
+    "less_equal": lambda a, b: _condition("le", a, b),
+    "greater": lambda a, b: _condition("lt", b, a),
+    "greater_equal": lambda a, b: _condition("le", b, a),
+    "equal": lambda a, b: _condition("eq", a, b),
+    "not_equal": lambda a, b: invert(_condition("eq", a, b)),
+    "logical_and": both,
+    "bitwise_and": both,
+    "logical_or": lambda a, b: invert(both(invert(a), invert(b))),
+    "bitwise_or": lambda a, b: invert(both(invert(a), invert(b))),
+}
+NATIVE = {"add", "subtract", "multiply", "divide", "negative", "positive", "matmul", "vecdot", "matvec", "vecmat"}
+TERNARY: dict[str, Callable[[Any, Any, Any], Any]] = {
+    "clip": lambda x, low, high: binary("min", binary("max", x, low), high),
+}
+
+
+def ufunc_on_symbols(ufunc: np.ufunc, method: str, inputs: tuple, kwargs: dict[str, Any]) -> Any:
+    name, out = ufunc.__name__, kwargs.pop("out", None)
+    if kwargs.get("dtype") in (float, np.float64):
+        del kwargs["dtype"]
+    plain = [_operand(x) for x in inputs]
+    if name in NATIVE:
+        function: Any = ufunc
+    else:
+        python = UNARY.get(name) or BINARY.get(name) or TERNARY.get(name)
+        if python is None or (method not in ("__call__", "reduce", "outer")):
+            raise UntraceableError(f"np.{name} of symbols does not trace{caller()}")
+        function = np.frompyfunc(python, ufunc.nin, 1)
+    result = wrapped(getattr(function, method)(*plain, **kwargs))
+    if out is None:
+        return result
+    target = out[0]
+    if not isinstance(target, np.ndarray) or target.dtype != object:
+        raise UntraceableError(
+            f"symbols are written into an array of numbers{caller()}: make it in the law, or write x = x + y for x += y"
+        )
+    target[...] = result
+    return target
+
+
+# --- functions ---------------------------------------------------------------------------------------------------
+
+
+def _elements(x: Any) -> np.ndarray:
+    """x as a plain array of Python's numbers and symbols."""
+    return _operand(x) if has_symbols(x) else ORIGINAL["asarray"](_plain(x)).astype(object)
+
+
+def _where(condition: Any, x: Any = None, y: Any = None) -> Any:
+    if x is None or y is None:
+        raise UntraceableError(f"np.where of a condition alone asks where it holds{caller()}: give both values")
+    return np.frompyfunc(where, 3, 1)(_elements(condition), _elements(x), _elements(y))
+
+
+def _clip(a: Any, a_min: Any = None, a_max: Any = None, **_: Any) -> Any:
+    for op, bound in (("max", a_min), ("min", a_max)):
+        if bound is not None:
+            a = np.frompyfunc(lambda x, y, op=op: binary(op, x, y), 2, 1)(_elements(a), _elements(bound))
+    return a
+
+
+OWN: dict[Any, Callable[..., Any]] = {
+    np.where: _where,
+    np.clip: _clip,
+    np.linalg.solve: linear_algebra.solve,
+    np.linalg.inv: linear_algebra.inverse,
+    np.linalg.cholesky: linear_algebra.cholesky,
+    np.linalg.det: linear_algebra.determinant,
+    np.array_equal: lambda a, b: _refuse("np.array_equal"),
+    np.allclose: lambda a, b, *args, **kwargs: _refuse("np.allclose"),
+}
+
+
+def _refuse(name: str) -> Any:
+    raise UntraceableError(f"{name} asks for the truth of symbols{caller()}: compare, and choose with np.where")
+
+
+def between(x: Any, low: float, high: float) -> Any:
+    """A number or symbol, or the bound that it is beyond."""
+    return binary("min", binary("max", x, low), high) if is_symbol(x) else min(max(x, low), high)
+
+
+# --- what must hold for there to be a result ---------------------------------------------------------------------
+
+_required: ContextVar[list | None] = ContextVar("required", default=None)
+
+
+def require(condition: Any) -> None:
+    """There is a result only where this holds; known to the innermost `requirements`."""
+    if condition is not True and (found := _required.get()) is not None:
+        found.append(condition)
+
+
+@contextmanager
+def requirements() -> Iterator[list]:
+    """The conditions that what is computed inside has asked for."""
+    found: list = []
+    token = _required.set(found)
+    try:
+        yield found
+    finally:
+        _required.reset(token)
+
+
+# --- arrays that the law makes -----------------------------------------------------------------------------------
+
+_lock = threading.RLock()
+
+
+@contextmanager
+def numpy_on_symbols(*spaces: dict[str, Any]) -> Iterator[None]:
+    """While this lasts, in this thread, new arrays of numbers that a user's code and the rooms above make with numpy
+    can hold symbols, and print is refused.
+
+    In the globals of these modules, and in `spaces`, numpy is replaced. Numpy itself stays what it is: compiled
+    libraries call its functions too and take what comes for numbers.
+    """
+    with _lock:
+        owner, show = threading.get_ident(), builtins.print
+        twins = {ORIGINAL[name]: _twin(name, owner) for name in ORIGINAL} | {np: _Numpy(owner)}
+
+        def refused(*args, **kwargs):
+            if threading.get_ident() == owner:
+                raise UntraceableError(f"print{caller()}: a compiled law prints nothing")
+            return show(*args, **kwargs)
+
+        places = [
+            (space, name, value)
+            for space in (*_spaces(), *spaces)
+            for name, value in list(space.items())
+            if value is np or (isinstance(value, BUILT_IN) and value in twins)
+        ]
+        try:
+            for space, name, value in places:
+                space[name] = twins[value]
+            builtins.print = refused
+            yield
+        finally:
+            for space, name, value in places:
+                space[name] = value
+            builtins.print = show
+
+
+BUILT_IN = (type(np.zeros), type(np.full))
+
+
+def _spaces() -> Iterator[dict[str, Any]]:
+    """The globals of a user's modules and of the rooms whose functions a law may call."""
+    installed = tuple({sysconfig.get_path(name) for name in ("stdlib", "platstdlib", "purelib", "platlib")})
+    for name, module in list(sys.modules.items()):
+        if isinstance(module, ModuleType):
+            own = name.startswith("geomctrl.")
+            file = getattr(module, "__file__", None) or ""
+            if name.startswith(ROOMS) if own else not file.startswith(installed):
+                yield vars(module)
+
+
+ROOMS = ("geomctrl.terms", "geomctrl.control", "geomctrl.controllers")
+
+
+def _twin(name: str, owner: int) -> Callable[..., Any]:
+    """numpy's function of that name, whose arrays of numbers can hold symbols."""
+    original = ORIGINAL[name]
+
+    def filled(*args, **kwargs):
+        made = original(*args, **kwargs)
+        if made.dtype != np.float64 or threading.get_ident() != owner:
+            return made
+        return (made if name != "empty" else 0.0 * np.ones(made.shape)).astype(object).view(SymbolArray)
+
+    def converted(*args, **kwargs):
+        if threading.get_ident() != owner:
+            return original(*args, **kwargs)
+        try:
+            made = original(*args, **kwargs)
+        except (UntraceableError, TypeError):  # with dtype=float: what it holds has none yet
+            return original(args[0], dtype=object).view(SymbolArray)
+        copied = name == "array" and made.dtype == np.float64  # to be written on
+        return wrapped(made.astype(object) if copied else made)
+
+    return filled if name in FILLED else converted
+
+
+class _Numpy(ModuleType):
+    """numpy, with twins of the functions that make arrays."""
+
+    def __init__(self, owner: int):
+        super().__init__("numpy")
+        for name in ORIGINAL:
+            setattr(self, name, _twin(name, owner))
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(np, name)

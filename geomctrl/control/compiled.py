@@ -1,0 +1,258 @@
+"""A controller as one compiled function: its own Python and numpy, run once on symbols.
+
+    law = gc.compile(controller)      law(t, q, v, z) -> Command, law.operations, law.to_c(path)
+
+Traced are plain Python with loops of fixed length, numpy, every term of a robot, and the bundled references. What can
+not be traced raises `UntraceableError` with the file and line: a branch on a number of the state, scipy within the law,
+random numbers, printing, a memory of its own. Constants of the law (gains, parameters, the model) are what they were
+when it was compiled.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import math
+import traceback
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from geomctrl.compiler import budget, c, c_files, cache, entries, host
+from geomctrl.compiler.arrays import SymbolArray, has_symbols, numpy_on_symbols, requirements, symbol_array
+from geomctrl.compiler.code import version
+from geomctrl.compiler.llvm import module
+from geomctrl.compiler.symbols import Condition, Graph, UntraceableError, both, where
+from geomctrl.compiler.tracing import Trace
+from geomctrl.errors import ArgumentError
+from geomctrl.mechanism.configuration import random_configuration
+from geomctrl.robot import Robot
+
+from .contracts import Command, Controller
+from .memory import changed, remembered
+
+new_tuple = tuple.__new__  # half the time of a NamedTuple's own constructor
+STATES = 5  # at which the compiled law is compared with the controller
+AGREEMENT = 1e-9  # of the largest number: rounding, and what solving a linear system makes of it
+MEANINGS = {
+    "t": "time [s]",
+    "q": "configuration, joint by joint [rad or m; a pose [R | p] row by row]",
+    "v": "velocity [rad/s, m/s]",
+    "z": "state of the controller",
+    "tau": "torques or forces of the joints [N m, N]",
+    "z_rate": "rate of the controller's state",
+}
+
+
+def compile(controller: Controller, robot: Robot | None = None) -> CompiledLaw:
+    """The controller as compiled code: a `Controller` itself, with the attributes of the one it was made from.
+
+    robot: whose q and v it takes; default its attribute `robot`. The compiled law is compared with the controller at
+    random states before it is handed out, and attributes of the controller before and after its call on symbols.
+
+    Raises UntraceableError, which names file and line, for what can not be traced; ArgumentError for what is no
+    controller.
+    """
+    if not isinstance(controller, Controller):
+        raise ArgumentError(
+            f"controller: expected an object with start() and __call__(t, q, v, z), got {controller!r:.60}"
+        )
+    robot = getattr(controller, "robot", None) if robot is None else robot
+    if not isinstance(robot, Robot):
+        raise ArgumentError(f"robot: expected a geomctrl.Robot, the controller having none, got {robot!r:.60}")
+    law = CompiledLaw(controller, robot)
+    law.compare()
+    return law
+
+
+class CompiledLaw:
+    """A controller's law as compiled code; see `compile`. All else is asked of `controller`, the one it was made from.
+
+    operations: scalar operations of a call.
+    """
+
+    def __init__(self, controller: Controller, robot: Robot):
+        self.controller, self._robot = controller, robot
+        z0 = controller.start()
+        self._z0 = None if z0 is None else np.asarray(z0, float)
+        if self._z0 is not None and not 0 < self._z0.ndim <= 2:
+            raise ArgumentError(f"controller: expected a state of one or two axes, got shape {self._z0.shape}")
+        before = remembered(controller)
+        self._trace, self._shapes = _traced(controller, robot, self._z0)
+        difference = changed(before, remembered(controller))
+        if difference:
+            raise UntraceableError(
+                f"{_name(controller)} has a memory of its own: {difference} during a call; keep it in the state z"
+            )
+        if self._trace.operations > budget.OPERATIONS:
+            raise UntraceableError(
+                f"{_name(controller)}: {self._trace.operations} operations, at most {budget.OPERATIONS} are compiled"
+            )
+        self.operations = self._trace.operations
+        shapes = list(self._shapes.values())
+        self._signals = list(self._shapes)[1 if self._z0 is None else 2 :]
+        self._reshaped = any(not 0 < len(shape) <= 2 for shape in shapes)
+        self._several = len(shapes) > 1
+        outputs = [shape if 0 < len(shape) <= 2 else (math.prod(shape),) for shape in shapes]
+        inputs = [(), (robot.nq,), (robot.nv,), *([] if self._z0 is None else [self._z0.shape])]
+        self._constants = np.zeros(1)  # a model array that nothing reads
+        self._call = entries.entry(_core(self._trace), self._constants, inputs, outputs)
+
+    def start(self) -> np.ndarray | None:
+        return self.controller.start()
+
+    def __call__(self, t: float, q: np.ndarray, v: np.ndarray, z: np.ndarray | None) -> Command:
+        stateless = self._z0 is None
+        made = self._call(t, q, v) if stateless else self._call(t, q, v, z)
+        if made is None:
+            if type(t) is not float and np.ndim(t) == 0:
+                return self(float(t), q, v, z)
+            return self.controller(t, q, v, z)  # it has the words
+        if not self._several:  # tau alone
+            return Command(made)
+        if self._reshaped:
+            made = [self._as_it_was(name, x) for name, x in zip(self._shapes, made)]
+        if stateless:
+            return new_tuple(Command, (made[0], None, dict(zip(self._signals, made[1:]))))
+        return new_tuple(Command, (made[0], made[1], dict(zip(self._signals, made[2:]))))
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__") or name == "controller":
+            raise AttributeError(name)
+        return getattr(self.controller, name)
+
+    def __repr__(self) -> str:
+        return f"CompiledLaw({_name(self.controller)}, {self.operations} operations)"
+
+    def _as_it_was(self, name: str, x: np.ndarray) -> Any:
+        shape = self._shapes[name]
+        return float(x[0]) if shape == () else x.reshape(shape) if len(shape) > 2 else x
+
+    def compare(self) -> None:
+        """Raise UntraceableError unless the compiled law is the controller, at random states."""
+        rng = np.random.default_rng(0)
+        for t in np.linspace(0.0, 3.7, STATES):
+            q, v, z = self._state(rng)
+            expected, found = self.controller(float(t), q, v, z), self(float(t), q, v, z)
+            for name, x in _parts(expected).items():
+                y = _parts(found)[name]
+                if np.shape(x) != np.shape(y) or not _agree(x, y):
+                    raise UntraceableError(
+                        f"{_name(self.controller)}: compiled, {name} is not what it is in Python at t = {t:g}: the law"
+                        " draws random numbers, or knows more than t, q, v and z"
+                    )
+
+    def _state(self, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray, np.ndarray | None]:
+        q, v, z = random_configuration(self._robot, rng), rng.normal(size=self._robot.nv), self._z0
+        if z is not None and getattr(self.controller, "group", None) is None:
+            z = z + 0.1 * (1.0 + np.abs(z)) * rng.normal(size=z.shape)
+        return q, v, None if z is None else z.copy()
+
+    def to_c(self, path: str | Path, name: str = "law", *, precision: str = "double") -> tuple[Path, ...]:
+        """Write NAME.h, NAME.c and NAME_test.c into the folder `path`: the law as C99 that needs libm only.
+
+        `int NAME(t, q, v, z, tau, z_rate, signals...)`, arrays all, with the law's constants in it. precision: "double"
+        or "float". NAME_test.c compares with Python on the target. Returns the paths.
+        """
+        name, sizes = c_files.identifier("name", name), iter(self._trace.sizes)
+        words = ["t", "q", "v", *([] if self._z0 is None else ["z"])]
+        inputs = [c.Parameter(word, n, MEANINGS[word]) for word, n in zip(words, self._trace.inputs)]
+        outputs = []
+        for word in self._shapes:
+            own = word if word in ("tau", "z_rate") else c_files.identifier("signal", f"signal_{word}")
+            outputs.append(c.Parameter(own, next(sizes), MEANINGS.get(word, f"signal {word!r}")))
+        f = c.Function(name, self._trace, inputs, outputs, c_files.real(precision))
+        q, v, z = self._state(np.random.default_rng(0))
+        given = [np.array([0.5]), q, v, *([] if z is None else [z.ravel()])]
+        known = _parts(self.controller(0.5, q, v, z))
+        expected = [np.asarray(known[word], float) for word in self._shapes]
+        heading = [
+            f"{_name(self.controller)} of {c_files.comment(self._robot.name)}, in {precision} precision.",
+            "SI units, radians. Velocity coordinates:",
+            *c_files.numbered(self._robot.dof_names),
+        ]
+        return c_files.write(
+            path, name, heading, [c_files.Exported(f, "the law", "where there is no result", given, expected)]
+        )
+
+
+# --- tracing -----------------------------------------------------------------------------------------------------
+
+
+def _traced(controller: Controller, robot: Robot, z0: np.ndarray | None) -> tuple[Trace, dict[str, tuple[int, ...]]]:
+    """The law's trace, inputs t, q, v and z, and the shapes of its outputs by name."""
+    graph, lengths = Graph(), [1, robot.nq, robot.nv, *([] if z0 is None else [z0.size])]
+    t, q, v, *z = (symbol_array([graph.load(k + 1, j) for j in range(n)], (n,)) for k, n in enumerate(lengths))
+    state = None if z0 is None else z[0].reshape(z0.shape)
+    space = getattr(type(controller).__call__, "__globals__", {})
+    with requirements() as required, numpy_on_symbols(space):
+        command = _named(controller, lambda: controller(t[0], q, v, state))
+    outputs = _outputs(controller, command, robot, z0)
+    ends = [graph.operand(x) for y in outputs.values() for x in np.asarray(y, object).ravel().tolist()]
+    good: Any = True
+    for condition in required:
+        good = both(good, condition)
+    if good is False:
+        raise UntraceableError(f"{_name(controller)}: a term of a robot has no result")
+    flag = graph.operand(good) if isinstance(good, Condition) else None
+    sizes = tuple(int(np.size(y)) for y in outputs.values())
+    return Trace(graph, tuple(lengths), tuple(ends), sizes, flag), {name: np.shape(y) for name, y in outputs.items()}
+
+
+def _named(controller: Controller, call: Callable[[], Any]) -> Any:
+    """The call's result; what a law's own code raises on symbols names the line."""
+    try:
+        return call()
+    except UntraceableError as error:
+        raise UntraceableError(f"{_name(controller)} does not trace: {error}") from error
+    except Exception as error:
+        frame = traceback.extract_tb(error.__traceback__)[-1]
+        raise UntraceableError(
+            f"{_name(controller)} does not trace: {type(error).__name__}: {error!s:.200}, in {frame.filename},"
+            f" line {frame.lineno}"
+        ) from error
+
+
+def _outputs(controller: Controller, command: Any, robot: Robot, z0: np.ndarray | None) -> dict[str, Any]:
+    if not isinstance(command, Command):
+        raise ArgumentError(f"controller: expected a Command from {_name(controller)}, got {command!r:.60}")
+    outputs = _parts(command)
+    if (z0 is None) != ("z_rate" not in outputs):
+        raise ArgumentError(
+            f"controller: expected a z_rate of {_name(controller)} if and only if start() gives a state"
+        )
+    shapes = {"tau": (robot.nv,)} | ({} if z0 is None else {"z_rate": z0.shape})
+    for name, x in outputs.items():
+        if not has_symbols(x) and not isinstance(x, (int, float, np.ndarray, np.generic)):
+            raise UntraceableError(f"{_name(controller)}: {name} is neither a number nor an array, got {x!r:.60}")
+        if name in shapes and np.shape(x) != shapes[name]:
+            raise ArgumentError(f"controller: expected {name} of shape {shapes[name]}, got {np.shape(x)}")
+        if isinstance(x, Condition):
+            outputs[name] = where(x, 1.0, 0.0)
+        elif isinstance(x, SymbolArray) and any(isinstance(y, Condition) for y in x.ravel().tolist()):
+            outputs[name] = np.where(x, 1.0, 0.0)
+    return outputs
+
+
+def _parts(command: Command) -> dict[str, Any]:
+    """What a law returns, by name."""
+    rate = {} if command.z_rate is None else {"z_rate": command.z_rate}
+    return {"tau": command.tau, **rate, **command.signals}
+
+
+def _agree(x: Any, y: Any) -> bool:
+    x, y = np.asarray(x, float), np.asarray(y, float)
+    return bool(np.allclose(x, y, rtol=0.0, atol=AGREEMENT * (1e-3 + np.abs(x).max(initial=0.0))))
+
+
+def _name(controller: Controller) -> str:
+    return type(controller).__name__
+
+
+def _core(trace: Trace) -> int:
+    """The address of the law's code, made or from disk."""
+    words = (trace.graph.nodes, trace.outputs, trace.sizes, trace.flag, trace.inputs, version(), host.lanes())
+    key = hashlib.sha256(repr(words).encode()).hexdigest()
+    code = cache.kept(key, lambda: host.object_code(module(trace, [1], side=host.lanes())))
+    return host.load(code, ["f_one"])[0]

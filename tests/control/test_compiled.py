@@ -1,0 +1,233 @@
+"""Controllers as compiled code: the bundled ones and a user's own, what they refuse, and C."""
+
+import math
+import shutil
+import subprocess
+
+import numpy as np
+import pytest
+from scipy.optimize import nnls
+
+import geomctrl as gc
+from geomctrl import controllers, models
+from geomctrl.compiler.symbols import UntraceableError
+from geomctrl.control.elastic_joints import with_rotors
+from geomctrl.control.references import Quintic, Sinusoids, Spline
+from geomctrl.control.smooth_references import Harmonic, RestToRest
+
+COMPILER = shutil.which("cc") or shutil.which("gcc") or shutil.which("clang")
+ROBOTS = [models.panda(), models.quadruped(), models.three_spheres()]
+LOG = []
+
+
+def references(robot):
+    q0, rng = robot.neutral(), np.random.default_rng(0)
+    q1, q2 = (robot.integrate(q0, 0.3 * rng.normal(size=robot.nv)) for _ in range(2))
+    return {
+        "sinusoids": Sinusoids(robot, q0, [[0.3], [0.1]], [[0.4], [1.1]], start_at_rest=1.0),
+        "quintic": Quintic(robot, q0, q1, 2.0, 0.5),
+        "spline": Spline(robot, [0.0, 1.0, 1.7, 3.0], np.array([q0, q1, q2, q0])),
+    }
+
+
+def laws(robot, reference):
+    friction, q_d = gc.Friction(0.1, 0.2), robot.neutral()
+    last = [robot.body_names[-1]]
+    return {
+        "pd": controllers.PDGravity(robot, q_d),
+        "computed torque": controllers.ComputedTorque(robot, reference, friction=friction),
+        "passivity": controllers.Passivity(robot, reference, form="christoffel"),
+        "slotine-li": controllers.SlotineLi(robot, reference),
+        "slotine-li, a load": controllers.SlotineLi(
+            robot, reference, adapt=last, friction=friction, minimum_mass=1e-3 * robot.parameters[-1, 0]
+        ),
+        "slotine-li, base": controllers.SlotineLi(robot, reference, parameters="base"),
+    }
+
+
+def equal(x, y, scale=1.0):
+    np.testing.assert_allclose(x, y, rtol=1e-10, atol=1e-11 * (scale + np.abs(y).max()))
+
+
+@pytest.mark.parametrize("robot", ROBOTS, ids=lambda r: r.name)
+@pytest.mark.parametrize("name", ["sinusoids", "quintic", "spline"])
+def test_bundled_controllers_and_references(robot, name):
+    rng = np.random.default_rng(1)
+    for law in laws(robot, references(robot)[name]).values():
+        made = gc.compile(law)
+        for t in (0.0, 0.4, 1.9, 5.0):
+            q, v, z = robot.random_configuration(rng), rng.normal(size=robot.nv), law.start()
+            z = None if z is None else z * rng.uniform(0.2, 1.5, z.shape)
+            found, expected = made(t, q, v, z), law(t, q, v, z)
+            equal(found.tau, expected.tau)
+            assert (found.z_rate is None) == (expected.z_rate is None)
+            if z is not None:
+                equal(found.z_rate, expected.z_rate)
+            assert list(found.signals) == list(expected.signals)
+            for key, x in expected.signals.items():
+                equal(found.signals[key], x)
+
+
+@pytest.mark.parametrize("smooth", [Harmonic(np.zeros(7), 0.3, 0.5), RestToRest(np.zeros(7), 0.4 * np.ones(7), 2.0)])
+def test_elastic_joints(smooth):
+    robot = models.panda()
+    law = controllers.ElasticJoint(robot, smooth, 800.0, 0.1)
+    made, rng = gc.compile(law, with_rotors(robot, 0.1)), np.random.default_rng(0)
+    q, v = rng.normal(size=(2, 14))
+    equal(made(0.7, q, v, None).tau, law(0.7, q, v, None).tau)
+
+
+class Saturated:
+    """Inverse dynamics with integral action and saturation, as one writes it."""
+
+    def __init__(self, robot):
+        self.robot, self.n = robot, robot.nv
+
+    def start(self):
+        return np.zeros(self.n)
+
+    def __call__(self, t, q, v, z):
+        target = np.zeros(self.n)
+        for k in range(self.n):
+            target[k] = 0.3 * np.sin(2.0 * t + k)
+        rate = 0.6 * np.cos(2.0 * t + np.arange(self.n))
+        e = q - target
+        a = -100.0 * e - 20.0 * (v - rate) - 50.0 * z
+        tau = np.clip(self.robot.inverse_dynamics(q, v, a), -87.0, 87.0)
+        return gc.Command(
+            tau, np.where(np.abs(tau) < 87.0, e, 0.0), {"energy": self.robot.energy(q, v), "far": e.dot(e) > 1.0}
+        )
+
+
+def test_a_law_of_ones_own_in_a_loop():
+    robot = models.panda()
+    law, plant = Saturated(robot), gc.Plant(robot.with_payload(2.0, (0.0, 0.0, 0.1), 0.005 * np.eye(3)))
+    made = gc.compile(law)
+    assert 900 < made.operations < 4000
+    runs = [gc.simulate(plant, x, np.full(7, 0.1), np.zeros(7), 0.3, 1e-3) for x in (law, made)]
+    np.testing.assert_allclose(runs[1].q, runs[0].q, rtol=0.0, atol=1e-12)
+    np.testing.assert_allclose(runs[1].signals["energy"], runs[0].signals["energy"], rtol=1e-9)
+    np.testing.assert_array_equal(runs[1].signals["far"], runs[0].signals["far"])
+
+
+def test_what_the_compiled_law_is_asked_and_what_it_was_not_made_for():
+    robot = models.panda()
+    law = controllers.SlotineLi(robot, references(robot)["sinusoids"])
+    made = gc.compile(law)
+    assert made.robot is robot
+    assert isinstance(made, gc.Controller)
+    q, z, plant = np.zeros(7), law.start(), gc.Plant(robot)
+    assert made.lyapunov(0.3, q, q, z, plant) == law.lyapunov(0.3, q, q, z, plant)
+    equal(made(1, q, q, z).tau, law(1, q, q, z).tau)
+    equal(made(np.float64(0.5), q, q, z).tau, law(0.5, q, q, z).tau)
+    equal(made(0.5, list(q), q, z).tau, law(0.5, q, q, z).tau)
+    with pytest.raises(gc.ArgumentError, match="q"):
+        made(0.5, q * np.nan, q, z)
+
+
+def failing(body, start=None):
+    """A law with `body(self, t, q, v, z)`."""
+
+    class Law:
+        def __init__(self):
+            self.robot, self.count, self.log = models.two_link(), 0, []
+            self.rng = np.random.default_rng(0)
+
+        def start(self):
+            return start
+
+        def __call__(self, t, q, v, z):
+            return gc.Command(body(self, t, q, v, z))
+
+    return Law()
+
+
+def branching(self, t, q, v, z):
+    if q[0] > 0.0:
+        return -q
+    return q
+
+
+def of_math(self, t, q, v, z):
+    return math.sin(t) * q
+
+
+def counting(self, t, q, v, z):
+    self.count += 1
+    return -q
+
+
+def logging(self, t, q, v, z):
+    self.log.append(1.0)
+    return -q
+
+
+def logging_outside(self, t, q, v, z):
+    LOG.append(t)
+    return -q
+
+
+def random(self, t, q, v, z):
+    return -q + self.rng.normal(size=2)
+
+
+def random_of_numpy(self, t, q, v, z):
+    return -q + np.random.normal(size=2)  # noqa: NPY002
+
+
+def of_scipy(self, t, q, v, z):
+    return nnls(np.eye(2), q)[0]
+
+
+def printing(self, t, q, v, z):
+    print(t)
+    return -q
+
+
+@pytest.mark.parametrize(
+    ("body", "words", "at_a_line"),
+    [
+        (branching, "a branch depends on a symbol", True),
+        (of_math, "a symbol is used as a number", True),
+        (printing, "a compiled law prints nothing", True),
+        (of_scipy, "Law does not trace", False),
+        (counting, "count changes from 0 to 1 during a call", False),
+        (logging, "the length of log changes from 0 to 1", False),
+        (logging_outside, "LOG changes from 0 to 1", False),
+        (random, "rng changes from", False),
+        (random_of_numpy, "tau is not what it is in Python .* random numbers", False),
+    ],
+)
+def test_what_does_not_trace_is_named(body, words, at_a_line):
+    with pytest.raises(UntraceableError, match=words) as caught:
+        gc.compile(failing(body))
+    if at_a_line:
+        first = body.__code__.co_firstlineno
+        assert any(f"test_compiled.py, line {first + k}" in str(caught.value) for k in (1, 2))
+
+
+def test_what_is_no_controller():
+    with pytest.raises(gc.ArgumentError, match="controller: expected an object with start"):
+        gc.compile(lambda t, q, v, z: gc.Command(q))
+    law = failing(lambda self, t, q, v, z: -q)
+    del law.robot
+    with pytest.raises(gc.ArgumentError, match=r"robot: expected a geomctrl\.Robot"):
+        gc.compile(law)
+    with pytest.raises(gc.ArgumentError, match=r"expected tau of shape \(2,\), got \(1,\)"):
+        gc.compile(failing(lambda self, t, q, v, z: q[:1]))
+    with pytest.raises(gc.ArgumentError, match="expected a z_rate"):
+        gc.compile(failing(lambda self, t, q, v, z: q, np.zeros(3)))
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(COMPILER is None, reason="no C compiler on this machine")
+@pytest.mark.parametrize("precision", ["double", "float"])
+def test_a_law_in_c(tmp_path, precision):
+    robot = models.panda()
+    for law in (controllers.SlotineLi(robot, references(robot)["sinusoids"]), Saturated(robot)):
+        header, source, test = gc.compile(law).to_c(tmp_path, name="law", precision=precision)
+        assert "state of the controller" in header.read_text()
+        flags = ["-std=c99", "-O1", "-Wall", "-Wextra", "-Wconversion", "-Werror"]
+        subprocess.run([COMPILER, *flags, "-o", tmp_path / "test", source, test, "-lm"], check=True)
+        done = subprocess.run([tmp_path / "test"], capture_output=True, text=True)
+        assert done.returncode == 0, done.stdout
