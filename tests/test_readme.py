@@ -10,7 +10,8 @@ README = ROOT / "README.md"
 PLACES = (ROOT, ROOT / "geomctrl", ROOT / "experiments")  # where the documents' paths begin
 
 
-def test_python_in_the_readme_runs(capsys):
+def test_python_in_the_readme_runs(capsys, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)  # it writes files
     blocks = re.findall(r"```python\n(.*?)```", README.read_text(encoding="utf-8"), re.DOTALL)
     assert len(blocks) >= 5
     space: dict = {}

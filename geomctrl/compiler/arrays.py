@@ -203,6 +203,13 @@ def ufunc_on_symbols(ufunc: np.ufunc, method: str, inputs: tuple, kwargs: dict[s
 # --- functions ---------------------------------------------------------------------------------------------------
 
 
+def _beside_an_array(self, ufunc, method, *inputs, **kwargs):
+    return ufunc_on_symbols(ufunc, method, inputs, kwargs)
+
+
+Symbol.__array_ufunc__ = _beside_an_array
+
+
 def _elements(x: Any) -> np.ndarray:
     """x as a plain array of Python's numbers and symbols."""
     return _operand(x) if has_symbols(x) else ORIGINAL["asarray"](_plain(x)).astype(object)

@@ -87,11 +87,7 @@ class Symbol:
     """A real number that is not known yet."""
 
     __slots__ = ("at", "graph")
-
-    def __array_ufunc__(self, ufunc, method, *inputs, **kwargs):  # beside an array or one of numpy's numbers
-        from .arrays import ufunc_on_symbols
-
-        return ufunc_on_symbols(ufunc, method, inputs, kwargs)
+    __array_ufunc__: Any = None  # numpy's numbers leave the operation to us; `arrays` knows what to do beside an array
 
     def __init__(self, graph: Graph, at: int):
         self.graph, self.at = graph, at
