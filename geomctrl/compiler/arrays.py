@@ -7,7 +7,6 @@ on any array; what has to know the numbers raises `UntraceableError` with the fi
 
 from __future__ import annotations
 
-import builtins
 import sys
 import sysconfig
 import threading
@@ -285,29 +284,33 @@ def numpy_on_symbols(*spaces: dict[str, Any]) -> Iterator[None]:
     libraries call its functions too and take what comes for numbers.
     """
     with _lock:
-        owner, show = threading.get_ident(), builtins.print
+        owner = threading.get_ident()
         twins = {ORIGINAL[name]: _twin(name, owner) for name in ORIGINAL} | {np: _Numpy(owner)}
 
-        def refused(*args, **kwargs):
+        def show(*args, **kwargs):
             if threading.get_ident() == owner:
                 raise UntraceableError(f"print{caller()}: a compiled law prints nothing")
-            return show(*args, **kwargs)
+            return print(*args, **kwargs)
 
+        rooms = {id(space): space for space in (*_spaces(), *spaces)}.values()
+        silent = [space for space in rooms if "print" not in space]
         places = [
             (space, name, value)
-            for space in (*_spaces(), *spaces)
+            for space in rooms
             for name, value in list(space.items())
             if value is np or (isinstance(value, BUILT_IN) and value in twins)
         ]
         try:
             for space, name, value in places:
                 space[name] = twins[value]
-            builtins.print = refused
+            for space in silent:
+                space["print"] = show
             yield
         finally:
             for space, name, value in places:
                 space[name] = value
-            builtins.print = show
+            for space in silent:
+                space.pop("print", None)
 
 
 BUILT_IN = (type(np.zeros), type(np.full))

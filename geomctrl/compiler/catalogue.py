@@ -12,6 +12,7 @@ import numpy as np
 from geomctrl.kernels import (
     articulated_bodies,
     composite_bodies,
+    configuration,
     derivatives,
     energies,
     frames,
@@ -92,5 +93,5 @@ OFFERED = {function.algorithm for function in CATALOGUE.values()} | {
     *(frames.pose, frames.jacobian, frames.jacobian_rate),
     *(tracking.tracking_error, tracking.sliding, laws.adaptive_law, plant.plant_rate, composite_bodies.skewness),
     *(references.product_motion, references.sinusoid_motion, tracking.error_gradient),
-    time_derivatives.inverse_dynamics_rates,
+    *(time_derivatives.inverse_dynamics_rates, configuration.moved, configuration.difference),
 }

@@ -156,9 +156,22 @@ class Symbol:
         raise UntraceableError(f"the truth of a symbol is asked for{caller()}: compare it, and choose with where()")
 
     def __float__(self):
-        raise UntraceableError(f"a symbol is used as a number{caller()}: it is not known while a kernel is traced")
+        raise UntraceableError(
+            f"a symbol is used as a number{caller()}: it is not known while a kernel or law is traced; functions of"
+            " numpy trace, those of math and scipy do not"
+        )
 
     __int__ = __index__ = __float__
+
+    def __mod__(self, other):
+        raise UntraceableError(f"a remainder, quotient or rounded number of a symbol does not trace{caller()}")
+
+    __rmod__ = __floordiv__ = __rfloordiv__ = __divmod__ = __mod__
+
+    def __round__(self, digits=0):
+        return self.__mod__(digits)
+
+    __floor__ = __ceil__ = __trunc__ = __round__
 
     def __repr__(self):
         return f"Symbol({self.at}: {self.graph.nodes[self.at][0]})"
@@ -365,9 +378,12 @@ def where(condition: Any, a: Any, b: Any) -> Any:
     return Symbol(graph, graph.node("where", condition.at, graph.operand(a), graph.operand(b)))
 
 
+SKIPPED = r"(geomctrl\.(compiler|lie|mechanism|terms|arguments)|numpy|scipy|numba)\b"  # between a law and a symbol
+
+
 def caller() -> str:
-    """, in FILE, line N: the innermost caller outside the compiler and numpy."""
+    """, in FILE, line N: where a kernel or a law is."""
     frame = sys._getframe(1)
-    while frame is not None and re.match(r"geomctrl\.compiler\.|numpy\b", frame.f_globals.get("__name__", "")):
+    while frame is not None and re.match(SKIPPED, frame.f_globals.get("__name__", "")):
         frame = frame.f_back
     return f", in {frame.f_code.co_filename}, line {frame.f_lineno}" if frame is not None else ""

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from .algorithms import algorithm
 from .exponentials import dexp_inv_se3, exp_se3, log_se3, orthonormal
 from .jit import kernel, primitive
 from .records import pose_at, put_pose
@@ -58,20 +59,15 @@ def advance_one(model, q, x, out):
     polish(model, out)
 
 
-@kernel("f8[:,::1](f8[::1], f8[:,::1], f8[:,::1])")
-def advance_many(model, q, x):
-    out = np.empty((q.shape[0], n_q(model)))
-    for b in range(q.shape[0]):
-        advance(model, q[b], x[b], out[b])
-    return out
+@algorithm("q, dv -> moved[nq]")
+def moved(model, q, dv, moved):
+    advance(model, q, dv, moved)
 
 
-@kernel("f8[:,::1](f8[::1], f8[:,::1], f8[:,::1])")
-def difference_many(model, q0, q1):
-    out = np.zeros((q0.shape[0], n_v(model)))
-    for b in range(q0.shape[0]):
-        difference_of(model, q0[b], q1[b], out[b])
-    return out
+@algorithm("q0[nq], q1[nq] -> dv")
+def difference(model, q0, q1, dv):
+    dv[:] = 0.0
+    difference_of(model, q0, q1, dv)
 
 
 @kernel("f8[:,::1](f8[::1], f8[:,::1], f8[:,::1])")

@@ -14,6 +14,7 @@ from numpy.typing import ArrayLike
 from geomctrl.arguments import ROTATION_TOLERANCE, checked, rotation_residual, same_batch
 from geomctrl.errors import ArgumentError
 from geomctrl.kernels import configuration, tree
+from geomctrl.kernels.algorithms import Algorithm
 from geomctrl.kernels.jit import KernelTypeError
 from geomctrl.lie import se3
 from geomctrl.lie.groups import Rn
@@ -51,16 +52,26 @@ def random_configuration(robot: Mechanism, rng: np.random.Generator) -> np.ndarr
 
 def integrate(robot: Mechanism, q: ArrayLike, dv: ArrayLike) -> np.ndarray:
     """q * exp(dv), (..., nq): where constant joint velocities dv (..., nv) lead from q in unit time."""
+    if robot.nq != robot.nv and (moved := robot._code.at(configuration.moved)(q, dv)) is not None:
+        return moved
     lead, (q, dv) = as_batch(robot, q=q, dv=dv)
-    moved = q + dv if robot.nq == robot.nv else configuration.advance_many(robot._model, q, dv)
+    moved = q + dv if robot.nq == robot.nv else _over(robot, configuration.moved, q, dv)
     return moved.reshape(*lead, robot.nq)
 
 
 def difference(robot: Mechanism, q0: ArrayLike, q1: ArrayLike) -> np.ndarray:
     """dv (..., nv) with q0 * exp(dv) = q1, rotations by at most pi; the inverse of `integrate`."""
+    if robot.nq != robot.nv and (dv := robot._code.at(configuration.difference)(q0, q1)) is not None:
+        return dv
     lead, (q0, q1) = as_batch(robot, q0=q0, q1=q1)
-    dv = q1 - q0 if robot.nq == robot.nv else configuration.difference_many(robot._model, q0, q1)
+    dv = q1 - q0 if robot.nq == robot.nv else _over(robot, configuration.difference, q0, q1)
     return dv.reshape(*lead, robot.nv)
+
+
+def _over(robot: Mechanism, algorithm: Algorithm, *rows: np.ndarray) -> np.ndarray:
+    """The algorithm for checked states."""
+    found = robot._code.over(algorithm, rows, (), {})
+    return algorithm.many(robot._model, *rows) if found is None else found[0]
 
 
 @dataclass(frozen=True, eq=False)
@@ -142,7 +153,7 @@ class ConfigurationGroup:
             pass
         y, x = checked("y", y, self.shape, finite=False), checked("x", x, (self.dim,), finite=False)
         lead = same_batch(("y", "x"), y, x, (1, 1))
-        flat = configuration.advance_many(self.robot._model, y.reshape(-1, self.robot.nq), x.reshape(-1, self.dim))
+        flat = configuration.moved.many(self.robot._model, y.reshape(-1, self.robot.nq), x.reshape(-1, self.dim))
         return flat.reshape(*lead, self.robot.nq)
 
     def rotation(self, x):

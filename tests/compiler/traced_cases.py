@@ -7,6 +7,7 @@ from geomctrl.compiler.arithmetic import Sizes
 from geomctrl.kernels import (
     articulated_bodies,
     composite_bodies,
+    configuration,
     derivatives,
     energies,
     frames,
@@ -15,6 +16,7 @@ from geomctrl.kernels import (
     newton_euler,
     plant,
     regressor,
+    time_derivatives,
     tracking,
 )
 from geomctrl.testing import random_robot
@@ -41,6 +43,10 @@ ALGORITHMS = {
     "products": (regressor.products, {"form": 1}),
     "tracking_error": (tracking.tracking_error, {}),
     "sliding": (tracking.sliding, {}),
+    "error_gradient": (tracking.error_gradient, {}),
+    "moved": (configuration.moved, {}),
+    "difference": (configuration.difference, {}),
+    "inverse_dynamics_rates": (time_derivatives.inverse_dynamics_rates, {"orders": 3}),
     "adaptive_law": (laws.adaptive_law, {"form": 0}),
     "plant_rate": (plant.plant_rate, {"coulomb": 1}),
     "pose": (frames.pose, {"i": 2}),
@@ -51,7 +57,7 @@ ALGORITHMS = {
 
 def inputs_of(robot, algorithm, seed=0):
     """Random values of the inputs that are not optional, in order."""
-    rng, sizes = np.random.default_rng(seed), Sizes(robot._model)
+    rng, sizes = np.random.default_rng(seed), Sizes(robot._model, {"orders": 3})
     return [
         robot.random_configuration(rng) if x.shape == ("nq",) else rng.normal(size=sizes.shape(x))
         for x in algorithm.inputs

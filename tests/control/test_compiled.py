@@ -9,7 +9,7 @@ import pytest
 from scipy.optimize import nnls
 
 import geomctrl as gc
-from geomctrl import controllers, models
+from geomctrl import controllers, models, so3
 from geomctrl.compiler.symbols import UntraceableError
 from geomctrl.control.elastic_joints import with_rotors
 from geomctrl.control.references import Quintic, Sinusoids, Spline
@@ -204,6 +204,36 @@ def test_what_does_not_trace_is_named(body, words, at_a_line):
     if at_a_line:
         first = body.__code__.co_firstlineno
         assert any(f"test_compiled.py, line {first + k}" in str(caught.value) for k in (1, 2))
+
+
+def test_the_line_that_is_named_is_the_laws():
+    """Not the one in the library that it calls."""
+
+    def of_a_group(self, t, q, v, z):
+        return so3.exp(np.concatenate((q, v[:1])))[0, :2]
+
+    with pytest.raises(UntraceableError, match=f"test_compiled.py, line {of_a_group.__code__.co_firstlineno + 1}"):
+        gc.compile(failing(of_a_group))
+
+
+def test_differences_of_poses_and_what_is_not_finite():
+    robot = models.quadruped()
+
+    class Law:
+        def __init__(self):
+            self.robot, self.goal = robot, robot.random_configuration(np.random.default_rng(3))
+
+        def start(self):
+            return None
+
+        def __call__(self, t, q, v, z):
+            ahead = robot.integrate(q, 0.1 * v)
+            return gc.Command(robot.difference(ahead, self.goal) + np.sqrt(v))  # nan for half of all velocities
+
+    law, rng = Law(), np.random.default_rng(0)
+    made = gc.compile(law)
+    q, v = robot.random_configuration(rng), np.abs(rng.normal(size=robot.nv))
+    equal(made(0.0, q, v, None).tau, law(0.0, q, v, None).tau)
 
 
 def test_what_is_no_controller():
