@@ -49,7 +49,7 @@ def line(robot: gc.Robot, term: str, seconds: float) -> str:
     rng = np.random.default_rng(0)
     rows = [rng.normal(size=(1000, n)) for n in traced.inputs]
     absent = [np.empty((0, 0)) for x in algorithm.inputs if x.optional]
-    state, fixed = [np.array(x[0]) for x in rows], [options[name] for name, _ in algorithm.options]
+    state, fixed = [np.array(x[0]) for x in rows], [options[x.name] for x in algorithm.options]
     code = Code(robot._model)
     loops, single, batch = (make(algorithm, **options) for make in (code.loops, code.one, code.many))
     times = best_of(
