@@ -10,12 +10,12 @@ from typing import NamedTuple
 import numpy as np
 
 from geomctrl.kernels import (
-    articulated_bodies,
     composite_bodies,
     configuration,
     derivatives,
     energies,
     frames,
+    joint_accelerations,
     laws,
     mass_matrix_inverse,
     newton_euler,
@@ -73,8 +73,8 @@ CATALOGUE = {
     "mass_matrix": Function(composite_bodies.mass_matrix),
     "terms": Function(composite_bodies.terms, {"form": PLOEN}, Terms),
     "terms_christoffel": Function(composite_bodies.terms, {"form": CHRISTOFFEL}, Terms),
-    "forward_dynamics": Function(articulated_bodies.forward_dynamics),
-    "forward_dynamics_external": Function(articulated_bodies.forward_dynamics, given=("f_ext",)),
+    "forward_dynamics": Function(joint_accelerations.forward_dynamics),
+    "forward_dynamics_external": Function(joint_accelerations.forward_dynamics, given=("f_ext",)),
     "mass_matrix_inverse": Function(mass_matrix_inverse.mass_matrix_inverse),
     "inverse_dynamics_derivatives": Function(
         derivatives.inverse_dynamics_derivatives, result=InverseDynamicsDerivatives

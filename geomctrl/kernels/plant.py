@@ -4,21 +4,21 @@ from __future__ import annotations
 
 import math
 
-from .algorithms import algorithm, numbers, per_body, per_coordinate
-from .articulated_bodies import Eliminated, Handle, MovingBody, forward_dynamics
-from .screws import Twist
+from .algorithms import algorithm, numbers
+from .joint_accelerations import MEMORY, forward_dynamics
 from .tree import n_v
 
 
 @algorithm(
     "q, v, tau; coulomb: i8, friction: f8[:, ::1] -> rate[2 nv + 1]",
-    (
-        *(numbers("nv"), numbers("nv")),
-        *(per_body(MovingBody), per_coordinate(Eliminated), per_body(Handle), per_body(Twist)),
-    ),
+    (numbers("nv"), numbers("nv"), *MEMORY),
     may_fail=True,
 )
-def plant_rate(model, q, v, tau, coulomb, friction, net, a, bodies, axes, handles, accelerations, rate):
+def plant_rate(
+    model, q, v, tau, coulomb, friction,
+    net, a, moving, eliminated, handles, twists, bodies, axes, loads, memory,
+    rate,
+):  # fmt: skip
     """v, vdot under tau less friction, and the power of both. False where a joint has no inertia to push against.
 
     friction: rows of viscous and Coulomb coefficients and of the velocities of smoothing; coulomb: 0 where all of the
@@ -31,7 +31,9 @@ def plant_rate(model, q, v, tau, coulomb, friction, net, a, bodies, axes, handle
             net[k] -= friction[1, k] * math.tanh(v[k] / friction[2, k])
         power += v[k] * net[k]
         rate[k] = v[k]
-    good = forward_dynamics(model, q, v, net, v[:0], bodies, axes, handles, accelerations, a)
+    good = forward_dynamics(
+        model, q, v, net, v[:0], moving, eliminated, handles, twists, bodies, axes, loads, memory, a
+    )
     for k in range(n):
         rate[n + k] = a[k]
     rate[2 * n] = power

@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike
 
 from geomctrl.compiler.catalogue import Terms
 from geomctrl.errors import ArgumentError
-from geomctrl.kernels import articulated_bodies, composite_bodies, energies, newton_euler, rigid_body
+from geomctrl.kernels import composite_bodies, energies, joint_accelerations, newton_euler, rigid_body
 from geomctrl.mechanism.mechanism import Mechanism
 from geomctrl.mechanism.states import as_batch
 
@@ -119,16 +119,17 @@ def forward_dynamics(
     *,
     threads: int = 1,
 ) -> np.ndarray:
-    """vdot (..., nv) from torques tau (..., nv) and body wrenches f_ext (..., nbodies, 6), O(n), by articulated bodies.
+    """vdot (..., nv) from torques tau (..., nv) and body wrenches f_ext (..., nbodies, 6), O(n).
 
-    Raises ModelError where the mass matrix is not positive definite (only parameters no body has lead there).
-    threads: how many share a large batch.
+    By articulated bodies; up to ten coordinates by the mass matrix, which then takes fewer operations. Raises
+    ModelError where the mass matrix is not positive definite (only parameters no body has lead there). threads: how
+    many share a large batch.
     """
     code = robot._code
     a = code.forward_dynamics(q, v, tau) if f_ext is None else code.forward_dynamics_external(q, v, tau, f_ext)
     if a is not None:
         return a
-    return over_states(robot, articulated_bodies.forward_dynamics, threads=threads, q=q, v=v, tau=tau, f_ext=f_ext)
+    return over_states(robot, joint_accelerations.forward_dynamics, threads=threads, q=q, v=v, tau=tau, f_ext=f_ext)
 
 
 def _mechanical_state(robot: Mechanism, q, v) -> np.ndarray:

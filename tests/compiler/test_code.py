@@ -17,7 +17,7 @@ from geomctrl import models
 from geomctrl.compiler import budget, cache, code, entries, host
 from geomctrl.compiler.code import Code
 from geomctrl.errors import ArgumentError, ModelError
-from geomctrl.kernels import articulated_bodies, composite_bodies, newton_euler, regressor
+from geomctrl.kernels import composite_bodies, joint_accelerations, newton_euler, regressor
 from geomctrl.terms import factored
 from geomctrl.testing import robots
 
@@ -135,10 +135,10 @@ def test_a_singular_mass_matrix_has_no_result():
     robot = models.two_link()
     negative = robot.with_parameters(robot.parameters * [[1.0], [-1.0]], physical=False)
     q = np.array([0.1, 0.2])
-    assert Code(robot._model).one(articulated_bodies.forward_dynamics)(q, q, q) is not None
-    assert Code(negative._model).one(articulated_bodies.forward_dynamics)(q, q, q) is None
+    assert Code(robot._model).one(joint_accelerations.forward_dynamics)(q, q, q) is not None
+    assert Code(negative._model).one(joint_accelerations.forward_dynamics)(q, q, q) is None
     batch = np.tile(q, (13, 1))
-    assert Code(negative._model).many(articulated_bodies.forward_dynamics)(batch, batch, batch)[1] == 0
+    assert Code(negative._model).many(joint_accelerations.forward_dynamics)(batch, batch, batch)[1] == 0
 
 
 def test_several_outputs_come_as_a_tuple():
@@ -196,10 +196,10 @@ def test_the_first_state_without_a_result_is_named():
     robot = models.two_link()
     bent, stretched = np.array([0.1, math.pi / 2]), np.array([0.1, 0.0])
     odd = robot.with_parameters(robot.parameters * [[-2.99], [1.0]], physical=False)
-    one = Code(odd._model).one(articulated_bodies.forward_dynamics)
+    one = Code(odd._model).one(joint_accelerations.forward_dynamics)
     assert one(bent, bent, bent) is not None
     assert one(stretched, stretched, stretched) is None
-    many = Code(odd._model).many(articulated_bodies.forward_dynamics)
+    many = Code(odd._model).many(joint_accelerations.forward_dynamics)
     for k in range(13):  # also among the last few, which do not fill the lanes
         q = np.tile(bent, (13, 1))
         q[k:] = stretched

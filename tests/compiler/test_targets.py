@@ -13,7 +13,7 @@ from traced_cases import TREES, by_loops, inputs_of
 from geomctrl.compiler import host
 from geomctrl.compiler.llvm import module
 from geomctrl.compiler.tracing import structure, trace
-from geomctrl.kernels import articulated_bodies
+from geomctrl.kernels import joint_accelerations
 
 TARGET = ("aarch64-unknown-linux-musl", "cortex-a76")
 EMULATOR = shutil.which("qemu-aarch64") or shutil.which("qemu-aarch64-static")
@@ -43,7 +43,7 @@ int main(void)
 
 
 def made(robot):
-    algorithm = articulated_bodies.forward_dynamics
+    algorithm = joint_accelerations.forward_dynamics
     traced = trace(algorithm, structure(robot._model), {}, guarded=True)
     return host.object_code(module(traced, [1, 2], side=2), TARGET)
 
@@ -60,7 +60,7 @@ def test_code_for_aarch64(robot):
 @pytest.mark.parametrize("robot", [TREES[0], TREES[3]], ids=lambda r: r.name)
 def test_code_for_aarch64_computes_the_same(robot, tmp_path):
     """One state and two side by side, with a sine beyond the range of the fast one; linked where no emulator is."""
-    first, second = (inputs_of(robot, articulated_bodies.forward_dynamics, seed) for seed in (0, 1))
+    first, second = (inputs_of(robot, joint_accelerations.forward_dynamics, seed) for seed in (0, 1))
     first[0][:1] += 1e6 * (robot.nq == robot.nv)
     arrays = {"model": robot._model, "x": np.concatenate(first)}
     arrays |= {name: np.concatenate(rows) for name, rows in zip("qva", zip(first, second))}
@@ -74,5 +74,5 @@ def test_code_for_aarch64_computes_the_same(robot, tmp_path):
     printed = subprocess.run([EMULATOR, tmp_path / "main"], check=True, capture_output=True, text=True).stdout
     found = np.array([[float(x) for x in line.split()] for line in re.findall(r".+", printed)]).T
     for a, states in zip(found, (first, first, second), strict=True):
-        expected = by_loops(robot, articulated_bodies.forward_dynamics, states, {})
+        expected = by_loops(robot, joint_accelerations.forward_dynamics, states, {})
         np.testing.assert_allclose(a, expected, rtol=1e-10, atol=1e-11 * np.abs(expected).max())
