@@ -15,7 +15,7 @@ import threading
 from collections import Counter
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -74,12 +74,21 @@ class Code:
         self._batches: dict[tuple, Batch | None] = {}
         self._fixed: dict[tuple, Call] = {}
         self._kept: list[Call] = []  # what entries call with other arguments
+        for name in CATALOGUE:  # attributes of the object itself: Python looks those up in no time
+            self.__dict__[name] = functools.partial(self._first, name)
 
-    def __getattr__(self, name: str) -> Call:
-        """f(*arrays) -> the outputs of a single state, or None for arguments that the function was not made for."""
-        if name not in CATALOGUE:
-            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
-        return self._prepared(functools.partial(self.__dict__.__setitem__, name), *CATALOGUE[name])
+    if TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> Call:
+            """f(*arrays) -> the outputs of a single state, or None for arguments that the function was not made for."""
+            return self.loops(CATALOGUE[name].algorithm)
+
+    def _first(self, name: str, *arrays: Any) -> Any:
+        """The first call of a function of `CATALOGUE`, whose place its code then takes."""
+        call = self.__dict__[name]
+        if isinstance(call, functools.partial):
+            call = self._prepared(functools.partial(self.__dict__.__setitem__, name), *CATALOGUE[name])
+        return call(*arrays)
 
     def at(self, algorithm: Algorithm, *numbers: int, result: type = tuple) -> Call:
         """The same for any algorithm on offer and `numbers`, its integer options."""

@@ -8,7 +8,7 @@ as methods.
 from __future__ import annotations
 
 import difflib
-import functools
+import weakref
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
@@ -45,6 +45,22 @@ class Limits(NamedTuple):
     effort: np.ndarray
 
 
+class _CodeToCome:
+    """Stands for a robot's compiled functions until one is asked for: data need neither them nor llvmlite."""
+
+    def __init__(self, robot: Mechanism):
+        self.model, self.robot = robot._model, weakref.ref(robot)
+
+    def __getattr__(self, name: str):
+        from geomctrl.compiler.code import Code
+
+        if "code" not in self.__dict__:
+            self.code, robot = Code(self.model), self.robot()
+            if robot is not None:
+                object.__setattr__(robot, "_code", self.code)
+        return getattr(self.code, name)
+
+
 @dataclass(frozen=True, eq=False, repr=False)
 class Mechanism:
     """A tree of rigid bodies joined by lower pairs, as frozen data: what a robot is, without what it does.
@@ -69,13 +85,7 @@ class Mechanism:
     v_slices: tuple[slice, ...] = field(init=False)
     _model: np.ndarray = field(init=False)  # what kernels read; writable, as numba takes read-only arrays the slow way
     _frames: Mapping[str, Frame] = field(init=False)
-
-    @functools.cached_property
-    def _code(self) -> Code:
-        """The compiled functions of this robot."""
-        from geomctrl.compiler.code import Code
-
-        return Code(self._model)
+    _code: Code = field(init=False, repr=False)  # the compiled functions
 
     def __post_init__(self):
         put = object.__setattr__
@@ -90,6 +100,7 @@ class Mechanism:
         put(self, "v_slices", tuple(slice(e - j.dof, e) for e, j in zip(v_ends, self.joints)))
         put(self, "_model", pack(self.parents, self.joints, self.placements, self.parameters, self.gravity))
         put(self, "_frames", MappingProxyType({f.name: f for f in self.frames}))
+        put(self, "_code", _CodeToCome(self))
 
     def __reduce__(self):
         tree = (self.name, self.body_names, self.parents, self.joints, self.placements)
