@@ -15,11 +15,11 @@ A function with more numbers alive than a thread has registers keeps some in the
 to itself, ptxas moves two to four times as much for long ones. Bytes written + read by a thread, sm_90, doubles:
 
                               operations      ptxas alone   as made here
-    Panda, forward dynamics         2811        440 + 464      664 + 664
-    quadruped, forward dynamics     7223      6936 + 8632    2800 + 3136
+    Panda, forward dynamics         2542          72 + 72      328 + 328
+    quadruped, forward dynamics     7224      7128 + 8816    2904 + 3240
     quadruped, terms                9221    10152 + 11768    3040 + 3040
     chain of 30, inverse            8118      2112 + 2184    2208 + 2256
-    chain of 30, forward           17762    13936 + 20120    7560 + 9708
+    chain of 30, forward           17763    14088 + 20264    7784 + 9932
 
 Functions that call each other on numbers in that memory were tried (pieces of 600, 1200, 2400 operations): more traffic
 than this, fewer registers only where the occupancy that they buy is lost to it.

@@ -22,13 +22,14 @@ import numpy as np
 
 from geomctrl.compiler import budget, c, c_files, cache, entries, host
 from geomctrl.compiler.arrays import SymbolArray, has_symbols, numpy_on_symbols, requirements, symbol_array
-from geomctrl.compiler.code import version
+from geomctrl.compiler.code import enabled, version
 from geomctrl.compiler.llvm import module
 from geomctrl.compiler.symbols import Condition, Graph, UntraceableError, both, where
 from geomctrl.compiler.tracing import Trace
-from geomctrl.errors import ArgumentError
+from geomctrl.errors import ArgumentError, ModelError
 from geomctrl.mechanism.configuration import random_configuration
 from geomctrl.robot import Robot
+from geomctrl.terms.export import MEANINGS as OF_TERMS
 
 from .contracts import Command, Controller
 from .memory import changed, remembered
@@ -45,12 +46,8 @@ new_tuple = tuple.__new__  # half the time of a NamedTuple's own constructor
 STATES = 5  # at which the compiled law is compared with the controller
 AGREEMENT = 1e-9  # of the largest number: rounding, and what solving a linear system makes of it
 MEANINGS = {
-    "t": "time [s]",
-    "q": "configuration, joint by joint [rad or m; a pose [R | p] row by row]",
-    "v": "velocity [rad/s, m/s]",
-    "z": "state of the controller",
-    "tau": "torques or forces of the joints [N m, N]",
-    "z_rate": "rate of the controller's state",
+    **{word: OF_TERMS[word] for word in ("q", "v", "tau")},
+    "t": "time [s]", "z": "state of the controller", "z_rate": "rate of the controller's state",
 }
 
 
@@ -61,8 +58,10 @@ def compile(controller: Controller, robot: Robot | None = None) -> CompiledLaw:
     random states before it is handed out, and attributes of the controller before and after its call on symbols.
 
     Raises UntraceableError, which names file and line, for what can not be traced; ArgumentError for what is no
-    controller.
+    controller; ModelError where the compiler is off (GEOMCTRL_COMPILER=off).
     """
+    if not enabled():
+        raise ModelError("the compiler is off (GEOMCTRL_COMPILER=off): use the controller itself")
     if not isinstance(controller, Controller):
         raise ArgumentError(
             f"controller: expected an object with start() and __call__(t, q, v, z), got {controller!r:.60}"

@@ -17,9 +17,9 @@ from geomctrl import models
 from geomctrl.compiler import budget, cache, code, entries, host
 from geomctrl.compiler.code import Code
 from geomctrl.errors import ArgumentError, ModelError
-from geomctrl.kernels import composite_bodies, joint_accelerations, newton_euler, regressor
+from geomctrl.kernels import articulated_bodies, composite_bodies, joint_accelerations, newton_euler, regressor
 from geomctrl.terms import factored
-from geomctrl.testing import robots
+from geomctrl.testing import random_robot, robots
 
 
 @pytest.fixture
@@ -258,15 +258,17 @@ def test_threads_that_ask_at_once_get_one_compilation(empty_cache):
 def test_threads_share_a_batch(compiler, threads, monkeypatch):
     """The same numbers, and where there is no result the same state, here one of the last thread."""
     monkeypatch.setenv("GEOMCTRL_COMPILER", compiler)
+    monkeypatch.setattr(budget, "EAGER", 10**9)  # both calls run the same way
+    code._structure.cache_clear()
     robot, rng = models.scara(), np.random.default_rng(0)
-    q, v, tau = rng.normal(size=(3, 5003, robot.nv))
+    q, v, tau = rng.normal(size=(3, 13_003, robot.nv))
     np.testing.assert_array_equal(robot.forward_dynamics(q, v, tau, threads=threads), robot.forward_dynamics(q, v, tau))
     for one, shared in zip(robot.terms(q, v), robot.terms(q, v, threads=threads)):
         np.testing.assert_array_equal(one, shared)
-    robot, (q, v, tau) = weak_arm(), rng.normal(size=(3, 5003, 2))
+    robot, (q, v, tau) = weak_arm(), rng.normal(size=(3, 13_003, 2))
     q[:, 1] = 0.5 * np.pi
-    q[[3001, 4000], 1] = 0.0
-    with pytest.raises(ModelError, match=re.escape(f"at q = {q[3001]}")):
+    q[[9001, 12_000], 1] = 0.0
+    with pytest.raises(ModelError, match=re.escape(f"at q = {q[9001]}")):
         robot.forward_dynamics(q, v, tau, threads=threads)
     with pytest.raises(ArgumentError, match="threads: expected a whole number from 1 on, got 0"):
         robot.mass_matrix(q, threads=0)
@@ -307,3 +309,22 @@ def test_code_of_any_robot_is_the_dense_factored_form(robot, seed):
     assert failed == -1
     expected = np.array([factored.inverse_dynamics(robot, q[k], v[k], a[k], v_ref[k]) for k in range(states)])
     np.testing.assert_allclose(tau, expected, rtol=1e-10, atol=1e-11 * (1.0 + np.abs(expected).max()))
+
+
+@pytest.mark.parametrize("parents", [[-1, 0, 1], [-1, -1, 1], [-1, 0, 0]])
+def test_few_coordinates_move_as_articulated_bodies_do(parents):
+    """Two algorithms that share no sum, with external wrenches, on joints of one, two and three degrees of freedom."""
+    robot = random_robot(np.random.default_rng(5), ["spherical", "helical", "cylindrical"], parents)
+    assert robot.nv <= joint_accelerations.FEW
+    rng = np.random.default_rng(1)
+    q = np.array([robot.random_configuration(rng) for _ in range(4)])
+    v, tau, f_ext = *rng.normal(size=(2, 4, robot.nv)), rng.normal(size=(4, 6 * robot.nbodies))
+    (found, bad), (expected, _) = (
+        algorithm.many(robot._model, q, v, tau, f_ext)
+        for algorithm in (joint_accelerations.forward_dynamics, articulated_bodies.forward_dynamics)
+    )
+    assert bad == -1
+    np.testing.assert_allclose(found, expected, rtol=1e-9, atol=1e-10 * np.abs(expected).max())
+    np.testing.assert_allclose(
+        robot.forward_dynamics(q, v, tau, f_ext.reshape(4, -1, 6)), expected, rtol=1e-9, atol=1e-9
+    )

@@ -8,7 +8,6 @@ from traced_cases import TREES
 import geomctrl as gc
 from geomctrl import models
 from geomctrl.compiler.catalogue import CATALOGUE
-from geomctrl.kernels.energies import mechanical_state
 
 
 @pytest.mark.parametrize("robot", [TREES[0], TREES[3]], ids=lambda r: r.name)
@@ -44,7 +43,6 @@ def test_every_term_is_callable():
         expected = robot._code.one(algorithm, given, **options)(*inputs)
         for y, z in zip(*(x if isinstance(x, tuple) else (x,) for x in (made, expected))):
             np.testing.assert_array_equal(y, z, err_msg=name)
-    assert any(f.algorithm is mechanical_state for f in CATALOGUE.values())
 
 
 def test_a_loop_of_ones_own():

@@ -236,6 +236,12 @@ def test_differences_of_poses_and_what_is_not_finite():
     equal(made(0.0, q, v, None).tau, law(0.0, q, v, None).tau)
 
 
+def test_without_the_compiler(monkeypatch):
+    monkeypatch.setenv("GEOMCTRL_COMPILER", "off")
+    with pytest.raises(gc.ModelError, match="the compiler is off"):
+        gc.compile(failing(counting))
+
+
 def test_what_is_no_controller():
     with pytest.raises(gc.ArgumentError, match="controller: expected an object with start"):
         gc.compile(lambda t, q, v, z: gc.Command(q))
