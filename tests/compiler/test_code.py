@@ -24,6 +24,7 @@ from geomctrl.testing import random_robot, robots
 
 @pytest.fixture
 def empty_cache(tmp_path, monkeypatch):
+    entries.works()  # what all calls share is kept elsewhere
     monkeypatch.setattr(cache, "_folders", lambda: (tmp_path,))
     code._structure.cache_clear()
     yield tmp_path
