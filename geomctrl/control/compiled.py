@@ -47,7 +47,9 @@ STATES = 5  # at which the compiled law is compared with the controller
 AGREEMENT = 1e-9  # of the largest number: rounding, and what solving a linear system makes of it
 MEANINGS = {
     **{word: OF_TERMS[word] for word in ("q", "v", "tau")},
-    "t": "time [s]", "z": "state of the controller", "z_rate": "rate of the controller's state",
+    "t": "time [s]",
+    "z": "state of the controller",
+    "z_rate": "rate of the controller's state",
 }
 
 
