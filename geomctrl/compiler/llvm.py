@@ -10,7 +10,7 @@ outputs, s what is between, each number for all lanes. Around it stand two entri
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
 from .elementary import library, sin_cos, waves
 from .ir import Function, Vector
@@ -22,6 +22,8 @@ ARITHMETIC = {"add": "fadd", "sub": "fsub", "mul": "fmul", "div": "fdiv", "neg":
 INTRINSICS = {"sqrt": "sqrt", "abs": "fabs"}
 COMPARISON = {"lt": "olt", "le": "ole", "eq": "oeq"}
 CONDITIONS = {*COMPARISON, "and", "or", "not"}
+
+Place = Callable[[int, int], tuple[int, bool]]
 
 
 def module(trace: Trace, widths: Iterable[int], name: str = "f", *, side: int = 1) -> str:
@@ -48,11 +50,14 @@ def module(trace: Trace, widths: Iterable[int], name: str = "f", *, side: int = 
 # --- the straight line -------------------------------------------------------------------------------------------
 
 
-def core(plan: Plan, vector: Vector, name: str, side: int) -> str:
-    """core(model, x, y, s) -> whether there is a result, and the stretches that it is made of; s: the plan's slots."""
+def core(plan: Plan, vector: Vector, name: str, side: int, place: Place | None = None) -> str:
+    """core(model, x, y, s) -> whether there is a result, and the stretches that it is made of; s: the plan's slots.
+
+    place: where a number of the model lies, and whether each lane has its own; default where it is in the model array.
+    """
     trace, kind = plan.trace, vector.bool
     arguments = "ptr noalias %model, ptr noalias %x, ptr noalias %y, ptr noalias %s"
-    whole = Stretch(plan, vector)
+    whole = Stretch(plan, vector, place)
     whole.angles(max(side, vector.width))
     whole.constants()
     stretches = []
@@ -60,7 +65,7 @@ def core(plan: Plan, vector: Vector, name: str, side: int) -> str:
         if len(plan.stretches) == 1:
             whole.operations(nodes)
             break
-        part = Stretch(plan, vector)
+        part = Stretch(plan, vector, place)
         part.operations(nodes)
         header = f"define internal void @{name}_{k}({arguments}) noinline nounwind {{"
         stretches.append("\n".join([header, *part.lines, "  ret void", "}"]))
@@ -127,9 +132,9 @@ class Line(Function):
 class Stretch(Line):
     """A function that computes some of a plan's nodes, while it is written."""
 
-    def __init__(self, plan: Plan, vector: Vector):
+    def __init__(self, plan: Plan, vector: Vector, place: Place | None = None):
         super().__init__(plan.trace, vector)
-        self.plan = plan
+        self.plan, self.place = plan, place
         self.arrays: dict[int, str] = {}
 
     def constants(self) -> None:
@@ -196,7 +201,10 @@ class Stretch(Line):
 
     def loaded(self, array: int, index: int) -> str:
         if array == 0:
-            return _splat(self, self.let(f"load double, ptr {self.address('%model', index)}, align 8"))
+            at, own = (index, False) if self.place is None else self.place(index, self.vector.width)
+            if own:
+                return self.let(f"load {self.vector.type}, ptr {self.address('%model', at)}, align 8")
+            return _splat(self, self.let(f"load double, ptr {self.address('%model', at)}, align 8"))
         at = (self.plan.starts[array - 1] + index) * self.vector.width
         return self.let(f"load {self.vector.type}, ptr {self.address('%x', at)}, align 8")
 

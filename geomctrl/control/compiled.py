@@ -151,7 +151,7 @@ class CompiledLaw:
             expected, found = self.controller(float(t), q, v, z), self(float(t), q, v, z)
             for name, x in _parts(expected).items():
                 y = _parts(found)[name]
-                if np.shape(x) != np.shape(y) or not _agree(x, y):
+                if np.shape(x) != np.shape(y) or not agree(x, y):
                     raise UntraceableError(
                         f"{_name(self.controller)}: compiled, {name} is not what it is in Python at t = {t:g}: the law"
                         " draws random numbers, or knows more than t, q, v and z"
@@ -201,8 +201,8 @@ def _traced(controller: Controller, robot: Robot, z0: np.ndarray | None) -> tupl
     state = None if z0 is None else z[0].reshape(z0.shape)
     space = getattr(type(controller).__call__, "__globals__", {})
     with requirements() as required, numpy_on_symbols(space):
-        command = _named(controller, lambda: controller(t[0], q, v, state))
-    outputs = _outputs(controller, command, robot, z0)
+        command = named(controller, lambda: controller(t[0], q, v, state))
+    outputs = outputs_of(controller, command, robot.nv, set() if z0 is None else {z0.shape})
     ends = [graph.operand(x) for y in outputs.values() for x in np.asarray(y, object).ravel().tolist()]
     good: Any = True
     for condition in required:
@@ -214,36 +214,38 @@ def _traced(controller: Controller, robot: Robot, z0: np.ndarray | None) -> tupl
     return Trace(graph, tuple(lengths), tuple(ends), sizes, flag), {name: np.shape(y) for name, y in outputs.items()}
 
 
-def _named(controller: Controller, call: Callable[[], Any]) -> Any:
-    """The call's result; what a law's own code raises on symbols names the line."""
+def named(whose: Any, call: Callable[[], Any]) -> Any:
+    """The call's result; what the code of somebody's own raises on symbols names the line."""
     try:
         return call()
     except UntraceableError as error:
-        raise UntraceableError(f"{_name(controller)} does not trace: {error}") from error
+        raise UntraceableError(f"{_name(whose)} does not trace: {error}") from error
     except Exception as error:
         frames = traceback.extract_tb(error.__traceback__)
         own = [x for x in frames if not x.filename.startswith(ELSEWHERE)] or frames
         frame = own[-1]
         raise UntraceableError(
-            f"{_name(controller)} does not trace: {type(error).__name__}: {error!s:.200}, in {frame.filename},"
+            f"{_name(whose)} does not trace: {type(error).__name__}: {error!s:.200}, in {frame.filename},"
             f" line {frame.lineno}"
         ) from error
 
 
-def _outputs(controller: Controller, command: Any, robot: Robot, z0: np.ndarray | None) -> dict[str, Any]:
+def outputs_of(controller: Controller, command: Any, nv: int, rates: set[tuple[int, ...]]) -> dict[str, Any]:
+    """What a law has returned on symbols, by name. rates: the shapes that z_rate may have, none without a state."""
     if not isinstance(command, Command):
         raise ArgumentError(f"controller: expected a Command from {_name(controller)}, got {command!r:.60}")
     outputs = _parts(command)
-    if (z0 is None) != ("z_rate" not in outputs):
+    if bool(rates) != ("z_rate" in outputs):
         raise ArgumentError(
             f"controller: expected a z_rate of {_name(controller)} if and only if start() gives a state"
         )
-    shapes = {"tau": (robot.nv,)} | ({} if z0 is None else {"z_rate": z0.shape})
+    shapes = {"tau": {(nv,)}, "z_rate": rates}
     for name, x in outputs.items():
         if not has_symbols(x) and not isinstance(x, (int, float, np.ndarray, np.generic)):
             raise UntraceableError(f"{_name(controller)}: {name} is neither a number nor an array, got {x!r:.60}")
-        if name in shapes and np.shape(x) != shapes[name]:
-            raise ArgumentError(f"controller: expected {name} of shape {shapes[name]}, got {np.shape(x)}")
+        if name in shapes and np.shape(x) not in shapes[name]:
+            expected = " or ".join(map(str, shapes[name]))
+            raise ArgumentError(f"controller: expected {name} of shape {expected}, got {np.shape(x)}")
         if isinstance(x, Condition):
             outputs[name] = where(x, 1.0, 0.0)
         elif isinstance(x, SymbolArray) and any(isinstance(y, Condition) for y in x.ravel().tolist()):
@@ -257,14 +259,14 @@ def _parts(command: Command) -> dict[str, Any]:
     return {"tau": command.tau, **rate, **command.signals}
 
 
-def _agree(x: Any, y: Any) -> bool:
+def agree(x: Any, y: Any) -> bool:
     x, y = np.asarray(x, float), np.asarray(y, float)
     scale = np.abs(x[np.isfinite(x)]).max(initial=1e-3)
     return bool(np.allclose(x, y, rtol=0.0, atol=AGREEMENT * scale, equal_nan=True))
 
 
-def _name(controller: Controller) -> str:
-    return type(controller).__name__
+def _name(whose: Any) -> str:
+    return type(whose).__name__
 
 
 def _core(trace: Trace) -> int:

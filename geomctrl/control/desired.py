@@ -47,3 +47,13 @@ def evaluated_once() -> Iterator[None]:
         yield
     finally:
         _latest.reset(token)
+
+
+@contextmanager
+def evaluated_each_time() -> Iterator[None]:
+    """While this context lasts, `desired_at` remembers nothing: times that are symbols can not be compared."""
+    token = _latest.set(None)
+    try:
+        yield
+    finally:
+        _latest.reset(token)

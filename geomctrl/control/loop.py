@@ -8,7 +8,8 @@ the proofs. With a number its command is held between samples, as on hardware.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from typing import Any, TypeGuard
 
 import numpy as np
@@ -27,8 +28,10 @@ from geomctrl.mechanism.states import one_configuration
 from geomctrl.motion.arguments import duration, step_count
 from geomctrl.robot import Robot
 
+from .compiled_loop import checked_choice, machine_for
 from .contracts import Command, Controller
 from .desired import evaluated_once
+from .machine import SAMPLE, STEP, Machine
 from .monitors import Monitor, Sample, monitor_list
 from .plant import Plant
 from .progress import shown
@@ -36,6 +39,9 @@ from .record import Record
 from .run import Run
 
 MOST_STEPS = 10_000  # of an adaptive method from one sample to the next
+CHUNK = 4096  # steps that compiled code takes before others have their turn, some milliseconds
+FEW, MOST_STOPS = 10, 20  # compiled code that stops so often within so few steps is left alone
+SOON = 1e-12  # s before a change that count as at it, as for `Plant.at`
 
 
 def simulate(
@@ -54,6 +60,7 @@ def simulate(
     every: int = 1,
     rtol: float | None = None,
     atol: ArrayLike | None = None,
+    compiled: bool | str = "auto",
 ) -> Run:
     """Run the closed loop from (q0, v0) for t_end seconds in steps of dt.
 
@@ -61,35 +68,123 @@ def simulate(
     error of at most atol + rtol |x| each, x the coordinates of q, v, the controller's state and the work.
     control_dt: None, or a multiple of dt at which the controller is sampled. monitors: "default", None or
     `monitors.Monitor`s. progress: True for a bar, or a function of the fraction done. every: store each every-th
-    sample (and the last); monitors see every one.
+    sample (and the last); monitors see every one. compiled: "auto" runs what traces in compiled code, where the run is
+    long enough for that to pay, and says once why a long one runs in Python; True raises UntraceableError then, with
+    file and line; False is Python. The results differ by rounding.
 
     Raises ArgumentError for bad arguments; SimulationError, whose `run` holds everything up to then, when the state
     stops being finite, the controller returns what no robot can use, or, with strict=True, at the first step at
     which a monitor exceeds its limit.
     """
+    choice = checked_choice(compiled)
     plant = plant if isinstance(plant, Plant) else Plant(plant)
-    loop = _Loop(plant, controller, q0, v0, method, control_dt, dt, rtol, atol)
+    loop = Loop(plant, controller, q0, v0, method, control_dt, dt, rtol, atol)
     n_steps = step_count(t_end, dt)
     check_storing(every, None if isinstance(progress, bool) else progress)
     record = Record(plant, controller, loop.z_shape, monitor_list(monitors), n_steps // int(every) + 2)
+    way = Way(loop, record, n_steps, dt, t_end, int(every), strict)
     unstable = np.errstate(over="ignore", invalid="ignore")  # an unstable loop says so itself
     with shown(progress) as report, evaluated_once(), unstable:
-        for k in range(n_steps + 1):
-            t = min(k * dt, t_end)
-            try:
-                sample, command, k1 = loop.sample(k, t)
-                violated = record.add(sample, loop.split(loop.y), command, k % every == 0 or k == n_steps)
-                record.steps = k
-                if strict and violated is not None:
-                    raise _broken(*violated, t)
-                if k < n_steps:
-                    loop.step(t, min(dt, t_end - t), k1)
-            except Exception as error:  # of a caller's controller, reference, wrench or monitor, too: the run is kept
-                reason, known = _reason(error, t, dt, loop.adaptive), isinstance(error, SimulationError)
-                raise SimulationError(reason, record.run(reason, success=False)) from (None if known else error)
-            if k % 64 == 0 or k == n_steps:
-                report(k / n_steps)
-    return record.run(f"reached t = {t_end:g} s", success=True)
+        return way.to_end(choice, report)
+
+
+class Way:
+    """The way of a loop from its first sample to its last: in compiled code where there is some, else in Python.
+
+    Compiled code knows results only. Where it has none, a step or a sample is Python's, which has the words, or goes on.
+    """
+
+    def __init__(self, loop: Loop, record: Record, n_steps: int, dt: float, t_end: float, every: int, strict: bool):
+        self.loop, self.record, self.strict = loop, record, strict
+        self.n_steps, self.dt, self.t_end, self.every = n_steps, dt, t_end, every
+        self.k, self.next, self.k1 = 0, SAMPLE, loop.rates
+        self.machine: Machine | None = None
+        self.stops = 0  # of compiled code, one after the other
+
+    @property
+    def done(self) -> bool:
+        return self.k == self.n_steps and self.next == STEP
+
+    def time(self, k: int) -> float:
+        return min(k * self.dt, self.t_end)
+
+    def to_end(self, choice: bool | str, report: Callable[[float], Any]) -> Run:
+        """The run. choice: what `simulate` calls `compiled`. Raises SimulationError with everything up to then."""
+        with self.kept():
+            self.sample()
+            report(0.0 if self.n_steps else 1.0)
+        self.machine = self.machine_chosen(choice)
+        while not self.done:
+            with self.kept():
+                if not (self.machine and self.advanced(self.machine)):
+                    self.in_python()
+                if self.machine or self.k % 64 == 0 or self.done:
+                    report(self.k / self.n_steps)
+            if self.machine and self.compiled_for is not self.loop.now:
+                self.machine = self.machine_chosen(choice)
+        return self.record.run(f"reached t = {self.t_end:g} s", success=True)
+
+    def in_python(self) -> None:
+        """The step that comes next, if one does, and the sample after it."""
+        if self.next == STEP:
+            t = self.time(self.k)
+            self.loop.step(t, min(self.dt, self.t_end - t), self.k1)
+            self.k, self.next = self.k + 1, SAMPLE
+        self.sample()
+
+    def sample(self) -> None:
+        """Sample k: the command, the rates, what the monitors measure, a row of the record."""
+        k, loop, record = self.k, self.loop, self.record
+        t = self.time(k)
+        sample, command, self.k1 = loop.sample(k, t)
+        violated = record.add(sample, loop.split(loop.y), command, k % self.every == 0 or k == self.n_steps)
+        record.steps = k
+        if self.strict and violated is not None:
+            raise _broken(*violated, t)
+        self.next = STEP
+
+    @contextmanager
+    def kept(self) -> Iterator[None]:
+        """What is raised in here ends the run, which is kept, be it of a caller's controller, wrench or monitor."""
+        try:
+            yield
+        except Exception as error:
+            reason = _reason(error, self.time(self.k), self.dt, self.loop.adaptive)
+            known = isinstance(error, SimulationError)
+            raise SimulationError(reason, self.record.run(reason, success=False)) from (None if known else error)
+
+    # --- compiled ------------------------------------------------------------------------------------------------
+
+    def machine_chosen(self, choice: bool | str) -> Machine | None:
+        self.compiled_for = self.loop.now
+        return machine_for(self.loop, self.record, choice, self.strict, self.n_steps)
+
+    def advanced(self, machine: Machine) -> bool:
+        """Go on as far as compiled code goes at a time; False where Python has to."""
+        last = min(self.k + CHUNK, self.steps_as_it_is())
+        if self.next == SAMPLE or last <= self.k:
+            return False
+        machine.put(0, self.loop, self.record, self.time(self.k), self.k1)
+        first = self.k
+        self.k, self.next, stopped, rows = machine.run(self.k, last, self.every, self.n_steps, self.dt, self.t_end)
+        self.k1 = machine.take(0, self.loop, self.record)
+        columns = machine.columns(rows, 0)
+        self.record.extend(columns, self.loop.split(columns["y", ""]))
+        self.record.steps = self.k - (self.next == SAMPLE)
+        self.stops = self.stops + 1 if stopped and self.k - first < FEW else 0
+        if self.stops > MOST_STOPS:
+            self.machine = None
+        return not stopped
+
+    def steps_as_it_is(self) -> int:
+        """The step within which, or at whose end, the plant changes next."""
+        ahead = [start for start, _ in self.loop.plant.changes if start - SOON > self.time(self.k)]
+        if not ahead:
+            return self.n_steps
+        k = max(int(min(ahead) / self.dt) - 2, self.k)
+        while k < self.n_steps and self.time(k + 1) < min(ahead) - SOON:
+            k += 1
+        return k
 
 
 def _broken(monitor: Monitor, value: float, t: float) -> SimulationError:
@@ -110,7 +205,7 @@ def _reason(error: Exception, t: float, dt: float, adaptive: bool) -> str:
     return f"stopped at t = {t:.6g} s: {type(error).__name__} in the closed loop: {error}"
 
 
-class _Loop:
+class Loop:
     """The closed loop as an ODE: its state y, its field, and the step.
 
     User code never sees y itself: a sample hands out a copy, which nothing writes on later, and a stage its own array.
@@ -144,11 +239,12 @@ class _Loop:
         self.changed = False  # the true robot, since the last sample
 
     def split(self, y):
-        """(q, v, z) as views of the state."""
+        """(q, v, z) as views of the state, or of states (n, ...)."""
         q, v, z = self.parts
         if self.z_shape is None:
-            return y[q], y[v], None
-        return y[q], y[v], (y[z] if len(self.z_shape) == 1 else y[z].reshape(self.z_shape))
+            return y[..., q], y[..., v], None
+        flat = len(self.z_shape) == 1
+        return y[..., q], y[..., v], (y[..., z] if flat else y[..., z].reshape(*y.shape[:-1], *self.z_shape))
 
     def checked_command(self, t, q, v, z) -> Command:
         command = self.controller(t, q, v, z)

@@ -61,6 +61,28 @@ class Record:
             self.rows += 1
         return violated
 
+    def extend(self, columns: dict[tuple[str, str], np.ndarray], states: tuple) -> None:
+        """Keep rows that compiled code has stored; it has compared what monitors measured with the worst itself.
+
+        columns: by kind and name, as `Machine.columns` gives them. states: (q, v, z) of the rows.
+        """
+        n = len(columns["t", ""])
+        rows = slice(self.rows, self.rows + n)
+        self.rows += n
+        self.t[rows], self.tau[rows] = columns["t", ""], columns["tau", "tau"]
+        self.q[rows], self.v[rows], z = states
+        if self.z is not None:
+            self.z[rows] = z
+        if self.desired is not None:
+            for name, column in zip("qva", self.desired):
+                column[rows] = columns["desired", name]
+        for name, column in self.signals.items():
+            column[rows] = columns["signal", name]
+        for j, monitor in enumerate(self.monitors):
+            self.measured[rows, j] = columns["monitor", monitor.name]
+        for name, (_, column) in self.watched.items():
+            column[rows] = columns["watched", name]
+
     def _store(self, sample: Sample, state: tuple, command: Command) -> None:
         row, t = self.rows, sample.t
         self.t[row], self.tau[row] = t, command.tau

@@ -1,0 +1,193 @@
+"""Which code a closed loop runs in: when it is compiled, whether that is the loop itself, and what is said if not."""
+
+from __future__ import annotations
+
+import copy
+import random
+import threading
+import warnings
+from collections import OrderedDict
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+
+from geomctrl.compiler import budget
+from geomctrl.compiler.code import enabled
+from geomctrl.compiler.symbols import UntraceableError
+from geomctrl.errors import ArgumentError, ModelError
+from geomctrl.lie.groups import Rn
+from geomctrl.mechanism.configuration import random_configuration
+
+from .compiled import agree
+from .machine import Machine
+from .monitors import Sample
+from .traced import TracedLoop, trace_loop, twins_of
+from .twins import Twins
+
+WORTH = 16_000  # evaluations of the law that take Python as long as tracing and compiling take
+KEPT = 64  # traces in memory
+STATES = 5  # at which a compiled loop is compared with the one in Python
+
+_lock = threading.Lock()
+_traces: OrderedDict[tuple, TracedLoop | UntraceableError] = OrderedDict()
+_said: set[str] = set()
+
+
+def checked_choice(compiled: Any) -> bool | str:
+    if isinstance(compiled, bool) or compiled == "auto":
+        return compiled
+    raise ArgumentError(f'compiled: expected "auto", True or False, got {compiled!r:.40}')
+
+
+def machine_for(loop: Any, record: Any, compiled: bool | str, strict: bool, steps: int) -> Machine | None:
+    """The machine that runs a loop whose first sample has been taken; None where Python does.
+
+    steps: of the run. Raises UntraceableError where `compiled` is True and the loop does not trace.
+    """
+    if compiled is False or (compiled == "auto" and steps * len(loop.tableau.c) < WORTH):
+        return None
+    if not enabled():
+        if compiled is True:
+            raise ModelError("compiled: the compiler is off (GEOMCTRL_COMPILER=off)")
+        return None
+    try:
+        machine = Machine(known_trace(loop, record.monitors, strict))
+        machine.numbers_are(numbers_of(loop, record.monitors)[None])
+    except UntraceableError as error:
+        if compiled is True:
+            raise
+        _say(f"this loop runs in Python: {error}")
+        return None
+    return machine
+
+
+def numbers_of(loop: Any, monitors: Sequence[Any]) -> np.ndarray:
+    """The numbers of a loop's model, as its trace reads them."""
+    return _met(loop, monitors)[0].values
+
+
+def known_trace(loop: Any, monitors: Sequence[Any], strict: bool, zeros: np.ndarray | None = None) -> TracedLoop:
+    """The trace of loops like this one: from memory, or made and compared with it. Raises UntraceableError."""
+    twins, _ = _met(loop, monitors, zeros)
+    key = (*twins.words, loop.hold, id(loop.tableau), loop.z_shape, strict)
+    with _lock:
+        if key not in _traces:
+            try:
+                _traces[key] = _made(loop, monitors, strict, zeros)
+            except UntraceableError as error:
+                _traces[key] = error
+            while len(_traces) > KEPT:
+                _traces.popitem(last=False)
+        _traces.move_to_end(key)
+        found = _traces[key]
+    if isinstance(found, UntraceableError):
+        raise found
+    return found
+
+
+def _met(loop: Any, monitors: Sequence[Any], zeros: np.ndarray | None = None) -> tuple[Twins, Any]:
+    """What is met in a loop, and copies of its objects."""
+    twins = Twins(None, zeros)
+    return twins, twins_of(loop, monitors, twins, lambda monitor, name, x: x)
+
+
+def _made(loop: Any, monitors: Sequence[Any], strict: bool, zeros: np.ndarray | None) -> TracedLoop:
+    if loop.adaptive:
+        raise UntraceableError(f"{loop.tableau.name} chooses its steps as it goes: a method of fixed steps compiles")
+    try:
+        traced = trace_loop(loop, monitors, strict=strict, zeros=zeros)
+    except UntraceableError:  # perhaps one of its own numbers is asked what a symbol does not know
+        traced = trace_loop(loop, monitors, strict=strict, constant=True)
+    operations = max(trace.operations for trace in traced.equations.traces.values())
+    if operations > budget.OPERATIONS:
+        raise UntraceableError(f"{operations} operations, at most {budget.OPERATIONS} are compiled")
+    _compare(loop, monitors, traced)
+    return traced
+
+
+# --- is it the same loop? ----------------------------------------------------------------------------------------
+
+
+def _compare(loop: Any, monitors: Sequence[Any], traced: TracedLoop) -> None:
+    """Raise UntraceableError unless a sample, compiled, is what it is in Python, at random states.
+
+    Copies of the objects are asked, so that what they may count, log or draw is not what the run does.
+    """
+    twins, twin = _met(loop, monitors)
+    own = copy.copy(loop)
+    own.now, own.controller = twin.plant, twin.controller
+    own.reference = getattr(twin.controller, "reference", None)
+    own.rates = np.zeros_like(loop.rates)
+    own.z_rates = own.rates[2 * loop.plant.robot.nv : len(loop.rates) - 1]
+    machine = Machine(traced)
+    machine.numbers_are(twins.values[None])
+    for place in traced.memory:
+        x = getattr(monitors[place.monitor], place.name)
+        machine.remembered[place.first : place.first + place.size, 0] = np.ravel(x)
+    rng = np.random.default_rng(0)
+    with np.errstate(all="ignore"), _undisturbed():
+        for t in np.linspace(0.0, 3.7, STATES).tolist():
+            y = _state(loop, rng)
+            machine.time[0], machine.y[:, 0] = t, y
+            try:
+                expected = _sample(own, twin.monitors, t, y)
+            except Exception:  # a state that the law was not made for: the run would end there
+                continue
+            found = machine.look()
+            if found is None and all(np.isfinite(x).all() for x in expected.values()):
+                raise UntraceableError(f"compiled, the loop has no result at t = {t:g}, where it has one in Python")
+            for name, x in expected.items() if found else ():
+                if name not in found or np.shape(x) != np.shape(found[name]) or not agree(x, found[name]):
+                    raise UntraceableError(
+                        f"compiled, {' '.join(name).strip()} is not what it is in Python at t = {t:g}: something draws"
+                        " random numbers, or knows more than t, q, v and z"
+                    )
+    place = twins.changed()
+    if place:
+        raise UntraceableError(f"{place} changes during a call: it is a memory; keep it in the state z")
+
+
+def _state(loop: Any, rng: np.random.Generator) -> np.ndarray:
+    """A random state y about the loop's own."""
+    robot, y = loop.plant.robot, loop.y.copy()
+    q, v, z = loop.parts
+    y[q], y[v] = random_configuration(robot, rng), rng.normal(size=robot.nv)
+    if isinstance(loop.z_group, Rn):
+        y[z] += 0.1 * (1.0 + np.abs(y[z])) * rng.normal(size=len(y[z]))
+    return y
+
+
+def _sample(own: Any, monitors: Sequence[Any], t: float, y: np.ndarray) -> dict[tuple[str, str], Any]:
+    """What a sample finds in Python, by the names of the compiled one."""
+    q, v, z = own.split(y)
+    command = own.controller(t, q, v, z)
+    found = {("rates", ""): own.field(t, y, command).copy(), ("tau", "tau"): np.asarray(command.tau, float)}
+    found |= {("signal", name): np.asarray(x, float) for name, x in command.signals.items()}
+    sample = Sample(t, q, v, z, command.tau, float(y[-1]), own.now, False, own.group, y, own.reference)
+    for monitor in monitors:
+        memory = dict(vars(monitor))
+        found["monitor", monitor.name] = np.asarray(monitor.measure(sample), float)
+        found |= {("watched", name): np.asarray(x, float) for name, x in monitor.signals.items()}
+        vars(monitor).update(memory)
+    if own.reference is not None:
+        found |= {("desired", name): x for name, x in zip("qva", sample.desired)}
+    return found
+
+
+@contextmanager
+def _undisturbed() -> Iterator[None]:
+    """Random numbers that are drawn in here leave those outside what they were."""
+    numpy_state, python_state = np.random.get_state(), random.getstate()  # noqa: NPY002 (the users' own)
+    try:
+        yield
+    finally:
+        np.random.set_state(numpy_state)  # noqa: NPY002
+        random.setstate(python_state)
+
+
+def _say(message: str) -> None:
+    if message not in _said:
+        _said.add(message)
+        warnings.warn(message, RuntimeWarning, stacklevel=4)

@@ -1,0 +1,157 @@
+"""A closed loop's compiled code at work: its memory, and what goes between it and the objects of Python.
+
+Lanes are runs that go on side by side, one or as many as the processor's vectors hold. Each is a `Loop` with a
+`Record`; `put` takes a lane's state and its monitors' into the machine's memory, `take` brings them back.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import hashlib
+import random
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+
+from geomctrl.compiler import cache, host, loops
+from geomctrl.compiler.code import version
+from geomctrl.compiler.loops import Equations, Layout, Numbers
+from geomctrl.compiler.symbols import UntraceableError
+
+from .traced import Column, TracedLoop
+
+LINE = 8  # doubles of a cache line
+POINTER, WHOLE, REAL = ctypes.c_void_p, ctypes.c_int64, ctypes.c_double
+RUN = ctypes.CFUNCTYPE(WHOLE, POINTER, POINTER, POINTER, WHOLE, WHOLE, WHOLE, WHOLE, REAL, REAL, WHOLE)
+LOOK = ctypes.CFUNCTYPE(WHOLE, POINTER, POINTER)
+STEP, SAMPLE = range(2)  # what comes next
+
+
+class Machine:
+    """Code of a traced loop for `width` lanes, of which each has its own of the numbers `own`, and memory for it."""
+
+    def __init__(self, traced: TracedLoop, width: int = 1, own: frozenset[int] = frozenset()):
+        self.traced, self.width = traced, width
+        self.numbers, self.layout, run, look = _code(traced, width, own)
+        self._run, self._look = RUN(run), LOOK(look)
+        self.memory, self.values, self.rows = _aligned(self.layout.size), np.zeros(1), np.zeros(0)
+        e, l, w = traced.equations, self.layout, width
+        self.x = self._numbers(l.x, 1 + e.y + e.held + e.memory)
+        self.stage_held = self._numbers(l.stage + w * (1 + e.y), e.held)
+        self.slopes, self.out = self._numbers(l.slopes, e.dim), self._numbers(l.out, sum(e.sample.sizes))
+        self.time, self.y = self.x[0], self.x[1 : 1 + e.y]
+        self.held, self.remembered = self.x[1 + e.y : 1 + e.y + e.held], self.x[1 + e.y + e.held :]
+
+    def _numbers(self, start: int, count: int) -> np.ndarray:
+        """(count, lanes): an area of the memory."""
+        return self.memory[start : start + count * self.width].reshape(count, self.width)
+
+    def numbers_are(self, values: np.ndarray) -> None:
+        """The model's numbers (lanes, all of them), as `Twins` meets them."""
+        self.values = self.numbers.filled(values)
+
+    # --- running -----------------------------------------------------------------------------------------------
+
+    def run(
+        self, first: int, last: int, every: int, total: int, dt: float, t_end: float, alive: int = 1
+    ) -> tuple[int, int, int, np.ndarray]:
+        """Steps `first` to `last` (exclusive), `total` being the run's: (step or sample k, STEP or SAMPLE, the lanes for
+        which it has no result, rows (stored samples, numbers, lanes)).
+
+        STEP, and no lanes: it went to step `last`, whose beginning has been sampled.
+        """
+        size = self.layout.row
+        if len(self.rows) < (most := ((last - first) // every + 2) * size):
+            self.rows = np.empty(most)
+        found = self._run(
+            self.values.ctypes.data, self.memory.ctypes.data, self.rows.ctypes.data,
+            first, last, every, total, dt, t_end, alive,
+        )  # fmt: skip
+        k, phase = divmod(found, 2)
+        stopped = int(self.memory[self.layout.stopped : self.layout.stopped + 1].view(np.int64)[0])
+        sampled = k - phase
+        stored = sampled // every - first // every + (sampled == total and total % every > 0 and sampled > first)
+        rows = self.rows[: stored * size].reshape(stored, -1, self.width)
+        return k, phase, 0 if k == last and phase == STEP else stopped, rows
+
+    def look(self, lane: int = 0) -> dict[tuple[str, str], Any] | None:
+        """A sample at the state that is in the memory: rates, command, what the monitors measure; None without result."""
+        if self._look(self.values.ctypes.data, self.memory.ctypes.data) >> lane & 1:
+            return None
+        found: dict[tuple[str, str], Any] = {("rates", ""): self.out[: len(self.slopes), lane].copy()}
+        for columns, numbers in ((self.traced.held, self.held), (self.traced.columns, self.out)):
+            for c in columns:
+                found[c.kind, c.name] = numbers[c.first : c.first + c.size, lane].reshape(c.shape).copy()
+        return found
+
+    # --- between lanes and Python ------------------------------------------------------------------------------
+
+    def put(self, lane: int, loop: Any, record: Any, t: float, k1: np.ndarray) -> None:
+        """A lane is what its loop and its monitors are, a sample at time t having been taken."""
+        self.time[lane], self.y[:, lane], self.slopes[:, lane] = t, loop.y, k1
+        if loop.hold:
+            for c in self.traced.held:
+                x = loop.command.signals[c.name] if c.kind == "signal" else getattr(loop.command, c.name)
+                self.held[c.first : c.first + c.size, lane] = np.ravel(x)
+            self.stage_held[:, lane] = self.held[:, lane]
+        for place in self.traced.memory:
+            x = getattr(record.monitors[place.monitor], place.name)
+            self.remembered[place.first : place.first + place.size, lane] = np.ravel(x)
+        n, first = len(record.monitors), self.traced.worst
+        self.remembered[first : first + n, lane] = record.worst
+        self.remembered[first + n : first + 2 * n, lane] = record.t_worst
+
+    def take(self, lane: int, loop: Any, record: Any) -> np.ndarray:
+        """The other way; returns the rates at the beginning of the step."""
+        loop.y = self.y[:, lane].copy()
+        if loop.hold:
+            loop.command = self._command(lane, loop.command)
+        for place in self.traced.memory:
+            x = self.remembered[place.first : place.first + place.size, lane]
+            now = float(x[0]) if place.shape is None else x.reshape(place.shape).copy()
+            setattr(record.monitors[place.monitor], place.name, now)
+        n, first = len(record.monitors), self.traced.worst
+        record.worst = self.remembered[first : first + n, lane].tolist()
+        record.t_worst = self.remembered[first + n : first + 2 * n, lane].tolist()
+        return self.slopes[:, lane].copy()
+
+    def _command(self, lane: int, command: Any) -> Any:
+        """The command that is held."""
+        parts = {(c.kind, c.name): self.held[c.first : c.first + c.size, lane].reshape(c.shape).copy() for c in self.traced.held}
+        signals = {name: x for (kind, name), x in parts.items() if kind == "signal"}
+        return type(command)(parts["tau", "tau"], parts.get(("z_rate", "z_rate")), signals)
+
+    def columns(self, rows: np.ndarray, lane: int) -> dict[tuple[str, str], np.ndarray]:
+        """What stored rows say of a lane, by kind and name: ("t", ""), ("y", ""), and the loop's columns."""
+        e = self.traced.equations
+        found = {("t", ""): rows[:, 0, lane], ("y", ""): rows[:, 1 : 1 + e.y, lane]}
+        for columns, start in ((self.traced.held, 1 + e.y), (self.traced.columns, 1 + e.y + e.held - e.dim)):
+            found |= {(c.kind, c.name): _of(c, rows, start, lane) for c in columns}
+        return found
+
+
+def _of(column: Column, rows: np.ndarray, start: int, lane: int) -> np.ndarray:
+    first = start + column.first
+    return rows[:, first : first + column.size, lane].reshape(len(rows), *column.shape)
+
+
+def _aligned(size: int) -> np.ndarray:
+    """Zeros that begin with a cache line."""
+    memory = np.zeros(size + LINE)
+    return memory[-memory.ctypes.data // 8 % LINE :][:size]
+
+
+# --- code --------------------------------------------------------------------------------------------------------
+
+
+def _code(traced: TracedLoop, width: int, own: frozenset[int]) -> tuple[Numbers, Layout, int, int]:
+    """A traced loop's code, made, or from disk."""
+    known = traced.codes.get((width, own))
+    if known is None:
+        numbers = Numbers(loops.used_numbers(traced.equations), own)
+        text, layout = loops.module(traced.equations, width, numbers, host.lanes())
+        key = hashlib.sha256(f"{version()} {text}".encode()).hexdigest()
+        code = cache.kept(key, lambda: host.object_code(text))
+        known = traced.codes[width, own] = numbers, layout, *host.load(code, ["run", "look"])
+    return known

@@ -1,0 +1,326 @@
+"""A closed loop run once on symbols: the equations of `compiler.loops`, and what their numbers mean.
+
+Traced are twins of the plant, of the controller with its reference, and of the monitors. A monitor's own numbers, its
+attributes that `measure` changes, are inputs and outputs of a sample, as are the worst values so far.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from geomctrl.compiler.arrays import SymbolArray, numpy_on_symbols, requirements, symbol_array
+from geomctrl.compiler.loops import Equations, Stage
+from geomctrl.compiler.symbols import Condition, Graph, Symbol, UntraceableError, both, compare, invert, is_symbol, where
+from geomctrl.compiler.tracing import Trace
+from geomctrl.integrators.explicit import is_vector_space
+from geomctrl.kernels.marches import LARGEST_ANGLE
+from geomctrl.lie.groups import rotation
+
+from .compiled import CompiledLaw, named, outputs_of
+from .desired import evaluated_each_time
+from .monitors import Monitor, Sample
+from .twins import Twins
+
+NUMBERS, TIME, STATE, HELD, MEMORY = range(5)  # the graph's arrays
+
+
+@dataclass(frozen=True, eq=False)
+class Column:
+    """Numbers that a sample leaves: what they are ("tau", "signal", ...), their name, first place and shape."""
+
+    kind: str
+    name: str
+    first: int
+    shape: tuple[int, ...]
+
+    @property
+    def size(self) -> int:
+        return int(np.prod(self.shape))
+
+
+@dataclass(frozen=True, eq=False)
+class Remembered:
+    """A number or array of a monitor's that lasts from sample to sample: whose attribute, where in the memory."""
+
+    monitor: int  # which one
+    name: str
+    first: int
+    shape: tuple[int, ...] | None  # None for a number
+
+    @property
+    def size(self) -> int:
+        return 1 if self.shape is None else int(np.prod(self.shape))
+
+
+@dataclass
+class TracedLoop:
+    """Equations, the columns of a sample's outputs after the rates, and the memory of the monitors."""
+
+    equations: Equations
+    columns: list[Column]  # within the outputs of `sample`, or within a held command where `held`
+    held: list[Column]
+    memory: list[Remembered]
+    worst: int  # where in the memory the monitors' worst values begin; their times follow
+    twins: Twins  # whose words hold ids: what they are of lives as long as this
+    codes: dict[Any, Any] = field(default_factory=dict)  # made of it, see `machine`
+
+
+class Twin(NamedTuple):
+    """What a loop is made of, as twins."""
+
+    plant: Any
+    controller: Any
+    monitors: list[Any]
+
+
+def twins_of(loop: Any, monitors: Sequence[Monitor], twins: Twins, remember: Callable[[int, str, Any], Any]) -> Twin:
+    """Twins of the plant as it is now, of the controller and of monitors, whose numbers `remember` gives."""
+    plant = copy.copy(loop.now)
+    object.__setattr__(plant, "changes", ())
+    controller = loop.controller.controller if isinstance(loop.controller, CompiledLaw) else loop.controller
+    both = twins.of(plant, "plant"), twins.of(controller, "controller")
+    return Twin(*both, [_twin_of_monitor(k, m, twins, remember) for k, m in enumerate(monitors)])
+
+
+def _twin_of_monitor(k: int, monitor: Monitor, twins: Twins, remember: Callable[[int, str, Any], Any]) -> Any:
+    twin = object.__new__(type(monitor))
+    twins.words.append(type(monitor))
+    for name, x in vars(monitor).items():
+        twins.words.append(name)
+        if name == "signals":
+            value: Any = dict.fromkeys(x, np.nan)
+            twins.words.append(tuple(x))
+        elif isinstance(x, (float, np.float64)) or (isinstance(x, np.ndarray) and x.dtype == np.float64):
+            twins.words.append(np.shape(x))
+            value = remember(k, name, x)
+        else:
+            value = twins.of(x, f"{type(monitor).__name__}.{name}")
+        twin.__dict__[name] = value
+    return twin
+
+
+def trace_loop(
+    loop: Any,
+    monitors: Sequence[Monitor],
+    *,
+    strict: bool = False,
+    zeros: np.ndarray | None = None,
+    constant: bool = False,
+) -> TracedLoop:
+    """The loop's trace. loop: a `control.loop.Loop` whose first sample has been looked at.
+
+    zeros, constant: as for `Twins`. Raises UntraceableError.
+    """
+    return _Tracing(loop, monitors, strict, zeros, constant).traced()
+
+
+class _Tracing:
+    """One pass over a loop on symbols."""
+
+    def __init__(self, loop: Any, monitors: Sequence[Monitor], strict: bool, zeros: np.ndarray | None, constant: bool):
+        self.loop, self.monitors, self.strict = loop, monitors, strict
+        self.graph = Graph()
+        self.twins = Twins(lambda k: self.graph.load(NUMBERS, k), zeros, constant=constant)
+        self.memory: list[Remembered] = []
+        self.renewed: list[tuple[Any, int]] = []  # what becomes of the memory: (symbol, place)
+        self.size = 0
+
+    def traced(self) -> TracedLoop:
+        loop, graph = self.loop, self.graph
+        self.plant, self.controller, watching = twins_of(loop, self.monitors, self.twins, self._remember)
+        self.watching = [(twin, dict(vars(twin))) for twin in watching]
+        self.reference = getattr(self.controller, "reference", None)
+        self.t = graph.load(TIME, 0)
+        self.y = symbol_array([graph.load(STATE, k) for k in range(len(loop.y))], (len(loop.y),))
+        space = getattr(type(self.controller).__call__, "__globals__", {})
+        with evaluated_each_time(), numpy_on_symbols(space):
+            found = self._equations()
+        place = self.twins.changed()
+        if place:
+            raise UntraceableError(f"{place} changes during a call: it is a memory; keep it in the state z")
+        return found
+
+    # --- the law, the plant, the sample ----------------------------------------------------------------------------
+
+    def _equations(self) -> TracedLoop:
+        loop, graph = self.loop, self.graph
+        nv, dim, ny = loop.plant.robot.nv, loop.group.dim, len(loop.y)
+        with requirements() as of_law:
+            command = named(self.controller, lambda: self.controller(self.t, *loop.split(self.y)))
+        outputs = outputs_of(self.controller, command, nv, loop.rate_shapes)
+        held: list[Column] = []
+        law = None
+        tau, z_rate = outputs["tau"], outputs.get("z_rate")
+        if loop.hold:
+            rate = {} if z_rate is None else {("z_rate", "z_rate"): z_rate}
+            held, numbers = _columns({("tau", "tau"): tau, **rate, **_signals(outputs)}, 0)
+            law = self._trace([numbers], of_law, 0, 0)
+            of_law = []
+            tau = self._held(held[0])
+            z_rate = None if z_rate is None else self._held(held[1])
+        n_held = sum(c.size for c in held)
+        with requirements() as of_plant:
+            rates = self._rates(tau, z_rate)
+        field_ = self._trace([rates], [*of_law, *of_plant], n_held, 0)
+        with requirements() as of_sample:
+            values, watched, desired = self._looked_at(tau)
+        self._compare_with_worst(values, of_sample)
+        found: dict[tuple[str, str], Any] = {}
+        if not loop.hold:
+            found |= {("tau", "tau"): tau, **_signals(outputs)}
+        found |= {("desired", name): x for name, x in zip("qva", desired or ())}
+        found |= {("monitor", m.name): x for m, x in zip(self.monitors, values)}
+        found |= {("watched", name): x for name, x in watched.items()}
+        columns, numbers = _columns(found, dim)
+        memory = [x for x, _ in self.renewed]
+        sample = self._trace([rates, numbers, memory], [*of_law, *of_plant, *of_sample], n_held, self.size)
+        first = dim + len(numbers)
+        move, pull = self._group()
+        tableau = loop.tableau
+        equations = Equations(
+            [Stage(float(c), base, rows.tolist(), classical.tolist()) for c, (base, rows), classical in zip(
+                [*tableau.c, 1.0], tableau.stages, [*tableau.A_classical, tableau.b_classical])],
+            field_, sample, law, move, pull, tableau.family == "MK", ny, dim, n_held, self.size,
+            [(first + j, place) for j, (_, place) in enumerate(self.renewed)], loop.hold,
+        )  # fmt: skip
+        return TracedLoop(equations, columns, held, self.memory, self.worst, self.twins)
+
+    def _held(self, column: Column) -> SymbolArray:
+        return symbol_array(
+            [self.graph.load(HELD, column.first + k) for k in range(column.size)], column.shape
+        )
+
+    def _rates(self, tau: Any, z_rate: Any) -> list[Any]:
+        """(v, vdot, z_rate, power)."""
+        loop, (q, v, _) = self.loop, self.loop.split(self.y)
+        n = loop.plant.robot.nv
+        out = symbol_array([0.0] * (2 * n + 1), (2 * n + 1,))
+        named(self.plant, lambda: self.plant.rate(self.t, q, v, _array(tau), out))
+        rate = [] if z_rate is None else _array(z_rate).ravel().tolist()
+        return [*out[: 2 * n].tolist(), *rate, out[-1]]
+
+    def _looked_at(self, tau: Any) -> tuple[list[Any], dict[str, Any], Any]:
+        """What the monitors measure, their signals, and the desired motion."""
+        loop = self.loop
+        q, v, z = loop.split(self.y)
+        sample = Sample(
+            self.t, q, v, z, _array(tau), self.y[-1], self.plant, False, loop.group, self.y, self.reference
+        )  # fmt: skip
+        values, watched = [], {}
+        for k, (m, before) in enumerate(self.watching):
+            value = named(m, lambda m=m: m.measure(sample))
+            values.append(_number(value))
+            self._renew(k, m, before, watched)
+        desired = None if self.reference is None else tuple(sample.desired)  # pyright: ignore[reportArgumentType]
+        return values, watched, desired
+
+    # --- monitors ----------------------------------------------------------------------------------------------------
+
+    def _remember(self, monitor: int, name: str, x: Any) -> Any:
+        """A monitor's number or array as a place in the loop's memory."""
+        place = Remembered(monitor, name, self.size, None if np.ndim(x) == 0 else np.shape(x))
+        symbols = [self.graph.load(MEMORY, self.size + j) for j in range(place.size)]
+        self.memory.append(place)
+        self.size += place.size
+        return symbols[0] if place.shape is None else symbol_array(symbols, place.shape)
+
+    def _renew(self, k: int, twin: Any, before: dict[str, Any], watched: dict[str, Any]) -> None:
+        """What `measure` has changed becomes the memory's new content."""
+        places = {place.name: place for place in self.memory if place.monitor == k}
+        for name, now in vars(twin).items():
+            was = before.get(name)
+            if name == "signals":
+                for signal, x in now.items():
+                    watched.setdefault(signal, _number(x))
+            elif now is was:
+                continue
+            elif name not in places:
+                raise UntraceableError(f"the monitor {twin.name!r} changes {name}, which is neither number nor array")
+            else:
+                place = places[name]
+                numbers = [_number(now)] if place.shape is None else list(np.asarray(now, object).ravel())
+                if len(numbers) != place.size:
+                    raise UntraceableError(f"the monitor {twin.name!r} changes the shape of {name}")
+                self.renewed += zip(numbers, range(place.first, place.first + place.size))
+
+    def _compare_with_worst(self, values: list[Any], required: list) -> None:
+        """The worst values so far and when, as `Record.add` keeps them; strict: a sample beyond a limit has none."""
+        self.worst, n = self.size, len(values)
+        self.size += 2 * n
+        for j, (value, (monitor, _)) in enumerate(zip(values, self.watching)):
+            worst, since = (self.graph.load(MEMORY, self.worst + k) for k in (j, n + j))
+            x = value if is_symbol(value) else _as_symbol(self.graph, value)
+            worse = both(invert(compare("le", x, worst)), compare("eq", worst, worst))  # nan exceeds all and stays
+            self.renewed += [(where(worse, x, worst), self.worst + j), (where(worse, self.t, since), self.worst + n + j)]
+            if self.strict:
+                required.append(invert(both(worse, invert(compare("le", x, monitor.limit)))))
+
+    # --- the group ---------------------------------------------------------------------------------------------------
+
+    def _group(self) -> tuple[Trace | None, Trace | None]:
+        """y exp(u) and dexp^-1_{-u} k of a state that is no vector."""
+        loop, graph = self.loop, Graph()
+        if is_vector_space(loop.group):
+            return None, None
+        ny, dim = len(loop.y), loop.group.dim
+
+        def fresh(array: int, n: int) -> SymbolArray:
+            return symbol_array([graph.load(array, k) for k in range(n)], (n,))
+
+        with requirements() as required:
+            y, u = fresh(1, ny), fresh(2, dim)
+            moved = loop.group.advance(y, u)
+        move = _trace(graph, (ny, dim), [list(moved)], required)
+        with requirements() as required:
+            u, k = fresh(1, dim), fresh(2, dim)
+            pulled = loop.group.dexp_inv_mul(-u, k)
+            required.append(compare("lt", _number(rotation(loop.group, u)), LARGEST_ANGLE))
+        return move, _trace(graph, (dim, dim), [list(pulled)], required)
+
+    def _trace(self, outputs: list[list[Any]], required: list, held: int, memory: int) -> Trace:
+        return _trace(self.graph, (1, len(self.loop.y), held, memory), outputs, required)
+
+
+def _trace(graph: Graph, inputs: tuple[int, ...], outputs: list[list[Any]], required: list) -> Trace:
+    good: Any = True
+    for condition in required:
+        good = both(good, condition)
+    if good is False:
+        raise UntraceableError("a term of a robot has no result")
+    flag = graph.operand(good) if isinstance(good, Condition) else None
+    ends = tuple(graph.operand(_number(x)) for y in outputs for x in y)
+    return Trace(graph, inputs, ends, tuple(map(len, outputs)), flag)
+
+
+def _signals(outputs: dict[str, Any]) -> dict[tuple[str, str], Any]:
+    return {("signal", name): x for name, x in outputs.items() if name not in ("tau", "z_rate")}
+
+
+def _columns(found: dict[tuple[str, str], Any], first: int) -> tuple[list[Column], list[Any]]:
+    """Columns one after the other, and their numbers."""
+    columns, numbers = [], []
+    for (kind, name), x in found.items():
+        columns.append(Column(kind, name, first + len(numbers), np.shape(x)))
+        numbers += _array(x).ravel().tolist()
+    return columns, numbers
+
+
+def _array(x: Any) -> Any:
+    return x if isinstance(x, SymbolArray) else np.array(x, object).view(SymbolArray)
+
+
+def _number(x: Any) -> Any:
+    """A number or symbol, also where it comes as an array of one; a condition as 1 or 0."""
+    x = x.item() if isinstance(x, np.ndarray) else x
+    if isinstance(x, Condition):
+        return where(x, 1.0, 0.0)
+    return x if is_symbol(x) else float(x)
+
+
+def _as_symbol(graph: Graph, x: float) -> Symbol:
+    return Symbol(graph, graph.constant(x))
