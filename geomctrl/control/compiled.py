@@ -32,7 +32,7 @@ from geomctrl.robot import Robot
 from geomctrl.terms.export import MEANINGS as OF_TERMS
 
 from .contracts import Command, Controller
-from .memory import changed, remembered
+from .twins import Twins
 
 # where no law is: this package below the controllers, and what is installed
 ELSEWHERE = tuple(
@@ -88,13 +88,7 @@ class CompiledLaw:
         self._z0 = None if z0 is None else np.asarray(z0, float)
         if self._z0 is not None and not 0 < self._z0.ndim <= 2:
             raise ArgumentError(f"controller: expected a state of one or two axes, got shape {self._z0.shape}")
-        before = remembered(controller)
         self._trace, self._shapes = _traced(controller, robot, self._z0)
-        difference = changed(before, remembered(controller))
-        if difference:
-            raise UntraceableError(
-                f"{_name(controller)} has a memory of its own: {difference} during a call; keep it in the state z"
-            )
         if self._trace.operations > budget.OPERATIONS:
             raise UntraceableError(
                 f"{_name(controller)}: {self._trace.operations} operations, at most {budget.OPERATIONS} are compiled"
@@ -200,8 +194,10 @@ def _traced(controller: Controller, robot: Robot, z0: np.ndarray | None) -> tupl
     t, q, v, *z = (symbol_array([graph.load(k + 1, j) for j in range(n)], (n,)) for k, n in enumerate(lengths))
     state = None if z0 is None else z[0].reshape(z0.shape)
     space = getattr(type(controller).__call__, "__globals__", {})
-    with requirements() as required, numpy_on_symbols(space):
-        command = named(controller, lambda: controller(t[0], q, v, state))
+    twins = Twins()
+    twin = twins.of(controller)
+    with twins.used(), requirements() as required, numpy_on_symbols(space):
+        command = named(twin, lambda: twin(t[0], q, v, state))
     outputs = outputs_of(controller, command, robot.nv, set() if z0 is None else {z0.shape})
     ends = [graph.operand(x) for y in outputs.values() for x in np.asarray(y, object).ravel().tolist()]
     good: Any = True

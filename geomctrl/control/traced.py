@@ -138,12 +138,8 @@ class _Tracing:
         self.t = graph.load(TIME, 0)
         self.y = symbol_array([graph.load(STATE, k) for k in range(len(loop.y))], (len(loop.y),))
         space = getattr(type(self.controller).__call__, "__globals__", {})
-        with evaluated_each_time(), numpy_on_symbols(space):
-            found = self._equations()
-        place = self.twins.changed()
-        if place:
-            raise UntraceableError(f"{place} changes during a call: it is a memory; keep it in the state z")
-        return found
+        with self.twins.used(), evaluated_each_time(), numpy_on_symbols(space):
+            return self._equations()
 
     # --- the law, the plant, the sample ----------------------------------------------------------------------------
 

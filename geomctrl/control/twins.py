@@ -15,15 +15,19 @@ import pickle
 import sys
 import sysconfig
 import types
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from geomctrl.compiler.arrays import SymbolArray
 from geomctrl.compiler.code import SymbolicCode
+from geomctrl.compiler.symbols import UntraceableError
 from geomctrl.compiler.tracing import structure
 from geomctrl.mechanism.mechanism import Mechanism
+
+from .memory import Outside
 
 PLAIN = (bool, int, str, bytes, complex, type(None), type(...), np.generic, enum.Enum)
 LARGEST = 20_000  # numbers of an array that become symbols; a larger one is a table, and a constant
@@ -59,6 +63,21 @@ class Twins:
         self._twins: dict[int, tuple[int, Any]] = {}
         self._kept: list[Any] = []  # an id is an object's as long as it lives
         self._filled: list[tuple[Any, str, Any]] = []
+        self._functions: list[types.FunctionType] = []
+        self._classes: dict[type, None] = {}
+
+    @contextmanager
+    def used(self) -> Iterator[None]:
+        """Twins are called in here. Raises UntraceableError where that changes them, or what else a user's code reaches;
+        the latter is put back."""
+        outside = Outside(self._functions, self._classes, _is_own)
+        try:
+            yield
+        finally:
+            place = outside.restored()
+        place = place or self.changed()
+        if place:
+            raise UntraceableError(f"{place} changes during a call: it is a memory; keep it in the state z")
 
     @property
     def values(self) -> np.ndarray:
@@ -184,6 +203,7 @@ class Twins:
         return twin
 
     def _function(self, x: types.FunctionType, path: str) -> Any:
+        self._functions.append(x)
         if not _is_own(x.__module__) or not (x.__closure__ or x.__defaults__ or x.__kwdefaults__):
             return self._opaque(x, path)
         cells = tuple(types.CellType() for _ in x.__closure__ or ())
@@ -202,6 +222,7 @@ class Twins:
         return self._done(twin, path)
 
     def _method(self, x: types.MethodType, path: str) -> Any:
+        self._functions.append(x.__func__)
         return types.MethodType(x.__func__, self.of(x.__self__, path))
 
     def _partial(self, x: functools.partial, path: str) -> Any:
@@ -224,6 +245,7 @@ class Twins:
             twin = object.__new__(kind)
         except TypeError:
             return self._opaque(x, path)
+        self._classes[kind] = None
         self._begin(x, twin)
         for name, value in list(_content(x).items()):
             self.words.append(name)

@@ -191,7 +191,7 @@ def printing(self, t, q, v, z):
         (of_math, "a symbol is used as a number", True),
         (printing, "a compiled law prints nothing", True),
         (of_scipy, "Law does not trace", False),
-        (counting, "count changes from 0 to 1 during a call", False),
+        (counting, "count changes during a call", False),
         (logging, "the length of log changes from 0 to 1", False),
         (logging_outside, "LOG changes from 0 to 1", False),
         (random, "rng changes from", False),
