@@ -61,6 +61,9 @@ class Outside:
                 if not isinstance(value, (types.FunctionType, types.BuiltinFunctionType, types.ModuleType, type)):
                     self._names.append((space, name, value))
                 self._visit(value, name)
+        for name, cell in zip(x.__code__.co_freevars, x.__closure__ or ()):
+            self._held.append((name, cell, _cell(cell)))
+            self._visit(_cell(cell), name)
 
     def _class(self, kind: type) -> None:
         for cls in kind.__mro__:
@@ -103,7 +106,16 @@ def _content(x: Any, is_own: Any) -> Any:
     return None
 
 
+def _cell(cell: types.CellType) -> Any:
+    try:
+        return cell.cell_contents
+    except ValueError:  # not filled yet
+        return MISSING
+
+
 def _differs(x: Any, before: Any) -> bool:
+    if isinstance(x, types.CellType):
+        return _cell(x) is not before
     if isinstance(x, np.ndarray):
         return x.shape != before.shape or x.tobytes() != before.tobytes()
     if isinstance(x, np.random.Generator):
@@ -115,7 +127,9 @@ def _differs(x: Any, before: Any) -> bool:
 
 
 def _put_back(x: Any, before: Any) -> None:
-    if isinstance(x, np.ndarray):
+    if isinstance(x, types.CellType):
+        x.cell_contents = before
+    elif isinstance(x, np.ndarray):
         x[...] = before
     elif isinstance(x, np.random.Generator):
         x.bit_generator.state = before

@@ -112,9 +112,8 @@ class Twins:
             else:
                 now = _content(twin)
                 same = now.keys() == before.keys() and all(now[name] is before[name] for name in now)
-                if not same:
-                    name = next(n for n in [*before, *now] if now.get(n, now) is not before.get(n, before))
-                    path = f"{path}.{name}" if isinstance(name, str) else f"{path}[{name!r}]"
+                if not same and not isinstance(twin, (list, dict)):
+                    path += "." + next(n for n in [*before, *now] if now.get(n, now) is not before.get(n, before))
             if not same:
                 return path.lstrip(".")
         return ""
