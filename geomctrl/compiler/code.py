@@ -64,11 +64,14 @@ class Structure:
 
 
 class Code:
-    """The functions of the robot with this model array; `CATALOGUE` has their names."""
+    """The functions of the robot with this model array; `CATALOGUE` has their names.
 
-    def __init__(self, model: np.ndarray):
+    Of a model array of symbols, all are traces; its `pattern` (see `structure`) is that of the numbers it stands for.
+    """
+
+    def __init__(self, model: np.ndarray, pattern: np.ndarray | None = None):
         self.model = model
-        self.pattern = structure(model)
+        self.pattern = structure(model) if pattern is None else pattern
         self.sizes = Sizes(self.pattern)
         self.structure = _structure(self.pattern.tobytes())
         self._batches: dict[tuple, Batch | None] = {}
@@ -115,8 +118,11 @@ class Code:
                 keep(made())
             return loops(*arrays)
 
-        eager = enabled() and self.structure.worthwhile(what, 1)
-        chosen = made() if eager else for_now if enabled() else loops
+        if has_symbols(self.model):
+            chosen = functools.partial(self.on_symbols, algorithm, given, options, result)
+        else:
+            eager = enabled() and self.structure.worthwhile(what, 1)
+            chosen = made() if eager else for_now if enabled() else loops
         keep(chosen)
         return chosen
 
@@ -216,13 +222,13 @@ class Code:
     ) -> Any:
         """What `one` answers for symbols, as a controller computes with while it is traced; None for anything else.
 
-        The robot's numbers are constants of the trace.
+        The robot's numbers are constants of the trace, unless they are symbols themselves.
         """
         shapes = Sizes(self.pattern, options).inputs(algorithm, given)
-        if not any(map(has_symbols, arrays)) or [np.shape(x) for x in arrays] != shapes:
+        if not any(map(has_symbols, (self.model, *arrays))) or [np.shape(x) for x in arrays] != shapes:
             return None
         rows = iter(np.asarray(x, object).view(np.ndarray) for x in arrays)
-        numbers = np.where(np.isnan(self.pattern), self.model, self.pattern).astype(object)
+        numbers = np.where(np.isnan(self.pattern), self.model, self.pattern).astype(object).view(np.ndarray)
         states = [x for x in algorithm.inputs if not x.optional or x.name in given]
         taken = {x.name: next(rows) for x in states}
         every = [taken[x.name].ravel() if x.name in taken else np.empty(0, object) for x in algorithm.inputs]
