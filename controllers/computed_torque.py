@@ -6,6 +6,7 @@ from typing import ClassVar
 
 from numpy.typing import ArrayLike
 
+from geomctrl.compiler.arrays import scalar
 from geomctrl.control.contracts import Command, Lyapunov, Reference
 from geomctrl.control.gains import gain_matrix
 from geomctrl.control.plant import Friction
@@ -53,4 +54,4 @@ class ComputedTorque(ModelBased):
     def lyapunov(self, t, q, v, z, plant) -> Lyapunov:
         error = self.error(t, q, v)
         e, w = error.e, error.w
-        return Lyapunov(float(0.5 * w.dot(w) + 0.5 * e.dot(self.kp).dot(e)), -float(w.dot(self.kd).dot(w)))
+        return Lyapunov(scalar(0.5 * w.dot(w) + 0.5 * e.dot(self.kp).dot(e)), -scalar(w.dot(self.kd).dot(w)))

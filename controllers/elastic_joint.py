@@ -14,6 +14,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike
 
+from geomctrl.compiler.arrays import scalar
 from geomctrl.control.contracts import Command, Desired, Lyapunov
 from geomctrl.control.elastic_joints import per_joint, with_rotors
 from geomctrl.control.smooth_references import SmoothReference
@@ -89,4 +90,4 @@ class ElasticJoint:
 
     def lyapunov(self, t, q, v, z, plant) -> Lyapunov:
         x = self.errors(t, self.motion(q, v), self.smooth(t))
-        return Lyapunov(float(np.einsum("ak,ab,bk,k->", x, self.P, x, 1.0 / self.w)), -float((x * x).sum()))
+        return Lyapunov(scalar(np.einsum("ak,ab,bk,k->", x, self.P, x, 1.0 / self.w)), -scalar((x * x).sum()))

@@ -7,6 +7,7 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import ArrayLike
 
+from geomctrl.compiler.arrays import scalar
 from geomctrl.control.contracts import Command, Lyapunov
 from geomctrl.control.gains import gain_matrix
 from geomctrl.control.references import hold
@@ -44,5 +45,5 @@ class PDGravity(ModelBased):
 
     def lyapunov(self, t, q, v, z, plant) -> Lyapunov:
         e = self.error(t, q, v).e
-        value = float(plant.robot.kinetic_energy(q, v)) + 0.5 * e.dot(self.kp).dot(e)
-        return Lyapunov(float(value), -float(np.dot(v, self.kd.dot(v))))
+        value = scalar(plant.robot.kinetic_energy(q, v)) + 0.5 * e.dot(self.kp).dot(e)
+        return Lyapunov(scalar(value), -scalar(np.dot(v, self.kd.dot(v))))

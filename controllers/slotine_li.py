@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from geomctrl.arguments import number
+from geomctrl.compiler.arrays import possible, scalar
 from geomctrl.control.contracts import Command, Lyapunov, Reference
 from geomctrl.control.gains import gain_matrix
 from geomctrl.control.plant import Friction
@@ -68,12 +69,13 @@ class SlotineLi(ModelBased):
         nominal = robot.parameters.ravel()
         if parameters == "base" and (adapt is not None or minimum_mass is not None):
             raise ArgumentError("adapt, minimum_mass: base parameters mix bodies; they go with parameters='links' only")
-        self.columns, self.projection = _adapted(robot, parameters, adapt, form)
-        self.nominal = self.projection @ nominal
+        self.columns, projection = _adapted(robot, parameters, adapt, form)
+        self.projection = projection if parameters == "base" else None  # else it picks columns
+        self.nominal = projection @ nominal
         self.kept = nominal if parameters == "links" else np.zeros_like(nominal)  # where nothing is adapted
         self.p0 = self.nominal if friction is None else np.concatenate((self.nominal, friction.parameters(robot.nv)))
         if Gamma is None:
-            Gamma = rate * _scaled_gain(robot, self.projection, len(self.p0) - len(self.nominal))
+            Gamma = rate * _scaled_gain(robot, projection, len(self.p0) - len(self.nominal))
         self.Gamma = gain_matrix("Gamma", Gamma, len(self.p0))
         self.Gamma_inverse = np.linalg.inv(self.Gamma)
         diagonal = np.diag(self.Gamma)
@@ -81,7 +83,6 @@ class SlotineLi(ModelBased):
         self.minus_gamma, self.gamma_inverse = (-diagonal, 1.0 / diagonal) if decoupled else (None, None)
         self.masses = np.flatnonzero(self.columns % 10 == 0) if minimum_mass is not None else np.zeros(0, dtype=int)
         self.minimum_mass = minimum_mass
-        self._truth: tuple[Any, Any] = None, None  # the last true robot and its parameters
         self._check_masses()
 
     def _check_masses(self) -> None:
@@ -148,13 +149,12 @@ class SlotineLi(ModelBased):
 
     def true_parameters(self, plant) -> np.ndarray:
         """What z would be if the controller knew the plant."""
-        if self._truth[0] is not plant.robot:
-            p = self.projection @ plant.robot.parameters.ravel()
-            if self.friction is not None:
-                friction = plant.friction if plant.friction is not None else Friction(smoothing=self.friction.smoothing)
-                p = np.concatenate((p, friction.parameters(self.robot.nv)))
-            self._truth = plant.robot, p
-        return self._truth[1]
+        p = plant.robot.parameters.ravel()
+        p = p[self.columns] if self.projection is None else self.projection.dot(p)
+        if self.friction is None:
+            return p
+        friction = Friction() if plant.friction is None else plant.friction
+        return np.concatenate((p, friction.parameters(self.robot.nv)))
 
     def estimate(self, z) -> np.ndarray:
         """Inertial parameters (nbodies, 10) with the estimate z in place of the model's (parameters="links")."""
@@ -164,10 +164,10 @@ class SlotineLi(ModelBased):
         energy, loss = sliding_energy(self.robot, plant.robot, q, v, self.desired(t), self.Lambda, self.K)
         error = z - self.true_parameters(plant)
         weighted = self.gamma_inverse * error if self.gamma_inverse is not None else self.Gamma_inverse.dot(error)
-        value, rate = energy + 0.5 * float(error.dot(weighted)), -loss
-        if len(self.masses) and (z[self.masses] < self.minimum_mass).any():
+        value, rate = energy + 0.5 * scalar(error.dot(weighted)), -loss
+        if len(self.masses) and possible((z[self.masses] < self.minimum_mass).any()):
             g = self.law(t, q, v, z)[1]
-            rate += float(weighted.dot(self.adaptation(g, z) + self.Gamma.dot(g)))  # what the projection takes away
+            rate += scalar(weighted.dot(self.adaptation(g, z) + self.Gamma.dot(g)))  # what the projection takes away
         return Lyapunov(value, rate)
 
 

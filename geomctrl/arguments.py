@@ -80,20 +80,6 @@ def same_batch(names: tuple[str, str], a: np.ndarray, b: np.ndarray, core: tuple
     return first
 
 
-def over_batch(kernel: Callable, core: int, *arrays: np.ndarray) -> np.ndarray:
-    """Call `kernel`, made for one leading axis, on arrays with any number of them before their last `core` axes."""
-    batch = arrays[0].shape[: arrays[0].ndim - core]
-    out = kernel(*(np.ascontiguousarray(a.reshape(-1, *a.shape[a.ndim - core :])) for a in arrays))
-    return out.reshape(batch + out.shape[1:])
-
-
-def matrix_of(kernel: Callable, x: np.ndarray) -> np.ndarray:
-    """The matrices (..., n, n) of the linear maps y -> kernel(x, y), from their columns."""
-    n = x.shape[-1]
-    columns = over_batch(kernel, 1, np.repeat(x[..., None, :], n, axis=-2), np.tile(np.eye(n), (*x.shape[:-1], 1, 1)))
-    return np.ascontiguousarray(columns.swapaxes(-1, -2))
-
-
 def require_rotation(name: str, R: np.ndarray, problem: str = "expected a rotation, got ") -> None:
     """Raise ArgumentError unless every R (..., 3, 3) is a rotation to ROTATION_TOLERANCE."""
     if rotation_residual(R).max(initial=0.0) > ROTATION_TOLERANCE:
@@ -103,7 +89,7 @@ def require_rotation(name: str, R: np.ndarray, problem: str = "expected a rotati
 
 def rotation_residual(R: np.ndarray) -> np.ndarray:
     """max |R^T R - 1| of every R (..., 3, 3), plus 2, a reflection's distance from SO(3), where det R < 0."""
-    return _off_orthogonal(R) + 2.0 * (np.linalg.det(R) < 0.0)
+    return _off_orthogonal(R) + np.where(np.linalg.det(R) < 0.0, 2.0, 0.0)
 
 
 def _off_orthogonal(R: np.ndarray) -> np.ndarray:

@@ -58,7 +58,13 @@ class Arithmetic:
             return self.functions
         if value is np:
             return SimpleNamespace(
-                empty=self._empty, zeros=self._empty, inf=np.inf, sqrt=self.functions.sqrt, uint64=int, dot=_dot
+                empty=self._empty,
+                empty_like=lambda x: self._empty(x.shape),
+                zeros=self._empty,
+                inf=np.inf,
+                sqrt=self.functions.sqrt,
+                uint64=int,
+                dot=_dot,
             )
         inner = python_function(value)
         return value if inner is None else on(inner, self)

@@ -2,18 +2,21 @@
 
 A `SymbolArray` holds symbols and numbers. Numpy's elementwise functions, products, sums, shapes and joins work on it as
 on any array; what has to know the numbers raises `UntraceableError` with the file and line that asks. Inside
-`numpy_on_symbols()` new arrays of numbers (`np.zeros`, `np.array`, ...) can hold symbols too.
+`numpy_on_symbols()` new arrays of numbers (`np.zeros`, `np.array`, ...) can hold symbols too, and what a law calls of
+`math`, `max` and `min` know symbols.
 """
 
 from __future__ import annotations
 
+import math
 import sys
 import sysconfig
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
-from types import ModuleType
+from functools import reduce
+from types import BuiltinFunctionType, ModuleType
 from typing import Any
 
 import numpy as np
@@ -35,7 +38,7 @@ from .symbols import (
     where,
 )
 
-FILLED = ("zeros", "empty", "ones", "full")
+FILLED = ("zeros", "empty", "ones", "full", "zeros_like", "empty_like", "ones_like", "full_like", "eye", "identity")
 CONVERTED = ("array", "asarray", "ascontiguousarray", "asanyarray")
 ORIGINAL = {name: getattr(np, name) for name in (*FILLED, *CONVERTED)}
 
@@ -130,6 +133,10 @@ def _hyperbolic(sign: float) -> Callable[[Any], Any]:
     return lambda x: 0.5 * (unary("exp", x) + sign * unary("exp", -x))
 
 
+def _finite(x: Any) -> Any:
+    return _condition("lt", unary("abs", x), math.inf)
+
+
 def _named(op: str) -> Callable[[Any], Any]:
     return lambda x: unary(op, x)
 
@@ -148,6 +155,8 @@ UNARY: dict[str, Callable[[Any], Any]] = {
     "radians": lambda x: mul(x, np.pi / 180.0),
     "rad2deg": lambda x: mul(x, 180.0 / np.pi),
     "degrees": lambda x: mul(x, 180.0 / np.pi),
+    "isfinite": _finite,
+    "isnan": lambda x: invert(_condition("eq", x, x)),
     "logical_not": invert,
     "invert": invert,
 }
@@ -186,7 +195,7 @@ def ufunc_on_symbols(ufunc: np.ufunc, method: str, inputs: tuple, kwargs: dict[s
         python = UNARY.get(name) or BINARY.get(name) or TERNARY.get(name)
         if python is None or (method not in ("__call__", "reduce", "outer")):
             raise UntraceableError(f"np.{name} of symbols does not trace{caller()}")
-        function = np.frompyfunc(python, ufunc.nin, 1)
+        function = np.frompyfunc(python, ufunc.nin, 1, identity=ufunc.identity)
     result = wrapped(getattr(function, method)(*plain, **kwargs))
     if out is None:
         return result
@@ -206,7 +215,7 @@ def _beside_an_array(self, ufunc, method, *inputs, **kwargs):
     return ufunc_on_symbols(ufunc, method, inputs, kwargs)
 
 
-Symbol.__array_ufunc__ = _beside_an_array
+Symbol.__array_ufunc__ = Condition.__array_ufunc__ = _beside_an_array
 
 
 def _elements(x: Any) -> np.ndarray:
@@ -217,7 +226,7 @@ def _elements(x: Any) -> np.ndarray:
 def _where(condition: Any, x: Any = None, y: Any = None) -> Any:
     if x is None or y is None:
         raise UntraceableError(f"np.where of a condition alone asks where it holds{caller()}: give both values")
-    return np.frompyfunc(where, 3, 1)(_elements(condition), _elements(x), _elements(y))
+    return ORIGINAL["asarray"](np.frompyfunc(where, 3, 1)(_elements(condition), _elements(x), _elements(y)))
 
 
 def _clip(a: Any, a_min: Any = None, a_max: Any = None, **_: Any) -> Any:
@@ -227,6 +236,12 @@ def _clip(a: Any, a_min: Any = None, a_max: Any = None, **_: Any) -> Any:
     return a
 
 
+def _norm(x: Any, ord: Any = None, axis: Any = None, keepdims: bool = False) -> Any:
+    if ord not in (None, 2, "fro") or (ord == 2 and axis is None and np.ndim(x) > 1):
+        raise UntraceableError(f"np.linalg.norm with ord={ord!r:.20} does not trace{caller()}")
+    return np.sqrt(wrapped(np.square(wrapped(_elements(x)))).sum(axis=axis, keepdims=keepdims))
+
+
 OWN: dict[Any, Callable[..., Any]] = {
     np.where: _where,
     np.clip: _clip,
@@ -234,18 +249,40 @@ OWN: dict[Any, Callable[..., Any]] = {
     np.linalg.inv: linear_algebra.inverse,
     np.linalg.cholesky: linear_algebra.cholesky,
     np.linalg.det: linear_algebra.determinant,
+    np.linalg.norm: _norm,
     np.array_equal: lambda a, b: _refuse("np.array_equal"),
     np.allclose: lambda a, b, *args, **kwargs: _refuse("np.allclose"),
 }
+
+
+def _without_an_array(self, func, types, args, kwargs):
+    """numpy's function of lone symbols and conditions."""
+    if SymbolArray in types:
+        return NotImplemented
+    return wrapped((OWN.get(func) or func._implementation)(*args, **kwargs))
+
+
+Symbol.__array_function__ = Condition.__array_function__ = _without_an_array
 
 
 def _refuse(name: str) -> Any:
     raise UntraceableError(f"{name} asks for the truth of symbols{caller()}: compare, and choose with np.where")
 
 
-def between(x: Any, low: float, high: float) -> Any:
-    """A number or symbol, or the bound that it is beyond."""
-    return binary("min", binary("max", x, low), high) if is_symbol(x) else min(max(x, low), high)
+# --- numbers that may be symbols ---------------------------------------------------------------------------------
+
+
+def scalar(x: Any) -> Any:
+    """A number as Python's own float; a symbol, or an array of one, as the symbol."""
+    if type(x) is SymbolArray:
+        x = x.item()
+    return x if type(x) is Symbol else float(x)
+
+
+def possible(condition: Any) -> bool:
+    """Whether a condition may hold: it does, or it is not known yet. What is done then must change nothing where it
+    does not hold."""
+    return isinstance(condition, Condition) or bool(condition)
 
 
 # --- what must hold for there to be a result ---------------------------------------------------------------------
@@ -259,6 +296,15 @@ def require(condition: Any) -> None:
         found.append(condition)
 
 
+def holds(condition: Any) -> bool:
+    """Whether a condition holds everywhere; what is not known yet is required, and taken to hold."""
+    if not has_symbols(condition):
+        return bool(np.all(condition))
+    for x in _elements(condition).ravel().tolist():
+        require(x)
+    return True
+
+
 @contextmanager
 def requirements() -> Iterator[list]:
     """The conditions that what is computed inside has asked for."""
@@ -270,7 +316,7 @@ def requirements() -> Iterator[list]:
         _required.reset(token)
 
 
-# --- arrays that the law makes -----------------------------------------------------------------------------------
+# --- what a law's own code calls ---------------------------------------------------------------------------------
 
 _lock = threading.RLock()
 
@@ -278,42 +324,35 @@ _lock = threading.RLock()
 @contextmanager
 def numpy_on_symbols(*spaces: dict[str, Any]) -> Iterator[None]:
     """While this lasts, in this thread, new arrays of numbers that a user's code and the rooms above make with numpy
-    can hold symbols, and print is refused.
+    can hold symbols, math's functions, max and min take symbols, and print is refused.
 
-    In the globals of these modules, and in `spaces`, numpy is replaced. Numpy itself stays what it is: compiled
-    libraries call its functions too and take what comes for numbers.
+    In the globals of these modules, and in `spaces`, numpy, math and their functions are replaced. They themselves stay
+    what they are: compiled libraries call numpy's functions too and take what comes for numbers.
     """
     with _lock:
-        owner = threading.get_ident()
-        twins = {ORIGINAL[name]: _twin(name, owner) for name in ORIGINAL} | {np: _Numpy(owner)}
-
-        def show(*args, **kwargs):
-            if threading.get_ident() == owner:
-                raise UntraceableError(f"print{caller()}: a compiled law prints nothing")
-            return print(*args, **kwargs)
-
+        twins, builtin = _twins(threading.get_ident())
         rooms = {id(space): space for space in (*_spaces(), *spaces)}.values()
-        silent = [space for space in rooms if "print" not in space]
         places = [
             (space, name, value)
             for space in rooms
             for name, value in list(space.items())
-            if value is np or (isinstance(value, BUILT_IN) and value in twins)
+            if isinstance(value, REPLACED) and value in twins
         ]
+        added = [(space, name) for space in rooms for name in builtin if name not in space]
         try:
             for space, name, value in places:
                 space[name] = twins[value]
-            for space in silent:
-                space["print"] = show
+            for space, name in added:
+                space[name] = builtin[name]
             yield
         finally:
             for space, name, value in places:
                 space[name] = value
-            for space in silent:
-                space.pop("print", None)
+            for space, name in added:
+                space.pop(name, None)
 
 
-BUILT_IN = (type(np.zeros), type(np.full))
+REPLACED = (ModuleType, BuiltinFunctionType, type(np.full))
 
 
 def _spaces() -> Iterator[dict[str, Any]]:
@@ -327,22 +366,46 @@ def _spaces() -> Iterator[dict[str, Any]]:
                 yield vars(module)
 
 
-ROOMS = ("geomctrl.terms", "geomctrl.control", "geomctrl.controllers")
+ROOMS = tuple(f"geomctrl.{room}" for room in ("arguments", "lie", "mechanism", "terms", "control", "controllers"))
 
 
-def _twin(name: str, owner: int) -> Callable[..., Any]:
+def _twins(owner: int) -> tuple[dict[Any, Any], dict[str, Any]]:
+    """What stands in the place of numpy, math and their functions, and of Python's own by name, for that thread."""
+
+    def own(original: Callable[..., Any], twin: Callable[..., Any]) -> Callable[..., Any]:
+        return lambda *args, **kwargs: (twin if threading.get_ident() == owner else original)(*args, **kwargs)
+
+    of_numpy = {name: own(ORIGINAL[name], _array_maker(name)) for name in ORIGINAL}
+    of_math = {name: own(f, _of_math(name)) for name, f in vars(math).items() if callable(f) and name[0] != "_"}
+    builtin = {"max": own(max, _extreme(max)), "min": own(min, _extreme(min)), "print": own(print, _print)}
+    twins = {getattr(np, name): f for name, f in of_numpy.items()} | {
+        getattr(math, name): f for name, f in of_math.items()
+    }
+    return {**twins, np: _Module(np, of_numpy), math: _Module(math, of_math)}, builtin
+
+
+class _Module(ModuleType):
+    """A module with others in the place of some of its functions."""
+
+    def __init__(self, module: ModuleType, functions: dict[str, Any]):
+        super().__init__(module.__name__)
+        self.__dict__.update(functions, _module=module)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._module, name)
+
+
+def _array_maker(name: str) -> Callable[..., Any]:
     """numpy's function of that name, whose arrays of numbers can hold symbols."""
     original = ORIGINAL[name]
 
     def filled(*args, **kwargs):
         made = original(*args, **kwargs)
-        if made.dtype != np.float64 or threading.get_ident() != owner:
+        if made.dtype != np.float64:
             return made
-        return (made if name != "empty" else 0.0 * np.ones(made.shape)).astype(object).view(SymbolArray)
+        return (0.0 * ORIGINAL["ones"](made.shape) if "empty" in name else made).astype(object).view(SymbolArray)
 
     def converted(*args, **kwargs):
-        if threading.get_ident() != owner:
-            return original(*args, **kwargs)
         try:
             made = original(*args, **kwargs)
         except (UntraceableError, TypeError):  # with dtype=float: what it holds has none yet
@@ -353,13 +416,47 @@ def _twin(name: str, owner: int) -> Callable[..., Any]:
     return filled if name in FILLED else converted
 
 
-class _Numpy(ModuleType):
-    """numpy, with twins of the functions that make arrays."""
+def _of_math(name: str) -> Callable[..., Any]:
+    """math's function of that name, on numbers and symbols."""
+    original, known = getattr(math, name), MATH.get(name)
 
-    def __init__(self, owner: int):
-        super().__init__("numpy")
-        for name in ORIGINAL:
-            setattr(self, name, _twin(name, owner))
+    def function(*args):
+        if not any(map(has_symbols, args)):
+            return original(*args)
+        if known is None:
+            raise UntraceableError(f"math.{name} of a symbol does not trace{caller()}")
+        return known(*map(scalar, args))
 
-    def __getattr__(self, name: str) -> Any:
-        return getattr(np, name)
+    return function
+
+
+def _logarithm(x: Any, base: Any = math.e) -> Any:
+    return unary("log", x) if base == math.e else div(unary("log", x), unary("log", base))
+
+
+MATH: dict[str, Callable[..., Any]] = {
+    **{name: f for name, f in (UNARY | BINARY).items() if hasattr(math, name)},
+    **{name: UNARY[f"arc{name[1:]}"] for name in ("asin", "acos", "atan")},
+    "atan2": BINARY["arctan2"],
+    "pow": _power,
+    "log": _logarithm,
+    "hypot": lambda *xs: unary("sqrt", sum(mul(x, x) for x in xs)),
+}
+
+
+def _extreme(original: Callable[..., Any]) -> Callable[..., Any]:
+    """max or min, on numbers and symbols."""
+
+    def chosen(*args, **kwargs):
+        values = args if len(args) > 1 else list(*args)
+        if not any(map(has_symbols, values)):
+            return original(*args, **kwargs) if len(args) > 1 else original(values, **kwargs)
+        if "key" in kwargs:
+            raise UntraceableError(f"{original.__name__} of symbols by a key does not trace{caller()}")
+        return reduce(lambda a, b: binary(original.__name__, a, b), map(scalar, values))
+
+    return chosen
+
+
+def _print(*_: Any, **__: Any) -> None:
+    raise UntraceableError(f"print{caller()}: a compiled law prints nothing")

@@ -64,11 +64,14 @@ class Structure:
 
 
 class Code:
-    """The functions of the robot with this model array; `CATALOGUE` has their names."""
+    """The functions of the robot with this model array; `CATALOGUE` has their names.
 
-    def __init__(self, model: np.ndarray):
+    Of a model array of symbols, all are traces; its `pattern` (see `structure`) is that of the numbers it stands for.
+    """
+
+    def __init__(self, model: np.ndarray, pattern: np.ndarray | None = None):
         self.model = model
-        self.pattern = structure(model)
+        self.pattern = structure(model) if pattern is None else pattern
         self.sizes = Sizes(self.pattern)
         self.structure = _structure(self.pattern.tobytes())
         self._batches: dict[tuple, Batch | None] = {}
@@ -115,8 +118,11 @@ class Code:
                 keep(made())
             return loops(*arrays)
 
-        eager = enabled() and self.structure.worthwhile(what, 1)
-        chosen = made() if eager else for_now if enabled() else loops
+        if has_symbols(self.model):
+            chosen = functools.partial(self.on_symbols, algorithm, given, options, result)
+        else:
+            eager = enabled() and self.structure.worthwhile(what, 1)
+            chosen = made() if eager else for_now if enabled() else loops
         keep(chosen)
         return chosen
 
@@ -216,12 +222,21 @@ class Code:
     ) -> Any:
         """What `one` answers for symbols, as a controller computes with while it is traced; None for anything else.
 
-        The robot's numbers are constants of the trace.
+        The robot's numbers are constants of the trace, unless they are symbols themselves.
         """
-        if not any(map(has_symbols, arrays)):
+        shapes = Sizes(self.pattern, options).inputs(algorithm, given)
+        if not any(map(has_symbols, (self.model, *arrays))) or [np.shape(x) for x in arrays] != shapes:
             return None
-        numbers = np.where(np.isnan(self.pattern), self.model, self.pattern).astype(object)
-        return evaluated_on_symbols(self.pattern, numbers, algorithm, given, options, result, arrays)
+        rows = iter(np.asarray(x, object).view(np.ndarray) for x in arrays)
+        numbers = np.where(np.isnan(self.pattern), self.model, self.pattern).astype(object).view(np.ndarray)
+        states = [x for x in algorithm.inputs if not x.optional or x.name in given]
+        taken = {x.name: next(rows) for x in states}
+        every = [taken[x.name].ravel() if x.name in taken else np.empty(0, object) for x in algorithm.inputs]
+        every += [next(rows) if x.is_array else options[x.name] for x in algorithm.options]
+        good, outputs = evaluated(algorithm, Sizes(self.pattern, options), numbers, every, symbolic())
+        require(good)
+        made = [y.view(SymbolArray) for y in outputs]
+        return made[0] if len(made) == 1 else tuple.__new__(result, made)
 
     def core(self, algorithm: Algorithm, given: tuple[str, ...] = (), **options: int) -> int | None:
         """The address of `bool one(model, x, ys)` for a single state, see `llvm`; None where loops are better."""
@@ -260,55 +275,6 @@ class Code:
 
         code = cache.kept(key, make)
         return None if code == budget.LOOPS else host.load(code, NAMES[kind])
-
-
-class SymbolicCode:
-    """The functions of a robot whose numbers are symbols too, as `Code` offers them; all are computed on symbols.
-
-    pattern: the robot's `structure`. numbers: its model array, symbols and numbers (dtype object).
-    """
-
-    def __init__(self, pattern: np.ndarray, numbers: np.ndarray):
-        self.pattern, self.numbers, self.sizes = pattern, numbers, Sizes(pattern)
-
-    def __getattr__(self, name: str) -> Call:
-        if name not in CATALOGUE:
-            raise AttributeError(name)
-        algorithm, options, result, given = CATALOGUE[name]
-        return functools.partial(self.on_symbols, algorithm, given, options, result)
-
-    def at(self, algorithm: Algorithm, *numbers: int, result: type = tuple) -> Call:
-        names = [x.name for x in algorithm.options if not x.is_array]
-        return functools.partial(self.on_symbols, algorithm, (), dict(zip(names, numbers, strict=True)), result)
-
-    def on_symbols(
-        self, algorithm: Algorithm, given: tuple[str, ...], options: dict[str, int], result: type, *arrays: Any
-    ) -> Any:
-        return evaluated_on_symbols(self.pattern, self.numbers, algorithm, given, options, result, arrays)
-
-
-def evaluated_on_symbols(
-    pattern: np.ndarray,
-    numbers: np.ndarray,
-    algorithm: Algorithm,
-    given: tuple[str, ...],
-    options: dict[str, int],
-    result: type,
-    arrays: Sequence[Any],
-) -> Any:
-    """An algorithm's outputs on symbols, one or a `result`; None where the arguments' shapes are not its own."""
-    sizes = Sizes(pattern, options)
-    if [np.shape(x) for x in arrays] != sizes.inputs(algorithm, given):
-        return None
-    rows = iter(np.asarray(x, object).view(np.ndarray) for x in arrays)
-    states = [x for x in algorithm.inputs if not x.optional or x.name in given]
-    taken = {x.name: next(rows) for x in states}
-    every = [taken[x.name].ravel() if x.name in taken else np.empty(0, object) for x in algorithm.inputs]
-    every += [next(rows) if x.is_array else options[x.name] for x in algorithm.options]
-    good, outputs = evaluated(algorithm, sizes, numbers, every, symbolic())
-    require(good)
-    made = [y.view(SymbolArray) for y in outputs]
-    return made[0] if len(made) == 1 else tuple.__new__(result, made)
 
 
 @functools.lru_cache(maxsize=1024)

@@ -60,6 +60,9 @@ def inverse(a: Any) -> np.ndarray:
 
 def determinant(a: Any) -> Any:
     A = _square(a, "det")
+    if len(A) == 3:
+        x, y, z = A
+        return x.dot([y[1] * z[2] - y[2] * z[1], y[2] * z[0] - y[0] * z[2], y[0] * z[1] - y[1] * z[0]])
     product = _eliminated(A, np.empty((len(A), 0), object))
     for k in range(len(A)):
         product = product * A[k, k]

@@ -88,6 +88,7 @@ class Symbol:
 
     __slots__ = ("at", "graph")
     __array_ufunc__: Any = None  # numpy's numbers leave the operation to us; `arrays` knows what to do beside an array
+    __array_function__: Any
 
     def __init__(self, graph: Graph, at: int):
         self.graph, self.at = graph, at
@@ -133,16 +134,16 @@ class Symbol:
         raise UntraceableError(f"a symbol to the power {exponent!r:.40}: only whole powers and 0.5 trace{caller()}")
 
     def __lt__(self, other):
-        return compare("lt", self, other)
+        return compare("lt", self, other) if is_number(other) else NotImplemented
 
     def __le__(self, other):
-        return compare("le", self, other)
+        return compare("le", self, other) if is_number(other) else NotImplemented
 
     def __gt__(self, other):
-        return compare("lt", other, self)
+        return compare("lt", other, self) if is_number(other) else NotImplemented
 
     def __ge__(self, other):
-        return compare("le", other, self)
+        return compare("le", other, self) if is_number(other) else NotImplemented
 
     def __eq__(self, other):
         return compare("eq", self, other) if is_number(other) else NotImplemented
@@ -158,7 +159,7 @@ class Symbol:
     def __float__(self):
         raise UntraceableError(
             f"a symbol is used as a number{caller()}: it is not known while a kernel or law is traced; functions of"
-            " numpy trace, those of math and scipy do not"
+            " numpy and math trace, those of scipy do not"
         )
 
     __int__ = __index__ = __float__
@@ -181,18 +182,19 @@ class Condition:
     """A comparison of symbols: true or false, not known yet."""
 
     __slots__ = ("at", "graph")
-    __array_ufunc__ = None
+    __array_ufunc__: Any = None
+    __array_function__: Any
 
     def __init__(self, graph: Graph, at: int):
         self.graph, self.at = graph, at
 
     def __and__(self, other):
-        return both(self, other)
+        return NotImplemented if _holds_symbols(other) else both(self, other)
 
     __rand__ = __and__
 
     def __or__(self, other):
-        return invert(both(invert(self), invert(other)))
+        return NotImplemented if _holds_symbols(other) else invert(both(invert(self), invert(other)))
 
     __ror__ = __or__
 
@@ -219,8 +221,13 @@ def is_number(x: Any) -> bool:
         or type(x) is float
         or type(x) is int
         or (hasattr(x, "__float__") and not hasattr(x, "shape"))
-        or (getattr(x, "shape", None) == ())
+        or (getattr(x, "shape", None) == () and x.dtype != object)
     )
+
+
+def _holds_symbols(x: Any) -> bool:
+    """Whether x is an array, which then knows what to do beside a symbol."""
+    return hasattr(x, "dtype") and x.dtype == object
 
 
 def _made(op: str, *args: Any) -> Symbol:

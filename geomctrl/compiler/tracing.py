@@ -7,6 +7,7 @@ that robots which differ in numbers only share one trace.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,6 +17,7 @@ from geomctrl.kernels import tree
 from geomctrl.kernels.algorithms import Algorithm
 
 from .arithmetic import Arithmetic, Sizes, evaluated, on
+from .arrays import has_symbols, wrapped
 from .symbols import Condition, Graph, UntraceableError, binary, both, is_symbol, unary, where
 
 STRUCTURAL = 4e-16  # a number this near to 0, 1 or -1 is taken for it: one rounding, not a property of the robot
@@ -48,6 +50,20 @@ def symbolic() -> Arithmetic:
     return Arithmetic(
         _Functions(), where=where, minimum=_fold("min"), maximum=_fold("max"), absolute=lambda a: unary("abs", a)
     )
+
+
+def run(kernel: Callable[..., Any], *arrays: Any) -> Any:
+    """kernel(*arrays), an entry of `kernels` that Python calls; on symbols where an argument holds one."""
+    if not any(map(has_symbols, arrays)):
+        return kernel(*arrays)
+    return wrapped(on(kernel, symbolic())(*map(_objects, arrays)))
+
+
+def _objects(x: Any) -> Any:
+    """An argument as kernels take it on symbols: the memory of an array of symbols, a copy of one of numbers."""
+    if not isinstance(x, np.ndarray):
+        return x
+    return x.view(np.ndarray) if x.dtype == object else x.astype(object)
 
 
 @dataclass(frozen=True, eq=False)

@@ -12,6 +12,9 @@ from typing import Any
 
 import numpy as np
 
+from geomctrl.compiler.arrays import has_symbols, scalar
+from geomctrl.compiler.symbols import where
+from geomctrl.compiler.tracing import run
 from geomctrl.errors import ArgumentError
 from geomctrl.kernels import composite_bodies
 from geomctrl.terms.batches import over_states
@@ -102,7 +105,8 @@ def skew_residual(M: np.ndarray, Mdot: np.ndarray, C: np.ndarray, v: np.ndarray)
 
     Matrices (nv, nv) and v (nv,) of one state; infinite where one of them is not finite.
     """
-    return composite_bodies.skew_residual(*(np.require(x, float, ["C", "W"]) for x in (M, Mdot, C, v)))
+    arrays = (x if has_symbols(x) else np.require(x, float, ["C", "W"]) for x in (M, Mdot, C, v))
+    return run(composite_bodies.skew_residual, *arrays)
 
 
 class EnergyBalance(Monitor):
@@ -123,7 +127,7 @@ class EnergyBalance(Monitor):
         return True
 
     def measure(self, sample):
-        H = float(sample.plant.robot.energy(sample.q, sample.v))
+        H = scalar(sample.plant.robot.energy(sample.q, sample.v))
         if self.baseline is None:
             self.baseline = H
         elif sample.changed:  # the load brings its own energy: count afresh, but keep what was lost before
@@ -157,9 +161,7 @@ class LyapunovDecrease(Monitor):
         self.signals = {"lyapunov": value, "lyapunov_rate": rate}
         growth = 0.0 if sample.changed else max(value - self.last, 0.0)
         self.largest, self.last = max(self.largest, value), value
-        if value != value:
-            return np.nan
-        return growth / max(self.largest, 1e-12)
+        return where(value == value, growth / max(self.largest, 1e-12), np.nan)
 
 
 class GroupResidual(Monitor):
@@ -176,7 +178,7 @@ class GroupResidual(Monitor):
         return True
 
     def measure(self, sample):
-        return 0.0 if self.trivial else float(sample.group.residual(sample.y))
+        return 0.0 if self.trivial else scalar(sample.group.residual(sample.y))
 
 
 @dataclass(frozen=True)

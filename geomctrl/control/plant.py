@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from geomctrl.arguments import checked, frozen, number
+from geomctrl.compiler.arrays import scalar
 from geomctrl.errors import ArgumentError
 from geomctrl.kernels import plant as kernels
 from geomctrl.robot import Robot
@@ -151,7 +152,7 @@ class Plant:
             zero = np.zeros_like(v)
             held = self.robot.inverse_dynamics(q, zero, zero, f_ext=self.f_ext(t, q, v))
             tau = tau + self.robot.gravity_force(q) - held
-        return float(v.dot(tau))
+        return scalar(v.dot(tau))
 
 
 def _same_joints(a: Robot, b: Robot) -> bool:

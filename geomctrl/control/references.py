@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from geomctrl.arguments import checked, number
-from geomctrl.compiler.arrays import between, has_symbols
+from geomctrl.compiler.arrays import has_symbols
 from geomctrl.errors import ArgumentError
 from geomctrl.kernels.references import product_motion, quintic_blend, sinusoid_motion
 from geomctrl.mechanism.configuration import difference
@@ -64,7 +64,7 @@ class Quintic(_Motion):
         super().__init__(robot, q0, difference(robot, q0, q1)[None])
 
     def scalars(self, t):
-        u = between((t - self.t0) / self.duration, 0.0, 1.0)
+        u = min(max((t - self.t0) / self.duration, 0.0), 1.0)
         return np.array(quintic_blend(u, self.duration))[:, None]
 
 

@@ -12,7 +12,6 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from geomctrl.arguments import checked
-from geomctrl.compiler.arrays import between
 from geomctrl.errors import ArgumentError
 
 
@@ -62,7 +61,7 @@ class RestToRest:
             raise ArgumentError(f"duration: expected a positive number of seconds, got {self.duration!r:.80}")
 
     def __call__(self, t: float) -> np.ndarray:
-        u = between(t / self.duration, 0.0, 1.0)
+        u = min(max(t / self.duration, 0.0), 1.0)
         s = np.polynomial.Polynomial([0, 0, 0, 0, 0, 126, -420, 540, -315, 70])
         blend = np.array([(s.deriv(k) if k else s)(u) / self.duration**k for k in range(5)])
         out = np.outer(blend, np.subtract(self.q1, self.q0))

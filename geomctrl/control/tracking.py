@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from geomctrl.arguments import checked
+from geomctrl.compiler.arrays import scalar
 from geomctrl.errors import ArgumentError
 from geomctrl.kernels import laws, tracking
 from geomctrl.mechanism.states import as_batch
@@ -74,7 +75,7 @@ def sliding_energy(
 ) -> tuple[float, float]:
     """(1/2 s . M s with the mass matrix of the robot `true`, s . K s): what Lyapunov functions in s are made of."""
     s = sliding_variables(robot, q, v, desired, Lambda).s
-    return float(true.kinetic_energy(q, s)), float(s @ K @ s)
+    return scalar(true.kinetic_energy(q, s)), scalar(s @ K @ s)
 
 
 class AdaptiveLaw(NamedTuple):

@@ -22,7 +22,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from geomctrl.compiler.arrays import SymbolArray
-from geomctrl.compiler.code import SymbolicCode
+from geomctrl.compiler.code import Code
 from geomctrl.compiler.symbols import UntraceableError
 from geomctrl.compiler.tracing import structure
 from geomctrl.mechanism.mechanism import Mechanism
@@ -196,7 +196,7 @@ class Twins:
             return twin
         model = pattern.astype(object)
         model[open_places] = numbers
-        own["_model"], own["_code"] = model, SymbolicCode(pattern, model)
+        own["_model"], own["_code"] = model, Code(model, pattern)
         for name in vars(x).keys() - OF_ROBOTS - set(Mechanism.__dataclass_fields__):  # a subclass's own
             own[name] = self.of(getattr(x, name), f"{path}.{name}")
         return twin

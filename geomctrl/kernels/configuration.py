@@ -51,12 +51,14 @@ def difference_of(model, q0, q1, out):
             out[first_dof_of(model, i)] = q1[k] - q0[k]
 
 
-@kernel("void(f8[::1], f8[::1], f8[::1], f8[::1])")
-def advance_one(model, q, x, out):
+@kernel("f8[::1](f8[::1], f8[::1], f8[::1])")
+def advance_one(model, q, x):
     if q.shape[0] != n_q(model) or x.shape[0] != n_v(model):
         raise ValueError
+    out = np.empty(n_q(model))
     advance(model, q, x, out)
     polish(model, out)
+    return out
 
 
 @algorithm("q, dv -> moved[nq]")

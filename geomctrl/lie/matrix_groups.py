@@ -9,13 +9,15 @@ from typing import ClassVar
 
 import numpy as np
 
-from geomctrl.arguments import block_diagonal, checked, matrix_of, over_batch, require_rotation, rotation_residual
+from geomctrl.arguments import block_diagonal, checked, rotation_residual
+from geomctrl.compiler.tracing import run
 from geomctrl.kernels import se3 as se3_kernels
 from geomctrl.kernels import so3 as so3_kernels
 from geomctrl.kernels import so3xr3 as so3xr3_kernels
 from geomctrl.kernels.jit import KernelTypeError
 
 from . import se3, so3
+from .applied import matrix_of, over_batch, require_rotation
 from .contract import CheckedGroup
 
 
@@ -32,13 +34,13 @@ class MatrixGroup(CheckedGroup):
 
     def advance(self, y, x):
         try:
-            return self.kernels.advance_one(y, x)
+            return run(self.kernels.advance_one, y, x)
         except (KernelTypeError, ValueError):  # the latter if numba has no type at all for an argument
             return super().advance(y, x)
 
     def dexp_inv_mul(self, x, y):
         try:
-            return self.kernels.dexp_inv_one(x, y)
+            return run(self.kernels.dexp_inv_one, x, y)
         except (KernelTypeError, ValueError):
             return super().dexp_inv_mul(x, y)
 

@@ -12,12 +12,13 @@ d/dt exp(X) = hat(dexp(X) Xdot) exp(X), so that the body-fixed twist of exp(X) i
 import numpy as np
 from numpy.typing import ArrayLike
 
-from geomctrl.arguments import checked, over_batch, require_rotation
+from geomctrl.arguments import checked
+from geomctrl.compiler.arrays import holds
 from geomctrl.errors import ArgumentError
 from geomctrl.kernels import se3 as kernels
 
 from . import so3
-from .applied import differential
+from .applied import differential, over_batch, require_rotation
 
 LAST_ROW_TOLERANCE = 1e-12  # what numpy's inverse of a transform may leave
 
@@ -38,7 +39,7 @@ def vee(A: ArrayLike) -> np.ndarray:
     """
     a = checked("A", A, (4, 4))
     so3.require_skew("A", a[..., :3, :3])
-    if (np.abs(a[..., 3, :]) > so3.SKEW_TOLERANCE).any():
+    if not holds(np.abs(a[..., 3, :]) <= so3.SKEW_TOLERANCE):
         raise ArgumentError(f"A: expected a last row of zeros, got one with {np.abs(a[..., 3, :]).max():.3g}")
     return np.concatenate((so3.vee(a[..., :3, :3]), a[..., :3, 3]), axis=-1)
 
@@ -104,9 +105,9 @@ def _transform(T: ArrayLike) -> np.ndarray:
     a = checked("T", T, (4, 4))
     require_rotation("T", a[..., :3, :3])
     row = a[..., 3, :].reshape(-1, 4)
-    wrong = (np.abs(row - (0.0, 0.0, 0.0, 1.0)) > LAST_ROW_TOLERANCE).any(axis=1)
-    if wrong.any():
-        raise ArgumentError(f"T: expected the last row (0, 0, 0, 1), got {row[wrong.argmax()].tolist()}")
+    good = (np.abs(row - (0.0, 0.0, 0.0, 1.0)) <= LAST_ROW_TOLERANCE).all(axis=1)
+    if not holds(good):
+        raise ArgumentError(f"T: expected the last row (0, 0, 0, 1), got {row[good.argmin()].tolist()}")
     return a
 
 

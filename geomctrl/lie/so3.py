@@ -11,11 +11,12 @@ d/dt exp(w) = hat(dexp(w) wdot) exp(w), so that the body-fixed angular velocity 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from geomctrl.arguments import checked, over_batch, require_rotation
+from geomctrl.arguments import checked
+from geomctrl.compiler.arrays import holds
 from geomctrl.errors import ArgumentError
 from geomctrl.kernels import so3 as kernels
 
-from .applied import differential
+from .applied import differential, over_batch, require_rotation
 
 SKEW_TOLERANCE = 1e-9  # |A + A^T| above which vee refuses A, relative to max(1, |A|)
 
@@ -92,5 +93,5 @@ def require_skew(name: str, A: np.ndarray) -> None:
     """Raise ArgumentError unless every A (..., 3, 3) is skew to SKEW_TOLERANCE."""
     residual = np.abs(A + A.swapaxes(-1, -2)).max(axis=(-2, -1))
     size = np.abs(A).max(axis=(-2, -1))
-    if (residual > SKEW_TOLERANCE * np.maximum(1.0, size)).any():
+    if not holds(residual <= SKEW_TOLERANCE * np.maximum(1.0, size)):
         raise ArgumentError(f"{name}: expected a skew-symmetric matrix, got |A + A^T| = {residual.max():.3g}")

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from geomctrl.arguments import ROTATION_TOLERANCE, checked, rotation_residual, same_batch
+from geomctrl.compiler.tracing import run
 from geomctrl.errors import ArgumentError
 from geomctrl.kernels import configuration, tree
 from geomctrl.kernels.algorithms import Algorithm
@@ -141,14 +142,13 @@ class ConfigurationGroup:
     def dexp_inv_mul(self, x, y):
         x, y = checked("x", x, (self.dim,), finite=False), checked("y", y, (self.dim,), finite=False)
         lead = same_batch(("x", "y"), x, y, (1, 1))
-        flat = configuration.dexp_inv_many(self.robot._model, x.reshape(-1, self.dim), y.reshape(-1, self.dim))
+        rows = x.reshape(-1, self.dim), y.reshape(-1, self.dim)
+        flat = run(configuration.dexp_inv_many, self.robot._model, *rows)
         return flat.reshape(*lead, self.dim)
 
     def advance(self, y, x):
         try:
-            out = np.empty(self.robot.nq)
-            configuration.advance_one(self.robot._model, y, x, out)
-            return out
+            return run(configuration.advance_one, self.robot._model, y, x)
         except (KernelTypeError, ValueError):
             pass
         y, x = checked("y", y, self.shape, finite=False), checked("x", x, (self.dim,), finite=False)
@@ -163,7 +163,7 @@ class ConfigurationGroup:
         for joint, s in zip(self.robot.joints, self.robot.v_slices):
             if joint.dof > 1:
                 out = np.maximum(out, np.linalg.norm(x[..., s] @ joint.S[:3].T, axis=-1))
-        return out[()]
+        return np.asarray(out)[()]
 
     def residual(self, a):
         """The largest |R^T R - 1| of the poses, and |log T - S S^+ log T| / (1 + |p|) of those that are rotations,
@@ -173,9 +173,9 @@ class ConfigurationGroup:
         for s in self._poses():
             out = np.maximum(out, rotation_residual(_pose(a[..., s])[..., :3, :3]))
         if any(1 < joint.dof < 6 for joint in self.robot.joints):
-            outside = tree.off_subgroup_many(self.robot._model, a.reshape(-1, self.robot.nq)).max(axis=-1)
-            out = np.where(out < ROTATION_TOLERANCE, np.maximum(out, outside.reshape(out.shape)), out)
-        return out[()]
+            outside = run(tree.off_subgroup_many, self.robot._model, a.reshape(-1, self.robot.nq)).max(axis=-1)
+            out = np.where(out < ROTATION_TOLERANCE, np.maximum(out, outside.reshape(a.shape[:-1])), out)
+        return np.asarray(out)[()]
 
     def random(self, rng):
         return random_configuration(self.robot, rng)

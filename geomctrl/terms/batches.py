@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from geomctrl.compiler.arrays import has_symbols
 from geomctrl.compiler.batches import SHARE
 from geomctrl.errors import ArgumentError, ModelError
 from geomctrl.kernels.algorithms import Algorithm
@@ -33,7 +34,7 @@ def over_states(robot: Mechanism, algorithm: Algorithm, *options: Any, threads: 
     names = [name for name in states if name not in left_out]
     lead, arrays = as_batch(robot, **{name: states[name] for name in names})
     given = dict(zip(names, arrays))
-    if any(a.dtype == object for a in arrays):
+    if any(map(has_symbols, (robot._model, *arrays))):
         return _on_symbols(robot, algorithm, lead, given, options)
     found = _by_code(robot, algorithm, given, options, threads)
     out, failed = _by_loops(robot, algorithm, given, options, threads) if found is None else found

@@ -1,10 +1,13 @@
 """Numpy on arrays of symbols: what it computes is what it computes on numbers, and what it can not is named."""
 
+import math
+from math import sqrt
+
 import numpy as np
 import pytest
 from evaluation import evaluate
 
-from geomctrl import models
+from geomctrl import models, se3, so3
 from geomctrl.compiler.arrays import SymbolArray, numpy_on_symbols, symbol_array
 from geomctrl.compiler.symbols import Graph, UntraceableError
 
@@ -47,6 +50,42 @@ FUNCTIONS = {
     "rates": lambda q, v: PANDA.inverse_dynamics_rates(q, np.array([v, q, 2.0 * v])),
     "wrenches": lambda q, v: PANDA.inverse_dynamics(q, v, v, f_ext=np.outer(v, np.arange(6.0))),
     "many states": lambda q, v: PANDA.mass_matrix(np.stack((q, v))),
+    "lone numbers": lambda q, v: (
+        np.where(q[0] > v[0], q[1], 0.5)
+        + np.clip(q[0], -0.1, v[2])
+        + np.linalg.norm(q, axis=0)
+        + np.eye(7) @ (q * q[3])
+    ),
+    "finite": lambda q, v: np.where(np.isfinite(q / v).all() & ~np.isnan(q), q, v),
+    "max and min": lambda q, v: max(q[0], 0.1, v[1]) * q - min(q) + max(abs(v)) + max([1, 2]) + min(3.0, 2.0),
+    "math": lambda q, v: (
+        q * math.sin(q[0])
+        + math.atan2(q[1], v[0])
+        + math.log(2.0 + abs(v[2]), 2.0)
+        + math.hypot(q[0], 1.0, v[1])
+        + math.pow(q[3], 3)
+        + sqrt(abs(v[0])) * math.pi
+        + sqrt(4.0)
+        + math.floor(2.5)
+        + math.atan(q[2])
+    ),
+    "rotations": lambda q, v: (
+        so3.exp(q[:3]) @ so3.inverse(so3.exp(v[:3]))
+        + so3.hat(so3.log(so3.exp(q[:3])))
+        + so3.dexp(q[:3])
+        + so3.dexp_inv(q[:3])
+        + so3.Ad(so3.exp(v[:3]))
+        + so3.ad(so3.vee(so3.hat(v[:3]))) * so3.dexp(q[:3], v[:3])
+        + so3.dexp_inv(v[:3], q[:3])
+    ),
+    "transforms": lambda q, v: (
+        se3.Ad(se3.exp(q[:6]) @ se3.inverse(se3.exp(v[:6])))
+        + se3.ad(se3.log(se3.exp(q[:6])))
+        + se3.dexp(q[:6])
+        + se3.dexp_inv(q[:6])
+        + se3.ad(se3.vee(se3.hat(v[:6]))) * se3.dexp(q[:6], v[:6])
+        + se3.dexp_inv(v[:6], q[:6])
+    ),
 }
 
 
@@ -98,7 +137,7 @@ def test_on_symbols_as_on_numbers(name):
         (lambda q: np.argmax(q), "a branch depends on a symbol"),
         (lambda q: np.sort(q), "a branch depends on a symbol"),
         (lambda q: np.allclose(q, 0.0), "np.allclose asks for the truth of symbols"),
-        (lambda q: np.isfinite(q).all(), "np.isfinite of symbols does not trace"),
+        (lambda q: np.signbit(q).all(), "np.signbit of symbols does not trace"),
         (lambda q: np.where(q > 0.0), "np.where of a condition alone"),
         (lambda q: 2.0**q, "a power whose exponent is a symbol"),
         (lambda q: K.__iadd__(np.outer(q, q)), "symbols are written into an array of numbers"),

@@ -9,7 +9,7 @@ import pytest
 from scipy.optimize import nnls
 
 import geomctrl as gc
-from geomctrl import controllers, models, so3
+from geomctrl import controllers, models
 from geomctrl.compiler.symbols import UntraceableError
 from geomctrl.control.elastic_joints import with_rotors
 from geomctrl.control.references import Quintic, Sinusoids, Spline
@@ -149,7 +149,11 @@ def branching(self, t, q, v, z):
 
 
 def of_math(self, t, q, v, z):
-    return math.sin(t) * q
+    return math.gamma(t) * q
+
+
+def a_number(self, t, q, v, z):
+    return float(q[0]) * q
 
 
 def counting(self, t, q, v, z):
@@ -188,7 +192,8 @@ def printing(self, t, q, v, z):
     ("body", "words", "at_a_line"),
     [
         (branching, "a branch depends on a symbol", True),
-        (of_math, "a symbol is used as a number", True),
+        (of_math, "math.gamma of a symbol does not trace", True),
+        (a_number, "a symbol is used as a number", True),
         (printing, "a compiled law prints nothing", True),
         (of_scipy, "Law does not trace", False),
         (counting, "count changes during a call", False),
@@ -209,11 +214,11 @@ def test_what_does_not_trace_is_named(body, words, at_a_line):
 def test_the_line_that_is_named_is_the_laws():
     """Not the one in the library that it calls."""
 
-    def of_a_group(self, t, q, v, z):
-        return so3.exp(np.concatenate((q, v[:1])))[0, :2]
+    def of_a_term(self, t, q, v, z):
+        return self.robot.operational_inertia(q, self.robot.body_names[-1])[0, :2]
 
-    with pytest.raises(UntraceableError, match=f"test_compiled.py, line {of_a_group.__code__.co_firstlineno + 1}"):
-        gc.compile(failing(of_a_group))
+    with pytest.raises(UntraceableError, match=f"test_compiled.py, line {of_a_term.__code__.co_firstlineno + 1}"):
+        gc.compile(failing(of_a_term))
 
 
 def test_differences_of_poses_and_what_is_not_finite():

@@ -1,0 +1,130 @@
+"""Laws, their Lyapunov functions, references, plants and monitors on symbols: the same numbers as in Python.
+
+Every number is a symbol: time, state, gains, and the models' numbers.
+"""
+
+import numpy as np
+import pytest
+from twins import Twins
+
+import geomctrl as gc
+from geomctrl import controllers, models
+from geomctrl.control.monitors import Sample, default_monitors
+from geomctrl.control.references import Sinusoids
+from geomctrl.lie.groups import Product, Rn
+from geomctrl.mechanism.configuration import configuration_group
+
+ROBOTS = [models.panda(), models.two_link(), models.ur10(), models.three_spheres(), models.quadruped()]
+TIMES = (0.6, 5.0)
+
+
+def equal(found, expected, scale=0.0):
+    if isinstance(expected, tuple):
+        assert len(found) == len(expected)
+        for x, y in zip(found, expected):
+            equal(x, y, scale)
+    elif isinstance(expected, dict):
+        assert list(found) == list(expected)
+        equal(tuple(found.values()), tuple(expected.values()), scale)
+    elif expected is None:
+        assert found is None
+    else:
+        scale = max(scale, np.abs(expected).max(initial=0.0))
+        np.testing.assert_allclose(found, expected, rtol=0.0, atol=1e-12 * max(scale, 1e-3))
+
+
+def reference(robot):
+    return Sinusoids(robot, robot.neutral(), [[0.3], [0.1]], [[0.4], [1.1]], start_at_rest=1.0)
+
+
+LAWS = {
+    "pd": lambda r: controllers.PDGravity(r, r.neutral()),
+    "computed torque": lambda r: controllers.ComputedTorque(r, reference(r), friction=gc.Friction(0.1, 0.2)),
+    "passivity": lambda r: controllers.Passivity(r, reference(r), friction=gc.Friction(0.1, 0.2), form="christoffel"),
+    "slotine-li": lambda r: controllers.SlotineLi(r, reference(r)),
+    "slotine-li, a load": lambda r: controllers.SlotineLi(
+        r,
+        reference(r),
+        adapt=[r.body_names[-1]],
+        friction=gc.Friction(0.1, 0.2),
+        minimum_mass=0.5 * r.parameters[-1, 0],
+    ),
+    "slotine-li, base": lambda r: controllers.SlotineLi(r, reference(r), parameters="base"),
+}
+
+
+def loop(robot, law, rng):
+    """q, v, z of a closed loop somewhere."""
+    q, v, z = robot.random_configuration(rng), rng.normal(size=robot.nv), law.start()
+    return q, v, None if z is None else z * rng.uniform(0.3, 1.5, z.shape)
+
+
+def plants(robot, rng):
+    load = robot.with_parameters(robot.parameters * 1.1)
+    wrench = 0.1 * rng.normal(size=(robot.nbodies, 6))
+    return [
+        gc.Plant(load),
+        gc.Plant(load, gc.Friction(0.3, 0.1)),
+        gc.Plant(load, gc.Friction(0.3), f_ext=lambda t, q, v: wrench * np.sin(t)),
+    ]
+
+
+@pytest.mark.parametrize("robot", ROBOTS, ids=lambda r: r.name)
+@pytest.mark.parametrize("name", LAWS)
+def test_laws_and_their_lyapunov_functions(robot, name):
+    law, rng = LAWS[name](robot), np.random.default_rng(1)
+    for t, plant in zip(TIMES, plants(robot, rng)):
+        q, v, z = loop(robot, law, rng)
+        twins = Twins()
+        own, true = twins.of(law), twins.of(plant)
+        state = twins.symbol(t), twins.array(q), twins.array(v), None if z is None else twins.array(z)
+        equal(twins.values(own, *state), law(t, q, v, z))
+        lyapunov = law.lyapunov(t, q, v, z, plant)
+        assert all(isinstance(x, float) for x in lyapunov)
+        equal(twins.values(own.lyapunov, *state, true), tuple(lyapunov))
+
+
+def rate(plant, *state):
+    out = np.zeros(2 * plant.robot.nv + 1)
+    plant.rate(*state, out)
+    return out
+
+
+@pytest.mark.parametrize("robot", ROBOTS, ids=lambda r: r.name)
+def test_plants(robot):
+    rng = np.random.default_rng(2)
+    for plant in plants(robot, rng):
+        q, v, tau = robot.random_configuration(rng), *rng.normal(size=(2, robot.nv))
+        twins = Twins()
+        true, state = twins.of(plant), (twins.symbol(0.3), twins.array(q), twins.array(v), twins.array(tau))
+        equal(twins.values(rate, true, *state), rate(plant, 0.3, q, v, tau))
+
+
+@pytest.mark.parametrize("robot", ROBOTS, ids=lambda r: r.name)
+@pytest.mark.parametrize("name", ["passivity", "slotine-li"])
+def test_monitors(robot, name):
+    """Two samples: the first in Python, the second on symbols, what the monitors remember included."""
+    law, rng = LAWS[name](robot), np.random.default_rng(3)
+    plant = plants(robot, rng)[1]
+    group = Product(configuration_group(robot), Rn(robot.nv), Rn(0 if law.start() is None else law.start().size), Rn(1))
+    for changed in (False, True):
+        samples = []
+        for t in TIMES:
+            (q, v, z), tau, work = loop(robot, law, rng), rng.normal(size=robot.nv), float(rng.normal())
+            y = np.concatenate((q, v, [] if z is None else z, [work]))
+            now = changed and len(samples) > 0
+            samples.append(Sample(t, q, v, z, tau, work, plant, now, group, y, law.reference))
+        for m in default_monitors():
+            m.start(plant, law)
+            m.measure(samples[0])
+            twins = Twins()
+            own = twins.of(m)
+            if m.name == "lyapunov":
+                own.function = twins.of(law).lyapunov
+            seen = Sample(*(twins.of(getattr(samples[1], name)) for name in Sample.__dataclass_fields__))
+            scale = 1e3 if m.name == "skew" else 0.0  # it is rounding itself
+            equal(twins.values(own.measure, seen), m.measure(samples[1]), scale)
+            for name, x in vars(m).items():
+                if isinstance(x, float):
+                    equal(twins.evaluated(getattr(own, name)), x)
+            equal(twins.evaluated(tuple(own.signals.values())), tuple(m.signals.values()))
