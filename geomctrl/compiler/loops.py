@@ -1,10 +1,10 @@
 """A closed loop as one function: explicit Runge-Kutta steps on a Lie group, and what is looked at between them.
 
-    run(numbers, memory, rows, first, last, every, total, dt, t_end, alive) -> 2 k + phase
+    run(numbers, memory, rows, first, last, every, total, dt, t_end, alive, phase) -> 2 k + phase
 
 takes steps `first` to `last` of lanes that run side by side, and stops before the first thing that has no result in a
-lane that is alive: phase 0, step k, the state being that before it; phase 1, sample k, the state being that at it. What
-has no result there is the caller's to find words for. `memory` holds all that a lane knows, `Layout` says where.
+lane that is alive: phase 0, step k, the state being that before it; phase 1, sample k, the state being that at it. From
+there another call goes on, without that lane. What has no result is the caller's to find words for. `memory` holds all that a lane knows, `Layout` says where.
 
 The equations come as traces: `field`, the rates of y at a stage; `sample`, what is looked at when a step begins, its
 first numbers being the rates; `law`, where commands are held between samples; `move` and `pull`, y exp(u) and
@@ -148,14 +148,15 @@ class _Loop(Function):
     def text(self) -> str:
         arguments = (
             "ptr noalias %numbers, ptr noalias %memory, ptr noalias %rows, i64 %first, i64 %last, i64 %every,"
-            " i64 %total, double %dt, double %t_end, i64 %alive"
+            " i64 %total, double %dt, double %t_end, i64 %alive, i64 %phase"
         )
         self.lines = [f"define i64 @run({arguments}) nounwind {{", "entry:"]
         self._addresses()
-        self.do("br label %head")
+        resumed = self.let("icmp ne i64 %phase, 0")
+        self.do(f"br i1 {resumed}, label %sample, label %head")
         self._label("head")
         self.do("%k = phi i64 [%first, %entry], [%next, %tail]")
-        self.do("%row = phi ptr [%rows, %entry], [%row_next, %tail]")
+        self.do("%row_before = phi ptr [%rows, %entry], [%row_next, %tail]")
         self.do("%more = icmp slt i64 %k, %last")
         self.do("br i1 %more, label %step, label %exit")
         self._label("step")
@@ -163,6 +164,10 @@ class _Loop(Function):
         self._stop_unless_good("step_done", "%k", 0)
         self._label("step_done")
         self._arrive()
+        self.do("br label %sample")
+        self._label("sample")
+        self.do("%next = phi i64 [%first, %entry], [%arrived, %step_done]")
+        self.do("%row = phi ptr [%rows, %entry], [%row_before, %step_done]")
         self._sample()
         self._stop_unless_good("sample_done", "%next", 1)
         self._label("sample_done")
@@ -311,8 +316,8 @@ class _Loop(Function):
         """The state is that of the stage now; time goes on."""
         e = self.equations
         self._copy(self.x_y, self.stage_y, e.y)
-        self.do("%next = add i64 %k, 1")
-        steps = self.let("sitofp i64 %next to double")
+        self.do("%arrived = add i64 %k, 1")
+        steps = self.let("sitofp i64 %arrived to double")
         t = self.let(f"fmul double {steps}, %dt")
         beyond = self.let(f"fcmp olt double %t_end, {t}")
         self._store_time(self.x, self.let(f"select i1 {beyond}, double %t_end, double {t}"))
@@ -347,8 +352,8 @@ class _Loop(Function):
         """What a sample has found is kept, and a row of it where one is stored."""
         e, l, w = self.equations, self.layout, self.vector.width
         self._copy(self.slopes[0], self.out, e.dim)
-        for found, place in e.remembered:
-            self._copy(self._at(self.memory_at + place * w), self._at(l.out + found * w), 1)
+        for found, place, numbers in _runs(e.remembered):
+            self._copy(self._at(self.memory_at + place * w), self._at(l.out + found * w), numbers)
         since = self.let("srem i64 %next, %every")
         due = self.let(f"icmp eq i64 {since}, 0")
         end = self.let("icmp eq i64 %next, %total")
@@ -421,3 +426,14 @@ class _Loop(Function):
             self._label(f"{name}.done")
         for k in range(whole * BLOCK, count):
             entries(Vector(1), lambda base, k=k: self.address(base, k))
+
+
+def _runs(pairs: Sequence[tuple[int, int]]) -> list[tuple[int, int, int]]:
+    """(source, target) of single numbers as (source, target, how many in a row)."""
+    runs: list[tuple[int, int, int]] = []
+    for source, target in pairs:
+        if runs and (source, target) == (runs[-1][0] + runs[-1][2], runs[-1][1] + runs[-1][2]):
+            runs[-1] = *runs[-1][:2], runs[-1][2] + 1
+        else:
+            runs.append((source, target, 1))
+    return runs

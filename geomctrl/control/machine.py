@@ -8,8 +8,6 @@ from __future__ import annotations
 
 import ctypes
 import hashlib
-import random
-from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -17,13 +15,12 @@ import numpy as np
 from geomctrl.compiler import cache, host, loops
 from geomctrl.compiler.code import version
 from geomctrl.compiler.loops import Equations, Layout, Numbers
-from geomctrl.compiler.symbols import UntraceableError
 
 from .traced import Column, TracedLoop
 
 LINE = 8  # doubles of a cache line
 POINTER, WHOLE, REAL = ctypes.c_void_p, ctypes.c_int64, ctypes.c_double
-RUN = ctypes.CFUNCTYPE(WHOLE, POINTER, POINTER, POINTER, WHOLE, WHOLE, WHOLE, WHOLE, REAL, REAL, WHOLE)
+RUN = ctypes.CFUNCTYPE(WHOLE, POINTER, POINTER, POINTER, WHOLE, WHOLE, WHOLE, WHOLE, REAL, REAL, WHOLE, WHOLE)
 LOOK = ctypes.CFUNCTYPE(WHOLE, POINTER, POINTER)
 STEP, SAMPLE = range(2)  # what comes next
 
@@ -54,10 +51,10 @@ class Machine:
     # --- running -----------------------------------------------------------------------------------------------
 
     def run(
-        self, first: int, last: int, every: int, total: int, dt: float, t_end: float, alive: int = 1
+        self, first: int, last: int, every: int, total: int, dt: float, t_end: float, alive: int = 1, begin: int = 0
     ) -> tuple[int, int, int, np.ndarray]:
-        """Steps `first` to `last` (exclusive), `total` being the run's: (step or sample k, STEP or SAMPLE, the lanes for
-        which it has no result, rows (stored samples, numbers, lanes)).
+        """From step or sample `first` (`begin`) to step `last`, `total` being the run's: (step or sample k, STEP or
+        SAMPLE, the lanes for which it has no result, rows (stored samples, numbers, lanes)).
 
         STEP, and no lanes: it went to step `last`, whose beginning has been sampled.
         """
@@ -66,12 +63,12 @@ class Machine:
             self.rows = np.empty(most)
         found = self._run(
             self.values.ctypes.data, self.memory.ctypes.data, self.rows.ctypes.data,
-            first, last, every, total, dt, t_end, alive,
+            first, last, every, total, dt, t_end, alive, begin,
         )  # fmt: skip
         k, phase = divmod(found, 2)
         stopped = int(self.memory[self.layout.stopped : self.layout.stopped + 1].view(np.int64)[0])
-        sampled = k - phase
-        stored = sampled // every - first // every + (sampled == total and total % every > 0 and sampled > first)
+        before, sampled = first - begin, k - phase
+        stored = sampled // every - before // every + (sampled == total and total % every > 0 and sampled > before)
         rows = self.rows[: stored * size].reshape(stored, -1, self.width)
         return k, phase, 0 if k == last and phase == STEP else stopped, rows
 
