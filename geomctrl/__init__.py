@@ -21,7 +21,9 @@ NAMES = {
     "Plant": "control.plant",
     "Run": "control.run",
     "compile": "control.compiled",
+    "replay": "control.sweeping.sweep",
     "simulate": "control.loop",
+    "sweep": "control.sweeping.sweep",
     "rollout": "motion.rollout",
     "ArgumentError": "errors",
     "GeomctrlError": "errors",
@@ -30,6 +32,7 @@ NAMES = {
     "ModelError": "errors",
     "NameNotFoundError": "errors",
     "SimulationError": "errors",
+    "SweepError": "errors",
 }
 MODULES = {
     "closed_forms": "terms.closed_forms",
@@ -43,6 +46,7 @@ MODULES = {
     "inertia": "mechanism.inertia",
     "integrators": "integrators",
     "interop": "interop",
+    "measures": "control.measures",
     "models": "models",
     "monitors": "control.monitors",
     "references": "control.references",

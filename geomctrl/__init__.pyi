@@ -9,6 +9,7 @@ from . import interop as interop
 from . import models as models
 from . import testing as testing
 from .compiler.catalogue import Terms as Terms
+from .control import measures as measures
 from .control import monitors as monitors
 from .control import references as references
 from .control.compiled import compile as compile
@@ -21,6 +22,8 @@ from .control.loop import simulate as simulate
 from .control.plant import Friction as Friction
 from .control.plant import Plant as Plant
 from .control.run import Run as Run
+from .control.sweeping.sweep import replay as replay
+from .control.sweeping.sweep import sweep as sweep
 from .errors import ArgumentError as ArgumentError
 from .errors import GeomctrlError as GeomctrlError
 from .errors import InertiaError as InertiaError
@@ -28,6 +31,7 @@ from .errors import IntegrationError as IntegrationError
 from .errors import ModelError as ModelError
 from .errors import NameNotFoundError as NameNotFoundError
 from .errors import SimulationError as SimulationError
+from .errors import SweepError as SweepError
 from .lie import groups as groups
 from .lie import se3 as se3
 from .lie import so3 as so3

@@ -38,3 +38,7 @@ class IntegrationError(GeomctrlError):
     def __init__(self, message, solution=None):
         super().__init__(message)
         self.solution = solution
+
+
+class SweepError(GeomctrlError):
+    """A sweep that can not go on (workers gone, a block that fails, a full disk). Its store keeps what was done."""

@@ -234,7 +234,7 @@ class Loop:
         self.rate_shapes = {(dim,)} if dim else set()
         if dim and z0 is not None and z0.size == dim:  # on a group a rate is a vector of its algebra
             self.rate_shapes.add(z0.shape)
-        self.hold = _hold_count(control_dt, dt)
+        self.hold = hold_count(control_dt, dt)
         self.command: Command | None = None
         self.changed = False  # the true robot, since the last sample
 
@@ -359,7 +359,7 @@ def _no_command(t, command) -> SimulationError:
     return SimulationError(f"controller: expected a geomctrl.Command at t = {t:.6g} s, got {command!r:.60}")
 
 
-def _hold_count(control_dt: float | None, dt: float) -> int:
+def hold_count(control_dt: float | None, dt: float) -> int:
     """Steps between samples of the controller, 0 for a continuous one."""
     if control_dt is None:
         return 0

@@ -1,0 +1,234 @@
+"""What is measured of a run in a sweep: numbers that say how well it went.
+
+Any function of a `Run` is a measure. Those here are written twice: as a formula on a stored run, and as an
+accumulation over the samples of a loop while it runs, which needs no stored run.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from geomctrl.arguments import number
+from geomctrl.errors import ArgumentError
+from geomctrl.mechanism.configuration import difference
+from geomctrl.robot import Robot
+
+from .monitors import Monitor, Sample, default_monitors, monitor_list
+from .plant import Plant
+from .run import Run
+
+
+class Measure:
+    """A number, or an array, of a run. The implementer's contract:
+
+    1. `name` and `what` (a few words) say what is measured, `units` its units; `dims` names the axes of an array.
+    2. `start(plant, controller)` forgets the last run: it sets the attributes that `add` changes, to floats or
+       float arrays. It raises ArgumentError where the measure does not apply.
+    3. `add(sample)` takes the next sample into account. It changes only attributes that `start` set, and nothing
+       in it depends on a number but through np.where, np.maximum and the like.
+    4. `value()` is the result after the samples so far.
+    5. `__call__(run)` is the same of a stored run and changes nothing; a formula on its arrays where there is one.
+    """
+
+    name = "measure"
+    what = ""
+    units = "1"
+    dims: tuple[str, ...] = ()
+
+    def start(self, plant: Plant, controller: Any) -> None:
+        raise NotImplementedError
+
+    def add(self, sample: Sample) -> None:
+        raise NotImplementedError
+
+    def value(self) -> Any:
+        raise NotImplementedError
+
+    def __call__(self, run: Run) -> Any:
+        measure = copy.copy(self)
+        measure.start(run.plant, run.controller)
+        for sample in samples(run):
+            measure.add(sample)
+        return measure.value()
+
+
+def samples(run: Run) -> Iterator[Sample]:
+    """The stored samples of a run as a loop gives them to a measure: t, q, v, z, tau, plant, desired."""
+    reference = getattr(run.controller, "reference", None)
+    for k, t in enumerate(run.t):
+        z, plant = None if run.z is None else run.z[k], run.plant.at(t)
+        yield Sample(float(t), run.q[k], run.v[k], z, run.tau[k], np.nan, plant, False, None, run.q[k], reference)
+
+
+class _Error(Measure):
+    """Of e = log(q_d^-1 q) (nv,), q_d the controller's reference or its attribute `q_d`."""
+
+    units = "rad"
+
+    def goal(self, controller: Any) -> np.ndarray | None:
+        """The configuration that is held; None if a reference says it."""
+        if getattr(controller, "reference", None) is not None:
+            return None
+        q_d = getattr(controller, "q_d", None)
+        if q_d is None:
+            raise ArgumentError(f"{self.name}: expected a controller with a reference or a q_d, got {controller!r:.60}")
+        return np.asarray(q_d, float)
+
+    def start(self, plant, controller):
+        self.robot: Robot = plant.robot
+        self.held = self.goal(controller)
+
+    def error(self, sample: Sample) -> np.ndarray:
+        desired = sample.desired
+        return difference(self.robot, desired.q if desired is not None else self.held, sample.q)
+
+    def errors(self, run: Run) -> np.ndarray:
+        """(n, nv) at the stored samples."""
+        if run.desired is not None:
+            return difference(run.plant.robot, run.desired.q, run.q)
+        return difference(run.plant.robot, np.broadcast_to(np.asarray(self.goal(run.controller)), run.q.shape), run.q)
+
+
+class TrackingRMS(_Error):
+    """Root mean square of |e| over the samples from `after` seconds on; with joints=True of each coordinate (nv,).
+
+    nan for a run that ended before. Radians, and metres where joints slide.
+    """
+
+    name = "tracking_rms"
+    what = "RMS of the tracking error"
+
+    def __init__(self, after: float = 0.0, joints: bool = False):
+        self.after, self.joints = number("after", after, "seconds >= 0", lambda t: t >= 0.0), bool(joints)
+        self.dims = ("joint",) if joints else ()
+
+    def start(self, plant, controller):
+        super().start(plant, controller)
+        self.squares, self.count = np.zeros(plant.robot.nv), 0.0
+
+    def add(self, sample):
+        e, counted = self.error(sample), np.where(sample.t >= self.after, 1.0, 0.0)
+        self.squares, self.count = self.squares + counted * e * e, self.count + counted
+
+    def value(self):
+        return self._rms(np.asarray(self.squares) / self.count if self.count else np.full(len(self.squares), np.nan))
+
+    def __call__(self, run):
+        e = self.errors(run)[run.t >= self.after]
+        return self._rms((e**2).mean(axis=0) if len(e) else np.full(run.v.shape[1], np.nan))
+
+    def _rms(self, squares):
+        return np.sqrt(squares) if self.joints else float(np.sqrt(squares.sum()))
+
+
+class SettlingTime(_Error):
+    """From when on the largest coordinate of |e| stays within `tolerance` [rad or m]; nan if it is not at the end."""
+
+    name = "settling_time"
+    what = "time from which the error stays within the tolerance"
+    units = "s"
+
+    def __init__(self, tolerance: float = 0.01):
+        self.tolerance = number("tolerance", tolerance, "a positive error", lambda x: x > 0.0)
+
+    def start(self, plant, controller):
+        super().start(plant, controller)
+        self.settled = np.inf
+
+    def add(self, sample):
+        outside = np.abs(self.error(sample)).max() > self.tolerance
+        self.settled = np.where(outside, np.inf, np.minimum(self.settled, sample.t))
+
+    def value(self):
+        return float(self.settled) if self.settled < np.inf else np.nan
+
+    def __call__(self, run):
+        outside = np.flatnonzero(np.abs(self.errors(run)).max(axis=1) > self.tolerance)
+        first = outside[-1] + 1 if len(outside) else 0
+        return float(run.t[first]) if first < len(run.t) else np.nan
+
+
+class ParameterError(Measure):
+    """|z - z_true| at the end over the same at the start, Euclidean norms: what is left of what was not known.
+
+    z_true is the controller's `true_parameters(plant)` with the plant of that moment. nan if nothing was unknown.
+    """
+
+    name = "parameter_error"
+    what = "error of the parameters at the end, relative to the start"
+
+    def start(self, plant, controller):
+        if getattr(controller, "true_parameters", None) is None:
+            raise ArgumentError(f"{self.name}: expected a controller with true_parameters, got {controller!r:.60}")
+        self.controller = controller
+        self.error = self.first = controller.start() - controller.true_parameters(plant.at(0.0))
+
+    def add(self, sample):
+        self.error = sample.z - self.controller.true_parameters(sample.plant)
+
+    def value(self):
+        first = float(np.linalg.norm(self.first))
+        return float(np.linalg.norm(self.error)) / first if first else np.nan
+
+    def __call__(self, run):
+        measure = copy.copy(self)
+        measure.start(run.plant, run.controller)
+        measure.error = run.z[-1] - run.controller.true_parameters(run.plant.at(run.t[-1]))
+        return measure.value()
+
+
+class PeakTorque(Measure):
+    """The largest |tau| of all joints and samples; with joints=True of each joint (nv,). Newtons where joints slide."""
+
+    name = "peak_torque"
+    what = "largest torque"
+    units = "N m"
+
+    def __init__(self, joints: bool = False):
+        self.joints = bool(joints)
+        self.dims = ("joint",) if joints else ()
+
+    def start(self, plant, controller):
+        self.peak = np.zeros(plant.robot.nv)
+
+    def add(self, sample):
+        self.peak = np.maximum(self.peak, np.abs(sample.tau))
+
+    def value(self):
+        return np.array(self.peak) if self.joints else float(np.max(self.peak))
+
+    def __call__(self, run):
+        peak = np.abs(run.tau).max(axis=0, initial=0.0)
+        return peak if self.joints else float(peak.max())
+
+
+class WorstMonitor(Measure):
+    """The worst value of a monitor over all steps; nan where it does not apply.
+
+    monitor: the name of one that the run has, or a `monitors.Monitor` that it is given.
+    """
+
+    def __init__(self, monitor: str | Monitor = "energy"):
+        known = {m.name: m for m in default_monitors()} if isinstance(monitor, str) else {}
+        chosen = known.get(monitor) if isinstance(monitor, str) else monitor_list([monitor])[0]
+        if chosen is None:
+            raise ArgumentError(f"monitor: expected one of {', '.join(known)}, or a Monitor, got {monitor!r}")
+        self.monitor, self.name = chosen, f"worst_{chosen.name}"
+        self.what = f"worst of the run: {chosen.what}"
+
+    def start(self, plant, controller):
+        self.applies, self.worst = self.monitor.start(plant, controller), -np.inf
+
+    def add(self, sample):
+        if self.applies:
+            self.worst = np.maximum(self.worst, self.monitor.measure(sample))
+
+    def value(self):
+        return float(self.worst) if self.applies else np.nan
+
+    def __call__(self, run):
+        return run.monitors[self.monitor.name].worst if self.monitor.name in run.monitors else np.nan

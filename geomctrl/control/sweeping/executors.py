@@ -1,0 +1,158 @@
+"""Where blocks are computed: processes of this machine, or anything with `submit`, a bounded number at a time."""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import signal
+import sys
+import threading
+import types
+from collections.abc import Iterable, Iterator, Mapping
+from concurrent.futures import BrokenExecutor, ProcessPoolExecutor, ThreadPoolExecutor
+from contextlib import ExitStack, contextmanager
+from itertools import islice
+from multiprocessing.context import SpawnContext, SpawnProcess
+from queue import SimpleQueue
+from typing import Any
+
+import numpy as np
+
+from geomctrl.errors import ArgumentError, GeomctrlError, SweepError
+
+from .job import Columns, Job, pickled, run_block
+
+ATTEMPTS = 2  # at a block that raises: the second may come to another worker
+ONE_THREAD = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")  # the processes share the cores already
+
+Block = tuple[int, Mapping[str, np.ndarray]]  # the first run's number, and the parameters' values
+
+
+def check_executor(executor: Any) -> None:
+    """Raise ArgumentError unless it is None or has `submit`."""
+    if executor is not None and not callable(getattr(executor, "submit", None)):
+        raise ArgumentError(f"executor: expected None or an object with submit(function, *args), got {executor!r:.60}")
+
+
+def computed(job: Job, blocks: Iterable[Block], count: int, executor: Any) -> Iterator[tuple[int, Columns]]:
+    """(first number, columns) of each of the `count` blocks, in the order in which they are done.
+
+    At most two blocks a worker are under way: memory stays bounded. What is under way when this is left is cancelled.
+    Raises SweepError when a block fails twice or the workers are gone; GeomctrlErrors of a block at once.
+    """
+    if executor is None and count < 2:
+        yield from ((first, run_block(job, first, rows)) for first, rows in blocks)
+        return
+    with ExitStack() as stack:
+        if executor is None:
+            executor = stack.enter_context(_processes(min(_cores(), count)))
+        workers = _workers(executor)
+        if hasattr(executor, "get_executor"):  # a dask.distributed.Client, as one of concurrent.futures
+            executor = executor.get_executor(pure=False)
+        sent = job if isinstance(executor, ThreadPoolExecutor) else pickled(job)
+        yield from _as_done(executor, sent, blocks, 2 * workers)
+
+
+def _as_done(executor: Any, job: bytes | Job, blocks: Iterable[Block], most: int) -> Iterator[tuple[int, Columns]]:
+    waiting, running, done = iter(blocks), {}, SimpleQueue()
+
+    def start(block: Block, attempt: int) -> None:
+        try:
+            future = executor.submit(run_block, job, *block)
+        except BrokenExecutor as error:
+            raise _gone(error) from error
+        running[future] = block, attempt
+        future.add_done_callback(done.put)
+
+    try:
+        for block in islice(waiting, most):
+            start(block, 1)
+        while running:
+            future = done.get()
+            block, attempt = running.pop(future)
+            try:
+                columns = future.result()
+            except GeomctrlError:
+                raise
+            except BrokenExecutor as error:
+                raise _gone(error) from error
+            except Exception as error:  # of a worker, of memory, of the way there
+                if attempt == ATTEMPTS:
+                    raise SweepError(
+                        f"the block from run {block[0]} on failed {ATTEMPTS} times: {type(error).__name__}: {error}"
+                    ) from error
+                start(block, attempt + 1)
+                continue
+            yield block[0], columns
+            for following in islice(waiting, 1):
+                start(following, 1)
+    finally:
+        for future in running:
+            future.cancel()
+
+
+def _gone(error: BaseException) -> SweepError:
+    return SweepError(f"the processes that compute are gone (killed, or out of memory): {error}")
+
+
+def _cores() -> int:
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def _workers(executor: Any) -> int:
+    if callable(threads := getattr(executor, "nthreads", None)):  # of a dask.distributed.Client
+        return max(sum(threads().values()), _cores())
+    return getattr(executor, "_max_workers", None) or _cores()
+
+
+# --- processes of this machine -----------------------------------------------------------------------------------
+
+
+@contextmanager
+def _processes(n: int) -> Iterator[ProcessPoolExecutor]:
+    """A pool of new processes: forking one that has threads (numba's, zarr's) may hang."""
+    pool = ProcessPoolExecutor(n, mp_context=_Context(), initializer=_start_worker)
+    try:
+        yield pool
+    except BaseException:
+        workers = list((pool._processes or {}).values())
+        pool.shutdown(wait=False, cancel_futures=True)
+        for worker in workers:  # else Ctrl-C would wait for their blocks
+            worker.kill()
+        raise
+    pool.shutdown()
+
+
+class _Worker(SpawnProcess):
+    """A new process without the `__main__` of this one, and with one thread for linear algebra.
+
+    It would run the script that starts the sweep once more, which then had to guard itself; `make` comes by value.
+    """
+
+    def start(self):
+        main, given = sys.modules["__main__"], set(os.environ)
+        sys.modules["__main__"] = types.ModuleType("__main__")
+        os.environ.update({name: "1" for name in ONE_THREAD if name not in given})
+        try:
+            super().start()
+        finally:
+            sys.modules["__main__"] = main
+            for name in set(ONE_THREAD) - given:
+                del os.environ[name]
+
+
+class _Context(SpawnContext):
+    Process = _Worker
+
+
+def _start_worker() -> None:
+    """In a worker: Ctrl-C ends it without a word, and it does not outlive a sweep that is killed."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+    threading.Thread(target=_end_with_parent, daemon=True).start()
+
+
+def _end_with_parent() -> None:
+    parent = multiprocessing.parent_process()
+    if parent is not None:
+        parent.join()
+        os._exit(1)

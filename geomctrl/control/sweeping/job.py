@@ -1,0 +1,120 @@
+"""What a sweep computes, a block of runs at a time, wherever that is."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from geomctrl.control.many import Case, Outcome, outcomes, said
+from geomctrl.control.run import Run
+from geomctrl.errors import ArgumentError, GeomctrlError
+
+from .fingerprint import versions
+from .optional import needed_for
+from .space import Point, points
+
+Columns = dict[str, np.ndarray]  # one row a run
+
+
+@dataclass(frozen=True, eq=False)
+class Job:
+    """How a point becomes numbers: `make`, measures by name, options of `simulate`, the seed, and with what versions."""
+
+    make: Callable[[Point], Any]
+    measures: dict[str, Callable[[Run], Any]]
+    options: dict[str, Any]  # t_end, dt and so on
+    seed: int
+    versions: dict[str, str]
+
+    def block(self, first: int, rows: Mapping[str, np.ndarray]) -> Columns:
+        """The runs from number `first` on; rows: the parameters' values (n,) each.
+
+        success (n,), t_reached (n,) [s], reason (n,), and the measures (n, ...), nan where a run has none; a measure
+        that no run has is left out. Raises ArgumentError for measures that are no numbers or change their shape.
+        """
+        found: list[Outcome | None] = []
+        cases: list[Case] = []
+        for point in points(first, rows, self.seed):
+            try:
+                cases.append(case_of(self.make, point))
+                found.append(None)
+            except MemoryError:
+                raise
+            except Exception as error:  # of the caller's make: this run has no case, the others go on
+                found.append(Outcome({}, f"make: {said(error)}", False, np.nan, 0))
+        computed = iter(outcomes(cases, self.measures, **self.options))
+        return _columns(first, [next(computed) if x is None else x for x in found], self.measures)
+
+
+def case_of(make: Callable[[Point], Any], point: Point) -> Case:
+    """What `make` returns, as a Case. Raises ArgumentError for anything but its four parts."""
+    made = make(point)
+    if isinstance(made, Case):
+        return made
+    if not isinstance(made, tuple) or len(made) != 4:
+        raise ArgumentError(f"expected (plant, controller, q0, v0), got {made!r:.80}")
+    return Case(*made)
+
+
+def run_block(job: bytes | Job, first: int, rows: Mapping[str, np.ndarray]) -> Columns:
+    """`Job.block` of a job as it is or pickled; what an executor is given, a module's function so that it can be sent."""
+    job = job if isinstance(job, Job) else _unpickled(job)
+    if job.versions != versions():
+        raise GeomctrlError(f"executor: its workers have {_words(versions())}; this process has {_words(job.versions)}")
+    return job.block(first, rows)
+
+
+def pickled(job: Job) -> bytes:
+    """For other processes; functions of a script or notebook by value. Raises ArgumentError where that is impossible."""
+    with needed_for("sweep"):
+        import cloudpickle
+    try:
+        return cloudpickle.dumps(job)
+    except Exception as error:  # whatever objects of the caller's raise
+        raise ArgumentError(
+            f"make, measures, monitors: expected what can be sent to other processes, got {said(error)};"
+            " executor=concurrent.futures.ThreadPoolExecutor() sends nothing"
+        ) from error
+
+
+@functools.lru_cache(maxsize=1)  # blocks of one sweep share it, and with it compiled code
+def _unpickled(job: bytes) -> Job:
+    import cloudpickle
+
+    return cloudpickle.loads(job)
+
+
+def _columns(first: int, found: list[Outcome], measures: Iterable[str]) -> Columns:
+    columns: Columns = {
+        "success": np.array([x.success for x in found]),
+        "t_reached": np.array([x.t for x in found], float),
+        "reason": np.array([x.reason for x in found], object),
+    }
+    for name in measures:
+        values = {k: _numbers(name, first + k, x.values[name]) for k, x in enumerate(found) if name in x.values}
+        shapes = {value.shape: first + k for k, value in values.items()}
+        if len(shapes) > 1:
+            told = " and ".join(f"{shape} in run {number}" for shape, number in shapes.items())
+            raise ArgumentError(f"measures: {name!r}: expected one shape in all runs, got {told}")
+        for shape in shapes:
+            columns[name] = np.full((len(found), *shape), np.nan)
+            columns[name][list(values)] = list(values.values())
+    return columns
+
+
+def _numbers(name: str, number: int, value: Any) -> np.ndarray:
+    try:
+        array = np.asarray(value)
+        if array.dtype.kind not in "fiub":
+            raise TypeError
+        return array.astype(float)
+    except (TypeError, ValueError):
+        raise ArgumentError(f"measures: {name!r}: expected numbers, got {value!r:.60} in run {number}") from None
+
+
+def _words(named: Mapping[str, str]) -> str:
+    return ", ".join(f"{name} {version}" for name, version in named.items())

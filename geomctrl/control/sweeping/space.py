@@ -1,0 +1,163 @@
+"""The space of a sweep: named parameters over named dimensions, and its points, numbered."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Hashable, Iterator, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from geomctrl.errors import ArgumentError
+
+KINDS = "fiubU"  # of numpy's types: numbers, truth values, text
+
+
+class Point(Mapping[str, Any]):
+    """One point of a space, as `make` gets it: parameters by name, as Python's own numbers and texts.
+
+    number: of the run, which `replay` takes. rng: random numbers of its own, a numpy Generator on the counter-based
+    Philox with (seed, number) as its key: the same whatever ran before and wherever.
+    """
+
+    def __init__(self, number: int, values: Mapping[str, Any], seed: int):
+        self.number, self.seed, self._values = number, seed, dict(values)
+
+    def __getitem__(self, name: str) -> Any:
+        return self._values[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._values)
+
+    def __len__(self) -> int:
+        return len(self._values)
+
+    def __repr__(self):
+        return f"<Point {self.number}: {', '.join(f'{name} = {x!r}' for name, x in self.items())}>"
+
+    @cached_property
+    def rng(self) -> np.random.Generator:
+        return np.random.Generator(np.random.Philox(key=np.array([self.seed, self.number], np.uint64)))
+
+
+def points(first: int, rows: Mapping[str, np.ndarray], seed: int) -> Iterator[Point]:
+    """The points of consecutive runs, from number `first` on; rows: each parameter's values, a run each."""
+    columns = [column.tolist() for column in rows.values()]
+    for k, values in enumerate(zip(*columns)):
+        yield Point(first + k, dict(zip(rows, values)), seed)
+
+
+class Parameter(NamedTuple):
+    """Values of one parameter over some of the space's dimensions; attrs as xarray has them ("units")."""
+
+    dims: tuple[str, ...]
+    values: np.ndarray
+    attrs: dict[str, Any]
+
+
+@dataclass(frozen=True, eq=False)
+class Space:
+    """Parameters by name over dimensions by size. Its points are numbered with the last dimension fastest."""
+
+    sizes: dict[str, int]
+    parameters: dict[str, Parameter]
+
+    def __len__(self) -> int:
+        return math.prod(self.sizes.values())
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return tuple(self.sizes.values())
+
+    def rows(self, first: int, stop: int) -> dict[str, np.ndarray]:
+        """Each parameter's value at the points from number `first` to before `stop`."""
+        numbers = np.arange(first, stop)
+        at = dict(zip(self.sizes, np.unravel_index(numbers, self.shape))) if self.sizes else {}
+        out = {}
+        for name, parameter in self.parameters.items():
+            values = parameter.values[tuple(at[dim] for dim in parameter.dims)]
+            out[name] = np.broadcast_to(values, numbers.shape)
+        return out
+
+
+def checked_space(space: Any) -> Space:
+    """The Space that a dict or an xarray.Dataset describes.
+
+    In a dict an entry is a list of values, which is a dimension of its own name, one value, or as in xarray
+    (dimensions, values) or (dimensions, values, attrs). Raises ArgumentError, naming the parameter, for anything else,
+    for nan and infinity, and for dimensions that have two lengths.
+    """
+    if hasattr(space, "data_vars") and hasattr(space, "variables"):  # an xarray.Dataset, not imported for this
+        given = {name: (x.dims, x.values, x.attrs) for name, x in space.variables.items()}
+        sizes = {_name(dim): int(n) for dim, n in space.sizes.items()}
+    elif isinstance(space, Mapping):
+        given, sizes = {name: _spread(name, entry) for name, entry in space.items()}, {}
+    else:
+        raise ArgumentError(f"space: expected a dict or an xarray.Dataset, got {space!r:.60}")
+    if not given:
+        raise ArgumentError("space: expected at least one parameter, got none")
+    parameters = {_name(name): _parameter(name, *entry) for name, entry in given.items()}
+    for name, parameter in parameters.items():
+        for dim, n in zip(parameter.dims, parameter.values.shape):
+            if sizes.setdefault(dim, n) != n:
+                raise ArgumentError(
+                    f"space: {name!r}: expected {sizes[dim]} values along {dim!r}, as others have, got {n}"
+                )
+    for name, parameter in parameters.items():
+        if name in sizes and parameter.dims != (name,):
+            raise ArgumentError(f"space: {name!r} is there twice: a dimension, and a parameter along {parameter.dims}")
+    return Space(sizes, parameters)
+
+
+def _name(name: Hashable) -> str:
+    if not isinstance(name, str) or not name or "/" in name or name.startswith("."):
+        raise ArgumentError(f"space: expected names that are text, without '/', got {name!r}")
+    return name
+
+
+def _spread(name: Hashable, entry: Any) -> tuple[Any, ...]:
+    """An entry of a dict as (dimensions, values, attrs)."""
+    if isinstance(entry, tuple) and entry and _are_dims(entry[0]):
+        if len(entry) not in (2, 3):
+            raise ArgumentError(f"space: {name!r}: expected (dimensions, values) or with attrs, got {entry!r:.80}")
+        return (*entry, {}) if len(entry) == 2 else entry
+    return (() if np.isscalar(entry) or np.ndim(_array(name, entry)) == 0 else (name,)), entry, {}
+
+
+def _are_dims(x: Any) -> bool:
+    """Whether the first of a tuple names dimensions, the second being values: ("a", [..]), not ("a", "b")."""
+    return isinstance(x, str) or (isinstance(x, tuple) and all(isinstance(dim, str) for dim in x))
+
+
+def _parameter(name: Hashable, dims: Any, values: Any, attrs: Any) -> Parameter:
+    dims = tuple(_name(dim) for dim in ((dims,) if isinstance(dims, str) else dims))
+    values = _array(name, values)
+    if values.ndim != len(dims):
+        raise ArgumentError(f"space: {name!r}: expected values along {dims}, got an array of shape {values.shape}")
+    if values.size == 0:
+        raise ArgumentError(f"space: {name!r}: expected at least one value, got none")
+    if values.dtype.kind == "f" and not np.isfinite(values).all():
+        where = tuple(np.argwhere(~np.isfinite(values))[0].tolist())
+        raise ArgumentError(f"space: {name!r}: expected finite numbers, got {values[where]} at index {list(where)}")
+    return Parameter(dims, values, dict(attrs))
+
+
+def _array(name: Hashable, values: Any) -> np.ndarray:
+    try:
+        array = np.asarray(values)
+    except ValueError:  # rows of several lengths
+        raise ArgumentError(f"space: {name!r}: expected values of one length, got {values!r:.80}") from None
+    if array.dtype.kind in "OT" and all(isinstance(x, str) for x in array.flat):
+        array = array.astype(str)
+    if array.dtype.kind not in KINDS:
+        raise ArgumentError(f"space: {name!r}: expected numbers, texts or truth values, got {values!r:.80}")
+    if array.dtype.kind == "U" and not isinstance(values, (str, np.ndarray)) and _mixed(values):
+        raise ArgumentError(f"space: {name!r}: expected values of one kind, got {values!r:.80}")
+    return array
+
+
+def _mixed(values: Any) -> bool:
+    """Numbers among texts, which numpy would make into texts."""
+    return not all(isinstance(x, str) for x in np.asarray(values, dtype=object).flat)

@@ -1,0 +1,210 @@
+"""Where a sweep keeps its runs: flat columns, a row a run, in memory or in a Zarr store on disk.
+
+A store is a Zarr group that xarray opens: the parameters, the measures and how each run ended along the dimension
+"run", in chunks of one block. `done`, written last of a block, says which rows count: a block is there whole or not at
+all, whenever the process is killed. Its attribute "sweep" says which sweep it is.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+import uuid
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from geomctrl.errors import ArgumentError, GeomctrlError, SweepError
+
+from .job import Columns
+from .optional import needed_for
+from .space import Parameter, Space
+
+try:
+    import fcntl
+except ImportError:  # Windows: two sweeps on one store are not noticed
+    fcntl = None
+
+RUN = "run"  # the dimension along which the columns go
+FORMAT = 1
+Record = dict[str, Any]  # which sweep it is: see `sweep.record_of`; can be written as JSON
+
+_held: set[int] = set()  # descriptors that lock stores
+if hasattr(os, "register_at_fork"):  # a forked worker that outlives a killed sweep must not hold its store
+    os.register_at_fork(after_in_child=lambda: [os.close(descriptor) for descriptor in _held])
+
+
+class Memory:
+    """Columns in memory, a row each of n runs."""
+
+    def __init__(self, n: int):
+        self.n, self.arrays = n, {}
+
+    def create(self, name: str, like: np.ndarray) -> Any:
+        """The array for a column of which `like` is a piece."""
+        return np.full((self.n, *like.shape[1:]), "" if like.dtype.kind == "O" else _fill(like), like.dtype)
+
+    def write(self, first: int, columns: Columns) -> None:
+        """The rows from `first` on. Raises ArgumentError for a measure that changes its shape."""
+        rows = len(columns["success"])
+        for name, column in (columns | {"done": np.ones(rows, bool)}).items():
+            if name not in self.arrays:
+                self.arrays[name] = self.create(name, column)
+            shape = self.arrays[name].shape[1:]
+            if shape != column.shape[1:]:
+                raise ArgumentError(
+                    f"measures: {name!r}: expected one shape in all runs, got {column.shape[1:]} in the block"
+                    f" from run {first} on, and {shape} before"
+                )
+            self.arrays[name][first : first + rows] = column
+
+    def missing(self, block: int) -> list[int]:
+        """The first runs of the blocks that are not there."""
+        done = self.arrays["done"][:] if "done" in self.arrays else np.zeros(self.n, bool)
+        return (np.flatnonzero(~done[::block]) * block).tolist()
+
+    def columns(self) -> Columns:
+        found = {name: array[:] for name, array in self.arrays.items()}
+        return {name: x.astype(object) if x.dtype.kind in "TU" else x for name, x in found.items()}
+
+
+class Disk(Memory):
+    """Columns in the Zarr group of a store."""
+
+    def __init__(self, group: Any, record: Record):
+        super().__init__(record["runs"])
+        self.group, self.record = group, record
+        own = {"success", "t_reached", "reason", "done", *record["measures"]}
+        self.arrays = {name: group[name] for name in own if name in group}
+
+    def create(self, name: str, like: np.ndarray) -> Any:
+        measure = self.record["measures"].get(name, {"dims": [], "attrs": {}})
+        shape = (self.n, *like.shape[1:])
+        dims = (RUN, *axes(name, like.ndim - 1, measure["dims"]))
+        return _array(self.group, name, shape, like, self.record["block"], dims, measure["attrs"])
+
+    def write(self, first: int, columns: Columns) -> None:
+        """As `Memory.write`. Raises SweepError when it can not be written; what was written before stays."""
+        try:
+            super().write(first, columns)
+        except OSError as error:
+            raise SweepError(
+                f"store: the block from run {first} on could not be written: {error}; the blocks before it are kept"
+            ) from error
+
+
+def axes(name: str, count: int, given: list[str]) -> list[str]:
+    """Names of the axes of a measure that is an array."""
+    return given if len(given) == count else [f"{name}_{k}" for k in range(count)]
+
+
+# --- stores on disk ----------------------------------------------------------------------------------------------
+
+
+@contextlib.contextmanager
+def opened(path: str | os.PathLike, record: Record, space: Space) -> Iterator[Disk]:
+    """The store of the sweep that `record` describes, new or gone on with, for this sweep alone.
+
+    Raises ArgumentError where there is something else, another sweep (it says what differs), or one at work.
+    """
+    path = Path(path)
+    if not path.exists():
+        _create(path, record, space)
+    with _alone(path):
+        group, there = _read(path, "r+")
+        different = differences(there["identity"], record["identity"])
+        if different:
+            raise ArgumentError(f"store: {os.fspath(path)!r} has another sweep: {'; '.join(different)}")
+        yield Disk(group, there)
+
+
+def read(path: str | os.PathLike) -> tuple[Record, Space, Columns]:
+    """What a store has, complete or not. Raises ArgumentError where there is no store."""
+    group, record = _read(Path(path), "r")
+    shape, parameters = tuple(record["sizes"].values()), {}
+    for name, dims in record["parameters"].items():
+        values = group[name][:]
+        values = values.astype(str) if values.dtype.kind in "TO" else values
+        own = tuple(slice(None) if dim in dims else 0 for dim in record["sizes"])
+        order = [dim for dim in record["sizes"] if dim in dims]
+        values = values.reshape(shape)[own].transpose([order.index(dim) for dim in dims])
+        parameters[name] = Parameter(tuple(dims), values, dict(group[name].attrs))
+    return record, Space(record["sizes"], parameters), Disk(group, record).columns()
+
+
+def differences(there: Mapping[str, str], here: Mapping[str, str]) -> list[str]:
+    """What differs between a store's sweep and this one, in words."""
+    names = [name for name in (there | here) if there.get(name) != here.get(name)]
+    return [f"{name}: {there.get(name, 'nothing')} there, {here.get(name, 'nothing')} here" for name in names]
+
+
+def _create(path: Path, record: Record, space: Space) -> None:
+    """A store without runs, whole or not at all."""
+    with needed_for("store"):
+        import zarr
+    temporary = path.with_name(f"{path.name}.{uuid.uuid4().hex}.tmp")
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        group = zarr.create_group(temporary, attributes={"sweep": record})
+        for name, column in space.rows(0, len(space)).items():
+            attrs = space.parameters[name].attrs
+            _array(group, name, column.shape, column, max(len(space), 1), (RUN,), attrs)[:] = column
+        with contextlib.suppress(FileExistsError, NotADirectoryError):  # another was quicker: it is opened
+            if not path.exists():
+                os.rename(temporary, path)
+    except OSError as error:
+        raise SweepError(f"store: {os.fspath(path)!r} could not be made: {error}") from error
+    finally:
+        shutil.rmtree(temporary, ignore_errors=True)
+
+
+def _array(group: Any, name: str, shape: tuple, like: np.ndarray, chunk: int, dims: tuple, attrs: dict) -> Any:
+    text = like.dtype.kind in "OUT"
+    return group.create_array(
+        name,
+        shape=shape,
+        chunks=(min(chunk, shape[0]), *shape[1:]),
+        dtype=str if text else like.dtype,
+        fill_value="" if text else _fill(like),
+        dimension_names=dims,
+        attributes=attrs,
+    )
+
+
+def _fill(like: np.ndarray) -> Any:
+    return like.dtype.type(np.nan if like.dtype.kind == "f" else 0)
+
+
+def _read(path: Path, mode: Any) -> tuple[Any, Record]:
+    with needed_for("store"):
+        import zarr
+    try:
+        group = zarr.open_group(path, mode=mode)
+        record: Any = group.attrs.get("sweep")
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise ArgumentError(f"store: expected a sweep's store, got {os.fspath(path)!r}: {error}") from error
+    if not isinstance(record, dict) or record.get("format") != FORMAT:
+        raise ArgumentError(f"store: expected a sweep's store, got {os.fspath(path)!r}, which is something else")
+    return group, record
+
+
+@contextlib.contextmanager
+def _alone(path: Path) -> Iterator[None]:
+    """Hold the folder against other sweeps; the lock goes with the process, however that ends."""
+    if fcntl is None:
+        yield
+        return
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise GeomctrlError(f"store: {os.fspath(path)!r} is in use by another sweep") from None
+        _held.add(descriptor)
+        yield
+    finally:
+        _held.discard(descriptor)
+        os.close(descriptor)

@@ -1,0 +1,269 @@
+"""`sweep` runs a closed loop at every point of a space and measures it; `replay` gives one of the runs whole."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from geomctrl.arguments import checked
+from geomctrl.control.many import check_options, run_of
+from geomctrl.control.monitors import Monitor, monitor_list
+from geomctrl.control.progress import counted
+from geomctrl.control.run import Run
+from geomctrl.errors import ArgumentError
+
+from .executors import check_executor, computed
+from .fingerprint import fingerprint, versions
+from .job import Job, case_of
+from .space import Point, Space, checked_space
+from .store import FORMAT, Memory, Record, differences, opened, read
+from .table import ENDS, table
+
+Measures = Mapping[str, Callable[[Run], Any]] | Iterable[Callable[[Run], Any]]
+LEAST, MOST, BLOCKS = 8, 256, 64  # runs in a block; blocks in a sweep that is neither small nor large
+
+
+def sweep(
+    make: Callable[[Point], Any],
+    space: Any,
+    measures: Measures,
+    t_end: float,
+    dt: float,
+    *,
+    method: str = "MK4",
+    control_dt: float | None = None,
+    monitors: str | Iterable[Monitor] | None = "default",
+    every: int = 1,
+    rtol: float | None = None,
+    atol: ArrayLike | None = None,
+    store: str | os.PathLike | None = None,
+    executor: Any = None,
+    seed: int = 0,
+    block: int | None = None,
+    progress: bool | Callable[[float], Any] = False,
+) -> Any:
+    """Run the loop that `make` makes at every point of a space, and measure each run.
+
+        def make(point):
+            plant = robot.with_payload(point["payload"])
+            q0 = q_d + 0.1 * point.rng.standard_normal(robot.nv)
+            return plant, controllers.PDGravity(robot, q_d, kp=point["kp"]), q0, np.zeros(robot.nv)
+
+        space = {"payload": [0.0, 1.0, 2.0], "kp": np.geomspace(10.0, 1000.0, 20)}
+        wanted = [measures.SettlingTime(0.02), measures.PeakTorque()]
+        table = gc.sweep(make, space, wanted, t_end=5.0, dt=1e-3, store="sweep.zarr", progress=True)
+        table.settling_time.plot()
+
+        listed = scipy.stats.qmc.scale(scipy.stats.qmc.Sobol(2, rng=0).random(256), [0.0, 10.0], [2.0, 1000.0])
+        space = {"payload": ("sample", listed[:, 0], {"units": "kg"}), "kp": ("sample", listed[:, 1])}
+
+    make(point) returns (plant, controller, q0, v0). `point` is a mapping of the parameters by name, with `point.number`,
+    the run's, and `point.rng`, random numbers that depend on seed and number alone. Runs for which it raises, which
+    `simulate` refuses or which fail on the way are marked, and the others go on.
+    space: a dict or an xarray.Dataset. A list of values is a dimension of its own; parameters that share a dimension,
+    as xarray writes it, are listed samples. All combinations of the dimensions are run.
+    measures: by name, or a list of functions of a `Run` with a `name`: those of `gc.measures`, or your own, which give a
+    number or an array of one shape. t_end, dt, method, control_dt, monitors, every, rtol, atol: as for `simulate`.
+    store: a folder in which the blocks of runs are kept as Zarr, each whole or not at all. The same sweep started again
+    does the missing ones; another one is refused. xarray.open_zarr(store, consolidated=False) reads it flat.
+    executor: None for processes of this machine (new ones, so that no script need guard itself; one block alone is done
+    in this one); any concurrent.futures executor; a dask.distributed.Client. A task is a block of runs, at most two a
+    worker are under way. block: runs a block, the same whatever the executor; default a 64th of all, rounded up to a
+    multiple of 8, from 8 to 256. progress: as for `simulate`.
+
+    Returns an xarray.Dataset over the space's dimensions: the measures with their units, `success`, `t_reached` [s],
+    `reason`, and `run`, the number that `replay` takes. Results are equal to the bit whatever the executor, on machines
+    with the same processor and versions.
+
+    Raises ArgumentError for bad arguments, and for a store that has another sweep, naming what differs; SweepError when
+    a block fails twice, workers are gone or the disk is full. What is done stays, on Ctrl-C too.
+    """
+    space, measures = checked_space(space), checked_measures(measures)
+    if not callable(make):
+        raise ArgumentError(f"make: expected a function of a point, got {make!r:.60}")
+    for name in (*space.sizes, *space.parameters):
+        if name in measures or name in (*ENDS, "done"):
+            raise ArgumentError(f"space: {name!r} is there twice: in the space, and in the answer")
+    check_executor(executor)
+    options = checked_options(t_end, dt, method, control_dt, monitors, every, rtol, atol)
+    job = Job(make, measures, options, _seed(seed), versions())
+    block = _block(block, len(space))
+    record = record_of(job, space, block)
+    with contextlib.ExitStack() as stack:
+        kept = Memory(len(space)) if store is None else stack.enter_context(opened(store, record, space))
+        missing, n = kept.missing(block), len(space)
+        report = stack.enter_context(counted(progress, n, n - sum(min(block, n - first) for first in missing)))
+        blocks = ((first, space.rows(first, min(first + block, n))) for first in missing)
+        with contextlib.closing(computed(job, blocks, len(missing), executor)) as answers:
+            for first, columns in answers:
+                kept.write(first, columns)
+                report(len(columns["success"]))
+        return table(record, space, kept.columns())
+
+
+def load(store: str | os.PathLike) -> Any:
+    """What `sweep` returns, from a store, complete or not: runs that are not there yet are nan."""
+    return table(*read(store))
+
+
+def replay(
+    store: Any,
+    index: int | Mapping[str, Any],
+    make: Callable[[Point], Any],
+    *,
+    monitors: str | Iterable[Monitor] | None = "default",
+) -> Run:
+    """One run of a sweep, whole: equal to the bit to what was measured.
+
+    store: the sweep's store, or the Dataset that it returned. index: the run's number, the Dataset's `run`, or positions
+    by dimension, as `table.peak_torque.argmax(...)` gives them. make: the sweep's; a store has no code. monitors: the
+    sweep's, where they were objects.
+
+    Raises ArgumentError for an index outside and for another `make` or other versions than the sweep's, naming what
+    differs; what `make` or `simulate` raises at that point.
+    """
+    found = store if hasattr(store, "data_vars") else load(store)
+    try:
+        record = json.loads(found.attrs["sweep"])
+    except (KeyError, TypeError, ValueError):
+        raise ArgumentError(f"store: expected a sweep's store or its Dataset, got {store!r:.60}") from None
+    options = record["options"]
+    named = {"make": make} | ({"monitors": list(monitors or ())} if "monitors" not in options else {})
+    here = _identity_of(**named) | {f"version of {name}": version for name, version in versions().items()}
+    there = {k: v for k, v in record["identity"].items() if k.partition(":")[0] in named or k.startswith("version of")}
+    if different := differences(there, here):
+        raise ArgumentError(f"make: expected the sweep's: {'; '.join(different)}")
+    at = _at(found, index)
+    values = {name: at[name].item() for name in record["parameters"]}
+    point = Point(int(at["run"]), values, record["seed"])
+    return run_of(case_of(make, point), **{"monitors": monitors} | options)
+
+
+# --- arguments ---------------------------------------------------------------------------------------------------
+
+
+def checked_measures(measures: Measures) -> dict[str, Callable[[Run], Any]]:
+    """Functions of a run by name. Raises ArgumentError for anything else and for a name that is there twice."""
+    if isinstance(measures, Mapping):
+        pairs = list(measures.items())
+    else:
+        try:
+            chosen = list(measures)
+        except TypeError:
+            raise ArgumentError(f"measures: expected functions of a Run, got {measures!r:.60}") from None
+        pairs = [(getattr(m, "name", getattr(m, "__name__", None)), m) for m in chosen]
+    for name, measure in pairs:
+        if not callable(measure) or isinstance(measure, type):
+            raise ArgumentError(f"measures: {name!r}: expected a function of a Run, got {measure!r:.60}")
+        if not isinstance(name, str) or not name.isidentifier():
+            raise ArgumentError(f"measures: expected a name for {measure!r:.60}, got {name!r}: give a dict")
+        if sum(name == other for other, _ in pairs) > 1:
+            raise ArgumentError(f"measures: {name!r} is there twice: give a dict with a name for each")
+        if name in (*ENDS, "done"):
+            raise ArgumentError(f"measures: {name!r} is there twice: every answer has it")
+    if not pairs:
+        raise ArgumentError("measures: expected at least one function of a Run, got none")
+    return dict(pairs)
+
+
+def checked_options(t_end, dt, method, control_dt, monitors, every, rtol, atol) -> dict[str, Any]:
+    """Options of `simulate`, the same for all runs."""
+    if not isinstance(method, str):
+        raise ArgumentError(f"method: expected the name of a method, got {method!r:.60}")
+    check_options(t_end, dt, method, control_dt, every)
+    monitors = monitors if isinstance(monitors, str) or monitors is None else monitor_list(monitors)
+    monitor_list(monitors)
+    options = {"t_end": float(t_end), "dt": float(dt), "method": method, "control_dt": control_dt}
+    return options | {
+        "every": int(every),
+        "rtol": None if rtol is None else float(checked("rtol", rtol, ())),
+        "atol": None if atol is None else checked("atol", atol, ()).tolist(),
+        "monitors": monitors,
+    }
+
+
+def _seed(seed: Any) -> int:
+    if isinstance(seed, (bool, np.bool_)) or not isinstance(seed, (int, np.integer)) or not 0 <= seed < 2**64:
+        raise ArgumentError(f"seed: expected an integer from 0 to before 2^64, got {seed!r:.60}")
+    return int(seed)
+
+
+def _block(block: Any, runs: int) -> int:
+    if block is None:
+        return min(max(LEAST, LEAST * -(-runs // (LEAST * BLOCKS))), MOST)
+    if isinstance(block, (bool, np.bool_)) or not isinstance(block, (int, np.integer)) or block < 1:
+        raise ArgumentError(f"block: expected a positive number of runs, got {block!r:.60}")
+    return int(block)
+
+
+def _at(found: Any, index: Any) -> Any:
+    """The Dataset at one run."""
+    if not isinstance(index, Mapping):
+        number = np.asarray(index)
+        where = np.argwhere(found["run"].values == number) if number.shape == () else np.zeros((0, 0), int)
+        if len(where) != 1:
+            raise ArgumentError(f"index: expected a run's number, from 0 to {found['run'].size - 1}, got {index!r:.60}")
+        index = dict(zip(found["run"].dims, where[0].tolist()))
+    try:
+        at = found[["run"]].isel({dim: int(k) for dim, k in index.items()})
+        if at["run"].ndim:
+            raise ValueError
+    except (ValueError, IndexError, TypeError):
+        sizes = dict(found["run"].sizes)
+        raise ArgumentError(f"index: expected a run's number, or positions along {sizes}, got {index!r:.80}") from None
+    return at
+
+
+# --- which sweep it is -------------------------------------------------------------------------------------------
+
+
+def record_of(job: Job, space: Space, block: int) -> Record:
+    """What a store says about its sweep.
+
+    identity: what must agree to go on with it, in words and digests. options of `simulate`, without monitors where they
+    are objects; sizes of the dimensions, dimensions of the parameters, names of axes and attributes of the measures.
+    """
+    options = dict(job.options)
+    named: dict[str, Any] = {"make": job.make}
+    if isinstance(options["monitors"], list):
+        named["monitors"] = options.pop("monitors")
+    identity = {name: repr(x) for name, x in {**options, "seed": job.seed, "block": block}.items()}
+    identity |= {f"space: {name}": _described(*parameter[:2]) for name, parameter in space.parameters.items()}
+    identity |= {"space": ", ".join(f"{name} {n}" for name, n in space.sizes.items())}
+    identity |= _identity_of(**named, measures=list(job.measures.items()))
+    identity |= {f"version of {name}": version for name, version in job.versions.items()}
+    return {
+        "format": FORMAT,
+        "identity": identity,
+        "options": options,
+        "seed": job.seed,
+        "block": block,
+        "runs": len(space),
+        "sizes": space.sizes,
+        "parameters": {name: list(parameter.dims) for name, parameter in space.parameters.items()},
+        "measures": {name: _description(measure) for name, measure in job.measures.items()},
+    }
+
+
+def _identity_of(**named: Any) -> dict[str, str]:
+    """Digests of functions and objects: of "make" itself, and "make: f" of the functions it uses."""
+    found = {name: fingerprint(x) for name, x in named.items()}
+    return {f"{name}: {part}" if part else name: x for name, parts in found.items() for part, x in parts.items()}
+
+
+def _described(dims: tuple[str, ...], values: np.ndarray) -> str:
+    flat = values.ravel().tolist()
+    shown = ", ".join(map(repr, flat)) if len(flat) < 5 else f"{flat[0]!r}, {flat[1]!r} ... {flat[-1]!r}"
+    return f"{shown} ({values.size} along {', '.join(dims) or 'nothing'}, {fingerprint(values)[''][:6]})"
+
+
+def _description(measure: Any) -> dict[str, Any]:
+    attrs = {"long_name": getattr(measure, "what", None), "units": getattr(measure, "units", None)}
+    attrs = {name: x for name, x in attrs.items() if isinstance(x, str)}
+    return {"dims": list(getattr(measure, "dims", ())), "attrs": attrs}
