@@ -23,6 +23,7 @@ NAMES = {
     "compile": "control.compiled",
     "replay": "control.sweeping.sweep",
     "simulate": "control.loop",
+    "simulate_many": "control.many",
     "sweep": "control.sweeping.sweep",
     "rollout": "motion.rollout",
     "ArgumentError": "errors",

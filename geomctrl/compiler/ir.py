@@ -28,10 +28,10 @@ class Vector:
 
 
 class Function:
-    """The text of a function while it is written."""
+    """The text of a function while it is written. flags: the freedoms that the code generator gets with arithmetic."""
 
-    def __init__(self, vector: Vector):
-        self.vector, self.lines, self.count, self.blocks = vector, [], 0, 0
+    def __init__(self, vector: Vector, flags: str = FLAGS):
+        self.vector, self.lines, self.count, self.blocks, self.flags = vector, [], 0, 0, flags
 
     def let(self, expression: str) -> str:
         self.count += 1
@@ -42,7 +42,7 @@ class Function:
         self.lines.append(f"  {statement}")
 
     def operation(self, op: str, *args: str, type: str | None = None) -> str:
-        return self.let(f"{op} {FLAGS} {type or self.vector.type} {', '.join(args)}")
+        return self.let(f"{op} {self.flags} {type or self.vector.type} {', '.join(args)}")
 
     def call(self, name: str, *args: str) -> str:
         t = self.vector.type

@@ -13,7 +13,8 @@ from bisect import bisect_right
 from collections.abc import Callable, Iterable
 
 from .elementary import library, sin_cos, waves
-from .ir import Function, Vector
+from .fusion import FUSED
+from .ir import FLAGS, Function, Vector
 from .stretches import Plan
 from .tracing import Trace
 from .transposition import declarations, transposition
@@ -50,14 +51,17 @@ def module(trace: Trace, widths: Iterable[int], name: str = "f", *, side: int = 
 # --- the straight line -------------------------------------------------------------------------------------------
 
 
-def core(plan: Plan, vector: Vector, name: str, side: int, place: Place | None = None) -> str:
+def core(
+    plan: Plan, vector: Vector, name: str, side: int, place: Place | None = None, flags: str = FLAGS
+) -> str:
     """core(model, x, y, s) -> whether there is a result, and the stretches that it is made of; s: the plan's slots.
 
     place: where a number of the model lies, and whether each lane has its own; default where it is in the model array.
+    flags: the freedoms with arithmetic.
     """
     trace, kind = plan.trace, vector.bool
     arguments = "ptr noalias %model, ptr noalias %x, ptr noalias %y, ptr noalias %s"
-    whole = Stretch(plan, vector, place)
+    whole = Stretch(plan, vector, place, flags)
     whole.angles(max(side, vector.width))
     whole.constants()
     stretches = []
@@ -65,7 +69,7 @@ def core(plan: Plan, vector: Vector, name: str, side: int, place: Place | None =
         if len(plan.stretches) == 1:
             whole.operations(nodes)
             break
-        part = Stretch(plan, vector, place)
+        part = Stretch(plan, vector, place, flags)
         part.operations(nodes)
         header = f"define internal void @{name}_{k}({arguments}) noinline nounwind {{"
         stretches.append("\n".join([header, *part.lines, "  ret void", "}"]))
@@ -78,8 +82,8 @@ def core(plan: Plan, vector: Vector, name: str, side: int, place: Place | None =
 class Line(Function):
     """A straight line of a trace's operations while it is written: each node's name, and what it is made of."""
 
-    def __init__(self, trace: Trace, vector: Vector):
-        super().__init__(vector)
+    def __init__(self, trace: Trace, vector: Vector, flags: str = FLAGS):
+        super().__init__(vector, flags)
         self.trace, self.nodes = trace, trace.graph.nodes
         self.values: dict[int, str] = {}
         self.waves: dict[int, tuple[str, str]] = {}
@@ -113,6 +117,11 @@ class Line(Function):
         v = self.vector
         if op in ARITHMETIC:
             return self.operation(ARITHMETIC[op], *ends)
+        if op in FUSED:
+            a, b, c = ends
+            a = self.let(f"fneg {v.type} {a}") if op == "minus_product" else a
+            c = self.let(f"fneg {v.type} {c}") if op == "product_minus" else c
+            return self.call(f"llvm.fmuladd.{v.suffix}", a, b, c)
         if op in COMPARISON:
             return self.let(f"fcmp {COMPARISON[op]} {v.type} {ends[0]}, {ends[1]}")
         if op in ("and", "or"):
@@ -132,8 +141,8 @@ class Line(Function):
 class Stretch(Line):
     """A function that computes some of a plan's nodes, while it is written."""
 
-    def __init__(self, plan: Plan, vector: Vector, place: Place | None = None):
-        super().__init__(plan.trace, vector)
+    def __init__(self, plan: Plan, vector: Vector, place: Place | None = None, flags: str = FLAGS):
+        super().__init__(plan.trace, vector, flags)
         self.plan, self.place = plan, place
         self.arrays: dict[int, str] = {}
 

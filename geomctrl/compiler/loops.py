@@ -20,11 +20,13 @@ from typing import NamedTuple
 import numpy as np
 
 from .elementary import library, sin_cos, waves
+from .fusion import fused
 from .ir import Function, Vector, literal
 from .llvm import core
 from .stretches import Plan
 from .tracing import Trace
 
+EXACT = ""  # no freedoms: a run has the same bits in one lane or many, watched or not
 BLOCK = 8  # doubles that what is done entry by entry takes at once
 
 
@@ -92,27 +94,19 @@ class Layout:
 
 
 class Numbers:
-    """Where the loop finds the numbers of its model: some each lane has its own of, then those that all share."""
+    """Where the loop finds the numbers of its model that it reads: in one lane's memory, or in every lane's own."""
 
-    def __init__(self, used: Sequence[int], own: frozenset[int]):
-        self.own = [k for k in used if k in own]
-        self.shared = [k for k in used if k not in own]
-        self._of: Mapping[int, tuple[int, bool]] = {
-            **{k: (at, True) for at, k in enumerate(self.own)},
-            **{k: (at, False) for at, k in enumerate(self.shared)},
-        }
+    def __init__(self, used: Sequence[int], width: int):
+        self.used, self.width = list(used), width
+        self._of = {k: at for at, k in enumerate(used)}
 
     def place(self, index: int, width: int) -> tuple[int, bool]:
         """(where number `index` lies, in doubles; whether each lane has its own)."""
-        at, own = self._of[index]
-        return (at * width, True) if own else (len(self.own) * width + at, False)
-
-    def size(self, width: int) -> int:
-        return len(self.own) * width + len(self.shared)
+        return self._of[index] * width, width > 1
 
     def filled(self, values: np.ndarray) -> np.ndarray:
         """The loop's numbers for lanes with these values (lanes, all numbers)."""
-        return np.concatenate((values[:, self.own].T.ravel(), values[0, self.shared], [0.0]))
+        return np.append(values[:, self.used].T.ravel(), 0.0)
 
 
 def used_numbers(equations: Equations) -> list[int]:
@@ -128,10 +122,10 @@ def module(equations: Equations, width: int, numbers: Numbers, side: int) -> tup
     """The module's text, for `width` lanes, and where its memory has what. side: the processor's lanes."""
     kinds = sorted({width, max(width, side)})
     vector = Vector(width)
-    plans = {name: Plan(trace, max(side // width, 1)) for name, trace in equations.traces.items()}
+    plans = {name: Plan(fused(trace), max(side // width, 1)) for name, trace in equations.traces.items()}
     layout = Layout(equations, width, max(plan.slots for plan in plans.values()))
     parts = [library(kinds), *(sin_cos(Vector(k)) for k in kinds), *(waves(Vector(k)) for k in kinds)]
-    parts += [core(plan, vector, name, side, numbers.place) for name, plan in plans.items()]
+    parts += [core(plan, vector, name, side, numbers.place, EXACT) for name, plan in plans.items()]
     parts += [_Loop(equations, layout, vector).text(), _Loop(equations, layout, vector).look()]
     return "\n".join(parts), layout
 
@@ -267,8 +261,8 @@ class _Loop(Function):
             total = self.let(f"load {kind.type}, ptr {at(y)}, align 8") if y else kind.constant(0.0)
             for factor, slope in terms:
                 k = self.let(f"load {kind.type}, ptr {at(slope)}, align 8")
-                product = self.let(f"fmul contract {kind.type} {self._spread(kind, factor)}, {k}")
-                total = self.let(f"fadd contract {kind.type} {total}, {product}")
+                ends = ", ".join(f"{kind.type} {x}" for x in (self._spread(kind, factor), k, total))
+                total = self.let(f"call {kind.type} @llvm.fmuladd.{kind.suffix}({ends})")
             self.do(f"store {kind.type} {total}, ptr {at(target)}, align 8")
 
         self._for_each(numbers * self.vector.width, entries)

@@ -20,8 +20,8 @@ from geomctrl.mechanism.configuration import random_configuration
 
 from .compiled import agree
 from .machine import Machine
-from .monitors import Sample
-from .traced import TracedLoop, trace_loop, twins_of
+from .monitors import Monitor, Sample
+from .traced import TracedLoop, is_memory, trace_loop, twins_of
 from .twins import Twins
 
 WORTH = 16_000  # evaluations of the law that take Python as long as tracing and compiling take
@@ -51,29 +51,28 @@ def machine_for(loop: Any, record: Any, compiled: bool | str, strict: bool, step
             raise ModelError("compiled: the compiler is off (GEOMCTRL_COMPILER=off)")
         return None
     try:
-        machine = Machine(known_trace(loop, record.monitors, strict))
-        machine.numbers_are(numbers_of(loop, record.monitors)[None])
+        machine = Machine(known_trace(loop, record.watchers, strict))
+        machine.numbers_are(numbers_of(loop, record.watchers)[None])
     except UntraceableError as error:
         if compiled is True:
             raise
-        _say(f"this loop runs in Python: {error}")
+        say(f"this loop runs in Python: {error}")
         return None
     return machine
 
 
-def numbers_of(loop: Any, monitors: Sequence[Any]) -> np.ndarray:
+def numbers_of(loop: Any, watchers: Sequence[Any]) -> np.ndarray:
     """The numbers of a loop's model, as its trace reads them."""
-    return _met(loop, monitors)[0].values
+    return met(loop, watchers)[0].values
 
 
-def known_trace(loop: Any, monitors: Sequence[Any], strict: bool, zeros: np.ndarray | None = None) -> TracedLoop:
+def known_trace(loop: Any, watchers: Sequence[Any], strict: bool, zeros: np.ndarray | None = None) -> TracedLoop:
     """The trace of loops like this one: from memory, or made and compared with it. Raises UntraceableError."""
-    twins, _ = _met(loop, monitors, zeros)
-    key = (*twins.words, loop.hold, id(loop.tableau), loop.z_shape, strict)
+    key = trace_key(loop, met(loop, watchers, zeros)[0], strict)
     with _lock:
         if key not in _traces:
             try:
-                _traces[key] = _made(loop, monitors, strict, zeros)
+                _traces[key] = _made(loop, watchers, strict, zeros)
             except UntraceableError as error:
                 _traces[key] = error
             while len(_traces) > KEPT:
@@ -85,35 +84,40 @@ def known_trace(loop: Any, monitors: Sequence[Any], strict: bool, zeros: np.ndar
     return found
 
 
-def _met(loop: Any, monitors: Sequence[Any], zeros: np.ndarray | None = None) -> tuple[Twins, Any]:
+def trace_key(loop: Any, twins: Twins, strict: bool) -> tuple:
+    """What loops with one trace have in common, `twins` being what is met in them."""
+    return (*twins.words, loop.hold, id(loop.tableau), loop.z_shape, strict)
+
+
+def met(loop: Any, watchers: Sequence[Any], zeros: np.ndarray | None = None) -> tuple[Twins, Any]:
     """What is met in a loop, and copies of its objects."""
     twins = Twins(None, zeros)
-    return twins, twins_of(loop, monitors, twins, lambda monitor, name, x: x)
+    return twins, twins_of(loop, watchers, twins, lambda watcher, name, x: x)
 
 
-def _made(loop: Any, monitors: Sequence[Any], strict: bool, zeros: np.ndarray | None) -> TracedLoop:
+def _made(loop: Any, watchers: Sequence[Any], strict: bool, zeros: np.ndarray | None) -> TracedLoop:
     if loop.adaptive:
         raise UntraceableError(f"{loop.tableau.name} chooses its steps as it goes: a method of fixed steps compiles")
     try:
-        traced = trace_loop(loop, monitors, strict=strict, zeros=zeros)
+        traced = trace_loop(loop, watchers, strict=strict, zeros=zeros)
     except UntraceableError:  # perhaps one of its own numbers is asked what a symbol does not know
-        traced = trace_loop(loop, monitors, strict=strict, constant=True)
+        traced = trace_loop(loop, watchers, strict=strict, constant=True)
     operations = max(trace.operations for trace in traced.equations.traces.values())
     if operations > budget.OPERATIONS:
         raise UntraceableError(f"{operations} operations, at most {budget.OPERATIONS} are compiled")
-    _compare(loop, monitors, traced)
+    _compare(loop, watchers, traced)
     return traced
 
 
 # --- is it the same loop? ----------------------------------------------------------------------------------------
 
 
-def _compare(loop: Any, monitors: Sequence[Any], traced: TracedLoop) -> None:
+def _compare(loop: Any, watchers: Sequence[Any], traced: TracedLoop) -> None:
     """Raise UntraceableError unless a sample, compiled, is what it is in Python, at random states.
 
     Copies of the objects are asked, so that what they may count, log or draw is not what the run does.
     """
-    twins, twin = _met(loop, monitors)
+    twins, twin = met(loop, watchers)
     own = copy.copy(loop)
     own.now, own.controller = twin.plant, twin.controller
     own.reference = getattr(twin.controller, "reference", None)
@@ -122,7 +126,7 @@ def _compare(loop: Any, monitors: Sequence[Any], traced: TracedLoop) -> None:
     machine = Machine(traced)
     machine.numbers_are(twins.values[None])
     for place in traced.memory:
-        x = getattr(monitors[place.monitor], place.name)
+        x = getattr(watchers[place.watcher], place.name)
         machine.remembered[place.first : place.first + place.size, 0] = np.ravel(x)
     rng = np.random.default_rng(0)
     with np.errstate(all="ignore"), twins.used():
@@ -130,7 +134,7 @@ def _compare(loop: Any, monitors: Sequence[Any], traced: TracedLoop) -> None:
             y = _state(loop, rng)
             machine.time[0], machine.y[:, 0] = t, y
             try:
-                expected = _sample(own, twin.monitors, t, y)
+                expected = _sample(own, twin.watchers, t, y)
             except Exception:  # a state that the law was not made for: the run would end there
                 continue
             found = machine.look()
@@ -156,24 +160,29 @@ def _state(loop: Any, rng: np.random.Generator) -> np.ndarray:
     return y
 
 
-def _sample(own: Any, monitors: Sequence[Any], t: float, y: np.ndarray) -> dict[tuple[str, str], Any]:
+def _sample(own: Any, watchers: Sequence[Any], t: float, y: np.ndarray) -> dict[tuple[str, str], Any]:
     """What a sample finds in Python, by the names of the compiled one."""
     q, v, z = own.split(y)
     command = own.controller(t, q, v, z)
     found = {("rates", ""): own.field(t, y, command).copy(), ("tau", "tau"): np.asarray(command.tau, float)}
     found |= {("signal", name): np.asarray(x, float) for name, x in command.signals.items()}
     sample = Sample(t, q, v, z, command.tau, float(y[-1]), own.now, False, own.group, y, own.reference)
-    for monitor in monitors:
-        memory = dict(vars(monitor))
-        found["monitor", monitor.name] = np.asarray(monitor.measure(sample), float)
-        found |= {("watched", name): np.asarray(x, float) for name, x in monitor.signals.items()}
-        vars(monitor).update(memory)
+    for k, watcher in enumerate(watchers):
+        memory = dict(vars(watcher))
+        if isinstance(watcher, Monitor):
+            found["monitor", watcher.name] = np.asarray(watcher.measure(sample), float)
+            found |= {("watched", name): np.asarray(x, float) for name, x in watcher.signals.items()}
+        else:
+            watcher.add(sample)
+        found |= {("memory", f"{k}.{n}"): np.asarray(x, float) for n, x in vars(watcher).items() if is_memory(memory[n])}
+        vars(watcher).clear()
+        vars(watcher).update(memory)
     if own.reference is not None:
         found |= {("desired", name): x for name, x in zip("qva", sample.desired)}
     return found
 
 
-def _say(message: str) -> None:
+def say(message: str) -> None:
     if message not in _said:
         _said.add(message)
-        warnings.warn(message, RuntimeWarning, stacklevel=4)
+        warnings.warn(message, RuntimeWarning, stacklevel=5)

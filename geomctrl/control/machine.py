@@ -26,11 +26,11 @@ STEP, SAMPLE = range(2)  # what comes next
 
 
 class Machine:
-    """Code of a traced loop for `width` lanes, of which each has its own of the numbers `own`, and memory for it."""
+    """Code of a traced loop for `width` lanes, and memory for it."""
 
-    def __init__(self, traced: TracedLoop, width: int = 1, own: frozenset[int] = frozenset()):
+    def __init__(self, traced: TracedLoop, width: int = 1):
         self.traced, self.width = traced, width
-        self.numbers, self.layout, run, look = _code(traced, width, own)
+        self.numbers, self.layout, run, look = _code(traced, width)
         self._run, self._look = RUN(run), LOOK(look)
         self.memory, self.values, self.rows = _aligned(self.layout.size), np.zeros(1), np.zeros(0)
         e, l, w = traced.equations, self.layout, width
@@ -69,7 +69,7 @@ class Machine:
         stopped = int(self.memory[self.layout.stopped : self.layout.stopped + 1].view(np.int64)[0])
         before, sampled = first - begin, k - phase
         stored = sampled // every - before // every + (sampled == total and total % every > 0 and sampled > before)
-        rows = self.rows[: stored * size].reshape(stored, -1, self.width)
+        rows = self.rows[: stored * size].reshape(stored, size // self.width, self.width)
         return k, phase, 0 if k == last and phase == STEP else stopped, rows
 
     def look(self, lane: int = 0) -> dict[tuple[str, str], Any] | None:
@@ -80,6 +80,12 @@ class Machine:
         for columns, numbers in ((self.traced.held, self.held), (self.traced.columns, self.out)):
             for c in columns:
                 found[c.kind, c.name] = numbers[c.first : c.first + c.size, lane].reshape(c.shape).copy()
+        memory = self.remembered[:, lane].copy()
+        for source, place in self.traced.equations.remembered:
+            memory[place] = self.out[source, lane]
+        for place in self.traced.memory:
+            x = memory[place.first : place.first + place.size]
+            found["memory", f"{place.watcher}.{place.name}"] = x.reshape(place.shape or ())
         return found
 
     # --- between lanes and Python ------------------------------------------------------------------------------
@@ -93,7 +99,7 @@ class Machine:
                 self.held[c.first : c.first + c.size, lane] = np.ravel(x)
             self.stage_held[:, lane] = self.held[:, lane]
         for place in self.traced.memory:
-            x = getattr(record.monitors[place.monitor], place.name)
+            x = getattr(record.watchers[place.watcher], place.name)
             self.remembered[place.first : place.first + place.size, lane] = np.ravel(x)
         n, first = len(record.monitors), self.traced.worst
         self.remembered[first : first + n, lane] = record.worst
@@ -107,7 +113,7 @@ class Machine:
         for place in self.traced.memory:
             x = self.remembered[place.first : place.first + place.size, lane]
             now = float(x[0]) if place.shape is None else x.reshape(place.shape).copy()
-            setattr(record.monitors[place.monitor], place.name, now)
+            setattr(record.watchers[place.watcher], place.name, now)
         n, first = len(record.monitors), self.traced.worst
         record.worst = self.remembered[first : first + n, lane].tolist()
         record.t_worst = self.remembered[first + n : first + 2 * n, lane].tolist()
@@ -142,13 +148,13 @@ def _aligned(size: int) -> np.ndarray:
 # --- code --------------------------------------------------------------------------------------------------------
 
 
-def _code(traced: TracedLoop, width: int, own: frozenset[int]) -> tuple[Numbers, Layout, int, int]:
+def _code(traced: TracedLoop, width: int) -> tuple[Numbers, Layout, int, int]:
     """A traced loop's code, made, or from disk."""
-    known = traced.codes.get((width, own))
+    known = traced.codes.get(width)
     if known is None:
-        numbers = Numbers(loops.used_numbers(traced.equations), own)
+        numbers = Numbers(loops.used_numbers(traced.equations), width)
         text, layout = loops.module(traced.equations, width, numbers, host.lanes())
         key = hashlib.sha256(f"{version()} {text}".encode()).hexdigest()
         code = cache.kept(key, lambda: host.object_code(text))
-        known = traced.codes[width, own] = numbers, layout, *host.load(code, ["run", "look"])
+        known = traced.codes[width] = numbers, layout, *host.load(code, ["run", "look"])
     return known

@@ -1,25 +1,42 @@
-"""Many closed loops, measured: what a sweep computes with."""
+"""Many closed loops: side by side in the processor's lanes, and in several threads.
+
+Loops whose objects differ in numbers only share one compiled function; the others run one by one. A lane that has no
+result leaves the others and ends, or goes on, alone.
+"""
 
 from __future__ import annotations
 
 import copy
 from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from geomctrl.errors import SimulationError
+from geomctrl.compiler import host
+from geomctrl.compiler.code import enabled
+from geomctrl.compiler.symbols import UntraceableError
+from geomctrl.errors import ArgumentError, SimulationError
 from geomctrl.integrators.march import check_storing
 from geomctrl.integrators.tableaus import method as method_named
 from geomctrl.motion.arguments import step_count
 from geomctrl.robot import Robot
 
+from .closed_loop import hold_count
+from .compiled_loop import checked_choice, known_trace, numbers_of, say
 from .contracts import Controller
-from .loop import hold_count, simulate
+from .machine import SAMPLE, STEP, Machine
+from .measures import Measure, accumulates
+from .monitors import monitor_list
 from .plant import Plant
 from .run import Run
+from .traced import TracedLoop
+from .way import CHUNK, Way, in_a_loop
+
+FEW = 2  # loops that take longer side by side than one after the other
+SHORT = 250  # steps that are not worth compiling for, however many loops take them
 
 
 @dataclass(frozen=True, eq=False)
@@ -46,6 +63,62 @@ class Outcome:
     steps: int
 
 
+# --- public ------------------------------------------------------------------------------------------------------
+
+
+def simulate_many(
+    plants: Plant | Robot | Sequence[Plant | Robot],
+    controllers: Controller | Sequence[Controller],
+    q0: ArrayLike,
+    v0: ArrayLike,
+    t_end: float,
+    dt: float,
+    method: str = "MK4",
+    control_dt: float | None = None,
+    monitors: Any = "default",
+    *,
+    strict: bool = False,
+    every: int = 1,
+    threads: int = 1,
+    compiled: bool | str = "auto",
+) -> list[Run]:
+    """Run many closed loops as `simulate` runs one: (plants[k], controllers[k]) from (q0[k], v0[k]), a Run each.
+
+    What is given once is the same for all: a plant, a controller, q0 (nq,), v0 (nv,). Loops that differ in numbers only
+    (payloads, gains, amplitudes) share compiled code and run side by side. A loop that fails ends alone: its Run has
+    `success` False and the reason. threads: how many share the loops; results do not depend on it.
+
+    Raises ArgumentError for bad arguments, of the first loop that has some; UntraceableError where `compiled` is True
+    and a loop does not trace.
+    """
+    cases = _cases(plants, controllers, q0, v0)
+    if not isinstance(threads, (int, np.integer)) or threads < 1:
+        raise ArgumentError(f"threads: expected a whole number from 1 on, got {threads!r:.40}")
+    options = {"method": method, "control_dt": control_dt, "monitors": monitors, "strict": strict, "every": every}
+    ways = [_way(case, t_end, dt, **options) for case in cases]
+    return _to_end(ways, checked_choice(compiled), int(threads))
+
+
+def _cases(plants: Any, controllers: Any, q0: ArrayLike, v0: ArrayLike) -> list[Case]:
+    many = {
+        "plants": None if isinstance(plants, (Plant, Robot)) else list(plants),
+        "controllers": list(controllers) if isinstance(controllers, Sequence) else None,
+        "q0": list(np.asarray(q0, float)) if np.ndim(q0) == 2 else None,
+        "v0": list(np.asarray(v0, float)) if np.ndim(v0) == 2 else None,
+    }
+    counts = {name: len(x) for name, x in many.items() if x is not None}
+    if len(set(counts.values())) > 1:
+        raise ArgumentError(
+            f"{', '.join(counts)}: expected as many of each, got {', '.join(map(str, counts.values()))}"
+        )
+    n = next(iter(counts.values()), 1)
+    columns = [[x] * n if many[name] is None else many[name] for name, x in zip(many, (plants, controllers, q0, v0))]
+    return [Case(*row) for row in zip(*columns)]
+
+
+# --- for sweeps --------------------------------------------------------------------------------------------------
+
+
 def check_options(t_end: float, dt: float, method: str, control_dt: float | None, every: int) -> None:
     """Raise ArgumentError for options that `simulate` refuses whatever the case."""
     step_count(t_end, dt)
@@ -56,12 +129,7 @@ def check_options(t_end: float, dt: float, method: str, control_dt: float | None
 
 def run_of(case: Case, t_end: float, dt: float, **options: Any) -> Run:
     """The whole run that `outcomes` measures, equal to the bit; up to where it failed if it does."""
-    try:
-        return simulate(case.plant, case.controller, case.q0, case.v0, t_end, dt, **options)
-    except SimulationError as error:
-        if error.run is None:
-            raise
-        return error.run
+    return _to_end([_way(case, t_end, dt, **options)], "auto", 1)[0]
 
 
 def outcomes(
@@ -71,28 +139,160 @@ def outcomes(
     dt: float,
     **options: Any,
 ) -> list[Outcome]:
-    """An Outcome a case, in their order; options as for `simulate`. What fails in one case leaves the others alone."""
-    options = options | {"monitors": copy.deepcopy(options.get("monitors", "default"))}  # other threads have theirs
-    return [_outcome(case, measures, t_end, dt, options) for case in cases]
+    """An Outcome a case, in their order; options as for `simulate`. What fails in one case leaves the others alone.
+
+    Where all measures accumulate while the loop runs, no samples are stored.
+    """
+    taken = [m for m in measures.values() if accumulates(m)]
+    if all(isinstance(m, Measure) for m in measures.values()):
+        options["every"] = step_count(t_end, dt)
+    options["monitors"] = [*monitor_list(options.get("monitors", "default"))]
+    ways: list[Way] = []
+    found: dict[int, Outcome] = {}
+    for k, case in enumerate(cases):
+        try:
+            ways.append(_way(case, t_end, dt, **options, measures=taken))
+        except MemoryError:
+            raise
+        except Exception as error:  # of a case that `simulate` refuses
+            found[k] = Outcome({}, said(error), False, np.nan, 0)
+    runs = iter(zip(ways, _to_end(ways, "auto", 1)))
+    return [found[k] if k in found else _outcome(*next(runs), measures) for k in range(len(cases))]
 
 
-def _outcome(case, measures, t_end, dt, options) -> Outcome:
-    try:
-        run = run_of(case, t_end, dt, **options)
-    except MemoryError:
-        raise
-    except Exception as error:  # of a case that `simulate` refuses
-        return Outcome({}, said(error), False, np.nan, 0)
+def _outcome(way: Way, run: Run, measures: Mapping[str, Callable[[Run], Any]]) -> Outcome:
     values, reason, success = {}, run.reason, run.success
+    accumulated = iter(way.record.watchers[len(way.record.monitors) :])
     for name, measure in measures.items():
         try:
-            values[name] = measure(run)
+            values[name] = next(accumulated).value() if accumulates(measure) else measure(run)
         except MemoryError:
             raise
         except Exception as error:  # of a caller's measure
             reason, success = f"{reason}; measure {name!r}: {said(error)}", False
-    return Outcome(values, reason, success, float(run.t[-1]) if len(run.t) else np.nan, run.steps)
+    return Outcome(values, reason, success, way.time(way.record.steps) if way.record.rows else np.nan, run.steps)
 
 
 def said(error: Exception) -> str:
     return f"{type(error).__name__}: {error}"
+
+
+# --- lanes -------------------------------------------------------------------------------------------------------
+
+
+def _way(
+    case: Case,
+    t_end: float,
+    dt: float,
+    *,
+    method: str = "MK4",
+    control_dt: float | None = None,
+    monitors: Any = "default",
+    strict: bool = False,
+    every: int = 1,
+    rtol: float | None = None,
+    atol: ArrayLike | None = None,
+    measures: Sequence[Measure] = (),
+) -> Way:
+    """A case before its first sample, with monitors and measures of its own. Raises ArgumentError."""
+    plant = case.plant if isinstance(case.plant, Plant) else Plant(case.plant)
+    own = [copy.copy(measure) for measure in measures]
+    for measure in own:
+        measure.start(plant.at(0.0), case.controller)
+    watching = [copy.copy(m) for m in monitor_list(monitors)]
+    options = {"strict": strict, "every": every, "rtol": rtol, "atol": atol, "measures": own}
+    return Way(plant, case.controller, case.q0, case.v0, t_end, dt, method, control_dt, watching, **options)
+
+
+def _to_end(ways: Sequence[Way], choice: bool | str, threads: int) -> list[Run]:
+    """The runs of ways that have not begun, in their order; those that fail up to there."""
+    runs: dict[int, Run] = {}
+    lanes: dict[int, tuple[TracedLoop, list[int]]] = {}
+    with in_a_loop():
+        for k, way in enumerate(ways):
+            try:
+                way.begin()
+            except SimulationError as error:
+                runs[k] = _run_of(error)
+                continue
+            traced = _traced(way, choice)
+            lanes.setdefault(id(traced), (traced, []))[1].append(k)
+    groups = []
+    for traced, members in lanes.values():
+        width = host.lanes() if traced is not None and len(members) > FEW else 1
+        groups += [(traced, width, members[k : k + width]) for k in range(0, len(members), width)]
+
+    def go_on(group: tuple[TracedLoop | None, int, list[int]]) -> None:
+        traced, width, members = group
+        if width == 1 or traced is None:
+            runs[members[0]] = _alone(ways[members[0]], choice)
+        else:
+            runs.update(zip(members, _Lanes(traced, width, [ways[k] for k in members], choice).to_end()))
+
+    if threads == 1:
+        for group in groups:
+            go_on(group)
+    else:
+        with ThreadPoolExecutor(threads) as pool:
+            list(pool.map(go_on, groups))
+    return [runs[k] for k in range(len(ways))]
+
+
+def _traced(way: Way, choice: bool | str) -> TracedLoop | None:
+    """The trace that a way shares with others like it; None where it goes on by itself."""
+    if choice is False or not enabled() or way.n_steps < SHORT or way.loop.plant.changes:
+        return None
+    try:
+        return known_trace(way.loop, way.record.watchers, way.strict)
+    except UntraceableError as error:
+        if choice is True:
+            raise
+        say(f"these loops run in Python: {error}")
+        return None
+
+
+def _alone(way: Way, choice: bool | str) -> Run:
+    with in_a_loop():
+        try:
+            return way.to_end(True if choice == "auto" and _traced(way, choice) else choice)
+        except SimulationError as error:
+            return _run_of(error)
+
+
+def _run_of(error: SimulationError) -> Run:
+    if error.run is None:
+        raise error
+    return error.run
+
+
+class _Lanes:
+    """Ways with one trace, side by side in a machine."""
+
+    def __init__(self, traced: TracedLoop, width: int, ways: list[Way], choice: bool | str):
+        self.ways, self.choice = ways, choice
+        self.machine = Machine(traced, width)
+        filled = [*ways, *[ways[0]] * (width - len(ways))]  # lanes that nobody wants run as the first does
+        self.machine.numbers_are(np.array([numbers_of(way.loop, way.record.watchers) for way in filled]))
+        for lane, way in enumerate(filled):
+            way.enter(self.machine, lane)
+        self.alive = (1 << len(ways)) - 1
+
+    def to_end(self) -> list[Run]:
+        first, runs, k, phase = self.ways[0], {}, 0, STEP
+        while self.alive and k < first.n_steps or phase == SAMPLE and self.alive:
+            last = min(k + CHUNK, first.n_steps)
+            k, phase, stopped, rows = self.machine.run(
+                k, last, first.every, first.n_steps, first.dt, first.t_end, self.alive, phase
+            )
+            for lane, way in enumerate(self.ways):
+                if self.alive >> lane & 1:
+                    way.stored(self.machine, lane, rows)
+                if (self.alive & stopped) >> lane & 1:
+                    way.leave(self.machine, lane, k, phase)
+                    runs[lane] = _alone(way, self.choice)
+            self.alive &= ~stopped
+        for lane, way in enumerate(self.ways):
+            if lane not in runs:
+                way.leave(self.machine, lane, k, phase)
+                runs[lane] = way.run()
+        return [runs[lane] for lane in range(len(self.ways))]

@@ -56,6 +56,11 @@ class Measure:
         return measure.value()
 
 
+def accumulates(measure: Any) -> bool:
+    """Whether a measure looks at the samples of a loop while it runs; all others are functions of its Run."""
+    return isinstance(measure, Measure) and not isinstance(measure, WorstMonitor)
+
+
 def samples(run: Run) -> Iterator[Sample]:
     """The stored samples of a run as a loop gives them to a measure: t, q, v, z, tau, plant, desired."""
     reference = getattr(run.controller, "reference", None)

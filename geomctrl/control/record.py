@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import time
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -17,13 +18,23 @@ from .run import Run
 
 
 class Record:
-    """Collects states, commands, the desired motion and monitors' numbers of samples, one row each."""
+    """Collects states, commands, the desired motion and monitors' numbers of samples, one row each.
+
+    measures: `measures.Measure`s, started, which take every sample into account.
+    """
 
     def __init__(
-        self, plant: Plant, controller: Any, z_shape: tuple[int, ...] | None, monitors: list[Monitor], rows: int
+        self,
+        plant: Plant,
+        controller: Any,
+        z_shape: tuple[int, ...] | None,
+        monitors: list[Monitor],
+        rows: int,
+        measures: Sequence[Any] = (),
     ):
         self.plant, self.controller, self.started = plant, controller, time.perf_counter()
         self.monitors = [m for m in monitors if m.start(plant, controller)]
+        self.watchers = [*self.monitors, *measures]  # whose attributes change from sample to sample
         self.worst, self.t_worst = [-math.inf] * len(self.monitors), [math.nan] * len(self.monitors)
         self.rows, self.steps, robot = 0, 0, plant.robot
         watched = {name: m for m in reversed(self.monitors) for name in m.signals}  # the first of two with one name
@@ -49,6 +60,8 @@ class Record:
         if stored:  # what others own is copied before monitors call them again
             self._store(sample, state, command)
         values, violated = [m.measure(sample) for m in self.monitors], None
+        for measure in self.watchers[len(values) :]:
+            measure.add(sample)
         for j, value in enumerate(values):  # nan exceeds everything and stays
             if not value <= self.worst[j] and self.worst[j] == self.worst[j]:
                 self.worst[j], self.t_worst[j] = value, sample.t

@@ -1,7 +1,7 @@
 """A closed loop run once on symbols: the equations of `compiler.loops`, and what their numbers mean.
 
-Traced are twins of the plant, of the controller with its reference, and of the monitors. A monitor's own numbers, its
-attributes that `measure` changes, are inputs and outputs of a sample, as are the worst values so far.
+Traced are twins of the plant, of the controller with its reference, and of what watches: monitors and measures. Their
+numbers, attributes that a sample changes, are inputs and outputs of it, as are the monitors' worst values so far.
 """
 
 from __future__ import annotations
@@ -45,9 +45,9 @@ class Column:
 
 @dataclass(frozen=True, eq=False)
 class Remembered:
-    """A number or array of a monitor's that lasts from sample to sample: whose attribute, where in the memory."""
+    """A number or array that lasts from sample to sample: an attribute of which watcher, where in the memory."""
 
-    monitor: int  # which one
+    watcher: int
     name: str
     first: int
     shape: tuple[int, ...] | None  # None for a number
@@ -75,55 +75,60 @@ class Twin(NamedTuple):
 
     plant: Any
     controller: Any
-    monitors: list[Any]
+    watchers: list[Any]
 
 
-def twins_of(loop: Any, monitors: Sequence[Monitor], twins: Twins, remember: Callable[[int, str, Any], Any]) -> Twin:
-    """Twins of the plant as it is now, of the controller and of monitors, whose numbers `remember` gives."""
+def twins_of(loop: Any, watchers: Sequence[Any], twins: Twins, remember: Callable[[int, str, Any], Any]) -> Twin:
+    """Twins of the plant as it is now, of the controller and of watchers, whose numbers `remember` gives."""
     plant = copy.copy(loop.now)
     object.__setattr__(plant, "changes", ())
     controller = loop.controller.controller if isinstance(loop.controller, CompiledLaw) else loop.controller
     both = twins.of(plant, "plant"), twins.of(controller, "controller")
-    return Twin(*both, [_twin_of_monitor(k, m, twins, remember) for k, m in enumerate(monitors)])
+    return Twin(*both, [_twin_of_watcher(k, m, twins, remember) for k, m in enumerate(watchers)])
 
 
-def _twin_of_monitor(k: int, monitor: Monitor, twins: Twins, remember: Callable[[int, str, Any], Any]) -> Any:
-    twin = object.__new__(type(monitor))
-    twins.words.append(type(monitor))
-    for name, x in vars(monitor).items():
+def _twin_of_watcher(k: int, watcher: Any, twins: Twins, remember: Callable[[int, str, Any], Any]) -> Any:
+    twin = object.__new__(type(watcher))
+    twins.words.append(type(watcher))
+    for name, x in vars(watcher).items():
         twins.words.append(name)
         if name == "signals":
             value: Any = dict.fromkeys(x, np.nan)
             twins.words.append(tuple(x))
-        elif isinstance(x, (float, np.float64)) or (isinstance(x, np.ndarray) and x.dtype == np.float64):
+        elif is_memory(x):
             twins.words.append(np.shape(x))
             value = remember(k, name, x)
         else:
-            value = twins.of(x, f"{type(monitor).__name__}.{name}")
+            value = twins.of(x, f"{type(watcher).__name__}.{name}")
         twin.__dict__[name] = value
     return twin
 
 
+def is_memory(x: Any) -> bool:
+    """Whether an attribute of a watcher may change from sample to sample: numbers and arrays of them."""
+    return isinstance(x, (float, np.float64)) or (isinstance(x, np.ndarray) and x.dtype == np.float64)
+
+
 def trace_loop(
     loop: Any,
-    monitors: Sequence[Monitor],
+    watchers: Sequence[Any],
     *,
     strict: bool = False,
     zeros: np.ndarray | None = None,
     constant: bool = False,
 ) -> TracedLoop:
-    """The loop's trace. loop: a `control.loop.Loop` whose first sample has been looked at.
+    """The loop's trace. loop: a `control.loop.Loop` whose first sample has been looked at. watchers: monitors, measures.
 
     zeros, constant: as for `Twins`. Raises UntraceableError.
     """
-    return _Tracing(loop, monitors, strict, zeros, constant).traced()
+    return _Tracing(loop, watchers, strict, zeros, constant).traced()
 
 
 class _Tracing:
     """One pass over a loop on symbols."""
 
-    def __init__(self, loop: Any, monitors: Sequence[Monitor], strict: bool, zeros: np.ndarray | None, constant: bool):
-        self.loop, self.monitors, self.strict = loop, monitors, strict
+    def __init__(self, loop: Any, watchers: Sequence[Any], strict: bool, zeros: np.ndarray | None, constant: bool):
+        self.loop, self.watchers, self.strict = loop, watchers, strict
         self.graph = Graph()
         self.twins = Twins(lambda k: self.graph.load(NUMBERS, k), zeros, constant=constant)
         self.memory: list[Remembered] = []
@@ -132,7 +137,7 @@ class _Tracing:
 
     def traced(self) -> TracedLoop:
         loop, graph = self.loop, self.graph
-        self.plant, self.controller, watching = twins_of(loop, self.monitors, self.twins, self._remember)
+        self.plant, self.controller, watching = twins_of(loop, self.watchers, self.twins, self._remember)
         self.watching = [(twin, dict(vars(twin))) for twin in watching]
         self.reference = getattr(self.controller, "reference", None)
         self.t = graph.load(TIME, 0)
@@ -170,7 +175,7 @@ class _Tracing:
         if not loop.hold:
             found |= {("tau", "tau"): tau, **_signals(outputs)}
         found |= {("desired", name): x for name, x in zip("qva", desired or ())}
-        found |= {("monitor", m.name): x for m, x in zip(self.monitors, values)}
+        found |= {("monitor", m.name): x for m, x in zip(self.watchers, values)}
         found |= {("watched", name): x for name, x in watched.items()}
         columns, numbers = _columns(found, dim)
         memory = [x for x, _ in self.renewed]
@@ -209,17 +214,19 @@ class _Tracing:
         )  # fmt: skip
         values, watched = [], {}
         for k, (m, before) in enumerate(self.watching):
-            value = named(m, lambda m=m: m.measure(sample))
-            values.append(_number(value))
+            if isinstance(m, Monitor):
+                values.append(_number(named(m, lambda m=m: m.measure(sample))))
+            else:
+                named(m, lambda m=m: m.add(sample))
             self._renew(k, m, before, watched)
         desired = None if self.reference is None else tuple(sample.desired)  # pyright: ignore[reportArgumentType]
         return values, watched, desired
 
     # --- monitors ----------------------------------------------------------------------------------------------------
 
-    def _remember(self, monitor: int, name: str, x: Any) -> Any:
+    def _remember(self, watcher: int, name: str, x: Any) -> Any:
         """A monitor's number or array as a place in the loop's memory."""
-        place = Remembered(monitor, name, self.size, None if np.ndim(x) == 0 else np.shape(x))
+        place = Remembered(watcher, name, self.size, None if np.ndim(x) == 0 else np.shape(x))
         symbols = [self.graph.load(MEMORY, self.size + j) for j in range(place.size)]
         self.memory.append(place)
         self.size += place.size
@@ -227,7 +234,7 @@ class _Tracing:
 
     def _renew(self, k: int, twin: Any, before: dict[str, Any], watched: dict[str, Any]) -> None:
         """What `measure` has changed becomes the memory's new content."""
-        places = {place.name: place for place in self.memory if place.monitor == k}
+        places = {place.name: place for place in self.memory if place.watcher == k}
         for name, now in vars(twin).items():
             was = before.get(name)
             if name == "signals":
@@ -236,12 +243,12 @@ class _Tracing:
             elif now is was:
                 continue
             elif name not in places:
-                raise UntraceableError(f"the monitor {twin.name!r} changes {name}, which is neither number nor array")
+                raise UntraceableError(f"{twin.name!r} changes {name}, which is neither number nor array")
             else:
                 place = places[name]
                 numbers = [_number(now)] if place.shape is None else list(np.asarray(now, object).ravel())
                 if len(numbers) != place.size:
-                    raise UntraceableError(f"the monitor {twin.name!r} changes the shape of {name}")
+                    raise UntraceableError(f"{twin.name!r} changes the shape of {name}")
                 self.renewed += zip(numbers, range(place.first, place.first + place.size))
 
     def _compare_with_worst(self, values: list[Any], required: list) -> None:

@@ -1,0 +1,195 @@
+"""The closed loop as an ordinary differential equation on a Lie group.
+
+The state is y = (q, v, z, work) on the product of the robot's configurations, R^nv, the controller's own group and R.
+With `control_dt=None` the controller is evaluated at every integrator stage: one ODE on that product, the setting of
+the proofs. With a number its command is held between samples, as on hardware.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any, TypeGuard
+
+import numpy as np
+
+from geomctrl.arguments import ROTATION_TOLERANCE, checked
+from geomctrl.errors import ArgumentError, IntegrationError, SimulationError
+from geomctrl.integrators.driver import steps
+from geomctrl.integrators.explicit import rk_step
+from geomctrl.integrators.step_control import checked_tolerances
+from geomctrl.integrators.tableaus import method as method_named
+from geomctrl.lie.groups import Product, Rn
+from geomctrl.mechanism.configuration import configuration_group
+from geomctrl.mechanism.states import one_configuration
+from geomctrl.motion.arguments import duration
+
+from .contracts import Command
+from .monitors import Sample
+from .plant import Plant
+
+MOST_STEPS = 10_000  # of an adaptive method from one sample to the next
+
+
+class Loop:
+    """The closed loop as an ODE: its state y, its field, and the step.
+
+    User code never sees y itself: a sample hands out a copy, which nothing writes on later, and a stage its own array.
+    """
+
+    def __init__(self, plant: Plant, controller, q0, v0, method, control_dt, dt, rtol, atol):
+        robot = plant.robot
+        self.plant, self.now, self.controller = plant, plant.at(0.0), controller
+        self.reference = _reference(controller)
+        q0, v0 = one_configuration(robot, "q0", q0), checked("v0", v0, (robot.nv,))
+        if v0.ndim != 1:
+            raise ArgumentError(f"v0: expected one velocity ({robot.nv},), got shape {v0.shape}")
+        z0, self.z_group = _start(controller)
+        self.z_shape = None if z0 is None else z0.shape
+        self.group = Product(configuration_group(robot), Rn(robot.nv), self.z_group, Rn(1))
+        self.tableau = method_named(method)
+        self.adaptive, self.h = self.tableau.b_hat is not None, None  # the first step that an adaptive method tries
+        self.tolerances = checked_tolerances(rtol, atol, self.tableau, self.group)
+        z = np.zeros(0) if z0 is None else z0.ravel()
+        a, b, c = robot.nq, robot.nq + robot.nv, robot.nq + robot.nv + len(z)
+        self.parts = slice(0, a), slice(a, b), slice(b, c)
+        self.y = np.concatenate((q0, v0, z, [0.0]))
+        dim = self.z_group.dim
+        self.rates = np.zeros(self.group.dim)  # (v, vdot, z_rate, power): `field` gives it out, a step copies it
+        self.z_rates = self.rates[2 * robot.nv : 2 * robot.nv + dim]
+        self.rate_shapes = {(dim,)} if dim else set()
+        if dim and z0 is not None and z0.size == dim:  # on a group a rate is a vector of its algebra
+            self.rate_shapes.add(z0.shape)
+        self.hold = hold_count(control_dt, dt)
+        self.command: Command | None = None
+        self.changed = False  # the true robot, since the last sample
+
+    def split(self, y):
+        """(q, v, z) as views of the state, or of states (n, ...)."""
+        q, v, z = self.parts
+        if self.z_shape is None:
+            return y[..., q], y[..., v], None
+        flat = len(self.z_shape) == 1
+        return y[..., q], y[..., v], (y[..., z] if flat else y[..., z].reshape(*y.shape[:-1], *self.z_shape))
+
+    def checked_command(self, t, q, v, z) -> Command:
+        command = self.controller(t, q, v, z)
+        if not isinstance(command, Command):
+            raise _no_command(t, command)
+        tau, rate, _ = command
+        if not (_is_numbers(tau) and tau.shape == v.shape and math.isfinite(tau.dot(tau))):
+            got = f"shape {tau.shape}" if _is_numbers(tau) and tau.shape != v.shape else f"{tau!r:.80}"
+            wanted = f"tau, an array of {len(v)} finite numbers,"
+        elif not (rate is None if not self.rate_shapes else _is_numbers(rate) and rate.shape in self.rate_shapes):
+            got = f"shape {rate.shape}" if isinstance(rate, np.ndarray) else f"{rate!r:.60}"
+            shapes = " or ".join(map(str, self.rate_shapes))
+            wanted = f"z_rate, an array of shape {shapes}," if shapes else "no z_rate, as there is no state,"
+        else:
+            return command
+        raise SimulationError(f"controller: expected {wanted} at t = {t:.6g} s, got {got}")
+
+    def field(self, t, y, command=None):
+        """The rates of (q, v, z, work), in an array that the next call writes on."""
+        q, v, z = self.split(y)
+        if command is None:
+            command = self.command if self.hold else self.controller(t, q, v, z)
+        if not isinstance(command, Command):
+            raise _no_command(t, command)
+        tau, z_rate, _ = command
+        self.now.rate(t, q, v, tau, self.rates)
+        if z_rate is not None:
+            self.z_rates[:] = z_rate if z_rate.ndim == 1 else z_rate.ravel()
+        elif self.rate_shapes:
+            raise SimulationError(f"controller: expected z_rate at t = {t:.6g} s, as at the step's beginning, got None")
+        return self.rates
+
+    def sample(self, k: int, t: float):
+        """What happens at the beginning of step k, the command then, and the rates."""
+        if self.plant.changes:
+            self.change(t)
+        changed, self.changed = self.changed, False
+        y = self.y.copy()
+        q, v, z = self.split(y)
+        if not math.isfinite(y.dot(y)):
+            raise SimulationError(f"the closed loop is unstable: the state is not finite at t = {t:.6g} s")
+        if not self.hold or k % self.hold == 0:
+            self.command = self.checked_command(t, q, v, z)
+        assert self.command is not None
+        work, tau = float(y[-1]), self.command.tau
+        sample = Sample(t, q, v, z, tau, work, self.now, changed, self.group, y, self.reference)
+        return sample, self.command, self.field(t, y, self.command)
+
+    def change(self, t: float) -> None:
+        """Let the plant be what it is at time t."""
+        plant = self.plant.at(t)
+        if plant.robot is not self.now.robot:
+            self.now, self.changed = plant, True
+
+    def step(self, t: float, h: float, k1) -> None:
+        """From t to t + h, in pieces where the plant changes in between."""
+        end = t + h
+        for start, _ in self.plant.changes:
+            if t + 1e-9 * h < start < end - 1e-9 * h:
+                self.advance(t, start - t, k1)
+                self.change(start)
+                t, k1 = start, None
+        self.advance(t, end - t if k1 is None else h, k1)
+
+    def advance(self, t: float, h: float, k1) -> None:
+        if not self.adaptive:
+            self.y = rk_step(self.field, t, self.y, h, self.tableau, self.group, k1)[0]
+            return
+        rtol, atol = self.tolerances
+        count, first = 0, None if self.h is None else min(self.h, h)
+        for count, (at, y) in enumerate(
+            steps(self.field, self.y, (t, t + h), first, self.tableau, self.group, rtol=rtol, atol=atol)
+        ):
+            if count > MOST_STEPS:
+                raise IntegrationError(f"more than {MOST_STEPS} steps from t = {t:.6g} s to reach {at:.9g} s")
+            self.y = y
+        self.h = h / count
+
+
+def _reference(controller: Any) -> Any:
+    """The controller's reference, if it has one."""
+    if not callable(controller) or isinstance(controller, type):
+        raise ArgumentError(f"controller: expected a geomctrl.Controller, got {controller!r:.60}")
+    reference = getattr(controller, "reference", None)
+    if reference is not None and not callable(reference):
+        raise ArgumentError(f"controller: expected a reference t -> Desired(q, v, a), got {reference!r:.60}")
+    return reference
+
+
+def _start(controller) -> tuple[np.ndarray | None, Any]:
+    """The controller's own state at the start, or None, and its group."""
+    z0 = controller.start() if hasattr(controller, "start") else None
+    group = getattr(controller, "group", None)
+    if z0 is None:
+        if group is not None:
+            raise ArgumentError(f"controller: its state is in {group!r}, but start() returned None")
+        return None, Rn(0)
+    if group is None:
+        z0 = checked("controller.start()", z0, ())
+        return z0, Rn(z0.size)
+    z0 = checked("controller.start()", z0, group.shape)
+    if z0.shape != group.shape or not group.residual(z0) < ROTATION_TOLERANCE:
+        raise ArgumentError(f"controller: expected start() to return an element of {group!r}, got {z0}")
+    return z0, group
+
+
+def _is_numbers(x) -> TypeGuard[np.ndarray]:
+    return isinstance(x, np.ndarray) and x.dtype.kind in "fiu"
+
+
+def _no_command(t, command) -> SimulationError:
+    return SimulationError(f"controller: expected a geomctrl.Command at t = {t:.6g} s, got {command!r:.60}")
+
+
+def hold_count(control_dt: float | None, dt: float) -> int:
+    """Steps between samples of the controller, 0 for a continuous one."""
+    if control_dt is None:
+        return 0
+    control_dt, dt = duration("control_dt", control_dt), duration("dt", dt)
+    count = round(control_dt / dt)
+    if count < 1 or abs(control_dt / dt - count) > 1e-6:
+        raise ArgumentError(f"control_dt: expected a multiple of dt = {dt:g} s, got {control_dt:g}")
+    return count

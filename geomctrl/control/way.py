@@ -1,0 +1,195 @@
+"""The way of a closed loop from its first sample to its last, in Python and in compiled code.
+
+Compiled code knows results only. Where it has none, a step or a sample is Python's, which has the words for the end, or
+goes on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from geomctrl.errors import GeomctrlError, IntegrationError, SimulationError
+from geomctrl.motion.arguments import step_count
+from geomctrl.robot import Robot
+
+from .closed_loop import Loop
+from .compiled_loop import machine_for
+from .contracts import Controller
+from .desired import evaluated_once
+from .machine import SAMPLE, STEP, Machine
+from .monitors import Monitor
+from .plant import Plant
+from .record import Record
+from .run import Run
+
+CHUNK = 4096  # steps that compiled code takes before others have their turn, some milliseconds
+FEW, MOST_STOPS = 10, 20  # compiled code that stops so often within so few steps is left alone
+SOON = 1e-12  # s before a change that count as at it, as for `Plant.at`
+
+
+@contextmanager
+def in_a_loop() -> Iterator[None]:
+    """While loops run: references are evaluated once a time, and an unstable loop says so itself."""
+    with evaluated_once(), np.errstate(over="ignore", invalid="ignore"):
+        yield
+
+
+class Way:
+    """One closed loop, how far it has come, and its record. Arguments as for `simulate`; measures: started.
+
+    `k` is the step or sample that comes `next`; k1 the rates at the beginning of a step.
+    """
+
+    def __init__(
+        self,
+        plant: Plant | Robot,
+        controller: Controller,
+        q0: ArrayLike,
+        v0: ArrayLike,
+        t_end: float,
+        dt: float,
+        method: str,
+        control_dt: float | None,
+        monitors: list[Monitor],
+        *,
+        strict: bool = False,
+        every: int = 1,
+        rtol: float | None = None,
+        atol: ArrayLike | None = None,
+        measures: Sequence[Any] = (),
+    ):
+        plant = plant if isinstance(plant, Plant) else Plant(plant)
+        self.loop = Loop(plant, controller, q0, v0, method, control_dt, dt, rtol, atol)
+        self.n_steps, self.dt, self.t_end = step_count(t_end, dt), dt, t_end
+        self.strict, self.every = strict, int(every)
+        rows = self.n_steps // self.every + 2
+        self.record = Record(plant, controller, self.loop.z_shape, monitors, rows, measures)
+        self.k, self.next, self.k1 = 0, SAMPLE, self.loop.rates
+        self.machine: Machine | None = None
+        self.stops = 0  # of compiled code, one after the other
+
+    @property
+    def done(self) -> bool:
+        return self.k == self.n_steps and self.next == STEP
+
+    def time(self, k: int) -> float:
+        return min(k * self.dt, self.t_end)
+
+    def begin(self) -> None:
+        """The first sample."""
+        with self.kept():
+            self.sample()
+
+    def to_end(self, choice: bool | str, report: Callable[[float], Any] = lambda fraction: None) -> Run:
+        """The run. choice: what `simulate` calls `compiled`. Raises SimulationError with everything up to then."""
+        self.machine = self.machine_chosen(choice)
+        while not self.done:
+            with self.kept():
+                if not (self.machine and self.advanced(self.machine)):
+                    self.in_python()
+                if self.machine or self.k % 64 == 0 or self.done:
+                    report(self.k / self.n_steps)
+            if self.machine and self.compiled_for is not self.loop.now:
+                self.machine = self.machine_chosen(choice)
+        return self.run()
+
+    def run(self) -> Run:
+        return self.record.run(f"reached t = {self.t_end:g} s", success=True)
+
+    def in_python(self) -> None:
+        """The step that comes next, if one does, and the sample after it."""
+        if self.next == STEP:
+            t = self.time(self.k)
+            self.loop.step(t, min(self.dt, self.t_end - t), self.k1)
+            self.k, self.next = self.k + 1, SAMPLE
+        self.sample()
+
+    def sample(self) -> None:
+        """Sample k: the command, the rates, what the monitors measure, a row of the record."""
+        k, loop, record = self.k, self.loop, self.record
+        t = self.time(k)
+        sample, command, self.k1 = loop.sample(k, t)
+        violated = record.add(sample, loop.split(loop.y), command, k % self.every == 0 or k == self.n_steps)
+        record.steps = k
+        if self.strict and violated is not None:
+            raise _broken(*violated, t)
+        self.next = STEP
+
+    @contextmanager
+    def kept(self) -> Iterator[None]:
+        """What is raised in here ends the run, which is kept, be it of a caller's controller, wrench or monitor."""
+        try:
+            yield
+        except Exception as error:
+            reason = _reason(error, self.time(self.k), self.dt, self.loop.adaptive)
+            known = isinstance(error, SimulationError)
+            raise SimulationError(reason, self.record.run(reason, success=False)) from (None if known else error)
+
+    # --- compiled ------------------------------------------------------------------------------------------------
+
+    def machine_chosen(self, choice: bool | str) -> Machine | None:
+        self.compiled_for = self.loop.now
+        return machine_for(self.loop, self.record, choice, self.strict, self.n_steps)
+
+    def advanced(self, machine: Machine) -> bool:
+        """Go on as far as compiled code goes at a time; False where Python has to."""
+        last = min(self.k + CHUNK, self.steps_as_it_is())
+        if self.next == SAMPLE or last <= self.k:
+            return False
+        first = self.k
+        self.enter(machine, 0)
+        k, phase, stopped, rows = machine.run(first, last, self.every, self.n_steps, self.dt, self.t_end)
+        self.stored(machine, 0, rows)
+        self.leave(machine, 0, k, phase)
+        self.stops = self.stops + 1 if stopped and k - first < FEW else 0
+        if self.stops > MOST_STOPS:
+            self.machine = None
+        return not stopped
+
+    def enter(self, machine: Machine, lane: int) -> None:
+        """Into a lane of the machine, before a step."""
+        machine.put(lane, self.loop, self.record, self.time(self.k), self.k1)
+
+    def stored(self, machine: Machine, lane: int, rows: np.ndarray) -> None:
+        columns = machine.columns(rows, lane)
+        self.record.extend(columns, self.loop.split(columns["y", ""]))
+
+    def leave(self, machine: Machine, lane: int, k: int, phase: int) -> None:
+        """Out of it again, step or sample k being next."""
+        self.k, self.next, self.k1 = k, phase, machine.take(lane, self.loop, self.record)
+        self.record.steps = k - (phase == SAMPLE)
+
+    def steps_as_it_is(self) -> int:
+        """The step within which, or at whose end, the plant changes next."""
+        ahead = [start for start, _ in self.loop.plant.changes if start - SOON > self.time(self.k)]
+        if not ahead:
+            return self.n_steps
+        k = max(int(min(ahead) / self.dt) - 2, self.k)
+        while k < self.n_steps and self.time(k + 1) < min(ahead) - SOON:
+            k += 1
+        return k
+
+
+def _broken(monitor: Monitor, value: float, t: float) -> SimulationError:
+    return SimulationError(
+        f"strict: monitor {monitor.name!r} at t = {t:.6g} s: {monitor.what} is {value:.3e}, limit {monitor.limit:.0e}"
+    )
+
+
+def _reason(error: Exception, t: float, dt: float, adaptive: bool) -> str:
+    """Why a run ends at time t."""
+    if isinstance(error, SimulationError):
+        return str(error)
+    if isinstance(error, IntegrationError):
+        cause = "too stiff" if adaptive else f"dt = {dt:g} s too long for it"
+        return f"stopped at t = {t:.6g} s: the closed loop is unstable, or {cause}: {error}"
+    if isinstance(error, GeomctrlError):
+        return f"stopped at t = {t:.6g} s: {error}"
+    return f"stopped at t = {t:.6g} s: {type(error).__name__} in the closed loop: {error}"
+
+
