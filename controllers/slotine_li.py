@@ -77,9 +77,9 @@ class SlotineLi(ModelBased):
         if Gamma is None:
             Gamma = rate * _scaled_gain(robot, projection, len(self.p0) - len(self.nominal))
         self.Gamma = gain_matrix("Gamma", Gamma, len(self.p0))
-        self.Gamma_inverse = np.linalg.inv(self.Gamma)
         diagonal = np.diag(self.Gamma)
         decoupled = np.array_equal(np.diag(diagonal), self.Gamma)  # then products with Gamma are elementwise
+        self.Gamma_inverse = np.diag(1.0 / diagonal) if decoupled else np.linalg.inv(self.Gamma)
         self.minus_gamma, self.gamma_inverse = (-diagonal, 1.0 / diagonal) if decoupled else (None, None)
         self.masses = np.flatnonzero(self.columns % 10 == 0) if minimum_mass is not None else np.zeros(0, dtype=int)
         self.minimum_mass = minimum_mass

@@ -19,6 +19,7 @@ from .control.contracts import Desired as Desired
 from .control.contracts import Lyapunov as Lyapunov
 from .control.contracts import Reference as Reference
 from .control.loop import simulate as simulate
+from .control.many import simulate_many as simulate_many
 from .control.plant import Friction as Friction
 from .control.plant import Plant as Plant
 from .control.run import Run as Run

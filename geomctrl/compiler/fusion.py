@@ -1,7 +1,7 @@
 """Products and sums in one rounding, chosen here and not by the code generator.
 
-A code generator that may contract does so where a product has no other use: what else is computed beside it then changes
-its last bit. Chosen by the expression alone, a result has the same bits in whatever company, and in any lane.
+A code generator that may contract does so where a product has no other use: what else is computed beside it then
+changes its last bit. Chosen by the expression alone, a result has the same bits in whatever company, and in any lane.
 """
 
 from __future__ import annotations

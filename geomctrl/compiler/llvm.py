@@ -51,9 +51,7 @@ def module(trace: Trace, widths: Iterable[int], name: str = "f", *, side: int = 
 # --- the straight line -------------------------------------------------------------------------------------------
 
 
-def core(
-    plan: Plan, vector: Vector, name: str, side: int, place: Place | None = None, flags: str = FLAGS
-) -> str:
+def core(plan: Plan, vector: Vector, name: str, side: int, place: Place | None = None, flags: str = FLAGS) -> str:
     """core(model, x, y, s) -> whether there is a result, and the stretches that it is made of; s: the plan's slots.
 
     place: where a number of the model lies, and whether each lane has its own; default where it is in the model array.

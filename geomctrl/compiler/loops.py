@@ -4,118 +4,26 @@
 
 takes steps `first` to `last` of lanes that run side by side, and stops before the first thing that has no result in a
 lane that is alive: phase 0, step k, the state being that before it; phase 1, sample k, the state being that at it. From
-there another call goes on, without that lane. What has no result is the caller's to find words for. `memory` holds all that a lane knows, `Layout` says where.
+there another call goes on, without that lane. What has no result is the caller's to find words for. `memory` holds all
+that a lane knows, `Layout` says where.
 
-The equations come as traces: `field`, the rates of y at a stage; `sample`, what is looked at when a step begins, its
-first numbers being the rates; `law`, where commands are held between samples; `move` and `pull`, y exp(u) and
-dexp^-1_{-u} k, where the state is no vector.
+    look(numbers, memory) -> which lanes have no result
+
+is a sample alone, at the state that the memory holds, a held command asked for anew.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import NamedTuple
-
-import numpy as np
+from collections.abc import Callable, Sequence
 
 from .elementary import library, sin_cos, waves
 from .fusion import fused
 from .ir import Function, Vector, literal
 from .llvm import core
+from .loop_memory import BLOCK, Equations, Layout, Numbers, Stage
 from .stretches import Plan
-from .tracing import Trace
 
 EXACT = ""  # no freedoms: a run has the same bits in one lane or many, watched or not
-BLOCK = 8  # doubles that what is done entry by entry takes at once
-
-
-class Stage(NamedTuple):
-    """A stage of a method, or its update: at time t + c h, y_base exp(h rows[0] K) exp(h rows[1] K) ...
-
-    classical: the row of the same method on R^n.
-    """
-
-    c: float
-    base: int
-    rows: Sequence[Sequence[float]]
-    classical: Sequence[float]
-
-
-@dataclass(frozen=True, eq=False)
-class Equations:
-    """What a loop is made of; see the module. `hold`: steps between commands, 0 for a law at every stage."""
-
-    stages: Sequence[Stage]
-    field: Trace
-    sample: Trace
-    law: Trace | None
-    move: Trace | None
-    pull: Trace | None
-    munthe_kaas: bool
-    y: int  # numbers of the state
-    dim: int  # of its algebra
-    held: int  # of a command that is held
-    memory: int  # that monitors remember
-    remembered: Sequence[tuple[int, int]]  # (output of `sample`, which number of that memory it renews)
-    hold: int
-
-    @property
-    def traces(self) -> dict[str, Trace]:
-        names = ("field", "sample", "law", "move", "pull")
-        return {name: trace for name in names if (trace := getattr(self, name)) is not None}
-
-
-class Layout:
-    """Where what lies in a loop's memory, in doubles; each number for all lanes."""
-
-    def __init__(self, equations: Equations, width: int, slots: int):
-        e, self.width = equations, width
-        self.size = 0
-        stages = len(e.stages) - 1
-        self.x = self._area(1 + e.y + e.held + e.memory)  # t, y, held command, memory: what a sample is made of
-        self.stage = self._area(1 + e.y + e.held)  # the same at a stage
-        self.slope = -(-e.dim * width // BLOCK) * BLOCK  # of one of the slopes
-        self.slopes = self._area(0)
-        self.size += stages * self.slope
-        self.out = self._area(sum(e.sample.sizes))
-        self.command = self._area(e.held)
-        self.moved = self._area(e.y + e.dim)
-        self.pulled = self._area(2 * e.dim)
-        self.kept = self._area(e.y * (stages if e.move else 0))
-        self.scratch = self._area(slots)
-        self.stopped = self._area(1)  # the lanes for which it stops
-        self.row = width * (1 + e.y + e.held + sum(e.sample.sizes) - e.dim)
-
-    def _area(self, numbers: int) -> int:
-        start = self.size
-        self.size += -(-numbers * self.width // BLOCK) * BLOCK
-        return start
-
-
-class Numbers:
-    """Where the loop finds the numbers of its model that it reads: in one lane's memory, or in every lane's own."""
-
-    def __init__(self, used: Sequence[int], width: int):
-        self.used, self.width = list(used), width
-        self._of = {k: at for at, k in enumerate(used)}
-
-    def place(self, index: int, width: int) -> tuple[int, bool]:
-        """(where number `index` lies, in doubles; whether each lane has its own)."""
-        return self._of[index] * width, width > 1
-
-    def filled(self, values: np.ndarray) -> np.ndarray:
-        """The loop's numbers for lanes with these values (lanes, all numbers)."""
-        return np.append(values[:, self.used].T.ravel(), 0.0)
-
-
-def used_numbers(equations: Equations) -> list[int]:
-    """The numbers of the model that the traces read."""
-    found = set()
-    for trace in equations.traces.values():
-        nodes = trace.graph.nodes
-        found.update(nodes[at][2] for at in trace.graph.needed(trace.ends) if nodes[at][:2] == ("load", 0))
-    return sorted(found)
 
 
 def module(equations: Equations, width: int, numbers: Numbers, side: int) -> tuple[str, Layout]:

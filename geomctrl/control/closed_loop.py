@@ -7,6 +7,7 @@ the proofs. With a number its command is held between samples, as on hardware.
 
 from __future__ import annotations
 
+import functools
 import math
 from typing import Any, TypeGuard
 
@@ -45,7 +46,7 @@ class Loop:
             raise ArgumentError(f"v0: expected one velocity ({robot.nv},), got shape {v0.shape}")
         z0, self.z_group = _start(controller)
         self.z_shape = None if z0 is None else z0.shape
-        self.group = Product(configuration_group(robot), Rn(robot.nv), self.z_group, Rn(1))
+        self.group = _group_of_states(configuration_group(robot), robot.nv, self.z_group)
         self.tableau = method_named(method)
         self.adaptive, self.h = self.tableau.b_hat is not None, None  # the first step that an adaptive method tries
         self.tolerances = checked_tolerances(rtol, atol, self.tableau, self.group)
@@ -147,6 +148,11 @@ class Loop:
                 raise IntegrationError(f"more than {MOST_STEPS} steps from t = {t:.6g} s to reach {at:.9g} s")
             self.y = y
         self.h = h / count
+
+
+@functools.lru_cache(maxsize=64)
+def _group_of_states(configurations: Any, nv: int, z_group: Any) -> Product:
+    return Product(configurations, Rn(nv), z_group, Rn(1))
 
 
 def _reference(controller: Any) -> Any:

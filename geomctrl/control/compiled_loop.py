@@ -51,28 +51,28 @@ def machine_for(loop: Any, record: Any, compiled: bool | str, strict: bool, step
             raise ModelError("compiled: the compiler is off (GEOMCTRL_COMPILER=off)")
         return None
     try:
-        machine = Machine(known_trace(loop, record.watchers, strict))
-        machine.numbers_are(numbers_of(loop, record.watchers)[None])
+        traced, values = known_trace(loop, record.watchers, strict)
     except UntraceableError as error:
         if compiled is True:
             raise
         say(f"this loop runs in Python: {error}")
         return None
+    machine = Machine(traced)
+    machine.numbers_are(values[None])
     return machine
 
 
-def numbers_of(loop: Any, watchers: Sequence[Any]) -> np.ndarray:
-    """The numbers of a loop's model, as its trace reads them."""
-    return met(loop, watchers)[0].values
+def known_trace(loop: Any, watchers: Sequence[Any], strict: bool) -> tuple[TracedLoop, np.ndarray]:
+    """(the trace of loops like this one, from memory, or made and compared with it; this one's numbers).
 
-
-def known_trace(loop: Any, watchers: Sequence[Any], strict: bool, zeros: np.ndarray | None = None) -> TracedLoop:
-    """The trace of loops like this one: from memory, or made and compared with it. Raises UntraceableError."""
-    key = trace_key(loop, met(loop, watchers, zeros)[0], strict)
+    Raises UntraceableError.
+    """
+    twins, _ = met(loop, watchers)
+    key = (*twins.words, loop.hold, id(loop.tableau), loop.z_shape, strict)
     with _lock:
         if key not in _traces:
             try:
-                _traces[key] = _made(loop, watchers, strict, zeros)
+                _traces[key] = _made(loop, watchers, strict)
             except UntraceableError as error:
                 _traces[key] = error
             while len(_traces) > KEPT:
@@ -81,25 +81,20 @@ def known_trace(loop: Any, watchers: Sequence[Any], strict: bool, zeros: np.ndar
         found = _traces[key]
     if isinstance(found, UntraceableError):
         raise found
-    return found
+    return found, twins.values
 
 
-def trace_key(loop: Any, twins: Twins, strict: bool) -> tuple:
-    """What loops with one trace have in common, `twins` being what is met in them."""
-    return (*twins.words, loop.hold, id(loop.tableau), loop.z_shape, strict)
-
-
-def met(loop: Any, watchers: Sequence[Any], zeros: np.ndarray | None = None) -> tuple[Twins, Any]:
+def met(loop: Any, watchers: Sequence[Any]) -> tuple[Twins, Any]:
     """What is met in a loop, and copies of its objects."""
-    twins = Twins(None, zeros)
+    twins = Twins()
     return twins, twins_of(loop, watchers, twins, lambda watcher, name, x: x)
 
 
-def _made(loop: Any, watchers: Sequence[Any], strict: bool, zeros: np.ndarray | None) -> TracedLoop:
+def _made(loop: Any, watchers: Sequence[Any], strict: bool) -> TracedLoop:
     if loop.adaptive:
         raise UntraceableError(f"{loop.tableau.name} chooses its steps as it goes: a method of fixed steps compiles")
     try:
-        traced = trace_loop(loop, watchers, strict=strict, zeros=zeros)
+        traced = trace_loop(loop, watchers, strict=strict)
     except UntraceableError:  # perhaps one of its own numbers is asked what a symbol does not know
         traced = trace_loop(loop, watchers, strict=strict, constant=True)
     operations = max(trace.operations for trace in traced.equations.traces.values())
@@ -140,7 +135,9 @@ def _compare(loop: Any, watchers: Sequence[Any], traced: TracedLoop) -> None:
             found = machine.look()
             if found is None and all(np.isfinite(x).all() for x in expected.values()):
                 raise UntraceableError(f"compiled, the loop has no result at t = {t:g}, where it has one in Python")
-            if found and {name for kind, name in found if kind == "signal"} != {n for k, n in expected if k == "signal"}:
+            if found and {name for kind, name in found if kind == "signal"} != {
+                n for k, n in expected if k == "signal"
+            }:
                 raise UntraceableError(f"compiled, other signals are recorded than in Python at t = {t:g}")
             for name, x in expected.items() if found else ():
                 if name not in found or np.shape(x) != np.shape(found[name]) or not agree(x, found[name]):
@@ -174,7 +171,9 @@ def _sample(own: Any, watchers: Sequence[Any], t: float, y: np.ndarray) -> dict[
             found |= {("watched", name): np.asarray(x, float) for name, x in watcher.signals.items()}
         else:
             watcher.add(sample)
-        found |= {("memory", f"{k}.{n}"): np.asarray(x, float) for n, x in vars(watcher).items() if is_memory(memory[n])}
+        found |= {
+            ("memory", f"{k}.{n}"): np.asarray(x, float) for n, x in vars(watcher).items() if is_memory(memory[n])
+        }
         vars(watcher).clear()
         vars(watcher).update(memory)
     if own.reference is not None:

@@ -22,7 +22,9 @@ def gain_matrix(name: str, gain: ArrayLike, n: int, definite: bool = True) -> np
         raise ArgumentError(f"{name}: expected a number, {n} numbers or a ({n}, {n}) matrix, got shape {K.shape}")
     if not np.isfinite(K).all() or np.abs(K - K.T).max(initial=0.0) > 1e-9 * np.abs(K).max(initial=0.0):
         raise ArgumentError(f"{name}: expected a finite symmetric matrix")
-    smallest = np.linalg.eigvalsh(K)[0] if n else 1.0
+    diagonal = np.diagonal(K)
+    is_diagonal = np.count_nonzero(K) == np.count_nonzero(diagonal)
+    smallest = (diagonal.min() if is_diagonal else np.linalg.eigvalsh(K)[0]) if n else 1.0
     if smallest < 0.0 or (definite and smallest <= 0.0):
         kind = "positive definite" if definite else "positive semidefinite"
         raise ArgumentError(f"{name}: expected a {kind} gain, got smallest eigenvalue {smallest:.6g}")

@@ -14,7 +14,7 @@ import numpy as np
 
 from geomctrl.compiler import cache, host, loops
 from geomctrl.compiler.code import version
-from geomctrl.compiler.loops import Equations, Layout, Numbers
+from geomctrl.compiler.loop_memory import Layout, Numbers, used_numbers
 
 from .traced import Column, TracedLoop
 
@@ -73,7 +73,7 @@ class Machine:
         return k, phase, 0 if k == last and phase == STEP else stopped, rows
 
     def look(self, lane: int = 0) -> dict[tuple[str, str], Any] | None:
-        """A sample at the state that is in the memory: rates, command, what the monitors measure; None without result."""
+        """A sample at the state that is in the memory: rates, command, what is measured; None without result."""
         if self._look(self.values.ctypes.data, self.memory.ctypes.data) >> lane & 1:
             return None
         found: dict[tuple[str, str], Any] = {("rates", ""): self.out[: len(self.slopes), lane].copy()}
@@ -121,7 +121,10 @@ class Machine:
 
     def _command(self, lane: int, command: Any) -> Any:
         """The command that is held."""
-        parts = {(c.kind, c.name): self.held[c.first : c.first + c.size, lane].reshape(c.shape).copy() for c in self.traced.held}
+        parts = {
+            (c.kind, c.name): self.held[c.first : c.first + c.size, lane].reshape(c.shape).copy()
+            for c in self.traced.held
+        }
         signals = {name: x for (kind, name), x in parts.items() if kind == "signal"}
         return type(command)(parts["tau", "tau"], parts.get(("z_rate", "z_rate")), signals)
 
@@ -152,7 +155,7 @@ def _code(traced: TracedLoop, width: int) -> tuple[Numbers, Layout, int, int]:
     """A traced loop's code, made, or from disk."""
     known = traced.codes.get(width)
     if known is None:
-        numbers = Numbers(loops.used_numbers(traced.equations), width)
+        numbers = Numbers(used_numbers(traced.equations), width)
         text, layout = loops.module(traced.equations, width, numbers, host.lanes())
         key = hashlib.sha256(f"{version()} {text}".encode()).hexdigest()
         code = cache.kept(key, lambda: host.object_code(text))

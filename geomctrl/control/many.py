@@ -25,7 +25,7 @@ from geomctrl.motion.arguments import step_count
 from geomctrl.robot import Robot
 
 from .closed_loop import hold_count
-from .compiled_loop import checked_choice, known_trace, numbers_of, say
+from .compiled_loop import checked_choice, known_trace, say
 from .contracts import Controller
 from .machine import SAMPLE, STEP, Machine
 from .measures import Measure, accumulates
@@ -207,7 +207,8 @@ def _way(
 def _to_end(ways: Sequence[Way], choice: bool | str, threads: int) -> list[Run]:
     """The runs of ways that have not begun, in their order; those that fail up to there."""
     runs: dict[int, Run] = {}
-    lanes: dict[int, tuple[TracedLoop, list[int]]] = {}
+    lanes: dict[int, tuple[TracedLoop | None, list[int]]] = {}
+    values: dict[int, np.ndarray] = {}  # each way's numbers
     with in_a_loop():
         for k, way in enumerate(ways):
             try:
@@ -215,7 +216,7 @@ def _to_end(ways: Sequence[Way], choice: bool | str, threads: int) -> list[Run]:
             except SimulationError as error:
                 runs[k] = _run_of(error)
                 continue
-            traced = _traced(way, choice)
+            traced, values[k] = _traced(way, choice)
             lanes.setdefault(id(traced), (traced, []))[1].append(k)
     groups = []
     for traced, members in lanes.values():
@@ -227,7 +228,8 @@ def _to_end(ways: Sequence[Way], choice: bool | str, threads: int) -> list[Run]:
         if width == 1 or traced is None:
             runs[members[0]] = _alone(ways[members[0]], choice)
         else:
-            runs.update(zip(members, _Lanes(traced, width, [ways[k] for k in members], choice).to_end()))
+            found = _Lanes(traced, width, [ways[k] for k in members], [values[k] for k in members], choice).to_end()
+            runs.update(zip(members, found))
 
     if threads == 1:
         for group in groups:
@@ -238,23 +240,23 @@ def _to_end(ways: Sequence[Way], choice: bool | str, threads: int) -> list[Run]:
     return [runs[k] for k in range(len(ways))]
 
 
-def _traced(way: Way, choice: bool | str) -> TracedLoop | None:
-    """The trace that a way shares with others like it; None where it goes on by itself."""
+def _traced(way: Way, choice: bool | str) -> tuple[TracedLoop | None, np.ndarray]:
+    """The trace that a way shares with others like it, and its numbers; None where it goes on by itself."""
     if choice is False or not enabled() or way.n_steps < SHORT or way.loop.plant.changes:
-        return None
+        return None, np.zeros(0)
     try:
         return known_trace(way.loop, way.record.watchers, way.strict)
     except UntraceableError as error:
         if choice is True:
             raise
         say(f"these loops run in Python: {error}")
-        return None
+        return None, np.zeros(0)
 
 
 def _alone(way: Way, choice: bool | str) -> Run:
     with in_a_loop():
         try:
-            return way.to_end(True if choice == "auto" and _traced(way, choice) else choice)
+            return way.to_end(True if choice == "auto" and _traced(way, choice)[0] else choice)
         except SimulationError as error:
             return _run_of(error)
 
@@ -268,18 +270,18 @@ def _run_of(error: SimulationError) -> Run:
 class _Lanes:
     """Ways with one trace, side by side in a machine."""
 
-    def __init__(self, traced: TracedLoop, width: int, ways: list[Way], choice: bool | str):
+    def __init__(self, traced: TracedLoop, width: int, ways: list[Way], values: list[np.ndarray], choice: bool | str):
         self.ways, self.choice = ways, choice
         self.machine = Machine(traced, width)
         filled = [*ways, *[ways[0]] * (width - len(ways))]  # lanes that nobody wants run as the first does
-        self.machine.numbers_are(np.array([numbers_of(way.loop, way.record.watchers) for way in filled]))
+        self.machine.numbers_are(np.array([*values, *[values[0]] * (width - len(ways))]))
         for lane, way in enumerate(filled):
             way.enter(self.machine, lane)
         self.alive = (1 << len(ways)) - 1
 
     def to_end(self) -> list[Run]:
         first, runs, k, phase = self.ways[0], {}, 0, STEP
-        while self.alive and k < first.n_steps or phase == SAMPLE and self.alive:
+        while (self.alive and k < first.n_steps) or (phase == SAMPLE and self.alive):
             last = min(k + CHUNK, first.n_steps)
             k, phase, stopped, rows = self.machine.run(
                 k, last, first.every, first.n_steps, first.dt, first.t_end, self.alive, phase

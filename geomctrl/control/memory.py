@@ -7,8 +7,7 @@ from __future__ import annotations
 import random
 import types
 from collections import deque
-from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
@@ -20,7 +19,7 @@ MISSING = object()
 
 
 class Outside:
-    """The memory that functions and classes reach by global names; `restored` puts it back and says what had changed."""
+    """The memory that functions and classes reach by global names; `restored` puts it back, saying what had changed."""
 
     def __init__(self, functions: Iterable[types.FunctionType], classes: Iterable[type], is_own: Any):
         self._is_own = is_own

@@ -14,8 +14,18 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from geomctrl.compiler.arrays import SymbolArray, numpy_on_symbols, requirements, symbol_array
-from geomctrl.compiler.loops import Equations, Stage
-from geomctrl.compiler.symbols import Condition, Graph, Symbol, UntraceableError, both, compare, invert, is_symbol, where
+from geomctrl.compiler.loop_memory import Equations, Stage
+from geomctrl.compiler.symbols import (
+    Condition,
+    Graph,
+    Symbol,
+    UntraceableError,
+    both,
+    compare,
+    invert,
+    is_symbol,
+    where,
+)
 from geomctrl.compiler.tracing import Trace
 from geomctrl.integrators.explicit import is_vector_space
 from geomctrl.kernels.marches import LARGEST_ANGLE
@@ -114,23 +124,22 @@ def trace_loop(
     watchers: Sequence[Any],
     *,
     strict: bool = False,
-    zeros: np.ndarray | None = None,
     constant: bool = False,
 ) -> TracedLoop:
-    """The loop's trace. loop: a `control.loop.Loop` whose first sample has been looked at. watchers: monitors, measures.
+    """The loop's trace. loop: a `Loop` whose first sample has been looked at. watchers: monitors, measures.
 
-    zeros, constant: as for `Twins`. Raises UntraceableError.
+    constant: as for `Twins`. Raises UntraceableError.
     """
-    return _Tracing(loop, watchers, strict, zeros, constant).traced()
+    return _Tracing(loop, watchers, strict, constant).traced()
 
 
 class _Tracing:
     """One pass over a loop on symbols."""
 
-    def __init__(self, loop: Any, watchers: Sequence[Any], strict: bool, zeros: np.ndarray | None, constant: bool):
+    def __init__(self, loop: Any, watchers: Sequence[Any], strict: bool, constant: bool):
         self.loop, self.watchers, self.strict = loop, watchers, strict
         self.graph = Graph()
-        self.twins = Twins(lambda k: self.graph.load(NUMBERS, k), zeros, constant=constant)
+        self.twins = Twins(lambda k: self.graph.load(NUMBERS, k), constant=constant)
         self.memory: list[Remembered] = []
         self.renewed: list[tuple[Any, int]] = []  # what becomes of the memory: (symbol, place)
         self.size = 0
@@ -149,7 +158,7 @@ class _Tracing:
     # --- the law, the plant, the sample ----------------------------------------------------------------------------
 
     def _equations(self) -> TracedLoop:
-        loop, graph = self.loop, self.graph
+        loop = self.loop
         nv, dim, ny = loop.plant.robot.nv, loop.group.dim, len(loop.y)
         with requirements() as of_law:
             command = named(self.controller, lambda: self.controller(self.t, *loop.split(self.y)))
@@ -192,9 +201,7 @@ class _Tracing:
         return TracedLoop(equations, columns, held, self.memory, self.worst, self.twins)
 
     def _held(self, column: Column) -> SymbolArray:
-        return symbol_array(
-            [self.graph.load(HELD, column.first + k) for k in range(column.size)], column.shape
-        )
+        return symbol_array([self.graph.load(HELD, column.first + k) for k in range(column.size)], column.shape)
 
     def _rates(self, tau: Any, z_rate: Any) -> list[Any]:
         """(v, vdot, z_rate, power)."""
@@ -259,7 +266,10 @@ class _Tracing:
             worst, since = (self.graph.load(MEMORY, self.worst + k) for k in (j, n + j))
             x = value if is_symbol(value) else _as_symbol(self.graph, value)
             worse = both(invert(compare("le", x, worst)), compare("eq", worst, worst))  # nan exceeds all and stays
-            self.renewed += [(where(worse, x, worst), self.worst + j), (where(worse, self.t, since), self.worst + n + j)]
+            self.renewed += [
+                (where(worse, x, worst), self.worst + j),
+                (where(worse, self.t, since), self.worst + n + j),
+            ]
             if self.strict:
                 required.append(invert(both(worse, invert(compare("le", x, monitor.limit)))))
 

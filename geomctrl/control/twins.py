@@ -49,13 +49,12 @@ class Place(NamedTuple):
 class Twins:
     """Makes twins, and keeps what it met on the way.
 
-    load: the symbol for number k of `values`; None keeps the numbers: a twin is then a copy. zeros: which numbers
-    within arrays are constants of the trace (a mask over `values`); default those that are zero. constant: all numbers
-    are constants, and words.
+    load: the symbol for number k of `values`; None keeps the numbers: a twin is then a copy. constant: all numbers are
+    constants of the trace, and words.
     """
 
-    def __init__(self, load: Load | None = None, zeros: np.ndarray | None = None, *, constant: bool = False):
-        self.load, self.zeros, self.constant = None if constant else load, zeros, constant
+    def __init__(self, load: Load | None = None, *, constant: bool = False):
+        self.load, self.constant = None if constant else load, constant
         self.words: list[Any] = []
         self.places: list[Place] = []
         self._values: list[np.ndarray] = []
@@ -68,7 +67,7 @@ class Twins:
 
     @contextmanager
     def used(self) -> Iterator[None]:
-        """Twins are called in here. Raises UntraceableError where that changes them, or what else a user's code reaches;
+        """Twins are called in here. Raises UntraceableError where that changes them, or what else the code reaches;
         the latter is put back."""
         outside = Outside(self._functions, self._classes, _is_own)
         try:
@@ -104,9 +103,10 @@ class Twins:
     def changed(self) -> str:
         """What is not as it was made, in words: the path of what a call has written on; "" where nothing is."""
         for twin, path, before in self._filled:
-            if isinstance(twin, np.ndarray):
-                now = twin.ravel().tolist()
-                same = len(now) == len(before) and all(a is b or a == b for a, b in zip(now, before))
+            if isinstance(before, np.ndarray):
+                same = twin.shape == before.shape and twin.tobytes() == before.tobytes()
+            elif isinstance(twin, np.ndarray):
+                same = all(a is b for a, b in zip(twin.ravel().tolist(), before, strict=True))
             elif isinstance(twin, np.random.Generator):
                 same = repr(twin.bit_generator.state) == before
             else:
@@ -150,15 +150,13 @@ class Twins:
         if x.dtype != np.float64 or self.constant or x.size > LARGEST:
             twin = self._begin(x, x.copy(), x.shape, x.dtype.str, x.tobytes() if x.dtype != object else id(x))
         else:
-            first = self._count
-            numbers = self._numbers(x, path)
-            zero = (x.ravel() == 0.0) if self.zeros is None else self.zeros[first : first + x.size]
+            numbers, zero = self._numbers(x, path), x.ravel() == 0.0
             if self.load is not None:
                 if x.size > 1:
                     numbers.ravel()[zero] = 0.0
                 numbers = numbers.view(SymbolArray)
             twin = self._begin(x, numbers, x.shape, zero.tobytes())
-        self._filled.append((twin, path, twin.ravel().tolist()))
+        self._filled.append((twin, path, x if twin.dtype == x.dtype != object else twin.ravel().tolist()))
         return twin
 
     def _list(self, x: list, path: str) -> list:

@@ -191,5 +191,3 @@ def _reason(error: Exception, t: float, dt: float, adaptive: bool) -> str:
     if isinstance(error, GeomctrlError):
         return f"stopped at t = {t:.6g} s: {error}"
     return f"stopped at t = {t:.6g} s: {type(error).__name__} in the closed loop: {error}"
-
-

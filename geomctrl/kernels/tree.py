@@ -62,6 +62,13 @@ def pack(parents, joints, placements, parameters, gravity) -> np.ndarray:
     return model.ravel()
 
 
+def with_inertias(model: np.ndarray, parameters: np.ndarray) -> np.ndarray:
+    """The packed array of the same tree with other inertial parameters (nbodies, 10)."""
+    changed = model.copy()
+    changed.reshape(-1, WIDTH)[:-1, J:S] = parameters
+    return changed
+
+
 def _expand(M, screw, kind):
     """The constants A, B, C (3x4, flat) and D (3) of f(q) = M exp(S q)."""
     R, w, v = M[:3, :3], screw[:3], screw[3:]

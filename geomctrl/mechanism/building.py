@@ -203,9 +203,8 @@ def with_parameters(robot: R, parameters: ArrayLike, *, physical: bool = True) -
     if not np.isfinite(pi).all():
         raise ArgumentError(f"parameters: not finite in body {robot.body_names[np.argmin(np.isfinite(pi).all(1))]!r}")
     if physical:
-        for body, row in zip(robot.body_names, pi):
-            _inertia.check(row, body)
-    changed = replace(robot, parameters=pi)
+        _inertia.check_all(pi, robot.body_names)
+    changed = robot._with_parameters(pi)
     if physical and not _inertia.is_physical(pi, strict=True).all():
         check_positive_mass_matrix(changed)
     return changed

@@ -9,6 +9,8 @@ A rigid body has these parameters if and only if P >= 0 (Wensing, Kim, Slotine 2
 principal moments about the centre of mass satisfy the triangle inequalities. J > 0 is weaker.
 """
 
+from collections.abc import Sequence
+
 import numpy as np
 from numpy.typing import ArrayLike
 
@@ -138,6 +140,17 @@ def check(parameters: ArrayLike, body: str) -> None:
     why = violation(parameters)
     if why:
         raise InertiaError(f"body {body!r}: {why}")
+
+
+def check_all(parameters: ArrayLike, names: Sequence[str]) -> None:
+    """`check` for bodies (n, 10), all at once."""
+    pi = _parameters(parameters)
+    with np.errstate(invalid="ignore"):
+        sure = np.isfinite(pi).all(-1) & (pi[:, 0] > 0.0)
+        moments = np.linalg.eigvalsh(com_tensor(np.where(sure[:, None], pi, 0.0)))
+        sure &= (moments[:, 0] >= 0.0) & (moments[:, 0] + moments[:, 1] >= moments[:, 2])
+    for k in np.flatnonzero(~sure).tolist():
+        check(pi[k], names[k])
 
 
 def divergence(parameters: ArrayLike, prior: ArrayLike) -> np.ndarray:

@@ -10,15 +10,15 @@ from __future__ import annotations
 import difflib
 import weakref
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from types import MappingProxyType
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, Self
 
 import numpy as np
 
 from geomctrl.arguments import frozen
 from geomctrl.errors import NameNotFoundError
-from geomctrl.kernels.tree import pack
+from geomctrl.kernels.tree import pack, with_inertias
 
 from .joint import Joint
 
@@ -105,6 +105,16 @@ class Mechanism:
     def __reduce__(self):
         tree = (self.name, self.body_names, self.parents, self.joints, self.placements)
         return type(self), (*tree, self.parameters, self.gravity, self.frames)
+
+    def _with_parameters(self, parameters: np.ndarray) -> Self:
+        """The same tree, packed anew only where it differs: sweeps make a robot a run."""
+        twin = object.__new__(type(self))
+        twin.__dict__.update((x.name, getattr(self, x.name)) for x in fields(self))
+        model = with_inertias(self._model, parameters)
+        for key, value in (("parameters", frozen(parameters)), ("_model", model)):
+            object.__setattr__(twin, key, value)
+        object.__setattr__(twin, "_code", _CodeToCome(twin))
+        return twin
 
     # --- reading one -------------------------------------------------------------------------------------------
 

@@ -1,0 +1,437 @@
+"""Closed loops in compiled code: the same runs as in Python, in whatever lane and company, and what stays in Python."""
+
+import warnings
+from functools import partial
+
+import numpy as np
+import pytest
+
+import geomctrl as gc
+from geomctrl import controllers, integrators, models
+from geomctrl.compiler.symbols import UntraceableError
+from geomctrl.control import compiled_loop
+from geomctrl.control.elastic_joints import ElasticPlant, with_rotors
+from geomctrl.control.monitors import Monitor, default_monitors
+from geomctrl.control.references import Quintic, Sinusoids, Spline
+from geomctrl.control.smooth_references import Harmonic
+
+ROBOTS = {
+    name: getattr(models, name)
+    for name in ("panda", "puma560", "quadruped", "scara", "three_spheres", "two_link", "ur10")
+}
+FIXED = [name for name in integrators.methods() if integrators.method(name).b_hat is None]
+LOG = []
+
+
+def reference(robot):
+    return Sinusoids(robot, robot.neutral(), 0.2, 0.7, 0.3)
+
+
+def loaded(robot):
+    """The robot with half of its last body's mass more, which no law knows."""
+    mass = 0.5 * robot.parameters[-1, 0]
+    return robot.with_payload(mass, (0.01, 0.02, 0.05), 1e-3 * mass * np.eye(3))
+
+
+def law(name, robot):
+    motion, friction = reference(robot), gc.Friction(0.1, 0.2, 0.1)
+    return {
+        "pd": lambda: controllers.PDGravity(robot, robot.neutral()),
+        "computed torque": lambda: controllers.ComputedTorque(robot, motion, friction=friction),
+        "passivity": lambda: controllers.Passivity(robot, motion, form="christoffel"),
+        "slotine-li": lambda: controllers.SlotineLi(robot, motion, 2.0, 5.0, rate=1e-3),
+        "slotine-li, a load": lambda: controllers.SlotineLi(
+            robot, motion, 2.0, 5.0, rate=1e-3, adapt=[robot.body_names[-1]], friction=friction,
+            minimum_mass=1e-3 * robot.parameters[-1, 0],
+        ),
+        "slotine-li, base": lambda: controllers.SlotineLi(robot, motion, 2.0, 5.0, rate=1e-3, parameters="base"),
+    }[name]()  # fmt: skip
+
+
+def both_ways(plant, controller, q0=None, v0=None, t_end=0.03, dt=1e-3, **options):
+    robot = plant.robot if isinstance(plant, gc.Plant) else plant
+    if q0 is None:
+        q0 = robot.integrate(robot.neutral(), 0.1 * np.ones(robot.nv))
+    v0 = 0.1 * np.ones(robot.nv) if v0 is None else v0
+    run = partial(gc.simulate, plant, controller, q0, v0, t_end, dt, **options)
+    return run(compiled=False), run(compiled=True)
+
+
+def assert_same(python, compiled, tolerance=1e-11):
+    def close(x, y, scale=1.0):
+        np.testing.assert_allclose(x, y, rtol=0.0, atol=tolerance * (scale + np.nanmax(np.abs(y), initial=0.0)))
+
+    assert python.reason == compiled.reason
+    assert python.steps == compiled.steps
+    np.testing.assert_array_equal(python.t, compiled.t)
+    for name in ("q", "v", "tau", "z"):
+        x, y = getattr(python, name), getattr(compiled, name)
+        assert (x is None) == (y is None)
+        if x is not None:
+            close(y, x)
+    assert list(python.signals) == list(compiled.signals)
+    for name, x in python.signals.items():
+        close(compiled.signals[name], x)
+    assert (python.desired is None) == (compiled.desired is None)
+    for x, y in zip(python.desired or (), compiled.desired or ()):
+        close(y, x)
+    assert list(python.monitors) == list(compiled.monitors)
+    for name, m in python.monitors.items():
+        other = compiled.monitors[name]
+        assert other.ok == m.ok
+        np.testing.assert_allclose(other.values, m.values, rtol=1e-5, atol=1e-12)
+        np.testing.assert_allclose(other.worst, m.worst, rtol=1e-5, atol=1e-12)
+        at = np.flatnonzero(np.isclose(compiled.t, other.t_worst, atol=1e-12))
+        if len(at):  # the time of the worst value is that of a value as bad
+            np.testing.assert_allclose(other.values[at[0]], m.worst, rtol=1e-5, atol=1e-12)
+
+
+# --- the same runs -----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("robot", ROBOTS)
+@pytest.mark.parametrize(
+    "name", ["pd", "computed torque", "passivity", "slotine-li", "slotine-li, a load", "slotine-li, base"]
+)
+def test_bundled_controllers_on_bundled_robots(robot, name):
+    robot = ROBOTS[robot]()
+    plant = gc.Plant(loaded(robot), gc.Friction(0.2, 0.1, 0.05))
+    assert_same(*both_ways(plant, law(name, robot)))
+
+
+@pytest.mark.parametrize("robot", ["panda", "puma560", "scara", "two_link", "ur10"])
+def test_elastic_joints(robot):
+    robot = ROBOTS[robot]()
+    motion = Harmonic(robot.neutral(), 0.2, 0.5)
+    controller = controllers.ElasticJoint(robot, motion, 800.0, 0.1)
+    plant = ElasticPlant(robot, 800.0, 0.1)
+    assert_same(*both_ways(plant, controller, q0=np.zeros(2 * robot.nv), dt=2e-4, t_end=0.006))
+
+
+@pytest.mark.parametrize("control_dt", [None, 2e-3])
+@pytest.mark.parametrize("method", FIXED)
+@pytest.mark.parametrize("robot", ["two_link", "three_spheres"])
+def test_methods(robot, method, control_dt):
+    """At every stage and held; 30.5 steps: the last one is a short one."""
+    robot = ROBOTS[robot]()
+    options = {"t_end": 0.0305, "method": method, "control_dt": control_dt, "every": 4}
+    assert_same(*both_ways(loaded(robot), law("computed torque", robot), **options))
+
+
+@pytest.mark.parametrize("make", [
+    lambda robot: Quintic(robot, robot.neutral(), robot.integrate(robot.neutral(), 0.3 * np.ones(robot.nv)), 0.02, 5e-3),
+    lambda robot: Spline(robot, [0.0, 0.01, 0.025], [robot.neutral() for _ in range(3)]),
+], ids=["quintic", "spline"])  # fmt: skip
+def test_references(make):
+    robot = models.panda()
+    assert_same(*both_ways(robot, controllers.ComputedTorque(robot, make(robot))))
+
+
+@pytest.mark.parametrize("control_dt", [None, 3e-3])
+def test_a_held_adaptive_law(control_dt):
+    robot = models.panda()
+    assert_same(*both_ways(loaded(robot), law("slotine-li", robot), control_dt=control_dt))
+
+
+def test_changes_of_the_plant_at_their_time():
+    """At a sample, and within a step."""
+    robot = models.panda()
+    plant = gc.Plant(robot, changes=[(0.01, loaded(robot)), (0.0155, robot), (0.0157, loaded(robot))])
+    assert_same(*both_ways(plant, law("slotine-li", robot)))
+
+
+def test_external_wrenches():
+    robot = models.panda()
+
+    def push(t, q, v):
+        wrenches = np.zeros((robot.nbodies, 6))
+        wrenches[-1, 3:] = 5.0 * np.sin(30.0 * t), -v[0], min(q[1], 0.5)
+        return wrenches
+
+    assert_same(*both_ways(gc.Plant(robot, f_ext=push), law("computed torque", robot)))
+
+
+class Torques(Monitor):
+    """A user's own, with a memory and a signal."""
+
+    name, what, limit = "torques", "largest torque so far", 50.0
+
+    def start(self, plant, controller):
+        self.largest, self.each, self.signals = 0.0, np.zeros(plant.robot.nv), {"effort": np.nan}
+        return True
+
+    def measure(self, sample):
+        self.each = np.maximum(self.each, np.abs(sample.tau))
+        self.largest = max(self.largest, np.abs(sample.tau).max())
+        self.signals = {"effort": sample.tau.dot(sample.tau)}
+        return self.largest
+
+
+def test_monitors_of_ones_own():
+    robot = models.panda()
+    monitors = [*default_monitors(), Torques()]
+    python, compiled = both_ways(loaded(robot), law("computed torque", robot), monitors=monitors)
+    assert_same(python, compiled)
+    assert compiled.monitors["torques"].worst == pytest.approx(np.abs(python.tau).max())
+    assert "effort" in compiled.signals
+
+
+@pytest.mark.parametrize("limit", [1e-12, 1e-5, 1.0])
+def test_strict_ends_at_the_same_step(limit):
+    """Energy, which an adaptive law with a coarse step loses more and more of."""
+    robot, ends = models.panda(), []
+    for compiled in (False, True):
+        monitors = [gc.monitors.EnergyBalance(limit)]
+        q0 = robot.neutral() + 0.3
+        try:
+            options = {"monitors": monitors, "strict": True, "compiled": compiled}
+            run = gc.simulate(robot, law("slotine-li", robot), q0, np.ones(7), 0.2, 5e-3, **options)
+            ends.append((run.reason, len(run.t), run.ok))
+        except gc.SimulationError as error:
+            ends.append((str(error), len(error.run.t), error.run.ok))
+    assert ends[0] == ends[1]
+    assert ends[0][2] == (limit == 1.0)
+
+
+@pytest.mark.parametrize("control_dt", [None, 2e-3])
+def test_an_unstable_loop_ends_with_its_reason(control_dt):
+    robot, ends = models.panda(), []
+    controller = controllers.ComputedTorque(robot, reference(robot), kp=1e7, kd=1.0)
+    for compiled in (False, True):
+        with pytest.raises(gc.SimulationError) as caught:
+            gc.simulate(robot, controller, robot.neutral() + 0.1, np.zeros(7), 0.1, 1e-3, control_dt=control_dt,
+                        compiled=compiled)  # fmt: skip
+        run = caught.value.run
+        ends.append((str(caught.value)[:60], len(run.t), run.steps, run.t[-1], run.success))
+    assert ends[0] == ends[1]
+    assert "the closed loop is unstable" in ends[0][0]
+    assert ends[0][1] > 3
+
+
+def test_a_law_without_a_result_for_a_while_goes_on_in_python():
+    """An angle too far for fast sines, a pole: compiled code has no result, Python has."""
+    robot = models.two_link()
+
+    class Rooted:
+        def start(self):
+            return None
+
+        def __call__(self, t, q, v, z):
+            return gc.Command(robot.gravity_force(q) - v + np.where(t > 0.5, np.sqrt(np.abs(q)), 0.0) * 1e-3)
+
+    q0 = np.array([2e5, -3e5])
+    assert_same(*both_ways(robot, Rooted(), q0=q0, v0=np.zeros(2), t_end=0.1))
+
+
+# --- in lanes ----------------------------------------------------------------------------------------------------
+
+
+def cases(n, robot, rng):
+    for _ in range(n):
+        motion = Sinusoids(robot, robot.neutral(), rng.uniform(0.1, 0.3), 0.7, 0.3)
+        controller = controllers.SlotineLi(robot, motion, rng.uniform(1.0, 3.0), rng.uniform(3.0, 6.0), rate=1e-3)
+        plant = gc.Plant(robot.with_payload(rng.uniform(0.1, 2.0)), gc.Friction(rng.uniform(0.0, 0.2)))
+        yield plant, controller, robot.random_configuration(rng), 0.1 * rng.normal(size=robot.nv)
+
+
+def same_bits(a, b, names=("t", "q", "v", "z", "tau")):
+    return all(np.array_equal(getattr(a, name), getattr(b, name)) for name in names)
+
+
+@pytest.mark.parametrize("robot", ["panda", "quadruped"])
+def test_a_run_has_the_same_bits_in_any_lane_and_thread(robot):
+    """11 loops that differ in payload, friction, gains, motion and start: a group of eight lanes and three more."""
+    given = list(cases(11, ROBOTS[robot](), np.random.default_rng(0)))
+    columns = list(zip(*given))
+    run = partial(gc.simulate_many, *columns, 0.3, 1e-3, every=100, compiled=True)
+    one, two = run(), run(threads=2)
+    assert all(same_bits(a, b) for a, b in zip(one, two))
+    for k in (0, 7, 10):
+        alone = gc.simulate(*given[k], 0.3, 1e-3, every=100, compiled=True)
+        assert same_bits(alone, one[k])
+        assert {n: (m.worst, m.t_worst) for n, m in alone.monitors.items()} == {
+            n: (m.worst, m.t_worst) for n, m in one[k].monitors.items()
+        }
+    assert_same(gc.simulate(*given[3], 0.3, 1e-3, every=100, compiled=False), one[3], 1e-9)
+
+
+def test_a_run_has_the_same_bits_watched_or_not_and_whatever_is_stored():
+    plant, controller, q0, v0 = next(cases(1, models.panda(), np.random.default_rng(1)))
+    run = partial(gc.simulate, plant, controller, q0, v0, 0.1, 1e-3, compiled=True)
+    watched, alone, thinned = run(), run(monitors=None), run(every=7)
+    assert same_bits(watched, alone)
+    np.testing.assert_array_equal(watched.z[::7], thinned.z[:15])
+
+
+def test_a_lane_that_fails_ends_alone():
+    robot, rng = models.panda(), np.random.default_rng(2)
+    given = list(cases(9, robot, rng))
+    wild = controllers.SlotineLi(robot, reference(robot), 2.0, 5e5, rate=1e-3)
+    given[4] = (given[4][0], wild, *given[4][2:])
+    runs = gc.simulate_many(*zip(*given), 0.3, 1e-3, compiled=True)
+    assert [run.success for run in runs] == [k != 4 for k in range(9)]
+    assert "unstable" in runs[4].reason
+    assert 0 < len(runs[4].t) < 300
+    with pytest.raises(gc.SimulationError) as caught:
+        gc.simulate(*given[4], 0.3, 1e-3, compiled=False)
+    assert caught.value.run.steps == runs[4].steps
+    for k in (0, 3, 5, 8):
+        assert same_bits(runs[k], gc.simulate(*given[k], 0.3, 1e-3, compiled=True))
+
+
+def test_loops_of_several_kinds_at_once():
+    """Two robots, a law that does not trace, a plant that changes: each as if alone."""
+    panda, arm = models.panda(), models.two_link()
+    given = [
+        (panda, law("pd", panda), panda.neutral(), np.ones(7)),
+        (arm, law("pd", arm), arm.neutral(), np.ones(2)),
+        (gc.Plant(panda, changes=[(0.1, loaded(panda))]), law("pd", panda), panda.neutral(), np.ones(7)),
+        (panda, law("slotine-li", panda), panda.neutral(), np.ones(7)),
+    ]
+    for k, run in enumerate(gc.simulate_many(*zip(*given), 0.3, 1e-3)):
+        assert_same(gc.simulate(*given[k], 0.3, 1e-3, compiled=False), run, 1e-9)
+
+
+def test_what_is_given_once_is_the_same_for_all():
+    robot = models.two_link()
+    starts = np.random.default_rng(0).normal(size=(3, 2))
+    runs = gc.simulate_many(robot, law("pd", robot), starts, np.zeros(2), 0.01, 1e-3)
+    assert [run.q[0].tolist() for run in runs] == starts.tolist()
+    with pytest.raises(gc.ArgumentError, match="plants, q0: expected as many of each, got 2, 3"):
+        gc.simulate_many([robot, robot], law("pd", robot), starts, np.zeros(2), 0.01, 1e-3)
+    with pytest.raises(gc.ArgumentError, match="threads: expected a whole number"):
+        gc.simulate_many(robot, law("pd", robot), starts, np.zeros(2), 0.01, 1e-3, threads=0)
+
+
+# --- what stays in Python ----------------------------------------------------------------------------------------
+
+
+class Law:
+    """A user's own; `body` is what it does first."""
+
+    def __init__(self, robot, body):
+        self.robot, self.body, self.count, self.log = robot, body, 0, []
+
+    def start(self):
+        return None
+
+    def __call__(self, t, q, v, z):
+        self.body(self, t, q)
+        return gc.Command(self.robot.gravity_force(q) - v)
+
+
+def counts(self, t, q):
+    self.count += 1
+
+
+def logs(self, t, q):
+    self.log.append(t)
+
+
+def logs_outside(self, t, q):
+    LOG.append(t)
+
+
+def branches(self, t, q):
+    if q[0] > 0.0:
+        self.log = []
+
+
+def draws(self, t, q):
+    np.random.normal()  # noqa: NPY002
+
+
+REFUSED = [
+    (counts, "controller.count changes during a call"),
+    (logs, "log changes during a call"),
+    (logs_outside, "LOG changes during a call"),
+    (branches, r"a branch depends on a symbol, in .*test_compiled_loop.py, line \d+: choose with where"),
+    (draws, "the state of random numbers changes during a call"),
+]
+
+
+@pytest.mark.parametrize(("body", "words"), REFUSED)
+def test_what_does_not_trace_runs_in_python_and_is_left_alone(body, words, monkeypatch):
+    monkeypatch.setattr(compiled_loop, "WORTH", 10)
+    monkeypatch.setattr(compiled_loop, "_said", set())
+    robot = models.two_link()
+    run = partial(gc.simulate, robot, q0=np.ones(2), v0=np.zeros(2), t_end=0.02, dt=1e-3)
+    LOG.clear()
+    state = np.random.get_state()  # noqa: NPY002
+    expected = Law(robot, body)
+    python = run(controller=expected, compiled=False)
+    logged = list(LOG)
+    LOG.clear()
+    np.random.set_state(state)  # noqa: NPY002
+    controller = Law(robot, body)
+    with pytest.warns(RuntimeWarning, match=f"this loop runs in Python: .*{words}"):
+        auto = run(controller=controller, compiled="auto")
+    assert same_bits(python, auto, ("t", "q", "v", "tau"))
+    assert (controller.count, controller.log, logged) == (expected.count, expected.log, LOG)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        run(controller=Law(robot, body), compiled="auto")  # said once
+    with pytest.raises(UntraceableError, match=words):
+        run(controller=Law(robot, body), compiled=True)
+
+
+class Hidden:
+    """A law that knows more than its arguments, in a way that attributes do not show."""
+
+    def __init__(self, robot):
+        self.robot, self.calls = robot, iter(range(10**9))
+
+    def start(self):
+        return None
+
+    def __call__(self, t, q, v, z):
+        return gc.Command(self.robot.gravity_force(q) - (1.0 + next(self.calls)) * v)
+
+
+def test_a_hidden_memory_is_found_by_comparison():
+    robot = models.two_link()
+    with pytest.raises(UntraceableError, match="is not what it is in Python"):
+        gc.simulate(robot, Hidden(robot), np.ones(2), np.ones(2), 0.01, 1e-3, compiled=True)
+
+
+def test_short_runs_and_adaptive_methods_are_pythons():
+    robot = models.two_link()
+    gc.simulate(robot, Law(robot, counts), np.ones(2), np.zeros(2), 0.02, 1e-3)  # nothing to say about
+    with pytest.raises(UntraceableError, match="MK54 chooses its steps"):
+        gc.simulate(robot, law("pd", robot), np.ones(2), np.zeros(2), 0.02, 1e-3, "MK54", compiled=True)
+    with pytest.raises(gc.ArgumentError, match='compiled: expected "auto", True or False'):
+        gc.simulate(robot, law("pd", robot), np.ones(2), np.zeros(2), 0.02, 1e-3, compiled="yes")
+
+
+def test_progress_and_an_error_of_its_callers():
+    robot, seen = models.two_link(), []
+    gc.simulate(robot, law("pd", robot), np.ones(2), np.zeros(2), 10.0, 1e-3, progress=seen.append, compiled=True)
+    assert seen[-1] == 1.0
+    assert len(seen) >= 3
+    assert sorted(seen) == seen
+
+    def fails(fraction):
+        if fraction > 0.5:
+            raise RuntimeError("enough")
+
+    with pytest.raises(gc.SimulationError, match="RuntimeError in the closed loop: enough") as caught:
+        gc.simulate(robot, law("pd", robot), np.ones(2), np.zeros(2), 10.0, 1e-3, progress=fails, compiled=True)
+    assert len(caught.value.run.t) > 5000
+
+
+def test_one_trace_serves_loops_that_differ_in_numbers(monkeypatch):
+    made = []
+    original = compiled_loop.trace_loop
+    monkeypatch.setattr(
+        compiled_loop, "trace_loop", lambda *args, **options: made.append(1) or original(*args, **options)
+    )
+    monkeypatch.setattr(compiled_loop, "_traces", type(compiled_loop._traces)())
+    for plant, controller, q0, v0 in cases(4, models.two_link(), np.random.default_rng(3)):
+        gc.simulate(plant, controller, q0, v0, 0.01, 1e-3, compiled=True)
+    assert len(made) == 1
+
+
+def test_rotors_make_a_robot_of_their_own():
+    """A structure with bodies that nothing moves but their motors."""
+    robot = with_rotors(models.two_link(), 0.1)
+    assert_same(*both_ways(robot, law("pd", robot)))
