@@ -329,7 +329,7 @@ def numpy_on_symbols(*spaces: dict[str, Any]) -> Iterator[None]:
     In the globals of these modules, and in `spaces`, numpy, math and their functions are replaced. They themselves stay
     what they are: compiled libraries call numpy's functions too and take what comes for numbers.
     """
-    with _lock:
+    with _lock, np.errstate(all="ignore"):  # what becomes of constants shows when the law runs
         twins, builtin = _twins(threading.get_ident())
         rooms = {id(space): space for space in (*_spaces(), *spaces)}.values()
         places = [

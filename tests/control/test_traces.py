@@ -9,9 +9,11 @@ from twins import Twins
 
 import geomctrl as gc
 from geomctrl import controllers, models
+from geomctrl.control.elastic_joints import ElasticPlant
 from geomctrl.control.monitors import Sample, default_monitors
-from geomctrl.control.references import Sinusoids
-from geomctrl.lie.groups import Product, Rn
+from geomctrl.control.references import Quintic, Sinusoids, Spline
+from geomctrl.control.smooth_references import Harmonic, RestToRest
+from geomctrl.lie.groups import SE3, SO3, Product, Rn, SO3xR3
 from geomctrl.mechanism.configuration import configuration_group
 
 ROBOTS = [models.panda(), models.two_link(), models.ur10(), models.three_spheres(), models.quadruped()]
@@ -128,3 +130,70 @@ def test_monitors(robot, name):
                 if isinstance(x, float):
                     equal(twins.evaluated(getattr(own, name)), x)
             equal(twins.evaluated(tuple(own.signals.values())), tuple(m.signals.values()))
+
+
+def references(robot):
+    q0, rng = robot.neutral(), np.random.default_rng(4)
+    q1, q2 = (robot.integrate(q0, 0.3 * rng.normal(size=robot.nv)) for _ in range(2))
+    return [
+        reference(robot),
+        Sinusoids(robot, q0, 0.1, 0.5),
+        Quintic(robot, q0, q1, 2.0, 0.5),
+        Spline(robot, [0.1, 1.0, 1.7, 3.0], np.array([q0, q1, q2, q0])),
+    ]
+
+
+@pytest.mark.parametrize("robot", ROBOTS, ids=lambda r: r.name)
+def test_references(robot):
+    for motion in references(robot):
+        for t in (-0.5, 0.1, 0.7, 1.7, 2.2, 3.0, 5.0):
+            twins = Twins()
+            equal(twins.values(twins.of(motion), twins.symbol(t)), tuple(motion(t)), 1.0)
+
+
+SMOOTH = [
+    Harmonic(np.full(7, 0.2), 0.3, 0.5),
+    Harmonic(np.zeros(7), np.full(7, 0.3), np.linspace(0.1, 0.7, 7), np.full(7, 0.4)),
+    RestToRest(np.zeros(7), np.full(7, 0.4), 2.0),
+]
+
+
+@pytest.mark.parametrize("smooth", SMOOTH)
+def test_elastic_joints(smooth):
+    robot, rng = models.panda(), np.random.default_rng(5)
+    law = controllers.ElasticJoint(robot, smooth, 800.0, 0.1)
+    plant = ElasticPlant(robot, 900.0, 0.11, gc.Friction(0.1, 0.2))
+    for t in (-0.1, 0.7, 5.0):
+        twins = Twins()
+        equal(twins.values(twins.of(smooth), twins.symbol(t)), smooth(t))
+        q, v, tau = 0.1 * rng.normal(size=(3, 14))
+        twins = Twins()
+        own, true = twins.of(law), twins.of(plant)
+        state = twins.symbol(t), twins.array(q), twins.array(v)
+        equal(twins.values(own, *state, None), law(t, q, v, None))
+        equal(twins.values(own.lyapunov, *state, None, true), tuple(law.lyapunov(t, q, v, None, plant)))
+        equal(twins.values(own.reference, state[0]), tuple(law.reference(t)))
+        equal(twins.values(rate, true, *state, twins.array(tau)), rate(plant, t, q, v, tau))
+
+
+GROUPS = [
+    SO3(),
+    SE3(),
+    SO3xR3(),
+    Rn(3),
+    Product(SO3(), Rn(2), SE3(), SE3()),
+    *(configuration_group(r) for r in (models.three_spheres(), models.quadruped())),
+]
+ELEMENTS = {"advance": "gx", "compose": "gg", "inverse": "g", "exp": "x", "log": "g", "residual": "g"}
+ALGEBRA = {"dexp_inv_mul": "xx", "rotation": "x", "Ad": "g", "ad": "x", "dexp": "x", "dexp_inv": "x"}
+
+
+@pytest.mark.parametrize("group", GROUPS, ids=lambda g: type(g).__name__)
+@pytest.mark.parametrize(("name", "kinds"), (ELEMENTS | ALGEBRA).items())
+def test_groups(group, name, kinds):
+    rng = np.random.default_rng(6)
+    for spread in (1e-9, 0.5):
+        given = [group.random(rng) if kind == "g" else spread * rng.normal(size=group.dim) for kind in kinds]
+        twins = Twins()
+        own, expected = twins.of(group), getattr(group, name)(*given)
+        equal(twins.values(getattr(own, name), *map(twins.array, given)), expected, 1e3 if name == "residual" else 1.0)
