@@ -197,3 +197,36 @@ def test_groups(group, name, kinds):
         twins = Twins()
         own, expected = twins.of(group), getattr(group, name)(*given)
         equal(twins.values(getattr(own, name), *map(twins.array, given)), expected, 1e3 if name == "residual" else 1.0)
+
+
+TERMS = {
+    "integrate": lambda r, q, v, a: r.difference(r.integrate(q, v), q),
+    "jacobian_derivatives": lambda r, q, v, a: r.jacobian_derivatives(q, np.stack((v, a)), r.body_names[-1]),
+    "jacobian_partial_derivatives": lambda r, q, v, a: r.jacobian_partial_derivatives(q, r.body_names[-1], 2),
+    "jerk": lambda r, q, v, a: r.jerk(q, v, a, v, r.body_names[-1], "mixed"),
+    "joint_motion_of_bodies": lambda r, q, v, a: r.joint_motion_of_bodies(
+        q, *(x[0] * np.ones((r.nbodies, 6)) for x in (v, a))
+    ),
+    "mass_matrix_solve": lambda r, q, v, a: r.mass_matrix_solve(np.stack((q, q)), np.stack((v, a))),
+    "articulated_bodies": lambda r, q, v, a: r.articulated_bodies(q, v, a),
+    "operational_mobility_rate": lambda r, q, v, a: r.operational_mobility_rate(q, v, r.body_names[-1]),
+    "mass_matrix_derivative": lambda r, q, v, a: r.mass_matrix_derivative(q),
+    "mass_matrix_inverse_rate": lambda r, q, v, a: r.mass_matrix_inverse_rate(q, v),
+    "geometric_sensitivity": lambda r, q, v, a: r.geometric_sensitivity(q, v, a),
+    "pose_sensitivity": lambda r, q, v, a: r.pose_sensitivity(q, r.body_names[-1]),
+    "covariant_derivative": lambda r, q, v, a: r.covariant_derivative(q, v, a, v),
+    "sectional_curvature": lambda r, q, v, a: r.sectional_curvature(q, v, a),
+    "scalar_curvature": lambda r, q, v, a: r.scalar_curvature(q),
+    "inner_product": lambda r, q, v, a: r.inner_product(q, v, a),
+    "momentum": lambda r, q, v, a: r.momentum(q, v),
+}
+
+
+@pytest.mark.parametrize("name", TERMS)
+def test_terms(name):
+    """Those that a law seldom asks for; `tests/compiler/test_arrays.py` has the others."""
+    robot, rng, twins = models.three_spheres(), np.random.default_rng(7), Twins()
+    q, v, a = robot.random_configuration(rng), *rng.normal(size=(2, robot.nv))
+    expected = TERMS[name](robot, q, v, a)
+    found = twins.values(TERMS[name], twins.of(robot), *map(twins.array, (q, v, a)))
+    equal(found, tuple(expected) if isinstance(expected, tuple) else expected)
