@@ -432,16 +432,12 @@ def _of_math(name: str) -> Callable[..., Any]:
     return function
 
 
-def _logarithm(x: Any, base: Any = math.e) -> Any:
-    return unary("log", x) if base == math.e else div(unary("log", x), unary("log", base))
-
-
 MATH: dict[str, Callable[..., Any]] = {
     **{name: f for name, f in (UNARY | BINARY).items() if hasattr(math, name)},
     **{name: UNARY[f"arc{name[1:]}"] for name in ("asin", "acos", "atan")},
     "atan2": BINARY["arctan2"],
     "pow": _power,
-    "log": _logarithm,
+    "log": lambda x, *base: div(unary("log", x), unary("log", *base)) if base else unary("log", x),
     "hypot": lambda *xs: unary("sqrt", sum(mul(x, x) for x in xs)),
 }
 
