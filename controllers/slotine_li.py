@@ -153,8 +153,7 @@ class SlotineLi(ModelBased):
         p = p[self.columns] if self.projection is None else self.projection.dot(p)
         if self.friction is None:
             return p
-        friction = Friction() if plant.friction is None else plant.friction
-        return np.concatenate((p, friction.parameters(self.robot.nv)))
+        return np.concatenate((p, plant.friction_parameters))
 
     def estimate(self, z) -> np.ndarray:
         """Inertial parameters (nbodies, 10) with the estimate z in place of the model's (parameters="links")."""

@@ -27,9 +27,9 @@ def checked(name: str, value: ArrayLike, trailing: tuple[int, ...], finite: bool
     `finite` is False, for nan and infinity.
     """
     shape = f"shape ({', '.join(['...', *map(str, trailing)])})"
-    symbols = type(value).__name__ == "SymbolArray"  # of `compiler.arrays`: a law is traced, its numbers are not known
     try:
-        a = np.asanyarray(value) if symbols else np.asarray(value)
+        a = np.asanyarray(value)
+        symbols = type(a).__name__ == "SymbolArray"  # of `compiler.arrays`: a law is traced, its numbers are not known
         if a.dtype.kind not in "iufO" or value is None:
             raise TypeError
         a = a if symbols else np.require(a, np.float64, ["C", "W", "E"])

@@ -88,13 +88,14 @@ def wrapped(result: Any) -> Any:
 
 
 def _plain(x: Any) -> Any:
-    """x as numpy's own objects: plain arrays; symbols within lists stay what they are."""
+    """x as numpy's own objects: plain arrays; symbols within lists stay what they are, arrays of one become them."""
     if isinstance(x, SymbolArray):
         return x.view(np.ndarray)
     if isinstance(x, dict):
         return {key: _plain(value) for key, value in x.items()}
     if isinstance(x, (tuple, list)):
-        return type(x)(map(_plain, x)) if not hasattr(x, "_fields") else tuple(map(_plain, x))
+        inner = [y.item() if isinstance(y, SymbolArray) and not y.ndim else _plain(y) for y in x]
+        return tuple(inner) if isinstance(x, tuple) else inner
     return x
 
 
@@ -226,7 +227,7 @@ def _elements(x: Any) -> np.ndarray:
 def _where(condition: Any, x: Any = None, y: Any = None) -> Any:
     if x is None or y is None:
         raise UntraceableError(f"np.where of a condition alone asks where it holds{caller()}: give both values")
-    return ORIGINAL["asarray"](np.frompyfunc(where, 3, 1)(_elements(condition), _elements(x), _elements(y)))
+    return np.frompyfunc(where, 3, 1)(_elements(condition), _elements(x), _elements(y))
 
 
 def _clip(a: Any, a_min: Any = None, a_max: Any = None, **_: Any) -> Any:
@@ -329,7 +330,7 @@ def numpy_on_symbols(*spaces: dict[str, Any]) -> Iterator[None]:
     In the globals of these modules, and in `spaces`, numpy, math and their functions are replaced. They themselves stay
     what they are: compiled libraries call numpy's functions too and take what comes for numbers.
     """
-    with _lock:
+    with _lock, np.errstate(all="ignore"):  # what becomes of constants shows when the law runs
         twins, builtin = _twins(threading.get_ident())
         rooms = {id(space): space for space in (*_spaces(), *spaces)}.values()
         places = [
@@ -405,11 +406,12 @@ def _array_maker(name: str) -> Callable[..., Any]:
             return made
         return (0.0 * ORIGINAL["ones"](made.shape) if "empty" in name else made).astype(object).view(SymbolArray)
 
-    def converted(*args, **kwargs):
+    def converted(x, *args, **kwargs):
+        x = _plain(x) if isinstance(x, (tuple, list)) else x
         try:
-            made = original(*args, **kwargs)
+            made = original(x, *args, **kwargs)
         except (UntraceableError, TypeError):  # with dtype=float: what it holds has none yet
-            return original(args[0], dtype=object).view(SymbolArray)
+            return original(x, dtype=object).view(SymbolArray)
         copied = name == "array" and made.dtype == np.float64  # to be written on
         return wrapped(made.astype(object) if copied else made)
 
@@ -430,16 +432,12 @@ def _of_math(name: str) -> Callable[..., Any]:
     return function
 
 
-def _logarithm(x: Any, base: Any = math.e) -> Any:
-    return unary("log", x) if base == math.e else div(unary("log", x), unary("log", base))
-
-
 MATH: dict[str, Callable[..., Any]] = {
     **{name: f for name, f in (UNARY | BINARY).items() if hasattr(math, name)},
     **{name: UNARY[f"arc{name[1:]}"] for name in ("asin", "acos", "atan")},
     "atan2": BINARY["arctan2"],
     "pow": _power,
-    "log": _logarithm,
+    "log": lambda x, *base: div(unary("log", x), unary("log", *base)) if base else unary("log", x),
     "hypot": lambda *xs: unary("sqrt", sum(mul(x, x) for x in xs)),
 }
 

@@ -127,10 +127,13 @@ class Symbol:
         return unary("abs", self)
 
     def __pow__(self, exponent):
-        if isinstance(exponent, (int, float)) and exponent == int(exponent) and abs(exponent) <= 64:
-            return power(self, int(exponent))
-        if exponent == 0.5:
-            return unary("sqrt", self)
+        if not is_number(exponent):
+            return NotImplemented
+        if not is_symbol(exponent):
+            if abs(exponent) <= 64 and exponent == int(exponent):
+                return power(self, int(exponent))
+            if exponent == 0.5:
+                return unary("sqrt", self)
         raise UntraceableError(f"a symbol to the power {exponent!r:.40}: only whole powers and 0.5 trace{caller()}")
 
     def __lt__(self, other):

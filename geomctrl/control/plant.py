@@ -94,6 +94,11 @@ class Plant:
         object.__setattr__(self, "_coefficients", rows)
         object.__setattr__(self, "_coulomb", int(rows[1].any()))
 
+    @property
+    def friction_parameters(self) -> np.ndarray:
+        """(viscous, coulomb) as one vector (2 nv,), zero without friction."""
+        return self._coefficients[:2].ravel()
+
     def _checked_changes(self) -> tuple[tuple[float, Robot], ...]:
         try:
             pairs = [(float(t), robot) for t, robot in self.changes]

@@ -133,31 +133,29 @@ class Spline(_Motion):
         steps = np.tril(np.ones((len(q), len(q) - 1)), -1)
         rest = [(1, np.zeros(len(q) - 1)), (2, np.zeros(len(q) - 1))]
         spline = make_interp_spline(t, steps, k=5, bc_type=(rest, rest))
-        self.splines = [spline, spline.derivative(1), spline.derivative(2)]
-        self.t0, self.t1 = t[0], t[-1]
-        self.knots = t
-        # of s between waypoints: Taylor's coefficients about the earlier one, highest power first
-        self.pieces = [[spline(t[:-1], nu=k) / math.factorial(k) for k in range(5, -1, -1)] for spline in self.splines]
+        self.knots, n = t, len(q) - 1
+        # (m, 6, 3, m - 1): s, s' and s'' from each waypoint on, Taylor's coefficients about it, highest power first
+        self.pieces = np.zeros((len(q), 6, 3, n))
+        for row, f in enumerate((spline, spline.derivative(1), spline.derivative(2))):
+            for k in range(6):
+                self.pieces[:n, 5 - k, row] = f(t[:-1], nu=k) / math.factorial(k)
+        self.pieces[0, -1], self.pieces[n, -1, 0] = 0.0, 1.0  # at rest, to the last bit
 
     def scalars(self, t):
-        if has_symbols(t):
-            return self._on_symbols(t)
-        if self.t0 < t < self.t1:
-            return np.array([f(t) for f in self.splines])
-        s = np.zeros((3, len(self.X)))
-        s[0] = float(t >= self.t1)
+        t = min(max(t, self.knots[0]), self.knots[-1])
+        x, powers = self._piece(t)
+        s = powers[0]
+        for c in powers[1:]:
+            s = s * (t - x) + c
         return s
 
-    def _on_symbols(self, t):
-        """The same for a time that is not known: the coefficients of its piece, chosen knot by knot."""
-        rows = []
-        for powers in self.pieces:
-            value = 0.0
-            for k, x in enumerate(self.knots[:-1]):
-                piece = powers[0][k]
-                for a in powers[1:]:
-                    piece = piece * (t - x) + a[k]
-                value = np.where(t >= x, piece, value)
-            end = 0.0 if rows else 1.0
-            rows.append(np.where(t <= self.t0, 0.0, np.where(t >= self.t1, end, value)))
-        return np.array(rows)
+    def _piece(self, t):
+        """The waypoint before t, and the coefficients about it."""
+        if not has_symbols(t):
+            k = int(np.searchsorted(self.knots, t, "right")) - 1
+            return self.knots[k], self.pieces[k]
+        x, powers = self.knots[0], self.pieces[0]
+        for k in range(1, len(self.knots)):
+            later = t >= self.knots[k]
+            x, powers = np.where(later, self.knots[k], x), np.where(later, self.pieces[k], powers)
+        return x, powers

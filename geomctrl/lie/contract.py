@@ -53,7 +53,7 @@ def rotation(group: LieGroup, x: np.ndarray) -> np.ndarray:
     """The largest angle [rad] (...) by which exp(x) turns, x (..., group.dim): max |Im eig ad(x)|; nan makes it inf."""
     if (own := getattr(group, "rotation", None)) is not None:
         angle = own(x)
-        return np.where(np.isfinite(angle), angle, np.inf)[()]
+        return np.asarray(np.where(np.isfinite(angle), angle, np.inf))[()]
     finite = np.asarray(np.isfinite(x).all(axis=-1))
     angles = np.abs(np.linalg.eigvals(group.ad(np.where(finite[..., None], x, 0.0))).imag)
     return np.where(finite, angles.max(axis=-1, initial=0.0), np.inf)[()]
@@ -113,4 +113,4 @@ class CheckedGroup:
         a = checked("a", a, self.shape, finite=False)
         finite = np.isfinite(a).all(axis=tuple(range(-len(self.shape), 0)))
         with np.errstate(invalid="ignore", over="ignore"):
-            return np.where(finite, self._residual(a), np.nan)[()]
+            return np.asarray(np.where(finite, self._residual(a), np.nan))[()]

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from geomctrl.arguments import checked
+from geomctrl.compiler.arrays import has_symbols
 from geomctrl.errors import ArgumentError, ModelError
 from geomctrl.kernels import articulated_bodies as bodies
 from geomctrl.kernels import mass_matrix_inverse as inverses
@@ -38,7 +39,7 @@ def mass_matrix_solve(robot: Mechanism, q: ArrayLike, b: ArrayLike) -> np.ndarra
     b may hold columns, (..., nv, m), with the leading axes of q. Raises ModelError where M is not positive definite.
     """
     try:
-        if np.ndim(b) == 1 and np.asarray(q).dtype != object:
+        if np.ndim(b) == 1 and not any(map(has_symbols, (robot._model, q, b))):
             x = np.empty(robot.nv)
             inverses.mass_matrix_solve_one(robot._model, q, b, x)
             return x
@@ -46,13 +47,13 @@ def mass_matrix_solve(robot: Mechanism, q: ArrayLike, b: ArrayLike) -> np.ndarra
         pass
     lead, (q,) = as_batch(robot, q=q)
     b = checked("b", b, ())
-    if q.dtype == object or b.dtype == object:  # a law is traced
-        return mass_matrix_inverse(robot, q.reshape(*lead, robot.nq)) @ b
     columns = b.ndim == len(lead) + 2
     b = checked("b", b, (robot.nv, b.shape[-1]) if columns else (robot.nv,))
     if b.shape[: b.ndim - 1 - columns] != lead:
         raise ArgumentError(f"b: expected the leading axes of q, {lead}, then nv = {robot.nv}, got shape {b.shape}")
     flat = b.reshape(len(q), robot.nv, b.shape[-1] if columns else 1)
+    if any(map(has_symbols, (robot._model, q, b))):
+        return (mass_matrix_inverse(robot, q) @ flat).reshape(b.shape)
     out, singular = inverses.mass_matrix_solve_many(robot._model, q, flat)
     if singular >= 0:
         raise not_positive(robot, q[singular])

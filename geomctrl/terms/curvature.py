@@ -28,6 +28,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import ArrayLike
 
+from geomctrl.compiler.arrays import holds
 from geomctrl.errors import ArgumentError
 from geomctrl.kernels import curvature
 from geomctrl.mechanism.mechanism import Mechanism
@@ -83,11 +84,10 @@ def riemann_curvature(robot: Mechanism, q: ArrayLike) -> np.ndarray:
     """
     n = robot.nv
     lead, (x,) = as_batch(robot, q=q)
-    Gamma = curvature.christoffel_symbols.many(robot._model, x).reshape(-1, n * n, n)
+    Gamma = over_states(robot, curvature.christoffel_symbols, q=x).reshape(-1, n * n, n)
     tangential = Gamma @ mass_matrix_inverse(robot, x) @ Gamma.swapaxes(1, 2)
-    normal = curvature.second_order_products.many(robot._model, x) - tangential.reshape(
-        -1, n, n, n, n
-    )  # <II_ij, II_kl>
+    products = over_states(robot, curvature.second_order_products, q=x)
+    normal = products - tangential.reshape(-1, n, n, n, n)  # <II_ij, II_kl>
     R = np.einsum("bikjl->bijkl", normal) - np.einsum("biljk->bijkl", normal)
     return np.ascontiguousarray(R).reshape(*lead, n, n, n, n)
 
@@ -102,7 +102,7 @@ def sectional_curvature(robot: Mechanism, q: ArrayLike, x: ArrayLike, y: ArrayLi
     R = riemann_curvature(robot, q_)
     xx, yy, xy = (inner_product(robot, q_, a, b) for a, b in ((x_, x_), (y_, y_), (x_, y_)))
     area = xx * yy - xy**2
-    if (area <= 1e-14 * xx * yy).any():
+    if not holds(area > 1e-14 * xx * yy):
         raise ArgumentError("x, y: expected velocities that span a plane, got parallel ones")
     return (np.einsum("bijkl,bi,bj,bk,bl->b", R, x_, y_, x_, y_) / area).reshape(lead)[()]
 
@@ -114,4 +114,4 @@ def ricci_curvature(robot: Mechanism, q: ArrayLike) -> np.ndarray:
 
 def scalar_curvature(robot: Mechanism, q: ArrayLike) -> np.ndarray:
     """The trace of the Ricci curvature (...,): twice the sum of K over the pairs of an orthonormal basis."""
-    return np.einsum("...jl,...jl->...", mass_matrix_inverse(robot, q), ricci_curvature(robot, q))[()]
+    return np.asarray(np.einsum("...jl,...jl->...", mass_matrix_inverse(robot, q), ricci_curvature(robot, q)))[()]

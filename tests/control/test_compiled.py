@@ -9,7 +9,7 @@ import pytest
 from scipy.optimize import nnls
 
 import geomctrl as gc
-from geomctrl import controllers, models
+from geomctrl import controllers, models, so3
 from geomctrl.compiler.symbols import UntraceableError
 from geomctrl.control.elastic_joints import with_rotors
 from geomctrl.control.references import Quintic, Sinusoids, Spline
@@ -239,6 +239,35 @@ def test_differences_of_poses_and_what_is_not_finite():
     made = gc.compile(law)
     q, v = robot.random_configuration(rng), np.abs(rng.normal(size=robot.nv))
     equal(made(0.0, q, v, None).tau, law(0.0, q, v, None).tau)
+
+
+def test_rotations_and_pythons_own_functions():
+    robot = models.quadruped()
+
+    class Law:
+        def __init__(self):
+            self.robot, self.gain, self.goal = robot, 30.0, so3.exp([0.1, 0.2, 0.3])
+
+        def start(self):
+            return None
+
+        def __call__(self, t, q, v, z):
+            R = q[:12].reshape(3, 4)[:, :3]
+            turn = so3.exp([0.0, 0.0, 0.2 * math.sin(2.0 * t)])
+            e = so3.log(so3.inverse(self.goal @ turn) @ R)
+            tau = np.zeros(robot.nv)
+            tau[:3] = (
+                -min(self.gain, 1.0 + abs(v[0])) * so3.dexp_inv(-e).T @ e - max(v[0], v[1], math.hypot(*v[:2])) * e
+            )
+            return gc.Command(tau, None, {"off": math.sqrt(e @ e), "largest": max(abs(x) for x in e)})
+
+    law, rng = Law(), np.random.default_rng(0)
+    made = gc.compile(law)
+    for t in (0.0, 1.3):
+        q, v = robot.random_configuration(rng), rng.normal(size=robot.nv)
+        found, expected = made(t, q, v, None), law(t, q, v, None)
+        equal(found.tau, expected.tau)
+        assert found.signals == pytest.approx(expected.signals, rel=1e-12)
 
 
 def test_without_the_compiler(monkeypatch):

@@ -9,9 +9,11 @@ from twins import Twins
 
 import geomctrl as gc
 from geomctrl import controllers, models
+from geomctrl.control.elastic_joints import ElasticPlant
 from geomctrl.control.monitors import Sample, default_monitors
-from geomctrl.control.references import Sinusoids
-from geomctrl.lie.groups import Product, Rn
+from geomctrl.control.references import Quintic, Sinusoids, Spline
+from geomctrl.control.smooth_references import Harmonic, RestToRest
+from geomctrl.lie.groups import SE3, SO3, Product, Rn, SO3xR3
 from geomctrl.mechanism.configuration import configuration_group
 
 ROBOTS = [models.panda(), models.two_link(), models.ur10(), models.three_spheres(), models.quadruped()]
@@ -128,3 +130,103 @@ def test_monitors(robot, name):
                 if isinstance(x, float):
                     equal(twins.evaluated(getattr(own, name)), x)
             equal(twins.evaluated(tuple(own.signals.values())), tuple(m.signals.values()))
+
+
+def references(robot):
+    q0, rng = robot.neutral(), np.random.default_rng(4)
+    q1, q2 = (robot.integrate(q0, 0.3 * rng.normal(size=robot.nv)) for _ in range(2))
+    return [
+        reference(robot),
+        Sinusoids(robot, q0, 0.1, 0.5),
+        Quintic(robot, q0, q1, 2.0, 0.5),
+        Spline(robot, [0.1, 1.0, 1.7, 3.0], np.array([q0, q1, q2, q0])),
+    ]
+
+
+@pytest.mark.parametrize("robot", ROBOTS, ids=lambda r: r.name)
+def test_references(robot):
+    for motion in references(robot):
+        for t in (-0.5, 0.1, 0.7, 1.7, 2.2, 3.0, 5.0):
+            twins = Twins()
+            equal(twins.values(twins.of(motion), twins.symbol(t)), tuple(motion(t)), 1.0)
+
+
+SMOOTH = [
+    Harmonic(np.full(7, 0.2), 0.3, 0.5),
+    Harmonic(np.zeros(7), np.full(7, 0.3), np.linspace(0.1, 0.7, 7), np.full(7, 0.4)),
+    RestToRest(np.zeros(7), np.full(7, 0.4), 2.0),
+]
+
+
+@pytest.mark.parametrize("smooth", SMOOTH)
+def test_elastic_joints(smooth):
+    robot, rng = models.panda(), np.random.default_rng(5)
+    law = controllers.ElasticJoint(robot, smooth, 800.0, 0.1)
+    plant = ElasticPlant(robot, 900.0, 0.11, gc.Friction(0.1, 0.2))
+    for t in (-0.1, 0.7, 5.0):
+        twins = Twins()
+        equal(twins.values(twins.of(smooth), twins.symbol(t)), smooth(t))
+        q, v, tau = 0.1 * rng.normal(size=(3, 14))
+        twins = Twins()
+        own, true = twins.of(law), twins.of(plant)
+        state = twins.symbol(t), twins.array(q), twins.array(v)
+        equal(twins.values(own, *state, None), law(t, q, v, None))
+        equal(twins.values(own.lyapunov, *state, None, true), tuple(law.lyapunov(t, q, v, None, plant)))
+        equal(twins.values(own.reference, state[0]), tuple(law.reference(t)))
+        equal(twins.values(rate, true, *state, twins.array(tau)), rate(plant, t, q, v, tau))
+
+
+GROUPS = [
+    SO3(),
+    SE3(),
+    SO3xR3(),
+    Rn(3),
+    Product(SO3(), Rn(2), SE3(), SE3()),
+    *(configuration_group(r) for r in (models.three_spheres(), models.quadruped())),
+]
+ELEMENTS = {"advance": "gx", "compose": "gg", "inverse": "g", "exp": "x", "log": "g", "residual": "g"}
+ALGEBRA = {"dexp_inv_mul": "xx", "rotation": "x", "Ad": "g", "ad": "x", "dexp": "x", "dexp_inv": "x"}
+
+
+@pytest.mark.parametrize("group", GROUPS, ids=lambda g: type(g).__name__)
+@pytest.mark.parametrize(("name", "kinds"), (ELEMENTS | ALGEBRA).items())
+def test_groups(group, name, kinds):
+    rng = np.random.default_rng(6)
+    for spread in (1e-9, 0.5):
+        given = [group.random(rng) if kind == "g" else spread * rng.normal(size=group.dim) for kind in kinds]
+        twins = Twins()
+        own, expected = twins.of(group), getattr(group, name)(*given)
+        equal(twins.values(getattr(own, name), *map(twins.array, given)), expected, 1e3 if name == "residual" else 1.0)
+
+
+TERMS = {
+    "integrate": lambda r, q, v, a: r.difference(r.integrate(q, v), q),
+    "jacobian_derivatives": lambda r, q, v, a: r.jacobian_derivatives(q, np.stack((v, a)), r.body_names[-1]),
+    "jacobian_partial_derivatives": lambda r, q, v, a: r.jacobian_partial_derivatives(q, r.body_names[-1], 2),
+    "jerk": lambda r, q, v, a: r.jerk(q, v, a, v, r.body_names[-1], "mixed"),
+    "joint_motion_of_bodies": lambda r, q, v, a: r.joint_motion_of_bodies(
+        q, *(x[0] * np.ones((r.nbodies, 6)) for x in (v, a))
+    ),
+    "mass_matrix_solve": lambda r, q, v, a: r.mass_matrix_solve(np.stack((q, q)), np.stack((v, a))),
+    "articulated_bodies": lambda r, q, v, a: r.articulated_bodies(q, v, a),
+    "operational_mobility_rate": lambda r, q, v, a: r.operational_mobility_rate(q, v, r.body_names[-1]),
+    "mass_matrix_derivative": lambda r, q, v, a: r.mass_matrix_derivative(q),
+    "mass_matrix_inverse_rate": lambda r, q, v, a: r.mass_matrix_inverse_rate(q, v),
+    "geometric_sensitivity": lambda r, q, v, a: r.geometric_sensitivity(q, v, a),
+    "pose_sensitivity": lambda r, q, v, a: r.pose_sensitivity(q, r.body_names[-1]),
+    "covariant_derivative": lambda r, q, v, a: r.covariant_derivative(q, v, a, v),
+    "sectional_curvature": lambda r, q, v, a: r.sectional_curvature(q, v, a),
+    "scalar_curvature": lambda r, q, v, a: r.scalar_curvature(q),
+    "inner_product": lambda r, q, v, a: r.inner_product(q, v, a),
+    "momentum": lambda r, q, v, a: r.momentum(q, v),
+}
+
+
+@pytest.mark.parametrize("name", TERMS)
+def test_terms(name):
+    """Those that a law seldom asks for; `tests/compiler/test_arrays.py` has the others."""
+    robot, rng, twins = models.three_spheres(), np.random.default_rng(7), Twins()
+    q, v, a = robot.random_configuration(rng), *rng.normal(size=(2, robot.nv))
+    expected = TERMS[name](robot, q, v, a)
+    found = twins.values(TERMS[name], twins.of(robot), *map(twins.array, (q, v, a)))
+    equal(found, tuple(expected) if isinstance(expected, tuple) else expected)
