@@ -28,6 +28,10 @@ def sin_cos(vector: Vector) -> str:
     f.do("br label %done")
     f.lines.append("slow:")
     s2, c2 = f.call(f"sin{vector.width}", "%x"), f.call(f"cos{vector.width}", "%x")
+    if vector.width > 1:  # a lane has its number whatever the others ask for
+        s4, c4 = reduced_sin_cos(f, "%x", WAVE)
+        s2 = f.let(f"select {vector.bool} {near}, {t} {s4}, {t} {s2}")
+        c2 = f.let(f"select {vector.bool} {near}, {t} {c4}, {t} {c2}")
     f.do("br label %done")
     f.lines.append("done:")
     s3 = f.let(f"phi {t} [{s1}, %fast], [{s2}, %slow]")

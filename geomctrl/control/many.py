@@ -103,8 +103,8 @@ def _cases(plants: Any, controllers: Any, q0: ArrayLike, v0: ArrayLike) -> list[
     many = {
         "plants": None if isinstance(plants, (Plant, Robot)) else list(plants),
         "controllers": list(controllers) if isinstance(controllers, Sequence) else None,
-        "q0": list(np.asarray(q0, float)) if np.ndim(q0) == 2 else None,
-        "v0": list(np.asarray(v0, float)) if np.ndim(v0) == 2 else None,
+        "q0": _rows(q0),
+        "v0": _rows(v0),
     }
     counts = {name: len(x) for name, x in many.items() if x is not None}
     if len(set(counts.values())) > 1:
@@ -114,6 +114,15 @@ def _cases(plants: Any, controllers: Any, q0: ArrayLike, v0: ArrayLike) -> list[
     n = next(iter(counts.values()), 1)
     columns = [[x] * n if many[name] is None else many[name] for name, x in zip(many, (plants, controllers, q0, v0))]
     return [Case(*row) for row in zip(*columns)]
+
+
+def _rows(x: Any) -> list | None:
+    """The starts that x lists; None where it is one."""
+    try:
+        rows = list(x)
+    except TypeError:
+        return None
+    return rows if rows and all(np.ndim(row) == 1 for row in rows) else None
 
 
 # --- for sweeps --------------------------------------------------------------------------------------------------
