@@ -56,7 +56,8 @@ def case_of(make: Callable[[Point], Any], point: Point) -> Case:
     if isinstance(made, Case):
         return made
     if not isinstance(made, tuple) or len(made) != 4:
-        raise ArgumentError(f"expected (plant, controller, q0, v0), got {made!r:.80}")
+        got = f"a tuple of {len(made)}" if isinstance(made, tuple) else f"{made!r:.80}"
+        raise ArgumentError(f"expected (plant, controller, q0, v0), got {got}")
     return Case(*made)
 
 
@@ -96,7 +97,9 @@ def _columns(first: int, found: list[Outcome], measures: Iterable[str]) -> Colum
     }
     for name in measures:
         values = {k: _numbers(name, first + k, x.values[name]) for k, x in enumerate(found) if name in x.values}
-        shapes = {value.shape: first + k for k, value in values.items()}
+        shapes: dict[tuple[int, ...], int] = {}
+        for k, value in values.items():
+            shapes.setdefault(value.shape, first + k)
         if len(shapes) > 1:
             told = " and ".join(f"{shape} in run {number}" for shape, number in shapes.items())
             raise ArgumentError(f"measures: {name!r}: expected one shape in all runs, got {told}")

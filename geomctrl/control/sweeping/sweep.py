@@ -22,7 +22,7 @@ from .executors import check_executor, computed
 from .fingerprint import fingerprint, versions
 from .job import Job, case_of
 from .space import Point, Space, checked_space
-from .store import FORMAT, Memory, Record, differences, opened, read
+from .store import DIGEST, FORMAT, Memory, Record, differences, opened, read
 from .table import ENDS, table
 
 Measures = Mapping[str, Callable[[Run], Any]] | Iterable[Callable[[Run], Any]]
@@ -254,7 +254,7 @@ def record_of(job: Job, space: Space, block: int) -> Record:
 def _identity_of(**named: Any) -> dict[str, str]:
     """Digests of functions and objects: of "make" itself, and "make: f" of the functions it uses."""
     found = {name: fingerprint(x) for name, x in named.items()}
-    return {f"{name}: {part}" if part else name: x for name, parts in found.items() for part, x in parts.items()}
+    return {f"{name}: {part}" if part else name: DIGEST + x for name, parts in found.items() for part, x in parts.items()}
 
 
 def _described(dims: tuple[str, ...], values: np.ndarray) -> str:
