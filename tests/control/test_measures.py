@@ -50,7 +50,9 @@ def adaptive_run(**options):
 
 
 def test_accumulated_along_the_loop_is_what_the_stored_run_says():
-    run = adaptive_run(monitors=[*map(Along, ALL, range(len(ALL))), gc.monitors.EnergyBalance(), gc.monitors.LyapunovDecrease()])
+    run = adaptive_run(
+        monitors=[*map(Along, ALL, range(len(ALL))), gc.monitors.EnergyBalance(), gc.monitors.LyapunovDecrease()]
+    )
     for measure in ALL:
         np.testing.assert_allclose(measure(run), measure.value(), rtol=1e-12, err_msg=measure.name)
         if not isinstance(measure, measures.WorstMonitor):
@@ -101,7 +103,9 @@ def test_wrong_settings_are_refused():
         measures.SettlingTime(-1)
     with pytest.raises(ArgumentError, match="after: expected seconds >= 0, got nan"):
         measures.TrackingRMS(np.nan)
-    with pytest.raises(ArgumentError, match=r"monitor: expected one of skew, energy, lyapunov, group, or a Monitor, got 'en"):
+    with pytest.raises(
+        ArgumentError, match=r"monitor: expected one of skew, energy, lyapunov, group, or a Monitor, got 'en"
+    ):
         measures.WorstMonitor("enrgy")
-    with pytest.raises(ArgumentError, match="expected geomctrl.monitors.Monitor, got 3"):
+    with pytest.raises(ArgumentError, match=r"expected geomctrl.monitors.Monitor, got 3"):
         measures.WorstMonitor(3)

@@ -124,7 +124,9 @@ def test_a_replayed_run_is_the_one_that_was_measured(table):
     for index, told in [(48, "index: expected a run's number, from 0 to 47, got 48"), ({"kp": 1}, "positions along")]:
         with pytest.raises(ArgumentError, match=told):
             gc.replay(table, index, make)
-    with pytest.raises(ArgumentError, match=r"make: expected the sweep's: make differs; make: test_a_.*<lambda> is nothing there"):
+    with pytest.raises(
+        ArgumentError, match=r"make: expected the sweep's: make differs; make: test_a_.*<lambda> is nothing there"
+    ):
         gc.replay(table, 0, lambda point: make(point))
     with pytest.raises(ArgumentError, match="store: expected a sweep's store or its Dataset"):
         gc.replay(xarray.Dataset(), 0, make)
@@ -138,7 +140,9 @@ def test_monitors_and_options_of_simulate_are_the_sweeps_own(table):
             return sample.t
 
     worst = measures.WorstMonitor(Count())
-    found = gc.sweep(make, {"payload": 1.0, "kp": 50.0}, [worst], 0.02, 1e-3, monitors=[Count()], every=20, method="MK2")
+    found = gc.sweep(
+        make, {"payload": 1.0, "kp": 50.0}, [worst], 0.02, 1e-3, monitors=[Count()], every=20, method="MK2"
+    )
     assert float(found.worst_count) == 0.02
     run = gc.replay(found, 0, make, monitors=[Count()])
     assert len(run.t) == 2
@@ -192,7 +196,9 @@ class Counting:
     def submit(self, function, *arguments):
         self.now += 1
         self.most = max(self.most, self.now)
-        future = self.pool.submit(self.fail, self.faults.pop(0)) if self.faults else self.pool.submit(function, *arguments)
+        future = (
+            self.pool.submit(self.fail, self.faults.pop(0)) if self.faults else self.pool.submit(function, *arguments)
+        )
         future.add_done_callback(self.less)
         return future
 
@@ -279,13 +285,17 @@ def test_a_measure_that_changes_its_shape_is_refused():
 
     with pytest.raises(ArgumentError, match=r"'changing': .* got \(3,\) in run 0 and \(2,\) in run 9"):
         gc.sweep(two, {"n": range(12)}, [changing], **ONE, block=20)
-    with pytest.raises(ArgumentError, match=r"measures: 'changing': .* got \(2,\) in the block from run 9 on, and \(3,\)"):
+    with pytest.raises(
+        ArgumentError, match=r"measures: 'changing': .* got \(2,\) in the block from run 9 on, and \(3,\)"
+    ):
         gc.sweep(two, {"n": range(10)}, [changing], **ONE, block=9, executor=ThreadPoolExecutor(1))
 
 
 def test_without_the_extra_it_says_what_to_install(monkeypatch):
     monkeypatch.setitem(__import__("sys").modules, "xarray", None)
-    with pytest.raises(GeomctrlError, match=r"sweep needs the optional package xarray: pip install 'geomctrl\[sweep\]'"):
+    with pytest.raises(
+        GeomctrlError, match=r"sweep needs the optional package xarray: pip install 'geomctrl\[sweep\]'"
+    ):
         swept()
 
 

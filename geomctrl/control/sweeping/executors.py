@@ -8,7 +8,7 @@ import signal
 import sys
 import threading
 import types
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Generator, Iterable, Iterator, Mapping
 from concurrent.futures import BrokenExecutor, ProcessPoolExecutor, ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
 from itertools import islice
@@ -34,7 +34,9 @@ def check_executor(executor: Any) -> None:
         raise ArgumentError(f"executor: expected None or an object with submit(function, *args), got {executor!r:.60}")
 
 
-def computed(job: Job, blocks: Iterable[Block], count: int, executor: Any) -> Iterator[tuple[int, Columns]]:
+def computed(
+    job: Job, blocks: Iterable[Block], count: int, executor: Any
+) -> Generator[tuple[int, Columns], None, None]:
     """(first number, columns) of each of the `count` blocks, in the order in which they are done.
 
     At most two blocks a worker are under way: memory stays bounded. What is under way when this is left is cancelled.
@@ -100,8 +102,8 @@ def _cores() -> int:
 
 
 def _workers(executor: Any) -> int:
-    if callable(threads := getattr(executor, "nthreads", None)):  # of a dask.distributed.Client
-        return max(sum(threads().values()), _cores())
+    if hasattr(executor, "nthreads"):  # a dask.distributed.Client
+        return max(sum(executor.nthreads().values()), _cores())
     return getattr(executor, "_max_workers", None) or _cores()
 
 

@@ -22,7 +22,7 @@ Columns = dict[str, np.ndarray]  # one row a run
 
 @dataclass(frozen=True, eq=False)
 class Job:
-    """How a point becomes numbers: `make`, measures by name, options of `simulate`, the seed, and with what versions."""
+    """How a point becomes numbers: `make`, measures by name, options of `simulate`, the seed, the versions."""
 
     make: Callable[[Point], Any]
     measures: dict[str, Callable[[Run], Any]]
@@ -62,7 +62,7 @@ def case_of(make: Callable[[Point], Any], point: Point) -> Case:
 
 
 def run_block(job: bytes | Job, first: int, rows: Mapping[str, np.ndarray]) -> Columns:
-    """`Job.block` of a job as it is or pickled; what an executor is given, a module's function so that it can be sent."""
+    """`Job.block` of a job as it is or pickled: what an executor is given."""
     job = job if isinstance(job, Job) else _unpickled(job)
     if job.versions != versions():
         raise GeomctrlError(f"executor: its workers have {_words(versions())}; this process has {_words(job.versions)}")
@@ -70,7 +70,7 @@ def run_block(job: bytes | Job, first: int, rows: Mapping[str, np.ndarray]) -> C
 
 
 def pickled(job: Job) -> bytes:
-    """For other processes; functions of a script or notebook by value. Raises ArgumentError where that is impossible."""
+    """For other processes, with a script's functions by value. Raises ArgumentError for what can not be sent."""
     with needed_for("sweep"):
         import cloudpickle
     try:

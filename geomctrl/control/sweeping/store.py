@@ -139,7 +139,7 @@ def read(path: str | os.PathLike) -> tuple[Record, Space, Columns]:
 def differences(there: Mapping[str, str], here: Mapping[str, str]) -> list[str]:
     """What differs between a store's sweep and this one, in words."""
     told = []
-    for name in there | here:
+    for name in {**there, **here}:
         old, new = there.get(name, "nothing"), here.get(name, "nothing")
         if old != new and old.startswith(DIGEST) and new.startswith(DIGEST):
             told.append(f"{name} differs")
