@@ -2,9 +2,11 @@
 
 from concurrent.futures import Future, ThreadPoolExecutor
 
+import matplotlib.pyplot as plt
 import numpy as np
 import pytest
 import xarray
+from scipy.stats import qmc
 from studies import ARM, GOAL, SPACE, WANTED, make, swept
 
 import geomctrl as gc
@@ -224,6 +226,36 @@ def test_a_block_that_raises_is_tried_again_once(table):
         swept(executor=Counting([OSError("lost"), OSError("other"), OSError("lost")]), block=48)
 
 
+def test_an_executor_that_is_shut_down_is_told():
+    executor = ThreadPoolExecutor(1)
+    executor.shutdown()
+    with pytest.raises(SweepError, match=r"executor: its workers are gone .*after shutdown"):
+        swept(executor=executor)
+
+
+def test_axes_of_measures_do_not_clash_with_the_space():
+    space = {"joint": ("sample", [1.0, 2.0]), "kp": 50.0, "payload": 0.0}
+    found = gc.sweep(make, space, WANTED, **ONE)
+    assert found.peak.dims == ("sample", "peak_0")
+
+
+def test_samples_of_scipys_quasi_monte_carlo():
+    """The docstring's."""
+    listed = qmc.scale(qmc.Sobol(2, seed=0).random(4), [0.0, 10.0], [2.0, 1000.0])
+    space = {"payload": ("sample", listed[:, 0], {"units": "kg"}), "kp": ("sample", listed[:, 1])}
+    found = gc.sweep(make, space, [measures.PeakTorque()], **ONE)
+    assert (found.peak_torque.dims, found.payload.dims, found.payload.attrs) == (
+        ("sample",),
+        ("sample",),
+        {"units": "kg"},
+    )
+    assert len(np.unique(found.peak_torque)) == 4
+    plt.switch_backend("Agg")
+    found.plot.scatter(x="payload", y="peak_torque")  # as it is
+    swept(block=48).settling.plot()
+    plt.close("all")
+
+
 def test_workers_with_other_versions_are_refused(monkeypatch):
     monkeypatch.setattr("geomctrl.control.sweeping.sweep.versions", lambda: {"numpy": "0.1"})
     with pytest.raises(GeomctrlError, match=r"executor: its workers have geomctrl .*; this process has numpy 0.1"):
@@ -276,7 +308,7 @@ def scalar(run):
 )
 def test_arguments_that_are_none_are_refused(options, told):
     with pytest.raises(GeomctrlError, match=told):
-        gc.sweep(**{"make": make, "space": SPACE, "measures": WANTED} | ONE | options)
+        gc.sweep(**{"make": make, "space": SPACE, "measures": WANTED, "block": 48} | ONE | options)
 
 
 def test_a_measure_that_changes_its_shape_is_refused():

@@ -342,7 +342,7 @@ def test_processes_of_this_machine_that_are_killed_are_told(tmp_path):
             os.kill(os.getpid(), signal.SIGKILL)
         return make({"payload": 0.0, "kp": 50.0} | point)
 
-    with pytest.raises(SweepError, match=r"the processes that compute are gone \(killed, or out of memory\)"):
+    with pytest.raises(SweepError, match=r"executor: its workers are gone \(killed, out of memory, or shut down\)"):
         gc.sweep(kill, {"n": range(16)}, WANTED, **SHORT)
 
 

@@ -8,8 +8,8 @@ import signal
 import sys
 import threading
 import types
-from collections.abc import Generator, Iterable, Iterator, Mapping
-from concurrent.futures import BrokenExecutor, ProcessPoolExecutor, ThreadPoolExecutor
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
+from concurrent.futures import BrokenExecutor, Future, ProcessPoolExecutor, ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
 from itertools import islice
 from multiprocessing.context import SpawnContext, SpawnProcess
@@ -42,16 +42,13 @@ def computed(
     At most two blocks a worker are under way: memory stays bounded. What is under way when this is left is cancelled.
     Raises SweepError when a block fails twice or the workers are gone; GeomctrlErrors of a block at once.
     """
-    if executor is None and count < 2:
-        yield from ((first, run_block(job, first, rows)) for first, rows in blocks)
-        return
     with ExitStack() as stack:
         if executor is None:
-            executor = stack.enter_context(_processes(min(_cores(), count)))
+            executor = stack.enter_context(_processes(min(_cores(), count))) if count > 1 else _Here()
         workers = _workers(executor)
         if hasattr(executor, "get_executor"):  # a dask.distributed.Client, as one of concurrent.futures
             executor = executor.get_executor(pure=False)
-        sent = job if isinstance(executor, ThreadPoolExecutor) else pickled(job)
+        sent = job if isinstance(executor, (ThreadPoolExecutor, _Here)) else pickled(job)
         yield from _as_done(executor, sent, blocks, 2 * workers)
 
 
@@ -61,7 +58,7 @@ def _as_done(executor: Any, job: bytes | Job, blocks: Iterable[Block], most: int
     def start(block: Block, attempt: int) -> None:
         try:
             future = executor.submit(run_block, job, *block)
-        except BrokenExecutor as error:
+        except RuntimeError as error:  # broken, or shut down
             raise _gone(error) from error
         running[future] = block, attempt
         future.add_done_callback(done.put)
@@ -94,7 +91,7 @@ def _as_done(executor: Any, job: bytes | Job, blocks: Iterable[Block], most: int
 
 
 def _gone(error: BaseException) -> SweepError:
-    return SweepError(f"the processes that compute are gone (killed, or out of memory): {error}")
+    return SweepError(f"executor: its workers are gone (killed, out of memory, or shut down): {error}")
 
 
 def _cores() -> int:
@@ -105,6 +102,20 @@ def _workers(executor: Any) -> int:
     if hasattr(executor, "nthreads"):  # a dask.distributed.Client
         return max(sum(executor.nthreads().values()), _cores())
     return getattr(executor, "_max_workers", None) or _cores()
+
+
+class _Here:
+    """Computes at once, in this thread."""
+
+    _max_workers = 1
+
+    def submit(self, function: Callable[..., Any], *arguments: Any) -> Future:
+        future = Future()
+        try:
+            future.set_result(function(*arguments))
+        except Exception as error:  # `computed` asks for it
+            future.set_exception(error)
+        return future
 
 
 # --- processes of this machine -----------------------------------------------------------------------------------

@@ -60,7 +60,7 @@ def sweep(
         table = gc.sweep(make, space, wanted, t_end=5.0, dt=1e-3, store="sweep.zarr", progress=True)
         table.settling_time.plot()
 
-        listed = scipy.stats.qmc.scale(scipy.stats.qmc.Sobol(2, rng=0).random(256), [0.0, 10.0], [2.0, 1000.0])
+        listed = scipy.stats.qmc.scale(scipy.stats.qmc.Sobol(2, seed=0).random(256), [0.0, 10.0], [2.0, 1000.0])
         space = {"payload": ("sample", listed[:, 0], {"units": "kg"}), "kp": ("sample", listed[:, 1])}
 
     make(point) returns (plant, controller, q0, v0). `point` is a mapping of the parameters by name, `point.number` the
@@ -247,7 +247,7 @@ def record_of(job: Job, space: Space, block: int) -> Record:
         "runs": len(space),
         "sizes": space.sizes,
         "parameters": {name: list(parameter.dims) for name, parameter in space.parameters.items()},
-        "measures": {name: _description(measure) for name, measure in job.measures.items()},
+        "measures": {name: _description(measure, space) for name, measure in job.measures.items()},
     }
 
 
@@ -265,7 +265,10 @@ def _described(dims: tuple[str, ...], values: np.ndarray) -> str:
     return f"{shown} ({values.size} along {', '.join(dims) or 'nothing'}, {fingerprint(values)[''][:6]})"
 
 
-def _description(measure: Any) -> dict[str, Any]:
+def _description(measure: Any, space: Space) -> dict[str, Any]:
+    """Names of its axes, unless the space has one of them, and what xarray shows of it."""
     attrs = {"long_name": getattr(measure, "what", None), "units": getattr(measure, "units", None)}
     attrs = {name: x for name, x in attrs.items() if isinstance(x, str)}
-    return {"dims": list(getattr(measure, "dims", ())), "attrs": attrs}
+    dims = list(getattr(measure, "dims", ()))
+    clash = any(dim in (*space.sizes, *space.parameters) for dim in dims)
+    return {"dims": [] if clash else dims, "attrs": attrs}
