@@ -369,4 +369,7 @@ def test_a_dask_worker_killed_in_the_middle(table, tmp_path):
         found = swept(store=tmp_path / "s.zarr", executor=client, progress=kill)
         xarray.testing.assert_identical(found, table)
         assert killed
+        with pytest.raises(SweepError, match="executor: its workers are gone"):
+            swept(store=tmp_path / "t.zarr", executor=client, progress=lambda fraction: client.close())
+    xarray.testing.assert_identical(swept(store=tmp_path / "t.zarr", **THREAD), table)
     shutil.rmtree(folder, ignore_errors=True)
