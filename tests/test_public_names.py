@@ -91,6 +91,10 @@ HEAVY = (
     "typer",
     "rich",
     "hypothesis",
+    "xarray",
+    "zarr",
+    "dask",
+    "distributed",
 )
 CALCULATES = {"numpy"}
 
@@ -102,6 +106,7 @@ CALCULATES = {"numpy"}
         ("import geomctrl as gc; gc.errors, gc.GeomctrlError", set()),
         ("import geomctrl as gc; gc.Robot, gc.Body, gc.Joint", CALCULATES),
         ("import geomctrl as gc; gc.simulate, gc.Plant, gc.rollout, gc.controllers, gc.references", CALCULATES),
+        ("import geomctrl as gc; gc.sweep, gc.replay, gc.measures.TrackingRMS()", CALCULATES),
         ("from geomctrl import models; [models.load(name) for name in models.names()]", CALCULATES),
         ("from geomctrl.identification import base_parameters, Dataset, RegressorModel, fit", CALCULATES),
         ("from geomctrl import integrators, so3, se3, factored, testing", CALCULATES),

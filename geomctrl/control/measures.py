@@ -85,7 +85,7 @@ class _Error(Measure):
 
     def start(self, plant, controller):
         self.robot: Robot = plant.robot
-        self.held = self.goal(controller)
+        self.held: Any = self.goal(controller)
 
     def error(self, sample: Sample) -> np.ndarray:
         desired = sample.desired
@@ -179,10 +179,11 @@ class ParameterError(Measure):
         first = float(np.linalg.norm(self.first))
         return float(np.linalg.norm(self.error)) / first if first else np.nan
 
-    def __call__(self, run):
-        measure = copy.copy(self)
+    def __call__(self, run: Run) -> float:
+        measure: Any = copy.copy(self)
         measure.start(run.plant, run.controller)
-        measure.error = run.z[-1] - run.controller.true_parameters(run.plant.at(run.t[-1]))
+        z: Any = run.z
+        measure.error = z[-1] - run.controller.true_parameters(run.plant.at(run.t[-1]))
         return measure.value()
 
 

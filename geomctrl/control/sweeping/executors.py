@@ -8,9 +8,11 @@ import signal
 import sys
 import threading
 import types
-from collections.abc import Iterable, Iterator, Mapping
-from concurrent.futures import BrokenExecutor, ProcessPoolExecutor, ThreadPoolExecutor
-from contextlib import ExitStack, contextmanager
+from asyncio import CancelledError
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
+from concurrent.futures import BrokenExecutor, Future, ProcessPoolExecutor, ThreadPoolExecutor
+from contextlib import ExitStack, contextmanager, suppress
+from functools import partial
 from itertools import islice
 from multiprocessing.context import SpawnContext, SpawnProcess
 from queue import SimpleQueue
@@ -34,49 +36,45 @@ def check_executor(executor: Any) -> None:
         raise ArgumentError(f"executor: expected None or an object with submit(function, *args), got {executor!r:.60}")
 
 
-def computed(job: Job, blocks: Iterable[Block], count: int, executor: Any) -> Iterator[tuple[int, Columns]]:
+def computed(
+    job: Job, blocks: Iterable[Block], count: int, executor: Any
+) -> Generator[tuple[int, Columns], None, None]:
     """(first number, columns) of each of the `count` blocks, in the order in which they are done.
 
     At most two blocks a worker are under way: memory stays bounded. What is under way when this is left is cancelled.
     Raises SweepError when a block fails twice or the workers are gone; GeomctrlErrors of a block at once.
     """
-    if executor is None and count < 2:
-        yield from ((first, run_block(job, first, rows)) for first, rows in blocks)
-        return
     with ExitStack() as stack:
         if executor is None:
-            executor = stack.enter_context(_processes(min(_cores(), count)))
-        workers = _workers(executor)
-        if hasattr(executor, "get_executor"):  # a dask.distributed.Client, as one of concurrent.futures
-            executor = executor.get_executor(pure=False)
-        sent = job if isinstance(executor, ThreadPoolExecutor) else pickled(job)
-        yield from _as_done(executor, sent, blocks, 2 * workers)
+            executor = stack.enter_context(_processes(min(_cores(), count))) if count > 1 else _Here()
+        sent = job if isinstance(executor, (ThreadPoolExecutor, _Here)) else pickled(job)
+        submit = partial(executor.submit, **_options(executor))
+        yield from _as_done(partial(submit, run_block, sent), blocks, 2 * _workers(executor))
 
 
-def _as_done(executor: Any, job: bytes | Job, blocks: Iterable[Block], most: int) -> Iterator[tuple[int, Columns]]:
+def _as_done(submit: Callable[..., Any], blocks: Iterable[Block], most: int) -> Iterator[tuple[int, Columns]]:
     waiting, running, done = iter(blocks), {}, SimpleQueue()
 
     def start(block: Block, attempt: int) -> None:
         try:
-            future = executor.submit(run_block, job, *block)
-        except BrokenExecutor as error:
+            future = submit(*block)
+        except Exception as error:  # broken, shut down, closed
             raise _gone(error) from error
-        running[future] = block, attempt
-        future.add_done_callback(done.put)
+        running[block[0]] = future, block, attempt
+        future.add_done_callback(lambda _: done.put(block[0]))
 
     try:
         for block in islice(waiting, most):
             start(block, 1)
         while running:
-            future = done.get()
-            block, attempt = running.pop(future)
+            future, block, attempt = running.pop(done.get())
             try:
                 columns = future.result()
             except GeomctrlError:
                 raise
             except BrokenExecutor as error:
                 raise _gone(error) from error
-            except Exception as error:  # of a worker, of memory, of the way there
+            except (Exception, CancelledError) as error:  # of a worker, of memory, of the way there
                 if attempt == ATTEMPTS:
                     raise SweepError(
                         f"the block from run {block[0]} on failed {ATTEMPTS} times: {type(error).__name__}: {error}"
@@ -87,22 +85,42 @@ def _as_done(executor: Any, job: bytes | Job, blocks: Iterable[Block], most: int
             for following in islice(waiting, 1):
                 start(following, 1)
     finally:
-        for future in running:
-            future.cancel()
+        for future, _, _ in running.values():
+            with suppress(Exception):  # of a client that is closed
+                future.cancel()
 
 
 def _gone(error: BaseException) -> SweepError:
-    return SweepError(f"the processes that compute are gone (killed, or out of memory): {error}")
+    return SweepError(f"executor: its workers are gone (killed, out of memory, or shut down): {error}")
 
 
 def _cores() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
+def _options(executor: Any) -> dict[str, Any]:
+    """Of `submit`: a dask.distributed.Client need not look for a result that it has already."""
+    return {"pure": False} if hasattr(executor, "get_executor") else {}
+
+
 def _workers(executor: Any) -> int:
-    if callable(threads := getattr(executor, "nthreads", None)):  # of a dask.distributed.Client
-        return max(sum(threads().values()), _cores())
+    if hasattr(executor, "nthreads"):  # a dask.distributed.Client
+        return max(sum(executor.nthreads().values()), _cores())
     return getattr(executor, "_max_workers", None) or _cores()
+
+
+class _Here:
+    """Computes at once, in this thread."""
+
+    _max_workers = 1
+
+    def submit(self, function: Callable[..., Any], *arguments: Any) -> Future:
+        future = Future()
+        try:
+            future.set_result(function(*arguments))
+        except Exception as error:  # `computed` asks for it
+            future.set_exception(error)
+        return future
 
 
 # --- processes of this machine -----------------------------------------------------------------------------------

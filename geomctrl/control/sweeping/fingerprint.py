@@ -108,9 +108,10 @@ class _Digests:
         for code in codes:
             names += code.co_names
             codes += [constant for constant in code.co_consts if isinstance(constant, types.CodeType)]
-        found = [x.__globals__[name] for name in dict.fromkeys(names) if name in x.__globals__]
+        names = [name for name in dict.fromkeys(names) if not name.startswith("__")]  # nor what a script is called
+        found = [x.__globals__[name] for name in names if name in x.__globals__]
         modules = [m for m in found if isinstance(m, types.ModuleType) and not installed(m.__name__)]
-        return found + [vars(m)[name] for m in modules for name in dict.fromkeys(names) if name in vars(m)]
+        return found + [vars(m)[name] for m in modules for name in names if name in vars(m)]
 
     def _class(self, x: type) -> str:
         members = [(k, v) for k, v in vars(x).items() if k not in SKIPPED and not k.startswith("_abc")]

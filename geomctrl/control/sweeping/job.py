@@ -22,7 +22,7 @@ Columns = dict[str, np.ndarray]  # one row a run
 
 @dataclass(frozen=True, eq=False)
 class Job:
-    """How a point becomes numbers: `make`, measures by name, options of `simulate`, the seed, and with what versions."""
+    """How a point becomes numbers: `make`, measures by name, options of `simulate`, the seed, the versions."""
 
     make: Callable[[Point], Any]
     measures: dict[str, Callable[[Run], Any]]
@@ -56,12 +56,13 @@ def case_of(make: Callable[[Point], Any], point: Point) -> Case:
     if isinstance(made, Case):
         return made
     if not isinstance(made, tuple) or len(made) != 4:
-        raise ArgumentError(f"expected (plant, controller, q0, v0), got {made!r:.80}")
+        got = f"a tuple of {len(made)}" if isinstance(made, tuple) else f"{made!r:.80}"
+        raise ArgumentError(f"expected (plant, controller, q0, v0), got {got}")
     return Case(*made)
 
 
 def run_block(job: bytes | Job, first: int, rows: Mapping[str, np.ndarray]) -> Columns:
-    """`Job.block` of a job as it is or pickled; what an executor is given, a module's function so that it can be sent."""
+    """`Job.block` of a job as it is or pickled: what an executor is given."""
     job = job if isinstance(job, Job) else _unpickled(job)
     if job.versions != versions():
         raise GeomctrlError(f"executor: its workers have {_words(versions())}; this process has {_words(job.versions)}")
@@ -69,7 +70,7 @@ def run_block(job: bytes | Job, first: int, rows: Mapping[str, np.ndarray]) -> C
 
 
 def pickled(job: Job) -> bytes:
-    """For other processes; functions of a script or notebook by value. Raises ArgumentError where that is impossible."""
+    """For other processes, with a script's functions by value. Raises ArgumentError for what can not be sent."""
     with needed_for("sweep"):
         import cloudpickle
     try:
@@ -96,7 +97,9 @@ def _columns(first: int, found: list[Outcome], measures: Iterable[str]) -> Colum
     }
     for name in measures:
         values = {k: _numbers(name, first + k, x.values[name]) for k, x in enumerate(found) if name in x.values}
-        shapes = {value.shape: first + k for k, value in values.items()}
+        shapes: dict[tuple[int, ...], int] = {}
+        for k, value in values.items():
+            shapes.setdefault(value.shape, first + k)
         if len(shapes) > 1:
             told = " and ".join(f"{shape} in run {number}" for shape, number in shapes.items())
             raise ArgumentError(f"measures: {name!r}: expected one shape in all runs, got {told}")

@@ -22,7 +22,7 @@ from .executors import check_executor, computed
 from .fingerprint import fingerprint, versions
 from .job import Job, case_of
 from .space import Point, Space, checked_space
-from .store import FORMAT, Memory, Record, differences, opened, read
+from .store import DIGEST, FORMAT, Memory, Record, differences, opened, read
 from .table import ENDS, table
 
 Measures = Mapping[str, Callable[[Run], Any]] | Iterable[Callable[[Run], Any]]
@@ -60,16 +60,16 @@ def sweep(
         table = gc.sweep(make, space, wanted, t_end=5.0, dt=1e-3, store="sweep.zarr", progress=True)
         table.settling_time.plot()
 
-        listed = scipy.stats.qmc.scale(scipy.stats.qmc.Sobol(2, rng=0).random(256), [0.0, 10.0], [2.0, 1000.0])
+        listed = scipy.stats.qmc.scale(scipy.stats.qmc.Sobol(2, seed=0).random(256), [0.0, 10.0], [2.0, 1000.0])
         space = {"payload": ("sample", listed[:, 0], {"units": "kg"}), "kp": ("sample", listed[:, 1])}
 
-    make(point) returns (plant, controller, q0, v0). `point` is a mapping of the parameters by name, with `point.number`,
-    the run's, and `point.rng`, random numbers that depend on seed and number alone. Runs for which it raises, which
+    make(point) returns (plant, controller, q0, v0). `point` is a mapping of the parameters by name, `point.number` the
+    run's number, `point.rng` random numbers that depend on seed and number alone. Runs for which it raises, which
     `simulate` refuses or which fail on the way are marked, and the others go on.
     space: a dict or an xarray.Dataset. A list of values is a dimension of its own; parameters that share a dimension,
     as xarray writes it, are listed samples. All combinations of the dimensions are run.
-    measures: by name, or a list of functions of a `Run` with a `name`: those of `gc.measures`, or your own, which give a
-    number or an array of one shape. t_end, dt, method, control_dt, monitors, every, rtol, atol: as for `simulate`.
+    measures: by name, or a list of functions of a `Run` with a `name`: those of `gc.measures`, or your own, which give
+    a number or an array of one shape. t_end, dt, method, control_dt, monitors, every, rtol, atol: as for `simulate`.
     store: a folder in which the blocks of runs are kept as Zarr, each whole or not at all. The same sweep started again
     does the missing ones; another one is refused. xarray.open_zarr(store, consolidated=False) reads it flat.
     executor: None for processes of this machine (new ones, so that no script need guard itself; one block alone is done
@@ -121,9 +121,9 @@ def replay(
 ) -> Run:
     """One run of a sweep, whole: equal to the bit to what was measured.
 
-    store: the sweep's store, or the Dataset that it returned. index: the run's number, the Dataset's `run`, or positions
-    by dimension, as `table.peak_torque.argmax(...)` gives them. make: the sweep's; a store has no code. monitors: the
-    sweep's, where they were objects.
+    store: the sweep's store, or the Dataset that it returned. index: the run's number, the Dataset's `run`, or
+    positions by dimension, as `table.peak_torque.argmax(...)` gives them. make: the sweep's; a store has no code.
+    monitors: the sweep's, where they were objects.
 
     Raises ArgumentError for an index outside and for another `make` or other versions than the sweep's, naming what
     differs; what `make` or `simulate` raises at that point.
@@ -151,13 +151,13 @@ def replay(
 def checked_measures(measures: Measures) -> dict[str, Callable[[Run], Any]]:
     """Functions of a run by name. Raises ArgumentError for anything else and for a name that is there twice."""
     if isinstance(measures, Mapping):
-        pairs = list(measures.items())
+        pairs = list[tuple[Any, Any]](measures.items())
     else:
         try:
             chosen = list(measures)
         except TypeError:
             raise ArgumentError(f"measures: expected functions of a Run, got {measures!r:.60}") from None
-        pairs = [(getattr(m, "name", getattr(m, "__name__", None)), m) for m in chosen]
+        pairs: list[tuple[Any, Any]] = [(getattr(m, "name", getattr(m, "__name__", None)), m) for m in chosen]
     for name, measure in pairs:
         if not callable(measure) or isinstance(measure, type):
             raise ArgumentError(f"measures: {name!r}: expected a function of a Run, got {measure!r:.60}")
@@ -247,14 +247,16 @@ def record_of(job: Job, space: Space, block: int) -> Record:
         "runs": len(space),
         "sizes": space.sizes,
         "parameters": {name: list(parameter.dims) for name, parameter in space.parameters.items()},
-        "measures": {name: _description(measure) for name, measure in job.measures.items()},
+        "measures": {name: _description(measure, space) for name, measure in job.measures.items()},
     }
 
 
 def _identity_of(**named: Any) -> dict[str, str]:
     """Digests of functions and objects: of "make" itself, and "make: f" of the functions it uses."""
     found = {name: fingerprint(x) for name, x in named.items()}
-    return {f"{name}: {part}" if part else name: x for name, parts in found.items() for part, x in parts.items()}
+    return {
+        f"{name}: {part}" if part else name: DIGEST + x for name, parts in found.items() for part, x in parts.items()
+    }
 
 
 def _described(dims: tuple[str, ...], values: np.ndarray) -> str:
@@ -263,7 +265,10 @@ def _described(dims: tuple[str, ...], values: np.ndarray) -> str:
     return f"{shown} ({values.size} along {', '.join(dims) or 'nothing'}, {fingerprint(values)[''][:6]})"
 
 
-def _description(measure: Any) -> dict[str, Any]:
+def _description(measure: Any, space: Space) -> dict[str, Any]:
+    """Names of its axes, unless the space has one of them, and what xarray shows of it."""
     attrs = {"long_name": getattr(measure, "what", None), "units": getattr(measure, "units", None)}
     attrs = {name: x for name, x in attrs.items() if isinstance(x, str)}
-    return {"dims": list(getattr(measure, "dims", ())), "attrs": attrs}
+    dims = list(getattr(measure, "dims", ()))
+    clash = any(dim in (*space.sizes, *space.parameters) for dim in dims)
+    return {"dims": [] if clash else dims, "attrs": attrs}

@@ -38,6 +38,6 @@ def table(record: Record, space: Space, columns: Columns) -> Any:
         if any(sizes.setdefault(dim, n) != n for dim, n in zip(dims, column.shape[1:])):
             dims = axes(name, column.ndim - 1, [])
         attrs = described["attrs"] | ({"units": "s"} if name == "t_reached" else {})
-        variables[name] = (*space.sizes, *dims), column.reshape(*space.shape, *column.shape[1:]), attrs
+        variables[name] = (*space.sizes, *dims), column.reshape(space.shape + column.shape[1:]), attrs
     coordinates = {name: tuple(parameter) for name, parameter in space.parameters.items()}
     return xarray.Dataset(variables, coordinates, {"sweep": json.dumps(record)})

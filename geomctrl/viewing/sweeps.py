@@ -1,0 +1,116 @@
+"""A sweep in pictures: a heat map a measure, or a line or dots where the space has one dimension."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from .style import BLUE, new_figure, open_frame, say_nothing, write_png
+
+MAP = "viridis"
+ABSENT = "0.85"  # where runs have no number
+MOST_NAMES = 30  # ticks with words
+GEOMETRIC = 30.0  # times the least value from which an axis of positive values is logarithmic
+
+
+def plot_sweep(table: Any, folder: str | os.PathLike) -> list[Path]:
+    """Draw each measure of a sweep, an xarray.Dataset, as a PNG file in `folder`; returns the files written.
+
+    Of more than two dimensions the two longest are drawn, and of the others, as of the axes of a measure that is an
+    array, the largest value.
+    """
+    measures = [name for name, x in table.data_vars.items() if x.dtype.kind == "f" and name != "t_reached"]
+    return [write_png(figure(table, name), Path(folder) / f"{name}.png") for name in measures]
+
+
+def figure(table: Any, name: str) -> Figure:
+    """One measure over the space."""
+    dims = sorted((dim for dim in table["run"].dims if table.sizes[dim] > 1), key=lambda dim: -table.sizes[dim])[:2]
+    shown = [dim for dim in table["run"].dims if dim in dims]
+    others = [dim for dim in table[name].dims if dim not in shown]
+    values = table[name].transpose(*shown, *others).values
+    values = np.fmax.reduce(values.reshape(*values.shape[: len(shown)], -1), axis=-1)
+    over = [dim for dim in others if table.sizes[dim] > 1]
+    fig = new_figure(6.4, 4.6, label(table, name) + (f"\nlargest over {', '.join(over)}" if over else ""))
+    ax = fig.add_subplot()
+    if not np.isfinite(values).any() or not shown:
+        say_nothing(ax, "no run has a number" if shown else f"{float(values):.4g}")
+    elif len(shown) == 2:
+        _heat_map(fig, ax, table, shown, values)
+    else:
+        _along(fig, ax, table, shown[0], values)
+    return fig
+
+
+def label(table: Any, name: str) -> str:
+    """A parameter or measure with its units."""
+    units = table[name].attrs.get("units", "1") if name in table.variables else "1"
+    return name if units == "1" else f"{name} [{units}]"
+
+
+def _heat_map(fig: Figure, ax: Axes, table: Any, dims: list[str], values: np.ndarray) -> None:
+    y, x = (_places(table, dim) for dim in dims)
+    mesh = ax.pcolormesh(_edges(x), _edges(y), np.ma.masked_invalid(values), cmap=MAP)
+    ax.set_facecolor(ABSENT)
+    fig.colorbar(mesh, ax=ax)
+    _describe(ax, "x", table, dims[1], x)
+    _describe(ax, "y", table, dims[0], y)
+    if np.isnan(values).any():
+        ax.set_title("grey: runs without a number", fontsize=8, color="0.4")
+
+
+def _along(fig: Figure, ax: Axes, table: Any, dim: str, values: np.ndarray) -> None:
+    """Over the dimension's own values, or listed samples as dots over the first two parameters."""
+    listed = [name for name, x in table.coords.items() if x.dims == (dim,) and name != dim and x.dtype.kind in "fiu"]
+    open_frame(ax)
+    if dim in table.coords or len(listed) < 2:
+        name = dim if dim in table.coords or not listed else listed[0]
+        at = _places(table, name)
+        ax.plot(at, values, color=BLUE, linestyle="-" if name == dim else "none", marker="o", markersize=3)
+        _describe(ax, "x", table, name, at)
+        return
+    x, y = (table[name].values for name in listed[:2])
+    ax.scatter(x[np.isnan(values)], y[np.isnan(values)], color=ABSENT, s=14)
+    fig.colorbar(ax.scatter(x, y, c=np.ma.masked_invalid(values), cmap=MAP, s=18), ax=ax)
+    _describe(ax, "x", table, listed[0], x)
+    _describe(ax, "y", table, listed[1], y)
+
+
+def _places(table: Any, name: str) -> np.ndarray:
+    """Where the values of a dimension or parameter are drawn: numbers in order as they are, others counted."""
+    if name not in table.coords:
+        return np.arange(table.sizes[name])
+    values = table[name].values
+    if values.dtype.kind not in "fiu":
+        return np.arange(len(values))
+    steps = np.diff(values.astype(float))
+    in_order = (steps > 0).all() or (steps < 0).all()
+    return values if in_order or table[name].dims != (name,) else np.arange(len(values))
+
+
+def _edges(at: np.ndarray) -> np.ndarray:
+    """Of cells about the values, halfway between them as the axis will show them."""
+    x = np.log(at) if _geometric(at) else at.astype(float)
+    middle = (x[1:] + x[:-1]) / 2.0
+    edges = np.concatenate(([2.0 * x[0] - middle[0]], middle, [2.0 * x[-1] - middle[-1]]))
+    return np.exp(edges) if _geometric(at) else edges
+
+
+def _geometric(at: np.ndarray) -> bool:
+    return bool(at.dtype.kind == "f" and (at > 0).all() and at.max() > GEOMETRIC * at.min())
+
+
+def _describe(ax: Axes, letter: str, table: Any, name: str, at: np.ndarray) -> None:
+    """Label, scale and, for what are no numbers, words of the axis."""
+    ax.set(**{f"{letter}label": label(table, name)})
+    values = table[name].values if name in table.coords else at
+    if not np.array_equal(values, at):
+        if len(values) <= MOST_NAMES:
+            ax.set(**{f"{letter}ticks": at, f"{letter}ticklabels": [str(x) for x in values]})
+    elif _geometric(at):
+        ax.set(**{f"{letter}scale": "log"})
