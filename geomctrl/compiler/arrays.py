@@ -66,7 +66,7 @@ def symbol_array(symbols: Any, shape: tuple[int, ...]) -> SymbolArray:
 
 def has_symbols(x: Any) -> bool:
     """Whether an argument may hold symbols: a symbol, or an array that is none of numbers."""
-    return isinstance(x, (Symbol, Condition)) or (isinstance(x, np.ndarray) and x.dtype == object)
+    return x.dtype.hasobject if isinstance(x, np.ndarray) else isinstance(x, (Symbol, Condition))
 
 
 def wrapped(result: Any) -> Any:
