@@ -1,22 +1,16 @@
 """Arrays of symbols that numpy computes with, so that a controller's own Python and numpy run on them unchanged.
 
 A `SymbolArray` holds symbols and numbers. Numpy's elementwise functions, products, sums, shapes and joins work on it as
-on any array; what has to know the numbers raises `UntraceableError` with the file and line that asks. Inside
-`numpy_on_symbols()` new arrays of numbers (`np.zeros`, `np.array`, ...) can hold symbols too, and what a law calls of
-`math`, `max` and `min` know symbols.
+on any array; what has to know the numbers raises `UntraceableError` with the file and line that asks. `stand_ins` has
+what takes the place of other functions while a law runs.
 """
 
 from __future__ import annotations
 
 import math
-import sys
-import sysconfig
-import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
-from functools import reduce
-from types import BuiltinFunctionType, ModuleType
 from typing import Any
 
 import numpy as np
@@ -38,10 +32,6 @@ from .symbols import (
     where,
 )
 
-FILLED = ("zeros", "empty", "ones", "full", "zeros_like", "empty_like", "ones_like", "full_like", "eye", "identity")
-CONVERTED = ("array", "asarray", "ascontiguousarray", "asanyarray")
-ORIGINAL = {name: getattr(np, name) for name in (*FILLED, *CONVERTED)}
-
 
 class SymbolArray(np.ndarray):
     """An array of symbols, conditions and numbers (dtype object)."""
@@ -52,7 +42,7 @@ class SymbolArray(np.ndarray):
     def __array_function__(self, func, types, args, kwargs):
         own = OWN.get(func)
         try:
-            return wrapped((own or func)(*_plain(args), **_plain(kwargs)))
+            return wrapped((own or func)(*plain(args), **plain(kwargs)))
         except UntraceableError:
             raise
         except (TypeError, AttributeError, np.linalg.LinAlgError) as error:
@@ -76,7 +66,7 @@ def symbol_array(symbols: Any, shape: tuple[int, ...]) -> SymbolArray:
 
 def has_symbols(x: Any) -> bool:
     """Whether an argument may hold symbols: a symbol, or an array that is none of numbers."""
-    return isinstance(x, (Symbol, Condition)) or (isinstance(x, np.ndarray) and x.dtype == object)
+    return x.dtype.hasobject if isinstance(x, np.ndarray) else isinstance(x, (Symbol, Condition))
 
 
 def wrapped(result: Any) -> Any:
@@ -87,14 +77,14 @@ def wrapped(result: Any) -> Any:
     return result
 
 
-def _plain(x: Any) -> Any:
+def plain(x: Any) -> Any:
     """x as numpy's own objects: plain arrays; symbols within lists stay what they are, arrays of one become them."""
     if isinstance(x, SymbolArray):
         return x.view(np.ndarray)
     if isinstance(x, dict):
-        return {key: _plain(value) for key, value in x.items()}
+        return {key: plain(value) for key, value in x.items()}
     if isinstance(x, (tuple, list)):
-        inner = [y.item() if isinstance(y, SymbolArray) and not y.ndim else _plain(y) for y in x]
+        inner = [y.item() if isinstance(y, SymbolArray) and not y.ndim else plain(y) for y in x]
         return tuple(inner) if isinstance(x, tuple) else inner
     return x
 
@@ -102,10 +92,10 @@ def _plain(x: Any) -> Any:
 def _operand(x: Any) -> Any:
     """An operand of an elementwise function: a symbol as an array of one, arrays of numbers with Python's own."""
     if isinstance(x, (Symbol, Condition)):
-        out = ORIGINAL["empty"]((), object)
+        out = np.empty((), object)
         out[()] = x
         return out
-    x = _plain(x)
+    x = plain(x)
     return x.astype(object) if isinstance(x, np.ndarray) and x.dtype != object else x
 
 
@@ -189,7 +179,7 @@ def ufunc_on_symbols(ufunc: np.ufunc, method: str, inputs: tuple, kwargs: dict[s
     name, out = ufunc.__name__, kwargs.pop("out", None)
     if kwargs.get("dtype") in (float, np.float64):
         del kwargs["dtype"]
-    plain = [_operand(x) for x in inputs]
+    operands = [_operand(x) for x in inputs]
     if name in NATIVE:
         function: Any = ufunc
     else:
@@ -197,7 +187,7 @@ def ufunc_on_symbols(ufunc: np.ufunc, method: str, inputs: tuple, kwargs: dict[s
         if python is None or (method not in ("__call__", "reduce", "outer")):
             raise UntraceableError(f"np.{name} of symbols does not trace{caller()}")
         function = np.frompyfunc(python, ufunc.nin, 1, identity=ufunc.identity)
-    result = wrapped(getattr(function, method)(*plain, **kwargs))
+    result = wrapped(getattr(function, method)(*operands, **kwargs))
     if out is None:
         return result
     target = out[0]
@@ -221,7 +211,7 @@ Symbol.__array_ufunc__ = Condition.__array_ufunc__ = _beside_an_array
 
 def _elements(x: Any) -> np.ndarray:
     """x as a plain array of Python's numbers and symbols."""
-    return _operand(x) if has_symbols(x) else ORIGINAL["asarray"](_plain(x)).astype(object)
+    return _operand(x) if has_symbols(x) else np.asarray(plain(x)).astype(object)
 
 
 def _where(condition: Any, x: Any = None, y: Any = None) -> Any:
@@ -315,146 +305,3 @@ def requirements() -> Iterator[list]:
         yield found
     finally:
         _required.reset(token)
-
-
-# --- what a law's own code calls ---------------------------------------------------------------------------------
-
-_lock = threading.RLock()
-
-
-@contextmanager
-def numpy_on_symbols(*spaces: dict[str, Any]) -> Iterator[None]:
-    """While this lasts, in this thread, new arrays of numbers that a user's code and the rooms above make with numpy
-    can hold symbols, math's functions, max and min take symbols, and print is refused.
-
-    In the globals of these modules, and in `spaces`, numpy, math and their functions are replaced. They themselves stay
-    what they are: compiled libraries call numpy's functions too and take what comes for numbers.
-    """
-    with _lock, np.errstate(all="ignore"):  # what becomes of constants shows when the law runs
-        twins, builtin = _twins(threading.get_ident())
-        rooms = {id(space): space for space in (*_spaces(), *spaces)}.values()
-        places = [
-            (space, name, value)
-            for space in rooms
-            for name, value in list(space.items())
-            if isinstance(value, REPLACED) and value in twins
-        ]
-        added = [(space, name) for space in rooms for name in builtin if name not in space]
-        try:
-            for space, name, value in places:
-                space[name] = twins[value]
-            for space, name in added:
-                space[name] = builtin[name]
-            yield
-        finally:
-            for space, name, value in places:
-                space[name] = value
-            for space, name in added:
-                space.pop(name, None)
-
-
-REPLACED = (ModuleType, BuiltinFunctionType, type(np.full))
-
-
-def _spaces() -> Iterator[dict[str, Any]]:
-    """The globals of a user's modules and of the rooms whose functions a law may call."""
-    installed = tuple({sysconfig.get_path(name) for name in ("stdlib", "platstdlib", "purelib", "platlib")})
-    for name, module in list(sys.modules.items()):
-        if isinstance(module, ModuleType):
-            own = name.startswith("geomctrl.")
-            file = getattr(module, "__file__", None) or ""
-            if name.startswith(ROOMS) if own else not file.startswith(installed):
-                yield vars(module)
-
-
-ROOMS = tuple(f"geomctrl.{room}" for room in ("arguments", "lie", "mechanism", "terms", "control", "controllers"))
-
-
-def _twins(owner: int) -> tuple[dict[Any, Any], dict[str, Any]]:
-    """What stands in the place of numpy, math and their functions, and of Python's own by name, for that thread."""
-
-    def own(original: Callable[..., Any], twin: Callable[..., Any]) -> Callable[..., Any]:
-        return lambda *args, **kwargs: (twin if threading.get_ident() == owner else original)(*args, **kwargs)
-
-    of_numpy = {name: own(ORIGINAL[name], _array_maker(name)) for name in ORIGINAL}
-    of_math = {name: own(f, _of_math(name)) for name, f in vars(math).items() if callable(f) and name[0] != "_"}
-    builtin = {"max": own(max, _extreme(max)), "min": own(min, _extreme(min)), "print": own(print, _print)}
-    twins = {getattr(np, name): f for name, f in of_numpy.items()} | {
-        getattr(math, name): f for name, f in of_math.items()
-    }
-    return {**twins, np: _Module(np, of_numpy), math: _Module(math, of_math)}, builtin
-
-
-class _Module(ModuleType):
-    """A module with others in the place of some of its functions."""
-
-    def __init__(self, module: ModuleType, functions: dict[str, Any]):
-        super().__init__(module.__name__)
-        self.__dict__.update(functions, _module=module)
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._module, name)
-
-
-def _array_maker(name: str) -> Callable[..., Any]:
-    """numpy's function of that name, whose arrays of numbers can hold symbols."""
-    original = ORIGINAL[name]
-
-    def filled(*args, **kwargs):
-        made = original(*args, **kwargs)
-        if made.dtype != np.float64:
-            return made
-        return (0.0 * ORIGINAL["ones"](made.shape) if "empty" in name else made).astype(object).view(SymbolArray)
-
-    def converted(x, *args, **kwargs):
-        x = _plain(x) if isinstance(x, (tuple, list)) else x
-        try:
-            made = original(x, *args, **kwargs)
-        except (UntraceableError, TypeError):  # with dtype=float: what it holds has none yet
-            return original(x, dtype=object).view(SymbolArray)
-        copied = name == "array" and made.dtype == np.float64  # to be written on
-        return wrapped(made.astype(object) if copied else made)
-
-    return filled if name in FILLED else converted
-
-
-def _of_math(name: str) -> Callable[..., Any]:
-    """math's function of that name, on numbers and symbols."""
-    original, known = getattr(math, name), MATH.get(name)
-
-    def function(*args):
-        if not any(map(has_symbols, args)):
-            return original(*args)
-        if known is None:
-            raise UntraceableError(f"math.{name} of a symbol does not trace{caller()}")
-        return known(*map(scalar, args))
-
-    return function
-
-
-MATH: dict[str, Callable[..., Any]] = {
-    **{name: f for name, f in (UNARY | BINARY).items() if hasattr(math, name)},
-    **{name: UNARY[f"arc{name[1:]}"] for name in ("asin", "acos", "atan")},
-    "atan2": BINARY["arctan2"],
-    "pow": _power,
-    "log": lambda x, *base: div(unary("log", x), unary("log", *base)) if base else unary("log", x),
-    "hypot": lambda *xs: unary("sqrt", sum(mul(x, x) for x in xs)),
-}
-
-
-def _extreme(original: Callable[..., Any]) -> Callable[..., Any]:
-    """max or min, on numbers and symbols."""
-
-    def chosen(*args, **kwargs):
-        values = args if len(args) > 1 else list(*args)
-        if not any(map(has_symbols, values)):
-            return original(*args, **kwargs) if len(args) > 1 else original(values, **kwargs)
-        if "key" in kwargs:
-            raise UntraceableError(f"{original.__name__} of symbols by a key does not trace{caller()}")
-        return reduce(lambda a, b: binary(original.__name__, a, b), map(scalar, values))
-
-    return chosen
-
-
-def _print(*_: Any, **__: Any) -> None:
-    raise UntraceableError(f"print{caller()}: a compiled law prints nothing")

@@ -21,9 +21,10 @@ from typing import Any
 import numpy as np
 
 from geomctrl.compiler import budget, c, c_files, cache, entries, host
-from geomctrl.compiler.arrays import SymbolArray, has_symbols, numpy_on_symbols, requirements, symbol_array
+from geomctrl.compiler.arrays import SymbolArray, has_symbols, requirements, symbol_array
 from geomctrl.compiler.code import enabled, version
 from geomctrl.compiler.llvm import module
+from geomctrl.compiler.stand_ins import numpy_on_symbols
 from geomctrl.compiler.symbols import Condition, Graph, UntraceableError, both, where
 from geomctrl.compiler.tracing import Trace
 from geomctrl.errors import ArgumentError, ModelError

@@ -8,7 +8,8 @@ import pytest
 from evaluation import evaluate
 
 from geomctrl import models, se3, so3
-from geomctrl.compiler.arrays import SymbolArray, numpy_on_symbols, symbol_array
+from geomctrl.compiler.arrays import SymbolArray, symbol_array
+from geomctrl.compiler.stand_ins import numpy_on_symbols
 from geomctrl.compiler.symbols import Graph, UntraceableError
 
 PANDA = models.panda()

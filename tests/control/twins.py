@@ -3,8 +3,9 @@
 import numpy as np
 from compiler.evaluation import evaluate
 
-from geomctrl.compiler.arrays import numpy_on_symbols, requirements, symbol_array
+from geomctrl.compiler.arrays import requirements, symbol_array
 from geomctrl.compiler.code import Code
+from geomctrl.compiler.stand_ins import numpy_on_symbols
 from geomctrl.compiler.symbols import Condition, Graph
 from geomctrl.kernels import tree
 from geomctrl.robot import Robot

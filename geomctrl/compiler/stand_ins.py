@@ -1,0 +1,166 @@
+"""What stands in the place of numpy, math, max, min and print while a law runs on symbols.
+
+`arrays` is what numpy's own functions do on arrays of symbols; here is what has to be another function: new arrays of
+numbers, which can hold symbols too, and functions of single numbers.
+"""
+
+from __future__ import annotations
+
+import math
+import sys
+import sysconfig
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import reduce
+from types import BuiltinFunctionType, ModuleType
+from typing import Any
+
+import numpy as np
+
+from .arrays import BINARY, UNARY, SymbolArray, has_symbols, plain, scalar, wrapped
+from .symbols import UntraceableError, binary, caller, div, mul, unary
+
+FILLED = ("zeros", "empty", "ones", "full", "zeros_like", "empty_like", "ones_like", "full_like", "eye", "identity")
+CONVERTED = ("array", "asarray", "ascontiguousarray", "asanyarray")
+ORIGINAL = {name: getattr(np, name) for name in (*FILLED, *CONVERTED)}
+
+_lock = threading.RLock()
+
+
+@contextmanager
+def numpy_on_symbols(*spaces: dict[str, Any]) -> Iterator[None]:
+    """While this lasts, in this thread, new arrays of numbers that a user's code and the rooms above make with numpy
+    can hold symbols, math's functions, max and min take symbols, and print is refused.
+
+    In the globals of these modules, and in `spaces`, numpy, math and their functions are replaced. They themselves stay
+    what they are: compiled libraries call numpy's functions too and take what comes for numbers.
+    """
+    with _lock, np.errstate(all="ignore"):  # what becomes of constants shows when the law runs
+        twins, builtin = _twins(threading.get_ident())
+        rooms = {id(space): space for space in (*_spaces(), *spaces)}.values()
+        places = [
+            (space, name, value)
+            for space in rooms
+            for name, value in list(space.items())
+            if isinstance(value, REPLACED) and value in twins
+        ]
+        added = [(space, name) for space in rooms for name in builtin if name not in space]
+        try:
+            for space, name, value in places:
+                space[name] = twins[value]
+            for space, name in added:
+                space[name] = builtin[name]
+            yield
+        finally:
+            for space, name, value in places:
+                space[name] = value
+            for space, name in added:
+                space.pop(name, None)
+
+
+REPLACED = (ModuleType, BuiltinFunctionType, type(np.full))
+
+
+def _spaces() -> Iterator[dict[str, Any]]:
+    """The globals of a user's modules and of the rooms whose functions a law may call."""
+    installed = tuple({sysconfig.get_path(name) for name in ("stdlib", "platstdlib", "purelib", "platlib")})
+    for name, module in list(sys.modules.items()):
+        if isinstance(module, ModuleType):
+            own = name.startswith("geomctrl.")
+            file = getattr(module, "__file__", None) or ""
+            if name.startswith(ROOMS) if own else not file.startswith(installed):
+                yield vars(module)
+
+
+ROOMS = tuple(f"geomctrl.{room}" for room in ("arguments", "lie", "mechanism", "terms", "control", "controllers"))
+
+
+def _twins(owner: int) -> tuple[dict[Any, Any], dict[str, Any]]:
+    """What stands in the place of numpy, math and their functions, and of Python's own by name, for that thread."""
+
+    def own(original: Callable[..., Any], twin: Callable[..., Any]) -> Callable[..., Any]:
+        return lambda *args, **kwargs: (twin if threading.get_ident() == owner else original)(*args, **kwargs)
+
+    of_numpy = {name: own(ORIGINAL[name], _array_maker(name)) for name in ORIGINAL}
+    of_math = {name: own(f, _of_math(name)) for name, f in vars(math).items() if callable(f) and name[0] != "_"}
+    builtin = {"max": own(max, _extreme(max)), "min": own(min, _extreme(min)), "print": own(print, _print)}
+    twins = {getattr(np, name): f for name, f in of_numpy.items()} | {
+        getattr(math, name): f for name, f in of_math.items()
+    }
+    return {**twins, np: _Module(np, of_numpy), math: _Module(math, of_math)}, builtin
+
+
+class _Module(ModuleType):
+    """A module with others in the place of some of its functions."""
+
+    def __init__(self, module: ModuleType, functions: dict[str, Any]):
+        super().__init__(module.__name__)
+        self.__dict__.update(functions, _module=module)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._module, name)
+
+
+def _array_maker(name: str) -> Callable[..., Any]:
+    """numpy's function of that name, whose arrays of numbers can hold symbols."""
+    original = ORIGINAL[name]
+
+    def filled(*args, **kwargs):
+        made = original(*args, **kwargs)
+        if made.dtype != np.float64:
+            return made
+        return (0.0 * ORIGINAL["ones"](made.shape) if "empty" in name else made).astype(object).view(SymbolArray)
+
+    def converted(x, *args, **kwargs):
+        x = plain(x) if isinstance(x, (tuple, list)) else x
+        try:
+            made = original(x, *args, **kwargs)
+        except (UntraceableError, TypeError):  # with dtype=float: what it holds has none yet
+            return original(x, dtype=object).view(SymbolArray)
+        copied = name == "array" and made.dtype == np.float64  # to be written on
+        return wrapped(made.astype(object) if copied else made)
+
+    return filled if name in FILLED else converted
+
+
+def _of_math(name: str) -> Callable[..., Any]:
+    """math's function of that name, on numbers and symbols."""
+    original, known = getattr(math, name), MATH.get(name)
+
+    def function(*args):
+        if not any(map(has_symbols, args)):
+            return original(*args)
+        if known is None:
+            raise UntraceableError(f"math.{name} of a symbol does not trace{caller()}")
+        return known(*map(scalar, args))
+
+    return function
+
+
+MATH: dict[str, Callable[..., Any]] = {
+    **{name: f for name, f in (UNARY | BINARY).items() if hasattr(math, name)},
+    **{name: UNARY[f"arc{name[1:]}"] for name in ("asin", "acos", "atan")},
+    "atan2": BINARY["arctan2"],
+    "pow": BINARY["power"],
+    "log": lambda x, *base: div(unary("log", x), unary("log", *base)) if base else unary("log", x),
+    "hypot": lambda *xs: unary("sqrt", sum(mul(x, x) for x in xs)),
+}
+
+
+def _extreme(original: Callable[..., Any]) -> Callable[..., Any]:
+    """max or min, on numbers and symbols."""
+
+    def chosen(*args, **kwargs):
+        values = args if len(args) > 1 else list(*args)
+        if not any(map(has_symbols, values)):
+            return original(*args, **kwargs) if len(args) > 1 else original(values, **kwargs)
+        if "key" in kwargs:
+            raise UntraceableError(f"{original.__name__} of symbols by a key does not trace{caller()}")
+        return reduce(lambda a, b: binary(original.__name__, a, b), map(scalar, values))
+
+    return chosen
+
+
+def _print(*_: Any, **__: Any) -> None:
+    raise UntraceableError(f"print{caller()}: a compiled law prints nothing")
