@@ -13,7 +13,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from geomctrl.compiler.arrays import SymbolArray, numpy_on_symbols, requirements, symbol_array
+from geomctrl.compiler.arrays import SymbolArray, requirements, symbol_array
+from geomctrl.compiler.stand_ins import numpy_on_symbols
 from geomctrl.compiler.loop_memory import Equations, Stage
 from geomctrl.compiler.symbols import (
     Condition,
