@@ -35,6 +35,7 @@ from .run import Run
 from .traced import TracedLoop
 from .way import CHUNK, Way, in_a_loop
 
+LONG = 32_768  # steps of eight lanes without a look around, a quarter of a second
 FEW = 2  # loops that take longer side by side than one after the other
 SHORT = 250  # steps that are not worth compiling for, however many loops take them
 
@@ -290,8 +291,9 @@ class _Lanes:
 
     def to_end(self) -> list[Run]:
         first, runs, k, phase = self.ways[0], {}, 0, STEP
+        chunk = min(LONG, CHUNK * first.every)  # rows are taken to their records while they are near
         while (self.alive and k < first.n_steps) or (phase == SAMPLE and self.alive):
-            last = min(k + CHUNK, first.n_steps)
+            last = min(k + chunk, first.n_steps)
             k, phase, stopped, rows = self.machine.run(
                 k, last, first.every, first.n_steps, first.dt, first.t_end, self.alive, phase
             )

@@ -7,8 +7,10 @@ numbers, attributes that a sample changes, are inputs and outputs of it, as are 
 from __future__ import annotations
 
 import copy
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -49,9 +51,9 @@ class Column:
     first: int
     shape: tuple[int, ...]
 
-    @property
+    @cached_property
     def size(self) -> int:
-        return int(np.prod(self.shape))
+        return math.prod(self.shape)
 
 
 @dataclass(frozen=True, eq=False)
@@ -63,9 +65,9 @@ class Remembered:
     first: int
     shape: tuple[int, ...] | None  # None for a number
 
-    @property
+    @cached_property
     def size(self) -> int:
-        return 1 if self.shape is None else int(np.prod(self.shape))
+        return math.prod(self.shape or ())
 
 
 @dataclass
@@ -117,7 +119,8 @@ def _twin_of_watcher(k: int, watcher: Any, twins: Twins, remember: Callable[[int
 
 def is_memory(x: Any) -> bool:
     """Whether an attribute of a watcher may change from sample to sample: numbers and arrays of them."""
-    return isinstance(x, (float, np.float64)) or (isinstance(x, np.ndarray) and x.dtype == np.float64)
+    kind = type(x)
+    return kind is float or kind is np.float64 or (kind is np.ndarray and x.dtype == np.float64)
 
 
 def trace_loop(
