@@ -87,7 +87,7 @@ def known_trace(loop: Any, watchers: Sequence[Any], strict: bool) -> tuple[Trace
 def met(loop: Any, watchers: Sequence[Any]) -> tuple[Twins, Any]:
     """What is met in a loop, and copies of its objects."""
     twins = Twins()
-    return twins, twins_of(loop, watchers, twins, lambda watcher, name, x: x)
+    return twins, twins_of(loop, watchers, twins, lambda watcher, name, x: copy.copy(x))
 
 
 def _made(loop: Any, watchers: Sequence[Any], strict: bool) -> TracedLoop:
@@ -134,18 +134,21 @@ def _compare(loop: Any, watchers: Sequence[Any], traced: TracedLoop) -> None:
             except Exception:  # a state that the law was not made for: the run would end there
                 continue
             found = machine.look()
-            if found is None and all(np.isfinite(x).all() for x in expected.values()):
+            if found is not None:
+                _hold_against(expected, found, t)
+            elif all(np.isfinite(x).all() for x in expected.values()):
                 raise UntraceableError(f"compiled, the loop has no result at t = {t:g}, where it has one in Python")
-            if found and {name for kind, name in found if kind == "signal"} != {
-                n for k, n in expected if k == "signal"
-            }:
-                raise UntraceableError(f"compiled, other signals are recorded than in Python at t = {t:g}")
-            for name, x in expected.items() if found else ():
-                if name not in found or np.shape(x) != np.shape(found[name]) or not agree(x, found[name]):
-                    raise UntraceableError(
-                        f"compiled, {' '.join(name).strip()} is not what it is in Python at t = {t:g}: something draws"
-                        " random numbers, or knows more than t, q, v and z"
-                    )
+
+
+def _hold_against(expected: dict[tuple[str, str], Any], found: dict[tuple[str, str], Any], t: float) -> None:
+    if {name for name in found if name[0] == "signal"} != {name for name in expected if name[0] == "signal"}:
+        raise UntraceableError(f"compiled, other signals are recorded than in Python at t = {t:g}")
+    for name, x in expected.items():
+        if name not in found or np.shape(x) != np.shape(found[name]) or not agree(x, found[name]):
+            raise UntraceableError(
+                f"compiled, {' '.join(name).strip()} is not what it is in Python at t = {t:g}: something draws"
+                " random numbers, or knows more than t, q, v and z"
+            )
 
 
 def _state(loop: Any, rng: np.random.Generator) -> np.ndarray:
@@ -166,7 +169,7 @@ def _sample(own: Any, watchers: Sequence[Any], t: float, y: np.ndarray) -> dict[
     found |= {("signal", name): np.asarray(x, float) for name, x in command.signals.items()}
     sample = Sample(t, q, v, z, command.tau, float(y[-1]), own.now, False, own.group, y, own.reference)
     for k, watcher in enumerate(watchers):
-        memory = dict(vars(watcher))
+        memory = {name: copy.copy(x) if is_memory(x) else x for name, x in vars(watcher).items()}
         if isinstance(watcher, Monitor):
             found["monitor", watcher.name] = np.asarray(watcher.measure(sample), float)
             found |= {("watched", name): np.asarray(x, float) for name, x in watcher.signals.items()}
@@ -178,7 +181,7 @@ def _sample(own: Any, watchers: Sequence[Any], t: float, y: np.ndarray) -> dict[
         vars(watcher).clear()
         vars(watcher).update(memory)
     if own.reference is not None:
-        found |= {("desired", name): x for name, x in zip("qva", sample.desired)}
+        found |= {("desired", name): x for name, x in zip("qva", sample.desired or ())}
     return found
 
 

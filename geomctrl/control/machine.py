@@ -159,5 +159,6 @@ def _code(traced: TracedLoop, width: int) -> tuple[Numbers, Layout, int, int]:
         text, layout = loops.module(traced.equations, width, numbers, host.lanes())
         key = hashlib.sha256(f"{version()} {text}".encode()).hexdigest()
         code = cache.kept(key, lambda: host.object_code(text))
-        known = traced.codes[width] = numbers, layout, *host.load(code, ["run", "look"])
+        run, look = host.load(code, ["run", "look"])
+        known = traced.codes[width] = numbers, layout, run, look
     return known

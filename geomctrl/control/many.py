@@ -153,7 +153,7 @@ def outcomes(
 
     Where all measures accumulate while the loop runs, no samples are stored.
     """
-    taken = [m for m in measures.values() if accumulates(m)]
+    taken = [m for m in measures.values() if isinstance(m, Measure) and accumulates(m)]
     if all(isinstance(m, Measure) for m in measures.values()):
         options["every"] = step_count(t_end, dt)
     options["monitors"] = [*monitor_list(options.get("monitors", "default"))]

@@ -11,13 +11,13 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 
 from geomctrl.compiler.arrays import SymbolArray, requirements, symbol_array
-from geomctrl.compiler.stand_ins import numpy_on_symbols
 from geomctrl.compiler.loop_memory import Equations, Stage
+from geomctrl.compiler.stand_ins import numpy_on_symbols
 from geomctrl.compiler.symbols import (
     Condition,
     Graph,
@@ -151,7 +151,7 @@ class _Tracing:
     def traced(self) -> TracedLoop:
         loop, graph = self.loop, self.graph
         self.plant, self.controller, watching = twins_of(loop, self.watchers, self.twins, self._remember)
-        self.watching = [(twin, dict(vars(twin))) for twin in watching]
+        self.watching = [(twin, {name: (x, _entries(x)) for name, x in vars(twin).items()}) for twin in watching]
         self.reference = getattr(self.controller, "reference", None)
         self.t = graph.load(TIME, 0)
         self.y = symbol_array([graph.load(STATE, k) for k in range(len(loop.y))], (len(loop.y),))
@@ -221,7 +221,7 @@ class _Tracing:
         loop = self.loop
         q, v, z = loop.split(self.y)
         sample = Sample(
-            self.t, q, v, z, _array(tau), self.y[-1], self.plant, False, loop.group, self.y, self.reference
+            cast(Any, self.t), q, v, z, _array(tau), self.y[-1], self.plant, False, loop.group, self.y, self.reference
         )  # fmt: skip
         values, watched = [], {}
         for k, (m, before) in enumerate(self.watching):
@@ -243,15 +243,15 @@ class _Tracing:
         self.size += place.size
         return symbols[0] if place.shape is None else symbol_array(symbols, place.shape)
 
-    def _renew(self, k: int, twin: Any, before: dict[str, Any], watched: dict[str, Any]) -> None:
+    def _renew(self, k: int, twin: Any, before: dict[str, tuple[Any, Any]], watched: dict[str, Any]) -> None:
         """What `measure` has changed becomes the memory's new content."""
         places = {place.name: place for place in self.memory if place.watcher == k}
         for name, now in vars(twin).items():
-            was = before.get(name)
+            was, entries = before.get(name, (None, None))
             if name == "signals":
                 for signal, x in now.items():
                     watched.setdefault(signal, _number(x))
-            elif now is was:
+            elif now is was and _same(_entries(now), entries):
                 continue
             elif name not in places:
                 raise UntraceableError(f"{twin.name!r} changes {name}, which is neither number nor array")
@@ -325,6 +325,15 @@ def _columns(found: dict[tuple[str, str], Any], first: int) -> tuple[list[Column
         columns.append(Column(kind, name, first + len(numbers), np.shape(x)))
         numbers += _array(x).ravel().tolist()
     return columns, numbers
+
+
+def _entries(x: Any) -> list | None:
+    """What an array holds now: it may be written on."""
+    return x.ravel().tolist() if isinstance(x, np.ndarray) else None
+
+
+def _same(a: list | None, b: list | None) -> bool:
+    return a is b or (a is not None and b is not None and all(x is y for x, y in zip(a, b, strict=True)))
 
 
 def _array(x: Any) -> Any:

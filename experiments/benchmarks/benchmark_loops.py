@@ -1,0 +1,199 @@
+"""How fast closed loops run: compiled and in Python, alone and side by side, beside one written by hand with Pinocchio.
+
+The Panda carries a load that its controller, Slotine and Li's law with 70 parameters, does not know; MK4 at 1 kHz, the
+law at every stage. Measured are times real time: a run alone, with monitors and without; many loops a core and on all;
+a call of a compiled law from Python; and a sweep with random payloads and gains, with what engine and store add.
+
+    python experiments/benchmarks/benchmark_loops.py [--quick]
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+import numpy as np
+
+import geomctrl as gc
+from geomctrl import controllers, models
+from geomctrl.control.references import Sinusoids
+
+sys.path.insert(0, str(Path(__file__).parents[1]))
+from lib.robots import pin, pinocchio_model
+from lib.timing import best_of
+
+Q0 = np.array([0.0, -0.5, 0.0, -2.0, 0.0, 1.6, 0.8])
+PANDA = models.panda()
+MOTION = Sinusoids(PANDA, Q0, 0.3, 0.3, start_at_rest=1.0)
+LOAD = PANDA.with_payload(2.0, (0.0, 0.0, 0.1), 0.005 * np.eye(3))
+DT = 1e-3
+
+
+def adaptive(form: str = "ploen") -> controllers.SlotineLi:
+    return controllers.SlotineLi(PANDA, MOTION, 4.0, 6.0, form=form)
+
+
+def seconds(function, repeat: int) -> float:
+    """The best of a few calls, the first not counted."""
+    function()
+    times = []
+    for _ in range(repeat):
+        start = time.perf_counter()
+        function()
+        times.append(time.perf_counter() - start)
+    return min(times)
+
+
+def line(what: str, found: float, unit: str, target: str, met: bool) -> None:
+    print(f"  {what:58s} {found:9.2f} {unit:12s} {target if met else 'MISSED ' + target}")
+
+
+# --- alone -------------------------------------------------------------------------------------------------------
+
+
+def by_hand(t_end: float) -> float:
+    """The same loop as one writes it with Pinocchio and numpy; the time it takes.
+
+    Its regressor has one velocity: the one of two velocities that the law asks for is made by polarisation, which is
+    that of Christoffel's form.
+    """
+    law, true = adaptive(), pinocchio_model(LOAD)
+    model = pinocchio_model(PANDA)
+    data, truth = model.createData(), true.createData()
+    zero, Gamma = np.zeros(7), -law.minus_gamma
+
+    def regressor(q, v, a, v_ref):
+        Y = pin.computeJointTorqueRegressor(model, data, q, zero, a).copy()
+        both = pin.computeJointTorqueRegressor(model, data, q, v + v_ref, zero).copy()
+        one = pin.computeJointTorqueRegressor(model, data, q, v, zero).copy()
+        other = pin.computeJointTorqueRegressor(model, data, q, v_ref, zero).copy()
+        rest = pin.computeJointTorqueRegressor(model, data, q, zero, zero)
+        return Y + 0.5 * (both - one - other + rest)
+
+    def field(t, y):
+        q, v, p = y[:7], y[7:14], y[14:]
+        q_d, v_d, a_d = MOTION(t)
+        e = q - q_d
+        v_ref, a_ref = v_d - 4.0 * e, a_d - 4.0 * (v - v_d)
+        s = v - v_ref
+        Y = regressor(q, v, a_ref, v_ref)
+        tau = Y @ p - 6.0 * s
+        return np.concatenate((v, pin.aba(true, truth, q, v, tau), -Gamma * (Y.T @ s)))
+
+    y = np.concatenate((Q0, zero, np.concatenate([i.toDynamicParameters() for i in model.inertias[1:]])))
+    start = time.perf_counter()
+    for k in range(round(t_end / DT)):
+        t = k * DT
+        k1 = field(t, y)
+        k2 = field(t + 0.5 * DT, y + 0.5 * DT * k1)
+        k3 = field(t + 0.5 * DT, y + 0.5 * DT * k2)
+        k4 = field(t + DT, y + DT * k3)
+        y = y + DT / 6.0 * (k1 + 2.0 * k2 + 2.0 * k3 + k4)
+    taken = time.perf_counter() - start
+    run = gc.simulate(LOAD, adaptive("christoffel"), Q0, zero, t_end, DT, monitors=None, compiled=True)
+    print(f"  (after {t_end:g} s both are at the same place to {np.abs(run.q[-1] - y[:7]).max():.0e} rad)")
+    return taken
+
+
+def alone(t_end: float, repeat: int) -> None:
+    law, zero = adaptive(), np.zeros(7)
+
+    def run(**options) -> float:
+        return t_end / seconds(lambda: gc.simulate(LOAD, law, Q0, zero, t_end, DT, **options), repeat)
+
+    start = time.perf_counter()
+    gc.simulate(LOAD, law, Q0, zero, 0.3, DT, compiled=True)
+    ready = time.perf_counter() - start
+    print(f"\nA loop alone, {t_end:g} s (traced, compiled or read from disk, and compared: {ready:.2f} s)")
+    watched, bare = run(compiled=True), run(compiled=True, monitors=None)
+    line("compiled, default monitors", watched, "x real time", ">= 200", watched >= 200)
+    line("compiled, no monitors", bare, "x real time", ">= 350", bare >= 350)
+    start = time.perf_counter()
+    gc.simulate(LOAD, law, Q0, zero, 0.5, DT, compiled=False)
+    python = 0.5 / (time.perf_counter() - start)
+    line("in Python, default monitors", python, "x real time", "", True)
+    if pin is not None:
+        hand = 0.5 / by_hand(0.5)
+        line("by hand with Pinocchio, not watched", hand, "x real time", "", True)
+        line("compiled / by hand", bare / hand, "", ">= 30", bare / hand >= 30)
+
+
+def a_call(budget: float) -> None:
+    law = adaptive()
+    made, z, v = gc.compile(law), law.start(), 0.1 * np.ones(7)
+    times = best_of({"compiled": lambda: made(0.5, Q0, v, z), "python": lambda: law(0.5, Q0, v, z)}, budget)
+    print("\nA call of the law")
+    line("compiled", 1e6 * times["compiled"], "us", "<= 1.5", times["compiled"] <= 1.5e-6)
+    line("in Python", 1e6 * times["python"], "us", "", True)
+
+
+# --- many --------------------------------------------------------------------------------------------------------
+
+
+def random_case(rng: np.random.Generator) -> tuple:
+    controller = controllers.SlotineLi(PANDA, MOTION, rng.uniform(2.0, 6.0), rng.uniform(4.0, 8.0))
+    return PANDA.with_payload(rng.uniform(0.0, 3.0), (0.0, 0.0, 0.1)), controller, Q0, np.zeros(7)
+
+
+def many(loops: int, t_end: float, repeat: int) -> None:
+    rng, steps = np.random.default_rng(0), round(t_end / DT)
+    cases = list(zip(*(random_case(rng) for _ in range(loops))))
+
+    def run(threads: int) -> float:
+        one = seconds(lambda: gc.simulate_many(*cases, t_end, DT, every=steps, threads=threads), repeat)
+        return loops * t_end / one
+
+    print(f"\n{loops} loops of {t_end:g} s, random payloads and gains, default monitors, ends stored")
+    one, cores = run(1), os.cpu_count() or 1
+    line("one thread", one, "x real time", ">= 1000", one >= 1000)
+    if cores > 1:
+        two = run(2)
+        line("two threads / one", two / one, "", ">= 1.8", two / one >= 1.8)
+
+
+def make(point):
+    law = controllers.SlotineLi(PANDA, MOTION, point["Lambda"], point["K"])
+    return PANDA.with_payload(point["payload"], (0.0, 0.0, 0.1)), law, Q0, np.zeros(7)
+
+
+MEASURES = [
+    gc.measures.TrackingRMS(),
+    gc.measures.SettlingTime(),
+    gc.measures.PeakTorque(),
+    gc.measures.ParameterError(),
+    gc.measures.WorstMonitor("energy"),
+]
+
+
+def sweep(runs: int, t_end: float) -> None:
+    rng = np.random.default_rng(0)
+    space = {
+        name: ("sample", rng.uniform(low, high, runs))
+        for name, low, high in (("payload", 0.0, 3.0), ("Lambda", 2.0, 6.0), ("K", 4.0, 8.0))
+    }
+    with tempfile.TemporaryDirectory() as folder:
+        start = time.perf_counter()
+        table = gc.sweep(make, space, MEASURES, t_end, DT, store=f"{folder}/sweep.zarr")
+        taken = time.perf_counter() - start
+    ended = int(table.success.sum())
+    print(f"\nA sweep of {runs} runs of {t_end:g} s, {len(MEASURES)} measures, Zarr store ({ended} reached their end)")
+    line("all", taken, "s", "", True)
+    line("10^5 of them", taken / runs * 1e5, "s", "<= 360 s", taken / runs * 1e5 <= 360)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("--quick", action="store_true", help="a minute's worth, rougher")
+    quick = parser.parse_args().quick
+    alone(5.0, 3 if quick else 10)
+    a_call(1.0 if quick else 5.0)
+    many(32 if quick else 128, 5.0, 1 if quick else 3)
+    sweep(1000 if quick else 20_000, 5.0)
+
+
+if __name__ == "__main__":
+    main()
