@@ -10,6 +10,7 @@ import numpy as np
 
 from .tracing import Trace
 
+TAKEN = ("h", "grow", "before", "count")  # of the next step: its length, what that may grow by; of the last ones
 BLOCK = 8  # doubles that what is done entry by entry takes at once
 
 
@@ -25,13 +26,23 @@ class Stage(NamedTuple):
     classical: Sequence[float]
 
 
+class Pair(NamedTuple):
+    """What a method that chooses its steps has besides: the embedded solution's weights, less its own, the last of
+    them for the slope at the end of a step; the pair's order; how many steps it may take from sample to sample.
+    """
+
+    weights: Sequence[float]
+    order: int
+    most: int
+
+
 @dataclass(frozen=True, eq=False)
 class Equations:
     """What a loop is made of.
 
     field: the rates of y at a stage. sample: what is looked at when a step begins, its first numbers being the rates.
     law: a command, where commands are held for `hold` steps (0: a law at every stage). move, pull: y exp(u) and
-    dexp^-1_{-u} k, where the state is no vector.
+    dexp^-1_{-u} k, where the state is no vector. size: log y there, where a `pair` chooses its steps.
     """
 
     stages: Sequence[Stage]
@@ -40,6 +51,7 @@ class Equations:
     law: Trace | None
     move: Trace | None
     pull: Trace | None
+    size: Trace | None
     munthe_kaas: bool
     y: int  # numbers of the state
     dim: int  # of its algebra
@@ -47,10 +59,11 @@ class Equations:
     memory: int  # that monitors remember
     remembered: Sequence[tuple[int, int]]  # (output of `sample`, which number of that memory it renews)
     hold: int
+    pair: Pair | None
 
     @property
     def traces(self) -> dict[str, Trace]:
-        names = ("field", "sample", "law", "move", "pull")
+        names = ("field", "sample", "law", "move", "pull", "size")
         return {name: trace for name in names if (trace := getattr(self, name)) is not None}
 
 
@@ -60,12 +73,12 @@ class Layout:
     def __init__(self, equations: Equations, width: int, slots: int):
         e, self.width = equations, width
         self.size = 0
-        stages = len(e.stages) - 1
+        stages, pair = len(e.stages) - 1, e.pair is not None
         self.x = self._area(1 + e.y + e.held + e.memory)  # t, y, held command, memory: what a sample is made of
         self.stage = self._area(1 + e.y + e.held)  # the same at a stage
         self.slope = -(-e.dim * width // BLOCK) * BLOCK  # of one of the slopes
         self.slopes = self._area(0)
-        self.size += stages * self.slope
+        self.size += (stages + pair) * self.slope
         self.out = self._area(sum(e.sample.sizes))
         self.command = self._area(e.held)
         self.moved = self._area(e.y + e.dim)
@@ -73,6 +86,12 @@ class Layout:
         self.kept = self._area(e.y * (stages if e.move else 0))
         self.scratch = self._area(slots)
         self.stopped = self._area(1)  # the lanes for which it stops
+        self.pace = self._area(pair)  # the step that a pair tries first in the next interval
+        self.tolerances = self._area(pair * (1 + e.dim))  # rtol, atol
+        self.begun = self._area(pair * (1 + e.y + e.dim))  # t, y and its rates at the beginning of an interval
+        self.taken = self._area(pair * len(TAKEN))
+        self.ratios = self._area(pair * e.dim)  # of errors to what is allowed, squared
+        self.sizes = self._area(2 * e.dim if e.size else 0)  # log y at the beginning and the end of a step
         self.row = width * (1 + e.y + e.held + sum(e.sample.sizes) - e.dim)
 
     def _area(self, numbers: int) -> int:

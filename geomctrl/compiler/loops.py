@@ -5,7 +5,8 @@
 takes steps `first` to `last` of lanes that run side by side, and stops before the first thing that has no result in a
 lane that is alive: phase 0, step k, the state being that before it; phase 1, sample k, the state being that at it. From
 there another call goes on, without that lane. What has no result is the caller's to find words for. `memory` holds all
-that a lane knows, `Layout` says where.
+that a lane knows, `Layout` says where. A step is what is between two samples: of an embedded pair, an interval of
+`adaptive_steps`.
 
     look(numbers, memory) -> which lanes have no result
 
@@ -14,13 +15,15 @@ is a sample alone, at the state that the memory holds, a held command asked for 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
+from .adaptive_steps import Interval
 from .elementary import library, sin_cos, waves
 from .fusion import fused
-from .ir import Function, Vector, literal
+from .ir import Vector
 from .llvm import core
-from .loop_memory import BLOCK, Equations, Layout, Numbers, Stage
+from .loop_memory import Equations, Layout, Numbers
+from .loop_steps import Steps
 from .stretches import Plan
 
 EXACT = ""  # no freedoms: a run has the same bits in one lane or many, watched or not
@@ -34,18 +37,17 @@ def module(equations: Equations, width: int, numbers: Numbers, side: int) -> tup
     layout = Layout(equations, width, max(plan.slots for plan in plans.values()))
     parts = [library(kinds), *(sin_cos(Vector(k)) for k in kinds), *(waves(Vector(k)) for k in kinds)]
     parts += [core(plan, vector, name, side, numbers.place, EXACT) for name, plan in plans.items()]
+    if equations.pair is not None:
+        parts.append(Interval(equations, layout, vector, equations.pair).text())
     parts += [_Loop(equations, layout, vector).text(), _Loop(equations, layout, vector).look()]
     return "\n".join(parts), layout
 
 
-class _Loop(Function):
+class _Loop(Steps):
     """The loop around the equations, while it is written."""
 
     def __init__(self, equations: Equations, layout: Layout, vector: Vector):
-        super().__init__(vector)
-        self.equations, self.layout = equations, layout
-        self.good: list[str] = []  # conditions, one a lane
-        self.bad: list[str] = []
+        super().__init__(equations, layout, vector, clock=Vector(1))
 
     def text(self) -> str:
         arguments = (
@@ -63,7 +65,6 @@ class _Loop(Function):
         self.do("br i1 %more, label %step, label %exit")
         self._label("step")
         self._step()
-        self._stop_unless_good("step_done", "%k", 0)
         self._label("step_done")
         self._arrive()
         self.do("br label %sample")
@@ -71,7 +72,7 @@ class _Loop(Function):
         self.do("%next = phi i64 [%first, %entry], [%arrived, %step_done]")
         self.do("%row = phi ptr [%rows, %entry], [%row_before, %step_done]")
         self._sample()
-        self._stop_unless_good("sample_done", "%next", 1)
+        self._stop_if(self._bits(self._without_result()), "sample_done", "%next", 1)
         self._label("sample_done")
         self._commit()
         self.do("br label %tail")
@@ -85,38 +86,15 @@ class _Loop(Function):
         return "\n".join(self.lines)
 
     def look(self) -> str:
-        e, v = self.equations, self.vector
+        e = self.equations
         self.lines = ["define i64 @look(ptr noalias %numbers, ptr noalias %memory) nounwind {", "entry:"]
         self._addresses()
         if e.law is not None:
             self._call("law", self.x, self.command)
             self._copy(self.x_held, self.command, e.held)
         self._call("sample", self.x, self.out)
-        good = self.good[0]
-        for other in self.good[1:]:
-            good = self.let(f"and {v.bool} {good}, {other}")
-        bits = good if v.width == 1 else self.let(f"bitcast {v.bool} {good} to i{v.width}")
-        wrong = self.let(f"xor i{v.width} {bits}, -1")
-        self.do(f"ret i64 {self.let(f'zext i{v.width} {wrong} to i64')}")
+        self.do(f"ret i64 {self._bits(self._without_result())}")
         return "\n".join([*self.lines, "}"])
-
-    def _label(self, name: str) -> None:
-        self.lines.append(f"{name}:")
-
-    def _at(self, start: int) -> str:
-        """The address of an area."""
-        return self.let(f"getelementptr double, ptr %memory, i64 {start}")
-
-    def _addresses(self) -> None:
-        e, l, w = self.equations, self.layout, self.vector.width
-        self.x, self.stage, self.out = self._at(l.x), self._at(l.stage), self._at(l.out)
-        self.x_y, self.stage_y = self._at(l.x + w), self._at(l.stage + w)
-        self.x_held, self.stage_held = self._at(l.x + w * (1 + e.y)), self._at(l.stage + w * (1 + e.y))
-        self.memory_at = l.x + w * (1 + e.y + e.held)
-        self.scratch, self.command = self._at(l.scratch), self._at(l.command)
-        self.slopes = [self._at(l.slopes + k * l.slope) for k in range(len(e.stages) - 1)]
-        self.moved, self.moved_u = self._at(l.moved), self._at(l.moved + w * e.y)
-        self.pulled, self.pulled_k = self._at(l.pulled), self._at(l.pulled + w * e.dim)
 
     # --- a step ------------------------------------------------------------------------------------------------
 
@@ -127,97 +105,21 @@ class _Loop(Function):
         left = self.let(f"fsub double %t_end, {t}")
         short = self.let(f"fcmp olt double {left}, %dt")
         self.h = self.let(f"select i1 {short}, double {left}, double %dt")
-        for i, stage in enumerate(e.stages):
-            if i == 0:
-                continue
-            time = self.let(f"fmul double {literal(stage.c)}, {self.h}")
-            time = self.let(f"fadd double {t}, {time}")
-            pull = self._element(i, stage)
-            if i == len(e.stages) - 1:
-                break
-            self._store_time(self.stage, time)
-            target = self.pulled_k if pull else self.slopes[i]
-            self._call("field", self.stage, target)
-            if pull:
-                self._copy(self.pulled, self.moved_u, e.dim)
-                self._call("pull", self.pulled, self.slopes[i])
-        for at, count in [*((k, e.dim) for k in self.slopes), (self.stage_y, e.y)]:
-            self._look_whether_finite(at, count)
-
-    def _element(self, i: int, stage: Stage) -> bool:
-        """y of a stage into the stage's place; whether its slope is to be pulled back."""
-        e, w = self.equations, self.vector.width
-        if e.move is None:
-            self._combine(self.stage_y, self.x_y, stage.classical, e.dim)
-            return False
-        kept = [s.base for s in e.stages]
-        base = self.x_y if stage.base == 0 else self._at(self.layout.kept + stage.base * e.y * w)
-        self._copy(self.stage_y, base, e.y)
-        for row in stage.rows:
-            self._copy(self.moved, self.stage_y, e.y)
-            self._combine(self.moved_u, None, row, e.dim)
-            self._call("move", self.moved, self.stage_y)
-        if i in kept and i < len(e.stages) - 1:
-            self._copy(self._at(self.layout.kept + i * e.y * w), self.stage_y, e.y)
-        return e.munthe_kaas and len(stage.rows) > 0
-
-    def _combine(self, target: str, y: str | None, row: Sequence[float], numbers: int) -> None:
-        """target = y + h sum_j row[j] K_j, entry by entry."""
-        terms = [(self.let(f"fmul double {literal(a)}, {self.h}"), k) for a, k in zip(row, self.slopes) if a != 0.0]
-
-        def entries(kind: Vector, at: Callable[[str], str]) -> None:
-            total = self.let(f"load {kind.type}, ptr {at(y)}, align 8") if y else kind.constant(0.0)
-            for factor, slope in terms:
-                k = self.let(f"load {kind.type}, ptr {at(slope)}, align 8")
-                ends = ", ".join(f"{kind.type} {x}" for x in (self._spread(kind, factor), k, total))
-                total = self.let(f"call {kind.type} @llvm.fmuladd.{kind.suffix}({ends})")
-            self.do(f"store {kind.type} {total}, ptr {at(target)}, align 8")
-
-        self._for_each(numbers * self.vector.width, entries)
-
-    def _look_whether_finite(self, x: str, numbers: int) -> None:
-        """Lanes in which one of these numbers is not finite, into `bad`."""
-        w = self.vector.width
-        kind = Vector(w if w > 1 else BLOCK)
-        total = kind.constant(0.0)
-        count = numbers * w
-        whole = count // kind.width
-        self.blocks += 1
-        name = f"finite{self.blocks}"
-        if whole:
-            before = f"{name}.before"
-            self.do(f"br label %{before}")
-            self._label(before)
-            self.do(f"br label %{name}")
-            self._label(name)
-            self.do(f"%{name}.b = phi i64 [0, %{before}], [%{name}.next, %{name}]")
-            self.do(f"%{name}.sum = phi {kind.type} [{total}, %{before}], [%{name}.more, %{name}]")
-            place = self.let(f"getelementptr double, ptr {x}, i64 %{name}.b")
-            y = self.let(f"load {kind.type}, ptr {place}, align 8")
-            zero = self.let(f"fsub {kind.type} {y}, {y}")
-            self.do(f"%{name}.more = fadd {kind.type} %{name}.sum, {zero}")
-            self.do(f"%{name}.next = add i64 %{name}.b, {kind.width}")
-            self.do(f"%{name}.on = icmp slt i64 %{name}.next, {whole * kind.width}")
-            self.do(f"br i1 %{name}.on, label %{name}, label %{name}.done")
-            self._label(f"{name}.done")
-            total = f"%{name}.more"
-        wrong = self.let(f"fcmp uno {kind.type} {total}, {kind.constant(0.0)}")
-        if w > 1:
-            self.bad.append(wrong)
-            return
-        bits = self.let(f"bitcast <{kind.width} x i1> {wrong} to i{kind.width}")
-        self.bad.append(self.let(f"icmp ne i{kind.width} {bits}, 0"))
-        for k in range(whole * kind.width, count):
-            y = self.let(f"load double, ptr {self.address(x, k)}")
-            zero = self.let(f"fsub double {y}, {y}")
-            self.bad.append(self.let(f"fcmp uno double {zero}, {literal(0.0)}"))
+        if e.pair is None:
+            self._stages(t)
+            self._look_whether_step_is_finite()
+            self._stop_if(self._bits(self._without_result()), "step_done", "%k", 0)
+        else:
+            bits = f"call i64 @interval(ptr %numbers, ptr %memory, double {self.h}, i64 %alive)"
+            self._stop_if(self.let(bits), "step_done", "%k", 0)
 
     # --- a sample ----------------------------------------------------------------------------------------------
 
     def _arrive(self) -> None:
-        """The state is that of the stage now; time goes on."""
+        """The state is that of the stage now, or where an interval has put it; time goes on."""
         e = self.equations
-        self._copy(self.x_y, self.stage_y, e.y)
+        if e.pair is None:
+            self._copy(self.x_y, self.stage_y, e.y)
         self.do("%arrived = add i64 %k, 1")
         steps = self.let("sitofp i64 %arrived to double")
         t = self.let(f"fmul double {steps}, %dt")
@@ -269,18 +171,9 @@ class _Loop(Function):
         self._copy(self.let(f"getelementptr double, ptr %row, i64 {first * w}"), self._at(l.out + e.dim * w), rest)
         self.do(f"%row_stored = getelementptr double, ptr %row, i64 {l.row}")
 
-    def _stop_unless_good(self, on: str, number: str, phase: int) -> None:
-        """To the block `on`, unless something has no result in a lane that is alive."""
-        v = self.vector
-        ones = "true" if v.width == 1 else "splat (i1 true)"
-        bad = "false" if v.width == 1 else "zeroinitializer"
-        for good in self.good:
-            bad = self.let(f"or {v.bool} {bad}, {self.let(f'xor {v.bool} {good}, {ones}')}")
-        for wrong in self.bad:
-            bad = self.let(f"or {v.bool} {bad}, {wrong}")
-        bits = bad if v.width == 1 else self.let(f"bitcast {v.bool} {bad} to i{v.width}")
-        wide = self.let(f"zext i{v.width} {bits} to i64")
-        concerned = self.let(f"and i64 {wide}, %alive")
+    def _stop_if(self, bits: str, on: str, number: str, phase: int) -> None:
+        """To the block `on`, unless there is no result in a lane that is alive."""
+        concerned = self.let(f"and i64 {bits}, %alive")
         fine = self.let(f"icmp eq i64 {concerned}, 0")
         self.do(f"br i1 {fine}, label %{on}, label %{on}_not")
         self._label(f"{on}_not")
@@ -288,46 +181,6 @@ class _Loop(Function):
         self.do(f"store i64 {concerned}, ptr {place}")
         twice = self.let(f"shl i64 {number}, 1")
         self.do(f"ret i64 {self.let(f'or i64 {twice}, {phase}')}")
-
-    # --- pieces ------------------------------------------------------------------------------------------------
-
-    def _call(self, name: str, x: str, y: str) -> None:
-        kind = self.vector.bool
-        self.good.append(self.let(f"call {kind} @{name}(ptr %numbers, ptr {x}, ptr {y}, ptr {self.scratch})"))
-
-    def _copy(self, target: str, source: str, numbers: int) -> None:
-        if numbers:
-            size = 8 * numbers * self.vector.width
-            self.do(f"call void @llvm.memcpy.p0.p0.i64(ptr {target}, ptr {source}, i64 {size}, i1 false)")
-
-    def _store_time(self, x: str, t: str) -> None:
-        v = self.vector
-        self.do(f"store {v.type} {self._spread(v, t)}, ptr {x}, align 8")
-
-    def _spread(self, kind: Vector, scalar: str) -> str:
-        if kind.width == 1:
-            return scalar
-        one = self.let(f"insertelement {kind.type} poison, double {scalar}, i64 0")
-        return self.let(f"shufflevector {kind.type} {one}, {kind.type} poison, <{kind.width} x i32> zeroinitializer")
-
-    def _for_each(self, count: int, entries: Callable[[Vector, Callable[[str], str]], None]) -> None:
-        """entries(kind, at) for all of `count` doubles, BLOCK at once, the last few one by one."""
-        whole = count // BLOCK
-        if whole:
-            self.blocks += 1
-            name = f"each{self.blocks}"
-            self.do(f"br label %{name}.before")
-            self._label(f"{name}.before")
-            self.do(f"br label %{name}")
-            self._label(name)
-            self.do(f"%{name}.b = phi i64 [0, %{name}.before], [%{name}.next, %{name}]")
-            entries(Vector(BLOCK), lambda base: self.let(f"getelementptr double, ptr {base}, i64 %{name}.b"))
-            self.do(f"%{name}.next = add i64 %{name}.b, {BLOCK}")
-            self.do(f"%{name}.on = icmp slt i64 %{name}.next, {whole * BLOCK}")
-            self.do(f"br i1 %{name}.on, label %{name}, label %{name}.done")
-            self._label(f"{name}.done")
-        for k in range(whole * BLOCK, count):
-            entries(Vector(1), lambda base, k=k: self.address(base, k))
 
 
 def _runs(pairs: Sequence[tuple[int, int]]) -> list[tuple[int, int, int]]:

@@ -39,10 +39,10 @@ def checked_choice(compiled: Any) -> bool | str:
     raise ArgumentError(f'compiled: expected "auto", True or False, got {compiled!r:.40}')
 
 
-def machine_for(loop: Any, record: Any, compiled: bool | str, strict: bool, steps: int) -> Machine | None:
+def machine_for(loop: Any, record: Any, compiled: bool | str, strict: bool, steps: float) -> Machine | None:
     """The machine that runs a loop whose first sample has been taken; None where Python does.
 
-    steps: of the run. Raises UntraceableError where `compiled` is True and the loop does not trace.
+    steps: of the run, about. Raises UntraceableError where `compiled` is True and the loop does not trace.
     """
     if compiled is False or (compiled == "auto" and steps * len(loop.tableau.c) < WORTH):
         return None
@@ -91,8 +91,6 @@ def met(loop: Any, watchers: Sequence[Any]) -> tuple[Twins, Any]:
 
 
 def _made(loop: Any, watchers: Sequence[Any], strict: bool) -> TracedLoop:
-    if loop.adaptive:
-        raise UntraceableError(f"{loop.tableau.name} chooses its steps as it goes: a method of fixed steps compiles")
     try:
         traced = trace_loop(loop, watchers, strict=strict)
     except UntraceableError:  # perhaps one of its own numbers is asked what a symbol does not know

@@ -38,6 +38,8 @@ class Machine:
         self.stage_held = self._numbers(l.stage + w * (1 + e.y), e.held)
         self.slopes, self.out = self._numbers(l.slopes, e.dim), self._numbers(l.out, sum(e.sample.sizes))
         self.time, self.y = self.x[0], self.x[1 : 1 + e.y]
+        pair = int(e.pair is not None)
+        self.pace, self.tolerances = self._numbers(l.pace, pair), self._numbers(l.tolerances, pair * (1 + e.dim))
         self.held, self.remembered = self.x[1 + e.y : 1 + e.y + e.held], self.x[1 + e.y + e.held :]
 
     def _numbers(self, start: int, count: int) -> np.ndarray:
@@ -93,6 +95,9 @@ class Machine:
     def put(self, lane: int, loop: Any, record: Any, t: float, k1: np.ndarray) -> None:
         """A lane is what its loop and its monitors are, a sample at time t having been taken."""
         self.time[lane], self.y[:, lane], self.slopes[:, lane] = t, loop.y, k1
+        if loop.adaptive:
+            rtol, atol = loop.tolerances
+            self.pace[:, lane], self.tolerances[0, lane], self.tolerances[1:, lane] = loop.h, rtol, atol
         if loop.hold:
             for c in self.traced.held:
                 x = loop.command.signals[c.name] if c.kind == "signal" else getattr(loop.command, c.name)
@@ -108,6 +113,8 @@ class Machine:
     def take(self, lane: int, loop: Any, record: Any) -> np.ndarray:
         """The other way; returns the rates at the beginning of the step."""
         loop.y = self.y[:, lane].copy()
+        if loop.adaptive:
+            loop.h = float(self.pace[0, lane])
         if loop.hold:
             loop.command = self._command(lane, loop.command)
         for place in self.traced.memory:

@@ -10,6 +10,7 @@ import copy
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from math import ceil
 from typing import Any
 
 import numpy as np
@@ -252,7 +253,7 @@ def _to_end(ways: Sequence[Way], choice: bool | str, threads: int) -> list[Run]:
 
 def _traced(way: Way, choice: bool | str) -> tuple[TracedLoop | None, np.ndarray]:
     """The trace that a way shares with others like it, and its numbers; None where it goes on by itself."""
-    if choice is False or not enabled() or way.n_steps < SHORT or way.loop.plant.changes:
+    if choice is False or not enabled() or way.n_steps * way.pieces < SHORT or way.loop.plant.changes:
         return None, np.zeros(0)
     try:
         return known_trace(way.loop, way.record.watchers, way.strict)
@@ -290,8 +291,9 @@ class _Lanes:
         self.alive = (1 << len(ways)) - 1
 
     def to_end(self) -> list[Run]:
-        first, runs, k, phase = self.ways[0], {}, 0, STEP
-        chunk = min(LONG, CHUNK * first.every)  # rows are taken to their records while they are near
+        first, runs, phase = self.ways[0], {}, STEP
+        k, pieces = first.k, max(way.pieces for way in self.ways)
+        chunk = ceil(min(LONG, CHUNK * first.every) / pieces)  # rows are taken to their records while they are near
         while (self.alive and k < first.n_steps) or (phase == SAMPLE and self.alive):
             last = min(k + chunk, first.n_steps)
             k, phase, stopped, rows = self.machine.run(

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple, cast
 import numpy as np
 
 from geomctrl.compiler.arrays import SymbolArray, requirements, symbol_array
-from geomctrl.compiler.loop_memory import Equations, Stage
+from geomctrl.compiler.loop_memory import Equations, Pair, Stage
 from geomctrl.compiler.stand_ins import numpy_on_symbols
 from geomctrl.compiler.symbols import (
     Condition,
@@ -34,6 +34,7 @@ from geomctrl.integrators.explicit import is_vector_space
 from geomctrl.kernels.marches import LARGEST_ANGLE
 from geomctrl.lie.groups import rotation
 
+from .closed_loop import MOST_STEPS
 from .compiled import CompiledLaw, named, outputs_of
 from .desired import evaluated_each_time
 from .monitors import Monitor, Sample
@@ -194,13 +195,16 @@ class _Tracing:
         memory = [x for x, _ in self.renewed]
         sample = self._trace([rates, numbers, memory], [*of_law, *of_plant, *of_sample], n_held, self.size)
         first = dim + len(numbers)
-        move, pull = self._group()
         tableau = loop.tableau
+        pair = None
+        if loop.adaptive:
+            weights = tableau.b_hat - np.append(tableau.b, 0.0)
+            pair = Pair(weights.tolist(), tableau.order, MOST_STEPS)
         equations = Equations(
             [Stage(float(c), base, rows.tolist(), classical.tolist()) for c, (base, rows), classical in zip(
                 [*tableau.c, 1.0], tableau.stages, [*tableau.A_classical, tableau.b_classical])],
-            field_, sample, law, move, pull, tableau.family == "MK", ny, dim, n_held, self.size,
-            [(first + j, place) for j, (_, place) in enumerate(self.renewed)], loop.hold,
+            field_, sample, law, *self._group(), tableau.family == "MK", ny, dim, n_held, self.size,
+            [(first + j, place) for j, (_, place) in enumerate(self.renewed)], loop.hold, pair,
         )  # fmt: skip
         return TracedLoop(equations, columns, held, self.memory, self.worst, self.twins)
 
@@ -279,11 +283,11 @@ class _Tracing:
 
     # --- the group ---------------------------------------------------------------------------------------------------
 
-    def _group(self) -> tuple[Trace | None, Trace | None]:
-        """y exp(u) and dexp^-1_{-u} k of a state that is no vector."""
+    def _group(self) -> tuple[Trace | None, Trace | None, Trace | None]:
+        """y exp(u), dexp^-1_{-u} k, and log y where steps are chosen, of a state that is no vector."""
         loop, graph = self.loop, Graph()
         if is_vector_space(loop.group):
-            return None, None
+            return None, None, None
         ny, dim = len(loop.y), loop.group.dim
 
         def fresh(array: int, n: int) -> SymbolArray:
@@ -297,7 +301,12 @@ class _Tracing:
             u, k = fresh(1, dim), fresh(2, dim)
             pulled = loop.group.dexp_inv_mul(-u, k)
             required.append(compare("lt", _number(rotation(loop.group, u)), LARGEST_ANGLE))
-        return move, _trace(graph, (dim, dim), [list(pulled)], required)
+        pull = _trace(graph, (dim, dim), [list(pulled)], required)
+        if not loop.adaptive:
+            return move, pull, None
+        with requirements() as required:
+            size = loop.group.log(fresh(1, ny))
+        return move, pull, _trace(graph, (ny,), [list(size)], required)
 
     def _trace(self, outputs: list[list[Any]], required: list, held: int, memory: int) -> Trace:
         return _trace(self.graph, (1, len(self.loop.y), held, memory), outputs, required)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from math import ceil
 from typing import Any
 
 import numpy as np
@@ -80,10 +81,17 @@ class Way:
     def time(self, k: int) -> float:
         return min(k * self.dt, self.t_end)
 
+    @property
+    def pieces(self) -> float:
+        """Steps that the method takes from sample to sample, about."""
+        return 1.0 if self.loop.h is None else self.dt / self.loop.h
+
     def begin(self) -> None:
-        """The first sample."""
+        """The first sample; with a method that chooses its steps also the second, as Python chooses the first step."""
         with self.kept():
             self.sample()
+            if self.loop.adaptive:
+                self.in_python()
 
     def to_end(self, choice: bool | str, report: Callable[[float], Any] = lambda fraction: None) -> Run:
         """The run. choice: what `simulate` calls `compiled`. Raises SimulationError with everything up to then."""
@@ -134,11 +142,11 @@ class Way:
 
     def machine_chosen(self, choice: bool | str) -> Machine | None:
         self.compiled_for = self.loop.now
-        return machine_for(self.loop, self.record, choice, self.strict, self.n_steps)
+        return machine_for(self.loop, self.record, choice, self.strict, self.n_steps * self.pieces)
 
     def advanced(self, machine: Machine) -> bool:
         """Go on as far as compiled code goes at a time; False where Python has to."""
-        last = min(self.k + CHUNK, self.steps_as_it_is())
+        last = min(self.k + ceil(CHUNK / self.pieces), self.steps_as_it_is())
         if self.next == SAMPLE or last <= self.k:
             return False
         first = self.k

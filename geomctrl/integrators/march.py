@@ -14,10 +14,11 @@ import numpy as np
 
 from geomctrl.arguments import number
 from geomctrl.errors import ArgumentError, IntegrationError
+from geomctrl.kernels.step_sizes import GROW, LEAST_BEFORE, NEARLY, SHRINK, ULPS
 
 from .events import Watch
 from .solution import DenseOutput, Solution
-from .step_control import GROW, SHRINK, StepControl
+from .step_control import StepControl
 
 OFF_GROUP = 1e-6  # residual of y0 above which it is not taken for a group element
 
@@ -84,16 +85,16 @@ class March:
             t, y, memory = t_next, taken.y_next, taken.memory
 
     def _adaptive(self, control: StepControl):
-        t, y, h, last_error = self.t0, self.y0, self.h, 1e-4
+        t, y, h, last_error = self.t0, self.y0, self.h, LEAST_BEFORE
         memory = self.stepper.slope(t, y)
         h = control.first(t, y, memory, self.t_end) if h is None else h
         grow = GROW
         while t < self.t_end:
-            smallest, remaining = 10.0 * math.ulp(max(abs(t), abs(self.t_end))), self.t_end - t
+            smallest, remaining = ULPS * math.ulp(max(abs(t), abs(self.t_end))), self.t_end - t
             if h < min(smallest, remaining):
                 self.failure = f"{control} can not be met at t = {t:.9g}: that would take steps of h = {h:.1e}"
                 return
-            h = remaining if 1.01 * h >= remaining else h
+            h = remaining if NEARLY * h >= remaining else h
             t_next = self.t_end if h == remaining else t + h
             try:
                 taken = self.stepper.step(t, y, h, t_next, memory)
@@ -106,7 +107,7 @@ class March:
             if error <= 1.0:
                 self.n_steps += 1
                 yield taken
-                t, y, memory, last_error = t_next, taken.y_next, taken.memory, max(error, 1e-4)
+                t, y, memory, last_error = t_next, taken.y_next, taken.memory, max(error, LEAST_BEFORE)
                 h, grow = h * min(max(factor, SHRINK), grow), GROW
             else:
                 self.n_rejected += 1
@@ -203,7 +204,7 @@ def _checked_h(h, t0, t_end, adaptive):
     h = number("h", h)
     if not 0.0 < h <= (t_end - t0) * (1.0 + 1e-9):
         raise ArgumentError(f"h must be positive and at most the span t_end - t0 = {t_end - t0:g}, got {h:g}")
-    if h < 10.0 * math.ulp(max(abs(t0), abs(t_end))):
+    if h < ULPS * math.ulp(max(abs(t0), abs(t_end))):
         raise ArgumentError(f"h must be resolvable beside t = {max(t0, t_end, key=abs):g}, got {h:g}")
     return h
 

@@ -7,8 +7,7 @@ import numpy as np
 
 from geomctrl.arguments import number
 from geomctrl.errors import ArgumentError
-
-SAFETY, SHRINK, GROW, PI_GAIN = 0.9, 0.2, 5.0, 0.04
+from geomctrl.kernels.step_sizes import LEAST_ERROR, PI_GAIN, SAFETY
 
 
 class StepControl:
@@ -35,7 +34,7 @@ class StepControl:
 
     def factor(self, error: float, last_error: float) -> float:
         """By what to multiply h: a proportional-integral controller on the error."""
-        return SAFETY * max(error, 1e-10) ** (0.75 * PI_GAIN - self.exponent) * last_error**PI_GAIN
+        return SAFETY * max(error, LEAST_ERROR) ** (0.75 * PI_GAIN - self.exponent) * last_error**PI_GAIN
 
     def first(self, t0: float, y0: np.ndarray, k1: np.ndarray, t_end: float) -> float:
         """A first step, with the increment in the algebra."""
