@@ -2,6 +2,7 @@
 
 import warnings
 from functools import partial
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -9,17 +10,20 @@ import pytest
 import geomctrl as gc
 from geomctrl import controllers, integrators, models
 from geomctrl.compiler.symbols import UntraceableError
-from geomctrl.control import compiled_loop
+from geomctrl.control import closed_loop, compiled_loop, traced, way
+from geomctrl.control.closed_loop import Loop
 from geomctrl.control.elastic_joints import ElasticPlant, with_rotors
+from geomctrl.control.machine import Machine
 from geomctrl.control.monitors import Monitor, default_monitors
 from geomctrl.control.references import Quintic, Sinusoids, Spline
 from geomctrl.control.smooth_references import Harmonic
+from geomctrl.integrators.step_control import StepControl
 
 ROBOTS = {
     name: getattr(models, name)
     for name in ("panda", "puma560", "quadruped", "scara", "three_spheres", "two_link", "ur10")
 }
-FIXED = [name for name in integrators.methods() if integrators.method(name).b_hat is None]
+TOLERANCES = [{}, {"rtol": 1e-8, "atol": 1e-10}, {"rtol": 1e-11, "atol": 1e-12}]
 LOG = []
 
 
@@ -111,7 +115,7 @@ def test_elastic_joints(robot):
 
 
 @pytest.mark.parametrize("control_dt", [None, 2e-3])
-@pytest.mark.parametrize("method", FIXED)
+@pytest.mark.parametrize("method", integrators.methods())
 @pytest.mark.parametrize("robot", ["two_link", "three_spheres"])
 def test_methods(robot, method, control_dt):
     """At every stage and held; 30.5 steps: the last one is a short one."""
@@ -134,11 +138,12 @@ def test_a_held_adaptive_law(control_dt):
     assert_same(*both_ways(loaded(robot), law("slotine-li", robot), control_dt=control_dt))
 
 
-def test_changes_of_the_plant_at_their_time():
+@pytest.mark.parametrize("method", ["MK4", "MK54"])
+def test_changes_of_the_plant_at_their_time(method):
     """At a sample, and within a step."""
     robot = models.panda()
     plant = gc.Plant(robot, changes=[(0.01, loaded(robot)), (0.0155, robot), (0.0157, loaded(robot))])
-    assert_same(*both_ways(plant, law("slotine-li", robot)))
+    assert_same(*both_ways(plant, law("slotine-li", robot), method=method))
 
 
 def test_external_wrenches():
@@ -225,6 +230,117 @@ def test_a_law_without_a_result_for_a_while_goes_on_in_python():
     assert_same(*both_ways(robot, Rooted(), q0=q0, v0=np.zeros(2), t_end=0.1))
 
 
+# --- a pair that chooses its steps -------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def spied(monkeypatch):
+    """What the loops do: `paces` after each interval, errors of the steps in Python, stops of compiled code."""
+    seen = SimpleNamespace(paces=[], errors=[], stops=[])
+    advance, leave, factor, run = Loop.advance, way.Way.leave, StepControl.factor, Machine.run
+
+    def spied_advance(self, *args):
+        advance(self, *args)
+        seen.paces.append(self.h)
+
+    def spied_leave(self, *args):
+        leave(self, *args)
+        seen.paces.append(self.loop.h)
+
+    def spied_factor(self, error, before):
+        seen.errors.append(error)
+        return factor(self, error, before)
+
+    def spied_run(self, *args):
+        found = run(self, *args)
+        seen.stops.append(found[2])
+        return found
+
+    monkeypatch.setattr(Loop, "advance", spied_advance)
+    monkeypatch.setattr(way.Way, "leave", spied_leave)
+    monkeypatch.setattr(StepControl, "factor", spied_factor)
+    monkeypatch.setattr(Machine, "run", spied_run)
+    return seen
+
+
+@pytest.mark.parametrize("tolerances", TOLERANCES)
+@pytest.mark.parametrize("control_dt", [None, 0.1])
+@pytest.mark.parametrize("robot", ["two_link", "three_spheres"])
+def test_a_pair_takes_the_same_steps(robot, control_dt, tolerances, spied, monkeypatch):
+    """As many from each sample to the next, the last interval being a short one; and in one go or many."""
+    robot = ROBOTS[robot]()
+    options = {"method": "MK54", "control_dt": control_dt, "every": 4, **tolerances}
+    run = partial(both_ways, loaded(robot), law("slotine-li", robot), dt=0.05, t_end=1.02, **options)
+    _, at_once = run()
+    monkeypatch.setattr(way, "CHUNK", 1)
+    spied.paces.clear()
+    python, compiled = run()
+    assert_same(python, compiled)
+    assert same_bits(compiled, at_once)
+    assert not any(spied.stops)
+    assert len(spied.paces) == 2 * 21
+    np.testing.assert_allclose(spied.paces[21:], spied.paces[:21], rtol=1e-9)
+    assert min(spied.paces) < 0.5 * 0.05
+
+
+def test_steps_are_rejected(spied):
+    """At a jump of the torque. Where a step ends beside it decides over much: Python's own runs differ, too."""
+    robot = models.two_link()
+    push = Pushed(robot, lambda t, v: np.where(t > 0.333, 5.0, 0.0) * np.ones(2))
+    python, compiled = both_ways(robot, push, t_end=1.0, dt=0.05, method="MK54")
+    assert max(spied.errors) > 10.0
+    assert spied.stops == [0]
+    for name in ("q", "v", "tau"):
+        np.testing.assert_allclose(getattr(compiled, name), getattr(python, name), atol=1e-6)
+
+
+class Pushed:
+    """Gravity, damping, and a push(t, v)."""
+
+    def __init__(self, robot, push):
+        self.robot, self.push = robot, push
+
+    def start(self):
+        return None
+
+    def __call__(self, t, q, v, z):
+        return gc.Command(self.robot.gravity_force(q) - v + self.push(t, v))
+
+
+WRONG = {
+    "no torque": ({}, lambda t, v: np.sqrt(0.333 - t) * np.ones(len(v)), "tau: expected finite numbers, got nan"),
+    "too many steps": (
+        {"rtol": 1e-9, "atol": 1e-11},
+        lambda t, v: np.where(t > 0.333, 100.0, 0.0) * np.sin(1e4 * t) * np.ones(len(v)),
+        "more than 60 steps from t = 0.3 s to reach",
+    ),
+    "no step": (
+        {"rtol": 1e-9, "atol": 1e-11},
+        lambda t, v: np.where(t > 0.333, 1e9, 0.0) * np.sin(1e16 * t) * np.ones(len(v)),
+        "can not be met at t = 0.33",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", WRONG)
+@pytest.mark.parametrize("robot", ["two_link", "three_spheres"])
+def test_what_a_pair_can_not_do_ends_with_its_reason(robot, case, spied, monkeypatch):
+    for module in (closed_loop, traced):
+        monkeypatch.setattr(module, "MOST_STEPS", 60)
+    monkeypatch.setattr(compiled_loop, "_traces", type(compiled_loop._traces)())
+    robot, ends = ROBOTS[robot](), []
+    options, push, words = WRONG[case]
+    for compiled in (False, True):
+        q0 = robot.integrate(robot.neutral(), 0.1 * np.ones(robot.nv))
+        with pytest.raises(gc.SimulationError, match=words) as caught:
+            gc.simulate(robot, Pushed(robot, push), q0, 0.1 * np.ones(robot.nv), 1.0, 0.05, "MK54",
+                        compiled=compiled, **options)  # fmt: skip
+        ends.append(caught.value.run)
+    assert len(ends[0].t) == len(ends[1].t) == 7
+    np.testing.assert_allclose(ends[0].q, ends[1].q, atol=1e-12)
+    assert spied.stops == [1]
+
+
 # --- in lanes ----------------------------------------------------------------------------------------------------
 
 
@@ -240,21 +356,25 @@ def same_bits(a, b, names=("t", "q", "v", "z", "tau")):
     return all(np.array_equal(getattr(a, name), getattr(b, name)) for name in names)
 
 
-@pytest.mark.parametrize("robot", ["panda", "quadruped"])
-def test_a_run_has_the_same_bits_in_any_lane_and_thread(robot):
+@pytest.mark.parametrize(
+    ("robot", "method", "dt"),
+    [("panda", "MK4", 1e-3), ("quadruped", "MK4", 1e-3), ("panda", "MK54", 1e-2), ("three_spheres", "MK54", 1e-2)],
+)
+def test_a_run_has_the_same_bits_in_any_lane_and_thread(robot, method, dt):
     """11 loops that differ in payload, friction, gains, motion and start: a group of eight lanes and three more."""
     given = list(cases(11, ROBOTS[robot](), np.random.default_rng(0)))
     columns = list(zip(*given))
-    run = partial(gc.simulate_many, *columns, 0.3, 1e-3, every=100, compiled=True)
+    arguments = 300 * dt, dt, method
+    run = partial(gc.simulate_many, *columns, *arguments, every=100, compiled=True)
     one, two = run(), run(threads=2)
     assert all(same_bits(a, b) for a, b in zip(one, two))
     for k in (0, 7, 10):
-        alone = gc.simulate(*given[k], 0.3, 1e-3, every=100, compiled=True)
+        alone = gc.simulate(*given[k], *arguments, every=100, compiled=True)
         assert same_bits(alone, one[k])
         assert {n: (m.worst, m.t_worst) for n, m in alone.monitors.items()} == {
             n: (m.worst, m.t_worst) for n, m in one[k].monitors.items()
         }
-    assert_same(gc.simulate(*given[3], 0.3, 1e-3, every=100, compiled=False), one[3], 1e-9)
+    assert_same(gc.simulate(*given[3], *arguments, every=100, compiled=False), one[3], 1e-9)
 
 
 def test_a_run_has_the_same_bits_watched_or_not_and_whatever_is_stored():
@@ -396,11 +516,9 @@ def test_a_hidden_memory_is_found_by_comparison():
         gc.simulate(robot, Hidden(robot), np.ones(2), np.ones(2), 0.01, 1e-3, compiled=True)
 
 
-def test_short_runs_and_adaptive_methods_are_pythons():
+def test_short_runs_are_pythons():
     robot = models.two_link()
     gc.simulate(robot, Law(robot, counts), np.ones(2), np.zeros(2), 0.02, 1e-3)  # nothing to say about
-    with pytest.raises(UntraceableError, match="MK54 chooses its steps"):
-        gc.simulate(robot, law("pd", robot), np.ones(2), np.zeros(2), 0.02, 1e-3, "MK54", compiled=True)
     with pytest.raises(gc.ArgumentError, match='compiled: expected "auto", True or False'):
         gc.simulate(robot, law("pd", robot), np.ones(2), np.zeros(2), 0.02, 1e-3, compiled="yes")
 
