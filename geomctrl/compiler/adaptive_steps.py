@@ -3,7 +3,7 @@
     interval(numbers, memory, span, alive) -> the lanes that have no result
 
 takes the state in `memory` on by `span`, in steps of each lane's own length, by the rules of `integrators.march` and
-`integrators.step_control`. Lanes take steps together, and one that has arrived waits for the others. Where a lane that is
+`integrators.step_control`. Lanes take steps together, and one that has arrived waits for the others. Where one that is
 alive has no result, be it of a step that would only be rejected, all are at the beginning again.
 """
 

@@ -294,6 +294,15 @@ def test_steps_are_rejected(spied):
         np.testing.assert_allclose(getattr(compiled, name), getattr(python, name), atol=1e-6)
 
 
+def test_an_interval_that_turns_too_far_is_pythons(spied):
+    """A step by more than 2 pi is rejected there; from the next sample on compiled code goes on."""
+    robot = models.three_spheres()
+    push = Pushed(robot, lambda t, v: np.where(t > 0.333, 6e4, 0.0) * np.where(t < 0.36, 1.0, 0.0) * np.ones(len(v)))
+    python, compiled = both_ways(robot, push, t_end=1.0, dt=0.05, method="MK54", rtol=0.1, atol=10.0)
+    assert_same(python, compiled, 1e-9)
+    assert spied.stops == [1, 0]
+
+
 class Pushed:
     """Gravity, damping, and a push(t, v)."""
 
@@ -399,6 +408,33 @@ def test_a_lane_that_fails_ends_alone():
     assert abs(caught.value.run.steps - runs[4].steps) <= 1
     for k in (0, 3, 5, 8):
         assert same_bits(runs[k], gc.simulate(*given[k], 0.3, 1e-3, compiled=True))
+
+
+def test_a_lane_of_a_pair_that_fails_ends_alone():
+    robot, rng = models.two_link(), np.random.default_rng(4)
+    starts = [0.1, 0.2, 0.3, 0.4, 1.0, 0.4, 0.3, 0.2, 0.1]
+    given = [(robot, Rising(robot, a), 0.3 * rng.normal(size=2), np.zeros(2)) for a in starts]
+    runs = gc.simulate_many(*zip(*given), 3.0, 1e-2, "MK54", compiled=True)
+    assert [run.success for run in runs] == [k != 4 for k in range(9)]
+    for k in (0, 3, 5, 8):
+        assert same_bits(runs[k], gc.simulate(*given[k], 3.0, 1e-2, "MK54", compiled=True))
+    with pytest.raises(gc.SimulationError, match=r"stopped at t = 1\.5 s: tau: expected finite numbers") as caught:
+        gc.simulate(*given[4], 3.0, 1e-2, "MK54", compiled=False)
+    assert str(caught.value) == runs[4].reason
+    assert_same(caught.value.run, runs[4])
+
+
+class Rising:
+    """A torque that is none from t = 1.5 / a on."""
+
+    def __init__(self, robot, a):
+        self.robot, self.a = robot, a
+
+    def start(self):
+        return None
+
+    def __call__(self, t, q, v, z):
+        return gc.Command(self.robot.gravity_force(q) - v + np.sqrt(1.5 - self.a * t))
 
 
 def test_loops_of_several_kinds_at_once():
