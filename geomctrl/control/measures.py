@@ -137,14 +137,15 @@ class SettlingTime(_Error):
 
     def start(self, plant, controller):
         super().start(plant, controller)
-        self.settled = np.inf
+        self.settled = np.full(plant.robot.nv, np.inf)  # each coordinate
 
     def add(self, sample):
-        outside = np.abs(self.error(sample)).max() > self.tolerance
+        outside = np.abs(self.error(sample)) > self.tolerance
         self.settled = np.where(outside, np.inf, np.minimum(self.settled, sample.t))
 
     def value(self):
-        return float(self.settled) if self.settled < np.inf else np.nan
+        last = float(np.max(self.settled))
+        return last if last < np.inf else np.nan
 
     def __call__(self, run):
         outside = np.flatnonzero(np.abs(self.errors(run)).max(axis=1) > self.tolerance)
