@@ -30,7 +30,7 @@ class Equations:
     """What a loop is made of.
 
     field: the rates of y at a stage. sample: what is looked at when a step begins, its first numbers being the rates.
-    law: a command, where commands are held for `hold` steps (0: a law at every stage). move, pull: y exp(u) and
+    law: a command, where commands are held for some steps (None: a law at every stage). move, pull: y exp(u) and
     dexp^-1_{-u} k, where the state is no vector.
     """
 
@@ -46,7 +46,6 @@ class Equations:
     held: int  # of a command that is held
     memory: int  # that monitors remember
     remembered: Sequence[tuple[int, int]]  # (output of `sample`, which number of that memory it renews)
-    hold: int
 
     @property
     def traces(self) -> dict[str, Trace]:
@@ -72,7 +71,8 @@ class Layout:
         self.pulled = self._area(2 * e.dim)
         self.kept = self._area(e.y * (stages if e.move else 0))
         self.scratch = self._area(slots)
-        self.stopped = self._area(1)  # the lanes for which it stops
+        self.stopped = self._area(1)  # the lanes for which it stops, a whole number
+        self.hold = self._area(1)  # steps from command to command, a whole number
         self.row = width * (1 + e.y + e.held + sum(e.sample.sizes) - e.dim)
 
     def _area(self, numbers: int) -> int:

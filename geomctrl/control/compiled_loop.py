@@ -68,7 +68,7 @@ def known_trace(loop: Any, watchers: Sequence[Any], strict: bool) -> tuple[Trace
     Raises UntraceableError.
     """
     twins, _ = met(loop, watchers)
-    key = (*twins.words, loop.hold, id(loop.tableau), loop.z_shape, strict)
+    key = (*twins.words, loop.hold > 0, id(loop.tableau), loop.z_shape, strict)
     with _lock:
         if key not in _traces:
             try:

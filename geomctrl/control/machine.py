@@ -93,6 +93,7 @@ class Machine:
     def put(self, lane: int, loop: Any, record: Any, t: float, k1: np.ndarray) -> None:
         """A lane is what its loop and its monitors are, a sample at time t having been taken."""
         self.time[lane], self.y[:, lane], self.slopes[:, lane] = t, loop.y, k1
+        self.memory[self.layout.hold : self.layout.hold + 1].view(np.int64)[0] = loop.hold
         if loop.hold:
             for c in self.traced.held:
                 x = loop.command.signals[c.name] if c.kind == "signal" else getattr(loop.command, c.name)
