@@ -92,9 +92,9 @@ class Numbers:
         """(where number `index` lies, in doubles; whether each lane has its own)."""
         return self._of[index] * width, width > 1
 
-    def filled(self, values: np.ndarray) -> np.ndarray:
-        """The loop's numbers for lanes with these values (lanes, all numbers)."""
-        return np.append(values[:, self.used].T.ravel(), 0.0)
+    def filled(self, values: Sequence[np.ndarray]) -> np.ndarray:
+        """The loop's numbers for lanes with these values, all numbers each."""
+        return np.append(np.array([x[self.used] for x in values]).T, 0.0)
 
 
 def used_numbers(equations: Equations) -> list[int]:

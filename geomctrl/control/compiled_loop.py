@@ -58,7 +58,7 @@ def machine_for(loop: Any, record: Any, compiled: bool | str, strict: bool, step
         say(f"this loop runs in Python: {error}")
         return None
     machine = Machine(traced)
-    machine.numbers_are(values[None])
+    machine.numbers_are([values])
     return machine
 
 
@@ -119,7 +119,7 @@ def _compare(loop: Any, watchers: Sequence[Any], traced: TracedLoop) -> None:
     own.rates = np.zeros_like(loop.rates)
     own.z_rates = own.rates[2 * loop.plant.robot.nv : len(loop.rates) - 1]
     machine = Machine(traced)
-    machine.numbers_are(twins.values[None])
+    machine.numbers_are([twins.values])
     for place in traced.memory:
         x = getattr(watchers[place.watcher], place.name)
         machine.remembered[place.first : place.first + place.size, 0] = np.ravel(x)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ctypes
 import hashlib
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -44,8 +45,8 @@ class Machine:
         """(count, lanes): an area of the memory."""
         return self.memory[start : start + count * self.width].reshape(count, self.width)
 
-    def numbers_are(self, values: np.ndarray) -> None:
-        """The model's numbers (lanes, all of them), as `Twins` meets them."""
+    def numbers_are(self, values: Sequence[np.ndarray]) -> None:
+        """The model's numbers, those of each lane as `Twins` meets them."""
         self.values = self.numbers.filled(values)
 
     # --- running -----------------------------------------------------------------------------------------------

@@ -7,10 +7,11 @@ result leaves the others and ends, or goes on, alone.
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -215,39 +216,57 @@ def _way(
 
 
 def _to_end(ways: Sequence[Way], choice: bool | str, threads: int) -> list[Run]:
-    """The runs of ways that have not begun, in their order; those that fail up to there."""
+    """The runs of ways that have not begun, in their order; those that fail up to there.
+
+    A group goes on its way as soon as it is full: while others compute, the next ways begin.
+    """
     runs: dict[int, Run] = {}
-    lanes: dict[int, tuple[TracedLoop | None, list[int]]] = {}
-    values: dict[int, np.ndarray] = {}  # each way's numbers
-    with in_a_loop():
+    waiting: dict[int, list[_Begun]] = {}
+
+    def go_on(group: list[_Begun]) -> None:
+        traced = group[0].traced
+        if traced is not None and len(group) > FEW:
+            found = _Lanes(traced, [ways[x.number] for x in group], [x.values for x in group], choice).to_end()
+            runs.update(zip((x.number for x in group), found))
+        else:
+            runs.update((x.number, _alone(ways[x.number], choice)) for x in group)
+
+    with in_a_loop(), _workers(threads) as start:
         for k, way in enumerate(ways):
             try:
                 way.begin()
             except SimulationError as error:
                 runs[k] = _run_of(error)
                 continue
-            traced, values[k] = _traced(way, choice)
-            lanes.setdefault(id(traced), (traced, []))[1].append(k)
-    groups = []
-    for traced, members in lanes.values():
-        width = host.lanes() if traced is not None and len(members) > FEW else 1
-        groups += [(traced, width, members[k : k + width]) for k in range(0, len(members), width)]
-
-    def go_on(group: tuple[TracedLoop | None, int, list[int]]) -> None:
-        traced, width, members = group
-        if width == 1 or traced is None:
-            runs[members[0]] = _alone(ways[members[0]], choice)
-        else:
-            found = _Lanes(traced, width, [ways[k] for k in members], [values[k] for k in members], choice).to_end()
-            runs.update(zip(members, found))
-
-    if threads == 1:
-        for group in groups:
-            go_on(group)
-    else:
-        with ThreadPoolExecutor(threads) as pool:
-            list(pool.map(go_on, groups))
+            begun = _Begun(k, *_traced(way, choice))
+            group = waiting.setdefault(id(begun.traced), [])
+            group.append(begun)
+            if len(group) == (1 if begun.traced is None else host.lanes()):
+                start(go_on, waiting.pop(id(begun.traced)))
+        for group in waiting.values():
+            start(go_on, group)
     return [runs[k] for k in range(len(ways))]
+
+
+class _Begun(NamedTuple):
+    """A way whose first sample has been taken: its number, the trace it shares with others, its own numbers."""
+
+    number: int
+    traced: TracedLoop | None
+    values: np.ndarray
+
+
+@contextmanager
+def _workers(threads: int) -> Iterator[Callable[..., Any]]:
+    """start(function, *args): at once in this thread, or in one of several; all has been done in the end."""
+    if threads == 1:
+        yield lambda function, *args: function(*args)
+        return
+    with ThreadPoolExecutor(threads) as pool:
+        under_way = []
+        yield lambda function, *args: under_way.append(pool.submit(function, *args))
+        for future in under_way:
+            future.result()
 
 
 def _traced(way: Way, choice: bool | str) -> tuple[TracedLoop | None, np.ndarray]:
@@ -280,11 +299,11 @@ def _run_of(error: SimulationError) -> Run:
 class _Lanes:
     """Ways with one trace, side by side in a machine."""
 
-    def __init__(self, traced: TracedLoop, width: int, ways: list[Way], values: list[np.ndarray], choice: bool | str):
-        self.ways, self.choice = ways, choice
+    def __init__(self, traced: TracedLoop, ways: list[Way], values: list[np.ndarray], choice: bool | str):
+        self.ways, self.choice, width = ways, choice, host.lanes()
         self.machine = Machine(traced, width)
         filled = [*ways, *[ways[0]] * (width - len(ways))]  # lanes that nobody wants run as the first does
-        self.machine.numbers_are(np.array([*values, *[values[0]] * (width - len(ways))]))
+        self.machine.numbers_are([*values, *[values[0]] * (width - len(ways))])
         for lane, way in enumerate(filled):
             way.enter(self.machine, lane)
         self.alive = (1 << len(ways)) - 1
