@@ -90,14 +90,19 @@ class Way:
         self.machine = self.machine_chosen(choice)
         while not self.done:
             with self.kept():
-                if self.machine and self.advanced(self.machine, report):
-                    continue
-                self.in_python()
-                if self.machine or self.k % 64 == 0 or self.done:
-                    report(self.k / self.n_steps)
-            if self.machine and self.compiled_for is not self.loop.now:
+                self.go_on(report)
+            if self.machine:  # the plant is another
                 self.machine = self.machine_chosen(choice)
         return self.run()
+
+    def go_on(self, report: Callable[[float], Any]) -> None:
+        """To the end, or to where the plant is not the one that compiled code was chosen for."""
+        while not self.done and not (self.machine and self.compiled_for is not self.loop.now):
+            if self.machine and self.advanced(self.machine, report):
+                continue
+            self.in_python()
+            if self.machine or self.k % 64 == 0 or self.done:
+                report(self.k / self.n_steps)
 
     def run(self) -> Run:
         return self.record.run(f"reached t = {self.t_end:g} s", success=True)
