@@ -7,7 +7,8 @@ result leaves the others and ends, or goes on, alone.
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -218,10 +219,12 @@ def _way(
 def _to_end(ways: Sequence[Way], choice: bool | str, threads: int) -> list[Run]:
     """The runs of ways that have not begun, in their order; those that fail up to there.
 
-    A group goes on its way as soon as it is full: while others compute, the next ways begin.
+    A thread begins as many ways as there are lanes and, where they have one trace, takes them to their end together;
+    ways that find too few like them wait for others.
     """
     runs: dict[int, Run] = {}
     waiting: dict[int, list[_Begun]] = {}
+    lanes = host.lanes()
 
     def go_on(group: list[_Begun]) -> None:
         traced = group[0].traced
@@ -231,20 +234,27 @@ def _to_end(ways: Sequence[Way], choice: bool | str, threads: int) -> list[Run]:
         else:
             runs.update((x.number, _alone(ways[x.number], choice)) for x in group)
 
-    with in_a_loop(), _workers(threads) as start:
-        for k, way in enumerate(ways):
-            try:
-                way.begin()
-            except SimulationError as error:
-                runs[k] = _run_of(error)
-                continue
-            begun = _Begun(k, *_traced(way, choice))
-            group = waiting.setdefault(id(begun.traced), [])
-            group.append(begun)
-            if len(group) == (1 if begun.traced is None else host.lanes()):
-                start(go_on, waiting.pop(id(begun.traced)))
-        for group in waiting.values():
-            start(go_on, group)
+    def begin(first: int) -> None:
+        groups: dict[int, list[_Begun]] = {}
+        for k in range(first, min(first + lanes, len(ways))):
+            with in_a_loop():
+                try:
+                    ways[k].begin()
+                except SimulationError as error:
+                    runs[k] = _run_of(error)
+                    continue
+                begun = _Begun(k, *_traced(ways[k], choice))
+            groups.setdefault(id(begun.traced), []).append(begun)
+        for key, group in groups.items():
+            if len(group) == lanes or group[0].traced is None:
+                go_on(group)
+            else:
+                waiting.setdefault(key, []).extend(group)
+
+    with _workers(threads) as each:
+        each(begin, range(0, len(ways), lanes))
+        rest = [group[k : k + lanes] for group in waiting.values() for k in range(0, len(group), lanes)]
+        each(go_on, rest)
     return [runs[k] for k in range(len(ways))]
 
 
@@ -257,16 +267,13 @@ class _Begun(NamedTuple):
 
 
 @contextmanager
-def _workers(threads: int) -> Iterator[Callable[..., Any]]:
-    """start(function, *args): at once in this thread, or in one of several; all has been done in the end."""
+def _workers(threads: int) -> Iterator[Callable[[Callable[[Any], None], Iterable[Any]], Any]]:
+    """each(function, arguments): in this thread, or shared among several; returns when all is done."""
     if threads == 1:
-        yield lambda function, *args: function(*args)
+        yield lambda function, arguments: deque(map(function, arguments), maxlen=0)
         return
     with ThreadPoolExecutor(threads) as pool:
-        under_way = []
-        yield lambda function, *args: under_way.append(pool.submit(function, *args))
-        for future in under_way:
-            future.result()
+        yield lambda function, arguments: deque(pool.map(function, arguments), maxlen=0)
 
 
 def _traced(way: Way, choice: bool | str) -> tuple[TracedLoop | None, np.ndarray]:
