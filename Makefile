@@ -44,6 +44,7 @@ bench: $(STAMPS)/bench
 	$(BIN)/python experiments/benchmarks/benchmark_representations.py $(BENCH_OPTIONS)
 	$(BIN)/python experiments/benchmarks/benchmark_integrators.py $(BENCH_OPTIONS)
 	$(BIN)/python experiments/benchmarks/benchmark_exudyn.py $(BENCH_OPTIONS)
+	$(BIN)/python experiments/benchmarks/benchmark_loops.py $(BENCH_OPTIONS)
 	$(BIN)/python experiments/benchmarks/benchmark_cuda.py $(BENCH_OPTIONS)
 
 lint: $(STAMPS)/dev

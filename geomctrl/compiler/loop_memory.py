@@ -41,7 +41,7 @@ class Equations:
     """What a loop is made of.
 
     field: the rates of y at a stage. sample: what is looked at when a step begins, its first numbers being the rates.
-    law: a command, where commands are held for `hold` steps (0: a law at every stage). move, pull: y exp(u) and
+    law: a command, where commands are held for some steps (None: a law at every stage). move, pull: y exp(u) and
     dexp^-1_{-u} k, where the state is no vector. size: log y there, where a `pair` chooses its steps.
     """
 
@@ -58,7 +58,6 @@ class Equations:
     held: int  # of a command that is held
     memory: int  # that monitors remember
     remembered: Sequence[tuple[int, int]]  # (output of `sample`, which number of that memory it renews)
-    hold: int
     pair: Pair | None
 
     @property
@@ -85,7 +84,8 @@ class Layout:
         self.pulled = self._area(2 * e.dim)
         self.kept = self._area(e.y * (stages if e.move else 0))
         self.scratch = self._area(slots)
-        self.stopped = self._area(1)  # the lanes for which it stops
+        self.stopped = self._area(1)  # the lanes for which it stops, a whole number
+        self.hold = self._area(1)  # steps from command to command, a whole number
         self.pace = self._area(pair)  # the step that a pair tries first in the next interval
         self.tolerances = self._area(pair * (1 + e.dim))  # rtol, atol
         self.begun = self._area(pair * (1 + e.y + e.dim))  # t, y and its rates at the beginning of an interval
@@ -111,9 +111,9 @@ class Numbers:
         """(where number `index` lies, in doubles; whether each lane has its own)."""
         return self._of[index] * width, width > 1
 
-    def filled(self, values: np.ndarray) -> np.ndarray:
-        """The loop's numbers for lanes with these values (lanes, all numbers)."""
-        return np.append(values[:, self.used].T.ravel(), 0.0)
+    def filled(self, values: Sequence[np.ndarray]) -> np.ndarray:
+        """The loop's numbers for lanes with these values, all numbers each."""
+        return np.append(np.array([x[self.used] for x in values]).T, 0.0)
 
 
 def used_numbers(equations: Equations) -> list[int]:

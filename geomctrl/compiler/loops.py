@@ -135,9 +135,9 @@ class _Loop(Steps):
         self._look_whether_finite(self.out, e.dim)
 
     def _held_or_asked_for(self) -> None:
-        """A new command at every `hold`-th sample, into the memory of commands, from there to where it is read."""
+        """A new command at every so many samples, into the memory of commands, from there to where it is read."""
         e, v = self.equations, self.vector
-        since = self.let(f"srem i64 %next, {e.hold}")
+        since = self.let(f"srem i64 %next, {self.let(f'load i64, ptr {self._at(self.layout.hold)}')}")
         asked = self.let(f"icmp eq i64 {since}, 0")
         self.do("br label %before_law")
         self._label("before_law")

@@ -54,8 +54,11 @@ def symbolic() -> Arithmetic:
 
 def run(kernel: Callable[..., Any], *arrays: Any) -> Any:
     """kernel(*arrays), an entry of `kernels` that Python calls; on symbols where an argument holds one."""
-    if not any(map(has_symbols, arrays)):
+    try:
         return kernel(*arrays)
+    except (TypeError, ValueError):  # it refuses symbols; asking first would cost every call
+        if not any(map(has_symbols, arrays)):
+            raise
     return wrapped(on(kernel, symbolic())(*map(_objects, arrays)))
 
 

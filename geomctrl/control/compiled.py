@@ -43,7 +43,6 @@ ELSEWHERE = tuple(
         *(str(Path(__file__).parents[1] / room) for room in ("mechanism", "terms")),
     }
 )
-new_tuple = tuple.__new__  # half the time of a NamedTuple's own constructor
 STATES = 5  # at which the compiled law is compared with the controller
 AGREEMENT = 1e-9  # of the largest number: rounding, and what solving a linear system makes of it
 MEANINGS = {
@@ -96,31 +95,22 @@ class CompiledLaw:
             )
         self.operations = self._trace.operations
         shapes = list(self._shapes.values())
-        self._signals = list(self._shapes)[1 if self._z0 is None else 2 :]
-        self._reshaped = any(not 0 < len(shape) <= 2 for shape in shapes)
-        self._several = len(shapes) > 1
         outputs = [shape if 0 < len(shape) <= 2 else (math.prod(shape),) for shape in shapes]
         inputs = [(), (robot.nq,), (robot.nv,), *([] if self._z0 is None else [self._z0.shape])]
         self._constants = np.zeros(1)  # a model array that nothing reads
         self._call = entries.entry(_core(self._trace), self._constants, inputs, outputs)
+        self._command = _command_of(self._shapes)
 
     def start(self) -> np.ndarray | None:
         return self.controller.start()
 
     def __call__(self, t: float, q: np.ndarray, v: np.ndarray, z: np.ndarray | None) -> Command:
-        stateless = self._z0 is None
-        made = self._call(t, q, v) if stateless else self._call(t, q, v, z)
-        if made is None:
-            if type(t) is not float and np.ndim(t) == 0:
-                return self(float(t), q, v, z)
-            return self.controller(t, q, v, z)  # it has the words
-        if not self._several:  # tau alone
-            return Command(made)
-        if self._reshaped:
-            made = [self._as_it_was(name, x) for name, x in zip(self._shapes, made)]
-        if stateless:
-            return new_tuple(Command, (made[0], None, dict(zip(self._signals, made[1:]))))
-        return new_tuple(Command, (made[0], made[1], dict(zip(self._signals, made[2:]))))
+        made = self._call(t, q, v) if self._z0 is None else self._call(t, q, v, z)
+        if made is not None:
+            return self._command(made)
+        if type(t) is not float and np.ndim(t) == 0:
+            return self(float(t), q, v, z)
+        return self.controller(t, q, v, z)  # it has the words
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("__") or name == "controller":
@@ -129,10 +119,6 @@ class CompiledLaw:
 
     def __repr__(self) -> str:
         return f"CompiledLaw({_name(self.controller)}, {self.operations} operations)"
-
-    def _as_it_was(self, name: str, x: np.ndarray) -> Any:
-        shape = self._shapes[name]
-        return float(x[0]) if shape == () else x.reshape(shape) if len(shape) > 2 else x
 
     def compare(self) -> None:
         """Raise UntraceableError unless the compiled law is the controller, at random states."""
@@ -264,6 +250,19 @@ def agree(x: Any, y: Any) -> bool:
 
 def _name(whose: Any) -> str:
     return type(whose).__name__
+
+
+def _command_of(shapes: dict[str, tuple[int, ...]]) -> Callable[[Any], Command]:
+    """The Command of what the entry returns, an array or several: written out, as it takes longer than the law else."""
+
+    def part(name: str, x: str) -> str:
+        shape = shapes[name]
+        return f"float({x}[0])" if shape == () else f"{x}.reshape({shape})" if len(shape) > 2 else x
+
+    parts = {name: part(name, f"x[{k}]" if len(shapes) > 1 else "x") for k, name in enumerate(shapes)}
+    tau, rate = parts.pop("tau"), parts.pop("z_rate", "None")
+    signals = ", ".join(f"{name!r}: {x}" for name, x in parts.items())
+    return eval(f"lambda x: new(Command, ({tau}, {rate}, {{{signals}}}))", {"new": tuple.__new__, "Command": Command})
 
 
 def _core(trace: Trace) -> int:

@@ -58,7 +58,7 @@ def machine_for(loop: Any, record: Any, compiled: bool | str, strict: bool, step
         say(f"this loop runs in Python: {error}")
         return None
     machine = Machine(traced)
-    machine.numbers_are(values[None])
+    machine.numbers_are([values])
     return machine
 
 
@@ -68,7 +68,7 @@ def known_trace(loop: Any, watchers: Sequence[Any], strict: bool) -> tuple[Trace
     Raises UntraceableError.
     """
     twins, _ = met(loop, watchers)
-    key = (*twins.words, loop.hold, id(loop.tableau), loop.z_shape, strict)
+    key = (*twins.words, loop.hold > 0, id(loop.tableau), loop.z_shape, strict)
     with _lock:
         if key not in _traces:
             try:
@@ -117,7 +117,7 @@ def _compare(loop: Any, watchers: Sequence[Any], traced: TracedLoop) -> None:
     own.rates = np.zeros_like(loop.rates)
     own.z_rates = own.rates[2 * loop.plant.robot.nv : len(loop.rates) - 1]
     machine = Machine(traced)
-    machine.numbers_are(twins.values[None])
+    machine.numbers_are([twins.values])
     for place in traced.memory:
         x = getattr(watchers[place.watcher], place.name)
         machine.remembered[place.first : place.first + place.size, 0] = np.ravel(x)

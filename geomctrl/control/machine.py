@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ctypes
 import hashlib
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -46,8 +47,8 @@ class Machine:
         """(count, lanes): an area of the memory."""
         return self.memory[start : start + count * self.width].reshape(count, self.width)
 
-    def numbers_are(self, values: np.ndarray) -> None:
-        """The model's numbers (lanes, all of them), as `Twins` meets them."""
+    def numbers_are(self, values: Sequence[np.ndarray]) -> None:
+        """The model's numbers, those of each lane as `Twins` meets them."""
         self.values = self.numbers.filled(values)
 
     # --- running -----------------------------------------------------------------------------------------------
@@ -98,6 +99,7 @@ class Machine:
         if loop.adaptive:
             rtol, atol = loop.tolerances
             self.pace[:, lane], self.tolerances[0, lane], self.tolerances[1:, lane] = loop.h, rtol, atol
+        self.memory[self.layout.hold : self.layout.hold + 1].view(np.int64)[0] = loop.hold
         if loop.hold:
             for c in self.traced.held:
                 x = loop.command.signals[c.name] if c.kind == "signal" else getattr(loop.command, c.name)

@@ -7,11 +7,13 @@ result leaves the others and ends, or goes on, alone.
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Mapping, Sequence
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from dataclasses import dataclass
 from math import ceil
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -216,39 +218,63 @@ def _way(
 
 
 def _to_end(ways: Sequence[Way], choice: bool | str, threads: int) -> list[Run]:
-    """The runs of ways that have not begun, in their order; those that fail up to there."""
+    """The runs of ways that have not begun, in their order; those that fail up to there.
+
+    A thread begins as many ways as there are lanes and, where they have one trace, takes them to their end together;
+    ways that find too few like them wait for others.
+    """
     runs: dict[int, Run] = {}
-    lanes: dict[int, tuple[TracedLoop | None, list[int]]] = {}
-    values: dict[int, np.ndarray] = {}  # each way's numbers
-    with in_a_loop():
-        for k, way in enumerate(ways):
-            try:
-                way.begin()
-            except SimulationError as error:
-                runs[k] = _run_of(error)
-                continue
-            traced, values[k] = _traced(way, choice)
-            lanes.setdefault(id(traced), (traced, []))[1].append(k)
-    groups = []
-    for traced, members in lanes.values():
-        width = host.lanes() if traced is not None and len(members) > FEW else 1
-        groups += [(traced, width, members[k : k + width]) for k in range(0, len(members), width)]
+    waiting: dict[int, list[_Begun]] = {}
+    lanes = host.lanes()
 
-    def go_on(group: tuple[TracedLoop | None, int, list[int]]) -> None:
-        traced, width, members = group
-        if width == 1 or traced is None:
-            runs[members[0]] = _alone(ways[members[0]], choice)
+    def go_on(group: list[_Begun]) -> None:
+        traced = group[0].traced
+        if traced is not None and len(group) > FEW:
+            found = _Lanes(traced, [ways[x.number] for x in group], [x.values for x in group], choice).to_end()
+            runs.update(zip((x.number for x in group), found))
         else:
-            found = _Lanes(traced, width, [ways[k] for k in members], [values[k] for k in members], choice).to_end()
-            runs.update(zip(members, found))
+            runs.update((x.number, _alone(ways[x.number], choice)) for x in group)
 
-    if threads == 1:
-        for group in groups:
-            go_on(group)
-    else:
-        with ThreadPoolExecutor(threads) as pool:
-            list(pool.map(go_on, groups))
+    def begin(first: int) -> None:
+        groups: dict[int, list[_Begun]] = {}
+        for k in range(first, min(first + lanes, len(ways))):
+            with in_a_loop():
+                try:
+                    ways[k].begin()
+                except SimulationError as error:
+                    runs[k] = _run_of(error)
+                    continue
+                begun = _Begun(k, *_traced(ways[k], choice))
+            groups.setdefault(id(begun.traced), []).append(begun)
+        for key, group in groups.items():
+            if len(group) == lanes or group[0].traced is None:
+                go_on(group)
+            else:
+                waiting.setdefault(key, []).extend(group)
+
+    with _workers(threads) as each:
+        each(begin, range(0, len(ways), lanes))
+        rest = [group[k : k + lanes] for group in waiting.values() for k in range(0, len(group), lanes)]
+        each(go_on, rest)
     return [runs[k] for k in range(len(ways))]
+
+
+class _Begun(NamedTuple):
+    """A way whose first sample has been taken: its number, the trace it shares with others, its own numbers."""
+
+    number: int
+    traced: TracedLoop | None
+    values: np.ndarray
+
+
+@contextmanager
+def _workers(threads: int) -> Iterator[Callable[[Callable[[Any], None], Iterable[Any]], Any]]:
+    """each(function, arguments): in this thread, or shared among several; returns when all is done."""
+    if threads == 1:
+        yield lambda function, arguments: deque(map(function, arguments), maxlen=0)
+        return
+    with ThreadPoolExecutor(threads) as pool:
+        yield lambda function, arguments: deque(pool.map(function, arguments), maxlen=0)
 
 
 def _traced(way: Way, choice: bool | str) -> tuple[TracedLoop | None, np.ndarray]:
@@ -281,11 +307,11 @@ def _run_of(error: SimulationError) -> Run:
 class _Lanes:
     """Ways with one trace, side by side in a machine."""
 
-    def __init__(self, traced: TracedLoop, width: int, ways: list[Way], values: list[np.ndarray], choice: bool | str):
-        self.ways, self.choice = ways, choice
+    def __init__(self, traced: TracedLoop, ways: list[Way], values: list[np.ndarray], choice: bool | str):
+        self.ways, self.choice, width = ways, choice, host.lanes()
         self.machine = Machine(traced, width)
         filled = [*ways, *[ways[0]] * (width - len(ways))]  # lanes that nobody wants run as the first does
-        self.machine.numbers_are(np.array([*values, *[values[0]] * (width - len(ways))]))
+        self.machine.numbers_are([*values, *[values[0]] * (width - len(ways))])
         for lane, way in enumerate(filled):
             way.enter(self.machine, lane)
         self.alive = (1 << len(ways)) - 1

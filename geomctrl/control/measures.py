@@ -113,14 +113,15 @@ class TrackingRMS(_Error):
 
     def start(self, plant, controller):
         super().start(plant, controller)
-        self.squares, self.count = np.zeros(plant.robot.nv), 0.0
+        self.squares, self.count = np.zeros(plant.robot.nv), np.zeros(plant.robot.nv)
 
     def add(self, sample):
-        e, counted = self.error(sample), np.where(sample.t >= self.after, 1.0, 0.0)
-        self.squares, self.count = self.squares + counted * e * e, self.count + counted
+        e, counts = self.error(sample), sample.t >= self.after
+        self.squares = np.where(counts, self.squares + e * e, self.squares)
+        self.count = np.where(counts, self.count + 1.0, self.count)
 
     def value(self):
-        return self._rms(np.asarray(self.squares) / self.count if self.count else np.full(len(self.squares), np.nan))
+        return self._rms(self.squares / np.where(self.count > 0.0, self.count, np.nan))
 
     def __call__(self, run):
         e = self.errors(run)[run.t >= self.after]
@@ -142,14 +143,15 @@ class SettlingTime(_Error):
 
     def start(self, plant, controller):
         super().start(plant, controller)
-        self.settled = np.inf
+        self.settled = np.full(plant.robot.nv, np.inf)  # each coordinate
 
     def add(self, sample):
-        outside = np.abs(self.error(sample)).max() > self.tolerance
+        outside = np.abs(self.error(sample)) > self.tolerance
         self.settled = np.where(outside, np.inf, np.minimum(self.settled, sample.t))
 
     def value(self):
-        return float(self.settled) if self.settled < np.inf else np.nan
+        last = float(np.max(self.settled))
+        return last if last < np.inf else np.nan
 
     def __call__(self, run):
         outside = np.flatnonzero(np.abs(self.errors(run)).max(axis=1) > self.tolerance)

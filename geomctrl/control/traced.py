@@ -204,7 +204,7 @@ class _Tracing:
             [Stage(float(c), base, rows.tolist(), classical.tolist()) for c, (base, rows), classical in zip(
                 [*tableau.c, 1.0], tableau.stages, [*tableau.A_classical, tableau.b_classical])],
             field_, sample, law, *self._group(), tableau.family == "MK", ny, dim, n_held, self.size,
-            [(first + j, place) for j, (_, place) in enumerate(self.renewed)], loop.hold, pair,
+            [(first + j, place) for j, (_, place) in enumerate(self.renewed)], pair,
         )  # fmt: skip
         return TracedLoop(equations, columns, held, self.memory, self.worst, self.twins)
 

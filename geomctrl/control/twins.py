@@ -25,6 +25,7 @@ from geomctrl.compiler.arrays import SymbolArray
 from geomctrl.compiler.code import Code
 from geomctrl.compiler.symbols import UntraceableError
 from geomctrl.compiler.tracing import structure
+from geomctrl.kernels import tree
 from geomctrl.mechanism.mechanism import Mechanism
 
 from .memory import Outside
@@ -180,7 +181,7 @@ class Twins:
         """A robot whose model array, parameters and placements are symbols; its structure is words."""
         if self.constant:
             return self._begin(x, x, _constants(x))
-        pattern = structure(x._model)
+        pattern = _pattern(x._model)
         twin = object.__new__(type(x)) if self.load else x
         constants = _constants(x.joints), _constants(x.frames), x.gravity.tobytes(), x.parents, x.body_names
         self._begin(x, twin, pattern.tobytes(), *constants)
@@ -313,6 +314,21 @@ def _cell(cell: types.CellType) -> Any:
         return cell.cell_contents
     except ValueError:
         return cell
+
+
+_patterns: dict[bytes, np.ndarray] = {}
+
+
+def _pattern(model: np.ndarray) -> np.ndarray:
+    """The model's `structure`, remembered: robots that differ in their inertias have the same."""
+    rest = model.reshape(-1, tree.WIDTH).copy()
+    rest[:-1, tree.J : tree.S] = 0.0
+    key = rest.tobytes()
+    if key not in _patterns:
+        if len(_patterns) > MOST_KNOWN:
+            _patterns.clear()
+        _patterns[key] = structure(model)
+    return _patterns[key]
 
 
 _known: dict[int, tuple[Any, bytes]] = {}

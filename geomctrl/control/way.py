@@ -28,7 +28,7 @@ from .plant import Plant
 from .record import Record
 from .run import Run
 
-CHUNK = 4096  # steps that compiled code takes before others have their turn, some milliseconds
+CHUNK = 1024  # steps that compiled code takes before others have their turn, some milliseconds
 FEW, MOST_STOPS = 10, 20  # compiled code that stops so often within so few steps is left alone
 SOON = 1e-12  # s before a change that count as at it, as for `Plant.at`
 
@@ -98,13 +98,19 @@ class Way:
         self.machine = self.machine_chosen(choice)
         while not self.done:
             with self.kept():
-                if not (self.machine and self.advanced(self.machine)):
-                    self.in_python()
-                if self.machine or self.k % 64 == 0 or self.done:
-                    report(self.k / self.n_steps)
-            if self.machine and self.compiled_for is not self.loop.now:
+                self.go_on(report)
+            if self.machine:  # the plant is another
                 self.machine = self.machine_chosen(choice)
         return self.run()
+
+    def go_on(self, report: Callable[[float], Any]) -> None:
+        """To the end, or to where the plant is not the one that compiled code was chosen for."""
+        while not self.done and not (self.machine and self.compiled_for is not self.loop.now):
+            if self.machine and self.advanced(self.machine, report):
+                continue
+            self.in_python()
+            if self.machine or self.k % 64 == 0 or self.done:
+                report(self.k / self.n_steps)
 
     def run(self) -> Run:
         return self.record.run(f"reached t = {self.t_end:g} s", success=True)
@@ -144,17 +150,22 @@ class Way:
         self.compiled_for = self.loop.now
         return machine_for(self.loop, self.record, choice, self.strict, self.n_steps * self.pieces)
 
-    def advanced(self, machine: Machine) -> bool:
-        """Go on as far as compiled code goes at a time; False where Python has to."""
-        last = min(self.k + ceil(CHUNK / self.pieces), self.steps_as_it_is())
-        if self.next == SAMPLE or last <= self.k:
+    def advanced(self, machine: Machine, report: Callable[[float], Any]) -> bool:
+        """Go on as far as compiled code goes; False where Python has to."""
+        end, first = self.steps_as_it_is(), self.k
+        if self.next == SAMPLE or end <= first:
             return False
-        first = self.k
         self.enter(machine, 0)
-        k, phase, stopped, rows = machine.run(first, last, self.every, self.n_steps, self.dt, self.t_end)
-        self.stored(machine, 0, rows)
-        self.leave(machine, 0, k, phase)
-        self.stops = self.stops + 1 if stopped and k - first < FEW else 0
+        phase, stopped, chunk = STEP, 0, ceil(CHUNK / self.pieces)
+        try:
+            while self.k < end and not stopped:
+                last = min(self.k + chunk, end)
+                self.k, phase, stopped, rows = machine.run(self.k, last, self.every, self.n_steps, self.dt, self.t_end)
+                self.stored(machine, 0, rows)
+                report(self.k / self.n_steps)
+        finally:
+            self.leave(machine, 0, self.k, phase)
+        self.stops = self.stops + 1 if stopped and self.k - first < FEW else 0
         if self.stops > MOST_STOPS:
             self.machine = None
         return not stopped

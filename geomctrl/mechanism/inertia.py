@@ -30,11 +30,10 @@ def _parameters(parameters: ArrayLike) -> np.ndarray:
 
 
 def _hat(x):
-    z = np.zeros(x.shape[:-1])
-    rows = [
-        np.stack(r, -1) for r in ((z, -x[..., 2], x[..., 1]), (x[..., 2], z, -x[..., 0]), (-x[..., 1], x[..., 0], z))
-    ]
-    return np.stack(rows, -2)
+    out = np.zeros((*x.shape, 3))
+    out[..., (2, 0, 1), (1, 2, 0)] = x
+    out[..., (1, 2, 0), (2, 0, 1)] = -x
+    return out
 
 
 def from_com(mass: ArrayLike, com: ArrayLike, I_com: ArrayLike) -> np.ndarray:

@@ -75,7 +75,7 @@ def test_what_is_no_study_is_refused(study, tmp_path):
 
 
 def test_a_scheduler_that_does_not_answer_is_told(study, tmp_path, monkeypatch):
-    def silent(address, timeout):
+    def silent(address, **options):
         raise OSError("Timed out")
 
     monkeypatch.setattr("distributed.Client", silent)

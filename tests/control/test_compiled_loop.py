@@ -235,17 +235,13 @@ def test_a_law_without_a_result_for_a_while_goes_on_in_python():
 
 @pytest.fixture
 def spied(monkeypatch):
-    """What the loops do: `paces` after each interval, errors of the steps in Python, stops of compiled code."""
+    """`paces` after an interval in Python or a call of compiled code, errors in Python, where compiled code stopped."""
     seen = SimpleNamespace(paces=[], errors=[], stops=[])
-    advance, leave, factor, run = Loop.advance, way.Way.leave, StepControl.factor, Machine.run
+    advance, factor, run = Loop.advance, StepControl.factor, Machine.run
 
     def spied_advance(self, *args):
         advance(self, *args)
         seen.paces.append(self.h)
-
-    def spied_leave(self, *args):
-        leave(self, *args)
-        seen.paces.append(self.loop.h)
 
     def spied_factor(self, error, before):
         seen.errors.append(error)
@@ -254,10 +250,10 @@ def spied(monkeypatch):
     def spied_run(self, *args):
         found = run(self, *args)
         seen.stops.append(found[2])
+        seen.paces.extend(self.pace[:, 0])
         return found
 
     monkeypatch.setattr(Loop, "advance", spied_advance)
-    monkeypatch.setattr(way.Way, "leave", spied_leave)
     monkeypatch.setattr(StepControl, "factor", spied_factor)
     monkeypatch.setattr(Machine, "run", spied_run)
     return seen

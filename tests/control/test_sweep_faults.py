@@ -138,6 +138,10 @@ def test_a_block_without_its_mark_is_done_again(table, tmp_path):
     swept(store=store, **THREAD)
     zarr.open_group(store)["peak"][8:16] = -1.0
     (store / "done" / "c" / "1").unlink()
+    assert load(store).peak.isnull().sum() == 16
+    xarray.testing.assert_identical(swept(store=store, **THREAD), table)
+    shutil.rmtree(store / "done")  # as when it was killed in its first block
+    assert load(store).peak.isnull().all()
     xarray.testing.assert_identical(swept(store=store, **THREAD), table)
 
 
@@ -253,7 +257,7 @@ def test_a_full_disk_leaves_what_was_written(table, tmp_path, monkeypatch):
     store, put = tmp_path / "s.zarr", zarr.storage.LocalStore.set
 
     async def full(self, key, value, *rest):
-        if key.startswith("t_reached/c/3"):
+        if key.startswith("peak/c/3"):
             raise OSError(28, "No space left on device", str(self.root / key))
         await put(self, key, value, *rest)
 
@@ -264,6 +268,8 @@ def test_a_full_disk_leaves_what_was_written(table, tmp_path, monkeypatch):
         ):
             swept(store=store, **THREAD)
     assert done(store) == 3
+    part = load(store)
+    assert int(part.success.sum()) == int(part.t_reached.notnull().sum()) == int((part.reason != "").sum()) == 24
     before = chunks(store)
     xarray.testing.assert_identical(swept(store=store, **THREAD), table)
     assert {path: t for path, t in before.items() if path.parts[-3] == "done"}.items() <= chunks(store).items()

@@ -46,7 +46,7 @@ class Memory:
 
     def create(self, name: str, like: np.ndarray) -> Any:
         """The array for a column of which `like` is a piece."""
-        return np.full((self.n, *like.shape[1:]), "" if like.dtype.kind == "O" else _fill(like), like.dtype)
+        return np.full((self.n, *like.shape[1:]), _blank(like), like.dtype)
 
     def write(self, first: int, columns: Columns) -> None:
         """The rows from `first` on. Raises ArgumentError for a measure that changes its shape."""
@@ -64,12 +64,20 @@ class Memory:
 
     def missing(self, block: int) -> list[int]:
         """The first runs of the blocks that are not there."""
-        done = self.arrays["done"][:] if "done" in self.arrays else np.zeros(self.n, bool)
-        return (np.flatnonzero(~done[::block]) * block).tolist()
+        return (np.flatnonzero(~self.done()[::block]) * block).tolist()
+
+    def done(self) -> np.ndarray:
+        """Which rows count (n,)."""
+        return self.arrays["done"][:] if "done" in self.arrays else np.zeros(self.n, bool)
 
     def columns(self) -> Columns:
+        """All of them; rows that are not done, of a block that was cut short too, are blank."""
         found = {name: array[:] for name, array in self.arrays.items()}
-        return {name: x.astype(object) if x.dtype.kind in "TU" else x for name, x in found.items()}
+        found = {name: x.astype(object) if x.dtype.kind in "TU" else x for name, x in found.items()}
+        missing = ~self.done()
+        for column in found.values():
+            column[missing] = _blank(column)
+        return found
 
 
 class Disk(Memory):
@@ -173,20 +181,20 @@ def _create(path: Path, record: Record, space: Space) -> None:
 
 
 def _array(group: Any, name: str, shape: tuple, like: np.ndarray, chunk: int, dims: tuple, attrs: dict) -> Any:
-    text = like.dtype.kind in "OUT"
     return group.create_array(
         name,
         shape=shape,
         chunks=(min(chunk, shape[0]), *shape[1:]),
-        dtype=str if text else like.dtype,
-        fill_value="" if text else _fill(like),
+        dtype=str if like.dtype.kind in "OUT" else like.dtype,
+        fill_value=_blank(like),
         dimension_names=dims,
         attributes=attrs,
     )
 
 
-def _fill(like: np.ndarray) -> Any:
-    return like.dtype.type(np.nan if like.dtype.kind == "f" else 0)
+def _blank(like: np.ndarray) -> Any:
+    """What stands for a value that is not there."""
+    return "" if like.dtype.kind in "OUT" else like.dtype.type(np.nan if like.dtype.kind == "f" else 0)
 
 
 def _read(path: Path, mode: Any) -> tuple[Any, Record]:

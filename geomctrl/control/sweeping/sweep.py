@@ -69,7 +69,10 @@ def sweep(
     space: a dict or an xarray.Dataset. A list of values is a dimension of its own; parameters that share a dimension,
     as xarray writes it, are listed samples. All combinations of the dimensions are run.
     measures: by name, or a list of functions of a `Run` with a `name`: those of `gc.measures`, or your own, which give
-    a number or an array of one shape. t_end, dt, method, control_dt, monitors, every, rtol, atol: as for `simulate`.
+    a number or an array of one shape. Those of `gc.measures` look at every sample while the loop runs, functions of a
+    Run at what `every` stores. t_end, dt, method, control_dt, monitors, every, rtol, atol: as for `simulate`. Runs
+    whose objects differ in numbers only share one compilation and run side by side; what does not trace runs one by one
+    in Python, and a RuntimeWarning says why.
     store: a folder in which the blocks of runs are kept as Zarr, each whole or not at all. The same sweep started again
     does the missing ones; another one is refused. xarray.open_zarr(store, consolidated=False) reads it flat.
     executor: None for processes of this machine (new ones, so that no script need guard itself; one block alone is done
