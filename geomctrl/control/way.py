@@ -72,6 +72,7 @@ class Way:
         self.k, self.next, self.k1 = 0, SAMPLE, self.loop.rates
         self.machine: Machine | None = None
         self.stops = 0  # of compiled code, one after the other
+        self.resumed = 0  # the step or sample after the last that was Python's
 
     @property
     def done(self) -> bool:
@@ -85,13 +86,22 @@ class Way:
         with self.kept():
             self.sample()
 
-    def to_end(self, choice: bool | str, report: Callable[[float], Any] = lambda fraction: None) -> Run:
-        """The run. choice: what `simulate` calls `compiled`. Raises SimulationError with everything up to then."""
+    def to_end(
+        self,
+        choice: bool | str,
+        report: Callable[[float], Any] = lambda fraction: None,
+        *,
+        stopped: bool = False,
+    ) -> Run:
+        """The run. choice: what `simulate` calls `compiled`. stopped: compiled code has, for what comes next. Raises
+        SimulationError with everything up to then.
+        """
         self.machine = self.machine_chosen(choice)
         while not self.done:
             with self.kept():
-                if not (self.machine and self.advanced(self.machine)):
+                if stopped or not (self.machine and self.advanced(self.machine)):
                     self.in_python()
+                    stopped, self.resumed = False, self.k
                 if self.machine or self.k % 64 == 0 or self.done:
                     report(self.k / self.n_steps)
             if self.machine and self.compiled_for is not self.loop.now:
@@ -141,15 +151,19 @@ class Way:
         last = min(self.k + CHUNK, self.steps_as_it_is())
         if self.next == SAMPLE or last <= self.k:
             return False
-        first = self.k
         self.enter(machine, 0)
-        k, phase, stopped, rows = machine.run(first, last, self.every, self.n_steps, self.dt, self.t_end)
+        k, phase, stopped, rows = machine.run(self.k, last, self.every, self.n_steps, self.dt, self.t_end)
         self.stored(machine, 0, rows)
         self.leave(machine, 0, k, phase)
-        self.stops = self.stops + 1 if stopped and k - first < FEW else 0
-        if self.stops > MOST_STOPS:
-            self.machine = None
+        if stopped:
+            self.count_stop()
+            if self.stops > MOST_STOPS:
+                self.machine = None
         return not stopped
+
+    def count_stop(self) -> None:
+        """Of compiled code, before what comes next; the same in a lane and alone, wherever chunks end."""
+        self.stops = self.stops + 1 if self.k - self.resumed < FEW else 0
 
     def enter(self, machine: Machine, lane: int) -> None:
         """Into a lane of the machine, before a step."""
