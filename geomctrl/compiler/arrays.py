@@ -233,12 +233,24 @@ def _norm(x: Any, ord: Any = None, axis: Any = None, keepdims: bool = False) -> 
     return np.sqrt(wrapped(np.square(wrapped(_elements(x)))).sum(axis=axis, keepdims=keepdims))
 
 
+def _with_result(function: Callable[..., Any]) -> Callable[..., Any]:
+    """A function of numpy that raises where what this one computes is not finite."""
+
+    def result(*args: Any) -> Any:
+        found = function(*args)
+        for x in found.ravel().tolist():
+            require(_finite(x))
+        return found
+
+    return result
+
+
 OWN: dict[Any, Callable[..., Any]] = {
     np.where: _where,
     np.clip: _clip,
-    np.linalg.solve: linear_algebra.solve,
-    np.linalg.inv: linear_algebra.inverse,
-    np.linalg.cholesky: linear_algebra.cholesky,
+    np.linalg.solve: _with_result(linear_algebra.solve),
+    np.linalg.inv: _with_result(linear_algebra.inverse),
+    np.linalg.cholesky: _with_result(linear_algebra.cholesky),
     np.linalg.det: linear_algebra.determinant,
     np.linalg.norm: _norm,
     np.array_equal: lambda a, b: _refuse("np.array_equal"),

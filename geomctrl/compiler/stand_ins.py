@@ -18,8 +18,9 @@ from typing import Any
 
 import numpy as np
 
-from .arrays import BINARY, UNARY, SymbolArray, has_symbols, plain, scalar, wrapped
-from .symbols import UntraceableError, binary, caller, div, mul, unary
+from .arrays import BINARY, UNARY, SymbolArray, has_symbols, plain, require, scalar, wrapped
+from .symbols import UntraceableError, binary, caller, compare, div, mul, unary
+from .untraceable import tried
 
 FILLED = ("zeros", "empty", "ones", "full", "zeros_like", "empty_like", "ones_like", "full_like", "eye", "identity")
 CONVERTED = ("array", "asarray", "ascontiguousarray", "asanyarray")
@@ -115,7 +116,8 @@ def _array_maker(name: str) -> Callable[..., Any]:
     def converted(x, *args, **kwargs):
         x = plain(x) if isinstance(x, (tuple, list)) else x
         try:
-            made = original(x, *args, **kwargs)
+            with tried():
+                made = original(x, *args, **kwargs)
         except (UntraceableError, TypeError):  # with dtype=float: what it holds has none yet
             return original(x, dtype=object).view(SymbolArray)
         copied = name == "array" and made.dtype == np.float64  # to be written on
@@ -133,11 +135,16 @@ def _of_math(name: str) -> Callable[..., Any]:
             return original(*args)
         if known is None:
             raise UntraceableError(f"math.{name} of a symbol does not trace{caller()}")
-        return known(*map(scalar, args))
+        made = known(*map(scalar, args))
+        own = not sys._getframe(2).f_globals.get("__name__", "").startswith("geomctrl.")  # where nothing is chosen from
+        if name in PARTIAL and own:  # Python raises where numpy has nan or inf
+            require(compare("lt", unary("abs", made), math.inf))
+        return made
 
     return function
 
 
+PARTIAL = {"sqrt", "log", "exp", "sinh", "cosh", "tan", "asin", "acos", "pow"}
 MATH: dict[str, Callable[..., Any]] = {
     **{name: f for name, f in (UNARY | BINARY).items() if hasattr(math, name)},
     **{name: UNARY[f"arc{name[1:]}"] for name in ("asin", "acos", "atan")},

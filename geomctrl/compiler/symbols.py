@@ -16,7 +16,7 @@ import sys
 from collections.abc import Iterable
 from typing import Any
 
-from geomctrl.errors import GeomctrlError
+from .untraceable import UntraceableError
 
 COMMUTATIVE = {"add", "mul", "min", "max", "eq", "and", "or"}
 FOLDED = {
@@ -28,10 +28,6 @@ FOLDED = {
     "min": min,
     "max": max,
 }
-
-
-class UntraceableError(GeomctrlError):
-    """A kernel or a controller asks a symbol what only a number knows; the message names file and line."""
 
 
 class Graph:
@@ -154,7 +150,8 @@ class Symbol:
     def __ne__(self, other):
         return invert(compare("eq", self, other)) if is_number(other) else NotImplemented
 
-    __hash__ = None  # type: ignore[assignment]
+    def __hash__(self):
+        raise UntraceableError(f"a symbol is a key of a dict or set{caller()}")
 
     def __bool__(self):
         raise UntraceableError(f"the truth of a symbol is asked for{caller()}: compare it, and choose with where()")

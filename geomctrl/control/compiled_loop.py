@@ -7,7 +7,7 @@ import threading
 import warnings
 from collections import OrderedDict
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -28,8 +28,16 @@ WORTH = 16_000  # evaluations of the law that take Python as long as tracing and
 KEPT = 64  # traces in memory
 STATES = 5  # at which a compiled loop is compared with the one in Python
 
+
+class Refused(NamedTuple):
+    """Why a loop is not traced; twins: what its words name by id lives as long as this."""
+
+    reason: str
+    twins: Twins
+
+
 _lock = threading.Lock()
-_traces: OrderedDict[tuple, TracedLoop | UntraceableError] = OrderedDict()
+_traces: OrderedDict[tuple, TracedLoop | Refused] = OrderedDict()
 _said: set[str] = set()
 
 
@@ -67,20 +75,26 @@ def known_trace(loop: Any, watchers: Sequence[Any], strict: bool) -> tuple[Trace
 
     Raises UntraceableError.
     """
-    twins, _ = met(loop, watchers)
-    key = (*twins.words, loop.hold > 0, id(loop.tableau), loop.z_shape, strict)
+    try:
+        twins, _ = met(loop, watchers)
+        key = twins.key()
+    except UntraceableError:
+        raise
+    except Exception as error:  # of what a user's object does when it is looked at
+        raise UntraceableError(f"{type(loop.controller).__name__}: {type(error).__name__}: {error!s:.200}") from None
+    key = (*key, loop.hold > 0, id(loop.tableau), loop.z_shape, strict)
     with _lock:
         if key not in _traces:
             try:
                 _traces[key] = _made(loop, watchers, strict)
             except UntraceableError as error:
-                _traces[key] = error
+                _traces[key] = Refused(str(error), twins)
             while len(_traces) > KEPT:
                 _traces.popitem(last=False)
         _traces.move_to_end(key)
         found = _traces[key]
-    if isinstance(found, UntraceableError):
-        raise found
+    if isinstance(found, Refused):
+        raise UntraceableError(found.reason)
     return found, twins.values
 
 
@@ -129,8 +143,12 @@ def _compare(loop: Any, watchers: Sequence[Any], traced: TracedLoop) -> None:
             machine.time[0], machine.y[:, 0] = t, y
             try:
                 expected = _sample(own, twin.watchers, t, y)
-            except Exception:  # a state that the law was not made for: the run would end there
-                continue
+            except Exception as error:  # a state that the law was not made for: the run would end there
+                if machine.look() is None:
+                    continue
+                raise UntraceableError(
+                    f"compiled, the loop has a result at t = {t:g}, where Python raises {type(error).__name__}: {error}"
+                ) from None
             found = machine.look()
             if found is not None:
                 _hold_against(expected, found, t)

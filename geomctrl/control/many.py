@@ -290,10 +290,10 @@ def _traced(way: Way, choice: bool | str) -> tuple[TracedLoop | None, np.ndarray
         return None, np.zeros(0)
 
 
-def _alone(way: Way, choice: bool | str) -> Run:
+def _alone(way: Way, choice: bool | str, *, stopped: bool = False) -> Run:
     with in_a_loop():
         try:
-            return way.to_end(True if choice == "auto" and _traced(way, choice)[0] else choice)
+            return way.to_end(True if choice == "auto" and _traced(way, choice)[0] else choice, stopped=stopped)
         except SimulationError as error:
             return _run_of(error)
 
@@ -330,7 +330,8 @@ class _Lanes:
                     way.stored(self.machine, lane, rows)
                 if (self.alive & stopped) >> lane & 1:
                     way.leave(self.machine, lane, k, phase)
-                    runs[lane] = _alone(way, self.choice)
+                    way.count_stop()
+                    runs[lane] = _alone(way, self.choice, stopped=True)
             self.alive &= ~stopped
         for lane, way in enumerate(self.ways):
             if lane not in runs:

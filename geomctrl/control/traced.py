@@ -15,7 +15,7 @@ from typing import Any, NamedTuple, cast
 
 import numpy as np
 
-from geomctrl.compiler.arrays import SymbolArray, requirements, symbol_array
+from geomctrl.compiler.arrays import SymbolArray, require, requirements, symbol_array
 from geomctrl.compiler.loop_memory import Equations, Pair, Stage
 from geomctrl.compiler.stand_ins import numpy_on_symbols
 from geomctrl.compiler.symbols import (
@@ -27,6 +27,7 @@ from geomctrl.compiler.symbols import (
     compare,
     invert,
     is_symbol,
+    operands,
     where,
 )
 from geomctrl.compiler.tracing import Trace
@@ -102,8 +103,8 @@ def twins_of(loop: Any, watchers: Sequence[Any], twins: Twins, remember: Callabl
 
 
 def _twin_of_watcher(k: int, watcher: Any, twins: Twins, remember: Callable[[int, str, Any], Any]) -> Any:
-    twin = object.__new__(type(watcher))
-    twins.words.append(type(watcher))
+    twin = twins.of_kind(type(watcher))
+    twins.words.append((watcher.name, getattr(watcher, "limit", None)))
     for name, x in vars(watcher).items():
         twins.words.append(name)
         if name == "signals":
@@ -112,6 +113,8 @@ def _twin_of_watcher(k: int, watcher: Any, twins: Twins, remember: Callable[[int
         elif is_memory(x):
             twins.words.append(np.shape(x))
             value = remember(k, name, x)
+            if isinstance(x, np.ndarray):
+                twins.is_twin(value, x)
         else:
             value = twins.of(x, f"{type(watcher).__name__}.{name}")
         twin.__dict__[name] = value
@@ -147,6 +150,7 @@ class _Tracing:
         self.twins = Twins(lambda k: self.graph.load(NUMBERS, k), constant=constant)
         self.memory: list[Remembered] = []
         self.renewed: list[tuple[Any, int]] = []  # what becomes of the memory: (symbol, place)
+        self.of_time: list[bool | None] = []  # of nodes: whether time is in them, None where the state is too
         self.size = 0
 
     def traced(self) -> TracedLoop:
@@ -157,7 +161,8 @@ class _Tracing:
         self.t = graph.load(TIME, 0)
         self.y = symbol_array([graph.load(STATE, k) for k in range(len(loop.y))], (len(loop.y),))
         space = getattr(type(self.controller).__call__, "__globals__", {})
-        with self.twins.used(), evaluated_each_time(), numpy_on_symbols(space):
+        spaces = space, *self.twins.outside.spaces.values()
+        with self.twins.used(), evaluated_each_time(), numpy_on_symbols(*spaces):
             return self._equations()
 
     # --- the law, the plant, the sample ----------------------------------------------------------------------------
@@ -167,6 +172,7 @@ class _Tracing:
         nv, dim, ny = loop.plant.robot.nv, loop.group.dim, len(loop.y)
         with requirements() as of_law:
             command = named(self.controller, lambda: self.controller(self.t, *loop.split(self.y)))
+            self._divide()
         outputs = outputs_of(self.controller, command, nv, loop.rate_shapes)
         held: list[Column] = []
         law = None
@@ -181,9 +187,11 @@ class _Tracing:
         n_held = sum(c.size for c in held)
         with requirements() as of_plant:
             rates = self._rates(tau, z_rate)
+            self._divide()
         field_ = self._trace([rates], [*of_law, *of_plant], n_held, 0)
         with requirements() as of_sample:
             values, watched, desired = self._looked_at(tau)
+            self._divide()
         self._compare_with_worst(values, of_sample)
         found: dict[tuple[str, str], Any] = {}
         if not loop.hold:
@@ -207,6 +215,19 @@ class _Tracing:
             [(first + j, place) for j, (_, place) in enumerate(self.renewed)], pair,
         )  # fmt: skip
         return TracedLoop(equations, columns, held, self.memory, self.worst, self.twins)
+
+    def _divide(self) -> None:
+        """By a time that is zero: t is Python's own float, which raises then."""
+        nodes, known = self.graph.nodes, self.of_time
+        for at in range(len(known), len(nodes)):
+            node = nodes[at]
+            ends = operands(node)
+            state = node[0] == "load" and node[1] not in (NUMBERS, TIME)
+            time = node[:2] == ("load", TIME)
+            kinds = [known[x] for x in ends]
+            known.append(None if state or None in kinds else time or any(kinds))
+            if node[0] == "div" and known[ends[1]]:
+                require(invert(compare("eq", Symbol(self.graph, ends[1]), 0.0)))
 
     def _held(self, column: Column) -> SymbolArray:
         return symbol_array([self.graph.load(HELD, column.first + k) for k in range(column.size)], column.shape)

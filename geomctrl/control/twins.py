@@ -9,11 +9,8 @@ Zeros within arrays count as words: a diagonal gain is compiled as a diagonal.
 
 from __future__ import annotations
 
-import enum
 import functools
 import pickle
-import sys
-import sysconfig
 import types
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -25,16 +22,16 @@ from geomctrl.compiler.arrays import SymbolArray
 from geomctrl.compiler.code import Code
 from geomctrl.compiler.symbols import UntraceableError
 from geomctrl.compiler.tracing import structure
+from geomctrl.compiler.unknown import Unknown, at_work
+from geomctrl.compiler.untraceable import heard
 from geomctrl.kernels import tree
 from geomctrl.mechanism.mechanism import Mechanism
 
-from .memory import Outside
+from .memory import LIBRARY, MOST, PLAIN, Outside, array_word, is_own_class, is_own_function, slots_of, word
 
-PLAIN = (bool, int, str, bytes, complex, type(None), type(...), np.generic, enum.Enum)
 LARGEST = 20_000  # numbers of an array that become symbols; a larger one is a table, and a constant
 OF_ROBOTS = {"_model", "_code", "_frames", "parameters", "placements", "gravity", "joints", "frames"}
 MOST_KNOWN = 256
-INSTALLED = tuple({sysconfig.get_path(name) for name in ("stdlib", "platstdlib", "purelib", "platlib")})
 
 Load = Callable[[int], Any]
 
@@ -63,21 +60,38 @@ class Twins:
         self._twins: dict[int, tuple[int, Any]] = {}
         self._kept: list[Any] = []  # an id is an object's as long as it lives
         self._filled: list[tuple[Any, str, Any]] = []
-        self._functions: list[types.FunctionType] = []
-        self._classes: dict[type, None] = {}
+        self._roots: list[tuple[Any, str]] = []  # functions, classes and modules
+        self._kinds: dict[type, None] = {}  # of objects
+        self._owners: dict[int, list[np.ndarray]] = {}  # twins of arrays by whose memory theirs is
+        self._outside: Outside | None = None
 
     @contextmanager
     def used(self) -> Iterator[None]:
         """Twins are called in here. Raises UntraceableError where that changes them, or what else the code reaches;
         the latter is put back."""
-        outside = Outside(self._functions, self._classes, _is_own)
+        outside = self.outside
+        outside.begin()
         try:
-            yield
+            with at_work(), heard():
+                yield
         finally:
             place = outside.restored()
         place = place or self.changed()
         if place:
             raise UntraceableError(f"{place} changes during a call: it is a memory; keep it in the state z")
+
+    @property
+    def outside(self) -> Outside:
+        """What the code of what was met reaches by names. Raises UntraceableError where that may be a memory."""
+        if self._outside is None:
+            self._outside = Outside(self._roots, self._kinds)
+        return self._outside
+
+    def key(self) -> tuple:
+        """Equal for what has the same trace."""
+        finite = np.isfinite(self.values)
+        odd = () if finite.all() else tuple(map(repr, np.where(finite, 0.0, self.values).tolist()))
+        return *self.words, *self.outside.words, odd
 
     @property
     def values(self) -> np.ndarray:
@@ -87,10 +101,13 @@ class Twins:
     def of(self, x: Any, path: str = "") -> Any:
         """The twin of x."""
         kind = type(x)
+        if kind in (list, tuple, dict) and len(x) > MOST:
+            return self._unknown(x, path)
         if kind is float or kind is np.float64:
             return self._scalar(x, path)
         if isinstance(x, PLAIN):
-            self.words.append(x if kind in (int, str, bool) or x is None else (kind, x))
+            self.words.append(word(x))
+            self._kept.append(x)
             return x
         known = self._twins.get(id(x))
         if known is not None:
@@ -100,6 +117,12 @@ class Twins:
         if make is None:
             make = Twins._robot if isinstance(x, Mechanism) else Twins._named if _is_named(x) else Twins._object
         return make(self, x, path)
+
+    def of_kind(self, kind: type) -> Any:
+        """An object of a class, with nothing in it."""
+        self._kinds[kind] = None
+        self.words.append(kind)
+        return object.__new__(kind)
 
     def changed(self) -> str:
         """What is not as it was made, in words: the path of what a call has written on; "" where nothing is."""
@@ -148,17 +171,34 @@ class Twins:
         return self._numbers(np.array([x]), path).item()
 
     def _array(self, x: np.ndarray, path: str) -> Any:
+        if x.dtype == object:
+            return self._unknown(x, path)
         if x.dtype != np.float64 or self.constant or x.size > LARGEST:
-            twin = self._begin(x, x.copy(), x.shape, x.dtype.str, x.tobytes() if x.dtype != object else id(x))
+            twin = self._begin(x, x.copy(), *array_word(x))
         else:
-            numbers, zero = self._numbers(x, path), x.ravel() == 0.0
+            numbers, zero = self._numbers(x, path), (x == 0.0).ravel() & ~np.signbit(x).ravel()
             if self.load is not None:
                 if x.size > 1:
                     numbers.ravel()[zero] = 0.0
                 numbers = numbers.view(SymbolArray)
             twin = self._begin(x, numbers, x.shape, zero.tobytes())
         self._filled.append((twin, path, x if twin.dtype == x.dtype != object else twin.ravel().tolist()))
+        self.is_twin(twin, x)
         return twin
+
+    def is_twin(self, twin: np.ndarray, x: np.ndarray) -> None:
+        """Twins of arrays that share their memory do not: nothing may write on them."""
+        owner: Any = x
+        while owner.base is not None and (isinstance(owner, np.ndarray) or isinstance(owner.base, np.ndarray)):
+            owner = owner.base
+            if not isinstance(owner, np.ndarray):
+                break
+        self._kept.append(owner)
+        twins = self._owners.setdefault(id(owner), [])
+        twins.append(twin)
+        if len(twins) > 1:
+            for twin in twins:
+                twin.flags.writeable = False
 
     def _list(self, x: list, path: str) -> list:
         twin = self._begin(x, [], len(x))
@@ -191,18 +231,20 @@ class Twins:
         numbers = self._numbers(x._model[open_places], f"{path}.model")
         for name in ("parameters", "placements"):
             own[name] = self._numbers(getattr(x, name), f"{path}.{name}").view(SymbolArray if self.load else np.ndarray)
+        for name in sorted(vars(x).keys() - OF_ROBOTS - set(Mechanism.__dataclass_fields__)):  # a subclass's own
+            self.words.append(name)
+            own[name] = self.of(getattr(x, name), f"{path}.{name}")
+        self._kinds[type(x)] = None
         if self.load is None:
             return twin
         model = pattern.astype(object)
         model[open_places] = numbers
         own["_model"], own["_code"] = model, Code(model, pattern)
-        for name in vars(x).keys() - OF_ROBOTS - set(Mechanism.__dataclass_fields__):  # a subclass's own
-            own[name] = self.of(getattr(x, name), f"{path}.{name}")
         return twin
 
     def _function(self, x: types.FunctionType, path: str) -> Any:
-        self._functions.append(x)
-        if not _is_own(x.__module__) or not (x.__closure__ or x.__defaults__ or x.__kwdefaults__):
+        self._roots.append((x, path))
+        if not is_own_function(x) or not (x.__closure__ or x.__defaults__ or x.__kwdefaults__):
             return self._opaque(x, path)
         cells = tuple(types.CellType() for _ in x.__closure__ or ())
         twin = types.FunctionType(x.__code__, x.__globals__, x.__name__, None, cells or None)
@@ -220,7 +262,7 @@ class Twins:
         return self._done(twin, path)
 
     def _method(self, x: types.MethodType, path: str) -> Any:
-        self._functions.append(x.__func__)
+        self._roots.append((x.__func__, path))
         return types.MethodType(x.__func__, self.of(x.__self__, path))
 
     def _partial(self, x: functools.partial, path: str) -> Any:
@@ -231,19 +273,21 @@ class Twins:
     def _generator(self, x: np.random.Generator, path: str) -> Any:
         twin = np.random.Generator(type(x.bit_generator)())
         twin.bit_generator.state = x.bit_generator.state
-        self._begin(x, twin, repr(x.bit_generator.state))
+        self._begin(x, twin)
         self._filled.append((twin, path, repr(x.bit_generator.state)))
         return twin
 
     def _object(self, x: Any, path: str) -> Any:
         kind = type(x)
-        if not _is_own(kind.__module__) or isinstance(x, (list, dict, set, tuple, np.ndarray)):
+        if isinstance(x, LIBRARY) or kind.__module__ == "typing":
             return self._opaque(x, path)
+        if not is_own_class(kind) or isinstance(x, (list, dict, set, tuple, np.ndarray)):
+            return self._unknown(x, path)
         try:
-            twin = object.__new__(kind)
+            twin = kind() if kind is types.SimpleNamespace else object.__new__(kind)
         except TypeError:
-            return self._opaque(x, path)
-        self._classes[kind] = None
+            return self._unknown(x, path)
+        self._kinds[kind] = None
         self._begin(x, twin)
         for name, value in list(_content(x).items()):
             self.words.append(name)
@@ -254,6 +298,13 @@ class Twins:
         self.words.append(id(x))
         self._kept.append(x)
         return x
+
+    def _root(self, x: Any, path: str) -> Any:
+        self._roots.append((x, path.lstrip(".")))
+        return self._opaque(x, path)
+
+    def _unknown(self, x: Any, path: str) -> Any:
+        return self._begin(x, Unknown(path, type(x)))
 
     def _done(self, twin: Any, path: str) -> Any:
         self._filled.append((twin, path, _content(twin)))
@@ -271,25 +322,14 @@ MAKERS: dict[type, Callable[[Twins, Any, str], Any]] = {
     types.MethodType: Twins._method,
     functools.partial: Twins._partial,
     np.random.Generator: Twins._generator,
-    type: Twins._opaque,
-    types.ModuleType: Twins._opaque,
-    types.BuiltinFunctionType: Twins._opaque,
+    type: Twins._root,
+    types.ModuleType: Twins._root,
+    types.BuiltinFunctionType: Twins._root,
 }
 
 
 def _is_named(x: Any) -> bool:
     return isinstance(x, tuple) and hasattr(x, "_fields")
-
-
-@functools.lru_cache(maxsize=1024)
-def _is_own(module: str | None) -> bool:
-    """Whether a class or function is the user's or geomctrl's, not of an installed library."""
-    if module is None or module == "builtins":
-        return False
-    if module.startswith("geomctrl."):
-        return True
-    file = getattr(sys.modules.get(module), "__file__", None)
-    return file is None or not file.startswith(INSTALLED)
 
 
 def _content(x: Any) -> dict[Any, Any]:
@@ -300,13 +340,7 @@ def _content(x: Any) -> dict[Any, Any]:
         return dict(enumerate(x))
     if isinstance(x, types.FunctionType):
         return {name: _cell(cell) for name, cell in zip(x.__code__.co_freevars, x.__closure__ or ())}
-    slots = {n for c in type(x).__mro__ for n in _names(getattr(c, "__slots__", ())) if not n.startswith("__")}
-    found = {name: getattr(x, name) for name in sorted(slots) if hasattr(x, name)}
-    return found | getattr(x, "__dict__", {})
-
-
-def _names(slots: Any) -> tuple[str, ...]:
-    return (slots,) if isinstance(slots, str) else tuple(slots)
+    return slots_of(x)
 
 
 def _cell(cell: types.CellType) -> Any:

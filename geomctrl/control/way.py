@@ -73,6 +73,7 @@ class Way:
         self.k, self.next, self.k1 = 0, SAMPLE, self.loop.rates
         self.machine: Machine | None = None
         self.stops = 0  # of compiled code, one after the other
+        self.resumed = 0  # the step or sample after the last that was Python's
 
     @property
     def done(self) -> bool:
@@ -90,25 +91,35 @@ class Way:
         """The first sample; with a method that chooses its steps also the second, as Python chooses the first step."""
         with self.kept():
             self.sample()
-            if self.loop.adaptive:
+            if self.loop.adaptive and not self.done:
                 self.in_python()
 
-    def to_end(self, choice: bool | str, report: Callable[[float], Any] = lambda fraction: None) -> Run:
-        """The run. choice: what `simulate` calls `compiled`. Raises SimulationError with everything up to then."""
+    def to_end(
+        self,
+        choice: bool | str,
+        report: Callable[[float], Any] = lambda fraction: None,
+        *,
+        stopped: bool = False,
+    ) -> Run:
+        """The run. choice: what `simulate` calls `compiled`. stopped: compiled code has, for what comes next. Raises
+        SimulationError with everything up to then.
+        """
         self.machine = self.machine_chosen(choice)
         while not self.done:
             with self.kept():
-                self.go_on(report)
-            if self.machine:  # the plant is another
+                self.go_on(report, stopped)
+            stopped = False
+            if self.machine and not self.done:  # the plant is another
                 self.machine = self.machine_chosen(choice)
         return self.run()
 
-    def go_on(self, report: Callable[[float], Any]) -> None:
+    def go_on(self, report: Callable[[float], Any], stopped: bool) -> None:
         """To the end, or to where the plant is not the one that compiled code was chosen for."""
         while not self.done and not (self.machine and self.compiled_for is not self.loop.now):
-            if self.machine and self.advanced(self.machine, report):
+            if not stopped and self.machine and self.advanced(self.machine, report):
                 continue
             self.in_python()
+            stopped, self.resumed = False, self.k
             if self.machine or self.k % 64 == 0 or self.done:
                 report(self.k / self.n_steps)
 
@@ -165,10 +176,15 @@ class Way:
                 report(self.k / self.n_steps)
         finally:
             self.leave(machine, 0, self.k, phase)
-        self.stops = self.stops + 1 if stopped and self.k - first < FEW else 0
-        if self.stops > MOST_STOPS:
-            self.machine = None
+        if stopped:
+            self.count_stop()
+            if self.stops > MOST_STOPS:
+                self.machine = None
         return not stopped
+
+    def count_stop(self) -> None:
+        """Of compiled code, before what comes next; the same in a lane and alone, wherever chunks end."""
+        self.stops = self.stops + 1 if self.k - self.resumed < FEW else 0
 
     def enter(self, machine: Machine, lane: int) -> None:
         """Into a lane of the machine, before a step."""
