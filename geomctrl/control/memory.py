@@ -39,8 +39,6 @@ ANYWHERE = {"getattr", "setattr", "delattr", "vars", "attrgetter", "methodcaller
 OUTSIDE = {"IMPORT_NAME": "modules", "LOAD_GLOBAL": "loaded", "LOAD_NAME": "loaded", "STORE_GLOBAL": "loaded"}
 MADE = ("__new__", "__init__", "__post_init__")  # asked when an object is made
 FUNCTIONS = (types.BuiltinFunctionType, types.MethodDescriptorType, types.WrapperDescriptorType)
-LIBRARY = (np.ufunc, np.dtype, type(np.full), re.Pattern, types.GenericAlias, types.GetSetDescriptorType,
-           types.MemberDescriptorType, types.MethodWrapperType, types.ClassMethodDescriptorType)  # fmt: skip
 INNER = ("__func__", "fget", "func", "__wrapped__")  # of methods, properties, partial functions, caches
 
 
@@ -104,6 +102,11 @@ class Names(NamedTuple):
     attributes: frozenset[str]
 
 
+LIBRARY = (np.ufunc, np.dtype, type(np.full), re.Pattern, types.GenericAlias, type(Names.loaded),
+           types.GetSetDescriptorType, types.MemberDescriptorType, types.MethodWrapperType,
+           types.ClassMethodDescriptorType)  # fmt: skip
+
+
 @functools.lru_cache(maxsize=4096)
 def names_of(code: types.CodeType) -> Names:
     found: dict[str, dict[str, None]] = {"loaded": {}, "modules": {}, "attributes": {}}
@@ -121,11 +124,14 @@ class Outside:
     """What functions and classes reach by names. `words`: what that is; two of equal words are the same code with the
     same constants. `restored` puts it back, saying what had changed.
 
-    roots: functions, classes and modules with what they are called; kinds: classes of objects that are there already.
+    roots: functions, classes and modules with what they are called; kinds: classes of objects that are there already;
+    twinned: functions whose closures and defaults are somebody else's care.
     Raises UntraceableError where something is reached that can remember and can not be put back.
     """
 
-    def __init__(self, roots: Iterable[tuple[Any, str]], kinds: Iterable[type]):
+    def __init__(
+        self, roots: Iterable[tuple[Any, str]], kinds: Iterable[type], twinned: Iterable[types.FunctionType] = ()
+    ):
         self.words: list[Any] = []
         self.spaces: dict[int, dict[str, Any]] = {}  # globals of the functions
         self._seen: dict[int, int] = {}
@@ -136,6 +142,7 @@ class Outside:
         self._owners: list[Any] = []  # classes and modules
         self._known: dict[int, frozenset[str]] = {}  # names in them
         self._visited: set[tuple[int, str]] = set()
+        self._twinned = set(map(id, twinned))
         for x, name in roots:
             self._visit(x, name)
         for kind in kinds:
@@ -238,12 +245,16 @@ class Outside:
         for module in names.modules:
             if module in sys.modules:
                 self._visit(sys.modules[module], module)
+        self._held.append((name, x.__dict__, dict(x.__dict__)))
+        for other, value in x.__dict__.items():
+            self._visit(value, f"{name}.{other}")
+        if id(x) in self._twinned:
+            return
         for other, cell in zip(x.__code__.co_freevars, x.__closure__ or ()):
             self._held.append((other, cell, _cell(cell)))
             self._visit(_cell(cell), other)
-        for other, value in {**x.__dict__, "defaults": x.__defaults__, "keywords": x.__kwdefaults__}.items():
-            self._visit(value, f"{name}.{other}")
-        self._held.append((name, x.__dict__, dict(x.__dict__)))
+        self._visit(x.__defaults__, f"{name}.__defaults__")
+        self._visit(x.__kwdefaults__, f"{name}.__kwdefaults__")
 
     def _class(self, kind: type, name: str) -> None:
         self.words.append((name, id(kind)))

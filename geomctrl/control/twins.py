@@ -61,6 +61,7 @@ class Twins:
         self._filled: list[tuple[Any, str, Any]] = []
         self._roots: list[tuple[Any, str]] = []  # functions, classes and modules
         self._kinds: dict[type, None] = {}  # of objects
+        self._twinned: list[types.FunctionType] = []
         self._owners: dict[int, list[np.ndarray]] = {}  # twins of arrays by whose memory theirs is
         self._outside: Outside | None = None
 
@@ -83,7 +84,7 @@ class Twins:
     def outside(self) -> Outside:
         """What the code of what was met reaches by names. Raises UntraceableError where that may be a memory."""
         if self._outside is None:
-            self._outside = Outside(self._roots, self._kinds)
+            self._outside = Outside(self._roots, self._kinds, self._twinned)
         return self._outside
 
     def key(self) -> tuple:
@@ -245,6 +246,7 @@ class Twins:
         self._roots.append((x, path))
         if not is_own_function(x) or not (x.__closure__ or x.__defaults__ or x.__kwdefaults__):
             return self._opaque(x, path)
+        self._twinned.append(x)
         cells = tuple(types.CellType() for _ in x.__closure__ or ())
         twin = types.FunctionType(x.__code__, x.__globals__, x.__name__, None, cells or None)
         self._begin(x, twin, id(x.__code__))

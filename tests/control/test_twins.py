@@ -8,6 +8,7 @@ import itertools
 import logging
 import math
 import sys
+import threading
 import time
 import types
 import warnings
@@ -268,6 +269,20 @@ def test_a_class_that_exec_made():
     laws = space["Counts"](), space["Counts"]()
     assert_same(simulate(laws[0], False), simulate(laws[1], "auto"))
     assert laws[0].n == laws[1].n
+
+
+def test_closures_that_differ_in_numbers_share_a_trace(monkeypatch):
+    made, original = [], compiled_loop.trace_loop
+    monkeypatch.setattr(compiled_loop, "trace_loop", lambda *x, **options: made.append(1) or original(*x, **options))
+    lock = threading.Lock()  # of an object within a closure, and not used
+
+    def law(gain):
+        own = types.SimpleNamespace(gain=gain, lock=lock)
+        return Law(lambda law, t, v: -own.gain * v)
+
+    for gain in (1.0, 2.0, 3.0):
+        assert_same(simulate(law(gain), False), simulate(law(gain), True))
+    assert len(made) == 1
 
 
 # --- arrays that share their memory ------------------------------------------------------------------------------
