@@ -26,7 +26,8 @@ from geomctrl.compiler.unknown import Unknown, at_work
 from geomctrl.compiler.untraceable import heard
 from geomctrl.mechanism.mechanism import Mechanism
 
-from .memory import LIBRARY, MOST, PLAIN, Outside, array_word, is_own_class, is_own_function, slots_of, word
+from .memory import LIBRARY, MOST, Outside, array_word
+from .ownership import PLAIN, is_own_class, is_own_function, slots_of, word
 
 LARGEST = 20_000  # numbers of an array that become symbols; a larger one is a table, and a constant
 OF_ROBOTS = {"_model", "_code", "_frames", "parameters", "placements", "gravity", "joints", "frames"}
