@@ -6,13 +6,11 @@ from __future__ import annotations
 
 import builtins
 import dis
-import enum
 import functools
 import hashlib
 import random
 import re
 import sys
-import sysconfig
 import types
 from collections import deque
 from collections.abc import Iterable
@@ -24,76 +22,19 @@ from geomctrl.compiler.symbols import UntraceableError
 from geomctrl.kernels.primitives import codes
 from geomctrl.mechanism.mechanism import Mechanism
 
+from .ownership import PLAIN, is_own, is_own_class, is_own_function, leaves_nothing, slots_of, word
+
 MOST = 10_000  # things that are looked at
 LONG = 1024  # bytes of an array that are a word; of a longer one their digest is
 MISSING = object()
-PLAIN = (bool, int, float, str, bytes, complex, type(None), type(...), np.generic, enum.Enum, range)
-LIBRARIES = {"numpy", "scipy", "numba", "llvmlite", "sympy", "casadi", "jax", "torch", "matplotlib", "pandas", "pytest"}
-PURE = """
-    abc bisect builtins cmath collections contextlib copy dataclasses decimal enum fractions functools itertools math
-    numbers operator random re statistics string types typing _collections_abc _functools _operator
-"""  # rooms of the standard library in which a call leaves nothing behind
 QUIET = {"typing", "dataclasses"}  # whose objects change nothing
 IMPURE = {"breakpoint", "eval", "exec", "globals", "input", "locals", "open", "__import__"}
 ANYWHERE = {"getattr", "setattr", "delattr", "vars", "attrgetter", "methodcaller"}  # attributes that no code names
 OUTSIDE = {"IMPORT_NAME": "modules", "LOAD_GLOBAL": "loaded", "LOAD_NAME": "loaded", "STORE_GLOBAL": "loaded"}
+ASKED = {"coriolis_matrix", "lyapunov", "true_parameters", "reference", "robot", "group", "form", "q_d"}  # of a law
 MADE = ("__new__", "__init__", "__post_init__")  # asked when an object is made
 FUNCTIONS = (types.BuiltinFunctionType, types.MethodDescriptorType, types.WrapperDescriptorType)
-LIBRARY = (np.ufunc, np.dtype, type(np.full), re.Pattern, types.GenericAlias, types.GetSetDescriptorType,
-           types.MemberDescriptorType, types.MethodWrapperType, types.ClassMethodDescriptorType)  # fmt: skip
 INNER = ("__func__", "fget", "func", "__wrapped__")  # of methods, properties, partial functions, caches
-
-
-# --- whose something is ------------------------------------------------------------------------------------------
-
-
-@functools.lru_cache(maxsize=1024)
-def is_own(module: str | None) -> bool:
-    """Whether a module is the user's or geomctrl's, not of Python or of a library that computes."""
-    if module is None:
-        return True
-    top = module.partition(".")[0]
-    if top in ("geomctrl", "__main__"):
-        return True
-    if top in LIBRARIES or top in sys.builtin_module_names:
-        return False
-    file = getattr(sys.modules.get(top), "__file__", None)
-    standard = top in sys.stdlib_module_names and (file is None or file.startswith(sysconfig.get_path("stdlib")))
-    return not standard
-
-
-def is_own_class(kind: type) -> bool:
-    """As for modules; what `exec` has made has none."""
-    made = bool(kind.__flags__ & 1 << 9)  # by a class statement
-    return kind is types.SimpleNamespace or (made and (kind.__module__ == "builtins" or is_own(kind.__module__)))
-
-
-def is_own_function(x: types.FunctionType) -> bool:
-    return x.__module__ == "builtins" or is_own(x.__module__)
-
-
-def leaves_nothing(module: str | None) -> bool:
-    """Whether calls of a module's functions leave nothing behind, and depend on their arguments alone."""
-    top = (module or "").partition(".")[0]
-    return top in PURE.split() or is_own(module) or top not in sys.stdlib_module_names
-
-
-def slots_of(x: Any) -> dict[str, Any]:
-    """The attributes of an object by name, those in slots among them."""
-    slots = {n for c in type(x).__mro__ for n in _names(getattr(c, "__slots__", ())) if not n.startswith("__")}
-    found = {name: getattr(x, name) for name in sorted(slots) if hasattr(x, name)}
-    return found | getattr(x, "__dict__", {})
-
-
-def _names(slots: Any) -> tuple[str, ...]:
-    return (slots,) if isinstance(slots, str) else tuple(slots)
-
-
-def word(x: Any) -> tuple:
-    """What a plain thing is."""
-    if isinstance(x, enum.Enum):
-        return type(x), id(x)
-    return type(x), x if isinstance(x, (str, bytes)) else repr(x)
 
 
 class Names(NamedTuple):
@@ -102,6 +43,11 @@ class Names(NamedTuple):
     loaded: tuple[str, ...]
     modules: tuple[str, ...]
     attributes: frozenset[str]
+
+
+LIBRARY = (np.ufunc, np.dtype, type(np.full), re.Pattern, types.GenericAlias, type(Names.loaded),
+           types.GetSetDescriptorType, types.MemberDescriptorType, types.MethodWrapperType,
+           types.ClassMethodDescriptorType)  # fmt: skip
 
 
 @functools.lru_cache(maxsize=4096)
@@ -121,21 +67,25 @@ class Outside:
     """What functions and classes reach by names. `words`: what that is; two of equal words are the same code with the
     same constants. `restored` puts it back, saying what had changed.
 
-    roots: functions, classes and modules with what they are called; kinds: classes of objects that are there already.
+    roots: functions, classes and modules with what they are called; kinds: classes of objects that are there already;
+    twinned: functions whose closures and defaults are somebody else's care.
     Raises UntraceableError where something is reached that can remember and can not be put back.
     """
 
-    def __init__(self, roots: Iterable[tuple[Any, str]], kinds: Iterable[type]):
+    def __init__(
+        self, roots: Iterable[tuple[Any, str]], kinds: Iterable[type], twinned: Iterable[types.FunctionType] = ()
+    ):
         self.words: list[Any] = []
         self.spaces: dict[int, dict[str, Any]] = {}  # globals of the functions
         self._seen: dict[int, int] = {}
         self._kept: list[Any] = []
-        self._attributes: set[str] = set()  # that are named somewhere
+        self._attributes = set(ASKED)  # that are named somewhere
         self._named: list[tuple[Any, str, Any]] = []
         self._held: list[tuple[str, Any, Any]] = []
         self._owners: list[Any] = []  # classes and modules
         self._known: dict[int, frozenset[str]] = {}  # names in them
         self._visited: set[tuple[int, str]] = set()
+        self._twinned = set(map(id, twinned))
         for x, name in roots:
             self._visit(x, name)
         for kind in kinds:
@@ -238,16 +188,22 @@ class Outside:
         for module in names.modules:
             if module in sys.modules:
                 self._visit(sys.modules[module], module)
+        self._held.append((name, x.__dict__, dict(x.__dict__)))
+        for other, value in x.__dict__.items():
+            self._visit(value, f"{name}.{other}")
+        if id(x) in self._twinned:
+            return
         for other, cell in zip(x.__code__.co_freevars, x.__closure__ or ()):
             self._held.append((other, cell, _cell(cell)))
             self._visit(_cell(cell), other)
-        for other, value in {**x.__dict__, "defaults": x.__defaults__, "keywords": x.__kwdefaults__}.items():
-            self._visit(value, f"{name}.{other}")
-        self._held.append((name, x.__dict__, dict(x.__dict__)))
+        self._visit(x.__defaults__, f"{name}.__defaults__")
+        self._visit(x.__kwdefaults__, f"{name}.__kwdefaults__")
 
     def _class(self, kind: type, name: str) -> None:
         self.words.append((name, id(kind)))
         for cls in kind.__mro__:
+            if cls.__module__.startswith("geomctrl."):  # which calls what it knows of
+                self._attributes.update(vars(cls).keys() - {"start", "value", *MADE})
             if id(cls) not in self._known and is_own_class(cls) and not cls.__module__.startswith("geomctrl."):
                 self._known[id(cls)] = frozenset(vars(cls))
                 self._owners.append(cls)

@@ -27,7 +27,8 @@ from geomctrl.compiler.untraceable import heard
 from geomctrl.kernels import tree
 from geomctrl.mechanism.mechanism import Mechanism
 
-from .memory import LIBRARY, MOST, PLAIN, Outside, array_word, is_own_class, is_own_function, slots_of, word
+from .memory import LIBRARY, MOST, Outside, array_word
+from .ownership import PLAIN, is_own_class, is_own_function, slots_of, word
 
 LARGEST = 20_000  # numbers of an array that become symbols; a larger one is a table, and a constant
 OF_ROBOTS = {"_model", "_code", "_frames", "parameters", "placements", "gravity", "joints", "frames"}
@@ -62,6 +63,7 @@ class Twins:
         self._filled: list[tuple[Any, str, Any]] = []
         self._roots: list[tuple[Any, str]] = []  # functions, classes and modules
         self._kinds: dict[type, None] = {}  # of objects
+        self._twinned: list[types.FunctionType] = []
         self._owners: dict[int, list[np.ndarray]] = {}  # twins of arrays by whose memory theirs is
         self._outside: Outside | None = None
 
@@ -84,7 +86,7 @@ class Twins:
     def outside(self) -> Outside:
         """What the code of what was met reaches by names. Raises UntraceableError where that may be a memory."""
         if self._outside is None:
-            self._outside = Outside(self._roots, self._kinds)
+            self._outside = Outside(self._roots, self._kinds, self._twinned)
         return self._outside
 
     def key(self) -> tuple:
@@ -246,6 +248,7 @@ class Twins:
         self._roots.append((x, path))
         if not is_own_function(x) or not (x.__closure__ or x.__defaults__ or x.__kwdefaults__):
             return self._opaque(x, path)
+        self._twinned.append(x)
         cells = tuple(types.CellType() for _ in x.__closure__ or ())
         twin = types.FunctionType(x.__code__, x.__globals__, x.__name__, None, cells or None)
         self._begin(x, twin, id(x.__code__))

@@ -8,6 +8,7 @@ import itertools
 import logging
 import math
 import sys
+import threading
 import time
 import types
 import warnings
@@ -270,6 +271,20 @@ def test_a_class_that_exec_made():
     assert laws[0].n == laws[1].n
 
 
+def test_closures_that_differ_in_numbers_share_a_trace(monkeypatch):
+    made, original = [], compiled_loop.trace_loop
+    monkeypatch.setattr(compiled_loop, "trace_loop", lambda *x, **options: made.append(1) or original(*x, **options))
+    lock = threading.Lock()  # of an object within a closure, and not used
+
+    def law(gain):
+        own = types.SimpleNamespace(gain=gain, lock=lock)
+        return Law(lambda law, t, v: -own.gain * v)
+
+    for gain in (1.0, 2.0, 3.0):
+        assert_same(simulate(law(gain), False), simulate(law(gain), True))
+    assert len(made) == 1
+
+
 # --- arrays that share their memory ------------------------------------------------------------------------------
 
 
@@ -308,6 +323,44 @@ def test_a_monitor_with_two_names_for_one_array():
     law = Law(lambda law, t, v: -v)
     runs = [simulate(law, compiled, monitors=[Sums()]) for compiled in (False, "auto")]
     assert_same(*runs)
+
+
+class Scaled(Sums):
+    factor = 1.0
+
+    def measure(self, sample):
+        Law.hits += self.factor == 3.0
+        return GAIN * self.factor * sample.t
+
+
+class Dragged(gc.Plant):
+    drag = 0.5
+
+    def acceleration(self, t, q, v, tau):
+        return super().acceleration(t, q, v, tau - self.drag * v)
+
+    def rate(self, t, q, v, tau, out):
+        self._rate(t, q, v, tau, out)
+
+    def power(self, t, q, v, tau):
+        return super().power(t, q, v, tau - self.drag * v)
+
+
+def test_what_monitors_and_plants_reach(monkeypatch):
+    law = Law(lambda law, t, v: -v)
+    plant = Dragged(law.robot)
+    for owner, name, value in ((Scaled, "factor", 2.0), (Dragged, "drag", 3.0), (Scaled, "factor", 3.0)):
+        found = []
+        monkeypatch.setattr(owner, name, value)
+        for compiled in (False, "auto"):
+            Law.hits = 0
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore", RuntimeWarning)
+                monitors = [Scaled()]
+                run = gc.simulate(plant, law, [0.3, -0.2], [0.1, 0.4], 0.02, 1e-3, monitors=monitors, compiled=compiled)
+            found.append((run, Law.hits))
+        assert found[0][1] == found[1][1]
+        assert_same(found[0][0], found[1][0])
 
 
 def test_the_limit_and_the_name_of_a_monitors_class(monkeypatch):
