@@ -76,10 +76,13 @@ class Machine:
         return k, phase, 0 if k == last and phase == STEP else stopped, rows
 
     def look(self, lane: int = 0) -> dict[tuple[str, str], Any] | None:
-        """A sample at the state that is in the memory: rates, command, what is measured; None without result."""
-        if self._look(self.values.ctypes.data, self.memory.ctypes.data) >> lane & 1:
+        """A sample at the state that is in the memory: rates, command, what is measured; None without a result, or
+        where its rates are not finite."""
+        without = self._look(self.values.ctypes.data, self.memory.ctypes.data) >> lane & 1
+        rates = self.out[: len(self.slopes), lane].copy()
+        if without or not np.isfinite(rates).all():
             return None
-        found: dict[tuple[str, str], Any] = {("rates", ""): self.out[: len(self.slopes), lane].copy()}
+        found: dict[tuple[str, str], Any] = {("rates", ""): rates}
         for columns, numbers in ((self.traced.held, self.held), (self.traced.columns, self.out)):
             for c in columns:
                 found[c.kind, c.name] = numbers[c.first : c.first + c.size, lane].reshape(c.shape).copy()
