@@ -20,7 +20,7 @@ NAMES = {
     "Friction": "control.plant",
     "Plant": "control.plant",
     "Run": "control.run",
-    "compile": "control.compiled",
+    "compile": "control.compiled.law",
     "replay": "control.sweeping.sweep",
     "simulate": "control.loop",
     "simulate_many": "control.many",

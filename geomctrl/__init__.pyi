@@ -12,7 +12,7 @@ from .compiler.catalogue import Terms as Terms
 from .control import measures as measures
 from .control import monitors as monitors
 from .control import references as references
-from .control.compiled import compile as compile
+from .control.compiled.law import compile as compile
 from .control.contracts import Command as Command
 from .control.contracts import Controller as Controller
 from .control.contracts import Desired as Desired

@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike
 from geomctrl.integrators.march import check_storing
 from geomctrl.robot import Robot
 
-from .compiled_loop import checked_choice
+from .compiled.choice import checked_choice
 from .contracts import Controller
 from .monitors import Monitor, monitor_list
 from .plant import Plant

@@ -28,14 +28,14 @@ from geomctrl.motion.arguments import step_count
 from geomctrl.robot import Robot
 
 from .closed_loop import hold_count
-from .compiled_loop import checked_choice, known_trace, say
+from .compiled.choice import checked_choice, known_trace, say
+from .compiled.machine import SAMPLE, STEP, Machine
+from .compiled.trace import TracedLoop
 from .contracts import Controller
-from .machine import SAMPLE, STEP, Machine
 from .measures import Measure, accumulates
 from .monitors import monitor_list
 from .plant import Plant
 from .run import Run
-from .traced import TracedLoop
 from .way import CHUNK, Way, in_a_loop
 
 LONG = 32_768  # steps of eight lanes without a look around, a quarter of a second

@@ -19,10 +19,10 @@ from geomctrl.motion.arguments import step_count
 from geomctrl.robot import Robot
 
 from .closed_loop import Loop
-from .compiled_loop import machine_for
+from .compiled.choice import machine_for
+from .compiled.machine import SAMPLE, STEP, Machine
 from .contracts import Controller
 from .desired import evaluated_once
-from .machine import SAMPLE, STEP, Machine
 from .monitors import Monitor
 from .plant import Plant
 from .record import Record

@@ -10,10 +10,11 @@ import pytest
 import geomctrl as gc
 from geomctrl import controllers, integrators, models
 from geomctrl.compiler.symbols import UntraceableError
-from geomctrl.control import closed_loop, compiled_loop, traced, way
+from geomctrl.control import closed_loop, way
 from geomctrl.control.closed_loop import Loop
+from geomctrl.control.compiled import choice
+from geomctrl.control.compiled.machine import Machine
 from geomctrl.control.elastic_joints import ElasticPlant, with_rotors
-from geomctrl.control.machine import Machine
 from geomctrl.control.monitors import Monitor, default_monitors
 from geomctrl.control.references import Quintic, Sinusoids, Spline
 from geomctrl.control.smooth_references import Harmonic
@@ -330,9 +331,9 @@ WRONG = {
 @pytest.mark.parametrize("case", WRONG)
 @pytest.mark.parametrize("robot", ["two_link", "three_spheres"])
 def test_what_a_pair_can_not_do_ends_with_its_reason(robot, case, spied, monkeypatch):
-    for module in (closed_loop, traced):
+    for module in (closed_loop, trace):
         monkeypatch.setattr(module, "MOST_STEPS", 60)
-    monkeypatch.setattr(compiled_loop, "_traces", type(compiled_loop._traces)())
+    monkeypatch.setattr(choice, "_traces", type(choice._traces)())
     robot, ends = ROBOTS[robot](), []
     options, push, words = WRONG[case]
     for compiled in (False, True):
@@ -507,8 +508,8 @@ REFUSED = [
 
 @pytest.mark.parametrize(("body", "words"), REFUSED)
 def test_what_does_not_trace_runs_in_python_and_is_left_alone(body, words, monkeypatch):
-    monkeypatch.setattr(compiled_loop, "WORTH", 10)
-    monkeypatch.setattr(compiled_loop, "_said", set())
+    monkeypatch.setattr(choice, "WORTH", 10)
+    monkeypatch.setattr(choice, "_said", set())
     robot = models.two_link()
     run = partial(gc.simulate, robot, q0=np.ones(2), v0=np.zeros(2), t_end=0.02, dt=1e-3)
     LOG.clear()
@@ -574,11 +575,9 @@ def test_progress_and_an_error_of_its_callers():
 
 def test_one_trace_serves_loops_that_differ_in_numbers(monkeypatch):
     made = []
-    original = compiled_loop.trace_loop
-    monkeypatch.setattr(
-        compiled_loop, "trace_loop", lambda *args, **options: made.append(1) or original(*args, **options)
-    )
-    monkeypatch.setattr(compiled_loop, "_traces", type(compiled_loop._traces)())
+    original = choice.trace_loop
+    monkeypatch.setattr(choice, "trace_loop", lambda *args, **options: made.append(1) or original(*args, **options))
+    monkeypatch.setattr(choice, "_traces", type(choice._traces)())
     for plant, controller, q0, v0 in cases(4, models.two_link(), np.random.default_rng(3)):
         gc.simulate(plant, controller, q0, v0, 0.01, 1e-3, compiled=True)
     assert len(made) == 1

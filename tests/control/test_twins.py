@@ -19,8 +19,8 @@ import pytest
 import geomctrl as gc
 from geomctrl import models
 from geomctrl.compiler.symbols import UntraceableError
-from geomctrl.control import compiled_loop
 from geomctrl.control.closed_loop import Loop
+from geomctrl.control.compiled import choice
 from geomctrl.control.monitors import Monitor
 
 GAIN, GAINS, TABLE = 1.0, np.array([1.0, 2.0]), {"gain": 1.0}
@@ -31,7 +31,7 @@ SETTINGS.gain = 1.0
 
 @pytest.fixture(autouse=True)
 def compiled_soon(monkeypatch):
-    monkeypatch.setattr(compiled_loop, "WORTH", 1)
+    monkeypatch.setattr(choice, "WORTH", 1)
 
 
 class Law:
@@ -272,8 +272,8 @@ def test_a_class_that_exec_made():
 
 
 def test_closures_that_differ_in_numbers_share_a_trace(monkeypatch):
-    made, original = [], compiled_loop.trace_loop
-    monkeypatch.setattr(compiled_loop, "trace_loop", lambda *x, **options: made.append(1) or original(*x, **options))
+    made, original = [], choice.trace_loop
+    monkeypatch.setattr(choice, "trace_loop", lambda *x, **options: made.append(1) or original(*x, **options))
     lock = threading.Lock()  # of an object within a closure, and not used
 
     def law(gain):

@@ -14,14 +14,14 @@ import numpy as np
 from geomctrl.compiler import budget
 from geomctrl.compiler.code import enabled
 from geomctrl.compiler.symbols import UntraceableError
+from geomctrl.control.monitors import Monitor, Sample
 from geomctrl.errors import ArgumentError, ModelError
 from geomctrl.lie.groups import Rn
 from geomctrl.mechanism.configuration import random_configuration
 
-from .compiled import agree
+from .law import agree
 from .machine import Machine
-from .monitors import Monitor, Sample
-from .traced import TracedLoop, is_memory, trace_loop, twins_of
+from .trace import TracedLoop, is_memory, trace_loop, twins_of
 from .twins import Twins
 
 WORTH = 16_000  # evaluations of the law that take Python as long as tracing and compiling take

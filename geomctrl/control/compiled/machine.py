@@ -17,7 +17,7 @@ from geomctrl.compiler import cache, host, loops
 from geomctrl.compiler.code import version
 from geomctrl.compiler.loop_memory import Layout, Numbers, used_numbers
 
-from .traced import Column, TracedLoop
+from .trace import Column, TracedLoop
 
 LINE = 8  # doubles of a cache line
 POINTER, WHOLE, REAL = ctypes.c_void_p, ctypes.c_int64, ctypes.c_double

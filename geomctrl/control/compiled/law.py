@@ -27,20 +27,20 @@ from geomctrl.compiler.llvm import module
 from geomctrl.compiler.stand_ins import numpy_on_symbols
 from geomctrl.compiler.symbols import Condition, Graph, UntraceableError, both, where
 from geomctrl.compiler.tracing import Trace
+from geomctrl.control.contracts import Command, Controller
 from geomctrl.errors import ArgumentError, ModelError
 from geomctrl.mechanism.configuration import random_configuration
 from geomctrl.robot import Robot
 from geomctrl.terms.export import MEANINGS as OF_TERMS
 
-from .contracts import Command, Controller
 from .twins import Twins
 
 # where no law is: this package below the controllers, and what is installed
 ELSEWHERE = tuple(
     {
         *(sysconfig.get_path(name) for name in ("stdlib", "platstdlib", "purelib", "platlib")),
-        *(str(Path(__file__).parents[1] / room) for room in ("arguments", "compiler", "control", "kernels", "lie")),
-        *(str(Path(__file__).parents[1] / room) for room in ("mechanism", "terms")),
+        *(str(Path(__file__).parents[2] / room) for room in ("arguments", "compiler", "control", "kernels", "lie")),
+        *(str(Path(__file__).parents[2] / room) for room in ("mechanism", "terms")),
     }
 )
 STATES = 5  # at which the compiled law is compared with the controller

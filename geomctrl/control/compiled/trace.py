@@ -31,14 +31,14 @@ from geomctrl.compiler.symbols import (
     where,
 )
 from geomctrl.compiler.tracing import Trace
+from geomctrl.control.closed_loop import MOST_STEPS
+from geomctrl.control.desired import evaluated_each_time
+from geomctrl.control.monitors import Monitor, Sample
 from geomctrl.integrators.explicit import is_vector_space
 from geomctrl.kernels.marches import LARGEST_ANGLE
 from geomctrl.lie.groups import rotation
 
-from .closed_loop import MOST_STEPS
-from .compiled import CompiledLaw, named, outputs_of
-from .desired import evaluated_each_time
-from .monitors import Monitor, Sample
+from .law import CompiledLaw, named, outputs_of
 from .twins import Twins
 
 NUMBERS, TIME, STATE, HELD, MEMORY = range(5)  # the graph's arrays
