@@ -54,6 +54,18 @@ class SymbolArray(np.ndarray):
     def __reduce__(self):
         raise UntraceableError(f"an array of symbols is stored{caller()}: its numbers are not known")
 
+    def __setitem__(self, key, value):
+        if not isinstance(key, SymbolArray):
+            return super().__setitem__(key, value)
+        if np.ndim(value):
+            raise UntraceableError(f"entries where a condition holds are set to an array{caller()}: use np.where")
+        return super().__setitem__(..., _where(key, value, self))
+
+    def astype(self, dtype, *args, **kwargs):
+        if np.dtype(dtype) not in (np.float64, object):
+            raise UntraceableError(f"an array of symbols as {np.dtype(dtype)} does not trace{caller()}")
+        return self.copy()
+
     def copy(self, order="C"):  # also where numpy would make a plain array of it
         return self.view(np.ndarray).copy(order).view(SymbolArray)
 
@@ -245,7 +257,28 @@ def _with_result(function: Callable[..., Any]) -> Callable[..., Any]:
     return result
 
 
+def _select(condlist: Any, choicelist: Any, default: Any = 0) -> Any:
+    for condition, choice in reversed(list(zip(condlist, choicelist, strict=True))):
+        default = _where(condition, choice, default)
+    return default
+
+
+def _interp(x: Any, xp: Any, fp: Any, left: Any = None, right: Any = None, period: Any = None) -> Any:
+    """numpy's piecewise linear interpolation, piece by piece."""
+    if period is not None:
+        raise UntraceableError(f"np.interp with a period does not trace{caller()}")
+    x, xp, fp = wrapped(_elements(x)), _elements(xp).ravel(), _elements(fp).ravel()
+    value = fp[0] if left is None else left
+    for k in range(len(xp) - 1):
+        piece = fp[k] + (x - xp[k]) * div(fp[k + 1] - fp[k], xp[k + 1] - xp[k])
+        value = _where(x >= xp[k], piece, value)
+    value = _where(x >= xp[-1], fp[-1], value)
+    return value if right is None else _where(x > xp[-1], right, value)
+
+
 OWN: dict[Any, Callable[..., Any]] = {
+    np.select: _select,
+    np.interp: _interp,
     np.where: _where,
     np.clip: _clip,
     np.linalg.solve: _with_result(linear_algebra.solve),

@@ -57,6 +57,15 @@ FUNCTIONS = {
         + np.linalg.norm(q, axis=0)
         + np.eye(7) @ (q * q[3])
     ),
+    "select": lambda q, v: np.select([q > 0.5, q < v, v > 0.0], [q, 2.0 * v, q * v], -1.0),
+    "interp": lambda q, v: np.concatenate(
+        (
+            np.interp(q, [-1.0, 0.0, 0.7, 2.0], [1.0, 3.0, -2.0, 0.5]),
+            np.interp(v, [-0.5, 0.5], q[:2], left=-7.0, right=9.0),
+            [np.interp(q[0], [0.0, 1.0], v[:2])],
+        )
+    ),
+    "masks": lambda q, v: _masked(q, v),
     "finite": lambda q, v: np.where(np.isfinite(q / v).all() & ~np.isnan(q), q, v),
     "max and min": lambda q, v: max(q[0], 0.1, v[1]) * q - min(q) + max(abs(v)) + max([1, 2]) + min(3.0, 2.0),
     "math": lambda q, v: (
@@ -98,6 +107,13 @@ def _filled(q, v):
     copy = np.array([1.0, 2.0])
     copy[1] = q[0]
     return np.concatenate((out.ravel(), total, copy))
+
+
+def _masked(q, v):
+    out = (q * v).astype(float)
+    out[out < 0.0] = 0.0
+    out[(q > 0.3) & (v < 0.2)] = v[0]
+    return out
 
 
 def _in_place(q, v):

@@ -12,7 +12,7 @@ from geomctrl import controllers, integrators, models
 from geomctrl.compiler.symbols import UntraceableError
 from geomctrl.control import closed_loop, way
 from geomctrl.control.closed_loop import Loop
-from geomctrl.control.compiled import choice
+from geomctrl.control.compiled import choice, trace
 from geomctrl.control.compiled.machine import Machine
 from geomctrl.control.elastic_joints import ElasticPlant, with_rotors
 from geomctrl.control.monitors import Monitor, default_monitors
