@@ -26,6 +26,7 @@ from .loop_memory import Equations, Layout, Numbers
 from .loop_steps import Steps
 from .stretches import Plan
 
+STRETCH = 250  # operations: a tenth faster than 600, within what two loops of the Panda measure from 150 to 300
 EXACT = ""  # no freedoms: a run has the same bits in one lane or many, watched or not
 
 
@@ -33,7 +34,9 @@ def module(equations: Equations, width: int, numbers: Numbers, side: int) -> tup
     """The module's text, for `width` lanes, and where its memory has what. side: the processor's lanes."""
     kinds = sorted({width, max(width, side)})
     vector = Vector(width)
-    plans = {name: Plan(fused(trace), max(side // width, 1)) for name, trace in equations.traces.items()}
+    plans = {
+        name: Plan(fused(trace), max(side // width, 1), stretch=STRETCH) for name, trace in equations.traces.items()
+    }
     layout = Layout(equations, width, max(plan.slots for plan in plans.values()))
     parts = [library(kinds), *(sin_cos(Vector(k)) for k in kinds), *(waves(Vector(k)) for k in kinds)]
     parts += [core(plan, vector, name, side, numbers.place, EXACT) for name, plan in plans.items()]

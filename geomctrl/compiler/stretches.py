@@ -17,10 +17,10 @@ class Plan:
     The code generator's time grows faster than the length of what it is given, and it is lost among thousands of values
     at once: a long line is cut into stretches, functions that hand each other numbers in memory. Sines and cosines of
     inputs come first; `slots` numbers hold their arguments, them, and what crosses a cut. together: how many of those
-    lie side by side. apart: each output is an array of its own.
+    lie side by side. apart: each output is an array of its own. stretch: operations of one, about.
     """
 
-    def __init__(self, trace: Trace, together: int = 1, *, apart: bool = False):
+    def __init__(self, trace: Trace, together: int = 1, *, apart: bool = False, stretch: int = STRETCH):
         self.trace, self.nodes, self.apart = trace, trace.graph.nodes, apart
         self.output_starts = [0, *accumulate(trace.sizes)]
         self.starts = [0, *accumulate(trace.inputs)]
@@ -30,7 +30,7 @@ class Plan:
         where = {at: self.rows + k for k, at in enumerate(self.angles)}
         self.slot = {at: where[x] + self.rows * (op == "cos") for at, op, x in self._waves(needed)}
         work = [at for at in needed if self.is_operation(at)]
-        count = max(1, round(len(work) / STRETCH))
+        count = max(1, round(len(work) / stretch))
         ends = [len(work) * k // count for k in range(count + 1)]
         self.stretches = [work[a:b] for a, b in pairwise(ends)]
         self.slots = 3 * self.rows + self._crossing()
