@@ -26,7 +26,7 @@ from .loop_memory import Equations, Layout, Numbers
 from .loop_steps import Steps
 from .stretches import Plan
 
-STRETCH = 250  # operations: a tenth faster than 600, within what two loops of the Panda measure from 150 to 300
+STRETCH = 250  # operations: from 150 to 300 the Panda's loop is a tenth faster than at 600
 EXACT = ""  # no freedoms: a run has the same bits in one lane or many, watched or not
 
 
