@@ -83,6 +83,8 @@ def simulate_many(
     *,
     strict: bool = False,
     every: int = 1,
+    rtol: float | None = None,
+    atol: ArrayLike | None = None,
     threads: int = 1,
     compiled: bool | str = "auto",
 ) -> list[Run]:
@@ -98,7 +100,8 @@ def simulate_many(
     cases = _cases(plants, controllers, q0, v0)
     if not isinstance(threads, (int, np.integer)) or threads < 1:
         raise ArgumentError(f"threads: expected a whole number from 1 on, got {threads!r:.40}")
-    options = {"method": method, "control_dt": control_dt, "monitors": monitors, "strict": strict, "every": every}
+    options: dict[str, Any] = {"method": method, "control_dt": control_dt, "monitors": monitors, "strict": strict}
+    options |= {"every": every, "rtol": rtol, "atol": atol}
     ways = [_way(case, t_end, dt, **options) for case in cases]
     return _to_end(ways, checked_choice(compiled), int(threads))
 

@@ -453,6 +453,9 @@ def test_what_is_given_once_is_the_same_for_all():
     starts = np.random.default_rng(0).normal(size=(3, 2))
     runs = gc.simulate_many(robot, law("pd", robot), starts, np.zeros(2), 0.01, 1e-3)
     assert [run.q[0].tolist() for run in runs] == starts.tolist()
+    options = {"method": "MK54", "rtol": 1e-9, "atol": 1e-10, "compiled": True}
+    pair = gc.simulate_many(robot, law("pd", robot), starts, np.zeros(2), 0.5, 1e-2, **options)[1]
+    assert same_bits(pair, gc.simulate(robot, law("pd", robot), starts[1], np.zeros(2), 0.5, 1e-2, **options), "tqv")
     with pytest.raises(gc.ArgumentError, match="plants, q0: expected as many of each, got 2, 3"):
         gc.simulate_many([robot, robot], law("pd", robot), starts, np.zeros(2), 0.01, 1e-3)
     with pytest.raises(gc.ArgumentError, match="threads: expected a whole number"):
