@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 from matplotlib.axes import Axes
+from matplotlib.colors import LogNorm
 from matplotlib.figure import Figure
 
 from .style import BLUE, new_figure, open_frame, say_nothing, write_png
@@ -15,7 +16,7 @@ from .style import BLUE, new_figure, open_frame, say_nothing, write_png
 MAP = "viridis"
 ABSENT = "0.85"  # where runs have no number
 MOST_NAMES = 30  # ticks with words
-GEOMETRIC = 30.0  # times the least value from which an axis of positive values is logarithmic
+GEOMETRIC = 30.0  # times the least value from which a scale of positive values is logarithmic
 
 
 def plot_sweep(table: Any, folder: str | os.PathLike) -> list[Path]:
@@ -55,7 +56,7 @@ def label(table: Any, name: str) -> str:
 
 def _heat_map(fig: Figure, ax: Axes, table: Any, dims: list[str], values: np.ndarray) -> None:
     y, x = (_places(table, dim) for dim in dims)
-    mesh = ax.pcolormesh(_edges(x), _edges(y), np.ma.masked_invalid(values), cmap=MAP)
+    mesh = ax.pcolormesh(_edges(x), _edges(y), np.ma.masked_invalid(values), cmap=MAP, norm=_colours(values))
     ax.set_facecolor(ABSENT)
     fig.colorbar(mesh, ax=ax)
     _describe(ax, "x", table, dims[1], x)
@@ -76,7 +77,7 @@ def _along(fig: Figure, ax: Axes, table: Any, dim: str, values: np.ndarray) -> N
         return
     x, y = (table[name].values for name in listed[:2])
     ax.scatter(x[np.isnan(values)], y[np.isnan(values)], color=ABSENT, s=14)
-    fig.colorbar(ax.scatter(x, y, c=np.ma.masked_invalid(values), cmap=MAP, s=18), ax=ax)
+    fig.colorbar(ax.scatter(x, y, c=np.ma.masked_invalid(values), cmap=MAP, norm=_colours(values), s=18), ax=ax)
     _describe(ax, "x", table, listed[0], x)
     _describe(ax, "y", table, listed[1], y)
 
@@ -102,7 +103,18 @@ def _edges(at: np.ndarray) -> np.ndarray:
 
 
 def _geometric(at: np.ndarray) -> bool:
-    return bool(at.dtype.kind == "f" and (at > 0).all() and at.max() > GEOMETRIC * at.min())
+    """Whether positive values reach far and their steps grow with them, as those of `np.geomspace` do."""
+    if at.dtype.kind != "f" or not (at > 0).all() or at.max() <= GEOMETRIC * at.min():
+        return False
+    steps = np.abs(np.diff(np.sort(at)))
+    return bool(steps[len(steps) // 2 :].sum() > 3.0 * steps[: (len(steps) + 1) // 2].sum())
+
+
+def _colours(values: np.ndarray) -> Any:
+    """Values on the scale of colours: logarithmic where they are positive and reach far."""
+    known = values[np.isfinite(values)]
+    far = len(known) and known.min() > 0.0 and known.max() > GEOMETRIC * known.min()
+    return LogNorm(known.min(), known.max()) if far else None
 
 
 def _describe(ax: Axes, letter: str, table: Any, name: str, at: np.ndarray) -> None:

@@ -59,3 +59,13 @@ def test_a_file_a_measure(sizes, tmp_path):
     words = {"a": [f"word {k}" for k in range(sizes["a"])]}
     assert plot_sweep(table_over(words, sizes), tmp_path) == [tmp_path / "peak.png"]
     assert [p.name for p in tmp_path.iterdir()] == ["peak.png"]
+
+
+def test_scales_are_logarithmic_where_values_reach_far_and_grow():
+    evenly = table_over({"a": np.linspace(0.25, 12.0, 6), "b": np.geomspace(0.02, 20.0, 4)}, {"a": 6, "b": 4})
+    evenly["peak"].values[:] = np.geomspace(1e-3, 1e3, 24).reshape(6, 4)
+    ax, bar = figure(evenly, "peak").axes
+    assert (ax.get_xscale(), ax.get_yscale()) == ("log", "linear")
+    assert bar.get_yscale() == "log"
+    evenly["peak"].values[0, 0] = 0.0
+    assert figure(evenly, "peak").axes[1].get_yscale() == "linear"
