@@ -204,19 +204,16 @@ def _way(
     method: str = "MK4",
     control_dt: float | None = None,
     monitors: Any = "default",
-    strict: bool = False,
-    every: int = 1,
-    rtol: float | None = None,
-    atol: ArrayLike | None = None,
     measures: Sequence[Measure] = (),
+    **options: Any,
 ) -> Way:
-    """A case before its first sample, with monitors and measures of its own. Raises ArgumentError."""
+    """A case before its first sample, with monitors and measures of its own; options of `Way`. Raises ArgumentError."""
     plant = case.plant if isinstance(case.plant, Plant) else Plant(case.plant)
     own = [copy.copy(measure) for measure in measures]
     for measure in own:
         measure.start(plant.at(0.0), case.controller)
     watching = [copy.copy(m) for m in monitor_list(monitors)]
-    options = {"strict": strict, "every": every, "rtol": rtol, "atol": atol, "measures": own}
+    options["measures"] = own
     return Way(plant, case.controller, case.q0, case.v0, t_end, dt, method, control_dt, watching, **options)
 
 

@@ -17,11 +17,12 @@ import numpy as np
 import pytest
 
 import geomctrl as gc
-from geomctrl import models
+from geomctrl import controllers, models
 from geomctrl.compiler.symbols import UntraceableError
 from geomctrl.control.closed_loop import Loop
 from geomctrl.control.compiled import choice
 from geomctrl.control.monitors import Monitor
+from geomctrl.integrators.tableaus import Tableau
 
 GAIN, GAINS, TABLE = 1.0, np.array([1.0, 2.0]), {"gain": 1.0}
 HITS, LOGGER = itertools.count(), logging.getLogger(__name__)
@@ -459,3 +460,13 @@ def test_lanes_that_stop_again_and_again_have_the_bits_of_runs_alone():
         alone = gc.simulate(robot, laws[k], q0[k], v0[k], 0.3, 1e-3, compiled=True)
         for name in ("t", "q", "v", "tau"):
             np.testing.assert_array_equal(getattr(run, name), getattr(alone, name))
+
+
+def test_a_method_of_ones_own_is_known_by_itself():
+    """Not by its name: two of one name are two methods."""
+    robot = models.two_link()
+    law = controllers.PDGravity(robot, np.zeros(2))
+    for weights in ([0.5, 0.5], [0.25, 0.75]):
+        own = Tableau("own", 2, [[0.0, 0.0], [0.5 / weights[1], 0.0]], weights)
+        run = functools.partial(gc.simulate, robot, law, np.ones(2), np.ones(2), 0.05, 1e-2, own, monitors=None)
+        np.testing.assert_allclose(run(compiled=True).q, run(compiled=False).q, rtol=0.0, atol=1e-13)

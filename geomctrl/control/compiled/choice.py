@@ -82,7 +82,7 @@ def known_trace(loop: Any, watchers: Sequence[Any], strict: bool) -> tuple[Trace
         raise
     except Exception as error:  # of what a user's object does when it is looked at
         raise UntraceableError(f"{type(loop.controller).__name__}: {type(error).__name__}: {error!s:.200}") from None
-    key = (*key, loop.hold > 0, id(loop.tableau), loop.z_shape, strict)
+    key = (*key, loop.hold > 0, loop.tableau, loop.z_shape, strict)
     with _lock:
         if key not in _traces:
             try:

@@ -194,8 +194,8 @@ class Outside:
         if id(x) in self._twinned:
             return
         for other, cell in zip(x.__code__.co_freevars, x.__closure__ or ()):
-            self._held.append((other, cell, _cell(cell)))
-            self._visit(_cell(cell), other)
+            self._held.append((other, cell, in_cell(cell)))
+            self._visit(in_cell(cell), other)
         self._visit(x.__defaults__, f"{name}.__defaults__")
         self._visit(x.__kwdefaults__, f"{name}.__kwdefaults__")
 
@@ -299,7 +299,7 @@ def _content(x: Any) -> Any:
     return slots_of(x)
 
 
-def _cell(cell: types.CellType) -> Any:
+def in_cell(cell: types.CellType) -> Any:
     try:
         return cell.cell_contents
     except ValueError:  # not filled yet
@@ -312,7 +312,7 @@ def _now(x: Any) -> dict[Any, Any]:
 
 def _differs(x: Any, before: Any) -> bool:
     if isinstance(x, types.CellType):
-        return _cell(x) is not before
+        return in_cell(x) is not before
     if isinstance(x, np.ndarray):
         return x.shape != before.shape or x.tobytes() != before.tobytes()
     if isinstance(x, np.random.Generator):

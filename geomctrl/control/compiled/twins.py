@@ -14,7 +14,7 @@ import pickle
 import types
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -27,7 +27,7 @@ from geomctrl.compiler.untraceable import heard
 from geomctrl.kernels import tree
 from geomctrl.mechanism.mechanism import Mechanism
 
-from .memory import LIBRARY, MOST, Outside, array_word
+from .memory import LIBRARY, MOST, Outside, array_word, in_cell
 from .ownership import PLAIN, is_own_class, is_own_function, slots_of, word
 
 LARGEST = 20_000  # numbers of an array that become symbols; a larger one is a table, and a constant
@@ -35,14 +35,6 @@ OF_ROBOTS = {"_model", "_code", "_frames", "parameters", "placements", "gravity"
 MOST_KNOWN = 256
 
 Load = Callable[[int], Any]
-
-
-class Place(NamedTuple):
-    """Where a number or an array of them was met: its path (".gains"), its first place in `values`, how many."""
-
-    path: str
-    first: int
-    size: int
 
 
 class Twins:
@@ -55,7 +47,6 @@ class Twins:
     def __init__(self, load: Load | None = None, *, constant: bool = False):
         self.load, self.constant = None if constant else load, constant
         self.words: list[Any] = []
-        self.places: list[Place] = []
         self._values: list[np.ndarray] = []
         self._count = 0
         self._twins: dict[int, tuple[int, Any]] = {}
@@ -106,7 +97,7 @@ class Twins:
         if kind in (list, tuple, dict) and len(x) > MOST:
             return self._unknown(x, path)
         if kind is float or kind is np.float64:
-            return self._scalar(x, path)
+            return self._scalar(x)
         if isinstance(x, PLAIN):
             self.words.append(word(x))
             self._kept.append(x)
@@ -153,24 +144,23 @@ class Twins:
         self.words.append((type(x), *words))
         return twin
 
-    def _numbers(self, x: np.ndarray, path: str) -> np.ndarray:
-        """The symbols of an array's numbers, which get their places; a copy where they stay numbers."""
+    def _numbers(self, x: np.ndarray) -> np.ndarray:
+        """The symbols of an array's numbers, in their order; a copy where they stay numbers."""
         first, flat = self._count, np.array(x, float).ravel()
         self._count += flat.size
         self._values.append(flat)
-        self.places.append(Place(path, first, flat.size))
         if self.load is None:
             return flat.reshape(np.shape(x)).copy()
         out = np.empty(flat.size, object)
         out[:] = [self.load(k) for k in range(first, self._count)]
         return out.reshape(np.shape(x))
 
-    def _scalar(self, x: float, path: str) -> Any:
+    def _scalar(self, x: float) -> Any:
         if self.constant:
             self.words.append(float(x).hex())
             return x
         self.words.append(float)
-        return self._numbers(np.array([x]), path).item()
+        return self._numbers(np.array([x])).item()
 
     def _array(self, x: np.ndarray, path: str) -> Any:
         if x.dtype == object:
@@ -178,7 +168,7 @@ class Twins:
         if x.dtype != np.float64 or self.constant or x.size > LARGEST:
             twin = self._begin(x, x.copy(), *array_word(x))
         else:
-            numbers, zero = self._numbers(x, path), (x == 0.0).ravel() & ~np.signbit(x).ravel()
+            numbers, zero = self._numbers(x), (x == 0.0).ravel() & ~np.signbit(x).ravel()
             if self.load is not None:
                 if x.size > 1:
                     numbers.ravel()[zero] = 0.0
@@ -230,9 +220,9 @@ class Twins:
         own = dict(vars(x)) if twin is x else twin.__dict__
         own.update(vars(x))
         open_places = np.isnan(pattern)
-        numbers = self._numbers(x._model[open_places], f"{path}.model")
+        numbers = self._numbers(x._model[open_places])
         for name in ("parameters", "placements"):
-            own[name] = self._numbers(getattr(x, name), f"{path}.{name}").view(SymbolArray if self.load else np.ndarray)
+            own[name] = self._numbers(getattr(x, name)).view(SymbolArray if self.load else np.ndarray)
         for name in sorted(vars(x).keys() - OF_ROBOTS - set(Mechanism.__dataclass_fields__)):  # a subclass's own
             self.words.append(name)
             own[name] = self.of(getattr(x, name), f"{path}.{name}")
@@ -342,15 +332,8 @@ def _content(x: Any) -> dict[Any, Any]:
     if isinstance(x, list):
         return dict(enumerate(x))
     if isinstance(x, types.FunctionType):
-        return {name: _cell(cell) for name, cell in zip(x.__code__.co_freevars, x.__closure__ or ())}
+        return {name: in_cell(cell) for name, cell in zip(x.__code__.co_freevars, x.__closure__ or ())}
     return slots_of(x)
-
-
-def _cell(cell: types.CellType) -> Any:
-    try:
-        return cell.cell_contents
-    except ValueError:
-        return cell
 
 
 _patterns: dict[bytes, np.ndarray] = {}
