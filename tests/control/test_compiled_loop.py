@@ -211,6 +211,7 @@ def test_an_unstable_loop_ends_with_its_reason(control_dt):
         run = caught.value.run
         assert "the closed loop is unstable" in str(caught.value)
         assert f"t = {run.t[-1]:.6g} s" in str(caught.value) or "state is not finite" in str(caught.value)
+        assert run.steps == len(run.t) - 1  # a step whose sample failed is none
         ends.append((len(run.t), run.steps, run.t[-1], run.success))
     np.testing.assert_allclose(ends[0], ends[1], atol=1)  # numbers of 1e200 differ by more than their rounding
     assert ends[0][0] > 3

@@ -7,6 +7,9 @@ import pytest
 
 import geomctrl as gc
 from geomctrl import controllers, measures, models
+from geomctrl.compiler import host
+from geomctrl.control.compiled.machine import Machine
+from geomctrl.control.many import Case, outcomes
 from geomctrl.control.monitors import Monitor
 from geomctrl.control.references import Sinusoids
 from geomctrl.errors import ArgumentError
@@ -109,3 +112,21 @@ def test_wrong_settings_are_refused():
         measures.WorstMonitor("enrgy")
     with pytest.raises(ArgumentError, match=r"expected geomctrl.monitors.Monitor, got 3"):
         measures.WorstMonitor(3)
+
+
+def test_in_compiled_code_they_are_what_they_are_of_the_run_in_python(monkeypatch):
+    """Accumulated in lanes, nothing stored, against the formulas on every sample of runs in Python."""
+    widths, run = [], Machine.run
+    monkeypatch.setattr(Machine, "run", lambda self, *args: widths.append(self.width) or run(self, *args))
+    rng, cases = np.random.default_rng(0), []
+    for _ in range(3):
+        motion = Sinusoids(ARM, np.zeros(2), rng.uniform(0.2, 0.5), 0.7)
+        law = controllers.SlotineLi(ARM, motion, 3.0, 10.0, rate=0.1)
+        cases.append(Case(ARM.with_payload(rng.uniform(0.5, 2.0)), law, 0.3 * rng.normal(size=2), np.zeros(2)))
+    found = outcomes(cases, {str(k): measure for k, measure in enumerate(ALL)}, 0.4, 1e-3)
+    assert widths == [host.lanes()]
+    for case, outcome in zip(cases, found):
+        python = gc.simulate(case.plant, case.controller, case.q0, case.v0, 0.4, 1e-3, compiled=False)
+        assert (outcome.success, outcome.t, outcome.steps) == (True, 0.4, 400)
+        for k, measure in enumerate(ALL):
+            np.testing.assert_allclose(outcome.values[str(k)], measure(python), rtol=1e-6, atol=1e-12)
