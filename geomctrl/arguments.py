@@ -71,6 +71,13 @@ def frozen(a: np.ndarray) -> np.ndarray:
     return np.ndarray(a.shape, float, np.ascontiguousarray(a, dtype=float).tobytes())
 
 
+def read_only(a: np.ndarray) -> np.ndarray:
+    """A view of `a` on which nobody writes: what is handed to code of others."""
+    a = a.view()
+    a.setflags(write=False)
+    return a
+
+
 def same_batch(names: tuple[str, str], a: np.ndarray, b: np.ndarray, core: tuple[int, int]) -> tuple[int, ...]:
     """The leading axes of `a` (all but the last core[0]) and of `b` (all but core[1]), which must be the same."""
     first, second = a.shape[: a.ndim - core[0]], b.shape[: b.ndim - core[1]]

@@ -1,9 +1,13 @@
 """Files are whole or not there."""
 
 import os
+import signal
+import subprocess
+import sys
 
 import pytest
 
+from geomctrl import files
 from geomctrl.files import whole, write_text
 
 
@@ -27,3 +31,73 @@ def test_others_may_read_it(tmp_path):
     ordinary = tmp_path / "ordinary"
     ordinary.write_text("")
     assert write_text(tmp_path / "ours", "").stat().st_mode == ordinary.stat().st_mode
+
+
+def test_what_a_killed_process_has_left_is_cleared_by_the_next_write(tmp_path):
+    path = tmp_path / "run [1].npz"
+    program = f"""
+import os, signal
+from pathlib import Path
+from geomctrl.files import whole
+with whole(Path({str(path)!r})) as file:
+    file.write(b"half")
+    file.flush()
+    os.kill(os.getpid(), signal.SIGKILL)
+"""
+    assert subprocess.run([sys.executable, "-c", program]).returncode == -signal.SIGKILL
+    (left,) = tmp_path.iterdir()
+    assert left.read_bytes() == b"half"
+    others = [tmp_path / name for name in ("run [1].npz.tmp", "run [1].npz.mine.tmp", "run 1.npz", "notes.txt")]
+    for other in others:
+        other.write_text("somebody's")
+    write_text(path, "whole")
+    assert {*tmp_path.iterdir()} == {path, *others}
+
+
+def test_what_another_still_writes_is_left_alone(tmp_path):
+    path = tmp_path / "file"
+    with whole(path) as first:
+        first.write(b"first")
+        write_text(path, "second")
+        assert len([*tmp_path.iterdir()]) == 2
+    assert path.read_text() == "first"
+    assert [*tmp_path.iterdir()] == [path]
+
+
+def test_a_file_that_vanishes_under_its_lock_is_made_again(tmp_path, monkeypatch):
+    """Cleared away by another process, between its making and its lock."""
+    lock, seen = files._lock, []
+
+    def late(file):
+        if not seen:
+            os.unlink(file.name)
+        seen.append(file.name)
+        return lock(file)
+
+    monkeypatch.setattr(files, "_lock", late)
+    assert write_text(tmp_path / "file", "text").read_text() == "text"
+    assert len(seen) == 2
+
+
+def test_a_full_disk_is_named(tmp_path):
+    """A limit on the size of files is what a test can have of one."""
+    path = tmp_path / "run.npz"
+    path.write_text("before")
+    program = f"""
+import resource, sys
+import numpy as np
+import geomctrl as gc
+from geomctrl import controllers, models
+arm = models.two_link()
+run = gc.simulate(arm, controllers.PDGravity(arm, arm.neutral(), 1.0, 1.0), [0.1, 0.2], [0.0, 0.0], 1.0, 1e-3)
+resource.setrlimit(resource.RLIMIT_FSIZE, (5000, 5000))
+try:
+    run.save({str(path)!r})
+except OSError as error:
+    assert len(run.t) == 1001
+    print(error.strerror, error.filename, sep="|")
+"""
+    result = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert result.stdout == f"File too large|{path}\n"
+    assert path.read_text() == "before"
+    assert [*tmp_path.iterdir()] == [path]

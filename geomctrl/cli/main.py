@@ -3,6 +3,7 @@
 Imports of anything heavy are inside the commands, so that help is quick.
 """
 
+import signal
 from importlib import import_module
 from typing import Any
 
@@ -40,4 +41,13 @@ for name in COMMANDS:
 
 def main() -> None:
     """The console script."""
+    for name in ("SIGTERM", "SIGHUP"):  # the second is not on Windows
+        if hasattr(signal, name):
+            signal.signal(getattr(signal, name), _end)
     app()
+
+
+def _end(number: int, _frame: Any) -> None:
+    """What runs is ended as by Ctrl-C, so that it can keep what it has; the same signal once more kills."""
+    signal.signal(number, signal.SIG_DFL)
+    raise SystemExit(128 + number)

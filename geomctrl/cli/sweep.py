@@ -8,9 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
-from .terminal import FAILED, complain, reported, stdout_console
-
-INTERRUPTED = 130
+from .terminal import FAILED, complain, interrupted_status, reported, stdout_console
 
 
 @reported
@@ -35,7 +33,7 @@ def sweep(
     Ends with a table, report.txt and a heat map a measure in --out.
 
     **Exit status**: 0 all was run, whether each run went well or not; 1 workers were lost or the disk is full; 2 bad
-    arguments; 130 interrupted.
+    arguments; 130 Ctrl-C, 143 SIGTERM.
 
     **Examples**
 
@@ -61,9 +59,9 @@ def sweep(
         except SweepError as error:
             complain(f"{error}; --resume goes on")
             raise typer.Exit(FAILED) from None
-        except KeyboardInterrupt:
+        except (KeyboardInterrupt, SystemExit) as error:
             complain("interrupted; what is done is kept, --resume goes on")
-            raise typer.Exit(INTERRUPTED) from None
+            raise typer.Exit(interrupted_status(error)) from None
     written = [write_report(console, table, out / "report.txt")]
     if plots:
         with console.status("drawing"):

@@ -115,5 +115,10 @@ def stdout_console() -> Console:
     return console if console.is_terminal or "COLUMNS" in os.environ else Console(highlight=False, width=110)
 
 
+def interrupted_status(error: KeyboardInterrupt | SystemExit) -> int:
+    """What a shell calls the end by Ctrl-C, or by the signal that `main` has made a SystemExit of."""
+    return 130 if isinstance(error, KeyboardInterrupt) else int(error.code or 0)
+
+
 def complain(message: str) -> None:
     Console(stderr=True, highlight=False, soft_wrap=True).print(f"geomctrl: {message}", markup=False, style="red")

@@ -6,7 +6,6 @@ import typer
 
 from .grouped import grouped
 from .terminal import (
-    FAILED,
     FloatingBase,
     Mimic,
     MimicOption,
@@ -50,7 +49,7 @@ def track(
     be faster than 1 / dt. The comparison with computed torque uses this rule, so both laws have the same bandwidth.
 
     **Exit status**: 0 the run finished, whatever the monitors say (see --strict); 1 it diverged or --strict stopped
-    it, the part up to then is saved; 2 bad arguments.
+    it; 130 Ctrl-C, 143 SIGTERM; the part up to then is saved; 2 bad arguments.
 
     **Examples**
 
@@ -71,7 +70,7 @@ def track(
     with compiling(console, "half a minute"):
         case = Scenario.make(load_robot(robot, floating_base, mimic, allow_nonphysical), scenario)
         case.warm_up()
-    failure = tracked(case, run, console)
-    if failure is not None:
-        complain(failure)
-        raise typer.Exit(FAILED)
+    stop = tracked(case, run, console)
+    if stop is not None:
+        complain(stop.reason)
+        raise typer.Exit(stop.status)

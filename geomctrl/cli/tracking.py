@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import io
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from rich.console import Console
@@ -15,32 +18,41 @@ from geomctrl.files import write_text
 
 from .run_tables import report
 from .scenario import Scenario
-from .terminal import progress_bar
+from .terminal import FAILED, interrupted_status, progress_bar
 from .track_options import RunOptions
 
 MOST_SAMPLES = 20000
 
 
-def tracked(case: Scenario, options: RunOptions, console: Console) -> str | None:
+@dataclass(frozen=True)
+class Stop:
+    """Why a run stopped early, and the exit status that says so."""
+
+    reason: str
+    status: int = FAILED
+
+
+def tracked(case: Scenario, options: RunOptions, console: Console) -> Stop | None:
     """Run a scenario, print and save what came of it; why it stopped early, or None."""
     if case.rule.slowed < 1.0:
         lowered = f"gains lowered to {case.rule.slowed:.0%} of their rates"
         console.print(f"note: {lowered}, which a step of {case.options.dt:g} s can follow")
-    run, failure = _simulate(console, case, case.controller, case.options.controller, options, strict=options.strict)
+    run, stop = _simulate(console, case, case.controller, case.options.controller, options, strict=options.strict)
     others: dict[str, Run] = {}
-    if options.compare and case.adapts and failure is None:
-        others["ComputedTorque"], _ = _simulate(console, case, case.rival, "computed-torque", options, monitors=None)
+    if options.compare and case.adapts and stop is None:
+        others["ComputedTorque"], stop = _simulate(console, case, case.rival, "computed-torque", options, monitors=None)
+        if stop is not None and stop.status == FAILED:
+            stop = None  # of the other law, as its numbers tell
     transcript = io.StringIO()
     for target in (console, Console(file=transcript, width=110, highlight=False)):
-        report(target, case, run, others, failure)
-    _save(console, transcript.getvalue(), run, others, options)
-    return failure
+        report(target, case, run, others, None if run.success else run.reason)
+    return _save(console, transcript.getvalue(), run, others, options, stop)
 
 
 def _simulate(
     console: Console, case: Scenario, controller: Controller, label: str, options: RunOptions, **more: Any
-) -> tuple[Run, str | None]:
-    """(run, None), or the part up to a failure and why it failed."""
+) -> tuple[Run, Stop | None]:
+    """(run, None), or the part up to where it failed or was interrupted, and why."""
     seconds, dt = case.options.seconds, case.options.dt
     every = max(1, round(seconds / dt) // MOST_SAMPLES)
     with progress_bar(console) as bar:
@@ -55,16 +67,29 @@ def _simulate(
         except SimulationError as error:
             if error.run is None:
                 raise
-            return error.run, str(error)
+            return error.run, Stop(str(error))
+        except (KeyboardInterrupt, SystemExit) as error:
+            kept = getattr(error, "run", None)
+            if kept is None:
+                raise
+            return kept, Stop(kept.reason, interrupted_status(error))
 
 
-def _save(console: Console, transcript: str, run: Run, others: dict[str, Run], options: RunOptions) -> None:
+def _save(
+    console: Console, transcript: str, run: Run, others: dict[str, Run], options: RunOptions, stop: Stop | None
+) -> Stop | None:
+    """Write the files; why things stopped early, `stop` or that there was no room for the run where it should be."""
     out = options.out
-    written = [run.save(out / "run.npz")] if len(run.t) else []
+    try:
+        written = [run.save(out / "run.npz")] if len(run.t) else []
+    except OSError as error:
+        elsewhere = run.save(Path(tempfile.mkdtemp(prefix="geomctrl-")) / "run.npz")
+        return Stop(f"{error.strerror}: {error.filename}; the run is kept in {elsewhere}")
     written.append(write_text(out / "report.txt", transcript))
-    if options.plots and len(run.t) > 1:
+    if options.plots and len(run.t) > 1 and (stop is None or stop.status == FAILED):  # who interrupts does not wait
         with console.status("drawing"):
             from geomctrl.viewing.plots import plot_run  # here: matplotlib is slow to import
 
             written += plot_run(run, out, others)
     console.print(f"wrote {', '.join(p.name for p in written)} in {out}", soft_wrap=True)
+    return stop

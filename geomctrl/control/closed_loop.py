@@ -9,12 +9,12 @@ from __future__ import annotations
 
 import functools
 import math
-from typing import Any, TypeGuard
+from typing import Any
 
 import numpy as np
 
 from geomctrl.arguments import ROTATION_TOLERANCE, checked
-from geomctrl.errors import ArgumentError, IntegrationError, SimulationError
+from geomctrl.errors import ArgumentError, GeomctrlError, IntegrationError, SimulationError
 from geomctrl.integrators.driver import steps
 from geomctrl.integrators.explicit import rk_step
 from geomctrl.integrators.step_control import checked_tolerances
@@ -28,13 +28,14 @@ from .contracts import Command
 from .monitors import Sample
 from .plant import Plant
 
+FLOAT = np.dtype(float)
 MOST_STEPS = 10_000  # of an adaptive method from one sample to the next
 
 
 class Loop:
     """The closed loop as an ODE: its state y, its field, and the step.
 
-    User code never sees y itself: a sample hands out a copy, which nothing writes on later, and a stage its own array.
+    What it hands to code of others is read-only, and nothing writes on it later.
     """
 
     def __init__(self, plant: Plant, controller, q0, v0, method, control_dt, dt, rtol, atol):
@@ -54,6 +55,7 @@ class Loop:
         a, b, c = robot.nq, robot.nq + robot.nv, robot.nq + robot.nv + len(z)
         self.parts = slice(0, a), slice(a, b), slice(b, c)
         self.y = np.concatenate((q0, v0, z, [0.0]))
+        self.nv, self.tau_shapes = robot.nv, {(robot.nv,)}
         dim = self.z_group.dim
         self.rates = np.zeros(self.group.dim)  # (v, vdot, z_rate, power): `field` gives it out, a step copies it
         self.z_rates = self.rates[2 * robot.nv : 2 * robot.nv + dim]
@@ -61,7 +63,8 @@ class Loop:
         if dim and z0 is not None and z0.size == dim:  # on a group a rate is a vector of its algebra
             self.rate_shapes.add(z0.shape)
         self.hold = hold_count(control_dt, dt)
-        self.command: Command | None = None
+        self.command: Command | None = None  # of the last sample
+        self.latest: Command | None = None  # of the last stage
         self.changed = False  # the true robot, since the last sample
 
     def split(self, y):
@@ -72,35 +75,50 @@ class Loop:
         flat = len(self.z_shape) == 1
         return y[..., q], y[..., v], (y[..., z] if flat else y[..., z].reshape(*y.shape[:-1], *self.z_shape))
 
-    def checked_command(self, t, q, v, z) -> Command:
+    def evaluated(self, t, q, v, z) -> Command:
+        """The controller's command, looked at: that it is finite is seen at once at samples, at stages by the step."""
         command = self.controller(t, q, v, z)
-        if not isinstance(command, Command):
-            raise _no_command(t, command)
-        tau, rate, _ = command
-        if not (_is_numbers(tau) and tau.shape == v.shape and math.isfinite(tau.dot(tau))):
-            got = f"shape {tau.shape}" if _is_numbers(tau) and tau.shape != v.shape else f"{tau!r:.80}"
-            wanted = f"tau, an array of {len(v)} finite numbers,"
-        elif not (rate is None if not self.rate_shapes else _is_numbers(rate) and rate.shape in self.rate_shapes):
-            got = f"shape {rate.shape}" if isinstance(rate, np.ndarray) else f"{rate!r:.60}"
-            shapes = " or ".join(map(str, self.rate_shapes))
-            wanted = f"z_rate, an array of shape {shapes}," if shapes else "no z_rate, as there is no state,"
-        else:
-            return command
-        raise SimulationError(f"controller: expected {wanted} at t = {t:.6g} s, got {got}")
+        if type(command) is Command:
+            tau, rate, _ = command
+            if _fits(tau, self.tau_shapes) and (_fits(rate, self.rate_shapes) if self.rate_shapes else rate is None):
+                return command
+        raise self.problem(t, command)
 
-    def field(self, t, y, command=None):
+    def problem(self, t, command: Any) -> SimulationError:
+        """What is wrong with a command."""
+        if not isinstance(command, Command):
+            wanted, got, shapes = "a geomctrl.Command", command, None
+        elif not (_fits(command.tau, self.tau_shapes) and np.isfinite(command.tau).all()):
+            wanted, got, shapes = f"tau, an array of {self.nv} finite numbers,", command.tau, self.tau_shapes
+        elif not self.rate_shapes:
+            wanted, got, shapes = "no z_rate, as there is no state,", command.z_rate, {None}
+        else:
+            among = " or ".join(map(str, self.rate_shapes))
+            wanted, got, shapes = f"z_rate, finite numbers of shape {among},", command.z_rate, self.rate_shapes
+        said = f"{got!r:.80}"
+        if shapes is not None and isinstance(got, np.ndarray) and got.shape not in shapes:
+            said = f"shape {got.shape}"
+        return SimulationError(f"controller: expected {wanted} at t = {t:.6g} s, got {said}")
+
+    def blame(self, t, command: Command | None) -> None:
+        """For a step that can not be made: the command, if its numbers are not finite."""
+        if command is not None and not _has_finite_numbers(command):
+            raise IntegrationError(str(self.problem(t, command))) from None
+
+    def field(self, t, y, command: Any = None):
         """The rates of (q, v, z, work), in an array that the next call writes on."""
+        y.setflags(write=False)
         q, v, z = self.split(y)
         if command is None:
-            command = self.command if self.hold else self.controller(t, q, v, z)
-        if not isinstance(command, Command):
-            raise _no_command(t, command)
+            command = self.latest = self.command if self.hold else self.evaluated(t, q, v, z)
         tau, z_rate, _ = command
-        self.now.rate(t, q, v, tau, self.rates)
+        try:
+            self.now.rate(t, q, v, tau, self.rates)
+        except GeomctrlError:
+            self.blame(t, command)
+            raise
         if z_rate is not None:
             self.z_rates[:] = z_rate if z_rate.ndim == 1 else z_rate.ravel()
-        elif self.rate_shapes:
-            raise SimulationError(f"controller: expected z_rate at t = {t:.6g} s, as at the step's beginning, got None")
         return self.rates
 
     def sample(self, k: int, t: float):
@@ -108,16 +126,26 @@ class Loop:
         if self.plant.changes:
             self.change(t)
         changed, self.changed = self.changed, False
-        y = self.y.copy()
+        y = self.y
+        y.setflags(write=False)
         q, v, z = self.split(y)
         if not math.isfinite(y.dot(y)):
             raise SimulationError(f"the closed loop is unstable: the state is not finite at t = {t:.6g} s")
         if not self.hold or k % self.hold == 0:
-            self.command = self.checked_command(t, q, v, z)
-        assert self.command is not None
-        work, tau = float(y[-1]), self.command.tau
-        sample = Sample(t, q, v, z, tau, work, self.now, changed, self.group, y, self.reference)
-        return sample, self.command, self.field(t, y, self.command)
+            self.command = self.commanded(t, q, v, z)
+        command: Any = self.command
+        sample = Sample(t, q, v, z, command.tau, float(y[-1]), self.now, changed, self.group, y, self.reference)
+        return sample, command, self.field(t, y, command)
+
+    def commanded(self, t, q, v, z) -> Command:
+        """The command at a sample, in arrays of our own: plant and monitors see it, the law may use its again."""
+        command = self.evaluated(t, q, v, z)
+        if not _has_finite_numbers(command):
+            raise self.problem(t, command)
+        tau, z_rate, signals = command
+        tau = tau.copy()
+        tau.setflags(write=False)
+        return Command(tau, z_rate if z_rate is None or not self.hold else z_rate.copy(), signals)
 
     def change(self, t: float) -> None:
         """Let the plant be what it is at time t."""
@@ -136,6 +164,13 @@ class Loop:
         self.advance(t, end - t if k1 is None else h, k1)
 
     def advance(self, t: float, h: float, k1) -> None:
+        try:
+            self._advance(t, h, k1)
+        except IntegrationError:
+            self.blame(t, self.latest)
+            raise
+
+    def _advance(self, t: float, h: float, k1) -> None:
         if not self.adaptive:
             self.y = rk_step(self.field, t, self.y, h, self.tableau, self.group, k1)[0]
             return
@@ -182,12 +217,18 @@ def _start(controller) -> tuple[np.ndarray | None, Any]:
     return z0, group
 
 
-def _is_numbers(x) -> TypeGuard[np.ndarray]:
-    return isinstance(x, np.ndarray) and x.dtype.kind in "fiu"
+def _fits(x: Any, shapes: set) -> bool:
+    return isinstance(x, np.ndarray) and (x.dtype is FLOAT or x.dtype.kind in "fiu") and x.shape in shapes
 
 
-def _no_command(t, command) -> SimulationError:
-    return SimulationError(f"controller: expected a geomctrl.Command at t = {t:.6g} s, got {command!r:.60}")
+def _has_finite_numbers(command: Command) -> bool:
+    return _is_finite(command.tau) and (command.z_rate is None or _is_finite(command.z_rate))
+
+
+def _is_finite(x: np.ndarray) -> bool:
+    """Also of numbers so large that the sum of their squares is not."""
+    x = x if x.ndim == 1 else x.ravel()
+    return math.isfinite(x.dot(x)) or bool(np.isfinite(x).all())
 
 
 def hold_count(control_dt: float | None, dt: float) -> int:

@@ -13,6 +13,10 @@ from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+
+from geomctrl.arguments import read_only
+
 from .contracts import Desired, Reference
 
 
@@ -34,9 +38,18 @@ def desired_at(reference: Reference, t: float) -> Desired:
     if latest is None:
         return reference(t)
     if latest.t != t or latest.reference is not reference:
-        latest.desired = reference(t)
+        latest.desired = _read_only(reference(t))
         latest.reference, latest.t = reference, t
     return latest.desired
+
+
+def _read_only(desired: Any) -> Any:
+    """`desired`, on which no reader of it writes; what is no Desired of arrays passes, to be named by who stores it."""
+    if type(desired) is Desired:
+        q, v, a = desired
+        if type(q) is type(v) is type(a) is np.ndarray:
+            return Desired(read_only(q), read_only(v), read_only(a))
+    return desired
 
 
 @contextmanager

@@ -48,7 +48,10 @@ def simulate(
 
     Raises ArgumentError for bad arguments; SimulationError, whose `run` holds everything up to then, when the state
     stops being finite, the controller returns what no robot can use, or, with strict=True, at the first step at
-    which a monitor exceeds its limit.
+    which a monitor exceeds its limit, or when code of yours raises, `progress` included. KeyboardInterrupt (Ctrl-C),
+    SystemExit and the like pass as they are, with an attribute `run` that holds the same.
+
+    Controller, reference, plant and monitors are handed arrays that are read-only.
     """
     choice = checked_choice(compiled)
     check_storing(every, None if isinstance(progress, bool) else progress)
@@ -56,7 +59,6 @@ def simulate(
         plant, controller, q0, v0, t_end, dt, method, control_dt, monitor_list(monitors),
         strict=strict, every=every, rtol=rtol, atol=atol,
     )  # fmt: skip
-    with shown(progress) as report, in_a_loop():
-        way.begin()
-        report(0.0)
+    with shown(progress) as report, in_a_loop(), way.interruptible():
+        way.begin(report)
         return way.to_end(choice, report)

@@ -7,6 +7,7 @@ result leaves the others and ends, or goes on, alone.
 from __future__ import annotations
 
 import copy
+import threading
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -95,7 +96,8 @@ def simulate_many(
     `success` False and the reason. threads: how many share the loops; results do not depend on it.
 
     Raises ArgumentError for bad arguments, of the first loop that has some; UntraceableError where `compiled` is True
-    and a loop does not trace.
+    and a loop does not trace. KeyboardInterrupt (Ctrl-C), SystemExit and the like pass as they are, with an attribute
+    `runs`: a Run each, up to then.
     """
     cases = _cases(plants, controllers, q0, v0)
     if not isinstance(threads, (int, np.integer)) or threads < 1:
@@ -225,15 +227,19 @@ def _to_end(ways: Sequence[Way], choice: bool | str, threads: int) -> list[Run]:
     """
     runs: dict[int, Run] = {}
     waiting: dict[int, list[_Begun]] = {}
-    lanes = host.lanes()
+    lanes, interrupted = host.lanes(), threading.Event()
+
+    def report(fraction: float) -> None:
+        if interrupted.is_set():  # in another thread than this
+            raise KeyboardInterrupt
 
     def go_on(group: list[_Begun]) -> None:
         traced = group[0].traced
         if traced is not None and len(group) > FEW:
-            found = _Lanes(traced, [ways[x.number] for x in group], [x.values for x in group], choice).to_end()
-            runs.update(zip((x.number for x in group), found))
+            side_by_side = _Lanes(traced, [ways[x.number] for x in group], [x.values for x in group], choice, report)
+            runs.update(zip((x.number for x in group), side_by_side.to_end()))
         else:
-            runs.update((x.number, _alone(ways[x.number], choice)) for x in group)
+            runs.update((x.number, _alone(ways[x.number], choice, report)) for x in group)
 
     def begin(first: int) -> None:
         groups: dict[int, list[_Begun]] = {}
@@ -252,11 +258,25 @@ def _to_end(ways: Sequence[Way], choice: bool | str, threads: int) -> list[Run]:
             else:
                 waiting.setdefault(key, []).extend(group)
 
-    with _workers(threads) as each:
+    with _runs_kept(ways, runs), _workers(threads, interrupted) as each:
         each(begin, range(0, len(ways), lanes))
         rest = [group[k : k + lanes] for group in waiting.values() for k in range(0, len(group), lanes)]
         each(go_on, rest)
     return [runs[k] for k in range(len(ways))]
+
+
+@contextmanager
+def _runs_kept(ways: Sequence[Way], runs: Mapping[int, Run]) -> Iterator[None]:
+    """Ctrl-C, SystemExit and the like pass, with an attribute `runs`: of each way everything up to then."""
+    try:
+        yield
+    except Exception:
+        raise
+    except BaseException as error:
+        kept = [runs[k] if k in runs else way.interrupted(error) for k, way in enumerate(ways)]
+        error.runs = kept  # pyright: ignore[reportAttributeAccessIssue]
+        error.add_note(f"geomctrl: the {len(kept)} runs so far are this exception's attribute `runs`")
+        raise
 
 
 class _Begun(NamedTuple):
@@ -268,13 +288,22 @@ class _Begun(NamedTuple):
 
 
 @contextmanager
-def _workers(threads: int) -> Iterator[Callable[[Callable[[Any], None], Iterable[Any]], Any]]:
-    """each(function, arguments): in this thread, or shared among several; returns when all is done."""
+def _workers(
+    threads: int, interrupted: threading.Event
+) -> Iterator[Callable[[Callable[[Any], None], Iterable[Any]], Any]]:
+    """each(function, arguments): in this thread, or shared among several; returns when all is done.
+
+    Once this thread is interrupted, or something is raised in one of the others, `interrupted` is set.
+    """
     if threads == 1:
         yield lambda function, arguments: deque(map(function, arguments), maxlen=0)
         return
     with ThreadPoolExecutor(threads) as pool:
-        yield lambda function, arguments: deque(pool.map(function, arguments), maxlen=0)
+        try:
+            yield lambda function, arguments: deque(pool.map(function, arguments), maxlen=0)
+        except BaseException:
+            interrupted.set()
+            raise
 
 
 def _traced(way: Way, choice: bool | str) -> tuple[TracedLoop | None, np.ndarray]:
@@ -290,10 +319,11 @@ def _traced(way: Way, choice: bool | str) -> tuple[TracedLoop | None, np.ndarray
         return None, np.zeros(0)
 
 
-def _alone(way: Way, choice: bool | str, *, stopped: bool = False) -> Run:
+def _alone(way: Way, choice: bool | str, report: Callable[[float], None], *, stopped: bool = False) -> Run:
     with in_a_loop():
         try:
-            return way.to_end(True if choice == "auto" and _traced(way, choice)[0] else choice, stopped=stopped)
+            choice = True if choice == "auto" and _traced(way, choice)[0] else choice
+            return way.to_end(choice, report, stopped=stopped)
         except SimulationError as error:
             return _run_of(error)
 
@@ -307,8 +337,15 @@ def _run_of(error: SimulationError) -> Run:
 class _Lanes:
     """Ways with one trace, side by side in a machine."""
 
-    def __init__(self, traced: TracedLoop, ways: list[Way], values: list[np.ndarray], choice: bool | str):
-        self.ways, self.choice, width = ways, choice, host.lanes()
+    def __init__(
+        self,
+        traced: TracedLoop,
+        ways: list[Way],
+        values: list[np.ndarray],
+        choice: bool | str,
+        report: Callable[[float], None],
+    ):
+        self.ways, self.choice, self.report, width = ways, choice, report, host.lanes()
         self.machine = Machine(traced, width)
         filled = [*ways, *[ways[0]] * (width - len(ways))]  # lanes that nobody wants run as the first does
         self.machine.numbers_are([*values, *[values[0]] * (width - len(ways))])
@@ -331,8 +368,9 @@ class _Lanes:
                 if (self.alive & stopped) >> lane & 1:
                     way.leave(self.machine, lane, k, phase)
                     way.count_stop()
-                    runs[lane] = _alone(way, self.choice, stopped=True)
+                    runs[lane] = _alone(way, self.choice, self.report, stopped=True)
             self.alive &= ~stopped
+            self.report(k / first.n_steps)
         for lane, way in enumerate(self.ways):
             if lane not in runs:
                 way.leave(self.machine, lane, k, phase)

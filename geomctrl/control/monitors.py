@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -25,9 +25,8 @@ from .desired import desired_at
 from .plant import Plant
 
 
-@dataclass(slots=True)
-class Sample:
-    """The closed loop at the beginning of a step: what a monitor sees."""
+class Sample(NamedTuple):
+    """The closed loop at the beginning of a step: what a monitor sees, to be read only."""
 
     t: float
     q: np.ndarray

@@ -81,7 +81,6 @@ class Record:
         """
         n = len(columns["t", ""])
         rows = slice(self.rows, self.rows + n)
-        self.rows += n
         self.t[rows], self.tau[rows] = columns["t", ""], columns["tau", "tau"]
         self.q[rows], self.v[rows], z = states
         if self.z is not None:
@@ -95,6 +94,7 @@ class Record:
             self.measured[rows, j] = columns["monitor", monitor.name]
         for name, (_, column) in self.watched.items():
             column[rows] = columns["watched", name]
+        self.rows += n  # last: somebody may interrupt
 
     def _store(self, sample: Sample, state: tuple, command: Command) -> None:
         row, t = self.rows, sample.t

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import zipfile
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -99,7 +98,10 @@ class Run:
         return plot_run(self, path)
 
     def save(self, path: str | os.PathLike) -> Path:
-        """Write everything but the plant and the controller to an .npz file, whole or not at all."""
+        """Write everything but the plant and the controller to an .npz file, whole or not at all.
+
+        Raises OSError with the file's name where that fails; the run is what it was.
+        """
         path = Path(path)
         arrays = {"t": self.t, "q": self.q, "v": self.v, "tau": self.tau}
         if self.z is not None:
@@ -117,13 +119,34 @@ class Run:
 
     @classmethod
     def load(cls, path: str | os.PathLike, plant: Plant | Robot | None = None) -> Run:
-        """Read what `save` wrote, the desired motion included; `controller` is None, `plant` what is given."""
+        """Read what `save` wrote, the desired motion included; `controller` is None, `plant` what is given.
+
+        Raises ArgumentError for whatever else the file holds, and where it is damaged.
+        """
+        if not isinstance(path, (str, os.PathLike)):  # `open` takes a number for an open file, which it then closes
+            raise ArgumentError(f"path: expected the path of a saved run, got {path!r:.60}")
+        plant = Plant(plant) if isinstance(plant, Robot) else plant
+        if not (plant is None or isinstance(plant, Plant)):
+            raise ArgumentError(f"plant: expected a geomctrl.Plant, a Robot or None, got {plant!r:.60}")
         try:
-            with open(path, "rb") as handle, np.load(handle) as f:
-                data = {k: f[k] for k in f.files}
-            about = json.loads(str(data["about"]))
-        except (OSError, ValueError, KeyError, TypeError, AttributeError, EOFError, zipfile.BadZipFile) as error:
-            raise ArgumentError(f"path: {os.fspath(path)!r} is not a saved run: {error}") from error
+            with open(path, "rb") as handle, np.load(handle, allow_pickle=False) as f:
+                return cls._of({k: f[k] for k in f.files}, plant)
+        except MemoryError:
+            raise
+        except Exception as error:  # readers of zip files, arrays and JSON raise all kinds on what is none
+            raise ArgumentError(
+                f"path: {os.fspath(path)!r} is not a saved run: {type(error).__name__}: {error!s:.200}"
+            ) from error
+
+    @classmethod
+    def _of(cls, data: dict[str, np.ndarray], plant: Plant | None) -> Run:
+        """What `save` has made arrays of."""
+        about = json.loads(str(data.pop("about")))
+        for name, x in data.items():
+            if x.dtype.kind not in "fiub" or x.shape[:1] != data["t"].shape:
+                raise ValueError(
+                    f"{name}: expected {data['t'].shape} rows of numbers, got {x.dtype} of shape {x.shape}"
+                )
         monitors = {
             k: MonitorResult(k, what, limit, data[f"monitor/{k}"], worst, t)
             for k, (what, limit, worst, t) in about["monitors"].items()
@@ -136,10 +159,10 @@ class Run:
             data.get("z"),
             {k.removeprefix("signal/"): x for k, x in data.items() if k.startswith("signal/")},
             monitors,
-            about["reason"],
-            about["success"],
-            about["steps"],
-            about["wall_time"],
-            Plant(plant) if isinstance(plant, Robot) else plant,
+            str(about["reason"]),
+            bool(about["success"]),
+            int(about["steps"]),
+            float(about["wall_time"]),
+            plant,
             desired=Desired(*(data[f"{x}_desired"] for x in "qva")) if "q_desired" in data else None,
         )

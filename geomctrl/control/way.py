@@ -9,12 +9,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from math import ceil
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from geomctrl.errors import GeomctrlError, IntegrationError, SimulationError
+from geomctrl.errors import GeomctrlError, IntegrationError, SimulationError, raised_in
 from geomctrl.motion.arguments import step_count
 from geomctrl.robot import Robot
 
@@ -87,10 +88,11 @@ class Way:
         """Steps that the method takes from sample to sample, about."""
         return 1.0 if self.loop.h is None else self.dt / self.loop.h
 
-    def begin(self) -> None:
+    def begin(self, report: Callable[[float], Any] = lambda fraction: None) -> None:
         """The first sample; with a method that chooses its steps also the second, as Python chooses the first step."""
         with self.kept():
             self.sample()
+            report(0.0)
             if self.loop.adaptive and not self.done:
                 self.in_python()
 
@@ -152,8 +154,26 @@ class Way:
             yield
         except Exception as error:
             reason = _reason(error, self.time(self.k), self.dt, self.loop.adaptive)
-            known = isinstance(error, SimulationError)
-            raise SimulationError(reason, self.record.run(reason, success=False)) from (None if known else error)
+            cause = error.__cause__ if isinstance(error, SimulationError) else error
+            raise SimulationError(reason, self.record.run(reason, success=False)) from cause
+
+    @contextmanager
+    def interruptible(self) -> Iterator[None]:
+        """Ctrl-C, SystemExit and the like pass, with an attribute `run`, everything up to then."""
+        try:
+            yield
+        except Exception:
+            raise
+        except BaseException as error:
+            run = self.interrupted(error)
+            error.run = run  # pyright: ignore[reportAttributeAccessIssue]
+            error.add_note(f"geomctrl: the run so far, {len(run.t)} samples, is this exception's attribute `run`")
+            raise
+
+    def interrupted(self, error: BaseException) -> Run:
+        """Everything up to now."""
+        done = self.record.t[self.record.rows - 1] if self.record.rows else 0.0
+        return self.record.run(f"interrupted after t = {done:.6g} s: {type(error).__name__}", success=False)
 
     # --- compiled ------------------------------------------------------------------------------------------------
 
@@ -225,4 +245,7 @@ def _reason(error: Exception, t: float, dt: float, adaptive: bool) -> str:
         return f"stopped at t = {t:.6g} s: the closed loop is unstable, or {cause}: {error}"
     if isinstance(error, GeomctrlError):
         return f"stopped at t = {t:.6g} s: {error}"
-    return f"stopped at t = {t:.6g} s: {type(error).__name__} in the closed loop: {error}"
+    line = raised_in(error)
+    where = "" if line is None else f" ({Path(line.filename).name}, line {line.lineno}, in {line.name})"
+    hint = "; what a loop hands out is read-only: work on a copy" if "read-only" in str(error) else ""
+    return f"stopped at t = {t:.6g} s: {type(error).__name__} in the closed loop{where}: {error}{hint}"

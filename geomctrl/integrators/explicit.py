@@ -110,7 +110,8 @@ def _slope(field, t, y, dim, stage, n):
     if k.shape != (dim,):
         raise IntegrationError(f"field must return shape ({dim},), got {k.shape}, {where}")
     if not np.isfinite(k).all():
-        raise IntegrationError(f"field must return finite numbers, got {k}, {where}")
+        at = int(np.argmin(np.isfinite(k)))
+        raise IntegrationError(f"field must return finite numbers, got {k[at]} at index {at} of {dim}, {where}")
     return k
 
 

@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from geomctrl.arguments import read_only
 from geomctrl.control.contracts import Command
 from geomctrl.control.loop import simulate
 from geomctrl.control.monitors import LyapunovDecrease
@@ -95,7 +96,7 @@ def _equilibria(controller: Any, plant: Plant, given: Any) -> Callable[[float], 
         z = None if z is None else np.asarray(z, float)
         if (None if z is None else z.shape) != shape:
             raise ArgumentError(f"equilibrium: expected z as the controller's start() gives it, {start}, got {z}")
-        return State(t, one_configuration(robot, "equilibrium", q), np.asarray(v, float), z)
+        return _read_only(State(t, one_configuration(robot, "equilibrium", q), np.asarray(v, float), z))
 
     return state
 
@@ -122,14 +123,19 @@ def _displaced(controller: Any, robot: Robot, x: State, spread: float, rng: np.r
     q = robot.integrate(x.q, spread * rng.normal(size=robot.nv))
     v = x.v + spread * rng.normal(size=robot.nv)
     if x.z is None:
-        return State(x.t, q, v, None)
+        return _read_only(State(x.t, q, v, None))
     group = getattr(controller, "group", None)
     if group is not None:
-        return State(x.t, q, v, _moved(controller, x.z, spread * rng.normal(size=group.dim)))
+        return _read_only(State(x.t, q, v, _moved(controller, x.z, spread * rng.normal(size=group.dim))))
     size = np.abs(x.z)
     some = size > 1e-12
     scale = np.where(some, size, np.median(size[some]) if some.any() else 1.0)
-    return State(x.t, q, v, _moved(controller, x.z, spread * scale * rng.normal(size=size.shape)))
+    return _read_only(State(x.t, q, v, _moved(controller, x.z, spread * scale * rng.normal(size=size.shape))))
+
+
+def _read_only(x: State) -> State:
+    """x, on which the law under test does not write, as in a closed loop."""
+    return State(x.t, read_only(x.q), read_only(x.v), None if x.z is None else read_only(x.z))
 
 
 def _moved(controller: Any, z: np.ndarray, x: np.ndarray) -> np.ndarray:

@@ -20,9 +20,18 @@ def run(*arguments, status=0):
 
 def program(*arguments, cwd):
     """`python -m geomctrl.cli` with the geomctrl that is tested."""
-    command = [sys.executable, "-m", "geomctrl.cli", *arguments]
+    return _python("-m", "geomctrl.cli", *arguments, cwd=cwd)
+
+
+def script(text, **environment):
+    """Python with the geomctrl that is tested."""
+    return _python("-c", text, cwd=None, **environment)
+
+
+def _python(*arguments, cwd, **environment):
+    command = [sys.executable, *arguments]
     path = os.pathsep.join([str(Path(geomctrl.__file__).parent.parent), os.environ.get("PYTHONPATH", "")])
-    env = os.environ | {"PYTHONPATH": path, "COLUMNS": "120"}
+    env = os.environ | {"PYTHONPATH": path, "COLUMNS": "120"} | environment
     return subprocess.run(
         command, cwd=cwd, env=env, capture_output=True, text=True, stdin=subprocess.DEVNULL, timeout=300
     )

@@ -4,7 +4,7 @@ import json
 
 import numpy as np
 import pytest
-from command_line import run
+from command_line import run, script
 
 import geomctrl as gc
 from geomctrl import controllers, models
@@ -136,3 +136,76 @@ def test_saved_verdicts_are_in_the_file(tmp_path):
     run("track", "two_link", *SHORT, "--out", tmp_path)
     with np.load(tmp_path / "run.npz") as f:
         assert set(json.loads(str(f["about"]))["monitors"]) == {"skew", "energy", "lyapunov", "group"}
+
+
+STOPPED = """
+import os, signal, sys
+import geomctrl.cli.tracking as tracking
+from geomctrl.cli.main import main
+
+simulate, calls = tracking.simulate, []
+
+def until_a_signal(*arguments, progress, **options):
+    calls.append(1)
+    def reported(fraction):
+        progress(fraction)
+        if fraction >= 0.5 and len(calls) == {call}:
+            os.kill(os.getpid(), signal.{signal})
+    return simulate(*arguments, progress=reported, **options)
+
+tracking.simulate = until_a_signal
+sys.argv[1:] = ["track", "two_link", "--seconds", "2", "--compare", "--out", {out!r}]
+main()
+"""
+
+
+@pytest.mark.parametrize(("name", "status"), [("SIGINT", 130), ("SIGTERM", 143), ("SIGHUP", 129)])
+def test_a_signal_ends_the_run_and_keeps_it(name, status, tmp_path):
+    result = script(STOPPED.format(call=1, signal=name, out=str(tmp_path)))
+    assert result.returncode == status, result.stderr
+    kept = gc.Run.load(tmp_path / "run.npz")
+    assert 0.9 < kept.t[-1] < 2.0
+    assert not kept.success
+    assert kept.reason.startswith(f"interrupted after t = {kept.t[-1]:.6g} s")
+    assert kept.reason in result.stderr
+    assert f"wrote run.npz, report.txt in {tmp_path}" in result.stdout
+    assert "Traceback" not in result.stderr
+    assert {p.name for p in tmp_path.iterdir()} == {"run.npz", "report.txt"}
+
+
+def test_a_signal_during_the_comparison_leaves_the_whole_run(tmp_path):
+    result = script(STOPPED.format(call=2, signal="SIGINT", out=str(tmp_path)))
+    assert result.returncode == 130, result.stderr
+    kept = gc.Run.load(tmp_path / "run.npz")
+    assert kept.success
+    assert kept.t[-1] == 2.0
+
+
+FULL = """
+import resource, sys
+from geomctrl.cli.main import main
+import geomctrl.cli.tracking as tracking
+
+save = tracking.Run.save
+
+def on_a_full_disk(run, path):
+    if str(path).startswith({out!r}):
+        resource.setrlimit(resource.RLIMIT_FSIZE, (5000, resource.getrlimit(resource.RLIMIT_FSIZE)[1]))
+    try:
+        return save(run, path)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
+
+tracking.Run.save = on_a_full_disk
+sys.argv[1:] = ["track", "two_link", "--seconds", "0.2", "--no-compare", "--no-plots", "--out", {out!r}]
+main()
+"""
+
+
+def test_where_there_is_no_room_the_run_is_kept_elsewhere(tmp_path):
+    result = script(FULL.format(out=str(tmp_path / "out")), TMPDIR=str(tmp_path))
+    assert result.returncode == 1, result.stderr
+    words, elsewhere = result.stderr.strip().split("; the run is kept in ")
+    assert words.endswith(f"File too large: {tmp_path / 'out' / 'run.npz'}")
+    assert gc.Run.load(elsewhere).t[-1] == 0.2
+    assert not (tmp_path / "out" / "run.npz").exists()

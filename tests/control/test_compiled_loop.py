@@ -572,7 +572,10 @@ def test_progress_and_an_error_of_its_callers():
         if fraction > 0.5:
             raise RuntimeError("enough")
 
-    with pytest.raises(gc.SimulationError, match="RuntimeError in the closed loop: enough") as caught:
+    with pytest.raises(
+        gc.SimulationError,
+        match=r"RuntimeError in the closed loop \(test_compiled_loop.py, line \d+, in fails\): enough",
+    ) as caught:
         gc.simulate(robot, law("pd", robot), np.ones(2), np.zeros(2), 10.0, 1e-3, progress=fails, compiled=True)
     assert len(caught.value.run.t) > 5000
 

@@ -123,7 +123,7 @@ def test_monitors(robot, name):
             own = twins.of(m)
             if m.name == "lyapunov":
                 own.function = twins.of(law).lyapunov
-            seen = Sample(*(twins.of(getattr(samples[1], name)) for name in Sample.__dataclass_fields__))
+            seen = Sample(*(twins.of(getattr(samples[1], name)) for name in Sample._fields))
             scale = 1e3 if m.name == "skew" else 0.0  # it is rounding itself
             equal(twins.values(own.measure, seen), m.measure(samples[1]), scale)
             for name, x in vars(m).items():

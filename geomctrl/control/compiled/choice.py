@@ -179,6 +179,7 @@ def _state(loop: Any, rng: np.random.Generator) -> np.ndarray:
 
 def _sample(own: Any, watchers: Sequence[Any], t: float, y: np.ndarray) -> dict[tuple[str, str], Any]:
     """What a sample finds in Python, by the names of the compiled one."""
+    y.setflags(write=False)
     q, v, z = own.split(y)
     command = own.controller(t, q, v, z)
     found = {("rates", ""): own.field(t, y, command).copy(), ("tau", "tau"): np.asarray(command.tau, float)}

@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import hashlib
 import math
-import sysconfig
 import traceback
 from collections.abc import Callable
 from pathlib import Path
@@ -28,21 +27,13 @@ from geomctrl.compiler.stand_ins import numpy_on_symbols
 from geomctrl.compiler.symbols import Condition, Graph, UntraceableError, both, where
 from geomctrl.compiler.tracing import Trace
 from geomctrl.control.contracts import Command, Controller
-from geomctrl.errors import ArgumentError, ModelError
+from geomctrl.errors import ArgumentError, ModelError, raised_in
 from geomctrl.mechanism.configuration import random_configuration
 from geomctrl.robot import Robot
 from geomctrl.terms.export import MEANINGS as OF_TERMS
 
 from .twins import Twins
 
-# where no law is: this package below the controllers, and what is installed
-ELSEWHERE = tuple(
-    {
-        *(sysconfig.get_path(name) for name in ("stdlib", "platstdlib", "purelib", "platlib")),
-        *(str(Path(__file__).parents[2] / room) for room in ("arguments", "compiler", "control", "kernels", "lie")),
-        *(str(Path(__file__).parents[2] / room) for room in ("mechanism", "terms")),
-    }
-)
 STATES = 5  # at which the compiled law is compared with the controller
 AGREEMENT = 1e-9  # of the largest number: rounding, and what solving a linear system makes of it
 MEANINGS = {
@@ -179,6 +170,8 @@ def _traced(controller: Controller, robot: Robot, z0: np.ndarray | None) -> tupl
     """The law's trace, inputs t, q, v and z, and the shapes of its outputs by name."""
     graph, lengths = Graph(), [1, robot.nq, robot.nv, *([] if z0 is None else [z0.size])]
     t, q, v, *z = (symbol_array([graph.load(k + 1, j) for j in range(n)], (n,)) for k, n in enumerate(lengths))
+    for x in (q, v, *z):
+        x.setflags(write=False)  # as in a loop
     state = None if z0 is None else z[0].reshape(z0.shape)
     space = getattr(type(controller).__call__, "__globals__", {})
     twins = Twins()
@@ -204,9 +197,7 @@ def named(whose: Any, call: Callable[[], Any]) -> Any:
     except UntraceableError as error:
         raise UntraceableError(f"{_name(whose)} does not trace: {error}") from error
     except Exception as error:
-        frames = traceback.extract_tb(error.__traceback__)
-        own = [x for x in frames if not x.filename.startswith(ELSEWHERE)] or frames
-        frame = own[-1]
+        frame = raised_in(error) or traceback.extract_tb(error.__traceback__)[-1]
         raise UntraceableError(
             f"{_name(whose)} does not trace: {type(error).__name__}: {error!s:.200}, in {frame.filename},"
             f" line {frame.lineno}"

@@ -160,6 +160,7 @@ class _Tracing:
         self.reference = getattr(self.controller, "reference", None)
         self.t = graph.load(TIME, 0)
         self.y = symbol_array([graph.load(STATE, k) for k in range(len(loop.y))], (len(loop.y),))
+        self.y.setflags(write=False)
         space = getattr(type(self.controller).__call__, "__globals__", {})
         spaces = space, *self.twins.outside.spaces.values()
         with self.twins.used(), evaluated_each_time(), numpy_on_symbols(*spaces):
