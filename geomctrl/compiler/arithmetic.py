@@ -17,6 +17,11 @@ from geomctrl.kernels import tree
 from geomctrl.kernels.algorithms import Algorithm, Array, Option
 from geomctrl.kernels.primitives import python_function, references
 from geomctrl.kernels.scalars import either, sin_cos, where
+from geomctrl.kernels.tangents import moving, place_of, tangent
+
+from .duals import Dual
+
+TANGENTS = {moving: Dual, place_of: lambda x: x.real, tangent: lambda x: x.imag}
 
 
 class Arithmetic:
@@ -52,6 +57,8 @@ class Arithmetic:
             return lambda x: (self.functions.sin(x), self.functions.cos(x))
         if value is where:
             return self.where
+        if value in TANGENTS:
+            return TANGENTS[value]
         if value is either:
             return self._either
         if isinstance(value, ModuleType) and value.__name__ == "math":

@@ -22,6 +22,7 @@ from geomctrl.kernels import (
     plant,
     references,
     regressor,
+    skewness,
     time_derivatives,
     tracking,
 )
@@ -91,7 +92,7 @@ CATALOGUE = {
 # options (`Code.at`)
 OFFERED = {function.algorithm for function in CATALOGUE.values()} | {
     *(frames.pose, frames.jacobian, frames.jacobian_rate),
-    *(tracking.tracking_error, tracking.sliding, laws.adaptive_law, plant.plant_rate, composite_bodies.skewness),
+    *(tracking.tracking_error, tracking.sliding, laws.adaptive_law, plant.plant_rate, skewness.skewness),
     *(references.product_motion, references.sinusoid_motion, tracking.error_gradient),
     *(time_derivatives.inverse_dynamics_rates, configuration.moved, configuration.difference),
 }

@@ -16,7 +16,7 @@ from geomctrl.compiler.arrays import has_symbols, scalar
 from geomctrl.compiler.symbols import where
 from geomctrl.compiler.tracing import run
 from geomctrl.errors import ArgumentError
-from geomctrl.kernels import composite_bodies
+from geomctrl.kernels import skewness
 from geomctrl.terms.batches import over_states
 from geomctrl.terms.dynamics import form_number
 
@@ -94,8 +94,8 @@ class Skew(Monitor):
 
     def own_residual(self, q: np.ndarray, v: np.ndarray) -> float:
         """`skew_residual` of the model's M, Mdot and C."""
-        found = self.model._code.at(composite_bodies.skewness, self.form)(q, v)
-        found = over_states(self.model, composite_bodies.skewness, self.form, q=q, v=v) if found is None else found
+        found = self.model._code.at(skewness.skewness, self.form)(q, v, v)
+        found = over_states(self.model, skewness.skewness, self.form, q=q, v=v, s=v) if found is None else found
         return found.item(0)
 
 
@@ -105,7 +105,7 @@ def skew_residual(M: np.ndarray, Mdot: np.ndarray, C: np.ndarray, v: np.ndarray)
     Matrices (nv, nv) and v (nv,) of one state; infinite where one of them is not finite.
     """
     arrays = (x if has_symbols(x) else np.require(x, float, ["C", "W"]) for x in (M, Mdot, C, v))
-    return run(composite_bodies.skew_residual, *arrays)
+    return run(skewness.skew_residual, *arrays)
 
 
 class EnergyBalance(Monitor):

@@ -5,10 +5,7 @@ The mass matrix is Ploen 1999 (36), M = sum_i Jac_i^T J_i Jac_i; `terms` has the
 
 from typing import NamedTuple
 
-import numpy as np
-
-from .algorithms import algorithm, numbers, per_body, per_coordinate
-from .jit import kernel
+from .algorithms import algorithm, per_body, per_coordinate
 from .passes import (
     Axis,
     Moving,
@@ -25,7 +22,6 @@ from .passes import (
 from .primitives import primitive
 from .records import put_inertia, writer
 from .rigid_body import PLOEN
-from .scalars import where
 from .screws import Inertia, Pose, Wrench, apply_inertia, inertia_to, pair, zero_twist
 from .tree import dofs_of, gravity_of, inertia_of
 from .vectors import Matrix, Vector, add3, add33, cross, dot, hat3, hat_squared, mul3, neg3, rot, rotT, sub3, transpose
@@ -55,7 +51,7 @@ def mass_matrix_rows(model, i, J, axes, M):
         F, j = apply_inertia(J, get_axis(axes, k).S), k
         while j >= 0:
             M[k, j] = M[j, k] = pair(get_axis(axes, j).S, F)
-            j = int(get_axis(axes, j).ancestor)
+            j = int(get_axis(axes, j).ancestor.real)
     return J
 
 
@@ -151,33 +147,3 @@ def terms(model, q, v, form, bodies, axes, composites, M, Mdot, C, g):
     root = Moving(inertial_axes(model, q), zero_twist())
     place_moving_inertias(model, root, bodies, q, v, form, axes, composites)
     term_rows(model, composites, axes, M, Mdot, C, g)
-
-
-# --- skewness ----------------------------------------------------------------------------------------------------
-
-
-@kernel("f8(f8[:,::1], f8[:,::1], f8[:,::1], f8[::1])")
-def skew_residual(M, Mdot, C, v):
-    """max |N + N^T|, N = Mdot - 2C, over max(|Mdot|, 2 |C|, |M| |v|), by entries; infinite where one is not finite."""
-    worst = scale = mass = speed = 0.0
-    for i in range(v.shape[0]):
-        speed = max(speed, abs(v[i]))
-        for j in range(v.shape[0]):
-            error = abs(Mdot[i, j] + Mdot[j, i] - 2.0 * (C[i, j] + C[j, i]))
-            worst, mass = max(worst, where(error < np.inf, error, np.inf)), max(mass, abs(M[i, j]))
-            scale = max(scale, abs(Mdot[i, j]), 2.0 * abs(C[i, j]))
-    size = where((worst > 0.0) & (worst < np.inf), max(scale, mass * speed), 1.0)
-    return worst / size
-
-
-@algorithm(
-    "q, v; form: i8 -> residual[1]",
-    (per_body(Moving), per_coordinate(MovingAxis), per_body(MovingInertia), numbers("(3 * nv + 1) * nv")),
-)
-def skewness(model, q, v, form, bodies, axes, composites, memory, residual):
-    """`skew_residual` of the robot's own M, Mdot and C."""
-    n = v.shape[0]
-    out = memory.reshape((3 * n + 1, n))
-    M, Mdot, C = out[:n], out[n : 2 * n], out[2 * n : 3 * n]
-    terms(model, q, v, form, bodies, axes, composites, M, Mdot, C, out[3 * n])
-    residual[0] = skew_residual(M, Mdot, C, v)

@@ -1,11 +1,9 @@
 """Second derivatives of inverse dynamics: the passes of `derivatives` on complex numbers, along a direction.
 
 A state that moves along (q exp(S x t), v + y t, a + z t) displaces body i with the twist W_i = W_p + S x, and all that
-is fixed to it: a screw S at the rate ad_W S, an inertia at -ad_W^T J - J ad_W, a wrench at -ad_W^T F. With STEP times
-these rates as imaginary parts of what `place_bodies` left, `move` and `derivative_rows` are evaluated at the complex
-time i STEP, and the rates of the derivatives come out as imaginary parts over STEP (the complex step of Squire and
-Trapp 1998): exact to round-off, since nothing is subtracted and STEP^2 is below all digits. A direction costs
-O(n depth), all of them O(n^2 depth), a tensor's own size on a chain.
+is fixed to it: a screw S at the rate ad_W S, an inertia at -ad_W^T J - J ad_W, a wrench at -ad_W^T F. With these rates as the
+tangents of what `place_bodies` left, `move` and `derivative_rows` give the rates of the derivatives, exact to round-off
+(`tangents`). A direction costs O(n depth), all of them O(n^2 depth), a tensor's own size on a chain.
 """
 
 from typing import Any
@@ -27,34 +25,11 @@ from .derivatives import (
 from .passes import Axis, get_axis, inertial_axes, outward, put_axis
 from .primitives import primitive
 from .screws import Inertia, Twist, Wrench, ad, ad_dual, twist_add, twist_mul, zero_twist
+from .tangents import moving, moving_twist, moving_vector, tangent
 from .time_derivatives import inertia_rate
 from .tree import dofs_of, n_v
 
-STEP = 2.0**-100  # its square is lost beside 1, and its powers do not underflow
-
-
-# --- numbers with tangents ---------------------------------------------------------------------------------------
-
-
-@primitive
-def moving(x, dx) -> Any:
-    """x + i STEP dx."""
-    return complex(x, STEP * dx)
-
-
-@primitive
-def tangent(x):
-    return x.imag * (1.0 / STEP)
-
-
-@primitive
-def moving_vector(x, dx):
-    return moving(x[0], dx[0]), moving(x[1], dx[1]), moving(x[2], dx[2])
-
-
-@primitive
-def moving_twist(X, dX):
-    return Twist(moving_vector(X.w, dX.w), moving_vector(X.v, dX.v))
+# --- along a direction -------------------------------------------------------------------------------------------
 
 
 @primitive
@@ -74,9 +49,6 @@ def moving_body(x, W):
         ),
         Wrench(moving_vector(F.m, dF.m), moving_vector(F.f, dF.f)),
     )
-
-
-# --- along a direction -------------------------------------------------------------------------------------------
 
 
 @outward(Twist)

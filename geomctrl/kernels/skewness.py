@@ -1,0 +1,127 @@
+"""Whether Mdot - 2C is skew and C is a Coriolis matrix, each seen from two sides that share no sum.
+
+M, C and g are those of `composite_bodies`. Mdot is the rate of the mass matrix itself, computed on numbers with tangents
+while the joints move; M a + C v + g and M a + C v_ref + g are the recursions of Newton and Euler, with the velocity of
+the state and with the reference velocity that a law works with. An error in one of them is seen beside the others.
+"""
+
+import math
+
+import numpy as np
+
+from .algorithms import algorithm, numbers, of_complex, per_body, per_coordinate
+from .composite_bodies import MovingInertia, mass_matrix_rows, terms
+from .jit import kernel
+from .newton_euler import ReferenceMotion, inverse_dynamics_reference, joint_twist
+from .passes import Axis, Moving, MovingAxis, inertial_axes, outward, place_axes
+from .primitives import primitive
+from .records import put_inertia
+from .scalars import where
+from .screws import Inertia, Pose, Wrench, compose, inertia_to, zero_twist
+from .tangents import moving_pose, place_of, tangent
+from .tree import gravity_of, inertia_of, joint_frame, n_bodies
+
+# --- the mass matrix in motion -----------------------------------------------------------------------------------
+
+
+@outward(Pose)
+def place_while_moving(model, i, parent, q, v, axes, inertias):
+    """As `place_inertias`, the joints moving: f_i' = f_i [S_i v_i]."""
+    T = compose(parent, moving_pose(joint_frame(model, i, q), joint_twist(model, i, v)))
+    place_axes(model, i, T, axes)
+    put_inertia(inertias, i, inertia_to(T, inertia_of(model, i)))
+    return T
+
+
+@algorithm(
+    "q, v -> M[nv, nv], Mdot[nv, nv]",
+    (*map(of_complex, (per_body(Pose), per_coordinate(Axis), per_body(Inertia), numbers("nv * nv"))),),
+)
+def mass_matrix_in_motion(model, q, v, frames, axes, inertias, memory, M, Mdot):
+    """M(q) and its rate along q' = q hat(v), of the sums that make M and of no others."""
+    n = v.shape[0]
+    rows = memory.reshape((n, n))
+    rows[:, :] = 0.0
+    place_while_moving(model, moving_pose(inertial_axes(model, q), zero_twist()), frames, q, v, axes, inertias)
+    mass_matrix_rows(model, inertias, axes, rows)
+    for i in range(n):
+        for j in range(n):
+            M[i, j], Mdot[i, j] = place_of(rows[i, j]), tangent(rows[i, j])
+
+
+# --- how far off -------------------------------------------------------------------------------------------------
+
+
+@primitive
+def relative(error, size):
+    """error / size, 0 where there is no error, infinite where it is not finite."""
+    fine = (error > 0.0) & (error < np.inf)
+    return where(error == 0.0, 0.0, where(fine, error / where(fine, size, 1.0), np.inf))
+
+
+@kernel("f8(f8[:,::1], f8[:,::1], f8[:,::1], f8[::1])")
+def skew_residual(M, Mdot, C, v):
+    """max |N + N^T|, N = Mdot - 2C, over max(|Mdot|, 2 |C|, |M| |v|), by entries; infinite where one is not finite."""
+    worst = scale = mass = speed = 0.0
+    for i in range(v.shape[0]):
+        speed = max(speed, abs(v[i]))
+        for j in range(v.shape[0]):
+            error = abs(Mdot[i, j] + Mdot[j, i] - 2.0 * (C[i, j] + C[j, i]))
+            worst, mass = max(worst, where(error < np.inf, error, np.inf)), max(mass, abs(M[i, j]))
+            scale = max(scale, abs(Mdot[i, j]), 2.0 * abs(C[i, j]))
+    return relative(worst, max(scale, mass * speed))
+
+
+@kernel("f8(f8[::1], f8[::1], f8[:,::1], f8[:,::1], f8[::1], f8[::1], f8[::1], f8[::1])")
+def force_residual(model, tau, M, C, g, v, a, v_ref):
+    """max |tau - (M a + C v_ref + g)| over the largest such force there may be: |M| |a| + (|C| + |M| |v|) |v_ref| + that
+    of the weight at the length that M has."""
+    worst = mass = coriolis = speed = drive = reference = 0.0
+    for i in range(v.shape[0]):
+        speed, drive, reference = max(speed, abs(v[i])), max(drive, abs(a[i])), max(reference, abs(v_ref[i]))
+        force = g[i]
+        for j in range(v.shape[0]):
+            force += M[i, j] * a[j] + C[i, j] * v_ref[j]
+            mass, coriolis = max(mass, abs(M[i, j])), max(coriolis, abs(C[i, j]))
+        error = abs(tau[i] - force)
+        worst = max(worst, where(error < np.inf, error, np.inf))
+    total = 0.0
+    for i in range(n_bodies(model)):
+        total += inertia_of(model, i).m
+    x, y, z = gravity_of(model)
+    weight = math.sqrt((x * x + y * y + z * z) * abs(total) * mass)
+    return relative(worst, mass * drive + (coriolis + mass * speed) * reference + weight)
+
+
+@algorithm(
+    "q, v, s; form: i8 -> residual[1]",
+    (
+        *(per_body(Moving), per_coordinate(MovingAxis), per_body(MovingInertia)),
+        *map(of_complex, (per_body(Pose), per_coordinate(Axis), per_body(Inertia), numbers("nv * nv"))),
+        *(per_body(ReferenceMotion), per_body(Wrench), numbers("(5 * nv + 3) * nv")),
+    ),
+)
+def skewness(
+    model, q, v, s, form,
+    bodies, axes, composites, frames, axes_c, inertias, moving_rows, motion, wrenches, memory,
+    residual,
+):  # fmt: skip
+    """The largest of the residuals of
+
+    Mdot - 2C skew, and Mdot itself, against `mass_matrix_in_motion`;
+    C v + g and M s + C s + g against the recursions of Newton and Euler, s being any velocity.
+    """
+    n = v.shape[0]
+    out = memory.reshape((5 * n + 3, n))
+    M, Mdot, C, M2, Mdot2 = out[:n], out[n : 2 * n], out[2 * n : 3 * n], out[3 * n : 4 * n], out[4 * n : 5 * n]
+    g, tau, zero = out[5 * n], out[5 * n + 1], out[5 * n + 2]
+    zero[:] = 0.0
+    terms(model, q, v, form, bodies, axes, composites, M, Mdot, C, g)
+    mass_matrix_in_motion(model, q, v, frames, axes_c, inertias, moving_rows, M2, Mdot2)
+    worst = skew_residual(M2, Mdot2, C, v)
+    Mdot *= 0.5
+    worst = max(worst, skew_residual(M2, Mdot2, Mdot, v))
+    inverse_dynamics_reference(model, q, v, zero, v, v[:0], form, motion, wrenches, tau)
+    worst = max(worst, force_residual(model, tau, M, C, g, v, zero, v))
+    inverse_dynamics_reference(model, q, v, s, s, v[:0], form, motion, wrenches, tau)
+    residual[0] = max(worst, force_residual(model, tau, M, C, g, v, s, s))
