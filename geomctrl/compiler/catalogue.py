@@ -93,6 +93,7 @@ CATALOGUE = {
 OFFERED = {function.algorithm for function in CATALOGUE.values()} | {
     *(frames.pose, frames.jacobian, frames.jacobian_rate),
     *(tracking.tracking_error, tracking.sliding, laws.adaptive_law, plant.plant_rate, skewness.skewness),
+    *(skewness.skewness_of, skewness.mass_matrix_in_motion),
     *(references.product_motion, references.sinusoid_motion, tracking.error_gradient),
     *(time_derivatives.inverse_dynamics_rates, configuration.moved, configuration.difference),
 }

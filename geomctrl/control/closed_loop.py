@@ -134,7 +134,8 @@ class Loop:
         if not self.hold or k % self.hold == 0:
             self.command = self.commanded(t, q, v, z)
         command: Any = self.command
-        sample = Sample(t, q, v, z, command.tau, float(y[-1]), self.now, changed, self.group, y, self.reference)
+        work, signals = float(y[-1]), command.signals
+        sample = Sample(t, q, v, z, command.tau, work, self.now, changed, self.group, y, self.reference, signals)
         return sample, command, self.field(t, y, command)
 
     def commanded(self, t, q, v, z) -> Command:

@@ -16,7 +16,7 @@ from geomctrl.compiler.arrays import has_symbols, scalar
 from geomctrl.compiler.symbols import where
 from geomctrl.compiler.tracing import run
 from geomctrl.errors import ArgumentError
-from geomctrl.kernels import skewness
+from geomctrl.kernels import skewness as kernels
 from geomctrl.terms.batches import over_states
 from geomctrl.terms.dynamics import form_number
 
@@ -39,6 +39,7 @@ class Sample(NamedTuple):
     group: Any
     y: np.ndarray  # the state as one element of `group`
     reference: Any = None  # the controller's, if it has one
+    signals: Mapping[str, Any] = MappingProxyType({})  # of the command
 
     @property
     def desired(self) -> Desired | None:
@@ -70,12 +71,14 @@ class Monitor:
 class Skew(Monitor):
     """|N + N^T|, N = Mdot - 2C, at the states visited, relative to max(|Mdot|, 2 |C|, |M| |v|), by entries.
 
-    C is the controller's own where it has a `coriolis_matrix`, with Mdot of the controller's model; else that of its
-    model, or of the plant, in the controller's `form`.
+    C is the controller's own where it has a `coriolis_matrix`; else that of its model, or of the plant, in the
+    controller's `form`. Mdot is the rate of the model's mass matrix along the motion, which shares no sum with C. Also
+    measured is whether C is a Coriolis matrix: C v + g against the recursion of Newton and Euler, and, unless it is
+    the controller's own, M s + C s + g against that with a reference velocity, s being the command's signal "s", or v.
     """
 
     name = "skew"
-    what = "asymmetry of Mdot - 2C, relative"
+    what = "asymmetry of Mdot - 2C, error of C v, relative"
 
     def __init__(self, limit: float = 1e-10):
         self.limit = limit
@@ -87,16 +90,30 @@ class Skew(Monitor):
         return True
 
     def measure(self, sample):
-        if self.coriolis is None:
-            return self.own_residual(sample.q, sample.v)
-        M, Mdot, _, _ = self.model.terms(sample.q, sample.v)
-        return skew_residual(M, Mdot, self.coriolis(sample.q, sample.v), sample.v)
+        q, v = sample.q, sample.v
+        if self.coriolis is not None:
+            C = self.coriolis(q, v)
+            return _of_state(self.model, kernels.skewness_of, q=q, v=v, C=C if has_symbols(C) else np.array(C, float))
+        s = sample.signals.get("s")
+        s = v if np.shape(s) != v.shape else s if has_symbols(s) else np.array(s, float)
+        return _of_state(self.model, kernels.skewness, self.form, q=q, v=v, s=s)
 
-    def own_residual(self, q: np.ndarray, v: np.ndarray) -> float:
-        """`skew_residual` of the model's M, Mdot and C."""
-        found = self.model._code.at(skewness.skewness, self.form)(q, v, v)
-        found = over_states(self.model, skewness.skewness, self.form, q=q, v=v, s=v) if found is None else found
-        return found.item(0)
+
+def _of_state(robot: Any, algorithm: Any, *options: int, **state: np.ndarray) -> Any:
+    """An algorithm's only number."""
+    found = robot._code.at(algorithm, *options)(*state.values())
+    return (over_states(robot, algorithm, *options, **state) if found is None else found).item(0)
+
+
+def mass_matrix_in_motion(robot: Any, q: np.ndarray, v: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """M (nv, nv) and its rate along v, by the sums that make M: C and `Robot.mass_matrix_rate` come from others."""
+    found = robot._code.at(kernels.mass_matrix_in_motion)(q, v)
+    return over_states(robot, kernels.mass_matrix_in_motion, q=q, v=v) if found is None else found
+
+
+def skewness(robot: Any, q: np.ndarray, v: np.ndarray, s: np.ndarray, form: str) -> float:
+    """What `Skew` measures of the robot's own terms at a state, s being any velocity."""
+    return float(_of_state(robot, kernels.skewness, form_number(form), q=q, v=v, s=s))
 
 
 def skew_residual(M: np.ndarray, Mdot: np.ndarray, C: np.ndarray, v: np.ndarray) -> float:
@@ -105,7 +122,7 @@ def skew_residual(M: np.ndarray, Mdot: np.ndarray, C: np.ndarray, v: np.ndarray)
     Matrices (nv, nv) and v (nv,) of one state; infinite where one of them is not finite.
     """
     arrays = (x if has_symbols(x) else np.require(x, float, ["C", "W"]) for x in (M, Mdot, C, v))
-    return run(skewness.skew_residual, *arrays)
+    return run(kernels.skew_residual, *arrays)
 
 
 class EnergyBalance(Monitor):

@@ -29,11 +29,17 @@ from .vectors import Matrix, Vector, add3, add33, cross, dot, hat3, hat_squared,
 # --- M -----------------------------------------------------------------------------------------------------------
 
 
+@primitive
+def put_body(model, i, T, axes, inertias):
+    """Body i is at T: its joint's axes and its inertia."""
+    place_axes(model, i, T, axes)
+    put_inertia(inertias, i, inertia_to(T, inertia_of(model, i)))
+
+
 @outward(Pose)
 def place_inertias(model, i, parent, q, axes, inertias):
     T = place(model, i, parent, q)
-    place_axes(model, i, T, axes)
-    put_inertia(inertias, i, inertia_to(T, inertia_of(model, i)))
+    put_body(model, i, T, axes, inertias)
     return T
 
 

@@ -1,12 +1,10 @@
 """Second derivatives of inverse dynamics: the passes of `derivatives` on complex numbers, along a direction.
 
 A state that moves along (q exp(S x t), v + y t, a + z t) displaces body i with the twist W_i = W_p + S x, and all that
-is fixed to it: a screw S at the rate ad_W S, an inertia at -ad_W^T J - J ad_W, a wrench at -ad_W^T F. With these rates as the
-tangents of what `place_bodies` left, `move` and `derivative_rows` give the rates of the derivatives, exact to round-off
-(`tangents`). A direction costs O(n depth), all of them O(n^2 depth), a tensor's own size on a chain.
+is fixed to it: a screw S at the rate ad_W S, an inertia at -ad_W^T J - J ad_W, a wrench at -ad_W^T F. With these rates
+as `tangents` of what `place_bodies` left, `move` and `derivative_rows` give the rates of the derivatives, exact to
+round-off. A direction costs O(n depth), all of them O(n^2 depth), a tensor's own size on a chain.
 """
-
-from typing import Any
 
 from .algorithms import algorithm, numbers, of_complex, per_body, per_coordinate
 from .derivatives import (

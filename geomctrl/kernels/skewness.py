@@ -1,8 +1,9 @@
 """Whether Mdot - 2C is skew and C is a Coriolis matrix, each seen from two sides that share no sum.
 
-M, C and g are those of `composite_bodies`. Mdot is the rate of the mass matrix itself, computed on numbers with tangents
-while the joints move; M a + C v + g and M a + C v_ref + g are the recursions of Newton and Euler, with the velocity of
-the state and with the reference velocity that a law works with. An error in one of them is seen beside the others.
+M, C and g are those of `composite_bodies`. Mdot is the rate of the mass matrix itself, computed on numbers with
+tangents while the joints move; M a + C v + g and M a + C v_ref + g are the recursions of Newton and Euler, with the
+velocity of the state and with the reference velocity that a law works with. An error in one of them is seen beside the
+others.
 """
 
 import math
@@ -10,14 +11,13 @@ import math
 import numpy as np
 
 from .algorithms import algorithm, numbers, of_complex, per_body, per_coordinate
-from .composite_bodies import MovingInertia, mass_matrix_rows, terms
+from .composite_bodies import MovingInertia, mass_matrix_rows, put_body, terms
 from .jit import kernel
-from .newton_euler import ReferenceMotion, inverse_dynamics_reference, joint_twist
-from .passes import Axis, Moving, MovingAxis, inertial_axes, outward, place_axes
+from .newton_euler import Motion, ReferenceMotion, inverse_dynamics, inverse_dynamics_reference, joint_twist
+from .passes import Axis, Moving, MovingAxis, inertial_axes, outward
 from .primitives import primitive
-from .records import put_inertia
 from .scalars import where
-from .screws import Inertia, Pose, Wrench, compose, inertia_to, zero_twist
+from .screws import Inertia, Pose, Wrench, compose, zero_twist
 from .tangents import moving_pose, place_of, tangent
 from .tree import gravity_of, inertia_of, joint_frame, n_bodies
 
@@ -28,8 +28,7 @@ from .tree import gravity_of, inertia_of, joint_frame, n_bodies
 def place_while_moving(model, i, parent, q, v, axes, inertias):
     """As `place_inertias`, the joints moving: f_i' = f_i [S_i v_i]."""
     T = compose(parent, moving_pose(joint_frame(model, i, q), joint_twist(model, i, v)))
-    place_axes(model, i, T, axes)
-    put_inertia(inertias, i, inertia_to(T, inertia_of(model, i)))
+    put_body(model, i, T, axes, inertias)
     return T
 
 
@@ -72,10 +71,23 @@ def skew_residual(M, Mdot, C, v):
     return relative(worst, max(scale, mass * speed))
 
 
+@kernel("f8(f8[:,::1], f8[:,::1])")
+def difference(A, B):
+    """max |A - B| over max |A|, by entries."""
+    worst = size = 0.0
+    for i in range(A.shape[0]):
+        for j in range(A.shape[1]):
+            error = abs(A[i, j] - B[i, j])
+            worst, size = max(worst, where(error < np.inf, error, np.inf)), max(size, abs(A[i, j]))
+    return relative(worst, size)
+
+
 @kernel("f8(f8[::1], f8[::1], f8[:,::1], f8[:,::1], f8[::1], f8[::1], f8[::1], f8[::1])")
 def force_residual(model, tau, M, C, g, v, a, v_ref):
-    """max |tau - (M a + C v_ref + g)| over the largest such force there may be: |M| |a| + (|C| + |M| |v|) |v_ref| + that
-    of the weight at the length that M has."""
+    """max |tau - (M a + C v_ref + g)| over the largest such force there may be.
+
+    That is |M| |a| + (|C| + |M| |v|) |v_ref|, by entries, and the robot's weight at the length that M has.
+    """
     worst = mass = coriolis = speed = drive = reference = 0.0
     for i in range(v.shape[0]):
         speed, drive, reference = max(speed, abs(v[i])), max(drive, abs(a[i])), max(reference, abs(v_ref[i]))
@@ -94,21 +106,40 @@ def force_residual(model, tau, M, C, g, v, a, v_ref):
 
 
 @algorithm(
+    "q, v, C[nv, nv] -> residual[1]",
+    (
+        *map(of_complex, (per_body(Pose), per_coordinate(Axis), per_body(Inertia), numbers("nv * nv"))),
+        *(per_body(Motion), per_body(Wrench), numbers("(2 * nv + 3) * nv")),
+    ),
+)
+def skewness_of(model, q, v, C, frames, axes, inertias, moving_rows, motion, wrenches, memory, residual):
+    """Of a C of somebody's: Mdot - 2C skew, and C v + g the force of Newton and Euler at rest and moving."""
+    n = v.shape[0]
+    out, own = memory.reshape((2 * n + 3, n)), C.reshape((n, n))
+    M, Mdot, g, tau, zero = out[:n], out[n : 2 * n], out[2 * n], out[2 * n + 1], out[2 * n + 2]
+    zero[:] = 0.0
+    mass_matrix_in_motion(model, q, v, frames, axes, inertias, moving_rows, M, Mdot)
+    inverse_dynamics(model, q, zero, zero, motion, wrenches, g)
+    inverse_dynamics(model, q, v, zero, motion, wrenches, tau)
+    residual[0] = max(skew_residual(M, Mdot, own, v), force_residual(model, tau, M, own, g, v, zero, v))
+
+
+@algorithm(
     "q, v, s; form: i8 -> residual[1]",
     (
         *(per_body(Moving), per_coordinate(MovingAxis), per_body(MovingInertia)),
         *map(of_complex, (per_body(Pose), per_coordinate(Axis), per_body(Inertia), numbers("nv * nv"))),
-        *(per_body(ReferenceMotion), per_body(Wrench), numbers("(5 * nv + 3) * nv")),
+        *(per_body(Motion), per_body(ReferenceMotion), per_body(Wrench), numbers("(5 * nv + 3) * nv")),
     ),
 )
 def skewness(
     model, q, v, s, form,
-    bodies, axes, composites, frames, axes_c, inertias, moving_rows, motion, wrenches, memory,
+    bodies, axes, composites, frames, axes_c, inertias, moving_rows, motion, reference_motion, wrenches, memory,
     residual,
 ):  # fmt: skip
     """The largest of the residuals of
 
-    Mdot - 2C skew, and Mdot itself, against `mass_matrix_in_motion`;
+    M, Mdot, and Mdot - 2C skew, against `mass_matrix_in_motion`;
     C v + g and M s + C s + g against the recursions of Newton and Euler, s being any velocity.
     """
     n = v.shape[0]
@@ -118,10 +149,10 @@ def skewness(
     zero[:] = 0.0
     terms(model, q, v, form, bodies, axes, composites, M, Mdot, C, g)
     mass_matrix_in_motion(model, q, v, frames, axes_c, inertias, moving_rows, M2, Mdot2)
-    worst = skew_residual(M2, Mdot2, C, v)
+    worst = max(difference(M2, M), skew_residual(M2, Mdot2, C, v))
     Mdot *= 0.5
     worst = max(worst, skew_residual(M2, Mdot2, Mdot, v))
-    inverse_dynamics_reference(model, q, v, zero, v, v[:0], form, motion, wrenches, tau)
+    inverse_dynamics(model, q, v, zero, motion, wrenches, tau)
     worst = max(worst, force_residual(model, tau, M, C, g, v, zero, v))
-    inverse_dynamics_reference(model, q, v, s, s, v[:0], form, motion, wrenches, tau)
+    inverse_dynamics_reference(model, q, v, s, s, v[:0], form, reference_motion, wrenches, tau)
     residual[0] = max(worst, force_residual(model, tau, M, C, g, v, s, s))

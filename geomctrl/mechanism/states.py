@@ -18,13 +18,14 @@ from .mechanism import Mechanism
 def as_batch(robot: Mechanism, **arguments: ArrayLike) -> tuple[tuple[int, ...], list[np.ndarray]]:
     """Validate states and flatten their leading axes for a kernel: (leading shape, arrays (batch, n)).
 
-    Keys name the arguments and with them what is expected: q, q0, q1, q_d (nq), f_ext (nbodies, 6), others (nv).
-    Nothing is broadcast: all arguments must have the same leading axes.
+    Keys name the arguments and with them what is expected: q, q0, q1, q_d (nq), f_ext (nbodies, 6), C (nv, nv), others
+    (nv). Nothing is broadcast: all arguments must have the same leading axes.
     """
     arrays, leads = [], {}
+    matrices = {"f_ext": (robot.nbodies, 6), "C": (robot.nv, robot.nv)}
     for key, x in arguments.items():
         configuration = key in ("q", "q0", "q1", "q_d")
-        trailing = (robot.nq,) if configuration else (robot.nbodies, 6) if key == "f_ext" else (robot.nv,)
+        trailing = (robot.nq,) if configuration else matrices.get(key, (robot.nv,))
         a = checked(key, x, trailing)
         lead = leads[key] = a.shape[: a.ndim - len(trailing)]
         flat = a.reshape(math.prod(lead), *trailing)

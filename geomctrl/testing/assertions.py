@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
+from typing import Any
 
 import numpy as np
 
-from geomctrl.control.monitors import skew_residual
+from geomctrl.control.monitors import mass_matrix_in_motion, skew_residual, skewness
 from geomctrl.robot import Robot
 
 from .sampling import at_state, derivative, random_states
@@ -27,24 +28,35 @@ def assert_skew_symmetric(
 ) -> None:
     """Assert that N = Mdot - 2C is skew at random states: |N + N^T| <= rtol max(|Mdot|, 2 |C|, |M| |v|), by entries.
 
-    `coriolis`: the C(q, v) under test, (nv, nv); None tests both of the robot's. `mass_matrix_rate`: Mdot(q, v) if not
-    the robot's. The message names a vector s with s . N s != 0: the term left over in a Lyapunov function's derivative.
-    Skewness alone does not make C right (Mdot/2 passes): see `assert_passive` for C v.
+    `coriolis`: the C(q, v) under test, (nv, nv); None tests both of the robot's, its Mdot, and its recursion with a
+    reference velocity. The message names a vector s with s . N s != 0: the term left over in a Lyapunov function's
+    derivative. Skewness alone does not make C right (Mdot/2 passes): C v + g is also held against inverse dynamics, by
+    Newton and Euler's recursion.
+
+    `mass_matrix_rate`: Mdot(q, v) under test. By default it is the rate of M itself while the joints move, which shares
+    no sum with C, and which is held against differences of `robot.mass_matrix` in turn.
     """
     if coriolis is None:
+        options: dict[str, Any] = {"states": states, "seed": seed, "rtol": rtol}
         for form in ("ploen", "christoffel"):
             C = partial(robot.coriolis_matrix, form=form)
-            assert_skew_symmetric(robot, C, mass_matrix_rate=mass_matrix_rate, states=states, seed=seed, rtol=rtol)
+            assert_skew_symmetric(robot, C, mass_matrix_rate=mass_matrix_rate, **options)
+            assert_skew_symmetric(robot, C, mass_matrix_rate=robot.mass_matrix_rate, **options)
+            for q, v, s in random_states(robot, states, seed):
+                _assert_recursions(robot, q, v, s, form, rtol)
         return
-    rate = robot.mass_matrix_rate if mass_matrix_rate is None else mass_matrix_rate
     for q, v, _ in random_states(robot, states, seed):
-        Mdot, C = np.asarray(rate(q, v), float), np.asarray(coriolis(q, v), float)
+        M, Mdot = mass_matrix_in_motion(robot, q, v)
+        _assert_rate_of_mass_matrix(robot, q, v, M, Mdot)
+        if mass_matrix_rate is not None:
+            Mdot = np.asarray(mass_matrix_rate(q, v), float)
+        C = np.asarray(coriolis(q, v), float)
         for name, A in (("Mdot", Mdot), ("C", C)):
             if A.shape != (robot.nv, robot.nv) or not np.isfinite(A).all():
                 raise AssertionError(
                     f"{name}: expected a finite {robot.nv} x {robot.nv} matrix, got {A} {at_state(q, v)}"
                 )
-        residual = skew_residual(robot.mass_matrix(q), Mdot, C, v)
+        residual = skew_residual(M, Mdot, C, v)
         if residual > rtol:
             N = Mdot - 2.0 * C
             error = np.abs(N + N.T)
@@ -56,6 +68,47 @@ def assert_skew_symmetric(
                 f" {residual:.3g} of max(|Mdot|, 2 |C|, |M| |v|), allowed {rtol:.3g};"
                 f" s . N s = {s @ N @ s:.6g} for s = {np.array2string(s, separator=', ')} {at_state(q, v)}"
             )
+        _assert_velocity_forces(robot, q, v, M, C, rtol)
+
+
+def _assert_rate_of_mass_matrix(robot: Robot, q: np.ndarray, v: np.ndarray, M: np.ndarray, Mdot: np.ndarray) -> None:
+    """M and Mdot against `robot.mass_matrix` along the motion, as exactly as differences allow."""
+    rate = derivative(lambda t: robot.mass_matrix(robot.integrate(q, t * v)))
+    size = np.abs(M).max() * max(np.abs(v).max(), 1.0)
+    for name, x, y, allowed in (("M", M, robot.mass_matrix(q), 1e-13), ("Mdot", Mdot, rate, 1e-8)):
+        error = np.abs(x - y).max()
+        if not error <= allowed * size:
+            raise AssertionError(
+                f"{name}: the mass matrix in motion is not `robot.mass_matrix`: off by {error:.3g} of {size:.3g}"
+                f" {at_state(q, v)}"
+            )
+
+
+def _assert_recursions(robot: Robot, q: np.ndarray, v: np.ndarray, s: np.ndarray, form: str, rtol: float) -> None:
+    """M, Mdot, C and g against the motion of M and the recursions, with a reference velocity s too."""
+    residual = skewness(robot, q, v, s, form)
+    if not residual <= rtol:
+        raise AssertionError(
+            f"M, Mdot, C and g, C in the form {form!r}, do not go with the mass matrix in motion and the recursions"
+            f" M a + C v_ref + g: off by {residual:.3g}, allowed {rtol:.3g} {at_state(q, v)},"
+            f" v_ref = a = {np.array2string(s, separator=', ')}"
+        )
+
+
+def _assert_velocity_forces(
+    robot: Robot, q: np.ndarray, v: np.ndarray, M: np.ndarray, C: np.ndarray, rtol: float
+) -> None:
+    """C v + g against inverse dynamics."""
+    zero = np.zeros(robot.nv)
+    moving, rest = robot.inverse_dynamics(q, v, zero), robot.inverse_dynamics(q, zero, zero)
+    error = C @ v + rest - moving
+    size = np.abs(rest).max() + (np.abs(C).max() + np.abs(M).max() * np.abs(v).max()) * np.abs(v).max()
+    if not np.abs(error).max() <= rtol * size:
+        j = int(np.abs(error).argmax())
+        raise AssertionError(
+            f"C v + g is not the force of inverse dynamics: off by {error[j]:.6g} at [{j}], of {size:.3g}"
+            f" {at_state(q, v)}"
+        )
 
 
 def assert_passive(

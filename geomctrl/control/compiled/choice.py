@@ -184,7 +184,7 @@ def _sample(own: Any, watchers: Sequence[Any], t: float, y: np.ndarray) -> dict[
     command = own.controller(t, q, v, z)
     found = {("rates", ""): own.field(t, y, command).copy(), ("tau", "tau"): np.asarray(command.tau, float)}
     found |= {("signal", name): np.asarray(x, float) for name, x in command.signals.items()}
-    sample = Sample(t, q, v, z, command.tau, float(y[-1]), own.now, False, own.group, y, own.reference)
+    sample = Sample(t, q, v, z, command.tau, float(y[-1]), own.now, False, own.group, y, own.reference, command.signals)
     for k, watcher in enumerate(watchers):
         memory = {name: copy.copy(x) if is_memory(x) else x for name, x in vars(watcher).items()}
         if isinstance(watcher, Monitor):

@@ -191,7 +191,9 @@ class _Tracing:
             self._divide()
         field_ = self._trace([rates], [*of_law, *of_plant], n_held, 0)
         with requirements() as of_sample:
-            values, watched, desired = self._looked_at(tau)
+            signals = {name: x for (_, name), x in _signals(outputs).items()}
+            signals |= {c.name: self._held(c) for c in held if c.kind == "signal"}
+            values, watched, desired = self._looked_at(tau, signals)
             self._divide()
         self._compare_with_worst(values, of_sample)
         found: dict[tuple[str, str], Any] = {}
@@ -242,12 +244,13 @@ class _Tracing:
         rate = [] if z_rate is None else _array(z_rate).ravel().tolist()
         return [*out[: 2 * n].tolist(), *rate, out[-1]]
 
-    def _looked_at(self, tau: Any) -> tuple[list[Any], dict[str, Any], Any]:
+    def _looked_at(self, tau: Any, signals: dict[str, Any]) -> tuple[list[Any], dict[str, Any], Any]:
         """What the monitors measure, their signals, and the desired motion."""
         loop = self.loop
         q, v, z = loop.split(self.y)
         sample = Sample(
-            cast(Any, self.t), q, v, z, _array(tau), self.y[-1], self.plant, False, loop.group, self.y, self.reference
+            cast(Any, self.t), q, v, z, _array(tau), self.y[-1], self.plant, False, loop.group, self.y, self.reference,
+            signals,
         )  # fmt: skip
         values, watched = [], {}
         for k, (m, before) in enumerate(self.watching):
