@@ -142,6 +142,13 @@ def function(name: str, x: object, expected: str) -> Any:
     return x
 
 
+def generator(name: str, x: object) -> np.random.Generator:
+    """x itself; raises ArgumentError, naming the argument `name`, unless it is a generator of random numbers."""
+    if not isinstance(x, np.random.Generator):
+        raise ArgumentError(f"{name}: expected a numpy.random.Generator, got {x!r:.80}")
+    return x
+
+
 def frozen(a: np.ndarray) -> np.ndarray:
     """A copy of `a` that nothing makes writable again: its memory belongs to a bytes object."""
     return np.ndarray(a.shape, float, np.ascontiguousarray(a, dtype=float).tobytes())
