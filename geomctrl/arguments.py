@@ -101,7 +101,7 @@ def number(
     return value
 
 
-def count(name: str, x: object, least: int = 0, most: int = MOST) -> int:
+def count(name: str, x: object, least: int = 0, most: int = MOST, expected: str = "") -> int:
     """x as an int; raises ArgumentError, naming the argument `name`, unless it is a whole number from least to most.
 
     Floats are none, not even 3.0. The bound keeps a slip like 1e30 from asking for more than a machine has.
@@ -111,7 +111,7 @@ def count(name: str, x: object, least: int = 0, most: int = MOST) -> int:
     except TypeError:
         n = None
     if n is None or not least <= n <= most:
-        raise ArgumentError(f"{name}: expected a whole number from {least} to {most}, got {x!r:.80}")
+        raise ArgumentError(f"{name}: expected {expected or f'a whole number from {least} to {most}'}, got {x!r:.80}")
     return n
 
 

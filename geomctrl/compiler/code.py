@@ -190,6 +190,8 @@ class Code:
         def call(*arrays):
             if any(map(has_symbols, arrays)):
                 return self.on_symbols(algorithm, given, options, result, *arrays)
+            if np.ma.MaskedArray in map(type, arrays):  # the loops would take what lies under the mask
+                return None
             out, shared = [np.empty(shape) for shape in shapes], iter(arrays[inputs:])
             try:
                 fixed = [next(shared) if x.is_array else options[x.name] for x in algorithm.options]

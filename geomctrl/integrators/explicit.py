@@ -112,6 +112,8 @@ def _slope(field, t, y, dim, stage, n):
         return k  # otherwise a slower look decides
     where = f"at t = {t:.9g}, stage {stage + 1} of {n}"
     try:
+        if np.ma.is_masked(k):
+            raise TypeError("masked ones")
         k = np.asarray(k)
         if k.dtype.kind not in "fiu":
             raise TypeError(f"dtype {k.dtype}")

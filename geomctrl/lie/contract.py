@@ -55,8 +55,11 @@ def rotation(group: LieGroup, x: np.ndarray) -> np.ndarray:
 
     Where the group's own function finds none (nan), infinity.
     """
-    if (own := getattr(group, "rotation", None)) is None:
-        require_group("group", group)
+    own = None if isinstance(group, type) else getattr(group, "rotation", None)
+    if own is None:
+        if isinstance(group, type) or not hasattr(group, "ad"):
+            raise ArgumentError(f"group: expected a LieGroup, SO3() for example, got {group!r:.80}")
+        x = checked("x", x, (group.dim,))
         return np.asarray(np.abs(np.linalg.eigvals(group.ad(x)).imag).max(axis=-1, initial=0.0))[()]
     angle = own(x)
     return np.asarray(np.where(np.isfinite(angle), angle, np.inf))[()]

@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from numbers import Integral
+from statistics import mode
 from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from geomctrl.arguments import checked, choice, flag, number, vector
-from geomctrl.errors import ArgumentError, ModelError, NameNotFoundError
+from geomctrl.arguments import checked, choice, flag, frozen, number, vector
+from geomctrl.errors import ArgumentError, InertiaError, ModelError, NameNotFoundError
 from geomctrl.kernels import composite_bodies
 
 from . import inertia as _inertia
@@ -26,13 +27,38 @@ R = TypeVar("R", bound=Mechanism)
 
 @dataclass(frozen=True, eq=False)
 class Body:
-    """A rigid body and its joint: f(q) = placement exp(S q) in the frame of `parent` (None: the world)."""
+    """A rigid body and its joint: f(q) = placement exp(S q) in the frame of `parent` (None: the world).
+
+    Raises ArgumentError for what is no name, joint, 4x4 transform or ten numbers, InertiaError for nan and infinity;
+    whether a rigid body can have the parameters is `build`'s to ask.
+    """
 
     name: str
     parent: str | None
     joint: Joint
     placement: ArrayLike | None = None
     inertia: ArrayLike | None = None  # ten parameters about the body frame's origin; None: massless
+
+    def __post_init__(self):
+        check_name("name", self.name)
+        label = f"body {self.name!r}"
+        if not isinstance(self.parent, str | None):
+            raise ArgumentError(f"{label}: parent: expected a name or None, got {self.parent!r:.80}")
+        if not isinstance(self.joint, Joint):
+            raise ArgumentError(f"{label}: joint: expected a geomctrl.Joint, got {self.joint!r:.80}")
+        if self.placement is not None:
+            object.__setattr__(self, "placement", frozen(check_transform(f"{label}: placement", self.placement)))
+        if self.inertia is not None:
+            object.__setattr__(self, "inertia", frozen(_ten_parameters(label, self.inertia)))
+
+
+def _ten_parameters(label: str, inertia: ArrayLike) -> np.ndarray:
+    pi = checked(f"{label}: inertia", inertia, (), finite=False)
+    if pi.shape != (10,):
+        raise ArgumentError(f"{label}: inertia: expected ten parameters (m, h, I), got shape {pi.shape}")
+    if not np.isfinite(pi).all():
+        raise InertiaError(f"{label}: inertia: parameters are not finite: {pi}")
+    return pi
 
 
 def build(
@@ -58,9 +84,11 @@ def build(
     merged: dict[str | None, tuple[int, np.ndarray]] = {None: (-1, np.eye(4))}  # a name's (body, T_body_name)
     parameters = []
     for body in order:
-        pi = _body_parameters(body, physical)
+        pi = np.zeros(10) if body.inertia is None else np.asarray(body.inertia)
+        if physical:
+            _inertia.check(pi, body.name)
         anchor, T = merged[body.parent]
-        M = T @ check_transform(f"body {body.name!r}: placement", body.placement)
+        M = T if body.placement is None else T @ np.asarray(body.placement)
         if body.joint.dof:
             merged[body.name] = (len(tree), np.eye(4))
             tree.append((body.name, anchor, body.joint, M))
@@ -115,12 +143,11 @@ def from_dh(
     `inertias`: ten parameters a link, in the link's frame of that convention. `prismatic`: numbers (from 0) of
     sliding joints, whose coordinate adds to d. Further options as for `build`.
     """
-    n = len(items("a", a, "numbers"))
-    table = [vector(k, x, n) for k, x in (("a", a), ("alpha", alpha), ("d", d), ("theta", theta))]
+    columns = {k: checked(k, x, ()) for k, x in (("a", a), ("alpha", alpha), ("d", d), ("theta", theta))}
+    n = mode(x.size for x in columns.values())
+    table = [vector(k, x, n) for k, x in columns.items()]
     choice("convention", convention, ("standard", "modified"))
-    inertias = items("inertias", inertias, f"{n} times ten parameters")
-    if len(inertias) != n:
-        raise ArgumentError(f"inertias: expected {n}, one a link, got {len(inertias)}")
+    inertias = _inertias(inertias, n)
     prismatic = _numbers_of("prismatic", prismatic, f"joint numbers from 0 to {n - 1}", range(n))
     bodies = []
     for i, (ai, al, di, th) in enumerate(zip(*table)):
@@ -147,12 +174,10 @@ def from_screws(
     a chain).
     """
     A, H = checked("screws", screws, (6,)), checked("homes", homes, (4, 4))
-    inertias = items("inertias", inertias, "ten parameters a body")
     n = len(A)
-    if A.shape != (n, 6) or H.shape != (n, 4, 4) or len(inertias) != n:
-        raise ArgumentError(
-            f"screws, homes, inertias: expected (n, 6), (n, 4, 4), n, got {A.shape}, {H.shape}, {len(inertias)}"
-        )
+    if A.shape != (n, 6) or H.shape != (n, 4, 4):
+        raise ArgumentError(f"screws, homes: expected (n, 6), (n, 4, 4), got {A.shape}, {H.shape}")
+    inertias = _inertias(inertias, n)
     words = f"{n} numbers from -1 to {n - 1}"
     parents = _numbers_of("parents", range(-1, n - 1) if parents is None else parents, words, range(-1, n))
     if len(parents) != n:
@@ -200,7 +225,9 @@ def with_payload(
     at = robot.frame(frame if frame is not None else robot.body_names[-1])
     if at.body < 0:
         raise ArgumentError(f"frame: {at.name!r} is fixed to the world and can not carry a load")
-    load = _inertia.from_com(number("mass", mass), vector("com", com, 3), np.zeros((3, 3)) if I_com is None else I_com)
+    if (mass := number("mass", mass)) < 0.0:
+        raise InertiaError(f"mass: body 'payload': mass {mass:.6g} is negative")
+    load = _inertia.from_com(mass, vector("com", com, 3), np.zeros((3, 3)) if I_com is None else I_com)
     _inertia.check(load, "payload")
     pi = robot.parameters.copy()
     pi[at.body] += _inertia.transform(at.placement, load)
@@ -244,22 +271,19 @@ def check_positive_mass_matrix(robot: Mechanism) -> None:
 # --- checking what was given -------------------------------------------------------------------------------------
 
 
+def _inertias(inertias: Any, n: int) -> list[np.ndarray]:
+    """Ten parameters for each of n bodies."""
+    rows = items("inertias", inertias, "ten parameters a body")
+    if len(rows) != n:
+        raise ArgumentError(f"inertias: expected {n}, one a body, got {len(rows)}")
+    return [_ten_parameters(f"inertias[{i}]", row) for i, row in enumerate(rows)]
+
+
 def _numbers_of(name: str, values: Any, expected: str, known: range) -> list[int]:
     numbers = items(name, values, expected)
     if not all(isinstance(k, Integral) and not isinstance(k, bool) and k in known for k in numbers):
         raise ArgumentError(f"{name}: expected {expected}, got {numbers!r:.80}")
     return [int(k) for k in numbers]
-
-
-def _body_parameters(body: Body, physical: bool) -> np.ndarray:
-    if body.inertia is None:
-        return np.zeros(10)
-    pi = checked(f"body {body.name!r}: inertia", body.inertia, (), finite=False)
-    if pi.shape != (10,):
-        raise ArgumentError(f"body {body.name!r}: inertia: expected ten parameters (m, h, I), got shape {pi.shape}")
-    if physical or not np.isfinite(pi).all():
-        _inertia.check(pi, body.name)
-    return pi
 
 
 def _parents_first(bodies: list[Body]) -> list[Body]:
@@ -269,11 +293,6 @@ def _parents_first(bodies: list[Body]) -> list[Body]:
     for body in bodies:
         if not isinstance(body, Body):
             raise ArgumentError(f"bodies: expected geomctrl.Body, got {body!r:.80}")
-        check_name("body", body.name)
-        if not isinstance(body.parent, str | None):
-            raise ArgumentError(f"body {body.name!r}: parent: expected a name or None, got {body.parent!r:.80}")
-        if not isinstance(body.joint, Joint):
-            raise ArgumentError(f"body {body.name!r}: joint: expected a geomctrl.Joint, got {body.joint!r:.80}")
     names = [b.name for b in bodies]
     no_duplicates("body", names)
     if WORLD in names:

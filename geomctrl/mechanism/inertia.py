@@ -52,8 +52,9 @@ def _require_symmetric(name: str, A: np.ndarray) -> None:
 def from_com(mass: ArrayLike, com: ArrayLike, I_com: ArrayLike) -> np.ndarray:
     """The ten parameters from mass [kg], centre of mass (..., 3) [m] and inertia about it (..., 3, 3) [kg m^2]."""
     m, c, I = (checked(n, x, s) for n, x, s in (("mass", mass, ()), ("com", com, (3,)), ("I_com", I_com, (3, 3))))
-    same_batch(("mass", "com"), m, c, (0, 1))
-    same_batch(("mass", "I_com"), m, I, (0, 2))
+    for name, x, core in (("com", c, 1), ("I_com", I, 2)):
+        if x.shape[: x.ndim - core] != m.shape:
+            raise ArgumentError(f"mass, {name}: expected the same leading axes, got {m.shape} and {x.shape[:-core]}")
     _require_symmetric("I_com", I)
     I = I - m[..., None, None] * _hat(c) @ _hat(c)
     return np.concatenate((m[..., None], m[..., None] * c, I[..., UPPER[0], UPPER[1]]), -1)
@@ -164,6 +165,8 @@ def is_physical(parameters: ArrayLike, strict: bool = False) -> np.ndarray:
 
 def check(parameters: ArrayLike, body: str) -> None:
     """Raises InertiaError, naming the body, unless the parameters are physical."""
+    if not isinstance(body, str):
+        raise ArgumentError(f"body: expected a name, got {body!r:.80}")
     why = violation(parameters)
     if why:
         raise InertiaError(f"body {body!r}: {why}")
@@ -172,8 +175,10 @@ def check(parameters: ArrayLike, body: str) -> None:
 def check_all(parameters: ArrayLike, names: Sequence[str]) -> None:
     """`check` for bodies (n, 10), all at once."""
     pi = _parameters(parameters, finite=False)
+    if not isinstance(names, (list, tuple)) or not all(isinstance(name, str) for name in names):
+        raise ArgumentError(f"names: expected names of bodies, got {names!r:.80}")
     if pi.ndim != 2 or len(pi) != len(names):
-        raise ArgumentError(f"parameters: expected shape ({len(names)}, 10), one row a name, got {pi.shape}")
+        raise ArgumentError(f"names, parameters: expected one name a row, got {len(names)} and shape {pi.shape}")
     with np.errstate(invalid="ignore"):
         sure = np.isfinite(pi).all(-1) & (pi[:, 0] > 0.0)
         moments = np.linalg.eigvalsh(com_tensor(np.where(sure[:, None], pi, 0.0)))

@@ -154,7 +154,7 @@ class Mechanism:
 
     def joint(self, name: str) -> int:
         """The number of the named joint (and of the body it carries)."""
-        if name not in self.joint_names:
+        if not isinstance(name, str) or name not in self.joint_names:
             raise NameNotFoundError(_no_such("joint", name, list(self.joint_names)))
         return self.joint_names.index(name)
 

@@ -11,8 +11,8 @@ from typing import Literal
 import numpy as np
 from numpy.typing import ArrayLike
 
+from geomctrl.arguments import choice
 from geomctrl.compiler.catalogue import Terms
-from geomctrl.errors import ArgumentError
 from geomctrl.kernels import composite_bodies, energies, joint_accelerations, newton_euler, rigid_body
 from geomctrl.mechanism.mechanism import Mechanism
 from geomctrl.mechanism.states import as_batch
@@ -24,10 +24,7 @@ FORMS = {"ploen": rigid_body.PLOEN, "christoffel": rigid_body.CHRISTOFFEL}
 
 
 def form_number(form: str) -> int:
-    try:
-        return FORMS[form]
-    except (KeyError, TypeError):
-        raise ArgumentError(f"form: expected 'ploen' or 'christoffel', got {form!r}") from None
+    return FORMS[choice("form", form, FORMS)]
 
 
 def terms(robot: Mechanism, q: ArrayLike, v: ArrayLike, form: Form = "ploen", *, threads: int = 1) -> Terms:
