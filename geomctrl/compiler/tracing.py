@@ -17,7 +17,7 @@ from geomctrl.kernels import tree
 from geomctrl.kernels.algorithms import Algorithm
 
 from .arithmetic import Arithmetic, Sizes, evaluated, on
-from .arrays import SymbolArray, has_symbols, wrapped
+from .arrays import holds_symbols, wrapped
 from .symbols import Condition, Graph, UntraceableError, binary, both, is_symbol, unary, where
 
 STRUCTURAL = 4e-16  # a number this near to 0, 1 or -1 is taken for it: one rounding, not a property of the robot
@@ -57,14 +57,9 @@ def run(kernel: Callable[..., Any], *arrays: Any) -> Any:
     try:
         return kernel(*arrays)
     except (TypeError, ValueError):  # it refuses symbols; asking first would cost every call
-        if not any(map(_holds_symbols, arrays)):
+        if not any(map(holds_symbols, arrays)):
             raise
     return wrapped(on(kernel, symbolic())(*map(_objects, arrays)))
-
-
-def _holds_symbols(x: Any) -> bool:
-    """Whether there are symbols in x: an array of objects may also be a caller's, of whatever."""
-    return has_symbols(x) and (not isinstance(x, np.ndarray) or type(x) is SymbolArray or any(map(is_symbol, x.flat)))
 
 
 def _objects(x: Any) -> Any:

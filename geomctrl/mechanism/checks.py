@@ -5,7 +5,7 @@ Kernels index by what passes here and look at none of it again.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -20,9 +20,11 @@ from .joint import Joint
 
 def items(name: str, values: Any, expected: str) -> list:
     """The values as a list; raises ArgumentError where there is no list of them."""
+    if not isinstance(values, Iterable) or isinstance(values, (str, bytes, Mapping)):
+        raise ArgumentError(f"{name}: expected {expected}, got {values!r:.80}")
     try:
         return list(values)
-    except TypeError:
+    except TypeError:  # an array without axes
         raise ArgumentError(f"{name}: expected {expected}, got {values!r:.80}") from None
 
 
@@ -93,7 +95,7 @@ def checked_tree(
 
 
 def _names_of_bodies(body_names: Any) -> list[str]:
-    names = items("body_names", None if isinstance(body_names, str) else body_names, "names")
+    names = items("body_names", body_names, "names")
     if not names:
         raise ModelError("body_names: expected at least one, got none")
     for name in names:
@@ -113,8 +115,8 @@ def _joints(joints: Any, n: int) -> list[Joint]:
         if not joint.dof:
             raise ModelError(f"joints: {joint.name!r} does not move: Robot.build merges its body into the parent")
     if len(found) != n:
-        raise ArgumentError(f"joints: expected {n}, one a body, got {len(found)}")
-    no_duplicates("joint", [j.name for j in found])
+        raise ArgumentError(f"joints: expected {n}, one for each of body_names, got {len(found)}")
+    no_duplicates("joints: name", [j.name for j in found])
     return found
 
 

@@ -28,6 +28,21 @@ from geomctrl.mechanism.states import as_batch
 from .factored import Ad_inverse, Factors, ad, at_rest, factors, hat, joint_motion, mass_matrix, states, transpose
 from .kinematics import jacobian, jacobian_rate, pose
 
+__all__ = [
+    "ProductOfExponentials",
+    "binet_christoffel_symbols",
+    "euler_jourdain",
+    "lagrange",
+    "momentum_form",
+    "mueller_christoffel_symbols",
+    "mueller_coriolis_matrix",
+    "product_christoffel_symbols",
+    "product_gravity_force",
+    "product_mass_matrix",
+    "product_of_exponentials",
+    "spatial_momenta",
+]
+
 
 class ProductOfExponentials(NamedTuple):
     """The block matrices of PBP section 4: T_i = e^{A_1 x_1} ... e^{A_i x_i} M_i, all in the world's frame at zero."""

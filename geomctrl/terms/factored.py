@@ -22,6 +22,17 @@ from geomctrl.mechanism import inertia
 from geomctrl.mechanism.mechanism import Mechanism
 from geomctrl.mechanism.states import as_batch
 
+__all__ = [
+    "Factors",
+    "coriolis_matrix",
+    "factors",
+    "gravity_force",
+    "inverse_dynamics",
+    "mass_matrix",
+    "mass_matrix_rate",
+    "potential_energy",
+]
+
 Form = Literal["ploen", "christoffel", "plain"]
 FORMS = ("ploen", "christoffel", "plain")
 

@@ -68,25 +68,33 @@ def convert_jacobian_rate(
 ) -> np.ndarray:
     """A Jacobian's time derivative (..., 6, n), given the frame's twist V, Jac and its rate in `source`: (24), (33)."""
     T, V, Jac, Jac_rate = _checked(T=T, V=V, Jac=Jac, Jac_rate=Jac_rate)
+    if Jac.shape != Jac_rate.shape:
+        raise ArgumentError(f"Jac, Jac_rate: expected the same shape, got {Jac.shape} and {Jac_rate.shape}")
     return _change(T, source, target) @ Jac_rate + _change_rate(T, V, source, target) @ Jac
 
 
 def convert_wrench(T: ArrayLike, W: ArrayLike, source: Representation, target: Representation) -> np.ndarray:
     """The wrench W (..., 6) on the frame at T in another representation, so that W . V stays the power: (35)."""
     T, W = _checked(T=T, W=W)
+    _require_known(source, target)
     return _mul(_transpose(_change(T, target, source)), W)
 
 
 def convert_inertia(T: ArrayLike, J: ArrayLike, source: Representation, target: Representation) -> np.ndarray:
     """The mass matrix J (..., 6, 6) of a body at T in another representation: (34), (47), (51)."""
     T, J = _checked(T=T, J=J)
+    _require_known(source, target)
     back = _change(T, target, source)
     return _transpose(back) @ J @ back
 
 
-def _change(T: np.ndarray, source: str, target: str) -> np.ndarray:
+def _require_known(source: str, target: str) -> None:
     representation_number(source, "source")
     representation_number(target, "target")
+
+
+def _change(T: np.ndarray, source: str, target: str) -> np.ndarray:
+    _require_known(source, target)
     return _from_body(T, target) @ _to_body(T, source)
 
 
