@@ -24,7 +24,7 @@ def inverse_dynamics_rates(robot: Mechanism, q: ArrayLike, rates: ArrayLike) -> 
     joints with several degrees of freedom v is the body-fixed velocity and a, a', ... its time derivatives. Raises
     ArgumentError like the other terms.
     """
-    if type(rates) is np.ndarray and rates.ndim == 2 and len(rates) > 1:
+    if isinstance(rates, np.ndarray) and rates.ndim == 2 and len(rates) > 1:
         tau = robot._code.at(time_derivatives.inverse_dynamics_rates, len(rates) - 1)(q, rates.reshape(-1))
         if tau is not None:
             return tau
