@@ -29,10 +29,11 @@ def inverse_dynamics_rates(robot: Mechanism, q: ArrayLike, rates: ArrayLike) -> 
         if tau is not None:
             return tau
     lead, (q,) = as_batch(robot, q=q)
-    rates = checked("rates", rates, (robot.nv,))
+    rates = checked("rates", rates, ())
     m = rates.shape[-2] if rates.ndim > 1 else 0
     if m < 2:
         raise ArgumentError(f"rates: expected v, a and more, shape (..., m, {robot.nv}) with m >= 2, got {rates.shape}")
+    rates = checked("rates", rates, (m, robot.nv))
     if rates.shape[:-2] != lead:
         raise ArgumentError(
             f"rates: expected the leading axes of q, {lead}, got {rates.shape[:-2]} (nothing is broadcast)"
