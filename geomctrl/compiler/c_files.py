@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from geomctrl.arguments import choice
 from geomctrl.errors import ArgumentError
 from geomctrl.files import whole
 
@@ -50,9 +51,7 @@ def identifier(argument: str, name: object) -> str:
 
 
 def real(precision: str) -> str:
-    if precision not in TOLERANCES:
-        raise ArgumentError(f"precision: expected 'double' or 'float', got {precision!r:.40}")
-    return precision
+    return choice("precision", precision, TOLERANCES)
 
 
 def comment(text: str) -> str:

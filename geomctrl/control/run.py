@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from geomctrl.errors import ArgumentError
-from geomctrl.files import whole
+from geomctrl.files import path_of, whole
 from geomctrl.mechanism.configuration import difference
 from geomctrl.robot import Robot
 
@@ -123,8 +123,7 @@ class Run:
 
         Raises ArgumentError for whatever else the file holds, and where it is damaged.
         """
-        if not isinstance(path, (str, os.PathLike)):  # `open` takes a number for an open file, which it then closes
-            raise ArgumentError(f"path: expected the path of a saved run, got {path!r:.60}")
+        path = path_of("path", path)  # `open` takes a number for an open file, which it then closes
         plant = Plant(plant) if isinstance(plant, Robot) else plant
         if not (plant is None or isinstance(plant, Plant)):
             raise ArgumentError(f"plant: expected a geomctrl.Plant, a Robot or None, got {plant!r:.60}")
