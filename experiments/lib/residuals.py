@@ -24,8 +24,8 @@ class Residual(NamedTuple):
 
     equation: str
     statement: str
-    error: float
     of: str
+    error: float
 
     @property
     def ok(self) -> bool:

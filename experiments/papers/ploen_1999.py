@@ -42,19 +42,18 @@ def algebra(seed: int) -> list[Residual]:
     small_dual = np.concatenate((-np.cross(x[:3], m) - np.cross(x[3:], f), -np.cross(x[:3], f)))  # (7)
     return [
         Residual(
-            "(4)", "Ad_X x = X x X^-1", relative(se3.hat(se3.Ad(X) @ x), X @ se3.hat(x) @ np.linalg.inv(X)), "se3.Ad"
+            "(4)", "Ad_X x = X x X^-1", "se3.Ad",
+            relative(se3.hat(se3.Ad(X) @ x), X @ se3.hat(x) @ np.linalg.inv(X)),
         ),
-        Residual("(5)", "Ad*_X (m, f), the transpose", relative(se3.Ad(X).T @ z, dual), "se3.Ad"),
-        Residual("(6)", "ad_x y is the commutator", relative(se3.hat(se3.ad(x) @ y), bracket), "se3.ad"),
-        Residual("(7)", "ad*_x (m, f), the transpose", relative(se3.ad(x).T @ z, small_dual), "se3.ad"),
+        Residual("(5)", "Ad*_X (m, f), the transpose", "se3.Ad", relative(se3.Ad(X).T @ z, dual)),
+        Residual("(6)", "ad_x y is the commutator", "se3.ad", relative(se3.hat(se3.ad(x) @ y), bracket)),
+        Residual("(7)", "ad*_x (m, f), the transpose", "se3.ad", relative(se3.ad(x).T @ z, small_dual)),
         Residual(
-            "(9)-(11)",
-            "closed form of the exponential",
+            "(9)-(11)", "closed form of the exponential", "se3.exp",
             max(relative(closed, se3.exp(phi * P)[:3]), relative(closed, expm(phi * se3.hat(P))[:3])),
-            "se3.exp",
         ),
-        Residual("(12)", "J_i from mass, centre and inertia", relative(J, inertia.spatial(pi)), "inertia.spatial"),
-    ]
+        Residual("(12)", "J_i from mass, centre and inertia", "inertia.spatial", relative(J, inertia.spatial(pi))),
+    ]  # fmt: skip
 
 
 class Motion(NamedTuple):
@@ -127,67 +126,70 @@ def motion(c: Case) -> list[Residual]:
     C, christoffels = robot.coriolis_matrix(q, v), robot.coriolis_matrix(q, v, "christoffel")
     return [
         Residual(
-            "(1), (35)", "M qdd + C qd + phi = tau", relative(M @ a + C @ v + g, tau),
+            "(1), (35)", "M qdd + C qd + phi = tau",
             "Robot.mass_matrix, Robot.coriolis_matrix, Robot.gravity_force, Robot.inverse_dynamics",
+            relative(M @ a + C @ v + g, tau),
         ),
-        Residual("(13)-(18)*", "the recursion", relative(one_by_one.tau, tau), "Robot.inverse_dynamics"),
-        Residual("(19)", "V = G S qd", relative(V.reshape(n, 6), one_by_one.V), "factored.factors"),
+        Residual("(13)-(18)*", "the recursion", "Robot.inverse_dynamics", relative(one_by_one.tau, tau)),
+        Residual("(19)", "V = G S qd", "factored.factors", relative(V.reshape(n, 6), one_by_one.V)),
         Residual(
-            "(19)", "which Jacobians give too",
-            relative(V.reshape(n, 6), [robot.jacobian(q, b) @ v for b in robot.body_names]), "Robot.jacobian",
+            "(19)", "which Jacobians give too", "Robot.jacobian",
+            relative(V.reshape(n, 6), [robot.jacobian(q, b) @ v for b in robot.body_names]),
         ),
+        Residual("(20)", "Vdot in global form", "factored.factors", relative(V_rate.reshape(n, 6), one_by_one.V_rate)),
+        Residual("(21)", "F in global form", "factored.factors", relative(F.reshape(n, 6), one_by_one.F)),
+        Residual("(22)", "tau in global form", "Robot.inverse_dynamics, factored.factors", relative(S.T @ F, tau)),
+        Residual("section 3", "Gamma is nilpotent", "factored.factors", float(np.abs(tops).max())),
         Residual(
-            "(20)", "Vdot in global form", relative(V_rate.reshape(n, 6), one_by_one.V_rate), "factored.factors"
-        ),
-        Residual("(21)", "F in global form", relative(F.reshape(n, 6), one_by_one.F), "factored.factors"),
-        Residual("(22)", "tau in global form", relative(S.T @ F, tau), "Robot.inverse_dynamics, factored.factors"),
-        Residual("section 3", "Gamma is nilpotent", float(np.abs(tops).max()), "factored.factors"),
-        Residual(
-            "section 3", "G = (1 - Gamma)^-1", relative(G @ (np.eye(6 * n) - Gamma), np.eye(6 * n)), "factored.factors"
-        ),
-        Residual(
-            "(23), (25)", "the recursion's C gives the bias", relative(C25 @ v, C @ v, scale),
-            "factored.coriolis_matrix, Robot.coriolis_matrix",
+            "section 3", "G = (1 - Gamma)^-1", "factored.factors",
+            relative(G @ (np.eye(6 * n) - Gamma), np.eye(6 * n)),
         ),
         Residual(
-            "(24), (36)", "M = S^T G^T J G S", relative(S.T @ G.T @ J @ G @ S, M), "Robot.mass_matrix, factored.factors"
+            "(23), (25)", "the recursion's C gives the bias", "factored.coriolis_matrix, Robot.coriolis_matrix",
+            relative(C25 @ v, C @ v, scale),
         ),
         Residual(
-            "(26)*, (38)*", "phi = S^T G^T J G P0 Vdot_0", relative(S.T @ G.T @ J @ G @ P0 @ A_0, g),
-            "Robot.gravity_force, factored.factors",
+            "(24), (36)", "M = S^T G^T J G S", "Robot.mass_matrix, factored.factors",
+            relative(S.T @ G.T @ J @ G @ S, M),
         ),
         Residual(
-            "(27)", "dG/dt = G ad_Sqd Gamma G", relative(G @ f.ad_Sv @ Gamma @ G, G_rate, 1.0), "factored.factors"
+            "(26)*, (38)*", "phi = S^T G^T J G P0 Vdot_0", "Robot.gravity_force, factored.factors",
+            relative(S.T @ G.T @ J @ G @ P0 @ A_0, g),
         ),
         Residual(
-            "(28)", "dM/dt from it", max(relative(N + N.T, M_rate, scale), relative(N + N.T, Mdot, scale)),
-            "factored.factors, factored.mass_matrix, Robot.mass_matrix_rate",
+            "(27)", "dG/dt = G ad_Sqd Gamma G", "factored.factors",
+            relative(G @ f.ad_Sv @ Gamma @ G, G_rate, 1.0),
         ),
         Residual(
-            "(29)", "Mdot - 2C of (25)", relative(Mdot - 2.0 * C25, expected, scale),
-            "Robot.mass_matrix_rate, factored.coriolis_matrix",
-        ),
-        Residual("(30)", "F_i - Ad* F_j = J Vdot + C_i V_i", relative(C_i @ V, own_force), "factored.factors"),
-        Residual("(31)-(34), Prop. 1", "C_i V_i = Cbar_i V_i", relative(Cbar_i @ V, C_i @ V), "factored.factors"),
-        Residual("Prop. 1", "Cbar_i is skew", skewness(Cbar_i, np.abs(Cbar_i).max()), "factored.factors"),
-        Residual(
-            "(37)", "C = S^T G^T (J G ad_Sqd Gamma + Cbar) G S", relative(C, C37, scale),
-            "Robot.coriolis_matrix, factored.coriolis_matrix",
+            "(28)", "dM/dt from it", "factored.factors, factored.mass_matrix, Robot.mass_matrix_rate",
+            max(relative(N + N.T, M_rate, scale), relative(N + N.T, Mdot, scale)),
         ),
         Residual(
-            "Prop. 2", "Mdot - 2C is skew", skewness(Mdot - 2.0 * C, scale),
-            "Robot.coriolis_matrix, Robot.mass_matrix_rate",
+            "(29)", "Mdot - 2C of (25)", "Robot.mass_matrix_rate, factored.coriolis_matrix",
+            relative(Mdot - 2.0 * C25, expected, scale),
+        ),
+        Residual("(30)", "F_i - Ad* F_j = J Vdot + C_i V_i", "factored.factors", relative(C_i @ V, own_force)),
+        Residual("(31)-(34), Prop. 1", "C_i V_i = Cbar_i V_i", "factored.factors", relative(Cbar_i @ V, C_i @ V)),
+        Residual("Prop. 1", "Cbar_i is skew", "factored.factors", skewness(Cbar_i, np.abs(Cbar_i).max())),
+        Residual(
+            "(37)", "C = S^T G^T (J G ad_Sqd Gamma + Cbar) G S", "Robot.coriolis_matrix, factored.coriolis_matrix",
+            relative(C, C37, scale),
         ),
         Residual(
-            "after (2)", "so is Christoffel's", skewness(Mdot - 2.0 * christoffels, scale),
-            "Robot.coriolis_matrix, Robot.mass_matrix_rate",
+            "Prop. 2", "Mdot - 2C is skew", "Robot.coriolis_matrix, Robot.mass_matrix_rate",
+            skewness(Mdot - 2.0 * C, scale),
         ),
         Residual(
-            "introduction", "qd^T (Mdot - 2C) qd = 0 even for (25)", abs(v @ (Mdot - 2 * C25) @ v) / (scale * (v @ v)),
-            "factored.coriolis_matrix, Robot.mass_matrix_rate",
+            "after (2)", "so is Christoffel's", "Robot.coriolis_matrix, Robot.mass_matrix_rate",
+            skewness(Mdot - 2.0 * christoffels, scale),
         ),
         Residual(
-            "docs/formulas.md", "C_ploen - C_christoffel", difference(robot, q, v, w, f, scale), "Robot.coriolis_matrix"
+            "introduction", "qd^T (Mdot - 2C) qd = 0 even for (25)", "factored.coriolis_matrix, Robot.mass_matrix_rate",
+            abs(v @ (Mdot - 2 * C25) @ v) / (scale * (v @ v)),
+        ),
+        Residual(
+            "docs/formulas.md", "C_ploen - C_christoffel", "Robot.coriolis_matrix",
+            difference(robot, q, v, w, f, scale),
         ),
     ]  # fmt: skip
 
@@ -214,17 +216,17 @@ def christoffel(c: Case) -> list[Residual]:
     rate = along(lambda x: factored.mass_matrix(robot, x), q, v)
     return [
         Residual(
-            "(2)", "C_kj = sum Gamma_ijk qd_i", relative(robot.coriolis_matrix(q, v, "christoffel"), C),
-            "Robot.coriolis_matrix",
+            "(2)", "C_kj = sum Gamma_ijk qd_i", "Robot.coriolis_matrix",
+            relative(robot.coriolis_matrix(q, v, "christoffel"), C),
         ),
-        Residual("(3)", "Gamma from the derivatives of M", relative(symbols, Gamma), "curvature.christoffel_symbols"),
+        Residual("(3)", "Gamma from the derivatives of M", "curvature.christoffel_symbols", relative(symbols, Gamma)),
         Residual(
-            "(2), (3)", "Mdot - 2C is skew for it", skewness(rate - 2.0 * from_symbols, np.abs(rate).max()),
-            "curvature.christoffel_symbols",
+            "(2), (3)", "Mdot - 2C is skew for it", "curvature.christoffel_symbols",
+            skewness(rate - 2.0 * from_symbols, np.abs(rate).max()),
         ),
         Residual(
-            "(8)", "f = M_1 e^{P_1 q_1} ... M_n e^{P_n q_n}", relative(T, robot.pose(q, robot.body_names[-1])),
-            "Robot.pose",
+            "(8)", "f = M_1 e^{P_1 q_1} ... M_n e^{P_n q_n}", "Robot.pose",
+            relative(T, robot.pose(q, robot.body_names[-1])),
         ),
     ]  # fmt: skip
 

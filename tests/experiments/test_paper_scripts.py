@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from papers import park_bobrow_ploen_1995, ploen_1999
+from papers import bruels_cardona_arnold_2012, park_bobrow_ploen_1995, ploen_1999
 
 import geomctrl as gc
 from geomctrl import se3
@@ -94,8 +94,9 @@ def test_every_row_shows_an_error_of_what_it_checks(name):
 
 def test_a_row_that_compares_a_function_with_itself_is_blind():
     """As the rows of the accelerations once did: both sides from one series of Jacobians."""
-    from geomctrl.terms import higher_order_kinematics
     from lib.residuals import Residual, case, relative
+
+    from geomctrl.terms import higher_order_kinematics
 
     def with_itself(seed):
         robot, q, v, a, _ = case(seed)
@@ -103,7 +104,7 @@ def test_a_row_that_compares_a_function_with_itself_is_blind():
         J, J_rate = higher_order_kinematics.jacobian_derivatives(robot, q, rates, tip)[:2]
         acceleration = higher_order_kinematics.twist_derivatives(robot, q, rates, tip)[1]
         of = "higher_order_kinematics.twist_derivatives"
-        return [Residual("(2)", "acceleration", relative(J @ a + J_rate @ v, acceleration), of)]
+        return [Residual("(2)", "acceleration", of, relative(J @ a + J_rate @ v, acceleration))]
 
     (found,) = blind_rows([with_itself])
     assert "_jacobian_series errs" in found
@@ -116,6 +117,21 @@ def test_the_recursions_own_coriolis_matrix_is_not_skew():
     skewness = ploen_1999.panda_skewness(states=20)
     assert skewness["plain"].min() > 1e-2
     assert max(skewness["ploen"].max(), skewness["christoffel"].max()) < 1e-12
+
+
+def test_the_top_in_relative_coordinates_is_measured_at_its_pivot(monkeypatch):
+    held = bruels_cardona_arnold_2012.relative("MK4", 50)
+    rollout = bruels_cardona_arnold_2012.rollout
+
+    def slipping(*args, **options):
+        path = rollout(*args, **options)
+        q = path.q.copy()
+        q[-1, 3] += 1e-3  # m
+        return replace(path, q=q)
+
+    monkeypatch.setattr(bruels_cardona_arnold_2012, "rollout", slipping)
+    slipped = bruels_cardona_arnold_2012.relative("MK4", 50)
+    assert held.violation < 1e-15 and slipped.violation == pytest.approx(1e-3, rel=1e-12)
 
 
 def test_path_of_least_energy_is_a_geodesic():
