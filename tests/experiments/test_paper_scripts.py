@@ -126,12 +126,13 @@ def test_the_top_in_relative_coordinates_is_measured_at_its_pivot(monkeypatch):
     def slipping(*args, **options):
         path = rollout(*args, **options)
         q = path.q.copy()
-        q[-1, 3] += 1e-3  # m
+        q[-1, 3] += 1e-9  # m
         return replace(path, q=q)
 
     monkeypatch.setattr(bruels_cardona_arnold_2012, "rollout", slipping)
     slipped = bruels_cardona_arnold_2012.relative("MK4", 50)
-    assert held.violation < 1e-15 and slipped.violation == pytest.approx(1e-3, rel=1e-12)
+    assert held.violation < 1e-15
+    assert slipped.violation == pytest.approx(1e-9, rel=1e-6)
 
 
 def test_path_of_least_energy_is_a_geodesic():
