@@ -12,9 +12,9 @@ import geomctrl as gc
 from geomctrl import se3
 
 NUMBERED = {  # how many rows each table has at least
-    "park_bobrow_ploen_1995": 43,
+    "park_bobrow_ploen_1995": 57,
     "ploen_1999": 33,
-    "mueller_2018": 103,
+    "mueller_2018": 107,
 }
 
 
