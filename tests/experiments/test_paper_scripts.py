@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from papers import bruels_cardona_arnold_2012, park_bobrow_ploen_1995, ploen_1999
+from papers import bruels_cardona_arnold_2012, ploen_1999
 
 import geomctrl as gc
 from geomctrl import se3
@@ -133,14 +133,3 @@ def test_the_top_in_relative_coordinates_is_measured_at_its_pivot(monkeypatch):
     slipped = bruels_cardona_arnold_2012.relative("MK4", 50)
     assert held.violation < 1e-15
     assert slipped.violation == pytest.approx(1e-9, rel=1e-6)
-
-
-def test_path_of_least_energy_is_a_geodesic():
-    paper = park_bobrow_ploen_1995
-    path, rows = paper.minimum_energy("two-link")
-    assert path.energy < 0.92 * path.straight
-    assert [row.error < 1e-2 for row in rows] == [True] * 3
-    assert rows[2].error < 1e-6  # where the torque-free robot arrives
-
-    better = paper.action(paper.models.two_link(), path.q0, path.q1, 1.01 * path.coefficients, 140)[0]
-    assert better > path.energy
