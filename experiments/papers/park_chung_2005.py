@@ -268,8 +268,8 @@ def second_run(runs: dict) -> None:
         f"  CG4 drifts {r.energy_of_cg4:.1f} times as fast in energy, at least {r.momentum_of_cg4:.1f} times in"
         f"\n  momentum: that it drifts much faster is {verdict[faster]}. CF4's and MK4's energies differ by"
         f" {r.energies_apart:.0e}:\n  without forces the velocities do not see the base's pose, and both are RK4 in"
-        f" them. MK4's\n  momenta drift {abs(r.momentum_of_mk4 - 1.0):.1%} {more[better]} than CF4's: that it has a slight"
-        f" advantage is {verdict[better]}."
+        f" them. MK4's\n  momenta drift {abs(r.momentum_of_mk4 - 1.0):.1%} {more[better]} than CF4's: that it has"
+        f" a slight advantage is {verdict[better]}."
     )
 
 
