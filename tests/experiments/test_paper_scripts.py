@@ -6,10 +6,12 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from lib.residuals import Residual, case, relative
 from papers import ploen_1999
 
 import geomctrl as gc
 from geomctrl import se3
+from geomctrl.terms import higher_order_kinematics
 
 NUMBERED = {  # how many rows each table has at least
     "park_bobrow_ploen_1995": 57,
@@ -94,9 +96,6 @@ def test_every_row_shows_an_error_of_what_it_checks(name):
 
 def test_a_row_that_compares_a_function_with_itself_is_blind():
     """As the rows of the accelerations once did: both sides from one series of Jacobians."""
-    from lib.residuals import Residual, case, relative
-
-    from geomctrl.terms import higher_order_kinematics
 
     def with_itself(seed):
         robot, q, v, a, _ = case(seed)
@@ -108,6 +107,18 @@ def test_a_row_that_compares_a_function_with_itself_is_blind():
 
     (found,) = blind_rows([with_itself])
     assert "_jacobian_series errs" in found
+
+
+def test_a_row_that_says_the_same_on_both_sides_is_blind():
+    """As the rows of the dual maps once did: (A^T z) . x is z . (A x) whatever A is."""
+
+    def pairing(seed):
+        x, y, z = np.random.default_rng(seed).normal(size=(3, 6))
+        X = se3.exp(y)
+        return [Residual("(5)", "Ad* pairs", "se3.Ad", relative((se3.Ad(X).T @ z) @ x, z @ (se3.Ad(X) @ x)))]
+
+    (found,) = blind_rows([pairing])
+    assert "se3.Ad errs" in found
 
 
 # --- what the scripts say besides ----------------------------------------------------------------------------------
