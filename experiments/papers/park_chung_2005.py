@@ -51,7 +51,7 @@ from lib.park_chung import (
 def round_off(tableau: str | Tableau, h: float) -> np.ndarray:
     """(3,): how far the drifts scatter when the whole chain is turned, which in exact arithmetic changes nothing."""
     rng = np.random.default_rng(0)
-    runs = [final_drift(tableau, h, so3.exp(rng.normal(size=3))) for _ in range(6)]
+    runs = [final_drift(tableau, h, so3.exp(rng.normal(size=3))) for _ in range(12)]
     return np.ptp(runs, axis=0)
 
 
