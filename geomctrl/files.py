@@ -17,6 +17,7 @@ try:
 except ImportError:  # Windows, which does not let go of a file that is open
     fcntl = None
 
+
 def path_of(name: str, x: object) -> Path:
     """x as a path; raises ArgumentError, naming the argument `name`, for what is none."""
     if not isinstance(x, (str, os.PathLike)) or not str(x) or "\0" in str(x):
