@@ -65,9 +65,10 @@ class _CodeToCome:
 class Mechanism:
     """A tree of rigid bodies joined by lower pairs, as frozen data: what a robot is, without what it does.
 
-    Bodies are numbered parents first. A configuration q (nq,) holds, body by body, the coordinate of a joint with one
-    degree of freedom or the relative pose [R | p] row by row (12 numbers) of a joint with more; a velocity v (nv,)
-    holds the coordinates of the body-fixed relative twist in the joint's basis S. All terms take leading batch axes.
+    Bodies are numbered parents first, as they were given where that was so too; else `renumbered` is True. A
+    configuration q (nq,) holds, body by body, the coordinate of a joint with one degree of freedom or the relative pose
+    [R | p] row by row (12 numbers) of a joint with more; a velocity v (nv,) holds the coordinates of the body-fixed
+    relative twist in the joint's basis S. All terms take leading batch axes.
     """
 
     name: str
@@ -78,6 +79,7 @@ class Mechanism:
     parameters: np.ndarray
     gravity: np.ndarray
     frames: tuple[Frame, ...]
+    renumbered: bool = False
     nbodies: int = field(init=False)
     nq: int = field(init=False)
     nv: int = field(init=False)
@@ -104,7 +106,7 @@ class Mechanism:
 
     def __reduce__(self):
         tree = (self.name, self.body_names, self.parents, self.joints, self.placements)
-        return type(self), (*tree, self.parameters, self.gravity, self.frames)
+        return type(self), (*tree, self.parameters, self.gravity, self.frames, self.renumbered)
 
     def _with_parameters(self, parameters: np.ndarray) -> Self:
         """The same tree, packed anew only where it differs: sweeps make a robot a run."""
@@ -167,6 +169,7 @@ class Mechanism:
         lines = [
             f"Robot {self.name!r}: {self.nbodies} bodies, nv = {self.nv}, nq = {self.nq}, {base}, "
             f"{self.parameters[:, 0].sum():.6g} kg"
+            + ("; numbered parents first, which is not the order they were given in" if self.renumbered else "")
         ]
         width = max(len(n) for n in self.joint_names)
         for i, (joint, body, p) in enumerate(zip(self.joints, self.body_names, self.parents)):
