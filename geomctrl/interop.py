@@ -16,6 +16,7 @@ from scipy.spatial.transform import Rotation
 from geomctrl.control.plant import Plant
 from geomctrl.mechanism.configuration import ConfigurationGroup, difference, integrate
 from geomctrl.mechanism.states import as_batch, one_configuration
+from geomctrl.models.mjcf import joint_names
 from geomctrl.robot import Robot
 from geomctrl.terms.derivatives import linearize
 
@@ -127,9 +128,9 @@ def from_pinocchio(robot: Robot, model, q: ArrayLike, v: ArrayLike) -> tuple[np.
 def to_mujoco(robot: Robot, model, q: ArrayLike, v: ArrayLike) -> tuple[np.ndarray, np.ndarray]:
     """(qpos, qvel) of a mujoco.MjModel of the same robot, (..., model.nq), (..., model.nv), from q, v.
 
-    Joints are matched by name. Theirs: quaternions (w, x, y, z); a free joint's linear velocity comes first and in
-    world axes. Raises NameNotFoundError for a joint that `model` has not, ArgumentError for one that only `model` has
-    or of another kind.
+    Joints are matched by name, "joint5" being MuJoCo's number 5 where that has none, as in `models.load_mjcf`. Theirs:
+    quaternions (w, x, y, z); a free joint's linear velocity comes first and in world axes. Raises NameNotFoundError for
+    a joint that `model` has not, ArgumentError for one that only `model` has or of another kind.
     """
     lead, (q, v) = as_batch(robot, q=q, v=v)
     x, u = np.empty((len(q), model.nq)), np.empty((len(q), model.nv))
@@ -174,7 +175,7 @@ def _pinocchio_joints(robot, model):
 def _mujoco_joints(robot, model):
     """(joint, our slices of q and v, theirs) of each joint."""
     starts, rates = [*model.jnt_qposadr.tolist(), model.nq], [*model.jnt_dofadr.tolist(), model.nv]
-    names = [model.joint(j).name for j in range(model.njnt)]
+    names = joint_names(model)
     _check_same_joints(robot, names)
     for joint, qs, vs in zip(robot.joints, robot.q_slices, robot.v_slices):
         j = names.index(joint.name)

@@ -44,7 +44,10 @@ def read_xml(found: str | Path):
     is_text = isinstance(found, str)
     parser = etree.XMLParser(
         encoding="utf-8" if is_text else None,  # already decoded: overrides the encoding that the text declares
-        **{"resolve_entities": "internal", "no_network": True, "remove_comments": True, "remove_pis": True},
+        resolve_entities="internal",
+        no_network=True,
+        remove_comments=True,
+        remove_pis=True,
     )
     try:
         root = etree.fromstring(found.encode(errors="surrogatepass") if is_text else found.read_bytes(), parser)

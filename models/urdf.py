@@ -29,6 +29,7 @@ __all__ = ["load_urdf"]
 
 MENTIONED = 8  # of what is not read, in one warning
 
+
 def load_urdf(
     source: str | Path,
     floating_base: bool = False,

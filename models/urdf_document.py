@@ -28,7 +28,11 @@ NUMBERS = {
 }
 ATTRIBUTES = {
     **{tag: tuple(numbers) for tag, numbers in NUMBERS.items()},
-    **{"link": ("name",), "joint": ("name", "type"), "parent": ("link",), "child": ("link",), "inertial": ()},
+    "link": ("name",),
+    "joint": ("name", "type"),
+    "parent": ("link",),
+    "child": ("link",),
+    "inertial": (),
     "mimic": ("joint", *NUMBERS["mimic"]),
 }
 STRICT = ("origin", "axis", "mass", "inertia")  # an attribute too many here would move a frame or a mass

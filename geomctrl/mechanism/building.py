@@ -67,11 +67,11 @@ def build(
     """A robot from its bodies, in any order; they are numbered as given where that has parents first.
 
     Where a body comes before one that it hangs on, that one is brought forward and numbered just before it:
-    `body_names` has the order, `renumbered` and the robot's repr say that it is another. A body on a fixed joint is merged into its parent and its name stays as a frame; one fixed to the world only
-    leaves the frame. `frames` are further (name, body name, T_body_frame). `physical=False` accepts inertial
-    parameters that no rigid body has, as long as the mass matrix is positive definite. Raises ModelError for
-    orphans, loops, duplicate names, trees that do not move or whose mass matrix is singular, InertiaError for
-    parameters no rigid body has.
+    `body_names` has the order, `renumbered` and the robot's repr say that it is another. A body on a fixed joint is
+    merged into its parent and its name stays as a frame; one fixed to the world only leaves the frame. `frames` are
+    further (name, body name, T_body_frame). `physical=False` accepts inertial parameters that no rigid body has, as
+    long as the mass matrix is positive definite. Raises ModelError for orphans, loops, duplicate names, trees that do
+    not move or whose mass matrix is singular, InertiaError for parameters no rigid body has.
     """
     given = _items("bodies", bodies, "geomctrl.Body objects")
     _check_bodies(given)

@@ -148,6 +148,16 @@ class Mechanism:
         """Coulomb friction per velocity coordinate (nv,), as the model file says."""
         return self._per_dof("friction")
 
+    @property
+    def stiffness(self) -> np.ndarray:
+        """Of the joints' springs, per velocity coordinate (nv,) [N m/rad, N/m], as the model file says."""
+        return self._per_dof("stiffness")
+
+    @property
+    def rest(self) -> np.ndarray:
+        """The joint coordinates (nv,) [rad, m] at which springs rest, of joints with one degree of freedom."""
+        return self._per_dof("rest")
+
     def _per_dof(self, key: str) -> np.ndarray:
         return np.array([getattr(j, key) for j in self.joints for _ in range(j.dof)])
 

@@ -245,7 +245,8 @@ def test_meshes_looks_simulators_and_drives_are_never_read_nor_named():
 
 def test_entities_of_the_document_stand_for_what_it_says():
     """In attributes, of each other, and for elements: as if written out."""
-    entities = '<!ENTITY m "5"><!ENTITY half "&m;.2"><!ENTITY tip "%s">' % link(xyz="0 0 &half;").replace('"', "'")
+    tip = link(xyz="0 0 &half;").replace('"', "'")
+    entities = f'<!ENTITY m "5"><!ENTITY half "&m;.2"><!ENTITY tip "{tip}">'
     text = f"<!DOCTYPE robot [{entities}]>\n" + urdf(
         BASE, "&tip;", link("tool", mass="1&m;"), joint(), joint("k", parent="tip", child="tool")
     )
@@ -296,7 +297,7 @@ ASIDE = {  # what stands where: how the warning names it
 
 @pytest.mark.parametrize(("where", "what"), ASIDE)
 def test_what_urdf_does_not_have_is_named_with_its_line_where_physics_is_read(where, what):
-    with pytest.warns(UserWarning) as caught:
+    with pytest.warns(UserWarning, match="not read") as caught:
         robot = models.load_urdf(aside({where: what}))
     assert [str(w.message) for w in caught] == [f"URDF text: not read: {ASIDE[where, what]}"]
     assert caught[0].filename == __file__

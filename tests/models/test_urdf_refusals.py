@@ -13,7 +13,6 @@ from geomctrl import models
 from geomctrl.errors import ArgumentError, GeomctrlError, ModelError
 
 
-
 def declared(what, text):
     return f"<!DOCTYPE robot [{what}]>\n{text}"
 
@@ -57,7 +56,10 @@ REFUSED = {
     "no links": (urdf(), "no links"),
     "unnamed link": (urdf("<link/>"), "a <link> has no name"),
     "unnamed joint": (urdf(BASE, "<joint/>"), "a <joint> has no name"),
-    "xacro tag": (urdf('<xacro:arm xmlns:xacro="http://www.ros.org/wiki/xacro"/>', *TREE), "<xacro:arm> is a xacro macro"),
+    "xacro tag": (
+        urdf('<xacro:arm xmlns:xacro="http://www.ros.org/wiki/xacro"/>', *TREE),
+        "<xacro:arm> is a xacro macro",
+    ),
     "xacro value": (one(inside='<origin xyz="0 0 ${length}"/>'), "<origin> is a xacro macro: expand the file"),
     "duplicate link": (urdf(*TREE, link()), "duplicate link name.*'tip'"),
     "duplicate joint": (urdf(*TREE, link("b"), joint(child="b")), "duplicate joint name.*'j'"),
@@ -166,7 +168,7 @@ def test_refused(case, tmp_path):
 )
 @pytest.mark.parametrize("head", ["", "<?xml version='1.0'?>", "<!-- by hand -->"])
 def test_a_refusal_names_the_line(wrong, line, words, head):
-    text = "\n".join(["\n" if not head else head, "<robot name='r'>", BASE + link() + joint(), wrong, "</robot>"])
+    text = "\n".join([head or "\n", "<robot name='r'>", BASE + link() + joint(), wrong, "</robot>"])
     line += not head  # text that begins with an empty line is counted from there
     with pytest.raises(ModelError) as error:
         models.load_urdf(text)
