@@ -62,7 +62,8 @@ def from_state(robot: Robot, x: ArrayLike, q0: ArrayLike | None = None) -> tuple
 def state_space(robot: Robot, q: ArrayLike, v: ArrayLike, tau: ArrayLike, name: str | None = None):
     """`linearize(robot, q, v, tau)` as a control.StateSpace, all states being outputs; one state.
 
-    Where joints with several degrees of freedom move, v != 0, its x counts from the moving q(t), see `linearize`, and
+    Of the robot alone: springs and friction are a `Plant`'s, of which `nonlinear_system` takes one. Where joints with
+    several degrees of freedom move, v != 0, its x counts from the moving q(t), see `linearize`, and
     that of `nonlinear_system` from a fixed q0; at rest they are the same.
     """
     lead, _ = as_batch(robot, q=q, v=v, tau=tau)

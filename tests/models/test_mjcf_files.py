@@ -125,8 +125,8 @@ def test_a_file_agrees_with_mujoco_or_is_refused_with_the_line(package, path):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("package", PACKAGES)
-def test_what_becomes_of_a_packages_files(package, capsys):
-    """How many are robots as they are; a line a package, whatever pytest's options are."""
+def test_what_becomes_of_a_packages_files(package, record_property):
+    """How many are robots as they are: a line a package at the end of the session."""
     paths = [param.values[1] for param in FILES if param.values[0] == package]
     if not paths:
         pytest.skip(f"{package} is not installed: make mjcfs")
@@ -137,8 +137,8 @@ def test_what_becomes_of_a_packages_files(package, capsys):
         counts["loaded" if robot is not None else outcome] += 1
         if outcome == "refused":
             reasons.update(key for key in IGNORABLE if re.search(rf"(: |; ){key} of ", refused))
-    with capsys.disabled():
-        said = ", ".join(f"{n} {outcome}" for outcome, n in counts.most_common())
-        print(f"\n{package}: {len(paths)} MJCF files: {said}" + f" ({dict(reasons.most_common())})" * bool(reasons))
+    said = ", ".join(f"{n} {outcome}" for outcome, n in counts.most_common())
+    why = ", ".join(f"{key} {n}" for key, n in reasons.most_common())
+    record_property("count", f"{package}: {len(paths)} MJCF files: {said}" + f" ({why})" * bool(why))
     assert sum(counts.values()) == len(paths)
     assert counts["loaded"] or package == "mujoco"
