@@ -151,7 +151,7 @@ def test_what_a_tree_does_not_represent_is_refused_or_ignored_by_name(key, text,
 
 
 def test_elements_of_included_files_are_named_with_theirs(tmp_path):
-    """Another file's lines; a body of the same name, and an element further in, are not taken for it."""
+    """Another file's lines; a body and a coupling of the same name are not taken for it."""
     (tmp_path / "parts").mkdir()
     (tmp_path / "parts" / "leg.xml").write_text(
         "<mujocoinclude>\n<body name='knee'>\n<geom size='0.1' pos='1 0 0'/>\n<include file='parts/hinge.xml'/></body>"
@@ -159,7 +159,8 @@ def test_elements_of_included_files_are_named_with_theirs(tmp_path):
     )
     (tmp_path / "parts" / "hinge.xml").write_text("<mujocoinclude>\n<joint name='knee' armature='1'/></mujocoinclude>")
     main = tmp_path / "main.xml"
-    main.write_text("<mujoco><worldbody><include file='parts/leg.xml'/></worldbody></mujoco>")
+    coupling = "<equality><joint name='knee' joint1='knee' active='false'/></equality>"
+    main.write_text(f"<mujoco>{coupling}<worldbody><include file='parts/leg.xml'/></worldbody></mujoco>")
     with pytest.raises(gc.errors.ModelError, match=r"main.xml: .*armature of 'knee' \(line 2 of hinge.xml\)"):
         models.load_mjcf(main)
 
