@@ -43,15 +43,15 @@ def load_mjcf(source: str | Path, *, ignore: Iterable[str] = (), gravity: ArrayL
     except ImportError:
         raise ModelError("load_mjcf needs the optional package mujoco: pip install 'geomctrl[mjcf]'") from None
     try:
-        ignore = [ignore] if isinstance(ignore, str) else list(ignore)
+        ignored = [ignore] if isinstance(ignore, str) else list(ignore)
     except TypeError:
-        ignore = [ignore]
-    if unknown := [key for key in ignore if key not in IGNORABLE]:
+        ignored = [ignore]
+    if unknown := [key for key in ignored if key not in IGNORABLE]:
         raise ArgumentError(f"ignore: expected some of {', '.join(IGNORABLE)}, got {unknown!r:.80}")
     label, documents, spec, m = _compile(mujoco, source)
     try:
-        _check_represented(mujoco, documents, spec, m, ignore)
-        tree = _Tree(mujoco, m, ignore)
+        _check_represented(mujoco, documents, spec, m, ignored)
+        tree = _Tree(mujoco, m, ignored)
         off = _disabled(mujoco, m, "GRAVITY")
         g = gravity if gravity is not None else np.zeros(3) if off else m.opt.gravity.copy()
         return Robot.build(tree.bodies, name=_model_name(m), gravity=g, frames=tree.frames())

@@ -173,8 +173,8 @@ def test_tendons_that_only_transmit_are_no_part_of_a_robot():
 SPRINGS = """
 <mujoco><worldbody>
   <body name="boat"><freejoint name="float"/><geom size="0.2"/>
-    <body name="a"><joint name="j" ref="20" springref="35" stiffness="3"/>
-      <joint type="slide" axis="1 0 0" springref="0.4" stiffness="7" damping="0.5"/><geom size="0.1" pos="1 0 0"/></body>
+    <body name="a"><joint name="j" ref="20" springref="35" stiffness="3"/><geom size="0.1" pos="1 0 0"/>
+      <joint type="slide" axis="1 0 0" springref="0.4" stiffness="7" damping="0.5"/></body>
     <body name="b"><joint name="k" axis="0 1 0" stiffness="2"/><geom size="0.1" pos="0.2 0 0"/></body>
   </body></worldbody>
 </mujoco>
