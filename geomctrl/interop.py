@@ -17,6 +17,7 @@ from geomctrl.control.plant import Plant
 from geomctrl.mechanism.configuration import ConfigurationGroup, difference, integrate
 from geomctrl.mechanism.mechanism import require_robot
 from geomctrl.mechanism.states import as_batch, one_configuration
+from geomctrl.models.mjcf import joint_names
 from geomctrl.robot import Robot
 from geomctrl.terms.derivatives import linearize
 
@@ -64,7 +65,8 @@ def from_state(robot: Robot, x: ArrayLike, q0: ArrayLike | None = None) -> tuple
 def state_space(robot: Robot, q: ArrayLike, v: ArrayLike, tau: ArrayLike, name: str | None = None):
     """`linearize(robot, q, v, tau)` as a control.StateSpace, all states being outputs; one state.
 
-    Where joints with several degrees of freedom move, v != 0, its x counts from the moving q(t), see `linearize`, and
+    Of the robot alone: springs and friction are a `Plant`'s, of which `nonlinear_system` takes one. Where joints with
+    several degrees of freedom move, v != 0, its x counts from the moving q(t), see `linearize`, and
     that of `nonlinear_system` from a fixed q0; at rest they are the same.
     """
     name = _name(name, robot)
@@ -144,9 +146,9 @@ def from_pinocchio(robot: Robot, model, q: ArrayLike, v: ArrayLike) -> tuple[np.
 def to_mujoco(robot: Robot, model, q: ArrayLike, v: ArrayLike) -> tuple[np.ndarray, np.ndarray]:
     """(qpos, qvel) of a mujoco.MjModel of the same robot, (..., model.nq), (..., model.nv), from q, v.
 
-    Joints are matched by name. Theirs: quaternions (w, x, y, z); a free joint's linear velocity comes first and in
-    world axes. Raises NameNotFoundError for a joint that `model` has not, ArgumentError for one that only `model` has
-    or of another kind.
+    Joints are matched by name, "joint5" being MuJoCo's number 5 where that has none, as in `models.load_mjcf`. Theirs:
+    quaternions (w, x, y, z); a free joint's linear velocity comes first and in world axes. Raises NameNotFoundError for
+    a joint that `model` has not, ArgumentError for one that only `model` has or of another kind.
     """
     _require_model(robot, model, "mujoco.MjModel", MUJOCO)
     lead, (q, v) = as_batch(robot, q=q, v=v)
@@ -204,7 +206,7 @@ def _pinocchio_joints(robot, model):
 def _mujoco_joints(robot, model):
     """(joint, our slices of q and v, theirs) of each joint."""
     starts, rates = [*model.jnt_qposadr.tolist(), model.nq], [*model.jnt_dofadr.tolist(), model.nv]
-    names = [model.joint(j).name for j in range(model.njnt)]
+    names = joint_names(model)
     _check_same_joints(robot, names)
     for joint, qs, vs in zip(robot.joints, robot.q_slices, robot.v_slices):
         j = names.index(joint.name)

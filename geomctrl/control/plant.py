@@ -1,4 +1,4 @@
-"""The plant: the true robot with friction, changing loads and external wrenches; no model need equal it."""
+"""The plant: the true robot with friction, springs, changing loads and external wrenches; no model need equal it."""
 
 from __future__ import annotations
 
@@ -58,9 +58,10 @@ class Friction:
 
 @dataclass(frozen=True, eq=False)
 class Plant:
-    """The true robot: M vdot + C v + g + friction(v) = tau + sum_i Jac_i^T f_ext_i.
+    """The true robot: M vdot + C v + g + friction(v) + springs(q) = tau + sum_i Jac_i^T f_ext_i.
 
-    friction: a `Friction`, or "model" for the damping and friction of the robot's model file. f_ext(t, q, v): wrenches
+    Springs are those of the robot's joints, stiffness (q - rest) each; few robots have any. friction: a `Friction`, or
+    "model" for the damping and friction of the robot's model file. f_ext(t, q, v): wrenches
     (nbodies, 6) on the bodies, in body frames. changes: (time, robot) pairs; from that time on that robot is the true
     one (a load gripped or dropped); all must have the same joints.
     """
@@ -72,6 +73,7 @@ class Plant:
     _law: Friction | None = field(init=False, repr=False)
     _coefficients: np.ndarray = field(init=False, repr=False)
     _coulomb: int = field(init=False, repr=False)
+    _springs: tuple[np.ndarray, np.ndarray] | None = field(init=False, repr=False)
 
     def __post_init__(self):
         if not isinstance(self.robot, Robot):
@@ -93,6 +95,7 @@ class Plant:
         rows = np.append(law.parameters(nv), np.full(nv, float(law.smoothing))).reshape(3, nv)
         object.__setattr__(self, "_coefficients", rows)
         object.__setattr__(self, "_coulomb", int(rows[1].any()))
+        object.__setattr__(self, "_springs", _springs(self.robot))
 
     @property
     def friction_parameters(self) -> np.ndarray:
@@ -122,23 +125,32 @@ class Plant:
         plant = copy.copy(self)  # a subclass keeps what it adds
         object.__setattr__(plant, "robot", robot)
         object.__setattr__(plant, "changes", ())
+        object.__setattr__(plant, "_springs", _springs(robot))
         return plant
 
     def acceleration(self, t: float, q: np.ndarray, v: np.ndarray, tau: np.ndarray) -> np.ndarray:
         """vdot (nv,) under joint torques tau."""
-        if self._law is not None:
-            tau = tau - self._law.torque(v)
+        tau = self._net(q, v, tau)
         if self.f_ext is None:
             return self.robot.forward_dynamics(q, v, tau)
         return self.robot.forward_dynamics(q, v, tau, self.f_ext(t, q, v))
 
+    def _net(self, q: np.ndarray, v: np.ndarray, tau: np.ndarray) -> np.ndarray:
+        """tau less what friction and springs take."""
+        if self._law is not None:
+            tau = tau - self._law.torque(v)
+        if self._springs is not None:
+            stiffness, preload = self._springs
+            tau = tau - (q @ stiffness - preload)
+        return tau
+
     def rate(self, t: float, q: np.ndarray, v: np.ndarray, tau: np.ndarray, out: np.ndarray) -> None:
         """v and `acceleration` into the first 2 nv places of out, `power` into its last, in one kernel call where
-        nothing external acts.
+        nothing external and no spring acts.
 
         A subclass that adds torques overrides all three, without calling this one.
         """
-        if self.f_ext is None:
+        if self.f_ext is None and self._springs is None:
             rate = self.robot._code.at(kernels.plant_rate, self._coulomb)(q, v, tau, self._coefficients)
             if rate is not None:
                 out[: len(rate) - 1], out[-1] = rate[:-1], rate[-1]
@@ -150,14 +162,24 @@ class Plant:
         out[:n], out[n : 2 * n], out[-1] = v, self.acceleration(t, q, v, tau), self.power(t, q, v, tau)
 
     def power(self, t: float, q: np.ndarray, v: np.ndarray, tau: np.ndarray) -> float:
-        """What motors, friction and external wrenches feed into the mechanical energy, in watts."""
-        if self._law is not None:
-            tau = tau - self._law.torque(v)
+        """What motors, friction, springs and external wrenches feed into the robot's own energy, in watts."""
+        tau = self._net(q, v, tau)
         if self.f_ext is not None:
             zero = np.zeros_like(v)
             held = self.robot.inverse_dynamics(q, zero, zero, f_ext=self.f_ext(t, q, v))
             tau = tau + self.robot.gravity_force(q) - held
         return scalar(v.dot(tau))
+
+
+def _springs(robot: Robot) -> tuple[np.ndarray, np.ndarray] | None:
+    """(K, b) of the springs' torque q K - b, (nq, nv) and (nv,); None where no joint has one."""
+    if not robot.stiffness.any():
+        return None
+    K = np.zeros((robot.nq, robot.nv))
+    for joint, q, v in zip(robot.joints, robot.q_slices, robot.v_slices):
+        if joint.dof == 1:
+            K[q, v] = joint.stiffness
+    return K, robot.stiffness * robot.rest
 
 
 def _same_joints(a: Robot, b: Robot) -> bool:

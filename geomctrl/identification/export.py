@@ -24,6 +24,7 @@ from geomctrl.robot import Robot
 
 FORMAT, VERSION = "geomctrl robot", 1
 LIMITS = ("lower", "upper", "velocity", "effort", "damping", "friction")
+SPRING = ("stiffness", "rest")
 
 
 def save_model(robot: Robot, path: str | Path, extra: Mapping[str, Any] | None = None) -> Path:
@@ -43,7 +44,7 @@ def save_model(robot: Robot, path: str | Path, extra: Mapping[str, Any] | None =
                     "name": j.name,
                     "kind": j.kind,
                     "S": j.S.T.tolist(),
-                    **{key: _number(getattr(j, key)) for key in LIMITS},
+                    **{key: _number(getattr(j, key)) for key in (*LIMITS, *SPRING)},
                 },
             }
             for body, parent, j, M, pi in zip(
@@ -72,6 +73,7 @@ def load_model(path: str | Path) -> Robot:
                 np.array(j["S"], dtype=float).T.copy().reshape(6, -1),
                 j["name"],
                 **{key: float(j[key]) for key in LIMITS},
+                **{key: float(j.get(key, 0.0)) for key in SPRING},  # which files had not at first
             )
             for j in (b["joint"] for b in bodies)
         )
@@ -106,7 +108,7 @@ def save_urdf(robot: Robot, path: str | Path) -> Path:
 
     URDF wants a joint's axis through its child's origin: where a body's frame lies off its axis, the link is shifted
     and the frame kept as a massless link of the same name with "_frame". Raises ModelError for joints URDF does not
-    have (helical, cylindrical, spherical, planar, free) and for bodies without mass but with inertia.
+    have (helical, cylindrical, spherical, planar, free, with a spring) and for bodies without mass but with inertia.
     """
     root = ElementTree.Element("robot", name=robot.name)
     base = _unique("base_link", {*robot.body_names, *(f.name for f in robot.frames)})
@@ -158,6 +160,8 @@ def _document(path):
 
 
 def _type(joint):
+    if joint.stiffness:
+        raise ModelError(f"joint {joint.name!r}: URDF has no springs")
     if joint.kind == "prismatic":
         return "prismatic"
     if joint.kind != "revolute":

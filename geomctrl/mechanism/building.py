@@ -70,20 +70,22 @@ def build(
     frames: Iterable[tuple[str, str, ArrayLike]] = (),
     physical: bool = True,
 ) -> R:
-    """A robot from its bodies, in any order.
+    """A robot from its bodies, in any order; they are numbered as given where that has parents first.
 
-    A body on a fixed joint is merged into its parent and its name stays as a frame; one fixed to the world only
-    leaves the frame. `frames` are further (name, body name, T_body_frame). `physical=False` accepts inertial
-    parameters that no rigid body has, as long as the mass matrix is positive definite. Raises ModelError for
-    orphans, loops, duplicate names, trees that do not move or whose mass matrix is singular, InertiaError for
-    parameters no rigid body has.
+    Where a body comes before one that it hangs on, that one is brought forward and numbered just before it:
+    `body_names` has the order, `renumbered` and the robot's repr say that it is another. A body on a fixed joint is
+    merged into its parent and its name stays as a frame; one fixed to the world only leaves the frame. `frames` are
+    further (name, body name, T_body_frame). `physical=False` accepts inertial parameters that no rigid body has, as
+    long as the mass matrix is positive definite. Raises ModelError for orphans, loops, duplicate names, trees that do
+    not move or whose mass matrix is singular, InertiaError for parameters no rigid body has.
     """
     flag("physical", physical)
-    order = _parents_first(items("bodies", bodies, "geomctrl.Body objects"))
+    given = items("bodies", bodies, "geomctrl.Body objects")
+    _check_bodies(given)
     tree = []
     merged: dict[str | None, tuple[int, np.ndarray]] = {None: (-1, np.eye(4))}  # a name's (body, T_body_name)
     parameters = []
-    for body in order:
+    for body in _parents_first(given):
         pi = np.zeros(10) if body.inertia is None else np.asarray(body.inertia)
         if physical:
             _inertia.check(pi, body.name)
@@ -118,6 +120,7 @@ def build(
     robot = cls(
         name, names, parents, joints, np.array(placements), np.array(parameters), vector("gravity", gravity, 3),
         tuple(Frame(str(n), i, T) for n, (i, T) in merged.items()),
+        renumbered=list(names) != [b.name for b in given if b.joint.dof],
     )  # fmt: skip
     if not _inertia.is_physical(robot.parameters, strict=True).all():
         check_positive_mass_matrix(robot)
@@ -171,7 +174,8 @@ def from_screws(
 
     `screws` (n, 6): the joints' screws A_i in the world frame at zero; `homes` (n, 4, 4): the bodies' poses at
     zero; `inertias`: ten parameters each, in the body's frame; `parents` (n,): numbers, -1 for the world (default:
-    a chain).
+    a chain). Row i of every array is "link{i+1}" on "joint{i+1}". The robot's bodies and coordinates are in the order
+    of the rows where that has parents first; else in that of `body_names`, as `build` says.
     """
     A, H = checked("screws", screws, (6,)), checked("homes", homes, (4, 4))
     n = len(A)
@@ -286,8 +290,8 @@ def _numbers_of(name: str, values: Any, expected: str, known: range) -> list[int
     return [int(k) for k in numbers]
 
 
-def _parents_first(bodies: list[Body]) -> list[Body]:
-    """Depth-first, children in the order given."""
+def _check_bodies(bodies: list[Body]) -> None:
+    """What they are, and that every parent is there."""
     if not bodies:
         raise ModelError("bodies: expected at least one, got none")
     for body in bodies:
@@ -297,23 +301,28 @@ def _parents_first(bodies: list[Body]) -> list[Body]:
     no_duplicates("body", names)
     if WORLD in names:
         raise ModelError("body 'world': the name is reserved for the world frame")
-    children: dict[str | None, list[Body]] = {n: [] for n in [None, *names]}
     for body in bodies:
-        if body.parent not in children:
+        if body.parent is not None and body.parent not in names:
             raise ModelError(f"body {body.name!r}: an orphan, {_no_such('parent', body.parent, names)}")
-        children[body.parent].append(body)
-    order, stack = [], children[None][::-1]
-    while stack:
-        body = stack.pop()
-        order.append(body)
-        stack.extend(children[body.name][::-1])
-    if len(order) < len(bodies):
-        reached = {b.name for b in order}
-        loop = [n for n in names if n not in reached]
-        raise ModelError(
-            f"bodies {', '.join(map(repr, loop))}: a loop, or hanging on one; none of them reaches the world"
-        )
-    return order
+
+
+def _parents_first(bodies: list[Body]) -> list[Body]:
+    """In the order given; a body that comes before one it hangs on brings that forward, just before itself."""
+    named = {b.name: b for b in bodies}
+    order: dict[str, Body] = {}
+    lost: dict[str, Body] = {}
+    for body in bodies:
+        path: dict[str, Body] = {}  # to the world, or to a body that has its place
+        at = body.name
+        while at is not None and at not in order and at not in path and at not in lost:
+            path[at] = named[at]
+            at = named[at].parent
+        reached = at is None or at in order
+        (order if reached else lost).update(reversed(path.items()))
+    if lost:
+        loop = ", ".join(repr(b.name) for b in bodies if b.name in lost)
+        raise ModelError(f"bodies {loop}: a loop, or hanging on one; none of them reaches the world")
+    return list(order.values())
 
 
 def _screw_x(a: float, alpha: float) -> np.ndarray:

@@ -90,7 +90,8 @@ class Joint:
     """A lower pair: the motion subgroup exp(span S), S (6, d) constant in the body's frame, angular part first.
 
     Limits are those of a joint with one degree of freedom: position [rad or m], velocity, effort [N m or N];
-    `damping` (viscous) and `friction` (Coulomb) are what a model file says, for a plant to use.
+    `damping` (viscous) and `friction` (Coulomb) are what a model file says, for a plant to use. A joint with one degree
+    of freedom may have a spring, of which a `Plant` feels the torque -stiffness (q - rest) [N m/rad, N/m; rad, m].
     """
 
     kind: str
@@ -102,6 +103,8 @@ class Joint:
     effort: float = np.inf
     damping: float = 0.0
     friction: float = 0.0
+    stiffness: float = 0.0
+    rest: float = 0.0
 
     def __post_init__(self):
         if not isinstance(self.kind, str) or self.kind not in DOFS:
@@ -113,16 +116,20 @@ class Joint:
         _check_basis(label, S)
         _check_kind(label, self.kind, S)
         object.__setattr__(self, "S", frozen(S))
-        for key in ("lower", "upper", "velocity", "effort", "damping", "friction"):
+        for key in ("lower", "upper", "velocity", "effort", "damping", "friction", "stiffness", "rest"):
             object.__setattr__(self, key, _limit(f"{label}: {key}", getattr(self, key)))
         if self.lower > self.upper:
             raise ModelError(f"{label}: lower limit {self.lower} above upper limit {self.upper}")
-        for key in ("velocity", "effort", "damping", "friction"):
+        for key in ("velocity", "effort", "damping", "friction", "stiffness"):
             if getattr(self, key) < 0.0:
                 raise ModelError(f"{label}: {key} must not be negative: {getattr(self, key)}")
-        for key in ("damping", "friction"):
-            if getattr(self, key) == np.inf:
-                raise ModelError(f"{label}: {key}: expected a finite number, got inf")
+        for key in ("damping", "friction", "stiffness", "rest"):
+            if not np.isfinite(getattr(self, key)):
+                raise ModelError(f"{label}: {key}: expected a finite number, got {getattr(self, key)}")
+        if self.stiffness and S.shape[1] != 1:
+            raise ModelError(
+                f"{label}: stiffness: a joint with one degree of freedom has a spring, {self.kind} has none"
+            )
 
     @property
     def dof(self) -> int:
@@ -139,7 +146,7 @@ class Joint:
 
     @classmethod
     def revolute(cls, axis: ArrayLike, point: ArrayLike = (0, 0, 0), **options: Any) -> Joint:
-        """Rotation about `axis` through `point`; options: name, lower, upper, velocity, effort, damping, friction."""
+        """Rotation about `axis` through `point`; options: name, limits, friction, spring (see the class)."""
         return cls.helical(axis, point, 0.0, kind="revolute", **options)
 
     @classmethod

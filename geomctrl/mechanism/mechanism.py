@@ -60,9 +60,10 @@ class Mechanism:
     Raises ArgumentError or ModelError, naming the field, for what is no tree: shapes that do not fit, numbers of bodies
     that do not exist, a loop, what is not finite or no transform. Inertial parameters need not be a body's.
 
-    Bodies are numbered parents first. A configuration q (nq,) holds, body by body, the coordinate of a joint with one
-    degree of freedom or the relative pose [R | p] row by row (12 numbers) of a joint with more; a velocity v (nv,)
-    holds the coordinates of the body-fixed relative twist in the joint's basis S. All terms take leading batch axes.
+    Bodies are numbered parents first, as they were given where that was so too; else `renumbered` is True. A
+    configuration q (nq,) holds, body by body, the coordinate of a joint with one degree of freedom or the relative pose
+    [R | p] row by row (12 numbers) of a joint with more; a velocity v (nv,) holds the coordinates of the body-fixed
+    relative twist in the joint's basis S. All terms take leading batch axes.
     """
 
     name: str
@@ -73,6 +74,7 @@ class Mechanism:
     parameters: np.ndarray
     gravity: np.ndarray
     frames: tuple[Frame, ...]
+    renumbered: bool = False
     nbodies: int = field(init=False)
     nq: int = field(init=False)
     nv: int = field(init=False)
@@ -100,7 +102,7 @@ class Mechanism:
 
     def __reduce__(self):
         tree = (self.name, self.body_names, self.parents, self.joints, self.placements)
-        return type(self), (*tree, self.parameters, self.gravity, self.frames)
+        return type(self), (*tree, self.parameters, self.gravity, self.frames, self.renumbered)
 
     def _with_parameters(self, parameters: np.ndarray) -> Self:
         """The same tree, packed anew only where it differs: sweeps make a robot a run."""
@@ -142,6 +144,16 @@ class Mechanism:
         """Coulomb friction per velocity coordinate (nv,), as the model file says."""
         return self._per_dof("friction")
 
+    @property
+    def stiffness(self) -> np.ndarray:
+        """Of the joints' springs, per velocity coordinate (nv,) [N m/rad, N/m], as the model file says."""
+        return self._per_dof("stiffness")
+
+    @property
+    def rest(self) -> np.ndarray:
+        """The joint coordinates (nv,) [rad, m] at which springs rest, of joints with one degree of freedom."""
+        return self._per_dof("rest")
+
     def _per_dof(self, key: str) -> np.ndarray:
         return np.array([getattr(j, key) for j in self.joints for _ in range(j.dof)])
 
@@ -163,6 +175,7 @@ class Mechanism:
         lines = [
             f"Robot {self.name!r}: {self.nbodies} bodies, nv = {self.nv}, nq = {self.nq}, {base}, "
             f"{self.parameters[:, 0].sum():.6g} kg"
+            + ("; numbered parents first, which is not the order they were given in" if self.renumbered else "")
         ]
         width = max(len(n) for n in self.joint_names)
         for i, (joint, body, p) in enumerate(zip(self.joints, self.body_names, self.parents)):

@@ -1,5 +1,7 @@
 """The closed loop: accuracy, both kinds of control, monitors, what a failed run keeps."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from scipy.integrate import solve_ivp
@@ -253,6 +255,29 @@ def test_a_plant_keeps_what_a_subclass_and_its_arguments_add_when_it_changes():
             for c in ((), [(0.1, same)])
         ]
         np.testing.assert_allclose(ends[0], ends[1], atol=1e-12)
+
+
+def sprung(robot, stiffness, rest):
+    joints = tuple(replace(j, stiffness=stiffness, rest=rest) if j.dof == 1 else j for j in robot.joints)
+    return replace(robot, joints=joints)
+
+
+def test_springs_of_the_model_are_a_pendulums_and_their_work_is_counted():
+    """Against scipy on stiffness (q - rest); then taken away at a change."""
+    robot, tau = sprung(ARM, 8.0, 0.3), Torque(lambda t: np.array([np.sin(t), 0.5]))
+    run = gc.simulate(gc.Plant(robot, changes=[(0.5, ARM)]), tau, [0.3, -0.4], [0.1, 0.2], 1.0, 1e-3)
+
+    def field(t, y, stiffness):
+        q, v = y[:2], y[2:]
+        M, _, C, g = ARM.terms(q, v)
+        return np.concatenate((v, np.linalg.solve(M, tau.tau(t) - stiffness * (q - 0.3) - C @ v - g)))
+
+    y = [0.3, -0.4, 0.1, 0.2]
+    for begin, stiffness in ((0.0, 8.0), (0.5, 0.0)):
+        span = begin, begin + 0.5
+        y = solve_ivp(field, span, y, method="DOP853", rtol=1e-12, atol=1e-12, args=(stiffness,)).y[:, -1]
+        np.testing.assert_allclose(np.concatenate((run.q, run.v), 1)[round(1000 * span[1])], y, atol=2e-9)
+    assert run.monitors["energy"].ok
 
 
 @pytest.mark.parametrize(

@@ -340,6 +340,18 @@ def test_urdf_refuses_joints_it_does_not_have(tmp_path):
         save_urdf(robot, tmp_path / "robot.urdf")
 
 
+def test_springs_are_kept_by_model_files_and_refused_by_urdf(tmp_path):
+    body = inertia.from_com(1.0, (0, 0, 0), np.eye(3))
+    spring = Joint.revolute((0, 0, 1), name="s", stiffness=3.0, rest=-0.1)
+    robot = Robot.build([Body("a", None, spring, None, body), Body("b", "a", Joint.free(), None, body)])
+    path = save_model(robot, tmp_path / "robot.json")
+    assert [(j.stiffness, j.rest) for j in load_model(path).joints] == [(3.0, -0.1), (0.0, 0.0)]
+    path.write_text(path.read_text().replace('"stiffness": 3.0,', "").replace('"rest": -0.1', '"more": 0'))
+    assert [(j.stiffness, j.rest) for j in load_model(path).joints] == [(0.0, 0.0), (0.0, 0.0)]  # older files
+    with pytest.raises(ModelError, match="joint 's': URDF has no springs"):
+        save_urdf(Robot.build([Body("a", None, spring, None, body)]), tmp_path / "robot.urdf")
+
+
 def test_damaged_model_files_are_refused(tmp_path):
     path = tmp_path / "robot.json"
     for text, words in (

@@ -12,14 +12,6 @@ from geomctrl.errors import ArgumentError, GeomctrlError, InertiaError, ModelErr
 # --- build -------------------------------------------------------------------------------------------------------
 
 
-def test_bodies_come_in_any_order_and_are_numbered_depth_first():
-    bodies = [body("c", "b"), body("e", "a"), body("b", "a"), body("d", "b"), body("a"), body("f")]
-    robot = gc.Robot.build(bodies)
-    assert robot.body_names == ("a", "e", "b", "c", "d", "f")
-    assert robot.parents == (-1, 0, 0, 2, 2, -1)
-    assert robot.joint_names == robot.body_names
-
-
 def test_sizes_slices_and_names_of_mixed_joints():
     bodies = [
         body("base", None, gc.Joint.free(name="float")),

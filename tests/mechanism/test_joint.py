@@ -51,6 +51,12 @@ BAD_JOINTS = {
     "joint 'revolute': effort: expected a number, got nan": lambda: gc.Joint.revolute(Z, effort=np.nan),
     "joint 'j': damping must not be negative: -1": lambda: gc.Joint.revolute(Z, name="j", damping=-1.0),
     "joint 'j': effort must not be negative: -2": lambda: gc.Joint.revolute(Z, name="j", effort=-2.0),
+    "joint 'j': stiffness must not be negative: -1": lambda: gc.Joint.revolute(Z, name="j", stiffness=-1.0),
+    "joint 'j': stiffness: expected a finite number, got inf": lambda: gc.Joint.revolute(Z, name="j", stiffness=np.inf),
+    "joint 'j': rest: expected a finite number, got -inf": lambda: gc.Joint.revolute(Z, name="j", rest=-np.inf),
+    "joint 'j': stiffness: .* one degree of freedom has a spring, spherical": lambda: gc.Joint.spherical(
+        name="j", stiffness=1.0
+    ),
     "pitch: expected a finite number, got 'a'": lambda: gc.Joint.helical(Z, pitch="a"),
     "kind: expected one of 'revolute', .*, got 'foo'": lambda: gc.Joint("foo", np.eye(6)),
     "kind: expected one of 'revolute', .*, got 3": lambda: gc.Joint(3, np.eye(6)),
