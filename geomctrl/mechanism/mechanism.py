@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, NamedTuple, Self
 
 import numpy as np
 
-from geomctrl.arguments import frozen
+from geomctrl.arguments import flag, frozen
 from geomctrl.errors import ArgumentError, NameNotFoundError
 from geomctrl.kernels.tree import pack, with_inertias
 
@@ -86,7 +86,8 @@ class Mechanism:
 
     def __post_init__(self):
         put = object.__setattr__
-        given = {x.name: getattr(self, x.name) for x in fields(self) if x.init}
+        flag("renumbered", self.renumbered)
+        given = {x.name: getattr(self, x.name) for x in fields(self) if x.init and x.name != "renumbered"}
         for key, value in checked_tree(**given).items():
             put(self, key, frozen(value) if isinstance(value, np.ndarray) else value)
         put(self, "frames", tuple(f._replace(placement=frozen(f.placement)) for f in self.frames))
