@@ -22,6 +22,8 @@ from geomctrl.mechanism import inertia
 from geomctrl.mechanism.mechanism import Mechanism
 from geomctrl.mechanism.states import as_batch
 
+from .blocks import blocks, mul, transpose
+
 Form = Literal["ploen", "christoffel", "plain"]
 
 
@@ -95,7 +97,7 @@ def coriolis_matrix(robot: Mechanism, q: ArrayLike, v: ArrayLike, form: Form = "
 def gravity_force(robot: Mechanism, q: ArrayLike) -> np.ndarray:
     """g(q) (..., nv)."""
     f = factors(robot, q, _at_rest(robot, q))
-    return _apply(f.S.T @ transpose(f.G) @ f.J @ f.G @ f.P0, _base_acceleration(robot))  # (38)
+    return mul(f.S.T @ transpose(f.G) @ f.J @ f.G @ f.P0, _base_acceleration(robot))  # (38)
 
 
 def potential_energy(robot: Mechanism, q: ArrayLike) -> np.ndarray:
@@ -106,7 +108,7 @@ def potential_energy(robot: Mechanism, q: ArrayLike) -> np.ndarray:
     for i, (parent, joint, M) in enumerate(zip(robot.parents, robot.joints, robot.placements)):
         T = M @ joint_motion(joint.S, q[..., robot.q_slices[i]])
         poses.append(poses[parent] @ T if parent >= 0 else T)
-        energy = energy - _apply(poses[i][..., :3, :], robot.parameters[i, [1, 2, 3, 0]]) @ robot.gravity
+        energy = energy - mul(poses[i][..., :3, :], robot.parameters[i, [1, 2, 3, 0]]) @ robot.gravity
     return energy
 
 
@@ -116,10 +118,10 @@ def inverse_dynamics(
     """M a + C v_ref + g (..., nv) by the recursion's global form; v_ref=None means v."""
     f, a, v_ref = factors(robot, q, v, form), np.asarray(a), np.asarray(v if v_ref is None else v_ref)
     as_batch(robot, v=np.real(v), a=np.real(a), v_ref=np.real(v_ref))
-    V = _apply(f.G @ f.S, v_ref)  # (19)
-    A = _apply(f.S, a) + _apply(f.ad_Sv @ f.Gamma, V) + _apply(f.P0, _base_acceleration(robot))
-    F = _apply(f.J @ f.G, A) + _apply(f.C_bar, V)  # (20), (21)
-    return _apply(f.S.T @ transpose(f.G), F)  # (22)
+    V = mul(f.G @ f.S, v_ref)  # (19)
+    A = mul(f.S, a) + mul(f.ad_Sv @ f.Gamma, V) + mul(f.P0, _base_acceleration(robot))
+    F = mul(f.J @ f.G, A) + mul(f.C_bar, V)  # (20), (21)
+    return mul(f.S.T @ transpose(f.G), F)  # (22)
 
 
 # --- blocks ------------------------------------------------------------------------------------------------------
@@ -167,19 +169,6 @@ def Ad_inverse(f: np.ndarray) -> np.ndarray:
     """The matrix of Ad_{f^-1}: a parent's twist to the child at f."""
     Rt, p = transpose(f[..., :3, :3]), f[..., :3, 3]
     return blocks(Rt, np.zeros_like(Rt), -Rt @ hat(p), Rt)  # (4)
-
-
-def blocks(a: np.ndarray, b: np.ndarray, c: np.ndarray, d: np.ndarray) -> np.ndarray:
-    """[[a, b], [c, d]]."""
-    return np.concatenate((np.concatenate((a, b), -1), np.concatenate((c, d), -1)), -2)
-
-
-def transpose(A: np.ndarray) -> np.ndarray:
-    return A.swapaxes(-1, -2)
-
-
-def _apply(A: np.ndarray, x: np.ndarray) -> np.ndarray:
-    return (A @ x[..., None])[..., 0]
 
 
 def _at_rest(robot: Mechanism, q: ArrayLike) -> np.ndarray:

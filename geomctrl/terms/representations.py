@@ -31,6 +31,7 @@ from geomctrl.mechanism.mechanism import Mechanism
 from geomctrl.mechanism.states import as_batch
 
 from .batches import over_states
+from .blocks import blocks, mul, transpose
 from .dynamics import inverse_dynamics as body_fixed
 from .kinematics import Representation, pose, representation_number
 
@@ -46,7 +47,7 @@ def change_of_representation(T: ArrayLike, source: Representation, target: Repre
 def convert_twist(T: ArrayLike, V: ArrayLike, source: Representation, target: Representation) -> np.ndarray:
     """The twist V (..., 6) of the frame at T in another representation: (98)-(100)."""
     T, V = _checked(T=T, V=V)
-    return _mul(_change(T, source, target), V)
+    return mul(_change(T, source, target), V)
 
 
 def convert_acceleration(
@@ -54,7 +55,7 @@ def convert_acceleration(
 ) -> np.ndarray:
     """The rate of the twist (..., 6) in `target`, given twist V and rate A in `source`: (98)-(100) derived, (33)."""
     T, V, A = _checked(T=T, V=V, A=A)
-    return _mul(_change(T, source, target), A) + _mul(_change_rate(T, V, source, target), V)
+    return mul(_change(T, source, target), A) + mul(_change_rate(T, V, source, target), V)
 
 
 def convert_jacobian(T: ArrayLike, Jac: ArrayLike, source: Representation, target: Representation) -> np.ndarray:
@@ -74,14 +75,14 @@ def convert_jacobian_rate(
 def convert_wrench(T: ArrayLike, W: ArrayLike, source: Representation, target: Representation) -> np.ndarray:
     """The wrench W (..., 6) on the frame at T in another representation, so that W . V stays the power: (35)."""
     T, W = _checked(T=T, W=W)
-    return _mul(_transpose(_change(T, target, source)), W)
+    return mul(transpose(_change(T, target, source)), W)
 
 
 def convert_inertia(T: ArrayLike, J: ArrayLike, source: Representation, target: Representation) -> np.ndarray:
     """The mass matrix J (..., 6, 6) of a body at T in another representation: (34), (47), (51)."""
     T, J = _checked(T=T, J=J)
     back = _change(T, target, source)
-    return _transpose(back) @ J @ back
+    return transpose(back) @ J @ back
 
 
 def _change(T: np.ndarray, source: str, target: str) -> np.ndarray:
@@ -90,7 +91,7 @@ def _change(T: np.ndarray, source: str, target: str) -> np.ndarray:
 
 def _change_rate(T: np.ndarray, V: np.ndarray, source: str, target: str) -> np.ndarray:
     back = _to_body(T, source)
-    V_b = _mul(back, V)
+    V_b = mul(back, V)
     rate = _from_body_rate(T, V_b, target) @ back
     # A = A_target A_source^-1, and d/dt A_source^-1 = - A_source^-1 (d/dt A_source) A_source^-1
     return rate - _from_body(T, target) @ back @ _from_body_rate(T, V_b, source) @ back
@@ -103,15 +104,15 @@ def _from_body(T: np.ndarray, target: str) -> np.ndarray:
     if target == "spatial":
         return se3.Ad_of(T)  # (99)
     if target == "hybrid":
-        return _blocks(R, zero, zero, R)  # (98)
+        return blocks(R, zero, zero, R)  # (98)
     if target == "mixed":
-        return _blocks(one, zero, zero, R)  # (100)
-    return _blocks(one, zero, zero, one)
+        return blocks(one, zero, zero, R)  # (100)
+    return blocks(one, zero, zero, one)
 
 
 def _to_body(T: np.ndarray, source: str) -> np.ndarray:
     """Its inverse: all but the spatial one are orthogonal."""
-    return se3.Ad_of(se3.inverse_of(T)) if source == "spatial" else _transpose(_from_body(T, source))
+    return se3.Ad_of(se3.inverse_of(T)) if source == "spatial" else transpose(_from_body(T, source))
 
 
 def _from_body_rate(T: np.ndarray, V_b: np.ndarray, target: str) -> np.ndarray:
@@ -121,10 +122,10 @@ def _from_body_rate(T: np.ndarray, V_b: np.ndarray, target: str) -> np.ndarray:
     if target == "spatial":
         return se3.Ad_of(T) @ se3.ad(V_b)
     if target == "hybrid":
-        return _blocks(R_rate, zero, zero, R_rate)
+        return blocks(R_rate, zero, zero, R_rate)
     if target == "mixed":
-        return _blocks(zero, zero, zero, R_rate)
-    return _blocks(zero, zero, zero, zero)
+        return blocks(zero, zero, zero, R_rate)
+    return blocks(zero, zero, zero, zero)
 
 
 # --- one body ----------------------------------------------------------------------------------------------------
@@ -142,18 +143,18 @@ def newton_euler(
     representation_number(representation)
     M_b, R = inertia.spatial(pi), T[..., :3, :3]
     if representation == "body":
-        return _mul(M_b, A) - _mul(_ad_T(V), _mul(M_b, V))  # (41)
+        return mul(M_b, A) - mul(_ad_T(V), mul(M_b, V))  # (41)
     if representation == "spatial":
         M_s = convert_inertia(T, M_b, "body", "spatial")  # (34)
-        return _mul(M_s, A) - _mul(_ad_T(V), _mul(M_s, V))  # (38)
+        return mul(M_s, A) - mul(_ad_T(V), mul(M_s, V))  # (38)
     if representation == "hybrid":
         M_h = convert_inertia(T, M_b, "body", "hybrid")  # (51)
         turning = np.concatenate((V[..., :3], np.zeros_like(V[..., :3])), -1)
-        return _mul(M_h, A) - _mul(_ad_T(turning), _mul(M_h, turning))  # (53)
+        return mul(M_h, A) - mul(_ad_T(turning), mul(M_h, turning))  # (53)
     w, w_rate, r_accel = V[..., :3], A[..., :3], A[..., 3:]
     m, h, Theta = pi[..., :1], pi[..., 1:4], inertia.tensor(pi)
-    moment = _mul(Theta, w_rate) + np.cross(w, _mul(Theta, w)) + np.cross(h, _mul(_transpose(R), r_accel))  # (56)
-    force = m * r_accel + _mul(R, np.cross(w_rate, h) + np.cross(w, np.cross(w, h)))  # (57)
+    moment = mul(Theta, w_rate) + np.cross(w, mul(Theta, w)) + np.cross(h, mul(transpose(R), r_accel))  # (56)
+    force = m * r_accel + mul(R, np.cross(w_rate, h) + np.cross(w, np.cross(w, h)))  # (57)
     return np.concatenate((moment, force), -1)
 
 
@@ -169,8 +170,8 @@ def newton_euler_in_frame(
     """
     pi, T, frame, U, V, A = _checked(parameters=parameters, T=T, frame=frame, frame_twist=frame_twist, V=V, A=A)
     back = se3.Ad_of(se3.inverse_of(T)) @ se3.Ad_of(frame)
-    M = _transpose(back) @ inertia.spatial(pi) @ back  # (61), (64)
-    return _mul(M, A + _mul(se3.ad(U), V)) - _mul(_ad_T(V), _mul(M, V))  # (60), (63)
+    M = transpose(back) @ inertia.spatial(pi) @ back  # (61), (64)
+    return mul(M, A + mul(se3.ad(U), V)) - mul(_ad_T(V), mul(M, V))  # (60), (63)
 
 
 def momentum_of_body(
@@ -178,7 +179,7 @@ def momentum_of_body(
 ) -> np.ndarray:
     """The momentum co-screw M V (..., 6) of a body at T with twist V, in `representation`: (35)."""
     pi, T, V = _checked(parameters=parameters, T=T, V=V)
-    return _mul(convert_inertia(T, inertia.spatial(pi), "body", representation), V)
+    return mul(convert_inertia(T, inertia.spatial(pi), "body", representation), V)
 
 
 def inverse_dynamics(
@@ -286,16 +287,8 @@ def _placements(robot: Mechanism, placements: ArrayLike) -> np.ndarray:
     return N
 
 
-def _mul(A: np.ndarray, x: np.ndarray) -> np.ndarray:
-    return (A @ x[..., None])[..., 0]
-
-
-def _transpose(A: np.ndarray) -> np.ndarray:
-    return A.swapaxes(-1, -2)
-
-
 def _ad_T(V: np.ndarray) -> np.ndarray:
-    return _transpose(se3.ad(V))
+    return transpose(se3.ad(V))
 
 
 def _eye3(T: np.ndarray) -> np.ndarray:
@@ -304,7 +297,3 @@ def _eye3(T: np.ndarray) -> np.ndarray:
 
 def _zero3(T: np.ndarray) -> np.ndarray:
     return np.zeros((*T.shape[:-2], 3, 3))
-
-
-def _blocks(a: np.ndarray, b: np.ndarray, c: np.ndarray, d: np.ndarray) -> np.ndarray:
-    return np.concatenate((np.concatenate((a, b), -1), np.concatenate((c, d), -1)), -2)
