@@ -36,7 +36,6 @@ from geomctrl.mechanism.states import as_batch
 from .blocks import mul
 from .kinematics import Representation, jacobian, poses, representation_number
 
-
 CROSS = np.cross(np.eye(3)[:, None], np.eye(3)).transpose(2, 0, 1)  # (a x b)_x = CROSS_xyz a_y b_z
 
 
@@ -246,8 +245,8 @@ def _bracket_chains(Jac: np.ndarray, joint: np.ndarray, order: int, body: bool) 
 
 
 def _hybrid_partial_derivatives(Jac: np.ndarray, joint: np.ndarray, order: int) -> np.ndarray:
-    """(w, v + w x r) derived by the rule of products: (w, v) spatial, r the frame's position, both about the point where
-    the frame is now, so that r = 0; its derivative by coordinate k is the linear part of column k, v_k.
+    """(w, v + w x r) by the rule of products: (w, v) spatial, r the frame's position, both about the point where the
+    frame is now, so that r = 0; its derivative by coordinate k is the linear part of column k, v_k.
     """
     spatial = [_bracket_chains(Jac, joint, m, False) for m in range(order + 1)]
     hybrid: list[np.ndarray] = []
@@ -286,21 +285,39 @@ def joint_motion_of_bodies(robot: Mechanism, q: ArrayLike, V: ArrayLike, A: Arra
     v_i = S_i^+ (V_i - X V_p), a_i = S_i^+ (A_i - X A_p + ad_{S_i v_i} V_i): (11) joint by joint. Where V and A are no
     motion of the robot, each joint's least-squares answer.
     """
+    lead, (V, A), parents = _motion_of_bodies(robot, q, V, A)
+    v, a = np.zeros((len(V), robot.nv)), np.zeros((len(V), robot.nv))
+    for i, (joint, s, (XV, XA)) in enumerate(zip(robot.joints, robot.v_slices, parents)):
+        back = np.linalg.pinv(joint.S).T
+        v[:, s] = (V[:, i] - XV) @ back
+        a[:, s] = (A[:, i] - XA + mul(se3.ad(v[:, s] @ joint.S.T), V[:, i])) @ back  # (11)
+    return JointMotion(v.reshape(*lead, robot.nv), a.reshape(*lead, robot.nv))
+
+
+def joint_accelerations_of_bodies(robot: Mechanism, q: ArrayLike, V: ArrayLike, A: ArrayLike) -> np.ndarray:
+    """Joint accelerations (..., nv) from the bodies' twists V and their rates A (..., nbodies, 6), without velocities:
+
+    a_i = S_i^+ (A_i - X A_p + [V_i, X V_p]), (65b) solved (Remark 3, whose first term is the acceleration).
+    """
+    lead, (V, A), parents = _motion_of_bodies(robot, q, V, A)
+    a = np.zeros((len(V), robot.nv))
+    for i, (joint, s, (XV, XA)) in enumerate(zip(robot.joints, robot.v_slices, parents)):
+        a[:, s] = (A[:, i] - XA + mul(se3.ad(V[:, i]), XV)) @ np.linalg.pinv(joint.S).T
+    return a.reshape(*lead, robot.nv)
+
+
+def _motion_of_bodies(robot: Mechanism, q: ArrayLike, V: ArrayLike, A: ArrayLike):
+    """The leading axes, V and A flattened to one, and body by body the parent's twist and its rate, X V_p and X A_p."""
     lead, (q,) = as_batch(robot, q=q)
-    shape = (*lead, robot.nbodies, 6)
-    V, A = checked("V", V, (robot.nbodies, 6)), checked("A", A, (robot.nbodies, 6))
+    shape, flat = (*lead, robot.nbodies, 6), []
     for name, x in (("V", V), ("A", A)):
+        x = checked(name, x, shape[-2:])
         if x.shape != shape:
             raise ArgumentError(f"{name}: expected shape {shape}, got {x.shape} (nothing is broadcast)")
-    V, A = V.reshape(len(q), *shape[-2:]), A.reshape(len(q), *shape[-2:])
+        flat.append(x.reshape(len(q), *shape[-2:]))
     T = [poses(robot, q, name) for name in robot.body_names]
-    v, a = np.zeros((len(q), robot.nv)), np.zeros((len(q), robot.nv))
-    for i, (p, joint, s) in enumerate(zip(robot.parents, robot.joints, robot.v_slices)):
-        U, B = V[:, i], A[:, i]
-        if p >= 0:
-            X = se3.Ad_of(se3.inverse_of(T[i]) @ T[p])
-            U, B = U - mul(X, V[:, p]), B - mul(X, A[:, p])
-        back = np.linalg.pinv(joint.S)
-        v[:, s] = U @ back.T
-        a[:, s] = (B + mul(se3.ad(v[:, s] @ joint.S.T), V[:, i])) @ back.T  # (11)
-    return JointMotion(v.reshape(*lead, robot.nv), a.reshape(*lead, robot.nv))
+    parents = []
+    for i, p in enumerate(robot.parents):
+        X = se3.Ad_of(se3.inverse_of(T[i]) @ T[p]) if p >= 0 else np.zeros((6, 6))
+        parents.append([mul(X, x[:, max(p, 0)]) for x in flat])
+    return lead, flat, parents

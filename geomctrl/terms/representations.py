@@ -40,13 +40,13 @@ from .kinematics import Representation, pose, representation_number
 
 def change_of_representation(T: ArrayLike, source: Representation, target: Representation) -> np.ndarray:
     """The matrix A (..., 6, 6) with V_target = A V_source for the frame at T (..., 4, 4): (98)-(100)."""
-    (T,) = _checked(T=T)
+    (T,) = checked_together(T=T)
     return _change(T, source, target)
 
 
 def convert_twist(T: ArrayLike, V: ArrayLike, source: Representation, target: Representation) -> np.ndarray:
     """The twist V (..., 6) of the frame at T in another representation: (98)-(100)."""
-    T, V = _checked(T=T, V=V)
+    T, V = checked_together(T=T, V=V)
     return mul(_change(T, source, target), V)
 
 
@@ -54,13 +54,13 @@ def convert_acceleration(
     T: ArrayLike, V: ArrayLike, A: ArrayLike, source: Representation, target: Representation
 ) -> np.ndarray:
     """The rate of the twist (..., 6) in `target`, given twist V and rate A in `source`: (98)-(100) derived, (33)."""
-    T, V, A = _checked(T=T, V=V, A=A)
+    T, V, A = checked_together(T=T, V=V, A=A)
     return mul(_change(T, source, target), A) + mul(_change_rate(T, V, source, target), V)
 
 
 def convert_jacobian(T: ArrayLike, Jac: ArrayLike, source: Representation, target: Representation) -> np.ndarray:
     """A Jacobian (..., 6, n) of the frame at T in another representation: (106)."""
-    T, Jac = _checked(T=T, Jac=Jac)
+    T, Jac = checked_together(T=T, Jac=Jac)
     return _change(T, source, target) @ Jac
 
 
@@ -68,19 +68,19 @@ def convert_jacobian_rate(
     T: ArrayLike, V: ArrayLike, Jac: ArrayLike, Jac_rate: ArrayLike, source: Representation, target: Representation
 ) -> np.ndarray:
     """A Jacobian's time derivative (..., 6, n), given the frame's twist V, Jac and its rate in `source`: (24), (33)."""
-    T, V, Jac, Jac_rate = _checked(T=T, V=V, Jac=Jac, Jac_rate=Jac_rate)
+    T, V, Jac, Jac_rate = checked_together(T=T, V=V, Jac=Jac, Jac_rate=Jac_rate)
     return _change(T, source, target) @ Jac_rate + _change_rate(T, V, source, target) @ Jac
 
 
 def convert_wrench(T: ArrayLike, W: ArrayLike, source: Representation, target: Representation) -> np.ndarray:
     """The wrench W (..., 6) on the frame at T in another representation, so that W . V stays the power: (35)."""
-    T, W = _checked(T=T, W=W)
+    T, W = checked_together(T=T, W=W)
     return mul(transpose(_change(T, target, source)), W)
 
 
 def convert_inertia(T: ArrayLike, J: ArrayLike, source: Representation, target: Representation) -> np.ndarray:
     """The mass matrix J (..., 6, 6) of a body at T in another representation: (34), (47), (51)."""
-    T, J = _checked(T=T, J=J)
+    T, J = checked_together(T=T, J=J)
     back = _change(T, target, source)
     return transpose(back) @ J @ back
 
@@ -139,23 +139,47 @@ def newton_euler(
     `parameters` (..., 10): the body's inertia in its own frame. Gravity is a wrench like any other; as the base's
     acceleration, subtract (0, g) from A: in inertial axes for all but "body", where it is (0, R^T g).
     """
-    pi, T, V, A = _checked(parameters=parameters, T=T, V=V, A=A)
-    representation_number(representation)
-    M_b, R = inertia.spatial(pi), T[..., :3, :3]
-    if representation == "body":
-        return mul(M_b, A) - mul(_ad_T(V), mul(M_b, V))  # (41)
-    if representation == "spatial":
-        M_s = convert_inertia(T, M_b, "body", "spatial")  # (34)
-        return mul(M_s, A) - mul(_ad_T(V), mul(M_s, V))  # (38)
+    pi, T, V, A = checked_together(parameters=parameters, T=T, V=V, A=A)
+    M = convert_inertia(T, inertia.spatial(pi), "body", representation)
+    return mul(M, A) + mul(_coriolis(pi, T, V, M, representation), V)  # (38), (41), (53), (56), (57)
+
+
+def coriolis_matrix_of_body(
+    parameters: ArrayLike, T: ArrayLike, V: ArrayLike, representation: Representation = "body"
+) -> np.ndarray:
+    """C (..., 6, 6) of one body's equation W = M Vdot + C V in `representation`: (38), (41), (53), (56), (57).
+
+    With `mass_matrix_rate_of_body` for Mdot, Mdot - 2C is skew for the spatial representation only (Remark 2): there
+    C = -ad_V^T M. Of a robot's C, `Robot.coriolis_matrix` keeps that property.
+    """
+    pi, T, V = checked_together(parameters=parameters, T=T, V=V)
+    return _coriolis(pi, T, V, convert_inertia(T, inertia.spatial(pi), "body", representation), representation)
+
+
+def mass_matrix_rate_of_body(
+    parameters: ArrayLike, T: ArrayLike, V: ArrayLike, representation: Representation = "body"
+) -> np.ndarray:
+    """Mdot (..., 6, 6) of a body's mass matrix in `representation` as it moves with twist V.
+
+    -ad_V^T M - M ad_V in the spatial one (37), in the hybrid one with (w, 0) for V (48), (53), zero in the body's own.
+    """
+    pi, T, V = checked_together(parameters=parameters, T=T, V=V)
+    back = _to_body(T, representation)
+    M, K = (
+        convert_inertia(T, inertia.spatial(pi), "body", representation),
+        _from_body_rate(T, mul(back, V), representation),
+    )
+    return -transpose(K @ back) @ M - M @ K @ back
+
+
+def _coriolis(pi: np.ndarray, T: np.ndarray, V: np.ndarray, M: np.ndarray, representation: str) -> np.ndarray:
+    if representation in ("body", "spatial"):
+        return -_ad_T(V) @ M  # (38), (41)
+    w, zero = so3.hat(V[..., :3]), _zero3(T)
     if representation == "hybrid":
-        M_h = convert_inertia(T, M_b, "body", "hybrid")  # (51)
         turning = np.concatenate((V[..., :3], np.zeros_like(V[..., :3])), -1)
-        return mul(M_h, A) - mul(_ad_T(turning), mul(M_h, turning))  # (53)
-    w, w_rate, r_accel = V[..., :3], A[..., :3], A[..., 3:]
-    m, h, Theta = pi[..., :1], pi[..., 1:4], inertia.tensor(pi)
-    moment = mul(Theta, w_rate) + np.cross(w, mul(Theta, w)) + np.cross(h, mul(transpose(R), r_accel))  # (56)
-    force = m * r_accel + mul(R, np.cross(w_rate, h) + np.cross(w, np.cross(w, h)))  # (57)
-    return np.concatenate((moment, force), -1)
+        return -_ad_T(turning) @ M @ blocks(_eye3(T), zero, zero, zero)  # (53): of V only (w, 0)
+    return blocks(w @ inertia.tensor(pi), zero, -T[..., :3, :3] @ w @ so3.hat(pi[..., 1:4]), zero)  # (56), (57)
 
 
 def newton_euler_in_frame(
@@ -168,7 +192,7 @@ def newton_euler_in_frame(
     there and A its rate. The frame at rest in the origin gives (38), the body's own (41), (1, r) with U = (0, rdot)
     the hybrid (53).
     """
-    pi, T, frame, U, V, A = _checked(parameters=parameters, T=T, frame=frame, frame_twist=frame_twist, V=V, A=A)
+    pi, T, frame, U, V, A = checked_together(parameters=parameters, T=T, frame=frame, frame_twist=frame_twist, V=V, A=A)
     back = se3.Ad_of(se3.inverse_of(T)) @ se3.Ad_of(frame)
     M = transpose(back) @ inertia.spatial(pi) @ back  # (61), (64)
     return mul(M, A + mul(se3.ad(U), V)) - mul(_ad_T(V), mul(M, V))  # (60), (63)
@@ -178,7 +202,7 @@ def momentum_of_body(
     parameters: ArrayLike, T: ArrayLike, V: ArrayLike, representation: Representation = "body"
 ) -> np.ndarray:
     """The momentum co-screw M V (..., 6) of a body at T with twist V, in `representation`: (35)."""
-    pi, T, V = _checked(parameters=parameters, T=T, V=V)
+    pi, T, V = checked_together(parameters=parameters, T=T, V=V)
     return mul(convert_inertia(T, inertia.spatial(pi), "body", representation), V)
 
 
@@ -258,7 +282,7 @@ def without_body_frames(robot: Mechanism) -> Mechanism:
 SHAPES = {"T": (4, 4), "frame": (4, 4), "placements": (4, 4), "parameters": (10,), "J": (6, 6)}  # others: (6,)
 
 
-def _checked(**arguments: ArrayLike) -> list[np.ndarray]:
+def checked_together(**arguments: ArrayLike) -> list[np.ndarray]:
     """Arrays of the shapes that the arguments' names stand for, with the same leading axes: nothing is broadcast."""
     arrays, leads = [], {}
     for name, x in arguments.items():
@@ -281,7 +305,7 @@ def _checked(**arguments: ArrayLike) -> list[np.ndarray]:
 
 
 def _placements(robot: Mechanism, placements: ArrayLike) -> np.ndarray:
-    (N,) = _checked(placements=placements)
+    (N,) = checked_together(placements=placements)
     if N.shape != (robot.nbodies, 4, 4):
         raise ArgumentError(f"placements: expected shape ({robot.nbodies}, 4, 4), got {N.shape}")
     return N

@@ -172,6 +172,8 @@ def test_inverse_kinematics_of_accelerations_returns_the_joints_motion(case):
     scale = 1.0 + np.abs(VA).max() * 10
     assert_close(found.v, v, 1e-11, scale)
     assert_close(found.a, a, 1e-11, scale * (1 + np.abs(v).max()))
+    alone = higher_order_kinematics.joint_accelerations_of_bodies(robot, q, VA[:, 0], VA[:, 1])  # Remark 3
+    assert_close(alone, a, 1e-11, scale * (1 + np.abs(v).max()))
 
 
 def test_batches_equal_their_members():
@@ -189,6 +191,9 @@ def test_batches_equal_their_members():
         higher_order_kinematics.joint_motion_of_bodies(robot, *x) for x in ((q, V, A), (q[1, 2], V[1, 2], A[1, 2]))
     )
     assert_close(batch.a[1, 2], one.a, 1e-12)
+    batch = higher_order_kinematics.joint_accelerations_of_bodies(robot, q, V, A)
+    one = higher_order_kinematics.joint_accelerations_of_bodies(robot, q[1, 2], V[1, 2], A[1, 2])
+    assert_close(batch[1, 2], one, 1e-12)
     assert higher_order_kinematics.joint_motion_of_bodies(robot, q[:0], V[:0], A[:0]).a.shape == (0, 3, robot.nv)
     jerk = higher_order_kinematics.jerk(robot, q, *np.moveaxis(rates, 2, 0), "body2")
     assert_close(jerk[1, 2], higher_order_kinematics.jerk(robot, q[1, 2], *rates[1, 2], "body2"), 1e-13)
@@ -207,6 +212,8 @@ def test_arguments_are_checked():
         higher_order_kinematics.jacobian_partial_derivatives(robot, q, "tip", 1, "global")
     with pytest.raises(ArgumentError, match="V: expected shape"):
         higher_order_kinematics.joint_motion_of_bodies(robot, q, np.zeros((2, 3)), np.zeros((2, 6)))
+    with pytest.raises(ArgumentError, match="A: expected shape"):
+        higher_order_kinematics.joint_accelerations_of_bodies(robot, q, np.zeros((2, 6)), np.zeros((3, 6)))
     with pytest.raises(ArgumentError, match="representation: expected one of"):
         higher_order_kinematics.jacobian_derivatives(robot, q, np.zeros((1, 2)), "tip", "global")
     with pytest.raises(NameNotFoundError):
