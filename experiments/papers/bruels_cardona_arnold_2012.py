@@ -83,10 +83,10 @@ def relative(name: str, n: int) -> Row:
     run = partial(rollout, model, model.neutral(), OMEGA0, None, T_END, T_END / n, name, every=10**9)
     seconds, path = best_of(5, run)
     q, v = path.q[-1], path.v[-1]
-    x = q.reshape(3, 4)[:, :3] @ X0
-    energy = float(model.energy(q, v)) - ENERGY
+    R, p = q.reshape(3, 4)[:, :3], q.reshape(3, 4)[:, 3]  # p: from the ground's pivot to the body's
+    violation, energy = float(np.linalg.norm(p)), float(model.energy(q, v)) - ENERGY
     return Row(
-        "relative", name, T_END / n, float(np.linalg.norm(x - REFERENCE)), 0.0, energy,
+        "relative", name, T_END / n, float(np.linalg.norm(p + R @ X0 - REFERENCE)), violation, energy,
         float(v[1] - OMEGA0[1]), n * len(method(name).c), seconds,
     )  # fmt: skip
 

@@ -71,6 +71,41 @@ def product_mass_matrix(robot: Mechanism, q: ArrayLike) -> np.ndarray:
     return f.A.T @ transpose(f.L) @ f.D @ f.L @ f.A
 
 
+def adjoint_derivatives(robot: Mechanism, q: ArrayLike) -> np.ndarray:
+    """dL/dx_k (..., 6n, 6n, nv) at [..., k]: Proposition 1, PBP (53), of all the maps Ad_j^i that are blocks of L.
+
+    d/dx_k Ad_j^i B = Ad_j^k [Ad_{k-1}^i B, A_k] for k from i to j, on trees for the joints of that path, 0 for others.
+    Raises ArgumentError for joints with several degrees of freedom.
+    """
+    _only_one_dof(robot)
+    f = product_of_exponentials(robot, q)
+    one = np.eye(6 * robot.nbodies)
+    return np.stack([_bracketed(robot, f, k, f.L, f.L - one) for k in _all(robot)], -1)
+
+
+def adjoint_second_derivatives(robot: Mechanism, q: ArrayLike) -> np.ndarray:
+    """d^2 L / dx_k dx_l (..., 6n, 6n, nv, nv) at [..., k, l]: Proposition 2, PBP (54), its two cases in their right order.
+
+    The bracket of the joint nearer the root is the inner one. Raises ArgumentError for joints with several degrees of
+    freedom.
+    """
+    _only_one_dof(robot)
+    f, first = product_of_exponentials(robot, q), adjoint_derivatives(robot, q)
+    one, n = np.eye(6 * robot.nbodies), robot.nbodies
+    out = np.zeros((*first.shape, n), first.dtype)
+    for k in range(n):
+        for l in range(n):
+            outer = _bracketed(robot, f, k, first[..., l], f.L - one)  # l beyond k
+            out[..., k, l] = outer + _bracketed(robot, f, k, f.L, first[..., l])  # l at k or before it
+    return out
+
+
+def _bracketed(robot: Mechanism, f: ProductOfExponentials, k: int, after: np.ndarray, before: np.ndarray) -> np.ndarray:
+    """after [before, A_k], the maps from body k on and those that end before joint k, which has moved them."""
+    b = slice(6 * k, 6 * k + 6)
+    return -after[..., :, b] @ ad(f.A[b, robot.v_slices[k]][:, 0]) @ before[..., b, :]
+
+
 def product_gravity_force(robot: Mechanism, q: ArrayLike) -> np.ndarray:
     """g(q) (..., nv), the gradient of U = -sum m_i g . c_i: PBP (58), (59) with g the gravitational acceleration."""
     f, n = product_of_exponentials(robot, q), robot.nbodies
