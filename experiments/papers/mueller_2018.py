@@ -11,6 +11,7 @@ acceleration and jerk of a Panda's hand, in the four representations of the same
 from __future__ import annotations
 
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -19,11 +20,14 @@ from scipy.linalg import expm
 import geomctrl as gc
 from geomctrl import closed_forms, factored, inertia, models, representations, se3, so3
 from geomctrl.terms import curvature, higher_order_kinematics
+from geomctrl.terms import one_body as halves
+from geomctrl.terms.factored import ad
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 from lib.residuals import STEP, Case, Residual, Section, along, case, gradient, relative, show, tabulate
 
 FORMS = ("body", "spatial", "hybrid", "mixed")
+LOCAL = ("body", "hybrid", "mixed")
 
 JACOBIANS = "higher_order_kinematics.jacobian_derivatives"
 TWISTS = "higher_order_kinematics.twist_derivatives"
@@ -35,6 +39,10 @@ WRENCH = "representations.convert_wrench"
 FACTORS = "factored.factors"
 RATES = "Robot.inverse_dynamics_rates"
 SYMBOLS = "curvature.christoffel_symbols"
+BODY_C, BODY_RATE = "representations.coriolis_matrix_of_body", "representations.mass_matrix_rate_of_body"
+AT_COM, FROM_COM = "one_body.mass_matrix_at_com", "one_body.mass_matrix_from_com"
+OF_COM, ABOUT_COM = "one_body.motion_of_com", "one_body.wrench_about_com"
+APART, APART_AT_COM = "one_body.newton_and_euler", "one_body.newton_and_euler_at_com"
 
 
 def br(x, y):
@@ -169,6 +177,10 @@ def body_fixed(c: Case, s: Bodies, i: int) -> list[Residual]:
             "(11)", "the same joint by joint", "higher_order_kinematics.joint_motion_of_bodies",
             relative(library.a, a),
         ),
+        Residual(
+            "Remark 3", "and without joint velocities", "higher_order_kinematics.joint_accelerations_of_bodies",
+            relative(higher_order_kinematics.joint_accelerations_of_bodies(robot, q, V[:, 0], V[:, 1]), a),
+        ),
         Residual("(12)", "second partial derivatives", PARTIALS, partial_error(c, i, 2, "body")),
         Residual("(13)*", "jerk, explicitly", TWISTS, relative(jerk, V[i, 2])),
         Residual("(14)", "third partial derivatives", PARTIALS, partial_error(c, i, 3, "body")),
@@ -290,7 +302,22 @@ def hybrid(c: Case, s: Bodies, i: int) -> list[Residual]:
         r30.append((ad_of(v=rdd[j] - rdd[i]) + 2 * ad_of(v=rd[j] - rd[i]) @ ad_of(w=w[j]) + shift(j) @ ww) @ s.X[j])
     r30 = np.array(r30)
     jerk = J.T @ b + 2.0 * r27.T @ a[: i + 1] + r30.T @ v[: i + 1]
+    name = robot.body_names[i]
+    by_library = [higher_order_kinematics.jacobian_partial_derivatives(robot, q, name, k, "hybrid") for k in (1, 2)]
+
+    def brackets(x):
+        """(25) at complex x."""
+        Jx, out = columns(x).T, np.zeros(partial.shape, complex)
+        for j in upto:
+            for k in upto:
+                out[:, j, k] = ad(Jx[j]) @ moving(Jx[k]) if j <= k else ad(turning(Jx[k])) @ Jx[j]
+        return out
+
     return [
+        Residual("(24), (25)*", "all first partial derivatives", PARTIALS, relative(by_library[0], partial)),
+        Residual(
+            "(24), (25)*", "second ones, from those of (25)", PARTIALS, relative(by_library[1], gradient(brackets, q))
+        ),
         Residual("(24)", "d/dq_k J_ij from the body-fixed", JACOBIANS, relative(convective, partial)),
         Residual("(25)*", "d/dq_k J_ij with linear parts only", JACOBIANS, relative(first, partial)),
         Residual("(26)*", "Jdot by relative twists", JACOBIANS, relative(r26, rate[: i + 1])),
@@ -303,6 +330,14 @@ def hybrid(c: Case, s: Bodies, i: int) -> list[Residual]:
 
 
 def mixed(c: Case, s: Bodies, i: int) -> list[Residual]:
+    robot, q, v, _, _ = c
+    partials = higher_order_kinematics.jacobian_partial_derivatives(robot, q, robot.body_names[i], 1, "mixed")
+
+    def columns(x):
+        g = factored.factors(robot, x, v)
+        Jb = (g.G @ g.S)[6 * i : 6 * i + 6]
+        return np.vstack((Jb[:3], (g.G @ g.P0)[6 * i : 6 * i + 3, :3].T @ Jb[3:]))
+
     turn = np.eye(6)
     turn[:3, :3] = s.R[i].T
     V, w = s.V["hybrid"][i], s.V["hybrid"][i, 0, :3]
@@ -311,6 +346,7 @@ def mixed(c: Case, s: Bodies, i: int) -> list[Residual]:
     jerk = V[2].copy()
     jerk[:3] -= np.cross(w, V[1, :3])
     return [
+        Residual("(33)", "first partial derivatives", PARTIALS, relative(partials, gradient(columns, q))),
         Residual("(33)*", "Jacobian's rate", JACOBIANS, relative(turn @ jac_rate, s.J["mixed"][i, 1])),
         Residual("(33)", "acceleration", TWISTS, relative(turn @ V[1], s.V["mixed"][i, 1])),
         Residual("(33)*", "jerk", TWISTS, relative(turn @ jerk, s.V["mixed"][i, 2])),
@@ -453,6 +489,85 @@ def one_body(c: Case, s: Bodies, i: int) -> list[Residual]:
             max(convert),
         ),
     ]  # fmt: skip
+
+
+def centre_of_mass(c: Case, s: Bodies, i: int) -> list[Residual]:
+    """The library's forms of sections 3.2 to 3.4, of a wrench from (41), in any axes at the centre of mass."""
+    robot, q, v, _, _ = c
+    pi, T, R, M_b = robot.parameters[i], s.T[i], s.R[i], s.M[i]
+    V, A = {f: s.V[f][i, 0] for f in FORMS}, {f: s.V[f][i, 1] for f in FORMS}
+    W = M_b @ A["body"] - se3.ad(V["body"]).T @ M_b @ V["body"]  # (41)
+    turn = {"body": np.eye(6), "hybrid": Ad_of(R=R), "mixed": np.block([[np.eye(3), np.zeros((3, 3))],
+                                                                        [np.zeros((3, 3)), R]])}  # fmt: skip
+    axes = so3.exp(np.random.default_rng(i).normal(size=3))
+    S_bc = np.eye(4)
+    S_bc[:3, :3], S_bc[:3, 3] = axes, inertia.com(pi)
+    M_c = se3.Ad(S_bc).T @ M_b @ se3.Ad(S_bc)  # (40), turned round
+    M_hc = Ad_of(R=R @ axes) @ M_c @ Ad_of(R=R @ axes).T  # (47)
+    matrices = {f: halves.mass_matrix_at_com(pi, T, f, axes) for f in LOCAL}
+    back = {f: halves.mass_matrix_from_com(pi, T, f, axes) for f in LOCAL}
+    motion = {f: halves.motion_of_com(pi, T, V[f], A[f], f, axes) for f in LOCAL}
+    about = {f: halves.wrench_about_com(pi, T, turn[f] @ W, f, axes) for f in LOCAL}
+    at_com = {
+        f: np.concatenate(halves.newton_and_euler_at_com(pi, T, motion[f].V, motion[f].A, f, axes)) for f in LOCAL
+    }
+    apart = {f: relative(np.concatenate(halves.newton_and_euler(pi, T, V[f], A[f], f)), turn[f] @ W) for f in LOCAL}
+    down = se3.Ad(S_bc).T @ W  # about the centre of mass
+    W_c = {"body": down, "hybrid": Ad_of(R=R @ axes) @ down, "mixed": np.concatenate((down[:3], R @ axes @ down[3:]))}
+    V_c, A_c = (np.linalg.solve(se3.Ad(S_bc), x["body"]) for x in (V, A))
+    by_screws = M_c @ A_c - se3.ad(turning(V_c)).T @ M_c @ V_c  # (44)
+    _, V_hc, A_hc = motion["hybrid"]
+    by_hybrid = M_hc @ A_hc - ad_of(w=V_hc[:3]).T @ M_hc @ turning(V_hc)  # (48)
+    with_frame = replace(robot, frames=(*robot.frames, gc.Frame("com", i, S_bc)))
+    moves = [relative(motion[f].V, with_frame.jacobian(q, "com", f) @ v) for f in LOCAL]
+
+    def M_at(y, form):
+        """The body's mass matrix at complex configurations."""
+        g = factored.factors(robot, y, v)
+        Ad = (g.G @ g.P0)[6 * i : 6 * i + 6]
+        up = np.kron(np.eye(2), Ad[:3, :3]) if form == "hybrid" else Ad
+        return up.T @ M_b @ up
+
+    rates = {f: representations.mass_matrix_rate_of_body(pi, T, V[f], f) for f in ("spatial", "hybrid")}
+    C = {f: representations.coriolis_matrix_of_body(pi, T, V[f], f) for f in FORMS}
+    skew = rates["spatial"] - 2.0 * C["spatial"]
+    by_C = [
+        relative(representations.convert_inertia(T, M_b, "body", f) @ A[f] + C[f] @ V[f], turn[f] @ W) for f in LOCAL
+    ]
+    return [
+        Residual(
+            "(37)",
+            "dM^s/dt by the library",
+            BODY_RATE,
+            relative(rates["spatial"], along(lambda y: M_at(y, "spatial"), q, v)),
+        ),
+        Residual(
+            "(48), (53)", "dM^h/dt", BODY_RATE, relative(rates["hybrid"], along(lambda y: M_at(y, "hybrid"), q, v))
+        ),
+        Residual("Remark 2", "dM^s/dt - 2C^s is skew", f"{BODY_RATE}, {BODY_C}", relative(skew, -skew.T)),
+        Residual("(41), (53), (56)", "W = M Vdot + C V", BODY_C, max(by_C)),
+        Residual("(39)", "M_c", AT_COM, max(relative(matrices[f], M_c) for f in ("body", "mixed"))),
+        Residual("(40)", "M^b from M_c", FROM_COM, relative(back["body"], M_b)),
+        Residual("(40)", "twist of the centre-of-mass frame", OF_COM, max(moves)),
+        Residual("(42)*, (43)", "body-fixed, apart", APART, apart["body"]),
+        Residual("(44)", "about the centre of mass", f"{APART_AT_COM}, {OF_COM}", relative(at_com["body"], by_screws)),
+        Residual("(45), (46)", "apart", f"{APART_AT_COM}, {ABOUT_COM}", relative(at_com["body"], about["body"])),
+        Residual("(45), (46)", "its wrench", ABOUT_COM, max(relative(about[f], W_c[f]) for f in LOCAL)),
+        Residual("(47)*", "M_c^h", AT_COM, relative(matrices["hybrid"], M_hc)),
+        Residual("(48)*", "hybrid, about the centre of mass", APART_AT_COM, relative(at_com["hybrid"], by_hybrid)),
+        Residual(
+            "(49), (50)*", "decoupled", f"{APART_AT_COM}, {ABOUT_COM}", relative(at_com["hybrid"], about["hybrid"])
+        ),
+        Residual("(51)", "M^h from M_c^h", FROM_COM, relative(back["hybrid"], turn["hybrid"] @ M_b @ turn["hybrid"].T)),
+        Residual("(54), (55)", "hybrid, apart", APART, apart["hybrid"]),
+        Residual("(56)*, (57)", "mixed, apart", APART, apart["mixed"]),
+        Residual(
+            "(58)",
+            "mixed, about the centre of mass",
+            f"{APART_AT_COM}, {OF_COM}",
+            relative(at_com["mixed"], W_c["mixed"]),
+        ),
+    ]
 
 
 def hybrid_momentum_rate(c: Case, s: Bodies, i: int) -> np.ndarray:
@@ -802,6 +917,7 @@ SECTIONS: tuple[Section, ...] = (
     section(hybrid, 0),
     section(mixed, 0),
     section(one_body, 1),
+    section(centre_of_mass, 1),
     section(recursions),
     section(closed),
     lambda seed: derivatives(case(seed)),
