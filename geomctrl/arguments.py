@@ -107,3 +107,11 @@ def block_diagonal(*blocks: np.ndarray) -> np.ndarray:
         out[..., at, at] = b
         k = at.stop
     return out
+
+
+def tolerance(name: str, x: object) -> float:
+    """x as a float; raises ArgumentError, naming the argument `name`, unless it is finite and not negative.
+
+    What is compared with nan or with infinity always passes, or never does: such a check checks nothing.
+    """
+    return number(name, x, "a finite number, not negative", lambda x: x >= 0.0)

@@ -84,10 +84,10 @@ def adjoint_derivatives(robot: Mechanism, q: ArrayLike) -> np.ndarray:
 
 
 def adjoint_second_derivatives(robot: Mechanism, q: ArrayLike) -> np.ndarray:
-    """d^2 L / dx_k dx_l (..., 6n, 6n, nv, nv) at [..., k, l]: Proposition 2, PBP (54), its two cases in their right order.
+    """d^2 L / dx_k dx_l (..., 6n, 6n, nv, nv) at [..., k, l]: Proposition 2, PBP (54).
 
-    The bracket of the joint nearer the root is the inner one. Raises ArgumentError for joints with several degrees of
-    freedom.
+    The bracket of the joint nearer the root is the inner one: the paper's two cases are exchanged. Raises ArgumentError
+    for joints with several degrees of freedom.
     """
     _only_one_dof(robot)
     f, first = product_of_exponentials(robot, q), adjoint_derivatives(robot, q)

@@ -7,6 +7,7 @@ from functools import partial
 
 import numpy as np
 
+from geomctrl.arguments import tolerance
 from geomctrl.control.monitors import skew_residual
 from geomctrl.robot import Robot
 from geomctrl.terms.dynamics import FORMS
@@ -31,7 +32,9 @@ def assert_skew_symmetric(
     `coriolis`: the C(q, v) under test, (nv, nv); None tests all of the robot's. `mass_matrix_rate`: Mdot(q, v) if not
     the robot's. The message names a vector s with s . N s != 0: the term left over in a Lyapunov function's derivative.
     Skewness alone does not make C right (Mdot/2 passes): see `assert_passive` for C v.
+    Raises ArgumentError for `states` below one and an `rtol` that is negative, infinite or nan.
     """
+    rtol = tolerance("rtol", rtol)
     if coriolis is None:
         for form in FORMS:
             C = partial(robot.coriolis_matrix, form=form)
@@ -46,7 +49,7 @@ def assert_skew_symmetric(
                     f"{name}: expected a finite {robot.nv} x {robot.nv} matrix, got {A} {at_state(q, v)}"
                 )
         residual = skew_residual(robot.mass_matrix(q), Mdot, C, v)
-        if residual > rtol:
+        if not residual <= rtol:
             N = Mdot - 2.0 * C
             error = np.abs(N + N.T)
             j, k = (int(x) for x in np.unravel_index(np.argmax(error), error.shape))
@@ -71,7 +74,9 @@ def assert_passive(
 
     `inverse_dynamics`: the tau(q, v, a) under test, M a + C v + g; None tests the robot's. The energy is the robot's,
     its derivative a sixth-order difference over 6 ms. Allowed error: rtol sum |v_k tau_k| and the energy's rounding.
+    Raises ArgumentError for `states` below one and an `rtol` that is negative, infinite or nan.
     """
+    rtol = tolerance("rtol", rtol)
     torque = robot.inverse_dynamics if inverse_dynamics is None else inverse_dynamics
     for q, v, a in random_states(robot, states, seed):
         tau = np.asarray(torque(q, v, a), float)

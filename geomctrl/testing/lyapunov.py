@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from geomctrl.arguments import number, tolerance
 from geomctrl.control.contracts import Command
 from geomctrl.control.loop import simulate
 from geomctrl.control.monitors import LyapunovDecrease
@@ -61,9 +62,11 @@ def assert_lyapunov(
     plant's last change; z is off by `spread` times each of its entries (times the median one where it is zero, 1
     where all are), or in the algebra of the controller's `group`. V is that of the plant at that time.
 
-    Raises AssertionError with the state that breaks the promise; ArgumentError for `states` below one, and where the
-    equilibrium is not known or does not fit.
+    Raises AssertionError with the state that breaks the promise; ArgumentError for `states` below one, an `rtol` that
+    is negative, infinite or nan, a `spread` that is not positive, and an equilibrium that is not known or does not fit.
     """
+    rtol = tolerance("rtol", rtol)
+    spread = number("spread", spread, "a positive number", lambda x: x > 0.0)
     plant = plant if isinstance(plant, Plant) else Plant(plant)
     check_count("states", states)
     check_count("runs", runs, least=0)

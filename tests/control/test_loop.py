@@ -320,6 +320,29 @@ def test_the_worst_of_a_monitor_is_never_forgotten():
         )
 
 
+@pytest.mark.parametrize("kind", [type(m) for m in default_monitors()])
+@pytest.mark.parametrize("limit", [np.nan, np.inf, -1e-12, "1e-9", None, True, [1e-9]], ids=repr)
+def test_a_limit_that_nothing_exceeds_or_everything_is_refused(kind, limit):
+    with pytest.raises(ArgumentError, match=r"^limit: expected a finite number, not negative, got"):
+        kind(limit)
+
+
+@pytest.mark.parametrize("limit", [np.nan, "1e-9", None, True, [1e-9]], ids=repr)
+def test_limits_are_checked_where_a_run_begins(limit):
+    own, skew = Scripted("own", [0.0] * 9, limit), Skew()
+    skew.limit = limit
+    for monitor in (own, skew):
+        with pytest.raises(ArgumentError, match=f"^monitors: limit of '{monitor.name}': expected a finite number, got"):
+            gc.simulate(ARM, Torque(lambda t: np.zeros(2)), [0, 0], [0, 0], 0.3, 0.1, monitors=[monitor])
+
+
+def test_limits_may_be_negative_or_infinite_where_they_mean_something():
+    """A distance kept, as minus the distance; and what is recorded only."""
+    monitors = [Scripted("distance", [-0.5, -0.3, -0.2, -0.4], -0.25), Scripted("sum", [0.0, 1.0, 2.0, 3.0], np.inf)]
+    run = gc.simulate(ARM, Torque(lambda t: np.zeros(2)), [0, 0], [0, 0], 0.3, 0.1, monitors=monitors)
+    assert [m.ok for m in run.monitors.values()] == [False, True]
+
+
 def test_a_run_without_samples_says_that_nothing_was_measured():
     with pytest.raises(SimulationError) as caught:
         gc.simulate(ARM, Torque(lambda t: np.full(2, np.nan)), [0.1, 0.1], [0.0, 0.0], 1.0, 1e-3)

@@ -49,6 +49,26 @@ def test_small_errors_are_seen(error):
         )
 
 
+NO_TOLERANCES = [np.nan, np.inf, -1e-9, "1e-9", None, True, [1e-9], 1j]
+
+
+@pytest.mark.parametrize("rtol", NO_TOLERANCES, ids=repr)
+def test_a_tolerance_under_which_nothing_fails_is_refused(rtol):
+    robot = models.two_link()
+    law = controllers.PDGravity(robot, robot.neutral())
+    with pytest.raises(ArgumentError, match=r"^rtol: expected a finite number, not negative, got"):
+        testing.assert_skew_symmetric(robot, lambda q, v: np.ones((2, 2)), rtol=rtol)
+    with pytest.raises(ArgumentError, match=r"^rtol: "):
+        testing.assert_skew_symmetric(robot, rtol=rtol)
+    with pytest.raises(ArgumentError, match=r"^rtol: "):
+        testing.assert_passive(robot, lambda q, v, a: np.ones(2), rtol=rtol)
+    with pytest.raises(ArgumentError, match=r"^rtol: "):
+        testing.assert_lyapunov(law, robot, rtol=rtol)
+    for spread in (0.0, *NO_TOLERANCES):
+        with pytest.raises(ArgumentError, match=r"^spread: expected a positive number, got"):
+            testing.assert_lyapunov(law, robot, spread=spread)
+
+
 def test_nan_and_wrong_shapes_fail():
     robot = models.two_link()
     with pytest.raises(AssertionError, match="C: expected a finite 2 x 2 matrix"):
