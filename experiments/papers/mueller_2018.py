@@ -265,12 +265,9 @@ def spatial(c: Case, s: Bodies, i: int) -> list[Residual]:
     ]
 
 
-def hybrid(c: Case, s: Bodies, i: int) -> list[Residual]:
-    robot, q, v, a, b = c
-    J, rate, second = (s.J["hybrid"][i, k].T for k in range(3))
-    V, w, r = s.V["hybrid"], s.V["hybrid"][:, 0, :3], s.r
-    w_rate, upto = s.V["hybrid"][:, 1, :3], range(i + 1)
-    none = np.zeros(6)
+def hybrid_partials(c: Case, s: Bodies, i: int) -> list[Residual]:
+    robot, q, v, _, _ = c
+    J, upto, none = s.J["hybrid"][i, 0].T, range(i + 1), np.zeros(6)
 
     def columns(x):
         g = factored.factors(robot, x, v)
@@ -285,23 +282,6 @@ def hybrid(c: Case, s: Bodies, i: int) -> list[Residual]:
             first[:, j, k] = br(J[j], moving(J[k])) if j <= k else br(turning(J[k]), J[j])
             convective[:, j, k] = br(turning(J[k]), J[j]) + (br(J[j], J[k]) if j < k else none)
 
-    def before(j):
-        return V[j - 1, 0] if j else none
-
-    def shift(j):
-        return Ad_of(r=r[j] - r[i])  # Ad_{r_i,j}
-
-    gap = [V[i, 0] - (Ad_of(r=(r[j - 1] if j else 0.0) - r[i]) @ before(j)) for j in upto]
-    r26 = np.array([br(J[j], moving(gap[j])) + br(turning(before(j)), J[j]) for j in upto])
-    rd, rdd = s.rates[:, 0], s.rates[:, 1]
-    r27 = np.array([(ad_of(v=rd[j] - rd[i]) + shift(j) @ ad_of(w=w[j])) @ s.X[j] for j in upto])
-    last = np.array([shift(j) @ (se3.ad(V[j, 0]) - ad_of(v=rd[i])) @ s.X[j] for j in upto])
-    r30 = []
-    for j in upto:
-        ww = ad_of(w=w_rate[j]) + ad_of(w=w[j]) @ ad_of(w=w[j])
-        r30.append((ad_of(v=rdd[j] - rdd[i]) + 2 * ad_of(v=rd[j] - rd[i]) @ ad_of(w=w[j]) + shift(j) @ ww) @ s.X[j])
-    r30 = np.array(r30)
-    jerk = J.T @ b + 2.0 * r27.T @ a[: i + 1] + r30.T @ v[: i + 1]
     name = robot.body_names[i]
     by_library = [higher_order_kinematics.jacobian_partial_derivatives(robot, q, name, k, "hybrid") for k in (1, 2)]
 
@@ -320,6 +300,34 @@ def hybrid(c: Case, s: Bodies, i: int) -> list[Residual]:
         ),
         Residual("(24)", "d/dq_k J_ij from the body-fixed", JACOBIANS, relative(convective, partial)),
         Residual("(25)*", "d/dq_k J_ij with linear parts only", JACOBIANS, relative(first, partial)),
+    ]
+
+
+def hybrid(c: Case, s: Bodies, i: int) -> list[Residual]:
+    _, _, v, a, b = c
+    J, rate, second = (s.J["hybrid"][i, k].T for k in range(3))
+    V, w, r = s.V["hybrid"], s.V["hybrid"][:, 0, :3], s.r
+    w_rate, upto = s.V["hybrid"][:, 1, :3], range(i + 1)
+    none = np.zeros(6)
+
+    def before(j):
+        return V[j - 1, 0] if j else none
+
+    def shift(j):
+        return Ad_of(r=r[j] - r[i])  # Ad_{r_i,j}
+
+    gap = [V[i, 0] - (Ad_of(r=(r[j - 1] if j else 0.0) - r[i]) @ before(j)) for j in upto]
+    r26 = np.array([br(J[j], moving(gap[j])) + br(turning(before(j)), J[j]) for j in upto])
+    rd, rdd = s.rates[:, 0], s.rates[:, 1]
+    r27 = np.array([(ad_of(v=rd[j] - rd[i]) + shift(j) @ ad_of(w=w[j])) @ s.X[j] for j in upto])
+    last = np.array([shift(j) @ (se3.ad(V[j, 0]) - ad_of(v=rd[i])) @ s.X[j] for j in upto])
+    r30 = []
+    for j in upto:
+        ww = ad_of(w=w_rate[j]) + ad_of(w=w[j]) @ ad_of(w=w[j])
+        r30.append((ad_of(v=rdd[j] - rdd[i]) + 2 * ad_of(v=rd[j] - rd[i]) @ ad_of(w=w[j]) + shift(j) @ ww) @ s.X[j])
+    r30 = np.array(r30)
+    jerk = J.T @ b + 2.0 * r27.T @ a[: i + 1] + r30.T @ v[: i + 1]
+    return [
         Residual("(26)*", "Jdot by relative twists", JACOBIANS, relative(r26, rate[: i + 1])),
         Residual("(27)*", "Jdot by positions", JACOBIANS, max(relative(x, rate[: i + 1]) for x in (r27, last))),
         Residual("(28)*", "acceleration by relative twists", TWISTS, relative(J.T @ a + r26.T @ v[: i + 1], V[i, 1])),
@@ -491,81 +499,94 @@ def one_body(c: Case, s: Bodies, i: int) -> list[Residual]:
     ]  # fmt: skip
 
 
-def centre_of_mass(c: Case, s: Bodies, i: int) -> list[Residual]:
-    """The library's forms of sections 3.2 to 3.4, of a wrench from (41), in any axes at the centre of mass."""
+class AtCom:
+    """Body i in any axes at its centre of mass: the wrench of (41), and what the transformations by hand make of it."""
+
+    def __init__(self, c: Case, s: Bodies, i: int):
+        self.pi, self.T, self.R, self.M_b = c.robot.parameters[i], s.T[i], s.R[i], s.M[i]
+        self.V, self.A = ({f: s.V[f][i, k] for f in FORMS} for k in (0, 1))
+        self.axes = so3.exp(np.random.default_rng(i).normal(size=3))
+        self.S_bc = np.eye(4)
+        self.S_bc[:3, :3], self.S_bc[:3, 3] = self.axes, inertia.com(self.pi)
+        one, none = np.eye(3), np.zeros((3, 3))
+        self.turn = {"body": np.eye(6), "hybrid": Ad_of(R=self.R), "mixed": np.block([[one, none], [none, self.R]])}
+        V, A = self.V["body"], self.A["body"]
+        self.W = self.M_b @ A - se3.ad(V).T @ self.M_b @ V  # (41)
+        Ad, R_c = se3.Ad(self.S_bc), self.R @ self.axes
+        self.M_c = Ad.T @ self.M_b @ Ad  # (40), turned round
+        self.M_hc = Ad_of(R=R_c) @ self.M_c @ Ad_of(R=R_c).T  # (47)
+        self.V_c, self.A_c, self.W_c = np.linalg.solve(Ad, V), np.linalg.solve(Ad, A), Ad.T @ self.W
+        self.about = {
+            "body": self.W_c,
+            "hybrid": Ad_of(R=R_c) @ self.W_c,
+            "mixed": np.concatenate((self.W_c[:3], R_c @ self.W_c[3:])),
+        }
+
+
+def body_matrices(c: Case, s: Bodies, i: int) -> list[Residual]:
+    """Mass matrices at the centre of mass and from there, their rates, C of one body and Remark 2."""
     robot, q, v, _, _ = c
-    pi, T, R, M_b = robot.parameters[i], s.T[i], s.R[i], s.M[i]
-    V, A = {f: s.V[f][i, 0] for f in FORMS}, {f: s.V[f][i, 1] for f in FORMS}
-    W = M_b @ A["body"] - se3.ad(V["body"]).T @ M_b @ V["body"]  # (41)
-    turn = {"body": np.eye(6), "hybrid": Ad_of(R=R), "mixed": np.block([[np.eye(3), np.zeros((3, 3))],
-                                                                        [np.zeros((3, 3)), R]])}  # fmt: skip
-    axes = so3.exp(np.random.default_rng(i).normal(size=3))
-    S_bc = np.eye(4)
-    S_bc[:3, :3], S_bc[:3, 3] = axes, inertia.com(pi)
-    M_c = se3.Ad(S_bc).T @ M_b @ se3.Ad(S_bc)  # (40), turned round
-    M_hc = Ad_of(R=R @ axes) @ M_c @ Ad_of(R=R @ axes).T  # (47)
-    matrices = {f: halves.mass_matrix_at_com(pi, T, f, axes) for f in LOCAL}
-    back = {f: halves.mass_matrix_from_com(pi, T, f, axes) for f in LOCAL}
-    motion = {f: halves.motion_of_com(pi, T, V[f], A[f], f, axes) for f in LOCAL}
-    about = {f: halves.wrench_about_com(pi, T, turn[f] @ W, f, axes) for f in LOCAL}
-    at_com = {
-        f: np.concatenate(halves.newton_and_euler_at_com(pi, T, motion[f].V, motion[f].A, f, axes)) for f in LOCAL
-    }
-    apart = {f: relative(np.concatenate(halves.newton_and_euler(pi, T, V[f], A[f], f)), turn[f] @ W) for f in LOCAL}
-    down = se3.Ad(S_bc).T @ W  # about the centre of mass
-    W_c = {"body": down, "hybrid": Ad_of(R=R @ axes) @ down, "mixed": np.concatenate((down[:3], R @ axes @ down[3:]))}
-    V_c, A_c = (np.linalg.solve(se3.Ad(S_bc), x["body"]) for x in (V, A))
-    by_screws = M_c @ A_c - se3.ad(turning(V_c)).T @ M_c @ V_c  # (44)
-    _, V_hc, A_hc = motion["hybrid"]
-    by_hybrid = M_hc @ A_hc - ad_of(w=V_hc[:3]).T @ M_hc @ turning(V_hc)  # (48)
-    with_frame = replace(robot, frames=(*robot.frames, gc.Frame("com", i, S_bc)))
-    moves = [relative(motion[f].V, with_frame.jacobian(q, "com", f) @ v) for f in LOCAL]
+    x = AtCom(c, s, i)
+    at = {f: halves.mass_matrix_at_com(x.pi, x.T, f, x.axes) for f in LOCAL}
+    back = {f: halves.mass_matrix_from_com(x.pi, x.T, f, x.axes) for f in LOCAL}
 
     def M_at(y, form):
         """The body's mass matrix at complex configurations."""
         g = factored.factors(robot, y, v)
         Ad = (g.G @ g.P0)[6 * i : 6 * i + 6]
         up = np.kron(np.eye(2), Ad[:3, :3]) if form == "hybrid" else Ad
-        return up.T @ M_b @ up
+        return up.T @ x.M_b @ up
 
-    rates = {f: representations.mass_matrix_rate_of_body(pi, T, V[f], f) for f in ("spatial", "hybrid")}
-    C = {f: representations.coriolis_matrix_of_body(pi, T, V[f], f) for f in FORMS}
+    rates = {f: representations.mass_matrix_rate_of_body(x.pi, x.T, x.V[f], f) for f in ("spatial", "hybrid")}
+    exact = {f: along(lambda y, f=f: M_at(y, f), q, v) for f in rates}
+    C = {f: representations.coriolis_matrix_of_body(x.pi, x.T, x.V[f], f) for f in FORMS}
     skew = rates["spatial"] - 2.0 * C["spatial"]
-    by_C = [
-        relative(representations.convert_inertia(T, M_b, "body", f) @ A[f] + C[f] @ V[f], turn[f] @ W) for f in LOCAL
-    ]
+    M = {f: representations.convert_inertia(x.T, x.M_b, "body", f) for f in LOCAL}
+    by_C = [relative(M[f] @ x.A[f] + C[f] @ x.V[f], x.turn[f] @ x.W) for f in LOCAL]
+    M_h = x.turn["hybrid"] @ x.M_b @ x.turn["hybrid"].T
     return [
-        Residual(
-            "(37)",
-            "dM^s/dt by the library",
-            BODY_RATE,
-            relative(rates["spatial"], along(lambda y: M_at(y, "spatial"), q, v)),
-        ),
-        Residual(
-            "(48), (53)", "dM^h/dt", BODY_RATE, relative(rates["hybrid"], along(lambda y: M_at(y, "hybrid"), q, v))
-        ),
+        Residual("(37)", "dM^s/dt by the library", BODY_RATE, relative(rates["spatial"], exact["spatial"])),
+        Residual("(48), (53)", "dM^h/dt", BODY_RATE, relative(rates["hybrid"], exact["hybrid"])),
         Residual("Remark 2", "dM^s/dt - 2C^s is skew", f"{BODY_RATE}, {BODY_C}", relative(skew, -skew.T)),
         Residual("(41), (53), (56)", "W = M Vdot + C V", BODY_C, max(by_C)),
-        Residual("(39)", "M_c", AT_COM, max(relative(matrices[f], M_c) for f in ("body", "mixed"))),
-        Residual("(40)", "M^b from M_c", FROM_COM, relative(back["body"], M_b)),
+        Residual("(39)", "M_c", AT_COM, max(relative(at[f], x.M_c) for f in ("body", "mixed"))),
+        Residual("(40)", "M^b from M_c", FROM_COM, relative(back["body"], x.M_b)),
+        Residual("(47)*", "M_c^h", AT_COM, relative(at["hybrid"], x.M_hc)),
+        Residual("(51)", "M^h from M_c^h", FROM_COM, relative(back["hybrid"], M_h)),
+    ]
+
+
+def centre_of_mass(c: Case, s: Bodies, i: int) -> list[Residual]:
+    """The library's equations of sections 3.2 to 3.4, apart and about the centre of mass."""
+    robot, q, v, _, _ = c
+    x = AtCom(c, s, i)
+    motion = {f: halves.motion_of_com(x.pi, x.T, x.V[f], x.A[f], f, x.axes) for f in LOCAL}
+    about = {f: halves.wrench_about_com(x.pi, x.T, x.turn[f] @ x.W, f, x.axes) for f in LOCAL}
+    at_com = {
+        f: np.concatenate(halves.newton_and_euler_at_com(x.pi, x.T, motion[f].V, motion[f].A, f, x.axes)) for f in LOCAL
+    }
+    apart = {
+        f: relative(np.concatenate(halves.newton_and_euler(x.pi, x.T, x.V[f], x.A[f], f)), x.turn[f] @ x.W)
+        for f in LOCAL
+    }
+    by_screws = x.M_c @ x.A_c - se3.ad(turning(x.V_c)).T @ x.M_c @ x.V_c  # (44)
+    _, V_h, A_h = motion["hybrid"]
+    by_hybrid = x.M_hc @ A_h - ad_of(w=V_h[:3]).T @ x.M_hc @ turning(V_h)  # (48)
+    with_frame = replace(robot, frames=(*robot.frames, gc.Frame("com", i, x.S_bc)))
+    moves = [relative(motion[f].V, with_frame.jacobian(q, "com", f) @ v) for f in LOCAL]
+    both = f"{APART_AT_COM}, {ABOUT_COM}"
+    return [
         Residual("(40)", "twist of the centre-of-mass frame", OF_COM, max(moves)),
         Residual("(42)*, (43)", "body-fixed, apart", APART, apart["body"]),
         Residual("(44)", "about the centre of mass", f"{APART_AT_COM}, {OF_COM}", relative(at_com["body"], by_screws)),
-        Residual("(45), (46)", "apart", f"{APART_AT_COM}, {ABOUT_COM}", relative(at_com["body"], about["body"])),
-        Residual("(45), (46)", "its wrench", ABOUT_COM, max(relative(about[f], W_c[f]) for f in LOCAL)),
-        Residual("(47)*", "M_c^h", AT_COM, relative(matrices["hybrid"], M_hc)),
+        Residual("(45), (46)", "apart", both, relative(at_com["body"], about["body"])),
+        Residual("(45), (46)", "its wrench", ABOUT_COM, max(relative(about[f], x.about[f]) for f in LOCAL)),
         Residual("(48)*", "hybrid, about the centre of mass", APART_AT_COM, relative(at_com["hybrid"], by_hybrid)),
-        Residual(
-            "(49), (50)*", "decoupled", f"{APART_AT_COM}, {ABOUT_COM}", relative(at_com["hybrid"], about["hybrid"])
-        ),
-        Residual("(51)", "M^h from M_c^h", FROM_COM, relative(back["hybrid"], turn["hybrid"] @ M_b @ turn["hybrid"].T)),
+        Residual("(49), (50)*", "decoupled", both, relative(at_com["hybrid"], about["hybrid"])),
         Residual("(54), (55)", "hybrid, apart", APART, apart["hybrid"]),
         Residual("(56)*, (57)", "mixed, apart", APART, apart["mixed"]),
         Residual(
-            "(58)",
-            "mixed, about the centre of mass",
-            f"{APART_AT_COM}, {OF_COM}",
-            relative(at_com["mixed"], W_c["mixed"]),
+            "(58)", "mixed, about the centre of mass", f"{both}, {OF_COM}", relative(at_com["mixed"], about["mixed"])
         ),
     ]
 
@@ -914,9 +935,11 @@ def section(rows, *body: int) -> Section:
 SECTIONS: tuple[Section, ...] = (
     section(body_fixed, 0),
     section(spatial, 0),
+    section(hybrid_partials, 0),
     section(hybrid, 0),
     section(mixed, 0),
     section(one_body, 1),
+    section(body_matrices, 1),
     section(centre_of_mass, 1),
     section(recursions),
     section(closed),
