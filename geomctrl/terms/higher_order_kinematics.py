@@ -306,7 +306,9 @@ def joint_accelerations_of_bodies(robot: Mechanism, q: ArrayLike, V: ArrayLike, 
     return a.reshape(*lead, robot.nv)
 
 
-def _motion_of_bodies(robot: Mechanism, q: ArrayLike, V: ArrayLike, A: ArrayLike):
+def _motion_of_bodies(
+    robot: Mechanism, q: ArrayLike, V: ArrayLike, A: ArrayLike
+) -> tuple[tuple[int, ...], list[np.ndarray], list[list[np.ndarray]]]:
     """The leading axes, V and A flattened to one, and body by body the parent's twist and its rate, X V_p and X A_p."""
     lead, (q,) = as_batch(robot, q=q)
     shape, flat = (*lead, robot.nbodies, 6), []

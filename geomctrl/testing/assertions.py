@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
+from typing import get_args
 
 import numpy as np
 
 from geomctrl.arguments import tolerance
 from geomctrl.control.monitors import skew_residual
 from geomctrl.robot import Robot
-from geomctrl.terms.dynamics import FORMS
+from geomctrl.terms.dynamics import Form
 
 from .sampling import at_state, derivative, random_states
 
@@ -36,7 +37,7 @@ def assert_skew_symmetric(
     """
     rtol = tolerance("rtol", rtol)
     if coriolis is None:
-        for form in FORMS:
+        for form in get_args(Form):
             C = partial(robot.coriolis_matrix, form=form)
             assert_skew_symmetric(robot, C, mass_matrix_rate=mass_matrix_rate, states=states, seed=seed, rtol=rtol)
         return
