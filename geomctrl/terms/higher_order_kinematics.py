@@ -38,6 +38,8 @@ from .kinematics import Representation, jacobian, poses, representation_number
 
 CROSS = np.cross(np.eye(3)[:, None], np.eye(3)).transpose(2, 0, 1)  # (a x b)_x = CROSS_xyz a_y b_z
 
+SLOTS = "klmnopqrstuv"  # a letter of einsum for each derivative; arrays of more would hold no robot's
+
 
 class JointMotion(NamedTuple):
     """Velocities and accelerations of the joints, (..., nv) each."""
@@ -215,8 +217,8 @@ def jacobian_partial_derivatives(
     joint with several degrees of freedom derivatives are along q exp(S_k d), which do not commute within it.
     """
     representation_number(representation)
-    if isinstance(order, bool) or not isinstance(order, (int, np.integer)) or order < 0:
-        raise ArgumentError(f"order: expected a number of derivatives, 0 or more, got {order!r}")
+    if isinstance(order, bool) or not isinstance(order, (int, np.integer)) or not 0 <= order <= len(SLOTS):
+        raise ArgumentError(f"order: expected a number of derivatives, 0 to {len(SLOTS)}, got {order!r:.40}")
     lead, (q,) = as_batch(robot, q=q)
     joint = np.repeat(np.arange(robot.nbodies), [j.dof for j in robot.joints])
     if representation in ("body", "spatial"):
@@ -251,7 +253,7 @@ def _hybrid_partial_derivatives(Jac: np.ndarray, joint: np.ndarray, order: int) 
     spatial = [_bracket_chains(Jac, joint, m, False) for m in range(order + 1)]
     hybrid: list[np.ndarray] = []
     for m in range(order + 1):
-        out, slots = spatial[m].copy(), "klmnopqrstuvw"[:m]
+        out, slots = spatial[m].copy(), SLOTS[:m]
         for of_r in range(1, m + 1):
             for theirs in combinations(slots, of_r):  # the derivatives that r takes, in the order taken
                 others = "".join(k for k in slots if k not in theirs)

@@ -206,8 +206,9 @@ def test_arguments_are_checked():
         higher_order_kinematics.twist_derivatives(robot, q, q, "tip")
     with pytest.raises(ArgumentError, match=r"rates: expected the leading axes of q"):
         higher_order_kinematics.twist_derivatives(robot, q, np.zeros((3, 2, 2)), "tip")
-    with pytest.raises(ArgumentError, match="order: expected a number of derivatives, 0 or more, got -1"):
-        higher_order_kinematics.jacobian_partial_derivatives(robot, q, "tip", -1)
+    for order in (-1, 10**30, 1.0, True):
+        with pytest.raises(ArgumentError, match=f"order: expected a number of derivatives, 0 to 12, got {order}"):
+            higher_order_kinematics.jacobian_partial_derivatives(robot, q, "tip", order)  # pyright: ignore
     with pytest.raises(ArgumentError, match="representation: expected one of"):
         higher_order_kinematics.jacobian_partial_derivatives(robot, q, "tip", 1, "global")
     with pytest.raises(ArgumentError, match="V: expected shape"):
