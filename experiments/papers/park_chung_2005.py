@@ -293,7 +293,7 @@ def figures_4_to_6(out: Path, quick: bool) -> None:
         for ax, quantity in zip(axes, QUANTITIES):
             ax.set(xlabel="h [s]", title=f"drift of {quantity}")
             ax.grid(True, alpha=0.3)
-        axes[0].legend()
+        axes[0].legend(loc="upper left")
         figure.suptitle(f"Fig. {number}: {family} methods at t = 1 (markers: published)")
         FigureCanvasAgg(figure).print_figure(out / f"park_chung_fig{number}.png", dpi=130)
 

@@ -227,6 +227,17 @@ def test_the_cells_that_differ_are_those_of_plain_arithmetic():
 
 
 @pytest.mark.slow
+def test_the_script_counts_its_cells(capsys):
+    script.tables_vi_to_viii()
+    script.rounded_coefficients()
+    script.table_iv()
+    said = capsys.readouterr().out
+    assert "81 of the 81 cells above round-off show the published five digits" in said
+    assert said.count("!") == 4  # two cells, the legend, and that Fig. 4's are these
+    assert "falls with order 1.0 to 1.0" in said
+
+
+@pytest.mark.slow
 def test_the_sentences_about_the_second_run_follow_the_runs(capsys):
     runs = {name: paper.long_drift(name) for name in paper.LONG_ENERGY}
     script.second_run(runs)
