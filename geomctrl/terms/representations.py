@@ -140,6 +140,7 @@ def newton_euler(
     acceleration, subtract (0, g) from A: in inertial axes for all but "body", where it is (0, R^T g).
     """
     pi, T, V, A = checked_together(parameters=parameters, T=T, V=V, A=A)
+    representation_number(representation)
     M = convert_inertia(T, inertia.spatial(pi), "body", representation)
     return mul(M, A) + mul(_coriolis(pi, T, V, M, representation), V)  # (38), (41), (53), (56), (57)
 
@@ -153,6 +154,7 @@ def coriolis_matrix_of_body(
     C = -ad_V^T M. Of a robot's C, `Robot.coriolis_matrix` keeps that property.
     """
     pi, T, V = checked_together(parameters=parameters, T=T, V=V)
+    representation_number(representation)
     return _coriolis(pi, T, V, convert_inertia(T, inertia.spatial(pi), "body", representation), representation)
 
 
@@ -164,6 +166,7 @@ def mass_matrix_rate_of_body(
     -ad_V^T M - M ad_V in the spatial one (37), in the hybrid one with (w, 0) for V (48), (53), zero in the body's own.
     """
     pi, T, V = checked_together(parameters=parameters, T=T, V=V)
+    representation_number(representation)
     back = _to_body(T, representation)
     M, K = (
         convert_inertia(T, inertia.spatial(pi), "body", representation),
