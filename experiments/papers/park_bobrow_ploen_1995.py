@@ -188,7 +188,7 @@ def forward_kinematics(c: Case) -> list[Residual]:
         matrix = np.block([[Theta.T, np.zeros((3, 3))], [-so3.hat(Theta.T @ b) @ Theta.T, Theta.T]])  # (34)
         body_fixed.append((se3.Ad(np.linalg.inv(M)) @ V, matrix @ V))
     V = [robot.jacobian(q, x) @ v for x in robot.body_names]
-    moved = ad_map(A, q, 1, n - 1)
+    L = np.block([[ad_map(A, q, j + 1, i) if j <= i else np.zeros((6, 6)) for j in range(n)] for i in range(n)])
     g = np.linalg.inv(products[0]) @ products[-1]  # e^{A_2 x_2} ... e^{A_n x_n}
     H = np.arange(1.0, 7.0)
     return [
@@ -214,7 +214,7 @@ def forward_kinematics(c: Case) -> list[Residual]:
             "(37)", "Ad_j^i H = e^{-A_j x_j} ... H ... e^{A_j x_j}", POE,
             relative(se3.hat(e.P.L[6 * (n - 1) :, :6] @ H), np.linalg.inv(g) @ se3.hat(H) @ g),
         ),
-        Residual("(42)", "Ad_j^i as a matrix", POE, relative(moved, e.P.L[6 * (n - 1) :, :6])),
+        Residual("(42), (43)", "L of the matrices of Ad_i^{j+1}", POE, relative(L, e.P.L)),
     ]  # fmt: skip
 
 
@@ -274,8 +274,8 @@ def mass_matrix(c: Case) -> list[Residual]:
             relative(np.array(entries), M),
         ),
         Residual(
-            "(41)-(46)", "M = A^T L^T D L A", "closed_forms.product_mass_matrix",
-            relative(closed_forms.product_mass_matrix(robot, q), M),
+            "(41)-(46)", "M = A^T L^T D L A", f"{POE}, closed_forms.product_mass_matrix, Robot.mass_matrix",
+            max(relative(x, M) for x in (P.A.T @ P.L.T @ P.D @ P.L @ P.A, closed_forms.product_mass_matrix(robot, q))),
         ),
         Residual("(47)-(51)", "M = S^T G^T J G S", FACTORS, relative(f.S.T @ f.G.T @ f.J @ f.G @ f.S, M)),
         Residual("(50)*", "A = Q S", f"{POE}, {FACTORS}", relative(P.Q @ f.S, P.A)),

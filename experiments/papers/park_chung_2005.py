@@ -23,6 +23,7 @@ import numpy as np
 import geomctrl as gc
 from geomctrl import so3
 from geomctrl.integrators.tableaus import Tableau, method
+from geomctrl.kernels import exponentials
 from geomctrl.motion.rollout import rollout
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
@@ -51,7 +52,7 @@ from lib.park_chung import (
 def round_off(tableau: str | Tableau, h: float) -> np.ndarray:
     """(3,): how far the drifts scatter when the whole chain is turned, which in exact arithmetic changes nothing."""
     rng = np.random.default_rng(0)
-    runs = [final_drift(tableau, h, so3.exp(rng.normal(size=3))) for _ in range(6)]
+    runs = [final_drift(tableau, h, so3.exp(rng.normal(size=3))) for _ in range(12)]
     return np.ptp(runs, axis=0)
 
 
@@ -207,10 +208,13 @@ def tables_v_ix_x(budget: float) -> None:
             + "".join(f" {a[i]:2d} | {p[i]:2d}" for i in (2, 3, 4))
             + f"    {seconds[2][m] * 1e6:6.2f} / {seconds[20][m] * 1e6:6.2f}"
         )
+    dear = sum(counts[m, n][kind] for m in METHODS for n in (2, 20) for kind in ("sqrt", "trig"))
+    lengths = sorted(len(terms) for terms in (exponentials.C4, exponentials.C5, exponentials.G1, exponentials.G2))
     print(
-        "Every operation of the step's code is counted. Below a turn of 3.1 rad"
-        "\nour exponential and dexp^-1 take no square root and no sine but two series of 13 to 15 terms each, right to"
-        "\n1e-16 where the closed forms lose digits: hence more additions and products, and fewer of the dear ones."
+        f"Every operation of the step's code is counted. Below a turn of {exponentials.SWITCH**0.5:.2f} rad our"
+        f" exponential and dexp^-1 take {dear or 'no'}\nsquare roots and sines but two series of {lengths[0]} to"
+        f" {lengths[-1]} terms each, because the closed forms lose digits at small angles:\nhence more additions and"
+        " products, and fewer of the dear ones."
         f"\nFDyn from Python: {seconds[2]['FDyn'] * 1e6:.2f} us with 2 joints, {seconds[20]['FDyn'] * 1e6:.2f} with 20."
     )
     print("\nTable IX: 1000 steps of third order against 100 of fourth, 2 joints: ours, published; and our time in ms")
@@ -227,7 +231,8 @@ def tables_v_ix_x(budget: float) -> None:
     for m in METHODS:
         pairs = zip(vector_operations(m), TABLE_X[m])
         print(f"{m:5s}" + " ".join(f"{f'{x} | {y}':>12s}" for x, y in pairs))
-    print("Differences: MK needs no copy of a slope beside its sums, and CF4 skips coefficients that cancel on R^N.")
+    differ = [m for m in METHODS if vector_operations(m) != TABLE_X[m]]
+    print(f"{', '.join(differ)} differ: MK needs no copy of a slope beside its sums, CF4 skips what cancels on R^N.")
 
 
 # --- the second run and the figures --------------------------------------------------------------------------------

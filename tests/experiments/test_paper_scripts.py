@@ -41,6 +41,19 @@ BENEATH = {
     "factored.mass_matrix_rate": "factored.factors",
     "factored.coriolis_matrix": "factored.factors",
     "factored.inverse_dynamics": "factored.factors",
+    "factored.body_twists": "factored.factors",
+    "factored.body_accelerations": "factored.factors",
+    "closed_forms.product_mass_matrix": "closed_forms.product_of_exponentials",
+    "closed_forms.product_christoffel_symbols": "closed_forms.product_of_exponentials",
+    "closed_forms.product_gravity_force": "closed_forms.product_of_exponentials",
+    "closed_forms.adjoint_derivatives": "closed_forms.product_of_exponentials",
+    "closed_forms.adjoint_second_derivatives": "closed_forms.product_of_exponentials",
+    "representations.convert_twist": "representations._from_body",
+    "representations.convert_jacobian": "representations._from_body",
+    "representations.convert_inertia": "representations._from_body",
+    "representations.convert_wrench": "representations._from_body",
+    "representations.convert_acceleration": "representations._from_body_rate",
+    "representations.convert_jacobian_rate": "representations._from_body_rate",
 }
 
 
