@@ -22,7 +22,7 @@ class Passivity(ModelBased):
     V = 1/2 s . M s,   V' = - s . K s   because s . (Mdot - 2C) s = 0        (Ploen 1999 section 1)
 
     Lambda [1/s] and K [N m s/rad]: numbers, (nv,) or symmetric positive definite (nv, nv). `form`: which C,
-    "ploen" or "christoffel"; both keep Mdot - 2C skew.
+    "ploen", "christoffel" or "adjoint"; all keep Mdot - 2C skew.
     """
 
     GAINS: ClassVar = RATES

@@ -11,6 +11,7 @@ acceleration and jerk of a Panda's hand, in the four representations of the same
 from __future__ import annotations
 
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -19,11 +20,14 @@ from scipy.linalg import expm
 import geomctrl as gc
 from geomctrl import closed_forms, factored, inertia, models, representations, se3, so3
 from geomctrl.terms import curvature, higher_order_kinematics
+from geomctrl.terms import one_body as halves
+from geomctrl.terms.factored import ad
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 from lib.residuals import STEP, Case, Residual, Section, along, case, gradient, relative, show, tabulate
 
 FORMS = ("body", "spatial", "hybrid", "mixed")
+LOCAL = ("body", "hybrid", "mixed")
 
 JACOBIANS = "higher_order_kinematics.jacobian_derivatives"
 TWISTS = "higher_order_kinematics.twist_derivatives"
@@ -35,6 +39,10 @@ WRENCH = "representations.convert_wrench"
 FACTORS = "factored.factors"
 RATES = "Robot.inverse_dynamics_rates"
 SYMBOLS = "curvature.christoffel_symbols"
+BODY_C, BODY_RATE = "representations.coriolis_matrix_of_body", "representations.mass_matrix_rate_of_body"
+AT_COM, FROM_COM = "one_body.mass_matrix_at_com", "one_body.mass_matrix_from_com"
+OF_COM, ABOUT_COM = "one_body.motion_of_com", "one_body.wrench_about_com"
+APART, APART_AT_COM = "one_body.newton_and_euler", "one_body.newton_and_euler_at_com"
 
 
 def br(x, y):
@@ -169,6 +177,10 @@ def body_fixed(c: Case, s: Bodies, i: int) -> list[Residual]:
             "(11)", "the same joint by joint", "higher_order_kinematics.joint_motion_of_bodies",
             relative(library.a, a),
         ),
+        Residual(
+            "Remark 3", "and without joint velocities", "higher_order_kinematics.joint_accelerations_of_bodies",
+            relative(higher_order_kinematics.joint_accelerations_of_bodies(robot, q, V[:, 0], V[:, 1]), a),
+        ),
         Residual("(12)", "second partial derivatives", PARTIALS, partial_error(c, i, 2, "body")),
         Residual("(13)*", "jerk, explicitly", TWISTS, relative(jerk, V[i, 2])),
         Residual("(14)", "third partial derivatives", PARTIALS, partial_error(c, i, 3, "body")),
@@ -253,12 +265,9 @@ def spatial(c: Case, s: Bodies, i: int) -> list[Residual]:
     ]
 
 
-def hybrid(c: Case, s: Bodies, i: int) -> list[Residual]:
-    robot, q, v, a, b = c
-    J, rate, second = (s.J["hybrid"][i, k].T for k in range(3))
-    V, w, r = s.V["hybrid"], s.V["hybrid"][:, 0, :3], s.r
-    w_rate, upto = s.V["hybrid"][:, 1, :3], range(i + 1)
-    none = np.zeros(6)
+def hybrid_partials(c: Case, s: Bodies, i: int) -> list[Residual]:
+    robot, q, v, _, _ = c
+    J, upto, none = s.J["hybrid"][i, 0].T, range(i + 1), np.zeros(6)
 
     def columns(x):
         g = factored.factors(robot, x, v)
@@ -272,6 +281,34 @@ def hybrid(c: Case, s: Bodies, i: int) -> list[Residual]:
         for k in upto:
             first[:, j, k] = br(J[j], moving(J[k])) if j <= k else br(turning(J[k]), J[j])
             convective[:, j, k] = br(turning(J[k]), J[j]) + (br(J[j], J[k]) if j < k else none)
+
+    name = robot.body_names[i]
+    by_library = [higher_order_kinematics.jacobian_partial_derivatives(robot, q, name, k, "hybrid") for k in (1, 2)]
+
+    def brackets(x):
+        """(25) at complex x."""
+        Jx, out = columns(x).T, np.zeros(partial.shape, complex)
+        for j in upto:
+            for k in upto:
+                out[:, j, k] = ad(Jx[j]) @ moving(Jx[k]) if j <= k else ad(turning(Jx[k])) @ Jx[j]
+        return out
+
+    return [
+        Residual("(24), (25)*", "all first partial derivatives", PARTIALS, relative(by_library[0], partial)),
+        Residual(
+            "(24), (25)*", "second ones, from those of (25)", PARTIALS, relative(by_library[1], gradient(brackets, q))
+        ),
+        Residual("(24)", "d/dq_k J_ij from the body-fixed", JACOBIANS, relative(convective, partial)),
+        Residual("(25)*", "d/dq_k J_ij with linear parts only", JACOBIANS, relative(first, partial)),
+    ]
+
+
+def hybrid(c: Case, s: Bodies, i: int) -> list[Residual]:
+    _, _, v, a, b = c
+    J, rate, second = (s.J["hybrid"][i, k].T for k in range(3))
+    V, w, r = s.V["hybrid"], s.V["hybrid"][:, 0, :3], s.r
+    w_rate, upto = s.V["hybrid"][:, 1, :3], range(i + 1)
+    none = np.zeros(6)
 
     def before(j):
         return V[j - 1, 0] if j else none
@@ -291,8 +328,6 @@ def hybrid(c: Case, s: Bodies, i: int) -> list[Residual]:
     r30 = np.array(r30)
     jerk = J.T @ b + 2.0 * r27.T @ a[: i + 1] + r30.T @ v[: i + 1]
     return [
-        Residual("(24)", "d/dq_k J_ij from the body-fixed", JACOBIANS, relative(convective, partial)),
-        Residual("(25)*", "d/dq_k J_ij with linear parts only", JACOBIANS, relative(first, partial)),
         Residual("(26)*", "Jdot by relative twists", JACOBIANS, relative(r26, rate[: i + 1])),
         Residual("(27)*", "Jdot by positions", JACOBIANS, max(relative(x, rate[: i + 1]) for x in (r27, last))),
         Residual("(28)*", "acceleration by relative twists", TWISTS, relative(J.T @ a + r26.T @ v[: i + 1], V[i, 1])),
@@ -303,6 +338,14 @@ def hybrid(c: Case, s: Bodies, i: int) -> list[Residual]:
 
 
 def mixed(c: Case, s: Bodies, i: int) -> list[Residual]:
+    robot, q, v, _, _ = c
+    partials = higher_order_kinematics.jacobian_partial_derivatives(robot, q, robot.body_names[i], 1, "mixed")
+
+    def columns(x):
+        g = factored.factors(robot, x, v)
+        Jb = (g.G @ g.S)[6 * i : 6 * i + 6]
+        return np.vstack((Jb[:3], (g.G @ g.P0)[6 * i : 6 * i + 3, :3].T @ Jb[3:]))
+
     turn = np.eye(6)
     turn[:3, :3] = s.R[i].T
     V, w = s.V["hybrid"][i], s.V["hybrid"][i, 0, :3]
@@ -311,6 +354,7 @@ def mixed(c: Case, s: Bodies, i: int) -> list[Residual]:
     jerk = V[2].copy()
     jerk[:3] -= np.cross(w, V[1, :3])
     return [
+        Residual("(33)", "first partial derivatives", PARTIALS, relative(partials, gradient(columns, q))),
         Residual("(33)*", "Jacobian's rate", JACOBIANS, relative(turn @ jac_rate, s.J["mixed"][i, 1])),
         Residual("(33)", "acceleration", TWISTS, relative(turn @ V[1], s.V["mixed"][i, 1])),
         Residual("(33)*", "jerk", TWISTS, relative(turn @ jerk, s.V["mixed"][i, 2])),
@@ -453,6 +497,98 @@ def one_body(c: Case, s: Bodies, i: int) -> list[Residual]:
             max(convert),
         ),
     ]  # fmt: skip
+
+
+class AtCom:
+    """Body i in any axes at its centre of mass: the wrench of (41), and what the transformations by hand make of it."""
+
+    def __init__(self, c: Case, s: Bodies, i: int):
+        self.pi, self.T, self.R, self.M_b = c.robot.parameters[i], s.T[i], s.R[i], s.M[i]
+        self.V, self.A = ({f: s.V[f][i, k] for f in FORMS} for k in (0, 1))
+        self.axes = so3.exp(np.random.default_rng(i).normal(size=3))
+        self.S_bc = np.eye(4)
+        self.S_bc[:3, :3], self.S_bc[:3, 3] = self.axes, inertia.com(self.pi)
+        one, none = np.eye(3), np.zeros((3, 3))
+        self.turn = {"body": np.eye(6), "hybrid": Ad_of(R=self.R), "mixed": np.block([[one, none], [none, self.R]])}
+        V, A = self.V["body"], self.A["body"]
+        self.W = self.M_b @ A - se3.ad(V).T @ self.M_b @ V  # (41)
+        Ad, R_c = se3.Ad(self.S_bc), self.R @ self.axes
+        self.M_c = Ad.T @ self.M_b @ Ad  # (40), turned round
+        self.M_hc = Ad_of(R=R_c) @ self.M_c @ Ad_of(R=R_c).T  # (47)
+        self.V_c, self.A_c, self.W_c = np.linalg.solve(Ad, V), np.linalg.solve(Ad, A), Ad.T @ self.W
+        self.about = {
+            "body": self.W_c,
+            "hybrid": Ad_of(R=R_c) @ self.W_c,
+            "mixed": np.concatenate((self.W_c[:3], R_c @ self.W_c[3:])),
+        }
+
+
+def body_matrices(c: Case, s: Bodies, i: int) -> list[Residual]:
+    """Mass matrices at the centre of mass and from there, their rates, C of one body and Remark 2."""
+    robot, q, v, _, _ = c
+    x = AtCom(c, s, i)
+    at = {f: halves.mass_matrix_at_com(x.pi, x.T, f, x.axes) for f in LOCAL}
+    back = {f: halves.mass_matrix_from_com(x.pi, x.T, f, x.axes) for f in LOCAL}
+
+    def M_at(y, form):
+        """The body's mass matrix at complex configurations."""
+        g = factored.factors(robot, y, v)
+        Ad = (g.G @ g.P0)[6 * i : 6 * i + 6]
+        up = np.kron(np.eye(2), Ad[:3, :3]) if form == "hybrid" else Ad
+        return up.T @ x.M_b @ up
+
+    rates = {f: representations.mass_matrix_rate_of_body(x.pi, x.T, x.V[f], f) for f in ("spatial", "hybrid")}
+    exact = {f: along(lambda y, f=f: M_at(y, f), q, v) for f in rates}
+    C = {f: representations.coriolis_matrix_of_body(x.pi, x.T, x.V[f], f) for f in FORMS}
+    skew = rates["spatial"] - 2.0 * C["spatial"]
+    M = {f: representations.convert_inertia(x.T, x.M_b, "body", f) for f in LOCAL}
+    by_C = [relative(M[f] @ x.A[f] + C[f] @ x.V[f], x.turn[f] @ x.W) for f in LOCAL]
+    M_h = x.turn["hybrid"] @ x.M_b @ x.turn["hybrid"].T
+    return [
+        Residual("(37)", "dM^s/dt by the library", BODY_RATE, relative(rates["spatial"], exact["spatial"])),
+        Residual("(48), (53)", "dM^h/dt", BODY_RATE, relative(rates["hybrid"], exact["hybrid"])),
+        Residual("Remark 2", "dM^s/dt - 2C^s is skew", f"{BODY_RATE}, {BODY_C}", relative(skew, -skew.T)),
+        Residual("(41), (53), (56)", "W = M Vdot + C V", BODY_C, max(by_C)),
+        Residual("(39)", "M_c", AT_COM, max(relative(at[f], x.M_c) for f in ("body", "mixed"))),
+        Residual("(40)", "M^b from M_c", FROM_COM, relative(back["body"], x.M_b)),
+        Residual("(47)*", "M_c^h", AT_COM, relative(at["hybrid"], x.M_hc)),
+        Residual("(51)", "M^h from M_c^h", FROM_COM, relative(back["hybrid"], M_h)),
+    ]
+
+
+def centre_of_mass(c: Case, s: Bodies, i: int) -> list[Residual]:
+    """The library's equations of sections 3.2 to 3.4, apart and about the centre of mass."""
+    robot, q, v, _, _ = c
+    x = AtCom(c, s, i)
+    motion = {f: halves.motion_of_com(x.pi, x.T, x.V[f], x.A[f], f, x.axes) for f in LOCAL}
+    about = {f: halves.wrench_about_com(x.pi, x.T, x.turn[f] @ x.W, f, x.axes) for f in LOCAL}
+    at_com = {
+        f: np.concatenate(halves.newton_and_euler_at_com(x.pi, x.T, motion[f].V, motion[f].A, f, x.axes)) for f in LOCAL
+    }
+    apart = {
+        f: relative(np.concatenate(halves.newton_and_euler(x.pi, x.T, x.V[f], x.A[f], f)), x.turn[f] @ x.W)
+        for f in LOCAL
+    }
+    by_screws = x.M_c @ x.A_c - se3.ad(turning(x.V_c)).T @ x.M_c @ x.V_c  # (44)
+    _, V_h, A_h = motion["hybrid"]
+    by_hybrid = x.M_hc @ A_h - ad_of(w=V_h[:3]).T @ x.M_hc @ turning(V_h)  # (48)
+    with_frame = replace(robot, frames=(*robot.frames, gc.Frame("com", i, x.S_bc)))
+    moves = [relative(motion[f].V, with_frame.jacobian(q, "com", f) @ v) for f in LOCAL]
+    both = f"{APART_AT_COM}, {ABOUT_COM}"
+    return [
+        Residual("(40)", "twist of the centre-of-mass frame", OF_COM, max(moves)),
+        Residual("(42)*, (43)", "body-fixed, apart", APART, apart["body"]),
+        Residual("(44)", "about the centre of mass", f"{APART_AT_COM}, {OF_COM}", relative(at_com["body"], by_screws)),
+        Residual("(45), (46)", "apart", both, relative(at_com["body"], about["body"])),
+        Residual("(45), (46)", "its wrench", ABOUT_COM, max(relative(about[f], x.about[f]) for f in LOCAL)),
+        Residual("(48)*", "hybrid, about the centre of mass", APART_AT_COM, relative(at_com["hybrid"], by_hybrid)),
+        Residual("(49), (50)*", "decoupled", both, relative(at_com["hybrid"], about["hybrid"])),
+        Residual("(54), (55)", "hybrid, apart", APART, apart["hybrid"]),
+        Residual("(56)*, (57)", "mixed, apart", APART, apart["mixed"]),
+        Residual(
+            "(58)", "mixed, about the centre of mass", f"{both}, {OF_COM}", relative(at_com["mixed"], about["mixed"])
+        ),
+    ]
 
 
 def hybrid_momentum_rate(c: Case, s: Bodies, i: int) -> np.ndarray:
@@ -799,9 +935,12 @@ def section(rows, *body: int) -> Section:
 SECTIONS: tuple[Section, ...] = (
     section(body_fixed, 0),
     section(spatial, 0),
+    section(hybrid_partials, 0),
     section(hybrid, 0),
     section(mixed, 0),
     section(one_body, 1),
+    section(body_matrices, 1),
+    section(centre_of_mass, 1),
     section(recursions),
     section(closed),
     lambda seed: derivatives(case(seed)),

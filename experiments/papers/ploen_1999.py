@@ -2,7 +2,7 @@
 
 The residuals are relative, the worst over random trees of six bodies, joints with several degrees of freedom among
 them; * marks equations corrected as in docs/formulas.md. The figure in out/ shows how far Mdot - 2C is from skew
-for the recursion's own C (25), and for those of (37) and of Christoffel.
+for the recursion's own C (25), and for those of (37), of Christoffel and of Cbar = J ad_V - ad_V^T J.
 
     python experiments/papers/ploen_1999.py
 """
@@ -10,6 +10,7 @@ for the recursion's own C (25), and for those of (37) and of Christoffel.
 from __future__ import annotations
 
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
 
@@ -123,7 +124,8 @@ def motion(c: Case) -> list[Residual]:
     C_i, Cbar_i = plain.C_bar, f.C_bar
     w = V.reshape(n, 6)[:, :3]
     tops = np.linalg.matrix_power(Gamma, n)
-    C, christoffels = robot.coriolis_matrix(q, v), robot.coriolis_matrix(q, v, "christoffel")
+    C, christoffels, adjoint = (robot.coriolis_matrix(q, v, form) for form in ("ploen", "christoffel", "adjoint"))
+    ad_V = -f.ad_V_dual.T
     return [
         Residual(
             "(1), (35)", "M qdd + C qd + phi = tau",
@@ -184,12 +186,62 @@ def motion(c: Case) -> list[Residual]:
             skewness(Mdot - 2.0 * christoffels, scale),
         ),
         Residual(
+            "docs/formulas.md", "so is that of J ad_V - ad_V^T J", "Robot.coriolis_matrix, Robot.mass_matrix_rate",
+            skewness(Mdot - 2.0 * adjoint, scale),
+        ),
+        Residual(
+            "(37)", "with J ad_V - ad_V^T J for Cbar", "Robot.coriolis_matrix",
+            relative(adjoint, S.T @ G.T @ (J @ G @ f.ad_Sv @ Gamma + J @ ad_V - ad_V.T @ J) @ G @ S, scale),
+        ),
+        Residual("(23)", "whose bias is the same", "Robot.coriolis_matrix", relative(adjoint @ v, C25 @ v, scale)),
+        Residual(
             "introduction", "qd^T (Mdot - 2C) qd = 0 even for (25)", "factored.coriolis_matrix, Robot.mass_matrix_rate",
             abs(v @ (Mdot - 2 * C25) @ v) / (scale * (v @ v)),
         ),
         Residual(
             "docs/formulas.md", "C_ploen - C_christoffel", "Robot.coriolis_matrix",
             difference(robot, q, v, w, f, scale),
+        ),
+    ]  # fmt: skip
+
+
+def moving_base(c: Case) -> list[Residual]:
+    """(13), (19), (20) with V_0 and Vdot_0: a robot on a free base, seen from that base as it moves."""
+    robot, q, v, a, v_ref = c
+    base = robot.joints[0].S
+    carried = replace(
+        robot,
+        body_names=robot.body_names[1:],
+        parents=tuple(p - 1 for p in robot.parents[1:]),
+        joints=robot.joints[1:],
+        placements=robot.placements[1:],
+        parameters=robot.parameters[1:],
+        frames=tuple(f._replace(body=f.body - 1) for f in robot.frames if f.body > 0),
+        gravity=robot.pose(q, robot.body_names[0])[:3, :3].T @ robot.gravity,
+    )
+    V_0, A_0 = base @ v[:6], base @ a[:6]
+    state, names = (q[12:], v[6:]), robot.body_names[1:]
+    V = factored.body_twists(carried, *state, V_0)
+    A = factored.body_accelerations(carried, *state, a[6:], V_0, A_0)
+    tau = factored.inverse_dynamics(carried, *state, a[6:], base_twist=V_0, base_acceleration=A_0)
+    reference = factored.inverse_dynamics(
+        carried, *state, a[6:], v_ref[6:], "christoffel", base_twist=V_0, base_acceleration=A_0
+    )
+    expected = robot.inverse_dynamics(q, v, a, np.concatenate((v[:6], v_ref[6:])), form="christoffel")[6:]
+    rates = [robot.jacobian(q, x) @ a + robot.jacobian_rate(q, v, x) @ v for x in names]
+    return [
+        Residual(
+            "(13), (19)", "V = G S qd + G P0 V_0", "factored.body_twists",
+            relative(V, [robot.jacobian(q, x) @ v for x in names]),
+        ),
+        Residual("(13), (20)", "Vdot with V_0 and Vdot_0", "factored.body_accelerations", relative(A, rates)),
+        Residual(
+            "(13), (22)", "tau with them", "factored.inverse_dynamics, Robot.inverse_dynamics",
+            relative(tau, robot.inverse_dynamics(q, v, a)[6:]),
+        ),
+        Residual(
+            "(13), (37)", "and with a reference velocity", "factored.inverse_dynamics, Robot.inverse_dynamics",
+            relative(reference, expected),
         ),
     ]  # fmt: skip
 
@@ -243,7 +295,20 @@ def motions(seed: int) -> list[Residual]:
     return worst((motion(case(seed, chain=False)), motion(tree(seed))))
 
 
-SECTIONS: tuple[Section, ...] = (algebra, lambda seed: christoffel(case(seed)), motions)
+def floating(seed: int) -> Case:
+    """A random tree on a free base."""
+    rng = np.random.default_rng(seed)
+    kinds = ["free", "revolute", "spherical", "helical", "planar", "revolute"]
+    robot = testing.random_robot(rng, kinds, [-1, 0, 1, 1, 0, 4])
+    return Case(robot, robot.random_configuration(rng), *rng.normal(size=(3, robot.nv)))
+
+
+SECTIONS: tuple[Section, ...] = (
+    algebra,
+    lambda seed: christoffel(case(seed)),
+    motions,
+    lambda seed: moving_base(floating(seed)),
+)
 
 
 def table(seeds=range(4)) -> list[Residual]:
@@ -256,7 +321,7 @@ def panda_skewness(states: int = 200) -> dict[str, np.ndarray]:
     q = np.array([robot.random_configuration(rng) for _ in range(states)])
     v = rng.normal(size=q.shape)
     out, Mdot = {}, robot.mass_matrix_rate(q, v)
-    for form in ("plain", "ploen", "christoffel"):
+    for form in ("plain", "ploen", "christoffel", "adjoint"):
         C = factored.coriolis_matrix(robot, q, v, "plain") if form == "plain" else robot.coriolis_matrix(q, v, form)
         N = Mdot - 2.0 * C
         size = np.maximum(np.abs(Mdot).max((1, 2)), 2.0 * np.abs(C).max((1, 2)))
@@ -271,7 +336,12 @@ def figure(path: Path) -> None:
     fig = Figure(figsize=(6.4, 4.0), layout="constrained")
     FigureCanvasAgg(fig)
     axes = fig.subplots()
-    names = {"plain": "(25), the recursion's own", "ploen": "(37), Ploen's", "christoffel": "(2), Christoffel's"}
+    names = {
+        "plain": "(25), the recursion's own",
+        "ploen": "(37), Ploen's",
+        "christoffel": "(2), Christoffel's",
+        "adjoint": "J ad_V - ad_V^T J",
+    }
     for k, (form, values) in enumerate(panda_skewness().items()):
         axes.semilogy(np.maximum(values, 1e-18), ".", color=f"C{k}", ms=4, label=names[form])
     axes.set(xlabel="random state of the Panda", ylabel=r"$|N + N^T|$, $N = \dot M - 2C$, relative", ylim=(1e-18, 10))

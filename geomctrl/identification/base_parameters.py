@@ -95,8 +95,8 @@ def base_parameters(
 ) -> BaseParameters:
     """Base parameters by pivoted QR of the regressor stacked over random states (Gautier 1990).
 
-    form=None: of inverse dynamics. form="ploen" or "christoffel": of the reference-velocity dynamics
-    M a + C v_ref + g with that C, for adaptive control; Ploen's C depends on parameters that motion does not.
+    form=None: of inverse dynamics. form="ploen", "christoffel" or "adjoint": of the reference-velocity dynamics
+    M a + C v_ref + g with that C, for adaptive control; the first and last C depend on parameters that motion does not.
     Columns whose remainder is below `tolerance` of the largest count as dependent.
     """
     if not 0.0 < tolerance < 1.0:

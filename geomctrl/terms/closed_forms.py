@@ -25,7 +25,8 @@ from geomctrl.mechanism import inertia
 from geomctrl.mechanism.mechanism import Mechanism, require_robot
 from geomctrl.mechanism.states import as_batch
 
-from .factored import Ad_inverse, Factors, ad, at_rest, factors, hat, joint_motion, mass_matrix, states, transpose
+from .blocks import mul, transpose
+from .factored import Ad_inverse, Factors, ad, at_rest, factors, hat, joint_motion, mass_matrix, states
 from .kinematics import jacobian, jacobian_rate, pose
 
 __all__ = [
@@ -214,8 +215,8 @@ def lagrange(robot: Mechanism, q: ArrayLike, v: ArrayLike, a: ArrayLike) -> np.n
     v, a = _checked(robot, q=q, v=v, a=a)[1:]
     f = factors(robot, q, v)
     J, b = f.G @ f.S, -transpose(f.ad_V_dual)
-    momentum_rate = _apply(mass_matrix(robot, q), a) + _apply(_mass_rate(f, J), v)
-    kinetic = _apply(transpose(f.J @ f.G @ b @ f.S), f.V)
+    momentum_rate = mul(mass_matrix(robot, q), a) + mul(_mass_rate(f, J), v)
+    kinetic = mul(transpose(f.J @ f.G @ b @ f.S), f.V)
     return momentum_rate - kinetic + product_gravity_force(robot, q)
 
 
@@ -230,16 +231,16 @@ def euler_jourdain(
     v, a, *F = _checked(robot, q=q, v=v, a=a, **external)[1:]
     f = factors(robot, q, v)
     J = f.G @ f.S
-    acceleration = _apply(J, a) + _apply(f.G @ f.ad_Sv @ f.Gamma, f.V)  # (10)
-    weight = _apply(f.J @ f.G @ f.P0, np.concatenate((np.zeros(3), robot.gravity)))
+    acceleration = mul(J, a) + mul(f.G @ f.ad_Sv @ f.Gamma, f.V)  # (10)
+    weight = mul(f.J @ f.G @ f.P0, np.concatenate((np.zeros(3), robot.gravity)))
     W = weight + F[0].reshape(*weight.shape) if F else weight
-    return _apply(transpose(J), _apply(f.J, acceleration) + _apply(f.ad_V_dual @ f.J, f.V) - W)
+    return mul(transpose(J), mul(f.J, acceleration) + mul(f.ad_V_dual @ f.J, f.V) - W)
 
 
 def spatial_momenta(robot: Mechanism, q: ArrayLike, v: ArrayLike) -> np.ndarray:
     """Pi^s_i = M^s_i J^s_i v (..., nbodies, 6) about the world's origin: MU (35), (79); summed, `Robot.momentum`."""
     q, v = _checked(robot, q=q, v=v)
-    rows = [_apply(M @ J, v) for M, J in ((_spatial_inertia(robot, q, i), _spatial(robot, q, i)) for i in _all(robot))]
+    rows = [mul(M @ J, v) for M, J in ((_spatial_inertia(robot, q, i), _spatial(robot, q, i)) for i in _all(robot))]
     return np.stack(rows, -2)
 
 
@@ -249,10 +250,10 @@ def momentum_form(robot: Mechanism, q: ArrayLike, v: ArrayLike, a: ArrayLike) ->
     tau = np.zeros_like(v)
     for i in _all(robot):
         M, J = _spatial_inertia(robot, q, i), _spatial(robot, q, i)
-        V, V_rate = _apply(J, v), _apply(J, a) + _apply(jacobian_rate(robot, q, v, robot.body_names[i], "spatial"), v)
+        V, V_rate = mul(J, v), mul(J, a) + mul(jacobian_rate(robot, q, v, robot.body_names[i], "spatial"), v)
         M_rate = -transpose(ad(V)) @ M - M @ ad(V)  # (37)
-        weight = _apply(M, np.concatenate((np.zeros(3), robot.gravity)))
-        tau += _apply(transpose(J), _apply(M, V_rate) + _apply(M_rate, V) - weight)  # (79)
+        weight = mul(M, np.concatenate((np.zeros(3), robot.gravity)))
+        tau += mul(transpose(J), mul(M, V_rate) + mul(M_rate, V) - weight)  # (79)
     return tau
 
 
@@ -294,10 +295,6 @@ def _diagonal(A: np.ndarray) -> np.ndarray:
     """The 6x6 blocks (n, 6, 6) of a block-diagonal matrix."""
     n = len(A) // 6
     return A.reshape(n, 6, n, 6)[np.arange(n), :, np.arange(n)]
-
-
-def _apply(A: np.ndarray, x: np.ndarray) -> np.ndarray:
-    return (A @ x[..., None])[..., 0]
 
 
 def _only_one_dof(robot: Mechanism) -> None:

@@ -19,9 +19,9 @@ from geomctrl.mechanism.states import as_batch
 
 from .batches import ONE, check_threads, over_states
 
-Form = Literal["ploen", "christoffel"]
+Form = Literal["ploen", "christoffel", "adjoint"]
 DEFAULT = "ploen"  # asked for by `is` first, which costs a call nothing
-FORMS = {"ploen": rigid_body.PLOEN, "christoffel": rigid_body.CHRISTOFFEL}
+FORMS = {"ploen": rigid_body.PLOEN, "christoffel": rigid_body.CHRISTOFFEL, "adjoint": rigid_body.ADJOINT}
 
 
 def form_number(form: str) -> int:
@@ -31,10 +31,11 @@ def form_number(form: str) -> int:
 def terms(robot: Mechanism, q: ArrayLike, v: ArrayLike, form: Form = "ploen", *, threads: int = 1) -> Terms:
     """M(q), Mdot(q, v), C(q, v) and g(q) in one sweep: Terms(M, Mdot, C, g), (..., nv, nv) three times and (..., nv).
 
-    Mdot - 2C is skew for both forms: "ploen" (Ploen 1999 (37) and Proposition 1) and "christoffel" (the Christoffel
-    symbols of the first kind; for joints with several degrees of freedom the lowered Levi-Civita connection). They
-    differ in C, never in C v. For joints with several degrees of freedom v is a quasi-velocity, and Mdot is taken
-    along q exp(S v t). threads: how many share a large batch.
+    Mdot - 2C is skew for all forms of C = sum_i Jac_i^T (J_i Jacdot_i + Cbar_i Jac_i): "ploen" (Ploen 1999 (37) and
+    Proposition 1), "christoffel" (the Christoffel symbols of the first kind; for joints with several degrees of freedom
+    the lowered Levi-Civita connection) and "adjoint" (Cbar = J ad_V - ad_V^T J, which like the second depends on no
+    choice of body frames). They differ in C, never in C v. For joints with several degrees of freedom v is a
+    quasi-velocity, and Mdot is taken along q exp(S v t). threads: how many share a large batch.
     """
     if threads is not ONE:
         check_threads(threads)
@@ -45,6 +46,8 @@ def terms(robot: Mechanism, q: ArrayLike, v: ArrayLike, form: Form = "ploen", *,
         found = code.terms(q, v)
     elif form == "christoffel":
         found = code.terms_christoffel(q, v)
+    elif form == "adjoint":
+        found = code.at(composite_bodies.terms, rigid_body.ADJOINT, result=Terms)(q, v)
     if found is not None:
         return found
     return Terms(*over_states(robot, composite_bodies.terms, form_number(form), threads=threads, q=q, v=v))
@@ -67,7 +70,7 @@ def mass_matrix_rate(robot: Mechanism, q: ArrayLike, v: ArrayLike) -> np.ndarray
 
 
 def coriolis_matrix(robot: Mechanism, q: ArrayLike, v: ArrayLike, form: Form = "ploen") -> np.ndarray:
-    """C(q, v) (..., nv, nv) with Mdot - 2C skew; see `terms` for the two forms."""
+    """C(q, v) (..., nv, nv) with Mdot - 2C skew; see `terms` for the three forms."""
     return terms(robot, q, v, form).C
 
 
@@ -106,6 +109,9 @@ def inverse_dynamics(
         tau = robot._code.inverse_dynamics_reference(q, v, a, v_ref)
     elif form == "christoffel" and f_ext is None:
         tau = robot._code.inverse_dynamics_reference_christoffel(q, v, a, v if v_ref is None else v_ref)
+    elif form == "adjoint" and f_ext is None:
+        call = robot._code.at(newton_euler.inverse_dynamics_reference, rigid_body.ADJOINT)
+        tau = call(q, v, a, v if v_ref is None else v_ref)
     else:
         tau = None
     if tau is not None:

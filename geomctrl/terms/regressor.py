@@ -5,7 +5,8 @@ Body by body the wrench J A + Cbar(V) Vr is linear in (m, h, I): with L(x) y = I
     Y_i = [[0, -[lin], L(al + w x wr) + [w] L(wr)], [lin, [al] + [w][wr], 0]]     (Ploen's Cbar)
 
 where A = (al, acc), lin = acc + w x vr; the Christoffel-consistent Cbar has the inertia block
-L(al) + [wr] L(w) + 1/2 (w x wr)(1, 0, 1, 0, 0, 1). A row of Y is Jac_k^T Y_i.
+L(al) + [wr] L(w) + 1/2 (w x wr)(1, 0, 1, 0, 0, 1). With B(X) the matrix of J X by the parameters, the adjoint Cbar has
+Y_i = B(A + ad_V Vr) - ad_V^T B(Vr). A row of Y is Jac_k^T Y_i.
 """
 
 from __future__ import annotations
@@ -77,6 +78,8 @@ def regressor(
         Y = code.regressor(q, v, a, v_ref)
     elif form == "christoffel":
         Y = code.regressor_christoffel(q, v, a, v_ref)
+    elif form == "adjoint":
+        Y = code.at(kernels.regressor, form_number(form))(q, v, a, v_ref)
     if Y is not None:
         return Y
     return over_states(robot, kernels.regressor, form_number(form), threads=threads, q=q, v=v, a=a, v_ref=v_ref)

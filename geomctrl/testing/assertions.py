@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
+from typing import get_args
 
 import numpy as np
 
 from geomctrl.arguments import tolerance
 from geomctrl.control.monitors import skew_residual
 from geomctrl.robot import Robot
+from geomctrl.terms.dynamics import Form
 
 from .sampling import at_state, derivative, random_states
 
@@ -28,14 +30,14 @@ def assert_skew_symmetric(
 ) -> None:
     """Assert that N = Mdot - 2C is skew at random states: |N + N^T| <= rtol max(|Mdot|, 2 |C|, |M| |v|), by entries.
 
-    `coriolis`: the C(q, v) under test, (nv, nv); None tests both of the robot's. `mass_matrix_rate`: Mdot(q, v) if not
+    `coriolis`: the C(q, v) under test, (nv, nv); None tests all of the robot's. `mass_matrix_rate`: Mdot(q, v) if not
     the robot's. The message names a vector s with s . N s != 0: the term left over in a Lyapunov function's derivative.
     Skewness alone does not make C right (Mdot/2 passes): see `assert_passive` for C v.
     Raises ArgumentError for `states` below one and an `rtol` that is negative, infinite or nan.
     """
     rtol = tolerance("rtol", rtol)
     if coriolis is None:
-        for form in ("ploen", "christoffel"):
+        for form in get_args(Form):
             C = partial(robot.coriolis_matrix, form=form)
             assert_skew_symmetric(robot, C, mass_matrix_rate=mass_matrix_rate, states=states, seed=seed, rtol=rtol)
         return
