@@ -570,7 +570,7 @@ def test_numbers_that_solvers_choke_on(light):
             fit(model, c, "consistent", **options)
     for method in ("consistent", "manifold"):
         for weights in (1e300, 1e-300):
-            with pytest.raises(DataError, match="weighted torques.*weights"):
+            with pytest.raises(DataError, match=r"weighted torques.*weights"):
                 fit(model, c, method, weights=weights)
 
 
