@@ -86,5 +86,5 @@ def assert_dynamics(robot, model, q, v, a, rtol=1e-9):
     agree(robot.regressor(q, v, a).reshape(robot.nv, -1, 10), Y[:, order], "regressor")
     pin.computeJointJacobians(model, data, x)
     for name, joint in list(zip(robot.body_names, robot.joints))[-3:]:
-        J = pin.getJointJacobian(model, data, model.getJointId(str(joint.name)), pin.LOCAL)
+        J = pin.getJointJacobian(model, data, model.getJointId(str(joint.name)), pin.LOCAL).reshape(6, -1)
         agree(robot.jacobian(q, name), J[[3, 4, 5, 0, 1, 2]][:, index], f"Jacobian of {name}")

@@ -160,7 +160,8 @@ SOAK = str(ROOT / "tests" / "soak" / "soak.py")
 PLANTED = """
 import os, sys
 sys.path.insert(0, {folder!r})
-import checks, soak
+import soak
+from soak import checks
 def wrong(rng):
     assert rng.random() < 0.0, "planted"
     return "right"

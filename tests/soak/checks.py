@@ -163,6 +163,7 @@ def depth_first(rng: np.random.Generator, count: int) -> list[int]:
 
 def loops(rng: np.random.Generator) -> str:
     """A random closed loop in compiled code is the same as in Python, and what its proof promises holds."""
+    sometimes_traced(rng)
     kinds = [str(k) for k in rng.choice(["revolute", "prismatic", "helical", "spherical", "free"], rng.integers(1, 4))]
     robot = random_robot(rng, kinds)
     M = 1.0 / np.diag(np.linalg.inv(robot.mass_matrix(robot.neutral())))
@@ -175,16 +176,31 @@ def loops(rng: np.random.Generator) -> str:
     }
     name = str(rng.choice(list(laws)))
     law = laws[name]()
-    factors = rng.uniform(0.7, 1.3, robot.nbodies) if rng.random() < 0.5 else np.ones(robot.nbodies)
-    plant = gc.Plant(robot.with_parameters(robot.parameters * factors[:, None]))
-    q0 = robot.integrate(robot.neutral(), 0.2 * rng.normal(size=robot.nv))
     options = {
         "method": str(rng.choice(integrators.methods())),
         "control_dt": [None, 2e-3][rng.integers(2)],
         "every": int(rng.integers(1, 5)),
     }
-    arguments = plant, law, q0, 0.2 * rng.normal(size=robot.nv), 0.001 * int(rng.integers(10, 60)), 1e-3
-    python, compiled = (ended(arguments, options | {"compiled": way}) for way in (False, True))
+    stable = 0
+    for _ in range(RUNS):  # loads and states differ, and share what is compiled
+        factors = rng.uniform(0.7, 1.3, robot.nbodies) if rng.random() < 0.5 else np.ones(robot.nbodies)
+        plant = gc.Plant(robot.with_parameters(robot.parameters * factors[:, None]))
+        q0, v0 = robot.integrate(robot.neutral(), 0.2 * rng.normal(size=robot.nv)), 0.2 * rng.normal(size=robot.nv)
+        arguments = plant, law, q0, v0, 0.001 * int(rng.integers(10, 60)), 1e-3
+        python, compiled = (ended(arguments, options | {"compiled": way}) for way in (False, True))
+        assert_same_run(python, compiled)
+        known = not options["control_dt"] and (name == "Slotine-Li" or (factors == 1.0).all())
+        promised = ["skew", "group", *(["lyapunov"] if known else [])]
+        for key, monitor in python.monitors.items():
+            assert monitor.ok or key not in promised, (name, str(monitor))
+        stable += python.success
+    return name if stable == RUNS else f"{name}, some unstable"
+
+
+RUNS = 8  # of a loop
+
+
+def assert_same_run(python: gc.Run, compiled: gc.Run) -> None:
     assert (python.steps, python.success) == (compiled.steps, compiled.success), (python.reason, compiled.reason)
     for column in ("q", "v", "tau", "z"):
         x, y = getattr(python, column), getattr(compiled, column)
@@ -193,10 +209,6 @@ def loops(rng: np.random.Generator) -> str:
             assert_close(y, x, 1e-9, 1.0)
     for key, monitor in python.monitors.items():
         assert compiled.monitors[key].ok == monitor.ok, (str(monitor), str(compiled.monitors[key]))
-    promised = ["skew", "group"] if name != "PD" or options["control_dt"] else ["skew", "group", "lyapunov"]
-    for key, monitor in python.monitors.items():
-        assert monitor.ok or key not in promised, str(monitor)
-    return name if python.success else f"{name}, unstable"
 
 
 def ended(arguments: tuple, options: dict[str, Any]) -> gc.Run:
