@@ -239,17 +239,22 @@ def sweeps(rng: np.random.Generator) -> str:
                 start_new_session=True, stderr=subprocess.PIPE, text=True,
             )  # fmt: skip
             kind = [signal.SIGKILL, signal.SIGINT][rng.integers(2)]
-            try:
-                said = process.communicate(timeout=rng.uniform(0.5, 6.0))[1]
-                assert process.returncode == 0, said
-            except subprocess.TimeoutExpired:
-                process.send_signal(kind)
-                said = process.communicate(timeout=60.0)[1]
-                assert process.returncode in (-kind, 0, 1), said
+            blocks, deadline = int(rng.integers(0, 6)), time.monotonic() + 60.0
+            while blocks_done(store) < blocks and process.poll() is None and time.monotonic() < deadline:
+                time.sleep(0.005)
+            time.sleep(rng.uniform(0.0, 0.1))
+            process.send_signal(kind)
+            said = process.communicate(timeout=60.0)[1]
+            early = [1] if kind == signal.SIGINT and blocks == 0 else []  # Ctrl-C while Python itself starts
+            assert process.returncode in (-kind, 0, *early), said
             gone(process.pid)
         found = studies.swept(store=store, executor=ThreadPoolExecutor(1))
         xarray.testing.assert_identical(found, whole_table())
     return f"resumed after {deaths}"
+
+
+def blocks_done(store: Path) -> int:
+    return len(list(store.glob("done/c/*[0-9]")))
 
 
 def gone(group: int) -> None:
