@@ -240,7 +240,8 @@ def sweeps(rng: np.random.Generator) -> str:
             )  # fmt: skip
             kind = [signal.SIGKILL, signal.SIGINT][rng.integers(2)]
             blocks, deadline = int(rng.integers(0, 6)), time.monotonic() + 60.0
-            while blocks_done(store) < blocks and process.poll() is None and time.monotonic() < deadline:
+            wanted = blocks_done(store) + blocks
+            while blocks_done(store) < wanted and process.poll() is None and time.monotonic() < deadline:
                 time.sleep(0.005)
             time.sleep(rng.uniform(0.0, 0.1))
             process.send_signal(kind)
