@@ -2,6 +2,8 @@
 PYTHON ?= python3
 DEMO_SECONDS ?= 10
 WORKERS ?= 0
+SOAK_MINUTES ?= 30
+SOAK_OPTIONS ?=
 # small matrices: a second BLAS thread only waits, and on a busy machine for long
 export OMP_NUM_THREADS ?= 1
 export OPENBLAS_NUM_THREADS ?= 1
@@ -13,12 +15,13 @@ BIN := $(VENV)/bin
 STAMPS := $(VENV)/stamps
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 
-.PHONY: help demo test test-fast bench lint robots mjcfs cross numpy1 cuda-tools build-tools clean
+.PHONY: help demo test test-fast soak bench lint robots mjcfs cross numpy1 cuda-tools build-tools clean
 
 help:
 	@echo "make demo      a Panda arm tracks under an adaptive controller that does not know its load (DEMO_SECONDS=$(DEMO_SECONDS))"
 	@echo "make test      all tests (WORKERS=2: in two processes; make robots first: real URDFs as well)"
 	@echo "make test-fast the same without the slow ones"
+	@echo "make soak      random URDF files, robots, closed loops and sweeps that are killed, for SOAK_MINUTES=$(SOAK_MINUTES)"
 	@echo "make bench     start-up, speed against Pinocchio, dynibo, MuJoCo, scipy and exudyn (a quarter of an hour; BENCH_OPTIONS=--quick)"
 	@echo "make lint      formatting, ruff, layers, pyright, dead code"
 	@echo "make robots    install example-robot-data, which 'make test' then uses (131 MB)"
@@ -36,6 +39,9 @@ test: $(STAMPS)/test
 
 test-fast: $(STAMPS)/test
 	$(BIN)/python -m pytest -n $(WORKERS) -m "not slow" $(PYTEST_OPTIONS)
+
+soak: $(STAMPS)/test
+	$(BIN)/python tests/soak/soak.py --minutes $(SOAK_MINUTES) $(SOAK_OPTIONS)
 
 bench: $(STAMPS)/bench
 	$(BIN)/python experiments/benchmarks/benchmark_start.py $(BENCH_OPTIONS)

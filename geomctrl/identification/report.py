@@ -46,6 +46,9 @@ LABELS = {
     "regularization": "weight of the prior",
     "entropic": "weight of the log-det distance",
     "margin": "least pseudo-inertia, in the robot's units",
+    "status": "how the optimiser ended",
+    "objective": "objective, relative to |w tau|^2",
+    "optimality": "largest entry of the scaled gradient",
 }
 BESIDE = {
     "viscous": ("viscous friction", "N m s/rad"),

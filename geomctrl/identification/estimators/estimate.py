@@ -41,10 +41,16 @@ class Estimate:
 
     def __repr__(self) -> str:
         what = "physical" if self.is_physical else "not physical"
+        ended = "" if self.converged else " not converged,"
         return (
-            f"<Estimate of {self.model.robot.name!r} by {self.method}: {self.base.size} base parameters, {what},"
+            f"<Estimate of {self.model.robot.name!r} by {self.method}: {self.base.size} base parameters, {what},{ended}"
             f" training error {100.0 * self.relative_error():.3g} %>"
         )
+
+    @property
+    def converged(self) -> bool:
+        """Whether the optimiser's tolerances were met; where not, `notes` has the numbers. Closed forms always do."""
+        return bool(self.notes.get("converged", True))
 
     @property
     def base(self) -> BaseParameters:

@@ -7,8 +7,7 @@ not depend on the number of samples.
 
 from __future__ import annotations
 
-import warnings
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -26,7 +25,8 @@ from .conditioning import compressed, excitation
 from .estimate import Estimate
 from .estimator import Estimator
 from .least_squares import finish
-from .physical import Penalties, Scaled, in_natural_units, require_numbers
+from .physical import LARGEST, Penalties, Scaled, in_natural_units, require_numbers
+from .solving import solving
 
 
 def consistent(
@@ -70,7 +70,7 @@ def consistent(
     problem = in_natural_units(model, c, weights, prior)
     low, high = _masses(model.robot, mass_min, mass_max)
     limits = _Limits(low, high, total_mass, com_box, com_ellipsoid, _fixed(model.robot, fixed))
-    x, notes = _solved(problem, penalties, limits, solver, solver_options or {})
+    x, notes = _solved(problem, penalties, limits, *_chosen(solver, solver_options))
     notes |= {"margin": margin, "entropic": entropic, "regularization": regularization}
     w = problem.weights
     out = finish(model, c, x, w, "consistent", condition=excitation(model, c, w)[0], notes=notes)
@@ -130,7 +130,7 @@ def _solved(problem: Scaled, penalties: Penalties, limits: _Limits, solver, opti
     if signs:
         constraints.append(y[model.positive] >= 0.0)
     program = cp.Problem(cp.Minimize(_objective(cp, problem, penalties, y, pseudo)), constraints)
-    status = _run(cp, program, solver, options)
+    status = _run(program, solver, options)
     if status not in ("optimal", "optimal_inaccurate"):
         _explain(status, limits)
     x = problem.scale * y.value
@@ -138,7 +138,12 @@ def _solved(problem: Scaled, penalties: Penalties, limits: _Limits, solver, opti
         x[model.positive] = np.maximum(x[model.positive], 0.0)  # the solver's rounding
     known, prior = limits.fixed, problem.prior[: model.inertial].reshape(-1, 10)
     x[: model.inertial].reshape(-1, 10)[known] = prior[known]
-    return x, {"status": status, "solver": solver, "seconds": program.solver_stats.solve_time}
+    return x, {
+        "status": status,
+        "converged": status == "optimal",
+        "solver": solver,
+        "seconds": program.solver_stats.solve_time,
+    }
 
 
 def _objective(cp, problem, penalties, y, pseudo):
@@ -154,29 +159,26 @@ def _objective(cp, problem, penalties, y, pseudo):
     return objective
 
 
-def _run(cp, problem, solver, options):
+def _run(program, solver: str, options: dict[str, Any]) -> str:
     if solver == "CLARABEL":
         options = {"tol_gap_rel": 1e-9, "tol_gap_abs": 1e-12, "tol_feas": 1e-10, **options}
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # cvxpy's "inaccurate" comes back as a status
-            problem.solve(solver=solver, **options)
-    except cp.error.SolverError as error:
-        raise SolverError(
-            f"{solver} failed: {error}; try weights='noise', more regularization, or method='manifold'"
-        ) from None
-    return problem.status
+    remedy = "weights='noise', more regularization, or method='manifold'"
+    with solving(solver, remedy, lambda: program.status):  # cvxpy's warning "inaccurate" comes back as a status
+        program.solve(solver=solver, **options)
+    return program.status
 
 
 def _explain(status: str, limits: _Limits):
     if "infeasible" in status:
         raise SolverError(
             f"no physical robot satisfies the bounds together (solver status {status}): {limits.in_words()}; widen"
-            " them, or lower `margin`, which keeps pseudo-inertias away from zero"
+            " them, or lower `margin`, which keeps pseudo-inertias away from zero",
+            status=status,
         )
     raise SolverError(
         f"the solver stopped with status {status}; try mass_max and regularization=1e-6 (the problem may be unbounded"
-        " in directions no torque depends on), solver='SCS', or method='manifold'"
+        " in directions no torque depends on), solver='SCS', or method='manifold'",
+        status=status,
     )
 
 
@@ -186,8 +188,18 @@ def _require_physical(estimate: Estimate, limits: _Limits, penalties: Penalties)
         body, why = next(iter(bad.items()))
         raise SolverError(
             f"{estimate.notes['solver']}: status {estimate.notes['status']}, but body {body!r} is not physical: {why};"
-            f" try a larger margin than {penalties.margin:g}"
+            f" try a larger margin than {penalties.margin:g}",
+            status=estimate.notes["status"],
         )
+
+
+def _chosen(solver, options) -> tuple[str, dict[str, Any]]:
+    options = {} if options is None else options
+    if not isinstance(solver, str):
+        raise ArgumentError(f"solver: expected a solver's name, as cvxpy knows it, got {solver!r:.80}")
+    if not isinstance(options, Mapping) or not all(isinstance(name, str) for name in options):
+        raise ArgumentError(f"solver_options: expected a mapping of names to values, got {options!r:.80}")
+    return solver, dict(options)
 
 
 def _fixed(robot, names) -> list[int]:
@@ -224,7 +236,7 @@ def _mass_bounds(cp, links, mass, limits):
     for i, link in enumerate(links):
         if i in limits.fixed:
             continue
-        if np.isfinite(limits.high[i]):
+        if limits.high[i] < LARGEST * mass:  # beyond, a bound only spoils the solver's numbers
             out.append(link[0] <= limits.high[i] / mass)
         if limits.low[i] > 0.0:
             out.append(link[0] >= limits.low[i] / mass)
@@ -246,9 +258,9 @@ def _com_box(robot, links, length, box):
                 f"body {robot.body_names[i]!r}: com_box: lower corner {lo * length} above upper {hi * length}"
             )
         for k in range(3):
-            if np.isfinite(lo[k]):
+            if lo[k] > -LARGEST:
                 out.append(link[1 + k] >= lo[k] * link[0])
-            if np.isfinite(hi[k]):
+            if hi[k] < LARGEST:
                 out.append(link[1 + k] <= hi[k] * link[0])
     return out
 
