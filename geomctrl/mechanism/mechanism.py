@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, NamedTuple, Self
 import numpy as np
 
 from geomctrl.arguments import frozen
-from geomctrl.errors import NameNotFoundError
+from geomctrl.errors import ArgumentError, NameNotFoundError
 from geomctrl.kernels.tree import pack, with_inertias
 
 from .joint import Joint
@@ -176,6 +176,12 @@ class Mechanism:
                 f"  {i:3d} {joint.name:{width}} {joint.kind:11}{on} -> {body}, {self.parameters[i, 0]:.4g} kg{limits}"
             )
         return "\n".join(lines)
+
+
+def require_robot(name: str, x: object) -> None:
+    """Raise ArgumentError, naming the argument `name`, unless x is a robot."""
+    if not isinstance(x, Mechanism):
+        raise ArgumentError(f"{name}: expected a Robot, got {x!r:.80}")
 
 
 def _no_such(what: str, name: object, known: list[str]) -> str:
