@@ -2,7 +2,9 @@
 
 import math
 import operator
+import os
 from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -139,6 +141,20 @@ def function(name: str, x: object, expected: str) -> Any:
     """x itself; raises ArgumentError, naming the argument `name`, unless it can be called. expected: "f(t, q)"."""
     if not callable(x):
         raise ArgumentError(f"{name}: expected a function {expected}, got {x!r:.80}")
+    return x
+
+
+def path(name: str, x: object) -> Path:
+    """x as a Path; raises ArgumentError, naming the argument `name`, unless it is the name of a file or folder."""
+    if not isinstance(x, (str, os.PathLike)):
+        raise ArgumentError(f"{name}: expected a path, got {x!r:.80}")
+    return Path(x)
+
+
+def instance(name: str, x: object, kind: type | tuple[type, ...], expected: str) -> Any:
+    """x itself; raises ArgumentError, naming the argument `name`, unless it is one of a class. expected: "a Plant"."""
+    if not isinstance(x, kind):
+        raise ArgumentError(f"{name}: expected {expected}, got {x!r:.80}")
     return x
 
 

@@ -11,7 +11,11 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
+from math import inf
 from typing import Any
+
+from geomctrl.arguments import function, number
+from geomctrl.compiler.arrays import has_symbols
 
 from .contracts import Desired, Reference
 
@@ -28,11 +32,18 @@ class _Latest:
 _latest: ContextVar[_Latest | None] = ContextVar("latest", default=None)
 
 
+def time(t: Any) -> Any:
+    """t as a float, a symbol as it is; raises ArgumentError, naming t, unless it is a finite number."""
+    if type(t) is float and -inf < t < inf:
+        return t
+    return t if has_symbols(t) else number("t", t, "a finite time")
+
+
 def desired_at(reference: Reference, t: float) -> Desired:
     """reference(t), from memory if a running `simulate` asked for it last: to be read, not to be written on."""
     latest = _latest.get()
     if latest is None:
-        return reference(t)
+        return function("reference", reference, "t -> Desired(q, v, a)")(time(t))
     if latest.t != t or latest.reference is not reference:
         latest.desired = reference(t)
         latest.reference, latest.t = reference, t

@@ -12,7 +12,8 @@ from typing import Any
 
 import numpy as np
 
-from geomctrl.compiler.arrays import has_symbols, scalar
+from geomctrl.arguments import checked, number
+from geomctrl.compiler.arrays import scalar
 from geomctrl.compiler.symbols import where
 from geomctrl.compiler.tracing import run
 from geomctrl.errors import ArgumentError
@@ -79,7 +80,7 @@ class Skew(Monitor):
     what = "asymmetry of Mdot - 2C, relative"
 
     def __init__(self, limit: float = 1e-10):
-        self.limit = limit
+        self.limit = number("limit", limit, "a number >= 0", lambda x: x >= 0.0)
 
     def start(self, plant, controller):
         self.coriolis = getattr(controller, "coriolis_matrix", None)
@@ -105,7 +106,12 @@ def skew_residual(M: np.ndarray, Mdot: np.ndarray, C: np.ndarray, v: np.ndarray)
 
     Matrices (nv, nv) and v (nv,) of one state; infinite where one of them is not finite.
     """
-    arrays = (x if has_symbols(x) else np.require(x, float, ["C", "W"]) for x in (M, Mdot, C, v))
+    M, arrays = checked("M", M, (), finite=False), []
+    n = M.shape[-1] if M.ndim else 0
+    for name, x, shape in (("M", M, (n, n)), ("Mdot", Mdot, (n, n)), ("C", C, (n, n)), ("v", v, (n,))):
+        arrays.append(checked(name, x, shape, finite=False))
+        if arrays[-1].ndim != len(shape):
+            raise ArgumentError(f"{name}: expected shape {shape}, got {np.shape(x)}")
     return run(composite_bodies.skew_residual, *arrays)
 
 
@@ -119,7 +125,7 @@ class EnergyBalance(Monitor):
     what = "energy balance H(t) - H(0) - integral of power, relative"
 
     def __init__(self, limit: float = 1e-6):
-        self.limit = limit
+        self.limit = number("limit", limit, "a number >= 0", lambda x: x >= 0.0)
 
     def start(self, plant, controller):
         weight = plant.robot.parameters[:, 0].sum() * np.linalg.norm(plant.robot.gravity)
@@ -148,7 +154,7 @@ class LyapunovDecrease(Monitor):
     what = "growth of the Lyapunov function in one step, relative"
 
     def __init__(self, limit: float = 1e-8):
-        self.limit = limit
+        self.limit = number("limit", limit, "a number >= 0", lambda x: x >= 0.0)
 
     def start(self, plant, controller):
         self.function: Any = getattr(controller, "lyapunov", None)
@@ -171,7 +177,7 @@ class GroupResidual(Monitor):
     what = "|R^T R - 1|"
 
     def __init__(self, limit: float = 1e-9):
-        self.limit = limit
+        self.limit = number("limit", limit, "a number >= 0", lambda x: x >= 0.0)
 
     def start(self, plant, controller):
         self.trivial = plant.robot.nq == plant.robot.nv and getattr(controller, "group", None) is None

@@ -28,6 +28,7 @@ from geomctrl.compiler.stand_ins import numpy_on_symbols
 from geomctrl.compiler.symbols import Condition, Graph, UntraceableError, both, where
 from geomctrl.compiler.tracing import Trace
 from geomctrl.control.contracts import Command, Controller
+from geomctrl.control.desired import time
 from geomctrl.errors import ArgumentError, ModelError
 from geomctrl.mechanism.configuration import random_configuration
 from geomctrl.robot import Robot
@@ -108,9 +109,9 @@ class CompiledLaw:
         made = self._call(t, q, v) if self._z0 is None else self._call(t, q, v, z)
         if made is not None:
             return self._command(made)
-        if type(t) is not float and np.ndim(t) == 0:
-            return self(float(t), q, v, z)
-        return self.controller(t, q, v, z)  # it has the words
+        if type(t) is not float:
+            return self(time(t), q, v, z)
+        return self.controller(time(t), q, v, z)  # it has the words
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("__") or name == "controller":

@@ -53,7 +53,8 @@ for law in (PD, TORQUE, PASSIVE, ADAPTIVE, ELASTIC):
     plant = PLANT if law is not ELASTIC else gc.control.ElasticPlant(ROBOT, 100.0, 0.5)
     EXAMPLES[f"{name}.start"] = Example({}, law)
     EXAMPLES[f"{name}.__call__"] = Example({"t": T, **state, "z": own}, law)
-    EXAMPLES[f"{name}.lyapunov"] = Example({"t": T, **state, "z": own, "plant": plant}, law)
+    looked_at = plant if law not in (TORQUE, ELASTIC) else Argument(plant, "all")  # whose V knows no plant
+    EXAMPLES[f"{name}.lyapunov"] = Example({"t": T, **state, "z": own, "plant": looked_at}, law)
     if law is not ELASTIC:
         EXAMPLES[f"{name}.tuned"] = Example({"tuning": TUNING})
         EXAMPLES[f"{name}.desired"] = Example({"t": T}, law)
