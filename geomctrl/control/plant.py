@@ -196,9 +196,9 @@ class Plant:
     def _arguments(self, t, q, v, tau):
         """t, q, v, tau, as they are where a loop gave them: then the terms look at their values; else checked."""
         n, nq = self.robot.nv, self.robot.nq
-        if type(q) is type(v) is type(tau) is np.ndarray and q.dtype is v.dtype is tau.dtype is FLOAT64:
-            if v.shape == tau.shape == (n,) and q.shape == (nq,):
-                return time(t), q, v, tau
+        arrays = type(q) is type(v) is type(tau) is np.ndarray and q.dtype is v.dtype is tau.dtype is FLOAT64
+        if arrays and v.shape == tau.shape == (n,) and q.shape == (nq,):
+            return time(t), q, v, tau
         return time(t), one_state("q", q, nq), one_state("v", v, n), one_state("tau", tau, n)
 
 

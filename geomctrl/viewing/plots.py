@@ -23,7 +23,8 @@ def plot_run(run: Samples, folder: str | os.PathLike, compare: Mapping[str, Samp
     one's in the overview. Each file is written whole or not at all. Returns the files written.
     """
     folder = path("folder", folder)
-    for name, x in {"run": run, **instance("compare", {} if compare is None else compare, Mapping, "further runs by name")}.items():
+    others = instance("compare", {} if compare is None else compare, Mapping, "further runs by name")
+    for x in (run, *others.values()):
         if not all(hasattr(x, field) for field in ("t", "q", "v", "tau", "monitors")):
             raise ArgumentError(f"{'run' if x is run else 'compare'}: expected a geomctrl.Run, got {x!r:.60}")
     if len(run.t) < 2:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
-from geomctrl.errors import ArgumentError
+from geomctrl.arguments import flag, number
 from geomctrl.identification.compressed import Compressed
 from geomctrl.identification.errors import SolverError
 from geomctrl.identification.model import RegressorModel
@@ -29,7 +29,10 @@ class Penalties:
     friction_signs: bool
 
     def __post_init__(self):
-        require_numbers(regularization=self.regularization, entropic=self.entropic, margin=self.margin)
+        flag("friction_signs", self.friction_signs)
+        for name in ("regularization", "entropic", "margin"):
+            x = number(name, getattr(self, name), "a number >= 0", lambda x: x >= 0.0)
+            object.__setattr__(self, name, x)
 
 
 @dataclass(frozen=True, eq=False)
@@ -70,10 +73,3 @@ def in_natural_units(
     A, b = c.system(w)
     scale, size = natural_scale(model, A, b), np.linalg.norm(b)
     return Scaled(model, w, x0, scale, A * scale / size, b / size)
-
-
-def require_numbers(**numbers) -> None:
-    """Raises ArgumentError for what is no number >= 0."""
-    for name, value in numbers.items():
-        if not isinstance(value, (int, float, np.number)) or not (np.isfinite(value) and value >= 0.0):
-            raise ArgumentError(f"{name}: expected a number >= 0, got {value!r}")
