@@ -19,13 +19,15 @@ class Example:
     """Arguments by name with which a callable works; for a method, the object it is called `on`.
 
     One that has arguments which exclude one another has several, "name#one" and "name#other". `star` names the argument
-    that is written *name. `compare` is False where two right results may differ.
+    that is written *name. `compare` is False where two right results may differ. `forms`: the only arguments whose legal
+    forms are tried, where a call takes long.
     """
 
     arguments: dict[str, Any] = field(default_factory=dict)
     on: Any = None
     star: str | None = None
     compare: bool = True
+    forms: list[str] | None = None
 
 
 def call(public: Public, example: Example, replaced: dict[str, Any] | None = None) -> Any:
@@ -88,7 +90,8 @@ def verdict(public: Public, example: Example, name: str, bad: Any) -> tuple[str,
 def wrong_forms(public: Public, example: Example) -> Iterator[tuple[str, str, str]]:
     """(argument, form, what was wrong) for every legal form whose result is not that of float64 in C order."""
     for name, given in example.arguments.items():
-        if name == example.star or (isinstance(given, Argument) and not given.forms):
+        tried = example.forms is None or name in example.forms
+        if name == example.star or not tried or (isinstance(given, Argument) and not given.forms):
             continue
         for form, value, same in legal_forms(good(given)):
             expected, error = _outcome(public, example, name, same)

@@ -5,11 +5,13 @@ A process of its own: a value that kills it, or a call that does not end, is the
 
 import faulthandler
 import json
+import os
 import sys
 
 from hostile.calls import substitutions, verdict
 from hostile.discovery import public_callables
 from hostile.examples import callable_of, examples
+from hostile.examples.common import FOLDER
 
 LONGEST = 20.0  # seconds that a refusal may take
 
@@ -23,6 +25,7 @@ def main(room: str, number: str, of: str, out: str, first: str = "0") -> None:
             file.flush()
 
         at = 0
+        os.chdir(FOLDER)  # where a path of any words may point
         for name, example in examples(room).items():
             for argument, what, bad in substitutions(public[callable_of(name)], example):
                 at += 1

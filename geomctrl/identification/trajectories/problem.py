@@ -65,8 +65,11 @@ def limits_of(
     effort = _limit("effort", effort, own.effort, n)
     if not np.isfinite(upper - lower).all():
         raise ArgumentError("lower, upper: expected finite positions")
-    if (lower >= upper).any() or min(velocity.min(), acceleration.min(), effort.min()) <= 0.0:
-        raise ArgumentError("limits: expected lower < upper and positive velocities, accelerations and efforts")
+    for name, x in (("velocity", velocity), ("acceleration", acceleration), ("effort", effort)):
+        if x.min() <= 0.0:
+            raise ArgumentError(f"limits: {name}: expected positive numbers, got {x.min():g}")
+    if (lower >= upper).any():
+        raise ArgumentError("limits: lower, upper: expected lower < upper")
     return Limits(lower, upper, velocity, acceleration, effort)
 
 

@@ -86,7 +86,7 @@ def excited():
     return trajectories.optimize(ROBOT, 2.0, velocity=5.0, terms=2, samples=20, iterations=1)
 
 
-X = MODEL.prior
+X, WEIGHTS = MODEL.prior, gain(np.array([1.0, 2.0]))
 ON = Fresh(compressed)
 FITTED = {"model": MODEL, "data": Fresh(compressed)}
 SECONDS = number(0.5, negative=False)
@@ -103,15 +103,15 @@ EXAMPLES = {
     ),
     "identification.Curve": Example({"actuator": 0, "shape": "sigmoid", "speed": number(0.5, positive=True)}),
     "identification.Curve.torque": Example(
-        {"v": Argument(V, "negative huge shape"), "smoothing": number(0.5, negative=False)}, CURVE
+        {"v": Argument(V, "negative huge shape empty"), "smoothing": number(0.5, negative=False)}, CURVE
     ),
     "identification.Curve.torque_by_log_speed": Example(
-        {"v": Argument(V, "negative huge shape"), "smoothing": number(0.5, negative=False)}, CURVE
+        {"v": Argument(V, "negative huge shape empty"), "smoothing": number(0.5, negative=False)}, CURVE
     ),
     "identification.Compressed.relative_error": Example({"x": X}, ON),
     "identification.Compressed.residuals": Example({"x": X}, ON),
     "identification.Compressed.rms": Example({"x": X}, ON),
-    "identification.Compressed.system": Example({"weights": np.array([1.0, 2.0])}, ON),
+    "identification.Compressed.system": Example({"weights": gain(np.array([1.0, 2.0]), "negative")}, ON),
     "identification.Dataset": Example(
         {
             "t": LOG.t, "q": Argument(LOG.q, "shape"), "tau": LOG.tau, "v": LOG.v, "a": LOG.a, "mask": MASK, "names": ("a", "b"),
@@ -229,37 +229,37 @@ EXAMPLES = {
     "identification.consistent": Example(
         {
             **FITTED, "mass_max": gain(np.array([5.0, 6.0])), "mass_min": gain(np.array([0.125, 0.25])),
-            "total_mass": number(2.5, positive=True), "com_box": np.array([[[-2.0] * 3, [2.0] * 3]] * 2),
+            "total_mass": number(2.5, positive=True), "com_box": Argument(np.array([[[-2.0] * 3, [2.0] * 3]] * 2), "nan inf"),
             "com_ellipsoid": [None, (np.zeros(3), np.full(3, 2.0))], "prior": X, "entropic": number(0.0, negative=False),
             "regularization": number(1e-6, negative=False), "friction_signs": True,
-            "margin": number(1e-6, negative=False), "fixed": ["link1"], "weights": np.ones(2), "solver": "CLARABEL",
+            "margin": number(1e-6, negative=False), "fixed": ["link1"], "weights": WEIGHTS, "solver": "CLARABEL",
             "solver_options": {},
-        }, compare=False,
+        }, forms=["mass_max", "total_mass"], compare=False,
     ),
     "identification.manifold": Example(
         {
             **FITTED, "prior": X, "start": ROBOT.parameters, "entropic": number(0.0, negative=False),
             "regularization": number(1e-6, negative=False), "friction_signs": True,
-            "margin": number(1e-6, negative=False), "weights": np.ones(2), "iterations": 1000,
-        }, compare=False,
+            "margin": number(1e-6, negative=False), "weights": WEIGHTS, "iterations": 1000,
+        }, forms=["start"], compare=False,
     ),
     "identification.ols": Example(FITTED),
-    "identification.tls": Example({**FITTED, "weights": np.array([1.0, 2.0])}),
+    "identification.tls": Example({**FITTED, "weights": WEIGHTS}),
     "identification.wls": Example({**FITTED, "iterations": 3}),
     "identification.ridge": Example(
-        {**FITTED, "prior": X, "strength": number(0.001, negative=False), "weights": np.array([1.0, 2.0])}
+        {**FITTED, "prior": X, "strength": number(0.001, negative=False), "weights": WEIGHTS}
     ),
     "identification.irls": Example(
         {"model": MODEL, "data": LOG, "loss": "huber", "threshold": number(1.5, positive=True), "iterations": 3}
     ),
     "identification.iv": Example(
-        {"model": MODEL, "data": LOG, "instruments": LOG, "weights": np.array([1.0, 2.0])}
+        {"model": MODEL, "data": LOG, "instruments": LOG, "weights": WEIGHTS}
     ),
     "identification.period_instruments": Example({"data": LOG, "period": number(2.0, positive=True)}),
     "identification.cross_validate": Example(
         {"model": MODEL, "folds": list(DRIFTING.split_time(0.5)), "method": "ols"}
     ),
-    "identification.excitation": Example({**FITTED, "weights": np.array([1.0, 2.0])}),
+    "identification.excitation": Example({**FITTED, "weights": gain(np.array([1.0, 2.0]), "negative")}),
     "identification.fit": Example({**FITTED, "method": "ridge", "strength": number(0.001, negative=False)}),
     "identification.fit_curves": Example(
         {
@@ -274,7 +274,7 @@ EXAMPLES = {
             "validation": Validation(0.25), "progress": lambda what, fraction: None,
         }, compare=False,
     ),
-    "identification.save_model": Example({"robot": ROBOT, "path": path("model.json"), "extra": {"note": "x"}}),
+    "identification.save_model": Example({"robot": ROBOT, "path": path("model.json"), "extra": Argument({"note": "x"}, "mapping")}),
     "identification.load_model": Example({"path": save_model(ROBOT, FOLDER / "robot.json")}),
     "identification.load_extra": Example({"path": FOLDER / "robot.json"}),
     "identification.save_urdf": Example({"robot": ROBOT, "path": path("model.urdf")}),
@@ -285,18 +285,18 @@ EXAMPLES = {
 }  # fmt: skip
 TRAJECTORY = trajectories.Trajectory("fourier", 2.0, 0.125 * np.ones((5, 2)))
 EXAMPLES |= {
-    "identification.trajectories.Trajectory.basis": Example({"t": Argument(TIME[:5], "huge negative shape")}, TRAJECTORY),
-    "identification.trajectories.Trajectory.at": Example({"t": Argument(TIME[:5], "huge negative shape")}, TRAJECTORY),
+    "identification.trajectories.Trajectory.basis": Example({"t": Argument(TIME[:5], "huge negative shape empty")}, TRAJECTORY),
+    "identification.trajectories.Trajectory.at": Example({"t": Argument(TIME[:5], "huge negative shape empty")}, TRAJECTORY),
     "identification.trajectories.Trajectory.__call__": Example({"t": number(0.5)}, TRAJECTORY),
     "identification.trajectories.Excitation.text": Example({}, Fresh(excited)),
     "identification.trajectories.optimize": Example(
         {
             "model": MODEL, "duration": number(2.0, positive=True), "kind": "fourier", "terms": 2,
-            "objective": "condition", "q0": 0.125 * Q, "lower": gain(np.array([-2.0, -1.0])),
+            "objective": "condition", "q0": 0.125 * Q, "lower": gain(np.array([-2.0, -1.0]), "negative"),
             "upper": gain(np.array([2.0, 1.0])), "velocity": gain(np.array([5.0, 4.0])),
             "acceleration": gain(np.array([20.0, 10.0]), "inf"), "effort": gain(np.array([200.0, 100.0]), "inf"),
             "samples": 20, "iterations": 2, "seed": 1,
-        }
+        }, forms=["upper", "terms"],
     ),
 }  # fmt: skip
 assert A.size == N
