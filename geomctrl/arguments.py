@@ -103,7 +103,7 @@ def number(
     return value
 
 
-def count(name: str, x: object, least: int = 0, most: int = MOST) -> int:
+def count(name: str, x: object, least: int = 0, most: int = MOST, expected: str = "") -> int:
     """x as an int; raises ArgumentError, naming the argument `name`, unless it is a whole number from least to most.
 
     Floats are none, not even 3.0. The bound keeps a slip like 1e30 from asking for more than a machine has.
@@ -113,7 +113,7 @@ def count(name: str, x: object, least: int = 0, most: int = MOST) -> int:
     except TypeError:
         n = None
     if n is None or not least <= n <= most:
-        raise ArgumentError(f"{name}: expected a whole number from {least} to {most}, got {x!r:.80}")
+        raise ArgumentError(f"{name}: expected {expected or f'a whole number from {least} to {most}'}, got {x!r:.80}")
     return n
 
 
@@ -155,6 +155,13 @@ def instance(name: str, x: object, kind: type | tuple[type, ...], expected: str)
     """x itself; raises ArgumentError, naming the argument `name`, unless it is one of a class. expected: "a Plant"."""
     if not isinstance(x, kind):
         raise ArgumentError(f"{name}: expected {expected}, got {x!r:.80}")
+    return x
+
+
+def generator(name: str, x: object) -> np.random.Generator:
+    """x itself; raises ArgumentError, naming the argument `name`, unless it is a generator of random numbers."""
+    if not isinstance(x, np.random.Generator):
+        raise ArgumentError(f"{name}: expected a numpy.random.Generator, got {x!r:.80}")
     return x
 
 

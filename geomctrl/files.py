@@ -9,6 +9,15 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import BinaryIO
 
+from .errors import ArgumentError
+
+
+def path_of(name: str, x: object) -> Path:
+    """x as a path; raises ArgumentError, naming the argument `name`, for what is none."""
+    if not isinstance(x, (str, os.PathLike)) or not str(x) or "\0" in str(x):
+        raise ArgumentError(f"{name}: expected a path, got {x!r:.80}")
+    return Path(x)
+
 
 @contextlib.contextmanager
 def whole(path: Path) -> Iterator[BinaryIO]:

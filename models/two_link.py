@@ -3,6 +3,7 @@
 import numpy as np
 from numpy.typing import ArrayLike
 
+from geomctrl.arguments import exactly
 from geomctrl.errors import ArgumentError
 from geomctrl.mechanism import inertia
 from geomctrl.mechanism.building import Body
@@ -36,6 +37,9 @@ def two_link(
     I = mass * length**2 / 12.0 if inertias is None else _pair("inertias", inertias)
     if (length <= 0.0).any():
         raise ArgumentError(f"lengths: expected positive numbers, got {length}")
+    for name, x in (("masses", mass), ("inertias", I)):
+        if (x < 0.0).any():
+            raise ArgumentError(f"{name}: expected numbers that are not negative, got {x}")
     parameters = [inertia.from_com(m, (c, 0.0, 0.0), np.diag([i / 10.0, i, i])) for m, c, i in zip(mass, com, I)]
     elbow, tip = np.eye(4), np.eye(4)
     elbow[0, 3], tip[0, 3] = length
@@ -47,7 +51,7 @@ def two_link(
 
 
 def _pair(name, x):
-    a = np.asarray(x, dtype=float)
-    if a.shape != (2,) or not np.isfinite(a).all():
-        raise ArgumentError(f"{name}: expected two finite numbers, got {x!r}")
-    return a
+    try:
+        return exactly(name, x, (2,))
+    except ArgumentError:
+        raise ArgumentError(f"{name}: expected two finite numbers, got {x!r:.80}") from None

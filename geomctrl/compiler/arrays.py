@@ -77,10 +77,13 @@ def symbol_array(symbols: Any, shape: tuple[int, ...]) -> SymbolArray:
 
 
 def has_symbols(x: Any) -> bool:
-    """Whether an argument may hold symbols: a symbol, an array of them, or one of objects with symbols among them."""
-    if not isinstance(x, np.ndarray):
-        return isinstance(x, (Symbol, Condition))
-    return x.dtype.hasobject and (type(x) is SymbolArray or any(isinstance(e, (Symbol, Condition)) for e in x.flat))
+    """Whether an argument may hold symbols: a symbol, or an array that is none of numbers."""
+    return x.dtype.hasobject if isinstance(x, np.ndarray) else isinstance(x, (Symbol, Condition))
+
+
+def holds_symbols(x: Any) -> bool:
+    """Whether there are symbols in x, which takes a look at all of it: an array of objects may hold anything."""
+    return has_symbols(x) and (not isinstance(x, np.ndarray) or type(x) is SymbolArray or any(map(is_symbol, x.flat)))
 
 
 def wrapped(result: Any) -> Any:

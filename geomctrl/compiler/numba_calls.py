@@ -94,6 +94,8 @@ def njit(
         "MODEL": model.ctypes.data,
         "RESULT": result,
     }
+    if numba.config.DISABLE_JIT:  # pyright: ignore[reportAttributeAccessIssue]
+        scope |= {"on_stack": lambda count: count, "carray": lambda memory, count, dtype: np.empty(count, dtype)}
     scope |= {f"CONSTANT{k}": constant.ravel() for k, constant in enumerate(constants)}
     exec(compile(source, f"<geomctrl {name}>", "exec"), scope)
     return numba.njit(scope[name])

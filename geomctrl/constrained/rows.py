@@ -83,7 +83,9 @@ def _lower_pair(c, reference, a, b):
         s = B[:3, :3] @ rb + B[:3, 3] - A[:3, :3] @ ra - A[:3, 3]
         length = np.linalg.norm(s) if c.length is None else float(c.length)
         if length <= CLOSE:
-            raise ModelError(f"{label}: length: expected more than 0 [m], got {length}; points that coincide are spherical")
+            raise ModelError(
+                f"{label}: length: expected more than 0 [m], got {length}; points that coincide are spherical"
+            )
         data[LENGTH] = length
         return [(DISTANCE, data)]
     offsets, perpendicular = LOWER_PAIRS[c.kind]

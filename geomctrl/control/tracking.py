@@ -106,7 +106,9 @@ def _parts(desired: Any) -> tuple[Any, Any, Any]:
             raise TypeError
         q_d, v_d, a_d = desired
     except (TypeError, ValueError):
-        raise ArgumentError(f"desired: of the reference: expected Desired(q, v, a) at a time, got {desired!r:.80}") from None
+        raise ArgumentError(
+            f"desired: of the reference: expected Desired(q, v, a) at a time, got {desired!r:.80}"
+        ) from None
     return q_d, v_d, a_d
 
 

@@ -15,6 +15,7 @@ from typing import Any
 import numba
 from numba.core import caching, config, sigutils
 
+from . import uncompiled
 from .primitives import FLAGS, KernelTypeError, fingerprint, python_function, references
 
 
@@ -25,7 +26,7 @@ def entry(function: Callable[..., Any], signature: str, announce: Callable[[str]
     announce: called with the entry's name before it is compiled, not where it is loaded.
     """
     if getattr(config, "DISABLE_JIT", False):
-        return function
+        return uncompiled.entry(function, signature)
     twin = _twin(function)
     dispatcher: Any = numba.njit(nogil=function.__name__.endswith("_many"), **FLAGS)(twin)  # batches: see `threads`
 

@@ -20,20 +20,12 @@ from geomctrl.arguments import frozen
 from geomctrl.errors import ArgumentError, NameNotFoundError
 from geomctrl.kernels.tree import pack, with_inertias
 
+from .checks import checked_tree
+from .frame import WORLD, Frame
 from .joint import Joint
 
 if TYPE_CHECKING:  # it imports llvmlite, and data need none
     from geomctrl.compiler.code import Code
-
-WORLD = "world"
-
-
-class Frame(NamedTuple):
-    """A named frame fixed in body number `body` (-1: the world) at `placement`, T_body_frame."""
-
-    name: str
-    body: int
-    placement: np.ndarray
 
 
 class Limits(NamedTuple):
@@ -65,6 +57,9 @@ class _CodeToCome:
 class Mechanism:
     """A tree of rigid bodies joined by lower pairs, as frozen data: what a robot is, without what it does.
 
+    Raises ArgumentError or ModelError, naming the field, for what is no tree: shapes that do not fit, numbers of bodies
+    that do not exist, a loop, what is not finite or no transform. Inertial parameters need not be a body's.
+
     Bodies are numbered parents first. A configuration q (nq,) holds, body by body, the coordinate of a joint with one
     degree of freedom or the relative pose [R | p] row by row (12 numbers) of a joint with more; a velocity v (nv,)
     holds the coordinates of the body-fixed relative twist in the joint's basis S. All terms take leading batch axes.
@@ -89,8 +84,9 @@ class Mechanism:
 
     def __post_init__(self):
         put = object.__setattr__
-        for key in ("placements", "parameters", "gravity"):
-            put(self, key, frozen(getattr(self, key)))
+        given = {x.name: getattr(self, x.name) for x in fields(self) if x.init}
+        for key, value in checked_tree(**given).items():
+            put(self, key, frozen(value) if isinstance(value, np.ndarray) else value)
         put(self, "frames", tuple(f._replace(placement=frozen(f.placement)) for f in self.frames))
         q_ends, v_ends = np.cumsum([(j.nq, j.dof) for j in self.joints], axis=0).T.tolist()
         put(self, "nbodies", len(self.joints))
@@ -158,7 +154,7 @@ class Mechanism:
 
     def joint(self, name: str) -> int:
         """The number of the named joint (and of the body it carries)."""
-        if name not in self.joint_names:
+        if not isinstance(name, str) or name not in self.joint_names:
             raise NameNotFoundError(_no_such("joint", name, list(self.joint_names)))
         return self.joint_names.index(name)
 

@@ -22,11 +22,26 @@ from numpy.typing import ArrayLike
 from geomctrl.errors import ArgumentError
 from geomctrl.lie import se3
 from geomctrl.mechanism import inertia
-from geomctrl.mechanism.mechanism import Mechanism
+from geomctrl.mechanism.mechanism import Mechanism, require_robot
 from geomctrl.mechanism.states import as_batch
 
-from .factored import Ad_inverse, Factors, ad, factors, hat, joint_motion, mass_matrix, transpose
+from .factored import Ad_inverse, Factors, ad, at_rest, factors, hat, joint_motion, mass_matrix, states, transpose
 from .kinematics import jacobian, jacobian_rate, pose
+
+__all__ = [
+    "ProductOfExponentials",
+    "binet_christoffel_symbols",
+    "euler_jourdain",
+    "lagrange",
+    "momentum_form",
+    "mueller_christoffel_symbols",
+    "mueller_coriolis_matrix",
+    "product_christoffel_symbols",
+    "product_gravity_force",
+    "product_mass_matrix",
+    "product_of_exponentials",
+    "spatial_momenta",
+]
 
 
 class ProductOfExponentials(NamedTuple):
@@ -44,8 +59,7 @@ def product_of_exponentials(robot: Mechanism, q: ArrayLike) -> ProductOfExponent
 
     A joint with several degrees of freedom has its relative pose in the place of e^{A_i x_i}.
     """
-    q = np.asarray(q)
-    as_batch(robot, q=np.real(q))
+    (q,) = states(robot, q=q)
     n, lead, dtype = robot.nbodies, q.shape[:-1], np.result_type(q, float)
     A, D, Q = np.zeros((6 * n, robot.nv)), np.zeros((6 * n, 6 * n)), np.zeros((6 * n, 6 * n))
     L, F = np.zeros((*lead, 6 * n, 6 * n), dtype), np.zeros((*lead, n, 4, 4), dtype)
@@ -114,7 +128,7 @@ def mueller_christoffel_symbols(robot: Mechanism, q: ArrayLike) -> np.ndarray:
     Raises ArgumentError for joints with several degrees of freedom.
     """
     _only_one_dof(robot)
-    f, n = factors(robot, q, np.zeros((*np.shape(q)[:-1], robot.nv))), robot.nbodies
+    f, n = at_rest(robot, q), robot.nbodies
     B = brackets((f.G @ f.S).reshape(*f.G.shape[:-2], n, 6, n), _diagonal(f.J))
     j, k, i = np.ogrid[:n, :n, :n]
     s, r = np.minimum(j, k), np.maximum(j, k)
@@ -128,7 +142,7 @@ def binet_christoffel_symbols(robot: Mechanism, q: ArrayLike) -> np.ndarray:
     bodies' Jacobians at their centres of mass. Raises ArgumentError for joints with several degrees of freedom.
     """
     _only_one_dof(robot)
-    f, n = factors(robot, q, np.zeros((*np.shape(q)[:-1], robot.nv))), robot.nbodies
+    f, n = at_rest(robot, q), robot.nbodies
     columns = np.moveaxis((f.G @ f.S).reshape(*f.G.shape[:-2], n, 6, n), -1, -2)
     m, c, I = robot.parameters[:, 0], np.nan_to_num(inertia.com(robot.parameters)), inertia.com_tensor(robot.parameters)
     theta = 0.5 * np.trace(I, axis1=-2, axis2=-1)[:, None, None] * np.eye(3) - I
@@ -252,6 +266,7 @@ def _apply(A: np.ndarray, x: np.ndarray) -> np.ndarray:
 
 
 def _only_one_dof(robot: Mechanism) -> None:
+    require_robot("robot", robot)
     for joint in robot.joints:
         if joint.dof > 1:
             raise ArgumentError(

@@ -11,23 +11,21 @@ from typing import Literal
 import numpy as np
 from numpy.typing import ArrayLike
 
+from geomctrl.arguments import choice
 from geomctrl.compiler.catalogue import Terms
-from geomctrl.errors import ArgumentError
 from geomctrl.kernels import composite_bodies, energies, joint_accelerations, newton_euler, rigid_body
 from geomctrl.mechanism.mechanism import Mechanism
 from geomctrl.mechanism.states import as_batch
 
-from .batches import over_states
+from .batches import ONE, check_threads, over_states
 
 Form = Literal["ploen", "christoffel"]
+DEFAULT = "ploen"  # asked for by `is` first, which costs a call nothing
 FORMS = {"ploen": rigid_body.PLOEN, "christoffel": rigid_body.CHRISTOFFEL}
 
 
 def form_number(form: str) -> int:
-    try:
-        return FORMS[form]
-    except (KeyError, TypeError):
-        raise ArgumentError(f"form: expected 'ploen' or 'christoffel', got {form!r}") from None
+    return FORMS[choice("form", form, FORMS)]
 
 
 def terms(robot: Mechanism, q: ArrayLike, v: ArrayLike, form: Form = "ploen", *, threads: int = 1) -> Terms:
@@ -38,6 +36,10 @@ def terms(robot: Mechanism, q: ArrayLike, v: ArrayLike, form: Form = "ploen", *,
     differ in C, never in C v. For joints with several degrees of freedom v is a quasi-velocity, and Mdot is taken
     along q exp(S v t). threads: how many share a large batch.
     """
+    if threads is not ONE:
+        check_threads(threads)
+    if form is not DEFAULT:
+        choice("form", form, FORMS)
     code, found = robot._code, None
     if form == "ploen":
         found = code.terms(q, v)
@@ -53,6 +55,8 @@ def mass_matrix(robot: Mechanism, q: ArrayLike, *, threads: int = 1) -> np.ndarr
 
     threads: how many share a large batch.
     """
+    if threads is not ONE:
+        check_threads(threads)
     M = robot._code.mass_matrix(q)
     return over_states(robot, composite_bodies.mass_matrix, threads=threads, q=q) if M is None else M
 
@@ -90,6 +94,10 @@ def inverse_dynamics(
     reference velocity of Slotine and Li, for the C of `form`. f_ext (..., nbodies, 6): wrenches (moment, force) on the
     bodies, in body frames about their origins. threads: how many share a large batch.
     """
+    if threads is not ONE:
+        check_threads(threads)
+    if form is not DEFAULT:
+        choice("form", form, FORMS)
     if v_ref is None and f_ext is None and form == "ploen":  # the usual call first
         tau = robot._code.inverse_dynamics(q, v, a)
     elif f_ext is not None and form == "ploen":
@@ -125,6 +133,8 @@ def forward_dynamics(
     ModelError where the mass matrix is not positive definite (only parameters no body has lead there). threads: how
     many share a large batch.
     """
+    if threads is not ONE:
+        check_threads(threads)
     code = robot._code
     a = code.forward_dynamics(q, v, tau) if f_ext is None else code.forward_dynamics_external(q, v, tau, f_ext)
     if a is not None:

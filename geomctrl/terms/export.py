@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -13,11 +13,12 @@ from geomctrl.compiler import c, c_files
 from geomctrl.compiler.arithmetic import Arithmetic, Sizes, evaluated
 from geomctrl.compiler.tracing import structure, trace
 from geomctrl.errors import ArgumentError
+from geomctrl.files import path_of
 from geomctrl.mechanism.configuration import random_configuration
-from geomctrl.mechanism.mechanism import Mechanism
+from geomctrl.mechanism.mechanism import Mechanism, require_robot
 
 from .compiled import FRAME_TERMS, Term, compiled_term
-from .kinematics import Representation
+from .kinematics import Representation, representation_number
 
 FAILURE = "where the mass matrix is not positive definite"
 
@@ -69,6 +70,9 @@ def to_c(
 
     Raises NameNotFoundError for an unknown term and ArgumentError for what can not be a name in C.
     """
+    require_robot("robot", robot)
+    path = path_of("path", path)
+    representation_number(representation)
     name = c_files.identifier("name", re.sub(r"\W", "_", robot.name) if name is None else name)
     c_files.real(precision)
     known = _known(terms)
@@ -117,7 +121,8 @@ def _expected(robot: Mechanism, term: Term, given: list[np.ndarray]) -> list[np.
 
 
 def _known(terms: Sequence[str]) -> list[str]:
-    names = [terms] if isinstance(terms, str) else list(terms)
-    if not names:
-        raise ArgumentError("terms: expected at least one, got none")
+    if isinstance(terms, str):
+        return [terms]
+    if not isinstance(terms, Iterable) or not (names := list(terms)):
+        raise ArgumentError(f"terms: expected at least one name of a term, got {terms!r:.80}")
     return names

@@ -17,12 +17,24 @@ from typing import Literal, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from geomctrl.errors import ArgumentError
+from geomctrl.arguments import checked, choice
 from geomctrl.mechanism import inertia
 from geomctrl.mechanism.mechanism import Mechanism
 from geomctrl.mechanism.states import as_batch
 
+__all__ = [
+    "Factors",
+    "coriolis_matrix",
+    "factors",
+    "gravity_force",
+    "inverse_dynamics",
+    "mass_matrix",
+    "mass_matrix_rate",
+    "potential_energy",
+]
+
 Form = Literal["ploen", "christoffel", "plain"]
+FORMS = ("ploen", "christoffel", "plain")
 
 
 class Factors(NamedTuple):
@@ -45,8 +57,8 @@ def factors(robot: Mechanism, q: ArrayLike, v: ArrayLike, form: Form = "ploen") 
     `form` chooses C_bar_i: "ploen" (Proposition 1), "christoffel", or "plain", the -ad_V^T J of (25), whose C gives the
     right forces but no skew Mdot - 2C.
     """
-    q, v = np.asarray(q), np.asarray(v)
-    as_batch(robot, q=np.real(q), v=np.real(v))
+    q, v = states(robot, q=q, v=v)
+    choice("form", form, FORMS)
     n, lead, dtype = robot.nbodies, q.shape[:-1], np.result_type(q, v, float)
     block = [slice(6 * i, 6 * i + 6) for i in range(n)]
     S, J = np.zeros((6 * n, robot.nv)), np.zeros((6 * n, 6 * n))
@@ -74,7 +86,7 @@ def factors(robot: Mechanism, q: ArrayLike, v: ArrayLike, form: Form = "ploen") 
 
 def mass_matrix(robot: Mechanism, q: ArrayLike) -> np.ndarray:
     """M(q) (..., nv, nv)."""
-    f = factors(robot, q, _at_rest(robot, q))
+    f = at_rest(robot, q)
     return f.S.T @ transpose(f.G) @ f.J @ f.G @ f.S  # (36)
 
 
@@ -94,14 +106,13 @@ def coriolis_matrix(robot: Mechanism, q: ArrayLike, v: ArrayLike, form: Form = "
 
 def gravity_force(robot: Mechanism, q: ArrayLike) -> np.ndarray:
     """g(q) (..., nv)."""
-    f = factors(robot, q, _at_rest(robot, q))
+    f = at_rest(robot, q)
     return _apply(f.S.T @ transpose(f.G) @ f.J @ f.G @ f.P0, _base_acceleration(robot))  # (38)
 
 
 def potential_energy(robot: Mechanism, q: ArrayLike) -> np.ndarray:
     """Gravitational energy (...,) [J]: minus the sum of g . (R_i h_i + m_i p_i) over bodies at poses (R_i, p_i)."""
-    q = np.asarray(q)
-    as_batch(robot, q=np.real(q))
+    (q,) = states(robot, q=q)
     poses, energy = [], np.zeros(q.shape[:-1], np.result_type(q, float))
     for i, (parent, joint, M) in enumerate(zip(robot.parents, robot.joints, robot.placements)):
         T = M @ joint_motion(joint.S, q[..., robot.q_slices[i]])
@@ -114,12 +125,31 @@ def inverse_dynamics(
     robot: Mechanism, q: ArrayLike, v: ArrayLike, a: ArrayLike, v_ref: ArrayLike | None = None, form: Form = "ploen"
 ) -> np.ndarray:
     """M a + C v_ref + g (..., nv) by the recursion's global form; v_ref=None means v."""
-    f, a, v_ref = factors(robot, q, v, form), np.asarray(a), np.asarray(v if v_ref is None else v_ref)
-    as_batch(robot, v=np.real(v), a=np.real(a), v_ref=np.real(v_ref))
+    q, v, a, v_ref = states(robot, q=q, v=v, a=a, v_ref=v if v_ref is None else v_ref)
+    f = factors(robot, q, v, form)
     V = _apply(f.G @ f.S, v_ref)  # (19)
     A = _apply(f.S, a) + _apply(f.ad_Sv @ f.Gamma, V) + _apply(f.P0, _base_acceleration(robot))
     F = _apply(f.J @ f.G, A) + _apply(f.C_bar, V)  # (20), (21)
     return _apply(f.S.T @ transpose(f.G), F)  # (22)
+
+
+def states(robot: Mechanism, **arguments: ArrayLike) -> list[np.ndarray]:
+    """States in double precision with their leading axes, the same for all; complex ones stay complex.
+
+    Raises ArgumentError as the other terms do.
+    """
+    arrays = {name: _double(name, x) for name, x in arguments.items()}
+    as_batch(robot, **{name: x.real for name, x in arrays.items()})
+    return list(arrays.values())
+
+
+def _double(name: str, x: ArrayLike) -> np.ndarray:
+    try:
+        if np.iscomplexobj(x):
+            return checked(name, np.real(x), ()) + 1j * checked(name, np.imag(x), ())
+    except ValueError:  # a ragged list: `checked` has the words
+        pass
+    return checked(name, x, ())
 
 
 # --- blocks ------------------------------------------------------------------------------------------------------
@@ -145,10 +175,8 @@ def body_coriolis(J: np.ndarray, V: np.ndarray, form: Form) -> np.ndarray:
     w, I, H = hat(V[..., :3]), J[:3, :3], J[:3, 3:]
     if form == "ploen":
         angular = w @ I + I @ w  # Proposition 1
-    elif form == "christoffel":
-        angular = hat(V[..., :3] @ (0.5 * np.trace(I) * np.eye(3) - I))
     else:
-        raise ArgumentError(f"form: expected 'ploen', 'christoffel' or 'plain', got {form!r}")
+        angular = hat(V[..., :3] @ (0.5 * np.trace(I) * np.eye(3) - I))
     return blocks(angular, H @ w, -w @ H, J[5, 5] * w)
 
 
@@ -182,8 +210,10 @@ def _apply(A: np.ndarray, x: np.ndarray) -> np.ndarray:
     return (A @ x[..., None])[..., 0]
 
 
-def _at_rest(robot: Mechanism, q: ArrayLike) -> np.ndarray:
-    return np.zeros((*np.shape(q)[:-1], robot.nv))
+def at_rest(robot: Mechanism, q: ArrayLike) -> Factors:
+    """All factors at q with zero velocity."""
+    (q,) = states(robot, q=q)
+    return factors(robot, q, np.zeros((*q.shape[:-1], robot.nv)))
 
 
 def _base_acceleration(robot: Mechanism) -> np.ndarray:

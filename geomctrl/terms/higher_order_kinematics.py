@@ -26,10 +26,10 @@ from typing import Literal, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from geomctrl.arguments import checked
+from geomctrl.arguments import checked, choice, count
 from geomctrl.errors import ArgumentError
 from geomctrl.lie import se3
-from geomctrl.mechanism.mechanism import Mechanism
+from geomctrl.mechanism.mechanism import Mechanism, require_robot
 from geomctrl.mechanism.states import as_batch
 
 from .kinematics import Representation, jacobian, poses, representation_number
@@ -178,6 +178,7 @@ def path_to(robot: Mechanism, frame: str) -> list[int]:
 
 
 def _motion(robot: Mechanism, q: ArrayLike, rates: ArrayLike):
+    require_robot("robot", robot)
     x = checked("rates", rates, (robot.nv,))
     if x.ndim < 2 or x.shape[-2] == 0:
         raise ArgumentError(f"rates: expected shape (..., K, {robot.nv}) with K >= 1, got {x.shape}")
@@ -207,10 +208,8 @@ def jacobian_partial_derivatives(
 
     For a joint with several degrees of freedom derivatives are along q exp(S_k d), which do not commute within it.
     """
-    if representation not in ("body", "spatial"):
-        raise ArgumentError(f"representation: expected 'body' or 'spatial', got {representation!r}")
-    if isinstance(order, bool) or not isinstance(order, (int, np.integer)) or order < 0:
-        raise ArgumentError(f"order: expected a number of derivatives, 0 or more, got {order!r}")
+    choice("representation", representation, ("body", "spatial"))
+    order = count("order", order, 0, 12, expected="a number of derivatives, 0 to 12")
     lead, (q,) = as_batch(robot, q=q)
     n, body = robot.nv, representation == "body"
     Jac = jacobian(robot, q, frame, representation)

@@ -13,15 +13,15 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike
 
-from geomctrl.arguments import checked
+from geomctrl.arguments import checked, choice
 from geomctrl.errors import ArgumentError
 from geomctrl.kernels import lanes
 from geomctrl.kernels import regressor as kernels
 from geomctrl.mechanism.mechanism import Mechanism
 from geomctrl.mechanism.states import as_batch
 
-from .batches import over_states
-from .dynamics import Form, form_number
+from .batches import ONE, check_threads, over_states
+from .dynamics import DEFAULT, FORMS, Form, form_number
 
 
 def products(
@@ -66,6 +66,10 @@ def regressor(
     given). Columns: ten a body, in the order of `Robot.parameters`. threads: how many share a large batch.
     Raises ArgumentError like the other terms.
     """
+    if threads is not ONE:
+        check_threads(threads)
+    if form is not DEFAULT:
+        choice("form", form, FORMS)
     if v_ref is None:
         v_ref = v
     code, Y = robot._code, None

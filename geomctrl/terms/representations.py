@@ -21,13 +21,13 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import ArrayLike
 
-from geomctrl.arguments import checked, require_rotation
+from geomctrl.arguments import checked
 from geomctrl.errors import ArgumentError
 from geomctrl.kernels import representations
 from geomctrl.lie import se3, so3
 from geomctrl.mechanism import inertia
 from geomctrl.mechanism.configuration import neutral
-from geomctrl.mechanism.mechanism import Mechanism
+from geomctrl.mechanism.mechanism import Mechanism, require_robot
 from geomctrl.mechanism.states import as_batch
 
 from .batches import over_states
@@ -68,23 +68,33 @@ def convert_jacobian_rate(
 ) -> np.ndarray:
     """A Jacobian's time derivative (..., 6, n), given the frame's twist V, Jac and its rate in `source`: (24), (33)."""
     T, V, Jac, Jac_rate = _checked(T=T, V=V, Jac=Jac, Jac_rate=Jac_rate)
+    if Jac.shape != Jac_rate.shape:
+        raise ArgumentError(f"Jac, Jac_rate: expected the same shape, got {Jac.shape} and {Jac_rate.shape}")
     return _change(T, source, target) @ Jac_rate + _change_rate(T, V, source, target) @ Jac
 
 
 def convert_wrench(T: ArrayLike, W: ArrayLike, source: Representation, target: Representation) -> np.ndarray:
     """The wrench W (..., 6) on the frame at T in another representation, so that W . V stays the power: (35)."""
     T, W = _checked(T=T, W=W)
+    _require_known(source, target)
     return _mul(_transpose(_change(T, target, source)), W)
 
 
 def convert_inertia(T: ArrayLike, J: ArrayLike, source: Representation, target: Representation) -> np.ndarray:
     """The mass matrix J (..., 6, 6) of a body at T in another representation: (34), (47), (51)."""
     T, J = _checked(T=T, J=J)
+    _require_known(source, target)
     back = _change(T, target, source)
     return _transpose(back) @ J @ back
 
 
+def _require_known(source: str, target: str) -> None:
+    representation_number(source, "source")
+    representation_number(target, "target")
+
+
 def _change(T: np.ndarray, source: str, target: str) -> np.ndarray:
+    _require_known(source, target)
     return _from_body(T, target) @ _to_body(T, source)
 
 
@@ -98,7 +108,6 @@ def _change_rate(T: np.ndarray, V: np.ndarray, source: str, target: str) -> np.n
 
 def _from_body(T: np.ndarray, target: str) -> np.ndarray:
     """A with V_target = A V^b."""
-    representation_number(target)
     R, one, zero = T[..., :3, :3], _eye3(T), _zero3(T)
     if target == "spatial":
         return se3.Ad_of(T)  # (99)
@@ -116,7 +125,6 @@ def _to_body(T: np.ndarray, source: str) -> np.ndarray:
 
 def _from_body_rate(T: np.ndarray, V_b: np.ndarray, target: str) -> np.ndarray:
     """d/dt of `_from_body` with Rdot = R [w], d/dt Ad_T = Ad_T ad_V."""
-    representation_number(target)
     R_rate, zero = T[..., :3, :3] @ so3.hat(V_b[..., :3]), _zero3(T)
     if target == "spatial":
         return se3.Ad_of(T) @ se3.ad(V_b)
@@ -178,6 +186,7 @@ def momentum_of_body(
 ) -> np.ndarray:
     """The momentum co-screw M V (..., 6) of a body at T with twist V, in `representation`: (35)."""
     pi, T, V = _checked(parameters=parameters, T=T, V=V)
+    representation_number(representation)
     return _mul(convert_inertia(T, inertia.spatial(pi), "body", representation), V)
 
 
@@ -247,6 +256,7 @@ def without_body_frames(robot: Mechanism) -> Mechanism:
 
     Its screws are then the spatial ones at zero, Y_i, and its inertias those of the assembly drawing.
     """
+    require_robot("robot", robot)
     q = neutral(robot)
     return with_body_frames(robot, se3.inverse(np.array([pose(robot, q, name) for name in robot.body_names])))
 
@@ -263,11 +273,9 @@ def _checked(**arguments: ArrayLike) -> list[np.ndarray]:
     for name, x in arguments.items():
         shape = SHAPES.get(name, (6,))
         if name.startswith("Jac"):
-            shape = (6, np.shape(x)[-1] if np.ndim(x) else 1)
-        a = checked(name, x, shape)
-        if shape == (4, 4):
-            require_rotation(name, a[..., :3, :3])
-            se3.inverse(a)  # raises where the last row is wrong
+            x = checked(name, x, ())
+            shape = (6, x.shape[-1] if x.ndim else 1)
+        a = se3.checked_transform(name, x) if shape == (4, 4) else checked(name, x, shape)
         leads[name] = a.shape[: a.ndim - len(shape)]
         arrays.append(a)
     first = next(iter(leads))
@@ -280,6 +288,7 @@ def _checked(**arguments: ArrayLike) -> list[np.ndarray]:
 
 
 def _placements(robot: Mechanism, placements: ArrayLike) -> np.ndarray:
+    require_robot("robot", robot)
     (N,) = _checked(placements=placements)
     if N.shape != (robot.nbodies, 4, 4):
         raise ArgumentError(f"placements: expected shape ({robot.nbodies}, 4, 4), got {N.shape}")

@@ -7,10 +7,12 @@ from functools import partial
 
 import numpy as np
 
+from geomctrl.arguments import function
 from geomctrl.control.monitors import skew_residual
+from geomctrl.mechanism.mechanism import require_robot
 from geomctrl.robot import Robot
 
-from .sampling import at_state, derivative, random_states
+from .sampling import at_state, derivative, random_states, tolerance
 
 Coriolis = Callable[[np.ndarray, np.ndarray], np.ndarray]
 InverseDynamics = Callable[[np.ndarray, np.ndarray, np.ndarray], np.ndarray]
@@ -31,6 +33,11 @@ def assert_skew_symmetric(
     the robot's. The message names a vector s with s . N s != 0: the term left over in a Lyapunov function's derivative.
     Skewness alone does not make C right (Mdot/2 passes): see `assert_passive` for C v.
     """
+    rtol = tolerance(rtol)
+    require_robot("robot", robot)
+    for name, given in (("coriolis", coriolis), ("mass_matrix_rate", mass_matrix_rate)):
+        if given is not None:
+            function(name, given, f"{name}(q, v)")
     if coriolis is None:
         for form in ("ploen", "christoffel"):
             C = partial(robot.coriolis_matrix, form=form)
@@ -71,6 +78,10 @@ def assert_passive(
     `inverse_dynamics`: the tau(q, v, a) under test, M a + C v + g; None tests the robot's. The energy is the robot's,
     its derivative a sixth-order difference over 6 ms. Allowed error: rtol sum |v_k tau_k| and the energy's rounding.
     """
+    rtol = tolerance(rtol)
+    require_robot("robot", robot)
+    if inverse_dynamics is not None:
+        function("inverse_dynamics", inverse_dynamics, "inverse_dynamics(q, v, a)")
     torque = robot.inverse_dynamics if inverse_dynamics is None else inverse_dynamics
     for q, v, a in random_states(robot, states, seed):
         tau = np.asarray(torque(q, v, a), float)

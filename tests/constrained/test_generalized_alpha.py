@@ -100,7 +100,7 @@ def test_bad_input():
         generalized_alpha.integrate_index3(case.system, off, (0.0, 1.0), 0.1)
     with pytest.raises(ArgumentError, match="rho: expected a number in"):
         generalized_alpha.integrate_index3(case.system, case.y0, (0.0, 1.0), 0.1, rho=2.0)
-    with pytest.raises(ArgumentError, match="h must be positive"):
+    with pytest.raises(ArgumentError, match="h: expected a positive step"):
         generalized_alpha.integrate_index3(case.system, case.y0, (0.0, 1.0), -0.1)
     with pytest.raises(ArgumentError, match="every: expected"):
         generalized_alpha.integrate_index3(case.system, case.y0, (0.0, 1.0), 0.1, every=0)

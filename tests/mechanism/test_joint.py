@@ -55,7 +55,7 @@ BAD_JOINTS = {
     "kind: expected one of 'revolute', .*, got 'foo'": lambda: gc.Joint("foo", np.eye(6)),
     "kind: expected one of 'revolute', .*, got 3": lambda: gc.Joint(3, np.eye(6)),
     r"joint 'revolute': S: expected shape \(6, 1\), revolute, got \(6, 6\)": lambda: gc.Joint("revolute", np.eye(6)),
-    "joint 'free': S: expected a finite .* basis, got 'a'": lambda: gc.Joint("free", "a"),
+    "joint 'free': S: expected real numbers .*, got 'a'": lambda: gc.Joint("free", "a"),
     "name: expected a name, or None for that of the body, got ''": lambda: gc.Joint.revolute(Z, name=""),
     "name: expected a name, or None for that of the body, got 3": lambda: gc.Joint.revolute(Z, name=3),
 }

@@ -98,9 +98,7 @@ class Dataset(Samples):
     def read(cls, path: str | Path, **options: Any) -> Dataset:
         """`from_csv` for .csv, .txt and .tsv, `from_npz` otherwise."""
         path = file_path("path", path)
-        return (cls.from_csv if path.suffix.lower() in (".csv", ".txt", ".tsv") else cls.from_npz)(
-            path, **options
-        )
+        return (cls.from_csv if path.suffix.lower() in (".csv", ".txt", ".tsv") else cls.from_npz)(path, **options)
 
     @classmethod
     def from_arrays(

@@ -126,4 +126,6 @@ class Estimate:
     def _compressed(self, data):
         if data is None:
             return self.training
-        return data if isinstance(data, Compressed) else self.model.compress(instance("data", data, Dataset, "a Dataset"))
+        return (
+            data if isinstance(data, Compressed) else self.model.compress(instance("data", data, Dataset, "a Dataset"))
+        )

@@ -275,7 +275,9 @@ def _com_ellipsoid(cp, robot, links, length, ellipsoid):
         try:
             given, radii = entry
         except (TypeError, ValueError):
-            raise ArgumentError(f"com_ellipsoid: expected (centre, radii) or None per body, got {entry!r:.60}") from None
+            raise ArgumentError(
+                f"com_ellipsoid: expected (centre, radii) or None per body, got {entry!r:.60}"
+            ) from None
         centre, radii = (checked("com_ellipsoid", x, (3,)) / length for x in (given, radii))
         if centre.shape != (3,) or radii.shape != (3,) or not (np.isfinite(centre).all() and (radii > 0.0).all()):
             raise ArgumentError("com_ellipsoid: expected (centre (3,), radii (3,) > 0) or None per body")
