@@ -15,7 +15,7 @@ from math import inf
 from typing import Any
 
 from geomctrl.arguments import function, number
-from geomctrl.compiler.arrays import has_symbols
+from geomctrl.compiler.arrays import holds_symbols
 
 from .contracts import Desired, Reference
 
@@ -36,7 +36,7 @@ def time(t: Any) -> Any:
     """t as a float, a symbol as it is; raises ArgumentError, naming t, unless it is a finite number."""
     if type(t) is float and -inf < t < inf:
         return t
-    return t if has_symbols(t) else number("t", t, "a finite time")
+    return t if holds_symbols(t) else number("t", t, "a finite time")
 
 
 def desired_at(reference: Reference, t: float) -> Desired:

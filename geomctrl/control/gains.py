@@ -17,7 +17,7 @@ def gain_matrix(name: str, gain: ArrayLike, n: int, definite: bool = True) -> np
     if K.shape != (n, n):
         raise ArgumentError(f"{name}: expected a number, {n} numbers or a ({n}, {n}) matrix, got shape {K.shape}")
     if np.abs(K - K.T).max(initial=0.0) > 1e-9 * np.abs(K).max(initial=0.0):
-        raise ArgumentError(f"{name}: expected a symmetric matrix")
+        raise ArgumentError(f"{name}: expected a finite symmetric matrix")
     diagonal = np.diagonal(K)
     is_diagonal = np.count_nonzero(K) == np.count_nonzero(diagonal)
     smallest = (diagonal.min() if is_diagonal else np.linalg.eigvalsh(K)[0]) if n else 1.0

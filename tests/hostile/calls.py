@@ -18,9 +18,9 @@ from geomctrl.errors import GeomctrlError
 class Example:
     """Arguments by name with which a callable works; for a method, the object it is called `on`.
 
-    One that has arguments which exclude one another has several, "name#one" and "name#other". `star` names the argument
-    that is written *name. `compare` is False where two right results may differ. `forms`: the only arguments whose legal
-    forms are tried, where a call takes long.
+    One that has arguments which exclude one another has several, "name#one" and "name#other". `star` names the
+    argument that is written *name. `compare` is False where two right results may differ. `forms`: the only arguments
+    whose legal forms are tried, where a call takes long.
     """
 
     arguments: dict[str, Any] = field(default_factory=dict)

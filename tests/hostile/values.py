@@ -69,9 +69,14 @@ def bad_values(value: Any) -> dict[str, Any]:
         shape = np.concatenate((a, a[..., :1]), axis=-1)
         bools = np.ones(a.shape, bool)
         return bad | {
-            "nan": nan, "inf": inf, "complex": a + 1j, "masked": masked, "shape": shape, "bools": bools,
+            "nan": nan,
+            "inf": inf,
+            "complex": a + 1j,
+            "masked": masked,
+            "shape": shape,
+            "bools": bools,
             "objects": objects,
-        }  # fmt: skip
+        }
     bad |= {
         "nan": np.nan,
         "inf": np.inf,

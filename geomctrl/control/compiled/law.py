@@ -20,6 +20,7 @@ from typing import Any
 
 import numpy as np
 
+from geomctrl.arguments import number
 from geomctrl.compiler import budget, c, c_files, cache, entries, host
 from geomctrl.compiler.arrays import SymbolArray, has_symbols, requirements, symbol_array
 from geomctrl.compiler.code import enabled, version
@@ -110,7 +111,7 @@ class CompiledLaw:
         if made is not None:
             return self._command(made)
         if type(t) is not float:
-            return self(time(t), q, v, z)
+            return self(number("t", t), q, v, z)
         return self.controller(time(t), q, v, z)  # it has the words
 
     def __getattr__(self, name: str) -> Any:

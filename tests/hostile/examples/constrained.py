@@ -45,24 +45,37 @@ def wrench(t, poses, twists):
 
 
 EXAMPLES = {
-    "constrained.Baumgarte": Example({"damping": number(1.0, negative=False), "stiffness": number(1.0, negative=False)}),
+    "constrained.Baumgarte": Example(
+        {"damping": number(1.0, negative=False), "stiffness": number(1.0, negative=False)}
+    ),
     "constrained.GGL": Example({"rate": number(0.5, negative=False)}),
     "constrained.ConstrainedBody": Example({"name": words("bar"), "inertia": BODY, "pose": T, "group": groups.SE3()}),
     "constrained.ConstrainedSystem": Example(
         {
-            "bodies": [BAR], "constraints": Argument([PIN], "empty"), "group": groups.SE3(), "gravity": POINT,
-            "wrench": wrench, "stabilisation": Baumgarte(1.0, 1.0),
+            "bodies": [BAR],
+            "constraints": Argument([PIN], "empty"),
+            "group": groups.SE3(),
+            "gravity": POINT,
+            "wrench": wrench,
+            "stabilisation": Baumgarte(1.0, 1.0),
         }
     ),
     "constrained.ClosedLoops": Example(
         {
-            "robot": ROBOT, "constraints": Argument([LOOP], "empty"), "torque": lambda t, q, v: np.zeros(2), "stabilisation": GGL(),
+            "robot": ROBOT,
+            "constraints": Argument([LOOP], "empty"),
+            "torque": lambda t, q, v: np.zeros(2),
+            "stabilisation": GGL(),
             "reference": Q,
         }
     ),
     "constrained.Constraint": Example(
         {
-            "kind": "distance", "name": words("rod"), "bodies": ("world", "bar"), "point": POINT, "point_b": POINT,
+            "kind": "distance",
+            "name": words("rod"),
+            "bodies": ("world", "bar"),
+            "point": POINT,
+            "point_b": POINT,
             "length": number(1.5, positive=True),
         }
     ),
@@ -71,7 +84,11 @@ EXAMPLES = {
     ),
     "constrained.Constraint#holonomic": Example(
         {
-            "kind": "holonomic", "name": words("own"), "bodies": ("bar",), "function": function, "jacobian": jacobian,
+            "kind": "holonomic",
+            "name": words("own"),
+            "bodies": ("bar",),
+            "function": function,
+            "jacobian": jacobian,
             "bias": lambda poses, twists: np.zeros(1),
         }
     ),
@@ -85,25 +102,35 @@ EXAMPLES = {
     "constrained.Constraint.planar": Example({**NAMES, **POINTS, "normal": AXIS, "axis_b": AXIS}),
     "constrained.Constraint.holonomic": Example(
         {
-            "name": words("own"), "bodies": ["bar"], "function": function, "jacobian": jacobian,
+            "name": words("own"),
+            "bodies": ["bar"],
+            "function": function,
+            "jacobian": jacobian,
             "bias": lambda poses, twists: np.zeros(1),
         }
     ),
     "constrained.integrate_index1": Example(
         {
-            "system": SYSTEM, "y0": Y, "t_span": T_SPAN, "h": STEP, "method": "MK4", "project": True,
+            "system": SYSTEM,
+            "y0": Y,
+            "t_span": T_SPAN,
+            "h": STEP,
+            "method": "MK4",
+            "project": True,
             "every": Argument(1),
         }
     ),
     "constrained.integrate_index3": Example(
         {
-            "system": ConstrainedSystem([BAR], [PIN]), "y0": Y, "t_span": T_SPAN, "h": STEP, "rho": number(0.5, negative=False),
+            "system": ConstrainedSystem([BAR], [PIN]),
+            "y0": Y,
+            "t_span": T_SPAN,
+            "h": STEP,
+            "rho": number(0.5, negative=False),
             "every": Argument(1),
         }
     ),
-    "constrained.ConstrainedSystem.state": Example(
-        {"poses": SYSTEM.poses(Y), "velocities": SYSTEM.twists(Y)}, SYSTEM
-    ),
+    "constrained.ConstrainedSystem.state": Example({"poses": SYSTEM.poses(Y), "velocities": SYSTEM.twists(Y)}, SYSTEM),
     "constrained.ConstrainedSystem.consistent": Example(
         {"poses": T[None], "velocities": np.ones((1, 6)), "free": Argument(np.ones((1, 6), bool), forms=False)}, SYSTEM
     ),
@@ -111,11 +138,21 @@ EXAMPLES = {
     "constrained.ClosedLoops.consistent": Example(
         {"q": Q, "v": V, "free": Argument(np.ones(2, bool), forms=False)}, LOOPS
     ),
-}  # fmt: skip
+}
 OF_STATES = (
-    "energy", "jacobian", "kinetic_energy", "momentum", "poses", "project", "rank", "redundant",
-    "residual", "twists", "velocity_violation", "violation",
-)  # fmt: skip
+    "energy",
+    "jacobian",
+    "kinetic_energy",
+    "momentum",
+    "poses",
+    "project",
+    "rank",
+    "redundant",
+    "residual",
+    "twists",
+    "velocity_violation",
+    "violation",
+)
 for owner, system, y in (("ConstrainedSystem", SYSTEM, Y), ("ClosedLoops", LOOPS, YL)):
     for method in OF_STATES:
         if hasattr(system, method):

@@ -31,13 +31,23 @@ Q4, V4, A4 = np.tile(Q, 2), np.tile(V, 2), np.tile(A, 2)
 SMOOTH = Harmonic(Q, 0.5, 0.25)
 KEYS = "string none"  # "default" and None are legal, and so are other words: they are looked up
 LOOP = {
-    "q0": Q, "v0": V, "t_end": number(0.03125, positive=True), "dt": number(0.0078125, positive=True), "method": "MK4",
-    "control_dt": number(0.015625, positive=True), "monitors": Argument([monitors.Skew()], "none empty"), "strict": True, "every": Argument(1),
+    "q0": Q,
+    "v0": V,
+    "t_end": number(0.03125, positive=True),
+    "dt": number(0.0078125, positive=True),
+    "method": "MK4",
+    "control_dt": number(0.015625, positive=True),
+    "monitors": Argument([monitors.Skew()], "none empty"),
+    "strict": True,
+    "every": Argument(1),
     "compiled": False,
-}  # fmt: skip
+}
 ADAPTIVE = LOOP | {
-    "method": "MK54", "control_dt": Argument(None, "huge"), "rtol": number(1e-6, negative=False), "atol": number(1e-6, negative=False),
-}  # fmt: skip
+    "method": "MK54",
+    "control_dt": Argument(None, "huge"),
+    "rtol": number(1e-6, negative=False),
+    "atol": number(1e-6, negative=False),
+}
 ONE_LAW, LAMBDA, GAINS = 0.0, np.diag([2.0, 3.0]), np.diag([5.0, 4.0])
 
 
@@ -57,7 +67,11 @@ STATE = {"q": Q, "v": V, "desired": DESIRED}
 LIMIT = number(1e-6, negative=False)
 EXAMPLES = {
     "Friction": Example(
-        {"viscous": number(0.5, negative=False), "coulomb": gain(np.array([0.25, 0.5]), "shape"), "smoothing": number(0.5, positive=True)}
+        {
+            "viscous": number(0.5, negative=False),
+            "coulomb": gain(np.array([0.25, 0.5]), "shape"),
+            "smoothing": number(0.5, positive=True),
+        }
     ),
     "Friction.check": Example({"nv": 2}, FRICTION),
     "Friction.columns": Example({"v": V}, FRICTION),
@@ -69,8 +83,11 @@ EXAMPLES = {
     "Plant.power": Example(NOW, PLANT),
     "control.ElasticPlant": Example(
         {
-            "robot": ROBOT, "stiffness": gain(np.array([100.0, 50.0])), "rotor": gain(np.array([0.5, 0.25])),
-            "friction": gc.Friction(0.5), "f_ext": lambda t, q, v: np.zeros((4, 6)),
+            "robot": ROBOT,
+            "stiffness": gain(np.array([100.0, 50.0])),
+            "rotor": gain(np.array([0.5, 0.25])),
+            "friction": gc.Friction(0.5),
+            "f_ext": lambda t, q, v: np.zeros((4, 6)),
         }
     ),
     "control.ElasticPlant.at": Example({"t": number(1.0)}, ELASTIC),
@@ -87,36 +104,50 @@ EXAMPLES = {
     "viewing.plot_run": Example({"run": Fresh(run), "folder": path("plots"), "compare": {}}),
     "viewing.sweeps.plot_sweep": Example({"table": Fresh(swept), "folder": path("plots")}),
     "compile": Example({"controller": LAW, "robot": ROBOT}),
-    "CompiledLaw.__call__": Example(
-        {"t": number(0.25), "q": Q, "v": V, "z": Argument(None, "all")}, COMPILED),
+    "CompiledLaw.__call__": Example({"t": number(0.25), "q": Q, "v": V, "z": Argument(None, "all")}, COMPILED),
     "CompiledLaw.compare": Example({}, COMPILED),
     "CompiledLaw.start": Example({}, COMPILED),
-    "CompiledLaw.to_c": Example(
-        {"path": path("law.c"), "name": words("law"), "precision": "double"}, COMPILED
+    "CompiledLaw.to_c": Example({"path": path("law.c"), "name": words("law"), "precision": "double"}, COMPILED),
+    "simulate": Example(
+        {"plant": ROBOT, "controller": LAW, **LOOP, "progress": Argument(watch, "none")}, compare=False
     ),
-    "simulate": Example({"plant": ROBOT, "controller": LAW, **LOOP, "progress": Argument(watch, "none")}, compare=False),
     "simulate#adaptive": Example({"plant": ROBOT, "controller": LAW, **ADAPTIVE}, compare=False),
     "simulate_many#adaptive": Example({"plants": [ROBOT], "controllers": [LAW], **ADAPTIVE}, compare=False),
     "sweep#adaptive": Example(
         {
-            "make": make, "space": SPACE, "measures": [measures.PeakTorque()],
+            "make": make,
+            "space": SPACE,
+            "measures": [measures.PeakTorque()],
             **{k: x for k, x in ADAPTIVE.items() if k not in ("q0", "v0", "strict", "compiled")},
-        }, compare=False,
+        },
+        compare=False,
     ),
     "simulate_many": Example({"plants": [ROBOT], "controllers": [LAW], **LOOP, "threads": Argument(1)}, compare=False),
     "sweep": Example(
         {
-            "make": make, "space": SPACE, "measures": [measures.PeakTorque()],
+            "make": make,
+            "space": SPACE,
+            "measures": [measures.PeakTorque()],
             **{k: x for k, x in LOOP.items() if k not in ("q0", "v0", "strict", "compiled")},
-            "store": Argument(None, PATH), "executor": None, "seed": 0, "block": Argument(8), "progress": Argument(watch, "none"),
-        }, compare=False,
+            "store": Argument(None, PATH),
+            "executor": None,
+            "seed": 0,
+            "block": Argument(8),
+            "progress": Argument(watch, "none"),
+        },
+        compare=False,
     ),
     "replay": Example(
         {"store": Fresh(swept), "index": 1, "make": make, "monitors": Argument("default", "none empty")}, compare=False
     ),
     "control.adaptive_law": Example(
         {
-            "robot": ROBOT, "p": np.arange(20.0), **STATE, "Lambda": LAMBDA, "K": GAINS, "form": "christoffel",
+            "robot": ROBOT,
+            "p": np.arange(20.0),
+            **STATE,
+            "Lambda": LAMBDA,
+            "K": GAINS,
+            "form": "christoffel",
         }
     ),
     "control.sliding_energy": Example({"robot": ROBOT, "true": ROBOT, **STATE, "Lambda": LAMBDA, "K": GAINS}),
@@ -132,8 +163,12 @@ EXAMPLES = {
     "references.Quintic.scalars": Example({"t": number(0.75)}, REFERENCE),
     "references.Sinusoids": Example(
         {
-            "robot": ROBOT, "q0": Q, "amplitude": gain(V, "negative"), "frequency": gain(A, "negative"),
-            "phase": gain(Q, "negative"), "start_at_rest": number(0.5, negative=False),
+            "robot": ROBOT,
+            "q0": Q,
+            "amplitude": gain(V, "negative"),
+            "frequency": gain(A, "negative"),
+            "phase": gain(Q, "negative"),
+            "start_at_rest": number(0.5, negative=False),
         }
     ),
     "references.Sinusoids.__call__": Example({"t": number(0.75)}, gc.references.Sinusoids(ROBOT, Q, V, A)),
@@ -147,7 +182,14 @@ EXAMPLES = {
         {"t": number(0.75)}, gc.references.Spline(ROBOT, [0.0, 0.5, 2.0], np.stack((Q, V, A)))
     ),
     "references.hold": Example({"robot": ROBOT, "q": Q}),
-    "control.smooth_references.Harmonic": Example({"q0": gain(Q, "negative shape"), "amplitude": gain(V, "negative"), "frequency": gain(A, "negative"), "phase": gain(Q, "negative")}),
+    "control.smooth_references.Harmonic": Example(
+        {
+            "q0": gain(Q, "negative shape"),
+            "amplitude": gain(V, "negative"),
+            "frequency": gain(A, "negative"),
+            "phase": gain(Q, "negative"),
+        }
+    ),
     "control.smooth_references.Harmonic.__call__": Example({"t": number(0.75)}, SMOOTH),
     "control.smooth_references.RestToRest": Example({"q0": Q, "q1": V, "duration": number(2.0, positive=True)}),
     "control.smooth_references.RestToRest.__call__": Example({"t": number(0.75)}, RestToRest(Q, V, 2.0)),
@@ -170,24 +212,48 @@ EXAMPLES = {
     "monitors.Monitor": Example(),
     "monitors.default_monitors": Example(),
     "monitors.monitor_list": Example({"monitors": Argument("default", "none empty")}),
-    "monitors.skew_residual": Example({
-            "M": Argument(LAMBDA, "nan inf"), "Mdot": Argument(GAINS, "nan inf"), "C": Argument(0.5 * GAINS, "nan inf"),
+    "monitors.skew_residual": Example(
+        {
+            "M": Argument(LAMBDA, "nan inf"),
+            "Mdot": Argument(GAINS, "nan inf"),
+            "C": Argument(0.5 * GAINS, "nan inf"),
             "v": Argument(V, "nan inf"),
-        }),
-}  # fmt: skip
-LEFT_OUT = dict.fromkeys(
-    (
-        "monitors.Sample", "measures.SettlingTime.error", "measures.SettlingTime.errors",
-        "measures.SettlingTime.goal", "measures.TrackingRMS.error", "measures.TrackingRMS.errors",
-        "measures.TrackingRMS.goal", "monitors.Skew.own_residual", "measures.Measure.__call__",
-        *(f"measures.{m}.{x}" for m in ("Measure", "TrackingRMS", "SettlingTime", "ParameterError", "PeakTorque",
-          "WorstMonitor") for x in ("start", "add", "value")),
-        *(f"monitors.{m}.{x}" for m in ("Monitor", "Skew", "EnergyBalance", "LyapunovDecrease", "GroupResidual")
-          for x in ("start", "measure")),
+        }
     ),
-    "called by a running loop, with samples that it made",
-) | dict.fromkeys(
-    ("Plant.rate", "control.ElasticPlant.rate"), "called by a running loop, with memory of its own; `acceleration` is for people"
-) | dict.fromkeys(
-    ("viewing.sweeps.figure", "viewing.sweeps.label", "CompiledLaw"), "pieces of plot_sweep and compile"
-) | dict.fromkeys(("Run", "monitors.MonitorResult", "measures.ParameterError.__call__"), "made by simulate and Run.load")  # fmt: skip
+}
+LEFT_OUT = (
+    dict.fromkeys(
+        (
+            "monitors.Sample",
+            "measures.SettlingTime.error",
+            "measures.SettlingTime.errors",
+            "measures.SettlingTime.goal",
+            "measures.TrackingRMS.error",
+            "measures.TrackingRMS.errors",
+            "measures.TrackingRMS.goal",
+            "monitors.Skew.own_residual",
+            "measures.Measure.__call__",
+            *(
+                f"measures.{m}.{x}"
+                for m in ("Measure", "TrackingRMS", "SettlingTime", "ParameterError", "PeakTorque", "WorstMonitor")
+                for x in ("start", "add", "value")
+            ),
+            *(
+                f"monitors.{m}.{x}"
+                for m in ("Monitor", "Skew", "EnergyBalance", "LyapunovDecrease", "GroupResidual")
+                for x in ("start", "measure")
+            ),
+        ),
+        "called by a running loop, with samples that it made",
+    )
+    | dict.fromkeys(
+        ("Plant.rate", "control.ElasticPlant.rate"),
+        "called by a running loop, with memory of its own; `acceleration` is for people",
+    )
+    | dict.fromkeys(
+        ("viewing.sweeps.figure", "viewing.sweeps.label", "CompiledLaw"), "pieces of plot_sweep and compile"
+    )
+    | dict.fromkeys(
+        ("Run", "monitors.MonitorResult", "measures.ParameterError.__call__"), "made by simulate and Run.load"
+    )
+)

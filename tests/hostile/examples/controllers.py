@@ -33,19 +33,29 @@ EXAMPLES = {
     ),
     "controllers.SlotineLi": Example(
         {
-            "robot": ROBOT, "reference": REFERENCE, "Lambda": GAIN, "K": GAIN, "Gamma": gain(np.full(10, 0.5)),
-            "parameters": "links", "adapt": ["link2"], "minimum_mass": number(0.25, positive=True),
-            "rate": number(2.0, positive=True), "form": "ploen",
+            "robot": ROBOT,
+            "reference": REFERENCE,
+            "Lambda": GAIN,
+            "K": GAIN,
+            "Gamma": gain(np.full(10, 0.5)),
+            "parameters": "links",
+            "adapt": ["link2"],
+            "minimum_mass": number(0.25, positive=True),
+            "rate": number(2.0, positive=True),
+            "form": "ploen",
         }
     ),
     "controllers.SlotineLi#friction": Example({"robot": ROBOT, "reference": REFERENCE, "friction": FRICTION}),
     "controllers.ElasticJoint": Example(
         {
-            "robot": ROBOT, "reference": Harmonic(Q, 0.5, 0.25), "stiffness": gain(np.array([100.0, 50.0])),
-            "rotor": gain(np.array([0.5, 0.25])), "bandwidth": gain(np.array([10.0, 5.0])),
+            "robot": ROBOT,
+            "reference": Harmonic(Q, 0.5, 0.25),
+            "stiffness": gain(np.array([100.0, 50.0])),
+            "rotor": gain(np.array([0.5, 0.25])),
+            "bandwidth": gain(np.array([10.0, 5.0])),
         }
     ),
-}  # fmt: skip
+}
 for law in (PD, TORQUE, PASSIVE, ADAPTIVE, ELASTIC):
     name = f"controllers.{type(law).__name__}"
     state = {"q": Q, "v": V} if law is not ELASTIC else {"q": np.tile(Q, 2), "v": np.tile(V, 2)}

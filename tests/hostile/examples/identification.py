@@ -58,9 +58,13 @@ KEYS = {"t": "t", "q": "q", "tau": "tau"}
 UNITS = {"q": "rad"}
 MAPPING = JointMapping(np.eye(2), 0.0)
 OPTIONS = {
-    "units": UNITS, "mapping": MAPPING, "rate": Argument(None), "drop_bad_rows": True, "label": words("log"),
+    "units": UNITS,
+    "mapping": MAPPING,
+    "rate": Argument(None),
+    "drop_bad_rows": True,
+    "label": words("log"),
     "names": ["a", "b"],
-}  # fmt: skip
+}
 STATES = {"q": LOG.q[:5], "v": LOG.v[:5], "a": LOG.a[:5]}
 BASE = base_parameters(ROBOT)
 CURVE, COLUMN = Curve(0, "sigmoid", 0.5), Column("own", lambda q, v, a: v**2)
@@ -114,21 +118,36 @@ EXAMPLES = {
     "identification.Compressed.system": Example({"weights": gain(np.array([1.0, 2.0]), "negative")}, ON),
     "identification.Dataset": Example(
         {
-            "t": LOG.t, "q": Argument(LOG.q, "shape"), "tau": LOG.tau, "v": LOG.v, "a": LOG.a, "mask": MASK, "names": ("a", "b"),
-            "label": words("log"), "band": (10.0, 4), "stride": 1, "gaps": (), "history": (),
+            "t": LOG.t,
+            "q": Argument(LOG.q, "shape"),
+            "tau": LOG.tau,
+            "v": LOG.v,
+            "a": LOG.a,
+            "mask": MASK,
+            "names": ("a", "b"),
+            "label": words("log"),
+            "band": (10.0, 4),
+            "stride": 1,
+            "gaps": (),
+            "history": (),
         }
     ),
-    "identification.Dataset.between": Example({"start": number(1.0), "stop": number(4.0, legal="inf"), "label": words("b")}, LOG),
-    "identification.Dataset.check": Example({"robot": ROBOT, "units": True}, LOG),
-    "identification.Dataset.cut_at_holes": Example(
-        {"longest": number(5.0, positive=True), "shortest": 16}, LOG
+    "identification.Dataset.between": Example(
+        {"start": number(1.0), "stop": number(4.0, legal="inf"), "label": words("b")}, LOG
     ),
+    "identification.Dataset.check": Example({"robot": ROBOT, "units": True}, LOG),
+    "identification.Dataset.cut_at_holes": Example({"longest": number(5.0, positive=True), "shortest": 16}, LOG),
     "identification.Dataset.decimated": Example({"factor": 2}, LOG),
     "identification.Dataset.filtered": Example(
         {
-            "cutoff": number(10.0, positive=True), "order": 4, "method": "butterworth",
-            "torque_cutoff": number(5.0, positive=True), "alike": True, "decimate": 2,
-        }, LOG,
+            "cutoff": number(10.0, positive=True),
+            "order": 4,
+            "method": "butterworth",
+            "torque_cutoff": number(5.0, positive=True),
+            "alike": True,
+            "decimate": 2,
+        },
+        LOG,
     ),
     "identification.Dataset.from_arrays": Example({"arrays": ARRAYS, "keys": KEYS, **OPTIONS}),
     "identification.Dataset.from_npz": Example({"path": FOLDER / "log.npz", "keys": KEYS, **OPTIONS}),
@@ -155,17 +174,19 @@ EXAMPLES = {
     "identification.Dataset.without_saturation": Example(
         {"effort": gain(np.array([20.0, 10.0]), "inf"), "margin": number(0.5, positive=True), "widen": SECONDS}, LOG
     ),
-    "identification.Dataset.without_standstill": Example(
-        {"speed": gain(np.array([0.5, 0.25])), "widen": SECONDS}, LOG
-    ),
+    "identification.Dataset.without_standstill": Example({"speed": gain(np.array([0.5, 0.25])), "widen": SECONDS}, LOG),
     "identification.Estimate.intervals": Example({"level": number(0.5, positive=True)}, Fresh(estimate)),
     "identification.Estimate.predict": Example(STATES, Fresh(estimate)),
     "identification.Estimate.relative_error": Example({"data": LOG}, Fresh(estimate)),
     "identification.Estimate.rms": Example({"data": LOG}, Fresh(estimate)),
     "identification.Filtering": Example(
         {
-            "cutoff": number(10.0, positive=True), "torque_cutoff": number(5.0, positive=True), "alike": True,
-            "decimate": Argument(2), "saturation": True, "outliers": number(6.0, positive=True),
+            "cutoff": number(10.0, positive=True),
+            "torque_cutoff": number(5.0, positive=True),
+            "alike": True,
+            "decimate": Argument(2),
+            "saturation": True,
+            "outliers": number(6.0, positive=True),
             "standstill": number(0.5, negative=False),
         }
     ),
@@ -177,29 +198,41 @@ EXAMPLES = {
     "identification.IdentificationReport.save": Example(
         {"folder": path("report"), "plots": False}, Fresh(report), compare=False
     ),
-    "identification.IdentificationReport.save_plots": Example(
-        {"folder": path("report")}, Fresh(report), compare=False
-    ),
+    "identification.IdentificationReport.save_plots": Example({"folder": path("report")}, Fresh(report), compare=False),
     "identification.JointMapping": Example(
-        {"matrix": np.array([[1.0, 0.0], [0.5, 1.0]]), "offset": gain(np.array([0.5, 0.25]), "negative"),
-         "torque_at_motor": True}
+        {
+            "matrix": np.array([[1.0, 0.0], [0.5, 1.0]]),
+            "offset": gain(np.array([0.5, 0.25]), "negative"),
+            "torque_at_motor": True,
+        }
     ),
     "identification.JointMapping.position": Example({"q": LOG.q}, MAPPING),
     "identification.JointMapping.rate": Example({"v": LOG.q}, MAPPING),
     "identification.JointMapping.torque": Example({"tau": LOG.q}, MAPPING),
     "identification.Reading": Example(
         {
-            "keys": KEYS, "units": UNITS, "mapping": MAPPING, "rate": number(100.0, positive=True),
-            "drop_bad_rows": True, "resample": number(50.0, positive=True), "check_units": True,
+            "keys": KEYS,
+            "units": UNITS,
+            "mapping": MAPPING,
+            "rate": number(100.0, positive=True),
+            "drop_bad_rows": True,
+            "resample": number(50.0, positive=True),
+            "check_units": True,
         }
     ),
     "identification.Reading.read": Example({"source": LOG, "robot": ROBOT}, Reading()),
     "identification.Reading.require_units_of": Example({"robot": ROBOT}, Reading()),
     "identification.RegressorModel": Example(
         {
-            "robot": ROBOT, "viscous": Argument([0], "empty"), "coulomb": Argument([0, 1], "empty"), "offset": Argument(True, "empty"),
-            "rotor": Argument(False, "empty"), "springs": [1],
-            "curves": [CURVE], "columns": [COLUMN], "transmission": np.array([[1.0, 0.0], [0.5, 1.0]]),
+            "robot": ROBOT,
+            "viscous": Argument([0], "empty"),
+            "coulomb": Argument([0, 1], "empty"),
+            "offset": Argument(True, "empty"),
+            "rotor": Argument(False, "empty"),
+            "springs": [1],
+            "curves": [CURVE],
+            "columns": [COLUMN],
+            "transmission": np.array([[1.0, 0.0], [0.5, 1.0]]),
             "smoothing": number(0.5, negative=False),
         }
     ),
@@ -214,9 +247,7 @@ EXAMPLES = {
     "identification.RegressorModel.indices": Example({"kind": "viscous"}, MODEL),
     "identification.RegressorModel.predict": Example({"x": X, "data": LOG}, MODEL),
     "identification.RegressorModel.rows": Example({"data": LOG}, MODEL),
-    "identification.RegressorModel.stream": Example(
-        {"data": LOG, "function": lambda q, v, a: [q], "size": 100}, MODEL
-    ),
+    "identification.RegressorModel.stream": Example({"data": LOG, "function": lambda q, v, a: [q], "size": 100}, MODEL),
     "identification.RegressorModel.with_options": Example({"smoothing": number(0.5, negative=False)}, MODEL),
     "identification.Validation": Example(
         {"test": number(0.25, positive=True, legal="none string"), "period": number(2.0, positive=True)}
@@ -228,20 +259,39 @@ EXAMPLES = {
     ),
     "identification.consistent": Example(
         {
-            **FITTED, "mass_max": gain(np.array([5.0, 6.0])), "mass_min": gain(np.array([0.125, 0.25])),
-            "total_mass": number(2.5, positive=True), "com_box": Argument(np.array([[[-2.0] * 3, [2.0] * 3]] * 2), "nan inf"),
-            "com_ellipsoid": [None, (np.zeros(3), np.full(3, 2.0))], "prior": X, "entropic": number(0.0, negative=False),
-            "regularization": number(1e-6, negative=False), "friction_signs": True,
-            "margin": number(1e-6, negative=False), "fixed": ["link1"], "weights": WEIGHTS, "solver": "CLARABEL",
+            **FITTED,
+            "mass_max": gain(np.array([5.0, 6.0])),
+            "mass_min": gain(np.array([0.125, 0.25])),
+            "total_mass": number(2.5, positive=True),
+            "com_box": Argument(np.array([[[-2.0] * 3, [2.0] * 3]] * 2), "nan inf"),
+            "com_ellipsoid": [None, (np.zeros(3), np.full(3, 2.0))],
+            "prior": X,
+            "entropic": number(0.0, negative=False),
+            "regularization": number(1e-6, negative=False),
+            "friction_signs": True,
+            "margin": number(1e-6, negative=False),
+            "fixed": ["link1"],
+            "weights": WEIGHTS,
+            "solver": "CLARABEL",
             "solver_options": {},
-        }, forms=["mass_max", "total_mass"], compare=False,
+        },
+        forms=["mass_max", "total_mass"],
+        compare=False,
     ),
     "identification.manifold": Example(
         {
-            **FITTED, "prior": X, "start": ROBOT.parameters, "entropic": number(0.0, negative=False),
-            "regularization": number(1e-6, negative=False), "friction_signs": True,
-            "margin": number(1e-6, negative=False), "weights": WEIGHTS, "iterations": 1000,
-        }, forms=["start"], compare=False,
+            **FITTED,
+            "prior": X,
+            "start": ROBOT.parameters,
+            "entropic": number(0.0, negative=False),
+            "regularization": number(1e-6, negative=False),
+            "friction_signs": True,
+            "margin": number(1e-6, negative=False),
+            "weights": WEIGHTS,
+            "iterations": 1000,
+        },
+        forms=["start"],
+        compare=False,
     ),
     "identification.ols": Example(FITTED),
     "identification.tls": Example({**FITTED, "weights": WEIGHTS}),
@@ -252,9 +302,7 @@ EXAMPLES = {
     "identification.irls": Example(
         {"model": MODEL, "data": LOG, "loss": "huber", "threshold": number(1.5, positive=True), "iterations": 3}
     ),
-    "identification.iv": Example(
-        {"model": MODEL, "data": LOG, "instruments": LOG, "weights": WEIGHTS}
-    ),
+    "identification.iv": Example({"model": MODEL, "data": LOG, "instruments": LOG, "weights": WEIGHTS}),
     "identification.period_instruments": Example({"data": LOG, "period": number(2.0, positive=True)}),
     "identification.cross_validate": Example(
         {"model": MODEL, "folds": list(DRIFTING.split_time(0.5)), "method": "ols"}
@@ -263,18 +311,33 @@ EXAMPLES = {
     "identification.fit": Example({**FITTED, "method": "ridge", "strength": number(0.001, negative=False)}),
     "identification.fit_curves": Example(
         {
-            "model": MODEL, "data": LOG, "shape": "stribeck", "actuators": [0], "start": number(0.5, positive=True),
+            "model": MODEL,
+            "data": LOG,
+            "shape": "stribeck",
+            "actuators": [0],
+            "start": number(0.5, positive=True),
             "bounds": np.array([0.25, 2.0]),
-        }, compare=False,
+        },
+        compare=False,
     ),
     "identification.identify": Example(
         {
-            "robot": ROBOT, "log": LOG, "method": "ols", "options": {}, "model": RegressorModel(ROBOT),
-            "friction_curves": None, "reading": Reading(), "filtering": Filtering(cutoff=10.0),
-            "validation": Validation(0.25), "progress": lambda what, fraction: None,
-        }, compare=False,
+            "robot": ROBOT,
+            "log": LOG,
+            "method": "ols",
+            "options": {},
+            "model": RegressorModel(ROBOT),
+            "friction_curves": None,
+            "reading": Reading(),
+            "filtering": Filtering(cutoff=10.0),
+            "validation": Validation(0.25),
+            "progress": lambda what, fraction: None,
+        },
+        compare=False,
     ),
-    "identification.save_model": Example({"robot": ROBOT, "path": path("model.json"), "extra": Argument({"note": "x"}, "mapping")}),
+    "identification.save_model": Example(
+        {"robot": ROBOT, "path": path("model.json"), "extra": Argument({"note": "x"}, "mapping")}
+    ),
     "identification.load_model": Example({"path": save_model(ROBOT, FOLDER / "robot.json")}),
     "identification.load_extra": Example({"path": FOLDER / "robot.json"}),
     "identification.save_urdf": Example({"robot": ROBOT, "path": path("model.urdf")}),
@@ -282,32 +345,52 @@ EXAMPLES = {
     "LogFilter.without_outliers": Example({"data": LOG}, Filtering(10.0).for_log(LOG)),
     "LogFilter.without_standstill": Example({"data": LOG}, Filtering(10.0).for_log(LOG)),
     "LogFilter.without_saturation": Example({"data": LOG, "robot": ROBOT}, Filtering(10.0).for_log(LOG)),
-}  # fmt: skip
+}
 TRAJECTORY = trajectories.Trajectory("fourier", 2.0, 0.125 * np.ones((5, 2)))
 EXAMPLES |= {
-    "identification.trajectories.Trajectory.basis": Example({"t": Argument(TIME[:5], "huge negative shape empty")}, TRAJECTORY),
-    "identification.trajectories.Trajectory.at": Example({"t": Argument(TIME[:5], "huge negative shape empty")}, TRAJECTORY),
+    "identification.trajectories.Trajectory.basis": Example(
+        {"t": Argument(TIME[:5], "huge negative shape empty")}, TRAJECTORY
+    ),
+    "identification.trajectories.Trajectory.at": Example(
+        {"t": Argument(TIME[:5], "huge negative shape empty")}, TRAJECTORY
+    ),
     "identification.trajectories.Trajectory.__call__": Example({"t": number(0.5)}, TRAJECTORY),
     "identification.trajectories.Excitation.text": Example({}, Fresh(excited)),
     "identification.trajectories.optimize": Example(
         {
-            "model": MODEL, "duration": number(2.0, positive=True), "kind": "fourier", "terms": 2,
-            "objective": "condition", "q0": 0.125 * Q, "lower": gain(np.array([-2.0, -1.0]), "negative"),
-            "upper": gain(np.array([2.0, 1.0])), "velocity": gain(np.array([5.0, 4.0])),
-            "acceleration": gain(np.array([20.0, 10.0]), "inf"), "effort": gain(np.array([200.0, 100.0]), "inf"),
-            "samples": 20, "iterations": 2, "seed": 1,
-        }, forms=["upper", "terms"],
+            "model": MODEL,
+            "duration": number(2.0, positive=True),
+            "kind": "fourier",
+            "terms": 2,
+            "objective": "condition",
+            "q0": 0.125 * Q,
+            "lower": gain(np.array([-2.0, -1.0]), "negative"),
+            "upper": gain(np.array([2.0, 1.0])),
+            "velocity": gain(np.array([5.0, 4.0])),
+            "acceleration": gain(np.array([20.0, 10.0]), "inf"),
+            "effort": gain(np.array([200.0, 100.0]), "inf"),
+            "samples": 20,
+            "iterations": 2,
+            "seed": 1,
+        },
+        forms=["upper", "terms"],
     ),
-}  # fmt: skip
+}
 assert A.size == N
 assert BaseParameters
 assert load_extra
 MADE = "made by fit, compress, identify and the like"
 LEFT_OUT = dict.fromkeys(
     (
-        "identification.BaseParameters", "identification.Estimate", "identification.Estimator",
-        "identification.IdentificationReport", "identification.Compressed", "identification.CurveFit",
-        "LogFilter", "identification.trajectories.Excitation", "identification.trajectories.Trajectory",
+        "identification.BaseParameters",
+        "identification.Estimate",
+        "identification.Estimator",
+        "identification.IdentificationReport",
+        "identification.Compressed",
+        "identification.CurveFit",
+        "LogFilter",
+        "identification.trajectories.Excitation",
+        "identification.trajectories.Trajectory",
     ),
     MADE,
-)  # fmt: skip
+)

@@ -36,16 +36,30 @@ FREE = gc.Robot.build([gc.Body("body", None, gc.Joint.free(), None, BODY)])
 EXAMPLES = {
     "integrators.integrate": Example(
         {
-            "field": field, "y0": Y0, "t_span": np.array([0.0, 0.5]), "h": number(0.125, negative=False),
-            "method": METHOD, "group": GROUP, "every": Argument(1),
-            "events": [integrators.Event(height)], "rtol": Argument(None), "atol": Argument(None), "dense": True,
+            "field": field,
+            "y0": Y0,
+            "t_span": np.array([0.0, 0.5]),
+            "h": number(0.125, negative=False),
+            "method": METHOD,
+            "group": GROUP,
+            "every": Argument(1),
+            "events": [integrators.Event(height)],
+            "rtol": Argument(None),
+            "atol": Argument(None),
+            "dense": True,
             "progress": fraction,
         }
     ),
     "integrators.steps": Example(
         {
-            "field": field, "y0": Y0, "t_span": np.array([0.0, 0.5]), "h": STEP, "method": "MK54", "group": GROUP,
-            "rtol": number(1e-6, negative=False), "atol": gain(np.full(3, 1e-6), "objects"),
+            "field": field,
+            "y0": Y0,
+            "t_span": np.array([0.0, 0.5]),
+            "h": STEP,
+            "method": "MK54",
+            "group": GROUP,
+            "rtol": number(1e-6, negative=False),
+            "atol": gain(np.full(3, 1e-6), "objects"),
         }
     ),
     "integrators.step": Example({"method": METHOD, "field": field, "t": 0.25, "y": Y0, "h": 0.125, "group": GROUP}),
@@ -56,9 +70,14 @@ EXAMPLES = {
     "integrators.methods": Example(),
     "integrators.Tableau": Example(
         {
-            "name": words("Heun"), "order": Argument(2), "A": np.array([[0.0, 0.0], [1.0, 0.0]]),
-            "b": np.array([0.5, 0.5]), "c": np.array([0.0, 1.0]), "b_hat": np.array([1.0, 0.0, 0.0]),
-            "interpolant": INTERPOLANT, "family": "MK",
+            "name": words("Heun"),
+            "order": Argument(2),
+            "A": np.array([[0.0, 0.0], [1.0, 0.0]]),
+            "b": np.array([0.5, 0.5]),
+            "c": np.array([0.0, 1.0]),
+            "b_hat": np.array([1.0, 0.0, 0.0]),
+            "interpolant": INTERPOLANT,
+            "family": "MK",
         }
     ),
     "integrators.Event": Example(
@@ -75,11 +94,16 @@ EXAMPLES = {
     "structure_preserving.variational_step": Example(NOW),
     "structure_preserving.momentum_form_step": Example(
         {
-            "robot": FREE, "q": FREE.neutral(), "v": np.ones(6), "tau": np.ones(6), "dt": 0.125, "t": 0.25,
+            "robot": FREE,
+            "q": FREE.neutral(),
+            "v": np.ones(6),
+            "tau": np.ones(6),
+            "dt": 0.125,
+            "t": 0.25,
             "method": METHOD,
         }
     ),
-}  # fmt: skip
+}
 RESULT = "made by integrate, which says what is in it"
 LEFT_OUT = {
     "integrators.DenseOutput": RESULT,

@@ -39,11 +39,23 @@ EXAMPLES = {
     ),
 }
 OF_MATRICES = {  # staticmethods: the functions of so3 and se3
-    "SO3": {"Ad": {"R": R}, "ad": {"w": W}, "dexp": {"w": W, "y": W}, "dexp_inv": {"w": W, "y": W},
-            "inverse": {"R": R}, "log": {"R": R}},
-    "SE3": {"Ad": {"T": T}, "ad": {"X": X}, "dexp": {"X": X, "Y": X}, "dexp_inv": {"X": X, "Y": X},
-            "inverse": {"T": T}, "log": {"T": T}},
-}  # fmt: skip
+    "SO3": {
+        "Ad": {"R": R},
+        "ad": {"w": W},
+        "dexp": {"w": W, "y": W},
+        "dexp_inv": {"w": W, "y": W},
+        "inverse": {"R": R},
+        "log": {"R": R},
+    },
+    "SE3": {
+        "Ad": {"T": T},
+        "ad": {"X": X},
+        "dexp": {"X": X, "Y": X},
+        "dexp_inv": {"X": X, "Y": X},
+        "inverse": {"T": T},
+        "log": {"T": T},
+    },
+}
 ELEMENTS = {
     "SO3": (groups.SO3(), R),
     "SE3": (groups.SE3(), T),
@@ -56,13 +68,21 @@ for name, (group, a) in ELEMENTS.items():
     EXAMPLES |= {
         f"groups.{name}.{method}": Example(arguments, group)
         for method, arguments in {
-            "Ad": {"a": a}, "ad": {"x": x}, "dexp": {"x": x}, "dexp_inv": {"x": x}, "inverse": {"a": a},
-            "log": {"a": a}, "exp": {"x": x}, "compose": {"a": a, "b": a}, "random": {"rng": rng()},
+            "Ad": {"a": a},
+            "ad": {"x": x},
+            "dexp": {"x": x},
+            "dexp_inv": {"x": x},
+            "inverse": {"a": a},
+            "log": {"a": a},
+            "exp": {"x": x},
+            "compose": {"a": a, "b": a},
+            "random": {"rng": rng()},
             "advance": {"y": Argument(a, PASSES), "x": Argument(x, PASSES)},
             "dexp_inv_mul": {"x": Argument(x, PASSES), "y": Argument(x, PASSES)},
-            "residual": {"a": Argument(a, PASSES)}, "rotation": {"x": Argument(x, PASSES)},
+            "residual": {"a": Argument(a, PASSES)},
+            "rotation": {"x": Argument(x, PASSES)},
         }.items()
-    }  # fmt: skip
+    }
     EXAMPLES |= {f"groups.{name}.{m}": Example(given, group) for m, given in OF_MATRICES.get(name, {}).items()}
     EXAMPLES[f"groups.{name}.identity"] = Example({}, group)
 EXAMPLES |= {f"groups.{name}": Example() for name in ("SO3", "SE3", "SO3xR3")}

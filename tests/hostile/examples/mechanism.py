@@ -11,18 +11,20 @@ AXIS, POINT = np.array([0.0, 1.0, 0.0]), np.array([0.5, 0.0, -0.25])
 JOINT = Joint.revolute(AXIS, POINT, name="hinge")
 LIMIT = Argument(2.0, "inf")  # an infinite limit is none
 OPTIONS = {
-    "name": words("hinge"), "lower": Argument(-1.0, "inf"), "upper": Argument(1.0, "inf"),
-    "velocity": Argument(2.0, "inf", "negative"), "effort": Argument(2.0, "inf", "negative"),
-    "damping": number(0.5, negative=False), "friction": number(0.25, negative=False),
-}  # fmt: skip
+    "name": words("hinge"),
+    "lower": Argument(-1.0, "inf"),
+    "upper": Argument(1.0, "inf"),
+    "velocity": Argument(2.0, "inf", "negative"),
+    "effort": Argument(2.0, "inf", "negative"),
+    "damping": number(0.5, negative=False),
+    "friction": number(0.25, negative=False),
+}
 TWO = np.stack((BODY, 2.0 * BODY))
 SCREWS = np.array([[0.0, 0.0, 1.0, 0.0, 0.0, 0.0], [0.0, 1.0, 0.0, 0.5, 0.0, 0.0]])
 HOMES = np.stack((np.eye(4), T))
 
 EXAMPLES = {
-    "Body": Example(
-        {"name": words("b"), "parent": words("a"), "joint": JOINT, "placement": T, "inertia": BODY}
-    ),
+    "Body": Example({"name": words("b"), "parent": words("a"), "joint": JOINT, "placement": T, "inertia": BODY}),
     "Joint": Example({"kind": "revolute", "S": JOINT.S, **OPTIONS}),
     "Joint.revolute": Example({"axis": AXIS, "point": POINT, **OPTIONS}),
     "Joint.prismatic": Example({"axis": AXIS, **OPTIONS}),
@@ -35,20 +37,36 @@ EXAMPLES = {
     "Joint.from_screw": Example({"screw": SCREWS[1], **OPTIONS}),
     "Robot": Example(
         {
-            "name": words("robot"), "body_names": ("a", "b"), "parents": (-1, 0), "joints": ROBOT.joints,
-            "placements": HOMES, "parameters": TWO, "gravity": POINT, "frames": ROBOT.frames,
+            "name": words("robot"),
+            "body_names": ("a", "b"),
+            "parents": (-1, 0),
+            "joints": ROBOT.joints,
+            "placements": HOMES,
+            "parameters": TWO,
+            "gravity": POINT,
+            "frames": ROBOT.frames,
         }
     ),
     "Robot.build": Example(
         {
-            "bodies": [Body("a", None, JOINT, None, BODY)], "name": words("r"), "gravity": POINT,
-            "frames": [("tip", "a", T)], "physical": True,
+            "bodies": [Body("a", None, JOINT, None, BODY)],
+            "name": words("r"),
+            "gravity": POINT,
+            "frames": [("tip", "a", T)],
+            "physical": True,
         }
     ),
     "Robot.from_dh": Example(
         {
-            "a": Q, "alpha": V, "d": A, "theta": Q, "convention": "standard", "inertias": TWO, "prismatic": [1],
-            "name": words("dh"), "gravity": POINT,
+            "a": Q,
+            "alpha": V,
+            "d": A,
+            "theta": Q,
+            "convention": "standard",
+            "inertias": TWO,
+            "prismatic": [1],
+            "name": words("dh"),
+            "gravity": POINT,
         }
     ),
     "Robot.from_screws": Example(
@@ -79,7 +97,7 @@ EXAMPLES = {
     "inertia.check": Example({"parameters": BODY, "body": words("b")}),
     "inertia.check_all": Example({"parameters": TWO, "names": ["a", "b"]}),
     "inertia.divergence": Example({"parameters": BODY, "prior": 2.0 * BODY}),
-}  # fmt: skip
+}
 assert isinstance(ROBOT, Robot)
 LEFT_OUT = {
     "Mechanism": "the base class of Robot, which is what users make",

@@ -35,15 +35,26 @@ MANY = {"states": 2, "seed": 1, "rtol": RTOL}
 EXAMPLES = {
     "testing.assert_skew_symmetric": Example(
         {
-            "robot": ROBOT, "coriolis": ROBOT.coriolis_matrix, "mass_matrix_rate": ROBOT.mass_matrix_rate, **MANY,
+            "robot": ROBOT,
+            "coriolis": ROBOT.coriolis_matrix,
+            "mass_matrix_rate": ROBOT.mass_matrix_rate,
+            **MANY,
         }
     ),
     "testing.assert_passive": Example({"robot": ROBOT, "inverse_dynamics": ROBOT.inverse_dynamics, **MANY}),
     "testing.assert_lyapunov": Example(
         {
-            "controller": LAW, "plant": ROBOT, "equilibrium": np.array([1.0, 0.5]), "states": 2, "runs": 1,
-            "duration": number(0.0078125, positive=True), "dt": number(0.0009765625, positive=True),
-            "spread": number(0.5, positive=True), "seed": 1, "rtol": RTOL, "bound": True,
+            "controller": LAW,
+            "plant": ROBOT,
+            "equilibrium": np.array([1.0, 0.5]),
+            "states": 2,
+            "runs": 1,
+            "duration": number(0.0078125, positive=True),
+            "dt": number(0.0009765625, positive=True),
+            "spread": number(0.5, positive=True),
+            "seed": 1,
+            "rtol": RTOL,
+            "bound": True,
         }
     ),
     "testing.random_inertia": Example({"rng": rng()}),
@@ -58,7 +69,14 @@ EXAMPLES = {
     "testing.states": Example({"robot": ROBOT}, compare=False),
     "testing.velocities": Example({"robot": ROBOT, "bound": number(3.0, positive=True)}, compare=False),
     "testing.robots": Example(
-        {"kinds": ["revolute"], "max_bodies": 4, "floating_base": Argument(True, "none"), "chain": True, "aligned": True}, compare=False
+        {
+            "kinds": ["revolute"],
+            "max_bodies": 4,
+            "floating_base": Argument(True, "none"),
+            "chain": True,
+            "aligned": True,
+        },
+        compare=False,
     ),
     "interop.state_space": Example({"robot": ROBOT, "q": Q, "v": V, "tau": V, "name": words("sys")}, compare=False),
     "interop.nonlinear_system": Example({"plant": ROBOT, "q0": Q, "name": words("sys")}, compare=False),
@@ -76,16 +94,23 @@ EXAMPLES = {
     "models.panda": Example({"hand": True}),
     "models.two_link": Example(
         {
-            "lengths": np.array([1.0, 0.5]), "masses": np.array([2.0, 1.0]), "coms": np.array([0.5, 0.25]),
-            "inertias": np.array([0.25, 0.125]), "gravity": np.array([0.0, 1.0, -9.5]),
+            "lengths": np.array([1.0, 0.5]),
+            "masses": np.array([2.0, 1.0]),
+            "coms": np.array([0.5, 0.25]),
+            "inertias": np.array([0.25, 0.125]),
+            "gravity": np.array([0.0, 1.0, -9.5]),
         }
     ),
     "models.load_urdf": Example(
         {
-            "source": URDF, "floating_base": False, "mimic": "error", "nonphysical": "error",
-            "gravity": np.array([0.0, 1.0, -9.5]), "package_dirs": ["."],
+            "source": URDF,
+            "floating_base": False,
+            "mimic": "error",
+            "nonphysical": "error",
+            "gravity": np.array([0.0, 1.0, -9.5]),
+            "package_dirs": ["."],
         }
     ),
     "models.load_mjcf": Example({"source": MJCF, "ignore": ["tendon"], "gravity": np.array([0.0, 1.0, -9.5])}),
-}  # fmt: skip
+}
 EXAMPLES |= {f"models.{name}": Example() for name in models.names() if f"models.{name}" not in EXAMPLES}

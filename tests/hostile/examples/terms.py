@@ -10,10 +10,29 @@ from geomctrl import models
 
 RATES = np.array([V, A, 0.5 * V])
 ARGUMENTS = {  # of most terms, by name
-    "q": Q, "v": V, "a": A, "v_ref": 0.5 * V, "a_rate": 0.5 * A, "tau": A, "dv": V, "dq": Q, "da": A, "w": A,
-    "w_rate": V, "x": V, "y": A, "b": V, "f_ext": F_EXT, "rates": RATES, "frame": FRAME, "representation": "spatial",
-    "form": "christoffel", "kind": Argument(2), "order": Argument(2), "threads": Argument(1),
-}  # fmt: skip
+    "q": Q,
+    "v": V,
+    "a": A,
+    "v_ref": 0.5 * V,
+    "a_rate": 0.5 * A,
+    "tau": A,
+    "dv": V,
+    "dq": Q,
+    "da": A,
+    "w": A,
+    "w_rate": V,
+    "x": V,
+    "y": A,
+    "b": V,
+    "f_ext": F_EXT,
+    "rates": RATES,
+    "frame": FRAME,
+    "representation": "spatial",
+    "form": "christoffel",
+    "kind": Argument(2),
+    "order": Argument(2),
+    "threads": Argument(1),
+}
 TWIST, INERTIA, JACOBIAN = np.arange(1.0, 7.0), np.diag([1.0, 2.0, 3.0, 4.0, 4.0, 4.0]), np.arange(12.0).reshape(6, 2)
 FRAMES = np.stack((np.eye(4), T))
 BASE = {"frame": Argument(None), "representation": "body"}
@@ -22,7 +41,11 @@ EXAMPLES = {
     "Robot.joint_motion_of_bodies": Example({}, ROBOT),
     "Robot.to_c": Example(
         {
-            "path": path("robot.c"), "terms": ["pose"], "name": words("arm"), "precision": "double", "frame": FRAME,
+            "path": path("robot.c"),
+            "terms": ["pose"],
+            "name": words("arm"),
+            "precision": "double",
+            "frame": FRAME,
             "representation": "body",
         },
         ROBOT,
@@ -30,7 +53,11 @@ EXAMPLES = {
     "Robot.to_numba": Example({"term": "pose", "frame": FRAME, "representation": "body"}, ROBOT),
     "Robot.to_ptx": Example(
         {
-            "path": path("robot.ptx"), "term": "pose", "capability": (9, 0), "precision": "double", "frame": FRAME,
+            "path": path("robot.ptx"),
+            "term": "pose",
+            "capability": (9, 0),
+            "precision": "double",
+            "frame": FRAME,
             "representation": "body",
         },
         ROBOT,
@@ -54,9 +81,7 @@ EXAMPLES = {
     "representations.convert_jacobian_rate": Example(
         {"T": T, "V": TWIST, "Jac": JACOBIAN, "Jac_rate": JACOBIAN, "source": "body", "target": "hybrid"}
     ),
-    "representations.momentum_of_body": Example(
-        {"parameters": BODY, "T": T, "V": TWIST, "representation": "spatial"}
-    ),
+    "representations.momentum_of_body": Example({"parameters": BODY, "T": T, "V": TWIST, "representation": "spatial"}),
     "representations.newton_euler": Example(
         {"parameters": BODY, "T": T, "V": TWIST, "A": TWIST, "representation": "spatial"}
     ),
@@ -66,7 +91,7 @@ EXAMPLES = {
     "representations.with_body_frames": Example({"robot": ROBOT, "placements": FRAMES}),
     "representations.without_body_frames": Example({"robot": ROBOT}),
     "representations.configuration_in_frames": Example({"robot": ROBOT, "q": Q, "placements": FRAMES}),
-}  # fmt: skip
+}
 BUILDERS = ("build", "from_dh", "from_screws", "with_gravity", "with_parameters", "with_payload", "frame", "joint")
 CONFIGURATIONS = ("neutral", "random_configuration", "integrate", "difference", "to_cuda")
 for name, public in public_callables().items():
