@@ -113,7 +113,8 @@ def count(name: str, x: object, least: int = 0, most: int = MOST, expected: str 
     except TypeError:
         n = None
     if n is None or not least <= n <= most:
-        raise ArgumentError(f"{name}: expected {expected or f'a whole number from {least} to {most}'}, got {x!r:.80}")
+        whole = f"a whole number from {least}" + (f" to {most}" if most < MOST else "")
+        raise ArgumentError(f"{name}: expected {expected or whole}, got {x!r:.80}")
     return n
 
 

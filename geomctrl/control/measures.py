@@ -225,7 +225,7 @@ class WorstMonitor(Measure):
     """
 
     def __init__(self, monitor: str | Monitor = "energy"):
-        known = {m.name: m for m in default_monitors()} if isinstance(monitor, str) else {}
+        known = {m.name: m for m in default_monitors()}
         chosen = known.get(monitor) if isinstance(monitor, str) else monitor
         if not isinstance(chosen, Monitor):
             raise ArgumentError(f"monitor: expected one of {', '.join(known)}, or a Monitor, got {monitor!r:.80}")

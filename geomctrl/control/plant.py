@@ -124,15 +124,15 @@ class Plant:
 
     def _checked_changes(self) -> tuple[tuple[float, Robot], ...]:
         try:
-            pairs = [(number("changes", t, "finite times"), robot) for t, robot in self.changes]
+            pairs = [(t, robot) for t, robot in self.changes]
         except (TypeError, ValueError):
             raise ArgumentError(f"changes: expected (time, robot) pairs, got {self.changes!r:.80}") from None
         for t, robot in pairs:
-            if not isinstance(robot, Robot):
-                raise ArgumentError(f"changes: expected a geomctrl.Robot from t = {t:g} on, got {robot!r:.60}")
+            if not (isinstance(t, int | float | np.number) and math.isfinite(t) and isinstance(robot, Robot)):
+                raise ArgumentError(f"changes: expected a finite time and a geomctrl.Robot, got {t} and {robot!r:.60}")
             if not _same_joints(robot, self.robot):
                 raise ArgumentError(f"changes: the robot from t = {t:g} on has other joints than the first")
-        return tuple(sorted(pairs, key=lambda pair: pair[0]))
+        return tuple(sorted(((float(t), robot) for t, robot in pairs), key=lambda pair: pair[0]))
 
     def at(self, t: float) -> Plant:
         """The plant as it is from time t on, until the next change."""
