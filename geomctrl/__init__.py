@@ -8,7 +8,7 @@ import importlib
 
 NAMES = {
     "Body": "mechanism.building",
-    "Frame": "mechanism.mechanism",
+    "Frame": "mechanism.frame",
     "Joint": "mechanism.joint",
     "Robot": "robot",
     "Terms": "compiler.catalogue",

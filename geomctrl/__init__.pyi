@@ -38,8 +38,8 @@ from .lie import se3 as se3
 from .lie import so3 as so3
 from .mechanism import inertia as inertia
 from .mechanism.building import Body as Body
+from .mechanism.frame import Frame as Frame
 from .mechanism.joint import Joint as Joint
-from .mechanism.mechanism import Frame as Frame
 from .motion import structure_preserving as structure_preserving
 from .motion.rollout import rollout as rollout
 from .robot import Robot as Robot

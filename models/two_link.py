@@ -37,9 +37,6 @@ def two_link(
     I = mass * length**2 / 12.0 if inertias is None else _pair("inertias", inertias)
     if (length <= 0.0).any():
         raise ArgumentError(f"lengths: expected positive numbers, got {length}")
-    for name, x in (("masses", mass), ("inertias", I)):
-        if (x < 0.0).any():
-            raise ArgumentError(f"{name}: expected numbers that are not negative, got {x}")
     parameters = [inertia.from_com(m, (c, 0.0, 0.0), np.diag([i / 10.0, i, i])) for m, c, i in zip(mass, com, I)]
     elbow, tip = np.eye(4), np.eye(4)
     elbow[0, 3], tip[0, 3] = length

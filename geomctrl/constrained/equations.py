@@ -274,7 +274,7 @@ class Index1System(ABC):
     def _change_velocities(self, rows, free):
         """The same, but only velocities in the mask `free` change."""
         try:
-            mask = np.asarray(free)
+            mask: Any = np.asarray(free)
         except ValueError:
             mask = np.zeros(0)
         if mask.dtype != bool or mask.shape != self.velocities or np.ma.is_masked(free):

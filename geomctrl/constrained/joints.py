@@ -155,7 +155,8 @@ class Constraint:
         """
         if not isinstance(bodies, str) and isinstance(bodies, Sequence):  # the letters of a string are no names
             bodies = tuple(bodies)
-        return cls("holonomic", name, bodies, function=function, jacobian=jacobian, bias=bias)
+        given: Any = bodies
+        return cls("holonomic", name, given, function=function, jacobian=jacobian, bias=bias)
 
 
 def _pair(name, a, b):

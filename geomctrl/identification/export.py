@@ -31,7 +31,8 @@ LIMITS = ("lower", "upper", "velocity", "effort", "damping", "friction")
 def save_model(robot: Robot, path: str | Path, extra: Mapping[str, Any] | None = None) -> Path:
     """Write the robot as a geomctrl model file; `extra`: anything JSON holds, kept beside it (friction, provenance)."""
     instance("robot", robot, Robot, "a geomctrl.Robot")
-    path, extra = file_path("path", path), instance("extra", {} if extra is None else extra, Mapping, "a dict")
+    path = file_path("path", path)
+    kept: Mapping[str, Any] = instance("extra", {} if extra is None else extra, Mapping, "a dict")
     document = {
         "format": FORMAT,
         "version": VERSION,
@@ -55,7 +56,7 @@ def save_model(robot: Robot, path: str | Path, extra: Mapping[str, Any] | None =
             )
         ],
         "frames": [{"name": f.name, "body": f.body, "placement": f.placement[:3].tolist()} for f in robot.frames],
-        "extra": dict(extra),
+        "extra": dict(kept),
     }
     try:
         text = json.dumps(document, indent=1, allow_nan=False)

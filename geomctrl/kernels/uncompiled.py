@@ -22,15 +22,15 @@ def entry(function: Callable[..., Any], signature: str) -> Callable[..., Any]:
     declared, _ = sigutils.normalize_signature(signature)
     fits = [_fits(kind) for kind in declared]
 
-    @functools.wraps(function)
     def call(*args):
         if len(args) != len(fits) or not all(good(x) for good, x in zip(fits, args)):
             raise KernelTypeError(function.__name__, declared, args)
         with np.errstate(all="ignore"):  # compiled code says nothing either
             return function(*args)
 
-    call.py_func = function  # pyright: ignore[reportFunctionMemberAccess]
-    return call
+    made: Any = functools.wraps(function)(call)
+    made.py_func = function
+    return made
 
 
 def _fits(kind: Any) -> Callable[[Any], bool]:

@@ -125,4 +125,4 @@ class CheckedGroup:
         a = checked("a", a, self.shape)
         with np.errstate(invalid="ignore", over="ignore"):
             off = np.asarray(self._residual(a))
-        return np.where(np.isnan(off), np.inf, off)[()]
+        return np.asarray(np.where(np.isfinite(off), off, np.inf))[()]

@@ -11,7 +11,7 @@ from geomctrl.compiler.catalogue import CATALOGUE
 from geomctrl.errors import ArgumentError, ModelError, NameNotFoundError
 from geomctrl.kernels import frames
 from geomctrl.kernels.algorithms import Algorithm, Array
-from geomctrl.mechanism.mechanism import Mechanism
+from geomctrl.mechanism.mechanism import Mechanism, require_robot
 
 from .kinematics import Representation, representation_number
 
@@ -80,6 +80,7 @@ def to_numba(
     """
     from geomctrl.compiler.numba_calls import njit
 
+    require_robot("robot", robot)
     made = compiled_term(robot, term, frame, representation)
     sizes = robot._code.sizes
     core = robot._code.core(made.algorithm, made.given, **made.numbers)

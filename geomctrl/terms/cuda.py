@@ -39,6 +39,7 @@ def to_cuda(
 
     Raises NameNotFoundError for an unknown term, and GeomctrlError where packages, driver or GPU are missing.
     """
+    require_robot("robot", robot)
     found = compiled_term(robot, term, frame, representation)
     return CudaFunction(robot, term, found, precision, device)
 

@@ -55,7 +55,7 @@ def christoffel_symbols(robot: Mechanism, q: ArrayLike, kind: Literal[1, 2] = 1)
     kind=2: the last index raised, Gamma_ij^k, so that sum_ij Gamma_ij^k v_i v_j is M^-1 C v. For joints with several
     degrees of freedom the lowered Levi-Civita connection of the frame of velocities, see the module's docstring.
     """
-    kind = count("kind", kind, 1, 2, expected="1 or 2")
+    count("kind", kind, 1, 2, expected="1 or 2")
     Gamma = _christoffel_symbols(robot, q)
     return Gamma if kind == 1 else Gamma @ mass_matrix_inverse(robot, q)[..., None, :, :]
 

@@ -139,7 +139,7 @@ def states(robot: Mechanism, **arguments: ArrayLike) -> list[np.ndarray]:
     Raises ArgumentError as the other terms do.
     """
     arrays = {name: _double(name, x) for name, x in arguments.items()}
-    as_batch(robot, **{name: x.real for name, x in arrays.items()})
+    as_batch(robot, **{name: np.real(x) for name, x in arrays.items()})
     return list(arrays.values())
 
 

@@ -205,9 +205,10 @@ def inverse_dynamics(
     experiments/benchmarks/benchmark_representations.py. f_ext (..., nbodies, 6): wrenches on bodies, in body frames.
     Raises ArgumentError for "mixed", for which there is no recursion: its two halves are in different axes.
     """
+    require_robot("robot", robot)
+    representation_number(representation)
     if representation == "body":
         return body_fixed(robot, q, v, a, f_ext=f_ext)
-    representation_number(representation)
     if representation == "mixed":
         raise ArgumentError("representation: expected 'body', 'spatial' or 'hybrid', got 'mixed'")
     spatial = representation == "spatial"

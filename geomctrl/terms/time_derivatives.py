@@ -24,15 +24,16 @@ def inverse_dynamics_rates(robot: Mechanism, q: ArrayLike, rates: ArrayLike) -> 
     joints with several degrees of freedom v is the body-fixed velocity and a, a', ... its time derivatives. Raises
     ArgumentError like the other terms.
     """
-    if type(rates) is np.ndarray and rates.ndim == 2 and len(rates) > 1:
+    if isinstance(rates, np.ndarray) and rates.ndim == 2 and len(rates) > 1:
         tau = robot._code.at(time_derivatives.inverse_dynamics_rates, len(rates) - 1)(q, rates.reshape(-1))
         if tau is not None:
             return tau
     lead, (q,) = as_batch(robot, q=q)
-    rates = checked("rates", rates, (robot.nv,))
+    rates = checked("rates", rates, ())
     m = rates.shape[-2] if rates.ndim > 1 else 0
     if m < 2:
         raise ArgumentError(f"rates: expected v, a and more, shape (..., m, {robot.nv}) with m >= 2, got {rates.shape}")
+    rates = checked("rates", rates, (m, robot.nv))
     if rates.shape[:-2] != lead:
         raise ArgumentError(
             f"rates: expected the leading axes of q, {lead}, got {rates.shape[:-2]} (nothing is broadcast)"

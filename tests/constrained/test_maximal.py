@@ -735,7 +735,7 @@ BAD = {
             ConstrainedSystem([A], []), ConstrainedSystem([A], []).state(), (0, 1), 2.0, project=True
         ),
         ArgumentError,
-        "h must be positive and at most the span",
+        "h: expected",
     ),
 }
 

@@ -473,7 +473,7 @@ def test_what_a_controller_returns_is_checked(command, words):
         ({"monitors": [3]}, "monitors: expected geomctrl.monitors.Monitor, got 3"),
         ({"every": 0}, "every: expected a positive integer, got 0"),
         ({"progress": "yes"}, r"progress: expected a function progress\(fraction\) or None, got 'yes'"),
-        ({"rtol": 1e-6}, "rtol: expected None, as MK4 steps by h: MK54 is an embedded pair"),
+        ({"rtol": 1e-6}, "rtol: expected None, as MK4 steps by h"),
         ({"method": "MK54", "atol": -1.0}, "atol: expected a number or shape"),
         ({"plant": "panda"}, "plant: expected a geomctrl.Plant or a Robot, got 'panda'"),
     ],

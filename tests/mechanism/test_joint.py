@@ -56,6 +56,14 @@ BAD_JOINTS = {
     "kind: expected one of 'revolute', .*, got 3": lambda: gc.Joint(3, np.eye(6)),
     r"joint 'revolute': S: expected shape \(6, 1\), revolute, got \(6, 6\)": lambda: gc.Joint("revolute", np.eye(6)),
     "joint 'free': S: expected real numbers .*, got 'a'": lambda: gc.Joint("free", "a"),
+    r"joint 'spherical': S: expected 3 direction\(s\) that turn": lambda: gc.Joint("spherical", np.eye(6)[:, 3:]),
+    "joint 'revolute': S: expected no pitch, revolute, got 0.5": lambda: gc.Joint(
+        "revolute", np.c_[[0, 0, 1, 0, 0, 0.5]]
+    ),
+    "joint 'revolute': damping: expected a finite number, got inf": lambda: gc.Joint.revolute(Z, damping=np.inf),
+    "joint 'revolute': upper: expected a number, got 1j": lambda: gc.Joint.revolute(Z, upper=1j),
+    "axis: expected 3 finite numbers, got masked": lambda: gc.Joint.revolute(np.ma.masked_array(Z, [1, 0, 0])),
+    "axis: expected 3 finite numbers, got \\['0'": lambda: gc.Joint.revolute(["0", "0", "1"]),
     "name: expected a name, or None for that of the body, got ''": lambda: gc.Joint.revolute(Z, name=""),
     "name: expected a name, or None for that of the body, got 3": lambda: gc.Joint.revolute(Z, name=3),
 }

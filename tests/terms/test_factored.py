@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from oracles import assert_close, cases, derivative, force_scale, properties, random_motion, rate_scale
 
-from geomctrl import factored, inertia, models, testing
+from geomctrl import closed_forms, factored, inertia, models, testing
 from geomctrl.errors import ArgumentError
 
 FORMS = ("ploen", "christoffel")
@@ -17,6 +17,49 @@ def energy_scale(robot):
     return np.linalg.norm(robot.gravity) * (
         robot.parameters[:, 0].sum() * reach + np.abs(robot.parameters[:, 1:4]).sum()
     )
+
+
+def test_numbers_of_low_precision_are_computed_with_in_double_precision():
+    robot = testing.random_robot(np.random.default_rng(0), ["revolute", "prismatic", "helical"], [-1, 0, 1])
+    q, v, a = np.array([[1, -2, 3], [2, 0, -1], [-3, 1, 2]])
+    for dtype in (np.int8, np.float16, np.float32, int, object, ">f4"):
+        small = [x.astype(dtype) for x in (q, v, a)]
+        for function in (factored.inverse_dynamics, closed_forms.lagrange, closed_forms.euler_jourdain):
+            np.testing.assert_array_equal(function(robot, *small), function(robot, *map(np.float64, (q, v, a))))
+        for function in (factored.mass_matrix, factored.potential_energy, closed_forms.product_gravity_force):
+            assert function(robot, small[0]).dtype == np.float64
+            np.testing.assert_array_equal(function(robot, small[0]), function(robot, q.astype(float)))
+    derivative = factored.mass_matrix(robot, (q + 1e-8j).astype(np.complex64))  # complex ones stay complex
+    assert derivative.dtype == np.complex128
+
+
+def test_what_are_no_states_is_refused():
+    robot = models.two_link()
+    q = np.array([0.3, -0.2])
+    for bad in (
+        q * np.nan,
+        q + np.nan * 1j,
+        np.ma.masked_array(q, [1, 0]),
+        q.astype(str),
+        q > 0.0,
+        [[1.0], [1.0, 2.0]],
+        q[:1],
+    ):
+        for function in (
+            factored.mass_matrix,
+            closed_forms.product_mass_matrix,
+            closed_forms.mueller_christoffel_symbols,
+        ):
+            with pytest.raises(ArgumentError, match="q: expected"):
+                function(robot, bad)
+        with pytest.raises(ArgumentError, match="v_ref: expected"):
+            factored.inverse_dynamics(robot, q, q, q, bad)
+    for form in ("Ploen", None, np.ones(2)):
+        with pytest.raises(ArgumentError, match="form: expected one of 'ploen', 'christoffel', 'plain', got"):
+            factored.factors(robot, q, q, form)
+    for function in (factored.mass_matrix, closed_forms.product_mass_matrix, closed_forms.mueller_christoffel_symbols):
+        with pytest.raises(ArgumentError, match="robot: expected a Robot, got 'arm'"):
+            function("arm", q)
 
 
 def check_recursions(robot, q, v, a, v_ref):
@@ -169,7 +212,7 @@ def test_arguments_are_checked():
         factored.mass_matrix(robot, np.zeros(3))
     with pytest.raises(ArgumentError, match="v: expected finite numbers, got nan at index"):
         factored.factors(robot, q, np.array([np.nan, 0.0]))
-    with pytest.raises(ArgumentError, match="form: expected 'ploen', 'christoffel' or 'plain', got 'lin'"):
+    with pytest.raises(ArgumentError, match="form: expected one of 'ploen', 'christoffel', 'plain', got 'lin'"):
         factored.coriolis_matrix(robot, q, v, "lin")
     with pytest.raises(ArgumentError, match=r"a: expected shape \(..., 2\)"):
         factored.inverse_dynamics(robot, q, v, np.zeros(3))

@@ -199,7 +199,7 @@ def test_arguments_are_checked():
         higher_order_kinematics.twist_derivatives(robot, q, q, "tip")
     with pytest.raises(ArgumentError, match=r"rates: expected the leading axes of q"):
         higher_order_kinematics.twist_derivatives(robot, q, np.zeros((3, 2, 2)), "tip")
-    with pytest.raises(ArgumentError, match="order: expected a number of derivatives, 0 or more, got -1"):
+    with pytest.raises(ArgumentError, match="order: expected a number of derivatives, 0 to 12, got -1"):
         higher_order_kinematics.jacobian_partial_derivatives(robot, q, "tip", -1)
     with pytest.raises(ArgumentError, match="representation: expected 'body' or 'spatial', got 'hybrid'"):
         higher_order_kinematics.jacobian_partial_derivatives(robot, q, "tip", 1, "hybrid")

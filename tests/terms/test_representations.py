@@ -229,9 +229,9 @@ def test_arguments_are_checked():
         representations.inverse_dynamics(robot, q, q, q, representation="mixed")
     with pytest.raises(ArgumentError, match="representation: expected one of"):
         representations.inverse_dynamics(robot, q, q, q, representation="Spatial")
-    with pytest.raises(ArgumentError, match="representation: expected one of"):
+    with pytest.raises(ArgumentError, match="target: expected one of"):
         representations.convert_twist(T, np.zeros(6), "body", "global")
-    with pytest.raises(ArgumentError, match="representation: expected one of"):
+    with pytest.raises(ArgumentError, match="source: expected one of"):
         representations.convert_twist(T, np.zeros(6), "global", "body")
     with pytest.raises(ArgumentError, match=r"a: expected shape \(..., 2\)"):
         representations.inverse_dynamics(robot, q, q, np.zeros(3), representation="hybrid")

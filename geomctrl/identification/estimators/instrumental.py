@@ -65,7 +65,8 @@ def period_instruments(data: Dataset, period: float | None = None) -> Dataset:
 
     Samples whose phase is there once are masked. Raises DataError, ArgumentError.
     """
-    period = instance("data", data, Dataset, "a Dataset").require_period(period)
+    instance("data", data, Dataset, "a Dataset")
+    period = data.require_period(period)
     if data.v is None or data.a is None or data.q.shape[1] != data.nv:
         raise DataError(f"{data.label}: expected a filtered log of joints with one degree of freedom")
     n, span = round(period * data.rate), float(data.t[-1] - data.t[0])
