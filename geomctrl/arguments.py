@@ -3,7 +3,7 @@
 import math
 import operator
 import os
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -150,6 +150,13 @@ def path(name: str, x: object) -> Path:
     if not isinstance(x, (str, os.PathLike)):
         raise ArgumentError(f"{name}: expected a path, got {x!r:.80}")
     return Path(x)
+
+
+def listed(name: str, x: object) -> list:
+    """What x lists; raises ArgumentError, naming the argument `name`, for words, dicts and what is no list."""
+    if isinstance(x, (str, bytes, Mapping)) or not isinstance(x, Iterable) or np.ma.is_masked(x):
+        raise ArgumentError(f"{name}: expected a list, got {x!r:.80}")
+    return list(x)
 
 
 def instance(name: str, x: object, kind: type | tuple[type, ...], expected: str) -> Any:

@@ -7,6 +7,7 @@ from xml.etree import ElementTree
 import numpy as np
 from numpy.typing import ArrayLike
 
+from geomctrl.arguments import instance, listed
 from geomctrl.errors import ArgumentError, GeomctrlError, ModelError
 from geomctrl.lie import so3
 from geomctrl.mechanism import inertia
@@ -35,6 +36,7 @@ def load_mjcf(source: str | Path, *, ignore: Iterable[str] = (), gravity: ArrayL
         import mujoco
     except ImportError:
         raise ModelError("load_mjcf needs the optional package mujoco: pip install 'geomctrl[mjcf]'") from None
+    ignore = [instance("ignore", word, str, "words") for word in listed("ignore", ignore)]
     label, m = _compile(mujoco, source)
     try:
         _check_represented(mujoco, m, ignore)

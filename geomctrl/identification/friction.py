@@ -14,14 +14,14 @@ from typing import Any
 
 import numpy as np
 
-from geomctrl.arguments import checked, choice, instance, number
+from geomctrl.arguments import checked, choice, instance, listed, number
 from geomctrl.errors import ArgumentError
 
 from .columns import SHAPES, Curve
 from .data import Dataset
 from .errors import ExcitationError
 from .model import RegressorModel
-from .parameters import chosen_actuators, sequence
+from .parameters import chosen_actuators
 
 ROWS = 20_000  # samples the nonlinear part looks at; the linear one sees them all
 
@@ -57,7 +57,7 @@ def fit_curves(
     minimise: Any = least_squares
     instance("model", model, RegressorModel, "a RegressorModel")
     n = len(model.transmission)
-    at = np.arange(n) if actuators is None else chosen_actuators("actuators", sequence("actuators", actuators), n)
+    at = np.arange(n) if actuators is None else chosen_actuators("actuators", listed("actuators", actuators), n)
     if not len(at):
         raise ArgumentError(f"actuators: expected numbers from 0 to {n - 1}, got none")
     choice("shape", shape, SHAPES)

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from geomctrl.arguments import checked, choice, count, exactly, instance, number
+from geomctrl.arguments import checked, choice, count, exactly, instance, listed, number
 from geomctrl.arguments import function as callable_
 from geomctrl.errors import ArgumentError
 from geomctrl.robot import Robot
@@ -60,7 +60,7 @@ class RegressorModel:
     ):
         instance("robot", robot, Robot, "a geomctrl.Robot")
         smoothing = number("smoothing", smoothing, "a speed >= 0", lambda x: x >= 0.0)
-        columns, curves = parameters.sequence("columns", columns), parameters.sequence("curves", curves)
+        columns, curves = listed("columns", columns), listed("curves", curves)
         for column in columns:
             instance("columns", column, Column, "Columns")
         self.robot, self.columns, self.curves = robot, tuple(columns), tuple(curves)
@@ -73,8 +73,8 @@ class RegressorModel:
         self.springs = parameters.spring_joints(robot, springs)
         parameters.check_curves(self.curves, na)
         actuators = parameters.actuator_names(robot, None if transmission is None else self.transmission)
-        listed = parameters.in_order(robot, self.acts, actuators, self.springs, self.curves, self.columns)
-        self.names, self.kinds, self.owners = (list(x) for x in zip(*listed))
+        ordered = parameters.in_order(robot, self.acts, actuators, self.springs, self.curves, self.columns)
+        self.names, self.kinds, self.owners = (list(x) for x in zip(*ordered))
         self.size, self.inertial = len(self.names), 10 * robot.nbodies
         self.active = self._active()
         self._options = {

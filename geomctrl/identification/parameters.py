@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
-from geomctrl.arguments import checked, count
+from geomctrl.arguments import checked, count, listed
 from geomctrl.errors import ArgumentError, NameNotFoundError
 from geomctrl.robot import Robot
 
@@ -69,7 +69,7 @@ def chosen_actuators(kind: str, chosen: bool | Sequence[int], n: int, driven: np
     if isinstance(chosen, (bool, np.bool_)):
         return driven if chosen else driven[:0]
     try:
-        at = np.array(sequence(kind, chosen))
+        at = np.array(listed(kind, chosen))
     except ValueError:
         at = np.zeros(1)
     if at.size and (at.dtype.kind not in "iu" or at.min() < 0 or at.max() >= n):
@@ -79,19 +79,12 @@ def chosen_actuators(kind: str, chosen: bool | Sequence[int], n: int, driven: np
 
 def spring_joints(robot: Robot, given: Sequence[str | int]) -> list[int]:
     """Numbers of the joints with springs, given by name or number."""
-    springs = [_joint(robot, k) for k in sequence("springs", given)]
+    springs = [_joint(robot, k) for k in listed("springs", given)]
     if springs and robot.nq != robot.nv:
         raise ArgumentError("springs: expected a robot of joints with one degree of freedom each")
     if any(not 0 <= k < robot.nv for k in springs):
         raise ArgumentError(f"springs: expected joints' names or numbers from 0 to {robot.nv - 1}, got {list(given)}")
     return springs
-
-
-def sequence(name: str, given: Any) -> list:
-    """What is listed; raises ArgumentError for what is no list."""
-    if isinstance(given, (str, bytes, Mapping)) or not isinstance(given, Iterable) or np.ma.is_masked(given):
-        raise ArgumentError(f"{name}: expected a list, got {given!r:.60}")
-    return list(given)
 
 
 def _joint(robot: Robot, k: Any) -> int:

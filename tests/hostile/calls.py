@@ -74,7 +74,7 @@ def verdict(public: Public, example: Example, name: str, bad: Any) -> tuple[str,
     try:
         result = call(public, example, {name: bad})
     except GeomctrlError as error:
-        after = "[^ ]*:" if name == "a" else r"(?!\w)"  # and not the article
+        after = "[^ ]*:" if name == "a" else r"d?(?!\w)"  # not the article; "no joint named 3" says what `name` is
         named = re.search(rf"(?<!\w){re.escape(name)}{after}", str(error))
         return NAMED if named else UNNAMED, f"{type(error).__name__}: {error}"
     except MemoryError:

@@ -3,7 +3,7 @@
 import numpy as np
 from hostile.calls import Example
 from hostile.examples.common import BODY, FRAME, ROBOT, A, Q, T, V, rng, words
-from hostile.values import Argument, number
+from hostile.values import Argument, number, text
 
 from geomctrl import Body, Joint, Robot, inertia
 
@@ -11,7 +11,7 @@ AXIS, POINT = np.array([0.0, 1.0, 0.0]), np.array([0.5, 0.0, -0.25])
 JOINT = Joint.revolute(AXIS, POINT, name="hinge")
 LIMIT = Argument(2.0, "inf")  # an infinite limit is none
 OPTIONS = {
-    "name": words("hinge"),
+    "name": text("hinge", "none"),
     "lower": Argument(-1.0, "inf"),
     "upper": Argument(1.0, "inf"),
     "velocity": Argument(2.0, "inf", "negative"),
@@ -33,7 +33,7 @@ EXAMPLES = {
     "Joint.planar": Example({"normal": AXIS, **OPTIONS}),
     "Joint.spherical": Example({"point": POINT, **OPTIONS}),
     "Joint.free": Example(OPTIONS),
-    "Joint.fixed": Example({"name": words("weld")}),
+    "Joint.fixed": Example({"name": text("weld", "none")}),
     "Joint.from_screw": Example({"screw": SCREWS[1], **OPTIONS}),
     "Robot": Example(
         {
