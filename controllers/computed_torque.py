@@ -50,7 +50,7 @@ class ComputedTorque(ModelBased):
         a = error.a_d - self.kd.dot(error.w) - joint_forces(self.robot, error.e, self.kp.dot(error.e))
         tau = self.robot.inverse_dynamics(q, v, a)
         if self.friction is not None:
-            tau += self.friction.torque(v)
+            tau += self.friction.acting(v)
         return Command(tau, None, {"e": error.e})
 
     def lyapunov(self, t, q, v, z, plant) -> Lyapunov:

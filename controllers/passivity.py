@@ -52,7 +52,7 @@ class Passivity(ModelBased):
         x = self.sliding(t, q, v)
         tau = self.robot.inverse_dynamics(q, v, x.a_ref, x.v_ref, form=self.form) - self.K.dot(x.s)
         if self.friction is not None:
-            tau += self.friction.torque(v)
+            tau += self.friction.acting(v)
         return Command(tau, None, {"e": x.e, "s": x.s})
 
     def lyapunov(self, t, q, v, z, plant) -> Lyapunov:

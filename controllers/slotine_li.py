@@ -124,30 +124,32 @@ class SlotineLi(ModelBased):
 
     def _state(self, z):
         """z as an array like `start`'s, or of symbols; values of arrays are not looked at."""
-        if type(z) is np.ndarray and z.dtype is FLOAT64 and z.shape == self.p0.shape:
+        if type(z) is np.ndarray and z.dtype is FLOAT64 and len(z) == len(self.p0):
             return z
         return one_state("z", z, len(self.p0))
 
     def _parameters(self, z):
         if len(self.columns) == len(self.kept):
-            return z if self.friction is None else z[: len(self.columns)]
-        p = np.array(self.kept)
+            return z if self.friction is None else self._state(z)[: len(self.columns)]
+        z, p = self._state(z), np.array(self.kept)
         p[self.columns] = z[: len(self.columns)]
         return p
 
     def law(self, t, q, v, z):
         """(Y p - K s (nv,), Y^T s for what is adapted, e, s), friction columns included, in O(n) without forming Y."""
-        desired, z = self.desired(t), self._state(z)
-        p = self._parameters(z)
+        return self._law(t, q, v, z)
+
+    def _law(self, t, q, v, z):
+        desired, p = self.desired(t), self._parameters(z)
         try:
             tau, g, e, s = adaptive_law(self.robot, p, q, v, desired, self.Lambda, self.K, self.form)
         except ArgumentError:
-            checked("z", z, z.shape)  # of which p is made
+            checked("z", self._state(z), self.p0.shape)  # of which p is made
             raise
         if len(self.columns) < len(g):
             g = g[self.columns]
         if self.friction is not None:
-            columns = self.friction.columns(v)
+            z, columns = self._state(z), self.friction.acting_columns(v)
             if type(z) is np.ndarray and not math.isfinite(z.dot(z)):
                 checked("z", z, z.shape)
             tau, g = tau + columns.dot(z[len(self.columns) :]), np.concatenate((g, s.dot(columns)))
@@ -160,14 +162,14 @@ class SlotineLi(ModelBased):
     def _adaptation(self, g, z):
         rate = self.minus_gamma * g if self.minus_gamma is not None else -self.Gamma.dot(g)
         if len(self.masses):
+            z = self._state(z)
             taken = np.clip(2.0 * (1.0 - z[self.masses] / self.minimum_mass), 0.0, 1.0)
             falling = np.minimum(rate[self.masses], 0.0) / np.diag(self.Gamma)[self.masses]
             rate = rate - self.Gamma[:, self.masses].dot(taken * falling)
         return rate
 
     def __call__(self, t, q, v, z):
-        z = self._state(z)
-        tau, g, e, s = self.law(t, q, v, z)
+        tau, g, e, s = self._law(t, q, v, z)
         return Command(tau, self._adaptation(g, z), {"e": e, "s": s})
 
     def true_parameters(self, plant) -> np.ndarray:

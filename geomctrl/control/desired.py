@@ -43,7 +43,11 @@ def desired_at(reference: Reference, t: float) -> Desired:
     """reference(t), from memory if a running `simulate` asked for it last: to be read, not to be written on."""
     latest = _latest.get()
     if latest is None:
-        return function("reference", reference, "t -> Desired(q, v, a)")(time(t))
+        try:
+            return reference(t)
+        except TypeError:
+            function("reference", reference, "t -> Desired(q, v, a)")
+            raise
     if latest.t != t or latest.reference is not reference:
         latest.desired = reference(t)
         latest.reference, latest.t = reference, t

@@ -45,24 +45,22 @@ class Friction:
 
     def torque(self, v: np.ndarray) -> np.ndarray:
         """The torque that friction takes from the joints, (..., nv)."""
-        if type(v) is np.ndarray and v.dtype is FLOAT64 and v.ndim == 1:
-            try:
-                torque = self.acting(v)
-                if torque.shape == v.shape and math.isfinite(torque.dot(torque)):
-                    return torque
-            except ValueError:  # the shapes do not fit
-                pass
         return self.acting(checked("v", v, self._shape))
 
     def acting(self, v: np.ndarray) -> np.ndarray:
-        """`torque` of what is known to be velocities."""
+        """`torque`, of what is known to be velocities."""
+        if type(v) is not np.ndarray or v.dtype is not FLOAT64:
+            v = checked("v", v, self._shape)
         return np.asarray(self.viscous) * v + np.asarray(self.coulomb) * np.tanh(v / self.smoothing)
 
     def columns(self, v: np.ndarray) -> np.ndarray:
         """(nv, 2 nv): torque is columns @ (viscous, coulomb), linear in its parameters like the regressor."""
-        fits = type(v) is np.ndarray and v.dtype is FLOAT64 and v.shape == (self._shape or (v.size,))
-        if not (fits and math.isfinite(v.dot(v))):
-            v = one_state("v", v, *(self._shape or np.shape(v)))
+        return self.acting_columns(one_state("v", v, *(self._shape or np.shape(v)[:1] or (0,))))
+
+    def acting_columns(self, v: np.ndarray) -> np.ndarray:
+        """`columns`, of what is known to be velocities."""
+        if type(v) is not np.ndarray or v.dtype is not FLOAT64:
+            v = checked("v", v, self._shape)
         return np.hstack((np.diag(v), np.diag(np.tanh(v / self.smoothing))))
 
     def parameters(self, nv: int) -> np.ndarray:
@@ -173,7 +171,9 @@ class Plant:
 
     def _rate(self, t, q, v, tau, out):
         n = self.robot.nv
-        out[:n], out[n : 2 * n], out[-1] = v, self.acceleration(t, q, v, tau), self.power(t, q, v, tau)
+        out[:n], out[n : 2 * n] = v, self.acceleration(t, q, v, tau)
+        power = self._power if type(self).power is Plant.power else self.power  # the arguments have been looked at
+        out[-1] = power(t, q, v, tau)
 
     def power(self, t: float, q: np.ndarray, v: np.ndarray, tau: np.ndarray) -> float:
         """What motors, friction and external wrenches feed into the mechanical energy, in watts."""
@@ -195,10 +195,10 @@ class Plant:
 
     def _arguments(self, t, q, v, tau):
         """t, q, v, tau, as they are where a loop gave them: then the terms look at their values; else checked."""
-        n, nq = self.robot.nv, self.robot.nq
         arrays = type(q) is type(v) is type(tau) is np.ndarray and q.dtype is v.dtype is tau.dtype is FLOAT64
-        if arrays and v.shape == tau.shape == (n,) and q.shape == (nq,):
-            return time(t), q, v, tau
+        if arrays and type(t) is float and t - t == 0.0 and len(q) == self.robot.nq and v.shape == tau.shape:
+            return t, q, v, tau
+        n, nq = self.robot.nv, self.robot.nq
         return time(t), one_state("q", q, nq), one_state("v", v, n), one_state("tau", tau, n)
 
 

@@ -66,7 +66,9 @@ class Quintic(_Motion):
         super().__init__(robot, q0, difference(robot, q0, q1)[None])
 
     def scalars(self, t):
-        u = min(max((time(t) - self.t0) / self.duration, 0.0), 1.0)
+        if type(t) is not float or t - t != 0.0:  # infinite, or no number
+            t = time(t)
+        u = min(max((t - self.t0) / self.duration, 0.0), 1.0)
         return np.array(quintic_blend(u, self.duration))[:, None]
 
 
@@ -112,8 +114,10 @@ class Sinusoids:
         self.ramp = number("start_at_rest", start_at_rest, "seconds >= 0", lambda T: T >= 0.0)
 
     def __call__(self, t: float) -> Desired:
+        if type(t) is not float or t - t != 0.0:  # infinite, or no number
+            t = time(t)
         moved = self.robot._code.at(sinusoid_motion, len(self.rows) // (3 * self.robot.nv), result=Desired)
-        return _desired(t, moved(self.q0, np.array([time(t), self.ramp], float), self.rows))
+        return _desired(t, moved(self.q0, np.array([t, self.ramp], float), self.rows))
 
 
 class Spline(_Motion):
@@ -146,7 +150,9 @@ class Spline(_Motion):
         self.pieces[0, -1], self.pieces[n, -1, 0] = 0.0, 1.0  # at rest, to the last bit
 
     def scalars(self, t):
-        t = min(max(time(t), self.knots[0]), self.knots[-1])
+        if type(t) is not float or t - t != 0.0:  # infinite, or no number
+            t = time(t)
+        t = min(max(t, self.knots[0]), self.knots[-1])
         x, powers = self._piece(t)
         s = powers[0]
         for c in powers[1:]:

@@ -38,8 +38,12 @@ class TrackingError(NamedTuple):
 
 def tracking_error(robot: Robot, q: ArrayLike, v: ArrayLike, desired: Desired) -> TrackingError:
     """The TrackingError of the state (q, v) against `desired`; one state."""
-    q_d, v_d, a_d = _parts(desired)
-    call = _code(robot).at(tracking.tracking_error, result=TrackingError)
+    q_d, v_d, a_d = desired if type(desired) is Desired else _parts(desired)
+    try:
+        call = robot._code.at(tracking.tracking_error, result=TrackingError)
+    except AttributeError:
+        require_robot("robot", robot)
+        raise
     error = call(q, v, q_d, v_d, a_d)
     if error is not None:
         return error
@@ -60,7 +64,11 @@ class Sliding(NamedTuple):
 
 def sliding_variables(robot: Robot, q: ArrayLike, v: ArrayLike, desired: Desired, Lambda: np.ndarray) -> Sliding:
     """The Sliding variables of the state (q, v) against `desired`, Lambda (nv, nv); one state."""
-    call = _code(robot).at(tracking.sliding, result=Sliding)
+    try:
+        call = robot._code.at(tracking.sliding, result=Sliding)
+    except AttributeError:
+        require_robot("robot", robot)
+        raise
     found = call(q, v, *desired, Lambda) if isinstance(desired, tuple) else None
     if found is not None:
         return found
@@ -90,14 +98,6 @@ def _matrix(name: str, x: ArrayLike, n: int) -> np.ndarray:
     if a.ndim != 2:
         raise ArgumentError(f"{name}: expected shape {(n, n)}, got {a.shape}")
     return a
-
-
-def _code(robot: Robot) -> Any:
-    try:
-        return robot._code
-    except AttributeError:
-        require_robot("robot", robot)
-        raise
 
 
 def _parts(desired: Any) -> tuple[Any, Any, Any]:
@@ -133,7 +133,11 @@ def adaptive_law(
     form: Form = "ploen",
 ) -> AdaptiveLaw:
     """The AdaptiveLaw of the state (q, v) against `desired` with parameters p (10 nbodies,), in O(n), without Y."""
-    call = _code(robot).at(laws.adaptive_law, form_number(form), result=AdaptiveLaw)
+    try:
+        call = robot._code.at(laws.adaptive_law, form_number(form), result=AdaptiveLaw)
+    except AttributeError:
+        require_robot("robot", robot)
+        raise
     found = call(p, q, v, *desired, Lambda, K) if isinstance(desired, tuple) else None
     if found is not None:
         return found
