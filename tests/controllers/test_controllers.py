@@ -298,12 +298,12 @@ def test_base_parameters_give_the_same_torque():
 @pytest.mark.parametrize(
     ("make", "error", "words"),
     [
-        (lambda: controllers.PDGravity(ARM, np.zeros(6)), ArgumentError, r"q0: expected shape \(..., 7\), got \(6,\)"),
+        (lambda: controllers.PDGravity(ARM, np.zeros(6)), ArgumentError, r"q_d: expected shape \(..., 7\), got \(6,\)"),
         (lambda: controllers.PDGravity(ARM, np.zeros(7), kp=-1.0), ArgumentError, "kp: expected a positive definite"),
         (lambda: controllers.ComputedTorque(ARM, sway(ARM), kd=np.ones(3)), ArgumentError, r"kd: .*got shape \(3,\)"),
         (lambda: controllers.ComputedTorque(ARM, 3.0), ArgumentError, "reference: expected a function"),
         (lambda: controllers.Passivity("panda", sway(ARM)), ArgumentError, "robot: expected a geomctrl.Robot"),
-        (lambda: controllers.Passivity(ARM, sway(ARM), K=np.nan), ArgumentError, "K: expected a finite symmetric"),
+        (lambda: controllers.Passivity(ARM, sway(ARM), K=np.nan), ArgumentError, "K: expected finite numbers"),
         (
             lambda: controllers.SlotineLi(ARM, sway(ARM), parameters="all"),
             ArgumentError,

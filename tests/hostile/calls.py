@@ -20,7 +20,7 @@ class Example:
 
     One that has arguments which exclude one another has several, "name#one" and "name#other". `star` names the
     argument that is written *name. `compare` is False where two right results may differ. `forms`: the only arguments
-    whose legal forms are tried, where a call takes long.
+    whose legal forms are tried, where a call takes long. `called`: what messages say for an argument.
     """
 
     arguments: dict[str, Any] = field(default_factory=dict)
@@ -28,6 +28,7 @@ class Example:
     star: str | None = None
     compare: bool = True
     forms: list[str] | None = None
+    called: dict[str, str] = field(default_factory=dict)
 
 
 def call(public: Public, example: Example, replaced: dict[str, Any] | None = None) -> Any:
@@ -75,7 +76,7 @@ def verdict(public: Public, example: Example, name: str, bad: Any) -> tuple[str,
         result = call(public, example, {name: bad})
     except GeomctrlError as error:
         after = "[^ ]*:" if name == "a" else r"d?(?!\w)"  # not the article; "no joint named 3" says what `name` is
-        named = re.search(rf"(?<!\w){re.escape(name)}{after}", str(error))
+        named = re.search(rf"(?<!\w){re.escape(example.called.get(name, name))}{after}", str(error))
         return NAMED if named else UNNAMED, f"{type(error).__name__}: {error}"
     except MemoryError:
         return DEATH, "MemoryError"

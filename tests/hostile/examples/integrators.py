@@ -29,7 +29,7 @@ STEP = number(0.125, positive=True)
 ACROSS = {"t_end": number(0.5, positive=True), "dt": STEP, "every": Argument(1), "progress": fraction}
 START = {"robot": ROBOT, "q0": Q, "v0": V}
 SOLUTION = integrators.integrate(field, Y0, (0.0, 0.5), 0.125, "MK4", GROUP, dense=True)
-NOW = {"robot": ROBOT, "q": Q, "v": V, "tau": A, "dt": 0.125, "t": 0.25}
+NOW = {"robot": ROBOT, "q": Q, "v": V, "tau": Argument(A, "none"), "dt": 0.125, "t": 0.25}
 METHOD = "MK4"
 FREE = gc.Robot.build([gc.Body("body", None, gc.Joint.free(), None, BODY)])
 
@@ -55,7 +55,7 @@ EXAMPLES = {
             "field": field,
             "y0": Y0,
             "t_span": np.array([0.0, 0.5]),
-            "h": STEP,
+            "h": Argument(0.125, "none", "negative"),
             "method": "MK54",
             "group": GROUP,
             "rtol": number(1e-6, negative=False),
@@ -66,7 +66,7 @@ EXAMPLES = {
     "integrators.rk_step": Example(
         {"field": field, "t": 0.25, "y": Y0, "h": 0.125, "tableau": RK4, "group": GROUP, "k1": np.ones(3)}
     ),
-    "integrators.method": Example({"name": METHOD}),
+    "integrators.method": Example({"name": METHOD}, called={"name": "method"}),
     "integrators.methods": Example(),
     "integrators.Tableau": Example(
         {
@@ -76,19 +76,31 @@ EXAMPLES = {
             "b": np.array([0.5, 0.5]),
             "c": np.array([0.0, 1.0]),
             "b_hat": np.array([1.0, 0.0, 0.0]),
-            "interpolant": INTERPOLANT,
+            "interpolant": Argument(INTERPOLANT, "shape"),
             "family": "MK",
         }
     ),
     "integrators.Event": Example(
-        {"function": height, "terminal": True, "direction": Argument(1, "negative"), "name": words("height")}
+        {
+            "function": height,
+            "terminal": True,
+            "direction": Argument(1, "negative huge fraction"),
+            "name": words("height"),
+        }
     ),
     "integrators.DenseOutput.__call__": Example({"t": Argument(0.25, "empty", "negative huge")}, SOLUTION.sol),
-    "rollout": Example({**START, "tau": A, **ACROSS, "method": METHOD}),
-    "structure_preserving.energy_momentum": Example({**START, "tau": A, **ACROSS}),
-    "structure_preserving.variational": Example({**START, "tau": A, **ACROSS}),
+    "rollout": Example({**START, "tau": Argument(A, "none"), **ACROSS, "method": METHOD}),
+    "structure_preserving.energy_momentum": Example({**START, "tau": Argument(A, "none"), **ACROSS}),
+    "structure_preserving.variational": Example({**START, "tau": Argument(A, "none"), **ACROSS}),
     "structure_preserving.momentum_form": Example(
-        {"robot": FREE, "q0": FREE.neutral(), "v0": np.ones(6), "tau": np.ones(6), **ACROSS, "method": METHOD}
+        {
+            "robot": FREE,
+            "q0": FREE.neutral(),
+            "v0": np.ones(6),
+            "tau": Argument(np.ones(6), "none"),
+            **ACROSS,
+            "method": METHOD,
+        }
     ),
     "structure_preserving.energy_momentum_step": Example(NOW),
     "structure_preserving.variational_step": Example(NOW),
@@ -97,7 +109,7 @@ EXAMPLES = {
             "robot": FREE,
             "q": FREE.neutral(),
             "v": np.ones(6),
-            "tau": np.ones(6),
+            "tau": Argument(np.ones(6), "none"),
             "dt": 0.125,
             "t": 0.25,
             "method": METHOD,

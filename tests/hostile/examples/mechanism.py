@@ -24,7 +24,7 @@ SCREWS = np.array([[0.0, 0.0, 1.0, 0.0, 0.0, 0.0], [0.0, 1.0, 0.0, 0.5, 0.0, 0.0
 HOMES = np.stack((np.eye(4), T))
 
 EXAMPLES = {
-    "Body": Example({"name": words("b"), "parent": words("a"), "joint": JOINT, "placement": T, "inertia": BODY}),
+    "Body": Example({"name": words("b"), "parent": text("a", "none"), "joint": JOINT, "placement": T, "inertia": BODY}),
     "Joint": Example({"kind": "revolute", "S": JOINT.S, **OPTIONS}),
     "Joint.revolute": Example({"axis": AXIS, "point": POINT, **OPTIONS}),
     "Joint.prismatic": Example({"axis": AXIS, **OPTIONS}),
