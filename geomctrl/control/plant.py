@@ -172,7 +172,9 @@ class Plant:
     def _rate(self, t, q, v, tau, out):
         n = self.robot.nv
         out[:n], out[n : 2 * n] = v, self.acceleration(t, q, v, tau)
-        power = self._power if type(self).power is Plant.power else self.power  # the arguments have been looked at
+        power = self.power
+        if getattr(power, "__func__", None) is Plant.power and power.__self__ is self:
+            power = self._power  # the arguments have been looked at
         out[-1] = power(t, q, v, tau)
 
     def power(self, t: float, q: np.ndarray, v: np.ndarray, tau: np.ndarray) -> float:
