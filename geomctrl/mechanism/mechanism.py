@@ -84,8 +84,8 @@ class Mechanism:
 
     def __post_init__(self):
         put = object.__setattr__
-        given = {x.name: getattr(self, x.name) for x in fields(self) if x.init}
-        for key, value in checked_tree(**given).items():
+        tree = (self.name, self.body_names, self.parents, self.joints, self.placements)
+        for key, value in checked_tree(*tree, self.parameters, self.gravity, self.frames).items():
             put(self, key, frozen(value) if isinstance(value, np.ndarray) else value)
         put(self, "frames", tuple(f._replace(placement=frozen(f.placement)) for f in self.frames))
         q_ends, v_ends = np.cumsum([(j.nq, j.dof) for j in self.joints], axis=0).T.tolist()

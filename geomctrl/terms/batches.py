@@ -19,13 +19,7 @@ from geomctrl.kernels.algorithms import Algorithm
 from geomctrl.mechanism.mechanism import Mechanism
 from geomctrl.mechanism.states import as_batch
 
-ONE = 1
 REFUSED = (ValueError, TypeError, KeyError)  # what an entry, or a table of options, raises for what it was not made for
-
-
-def check_threads(threads: Any) -> None:
-    """Raise ArgumentError unless it is a number of threads. Terms for one state ask only where `threads is not ONE`."""
-    count("threads", threads, 1, expected="a whole number from 1 on")
 
 
 def plain(*arrays: Any) -> bool:
@@ -40,7 +34,7 @@ def over_states(robot: Mechanism, algorithm: Algorithm, *options: Any, threads: 
     there are so many that it pays; the results are the same. Raises ArgumentError as `as_batch` does,
     and ModelError where the algorithm fails for a state: where M is not positive definite.
     """
-    check_threads(threads)
+    count("threads", threads, 1, expected="a whole number from 1 on")
     left_out = {x.name for x in algorithm.inputs if x.optional and states.get(x.name) is None}
     names = [name for name in states if name not in left_out]
     lead, arrays = as_batch(robot, **{name: states[name] for name in names})

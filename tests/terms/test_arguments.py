@@ -129,11 +129,13 @@ def test_masks_are_seen_by_terms_with_an_entry_of_their_own(robot, name):
                 getattr(robot, term)(*arguments)
 
 
-def test_options_are_looked_at_whichever_way_a_state_is_computed(robot):
+def test_options_are_looked_at(robot):
+    """Threads where there are several states to share."""
     q, v = robot.neutral(), np.zeros(robot.nv)
+    many, rates = np.stack((q, q)), np.stack((v, v))
     for bad in (0, -1, 1.5, 1e30, 10**30, np.nan, "2", None, np.ones(2), True):
         for term in (robot.mass_matrix, robot.inverse_dynamics, robot.forward_dynamics, robot.regressor, robot.terms):
-            states = [q, v, v][: 1 if term == robot.mass_matrix else 2 if term == robot.terms else 3]
+            states = [many, rates, rates][: 1 if term == robot.mass_matrix else 2 if term == robot.terms else 3]
             with pytest.raises(ArgumentError, match="threads: expected a whole number from 1 on"):
                 term(*states, threads=bad)
     for bad in ("Ploen", None, 1, np.ones(2), ["ploen"]):
