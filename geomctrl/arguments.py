@@ -2,7 +2,9 @@
 
 import math
 import operator
-from collections.abc import Callable, Iterable, Sequence
+import os
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -111,7 +113,8 @@ def count(name: str, x: object, least: int = 0, most: int = MOST, expected: str 
     except TypeError:
         n = None
     if n is None or not least <= n <= most:
-        raise ArgumentError(f"{name}: expected {expected or f'a whole number from {least} to {most}'}, got {x!r:.80}")
+        whole = f"a whole number from {least}" + (f" to {most}" if most < MOST else "")
+        raise ArgumentError(f"{name}: expected {expected or whole}, got {x!r:.80}")
     return n
 
 
@@ -139,6 +142,27 @@ def function(name: str, x: object, expected: str) -> Any:
     """x itself; raises ArgumentError, naming the argument `name`, unless it can be called. expected: "f(t, q)"."""
     if not callable(x):
         raise ArgumentError(f"{name}: expected a function {expected}, got {x!r:.80}")
+    return x
+
+
+def path_of(name: str, x: object) -> Path:
+    """x as a Path; raises ArgumentError, naming the argument `name`, unless it is the name of a file or folder."""
+    if not isinstance(x, (str, os.PathLike)) or not str(x) or "\0" in str(x):
+        raise ArgumentError(f"{name}: expected a path, got {x!r:.80}")
+    return Path(x)
+
+
+def listed(name: str, x: object) -> list:
+    """What x lists; raises ArgumentError, naming the argument `name`, for words, dicts and what is no list."""
+    if isinstance(x, (str, bytes, Mapping)) or not isinstance(x, Iterable) or np.ma.is_masked(x):
+        raise ArgumentError(f"{name}: expected a list, got {x!r:.80}")
+    return list(x)
+
+
+def instance(name: str, x: object, kind: type | tuple[type, ...], expected: str) -> Any:
+    """x itself; raises ArgumentError, naming the argument `name`, unless it is one of a class. expected: "a Plant"."""
+    if not isinstance(x, kind):
+        raise ArgumentError(f"{name}: expected {expected}, got {x!r:.80}")
     return x
 
 

@@ -10,19 +10,10 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import BinaryIO
 
-from .errors import ArgumentError
-
 try:
     import fcntl
 except ImportError:  # Windows, which does not let go of a file that is open
     fcntl = None
-
-
-def path_of(name: str, x: object) -> Path:
-    """x as a path; raises ArgumentError, naming the argument `name`, for what is none."""
-    if not isinstance(x, (str, os.PathLike)) or not str(x) or "\0" in str(x):
-        raise ArgumentError(f"{name}: expected a path, got {x!r:.80}")
-    return Path(x)
 
 
 @contextlib.contextmanager

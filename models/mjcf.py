@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from geomctrl.arguments import listed
 from geomctrl.errors import ArgumentError, GeomctrlError, ModelError
 from geomctrl.lie import so3
 from geomctrl.mechanism import inertia
@@ -42,10 +43,7 @@ def load_mjcf(source: str | Path, *, ignore: Iterable[str] = (), gravity: ArrayL
         import mujoco
     except ImportError:
         raise ModelError("load_mjcf needs the optional package mujoco: pip install 'geomctrl[mjcf]'") from None
-    try:
-        ignored = [ignore] if isinstance(ignore, str) else list(ignore)
-    except TypeError:
-        ignored = [ignore]
+    ignored = listed("ignore", [ignore] if isinstance(ignore, str) else ignore)
     if unknown := [key for key in ignored if key not in IGNORABLE]:
         raise ArgumentError(f"ignore: expected some of {', '.join(IGNORABLE)}, got {unknown!r:.80}")
     label, documents, spec, m = _compile(mujoco, source)

@@ -15,7 +15,8 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import ArrayLike
 
-from geomctrl.errors import ArgumentError, GeomctrlError, InertiaError, ModelError
+from geomctrl.arguments import choice, flag, listed, path_of
+from geomctrl.errors import GeomctrlError, InertiaError, ModelError
 from geomctrl.lie import so3
 from geomctrl.mechanism import inertia
 from geomctrl.mechanism.building import Body, check_positive_mass_matrix
@@ -55,10 +56,10 @@ def load_urdf(
         for identification, where only the geometry counts; forward dynamics may divide by zero.
     package_dirs: where a `source` of the form package://name/... is looked up.
     """
-    if mimic not in ("error", "fixed", "independent"):
-        raise ArgumentError(f"mimic: expected 'error', 'fixed' or 'independent', got {mimic!r}")
-    if nonphysical not in ("error", "allow", "unchecked"):
-        raise ArgumentError(f"nonphysical: expected 'error', 'allow' or 'unchecked', got {nonphysical!r}")
+    flag("floating_base", floating_base)
+    choice("mimic", mimic, ("error", "fixed", "independent"))
+    choice("nonphysical", nonphysical, ("error", "allow", "unchecked"))
+    package_dirs = [path_of("package_dirs", folder) for folder in listed("package_dirs", package_dirs)]
     found = locate(source, package_dirs)
     label = "URDF text" if isinstance(found, str) else str(found)
     try:

@@ -41,6 +41,7 @@ from typing import Literal, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
+from geomctrl.arguments import number
 from geomctrl.errors import ArgumentError, IntegrationError
 from geomctrl.integrators.march import March, Step, collect
 from geomctrl.integrators.solution import Solution
@@ -94,11 +95,10 @@ def integrate_index3(
     """
     if not isinstance(system, ConstrainedSystem):
         raise ArgumentError(f"system: expected a ConstrainedSystem, got {system!r:.80}")
-    if not (isinstance(rho, int | float | np.number) and 0.0 <= rho <= 1.0):
-        raise ArgumentError(f"rho: expected a number in [0, 1], got {rho!r}")
+    rho = number("rho", rho, "a number in [0, 1]", lambda x: 0.0 <= x <= 1.0)
     if system.stabilisation is not None:
         raise ArgumentError("system: generalized-alpha keeps the constraints itself, expected stabilisation=None")
-    march = March(_GeneralizedAlpha(system, float(rho), _velocities(system, representation)), y0, t_span, h)
+    march = March(_GeneralizedAlpha(system, rho, _velocities(system, representation)), y0, t_span, h)
     if (off := system.violation(march.y0)).max(initial=0.0) > CONSISTENT * system.length:
         name = system.names[off.argmax()]
         raise ArgumentError(f"y0: violates constraint {name!r} by {off.max():.3g} [m or 1]; `consistent` projects it")

@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.sparse import coo_array, csr_array
 
-from geomctrl.arguments import block_diagonal, checked, require_rotation
+from geomctrl.arguments import block_diagonal, checked, number, require_rotation
 from geomctrl.errors import ArgumentError, ModelError
 from geomctrl.kernels import constraints as row_kernels
 from geomctrl.kernels import maximal as kernels
@@ -169,7 +169,7 @@ class ConstrainedSystem(Index1System):
 
     def poses(self, y: ArrayLike) -> np.ndarray:
         """(..., n, 4, 4) of states (..., size)."""
-        y = checked("y", y, self.group.shape, finite=False)
+        y = checked("y", y, self.group.shape)
         T = np.zeros((*y.shape[:-1], len(self.bodies), 4, 4))
         T[..., :3, :] = y[..., self._layout[:, :1] + np.arange(12)].reshape(*T.shape[:-2], 3, 4)
         T[..., 3, 3] = 1.0
@@ -177,7 +177,7 @@ class ConstrainedSystem(Index1System):
 
     def twists(self, y: ArrayLike) -> np.ndarray:
         """Body-fixed twists (..., n, 6) of states (..., size), whichever group their bodies are on."""
-        y = checked("y", y, self.group.shape, finite=False)
+        y = checked("y", y, self.group.shape)
         V = y[..., -6 * len(self.bodies) :].reshape(*y.shape[:-1], -1, 6).copy()
         mixed = self._layout[:, 1] == 0
         R = self.poses(y)[..., mixed, :3, :3]
@@ -207,7 +207,7 @@ class ConstrainedSystem(Index1System):
 
     def accelerations(self, t: float, y: ArrayLike) -> np.ndarray:
         """Rates (n, 6) of the body-fixed twists."""
-        return self._accelerate(t, self._factorised(self._state(y)))[0][:-1]
+        return self._accelerate(number("t", t), self._factorised(self._state(y)))[0][:-1]
 
     def rank(self, y: ArrayLike) -> int:
         """The number of independent rows: a row at an angle below 1e-5 to those before it does not count."""

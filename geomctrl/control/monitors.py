@@ -12,8 +12,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from geomctrl.arguments import number, tolerance
-from geomctrl.compiler.arrays import has_symbols, scalar
+from geomctrl.arguments import checked, number, tolerance
+from geomctrl.compiler.arrays import scalar
 from geomctrl.compiler.symbols import where
 from geomctrl.compiler.tracing import run
 from geomctrl.errors import ArgumentError
@@ -106,7 +106,12 @@ def skew_residual(M: np.ndarray, Mdot: np.ndarray, C: np.ndarray, v: np.ndarray)
 
     Matrices (nv, nv) and v (nv,) of one state; infinite where one of them is not finite.
     """
-    arrays = (x if has_symbols(x) else np.require(x, float, ["C", "W"]) for x in (M, Mdot, C, v))
+    M, arrays = checked("M", M, (), finite=False), []
+    n = M.shape[-1] if M.ndim else 0
+    for name, x, shape in (("M", M, (n, n)), ("Mdot", Mdot, (n, n)), ("C", C, (n, n)), ("v", v, (n,))):
+        arrays.append(checked(name, x, shape, finite=False))
+        if arrays[-1].ndim != len(shape):
+            raise ArgumentError(f"{name}: expected shape {shape}, got {np.shape(x)}")
     return run(composite_bodies.skew_residual, *arrays)
 
 

@@ -7,12 +7,12 @@ from typing import Any
 
 import numpy as np
 
-from geomctrl.arguments import choice
+from geomctrl.arguments import choice, path_of
 from geomctrl.compiler import gpu, ptx
 from geomctrl.compiler.arithmetic import Sizes
 from geomctrl.compiler.tracing import Trace, structure, trace
 from geomctrl.errors import ArgumentError, GeomctrlError
-from geomctrl.files import path_of, whole
+from geomctrl.files import whole
 from geomctrl.mechanism.mechanism import Mechanism, require_robot
 
 from .batches import over_states

@@ -9,11 +9,11 @@ from pathlib import Path
 
 import numpy as np
 
+from geomctrl.arguments import path_of
 from geomctrl.compiler import c, c_files
 from geomctrl.compiler.arithmetic import Arithmetic, Sizes, evaluated
 from geomctrl.compiler.tracing import structure, trace
 from geomctrl.errors import ArgumentError
-from geomctrl.files import path_of
 from geomctrl.mechanism.configuration import random_configuration
 from geomctrl.mechanism.mechanism import Mechanism, require_robot
 

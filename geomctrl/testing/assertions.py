@@ -8,8 +8,9 @@ from typing import get_args
 
 import numpy as np
 
-from geomctrl.arguments import tolerance
+from geomctrl.arguments import function, tolerance
 from geomctrl.control.monitors import skew_residual
+from geomctrl.mechanism.mechanism import require_robot
 from geomctrl.robot import Robot
 from geomctrl.terms.dynamics import Form
 
@@ -36,6 +37,10 @@ def assert_skew_symmetric(
     Raises ArgumentError for `states` below one and an `rtol` that is negative, infinite or nan.
     """
     rtol = tolerance("rtol", rtol)
+    require_robot("robot", robot)
+    for name, given in (("coriolis", coriolis), ("mass_matrix_rate", mass_matrix_rate)):
+        if given is not None:
+            function(name, given, f"{name}(q, v)")
     if coriolis is None:
         for form in get_args(Form):
             C = partial(robot.coriolis_matrix, form=form)
@@ -78,6 +83,9 @@ def assert_passive(
     Raises ArgumentError for `states` below one and an `rtol` that is negative, infinite or nan.
     """
     rtol = tolerance("rtol", rtol)
+    require_robot("robot", robot)
+    if inverse_dynamics is not None:
+        function("inverse_dynamics", inverse_dynamics, "inverse_dynamics(q, v, a)")
     torque = robot.inverse_dynamics if inverse_dynamics is None else inverse_dynamics
     for q, v, a in random_states(robot, states, seed):
         tau = np.asarray(torque(q, v, a), float)

@@ -10,12 +10,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from geomctrl.arguments import count
 from geomctrl.control.monitors import skew_residual
 from geomctrl.mechanism import inertia
 from geomctrl.robot import Robot
 from geomctrl.terms import factored
 
-from .sampling import check_count, derivative
+from .sampling import derivative
 
 NONPHYSICAL = "bodies whose inertia no rigid body has"
 
@@ -37,7 +38,7 @@ class Check:
 
 def check_robot(robot: Robot, states: int = 20, seed: int = 0) -> list[Check]:
     """All properties of `robot` at `states` random states, at least one (ArgumentError)."""
-    check_count("states", states)
+    states = count("states", states, 1)
     rng = np.random.default_rng(seed)
     worst: dict[str, tuple[float, float, int]] = {}
     for k in range(states):

@@ -522,7 +522,7 @@ def test_what_a_controller_returns_is_checked(command, words):
         ({"progress": "yes"}, r"progress: expected a function progress\(fraction\) or None, got 'yes'"),
         ({"rtol": 1e-6}, "rtol: expected None, as MK4 steps by h"),
         ({"method": "MK54", "atol": -1.0}, "atol: expected a number or shape"),
-        ({"plant": "panda"}, "robot: expected a geomctrl.Robot"),
+        ({"plant": "panda"}, "plant: expected a geomctrl.Plant or a Robot, got 'panda'"),
     ],
 )
 def test_bad_arguments_are_named(arguments, words):

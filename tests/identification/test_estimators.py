@@ -747,7 +747,7 @@ def test_bad_arguments_are_named():
         ("regularization: expected a number >= 0, got 'a'", lambda: fit(model, data, "consistent", regularization="a")),
         ("mass_min: expected a mass", lambda: fit(model, data, "consistent", mass_min=np.inf)),
         ("start: expected shape", lambda: fit(model, data, "manifold", start=np.zeros(7))),
-        ("iterations: expected at least 1", lambda: fit(model, data, "wls", iterations=0)),
+        ("iterations: expected a whole number from 1", lambda: fit(model, data, "wls", iterations=0)),
         ("threshold, iterations", lambda: fit(model, data, "irls", threshold=np.nan)),
         ("weights: expected None, 'noise' or", lambda: fit(model, data, "iv", instruments=data, weights=[-1.0, 1.0])),
         ("springs: expected joints' names or numbers", lambda: RegressorModel(robot, springs=[7])),

@@ -255,7 +255,7 @@ def test_identify_refuses_what_does_not_fit(tmp_path):
     data = Dataset.read(tmp_path / "log.csv")
     with pytest.raises(DataError, match="1 samples are no log"):
         identify(models.two_link(), data.between(0.0, 1e-3))
-    with pytest.raises(ArgumentError, match="speed: expected a number >= 0"):
+    with pytest.raises(ArgumentError, match="standstill: expected a speed >= 0"):
         identify(models.two_link(), data, filtering=Filtering(standstill=np.nan))
     with pytest.raises(DataError, match="iv needs a trajectory that repeats"):
         identify(models.two_link(), data, method="iv")

@@ -150,7 +150,7 @@ def test_an_inertia_that_no_body_has_is_named():
 
 
 def test_no_states_are_refused():
-    with pytest.raises(ArgumentError, match="states: expected an integer of at least 1, got 0"):
+    with pytest.raises(ArgumentError, match="states: expected a whole number from 1, got 0"):
         check_robot(models.two_link(), states=0)
 
 

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from geomctrl.arguments import checked, count
 from geomctrl.errors import ArgumentError
 from geomctrl.identification.compressed import Compressed
 from geomctrl.identification.data import Dataset
@@ -19,7 +20,7 @@ from geomctrl.identification.errors import SolverError
 from geomctrl.identification.model import RegressorModel
 from geomctrl.mechanism import inertia
 
-from .conditioning import compressed, excitation
+from .conditioning import check, compressed, excitation
 from .estimate import Estimate
 from .estimator import Estimator
 from .least_squares import finish
@@ -57,10 +58,12 @@ def manifold(
 
     minimise: Any = least_squares
     penalties = Penalties(regularization, entropic, margin, friction_signs)
-    if not isinstance(iterations, (int, np.integer)) or iterations < 1:
-        raise ArgumentError(f"iterations: expected an integer, at least 1, got {iterations!r:.80}")
-    if start is not None and np.size(start) != model.inertial:
-        raise ArgumentError(f"start: expected shape ({model.robot.nbodies}, 10), got {np.shape(start)}")
+    iterations = count("iterations", iterations, 1)
+    check(model, data)
+    if start is not None:
+        start = checked("start", start, ())
+        if start.size != model.inertial:
+            raise ArgumentError(f"start: expected shape ({model.robot.nbodies}, 10), got {start.shape}")
     c = compressed(model, data)
     problem = _Problem(in_natural_units(model, c, weights, prior), penalties)
     theta0, bounds = problem.first(start)

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
+from geomctrl.arguments import flag, number
 from geomctrl.errors import ArgumentError
 from geomctrl.identification.compressed import Compressed
 from geomctrl.identification.errors import DataError, SolverError
@@ -31,11 +32,12 @@ class Penalties:
     friction_signs: bool
 
     def __post_init__(self):
-        numbers = {"regularization": self.regularization, "entropic": self.entropic, "margin": self.margin}
-        require_numbers(**numbers)
-        for name, value in numbers.items():
-            if value > LARGEST:
-                raise ArgumentError(f"{name}: expected at most {LARGEST:g}, beside which the log counts, got {value!r}")
+        flag("friction_signs", self.friction_signs)
+        for name in ("regularization", "entropic", "margin"):
+            x = number(name, getattr(self, name), "a number >= 0", lambda x: x >= 0.0)
+            if x > LARGEST:
+                raise ArgumentError(f"{name}: expected at most {LARGEST:g}, beside which the log counts, got {x!r}")
+            object.__setattr__(self, name, x)
 
 
 @dataclass(frozen=True, eq=False)
@@ -82,10 +84,3 @@ def in_natural_units(
             f"weighted torques: expected a norm above 0 and finite, got {size:g}: see `weights` and the log"
         )
     return Scaled(model, w, x0, scale, A, b)
-
-
-def require_numbers(**numbers) -> None:
-    """Raises ArgumentError for what is no number >= 0."""
-    for name, value in numbers.items():
-        if not isinstance(value, (int, float, np.number)) or not (np.isfinite(value) and value >= 0.0):
-            raise ArgumentError(f"{name}: expected a number >= 0, got {value!r}")

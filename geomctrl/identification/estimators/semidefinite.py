@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from geomctrl.arguments import checked, instance, number
 from geomctrl.errors import ArgumentError, NameNotFoundError
 from geomctrl.identification.compressed import Compressed
 from geomctrl.identification.data import Dataset
@@ -25,7 +26,7 @@ from .conditioning import compressed, excitation
 from .estimate import Estimate
 from .estimator import Estimator
 from .least_squares import finish
-from .physical import LARGEST, Penalties, Scaled, in_natural_units, require_numbers
+from .physical import LARGEST, Penalties, Scaled, in_natural_units
 from .solving import solving
 
 
@@ -65,12 +66,15 @@ def consistent(
     Raises SolverError (infeasible, or status and what to try), ArgumentError.
     """
     penalties = Penalties(regularization, entropic, margin, friction_signs)
-    require_numbers(total_mass=total_mass or 0.0)
+    if total_mass is not None:
+        total_mass = number("total_mass", total_mass, "a number >= 0", lambda x: x >= 0.0)
+    instance("solver", solver, str, "the name of a solver")
+    solver_options = _options(solver_options)
     c = compressed(model, data)
     problem = in_natural_units(model, c, weights, prior)
     low, high = _masses(model.robot, mass_min, mass_max)
     limits = _Limits(low, high, total_mass, com_box, com_ellipsoid, _fixed(model.robot, fixed))
-    x, notes = _solved(problem, penalties, limits, *_chosen(solver, solver_options))
+    x, notes = _solved(problem, penalties, limits, solver, solver_options)
     notes |= {"margin": margin, "entropic": entropic, "regularization": regularization}
     w = problem.weights
     out = finish(model, c, x, w, "consistent", condition=excitation(model, c, w)[0], notes=notes)
@@ -193,18 +197,15 @@ def _require_physical(estimate: Estimate, limits: _Limits, penalties: Penalties)
         )
 
 
-def _chosen(solver, options) -> tuple[str, dict[str, Any]]:
-    options = {} if options is None else options
-    if not isinstance(solver, str):
-        raise ArgumentError(f"solver: expected a solver's name, as cvxpy knows it, got {solver!r:.80}")
-    if not isinstance(options, Mapping) or not all(isinstance(name, str) for name in options):
-        raise ArgumentError(f"solver_options: expected a mapping of names to values, got {options!r:.80}")
-    return solver, dict(options)
+def _options(given) -> dict[str, Any]:
+    if given is not None and not (isinstance(given, Mapping) and all(isinstance(name, str) for name in given)):
+        raise ArgumentError(f"solver_options: expected a mapping of names to values, got {given!r:.60}")
+    return dict(given or {})
 
 
 def _fixed(robot, names) -> list[int]:
-    if isinstance(names, str):
-        raise ArgumentError(f"fixed: expected a list of body names, got {names!r}")
+    if isinstance(names, str) or not isinstance(names, Sequence):
+        raise ArgumentError(f"fixed: expected a list of body names, got {names!r:.60}")
     for name in names:
         if name not in robot.body_names:
             raise NameNotFoundError(f"fixed: no body named {name!r}; known: {', '.join(map(repr, robot.body_names))}")
@@ -215,7 +216,7 @@ def _masses(robot, mass_min, mass_max):
     n = robot.nbodies
     bounds = []
     for name, given, default in (("mass_min", mass_min, 0.0), ("mass_max", mass_max, np.inf)):
-        x = np.full(n, default) if given is None else np.asarray(given, float)
+        x = np.full(n, default) if given is None else checked(name, given, (), finite=False)
         if (
             x.shape not in ((), (n,))
             or np.isnan(x).any()
@@ -249,7 +250,7 @@ def _com_box(robot, links, length, box):
     if box is None:
         return []
     n, out = robot.nbodies, []
-    corners = np.asarray(box, float)
+    corners = checked("com_box", box, (n, 2, 3), finite=False)
     if corners.shape != (n, 2, 3):
         raise ArgumentError(f"com_box: expected shape ({n}, 2, 3), got {corners.shape}")
     for i, (link, (lo, hi)) in enumerate(zip(links, corners / length)):
@@ -269,12 +270,18 @@ def _com_ellipsoid(cp, robot, links, length, ellipsoid):
     if ellipsoid is None:
         return []
     n, out = robot.nbodies, []
-    if len(ellipsoid) != n:
-        raise ArgumentError(f"com_ellipsoid: expected {n} entries, one a body, got {len(ellipsoid)}")
+    if not isinstance(ellipsoid, Sequence) or len(ellipsoid) != n:
+        raise ArgumentError(f"com_ellipsoid: expected {n} entries, one a body, got {ellipsoid!r:.60}")
     for link, entry in zip(links, ellipsoid):
         if entry is None:
             continue
-        centre, radii = (np.asarray(x, float) / length for x in entry)
+        try:
+            given, radii = entry
+        except (TypeError, ValueError):
+            raise ArgumentError(
+                f"com_ellipsoid: expected (centre, radii) or None per body, got {entry!r:.60}"
+            ) from None
+        centre, radii = (checked("com_ellipsoid", x, (3,)) / length for x in (given, radii))
         if centre.shape != (3,) or radii.shape != (3,) or not (np.isfinite(centre).all() and (radii > 0.0).all()):
             raise ArgumentError("com_ellipsoid: expected (centre (3,), radii (3,) > 0) or None per body")
         out.append(cp.norm(cp.multiply(1.0 / radii, link[1:4] - centre * link[0])) <= link[0])
