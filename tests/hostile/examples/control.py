@@ -257,3 +257,6 @@ LEFT_OUT = (
         ("Run", "monitors.MonitorResult", "measures.ParameterError.__call__"), "made by simulate and Run.load"
     )
 )
+LEFT_OUT |= dict.fromkeys(
+    ("Friction.acting", "Friction.acting_columns"), "torque and columns, of what is known to be velocities"
+)
