@@ -21,7 +21,7 @@ from geomctrl.mechanism.joint import Joint
 from geomctrl.mechanism.mechanism import require_robot
 from geomctrl.robot import Robot
 
-from .plant import Friction, Plant, one_state
+from .plant import Friction, Plant
 
 
 def per_joint(name: str, x: ArrayLike, n: int) -> np.ndarray:
@@ -79,12 +79,8 @@ class ElasticPlant(Plant):
         object.__setattr__(self, "links", robot)
         object.__setattr__(self, "stiffness", per_joint("stiffness", stiffness, robot.nv))
 
-    def with_springs(self, q: np.ndarray, tau: np.ndarray) -> np.ndarray:
-        """The torques (2 nv,) on links and motors, springs included."""
-        n = len(self.stiffness)
-        return self._sprung(one_state("q", q, 2 * n), one_state("tau", tau, 2 * n))
-
     def _sprung(self, q, tau):
+        """The torques (2 nv,) on links and motors, springs included."""
         n = len(self.stiffness)
         spring = self.stiffness * (q[n:] - q[:n])
         return tau + np.concatenate((spring, -spring))

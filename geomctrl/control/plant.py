@@ -162,7 +162,7 @@ class Plant:
     def _net(self, q: np.ndarray, v: np.ndarray, tau: np.ndarray) -> np.ndarray:
         """tau less what friction and springs take."""
         if self._law is not None:
-            tau = tau - self._law.torque(v)
+            tau = tau - self._law.acting(v)
         if self._springs is not None:
             stiffness, preload = self._springs
             tau = tau - (q @ stiffness - preload)
@@ -183,11 +183,7 @@ class Plant:
 
     def _rate(self, t, q, v, tau, out):
         n = self.robot.nv
-        out[:n], out[n : 2 * n] = v, self.acceleration(t, q, v, tau)
-        power = self.power
-        if getattr(power, "__func__", None) is Plant.power and power.__self__ is self:
-            power = self._power  # the arguments have been looked at
-        out[-1] = power(t, q, v, tau)
+        out[:n], out[n : 2 * n], out[-1] = v, self.acceleration(t, q, v, tau), self.power(t, q, v, tau)
 
     def power(self, t: float, q: np.ndarray, v: np.ndarray, tau: np.ndarray) -> float:
         """What motors, friction, springs and external wrenches feed into the robot's own energy, in watts."""

@@ -25,7 +25,10 @@ FORMS = {"ploen": rigid_body.PLOEN, "christoffel": rigid_body.CHRISTOFFEL, "adjo
 
 
 def form_number(form: str) -> int:
-    return FORMS[choice("form", form, FORMS)]
+    try:
+        return FORMS[form]
+    except (KeyError, TypeError):
+        return FORMS[choice("form", form, FORMS)]  # which has the words
 
 
 def terms(robot: Mechanism, q: ArrayLike, v: ArrayLike, form: Form = "ploen", *, threads: int = 1) -> Terms:

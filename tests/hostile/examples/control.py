@@ -48,7 +48,7 @@ ADAPTIVE = LOOP | {
     "rtol": number(1e-6, negative=False),
     "atol": number(1e-6, negative=False),
 }
-ONE_LAW, LAMBDA, GAINS = 0.0, np.diag([2.0, 3.0]), np.diag([5.0, 4.0])
+LAMBDA, GAINS = np.diag([2.0, 3.0]), np.diag([5.0, 4.0])
 
 
 def make(point):
@@ -94,7 +94,6 @@ EXAMPLES = {
     "control.ElasticPlant.acceleration": Example({"t": number(0.25), "q": Q4, "v": V4, "tau": A4}, ELASTIC),
     "control.ElasticPlant.power": Example({"t": number(0.25), "q": Q4, "v": V4, "tau": A4}, ELASTIC),
     "control.ElasticPlant.spring_energy": Example({"q": Q4}, ELASTIC),
-    "control.ElasticPlant.with_springs": Example({"q": Q4, "tau": A4}, ELASTIC),
     "Run.load": Example({"path": Fresh(lambda: run().save(FOLDER / "run.npz")), "plant": ROBOT}),
     "Run.plot": Example({"path": path("plots")}, Fresh(run)),
     "Run.save": Example({"path": path("saved.npz")}, Fresh(run)),
@@ -224,7 +223,6 @@ EXAMPLES = {
 LEFT_OUT = (
     dict.fromkeys(
         (
-            "monitors.Sample",
             "measures.SettlingTime.error",
             "measures.SettlingTime.errors",
             "measures.SettlingTime.goal",

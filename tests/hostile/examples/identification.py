@@ -45,7 +45,6 @@ def _log():
 
 
 LOG = _log()
-RAW = Dataset(TIME, LOG.q, LOG.tau)
 DRIFTING = Dataset(TIME, LOG.q + 0.05 * TIME[:, None] ** 2, LOG.tau, v=LOG.v, a=LOG.a)
 MASK = np.ones(LOG.tau.shape, bool)
 ARRAYS = {"t": LOG.t, "q": LOG.q, "tau": LOG.tau}
