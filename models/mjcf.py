@@ -44,7 +44,7 @@ def load_mjcf(source: str | Path, *, ignore: Iterable[str] = (), gravity: ArrayL
     except ImportError:
         raise ModelError("load_mjcf needs the optional package mujoco: pip install 'geomctrl[mjcf]'") from None
     ignored = listed("ignore", [ignore] if isinstance(ignore, str) else ignore)
-    if unknown := [key for key in ignored if key not in IGNORABLE]:
+    if unknown := [key for key in ignored if not isinstance(key, str) or key not in IGNORABLE]:
         raise ArgumentError(f"ignore: expected some of {', '.join(IGNORABLE)}, got {unknown!r:.80}")
     label, documents, spec, m = _compile(mujoco, source)
     try:

@@ -22,6 +22,13 @@ from geomctrl.mechanism.states import as_batch
 REFUSED = (ValueError, TypeError, KeyError)  # what an entry, or a table of options, raises for what it was not made for
 
 
+ONE = 1  # thread: asked for by `is` first, which costs a call nothing
+
+
+def check_threads(threads: int) -> None:
+    count("threads", threads, 1, expected="a whole number from 1 on")
+
+
 def plain(*arrays: Any) -> bool:
     """Whether all are numpy's own arrays: loops would take a masked array for what lies under its mask."""
     return all(type(x) is np.ndarray for x in arrays)
@@ -34,7 +41,7 @@ def over_states(robot: Mechanism, algorithm: Algorithm, *options: Any, threads: 
     there are so many that it pays; the results are the same. Raises ArgumentError as `as_batch` does,
     and ModelError where the algorithm fails for a state: where M is not positive definite.
     """
-    count("threads", threads, 1, expected="a whole number from 1 on")
+    check_threads(threads)
     left_out = {x.name for x in algorithm.inputs if x.optional and states.get(x.name) is None}
     names = [name for name in states if name not in left_out]
     lead, arrays = as_batch(robot, **{name: states[name] for name in names})

@@ -27,7 +27,7 @@ from geomctrl.mechanism.mechanism import Mechanism
 from geomctrl.mechanism.states import as_batch
 
 from .articulated import mass_matrix_inverse
-from .batches import REFUSED, over_states, plain
+from .batches import ONE, REFUSED, check_threads, over_states, plain
 from .dynamics import mass_matrix_rate
 from .kinematics import poses
 from .time_derivatives import inverse_dynamics_rates
@@ -110,6 +110,8 @@ def inverse_dynamics_derivatives(
     f_ext (..., nbodies, 6): wrenches on the bodies, constant in their frames. threads: how many share a large batch.
     In N m/rad and so on per coordinate.
     """
+    if threads is not ONE:
+        check_threads(threads)
     found = robot._code.inverse_dynamics_derivatives(q, v, a) if f_ext is None else None
     if found is not None:
         return found
@@ -131,6 +133,8 @@ def forward_dynamics_derivatives(
     f_ext (..., nbodies, 6): wrenches on the bodies, constant in their frames. threads: how many share a large
     batch. Raises ModelError where the mass matrix is not positive definite.
     """
+    if threads is not ONE:
+        check_threads(threads)
     found = robot._code.forward_dynamics_derivatives(q, v, tau) if f_ext is None else None
     if found is not None:
         return found

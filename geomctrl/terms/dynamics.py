@@ -17,7 +17,7 @@ from geomctrl.kernels import composite_bodies, energies, joint_accelerations, ne
 from geomctrl.mechanism.mechanism import Mechanism
 from geomctrl.mechanism.states import as_batch
 
-from .batches import over_states
+from .batches import ONE, check_threads, over_states
 
 Form = Literal["ploen", "christoffel", "adjoint"]
 DEFAULT = "ploen"  # asked for by `is` first, which costs a call nothing
@@ -40,6 +40,8 @@ def terms(robot: Mechanism, q: ArrayLike, v: ArrayLike, form: Form = "ploen", *,
     choice of body frames). They differ in C, never in C v. For joints with several degrees of freedom v is a
     quasi-velocity, and Mdot is taken along q exp(S v t). threads: how many share a large batch.
     """
+    if threads is not ONE:
+        check_threads(threads)
     if form is not DEFAULT:
         choice("form", form, FORMS)
     code, found = robot._code, None
@@ -59,6 +61,8 @@ def mass_matrix(robot: Mechanism, q: ArrayLike, *, threads: int = 1) -> np.ndarr
 
     threads: how many share a large batch.
     """
+    if threads is not ONE:
+        check_threads(threads)
     M = robot._code.mass_matrix(q)
     return over_states(robot, composite_bodies.mass_matrix, threads=threads, q=q) if M is None else M
 
@@ -96,6 +100,8 @@ def inverse_dynamics(
     reference velocity of Slotine and Li, for the C of `form`. f_ext (..., nbodies, 6): wrenches (moment, force) on the
     bodies, in body frames about their origins. threads: how many share a large batch.
     """
+    if threads is not ONE:
+        check_threads(threads)
     ploen = form is DEFAULT or choice("form", form, FORMS) == "ploen"
     if ploen and v_ref is None and f_ext is None:  # the usual call first
         tau = robot._code.inverse_dynamics(q, v, a)
@@ -103,7 +109,7 @@ def inverse_dynamics(
         tau = robot._code.inverse_dynamics_external(q, v, a, v if v_ref is None else v_ref, f_ext)
     elif ploen:
         tau = robot._code.inverse_dynamics_reference(q, v, a, v_ref)
-    elif f_ext is None:
+    elif form == "christoffel" and f_ext is None:
         tau = robot._code.inverse_dynamics_reference_christoffel(q, v, a, v if v_ref is None else v_ref)
     elif form == "adjoint" and f_ext is None:
         call = robot._code.at(newton_euler.inverse_dynamics_reference, rigid_body.ADJOINT)
@@ -135,6 +141,8 @@ def forward_dynamics(
     ModelError where the mass matrix is not positive definite (only parameters no body has lead there). threads: how
     many share a large batch.
     """
+    if threads is not ONE:
+        check_threads(threads)
     code = robot._code
     a = code.forward_dynamics(q, v, tau) if f_ext is None else code.forward_dynamics_external(q, v, tau, f_ext)
     if a is not None:

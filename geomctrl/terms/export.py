@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
 
-from geomctrl.arguments import path_of
+from geomctrl.arguments import listed, path_of
 from geomctrl.compiler import c, c_files
 from geomctrl.compiler.arithmetic import Arithmetic, Sizes, evaluated
 from geomctrl.compiler.tracing import structure, trace
@@ -123,6 +123,7 @@ def _expected(robot: Mechanism, term: Term, given: list[np.ndarray]) -> list[np.
 def _known(terms: Sequence[str]) -> list[str]:
     if isinstance(terms, str):
         return [terms]
-    if not isinstance(terms, Iterable) or not (names := list(terms)):
+    names = listed("terms", terms)
+    if not names or not all(isinstance(name, str) for name in names):
         raise ArgumentError(f"terms: expected at least one name of a term, got {terms!r:.80}")
     return names

@@ -21,7 +21,7 @@ from geomctrl.kernels import regressor as kernels
 from geomctrl.mechanism.mechanism import Mechanism
 from geomctrl.mechanism.states import as_batch
 
-from .batches import over_states
+from .batches import ONE, check_threads, over_states
 from .dynamics import DEFAULT, FORMS, Form, form_number
 
 
@@ -67,6 +67,8 @@ def regressor(
     given). Columns: ten a body, in the order of `Robot.parameters`. threads: how many share a large batch.
     Raises ArgumentError like the other terms.
     """
+    if threads is not ONE:
+        check_threads(threads)
     if form is not DEFAULT:
         choice("form", form, FORMS)
     if v_ref is None:

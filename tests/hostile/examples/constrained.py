@@ -128,6 +128,7 @@ EXAMPLES = {
             "h": STEP,
             "rho": number(0.5, negative=False),
             "every": Argument(1),
+            "representation": "spatial",
         }
     ),
     "constrained.ConstrainedSystem.state": Example({"poses": SYSTEM.poses(Y), "velocities": SYSTEM.twists(Y)}, SYSTEM),
@@ -161,6 +162,7 @@ for owner, system, y in (("ConstrainedSystem", SYSTEM, Y), ("ClosedLoops", LOOPS
         EXAMPLES[f"constrained.{owner}.{method}"] = Example({"t": number(0.25), "y": y}, system)
 LEFT_OUT = {
     "constrained.ConstrainedSystem.corrected": "an iteration of integrate_index3",
+    "constrained.ConstrainedSystem.velocity_rates": "an iteration of integrate_index3",
     **dict.fromkeys(
         ("constrained.ConstrainedSystem.projected", "constrained.ClosedLoops.projected"), "project, of what is a state"
     ),

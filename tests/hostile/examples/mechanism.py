@@ -19,13 +19,14 @@ OPTIONS = {
     "damping": number(0.5, negative=False),
     "friction": number(0.25, negative=False),
 }
+SPRING = {"stiffness": number(1.5, negative=False), "rest": number(0.25)}
 TWO = np.stack((BODY, 2.0 * BODY))
 SCREWS = np.array([[0.0, 0.0, 1.0, 0.0, 0.0, 0.0], [0.0, 1.0, 0.0, 0.5, 0.0, 0.0]])
 HOMES = np.stack((np.eye(4), T))
 
 EXAMPLES = {
     "Body": Example({"name": words("b"), "parent": text("a", "none"), "joint": JOINT, "placement": T, "inertia": BODY}),
-    "Joint": Example({"kind": "revolute", "S": JOINT.S, **OPTIONS}),
+    "Joint": Example({"kind": "revolute", "S": JOINT.S, **OPTIONS, **SPRING}),
     "Joint.revolute": Example({"axis": AXIS, "point": POINT, **OPTIONS}),
     "Joint.prismatic": Example({"axis": AXIS, **OPTIONS}),
     "Joint.helical": Example({"axis": AXIS, "point": POINT, "pitch": 0.25, "kind": "helical", **OPTIONS}),
@@ -38,13 +39,14 @@ EXAMPLES = {
     "Robot": Example(
         {
             "name": words("robot"),
-            "body_names": ("a", "b"),
+            "body_names": ROBOT.body_names,
             "parents": (-1, 0),
             "joints": ROBOT.joints,
             "placements": HOMES,
             "parameters": TWO,
             "gravity": POINT,
             "frames": ROBOT.frames,
+            "renumbered": False,
         }
     ),
     "Robot.build": Example(

@@ -32,8 +32,11 @@ ARGUMENTS = {  # of most terms, by name
     "kind": Argument(2),
     "order": Argument(2),
     "threads": Argument(1),
+    "base_twist": np.arange(1.0, 7.0),
+    "base_acceleration": np.arange(6.0),
 }
 TWIST, INERTIA, JACOBIAN = np.arange(1.0, 7.0), np.diag([1.0, 2.0, 3.0, 4.0, 4.0, 4.0]), np.arange(12.0).reshape(6, 2)
+ONE_BODY = {"parameters": BODY, "T": T, "V": TWIST, "representation": "spatial"}
 FRAMES = np.stack((np.eye(4), T))
 BASE = {"frame": Argument(None), "representation": "body"}
 
@@ -69,10 +72,14 @@ EXAMPLES = {
         {"T": T, "V": TWIST, "A": TWIST, "source": "body", "target": "hybrid"}
     ),
     "representations.convert_inertia": Example({"T": T, "J": INERTIA, "source": "body", "target": "spatial"}),
-    "representations.convert_jacobian": Example({"T": T, "Jac": JACOBIAN, "source": "body", "target": "spatial"}),
+    "representations.convert_jacobian": Example(
+        {"T": T, "Jac": Argument(JACOBIAN, "shape"), "source": "body", "target": "spatial"}
+    ),
     "representations.convert_jacobian_rate": Example(
         {"T": T, "V": TWIST, "Jac": JACOBIAN, "Jac_rate": JACOBIAN, "source": "body", "target": "hybrid"}
     ),
+    "representations.coriolis_matrix_of_body": Example(ONE_BODY),
+    "representations.mass_matrix_rate_of_body": Example(ONE_BODY),
     "representations.momentum_of_body": Example({"parameters": BODY, "T": T, "V": TWIST, "representation": "spatial"}),
     "representations.newton_euler": Example(
         {"parameters": BODY, "T": T, "V": TWIST, "A": TWIST, "representation": "spatial"}
@@ -91,6 +98,8 @@ for name, public in public_callables().items():
     term = module == "Robot" and public.of_instance and method not in (*BUILDERS, *CONFIGURATIONS)
     if (term or module in ("closed_forms", "factored", "representations")) and name not in EXAMPLES:
         given = {p: ROBOT if p == "robot" else ARGUMENTS[p] for p in parameters(public) if p in {"robot", *ARGUMENTS}}
+        if module in ("closed_forms", "factored"):  # for the complex step
+            given |= {p: Argument(x, "complex") for p, x in given.items() if isinstance(x, np.ndarray)}
         EXAMPLES[name] = Example(given, ROBOT if term else None)
 SIX = models.ur10()  # moves its frames in all directions
 for name, given in (("inertia", {}), ("inertia_rate", {"v": np.ones(6)})):
