@@ -45,4 +45,5 @@ from .motion.rollout import rollout as rollout
 from .robot import Robot as Robot
 from .terms import closed_forms as closed_forms
 from .terms import factored as factored
+from .terms import one_body as one_body
 from .terms import representations as representations

@@ -41,7 +41,7 @@ from typing import Literal, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from geomctrl.arguments import number
+from geomctrl.arguments import choice, number
 from geomctrl.errors import ArgumentError, IntegrationError
 from geomctrl.integrators.march import March, Step, collect
 from geomctrl.integrators.solution import Solution
@@ -132,8 +132,7 @@ class _GeneralizedAlpha:
 
 
 def _velocities(system: ConstrainedSystem, representation: str) -> OfGroups:
-    if representation not in ("body", "spatial"):
-        raise ArgumentError(f"representation: expected 'body' or 'spatial', got {representation!r:.40}")
+    choice("representation", representation, ("body", "spatial"))
     if representation == "body":
         return OfGroups(system)
     for body, on_se3 in zip(system.body_names, system._layout[:, 1]):

@@ -24,7 +24,7 @@ from typing import Literal, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from geomctrl.arguments import checked, require_rotation
+from geomctrl.arguments import checked, choice, require_rotation
 from geomctrl.errors import ArgumentError
 from geomctrl.lie import se3
 from geomctrl.mechanism import inertia
@@ -171,5 +171,4 @@ def newton_and_euler_at_com(
 
 
 def _local(representation: str) -> None:
-    if representation not in ("body", "hybrid", "mixed"):
-        raise ArgumentError(f"representation: expected 'body', 'hybrid' or 'mixed', got {representation!r:.40}")
+    choice("representation", representation, ("body", "hybrid", "mixed"))

@@ -37,6 +37,8 @@ ARGUMENTS = {  # of most terms, by name
 }
 TWIST, INERTIA, JACOBIAN = np.arange(1.0, 7.0), np.diag([1.0, 2.0, 3.0, 4.0, 4.0, 4.0]), np.arange(12.0).reshape(6, 2)
 ONE_BODY = {"parameters": BODY, "T": T, "V": TWIST, "representation": "spatial"}
+ABOUT_COM = {"parameters": BODY, "T": T, "representation": "hybrid", "axes": T[:3, :3]}
+TOGETHER = "representations.checked_together"
 FRAMES = np.stack((np.eye(4), T))
 BASE = {"frame": Argument(None), "representation": "body"}
 
@@ -80,6 +82,15 @@ EXAMPLES = {
     ),
     "representations.coriolis_matrix_of_body": Example(ONE_BODY),
     "representations.mass_matrix_rate_of_body": Example(ONE_BODY),
+    "one_body.com_frame": Example({"parameters": BODY, "axes": T[:3, :3]}),
+    "one_body.motion_of_com": Example({**ABOUT_COM, "V": TWIST, "A": TWIST}),
+    "one_body.wrench_about_com": Example({**ABOUT_COM, "W": TWIST}),
+    "one_body.mass_matrix_at_com": Example(ABOUT_COM),
+    "one_body.mass_matrix_from_com": Example(ABOUT_COM),
+    "one_body.newton_and_euler": Example(
+        {"parameters": BODY, "T": T, "V": TWIST, "A": TWIST, "representation": "hybrid"}
+    ),
+    "one_body.newton_and_euler_at_com": Example({**ABOUT_COM, "V_c": TWIST, "A_c": TWIST}),
     "representations.momentum_of_body": Example({"parameters": BODY, "T": T, "V": TWIST, "representation": "spatial"}),
     "representations.newton_euler": Example(
         {"parameters": BODY, "T": T, "V": TWIST, "A": TWIST, "representation": "spatial"}
@@ -96,7 +107,7 @@ CONFIGURATIONS = ("neutral", "random_configuration", "integrate", "difference", 
 for name, public in public_callables().items():
     module, _, method = name.partition(".")
     term = module == "Robot" and public.of_instance and method not in (*BUILDERS, *CONFIGURATIONS)
-    if (term or module in ("closed_forms", "factored", "representations")) and name not in EXAMPLES:
+    if (term or module in ("closed_forms", "factored", "representations")) and name not in (*EXAMPLES, TOGETHER):
         given = {p: ROBOT if p == "robot" else ARGUMENTS[p] for p in parameters(public) if p in {"robot", *ARGUMENTS}}
         if module in ("closed_forms", "factored"):  # for the complex step
             given |= {p: Argument(x, "complex") for p, x in given.items() if isinstance(x, np.ndarray)}
@@ -109,4 +120,9 @@ for name, given in (("inertia", {}), ("inertia_rate", {"v": np.ones(6)})):
     )
 EXAMPLES["Robot.joint_motion_of_bodies"].arguments |= {"q": Q, "V": np.arange(12.0).reshape(2, 6), "A": np.ones((2, 6))}
 CUDA = "needs a GPU; arguments as for to_ptx"
-LEFT_OUT = {"Robot.to_cuda": CUDA, "CudaFunction": CUDA, "CudaFunction.__call__": CUDA}
+LEFT_OUT = {
+    TOGETHER: "what the others ask first",
+    "Robot.to_cuda": CUDA,
+    "CudaFunction": CUDA,
+    "CudaFunction.__call__": CUDA,
+}
