@@ -216,7 +216,7 @@ def moving_base(c: Case) -> list[Residual]:
         joints=robot.joints[1:],
         placements=robot.placements[1:],
         parameters=robot.parameters[1:],
-        frames=tuple(f._replace(body=f.body - 1) for f in robot.frames if f.body > 0),
+        frames=tuple(f._replace(body=max(f.body - 1, -1)) for f in robot.frames if f.body != 0),
         gravity=robot.pose(q, robot.body_names[0])[:3, :3].T @ robot.gravity,
     )
     V_0, A_0 = base @ v[:6], base @ a[:6]

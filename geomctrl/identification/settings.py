@@ -97,9 +97,9 @@ class Filtering:
     standstill: float = 0.0
 
     def __post_init__(self):
-        for name in ("cutoff", "torque_cutoff", "outliers"):
+        for name, unit in (("cutoff", "hertz"), ("torque_cutoff", "hertz"), ("outliers", "a number")):
             if (given := getattr(self, name)) is not None:
-                object.__setattr__(self, name, number(name, given, "a number > 0", lambda x: x > 0.0))
+                object.__setattr__(self, name, number(name, given, f"{unit} > 0", lambda x: x > 0.0))
         if self.decimate is not None:
             count("decimate", self.decimate, 1)
         flag("alike", self.alike)

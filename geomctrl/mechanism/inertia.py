@@ -50,10 +50,13 @@ def _require_symmetric(name: str, A: np.ndarray) -> None:
 
 
 def from_com(mass: ArrayLike, com: ArrayLike, I_com: ArrayLike) -> np.ndarray:
-    """The ten parameters from mass [kg], centre of mass (..., 3) [m] and inertia about it (..., 3, 3) [kg m^2]."""
+    """The ten parameters from mass [kg], centre of mass (..., 3) [m] and inertia about it (..., 3, 3) [kg m^2].
+
+    One centre of mass and one inertia serve all masses; else leading axes are the same.
+    """
     m, c, I = (checked(n, x, s) for n, x, s in (("mass", mass, ()), ("com", com, (3,)), ("I_com", I_com, (3, 3))))
     for name, x, core in (("com", c, 1), ("I_com", I, 2)):
-        if x.shape[: x.ndim - core] != m.shape:
+        if x.shape[: x.ndim - core] not in ((), m.shape):
             raise ArgumentError(f"mass, {name}: expected the same leading axes, got {m.shape} and {x.shape[:-core]}")
     _require_symmetric("I_com", I)
     I = I - m[..., None, None] * _hat(c) @ _hat(c)

@@ -48,9 +48,10 @@ def random_joint(rng: np.random.Generator, kind: str, aligned: bool = False, **o
 
 def known_kinds(kinds: Sequence[str]) -> list[str]:
     """`kinds` as a list; raises ArgumentError for what is none of KINDS."""
-    if isinstance(kinds, str) or not isinstance(kinds, Sequence) or not all(k in KINDS for k in kinds):
+    known = not isinstance(kinds, str) and isinstance(kinds, Sequence | np.ndarray)
+    if not known or not all(isinstance(k, str) and k in KINDS for k in kinds):
         raise ArgumentError(f"kinds: expected some of {', '.join(map(repr, KINDS))}, got {kinds!r:.80}")
-    return list(kinds)
+    return [str(k) for k in kinds]
 
 
 def _are_numbers(parents) -> bool:

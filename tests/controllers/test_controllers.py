@@ -326,12 +326,12 @@ def test_base_parameters_give_the_same_torque():
         (
             lambda: controllers.Passivity(ARM, sway(ARM), form="bogus"),
             ArgumentError,
-            "form: expected 'ploen', .*bogus",
+            "form: expected one of 'ploen', .*bogus",
         ),
         (
             lambda: controllers.SlotineLi(ARM, sway(ARM), form="bogus"),
             ArgumentError,
-            "form: expected 'ploen', .*bogus",
+            "form: expected one of 'ploen', .*bogus",
         ),
         (
             lambda: controllers.Passivity(ARM, sway(ARM), friction=0.3),

@@ -22,7 +22,7 @@ from multiprocessing.process import BaseProcess
 from pathlib import Path
 
 TESTS = Path(__file__).resolve().parents[1]
-for folder in (TESTS.parent, TESTS, TESTS / "control", TESTS / "soak"):
+for folder in (TESTS.parent, TESTS.parent / "experiments", TESTS, TESTS / "control", TESTS / "soak"):
     sys.path.insert(0, str(folder))
 
 import checks  # noqa: E402

@@ -140,7 +140,7 @@ def test_options_are_looked_at(robot):
                 term(*states, threads=bad)
     for bad in ("Ploen", None, 1, np.ones(2), ["ploen"]):
         for term in (robot.inverse_dynamics, robot.regressor, robot.terms):
-            with pytest.raises(ArgumentError, match="form: expected 'ploen' or 'christoffel'"):
+            with pytest.raises(ArgumentError, match="form: expected one of 'ploen', 'christoffel', 'adjoint'"):
                 term(*[q, v, v][: 2 if term == robot.terms else 3], form=bad)
     with pytest.raises(ArgumentError, match="kind: expected 1 or 2"):
         robot.christoffel_symbols(q, kind=np.ones(2))

@@ -57,7 +57,9 @@ def test_what_are_no_states_is_refused():
         with pytest.raises(ArgumentError, match="v_ref: expected"):
             factored.inverse_dynamics(robot, q, q, q, bad)
     for form in ("Ploen", None, np.ones(2)):
-        with pytest.raises(ArgumentError, match="form: expected one of 'ploen', 'christoffel', 'plain', got"):
+        with pytest.raises(
+            ArgumentError, match="form: expected one of 'ploen', 'christoffel', 'adjoint', 'plain', got"
+        ):
             factored.factors(robot, q, q, form)
     for function in (factored.mass_matrix, closed_forms.product_mass_matrix, closed_forms.mueller_christoffel_symbols):
         with pytest.raises(ArgumentError, match="robot: expected a Robot, got 'arm'"):
@@ -204,7 +206,7 @@ def test_a_base_that_moves_is_a_floating_one_whose_motion_is_given(case):
         joints=robot.joints[1:],
         placements=robot.placements[1:],
         parameters=robot.parameters[1:],
-        frames=tuple(f._replace(body=f.body - 1) for f in robot.frames if f.body > 0),
+        frames=tuple(f._replace(body=max(f.body - 1, -1)) for f in robot.frames if f.body != 0),
         gravity=R.T @ robot.gravity,
     )
     V_0, A_0 = S @ v[:6], S @ a[:6]
@@ -264,7 +266,7 @@ def test_arguments_are_checked():
         factored.coriolis_matrix(robot, q, v, "lin")
     with pytest.raises(ArgumentError, match=r"a: expected shape \(..., 2\)"):
         factored.inverse_dynamics(robot, q, v, np.zeros(3))
-    with pytest.raises(ArgumentError, match=r"base_twist: expected shape \(..., 6\)"):
+    with pytest.raises(ArgumentError, match=r"base_twist: expected shape \(6,\)"):
         factored.body_twists(robot, q, v, np.zeros(3))
     with pytest.raises(ArgumentError, match=r"base_acceleration: expected shape \(6,\), got \(2, 6\)"):
         factored.body_accelerations(robot, q, v, v, None, np.zeros((2, 6)))

@@ -19,7 +19,8 @@ BODY = gc.inertia.from_com(2.0, (0.25, 0.0, 0.5), np.diag([0.5, 0.5, 0.25]))
 FRAME = "tip"
 DESIRED = gc.Desired(0.5 * Q, 0.25 * V, 0.5 * A)
 REFERENCE = gc.references.Quintic(ROBOT, Q, [1.0, 0.5], 2.0)
-FOLDER = Path(tempfile.mkdtemp(prefix="geomctrl-hostile-"))
+_folder = tempfile.TemporaryDirectory(prefix="geomctrl-hostile-")  # goes with the process
+FOLDER = Path(_folder.name)
 PATH = "string"  # of paths: any words are a path
 
 
