@@ -2,6 +2,8 @@
 PYTHON ?= python3
 DEMO_SECONDS ?= 10
 WORKERS ?= 0
+SOAK_MINUTES ?= 30
+SOAK_OPTIONS ?=
 # small matrices: a second BLAS thread only waits, and on a busy machine for long
 export OMP_NUM_THREADS ?= 1
 export OPENBLAS_NUM_THREADS ?= 1
@@ -13,15 +15,17 @@ BIN := $(VENV)/bin
 STAMPS := $(VENV)/stamps
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 
-.PHONY: help demo test test-fast bench lint robots cross numpy1 cuda-tools build-tools clean
+.PHONY: help demo test test-fast soak bench lint robots mjcfs cross numpy1 cuda-tools build-tools clean
 
 help:
 	@echo "make demo      a Panda arm tracks under an adaptive controller that does not know its load (DEMO_SECONDS=$(DEMO_SECONDS))"
 	@echo "make test      all tests (WORKERS=2: in two processes; make robots first: real URDFs as well)"
 	@echo "make test-fast the same without the slow ones"
+	@echo "make soak      random URDF files, robots, closed loops and sweeps that are killed, for SOAK_MINUTES=$(SOAK_MINUTES)"
 	@echo "make bench     start-up, speed against Pinocchio, dynibo, MuJoCo, scipy and exudyn (a quarter of an hour; BENCH_OPTIONS=--quick)"
 	@echo "make lint      formatting, ruff, layers, pyright, dead code"
 	@echo "make robots    install example-robot-data, which 'make test' then uses (131 MB)"
+	@echo "make mjcfs     gymnasium, gymnasium-robotics and dm_control in a folder of their own, whose MJCF files 'make test' then reads (170 MB)"
 	@echo "make cross     install a cross-compiler, with which 'make test' then builds exported C for other processors (100 MB)"
 	@echo "make numpy1    numpy 1.26 in a folder of its own, with which 'make test' then runs calls as well (18 MB)"
 	@echo "make cuda-tools install NVIDIA's assembler, with which 'make test' then looks at code for GPUs; needs none (40 MB, 100 unpacked)"
@@ -35,6 +39,9 @@ test: $(STAMPS)/test
 
 test-fast: $(STAMPS)/test
 	$(BIN)/python -m pytest -n $(WORKERS) -m "not slow" $(PYTEST_OPTIONS)
+
+soak: $(STAMPS)/test
+	$(BIN)/python tests/soak/soak.py --minutes $(SOAK_MINUTES) $(SOAK_OPTIONS)
 
 bench: $(STAMPS)/bench
 	$(BIN)/python experiments/benchmarks/benchmark_start.py $(BENCH_OPTIONS)
@@ -55,6 +62,8 @@ lint: $(STAMPS)/dev
 	$(BIN)/vulture
 
 robots: $(STAMPS)/robots
+
+mjcfs: $(STAMPS)/mjcfs
 
 cross: $(STAMPS)/cross
 
@@ -87,4 +96,10 @@ $(STAMPS)/test $(STAMPS)/robots $(STAMPS)/cross $(STAMPS)/cuda-tools $(STAMPS)/b
 $(STAMPS)/numpy1: $(STAMPS)/venv
 	@echo "installing numpy 1.26 beside"
 	@$(PIP) install --no-deps --upgrade --target $(VENV)/numpy1 'numpy==1.26.4'
+	@touch $@
+
+# their files alone: nothing of them is imported, and none of what they need is installed
+$(STAMPS)/mjcfs: $(STAMPS)/venv
+	@echo "installing files of gymnasium, gymnasium-robotics and dm_control beside"
+	@$(PIP) install --no-deps --upgrade --target $(VENV)/mjcfs 'gymnasium>=1.2' 'gymnasium-robotics>=1.4' 'dm-control>=1.0.30'
 	@touch $@

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
+from geomctrl.arguments import function
 from geomctrl.control.contracts import Desired, Reference
 from geomctrl.control.desired import desired_at
-from geomctrl.control.plant import Friction
+from geomctrl.control.plant import Friction, Plant
 from geomctrl.control.tracking import Sliding, TrackingError, sliding_variables, tracking_error
 from geomctrl.errors import ArgumentError
 from geomctrl.robot import Robot
@@ -20,8 +21,7 @@ class ModelBased:
     def __init__(self, robot: Robot, reference: Reference, friction: Friction | None = None):
         if not isinstance(robot, Robot):
             raise ArgumentError(f"robot: expected a geomctrl.Robot, got {robot!r:.60}")
-        if not callable(reference):
-            raise ArgumentError(f"reference: expected a function t -> Desired(q, v, a), got {reference!r:.60}")
+        function("reference", reference, "t -> Desired(q, v, a)")
         if friction is not None:
             if not isinstance(friction, Friction):
                 raise ArgumentError(f"friction: expected a geomctrl.Friction or None, got {friction!r:.60}")
@@ -40,3 +40,11 @@ class ModelBased:
 
     def sliding(self, t: float, q: np.ndarray, v: np.ndarray) -> Sliding:
         return sliding_variables(self.robot, q, v, self.desired(t), self.Lambda)
+
+
+def true_robot(plant: Plant) -> Robot:
+    """A plant's robot as it is now: what a Lyapunov function is evaluated with."""
+    try:
+        return plant.robot
+    except AttributeError:
+        raise ArgumentError(f"plant: expected a geomctrl.Plant, got {plant!r:.60}") from None

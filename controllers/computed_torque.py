@@ -6,11 +6,12 @@ from typing import ClassVar
 
 from numpy.typing import ArrayLike
 
+from geomctrl.arguments import instance
 from geomctrl.compiler.arrays import scalar
 from geomctrl.control.contracts import Command, Lyapunov, Reference
 from geomctrl.control.gains import gain_matrix
 from geomctrl.control.plant import Friction
-from geomctrl.control.tracking import error_gradient
+from geomctrl.control.tracking import joint_forces
 from geomctrl.control.tuning import Tuning
 from geomctrl.controllers._model_based import ModelBased
 from geomctrl.robot import Robot
@@ -41,14 +42,15 @@ class ComputedTorque(ModelBased):
     @classmethod
     def tuned(cls, tuning: Tuning) -> ComputedTorque:
         """kp = kappa_i Lambda, kd = kappa_i + Lambda."""
+        instance("tuning", tuning, Tuning, "a Tuning")
         return cls(tuning.robot, tuning.motion, tuning.kp, tuning.kd)
 
     def __call__(self, t, q, v, z):
         error = self.error(t, q, v)
-        a = error.a_d - self.kd.dot(error.w) - error_gradient(self.robot, error.e, self.kp.dot(error.e))
+        a = error.a_d - self.kd.dot(error.w) - joint_forces(self.robot, error.e, self.kp.dot(error.e))
         tau = self.robot.inverse_dynamics(q, v, a)
         if self.friction is not None:
-            tau += self.friction.torque(v)
+            tau += self.friction.acting(v)
         return Command(tau, None, {"e": error.e})
 
     def lyapunov(self, t, q, v, z, plant) -> Lyapunov:

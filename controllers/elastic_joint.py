@@ -16,9 +16,12 @@ from numpy.typing import ArrayLike
 
 from geomctrl.compiler.arrays import scalar
 from geomctrl.control.contracts import Command, Desired, Lyapunov
+from geomctrl.control.desired import time
 from geomctrl.control.elastic_joints import per_joint, with_rotors
+from geomctrl.control.plant import one_state
 from geomctrl.control.smooth_references import SmoothReference
 from geomctrl.errors import ArgumentError
+from geomctrl.mechanism.mechanism import require_robot
 from geomctrl.robot import Robot
 from geomctrl.terms.derivatives import inverse_dynamics_derivatives
 from geomctrl.terms.time_derivatives import inverse_dynamics_rates
@@ -44,6 +47,7 @@ class ElasticJoint:
         rotor: ArrayLike,
         bandwidth: ArrayLike = 10.0,
     ):
+        require_robot("robot", robot)
         n = robot.nv
         self.links, self.robot = robot, with_rotors(robot, rotor)
         self.K, self.B = per_joint("stiffness", stiffness, n), per_joint("rotor", rotor, n)
@@ -62,12 +66,16 @@ class ElasticJoint:
 
     def reference(self, t: float) -> Desired:
         """The desired motion of links and motors, theta = q + K^-1 tau and two derivatives from the flat output."""
-        d = self.smooth(t)
+        d = self.smooth(time(t))
         theta = d[:3] + inverse_dynamics_rates(self.links, d[0].copy(), d[1:].copy()) / self.K
         return Desired(*np.hstack((d[:3], theta)))
 
     def motion(self, q: np.ndarray, v: np.ndarray) -> np.ndarray:
         """(5, nv): q, v, a, a' of the links from the state (2 nv,) twice; the last row is left at zero."""
+        n = len(self.K)
+        return self._motion(one_state("q", q, 2 * n), one_state("v", v, 2 * n))
+
+    def _motion(self, q, v):
         n = len(self.K)
         out = np.zeros((5, n))
         out[0], out[1] = q[:n], v[:n]
@@ -81,7 +89,7 @@ class ElasticJoint:
         return (motion[:4] - desired[:4]) / self.w ** np.arange(4)[:, None]
 
     def __call__(self, t, q, v, z):
-        n, motion, desired = len(self.K), self.motion(q, v), self.smooth(t)
+        n, motion, desired = len(self.K), self.motion(q, v), self.smooth(time(t))
         x = self.errors(t, motion, desired)
         motion[4] = desired[4] - self.w**4 * (x[0] + 4.0 * x[1] + 6.0 * x[2] + 4.0 * x[3])
         tau, _, tau_ddot = inverse_dynamics_rates(self.links, motion[0], motion[1:])
@@ -89,5 +97,5 @@ class ElasticJoint:
         return Command(np.concatenate((np.zeros(n), motor)), None, {"e": x[0]})
 
     def lyapunov(self, t, q, v, z, plant) -> Lyapunov:
-        x = self.errors(t, self.motion(q, v), self.smooth(t))
+        x = self.errors(t, self.motion(q, v), self.smooth(time(t)))
         return Lyapunov(scalar(np.einsum("ak,ab,bk,k->", x, self.P, x, 1.0 / self.w)), -scalar((x * x).sum()))

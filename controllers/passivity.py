@@ -6,12 +6,13 @@ from typing import ClassVar
 
 from numpy.typing import ArrayLike
 
+from geomctrl.arguments import instance
 from geomctrl.control.contracts import Command, Lyapunov, Reference
 from geomctrl.control.gains import gain_matrix
 from geomctrl.control.plant import Friction
 from geomctrl.control.tracking import sliding_energy
 from geomctrl.control.tuning import RATES, Tuning
-from geomctrl.controllers._model_based import ModelBased
+from geomctrl.controllers._model_based import ModelBased, true_robot
 from geomctrl.robot import Robot
 from geomctrl.terms.dynamics import Form, form_number
 
@@ -22,7 +23,7 @@ class Passivity(ModelBased):
     V = 1/2 s . M s,   V' = - s . K s   because s . (Mdot - 2C) s = 0        (Ploen 1999 section 1)
 
     Lambda [1/s] and K [N m s/rad]: numbers, (nv,) or symmetric positive definite (nv, nv). `form`: which C,
-    "ploen" or "christoffel"; both keep Mdot - 2C skew.
+    "ploen", "christoffel" or "adjoint"; all keep Mdot - 2C skew.
     """
 
     GAINS: ClassVar = RATES
@@ -44,15 +45,16 @@ class Passivity(ModelBased):
     @classmethod
     def tuned(cls, tuning: Tuning) -> Passivity:
         """Lambda, K = kappa_i D_i."""
+        instance("tuning", tuning, Tuning, "a Tuning")
         return cls(tuning.robot, tuning.motion, tuning.Lambda, tuning.K)
 
     def __call__(self, t, q, v, z):
         x = self.sliding(t, q, v)
         tau = self.robot.inverse_dynamics(q, v, x.a_ref, x.v_ref, form=self.form) - self.K.dot(x.s)
         if self.friction is not None:
-            tau += self.friction.torque(v)
+            tau += self.friction.acting(v)
         return Command(tau, None, {"e": x.e, "s": x.s})
 
     def lyapunov(self, t, q, v, z, plant) -> Lyapunov:
-        energy, loss = sliding_energy(self.robot, plant.robot, q, v, self.desired(t), self.Lambda, self.K)
+        energy, loss = sliding_energy(self.robot, true_robot(plant), q, v, self.desired(t), self.Lambda, self.K)
         return Lyapunov(energy, -loss)

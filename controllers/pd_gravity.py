@@ -7,13 +7,15 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import ArrayLike
 
+from geomctrl.arguments import instance
 from geomctrl.compiler.arrays import scalar
 from geomctrl.control.contracts import Command, Lyapunov
 from geomctrl.control.gains import gain_matrix
 from geomctrl.control.references import hold
-from geomctrl.control.tracking import error_gradient
+from geomctrl.control.tracking import joint_forces
 from geomctrl.control.tuning import Tuning
-from geomctrl.controllers._model_based import ModelBased
+from geomctrl.controllers._model_based import ModelBased, true_robot
+from geomctrl.mechanism.states import one_configuration
 from geomctrl.robot import Robot
 
 
@@ -29,21 +31,22 @@ class PDGravity(ModelBased):
     GAINS: ClassVar = {"kp": "1/s^2, times D", "kd": "1/s, times D"}
 
     def __init__(self, robot: Robot, q_d: ArrayLike, kp: ArrayLike = 100.0, kd: ArrayLike = 20.0):
-        super().__init__(robot, hold(robot, q_d))
+        super().__init__(robot, hold(robot, one_configuration(robot, "q_d", q_d)))
         self.kp, self.kd = gain_matrix("kp", kp, robot.nv), gain_matrix("kd", kd, robot.nv)
 
     @classmethod
     def tuned(cls, tuning: Tuning) -> PDGravity:
         """kp = kappa_i Lambda D_i, kd = (kappa_i + Lambda) D_i; it holds the motion's last configuration."""
+        instance("tuning", tuning, Tuning, "a Tuning")
         q_d, D = tuning.motion(tuning.seconds).q, tuning.rule.D
         return cls(tuning.robot, q_d, tuning.kp * D, tuning.kd * D)
 
     def __call__(self, t, q, v, z):
         e = self.error(t, q, v).e
-        tau = self.robot.gravity_force(q) - error_gradient(self.robot, e, self.kp.dot(e)) - self.kd.dot(v)
+        tau = self.robot.gravity_force(q) - joint_forces(self.robot, e, self.kp.dot(e)) - self.kd.dot(v)
         return Command(tau, None, {"e": e})
 
     def lyapunov(self, t, q, v, z, plant) -> Lyapunov:
         e = self.error(t, q, v).e
-        value = scalar(plant.robot.kinetic_energy(q, v)) + 0.5 * e.dot(self.kp).dot(e)
+        value = scalar(true_robot(plant).kinetic_energy(q, v)) + 0.5 * e.dot(self.kp).dot(e)
         return Lyapunov(scalar(value), -scalar(np.dot(v, self.kd.dot(v))))

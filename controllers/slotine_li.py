@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from geomctrl.arguments import number
+from geomctrl.arguments import FLOAT64, checked, choice, instance, number
 from geomctrl.compiler.arrays import possible, scalar
 from geomctrl.control.contracts import Command, Lyapunov, Reference
 from geomctrl.control.gains import gain_matrix
-from geomctrl.control.plant import Friction
+from geomctrl.control.plant import Friction, one_state
 from geomctrl.control.tracking import adaptive_law, sliding_energy
 from geomctrl.control.tuning import RATES, Tuning
-from geomctrl.controllers._model_based import ModelBased
+from geomctrl.controllers._model_based import ModelBased, true_robot
 from geomctrl.errors import ArgumentError, NameNotFoundError
 from geomctrl.mechanism import inertia
 from geomctrl.robot import Robot
@@ -61,6 +62,7 @@ class SlotineLi(ModelBased):
     ):
         super().__init__(robot, reference, friction)
         form_number(form)
+        choice("parameters", parameters, ("links", "base"))
         rate = number("rate", rate, "a positive number", lambda x: x > 0.0)
         if minimum_mass is not None:
             number("minimum_mass", minimum_mass, "a positive mass", lambda m: m > 0.0)
@@ -97,6 +99,7 @@ class SlotineLi(ModelBased):
     @classmethod
     def tuned(cls, tuning: Tuning) -> SlotineLi:
         """Lambda, K = kappa_i D_i as for `Passivity`; `rate` as fast as a step can follow; friction from zero."""
+        instance("tuning", tuning, Tuning, "a Tuning")
         options: dict[str, Any] = {"parameters": "base" if tuning.adapt == "base" else "links"}
         if tuning.adapt == "load":
             options["adapt"] = [tuning.load_body or tuning.robot.body_names[-1]]
@@ -117,39 +120,61 @@ class SlotineLi(ModelBased):
 
     def parameters(self, z):
         """All 10 nbodies parameters: the estimate z where it is adapted, the model's elsewhere."""
+        return self._parameters(checked("z", self._state(z), self.p0.shape))
+
+    def _state(self, z):
+        """z as an array like `start`'s, or of symbols; values of arrays are not looked at."""
+        if type(z) is np.ndarray and z.dtype is FLOAT64 and len(z) == len(self.p0):
+            return z
+        return one_state("z", z, len(self.p0))
+
+    def _parameters(self, z):
         if len(self.columns) == len(self.kept):
-            return z if self.friction is None else z[: len(self.columns)]
-        p = np.array(self.kept)
+            return z if self.friction is None else self._state(z)[: len(self.columns)]
+        z, p = self._state(z), np.array(self.kept)
         p[self.columns] = z[: len(self.columns)]
         return p
 
     def law(self, t, q, v, z):
         """(Y p - K s (nv,), Y^T s for what is adapted, e, s), friction columns included, in O(n) without forming Y."""
-        desired = self.desired(t)
-        tau, g, e, s = adaptive_law(self.robot, self.parameters(z), q, v, desired, self.Lambda, self.K, self.form)
+        return self._law(t, q, v, z)
+
+    def _law(self, t, q, v, z):
+        desired, p = self.desired(t), self._parameters(z)
+        try:
+            tau, g, e, s = adaptive_law(self.robot, p, q, v, desired, self.Lambda, self.K, self.form)
+        except ArgumentError:
+            checked("z", self._state(z), self.p0.shape)  # of which p is made
+            raise
         if len(self.columns) < len(g):
             g = g[self.columns]
         if self.friction is not None:
-            columns = self.friction.columns(v)
+            z, columns = self._state(z), self.friction.acting_columns(v)
+            if type(z) is np.ndarray and not math.isfinite(z.dot(z)):
+                checked("z", z, z.shape)
             tau, g = tau + columns.dot(z[len(self.columns) :]), np.concatenate((g, s.dot(columns)))
         return tau, g, e, s
 
     def adaptation(self, g, z):
         """p' = -Gamma Y^T s, g = Y^T s, held back where a mass is below its bound and would fall further."""
+        return self._adaptation(one_state("g", g, len(self.p0)), checked("z", self._state(z), self.p0.shape))
+
+    def _adaptation(self, g, z):
         rate = self.minus_gamma * g if self.minus_gamma is not None else -self.Gamma.dot(g)
         if len(self.masses):
+            z = self._state(z)
             taken = np.clip(2.0 * (1.0 - z[self.masses] / self.minimum_mass), 0.0, 1.0)
             falling = np.minimum(rate[self.masses], 0.0) / np.diag(self.Gamma)[self.masses]
             rate = rate - self.Gamma[:, self.masses].dot(taken * falling)
         return rate
 
     def __call__(self, t, q, v, z):
-        tau, g, e, s = self.law(t, q, v, z)
-        return Command(tau, self.adaptation(g, z), {"e": e, "s": s})
+        tau, g, e, s = self._law(t, q, v, z)
+        return Command(tau, self._adaptation(g, z), {"e": e, "s": s})
 
     def true_parameters(self, plant) -> np.ndarray:
         """What z would be if the controller knew the plant."""
-        p = plant.robot.parameters.ravel()
+        p = true_robot(plant).parameters.ravel()
         p = p[self.columns] if self.projection is None else self.projection.dot(p)
         if self.friction is None:
             return p
@@ -160,13 +185,16 @@ class SlotineLi(ModelBased):
         return np.array(self.parameters(z)).reshape(-1, 10)
 
     def lyapunov(self, t, q, v, z, plant) -> Lyapunov:
-        energy, loss = sliding_energy(self.robot, plant.robot, q, v, self.desired(t), self.Lambda, self.K)
+        energy, loss = sliding_energy(self.robot, true_robot(plant), q, v, self.desired(t), self.Lambda, self.K)
+        z = self._state(z)
         error = z - self.true_parameters(plant)
         weighted = self.gamma_inverse * error if self.gamma_inverse is not None else self.Gamma_inverse.dot(error)
         value, rate = energy + 0.5 * scalar(error.dot(weighted)), -loss
         if len(self.masses) and possible((z[self.masses] < self.minimum_mass).any()):
             g = self.law(t, q, v, z)[1]
-            rate += scalar(weighted.dot(self.adaptation(g, z) + self.Gamma.dot(g)))  # what the projection takes away
+            rate += scalar(weighted.dot(self._adaptation(g, z) + self.Gamma.dot(g)))  # what the projection takes away
+        if type(value) is float and not math.isfinite(value):
+            checked("z", z, z.shape)
         return Lyapunov(value, rate)
 
 
@@ -178,12 +206,10 @@ def _adapted(robot: Robot, parameters: str, names: Sequence[str] | None, form: F
     if parameters == "links":
         columns = np.concatenate([np.arange(10 * i, 10 * i + 10) for i in _bodies(robot, names)])
         return columns, np.eye(10 * robot.nbodies)[columns]
-    if parameters == "base":
-        from geomctrl.identification import base_parameters  # here: identification is slow to import
+    from geomctrl.identification import base_parameters  # here: identification is slow to import
 
-        base = base_parameters(robot, form)
-        return base.columns, base.projection
-    raise ArgumentError(f"parameters: expected 'links' or 'base', got {parameters!r}")
+    base = base_parameters(robot, form)
+    return base.columns, base.projection
 
 
 def _bodies(robot: Robot, names: Sequence[str] | None) -> list[int]:

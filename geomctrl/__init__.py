@@ -8,7 +8,7 @@ import importlib
 
 NAMES = {
     "Body": "mechanism.building",
-    "Frame": "mechanism.mechanism",
+    "Frame": "mechanism.frame",
     "Joint": "mechanism.joint",
     "Robot": "robot",
     "Terms": "compiler.catalogue",
@@ -50,6 +50,7 @@ MODULES = {
     "measures": "control.measures",
     "models": "models",
     "monitors": "control.monitors",
+    "one_body": "terms.one_body",
     "references": "control.references",
     "representations": "terms.representations",
     "se3": "lie.se3",

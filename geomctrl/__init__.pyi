@@ -38,11 +38,12 @@ from .lie import se3 as se3
 from .lie import so3 as so3
 from .mechanism import inertia as inertia
 from .mechanism.building import Body as Body
+from .mechanism.frame import Frame as Frame
 from .mechanism.joint import Joint as Joint
-from .mechanism.mechanism import Frame as Frame
 from .motion import structure_preserving as structure_preserving
 from .motion.rollout import rollout as rollout
 from .robot import Robot as Robot
 from .terms import closed_forms as closed_forms
 from .terms import factored as factored
+from .terms import one_body as one_body
 from .terms import representations as representations

@@ -1,13 +1,20 @@
 """What stands between a caller's array and a kernel: conversion, checks, and flattening of the leading axes."""
 
 import math
-from collections.abc import Callable
+import operator
+import os
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from .errors import ArgumentError
 
+FLOAT64 = np.dtype(np.float64)
+NO_NUMBERS = (str, bytes, bool, np.bool_, type(None))  # though numpy makes floats of them
+MOST = 2**31 - 1  # of whatever is counted
 ROTATION_TOLERANCE = 1e-6  # |R^T R - 1| above which a matrix is refused as a rotation
 
 
@@ -23,35 +30,65 @@ def _finite(a: np.ndarray) -> bool:
 def checked(name: str, value: ArrayLike, trailing: tuple[int, ...], finite: bool = True) -> np.ndarray:
     """`value` as the kernels take it (float64, C order, writable), with the trailing axes `trailing`.
 
-    Raises ArgumentError, naming the argument `name`, for other shapes, for anything but real numbers and, unless
-    `finite` is False, for nan and infinity.
+    Raises ArgumentError, naming the argument `name`, for other shapes, for anything but real numbers (bools, strings,
+    complex and masked ones included) and, unless `finite` is False, for nan and infinity.
     """
-    shape = f"shape ({', '.join(['...', *map(str, trailing)])})"
-    try:
-        a = np.asanyarray(value)
-        symbols = type(a).__name__ == "SymbolArray"  # of `compiler.arrays`: a law is traced, its numbers are not known
-        if a.dtype.kind not in "iufO" or value is None:
-            raise TypeError
-        a = a if symbols else np.require(a, np.float64, ["C", "W", "E"])
-    except (TypeError, ValueError):
-        raise ArgumentError(f"{name}: expected real numbers of {shape}, got {value!r:.80}") from None
+    if type(value) is np.ndarray and value.dtype == FLOAT64 and value.flags.carray:
+        a = value
+    else:
+        a = _converted(name, value, trailing)
     if a.ndim < len(trailing) or a.shape[a.ndim - len(trailing) :] != trailing:
-        raise ArgumentError(f"{name}: expected {shape}, got {a.shape}")
-    if finite and not symbols and not _finite(a):
+        raise ArgumentError(f"{name}: expected {_shape(trailing)}, got {a.shape}")
+    if finite and a.dtype == FLOAT64 and not _finite(a):
         where = tuple(np.argwhere(~np.isfinite(a))[0].tolist())
         raise ArgumentError(f"{name}: expected finite numbers, got {a[where]} at index {list(where)}")
     return a
 
 
+def _shape(trailing: tuple[int, ...]) -> str:
+    return f"shape ({', '.join(['...', *map(str, trailing)])})"
+
+
+def _converted(name: str, value: ArrayLike, trailing: tuple[int, ...]) -> np.ndarray:
+    """Real numbers of any kind, in an array or not, as the kernels take them; an array of symbols as it is."""
+    _require_unmasked(name, value)
+    try:
+        a = np.asanyarray(value)
+        if type(a).__name__ == "SymbolArray":  # of `compiler.arrays`: a law is traced, its numbers are not known
+            return a
+        if a.dtype.kind not in "iufO" or (a.dtype.kind == "O" and any(isinstance(x, NO_NUMBERS) for x in a.flat)):
+            raise TypeError
+        return np.require(a, np.float64, ["C", "W", "E"])
+    except (TypeError, ValueError, OverflowError):
+        raise ArgumentError(f"{name}: expected real numbers of {_shape(trailing)}, got {value!r:.80}") from None
+
+
+def _require_unmasked(name: str, value: ArrayLike) -> None:
+    """Raise ArgumentError if anything in `value` is masked: numpy would take what lies under the mask."""
+    parts = value if isinstance(value, (list, tuple)) else (value,)
+    masked = [x for x in parts if isinstance(x, np.ma.MaskedArray)] if any(map(_masks, {*map(type, parts)})) else ()
+    if count := sum(int(np.ma.getmaskarray(x).sum()) for x in masked):
+        raise ArgumentError(f"{name}: expected numbers that are all there, got {count} masked: fill or leave them out")
+
+
+def _masks(kind: type) -> bool:
+    return issubclass(kind, np.ma.MaskedArray)
+
+
+def exactly(name: str, value: ArrayLike, shape: tuple[int, ...], finite: bool = True) -> np.ndarray:
+    """`checked`, of exactly this shape and as a new array: nothing of the caller's is kept."""
+    a = checked(name, value, shape, finite)
+    if a.ndim != len(shape):
+        raise ArgumentError(f"{name}: expected shape {shape}, got {a.shape}")
+    return np.array(a, dtype=float)
+
+
 def vector(name: str, x: ArrayLike, n: int) -> np.ndarray:
     """x as a new array of n finite floats; raises ArgumentError, naming the argument `name`, otherwise."""
     try:
-        a = np.array(x, dtype=float)
-    except (TypeError, ValueError):
-        a = np.full(n, np.nan)
-    if a.shape != (n,) or not np.isfinite(a).all():
-        raise ArgumentError(f"{name}: expected {n} finite numbers, got {x!r:.80}")
-    return a
+        return exactly(name, x, (n,))
+    except ArgumentError:
+        raise ArgumentError(f"{name}: expected {n} finite numbers, got {x!r:.80}") from None
 
 
 def number(
@@ -60,10 +97,80 @@ def number(
     """x as a float; raises ArgumentError, naming the argument `name`, unless it is a finite number that is `good`."""
     if type(x) is float and math.isfinite(x) and good(x):
         return x
-    a = np.asarray(x) if np.isscalar(x) or isinstance(x, np.ndarray) else np.empty(0)
-    if a.shape != () or a.dtype.kind not in "iuf" or not np.isfinite(a) or not good(float(a)):
+    a = np.asarray(x) if np.isscalar(x) or (isinstance(x, np.ndarray) and not np.ma.is_masked(x)) else np.empty(0)
+    if a.shape != () or a.dtype.kind not in "iuf" or not math.isfinite(value := float(a)) or not good(value):
         raise ArgumentError(f"{name}: expected {expected}, got {x!r:.80}")
-    return float(a)
+    return value
+
+
+def count(name: str, x: object, least: int = 0, most: int = MOST, expected: str = "") -> int:
+    """x as an int; raises ArgumentError, naming the argument `name`, unless it is a whole number from least to most.
+
+    Floats are none, not even 3.0. The bound keeps a slip like 1e30 from asking for more than a machine has.
+    """
+    try:
+        n = None if isinstance(x, bool) or np.ma.is_masked(x) else operator.index(x)  # pyright: ignore[reportArgumentType]
+    except TypeError:
+        n = None
+    if n is None or not least <= n <= most:
+        whole = f"a whole number from {least}" + (f" to {most}" if most < MOST else "")
+        raise ArgumentError(f"{name}: expected {expected or whole}, got {x!r:.80}")
+    return n
+
+
+def flag(name: str, x: object) -> bool:
+    """x as a bool; raises ArgumentError, naming the argument `name`, unless it is True or False."""
+    if not isinstance(x, (bool, np.bool_)):
+        raise ArgumentError(f"{name}: expected True or False, got {x!r:.80}")
+    return bool(x)
+
+
+def choice(name: str, x: object, known: Iterable[str]) -> str:
+    """x itself; raises ArgumentError, naming the argument `name`, unless it is one of the `known` words."""
+    words = tuple(known)
+    if not isinstance(x, str) or x not in words:
+        raise ArgumentError(f"{name}: expected {_one_of(words)}, got {x!r:.80}")
+    return x
+
+
+def _one_of(words: Sequence[str]) -> str:
+    quoted = [repr(w) for w in words]
+    return " or ".join(quoted) if len(quoted) < 3 else "one of " + ", ".join(quoted)
+
+
+def function(name: str, x: object, expected: str) -> Any:
+    """x itself; raises ArgumentError, naming the argument `name`, unless it can be called. expected: "f(t, q)"."""
+    if not callable(x):
+        raise ArgumentError(f"{name}: expected a function {expected}, got {x!r:.80}")
+    return x
+
+
+def path_of(name: str, x: object) -> Path:
+    """x as a Path; raises ArgumentError, naming the argument `name`, unless it is the name of a file or folder."""
+    if not isinstance(x, (str, os.PathLike)) or not str(x) or "\0" in str(x):
+        raise ArgumentError(f"{name}: expected a path, got {x!r:.80}")
+    return Path(x)
+
+
+def listed(name: str, x: object) -> list:
+    """What x lists; raises ArgumentError, naming the argument `name`, for words, dicts and what is no list."""
+    if isinstance(x, (str, bytes, Mapping)) or not isinstance(x, Iterable) or np.ma.is_masked(x):
+        raise ArgumentError(f"{name}: expected a list, got {x!r:.80}")
+    return list(x)
+
+
+def instance(name: str, x: object, kind: type | tuple[type, ...], expected: str) -> Any:
+    """x itself; raises ArgumentError, naming the argument `name`, unless it is one of a class. expected: "a Plant"."""
+    if not isinstance(x, kind):
+        raise ArgumentError(f"{name}: expected {expected}, got {x!r:.80}")
+    return x
+
+
+def generator(name: str, x: object) -> np.random.Generator:
+    """x itself; raises ArgumentError, naming the argument `name`, unless it is a generator of random numbers."""
+    if not isinstance(x, np.random.Generator):
+        raise ArgumentError(f"{name}: expected a numpy.random.Generator, got {x!r:.80}")
+    return x
 
 
 def frozen(a: np.ndarray) -> np.ndarray:
@@ -114,3 +221,11 @@ def block_diagonal(*blocks: np.ndarray) -> np.ndarray:
         out[..., at, at] = b
         k = at.stop
     return out
+
+
+def tolerance(name: str, x: object) -> float:
+    """x as a float; raises ArgumentError, naming the argument `name`, unless it is finite and not negative.
+
+    What is compared with nan or with infinity always passes, or never does: such a check checks nothing.
+    """
+    return number(name, x, "a finite number, not negative", lambda x: x >= 0.0)

@@ -15,7 +15,9 @@ from scipy.spatial.transform import Rotation
 
 from geomctrl.control.plant import Plant
 from geomctrl.mechanism.configuration import ConfigurationGroup, difference, integrate
+from geomctrl.mechanism.mechanism import require_robot
 from geomctrl.mechanism.states import as_batch, one_configuration
+from geomctrl.models.mjcf import joint_names
 from geomctrl.robot import Robot
 from geomctrl.terms.derivatives import linearize
 
@@ -37,6 +39,7 @@ __all__ = [
 
 def signal_names(robot: Robot) -> dict[str, list[str]]:
     """Keys "states" and "outputs": q_<name>, v_<name>; "inputs": tau_<name>. Dots in names become underscores."""
+    require_robot("robot", robot)
     names = [name.replace(".", "_") for name in robot.dof_names]
     states = [f"{x}_{name}" for x in ("q", "v") for name in names]
     return {"states": states, "outputs": list(states), "inputs": [f"tau_{name}" for name in names]}
@@ -52,6 +55,7 @@ def to_state(robot: Robot, q: ArrayLike, v: ArrayLike, q0: ArrayLike | None = No
 
 def from_state(robot: Robot, x: ArrayLike, q0: ArrayLike | None = None) -> tuple[np.ndarray, np.ndarray]:
     """(q (..., nq), v (..., nv)) from x (..., 2 nv): the inverse of `to_state`."""
+    require_robot("robot", robot)
     x = checked("x", x, (2 * robot.nv,))
     e, v = x[..., : robot.nv], x[..., robot.nv :]
     at = robot.neutral() if q0 is None else one_configuration(robot, "q0", q0)
@@ -61,15 +65,25 @@ def from_state(robot: Robot, x: ArrayLike, q0: ArrayLike | None = None) -> tuple
 def state_space(robot: Robot, q: ArrayLike, v: ArrayLike, tau: ArrayLike, name: str | None = None):
     """`linearize(robot, q, v, tau)` as a control.StateSpace, all states being outputs; one state.
 
-    Where joints with several degrees of freedom move, v != 0, its x counts from the moving q(t), see `linearize`, and
+    Of the robot alone: springs and friction are a `Plant`'s, of which `nonlinear_system` takes one. Where joints with
+    several degrees of freedom move, v != 0, its x counts from the moving q(t), see `linearize`, and
     that of `nonlinear_system` from a fixed q0; at rest they are the same.
     """
+    name = _name(name, robot)
     lead, _ = as_batch(robot, q=q, v=v, tau=tau)
     if lead:
         raise ArgumentError(f"q, v, tau: expected one state, got leading axes {lead}: use linearize for many")
     A, B, _ = linearize(robot, q, v, tau)
     n, m = B.shape
-    return control.StateSpace(A, B, np.eye(n), np.zeros((n, m)), name=name or robot.name, **signal_names(robot))
+    return control.StateSpace(A, B, np.eye(n), np.zeros((n, m)), name=name, **signal_names(robot))
+
+
+def _name(name: str | None, robot: Robot) -> str:
+    """What a system is called: as said, or as its robot."""
+    require_robot("robot", robot)
+    if name is not None and not isinstance(name, str):
+        raise ArgumentError(f"name: expected a string or None, got {name!r:.80}")
+    return name or robot.name
 
 
 def nonlinear_system(plant: Robot | Plant, q0: ArrayLike | None = None, name: str | None = None):
@@ -78,7 +92,10 @@ def nonlinear_system(plant: Robot | Plant, q0: ArrayLike | None = None, name: st
     x' = (dexp_{-e}^-1 v, vdot), with e = log(q0^-1 q), q0 (nq,) default neutral. On joints with several degrees of
     freedom it holds while they turn by less than 2 pi from q0.
     """
+    if not isinstance(plant, (Robot, Plant)):
+        raise ArgumentError(f"plant: expected a Robot or a Plant, got {plant!r:.80}")
     plant = plant if isinstance(plant, Plant) else Plant(plant)
+    name = _name(name, plant.robot)
     robot, n = plant.robot, plant.robot.nv
     at = robot.neutral() if q0 is None else one_configuration(robot, "q0", q0)
     group = None if robot.nq == n else ConfigurationGroup(robot)
@@ -90,7 +107,7 @@ def nonlinear_system(plant: Robot | Plant, q0: ArrayLike | None = None, name: st
         e_rate = v if group is None else group.dexp_inv_mul(-e, v)
         return np.concatenate((e_rate, plant.at(t).acceleration(t, q, v, np.ascontiguousarray(u, dtype=float))))
 
-    return control.NonlinearIOSystem(update, None, name=name or robot.name, **signal_names(robot))
+    return control.NonlinearIOSystem(update, None, name=name, **signal_names(robot))
 
 
 # --- states of other libraries ----------------------------------------------------------------------------------
@@ -103,6 +120,7 @@ def to_pinocchio(robot: Robot, model, q: ArrayLike, v: ArrayLike) -> tuple[np.nd
     continuous joint, for a planar one (x, y, cos, sin). Accelerations and torques are ordered like velocities. Raises
     NameNotFoundError for a joint that `model` has not, ArgumentError for one that only `model` has or of another kind.
     """
+    _require_model(robot, model, "pinocchio.Model", PINOCCHIO)
     lead, (q, v) = as_batch(robot, q=q, v=v)
     x, u = np.empty((len(q), model.nq)), np.empty((len(q), model.nv))
     for joint, qs, vs, at, rates in _pinocchio_joints(robot, model):
@@ -116,7 +134,8 @@ def from_pinocchio(robot: Robot, model, q: ArrayLike, v: ArrayLike) -> tuple[np.
 
     The angle of a continuous joint comes back within pi.
     """
-    lead, x, u = _their_state(model, q, v)
+    _require_model(robot, model, "pinocchio.Model", PINOCCHIO)
+    lead, x, u = _their_state(model, q=q, v=v)
     ours, rates_of = np.empty((len(x), robot.nq)), np.empty((len(x), robot.nv))
     for joint, qs, vs, at, rates in _pinocchio_joints(robot, model):
         ours[:, qs] = _our_coordinates(joint, x[:, at], scalar_first=False)
@@ -127,10 +146,11 @@ def from_pinocchio(robot: Robot, model, q: ArrayLike, v: ArrayLike) -> tuple[np.
 def to_mujoco(robot: Robot, model, q: ArrayLike, v: ArrayLike) -> tuple[np.ndarray, np.ndarray]:
     """(qpos, qvel) of a mujoco.MjModel of the same robot, (..., model.nq), (..., model.nv), from q, v.
 
-    Joints are matched by name. Theirs: quaternions (w, x, y, z); a free joint's linear velocity comes first and in
-    world axes. Raises NameNotFoundError for a joint that `model` has not, ArgumentError for one that only `model` has
-    or of another kind.
+    Joints are matched by name, "joint5" being MuJoCo's number 5 where that has none, as in `models.load_mjcf`. Theirs:
+    quaternions (w, x, y, z); a free joint's linear velocity comes first and in world axes. Raises NameNotFoundError for
+    a joint that `model` has not, ArgumentError for one that only `model` has or of another kind.
     """
+    _require_model(robot, model, "mujoco.MjModel", MUJOCO)
     lead, (q, v) = as_batch(robot, q=q, v=v)
     x, u = np.empty((len(q), model.nq)), np.empty((len(q), model.nv))
     for joint, qs, vs, at, rates in _mujoco_joints(robot, model):
@@ -144,7 +164,8 @@ def to_mujoco(robot: Robot, model, q: ArrayLike, v: ArrayLike) -> tuple[np.ndarr
 
 def from_mujoco(robot: Robot, model, qpos: ArrayLike, qvel: ArrayLike) -> tuple[np.ndarray, np.ndarray]:
     """(q (..., nq), v (..., nv)) from (qpos, qvel) of a mujoco.MjModel of the same robot; inverts `to_mujoco`."""
-    lead, x, u = _their_state(model, qpos, qvel)
+    _require_model(robot, model, "mujoco.MjModel", MUJOCO)
+    lead, x, u = _their_state(model, qpos=qpos, qvel=qvel)
     ours, rates_of = np.empty((len(x), robot.nq)), np.empty((len(x), robot.nv))
     for joint, qs, vs, at, rates in _mujoco_joints(robot, model):
         ours[:, qs] = _our_coordinates(joint, x[:, at], scalar_first=True)
@@ -155,9 +176,20 @@ def from_mujoco(robot: Robot, model, qpos: ArrayLike, qvel: ArrayLike) -> tuple[
     return ours.reshape(*lead, robot.nq), rates_of.reshape(*lead, robot.nv)
 
 
-def _their_state(model, q, v):
-    q, v = checked("q", q, (model.nq,)), checked("v", v, (model.nv,))
-    lead = same_batch(("q", "v"), q, v, (1, 1))
+PINOCCHIO = ("names", "nq", "nv", "nqs", "nvs", "idx_qs", "idx_vs", "getJointId")  # what is asked of a model
+MUJOCO = ("nq", "nv", "njnt", "jnt_qposadr", "jnt_dofadr", "joint")
+
+
+def _require_model(robot, model, kind, attributes):
+    require_robot("robot", robot)
+    if isinstance(model, type) or not all(hasattr(model, name) for name in attributes):
+        raise ArgumentError(f"model: expected a {kind}, got {model!r:.80}")
+
+
+def _their_state(model, **state):
+    (first, q), (second, v) = state.items()
+    q, v = checked(first, q, (model.nq,)), checked(second, v, (model.nv,))
+    lead = same_batch((first, second), q, v, (1, 1))
     return lead, q.reshape(-1, model.nq), v.reshape(-1, model.nv)
 
 
@@ -174,7 +206,7 @@ def _pinocchio_joints(robot, model):
 def _mujoco_joints(robot, model):
     """(joint, our slices of q and v, theirs) of each joint."""
     starts, rates = [*model.jnt_qposadr.tolist(), model.nq], [*model.jnt_dofadr.tolist(), model.nv]
-    names = [model.joint(j).name for j in range(model.njnt)]
+    names = joint_names(model)
     _check_same_joints(robot, names)
     for joint, qs, vs in zip(robot.joints, robot.q_slices, robot.v_slices):
         j = names.index(joint.name)

@@ -20,9 +20,10 @@ from geomctrl.terms import (
 class Robot(Mechanism):
     """A tree of rigid bodies; frozen. Make one with `Robot.build`, `from_dh`, `from_screws` or `geomctrl.models`.
 
-    Bodies are numbered parents first. A configuration q (nq,) holds, body by body, the coordinate of a joint with one
-    degree of freedom or the relative pose [R | p] row by row (12 numbers) of a joint with more; a velocity v (nv,)
-    holds the coordinates of the body-fixed relative twist in the joint's basis S. All terms take leading batch axes.
+    Bodies are numbered parents first, as they were given where that was so too; else `renumbered` is True. A
+    configuration q (nq,) holds, body by body, the coordinate of a joint with one degree of freedom or the relative pose
+    [R | p] row by row (12 numbers) of a joint with more; a velocity v (nv,) holds the coordinates of the body-fixed
+    relative twist in the joint's basis S. All terms take leading batch axes.
     """
 
     build = classmethod(building.build)

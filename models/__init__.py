@@ -33,8 +33,8 @@ def names() -> tuple[str, ...]:
 
 def load(name: str, **options: Any) -> Robot:
     """The bundled robot of that name; options as for the function of that name."""
-    if name not in _BUNDLED:
+    if not isinstance(name, str) or name not in _BUNDLED:
         near = difflib.get_close_matches(str(name), _BUNDLED, n=1)
         hint = f"did you mean {near[0]!r}? " if near else ""
-        raise NameNotFoundError(f"no bundled robot named {name!r}; {hint}known: {', '.join(_BUNDLED)}")
+        raise NameNotFoundError(f"name: no bundled robot named {name!r:.80}; {hint}known: {', '.join(_BUNDLED)}")
     return _BUNDLED[name](**options)

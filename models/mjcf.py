@@ -2,20 +2,25 @@
 
 from collections.abc import Iterable
 from pathlib import Path
-from xml.etree import ElementTree
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
+from geomctrl.arguments import listed
 from geomctrl.errors import ArgumentError, GeomctrlError, ModelError
 from geomctrl.lie import so3
 from geomctrl.mechanism import inertia
 from geomctrl.mechanism.building import Body
 from geomctrl.mechanism.joint import Joint
-from geomctrl.models.source import locate
+from geomctrl.mechanism.mechanism import WORLD
+from geomctrl.models.source import locate, read_xml
 from geomctrl.robot import Robot
 
-__all__ = ["load_mjcf"]
+__all__ = ["body_names", "joint_names", "load_mjcf"]
+
+IGNORABLE = ("armature", "stiffness", "damping", "equality", "tendon", "gravcomp", "fluid", "flex", "plugin")
+MENTIONED = 6  # of what stands in the way, a reason
 
 
 def load_mjcf(source: str | Path, *, ignore: Iterable[str] = (), gravity: ArrayLike | None = None) -> Robot:
@@ -23,152 +28,238 @@ def load_mjcf(source: str | Path, *, ignore: Iterable[str] = (), gravity: ArrayL
 
     Coordinates are MuJoCo's (a joint's `ref` included), but for multi-DOF joints: a free joint holds the body's pose in
     the world, a ball joint its relative pose, both as [R | p], and a free joint's velocity is its body twist (MuJoCo's
-    linear part is in world axes). A body with several joints becomes a chain: its first joints carry massless bodies
-    "body/joint". Named sites become frames ("name_site" where a body has the name).
+    linear part is in world axes). Bodies and joints have MuJoCo's numbers; those without a name are called after them,
+    "body3", "joint5", and so found again by `interop.to_mujoco`. A body with several joints becomes a chain: its first
+    joints carry massless bodies "body/joint". Named sites become frames ("name_site" where a body has the name).
 
-    What a rigid-body tree does not represent is refused unless named in `ignore`: "armature", "stiffness" (springs),
-    "damping" (its nonlinear part), "equality", "tendon", "gravcomp", "fluid", "flex". Geometry, contacts, actuators and
-    sensors are no part of a robot and are not read; joint damping and frictionloss stay as `damping` and `friction`.
-    gravity: the file's unless given.
+    What a rigid-body tree does not represent is refused, each element with its line, unless named in `ignore`:
+    "armature", "stiffness" (springs but for linear ones of hinges and slides), "damping" (its nonlinear part),
+    "equality", "tendon" (those with a spring, damping, friction, inertia or limits; others only transmit), "gravcomp",
+    "fluid", "flex", "plugin" (of bodies). Geometry, contacts, actuators and sensors are no part of a robot and are not
+    read; joint damping and frictionloss stay as `damping` and `friction`, springs as `stiffness` and `rest`, which a
+    `Plant` feels. gravity: the file's unless given.
     """
     try:
         import mujoco
     except ImportError:
         raise ModelError("load_mjcf needs the optional package mujoco: pip install 'geomctrl[mjcf]'") from None
-    label, m = _compile(mujoco, source)
+    ignored = listed("ignore", [ignore] if isinstance(ignore, str) else ignore)
+    if unknown := [key for key in ignored if not isinstance(key, str) or key not in IGNORABLE]:
+        raise ArgumentError(f"ignore: expected some of {', '.join(IGNORABLE)}, got {unknown!r:.80}")
+    label, documents, spec, m = _compile(mujoco, source)
     try:
-        _check_represented(mujoco, m, ignore)
-        bodies = [body for i in range(1, m.nbody) for body in _chain(mujoco, m, i)]
-        off = m.opt.disableflags & mujoco.mjtDisableBit.mjDSBL_GRAVITY
+        _check_represented(mujoco, documents, spec, m, ignored)
+        tree = _Tree(mujoco, m, ignored)
+        off = _disabled(mujoco, m, "GRAVITY")
         g = gravity if gravity is not None else np.zeros(3) if off else m.opt.gravity.copy()
-        frames = _frames(mujoco, m, {b.name for b in bodies})
-        return Robot.build(bodies, name=_model_name(m), gravity=g, frames=frames)
+        return Robot.build(tree.bodies, name=_model_name(m), gravity=g, frames=tree.frames())
     except GeomctrlError as error:
         raise type(error)(f"{label}: {error}") from None
 
 
 def _compile(mujoco, source):
+    """(what errors call it, its XML and that of included files, its MjSpec, which knows lines, its MjModel)."""
     found = locate(source)
     is_text = isinstance(found, str)
     label = "MJCF text" if is_text else str(found)
     try:
-        root = ElementTree.fromstring(found if is_text else found.read_bytes())
-    except ElementTree.ParseError as error:
-        raise ModelError(f"{label}: malformed XML: {error}") from None
-    if root.tag != "mujoco":
-        hint = ": use load_urdf" if root.tag == "robot" else ""
-        raise ModelError(f"{label}: not an MJCF: expected the root element <mujoco>, got <{root.tag}>{hint}")
-    load = mujoco.MjModel.from_xml_string if is_text else mujoco.MjModel.from_xml_path
-    try:
-        return label, load(str(found))
+        root = read_xml(found)
+        if root.tag != "mujoco":
+            hint = ": use load_urdf" if root.tag == "robot" else ""
+            raise ModelError(f"not an MJCF: expected the root element <mujoco>, got <{root.tag}>{hint}")
+        types = root.getroottree().docinfo.internalDTD
+        for entity in () if types is None else types.iterentities():
+            raise ModelError(f"entity {entity.name!r}: MuJoCo does not replace entities by what they stand for")
+        spec = mujoco.MjSpec.from_string(found) if is_text else mujoco.MjSpec.from_file(str(found))
+        documents = {"the text": root} if is_text else _included(found, root, found.parent)
+        return label, documents, spec, spec.compile()
     except ValueError as error:
         raise ModelError(f"{label}: {error}") from None
+
+
+def _included(path, root, folder):
+    """The XML of a file and of those it includes, whose paths begin at the first one's folder, by their names."""
+    documents = {path.name: root}
+    for element in root.iter("include"):
+        path = folder / element.get("file", "")
+        if path.is_file() and path.name not in documents:
+            documents |= _included(path, read_xml(path), folder)
+    return documents
+
+
+def _disabled(mujoco, m, *flags):
+    """Whether the file switches off what one of the flags stands for; versions of MuJoCo have different ones."""
+    bits = (getattr(mujoco.mjtDisableBit, f"mjDSBL_{flag}", 0) for flag in flags)
+    return any(m.opt.disableflags & int(bit) for bit in bits)
 
 
 def _model_name(m):
     return m.names[: m.names.index(b"\0")].decode() or "robot"
 
 
-def _name(mujoco, m, kind, i):
-    return mujoco.mj_id2name(m, kind, i)
+# --- names -------------------------------------------------------------------------------------------------------
 
 
-def _check_represented(mujoco, m, ignore):
-    body, joint = mujoco.mjtObj.mjOBJ_BODY, mujoco.mjtObj.mjOBJ_JOINT
-
-    def names(kind, flags):
-        return [_name(mujoco, m, kind, int(i)) or f"#{i}" for i in np.flatnonzero(flags)]
-
-    armature = np.zeros(m.njnt)
-    np.maximum.at(armature, m.dof_jntid, m.dof_armature)
-    geared = getattr(m, "actuator_armature", np.zeros(m.nu))
-    drag = np.zeros(m.njnt)
-    np.maximum.at(drag, m.dof_jntid, np.abs(getattr(m, "dof_dampingpoly", np.zeros((m.nv, 1)))).max(axis=1))
-    springs = np.hstack((m.jnt_stiffness[:, None], getattr(m, "jnt_stiffnesspoly", np.zeros((m.njnt, 1))))).any(axis=1)
-    found = {
-        "armature": names(joint, armature) + names(mujoco.mjtObj.mjOBJ_ACTUATOR, geared),
-        "stiffness": names(joint, springs),
-        "damping": names(joint, drag),
-        "equality": names(mujoco.mjtObj.mjOBJ_EQUALITY, m.eq_active0),
-        "tendon": names(mujoco.mjtObj.mjOBJ_TENDON, np.ones(m.ntendon)),
-        "gravcomp": names(body, m.body_gravcomp),
-        "fluid": ["option"] if m.opt.density or m.opt.viscosity else [],
-        "flex": [f"#{i}" for i in range(m.nflex)],
-    }
-    ignore = set([ignore] if isinstance(ignore, str) else ignore)
-    if not ignore <= found.keys():
-        raise ArgumentError(f"ignore: expected some of {', '.join(found)}, got {sorted(ignore - found.keys())}")
-    refused = {key: where for key, where in found.items() if where and key not in ignore}
-    if refused:
-        what = "; ".join(f"{key} of {', '.join(map(repr, where[:6]))}" for key, where in refused.items())
-        raise ModelError(f"can not be represented: {what}. Load with ignore={tuple(refused)} to leave it out")
+def joint_names(model: Any) -> list[str]:
+    """What the joints of a mujoco.MjModel are called here, by number: "joint5" where MuJoCo has no name for one."""
+    return _all_named("joint", [model.joint(j).name for j in range(model.njnt)])
 
 
-def _transform(mujoco, position, quaternion):
-    T, R = np.eye(4), np.empty(9)
-    mujoco.mju_quat2Mat(R, quaternion)
-    T[:3, :3], T[:3, 3] = R.reshape(3, 3), position
-    return T
+def body_names(model: Any) -> list[str]:
+    """What its bodies are called here, by number: "body3" where MuJoCo has no name for one."""
+    return _all_named("body", [model.body(i).name for i in range(model.nbody)])
 
 
-def _body_name(mujoco, m, i):
-    return _name(mujoco, m, mujoco.mjtObj.mjOBJ_BODY, i) or f"body{i}"
+def _all_named(kind, names):
+    taken = set(names)
+    return [name or _unique(f"{kind}{k}", taken) for k, name in enumerate(names)]
 
 
-def _chain(mujoco, m, i):
-    """MuJoCo's body i as Bodies: one a joint, the last of them with its name and its inertia."""
-    name, parent = _body_name(mujoco, m, i), int(m.body_parentid[i])
-    parent = _body_name(mujoco, m, parent) if parent else None
-    placement = _transform(mujoco, m.body_pos[i], m.body_quat[i])
-    R = _transform(mujoco, np.zeros(3), m.body_iquat[i])[:3, :3]
-    I = R @ np.diag(m.body_inertia[i]) @ R.T
-    parameters = inertia.from_com(m.body_mass[i], m.body_ipos[i], 0.5 * (I + I.T))
-    first, count = int(m.body_jntadr[i]), int(m.body_jntnum[i])
-    if count == 0:
-        return [Body(name, parent, Joint.fixed(), placement, parameters)]
-    bodies = []
-    for j in range(first, first + count):
-        joint, rest = _joint(mujoco, m, j)
-        if joint.kind == "free":
-            placement = np.eye(4)  # its coordinates are the pose in the world
-        last = j == first + count - 1
-        body = name if last else f"{name}/{joint.name}"
-        bodies.append(Body(body, parent, joint, placement @ rest, parameters if last else None))
-        parent, placement = body, np.eye(4)
-    return bodies
+def _unique(name, taken):
+    while name in taken:
+        name += "_"
+    return name
 
 
-def _joint(mujoco, m, j):
-    """Joint j and the displacement that makes its coordinate zero where MuJoCo's is."""
-    dof, kind, point = int(m.jnt_dofadr[j]), m.jnt_type[j], m.jnt_pos[j]
-    name = _name(mujoco, m, mujoco.mjtObj.mjOBJ_JOINT, j) or f"joint{j}"
-    options = {"name": name, "damping": float(m.dof_damping[dof]), "friction": float(m.dof_frictionloss[dof])}
-    types = mujoco.mjtJoint
-    if kind == types.mjJNT_FREE:
-        return Joint.free(**options), np.eye(4)
-    if kind == types.mjJNT_BALL:
-        return Joint.spherical(point, **options), np.eye(4)
-    if m.jnt_limited[j]:
-        options["lower"], options["upper"] = map(float, m.jnt_range[j])
-    if m.jnt_actfrclimited[j]:
-        options["effort"] = float(np.abs(m.jnt_actfrcrange[j]).max())
-    rest, axis, q0 = np.eye(4), m.jnt_axis[j], float(m.qpos0[m.jnt_qposadr[j]])
-    if kind == types.mjJNT_SLIDE:
-        rest[:3, 3] = -q0 * axis
-        return Joint.prismatic(axis, **options), rest
-    rest[:3, :3] = so3.exp(-q0 * axis)
-    rest[:3, 3] = point - rest[:3, :3] @ point
-    return Joint.revolute(axis, point, **options), rest
+# --- what a tree does not represent -------------------------------------------------------------------------------
 
 
-def _frames(mujoco, m, taken):
-    frames = []
-    for i in range(m.nsite):
-        name = _name(mujoco, m, mujoco.mjtObj.mjOBJ_SITE, i)
-        if name:
-            body = int(m.site_bodyid[i])
-            on = _body_name(mujoco, m, body) if body else "world"
-            frames.append(
-                (f"{name}_site" if name in taken else name, on, _transform(mujoco, m.site_pos[i], m.site_quat[i]))
-            )
-    return frames
+def _check_represented(mujoco, documents, spec, m, ignore):
+    found = {key: where for key, where in _beyond(mujoco, documents, spec, m) if where and key not in ignore}
+    if found:
+        what = "; ".join(
+            f"{key} of {', '.join(where[:MENTIONED])}"
+            + f" and {len(where) - MENTIONED} more" * (len(where) > MENTIONED)
+            for key, where in found.items()
+        )
+        raise ModelError(f"can not be represented: {what}. Load with ignore={tuple(found)} to leave it out")
+
+
+JOINTS = "//*[self::joint or self::freejoint][not(parent::equality)]"  # where elements stand in the XML
+BODIES, ACTUATORS, EQUALITIES, TENDONS, FLEXES = "//body", "//actuator/*", "//equality/*", "//tendon/*", "//flex"
+
+
+def _where(name, line, documents, path):
+    """The element's line: MuJoCo's word for it, which it has not for elements of included files."""
+    if line and line != "line 0":
+        return line
+    for file, root in documents.items():
+        for element in root.xpath(path):
+            if element.get("name") == name:
+                return f"line {element.sourceline} of {file}"
+    return "of an included file"
+
+
+def _beyond(mujoco, documents, spec, m):
+    """(what can be ignored, the elements that have it with their lines)."""
+
+    def elements(kind, path, flags):
+        named = {int(e.id): (e.name or f"#{e.id}", e.info) for e in kind}
+        found = [named.get(int(i), (f"#{i}", "")) for i in np.flatnonzero(flags)]
+        return [f"{name!r} ({_where(name, line, documents, path)})" for name, line in found]
+
+    def nonzero(name, rows):  # older versions of MuJoCo lack some of these
+        x = np.asarray(getattr(m, name, ()))
+        return x.reshape(rows, -1).any(axis=1) if x.size else np.zeros(rows, bool)
+
+    def of_joints(name):
+        flags = np.zeros(m.njnt, bool)
+        np.logical_or.at(flags, m.dof_jntid, nonzero(name, m.nv))
+        return flags
+
+    geared = elements(spec.actuators, ACTUATORS, nonzero("actuator_armature", m.nu))
+    yield "armature", elements(spec.joints, JOINTS, of_joints("dof_armature")) + geared
+    linear = np.isin(m.jnt_type, (mujoco.mjtJoint.mjJNT_SLIDE, mujoco.mjtJoint.mjJNT_HINGE))
+    curved = nonzero("jnt_stiffnesspoly", m.njnt) | nonzero("jnt_springyield", m.njnt)
+    yield "stiffness", elements(spec.joints, JOINTS, curved | (nonzero("jnt_stiffness", m.njnt) & ~linear))
+    yield "damping", elements(spec.joints, JOINTS, of_joints("dof_dampingpoly"))
+    yield "equality", elements(spec.equalities, EQUALITIES, m.eq_active0 & (not _disabled(mujoco, m, "EQUALITY")))
+    acting = ("stiffness", "stiffnesspoly", "damping", "dampingpoly", "frictionloss", "armature", "limited")
+    acts = [nonzero(f"tendon_{key}", m.ntendon) for key in acting]
+    yield "tendon", elements(spec.tendons, TENDONS, np.logical_or.reduce(acts))
+    yield "gravcomp", elements(spec.bodies, BODIES, m.body_gravcomp)
+    options = [(file, e) for file, root in documents.items() for e in root.iter("option")]
+    fluid = [
+        f"'option' (line {e.sourceline} of {file})" for file, e in options if e.get("density") or e.get("viscosity")
+    ]
+    yield "fluid", fluid if m.opt.density or m.opt.viscosity else []
+    yield "flex", elements(spec.flexes, FLEXES, np.ones(m.nflex))
+    yield "plugin", elements(spec.bodies, BODIES, m.body_plugin >= 0)
+
+
+# --- bodies ------------------------------------------------------------------------------------------------------
+
+
+class _Tree:
+    """MuJoCo's compiled model, read body by body."""
+
+    def __init__(self, mujoco, m, ignore):
+        self.mujoco, self.m = mujoco, m
+        self.joints, self.names = joint_names(m), body_names(m)
+        springs = "stiffness" not in ignore and not _disabled(mujoco, m, "SPRING", "PASSIVE")
+        self.damping = m.dof_damping * (not _disabled(mujoco, m, "DAMPER", "PASSIVE"))
+        self.friction = m.dof_frictionloss * (not _disabled(mujoco, m, "FRICTIONLOSS"))
+        self.stiffness = m.jnt_stiffness * springs
+        self.bodies = [body for i in range(1, m.nbody) for body in self.chain(i)]
+
+    def transform(self, position, quaternion):
+        T, R = np.eye(4), np.empty(9)
+        self.mujoco.mju_quat2Mat(R, quaternion)
+        T[:3, :3], T[:3, 3] = R.reshape(3, 3), position
+        return T
+
+    def chain(self, i):
+        """MuJoCo's body i as Bodies: one a joint, the last of them with its name and its inertia."""
+        m, name, up = self.m, self.names[i], int(self.m.body_parentid[i])
+        parent = self.names[up] if up else None
+        placement = self.transform(m.body_pos[i], m.body_quat[i])
+        R = self.transform(np.zeros(3), m.body_iquat[i])[:3, :3]
+        I = R @ np.diag(m.body_inertia[i]) @ R.T
+        parameters = inertia.from_com(m.body_mass[i], m.body_ipos[i], 0.5 * (I + I.T))
+        first, count = int(m.body_jntadr[i]), int(m.body_jntnum[i])
+        if count == 0:
+            return [Body(name, parent, Joint.fixed(), placement, parameters)]
+        bodies = []
+        for j in range(first, first + count):
+            joint, rest = self.joint(j)
+            if joint.kind == "free":
+                placement = np.eye(4)  # its coordinates are the pose in the world
+            last = j == first + count - 1
+            body = name if last else _unique(f"{name}/{joint.name}", set(self.names))
+            bodies.append(Body(body, parent, joint, placement @ rest, parameters if last else None))
+            parent, placement = body, np.eye(4)
+        return bodies
+
+    def joint(self, j):
+        """Joint j and the displacement that makes its coordinate zero where MuJoCo's is."""
+        m, types = self.m, self.mujoco.mjtJoint
+        dof, at, kind, point = int(m.jnt_dofadr[j]), m.jnt_qposadr[j], m.jnt_type[j], m.jnt_pos[j]
+        options = {"damping": float(self.damping[dof]), "friction": float(self.friction[dof]), "name": self.joints[j]}
+        if kind == types.mjJNT_FREE:
+            return Joint.free(**options), np.eye(4)
+        if kind == types.mjJNT_BALL:
+            return Joint.spherical(point, **options), np.eye(4)
+        if m.jnt_limited[j]:
+            options["lower"], options["upper"] = map(float, m.jnt_range[j])
+        if m.jnt_actfrclimited[j]:
+            options["effort"] = float(np.abs(m.jnt_actfrcrange[j]).max())
+        if self.stiffness[j]:
+            options["stiffness"], options["rest"] = float(self.stiffness[j]), float(m.qpos_spring[at])
+        rest, axis, q0 = np.eye(4), m.jnt_axis[j], float(m.qpos0[at])
+        if kind == types.mjJNT_SLIDE:
+            rest[:3, 3] = -q0 * axis
+            return Joint.prismatic(axis, **options), rest
+        rest[:3, :3] = so3.exp(-q0 * axis)
+        rest[:3, 3] = point - rest[:3, :3] @ point
+        return Joint.revolute(axis, point, **options), rest
+
+    def frames(self):
+        m, frames = self.m, []
+        sites, taken = [m.site(k).name for k in range(m.nsite)], {WORLD, *(body.name for body in self.bodies)}
+        for k, name in enumerate(sites):
+            if name:
+                on = int(m.site_bodyid[k])
+                called = _unique(f"{name}_site", {*taken, *sites}) if name in taken else name
+                T = self.transform(m.site_pos[k], m.site_quat[k])
+                frames.append((called, self.names[on] if on else WORLD, T))
+        return frames

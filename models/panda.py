@@ -12,6 +12,7 @@ are zero here.
 
 import numpy as np
 
+from geomctrl.arguments import flag
 from geomctrl.mechanism import inertia
 from geomctrl.mechanism.building import Body
 from geomctrl.mechanism.joint import Joint
@@ -51,6 +52,7 @@ def panda(hand: bool = False) -> Robot:
     zero the arm is stretched up, which joint 4's range does not allow: a usual pose is
     (0, -pi/4, 0, -3 pi/4, 0, pi/2, pi/4).
     """
+    flag("hand", hand)
     bodies = []
     for i, ((x, y, z, turn, lower, upper, velocity, effort), (m, com, I)) in enumerate(zip(JOINTS, MASSES), 1):
         placement = np.array([[1, 0, 0, x], [0, 1 - abs(turn), -turn, y], [0, turn, 1 - abs(turn), z], [0, 0, 0, 1.0]])

@@ -1,18 +1,18 @@
-"""What a parser is given: a path, or the text itself."""
+"""What a parser is given: a path, or the text itself; and the XML in it."""
 
 import os
 from collections.abc import Iterable
 from pathlib import Path
 
-from geomctrl.errors import ArgumentError
+from geomctrl.errors import ArgumentError, ModelError
 
-__all__ = ["locate"]
+__all__ = ["locate", "read_xml"]
 
 
 def locate(source: str | Path, package_dirs: Iterable[str | Path] = ()) -> str | Path:
     """The text if `source` is XML, else the path of a file that is there; package://name/... is looked up."""
-    if isinstance(source, str) and source.lstrip("\ufeff \t\r\n").startswith("<"):
-        return source.lstrip("\ufeff \t\r\n")
+    if isinstance(source, str) and (text := source.lstrip("\ufeff \t\r\n")).startswith("<"):
+        return text if text.startswith("<?xml") else source.lstrip("\ufeff")  # whose lines keep their numbers
     if not isinstance(source, (str, Path)):
         raise ArgumentError(f"source: expected a path or a string of XML, got {type(source).__name__}")
     if str(source).startswith("package://"):
@@ -31,3 +31,31 @@ def locate(source: str | Path, package_dirs: Iterable[str | Path] = ()) -> str |
     if not os.access(source, os.R_OK):
         raise ArgumentError(f"source: no permission to read {str(source)!r}")
     return Path(source)
+
+
+def read_xml(found: str | Path):
+    """The root element (lxml) of what `locate` found, without comments; ModelError for what is no well-formed XML.
+
+    Entities of the document itself are replaced by what they stand for, as XML says. What would have to be fetched from
+    another file is refused, and so are entities that blow up and attributes with defaults in a DOCTYPE.
+    """
+    import lxml.etree as etree
+
+    is_text = isinstance(found, str)
+    parser = etree.XMLParser(
+        encoding="utf-8" if is_text else None,  # already decoded: overrides the encoding that the text declares
+        resolve_entities="internal",
+        no_network=True,
+        remove_comments=True,
+        remove_pis=True,
+    )
+    try:
+        root = etree.fromstring(found.encode(errors="surrogatepass") if is_text else found.read_bytes(), parser)
+    except etree.XMLSyntaxError as error:
+        hint = "; entities of other files are not read" if str(error.msg).startswith("Entity") else ""
+        raise ModelError(f"malformed XML: {error.msg}{hint}") from None
+    if root.getroottree().docinfo.internalDTD is not None:
+        declared = etree.tostring(root.getroottree()).partition(f"<{root.tag}".encode())[0]
+        if b"<!ATTLIST" in declared:
+            raise ModelError("the DOCTYPE declares attributes (ATTLIST), whose defaults are not read: write them out")
+    return root

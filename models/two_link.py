@@ -3,6 +3,7 @@
 import numpy as np
 from numpy.typing import ArrayLike
 
+from geomctrl.arguments import exactly
 from geomctrl.errors import ArgumentError
 from geomctrl.mechanism import inertia
 from geomctrl.mechanism.building import Body
@@ -47,7 +48,7 @@ def two_link(
 
 
 def _pair(name, x):
-    a = np.asarray(x, dtype=float)
-    if a.shape != (2,) or not np.isfinite(a).all():
-        raise ArgumentError(f"{name}: expected two finite numbers, got {x!r}")
-    return a
+    try:
+        return exactly(name, x, (2,))
+    except ArgumentError:
+        raise ArgumentError(f"{name}: expected two finite numbers, got {x!r:.80}") from None

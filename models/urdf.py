@@ -2,13 +2,12 @@
 
 yourdfpy is lenient: it retries malformed XML in recovery mode, reads a missing ixx as 1 and a missing mass as 0, skips
 misspelt tags, and leaves the tree unchecked. A model read that way would be wrong in silence, so the XML
-is checked first.
+is checked first (`urdf_document`).
 """
 
 import difflib
 import io
-import math
-from collections import Counter
+import warnings
 from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
@@ -16,41 +15,20 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import ArrayLike
 
-from geomctrl.errors import ArgumentError, GeomctrlError, InertiaError, ModelError
+from geomctrl.arguments import choice, flag, listed, path_of
+from geomctrl.errors import GeomctrlError, InertiaError, ModelError
 from geomctrl.lie import so3
 from geomctrl.mechanism import inertia
 from geomctrl.mechanism.building import Body, check_positive_mass_matrix
 from geomctrl.mechanism.joint import Joint
 from geomctrl.mechanism.mechanism import WORLD
-from geomctrl.models.source import locate
+from geomctrl.models.source import locate, read_xml
+from geomctrl.models.urdf_document import check_document
 from geomctrl.robot import Robot
 
 __all__ = ["load_urdf"]
 
-JOINT_TYPES = ("revolute", "continuous", "prismatic", "fixed", "floating", "planar")
-
-# Elements that may appear once in their parent, and the numbers in their attributes: (how many, must be there).
-ONCE = {
-    "link": ("inertial",),
-    "inertial": ("origin", "mass", "inertia"),
-    "joint": ("parent", "child", "origin", "axis", "limit", "dynamics", "mimic", "calibration", "safety_controller"),
-}
-SPELLINGS = {"robot": ("link", "joint"), "link": ("inertial", "visual", "collision")}
-NUMBERS = {
-    "origin": {"xyz": (3, False), "rpy": (3, False)},
-    "axis": {"xyz": (3, True)},
-    "mass": {"value": (1, True)},
-    "inertia": dict.fromkeys(("ixx", "ixy", "ixz", "iyy", "iyz", "izz"), (1, True)),
-    "limit": dict.fromkeys(("lower", "upper", "velocity", "effort"), (1, False)),
-    "dynamics": {"damping": (1, False), "friction": (1, False)},
-    "mimic": {"multiplier": (1, False), "offset": (1, False)},
-}
-EXTRA = {"mimic": {"joint"}}
-EXTENDED = (
-    "limit",
-    "dynamics",
-    "mimic",
-)  # simulators add attributes of their own here, which move no frame and no mass
+MENTIONED = 8  # of what is not read, in one warning
 
 
 def load_urdf(
@@ -65,7 +43,9 @@ def load_urdf(
     """A robot from a URDF file, or from a string of XML.
 
     Bodies are named after links, joints after joints; links on fixed joints are merged and stay as frames. A planar
-    joint's normal is its `axis`. A limit the file does not state is infinite. Meshes are never opened.
+    joint's normal is its `axis`. A limit the file does not state is infinite. A robot without a name has that of its
+    file. Meshes are never opened. Elements and attributes that URDF does not have are named in one warning, with their
+    lines, where they stand in what is read: the tree, joints, inertias; not in looks, simulators' and drives' settings.
 
     floating_base: the root link gets six degrees of freedom, joint "root_joint"; otherwise it is the world.
     mimic: what to do with joints that follow others: "error"; "fixed" locks them at their offset; "independent" gives
@@ -76,14 +56,21 @@ def load_urdf(
         for identification, where only the geometry counts; forward dynamics may divide by zero.
     package_dirs: where a `source` of the form package://name/... is looked up.
     """
-    if mimic not in ("error", "fixed", "independent"):
-        raise ArgumentError(f"mimic: expected 'error', 'fixed' or 'independent', got {mimic!r}")
-    if nonphysical not in ("error", "allow", "unchecked"):
-        raise ArgumentError(f"nonphysical: expected 'error', 'allow' or 'unchecked', got {nonphysical!r}")
+    flag("floating_base", floating_base)
+    choice("mimic", mimic, ("error", "fixed", "independent"))
+    choice("nonphysical", nonphysical, ("error", "allow", "unchecked"))
+    package_dirs = [path_of("package_dirs", folder) for folder in listed("package_dirs", package_dirs)]
     found = locate(source, package_dirs)
     label = "URDF text" if isinstance(found, str) else str(found)
     try:
-        model = _parse(found if isinstance(found, str) else found.read_bytes())
+        document = read_xml(found)
+        unread = check_document(document)
+        if unread:
+            more = f"; and {len(unread) - MENTIONED} more" if len(unread) > MENTIONED else ""
+            warnings.warn(f"{label}: not read: {'; '.join(unread[:MENTIONED])}{more}", stacklevel=2)
+        if not document.get("name"):
+            document.set("name", "robot" if isinstance(found, str) else found.stem)
+        model = _parse(_stripped(document))
         root = _root(model)
         bodies = _bodies(model, root, floating_base, mimic, nonphysical == "error")
         if nonphysical == "unchecked":
@@ -114,132 +101,25 @@ def _unchecked(bodies, **options):
 # --- text ------------------------------------------------------------------------------------------------------
 
 
-def _parse(text):
-    """yourdfpy's Robot of a checked and stripped document."""
-    import lxml.etree as etree
-    from yourdfpy import URDF
-
-    safe = {"resolve_entities": False, "no_network": True, "remove_comments": True, "remove_pis": True}
-    try:
-        if isinstance(text, str):  # already decoded: overrides the encoding that the text declares
-            root = etree.fromstring(text.encode(), etree.XMLParser(encoding="utf-8", **safe))
-        else:
-            root = etree.fromstring(text, etree.XMLParser(**safe))
-    except etree.XMLSyntaxError as error:
-        raise ModelError(f"malformed XML: {error}") from None
-    _check_document(root)
+def _stripped(root):
+    """What yourdfpy is to see: links with their inertias, joints, and nothing that it would try to open."""
     for element in list(root):
         if element.tag not in ("link", "joint"):
             root.remove(element)
     for element in root.findall("link"):
-        for child in element:
+        for child in list(element):
             if child.tag != "inertial":
                 element.remove(child)
-    stripped = io.BytesIO(etree.tostring(root, encoding="utf-8"))
-    return URDF.load(stripped, build_scene_graph=False, load_meshes=False).robot
+    return root
 
 
-def _check_document(root):
-    if root.tag != "robot":
-        raise ModelError(f"not a URDF: expected the root element <robot>, got <{root.tag}>")
-    for element in root.iter():
-        if not isinstance(element.tag, str):
-            raise ModelError(f"unresolved entity {element.text!r}")
-        unexpanded = any(a in str(v) for v in element.attrib.values() for a in ("${", "$("))
-        if "xacro" in element.tag or (unexpanded and _is_model(element)):
-            raise ModelError(f"<{element.tag.split('}')[-1]}> is a xacro macro: expand the file with `xacro` first")
-    if not root.get("name"):
-        raise ModelError("<robot> has no name")
-    for kind in ("link", "joint"):
-        names = [e.get("name") for e in root.findall(kind)]
-        if not all(names):
-            raise ModelError(f"a <{kind}> has no name")
-        twice = [n for n, count in Counter(names).items() if count > 1]
-        if twice:
-            raise ModelError(f"duplicate {kind} name(s): {', '.join(map(repr, twice))}")
-    if root.find("link") is None:
-        raise ModelError("no links")
-    _check_spelling(root, "robot", SPELLINGS["robot"])
-    for link in root.findall("link"):
-        _check_link(link)
-    for joint in root.findall("joint"):
-        _check_joint(joint)
+def _parse(root):
+    """yourdfpy's Robot of a stripped document."""
+    import lxml.etree as etree
+    from yourdfpy import URDF
 
-
-def _is_model(element):
-    """Whether the element says something about the tree or the masses (and not about looks or simulators)."""
-    outer = {a.tag for a in element.iterancestors()} | {element.tag}
-    return bool(outer & {"joint", "inertial"}) and not outer & {"gazebo", "transmission", "visual", "collision"}
-
-
-def _check_link(link):
-    where = f"link {link.get('name')!r}"
-    _check_once(link, where)
-    inertial = link.find("inertial")
-    if inertial is None:
-        return
-    _check_once(inertial, where)
-    for tag in ("mass", "inertia"):
-        if inertial.find(tag) is None:
-            raise ModelError(f"{where}: <inertial> has no <{tag}>")
-    for child in inertial:
-        _check_numbers(child, where)
-
-
-def _check_joint(joint):
-    where = f"joint {joint.get('name')!r}"
-    if joint.get("type") not in JOINT_TYPES:
-        given = f"of type {joint.get('type')!r}" if joint.get("type") else "without a type"
-        raise ModelError(f"{where}: {given}, which URDF does not have; expected one of {', '.join(JOINT_TYPES)}")
-    _check_once(joint, where)
-    for tag in ("parent", "child"):
-        if joint.find(tag) is None or not joint.find(tag).get("link"):
-            raise ModelError(f"{where}: no <{tag} link=...>")
-    for child in joint:
-        _check_numbers(child, where)
-
-
-def _check_once(element, where):
-    once = ONCE[element.tag]
-    count = Counter(child.tag for child in element)
-    for tag in once:
-        if count[tag] > 1:
-            raise ModelError(f"{where}: {count[tag]} <{tag}> elements in <{element.tag}>, expected at most one")
-    _check_spelling(element, where, SPELLINGS.get(element.tag, once))
-
-
-def _check_spelling(element, where, known):
-    for child in element:
-        if child.tag not in known:
-            near = difflib.get_close_matches(child.tag.lower(), known, n=1, cutoff=0.8)
-            if near:
-                raise ModelError(f"{where}: unknown element <{child.tag}>; did you mean <{near[0]}>?")
-
-
-def _check_numbers(element, where):
-    expected = NUMBERS.get(element.tag, {})
-    for key, (count, required) in expected.items():
-        text = element.get(key)
-        what = f"{where}: <{element.tag} {key}=...>"
-        if text is None:
-            if required:
-                raise ModelError(f"{what} is missing")
-            continue
-        try:
-            values = [float(x) for x in text.split()]
-        except ValueError:
-            values = []
-        if len(values) != count:
-            raise ModelError(f"{what}: expected {count} number{'s' * (count > 1)}, got {text!r}")
-        unlimited = element.tag == "limit" and not any(map(math.isnan, values))
-        if not unlimited and not all(map(math.isfinite, values)):
-            raise ModelError(f"{what}: expected finite numbers, got {text!r}")
-    unknown = set(element.attrib) - set(expected) - EXTRA.get(element.tag, set()) if expected else ()
-    for key in sorted(unknown):
-        near = difflib.get_close_matches(key.lower(), expected, n=1, cutoff=0.8)
-        if near or element.tag not in EXTENDED:
-            hint = f"did you mean {near[0]}?" if near else f"expected {', '.join(expected)}"
-            raise ModelError(f"{where}: <{element.tag}> has an unknown attribute {key!r}; {hint}")
+    document = io.BytesIO(etree.tostring(root, encoding="utf-8"))
+    return URDF.load(document, build_scene_graph=False, load_meshes=False).robot
 
 
 # --- tree ------------------------------------------------------------------------------------------------------

@@ -11,6 +11,14 @@ def bundled(request):
     return models.load(request.param)
 
 
+def pytest_terminal_summary(terminalreporter):
+    """What tests counted."""
+    for report in terminalreporter.getreports("passed"):
+        for name, said in report.user_properties:
+            if name == "count":
+                terminalreporter.write_line(said)
+
+
 @pytest.fixture(scope="session")
 def panda():
     return models.panda()

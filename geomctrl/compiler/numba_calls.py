@@ -10,7 +10,7 @@ from typing import Any
 import numba
 import numpy as np
 from numba import types
-from numba.core import cgutils
+from numba.core import cgutils, config
 from numba.extending import intrinsic
 from numba.np.numpy_support import carray
 
@@ -94,6 +94,8 @@ def njit(
         "MODEL": model.ctypes.data,
         "RESULT": result,
     }
+    if getattr(config, "DISABLE_JIT", False):  # the function then runs in Python
+        scope |= {"on_stack": lambda count: count, "carray": lambda memory, count, dtype: np.empty(count, dtype)}
     scope |= {f"CONSTANT{k}": constant.ravel() for k, constant in enumerate(constants)}
     exec(compile(source, f"<geomctrl {name}>", "exec"), scope)
     return numba.njit(scope[name])

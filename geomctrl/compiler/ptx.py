@@ -29,6 +29,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from geomctrl.arguments import count
 from geomctrl.errors import ArgumentError
 from geomctrl.kernels.scalars import REDUCIBLE
 
@@ -71,6 +72,13 @@ define internal i64 @state() alwaysinline nounwind {
 
 def processor(capability: tuple[int, int]) -> str:
     """The newest processor that code is made for and that one of this compute capability is or follows: "sm_90"."""
+    try:
+        major, minor = capability
+        capability = count("capability", major), count("capability", minor)
+    except (TypeError, ValueError):
+        raise ArgumentError(
+            f"capability: expected two whole numbers, (9, 0) for example, got {capability!r:.80}"
+        ) from None
     known = [p for p in PROCESSORS if p <= 10 * capability[0] + capability[1]]
     if not known:
         raise ArgumentError(f"capability: expected 7.0 or more, got {capability[0]}.{capability[1]}")

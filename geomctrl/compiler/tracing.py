@@ -17,7 +17,7 @@ from geomctrl.kernels import tree
 from geomctrl.kernels.algorithms import Algorithm
 
 from .arithmetic import Arithmetic, Sizes, evaluated, on
-from .arrays import has_symbols, wrapped
+from .arrays import holds_symbols, wrapped
 from .symbols import Condition, Graph, UntraceableError, binary, both, is_symbol, unary, where
 
 STRUCTURAL = 4e-16  # a number this near to 0, 1 or -1 is taken for it: one rounding, not a property of the robot
@@ -57,7 +57,7 @@ def run(kernel: Callable[..., Any], *arrays: Any) -> Any:
     try:
         return kernel(*arrays)
     except (TypeError, ValueError):  # it refuses symbols; asking first would cost every call
-        if not any(map(has_symbols, arrays)):
+        if not any(map(holds_symbols, arrays)):
             raise
     return wrapped(on(kernel, symbolic())(*map(_objects, arrays)))
 

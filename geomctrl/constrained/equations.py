@@ -9,6 +9,7 @@ stepped, stabilised and projected by what is here.
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from typing import Any
@@ -16,7 +17,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from geomctrl.arguments import checked
+from geomctrl.arguments import FLOAT64, checked, number
 from geomctrl.errors import ArgumentError, IntegrationError
 from geomctrl.integrators.march import OFF_GROUP
 from geomctrl.kernels.constraints import AXES, D_A, D_B, LENGTH, R_B
@@ -107,6 +108,7 @@ class Index1System(ABC):
 
         Raises IntegrationError, with the time, when a user's function fails.
         """
+        t = number("t", t)
         try:
             rows = self._factorised(self._shaped(y))
             Vdot, _ = self._accelerate(t, rows)
@@ -138,7 +140,7 @@ class Index1System(ABC):
         Body a gets the opposite. A holonomic constraint gives (k, 6), about the k bodies' origins in their axes. With
         redundant constraints the wrenches are not unique: these have the multipliers of least norm.
         """
-        rows = self._factorised(self._state(y))
+        t, rows = number("t", t), self._factorised(self._state(y))
         wrenches = rows.J * self._least_norm(rows, self._accelerate(t, rows)[1])[:, None, None]
         out = {}
         for c, name in enumerate(self.names):
@@ -189,8 +191,9 @@ class Index1System(ABC):
         return y
 
     def _shaped(self, y):
-        """y as the kernels may read it; values are not checked."""
-        return y if type(y) is np.ndarray and y.shape == self.group.shape else self._state(y)
+        """y as the kernels may read it; that its rotations are rotations is not checked."""
+        fits = type(y) is np.ndarray and y.shape == self.group.shape and y.dtype is FLOAT64
+        return y if fits and math.isfinite(y.dot(y)) else self._state(y)
 
     def _accepted(self, y):
         """y, where it satisfies the constraints. Raises ArgumentError, with the constraint's name and residual."""
@@ -237,7 +240,7 @@ class Index1System(ABC):
         """The nearest state on the constraints; free: the velocity components that may change, or None for all."""
         rows = self._project_positions(y)
         self._check_branch(rows)
-        return self._project_velocities(rows) if free is None else self._change_velocities(rows, np.asarray(free))
+        return self._project_velocities(rows) if free is None else self._change_velocities(rows, free)
 
     def _project_positions(self, y):
         """The rows, factorised, at the nearest poses on the constraints."""
@@ -270,9 +273,13 @@ class Index1System(ABC):
 
     def _change_velocities(self, rows, free):
         """The same, but only velocities in the mask `free` change."""
-        if free.dtype != bool or free.shape != self.velocities:
+        try:
+            mask: Any = np.asarray(free)
+        except ValueError:
+            mask = np.zeros(0)
+        if mask.dtype != bool or mask.shape != self.velocities or np.ma.is_masked(free):
             raise ArgumentError(f"free: expected booleans of shape {self.velocities}, got {free!r:.80}")
-        mask, (M, J) = free.ravel(), self._dense(rows)
+        mask, (M, J) = mask.ravel(), self._dense(rows)
         root = np.linalg.cholesky(np.linalg.inv(M[np.ix_(mask, mask)]))
         change = np.zeros(mask.size)
         change[mask] = root @ np.linalg.lstsq(J[:, mask] @ root, -rows.gdot, rcond=1e-12)[0]

@@ -8,12 +8,13 @@ from typing import Any
 
 import numpy as np
 
-from geomctrl.arguments import checked, require_rotation
+from geomctrl.arguments import checked, function, number, require_rotation
 from geomctrl.errors import ArgumentError, ModelError
 from geomctrl.lie.groups import SE3, SO3xR3
 from geomctrl.mechanism import inertia as _inertia
 
 WORLD = "world"
+CLOSE = 1e-9  # m between points: less is none
 
 X_, Y_, Z_ = 0, 1, 2
 # offsets along which axes of frame A vanish; which axes of frames A and B are perpendicular
@@ -40,6 +41,14 @@ class ConstrainedBody:
     pose: Any = None
     group: SE3 | SO3xR3 | None = None
 
+    def __post_init__(self):
+        if not isinstance(self.name, str):
+            raise ArgumentError(f"body {self.name!r:.40}: name: expected a string")
+        checked_parameters(self)
+        checked_pose(f"body {self.name!r}: pose", self.pose)
+        if self.group is not None:
+            checked_group(self, None)
+
 
 @dataclass(frozen=True, eq=False)
 class Constraint:
@@ -61,45 +70,80 @@ class Constraint:
     jacobian: Callable | None = None
     bias: Callable | None = None
 
+    def __post_init__(self):
+        if not isinstance(self.name, str):
+            raise ArgumentError(f"constraint {self.name!r:.40}: name: expected a string")
+        label, known = f"constraint {self.name!r}", (*LOWER_PAIRS, "distance", "holonomic")
+        if not isinstance(self.kind, str) or self.kind not in known:
+            raise ModelError(f"{label}: kind: expected one of {', '.join(known)}, got {self.kind!r:.80}")
+        if self.kind != "holonomic" and len(bodies_of(self)) != 2:
+            raise ModelError(f"{label}: bodies: expected two, got {self.bodies!r}")
+        if not bodies_of(self):
+            raise ModelError(f"{label}: bodies: expected at least one, got none")
+        (self._check_functions if self.kind == "holonomic" else self._check_numbers)(label)
+
+    def _check_functions(self, label: str) -> None:
+        for name, expected in (("function", "(poses)"), ("jacobian", "(poses)"), ("bias", "(poses, twists), or None")):
+            if (given := getattr(self, name)) is not None or name != "bias":
+                function(f"{label}: {name}", given, f"{name}{expected}")
+
+    def _check_numbers(self, label: str) -> None:
+        point(f"{label}: point", self.point)
+        if self.point_b is not None:
+            point(f"{label}: point_b", self.point_b)
+        elif self.kind == "distance":
+            raise ArgumentError(f"{label}: point_b: a distance needs both points")
+        if self.length is not None and number(f"{label}: length", self.length) <= CLOSE:
+            raise ModelError(
+                f"{label}: length: expected more than 0 [m], got {self.length}; points that coincide are spherical"
+            )
+        if self.axis is not None or (self.kind != "distance" and LOWER_PAIRS[self.kind][1]):
+            direction(f"{label}: axis", self.axis)
+        if self.axis_b is not None:
+            direction(f"{label}: axis_b", self.axis_b)
+        elif self.kind == "universal":
+            raise ArgumentError(f"{label}: axis_b: a universal joint needs both axes")
+
     @classmethod
     def spherical(cls, name: str, a: str, b: str, point, point_b=None) -> Constraint:
         """The points coincide: three rows."""
-        return cls("spherical", name, (a, b), point, point_b)
+        return cls("spherical", name, _pair(name, a, b), point, point_b)
 
     @classmethod
     def revolute(cls, name: str, a: str, b: str, point, axis, point_b=None, axis_b=None) -> Constraint:
         """b turns about the axis through the point: five rows."""
-        return cls("revolute", name, (a, b), point, point_b, axis, axis_b)
+        return cls("revolute", name, _pair(name, a, b), point, point_b, axis, axis_b)
 
     @classmethod
     def prismatic(cls, name: str, a: str, b: str, axis, point=(0.0, 0.0, 0.0), point_b=None, axis_b=None) -> Constraint:
         """b slides along the axis: five rows."""
-        return cls("prismatic", name, (a, b), point, point_b, axis, axis_b)
+        return cls("prismatic", name, _pair(name, a, b), point, point_b, axis, axis_b)
 
     @classmethod
     def cylindrical(cls, name: str, a: str, b: str, point, axis, point_b=None, axis_b=None) -> Constraint:
         """b turns about the axis through the point and slides along it: four rows."""
-        return cls("cylindrical", name, (a, b), point, point_b, axis, axis_b)
+        return cls("cylindrical", name, _pair(name, a, b), point, point_b, axis, axis_b)
 
     @classmethod
     def universal(cls, name: str, a: str, b: str, point, axis, axis_b, point_b=None) -> Constraint:
         """The points coincide, and `axis`, fixed in a, stays perpendicular to `axis_b`, fixed in b: four rows."""
-        return cls("universal", name, (a, b), point, point_b, axis, axis_b)
+        return cls("universal", name, _pair(name, a, b), point, point_b, axis, axis_b)
 
     @classmethod
     def planar(cls, name: str, a: str, b: str, point, normal, point_b=None, axis_b=None) -> Constraint:
         """b slides on the plane through the point and turns about its normal: three rows."""
-        return cls("planar", name, (a, b), point, point_b, normal, axis_b)
+        direction(f"constraint {name!r:.40}: normal", normal)
+        return cls("planar", name, _pair(name, a, b), point, point_b, normal, axis_b)
 
     @classmethod
     def fixed(cls, name: str, a: str, b: str, point=(0.0, 0.0, 0.0), point_b=None) -> Constraint:
         """b does not move in a: six rows."""
-        return cls("fixed", name, (a, b), point, point_b, (0.0, 0.0, 1.0))
+        return cls("fixed", name, _pair(name, a, b), point, point_b, (0.0, 0.0, 1.0))
 
     @classmethod
     def distance(cls, name: str, a: str, b: str, point, point_b, length: float | None = None) -> Constraint:
         """The points stay `length` apart (None: as in the reference poses): one row, (s . s - L^2) / (2 L)."""
-        return cls("distance", name, (a, b), point, point_b, length=length)
+        return cls("distance", name, _pair(name, a, b), point, point_b, length=length)
 
     @classmethod
     def holonomic(
@@ -109,9 +153,18 @@ class Constraint:
         its rate. bias(poses, twists (k, 6)) -> (r,) is Jdot V; None: the Jacobian is differenced along the motion, to
         about 1e-11 of its size. The Jacobian is compared with differences of the function when the system is built.
         """
-        if isinstance(bodies, str):  # else its letters would be the names
-            raise ArgumentError(f"constraint {name!r}: bodies: expected a tuple of names, got {bodies!r:.80}")
-        return cls("holonomic", name, tuple(bodies), function=function, jacobian=jacobian, bias=bias)
+        if not isinstance(bodies, str) and isinstance(bodies, Sequence):  # the letters of a string are no names
+            bodies = tuple(bodies)
+        given: Any = bodies
+        return cls("holonomic", name, given, function=function, jacobian=jacobian, bias=bias)
+
+
+def _pair(name, a, b):
+    """The names of two bodies."""
+    for key, given in (("a", a), ("b", b)):
+        if not isinstance(given, str):
+            raise ArgumentError(f"constraint {name!r:.40}: {key}: expected the name of a body, got {given!r:.80}")
+    return a, b
 
 
 # --- input ---------------------------------------------------------------------------------------------------------
@@ -134,9 +187,8 @@ def checked_names(what, items, kind):
     names = []
     for i, item in enumerate(items):
         if not isinstance(item, kind):
-            raise ArgumentError(f"{what} {i}: expected a {kind.__name__}, got {item!r:.80}")
-        if not isinstance(item.name, str):
-            raise ArgumentError(f"{what} {i}: name: expected a string, got {item.name!r:.80}")
+            of = "bodies" if what == "body" else "constraints"
+            raise ArgumentError(f"{of}: {what} {i}: expected a {kind.__name__}, got {item!r:.80}")
         if item.name in names or (what == "body" and item.name == WORLD):
             raise ModelError(f"{what} {item.name!r}: the name is taken")
         names.append(item.name)
@@ -171,3 +223,18 @@ def checked_pose(label, pose):
         raise ArgumentError(f"{label}: expected one 4x4 transform, got {pose!r:.80}")
     require_rotation(label, T[:3, :3])
     return T
+
+
+def point(label, given):
+    p = checked(label, given, (3,))
+    if p.shape != (3,):
+        raise ArgumentError(f"{label}: expected shape (3,), got {p.shape}")
+    return p
+
+
+def direction(label, given):
+    """A unit vector."""
+    a = point(label, given)
+    if (norm := np.linalg.norm(a)) < 1e-12:
+        raise ModelError(f"{label}: expected a direction, got the zero vector")
+    return a / norm

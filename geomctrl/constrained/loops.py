@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.linalg import solve_triangular
 
-from geomctrl.arguments import checked
+from geomctrl.arguments import checked, instance, number
 from geomctrl.errors import ArgumentError, ModelError
 from geomctrl.kernels import constraints as kernels
 from geomctrl.lie.groups import Product, Rn
@@ -74,8 +74,7 @@ class ClosedLoops(Index1System):
     ):
         if torque is not None and not callable(torque):
             raise ArgumentError(f"torque: expected a function torque(t, q, v) or None, got {torque!r:.80}")
-        if not isinstance(robot, Robot):
-            raise ArgumentError(f"robot: expected a Robot, got {robot!r:.80}")
+        instance("robot", robot, Robot, "a geomctrl.Robot")
         self.robot, self.torque = robot, torque
         constraints = checked_items("constraints", constraints)
         used = {name for c in constraints if isinstance(c, Constraint) for name in bodies_of(c) if name != WORLD}
@@ -101,7 +100,7 @@ class ClosedLoops(Index1System):
 
     def accelerations(self, t: float, y: ArrayLike) -> np.ndarray:
         """vdot (nv,)."""
-        return self._accelerate(t, self._factorised(self._state(y)))[0]
+        return self._accelerate(number("t", t), self._factorised(self._state(y)))[0]
 
     def rank(self, y: ArrayLike) -> int:
         """The number of independent rows."""

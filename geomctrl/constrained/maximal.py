@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.sparse import coo_array, csr_array
 
-from geomctrl.arguments import block_diagonal, checked, require_rotation
+from geomctrl.arguments import block_diagonal, checked, number, require_rotation
 from geomctrl.errors import ArgumentError, ModelError
 from geomctrl.kernels import constraints as row_kernels
 from geomctrl.kernels import maximal as kernels
@@ -169,7 +169,7 @@ class ConstrainedSystem(Index1System):
 
     def poses(self, y: ArrayLike) -> np.ndarray:
         """(..., n, 4, 4) of states (..., size)."""
-        y = checked("y", y, self.group.shape, finite=False)
+        y = checked("y", y, self.group.shape)
         T = np.zeros((*y.shape[:-1], len(self.bodies), 4, 4))
         T[..., :3, :] = y[..., self._layout[:, :1] + np.arange(12)].reshape(*T.shape[:-2], 3, 4)
         T[..., 3, 3] = 1.0
@@ -177,7 +177,7 @@ class ConstrainedSystem(Index1System):
 
     def twists(self, y: ArrayLike) -> np.ndarray:
         """Body-fixed twists (..., n, 6) of states (..., size), whichever group their bodies are on."""
-        y = checked("y", y, self.group.shape, finite=False)
+        y = checked("y", y, self.group.shape)
         V = y[..., -6 * len(self.bodies) :].reshape(*y.shape[:-1], -1, 6).copy()
         mixed = self._layout[:, 1] == 0
         R = self.poses(y)[..., mixed, :3, :3]
@@ -207,7 +207,7 @@ class ConstrainedSystem(Index1System):
 
     def accelerations(self, t: float, y: ArrayLike) -> np.ndarray:
         """Rates (n, 6) of the body-fixed twists."""
-        return self._accelerate(t, self._factorised(self._state(y)))[0][:-1]
+        return self._accelerate(number("t", t), self._factorised(self._state(y)))[0][:-1]
 
     def rank(self, y: ArrayLike) -> int:
         """The number of independent rows: a row at an angle below 1e-5 to those before it does not count."""
@@ -227,14 +227,21 @@ class ConstrainedSystem(Index1System):
         J = self._dense_jacobian(self._evaluate(self._state(y)))
         return J[np.argsort(self._owner, kind="stable")]
 
-    def corrected(self, t: float, y: np.ndarray, Vdot: np.ndarray, weight: float) -> tuple[np.ndarray, np.ndarray]:
+    def corrected(self, t: float, y: np.ndarray, Vdot: np.ndarray, weight: float) -> np.ndarray:
         """One iteration of an implicit method: Vdot (n + 1, 6) of M Vdot - J^T lambda = Q at y, with lambda such that
-        poses that move by weight [s^2] times its change satisfy the constraints to first order; and its velocity
-        coordinates' rate (6 n,). The last row of Vdot is the world's, zero.
+        poses that move by weight [s^2] times its change satisfy the constraints to first order. The last row is the
+        world's, zero.
         """
         rows = self._factorised(self._shaped(y))
-        new, _ = self._solve(t, rows, self._row_rates(rows, Vdot) - rows.g / weight)
-        return new, self._rates(rows, rows.V, new)[self.group.dim // 2 :]
+        return self._solve(t, rows, self._row_rates(rows, Vdot) - rows.g / weight)[0]
+
+    def velocity_rates(self, y: np.ndarray, Vdot: np.ndarray) -> np.ndarray:
+        """Rates (6 n,) of the state's velocities where those of the body-fixed twists are Vdot (n + 1, 6)."""
+        n, out = len(self.bodies), np.empty(self.group.dim)
+        frames, V = np.empty((n + 1, 12)), np.empty((n + 1, 6))
+        kernels.unpack(_contiguous(y), self._layout, frames, V)
+        kernels.pack_rates(self._layout, frames, V, V, Vdot, out)
+        return out[6 * n :]
 
     # --- inside: what `Index1System` asks for --------------------------------------------------------------------
 

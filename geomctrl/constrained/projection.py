@@ -8,6 +8,7 @@ from typing import Any
 from numpy.typing import ArrayLike
 
 from geomctrl import integrators
+from geomctrl.arguments import flag, instance
 from geomctrl.errors import ArgumentError, GeomctrlError, IntegrationError
 from geomctrl.integrators.explicit import Explicit
 from geomctrl.integrators.march import March, Step, collect
@@ -32,7 +33,8 @@ def integrate_index1(
     project: bring positions and velocities back to the constraints after every step (fixed-step methods only, and no
     further options). Raises as `integrators.integrate` does, and IntegrationError when a projection fails.
     """
-    if not project:
+    instance("system", system, Index1System, "a ConstrainedSystem or ClosedLoops")
+    if not flag("project", project):
         return integrators.integrate(system.field, y0, t_span, h, method, system.group, every=every, **options)
     tableau = integrators.method(method)
     if tableau.b_hat is not None or options:

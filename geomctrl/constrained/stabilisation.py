@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-import numpy as np
-
-from geomctrl.errors import ArgumentError
+from geomctrl.arguments import number
 
 
 @dataclass(frozen=True)
@@ -36,9 +34,6 @@ class GGL:
 
 def _check_rates(stabilisation, *keys):
     for key in keys:
-        value = getattr(stabilisation, key)
-        if isinstance(value, bool) or not (
-            isinstance(value, int | float | np.number) and np.isfinite(value) and value >= 0.0
-        ):
-            label = f"{type(stabilisation).__name__}: {key}"
-            raise ArgumentError(f"{label}: expected a number >= 0 [1/s], got {value!r}")
+        label = f"{type(stabilisation).__name__}: {key}"
+        rate = number(label, getattr(stabilisation, key), "a number >= 0 [1/s]", lambda x: x >= 0.0)
+        object.__setattr__(stabilisation, key, rate)

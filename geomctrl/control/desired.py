@@ -11,11 +11,13 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
+from math import inf
 from typing import Any
 
 import numpy as np
 
-from geomctrl.arguments import read_only
+from geomctrl.arguments import function, number, read_only
+from geomctrl.compiler.arrays import holds_symbols
 
 from .contracts import Desired, Reference
 
@@ -32,11 +34,22 @@ class _Latest:
 _latest: ContextVar[_Latest | None] = ContextVar("latest", default=None)
 
 
+def time(t: Any) -> Any:
+    """t as a float, a symbol as it is; raises ArgumentError, naming t, unless it is a finite number."""
+    if type(t) is float and -inf < t < inf:
+        return t
+    return t if holds_symbols(t) else number("t", t, "a finite time")
+
+
 def desired_at(reference: Reference, t: float) -> Desired:
     """reference(t), from memory if a running `simulate` asked for it last: to be read, not to be written on."""
     latest = _latest.get()
     if latest is None:
-        return reference(t)
+        try:
+            return reference(t)
+        except TypeError:
+            function("reference", reference, "t -> Desired(q, v, a)")
+            raise
     if latest.t != t or latest.reference is not reference:
         latest.desired = _read_only(reference(t))
         latest.reference, latest.t = reference, t

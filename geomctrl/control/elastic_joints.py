@@ -18,6 +18,7 @@ from geomctrl.errors import ArgumentError
 from geomctrl.mechanism import inertia
 from geomctrl.mechanism.building import Body
 from geomctrl.mechanism.joint import Joint
+from geomctrl.mechanism.mechanism import require_robot
 from geomctrl.robot import Robot
 
 from .plant import Friction, Plant
@@ -37,6 +38,7 @@ def with_rotors(robot: Robot, rotor: ArrayLike) -> Robot:
     rotor: inertia B per joint after the gears [kg m^2, kg], a number or (nv,). Rotors turn about axes fixed in the
     world: that their housings move with the links is Spong's usual neglect, right for high gear ratios.
     """
+    require_robot("robot", robot)
     if robot.nq != robot.nv or any(joint.dof != 1 for joint in robot.joints):
         wide = next(joint.name for joint in robot.joints if joint.dof != 1)
         raise ArgumentError(
@@ -77,17 +79,17 @@ class ElasticPlant(Plant):
         object.__setattr__(self, "links", robot)
         object.__setattr__(self, "stiffness", per_joint("stiffness", stiffness, robot.nv))
 
-    def with_springs(self, q: np.ndarray, tau: np.ndarray) -> np.ndarray:
+    def _sprung(self, q, tau):
         """The torques (2 nv,) on links and motors, springs included."""
         n = len(self.stiffness)
         spring = self.stiffness * (q[n:] - q[:n])
         return tau + np.concatenate((spring, -spring))
 
-    def acceleration(self, t, q, v, tau):
-        return super().acceleration(t, q, v, self.with_springs(q, tau))
+    def _acceleration(self, t, q, v, tau):
+        return super()._acceleration(t, q, v, self._sprung(q, tau))
 
-    def power(self, t, q, v, tau):
-        return super().power(t, q, v, self.with_springs(q, tau))
+    def _power(self, t, q, v, tau):
+        return super()._power(t, q, v, self._sprung(q, tau))
 
     def rate(self, t, q, v, tau, out):
         self._rate(t, q, v, tau, out)
@@ -95,4 +97,5 @@ class ElasticPlant(Plant):
     def spring_energy(self, q: np.ndarray) -> np.ndarray:
         """1/2 (theta - q) . K (theta - q) (...,) [J]."""
         n = len(self.stiffness)
+        q = checked("q", q, (2 * n,))
         return 0.5 * ((q[..., n:] - q[..., :n]) ** 2 * self.stiffness).sum(axis=-1)

@@ -5,22 +5,18 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike
 
+from geomctrl.arguments import checked, count, flag
 from geomctrl.errors import ArgumentError
 
 
 def gain_matrix(name: str, gain: ArrayLike, n: int, definite: bool = True) -> np.ndarray:
     """A symmetric positive definite (n, n) gain from a scalar, n diagonal entries or a matrix."""
-    try:
-        K = np.array(gain, dtype=float)
-    except (TypeError, ValueError):
-        raise ArgumentError(
-            f"{name}: expected a number, {n} numbers or a ({n}, {n}) matrix, got {gain!r:.80}"
-        ) from None
+    n, definite, K = count("n", n), flag("definite", definite), np.array(checked(name, gain, ()))
     if K.shape in ((), (n,)):
         K = np.diag(np.broadcast_to(K, n))
     if K.shape != (n, n):
         raise ArgumentError(f"{name}: expected a number, {n} numbers or a ({n}, {n}) matrix, got shape {K.shape}")
-    if not np.isfinite(K).all() or np.abs(K - K.T).max(initial=0.0) > 1e-9 * np.abs(K).max(initial=0.0):
+    if np.abs(K - K.T).max(initial=0.0) > 1e-9 * np.abs(K).max(initial=0.0):
         raise ArgumentError(f"{name}: expected a finite symmetric matrix")
     diagonal = np.diagonal(K)
     is_diagonal = np.count_nonzero(K) == np.count_nonzero(diagonal)

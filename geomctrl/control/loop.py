@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable
 
 from numpy.typing import ArrayLike
 
+from geomctrl.arguments import flag
 from geomctrl.integrators.march import check_storing
 from geomctrl.robot import Robot
 
@@ -53,7 +54,7 @@ def simulate(
 
     Controller, reference, plant and monitors are handed arrays that are read-only.
     """
-    choice = checked_choice(compiled)
+    choice, strict = checked_choice(compiled), flag("strict", strict)
     check_storing(every, None if isinstance(progress, bool) else progress)
     way = Way(
         plant, controller, q0, v0, t_end, dt, method, control_dt, monitor_list(monitors),

@@ -19,6 +19,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
+from geomctrl.arguments import count, flag, instance
 from geomctrl.compiler import host
 from geomctrl.compiler.code import enabled
 from geomctrl.compiler.symbols import UntraceableError
@@ -35,7 +36,7 @@ from .compiled.trace import TracedLoop
 from .contracts import Controller
 from .measures import Measure, accumulates
 from .monitors import monitor_list
-from .plant import Plant
+from .plant import Plant, plant_of
 from .run import Run
 from .way import CHUNK, Way, in_a_loop
 
@@ -100,17 +101,17 @@ def simulate_many(
     `runs`: a Run each, up to then.
     """
     cases = _cases(plants, controllers, q0, v0)
-    if not isinstance(threads, (int, np.integer)) or threads < 1:
-        raise ArgumentError(f"threads: expected a whole number from 1 on, got {threads!r:.40}")
+    threads, strict, choice = count("threads", threads, 1), flag("strict", strict), checked_choice(compiled)
+    check_storing(every, None)
     options: dict[str, Any] = {"method": method, "control_dt": control_dt, "monitors": monitors, "strict": strict}
     options |= {"every": every, "rtol": rtol, "atol": atol}
     ways = [_way(case, t_end, dt, **options) for case in cases]
-    return _to_end(ways, checked_choice(compiled), int(threads))
+    return _to_end(ways, choice, threads)
 
 
 def _cases(plants: Any, controllers: Any, q0: ArrayLike, v0: ArrayLike) -> list[Case]:
     many = {
-        "plants": None if isinstance(plants, (Plant, Robot)) else list(plants),
+        "plants": None if isinstance(plants, (Plant, Robot)) else _plants(plants),
         "controllers": list(controllers) if isinstance(controllers, Sequence) else None,
         "q0": _rows(q0),
         "v0": _rows(v0),
@@ -121,8 +122,16 @@ def _cases(plants: Any, controllers: Any, q0: ArrayLike, v0: ArrayLike) -> list[
             f"{', '.join(counts)}: expected as many of each, got {', '.join(map(str, counts.values()))}"
         )
     n = next(iter(counts.values()), 1)
+    for x in many["controllers"] or [controllers]:
+        instance("controllers", x, Controller, "a Controller, or one a loop")
     columns = [[x] * n if many[name] is None else many[name] for name, x in zip(many, (plants, controllers, q0, v0))]
     return [Case(*row) for row in zip(*columns)]
+
+
+def _plants(plants: Any) -> list[Plant]:
+    if not isinstance(plants, Iterable):
+        raise ArgumentError(f"plants: expected a geomctrl.Plant or a Robot, or one a loop, got {plants!r:.60}")
+    return [plant_of("plants", plant) for plant in plants]
 
 
 def _rows(x: Any) -> list | None:
@@ -210,7 +219,7 @@ def _way(
     **options: Any,
 ) -> Way:
     """A case before its first sample, with monitors and measures of its own; options of `Way`. Raises ArgumentError."""
-    plant = case.plant if isinstance(case.plant, Plant) else Plant(case.plant)
+    plant = plant_of("plant", case.plant)
     own = [copy.copy(measure) for measure in measures]
     for measure in own:
         measure.start(plant.at(0.0), case.controller)

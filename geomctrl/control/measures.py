@@ -12,12 +12,12 @@ from typing import Any
 
 import numpy as np
 
-from geomctrl.arguments import number
+from geomctrl.arguments import flag, instance, number
 from geomctrl.errors import ArgumentError
 from geomctrl.mechanism.configuration import difference
 from geomctrl.robot import Robot
 
-from .monitors import Monitor, Sample, default_monitors, monitor_list
+from .monitors import Monitor, Sample, default_monitors
 from .plant import Plant
 from .run import Run
 
@@ -61,9 +61,13 @@ def accumulates(measure: Any) -> bool:
     return isinstance(measure, Measure) and not isinstance(measure, WorstMonitor)
 
 
+def _run(x: Any) -> Run:
+    return instance("run", x, Run, "a geomctrl.Run")
+
+
 def samples(run: Run) -> Iterator[Sample]:
     """The stored samples of a run as a loop gives them to a measure: t, q, v, z, tau, plant, desired."""
-    reference = getattr(run.controller, "reference", None)
+    reference = getattr(_run(run).controller, "reference", None)
     for k, t in enumerate(run.t):
         z, plant = None if run.z is None else run.z[k], run.plant.at(t)
         yield Sample(float(t), run.q[k], run.v[k], z, run.tau[k], np.nan, plant, False, None, run.q[k], reference)
@@ -108,7 +112,7 @@ class TrackingRMS(_Error):
     what = "RMS of the tracking error"
 
     def __init__(self, after: float = 0.0, joints: bool = False):
-        self.after, self.joints = number("after", after, "seconds >= 0", lambda t: t >= 0.0), bool(joints)
+        self.after, self.joints = number("after", after, "seconds >= 0", lambda t: t >= 0.0), flag("joints", joints)
         self.dims = ("joint",) if joints else ()
 
     def start(self, plant, controller):
@@ -124,7 +128,7 @@ class TrackingRMS(_Error):
         return self._rms(self.squares / np.where(self.count > 0.0, self.count, np.nan))
 
     def __call__(self, run):
-        e = self.errors(run)[run.t >= self.after]
+        e = self.errors(_run(run))[run.t >= self.after]
         return self._rms((e**2).mean(axis=0) if len(e) else np.full(run.v.shape[1], np.nan))
 
     def _rms(self, squares):
@@ -154,7 +158,7 @@ class SettlingTime(_Error):
         return last if last < np.inf else np.nan
 
     def __call__(self, run):
-        outside = np.flatnonzero(np.abs(self.errors(run)).max(axis=1) > self.tolerance)
+        outside = np.flatnonzero(np.abs(self.errors(_run(run))).max(axis=1) > self.tolerance)
         first = outside[-1] + 1 if len(outside) else 0
         return float(run.t[first]) if first < len(run.t) else np.nan
 
@@ -183,7 +187,7 @@ class ParameterError(Measure):
 
     def __call__(self, run: Run) -> float:
         measure: Any = copy.copy(self)
-        measure.start(run.plant, run.controller)
+        measure.start(_run(run).plant, run.controller)
         z: Any = run.z
         measure.error = z[-1] - run.controller.true_parameters(run.plant.at(run.t[-1]))
         return measure.value()
@@ -197,7 +201,7 @@ class PeakTorque(Measure):
     units = "N m"
 
     def __init__(self, joints: bool = False):
-        self.joints = bool(joints)
+        self.joints = flag("joints", joints)
         self.dims = ("joint",) if joints else ()
 
     def start(self, plant, controller):
@@ -210,7 +214,7 @@ class PeakTorque(Measure):
         return np.array(self.peak) if self.joints else float(np.max(self.peak))
 
     def __call__(self, run):
-        peak = np.abs(run.tau).max(axis=0, initial=0.0)
+        peak = np.abs(_run(run).tau).max(axis=0, initial=0.0)
         return peak if self.joints else float(peak.max())
 
 
@@ -221,10 +225,10 @@ class WorstMonitor(Measure):
     """
 
     def __init__(self, monitor: str | Monitor = "energy"):
-        known = {m.name: m for m in default_monitors()} if isinstance(monitor, str) else {}
-        chosen = known.get(monitor) if isinstance(monitor, str) else monitor_list([monitor])[0]
-        if chosen is None:
-            raise ArgumentError(f"monitor: expected one of {', '.join(known)}, or a Monitor, got {monitor!r}")
+        known = {m.name: m for m in default_monitors()}
+        chosen = known.get(monitor) if isinstance(monitor, str) else monitor
+        if not isinstance(chosen, Monitor):
+            raise ArgumentError(f"monitor: expected one of {', '.join(known)}, or a Monitor, got {monitor!r:.80}")
         self.monitor, self.name = chosen, f"worst_{chosen.name}"
         self.what = f"worst of the run: {chosen.what}"
 
@@ -239,4 +243,5 @@ class WorstMonitor(Measure):
         return float(self.worst) if self.applies else np.nan
 
     def __call__(self, run):
-        return run.monitors[self.monitor.name].worst if self.monitor.name in run.monitors else np.nan
+        found = _run(run).monitors.get(self.monitor.name)
+        return np.nan if found is None else found.worst

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from geomctrl.arguments import checked, number, tolerance
 from geomctrl.compiler.arrays import has_symbols, scalar
 from geomctrl.compiler.symbols import where
 from geomctrl.compiler.tracing import run
@@ -50,7 +51,8 @@ class Sample(NamedTuple):
 class Monitor:
     """One property. The implementer's contract:
 
-    1. `name` and `what` (a sentence) say what is measured, `limit` what it may not exceed; nan counts as exceeding.
+    1. `name` and `what` (a sentence) say what is measured, `limit` what it may not exceed; nan counts as exceeding. A
+       limit is a number; infinity is one for what is only recorded, which those below refuse.
     2. `start(plant, controller)` is called once before a run and returns whether the property applies to it.
     3. `measure(sample)` returns the number at this step; it must not change the sample.
     4. Optionally `signals` are further numbers by name, for the run to keep: `start` names them, `measure` renews them.
@@ -81,7 +83,7 @@ class Skew(Monitor):
     what = "asymmetry of Mdot - 2C, error of C v, relative"
 
     def __init__(self, limit: float = 1e-10):
-        self.limit = limit
+        self.limit = tolerance("limit", limit)
 
     def start(self, plant, controller):
         self.coriolis = getattr(controller, "coriolis_matrix", None)
@@ -121,7 +123,12 @@ def skew_residual(M: np.ndarray, Mdot: np.ndarray, C: np.ndarray, v: np.ndarray)
 
     Matrices (nv, nv) and v (nv,) of one state; infinite where one of them is not finite.
     """
-    arrays = (x if has_symbols(x) else np.require(x, float, ["C", "W"]) for x in (M, Mdot, C, v))
+    M, arrays = checked("M", M, (), finite=False), []
+    n = M.shape[-1] if M.ndim else 0
+    for name, x, shape in (("M", M, (n, n)), ("Mdot", Mdot, (n, n)), ("C", C, (n, n)), ("v", v, (n,))):
+        arrays.append(checked(name, x, shape, finite=False))
+        if arrays[-1].ndim != len(shape):
+            raise ArgumentError(f"{name}: expected shape {shape}, got {np.shape(x)}")
     return run(kernels.skew_residual, *arrays)
 
 
@@ -135,7 +142,7 @@ class EnergyBalance(Monitor):
     what = "energy balance H(t) - H(0) - integral of power, relative"
 
     def __init__(self, limit: float = 1e-6):
-        self.limit = limit
+        self.limit = tolerance("limit", limit)
 
     def start(self, plant, controller):
         weight = plant.robot.parameters[:, 0].sum() * np.linalg.norm(plant.robot.gravity)
@@ -164,7 +171,7 @@ class LyapunovDecrease(Monitor):
     what = "growth of the Lyapunov function in one step, relative"
 
     def __init__(self, limit: float = 1e-8):
-        self.limit = limit
+        self.limit = tolerance("limit", limit)
 
     def start(self, plant, controller):
         self.function: Any = getattr(controller, "lyapunov", None)
@@ -187,7 +194,7 @@ class GroupResidual(Monitor):
     what = "|R^T R - 1|"
 
     def __init__(self, limit: float = 1e-9):
-        self.limit = limit
+        self.limit = tolerance("limit", limit)
 
     def start(self, plant, controller):
         self.trivial = plant.robot.nq == plant.robot.nv and getattr(controller, "group", None) is None
@@ -243,6 +250,8 @@ def monitor_list(monitors: str | Iterable[Monitor] | None) -> list[Monitor]:
     for m in chosen:
         if not isinstance(m, Monitor):
             raise ArgumentError(f"monitors: expected geomctrl.monitors.Monitor, got {m!r:.60}")
+        if not (isinstance(m.limit, float) and m.limit == np.inf):
+            number(f"monitors: limit of {m.name!r}", m.limit)
     names = [m.name for m in chosen]
     for name in names:
         if names.count(name) > 1:

@@ -7,12 +7,14 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
+from geomctrl.arguments import function
+
 
 @contextmanager
 def shown(progress: bool | Callable[[float], Any]) -> Iterator[Callable[[float], Any]]:
     """The function to call with the fraction done: `progress` itself, or one that draws a bar (True) or nothing."""
-    if callable(progress):
-        yield progress
+    if progress is not None and not isinstance(progress, bool):
+        yield function("progress", progress, "of the fraction done, or True or False")
     elif not progress:
         yield lambda fraction: None
     else:

@@ -23,10 +23,12 @@ from geomctrl.compiler.arrays import has_symbols
 from geomctrl.errors import ArgumentError
 from geomctrl.kernels.references import product_motion, quintic_blend, sinusoid_motion
 from geomctrl.mechanism.configuration import difference
+from geomctrl.mechanism.mechanism import require_robot
 from geomctrl.mechanism.states import one_configuration
 from geomctrl.robot import Robot
 
 from .contracts import Desired
+from .desired import time
 
 
 class _Motion:
@@ -64,12 +66,15 @@ class Quintic(_Motion):
         super().__init__(robot, q0, difference(robot, q0, q1)[None])
 
     def scalars(self, t):
+        if type(t) is not float or t - t != 0.0:  # infinite, or no number
+            t = time(t)
         u = min(max((t - self.t0) / self.duration, 0.0), 1.0)
         return np.array(quintic_blend(u, self.duration))[:, None]
 
 
 def hold(robot: Robot, q: ArrayLike) -> Quintic:
     """The reference that stays at q."""
+    q = one_configuration(robot, "q", q)
     return Quintic(robot, q, q, 1.0)
 
 
@@ -90,8 +95,8 @@ class Sinusoids:
         phase: ArrayLike = 0.0,
         start_at_rest: float = 0.0,
     ):
-        n = robot.nv
         self.robot, self.q0 = robot, one_configuration(robot, "q0", q0)
+        n = robot.nv
         rows = []
         for name, x in (("amplitude", amplitude), ("frequency", frequency), ("phase", phase)):
             a = np.atleast_2d(checked(name, x, ()))
@@ -109,6 +114,8 @@ class Sinusoids:
         self.ramp = number("start_at_rest", start_at_rest, "seconds >= 0", lambda T: T >= 0.0)
 
     def __call__(self, t: float) -> Desired:
+        if type(t) is not float or t - t != 0.0:  # infinite, or no number
+            t = time(t)
         moved = self.robot._code.at(sinusoid_motion, len(self.rows) // (3 * self.robot.nv), result=Desired)
         return _desired(t, moved(self.q0, np.array([t, self.ramp], float), self.rows))
 
@@ -124,6 +131,7 @@ class Spline(_Motion):
     def __init__(self, robot: Robot, times: Sequence[float], waypoints: ArrayLike):
         from scipy.interpolate import make_interp_spline  # here: it takes as long to import as all of geomctrl
 
+        require_robot("robot", robot)
         t, q = checked("times", times, ()), checked("waypoints", waypoints, (robot.nq,))
         if q.ndim != 2 or len(q) < 2:
             raise ArgumentError(f"waypoints: expected shape (m, {robot.nq}) with m >= 2, got {q.shape}")
@@ -142,6 +150,8 @@ class Spline(_Motion):
         self.pieces[0, -1], self.pieces[n, -1, 0] = 0.0, 1.0  # at rest, to the last bit
 
     def scalars(self, t):
+        if type(t) is not float or t - t != 0.0:  # infinite, or no number
+            t = time(t)
         t = min(max(t, self.knots[0]), self.knots[-1])
         x, powers = self._piece(t)
         s = powers[0]

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from geomctrl.arguments import number, path_of
 from geomctrl.errors import ArgumentError
 from geomctrl.files import whole
 from geomctrl.mechanism.configuration import difference
@@ -73,7 +74,7 @@ class Run:
 
     def tracking_rms(self, after: float = 0.0) -> np.ndarray | None:
         """Root mean square of the tracking error per velocity coordinate (nv,), from `after` seconds on."""
-        e = self.tracking_error()
+        e, after = self.tracking_error(), number("after", after)
         if e is None:
             return None
         if not (self.t >= after).any():
@@ -95,14 +96,14 @@ class Run:
         """Draw tracking, torques, Lyapunov function, estimates and monitors as PNG files in the folder `path`."""
         from geomctrl.viewing.plots import plot_run
 
-        return plot_run(self, path)
+        return plot_run(self, path_of("path", path))
 
     def save(self, path: str | os.PathLike) -> Path:
         """Write everything but the plant and the controller to an .npz file, whole or not at all.
 
         Raises OSError with the file's name where that fails; the run is what it was.
         """
-        path = Path(path)
+        path = path_of("path", path)
         arrays = {"t": self.t, "q": self.q, "v": self.v, "tau": self.tau}
         if self.z is not None:
             arrays["z"] = self.z
@@ -123,8 +124,7 @@ class Run:
 
         Raises ArgumentError for whatever else the file holds, and where it is damaged.
         """
-        if not isinstance(path, (str, os.PathLike)):  # `open` takes a number for an open file, which it then closes
-            raise ArgumentError(f"path: expected the path of a saved run, got {path!r:.60}")
+        path = path_of("path", path)  # `open` takes a number for an open file, which it then closes
         plant = Plant(plant) if isinstance(plant, Robot) else plant
         if not (plant is None or isinstance(plant, Plant)):
             raise ArgumentError(f"plant: expected a geomctrl.Plant, a Robot or None, got {plant!r:.60}")

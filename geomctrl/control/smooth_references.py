@@ -14,6 +14,8 @@ from numpy.typing import ArrayLike
 from geomctrl.arguments import checked
 from geomctrl.errors import ArgumentError
 
+from .desired import time
+
 
 class SmoothReference(Protocol):
     """A desired motion of the links: t -> q and its first four time derivatives, rows of (5, nv)."""
@@ -38,7 +40,7 @@ class Harmonic:
 
     def __call__(self, t: float) -> np.ndarray:
         w = 2.0 * np.pi * np.asarray(self.frequency, float)
-        angle = w * t + np.asarray(self.phase, float)
+        angle = w * time(t) + np.asarray(self.phase, float)
         k = np.arange(5)[:, None]
         sine = np.sin(angle + 0.5 * np.pi * k)  # each derivative leads by a quarter turn
         out = np.zeros((5, np.size(self.q0))) + np.asarray(self.amplitude, float) * w**k * sine
@@ -61,7 +63,7 @@ class RestToRest:
             raise ArgumentError(f"duration: expected a positive number of seconds, got {self.duration!r:.80}")
 
     def __call__(self, t: float) -> np.ndarray:
-        u = min(max(t / self.duration, 0.0), 1.0)
+        u = min(max(time(t) / self.duration, 0.0), 1.0)
         s = np.polynomial.Polynomial([0, 0, 0, 0, 0, 126, -420, 540, -315, 70])
         blend = np.array([(s.deriv(k) if k else s)(u) / self.duration**k for k in range(5)])
         out = np.outer(blend, np.subtract(self.q1, self.q0))

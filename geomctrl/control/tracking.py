@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+import math
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from geomctrl.arguments import checked
+from geomctrl.arguments import FLOAT64, checked
 from geomctrl.compiler.arrays import scalar
 from geomctrl.errors import ArgumentError
 from geomctrl.kernels import laws, tracking
+from geomctrl.mechanism.mechanism import require_robot
 from geomctrl.mechanism.states import as_batch
 from geomctrl.robot import Robot
 from geomctrl.terms.dynamics import Form, form_number
@@ -36,11 +38,12 @@ class TrackingError(NamedTuple):
 
 def tracking_error(robot: Robot, q: ArrayLike, v: ArrayLike, desired: Desired) -> TrackingError:
     """The TrackingError of the state (q, v) against `desired`; one state."""
+    q_d, v_d, a_d = desired if type(desired) is Desired else _parts(desired)
     try:
-        q_d, v_d, a_d = desired
-    except (TypeError, ValueError):
-        raise ArgumentError(f"reference: expected Desired(q, v, a) at a time, got {desired!r:.80}") from None
-    call = robot._code.at(tracking.tracking_error, result=TrackingError)
+        call = robot._code.at(tracking.tracking_error, result=TrackingError)
+    except AttributeError:
+        require_robot("robot", robot)
+        raise
     error = call(q, v, q_d, v_d, a_d)
     if error is not None:
         return error
@@ -61,10 +64,15 @@ class Sliding(NamedTuple):
 
 def sliding_variables(robot: Robot, q: ArrayLike, v: ArrayLike, desired: Desired, Lambda: np.ndarray) -> Sliding:
     """The Sliding variables of the state (q, v) against `desired`, Lambda (nv, nv); one state."""
-    call = robot._code.at(tracking.sliding, result=Sliding)
+    try:
+        call = robot._code.at(tracking.sliding, result=Sliding)
+    except AttributeError:
+        require_robot("robot", robot)
+        raise
     found = call(q, v, *desired, Lambda) if isinstance(desired, tuple) else None
     if found is not None:
         return found
+    Lambda = checked("Lambda", _matrix("Lambda", Lambda, robot.nv), (robot.nv, robot.nv))
     error = tracking_error(robot, q, v, desired)
     v_ref = error.v_d - Lambda @ error.e
     return Sliding(error.e, v_ref, error.a_d - Lambda @ error.e_rate, np.asarray(v, float) - v_ref)
@@ -74,8 +82,34 @@ def sliding_energy(
     robot: Robot, true: Robot, q: ArrayLike, v: ArrayLike, desired: Desired, Lambda: np.ndarray, K: np.ndarray
 ) -> tuple[float, float]:
     """(1/2 s . M s with the mass matrix of the robot `true`, s . K s): what Lyapunov functions in s are made of."""
+    require_robot("true", true)
     s = sliding_variables(robot, q, v, desired, Lambda).s
-    return scalar(true.kinetic_energy(q, s)), scalar(s @ K @ s)
+    loss = scalar(s @ _matrix("K", K, robot.nv) @ s)
+    if type(loss) is float and not math.isfinite(loss):
+        checked("K", K, (robot.nv, robot.nv))
+    return scalar(true.kinetic_energy(q, s)), loss
+
+
+def _matrix(name: str, x: ArrayLike, n: int) -> np.ndarray:
+    """x (n, n), or symbols; errors name the argument `name`. Values of arrays as kernels take them are not checked."""
+    if type(x) is np.ndarray and x.dtype is FLOAT64 and x.shape == (n, n):
+        return x
+    a = checked(name, x, (n, n))
+    if a.ndim != 2:
+        raise ArgumentError(f"{name}: expected shape {(n, n)}, got {a.shape}")
+    return a
+
+
+def _parts(desired: Any) -> tuple[Any, Any, Any]:
+    try:
+        if not isinstance(desired, tuple | list) and np.ndim(desired) != 2:
+            raise TypeError
+        q_d, v_d, a_d = desired
+    except (TypeError, ValueError):
+        raise ArgumentError(
+            f"desired: of the reference: expected Desired(q, v, a) at a time, got {desired!r:.80}"
+        ) from None
+    return q_d, v_d, a_d
 
 
 class AdaptiveLaw(NamedTuple):
@@ -99,10 +133,19 @@ def adaptive_law(
     form: Form = "ploen",
 ) -> AdaptiveLaw:
     """The AdaptiveLaw of the state (q, v) against `desired` with parameters p (10 nbodies,), in O(n), without Y."""
-    call = robot._code.at(laws.adaptive_law, form_number(form), result=AdaptiveLaw)
+    try:
+        call = robot._code.at(laws.adaptive_law, form_number(form), result=AdaptiveLaw)
+    except AttributeError:
+        require_robot("robot", robot)
+        raise
     found = call(p, q, v, *desired, Lambda, K) if isinstance(desired, tuple) else None
     if found is not None:
         return found
+    n = robot.nv
+    p = checked("p", p, (10 * robot.nbodies,))
+    if p.ndim != 1:
+        raise ArgumentError(f"p: expected shape ({10 * robot.nbodies},), got {p.shape}")
+    Lambda, K = (checked(name, _matrix(name, x, n), (n, n)) for name, x in (("Lambda", Lambda), ("K", K)))
     x = sliding_variables(robot, q, v, desired, Lambda)
     Yp, g = products(robot, q, v, x.a_ref, x.v_ref, p, x.s, form)
     return AdaptiveLaw(Yp - K @ x.s, g, x.e, x.s)
@@ -114,8 +157,14 @@ def error_gradient(robot: Robot, e: np.ndarray, f: np.ndarray) -> np.ndarray:
     With it d/dt of 1/2 e . K e is w . error_gradient(robot, e, K e) on the group; for joints with one degree of
     freedom it is f itself.
     """
-    if robot.nq == robot.nv:
-        return f
-    call = robot._code.at(tracking.error_gradient)
-    found = call(e, f)
-    return call(checked("e", e, (robot.nv,)), checked("f", f, (robot.nv,))) if found is None else found
+    require_robot("robot", robot)
+    e, f = checked("e", e, (robot.nv,)), checked("f", f, (robot.nv,))
+    for name, x in (("e", e), ("f", f)):
+        if x.ndim != 1:
+            raise ArgumentError(f"{name}: expected shape ({robot.nv},), got {x.shape}")
+    return joint_forces(robot, e, f)
+
+
+def joint_forces(robot: Robot, e: np.ndarray, f: np.ndarray) -> np.ndarray:
+    """`error_gradient` of what is known to be (nv,) numbers each."""
+    return f if robot.nq == robot.nv else robot._code.at(tracking.error_gradient)(e, f)

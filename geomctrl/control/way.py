@@ -25,7 +25,7 @@ from .compiled.machine import SAMPLE, STEP, Machine
 from .contracts import Controller
 from .desired import evaluated_once
 from .monitors import Monitor
-from .plant import Plant
+from .plant import Plant, plant_of
 from .record import Record
 from .run import Run
 
@@ -65,9 +65,9 @@ class Way:
         atol: ArrayLike | None = None,
         measures: Sequence[Any] = (),
     ):
-        plant = plant if isinstance(plant, Plant) else Plant(plant)
+        plant = plant_of("plant", plant)
         self.loop = Loop(plant, controller, q0, v0, method, control_dt, dt, rtol, atol)
-        self.n_steps, self.dt, self.t_end = step_count(t_end, dt), dt, t_end
+        self.n_steps, self.dt, self.t_end = step_count(t_end, dt), float(dt), float(t_end)
         self.strict, self.every = strict, int(every)
         rows = self.n_steps // self.every + 2
         self.record = Record(plant, controller, self.loop.z_shape, monitors, rows, measures)

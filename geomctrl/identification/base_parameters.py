@@ -25,8 +25,10 @@ from typing import Any
 
 import numpy as np
 
+from geomctrl.arguments import checked, count, exactly, number
 from geomctrl.errors import ArgumentError
 from geomctrl.mechanism import inertia
+from geomctrl.mechanism.mechanism import require_robot
 from geomctrl.robot import Robot
 from geomctrl.terms.dynamics import Form
 
@@ -60,7 +62,8 @@ class BaseParameters:
         """Full parameters (10 nbodies,) with these base parameters (nb,), as near to `prior` (default 0) as there
         are.
         """
-        x = np.zeros(self.projection.shape[1]) if prior is None else np.ravel(prior)
+        values, size = exactly("values", values, (len(self.projection),)), self.projection.shape[1]
+        x = np.zeros(size) if prior is None else exactly("prior", np.ravel(checked("prior", prior, ())), (size,))
         return x + np.linalg.lstsq(self.projection, values - self.projection @ x, rcond=None)[0]
 
     def null_space(self) -> np.ndarray:
@@ -95,14 +98,14 @@ def base_parameters(
 ) -> BaseParameters:
     """Base parameters by pivoted QR of the regressor stacked over random states (Gautier 1990).
 
-    form=None: of inverse dynamics. form="ploen" or "christoffel": of the reference-velocity dynamics
-    M a + C v_ref + g with that C, for adaptive control; Ploen's C depends on parameters that motion does not.
+    form=None: of inverse dynamics. form="ploen", "christoffel" or "adjoint": of the reference-velocity dynamics
+    M a + C v_ref + g with that C, for adaptive control; the first and last C depend on parameters that motion does not.
     Columns whose remainder is below `tolerance` of the largest count as dependent.
     """
-    if not 0.0 < tolerance < 1.0:
-        raise ArgumentError(f"tolerance: expected a number between 0 and 1, got {tolerance}")
-    rng = np.random.default_rng(seed)
-    n = samples if samples is not None else 12 * robot.nbodies + 20
+    require_robot("robot", robot)
+    tolerance = number("tolerance", tolerance, "a number between 0 and 1", lambda x: 0.0 < x < 1.0)
+    rng = np.random.default_rng(count("seed", seed))
+    n = count("samples", samples) if samples is not None else 12 * robot.nbodies + 20
     if n * robot.nv < 10 * robot.nbodies:
         raise ArgumentError(
             f"samples: expected at least {-(-10 * robot.nbodies // robot.nv)} for robot {robot.name!r}, got {n}"
@@ -143,6 +146,7 @@ def exact_base_parameters(robot: Robot) -> BaseParameters:
 
     The kept columns of each body are chosen so that names read well (KEEP_FIRST).
     """
+    require_robot("robot", robot)
     n = robot.nbodies
     attainable, felt = [], []  # V_i (6, .), O_i (., 10), orthonormal
     null = []

@@ -7,6 +7,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from geomctrl.arguments import checked, choice, count, flag, function, instance, number
+
 SHAPES = {"sigmoid": "fs", "stribeck": "fb"}  # of friction curves, and the symbols of their amplitudes
 
 
@@ -18,6 +20,12 @@ class Column:
     torque: Callable[[np.ndarray, np.ndarray, np.ndarray], np.ndarray]
     positive: bool = False  # physically consistent estimators keep the parameter >= 0
     initial: float = 0.0
+
+    def __post_init__(self):
+        instance("name", self.name, str, "words")
+        function("torque", self.torque, "(q, v, a)")
+        flag("positive", self.positive)
+        number("initial", self.initial)
 
 
 @dataclass(frozen=True)
@@ -33,12 +41,18 @@ class Curve:
     shape: str
     speed: float
 
+    def __post_init__(self):
+        count("actuator", self.actuator)
+        choice("shape", self.shape, SHAPES)
+        object.__setattr__(self, "speed", number("speed", self.speed, "a number > 0", lambda x: x > 0.0))
+
     @property
     def symbol(self) -> str:
         return f"{SHAPES[self.shape]}{self.actuator + 1}"
 
     def torque(self, v: np.ndarray, smoothing: float) -> np.ndarray:
         """Of unit amplitude, like v."""
+        v, smoothing = checked("v", v, ()), number("smoothing", smoothing, "a speed >= 0", lambda x: x >= 0.0)
         u = v / self.speed
         if self.shape == "sigmoid":
             return np.tanh(u)
@@ -46,6 +60,7 @@ class Curve:
 
     def torque_by_log_speed(self, v: np.ndarray, smoothing: float) -> np.ndarray:
         """Derivative of `torque` by log(speed)."""
+        v, smoothing = checked("v", v, ()), number("smoothing", smoothing, "a speed >= 0", lambda x: x >= 0.0)
         u = v / self.speed
         if self.shape == "sigmoid":
             return -u / np.cosh(np.clip(u, -300.0, 300.0)) ** 2

@@ -14,6 +14,9 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import ArrayLike
 
+from geomctrl.arguments import checked, exactly
+from geomctrl.errors import ArgumentError
+
 
 class Columns(Protocol):
     """What is needed of a model: how many parameters it has, and per joint torque those that it can depend on."""
@@ -35,7 +38,7 @@ class Compressed:
         w = (
             np.ones(len(self.factors))
             if weights is None
-            else np.broadcast_to(np.asarray(weights, float), len(self.factors))
+            else np.broadcast_to(per_joint("weights", weights, len(self.factors)), len(self.factors))
         )
         rows = []
         for at, R, wk in zip(self.model.active, self.factors, w):
@@ -47,6 +50,7 @@ class Compressed:
 
     def residuals(self, x: np.ndarray) -> np.ndarray:
         """|Y_k x - tau_k| per joint (nv,) [N m]."""
+        x = exactly("x", x, (self.model.size,))
         return np.array(
             [np.linalg.norm(R[:, :-1] @ x[at] - R[:, -1]) for at, R in zip(self.model.active, self.factors)]
         )
@@ -101,6 +105,14 @@ class Factors:
 
     def result(self) -> Compressed:
         return Compressed(self.model, tuple(self.factors), self.counts)
+
+
+def per_joint(name: str, x: ArrayLike, n: int) -> np.ndarray:
+    """A number or n of them, one a joint; errors name the argument `name`."""
+    a = checked(name, x, ())
+    if a.shape not in ((), (n,)):
+        raise ArgumentError(f"{name}: expected a number or {n}, one a joint, got shape {a.shape}")
+    return a
 
 
 def triangle(A: np.ndarray) -> np.ndarray:

@@ -12,4 +12,12 @@ class ExcitationError(GeomctrlError):
 
 
 class SolverError(GeomctrlError):
-    """An optimisation without a solution: infeasible bounds or a solver that gave up. The message says what to try."""
+    """An optimisation without a solution: infeasible bounds or a solver that gave up. The message says what to try.
+
+    `status`: the solver's word for how it ended ("infeasible", "user_limit", ...), "failed" where it has none left to
+    say one, None where it was not asked.
+    """
+
+    def __init__(self, message: str, status: str | None = None):
+        super().__init__(message)
+        self.status = status

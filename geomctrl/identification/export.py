@@ -15,6 +15,7 @@ from xml.etree import ElementTree
 
 import numpy as np
 
+from geomctrl.arguments import instance, path_of
 from geomctrl.errors import ArgumentError, ModelError
 from geomctrl.files import whole, write_text
 from geomctrl.mechanism import inertia
@@ -24,10 +25,14 @@ from geomctrl.robot import Robot
 
 FORMAT, VERSION = "geomctrl robot", 1
 LIMITS = ("lower", "upper", "velocity", "effort", "damping", "friction")
+SPRING = ("stiffness", "rest")
 
 
 def save_model(robot: Robot, path: str | Path, extra: Mapping[str, Any] | None = None) -> Path:
     """Write the robot as a geomctrl model file; `extra`: anything JSON holds, kept beside it (friction, provenance)."""
+    instance("robot", robot, Robot, "a geomctrl.Robot")
+    path = path_of("path", path)
+    kept: Mapping[str, Any] = instance("extra", {} if extra is None else extra, Mapping, "a dict")
     document = {
         "format": FORMAT,
         "version": VERSION,
@@ -43,7 +48,7 @@ def save_model(robot: Robot, path: str | Path, extra: Mapping[str, Any] | None =
                     "name": j.name,
                     "kind": j.kind,
                     "S": j.S.T.tolist(),
-                    **{key: _number(getattr(j, key)) for key in LIMITS},
+                    **{key: _number(getattr(j, key)) for key in (*LIMITS, *SPRING)},
                 },
             }
             for body, parent, j, M, pi in zip(
@@ -51,18 +56,18 @@ def save_model(robot: Robot, path: str | Path, extra: Mapping[str, Any] | None =
             )
         ],
         "frames": [{"name": f.name, "body": f.body, "placement": f.placement[:3].tolist()} for f in robot.frames],
-        "extra": dict(extra or {}),
+        "extra": dict(kept),
     }
     try:
         text = json.dumps(document, indent=1, allow_nan=False)
     except (TypeError, ValueError) as error:
         raise ArgumentError(f"extra: expected what JSON can hold: {error}") from None
-    return write_text(Path(path), text + "\n")
+    return write_text(path, text + "\n")
 
 
 def load_model(path: str | Path) -> Robot:
     """The robot of a geomctrl model file, every number as it was saved. Raises ModelError."""
-    path = Path(path)
+    path = path_of("path", path)
     document = _document(path)
     try:
         bodies = document["bodies"]
@@ -72,6 +77,7 @@ def load_model(path: str | Path) -> Robot:
                 np.array(j["S"], dtype=float).T.copy().reshape(6, -1),
                 j["name"],
                 **{key: float(j[key]) for key in LIMITS},
+                **{key: float(j.get(key, 0.0)) for key in SPRING},  # which files had not at first
             )
             for j in (b["joint"] for b in bodies)
         )
@@ -98,7 +104,7 @@ def load_model(path: str | Path) -> Robot:
 
 def load_extra(path: str | Path) -> dict[str, Any]:
     """What `save_model` kept beside the robot. Raises ModelError."""
-    return _document(Path(path)).get("extra", {})
+    return _document(path_of("path", path)).get("extra", {})
 
 
 def save_urdf(robot: Robot, path: str | Path) -> Path:
@@ -106,8 +112,10 @@ def save_urdf(robot: Robot, path: str | Path) -> Path:
 
     URDF wants a joint's axis through its child's origin: where a body's frame lies off its axis, the link is shifted
     and the frame kept as a massless link of the same name with "_frame". Raises ModelError for joints URDF does not
-    have (helical, cylindrical, spherical, planar, free) and for bodies without mass but with inertia.
+    have (helical, cylindrical, spherical, planar, free, with a spring) and for bodies without mass but with inertia.
     """
+    instance("robot", robot, Robot, "a geomctrl.Robot")
+    path = path_of("path", path)
     root = ElementTree.Element("robot", name=robot.name)
     base = _unique("base_link", {*robot.body_names, *(f.name for f in robot.frames)})
     ElementTree.SubElement(root, "link", name=base)
@@ -141,7 +149,6 @@ def save_urdf(robot: Robot, path: str | Path) -> Path:
             on = robot.body_names[f.body] if f.body >= 0 else base
             _fixed(root, f.name, on, (_inverse(shifts[f.body]) if f.body >= 0 else np.eye(4)) @ f.placement)
     ElementTree.indent(root)
-    path = Path(path)
     with whole(path) as file:
         ElementTree.ElementTree(root).write(file, encoding="utf-8", xml_declaration=True)
     return path
@@ -151,13 +158,15 @@ def _document(path):
     try:
         document = json.loads(path.read_text())
     except (OSError, ValueError) as error:
-        raise ModelError(f"{path}: not a readable model file: {error}") from None
+        raise ModelError(f"path: {path}: not a readable model file: {error}") from None
     if not isinstance(document, dict) or document.get("format") != FORMAT or document.get("version") != VERSION:
-        raise ModelError(f"{path}: expected a file of format {FORMAT!r}, version {VERSION}")
+        raise ModelError(f"path: {path}: expected a file of format {FORMAT!r}, version {VERSION}")
     return document
 
 
 def _type(joint):
+    if joint.stiffness:
+        raise ModelError(f"joint {joint.name!r}: URDF has no springs")
     if joint.kind == "prismatic":
         return "prismatic"
     if joint.kind != "revolute":

@@ -14,12 +14,14 @@ from typing import Any
 
 import numpy as np
 
+from geomctrl.arguments import checked, choice, instance, listed, number
 from geomctrl.errors import ArgumentError
 
 from .columns import SHAPES, Curve
 from .data import Dataset
 from .errors import ExcitationError
 from .model import RegressorModel
+from .parameters import chosen_actuators
 
 ROWS = 20_000  # samples the nonlinear part looks at; the linear one sees them all
 
@@ -53,12 +55,15 @@ def fit_curves(
     from scipy.optimize import least_squares
 
     minimise: Any = least_squares
-    at = np.arange(len(model.transmission)) if actuators is None else np.array(list(actuators), int)
-    if not len(at) or at.min() < 0 or at.max() >= len(model.transmission):
-        raise ArgumentError(f"actuators: expected numbers from 0 to {len(model.transmission) - 1}, got {actuators}")
-    if shape not in SHAPES:
-        raise ArgumentError(f"shape: expected 'sigmoid' or 'stribeck', got {shape!r}")
+    instance("model", model, RegressorModel, "a RegressorModel")
+    n = len(model.transmission)
+    at = np.arange(n) if actuators is None else chosen_actuators("actuators", listed("actuators", actuators), n)
+    if not len(at):
+        raise ArgumentError(f"actuators: expected numbers from 0 to {n - 1}, got none")
+    choice("shape", shape, SHAPES)
     model.check(data)
+    start = None if start is None else number("start", start, "a speed > 0", lambda x: x > 0.0)
+    bounds = (0.0, np.inf) if bounds is None else _bounds(bounds)
     guess, low, high = _guess(model, data, shape, at, start, bounds)
     projected = _Projected(model, data, shape, at)
     solution = minimise(
@@ -77,17 +82,22 @@ def fit_curves(
     return CurveFit(model.with_options(curves=curves), speeds, std, errors, at_bound)
 
 
+def _bounds(given) -> tuple[float, float]:
+    low, high = checked("bounds", given, (2,), finite=False).ravel()[:2].tolist()
+    if np.ndim(given) != 1 or not 0.0 <= low < high:
+        raise ArgumentError(f"bounds: expected two speeds, 0 <= low < high, got {given!r:.60}")
+    return low, high
+
+
 def _guess(model, data, shape, at, start, bounds) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """(first speeds, lower, upper bounds)."""
     fastest = np.abs(np.asarray(data.v) @ model.transmission[at].T).max(0)
     if not (fastest > 0.0).all():
         raise ExcitationError(f"actuator {int(at[np.argmin(fastest)]) + 1} never moves: its friction can not be seen")
-    low, high = bounds or (0.0, np.inf)
+    low, high = bounds
     low, high = np.maximum(low, np.maximum(3.0 * model.smoothing, 0.005 * fastest)), np.minimum(high, 2.0 * fastest)
     if not (low < high).all():
         raise ArgumentError(f"bounds: nothing left between {low} and {high} rad/s")
-    if start is not None and not (np.isfinite(start) and start > 0.0):
-        raise ArgumentError(f"start: expected a speed > 0, got {start}")
     guess = start if start is not None else fastest * (0.25 if shape == "sigmoid" else 0.05)
     return np.clip(np.broadcast_to(guess, at.shape), 1.01 * low, 0.99 * high), low, high
 

@@ -13,6 +13,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from geomctrl.arguments import checked, choice, count, exactly, instance, listed, number
+from geomctrl.arguments import function as callable_
 from geomctrl.errors import ArgumentError
 from geomctrl.robot import Robot
 from geomctrl.terms.regressor import stacked_regressor, subtree_bodies
@@ -24,6 +26,7 @@ from .compressed import Compressed, Factors
 from .data import Dataset, filters
 from .errors import DataError
 
+KINDS = (*parameters.INERTIAL, *parameters.AT_ACTUATORS, *parameters.AT_SPRINGS, "curve", "user")
 CHUNK = 1008  # samples: a chunk stays in cache, and is no power of two apart in memory
 
 
@@ -55,12 +58,13 @@ class RegressorModel:
         transmission: ArrayLike | None = None,
         smoothing: float = 0.01,
     ):
-        if not isinstance(robot, Robot):
-            raise ArgumentError(f"robot: expected a geomctrl Robot, got {robot!r:.60}")
-        if not (np.isfinite(smoothing) and smoothing >= 0.0):
-            raise ArgumentError(f"smoothing: expected a speed >= 0, got {smoothing}")
+        instance("robot", robot, Robot, "a geomctrl.Robot")
+        smoothing = number("smoothing", smoothing, "a speed >= 0", lambda x: x >= 0.0)
+        columns, curves = listed("columns", columns), listed("curves", curves)
+        for column in columns:
+            instance("columns", column, Column, "Columns")
         self.robot, self.columns, self.curves = robot, tuple(columns), tuple(curves)
-        self.transmission, self.smoothing = parameters.transmission_matrix(transmission, robot.nv), float(smoothing)
+        self.transmission, self.smoothing = parameters.transmission_matrix(transmission, robot.nv), smoothing
         na = len(self.transmission)
         driven = np.flatnonzero([j.kind != "free" for j in robot.joints for _ in range(j.dof)])
         driven = driven if transmission is None else np.arange(na)
@@ -69,8 +73,8 @@ class RegressorModel:
         self.springs = parameters.spring_joints(robot, springs)
         parameters.check_curves(self.curves, na)
         actuators = parameters.actuator_names(robot, None if transmission is None else self.transmission)
-        listed = parameters.in_order(robot, self.acts, actuators, self.springs, self.curves, self.columns)
-        self.names, self.kinds, self.owners = (list(x) for x in zip(*listed))
+        ordered = parameters.in_order(robot, self.acts, actuators, self.springs, self.curves, self.columns)
+        self.names, self.kinds, self.owners = (list(x) for x in zip(*ordered))
         self.size, self.inertial = len(self.names), 10 * robot.nbodies
         self.active = self._active()
         self._options = {
@@ -132,6 +136,7 @@ class RegressorModel:
 
     def indices(self, kind: str) -> np.ndarray:
         """Numbers of the parameters of a kind: "viscous", "rotor", ...; see `kinds`."""
+        choice("kind", kind, KINDS)
         return np.array([i for i, k in enumerate(self.kinds) if k == kind], dtype=int)
 
     def _active(self) -> list[np.ndarray]:
@@ -150,6 +155,7 @@ class RegressorModel:
 
     def regressor(self, q: np.ndarray, v: np.ndarray, a: np.ndarray) -> np.ndarray:
         """Y (N, nv, size) at N states."""
+        q, v, a = self._states(q, v, a)
         Y = np.zeros((len(q), self.robot.nv, self.size))
         Y[..., : self.inertial] = self.robot.regressor(q, v, a)
         for k, (at, rows) in enumerate(zip(self.active, self._own_rows(q, v, a))):
@@ -159,8 +165,18 @@ class RegressorModel:
     def blocks(self, q: np.ndarray, v: np.ndarray, a: np.ndarray) -> list[np.ndarray]:
         """The same without its zeros: for each joint torque its inertial, then its own columns, (N, .) each, of the
         parameters `active`."""
+        q, v, a = self._states(q, v, a)
         own = self._own_rows(q, v, a)
         return [x.T for pair in zip(stacked_regressor(self.robot, q, v, a), own) for x in pair]
+
+    def _states(self, q, v, a) -> list[np.ndarray]:
+        """q (N, nq), v, a (N, nv), checked."""
+        arrays = []
+        for name, x, n in (("q", q, self.robot.nq), ("v", v, self.robot.nv), ("a", a, self.robot.nv)):
+            arrays.append(checked(name, x, (n,)))
+            if arrays[-1].ndim != 2 or len(arrays[-1]) != len(arrays[0]):
+                raise ArgumentError(f"{name}: expected shape (N, {n}), N as of q, got {arrays[-1].shape}")
+        return arrays
 
     def _own_rows(self, q, v, a) -> list[np.ndarray]:
         """Per joint torque, the columns after the inertial ones as rows (., N), in the order of `active`."""
@@ -193,9 +209,7 @@ class RegressorModel:
 
     def torque(self, x: np.ndarray, q: np.ndarray, v: np.ndarray, a: np.ndarray) -> np.ndarray:
         """Y(q, v, a) x (N, nv), in chunks."""
-        if np.shape(x) != (self.size,):
-            raise ArgumentError(f"x: expected the model's {self.size} parameters, got shape {np.shape(x)}")
-        q, v, a = (np.array(y, dtype=float) for y in (q, v, a))  # kernels take writable arrays only
+        x, (q, v, a) = exactly("x", x, (self.size,)), self._states(q, v, a)
         pieces = _pieces(slice(0, len(q)), CHUNK)
         return np.concatenate([self._times(self.blocks(q[s], v[s], a[s]), x) for s in pieces])
 
@@ -210,6 +224,8 @@ class RegressorModel:
     # --- a log -------------------------------------------------------------------------------------------------
 
     def check(self, data: Dataset) -> None:
+        """Raise DataError unless the log is of this robot and filtered."""
+        instance("data", data, Dataset, "a Dataset")
         data.check(self.robot, units=False)
         if data.v is None or data.a is None:
             raise DataError(
@@ -231,6 +247,8 @@ class RegressorModel:
     ) -> Iterator[tuple[list[np.ndarray], np.ndarray, np.ndarray, np.ndarray]]:
         """`chunks` with the arrays (N, ...) of another function(q, v, a) in the regressor's place."""
         self.check(data)
+        callable_("function", function, "(q, v, a)")
+        size = count("size", size, 1)
         assert data.v is not None
         assert data.a is not None
         reach = 0 if data.band is None else 3 * filters.settling(data.rate, data.band[0])  # forgets to 1e-9
@@ -249,12 +267,14 @@ class RegressorModel:
 
     def rows(self, data: Dataset) -> np.ndarray:
         """The sample numbers that `chunks` yields."""
+        instance("data", data, Dataset, "a Dataset")
         return np.concatenate([np.arange(s.start, s.stop, data.stride) for s in data.stretches()])
 
     def predict(self, x: np.ndarray, data: Dataset) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
         """(t, tau measured, tau predicted, mask) at the rows that estimators see: filtered and thinned as `data`
         says.
         """
+        x = exactly("x", x, (self.size,))
         parts = [(data.t[at], tau, self._times(Y, x), mask) for Y, tau, mask, at in self.stream(data, self.blocks)]
         t, tau, predicted, mask = (np.concatenate(p) for p in zip(*parts))
         return t, tau, predicted, mask
@@ -267,6 +287,11 @@ class RegressorModel:
         weights (rows, nv): factors on the rows of Y and tau (square roots of weights in the least-squares sense).
         progress: called with the fraction done. Raises DataError for logs without usable rows.
         """
+        if progress is not None:
+            callable_("progress", progress, "of the fraction done")
+        if weights is not None:
+            instance("data", data, Dataset, "a Dataset")
+            weights = exactly("weights", weights, (len(self.rows(data)), self.robot.nv))
         factors, done = Factors(self), 0
         for blocks, tau, mask, _ in self.stream(data, self.blocks):
             factors.add(blocks, tau, mask, None if weights is None else weights[done : done + len(tau)])

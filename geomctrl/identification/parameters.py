@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 import numpy as np
 
-from geomctrl.errors import ArgumentError
+from geomctrl.arguments import checked, count, listed
+from geomctrl.errors import ArgumentError, NameNotFoundError
 from geomctrl.robot import Robot
 
-from .columns import SHAPES, Column, Curve
+from .columns import Column, Curve
 
 INERTIAL = ("m", "hx", "hy", "hz", "Ixx", "Ixy", "Iyy", "Ixz", "Iyz", "Izz")
 AT_ACTUATORS = {"viscous": "fv", "coulomb": "fc", "offset": "fo", "rotor": "Ir"}
 AT_SPRINGS = {"stiffness": "ks", "preload": "k0"}
+NONE = np.zeros(0, int)
 Parameter = tuple[str, str, str]
 
 
@@ -44,11 +47,8 @@ def in_order(
 
 def transmission_matrix(given, n: int) -> np.ndarray:
     """(actuators, n), checked; None: the identity."""
-    try:
-        T = np.eye(n) if given is None else np.array(given, float)
-    except (TypeError, ValueError):
-        raise ArgumentError(f"transmission: expected numbers (actuators, {n}), got {given!r:.60}") from None
-    if T.ndim != 2 or T.shape[1] != n or not np.isfinite(T).all() or not np.abs(T).max(1).all():
+    T = np.eye(n) if given is None else np.array(checked("transmission", given, (n,)))
+    if T.ndim != 2 or not len(T) or not np.abs(T).max(1).all():
         raise ArgumentError(f"transmission: expected finite rows (actuators, {n}), none of them zero, got {T.shape}")
     return T
 
@@ -64,19 +64,22 @@ def _term(coefficient: float, name: str) -> str:
     return name if coefficient == 1.0 else f"{coefficient:g} {name}"
 
 
-def chosen_actuators(kind: str, chosen: bool | Sequence[int], n: int, driven: np.ndarray) -> np.ndarray:
+def chosen_actuators(kind: str, chosen: bool | Sequence[int], n: int, driven: np.ndarray = NONE) -> np.ndarray:
     """Numbers of the actuators that have friction of a kind: `driven` ones for True, none for False, or those given."""
     if isinstance(chosen, (bool, np.bool_)):
         return driven if chosen else driven[:0]
-    at = np.array(list(chosen))
+    try:
+        at = np.array(listed(kind, chosen))
+    except ValueError:
+        at = np.zeros(1)
     if at.size and (at.dtype.kind not in "iu" or at.min() < 0 or at.max() >= n):
-        raise ArgumentError(f"{kind}: expected actuator numbers from 0 to {n - 1}, got {list(chosen)}")
+        raise ArgumentError(f"{kind}: expected actuator numbers from 0 to {n - 1}, got {chosen!r:.60}")
     return at.astype(int)
 
 
 def spring_joints(robot: Robot, given: Sequence[str | int]) -> list[int]:
     """Numbers of the joints with springs, given by name or number."""
-    springs = [robot.joint(k) if isinstance(k, str) else int(k) for k in given]
+    springs = [_joint(robot, k) for k in listed("springs", given)]
     if springs and robot.nq != robot.nv:
         raise ArgumentError("springs: expected a robot of joints with one degree of freedom each")
     if any(not 0 <= k < robot.nv for k in springs):
@@ -84,9 +87,16 @@ def spring_joints(robot: Robot, given: Sequence[str | int]) -> list[int]:
     return springs
 
 
+def _joint(robot: Robot, k: Any) -> int:
+    try:
+        return robot.joint(k) if isinstance(k, str) else count("springs", k)
+    except NameNotFoundError as error:
+        raise NameNotFoundError(f"springs: {error}") from None
+
+
 def check_curves(curves: Sequence[Curve], n: int) -> None:
     for c in curves:
-        if c.shape not in SHAPES or not c.speed > 0.0 or not 0 <= c.actuator < n:
+        if not isinstance(c, Curve) or not c.actuator < n:
             raise ArgumentError(
                 f"curves: expected a sigmoid or stribeck of a positive speed on one of {n} actuators, got {c}"
             )

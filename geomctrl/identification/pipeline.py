@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Mapping
 from pathlib import Path
+from types import NoneType
 from typing import Any
 
 import numpy as np
 
+from geomctrl.arguments import choice, function, instance
 from geomctrl.errors import ArgumentError
 from geomctrl.robot import Robot
 
+from .columns import SHAPES
 from .data import Dataset
 from .errors import DataError, ExcitationError
 from .estimators import Estimate, Estimator, fit, named
@@ -48,9 +52,22 @@ def identify(
     filtering, validation: what is low-passed and left out, what is set aside to test on.
     progress(what, fraction) is called now and then. Raises DataError, ExcitationError, SolverError, ArgumentError.
     """
-    if not isinstance(robot, Robot):
-        raise ArgumentError(f"robot: expected a geomctrl Robot, got {robot!r:.60}")
-    estimator, options, say = named(method), dict(options or {}), progress or (lambda what, fraction: None)
+    for name, x, kind, expected in (
+        ("robot", robot, Robot, "a geomctrl.Robot"),
+        ("log", log, (Dataset, str, os.PathLike), "a Dataset or the path of a log"),
+        ("options", options, (Mapping, NoneType), "a dict by name, or None"),
+        ("model", model, (RegressorModel, NoneType), "a RegressorModel or None"),
+        ("reading", reading, (Reading, NoneType), "a Reading or None"),
+        ("filtering", filtering, (Filtering, NoneType), "a Filtering or None"),
+        ("validation", validation, (Validation, NoneType), "a Validation or None"),
+    ):
+        instance(name, x, kind, expected)
+    estimator, options = named(method), dict(options or {})
+    for name in options:
+        instance("options", name, str, "names of options")
+    if friction_curves is not None:
+        choice("friction_curves", friction_curves, SHAPES)
+    say = (lambda what, fraction: None) if progress is None else function("progress", progress, "(what, fraction)")
     reading, validation = reading or Reading(), validation or Validation()
     reading.require_units_of(robot)
     say("reading", 0.0)

@@ -28,6 +28,7 @@ from typing import Any
 
 import numpy as np
 
+from geomctrl.arguments import flag, path_of
 from geomctrl.errors import ModelError
 from geomctrl.files import write_text
 from geomctrl.robot import Robot
@@ -46,6 +47,9 @@ LABELS = {
     "regularization": "weight of the prior",
     "entropic": "weight of the log-det distance",
     "margin": "least pseudo-inertia, in the robot's units",
+    "status": "how the optimiser ended",
+    "objective": "objective, relative to |w tau|^2",
+    "optimality": "largest entry of the scaled gradient",
 }
 BESIDE = {
     "viscous": ("viscous friction", "N m s/rad"),
@@ -149,6 +153,7 @@ class IdentificationReport:
 
     def text(self, parameters: bool = True) -> str:
         """The report as plain text."""
+        flag("parameters", parameters)
         e, lines = self.estimate, []
         model = e.model
         lines += [f"Identification of {model.robot.name!r} from {self.training.label!r}, method {e.method!r}"]
@@ -294,7 +299,7 @@ class IdentificationReport:
     def save(self, folder: str | Path, plots: bool = True) -> list[Path]:
         """Write report.txt, report.json, parameters.csv, robot.json (exact), robot.urdf where URDF can hold the robot,
         and the plots; returns the paths."""
-        folder = Path(folder)
+        folder, plots = path_of("folder", folder), flag("plots", plots)
         written = [
             write_text(folder / "report.txt", self.text()),
             write_text(folder / "report.json", json.dumps(_finite(self.tables()), indent=1) + "\n"),
@@ -310,6 +315,8 @@ class IdentificationReport:
     def save_plots(self, folder: Path) -> list[Path]:
         """Write torques.png, residuals.png and, where there are standard deviations, parameters.png."""
         from geomctrl.viewing import identification as view
+
+        folder = path_of("folder", folder)
 
         e = self.estimate
         robot, reference = e.model.robot, self.reference

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -9,10 +10,11 @@ from typing import Any
 
 import numpy as np
 
+from geomctrl.arguments import count, flag, instance, number
 from geomctrl.errors import ArgumentError
 from geomctrl.robot import Robot
 
-from .data import Dataset, JointMapping, filters
+from .data import Dataset, JointMapping, filters, reading
 from .data.reading import ANGULAR, LINEAR
 from .errors import DataError
 
@@ -38,9 +40,16 @@ class Reading:
     resample: float | None = None
     check_units: bool = True
 
+    def __post_init__(self):
+        reading.check_options(self.keys, self.units, self.mapping, self.rate, self.drop_bad_rows)
+        if self.resample is not None:
+            number("resample", self.resample, "a positive number of hertz", lambda x: x > 0.0)
+        flag("check_units", self.check_units)
+
     def read(self, source: Dataset | str | Path, robot: Robot) -> Dataset:
         """The log, fit for the robot, cut at its holes, resampled if asked. Raises DataError, ArgumentError."""
-        data = source
+        instance("robot", robot, Robot, "a geomctrl.Robot")
+        data = instance("source, path", source, (Dataset, str, os.PathLike), "a Dataset or the path of a log")
         if not isinstance(data, Dataset):
             data = Dataset.read(
                 data, keys=self.keys, units=self.units, mapping=self.mapping, rate=self.rate,
@@ -54,6 +63,7 @@ class Reading:
 
     def require_units_of(self, robot: Robot) -> None:
         """Raises ArgumentError for degrees of a joint that slides, or millimetres of one that turns."""
+        instance("robot", robot, Robot, "a geomctrl.Robot")
         if not self.check_units or self.mapping is not None or self.units is None:
             return
         slides = [not column[:3].any() for joint in robot.joints for column in joint.S.T]
@@ -86,8 +96,19 @@ class Filtering:
     outliers: float | None = None
     standstill: float = 0.0
 
+    def __post_init__(self):
+        for name, unit in (("cutoff", "hertz"), ("torque_cutoff", "hertz"), ("outliers", "a number")):
+            if (given := getattr(self, name)) is not None:
+                object.__setattr__(self, name, number(name, given, f"{unit} > 0", lambda x: x > 0.0))
+        if self.decimate is not None:
+            count("decimate", self.decimate, 1)
+        flag("alike", self.alike)
+        flag("saturation", self.saturation)
+        number("standstill", self.standstill, "a speed >= 0", lambda x: x >= 0.0)
+
     def for_log(self, data: Dataset) -> LogFilter:
         """With the defaults that depend on a log. Raises ArgumentError."""
+        instance("data", data, Dataset, "a Dataset")
         cutoff = self.cutoff if self.cutoff is not None else motion_bandwidth(data)
         torque_cutoff = cutoff if self.torque_cutoff is None else self.torque_cutoff
         filters.require_cutoff(cutoff, data.rate)
@@ -106,19 +127,23 @@ class LogFilter:
     decimate: int
 
     def without_saturation(self, data: Dataset, robot: Robot) -> Dataset:
+        instance("data", data, Dataset, "a Dataset")
+        instance("robot", robot, Robot, "a geomctrl.Robot")
         effort = np.where(robot.limits.effort > 0.0, robot.limits.effort, np.inf)  # URDF files say 0 for "not known"
         if not (self.settings.saturation and np.isfinite(effort).any()):
             return data
         return data.without_saturation(effort, widen=0.5 / self.torque_cutoff)
 
     def without_outliers(self, data: Dataset) -> Dataset:
+        instance("data", data, Dataset, "a Dataset")
         return data if self.settings.outliers is None else data.without_outliers(self.settings.outliers)
 
     def without_standstill(self, data: Dataset) -> Dataset:
+        instance("data", data, Dataset, "a Dataset")
         return data if self.settings.standstill == 0.0 else data.without_standstill(self.settings.standstill)
 
     def filtered(self, data: Dataset) -> Dataset:
-        return data.filtered(
+        return instance("data", data, Dataset, "a Dataset").filtered(
             self.cutoff, torque_cutoff=self.torque_cutoff, alike=self.settings.alike, decimate=self.decimate
         )
 
@@ -135,13 +160,24 @@ class Validation:
     test: Dataset | str | Path | float | None = 0.3
     period: float | None = None
 
+    def __post_init__(self):
+        if self.test is not None and not isinstance(self.test, (Dataset, str, os.PathLike)):
+            expected = "a fraction between 0 and 1, a log, or None"
+            object.__setattr__(self, "test", number("test", self.test, expected, lambda x: 0.0 < x < 1.0))
+        if self.period is not None:
+            number("period", self.period, "seconds > 0", lambda x: x > 0.0)
+
     def period_of(self, data: Dataset) -> float | None:
+        instance("data", data, Dataset, "a Dataset")
         return self.period if self.period is not None else data.period()
 
     def split(self, data: Dataset, period: float | None, guard: float) -> tuple[list[Dataset], str]:
         """([training, unseen], in words) of a log, `guard` [s] between them: by phase where there is a period, by time
         where not.
         """
+        instance("data", data, Dataset, "a Dataset")
+        period = None if period is None else number("period", period, "seconds > 0", lambda x: x > 0.0)
+        guard = number("guard", guard, "seconds >= 0", lambda x: x >= 0.0)
         test = self.test
         if not isinstance(test, (int, float)) or not 0.0 < test < 1.0:
             raise ArgumentError(f"test: expected a fraction between 0 and 1, a log, or None, got {test}")

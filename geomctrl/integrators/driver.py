@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterator
 
 import numpy as np
 
+from geomctrl.arguments import flag
 from geomctrl.errors import IntegrationError
 
 from . import tableaus
@@ -64,6 +65,7 @@ def integrate(
     so far, when the field fails or a Munthe-Kaas step turns by 2 pi. Tolerances that can not be met end the solution
     with success=False.
     """
+    flag("dense", dense)
     march = _march(field, y0, t_span, h, method, group, rtol, atol)
     return collect(march, every=every, progress=progress, events=events, dense=dense)
 

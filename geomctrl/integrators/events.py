@@ -1,12 +1,12 @@
 """Events: zeros of functions of t and y, found within the steps that cross them."""
 
 import math
-import numbers
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 import numpy as np
 
+from geomctrl.arguments import flag, number
 from geomctrl.errors import ArgumentError, IntegrationError
 
 from .solution import evaluate
@@ -26,7 +26,10 @@ class Event:
 
     def __post_init__(self):
         if not callable(self.function):
-            raise ArgumentError(f"function must be a callable g(t, y), got {self.function!r}")
+            raise ArgumentError(f"function: expected a function g(t, y), got {self.function!r:.80}")
+        flag("terminal", self.terminal)
+        if not isinstance(self.name, str):
+            raise ArgumentError(f"name: expected a name, got {self.name!r:.80}")
         _direction_of(self, repr(self.name))
 
     def __call__(self, t, y):
@@ -34,10 +37,7 @@ class Event:
 
 
 def _direction_of(event, name):
-    direction = getattr(event, "direction", 0)
-    if isinstance(direction, bool) or not isinstance(direction, numbers.Real) or math.isnan(direction):
-        raise ArgumentError(f"event {name}: direction must be +1, -1 or 0, got {direction!r}")
-    return direction
+    return number(f"event {name}: direction", getattr(event, "direction", 0), "+1, -1 or 0")
 
 
 class Watch:
@@ -45,11 +45,11 @@ class Watch:
 
     def __init__(self, events, stepper):
         if not callable(events) and not isinstance(events, Iterable):
-            raise ArgumentError(f"events must be callables g(t, y), got {events!r}")
+            raise ArgumentError(f"events: expected functions g(t, y), got {events!r:.80}")
         self.events, self.stepper = (events,) if callable(events) else tuple(events), stepper
         for event in self.events:
             if not callable(event):
-                raise ArgumentError(f"events must be callables g(t, y), got {event!r}")
+                raise ArgumentError(f"events: expected functions g(t, y), got {event!r:.80}")
         self.directions = [_direction_of(event, self._name(k)) for k, event in enumerate(self.events)]
         self.values = None
         self.hits = [[] for _ in self.events]

@@ -11,7 +11,7 @@ from functools import lru_cache
 
 import numpy as np
 
-from geomctrl.arguments import number
+from geomctrl.arguments import function, number, vector
 from geomctrl.errors import ArgumentError, IntegrationError
 from geomctrl.kernels.marches import LARGEST_ANGLE
 from geomctrl.lie.groups import Product, Rn, rotation
@@ -31,29 +31,39 @@ def step(method: str | Tableau, field: Callable, t: float, y, h: float, group) -
     y is taken for an element of the group without looking. Raises ArgumentError for arguments, and IntegrationError
     when the field or the step fails.
     """
-    if not number("h", h):
-        raise ArgumentError("h must not be zero, got 0")
-    _check_field_and_group(field, group)
-    y_next, _ = rk_step(field, number("t", t), element("y", y, group), h, tableaus.method(method), group)
+    y_next, _ = rk_step(field, t, y, h, tableaus.method(method), group)
     if not _finite(y_next):
         raise IntegrationError(f"the solution overflows between t = {t:.9g} and {t + h:.9g}")
     return y_next
 
 
 def rk_step(field: Callable, t: float, y, h: float, tableau: Tableau, group, k1=None) -> tuple[np.ndarray, np.ndarray]:
-    """y(t + h) and the slopes K (s, group.dim); K[0] is field(t, y), or k1 if that is known already.
+    """y(t + h) and the slopes K (s, group.dim); K[0] is field(t, y), or k1 (group.dim,) if that is known already.
 
-    K holds the field's values, for Munthe-Kaas pulled back to the algebra at y: F of (42). Raises IntegrationError.
+    K holds the field's values, for Munthe-Kaas pulled back to the algebra at y: F of (42). Raises as `step` does.
     """
+    t, h = number("t", t), number("h", h, "a finite number other than zero", bool)
+    check_field_and_group(field, group)
+    if not isinstance(tableau, Tableau):
+        raise ArgumentError(f"tableau: expected a Tableau, such as method('MK4'), got {tableau!r:.80}")
+    k1 = None if k1 is None else vector("k1", k1, group.dim)
+    return _rk_step(field, t, element("y", y, group), h, tableau, group, k1)
+
+
+def _rk_step(field, t, y, h, tableau, group, k1=None):
+    """`rk_step` of arguments that are good."""
     vector, dim = is_vector_space(group), group.dim
     n, pulled, stages = _plan(tableau, h, vector)
     K, Y, z = np.zeros((n, dim)), [y], y
     for i, (time, base, rows, kept) in enumerate(stages):
         if not vector:
             z = Y[base]
-            for row in rows:
-                u = row.dot(K[:i])  # Theta_i for Munthe-Kaas, whose stages have at most one row
-                z = group.advance(z, u)  # (37), (39), (42b)
+            try:
+                for row in rows:
+                    u = row.dot(K[:i])  # Theta_i for Munthe-Kaas, whose stages have at most one row
+                    z = group.advance(z, u)  # (37), (39), (42b)
+            except ArgumentError as error:
+                raise IntegrationError(f"the solution overflows between t = {t:.9g} and {t + h:.9g}: {error}") from None
             if i:
                 Y.append(z)
         elif i:  # all exponentials commute: the classical method, with A and b summed over them (39d)
@@ -102,6 +112,8 @@ def _slope(field, t, y, dim, stage, n):
         return k  # otherwise a slower look decides
     where = f"at t = {t:.9g}, stage {stage + 1} of {n}"
     try:
+        if np.ma.is_masked(k):
+            raise TypeError("masked ones")
         k = np.asarray(k)
         if k.dtype.kind not in "fiu":
             raise TypeError(f"dtype {k.dtype}")
@@ -137,12 +149,12 @@ class Explicit:
     """A `march.Stepper` of any tableau. A step's memory is the field at its end, once somebody has asked for it."""
 
     def __init__(self, field: Callable, tableau: Tableau, group):
-        _check_field_and_group(field, group)
+        check_field_and_group(field, group)
         self.field, self.tableau, self.group, self.nfev = field, tableau, group, 0
 
     def step(self, t, y, h, t_next, k1=None) -> Step:
         self.nfev += len(self.tableau.c) - (k1 is not None)
-        y_next, K = rk_step(self.field, t, y, h, self.tableau, self.group, k1)
+        y_next, K = _rk_step(self.field, t, y, h, self.tableau, self.group, k1)
         if not _finite(y_next):
             raise IntegrationError(f"the solution overflows between t = {t:.9g} and {t_next:.9g}")
         return Step(t, y, h, t_next, y_next, K)
@@ -177,8 +189,8 @@ class Explicit:
 # --- arguments -------------------------------------------------------------------------------------------------
 
 
-def _check_field_and_group(field, group):
-    if not callable(field):
-        raise ArgumentError(f"field must be a callable field(t, y), got {field!r}")
+def check_field_and_group(field, group):
+    """Raise ArgumentError unless they are a function and something with what integrators ask of a Lie group."""
+    function("field", field, "field(t, y)")
     if isinstance(group, type) or not hasattr(group, "dexp_inv_mul"):
-        raise ArgumentError(f"group must be a LieGroup, SO3() for example, got {group!r}")
+        raise ArgumentError(f"group: expected a LieGroup, SO3() for example, got {group!r:.80}")

@@ -12,7 +12,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from geomctrl.arguments import number
+from geomctrl.arguments import count, exactly, number
 from geomctrl.errors import ArgumentError, IntegrationError
 from geomctrl.kernels.step_sizes import GROW, LEAST_BEFORE, NEARLY, SHRINK, ULPS
 
@@ -168,33 +168,24 @@ def step_count(span: float, h: float) -> int:
 
 def check_storing(every, progress) -> None:
     """Raise ArgumentError unless `every` counts samples and `progress` can be called or is None."""
-    if isinstance(every, (bool, np.bool_)) or not isinstance(every, (int, np.integer)) or every < 1:
-        raise ArgumentError(f"every: expected a positive integer, got {every!r}")
+    count("every", every, 1, expected="a positive integer")
     if progress is not None and not callable(progress):
         raise ArgumentError(f"progress: expected a function progress(fraction) or None, got {progress!r:.80}")
 
 
 def element(name: str, value, group) -> np.ndarray:
     """value as a new array of the group's shape; raises ArgumentError for anything but finite numbers."""
-    try:
-        y = np.array(value, dtype=float)
-    except (TypeError, ValueError) as error:
-        raise ArgumentError(f"{name} must be an array of numbers: {error}") from None
-    if y.shape != tuple(group.shape):
-        raise ArgumentError(f"{name} must have the group's shape {tuple(group.shape)}, got {y.shape}")
-    if not np.isfinite(y).all():
-        raise ArgumentError(f"{name} must be finite, got {y}")
-    return y
+    return exactly(name, value, tuple(group.shape))
 
 
 def _checked_span(t_span):
     try:
         t0, t_end = t_span
     except (TypeError, ValueError):
-        raise ArgumentError(f"t_span must be a pair (t0, t_end), got {t_span!r}") from None
+        raise ArgumentError(f"t_span: expected a pair (t0, t_end), got {t_span!r:.80}") from None
     t0, t_end = number("t_span[0]", t0), number("t_span[1]", t_end)
     if not t0 < t_end:
-        raise ArgumentError(f"t_span must run forward, t0 < t_end; got ({t0:g}, {t_end:g})")
+        raise ArgumentError(f"t_span: expected it to run forward, t0 < t_end, got ({t0:g}, {t_end:g})")
     return t0, t_end
 
 
@@ -203,14 +194,14 @@ def _checked_h(h, t0, t_end, adaptive):
         return None
     h = number("h", h)
     if not 0.0 < h <= (t_end - t0) * (1.0 + 1e-9):
-        raise ArgumentError(f"h must be positive and at most the span t_end - t0 = {t_end - t0:g}, got {h:g}")
+        raise ArgumentError(f"h: expected a positive step, at most the span t_end - t0 = {t_end - t0:g}, got {h:g}")
     if h < ULPS * math.ulp(max(abs(t0), abs(t_end))):
-        raise ArgumentError(f"h must be resolvable beside t = {max(t0, t_end, key=abs):g}, got {h:g}")
+        raise ArgumentError(f"h: expected a step that shows beside t = {max(t0, t_end, key=abs):g}, got {h:g}")
     return h
 
 
 def _checked_y0(y0, group):
     y = element("y0", y0, group)
     if (residual := float(np.max(group.residual(y), initial=0.0))) > OFF_GROUP:
-        raise ArgumentError(f"y0 must be an element of {group}, residual below {OFF_GROUP:g}; got {residual:.3g}")
+        raise ArgumentError(f"y0: expected an element of {group}, residual below {OFF_GROUP:g}, got {residual:.3g}")
     return y

@@ -1,11 +1,11 @@
 """What an integration returns, and its solution between the steps."""
 
-import math
 from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
 
+from geomctrl.arguments import checked
 from geomctrl.errors import ArgumentError
 
 
@@ -47,12 +47,10 @@ class DenseOutput:
         self.t_min, self.t_max = float(self._starts[0]), float(t_end)
 
     def __call__(self, t):
-        try:
-            times = np.asarray(t, dtype=float)
-        except (TypeError, ValueError):
-            times = np.array(math.nan)
+        times = checked("t", t, (), finite=False)
         if times.ndim > 1 or not np.all((self.t_min <= times) & (times <= self.t_max)):
-            raise ArgumentError(f"t must lie in [{self.t_min:g}, {self.t_max:g}], a number or a 1-D array; got {t}")
+            within = f"a number or a 1-D array in [{self.t_min:g}, {self.t_max:g}]"
+            raise ArgumentError(f"t: expected {within}, got {t!r:.80}")
         if times.ndim:
             return np.array([self(time) for time in times]).reshape(-1, *self._group.shape)
         start, h, y, C = self._pieces[np.searchsorted(self._starts, times, side="right") - 1]

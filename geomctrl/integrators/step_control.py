@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from geomctrl.arguments import number
+from geomctrl.arguments import checked, number
 from geomctrl.errors import ArgumentError
 from geomctrl.kernels.step_sizes import LEAST_ERROR, PI_GAIN, SAFETY
 
@@ -60,17 +60,13 @@ def checked_tolerances(rtol, atol, tableau, group) -> tuple[float, np.ndarray]:
     """(rtol, atol), 1e-6 and 1e-9 where None. Raises ArgumentError, also if the method has no use for them."""
     if tableau.b_hat is None:
         if rtol is not None or atol is not None:
-            raise ArgumentError(f"rtol and atol need an embedded pair such as MK54; {tableau.name} steps by h")
+            name = "atol" if rtol is None else "rtol"
+            raise ArgumentError(f"{name}: expected None, as {tableau.name} steps by h: MK54 is an embedded pair")
         return 0.0, np.zeros(())
-    rtol = 1e-6 if rtol is None else number("rtol", rtol)
-    try:
-        atol = np.array(1e-9 if atol is None else atol, dtype=float)
-    except (TypeError, ValueError):
-        atol = np.array(math.nan)
-    if atol.shape not in ((), (group.dim,)) or not (np.isfinite(atol).all() and (atol >= 0.0).all()) or rtol < 0.0:
-        raise ArgumentError(
-            f"rtol must be a number and atol a number or shape ({group.dim},), none negative; got {rtol} and {atol}"
-        )
+    rtol = 1e-6 if rtol is None else number("rtol", rtol, "a number, not negative", lambda x: x >= 0.0)
+    atol = np.array(checked("atol", 1e-9 if atol is None else atol, ()))
+    if atol.shape not in ((), (group.dim,)) or (atol < 0.0).any():
+        raise ArgumentError(f"atol: expected a number or shape ({group.dim},), none negative, got {atol}")
     if rtol == 0.0 and not (atol > 0.0).all():
-        raise ArgumentError(f"atol must be positive where rtol is zero, got {atol}")
+        raise ArgumentError(f"atol: expected positive numbers, as rtol is zero, got {atol}")
     return rtol, atol

@@ -22,6 +22,7 @@ from typing import Any
 
 import numpy as np
 
+from geomctrl.arguments import checked, choice, count, frozen
 from geomctrl.errors import ArgumentError, NameNotFoundError
 
 __all__ = ["Tableau", "method", "methods"]
@@ -52,24 +53,24 @@ class Tableau:
     family: str = "MK"
 
     def __post_init__(self):
-        if self.family not in FAMILIES:
-            raise ArgumentError(f"{self.name}: family must be one of {', '.join(FAMILIES)}, got {self.family!r}")
+        if not isinstance(self.name, str):
+            raise ArgumentError(f"name: expected a name, got {self.name!r:.80}")
+        choice(f"{self.name}: family", self.family, FAMILIES)
+        object.__setattr__(self, "order", count(f"{self.name}: order", self.order, 1))
         A, b = _array(self, "A"), _array(self, "b")
         s = b.shape[-1] if b.ndim else 0
         layers = b.shape[:-1]
         if b.ndim != (2 if self.family == "CF" else 1) or s == 0 or A.shape != (*layers, s, s):
             wanted = "A (kappa, s, s) and b (kappa, s)" if self.family == "CF" else "A (s, s) and b (s,)"
-            raise ArgumentError(f"{self.name}: family {self.family} needs {wanted}, got A {A.shape} and b {b.shape}")
+            raise ArgumentError(f"{self.name}: A, b: expected {wanted} of {self.family}, got {A.shape} and {b.shape}")
         if np.triu(A).any():
-            raise ArgumentError(
-                f"{self.name}: A must be strictly lower triangular: only explicit methods are supported"
-            )
+            raise ArgumentError(f"{self.name}: A: expected it strictly lower triangular, the method explicit, got {A}")
         if abs(b.sum() - 1.0) > 1e-12:
-            raise ArgumentError(f"{self.name}: the weights b must sum to 1, got {b.sum()!r}")
+            raise ArgumentError(f"{self.name}: b: expected weights that sum to 1, got {b.sum()!r}")
         if self.c is None:
             object.__setattr__(self, "c", self.A_classical.sum(axis=1))
         if (c := _array(self, "c")).shape != (s,) or c[0] != 0.0:
-            raise ArgumentError(f"{self.name}: c must have shape ({s},) and begin with 0, got {c}")
+            raise ArgumentError(f"{self.name}: c: expected shape ({s},), beginning with 0, got {c}")
         for field, ndim in (("b_hat", 1), ("interpolant", 2)):
             if getattr(self, field) is None:
                 continue
@@ -77,7 +78,7 @@ class Tableau:
             if self.family != "MK" or value.ndim != ndim or len(value) != s + 1:
                 wanted = "(s + 1,)" if ndim == 1 else "(s + 1, degree)"
                 raise ArgumentError(
-                    f"{self.name}: {field} needs family MK and shape {wanted}, s = {s}; got {value.shape}"
+                    f"{self.name}: {field}: expected shape {wanted}, s = {s}, and family MK, got {value.shape}"
                 )
 
     @cached_property
@@ -114,13 +115,7 @@ class Tableau:
 
 
 def _array(tableau, field):
-    try:
-        value = np.array(getattr(tableau, field), dtype=float)
-    except (TypeError, ValueError) as error:
-        raise ArgumentError(f"{tableau.name}: {field} must be an array of numbers: {error}") from None
-    if not np.isfinite(value).all():
-        raise ArgumentError(f"{tableau.name}: {field} must be finite, got {value}")
-    value.flags.writeable = False
+    value = frozen(checked(f"{tableau.name}: {field}", getattr(tableau, field), ()))
     object.__setattr__(tableau, field, value)
     return value
 
@@ -136,7 +131,7 @@ def method(name: str | Tableau) -> Tableau:
     if not isinstance(name, str) or name not in REGISTRY:
         near = difflib.get_close_matches(str(name).upper(), REGISTRY, n=3)
         hint = f"; did you mean {' or '.join(near)}?" if near else ""
-        raise NameNotFoundError(f"method must be a Tableau or one of {', '.join(REGISTRY)}; got {name!r}{hint}")
+        raise NameNotFoundError(f"method: expected a Tableau or one of {', '.join(REGISTRY)}, got {name!r:.80}{hint}")
     return REGISTRY[name]
 
 

@@ -184,7 +184,7 @@ class Algorithm:
         return f"ALGORITHM({', '.join(['model', *inputs, *(x.name for x in self.options), *memory, *outputs])})"
 
     def _made(self, kind: str, names: list[str], lines: list[str], signature: str) -> Any:
-        """An entry from its lines; they stand in the algorithm's own file for numba's cache."""
+        """An entry from its lines; for tracebacks it stands in the algorithm's own file."""
         body = "".join(f"\n    {line}" for line in lines)
         code = compile(f"def entry({', '.join(names)}):{body}\n", self.py_func.__code__.co_filename, "exec")
         scope: dict[str, Any] = {"np": np, "ALGORITHM": self}

@@ -20,11 +20,28 @@ from .passes import (
     place_moving_axes,
 )
 from .primitives import primitive
-from .records import put_inertia, writer
-from .rigid_body import PLOEN
+from .records import put_inertia, reader, writer
+from .rigid_body import ADJOINT, PLOEN
 from .screws import Inertia, Pose, Wrench, apply_inertia, inertia_to, pair, zero_twist
-from .tree import dofs_of, gravity_of, inertia_of
-from .vectors import Matrix, Vector, add3, add33, cross, dot, hat3, hat_squared, mul3, neg3, rot, rotT, sub3, transpose
+from .tree import dofs_of, gravity_of, inertia_of, n_bodies
+from .vectors import (
+    Matrix,
+    Symmetric,
+    Vector,
+    add3,
+    add33,
+    cross,
+    dot,
+    hat3,
+    hat_squared,
+    mul3,
+    neg3,
+    rot,
+    rotT,
+    sub3,
+    sym_mul,
+    transpose,
+)
 
 # --- M -----------------------------------------------------------------------------------------------------------
 
@@ -87,7 +104,7 @@ def coriolis_composite(J, V, form, trace):
     """(B11, p) of one body, p its linear momentum.
 
     B11 = [w] I - [h][v] for Ploen's Cbar about the body's own origin, where tr I is `trace`; - tr(I)/2 [w] makes it the
-    Christoffel-consistent one, which no choice of origin changes.
+    Christoffel-consistent one, which no choice of origin changes; the adjoint form begins with that.
     """
     w, v = V.w, V.v
     I = ((J.I[0], J.I[1], J.I[3]), (J.I[1], J.I[2], J.I[4]), (J.I[3], J.I[4], J.I[5]))
@@ -141,6 +158,52 @@ def term_rows(model, i, x, axes, M, Mdot, C, g):
     return x
 
 
+class Bracket(NamedTuple):
+    """Sum over a subtree of E = (J ad_V - ad_V^T J) - Cbar, Cbar the Christoffel-consistent one, in inertial axes:
+
+    E = 1/2 [[[a], N + [b]], [[b] - N, [c]]] with a = tr(I) w + 2 h x v, b = 2 m v + w x h, c = 2 m w and
+    N = [h][w] + [w][h], which is symmetric.
+    """
+
+    a: Vector
+    b: Vector
+    c: Vector
+    N: Symmetric
+
+
+get_moving, put_bracket = reader(Moving), writer(Bracket)
+
+
+@primitive
+def bracket(J, V):
+    w, h = V.w, J.h
+    a = add3(mul3(J.I[0] + J.I[2] + J.I[5], w), mul3(2.0, cross(h, V.v)))
+    d = 2.0 * dot(h, w)
+    N = (
+        2.0 * h[0] * w[0] - d, h[0] * w[1] + h[1] * w[0], 2.0 * h[1] * w[1] - d,
+        h[0] * w[2] + h[2] * w[0], h[1] * w[2] + h[2] * w[1], 2.0 * h[2] * w[2] - d,
+    )  # fmt: skip
+    return Bracket(a, add3(mul3(2.0 * J.m, V.v), cross(w, h)), mul3(2.0 * J.m, w), N)
+
+
+@inward(Bracket)
+def add_brackets(model, i, E, axes, C):
+    """C_jk += S_j . E S_k and, E being skew, C_kj -= it, for j on the path from body i's coordinate k to the root."""
+    first, end = dofs_of(model, i)
+    for k in range(first, end):
+        S = get_moving_axis(axes, k).S
+        m = add3(add3(cross(E.a, S.w), cross(E.b, S.v)), sym_mul(E.N, S.v))
+        f = sub3(add3(cross(E.b, S.w), cross(E.c, S.v)), sym_mul(E.N, S.w))
+        j = int(get_moving_axis(axes, k).ancestor)
+        while j >= 0:
+            axis = get_moving_axis(axes, j)
+            half = 0.5 * pair(axis.S, Wrench(m, f))
+            C[j, k] += half
+            C[k, j] -= half
+            j = int(axis.ancestor)
+    return E
+
+
 @algorithm(
     "q, v; form: i8 -> M[nv, nv], Mdot[nv, nv], C[nv, nv], g",
     (per_body(Moving), per_coordinate(MovingAxis), per_body(MovingInertia)),
@@ -153,3 +216,8 @@ def terms(model, q, v, form, bodies, axes, composites, M, Mdot, C, g):
     root = Moving(inertial_axes(model, q), zero_twist())
     place_moving_inertias(model, root, bodies, q, v, form, axes, composites)
     term_rows(model, composites, axes, M, Mdot, C, g)
+    if form == ADJOINT:  # so far the Christoffel-consistent C; the composites are done with, their memory serves again
+        for i in range(n_bodies(model)):
+            x = get_moving(bodies, i)
+            put_bracket(composites, i, bracket(inertia_to(x.T, inertia_of(model, i)), x.V))
+        add_brackets(model, composites, axes, C)

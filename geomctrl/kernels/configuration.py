@@ -11,7 +11,7 @@ import numpy as np
 from .algorithms import algorithm
 from .exponentials import dexp_inv_se3, exp_se3, log_se3, orthonormal
 from .jit import kernel, primitive
-from .records import pose_at, put_pose
+from .records import finite, pose_at, put_pose
 from .screws import Pose, compose, inverse
 from .tree import coordinate_of, first_dof_of, holds_pose, joint_coordinates, joint_twist, n_bodies, n_q, n_v
 
@@ -53,7 +53,7 @@ def difference_of(model, q0, q1, out):
 
 @kernel("f8[::1](f8[::1], f8[::1], f8[::1])")
 def advance_one(model, q, x):
-    if q.shape[0] != n_q(model) or x.shape[0] != n_v(model):
+    if q.shape[0] != n_q(model) or x.shape[0] != n_v(model) or not (finite(q) and finite(x)):
         raise ValueError
     out = np.empty(n_q(model))
     advance(model, q, x, out)

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from .jit import KernelTypeError, kernel
+from .records import finite
 
 
 class Equations(NamedTuple):
@@ -32,8 +33,8 @@ class Equations(NamedTuple):
 
 
 class Entries(NamedTuple):
-    """Kernels of a group: `*_many` on one leading axis, `*_one` on single elements, which refuse any other shape as
-    numba's dispatchers refuse any other type."""
+    """Kernels of a group: `*_many` on one leading axis, `*_one` on single elements, which refuse any other shape, nan
+    and infinity as numba's dispatchers refuse any other type."""
 
     exp_many: Any  # x (n, dim) -> (n, *shape)
     log_many: Any  # a (n, *shape) -> (n, dim)
@@ -102,7 +103,7 @@ def _on_one(equations, entry):
 
     @entry("f8[:,::1](f8[:,::1], f8[::1])")
     def advance_one(y, x):
-        if y.shape != shape or x.shape[0] != dim:
+        if y.shape != shape or x.shape[0] != dim or not (finite(y.ravel()) and finite(x)):
             raise KernelTypeError("shape")
         out = np.empty(shape)
         put_element(out.ravel(), 0, moved(element(y.ravel(), 0), vector(x, 0)))
@@ -110,7 +111,7 @@ def _on_one(equations, entry):
 
     @entry("f8[::1](f8[::1], f8[::1])")
     def dexp_inv_one(x, y):
-        if x.shape[0] != dim or y.shape[0] != dim:
+        if x.shape[0] != dim or y.shape[0] != dim or not (finite(x) and finite(y)):
             raise KernelTypeError("shape")
         out = np.empty(dim)
         put_vector(out, 0, dexp_inv(vector(x, 0), vector(y, 0)))

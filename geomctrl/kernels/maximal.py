@@ -6,8 +6,9 @@ kernel says where a body's pose begins and whether it is on SE(3).
 
 from .exponentials import dexp_inv_se3
 from .jit import kernel
+from .primitives import primitive
 from .records import inertia_at, pose_at, put, put6, put_pose, twist_at, vec
-from .screws import ad_dual, apply_inertia
+from .screws import Ad, Ad_inv, ad_dual, apply_inertia, twist_add
 from .se3 import moved as moved_se3
 from .se3 import put_transform
 from .so3xr3 import dexp_inv as dexp_inv_so3xr3
@@ -83,6 +84,30 @@ def advance_bodies(layout, y, x, out):
             put_pose(out, at, moved_so3xr3(T, X))
     for k in range(6 * n):
         out[len(y) - 6 * n + k] = y[len(y) - 6 * n + k] + x[6 * n + k]
+
+
+@kernel("void(i8[:,::1], f8[::1], f8[:,::1], f8[::1])")
+def spatial_twists(layout, y, X, out):
+    """Ad_T X_i (6 n,) of body-fixed twists, or their rates, X (n or more, 6), all bodies on SE(3)."""
+    for i in range(len(layout)):
+        put6(out, 6 * i, Ad(_pose_of(layout, y, i), twist_at(X[i], 0)))
+
+
+@kernel("void(i8[:,::1], f8[::1], f8[::1], f8[::1], f8[::1])")
+def advance_spatially(layout, y, x, dv, out):
+    """Poses exp(x) T, all on SE(3), and spatial twists Ad_T V + dv, kept as body-fixed ones."""
+    n = len(layout)
+    for i in range(n):
+        k, at = 6 * i, len(y) - 6 * (n - i)
+        T = _pose_of(layout, y, i)
+        moved = moved_se3(T, Ad_inv(T, twist_at(x, k)))  # exp(x) T = T exp(Ad_T^-1 x)
+        put_transform(out, layout[i, 0], moved)
+        put6(out, at, Ad_inv(moved, twist_add(Ad(T, twist_at(y, at)), twist_at(dv, k))))
+
+
+@primitive
+def _pose_of(layout, y, i):
+    return pose_at(y[layout[i, 0] : layout[i, 0] + 12], 0)
 
 
 @kernel("void(i8[:,::1], f8[::1], f8[::1], f8[::1])")

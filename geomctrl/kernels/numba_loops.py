@@ -6,16 +6,25 @@ is compiled from a twin: the same code, with the primitives among its globals an
 
 from __future__ import annotations
 
-import contextlib
 import functools
+import pickle
+import sys
 from collections.abc import Callable
+from pathlib import Path
 from types import CellType, FunctionType
 from typing import Any
 
 import numba
 from numba.core import caching, config, sigutils
+from numba.core.compiler import CompileResult
+from numba.core.serialize import dumps
 
+from geomctrl import caches
+
+from . import uncompiled
 from .primitives import FLAGS, KernelTypeError, fingerprint, python_function, references
+
+VERSIONS = 16  # of a kernel, kept on disk: for other processors and versions of numba, before and after an edit
 
 
 @functools.cache
@@ -25,7 +34,7 @@ def entry(function: Callable[..., Any], signature: str, announce: Callable[[str]
     announce: called with the entry's name before it is compiled, not where it is loaded.
     """
     if getattr(config, "DISABLE_JIT", False):
-        return function
+        return uncompiled.entry(function, signature)
     twin = _twin(function)
     dispatcher: Any = numba.njit(nogil=function.__name__.endswith("_many"), **FLAGS)(twin)  # batches: see `threads`
 
@@ -33,10 +42,7 @@ def entry(function: Callable[..., Any], signature: str, announce: Callable[[str]
         announce(function.__name__)
         _fill(twin, function)
 
-    try:
-        dispatcher._cache = _Cache(twin, function, fill)
-    except RuntimeError:  # no writable place for a cache: kernels then live for one process
-        fill()
+    dispatcher._cache = _Cache(function, signature, fill)
     declared, _ = sigutils.normalize_signature(signature)
 
     def compile_declared(*args, **kwargs):
@@ -92,45 +98,43 @@ def _for_numba(value: Any) -> Any:
 # --- on disk -----------------------------------------------------------------------------------------------------
 
 
-def _fingerprinted(locator: type) -> type:
-    """A place for files that tells stale ones by what the kernel computes, not by when its file was written."""
-    return type("Fingerprinted" + locator.__name__, (locator,), {"get_source_stamp": lambda self: ""})
+class _Cache(caching.NullCache):
+    """A dispatcher's machine code in one file, named by all that it depends on and checked before it is unpickled.
 
+    Numba's own cache keeps an index and numbered files, which it trusts: flipped bytes end the process, and of two
+    processes that write at once, or of one killed in between, the index may name another kernel's code.
+    """
 
-class _CacheImpl(caching.CompileResultCacheImpl):
-    _locator_classes = [  # noqa: RUF012 (numba's own attribute)
-        _fingerprinted(caching.UserProvidedCacheLocator),
-        _fingerprinted(caching.InTreeCacheLocator),
-        _fingerprinted(caching.UserWideCacheLocator),
-    ]
+    def __init__(self, function: Callable[..., Any], signature: str, fill: Callable[[], None]):
+        self.fill = fill
+        chosen = getattr(config, "CACHE_DIR", "")  # NUMBA_CACHE_DIR
+        self.folders = (Path(chosen),) if chosen else caches.folders(Path(__file__).parent)
+        name = function.__qualname__.translate({ord(c): None for c in "<>"})  # not in names of Windows' files
+        self.title = f"{function.__module__}.{name}.{sys.implementation.cache_tag}"
+        flags = FLAGS["error_model"], sorted(FLAGS["fastmath"]), "nogil"
+        self.key = fingerprint(function), signature, flags, numba.__version__
 
+    @property
+    def cache_path(self):
+        return str(self.folders[0])
 
-class _Cache(caching.FunctionCache):
-    _impl_class = _CacheImpl
-
-    def __init__(self, twin, function, fill):
-        super().__init__(twin)
-        self.fill, self.key = (
-            fill,
-            fingerprint(function) + repr((FLAGS["error_model"], sorted(FLAGS["fastmath"]), "nogil")),
-        )
-        self._cache_file._source_stamp = self.key
+    def _name(self, codegen: Any) -> str:
+        processor = codegen.magic_tuple()
+        return f"{self.title}.{caches.file_name((self.key, processor), '.nbc')}"
 
     def load_overload(self, sig, target_context):
-        found = None
-        with contextlib.suppress(Exception):  # whatever a damaged file raises, compiling is the remedy
-            found = super().load_overload(sig, target_context)
+        target_context.refresh()
+
+        def load(code: bytes) -> Any:
+            return CompileResult._rebuild(target_context, *pickle.loads(code))
+
+        found = caches.read(self.folders, self._name(target_context.codegen()), load)
         if found is None:
             self.fill()
         return found
 
-    def save_overload(self, sig, data):
-        try:
-            super().save_overload(sig, data)
-        except Exception:  # the index is damaged: begin another
-            with contextlib.suppress(OSError):
-                self.flush()
-                super().save_overload(sig, data)
-
-    def _index_key(self, sig, codegen):  # numba's own would hash closures, which differ from process to process
-        return sig, codegen.magic_tuple(), self.key
+    def save_overload(self, sig, cres):
+        if cres.library.has_dynamic_globals:  # addresses of this process
+            return
+        caches.write(self.folders, self._name(cres.codegen), dumps(cres._reduce()))
+        caches.keep_newest(self.folders, f"{self.title}.*.nbc", VERSIONS)

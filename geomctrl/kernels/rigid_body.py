@@ -4,7 +4,7 @@ from .primitives import primitive
 from .screws import Ad_inv, Wrench, ad, ad_dual, apply_inertia, twist_add, wrench_add
 from .vectors import add3, cross, dot, mul3, sub3, sym_mul
 
-PLOEN, CHRISTOFFEL, PLAIN = 0, 1, 2  # which Cbar; PLAIN is -ad_V^T J, whose C is not skew: for negative tests
+PLOEN, CHRISTOFFEL, PLAIN, ADJOINT = 0, 1, 2, 3  # which Cbar; PLAIN's C is not skew: for negative tests
 
 
 @primitive
@@ -22,12 +22,15 @@ def inertial_wrench(J, V, A):
 
 @primitive
 def coriolis_wrench(J, V, Vr, form):
-    """Cbar(V) Vr: Ploen's [w]I + I[w] (Proposition 1) or the Christoffel-consistent [theta w], theta = tr(I)/2 1 - I.
+    """Cbar(V) Vr: Ploen's [w]I + I[w] (Proposition 1), the Christoffel-consistent [theta w], theta = tr(I)/2 1 - I,
+    the adjoint J ad_V - ad_V^T J, or plain -ad_V^T J.
 
     docs/formulas.md has the family of matrices Cbar that keep Mdot - 2C skew.
     """
     if form == PLAIN:
         return ad_dual(V, apply_inertia(J, Vr))
+    if form == ADJOINT:
+        return wrench_add(apply_inertia(J, ad(V, Vr)), ad_dual(V, apply_inertia(J, Vr)))
     w, wr = V.w, Vr.w
     linear = cross(w, sub3(mul3(J.m, Vr.v), cross(J.h, wr)))
     if form == PLOEN:
@@ -39,8 +42,26 @@ def coriolis_wrench(J, V, Vr, form):
 
 
 @primitive
+def inertia_row(X, A):
+    """X^T J A as ten numbers, one a parameter of J."""
+    x, u, al, acc = X.w, X.v, A.w, A.v
+    h = add3(cross(acc, x), cross(u, al))
+    return (
+        dot(u, acc), h[0], h[1], h[2],
+        x[0] * al[0], x[0] * al[1] + x[1] * al[0], x[1] * al[1],
+        x[0] * al[2] + x[2] * al[0], x[1] * al[2] + x[2] * al[1], x[2] * al[2],
+    )  # fmt: skip
+
+
+@primitive
 def regressor_row(X, V, Vr, A, form):
     """X^T Y_i, ten numbers: the body's regressor (see `terms.regressor`) seen along the twist X."""
+    if form == ADJOINT:  # X^T J (A + ad_V Vr) - (ad_V X)^T J Vr
+        r, s = inertia_row(X, twist_add(A, ad(V, Vr))), inertia_row(ad(X, V), Vr)
+        return (
+            r[0] + s[0], r[1] + s[1], r[2] + s[2], r[3] + s[3], r[4] + s[4],
+            r[5] + s[5], r[6] + s[6], r[7] + s[7], r[8] + s[8], r[9] + s[9],
+        )  # fmt: skip
     x, u = X.w, X.v
     w, wr, al = V.w, Vr.w, A.w
     lin = add3(A.v, cross(w, Vr.v))

@@ -5,6 +5,7 @@ from typing import Protocol, runtime_checkable
 import numpy as np
 
 from geomctrl.arguments import checked, same_batch
+from geomctrl.errors import ArgumentError
 
 
 @runtime_checkable
@@ -21,13 +22,13 @@ class LieGroup(Protocol):
     4. `Ad(a)` is the matrix of x -> vee(a hat(x) a^-1), `ad(x)` that of the bracket y -> [x, y].
     5. `dexp` is right-trivialised: d/dt exp(x) = (dexp(x) xdot) exp(x) = exp(x) (dexp(-x) xdot); `dexp_inv` is its
        inverse, and may be huge near the singularities of `dexp`.
-    6. `advance(y, x)` is compose(y, exp(x)) and `dexp_inv_mul(x, y)` is dexp_inv(x) @ y. Integrators call them in
-       their inner loop: they check shapes but not values, so that nan propagates. The rest refuses nan and infinity.
-    7. `residual(a)` is a distance of `a` from the group, 0 on it; nan propagates. `random(rng)` draws an element.
-    8. A wrong shape raises ArgumentError. A group is immutable, hashable, compares by value and has a repr that
-       evaluates to it.
+    6. `advance(y, x)` is compose(y, exp(x)) and `dexp_inv_mul(x, y)` is dexp_inv(x) @ y: what integrators call in
+       their inner loop. That an element is one, they need not check.
+    7. `residual(a)` is a distance of `a` from the group, 0 on it. `random(rng)` draws an element.
+    8. A wrong shape, nan and infinity raise ArgumentError, as does what holds no real numbers. A group is immutable,
+       hashable, compares by value and has a repr that evaluates to it.
     9. A group may offer `rotation(x)`, the largest angle [rad] by which exp(x) turns, max |Im eig ad(x)|: `dexp` is
-       singular at 2 pi. Values are not checked. The function `rotation` serves groups without it, slowly.
+       singular at 2 pi. The function `rotation` serves groups without it, slowly.
     """
 
     @property
@@ -50,18 +51,29 @@ class LieGroup(Protocol):
 
 
 def rotation(group: LieGroup, x: np.ndarray) -> np.ndarray:
-    """The largest angle [rad] (...) by which exp(x) turns, x (..., group.dim): max |Im eig ad(x)|; nan makes it inf."""
-    if (own := getattr(group, "rotation", None)) is not None:
-        angle = own(x)
-        return np.asarray(np.where(np.isfinite(angle), angle, np.inf))[()]
-    finite = np.asarray(np.isfinite(x).all(axis=-1))
-    angles = np.abs(np.linalg.eigvals(group.ad(np.where(finite[..., None], x, 0.0))).imag)
-    return np.where(finite, angles.max(axis=-1, initial=0.0), np.inf)[()]
+    """The largest angle [rad] (...) by which exp(x) turns, x (..., group.dim): max |Im eig ad(x)|.
+
+    Where the group's own function finds none (nan), infinity.
+    """
+    own = None if isinstance(group, type) else getattr(group, "rotation", None)
+    if own is None:
+        if isinstance(group, type) or not hasattr(group, "ad"):
+            raise ArgumentError(f"group: expected a LieGroup, SO3() for example, got {group!r:.80}")
+        x = checked("x", x, (group.dim,))
+        return np.asarray(np.abs(np.linalg.eigvals(group.ad(x)).imag).max(axis=-1, initial=0.0))[()]
+    angle = own(x)
+    return np.asarray(np.where(np.isfinite(angle), angle, np.inf))[()]
 
 
-def checked_pair(names, a, b, shape_a, shape_b, finite=True):
+def require_group(name: str, x: object) -> None:
+    """Raise ArgumentError, naming the argument `name`, unless x is a Lie group: an object, no class."""
+    if isinstance(x, type) or not isinstance(x, LieGroup):
+        raise ArgumentError(f"{name}: expected a LieGroup, SO3() for example, got {x!r:.80}")
+
+
+def checked_pair(names, a, b, shape_a, shape_b):
     """The two arguments as the kernels take them, with the same leading axes."""
-    a, b = checked(names[0], a, shape_a, finite), checked(names[1], b, shape_b, finite)
+    a, b = checked(names[0], a, shape_a), checked(names[1], b, shape_b)
     same_batch(names, a, b, (len(shape_a), len(shape_b)))
     return a, b
 
@@ -81,17 +93,17 @@ class CheckedGroup:
         return self._exp(checked("x", x, (self.dim,)))
 
     def advance(self, y, x):
-        """y exp(x): x (..., dim) moves the element y along its own axes. Values are not checked."""
-        y, x = checked_pair(("y", "x"), y, x, self.shape, (self.dim,), finite=False)
+        """y exp(x): x (..., dim) moves the element y along its own axes. That y is one is not checked."""
+        y, x = checked_pair(("y", "x"), y, x, self.shape, (self.dim,))
         return self._compose(y, self._exp(x))
 
     def dexp_inv_mul(self, x, y):
-        """dexp_inv(x) @ y for x, y (..., dim), without the matrix. Values are not checked."""
-        return self._dexp_inv_mul(*checked_pair(("x", "y"), x, y, (self.dim,), (self.dim,), finite=False))
+        """dexp_inv(x) @ y for x, y (..., dim), without the matrix."""
+        return self._dexp_inv_mul(*checked_pair(("x", "y"), x, y, (self.dim,), (self.dim,)))
 
     def rotation(self, x):
-        """The largest angle [rad] (...) by which exp(x) turns, x (..., dim). Values are not checked."""
-        return self._rotation(checked("x", x, (self.dim,), finite=False))
+        """The largest angle [rad] (...) by which exp(x) turns, x (..., dim)."""
+        return self._rotation(checked("x", x, (self.dim,)))
 
     def _compose(self, a, b) -> np.ndarray:
         raise NotImplementedError
@@ -109,8 +121,8 @@ class CheckedGroup:
         raise NotImplementedError
 
     def residual(self, a):
-        """A distance of a from the group; nan where a is not finite."""
-        a = checked("a", a, self.shape, finite=False)
-        finite = np.isfinite(a).all(axis=tuple(range(-len(self.shape), 0)))
+        """A distance of a from the group; infinite where it overflows."""
+        a = checked("a", a, self.shape)
         with np.errstate(invalid="ignore", over="ignore"):
-            return np.asarray(np.where(finite, self._residual(a), np.nan))[()]
+            off = np.asarray(self._residual(a))
+        return np.asarray(np.where(np.isfinite(off), off, np.inf))[()]

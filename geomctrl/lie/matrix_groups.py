@@ -9,7 +9,8 @@ from typing import ClassVar
 
 import numpy as np
 
-from geomctrl.arguments import block_diagonal, checked, rotation_residual
+from geomctrl.arguments import block_diagonal, checked, generator, rotation_residual
+from geomctrl.compiler.arrays import SymbolArray
 from geomctrl.compiler.tracing import run
 from geomctrl.kernels import se3 as se3_kernels
 from geomctrl.kernels import so3 as so3_kernels
@@ -19,6 +20,8 @@ from geomctrl.kernels.jit import KernelTypeError
 from . import se3, so3
 from .applied import matrix_of, over_batch, require_rotation
 from .contract import CheckedGroup
+
+PLAIN = (np.ndarray, SymbolArray)  # kernels would take what lies under a mask
 
 
 class MatrixGroup(CheckedGroup):
@@ -33,16 +36,20 @@ class MatrixGroup(CheckedGroup):
         return np.eye(self.shape[0], self.shape[1])
 
     def advance(self, y, x):
-        try:
-            return run(self.kernels.advance_one, y, x)
-        except (KernelTypeError, ValueError):  # the latter if numba has no type at all for an argument
-            return super().advance(y, x)
+        if type(y) in PLAIN and type(x) in PLAIN:
+            try:
+                return run(self.kernels.advance_one, y, x)
+            except (KernelTypeError, ValueError):  # the latter if numba has no type at all for an argument
+                pass
+        return super().advance(y, x)
 
     def dexp_inv_mul(self, x, y):
-        try:
-            return run(self.kernels.dexp_inv_one, x, y)
-        except (KernelTypeError, ValueError):
-            return super().dexp_inv_mul(x, y)
+        if type(x) in PLAIN and type(y) in PLAIN:
+            try:
+                return run(self.kernels.dexp_inv_one, x, y)
+            except (KernelTypeError, ValueError):
+                pass
+        return super().dexp_inv_mul(x, y)
 
     def _compose(self, a, b):
         return a @ b
@@ -73,7 +80,7 @@ class SO3(MatrixGroup):
 
     def random(self, rng):
         """Uniform, from the QR factors of a normal matrix."""
-        Q, R = np.linalg.qr(rng.normal(size=(3, 3)))
+        Q, R = np.linalg.qr(generator("rng", rng).normal(size=(3, 3)))
         Q = Q * np.sign(np.diag(R))
         return Q if np.linalg.det(Q) > 0.0 else -Q
 

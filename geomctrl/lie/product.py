@@ -7,10 +7,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from geomctrl.arguments import block_diagonal, checked, same_batch
+from geomctrl.arguments import FLOAT64, block_diagonal, checked, same_batch
 from geomctrl.errors import ArgumentError
 
-from .contract import CheckedGroup, LieGroup, checked_pair, rotation
+from .contract import CheckedGroup, LieGroup, checked_pair, require_group, rotation
 from .vectors import Rn
 
 
@@ -38,8 +38,7 @@ class Product(CheckedGroup):
         if not groups:
             raise ArgumentError("groups: expected at least one")
         for i, g in enumerate(groups):
-            if isinstance(g, type) or not isinstance(g, LieGroup):
-                raise ArgumentError(f"groups[{i}]: expected a LieGroup, got {g!r:.80}")
+            require_group(f"groups[{i}]", g)
         parts = _laid_out(groups)
         inner = _laid_out(_merged(groups))
         vector = inner[0].group if len(inner) == 1 and type(inner[0].group) is Rn else None
@@ -64,6 +63,10 @@ class Product(CheckedGroup):
 
     def join(self, parts: Sequence) -> np.ndarray:
         """The element (..., size) made of its factors' elements: the inverse of split."""
+        try:
+            parts = list(parts)
+        except TypeError:
+            raise ArgumentError(f"parts: expected {len(self.groups)} elements, got {parts!r:.80}") from None
         if len(parts) != len(self.groups):
             raise ArgumentError(f"parts: expected {len(self.groups)} elements, got {len(parts)}")
         names = [f"parts[{i}]" for i in range(len(parts))]
@@ -97,22 +100,22 @@ class Product(CheckedGroup):
         return block_diagonal(*self._of_algebra("dexp_inv", x))
 
     def dexp_inv_mul(self, x, y):
-        """dexp_inv(x) @ y for x, y (..., dim), without the matrix. Values are not checked."""
+        """dexp_inv(x) @ y for x, y (..., dim), without the matrix."""
         if self._vector:
-            return y
-        if not (type(x) is type(y) is np.ndarray and x.shape == y.shape == (self.dim,)):
-            x, y = checked_pair(("x", "y"), x, y, (self.dim,), (self.dim,), finite=False)
+            return self._vector.dexp_inv_mul(x, y)
+        if not (_is_plain(x, (self.dim,)) and _is_plain(y, (self.dim,))):
+            x, y = checked_pair(("x", "y"), x, y, (self.dim,), (self.dim,))
         out = np.empty(x.shape)
         for g, _, part in self._inner:
             out[..., part] = g.dexp_inv_mul(x[..., part], y[..., part])
         return out
 
     def advance(self, y, x):
-        """y exp(x): x (..., dim) moves the element y along its own axes. Values are not checked."""
+        """y exp(x): x (..., dim) moves the element y along its own axes. That y is one is not checked."""
         if self._vector:
             return self._vector.advance(y, x)
-        if not (type(x) is type(y) is np.ndarray and y.shape == self.shape and x.shape == (self.dim,)):
-            y, x = checked_pair(("y", "x"), y, x, self.shape, (self.dim,), finite=False)
+        if not (_is_plain(y, self.shape) and _is_plain(x, (self.dim,))):
+            y, x = checked_pair(("y", "x"), y, x, self.shape, (self.dim,))
         out = np.empty(y.shape)
         if y.ndim == 1:
             for g, at, part in self._inner:
@@ -140,12 +143,17 @@ class Product(CheckedGroup):
         return reduce(np.maximum, self._of_element("residual", a))
 
     def _of_element(self, method, a):
-        parts = _elements(self._inner, checked("a", a, self.shape, finite=method != "residual"))
+        parts = _elements(self._inner, checked("a", a, self.shape))
         return [getattr(part.group, method)(p) for part, p in zip(self._inner, parts)]
 
     def _of_algebra(self, method, x):
         x = checked("x", x, (self.dim,))
         return [getattr(g, method)(x[..., part]) for g, _, part in self._inner]
+
+
+def _is_plain(x, shape):
+    """Whether x is one array as kernels take it; the factors look at its values."""
+    return type(x) is np.ndarray and x.shape == shape and x.dtype == FLOAT64
 
 
 def _merged(groups):

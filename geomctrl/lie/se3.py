@@ -58,12 +58,12 @@ def log(T: ArrayLike) -> np.ndarray:
     Raises ArgumentError, with the residual, if the rotation has |R^T R - 1| > 1e-6 or det R < 0, or if the last row
     is not (0, 0, 0, 1).
     """
-    return over_batch(kernels.log_many, 2, _transform(T))
+    return over_batch(kernels.log_many, 2, checked_transform("T", T))
 
 
 def inverse(T: ArrayLike) -> np.ndarray:
     """T^-1 (..., 4, 4). Raises ArgumentError if T is not a rigid transform."""
-    return inverse_of(_transform(T))
+    return inverse_of(checked_transform("T", T))
 
 
 def Ad(T: ArrayLike) -> np.ndarray:
@@ -72,7 +72,7 @@ def Ad(T: ArrayLike) -> np.ndarray:
     T hat(X) T^-1 = hat(Ad(T) X). Wrenches map from a to b with its transpose. Raises ArgumentError if T is not a
     rigid transform.
     """
-    return Ad_of(_transform(T))
+    return Ad_of(checked_transform("T", T))
 
 
 def ad(X: ArrayLike) -> np.ndarray:
@@ -101,13 +101,14 @@ def dexp_inv(X: ArrayLike, Y: ArrayLike | None = None) -> np.ndarray:
     return differential(kernels.dexp_inv_many, ("X", "Y"), 6, X, Y)
 
 
-def _transform(T: ArrayLike) -> np.ndarray:
-    a = checked("T", T, (4, 4))
-    require_rotation("T", a[..., :3, :3])
+def checked_transform(name: str, T: ArrayLike) -> np.ndarray:
+    """T (..., 4, 4) as the kernels take it; raises ArgumentError, naming the argument, if it is not rigid."""
+    a = checked(name, T, (4, 4))
+    require_rotation(name, a[..., :3, :3])
     row = a[..., 3, :].reshape(-1, 4)
     good = (np.abs(row - (0.0, 0.0, 0.0, 1.0)) <= LAST_ROW_TOLERANCE).all(axis=1)
     if not holds(good):
-        raise ArgumentError(f"T: expected the last row (0, 0, 0, 1), got {row[good.argmin()].tolist()}")
+        raise ArgumentError(f"{name}: expected the last row (0, 0, 0, 1), got {row[good.argmin()].tolist()}")
     return a
 
 

@@ -4,8 +4,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from geomctrl.arguments import checked
-from geomctrl.errors import ArgumentError
+from geomctrl.arguments import FLOAT64, checked, count, generator
 
 from .contract import CheckedGroup
 
@@ -17,9 +16,8 @@ class Rn(CheckedGroup):
     n: int
 
     def __post_init__(self):
-        if not isinstance(self.n, int | np.integer) or isinstance(self.n, bool) or self.n < 0:
-            raise ArgumentError(f"n: expected an integer >= 0, got {self.n!r}")
-        self.__dict__.update(n=int(self.n), dim=int(self.n), shape=(int(self.n),))
+        n = count("n", self.n)
+        self.__dict__.update(n=n, dim=n, shape=(n,))
 
     def __repr__(self):
         return f"Rn({self.n})"
@@ -46,22 +44,19 @@ class Rn(CheckedGroup):
         return self._ones(checked("x", x, self.shape))
 
     def dexp_inv_mul(self, x, y):
-        """y itself, unchecked: the integrators' shortcut."""
-        return y
+        """y itself."""
+        return y if self._plain(x) and self._plain(y) else super().dexp_inv_mul(x, y)
 
     def advance(self, y, x):
         """y + x."""
-        try:
-            if y.shape == x.shape == self.shape:
-                out = y + x
-                if out.dtype == np.float64:
-                    return out
-        except AttributeError:
-            pass
-        return super().advance(y, x)
+        return y + x if self._plain(x) and self._plain(y) else super().advance(y, x)
+
+    def _plain(self, x):
+        """Whether x is one finite vector as kernels take it; other vectors may be good as well."""
+        return type(x) is np.ndarray and x.shape == self.shape and x.dtype == FLOAT64 and x.dot(x) < np.inf
 
     def random(self, rng):
-        return rng.normal(size=self.dim)
+        return generator("rng", rng).normal(size=self.dim)
 
     def _ones(self, x):
         return np.tile(np.eye(self.dim), (*x.shape[:-1], 1, 1))
@@ -71,6 +66,9 @@ class Rn(CheckedGroup):
 
     def _exp(self, x):
         return x.copy()
+
+    def _dexp_inv_mul(self, x, y):
+        return y
 
     def _rotation(self, x):
         return np.zeros(x.shape[:-1])[()]

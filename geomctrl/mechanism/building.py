@@ -5,54 +5,60 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from numbers import Integral
+from statistics import mode
 from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from geomctrl.arguments import checked, number, require_rotation, rotation_residual, vector
-from geomctrl.errors import ArgumentError, ModelError, NameNotFoundError
+from geomctrl.arguments import checked, choice, flag, frozen, number, vector
+from geomctrl.errors import ArgumentError, InertiaError, ModelError, NameNotFoundError
 from geomctrl.kernels import composite_bodies
 
 from . import inertia as _inertia
+from .checks import check_name, check_transform, items, no_duplicates
 from .configuration import neutral, random_configuration
+from .frame import WORLD, Frame
 from .joint import Joint
-from .mechanism import WORLD, Frame, Mechanism, _no_such
+from .mechanism import Mechanism, _no_such, require_robot
 
 R = TypeVar("R", bound=Mechanism)
 
 
-def check_transform(name: str, T: ArrayLike | None) -> np.ndarray:
-    """A 4x4 rigid transform, checked and its rotation made exact (a file gives seven digits); None is the identity."""
-    if T is None:
-        return np.eye(4)
-    try:
-        A = np.array(T, dtype=float)
-    except (TypeError, ValueError):
-        raise ArgumentError(f"{name}: expected a 4x4 transform, got {T!r:.80}") from None
-    if A.shape != (4, 4) or not np.isfinite(A).all():
-        raise ArgumentError(
-            f"{name}: expected a finite 4x4 transform, got {'shape ' + str(A.shape) if A.shape != (4, 4) else A}"
-        )
-    R = A[:3, :3]
-    require_rotation(name, R)
-    if np.abs(A[3] - (0, 0, 0, 1)).max() > 0.0:
-        raise ArgumentError(f"{name}: expected the last row (0, 0, 0, 1), got {A[3]}")
-    if rotation_residual(R) > 1e-14:
-        U, _, Vt = np.linalg.svd(R)
-        A[:3, :3] = U @ Vt
-    return A
-
-
 @dataclass(frozen=True, eq=False)
 class Body:
-    """A rigid body and its joint: f(q) = placement exp(S q) in the frame of `parent` (None: the world)."""
+    """A rigid body and its joint: f(q) = placement exp(S q) in the frame of `parent` (None: the world).
+
+    Raises ArgumentError for what is no name, joint, 4x4 transform or ten numbers, InertiaError for nan and infinity;
+    whether a rigid body can have the parameters is `build`'s to ask.
+    """
 
     name: str
     parent: str | None
     joint: Joint
     placement: ArrayLike | None = None
     inertia: ArrayLike | None = None  # ten parameters about the body frame's origin; None: massless
+
+    def __post_init__(self):
+        check_name("name", self.name)
+        label = f"body {self.name!r}"
+        if not isinstance(self.parent, str | None):
+            raise ArgumentError(f"{label}: parent: expected a name or None, got {self.parent!r:.80}")
+        if not isinstance(self.joint, Joint):
+            raise ArgumentError(f"{label}: joint: expected a geomctrl.Joint, got {self.joint!r:.80}")
+        if self.placement is not None:
+            object.__setattr__(self, "placement", frozen(check_transform(f"{label}: placement", self.placement)))
+        if self.inertia is not None:
+            object.__setattr__(self, "inertia", frozen(_ten_parameters(label, self.inertia)))
+
+
+def _ten_parameters(label: str, inertia: ArrayLike) -> np.ndarray:
+    pi = checked(f"{label}: inertia", inertia, (), finite=False)
+    if pi.shape != (10,):
+        raise ArgumentError(f"{label}: inertia: expected ten parameters (m, h, I), got shape {pi.shape}")
+    if not np.isfinite(pi).all():
+        raise InertiaError(f"{label}: inertia: parameters are not finite: {pi}")
+    return pi
 
 
 def build(
@@ -64,22 +70,27 @@ def build(
     frames: Iterable[tuple[str, str, ArrayLike]] = (),
     physical: bool = True,
 ) -> R:
-    """A robot from its bodies, in any order.
+    """A robot from its bodies, in any order; they are numbered as given where that has parents first.
 
-    A body on a fixed joint is merged into its parent and its name stays as a frame; one fixed to the world only
-    leaves the frame. `frames` are further (name, body name, T_body_frame). `physical=False` accepts inertial
-    parameters that no rigid body has, as long as the mass matrix is positive definite. Raises ModelError for
-    orphans, loops, duplicate names, trees that do not move or whose mass matrix is singular, InertiaError for
-    parameters no rigid body has.
+    Where a body comes before one that it hangs on, that one is brought forward and numbered just before it:
+    `body_names` has the order, `renumbered` and the robot's repr say that it is another. A body on a fixed joint is
+    merged into its parent and its name stays as a frame; one fixed to the world only leaves the frame. `frames` are
+    further (name, body name, T_body_frame). `physical=False` accepts inertial parameters that no rigid body has, as
+    long as the mass matrix is positive definite. Raises ModelError for orphans, loops, duplicate names, trees that do
+    not move or whose mass matrix is singular, InertiaError for parameters no rigid body has.
     """
-    order = _parents_first(_items("bodies", bodies, "geomctrl.Body objects"))
+    flag("physical", physical)
+    given = items("bodies", bodies, "geomctrl.Body objects")
+    _check_bodies(given)
     tree = []
     merged: dict[str | None, tuple[int, np.ndarray]] = {None: (-1, np.eye(4))}  # a name's (body, T_body_name)
     parameters = []
-    for body in order:
-        pi = _body_parameters(body, physical)
+    for body in _parents_first(given):
+        pi = np.zeros(10) if body.inertia is None else np.asarray(body.inertia)
+        if physical:
+            _inertia.check(pi, body.name)
         anchor, T = merged[body.parent]
-        M = T @ check_transform(f"body {body.name!r}: placement", body.placement)
+        M = T if body.placement is None else T @ np.asarray(body.placement)
         if body.joint.dof:
             merged[body.name] = (len(tree), np.eye(4))
             tree.append((body.name, anchor, body.joint, M))
@@ -90,12 +101,12 @@ def build(
                 parameters[anchor] = parameters[anchor] + _inertia.transform(M, pi)
     if not tree:
         raise ModelError(f"robot {name!r}: no joint that moves")
-    for item in _items("frames", frames, "tuples (name, body name, T_body_frame)"):
+    for item in items("frames", frames, "tuples (name, body name, T_body_frame)"):
         try:
             frame, body_name, T = item
         except (TypeError, ValueError):
             raise ArgumentError(f"frames: expected (name, body name, T_body_frame), got {item!r:.80}") from None
-        _check_name("frames", frame)
+        check_name("frames", frame)
         if frame in merged or frame == WORLD:
             raise ModelError(f"frame {frame!r}: the name is taken")
         if not isinstance(body_name, str) or (body_name not in merged and body_name != WORLD):
@@ -105,10 +116,11 @@ def build(
     names, parents, joints, placements = zip(*tree)
     merged[WORLD] = merged.pop(None)
     joints = tuple(j if j.name else replace(j, name=n) for n, j in zip(names, joints))
-    _no_duplicates("joint", [j.name for j in joints])
+    no_duplicates("joint", [j.name for j in joints])
     robot = cls(
         name, names, parents, joints, np.array(placements), np.array(parameters), vector("gravity", gravity, 3),
         tuple(Frame(str(n), i, T) for n, (i, T) in merged.items()),
+        renumbered=list(names) != [b.name for b in given if b.joint.dof],
     )  # fmt: skip
     if not _inertia.is_physical(robot.parameters, strict=True).all():
         check_positive_mass_matrix(robot)
@@ -134,13 +146,11 @@ def from_dh(
     `inertias`: ten parameters a link, in the link's frame of that convention. `prismatic`: numbers (from 0) of
     sliding joints, whose coordinate adds to d. Further options as for `build`.
     """
-    n = len(_items("a", a, "numbers"))
-    table = [vector(k, x, n) for k, x in (("a", a), ("alpha", alpha), ("d", d), ("theta", theta))]
-    if convention not in ("standard", "modified"):
-        raise ArgumentError(f"convention: expected 'standard' or 'modified', got {convention!r}")
-    inertias = _items("inertias", inertias, f"{n} times ten parameters")
-    if len(inertias) != n:
-        raise ArgumentError(f"inertias: expected {n}, one a link, got {len(inertias)}")
+    columns = {k: checked(k, x, ()) for k, x in (("a", a), ("alpha", alpha), ("d", d), ("theta", theta))}
+    n = mode(x.size for x in columns.values())
+    table = [vector(k, x, n) for k, x in columns.items()]
+    choice("convention", convention, ("standard", "modified"))
+    inertias = _inertias(inertias, n)
     prismatic = _numbers_of("prismatic", prismatic, f"joint numbers from 0 to {n - 1}", range(n))
     bodies = []
     for i, (ai, al, di, th) in enumerate(zip(*table)):
@@ -164,15 +174,14 @@ def from_screws(
 
     `screws` (n, 6): the joints' screws A_i in the world frame at zero; `homes` (n, 4, 4): the bodies' poses at
     zero; `inertias`: ten parameters each, in the body's frame; `parents` (n,): numbers, -1 for the world (default:
-    a chain).
+    a chain). Row i of every array is "link{i+1}" on "joint{i+1}". The robot's bodies and coordinates are in the order
+    of the rows where that has parents first; else in that of `body_names`, as `build` says.
     """
     A, H = checked("screws", screws, (6,)), checked("homes", homes, (4, 4))
-    inertias = _items("inertias", inertias, "ten parameters a body")
     n = len(A)
-    if A.shape != (n, 6) or H.shape != (n, 4, 4) or len(inertias) != n:
-        raise ArgumentError(
-            f"screws, homes, inertias: expected (n, 6), (n, 4, 4), n, got {A.shape}, {H.shape}, {len(inertias)}"
-        )
+    if A.shape != (n, 6) or H.shape != (n, 4, 4):
+        raise ArgumentError(f"screws, homes: expected (n, 6), (n, 4, 4), got {A.shape}, {H.shape}")
+    inertias = _inertias(inertias, n)
     words = f"{n} numbers from -1 to {n - 1}"
     parents = _numbers_of("parents", range(-1, n - 1) if parents is None else parents, words, range(-1, n))
     if len(parents) != n:
@@ -196,6 +205,8 @@ def with_parameters(robot: R, parameters: ArrayLike, *, physical: bool = True) -
 
     Raises InertiaError for a body that can not be, unless `physical=False`.
     """
+    require_robot("robot", robot)
+    flag("physical", physical)
     pi = np.array(checked("parameters", parameters, (), finite=False))
     if pi.shape not in ((robot.nbodies, 10), (10 * robot.nbodies,)):
         raise ArgumentError(f"parameters: expected shape ({robot.nbodies}, 10), got {pi.shape}")
@@ -214,10 +225,13 @@ def with_payload(
     robot: R, mass: float, com: ArrayLike = (0, 0, 0), I_com: ArrayLike | None = None, frame: str | None = None
 ) -> R:
     """The same robot carrying `mass` [kg] at `com` [m] in `frame` (default: the last body's), with I_com (3, 3)."""
+    require_robot("robot", robot)
     at = robot.frame(frame if frame is not None else robot.body_names[-1])
     if at.body < 0:
         raise ArgumentError(f"frame: {at.name!r} is fixed to the world and can not carry a load")
-    load = _inertia.from_com(number("mass", mass), vector("com", com, 3), np.zeros((3, 3)) if I_com is None else I_com)
+    if (mass := number("mass", mass)) < 0.0:
+        raise InertiaError(f"mass: body 'payload': mass {mass:.6g} is negative")
+    load = _inertia.from_com(mass, vector("com", com, 3), np.zeros((3, 3)) if I_com is None else I_com)
     _inertia.check(load, "payload")
     pi = robot.parameters.copy()
     pi[at.body] += _inertia.transform(at.placement, load)
@@ -226,7 +240,8 @@ def with_payload(
 
 def with_gravity(robot: R, gravity: ArrayLike) -> R:
     """The same robot under another gravitational acceleration (3,) [m/s^2]."""
-    return replace(robot, gravity=vector("gravity", gravity, 3))
+    require_robot("robot", robot)
+    return replace(robot, gravity=gravity)
 
 
 def check_positive_mass_matrix(robot: Mechanism) -> None:
@@ -260,78 +275,54 @@ def check_positive_mass_matrix(robot: Mechanism) -> None:
 # --- checking what was given -------------------------------------------------------------------------------------
 
 
-def _items(name: str, values: Any, expected: str) -> list:
-    try:
-        return list(values)
-    except TypeError:
-        raise ArgumentError(f"{name}: expected {expected}, got {values!r:.80}") from None
+def _inertias(inertias: Any, n: int) -> list[np.ndarray]:
+    """Ten parameters for each of n bodies."""
+    rows = items("inertias", inertias, "ten parameters a body")
+    if len(rows) != n:
+        raise ArgumentError(f"inertias: expected {n}, one a body, got {len(rows)}")
+    return [_ten_parameters(f"inertias[{i}]", row) for i, row in enumerate(rows)]
 
 
 def _numbers_of(name: str, values: Any, expected: str, known: range) -> list[int]:
-    numbers = _items(name, values, expected)
+    numbers = items(name, values, expected)
     if not all(isinstance(k, Integral) and not isinstance(k, bool) and k in known for k in numbers):
         raise ArgumentError(f"{name}: expected {expected}, got {numbers!r:.80}")
     return [int(k) for k in numbers]
 
 
-def _check_name(what: str, name: object) -> None:
-    if not isinstance(name, str) or not name:
-        raise ArgumentError(f"{what}: expected a name, got {name!r:.80}")
-
-
-def _body_parameters(body: Body, physical: bool) -> np.ndarray:
-    if body.inertia is None:
-        return np.zeros(10)
-    try:
-        pi = np.array(body.inertia, dtype=float)
-    except (TypeError, ValueError):
-        raise ArgumentError(f"body {body.name!r}: inertia: expected ten numbers, got {body.inertia!r:.80}") from None
-    if pi.shape != (10,):
-        raise ArgumentError(f"body {body.name!r}: inertia: expected ten parameters (m, h, I), got shape {pi.shape}")
-    if physical or not np.isfinite(pi).all():
-        _inertia.check(pi, body.name)
-    return pi
-
-
-def _no_duplicates(what: str, names: list) -> None:
-    for n in names:
-        if names.count(n) > 1:
-            raise ModelError(f"{what} {n!r}: the name is used {names.count(n)} times")
-
-
-def _parents_first(bodies: list[Body]) -> list[Body]:
-    """Depth-first, children in the order given."""
+def _check_bodies(bodies: list[Body]) -> None:
+    """What they are, and that every parent is there."""
     if not bodies:
         raise ModelError("bodies: expected at least one, got none")
     for body in bodies:
         if not isinstance(body, Body):
             raise ArgumentError(f"bodies: expected geomctrl.Body, got {body!r:.80}")
-        _check_name("body", body.name)
-        if not isinstance(body.parent, str | None):
-            raise ArgumentError(f"body {body.name!r}: parent: expected a name or None, got {body.parent!r:.80}")
-        if not isinstance(body.joint, Joint):
-            raise ArgumentError(f"body {body.name!r}: joint: expected a geomctrl.Joint, got {body.joint!r:.80}")
     names = [b.name for b in bodies]
-    _no_duplicates("body", names)
+    no_duplicates("body", names)
     if WORLD in names:
         raise ModelError("body 'world': the name is reserved for the world frame")
-    children: dict[str | None, list[Body]] = {n: [] for n in [None, *names]}
     for body in bodies:
-        if body.parent not in children:
+        if body.parent is not None and body.parent not in names:
             raise ModelError(f"body {body.name!r}: an orphan, {_no_such('parent', body.parent, names)}")
-        children[body.parent].append(body)
-    order, stack = [], children[None][::-1]
-    while stack:
-        body = stack.pop()
-        order.append(body)
-        stack.extend(children[body.name][::-1])
-    if len(order) < len(bodies):
-        reached = {b.name for b in order}
-        loop = [n for n in names if n not in reached]
-        raise ModelError(
-            f"bodies {', '.join(map(repr, loop))}: a loop, or hanging on one; none of them reaches the world"
-        )
-    return order
+
+
+def _parents_first(bodies: list[Body]) -> list[Body]:
+    """In the order given; a body that comes before one it hangs on brings that forward, just before itself."""
+    named = {b.name: b for b in bodies}
+    order: dict[str, Body] = {}
+    lost: dict[str, Body] = {}
+    for body in bodies:
+        path: dict[str, Body] = {}  # to the world, or to a body that has its place
+        at = body.name
+        while at is not None and at not in order and at not in path and at not in lost:
+            path[at] = named[at]
+            at = named[at].parent
+        reached = at is None or at in order
+        (order if reached else lost).update(reversed(path.items()))
+    if lost:
+        loop = ", ".join(repr(b.name) for b in bodies if b.name in lost)
+        raise ModelError(f"bodies {loop}: a loop, or hanging on one; none of them reaches the world")
+    return list(order.values())
 
 
 def _screw_x(a: float, alpha: float) -> np.ndarray:

@@ -11,16 +11,16 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
-from geomctrl.arguments import ROTATION_TOLERANCE, checked, rotation_residual, same_batch
+from geomctrl.arguments import ROTATION_TOLERANCE, checked, generator, rotation_residual, same_batch
 from geomctrl.compiler.tracing import run
-from geomctrl.errors import ArgumentError
 from geomctrl.kernels import configuration, tree
 from geomctrl.kernels.algorithms import Algorithm
 from geomctrl.kernels.jit import KernelTypeError
 from geomctrl.lie import se3
 from geomctrl.lie.groups import Rn
+from geomctrl.lie.matrix_groups import PLAIN
 
-from .mechanism import Mechanism
+from .mechanism import Mechanism, require_robot
 from .states import as_batch
 
 # --- public ----------------------------------------------------------------------------------------------------
@@ -28,6 +28,7 @@ from .states import as_batch
 
 def neutral(robot: Mechanism) -> np.ndarray:
     """The configuration (nq,) of zero coordinates and identity poses."""
+    require_robot("robot", robot)
     q = np.zeros(robot.nq)
     for joint, s in zip(robot.joints, robot.q_slices):
         if joint.dof > 1:
@@ -37,8 +38,8 @@ def neutral(robot: Mechanism) -> np.ndarray:
 
 def random_configuration(robot: Mechanism, rng: np.random.Generator) -> np.ndarray:
     """A configuration (nq,): uniform within the limits, within pi or 1 m where there are none, rotations anywhere."""
-    if not isinstance(rng, np.random.Generator):
-        raise ArgumentError(f"rng: expected a numpy.random.Generator, got {rng!r:.80}")
+    require_robot("robot", robot)
+    generator("rng", rng)
     x = np.empty(robot.nv)
     for joint, s in zip(robot.joints, robot.v_slices):
         if joint.dof > 1:
@@ -140,25 +141,26 @@ class ConfigurationGroup:
         return self._algebra(checked("x", x, (self.dim,)), se3.dexp_inv)
 
     def dexp_inv_mul(self, x, y):
-        x, y = checked("x", x, (self.dim,), finite=False), checked("y", y, (self.dim,), finite=False)
+        x, y = checked("x", x, (self.dim,)), checked("y", y, (self.dim,))
         lead = same_batch(("x", "y"), x, y, (1, 1))
         rows = x.reshape(-1, self.dim), y.reshape(-1, self.dim)
         flat = run(configuration.dexp_inv_many, self.robot._model, *rows)
         return flat.reshape(*lead, self.dim)
 
     def advance(self, y, x):
-        try:
-            return run(configuration.advance_one, self.robot._model, y, x)
-        except (KernelTypeError, ValueError):
-            pass
-        y, x = checked("y", y, self.shape, finite=False), checked("x", x, (self.dim,), finite=False)
+        if type(y) in PLAIN and type(x) in PLAIN:
+            try:
+                return run(configuration.advance_one, self.robot._model, y, x)
+            except (KernelTypeError, ValueError):
+                pass
+        y, x = checked("y", y, self.shape), checked("x", x, (self.dim,))
         lead = same_batch(("y", "x"), y, x, (1, 1))
         flat = configuration.moved.many(self.robot._model, y.reshape(-1, self.robot.nq), x.reshape(-1, self.dim))
         return flat.reshape(*lead, self.robot.nq)
 
     def rotation(self, x):
         """The largest angle [rad] (...) by which a pose turns, x (..., nv); 0 without any."""
-        x = checked("x", x, (self.dim,), finite=False)
+        x = checked("x", x, (self.dim,))
         out = np.zeros(x.shape[:-1])
         for joint, s in zip(self.robot.joints, self.robot.v_slices):
             if joint.dof > 1:
@@ -167,9 +169,9 @@ class ConfigurationGroup:
 
     def residual(self, a):
         """The largest |R^T R - 1| of the poses, and |log T - S S^+ log T| / (1 + |p|) of those that are rotations,
-        how far they are from what their joint can reach; 0 without any, nan where a is not finite."""
-        a = checked("a", a, self.shape, finite=False)
-        out = np.where(np.isfinite(a).all(axis=-1), 0.0, np.nan)
+        how far they are from what their joint can reach; 0 without any."""
+        a = checked("a", a, self.shape)
+        out = np.zeros(a.shape[:-1])
         for s in self._poses():
             out = np.maximum(out, rotation_residual(_pose(a[..., s])[..., :3, :3]))
         if any(1 < joint.dof < 6 for joint in self.robot.joints):

@@ -1,7 +1,8 @@
 """Ten inertial parameters, the 6x6 spatial inertia J, the 4x4 pseudo-inertia P, and which of them a body can have.
 
 Order of the ten: (m, hx, hy, hz, Ixx, Ixy, Iyy, Ixz, Iyz, Izz), h = m c the first moment, I about the frame's origin
-(Pinocchio's order). All functions take any leading batch axes.
+(Pinocchio's order). All functions take any leading batch axes, and raise ArgumentError for wrong shapes and for what
+are no finite real numbers; `violation` and `check` find words for nan instead.
 
     J = [[I, [h]], [-[h], m 1]],    P = [[Sigma, h], [h^T, m]],  Sigma = tr(I)/2 1 - I
 
@@ -14,19 +15,18 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import ArrayLike
 
-from geomctrl.arguments import checked
+from geomctrl.arguments import checked, flag, same_batch
 from geomctrl.errors import ArgumentError, InertiaError
+from geomctrl.lie import se3
 
 SYMMETRIC = np.array([[0, 1, 3], [1, 2, 4], [3, 4, 5]])  # (Ixx, Ixy, Iyy, Ixz, Iyz, Izz) -> 3x3
 UPPER = ((0, 0, 1, 0, 1, 2), (0, 1, 1, 2, 2, 2))
+SYMMETRY = 1e-9  # of a matrix's largest entry: by how much what should be one may differ
 TOLERANCE = 1e-9  # of the body's own scale: a thin rod or a point mass is a body, rounding is not a violation
 
 
-def _parameters(parameters: ArrayLike) -> np.ndarray:
-    pi = np.asarray(parameters, dtype=float)
-    if pi.shape[-1:] != (10,):
-        raise ArgumentError(f"parameters: expected shape (..., 10), got {pi.shape}")
-    return pi
+def _parameters(parameters: ArrayLike, finite: bool = True) -> np.ndarray:
+    return checked("parameters", parameters, (10,), finite)
 
 
 def _hat(x):
@@ -36,11 +36,29 @@ def _hat(x):
     return out
 
 
+def _relative(off: np.ndarray, A: np.ndarray) -> float:
+    """The largest entry of `off` in terms of the largest of its matrix in A (..., n, n)."""
+    size = np.abs(A).max(axis=(-2, -1), initial=0.0)
+    return float((np.abs(off).max(axis=(-2, -1), initial=0.0) / np.where(size > 0.0, size, 1.0)).max(initial=0.0))
+
+
+def _require_symmetric(name: str, A: np.ndarray) -> None:
+    if (off := _relative(A - A.swapaxes(-1, -2), A)) > SYMMETRY:
+        raise ArgumentError(
+            f"{name}: expected a symmetric matrix, got one whose transpose is off by {off:.3g} of itself"
+        )
+
+
 def from_com(mass: ArrayLike, com: ArrayLike, I_com: ArrayLike) -> np.ndarray:
-    """The ten parameters from mass [kg], centre of mass (..., 3) [m] and inertia about it (..., 3, 3) [kg m^2]."""
+    """The ten parameters from mass [kg], centre of mass (..., 3) [m] and inertia about it (..., 3, 3) [kg m^2].
+
+    One centre of mass and one inertia serve all masses; else leading axes are the same.
+    """
     m, c, I = (checked(n, x, s) for n, x, s in (("mass", mass, ()), ("com", com, (3,)), ("I_com", I_com, (3, 3))))
-    if np.abs(I - I.swapaxes(-1, -2)).max(initial=0.0) > 1e-9 * np.abs(I).max(initial=0.0):
-        raise ArgumentError("I_com: expected a symmetric matrix")
+    for name, x, core in (("com", c, 1), ("I_com", I, 2)):
+        if x.shape[: x.ndim - core] not in ((), m.shape):
+            raise ArgumentError(f"mass, {name}: expected the same leading axes, got {m.shape} and {x.shape[:-core]}")
+    _require_symmetric("I_com", I)
     I = I - m[..., None, None] * _hat(c) @ _hat(c)
     return np.concatenate((m[..., None], m[..., None] * c, I[..., UPPER[0], UPPER[1]]), -1)
 
@@ -73,10 +91,15 @@ def spatial(parameters: ArrayLike) -> np.ndarray:
 
 
 def from_spatial(J: ArrayLike) -> np.ndarray:
-    """The ten parameters of a 6x6 spatial inertia."""
-    J = np.asarray(J, float)
+    """The ten parameters of a 6x6 spatial inertia. Raises ArgumentError for a matrix that is not `spatial` of any."""
+    J = checked("J", J, (6, 6))
     h = np.stack((J[..., 2, 4], J[..., 0, 5], J[..., 1, 3]), -1)
-    return np.concatenate((J[..., 3, 3, None], h, J[..., :3, :3][..., UPPER[0], UPPER[1]]), -1)
+    pi = np.concatenate((J[..., 3, 3, None], h, J[..., :3, :3][..., UPPER[0], UPPER[1]]), -1)
+    if (off := _relative(J - spatial(pi), J)) > SYMMETRY:
+        raise ArgumentError(
+            f"J: expected [[I, [h]], [-[h], m 1]], I symmetric, got one that is off by {off:.3g} of itself"
+        )
+    return pi
 
 
 def pseudo(parameters: ArrayLike) -> np.ndarray:
@@ -89,22 +112,30 @@ def pseudo(parameters: ArrayLike) -> np.ndarray:
 
 
 def from_pseudo(P: ArrayLike) -> np.ndarray:
-    """The ten parameters of a 4x4 pseudo-inertia."""
-    P = np.asarray(P, float)
+    """The ten parameters of a 4x4 pseudo-inertia, a symmetric matrix."""
+    P = checked("P", P, (4, 4))
+    _require_symmetric("P", P)
     Sigma = P[..., :3, :3]
     I = np.trace(Sigma, axis1=-2, axis2=-1)[..., None, None] * np.eye(3) - Sigma
     return np.concatenate((P[..., 3, 3, None], P[..., :3, 3], I[..., UPPER[0], UPPER[1]]), -1)
 
 
 def transform(T: ArrayLike, parameters: ArrayLike) -> np.ndarray:
-    """Parameters given in frame b, expressed in frame a, T = T_ab (..., 4, 4): P' = T P T^T."""
-    T = np.asarray(T, float)
-    return from_pseudo(T @ pseudo(parameters) @ T.swapaxes(-1, -2))
+    """Parameters given in frame b, expressed in frame a, T = T_ab (..., 4, 4): P' = T P T^T.
+
+    One T serves all parameters, one set of parameters all T; else their leading axes are the same.
+    """
+    T, P = se3.checked_transform("T", T), pseudo(parameters)
+    if T.ndim > 2 and P.ndim > 2:
+        same_batch(("T", "parameters"), T, P, (2, 2))
+    return from_pseudo(T @ P @ T.swapaxes(-1, -2))
 
 
 def violation(parameters: ArrayLike) -> str | None:
     """Why no rigid body has these ten parameters, in words; None if one does (a point mass or a thin rod included)."""
-    pi = _parameters(parameters)
+    pi = _parameters(parameters, finite=False)
+    if pi.ndim != 1:
+        raise ArgumentError(f"parameters: expected those of one body, shape (10,), got {pi.shape}")
     if not np.isfinite(pi).all():
         return f"parameters are not finite: {pi}"
     m = pi[0]
@@ -127,6 +158,7 @@ def violation(parameters: ArrayLike) -> str | None:
 def is_physical(parameters: ArrayLike, strict: bool = False) -> np.ndarray:
     """Whether a rigid body can have the parameters, (...,) bool; `strict` asks for P > 0: extent in all directions."""
     pi = _parameters(parameters)
+    flag("strict", strict)
     eigenvalues = np.linalg.eigvalsh(pseudo(pi))
     bound = TOLERANCE * np.abs(eigenvalues).max(-1)
     if strict:
@@ -136,6 +168,8 @@ def is_physical(parameters: ArrayLike, strict: bool = False) -> np.ndarray:
 
 def check(parameters: ArrayLike, body: str) -> None:
     """Raises InertiaError, naming the body, unless the parameters are physical."""
+    if not isinstance(body, str):
+        raise ArgumentError(f"body: expected a name, got {body!r:.80}")
     why = violation(parameters)
     if why:
         raise InertiaError(f"body {body!r}: {why}")
@@ -143,7 +177,11 @@ def check(parameters: ArrayLike, body: str) -> None:
 
 def check_all(parameters: ArrayLike, names: Sequence[str]) -> None:
     """`check` for bodies (n, 10), all at once."""
-    pi = _parameters(parameters)
+    pi = _parameters(parameters, finite=False)
+    if not isinstance(names, (list, tuple)) or not all(isinstance(name, str) for name in names):
+        raise ArgumentError(f"names: expected names of bodies, got {names!r:.80}")
+    if pi.ndim != 2 or len(pi) != len(names):
+        raise ArgumentError(f"names, parameters: expected one name a row, got {len(names)} and shape {pi.shape}")
     with np.errstate(invalid="ignore"):
         sure = np.isfinite(pi).all(-1) & (pi[:, 0] > 0.0)
         moments = np.linalg.eigvalsh(com_tensor(np.where(sure[:, None], pi, 0.0)))
@@ -158,8 +196,11 @@ def divergence(parameters: ArrayLike, prior: ArrayLike) -> np.ndarray:
     Non-negative, zero only where they agree, the same in every frame; both must be strictly physical (Lee, Wensing and
     Park 2020).
     """
-    for name, pi in (("parameters", parameters), ("prior", prior)):
+    a, b = checked("parameters", parameters, (10,)), checked("prior", prior, (10,))
+    if a.ndim > 1 and b.ndim > 1:
+        same_batch(("parameters", "prior"), a, b, (1, 1))
+    for name, pi in (("parameters", a), ("prior", b)):
         if not is_physical(pi, strict=True).all():
             raise InertiaError(f"{name}: the pseudo-inertia is not positive definite; expected strictly physical ones")
-    X = np.linalg.solve(pseudo(prior), pseudo(parameters))
+    X = np.linalg.solve(pseudo(b), pseudo(a))
     return np.trace(X, axis1=-2, axis2=-1) - np.linalg.slogdet(X)[1] - 4.0

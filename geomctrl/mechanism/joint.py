@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from geomctrl.arguments import frozen, number, vector
+from geomctrl.arguments import checked, frozen, number, vector
 from geomctrl.errors import ArgumentError, ModelError
 from geomctrl.lie import se3
 
@@ -20,6 +20,16 @@ DOFS = {  # by kind
     "planar": 3,
     "spherical": 3,
     "free": 6,
+    "fixed": 0,
+}
+TURNING = {  # how many of them turn
+    "revolute": 1,
+    "prismatic": 0,
+    "helical": 1,
+    "cylindrical": 1,
+    "planar": 1,
+    "spherical": 3,
+    "free": 3,
     "fixed": 0,
 }
 
@@ -53,12 +63,35 @@ def _check_basis(label: str, S: np.ndarray) -> None:
             )
 
 
+def _check_kind(label: str, kind: str, S: np.ndarray) -> None:
+    """S (6, d) is a basis of joints of that kind: how many directions it has, and how many of them turn."""
+    d, turning = DOFS[kind], TURNING[kind]
+    if S.shape[1] != d:
+        raise ModelError(f"{label}: S: expected shape (6, {d}), {kind}, got {S.shape}")
+    if d and np.linalg.matrix_rank(S[:3], tol=1e-9) != turning:
+        raise ModelError(f"{label}: S: expected {turning} direction(s) that turn, {kind}, got {S.tolist()}")
+    if kind == "revolute" and abs(pitch := S[:3, 0] @ S[3:, 0]) > 1e-9 * max(1.0, np.linalg.norm(S[3:, 0])):
+        raise ModelError(f"{label}: S: expected no pitch, revolute, got {pitch:.3g} m/rad")
+
+
+def _limit(name: str, x: Any) -> float:
+    """x as a float, maybe infinite."""
+    try:
+        a = checked(name, x, (), finite=False)
+    except ArgumentError:
+        a = np.empty(0)
+    if a.shape != () or np.isnan(a):
+        raise ModelError(f"{name}: expected a number, got {x!r:.80}")
+    return float(a)
+
+
 @dataclass(frozen=True, eq=False)
 class Joint:
     """A lower pair: the motion subgroup exp(span S), S (6, d) constant in the body's frame, angular part first.
 
     Limits are those of a joint with one degree of freedom: position [rad or m], velocity, effort [N m or N];
-    `damping` (viscous) and `friction` (Coulomb) are what a model file says, for a plant to use.
+    `damping` (viscous) and `friction` (Coulomb) are what a model file says, for a plant to use. A joint with one degree
+    of freedom may have a spring, of which a `Plant` feels the torque -stiffness (q - rest) [N m/rad, N/m; rad, m].
     """
 
     kind: str
@@ -70,6 +103,8 @@ class Joint:
     effort: float = np.inf
     damping: float = 0.0
     friction: float = 0.0
+    stiffness: float = 0.0
+    rest: float = 0.0
 
     def __post_init__(self):
         if not isinstance(self.kind, str) or self.kind not in DOFS:
@@ -77,23 +112,24 @@ class Joint:
         if self.name is not None and (not isinstance(self.name, str) or not self.name):
             raise ArgumentError(f"name: expected a name, or None for that of the body, got {self.name!r:.80}")
         label = f"joint {self.name or self.kind!r}"
-        try:
-            S = np.array(self.S, dtype=float)
-        except (TypeError, ValueError):
-            raise ModelError(f"{label}: S: expected a finite (6, d) basis, got {self.S!r:.80}") from None
+        S = checked(f"{label}: S", self.S, (), finite=False)
         _check_basis(label, S)
-        if S.shape[1] != DOFS[self.kind]:
-            raise ModelError(f"{label}: S: expected shape (6, {DOFS[self.kind]}), {self.kind}, got {S.shape}")
+        _check_kind(label, self.kind, S)
         object.__setattr__(self, "S", frozen(S))
-        for key in ("lower", "upper", "velocity", "effort", "damping", "friction"):
-            x = getattr(self, key)
-            if isinstance(x, bool) or not isinstance(x, (int, float, np.number)) or np.isnan(x):
-                raise ModelError(f"{label}: {key}: expected a number, got {x!r}")
+        for key in ("lower", "upper", "velocity", "effort", "damping", "friction", "stiffness", "rest"):
+            object.__setattr__(self, key, _limit(f"{label}: {key}", getattr(self, key)))
         if self.lower > self.upper:
             raise ModelError(f"{label}: lower limit {self.lower} above upper limit {self.upper}")
-        for key in ("velocity", "effort", "damping", "friction"):
+        for key in ("velocity", "effort", "damping", "friction", "stiffness"):
             if getattr(self, key) < 0.0:
                 raise ModelError(f"{label}: {key} must not be negative: {getattr(self, key)}")
+        for key in ("damping", "friction", "stiffness", "rest"):
+            if not np.isfinite(getattr(self, key)):
+                raise ModelError(f"{label}: {key}: expected a finite number, got {getattr(self, key)}")
+        if self.stiffness and S.shape[1] != 1:
+            raise ModelError(
+                f"{label}: stiffness: a joint with one degree of freedom has a spring, {self.kind} has none"
+            )
 
     @property
     def dof(self) -> int:
@@ -110,7 +146,7 @@ class Joint:
 
     @classmethod
     def revolute(cls, axis: ArrayLike, point: ArrayLike = (0, 0, 0), **options: Any) -> Joint:
-        """Rotation about `axis` through `point`; options: name, lower, upper, velocity, effort, damping, friction."""
+        """Rotation about `axis` through `point`; options: name, limits, friction, spring (see the class)."""
         return cls.helical(axis, point, 0.0, kind="revolute", **options)
 
     @classmethod

@@ -16,24 +16,16 @@ from typing import TYPE_CHECKING, NamedTuple, Self
 
 import numpy as np
 
-from geomctrl.arguments import frozen
-from geomctrl.errors import NameNotFoundError
+from geomctrl.arguments import flag, frozen
+from geomctrl.errors import ArgumentError, NameNotFoundError
 from geomctrl.kernels.tree import pack, with_inertias
 
+from .checks import checked_tree
+from .frame import WORLD, Frame
 from .joint import Joint
 
 if TYPE_CHECKING:  # it imports llvmlite, and data need none
     from geomctrl.compiler.code import Code
-
-WORLD = "world"
-
-
-class Frame(NamedTuple):
-    """A named frame fixed in body number `body` (-1: the world) at `placement`, T_body_frame."""
-
-    name: str
-    body: int
-    placement: np.ndarray
 
 
 class Limits(NamedTuple):
@@ -65,9 +57,13 @@ class _CodeToCome:
 class Mechanism:
     """A tree of rigid bodies joined by lower pairs, as frozen data: what a robot is, without what it does.
 
-    Bodies are numbered parents first. A configuration q (nq,) holds, body by body, the coordinate of a joint with one
-    degree of freedom or the relative pose [R | p] row by row (12 numbers) of a joint with more; a velocity v (nv,)
-    holds the coordinates of the body-fixed relative twist in the joint's basis S. All terms take leading batch axes.
+    Raises ArgumentError or ModelError, naming the field, for what is no tree: shapes that do not fit, numbers of bodies
+    that do not exist, a loop, what is not finite or no transform. Inertial parameters need not be a body's.
+
+    Bodies are numbered parents first, as they were given where that was so too; else `renumbered` is True. A
+    configuration q (nq,) holds, body by body, the coordinate of a joint with one degree of freedom or the relative pose
+    [R | p] row by row (12 numbers) of a joint with more; a velocity v (nv,) holds the coordinates of the body-fixed
+    relative twist in the joint's basis S. All terms take leading batch axes.
     """
 
     name: str
@@ -78,6 +74,7 @@ class Mechanism:
     parameters: np.ndarray
     gravity: np.ndarray
     frames: tuple[Frame, ...]
+    renumbered: bool = False
     nbodies: int = field(init=False)
     nq: int = field(init=False)
     nv: int = field(init=False)
@@ -89,8 +86,10 @@ class Mechanism:
 
     def __post_init__(self):
         put = object.__setattr__
-        for key in ("placements", "parameters", "gravity"):
-            put(self, key, frozen(getattr(self, key)))
+        flag("renumbered", self.renumbered)
+        tree = (self.name, self.body_names, self.parents, self.joints, self.placements)
+        for key, value in checked_tree(*tree, self.parameters, self.gravity, self.frames).items():
+            put(self, key, frozen(value) if isinstance(value, np.ndarray) else value)
         put(self, "frames", tuple(f._replace(placement=frozen(f.placement)) for f in self.frames))
         q_ends, v_ends = np.cumsum([(j.nq, j.dof) for j in self.joints], axis=0).T.tolist()
         put(self, "nbodies", len(self.joints))
@@ -104,7 +103,7 @@ class Mechanism:
 
     def __reduce__(self):
         tree = (self.name, self.body_names, self.parents, self.joints, self.placements)
-        return type(self), (*tree, self.parameters, self.gravity, self.frames)
+        return type(self), (*tree, self.parameters, self.gravity, self.frames, self.renumbered)
 
     def _with_parameters(self, parameters: np.ndarray) -> Self:
         """The same tree, packed anew only where it differs: sweeps make a robot a run."""
@@ -146,6 +145,16 @@ class Mechanism:
         """Coulomb friction per velocity coordinate (nv,), as the model file says."""
         return self._per_dof("friction")
 
+    @property
+    def stiffness(self) -> np.ndarray:
+        """Of the joints' springs, per velocity coordinate (nv,) [N m/rad, N/m], as the model file says."""
+        return self._per_dof("stiffness")
+
+    @property
+    def rest(self) -> np.ndarray:
+        """The joint coordinates (nv,) [rad, m] at which springs rest, of joints with one degree of freedom."""
+        return self._per_dof("rest")
+
     def _per_dof(self, key: str) -> np.ndarray:
         return np.array([getattr(j, key) for j in self.joints for _ in range(j.dof)])
 
@@ -158,7 +167,7 @@ class Mechanism:
 
     def joint(self, name: str) -> int:
         """The number of the named joint (and of the body it carries)."""
-        if name not in self.joint_names:
+        if not isinstance(name, str) or name not in self.joint_names:
             raise NameNotFoundError(_no_such("joint", name, list(self.joint_names)))
         return self.joint_names.index(name)
 
@@ -167,6 +176,7 @@ class Mechanism:
         lines = [
             f"Robot {self.name!r}: {self.nbodies} bodies, nv = {self.nv}, nq = {self.nq}, {base}, "
             f"{self.parameters[:, 0].sum():.6g} kg"
+            + ("; numbered parents first, which is not the order they were given in" if self.renumbered else "")
         ]
         width = max(len(n) for n in self.joint_names)
         for i, (joint, body, p) in enumerate(zip(self.joints, self.body_names, self.parents)):
@@ -176,6 +186,12 @@ class Mechanism:
                 f"  {i:3d} {joint.name:{width}} {joint.kind:11}{on} -> {body}, {self.parameters[i, 0]:.4g} kg{limits}"
             )
         return "\n".join(lines)
+
+
+def require_robot(name: str, x: object) -> None:
+    """Raise ArgumentError, naming the argument `name`, unless x is a robot."""
+    if not isinstance(x, Mechanism):
+        raise ArgumentError(f"{name}: expected a Robot, got {x!r:.80}")
 
 
 def _no_such(what: str, name: object, known: list[str]) -> str:

@@ -7,12 +7,12 @@ import math
 import numpy as np
 from numpy.typing import ArrayLike
 
-from geomctrl.arguments import checked, require_rotation
+from geomctrl.arguments import checked, exactly, require_rotation
 from geomctrl.errors import ArgumentError
 from geomctrl.kernels import tree
 from geomctrl.kernels.tree import SUBGROUP_TOLERANCE
 
-from .mechanism import Mechanism
+from .mechanism import Mechanism, require_robot
 
 
 def as_batch(robot: Mechanism, **arguments: ArrayLike) -> tuple[tuple[int, ...], list[np.ndarray]]:
@@ -21,6 +21,7 @@ def as_batch(robot: Mechanism, **arguments: ArrayLike) -> tuple[tuple[int, ...],
     Keys name the arguments and with them what is expected: q, q0, q1, q_d (nq), f_ext (nbodies, 6), C (nv, nv), others
     (nv). Nothing is broadcast: all arguments must have the same leading axes.
     """
+    require_robot("robot", robot)
     arrays, leads = [], {}
     matrices = {"f_ext": (robot.nbodies, 6), "C": (robot.nv, robot.nv)}
     for key, x in arguments.items():
@@ -43,12 +44,11 @@ def as_batch(robot: Mechanism, **arguments: ArrayLike) -> tuple[tuple[int, ...],
 
 def one_configuration(robot: Mechanism, name: str, q: ArrayLike) -> np.ndarray:
     """One configuration (nq,), checked, as a new array; errors name the argument `name`."""
-    a = checked(name, q, (robot.nq,))
-    if a.ndim != 1:
-        raise ArgumentError(f"{name}: expected one configuration ({robot.nq},), got shape {a.shape}")
+    require_robot("robot", robot)
+    a = exactly(name, q, (robot.nq,))
     if robot.nq != robot.nv:
         _check_poses(robot, name, a[None])
-    return a.copy()
+    return a
 
 
 def _check_poses(robot: Mechanism, key: str, q: np.ndarray) -> None:

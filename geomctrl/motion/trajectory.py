@@ -53,6 +53,7 @@ def march_compiled(
     """The trajectory of `rollout`, made by any method."""
     q, v, torque, steps = start_of(robot, q0, v0, tau, t_end, dt)
     check_storing(every, progress)
+    every = int(every)  # of any dtype
     method = method_of(robot)
     shortened = steps * dt > t_end * (1.0 + 1e-12)  # the last step, to end at t_end
     rows = steps // every + 1

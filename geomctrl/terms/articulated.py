@@ -18,7 +18,7 @@ from geomctrl.kernels import mass_matrix_inverse as inverses
 from geomctrl.mechanism.mechanism import Mechanism
 from geomctrl.mechanism.states import as_batch
 
-from .batches import REFUSED, not_positive, over_states
+from .batches import REFUSED, not_positive, over_states, plain
 from .dynamics import mass_matrix_rate
 from .kinematics import Representation, jacobian, jacobian_rate
 
@@ -39,7 +39,7 @@ def mass_matrix_solve(robot: Mechanism, q: ArrayLike, b: ArrayLike) -> np.ndarra
     b may hold columns, (..., nv, m), with the leading axes of q. Raises ModelError where M is not positive definite.
     """
     try:
-        if np.ndim(b) == 1 and not any(map(has_symbols, (robot._model, q, b))):
+        if plain(q, b) and np.ndim(b) == 1 and not any(map(has_symbols, (robot._model, q, b))):
             x = np.empty(robot.nv)
             inverses.mass_matrix_solve_one(robot._model, q, b, x)
             return x

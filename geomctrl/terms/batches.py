@@ -11,14 +11,27 @@ from typing import Any
 
 import numpy as np
 
+from geomctrl.arguments import count
 from geomctrl.compiler.arrays import has_symbols
 from geomctrl.compiler.batches import SHARE
-from geomctrl.errors import ArgumentError, ModelError
+from geomctrl.errors import ModelError
 from geomctrl.kernels.algorithms import Algorithm
 from geomctrl.mechanism.mechanism import Mechanism
 from geomctrl.mechanism.states import as_batch
 
 REFUSED = (ValueError, TypeError, KeyError)  # what an entry, or a table of options, raises for what it was not made for
+
+
+ONE = 1  # thread: asked for by `is` first, which costs a call nothing
+
+
+def check_threads(threads: int) -> None:
+    count("threads", threads, 1, expected="a whole number from 1 on")
+
+
+def plain(*arrays: Any) -> bool:
+    """Whether all are numpy's own arrays: loops would take a masked array for what lies under its mask."""
+    return all(type(x) is np.ndarray for x in arrays)
 
 
 def over_states(robot: Mechanism, algorithm: Algorithm, *options: Any, threads: int = 1, **states: Any) -> Any:
@@ -28,8 +41,7 @@ def over_states(robot: Mechanism, algorithm: Algorithm, *options: Any, threads: 
     there are so many that it pays; the results are the same. Raises ArgumentError as `as_batch` does,
     and ModelError where the algorithm fails for a state: where M is not positive definite.
     """
-    if not isinstance(threads, (int, np.integer)) or threads < 1:
-        raise ArgumentError(f"threads: expected a whole number from 1 on, got {threads!r:.40}")
+    check_threads(threads)
     left_out = {x.name for x in algorithm.inputs if x.optional and states.get(x.name) is None}
     names = [name for name in states if name not in left_out]
     lead, arrays = as_batch(robot, **{name: states[name] for name in names})
@@ -82,11 +94,11 @@ def _by_loops(
         out, failed = out if algorithm.may_fail else (out, -1)
         return out, failed if failed < 0 else first + failed
 
-    count = min(threads, states // SHARE)
-    if count < 2:
+    shares = min(threads, states // SHARE)
+    if shares < 2:
         return run(0, states)
-    cuts = [states * k // count for k in range(count + 1)]
-    with ThreadPoolExecutor(count) as pool:
+    cuts = [states * k // shares for k in range(shares + 1)]
+    with ThreadPoolExecutor(shares) as pool:
         parts = list(pool.map(run, cuts, cuts[1:]))
     failed = next((failed for _, failed in parts if failed >= 0), -1)
     if len(algorithm.outputs) == 1:

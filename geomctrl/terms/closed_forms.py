@@ -22,11 +22,27 @@ from numpy.typing import ArrayLike
 from geomctrl.errors import ArgumentError
 from geomctrl.lie import se3
 from geomctrl.mechanism import inertia
-from geomctrl.mechanism.mechanism import Mechanism
+from geomctrl.mechanism.mechanism import Mechanism, require_robot
 from geomctrl.mechanism.states import as_batch
 
-from .factored import Ad_inverse, Factors, ad, factors, hat, joint_motion, mass_matrix, transpose
+from .blocks import mul, transpose
+from .factored import Ad_inverse, Factors, ad, at_rest, factors, hat, joint_motion, mass_matrix, states
 from .kinematics import jacobian, jacobian_rate, pose
+
+__all__ = [
+    "ProductOfExponentials",
+    "binet_christoffel_symbols",
+    "euler_jourdain",
+    "lagrange",
+    "momentum_form",
+    "mueller_christoffel_symbols",
+    "mueller_coriolis_matrix",
+    "product_christoffel_symbols",
+    "product_gravity_force",
+    "product_mass_matrix",
+    "product_of_exponentials",
+    "spatial_momenta",
+]
 
 
 class ProductOfExponentials(NamedTuple):
@@ -44,8 +60,7 @@ def product_of_exponentials(robot: Mechanism, q: ArrayLike) -> ProductOfExponent
 
     A joint with several degrees of freedom has its relative pose in the place of e^{A_i x_i}.
     """
-    q = np.asarray(q)
-    as_batch(robot, q=np.real(q))
+    (q,) = states(robot, q=q)
     n, lead, dtype = robot.nbodies, q.shape[:-1], np.result_type(q, float)
     A, D, Q = np.zeros((6 * n, robot.nv)), np.zeros((6 * n, 6 * n)), np.zeros((6 * n, 6 * n))
     L, F = np.zeros((*lead, 6 * n, 6 * n), dtype), np.zeros((*lead, n, 4, 4), dtype)
@@ -68,6 +83,41 @@ def product_mass_matrix(robot: Mechanism, q: ArrayLike) -> np.ndarray:
     """M(q) (..., nv, nv) = A^T L^T D L A: PBP (46)."""
     f = product_of_exponentials(robot, q)
     return f.A.T @ transpose(f.L) @ f.D @ f.L @ f.A
+
+
+def adjoint_derivatives(robot: Mechanism, q: ArrayLike) -> np.ndarray:
+    """dL/dx_k (..., 6n, 6n, nv) at [..., k]: Proposition 1, PBP (53), of all the maps Ad_j^i that are blocks of L.
+
+    d/dx_k Ad_j^i B = Ad_j^k [Ad_{k-1}^i B, A_k] for k from i to j, on trees for the joints of that path, 0 for others.
+    Raises ArgumentError for joints with several degrees of freedom.
+    """
+    _only_one_dof(robot)
+    f = product_of_exponentials(robot, q)
+    one = np.eye(6 * robot.nbodies)
+    return np.stack([_bracketed(robot, f, k, f.L, f.L - one) for k in _all(robot)], -1)
+
+
+def adjoint_second_derivatives(robot: Mechanism, q: ArrayLike) -> np.ndarray:
+    """d^2 L / dx_k dx_l (..., 6n, 6n, nv, nv) at [..., k, l]: Proposition 2, PBP (54).
+
+    The bracket of the joint nearer the root is the inner one: the paper's two cases are exchanged. Raises ArgumentError
+    for joints with several degrees of freedom.
+    """
+    _only_one_dof(robot)
+    f, first = product_of_exponentials(robot, q), adjoint_derivatives(robot, q)
+    one, n = np.eye(6 * robot.nbodies), robot.nbodies
+    out = np.zeros((*first.shape, n), first.dtype)
+    for k in range(n):
+        for l in range(n):
+            outer = _bracketed(robot, f, k, first[..., l], f.L - one)  # l beyond k
+            out[..., k, l] = outer + _bracketed(robot, f, k, f.L, first[..., l])  # l at k or before it
+    return out
+
+
+def _bracketed(robot: Mechanism, f: ProductOfExponentials, k: int, after: np.ndarray, before: np.ndarray) -> np.ndarray:
+    """after [before, A_k], the maps from body k on and those that end before joint k, which has moved them."""
+    b = slice(6 * k, 6 * k + 6)
+    return -after[..., :, b] @ ad(f.A[b, robot.v_slices[k]][:, 0]) @ before[..., b, :]
 
 
 def product_gravity_force(robot: Mechanism, q: ArrayLike) -> np.ndarray:
@@ -114,7 +164,7 @@ def mueller_christoffel_symbols(robot: Mechanism, q: ArrayLike) -> np.ndarray:
     Raises ArgumentError for joints with several degrees of freedom.
     """
     _only_one_dof(robot)
-    f, n = factors(robot, q, np.zeros((*np.shape(q)[:-1], robot.nv))), robot.nbodies
+    f, n = at_rest(robot, q), robot.nbodies
     B = brackets((f.G @ f.S).reshape(*f.G.shape[:-2], n, 6, n), _diagonal(f.J))
     j, k, i = np.ogrid[:n, :n, :n]
     s, r = np.minimum(j, k), np.maximum(j, k)
@@ -128,7 +178,7 @@ def binet_christoffel_symbols(robot: Mechanism, q: ArrayLike) -> np.ndarray:
     bodies' Jacobians at their centres of mass. Raises ArgumentError for joints with several degrees of freedom.
     """
     _only_one_dof(robot)
-    f, n = factors(robot, q, np.zeros((*np.shape(q)[:-1], robot.nv))), robot.nbodies
+    f, n = at_rest(robot, q), robot.nbodies
     columns = np.moveaxis((f.G @ f.S).reshape(*f.G.shape[:-2], n, 6, n), -1, -2)
     m, c, I = robot.parameters[:, 0], np.nan_to_num(inertia.com(robot.parameters)), inertia.com_tensor(robot.parameters)
     theta = 0.5 * np.trace(I, axis1=-2, axis2=-1)[:, None, None] * np.eye(3) - I
@@ -165,8 +215,8 @@ def lagrange(robot: Mechanism, q: ArrayLike, v: ArrayLike, a: ArrayLike) -> np.n
     v, a = _checked(robot, q=q, v=v, a=a)[1:]
     f = factors(robot, q, v)
     J, b = f.G @ f.S, -transpose(f.ad_V_dual)
-    momentum_rate = _apply(mass_matrix(robot, q), a) + _apply(_mass_rate(f, J), v)
-    kinetic = _apply(transpose(f.J @ f.G @ b @ f.S), f.V)
+    momentum_rate = mul(mass_matrix(robot, q), a) + mul(_mass_rate(f, J), v)
+    kinetic = mul(transpose(f.J @ f.G @ b @ f.S), f.V)
     return momentum_rate - kinetic + product_gravity_force(robot, q)
 
 
@@ -181,16 +231,16 @@ def euler_jourdain(
     v, a, *F = _checked(robot, q=q, v=v, a=a, **external)[1:]
     f = factors(robot, q, v)
     J = f.G @ f.S
-    acceleration = _apply(J, a) + _apply(f.G @ f.ad_Sv @ f.Gamma, f.V)  # (10)
-    weight = _apply(f.J @ f.G @ f.P0, np.concatenate((np.zeros(3), robot.gravity)))
+    acceleration = mul(J, a) + mul(f.G @ f.ad_Sv @ f.Gamma, f.V)  # (10)
+    weight = mul(f.J @ f.G @ f.P0, np.concatenate((np.zeros(3), robot.gravity)))
     W = weight + F[0].reshape(*weight.shape) if F else weight
-    return _apply(transpose(J), _apply(f.J, acceleration) + _apply(f.ad_V_dual @ f.J, f.V) - W)
+    return mul(transpose(J), mul(f.J, acceleration) + mul(f.ad_V_dual @ f.J, f.V) - W)
 
 
 def spatial_momenta(robot: Mechanism, q: ArrayLike, v: ArrayLike) -> np.ndarray:
     """Pi^s_i = M^s_i J^s_i v (..., nbodies, 6) about the world's origin: MU (35), (79); summed, `Robot.momentum`."""
     q, v = _checked(robot, q=q, v=v)
-    rows = [_apply(M @ J, v) for M, J in ((_spatial_inertia(robot, q, i), _spatial(robot, q, i)) for i in _all(robot))]
+    rows = [mul(M @ J, v) for M, J in ((_spatial_inertia(robot, q, i), _spatial(robot, q, i)) for i in _all(robot))]
     return np.stack(rows, -2)
 
 
@@ -200,10 +250,10 @@ def momentum_form(robot: Mechanism, q: ArrayLike, v: ArrayLike, a: ArrayLike) ->
     tau = np.zeros_like(v)
     for i in _all(robot):
         M, J = _spatial_inertia(robot, q, i), _spatial(robot, q, i)
-        V, V_rate = _apply(J, v), _apply(J, a) + _apply(jacobian_rate(robot, q, v, robot.body_names[i], "spatial"), v)
+        V, V_rate = mul(J, v), mul(J, a) + mul(jacobian_rate(robot, q, v, robot.body_names[i], "spatial"), v)
         M_rate = -transpose(ad(V)) @ M - M @ ad(V)  # (37)
-        weight = _apply(M, np.concatenate((np.zeros(3), robot.gravity)))
-        tau += _apply(transpose(J), _apply(M, V_rate) + _apply(M_rate, V) - weight)  # (79)
+        weight = mul(M, np.concatenate((np.zeros(3), robot.gravity)))
+        tau += mul(transpose(J), mul(M, V_rate) + mul(M_rate, V) - weight)  # (79)
     return tau
 
 
@@ -247,11 +297,8 @@ def _diagonal(A: np.ndarray) -> np.ndarray:
     return A.reshape(n, 6, n, 6)[np.arange(n), :, np.arange(n)]
 
 
-def _apply(A: np.ndarray, x: np.ndarray) -> np.ndarray:
-    return (A @ x[..., None])[..., 0]
-
-
 def _only_one_dof(robot: Mechanism) -> None:
+    require_robot("robot", robot)
     for joint in robot.joints:
         if joint.dof > 1:
             raise ArgumentError(

@@ -11,7 +11,7 @@ from geomctrl.compiler.catalogue import CATALOGUE
 from geomctrl.errors import ArgumentError, ModelError, NameNotFoundError
 from geomctrl.kernels import frames
 from geomctrl.kernels.algorithms import Algorithm, Array
-from geomctrl.mechanism.mechanism import Mechanism
+from geomctrl.mechanism.mechanism import Mechanism, require_robot
 
 from .kinematics import Representation, representation_number
 
@@ -42,10 +42,11 @@ def compiled_term(
     argument: what the caller's callers know the name as. Raises NameNotFoundError for an unknown term or frame,
     ArgumentError for a frame that is missing or not wanted.
     """
-    if term not in CATALOGUE and term not in FRAME_TERMS:
+    if not isinstance(term, str) or (term not in CATALOGUE and term not in FRAME_TERMS):
         raise NameNotFoundError(
             f"{argument}: expected one of {', '.join([*CATALOGUE, *FRAME_TERMS])}, got {term!r:.40}"
         )
+    form = representation_number(representation)
     if (frame is None) == (term in FRAME_TERMS):
         wanted = "the name of one" if term in FRAME_TERMS else "None"
         raise ArgumentError(f"frame: expected {wanted} for the term {term!r}, got {frame!r:.40}")
@@ -54,7 +55,7 @@ def compiled_term(
         inputs = [x for x in algorithm.inputs if not x.optional or x.name in given]
         return Term(algorithm, numbers, {}, inputs, given, result)
     algorithm, at = FRAME_TERMS[term], robot.frame(frame)
-    numbers = {"i": at.body} | ({} if term == "pose" else {"form": representation_number(representation)})
+    numbers = {"i": at.body} | ({} if term == "pose" else {"form": form})
     placement = {"placement": at.placement[:3].flatten()}
     return Term(algorithm, numbers, placement, list(algorithm.inputs), (), tuple)
 
@@ -79,6 +80,7 @@ def to_numba(
     """
     from geomctrl.compiler.numba_calls import njit
 
+    require_robot("robot", robot)
     made = compiled_term(robot, term, frame, representation)
     sizes = robot._code.sizes
     core = robot._code.core(made.algorithm, made.given, **made.numbers)

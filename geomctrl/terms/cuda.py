@@ -7,12 +7,13 @@ from typing import Any
 
 import numpy as np
 
+from geomctrl.arguments import choice, path_of
 from geomctrl.compiler import gpu, ptx
 from geomctrl.compiler.arithmetic import Sizes
 from geomctrl.compiler.tracing import Trace, structure, trace
 from geomctrl.errors import ArgumentError, GeomctrlError
 from geomctrl.files import whole
-from geomctrl.mechanism.mechanism import Mechanism
+from geomctrl.mechanism.mechanism import Mechanism, require_robot
 
 from .batches import over_states
 from .compiled import Term, compiled_term
@@ -38,6 +39,7 @@ def to_cuda(
 
     Raises NameNotFoundError for an unknown term, and GeomctrlError where packages, driver or GPU are missing.
     """
+    require_robot("robot", robot)
     found = compiled_term(robot, term, frame, representation)
     return CudaFunction(robot, term, found, precision, device)
 
@@ -60,7 +62,8 @@ def to_ptx(
 
     Raises NameNotFoundError for an unknown term.
     """
-    pattern = structure(robot._model)
+    require_robot("robot", robot)
+    path, pattern = path_of("path", path), structure(robot._model)
     found = compiled_term(robot, term, frame, representation)
     made = _traced(found, precision, np.where(np.isnan(pattern), robot._model, pattern))
     sizes = Sizes(pattern)
@@ -73,9 +76,9 @@ def to_ptx(
         f"One thread a state, at most {ptx.THREADS} threads a block; SI units, radians, the arrays in C order.",
         "The report, if its address is not 0, is lowered to the number of the first state without a result.",
     ]
-    with whole(Path(path)) as file:
+    with whole(path) as file:
         file.write("".join(f"// {line}\n" for line in words).encode() + text.encode())
-    return Path(path)
+    return path
 
 
 class CudaFunction:
@@ -137,8 +140,7 @@ class CudaFunction:
 
 
 def _traced(term: Term, precision: str, pattern: np.ndarray) -> Trace:
-    if precision not in TYPES:
-        raise ArgumentError(f"precision: expected 'double' or 'float', got {precision!r:.40}")
+    choice("precision", precision, TYPES)
     return trace(term.algorithm, pattern, {**term.numbers, **term.arrays}, term.given, guarded=True)
 
 

@@ -28,6 +28,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import ArrayLike
 
+from geomctrl.arguments import count
 from geomctrl.compiler.arrays import holds
 from geomctrl.errors import ArgumentError
 from geomctrl.kernels import curvature
@@ -35,7 +36,7 @@ from geomctrl.mechanism.mechanism import Mechanism
 from geomctrl.mechanism.states import as_batch
 
 from .articulated import mass_matrix_inverse, mass_matrix_solve
-from .batches import REFUSED, over_states
+from .batches import REFUSED, over_states, plain
 from .dynamics import coriolis_matrix, mass_matrix
 
 
@@ -54,14 +55,20 @@ def christoffel_symbols(robot: Mechanism, q: ArrayLike, kind: Literal[1, 2] = 1)
     kind=2: the last index raised, Gamma_ij^k, so that sum_ij Gamma_ij^k v_i v_j is M^-1 C v. For joints with several
     degrees of freedom the lowered Levi-Civita connection of the frame of velocities, see the module's docstring.
     """
-    if kind not in (1, 2):
-        raise ArgumentError(f"kind: expected 1 or 2, got {kind!r}")
+    count("kind", kind, 1, 2, expected="1 or 2")
+    Gamma = _christoffel_symbols(robot, q)
+    return Gamma if kind == 1 else Gamma @ mass_matrix_inverse(robot, q)[..., None, :, :]
+
+
+def _christoffel_symbols(robot: Mechanism, q: ArrayLike) -> np.ndarray:
     Gamma = np.empty((robot.nv, robot.nv, robot.nv))
     try:
-        curvature.christoffel_symbols.one(robot._model, q, Gamma)
+        if plain(q):
+            curvature.christoffel_symbols.one(robot._model, q, Gamma)
+            return Gamma
     except REFUSED:
-        Gamma = over_states(robot, curvature.christoffel_symbols, q=q)
-    return Gamma if kind == 1 else Gamma @ mass_matrix_inverse(robot, q)[..., None, :, :]
+        pass
+    return over_states(robot, curvature.christoffel_symbols, q=q)
 
 
 def covariant_derivative(robot: Mechanism, q: ArrayLike, v: ArrayLike, w: ArrayLike, w_rate: ArrayLike) -> np.ndarray:

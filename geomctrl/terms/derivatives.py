@@ -27,7 +27,7 @@ from geomctrl.mechanism.mechanism import Mechanism
 from geomctrl.mechanism.states import as_batch
 
 from .articulated import mass_matrix_inverse
-from .batches import REFUSED, over_states
+from .batches import ONE, REFUSED, check_threads, over_states, plain
 from .dynamics import mass_matrix_rate
 from .kinematics import poses
 from .time_derivatives import inverse_dynamics_rates
@@ -110,6 +110,8 @@ def inverse_dynamics_derivatives(
     f_ext (..., nbodies, 6): wrenches on the bodies, constant in their frames. threads: how many share a large batch.
     In N m/rad and so on per coordinate.
     """
+    if threads is not ONE:
+        check_threads(threads)
     found = robot._code.inverse_dynamics_derivatives(q, v, a) if f_ext is None else None
     if found is not None:
         return found
@@ -131,6 +133,8 @@ def forward_dynamics_derivatives(
     f_ext (..., nbodies, 6): wrenches on the bodies, constant in their frames. threads: how many share a large
     batch. Raises ModelError where the mass matrix is not positive definite.
     """
+    if threads is not ONE:
+        check_threads(threads)
     found = robot._code.forward_dynamics_derivatives(q, v, tau) if f_ext is None else None
     if found is not None:
         return found
@@ -155,10 +159,12 @@ def mass_matrix_derivative(robot: Mechanism, q: ArrayLike) -> np.ndarray:
     """
     out = np.empty((robot.nv, robot.nv, robot.nv))
     try:
-        derivatives.mass_matrix_derivative.one(robot._model, q, out)
-        return out
+        if plain(q):
+            derivatives.mass_matrix_derivative.one(robot._model, q, out)
+            return out
     except REFUSED:
-        return over_states(robot, derivatives.mass_matrix_derivative, q=q)
+        pass
+    return over_states(robot, derivatives.mass_matrix_derivative, q=q)
 
 
 def mass_matrix_inverse_derivative(robot: Mechanism, q: ArrayLike) -> np.ndarray:
@@ -194,7 +200,7 @@ def inverse_dynamics_derivatives_along(
     """
     along = second_derivatives.derivatives_along
     try:
-        if f_ext is None:
+        if f_ext is None and plain(q, v, a, dq, dv, da):
             block = np.empty((3 * robot.nv, robot.nv))
             along.one(robot._model, q, v, a, dq, dv, da, block)
             return InverseDynamicsDerivatives(*_rows(block, robot.nv))
@@ -266,7 +272,7 @@ def geometric_sensitivity(
     f_ext (..., nbodies, 6): wrenches on the bodies, constant in their frames, which are displaced with them.
     """
     try:
-        if f_ext is None:
+        if f_ext is None and plain(q, v, a):
             before, behind = out = np.empty((2, robot.nv, robot.nbodies, 6))
             geometry.geometric_sensitivity.one(robot._model, q, v, a, out)
             return GeometricSensitivity(before, before - behind)

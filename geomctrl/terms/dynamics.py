@@ -11,38 +11,46 @@ from typing import Literal
 import numpy as np
 from numpy.typing import ArrayLike
 
+from geomctrl.arguments import choice
 from geomctrl.compiler.catalogue import Terms
-from geomctrl.errors import ArgumentError
 from geomctrl.kernels import composite_bodies, energies, joint_accelerations, newton_euler, rigid_body
 from geomctrl.mechanism.mechanism import Mechanism
 from geomctrl.mechanism.states import as_batch
 
-from .batches import over_states
+from .batches import ONE, check_threads, over_states
 
-Form = Literal["ploen", "christoffel"]
-FORMS = {"ploen": rigid_body.PLOEN, "christoffel": rigid_body.CHRISTOFFEL}
+Form = Literal["ploen", "christoffel", "adjoint"]
+DEFAULT = "ploen"  # asked for by `is` first, which costs a call nothing
+FORMS = {"ploen": rigid_body.PLOEN, "christoffel": rigid_body.CHRISTOFFEL, "adjoint": rigid_body.ADJOINT}
 
 
 def form_number(form: str) -> int:
     try:
         return FORMS[form]
     except (KeyError, TypeError):
-        raise ArgumentError(f"form: expected 'ploen' or 'christoffel', got {form!r}") from None
+        return FORMS[choice("form", form, FORMS)]  # which has the words
 
 
 def terms(robot: Mechanism, q: ArrayLike, v: ArrayLike, form: Form = "ploen", *, threads: int = 1) -> Terms:
     """M(q), Mdot(q, v), C(q, v) and g(q) in one sweep: Terms(M, Mdot, C, g), (..., nv, nv) three times and (..., nv).
 
-    Mdot - 2C is skew for both forms: "ploen" (Ploen 1999 (37) and Proposition 1) and "christoffel" (the Christoffel
-    symbols of the first kind; for joints with several degrees of freedom the lowered Levi-Civita connection). They
-    differ in C, never in C v. For joints with several degrees of freedom v is a quasi-velocity, and Mdot is taken
-    along q exp(S v t). threads: how many share a large batch.
+    Mdot - 2C is skew for all forms of C = sum_i Jac_i^T (J_i Jacdot_i + Cbar_i Jac_i): "ploen" (Ploen 1999 (37) and
+    Proposition 1), "christoffel" (the Christoffel symbols of the first kind; for joints with several degrees of freedom
+    the lowered Levi-Civita connection) and "adjoint" (Cbar = J ad_V - ad_V^T J, which like the second depends on no
+    choice of body frames). They differ in C, never in C v. For joints with several degrees of freedom v is a
+    quasi-velocity, and Mdot is taken along q exp(S v t). threads: how many share a large batch.
     """
+    if threads is not ONE:
+        check_threads(threads)
+    if form is not DEFAULT:
+        choice("form", form, FORMS)
     code, found = robot._code, None
     if form == "ploen":
         found = code.terms(q, v)
     elif form == "christoffel":
         found = code.terms_christoffel(q, v)
+    elif form == "adjoint":
+        found = code.at(composite_bodies.terms, rigid_body.ADJOINT, result=Terms)(q, v)
     if found is not None:
         return found
     return Terms(*over_states(robot, composite_bodies.terms, form_number(form), threads=threads, q=q, v=v))
@@ -53,6 +61,8 @@ def mass_matrix(robot: Mechanism, q: ArrayLike, *, threads: int = 1) -> np.ndarr
 
     threads: how many share a large batch.
     """
+    if threads is not ONE:
+        check_threads(threads)
     M = robot._code.mass_matrix(q)
     return over_states(robot, composite_bodies.mass_matrix, threads=threads, q=q) if M is None else M
 
@@ -63,7 +73,7 @@ def mass_matrix_rate(robot: Mechanism, q: ArrayLike, v: ArrayLike) -> np.ndarray
 
 
 def coriolis_matrix(robot: Mechanism, q: ArrayLike, v: ArrayLike, form: Form = "ploen") -> np.ndarray:
-    """C(q, v) (..., nv, nv) with Mdot - 2C skew; see `terms` for the two forms."""
+    """C(q, v) (..., nv, nv) with Mdot - 2C skew; see `terms` for the three forms."""
     return terms(robot, q, v, form).C
 
 
@@ -90,14 +100,20 @@ def inverse_dynamics(
     reference velocity of Slotine and Li, for the C of `form`. f_ext (..., nbodies, 6): wrenches (moment, force) on the
     bodies, in body frames about their origins. threads: how many share a large batch.
     """
-    if v_ref is None and f_ext is None and form == "ploen":  # the usual call first
+    if threads is not ONE:
+        check_threads(threads)
+    ploen = form is DEFAULT or choice("form", form, FORMS) == "ploen"
+    if ploen and v_ref is None and f_ext is None:  # the usual call first
         tau = robot._code.inverse_dynamics(q, v, a)
-    elif f_ext is not None and form == "ploen":
+    elif ploen and f_ext is not None:
         tau = robot._code.inverse_dynamics_external(q, v, a, v if v_ref is None else v_ref, f_ext)
-    elif form == "ploen":
+    elif ploen:
         tau = robot._code.inverse_dynamics_reference(q, v, a, v_ref)
     elif form == "christoffel" and f_ext is None:
         tau = robot._code.inverse_dynamics_reference_christoffel(q, v, a, v if v_ref is None else v_ref)
+    elif form == "adjoint" and f_ext is None:
+        call = robot._code.at(newton_euler.inverse_dynamics_reference, rigid_body.ADJOINT)
+        tau = call(q, v, a, v if v_ref is None else v_ref)
     else:
         tau = None
     if tau is not None:
@@ -125,6 +141,8 @@ def forward_dynamics(
     ModelError where the mass matrix is not positive definite (only parameters no body has lead there). threads: how
     many share a large batch.
     """
+    if threads is not ONE:
+        check_threads(threads)
     code = robot._code
     a = code.forward_dynamics(q, v, tau) if f_ext is None else code.forward_dynamics_external(q, v, tau, f_ext)
     if a is not None:

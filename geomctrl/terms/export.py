@@ -9,15 +9,16 @@ from pathlib import Path
 
 import numpy as np
 
+from geomctrl.arguments import listed, path_of
 from geomctrl.compiler import c, c_files
 from geomctrl.compiler.arithmetic import Arithmetic, Sizes, evaluated
 from geomctrl.compiler.tracing import structure, trace
 from geomctrl.errors import ArgumentError
 from geomctrl.mechanism.configuration import random_configuration
-from geomctrl.mechanism.mechanism import Mechanism
+from geomctrl.mechanism.mechanism import Mechanism, require_robot
 
 from .compiled import FRAME_TERMS, Term, compiled_term
-from .kinematics import Representation
+from .kinematics import Representation, representation_number
 
 FAILURE = "where the mass matrix is not positive definite"
 
@@ -69,6 +70,9 @@ def to_c(
 
     Raises NameNotFoundError for an unknown term and ArgumentError for what can not be a name in C.
     """
+    require_robot("robot", robot)
+    path = path_of("path", path)
+    representation_number(representation)
     name = c_files.identifier("name", re.sub(r"\W", "_", robot.name) if name is None else name)
     c_files.real(precision)
     known = _known(terms)
@@ -117,7 +121,9 @@ def _expected(robot: Mechanism, term: Term, given: list[np.ndarray]) -> list[np.
 
 
 def _known(terms: Sequence[str]) -> list[str]:
-    names = [terms] if isinstance(terms, str) else list(terms)
-    if not names:
-        raise ArgumentError("terms: expected at least one, got none")
+    if isinstance(terms, str):
+        return [terms]
+    names = listed("terms", terms)
+    if not names or not all(isinstance(name, str) for name in names):
+        raise ArgumentError(f"terms: expected at least one name of a term, got {terms!r:.80}")
     return names

@@ -8,6 +8,11 @@ for trees and joints with several degrees of freedom: S_i is 6 x d, and Gamma ha
 Written to be read and to be trusted, not to be fast: the oracle the recursions are tested against. It builds the
 joints' transforms itself from `robot.placements` and the screws, shares no code with the kernels, and takes complex q
 and v, for derivatives by the complex step. All functions take any leading batch axes. Equation numbers are Ploen's.
+
+The base may move: `base_twist` V_0 and `base_acceleration` Vdot_0 (..., 6) are its body-fixed twist and that twist's
+rate, at the instant in which its frame is the world's; None is rest. With them (13), (19) and (20) are whole,
+
+    V = G S v + G P0 V_0,    Vdot = G S a + G ad_Sv Gamma V + G ad_Sv P0 V_0 + G P0 Vdot_0
 """
 
 from __future__ import annotations
@@ -17,12 +22,29 @@ from typing import Literal, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
+from geomctrl.arguments import checked, choice
 from geomctrl.errors import ArgumentError
 from geomctrl.mechanism import inertia
 from geomctrl.mechanism.mechanism import Mechanism
 from geomctrl.mechanism.states import as_batch
 
-Form = Literal["ploen", "christoffel", "plain"]
+from .blocks import blocks, mul, transpose
+
+__all__ = [
+    "Factors",
+    "body_accelerations",
+    "body_twists",
+    "coriolis_matrix",
+    "factors",
+    "gravity_force",
+    "inverse_dynamics",
+    "mass_matrix",
+    "mass_matrix_rate",
+    "potential_energy",
+]
+
+Form = Literal["ploen", "christoffel", "adjoint", "plain"]
+FORMS = ("ploen", "christoffel", "adjoint", "plain")
 
 
 class Factors(NamedTuple):
@@ -39,15 +61,18 @@ class Factors(NamedTuple):
     C_bar: np.ndarray  # (..., 6n, 6n) diag(C_bar_i), skew unless form="plain"
 
 
-def factors(robot: Mechanism, q: ArrayLike, v: ArrayLike, form: Form = "ploen") -> Factors:
-    """All factors of M, C and g at a state.
+def factors(
+    robot: Mechanism, q: ArrayLike, v: ArrayLike, form: Form = "ploen", base_twist: ArrayLike | None = None
+) -> Factors:
+    """All factors of M, C and g at a state, of a base at rest or moving.
 
-    `form` chooses C_bar_i: "ploen" (Proposition 1), "christoffel", or "plain", the -ad_V^T J of (25), whose C gives the
-    right forces but no skew Mdot - 2C.
+    `form` chooses C_bar_i: "ploen" (Proposition 1), "christoffel", "adjoint" (J ad_V - ad_V^T J), or "plain", the
+    -ad_V^T J of (25), whose C gives the right forces but no skew Mdot - 2C.
     """
-    q, v = np.asarray(q), np.asarray(v)
-    as_batch(robot, q=np.real(q), v=np.real(v))
-    n, lead, dtype = robot.nbodies, q.shape[:-1], np.result_type(q, v, float)
+    q, v = states(robot, q=q, v=v)
+    choice("form", form, FORMS)
+    V_0 = _of_base("base_twist", base_twist, q)
+    n, lead, dtype = robot.nbodies, q.shape[:-1], np.result_type(q, v, V_0, float)
     block = [slice(6 * i, 6 * i + 6) for i in range(n)]
     S, J = np.zeros((6 * n, robot.nv)), np.zeros((6 * n, 6 * n))
     Gamma, G, ad_Sv, ad_V_dual, C_bar = (np.zeros((*lead, 6 * n, 6 * n), dtype) for _ in range(5))
@@ -60,11 +85,11 @@ def factors(robot: Mechanism, q: ArrayLike, v: ArrayLike, form: Form = "ploen") 
         J[at] = inertia.spatial(robot.parameters[i])  # (12)
         if parent < 0:
             P0[..., b, :] = X
-            V[..., b] = Sv
+            V[..., b] = mul(X, V_0) + Sv
         else:
             Gamma[..., b, block[parent]] = X
             G[..., b, :] = X @ G[..., block[parent], :]
-            V[..., b] = (X @ V[..., block[parent], None])[..., 0] + Sv  # (15)
+            V[..., b] = mul(X, V[..., block[parent]]) + Sv  # (15)
         G[at] += np.eye(6)
         ad_Sv[at] = -ad(Sv)
         ad_V_dual[at] = -transpose(ad(V[..., b]))  # (7)
@@ -74,7 +99,7 @@ def factors(robot: Mechanism, q: ArrayLike, v: ArrayLike, form: Form = "ploen") 
 
 def mass_matrix(robot: Mechanism, q: ArrayLike) -> np.ndarray:
     """M(q) (..., nv, nv)."""
-    f = factors(robot, q, _at_rest(robot, q))
+    f = at_rest(robot, q)
     return f.S.T @ transpose(f.G) @ f.J @ f.G @ f.S  # (36)
 
 
@@ -94,32 +119,94 @@ def coriolis_matrix(robot: Mechanism, q: ArrayLike, v: ArrayLike, form: Form = "
 
 def gravity_force(robot: Mechanism, q: ArrayLike) -> np.ndarray:
     """g(q) (..., nv)."""
-    f = factors(robot, q, _at_rest(robot, q))
-    return _apply(f.S.T @ transpose(f.G) @ f.J @ f.G @ f.P0, _base_acceleration(robot))  # (38)
+    f = at_rest(robot, q)
+    return mul(f.S.T @ transpose(f.G) @ f.J @ f.G @ f.P0, _base_acceleration(robot))  # (38)
 
 
 def potential_energy(robot: Mechanism, q: ArrayLike) -> np.ndarray:
     """Gravitational energy (...,) [J]: minus the sum of g . (R_i h_i + m_i p_i) over bodies at poses (R_i, p_i)."""
-    q = np.asarray(q)
-    as_batch(robot, q=np.real(q))
+    (q,) = states(robot, q=q)
     poses, energy = [], np.zeros(q.shape[:-1], np.result_type(q, float))
     for i, (parent, joint, M) in enumerate(zip(robot.parents, robot.joints, robot.placements)):
         T = M @ joint_motion(joint.S, q[..., robot.q_slices[i]])
         poses.append(poses[parent] @ T if parent >= 0 else T)
-        energy = energy - _apply(poses[i][..., :3, :], robot.parameters[i, [1, 2, 3, 0]]) @ robot.gravity
+        energy = energy - mul(poses[i][..., :3, :], robot.parameters[i, [1, 2, 3, 0]]) @ robot.gravity
     return energy
 
 
 def inverse_dynamics(
-    robot: Mechanism, q: ArrayLike, v: ArrayLike, a: ArrayLike, v_ref: ArrayLike | None = None, form: Form = "ploen"
+    robot: Mechanism,
+    q: ArrayLike,
+    v: ArrayLike,
+    a: ArrayLike,
+    v_ref: ArrayLike | None = None,
+    form: Form = "ploen",
+    base_twist: ArrayLike | None = None,
+    base_acceleration: ArrayLike | None = None,
 ) -> np.ndarray:
-    """M a + C v_ref + g (..., nv) by the recursion's global form; v_ref=None means v."""
-    f, a, v_ref = factors(robot, q, v, form), np.asarray(a), np.asarray(v if v_ref is None else v_ref)
-    as_batch(robot, v=np.real(v), a=np.real(a), v_ref=np.real(v_ref))
-    V = _apply(f.G @ f.S, v_ref)  # (19)
-    A = _apply(f.S, a) + _apply(f.ad_Sv @ f.Gamma, V) + _apply(f.P0, _base_acceleration(robot))
-    F = _apply(f.J @ f.G, A) + _apply(f.C_bar, V)  # (20), (21)
-    return _apply(f.S.T @ transpose(f.G), F)  # (22)
+    """tau (..., nv) = M a + C v_ref + g of a base at rest, by the recursion's global form; v_ref=None means v.
+
+    Of a base that moves, the torques that its motion takes besides; its reference twist is its own. Gravity is the
+    robot's, in the axes that the base has then.
+    """
+    q, v, a, v_ref = states(robot, q=q, v=v, a=a, v_ref=v if v_ref is None else v_ref)
+    f = factors(robot, q, v, form, base_twist)
+    V_0, A_0 = _of_base("base_twist", base_twist, q), _of_base("base_acceleration", base_acceleration, q)
+    V = _twists(f, v_ref, V_0)
+    F = mul(f.J, _accelerations(f, a, V, V_0, A_0 + _base_acceleration(robot))) + mul(f.C_bar, V)  # (21)
+    return mul(f.S.T @ transpose(f.G), F)  # (22)
+
+
+def body_twists(robot: Mechanism, q: ArrayLike, v: ArrayLike, base_twist: ArrayLike | None = None) -> np.ndarray:
+    """The bodies' twists (..., nbodies, 6), body-fixed: (19)."""
+    q, v = states(robot, q=q, v=v)
+    f, V_0 = factors(robot, q, v, base_twist=base_twist), _of_base("base_twist", base_twist, q)
+    V = _twists(f, v, V_0)
+    return V.reshape(*V.shape[:-1], robot.nbodies, 6)
+
+
+def body_accelerations(
+    robot: Mechanism,
+    q: ArrayLike,
+    v: ArrayLike,
+    a: ArrayLike,
+    base_twist: ArrayLike | None = None,
+    base_acceleration: ArrayLike | None = None,
+) -> np.ndarray:
+    """The rates (..., nbodies, 6) of the bodies' twists: (20), no gravity in it."""
+    q, v, a = states(robot, q=q, v=v, a=a)
+    f = factors(robot, q, v, base_twist=base_twist)
+    V_0, A_0 = _of_base("base_twist", base_twist, q), _of_base("base_acceleration", base_acceleration, q)
+    A = _accelerations(f, a, f.V, V_0, A_0)
+    return A.reshape(*A.shape[:-1], robot.nbodies, 6)
+
+
+def _twists(f: Factors, v: np.ndarray, V_0: np.ndarray) -> np.ndarray:
+    return mul(f.G @ f.S, v) + mul(f.G @ f.P0, V_0)  # (19)
+
+
+def _accelerations(f: Factors, a: np.ndarray, V: np.ndarray, V_0: np.ndarray, A_0: np.ndarray) -> np.ndarray:
+    bias = mul(f.ad_Sv @ f.Gamma, V) + mul(f.ad_Sv @ f.P0, V_0)
+    return mul(f.G, mul(f.S, a) + bias + mul(f.P0, A_0))  # (20)
+
+
+def states(robot: Mechanism, **arguments: ArrayLike) -> list[np.ndarray]:
+    """States in double precision with their leading axes, the same for all; complex ones stay complex.
+
+    Raises ArgumentError as the other terms do.
+    """
+    arrays = {name: _double(name, x) for name, x in arguments.items()}
+    as_batch(robot, **{name: np.real(x) for name, x in arrays.items()})
+    return list(arrays.values())
+
+
+def _double(name: str, x: ArrayLike) -> np.ndarray:
+    try:
+        if np.iscomplexobj(x):
+            return checked(name, np.real(x), ()) + 1j * checked(name, np.imag(x), ())
+    except ValueError:  # a ragged list: `checked` has the words
+        pass
+    return checked(name, x, ())
 
 
 # --- blocks ------------------------------------------------------------------------------------------------------
@@ -142,13 +229,13 @@ def body_coriolis(J: np.ndarray, V: np.ndarray, form: Form) -> np.ndarray:
     """C_bar_i (..., 6, 6) with C_bar_i V_i = -ad_{V_i}^T J_i V_i."""
     if form == "plain":
         return -transpose(ad(V)) @ J
+    if form == "adjoint":
+        return J @ ad(V) - transpose(ad(V)) @ J
     w, I, H = hat(V[..., :3]), J[:3, :3], J[:3, 3:]
     if form == "ploen":
         angular = w @ I + I @ w  # Proposition 1
-    elif form == "christoffel":
-        angular = hat(V[..., :3] @ (0.5 * np.trace(I) * np.eye(3) - I))
     else:
-        raise ArgumentError(f"form: expected 'ploen', 'christoffel' or 'plain', got {form!r}")
+        angular = hat(V[..., :3] @ (0.5 * np.trace(I) * np.eye(3) - I))
     return blocks(angular, H @ w, -w @ H, J[5, 5] * w)
 
 
@@ -169,21 +256,21 @@ def Ad_inverse(f: np.ndarray) -> np.ndarray:
     return blocks(Rt, np.zeros_like(Rt), -Rt @ hat(p), Rt)  # (4)
 
 
-def blocks(a: np.ndarray, b: np.ndarray, c: np.ndarray, d: np.ndarray) -> np.ndarray:
-    """[[a, b], [c, d]]."""
-    return np.concatenate((np.concatenate((a, b), -1), np.concatenate((c, d), -1)), -2)
+def at_rest(robot: Mechanism, q: ArrayLike) -> Factors:
+    """All factors at q with zero velocity."""
+    (q,) = states(robot, q=q)
+    return factors(robot, q, np.zeros((*q.shape[:-1], robot.nv)))
 
 
-def transpose(A: np.ndarray) -> np.ndarray:
-    return A.swapaxes(-1, -2)
-
-
-def _apply(A: np.ndarray, x: np.ndarray) -> np.ndarray:
-    return (A @ x[..., None])[..., 0]
-
-
-def _at_rest(robot: Mechanism, q: ArrayLike) -> np.ndarray:
-    return np.zeros((*np.shape(q)[:-1], robot.nv))
+def _of_base(name: str, x: ArrayLike | None, q: ArrayLike) -> np.ndarray:
+    """A twist of the base, or its rate, with the leading axes of q."""
+    lead = np.shape(q)[:-1]
+    if x is None:
+        return np.zeros((*lead, 6))
+    x = _double(name, x)
+    if x.shape != (*lead, 6):
+        raise ArgumentError(f"{name}: expected shape {(*lead, 6)}, got {x.shape} (nothing is broadcast)")
+    return x
 
 
 def _base_acceleration(robot: Mechanism) -> np.ndarray:

@@ -20,19 +20,25 @@ slips in their terms, which a convolution of series does not share.
 
 from __future__ import annotations
 
+from itertools import combinations
 from math import comb, factorial
-from typing import Literal, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from geomctrl.arguments import checked
+from geomctrl.arguments import checked, count
 from geomctrl.errors import ArgumentError
 from geomctrl.lie import se3
-from geomctrl.mechanism.mechanism import Mechanism
+from geomctrl.mechanism.mechanism import Mechanism, require_robot
 from geomctrl.mechanism.states import as_batch
 
+from .blocks import mul
 from .kinematics import Representation, jacobian, poses, representation_number
+
+CROSS = np.cross(np.eye(3)[:, None], np.eye(3)).transpose(2, 0, 1)  # (a x b)_x = CROSS_xyz a_y b_z
+
+SLOTS = "klmnopqrstuv"  # a letter of einsum for each derivative; arrays of more would hold no robot's
 
 
 class JointMotion(NamedTuple):
@@ -178,6 +184,7 @@ def path_to(robot: Mechanism, frame: str) -> list[int]:
 
 
 def _motion(robot: Mechanism, q: ArrayLike, rates: ArrayLike):
+    require_robot("robot", robot)
     x = checked("rates", rates, (robot.nv,))
     if x.ndim < 2 or x.shape[-2] == 0:
         raise ArgumentError(f"rates: expected shape (..., K, {robot.nv}) with K >= 1, got {x.shape}")
@@ -195,39 +202,65 @@ def _factorials(n: int) -> np.ndarray:
 
 
 def jacobian_partial_derivatives(
-    robot: Mechanism, q: ArrayLike, frame: str, order: int, representation: Literal["body", "spatial"] = "body"
+    robot: Mechanism, q: ArrayLike, frame: str, order: int, representation: Representation = "body"
 ) -> np.ndarray:
     """All partial derivatives of one order of the frame's Jacobian, (..., 6, nv, nv, ..., nv) with `order` more axes.
 
-    Entry [:, j, k1, ..., kn] is column j derived by coordinate k1, then k2, ...; each order is one bracket more on the
-    order before (14), (23):
+    Entry [:, j, k1, ..., kn] is column j derived by coordinate k1, then k2, ... With (w, v) the parts of a column, the
+    first ones, and where both joints are on the way to the frame, are
 
-        body     [J_j, J_k] for k in the subtree of j,  the derivatives nearest j first
-        spatial  [J_k, J_j] for k an ancestor of j,  likewise
+        body     [J_j, J_k] for k in the subtree of j                                                  (5), (14)
+        spatial  [J_k, J_j] for k an ancestor of j                                                     (15), (23)
+        hybrid   [J_j, (0, v_k)] for k in the subtree of j, j itself included, else [(w_k, 0), J_j]    (24), (25)
+        mixed    angular part of the body-fixed, linear part of the hybrid ones                        (33)
 
-    For a joint with several degrees of freedom derivatives are along q exp(S_k d), which do not commute within it.
+    and each further order one bracket more, the derivatives nearest j first (for the hybrid ones, a sum of them). For a
+    joint with several degrees of freedom derivatives are along q exp(S_k d), which do not commute within it.
     """
-    if representation not in ("body", "spatial"):
-        raise ArgumentError(f"representation: expected 'body' or 'spatial', got {representation!r}")
-    if isinstance(order, bool) or not isinstance(order, (int, np.integer)) or order < 0:
-        raise ArgumentError(f"order: expected a number of derivatives, 0 or more, got {order!r}")
+    representation_number(representation)
+    order = count("order", order, 0, len(SLOTS), expected=f"a number of derivatives, 0 to {len(SLOTS)}")
     lead, (q,) = as_batch(robot, q=q)
-    n, body = robot.nv, representation == "body"
-    Jac = jacobian(robot, q, frame, representation)
-    ad_J = se3.ad(Jac.swapaxes(1, 2))  # (batch, nv, 6, 6)
     joint = np.repeat(np.arange(robot.nbodies), [j.dof for j in robot.joints])
+    if representation in ("body", "spatial"):
+        out = _bracket_chains(jacobian(robot, q, frame, representation), joint, order, representation == "body")
+    else:
+        out = _hybrid_partial_derivatives(jacobian(robot, q, frame, "hybrid"), joint, order)
+    if representation == "mixed":
+        out[:, :3] = _bracket_chains(jacobian(robot, q, frame, "body"), joint, order, True)[:, :3]
+    return out.reshape(*lead, 6, *(robot.nv,) * (order + 1))
+
+
+def _bracket_chains(Jac: np.ndarray, joint: np.ndarray, order: int, body: bool) -> np.ndarray:
+    """(batch, 6, n, n, ..., n): derivatives of a body-fixed or else a spatial Jacobian, about any fixed point."""
+    n = len(joint)
+    ad_J = se3.ad(Jac.swapaxes(1, 2))  # (batch, nv, 6, 6)
     # after[j, k]: a bracket with J_k may follow one with J_j
     after = joint[:, None] <= joint if body else joint[:, None] >= joint
     first = joint[:, None] < joint if body else after
-    out = Jac
+    out = Jac.copy()
     for step in range(order):
         sign = -1.0 if body else 1.0  # [X, J_k] = -ad_{J_k} X
         chain = np.einsum("bkxy,by...->bx...k", sign * ad_J, out)
         allowed = first if step == 0 else after
         out = chain * (allowed if step == 0 else np.broadcast_to(allowed, (n,) * (step + 2)))
-    if order > 1:
-        out = _in_any_order(out, joint, order, body)
-    return out.reshape(*lead, 6, *(n,) * (order + 1))
+    return _in_any_order(out, joint, order, body) if order > 1 else out
+
+
+def _hybrid_partial_derivatives(Jac: np.ndarray, joint: np.ndarray, order: int) -> np.ndarray:
+    """(w, v + w x r) by the rule of products: (w, v) spatial, r the frame's position, both about the point where the
+    frame is now, so that r = 0; its derivative by coordinate k is the linear part of column k, v_k.
+    """
+    spatial = [_bracket_chains(Jac, joint, m, False) for m in range(order + 1)]
+    hybrid: list[np.ndarray] = []
+    for m in range(order + 1):
+        out, slots = spatial[m].copy(), SLOTS[:m]
+        for of_r in range(1, m + 1):
+            for theirs in combinations(slots, of_r):  # the derivatives that r takes, in the order taken
+                others = "".join(k for k in slots if k not in theirs)
+                words = f"xyz,ayj{others},az{''.join(theirs)}->axj{slots}"
+                out[:, 3:] += np.einsum(words, CROSS, spatial[m - of_r][:, :3], hybrid[of_r - 1][:, 3:])
+        hybrid.append(out)
+    return hybrid[order]
 
 
 def _in_any_order(chain: np.ndarray, joint: np.ndarray, order: int, body: bool) -> np.ndarray:
@@ -254,25 +287,41 @@ def joint_motion_of_bodies(robot: Mechanism, q: ArrayLike, V: ArrayLike, A: Arra
     v_i = S_i^+ (V_i - X V_p), a_i = S_i^+ (A_i - X A_p + ad_{S_i v_i} V_i): (11) joint by joint. Where V and A are no
     motion of the robot, each joint's least-squares answer.
     """
-    lead, (q,) = as_batch(robot, q=q)
-    shape = (*lead, robot.nbodies, 6)
-    V, A = checked("V", V, (robot.nbodies, 6)), checked("A", A, (robot.nbodies, 6))
-    for name, x in (("V", V), ("A", A)):
-        if x.shape != shape:
-            raise ArgumentError(f"{name}: expected shape {shape}, got {x.shape} (nothing is broadcast)")
-    V, A = V.reshape(len(q), *shape[-2:]), A.reshape(len(q), *shape[-2:])
-    T = [poses(robot, q, name) for name in robot.body_names]
-    v, a = np.zeros((len(q), robot.nv)), np.zeros((len(q), robot.nv))
-    for i, (p, joint, s) in enumerate(zip(robot.parents, robot.joints, robot.v_slices)):
-        U, B = V[:, i], A[:, i]
-        if p >= 0:
-            X = se3.Ad_of(se3.inverse_of(T[i]) @ T[p])
-            U, B = U - _mul(X, V[:, p]), B - _mul(X, A[:, p])
-        back = np.linalg.pinv(joint.S)
-        v[:, s] = U @ back.T
-        a[:, s] = (B + _mul(se3.ad(v[:, s] @ joint.S.T), V[:, i])) @ back.T  # (11)
+    lead, (V, A), parents = _motion_of_bodies(robot, q, V, A)
+    v, a = np.zeros((len(V), robot.nv)), np.zeros((len(V), robot.nv))
+    for i, (joint, s, (XV, XA)) in enumerate(zip(robot.joints, robot.v_slices, parents)):
+        back = np.linalg.pinv(joint.S).T
+        v[:, s] = (V[:, i] - XV) @ back
+        a[:, s] = (A[:, i] - XA + mul(se3.ad(v[:, s] @ joint.S.T), V[:, i])) @ back  # (11)
     return JointMotion(v.reshape(*lead, robot.nv), a.reshape(*lead, robot.nv))
 
 
-def _mul(A: np.ndarray, x: np.ndarray) -> np.ndarray:
-    return (A @ x[..., None])[..., 0]
+def joint_accelerations_of_bodies(robot: Mechanism, q: ArrayLike, V: ArrayLike, A: ArrayLike) -> np.ndarray:
+    """Joint accelerations (..., nv) from the bodies' twists V and their rates A (..., nbodies, 6), without velocities:
+
+    a_i = S_i^+ (A_i - X A_p + [V_i, X V_p]), (65b) solved (Remark 3, whose first term is the acceleration).
+    """
+    lead, (V, A), parents = _motion_of_bodies(robot, q, V, A)
+    a = np.zeros((len(V), robot.nv))
+    for i, (joint, s, (XV, XA)) in enumerate(zip(robot.joints, robot.v_slices, parents)):
+        a[:, s] = (A[:, i] - XA + mul(se3.ad(V[:, i]), XV)) @ np.linalg.pinv(joint.S).T
+    return a.reshape(*lead, robot.nv)
+
+
+def _motion_of_bodies(
+    robot: Mechanism, q: ArrayLike, V: ArrayLike, A: ArrayLike
+) -> tuple[tuple[int, ...], list[np.ndarray], list[list[np.ndarray]]]:
+    """The leading axes, V and A flattened to one, and body by body the parent's twist and its rate, X V_p and X A_p."""
+    lead, (q,) = as_batch(robot, q=q)
+    shape, flat = (*lead, robot.nbodies, 6), []
+    for name, x in (("V", V), ("A", A)):
+        x = checked(name, x, shape[-2:])
+        if x.shape != shape:
+            raise ArgumentError(f"{name}: expected shape {shape}, got {x.shape} (nothing is broadcast)")
+        flat.append(x.reshape(len(q), *shape[-2:]))
+    T = [poses(robot, q, name) for name in robot.body_names]
+    parents = []
+    for i, p in enumerate(robot.parents):
+        X = se3.Ad_of(se3.inverse_of(T[i]) @ T[p]) if p >= 0 else np.zeros((6, 6))
+        parents.append([mul(X, x[:, max(p, 0)]) for x in flat])
+    return lead, flat, parents

@@ -27,13 +27,12 @@ Representation = Literal["body", "spatial", "hybrid", "mixed"]
 REPRESENTATIONS = {"body": BODY_FIXED, "spatial": SPATIAL, "hybrid": HYBRID, "mixed": MIXED}
 
 
-def representation_number(name: str) -> int:
+def representation_number(name: str, argument: str = "representation") -> int:
     try:
         return REPRESENTATIONS[name]
     except (KeyError, TypeError):
-        raise ArgumentError(
-            f"representation: expected one of {', '.join(map(repr, REPRESENTATIONS))}, got {name!r}"
-        ) from None
+        words = ", ".join(map(repr, REPRESENTATIONS))
+        raise ArgumentError(f"{argument}: expected one of {words}, got {name!r:.80}") from None
 
 
 def poses(robot: Mechanism, q: np.ndarray, frame: str) -> np.ndarray:

@@ -5,7 +5,8 @@ Body by body the wrench J A + Cbar(V) Vr is linear in (m, h, I): with L(x) y = I
     Y_i = [[0, -[lin], L(al + w x wr) + [w] L(wr)], [lin, [al] + [w][wr], 0]]     (Ploen's Cbar)
 
 where A = (al, acc), lin = acc + w x vr; the Christoffel-consistent Cbar has the inertia block
-L(al) + [wr] L(w) + 1/2 (w x wr)(1, 0, 1, 0, 0, 1). A row of Y is Jac_k^T Y_i.
+L(al) + [wr] L(w) + 1/2 (w x wr)(1, 0, 1, 0, 0, 1). With B(X) the matrix of J X by the parameters, the adjoint Cbar has
+Y_i = B(A + ad_V Vr) - ad_V^T B(Vr). A row of Y is Jac_k^T Y_i.
 """
 
 from __future__ import annotations
@@ -13,15 +14,15 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike
 
-from geomctrl.arguments import checked
+from geomctrl.arguments import checked, choice
 from geomctrl.errors import ArgumentError
 from geomctrl.kernels import lanes
 from geomctrl.kernels import regressor as kernels
 from geomctrl.mechanism.mechanism import Mechanism
 from geomctrl.mechanism.states import as_batch
 
-from .batches import over_states
-from .dynamics import Form, form_number
+from .batches import ONE, check_threads, over_states
+from .dynamics import DEFAULT, FORMS, Form, form_number
 
 
 def products(
@@ -66,6 +67,10 @@ def regressor(
     given). Columns: ten a body, in the order of `Robot.parameters`. threads: how many share a large batch.
     Raises ArgumentError like the other terms.
     """
+    if threads is not ONE:
+        check_threads(threads)
+    if form is not DEFAULT:
+        choice("form", form, FORMS)
     if v_ref is None:
         v_ref = v
     code, Y = robot._code, None
@@ -73,6 +78,8 @@ def regressor(
         Y = code.regressor(q, v, a, v_ref)
     elif form == "christoffel":
         Y = code.regressor_christoffel(q, v, a, v_ref)
+    elif form == "adjoint":
+        Y = code.at(kernels.regressor, form_number(form))(q, v, a, v_ref)
     if Y is not None:
         return Y
     return over_states(robot, kernels.regressor, form_number(form), threads=threads, q=q, v=v, a=a, v_ref=v_ref)

@@ -21,16 +21,17 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import ArrayLike
 
-from geomctrl.arguments import checked, require_rotation
+from geomctrl.arguments import checked
 from geomctrl.errors import ArgumentError
 from geomctrl.kernels import representations
 from geomctrl.lie import se3, so3
 from geomctrl.mechanism import inertia
 from geomctrl.mechanism.configuration import neutral
-from geomctrl.mechanism.mechanism import Mechanism
+from geomctrl.mechanism.mechanism import Mechanism, require_robot
 from geomctrl.mechanism.states import as_batch
 
 from .batches import over_states
+from .blocks import blocks, mul, transpose
 from .dynamics import inverse_dynamics as body_fixed
 from .kinematics import Representation, pose, representation_number
 
@@ -39,27 +40,27 @@ from .kinematics import Representation, pose, representation_number
 
 def change_of_representation(T: ArrayLike, source: Representation, target: Representation) -> np.ndarray:
     """The matrix A (..., 6, 6) with V_target = A V_source for the frame at T (..., 4, 4): (98)-(100)."""
-    (T,) = _checked(T=T)
+    (T,) = checked_together(T=T)
     return _change(T, source, target)
 
 
 def convert_twist(T: ArrayLike, V: ArrayLike, source: Representation, target: Representation) -> np.ndarray:
     """The twist V (..., 6) of the frame at T in another representation: (98)-(100)."""
-    T, V = _checked(T=T, V=V)
-    return _mul(_change(T, source, target), V)
+    T, V = checked_together(T=T, V=V)
+    return mul(_change(T, source, target), V)
 
 
 def convert_acceleration(
     T: ArrayLike, V: ArrayLike, A: ArrayLike, source: Representation, target: Representation
 ) -> np.ndarray:
     """The rate of the twist (..., 6) in `target`, given twist V and rate A in `source`: (98)-(100) derived, (33)."""
-    T, V, A = _checked(T=T, V=V, A=A)
-    return _mul(_change(T, source, target), A) + _mul(_change_rate(T, V, source, target), V)
+    T, V, A = checked_together(T=T, V=V, A=A)
+    return mul(_change(T, source, target), A) + mul(_change_rate(T, V, source, target), V)
 
 
 def convert_jacobian(T: ArrayLike, Jac: ArrayLike, source: Representation, target: Representation) -> np.ndarray:
     """A Jacobian (..., 6, n) of the frame at T in another representation: (106)."""
-    T, Jac = _checked(T=T, Jac=Jac)
+    T, Jac = checked_together(T=T, Jac=Jac)
     return _change(T, source, target) @ Jac
 
 
@@ -67,30 +68,40 @@ def convert_jacobian_rate(
     T: ArrayLike, V: ArrayLike, Jac: ArrayLike, Jac_rate: ArrayLike, source: Representation, target: Representation
 ) -> np.ndarray:
     """A Jacobian's time derivative (..., 6, n), given the frame's twist V, Jac and its rate in `source`: (24), (33)."""
-    T, V, Jac, Jac_rate = _checked(T=T, V=V, Jac=Jac, Jac_rate=Jac_rate)
+    T, V, Jac, Jac_rate = checked_together(T=T, V=V, Jac=Jac, Jac_rate=Jac_rate)
+    if Jac.shape != Jac_rate.shape:
+        raise ArgumentError(f"Jac, Jac_rate: expected the same shape, got {Jac.shape} and {Jac_rate.shape}")
     return _change(T, source, target) @ Jac_rate + _change_rate(T, V, source, target) @ Jac
 
 
 def convert_wrench(T: ArrayLike, W: ArrayLike, source: Representation, target: Representation) -> np.ndarray:
     """The wrench W (..., 6) on the frame at T in another representation, so that W . V stays the power: (35)."""
-    T, W = _checked(T=T, W=W)
-    return _mul(_transpose(_change(T, target, source)), W)
+    T, W = checked_together(T=T, W=W)
+    _require_known(source, target)
+    return mul(transpose(_change(T, target, source)), W)
 
 
 def convert_inertia(T: ArrayLike, J: ArrayLike, source: Representation, target: Representation) -> np.ndarray:
     """The mass matrix J (..., 6, 6) of a body at T in another representation: (34), (47), (51)."""
-    T, J = _checked(T=T, J=J)
+    T, J = checked_together(T=T, J=J)
+    _require_known(source, target)
     back = _change(T, target, source)
-    return _transpose(back) @ J @ back
+    return transpose(back) @ J @ back
+
+
+def _require_known(source: str, target: str) -> None:
+    representation_number(source, "source")
+    representation_number(target, "target")
 
 
 def _change(T: np.ndarray, source: str, target: str) -> np.ndarray:
+    _require_known(source, target)
     return _from_body(T, target) @ _to_body(T, source)
 
 
 def _change_rate(T: np.ndarray, V: np.ndarray, source: str, target: str) -> np.ndarray:
     back = _to_body(T, source)
-    V_b = _mul(back, V)
+    V_b = mul(back, V)
     rate = _from_body_rate(T, V_b, target) @ back
     # A = A_target A_source^-1, and d/dt A_source^-1 = - A_source^-1 (d/dt A_source) A_source^-1
     return rate - _from_body(T, target) @ back @ _from_body_rate(T, V_b, source) @ back
@@ -98,33 +109,31 @@ def _change_rate(T: np.ndarray, V: np.ndarray, source: str, target: str) -> np.n
 
 def _from_body(T: np.ndarray, target: str) -> np.ndarray:
     """A with V_target = A V^b."""
-    representation_number(target)
     R, one, zero = T[..., :3, :3], _eye3(T), _zero3(T)
     if target == "spatial":
         return se3.Ad_of(T)  # (99)
     if target == "hybrid":
-        return _blocks(R, zero, zero, R)  # (98)
+        return blocks(R, zero, zero, R)  # (98)
     if target == "mixed":
-        return _blocks(one, zero, zero, R)  # (100)
-    return _blocks(one, zero, zero, one)
+        return blocks(one, zero, zero, R)  # (100)
+    return blocks(one, zero, zero, one)
 
 
 def _to_body(T: np.ndarray, source: str) -> np.ndarray:
     """Its inverse: all but the spatial one are orthogonal."""
-    return se3.Ad_of(se3.inverse_of(T)) if source == "spatial" else _transpose(_from_body(T, source))
+    return se3.Ad_of(se3.inverse_of(T)) if source == "spatial" else transpose(_from_body(T, source))
 
 
 def _from_body_rate(T: np.ndarray, V_b: np.ndarray, target: str) -> np.ndarray:
     """d/dt of `_from_body` with Rdot = R [w], d/dt Ad_T = Ad_T ad_V."""
-    representation_number(target)
     R_rate, zero = T[..., :3, :3] @ so3.hat(V_b[..., :3]), _zero3(T)
     if target == "spatial":
         return se3.Ad_of(T) @ se3.ad(V_b)
     if target == "hybrid":
-        return _blocks(R_rate, zero, zero, R_rate)
+        return blocks(R_rate, zero, zero, R_rate)
     if target == "mixed":
-        return _blocks(zero, zero, zero, R_rate)
-    return _blocks(zero, zero, zero, zero)
+        return blocks(zero, zero, zero, R_rate)
+    return blocks(zero, zero, zero, zero)
 
 
 # --- one body ----------------------------------------------------------------------------------------------------
@@ -138,23 +147,50 @@ def newton_euler(
     `parameters` (..., 10): the body's inertia in its own frame. Gravity is a wrench like any other; as the base's
     acceleration, subtract (0, g) from A: in inertial axes for all but "body", where it is (0, R^T g).
     """
-    pi, T, V, A = _checked(parameters=parameters, T=T, V=V, A=A)
+    pi, T, V, A = checked_together(parameters=parameters, T=T, V=V, A=A)
     representation_number(representation)
-    M_b, R = inertia.spatial(pi), T[..., :3, :3]
-    if representation == "body":
-        return _mul(M_b, A) - _mul(_ad_T(V), _mul(M_b, V))  # (41)
-    if representation == "spatial":
-        M_s = convert_inertia(T, M_b, "body", "spatial")  # (34)
-        return _mul(M_s, A) - _mul(_ad_T(V), _mul(M_s, V))  # (38)
+    M = convert_inertia(T, inertia.spatial(pi), "body", representation)
+    return mul(M, A) + mul(_coriolis(pi, T, V, M, representation), V)  # (38), (41), (53), (56), (57)
+
+
+def coriolis_matrix_of_body(
+    parameters: ArrayLike, T: ArrayLike, V: ArrayLike, representation: Representation = "body"
+) -> np.ndarray:
+    """C (..., 6, 6) of one body's equation W = M Vdot + C V in `representation`: (38), (41), (53), (56), (57).
+
+    With `mass_matrix_rate_of_body` for Mdot, Mdot - 2C is skew for the spatial representation only (Remark 2): there
+    C = -ad_V^T M. Of a robot's C, `Robot.coriolis_matrix` keeps that property.
+    """
+    pi, T, V = checked_together(parameters=parameters, T=T, V=V)
+    representation_number(representation)
+    return _coriolis(pi, T, V, convert_inertia(T, inertia.spatial(pi), "body", representation), representation)
+
+
+def mass_matrix_rate_of_body(
+    parameters: ArrayLike, T: ArrayLike, V: ArrayLike, representation: Representation = "body"
+) -> np.ndarray:
+    """Mdot (..., 6, 6) of a body's mass matrix in `representation` as it moves with twist V.
+
+    -ad_V^T M - M ad_V in the spatial one (37), in the hybrid one with (w, 0) for V (48), (53), zero in the body's own.
+    """
+    pi, T, V = checked_together(parameters=parameters, T=T, V=V)
+    representation_number(representation)
+    back = _to_body(T, representation)
+    M, K = (
+        convert_inertia(T, inertia.spatial(pi), "body", representation),
+        _from_body_rate(T, mul(back, V), representation),
+    )
+    return -transpose(K @ back) @ M - M @ K @ back
+
+
+def _coriolis(pi: np.ndarray, T: np.ndarray, V: np.ndarray, M: np.ndarray, representation: str) -> np.ndarray:
+    if representation in ("body", "spatial"):
+        return -_ad_T(V) @ M  # (38), (41)
+    w, zero = so3.hat(V[..., :3]), _zero3(T)
     if representation == "hybrid":
-        M_h = convert_inertia(T, M_b, "body", "hybrid")  # (51)
         turning = np.concatenate((V[..., :3], np.zeros_like(V[..., :3])), -1)
-        return _mul(M_h, A) - _mul(_ad_T(turning), _mul(M_h, turning))  # (53)
-    w, w_rate, r_accel = V[..., :3], A[..., :3], A[..., 3:]
-    m, h, Theta = pi[..., :1], pi[..., 1:4], inertia.tensor(pi)
-    moment = _mul(Theta, w_rate) + np.cross(w, _mul(Theta, w)) + np.cross(h, _mul(_transpose(R), r_accel))  # (56)
-    force = m * r_accel + _mul(R, np.cross(w_rate, h) + np.cross(w, np.cross(w, h)))  # (57)
-    return np.concatenate((moment, force), -1)
+        return -_ad_T(turning) @ M @ blocks(_eye3(T), zero, zero, zero)  # (53): of V only (w, 0)
+    return blocks(w @ inertia.tensor(pi), zero, -T[..., :3, :3] @ w @ so3.hat(pi[..., 1:4]), zero)  # (56), (57)
 
 
 def newton_euler_in_frame(
@@ -167,18 +203,19 @@ def newton_euler_in_frame(
     there and A its rate. The frame at rest in the origin gives (38), the body's own (41), (1, r) with U = (0, rdot)
     the hybrid (53).
     """
-    pi, T, frame, U, V, A = _checked(parameters=parameters, T=T, frame=frame, frame_twist=frame_twist, V=V, A=A)
+    pi, T, frame, U, V, A = checked_together(parameters=parameters, T=T, frame=frame, frame_twist=frame_twist, V=V, A=A)
     back = se3.Ad_of(se3.inverse_of(T)) @ se3.Ad_of(frame)
-    M = _transpose(back) @ inertia.spatial(pi) @ back  # (61), (64)
-    return _mul(M, A + _mul(se3.ad(U), V)) - _mul(_ad_T(V), _mul(M, V))  # (60), (63)
+    M = transpose(back) @ inertia.spatial(pi) @ back  # (61), (64)
+    return mul(M, A + mul(se3.ad(U), V)) - mul(_ad_T(V), mul(M, V))  # (60), (63)
 
 
 def momentum_of_body(
     parameters: ArrayLike, T: ArrayLike, V: ArrayLike, representation: Representation = "body"
 ) -> np.ndarray:
     """The momentum co-screw M V (..., 6) of a body at T with twist V, in `representation`: (35)."""
-    pi, T, V = _checked(parameters=parameters, T=T, V=V)
-    return _mul(convert_inertia(T, inertia.spatial(pi), "body", representation), V)
+    pi, T, V = checked_together(parameters=parameters, T=T, V=V)
+    representation_number(representation)
+    return mul(convert_inertia(T, inertia.spatial(pi), "body", representation), V)
 
 
 def inverse_dynamics(
@@ -196,9 +233,10 @@ def inverse_dynamics(
     experiments/benchmarks/benchmark_representations.py. f_ext (..., nbodies, 6): wrenches on bodies, in body frames.
     Raises ArgumentError for "mixed", for which there is no recursion: its two halves are in different axes.
     """
+    require_robot("robot", robot)
+    representation_number(representation)
     if representation == "body":
         return body_fixed(robot, q, v, a, f_ext=f_ext)
-    representation_number(representation)
     if representation == "mixed":
         raise ArgumentError("representation: expected 'body', 'spatial' or 'hybrid', got 'mixed'")
     spatial = representation == "spatial"
@@ -247,6 +285,7 @@ def without_body_frames(robot: Mechanism) -> Mechanism:
 
     Its screws are then the spatial ones at zero, Y_i, and its inertias those of the assembly drawing.
     """
+    require_robot("robot", robot)
     q = neutral(robot)
     return with_body_frames(robot, se3.inverse(np.array([pose(robot, q, name) for name in robot.body_names])))
 
@@ -257,17 +296,15 @@ def without_body_frames(robot: Mechanism) -> Mechanism:
 SHAPES = {"T": (4, 4), "frame": (4, 4), "placements": (4, 4), "parameters": (10,), "J": (6, 6)}  # others: (6,)
 
 
-def _checked(**arguments: ArrayLike) -> list[np.ndarray]:
+def checked_together(**arguments: ArrayLike) -> list[np.ndarray]:
     """Arrays of the shapes that the arguments' names stand for, with the same leading axes: nothing is broadcast."""
     arrays, leads = [], {}
     for name, x in arguments.items():
         shape = SHAPES.get(name, (6,))
         if name.startswith("Jac"):
-            shape = (6, np.shape(x)[-1] if np.ndim(x) else 1)
-        a = checked(name, x, shape)
-        if shape == (4, 4):
-            require_rotation(name, a[..., :3, :3])
-            se3.inverse(a)  # raises where the last row is wrong
+            x = checked(name, x, ())
+            shape = (6, x.shape[-1] if x.ndim else 1)
+        a = se3.checked_transform(name, x) if shape == (4, 4) else checked(name, x, shape)
         leads[name] = a.shape[: a.ndim - len(shape)]
         arrays.append(a)
     first = next(iter(leads))
@@ -280,22 +317,15 @@ def _checked(**arguments: ArrayLike) -> list[np.ndarray]:
 
 
 def _placements(robot: Mechanism, placements: ArrayLike) -> np.ndarray:
-    (N,) = _checked(placements=placements)
+    require_robot("robot", robot)
+    (N,) = checked_together(placements=placements)
     if N.shape != (robot.nbodies, 4, 4):
         raise ArgumentError(f"placements: expected shape ({robot.nbodies}, 4, 4), got {N.shape}")
     return N
 
 
-def _mul(A: np.ndarray, x: np.ndarray) -> np.ndarray:
-    return (A @ x[..., None])[..., 0]
-
-
-def _transpose(A: np.ndarray) -> np.ndarray:
-    return A.swapaxes(-1, -2)
-
-
 def _ad_T(V: np.ndarray) -> np.ndarray:
-    return _transpose(se3.ad(V))
+    return transpose(se3.ad(V))
 
 
 def _eye3(T: np.ndarray) -> np.ndarray:
@@ -304,7 +334,3 @@ def _eye3(T: np.ndarray) -> np.ndarray:
 
 def _zero3(T: np.ndarray) -> np.ndarray:
     return np.zeros((*T.shape[:-2], 3, 3))
-
-
-def _blocks(a: np.ndarray, b: np.ndarray, c: np.ndarray, d: np.ndarray) -> np.ndarray:
-    return np.concatenate((np.concatenate((a, b), -1), np.concatenate((c, d), -1)), -2)

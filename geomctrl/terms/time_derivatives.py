@@ -29,11 +29,10 @@ def inverse_dynamics_rates(robot: Mechanism, q: ArrayLike, rates: ArrayLike) -> 
         if tau is not None:
             return tau
     lead, (q,) = as_batch(robot, q=q)
-    m = np.shape(rates)[-2] if np.ndim(rates) > 1 else 0
+    rates = checked("rates", rates, ())
+    m = rates.shape[-2] if rates.ndim > 1 else 0
     if m < 2:
-        raise ArgumentError(
-            f"rates: expected v, a and more, shape (..., m, {robot.nv}) with m >= 2, got {np.shape(rates)}"
-        )
+        raise ArgumentError(f"rates: expected v, a and more, shape (..., m, {robot.nv}) with m >= 2, got {rates.shape}")
     rates = checked("rates", rates, (m, robot.nv))
     if rates.shape[:-2] != lead:
         raise ArgumentError(

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
-from typing import Any
+from typing import Any, get_args
 
 import numpy as np
 
+from geomctrl.arguments import function, tolerance
 from geomctrl.control.monitors import mass_matrix_in_motion, skew_residual, skewness
+from geomctrl.mechanism.mechanism import require_robot
 from geomctrl.robot import Robot
+from geomctrl.terms.dynamics import Form
 
 from .sampling import at_state, derivative, random_states
 
@@ -28,17 +31,24 @@ def assert_skew_symmetric(
 ) -> None:
     """Assert that N = Mdot - 2C is skew at random states: |N + N^T| <= rtol max(|Mdot|, 2 |C|, |M| |v|), by entries.
 
-    `coriolis`: the C(q, v) under test, (nv, nv); None tests both of the robot's, its Mdot, and its recursion with a
+    `coriolis`: the C(q, v) under test, (nv, nv); None tests all of the robot's, its Mdot, and its recursion with a
     reference velocity. The message names a vector s with s . N s != 0: the term left over in a Lyapunov function's
     derivative. Skewness alone does not make C right (Mdot/2 passes): C v + g is also held against inverse dynamics, by
     Newton and Euler's recursion.
 
     `mass_matrix_rate`: Mdot(q, v) under test. By default it is the rate of M itself while the joints move, which shares
     no sum with C, and which is held against differences of `robot.mass_matrix` in turn.
+
+    Raises ArgumentError for `states` below one and an `rtol` that is negative, infinite or nan.
     """
+    rtol = tolerance("rtol", rtol)
+    require_robot("robot", robot)
+    for name, given in (("coriolis", coriolis), ("mass_matrix_rate", mass_matrix_rate)):
+        if given is not None:
+            function(name, given, f"{name}(q, v)")
     if coriolis is None:
         options: dict[str, Any] = {"states": states, "seed": seed, "rtol": rtol}
-        for form in ("ploen", "christoffel"):
+        for form in get_args(Form):
             C = partial(robot.coriolis_matrix, form=form)
             assert_skew_symmetric(robot, C, mass_matrix_rate=mass_matrix_rate, **options)
             assert_skew_symmetric(robot, C, mass_matrix_rate=robot.mass_matrix_rate, **options)
@@ -57,7 +67,7 @@ def assert_skew_symmetric(
                     f"{name}: expected a finite {robot.nv} x {robot.nv} matrix, got {A} {at_state(q, v)}"
                 )
         residual = skew_residual(M, Mdot, C, v)
-        if residual > rtol:
+        if not residual <= rtol:
             N = Mdot - 2.0 * C
             error = np.abs(N + N.T)
             j, k = (int(x) for x in np.unravel_index(np.argmax(error), error.shape))
@@ -123,7 +133,12 @@ def assert_passive(
 
     `inverse_dynamics`: the tau(q, v, a) under test, M a + C v + g; None tests the robot's. The energy is the robot's,
     its derivative a sixth-order difference over 6 ms. Allowed error: rtol sum |v_k tau_k| and the energy's rounding.
+    Raises ArgumentError for `states` below one and an `rtol` that is negative, infinite or nan.
     """
+    rtol = tolerance("rtol", rtol)
+    require_robot("robot", robot)
+    if inverse_dynamics is not None:
+        function("inverse_dynamics", inverse_dynamics, "inverse_dynamics(q, v, a)")
     torque = robot.inverse_dynamics if inverse_dynamics is None else inverse_dynamics
     for q, v, a in random_states(robot, states, seed):
         tau = np.asarray(torque(q, v, a), float)

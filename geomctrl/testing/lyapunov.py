@@ -7,16 +7,16 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from geomctrl.arguments import read_only
-from geomctrl.control.contracts import Command
+from geomctrl.arguments import count, flag, instance, number, read_only, tolerance
+from geomctrl.control.contracts import Command, Controller
 from geomctrl.control.loop import simulate
 from geomctrl.control.monitors import LyapunovDecrease
-from geomctrl.control.plant import Plant
+from geomctrl.control.plant import Plant, plant_of
 from geomctrl.errors import ArgumentError, SimulationError
 from geomctrl.mechanism.states import one_configuration
 from geomctrl.robot import Robot
 
-from .sampling import at_state, check_count, derivative
+from .sampling import at_state, derivative
 
 NOTHING = 1e-12  # of V at a state drawn: a V below this is zero
 
@@ -62,15 +62,17 @@ def assert_lyapunov(
     plant's last change; z is off by `spread` times each of its entries (times the median one where it is zero, 1
     where all are), or in the algebra of the controller's `group`. V is that of the plant at that time.
 
-    Raises AssertionError with the state that breaks the promise; ArgumentError for `states` below one, and where the
-    equilibrium is not known or does not fit.
+    Raises AssertionError with the state that breaks the promise; ArgumentError for `states` below one, an `rtol` that
+    is negative, infinite or nan, a `spread` that is not positive, and an equilibrium that is not known or does not fit.
     """
-    plant = plant if isinstance(plant, Plant) else Plant(plant)
-    check_count("states", states)
-    check_count("runs", runs, least=0)
+    plant, rtol, bound = plant_of("plant", plant), tolerance("rtol", rtol), flag("bound", bound)
+    states, runs = count("states", states, 1), count("runs", runs)
+    duration, dt = (number(k, x, "seconds > 0", lambda x: x > 0.0) for k, x in (("duration", duration), ("dt", dt)))
+    spread = number("spread", spread, "a positive number", lambda x: x > 0.0)
+    instance("controller", controller, Controller, "a geomctrl.Controller")
     if not hasattr(controller, "lyapunov"):
         raise AssertionError(f"{type(controller).__name__} has no lyapunov(t, q, v, z, plant) to check")
-    rng, rest = np.random.default_rng(seed), _equilibria(controller, plant, equilibrium)
+    rng, rest = np.random.default_rng(count("seed", seed)), _equilibria(controller, plant, equilibrium)
     end = 3.0 + max((t for t, _ in plant.changes), default=0.0)
     for _ in range(states):
         zero = rest(float(rng.uniform(0.01, end)))  # not 0: the difference looks 3 ms back

@@ -10,12 +10,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from geomctrl.arguments import count
 from geomctrl.control.monitors import skew_residual
 from geomctrl.mechanism import inertia
 from geomctrl.robot import Robot
 from geomctrl.terms import factored
 
-from .sampling import check_count, derivative
+from .sampling import derivative
 
 NONPHYSICAL = "bodies whose inertia no rigid body has"
 
@@ -37,7 +38,7 @@ class Check:
 
 def check_robot(robot: Robot, states: int = 20, seed: int = 0) -> list[Check]:
     """All properties of `robot` at `states` random states, at least one (ArgumentError)."""
-    check_count("states", states)
+    states = count("states", states, 1)
     rng = np.random.default_rng(seed)
     worst: dict[str, tuple[float, float, int]] = {}
     for k in range(states):
@@ -57,7 +58,7 @@ def _inertias(robot: Robot) -> Check:
 
 def _residuals(robot: Robot, q, v, a, v_ref, tau) -> Iterator[tuple[str, float, float]]:
     M, Mdot, C, g = robot.terms(q, v)
-    chris = robot.coriolis_matrix(q, v, "christoffel")
+    chris, adjoint = robot.coriolis_matrix(q, v, "christoffel"), robot.coriolis_matrix(q, v, "adjoint")
     root = np.sqrt(np.abs(np.diagonal(M)))
     bias = robot.inverse_dynamics(q, v, np.zeros(robot.nv))
     reference = robot.inverse_dynamics(q, v, a, v_ref)
@@ -67,10 +68,12 @@ def _residuals(robot: Robot, q, v, a, v_ref, tau) -> Iterator[tuple[str, float, 
     yield "M > 0: 1 / smallest eigenvalue, scaled", 1.0 / smallest if smallest > 0.0 else np.inf, 1e12
     yield "Mdot - 2C skew, Ploen's C", skew_residual(M, Mdot, C, v), 1e-12
     yield "Mdot - 2C skew, Christoffel's C", skew_residual(M, Mdot, chris, v), 1e-12
+    yield "Mdot - 2C skew, the adjoint C", skew_residual(M, Mdot, adjoint, v), 1e-12
     rate = derivative(lambda t: robot.mass_matrix(robot.integrate(q, t * v)))
     yield "Mdot is the derivative of M", _relative(Mdot, rate, size), 1e-8
     yield "C v + g is the bias force, Ploen's C", _relative(C @ v + g, bias), 1e-10
     yield "C v + g is the bias force, Christoffel's C", _relative(chris @ v + g, bias), 1e-10
+    yield "C v + g is the bias force, the adjoint C", _relative(adjoint @ v + g, bias), 1e-10
     yield "M a + C v_ref + g is inverse dynamics", _relative(M @ a + C @ v_ref + g, reference), 1e-10
     linear = robot.regressor(q, v, a, v_ref) @ robot.parameters.ravel()
     yield "regressor times parameters is inverse dynamics", _relative(linear, reference), 1e-10

@@ -7,6 +7,7 @@ from functools import partial
 
 import numpy as np
 
+from geomctrl.arguments import choice, flag, generator
 from geomctrl.errors import ArgumentError
 from geomctrl.lie import se3
 from geomctrl.mechanism import inertia
@@ -19,6 +20,7 @@ KINDS = ("revolute", "prismatic", "helical", "cylindrical", "planar", "spherical
 
 def random_inertia(rng: np.random.Generator) -> np.ndarray:
     """Ten parameters (10,) of a random body: 0.1 to 10 kg, size and offset of its centre of mass about 0.1 to 0.5 m."""
+    generator("rng", rng)
     mass = np.exp(rng.uniform(np.log(0.1), np.log(10.0)))
     R = se3.exp(rng.normal(size=6))[:3, :3]
     second_moment = mass * R @ np.diag(rng.uniform(0.1, 0.5, 3) ** 2) @ R.T  # any positive one is a body's
@@ -28,7 +30,9 @@ def random_inertia(rng: np.random.Generator) -> np.ndarray:
 
 def random_joint(rng: np.random.Generator, kind: str, aligned: bool = False, **options) -> Joint:
     """A joint of a kind in KINDS, random axis through a random point; `aligned`: a coordinate axis, the origin."""
-    axis = np.eye(3)[rng.integers(3)] if aligned else rng.normal(size=3)
+    generator("rng", rng)
+    choice("kind", kind, KINDS)
+    axis = np.eye(3)[rng.integers(3)] if flag("aligned", aligned) else rng.normal(size=3)
     point = np.zeros(3) if aligned else rng.uniform(-0.3, 0.3, 3)
     make = {
         "revolute": partial(Joint.revolute, axis, point),
@@ -39,9 +43,19 @@ def random_joint(rng: np.random.Generator, kind: str, aligned: bool = False, **o
         "spherical": partial(Joint.spherical, point),
         "free": Joint.free,
     }
-    if kind not in make:
-        raise ArgumentError(f"kind: expected one of {', '.join(map(repr, KINDS))}, got {kind!r}")
     return make[kind](**options)
+
+
+def known_kinds(kinds: Sequence[str]) -> list[str]:
+    """`kinds` as a list; raises ArgumentError for what is none of KINDS."""
+    known = not isinstance(kinds, str) and isinstance(kinds, Sequence | np.ndarray)
+    if not known or not all(isinstance(k, str) and k in KINDS for k in kinds):
+        raise ArgumentError(f"kinds: expected some of {', '.join(map(repr, KINDS))}, got {kinds!r:.80}")
+    return [str(k) for k in kinds]
+
+
+def _are_numbers(parents) -> bool:
+    return isinstance(parents, Sequence | np.ndarray) and all(isinstance(p, int | np.integer) for p in parents)
 
 
 def random_robot(
@@ -57,12 +71,17 @@ def random_robot(
     Without `kinds` one to eight joints of any kind; without `parents` a random tree. `aligned`: axes and placements
     along coordinate axes, as in datasheets. Further options as for `Robot.build`.
     """
+    generator("rng", rng)
+    aligned = flag("aligned", aligned)
     if kinds is None:
         kinds = [str(k) for k in rng.choice(KINDS, size=rng.integers(1, 9))]
     if parents is None:
         parents = [int(rng.integers(-1, i)) for i in range(len(kinds))]
-    if len(parents) != len(kinds) or not all(-1 <= p < i for i, p in enumerate(parents)):
-        raise ArgumentError(f"parents: expected for each of {len(kinds)} bodies a body before it or -1, got {parents}")
+    kinds = known_kinds(kinds)
+    if not _are_numbers(parents) or len(parents) != len(kinds) or not all(-1 <= p < i for i, p in enumerate(parents)):
+        raise ArgumentError(
+            f"parents: expected for each of {len(kinds)} bodies a body before it or -1, got {parents!r:.80}"
+        )
     bodies = []
     for i, (kind, p) in enumerate(zip(kinds, parents)):
         M = np.eye(4)

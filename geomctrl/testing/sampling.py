@@ -7,14 +7,15 @@ from typing import Any
 
 import numpy as np
 
-from geomctrl.errors import ArgumentError
+from geomctrl.arguments import count
+from geomctrl.mechanism.mechanism import require_robot
 from geomctrl.robot import Robot
 
 
 def random_states(robot: Robot, states: int, seed: int) -> Iterator[tuple[np.ndarray, np.ndarray, np.ndarray]]:
     """(q, v, a) so many times, always the same ones for a seed."""
-    check_count("states", states)
-    rng = np.random.default_rng(seed)
+    require_robot("robot", robot)
+    states, rng = count("states", states, 1), np.random.default_rng(count("seed", seed))
     for _ in range(states):
         yield robot.random_configuration(rng), rng.normal(size=robot.nv), rng.normal(size=robot.nv)
 
@@ -27,9 +28,3 @@ def at_state(q: np.ndarray, v: np.ndarray) -> str:
 def derivative(f: Callable[[float], Any], h: float = 1e-3) -> Any:
     """df/dt at t = 0 of a smooth f(t), a number or an array: the sixth-order central difference over +-3h."""
     return sum(w * (f(k * h) - f(-k * h)) for k, w in ((1, 45.0), (2, -9.0), (3, 1.0))) / (60.0 * h)
-
-
-def check_count(name: str, count: int, least: int = 1) -> None:
-    """Raise ArgumentError unless `count` is an integer of at least `least`."""
-    if isinstance(count, bool) or not isinstance(count, int | np.integer) or count < least:
-        raise ArgumentError(f"{name}: expected an integer of at least {least}, got {count!r}")

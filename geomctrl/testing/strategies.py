@@ -8,11 +8,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from geomctrl import models
+from geomctrl.arguments import count, flag, number
 from geomctrl.errors import ArgumentError
+from geomctrl.mechanism.mechanism import require_robot
 from geomctrl.robot import Robot
 
-from .random_robots import KINDS, random_inertia, random_robot
-from .sampling import check_count
+from .random_robots import KINDS, known_kinds, random_inertia, random_robot
 
 if TYPE_CHECKING:  # an optional dependency
     from hypothesis.strategies import SearchStrategy
@@ -49,9 +50,11 @@ def robots(
     Raises ArgumentError for no or unknown `kinds` and for `max_bodies` below one.
     """
     st = _strategies()
-    if not kinds or not set(kinds) <= set(KINDS):
-        raise ArgumentError(f"kinds: expected some of {', '.join(map(repr, KINDS))}, got {kinds!r}")
-    check_count("max_bodies", max_bodies)
+    kinds, max_bodies, chain = known_kinds(kinds), count("max_bodies", max_bodies, 1), flag("chain", chain)
+    if not kinds:
+        raise ArgumentError(f"kinds: expected some of {', '.join(map(repr, KINDS))}, got none")
+    floating_base = None if floating_base is None else flag("floating_base", floating_base)
+    aligned = None if aligned is None else flag("aligned", aligned)
 
     @st.composite
     def robot(draw):
@@ -77,8 +80,10 @@ def bundled_robots() -> SearchStrategy[Robot]:
 def velocities(robot: Robot, bound: float = 3.0) -> SearchStrategy[np.ndarray]:
     """Velocities, accelerations or torques (nv,) within `bound`, in thousandths of it, shrinking to zero."""
     st = _strategies()
-    number = st.integers(-1000, 1000).map(lambda k: k * bound / 1000)
-    return st.lists(number, min_size=robot.nv, max_size=robot.nv).map(np.array)
+    require_robot("robot", robot)
+    bound = number("bound", bound, "a number > 0", lambda x: x > 0.0)
+    values = st.integers(-1000, 1000).map(lambda k: k * bound / 1000)
+    return st.lists(values, min_size=robot.nv, max_size=robot.nv).map(np.array)
 
 
 def configurations(robot: Robot) -> SearchStrategy[np.ndarray]:

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from matplotlib.figure import Figure
 
+from geomctrl.arguments import instance, path_of
 from geomctrl.errors import ArgumentError
 
 from . import estimates, lyapunov, monitors, overview, torques, tracking
@@ -21,6 +22,11 @@ def plot_run(run: Samples, folder: str | os.PathLike, compare: Mapping[str, Samp
     What the run does not have is left out. `compare`: further runs by name, whose tracking error is drawn beside this
     one's in the overview. Each file is written whole or not at all. Returns the files written.
     """
+    folder = path_of("folder", folder)
+    others = instance("compare", {} if compare is None else compare, Mapping, "further runs by name")
+    for x in (run, *others.values()):
+        if not all(hasattr(x, field) for field in ("t", "q", "tau", "monitors")):
+            raise ArgumentError(f"{'run' if x is run else 'compare'}: expected a geomctrl.Run, got {x!r:.60}")
     if len(run.t) < 2:
         raise ArgumentError(f"run: nothing to draw, it has {len(run.t)} samples")
     figures: dict[str, Callable[[], Figure | None]] = {
@@ -35,5 +41,5 @@ def plot_run(run: Samples, folder: str | os.PathLike, compare: Mapping[str, Samp
     for name, draw in figures.items():
         drawn = draw()
         if drawn is not None:
-            paths.append(write_png(drawn, Path(folder) / f"{name}.png"))
+            paths.append(write_png(drawn, folder / f"{name}.png"))
     return paths

@@ -11,6 +11,9 @@ from matplotlib.axes import Axes
 from matplotlib.colors import LogNorm
 from matplotlib.figure import Figure
 
+from geomctrl.arguments import path_of
+from geomctrl.errors import ArgumentError
+
 from .style import BLUE, new_figure, open_frame, say_nothing, write_png
 
 MAP = "viridis"
@@ -25,8 +28,11 @@ def plot_sweep(table: Any, folder: str | os.PathLike) -> list[Path]:
     Of more than two dimensions the two longest are drawn, and of the others, as of the axes of a measure that is an
     array, the largest value.
     """
+    folder = path_of("folder", folder)
+    if not all(hasattr(table, field) for field in ("data_vars", "sizes", "variables")) or "run" not in table:
+        raise ArgumentError(f"table: expected what geomctrl.sweep returns, got {table!r:.60}")
     measures = [name for name, x in table.data_vars.items() if x.dtype.kind == "f" and name != "t_reached"]
-    return [write_png(figure(table, name), Path(folder) / f"{name}.png") for name in measures]
+    return [write_png(figure(table, name), folder / f"{name}.png") for name in measures]
 
 
 def figure(table: Any, name: str) -> Figure:

@@ -81,7 +81,7 @@ def test_the_program_separates_results_from_complaints_and_sets_its_status(tmp_p
     assert (tmp_path / "there" / "run.npz").stat().st_size > 0
     bad = program("info", "nobody", cwd=tmp_path)
     assert (bad.returncode, bad.stdout) == (2, "")
-    assert bad.stderr.startswith("geomctrl: no bundled robot named 'nobody'")
+    assert bad.stderr.startswith("geomctrl: ROBOT: no bundled robot named 'nobody'")
 
 
 @pytest.mark.slow

@@ -230,7 +230,7 @@ def test_every_option_arrives(log, tmp_path, monkeypatch):
         (("--torque-cutoff", "-1"), "torque_cutoff: expected hertz"),
         (("--decimate", "0"), "decimate: expected a whole number from 1, got 0"),
         (("--standstill", "1000"), "all are masked"),
-        (("--standstill", "nan"), "speed: expected a number >= 0"),
+        (("--standstill", "nan"), "standstill: expected a speed >= 0"),
         (("--test", "1.5"), "test: expected a fraction between 0 and 1"),
         (("--period", "-2"), "period: expected seconds > 0, got -2"),
         (("--test-log", "none.csv"), "log 'none.csv': no such file"),

@@ -59,10 +59,10 @@ def test_fifty_digits_are_what_floats_round(robot):
     np.testing.assert_allclose(robot.forward_dynamics(q, v, tau), a.astype(float), rtol=1e-10, atol=1e-11)
 
 
-@pytest.mark.parametrize("form", [0, 1], ids=["ploen", "christoffel"])
+@pytest.mark.parametrize("form", [0, 1, 3], ids=["ploen", "christoffel", "adjoint"])
 @pytest.mark.parametrize("robot", SQUARE, ids=lambda r: r.name)
 def test_skew_symmetry_to_thirty_digits(robot, form):
-    """C + C^T is the difference quotient of M along v, for both forms: Mdot - 2C is skew."""
+    """C + C^T is the difference quotient of M along v, for all forms: Mdot - 2C is skew."""
     rng = np.random.default_rng(3)
     with mpmath.workdps(60):
         q, v = (np.array([mpmath.mpf(x) for x in y], object)
@@ -111,7 +111,7 @@ def dual(x):
     return x if isinstance(x, Dual) else Dual(Fraction(x))
 
 
-@pytest.mark.parametrize("form", [0, 1], ids=["ploen", "christoffel"])
+@pytest.mark.parametrize("form", [0, 1, 3], ids=["ploen", "christoffel", "adjoint"])
 def test_skew_symmetry_is_exact_on_rational_circles(form):
     """q = 2 atan(t): sines and cosines of rational t are rational, and C + C^T is the exact rate of M along v."""
     circle = SimpleNamespace(sin=lambda t: 2 * t / (1 + t * t), cos=lambda t: (1 - t * t) / (1 + t * t))
@@ -124,7 +124,7 @@ def test_skew_symmetry_is_exact_on_rational_circles(form):
     assert [x.rate for x in M.ravel()] == [x.x for x in (C + C.T).ravel()]
     at = np.array([2.0 * math.atan(x) for x in t])
     made = np.array([[float(x.x) for x in row] for row in C])
-    forms = ["ploen", "christoffel"]
+    forms = {0: "ploen", 1: "christoffel", 3: "adjoint"}
     np.testing.assert_allclose(made, robot.terms(at, np.array(v, float), forms[form]).C, rtol=1e-11, atol=1e-13)
 
 

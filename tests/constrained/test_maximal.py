@@ -643,7 +643,7 @@ BAD = {
     ),
     "bodies": (lambda: ConstrainedSystem(3, []), ArgumentError, "bodies: expected a sequence of bodies, got 3"),
     "constraints": (lambda: ConstrainedSystem([A], None), ArgumentError, "constraints: expected a sequence"),
-    "name": (lambda: ConstrainedSystem([ConstrainedBody(3, BODY)], []), ArgumentError, "body 0: name: expected a str"),
+    "name": (lambda: ConstrainedSystem([ConstrainedBody(3, BODY)], []), ArgumentError, "body 3: name: expected a str"),
     "bodies in a string": (
         lambda: ConstrainedSystem([A], [Constraint.holonomic("p", "a", np.zeros, np.zeros)]),
         ArgumentError,
@@ -657,7 +657,7 @@ BAD = {
     "no axis": (
         lambda: ConstrainedSystem([A], [Constraint.revolute("p", "world", "a", (0, 0, 0), None)]),
         ArgumentError,
-        "'p': axis: expected shape",
+        "'p': axis: expected .*shape",
     ),
     "function of words": (
         lambda: ConstrainedSystem([A], [Constraint.holonomic("p", ["a"], lambda T: "up", np.zeros)]),
@@ -735,7 +735,7 @@ BAD = {
             ConstrainedSystem([A], []), ConstrainedSystem([A], []).state(), (0, 1), 2.0, project=True
         ),
         ArgumentError,
-        "h must be positive and at most the span",
+        "h: expected",
     ),
 }
 

@@ -37,7 +37,9 @@ def laws(robot, reference):
         "pd": controllers.PDGravity(robot, q_d),
         "computed torque": controllers.ComputedTorque(robot, reference, friction=friction),
         "passivity": controllers.Passivity(robot, reference, form="christoffel"),
+        "passivity, adjoint": controllers.Passivity(robot, reference, form="adjoint"),
         "slotine-li": controllers.SlotineLi(robot, reference),
+        "slotine-li, adjoint": controllers.SlotineLi(robot, reference, form="adjoint"),
         "slotine-li, a load": controllers.SlotineLi(
             robot, reference, adapt=last, friction=friction, minimum_mass=1e-3 * robot.parameters[-1, 0]
         ),

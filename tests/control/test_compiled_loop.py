@@ -1,6 +1,7 @@
 """Closed loops in compiled code: the same runs as in Python, in whatever lane and company, and what stays in Python."""
 
 import warnings
+from dataclasses import replace
 from functools import partial
 from types import SimpleNamespace
 
@@ -8,7 +9,7 @@ import numpy as np
 import pytest
 
 import geomctrl as gc
-from geomctrl import controllers, integrators, models
+from geomctrl import controllers, integrators, models, testing
 from geomctrl.compiler.symbols import UntraceableError
 from geomctrl.control import closed_loop, way
 from geomctrl.control.closed_loop import Loop
@@ -156,6 +157,18 @@ def test_external_wrenches():
         return wrenches
 
     assert_same(*both_ways(gc.Plant(robot, f_ext=push), law("computed torque", robot)))
+
+
+def test_springs_of_the_model():
+    """On joints beside one that stores its pose."""
+    bodies = ["free", "spherical", "revolute", "prismatic"]
+    robot = testing.random_robot(np.random.default_rng(2), bodies, [-1, 0, 1, 0])
+    joints = tuple(replace(j, stiffness=20.0 * j.dof, rest=0.2) if j.dof == 1 else j for j in robot.joints)
+    plant, controller = gc.Plant(replace(robot, joints=joints), gc.Friction(0.1)), law("pd", robot)
+    python, compiled = both_ways(plant, controller)
+    assert_same(python, compiled)
+    without = gc.simulate(gc.Plant(robot, gc.Friction(0.1)), controller, python.q[0], python.v[0], 0.03, 1e-3)
+    assert np.abs(python.q[-1] - without.q[-1]).max() > 1e-4
 
 
 class Torques(Monitor):

@@ -1,5 +1,7 @@
 """The closed loop: accuracy, both kinds of control, monitors, what a failed run keeps."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from scipy.integrate import solve_ivp
@@ -255,6 +257,29 @@ def test_a_plant_keeps_what_a_subclass_and_its_arguments_add_when_it_changes():
         np.testing.assert_allclose(ends[0], ends[1], atol=1e-12)
 
 
+def sprung(robot, stiffness, rest):
+    joints = tuple(replace(j, stiffness=stiffness, rest=rest) if j.dof == 1 else j for j in robot.joints)
+    return replace(robot, joints=joints)
+
+
+def test_springs_of_the_model_are_a_pendulums_and_their_work_is_counted():
+    """Against scipy on stiffness (q - rest); then taken away at a change."""
+    robot, tau = sprung(ARM, 8.0, 0.3), Torque(lambda t: np.array([np.sin(t), 0.5]))
+    run = gc.simulate(gc.Plant(robot, changes=[(0.5, ARM)]), tau, [0.3, -0.4], [0.1, 0.2], 1.0, 1e-3)
+
+    def field(t, y, stiffness):
+        q, v = y[:2], y[2:]
+        M, _, C, g = ARM.terms(q, v)
+        return np.concatenate((v, np.linalg.solve(M, tau.tau(t) - stiffness * (q - 0.3) - C @ v - g)))
+
+    y = [0.3, -0.4, 0.1, 0.2]
+    for begin, stiffness in ((0.0, 8.0), (0.5, 0.0)):
+        span = begin, begin + 0.5
+        y = solve_ivp(field, span, y, method="DOP853", rtol=1e-12, atol=1e-12, args=(stiffness,)).y[:, -1]
+        np.testing.assert_allclose(np.concatenate((run.q, run.v), 1)[round(1000 * span[1])], y, atol=2e-9)
+    assert run.monitors["energy"].ok
+
+
 @pytest.mark.parametrize(
     ("changes", "words"),
     [
@@ -317,6 +342,29 @@ def test_the_worst_of_a_monitor_is_never_forgotten():
         gc.simulate(
             ARM, Torque(lambda t: np.zeros(2)), [0, 0], [0, 0], 0.3, 0.1, monitors=[Scripted("nan", nan)], strict=True
         )
+
+
+@pytest.mark.parametrize("kind", [type(m) for m in default_monitors()])
+@pytest.mark.parametrize("limit", [np.nan, np.inf, -1e-12, "1e-9", None, True, [1e-9]], ids=repr)
+def test_a_limit_that_nothing_exceeds_or_everything_is_refused(kind, limit):
+    with pytest.raises(ArgumentError, match=r"^limit: expected a finite number, not negative, got"):
+        kind(limit)
+
+
+@pytest.mark.parametrize("limit", [np.nan, "1e-9", None, True, [1e-9]], ids=repr)
+def test_limits_are_checked_where_a_run_begins(limit):
+    own, skew = Scripted("own", [0.0] * 9, limit), Skew()
+    skew.limit = limit
+    for monitor in (own, skew):
+        with pytest.raises(ArgumentError, match=f"^monitors: limit of '{monitor.name}': expected a finite number, got"):
+            gc.simulate(ARM, Torque(lambda t: np.zeros(2)), [0, 0], [0, 0], 0.3, 0.1, monitors=[monitor])
+
+
+def test_limits_may_be_negative_or_infinite_where_they_mean_something():
+    """A distance kept, as minus the distance; and what is recorded only."""
+    monitors = [Scripted("distance", [-0.5, -0.3, -0.2, -0.4], -0.25), Scripted("sum", [0.0, 1.0, 2.0, 3.0], np.inf)]
+    run = gc.simulate(ARM, Torque(lambda t: np.zeros(2)), [0, 0], [0, 0], 0.3, 0.1, monitors=monitors)
+    assert [m.ok for m in run.monitors.values()] == [False, True]
 
 
 def test_a_run_without_samples_says_that_nothing_was_measured():
@@ -472,9 +520,9 @@ def test_what_a_controller_returns_is_checked(command, words):
         ({"monitors": [3]}, "monitors: expected geomctrl.monitors.Monitor, got 3"),
         ({"every": 0}, "every: expected a positive integer, got 0"),
         ({"progress": "yes"}, r"progress: expected a function progress\(fraction\) or None, got 'yes'"),
-        ({"rtol": 1e-6}, "rtol and atol need an embedded pair such as MK54; MK4 steps by h"),
-        ({"method": "MK54", "atol": -1.0}, "atol a number or shape"),
-        ({"plant": "panda"}, "robot: expected a geomctrl.Robot"),
+        ({"rtol": 1e-6}, "rtol: expected None, as MK4 steps by h"),
+        ({"method": "MK54", "atol": -1.0}, "atol: expected a number or shape"),
+        ({"plant": "panda"}, "plant: expected a geomctrl.Plant or a Robot, got 'panda'"),
     ],
 )
 def test_bad_arguments_are_named(arguments, words):

@@ -110,7 +110,9 @@ def test_wrong_settings_are_refused():
         ArgumentError, match=r"monitor: expected one of skew, energy, lyapunov, group, or a Monitor, got 'en"
     ):
         measures.WorstMonitor("enrgy")
-    with pytest.raises(ArgumentError, match=r"expected geomctrl.monitors.Monitor, got 3"):
+    with pytest.raises(
+        ArgumentError, match=r"monitor: expected one of skew, energy, lyapunov, group, or a Monitor, got 3"
+    ):
         measures.WorstMonitor(3)
 
 

@@ -106,7 +106,7 @@ def test_what_is_no_run_is_refused(kind, tmp_path):
 
 @pytest.mark.parametrize("path", [3, None, b"run.npz", 1.5, ["run.npz"], True])
 def test_what_is_no_path_is_refused(path):
-    with pytest.raises(ArgumentError, match=r"^path: expected the path of a saved run, got"):
+    with pytest.raises(ArgumentError, match=r"^path: expected a path, got"):
         gc.Run.load(path)
 
 

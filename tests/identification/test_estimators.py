@@ -25,6 +25,7 @@ from geomctrl.identification import (
 )
 from geomctrl.identification.estimators.conditioning import natural_scale
 from geomctrl.identification.estimators.log_cholesky import from_log_cholesky, log_cholesky
+from geomctrl.identification.estimators.solving import solving
 
 RATE = 100.0
 
@@ -520,6 +521,96 @@ def test_impossible_bounds_say_so(poor):
         fit(model, c, "consistent", mass_max=[1.0, 2.0])
 
 
+@pytest.fixture(scope="module")
+def light():
+    model = RegressorModel(models.two_link())
+    return model, model.compress(synthetic(model, truth_of(model), noise=0.01))
+
+
+class PanicException(BaseException):  # as PyO3 names what solvers written in Rust end with
+    pass
+
+
+@pytest.mark.parametrize("thrown", [PanicException("Eigval"), ArithmeticError("Eigval"), MemoryError("Eigval")])
+def test_whatever_a_solver_throws_is_an_error_of_ours(thrown):
+    with (
+        pytest.raises(
+            SolverError, match=rf"^X failed \(status user_limit\): {type(thrown).__name__}: Eigval; try Y$"
+        ) as e,
+        solving("X", "Y", lambda: "user_limit"),
+    ):
+        raise thrown
+    assert e.value.status == "user_limit"
+    assert e.value.__cause__ is thrown
+
+
+@pytest.mark.parametrize("thrown", [KeyboardInterrupt, SystemExit, GeneratorExit])
+def test_the_end_of_a_process_is_not_the_solvers(thrown):
+    with pytest.raises(thrown), solving("X", "Y"):
+        raise thrown
+
+
+def test_numbers_that_solvers_choke_on(light):
+    """Clarabel panics, as of 0.11, where eigenvalues overflow."""
+    model, c = light
+    for method, name in (*(("consistent", n) for n in HUGE), *(("manifold", n) for n in HUGE)):
+        with pytest.raises(ArgumentError, match=f"{name}: expected at most 1e"):
+            fit(model, c, method, **{name: 1e300})
+    with pytest.raises(SolverError) as e:
+        fit(model, c, "consistent", mass_min=1e300)
+    assert e.value.status in ("failed", "infeasible", "infeasible_inaccurate")
+    with pytest.raises(SolverError, match="user_limit") as e:
+        fit(model, c, "consistent", solver_options={"max_iter": 1})
+    assert e.value.status == "user_limit"
+    for options in ({"nonsense": 3}, {"max_iter": -1}):
+        with pytest.raises(SolverError, match=r"CLARABEL failed \(status failed\)"):
+            fit(model, c, "consistent", solver_options=options)
+    for options in ({"solver": 3}, {"solver_options": 3}):
+        with pytest.raises(ArgumentError, match=next(iter(options))):
+            fit(model, c, "consistent", **options)
+    for method in ("consistent", "manifold"):
+        for weights in (1e300, 1e-300):
+            with pytest.raises(DataError, match=r"weighted torques.*weights"):
+                fit(model, c, method, weights=weights)
+
+
+HUGE = ("margin", "entropic", "regularization")
+
+
+def test_bounds_far_away_are_none(light):
+    model, c = light
+    box = np.tile([[[-1e300], [1e300]]], (2, 1, 3))
+    free = fit(model, c, "consistent")
+    far = fit(model, c, "consistent", mass_max=1e300, com_box=box)
+    np.testing.assert_allclose(far.x, free.x, atol=1e-9)
+
+
+def test_an_optimiser_that_gave_up_says_so_in_numbers(light):
+    model, c = light
+    e = fit(model, c, "manifold")
+    assert e.converged
+    assert (e.notes["status"], "not converged" in repr(e)) == ("converged", False)
+    few = fit(model, c, "manifold", iterations=2)
+    assert not few.converged
+    assert (few.notes["status"], few.notes["evaluations"]) == ("not converged", 2)
+    assert "not converged" in repr(few)
+    assert few.notes["objective"] > e.notes["objective"] > 0.0
+    assert few.notes["optimality"] > 10.0 * e.notes["optimality"]
+    for iterations in (0, 2.5, 1e30, "5"):
+        with pytest.raises(ArgumentError, match="iterations: expected a whole number from 1"):
+            fit(model, c, "manifold", iterations=iterations)
+
+
+@pytest.mark.parametrize("margin", [0.3, 30.0])
+def test_a_margin_above_the_first_guess(light, margin):
+    """P - margin 1 >= 0 in natural units, whatever the prior."""
+    model, c = light
+    e = fit(model, c, "manifold", margin=margin)
+    scale = natural_scale(model, *c.system(np.ones(2)))[:10]
+    P = inertia.pseudo(e.x[: model.inertial].reshape(-1, 10) / scale)
+    assert np.linalg.eigvalsh(P).min() >= margin * (1.0 - 1e-9)
+
+
 # --- excitation of the log, friction curves, model selection ---------------------------------------------------------
 
 
@@ -656,11 +747,11 @@ def test_bad_arguments_are_named():
         ("regularization: expected a number >= 0, got 'a'", lambda: fit(model, data, "consistent", regularization="a")),
         ("mass_min: expected a mass", lambda: fit(model, data, "consistent", mass_min=np.inf)),
         ("start: expected shape", lambda: fit(model, data, "manifold", start=np.zeros(7))),
-        ("iterations: expected at least 1", lambda: fit(model, data, "wls", iterations=0)),
-        ("threshold, iterations", lambda: fit(model, data, "irls", threshold=np.nan)),
+        ("iterations: expected a whole number from 1", lambda: fit(model, data, "wls", iterations=0)),
+        ("threshold: expected a number > 0, got nan", lambda: fit(model, data, "irls", threshold=np.nan)),
         ("weights: expected None, 'noise' or", lambda: fit(model, data, "iv", instruments=data, weights=[-1.0, 1.0])),
         ("springs: expected joints' names or numbers", lambda: RegressorModel(robot, springs=[7])),
-        ("x: expected the model's 26 parameters", lambda: model.torque(np.ones(3), data.q, data.v, data.a)),
+        ("x: expected shape", lambda: model.torque(np.ones(3), data.q, data.v, data.a)),
         ("start: expected a speed > 0", lambda: fit_curves(model, data, start=np.nan)),
         ("irls reads the samples", lambda: fit(model, model.compress(data), "irls")),
         ("strength: expected a positive", lambda: fit(model, data, "ridge", strength=-1.0)),

@@ -79,7 +79,7 @@ def test_bad_requests_are_named():
         optimize(models.panda(), q0=np.full(7, 9.0))
     with pytest.raises(ArgumentError, match="lower, upper: expected finite positions"):
         optimize(models.panda(), lower=-np.inf)
-    with pytest.raises(ArgumentError, match="terms, samples"):
+    with pytest.raises(ArgumentError, match="terms: expected a whole number"):
         optimize(models.panda(), terms=2.5)  # type: ignore[arg-type]
     with pytest.raises(ExcitationError, match="no motion within the limits"):
         optimize(models.panda(), effort=np.full(7, 0.5))

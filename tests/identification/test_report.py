@@ -255,7 +255,7 @@ def test_identify_refuses_what_does_not_fit(tmp_path):
     data = Dataset.read(tmp_path / "log.csv")
     with pytest.raises(DataError, match="1 samples are no log"):
         identify(models.two_link(), data.between(0.0, 1e-3))
-    with pytest.raises(ArgumentError, match="speed: expected a number >= 0"):
+    with pytest.raises(ArgumentError, match="standstill: expected a speed >= 0"):
         identify(models.two_link(), data, filtering=Filtering(standstill=np.nan))
     with pytest.raises(DataError, match="iv needs a trajectory that repeats"):
         identify(models.two_link(), data, method="iv")
@@ -338,6 +338,18 @@ def test_urdf_refuses_joints_it_does_not_have(tmp_path):
     robot = Robot.build([Body("screw", None, Joint.helical((0, 0, 1), pitch=0.1), None, body)])
     with pytest.raises(ModelError, match="URDF has no helical joint"):
         save_urdf(robot, tmp_path / "robot.urdf")
+
+
+def test_springs_are_kept_by_model_files_and_refused_by_urdf(tmp_path):
+    body = inertia.from_com(1.0, (0, 0, 0), np.eye(3))
+    spring = Joint.revolute((0, 0, 1), name="s", stiffness=3.0, rest=-0.1)
+    robot = Robot.build([Body("a", None, spring, None, body), Body("b", "a", Joint.free(), None, body)])
+    path = save_model(robot, tmp_path / "robot.json")
+    assert [(j.stiffness, j.rest) for j in load_model(path).joints] == [(3.0, -0.1), (0.0, 0.0)]
+    path.write_text(path.read_text().replace('"stiffness": 3.0,', "").replace('"rest": -0.1', '"more": 0'))
+    assert [(j.stiffness, j.rest) for j in load_model(path).joints] == [(0.0, 0.0), (0.0, 0.0)]  # older files
+    with pytest.raises(ModelError, match="joint 's': URDF has no springs"):
+        save_urdf(Robot.build([Body("a", None, spring, None, body)]), tmp_path / "robot.urdf")
 
 
 def test_damaged_model_files_are_refused(tmp_path):

@@ -83,7 +83,7 @@ def package(tmp_path):
     """A package of our own jit, a kernel and, in another file, the primitive it calls."""
     root = tmp_path / "scratch"
     root.mkdir()
-    for name in ("jit", "primitives", "numba_loops"):
+    for name in ("jit", "primitives", "numba_loops", "uncompiled"):
         shutil.copy(CORE / f"{name}.py", root)
     (root / "__init__.py").touch()
     (root / "caller.py").write_text(CALLER.format(package="scratch"))

@@ -12,14 +12,6 @@ from geomctrl.errors import ArgumentError, GeomctrlError, InertiaError, ModelErr
 # --- build -------------------------------------------------------------------------------------------------------
 
 
-def test_bodies_come_in_any_order_and_are_numbered_depth_first():
-    bodies = [body("c", "b"), body("e", "a"), body("b", "a"), body("d", "b"), body("a"), body("f")]
-    robot = gc.Robot.build(bodies)
-    assert robot.body_names == ("a", "e", "b", "c", "d", "f")
-    assert robot.parents == (-1, 0, 0, 2, 2, -1)
-    assert robot.joint_names == robot.body_names
-
-
 def test_sizes_slices_and_names_of_mixed_joints():
     bodies = [
         body("base", None, gc.Joint.free(name="float")),
@@ -69,51 +61,55 @@ def test_merged_bodies_move_as_one_welded_robot():
 
 
 BAD_TREES = {
-    "bodies: expected at least one, got none": [],
-    "bodies: expected geomctrl.Body, got 'link'": ["link"],
-    "body 'a': the name is used 2 times": [body("a"), body("a")],
-    "body: expected a name, got None": [gc.Body(None, None, gc.Joint.revolute(Z), None, SPHERE)],
-    "body: expected a name, got ''": [body("")],
-    "body: expected a name, got 3": [body(3)],
-    r"body: expected a name, got \['a'\]": [body(["a"])],
-    r"body 'a': parent: expected a name or None, got \['b'\]": [body("a", ["b"])],
-    "bodies: expected geomctrl.Body objects, got None": None,
-    "body 'world': the name is reserved for the world frame": [body("world")],
-    "body 'arm': an orphan, no parent named 'bse'; did you mean 'base'?": [body("base"), body("arm", "bse")],
-    "body 'arm': an orphan, no parent named 'qq'; known: 'base', 'arm'": [body("base"), body("arm", "qq")],
-    "bodies 'b', 'c': a loop": [body("a"), body("b", "c"), body("c", "b")],
-    "bodies 'a': a loop": [body("a", "a"), body("b")],
-    "bodies 'a', 'b', 'c': a loop, or hanging on one; none of them reaches the world": [
+    "bodies: expected at least one, got none": list,
+    "bodies: expected geomctrl.Body, got 'link'": lambda: ["link"],
+    "body 'a': the name is used 2 times": lambda: [body("a"), body("a")],
+    "name: expected a name, got None": lambda: [gc.Body(None, None, gc.Joint.revolute(Z), None, SPHERE)],
+    "name: expected a name, got ''": lambda: [body("")],
+    "name: expected a name, got 3": lambda: [body(3)],
+    r"name: expected a name, got \['a'\]": lambda: [body(["a"])],
+    r"body 'a': parent: expected a name or None, got \['b'\]": lambda: [body("a", ["b"])],
+    "bodies: expected geomctrl.Body objects, got None": lambda: None,
+    "body 'world': the name is reserved for the world frame": lambda: [body("world")],
+    "body 'arm': an orphan, no parent named 'bse'; did you mean 'base'?": lambda: [body("base"), body("arm", "bse")],
+    "body 'arm': an orphan, no parent named 'qq'; known: 'base', 'arm'": lambda: [body("base"), body("arm", "qq")],
+    "bodies 'b', 'c': a loop": lambda: [body("a"), body("b", "c"), body("c", "b")],
+    "bodies 'a': a loop": lambda: [body("a", "a"), body("b")],
+    "bodies 'a', 'b', 'c': a loop, or hanging on one; none of them reaches the world": lambda: [
         body("a", "b"),
         body("b", "a"),
         body("c", "b"),
     ],
-    "robot 'robot': no joint that moves": [body("a", None, gc.Joint.fixed())],
-    "joint 'j': the name is used 2 times": [
+    "robot 'robot': no joint that moves": lambda: [body("a", None, gc.Joint.fixed())],
+    "joint 'j': the name is used 2 times": lambda: [
         body("a", None, gc.Joint.revolute(Z, name="j")),
         body("b", "a", gc.Joint.revolute(Z, name="j")),
     ],
-    "body 'a': placement: expected a rotation": [body("a", placement=np.diag((2.0, 1, 1, 1)))],
-    r"body 'a': placement: expected a rotation, got \|R\^T R - 1\| = .*, det R = -1": [
+    "body 'a': placement: expected a rotation": lambda: [body("a", placement=np.diag((2.0, 1, 1, 1)))],
+    r"body 'a': placement: expected a rotation, got \|R\^T R - 1\| = .*, det R = -1": lambda: [
         body("a", placement=np.diag((-1.0, 1, 1, 1)))
     ],
-    r"body 'a': placement: expected a finite 4x4 transform, got shape \(3, 3\)": [body("a", placement=np.eye(3))],
-    "body 'a': placement: expected a finite 4x4 transform": [body("a", placement=np.full((4, 4), np.nan))],
-    "body 'a': placement: expected the last row": [
+    r"body 'a': placement: expected a finite 4x4 transform, got shape \(3, 3\)": lambda: [
+        body("a", placement=np.eye(3))
+    ],
+    "body 'a': placement: expected a finite 4x4 transform": lambda: [body("a", placement=np.full((4, 4), np.nan))],
+    "body 'a': placement: expected the last row": lambda: [
         body("a", placement=np.eye(4) + np.outer([0, 0, 0, 1], [1, 0, 0, 0]))
     ],
-    r"body 'a': inertia: expected ten parameters \(m, h, I\), got shape \(6,\)": [body("a", pi=np.zeros(6))],
-    "body 'a': mass -2 is negative": [body("a", pi=-SPHERE)],
-    "body 'a': parameters are not finite": [body("a", pi=SPHERE * np.nan)],
-    "body 'a': triangle inequality fails": [body("a", pi=[1.0, 0, 0, 0, 1, 0, 1, 0, 0, 3])],
-    "body 'a': mass is zero but first moment or inertia is not": [body("a", pi=[0.0, 0, 0, 0, 1, 0, 1, 0, 0, 1])],
+    r"body 'a': inertia: expected ten parameters \(m, h, I\), got shape \(6,\)": lambda: [body("a", pi=np.zeros(6))],
+    "body 'a': mass -2 is negative": lambda: [body("a", pi=-SPHERE)],
+    "body 'a': inertia: parameters are not finite": lambda: [body("a", pi=SPHERE * np.nan)],
+    "body 'a': triangle inequality fails": lambda: [body("a", pi=[1.0, 0, 0, 0, 1, 0, 1, 0, 0, 3])],
+    "body 'a': mass is zero but first moment or inertia is not": lambda: [
+        body("a", pi=[0.0, 0, 0, 0, 1, 0, 1, 0, 0, 1])
+    ],
 }
 
 
 @pytest.mark.parametrize("words", BAD_TREES)
 def test_trees_that_can_not_be(words):
     with pytest.raises(GeomctrlError, match=words.replace("?", r"\?")):
-        gc.Robot.build(BAD_TREES[words])
+        gc.Robot.build(BAD_TREES[words]())
 
 
 def test_kinds_of_errors():
@@ -252,7 +248,7 @@ def test_denavit_hartenberg_arguments_are_checked():
         gc.Robot.from_dh(**{**DH, "d": np.zeros(3)}, **options)
     with pytest.raises(ArgumentError, match="convention: expected 'standard' or 'modified', got 'craig'"):
         gc.Robot.from_dh(**DH, **{**options, "convention": "craig"})
-    with pytest.raises(ArgumentError, match="inertias: expected 4, one a link, got 3"):
+    with pytest.raises(ArgumentError, match="inertias: expected 4, one a body, got 3"):
         gc.Robot.from_dh(**DH, **{**options, "inertias": [SPHERE] * 3})
     with pytest.raises(ArgumentError, match=r"prismatic: expected joint numbers from 0 to 3, got \[4\]"):
         gc.Robot.from_dh(**DH, **options, prismatic=[4])
@@ -262,8 +258,8 @@ def test_denavit_hartenberg_arguments_are_checked():
 
 TWO = {"screws": np.tile((0, 0, 1.0, 0, 0, 0), (2, 1)), "homes": np.tile(np.eye(4), (2, 1, 1))}
 BAD_CALLS = [
-    ("from_dh", {"inertias": None}, "inertias: expected 4 times ten parameters, got None"),
-    ("from_dh", {"a": 0.1}, "a: expected numbers, got 0.1"),
+    ("from_dh", {"inertias": None}, "inertias: expected ten parameters a body, got None"),
+    ("from_dh", {"a": 0.1}, r"a: expected 4 finite numbers, got array\(0.1\)"),
     ("from_dh", {"prismatic": 1}, "prismatic: expected joint numbers from 0 to 3, got 1"),
     ("from_dh", {"prismatic": [True, False]}, r"prismatic: expected joint numbers .*, got \[True, False\]"),
     ("from_screws", {"inertias": None}, "inertias: expected ten parameters a body, got None"),
@@ -319,7 +315,7 @@ def test_screws_arguments_are_checked():
     screws, homes = np.tile((0, 0, 1.0, 0, 0, 0), (2, 1)), np.tile(np.eye(4), (2, 1, 1))
     with pytest.raises(ArgumentError, match=r"screws: expected shape \(..., 6\), got \(2, 5\)"):
         gc.Robot.from_screws(screws[:, :5], homes, inertias=[SPHERE] * 2)
-    with pytest.raises(ArgumentError, match=r"screws, homes, inertias: expected .* got \(2, 6\), \(2, 4, 4\), 1"):
+    with pytest.raises(ArgumentError, match=r"inertias: expected 2, one a body, got 1"):
         gc.Robot.from_screws(screws, homes, inertias=[SPHERE])
     with pytest.raises(ArgumentError, match=r"parents: expected 2 numbers from -1 to 1, got \[-1, 2\]"):
         gc.Robot.from_screws(screws, homes, inertias=[SPHERE] * 2, parents=[-1, 2])

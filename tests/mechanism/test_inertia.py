@@ -16,6 +16,42 @@ POINT = inertia.from_com(2.0, (0.1, -0.2, 0.3), np.zeros((3, 3)))
 DISC = inertia.from_com(1.0, (0, 0, 0), np.diag((0.25, 0.25, 0.5)))
 
 
+@pytest.mark.parametrize("name", ["tensor", "com", "com_tensor", "spatial", "pseudo", "is_physical", "violation"])
+def test_what_are_no_parameters_is_refused(name):
+    """Of a masked array the numbers under the mask were taken, of complex numbers the real parts, strings were read."""
+    function = getattr(inertia, name)
+    masked = np.ma.masked_array(DISC, np.arange(10) == 0)
+    for bad in (masked, DISC + 1j, DISC.astype(str), DISC > 0.0, DISC[:9], [*DISC[:9], None], "m", None, 1.0):
+        with pytest.raises(ArgumentError, match="parameters: expected"):
+            function(bad)
+    for bad in (np.nan, -np.inf):
+        spoiled = np.where(np.arange(10) == 6, bad, DISC)
+        if name == "violation":  # which has words of its own for it
+            assert "not finite" in inertia.violation(spoiled)
+        else:
+            with pytest.raises(ArgumentError, match=r"parameters: expected finite numbers, got .* at index \[6\]"):
+                function(spoiled)
+
+
+def test_matrices_that_are_no_inertia_are_refused():
+    """Half of a matrix says all ten parameters: what the other half says is compared with them."""
+    J, P = inertia.spatial(ROD), inertia.pseudo(ROD)
+    for i, j in ((0, 1), (0, 4), (4, 0), (3, 4), (4, 4), (5, 5)):
+        wrong = J.copy()
+        wrong[i, j] += 0.1
+        with pytest.raises(ArgumentError, match=r"J: expected \[\[I, \[h\]\], .* off by"):
+            inertia.from_spatial(wrong)
+    with pytest.raises(ArgumentError, match="P: expected a symmetric matrix"):
+        inertia.from_pseudo(P + np.eye(4, k=1))
+    with pytest.raises(ArgumentError, match="I_com: expected a symmetric matrix"):
+        inertia.from_com(1.0, (0, 0, 0), np.eye(3) + np.eye(3, k=1))
+    for T in (2.0 * np.eye(4), np.eye(3), np.diag([1.0, 1.0, -1.0, 1.0]), np.eye(4) * 1j, "T"):
+        with pytest.raises(ArgumentError, match="T: expected"):
+            inertia.transform(T, ROD)
+    with pytest.raises(ArgumentError, match="parameters: expected the leading axes of T"):
+        inertia.transform(np.stack([np.eye(4)] * 2), np.stack([ROD] * 3))
+
+
 @properties
 @given(testing.inertias())
 def test_spatial_inertia_is_pinocchios(pi):

@@ -51,11 +51,25 @@ BAD_JOINTS = {
     "joint 'revolute': effort: expected a number, got nan": lambda: gc.Joint.revolute(Z, effort=np.nan),
     "joint 'j': damping must not be negative: -1": lambda: gc.Joint.revolute(Z, name="j", damping=-1.0),
     "joint 'j': effort must not be negative: -2": lambda: gc.Joint.revolute(Z, name="j", effort=-2.0),
+    "joint 'j': stiffness must not be negative: -1": lambda: gc.Joint.revolute(Z, name="j", stiffness=-1.0),
+    "joint 'j': stiffness: expected a finite number, got inf": lambda: gc.Joint.revolute(Z, name="j", stiffness=np.inf),
+    "joint 'j': rest: expected a finite number, got -inf": lambda: gc.Joint.revolute(Z, name="j", rest=-np.inf),
+    "joint 'j': stiffness: .* one degree of freedom has a spring, spherical": lambda: gc.Joint.spherical(
+        name="j", stiffness=1.0
+    ),
     "pitch: expected a finite number, got 'a'": lambda: gc.Joint.helical(Z, pitch="a"),
     "kind: expected one of 'revolute', .*, got 'foo'": lambda: gc.Joint("foo", np.eye(6)),
     "kind: expected one of 'revolute', .*, got 3": lambda: gc.Joint(3, np.eye(6)),
     r"joint 'revolute': S: expected shape \(6, 1\), revolute, got \(6, 6\)": lambda: gc.Joint("revolute", np.eye(6)),
-    "joint 'free': S: expected a finite .* basis, got 'a'": lambda: gc.Joint("free", "a"),
+    "joint 'free': S: expected real numbers .*, got 'a'": lambda: gc.Joint("free", "a"),
+    r"joint 'spherical': S: expected 3 direction\(s\) that turn": lambda: gc.Joint("spherical", np.eye(6)[:, 3:]),
+    "joint 'revolute': S: expected no pitch, revolute, got 0.5": lambda: gc.Joint(
+        "revolute", np.c_[[0, 0, 1, 0, 0, 0.5]]
+    ),
+    "joint 'revolute': damping: expected a finite number, got inf": lambda: gc.Joint.revolute(Z, damping=np.inf),
+    "joint 'revolute': upper: expected a number, got 1j": lambda: gc.Joint.revolute(Z, upper=1j),
+    "axis: expected 3 finite numbers, got masked": lambda: gc.Joint.revolute(np.ma.masked_array(Z, [1, 0, 0])),
+    "axis: expected 3 finite numbers, got \\['0'": lambda: gc.Joint.revolute(["0", "0", "1"]),
     "name: expected a name, or None for that of the body, got ''": lambda: gc.Joint.revolute(Z, name=""),
     "name: expected a name, or None for that of the body, got 3": lambda: gc.Joint.revolute(Z, name=3),
 }

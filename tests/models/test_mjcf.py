@@ -100,6 +100,10 @@ def test_file(tmp_path):
     np.testing.assert_array_equal(models.load_mjcf(path).parameters, models.load_mjcf(EVERY_JOINT).parameters)
 
 
+TENDONS = (
+    "<tendon><spatial name='{0}'><site site='s'/><site site='w'/></spatial>"
+    "<fixed {1}><joint joint='j' coef='1'/></fixed><fixed {2}><joint joint='k' coef='2'/></fixed></tendon>"
+)
 ARM = """
 <mujoco>{option}<worldbody>
   <body name="a" {body}><joint name="j" {joint}/><geom size="0.1" pos="0.2 0 0"/>
@@ -116,18 +120,98 @@ def arm(option="", body="", joint="", extra=""):
 @pytest.mark.parametrize(
     ("key", "text", "where"),
     [
-        ("armature", arm(joint='armature="0.1"'), "'j'"),
-        ("stiffness", arm(joint='stiffness="2"'), "'j'"),
-        ("gravcomp", arm(body='gravcomp="1"'), "'a'"),
-        ("fluid", arm(option='<option density="1.2"/>'), "option"),
-        ("equality", arm(extra='<equality><connect name="c" body1="b" anchor="0 0 0"/></equality>'), "'c'"),
-        ("tendon", arm(extra='<tendon><spatial name="t"><site site="s"/><site site="w"/></spatial></tendon>'), "'t'"),
+        ("armature", arm(joint='armature="0.1"'), "'j' .line 3."),
+        ("stiffness", arm(joint='type="ball" stiffness="2"'), "'j' .line 3."),
+        pytest.param(
+            *("armature", arm(extra='<actuator><motor joint="k" armature="1"/></actuator>'), "'#0' .line 5."),
+            marks=pytest.mark.skipif(not hasattr(mujoco.MjModel, "actuator_armature"), reason="an older MuJoCo"),
+        ),
+        ("gravcomp", arm(body='gravcomp="1"'), "'a' .line 3."),
+        ("fluid", arm(option='<option density="1.2"/>'), "'option' .line 2 of the text."),
+        ("equality", arm(extra='<equality><connect name="c" body1="b" anchor="0 0 0"/></equality>'), "'c' .line 5."),
+        ("equality", arm(extra='<equality><joint joint1="j" joint2="k"/></equality>'), "'#0' .line 5."),
+        *(
+            ("tendon", arm(extra=TENDONS.format("t", f"name='s' {acts}", "")), "'s' .line 5.")
+            for acts in (
+                "stiffness='2'",
+                "damping='1'",
+                "frictionloss='1'",
+                "armature='1'",
+                "limited='true' range='0 1'",
+            )
+        ),
+        ("tendon", arm(extra=TENDONS.format("t", "", "name='u' stiffness='1'")), "'u' .line 5."),
     ],
 )
 def test_what_a_tree_does_not_represent_is_refused_or_ignored_by_name(key, text, where):
     with pytest.raises(gc.errors.ModelError, match=f"{key} of .*{where}.*ignore=.*{key}"):
         models.load_mjcf(text)
-    assert models.load_mjcf(text, ignore=[key]).nv == models.load_mjcf(text, ignore=key).nv == 2
+    nv = mujoco.MjModel.from_xml_string(text).nv
+    assert models.load_mjcf(text, ignore=[key]).nv == models.load_mjcf(text, ignore=key).nv == nv
+
+
+def test_elements_of_included_files_are_named_with_theirs(tmp_path):
+    """Another file's lines; a body and a coupling of the same name are not taken for it."""
+    (tmp_path / "parts").mkdir()
+    (tmp_path / "parts" / "leg.xml").write_text(
+        "<mujocoinclude>\n<body name='knee'>\n<geom size='0.1' pos='1 0 0'/>\n<include file='parts/hinge.xml'/></body>"
+        "</mujocoinclude>"
+    )
+    (tmp_path / "parts" / "hinge.xml").write_text("<mujocoinclude>\n<joint name='knee' armature='1'/></mujocoinclude>")
+    main = tmp_path / "main.xml"
+    coupling = "<equality><joint name='knee' joint1='knee' active='false'/></equality>"
+    main.write_text(f"<mujoco>{coupling}<worldbody><include file='parts/leg.xml'/></worldbody></mujoco>")
+    with pytest.raises(gc.errors.ModelError, match=r"main.xml: .*armature of 'knee' \(line 2 of hinge.xml\)"):
+        models.load_mjcf(main)
+
+
+def test_tendons_that_only_transmit_are_no_part_of_a_robot():
+    text = arm(extra=TENDONS.format("t", "", "") + '<actuator><motor tendon="t"/></actuator>')
+    assert models.load_mjcf(text).nv == 2
+
+
+SPRINGS = """
+<mujoco><worldbody>
+  <body name="boat"><freejoint name="float"/><geom size="0.2"/>
+    <body name="a"><joint name="j" ref="20" springref="35" stiffness="3"/><geom size="0.1" pos="1 0 0"/>
+      <joint type="slide" axis="1 0 0" springref="0.4" stiffness="7" damping="0.5"/></body>
+    <body name="b"><joint name="k" axis="0 1 0" stiffness="2"/><geom size="0.1" pos="0.2 0 0"/></body>
+  </body></worldbody>
+</mujoco>
+"""
+
+
+def test_a_plant_feels_linear_springs_as_mujoco_does():
+    robot, m = models.load_mjcf(SPRINGS), mujoco.MjModel.from_xml_string(SPRINGS)
+    np.testing.assert_allclose(robot.stiffness, [*[0] * 6, 3, 7, 2])
+    np.testing.assert_allclose(robot.rest, [*[0] * 6, np.radians(35), 0.4, 0])
+    data, rng = mujoco.MjData(m), np.random.default_rng(2)
+    q = robot.random_configuration(rng)
+    v, tau = rng.normal(size=(2, robot.nv))
+    plant = gc.Plant(robot, "model")
+    data.qpos[:], data.qvel[:] = gc.interop.to_mujoco(robot, m, q, v)
+    mujoco.mj_fwdPosition(m, data)
+    mujoco.mj_passive(m, data)
+    passive = robot.mass_matrix(q) @ (plant.acceleration(0.0, q, v, tau) - robot.forward_dynamics(q, v, tau))
+    np.testing.assert_allclose(passive, data.qfrc_passive, atol=1e-12)  # of joints whose velocities are the same
+    assert plant.power(0.0, q, v, tau) == pytest.approx(v @ (tau + data.qfrc_passive))
+    out = np.empty(2 * robot.nv + 1)
+    plant.rate(0.0, q, v, tau, out)
+    np.testing.assert_allclose(out[robot.nv : -1], plant.acceleration(0.0, q, v, tau), atol=1e-12)
+
+
+@pytest.mark.skipif(
+    not hasattr(mujoco.mjtDisableBit, "mjDSBL_SPRING"), reason="an older MuJoCo, with one flag for both"
+)
+@pytest.mark.parametrize("off", ["spring", "damper"])
+def test_what_the_file_switches_off_is_not_there(off):
+    text = SPRINGS.replace("<worldbody>", f'<option><flag {off}="disable"/></option><worldbody>')
+    robot = models.load_mjcf(text)
+    assert (robot.stiffness.any(), robot.damping.any()) == (off != "spring", off != "damper")
+
+
+def test_ignored_springs_are_left_out():
+    assert not models.load_mjcf(SPRINGS, ignore="stiffness").stiffness.any()
 
 
 def test_ignored_armature_is_the_only_difference():
@@ -140,6 +224,9 @@ def test_ignored_armature_is_the_only_difference():
 def test_refusals():
     with pytest.raises(gc.errors.ArgumentError, match=r"ignore: expected some of armature.*\['gears'\]"):
         models.load_mjcf(arm(), ignore=["gears"])
+    for wrong in (3, None, [["tendon"]]):
+        with pytest.raises(gc.errors.ArgumentError, match=r"ignore: expected (a list|some of armature)"):
+            models.load_mjcf(arm(), ignore=wrong)
     with pytest.raises(gc.errors.ArgumentError, match=r"no such file: 'nowhere\.xml'"):
         models.load_mjcf("nowhere.xml")
     with pytest.raises(gc.errors.ArgumentError, match="expected a path or a string of XML, got int"):
@@ -154,10 +241,27 @@ def test_refusals():
         models.load_mjcf('<mujoco><worldbody><body><geom size="0.1"/></body></worldbody></mujoco>')
 
 
-def test_unnamed_bodies_and_joints_are_numbered():
-    text = '<mujoco><worldbody><body><joint/><geom size="0.1" pos="1 0 0"/></body></worldbody></mujoco>'
-    robot = models.load_mjcf(text)
-    assert (robot.body_names, robot.joint_names) == (("body1",), ("joint0",))
+def test_unnamed_bodies_and_joints_have_mujocos_numbers():
+    link = "<body {}><joint {}/><joint type='slide'/><geom size='0.1' pos='1 0 0'/>{}</body>"
+    inner = link.format("", "name='joint1'", link.format("name='body1/joint0'", "", ""))
+    outer = link.format("", "", inner) + link.format("name='body1'", "", "")
+    text = f"<mujoco><worldbody>{outer}</worldbody></mujoco>"
+    robot, m = models.load_mjcf(text), mujoco.MjModel.from_xml_string(text)
+    assert robot.joint_names == ("joint0", "joint1_", "joint1", "joint3", "joint4", "joint5", "joint6", "joint7")
+    bodies = ("body1_", "body2", "body1/joint0", "body1")
+    assert tuple(name for name in robot.body_names if name in bodies) == bodies
+    rng = np.random.default_rng(0)
+    q, v = rng.normal(size=(2, 8))
+    x, u = gc.interop.to_mujoco(robot, m, q, v)
+    order = [m.jnt_qposadr[robot.joint_names.index(name)] for name in robot.joint_names]
+    np.testing.assert_array_equal(x[order], q)  # bodies of a file stand in MuJoCo's order
+    np.testing.assert_array_equal(np.concatenate(gc.interop.from_mujoco(robot, m, x, u)), [*q, *v])
+
+
+def test_entities_which_mujoco_does_not_replace_are_refused():
+    text = "<!DOCTYPE mujoco [<!ENTITY m 'x'>]>" + arm()
+    with pytest.raises(gc.errors.ModelError, match="MJCF text: entity 'm': MuJoCo does not replace entities"):
+        models.load_mjcf(text)
 
 
 def test_without_mujoco(monkeypatch):

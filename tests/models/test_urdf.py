@@ -1,5 +1,6 @@
 """load_urdf: real files against Pinocchio, conventions one by one, mimic joints, inertias that no body has."""
 
+import contextlib
 import logging
 
 import numpy as np
@@ -17,15 +18,17 @@ from geomctrl.errors import ArgumentError, GeomctrlError, InertiaError, ModelErr
 
 MOTIONLESS = {"quadrotor_base.urdf", "iris_simple.urdf"}  # one body: a robot only with a floating base
 NOT_A_URDF = {"ur3.urdf"}  # a stub: <robot> without name and links
+UNREAD = {"so101.urdf": "line 294: <origin> in link 'gripper_frame_link'"}  # of all that real files carry beside
 SINGULAR = {"icub.urdf", "romeo.urdf", "romeo_laas_small.urdf"}  # massless ends; point masses on parallel axes
 
 
 def load_real(path, floating):
     """A quarter of the files carry inertias that no body has: these are read as they are."""
-    try:
-        return models.load_urdf(path, floating, mimic="independent")
-    except InertiaError:
-        return models.load_urdf(path, floating, mimic="independent", nonphysical="allow")
+    with pytest.warns(match=UNREAD[path.name]) if path.name in UNREAD else contextlib.nullcontext():
+        try:
+            return models.load_urdf(path, floating, mimic="independent")
+        except InertiaError:
+            return models.load_urdf(path, floating, mimic="independent", nonphysical="allow")
 
 
 def robot_root(model):
@@ -85,7 +88,7 @@ def test_real_robot_agrees_with_pinocchio(path, floating):
 @pytest.mark.parametrize(
     ("path", "match"),
     [
-        ("ur_description/urdf/ur3.urdf", "<robot> has no name"),
+        ("ur_description/urdf/ur3.urdf", "no links"),
         ("hector_description/robots/quadrotor_base.urdf", "no joint that moves"),
         ("panda_description/urdf/panda.urdf", "mimic joint.*'panda_finger_joint2' of 'panda_finger_joint1'"),
         ("bolt_description/robots/bolt.urdf", "link 'FL_FOOT': mass is zero but first moment or inertia is not"),
@@ -228,10 +231,93 @@ def test_sources(tmp_path, monkeypatch):
         models.load_urdf("package://description/s.urdf", package_dirs=[tmp_path])
 
 
-def test_meshes_looks_and_simulators_are_never_read():
-    looks = '<visual><geometry><mesh filename="package://no/where.dae"/></geometry></visual><collision/><contact><stiff/></contact>'
-    text = urdf('<material name="m"/><gazebo><plugin name="${x}"/></gazebo><transmission/>', BASE, link(), joint())
+def test_meshes_looks_simulators_and_drives_are_never_read_nor_named():
+    looks = """<visual><geometry><mesh filename="package://no/where.dae"/></geometry></visual><collision name="c"/>
+        <contact><stiff/></contact><material name="m"/><sensor/><gazebo/><self_collision_checking/><!-- more -->"""
+    beside = """<material name="m"/><gazebo><plugin name="${x}"/></gazebo><transmission><any/></transmission><sensor/>
+        <ros2_control/><mujoco><compiler/></mujoco>"""
+    drives = """<calibration rising="1" any="2"/><safety_controller k_velocity="1"><any/></safety_controller><sensor/>
+        <limit effort="1" velocity="1" acceleration="3"/><dynamics damping="1" K="7000" D="1"/><gazebo/>"""
+    text = urdf(beside, BASE, link(), joint(inside=drives), link("e"), joint("m", "fixed", "tip", "e", drives))
+    text = text.replace('<robot name="r"', '<robot name="r" version="1.0"').replace("<child", "<?pi?><child")
     assert models.load_urdf(text.replace('<link name="base"/>', f'<link name="base">{looks}</link>')).nv == 1
+
+
+def test_entities_of_the_document_stand_for_what_it_says():
+    """In attributes, of each other, and for elements: as if written out."""
+    tip = link(xyz="0 0 &half;").replace('"', "'")
+    entities = f'<!ENTITY m "5"><!ENTITY half "&m;.2"><!ENTITY tip "{tip}">'
+    text = f"<!DOCTYPE robot [{entities}]>\n" + urdf(
+        BASE, "&tip;", link("tool", mass="1&m;"), joint(), joint("k", parent="tip", child="tool")
+    )
+    robot = models.load_urdf(text)
+    np.testing.assert_array_equal(robot.parameters[0, :4], [1, 0, 0, 5.2])
+    assert robot.parameters[1, 0] == 15.0
+
+
+def test_a_robot_without_a_name_has_that_of_its_file(tmp_path):
+    for text in (one().replace('name="r"', ""), one().replace('name="r"', 'name=""')):
+        assert models.load_urdf(text).name == "robot"
+        path = tmp_path / "arm.v2.urdf"
+        path.write_text(text)
+        assert models.load_urdf(path).name == "arm.v2"
+
+
+def aside(at):
+    """The smallest robot on lines of its own, with something unknown at one place of it."""
+    parts = {"robot": "", "link": "", "inertial": "", "mass": "", "joint": "", "axis": "", "parent": "", **at}
+    return f"""<robot name="r">{parts["robot"]}
+        <link name="base"/>
+        <link name="tip">{parts["link"]}
+            <inertial>{parts["inertial"]}
+            <mass value="1">{parts["mass"]}</mass><inertia ixx="1" ixy="0" ixz="0" iyy="1" iyz="0" izz="1"/></inertial>
+        </link>
+        <joint name="j" type="continuous">{parts["joint"]}
+            <axis xyz="0 1 0">{parts["axis"]}</axis>
+            <parent link="base">{parts["parent"]}</parent><child link="tip"/>
+        </joint></robot>"""
+
+
+ASIDE = {  # what stands where: how the warning names it
+    ("robot", "<loop_joint/>"): "line 1: <loop_joint> in <robot>",
+    ("robot", '<d:clutch xmlns:d="http://d"/>'): "line 1: <d:clutch> in <robot>",
+    ("link", '<origin xyz="0 0 1"/>'): "line 3: <origin> in link 'tip'",
+    ("link", '<mass value="1"/>'): "line 3: <mass> in link 'tip'",
+    ("inertial", "<com/>"): "line 4: <com> in <inertial> of link 'tip'",
+    ("mass", "<value>5</value>"): "line 5: <value> in <mass> of <inertial> of link 'tip'",
+    ("joint", '<axes xyz="0 0 1"/>'): "line 7: <axes> in joint 'j'; did you mean <axis>?",
+    ("joint", '<joint_properties damping="1"/>'): "line 7: <joint_properties> in joint 'j'",
+    ("joint", '<inertial><mass value="1"/></inertial>'): "line 7: <inertial> in joint 'j'",
+    ("joint", '<dynamics armature="0.1"/>'): "line 7: 'armature' of <dynamics> of joint 'j'",
+    ("joint", '<limit xmlns:x="http://x" x:stop="1"/>'): "line 7: 'stop' of <limit> of joint 'j'",
+    ("axis", '<xyz value="0 0 1"/>'): "line 8: <xyz> in <axis> of joint 'j'",
+    ("parent", "<link/>"): "line 9: <link> in <parent> of joint 'j'",
+}
+
+
+@pytest.mark.parametrize(("where", "what"), ASIDE)
+def test_what_urdf_does_not_have_is_named_with_its_line_where_physics_is_read(where, what):
+    with pytest.warns(UserWarning, match="not read") as caught:
+        robot = models.load_urdf(aside({where: what}))
+    assert [str(w.message) for w in caught] == [f"URDF text: not read: {ASIDE[where, what]}"]
+    assert caught[0].filename == __file__
+    np.testing.assert_array_equal(robot.parameters, models.load_urdf(aside({})).parameters)
+
+
+def test_unknown_attributes_of_links_and_joints_are_named():
+    text = aside({}).replace('name="tip"', 'name="tip" mass="1"').replace('type="c', 'damping="1" type="c')
+    for name in ("inertial", "parent"):
+        text = text.replace(f"<{name}", f'<{name} rpy="1 0 0"')
+    expected = "'mass' of link 'tip'; .*'rpy' of <inertial> .*'damping' of joint 'j'.*'rpy' of <parent> of joint 'j'"
+    with pytest.warns(match=expected):
+        models.load_urdf(text)
+
+
+def test_one_warning_names_the_first_and_counts_the_rest():
+    text = aside({"joint": "\n".join(f"<x{k}/>" for k in range(20))})
+    with pytest.warns(match=r"(?s)line 7: <x0> .*line 14: <x7> in joint 'j'; and 12 more") as caught:
+        models.load_urdf(text)
+    assert len(caught) == 1
 
 
 def test_nothing_is_logged(caplog):

@@ -1,5 +1,7 @@
 """load_urdf: everything it refuses, and with which words."""
 
+import warnings
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -10,17 +12,54 @@ import geomctrl as gc
 from geomctrl import models
 from geomctrl.errors import ArgumentError, GeomctrlError, ModelError
 
+
+def declared(what, text):
+    return f"<!DOCTYPE robot [{what}]>\n{text}"
+
+
 TREE = (BASE, link(), joint())
+BOMB = '<!ENTITY e0 "boomboomboomboom">' + "".join(f'<!ENTITY e{k} "{10 * f"&e{k - 1};"}">' for k in range(1, 10))
 REFUSED = {
     "malformed XML": ('<robot name="r"><link name="a">', r"malformed XML: .*line 1"),
     "not a URDF": ("<mujoco/>", r"expected the root element <robot>, got <mujoco>"),
     "namespace": ('<robot xmlns="http://x" name="r"/>', r"got <\{http://x\}robot>"),
-    "entity": ('<!DOCTYPE robot [<!ENTITY a "b">]><robot name="r">&a;<link name="l"/></robot>', "unresolved entity"),
-    "no robot name": ("<robot><link name='a'/></robot>", "<robot> has no name"),
+    "unknown entity": (one(body=link(mass="1&m;")), r"malformed XML: Entity 'm' not defined, line 1"),
+    "entity of a file": (
+        declared('<!ENTITY m SYSTEM "file:///etc/hostname">', one(body=link(mass="1&m;"))),
+        r"malformed XML: Entity 'm' not defined, line 2.*; entities of other files are not read",
+    ),
+    "element of a file": (
+        declared('<!ENTITY m SYSTEM "file:///etc/hostname">', urdf(BASE, link(), joint(), "&m;")),
+        r"malformed XML: Entity 'm' not defined, line 2.*; entities of other files are not read",
+    ),
+    "declarations of a file": (
+        declared('<!ENTITY % f SYSTEM "file:///etc/hostname"> %f;', one()),
+        "malformed XML: Entity 'f' not defined, line 1.*; entities of other files are not read",
+    ),
+    "a bomb of entities": (
+        declared(BOMB, one(body=link(mass="&e9;"))),
+        "malformed XML: Maximum entity amplification factor exceeded",
+    ),
+    "a bomb of elements": (
+        declared(BOMB, urdf(BASE, link(), joint(), "&e9;")),
+        "malformed XML: Maximum entity amplification factor exceeded",
+    ),
+    "entities of themselves": (
+        declared('<!ENTITY a "&b;"><!ENTITY b "&a;">', one(body=link(mass="&a;"))),
+        "malformed XML: Detected an entity reference loop",
+    ),
+    "defaults of attributes": (
+        declared('<!ATTLIST origin xyz CDATA "0 0 1">', one(inside="<origin/>")),
+        "the DOCTYPE declares attributes .*, whose defaults are not read",
+    ),
+    "half a character": ('<robot name="\ud800"/>', "malformed XML: "),
     "no links": (urdf(), "no links"),
     "unnamed link": (urdf("<link/>"), "a <link> has no name"),
     "unnamed joint": (urdf(BASE, "<joint/>"), "a <joint> has no name"),
-    "xacro tag": (urdf('<xacro:arm xmlns:xacro="http://www.ros.org/wiki/xacro"/>', *TREE), "<arm> is a xacro macro"),
+    "xacro tag": (
+        urdf('<xacro:arm xmlns:xacro="http://www.ros.org/wiki/xacro"/>', *TREE),
+        "<xacro:arm> is a xacro macro",
+    ),
     "xacro value": (one(inside='<origin xyz="0 0 ${length}"/>'), "<origin> is a xacro macro: expand the file"),
     "duplicate link": (urdf(*TREE, link()), "duplicate link name.*'tip'"),
     "duplicate joint": (urdf(*TREE, link("b"), joint(child="b")), "duplicate joint name.*'j'"),
@@ -80,7 +119,7 @@ REFUSED = {
         one(inside='<origin quat_xyzw="0 0 0 1"/>'),
         "joint 'j': <origin> has an unknown attribute 'quat_xyzw'; expected xyz, rpy",
     ),
-    "capital": (urdf(*TREE, '<Link name="x"/>'), "robot: unknown element <Link>; did you mean <link>"),
+    "capital": (urdf(*TREE, '<Link name="x"/>'), "<robot>: unknown element <Link>; did you mean <link>"),
     "no mass": (one(body=link().replace('<mass value="1"/>', "")), "link 'tip': <inertial> has no <mass>"),
     "no mass value": (one(body=link().replace('value="1"', 'weight="1"')), "link 'tip': <mass value=...> is missing"),
     "no inertia": (
@@ -109,10 +148,33 @@ def test_refused(case, tmp_path):
         models.load_urdf(text)
     assert str(error.value).startswith("URDF text: ")
     path = tmp_path / "bad.urdf"
-    path.write_text(text)
+    path.write_text(text, encoding="utf-8", errors="surrogatepass")
     with pytest.raises(ModelError, match=match) as error:
         models.load_urdf(path)
     assert str(error.value).startswith(str(path))
+
+
+@pytest.mark.parametrize(
+    ("wrong", "line", "words"),
+    [
+        ('<joint name="k"/>', 4, "joint 'k': without a type"),
+        (link("tip", mass="x"), 4, "duplicate link name(s): 'tip'"),
+        ("<link/>", 4, "a <link> has no name"),
+        ("<link name='b'>\n<inertial>\n<mass value='1'/>\n</inertial></link>", 5, "<inertial> has no <inertia>"),
+        (joint("k", inside="\n<axis xyz='0 0'/>"), 5, "joint 'k': <axis xyz=...>: expected 3 numbers"),
+        (joint("k", inside="<axis xyz='0 0 1'/>\n\n<axis xyz='0 0 1'/>"), 6, "joint 'k': 2 <axis> elements"),
+        (joint("k", inside="\n<limits/>"), 5, "joint 'k': unknown element <limits>; did you mean <limit>"),
+    ],
+)
+@pytest.mark.parametrize("head", ["", "<?xml version='1.0'?>", "<!-- by hand -->"])
+def test_a_refusal_names_the_line(wrong, line, words, head):
+    text = "\n".join([head or "\n", "<robot name='r'>", BASE + link() + joint(), wrong, "</robot>"])
+    line += not head  # text that begins with an empty line is counted from there
+    with pytest.raises(ModelError) as error:
+        models.load_urdf(text)
+    assert str(error.value).startswith("URDF text: line ")
+    assert f"line {line}: " in str(error.value)
+    assert words in str(error.value)
 
 
 def test_bad_arguments(tmp_path):
@@ -123,9 +185,9 @@ def test_bad_arguments(tmp_path):
             models.load_urdf(nothing)
     with pytest.raises(ArgumentError, match="expected a path or a string of XML, got bytes"):
         models.load_urdf(one().encode())
-    with pytest.raises(ArgumentError, match="mimic: expected 'error', 'fixed' or 'independent', got 'ignore'"):
+    with pytest.raises(ArgumentError, match="mimic: expected one of 'error', 'fixed', 'independent', got 'ignore'"):
         models.load_urdf(one(), mimic="ignore")
-    with pytest.raises(ArgumentError, match="nonphysical: expected 'error', 'allow' or 'unchecked', got True"):
+    with pytest.raises(ArgumentError, match="nonphysical: expected one of 'error', 'allow', 'unchecked', got True"):
         models.load_urdf(one(), nonphysical=True)
     with pytest.raises(gc.errors.ArgumentError, match="gravity: expected 3 finite numbers"):
         models.load_urdf(one(), gravity=9.81)
@@ -140,7 +202,9 @@ def test_a_damaged_file_is_a_robot_or_a_geomctrl_error(data):
     n = data.draw(st.integers(1, 40))
     piece = data.draw(st.sampled_from(["", text[i : i + n] * 2, "nan", "-", '"', "<joint/>"]))
     try:
-        robot = models.load_urdf(text[:i] + piece + text[i + n :], mimic="independent")
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # of what is not read
+            robot = models.load_urdf(text[:i] + piece + text[i + n :], mimic="independent")
     except GeomctrlError:
         return
     assert np.linalg.eigvalsh(robot.mass_matrix(robot.neutral()))[0] > 0.0

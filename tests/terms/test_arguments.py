@@ -94,6 +94,58 @@ def test_complex_numbers_are_refused_not_truncated(robot, term, name):
         call(robot, term, name, lambda x: x + 1j)
 
 
+@pytest.mark.parametrize(("term", "name"), EVERY)
+def test_masked_arrays_and_arrays_of_objects_are_refused(robot, term, name):
+    """Whatever computes a state, code or loops, one or many: none looks under a mask or at what is no number."""
+    for lead in ((), (2,)):
+        with pytest.raises(ArgumentError, match=rf"{name}: expected numbers that are all there, got 1 masked"):
+            call(robot, term, name, lambda x: np.ma.masked_array(x, np.arange(x.size).reshape(x.shape) == 1), lead)
+        for stranger in (None, "1", True):
+            with pytest.raises(ArgumentError, match=rf"{name}: expected real numbers"):
+                call(
+                    robot,
+                    term,
+                    name,
+                    lambda x, s=stranger: np.array([s, *x.flat][: x.size], object).reshape(x.shape),
+                    lead,
+                )
+        call(robot, term, name, np.ma.masked_array, lead)  # nothing is masked
+
+
+@pytest.mark.parametrize("name", ["q", "v", "a"])
+def test_masks_are_seen_by_terms_with_an_entry_of_their_own(robot, name):
+    q, v = robot.neutral(), np.full(robot.nv, 0.5)
+    given = {"q": q, "v": v, "a": v, "dq": v, "dv": v, "da": v}
+    given[name] = np.ma.masked_array(given[name], np.arange(given[name].size) == 0)
+    for term, names in {
+        "mass_matrix_derivative": "q", "christoffel_symbols": "q", "mass_matrix_solve": "q a",
+        "inverse_dynamics_derivatives_along": "q v a dq dv da", "geometric_sensitivity": "q v a",
+        "inverse_dynamics_rates": "q",
+    }.items():  # fmt: skip
+        arguments = [given[x] for x in names.split()]
+        arguments += [np.stack((v, v))] if term == "inverse_dynamics_rates" else []
+        if name in names.split():
+            with pytest.raises(ArgumentError, match="1 masked"):
+                getattr(robot, term)(*arguments)
+
+
+def test_options_are_looked_at(robot):
+    """Threads where there are several states to share."""
+    q, v = robot.neutral(), np.zeros(robot.nv)
+    many, rates = np.stack((q, q)), np.stack((v, v))
+    for bad in (0, -1, 1.5, 1e30, 10**30, np.nan, "2", None, np.ones(2), True):
+        for term in (robot.mass_matrix, robot.inverse_dynamics, robot.forward_dynamics, robot.regressor, robot.terms):
+            states = [many, rates, rates][: 1 if term == robot.mass_matrix else 2 if term == robot.terms else 3]
+            with pytest.raises(ArgumentError, match="threads: expected a whole number from 1 on"):
+                term(*states, threads=bad)
+    for bad in ("Ploen", None, 1, np.ones(2), ["ploen"]):
+        for term in (robot.inverse_dynamics, robot.regressor, robot.terms):
+            with pytest.raises(ArgumentError, match="form: expected one of 'ploen', 'christoffel', 'adjoint'"):
+                term(*[q, v, v][: 2 if term == robot.terms else 3], form=bad)
+    with pytest.raises(ArgumentError, match="kind: expected 1 or 2"):
+        robot.christoffel_symbols(q, kind=np.ones(2))
+
+
 @pytest.mark.parametrize(("term", "name"), [e for e in EVERY if len(NAMES[e[0]]) > 1])
 def test_nothing_is_broadcast(robot, term, name):
     with pytest.raises(ArgumentError, match=r"expected the leading axes of .*nothing is broadcast"):
@@ -162,6 +214,9 @@ def test_arrays_of_any_layout_are_taken(robot, term, name):
         lambda x: np.repeat(x, 2, axis=-1)[..., ::2],
         np.float32,
         np.ndarray.tolist,
+        np.asfortranarray,
+        np.ma.masked_array,
+        lambda x: x.astype(object),
     ]
     for lead in ((), (2,)):
         expected = flat(call(robot, term, lead=lead))

@@ -105,6 +105,24 @@ def test_curvature_is_that_of_park_bobrow_ploen_66(seed):
     assert_close(geometry.riemann_curvature(robot, q), R, 1e-12)
 
 
+@pytest.mark.parametrize("parents", [None, [-1, 0, 0, 1, 1]])
+def test_propositions_of_park_bobrow_ploen_53_and_54(parents):
+    """Derivatives of the maps Ad_j^i, on a chain and on a tree, where joints off the path change nothing."""
+    kinds = ("revolute", "helical", "prismatic", "revolute", "revolute")
+    robot, q, *_ = random_motion(kinds, 2, parents=parents)
+    L = closed_forms.product_of_exponentials(robot, q).L
+    first, second = closed_forms.adjoint_derivatives(robot, q), closed_forms.adjoint_second_derivatives(robot, q)
+    assert_close(first, gradient(lambda x: closed_forms.product_of_exponentials(robot, x).L, q), 1e-13)
+    assert_close(second, gradient(lambda x: closed_forms.adjoint_derivatives(robot, x), q), 1e-13)
+    assert_close(second, second.swapaxes(-1, -2), 1e-14)
+    A, k = closed_forms.product_of_exponentials(robot, q).A, 1  # of Ad_4^1 by x_1: Ad_4^1 moves by [., A_1] alone
+    inner = -factored.ad(A[6 * k : 6 * k + 6, k]) @ L[6 * k : 6 * k + 6, :6]
+    assert_close(first[24:, :6, k], L[24:, 6 * k : 6 * k + 6] @ inner, 1e-13)
+    batch = np.stack((q, 0.5 * q))
+    assert_close(closed_forms.adjoint_derivatives(robot, batch)[0], first, 1e-14)
+    assert_close(closed_forms.adjoint_second_derivatives(robot, batch)[0], second, 1e-14)
+
+
 @pytest.mark.parametrize("kinds", [("revolute",) * 5, ("free", "revolute", "spherical"), ("planar", "cylindrical")])
 def test_curvature_has_its_symmetries(kinds):
     robot, q, *_ = random_motion(kinds, 3)
@@ -239,5 +257,11 @@ def test_arguments_are_checked():
         geometry.riemann_curvature(robot, np.zeros(3))
     with pytest.raises(ArgumentError, match="w_rate: expected finite numbers"):
         geometry.covariant_derivative(robot, q, q, q, [np.nan, 0.0])
-    with pytest.raises(ArgumentError, match="joint 'joint0' has 3 degrees of freedom"):
-        closed_forms.product_christoffel_symbols(testing.random_robot(np.random.default_rng(0), ["spherical"]), q)
+    ball = testing.random_robot(np.random.default_rng(0), ["spherical"])
+    for one_dof in (
+        closed_forms.product_christoffel_symbols,
+        closed_forms.adjoint_derivatives,
+        closed_forms.adjoint_second_derivatives,
+    ):
+        with pytest.raises(ArgumentError, match="joint 'joint0' has 3 degrees of freedom"):
+            one_dof(ball, q)

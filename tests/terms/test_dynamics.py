@@ -22,7 +22,7 @@ from geomctrl.errors import ArgumentError, ModelError
 from geomctrl.kernels import newton_euler, rigid_body
 from geomctrl.testing import strategies
 
-FORMS = ("ploen", "christoffel")
+FORMS = ("ploen", "christoffel", "adjoint")
 
 
 # --- Pinocchio ---------------------------------------------------------------------------------------------------
@@ -455,11 +455,11 @@ def test_a_right_hand_side_that_is_no_array_is_named():
 def test_an_unknown_form_is_refused(name):
     robot, zero = models.two_link(), np.zeros(2)
     for form in ("plain", "Ploen", None, 0, ["ploen"]):
-        with pytest.raises(ArgumentError, match="form: expected 'ploen' or 'christoffel'"):
+        with pytest.raises(ArgumentError, match="form: expected one of 'ploen', 'christoffel', 'adjoint'"):
             getattr(robot, name)(zero, zero, form=form)
-        with pytest.raises(ArgumentError, match="form: expected 'ploen' or 'christoffel'"):
+        with pytest.raises(ArgumentError, match="form: expected one of 'ploen', 'christoffel', 'adjoint'"):
             robot.inverse_dynamics(zero, zero, zero, zero, form=form)
-        with pytest.raises(ArgumentError, match="form: expected 'ploen' or 'christoffel'"):
+        with pytest.raises(ArgumentError, match="form: expected one of 'ploen', 'christoffel', 'adjoint'"):
             robot.regressor(zero, zero, zero, zero, form=form)
 
 

@@ -1,14 +1,16 @@
 """The closed form against its own definition, and the recursions against the closed form."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import assume, given
 from oracles import assert_close, cases, derivative, force_scale, properties, random_motion, rate_scale
 
-from geomctrl import factored, inertia, models, testing
+from geomctrl import closed_forms, factored, inertia, models, testing
 from geomctrl.errors import ArgumentError
 
-FORMS = ("ploen", "christoffel")
+FORMS = ("ploen", "christoffel", "adjoint")
 
 
 def energy_scale(robot):
@@ -17,6 +19,51 @@ def energy_scale(robot):
     return np.linalg.norm(robot.gravity) * (
         robot.parameters[:, 0].sum() * reach + np.abs(robot.parameters[:, 1:4]).sum()
     )
+
+
+def test_numbers_of_low_precision_are_computed_with_in_double_precision():
+    robot = testing.random_robot(np.random.default_rng(0), ["revolute", "prismatic", "helical"], [-1, 0, 1])
+    q, v, a = np.array([[1, -2, 3], [2, 0, -1], [-3, 1, 2]])
+    for dtype in (np.int8, np.float16, np.float32, int, object, ">f4"):
+        small = [x.astype(dtype) for x in (q, v, a)]
+        for function in (factored.inverse_dynamics, closed_forms.lagrange, closed_forms.euler_jourdain):
+            np.testing.assert_array_equal(function(robot, *small), function(robot, *map(np.float64, (q, v, a))))
+        for function in (factored.mass_matrix, factored.potential_energy, closed_forms.product_gravity_force):
+            assert function(robot, small[0]).dtype == np.float64
+            np.testing.assert_array_equal(function(robot, small[0]), function(robot, q.astype(float)))
+    derivative = factored.mass_matrix(robot, (q + 1e-8j).astype(np.complex64))  # complex ones stay complex
+    assert derivative.dtype == np.complex128
+
+
+def test_what_are_no_states_is_refused():
+    robot = models.two_link()
+    q = np.array([0.3, -0.2])
+    for bad in (
+        q * np.nan,
+        q + np.nan * 1j,
+        np.ma.masked_array(q, [1, 0]),
+        q.astype(str),
+        q > 0.0,
+        [[1.0], [1.0, 2.0]],
+        q[:1],
+    ):
+        for function in (
+            factored.mass_matrix,
+            closed_forms.product_mass_matrix,
+            closed_forms.mueller_christoffel_symbols,
+        ):
+            with pytest.raises(ArgumentError, match="q: expected"):
+                function(robot, bad)
+        with pytest.raises(ArgumentError, match="v_ref: expected"):
+            factored.inverse_dynamics(robot, q, q, q, bad)
+    for form in ("Ploen", None, np.ones(2)):
+        with pytest.raises(
+            ArgumentError, match="form: expected one of 'ploen', 'christoffel', 'adjoint', 'plain', got"
+        ):
+            factored.factors(robot, q, q, form)
+    for function in (factored.mass_matrix, closed_forms.product_mass_matrix, closed_forms.mueller_christoffel_symbols):
+        with pytest.raises(ArgumentError, match="robot: expected a Robot, got 'arm'"):
+            function("arm", q)
 
 
 def check_recursions(robot, q, v, a, v_ref):
@@ -146,6 +193,48 @@ def test_ploen_and_christoffel_differ_by_half_the_traces(case):
 
 
 @properties
+@given(cases(floating_base=True, max_bodies=5))
+def test_a_base_that_moves_is_a_floating_one_whose_motion_is_given(case):
+    """(13), (19), (20) with V_0 and Vdot_0: the robot without its free base, seen from there."""
+    robot, q, v, a, v_ref = case
+    assume(robot.nbodies > 1)
+    S, R = robot.joints[0].S, robot.pose(q, robot.body_names[0])[:3, :3]
+    carried = replace(
+        robot,
+        body_names=robot.body_names[1:],
+        parents=tuple(p - 1 for p in robot.parents[1:]),
+        joints=robot.joints[1:],
+        placements=robot.placements[1:],
+        parameters=robot.parameters[1:],
+        frames=tuple(f._replace(body=max(f.body - 1, -1)) for f in robot.frames if f.body != 0),
+        gravity=R.T @ robot.gravity,
+    )
+    V_0, A_0 = S @ v[:6], S @ a[:6]
+    x, u, b, r = q[12:], v[6:], a[6:], v_ref[6:]
+    reference = np.concatenate((v[:6], r))
+    rates, size = 1.0 + np.abs(v).max() ** 2 + np.abs(a).max(), force_scale(robot, q, v, a, reference)
+    whole = factored.factors(robot, q, v)
+    assert_close(factored.body_twists(carried, x, u, V_0).ravel(), whole.V[6:], 1e-11, 100 * rates)
+    A = factored.body_accelerations(robot, q, v, a)
+    assert_close(factored.body_accelerations(carried, x, u, b, V_0, A_0), A[1:], 1e-11, 100 * rates)
+    for form in FORMS:
+        assert_close(factored.factors(carried, x, u, form, V_0).V, whole.V[6:], 1e-11, 100 * rates)
+        tau = factored.inverse_dynamics(carried, x, u, b, r, form, V_0, A_0)
+        expected = robot.inverse_dynamics(q, v, a, reference, form=form)[6:]
+        assert_close(tau, expected, 1e-11, size)
+
+
+@properties
+@given(cases())
+def test_body_accelerations_are_those_of_the_jacobians(case):
+    robot, q, v, a, _ = case
+    A = factored.body_accelerations(robot, q, v, a)
+    for i, name in enumerate(robot.body_names):
+        expected = robot.jacobian(q, name) @ a + robot.jacobian_rate(q, v, name) @ v
+        assert_close(A[i], expected, 1e-11, 100 * (1.0 + np.abs(v).max() ** 2 + np.abs(a).max()))
+
+
+@properties
 @given(cases())
 def test_batches_equal_loops(case):
     robot, q, v, a, _ = case
@@ -158,6 +247,9 @@ def test_batches_equal_loops(case):
         for name, x in one._asdict().items():
             y = getattr(batch, name)
             assert_close(y if name in "SJ" else y[i], x, 1e-15)
+        base = np.stack((np.ones((3, 2, 6)), np.full((3, 2, 6), 0.5)))
+        tau = factored.inverse_dynamics(robot, Q, V, V, None, "ploen", *base)[i]
+        assert_close(tau, factored.inverse_dynamics(robot, Q[i], V[i], V[i], None, "ploen", *base[:, 0, 0]), 1e-13)
         tau = factored.inverse_dynamics(robot, Q, V, V)[i]
         assert_close(tau, factored.inverse_dynamics(robot, Q[i], V[i], V[i]), 1e-13)
 
@@ -169,7 +261,12 @@ def test_arguments_are_checked():
         factored.mass_matrix(robot, np.zeros(3))
     with pytest.raises(ArgumentError, match="v: expected finite numbers, got nan at index"):
         factored.factors(robot, q, np.array([np.nan, 0.0]))
-    with pytest.raises(ArgumentError, match="form: expected 'ploen', 'christoffel' or 'plain', got 'lin'"):
+    words = "form: expected one of 'ploen', 'christoffel', 'adjoint', 'plain', got 'lin'"
+    with pytest.raises(ArgumentError, match=words):
         factored.coriolis_matrix(robot, q, v, "lin")
     with pytest.raises(ArgumentError, match=r"a: expected shape \(..., 2\)"):
         factored.inverse_dynamics(robot, q, v, np.zeros(3))
+    with pytest.raises(ArgumentError, match=r"base_twist: expected shape \(6,\)"):
+        factored.body_twists(robot, q, v, np.zeros(3))
+    with pytest.raises(ArgumentError, match=r"base_acceleration: expected shape \(6,\), got \(2, 6\)"):
+        factored.body_accelerations(robot, q, v, v, None, np.zeros((2, 6)))

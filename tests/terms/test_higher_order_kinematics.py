@@ -108,22 +108,24 @@ def test_frames_far_from_the_worlds_origin_lose_no_digits():
 @properties
 @given(cases(kinds=ONE_DOF, max_bodies=4))
 def test_partial_derivatives_by_the_complex_step(case):
-    """Order 1 from the Jacobian of the closed form, orders 2 and 3 from differences of one order less."""
+    """Order 1 from the Jacobian of the closed form, in all four representations."""
     robot, q, v, _, _ = case
     i = robot.nbodies - 1
 
     def closed(x, form):
         f = factored.factors(robot, x, v)
-        J = (f.G @ f.S)[6 * i : 6 * i + 6]
-        return J if form == "body" else np.linalg.solve((f.G @ f.P0)[6 * i : 6 * i + 6], J)
+        J, back = (f.G @ f.S)[6 * i : 6 * i + 6], (f.G @ f.P0)[6 * i : 6 * i + 6]
+        one, R = np.eye(3), back[:3, :3].T
+        turn = {"hybrid": np.kron(one[:2, :2], R), "mixed": np.block([[one, 0 * one], [0 * one, R]])}
+        return np.linalg.solve(back, J) if form == "spatial" else turn.get(form, np.eye(6)) @ J
 
-    for form in ("body", "spatial"):
+    for form in FORMS:
         ours = higher_order_kinematics.jacobian_partial_derivatives(robot, q, robot.body_names[i], 1, form)
         exact = [np.imag(closed(q + 1j * STEP * e, form)) / STEP for e in np.eye(robot.nv)]
         assert_close(ours, np.stack(exact, -1), 1e-12, 10.0)
 
 
-@pytest.mark.parametrize("form", ["body", "spatial"])
+@pytest.mark.parametrize("form", FORMS)
 @pytest.mark.parametrize(
     "kinds", [("revolute", "helical", "prismatic", "revolute"), ("spherical", "revolute", "planar")]
 )
@@ -153,7 +155,7 @@ def test_partial_derivatives_of_any_order(kinds, form):
 def test_partial_derivatives_on_a_tree_vanish_off_the_path():
     robot = testing.random_robot(np.random.default_rng(0), ["revolute"] * 4, [-1, 0, 0, 2])
     q = robot.random_configuration(np.random.default_rng(1))
-    for form in ("body", "spatial"):
+    for form in FORMS:
         D = higher_order_kinematics.jacobian_partial_derivatives(robot, q, "body3", 2, form)
         assert np.abs(D[:, 1]).max() == np.abs(D[:, :, 1]).max() == np.abs(D[:, :, :, 1]).max() == 0.0
         assert np.abs(D).max() > 0.1
@@ -170,6 +172,8 @@ def test_inverse_kinematics_of_accelerations_returns_the_joints_motion(case):
     scale = 1.0 + np.abs(VA).max() * 10
     assert_close(found.v, v, 1e-11, scale)
     assert_close(found.a, a, 1e-11, scale * (1 + np.abs(v).max()))
+    alone = higher_order_kinematics.joint_accelerations_of_bodies(robot, q, VA[:, 0], VA[:, 1])  # Remark 3
+    assert_close(alone, a, 1e-11, scale * (1 + np.abs(v).max()))
 
 
 def test_batches_equal_their_members():
@@ -187,6 +191,9 @@ def test_batches_equal_their_members():
         higher_order_kinematics.joint_motion_of_bodies(robot, *x) for x in ((q, V, A), (q[1, 2], V[1, 2], A[1, 2]))
     )
     assert_close(batch.a[1, 2], one.a, 1e-12)
+    batch = higher_order_kinematics.joint_accelerations_of_bodies(robot, q, V, A)
+    one = higher_order_kinematics.joint_accelerations_of_bodies(robot, q[1, 2], V[1, 2], A[1, 2])
+    assert_close(batch[1, 2], one, 1e-12)
     assert higher_order_kinematics.joint_motion_of_bodies(robot, q[:0], V[:0], A[:0]).a.shape == (0, 3, robot.nv)
     jerk = higher_order_kinematics.jerk(robot, q, *np.moveaxis(rates, 2, 0), "body2")
     assert_close(jerk[1, 2], higher_order_kinematics.jerk(robot, q[1, 2], *rates[1, 2], "body2"), 1e-13)
@@ -199,12 +206,15 @@ def test_arguments_are_checked():
         higher_order_kinematics.twist_derivatives(robot, q, q, "tip")
     with pytest.raises(ArgumentError, match=r"rates: expected the leading axes of q"):
         higher_order_kinematics.twist_derivatives(robot, q, np.zeros((3, 2, 2)), "tip")
-    with pytest.raises(ArgumentError, match="order: expected a number of derivatives, 0 or more, got -1"):
-        higher_order_kinematics.jacobian_partial_derivatives(robot, q, "tip", -1)
-    with pytest.raises(ArgumentError, match="representation: expected 'body' or 'spatial', got 'hybrid'"):
-        higher_order_kinematics.jacobian_partial_derivatives(robot, q, "tip", 1, "hybrid")
+    for order in (-1, 10**30, 1.0, True):
+        with pytest.raises(ArgumentError, match=f"order: expected a number of derivatives, 0 to 12, got {order}"):
+            higher_order_kinematics.jacobian_partial_derivatives(robot, q, "tip", order)  # pyright: ignore
+    with pytest.raises(ArgumentError, match="representation: expected one of"):
+        higher_order_kinematics.jacobian_partial_derivatives(robot, q, "tip", 1, "global")
     with pytest.raises(ArgumentError, match="V: expected shape"):
         higher_order_kinematics.joint_motion_of_bodies(robot, q, np.zeros((2, 3)), np.zeros((2, 6)))
+    with pytest.raises(ArgumentError, match="A: expected shape"):
+        higher_order_kinematics.joint_accelerations_of_bodies(robot, q, np.zeros((2, 6)), np.zeros((3, 6)))
     with pytest.raises(ArgumentError, match="representation: expected one of"):
         higher_order_kinematics.jacobian_derivatives(robot, q, np.zeros((1, 2)), "tip", "global")
     with pytest.raises(NameNotFoundError):

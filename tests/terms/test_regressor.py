@@ -7,7 +7,7 @@ from oracles import assert_close, cases, force_scale, properties
 
 from geomctrl import models, testing
 
-FORMS = ("ploen", "christoffel")
+FORMS = ("ploen", "christoffel", "adjoint")
 
 
 @properties

@@ -14,8 +14,8 @@ from geomctrl.robot import Robot
 from geomctrl.testing.properties import check_robot
 from geomctrl.testing.sampling import derivative
 
-SKEW, SKEW_C = "Mdot - 2C skew, Ploen's C", "Mdot - 2C skew, Christoffel's C"
-BIAS, BIAS_C = "C v + g is the bias force, Ploen's C", "C v + g is the bias force, Christoffel's C"
+SKEW, SKEW_C, SKEW_A = (f"Mdot - 2C skew, {form} C" for form in ("Ploen's", "Christoffel's", "the adjoint"))
+BIAS, BIAS_C, BIAS_A = (f"C v + g is the bias force, {form} C" for form in ("Ploen's", "Christoffel's", "the adjoint"))
 RATE = "Mdot is the derivative of M"
 REFERENCE = "M a + C v_ref + g is inverse dynamics"
 REGRESSOR = "regressor times parameters is inverse dynamics"
@@ -48,11 +48,11 @@ BROKEN = {
         {DEFINITE, REFERENCE, FACTORED_M},
     ),
     "M nan": (term("M", lambda M, q, v: np.nan * M), {SYMMETRIC, DEFINITE, REFERENCE, FACTORED_M}),
-    "Mdot": (term("Mdot", lambda Mdot, q, v: Mdot * (1.0 + 1e-6)), {SKEW, SKEW_C, RATE}),
-    "Mdot nan": (term("Mdot", lambda Mdot, q, v: np.nan * Mdot), {SKEW, SKEW_C, RATE, FACTORED_C}),
+    "Mdot": (term("Mdot", lambda Mdot, q, v: Mdot * (1.0 + 1e-6)), {SKEW, SKEW_C, SKEW_A, RATE}),
+    "Mdot nan": (term("Mdot", lambda Mdot, q, v: np.nan * Mdot), {SKEW, SKEW_C, SKEW_A, RATE, FACTORED_C}),
     "Mdot nan at some states": (
         term("Mdot", lambda Mdot, q, v: Mdot if v[0] > 0.0 else np.nan * Mdot),
-        {SKEW, SKEW_C, RATE, FACTORED_C},
+        {SKEW, SKEW_C, SKEW_A, RATE, FACTORED_C},
     ),
     "M moves otherwise": (
         {"mass_matrix": lambda M, r, q: M * (1.0 + 1e-3 * np.sin(q[..., -1]))},
@@ -70,13 +70,17 @@ BROKEN = {
         {"coriolis_matrix": lambda C, r, q, v, form="ploen": C * (1.0 + 1e-6 * (form == "christoffel"))},
         {SKEW_C, BIAS_C},
     ),
-    "g": (term("g", lambda g, q, v: g * (1.0 + 1e-6)), {BIAS, BIAS_C, REFERENCE}),
+    "the adjoint C not skew": (
+        {"coriolis_matrix": lambda C, r, q, v, form="ploen": C * (1.0 + 1e-6 * (form == "adjoint"))},
+        {SKEW_A, BIAS_A},
+    ),
+    "g": (term("g", lambda g, q, v: g * (1.0 + 1e-6)), {BIAS, BIAS_C, BIAS_A, REFERENCE}),
     "regressor": (scaled("regressor", 1.0 + 1e-6), {REGRESSOR}),
     "forward dynamics": (scaled("forward_dynamics", 1.0 + 1e-6), {FORWARD}),
     "energy": (scaled("energy", 1.0 + 1e-5), {POWER}),
     "inverse dynamics with friction": (
         {"inverse_dynamics": lambda tau, r, q, v, *a: tau + 1e-3 * v},
-        {BIAS, BIAS_C, REFERENCE, REGRESSOR, FORWARD, POWER},
+        {BIAS, BIAS_C, BIAS_A, REFERENCE, REGRESSOR, FORWARD, POWER},
     ),
 }
 
@@ -94,7 +98,7 @@ def break_robot(monkeypatch, wrong):
 @pytest.mark.parametrize("robot", ["panda", "three_spheres"])
 def test_right_robots_hold(robot):
     found = check_robot(models.load(robot), states=5)
-    assert len(found) == 14
+    assert len(found) == 16
     assert all(c.ok for c in found), [c for c in found if not c.ok]
     assert any(c.worst > 0.0 for c in found)
 
@@ -146,7 +150,7 @@ def test_an_inertia_that_no_body_has_is_named():
 
 
 def test_no_states_are_refused():
-    with pytest.raises(ArgumentError, match="states: expected an integer of at least 1, got 0"):
+    with pytest.raises(ArgumentError, match="states: expected a whole number from 1, got 0"):
         check_robot(models.two_link(), states=0)
 
 

@@ -42,7 +42,7 @@ _said: set[str] = set()
 
 
 def checked_choice(compiled: Any) -> bool | str:
-    if isinstance(compiled, bool) or compiled == "auto":
+    if isinstance(compiled, bool) or (isinstance(compiled, str) and compiled == "auto"):
         return compiled
     raise ArgumentError(f'compiled: expected "auto", True or False, got {compiled!r:.40}')
 

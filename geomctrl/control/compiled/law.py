@@ -19,6 +19,7 @@ from typing import Any
 
 import numpy as np
 
+from geomctrl.arguments import number
 from geomctrl.compiler import budget, c, c_files, cache, entries, host
 from geomctrl.compiler.arrays import SymbolArray, has_symbols, requirements, symbol_array
 from geomctrl.compiler.code import enabled, version
@@ -27,6 +28,7 @@ from geomctrl.compiler.stand_ins import numpy_on_symbols
 from geomctrl.compiler.symbols import Condition, Graph, UntraceableError, both, where
 from geomctrl.compiler.tracing import Trace
 from geomctrl.control.contracts import Command, Controller
+from geomctrl.control.desired import time
 from geomctrl.errors import ArgumentError, ModelError, raised_in
 from geomctrl.mechanism.configuration import random_configuration
 from geomctrl.robot import Robot
@@ -99,9 +101,9 @@ class CompiledLaw:
         made = self._call(t, q, v) if self._z0 is None else self._call(t, q, v, z)
         if made is not None:
             return self._command(made)
-        if type(t) is not float and np.ndim(t) == 0:
-            return self(float(t), q, v, z)
-        return self.controller(t, q, v, z)  # it has the words
+        if type(t) is not float:
+            return self(number("t", t), q, v, z)
+        return self.controller(time(t), q, v, z)  # it has the words
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("__") or name == "controller":

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from geomctrl.arguments import checked
+from geomctrl.arguments import checked, count, function, number, path_of
 from geomctrl.control.many import check_options, run_of
 from geomctrl.control.monitors import Monitor, monitor_list
 from geomctrl.control.progress import counted
@@ -88,12 +88,12 @@ def sweep(
     a block fails twice, workers are gone or the disk is full. What is done stays, on Ctrl-C too.
     """
     space, measures = checked_space(space), checked_measures(measures)
-    if not callable(make):
-        raise ArgumentError(f"make: expected a function of a point, got {make!r:.60}")
+    function("make", make, "of a point")
     for name in (*space.sizes, *space.parameters):
         if name in measures or name in (*ENDS, "done"):
             raise ArgumentError(f"space: {name!r} is there twice: in the space, and in the answer")
     check_executor(executor)
+    store = None if store is None else path_of("store", store)
     options = checked_options(t_end, dt, method, control_dt, monitors, every, rtol, atol)
     job = Job(make, measures, options, _seed(seed), versions())
     block = _block(block, len(space))
@@ -131,7 +131,8 @@ def replay(
     Raises ArgumentError for an index outside and for another `make` or other versions than the sweep's, naming what
     differs; what `make` or `simulate` raises at that point.
     """
-    found = store if hasattr(store, "data_vars") else load(store)
+    found = store if hasattr(store, "data_vars") else load(path_of("store", store))
+    monitor_list(monitors)
     try:
         record = json.loads(found.attrs["sweep"])
     except (KeyError, TypeError, ValueError):
@@ -182,34 +183,35 @@ def checked_options(t_end, dt, method, control_dt, monitors, every, rtol, atol) 
     check_options(t_end, dt, method, control_dt, every)
     monitors = monitors if isinstance(monitors, str) or monitors is None else monitor_list(monitors)
     monitor_list(monitors)
-    options = {"t_end": float(t_end), "dt": float(dt), "method": method, "control_dt": control_dt}
+    tolerant = atol is not None
+    options = {"t_end": float(t_end), "dt": float(dt), "method": method}
+    atol = np.zeros(()) if atol is None else checked("atol", atol, ())
+    if atol.ndim > 1 or not atol.size or (atol < 0.0).any():
+        raise ArgumentError(f"atol: expected a number or one a coordinate, none negative, got {atol}")
     return options | {
+        "control_dt": None if control_dt is None else float(control_dt),
         "every": int(every),
-        "rtol": None if rtol is None else float(checked("rtol", rtol, ())),
-        "atol": None if atol is None else checked("atol", atol, ()).tolist(),
+        "rtol": None if rtol is None else number("rtol", rtol, "a number >= 0", lambda x: x >= 0.0),
+        "atol": atol.tolist() if tolerant else None,
         "monitors": monitors,
     }
 
 
 def _seed(seed: Any) -> int:
-    if isinstance(seed, (bool, np.bool_)) or not isinstance(seed, (int, np.integer)) or not 0 <= seed < 2**64:
-        raise ArgumentError(f"seed: expected an integer from 0 to before 2^64, got {seed!r:.60}")
-    return int(seed)
+    return count("seed", seed, most=2**64 - 1)
 
 
 def _block(block: Any, runs: int) -> int:
     if block is None:
         return min(max(LEAST, LEAST * -(-runs // (LEAST * BLOCKS))), MOST)
-    if isinstance(block, (bool, np.bool_)) or not isinstance(block, (int, np.integer)) or block < 1:
-        raise ArgumentError(f"block: expected a positive number of runs, got {block!r:.60}")
-    return int(block)
+    return count("block", block, 1)
 
 
 def _at(found: Any, index: Any) -> Any:
     """The Dataset at one run."""
     if not isinstance(index, Mapping):
-        number = np.asarray(index)
-        where = np.argwhere(found["run"].values == number) if number.shape == () else np.zeros((0, 0), int)
+        known = isinstance(index, (int, np.integer)) or getattr(index, "shape", None) == ()
+        where = np.argwhere(found["run"].values == np.asarray(index)) if known else np.zeros((0, 0), int)
         if len(where) != 1:
             raise ArgumentError(f"index: expected a run's number, from 0 to {found['run'].size - 1}, got {index!r:.60}")
         index = dict(zip(found["run"].dims, where[0].tolist()))

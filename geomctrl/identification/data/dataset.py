@@ -13,6 +13,8 @@ from typing import Any
 
 import numpy as np
 
+from geomctrl.arguments import instance, path_of
+from geomctrl.errors import ArgumentError
 from geomctrl.files import whole
 
 from . import masks, parts, plausibility, reading, signals
@@ -58,7 +60,8 @@ class Dataset(Samples):
         from motor to joint coordinates. rate [Hz]: for logs without time stamps. drop_bad_rows: leave out, and say in
         `history`, rows with missing numbers and repeated time stamps. Raises DataError, ArgumentError.
         """
-        path = Path(path)
+        path = path_of("path", path)
+        reading.check_options(keys, units, mapping, rate, drop_bad_rows, names, label)
         return cls.from_arrays(
             reading.npz_arrays(path), keys, units=units, mapping=mapping, rate=rate, drop_bad_rows=drop_bad_rows,
             label=label or path.stem, names=names,
@@ -83,7 +86,8 @@ class Dataset(Samples):
         follow (effort1, effort_1, effort[1]), with * where they stand if not at the end (axis*_effort). Comma,
         semicolon, tab or blanks between; an empty cell is a missing number. Other options as for `from_npz`.
         """
-        path = Path(path)
+        path = path_of("path", path)
+        reading.check_options(keys, units, mapping, rate, drop_bad_rows, names, label)
         return cls.from_arrays(
             reading.csv_arrays(path, keys or {}), units=units, mapping=mapping, rate=rate, drop_bad_rows=drop_bad_rows,
             label=label or path.stem, names=names,
@@ -92,9 +96,8 @@ class Dataset(Samples):
     @classmethod
     def read(cls, path: str | Path, **options: Any) -> Dataset:
         """`from_csv` for .csv, .txt and .tsv, `from_npz` otherwise."""
-        return (cls.from_csv if Path(path).suffix.lower() in (".csv", ".txt", ".tsv") else cls.from_npz)(
-            path, **options
-        )
+        path = path_of("path", path)
+        return (cls.from_csv if path.suffix.lower() in (".csv", ".txt", ".tsv") else cls.from_npz)(path, **options)
 
     @classmethod
     def from_arrays(
@@ -110,13 +113,18 @@ class Dataset(Samples):
         names: Sequence[str] = (),
     ) -> Dataset:
         """A log from arrays by name; see `from_npz`."""
+        instance("label", label, str, "words")
+        reading.check_options(keys, units, mapping, rate, drop_bad_rows, names)
+        if not isinstance(arrays, Mapping) or not all(isinstance(name, str) for name in arrays):
+            raise ArgumentError(f"arrays: expected arrays by name, got {arrays!r:.60}")
         found = reading.fields(arrays, keys or {}, units or {}, mapping, rate, label, drop_bad_rows)
         return cls(**found, label=label, names=tuple(names))
 
     def save(self, path: str | Path) -> None:
         """Write t, q, v, a, tau and mask as an npz archive that `from_npz` reads."""
+        path = path_of("path", path)
         arrays = {key: getattr(self, key) for key in ("t", "q", "v", "a", "tau", "mask")}
-        path = Path(path) if Path(path).suffix == ".npz" else Path(f"{path}.npz")
+        path = path if path.suffix == ".npz" else Path(f"{path}.npz")
         with whole(path) as file:
             np.savez_compressed(file, **{key: x for key, x in arrays.items() if x is not None})
 

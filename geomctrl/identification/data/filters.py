@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from geomctrl.arguments import number
 from geomctrl.errors import ArgumentError
 
 JITTER = 0.05  # largest deviation of a sampling interval, of their median, that still counts as uniform
@@ -15,10 +16,9 @@ JITTER = 0.05  # largest deviation of a sampling interval, of their median, that
 
 def require_cutoff(cutoff: float, rate: float, name: str = "cutoff") -> None:
     """Raises ArgumentError unless 0 < cutoff < rate / 2 [Hz]."""
-    if not (np.isfinite(cutoff) and 0.0 < cutoff < 0.5 * rate * (1.0 - 1e-9)):
-        raise ArgumentError(
-            f"{name}: expected hertz between 0 and half the sampling rate, {0.5 * rate:.6g} Hz, got {cutoff}"
-        )
+    half = 0.5 * rate * (1.0 - 1e-9)
+    expected = f"hertz between 0 and half the sampling rate, {0.5 * rate:.6g} Hz"
+    number(name, cutoff, expected, lambda x: 0.0 < x < half)
 
 
 def low_pass(x: np.ndarray, rate: float, cutoff: float, order: int = 4, ends: str = "reflect") -> np.ndarray:

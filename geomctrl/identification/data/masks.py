@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike
 
+from geomctrl.arguments import checked, number
 from geomctrl.errors import ArgumentError
 from geomctrl.identification.errors import DataError
 
@@ -13,7 +14,7 @@ from .samples import Log, derive
 
 def without_saturation(data: Log, effort: ArrayLike, margin: float = 0.99, widen: float = 0.0) -> Log:
     """Torque samples at or above `margin` times `effort` (nv,) [N m] masked, `widen` seconds around them too."""
-    limit = _per_joint(data, "effort", effort)
+    limit, margin = _per_joint(data, "effort", effort), number("margin", margin, "a number > 0", lambda x: x > 0.0)
     return _masked(data, np.abs(data.tau) >= margin * limit, widen, "saturated")
 
 
@@ -21,9 +22,8 @@ def without_outliers(data: Log, threshold: float = 6.0, window: float = 0.05, wi
     """Torque spikes masked: further than `threshold` robust standard deviations from a running median [s]."""
     from scipy.ndimage import median_filter
 
-    for name, value in (("threshold", threshold), ("window", window)):
-        if not (np.isfinite(value) and value > 0.0):
-            raise ArgumentError(f"{name}: expected a number > 0, got {value}")
+    threshold = number("threshold", threshold, "a number > 0", lambda x: x > 0.0)
+    window = number("window", window, "a number > 0", lambda x: x > 0.0)
     size = 2 * max(1, round(0.5 * window * data.rate)) + 1
     bad = np.zeros_like(data.used)
     for s in data.stretches():
@@ -45,15 +45,14 @@ def without_standstill(data: Log, speed: ArrayLike, widen: float = 0.0) -> Log:
 
 
 def _per_joint(data, name, given):
-    x = np.asarray(given, float)
+    x = checked(name, given, (), finite=False)
     if x.shape not in ((), (data.nv,)) or np.isnan(x).any() or (x < 0.0).any():
         raise ArgumentError(f"{name}: expected a number >= 0 or {data.nv}, one a joint, got {given!r}")
     return np.broadcast_to(x, (data.nv,))
 
 
 def _masked(data, bad, widen, word):
-    if not (np.isfinite(widen) and widen >= 0.0):
-        raise ArgumentError(f"widen: expected seconds >= 0, got {widen}")
+    widen = number("widen", widen, "seconds >= 0", lambda x: x >= 0.0)
     reach = round(widen * data.rate) if widen else 0  # samples
     if reach:
         from scipy.ndimage import binary_dilation

@@ -4,17 +4,20 @@ from __future__ import annotations
 
 import numpy as np
 
+from geomctrl.arguments import count, number, vector
 from geomctrl.errors import ArgumentError
 from geomctrl.identification.errors import DataError
 
-from . import filters
+from . import filters, reading
 from .samples import Log, Samples, derive
 
 
 def select(data: Log, keep: np.ndarray, label: str | None = None) -> Log:
     """The samples where `keep` (N,) is True; every hole starts a new stretch."""
-    if np.shape(keep) != (len(data),) or np.asarray(keep).dtype != bool:
-        raise ArgumentError(f"keep: expected {len(data)} booleans, got shape {np.shape(keep)}")
+    _check_label(label)
+    keep = reading.booleans("keep", keep)
+    if keep.shape != (len(data),):
+        raise ArgumentError(f"keep: expected {len(data)} booleans, got shape {keep.shape}")
     at = np.flatnonzero(keep)
     if len(at) == 0:
         raise DataError(f"{label or data.label}: an empty part: no sample of {len(data)} is left")
@@ -24,6 +27,11 @@ def select(data: Log, keep: np.ndarray, label: str | None = None) -> Log:
     gaps = tuple((np.flatnonzero(breaks) + 1).tolist())
     whole = at[-1] - at[0] + 1 == len(at)  # one piece: views
     return derive(data, **rows(data, slice(at[0], at[-1] + 1) if whole else at), gaps=gaps, label=label or data.label)
+
+
+def _check_label(label: object) -> None:
+    if label is not None and not isinstance(label, str):
+        raise ArgumentError(f"label: expected words, got {label!r:.60}")
 
 
 def rows(data: Samples, at: slice | np.ndarray) -> dict[str, np.ndarray]:
@@ -36,8 +44,8 @@ def cut_at_holes(data: Log, longest: float = 5.0, shortest: int = 16) -> Log:
     """A new stretch after every sampling interval longer than `longest` median ones, so that nothing is filtered or
     interpolated across it; parts of fewer than `shortest` samples are left out.
     """
-    if not longest > 1.0:
-        raise ArgumentError(f"longest: expected a number > 1, of median sampling intervals, got {longest}")
+    longest = number("longest", longest, "a number > 1, of median sampling intervals", lambda x: x > 1.0)
+    shortest = count("shortest", shortest)
     steps = np.diff(data.t)
     holes = np.flatnonzero(steps > longest * np.median(steps)) + 1 if len(steps) else np.zeros(0, int)
     new = sorted(set(holes.tolist()) - set(data.gaps))
@@ -55,6 +63,9 @@ def cut_at_holes(data: Log, longest: float = 5.0, shortest: int = 16) -> Log:
 
 def between(data: Log, start: float, stop: float, label: str | None = None) -> Log:
     """Samples with start <= t - t[0] < stop [s]."""
+    start = number("start", start)
+    stop = stop if isinstance(stop, float) and stop == np.inf else number("stop", stop)
+    _check_label(label)
     s = data.t - data.t[0]
     return select(data, (s >= start) & (s < stop), label)
 
@@ -64,6 +75,7 @@ def split_time(data: Log, fraction: float = 0.7, guard: float = 0.0) -> tuple[Lo
 
     Unseen only if the trajectory does not repeat: raises DataError for a periodic one (use `split_phase`).
     """
+    fraction, guard = number("fraction", fraction), number("guard", guard, "seconds >= 0", lambda x: x >= 0.0)
     if not 0.0 < fraction < 1.0:
         raise DataError(f"fraction: expected a number between 0 and 1, else one part is empty; got {fraction}")
     repeats = period(data)
@@ -85,7 +97,8 @@ def split_phase(
     for testing in every period, so that no tested motion was trained on; `guard` [s] at both edges goes to neither.
     """
     period = require_period(data, period)
-    low, high = test
+    guard = number("guard", guard, "seconds >= 0", lambda x: x >= 0.0)
+    low, high = vector("test", test, 2).tolist()
     if not 0.0 <= low < high <= 1.0 or high - low == 1.0:
         raise DataError(f"test: expected phases 0 <= low < high <= 1, not all of them, got {test}")
     phase = ((data.t - data.t[0]) / period) % 1.0
@@ -103,6 +116,7 @@ def period(data: Samples, tolerance: float = 0.02) -> float | None:
     At least two periods must be in the longest stretch, which alone is looked at. Its first sample's
     neighbourhood proposes candidates; all its samples decide.
     """
+    tolerance = number("tolerance", tolerance, "a number > 0", lambda x: x > 0.0)
     s = data.longest_stretch()
     q, n = data.q[s], s.stop - s.start
     scale = np.ptp(q, axis=0).max()
@@ -127,8 +141,7 @@ def period(data: Samples, tolerance: float = 0.02) -> float | None:
 
 def require_period(data: Samples, given: float | None = None) -> float:
     """The period given [s], else the one found. Raises DataError, ArgumentError."""
-    if given is not None and not (np.isfinite(given) and given > 0.0):
-        raise ArgumentError(f"period: expected seconds > 0, got {given}")
+    given = None if given is None else number("given period", given, "seconds > 0", lambda x: x > 0.0)
     found = period(data) if given is None else given
     if found is None:
         raise DataError(f"{data.label}: period: none found in the log; give it in seconds")

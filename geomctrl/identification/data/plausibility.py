@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from geomctrl.arguments import flag, instance
 from geomctrl.identification.errors import DataError
 from geomctrl.robot import Robot
 
@@ -13,6 +14,8 @@ from .samples import Samples
 
 def check(data: Samples, robot: Robot, units: bool = True) -> None:
     """Raises DataError unless the log fits the robot: joint counts and, if asked, plausible units (saying why not)."""
+    instance("robot", robot, Robot, "a geomctrl.Robot")
+    flag("units", units)
     if data.nv != robot.nv or data.q.shape[1] != robot.nq:
         raise DataError(
             f"{data.label}: expected {robot.nv} joints (nq = {robot.nq}) as robot {robot.name!r} has, got tau of "

@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from geomctrl.arguments import checked, flag, instance, number
 from geomctrl.errors import ArgumentError
 from geomctrl.identification.errors import DataError
 
@@ -49,9 +50,10 @@ class JointMapping:
     torque_at_motor: bool = True  # False: tau is already at the joints
 
     def __post_init__(self):
+        flag("torque_at_motor", self.torque_at_motor)
         N = real("joint mapping", "matrix", self.matrix)
         N = np.diag(N) if N.ndim == 1 else N
-        if N.ndim != 2 or N.shape[0] != N.shape[1] or not np.isfinite(N).all():
+        if N.ndim != 2 or N.shape[0] != N.shape[1] or not N.size or not np.isfinite(N).all():
             raise ArgumentError(f"matrix: expected (nv,) ratios or a finite (nv, nv) matrix, got shape {N.shape}")
         if np.linalg.cond(N) > 1e10:
             raise ArgumentError("matrix: expected an invertible matrix: some motors do not determine the joints")
@@ -62,13 +64,14 @@ class JointMapping:
         object.__setattr__(self, "offset", np.broadcast_to(offset, len(N)).copy())
 
     def position(self, q: np.ndarray) -> np.ndarray:
-        return np.linalg.solve(self.matrix, q.T).T + self.offset
+        return np.linalg.solve(self.matrix, checked("q", q, (len(self.matrix),)).T).T + self.offset
 
     def rate(self, v: np.ndarray) -> np.ndarray:
         """Velocities or accelerations."""
-        return np.linalg.solve(self.matrix, v.T).T
+        return np.linalg.solve(self.matrix, checked("v", v, (len(self.matrix),)).T).T
 
     def torque(self, tau: np.ndarray) -> np.ndarray:
+        tau = checked("tau", tau, (len(self.matrix),))
         return tau @ self.matrix if self.torque_at_motor else tau
 
 
@@ -199,7 +202,7 @@ def fields(
     if "t" in found and rate is not None:
         raise DataError(f"{label}: rate: the log has time stamps of its own; leave the rate out")
     if "t" not in found:
-        if rate is None or not rate > 0.0:
+        if rate is None:
             raise DataError(f"{label}: no time stamps: give t, or the sampling rate (rate=..., in Hz)")
         found["t"] = np.arange(np.atleast_1d(found["q"]).shape[0]) / rate
     history = _drop_bad_rows(found) if drop_bad_rows else ()
@@ -240,11 +243,38 @@ def _drop_bad_rows(found: dict[str, np.ndarray]) -> tuple[str, ...]:
 def real(label: str, name: str, value: Any) -> np.ndarray:
     """A copy as floats. Raises DataError for what is no array of real numbers."""
     try:
-        if np.iscomplexobj(value):
-            raise TypeError
-        return np.array(value, dtype=float)
-    except (TypeError, ValueError):
+        return np.array(checked(name, value, (), finite=False))
+    except ArgumentError:
         raise DataError(f"{label}: {name}: expected real numbers, got {value!r:.60}") from None
+
+
+def booleans(name: str, value: Any) -> np.ndarray:
+    """As an array of truth values. Raises ArgumentError."""
+    try:
+        x = np.asarray(value)
+    except ValueError:
+        x = np.empty(0)
+    if x.dtype != bool or np.ma.is_masked(value):
+        raise ArgumentError(f"{name}: expected booleans, got {value!r:.60}")
+    return x
+
+
+def check_options(
+    keys: Any, units: Any, mapping: Any, rate: Any, drop_bad_rows: Any, names: Any = (), label: Any = None
+) -> None:
+    """Raise ArgumentError unless these are options of `Dataset.from_npz`."""
+    for what, given in (("keys", keys), ("units", units)):
+        if given is not None:
+            _require_fields(what, instance(what, given, Mapping, "a dict by field"))
+    if mapping is not None:
+        instance("mapping", mapping, JointMapping, "a JointMapping")
+    if rate is not None:
+        number("rate", rate, "a positive number of hertz", lambda x: x > 0.0)
+    flag("drop_bad_rows", drop_bad_rows)
+    if isinstance(names, str) or not isinstance(names, Sequence) or not all(isinstance(x, str) for x in names):
+        raise ArgumentError(f"names: expected one a joint, got {names!r:.60}")
+    if label is not None:
+        instance("label", label, str, "words")
 
 
 def _factor(field: str, unit: str | Sequence[str], shape: tuple[int, ...]) -> float | np.ndarray:
@@ -261,7 +291,7 @@ def _factor(field: str, unit: str | Sequence[str], shape: tuple[int, ...]) -> fl
 
 def _require_file(path: Path) -> None:
     if not path.is_file():
-        raise DataError(f"log {str(path)!r}: no such file")
+        raise DataError(f"path: log {str(path)!r}: no such file")
 
 
 def _require_fields(what: str, given: Mapping[str, Any]) -> None:

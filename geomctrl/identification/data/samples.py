@@ -13,6 +13,8 @@ from typing import Any, TypeVar
 
 import numpy as np
 
+from geomctrl.arguments import count, number
+from geomctrl.errors import ArgumentError
 from geomctrl.identification.errors import DataError
 
 from . import reading
@@ -42,6 +44,7 @@ class Samples:
     history: tuple[str, ...] = ()
 
     def __post_init__(self):
+        _check_words(self)
         label, t = self.label, _numbers(self.label, "t", self.t, 1)
         if len(t) == 0:
             raise DataError(f"{label}: t: expected samples, got none")
@@ -131,11 +134,27 @@ def _is_ours(x) -> bool:
 
 
 def _mask(label, given, shape):
-    mask = np.ones(shape, dtype=bool) if given is None else np.array(given)
+    mask = np.ones(shape, dtype=bool) if given is None else reading.booleans("mask", given).copy()
     mask = np.repeat(mask[:, None], shape[1], axis=1) if mask.ndim == 1 else mask
     if mask.shape != shape or mask.dtype != bool:
         raise DataError(f"{label}: mask: expected booleans of shape {shape}, got {mask.shape}")
     return mask
+
+
+def _check_words(x: Samples) -> None:
+    """The fields that are no arrays."""
+    if not isinstance(x.label, str):
+        raise ArgumentError(f"label: expected words, got {x.label!r:.60}")
+    count("stride", x.stride, 1)
+    for name, kind in (("names", str), ("gaps", (int, np.integer)), ("history", str)):
+        given = getattr(x, name)
+        if not isinstance(given, (tuple, list)) or not all(isinstance(y, kind) for y in given):
+            raise ArgumentError(f"{name}: expected a tuple, got {given!r:.60}")
+    if x.band is not None:
+        if not isinstance(x.band, tuple) or len(x.band) != 2:
+            raise ArgumentError(f"band: expected (cut-off [Hz], order) or None, got {x.band!r:.60}")
+        number("band: cut-off", x.band[0], "a number > 0", lambda f: f > 0.0)
+        count("band: order", x.band[1], 1)
 
 
 def _check_times(label, t, gaps):

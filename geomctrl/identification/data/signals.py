@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from geomctrl.arguments import MOST, choice, count, flag, number
 from geomctrl.errors import ArgumentError
 from geomctrl.identification.errors import DataError
 
@@ -11,6 +12,7 @@ from . import filters
 from .parts import rows
 from .samples import Log, derive
 
+HIGHEST = 32  # order of a low-pass
 SHORTEST = 16  # samples of a stretch: fewer can not be filtered
 
 
@@ -33,7 +35,7 @@ def filtered(
     regressor: what a filter does to friction's steps then no longer counts as an error. decimate keeps every n-th
     row of the result. Stretches are filtered apart. Raises DataError, ArgumentError.
     """
-    torque_cutoff = cutoff if torque_cutoff is None else torque_cutoff
+    torque_cutoff, alike = cutoff if torque_cutoff is None else torque_cutoff, flag("alike", alike)
     _check_request(data, cutoff, torque_cutoff, order, method, decimate)
     _check_samples(data, needs_even=method == "butterworth" or alike)
     of_torques = None if alike else torque_cutoff
@@ -51,10 +53,9 @@ def filtered(
 
 
 def _check_request(data, cutoff, torque_cutoff, order, method, decimate):
-    if method not in ("butterworth", "spline"):
-        raise ArgumentError(f"method: expected 'butterworth' or 'spline', got {method!r}")
-    _require_whole("order", order)
-    _require_whole("decimate", decimate)
+    choice("method", method, ("butterworth", "spline"))
+    count("order", order, 1, HIGHEST)
+    count("decimate", decimate, 1)
     if data.q.shape[1] != data.nv and data.v is None:
         raise DataError(f"{data.label}: joints with several degrees of freedom need measured velocities v")
     if len(data) < 2:
@@ -133,8 +134,8 @@ def _thinned_after_band(data, decimate, highest):
 
 def decimated(data: Log, factor: int) -> Log:
     """Every `factor`-th sample of each stretch; low-pass first."""
-    _require_whole("factor", factor)
-    at = np.concatenate([np.arange(s.start, s.stop, int(factor)) for s in data.stretches()])
+    factor = count("factor", factor, 1)
+    at = np.concatenate([np.arange(s.start, s.stop, factor) for s in data.stretches()])
     gaps = tuple(np.searchsorted(at, data.gaps).tolist())
     note = f"one sample in {factor} kept"
     return derive(data, **rows(data, at), gaps=gaps, history=(*data.history, note))
@@ -144,8 +145,9 @@ def resampled(data: Log, rate: float) -> Log:
     """The log on even time stamps, by cubic interpolation within each stretch."""
     from scipy.interpolate import CubicSpline
 
-    if not (np.isfinite(rate) and rate > 0.0):
-        raise ArgumentError(f"rate: expected a positive number of hertz, got {rate}")
+    rate = number("rate", rate, "a positive number of hertz", lambda x: x > 0.0)
+    if (data.t[-1] - data.t[0]) * rate > MOST:
+        raise ArgumentError(f"rate: expected at most {MOST:g} samples of this log, got {rate:g} Hz")
     if data.q.shape[1] != data.nv:
         raise DataError(f"{data.label}: poses of joints with several degrees of freedom can not be interpolated")
     parts, gaps = [], []
@@ -166,8 +168,3 @@ def resampled(data: Log, rate: float) -> Log:
 
 def _joined(parts):
     return parts[0] if len(parts) == 1 else np.concatenate(parts)
-
-
-def _require_whole(name, value):
-    if not value >= 1 or value != int(value):
-        raise ArgumentError(f"{name}: expected a whole number from 1, got {value}")

@@ -11,13 +11,14 @@ from typing import Any
 
 import numpy as np
 
+from geomctrl.arguments import instance
 from geomctrl.errors import ArgumentError
 from geomctrl.identification.compressed import Compressed
 from geomctrl.identification.data import Dataset
 from geomctrl.identification.errors import DataError
 from geomctrl.identification.model import RegressorModel
 
-from .conditioning import compressed, excitation
+from .conditioning import check, compressed, excitation
 from .estimate import Estimate
 from .estimator import Estimator
 from .instrumental import IV, iv, period_instruments
@@ -52,8 +53,8 @@ __all__ = [
 
 def named(method: str) -> Estimator:
     """The estimator of a name. Raises ArgumentError."""
-    if method not in ESTIMATORS:
-        raise ArgumentError(f"method: expected one of {', '.join(ESTIMATORS)}, got {method!r}")
+    if not isinstance(method, str) or method not in ESTIMATORS:
+        raise ArgumentError(f"method: expected one of {', '.join(ESTIMATORS)}, got {method!r:.60}")
     return ESTIMATORS[method]
 
 
@@ -64,6 +65,7 @@ def fit(model: RegressorModel, data: Dataset | Compressed, method: str = "ols", 
     consistent) or "manifold" (log-Cholesky, physically consistent without a semidefinite solver).
     """
     estimator = named(method)
+    check(model, data)
     known = estimator.options
     for name in options:
         if name not in known:
@@ -75,6 +77,9 @@ def cross_validate(
     model: RegressorModel, folds: Sequence[Dataset | Compressed], method: str = "ols", **options: Any
 ) -> float:
     """|tau - tau_hat| / |tau| over all folds, each predicted from the others; folds should be stretches of time."""
+    instance("model", model, RegressorModel, "a RegressorModel")
+    for fold in instance("folds", folds, Sequence, "parts of a log"):
+        instance("folds", fold, (Dataset, Compressed), "parts of a log")
     if len(folds) < 2:
         raise DataError(f"folds: expected at least two parts of the log, got {len(folds)}")
     parts = [compressed(model, f) for f in folds]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike
 
+from geomctrl.arguments import instance
 from geomctrl.errors import ArgumentError
 from geomctrl.identification.base_parameters import combinations
 from geomctrl.identification.compressed import Compressed
@@ -18,11 +19,18 @@ POOR = 1e-7  # relative singular value of the scaled base regressor below which 
 
 def compressed(model: RegressorModel, data: Dataset | Compressed) -> Compressed:
     """The log's factors, or what was given if it is that already."""
+    check(model, data)
     if isinstance(data, Compressed):
         if data.model is not model:
             raise ArgumentError("data: was compressed for another model")
         return data
     return model.compress(data)
+
+
+def check(model: RegressorModel, data: Dataset | Compressed) -> None:
+    """Raise ArgumentError unless these are what estimators take."""
+    instance("model", model, RegressorModel, "a RegressorModel")
+    instance("data", data, (Dataset, Compressed), "a Dataset or a Compressed")
 
 
 def excitation(

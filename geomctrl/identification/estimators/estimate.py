@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from geomctrl.errors import ArgumentError
+from geomctrl.arguments import instance, number
 from geomctrl.identification.base_parameters import BaseParameters
 from geomctrl.identification.compressed import Compressed
 from geomctrl.identification.data import Dataset
@@ -41,10 +41,16 @@ class Estimate:
 
     def __repr__(self) -> str:
         what = "physical" if self.is_physical else "not physical"
+        ended = "" if self.converged else " not converged,"
         return (
-            f"<Estimate of {self.model.robot.name!r} by {self.method}: {self.base.size} base parameters, {what},"
+            f"<Estimate of {self.model.robot.name!r} by {self.method}: {self.base.size} base parameters, {what},{ended}"
             f" training error {100.0 * self.relative_error():.3g} %>"
         )
+
+    @property
+    def converged(self) -> bool:
+        """Whether the optimiser's tolerances were met; where not, `notes` has the numbers. Closed forms always do."""
+        return bool(self.notes.get("converged", True))
 
     @property
     def base(self) -> BaseParameters:
@@ -62,8 +68,7 @@ class Estimate:
 
     def intervals(self, level: float = 0.95) -> np.ndarray | None:
         """(nb, 2) confidence intervals of `values` under Gaussian noise, None where there is no covariance."""
-        if not 0.0 < level < 1.0:
-            raise ArgumentError(f"level: expected a probability between 0 and 1, got {level}")
+        level = number("level", level, "a probability between 0 and 1", lambda x: 0.0 < x < 1.0)
         if self.std is None:
             return None
         from scipy.stats import norm
@@ -127,4 +132,6 @@ class Estimate:
     def _compressed(self, data):
         if data is None:
             return self.training
-        return data if isinstance(data, Compressed) else self.model.compress(data)
+        return (
+            data if isinstance(data, Compressed) else self.model.compress(instance("data", data, Dataset, "a Dataset"))
+        )

@@ -7,13 +7,14 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import ArrayLike
 
+from geomctrl.arguments import instance
 from geomctrl.errors import ArgumentError
 from geomctrl.identification.data import Dataset
 from geomctrl.identification.data.samples import derive
 from geomctrl.identification.errors import DataError
 from geomctrl.identification.model import RegressorModel
 
-from .conditioning import excitation, require_excitation
+from .conditioning import check, excitation, require_excitation
 from .estimate import Estimate
 from .estimator import Estimator
 from .least_squares import finish, weights_of
@@ -29,6 +30,7 @@ def iv(
     second encoder, the other periods of a periodic motion (`period_instruments`, the default). Z is the regressor on
     it.
     """
+    check(model, data)
     if instruments is None and isinstance(data, Dataset):
         instruments = period_instruments(data)
     if not isinstance(data, Dataset) or not isinstance(instruments, Dataset):
@@ -63,6 +65,7 @@ def period_instruments(data: Dataset, period: float | None = None) -> Dataset:
 
     Samples whose phase is there once are masked. Raises DataError, ArgumentError.
     """
+    instance("data", data, Dataset, "a Dataset")
     period = data.require_period(period)
     if data.v is None or data.a is None or data.q.shape[1] != data.nv:
         raise DataError(f"{data.label}: expected a filtered log of joints with one degree of freedom")

@@ -7,12 +7,13 @@ from typing import Any
 
 import numpy as np
 
+from geomctrl.arguments import checked, count
 from geomctrl.errors import ArgumentError
-from geomctrl.identification.compressed import Compressed
+from geomctrl.identification.compressed import Compressed, per_joint
 from geomctrl.identification.data import Dataset
 from geomctrl.identification.model import RegressorModel
 
-from .conditioning import compressed, require_excitation
+from .conditioning import check, compressed, require_excitation
 from .estimate import Estimate
 from .estimator import Estimator
 from .residuals import autocorrelation_factor
@@ -20,13 +21,13 @@ from .residuals import autocorrelation_factor
 
 def ols(model: RegressorModel, data: Dataset | Compressed) -> Estimate:
     """Ordinary least squares: minimises |Y x - tau| over all joints alike."""
+    check(model, data)
     return linear(model, data, np.ones(model.robot.nv), "ols")
 
 
 def wls(model: RegressorModel, data: Dataset | Compressed, iterations: int = 5) -> Estimate:
     """Least squares with each joint weighted by one over its own noise, which is estimated in turn (Gautier 1997)."""
-    if iterations < 1:
-        raise ArgumentError(f"iterations: expected at least 1, got {iterations}")
+    iterations = count("iterations", iterations, 1)
     c = compressed(model, data)
     weights = np.ones(model.robot.nv)
     for _ in range(iterations):
@@ -90,8 +91,8 @@ def weights_of(model, c, weights) -> np.ndarray:
         if weights != "noise":
             raise ArgumentError(f"weights: expected None, 'noise' or {n} numbers, got {weights!r}")
         return wls(model, c).weights
-    w = np.asarray(weights, float)
-    if w.shape not in ((), (n,)) or not np.isfinite(w).all() or (w <= 0.0).any():
+    w = per_joint("weights", weights, n)
+    if (w <= 0.0).any():
         raise ArgumentError(f"weights: expected None, 'noise' or {n} positive numbers, got {weights!r}")
     return np.broadcast_to(w, (n,)).copy()
 
@@ -99,7 +100,7 @@ def weights_of(model, c, weights) -> np.ndarray:
 def prior_of(model, prior) -> np.ndarray:
     if prior is None:
         return model.prior
-    x = np.asarray(prior, float).ravel()
+    x = checked("prior", prior, ()).ravel()
     if x.shape == (model.inertial,):
         x = np.concatenate((x, model.prior[model.inertial :]))
     if x.shape != (model.size,) or not np.isfinite(x).all():

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from geomctrl.arguments import checked, count
 from geomctrl.errors import ArgumentError
 from geomctrl.identification.compressed import Compressed
 from geomctrl.identification.data import Dataset
@@ -19,11 +20,12 @@ from geomctrl.identification.errors import SolverError
 from geomctrl.identification.model import RegressorModel
 from geomctrl.mechanism import inertia
 
-from .conditioning import compressed, excitation
+from .conditioning import check, compressed, excitation
 from .estimate import Estimate
 from .estimator import Estimator
 from .least_squares import finish
 from .physical import Penalties, Scaled, in_natural_units
+from .solving import solving
 
 SMALLEST, LARGEST = -15.0, 8.0  # logarithms: beyond, exp(.) over- or underflows and nothing changes any more
 
@@ -47,25 +49,44 @@ def manifold(
 
     Every iterate is strictly physical. start: first inertial parameters (nbodies, 10), strictly physical; default the
     prior where it is, else a ball of the robot's mean mass. Nonlinear least squares (trust region, exact Jacobian).
+
+    How it ended is in `notes`: "converged", "status" ("converged" or "not converged"), "evaluations" (at most
+    `iterations`), "objective" and "optimality", the largest entry of its scaled gradient. Raises SolverError where no
+    estimate came out, ArgumentError, DataError.
     """
     from scipy.optimize import least_squares
 
     minimise: Any = least_squares
     penalties = Penalties(regularization, entropic, margin, friction_signs)
-    if iterations < 1:
-        raise ArgumentError(f"iterations: expected at least 1, got {iterations}")
-    if start is not None and np.size(start) != model.inertial:
-        raise ArgumentError(f"start: expected shape ({model.robot.nbodies}, 10), got {np.shape(start)}")
+    iterations = count("iterations", iterations, 1)
+    check(model, data)
+    if start is not None:
+        start = checked("start", start, ())
+        if start.size != model.inertial:
+            raise ArgumentError(f"start: expected shape ({model.robot.nbodies}, 10), got {start.shape}")
     c = compressed(model, data)
     problem = _Problem(in_natural_units(model, c, weights, prior), penalties)
     theta0, bounds = problem.first(start)
-    solution = minimise(
-        problem.residual, theta0, problem.jacobian, bounds=bounds, x_scale="jac", max_nfev=iterations,
-        ftol=1e-9, xtol=1e-9, gtol=1e-12,
-    )  # fmt: skip
-    if solution.status < 0 or not np.isfinite(solution.x).all():
-        raise SolverError(f"log-Cholesky: {solution.message}; try another start or more regularization")
-    notes = {"status": solution.message, "evaluations": solution.nfev, "converged": bool(solution.status > 0)}
+    with solving("log-Cholesky", "another start or more regularization"):
+        solution = minimise(
+            problem.residual, theta0, problem.jacobian, bounds=bounds, x_scale="jac", max_nfev=iterations,
+            ftol=1e-9, xtol=1e-9, gtol=1e-12,
+        )  # fmt: skip
+    converged = bool(solution.status > 0)
+    status = "converged" if converged else "not converged"
+    if solution.status < 0 or not np.isfinite([*solution.x, solution.cost]).all():
+        raise SolverError(
+            f"log-Cholesky failed (status {status}): objective {2.0 * solution.cost:g} after {solution.nfev}"
+            " evaluations; try another start or more regularization",
+            status=status,
+        )
+    notes = {
+        "status": status,
+        "converged": converged,
+        "evaluations": int(solution.nfev),
+        "objective": 2.0 * float(solution.cost),
+        "optimality": float(solution.optimality),
+    }
     x, w = problem.scaled.scale * problem.expand(solution.x)[0], problem.scaled.weights
     return finish(model, c, x, w, "manifold", condition=excitation(model, c, w)[0], notes=notes)
 
@@ -113,7 +134,7 @@ class _Problem:
             raise ArgumentError(f"start: body {name!r} is not strictly physical")
         ball = inertia.from_com(1.0, np.zeros(3), 0.4 * np.eye(3))
         inside = good & (np.linalg.eigvalsh(inertia.pseudo(bodies))[:, 0] > 1.1 * margin)
-        inertial = [log_cholesky((pi if ok else ball) - self.least) for pi, ok in zip(bodies, inside)]
+        inertial = [log_cholesky(pi - self.least if ok else ball) for pi, ok in zip(bodies, inside)]
         theta = np.concatenate([*inertial, self.y0[model.inertial :]])
         lower, upper = np.full(self.size, -np.inf), np.full(self.size, np.inf)
         for i in range(n):

@@ -7,14 +7,17 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
+from geomctrl.arguments import flag, number
 from geomctrl.errors import ArgumentError
 from geomctrl.identification.compressed import Compressed
-from geomctrl.identification.errors import SolverError
+from geomctrl.identification.errors import DataError, SolverError
 from geomctrl.identification.model import RegressorModel
 from geomctrl.mechanism import inertia
 
 from .conditioning import natural_scale
 from .least_squares import prior_of, weights_of
+
+LARGEST = 1e15  # in natural units, where the log's |b|^2 is 1: beside more, the log is lost in rounding
 
 
 @dataclass(frozen=True)
@@ -29,7 +32,12 @@ class Penalties:
     friction_signs: bool
 
     def __post_init__(self):
-        require_numbers(regularization=self.regularization, entropic=self.entropic, margin=self.margin)
+        flag("friction_signs", self.friction_signs)
+        for name in ("regularization", "entropic", "margin"):
+            x = number(name, getattr(self, name), "a number >= 0", lambda x: x >= 0.0)
+            if x > LARGEST:
+                raise ArgumentError(f"{name}: expected at most {LARGEST:g}, beside which the log counts, got {x!r}")
+            object.__setattr__(self, name, x)
 
 
 @dataclass(frozen=True, eq=False)
@@ -67,13 +75,12 @@ def in_natural_units(
     model: RegressorModel, c: Compressed, weights: ArrayLike | str | None, prior: ArrayLike | None
 ) -> Scaled:
     w, x0 = weights_of(model, c, weights), prior_of(model, prior)
-    A, b = c.system(w)
-    scale, size = natural_scale(model, A, b), np.linalg.norm(b)
-    return Scaled(model, w, x0, scale, A * scale / size, b / size)
-
-
-def require_numbers(**numbers) -> None:
-    """Raises ArgumentError for what is no number >= 0."""
-    for name, value in numbers.items():
-        if not isinstance(value, (int, float, np.number)) or not (np.isfinite(value) and value >= 0.0):
-            raise ArgumentError(f"{name}: expected a number >= 0, got {value!r}")
+    with np.errstate(all="ignore"):  # said in words
+        A, b = c.system(w)
+        scale, size = natural_scale(model, A, b), np.linalg.norm(b)
+        A, b = A * scale / size, b / size
+    if not (0.0 < size < np.inf and np.isfinite(A).all()):
+        raise DataError(
+            f"weighted torques: expected a norm above 0 and finite, got {size:g}: see `weights` and the log"
+        )
+    return Scaled(model, w, x0, scale, A, b)

@@ -7,11 +7,12 @@ from typing import Any
 
 import numpy as np
 
+from geomctrl.arguments import choice, count, number
 from geomctrl.errors import ArgumentError
 from geomctrl.identification.data import Dataset
 from geomctrl.identification.model import RegressorModel
 
-from .conditioning import excitation, require_excitation
+from .conditioning import check, excitation, require_excitation
 from .estimate import Estimate
 from .estimator import Estimator
 from .least_squares import covariance_of, finish, solve
@@ -25,13 +26,13 @@ def irls(
 
     loss: "huber" (threshold 1.345 robust standard deviations) or "bisquare" (4.685, forgets far outliers altogether).
     """
+    check(model, data)
     if not isinstance(data, Dataset):
         raise ArgumentError("data: irls reads the samples again and again: expected a Dataset")
-    if loss not in ("huber", "bisquare"):
-        raise ArgumentError(f"loss: expected 'huber' or 'bisquare', got {loss!r}")
+    choice("loss", loss, ("huber", "bisquare"))
+    threshold = None if threshold is None else number("threshold", threshold, "a number > 0", lambda x: x > 0.0)
+    iterations = count("iterations", iterations, 1)
     c = threshold if threshold is not None else {"huber": 1.345, "bisquare": 4.685}[loss]
-    if not (np.isfinite(c) and c > 0.0) or iterations < 1:
-        raise ArgumentError(f"threshold, iterations: expected > 0 and >= 1, got {threshold} and {iterations}")
     first = model.compress(data)
     require_excitation(model, first)
     x = solve(model, first, np.ones(model.robot.nv), "ols").x

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from geomctrl.errors import ArgumentError
+from geomctrl.arguments import number
 from geomctrl.identification.compressed import Compressed
 from geomctrl.identification.data import Dataset
 from geomctrl.identification.model import RegressorModel
@@ -34,8 +34,7 @@ def ridge(
     H = A^T A + strength S^-2, H^-1 (A^T V A + strength^2 S^-2) H^-1, the mean square error of ridge regression (Hoerl
     and Kennard 1970) for parameters N(prior, S^2). A posterior's H^-1 would take the strength for knowledge.
     """
-    if not (np.isfinite(strength) and strength > 0.0):
-        raise ArgumentError(f"strength: expected a positive number, got {strength}")
+    strength = number("strength", strength, "a positive number", lambda x: x > 0.0)
     c, x0 = compressed(model, data), prior_of(model, prior)
     w = weights_of(model, c, weights)
     A, b = c.system(w)

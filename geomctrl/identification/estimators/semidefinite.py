@@ -7,14 +7,14 @@ not depend on the number of samples.
 
 from __future__ import annotations
 
-import warnings
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
+from geomctrl.arguments import checked, instance, number
 from geomctrl.errors import ArgumentError, NameNotFoundError
 from geomctrl.identification.compressed import Compressed
 from geomctrl.identification.data import Dataset
@@ -26,7 +26,8 @@ from .conditioning import compressed, excitation
 from .estimate import Estimate
 from .estimator import Estimator
 from .least_squares import finish
-from .physical import Penalties, Scaled, in_natural_units, require_numbers
+from .physical import LARGEST, Penalties, Scaled, in_natural_units
+from .solving import solving
 
 
 def consistent(
@@ -65,12 +66,15 @@ def consistent(
     Raises SolverError (infeasible, or status and what to try), ArgumentError.
     """
     penalties = Penalties(regularization, entropic, margin, friction_signs)
-    require_numbers(total_mass=total_mass or 0.0)
+    if total_mass is not None:
+        total_mass = number("total_mass", total_mass, "a number >= 0", lambda x: x >= 0.0)
+    instance("solver", solver, str, "the name of a solver")
+    solver_options = _options(solver_options)
     c = compressed(model, data)
     problem = in_natural_units(model, c, weights, prior)
     low, high = _masses(model.robot, mass_min, mass_max)
     limits = _Limits(low, high, total_mass, com_box, com_ellipsoid, _fixed(model.robot, fixed))
-    x, notes = _solved(problem, penalties, limits, solver, solver_options or {})
+    x, notes = _solved(problem, penalties, limits, solver, solver_options)
     notes |= {"margin": margin, "entropic": entropic, "regularization": regularization}
     w = problem.weights
     out = finish(model, c, x, w, "consistent", condition=excitation(model, c, w)[0], notes=notes)
@@ -130,7 +134,7 @@ def _solved(problem: Scaled, penalties: Penalties, limits: _Limits, solver, opti
     if signs:
         constraints.append(y[model.positive] >= 0.0)
     program = cp.Problem(cp.Minimize(_objective(cp, problem, penalties, y, pseudo)), constraints)
-    status = _run(cp, program, solver, options)
+    status = _run(program, solver, options)
     if status not in ("optimal", "optimal_inaccurate"):
         _explain(status, limits)
     x = problem.scale * y.value
@@ -138,7 +142,12 @@ def _solved(problem: Scaled, penalties: Penalties, limits: _Limits, solver, opti
         x[model.positive] = np.maximum(x[model.positive], 0.0)  # the solver's rounding
     known, prior = limits.fixed, problem.prior[: model.inertial].reshape(-1, 10)
     x[: model.inertial].reshape(-1, 10)[known] = prior[known]
-    return x, {"status": status, "solver": solver, "seconds": program.solver_stats.solve_time}
+    return x, {
+        "status": status,
+        "converged": status == "optimal",
+        "solver": solver,
+        "seconds": program.solver_stats.solve_time,
+    }
 
 
 def _objective(cp, problem, penalties, y, pseudo):
@@ -154,29 +163,26 @@ def _objective(cp, problem, penalties, y, pseudo):
     return objective
 
 
-def _run(cp, problem, solver, options):
+def _run(program, solver: str, options: dict[str, Any]) -> str:
     if solver == "CLARABEL":
         options = {"tol_gap_rel": 1e-9, "tol_gap_abs": 1e-12, "tol_feas": 1e-10, **options}
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # cvxpy's "inaccurate" comes back as a status
-            problem.solve(solver=solver, **options)
-    except cp.error.SolverError as error:
-        raise SolverError(
-            f"{solver} failed: {error}; try weights='noise', more regularization, or method='manifold'"
-        ) from None
-    return problem.status
+    remedy = "weights='noise', more regularization, or method='manifold'"
+    with solving(solver, remedy, lambda: program.status):  # cvxpy's warning "inaccurate" comes back as a status
+        program.solve(solver=solver, **options)
+    return program.status
 
 
 def _explain(status: str, limits: _Limits):
     if "infeasible" in status:
         raise SolverError(
             f"no physical robot satisfies the bounds together (solver status {status}): {limits.in_words()}; widen"
-            " them, or lower `margin`, which keeps pseudo-inertias away from zero"
+            " them, or lower `margin`, which keeps pseudo-inertias away from zero",
+            status=status,
         )
     raise SolverError(
         f"the solver stopped with status {status}; try mass_max and regularization=1e-6 (the problem may be unbounded"
-        " in directions no torque depends on), solver='SCS', or method='manifold'"
+        " in directions no torque depends on), solver='SCS', or method='manifold'",
+        status=status,
     )
 
 
@@ -186,13 +192,20 @@ def _require_physical(estimate: Estimate, limits: _Limits, penalties: Penalties)
         body, why = next(iter(bad.items()))
         raise SolverError(
             f"{estimate.notes['solver']}: status {estimate.notes['status']}, but body {body!r} is not physical: {why};"
-            f" try a larger margin than {penalties.margin:g}"
+            f" try a larger margin than {penalties.margin:g}",
+            status=estimate.notes["status"],
         )
 
 
+def _options(given) -> dict[str, Any]:
+    if given is not None and not (isinstance(given, Mapping) and all(isinstance(name, str) for name in given)):
+        raise ArgumentError(f"solver_options: expected a mapping of names to values, got {given!r:.60}")
+    return dict(given or {})
+
+
 def _fixed(robot, names) -> list[int]:
-    if isinstance(names, str):
-        raise ArgumentError(f"fixed: expected a list of body names, got {names!r}")
+    if isinstance(names, str) or not isinstance(names, Sequence):
+        raise ArgumentError(f"fixed: expected a list of body names, got {names!r:.60}")
     for name in names:
         if name not in robot.body_names:
             raise NameNotFoundError(f"fixed: no body named {name!r}; known: {', '.join(map(repr, robot.body_names))}")
@@ -203,7 +216,7 @@ def _masses(robot, mass_min, mass_max):
     n = robot.nbodies
     bounds = []
     for name, given, default in (("mass_min", mass_min, 0.0), ("mass_max", mass_max, np.inf)):
-        x = np.full(n, default) if given is None else np.asarray(given, float)
+        x = np.full(n, default) if given is None else checked(name, given, (), finite=False)
         if (
             x.shape not in ((), (n,))
             or np.isnan(x).any()
@@ -224,7 +237,7 @@ def _mass_bounds(cp, links, mass, limits):
     for i, link in enumerate(links):
         if i in limits.fixed:
             continue
-        if np.isfinite(limits.high[i]):
+        if limits.high[i] < LARGEST * mass:  # beyond, a bound only spoils the solver's numbers
             out.append(link[0] <= limits.high[i] / mass)
         if limits.low[i] > 0.0:
             out.append(link[0] >= limits.low[i] / mass)
@@ -237,7 +250,7 @@ def _com_box(robot, links, length, box):
     if box is None:
         return []
     n, out = robot.nbodies, []
-    corners = np.asarray(box, float)
+    corners = checked("com_box", box, (n, 2, 3), finite=False)
     if corners.shape != (n, 2, 3):
         raise ArgumentError(f"com_box: expected shape ({n}, 2, 3), got {corners.shape}")
     for i, (link, (lo, hi)) in enumerate(zip(links, corners / length)):
@@ -246,9 +259,9 @@ def _com_box(robot, links, length, box):
                 f"body {robot.body_names[i]!r}: com_box: lower corner {lo * length} above upper {hi * length}"
             )
         for k in range(3):
-            if np.isfinite(lo[k]):
+            if lo[k] > -LARGEST:
                 out.append(link[1 + k] >= lo[k] * link[0])
-            if np.isfinite(hi[k]):
+            if hi[k] < LARGEST:
                 out.append(link[1 + k] <= hi[k] * link[0])
     return out
 
@@ -257,12 +270,18 @@ def _com_ellipsoid(cp, robot, links, length, ellipsoid):
     if ellipsoid is None:
         return []
     n, out = robot.nbodies, []
-    if len(ellipsoid) != n:
-        raise ArgumentError(f"com_ellipsoid: expected {n} entries, one a body, got {len(ellipsoid)}")
+    if not isinstance(ellipsoid, Sequence) or len(ellipsoid) != n:
+        raise ArgumentError(f"com_ellipsoid: expected {n} entries, one a body, got {ellipsoid!r:.60}")
     for link, entry in zip(links, ellipsoid):
         if entry is None:
             continue
-        centre, radii = (np.asarray(x, float) / length for x in entry)
+        try:
+            given, radii = entry
+        except (TypeError, ValueError):
+            raise ArgumentError(
+                f"com_ellipsoid: expected (centre, radii) or None per body, got {entry!r:.60}"
+            ) from None
+        centre, radii = (checked("com_ellipsoid", x, (3,)) / length for x in (given, radii))
         if centre.shape != (3,) or radii.shape != (3,) or not (np.isfinite(centre).all() and (radii > 0.0).all()):
             raise ArgumentError("com_ellipsoid: expected (centre (3,), radii (3,) > 0) or None per body")
         out.append(cp.norm(cp.multiply(1.0 / radii, link[1:4] - centre * link[0])) <= link[0])

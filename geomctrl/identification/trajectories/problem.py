@@ -18,6 +18,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
+from geomctrl.arguments import checked, choice, count, number
 from geomctrl.errors import ArgumentError
 from geomctrl.identification.errors import ExcitationError
 from geomctrl.identification.model import RegressorModel
@@ -64,15 +65,18 @@ def limits_of(
     effort = _limit("effort", effort, own.effort, n)
     if not np.isfinite(upper - lower).all():
         raise ArgumentError("lower, upper: expected finite positions")
-    if (lower >= upper).any() or min(velocity.min(), acceleration.min(), effort.min()) <= 0.0:
-        raise ArgumentError("limits: expected lower < upper and positive velocities, accelerations and efforts")
+    for name, x in (("velocity", velocity), ("acceleration", acceleration), ("effort", effort)):
+        if x.min() <= 0.0:
+            raise ArgumentError(f"limits: {name}: expected positive numbers, got {x.min():g}")
+    if (lower >= upper).any():
+        raise ArgumentError("limits: lower, upper: expected lower < upper")
     return Limits(lower, upper, velocity, acceleration, effort)
 
 
 def _limit(name, given, default, n):
-    x = np.asarray(default if given is None else given, float)
+    x = default if given is None else checked(name, given, (), finite=False)
     if x.shape not in ((), (n,)) or np.isnan(x).any():
-        raise ArgumentError(f"{name}: expected a number or {n}, one a joint, got {given!r}")
+        raise ArgumentError(f"{name}: expected a number or {n}, one a joint, got {given!r:.80}")
     return np.broadcast_to(x, (n,)).astype(float)
 
 
@@ -90,12 +94,10 @@ class Problem:
         samples: int,
     ):
         robot = model.robot
-        if kind not in ("fourier", "spline"):
-            raise ArgumentError(f"kind: expected 'fourier' or 'spline', got {kind!r}")
-        if objective not in ("condition", "log_det"):
-            raise ArgumentError(f"objective: expected 'condition' or 'log_det', got {objective!r}")
-        whole = all(isinstance(x, (int, np.integer)) for x in (terms, samples))
-        if not (np.isfinite(duration) and duration > 0.0) or not whole or terms < 2 or samples < 20:
+        choice("kind", kind, ("fourier", "spline"))
+        choice("objective", objective, ("condition", "log_det"))
+        duration, terms, samples = number("duration", duration), count("terms", terms), count("samples", samples)
+        if not duration > 0.0 or terms < 2 or samples < 20:
             raise ArgumentError(
                 f"duration, terms, samples: expected > 0 s, >= 2, >= 20, got {duration}, {terms}, {samples}"
             )
@@ -123,7 +125,7 @@ class Problem:
     def start(self, rng, q0):
         """A random motion that keeps half of every limit, about q0."""
         limits = self.limits
-        middle = 0.5 * (limits.lower + limits.upper) if q0 is None else np.asarray(q0, float)
+        middle = 0.5 * (limits.lower + limits.upper) if q0 is None else checked("q0", q0, ())
         if middle.shape != (self.robot.nv,) or (middle <= limits.lower).any() or (middle >= limits.upper).any():
             raise ArgumentError(f"q0: expected a configuration strictly within the limits, got {q0}")
         still = np.linalg.lstsq(self.B[0], np.ones((len(self.t), 1)), rcond=None)[0][:, 0]  # constant functions

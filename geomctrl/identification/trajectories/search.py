@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
+from geomctrl.arguments import count, instance
 from geomctrl.identification.model import RegressorModel
 from geomctrl.robot import Robot
 
@@ -70,6 +71,9 @@ def optimize(
     the random start. Raises ArgumentError for limits that are missing, ExcitationError if no start within the limits is
     found.
     """
+    instance("model", model, (RegressorModel, Robot), "a RegressorModel or a Robot")
+    iterations = count("iterations", iterations, 1)
+    seed = count("seed", seed)
     if not isinstance(model, RegressorModel):
         model = RegressorModel(model, viscous=False, coulomb=False, offset=False)
     limits = limits_of(model.robot, lower, upper, velocity, acceleration, effort)

@@ -7,7 +7,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
+from geomctrl.arguments import checked
 from geomctrl.control.contracts import Desired
+from geomctrl.control.desired import time
 
 
 @dataclass(frozen=True, eq=False)
@@ -23,7 +25,7 @@ class Trajectory:
 
     def basis(self, t: ArrayLike) -> np.ndarray:
         """(3, N, nk): the basis and its first two time derivatives."""
-        return basis_functions(self.kind, self.duration, len(self.coefficients), np.atleast_1d(np.asarray(t, float)))
+        return basis_functions(self.kind, self.duration, len(self.coefficients), np.atleast_1d(checked("t", t, ())))
 
     def at(self, t: ArrayLike) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """q, v, a (N, nv) at times t (N,)."""
@@ -31,6 +33,7 @@ class Trajectory:
         return q, v, a
 
     def __call__(self, t: float) -> Desired:
+        t = time(t)
         inside = 0.0 <= t <= self.duration
         q, v, a = (x[0] for x in self.at(min(max(t, 0.0), self.duration)))
         return Desired(q, v, a) if inside else Desired(q, np.zeros_like(q), np.zeros_like(q))

@@ -1,0 +1,141 @@
+"""What a tree of bodies must be, however it is made: `build`, a constructor, `dataclasses.replace`, a pickle.
+
+Kernels index by what passes here and look at none of it again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from geomctrl.arguments import checked, count, exactly, require_rotation, rotation_residual, vector
+from geomctrl.errors import ArgumentError, ModelError
+
+from .frame import WORLD, Frame
+from .joint import Joint
+
+
+def items(name: str, values: Any, expected: str) -> list:
+    """The values as a list; raises ArgumentError where there is no list of them."""
+    if not isinstance(values, Iterable) or isinstance(values, (str, bytes, Mapping)):
+        raise ArgumentError(f"{name}: expected {expected}, got {values!r:.80}")
+    try:
+        return list(values)
+    except TypeError:  # an array without axes
+        raise ArgumentError(f"{name}: expected {expected}, got {values!r:.80}") from None
+
+
+def check_name(what: str, name: object) -> None:
+    if not isinstance(name, str) or not name:
+        raise ArgumentError(f"{what}: expected a name, got {name!r:.80}")
+
+
+def no_duplicates(what: str, names: list) -> None:
+    for n in names:
+        if names.count(n) > 1:
+            raise ModelError(f"{what} {n!r}: the name is used {names.count(n)} times")
+
+
+def check_transform(name: str, T: ArrayLike | None) -> np.ndarray:
+    """A 4x4 rigid transform, checked and its rotation made exact (a file gives seven digits); None is the identity."""
+    if T is None:
+        return np.eye(4)
+    A = checked(name, T, (), finite=False)
+    if A.shape != (4, 4) or not np.isfinite(A).all():
+        got = f"shape {A.shape}" if A.shape != (4, 4) else A
+        raise ArgumentError(f"{name}: expected a finite 4x4 transform, got {got}")
+    A = np.array(A)
+    R = A[:3, :3]
+    require_rotation(name, R)
+    if np.abs(A[3] - (0, 0, 0, 1)).max() > 0.0:
+        raise ArgumentError(f"{name}: expected the last row (0, 0, 0, 1), got {A[3]}")
+    if rotation_residual(R) > 1e-14:
+        U, _, Vt = np.linalg.svd(R)
+        A[:3, :3] = U @ Vt
+    return A
+
+
+def _transforms(names: Sequence[str], T: np.ndarray) -> np.ndarray:
+    """`check_transform` of many (n, 4, 4), one by one only where one of them may be wrong."""
+    sure = (rotation_residual(T[:, :3, :3]) <= 1e-14) & (T[:, 3] == (0.0, 0.0, 0.0, 1.0)).all(axis=1)
+    for k in np.flatnonzero(~sure).tolist():
+        T[k] = check_transform(names[k], T[k])
+    return T
+
+
+def checked_tree(
+    name: Any, body_names: Any, parents: Any, joints: Any, placements: Any, parameters: Any, gravity: Any, frames: Any
+) -> dict[str, Any]:
+    """The fields of a `Mechanism` by name, in their own types; raises ArgumentError or ModelError, naming the field.
+
+    Inertial parameters need only be finite: which of them a body can have is `build`'s and `with_parameters`' to ask.
+    """
+    if not isinstance(name, str):
+        raise ArgumentError(f"name: expected a string, got {name!r:.80}")
+    bodies = _names_of_bodies(body_names)
+    n = len(bodies)
+    joints = _joints(joints, n)
+    above = items("parents", parents, f"{n} numbers of bodies, -1 for the world")
+    if len(above) != n:
+        raise ArgumentError(f"parents: expected {n} numbers, one a body, got {len(above)}")
+    above = [count(f"parents[{i}], of body {b!r}", p, -1, i - 1) for i, (b, p) in enumerate(zip(bodies, above))]
+    T = _transforms([f"placements[{i}]" for i in range(n)], exactly("placements", placements, (n, 4, 4)))
+    return {
+        "body_names": tuple(bodies),
+        "parents": tuple(above),
+        "joints": tuple(joints),
+        "placements": T,
+        "parameters": exactly("parameters", parameters, (n, 10)),
+        "gravity": vector("gravity", gravity, 3),
+        "frames": _frames(frames, bodies),
+    }
+
+
+def _names_of_bodies(body_names: Any) -> list[str]:
+    names = items("body_names", body_names, "names")
+    if not names:
+        raise ModelError("body_names: expected at least one, got none")
+    for name in names:
+        check_name("body_names", name)
+    no_duplicates("body_names: body", names)
+    if WORLD in names:
+        raise ModelError("body_names: 'world' is reserved for the world frame")
+    return names
+
+
+def _joints(joints: Any, n: int) -> list[Joint]:
+    found = items("joints", joints, "geomctrl.Joint objects")
+    for joint in found:
+        if not isinstance(joint, Joint):
+            raise ArgumentError(f"joints: expected geomctrl.Joint, got {joint!r:.80}")
+        check_name("joints: name", joint.name)
+        if not joint.dof:
+            raise ModelError(f"joints: {joint.name!r} does not move: Robot.build merges its body into the parent")
+    if len(found) != n:
+        raise ArgumentError(f"joints: expected {n}, one for each of body_names, got {len(found)}")
+    no_duplicates("joints: name", [j.name for j in found])
+    return found
+
+
+def _frames(frames: Any, bodies: list[str]) -> tuple[Frame, ...]:
+    found = items("frames", frames, "geomctrl.Frame objects")
+    for frame in found:
+        if not isinstance(frame, Frame):
+            raise ArgumentError(f"frames: expected geomctrl.Frame, got {frame!r:.80}")
+        check_name("frames: name", frame.name)
+    names = [frame.name for frame in found]
+    no_duplicates("frames: frame", names)
+    labels = [f"frames: placement of {name!r}" for name in names]
+    numbers = [count(f"frames: body of {f.name!r}", f.body, -1, len(bodies) - 1) for f in found]
+    T = np.array([exactly(label, f.placement, (4, 4)) for label, f in zip(labels, found)]).reshape(-1, 4, 4)
+    T = _transforms(labels, T)
+    made = tuple(Frame(*frame) for frame in zip(names, numbers, T))
+    by_name = {frame.name: frame for frame in made}
+    for number, name in enumerate([*bodies, WORLD]):
+        own = by_name.get(name)
+        if own is None or own.body != (number if name != WORLD else -1) or (own.placement != np.eye(4)).any():
+            raise ModelError(f"frames: expected one named {name!r}, that of the body (or the world) itself")
+    return made

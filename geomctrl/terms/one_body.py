@@ -1,0 +1,174 @@
+"""One body's equations, Newton's and Euler's apart, and about its centre of mass: Mueller 2018 sections 3.2 to 3.4.
+
+`representations.newton_euler` has the equation of a body about its frame's origin, a matrix times Vdot and one times V.
+Here are its two halves as vectors, and what they become in the centre-of-mass frame C_c = C S_bc, S_bc = (R_bc, d):
+
+    representation   about the frame's origin   about the centre of mass
+    body             (42), (43)                 Theta_c wdot + w x Theta_c w = t,  m (vdot + w x v) = f      (45), (46)
+    hybrid           (54), (55)                 the same with R Theta_c R^T,       m rddot = f               (49), (50)
+    mixed            (56), (57)                 the first of body,                 the second of hybrid      (58)
+
+with d = h / m the centre of mass in the body's frame and R_bc any axes (`axes`, default the body's own). The spatial
+representation is about the world's origin whatever the frame, so it has no form of its own here.
+
+Arguments as in `representations`: `parameters` (..., 10) of the body in its own frame, T (..., 4, 4), twists, their
+rates and wrenches (..., 6) in `representation`, with the same leading axes; `axes` (3, 3) or with those axes too.
+ArgumentError for wrong shapes, nan, infinity, "spatial" or an unknown representation, and for a body without mass.
+Slips of the print, corrected: (42) lacks m d x (vdot + w x v), (50) a dot, (47) has M_c^b on its right.
+"""
+
+from __future__ import annotations
+
+from typing import Literal, NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from geomctrl.arguments import checked, choice, require_rotation
+from geomctrl.errors import ArgumentError
+from geomctrl.lie import se3
+from geomctrl.mechanism import inertia
+
+from .blocks import mul, transpose
+from .representations import checked_together, convert_acceleration, convert_inertia, convert_twist, convert_wrench
+
+Local = Literal["body", "hybrid", "mixed"]
+
+
+class Halves(NamedTuple):
+    """Moment and force (..., 3) that move a body."""
+
+    moment: np.ndarray
+    force: np.ndarray
+
+
+class BodyMotion(NamedTuple):
+    """A frame's pose (..., 4, 4), twist (..., 6) and the twist's rate (..., 6)."""
+
+    T: np.ndarray
+    V: np.ndarray
+    A: np.ndarray
+
+
+def com_frame(parameters: ArrayLike, axes: ArrayLike | None = None) -> np.ndarray:
+    """S_bc (..., 4, 4): the pose of the centre-of-mass frame in the body's."""
+    (pi,) = checked_together(parameters=parameters)
+    massless = ~(pi[..., 0] != 0.0)
+    if massless.any():
+        raise ArgumentError("parameters: expected a body with mass, got none: it has no centre of mass")
+    R = np.eye(3) if axes is None else checked("axes", axes, (3, 3))
+    if R.ndim > 2 and R.shape[:-2] != pi.shape[:-1]:
+        raise ArgumentError(f"axes: expected shape (3, 3) or {(*pi.shape[:-1], 3, 3)}, got {R.shape}")
+    require_rotation("axes", R)
+    S = np.zeros((*pi.shape[:-1], 4, 4))
+    S[..., :3, :3], S[..., :3, 3], S[..., 3, 3] = R, inertia.com(pi), 1.0
+    return S
+
+
+def motion_of_com(
+    parameters: ArrayLike,
+    T: ArrayLike,
+    V: ArrayLike,
+    A: ArrayLike,
+    representation: Local = "body",
+    axes: ArrayLike | None = None,
+) -> BodyMotion:
+    """Pose, twist and its rate of the centre-of-mass frame, from those of the body's: C_c = C S_bc,
+    V_c^b = Ad_{S_bc}^-1 V^b, and in the hybrid representation V^h = Ad_d V_c^h with d resolved in inertial axes (51).
+    """
+    pi, T, V, A = checked_together(parameters=parameters, T=T, V=V, A=A)
+    _local(representation)
+    S = com_frame(pi, axes)
+    back, T_c = se3.Ad_of(se3.inverse_of(S)), T @ S
+    V_b, A_b = convert_twist(T, V, representation, "body"), convert_acceleration(T, V, A, representation, "body")
+    V_b, A_b = mul(back, V_b), mul(back, A_b)
+    A_c = convert_acceleration(T_c, V_b, A_b, "body", representation)
+    return BodyMotion(T_c, convert_twist(T_c, V_b, "body", representation), A_c)
+
+
+def wrench_about_com(
+    parameters: ArrayLike, T: ArrayLike, W: ArrayLike, representation: Local = "body", axes: ArrayLike | None = None
+) -> np.ndarray:
+    """The wrench W (..., 6) on the body, about its centre of mass: W_c^b = Ad_{S_bc}^T W^b."""
+    pi, T, W = checked_together(parameters=parameters, T=T, W=W)
+    _local(representation)
+    S = com_frame(pi, axes)
+    W_c = mul(transpose(se3.Ad_of(S)), convert_wrench(T, W, representation, "body"))
+    return convert_wrench(T @ S, W_c, "body", representation)
+
+
+def mass_matrix_at_com(
+    parameters: ArrayLike, T: ArrayLike, representation: Local = "body", axes: ArrayLike | None = None
+) -> np.ndarray:
+    """M_c (..., 6, 6) of the centre-of-mass frame, the body being at T: diag(Theta, m 1), where
+
+    Theta is R_bc^T Theta_c R_bc in the body-fixed and mixed representation (39) and R Theta_c R^T in the hybrid (47).
+    """
+    pi, T = checked_together(parameters=parameters, T=T)
+    _local(representation)
+    turn = com_frame(pi, axes)[..., :3, :3]
+    if representation == "hybrid":
+        turn = transpose(T[..., :3, :3])
+    M = np.zeros((*pi.shape[:-1], 6, 6))
+    M[..., :3, :3] = transpose(turn) @ inertia.com_tensor(pi) @ turn  # (39), (47)
+    M[..., 3:, 3:] = pi[..., 0, None, None] * np.eye(3)
+    return M
+
+
+def mass_matrix_from_com(
+    parameters: ArrayLike, T: ArrayLike, representation: Local = "body", axes: ArrayLike | None = None
+) -> np.ndarray:
+    """M (..., 6, 6) of the body at T by the parallel axes theorem: Ad_S^-T M_c Ad_S^-1 of M_c in `mass_matrix_at_com`.
+
+    S is S_bc in the body-fixed representation (40), and the displacement d in inertial axes in the hybrid one (51).
+    """
+    pi, T = checked_together(parameters=parameters, T=T)
+    M_c, S = mass_matrix_at_com(pi, T, representation, axes), com_frame(pi, axes)
+    if representation == "hybrid":
+        S[..., :3, 3] = mul(T[..., :3, :3], S[..., :3, 3])
+        S[..., :3, :3] = np.eye(3)
+    back = se3.Ad_of(se3.inverse_of(S))
+    M = transpose(back) @ M_c @ back  # (40), (51)
+    return convert_inertia(T, M, "body", "mixed") if representation == "mixed" else M
+
+
+def newton_and_euler(
+    parameters: ArrayLike, T: ArrayLike, V: ArrayLike, A: ArrayLike, representation: Local = "body"
+) -> Halves:
+    """(moment, force) (..., 3) that move the body, about its frame's origin: (42), (43); (54), (55); (56), (57)."""
+    pi, T, V, A = checked_together(parameters=parameters, T=T, V=V, A=A)
+    _local(representation)
+    R, m, h, Theta = T[..., :3, :3], pi[..., :1], pi[..., 1:4], inertia.tensor(pi)
+    w, w_rate = V[..., :3], A[..., :3]
+    if representation == "hybrid":
+        h, Theta = mul(R, h), R @ Theta @ transpose(R)
+    if representation == "body":
+        p_accel = A[..., 3:] + np.cross(w, V[..., 3:])  # of the origin, in the axes of the moments: R^T rddot
+    else:
+        p_accel = mul(transpose(R), A[..., 3:]) if representation == "mixed" else A[..., 3:]
+    moment = mul(Theta, w_rate) + np.cross(w, mul(Theta, w)) + np.cross(h, p_accel)  # (42), (54), (56)
+    force = m * p_accel + np.cross(w_rate, h) + np.cross(w, np.cross(w, h))  # (43), (55)
+    return Halves(moment, mul(R, force) if representation == "mixed" else force)  # (57)
+
+
+def newton_and_euler_at_com(
+    parameters: ArrayLike,
+    T: ArrayLike,
+    V_c: ArrayLike,
+    A_c: ArrayLike,
+    representation: Local = "body",
+    axes: ArrayLike | None = None,
+) -> Halves:
+    """(moment, force) (..., 3) about the centre of mass, of a body at T whose centre-of-mass frame has twist V_c with
+    rate A_c (`motion_of_com`): (45), (46) body, (49), (50) hybrid, (58) mixed. The hybrid ones are decoupled.
+    """
+    pi, T, V_c, A_c = checked_together(parameters=parameters, T=T, V_c=V_c, A_c=A_c)
+    Theta = mass_matrix_at_com(pi, T, representation, axes)[..., :3, :3]
+    w, w_rate, accel = V_c[..., :3], A_c[..., :3], A_c[..., 3:]
+    if representation == "body":
+        accel = accel + np.cross(w, V_c[..., 3:])  # (46)
+    return Halves(mul(Theta, w_rate) + np.cross(w, mul(Theta, w)), pi[..., :1] * accel)  # (45), (49); (50), (58)
+
+
+def _local(representation: str) -> None:
+    choice("representation", representation, ("body", "hybrid", "mixed"))

@@ -1,0 +1,188 @@
+"""A URDF's XML before its numbers are read: refused with the line where it is wrong, and what nobody reads is named."""
+
+import difflib
+import math
+from collections import Counter
+
+from geomctrl.errors import ModelError
+
+__all__ = ["check_document"]
+
+JOINT_TYPES = ("revolute", "continuous", "prismatic", "fixed", "floating", "planar")
+
+# What is read: elements by their parent (ONCE: at most once), and the numbers in attributes: (how many, must be there).
+ONCE = {
+    "link": ("inertial",),
+    "inertial": ("origin", "mass", "inertia"),
+    "joint": ("parent", "child", "origin", "axis", "limit", "dynamics", "mimic", "calibration", "safety_controller"),
+}
+ELEMENTS = {"robot": ("link", "joint"), **ONCE}
+NUMBERS = {
+    "origin": {"xyz": (3, False), "rpy": (3, False)},
+    "axis": {"xyz": (3, True)},
+    "mass": {"value": (1, True)},
+    "inertia": dict.fromkeys(("ixx", "ixy", "ixz", "iyy", "iyz", "izz"), (1, True)),
+    "limit": dict.fromkeys(("lower", "upper", "velocity", "effort"), (1, False)),
+    "dynamics": {"damping": (1, False), "friction": (1, False)},
+    "mimic": {"multiplier": (1, False), "offset": (1, False)},
+}
+ATTRIBUTES = {
+    **{tag: tuple(numbers) for tag, numbers in NUMBERS.items()},
+    "link": ("name",),
+    "joint": ("name", "type"),
+    "parent": ("link",),
+    "child": ("link",),
+    "inertial": (),
+    "mimic": ("joint", *NUMBERS["mimic"]),
+}
+STRICT = ("origin", "axis", "mass", "inertia")  # an attribute too many here would move a frame or a mass
+
+# What real files carry beside, for viewers, simulators and drives.
+LOOKS = ("visual", "collision", "contact", "surface", "material", "sensor", "gazebo")
+BESIDE = {
+    "robot": ("material", "gazebo", "transmission", "sensor", "ros2_control", "plugin", "mujoco", "group"),
+    "link": (*LOOKS, "collision_checking", "self_collision_checking", "self_filter", "kinematic", "gravity", "verbose"),
+    "joint": ("sensor", "gazebo", "hardwareInterface"),
+}
+BESIDE_ATTRIBUTES = {
+    "link": ("type",),
+    "joint": ("dont_collapse",),
+    "limit": ("acceleration", "deceleration", "jerk", "command_effort", "current", "gear_velocity"),
+    "dynamics": ("K", "D", "mu_coulomb", "mu_viscous"),
+}
+
+
+def check_document(root) -> list[str]:
+    """What stands where physics is read and is not read itself, with its line; raises ModelError for what is wrong."""
+    if root.tag != "robot":
+        raise ModelError(f"not a URDF: expected the root element <robot>, got <{root.tag}>")
+    for element in root.iter():
+        unexpanded = any(a in str(v) for v in element.attrib.values() for a in ("${", "$("))
+        if "xacro" in element.tag or (unexpanded and _is_model(element)):
+            raise _error(element, f"<{_shown(element)}> is a xacro macro: expand the file with `xacro` first")
+    for kind in ("link", "joint"):
+        names = {e: e.get("name") for e in root.findall(kind)}
+        for element, name in names.items():
+            if not name:
+                raise _error(element, f"a <{kind}> has no name")
+        twice = [n for n, count in Counter(names.values()).items() if count > 1]
+        if twice:
+            again = [e for e, name in names.items() if name == twice[0]][1]
+            raise _error(again, f"duplicate {kind} name(s): {', '.join(map(repr, twice))}")
+    if root.find("link") is None:
+        raise ModelError("no links")
+    _check_spelling(root, "<robot>")
+    for link in root.findall("link"):
+        _check_link(link)
+    for joint in root.findall("joint"):
+        _check_joint(joint)
+    return list(_unread(root, "<robot>"))
+
+
+def _shown(element):
+    local = element.tag.split("}")[-1]
+    return f"{element.prefix}:{local}" if element.prefix else local
+
+
+def _error(element, words):
+    return ModelError(f"line {element.sourceline}: {words}")
+
+
+def _is_model(element):
+    """Whether the element says something about the tree or the masses (and not about looks or simulators)."""
+    outer = {a.tag for a in element.iterancestors()} | {element.tag}
+    return bool(outer & {"joint", "inertial"}) and not outer & {"gazebo", "transmission", "visual", "collision"}
+
+
+def _check_link(link):
+    where = f"link {link.get('name')!r}"
+    _check_once(link, where)
+    inertial = link.find("inertial")
+    if inertial is None:
+        return
+    _check_once(inertial, where)
+    for tag in ("mass", "inertia"):
+        if inertial.find(tag) is None:
+            raise _error(inertial, f"{where}: <inertial> has no <{tag}>")
+    for child in inertial:
+        _check_numbers(child, where)
+
+
+def _check_joint(joint):
+    where = f"joint {joint.get('name')!r}"
+    if joint.get("type") not in JOINT_TYPES:
+        given = f"of type {joint.get('type')!r}" if joint.get("type") else "without a type"
+        known = ", ".join(JOINT_TYPES)
+        raise _error(joint, f"{where}: {given}, which URDF does not have; expected one of {known}")
+    _check_once(joint, where)
+    for tag in ("parent", "child"):
+        if joint.find(tag) is None or not joint.find(tag).get("link"):
+            raise _error(joint, f"{where}: no <{tag} link=...>")
+    for child in joint:
+        _check_numbers(child, where)
+
+
+def _check_once(element, where):
+    count = Counter(child.tag for child in element)
+    for tag in ONCE[element.tag]:
+        if count[tag] > 1:
+            words = f"{where}: {count[tag]} <{tag}> elements in <{element.tag}>, expected at most one"
+            raise _error(element.findall(tag)[1], words)
+    _check_spelling(element, where)
+
+
+def _check_spelling(element, where):
+    """What is all but one of the names that are read is one of them, misspelt."""
+    read = ELEMENTS[element.tag]
+    for child in element:
+        if child.tag not in (*read, *BESIDE.get(element.tag, ())):
+            near = difflib.get_close_matches(child.tag.lower(), read, n=1, cutoff=0.8)
+            if near:
+                raise _error(child, f"{where}: unknown element <{_shown(child)}>; did you mean <{near[0]}>?")
+
+
+def _check_numbers(element, where):
+    expected = NUMBERS.get(element.tag, {})
+    for key, (count, required) in expected.items():
+        text = element.get(key)
+        what = f"{where}: <{element.tag} {key}=...>"
+        if text is None:
+            if required:
+                raise _error(element, f"{what} is missing")
+            continue
+        try:
+            values = [float(x) for x in text.split()]
+        except ValueError:
+            values = []
+        if len(values) != count:
+            raise _error(element, f"{what}: expected {count} number{'s' * (count > 1)}, got {text!r}")
+        unlimited = element.tag == "limit" and not any(map(math.isnan, values))
+        if not unlimited and not all(map(math.isfinite, values)):
+            raise _error(element, f"{what}: expected finite numbers, got {text!r}")
+    for key in _unknown_attributes(element) if expected else ():
+        near = difflib.get_close_matches(key.lower(), expected, n=1, cutoff=0.8)
+        if near or element.tag in STRICT:
+            hint = f"did you mean {near[0]}?" if near else f"expected {', '.join(expected)}"
+            raise _error(element, f"{where}: <{element.tag}> has an unknown attribute {key!r}; {hint}")
+
+
+def _unknown_attributes(element):
+    known = (*ATTRIBUTES[element.tag], *BESIDE_ATTRIBUTES.get(element.tag, ()))
+    return [key for key in sorted(element.attrib) if key.split("}")[-1] not in known]
+
+
+def _unread(element, where):
+    """Elements and attributes of no meaning known here, in and below one that is read."""
+    read = ELEMENTS.get(element.tag, ())
+    for child in element:
+        if child.tag in BESIDE.get(element.tag, ()):
+            continue
+        if child.tag not in read:
+            near = difflib.get_close_matches(child.tag.lower(), read, n=1, cutoff=0.7)
+            hint = f"; did you mean <{near[0]}>?" if near else ""
+            yield f"line {child.sourceline}: <{_shown(child)}> in {where}{hint}"
+        elif child.tag in ATTRIBUTES:
+            inside = f"{child.tag} {child.get('name')!r}" if element.tag == "robot" else f"<{child.tag}> of {where}"
+            for key in _unknown_attributes(child):
+                yield f"line {child.sourceline}: {key.split('}')[-1]!r} of {inside}"
+            yield from _unread(child, inside)

@@ -1,0 +1,94 @@
+"""The public callables of geomctrl, found where its public names are said: functions, constructors, methods."""
+
+import importlib
+import inspect
+import re
+from collections.abc import Callable, Iterator
+from types import ModuleType
+from typing import Any, NamedTuple
+
+import geomctrl
+
+BESIDES = {  # public, and no modules of the table
+    "control.smooth_references": "control.smooth_references",
+    "viewing": "viewing.plots",
+    "viewing.sweeps": "viewing.sweeps",
+    "identification.trajectories": "identification.trajectories",
+}
+
+
+class Public(NamedTuple):
+    """A callable: what is called (a method unbound), whether it is one that needs an instance."""
+
+    function: Callable[..., Any]
+    of_instance: bool
+
+
+def public_names(module: ModuleType) -> list[str]:
+    """What `__all__` says, and without one the public names that the module, or its package, wrote."""
+    if "__all__" in vars(module):
+        return sorted(module.__all__)
+    homes = {name: str(getattr(value, "__module__", "")) for name, value in vars(module).items()}
+    own = [name for name, home in homes.items() if f"{home}.".startswith(f"{module.__name__}.")]
+    return sorted(name for name in own if not name.startswith("_"))
+
+
+def members(owner: type) -> Iterator[tuple[str, Public]]:
+    """The constructor, as "", and the public methods, inherited ones included where geomctrl wrote them."""
+    yield "", Public(owner, False)
+    for name in dir(owner):
+        home = next(base for base in owner.__mro__ if name in vars(base))
+        if (name.startswith("_") and name != "__call__") or not home.__module__.startswith("geomctrl"):
+            continue
+        if isinstance(value := getattr(owner, name), type) or not callable(value):
+            continue
+        of_instance = not isinstance(vars(home)[name], staticmethod | classmethod)
+        yield f".{name}", Public(value, of_instance)
+
+
+def returned_class(function: Callable) -> type | None:
+    """The class of geomctrl that a function is annotated to return."""
+    words = re.findall(r"\w+", str(getattr(function, "__annotations__", {}).get("return", "")))
+    home = getattr(inspect.unwrap(function), "__globals__", {})
+    found = (home.get(word) for word in words)
+    return next((x for x in found if isinstance(x, type) and x.__module__.startswith("geomctrl")), None)
+
+
+def public_callables() -> dict[str, Public]:
+    """Every public callable by its name below `geomctrl`, as users write it: "so3.exp", "Robot.mass_matrix".
+
+    Classes that only results have are public too: they are named by their own name.
+    """
+    found: dict[str, Public] = {}
+    classes: dict[type, str] = {}
+
+    def add(name: str, value: object) -> None:
+        if isinstance(value, type):
+            protocol = getattr(value, "_is_protocol", False)
+            if value not in classes and not issubclass(value, BaseException) and not protocol:
+                classes[value] = name
+                record = issubclass(value, tuple)  # a named tuple: who is handed one looks at what is in it
+                found.update({f"{name}{m}": public for m, public in members(value) if m or not record})
+        elif callable(value):
+            found.setdefault(name, Public(value, False))
+
+    for name in geomctrl.NAMES:
+        add(name, getattr(geomctrl, name))
+    modules = {name: getattr(geomctrl, name) for name in geomctrl.MODULES}
+    modules |= {name: importlib.import_module(f"geomctrl.{path}") for name, path in BESIDES.items()}
+    for prefix, module in modules.items():
+        for name in public_names(module):
+            add(f"{prefix}.{name}", getattr(module, name))
+    for owner in geomctrl.controllers.classes().values():
+        add(f"controllers.{owner.__name__}", owner)
+    for _ in range(3):  # what methods of results return, and so on
+        for public in list(found.values()):
+            if (owner := returned_class(public.function)) is not None:
+                add(owner.__name__, owner)
+    return found
+
+
+def parameters(public: Public) -> dict[str, inspect.Parameter]:
+    """A callable's parameters, `self` left out; **options are no argument, each of them is given by its own name."""
+    found = list(inspect.signature(public.function).parameters.values())[int(public.of_instance) :]
+    return {p.name: p for p in found if p.kind is not p.VAR_KEYWORD}

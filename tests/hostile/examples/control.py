@@ -1,0 +1,260 @@
+"""Plants, references, runs, sweeps, monitors, measures."""
+
+import functools
+
+import numpy as np
+from hostile.calls import Example
+from hostile.examples.common import DESIRED, F_EXT, FOLDER, PATH, REFERENCE, ROBOT, A, Q, V, path, run, words
+from hostile.values import Argument, Fresh, gain, number
+
+import geomctrl as gc
+from geomctrl import controllers, measures, monitors
+from geomctrl.control import ElasticPlant
+from geomctrl.control.smooth_references import Harmonic, RestToRest
+
+FRICTION = gc.Friction([0.5, 0.25], 0.25, 0.125)
+
+
+def f_ext(t, q, v):
+    return F_EXT
+
+
+def watch(done):
+    return None
+
+
+PLANT = gc.Plant(ROBOT, FRICTION, f_ext, [(0.5, ROBOT.with_payload(1.0))])
+ELASTIC = ElasticPlant(ROBOT, 100.0, 0.5)
+LAW = controllers.PDGravity(ROBOT, [1.0, 0.5])
+NOW = {"t": number(0.25), "q": Q, "v": V, "tau": A}
+Q4, V4, A4 = np.tile(Q, 2), np.tile(V, 2), np.tile(A, 2)
+SMOOTH = Harmonic(Q, 0.5, 0.25)
+KEYS = "string none"  # "default" and None are legal, and so are other words: they are looked up
+LOOP = {
+    "q0": Q,
+    "v0": V,
+    "t_end": number(0.03125, positive=True),
+    "dt": number(0.0078125, positive=True),
+    "method": "MK4",
+    "control_dt": number(0.015625, positive=True),
+    "monitors": Argument([monitors.Skew()], "none empty"),
+    "strict": True,
+    "every": Argument(1),
+    "compiled": False,
+}
+ADAPTIVE = LOOP | {
+    "method": "MK54",
+    "control_dt": Argument(None, "huge"),
+    "rtol": number(1e-6, negative=False),
+    "atol": number(1e-6, negative=False),
+}
+LAMBDA, GAINS = np.diag([2.0, 3.0]), np.diag([5.0, 4.0])
+
+
+def make(point):
+    return ROBOT, controllers.PDGravity(ROBOT, [1.0, 0.5], kp=point["kp"]), Q, V
+
+
+@functools.cache
+def swept():
+    space = {"kp": [10.0, 20.0]}
+    return gc.sweep(make, space, [measures.PeakTorque()], 0.01, 0.001, store=FOLDER / "sweep.zarr")
+
+
+COMPILED = Fresh(functools.cache(lambda: gc.compile(LAW)))
+SPACE = Argument({"kp": [10.0, 20.0]}, "mapping")
+STATE = {"q": Q, "v": V, "desired": DESIRED}
+LIMIT = number(1e-6, negative=False)
+EXAMPLES = {
+    "Friction": Example(
+        {
+            "viscous": number(0.5, negative=False),
+            "coulomb": gain(np.array([0.25, 0.5]), "shape"),
+            "smoothing": number(0.5, positive=True),
+        }
+    ),
+    "Friction.check": Example({"nv": 2}, FRICTION),
+    "Friction.columns": Example({"v": V}, FRICTION),
+    "Friction.parameters": Example({"nv": 2}, FRICTION),
+    "Friction.torque": Example({"v": V}, FRICTION),
+    "Plant": Example({"robot": ROBOT, "friction": FRICTION, "f_ext": f_ext, "changes": [(0.5, ROBOT)]}),
+    "Plant.at": Example({"t": number(1.0)}, PLANT),
+    "Plant.acceleration": Example(NOW, PLANT),
+    "Plant.power": Example(NOW, PLANT),
+    "control.ElasticPlant": Example(
+        {
+            "robot": ROBOT,
+            "stiffness": gain(np.array([100.0, 50.0])),
+            "rotor": gain(np.array([0.5, 0.25])),
+            "friction": gc.Friction(0.5),
+            "f_ext": lambda t, q, v: np.zeros((4, 6)),
+        }
+    ),
+    "control.ElasticPlant.at": Example({"t": number(1.0)}, ELASTIC),
+    "control.ElasticPlant.acceleration": Example({"t": number(0.25), "q": Q4, "v": V4, "tau": A4}, ELASTIC),
+    "control.ElasticPlant.power": Example({"t": number(0.25), "q": Q4, "v": V4, "tau": A4}, ELASTIC),
+    "control.ElasticPlant.spring_energy": Example({"q": Q4}, ELASTIC),
+    "Run.load": Example({"path": Fresh(lambda: run().save(FOLDER / "run.npz")), "plant": ROBOT}),
+    "Run.plot": Example({"path": path("plots")}, Fresh(run)),
+    "Run.save": Example({"path": path("saved.npz")}, Fresh(run)),
+    "Run.summary": Example({}, Fresh(run), compare=False),
+    "Run.tracking_error": Example({}, Fresh(run)),
+    "Run.tracking_rms": Example({"after": number(0.0078125)}, Fresh(run)),
+    "viewing.plot_run": Example({"run": Fresh(run), "folder": path("plots"), "compare": {}}),
+    "viewing.sweeps.plot_sweep": Example({"table": Fresh(swept), "folder": path("plots")}),
+    "compile": Example({"controller": LAW, "robot": ROBOT}),
+    "CompiledLaw.__call__": Example({"t": number(0.25), "q": Q, "v": V, "z": Argument(None, "all")}, COMPILED),
+    "CompiledLaw.compare": Example({}, COMPILED),
+    "CompiledLaw.start": Example({}, COMPILED),
+    "CompiledLaw.to_c": Example({"path": path("law.c"), "name": words("law"), "precision": "double"}, COMPILED),
+    "simulate": Example(
+        {"plant": ROBOT, "controller": LAW, **LOOP, "progress": Argument(watch, "none")}, compare=False
+    ),
+    "simulate#adaptive": Example({"plant": ROBOT, "controller": LAW, **ADAPTIVE}, compare=False),
+    "simulate_many#adaptive": Example({"plants": [ROBOT], "controllers": [LAW], **ADAPTIVE}, compare=False),
+    "sweep#adaptive": Example(
+        {
+            "make": make,
+            "space": SPACE,
+            "measures": [measures.PeakTorque()],
+            **{k: x for k, x in ADAPTIVE.items() if k not in ("q0", "v0", "strict", "compiled")},
+        },
+        compare=False,
+    ),
+    "simulate_many": Example({"plants": [ROBOT], "controllers": [LAW], **LOOP, "threads": Argument(1)}, compare=False),
+    "sweep": Example(
+        {
+            "make": make,
+            "space": SPACE,
+            "measures": [measures.PeakTorque()],
+            **{k: x for k, x in LOOP.items() if k not in ("q0", "v0", "strict", "compiled")},
+            "store": Argument(None, PATH),
+            "executor": None,
+            "seed": 0,
+            "block": Argument(8),
+            "progress": Argument(watch, "none"),
+        },
+        compare=False,
+    ),
+    "replay": Example(
+        {"store": Fresh(swept), "index": 1, "make": make, "monitors": Argument("default", "none empty")}, compare=False
+    ),
+    "control.adaptive_law": Example(
+        {
+            "robot": ROBOT,
+            "p": np.arange(20.0),
+            **STATE,
+            "Lambda": LAMBDA,
+            "K": GAINS,
+            "form": "christoffel",
+        }
+    ),
+    "control.sliding_energy": Example({"robot": ROBOT, "true": ROBOT, **STATE, "Lambda": LAMBDA, "K": GAINS}),
+    "control.sliding_variables": Example({"robot": ROBOT, **STATE, "Lambda": LAMBDA}),
+    "control.tracking_error": Example({"robot": ROBOT, **STATE}),
+    "control.error_gradient": Example({"robot": ROBOT, "e": Q, "f": V}),
+    "control.desired_at": Example({"reference": REFERENCE, "t": number(0.25)}),
+    "control.gain_matrix": Example({"name": Argument("gain", "all"), "gain": gain(LAMBDA), "n": 2, "definite": True}),
+    "references.Quintic": Example(
+        {"robot": ROBOT, "q0": Q, "q1": V, "duration": number(2.0, positive=True), "t0": number(0.5)}
+    ),
+    "references.Quintic.__call__": Example({"t": number(0.75)}, REFERENCE),
+    "references.Quintic.scalars": Example({"t": number(0.75)}, REFERENCE),
+    "references.Sinusoids": Example(
+        {
+            "robot": ROBOT,
+            "q0": Q,
+            "amplitude": gain(V, "negative"),
+            "frequency": gain(A, "negative"),
+            "phase": gain(Q, "negative"),
+            "start_at_rest": number(0.5, negative=False),
+        }
+    ),
+    "references.Sinusoids.__call__": Example({"t": number(0.75)}, gc.references.Sinusoids(ROBOT, Q, V, A)),
+    "references.Spline": Example(
+        {"robot": ROBOT, "times": np.array([0.0, 0.5, 2.0]), "waypoints": np.stack((Q, V, A))}
+    ),
+    "references.Spline.__call__": Example(
+        {"t": number(0.75)}, gc.references.Spline(ROBOT, [0.0, 0.5, 2.0], np.stack((Q, V, A)))
+    ),
+    "references.Spline.scalars": Example(
+        {"t": number(0.75)}, gc.references.Spline(ROBOT, [0.0, 0.5, 2.0], np.stack((Q, V, A)))
+    ),
+    "references.hold": Example({"robot": ROBOT, "q": Q}),
+    "control.smooth_references.Harmonic": Example(
+        {
+            "q0": gain(Q, "negative shape"),
+            "amplitude": gain(V, "negative"),
+            "frequency": gain(A, "negative"),
+            "phase": gain(Q, "negative"),
+        }
+    ),
+    "control.smooth_references.Harmonic.__call__": Example({"t": number(0.75)}, SMOOTH),
+    "control.smooth_references.RestToRest": Example({"q0": Q, "q1": V, "duration": number(2.0, positive=True)}),
+    "control.smooth_references.RestToRest.__call__": Example({"t": number(0.75)}, RestToRest(Q, V, 2.0)),
+    "measures.TrackingRMS": Example({"after": number(0.5, negative=False), "joints": True}),
+    "measures.SettlingTime": Example({"tolerance": number(0.5, positive=True)}),
+    "measures.PeakTorque": Example({"joints": True}),
+    "measures.WorstMonitor": Example({"monitor": "skew"}),
+    "measures.ParameterError": Example(),
+    "measures.Measure": Example(),
+    "measures.accumulates": Example({"measure": Argument(measures.PeakTorque(), "all")}),
+    "measures.samples": Example({"run": Fresh(run)}),
+    "measures.TrackingRMS.__call__": Example({"run": Fresh(run)}, measures.TrackingRMS()),
+    "measures.SettlingTime.__call__": Example({"run": Fresh(run)}, measures.SettlingTime()),
+    "measures.PeakTorque.__call__": Example({"run": Fresh(run)}, measures.PeakTorque()),
+    "measures.WorstMonitor.__call__": Example({"run": Fresh(run)}, measures.WorstMonitor()),
+    "monitors.Skew": Example({"limit": LIMIT}),
+    "monitors.EnergyBalance": Example({"limit": LIMIT}),
+    "monitors.LyapunovDecrease": Example({"limit": LIMIT}),
+    "monitors.GroupResidual": Example({"limit": LIMIT}),
+    "monitors.Monitor": Example(),
+    "monitors.default_monitors": Example(),
+    "monitors.monitor_list": Example({"monitors": Argument("default", "none empty")}),
+    "monitors.skew_residual": Example(
+        {
+            "M": Argument(LAMBDA, "nan inf"),
+            "Mdot": Argument(GAINS, "nan inf"),
+            "C": Argument(0.5 * GAINS, "nan inf"),
+            "v": Argument(V, "nan inf"),
+        }
+    ),
+}
+LEFT_OUT = (
+    dict.fromkeys(
+        (
+            "measures.SettlingTime.error",
+            "measures.SettlingTime.errors",
+            "measures.SettlingTime.goal",
+            "measures.TrackingRMS.error",
+            "measures.TrackingRMS.errors",
+            "measures.TrackingRMS.goal",
+            "monitors.Skew.own_residual",
+            "measures.Measure.__call__",
+            *(
+                f"measures.{m}.{x}"
+                for m in ("Measure", "TrackingRMS", "SettlingTime", "ParameterError", "PeakTorque", "WorstMonitor")
+                for x in ("start", "add", "value")
+            ),
+            *(
+                f"monitors.{m}.{x}"
+                for m in ("Monitor", "Skew", "EnergyBalance", "LyapunovDecrease", "GroupResidual")
+                for x in ("start", "measure")
+            ),
+        ),
+        "called by a running loop, with samples that it made",
+    )
+    | dict.fromkeys(
+        ("Plant.rate", "control.ElasticPlant.rate"),
+        "called by a running loop, with memory of its own; `acceleration` is for people",
+    )
+    | dict.fromkeys(
+        ("viewing.sweeps.figure", "viewing.sweeps.label", "CompiledLaw"), "pieces of plot_sweep and compile"
+    )
+    | dict.fromkeys(
+        ("Run", "monitors.MonitorResult", "measures.ParameterError.__call__"), "made by simulate and Run.load"
+    )
+)
+LEFT_OUT |= dict.fromkeys(
+    ("Friction.acting", "Friction.acting_columns"), "torque and columns, of what is known to be velocities"
+)

@@ -1,0 +1,395 @@
+"""Logs, models, estimators, reports, exciting trajectories."""
+
+import functools
+
+import numpy as np
+from hostile.calls import Example
+from hostile.examples.common import FOLDER, ROBOT, A, N, Q, V, path, words
+from hostile.values import Argument, Fresh, gain, number
+
+from geomctrl.identification import (
+    BaseParameters,
+    Column,
+    Curve,
+    Dataset,
+    Filtering,
+    IdentificationReport,
+    JointMapping,
+    Reading,
+    RegressorModel,
+    Validation,
+    base_parameters,
+    fit,
+    load_extra,
+    save_model,
+    trajectories,
+)
+
+RATE, PERIOD = 100.0, 2.0
+TIME = np.arange(800) / RATE
+MODEL = RegressorModel(ROBOT, smoothing=0.05)
+
+
+def motion(t):
+    w, phase = 2.0 * np.pi / PERIOD * np.array([1.0, 2.0]), np.array([0.0, 0.5])
+    x = np.outer(t, w) + phase
+    return np.sin(x), w * np.cos(x), -(w**2) * np.sin(x)
+
+
+def _log():
+    q, v, a = motion(TIME)
+    x = MODEL.prior
+    x[MODEL.positive] = 0.25
+    noise = 0.01 * np.random.default_rng(0).standard_normal(q.shape)
+    return Dataset(TIME, q, MODEL.torque(x, q, v, a) + noise, v=v, a=a)
+
+
+LOG = _log()
+DRIFTING = Dataset(TIME, LOG.q + 0.05 * TIME[:, None] ** 2, LOG.tau, v=LOG.v, a=LOG.a)
+MASK = np.ones(LOG.tau.shape, bool)
+ARRAYS = {"t": LOG.t, "q": LOG.q, "tau": LOG.tau}
+np.savez(FOLDER / "log.npz", **ARRAYS)
+COLUMNS = ["t", "q1", "q2", "tau1", "tau2"]
+np.savetxt(
+    FOLDER / "log.csv", np.column_stack((LOG.t, LOG.q, LOG.tau)), delimiter=",", header=",".join(COLUMNS), comments=""
+)
+KEYS = {"t": "t", "q": "q", "tau": "tau"}
+UNITS = {"q": "rad"}
+MAPPING = JointMapping(np.eye(2), 0.0)
+OPTIONS = {
+    "units": UNITS,
+    "mapping": MAPPING,
+    "rate": Argument(None),
+    "drop_bad_rows": True,
+    "label": words("log"),
+    "names": ["a", "b"],
+}
+STATES = {"q": LOG.q[:5], "v": LOG.v[:5], "a": LOG.a[:5]}
+BASE = base_parameters(ROBOT)
+CURVE, COLUMN = Curve(0, "sigmoid", 0.5), Column("own", lambda q, v, a: v**2)
+
+
+@functools.cache
+def estimate():
+    return fit(MODEL, LOG, "ols")
+
+
+@functools.cache
+def compressed():
+    return MODEL.compress(LOG)
+
+
+@functools.cache
+def report():
+    return IdentificationReport(estimate(), LOG)
+
+
+@functools.cache
+def excited():
+    return trajectories.optimize(ROBOT, 2.0, velocity=5.0, terms=2, samples=20, iterations=1)
+
+
+X, WEIGHTS = MODEL.prior, gain(np.array([1.0, 2.0]))
+ON = Fresh(compressed)
+FITTED = {"model": MODEL, "data": Fresh(compressed)}
+SECONDS = number(0.5, negative=False)
+EXAMPLES = {
+    "identification.BaseParameters.lift": Example({"values": np.ones(BASE.size), "prior": np.ones(20)}, BASE),
+    "identification.BaseParameters.null_space": Example({}, BASE),
+    "identification.BaseParameters.unobservable": Example({}, BASE),
+    "identification.base_parameters": Example(
+        {"robot": ROBOT, "form": "ploen", "samples": Argument(40), "seed": 1, "tolerance": number(1e-9, positive=True)},
+    ),
+    "identification.exact_base_parameters": Example({"robot": ROBOT}),
+    "identification.Column": Example(
+        {"name": words("own"), "torque": COLUMN.torque, "positive": True, "initial": number(0.5)}
+    ),
+    "identification.Curve": Example({"actuator": 0, "shape": "sigmoid", "speed": number(0.5, positive=True)}),
+    "identification.Curve.torque": Example(
+        {"v": Argument(V, "negative huge shape empty"), "smoothing": number(0.5, negative=False)}, CURVE
+    ),
+    "identification.Curve.torque_by_log_speed": Example(
+        {"v": Argument(V, "negative huge shape empty"), "smoothing": number(0.5, negative=False)}, CURVE
+    ),
+    "identification.Compressed.relative_error": Example({"x": X}, ON),
+    "identification.Compressed.residuals": Example({"x": X}, ON),
+    "identification.Compressed.rms": Example({"x": X}, ON),
+    "identification.Compressed.system": Example({"weights": gain(np.array([1.0, 2.0]), "negative")}, ON),
+    "identification.Dataset": Example(
+        {
+            "t": LOG.t,
+            "q": Argument(LOG.q, "shape"),
+            "tau": LOG.tau,
+            "v": LOG.v,
+            "a": LOG.a,
+            "mask": MASK,
+            "names": ("a", "b"),
+            "label": words("log"),
+            "band": (10.0, 4),
+            "stride": 1,
+            "gaps": (),
+            "history": (),
+        }
+    ),
+    "identification.Dataset.between": Example(
+        {"start": number(1.0), "stop": number(4.0, legal="inf"), "label": words("b")}, LOG
+    ),
+    "identification.Dataset.check": Example({"robot": ROBOT, "units": True}, LOG),
+    "identification.Dataset.cut_at_holes": Example({"longest": number(5.0, positive=True), "shortest": 16}, LOG),
+    "identification.Dataset.decimated": Example({"factor": 2}, LOG),
+    "identification.Dataset.filtered": Example(
+        {
+            "cutoff": number(10.0, positive=True),
+            "order": 4,
+            "method": "butterworth",
+            "torque_cutoff": number(5.0, positive=True),
+            "alike": True,
+            "decimate": 2,
+        },
+        LOG,
+    ),
+    "identification.Dataset.from_arrays": Example({"arrays": ARRAYS, "keys": KEYS, **OPTIONS}),
+    "identification.Dataset.from_npz": Example({"path": FOLDER / "log.npz", "keys": KEYS, **OPTIONS}),
+    "identification.Dataset.from_csv": Example(
+        {"path": FOLDER / "log.csv", "keys": {"t": "t", "q": ["q1", "q2"], "tau": ["tau1", "tau2"]}, **OPTIONS}
+    ),
+    "identification.Dataset.read": Example({"path": FOLDER / "log.npz"}),
+    "identification.Dataset.longest_stretch": Example({}, LOG),
+    "identification.Dataset.stretches": Example({}, LOG),
+    "identification.Dataset.period": Example({"tolerance": number(0.02, positive=True)}, LOG),
+    "identification.Dataset.require_period": Example({"given": number(2.0, positive=True)}, LOG),
+    "identification.Dataset.resampled": Example({"rate": number(50.0, positive=True)}, LOG),
+    "identification.Dataset.save": Example({"path": path("copy.npz")}, LOG),
+    "identification.Dataset.select": Example({"keep": np.arange(800) % 3 > 0, "label": words("b")}, LOG),
+    "identification.Dataset.split_phase": Example(
+        {"period": number(2.0, positive=True), "test": np.array([0.5, 1.0]), "guard": number(0.25, negative=False)}, LOG
+    ),
+    "identification.Dataset.split_time": Example(
+        {"fraction": number(0.5, positive=True), "guard": number(0.25, negative=False)}, DRIFTING
+    ),
+    "identification.Dataset.without_outliers": Example(
+        {"threshold": number(6.0, positive=True), "window": number(0.0625, positive=True), "widen": SECONDS}, LOG
+    ),
+    "identification.Dataset.without_saturation": Example(
+        {"effort": gain(np.array([20.0, 10.0]), "inf"), "margin": number(0.5, positive=True), "widen": SECONDS}, LOG
+    ),
+    "identification.Dataset.without_standstill": Example({"speed": gain(np.array([0.5, 0.25])), "widen": SECONDS}, LOG),
+    "identification.Estimate.intervals": Example({"level": number(0.5, positive=True)}, Fresh(estimate)),
+    "identification.Estimate.predict": Example(STATES, Fresh(estimate)),
+    "identification.Estimate.relative_error": Example({"data": LOG}, Fresh(estimate)),
+    "identification.Estimate.rms": Example({"data": LOG}, Fresh(estimate)),
+    "identification.Filtering": Example(
+        {
+            "cutoff": number(10.0, positive=True),
+            "torque_cutoff": number(5.0, positive=True),
+            "alike": True,
+            "decimate": Argument(2),
+            "saturation": True,
+            "outliers": number(6.0, positive=True),
+            "standstill": number(0.5, negative=False),
+        }
+    ),
+    "identification.Filtering.for_log": Example({"data": LOG}, Filtering()),
+    "identification.IdentificationReport.extra": Example({}, Fresh(report), compare=False),
+    "identification.IdentificationReport.parameter_table": Example({}, Fresh(report)),
+    "identification.IdentificationReport.tables": Example({}, Fresh(report), compare=False),
+    "identification.IdentificationReport.text": Example({"parameters": True}, Fresh(report)),
+    "identification.IdentificationReport.save": Example(
+        {"folder": path("report"), "plots": False}, Fresh(report), compare=False
+    ),
+    "identification.IdentificationReport.save_plots": Example({"folder": path("report")}, Fresh(report), compare=False),
+    "identification.JointMapping": Example(
+        {
+            "matrix": np.array([[1.0, 0.0], [0.5, 1.0]]),
+            "offset": gain(np.array([0.5, 0.25]), "negative"),
+            "torque_at_motor": True,
+        }
+    ),
+    "identification.JointMapping.position": Example({"q": LOG.q}, MAPPING),
+    "identification.JointMapping.rate": Example({"v": LOG.q}, MAPPING),
+    "identification.JointMapping.torque": Example({"tau": LOG.q}, MAPPING),
+    "identification.Reading": Example(
+        {
+            "keys": KEYS,
+            "units": UNITS,
+            "mapping": MAPPING,
+            "rate": number(100.0, positive=True),
+            "drop_bad_rows": True,
+            "resample": number(50.0, positive=True),
+            "check_units": True,
+        }
+    ),
+    "identification.Reading.read": Example({"source": LOG, "robot": ROBOT}, Reading()),
+    "identification.Reading.require_units_of": Example({"robot": ROBOT}, Reading()),
+    "identification.RegressorModel": Example(
+        {
+            "robot": ROBOT,
+            "viscous": Argument([0], "empty"),
+            "coulomb": Argument([0, 1], "empty"),
+            "offset": Argument(True, "empty"),
+            "rotor": Argument(False, "empty"),
+            "springs": [1],
+            "curves": [CURVE],
+            "columns": [COLUMN],
+            "transmission": np.array([[1.0, 0.0], [0.5, 1.0]]),
+            "smoothing": number(0.5, negative=False),
+        }
+    ),
+    "identification.RegressorModel.blocks": Example(STATES, MODEL),
+    "identification.RegressorModel.regressor": Example(STATES, MODEL),
+    "identification.RegressorModel.torque": Example({"x": X, **STATES}, MODEL),
+    "identification.RegressorModel.check": Example({"data": LOG}, MODEL),
+    "identification.RegressorModel.chunks": Example({"data": LOG, "size": 100}, MODEL),
+    "identification.RegressorModel.compress": Example(
+        {"data": LOG, "weights": np.ones((800, 2)), "progress": lambda x: None}, MODEL
+    ),
+    "identification.RegressorModel.indices": Example({"kind": "viscous"}, MODEL),
+    "identification.RegressorModel.predict": Example({"x": X, "data": LOG}, MODEL),
+    "identification.RegressorModel.rows": Example({"data": LOG}, MODEL),
+    "identification.RegressorModel.stream": Example({"data": LOG, "function": lambda q, v, a: [q], "size": 100}, MODEL),
+    "identification.RegressorModel.with_options": Example({"smoothing": number(0.5, negative=False)}, MODEL),
+    "identification.Validation": Example(
+        {"test": number(0.25, positive=True, legal="none string"), "period": number(2.0, positive=True)}
+    ),
+    "identification.Validation.period_of": Example({"data": LOG}, Validation()),
+    "identification.Validation.split": Example(
+        {"data": LOG, "period": number(2.0, positive=True, legal="none"), "guard": number(0.125, negative=False)},
+        Validation(0.25),
+    ),
+    "identification.consistent": Example(
+        {
+            **FITTED,
+            "mass_max": gain(np.array([5.0, 6.0])),
+            "mass_min": gain(np.array([0.125, 0.25])),
+            "total_mass": number(2.5, positive=True),
+            "com_box": Argument(np.array([[[-2.0] * 3, [2.0] * 3]] * 2), "nan inf"),
+            "com_ellipsoid": [None, (np.zeros(3), np.full(3, 2.0))],
+            "prior": X,
+            "entropic": number(0.0, negative=False),
+            "regularization": number(1e-6, negative=False),
+            "friction_signs": True,
+            "margin": number(1e-6, negative=False),
+            "fixed": ["link1"],
+            "weights": WEIGHTS,
+            "solver": "CLARABEL",
+            "solver_options": {},
+        },
+        forms=["mass_max", "total_mass"],
+        compare=False,
+    ),
+    "identification.manifold": Example(
+        {
+            **FITTED,
+            "prior": X,
+            "start": ROBOT.parameters,
+            "entropic": number(0.0, negative=False),
+            "regularization": number(1e-6, negative=False),
+            "friction_signs": True,
+            "margin": number(1e-6, negative=False),
+            "weights": WEIGHTS,
+            "iterations": 1000,
+        },
+        forms=["start"],
+        compare=False,
+    ),
+    "identification.ols": Example(FITTED),
+    "identification.tls": Example({**FITTED, "weights": WEIGHTS}),
+    "identification.wls": Example({**FITTED, "iterations": 3}),
+    "identification.ridge": Example(
+        {**FITTED, "prior": X, "strength": number(0.001, negative=False), "weights": WEIGHTS}
+    ),
+    "identification.irls": Example(
+        {"model": MODEL, "data": LOG, "loss": "huber", "threshold": number(1.5, positive=True), "iterations": 3}
+    ),
+    "identification.iv": Example({"model": MODEL, "data": LOG, "instruments": LOG, "weights": WEIGHTS}),
+    "identification.period_instruments": Example({"data": LOG, "period": number(2.0, positive=True)}),
+    "identification.cross_validate": Example(
+        {"model": MODEL, "folds": list(DRIFTING.split_time(0.5)), "method": "ols"}
+    ),
+    "identification.excitation": Example({**FITTED, "weights": gain(np.array([1.0, 2.0]), "negative")}),
+    "identification.fit": Example({**FITTED, "method": "ridge", "strength": number(0.001, negative=False)}),
+    "identification.fit_curves": Example(
+        {
+            "model": MODEL,
+            "data": LOG,
+            "shape": "stribeck",
+            "actuators": [0],
+            "start": number(0.5, positive=True),
+            "bounds": np.array([0.25, 2.0]),
+        },
+        compare=False,
+    ),
+    "identification.identify": Example(
+        {
+            "robot": ROBOT,
+            "log": LOG,
+            "method": "ols",
+            "options": {},
+            "model": RegressorModel(ROBOT),
+            "friction_curves": None,
+            "reading": Reading(),
+            "filtering": Filtering(cutoff=10.0),
+            "validation": Validation(0.25),
+            "progress": lambda what, fraction: None,
+        },
+        compare=False,
+    ),
+    "identification.save_model": Example(
+        {"robot": ROBOT, "path": path("model.json"), "extra": Argument({"note": "x"}, "mapping")}
+    ),
+    "identification.load_model": Example({"path": save_model(ROBOT, FOLDER / "robot.json")}),
+    "identification.load_extra": Example({"path": FOLDER / "robot.json"}),
+    "identification.save_urdf": Example({"robot": ROBOT, "path": path("model.urdf")}),
+    "LogFilter.filtered": Example({"data": LOG}, Filtering(10.0).for_log(LOG)),
+    "LogFilter.without_outliers": Example({"data": LOG}, Filtering(10.0).for_log(LOG)),
+    "LogFilter.without_standstill": Example({"data": LOG}, Filtering(10.0).for_log(LOG)),
+    "LogFilter.without_saturation": Example({"data": LOG, "robot": ROBOT}, Filtering(10.0).for_log(LOG)),
+}
+TRAJECTORY = trajectories.Trajectory("fourier", 2.0, 0.125 * np.ones((5, 2)))
+EXAMPLES |= {
+    "identification.trajectories.Trajectory.basis": Example(
+        {"t": Argument(TIME[:5], "huge negative shape empty")}, TRAJECTORY
+    ),
+    "identification.trajectories.Trajectory.at": Example(
+        {"t": Argument(TIME[:5], "huge negative shape empty")}, TRAJECTORY
+    ),
+    "identification.trajectories.Trajectory.__call__": Example({"t": number(0.5)}, TRAJECTORY),
+    "identification.trajectories.Excitation.text": Example({}, Fresh(excited)),
+    "identification.trajectories.optimize": Example(
+        {
+            "model": MODEL,
+            "duration": number(2.0, positive=True),
+            "kind": "fourier",
+            "terms": 2,
+            "objective": "condition",
+            "q0": 0.125 * Q,
+            "lower": gain(np.array([-2.0, -1.0]), "negative"),
+            "upper": gain(np.array([2.0, 1.0])),
+            "velocity": gain(np.array([5.0, 4.0])),
+            "acceleration": gain(np.array([20.0, 10.0]), "inf"),
+            "effort": gain(np.array([200.0, 100.0]), "inf"),
+            "samples": 20,
+            "iterations": 2,
+            "seed": 1,
+        },
+        forms=["upper", "terms"],
+    ),
+}
+assert A.size == N
+assert BaseParameters
+assert load_extra
+MADE = "made by fit, compress, identify and the like"
+LEFT_OUT = dict.fromkeys(
+    (
+        "identification.BaseParameters",
+        "identification.Estimate",
+        "identification.Estimator",
+        "identification.IdentificationReport",
+        "identification.Compressed",
+        "identification.CurveFit",
+        "LogFilter",
+        "identification.trajectories.Excitation",
+        "identification.trajectories.Trajectory",
+    ),
+    MADE,
+)

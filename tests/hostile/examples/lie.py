@@ -1,0 +1,90 @@
+"""so3, se3, groups."""
+
+import numpy as np
+from hostile.calls import Example
+from hostile.examples.common import T, rng
+from hostile.values import Argument
+
+from geomctrl import groups, se3, so3
+
+W, X = np.array([0.25, -0.5, 0.75]), np.array([0.25, -0.5, 0.75, 1.0, 0.5, -2.0])
+R = so3.exp((0.0, 0.0, 0.5 * np.pi))
+PASSES = "nan inf"  # by contract 6 and 7 of LieGroup: they say nothing of values, and nan propagates
+
+EXAMPLES = {
+    "so3.hat": Example({"w": W}),
+    "so3.vee": Example({"W": so3.hat(W)}),
+    "so3.exp": Example({"w": W}),
+    "so3.log": Example({"R": R}),
+    "so3.inverse": Example({"R": R}),
+    "so3.Ad": Example({"R": R}),
+    "so3.ad": Example({"w": W}),
+    "so3.dexp": Example({"w": W, "y": 2.0 * W}),
+    "so3.dexp_inv": Example({"w": W, "y": 2.0 * W}),
+    "se3.hat": Example({"X": X}),
+    "se3.vee": Example({"A": se3.hat(X)}),
+    "se3.exp": Example({"X": X}),
+    "se3.log": Example({"T": T}),
+    "se3.inverse": Example({"T": T}),
+    "se3.Ad": Example({"T": T}),
+    "se3.ad": Example({"X": X}),
+    "se3.dexp": Example({"X": X, "Y": 2.0 * X}),
+    "se3.dexp_inv": Example({"X": X, "Y": 2.0 * X}),
+    "groups.Rn": Example({"n": Argument(3)}),
+    "groups.Product": Example({"groups": [groups.SO3(), groups.Rn(2)]}, star="groups"),
+    "groups.rotation": Example({"group": groups.SO3(), "x": Argument(W, PASSES)}),
+    "groups.Product.join": Example({"parts": [R, np.ones(2)]}, groups.Product(groups.SO3(), groups.Rn(2))),
+    "groups.Product.split": Example(
+        {"y": Argument(np.arange(11.0), "nan inf")}, groups.Product(groups.SO3(), groups.Rn(2))
+    ),
+}
+OF_MATRICES = {  # staticmethods: the functions of so3 and se3
+    "SO3": {
+        "Ad": {"R": R},
+        "ad": {"w": W},
+        "dexp": {"w": W, "y": W},
+        "dexp_inv": {"w": W, "y": W},
+        "inverse": {"R": R},
+        "log": {"R": R},
+    },
+    "SE3": {
+        "Ad": {"T": T},
+        "ad": {"X": X},
+        "dexp": {"X": X, "Y": X},
+        "dexp_inv": {"X": X, "Y": X},
+        "inverse": {"T": T},
+        "log": {"T": T},
+    },
+}
+ELEMENTS = {
+    "SO3": (groups.SO3(), R),
+    "SE3": (groups.SE3(), T),
+    "SO3xR3": (groups.SO3xR3(), T[:3]),
+    "Rn": (groups.Rn(3), W),
+    "Product": (groups.Product(groups.SO3(), groups.Rn(2)), np.concatenate((R.ravel(), [1.0, 2.0]))),
+}
+for name, (group, a) in ELEMENTS.items():
+    x = 0.25 * np.arange(1.0, group.dim + 1)
+    EXAMPLES |= {
+        f"groups.{name}.{method}": Example(arguments, group)
+        for method, arguments in {
+            "Ad": {"a": a},
+            "ad": {"x": x},
+            "dexp": {"x": x},
+            "dexp_inv": {"x": x},
+            "inverse": {"a": a},
+            "log": {"a": a},
+            "exp": {"x": x},
+            "compose": {"a": a, "b": a},
+            "random": {"rng": rng()},
+            "advance": {"y": Argument(a, PASSES), "x": Argument(x, PASSES)},
+            "dexp_inv_mul": {"x": Argument(x, PASSES), "y": Argument(x, PASSES)},
+            "residual": {"a": Argument(a, PASSES)},
+            "rotation": {"x": Argument(x, PASSES)},
+        }.items()
+    }
+    EXAMPLES |= {f"groups.{name}.{m}": Example(given, group) for m, given in OF_MATRICES.get(name, {}).items()}
+    EXAMPLES[f"groups.{name}.identity"] = Example({}, group)
+EXAMPLES |= {f"groups.{name}": Example() for name in ("SO3", "SE3", "SO3xR3")}
+INNER = "checked where it is called: the group's own method"
+LEFT_OUT = {"se3.checked_transform": INNER, "se3.Ad_of": INNER, "se3.inverse_of": INNER, "so3.require_skew": INNER}

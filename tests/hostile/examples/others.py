@@ -1,0 +1,117 @@
+"""testing, interop, models."""
+
+import numpy as np
+from hostile.calls import Example
+from hostile.examples.common import ROBOT, Q, V, rng, words
+from hostile.values import Argument, Fresh, number, text
+
+from geomctrl import controllers, models
+from geomctrl.models.mjcf import load_mjcf
+
+MJCF = """<mujoco><worldbody><body name="arm"><joint name="hinge" axis="0 1 0"/><inertial pos="0 0 .5" mass="2"
+diaginertia="1 1 1"/></body></worldbody></mujoco>"""
+URDF = """<robot name="arm"><link name="base"/><link name="arm"><inertial><mass value="2"/><inertia ixx="1" ixy="0"
+ixz="0" iyy="1" iyz="0" izz="1"/></inertial></link><joint name="hinge" type="continuous"><parent link="base"/>
+<child link="arm"/><axis xyz="0 1 0"/></joint></robot>"""
+ARM = load_mjcf(MJCF)
+
+
+def mujoco_model():
+    import mujoco
+
+    return mujoco.MjModel.from_xml_string(MJCF)
+
+
+def pinocchio_model():
+    import pinocchio
+
+    return pinocchio.buildModelFromXML(URDF)
+
+
+LAW = controllers.PDGravity(ROBOT, [1.0, 0.5])
+RTOL = number(1e-6, negative=False)
+ONE = np.array([0.5])
+MANY = {"states": 2, "seed": 1, "rtol": RTOL}
+EXAMPLES = {
+    "testing.assert_skew_symmetric": Example(
+        {
+            "robot": ROBOT,
+            "coriolis": ROBOT.coriolis_matrix,
+            "mass_matrix_rate": ROBOT.mass_matrix_rate,
+            **MANY,
+        }
+    ),
+    "testing.assert_passive": Example({"robot": ROBOT, "inverse_dynamics": ROBOT.inverse_dynamics, **MANY}),
+    "testing.assert_lyapunov": Example(
+        {
+            "controller": LAW,
+            "plant": ROBOT,
+            "equilibrium": np.array([1.0, 0.5]),
+            "states": 2,
+            "runs": 1,
+            "duration": number(0.0078125, positive=True),
+            "dt": number(0.0009765625, positive=True),
+            "spread": number(0.5, positive=True),
+            "seed": 1,
+            "rtol": RTOL,
+            "bound": True,
+        }
+    ),
+    "testing.random_inertia": Example({"rng": rng()}),
+    "testing.random_joint": Example({"rng": rng(), "kind": "revolute", "aligned": True, "name": text("j", "none")}),
+    "testing.random_robot": Example(
+        {"rng": rng(), "kinds": ["revolute", "prismatic"], "parents": [-1, 0], "aligned": True, "name": words("r")}
+    ),
+    "testing.bundled_robots": Example(compare=False),
+    "testing.inertias": Example(compare=False),
+    "testing.configurations": Example({"robot": ROBOT}, compare=False),
+    "testing.motions": Example({"robot": ROBOT}, compare=False),
+    "testing.states": Example({"robot": ROBOT}, compare=False),
+    "testing.velocities": Example({"robot": ROBOT, "bound": number(3.0, positive=True)}, compare=False),
+    "testing.robots": Example(
+        {
+            "kinds": ["revolute"],
+            "max_bodies": 4,
+            "floating_base": Argument(True, "none"),
+            "chain": True,
+            "aligned": True,
+        },
+        compare=False,
+    ),
+    "interop.state_space": Example({"robot": ROBOT, "q": Q, "v": V, "tau": V, "name": words("sys")}, compare=False),
+    "interop.nonlinear_system": Example({"plant": ROBOT, "q0": Q, "name": words("sys")}, compare=False),
+    "interop.signal_names": Example({"robot": ROBOT}),
+    "interop.to_state": Example({"robot": ROBOT, "q": Q, "v": V, "q0": Q}),
+    "interop.from_state": Example({"robot": ROBOT, "x": np.concatenate((Q, V)), "q0": Q}),
+    "interop.to_mujoco": Example({"robot": ARM, "model": Fresh(mujoco_model), "q": ONE, "v": ONE}),
+    "interop.from_mujoco": Example({"robot": ARM, "model": Fresh(mujoco_model), "qpos": ONE, "qvel": ONE}),
+    "interop.to_pinocchio": Example({"robot": ARM, "model": Fresh(pinocchio_model), "q": ONE, "v": ONE}),
+    "interop.from_pinocchio": Example(
+        {"robot": ARM, "model": Fresh(pinocchio_model), "q": np.array([0.6, 0.8]), "v": ONE}
+    ),
+    "models.names": Example(),
+    "models.load": Example({"name": "panda", "hand": True}),
+    "models.panda": Example({"hand": True}),
+    "models.two_link": Example(
+        {
+            "lengths": np.array([1.0, 0.5]),
+            "masses": np.array([2.0, 1.0]),
+            "coms": np.array([0.5, 0.25]),
+            "inertias": np.array([0.25, 0.125]),
+            "gravity": np.array([0.0, 1.0, -9.5]),
+        }
+    ),
+    "models.load_urdf": Example(
+        {
+            "source": URDF,
+            "floating_base": False,
+            "mimic": "error",
+            "nonphysical": "error",
+            "gravity": np.array([0.0, 1.0, -9.5]),
+            "package_dirs": ["."],
+        }
+    ),
+    "models.load_mjcf": Example({"source": MJCF, "ignore": ["tendon"], "gravity": np.array([0.0, 1.0, -9.5])}),
+}
+EXAMPLES |= {f"models.{name}": Example() for name in models.names() if f"models.{name}" not in EXAMPLES}
+LEFT_OUT = {"errors.raised_in": "of an exception that somebody has raised"}

@@ -1,0 +1,290 @@
+"""Compiled code on disk, numba's and the compiler's: whatever happens to files, results are right, and it is said."""
+
+import os
+import pwd
+import signal
+import subprocess
+import sys
+import time
+import warnings
+
+import numpy as np
+import pytest
+
+from geomctrl import caches
+
+NAME = caches.file_name(("a kernel", 1), ".o")
+CODE = bytes(range(90))
+
+
+def bits(content):
+    """Every content that differs in one bit."""
+    for i in range(8 * len(content)):
+        flipped = bytearray(content)
+        flipped[i // 8] ^= 1 << i % 8
+        yield bytes(flipped)
+
+
+def read(*folders, name=NAME, load=bytes):
+    """(what is read, the warnings)."""
+    with warnings.catch_warnings(record=True) as said:
+        warnings.simplefilter("always")
+        return caches.read(folders, name, load), [str(w.message) for w in said]
+
+
+def kept(folder, code=CODE, name=NAME):
+    caches.write([folder], name, code)
+    return folder / name
+
+
+def test_any_flipped_bit_any_length_and_any_other_name_is_noticed(tmp_path):
+    path = kept(tmp_path)
+    whole = path.read_bytes()
+    damages = [*bits(whole), *(whole[:n] for n in range(len(whole))), whole + b"\0", bytes(len(whole)), b"garbage" * 30]
+    assert read(tmp_path) == (CODE, [])
+    for damage in damages:
+        path.write_bytes(damage)
+        found, said = read(tmp_path)
+        assert found is None
+        assert len(said) == 1
+        assert str(path) in said[0]
+        assert read(tmp_path) == (None, [])  # gone: nobody meets it again
+    other = caches.file_name(("another kernel", 1), ".o")
+    kept(tmp_path).rename(tmp_path / other)
+    assert read(tmp_path, name=other)[0] is None
+
+
+def test_what_can_not_be_loaded_is_set_aside_though_it_is_whole(tmp_path):
+    def load(code):
+        raise MemoryError(code)
+
+    path = kept(tmp_path)
+    found, (said,) = read(tmp_path, load=load)
+    assert found is None
+    assert str(path) in said
+    assert not path.exists()
+
+
+def test_the_next_folder_may_have_it(tmp_path, monkeypatch):
+    first, second = tmp_path / "first", tmp_path / "second"
+    kept(second)
+    assert read(first, second) == (CODE, [])
+    kept(first).write_bytes(b"garbage")
+    found, said = read(first, second)
+    assert found == CODE
+    assert len(said) == 1
+    kept(first).write_bytes(b"garbage")
+    monkeypatch.setattr(os, "replace", refuse)  # as where a folder is read-only: nobody can mend it, another is good
+    assert read(first, second) == (CODE, [])
+
+
+def refuse(*_):
+    raise PermissionError(1, "not permitted")
+
+
+@pytest.fixture
+def unsaid(monkeypatch):
+    monkeypatch.setattr(caches, "_unwritable_said", False)
+
+
+@pytest.mark.usefixtures("unsaid")
+def test_folders_that_can_not_be_written_are_said_once(tmp_path):
+    blocked = tmp_path / "file"
+    blocked.touch()
+    places = [blocked / "here", blocked / "there"]
+    with pytest.warns(RuntimeWarning, match=r"here \(Not a directory\).*there.*GEOMCTRL_CACHE"):
+        caches.write(places, NAME, CODE)
+    caches.write(places, NAME, CODE)  # pytest makes errors of warnings
+
+
+@pytest.mark.usefixtures("unsaid")
+def test_the_first_folder_that_can_be_written_is_taken(tmp_path):
+    (tmp_path / "file").touch()
+    places = [tmp_path / "file" / "here", tmp_path / "there", tmp_path / "last"]
+    caches.write(places, NAME, CODE)
+    assert [p.name for p in tmp_path.iterdir() if p.is_dir()] == ["there"]
+    assert read(*places) == (CODE, [])
+
+
+def test_who_has_no_home_keeps_code_next_to_the_source(tmp_path, monkeypatch):
+    for name in ("GEOMCTRL_CACHE", "XDG_CACHE_HOME", "HOME"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setattr(pwd, "getpwuid", lambda uid: {}[uid])
+    assert caches.folders(tmp_path) == (tmp_path / "__pycache__",)
+    monkeypatch.setenv("HOME", "/home/somebody")
+    assert str(caches.folders(tmp_path)[1]) == "/home/somebody/.cache/geomctrl"
+    monkeypatch.setenv("XDG_CACHE_HOME", "/caches")
+    assert str(caches.folders(tmp_path)[1]) == "/caches/geomctrl"
+    monkeypatch.setenv("GEOMCTRL_CACHE", "/chosen")
+    assert list(map(str, caches.folders(tmp_path))) == ["/chosen"]
+
+
+def test_files_of_killed_writers_and_of_old_versions_go(tmp_path):
+    abandoned, at_work = tmp_path / f"{NAME}.0.tmp", tmp_path / f"{NAME}.1.tmp"
+    for path in (abandoned, at_work):
+        path.touch()
+    os.utime(abandoned, (time.time() - 2 * caches.ABANDONED,) * 2)
+    kept(tmp_path)
+    assert sorted(tmp_path.glob("*.tmp")) == [at_work]
+    for age in range(5):
+        path = kept(tmp_path, name=f"kernel.{age}.nbc")
+        os.utime(path, (time.time() - age,) * 2)
+    caches.keep_newest([tmp_path / "none", tmp_path], "kernel.*.nbc", 3)
+    assert sorted(p.name for p in tmp_path.glob("*.nbc")) == ["kernel.0.nbc", "kernel.1.nbc", "kernel.2.nbc"]
+
+
+# --- in processes of their own ---------------------------------------------------------------------------------------
+
+KERNELS = """
+from geomctrl.kernels.jit import kernel, primitive
+
+@primitive
+def square(x):
+    return x * x
+
+@kernel("f8(f8[::1])")
+def norm(x):
+    total = 0.0
+    for value in x:
+        total += square(value)
+    return total
+"""
+PROGRAM = """
+import numpy as np
+import kernels
+from geomctrl import models
+robot = models.two_link()
+q = np.array([0.3, 0.4])
+print(repr([kernels.norm(np.array([3.0, 4.0])), *robot.mass_matrix(q).ravel().tolist()]))
+"""
+KINDS = (".nbc", ".o")
+
+
+class Place:
+    """A folder for compiled code, and processes that use both kinds of it."""
+
+    def __init__(self, root):
+        self.root, self.cache = root, root / "cache"
+        (root / "kernels.py").write_text(KERNELS)
+
+    def start(self, before="", cache=None):
+        environment = {k: v for k, v in os.environ.items() if not k.startswith("NUMBA_")}
+        environment["GEOMCTRL_CACHE"] = str(cache or self.cache)
+        return subprocess.Popen(
+            [sys.executable, "-W", "always", "-c", before + PROGRAM],
+            cwd=self.root, env=environment, text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+        )  # fmt: skip
+
+    def result(self, process):
+        """The lines with warnings, once the numbers have been compared."""
+        out, said = process.communicate(timeout=300)
+        assert process.returncode == 0, said
+        np.testing.assert_allclose(eval(out), [25.0, *self.expected], rtol=1e-13)
+        return [line for line in said.splitlines() if "Warning" in line]
+
+    @property
+    def expected(self):
+        """Of the two-link arm: 1 kg rods of 1 m, see `models.two_link`."""
+        from geomctrl import models
+        from geomctrl.terms import factored
+
+        return factored.mass_matrix(models.two_link(), np.array([0.3, 0.4])).ravel()
+
+    def run(self, before="", cache=None):
+        return self.result(self.start(before, cache))
+
+    def files(self):
+        found = sorted(p for p in self.cache.iterdir() if p.suffix in KINDS)
+        assert {p.suffix for p in found} == set(KINDS)
+        return found
+
+
+@pytest.fixture
+def place(tmp_path):
+    return Place(tmp_path)
+
+
+@pytest.fixture(scope="module")
+def filled(tmp_path_factory):
+    place = Place(tmp_path_factory.mktemp("filled"))
+    assert place.run() == []
+    return place
+
+
+def flipped(at):
+    return lambda whole: whole[: (k := int(at * len(whole)))] + bytes([whole[k] ^ 0x10]) + whole[k + 1 :]
+
+
+DAMAGES = {
+    "empty": lambda whole: b"",
+    "half": lambda whole: whole[: len(whole) // 2],
+    "garbage": lambda whole: b"garbage",
+    "a flipped bit inside": flipped(0.6),
+    "a flipped bit last": flipped(0.99999),
+    "another's": None,
+}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("damage", DAMAGES)
+def test_every_damaged_file_is_said_once_and_healed(filled, damage):
+    files = filled.files()
+    contents = [path.read_bytes() for path in files]
+    spoil = DAMAGES[damage]
+    for path, other, whole in zip(files, contents[1:] + contents[:1], contents):
+        path.write_bytes(other if spoil is None else spoil(whole))
+    said = filled.run()
+    assert len(said) == len(files)
+    for path in files:
+        assert sum(str(path) in line for line in said) == 1
+    assert filled.run() == []
+    assert filled.files() == files
+
+
+@pytest.mark.slow
+def test_processes_that_begin_together_with_nothing_compiled(place):
+    together = [place.start() for _ in range(4)]
+    assert [place.result(process) for process in together] == [[], [], [], []]
+    assert place.run() == []
+    assert not list(place.cache.glob("*.tmp"))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("nth", [0, 2])
+def test_a_writer_that_is_killed_before_its_nth_file_is_in_place(place, nth):
+    killer = (
+        "import itertools, os, signal\nfiles, replace = itertools.count(), os.replace\n"
+        "def killed(*paths):\n"
+        f"    os.kill(os.getpid(), signal.SIGKILL) if next(files) == {nth} else replace(*paths)\n"
+        "os.replace = killed\n"
+    )
+    process = place.start(killer)
+    process.communicate(timeout=300)
+    assert process.returncode == -signal.SIGKILL
+    assert len(list(place.cache.glob("*.tmp"))) == 1
+    assert place.run() == []
+    assert place.run() == []
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(2))
+def test_a_writer_that_is_killed_at_any_time(place, seed):
+    process = place.start()
+    try:
+        process.wait(timeout=np.random.default_rng(seed).uniform(0.8, 3.0))
+    except subprocess.TimeoutExpired:
+        process.kill()
+    process.communicate()
+    assert place.run() == []
+    assert place.run() == []
+
+
+@pytest.mark.slow
+def test_no_room_on_the_disk_and_no_folder(place):
+    full = "import resource\nresource.setrlimit(resource.RLIMIT_FSIZE, (1000, 1000))\n"
+    (said,) = place.run(full)
+    assert "File too large" in said
+    assert not place.cache.exists() or not list(place.cache.iterdir())
+    (said,) = place.run(cache="/proc/none")
+    assert "/proc/none (" in said
+    assert "GEOMCTRL_CACHE" in said
