@@ -96,12 +96,12 @@ class Skew(Monitor):
         if self.coriolis is not None:
             C = self.coriolis(q, v)
             return _of_state(self.model, kernels.skewness_of, q=q, v=v, C=C if has_symbols(C) else np.array(C, float))
-        s = sample.signals.get("s")
+        s: Any = sample.signals.get("s")
         s = v if np.shape(s) != v.shape else s if has_symbols(s) else np.array(s, float)
         return _of_state(self.model, kernels.skewness, self.form, q=q, v=v, s=s)
 
 
-def _of_state(robot: Any, algorithm: Any, *options: int, **state: np.ndarray) -> Any:
+def _of_state(robot: Any, algorithm: Any, *options: int, **state: Any) -> Any:
     """An algorithm's only number."""
     found = robot._code.at(algorithm, *options)(*state.values())
     return (over_states(robot, algorithm, *options, **state) if found is None else found).item(0)

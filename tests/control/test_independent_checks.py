@@ -46,6 +46,8 @@ PLANTED = [
     ("move_reference", "ad(Sv, XVr)", "ad(XVr, Sv)", "christoffel"),
     ("transmit", "Ad_dual(get_motion(motion, i).f, F)", "F", "ploen"),
     ("transmit_reference", "Ad_dual(get_reference_motion(motion, i).f, F)", "F", "ploen"),
+    ("add_brackets", "C[k, j] -= half", "C[k, j] += half", "adjoint"),
+    ("bracket", "mul3(2.0, cross(h, V.v))", "cross(h, V.v)", "adjoint"),
     ("project", "pair(", "-pair(", "ploen"),
 ]
 
@@ -116,7 +118,7 @@ def watched(robot, form):
     return run.monitors["skew"]
 
 
-@pytest.mark.parametrize("form", ["ploen", "christoffel"])
+@pytest.mark.parametrize("form", ["ploen", "christoffel", "adjoint"])
 def test_what_is_right_is_found_right(form):
     robot = arm(Planted())
     assert watched(robot, form).worst < 1e-13

@@ -1,0 +1,30 @@
+"""Robots that begin at rest, or nearly: no monitor mistakes rounding for a fault."""
+
+import numpy as np
+import pytest
+
+import geomctrl as gc
+from geomctrl import models
+
+
+class Nothing:
+    """No torque at all: the robot falls."""
+
+    def __init__(self, n):
+        self.n = n
+
+    def start(self):
+        return None
+
+    def __call__(self, t, q, v, z):
+        return gc.Command(np.zeros(self.n))
+
+
+@pytest.mark.parametrize("speed", [0.0, 1e-12, 1e-6])
+@pytest.mark.parametrize("name", models.names())
+def test_no_monitor_stops_a_fall_from_rest(name, speed):
+    robot = models.load(name)
+    start = robot.neutral(), np.full(robot.nv, speed)
+    run = gc.simulate(robot, Nothing(robot.nv), *start, 0.02, 1e-3, strict=True, compiled=False)
+    assert run.ok
+    assert run.monitors["skew"].worst < 1e-13
