@@ -370,7 +370,7 @@ def test_limits_may_be_negative_or_infinite_where_they_mean_something():
 def test_a_run_without_samples_says_that_nothing_was_measured():
     with pytest.raises(SimulationError) as caught:
         gc.simulate(ARM, Torque(lambda t: np.full(2, np.nan)), [0.1, 0.1], [0.0, 0.0], 1.0, 1e-3)
-    assert "skew: asymmetry of Mdot - 2C, relative: not measured" in caught.value.run.summary()
+    assert "skew: asymmetry of Mdot - 2C, error of C v, relative: not measured" in caught.value.run.summary()
 
 
 def test_the_last_step_ends_at_t_end():
