@@ -137,7 +137,7 @@ def test_batches_equal_their_members():
 
 def test_arguments_are_checked():
     pi, T, V = inertia.from_com(1.0, np.ones(3), np.eye(3)), np.eye(4), np.zeros(6)
-    with pytest.raises(ArgumentError, match="representation: expected 'body', 'hybrid' or 'mixed', got 'spatial'"):
+    with pytest.raises(ArgumentError, match="representation: expected one of 'body', 'hybrid', 'mixed', got 'spatial'"):
         one_body.newton_and_euler_at_com(pi, T, V, V, "spatial")  # pyright: ignore[reportArgumentType]
     with pytest.raises(ArgumentError, match="representation: expected one of"):
         representations.coriolis_matrix_of_body(pi, T, V, "local")  # pyright: ignore[reportArgumentType]
