@@ -85,7 +85,9 @@ EXAMPLES = {
     "Robot.random_configuration": Example({"rng": rng()}, ROBOT),
     "Robot.integrate": Example({"q": Q, "dv": V}, ROBOT),
     "Robot.difference": Example({"q0": Q, "q1": V}, ROBOT),
-    "inertia.from_com": Example({"mass": Argument(2.0, "shape empty"), "com": POINT, "I_com": np.diag([0.5, 0.5, 0.25])}),
+    "inertia.from_com": Example(
+        {"mass": Argument(2.0, "shape empty"), "com": POINT, "I_com": np.diag([0.5, 0.5, 0.25])}
+    ),
     "inertia.tensor": Example({"parameters": BODY}),
     "inertia.com": Example({"parameters": BODY}),
     "inertia.com_tensor": Example({"parameters": BODY}),
