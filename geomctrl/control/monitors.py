@@ -18,8 +18,8 @@ from geomctrl.compiler.symbols import where
 from geomctrl.compiler.tracing import run
 from geomctrl.errors import ArgumentError
 from geomctrl.kernels import skewness as kernels
-from geomctrl.terms.batches import over_states
 from geomctrl.terms.dynamics import form_number
+from geomctrl.terms.skewness import residual_of, residual_of_terms
 
 from .contracts import Desired
 from .desired import desired_at
@@ -88,34 +88,18 @@ class Skew(Monitor):
     def start(self, plant, controller):
         self.coriolis = getattr(controller, "coriolis_matrix", None)
         self.model = getattr(controller, "robot", plant.robot)
-        self.form = form_number(getattr(controller, "form", "ploen"))
+        self.form: Any = getattr(controller, "form", "ploen")
+        form_number(self.form)
         return True
 
     def measure(self, sample):
         q, v = sample.q, sample.v
         if self.coriolis is not None:
             C = self.coriolis(q, v)
-            return _of_state(self.model, kernels.skewness_of, q=q, v=v, C=C if has_symbols(C) else np.array(C, float))
+            return residual_of(self.model, q, v, C if has_symbols(C) else np.array(C, float))
         s: Any = sample.signals.get("s")
         s = v if np.shape(s) != v.shape else s if has_symbols(s) else np.array(s, float)
-        return _of_state(self.model, kernels.skewness, self.form, q=q, v=v, s=s)
-
-
-def _of_state(robot: Any, algorithm: Any, *options: int, **state: Any) -> Any:
-    """An algorithm's only number."""
-    found = robot._code.at(algorithm, *options)(*state.values())
-    return (over_states(robot, algorithm, *options, **state) if found is None else found).item(0)
-
-
-def mass_matrix_in_motion(robot: Any, q: np.ndarray, v: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """M (nv, nv) and its rate along v, by the sums that make M: C and `Robot.mass_matrix_rate` come from others."""
-    found = robot._code.at(kernels.mass_matrix_in_motion)(q, v)
-    return over_states(robot, kernels.mass_matrix_in_motion, q=q, v=v) if found is None else found
-
-
-def skewness(robot: Any, q: np.ndarray, v: np.ndarray, s: np.ndarray, form: str) -> float:
-    """What `Skew` measures of the robot's own terms at a state, s being any velocity."""
-    return float(_of_state(robot, kernels.skewness, form_number(form), q=q, v=v, s=s))
+        return residual_of_terms(self.model, q, v, s, self.form)
 
 
 def skew_residual(M: np.ndarray, Mdot: np.ndarray, C: np.ndarray, v: np.ndarray) -> float:

@@ -9,10 +9,11 @@ from typing import Any, get_args
 import numpy as np
 
 from geomctrl.arguments import function, tolerance
-from geomctrl.control.monitors import mass_matrix_in_motion, skew_residual, skewness
+from geomctrl.control.monitors import skew_residual
 from geomctrl.mechanism.mechanism import require_robot
 from geomctrl.robot import Robot
 from geomctrl.terms.dynamics import Form
+from geomctrl.terms.skewness import mass_matrix_in_motion, residual_of_terms
 
 from .sampling import at_state, derivative, random_states
 
@@ -94,9 +95,9 @@ def _assert_rate_of_mass_matrix(robot: Robot, q: np.ndarray, v: np.ndarray, M: n
             )
 
 
-def _assert_recursions(robot: Robot, q: np.ndarray, v: np.ndarray, s: np.ndarray, form: str, rtol: float) -> None:
+def _assert_recursions(robot: Robot, q: np.ndarray, v: np.ndarray, s: np.ndarray, form: Form, rtol: float) -> None:
     """M, Mdot, C and g against the motion of M and the recursions, with a reference velocity s too."""
-    residual = skewness(robot, q, v, s, form)
+    residual = residual_of_terms(robot, q, v, s, form)
     if not residual <= rtol:
         raise AssertionError(
             f"M, Mdot, C and g, C in the form {form!r}, do not go with the mass matrix in motion and the recursions"

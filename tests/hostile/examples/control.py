@@ -229,7 +229,6 @@ LEFT_OUT = (
             "measures.TrackingRMS.error",
             "measures.TrackingRMS.errors",
             "measures.TrackingRMS.goal",
-            "monitors.Skew.own_residual",
             "measures.Measure.__call__",
             *(
                 f"measures.{m}.{x}"
