@@ -47,10 +47,10 @@ def rk_step(field: Callable, t: float, y, h: float, tableau: Tableau, group, k1=
     if not isinstance(tableau, Tableau):
         raise ArgumentError(f"tableau: expected a Tableau, such as method('MK4'), got {tableau!r:.80}")
     k1 = None if k1 is None else vector("k1", k1, group.dim)
-    return _rk_step(field, t, element("y", y, group), h, tableau, group, k1)
+    return unchecked_rk_step(field, t, element("y", y, group), h, tableau, group, k1)
 
 
-def _rk_step(field, t, y, h, tableau, group, k1=None):
+def unchecked_rk_step(field, t, y, h, tableau, group, k1=None):
     """`rk_step` of arguments that are good."""
     vector, dim = is_vector_space(group), group.dim
     n, pulled, stages = _plan(tableau, h, vector)
@@ -154,7 +154,7 @@ class Explicit:
 
     def step(self, t, y, h, t_next, k1=None) -> Step:
         self.nfev += len(self.tableau.c) - (k1 is not None)
-        y_next, K = _rk_step(self.field, t, y, h, self.tableau, self.group, k1)
+        y_next, K = unchecked_rk_step(self.field, t, y, h, self.tableau, self.group, k1)
         if not _finite(y_next):
             raise IntegrationError(f"the solution overflows between t = {t:.9g} and {t_next:.9g}")
         return Step(t, y, h, t_next, y_next, K)
