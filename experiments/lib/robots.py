@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sysconfig
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -35,6 +36,20 @@ def right_angled(n: int) -> gc.Robot:
         joint = gc.Joint.revolute(np.eye(3)[-i % 3], name=f"joint{i}")
         bodies.append(gc.Body(f"body{i}", f"body{i - 1}" if i else None, joint, placement, testing.random_inertia(rng)))
     return gc.Robot.build(bodies, name=f"right_angled{n}")
+
+
+def without_its_base(robot: gc.Robot, q: np.ndarray) -> gc.Robot:
+    """What a free base carries, a robot of its own, seen from the base as it stands at q: gravity is turned."""
+    return replace(
+        robot,
+        body_names=robot.body_names[1:],
+        parents=tuple(p - 1 for p in robot.parents[1:]),
+        joints=robot.joints[1:],
+        placements=robot.placements[1:],
+        parameters=robot.parameters[1:],
+        frames=tuple(f._replace(body=max(f.body - 1, -1)) for f in robot.frames if f.body != 0),
+        gravity=robot.pose(q, robot.body_names[0])[:3, :3].T @ robot.gravity,
+    )
 
 
 def humanoid() -> gc.Robot:

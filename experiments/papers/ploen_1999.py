@@ -10,7 +10,6 @@ for the recursion's own C (25), and for those of (37), of Christoffel and of Cba
 from __future__ import annotations
 
 import sys
-from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
 
@@ -22,6 +21,7 @@ from geomctrl.terms import curvature
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 from lib.residuals import STEP, Case, Residual, Section, along, case, gradient, relative, show, tabulate, worst
+from lib.robots import without_its_base
 
 
 def algebra(seed: int) -> list[Residual]:
@@ -209,16 +209,7 @@ def moving_base(c: Case) -> list[Residual]:
     """(13), (19), (20) with V_0 and Vdot_0: a robot on a free base, seen from that base as it moves."""
     robot, q, v, a, v_ref = c
     base = robot.joints[0].S
-    carried = replace(
-        robot,
-        body_names=robot.body_names[1:],
-        parents=tuple(p - 1 for p in robot.parents[1:]),
-        joints=robot.joints[1:],
-        placements=robot.placements[1:],
-        parameters=robot.parameters[1:],
-        frames=tuple(f._replace(body=max(f.body - 1, -1)) for f in robot.frames if f.body != 0),
-        gravity=robot.pose(q, robot.body_names[0])[:3, :3].T @ robot.gravity,
-    )
+    carried = without_its_base(robot, q)
     V_0, A_0 = base @ v[:6], base @ a[:6]
     state, names = (q[12:], v[6:]), robot.body_names[1:]
     V = factored.body_twists(carried, *state, V_0)

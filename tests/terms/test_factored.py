@@ -1,10 +1,9 @@
 """The closed form against its own definition, and the recursions against the closed form."""
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
 from hypothesis import assume, given
+from lib.robots import without_its_base
 from oracles import assert_close, cases, derivative, force_scale, properties, random_motion, rate_scale
 
 from geomctrl import closed_forms, factored, inertia, models, testing
@@ -198,17 +197,7 @@ def test_a_base_that_moves_is_a_floating_one_whose_motion_is_given(case):
     """(13), (19), (20) with V_0 and Vdot_0: the robot without its free base, seen from there."""
     robot, q, v, a, v_ref = case
     assume(robot.nbodies > 1)
-    S, R = robot.joints[0].S, robot.pose(q, robot.body_names[0])[:3, :3]
-    carried = replace(
-        robot,
-        body_names=robot.body_names[1:],
-        parents=tuple(p - 1 for p in robot.parents[1:]),
-        joints=robot.joints[1:],
-        placements=robot.placements[1:],
-        parameters=robot.parameters[1:],
-        frames=tuple(f._replace(body=max(f.body - 1, -1)) for f in robot.frames if f.body != 0),
-        gravity=R.T @ robot.gravity,
-    )
+    S, carried = robot.joints[0].S, without_its_base(robot, q)
     V_0, A_0 = S @ v[:6], S @ a[:6]
     x, u, b, r = q[12:], v[6:], a[6:], v_ref[6:]
     reference = np.concatenate((v[:6], r))
