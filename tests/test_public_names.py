@@ -43,14 +43,16 @@ def test_type_checkers_see_the_same_table():
     assert stub() == {**NAMES, **modules}
 
 
-def test_identification_says_the_same_to_type_checkers():
-    package = geomctrl.identification
-    text = (FOLDER / "identification" / "__init__.pyi").read_text(encoding="utf-8")
+@pytest.mark.parametrize(("name", "at_once"), [("identification", "base_parameters"), ("testing", None)])
+def test_packages_say_the_same_to_type_checkers(name, at_once):
+    package = getattr(geomctrl, name)
+    text = (FOLDER / name / "__init__.pyi").read_text(encoding="utf-8")
     seen = {name: file for file, name in re.findall(r"^from \.(\w+) import \w+ as (\w+)$", text, re.MULTILINE)}
-    assert seen == package.NAMES | dict.fromkeys(set(package.__all__) - set(package.NAMES), "base_parameters")
+    assert seen == package.NAMES | dict.fromkeys(set(package.__all__) - set(package.NAMES), at_once)
     assert set(dir(package)) >= set(package.__all__)
-    for name in package.__all__:
-        assert getattr(package, name) is not import_module(f"geomctrl.identification.{seen[name]}")
+    for public in package.__all__:
+        assert getattr(package, public) is not import_module(f"{package.__name__}.{seen[public]}")
+        assert public not in package.NAMES or not (FOLDER / name / f"{public}.py").exists(), "a file takes its place"
     with pytest.raises(AttributeError, match="has no attribute 'guess'"):
         _ = package.guess
 
@@ -109,7 +111,8 @@ CALCULATES = {"numpy"}
         ("import geomctrl as gc; gc.sweep, gc.replay, gc.measures.TrackingRMS()", CALCULATES),
         ("from geomctrl import models; [models.load(name) for name in models.names()]", CALCULATES),
         ("from geomctrl.identification import base_parameters, Dataset, RegressorModel, fit", CALCULATES),
-        ("from geomctrl import integrators, so3, se3, factored, testing", CALCULATES),
+        ("from geomctrl import integrators, so3, se3, factored, testing; testing.assert_lyapunov", CALCULATES),
+        ("import geomctrl.testing.evidence; dir(geomctrl.testing)", set()),
         ("import geomctrl.cli.main", {"typer", "rich"}),
     ],
 )

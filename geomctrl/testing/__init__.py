@@ -13,34 +13,40 @@
 
 The strategies need hypothesis, an optional dependency, when they are called; `random_robot` and the assertions do not.
 Assertions raise AssertionError with the state that breaks the property. Tolerances are relative, see each docstring.
+
+Names are loaded when they are asked for, as pytest loads the plugin, and with it this package, whatever it runs.
+`__init__.pyi` says the same to type checkers; a test compares the two.
 """
 
-from .assertions import assert_passive, assert_skew_symmetric
-from .lyapunov import State, assert_lyapunov
-from .random_robots import random_inertia, random_joint, random_robot
-from .strategies import (
-    bundled_robots,
-    configurations,
-    inertias,
-    motions,
-    robots,
-    states,
-    velocities,
-)
+import importlib
+from typing import Any
 
-__all__ = [
-    "State",
-    "assert_lyapunov",
-    "assert_passive",
-    "assert_skew_symmetric",
-    "bundled_robots",
-    "configurations",
-    "inertias",
-    "motions",
-    "random_inertia",
-    "random_joint",
-    "random_robot",
-    "robots",
-    "states",
-    "velocities",
-]
+NAMES = {
+    "State": "lyapunov",
+    "assert_lyapunov": "lyapunov",
+    "assert_passive": "assertions",
+    "assert_skew_symmetric": "assertions",
+    "bundled_robots": "strategies",
+    "configurations": "strategies",
+    "inertias": "strategies",
+    "motions": "strategies",
+    "random_inertia": "random_robots",
+    "random_joint": "random_robots",
+    "random_robot": "random_robots",
+    "robots": "strategies",
+    "states": "strategies",
+    "velocities": "strategies",
+}
+
+__all__ = sorted(NAMES)  # pyright: ignore[reportUnsupportedDunderAll]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in NAMES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    value = globals()[name] = getattr(importlib.import_module(f"{__name__}.{NAMES[name]}"), name)
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

@@ -1,0 +1,62 @@
+"""What an assertion rests on: what it has proved, searched, sampled or simulated, for who wants to know.
+
+An assertion says so where it ends well, and what it has counted until then where it does not:
+
+    record("sampled", "V and V' of Passivity on panda", states=20, seed=0)
+    record("searched", "V' - promised of Passivity on panda", starts=32, evaluations=12000, seed=0)
+    record("proved", "V' < 0 of Passivity on two_link", boxes=5120)
+
+Whoever listens, as the pytest plugin does while a test runs, hears it; where nobody does, it costs 0.2 us.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator, Mapping
+from contextvars import ContextVar
+from typing import Literal, NamedTuple, get_args
+
+from geomctrl.errors import ArgumentError
+
+Kind = Literal["proved", "searched", "sampled", "simulated"]
+KINDS: tuple[Kind, ...] = get_args(Kind)  # the strongest first
+Fact = int | float | str
+
+_heard: ContextVar[list[Evidence] | None] = ContextVar("geomctrl's evidence", default=None)
+
+
+class Evidence(NamedTuple):
+    """One thing found: how (of `KINDS`), what about what, and how many, with which seed, ... by name."""
+
+    kind: Kind
+    what: str
+    facts: Mapping[str, Fact]
+
+    def __str__(self):
+        facts = ", ".join(f"{name} {value}" for name, value in self.facts.items())
+        return f"{self.what} ({facts})" if facts else self.what
+
+
+def record(kind: Kind, what: str, **facts: Fact) -> None:
+    """Say what was found, to whoever listens in this context; threads that it starts are not part of it.
+
+    `what` names property, controller and robot: "V and V' of Passivity on panda". `facts` are counts, seeds, limits.
+    """
+    heard = _heard.get()
+    if heard is not None:
+        if kind not in KINDS:
+            raise ArgumentError(f"kind: expected one of {', '.join(map(repr, KINDS))}, got {kind!r}")
+        heard.append(Evidence(kind, what, facts))
+
+
+@contextlib.contextmanager
+def listening() -> Iterator[list[Evidence]]:
+    """A list that fills with what is recorded within; who listened before hears it afterwards."""
+    before, heard = _heard.get(), []
+    token = _heard.set(heard)
+    try:
+        yield heard
+    finally:
+        _heard.reset(token)
+        if before is not None:
+            before.extend(heard)

@@ -1,0 +1,44 @@
+"""What is recorded is heard by who listens, and by nobody else."""
+
+import contextvars
+
+import pytest
+
+from geomctrl.errors import ArgumentError
+from geomctrl.testing import evidence
+
+
+def test_what_is_recorded_is_heard_in_order_with_its_facts():
+    evidence.record("sampled", "before", states=1)
+    with evidence.listening() as heard:
+        assert heard == []
+        evidence.record("sampled", "V of Passivity on panda", states=20, seed=3)
+        evidence.record("proved", "skewness")
+    evidence.record("sampled", "after", states=1)
+    assert [(e.kind, e.what, dict(e.facts)) for e in heard] == [
+        ("sampled", "V of Passivity on panda", {"states": 20, "seed": 3}),
+        ("proved", "skewness", {}),
+    ]
+    assert [str(e) for e in heard] == ["V of Passivity on panda (states 20, seed 3)", "skewness"]
+
+
+def test_who_listens_outside_hears_it_too_and_also_where_something_fails():
+    with evidence.listening() as outside:
+        evidence.record("sampled", "first")
+        with pytest.raises(AssertionError), evidence.listening() as inside:
+            evidence.record("searched", "second")
+            raise AssertionError
+        evidence.record("sampled", "third")
+    assert [e.what for e in inside] == ["second"]
+    assert [e.what for e in outside] == ["first", "second", "third"]
+
+
+def test_another_context_hears_nothing():
+    with evidence.listening() as heard:
+        contextvars.Context().run(evidence.record, "sampled", "elsewhere")
+    assert heard == []
+
+
+def test_a_kind_that_is_none_is_refused():
+    with evidence.listening(), pytest.raises(ArgumentError, match="kind: expected one of 'proved', .*, got 'proven'"):
+        evidence.record("proven", "something")  # pyright: ignore[reportArgumentType]
