@@ -22,12 +22,16 @@ def test_what_is_recorded_is_heard_in_order_with_its_facts():
     assert [str(e) for e in heard] == ["V of Passivity on panda (states 20, seed 3)", "skewness"]
 
 
+def fails():
+    evidence.record("searched", "second")
+    raise AssertionError
+
+
 def test_who_listens_outside_hears_it_too_and_also_where_something_fails():
     with evidence.listening() as outside:
         evidence.record("sampled", "first")
         with pytest.raises(AssertionError), evidence.listening() as inside:
-            evidence.record("searched", "second")
-            raise AssertionError
+            fails()
         evidence.record("sampled", "third")
     assert [e.what for e in inside] == ["second"]
     assert [e.what for e in outside] == ["first", "second", "third"]
@@ -40,5 +44,5 @@ def test_another_context_hears_nothing():
 
 
 def test_a_kind_that_is_none_is_refused():
-    with evidence.listening(), pytest.raises(ArgumentError, match="kind: expected one of 'proved', .*, got 'proven'"):
+    with evidence.listening(), pytest.raises(ArgumentError, match=r"kind: expected one of 'proved', .*, got 'proven'"):
         evidence.record("proven", "something")  # pyright: ignore[reportArgumentType]
