@@ -6,15 +6,19 @@ An assertion says so where it ends well, and what it has counted until then wher
     record("searched", "V' - promised of Passivity on panda", starts=32, evaluations=12000, seed=0)
     record("proved", "V' < 0 of Passivity on two_link", boxes=5120)
 
-Whoever listens, as the pytest plugin does while a test runs, hears it; where nobody does, it costs 0.2 us.
+Whoever listens, as the pytest plugin does while a test runs, hears it; where nobody does, it costs 0.2 us. The other
+way round an assertion is told at which states it has failed before, and looks at them first:
+
+    for x in known(robot.nq, robot.nv, None if z is None else z.shape):
+        check(State(*x))
 """
 
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextvars import ContextVar
-from typing import Literal, NamedTuple, get_args
+from typing import Any, Literal, NamedTuple, get_args
 
 from geomctrl.errors import ArgumentError
 
@@ -22,7 +26,10 @@ Kind = Literal["proved", "searched", "sampled", "simulated"]
 KINDS: tuple[Kind, ...] = get_args(Kind)  # the strongest first
 Fact = int | float | str
 
+Known = tuple[float, Any, Any, Any]  # t, q (nq,), v (nv,), z or None
+
 _heard: ContextVar[list[Evidence] | None] = ContextVar("geomctrl's evidence", default=None)
+_known: ContextVar[tuple[Known, ...]] = ContextVar("geomctrl's known counterexamples", default=())
 
 
 class Evidence(NamedTuple):
@@ -60,3 +67,19 @@ def listening() -> Iterator[list[Evidence]]:
         _heard.reset(token)
         if before is not None:
             before.extend(heard)
+
+
+def known(nq: int, nv: int, z_shape: tuple[int, ...] | None) -> list[Known]:
+    """The (t, q, v, z) at which something has failed before in this context, those of a loop with such a state."""
+    shapes = ((nq,), (nv,), z_shape)
+    return [x for x in _known.get() if tuple(None if y is None else y.shape for y in x[1:]) == shapes]
+
+
+@contextlib.contextmanager
+def replaying(states: Iterable[Known]) -> Iterator[None]:
+    """What is `known` within."""
+    token = _known.set(tuple(states))
+    try:
+        yield
+    finally:
+        _known.reset(token)

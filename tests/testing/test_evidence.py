@@ -2,6 +2,7 @@
 
 import contextvars
 
+import numpy as np
 import pytest
 
 from geomctrl.errors import ArgumentError
@@ -46,3 +47,14 @@ def test_another_context_hears_nothing():
 def test_a_kind_that_is_none_is_refused():
     with evidence.listening(), pytest.raises(ArgumentError, match=r"kind: expected one of 'proved', .*, got 'proven'"):
         evidence.record("proven", "something")  # pyright: ignore[reportArgumentType]
+
+
+def test_known_counterexamples_are_those_of_a_loop_with_such_a_state():
+    q, v, z = np.ones(2), np.zeros(2), np.ones((3, 4))
+    alone, with_z, other = (0.0, q, v, None), (1.0, q, v, z), (2.0, np.ones(12), np.zeros(6), None)
+    with evidence.replaying([alone, with_z, other]):
+        assert evidence.known(2, 2, None) == [alone]
+        assert evidence.known(2, 2, (3, 4)) == [with_z]
+        assert evidence.known(12, 6, None) == [other]
+        assert evidence.known(2, 2, (12,)) == evidence.known(3, 3, None) == []
+    assert evidence.known(2, 2, None) == []
