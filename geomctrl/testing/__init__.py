@@ -22,7 +22,8 @@ import importlib
 from typing import Any
 
 NAMES = {
-    "State": "lyapunov",
+    "Counterexample": "counterexample",
+    "State": "domain",
     "assert_lyapunov": "lyapunov",
     "assert_passive": "assertions",
     "assert_skew_symmetric": "assertions",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -16,22 +16,10 @@ from geomctrl.errors import ArgumentError, SimulationError
 from geomctrl.mechanism.states import one_configuration
 from geomctrl.robot import Robot
 
+from .domain import State
 from .sampling import at_state, derivative
 
 NOTHING = 1e-12  # of V at a state drawn: a V below this is zero
-
-
-class State(NamedTuple):
-    """The closed loop at one time: q (nq,), v (nv,) and the controller's own state z (None if it has none)."""
-
-    t: float
-    q: np.ndarray
-    v: np.ndarray
-    z: np.ndarray | None
-
-    def __str__(self):
-        z = "" if self.z is None else f", z = {np.array2string(self.z, separator=', ')}"
-        return f"at t = {self.t:.6g}, {at_state(self.q, self.v)[3:]}{z}"
 
 
 def assert_lyapunov(
