@@ -38,7 +38,7 @@ from .twins import Twins
 
 NUMBERS, TIME, STATE, DISPLACEMENT = range(4)  # the graph's arrays; the last is zero when anything is evaluated
 
-Extra = Callable[[Twin, Any, SymbolArray, SymbolArray, Any, Command], Mapping[str, Any]]
+Extra = Callable[[Twin, Any, Any, Any, Any, Command], Mapping[str, Any]]
 
 
 @dataclasses.dataclass(eq=False)
@@ -155,17 +155,17 @@ def trace_closed_loop(plant: Plant, controller: Any, extra: Extra | None = None)
     y.setflags(write=False)
     spaces = getattr(type(twin.controller).__call__, "__globals__", {}), *twins.outside.spaces.values()
     with twins.used(), evaluated_each_time(), numpy_on_symbols(*spaces), requirements() as required:
-        state: Any = loop.split(y)
+        q, v, z = state = loop.split(y)
         command = named(twin.controller, lambda: twin.controller(t, *state))
         outputs = outputs_of(twin.controller, command, robot.nv, loop.rate_shapes)
         rates: Any = symbol_array([0.0] * (2 * robot.nv + 1), (2 * robot.nv + 1,))
-        named(twin.plant, lambda: twin.plant.rate(t, *state[:2], as_symbols(outputs["tau"]), rates))
+        named(twin.plant, lambda: twin.plant.rate(t, q, v, as_symbols(outputs["tau"]), rates))
         z_rate = as_symbols(outputs["z_rate"]).ravel().tolist() if "z_rate" in outputs else []
         value = rate = None
         if hasattr(twin.controller, "lyapunov"):
             V = named(twin.controller, lambda: twin.controller.lyapunov(t, *state, twin.plant))
             value, rate = (one_number(x) for x in V)
-        found = {} if extra is None else dict(extra(twin, t, *state, command))
+        found = {} if extra is None else dict(extra(twin, t, q, v, z, command))
         displacement = None if is_vector_space(loop.group) else _displaced(graph, loop.group, y)
     good: Any = True
     for condition in required:
