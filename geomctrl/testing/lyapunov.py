@@ -206,8 +206,8 @@ def _sources(controller: Any, equilibrium: Any) -> dict[str, str]:
 def _equilibria(controller: Any, plant: Plant, given: Any) -> Callable[[float], State]:
     """t -> the State in which V must vanish; `given` is assert_lyapunov's `equilibrium`."""
     motion, robot = _motion(controller, plant, given), plant.robot
-    start = controller.start() if hasattr(controller, "start") else None
-    shape = None if start is None else np.shape(start)
+    start = _own_start(controller)
+    shape, known = None if start is None else start.shape, []
 
     def state(t: float) -> State:
         q, v, z = motion(t)
@@ -216,7 +216,9 @@ def _equilibria(controller: Any, plant: Plant, given: Any) -> Callable[[float], 
         z = None if z is None else np.asarray(z, float)
         if (None if z is None else z.shape) != shape:
             raise ArgumentError(f"equilibrium: expected z as the controller's start() gives it, {start}, got {z}")
-        return untouchable(State(t, one_configuration(robot, "equilibrium", q), np.asarray(v, float), z))
+        if not known:  # what fits once does so later
+            known.append((one_configuration(robot, "equilibrium", q), checked("equilibrium", v, (robot.nv,))))
+        return untouchable(State(t, np.asarray(q, float), np.asarray(v, float), z))
 
     return state
 
