@@ -25,7 +25,7 @@ FOLLOWED = 3  # zeros of V from which the loop is followed
 LONGEST = 64.0  # [s] that it is followed for
 PATIENCE = 8.0  # [s] after which a loop that comes no nearer stays away
 RETURNED, STAYED = 0.05, 0.98  # of the distance before, in the second half of the time
-MOST_STEPS = 1500
+MOST_STEPS = 600
 
 
 class Zeros:
