@@ -7,7 +7,6 @@ import time
 from collections.abc import Callable
 
 import numpy as np
-from scipy.optimize import minimize, minimize_scalar
 
 from geomctrl.control.closed_loop import Loop
 from geomctrl.errors import GeomctrlError
@@ -90,6 +89,8 @@ class Zeros:
 
     def _zero_along(self, point: Point, j: int) -> Point:
         """Where V is least as coordinate j changes by a spread at most."""
+        from scipy.optimize import minimize_scalar
+
         low, high = max(self.domain.lower[j], point.x[j] - self.domain.scale[j]), self.domain.upper[j]
         high = min(high, point.x[j] + self.domain.scale[j])
 
@@ -181,6 +182,8 @@ class _Shell:
         """Where V is least, as far as `budget` evaluations find it."""
         if not self.typical > 0.0:
             return self.point(self.best[1]), self.best[0]
+        from scipy.optimize import minimize
+
         with contextlib.suppress(StopIteration):
             minimize(self._scaled(budget), self.w, jac=True, method="L-BFGS-B", options={"ftol": 0.0, "gtol": 0.0})
         return self.point(self.best[1]), self.best[0]
