@@ -58,7 +58,8 @@ class Domain:
 
     group: of z, None where z is a vector or there is none. draw: (rng, t) -> z, where z lies on a set that only the
     controller knows: then z is as drawn, and has no coordinates. sources: code for the equilibrium's q, v and z, of
-    `controller`, `plant` and t, where it need not be written down in numbers.
+    `controller`, `plant` and t, where it need not be written down in numbers. rest_of: t0 -> `rest` with the plant as
+    it is at t0, where that changes.
     """
 
     robot: Robot
@@ -68,11 +69,16 @@ class Domain:
     group: Any = None
     draw: Callable[[np.random.Generator, float], np.ndarray] | None = None
     sources: Mapping[str, str] = field(default_factory=dict)
+    rest_of: Callable[[float], Callable[[float], State]] | None = None
 
     def __post_init__(self):
         if not np.all(self.lower <= self.upper):
             k = int(np.argmin(self.upper - self.lower))
             raise ArgumentError(f"domain: expected lower <= upper, got {self.lower[k]:g} and {self.upper[k]:g}")
+
+    def held(self, t0: float) -> Callable[[float], State]:
+        """`rest` with the plant as it is at t0."""
+        return self.rest if self.rest_of is None else self.rest_of(t0)
 
     @property
     def dim(self) -> int:

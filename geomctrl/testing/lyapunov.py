@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -161,10 +162,20 @@ def _domain(controller: Any, plant: Plant, equilibrium: Any, spread: Any, given:
         own = np.ones(group.dim) if group is not None else _typical(np.ravel(zero.z))
     times = (0.01, end)  # not from 0 on: a difference looks back
     lower, upper = box({"q": n, "v": n, "z": len(own)}, spread, times, given, own)
-    domain = Domain(plant.robot, rest, lower, upper, group, draw, _sources(controller, equilibrium))
+    domain = Domain(
+        plant.robot, rest, lower, upper, group, draw, _sources(controller, equilibrium),
+        lambda t: _equilibria(controller, _unchanging(plant.at(t)), equilibrium),
+    )  # fmt: skip
     if not domain.names:
         raise ArgumentError("domain: expected states besides the equilibrium, got spreads or sides that are all zero")
     return domain
+
+
+def _unchanging(plant: Plant) -> Plant:
+    """The plant as it is, for ever."""
+    plant = copy.copy(plant)  # a subclass keeps what it adds
+    object.__setattr__(plant, "changes", ())
+    return plant
 
 
 def _typical(z: np.ndarray) -> np.ndarray:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import time
 from collections.abc import Callable
+from dataclasses import replace
 
 import numpy as np
 
@@ -14,7 +15,7 @@ from geomctrl.integrators.driver import steps
 
 from .along import flat
 from .counterexample import Counterexample
-from .domain import Point, State
+from .domain import Domain, Point, State
 from .lyapunov_checks import NOTHING, Checks
 from .search import MOST_DIFFERENCES, STEP
 
@@ -81,7 +82,7 @@ class Zeros:
                 j = max(others, key=lambda j: abs(x[j] / scale[j]))
                 found = self._zero_along(point._replace(x=x), j)
                 state = self.domain.state(found)
-                if self.promise.value(state) <= tiny and self._distance(state) >= off:
+                if self.promise.value(state) <= tiny and _distance(self.domain, state) >= off:
                     point = found
                     kept.append(int(k))
                     break
@@ -110,7 +111,7 @@ class Zeros:
 
         def check(x: State) -> None:
             value = self.promise.value(x)
-            if value <= tiny and self._distance(x) >= off and not self._returns(x):
+            if value <= tiny and _distance(self.domain, x) >= off and not self._returns(x):
                 words = "V is zero off the equilibrium, at a state from which the loop does not return to it"
                 raise Counterexample(f"{words}: V = {value:.3g}", x, "definite")
 
@@ -124,7 +125,8 @@ class Zeros:
 
     def _does_return(self, x: State) -> bool:
         """Whether the loop, from x on, comes to the equilibrium: near it for as long as it took to come there."""
-        times, distances, span = [x.t], [self._distance(x)], 1.0
+        domain = replace(self.domain, rest=self.domain.held(x.t))  # what changes of the plant later is another matter
+        times, distances, span = [x.t], [_distance(domain, x)], 1.0
         loop = Loop(self.promise.plant.at(x.t), self.promise.controller, x.q, x.v, "MK54", None, 1e-3, None, None)
         exact = self.promise.exact(x.t)
         field = loop.field if exact is None else exact.field
@@ -133,7 +135,7 @@ class Zeros:
             for _, (t, y) in zip(range(MOST_STEPS), walk):
                 q, v, z = loop.split(y)
                 times.append(t)
-                distances.append(self._distance(State(t, q, v, z)))
+                distances.append(_distance(domain, State(t, q, v, z)))
                 if t - x.t > span:
                     left = _settled(times, distances)
                     if left < RETURNED or (left > STAYED and span >= PATIENCE):
@@ -141,9 +143,10 @@ class Zeros:
                     span *= 2.0
         return _settled(times, distances) < 0.5
 
-    def _distance(self, x: State) -> float:
-        domain = self.domain
-        return float(np.linalg.norm((domain.point(x).x / np.where(domain.scale > 0.0, domain.scale, 1.0))[1:]))
+
+def _distance(domain: Domain, x: State) -> float:
+    """How far x is off the equilibrium, in spreads."""
+    return float(np.linalg.norm((domain.point(x).x / np.where(domain.scale > 0.0, domain.scale, 1.0))[1:]))
 
 
 def _settled(times: list[float], distances: list[float]) -> float:
