@@ -25,7 +25,7 @@ from .lyapunov_checks import NOTHING, Checks
 from .lyapunov_search import LyapunovSearch
 from .shrinking import literal
 
-SECONDS = 10.0  # after which a search gives up, whatever its evaluations
+SECONDS = 10.0  # of processor time, after which a search gives up, whatever its evaluations
 
 
 def assert_lyapunov(

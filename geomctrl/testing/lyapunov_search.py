@@ -29,7 +29,7 @@ class LyapunovSearch:
 
     def __init__(self, checks: Checks, rng: np.random.Generator, budget: int, seconds: float):
         self.checks, self.domain, self.promise = checks, checks.domain, checks.promise
-        self.rng, self.budget, self.deadline = rng, budget, time.perf_counter() + seconds
+        self.rng, self.budget, self.deadline = rng, budget, time.thread_time() + seconds
         self.evaluations = self.starts = 0
 
     def run(self) -> None:
@@ -66,7 +66,7 @@ class LyapunovSearch:
             slope=(lambda x: objective(x, True)) if sloped else None,
             ways=WAYS,
             enough=enough,
-            seconds=max(0.0, self.deadline - time.perf_counter()),
+            seconds=max(0.0, self.deadline - time.thread_time()),
         )
         self.evaluations += found.evaluations
         self.starts += found.starts

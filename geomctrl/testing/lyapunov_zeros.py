@@ -194,7 +194,7 @@ class _Shell:
     def _scaled(self, budget: int):
         def downhill(w: np.ndarray) -> tuple[float, np.ndarray]:
             done = self.best[0] <= 1e-3 * NOTHING * self.typical
-            if done or self.evaluations >= budget or time.perf_counter() > self.search.deadline:
+            if done or self.evaluations >= budget or time.thread_time() > self.search.deadline:
                 raise StopIteration
             V, gradient = self._with_gradient(w)
             return V / self.typical, gradient / self.typical

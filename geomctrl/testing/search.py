@@ -50,9 +50,9 @@ def worst(
     Half of them look at `starts` and at random states of all kinds (see `Domain.random`); the rest climb from the best
     of these by L-BFGS within the box. slope: state -> (objective, its gradient with respect to t and the displacement
     of the state in its algebra, (1 + dim,)); without it differences, of a few random coordinates at a time. The search
-    ends where the objective is above `enough`, or is nan.
+    ends where the objective is above `enough`, or is nan, and after so many `seconds` of processor time.
     """
-    search = _Search(objective, domain, budget, slope, enough, time.perf_counter() + seconds)
+    search = _Search(objective, domain, budget, slope, enough, time.thread_time() + seconds)
     try:
         search.look([domain.clipped(domain.point(x)) for x in starts])
         search.draw(rng, budget // 2, ways)
@@ -82,7 +82,7 @@ class _Search:
         self.evaluations += 1
         if not value <= self.value:
             self.value, self.best = value, point
-        if not value <= self.enough or self.evaluations >= self.budget or time.perf_counter() > self.deadline:
+        if not value <= self.enough or self.evaluations >= self.budget or time.thread_time() > self.deadline:
             raise _EnoughError
         return value
 
