@@ -72,7 +72,7 @@ class Port:
 
 
 class Flow:
-    """S(t, q, v, z, plant), by default the controller's Lyapunov function, along its loop with a plant and at a port."""
+    """S(t, q, v, z, plant), by default the controller's V, along its loop with a plant and at a port."""
 
     def __init__(self, controller: Any, plant: Plant, function: Function | None = None, port: Port | None = None):
         self.controller, self.plant, self.port = controller, plant, port
@@ -105,9 +105,7 @@ class Flow:
         loop = trace_closed_loop(self.plant, self.controller, self._extra)
         self.loop, S = loop, loop.extra["S"]
         still, rest = [0.0] * self.plant.robot.nv, [0.0] * (loop.group.dim - 2 * self.plant.robot.nv)
-        push = [
-            loop.along(S, [*still, *loop.extra[f"a{k}"].tolist(), *rest], pace=0.0) for k in range(self.size)
-        ]
+        push = [loop.along(S, [*still, *loop.extra[f"a{k}"].tolist(), *rest], pace=0.0) for k in range(self.size)]
         y = [] if self.port is None else np.ravel(loop.extra["y"]).tolist()
         promised = np.nan if self.function is not None else loop.rate
         return loop.function([S, promised, loop.along(S), *push, *y])
