@@ -186,17 +186,19 @@ class LyapunovDecrease(Monitor):
 
     def _growth_unheld(self, sample, value):
         """control_dt dV/dt along the law: a difference of fourth order over half a period, along a curve through the
-        state with the loop's velocity. It looks back, as a reference may not be known after the run's end."""
+        state with the loop's velocity. It looks back, as a reference may not be known after the run's end, or before
+        its beginning: there nothing is measured."""
         t, q, v, z, plant = sample.t, sample.q, sample.v, sample.z, sample.plant
-        if not possible(t > 0.0):
+        late = t > 0.49 * self.held
+        if not possible(late):
             return 0.0
         tau, z_rate, _ = self.law(t, q, v, z)
         a, change = plant.acceleration(t, q, v, tau), 25.0 * value
         for k, weight in ((1, -48.0), (2, 36.0), (3, -16.0), (4, 3.0)):
             h = -0.125 * k * self.held
-            before = t + h, plant.robot.integrate(q, h * v), v + h * a, moved(self.law, z, h, z_rate)
+            before = max(t + h, 0.0), plant.robot.integrate(q, h * v), v + h * a, moved(self.law, z, h, z_rate)
             change += weight * self.function(*before, plant)[0]
-        return where(t > 0.0, max(change * (8.0 / 12.0), 0.0), 0.0)
+        return where(late, max(change * (8.0 / 12.0), 0.0), 0.0)
 
 
 class Holding(Monitor):
@@ -226,7 +228,8 @@ class Holding(Monitor):
         t, q, v, z, plant = sample.t, sample.q, sample.v, sample.z, sample.plant
         value, desired = self.function(t, q, v, z, plant)[0], sample.desired
         if desired is not None:
-            tau = self.law(t, desired[0], desired[1], z)[0]
+            one = where(value == value, 1.0, np.nan)  # a trace takes what is of time alone for the law's own arithmetic
+            tau = self.law(t, one * desired[0], one * desired[1], z)[0]
             power, renewed = self._power(sample, self.kept - tau), t - self.since > (1.0 - 1e-6) * self.held
             self.fed += where(self.since >= 0.0, 0.5 * (t - self.last) * (self.power + power), 0.0)
             self.kept = np.where(renewed, tau, self.kept)
