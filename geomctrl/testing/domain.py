@@ -16,7 +16,7 @@ import numpy as np
 
 from geomctrl.arguments import read_only
 from geomctrl.errors import ArgumentError
-from geomctrl.mechanism.configuration import configuration_group
+from geomctrl.lie import se3
 from geomctrl.robot import Robot
 
 from .sampling import at_state
@@ -102,8 +102,13 @@ class Domain:
         return [name for name in PARTS if self.scale[self.parts[name]].any() or (name == "z" and self.draw is not None)]
 
     @cached_property
-    def configurations(self) -> Any:
-        return configuration_group(self.robot)
+    def _screws(self) -> list[tuple[slice, np.ndarray, np.ndarray]]:
+        """Of the joints with several degrees of freedom: where their coordinates are, S and its inverse."""
+        found = []
+        for joint, at in zip(self.robot.joints, self.robot.v_slices):
+            if joint.dof > 1:
+                found.append((slice(at.start + 1, at.stop + 1), joint.S, np.linalg.pinv(joint.S)))
+        return found
 
     # --- coordinates and states --------------------------------------------------------------------------------------
 
@@ -112,7 +117,7 @@ class Domain:
         x, parts = point.x, self.parts
         t = float(x[0])
         zero = self.rest(t)
-        q = self.robot.integrate(zero.q, x[parts["q"]])
+        q = self._moved_q(zero.q, x[parts["q"]])
         z = zero.z if point.drawn is None else point.drawn
         if z is not None and self.draw is None:
             z = self.moved_z(z, x[parts["z"]])
@@ -123,12 +128,18 @@ class Domain:
         zero = self.rest(state.t)
         x = np.zeros(self.dim)
         x[0], parts = state.t, self.parts
-        x[parts["q"]] = self.robot.difference(zero.q, state.q)
+        x[parts["q"]] = self._displacement_of_q(zero.q, state.q)
         x[parts["v"]] = state.v - zero.v
         if self.draw is not None or state.z is None:
             return Point(x, state.z)
         x[parts["z"]] = self.displacement_of_z(zero.z, state.z)
         return Point(x)
+
+    def _moved_q(self, q: np.ndarray, x: np.ndarray) -> np.ndarray:
+        return self.robot.integrate(q, x) if self._screws else q + x
+
+    def _displacement_of_q(self, origin: np.ndarray, q: np.ndarray) -> np.ndarray:
+        return self.robot.difference(origin, q) if self._screws else q - origin
 
     def moved_z(self, z: np.ndarray, x: np.ndarray) -> np.ndarray:
         """The own state z, moved by x in the algebra of its group; without one z + x."""
@@ -152,7 +163,7 @@ class Domain:
     def moved(self, state: State, dt: float, displacement: np.ndarray) -> State:
         """The state moved by time and by `displacement` (of q, v, z, in their algebras), clipped into the box."""
         n = self.robot.nv
-        q, v = self.robot.integrate(state.q, displacement[:n]), state.v + displacement[n : 2 * n]
+        q, v = self._moved_q(state.q, displacement[:n]), state.v + displacement[n : 2 * n]
         z = state.z
         if z is not None and self.draw is None:
             z = self.moved_z(z, displacement[2 * n :])
@@ -199,8 +210,8 @@ class Domain:
     def pulled_back(self, point: Point, gradient: np.ndarray) -> np.ndarray:
         """The gradient in the coordinates x, of one in time and the displacement of the state (1 + dim of q, v, z)."""
         parts, out = self.parts, np.array(gradient[: self.dim])
-        if self.robot.nq != self.robot.nv:
-            out[parts["q"]] = gradient[parts["q"]] @ self.configurations.dexp(-point.x[parts["q"]])
+        for at, S, inverse in self._screws:
+            out[at] = gradient[at] @ inverse @ se3.dexp(-S @ point.x[at]) @ S
         if self.group is not None and self.draw is None:
             out[parts["z"]] = gradient[parts["z"]] @ self.group.dexp(-point.x[parts["z"]])
         out[0] += gradient[1 : len(out)] @ self._drift(point)
@@ -215,7 +226,7 @@ class Domain:
             return np.zeros(self.dim - 1)
         a, b = (self.state(Point(np.concatenate(([s], point.x[1:])), point.drawn)) for s in span)
         z = [] if a.z is None or self.draw is not None else self.displacement_of_z(a.z, b.z)
-        return np.concatenate((self.robot.difference(a.q, b.q), b.v - a.v, z))[: self.dim - 1] / (span[1] - span[0])
+        return np.concatenate((self._displacement_of_q(a.q, b.q), b.v - a.v, z))[: self.dim - 1] / (span[1] - span[0])
 
 
 Spread = float | Mapping[str, Any]

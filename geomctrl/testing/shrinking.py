@@ -162,11 +162,8 @@ def _simpler_entries(x: np.ndarray) -> Iterator[np.ndarray]:
 
 
 def _digits(x: float) -> int:
-    """Of the shortest decimal number that is x; none for zero."""
-    if x == 0.0:
-        return 0
-    mantissa = f"{abs(float(x))!r}".split("e")[0].replace(".", "").strip("0")
-    return 1 + len(mantissa)
+    """What it takes to write x down, its sign aside; nothing for zero."""
+    return 0 if x == 0.0 else 1 + len(f"{abs(float(x))!r}".removesuffix(".0"))
 
 
 def _rounded(x: Any, digits: int) -> Any:
