@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 
@@ -21,7 +21,7 @@ from geomctrl.kernels import skewness as kernels
 from geomctrl.terms.dynamics import form_number
 from geomctrl.terms.skewness import residual_of, residual_of_terms
 
-from .contracts import Desired
+from .contracts import Desired, moved
 from .desired import desired_at
 from .plant import Plant
 
@@ -170,7 +170,7 @@ class LyapunovDecrease(Monitor):
         self.function: Any = getattr(controller, "lyapunov", None)
         self.last, self.largest = np.inf, 0.0
         self.signals = {"lyapunov": np.nan, "lyapunov_rate": np.nan}
-        self.law = controller if self.held > 0.0 else None
+        self.law: Any = controller if self.held > 0.0 else None
         self.what = self.grown if self.law is None else self.grown_unheld
         return self.function is not None
 
@@ -219,7 +219,7 @@ class Holding(Monitor):
         self.limit = tolerance("limit", limit)
 
     def start(self, plant, controller):
-        self.law, self.function = controller, getattr(controller, "lyapunov", None)
+        self.law, self.function = controller, cast(Any, getattr(controller, "lyapunov", None))
         self.last, self.since, self.power, self.fed = np.nan, -np.inf, 0.0, 0.0
         self.largest, self.lowest, self.kept = 0.0, np.inf, np.zeros(plant.robot.nv)
         return self.function is not None and self.held > 0.0
@@ -245,14 +245,6 @@ class Holding(Monitor):
         more = plant.acceleration(t, q, v, sample.tau + tau) - plant.acceleration(t, q, v, sample.tau)
         high, low = (self.function(t, q, v + s * self.held * more, z, plant)[0] for s in (0.5, -0.5))
         return (high - low) / self.held
-
-
-def moved(controller: Any, z: Any, t: Any, z_rate: Any) -> Any:
-    """The controller's state after a time t at a constant rate."""
-    if z is None:
-        return None
-    group = getattr(controller, "group", None)
-    return z + t * np.reshape(z_rate, np.shape(z)) if group is None else group.advance(z, t * np.ravel(z_rate))
 
 
 class GroupResidual(Monitor):

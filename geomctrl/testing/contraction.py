@@ -82,10 +82,8 @@ def contraction_rate(
 
 def contraction_at(controller: Any, plant: Plant | Any, metric: Metric, t: float, q: Any, v: Any, z: Any = None):
     """The rate [1/s] at which dx . P dx, square root taken, grows fastest at one state: negative where it contracts."""
-    inquiry = Inquiry(controller, plant, np.asarray(q, float) if controller is None else None, 0.5, None, 1, 0)
-    own = None if z is None else np.asarray(z, float)
-    x = State(float(t), np.asarray(q, float), np.asarray(v, float), own)
-    return Variations(inquiry.controller, inquiry.plant, metric).growth(x)
+    inquiry = Inquiry(controller, plant, None, 0.5, None, 1, 0)
+    return Variations(inquiry.controller, inquiry.plant, metric).growth(inquiry.state(t, q, v, z))
 
 
 class Variations:

@@ -15,8 +15,7 @@ import numpy as np
 
 from geomctrl.arguments import checked
 from geomctrl.control.compiled.proving import trace_closed_loop
-from geomctrl.control.contracts import Command
-from geomctrl.control.monitors import moved
+from geomctrl.control.contracts import Command, moved
 from geomctrl.control.plant import Plant
 from geomctrl.errors import ArgumentError, NameNotFoundError
 from geomctrl.robot import Robot
@@ -88,7 +87,8 @@ class Flow:
             return self._by_differences(x)
         own = [] if x.z is None else np.ravel(x.z)
         found, m = self.traced(x.t, np.concatenate((x.q, x.v, own, [0.0]))), self.size
-        return Rates(*map(float, found[:3]), found[3 : 3 + m], found[3 + m :])
+        S, promised, slope = map(float, found[:3])
+        return Rates(S, promised, slope, found[3 : 3 + m], found[3 + m :])
 
     def value(self, x: State, plant: Any = None) -> tuple[Any, Any]:
         """(S, its promised rate)."""

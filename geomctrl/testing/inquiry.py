@@ -10,14 +10,15 @@ from typing import Any
 
 import numpy as np
 
-from geomctrl.arguments import count, instance
+from geomctrl.arguments import checked, count, instance, number
 from geomctrl.control.contracts import Command, Controller
-from geomctrl.control.plant import plant_of
+from geomctrl.control.plant import one_state, plant_of
 from geomctrl.errors import ArgumentError
+from geomctrl.mechanism.states import one_configuration
 
 from . import evidence
 from .counterexample import Counterexample, paste
-from .domain import Domain, State
+from .domain import Domain, State, untouchable
 from .lyapunov import _domain
 from .search import Found, worst
 from .shrinking import shrunk
@@ -41,7 +42,10 @@ class NoController:
 
 
 class Inquiry:
-    """A closed loop and the states at which promises about it are looked at; arguments as for `assert_lyapunov`."""
+    """A closed loop and the states at which promises about it are looked at; arguments as for `assert_lyapunov`.
+
+    controller: None for the plant by itself. equilibrium: for one state only, that state's q will do.
+    """
 
     def __init__(self, controller: Any, plant: Any, equilibrium: Any, spread: Any, domain: Any, search: int, seed: int):
         self.plant = plant_of("plant", plant)
@@ -49,6 +53,25 @@ class Inquiry:
         instance("controller", self.controller, Controller, "a geomctrl.Controller")
         self.search, self.seed = count("search", search, 1), count("seed", seed)
         self.domain: Domain = _domain(self.controller, self.plant, equilibrium, spread, domain)
+
+    def state(self, t: Any, q: Any, v: Any, z: Any) -> State:
+        """One state of the loop, checked."""
+        robot, start = self.plant.robot, self.start
+        t = number("t", t, "a time that is not negative", lambda t: t >= 0.0)
+        q, v = one_state("q", q, robot.nq), one_state("v", v, robot.nv)
+        if (start is None) != (z is None):
+            raise ArgumentError(f"z: expected it as the controller's start() gives it, {start}, got {z!r:.80}")
+        if start is not None:
+            z = checked("z", z, start.shape)
+            if z.shape != start.shape:
+                raise ArgumentError(f"z: expected shape {start.shape}, got {z.shape}")
+        return untouchable(State(t, one_configuration(robot, "q", q), v, z))
+
+    @property
+    def start(self) -> np.ndarray | None:
+        """The state z that the controller starts with."""
+        start = self.controller.start() if hasattr(self.controller, "start") else None
+        return None if start is None else np.asarray(start, float)
 
     @property
     def rng(self) -> np.random.Generator:
@@ -80,8 +103,7 @@ class Inquiry:
 
         promise: a word. words: state -> what is wrong there. measured: code that prints the numbers at t, q, v, z.
         """
-        start = self.controller.start() if hasattr(self.controller, "start") else None
-        robot, shape = self.plant.robot, None if start is None else np.shape(start)
+        robot, shape = self.plant.robot, None if self.start is None else self.start.shape
         known = [State(*x) for x in evidence.known(robot.nq, robot.nv, shape)]
         found = worst(
             excess, self.domain, self.rng, self.search, enough=0.0, seconds=SECONDS,

@@ -13,8 +13,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from geomctrl.arguments import function, number, tolerance
-from geomctrl.control.plant import Plant
+from geomctrl.control.plant import Plant, one_state, plant_of
 from geomctrl.errors import ArgumentError
+from geomctrl.mechanism.states import one_configuration
 
 from .domain import Box, State
 from .flows import Flow, Function, Port, Rates
@@ -139,11 +140,10 @@ def rates_at(
 
     Arguments as for `assert_passive_port`; q (nq,), v (nv,), z as the controller's `start()` gives it.
     """
-    _, flow = _asked(
-        controller, plant, storage, port, output, np.asarray(q, float) if controller is None else None, 0.5, None, 1, 0
-    )
-    own = None if z is None else np.asarray(z, float)
-    return flow.at(State(float(t), np.asarray(q, float), np.asarray(v, float), own))
+    robot = plant_of("plant", plant).robot
+    rest = one_configuration(robot, "q", one_state("q", q, robot.nq)) if controller is None else None
+    inquiry, flow = _asked(controller, plant, storage, port, output, rest, 0.5, None, 1, 0)
+    return flow.at(inquiry.state(t, q, v, z))
 
 
 def _asked(controller, plant, storage, port, output, equilibrium, spread, domain, search, seed) -> tuple[Inquiry, Flow]:

@@ -178,8 +178,7 @@ def held_for(
     """What `assert_sampled` looks at, at one state: (V now, V after the horizon), commands held for control_dt."""
     period = _seconds("control_dt", control_dt)
     inquiry, _ = _asked(controller, plant, None, 0.5, None, 1, 0)
-    own = None if z is None else np.asarray(z, float)
-    x = State(float(t), np.asarray(q, float), np.asarray(v, float), own)
+    x = inquiry.state(t, q, v, z)
     return HeldLoop(inquiry.controller, inquiry.plant, period, _samples(horizon, period)).at(x)
 
 
@@ -228,7 +227,7 @@ def _asked(controller, plant, equilibrium, spread, domain, search, seed) -> tupl
     """(the inquiry, a typical V)."""
     inquiry = Inquiry(controller, plant, equilibrium, spread, domain, search, seed)
     inquiry.require_lyapunov()
-    law = inquiry.controller
+    law: Any = inquiry.controller
     return inquiry, inquiry.typical(lambda x: float(law.lyapunov(*x, inquiry.plant.at(x.t))[0]))
 
 
