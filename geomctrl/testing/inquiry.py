@@ -44,12 +44,23 @@ class NoController:
 class Inquiry:
     """A closed loop and the states at which promises about it are looked at; arguments as for `assert_lyapunov`.
 
-    controller: None for the plant by itself. equilibrium: for one state only, that state's q will do.
+    alone: a controller that is None is none, the plant by itself.
     """
 
-    def __init__(self, controller: Any, plant: Any, equilibrium: Any, spread: Any, domain: Any, search: int, seed: int):
+    def __init__(
+        self,
+        controller: Any,
+        plant: Any,
+        equilibrium: Any,
+        spread: Any,
+        domain: Any,
+        search: int,
+        seed: int,
+        *,
+        alone: bool = False,
+    ):
         self.plant = plant_of("plant", plant)
-        self.controller = NoController(self.plant.robot.nv) if controller is None else controller
+        self.controller = NoController(self.plant.robot.nv) if controller is None and alone else controller
         instance("controller", self.controller, Controller, "a geomctrl.Controller")
         self.search, self.seed = count("search", search, 1), count("seed", seed)
         self.domain: Domain = _domain(self.controller, self.plant, equilibrium, spread, domain)

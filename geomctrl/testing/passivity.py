@@ -149,7 +149,7 @@ def rates_at(
 def _asked(controller, plant, storage, port, output, equilibrium, spread, domain, search, seed) -> tuple[Inquiry, Flow]:
     if controller is None and (storage is None or equilibrium is None):
         raise ArgumentError("controller: without one, expected a storage function and an equilibrium q (nq,)")
-    inquiry = Inquiry(controller, plant, equilibrium, spread, domain, search, seed)
+    inquiry = Inquiry(controller, plant, equilibrium, spread, domain, search, seed, alone=True)
     if storage is None:
         inquiry.require_lyapunov()
     for name, given in (("storage", storage), ("output", output)):

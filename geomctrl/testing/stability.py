@@ -60,6 +60,7 @@ def assert_exponential(
     Raises Counterexample with the simplest state found; ArgumentError for bad arguments.
     """
     rate, rtol = number("rate", rate, "a positive number [1/s]", lambda x: x > 0.0), tolerance("rtol", rtol)
+    runs, duration, dt = _watched(runs, duration, dt)
     inquiry = Inquiry(controller, plant, equilibrium, spread, domain, search, seed)
     inquiry.require_lyapunov()
     flow = Flow(inquiry.controller, inquiry.plant)
@@ -124,7 +125,8 @@ class InputToState(NamedTuple):
 
     def bound(self, disturbance: float) -> float:
         """The level below which V ends under disturbances of at most that size; infinite where none is known."""
-        return self.gain * disturbance**2 / self.decay if self.decay > 0.0 else np.inf
+        most = number("disturbance", disturbance, "a number >= 0", lambda x: x >= 0.0)
+        return self.gain * most**2 / self.decay if self.decay > 0.0 else np.inf
 
 
 def assert_input_to_state_stable(
@@ -161,7 +163,7 @@ def assert_input_to_state_stable(
     inquiry, flow, most, share = _disturbed(
         controller, plant, port, disturbance, share, equilibrium, spread, domain, search, seed
     )
-    rtol = tolerance("rtol", rtol)
+    rtol, (runs, duration, dt) = tolerance("rtol", rtol), _watched(runs, duration, dt)
     sizes = most * SIZES
     supplied = np.array([float(gamma(float(d))) for d in sizes])
     if supplied.shape != sizes.shape or not np.isfinite(supplied).all() or (np.diff(supplied) < 0.0).any():
@@ -310,10 +312,14 @@ def _assert_bounded(inquiry, start, run: Run, share, supply, decay, name, durati
 # --- runs --------------------------------------------------------------------------------------------------------
 
 
+def _watched(runs: Any, duration: Any, dt: Any) -> tuple[int, float, float]:
+    duration, dt = (number(k, x, "seconds > 0", lambda x: x > 0.0) for k, x in (("duration", duration), ("dt", dt)))
+    return count("runs", runs), duration, dt
+
+
 def _runs(inquiry: Inquiry, controller: Any, runs: int, duration: float, dt: float):
     """(start, run) of so many runs from random states, the controller in the state it starts with."""
-    runs, rng = count("runs", runs), np.random.default_rng([inquiry.seed, 2])
-    duration, dt = (number(k, x, "seconds > 0", lambda x: x > 0.0) for k, x in (("duration", duration), ("dt", dt)))
+    rng = np.random.default_rng([inquiry.seed, 2])
     own = controller.start() if hasattr(controller, "start") else None
     for _ in range(runs):
         point = inquiry.domain.random(rng, "about")
