@@ -114,6 +114,8 @@ class Checks:
                 if error.promise == first.promise:
                     worst = error
                     return True
+            except Exception:  # of a law that was not made for such a state
+                return False
             return False
 
         if shrink and self.domain.contains(first.state):

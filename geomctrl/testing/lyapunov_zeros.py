@@ -7,7 +7,6 @@ import time
 from collections.abc import Callable
 
 import numpy as np
-from scipy.optimize import minimize, minimize_scalar
 
 from geomctrl.control.closed_loop import Loop
 from geomctrl.errors import GeomctrlError
@@ -25,7 +24,7 @@ FOLLOWED = 3  # zeros of V from which the loop is followed
 LONGEST = 64.0  # [s] that it is followed for
 PATIENCE = 8.0  # [s] after which a loop that comes no nearer stays away
 RETURNED, STAYED = 0.05, 0.98  # of the distance before, in the second half of the time
-MOST_STEPS = 1500
+MOST_STEPS = 600
 
 
 class Zeros:
@@ -90,6 +89,8 @@ class Zeros:
 
     def _zero_along(self, point: Point, j: int) -> Point:
         """Where V is least as coordinate j changes by a spread at most."""
+        from scipy.optimize import minimize_scalar
+
         low, high = max(self.domain.lower[j], point.x[j] - self.domain.scale[j]), self.domain.upper[j]
         high = min(high, point.x[j] + self.domain.scale[j])
 
@@ -181,6 +182,8 @@ class _Shell:
         """Where V is least, as far as `budget` evaluations find it."""
         if not self.typical > 0.0:
             return self.point(self.best[1]), self.best[0]
+        from scipy.optimize import minimize
+
         with contextlib.suppress(StopIteration):
             minimize(self._scaled(budget), self.w, jac=True, method="L-BFGS-B", options={"ftol": 0.0, "gtol": 0.0})
         return self.point(self.best[1]), self.best[0]

@@ -32,6 +32,7 @@ LAW = controllers.PDGravity(ROBOT, [1.0, 0.5])
 RTOL = number(1e-6, negative=False)
 ONE = np.array([0.5])
 MANY = {"states": 2, "seed": 1, "rtol": RTOL}
+DOMAIN = {"t": (0.5, 1.0), "q": (-0.5, 0.5)}
 EXAMPLES = {
     "testing.assert_skew_symmetric": Example(
         {
@@ -48,6 +49,7 @@ EXAMPLES = {
             "plant": ROBOT,
             "equilibrium": np.array([1.0, 0.5]),
             "states": 2,
+            "search": 50,
             "runs": 1,
             "duration": number(0.0078125, positive=True),
             "dt": number(0.0009765625, positive=True),
@@ -56,6 +58,12 @@ EXAMPLES = {
             "rtol": RTOL,
             "bound": True,
         }
+    ),
+    "testing.assert_lyapunov#domain": Example(
+        {"controller": LAW, "plant": ROBOT, "states": 1, "search": 0, "runs": 0, "domain": DOMAIN}, compare=False
+    ),
+    "testing.lyapunov_at": Example(
+        {"controller": LAW, "plant": ROBOT, "t": number(0.5, negative=False), "q": Q, "v": V, "z": None}, compare=False
     ),
     "testing.random_inertia": Example({"rng": rng()}),
     "testing.random_joint": Example({"rng": rng(), "kind": "revolute", "aligned": True, "name": text("j", "none")}),
