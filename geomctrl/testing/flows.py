@@ -20,10 +20,11 @@ from geomctrl.control.plant import Plant
 from geomctrl.errors import ArgumentError, NameNotFoundError
 from geomctrl.robot import Robot
 
+from .along import settled_derivative
 from .domain import State
-from .sampling import derivative
 
-STEP = 2e-4  # s, of differences; the loops that need them are few
+STEP = 4e-3  # s, the first of the differences, halved until they settle
+ENOUGH = 1e-9  # to that, of S a second
 
 Function = Callable[..., Any]  # (t, q, v, z, plant) -> a number
 
@@ -136,9 +137,12 @@ class Flow:
             return float(self.value(State(t + s, robot.integrate(q, s * v), v + s * a, own), plant)[0])
 
         def pushed(more: np.ndarray) -> float:
-            return derivative(lambda s: float(self.value(State(t, q, v + s * more, z), plant)[0]), STEP)
+            return settled(lambda s: float(self.value(State(t, q, v + s * more, z), plant)[0]))
 
-        slope = derivative(along, STEP)
+        def settled(f: Callable[[float], float]) -> float:
+            return settled_derivative(f, STEP, ENOUGH * (abs(S) + 1e-9))[0]
+
+        slope = settled(along) if t > STEP else settled_derivative(along, STEP, ENOUGH * abs(S), one_sided=True)[0]
         if self.port is None:
             return Rates(S, promised, slope, np.zeros(0), np.zeros(0))
         B = self.port.torques(robot, q)

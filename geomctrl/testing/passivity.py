@@ -21,6 +21,7 @@ from .domain import Box, State
 from .flows import Flow, Function, Port, Rates
 from .inquiry import NOTHING, Inquiry
 
+STRAY = 1e-9  # of an input's effect on S: less than that is rounding
 MEASURED = "print(testing.rates_at(controller, plant, t, q, v, z, {options}))"
 
 
@@ -106,12 +107,14 @@ def passivity_index(
     inquiry, flow = _asked(controller, plant, storage, port, output, equilibrium, spread, domain, search, seed)
     most = number("largest_input", largest_input, "a positive number", lambda x: x > 0.0)
     moving = NOTHING * inquiry.typical(lambda x: float(flow.at(x).output @ flow.at(x).output))
+    still = NOTHING * inquiry.typical(lambda x: flow.at(x).value)
 
     def lack_of_nu(x: State) -> float:
         r = flow.at(x)
         loss, d = -r.slope, float(np.linalg.norm(r.push - r.output))
-        at = 2.0 * loss / d if d > 0.0 and loss > 0.0 else most  # where loss / u^2 - d / u is least
-        u = min(max(at, 1e-6 * most), most)
+        if loss < -still or (d > STRAY * float(np.linalg.norm(r.push)) and loss < STRAY * d * most):
+            return np.inf  # however small u is
+        u = min(2.0 * loss / d, most) if d > 0.0 and loss > 0.0 else most  # where loss / u^2 - d / u is least
         return -(loss - d * u) / u**2
 
     def lack_of_rho(x: State) -> float:

@@ -26,6 +26,7 @@ def growth(friction, kp):
 OVER = {"friction": (0.0, 3.0), "kp": (0.5 * KP, 2.5 * KP)}
 
 
+@pytest.mark.slow
 def test_the_worst_of_a_linear_loop_over_a_box():
     grid = [(growth(f, kp), f, kp) for f in np.linspace(*OVER["friction"], 61) for kp in np.linspace(*OVER["kp"], 61)]
     worst, friction, kp = max(grid)
@@ -69,6 +70,7 @@ def test_an_extreme_inside_the_box_is_climbed_to():
     assert found.worst.parameters["kp"] == 90.0
 
 
+@pytest.mark.slow
 def test_how_much_load_a_law_with_the_wrong_model_bears():
     """Above a level V falls for the load it knows, and does not for one of 5 kg."""
     robot = models.two_link()

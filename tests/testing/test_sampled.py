@@ -37,10 +37,12 @@ def test_a_law_on_a_mass_can_be_held_for_as_long_as_the_eigenvalues_say(law):
     assert printed[0].after == pytest.approx(0.5 * (F @ x) @ P @ (F @ x), rel=1e-9)
 
 
+@pytest.mark.slow
 def test_the_longest_period_is_that_of_the_eigenvalues():
     assert testing.largest_control_dt(PD(), SLIDER) == pytest.approx(LONGEST, rel=0.03)
 
 
+@pytest.mark.slow
 def test_a_semidefinite_rate_needs_a_horizon():
     """From a turning point on the energy grows a little in one period, however short; over 0.2 s it falls."""
     for period in (1e-2, 1e-3):
@@ -73,6 +75,7 @@ def test_periods_that_work_again_beyond_one_that_does_not_are_no_answer():
     assert found < 0.011
 
 
+@pytest.mark.slow
 def test_a_law_that_follows_a_motion_keeps_a_level():
     """While a command is held the motion goes on: V falls to a level only, smaller where the period is."""
     robot = models.two_link()
