@@ -52,7 +52,8 @@ class Port:
         self.matrix, self.own = np.eye(robot.nv), output
         if self.frame is not None:
             try:
-                robot.frame(self.frame)
+                if robot.frame(self.frame).body < 0:
+                    raise ArgumentError(f"port: {self.frame!r} is fixed to the world: no wrench moves it")
             except NameNotFoundError as error:
                 raise NameNotFoundError(f"port: expected 'joints', a frame, or an array; {error}") from None
         elif not isinstance(of, str):

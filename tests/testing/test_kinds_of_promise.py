@@ -183,7 +183,6 @@ def test_a_plant_by_itself_is_passive_with_its_energy():
 def test_an_arm_held_by_pd_and_gravity_is_passive_at_its_hand(port):
     robot = models.ur10()
     law = controllers.PDGravity(robot, np.full(6, 0.3))
-    port = port if port == "joints" else robot.frames[-1].name
     testing.assert_passive_port(law, robot, port=port, search=600)
     wrong = controllers.PDGravity(robot.with_payload(3.0, (0.0, 0.0, 0.1)), np.full(6, 0.3))
     with pytest.raises(Counterexample, match="not passive"):
@@ -196,8 +195,9 @@ def test_what_inputs_at_a_port_do_is_what_the_dynamics_say():
     law = controllers.PDGravity(robot, np.full(6, 0.3))
     rng = np.random.default_rng(0)
     q, v = rng.normal(size=(2, 6))
-    frame = robot.frames[-1].name
+    frame = "tool0"
     found = testing.rates_at(law, robot, 0.2, q, v, port=frame)
+    assert np.abs(found.output).max() > 0.1
     np.testing.assert_allclose(found.output, robot.jacobian(q, frame) @ v, atol=1e-12)
     np.testing.assert_allclose(found.push, found.output, atol=1e-9)
     assert found.slope == pytest.approx(-v @ law.kd @ v, rel=1e-9)
@@ -279,6 +279,7 @@ HELD = controllers.PDGravity(models.three_spheres(), models.three_spheres().neut
         (lambda: testing.assert_input_to_state_stable(PD(), SLIDER, 1.0, disturbance=0.0), "disturbance: expected"),
         (lambda: testing.assert_passive_port(None, SLIDER), "controller: without one, expected a storage"),
         (lambda: testing.assert_passive_port(ENERGY, SLIDER, port="hand"), "port: expected 'joints', a frame"),
+        (lambda: testing.assert_passive_port(ENERGY, SLIDER, port="world"), "port: 'world' is fixed to the world"),
         (lambda: testing.assert_passive_port(ENERGY, SLIDER, port=np.eye(2)), "port: expected 'joints', a frame"),
         (lambda: testing.assert_passive_port(ENERGY, SLIDER, storage=3), "storage: expected a function"),
         (lambda: testing.assert_contracting(PD(), SLIDER, np.eye(3), 1.0), "metric: expected shape"),
