@@ -136,6 +136,10 @@ def _simpler(form: _Form, domain: Domain) -> Iterator[_Form]:
             away = _from_zero(name, _state_of(form, domain), domain)
             for digits in DIGITS[:2]:
                 yield form.with_part(name, "zero", _rounded(away, digits))
+        elif part.x.any():
+            off = domain.point(_state_of(form, domain)).x[domain.parts[name]]
+            for k in np.flatnonzero(off):  # off the equilibrium in one coordinate only
+                yield form.with_part(name, "equilibrium", _rounded(np.where(np.arange(len(off)) == k, off, 0.0), 1))
     for name, part in parts:
         for x in _simpler_entries(part.x):
             yield form.with_part(name, part.origin, x)
