@@ -170,7 +170,7 @@ class LyapunovDecrease(Monitor):
         self.function: Any = getattr(controller, "lyapunov", None)
         self.last, self.largest = np.inf, 0.0
         self.signals = {"lyapunov": np.nan, "lyapunov_rate": np.nan}
-        self.law: Any = controller if self.held > 0.0 else None
+        self.law: Any = _law(controller) if self.held > 0.0 else None
         self.what = self.grown if self.law is None else self.grown_unheld
         return self.function is not None
 
@@ -219,7 +219,7 @@ class Holding(Monitor):
         self.limit = tolerance("limit", limit)
 
     def start(self, plant, controller):
-        self.law, self.function = controller, cast(Any, getattr(controller, "lyapunov", None))
+        self.law, self.function = _law(controller), cast(Any, getattr(controller, "lyapunov", None))
         self.last, self.since, self.power, self.fed = np.nan, -np.inf, 0.0, 0.0
         self.largest, self.lowest, self.kept = 0.0, np.inf, np.zeros(plant.robot.nv)
         return self.function is not None and self.held > 0.0
@@ -245,6 +245,11 @@ class Holding(Monitor):
         more = plant.acceleration(t, q, v, sample.tau + tau) - plant.acceleration(t, q, v, sample.tau)
         high, low = (self.function(t, q, v + s * self.held * more, z, plant)[0] for s in (0.5, -0.5))
         return (high - low) / self.held
+
+
+def _law(controller: Any) -> Any:
+    """The controller as it was written: one that is compiled by itself is no part of a loop that is compiled whole."""
+    return getattr(controller, "uncompiled", controller)
 
 
 class GroupResidual(Monitor):

@@ -89,6 +89,12 @@ class Inquiry:
         return np.random.default_rng(self.seed)
 
     @property
+    def at_rest(self) -> list[State]:
+        """The equilibrium at some times: what is wrong only very near it, random states do not see."""
+        lower, upper = self.domain.lower[0], self.domain.upper[0]
+        return [self.domain.rest(float(t)) for t in np.linspace(lower, upper, 5)]
+
+    @property
     def names(self) -> str:
         return f"{type(self.controller).__name__} on {self.plant.robot.name}"
 
@@ -105,20 +111,28 @@ class Inquiry:
 
     def largest(self, value: Number, what: str, starts: Sequence[State] = ()) -> Found:
         """Where a function is largest, as far as the search finds it; `starts` are looked at first."""
-        found = worst(value, self.domain, self.rng, self.search, starts=starts, seconds=SECONDS)
+        found = worst(value, self.domain, self.rng, self.search, starts=[*starts, *self.at_rest], seconds=SECONDS)
         evidence.record("searched", f"{what} of {self.names}", evaluations=found.evaluations, seed=self.seed)
         return found
 
-    def hold(self, excess: Number, promise: str, words: Callable[[State], str], measured: str) -> None:
+    def hold(
+        self,
+        excess: Number,
+        promise: str,
+        words: Callable[[State], str],
+        measured: str,
+        starts: Sequence[State] = (),
+    ) -> None:
         """Raise Counterexample at the simplest state found at which `excess` is not <= 0.
 
         promise: a word. words: state -> what is wrong there. measured: code that prints the numbers at t, q, v, z.
+        starts: states that are looked at first.
         """
         robot, shape = self.plant.robot, None if self.start is None else self.start.shape
         known = [State(*x) for x in evidence.known(robot.nq, robot.nv, shape)]
         found = worst(
             excess, self.domain, self.rng, self.search, enough=0.0, seconds=SECONDS,
-            starts=[x for x in known if self.domain.contains(x)],
+            starts=[*(x for x in known if self.domain.contains(x)), *starts, *self.at_rest],
         )  # fmt: skip
         facts = {"starts": found.starts, "evaluations": found.evaluations, "seed": self.seed}
         evidence.record("searched", f"{promise} of {self.names}", **facts)

@@ -8,6 +8,7 @@ Teel and Kokotovic 1999; Nesic and Teel 2004). States are searched, not all of t
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from math import ceil
 from typing import Any, NamedTuple
 
@@ -18,14 +19,15 @@ from geomctrl.control.closed_loop import Loop
 from geomctrl.control.plant import Plant
 from geomctrl.errors import ArgumentError, GeomctrlError
 
-from .domain import Box, State
-from .inquiry import NOTHING, Inquiry
+from .domain import Box, State, untouchable
+from .inquiry import NOTHING, Inquiry, Number
 from .search import worst
 
 MEASURED = "print(testing.held_for(controller, plant, {period!r}, t, q, v, z{options}))"
 STEPS = 4  # of the integrator in a period
 PROBES = 8  # shorter periods at which the longest is confirmed
-HALVING = 1.02  # periods are found to a factor of this
+HALVING = 1.02  # periods and levels are found to a factor of this
+AHEAD, FEW = 100, 4  # samples without a larger V until a loop has settled; states on the way that a search begins at
 
 
 class Held(NamedTuple):
@@ -77,7 +79,8 @@ def assert_sampled(
 
     options = f", horizon={horizon!r}" if horizon is not None else ""
     excess = held.excess(level, NOTHING * typical, rtol)
-    inquiry.hold(excess, "sampled", words, MEASURED.format(period=period, options=options))
+    measured = MEASURED.format(period=period, options=options)
+    inquiry.hold(excess, "sampled", words, measured, held.settling(inquiry, excess))
 
 
 def sampled_level(
@@ -94,8 +97,10 @@ def sampled_level(
 ) -> float:
     """The least level for `assert_sampled` that no state found contradicts: the largest V that a growth ends at.
 
-    To 2 %, and an estimate from below; search: evaluations for each level on the way. Where it is about the largest V
-    of the domain, holding for so long keeps no promise there; infinite where the loop falls apart.
+    An estimate from below: the search begins where the loop settles from rest, which is much nearer to the equilibrium
+    than random states come, and goes up from level to level by 2 % and more. search: evaluations for each of them.
+    Where the level is about the largest V of the domain, holding for so long keeps no promise there; infinite where
+    the loop falls apart.
     """
     period = _seconds("control_dt", control_dt)
     inquiry, typical = _asked(controller, plant, equilibrium, spread, domain, search, seed)
@@ -104,7 +109,8 @@ def sampled_level(
     level, broken = 0.0, []
     while True:  # from level to level: each search looks for states that grow beyond the last
         above = held.excess(HALVING * level, NOTHING * typical, 1e-9)
-        found = inquiry.largest(above, "level of a held law", broken[-4:])
+        starts = [*broken[-4:], *held.settling(inquiry, above)]
+        found = inquiry.largest(above, "level of a held law", starts)
         if found.value <= 0.0:
             return level
         broken.append(found.state)
@@ -147,7 +153,8 @@ def largest_control_dt(
     def holds(period: float) -> bool:
         held = HeldLoop(inquiry.controller, inquiry.plant, period, _samples(horizon, period))
         excess = held.excess(level, NOTHING * typical, rtol)
-        found = worst(excess, inquiry.domain, inquiry.rng, search, starts=broken[-4:], enough=0.0)
+        starts = [*broken[-4:], *held.settling(inquiry, excess)]
+        found = worst(excess, inquiry.domain, inquiry.rng, search, starts=starts, enough=0.0)
         if found.value <= 0.0:
             return True
         broken.append(found.state)
@@ -187,15 +194,39 @@ class HeldLoop:
 
     def __init__(self, controller: Any, plant: Plant, period: float, samples: int):
         self.controller, self.plant, self.period, self.samples = controller, plant, period, samples
-        robot = plant.robot
-        dt = period / STEPS
+        self.visited: list[tuple[State, Held]] | None = None
+        robot, dt = plant.robot, period / STEPS
         self.loop = Loop(plant, controller, robot.neutral(), np.zeros(robot.nv), "MK4", period, dt, None, None)
 
     def value(self, t: float, q: Any, v: Any, z: Any) -> float:
         return float(self.controller.lyapunov(t, q, v, z, self.plant.at(t))[0])
 
+    def settling(self, inquiry: Inquiry, excess: Number) -> list[State]:
+        """States on the way from rest to where the held loop settles, those where `excess` is largest.
+
+        It settles so near the equilibrium that random states do not come there.
+        """
+        if self.visited is None:
+            self.visited = [y for x in inquiry.at_rest for y in self._way(x) if inquiry.domain.contains(y[0])]
+        grown = sorted(self.visited, key=lambda pair: -_finite(pair[1].after - pair[1].before))[:FEW]
+        largest = sorted(self.visited, key=lambda pair: -_finite(pair[1].after))[:FEW]
+        return sorted((x for x, _ in (*grown, *largest)), key=lambda x: -_finite(excess(x)))
+
+    def _way(self, x: State) -> Iterator[tuple[State, Held]]:
+        """The samples from x on, until V has not reached another maximum for a while."""
+        largest, since = 0.0, 0
+        while since < AHEAD:
+            found = self.at(x)
+            yield x, found
+            if not found.after < np.inf:
+                return
+            since = 0 if found.after > HALVING * largest else since + 1
+            largest = max(largest, found.after)
+            q, v, z = self.loop.split(self.loop.y.copy())
+            x = untouchable(State(x.t + self.samples * self.period, q, v, z))
+
     def at(self, x: State) -> Held:
-        """V at a state, and after the samples; infinite where the loop falls apart on the way."""
+        """V at a state, and after the samples, where `loop` is then; infinite where it falls apart on the way."""
         loop, h = self.loop, self.period / STEPS
         own = [] if x.z is None else np.ravel(x.z)
         loop.y = np.concatenate((x.q, x.v, own, [0.0]))
@@ -212,7 +243,7 @@ class HeldLoop:
             after = np.inf
         return Held(before, after)
 
-    def excess(self, level: float, nothing: float, rtol: float):
+    def excess(self, level: float, nothing: float, rtol: float) -> Number:
         """state -> by how much V after exceeds the larger of V before and the level, relative to that."""
 
         def excess(x: State) -> float:
@@ -233,6 +264,11 @@ def _asked(controller, plant, equilibrium, spread, domain, search, seed) -> tupl
 
 def _seconds(name: str, x: Any) -> float:
     return number(name, x, "seconds > 0", lambda x: x > 0.0)
+
+
+def _finite(x: float) -> float:
+    """x, as something to sort by."""
+    return x if abs(x) < np.inf else np.inf
 
 
 def _samples(horizon: float | None, period: float) -> int:

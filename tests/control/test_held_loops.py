@@ -150,8 +150,10 @@ def test_holding_excuses_no_wrong_law(name):
 
 
 @pytest.mark.parametrize("dt", [1e-3, 2.5e-4])
-def test_held_loops_are_judged_alike_in_python_and_compiled(dt):
+@pytest.mark.parametrize("own", [False, True], ids=["", "compiled by itself"])
+def test_held_loops_are_judged_alike_in_python_and_compiled(dt, own):
     plant, law = list(laws())[-1]
+    law = gc.compile(law) if own else law
     runs = [
         gc.simulate(plant, law, MOTION(0.0).q, MOTION(0.0).v, 0.04, dt, control_dt=1e-3, compiled=compiled)
         for compiled in (True, False)

@@ -83,6 +83,9 @@ def test_a_law_that_follows_a_motion_keeps_a_level():
     with pytest.raises(Counterexample):
         testing.assert_sampled(law, robot, 1e-2, search=600)
     levels = [testing.sampled_level(law, robot, period, search=600) for period in (2e-3, 1e-2)]
+    desired = law.reference(0.01)
+    run = gc.simulate(robot, law, desired.q, desired.v, 2.0, 2e-3, control_dt=1e-2)
+    assert levels[1] > 0.2 * run.signals["lyapunov"].max()
     assert 0.0 < levels[0] < 0.2 * levels[1]
     testing.assert_sampled(law, robot, 1e-2, level=1.05 * levels[1], search=600)
     with pytest.raises(Counterexample, match="level"):
