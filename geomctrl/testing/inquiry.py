@@ -128,7 +128,8 @@ class Inquiry:
         promise: a word. words: state -> what is wrong there. measured: code that prints the numbers at t, q, v, z.
         starts: states that are looked at first.
         """
-        robot, shape = self.plant.robot, None if self.start is None else self.start.shape
+        robot, start = self.plant.robot, self.start
+        shape = None if start is None else start.shape
         known = [State(*x) for x in evidence.known(robot.nq, robot.nv, shape)]
         found = worst(
             excess, self.domain, self.rng, self.search, enough=0.0, seconds=SECONDS,

@@ -25,7 +25,6 @@ from .lyapunov_search import LyapunovSearch
 from .shrinking import literal
 
 SECONDS = 10.0  # after which a search gives up, whatever its evaluations
-SPREAD = 0.5  # of the states that `lyapunov_at` moves through
 
 
 def assert_lyapunov(

@@ -14,7 +14,7 @@ from collections.abc import Callable
 import numpy as np
 
 from .domain import State
-from .lyapunov_checks import NOTHING, Checks
+from .lyapunov_checks import NOTHING, OFF, Checks
 from .lyapunov_zeros import Zeros
 from .search import worst
 
@@ -57,7 +57,7 @@ class LyapunovSearch:
         return "differences" if exact is None or not exact.has_gradients else "exact"
 
     def _climb(self, share: str, objective: Callable, check: Callable[[State], None], enough: float) -> None:
-        sloped = self.how == "exact"
+        sloped = share != "definite" and self.how == "exact"
         found = worst(
             lambda x: objective(x, False)[0],
             self.domain,
@@ -105,10 +105,12 @@ class LyapunovSearch:
         return math.log10(size), None if gradient is None else np.sign(value) * gradient / (size * math.log(10.0))
 
     def _negative(self, x: State, sloped: bool):
-        if self.promise.exact(x.t) is None:
-            return -self.promise.value(x) / self.checks.typical, None
-        (V, _, _), d = self._numbers(x, sloped)
-        return -V / self.checks.typical, None if d is None else -d[0] / self.checks.typical
+        """-V over the squared distance from the equilibrium: else all ways up lead there."""
+        exact, point = self.promise.exact(x.t), self.domain.point(x)
+        V = np.nan if exact is None else float(exact.numbers(x)[0])
+        V = V if np.isfinite(V) else self.promise.value(x)
+        scale = np.where(self.domain.scale > 0.0, self.domain.scale, np.inf)
+        return -V / (self.checks.typical * (OFF**2 + ((point.x / scale)[1:] ** 2).sum())), None
 
     def _relative(self, top: float, V: float, rate: float, d: np.ndarray | None, row: int):
         """top over |rate| + V / s, d's rows being the gradients of V, of the rate, and of top."""

@@ -27,6 +27,7 @@ MEASURED = "print(testing.held_for(controller, plant, {period!r}, t, q, v, z{opt
 STEPS = 4  # of the integrator in a period
 PROBES = 8  # shorter periods at which the longest is confirmed
 HALVING = 1.02  # periods and levels are found to a factor of this
+AT_REST = 3  # samples after which a loop at rest, V being nothing, stays there
 AHEAD, FEW = 100, 4  # samples without a larger V until a loop has settled; states on the way that a search begins at
 
 
@@ -80,7 +81,7 @@ def assert_sampled(
     options = f", horizon={horizon!r}" if horizon is not None else ""
     excess = held.excess(level, NOTHING * typical, rtol)
     measured = MEASURED.format(period=period, options=options)
-    inquiry.hold(excess, "sampled", words, measured, held.settling(inquiry, excess))
+    inquiry.hold(excess, "sampled", words, measured, held.settling(inquiry, excess, NOTHING * typical))
 
 
 def sampled_level(
@@ -109,7 +110,7 @@ def sampled_level(
     level, broken = 0.0, []
     while True:  # from level to level: each search looks for states that grow beyond the last
         above = held.excess(HALVING * level, NOTHING * typical, 1e-9)
-        starts = [*broken[-4:], *held.settling(inquiry, above)]
+        starts = [*broken[-4:], *held.settling(inquiry, above, NOTHING * typical)]
         found = inquiry.largest(above, "level of a held law", starts)
         if found.value <= 0.0:
             return level
@@ -153,7 +154,7 @@ def largest_control_dt(
     def holds(period: float) -> bool:
         held = HeldLoop(inquiry.controller, inquiry.plant, period, _samples(horizon, period))
         excess = held.excess(level, NOTHING * typical, rtol)
-        starts = [*broken[-4:], *held.settling(inquiry, excess)]
+        starts = [*broken[-4:], *held.settling(inquiry, excess, NOTHING * typical)]
         found = worst(excess, inquiry.domain, inquiry.rng, search, starts=starts, enough=0.0)
         if found.value <= 0.0:
             return True
@@ -201,21 +202,21 @@ class HeldLoop:
     def value(self, t: float, q: Any, v: Any, z: Any) -> float:
         return float(self.controller.lyapunov(t, q, v, z, self.plant.at(t))[0])
 
-    def settling(self, inquiry: Inquiry, excess: Number) -> list[State]:
+    def settling(self, inquiry: Inquiry, excess: Number, nothing: float) -> list[State]:
         """States on the way from rest to where the held loop settles, those where `excess` is largest.
 
         It settles so near the equilibrium that random states do not come there.
         """
         if self.visited is None:
-            self.visited = [y for x in inquiry.at_rest for y in self._way(x) if inquiry.domain.contains(y[0])]
+            self.visited = [y for x in inquiry.at_rest for y in self._way(x, nothing) if inquiry.domain.contains(y[0])]
         grown = sorted(self.visited, key=lambda pair: -_finite(pair[1].after - pair[1].before))[:FEW]
         largest = sorted(self.visited, key=lambda pair: -_finite(pair[1].after))[:FEW]
         return sorted((x for x, _ in (*grown, *largest)), key=lambda x: -_finite(excess(x)))
 
-    def _way(self, x: State) -> Iterator[tuple[State, Held]]:
+    def _way(self, x: State, nothing: float) -> Iterator[tuple[State, Held]]:
         """The samples from x on, until V has not reached another maximum for a while."""
         largest, since = 0.0, 0
-        while since < AHEAD:
+        while since < (AHEAD if largest > nothing else AT_REST):
             found = self.at(x)
             yield x, found
             if not found.after < np.inf:
