@@ -64,3 +64,11 @@ class Controller(Protocol):
     def start(self) -> np.ndarray | None: ...
 
     def __call__(self, t: float, q: np.ndarray, v: np.ndarray, z: np.ndarray | None) -> Command: ...
+
+
+def moved(controller: Any, z: Any, t: Any, z_rate: Any) -> Any:
+    """The controller's state after a time t at a constant rate."""
+    if z is None:
+        return None
+    group = getattr(controller, "group", None)
+    return z + t * np.reshape(z_rate, np.shape(z)) if group is None else group.advance(z, t * np.ravel(z_rate))

@@ -72,11 +72,12 @@ def compile(controller: Controller, robot: Robot | None = None) -> CompiledLaw:
 class CompiledLaw:
     """A controller's law as compiled code; see `compile`. All else is asked of `controller`, the one it was made from.
 
-    operations: scalar operations of a call.
+    operations: scalar operations of a call. uncompiled: the controller it was made from.
     """
 
     def __init__(self, controller: Controller, robot: Robot):
         self.controller, self._robot = controller, robot
+        self.uncompiled = controller
         z0 = controller.start()
         self._z0 = None if z0 is None else np.asarray(z0, float)
         if self._z0 is not None and not 0 < self._z0.ndim <= 2:
