@@ -22,6 +22,7 @@ import importlib
 from typing import Any
 
 NAMES = {
+    "ClosedLoop": "closed_loop",
     "State": "lyapunov",
     "assert_lyapunov": "lyapunov",
     "assert_passive": "assertions",

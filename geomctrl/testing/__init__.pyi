@@ -1,6 +1,7 @@
 # What geomctrl/testing/__init__.py loads when asked, for type checkers; a test compares the two.
 from .assertions import assert_passive as assert_passive
 from .assertions import assert_skew_symmetric as assert_skew_symmetric
+from .closed_loop import ClosedLoop as ClosedLoop
 from .lyapunov import State as State
 from .lyapunov import assert_lyapunov as assert_lyapunov
 from .random_robots import random_inertia as random_inertia
