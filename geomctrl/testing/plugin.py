@@ -47,17 +47,23 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     )
 
 
-def _seed(word: str) -> int:
-    if word == "random":
-        return secrets.randbits(32)
-    if not word.isdecimal():
+def _seed(word: str) -> int | None:
+    if not (word == "random" or word.isdecimal()):
         raise ArgumentTypeError(f"expected a whole number, not negative, or 'random', got {word!r}")
-    return int(word)
+    return None if word == "random" else int(word)
 
 
 def pytest_configure(config: pytest.Config) -> None:
+    if config.option.geomctrl_seed is None:  # in processes of pytest-xdist the one drawn in the first
+        drawn = getattr(config, "workerinput", {}).get("geomctrl_seed")
+        config.option.geomctrl_seed = secrets.randbits(32) if drawn is None else drawn
     for name, marker in MARKERS.items():
         config.addinivalue_line("markers", f"{name}{inspect.signature(marker)}: {marker.__doc__}")
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_configure_node(node: Any) -> None:
+    node.workerinput["geomctrl_seed"] = node.config.option.geomctrl_seed
 
 
 def pytest_report_header(config: pytest.Config) -> str | None:

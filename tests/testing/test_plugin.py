@@ -1,8 +1,5 @@
 """The pytest plugin, in runs of pytest of its own."""
 
-import importlib.metadata
-import json
-import os
 import re
 import subprocess
 import sys
@@ -13,6 +10,7 @@ import numpy as np
 import pytest
 
 from geomctrl import models
+from geomctrl.errors import ArgumentError
 from geomctrl.testing.examples import Examples
 
 HEAD = """
@@ -73,10 +71,12 @@ class TestSome:
         assert robot.name == "scara"
 """
     collected = run(source, "--strict-markers", "--collect-only", "-q").outlines
-    assert sorted(line.split("::", 1)[1] for line in collected if "::" in line) == sorted([
-        *(f"test_all[{name}]" for name in models.names()),
-        *("TestSome::test_these[panda]", "TestSome::test_these[two_link]", "TestSome::test_this[scara]"),
-    ])
+    assert sorted(line.split("::", 1)[1] for line in collected if "::" in line) == sorted(
+        [
+            *(f"test_all[{name}]" for name in models.names()),
+            *("TestSome::test_these[panda]", "TestSome::test_these[two_link]", "TestSome::test_this[scara]"),
+        ]
+    )
     run(source, "-k", "TestSome or two_link").assert_outcomes(passed=4, deselected=len(models.names()) - 1)
 
 
@@ -297,7 +297,190 @@ def test_what_was_found_is_listed_by_test_with_seeds_and_counts(run, options):
     result = run(EVIDENCE, *options)
     result.assert_outcomes(passed=3, failed=1, xfailed=1)
     lines = words(result).splitlines()
-    start = next(k for k, line in enumerate(lines) if re.fullmatch("=+ geomctrl: 1 proved, 1 searched, 1 sampled =+", line))
+    start = next(
+        k for k, line in enumerate(lines) if re.fullmatch("=+ geomctrl: 1 proved, 1 searched, 1 sampled =+", line)
+    )
     for line, expected in zip(lines[start + 1 :], LISTED):
         assert re.fullmatch(expected if "times" in expected else re.escape(expected), line), line
     assert lines[start + 1 + len(LISTED)].startswith("=")  # nothing of tests that failed
+
+
+def test_long_lists_are_cut_and_short_output_has_totals_alone(run):
+    source = """
+@pytest.mark.parametrize("k", range(45))
+def test_many(k):
+    evidence.record("sampled", "V of a law", states=k)
+"""
+    result = run(source)
+    result.stdout.fnmatch_lines(["=* geomctrl: 45 sampled =*", "and 5 more tests (all: -v)"])
+    assert words(result).count("V of a law") == 40
+    assert words(run(source, "-v")).count("V of a law") == 45
+    quiet = run(source, "-q")
+    quiet.stdout.fnmatch_lines(["=* geomctrl: 45 sampled =*"])
+    assert "V of a law" not in words(quiet)
+    assert "geomctrl:" not in words(run("def test_nothing(): pass"))
+
+
+def test_a_failing_property_shrinks_to_the_simplest_robot_and_state(run):
+    result = run("""
+from hypothesis import given, settings, strategies as st
+
+@settings(derandomize=True, database=None, deadline=None)
+@given(testing.bundled_robots().flatmap(lambda r: st.tuples(st.just(r), testing.states(r))))
+def test_of_bundled_robots(case):
+    robot, (q, v) = case
+    evidence.record("sampled", "a property of bundled robots", states=1)
+    print("looked at", robot.name, q.tolist(), v.tolist())
+    assert robot.nv > 100
+
+@settings(derandomize=True, database=None, deadline=None)
+@given(testing.robots(kinds=("prismatic", "revolute")).flatmap(lambda r: st.tuples(st.just(r), testing.states(r))))
+def test_of_random_robots(case):
+    robot, (q, v) = case
+    print("looked at", [j.kind for j in robot.joints], v.tolist())
+    assert v[0] < 0.003
+""")
+    result.assert_outcomes(failed=2)
+    looked_at = re.findall(r"^looked at (.*)$", words(result), re.MULTILINE)
+    bundled = [line for line in looked_at if not line.startswith("[")]
+    assert bundled[-1] == "two_link [0.0, 0.0] [0.0, 0.0]"
+    assert looked_at[-1] == "['prismatic'] [0.003]"
+
+
+# --- counterexamples ---------------------------------------------------------------------------------------------
+
+SMALL = """
+class Broken(AssertionError):
+    def __init__(self, t, q, v, z=None):
+        super().__init__(f"too large at q = {q}")
+        self.state = testing.State(t, np.array(q), np.array(v), z)
+
+def assert_small(limit, tries, z=None):
+    "That q[0] is within `limit`, at states known and at such as tried."
+    for t, q, v, z in evidence.known(1, 1, None if z is None else z.shape):
+        print("known", t, q, v, z)
+        if abs(q[0]) > limit:
+            raise Broken(t, q, v, z)
+    for x in tries:
+        if abs(x) > limit:
+            raise Broken(0.25, [x], [1.0], z)
+"""
+
+
+@pytest.mark.parametrize("options", [(), ("-n", "2")], ids=["alone", "in two processes"])
+def test_a_counterexample_is_kept_and_looked_at_first_until_the_test_passes(run, pytester, options):
+    def source(limit, tries):
+        return (
+            SMALL
+            + f"""
+@pytest.mark.parametrize("name", ["one", 'long "name", with/all\\\\n\\\\t' * 9, "ä"])
+def test_small(name):
+    assert_small({limit}, {tries} if name != "ä" else [])
+
+def test_of_another():
+    assert_small(5.0, [])
+"""
+        )
+
+    folder = pytester.path / ".geomctrl"
+    result = run(source(1.0, [0.5, 0.75]), *options)
+    result.assert_outcomes(passed=4)
+    assert not folder.exists()
+    result = run(source(0.6, [0.5, 0.75]), *options)
+    result.assert_outcomes(failed=2, passed=2)
+    kept = sorted(path.name for path in folder.iterdir())
+    assert len(kept) == 5  # a state and a script each, and .gitignore
+    assert (folder / ".gitignore").read_text() == "*\n"
+    result.stdout.fnmatch_lines(
+        ["counterexample kept, and looked at first next time: .geomctrl/test_it.py-test_small-one-*.npz"]
+    )
+    for path in folder.glob("*.npz"):
+        with np.load(path, allow_pickle=False) as found:
+            assert (found["t"], found["q"].tolist(), found["v"].tolist()) == (0.25, [0.75], [1.0])
+            assert "z" not in found
+            assert str(found["failure"]) == "too large at q = [0.75]"
+    # nothing that is tried fails now, but what has failed before does
+    result = run(source(0.6, []), *options)
+    result.assert_outcomes(failed=2, passed=2)
+    assert words(result).count("known 0.25 [0.75] [1.] None") == 2
+    assert sorted(path.name for path in folder.iterdir()) == kept
+    for script in sorted(folder.glob("*.py")):
+        done = subprocess.run([sys.executable, script], capture_output=True, text=True, timeout=120, check=False)
+        assert done.returncode == 1, done.stdout
+        assert "known 0.25 [0.75] [1.] None" in done.stdout
+        assert re.search(r"^=+ 1 failed in", done.stdout, re.MULTILINE)
+    result = run(source(0.8, []), *options)
+    result.assert_outcomes(passed=4)
+    assert [path.name for path in folder.iterdir()] == [".gitignore"]
+
+
+def test_only_failures_at_a_state_are_kept_and_files_that_are_none_do_no_harm(run, pytester):
+    source = (
+        SMALL
+        + """
+@pytest.mark.xfail(strict=True)
+def test_expected():
+    assert_small(1.0, [2.0])
+
+def test_caught():
+    with pytest.raises(AssertionError):
+        assert_small(1.0, [2.0])
+
+def test_plain():
+    assert False
+
+def test_with_z():
+    try:
+        assert_small(1.0, [3.0], np.ones((2, 3)))
+    except AssertionError as error:
+        raise RuntimeError("what comes of it") from error
+
+def test_in_a_group():
+    try:
+        assert_small(1.0, [4.0])
+    except AssertionError as error:
+        raise ExceptionGroup("several", [ValueError(), error])
+"""
+    )
+    run(source).assert_outcomes(failed=3, passed=1, xfailed=1)
+    examples = Examples(pytester.path / ".geomctrl")
+    assert len(list(examples.folder.glob("*.npz"))) == 2
+    ((t, q, v, z),) = examples.known("test_it.py::test_with_z")
+    assert (t, q.tolist(), v.tolist(), z.tolist()) == (0.25, [3.0], [1.0], np.ones((2, 3)).tolist())
+    assert examples.known("test_it.py::test_in_a_group")[0][1].tolist() == [4.0]
+    path = examples.path("test_it.py::test_with_z")
+    for content in (b"", path.read_bytes()[:200], b"PK nothing"):
+        path.write_bytes(content)
+        with pytest.raises(ArgumentError, match=r"expected a counterexample of .*::test_with_z, got"):
+            examples.known("test_it.py::test_with_z")
+    run(source, "-k", "with_z").assert_outcomes(failed=1, deselected=4)
+    assert examples.known("test_it.py::test_with_z")[0][1].tolist() == [3.0]
+
+
+def test_a_folder_that_can_not_be_made_costs_a_line(run, pytester):
+    (pytester.path / ".geomctrl").write_text("a file")
+    result = run(SMALL + "def test_small(): assert_small(1.0, [2.0])\ndef test_pass(): pass\n")
+    result.assert_outcomes(failed=1, passed=1)
+    result.stdout.fnmatch_lines(["counterexample not kept: *.geomctrl*"])
+
+
+# --- what it costs those who do not use it -----------------------------------------------------------------------
+
+
+def test_a_run_without_it_loads_nothing_that_calculates(pytester):
+    pytester.makepyfile(
+        test_plain="""
+import sys
+
+def test_plain():
+    assert "geomctrl.testing.plugin" in sys.modules
+    assert not {"numpy", "numba", "scipy", "geomctrl.robot", "geomctrl.testing.examples"} & set(sys.modules)
+"""
+    )
+    options = ("-p", "geomctrl.testing.plugin", "-p", "no:hypothesispytest", "-p", "no:zarr", "-W", "error")
+    pytester.runpytest_subprocess(*options, "--strict-markers").assert_outcomes(passed=1)
+
+
+def test_the_entry_point_has_the_modules_name_so_that_it_is_one_plugin_with_and_without_p():
+    project = tomllib.loads((Path(__file__).parents[2] / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    assert project["entry-points"]["pytest11"] == {"geomctrl.testing.plugin": "geomctrl.testing.plugin"}
