@@ -23,13 +23,16 @@ from typing import Any
 
 NAMES = {
     "ClosedLoop": "closed_loop",
-    "State": "lyapunov",
+    "Counterexample": "counterexample",
+    "LyapunovAt": "along",
+    "State": "domain",
     "assert_lyapunov": "lyapunov",
     "assert_passive": "assertions",
     "assert_skew_symmetric": "assertions",
     "bundled_robots": "strategies",
     "configurations": "strategies",
     "inertias": "strategies",
+    "lyapunov_at": "lyapunov",
     "motions": "strategies",
     "random_inertia": "random_robots",
     "random_joint": "random_robots",

@@ -1,9 +1,12 @@
 # What geomctrl/testing/__init__.py loads when asked, for type checkers; a test compares the two.
+from .along import LyapunovAt as LyapunovAt
 from .assertions import assert_passive as assert_passive
 from .assertions import assert_skew_symmetric as assert_skew_symmetric
 from .closed_loop import ClosedLoop as ClosedLoop
-from .lyapunov import State as State
+from .counterexample import Counterexample as Counterexample
+from .domain import State as State
 from .lyapunov import assert_lyapunov as assert_lyapunov
+from .lyapunov import lyapunov_at as lyapunov_at
 from .random_robots import random_inertia as random_inertia
 from .random_robots import random_joint as random_joint
 from .random_robots import random_robot as random_robot

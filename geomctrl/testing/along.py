@@ -1,0 +1,191 @@
+"""V and dV/dt of a closed loop at a state: what the controller promises, and what is true, found in two ways.
+
+By differences of V in Python, along the velocity of the plant's own field: nothing of the library's derivatives is in
+it. Exactly, by the chain rule on what V computes, where the loop can be traced: that is believed where the differences
+agree. Neither knows the rate that the controller promises.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cached_property
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from geomctrl.compiler import budget
+from geomctrl.compiler.symbols import UntraceableError
+from geomctrl.control.compiled.proving import TracedClosedLoop, trace_closed_loop
+from geomctrl.control.contracts import Command
+from geomctrl.control.plant import Plant
+
+from .counterexample import Counterexample
+from .domain import State
+
+STEP = 8e-3  # [s] the first of the differences, halved until they settle
+HALVINGS = 14
+AGREEMENT = 1e-6  # of |rate| + V / s, between differences and what is exact, besides the differences' own error
+GRADIENTS = 10_000  # operations of V, V' and the rate, up to which gradients, four times that, are compiled: in 3 s
+EPS = float(np.finfo(float).eps)
+
+
+class LyapunovAt(NamedTuple):
+    """V, its promised rate, its rate along the closed loop and how far that may be off, at one state."""
+
+    value: float
+    promised: float
+    actual: float
+    error: float
+
+    @property
+    def excess(self) -> float:
+        """By how much V grows faster than promised [1/s times V's unit]."""
+        return self.actual - self.promised
+
+
+def settled_derivative(
+    f: Callable[[float], float], step: float, enough: float, one_sided: bool = False
+) -> tuple[float, float]:
+    """(df/dt at 0, its estimated error): differences over steps halved until, extrapolated, they agree to `enough`.
+
+    Richardson's extrapolation, of which the entry with the least estimated error counts (Ridders 1982): large steps
+    where f is smooth, small ones where it is stiff. Rounding of f is part of the error. one_sided: f at t >= 0 only.
+    """
+    best, error = np.nan, np.inf
+    before: list[float] = []
+    start, ratio = f(0.0), 2.0 if one_sided else 4.0
+    for _ in range(HALVINGS):
+        low, high = (start, f(step)) if one_sided else (f(-step), f(step))
+        width = step if one_sided else 2.0 * step
+        rounding = 2.0 * EPS * max(abs(low), abs(high)) / width
+        row, factor = [(high - low) / width], ratio
+        for j, previous in enumerate(before):
+            row.append(row[j] + (row[j] - previous) / (factor - 1.0))
+            factor *= ratio
+            off = max(abs(row[j + 1] - row[j]), abs(row[j + 1] - previous)) + rounding
+            if off <= error:
+                best, error = row[j + 1], off
+        if len(before) > 1 and error <= enough:
+            break
+        before, step = row, 0.5 * step
+    return best, error
+
+
+class Promise:
+    """A controller's `lyapunov` in closed loop with a plant, whose parts at a time t are `plant.at(t)`."""
+
+    def __init__(self, controller: Any, plant: Plant, move_z: Callable[[np.ndarray, np.ndarray], np.ndarray]):
+        self.controller, self.plant, self.move_z = controller, plant, move_z
+        self.doubt: str | None = None  # why exact derivatives are not believed
+        self._exact: dict[int, Exact] = {}
+
+    def at(self, x: State, now: Plant | None = None) -> tuple[float, float]:
+        """(V, promised rate)."""
+        found = self.controller.lyapunov(*x, self.plant.at(x.t) if now is None else now)
+        numbers = tuple(found) if isinstance(found, tuple | list) else ()
+        if len(numbers) != 2 or not all(map(_is_real, numbers)):
+            words = f"lyapunov: expected two numbers, V and its rate, got {found!r:.80}"
+            raise Counterexample(words, x, "numbers")
+        return float(np.asarray(numbers[0]).item()), float(np.asarray(numbers[1]).item())
+
+    def value(self, x: State) -> float:
+        return self.at(x)[0]
+
+    def along(self, x: State, enough: float = 1e-9) -> LyapunovAt:
+        """By differences; they settle where their error is `enough` of |rate| + V / s."""
+        t, q, v, z = x
+        now = self.plant.at(t)
+        tau, z_rate = self._commanded(x)
+        a = now.acceleration(t, q, v, tau)
+        V, promised = self.at(x, now)
+
+        def moved(s: float) -> float:
+            own = None if z is None else self.move_z(z, s * np.asarray(z_rate))
+            return self.at(State(t + s, now.robot.integrate(q, s * v), v + s * a, own), now)[0]
+
+        one_sided = t < 1e-3 * STEP
+        step = STEP if one_sided else min(STEP, t)
+        actual, error = settled_derivative(moved, step, enough * (abs(promised) + abs(V)), one_sided)
+        return LyapunovAt(V, promised, actual, error)
+
+    def judged(self, x: State, enough: float = 1e-9) -> LyapunovAt:
+        """By differences, and where they agree with what is exact, that."""
+        found = self.along(x, enough)
+        exact = self.exact(x.t)
+        if exact is None:
+            return found
+        actual = exact.numbers(x)[2]
+        rounding = AGREEMENT * (abs(found.promised) + abs(found.value))
+        if abs(actual - found.actual) <= found.error + rounding:
+            return found._replace(actual=actual, error=1e-3 * rounding)
+        if np.isfinite(actual) and np.isfinite(found.error):
+            self.doubt = f"dV/dt is {actual:.9g} traced, {found.actual:.9g} by differences {x}"
+        return found
+
+    def exact(self, t: float) -> Exact | None:
+        """The traced loop with the plant at time t; None where it does not trace, or is not believed."""
+        if self.doubt is not None:
+            return None
+        now = self.plant.at(t)
+        if id(now.robot) not in self._exact:
+            try:
+                self._exact[id(now.robot)] = Exact(trace_closed_loop(now, self.controller))
+            except Exception as error:  # whatever a law does with symbols: it runs on numbers
+                self.doubt = f"not traced: {error!s:.200}"
+                return None
+        return self._exact[id(now.robot)]
+
+    def _commanded(self, x: State) -> tuple[np.ndarray, Any]:
+        command = self.controller(*x)
+        if not isinstance(command, Command):
+            raise Counterexample(f"controller: expected a geomctrl.Command, got {command!r:.60}", x, "command")
+        tau, z_rate, _ = command
+        if (z_rate is None) != (x.z is None):
+            words = f"controller: expected a z_rate if and only if it has a state z, got {z_rate}"
+            raise Counterexample(words, x, "command")
+        return tau, z_rate
+
+
+class Exact:
+    """V, the promised rate, dV/dt and their gradients, compiled."""
+
+    def __init__(self, loop: TracedClosedLoop):
+        self.loop, self.dim = loop, loop.group.dim  # t takes the place of the work, which nothing depends on
+        self.outputs = [loop.value, loop.rate, loop.slope]
+        if (operations := loop.trace(self.outputs).operations) > budget.OPERATIONS:
+            raise UntraceableError(f"{operations} operations, at most {budget.OPERATIONS} are compiled")
+        self.has_gradients = operations <= GRADIENTS
+        self._three = loop.function(self.outputs)
+
+    def numbers(self, x: State) -> np.ndarray:
+        """(V, promised rate, dV/dt)."""
+        return self._three(x.t, flat(x))
+
+    def gradients(self, x: State) -> tuple[np.ndarray, np.ndarray]:
+        """`numbers`, and their gradients (3, 1 + dim) with respect to t and the state's displacement."""
+        found = self._all(x.t, flat(x))
+        return found[:3], found[3:].reshape(3, -1)[:, : self.dim]
+
+    @cached_property
+    def _all(self):
+        return self.loop.function([*self.outputs, *(g for f in self.outputs for g in self.loop.gradient(f))])
+
+    @cached_property
+    def field(self):
+        return self.loop.function(self.loop.field)
+
+
+def flat(x: State) -> np.ndarray:
+    """The state as a closed loop keeps it, no work done yet."""
+    return np.concatenate((x.q, x.v, [] if x.z is None else np.ravel(x.z), [0.0]))
+
+
+def _is_real(x: Any) -> bool:
+    """Whether x is one real number: no text, no truth value, nothing complex, no array of several."""
+    if isinstance(x, float | int):
+        return not isinstance(x, bool)
+    try:
+        a = np.asarray(x)
+    except (TypeError, ValueError):
+        return False
+    return a.size == 1 and a.dtype.kind in "iuf"

@@ -1,0 +1,65 @@
+"""What an assertion raises: the state that breaks a promise, and code that can be pasted to reproduce it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from geomctrl import models
+from geomctrl.control.plant import Plant
+from geomctrl.errors import GeomctrlError
+
+from .domain import State
+
+MEASURED = "print(testing.lyapunov_at(controller, plant, t, q, v, z))"
+
+
+class Counterexample(AssertionError):
+    """A promise that does not hold at a state.
+
+    state: a `State`. promise: which one, a word such as "definite", "rate" or "decrease". paste: code that prints the
+    numbers that contradict it; what it can not make itself, it says in a comment. found: how the state was found,
+    "sampled", "searched", "simulated" or "known".
+    """
+
+    def __init__(self, message: str, state: State, promise: str, paste: str = "", found: str = "sampled"):
+        super().__init__(message, state, promise, paste, found)  # all of it, so that it can be pickled
+        self.message, self.state, self.promise, self.paste, self.found = message, state, promise, paste, found
+
+    def __str__(self):
+        reproduced = f"\n\nTo reproduce it:\n\n{_indented(self.paste)}" if self.paste else ""
+        return f"{self.message} {self.state}{reproduced}"
+
+
+def _indented(text: str) -> str:
+    return "\n".join(f"    {line}" if line else "" for line in text.splitlines())
+
+
+def paste(plant: Plant, code: str, measured: str = MEASURED) -> str:
+    """A script: imports, plant and robot, the state that `code` makes, and what is `measured` there.
+
+    A robot that is bundled is called by its name; a plant of more than a robot, and the controller, are the test's own.
+    """
+    name = _bundled(plant)
+    imports = ["import numpy as np", "", "from geomctrl import testing"]
+    if name is None:
+        made = ["# controller, plant: those of the test", "robot = plant.robot"]
+    else:
+        imports[-1] = "from geomctrl import Plant, models, testing"
+        made = ["# controller: that of the test", f"robot = models.load({name!r})", "plant = Plant(robot)"]
+    return "\n".join([*imports, "", *made, code, measured, ""])
+
+
+def _bundled(plant: Plant) -> str | None:
+    """The name of the bundled robot that this plant is, and nothing else."""
+    robot = plant.robot
+    if type(plant) is not Plant or plant.friction is not None or plant.f_ext is not None or plant.changes:
+        return None
+    if robot.name not in models.names():
+        return None
+    try:
+        same: Any = models.load(robot.name)
+    except (GeomctrlError, ImportError, OSError):
+        return None
+    return robot.name if np.array_equal(same._model, robot._model) else None

@@ -1,0 +1,293 @@
+"""Where a promise is looked at: the states of a closed loop about its equilibrium, a box in coordinates on the group.
+
+A state is (t, q, v, z). Its coordinates x = (t, displacement of q, of v, of z) say how far it is off the equilibrium at
+that time, each part in its algebra: q = q_e(t) exp(x_q), v = v_e(t) + x_v, z = z_e(t) exp(x_z). They live in a box, so
+what samples, climbs or simplifies states stays within by clipping. A turn by 2 pi is another configuration here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from geomctrl.arguments import read_only
+from geomctrl.errors import ArgumentError
+from geomctrl.lie import se3
+from geomctrl.robot import Robot
+
+from .sampling import at_state
+
+REACH = 3.0  # half a side of the box, in spreads: random states are normal, and cut off there
+PARTS = ("q", "v", "z")
+WAYS = ("about", "within", "corner", "part", "few")  # of drawing a state
+SMALLEST = -3.0  # exponent of ten: how near the equilibrium, in spreads, states are drawn where only a part is off
+
+
+class State(NamedTuple):
+    """The closed loop at one time: q (nq,), v (nv,) and the controller's own state z (None if it has none)."""
+
+    t: float
+    q: np.ndarray
+    v: np.ndarray
+    z: np.ndarray | None
+
+    def __str__(self):
+        z = "" if self.z is None else f", z = {np.array2string(self.z, separator=', ')}"
+        return f"at t = {self.t:.6g}, {at_state(self.q, self.v)[3:]}{z}"
+
+
+def untouchable(x: State) -> State:
+    """x, on which the law under test does not write, as in a closed loop."""
+    return State(x.t, read_only(x.q), read_only(x.v), None if x.z is None else read_only(x.z))
+
+
+class Point(NamedTuple):
+    """A state by its coordinates: x (dim,) and, where the controller draws them itself, the own state z."""
+
+    x: np.ndarray
+    drawn: np.ndarray | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class Domain:
+    """The states about `rest`, t -> the equilibrium, whose coordinates lie between `lower` and `upper` (dim,).
+
+    group: of z, None where z is a vector or there is none. draw: (rng, t) -> z, where z lies on a set that only the
+    controller knows: then z is as drawn, and has no coordinates. sources: code for the equilibrium's q, v and z, of
+    `controller`, `plant` and t, where it need not be written down in numbers.
+    """
+
+    robot: Robot
+    rest: Callable[[float], State]
+    lower: np.ndarray
+    upper: np.ndarray
+    group: Any = None
+    draw: Callable[[np.random.Generator, float], np.ndarray] | None = None
+    sources: Mapping[str, str] = field(default_factory=dict)
+
+    def __post_init__(self):
+        if not np.all(self.lower <= self.upper):
+            k = int(np.argmin(self.upper - self.lower))
+            raise ArgumentError(f"domain: expected lower <= upper, got {self.lower[k]:g} and {self.upper[k]:g}")
+
+    @property
+    def dim(self) -> int:
+        return len(self.lower)
+
+    @cached_property
+    def parts(self) -> dict[str, slice]:
+        """Where the coordinates of t, q, v and z are."""
+        n = self.robot.nv
+        return {"t": slice(0, 1), "q": slice(1, 1 + n), "v": slice(1 + n, 1 + 2 * n), "z": slice(1 + 2 * n, self.dim)}
+
+    @cached_property
+    def scale(self) -> np.ndarray:
+        """What a coordinate is typically off by (dim,), zero for those that are fixed; of time, a tenth of the span."""
+        size = np.maximum(-self.lower, self.upper) / REACH
+        size[0] = 0.1 * (self.upper[0] - self.lower[0])
+        return np.where(self.upper > self.lower, size, 0.0)
+
+    @cached_property
+    def free(self) -> np.ndarray:
+        """The coordinates that can change."""
+        return np.flatnonzero(self.scale)
+
+    @cached_property
+    def names(self) -> list[str]:
+        """The parts that can be off the equilibrium."""
+        return [name for name in PARTS if self.scale[self.parts[name]].any() or (name == "z" and self.draw is not None)]
+
+    @cached_property
+    def _screws(self) -> list[tuple[slice, np.ndarray, np.ndarray]]:
+        """Of the joints with several degrees of freedom: where their coordinates are, S and its inverse."""
+        found = []
+        for joint, at in zip(self.robot.joints, self.robot.v_slices):
+            if joint.dof > 1:
+                found.append((slice(at.start + 1, at.stop + 1), joint.S, np.linalg.pinv(joint.S)))
+        return found
+
+    # --- coordinates and states --------------------------------------------------------------------------------------
+
+    def state(self, point: Point) -> State:
+        """The state at a point."""
+        x, parts = point.x, self.parts
+        t = float(x[0])
+        zero = self.rest(t)
+        q = self._moved_q(zero.q, x[parts["q"]])
+        z = zero.z if point.drawn is None else point.drawn
+        if z is not None and self.draw is None:
+            z = self.moved_z(z, x[parts["z"]])
+        return untouchable(State(t, q, zero.v + x[parts["v"]], z))
+
+    def point(self, state: State) -> Point:
+        """The coordinates of a state, within the box or not."""
+        zero = self.rest(state.t)
+        x = np.zeros(self.dim)
+        x[0], parts = state.t, self.parts
+        x[parts["q"]] = self._displacement_of_q(zero.q, state.q)
+        x[parts["v"]] = state.v - zero.v
+        if self.draw is not None or state.z is None:
+            return Point(x, state.z)
+        x[parts["z"]] = self.displacement_of_z(zero.z, state.z)
+        return Point(x)
+
+    def _moved_q(self, q: np.ndarray, x: np.ndarray) -> np.ndarray:
+        return self.robot.integrate(q, x) if self._screws else q + x
+
+    def _displacement_of_q(self, origin: np.ndarray, q: np.ndarray) -> np.ndarray:
+        return self.robot.difference(origin, q) if self._screws else q - origin
+
+    def moved_z(self, z: np.ndarray, x: np.ndarray) -> np.ndarray:
+        """The own state z, moved by x in the algebra of its group; without one z + x."""
+        return z + np.reshape(x, z.shape) if self.group is None else self.group.advance(z, np.ravel(x))
+
+    def displacement_of_z(self, origin: Any, z: Any) -> np.ndarray:
+        """x with `moved_z(origin, x)` = z."""
+        if self.group is None:
+            return np.ravel(z - origin)
+        return self.group.log(self.group.compose(self.group.inverse(origin), z))
+
+    def contains(self, state: State, slack: float = 1e-9) -> bool:
+        """Whether a state is in the box, to `slack` of its sides."""
+        x, room = self.point(state).x, slack * (1.0 + np.abs(self.upper - self.lower))
+        return bool((x >= self.lower - room).all() and (x <= self.upper + room).all())
+
+    def clipped(self, point: Point) -> Point:
+        """The nearest point of the box."""
+        return point._replace(x=np.clip(point.x, self.lower, self.upper))
+
+    def moved(self, state: State, dt: float, displacement: np.ndarray) -> State:
+        """The state moved by time and by `displacement` (of q, v, z, in their algebras), clipped into the box."""
+        n = self.robot.nv
+        q, v = self._moved_q(state.q, displacement[:n]), state.v + displacement[n : 2 * n]
+        z = state.z
+        if z is not None and self.draw is None:
+            z = self.moved_z(z, displacement[2 * n :])
+        return self.state(self.clipped(self.point(State(state.t + dt, q, v, z))))
+
+    def only(self, point: Point, *names: str) -> Point:
+        """The point at the same time with all parts at the equilibrium but those named."""
+        x = point.x.copy()
+        for name in PARTS:
+            if name not in names:
+                x[self.parts[name]] = 0.0
+        return Point(x, point.drawn if "z" in names else None)
+
+    # --- drawing -----------------------------------------------------------------------------------------------------
+
+    def random(self, rng: np.random.Generator, way: str | None = None) -> Point:
+        """A point drawn at random, in one of `WAYS`, by default in any.
+
+        "about": normal about the equilibrium; "within": uniform; "corner": along a diagonal of the box; "part": q, v or
+        z alone is off, near the equilibrium or far; "few": one or two coordinates are off.
+        """
+        way = WAYS[rng.integers(len(WAYS))] if way is None else way
+        x = rng.uniform(self.lower, self.upper)
+        t, n = x[0], self.dim
+        if way in ("about", "part"):
+            x = self.scale * rng.normal(size=n)
+            if way == "part":
+                x *= 10.0 ** rng.uniform(SMALLEST, 0.5)
+        elif way == "corner":
+            x = rng.uniform() * np.where(rng.uniform(size=n) < 0.5, self.lower, self.upper)
+        elif way == "few":
+            kept = rng.permutation(n)[: rng.integers(1, 3)]
+            x = np.where(np.isin(np.arange(n), kept), x, 0.0)
+        x = np.clip(x, self.lower, self.upper)
+        x[0] = t
+        point = Point(x, None if self.draw is None else self.draw(rng, float(t)))
+        names = self.names
+        if way == "part" and len(names) > 1:
+            return self.only(point, names[rng.integers(len(names))])
+        return point if way != "few" or rng.uniform() < 0.5 else self.only(point, "q", "v")
+
+    # --- derivatives -------------------------------------------------------------------------------------------------
+
+    def pulled_back(self, point: Point, gradient: np.ndarray) -> np.ndarray:
+        """The gradient in the coordinates x, of one in time and the displacement of the state (1 + dim of q, v, z)."""
+        parts, out = self.parts, np.array(gradient[: self.dim])
+        for at, S, inverse in self._screws:
+            out[at] = gradient[at] @ inverse @ se3.dexp(-S @ point.x[at]) @ S
+        if self.group is not None and self.draw is None:
+            out[parts["z"]] = gradient[parts["z"]] @ self.group.dexp(-point.x[parts["z"]])
+        out[0] += gradient[1 : len(out)] @ self._drift(point)
+        return out
+
+    def _drift(self, point: Point) -> np.ndarray:
+        """How fast the state moves, in its algebra, where time passes and the displacement stays."""
+        h = 1e-5
+        t = float(point.x[0])
+        span = max(t - h, self.lower[0]), min(t + h, self.upper[0])
+        if span[1] <= span[0]:
+            return np.zeros(self.dim - 1)
+        a, b = (self.state(Point(np.concatenate(([s], point.x[1:])), point.drawn)) for s in span)
+        z = [] if a.z is None or self.draw is not None else self.displacement_of_z(a.z, b.z)
+        return np.concatenate((self._displacement_of_q(a.q, b.q), b.v - a.v, z))[: self.dim - 1] / (span[1] - span[0])
+
+
+Spread = float | Mapping[str, Any]
+Box = Mapping[str, tuple[Any, Any]]
+
+
+def box(sizes: Mapping[str, int], spread: Spread, times: tuple[float, float], given: Box | None, own: np.ndarray):
+    """(lower, upper) of a Domain's coordinates.
+
+    sizes: how many coordinates q, v and z have. spread: a number, or by part, each a number or one per coordinate.
+    times: where t lies. given: by part, t too, (lower, upper), instead of what the spread says. own: the size of each
+    of z's coordinates, by which its spread counts. Raises ArgumentError, naming spread or domain.
+    """
+    given = _mapping("domain", {} if given is None else given, ("t", *PARTS))
+    spreads = _mapping("spread", spread, PARTS) if isinstance(spread, Mapping) else dict.fromkeys(PARTS, spread)
+    sides = [_interval("t", 1, given["t"])] if "t" in given else [np.array([times]).T]
+    for name in PARTS:
+        n = sizes[name]
+        if name in given:
+            side = _interval(name, n, given[name])
+            if (side[0] > 0.0).any() or (side[1] < 0.0).any():
+                raise ArgumentError(f"domain: expected the equilibrium, 0, within {name}'s, got {given[name]!r:.80}")
+        else:
+            half = REACH * _spread(name, n, spreads.get(name, 0.5)) * (own if name == "z" else 1.0)
+            side = np.array([-half, half])
+        sides.append(side)
+    lower, upper = np.hstack(sides)
+    if lower[0] < 0.0:
+        raise ArgumentError(f"domain: expected times that are not negative, got from {lower[0]:g} s")
+    return lower, upper
+
+
+def _mapping(name: str, x: Any, known: Sequence[str]) -> Mapping[str, Any]:
+    if not isinstance(x, Mapping) or not set(x) <= set(known):
+        raise ArgumentError(f"{name}: expected some of {', '.join(map(repr, known))} by name, got {x!r:.80}")
+    return x
+
+
+def _numbers(x: Any, n: int) -> np.ndarray | None:
+    """x as n finite numbers, None if it is something else."""
+    try:
+        a = np.asarray(x)
+    except ValueError:
+        return None
+    if a.dtype.kind not in "iuf" or a.shape not in ((), (n,)) or not np.isfinite(a).all():
+        return None
+    return np.broadcast_to(a, n).astype(float)
+
+
+def _spread(name: str, n: int, x: Any) -> np.ndarray:
+    a = _numbers(x, n)
+    if a is None or (a < 0.0).any():
+        raise ArgumentError(f"spread: expected a number or {n} of them, not negative, for {name}, got {x!r:.80}")
+    return a
+
+
+def _interval(name: str, n: int, x: Any) -> np.ndarray:
+    """(2, n)."""
+    pair = x if isinstance(x, Sequence | np.ndarray) and not isinstance(x, str) and len(x) == 2 else (None, None)
+    lower, upper = (_numbers(side, n) for side in pair)
+    if lower is None or upper is None or (lower > upper).any():
+        words = f"(lower, upper), finite, lower <= upper, numbers or {n} each"
+        raise ArgumentError(f"domain: expected {words}, for {name}, got {x!r:.80}")
+    return np.array([lower, upper])

@@ -1,0 +1,122 @@
+"""What a Lyapunov function must be at one state: each check raises the Counterexample that it finds, or nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+from .along import LyapunovAt, Promise
+from .counterexample import MEASURED, Counterexample, paste
+from .domain import Domain, State
+from .shrinking import literal, shrunk
+
+NOTHING = 1e-12  # of V at states about the equilibrium: a V below this is zero
+POSITIVE = 1e-10  # of |rate| + V / s: a rate above this is positive
+NEAR = 1e-6  # of V at states about the equilibrium: differences of less are rounding
+OFF = 0.05  # spreads: how far off the equilibrium V must be positive
+BLURRED = 1e-2  # of |rate| + V / s: an error of dV/dt above this says nothing
+
+Check = Callable[[State], None]
+
+
+class Checks:
+    """The promises of one controller, plant and domain. typical: V at states about the equilibrium."""
+
+    def __init__(self, promise: Promise, domain: Domain, rtol: float, bound: bool):
+        self.promise, self.domain, self.rtol, self.bound = promise, domain, rtol, bound
+        self.typical = 0.0
+
+    # --- at a state --------------------------------------------------------------------------------------------------
+
+    def positive(self, x: State) -> None:
+        V = self.promise.value(x)
+        if not 0.0 < V < np.inf and (not np.isfinite(V) or self.distance(x) >= OFF):
+            raise Counterexample(f"V is not positive: V = {V:.9g}", x, "definite")
+
+    def positive_alone(self, name: str, tiny: float) -> Check:
+        """Where only the part `name` is off, V is more than `tiny`."""
+
+        def check(x: State) -> None:
+            point = self.domain.point(x)
+            alone = self.domain.state(self.domain.only(point, name))
+            same = all(a is None or np.allclose(a, b, 0.0, 1e-9) for a, b in zip(alone[1:], x[1:]))
+            V = self.promise.value(x)
+            if same and self.distance(x) >= OFF and not tiny < V < np.inf:
+                raise Counterexample(f"V is not positive where only {name} is off: V = {V:.9g}", x, f"definite in {name}")
+
+        return check
+
+    def zero_at_rest(self, tiny: float) -> Check:
+        """V is zero at the equilibrium."""
+
+        def check(x: State) -> None:
+            rest = self.domain.rest(x.t)
+            if all(a is None or np.array_equal(a, b) for a, b in zip(rest[1:], x[1:])):
+                V = self.promise.value(x)
+                if not abs(V) <= tiny:
+                    raise Counterexample(f"V is not zero at the equilibrium: V = {V:.9g}", x, "zero")
+
+        return check
+
+    def not_growing(self, x: State) -> None:
+        """The promised rate is not positive."""
+        V, rate = self.promise.at(x)
+        if not rate <= POSITIVE * self.size(V, rate):
+            raise Counterexample(f"the promised rate is positive: {rate:.9g}", x, "rate")
+
+    def as_promised(self, x: State) -> None:
+        """dV/dt is the promised rate, or at most that."""
+        found = self.promise.judged(x, 1e-3 * self.rtol)
+        size = self.size(found.value, found.promised)
+        told = f"dV/dt = {found.actual:.9g}, promised {found.promised:.9g}"
+        if not found.error <= BLURRED * size:
+            words = f"dV/dt can not be seen: differences do not settle, {told}, error {found.error:.3g}"
+            raise Counterexample(words, x, "smooth")
+        if not self.excess(found) <= self.rtol * size + found.error:
+            raise Counterexample(f"V does not change as promised: {told}", x, "derivative")
+
+    def excess(self, found: LyapunovAt) -> float:
+        """By how much the promise on dV/dt is broken."""
+        return found.excess if self.bound else abs(found.excess)
+
+    def size(self, V: float, rate: float) -> float:
+        """What an error of dV/dt is compared with: |rate| + V / s, and near the equilibrium a little of V about it."""
+        return abs(rate) + abs(V) + NEAR * self.typical
+
+    def distance(self, x: State) -> float:
+        """How far x is off the equilibrium, in spreads, by its largest coordinate; infinite where z was drawn."""
+        domain = self.domain
+        if domain.draw is not None and not np.array_equal(x.z, domain.rest(x.t).z):  # pyright: ignore[reportArgumentType]
+            return np.inf
+        free = domain.free[domain.free > 0]
+        return float(np.abs(domain.point(x).x[free] / domain.scale[free]).max(initial=0.0))
+
+    # --- what breaks -------------------------------------------------------------------------------------------------
+
+    def hold(self, check: Check, x: State, found: str = "sampled", shrink: bool = True) -> None:
+        """Raise the simplest Counterexample to `check` that is found about x, if x is one."""
+        try:
+            check(x)
+        except Counterexample as error:
+            raise self.simplest(error, check, found, shrink) from None
+
+    def simplest(self, first: Counterexample, check: Check, found: str, shrink: bool = True) -> Counterexample:
+        worst, code = first, literal(first.state)
+
+        def fails(x: State) -> bool:
+            nonlocal worst
+            try:
+                check(x)
+            except Counterexample as error:
+                if error.promise == first.promise:
+                    worst = error
+                    return True
+            return False
+
+        if shrink and self.domain.contains(first.state):
+            simple = shrunk(fails, first.state, self.domain)
+            fails(simple.state)
+            code = simple.code
+        script = paste(self.promise.plant, code, MEASURED)
+        return Counterexample(worst.message, worst.state, worst.promise, script, found)

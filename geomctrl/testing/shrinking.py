@@ -1,0 +1,219 @@
+"""Simple counterexamples: the states about a failing one that still fail, with zeros, round numbers, few joints moving.
+
+As hypothesis shrinks what it draws, but of states: deterministic, one change after the other, each kept if the promise
+still breaks there and the state needs fewer digits to write down.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from .domain import PARTS, Domain, State, untouchable
+
+BUDGET = 600  # states looked at
+FEW = 3  # entries off, which are written one a line
+DIGITS = (1, 2, 3, 4)
+
+
+class Offset(NamedTuple):
+    """A part of a state: off the equilibrium, or off zero (the neutral configuration, the identity), by x; or drawn."""
+
+    origin: str  # "equilibrium", "zero" or "drawn"
+    x: np.ndarray
+
+
+class Simple(NamedTuple):
+    """A state, the code that makes it (t, q, v and z from `robot`, `controller` and `plant`), and the tries it took."""
+
+    state: State
+    code: str
+    tries: int
+
+
+class _Form(NamedTuple):
+    """A state as one writes it down."""
+
+    t: float
+    q: Offset
+    v: Offset
+    z: Offset | None
+
+    def with_part(self, name: str, origin: str, x: np.ndarray) -> _Form:
+        return self._replace(**{name: Offset(origin, x)})
+
+    @property
+    def parts(self) -> list[tuple[str, Offset]]:
+        return [(name, part) for name in PARTS if (part := getattr(self, name)) is not None]
+
+    @property
+    def cost(self) -> int:
+        """Digits it takes; an equilibrium that is referred to counts as one."""
+        parts = (sum(map(_digits, part.x)) + (part.origin != "zero") for _, part in self.parts)
+        return _digits(self.t) + sum(parts)
+
+
+def shrunk(fails: Callable[[State], bool], state: State, domain: Domain, budget: int = BUDGET) -> Simple:
+    """The simplest state found in `domain` at which `fails` is still true; `state` itself fails."""
+    form = _form_of(state, domain)
+    tries, improved = 0, True
+    while improved:
+        improved = False
+        for candidate in _simpler(form, domain):
+            if tries >= budget:
+                break
+            if candidate.cost >= form.cost:
+                continue
+            x = _state_of(candidate, domain)
+            if not domain.contains(x):
+                continue
+            tries += 1
+            if fails(x):
+                form, state, improved = candidate, x, True
+                break
+    return Simple(state, _code_of(form, state, domain), tries)
+
+
+# --- forms and states --------------------------------------------------------------------------------------------
+
+
+def _form_of(state: State, domain: Domain) -> _Form:
+    x, parts = domain.point(state).x, domain.parts
+    z = None
+    if state.z is not None:
+        z = Offset("drawn", np.ravel(state.z)) if domain.draw is not None else Offset("equilibrium", x[parts["z"]])
+    return _Form(state.t, Offset("equilibrium", x[parts["q"]]), Offset("equilibrium", x[parts["v"]]), z)
+
+
+def _state_of(form: _Form, domain: Domain) -> State:
+    zero, robot = domain.rest(form.t), domain.robot
+    q = robot.integrate(zero.q if form.q.origin == "equilibrium" else robot.neutral(), form.q.x)
+    v = zero.v + form.v.x if form.v.origin == "equilibrium" else form.v.x.copy()
+    z = None
+    if form.z is not None:
+        z = _own_state(form.z, zero.z, domain)
+    return untouchable(State(form.t, q, v, z))
+
+
+def _own_state(part: Offset, at_rest: Any, domain: Domain) -> np.ndarray:
+    if part.origin == "drawn":
+        return part.x.reshape(at_rest.shape).copy()
+    if part.origin == "equilibrium":
+        return domain.moved_z(at_rest, part.x) if part.x.any() else at_rest.copy()
+    return domain.moved_z(_zero_of_z(at_rest, domain), part.x)
+
+
+def _zero_of_z(z: Any, domain: Domain) -> np.ndarray:
+    return np.zeros(z.shape) if domain.group is None else domain.group.identity()
+
+
+def _from_zero(name: str, state: State, domain: Domain) -> np.ndarray:
+    """A part's displacement from zero."""
+    if name == "q":
+        return domain.robot.difference(domain.robot.neutral(), state.q)
+    if name == "v":
+        return np.array(state.v)
+    return domain.displacement_of_z(_zero_of_z(domain.rest(state.t).z, domain), state.z)
+
+
+# --- what is simpler ---------------------------------------------------------------------------------------------
+
+
+def _simpler(form: _Form, domain: Domain) -> Iterator[_Form]:
+    """What to try instead of `form`, the simplest first."""
+    for t in sorted({0.0, 1.0, 2.0, 0.5, *(round(form.t, k) for k in range(4))}, key=_digits):
+        yield form._replace(t=t)
+    for name, part in form.parts:
+        if part.origin == "drawn":
+            yield form.with_part(name, "equilibrium", np.zeros(len(part.x)))
+            continue
+        yield form.with_part(name, "zero", np.zeros(len(part.x)))
+        yield form.with_part(name, "equilibrium", np.zeros(len(part.x)))
+    for name, part in form.parts:
+        if part.origin == "equilibrium":
+            away = _from_zero(name, _state_of(form, domain), domain)
+            for digits in DIGITS[:2]:
+                yield form.with_part(name, "zero", _rounded(away, digits))
+    for name, part in form.parts:
+        if part.origin != "drawn":
+            for x in _simpler_entries(part.x):
+                yield form.with_part(name, part.origin, x)
+
+
+def _simpler_entries(x: np.ndarray) -> Iterator[np.ndarray]:
+    """Entries set to zero, many at once first, then rounded."""
+    there = np.flatnonzero(x)
+    size = len(there) // 2
+    while size >= 1:
+        for k in range(0, len(there), size):
+            out = x.copy()
+            out[there[k : k + size]] = 0.0
+            yield out
+        size //= 2
+    for digits in DIGITS:
+        yield _rounded(x, digits)
+    for k in there:
+        for simple in (np.sign(x[k]), 0.5 * np.sign(x[k]), *(_rounded(x[k], digits) for digits in DIGITS)):
+            out = x.copy()
+            out[k] = simple
+            yield out
+
+
+def _digits(x: float) -> int:
+    """What it takes to write x down, its sign aside; nothing for zero."""
+    return 0 if x == 0.0 else 1 + len(f"{abs(float(x))!r}".removesuffix(".0"))
+
+
+def _rounded(x: Any, digits: int) -> Any:
+    """x to so many significant digits."""
+    if np.ndim(x) == 0:
+        return float(f"{x:.{digits - 1}e}")
+    return np.array([float(f"{entry:.{digits - 1}e}") for entry in x])
+
+
+# --- as code -------------------------------------------------------------------------------------------------------
+
+
+def array_code(x: np.ndarray) -> str:
+    """`np.array(...)` that evaluates to x exactly; zeros as such."""
+    if x.ndim == 1 and len(x) > 1 and not x.any():
+        return f"np.zeros({len(x)})"
+    return f"np.array({x.tolist()!r})"
+
+
+def _code_of(form: _Form, state: State, domain: Domain) -> str:
+    lines = [f"t = {float(form.t)!r}"]
+    for name, part in form.parts:
+        lines += _lines_of(name, part, state, domain)
+    return "\n".join(lines if form.z is not None else [*lines, "z = None"])
+
+
+def _lines_of(name: str, part: Offset, state: State, domain: Domain) -> list[str]:
+    x, value = part.x, getattr(state, name)
+    is_vector = domain.robot.nq == domain.robot.nv if name == "q" else name == "v" or domain.group is None
+    source = domain.sources.get(name)
+    if part.origin == "zero" and is_vector and 0 < np.count_nonzero(x) <= FEW < len(x) // 2 and value.ndim == 1:
+        return [f"{name} = np.zeros({len(x)})", *(f"{name}[{k}] = {float(x[k])!r}" for k in np.flatnonzero(x))]
+    if part.origin == "drawn" or (is_vector and (part.origin == "zero" or source is None)):
+        return [f"{name} = {array_code(value)}"]
+    if part.origin == "zero":
+        source = "robot.neutral()" if name == "q" else "controller.group.identity()"
+    elif source is None:
+        source = array_code(getattr(domain.rest(state.t), name))
+    there = np.flatnonzero(x)
+    if not len(there):
+        return [f"{name} = {source}"]
+    if not is_vector:
+        move = f"robot.integrate({source}, " if name == "q" else f"controller.group.advance({source}, "
+        return [f"{name} = {move}{array_code(x)})"]
+    if len(there) <= FEW < len(x) and value.ndim == 1:
+        return [f"{name} = np.array({source})", *(f"{name}[{k}] += {float(x[k])!r}" for k in there)]
+    return [f"{name} = {source} + {array_code(np.reshape(x, value.shape))}"]
+
+
+def literal(state: State) -> str:
+    """Code that makes a state from its numbers alone."""
+    z = "None" if state.z is None else array_code(state.z)
+    return f"t = {float(state.t)!r}\nq = {array_code(state.q)}\nv = {array_code(state.v)}\nz = {z}"
