@@ -66,7 +66,7 @@ class Examples:
         """
         path = self.path(test)
         try:
-            with np.load(path, allow_pickle=False) as found:
+            with open(path, "rb") as file, np.load(file, allow_pickle=False) as found:  # numpy leaves a bad one open
                 q, v = (np.asarray(found[name], float) for name in ("q", "v"))
                 return [(float(found["t"]), q, v, np.asarray(found["z"], float) if "z" in found else None)]
         except FileNotFoundError:

@@ -43,7 +43,9 @@ class Checks:
             same = all(a is None or np.allclose(a, b, 0.0, 1e-9) for a, b in zip(alone[1:], x[1:]))
             V = self.promise.value(x)
             if same and self.distance(x) >= OFF and not tiny < V < np.inf:
-                raise Counterexample(f"V is not positive where only {name} is off: V = {V:.9g}", x, f"definite in {name}")
+                raise Counterexample(
+                    f"V is not positive where only {name} is off: V = {V:.9g}", x, f"definite in {name}"
+                )
 
         return check
 

@@ -49,7 +49,9 @@ class LyapunovSearch:
         """Raises Counterexample."""
         c, rtol = self.checks, self.checks.rtol
         self._climb("rate", self._rate, c.not_growing, 1e-9)
-        self._climb("derivative", self._excess, c.as_promised, 2.0 * rtol if c.bound else math.log10(2.0 * rtol + NOISE))
+        self._climb(
+            "derivative", self._excess, c.as_promised, 2.0 * rtol if c.bound else math.log10(2.0 * rtol + NOISE)
+        )
         self._climb("definite", self._negative, c.positive, NOTHING)
         self._shells()
 
