@@ -45,10 +45,16 @@ class ComputedTorque(ModelBased):
         instance("tuning", tuning, Tuning, "a Tuning")
         return cls(tuning.robot, tuning.motion, tuning.kp, tuning.kd)
 
+    def acceleration(self, t, q, v, z):
+        """The vdot (nv,) that the law wants, and gets where its model is right."""
+        return self._acceleration(self.error(t, q, v))
+
+    def _acceleration(self, error):
+        return error.a_d - self.kd.dot(error.w) - joint_forces(self.robot, error.e, self.kp.dot(error.e))
+
     def __call__(self, t, q, v, z):
         error = self.error(t, q, v)
-        a = error.a_d - self.kd.dot(error.w) - joint_forces(self.robot, error.e, self.kp.dot(error.e))
-        tau = self.robot.inverse_dynamics(q, v, a)
+        tau = self.robot.inverse_dynamics(q, v, self._acceleration(error))
         if self.friction is not None:
             tau += self.friction.acting(v)
         return Command(tau, None, {"e": error.e})
