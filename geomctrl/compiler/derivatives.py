@@ -30,7 +30,6 @@ from .symbols import (
 )
 
 CONDITIONS = {"lt", "le", "eq", "and", "or", "not"}
-SINGULAR = {"div", "sqrt", "asin", "acos", "log", "atan2"}  # whose slope may be infinite
 
 
 def tangents(graph: Graph, ends: Sequence[Any], seeds: Mapping[int, Any]) -> list[Any]:
@@ -52,22 +51,25 @@ def tangents(graph: Graph, ends: Sequence[Any], seeds: Mapping[int, Any]) -> lis
     return [rate.get(k, 0.0) for k in at]
 
 
-def pullback(graph: Graph, ends: Sequence[Any], weights: Sequence[Any], inputs: Sequence[int]) -> list[Any]:
-    """d(sum weights[k] ends[k]) / d(input), for every node of `inputs`; the weights are taken for constants."""
-    at = [graph.operand(x) for x in ends]
+def pullback(graph: Graph, outputs: Sequence[Any], weights: Sequence[Any], inputs: Sequence[int]) -> list[Any]:
+    """d(sum weights[k] outputs[k]) / d(input), for every node of `inputs`; the weights are taken for constants."""
+    at = [graph.operand(x) for x in outputs]
     order = graph.needed(at)
     moving = _dependent(graph, order, inputs)
     weight: dict[int, Any] = {}
     for k, w in zip(at, weights, strict=True):
         weight[k] = add(weight.get(k, 0.0), w)
-    stop = set(inputs)
+    stop, sure = set(inputs), set(at)  # sure: what is needed whatever branches are taken
     for k in reversed(order):
+        op, ends = graph.nodes[k][0], operands(graph.nodes[k])
+        if k in sure and op != "where":
+            sure.update(ends)
         if k in stop or k not in moving or _is_zero(weight.get(k, 0.0)):
             continue
         w = weight[k]
         for x, slope in _slopes(graph, k, moving.__contains__):
             share = mul(slope, w)
-            if graph.nodes[k][0] in SINGULAR and is_symbol(w):  # in a branch that is not taken: 0 times infinity
+            if k not in sure and is_symbol(w):  # where the branch is not taken, w is 0 and the slope may be infinite
                 share = where(compare("eq", w, 0.0), 0.0, share)
             weight[x] = add(weight.get(x, 0.0), share)
     return [weight.get(k, 0.0) for k in inputs]

@@ -67,7 +67,8 @@ def value(graph, x, at):
 
 
 def test_no_operation_is_forgotten():
-    assert set(RULES) == {*ARITHMETIC, "neg", *FOLDED} and set(RULES) >= COMMUTATIVE - {"eq", "and", "or"}
+    assert set(RULES) == {*ARITHMETIC, "neg", *FOLDED}
+    assert set(RULES) >= COMMUTATIVE - {"eq", "and", "or"}
 
 
 @given(st.integers(0, 2**32 - 1))
