@@ -77,6 +77,9 @@ class Equations:
     def n(self) -> int:
         return len(self.x) // 2
 
+    def symbol(self, at: int) -> Symbol:
+        return Symbol(self.graph, at)
+
     def plus(self, rate: float) -> Any:
         """V' + rate V."""
         return add(self.decrease, mul(self.value, rate)) if rate else self.decrease

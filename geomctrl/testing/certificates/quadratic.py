@@ -103,6 +103,11 @@ class Bounds:
         slope = np.maximum(np.abs(low[:m, 1 : 1 + n]), np.abs(high[:m, 1 : 1 + n]))
         return Form(high[:m, 0], slope, self._definite(-A, R), value)
 
+    def values(self, boxes: Boxes) -> tuple[np.ndarray, np.ndarray]:
+        """(lo, hi), (boxes,) each, of F by intervals alone."""
+        low, high = self._enclosed(self.expressions[:1], boxes, boxes.lo, boxes.hi)
+        return low[:, 0], high[:, 0]
+
     def _definite(self, N: np.ndarray, R: np.ndarray) -> np.ndarray:
         """N less a diagonal that covers every symmetric matrix of entries within R.
 
@@ -183,8 +188,9 @@ def symmetric(lo: np.ndarray, hi: np.ndarray, n: int) -> tuple[np.ndarray, np.nd
     rows, columns = np.triu_indices(n)
     middle, radius = np.empty((len(lo), n, n)), np.empty((len(lo), n, n))
     known = np.isfinite(lo) & np.isfinite(hi)
-    m = np.where(known, 0.5 * (lo + hi), 0.0)
-    r = np.where(known, np.maximum(hi - m, m - lo) * (1.0 + EPS), 1e300)
+    lo, hi = np.where(known, lo, -1e300), np.where(known, hi, 1e300)
+    m = 0.5 * lo + 0.5 * hi
+    r = np.maximum(hi - m, m - lo) * (1.0 + EPS)
     middle[:, rows, columns] = middle[:, columns, rows] = m
     radius[:, rows, columns] = radius[:, columns, rows] = r
     return middle, radius

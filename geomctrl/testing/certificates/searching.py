@@ -45,9 +45,15 @@ class Search:
         return rows[:, 0], slope, of_p
 
 
-def search(bounds: Bounds, box: Boxes, ball: np.ndarray | None, allowed: float, seed: int = 0) -> Found:
-    """The largest F on the box outside the ball, over all parameters, that ascent finds."""
+def search(
+    bounds: Bounds, box: Boxes, ball: np.ndarray | None, allowed: float, seed: int = 0, shell: np.ndarray | None = None
+) -> Found:
+    """The largest F on the box outside the ball, over all parameters, that ascent finds.
+
+    shell: half axes of which an ellipsoid a tenth as large is left out where there is no ball, F being zero inside it.
+    """
     find, rng = Search(bounds), np.random.default_rng(seed)
+    ball = 0.1 * shell if ball is None and shell is not None else ball
     lo, hi, p_lo, p_hi = box.lo[0], box.hi[0], box.p_lo[0], box.p_hi[0]
     half = 0.5 * (hi - lo)
     x = rng.uniform(lo, hi, (STARTS, len(lo))) * rng.uniform(0.0, 1.0, (STARTS, 1)) ** 2
