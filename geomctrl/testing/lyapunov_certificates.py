@@ -13,6 +13,7 @@ from geomctrl.compiler.symbols import add, mul, neg
 from geomctrl.control.plant import Plant, plant_of
 from geomctrl.errors import ArgumentError
 from geomctrl.mechanism.states import one_configuration
+from geomctrl.proofs.interpreted import enclosed
 from geomctrl.robot import Robot
 
 from .certificates.bodies import share
@@ -24,7 +25,8 @@ from .certificates.region import least_on_boundary, most_in_ball
 from .certificates.searching import search
 
 POSSIBLE = "the true robot's bodies are physically possible ones, each with a positive definite inertia"
-NEGLIGIBLE = 1e-12  # of V at the box's corners: V there is zero
+NEGLIGIBLE = 1e-12  # of V or V' at a corner of the box: zero
+SHELL = 0.1  # of the box: where V and V' must be off zero at the latest
 
 
 def certify_lyapunov(
@@ -98,10 +100,9 @@ def _scale(e: Equations, half: np.ndarray) -> np.ndarray:
 def _positive(e: Equations, box: Boxes, most: int, seconds: float, seed: int) -> Claim:
     words, scale = "V > 0 off the equilibrium", _scale(e, box.hi[0])
     task = Task(Bounds(e, neg(e.value), scale), box, None)
-    size = float(-_values(task.bounds, box.hi, _centre(box))[0])
     for robots in (_centre(box), box):
-        bad = search(task.bounds, robots, None, 0.0, seed, shell=box.hi[0])
-        if bad.excess >= -NEGLIGIBLE * abs(size):
+        bad = search(e, neg(e.loop.value), robots, SHELL * box.hi[0], 0.0, seed)
+        if bad.excess >= -NEGLIGIBLE * abs(_values(task.bounds, box.hi, _centre(box))[0]):
             if robots is box and e.potential is not None:  # a robot that is none, as a rule
                 break
             return Claim(words, REFUTED, counterexample=_state(e, bad.x, bad.p, bad.excess))
@@ -135,14 +136,14 @@ def _decreasing(
     words = "V' < " + (" + ".join([f"- {rate:g} V"] * (rate > 0) + [f"{offset:g}"] * (offset > 0)) or "0")
     words += " off the equilibrium" if ball is None and offset == 0.0 else "" if ball is None else " outside the ball"
     task = Task(Bounds(e, e.plus(rate), _scale(e, box.hi[0])), box, ball, offset)
-    shell = box.hi[0] if ball is None and offset == 0.0 else None
-    bad = search(task.bounds, box, ball, offset, seed, shell=shell)
-    if shell is not None and bad.excess >= -NEGLIGIBLE * np.abs(_values(task.bounds, box.hi, _centre(box))[0]):
+    away = SHELL * box.hi[0] if ball is None and offset == 0.0 else ball
+    bad = search(e, e.as_it_comes(rate), box, away, offset, seed)
+    if ball is None and offset == 0.0 and bad.excess >= -NEGLIGIBLE * abs(_values(task.bounds, box.hi, _centre(box))[0]):
         return Claim(words, REFUTED, counterexample=_state(e, bad.x, bad.p, bad.excess))
     if bad.excess > 0.0:
-        low = _values(task.bounds, bad.x[None], Boxes(bad.x[None], bad.x[None], bad.p[None], bad.p[None]), low=True)
-        if low[0] > offset:
-            return Claim(words, REFUTED, counterexample=_state(e, bad.x, bad.p, float(low[0] - offset)))
+        low = enclosed(e.graph, [e.as_it_comes(rate)], {k: (x, x) for k, x in e.at(bad.x[None], bad.p[None]).items()}, 1)
+        if low[0][0, 0] > offset:
+            return Claim(words, REFUTED, counterexample=_state(e, bad.x, bad.p, float(low[0][0, 0] - offset)))
     return _claim(words, task, prove(task, most, seconds, progress))
 
 
@@ -159,10 +160,9 @@ def _levels(found: LyapunovCertificate, box: Boxes, ball: np.ndarray | None, rat
     found.ends_in = ends if ends < level else None
 
 
-def _values(bounds: Bounds, x: np.ndarray, boxes: Boxes, low: bool = False) -> np.ndarray:
-    """An end of F at points."""
-    at = Boxes(x, x, boxes.p_lo, boxes.p_hi)
-    return bounds.values(at)[0 if low else 1]
+def _values(bounds: Bounds, x: np.ndarray, boxes: Boxes) -> np.ndarray:
+    """An upper bound of F at points."""
+    return bounds.values(Boxes(x, x, boxes.p_lo, boxes.p_hi))[1]
 
 
 def _state(e: Equations, x: np.ndarray, p: np.ndarray, excess: float) -> Counterexample:

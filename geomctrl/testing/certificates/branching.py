@@ -121,7 +121,8 @@ def _gains(task: Task, sample: Boxes, sides: np.ndarray, width: np.ndarray) -> n
     before = np.maximum(merits(task, sample), -1e12)
     gain = (found.min(1) + 0.25 * (found.max(1) - found.min(1)) - before).mean(1)
     share = ((hi - lo) / np.where(width > 0.0, width, 1.0)).mean(0)[sides]
-    return np.maximum(gain, 1e-9 * max(np.abs(gain).max(), 1e-300)) / np.maximum(share, 1e-12)
+    gain = np.maximum(gain, 0.0) / np.maximum(share, 1e-12)
+    return gain + (1e-3 * gain.max() or 1.0)  # none better than others: the widest side
 
 
 def _halved(boxes: Boxes, sides: np.ndarray, gains: np.ndarray, width: np.ndarray) -> Boxes:

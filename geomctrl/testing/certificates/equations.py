@@ -32,7 +32,8 @@ from geomctrl.proofs.identities import chance, degree_in, identical
 from geomctrl.proofs.substitution import substituted
 from geomctrl.robot import Robot
 
-ANGLES, ERRORS, MOTION = 7, 8, 9  # further arrays of the graph: q within sines and cosines, errors of parameters, a
+# further arrays of the graph: q within sines and cosines, errors of the parameters, an acceleration, M^-1 row by row
+ANGLES, ERRORS, MOTION, INVERSE = range(7, 11)
 AT = 1.0  # s: a time; what is proved does not depend on it
 LARGEST_SOLVED = 6  # joints: of M x = b written out
 
@@ -55,7 +56,8 @@ class Equations:
     x: the nodes of (q, v). angles: nodes that stand for q within sines and cosines, None where q_i is in none.
     parameters, errors: nodes of the true parameters, and of their deviations from `model`. numbers: values of all
     other inputs. `decrease`: V'. `potential`: U(q) where V = 1/2 w . M w + U with a w that is zero at rest at q_d and
-    has dw/dv = 1, else None. What all that rests on: `lemmas`, `form`.
+    has dw/dv = 1, else None. `mass`, `inverse`: where V' is written with M^-1, the entries of M, row by row, and the
+    nodes that stand for those of its inverse. What all that rests on: `lemmas`, `form`.
     """
 
     graph: Any
@@ -69,6 +71,8 @@ class Equations:
     value: Any
     decrease: Any
     potential: Any
+    mass: list[Any]
+    inverse: list[int]
     form: str
     lemmas: list[Lemma]
     loop: TracedClosedLoop
@@ -80,9 +84,19 @@ class Equations:
     def symbol(self, at: int) -> Symbol:
         return Symbol(self.graph, at)
 
+    def at(self, x: np.ndarray, p: np.ndarray) -> dict[int, Any]:
+        """The inputs of the loop as it comes at states x (m, 2n), parameters (m, k)."""
+        given: dict[int, Any] = {**self.numbers, self.loop.t.at: AT}
+        given |= {at: x[:, i] + (self.q_d[i] if i < self.n else 0.0) for i, at in enumerate(self.x)}
+        return given | {at: p[:, k] for k, at in enumerate(self.parameters)}
+
     def plus(self, rate: float) -> Any:
         """V' + rate V."""
         return add(self.decrease, mul(self.value, rate)) if rate else self.decrease
+
+    def as_it_comes(self, rate: float) -> Any:
+        """V' + rate V along the field, of no lemma, angles or deviations."""
+        return add(self.loop.slope, mul(self.loop.value, rate)) if rate else self.loop.slope
 
 
 def equations(controller: Any, plant: Plant, q_d: np.ndarray) -> Equations:
@@ -103,14 +117,16 @@ def equations(controller: Any, plant: Plant, q_d: np.ndarray) -> Equations:
             node = graph.node(op, at)
             moved[node], used = symbols.unary(op, angle), True
         angles.append(angle.at if used else None)
-    ends = [decrease, value, 0.0 if potential is None else potential]
-    decrease, value, U = substituted(graph, ends, moved)
+    mass = found.mass
+    ends = [decrease, value, 0.0 if potential is None else potential, *mass]
+    decrease, value, U, *mass = substituted(graph, ends, moved)
     inputs = {k for k in graph.needed([graph.operand(decrease), graph.operand(value)]) if graph.nodes[k][0] == "load"}
     if loop.t.at in inputs:
         raise UntraceableError("controller: its V or V' depends on time; certified are autonomous loops, at a set point")
     return Equations(
         graph, x, np.asarray(q_d, float), angles, p, found.errors, model,
-        found.fixed, value, decrease, None if potential is None else U, form, lemmas, loop,
+        found.fixed, value, decrease, None if potential is None else U, mass,
+        loads([graph.load(INVERSE, k) for k in range(len(mass))]), form, lemmas, loop,
     )  # fmt: skip
 
 
@@ -141,7 +157,9 @@ def _further(twin: Any, t: Any, q: Any, v: Any, z: Any, command: Any) -> dict[st
     if hasattr(twin.controller, "acceleration") and n <= LARGEST_SOLVED:
         a = twin.controller.acceleration(t, q, v, z)
         rest = [sub(x, y) for x, y in zip(net, _numbers(robot.inverse_dynamics(q, v, a, f_ext=wrenches)))]
-        found["acceleration"] = _numbers(a), rest, np.asarray(robot.mass_matrix(q), object).tolist()
+        columns = [tangents(graph, pushed, {k: 1.0}) for k in loads(motion)]
+        M = [[columns[min(i, j)][max(i, j)] for j in range(n)] for i in range(n)]
+        found["acceleration"] = _numbers(a), rest, M
     return found
 
 
@@ -163,6 +181,7 @@ class _Forms:
         self.models = [robot.parameters.ravel(), self.true] if same else [self.true]
         self.q, self.v, _ = loop.split(loop.y)
         self.slope = loop.slope
+        self.mass: list[Any] = []
 
     def best(self) -> tuple[str, list[Lemma], np.ndarray, Any, Any, Any]:
         for attempt in (self.power, self.acceleration):
@@ -247,8 +266,10 @@ class _Forms:
                 self.lemma("V' = V'(vdot = a) + dV/dv . M^-1 (tau - M a - C v - g) for all parameters", pairs),
                 self.lemma("V' is the promised rate, and vdot = a, where the model is right", right),
             ]
-            left = [self.deviation(x) for x in rest]
-            decrease = add(rate, dot(slope_v, solved(M, left)))
+            left, n = [self.deviation(x) for x in rest], len(v)
+            self.mass = [self.about(x, model) for row in M for x in row]
+            inverse = [[self.graph.load(INVERSE, n * i + j) for j in range(n)] for i in range(n)]
+            decrease = add(rate, dot(slope_v, [dot(row, left) for row in inverse]))
             value = self.about(self.loop.value, model)
             return "acceleration, M^-1 with the error of the model only", lemmas, model, decrease, value, None
         return None

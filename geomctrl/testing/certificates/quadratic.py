@@ -138,7 +138,38 @@ def inputs(e: Equations, boxes: Boxes, lo: np.ndarray, hi: np.ndarray) -> dict[i
     for k, (at, error) in enumerate(zip(e.parameters, e.errors)):
         given[at] = boxes.p_lo[:, k], boxes.p_hi[:, k]
         given[error] = moved(-e.model[k], boxes.p_lo[:, k], boxes.p_hi[:, k])
+    if e.inverse:
+        low, high = enclosed(e.graph, e.mass, given, len(boxes))
+        low, high = inverse(low.reshape(-1, e.n, e.n), high.reshape(-1, e.n, e.n))
+        for k, at in enumerate(e.inverse):
+            given[at] = low.reshape(len(boxes), -1)[:, k], high.reshape(len(boxes), -1)[:, k]
     return given
+
+
+def inverse(lo: np.ndarray, hi: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Bounds (boxes, n, n) of the entries of M^-1 for all M with lo <= M <= hi; infinite where one may be singular.
+
+    With C about the middle's inverse and |1 - C M| <= D: |M^-1 - C| <= (D + D^2 + ...) |C|, summed up in the norm
+    max |x_i| / u_i, u Perron's vector of D.
+    """
+    n = lo.shape[1]
+    middle, radius = 0.5 * (lo + hi), 0.5 * (hi - lo) * (1.0 + 4.0 * EPS) + 4.0 * EPS * np.abs(lo + hi)
+    good = np.isfinite(middle).all((1, 2)) & np.isfinite(radius).all((1, 2))
+    middle = np.where(good[:, None, None], middle, np.eye(n))
+    C = np.linalg.inv(middle)
+    size = np.abs(C)
+    D = np.abs(np.eye(n) - C @ middle) + size @ (np.where(good[:, None, None], radius, 0.0) + n * 4 * EPS * np.abs(middle))
+    u = np.ones((len(lo), n, 1))
+    for _ in range(6):
+        u = D @ u
+        u = u / np.maximum(u.max(1, keepdims=True), 1e-300) + 1e-9
+    share = ((D @ u) / u).max((1, 2)) * (1.0 + 1e-12)
+    Y = D @ size
+    DY = D @ Y
+    rest = share / np.maximum(1.0 - share, 1e-300)
+    off = (Y + DY + rest[:, None, None] * u * (DY / u).max(1, keepdims=True)) * (1.0 + 1e-10)
+    off = np.where((good & (share < 1.0))[:, None, None], off, np.inf)
+    return C - off, C + off
 
 
 def moved(by: float, lo: np.ndarray, hi: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

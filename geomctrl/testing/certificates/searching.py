@@ -9,7 +9,8 @@ import numpy as np
 from geomctrl.compiler.derivatives import pullback
 from geomctrl.proofs.interpreted import valued
 
-from .quadratic import Bounds, Boxes, inputs, settled
+from .equations import Equations
+from .quadratic import Boxes
 
 STARTS, STEPS = 96, 60
 
@@ -23,37 +24,23 @@ class Found(NamedTuple):
 
 
 class Search:
-    """F, and its slopes in the state and in the parameters, by numbers."""
+    """F of the loop as it comes, and its slopes in the state and in the parameters, by numbers."""
 
-    def __init__(self, bounds: Bounds):
-        e = bounds.equations
-        self.bounds, self.e = bounds, e
-        angles = [k for k in e.angles if k is not None]
-        slopes = pullback(e.graph, [bounds.F], [1.0], [*e.x, *angles, *e.parameters, *e.errors])
-        self.outputs = settled(e.graph, [bounds.F, *slopes])
-        self.with_angle = [i for i, k in enumerate(e.angles) if k is not None]
+    def __init__(self, e: Equations, F: Any):
+        self.e = e
+        slopes = pullback(e.graph, [F], [1.0], [*e.x, *e.parameters])
+        self.outputs = [F, *slopes]
 
     def __call__(self, x: np.ndarray, p: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """(F, dF/dx, dF/dp) at states (m, 2n) with parameters (m, k)."""
-        e, boxes = self.e, Boxes(x, x, p, p)
-        given: dict[int, Any] = {k: lo for k, (lo, _) in inputs(e, boxes, x, x).items()}
-        rows = valued(e.graph, self.outputs, given, len(x))
-        n, m, k = len(e.x), len(self.with_angle), len(e.parameters)
-        slope = rows[:, 1 : 1 + n].copy()
-        slope[:, self.with_angle] += rows[:, 1 + n : 1 + n + m]
-        of_p = rows[:, 1 + n + m : 1 + n + m + k] + rows[:, 1 + n + m + k :]
-        return rows[:, 0], slope, of_p
+        rows = valued(self.e.graph, self.outputs, self.e.at(x, p), len(x))
+        n = len(self.e.x)
+        return rows[:, 0], rows[:, 1 : 1 + n], rows[:, 1 + n :]
 
 
-def search(
-    bounds: Bounds, box: Boxes, ball: np.ndarray | None, allowed: float, seed: int = 0, shell: np.ndarray | None = None
-) -> Found:
-    """The largest F on the box outside the ball, over all parameters, that ascent finds.
-
-    shell: half axes of which an ellipsoid a tenth as large is left out where there is no ball, F being zero inside it.
-    """
-    find, rng = Search(bounds), np.random.default_rng(seed)
-    ball = 0.1 * shell if ball is None and shell is not None else ball
+def search(e: Equations, F: Any, box: Boxes, ball: np.ndarray | None, allowed: float, seed: int = 0) -> Found:
+    """The largest F, an expression in x and the parameters, on the box outside the ball, that ascent finds."""
+    find, rng = Search(e, F), np.random.default_rng(seed)
     lo, hi, p_lo, p_hi = box.lo[0], box.hi[0], box.p_lo[0], box.p_hi[0]
     half = 0.5 * (hi - lo)
     x = rng.uniform(lo, hi, (STARTS, len(lo))) * rng.uniform(0.0, 1.0, (STARTS, 1)) ** 2
@@ -77,7 +64,28 @@ def search(
             )
             x = _outside(np.clip(x, lo, hi), ball, lo, hi)
     k = int(np.argmax(best))
+    if allowed == 0.0 and ball is not None:
+        better = _along_zero(find, best_x[k], best_p[k], half, lo, hi)
+        if better[0] >= best[k]:
+            return Found(better[0], better[1], best_p[k])
     return Found(float(best[k]) - allowed, best_x[k], best_p[k])
+
+
+def _along_zero(
+    find: Search, x: np.ndarray, p: np.ndarray, half: np.ndarray, lo: np.ndarray, hi: np.ndarray
+) -> tuple[float, np.ndarray]:
+    """The state of the largest F / |x|^2 near x, as far out as x: where F is zero along a line, it is that to rounding."""
+    from scipy.optimize import minimize
+
+    def ratio(y: np.ndarray) -> tuple[float, np.ndarray]:
+        F, slope, _ = find((y * half)[None], p[None])
+        size = max(float(y @ y), 1e-300)
+        return -float(F[0]) / size, -(np.nan_to_num(slope[0]) * half / size - 2.0 * float(F[0]) * y / size**2)
+
+    found = minimize(ratio, x / half, jac=True, method="L-BFGS-B", options={"ftol": 0.0, "gtol": 1e-14})
+    y = found.x * np.linalg.norm(x / half) / max(np.linalg.norm(found.x), 1e-300)
+    y = np.clip(y * half, lo, hi)
+    return float(find(y[None], p[None])[0][0]), y
 
 
 def _outside(x: np.ndarray, ball: np.ndarray | None, lo: np.ndarray, hi: np.ndarray) -> np.ndarray:
