@@ -86,15 +86,18 @@ class Certificate:
 
         Raises ArgumentError for a claim that is not proved, or whose boxes were too many to be kept.
         """
-        path = path_of("path", path)
+        path, arrays = path_of("path", path), self.arrays()
+        with files.whole(path) as file:
+            np.savez(file, **arrays)
+        return path
+
+    def arrays(self) -> dict[str, Any]:
+        """What `save` writes."""
         if not self:
             raise ArgumentError(f"certificate: expected one that is proved, got one that is {self.status}")
         if self.settled is None:
             raise ArgumentError(f"certificate: expected boxes that were kept, got {self.boxes}, too many to keep")
-        lo, hi, how = self.settled
-        with files.whole(path) as file:
-            np.savez(file, **saved_claim(self.claim), lo=lo, hi=hi, how=how)
-        return path
+        return {**saved_claim(self.claim), **dict(zip(("lo", "hi", "how"), self.settled))}
 
 
 def saved_claim(claim: Claim) -> dict[str, Any]:

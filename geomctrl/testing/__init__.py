@@ -17,6 +17,7 @@ Assertions raise AssertionError with the state that breaks the property. Toleran
 
 from geomctrl.proofs.certificates import Certificate, Counterexample
 from geomctrl.proofs.claims import Ellipsoid
+from geomctrl.proofs.rechecking import Recheck, recheck
 
 from .assertions import assert_passive, assert_skew_symmetric
 from .certificates import certify
@@ -36,6 +37,7 @@ __all__ = [
     "Certificate",
     "Counterexample",
     "Ellipsoid",
+    "Recheck",
     "State",
     "assert_lyapunov",
     "assert_passive",
@@ -48,6 +50,7 @@ __all__ = [
     "random_inertia",
     "random_joint",
     "random_robot",
+    "recheck",
     "robots",
     "states",
     "velocities",
