@@ -94,7 +94,8 @@ class Arithmetic:
 
     def wave(self, a: Any, function: Any, phase: Any) -> Ends:
         """A sine whose tops are at whole turns + phase, its bottoms half a turn on."""
-        lo, hi = self.hull(function(a[0]), function(a[1]))
+        low, high = function(a[0]), function(a[1])
+        lo, hi = _least(low.lower(), high.lower()), _most(low.upper(), high.upper())
         turns = [x / (2 * self.pi) - phase for x in a]
         if self.may_pass(turns, 0):
             hi = self.one

@@ -74,9 +74,9 @@ class Ellipsoid:
 
 def box_of(name: str, box: Any) -> tuple[np.ndarray, np.ndarray]:
     """(lo, hi) of a box: pairs (lo, hi), one for each coordinate. Raises ArgumentError, naming the argument `name`."""
-    pairs = checked(name, box, (2,), finite=False)
-    if pairs.ndim != 2 or not len(pairs):
-        raise ArgumentError(f"{name}: expected pairs (lo, hi), shape (n, 2), got shape {pairs.shape}")
+    pairs = checked(name, box, (), finite=False)
+    if pairs.ndim != 2 or pairs.shape[1] != 2 or not len(pairs):
+        raise ArgumentError(f"{name}: expected pairs (lo, hi), shape (n, 2), got {pairs.shape}")
     for k, (lo, hi) in enumerate(pairs.tolist()):
         if not (abs(lo) < np.inf and abs(hi) < np.inf):
             raise ArgumentError(f"{name}: expected finite sides, got ({lo}, {hi}) for coordinate {k}")

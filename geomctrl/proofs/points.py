@@ -8,8 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from geomctrl.compiler.symbols import Graph
+from geomctrl.compiler.symbols import Condition, Graph, Symbol, where
 from geomctrl.compiler.tracing import Trace
+from geomctrl.errors import ArgumentError
 
 from .claims import Claim, placed
 from .enclosure import compiled
@@ -23,11 +24,14 @@ class Sampler:
 
     def __init__(self, claim: Claim):
         self.claim, self.rows = claim, 1 + claim.constraints
+        own, flag = claim.trace.graph, claim.trace.flag
         slopes = [slopes_of(claim, k) for k in range(self.rows)]
         ends = [*claim.trace.outputs, *(at for row in slopes for at in row)]
+        if flag is not None:
+            ends = [own.operand(where(Condition(own, flag), Symbol(own, at), math.nan)) for at in ends]
         graph = Graph()
         column = {x: (1, k) for k, x in enumerate(claim.coordinates)}
-        made = placed(claim.trace.graph, ends, graph, lambda a, k: column.get((a, k), (a, k)))
+        made = placed(own, ends, graph, lambda a, k: column.get((a, k), (a, k)))
         self._run = compiled(Trace(graph, (claim.n,), tuple(made), (len(made),), None), claim.numbers)
 
     def __call__(self, x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -40,13 +44,16 @@ def worst_points(claim: Claim, rng: np.random.Generator) -> np.ndarray:
     """Points of the domain at which f is large, found by ascent from random ones, the largest first; there may be none.
 
     Where constraints do not hold, the way goes down the worst of them; where one is about to fail, along its surface.
+    Raises ArgumentError where f is nan at one of the random points.
     """
     sample, width = Sampler(claim), claim.hi - claim.lo
     x = claim.lo + rng.random((STARTS, claim.n)) * width
     x[0] = 0.5 * claim.lo + 0.5 * claim.hi
     step = np.full(len(x), 0.1)
     with np.errstate(all="ignore"):
-        merit, direction = _merit(*sample(x), width)
+        values, slopes = sample(x)
+        _require_numbers(values, x)
+        merit, direction = _merit(values, slopes, width)
         for _ in range(ITERATIONS):
             trial = np.clip(x + step[:, None] * direction * width, claim.lo, claim.hi)
             new, way = _merit(*sample(trial), width)
@@ -55,6 +62,15 @@ def worst_points(claim: Claim, rng: np.random.Generator) -> np.ndarray:
             step *= np.where(better, 1.6, 0.4)
     order = np.argsort(-merit)
     return x[order[merit[order] > FEASIBLE]]
+
+
+def _require_numbers(values: np.ndarray, x: np.ndarray) -> None:
+    missing = np.isnan(values).any(axis=1) & ~(values[:, 1:] > 0.0).any(axis=1)
+    if missing.any():
+        raise ArgumentError(
+            "f: expected a number everywhere in the domain, and of constraints too, got nan at"
+            f" x = {np.array2string(x[np.argmax(missing)], separator=', ')}"
+        )
 
 
 FEASIBLE = -1e200  # merits above are values of f

@@ -176,15 +176,14 @@ def _decided(proof: Proof, lo: np.ndarray, hi: np.ndarray) -> tuple[bool, int]:
         return True, widest
     if values[f] is not None and _not_positive(proof, values[f][1]):
         return True, widest
-    slopes = code.slopes(f, values) if smooth[f] and values[f] is not None else [None]
-    if None not in slopes:
+    slopes = _slopes(code, f, values, smooth)
+    if slopes is not None:
         if _not_positive(proof, _mean_value(code, f, slopes, lo, hi)):
             return True, widest
-        spans = [float(max(abs(s[0]), abs(s[1])).mid()) * w for s, w in zip(slopes, hi - lo)]
-        widest = int(np.argmax(spans))
+        widest = int(np.argmax([float(max(abs(s[0]), abs(s[1])).mid()) * w for s, w in zip(slopes, hi - lo)]))
     for g in constraints:
-        slopes = code.slopes(g, values) if smooth[g] and values[g] is not None else [None]
-        if None not in slopes:
+        slopes = _slopes(code, g, values, smooth)
+        if slopes is not None:
             below = _mean_value(code, g, [(-s[1], -s[0]) for s in slopes], lo, hi, sign=-1)
             if below is not None and below < 0:
                 return True, widest
@@ -195,8 +194,16 @@ def _not_positive(proof: Proof, upper: Any) -> bool:
     return upper is not None and bool(upper < 0 if proof.strict else upper <= 0)
 
 
+def _slopes(code: Code, output: int, values: list[Any], smooth: list[bool]) -> list[Any] | None:
+    """What a mean value form may use, or None."""
+    if not smooth[output] or values[output] is None:
+        return None
+    found = code.slopes(output, values)
+    return None if None in found else found
+
+
 def _mean_value(code: Code, output: int, slopes: list[Any], lo: np.ndarray, hi: np.ndarray, sign: int = 1) -> Any:
-    """An upper bound of sign times an output with these slopes, or None: its value at c and the most that x - c adds."""
+    """An upper bound of sign times an output, or None: its value at c and the most that x - c adds with the slopes."""
     arb, c = code.arithmetic.arb, []
     for (low, high), a, b in zip(slopes, lo.tolist(), hi.tolist()):
         if low >= 0 or high <= 0:

@@ -13,7 +13,7 @@ UNKNOWN, UNDEFINED = "unknown", "undefined"  # of a condition that is neither tr
 
 
 class Code:
-    """said: what `certificates.saved_claim` says of the code. numbers: input array 0. Raises ValueError for nonsense."""
+    """said: what `certificates.saved_claim` says of it. numbers: input array 0. Raises ValueError for nonsense."""
 
     def __init__(self, said: dict[str, Any], numbers: np.ndarray):
         self.nodes, self.outputs, self.flag = said["nodes"], said["outputs"], said["flag"]
