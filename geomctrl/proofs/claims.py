@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from geomctrl.arguments import checked, flag, function, listed, number, vector
+from geomctrl.arguments import checked, flag, function, listed, number
 from geomctrl.compiler.symbols import Graph
 from geomctrl.compiler.tracing import Trace
 from geomctrl.errors import ArgumentError
@@ -50,26 +50,33 @@ class Claim:
         return upper < level if self.strict else upper <= level
 
 
-@dataclass(frozen=True)
 class Ellipsoid:
     """{x: sum (x_i - centre_i)^2 / semi_axes_i^2 < 1}, a neighbourhood that a claim leaves out.
 
-    semi_axes: a number, for a ball, or (n,), infinite for coordinates that do not matter; centre: (n,), default 0.
+    semi_axes: a positive number, for a ball, or (n,), infinite for coordinates that do not matter; centre: (n,),
+    default 0. Raises ArgumentError for others.
     """
 
-    semi_axes: ArrayLike
-    centre: ArrayLike = 0.0
+    def __init__(self, semi_axes: ArrayLike, centre: ArrayLike | None = None):
+        axes = checked("semi_axes", semi_axes, (), finite=False)
+        if axes.ndim > 1 or not axes.size or not (axes > 0.0).all() or np.isinf(axes).all():
+            raise ArgumentError(f"semi_axes: expected positive numbers, some of them finite, got {semi_axes!r:.80}")
+        self.semi_axes = axes.copy()
+        self.centre = None if centre is None else checked("centre", centre, ()).copy()
+        if self.centre is not None and (self.centre.ndim != 1 or axes.shape not in ((), self.centre.shape)):
+            raise ArgumentError(f"centre: expected numbers, as many as semi_axes has, got {centre!r:.80}")
 
-    def constraint(self, n: int) -> Callable[[Any], Any]:
-        """x -> 1 - sum (x_i - centre_i)^2 / semi_axes_i^2, not positive outside."""
-        axes = np.asarray(self.semi_axes, float)
-        if axes.shape not in ((), (n,)) or not (axes > 0.0).all() or np.isinf(axes).all():
-            raise ArgumentError(
-                f"semi_axes: expected a positive number, or {n} of which some are finite, got {self.semi_axes!r:.80}"
-            )
-        weights = np.broadcast_to(1.0 / axes**2, (n,))
-        centre = np.zeros(n) if np.ndim(self.centre) == 0 and not self.centre else vector("centre", self.centre, n)
-        return lambda x: 1.0 - sum(w * (y - c) ** 2 for w, y, c in zip(weights.tolist(), x, centre.tolist()) if w)
+    def __repr__(self) -> str:
+        return f"Ellipsoid({self.semi_axes.tolist()}, {None if self.centre is None else self.centre.tolist()})"
+
+
+def outside_of(ellipsoid: Ellipsoid, n: int) -> Callable[[Any], Any]:
+    """x (n,) -> 1 - sum (x_i - centre_i)^2 / semi_axes_i^2, not positive outside."""
+    weights, centre = 1.0 / ellipsoid.semi_axes**2, ellipsoid.centre
+    if weights.shape not in ((), (n,)) or (centre is not None and centre.shape != (n,)):
+        raise ArgumentError(f"outside: expected an Ellipsoid in {n} dimensions, got {ellipsoid}")
+    terms = list(zip(np.broadcast_to(weights, (n,)).tolist(), [0.0] * n if centre is None else centre.tolist()))
+    return lambda x: 1.0 - sum(w * (y - c) ** 2 for (w, c), y in zip(terms, x) if w)
 
 
 def box_of(name: str, box: Any) -> tuple[np.ndarray, np.ndarray]:
@@ -111,7 +118,7 @@ def claim_of(
     wanted = [where] if callable(where) else listed("where", where)
     if outside is not None:
         ball = outside if isinstance(outside, Ellipsoid) else Ellipsoid(number("outside", outside, *POSITIVE))
-        wanted.append(ball.constraint(n))
+        wanted.append(outside_of(ball, n))
     for k, g in enumerate(wanted):
         name = f"where[{k}]"
         trace = joined(trace, one_number(traced(function(name, g, "g(x)"), n, name), name), at)

@@ -94,10 +94,10 @@ def _read(proof: Any) -> Proof:
             return Proof(arrays())
         with np.load(path_of("proof", proof), allow_pickle=False) as file:
             return Proof(file)
-    except FileNotFoundError:
-        raise
     except ArgumentError:
         raise
+    except FileNotFoundError:
+        raise ArgumentError(f"proof: no such file: {str(proof)!r}") from None
     except (KeyError, ValueError, TypeError, IndexError, AttributeError, OSError, EOFError) as error:
         raise ArgumentError(f"{expected}, got {proof!r:.80} ({error!s:.80})") from error
 
