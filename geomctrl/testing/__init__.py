@@ -15,7 +15,12 @@ The strategies need hypothesis, an optional dependency, when they are called; `r
 Assertions raise AssertionError with the state that breaks the property. Tolerances are relative, see each docstring.
 """
 
+from geomctrl.proofs.certificates import Certificate, Counterexample
+from geomctrl.proofs.claims import Ellipsoid
+from geomctrl.proofs.rechecking import Recheck, recheck
+
 from .assertions import assert_passive, assert_skew_symmetric
+from .certificates import certify
 from .lyapunov import State, assert_lyapunov
 from .random_robots import random_inertia, random_joint, random_robot
 from .strategies import (
@@ -29,17 +34,23 @@ from .strategies import (
 )
 
 __all__ = [
+    "Certificate",
+    "Counterexample",
+    "Ellipsoid",
+    "Recheck",
     "State",
     "assert_lyapunov",
     "assert_passive",
     "assert_skew_symmetric",
     "bundled_robots",
+    "certify",
     "configurations",
     "inertias",
     "motions",
     "random_inertia",
     "random_joint",
     "random_robot",
+    "recheck",
     "robots",
     "states",
     "velocities",
