@@ -62,6 +62,16 @@ class Form(NamedTuple):
     N: np.ndarray
     value: np.ndarray
 
+    def least(self, boxes: Boxes, sweeps: int = 4) -> np.ndarray:
+        """About where x . N x is least on each box, (boxes, 2n), where that is a point."""
+        c = np.clip(0.0, boxes.lo, boxes.hi)
+        diagonal = np.maximum(np.einsum("bii->bi", self.N), 1e-300)
+        for _ in range(sweeps):
+            for i in range(c.shape[1]):
+                rest = np.einsum("bj,bj->b", self.N[:, i], c) - self.N[:, i, i] * c[:, i]
+                c[:, i] = np.clip(-rest / diagonal[:, i], boxes.lo[:, i], boxes.hi[:, i])
+        return c
+
 
 class Bounds:
     """Upper bounds of an expression F of the equations on boxes.
@@ -113,17 +123,28 @@ class Bounds:
 
         2 |x_i x_j| <= x_i^2 u_j / u_i + x_j^2 u_i / u_j for all u > 0: Perron's vector of the scaled R.
         """
-        d = self.scale
-        S = np.nan_to_num(R * d[:, None] * d, nan=np.inf, posinf=1e300)
-        u = np.ones(S.shape[:2])
-        for _ in range(8):
-            u = np.einsum("bij,bj->bi", S, u)
-            u = u / np.maximum(u.max(1, keepdims=True), 1e-300) + 1e-9
-        cover = np.einsum("bij,bj->bi", S, u) / u * (1.0 + 1e-12) / d**2
-        return N - np.eye(len(d)) * cover[:, None, :]
+        u = perron(R, self.scale) * self.scale
+        cover = np.einsum("bij,bj->bi", np.minimum(R, 1e300), u) / u * (1.0 + 1e-12)
+        return N - np.eye(len(self.scale)) * cover[:, None, :]
 
     def _enclosed(self, ends: Sequence[Any], boxes: Boxes, lo: Any, hi: Any) -> tuple[np.ndarray, np.ndarray]:
         return enclosed(self.equations.graph, ends, inputs(self.equations, boxes, lo, hi), len(boxes))
+
+
+def perron(R: np.ndarray, scale: np.ndarray) -> np.ndarray:
+    """About the first eigenvectors (boxes, n), positive ones, of symmetric matrices in coordinates x / scale."""
+    S = np.minimum(R, 1e200) * scale[:, None] * scale
+    u = np.ones(S.shape[:2])
+    for _ in range(8):
+        u = np.einsum("bij,bj->bi", S, u)
+        u = u / np.maximum(u.max(1, keepdims=True), 1e-300) + 1e-9
+    return u
+
+
+def scaled_eigenvalues(N: np.ndarray, scale: np.ndarray) -> np.ndarray:
+    """The smallest eigenvalue (boxes,) in coordinates x / scale, less what it may be off."""
+    y = N * scale[:, None] * scale
+    return np.linalg.eigvalsh(y)[:, 0] - SAFE * len(scale) * np.abs(y).max((1, 2))
 
 
 def inputs(e: Equations, boxes: Boxes, lo: np.ndarray, hi: np.ndarray) -> dict[int, tuple[Any, Any]]:
@@ -262,18 +283,13 @@ def about_zero(form: Form, scale: np.ndarray, ball: np.ndarray | None, allowed: 
     return np.where(good, best, -np.inf)
 
 
-def largest(form: Form, boxes: Boxes, sweeps: int = 4) -> np.ndarray:
+def largest(form: Form, boxes: Boxes) -> np.ndarray:
     """(boxes,): an upper bound of F on each box, from the form and from intervals."""
     n = boxes.lo.shape[1]
     least = np.linalg.eigvalsh(np.nan_to_num(form.N, nan=-1.0, neginf=-1e300, posinf=1e300))[:, 0]
     size = np.abs(form.N).max((1, 2))
     convex = least > SAFE * n * size
-    c = np.clip(0.0, boxes.lo, boxes.hi)
-    diagonal = np.maximum(np.einsum("bii->bi", form.N), 1e-300)
-    for _ in range(sweeps):
-        for i in range(n):
-            rest = np.einsum("bj,bj->b", form.N[:, i], c) - form.N[:, i, i] * c[:, i]
-            c[:, i] = np.clip(-rest / diagonal[:, i], boxes.lo[:, i], boxes.hi[:, i])
+    c = form.least(boxes)
     Nc = np.einsum("bij,bj->bi", form.N, c)
     below = 2.0 * np.minimum(Nc * boxes.lo, Nc * boxes.hi).sum(1) - np.einsum("bi,bi->b", c, Nc)
     linear = (form.slope * np.maximum(np.abs(boxes.lo), np.abs(boxes.hi))).sum(1)
