@@ -21,6 +21,7 @@ from .branching import Branching, Left, estimate
 from .claims import Claim
 from .forms import Forms
 from .points import exact_values, worst_points
+from .saved_code import Code
 
 FORMAT = 1  # of saved proofs
 HOPELESS = 100.0  # times the budget: a proof that takes so many boxes is not begun
@@ -30,21 +31,26 @@ HOPELESS = 100.0  # times the budget: a proof that takes so many boxes is not be
 class Counterexample:
     """A point x (n,) of the domain at which a claim is wrong.
 
-    `lo`, `hi` enclose f(x); `exact` is f(x) where the code is rational. Both are rigorous: nothing is rounded unseen.
+    `lo`, `hi` enclose f(x), with every rounding on the safe side. Besides, `exact` is f(x) where the code is rational;
+    else `digits` are a hundred of it, where python-flint is installed.
     """
 
     x: np.ndarray
     lo: float
     hi: float
-    exact: Fraction | None
+    exact: Fraction | None = None
+    digits: str | None = None
 
     @property
     def verified(self) -> str:
-        return "in outward rounded arithmetic" if self.exact is None else "in rational arithmetic"
+        if self.exact is not None:
+            return "in rational arithmetic"
+        return "in outward rounded arithmetic" + ("" if self.digits is None else " and to a hundred digits")
 
     def __str__(self) -> str:
         value = f"{float(self.exact):.17g}" if self.exact is not None else f"{self.lo:.17g}"
-        return f"f(x) = {value} at x = {np.array2string(self.x, separator=', ', floatmode='unique')}, {self.verified}"
+        x = ", ".join(map(repr, self.x.tolist()))
+        return f"f(x) = {value} at x = [{x}], verified {self.verified}"
 
 
 @dataclass(frozen=True, eq=False)
@@ -202,6 +208,18 @@ def _certificate(branching: Branching, seconds: float) -> Certificate:
 
 
 def _counterexample(branching: Branching, x: np.ndarray) -> Counterexample:
-    found = branching.forms(x[None], x[None])
-    exact = exact_values(branching.claim, x)
-    return Counterexample(x, float(found.value[0]), float(found.upper[0]), None if exact is None else exact[0])
+    claim, found = branching.claim, branching.forms(x[None], x[None])
+    exact = exact_values(claim, x)
+    digits = _digits(claim, x) if exact is None else None
+    return Counterexample(x, float(found.value[0]), float(found.upper[0]), None if exact is None else exact[0], digits)
+
+
+def _digits(claim: Claim, x: np.ndarray) -> str | None:
+    """f(x) to a hundred digits, where python-flint is there and finds the claim wrong too."""
+    try:
+        f, *constraints = Code(json.loads(saved_claim(claim)["claim"]), claim.numbers, bits=400).at(x.tolist())
+    except ImportError:
+        return None
+    wrong = f is not None and (f[0] >= 0 if claim.strict else f[0] > 0)
+    inside = all(g is not None and g[1] <= 0 for g in constraints)
+    return f[0].str(100, radius=False) if f is not None and wrong and inside else None

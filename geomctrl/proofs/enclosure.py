@@ -213,8 +213,25 @@ def boxed(graph: Graph, coordinates: Sequence[Input], numbers: int = 0) -> Calla
     return given
 
 
+def _require_arithmetic() -> None:
+    """Some libraries change how the processor computes, for all that run in their process: no bound would be one."""
+    x = np.array([1.0, 1.0, -1.0, -1.0, 2.0**-1074])
+    y = x * np.array([1.0, 1.0, 1.0, 1.0, 1.0]) + np.array(
+        [2.0**-53, 1.5 * 2.0**-53, -(2.0**-53), -1.5 * 2.0**-53, 0.0]
+    )
+    if y.tolist() != [1.0, 1.0 + 2.0**-52, -1.0, -1.0 - 2.0**-52, 2.0**-1074]:
+        raise RuntimeError(
+            "this process does not compute as IEEE 754 says by default (rounding to nearest, gradual underflow): some"
+            " library has changed its settings, and nothing can be proved"
+        )
+
+
 def compiled(trace: Trace, numbers: np.ndarray) -> Batch:
-    """A trace for many rows, with array 0 given; arithmetic exactly as it stands, but for fused multiply-adds."""
+    """A trace for many rows, with array 0 given; arithmetic exactly as it stands, but for fused multiply-adds.
+
+    Raises RuntimeError where this process does not round to nearest, or flushes small numbers to zero.
+    """
+    _require_arithmetic()
     trace = fused(trace)
     words = (trace.graph.nodes, trace.outputs, trace.sizes, trace.inputs, version(), host.lanes(), "strict")
     key = hashlib.sha256(repr(words).encode()).hexdigest()

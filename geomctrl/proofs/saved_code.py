@@ -13,13 +13,16 @@ UNKNOWN, UNDEFINED = "unknown", "undefined"  # of a condition that is neither tr
 
 
 class Code:
-    """said: what `certificates.saved_claim` says of it. numbers: input array 0. Raises ValueError for nonsense."""
+    """said: what `certificates.saved_claim` says of it. numbers: input array 0. bits: of the arithmetic.
 
-    def __init__(self, said: dict[str, Any], numbers: np.ndarray):
+    Raises ValueError for nonsense, ImportError without python-flint.
+    """
+
+    def __init__(self, said: dict[str, Any], numbers: np.ndarray, bits: int = 96):
         self.nodes, self.outputs, self.flag = said["nodes"], said["outputs"], said["flag"]
         self.column = {tuple(x): k for k, x in enumerate(said["coordinates"])}
         self.numbers, self.n = numbers, len(self.column)
-        self.arithmetic = Arithmetic()
+        self.arithmetic = Arithmetic(bits)
         for at, node in enumerate(self.nodes):
             if any(not 0 <= k < at for k in _operands(node)):
                 raise ValueError(f"node {at} is computed of what comes after it")
@@ -75,6 +78,13 @@ class Code:
         if condition == UNDEFINED or a is None or b is None:
             return None, False
         return self.arithmetic.hull(*a, *b), False
+
+    def at(self, x: Sequence[float]) -> list[Ends]:
+        """The outputs at one point, None for those that do not exist there."""
+        with self.arithmetic.precision():
+            values = self.forward([self.arithmetic.point(float(y)) for y in x])[0]
+        good = self.flag is None or values[self.flag] is True
+        return [values[k] if good else None for k in self.outputs]
 
     # --- backward ----------------------------------------------------------------------------------------------------
 

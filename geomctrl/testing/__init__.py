@@ -20,7 +20,7 @@ from geomctrl.proofs.claims import Ellipsoid
 from geomctrl.proofs.rechecking import Recheck, recheck
 
 from .assertions import assert_passive, assert_skew_symmetric
-from .certificates import certify
+from .certifying import certify
 from .lyapunov import State, assert_lyapunov
 from .random_robots import random_inertia, random_joint, random_robot
 from .strategies import (

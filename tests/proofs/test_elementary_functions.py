@@ -1,6 +1,8 @@
 """The errors that enclosures allow for in functions which are not rounded correctly."""
 
+import ctypes
 import math
+import platform
 
 import mpmath
 import numpy as np
@@ -103,3 +105,18 @@ def test_what_is_not_defined_somewhere_is_not_bounded():
     assert np.isinf(lo[0, :3]).all()
     assert np.isinf(hi[0, :3]).all()
     assert lo[:, 3:].tolist() == hi[:, 3:].tolist() == [[0.0, 1.0]] * 2
+
+
+@pytest.mark.parametrize("direction", [0x400, 0x800, 0xC00])  # of x86's and glibc's <fenv.h>: down, up, to zero
+def test_a_process_that_rounds_otherwise_proves_nothing(direction):
+    libm = ctypes.CDLL(None)
+    if platform.machine() != "x86_64" or not hasattr(libm, "fesetround"):
+        pytest.skip("other numbers for other processors")
+    trace = traced(lambda x: x[0] + 1.0, 1)
+    libm.fesetround(direction)
+    try:
+        with pytest.raises(RuntimeError, match="does not compute as IEEE 754"):
+            compiled(trace, np.empty(0))
+    finally:
+        libm.fesetround(0)
+    compiled(trace, np.empty(0))

@@ -3,6 +3,7 @@
 import re
 from fractions import Fraction
 
+import mpmath
 import numpy as np
 import pytest
 
@@ -95,7 +96,11 @@ def test_what_is_wrong_is_refuted_by_a_point_of_the_domain(name):
         assert more["where"](x) <= 0.0
     if "outside" in more:
         assert np.linalg.norm(x) >= more["outside"]
-    if found.counterexample.exact is not None:
+    if found.counterexample.exact is None:
+        assert mpmath.mpf(found.counterexample.lo) <= mpmath.mpf(found.counterexample.digits)
+        assert mpmath.mpf(found.counterexample.digits) <= mpmath.mpf(found.counterexample.hi)
+        assert len(found.counterexample.digits) > 95 or name == "strictly"
+    else:
         rational = [Fraction(float(y)) for y in x]
         assert found.counterexample.lo <= found.counterexample.exact <= found.counterexample.hi
         if name == "Motzkin >= 1e-3":
