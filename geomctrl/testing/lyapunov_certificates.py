@@ -100,9 +100,10 @@ def _scale(e: Equations, half: np.ndarray) -> np.ndarray:
 def _positive(e: Equations, box: Boxes, most: int, seconds: float, seed: int) -> Claim:
     words, scale = "V > 0 off the equilibrium", _scale(e, box.hi[0])
     task = Task(Bounds(e, neg(e.value), scale), box, None)
+    size = abs(float(_values(task.bounds, box.hi, _centre(box))[0]))
     for robots in (_centre(box), box):
-        bad = search(e, neg(e.loop.value), robots, SHELL * box.hi[0], 0.0, seed)
-        if bad.excess >= -NEGLIGIBLE * abs(_values(task.bounds, box.hi, _centre(box))[0]):
+        bad = search(e, neg(e.loop.value), robots, SHELL * box.hi[0], 0.0, seed, size)
+        if bad.excess >= -NEGLIGIBLE * size:
             if robots is box and e.potential is not None:  # a robot that is none, as a rule
                 break
             return Claim(words, REFUTED, counterexample=_state(e, bad.x, bad.p, bad.excess))
@@ -136,9 +137,10 @@ def _decreasing(
     words = "V' < " + (" + ".join([f"- {rate:g} V"] * (rate > 0) + [f"{offset:g}"] * (offset > 0)) or "0")
     words += " off the equilibrium" if ball is None and offset == 0.0 else "" if ball is None else " outside the ball"
     task = Task(Bounds(e, e.plus(rate), _scale(e, box.hi[0])), box, ball, offset)
-    away = SHELL * box.hi[0] if ball is None and offset == 0.0 else ball
-    bad = search(e, e.as_it_comes(rate), box, away, offset, seed)
-    if ball is None and offset == 0.0 and bad.excess >= -NEGLIGIBLE * abs(_values(task.bounds, box.hi, _centre(box))[0]):
+    everywhere = ball is None and offset == 0.0
+    size = abs(float(_values(task.bounds, box.hi, _centre(box))[0])) if everywhere else 0.0
+    bad = search(e, e.as_it_comes(rate), box, SHELL * box.hi[0] if everywhere else ball, offset, seed, size)
+    if everywhere and bad.excess >= -NEGLIGIBLE * size:
         return Claim(words, REFUTED, counterexample=_state(e, bad.x, bad.p, bad.excess))
     if bad.excess > 0.0:
         low = enclosed(e.graph, [e.as_it_comes(rate)], {k: (x, x) for k, x in e.at(bad.x[None], bad.p[None]).items()}, 1)

@@ -27,6 +27,9 @@ from .equations import AT
 from .quadratic import SHARES, Bounds, Boxes, Form, inverse, perron, scaled_eigenvalues
 
 
+CUTS = 60  # of one box
+
+
 class CheckError(GeomctrlError):
     """A proof that does not stand."""
 
@@ -130,7 +133,8 @@ class Inequality:
         if not np.isfinite(found[0]).all():
             return [None] * len(entries)
         C = [[Fraction(float(x)) for x in row] for row in 0.5 * (found[0] + found[1])[0]]
-        off = [[Fraction(float(x)) for x in row] for row in (0.5 * (found[1] - found[0]) * (1.0 - 1e-9))[0]]
+        margin = 0.5 * (found[1] - found[0]) * (1.0 + 1e-6)
+        off = [[Fraction(float(x)) for x in row] for row in margin[0]]
         M = [[entries[n * i + j] for j in range(n)] for i in range(n)]
         D = [[_largest_entry(C, M, i, j) for j in range(n)] for i in range(n)]
         size = [[sum(D[i][k] * abs(C[k][j]) for k in range(n)) for j in range(n)] for i in range(n)]
@@ -138,8 +142,8 @@ class Inequality:
         good = all(size[i][j] + sum(D[i][k] * off[k][j] for k in range(n)) < off[i][j] for i in range(n) for j in range(n))
         if not good:
             return [None] * len(entries)
-        low, high = found[0].ravel(), found[1].ravel()
-        return [self.code.arithmetic.hull(arb(float(a)), arb(float(b))) for a, b in zip(low, high)]
+        ends = [(c - d, c + d) for row, widths in zip(C, off) for c, d in zip(row, widths)]
+        return [self.code.arithmetic.hull(arb(float(_fraction(a, -1))), arb(float(_fraction(b, 1)))) for a, b in ends]
 
 
 def _largest_entry(C: Any, M: Any, i: int, j: int) -> Fraction:
@@ -152,8 +156,9 @@ def _largest_entry(C: Any, M: Any, i: int, j: int) -> Fraction:
 
 
 def _fraction(x: Any, side: int) -> Fraction:
-    """An arb as a double beyond it, which is a fraction."""
-    return Fraction(float(np.nextafter(float(x), side * np.inf)))
+    """A double beyond an arb or a fraction, as a fraction."""
+    near = float(x)
+    return Fraction(near if x == near else float(np.nextafter(near, side * np.inf)))
 
 
 # --- a box is decided --------------------------------------------------------------------------------------------
@@ -218,25 +223,40 @@ def positive_definite(A: Sequence[Sequence[Fraction]]) -> bool:
     return True
 
 
-def check(saved: Any, words: str) -> tuple[int, float]:
-    """(boxes, share of the domain) of an inequality that holds; raises CheckError where it does not."""
+def check(saved: Any, words: str) -> tuple[int, int]:
+    """(boxes, boxes after cuts) of an inequality that holds; raises CheckError where it is not shown."""
     domain, lo, hi = (np.asarray(saved[k], float) for k in ("domain", "lo", "hi"))
     reason = uncovered(domain, lo, hi)
     if reason is not None:
         raise CheckError(f"{words}: {reason}")
     F, above = Inequality(saved), Inequality(saved, "above_") if "above_code" in saved else None
     ball, n = np.asarray(saved["ball"], float), F.n
+    scale, allowed, level = F.saved["scale"], float(saved["allowed"]), float(saved["level"])
+
+    def holds(a: np.ndarray, b: np.ndarray) -> bool:
+        if len(ball):
+            far = [Fraction(max(abs(float(x)), abs(float(y)))) for x, y in zip(a[:n], b[:n])]
+            if sum((x / Fraction(float(r))) ** 2 for x, r in zip(far, ball)) <= 1:
+                return True
+        if decided(F.form(a, b), a[:n], b[:n], ball, allowed, scale):
+            return True
+        return above is not None and decided(above.form(a, b), a[:n], b[:n], np.zeros(0), -level, scale)
+
+    count = 0
     with F.code.arithmetic.precision():
-        for a, b in zip(lo, hi):
-            if len(ball):
-                far = [Fraction(max(abs(float(x)), abs(float(y)))) for x, y in zip(a[:n], b[:n])]
-                if sum((x / Fraction(float(r))) ** 2 for x, r in zip(far, ball)) <= 1:
+        for leaf in zip(lo, hi):
+            waiting, taken = [leaf], 0
+            while waiting:  # a box at the edge of what doubles decide is cut
+                a, b = waiting.pop()
+                taken += 1
+                if holds(a, b):
                     continue
-            scale = F.saved["scale"]
-            if decided(F.form(a, b), a[:n], b[:n], ball, float(saved["allowed"]), scale):
-                continue
-            level = float(saved["level"])
-            if above is not None and decided(above.form(a, b), a[:n], b[:n], np.zeros(0), -level, scale):
-                continue
-            raise CheckError(f"{words}: not shown on the box from {a[:n].tolist()} to {b[:n].tolist()}")
-    return len(lo), 1.0
+                if taken > CUTS:
+                    raise CheckError(f"{words}: not shown on the box from {a[:n].tolist()} to {b[:n].tolist()}")
+                k = int(np.argmax((b - a) / np.maximum(domain[1] - domain[0], 1e-300)))
+                middle = 0.5 * (a[k] + b[k])
+                below, over = b.copy(), a.copy()
+                below[k] = over[k] = middle
+                waiting += [(a, below), (over, b)]
+            count += taken
+    return len(lo), count

@@ -12,7 +12,8 @@ from geomctrl.proofs.interpreted import valued
 from .equations import Equations
 from .quadratic import Boxes
 
-STARTS, STEPS = 96, 60
+STARTS, STEPS = 64, 40
+NEAR = 1e-4
 
 
 class Found(NamedTuple):
@@ -38,8 +39,13 @@ class Search:
         return rows[:, 0], rows[:, 1 : 1 + n], rows[:, 1 + n :]
 
 
-def search(e: Equations, F: Any, box: Boxes, ball: np.ndarray | None, allowed: float, seed: int = 0) -> Found:
-    """The largest F, an expression in x and the parameters, on the box outside the ball, that ascent finds."""
+def search(
+    e: Equations, F: Any, box: Boxes, ball: np.ndarray | None, allowed: float, seed: int = 0, size: float = 0.0
+) -> Found:
+    """The largest F, an expression in x and the parameters, on the box outside the ball, that ascent finds.
+
+    size: of F as a quadratic form; what comes near zero beside it is looked at again.
+    """
     find, rng = Search(e, F), np.random.default_rng(seed)
     lo, hi, p_lo, p_hi = box.lo[0], box.hi[0], box.p_lo[0], box.p_hi[0]
     half = 0.5 * (hi - lo)
@@ -56,7 +62,7 @@ def search(e: Equations, F: Any, box: Boxes, ball: np.ndarray | None, allowed: f
         p = np.where(of_p > 0.0, p_hi, np.where(of_p < 0.0, p_lo, p))
         direction = np.nan_to_num(slope) * half
         size = np.maximum(np.linalg.norm(direction, axis=1, keepdims=True), 1e-300)
-        reach = 0.4 * 0.9**step * np.maximum(np.abs(best_x / half).max(1, keepdims=True), 1e-3)
+        reach = 0.4 * 0.87**step * np.maximum(np.abs(best_x / half).max(1, keepdims=True), 1e-3)
         x = _outside(np.clip(best_x + reach * half * direction / size, lo, hi), ball, lo, hi)
         if step % 12 == 11:  # from where the best is
             x[STARTS // 2 :] = best_x[np.argmax(best)] + reach[STARTS // 2 :] * half * rng.normal(
@@ -64,7 +70,7 @@ def search(e: Equations, F: Any, box: Boxes, ball: np.ndarray | None, allowed: f
             )
             x = _outside(np.clip(x, lo, hi), ball, lo, hi)
     k = int(np.argmax(best))
-    if allowed == 0.0 and ball is not None:
+    if best[k] > -NEAR * size:
         better = _along_zero(find, best_x[k], best_p[k], half, lo, hi)
         if better[0] >= best[k]:
             return Found(better[0], better[1], best_p[k])
@@ -82,7 +88,7 @@ def _along_zero(
         size = max(float(y @ y), 1e-300)
         return -float(F[0]) / size, -(np.nan_to_num(slope[0]) * half / size - 2.0 * float(F[0]) * y / size**2)
 
-    found = minimize(ratio, x / half, jac=True, method="L-BFGS-B", options={"ftol": 0.0, "gtol": 1e-14})
+    found = minimize(ratio, x / half, jac=True, method="L-BFGS-B", options={"ftol": 0.0, "gtol": 1e-14, "maxiter": 60})
     y = found.x * np.linalg.norm(x / half) / max(np.linalg.norm(found.x), 1e-300)
     y = np.clip(y * half, lo, hi)
     return float(find(y[None], p[None])[0][0]), y
