@@ -61,9 +61,9 @@ def search(
         best_x, best_p = np.where(better[:, None], x, best_x), np.where(better[:, None], p, best_p)
         p = np.where(of_p > 0.0, p_hi, np.where(of_p < 0.0, p_lo, p))
         direction = np.nan_to_num(slope) * half
-        size = np.maximum(np.linalg.norm(direction, axis=1, keepdims=True), 1e-300)
+        length = np.maximum(np.linalg.norm(direction, axis=1, keepdims=True), 1e-300)
         reach = 0.4 * 0.87**step * np.maximum(np.abs(best_x / half).max(1, keepdims=True), 1e-3)
-        x = _outside(np.clip(best_x + reach * half * direction / size, lo, hi), ball, lo, hi)
+        x = _outside(np.clip(best_x + reach * half * direction / length, lo, hi), ball, lo, hi)
         if step % 12 == 11:  # from where the best is
             x[STARTS // 2 :] = best_x[np.argmax(best)] + reach[STARTS // 2 :] * half * rng.normal(
                 size=(STARTS - STARTS // 2, len(lo))
