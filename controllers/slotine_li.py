@@ -9,11 +9,11 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import ArrayLike
 
-from geomctrl.arguments import FLOAT64, checked, choice, instance, number
+from geomctrl.arguments import FLOAT64, checked, choice, generator, instance, number
 from geomctrl.compiler.arrays import possible, scalar
 from geomctrl.control.contracts import Command, Lyapunov, Reference
 from geomctrl.control.gains import gain_matrix
-from geomctrl.control.plant import Friction, one_state
+from geomctrl.control.plant import Friction, Plant, one_state
 from geomctrl.control.tracking import adaptive_law, sliding_energy
 from geomctrl.control.tuning import RATES, Tuning
 from geomctrl.controllers._model_based import ModelBased, true_robot
@@ -179,6 +179,19 @@ class SlotineLi(ModelBased):
         if self.friction is None:
             return p
         return np.concatenate((p, plant.friction_parameters))
+
+    def sample_state(self, rng: np.random.Generator, plant: Plant) -> np.ndarray | None:
+        """An estimate about the plant's parameters that adaptation can reach, for tests: with `minimum_mass`, no
+        adapted mass is below half of it. None without that bound: then any z is one.
+        """
+        generator("rng", rng)
+        if not len(self.masses) or self.minimum_mass is None:
+            return None
+        true = self.true_parameters(plant)
+        size = np.where(true != 0.0, np.abs(true), np.median(np.abs(true)))
+        z = true + 0.5 * size * rng.normal(size=true.shape)
+        z[self.masses] = np.maximum(z[self.masses], 0.5 * self.minimum_mass)
+        return z
 
     def estimate(self, z) -> np.ndarray:
         """Inertial parameters (nbodies, 10) with the estimate z in place of the model's (parameters="links")."""

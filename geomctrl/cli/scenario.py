@@ -84,8 +84,6 @@ class Scenario:
         wrong = [r for r in (self.plant.robot, *(r for _, r in self.plant.changes)) if r is not self.robot]
         if not self.adapts and wrong:
             reasons.append("the law's model lacks the load, and its proof needs the true one")
-        if self.options.control_dt is not None:
-            reasons.append("the torque is held between samples, and the proof is for a continuous law")
         return "; ".join(reasons)
 
 

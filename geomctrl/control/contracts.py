@@ -55,8 +55,20 @@ class Controller(Protocol):
        `control.desired_at(reference, t)` in the law shares one evaluation a time with monitors and record.
     6. Where V vanishes: at its `reference`, or at rest at its attribute `q_d`, with the state that an optional
        `true_parameters(plant)` returns, or else the one it starts with; `testing.assert_lyapunov` looks there.
+    7. Where z lies: without more, anywhere near that state, moved entry by entry or in the algebra of `group`. If the
+       proof holds on a smaller set only (physical parameters, a filter's manifold), `sample_state(rng, plant)` draws
+       from it, by a numpy Generator: an array as `start()` returns it, typically as far off as an estimate may be,
+       another one each time. It may return None: any z is one of its states.
     """
 
     def start(self) -> np.ndarray | None: ...
 
     def __call__(self, t: float, q: np.ndarray, v: np.ndarray, z: np.ndarray | None) -> Command: ...
+
+
+def moved(controller: Any, z: Any, t: Any, z_rate: Any) -> Any:
+    """The controller's state after a time t at a constant rate."""
+    if z is None:
+        return None
+    group = getattr(controller, "group", None)
+    return z + t * np.reshape(z_rate, np.shape(z)) if group is None else group.advance(z, t * np.ravel(z_rate))

@@ -8,12 +8,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 
 from geomctrl.arguments import checked, number, tolerance
-from geomctrl.compiler.arrays import has_symbols, scalar
+from geomctrl.compiler.arrays import has_symbols, possible, scalar
 from geomctrl.compiler.symbols import where
 from geomctrl.compiler.tracing import run
 from geomctrl.errors import ArgumentError
@@ -21,7 +21,7 @@ from geomctrl.kernels import skewness as kernels
 from geomctrl.terms.dynamics import form_number
 from geomctrl.terms.skewness import residual_of, residual_of_terms
 
-from .contracts import Desired
+from .contracts import Desired, moved
 from .desired import desired_at
 from .plant import Plant
 
@@ -56,11 +56,13 @@ class Monitor:
     2. `start(plant, controller)` is called once before a run and returns whether the property applies to it.
     3. `measure(sample)` returns the number at this step; it must not change the sample.
     4. Optionally `signals` are further numbers by name, for the run to keep: `start` names them, `measure` renews them.
+    5. A run sets `held` before `start`: for how long the loop holds a command [s], 0 where the law acts all the time.
     """
 
     name = "monitor"
     what = ""
     limit = 0.0
+    held = 0.0
     signals: Mapping[str, float] = MappingProxyType({})
 
     def start(self, plant: Plant, controller: Any) -> bool:
@@ -149,10 +151,17 @@ class LyapunovDecrease(Monitor):
 
     It is evaluated with the true robot. A change of the true robot changes the function, and is not counted as growth;
     nor is round-off about a V that is zero: the least value compared with is 1e-12 in the function's SI unit.
+
+    Where commands are held (`control_dt`), V of a law that is right grows now and then: along the loop V' is the law's
+    plus dV/dy . (f(held command) - f(the law's command now)), and no proof of a continuous law speaks of the second
+    part. So the first is judged by itself: dV/dt at each sample along the field of the plant under the law's command
+    of that moment, times control_dt, where it is positive. `Holding` judges the second.
     """
 
     name = "lyapunov"
-    what = "growth of the Lyapunov function in one step, relative"
+    grown = "growth of the Lyapunov function in one step, relative"
+    grown_unheld = "growth of the Lyapunov function in control_dt if the law were not held, relative"
+    what = grown
 
     def __init__(self, limit: float = 1e-8):
         self.limit = tolerance("limit", limit)
@@ -161,14 +170,81 @@ class LyapunovDecrease(Monitor):
         self.function: Any = getattr(controller, "lyapunov", None)
         self.last, self.largest = np.inf, 0.0
         self.signals = {"lyapunov": np.nan, "lyapunov_rate": np.nan}
+        self.law: Any = controller if self.held > 0.0 else None
+        self.what = self.grown if self.law is None else self.grown_unheld
         return self.function is not None
 
     def measure(self, sample):
         value, rate = self.function(sample.t, sample.q, sample.v, sample.z, sample.plant)
         self.signals = {"lyapunov": value, "lyapunov_rate": rate}
-        growth = 0.0 if sample.changed else max(value - self.last, 0.0)
+        if self.law is None:
+            growth = 0.0 if sample.changed else max(value - self.last, 0.0)
+        else:
+            growth = self._growth_unheld(sample, value)
         self.largest, self.last = max(self.largest, value), value
         return where(value == value, growth / max(self.largest, 1e-12), np.nan)
+
+    def _growth_unheld(self, sample, value):
+        """control_dt dV/dt along the law: a difference of fourth order over half a period, along a curve through the
+        state with the loop's velocity. It looks back, as a reference may not be known after the run's end, or before
+        its beginning: there nothing is measured."""
+        t, q, v, z, plant = sample.t, sample.q, sample.v, sample.z, sample.plant
+        late = t > 0.49 * self.held
+        if not possible(late):
+            return 0.0
+        tau, z_rate, _ = self.law(t, q, v, z)
+        a, change = plant.acceleration(t, q, v, tau), 25.0 * value
+        for k, weight in ((1, -48.0), (2, 36.0), (3, -16.0), (4, 3.0)):
+            h = -0.125 * k * self.held
+            before = max(t + h, 0.0), plant.robot.integrate(q, h * v), v + h * a, moved(self.law, z, h, z_rate)
+            change += weight * self.function(*before, plant)[0]
+        return where(late, max(change * (8.0 / 12.0), 0.0), 0.0)
+
+
+class Holding(Monitor):
+    """What holding the feedback feeds: how far V rose above its lowest so far, less what holding the command that
+    keeps the desired motion has fed since, relative to the largest V so far.
+
+    A held command is off by what the law's changed since: by what it would have changed on the desired motion too, a
+    disturbance that keeps V from vanishing, and by the feedback's part, which must not outweigh what the law takes.
+    For a law that is right and sampled fast this is about (rate of the loop times control_dt) or less; where V grows
+    by itself, as the law is held too long, it goes to one. V less what a disturbance feeds is the usual bound of
+    systems that are input-to-state stable (Sontag 1989; Nesic and Teel 2004 for laws that are held).
+    """
+
+    name = "holding"
+    what = "rise of the Lyapunov function beyond what holding the desired motion's command feeds, relative"
+
+    def __init__(self, limit: float = 0.5):
+        self.limit = tolerance("limit", limit)
+
+    def start(self, plant, controller):
+        self.law, self.function = controller, cast(Any, getattr(controller, "lyapunov", None))
+        self.last, self.since, self.power, self.fed = np.nan, -np.inf, 0.0, 0.0
+        self.largest, self.lowest, self.kept = 0.0, np.inf, np.zeros(plant.robot.nv)
+        return self.function is not None and self.held > 0.0
+
+    def measure(self, sample):
+        t, q, v, z, plant = sample.t, sample.q, sample.v, sample.z, sample.plant
+        value, desired = self.function(t, q, v, z, plant)[0], sample.desired
+        if desired is not None:
+            one = where(value == value, 1.0, np.nan)  # a trace takes what is of time alone for the law's own arithmetic
+            tau = self.law(t, one * desired[0], one * desired[1], z)[0]
+            power, renewed = self._power(sample, self.kept - tau), t - self.since > (1.0 - 1e-6) * self.held
+            self.fed += where(self.since >= 0.0, 0.5 * (t - self.last) * (self.power + power), 0.0)
+            self.kept = np.where(renewed, tau, self.kept)
+            self.power, self.since = where(renewed, 0.0, power), where(renewed, t, self.since)
+        self.last, self.largest = t, max(self.largest, value)
+        rest = value - self.fed
+        self.lowest = rest if sample.changed else min(self.lowest, rest)
+        return where(value == value, (rest - self.lowest) / max(self.largest, 1e-12), np.nan)
+
+    def _power(self, sample, tau):
+        """dV/dt through torques tau added to the command."""
+        t, q, v, z, plant = sample.t, sample.q, sample.v, sample.z, sample.plant
+        more = plant.acceleration(t, q, v, sample.tau + tau) - plant.acceleration(t, q, v, sample.tau)
+        high, low = (self.function(t, q, v + s * self.held * more, z, plant)[0] for s in (0.5, -0.5))
+        return (high - low) / self.held
 
 
 class GroupResidual(Monitor):
@@ -215,8 +291,9 @@ class MonitorResult:
 
 
 def default_monitors() -> list[Monitor]:
-    """Skew symmetry, energy balance, Lyapunov decrease, group membership. A non-finite state always ends a run."""
-    return [Skew(), EnergyBalance(), LyapunovDecrease(), GroupResidual()]
+    """Skew symmetry, energy balance, Lyapunov decrease, what holding commands does to it, group membership. A
+    non-finite state always ends a run."""
+    return [Skew(), EnergyBalance(), LyapunovDecrease(), Holding(), GroupResidual()]
 
 
 def monitor_list(monitors: str | Iterable[Monitor] | None) -> list[Monitor]:

@@ -20,7 +20,7 @@ from .run import Run
 class Record:
     """Collects states, commands, the desired motion and monitors' numbers of samples, one row each.
 
-    measures: `measures.Measure`s, started, which take every sample into account.
+    measures: `measures.Measure`s, started, which take every sample into account. held: for how long a command is [s].
     """
 
     def __init__(
@@ -31,8 +31,11 @@ class Record:
         monitors: list[Monitor],
         rows: int,
         measures: Sequence[Any] = (),
+        held: float = 0.0,
     ):
         self.plant, self.controller, self.started = plant, controller, time.perf_counter()
+        for m in monitors:
+            m.held = held
         self.monitors = [m for m in monitors if m.start(plant, controller)]
         self.watchers = [*self.monitors, *measures]  # whose attributes change from sample to sample
         self.worst, self.t_worst = [-math.inf] * len(self.monitors), [math.nan] * len(self.monitors)

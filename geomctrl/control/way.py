@@ -70,7 +70,8 @@ class Way:
         self.n_steps, self.dt, self.t_end = step_count(t_end, dt), float(dt), float(t_end)
         self.strict, self.every = strict, int(every)
         rows = self.n_steps // self.every + 2
-        self.record = Record(plant, controller, self.loop.z_shape, monitors, rows, measures)
+        held = self.loop.hold * self.dt
+        self.record = Record(plant, controller, self.loop.z_shape, monitors, rows, measures, held)
         self.k, self.next, self.k1 = 0, SAMPLE, self.loop.rates
         self.machine: Machine | None = None
         self.stops = 0  # of compiled code, one after the other

@@ -24,6 +24,7 @@ from .domain import State
 
 STEP = 8e-3  # [s] the first of the differences, halved until they settle
 HALVINGS = 14
+SMALLEST = 4  # steps that show the noise of V
 AGREEMENT = 1e-6  # of |rate| + V / s, between differences and what is exact, besides the differences' own error
 GRADIENTS = 10_000  # operations of V, V' and the rate, up to which gradients, four times that, are compiled: in 3 s
 EPS = float(np.finfo(float).eps)
@@ -49,26 +50,30 @@ def settled_derivative(
     """(df/dt at 0, its estimated error): differences over steps halved until, extrapolated, they agree to `enough`.
 
     Richardson's extrapolation, of which the entry with the least estimated error counts (Ridders 1982): large steps
-    where f is smooth, small ones where it is stiff. Rounding of f is part of the error. one_sided: f at t >= 0 only.
+    where f is smooth, small ones where it is stiff. Where none agrees so well, the noise of f, as the smallest steps
+    show it, is part of the error: among many entries two may agree by chance. one_sided: f at t >= 0 only.
     """
-    best, error = np.nan, np.inf
+    best, error, used = np.nan, np.inf, step
     before: list[float] = []
+    plain: list[tuple[float, float]] = []  # (width, difference), not extrapolated
     start, ratio = f(0.0), 2.0 if one_sided else 4.0
     for _ in range(HALVINGS):
         low, high = (start, f(step)) if one_sided else (f(-step), f(step))
         width = step if one_sided else 2.0 * step
         rounding = 2.0 * EPS * max(abs(low), abs(high)) / width
         row, factor = [(high - low) / width], ratio
+        plain.append((width, row[0]))
         for j, previous in enumerate(before):
             row.append(row[j] + (row[j] - previous) / (factor - 1.0))
             factor *= ratio
             off = max(abs(row[j + 1] - row[j]), abs(row[j + 1] - previous)) + rounding
             if off <= error:
-                best, error = row[j + 1], off
+                best, error, used = row[j + 1], off, width
         if len(before) > 1 and error <= enough:
-            break
+            return best, error
         before, step = row, 0.5 * step
-    return best, error
+    noise = max(width * abs(slope - best) for width, slope in plain[-SMALLEST:])
+    return best, max(error, 4.0 * noise / used)
 
 
 class Promise:

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
-
 from geomctrl import models
 from geomctrl.control.plant import Plant
 from geomctrl.errors import GeomctrlError
+from geomctrl.robot import Robot
 
 from .domain import State
 
@@ -59,7 +58,14 @@ def _bundled(plant: Plant) -> str | None:
     if robot.name not in models.names():
         return None
     try:
-        same: Any = models.load(robot.name)
+        same = models.load(robot.name)
     except (GeomctrlError, ImportError, OSError):
         return None
-    return robot.name if np.array_equal(same._model, robot._model) else None
+    return robot.name if _described(same) == _described(robot) else None
+
+
+def _described(robot: Robot) -> list[Any]:
+    """All numbers of a robot that its closed loops depend on."""
+    joints = [(joint.kind, joint.S.tolist(), joint.stiffness, joint.rest) for joint in robot.joints]
+    numbers = robot.placements.tolist(), robot.parameters.tolist(), robot.gravity.tolist()
+    return [robot.parents, joints, *numbers]

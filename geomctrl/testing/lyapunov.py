@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from geomctrl.arguments import checked, count, flag, instance, number, tolerance
+from geomctrl.arguments import ROTATION_TOLERANCE, checked, count, flag, function, number, tolerance
 from geomctrl.control.contracts import Controller
 from geomctrl.control.loop import simulate
 from geomctrl.control.monitors import LyapunovDecrease
@@ -24,7 +24,7 @@ from .lyapunov_checks import NOTHING, Checks
 from .lyapunov_search import LyapunovSearch
 from .shrinking import literal
 
-SECONDS = 20.0  # after which a search gives up, whatever its evaluations
+SECONDS = 10.0  # after which a search gives up, whatever its evaluations
 SPREAD = 0.5  # of the states that `lyapunov_at` moves through
 
 
@@ -68,8 +68,8 @@ def assert_lyapunov(
     3 s after the plant's last change; z is off by `spread` times each of its entries (times the median one where it is
     zero, 1 where all are), or in the algebra of the controller's `group`, or as its `sample_state` draws it. spread can
     be told by part, {"q": 0.5, "v": 1.0, "z": 0.2}, as numbers or arrays; domain={"t": (0, 5), "q": (lower, upper)} are
-    sides of the box themselves, relative to the equilibrium, which is inside. A revolute joint turned by 2 pi is another
-    configuration, off the equilibrium; the domain reaches there only if told to. V is that of the plant at that time.
+    sides of the box themselves, relative to the equilibrium, which is inside. A revolute joint turned by 2 pi is
+    another configuration, off the equilibrium; the domain reaches there only if told to. V is that of the plant then.
 
     Raises Counterexample, an AssertionError, with the simplest state found that breaks the promise and code that
     reproduces it; ArgumentError for `states` below one, an `rtol` that is negative, infinite or nan, a spread that is
@@ -79,7 +79,7 @@ def assert_lyapunov(
     plant, rtol, bound = plant_of("plant", plant), tolerance("rtol", rtol), flag("bound", bound)
     states, runs, search = count("states", states, 1), count("runs", runs), count("search", search)
     duration, dt = (number(k, x, "seconds > 0", lambda x: x > 0.0) for k, x in (("duration", duration), ("dt", dt)))
-    instance("controller", controller, Controller, "a geomctrl.Controller")
+    _require_controller(controller)
     if not hasattr(controller, "lyapunov"):
         raise AssertionError(f"{type(controller).__name__} has no lyapunov(t, q, v, z, plant) to check")
     seed = count("seed", seed)
@@ -111,7 +111,7 @@ def lyapunov_at(controller: Any, plant: Plant | Any, t: float, q: Any, v: Any, z
     time that is negative.
     """
     plant = plant_of("plant", plant)
-    instance("controller", controller, Controller, "a geomctrl.Controller")
+    _require_controller(controller)
     if not hasattr(controller, "lyapunov"):
         raise ArgumentError(f"controller: expected one with lyapunov(t, q, v, z, plant), got {controller!r:.60}")
     t = number("t", t, "a time that is not negative", lambda t: t >= 0.0)
@@ -127,6 +127,11 @@ def lyapunov_at(controller: Any, plant: Plant | Any, t: float, q: Any, v: Any, z
             raise ArgumentError(f"z: expected shape {start.shape}, got {z.shape}")
     group = getattr(controller, "group", None)
     return Promise(controller, plant, _mover(group)).along(untouchable(State(t, q, v, z)))
+
+
+def _require_controller(x: Any) -> None:
+    if isinstance(x, type) or not isinstance(x, Controller):
+        raise ArgumentError(f"controller: expected a geomctrl.Controller, got {x!r:.60}")
 
 
 # --- the domain ----------------------------------------------------------------------------------------------------
@@ -173,20 +178,22 @@ def _typical(z: np.ndarray) -> np.ndarray:
 def _drawn(controller: Any, plant: Plant, z: np.ndarray) -> Callable[[np.random.Generator, float], np.ndarray] | None:
     """(rng, t) -> what the controller's `sample_state` draws; None where it has none, or any z is one of its states."""
     sample = getattr(controller, "sample_state", None)
+    if sample is not None:
+        function("controller.sample_state", sample, "(rng, plant) -> z")
     if sample is None or sample(np.random.default_rng(0), plant.at(0.0)) is None:
         return None
 
+    group = getattr(controller, "group", None)
+
     def draw(rng: np.random.Generator, t: float) -> np.ndarray:
         drawn = sample(rng, plant.at(t))
-        try:
-            a = checked("z", drawn, z.shape)
-            good = a.shape == z.shape
-        except ArgumentError:
-            good = False
-        if not good:
-            words = f"finite numbers of shape {z.shape} as start() gives them"
-            raise ArgumentError(f"controller.sample_state(rng, plant): expected {words}, got {drawn!r:.80}")
-        return np.array(a)
+        expected = f"finite numbers of shape {z.shape} as start() gives them"
+        if not isinstance(drawn, np.ndarray) or drawn.shape != z.shape or drawn.dtype.kind not in "fiu":
+            raise ArgumentError(f"controller.sample_state(rng, plant): expected {expected}, got {drawn!r:.80}")
+        if not np.isfinite(drawn).all() or (group is not None and not group.residual(drawn) < ROTATION_TOLERANCE):
+            on = "" if group is None else f", an element of {group!r}"
+            raise ArgumentError(f"controller.sample_state(rng, plant): expected {expected}{on}, got {drawn!r:.80}")
+        return np.array(drawn, float)
 
     draw(np.random.default_rng(0), 0.0)
     return draw

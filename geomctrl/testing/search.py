@@ -11,7 +11,6 @@ from collections.abc import Callable, Iterable
 from typing import NamedTuple
 
 import numpy as np
-from scipy.optimize import minimize
 
 from .domain import Domain, Point, State
 
@@ -121,6 +120,8 @@ class _Search:
 
     def _climbed(self, value: float, start: Point, active: np.ndarray, until: int) -> tuple[float, Point]:
         """L-BFGS over the coordinates `active`; the best (value, point) on the way."""
+        from scipy.optimize import minimize  # here, as importing it takes long
+
         domain, best = self.domain, (value, start)
         scale = domain.scale[active]
         low, high = (side[active] / scale for side in (domain.lower, domain.upper))

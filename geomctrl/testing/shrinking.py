@@ -125,21 +125,20 @@ def _simpler(form: _Form, domain: Domain) -> Iterator[_Form]:
     """What to try instead of `form`, the simplest first."""
     for t in sorted({0.0, 1.0, 2.0, 0.5, *(round(form.t, k) for k in range(4))}, key=_digits):
         yield form._replace(t=t)
-    for name, part in form.parts:
-        if part.origin == "drawn":
-            yield form.with_part(name, "equilibrium", np.zeros(len(part.x)))
-            continue
+    if form.z is not None and form.z.origin == "drawn":
+        yield form.with_part("z", "equilibrium", np.zeros(len(form.z.x)))
+    parts = [(name, part) for name, part in form.parts if name != "z" or domain.draw is None]
+    for name, part in parts:
         yield form.with_part(name, "zero", np.zeros(len(part.x)))
         yield form.with_part(name, "equilibrium", np.zeros(len(part.x)))
-    for name, part in form.parts:
+    for name, part in parts:
         if part.origin == "equilibrium":
             away = _from_zero(name, _state_of(form, domain), domain)
             for digits in DIGITS[:2]:
                 yield form.with_part(name, "zero", _rounded(away, digits))
-    for name, part in form.parts:
-        if part.origin != "drawn":
-            for x in _simpler_entries(part.x):
-                yield form.with_part(name, part.origin, x)
+    for name, part in parts:
+        for x in _simpler_entries(part.x):
+            yield form.with_part(name, part.origin, x)
 
 
 def _simpler_entries(x: np.ndarray) -> Iterator[np.ndarray]:
@@ -155,7 +154,9 @@ def _simpler_entries(x: np.ndarray) -> Iterator[np.ndarray]:
     for digits in DIGITS:
         yield _rounded(x, digits)
     for k in there:
-        for simple in (np.sign(x[k]), 0.5 * np.sign(x[k]), *(_rounded(x[k], digits) for digits in DIGITS)):
+        sign = np.sign(x[k])
+        larger = (_rounded(x[k] * (1.0 + 10.0 ** (1 - digits) / 2.0), digits) for digits in DIGITS[:2])
+        for simple in (sign, 0.5 * sign, *larger, *(_rounded(x[k], digits) for digits in DIGITS)):
             out = x.copy()
             out[k] = simple
             yield out

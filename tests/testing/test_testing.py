@@ -273,12 +273,12 @@ def test_an_honest_promise_to_grow_is_caught():
 
 def test_growth_along_a_run_is_caught_where_no_random_state_shows_it():
     kick = PD(torque=lambda t, v: 30.0 * v if t < 0.02 else 0.0)
-    testing.assert_lyapunov(kick, ARM, states=3, runs=0)
-    with pytest.raises(AssertionError, match=r"V grows along a run: by .* the run started at q = .*, v = "):
-        testing.assert_lyapunov(kick, ARM, states=3, runs=1)
+    testing.assert_lyapunov(kick, ARM, states=3, runs=0, search=0)
+    with pytest.raises(AssertionError, match=r"V grows along a run: by .* the run started at t = 0, q = .*, v = "):
+        testing.assert_lyapunov(kick, ARM, states=3, runs=1, search=0)
     blow = PD(torque=lambda t, v: 1e9 * v if t < 0.02 else 0.0)
-    with pytest.raises(AssertionError, match=r"(?s)unstable.* the run started at q = "):
-        testing.assert_lyapunov(blow, ARM, states=3, runs=1)
+    with pytest.raises(AssertionError, match=r"(?s)unstable.* the run started at t = 0, q = "):
+        testing.assert_lyapunov(blow, ARM, states=3, runs=1, search=0)
 
 
 def test_no_time_before_zero_is_asked_for():

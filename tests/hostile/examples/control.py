@@ -207,6 +207,7 @@ EXAMPLES = {
     "monitors.Skew": Example({"limit": LIMIT}),
     "monitors.EnergyBalance": Example({"limit": LIMIT}),
     "monitors.LyapunovDecrease": Example({"limit": LIMIT}),
+    "monitors.Holding": Example({"limit": LIMIT}),
     "monitors.GroupResidual": Example({"limit": LIMIT}),
     "monitors.Monitor": Example(),
     "monitors.default_monitors": Example(),
@@ -237,7 +238,7 @@ LEFT_OUT = (
             ),
             *(
                 f"monitors.{m}.{x}"
-                for m in ("Monitor", "Skew", "EnergyBalance", "LyapunovDecrease", "GroupResidual")
+                for m in ("Monitor", "Skew", "EnergyBalance", "LyapunovDecrease", "Holding", "GroupResidual")
                 for x in ("start", "measure")
             ),
         ),

@@ -2,7 +2,7 @@
 
 import numpy as np
 from hostile.calls import Example
-from hostile.examples.common import REFERENCE, ROBOT, A, Q, V
+from hostile.examples.common import REFERENCE, ROBOT, A, Q, V, rng
 from hostile.values import Argument, gain, number
 
 import geomctrl as gc
@@ -76,6 +76,7 @@ EXAMPLES |= {
     "controllers.SlotineLi.parameters": Example({"z": Z}, ADAPTIVE),
     "controllers.SlotineLi.law": Example({"t": T, "q": Q, "v": V, "z": Z}, ADAPTIVE),
     "controllers.SlotineLi.adaptation": Example({"g": np.ones(len(Z)), "z": Z}, ADAPTIVE),
+    "controllers.SlotineLi.sample_state": Example({"rng": rng(), "plant": PLANT}, ADAPTIVE, compare=False),
     "controllers.SlotineLi.true_parameters": Example({"plant": PLANT}, ADAPTIVE),
     "controllers.ElasticJoint.reference": Example({"t": T}, ELASTIC),
 }

@@ -39,6 +39,7 @@ def below(x):
 
 
 CERTIFICATE = testing.certify(below, [(0.0, 1.0)])
+DOMAIN = {"t": (0.5, 1.0), "q": (-0.5, 0.5)}
 EXAMPLES = {
     "testing.assert_skew_symmetric": Example(
         {
@@ -55,6 +56,7 @@ EXAMPLES = {
             "plant": ROBOT,
             "equilibrium": np.array([1.0, 0.5]),
             "states": 2,
+            "search": 50,
             "runs": 1,
             "duration": number(0.0078125, positive=True),
             "dt": number(0.0009765625, positive=True),
@@ -84,6 +86,12 @@ EXAMPLES = {
     ),
     "testing.Certificate.save": Example({"path": text("proof.npz")}, on=CERTIFICATE),
     "testing.Certificate.arrays": Example(on=CERTIFICATE, compare=False),
+    "testing.assert_lyapunov#domain": Example(
+        {"controller": LAW, "plant": ROBOT, "states": 1, "search": 0, "runs": 0, "domain": DOMAIN}, compare=False
+    ),
+    "testing.lyapunov_at": Example(
+        {"controller": LAW, "plant": ROBOT, "t": number(0.5, negative=False), "q": Q, "v": V, "z": None}, compare=False
+    ),
     "testing.random_inertia": Example({"rng": rng()}),
     "testing.random_joint": Example({"rng": rng(), "kind": "revolute", "aligned": True, "name": text("j", "none")}),
     "testing.random_robot": Example(

@@ -1,0 +1,149 @@
+"""Contraction of a metric along a closed loop: neighbouring motions approach each other (Lohmiller and Slotine 1998).
+
+For x = (q, v, z), x' = f(t, x), A = df/dx and a metric P(t, x) > 0, d/dt dx . P dx = dx . (A^T P + P A + P') dx, which
+is to be at most -2 rate dx . P dx: the largest eigenvalue of that matrix relative to P is what is searched.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from scipy.linalg import eigh
+
+from geomctrl.arguments import checked, number, tolerance
+from geomctrl.control.compiled.proving import trace_closed_loop
+from geomctrl.control.plant import Plant
+from geomctrl.errors import ArgumentError
+
+from .domain import Box, State
+from .inquiry import Inquiry
+from .sampling import derivative
+
+MEASURED = "print(testing.contraction_at(controller, plant, metric, t, q, v, z))"
+STEP = 1e-4
+
+Metric = Callable[..., Any] | Any  # P (n, n), or (t, q, v, z) -> P
+
+
+def assert_contracting(
+    controller: Any,
+    plant: Plant | Any,
+    metric: Metric,
+    rate: float,
+    *,
+    equilibrium: Any = None,
+    search: int = 2000,
+    spread: Any = 0.5,
+    domain: Box | None = None,
+    seed: int = 0,
+    rtol: float = 1e-6,
+) -> None:
+    """Assert that sqrt(dx . P dx) between neighbouring motions of the closed loop falls at least like exp(-rate t).
+
+    metric: P, a symmetric positive definite array (n, n), n = 2 nv + the size of z, or a function (t, q, v, z) -> P of
+    them; P = T^T T for Lohmiller and Slotine's coordinates T dx. rate [1/s]. The states are searched, over the domain
+    and with the arguments of `assert_lyapunov`; not proved. The Jacobian of the loop is exact where the loop can be
+    traced. rtol: of the rate and the eigenvalue's size.
+
+    Raises Counterexample with the simplest state found; ArgumentError for bad arguments, a P that is not symmetric and
+    positive definite, and robots or states z whose coordinates are no vectors.
+    """
+    rate, rtol = number("rate", rate), tolerance("rtol", rtol)
+    inquiry = Inquiry(controller, plant, equilibrium, spread, domain, search, seed)
+    loop = Variations(inquiry.controller, inquiry.plant, metric)
+
+    def excess(x: State) -> float:
+        found = loop.growth(x)
+        return found + rate - rtol * (abs(found) + abs(rate))
+
+    def words(x: State) -> str:
+        return f"not contracting: dx . P dx grows like exp(2 {loop.growth(x):.9g} t), allowed {-rate:.9g},"
+
+    inquiry.hold(excess, "contraction", words, MEASURED)
+
+
+def contraction_rate(
+    controller: Any,
+    plant: Plant | Any,
+    metric: Metric,
+    *,
+    equilibrium: Any = None,
+    search: int = 2000,
+    spread: Any = 0.5,
+    domain: Box | None = None,
+    seed: int = 0,
+) -> float:
+    """The largest rate [1/s] for `assert_contracting` that no state found contradicts; negative where dx grows."""
+    inquiry = Inquiry(controller, plant, equilibrium, spread, domain, search, seed)
+    return -inquiry.largest(Variations(inquiry.controller, inquiry.plant, metric).growth, "contraction").value
+
+
+def contraction_at(controller: Any, plant: Plant | Any, metric: Metric, t: float, q: Any, v: Any, z: Any = None):
+    """The rate [1/s] at which dx . P dx, square root taken, grows fastest at one state: negative where it contracts."""
+    inquiry = Inquiry(controller, plant, None, 0.5, None, 1, 0)
+    return Variations(inquiry.controller, inquiry.plant, metric).growth(inquiry.state(t, q, v, z))
+
+
+class Variations:
+    """The variational equation of a closed loop, dx' = A dx, and a metric of dx."""
+
+    def __init__(self, controller: Any, plant: Plant, metric: Metric):
+        robot = plant.robot
+        if robot.nq != robot.nv or getattr(controller, "group", None) is not None:
+            raise ArgumentError("plant: contraction is in coordinates: expected joints of one degree of freedom each")
+        start = controller.start() if hasattr(controller, "start") else None
+        self.controller, self.plant, self.nv = controller, plant, robot.nv
+        self.size = 2 * robot.nv + (0 if start is None else np.size(start))
+        self.metric: Callable[..., Any] = metric if callable(metric) else lambda t, q, v, z: metric
+        self.traced = None
+        try:
+            self.traced = self._traced()
+        except Exception as error:  # whatever users' code does with symbols: it runs on numbers
+            self.untraced = f"{type(error).__name__}: {error!s:.200}"
+
+    def growth(self, x: State) -> float:
+        """The largest eigenvalue of (A^T P + P A + P') / 2 relative to P."""
+        f, A = self.field_and_jacobian(x)
+        P = self.checked_metric(x)
+        lower = self.checked_metric
+        P_rate = derivative(lambda s: lower(self._moved(x, s, f)), STEP)
+        B = P @ A
+        return float(eigh(0.5 * (B + B.T + P_rate), P, eigvals_only=True)[-1])
+
+    def checked_metric(self, x: State) -> np.ndarray:
+        P = checked("metric", self.metric(*x), (self.size, self.size))
+        if P.ndim != 2 or np.abs(P - P.T).max() > 1e-9 * np.abs(P).max():
+            raise ArgumentError(f"metric: expected a symmetric array ({self.size}, {self.size}), got {P} {x}")
+        if not np.linalg.eigvalsh(P)[0] > 0.0:
+            raise ArgumentError(f"metric: expected it positive definite, got {P} {x}")
+        return P
+
+    def field_and_jacobian(self, x: State) -> tuple[np.ndarray, np.ndarray]:
+        """f (n,) and A (n, n)."""
+        n = self.size
+        if self.traced is not None:
+            own = [] if x.z is None else np.ravel(x.z)
+            found = self.traced(x.t, np.concatenate((x.q, x.v, own, [0.0])))
+            return found[:n], found[n:].reshape(n, n)
+        columns = [derivative(lambda s, e=e: self.field(self._moved(x, 0.0, e, s)), STEP) for e in np.eye(n)]
+        return self.field(x), np.column_stack(columns)
+
+    def field(self, x: State) -> np.ndarray:
+        tau, z_rate, _ = self.controller(*x)
+        a = self.plant.at(x.t).acceleration(x.t, x.q, x.v, tau)
+        return np.concatenate((x.v, a, [] if z_rate is None else np.ravel(z_rate)))
+
+    def _moved(self, x: State, dt: float, direction: np.ndarray, s: float | None = None) -> State:
+        """The state a time dt later, moved by s, or dt, times a direction."""
+        y, n = (dt if s is None else s) * direction, self.nv
+        z = None if x.z is None else x.z + y[2 * n :].reshape(x.z.shape)
+        return State(x.t + dt, x.q + y[:n], x.v + y[n : 2 * n], z)
+
+    def _traced(self) -> Callable[[float, np.ndarray], np.ndarray]:
+        if self.plant.changes:
+            raise ArgumentError("plant: changes")
+        self.loop = loop = trace_closed_loop(self.plant, self.controller)
+        f = loop.field[: self.size]
+        return loop.function([*f, *(g for x in f for g in loop.gradient(x)[1 : 1 + self.size])])

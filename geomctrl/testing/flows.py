@@ -1,0 +1,146 @@
+"""A function of a closed loop's state, its rate along the loop, and what inputs at a port do to it.
+
+    flow = Flow(controller, plant, port="tool0")
+    flow.at(state)      # S, its promised rate, dS/dt, how each input changes dS/dt, and the port's output
+
+Exact, by the chain rule on what law, plant and function compute, where the loop can be traced; else by differences.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from geomctrl.arguments import checked
+from geomctrl.control.compiled.proving import trace_closed_loop
+from geomctrl.control.contracts import Command, moved
+from geomctrl.control.plant import Plant
+from geomctrl.errors import ArgumentError, NameNotFoundError
+from geomctrl.robot import Robot
+
+from .domain import State
+from .sampling import derivative
+
+STEP = 2e-4  # s, of differences; the loops that need them are few
+
+Function = Callable[..., Any]  # (t, q, v, z, plant) -> a number
+
+
+class Rates(NamedTuple):
+    """At one state: S, the rate promised of it (nan where nothing is), dS/dt with no input, and at a port of m inputs
+    u, which add the joint torques B u: d(dS/dt)/du (m,), and the output y (m,)."""
+
+    value: float
+    promised: float
+    slope: float
+    push: np.ndarray
+    output: np.ndarray
+
+
+class Port:
+    """Inputs u (m,) that act as joint torques B(q) u, and the output y (m,), by default B^T v: u . y is their power.
+
+    of: "joints", the torques themselves and v; the name of a frame, whose wrench and twist (in the frame itself,
+    angular part first); or B (nv, m). output: (t, q, v, z) -> y instead. Raises ArgumentError.
+    """
+
+    def __init__(self, robot: Robot, of: Any = "joints", output: Function | None = None):
+        self.frame = of if isinstance(of, str) and of != "joints" else None
+        self.matrix, self.own = np.eye(robot.nv), output
+        if self.frame is not None:
+            try:
+                robot.frame(self.frame)
+            except NameNotFoundError as error:
+                raise NameNotFoundError(f"port: expected 'joints', a frame, or an array; {error}") from None
+        elif not isinstance(of, str):
+            self.matrix = checked("port", of, ())
+            if self.matrix.ndim != 2 or len(self.matrix) != robot.nv:
+                raise ArgumentError(
+                    f"port: expected 'joints', a frame or an array ({robot.nv}, m), got shape {self.matrix.shape}"
+                )
+        self.size = 6 if self.frame is not None else self.matrix.shape[1]
+
+    def torques(self, robot: Robot, q: Any) -> Any:
+        """B (nv, m)."""
+        return self.matrix if self.frame is None else robot.jacobian(q, self.frame).T
+
+    def output(self, robot: Robot, t: Any, q: Any, v: Any, z: Any) -> Any:
+        return self.torques(robot, q).T.dot(v) if self.own is None else self.own(t, q, v, z)
+
+
+class Flow:
+    """S(t, q, v, z, plant), by default the controller's V, along its loop with a plant and at a port."""
+
+    def __init__(self, controller: Any, plant: Plant, function: Function | None = None, port: Port | None = None):
+        self.controller, self.plant, self.port = controller, plant, port
+        self.function, self.size = function, 0 if port is None else port.size
+        self.traced: Any = None
+        try:
+            self.traced = self._traced()
+        except Exception as error:  # whatever users' code does with symbols: it runs on numbers
+            self.untraced = f"{type(error).__name__}: {error!s:.200}"
+
+    def at(self, x: State) -> Rates:
+        if self.traced is None:
+            return self._by_differences(x)
+        own = [] if x.z is None else np.ravel(x.z)
+        found, m = self.traced(x.t, np.concatenate((x.q, x.v, own, [0.0]))), self.size
+        S, promised, slope = map(float, found[:3])
+        return Rates(S, promised, slope, found[3 : 3 + m], found[3 + m :])
+
+    def value(self, x: State, plant: Any = None) -> tuple[Any, Any]:
+        """(S, its promised rate)."""
+        plant = self.plant if plant is None else plant
+        if self.function is not None:
+            return self.function(*x, plant), np.nan
+        return tuple(self.controller.lyapunov(*x, plant))
+
+    # --- traced --------------------------------------------------------------------------------------------------
+
+    def _traced(self) -> Callable[[float, np.ndarray], np.ndarray]:
+        if self.plant.changes:
+            raise ArgumentError("plant: changes")
+        loop = trace_closed_loop(self.plant, self.controller, self._extra)
+        self.loop, S = loop, loop.extra["S"]
+        still, rest = [0.0] * self.plant.robot.nv, [0.0] * (loop.group.dim - 2 * self.plant.robot.nv)
+        push = [loop.along(S, [*still, *loop.extra[f"a{k}"].tolist(), *rest], pace=0.0) for k in range(self.size)]
+        y = [] if self.port is None else np.ravel(loop.extra["y"]).tolist()
+        promised = np.nan if self.function is not None else loop.rate
+        return loop.function([S, promised, loop.along(S), *push, *y])
+
+    def _extra(self, twin: Any, t: Any, q: Any, v: Any, z: Any, command: Command) -> dict[str, Any]:
+        function = twin.controller.lyapunov if self.function is None else self.function
+        S = function(t, q, v, z, twin.plant)
+        found = {"S": S[0] if self.function is None else S}
+        if self.port is not None:
+            B = self.port.torques(twin.plant.robot, q)
+            at_rest = twin.plant.acceleration(t, q, v, command.tau)
+            for k in range(self.size):
+                found[f"a{k}"] = twin.plant.acceleration(t, q, v, command.tau + B[:, k]) - at_rest
+            found["y"] = self.port.output(twin.plant.robot, t, q, v, z)
+        return found
+
+    # --- by differences ------------------------------------------------------------------------------------------
+
+    def _by_differences(self, x: State) -> Rates:
+        t, q, v, z = x
+        plant, robot = self.plant.at(t), self.plant.robot
+        tau, z_rate, _ = self.controller(*x)
+        a = plant.acceleration(t, q, v, tau)
+        S, promised = map(float, self.value(x, plant))
+
+        def along(s: float) -> float:
+            own = moved(self.controller, z, s, z_rate)
+            return float(self.value(State(t + s, robot.integrate(q, s * v), v + s * a, own), plant)[0])
+
+        def pushed(more: np.ndarray) -> float:
+            return derivative(lambda s: float(self.value(State(t, q, v + s * more, z), plant)[0]), STEP)
+
+        slope = derivative(along, STEP)
+        if self.port is None:
+            return Rates(S, promised, slope, np.zeros(0), np.zeros(0))
+        B = self.port.torques(robot, q)
+        push = [pushed(plant.acceleration(t, q, v, tau + column) - a) for column in B.T]
+        return Rates(S, promised, slope, np.array(push), np.asarray(self.port.output(robot, t, q, v, z), float))

@@ -1,0 +1,130 @@
+"""One inequality at the states of a closed loop: looked at where it failed before, at random states and by search.
+
+What is not found is not proved: the search is a good one, seeded and repeatable, and says how often it looked.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from geomctrl.arguments import checked, count, instance, number
+from geomctrl.control.contracts import Command, Controller
+from geomctrl.control.plant import one_state, plant_of
+from geomctrl.errors import ArgumentError
+from geomctrl.mechanism.states import one_configuration
+
+from . import evidence
+from .counterexample import Counterexample, paste
+from .domain import Domain, State, untouchable
+from .lyapunov import _domain
+from .search import Found, worst
+from .shrinking import shrunk
+
+SECONDS = 20.0  # after which a search gives up, whatever its evaluations
+NOTHING = 1e-10  # of a typical value: below it a function is zero
+Number = Callable[[State], float]
+
+
+class NoController:
+    """No torque at all: the plant by itself."""
+
+    def __init__(self, nv: int):
+        self.zero = np.zeros(nv)
+
+    def start(self) -> None:
+        return None
+
+    def __call__(self, t, q, v, z) -> Command:
+        return Command(self.zero)
+
+
+class Inquiry:
+    """A closed loop and the states at which promises about it are looked at; arguments as for `assert_lyapunov`.
+
+    alone: a controller that is None is none, the plant by itself.
+    """
+
+    def __init__(
+        self,
+        controller: Any,
+        plant: Any,
+        equilibrium: Any,
+        spread: Any,
+        domain: Any,
+        search: int,
+        seed: int,
+        *,
+        alone: bool = False,
+    ):
+        self.plant = plant_of("plant", plant)
+        self.controller = NoController(self.plant.robot.nv) if controller is None and alone else controller
+        instance("controller", self.controller, Controller, "a geomctrl.Controller")
+        self.search, self.seed = count("search", search, 1), count("seed", seed)
+        self.domain: Domain = _domain(self.controller, self.plant, equilibrium, spread, domain)
+
+    def state(self, t: Any, q: Any, v: Any, z: Any) -> State:
+        """One state of the loop, checked."""
+        robot, start = self.plant.robot, self.start
+        t = number("t", t, "a time that is not negative", lambda t: t >= 0.0)
+        q, v = one_state("q", q, robot.nq), one_state("v", v, robot.nv)
+        if (start is None) != (z is None):
+            raise ArgumentError(f"z: expected it as the controller's start() gives it, {start}, got {z!r:.80}")
+        if start is not None:
+            z = checked("z", z, start.shape)
+            if z.shape != start.shape:
+                raise ArgumentError(f"z: expected shape {start.shape}, got {z.shape}")
+        return untouchable(State(t, one_configuration(robot, "q", q), v, z))
+
+    @property
+    def start(self) -> np.ndarray | None:
+        """The state z that the controller starts with."""
+        start = self.controller.start() if hasattr(self.controller, "start") else None
+        return None if start is None else np.asarray(start, float)
+
+    @property
+    def rng(self) -> np.random.Generator:
+        return np.random.default_rng(self.seed)
+
+    @property
+    def names(self) -> str:
+        return f"{type(self.controller).__name__} on {self.plant.robot.name}"
+
+    def require_lyapunov(self) -> None:
+        if not hasattr(self.controller, "lyapunov"):
+            raise ArgumentError(
+                f"controller: expected one with lyapunov(t, q, v, z, plant), got {self.controller!r:.60}"
+            )
+
+    def typical(self, value: Number) -> float:
+        """The size of a function at random states, their median."""
+        rng = self.rng
+        return float(np.median([abs(value(self.domain.state(self.domain.random(rng, "about")))) for _ in range(15)]))
+
+    def largest(self, value: Number, what: str, starts: Sequence[State] = ()) -> Found:
+        """Where a function is largest, as far as the search finds it; `starts` are looked at first."""
+        found = worst(value, self.domain, self.rng, self.search, starts=starts, seconds=SECONDS)
+        evidence.record("searched", f"{what} of {self.names}", evaluations=found.evaluations, seed=self.seed)
+        return found
+
+    def hold(self, excess: Number, promise: str, words: Callable[[State], str], measured: str) -> None:
+        """Raise Counterexample at the simplest state found at which `excess` is not <= 0.
+
+        promise: a word. words: state -> what is wrong there. measured: code that prints the numbers at t, q, v, z.
+        """
+        robot, shape = self.plant.robot, None if self.start is None else self.start.shape
+        known = [State(*x) for x in evidence.known(robot.nq, robot.nv, shape)]
+        found = worst(
+            excess, self.domain, self.rng, self.search, enough=0.0, seconds=SECONDS,
+            starts=[x for x in known if self.domain.contains(x)],
+        )  # fmt: skip
+        facts = {"starts": found.starts, "evaluations": found.evaluations, "seed": self.seed}
+        evidence.record("searched", f"{promise} of {self.names}", **facts)
+        if found.value <= 0.0:
+            return
+        simple = shrunk(lambda x: not excess(x) <= 0.0, found.state, self.domain)
+        raise Counterexample(
+            words(simple.state), simple.state, promise, paste(self.plant, simple.code, measured), "searched"
+        )

@@ -1,0 +1,225 @@
+"""Zeros of a Lyapunov function off its equilibrium: found on shells about it, and where the loop goes from there."""
+
+from __future__ import annotations
+
+import contextlib
+import time
+from collections.abc import Callable
+
+import numpy as np
+
+from geomctrl.control.closed_loop import Loop
+from geomctrl.errors import GeomctrlError
+from geomctrl.integrators.driver import steps
+
+from .along import flat
+from .counterexample import Counterexample
+from .domain import Point, State
+from .lyapunov_checks import NOTHING, Checks
+from .search import MOST_DIFFERENCES, STEP
+
+RADII = (0.2, 1.0, 2.0)  # of shells, in spreads
+STARTS = 4  # on each shell
+FOLLOWED = 3  # zeros of V from which the loop is followed
+LONGEST = 64.0  # [s] that it is followed for
+PATIENCE = 8.0  # [s] after which a loop that comes no nearer stays away
+RETURNED, STAYED = 0.05, 0.98  # of the distance before, in the second half of the time
+MOST_STEPS = 600
+
+
+class Zeros:
+    """V on |x - x_e| = r, in spreads, for several r: where it vanishes, the loop must return to the equilibrium.
+
+    A V that is zero off the equilibrium says nothing about what happens there; that the set of such states leads to
+    the equilibrium, as s = 0 does in sliding laws, keeps the proof (Iggidr and Sallet 2003).
+    """
+
+    def __init__(self, checks: Checks, rng: np.random.Generator, sloped: bool, deadline: float):
+        self.checks, self.domain, self.promise = checks, checks.domain, checks.promise
+        self.rng, self.sloped, self.deadline = rng, sloped, deadline
+        self.evaluations = self.starts = self.zeros = 0
+        self._returning: dict[tuple, bool] = {}
+
+    def run(self, budget: int) -> None:
+        """Raises Counterexample."""
+        active = self.domain.free[self.domain.free > 0]
+        if not len(active) or budget < 1:
+            return
+        share = max(10, budget // (STARTS * len(RADII)))
+        for radius in RADII:
+            for _ in range(STARTS):
+                shell = _Shell(self, radius, active)
+                point, least = shell.least(share)
+                self.evaluations += shell.evaluations
+                self.starts += 1
+                if least < 0.0:
+                    self.checks.hold(self.checks.positive, self.domain.state(point), "searched")
+                if least <= NOTHING * shell.typical and self.zeros < FOLLOWED:
+                    self.zeros += 1
+                    self._follow(point, NOTHING * shell.typical, 0.5 * radius)
+
+    def _follow(self, point: Point, tiny: float, off: float) -> None:
+        """Raise the simplest Counterexample found, if the loop does not return from a zero of V."""
+        check = self.returning(tiny, off)
+        try:
+            check(self.domain.state(point))
+        except Counterexample:
+            self.checks.hold(check, self.domain.state(self._simple_zero(point, tiny, off)), "searched")
+            self.checks.hold(check, self.domain.state(point), "searched")
+
+    def _simple_zero(self, point: Point, tiny: float, off: float) -> Point:
+        """Another zero of V: coordinates set to zero or rounded, one by one, the largest makes up for it."""
+        scale = np.where(self.domain.scale > 0.0, self.domain.scale, 1.0)
+        kept: list[int] = []
+        for k in self.domain.free[self.domain.free > 0]:
+            for simple in (0.0, float(f"{point.x[k]:.0e}")):
+                x = point.x.copy()
+                x[k] = simple
+                others = [j for j in self.domain.free if j > 0 and j != k and j not in kept]
+                if not others:
+                    break
+                j = max(others, key=lambda j: abs(x[j] / scale[j]))
+                found = self._zero_along(point._replace(x=x), j)
+                state = self.domain.state(found)
+                if self.promise.value(state) <= tiny and self._distance(state) >= off:
+                    point = found
+                    kept.append(int(k))
+                    break
+        return point
+
+    def _zero_along(self, point: Point, j: int) -> Point:
+        """Where V is least as coordinate j changes by a spread at most."""
+        from scipy.optimize import minimize_scalar
+
+        low, high = max(self.domain.lower[j], point.x[j] - self.domain.scale[j]), self.domain.upper[j]
+        high = min(high, point.x[j] + self.domain.scale[j])
+
+        def at(s: float) -> Point:
+            x = point.x.copy()
+            x[j] = s
+            return point._replace(x=x)
+
+        def value(s: float) -> float:
+            return self.promise.value(self.domain.state(at(s)))
+
+        best = minimize_scalar(value, bounds=(low, high), method="bounded", options={"xatol": 1e-12 * (high - low)})
+        return at(min((float(best.x), float(point.x[j])), key=value))  # pyright: ignore[reportAttributeAccessIssue]
+
+    def returning(self, tiny: float, off: float) -> Callable[[State], None]:
+        """V is `tiny`, at states `off` spreads away or more, only where the loop returns to the equilibrium from."""
+
+        def check(x: State) -> None:
+            value = self.promise.value(x)
+            if value <= tiny and self._distance(x) >= off and not self._returns(x):
+                words = "V is zero off the equilibrium, at a state from which the loop does not return to it"
+                raise Counterexample(f"{words}: V = {value:.3g}", x, "definite")
+
+        return check
+
+    def _returns(self, x: State) -> bool:
+        key = (x.t, x.q.tobytes(), x.v.tobytes(), None if x.z is None else x.z.tobytes())
+        if key not in self._returning:
+            self._returning[key] = self._does_return(x)
+        return self._returning[key]
+
+    def _does_return(self, x: State) -> bool:
+        """Whether the loop, from x on, comes to the equilibrium: near it for as long as it took to come there."""
+        times, distances, span = [x.t], [self._distance(x)], 1.0
+        loop = Loop(self.promise.plant.at(x.t), self.promise.controller, x.q, x.v, "MK54", None, 1e-3, None, None)
+        exact = self.promise.exact(x.t)
+        field = loop.field if exact is None else exact.field
+        with contextlib.suppress(GeomctrlError):  # a loop that can not be followed further
+            walk = steps(field, flat(x), (x.t, x.t + LONGEST), None, "MK54", loop.group, rtol=1e-4, atol=1e-7)
+            for _, (t, y) in zip(range(MOST_STEPS), walk):
+                q, v, z = loop.split(y)
+                times.append(t)
+                distances.append(self._distance(State(t, q, v, z)))
+                if t - x.t > span:
+                    left = _settled(times, distances)
+                    if left < RETURNED or (left > STAYED and span >= PATIENCE):
+                        return left < RETURNED
+                    span *= 2.0
+        return _settled(times, distances) < 0.5
+
+    def _distance(self, x: State) -> float:
+        domain = self.domain
+        return float(np.linalg.norm((domain.point(x).x / np.where(domain.scale > 0.0, domain.scale, 1.0))[1:]))
+
+
+def _settled(times: list[float], distances: list[float]) -> float:
+    """The largest distance in the second half of the time, over that in the first."""
+    t, d = np.array(times), np.array(distances)
+    late = t > 0.5 * (t[0] + t[-1])
+    if not late.any() or not np.isfinite(d).all():
+        return np.inf
+    return float(d[late].max() / max(d[~late].max(), 1e-300))
+
+
+class _Shell:
+    """V at one time over the states `radius` spreads off the equilibrium."""
+
+    def __init__(self, search: Zeros, radius: float, active: np.ndarray):
+        self.search, self.domain, self.radius = search, search.domain, radius
+        self.sloped, rng = search.sloped, search.rng
+        start = self.domain.random(rng, "within")
+        self.start = self.domain.only(start)
+        self.active = active if self.sloped else rng.permutation(active)[:MOST_DIFFERENCES]
+        self.evaluations = 0
+        drawn = rng.normal(size=(5, len(self.active)))
+        values = [self._value(w) for w in drawn]
+        self.typical = float(np.median(values))
+        least = int(np.argmin(values))
+        self.w, self.best = drawn[least], (values[least], drawn[least])
+
+    def point(self, w: np.ndarray) -> Point:
+        x = self.start.x.copy()
+        x[1:] = 0.0
+        at = self.active
+        x[at] = self.radius / np.linalg.norm(w) * w * self.domain.scale[at]
+        return self.domain.clipped(self.start._replace(x=x))
+
+    def least(self, budget: int) -> tuple[Point, float]:
+        """Where V is least, as far as `budget` evaluations find it."""
+        if not self.typical > 0.0:
+            return self.point(self.best[1]), self.best[0]
+        from scipy.optimize import minimize
+
+        with contextlib.suppress(StopIteration):
+            minimize(self._scaled(budget), self.w, jac=True, method="L-BFGS-B", options={"ftol": 0.0, "gtol": 0.0})
+        return self.point(self.best[1]), self.best[0]
+
+    def _scaled(self, budget: int):
+        def downhill(w: np.ndarray) -> tuple[float, np.ndarray]:
+            done = self.best[0] <= 1e-3 * NOTHING * self.typical
+            if done or self.evaluations >= budget or time.perf_counter() > self.search.deadline:
+                raise StopIteration
+            V, gradient = self._with_gradient(w)
+            return V / self.typical, gradient / self.typical
+
+        return downhill
+
+    def _value(self, w: np.ndarray) -> float:
+        self.evaluations += 1
+        return self.search.promise.value(self.domain.state(self.point(w)))
+
+    def _with_gradient(self, w: np.ndarray) -> tuple[float, np.ndarray]:
+        """V and its gradient with respect to w: that of a direction."""
+        domain, size = self.domain, float(np.linalg.norm(w))
+        point = self.point(w)
+        x = domain.state(point)
+        exact = self.search.promise.exact(x.t) if self.sloped else None
+        if exact is None:
+            V, g = self._value(w), np.zeros(len(w))
+            for k in range(len(w)):
+                e = np.zeros(len(w))
+                e[k] = STEP * size
+                g[k] = (self._value(w + e) - self._value(w - e)) / (2.0 * e[k])
+        else:
+            self.evaluations += 1
+            numbers, gradients = exact.gradients(x)
+            V = float(numbers[0])
+            g = domain.pulled_back(point, gradients[0])[self.active] * domain.scale[self.active] * self.radius / size
+            g -= w * (w @ g) / size**2
+        if self.best[0] > V:
+            self.best = V, w.copy()
+        return V, g

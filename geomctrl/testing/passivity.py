@@ -1,0 +1,173 @@
+"""Passivity of a plant with its controller at a port (u, y): dS/dt <= u . y - nu |u|^2 - rho |y|^2.
+
+S is a storage function, u . y the power that the port takes in. nu > 0 is an excess of passivity at the input (input
+feedforward index), rho > 0 at the output (output feedback index); negative ones are a lack that the other side of the
+port has to make up (van der Schaft 2017, chapter 2; Bao and Lee 2007). What is searched is not proved.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from geomctrl.arguments import function, number, tolerance
+from geomctrl.control.plant import Plant, one_state, plant_of
+from geomctrl.errors import ArgumentError
+from geomctrl.mechanism.states import one_configuration
+
+from .domain import Box, State
+from .flows import Flow, Function, Port, Rates
+from .inquiry import NOTHING, Inquiry
+
+MEASURED = "print(testing.rates_at(controller, plant, t, q, v, z, {options}))"
+
+
+class PassivityIndex(NamedTuple):
+    """nu: the largest with dS/dt <= u . y - nu |u|^2 at the states and inputs searched; rho: with - rho |y|^2."""
+
+    nu: float
+    rho: float
+
+
+def assert_passive_port(
+    controller: Any,
+    plant: Plant | Any,
+    *,
+    storage: Function | None = None,
+    port: Any = "joints",
+    output: Callable[..., Any] | None = None,
+    nu: float = 0.0,
+    rho: float = 0.0,
+    largest_input: float = 1.0,
+    equilibrium: Any = None,
+    search: int = 4000,
+    spread: Any = 0.5,
+    domain: Box | None = None,
+    seed: int = 0,
+    rtol: float = 1e-7,
+) -> None:
+    """Assert dS/dt <= u . y - nu |u|^2 - rho |y|^2 of the plant with its controller, for all |u| <= largest_input.
+
+    port: "joints", u torques added to the controller's and y = v; the name of a frame, u a wrench on its body and y
+    the frame's twist, both in the frame, angular part first; or B (nv, m), u acting as joint torques B u and y = B^T v.
+    output: (t, q, v, z) -> y (m,), another output. storage: (t, q, v, z, plant) -> S, by default the controller's
+    Lyapunov function. controller: None for the plant by itself; then storage and equilibrium have to be given.
+
+    dS/dt is affine in u, as the plant's acceleration is, so that at each state the worst u is known in closed form; it
+    is the states that are searched, over the domain and with the arguments of `assert_lyapunov`. rtol: of the terms.
+
+    Raises Counterexample with the simplest state found, and u; ArgumentError for bad arguments.
+    """
+    inquiry, flow = _asked(controller, plant, storage, port, output, equilibrium, spread, domain, search, seed)
+    nu, rho, rtol = number("nu", nu), number("rho", rho), tolerance("rtol", rtol)
+    most = number("largest_input", largest_input, "a positive number", lambda x: x > 0.0)
+    floor = NOTHING * inquiry.typical(lambda x: flow.at(x).value)
+
+    def excess(x: State) -> float:
+        r = flow.at(x)
+        u = _worst_input(r, nu, most)
+        terms = [r.slope, (r.push - r.output) @ u, nu * (u @ u), rho * (r.output @ r.output)]
+        size = float(np.abs(terms).sum() + np.abs(r.push) @ np.abs(u) + np.abs(r.output) @ np.abs(u))
+        return float(sum(terms)) - rtol * size - floor
+
+    def words(x: State) -> str:
+        r = flow.at(x)
+        u = _worst_input(r, nu, most)
+        supply = u @ r.output - nu * (u @ u) - rho * (r.output @ r.output)
+        return (
+            f"not passive: dS/dt = {r.slope + r.push @ u:.9g}, supplied u . y - nu |u|^2 - rho |y|^2 = {supply:.9g}"
+            f" with u = {np.array2string(u, separator=', ')}, y = {np.array2string(r.output, separator=', ')}"
+        )
+
+    inquiry.hold(excess, "passivity", words, _measured(storage, port, output))
+
+
+def passivity_index(
+    controller: Any,
+    plant: Plant | Any,
+    *,
+    storage: Function | None = None,
+    port: Any = "joints",
+    output: Callable[..., Any] | None = None,
+    largest_input: float = 1.0,
+    equilibrium: Any = None,
+    search: int = 4000,
+    spread: Any = 0.5,
+    domain: Box | None = None,
+    seed: int = 0,
+) -> PassivityIndex:
+    """The largest nu with rho = 0, and the largest rho with nu = 0, that no state and input found contradict.
+
+    Arguments as for `assert_passive_port`. Both are estimates from above: a longer search finds the same or less. -inf
+    where S grows with no input or without need of any. Raises ArgumentError for bad arguments.
+    """
+    inquiry, flow = _asked(controller, plant, storage, port, output, equilibrium, spread, domain, search, seed)
+    most = number("largest_input", largest_input, "a positive number", lambda x: x > 0.0)
+    moving = NOTHING * inquiry.typical(lambda x: float(flow.at(x).output @ flow.at(x).output))
+
+    def lack_of_nu(x: State) -> float:
+        r = flow.at(x)
+        loss, d = -r.slope, float(np.linalg.norm(r.push - r.output))
+        at = 2.0 * loss / d if d > 0.0 and loss > 0.0 else most  # where loss / u^2 - d / u is least
+        u = min(max(at, 1e-6 * most), most)
+        return -(loss - d * u) / u**2
+
+    def lack_of_rho(x: State) -> float:
+        r = flow.at(x)
+        power = float(r.output @ r.output)
+        loss = -r.slope - most * float(np.linalg.norm(r.push - r.output))
+        return -loss / power if power > moving else -np.inf
+
+    found = [inquiry.largest(lack, "passivity index") for lack in (lack_of_nu, lack_of_rho)]
+    return PassivityIndex(*(-x.value for x in found))
+
+
+def rates_at(
+    controller: Any,
+    plant: Plant | Any,
+    t: float,
+    q: Any,
+    v: Any,
+    z: Any = None,
+    *,
+    storage: Function | None = None,
+    port: Any = "joints",
+    output: Callable[..., Any] | None = None,
+) -> Rates:
+    """What assertions about ports look at, at one state: (S, its promised rate, dS/dt, d(dS/dt)/du, y).
+
+    Arguments as for `assert_passive_port`; q (nq,), v (nv,), z as the controller's `start()` gives it.
+    """
+    robot = plant_of("plant", plant).robot
+    rest = one_configuration(robot, "q", one_state("q", q, robot.nq)) if controller is None else None
+    inquiry, flow = _asked(controller, plant, storage, port, output, rest, 0.5, None, 1, 0)
+    return flow.at(inquiry.state(t, q, v, z))
+
+
+def _asked(controller, plant, storage, port, output, equilibrium, spread, domain, search, seed) -> tuple[Inquiry, Flow]:
+    if controller is None and (storage is None or equilibrium is None):
+        raise ArgumentError("controller: without one, expected a storage function and an equilibrium q (nq,)")
+    inquiry = Inquiry(controller, plant, equilibrium, spread, domain, search, seed, alone=True)
+    if storage is None:
+        inquiry.require_lyapunov()
+    for name, given in (("storage", storage), ("output", output)):
+        if given is not None:
+            function(name, given, f"of (t, q, v, z{', plant' if name == 'storage' else ''})")
+    where = Port(inquiry.plant.robot, port, output)
+    return inquiry, Flow(inquiry.controller, inquiry.plant, storage, where)
+
+
+def _worst_input(r: Rates, nu: float, most: float) -> np.ndarray:
+    """The u that makes (push - y) . u + nu |u|^2 largest within |u| <= most."""
+    d = r.push - r.output
+    size = float(np.linalg.norm(d))
+    direction = d / size if size > 0.0 else np.eye(len(d))[0]
+    return direction * (most if nu >= 0.0 else min(most, 0.5 * size / -nu))
+
+
+def _measured(storage: Any, port: Any, output: Any) -> str:
+    options = [f"port={port!r}" if isinstance(port, str) else "port=port"]
+    options += [f"{name}={name}" for name, x in (("storage", storage), ("output", output)) if x is not None]
+    return MEASURED.format(options=", ".join(options))

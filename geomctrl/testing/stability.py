@@ -1,0 +1,341 @@
+"""How fast a closed loop forgets: an exponential rate of its Lyapunov function, and what disturbances do to it.
+
+    V' <= -2 lambda V                       then V(t) <= V(0) exp(-2 lambda t)
+    V' <= share W + gamma(|d|), W <= 0      input-to-state stability, W the promised rate (Sontag and Wang 1995)
+
+Both are searched for states that break them, and watched along runs; neither is proved.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from geomctrl.arguments import count, number, tolerance
+from geomctrl.control.contracts import Command
+from geomctrl.control.loop import simulate
+from geomctrl.control.monitors import LyapunovDecrease
+from geomctrl.control.plant import Plant
+from geomctrl.control.run import Run
+from geomctrl.errors import ArgumentError, SimulationError
+
+from . import evidence
+from .counterexample import Counterexample, paste
+from .domain import Box, State, untouchable
+from .flows import Flow, Port
+from .inquiry import NOTHING, Inquiry
+from .shrinking import literal
+
+LYAPUNOV = "print(testing.lyapunov_at(controller, plant, t, q, v, z))"
+AT_PORT = "print(testing.rates_at(controller, plant, t, q, v, z, port={port}))"
+RUN = "print(simulate(plant, controller, q, v, {duration!r}, {dt!r}).signals['lyapunov'])"
+SIZES = np.linspace(0.0, 1.0, 17)  # of disturbances, at which a gain that is a function is compared
+
+
+# --- exponential -------------------------------------------------------------------------------------------------
+
+
+def assert_exponential(
+    controller: Any,
+    plant: Plant | Any,
+    rate: float,
+    *,
+    equilibrium: Any = None,
+    search: int = 4000,
+    runs: int = 2,
+    duration: float = 0.3,
+    dt: float = 1e-3,
+    spread: Any = 0.5,
+    domain: Box | None = None,
+    seed: int = 0,
+    rtol: float = 1e-6,
+) -> None:
+    """Assert V' <= -2 rate V in closed loop, and V(t) <= V(0) exp(-2 rate t) along runs; rate [1/s] > 0.
+
+    States and runs as for `assert_lyapunov`; rtol: of |V'| + 2 rate V. Where V lies between squares of the distance
+    from the equilibrium, that distance falls like exp(-rate t) (Khalil 2002, theorem 4.10).
+
+    Raises Counterexample with the simplest state found; ArgumentError for bad arguments.
+    """
+    rate, rtol = number("rate", rate, "a positive number [1/s]", lambda x: x > 0.0), tolerance("rtol", rtol)
+    runs, duration, dt = _watched(runs, duration, dt)
+    inquiry = Inquiry(controller, plant, equilibrium, spread, domain, search, seed)
+    inquiry.require_lyapunov()
+    flow = Flow(inquiry.controller, inquiry.plant)
+    floor = NOTHING * inquiry.typical(lambda x: flow.at(x).value)
+
+    def excess(x: State) -> float:
+        r = flow.at(x)
+        if r.value < -floor:
+            return np.inf
+        size = abs(r.slope) + 2.0 * rate * abs(r.value)
+        return (r.slope + 2.0 * rate * r.value - rtol * size) / max(r.value, floor) - rtol * rate
+
+    def words(x: State) -> str:
+        r = flow.at(x)
+        return f"V' <= -2 rate V does not hold: V' = {r.slope:.9g}, -2 rate V = {-2.0 * rate * r.value:.9g}"
+
+    inquiry.hold(excess, "exponential", words, LYAPUNOV)
+    for start, run in _runs(inquiry, inquiry.controller, runs, duration, dt):
+        V = run.signals["lyapunov"]
+        over = V - (1.0 + 1e-6) * V[0] * np.exp(-2.0 * rate * run.t) - 1e-12
+        if not (over <= 0.0).all():
+            k = int(np.argmax(~(over <= 0.0)))
+            said = f"V(t) = {V[k]:.9g} at t = {run.t[k]:.6g} s, V(0) exp(-2 rate t) = {V[k] - over[k]:.9g}"
+            raise _along_a_run(inquiry, start, "exponential", said, duration, dt)
+
+
+def exponential_rate(
+    controller: Any,
+    plant: Plant | Any,
+    *,
+    equilibrium: Any = None,
+    search: int = 4000,
+    spread: Any = 0.5,
+    domain: Box | None = None,
+    seed: int = 0,
+) -> float:
+    """The largest rate [1/s] with V' <= -2 rate V that no state found contradicts; arguments as `assert_exponential`.
+
+    An estimate from above, not positive where V does not fall somewhere.
+    """
+    inquiry = Inquiry(controller, plant, equilibrium, spread, domain, search, seed)
+    inquiry.require_lyapunov()
+    flow = Flow(inquiry.controller, inquiry.plant)
+    floor = NOTHING * inquiry.typical(lambda x: flow.at(x).value)
+
+    def slowness(x: State) -> float:
+        r = flow.at(x)
+        return r.slope / r.value if r.value > floor else -np.inf
+
+    return -0.5 * inquiry.largest(slowness, "exponential rate").value
+
+
+# --- disturbances --------------------------------------------------------------------------------------------------
+
+
+class InputToState(NamedTuple):
+    """V' <= share W + gain |d|^2; and V' <= -decay V + gain |d|^2 where W is that definite: then V ends below
+    gain |d|^2 / decay."""
+
+    gain: float
+    decay: float
+
+    def bound(self, disturbance: float) -> float:
+        """The level below which V ends under disturbances of at most that size; infinite where none is known."""
+        most = number("disturbance", disturbance, "a number >= 0", lambda x: x >= 0.0)
+        return self.gain * most**2 / self.decay if self.decay > 0.0 else np.inf
+
+
+def assert_input_to_state_stable(
+    controller: Any,
+    plant: Plant | Any,
+    gain: float | Callable[[float], float],
+    *,
+    disturbance: float = 1.0,
+    port: Any = "joints",
+    share: float = 0.5,
+    equilibrium: Any = None,
+    search: int = 4000,
+    runs: int = 1,
+    duration: float = 1.0,
+    dt: float = 1e-3,
+    spread: Any = 0.5,
+    domain: Box | None = None,
+    seed: int = 0,
+    rtol: float = 1e-6,
+) -> None:
+    """Assert V' <= share W + gamma(|d|) for disturbances |d| <= `disturbance`, W the promised rate, and along runs.
+
+    gain: gamma, a function of |d|, or a number for gamma = gain |d|^2. share: of the promised rate that is kept, from
+    0 to 1. port: where the disturbance acts, as for `assert_passive_port`: by default torques at the joints [N m].
+    V' is affine in d, so the worst d of each size is known in closed form; the states are searched.
+
+    Along `runs` each of a constant d, one that wanders and the worst one, in the direction that makes V grow fastest,
+    V(t) <= V(0) + the integral of share W + gamma, and V(t) <= max(V(0), gamma / decay), the ultimate bound, where W
+    <= -decay V / share at all states found, decay > 0.
+
+    Raises Counterexample with the simplest state found; ArgumentError for bad arguments.
+    """
+    gamma = gain if callable(gain) else _quadratic(number("gain", gain, "a number >= 0", lambda x: x >= 0.0))
+    inquiry, flow, most, share = _disturbed(
+        controller, plant, port, disturbance, share, equilibrium, spread, domain, search, seed
+    )
+    rtol, (runs, duration, dt) = tolerance("rtol", rtol), _watched(runs, duration, dt)
+    sizes = most * SIZES
+    supplied = np.array([float(gamma(float(d))) for d in sizes])
+    if supplied.shape != sizes.shape or not np.isfinite(supplied).all() or (np.diff(supplied) < 0.0).any():
+        raise ArgumentError(f"gain: expected a function of |d| that grows, or a number, got {supplied}")
+    floor = NOTHING * inquiry.typical(lambda x: flow.at(x).slope)
+
+    def by_size(x: State) -> tuple[np.ndarray, float]:
+        r = flow.at(x)
+        push = float(np.linalg.norm(r.push))
+        scale = abs(r.slope) + abs(r.promised) + push * most + supplied[-1]
+        return r.slope - share * r.promised + push * sizes - supplied, rtol * scale + floor
+
+    def excess(x: State) -> float:
+        found, allowed = by_size(x)
+        return float(found.max()) - allowed
+
+    def words(x: State) -> str:
+        r, k = flow.at(x), int(by_size(x)[0].argmax())
+        size = float(np.linalg.norm(r.push))
+        d = sizes[k] * r.push / size if size > 0.0 else 0.0 * r.push
+        return (
+            f"V' <= share W + gamma(|d|) does not hold: V' = {r.slope + r.push @ d:.9g}, share W ="
+            f" {share * r.promised:.9g}, gamma = {supplied[k]:.9g} with d = {np.array2string(d, separator=', ')}"
+        )
+
+    inquiry.hold(excess, "input-to-state", words, AT_PORT.format(port=repr(port) if isinstance(port, str) else "port"))
+    decay = _decay(inquiry, flow, share) if runs else 0.0
+    for name, kind in (("constant", _constant), ("wandering", _wandering), ("worst", _worst)):
+        law = Disturbed(inquiry.controller, flow, most, kind)
+        for start, run in _runs(inquiry, law, runs, duration, dt):
+            _assert_bounded(inquiry, start, run, share, supplied[-1], decay, f"a {name} d", duration, dt)
+
+
+def input_to_state_gain(
+    controller: Any,
+    plant: Plant | Any,
+    *,
+    disturbance: float = 1.0,
+    port: Any = "joints",
+    share: float = 0.5,
+    equilibrium: Any = None,
+    search: int = 4000,
+    spread: Any = 0.5,
+    domain: Box | None = None,
+    seed: int = 0,
+) -> InputToState:
+    """The least gain with V' <= share W + gain |d|^2 that no state found contradicts, and the decay that goes with it.
+
+    Arguments as for `assert_input_to_state_stable`. An estimate from below; infinite where V' > share W without d.
+    """
+    inquiry, flow, most, share = _disturbed(
+        controller, plant, port, disturbance, share, equilibrium, spread, domain, search, seed
+    )
+    floor = NOTHING * inquiry.typical(lambda x: flow.at(x).slope)
+
+    def needed(x: State) -> float:
+        r = flow.at(x)
+        margin, push = share * r.promised - r.slope, float(np.linalg.norm(r.push))
+        if margin < -floor:
+            return np.inf
+        if push == 0.0:
+            return 0.0
+        d = min(2.0 * max(margin, 0.0) / push + 1e-9 * most, most)  # where (push d - margin) / d^2 is largest
+        return (push * d - margin) / d**2 if margin > floor else push**2 / (4.0 * max(margin, floor))
+
+    gain = inquiry.largest(needed, "gain from disturbances").value
+    return InputToState(gain, _decay(inquiry, flow, share))
+
+
+class Disturbed:
+    """A controller whose torques a disturbance d(t, state) of a port adds to; everything else is the controller's."""
+
+    def __init__(self, controller: Any, flow: Flow, most: float, kind: Callable[..., np.ndarray]):
+        self.controller, self.flow, self.most, self.kind = controller, flow, most, kind
+        for name in ("reference", "group", "robot", "form", "q_d", "coriolis_matrix"):
+            if hasattr(controller, name):
+                setattr(self, name, getattr(controller, name))
+
+    def start(self):
+        return self.controller.start() if hasattr(self.controller, "start") else None
+
+    def lyapunov(self, t, q, v, z, plant):
+        return self.controller.lyapunov(t, q, v, z, plant)
+
+    def __call__(self, t, q, v, z) -> Command:
+        port: Any = self.flow.port
+        d = self.kind(self, t, q, v, z, port.size)
+        command = self.controller(t, q, v, z)
+        return command._replace(tau=command.tau + port.torques(self.flow.plant.robot, q) @ d)
+
+
+def _constant(law: Disturbed, t, q, v, z, m) -> np.ndarray:
+    return np.full(m, law.most / np.sqrt(m))
+
+
+def _wandering(law: Disturbed, t, q, v, z, m) -> np.ndarray:
+    d = np.sin((1.0 + 2.3 * np.arange(m) + 7.0) * t + np.arange(m))
+    return law.most * d / max(float(np.linalg.norm(d)), 1.0)
+
+
+def _worst(law: Disturbed, t, q, v, z, m) -> np.ndarray:
+    push = law.flow.at(State(t, q, v, z)).push
+    size = float(np.linalg.norm(push))
+    return law.most * push / size if size > 1e-12 else np.zeros(m)
+
+
+def _quadratic(gain: float) -> Callable[[float], float]:
+    return lambda d: gain * d * d
+
+
+def _disturbed(controller, plant, port, disturbance, share, equilibrium, spread, domain, search, seed):
+    inquiry = Inquiry(controller, plant, equilibrium, spread, domain, search, seed)
+    inquiry.require_lyapunov()
+    most = number("disturbance", disturbance, "a positive number", lambda x: x > 0.0)
+    share = number("share", share, "a number from 0 to 1", lambda x: 0.0 <= x <= 1.0)
+    where = Port(inquiry.plant.robot, port)
+    return inquiry, Flow(inquiry.controller, inquiry.plant, None, where), most, share
+
+
+def _decay(inquiry: Inquiry, flow: Flow, share: float) -> float:
+    """The least -share W / V found, zero where that is next to nothing."""
+    floor = NOTHING * inquiry.typical(lambda x: flow.at(x).value)
+
+    def slowness(x: State) -> float:
+        r = flow.at(x)
+        return share * r.promised / r.value if r.value > floor else -np.inf
+
+    decay = -inquiry.largest(slowness, "decay").value
+    return decay if decay > 1e-6 else 0.0
+
+
+def _assert_bounded(inquiry, start, run: Run, share, supply, decay, name, duration, dt) -> None:
+    V, W = run.signals["lyapunov"], run.signals["lyapunov_rate"]
+    taken = np.concatenate(([0.0], np.cumsum(0.5 * share * (W[1:] + W[:-1]) * np.diff(run.t))))
+    bounds = {"V(0) + the integral of share W + gamma": V[0] + taken + supply * run.t}
+    if decay > 0.0:
+        bounds["max(V(0), gamma / decay)"] = np.full(len(V), max(V[0], supply / decay))
+    for words, bound in bounds.items():
+        over = V - bound - 1e-5 * np.maximum.accumulate(V) - 1e-12
+        if not (over <= 0.0).all():
+            k = int(np.argmax(~(over <= 0.0)))
+            said = f"with {name} V = {V[k]:.9g} at t = {run.t[k]:.6g} s, {words} = {bound[k]:.9g}"
+            raise _along_a_run(inquiry, start, "input-to-state", said, duration, dt)
+
+
+# --- runs --------------------------------------------------------------------------------------------------------
+
+
+def _watched(runs: Any, duration: Any, dt: Any) -> tuple[int, float, float]:
+    duration, dt = (number(k, x, "seconds > 0", lambda x: x > 0.0) for k, x in (("duration", duration), ("dt", dt)))
+    return count("runs", runs), duration, dt
+
+
+def _runs(inquiry: Inquiry, controller: Any, runs: int, duration: float, dt: float):
+    """(start, run) of so many runs from random states, the controller in the state it starts with."""
+    rng = np.random.default_rng([inquiry.seed, 2])
+    own = controller.start() if hasattr(controller, "start") else None
+    for _ in range(runs):
+        point = inquiry.domain.random(rng, "about")
+        point.x[0] = 0.0
+        x = inquiry.domain.state(point)
+        start = untouchable(State(0.0, x.q, x.v, None if own is None else np.asarray(own, float)))
+        try:
+            run = simulate(inquiry.plant, controller, x.q, x.v, duration, dt, monitors=[LyapunovDecrease()])
+        except SimulationError as error:
+            raise _along_a_run(inquiry, start, "run", str(error), duration, dt) from error
+        evidence.record("simulated", f"V of {inquiry.names}", runs=1, seed=inquiry.seed)
+        yield start, run
+
+
+def _along_a_run(inquiry: Inquiry, start: State, promise: str, said: str, duration: float, dt: float) -> Counterexample:
+    script = paste(inquiry.plant, literal(start), RUN.format(duration=duration, dt=dt))
+    return Counterexample(
+        f"{said}; the run started", start, promise, "from geomctrl import simulate\n" + script, "simulated"
+    )

@@ -1,0 +1,102 @@
+"""geomctrl.testing: kinds of promise, of a loop that keeps them: a mass on a slider under PD control."""
+
+import numpy as np
+from hostile.calls import Example
+from hostile.values import Argument, number
+
+import geomctrl as gc
+from geomctrl import testing
+from geomctrl.mechanism import inertia
+
+MASS = gc.Body(
+    "mass", None, gc.Joint.prismatic([1.0, 0.0, 0.0]), np.eye(4), inertia.from_com(2.0, np.zeros(3), np.eye(3))
+)
+SLIDER = gc.Robot.build([MASS], gravity=(0.0, 0.0, 0.0))
+P = np.array([[66.0, 4.0], [4.0, 2.0]])
+
+
+class PD:
+    """V = 1/2 x . P x, x = (q, v)."""
+
+    q_d = np.zeros(1)
+
+    def start(self):
+        return None
+
+    def __call__(self, t, q, v, z):
+        return gc.Command(-50.0 * q - 8.0 * v)
+
+    def lyapunov(self, t, q, v, z, plant):
+        a = (-50.0 * q - 8.0 * v) / 2.0
+        value = 33.0 * q.dot(q) + 4.0 * q.dot(v) + v.dot(v)
+        return gc.Lyapunov(value, 66.0 * q.dot(v) + 4.0 * v.dot(v) + 4.0 * q.dot(a) + 2.0 * v.dot(a))
+
+
+def power(t, q, v, z, plant):
+    return v.dot(v) + 25.0 * q.dot(q)
+
+
+def output(t, q, v, z):
+    return v
+
+
+def rate(rates):
+    return rates.slope
+
+
+def make(point):
+    return SLIDER, PD()
+
+
+LAW, X = PD(), np.array([0.5])
+SEARCH = {
+    "equilibrium": Argument(np.array([0.0]), "none"),
+    "search": 8,
+    "spread": number(0.5, positive=True),
+    "seed": 1,
+}
+SEARCH |= {"domain": Argument({"q": (-0.5, 0.5)}, "none")}
+LOOP = {"controller": LAW, "plant": SLIDER}
+ALONE = {"controller": Argument(LAW, "none"), "plant": SLIDER}
+RUNS = {"runs": 1, "duration": number(0.0078125, positive=True), "dt": number(0.0009765625, positive=True)}
+RTOL = {"rtol": number(1e-6, negative=False)}
+STATE = {"t": number(0.5, negative=False), "q": X, "v": X, "z": None}
+PORT = {"storage": power, "port": "joints", "output": output}
+MOST = {"largest_input": number(2.0, positive=True)}
+INPUTS = {"disturbance": number(1.0, positive=True), "port": "joints", "share": Argument(0.5, "", "huge negative")}
+PERIOD = number(0.03125, positive=True)
+LEVEL = {"level": number(0.125, negative=False), "horizon": number(0.0625, positive=True)}
+OVER = {"make": make, "over": {"kp": (1.0, 2.0)}, "measure": rate}
+EXAMPLES = {
+    "testing.assert_exponential": Example(
+        {**LOOP, "rate": number(0.5, positive=True), **SEARCH, **RUNS, **RTOL}, forms=["rate", "rtol"]
+    ),
+    "testing.exponential_rate": Example({**LOOP, **SEARCH}, forms=["equilibrium"]),
+    "testing.assert_input_to_state_stable": Example(
+        {**LOOP, "gain": number(8.0, negative=False), **INPUTS, **SEARCH, **RUNS, **RTOL}, forms=["gain", "share"]
+    ),
+    "testing.input_to_state_gain": Example({**LOOP, **INPUTS, **SEARCH}, forms=["disturbance"]),
+    "testing.InputToState.bound": Example({"disturbance": number(1.0, negative=False)}, testing.InputToState(1.0, 0.5)),
+    "testing.assert_passive_port": Example(
+        {**ALONE, **PORT, "nu": number(-0.5), "rho": number(0.5), **MOST, **SEARCH, **RTOL}, forms=["nu", "rho"]
+    ),
+    "testing.passivity_index": Example({**ALONE, **PORT, **MOST, **SEARCH}, forms=["largest_input"]),
+    "testing.rates_at": Example({**ALONE, **STATE, **PORT}, forms=["q", "v", "t"]),
+    "testing.assert_contracting": Example(
+        {**LOOP, "metric": P, "rate": number(0.5), **SEARCH, **RTOL}, forms=["metric", "rate"]
+    ),
+    "testing.contraction_rate": Example({**LOOP, "metric": P, **SEARCH}, forms=["spread"]),
+    "testing.contraction_at": Example({**LOOP, "metric": P, **STATE}, forms=["metric"]),
+    "testing.assert_sampled": Example({**LOOP, "control_dt": PERIOD, **LEVEL, **SEARCH, **RTOL}),
+    "testing.sampled_level": Example({**LOOP, "control_dt": PERIOD, "horizon": LEVEL["horizon"], **SEARCH}),
+    "testing.largest_control_dt": Example(
+        {**LOOP, **LEVEL, "shortest": PERIOD, "longest": number(0.0625, positive=True), **SEARCH, **RTOL},
+        forms=["shortest", "longest"],
+    ),
+    "testing.held_for": Example({**LOOP, "control_dt": PERIOD, **STATE, "horizon": LEVEL["horizon"]}),
+    "testing.worst_case": Example(
+        {**OVER, "level": number(0.125, negative=False), "points": 1, **SEARCH}, forms=["level"]
+    ),
+    "testing.assert_robust": Example({**OVER, "limit": number(1.0), "points": 1, **SEARCH}, forms=["limit"]),
+}
+LEFT_OUT = {"testing.Robustness": "made by what it is the result of"}

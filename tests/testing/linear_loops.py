@@ -1,0 +1,62 @@
+"""Loops whose constants are known in closed form: a mass on a slider under PD control, x = (q, v), x' = A x."""
+
+import numpy as np
+
+import geomctrl as gc
+from geomctrl.mechanism import inertia
+from geomctrl.mechanism.building import Body
+from geomctrl.mechanism.joint import Joint
+
+MASS, KP, KD = 2.0, 50.0, 8.0  # kg, N/m, N s/m
+A = np.array([[0.0, 1.0], [-KP / MASS, -KD / MASS]])
+P = np.array([[KP + KD * 2.0, MASS * 2.0], [MASS * 2.0, MASS]])  # of V = 1/2 x . P x, which is not the energy
+
+
+def sliders(n):
+    """n masses, each on a slider along x of its own."""
+    mass = inertia.from_com(MASS, np.zeros(3), np.eye(3))
+    bodies = [Body(f"m{k}", None, Joint.prismatic([1.0, 0.0, 0.0], name=f"x{k}"), np.eye(4), mass) for k in range(n)]
+    return gc.Robot.build(bodies, gravity=(0.0, 0.0, 0.0), name="sliders")
+
+
+SLIDER = sliders(1)
+
+
+class PD:
+    """tau = -kp q - kd v on sliders; V = 1/2 sum x . P x with the P given, its exact rate with the gains given."""
+
+    def __init__(self, P=P, kp=KP, kd=KD, n=1):
+        self.P, self.kp, self.kd, self.q_d = np.asarray(P, float), kp, kd, np.zeros(n)
+        A = np.array([[0.0, 1.0], [-kp / MASS, -kd / MASS]])
+        self.Q = 0.5 * (A.T @ self.P + self.P @ A)
+
+    def start(self):
+        return None
+
+    def __call__(self, t, q, v, z):
+        return gc.Command(-self.kp * q - self.kd * v)
+
+    def lyapunov(self, t, q, v, z, plant):
+        return gc.Lyapunov(0.5 * form(self.P, q, v), form(self.Q, q, v))
+
+
+class Untraceable(PD):
+    """The same, with a branch on the state, which is no symbol."""
+
+    def lyapunov(self, t, q, v, z, plant):
+        return super().lyapunov(t, q, v, z, plant) if q[0] > -1e9 else None
+
+
+def form(P, q, v):
+    return P[0, 0] * q.dot(q) + 2.0 * P[0, 1] * q.dot(v) + P[1, 1] * v.dot(v)
+
+
+def held(period, A=A):
+    """x -> x a period later, the command held: exactly."""
+    kp, kd = -A[1] * MASS
+    return np.array(
+        [
+            [1.0 - 0.5 * period**2 * kp / MASS, period - 0.5 * period**2 * kd / MASS],
+            [-period * kp / MASS, 1.0 - period * kd / MASS],
+        ]
+    )

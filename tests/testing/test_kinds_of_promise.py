@@ -1,0 +1,291 @@
+"""Exponential rates, disturbances, passivity, contraction: constants known in closed form, and 5 % beyond them."""
+
+import numpy as np
+import pytest
+from linear_loops import KD, KP, MASS, PD, SLIDER, A, P, Untraceable, sliders
+from scipy.linalg import eigh
+
+import geomctrl as gc
+from geomctrl import controllers, models, testing
+from geomctrl.control.references import Sinusoids
+from geomctrl.errors import ArgumentError, NameNotFoundError
+from geomctrl.testing import Counterexample
+
+RATE = float(eigh(-0.5 * (A.T @ P + P @ A), P, eigvals_only=True)[0])  # x . P x falls like exp(-2 RATE t)
+LAWS = pytest.mark.parametrize("law", [PD(), Untraceable()], ids=["traced", "differences"])
+
+
+def reproduced(error, **known):
+    """What the code that an assertion prints finds."""
+    printed = []
+    exec(error.paste.replace("print(", "printed.append("), {"printed": printed, **known})
+    return printed[-1]
+
+
+# --- exponential -------------------------------------------------------------------------------------------------
+
+
+@LAWS
+def test_the_exponential_rate_of_a_linear_loop(law):
+    assert testing.exponential_rate(law, SLIDER) == pytest.approx(RATE, rel=1e-3)
+    testing.assert_exponential(law, SLIDER, 0.95 * RATE)
+    with pytest.raises(Counterexample, match=r"V' <= -2 rate V does not hold") as caught:
+        testing.assert_exponential(law, SLIDER, 1.05 * RATE)
+    found = reproduced(caught.value, controller=law, plant=gc.Plant(SLIDER))
+    assert found.actual > -2.1 * RATE * found.value
+
+
+def test_a_run_is_watched_where_the_search_does_not_look():
+    """V falls as it should but for one moment."""
+
+    class Kicked(PD):
+        def __call__(self, t, q, v, z):
+            return gc.Command(-self.kp * q - self.kd * v + np.where(np.abs(t - 0.2) < 0.05, 40.0, 0.0) * np.ones(1))
+
+    domain = {"t": (0.5, 1.0)}
+    with pytest.raises(Counterexample, match=r"V\(t\) = .* exp\(-2 rate t\).* the run started") as caught:
+        testing.assert_exponential(Kicked(), SLIDER, 0.9 * RATE, domain=domain)
+    assert caught.value.found == "simulated"
+    testing.assert_exponential(Kicked(), SLIDER, 0.9 * RATE, domain=domain, runs=0)
+
+
+def test_a_semidefinite_rate_is_no_exponential_one():
+    energy = PD(np.diag([KP, MASS]))
+    assert abs(testing.exponential_rate(energy, SLIDER)) < 1e-3
+    with pytest.raises(Counterexample):
+        testing.assert_exponential(energy, SLIDER, 0.01)
+
+
+# --- disturbances --------------------------------------------------------------------------------------------------
+
+
+class Sliding(PD):
+    """V = 1/2 m s^2, s = v + 2 q, V' = -kd s^2: P of rank one."""
+
+    def __init__(self, share_of_rate=1.0):
+        super().__init__(MASS * np.outer([2.0, 1.0], [2.0, 1.0]))
+        self.share_of_rate = share_of_rate
+
+    def __call__(self, t, q, v, z):
+        return gc.Command(-2.0 * MASS * v - KD * (v + 2.0 * q))
+
+    def lyapunov(self, t, q, v, z, plant):
+        s = v + 2.0 * q
+        return gc.Lyapunov(0.5 * MASS * s.dot(s), -self.share_of_rate * KD * s.dot(s))
+
+
+@pytest.mark.parametrize("share", [0.2, 0.5, 0.8])
+def test_the_gain_of_a_sliding_law(share):
+    """-kd s^2 + s d <= -share kd s^2 + d^2 / (4 (1 - share) kd), with equality somewhere."""
+    gain = 1.0 / (4.0 * (1.0 - share) * KD)
+    found = testing.input_to_state_gain(Sliding(), SLIDER, share=share)
+    assert found.gain == pytest.approx(gain, rel=1e-3)
+    assert found.decay == pytest.approx(2.0 * share * KD / MASS, rel=1e-6)
+    assert found.bound(3.0) == pytest.approx(9.0 * gain / (2.0 * share * KD / MASS), rel=2e-3)
+    options = {"share": share, "disturbance": 5.0}
+    testing.assert_input_to_state_stable(Sliding(), SLIDER, 1.001 * gain, **options)
+    testing.assert_input_to_state_stable(Sliding(), SLIDER, lambda d: 1.001 * gain * d**2, **options)
+    with pytest.raises(Counterexample, match=r"gamma\(\|d\|\) does not hold.* with d = \[") as caught:
+        testing.assert_input_to_state_stable(Sliding(), SLIDER, 0.95 * gain, **options)
+    found = reproduced(caught.value, controller=Sliding(), plant=gc.Plant(SLIDER))
+    s = caught.value.state.v + 2.0 * caught.value.state.q
+    np.testing.assert_allclose(found.push, s, atol=1e-9)
+
+
+def test_the_ultimate_bound_is_watched_along_runs():
+    """With the search elsewhere a larger disturbance on the way is still seen."""
+
+    class Windy(Sliding):
+        def __call__(self, t, q, v, z):
+            return gc.Command(super().__call__(t, q, v, z).tau + np.where(t < 1.0, 20.0, 0.0))
+
+    gain, domain = 1.0 / (2.0 * KD), {"t": (2.0, 3.0)}
+    options = {"disturbance": 1.0, "domain": domain}
+    testing.assert_input_to_state_stable(Windy(), SLIDER, 1.01 * gain, runs=0, **options)
+    with pytest.raises(Counterexample, match=r"with a constant d V = .*the run started"):
+        testing.assert_input_to_state_stable(Windy(), SLIDER, 1.01 * gain, **options)
+    testing.assert_input_to_state_stable(Sliding(), SLIDER, 1.01 * gain, **options)
+
+
+def test_disturbances_of_the_bundled_law():
+    """-s . K s + s . d: the least K counts."""
+    robot = models.two_link()
+    law = controllers.Passivity(robot, Sinusoids(robot, np.zeros(2), 0.3, 0.4), 5.0, [20.0, 4.0])
+    found = testing.input_to_state_gain(law, robot, search=2000)
+    assert found.gain == pytest.approx(1.0 / (2.0 * 4.0), rel=1e-2)
+    testing.assert_input_to_state_stable(law, robot, 1.0 / 8.0 + 1e-6, search=1000, duration=0.2)
+    with pytest.raises(Counterexample):
+        testing.assert_input_to_state_stable(law, robot, 0.95 / 8.0, search=2000, runs=0)
+
+
+# --- passivity -----------------------------------------------------------------------------------------------------
+
+ENERGY = PD(np.diag([KP, MASS]))
+
+
+def test_the_passivity_index_of_a_damped_mass():
+    """S' = u . v - kd v^2: an excess of kd at the output, none at the input."""
+    found = testing.passivity_index(ENERGY, SLIDER)
+    assert found.rho == pytest.approx(KD, rel=1e-6)
+    assert found.nu == pytest.approx(0.0, abs=1e-6)
+    testing.assert_passive_port(ENERGY, SLIDER, rho=0.95 * KD)
+    with pytest.raises(Counterexample, match="not passive: dS/dt = ") as caught:
+        testing.assert_passive_port(ENERGY, SLIDER, rho=1.05 * KD)
+    rates = reproduced(caught.value, controller=ENERGY, plant=gc.Plant(SLIDER))
+    assert rates.slope > -1.05 * KD * rates.output @ rates.output
+
+
+def test_an_output_that_is_not_collocated_lacks_passivity():
+    """y = v + a q: S' - u y = -kd v^2 - a q u, at worst a |q| |u|, which -nu u^2 = a |q| u at |u| = 3 makes up for."""
+    a, reach, most = 0.3, 0.7, 3.0
+    options = {"output": lambda t, q, v, z: v + a * q, "largest_input": most, "domain": {"q": (-reach, reach)}}
+    nu = -a * reach / most
+    found = testing.passivity_index(ENERGY, SLIDER, **options)
+    assert found.nu == pytest.approx(nu, rel=0.3) or found.nu < nu  # at small u it lacks more
+    assert found.rho == -np.inf or found.rho < 0.0
+    with pytest.raises(Counterexample, match="not passive"):
+        testing.assert_passive_port(ENERGY, SLIDER, **options)
+
+
+@LAWS
+def test_damping_that_is_negative_lacks_passivity_at_the_output(law):
+    law = type(law)(np.diag([KP, MASS]), kd=-3.0)
+    assert testing.passivity_index(law, SLIDER, search=1000).rho == pytest.approx(-3.0, rel=1e-6)
+    testing.assert_passive_port(law, SLIDER, rho=-3.15, search=500)
+    with pytest.raises(Counterexample):
+        testing.assert_passive_port(law, SLIDER, rho=-2.85, search=500)
+
+
+def test_a_plant_by_itself_is_passive_with_its_energy():
+    robot = models.two_link()
+
+    def energy(t, q, v, z, plant):
+        return plant.robot.energy(q, v)
+
+    options = {"storage": energy, "equilibrium": np.zeros(2), "search": 1000}
+    testing.assert_passive_port(None, robot, **options)
+    testing.assert_passive_port(None, gc.Plant(robot, gc.Friction(viscous=0.4)), rho=0.39, **options)
+    with pytest.raises(Counterexample):
+        testing.assert_passive_port(None, gc.Plant(robot, gc.Friction(viscous=0.4)), rho=0.41, **options)
+    with pytest.raises(Counterexample):
+        testing.assert_passive_port(None, robot, output=lambda t, q, v, z: 1.01 * v, **options)
+
+
+@pytest.mark.parametrize("port", ["joints", "tool0"])
+def test_an_arm_held_by_pd_and_gravity_is_passive_at_its_hand(port):
+    robot = models.ur10()
+    law = controllers.PDGravity(robot, np.full(6, 0.3))
+    port = port if port == "joints" else robot.frames[-1].name
+    testing.assert_passive_port(law, robot, port=port, search=600)
+    wrong = controllers.PDGravity(robot.with_payload(3.0, (0.0, 0.0, 0.1)), np.full(6, 0.3))
+    with pytest.raises(Counterexample, match="not passive"):
+        testing.assert_passive_port(wrong, robot, port=port, search=600)
+
+
+def test_what_inputs_at_a_port_do_is_what_the_dynamics_say():
+    """d(dS/dt)/du = B^T v where S is the energy, by forward dynamics with a wrench on the hand's body."""
+    robot = models.ur10()
+    law = controllers.PDGravity(robot, np.full(6, 0.3))
+    rng = np.random.default_rng(0)
+    q, v = rng.normal(size=(2, 6))
+    frame = robot.frames[-1].name
+    found = testing.rates_at(law, robot, 0.2, q, v, port=frame)
+    np.testing.assert_allclose(found.output, robot.jacobian(q, frame) @ v, atol=1e-12)
+    np.testing.assert_allclose(found.push, found.output, atol=1e-9)
+    assert found.slope == pytest.approx(-v @ law.kd @ v, rel=1e-9)
+    assert found.promised == pytest.approx(-v @ law.kd @ v, rel=1e-12)
+
+
+# --- contraction ---------------------------------------------------------------------------------------------------
+
+
+@LAWS
+def test_the_contraction_rate_of_a_linear_loop(law):
+    assert testing.contraction_rate(law, SLIDER, P, search=300) == pytest.approx(RATE, rel=1e-6)
+    testing.assert_contracting(law, SLIDER, P, 0.95 * RATE, search=300)
+    with pytest.raises(Counterexample, match="not contracting") as caught:
+        testing.assert_contracting(law, SLIDER, P, 1.05 * RATE, search=300)
+    assert reproduced(caught.value, controller=law, plant=gc.Plant(SLIDER), metric=P) == pytest.approx(-RATE, rel=1e-6)
+
+
+def test_a_metric_that_moves():
+    """P e^{2 a t} contracts slower by a: P' counts."""
+    metric = lambda t, q, v, z: np.exp(2.0 * 0.5 * t) * P  # noqa: E731
+    assert testing.contraction_rate(PD(), SLIDER, metric, search=300) == pytest.approx(RATE - 0.5, rel=1e-6)
+    coupled = lambda t, q, v, z: np.exp(0.2 * q[0]) * P  # noqa: E731 - P' = 0.2 v P
+    reach = {"v": (-1.5, 1.5)}
+    found = testing.contraction_rate(PD(), SLIDER, coupled, search=2000, domain=reach)
+    assert found == pytest.approx(RATE - 0.5 * 0.2 * 1.5, rel=1e-4)
+
+
+def pendulum():
+    """A point mass on an arm of 0.5 m, hanging along x."""
+    mass = gc.inertia.from_com(1.0, [0.5, 0.0, 0.0], 1e-9 * np.eye(3))
+    from geomctrl.mechanism.building import Body
+    from geomctrl.mechanism.joint import Joint
+
+    arm = Body("arm", None, Joint.revolute([0.0, 0.0, 1.0], [0.0, 0.0, 0.0], name="pivot"), np.eye(4), mass)
+    return gc.Robot.build([arm], gravity=(9.81, 0.0, 0.0), name="pendulum")
+
+
+class Damped:
+    """A pendulum with a spring and a damper: q'' = -(g / l) sin q - 30 q - 9 q'."""
+
+    q_d = np.zeros(1)
+
+    def start(self):
+        return None
+
+    def __call__(self, t, q, v, z):
+        return gc.Command(-0.25 * (30.0 * q + 9.0 * v))
+
+
+def test_the_contraction_rate_of_a_pendulum_is_that_of_its_worst_angle():
+    P = np.array([[40.0, 3.0], [3.0, 1.0]])
+
+    def growth(q):
+        J = np.array([[0.0, 1.0], [-9.81 / 0.5 * np.cos(q) - 30.0, -9.0]])
+        return float(eigh(0.5 * (P @ J + J.T @ P), P, eigvals_only=True)[-1])
+
+    rate = -max(map(growth, np.linspace(-1.5, 1.5, 3001)))
+    domain, robot = {"q": (-1.5, 1.5)}, pendulum()
+    assert testing.contraction_rate(Damped(), robot, P, domain=domain) == pytest.approx(rate, rel=1e-4)
+    testing.assert_contracting(Damped(), robot, P, rate - 0.05 * abs(rate), domain=domain)
+    with pytest.raises(Counterexample):
+        testing.assert_contracting(Damped(), robot, P, rate + 0.05 * abs(rate), domain=domain)
+
+
+HELD = controllers.PDGravity(models.three_spheres(), models.three_spheres().neutral())
+
+# --- arguments -----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("call", "words"),
+    [
+        (lambda: testing.assert_exponential(PD(), SLIDER, -1.0), "rate: expected a positive number"),
+        (lambda: testing.assert_exponential(Damped(), SLIDER, 1.0), "controller: expected one with lyapunov"),
+        (lambda: testing.assert_input_to_state_stable(PD(), SLIDER, -1.0), "gain: expected a number >= 0"),
+        (lambda: testing.assert_input_to_state_stable(PD(), SLIDER, lambda d: -d), r"gain: expected a function of \|d"),
+        (lambda: testing.assert_input_to_state_stable(PD(), SLIDER, 1.0, share=2.0), "share: expected a number from 0"),
+        (lambda: testing.assert_input_to_state_stable(PD(), SLIDER, 1.0, disturbance=0.0), "disturbance: expected"),
+        (lambda: testing.assert_passive_port(None, SLIDER), "controller: without one, expected a storage"),
+        (lambda: testing.assert_passive_port(ENERGY, SLIDER, port="hand"), "port: expected 'joints', a frame"),
+        (lambda: testing.assert_passive_port(ENERGY, SLIDER, port=np.eye(2)), "port: expected 'joints', a frame"),
+        (lambda: testing.assert_passive_port(ENERGY, SLIDER, storage=3), "storage: expected a function"),
+        (lambda: testing.assert_contracting(PD(), SLIDER, np.eye(3), 1.0), "metric: expected shape"),
+        (lambda: testing.assert_contracting(PD(), SLIDER, -np.eye(2), 1.0), "metric: expected it positive definite"),
+        (lambda: testing.assert_contracting(PD(), SLIDER, [[1, 1], [0, 1]], 1.0), "metric: expected a symmetric"),
+        (lambda: testing.assert_contracting(HELD, models.three_spheres(), np.eye(2), 1.0), "contraction is in coord"),
+        (lambda: testing.assert_exponential(PD(), SLIDER, 1.0, domain={"q": (1.0, 0.0)}), "domain: expected"),
+    ],
+)
+def test_arguments_are_named(call, words):
+    with pytest.raises((ArgumentError, NameNotFoundError), match=words):
+        call()
+
+
+def test_several_joints_push_together():
+    assert testing.input_to_state_gain(PD(np.diag([KP, MASS]), n=2), sliders(2)).gain == pytest.approx(
+        1.0 / (2.0 * KD), rel=1e-3
+    )
