@@ -6,16 +6,20 @@ tried on. All act on an arm with two links.
 
 What is shown: who catches which mistake, and that none of the right laws is accused. The judges are
 
-    sampling       random states: V > 0, V' as promised                 `assert_lyapunov(..., search=0, runs=0)`
-    search         the state is sought at which a promise is worst      `assert_lyapunov(...)`
+    sampling       random states: V > 0, V' as promised                 `assert_lyapunov(..., search=0)`
+    search         the state is sought at which a promise is worst      `assert_lyapunov(...)`, `assert_sampled(...)`
+    certificate    V > 0 and V' < 1e-3 W for every state of a box       `certify_lyapunov(...)`
     monitor        a run of two seconds with the default monitors       `simulate(...)`
 
-    python experiments/demos/proofs.py
+A certificate is of a law that holds still and has no state of its own; "." means: not for this law.
+
+    python experiments/demos/proofs.py [--why]
 """
 
 from __future__ import annotations
 
 import argparse
+import textwrap
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -26,13 +30,13 @@ import numpy as np
 import geomctrl as gc
 from geomctrl import controllers, models, testing
 from geomctrl.control.elastic_joints import ElasticPlant
-from geomctrl.control.references import Sinusoids
+from geomctrl.control.references import Sinusoids, hold
 from geomctrl.control.smooth_references import Harmonic
 
 ARM = models.two_link()  # links of 1 m and 1 kg, in the vertical plane
 LOADED = ARM.with_payload(1.0, (1.0, 0.0, 0.0))
 Q_D = np.array([0.4, -0.7])  # rad
-MOTION = Sinusoids(ARM, Q_D, 0.3, [0.3, 0.4])
+MOTION, STILL = Sinusoids(ARM, Q_D, 0.3, [0.3, 0.4]), hold(ARM, Q_D)
 OFF = np.array([0.6, -0.5])  # rad, off the motion, where runs start
 LIMITS = np.array([45.0, 25.0])  # N m
 
@@ -124,96 +128,135 @@ class Limited(controllers.PDGravity):
 
 @dataclass
 class Case:
-    """A law, the plant it is said to be for, and options of the judges."""
+    """A law, the plant it is said to be for, and what the judges are told."""
 
     name: str
     law: Any
     plant: Any = ARM
-    start: tuple = (MOTION(0.0).q + OFF, MOTION(0.0).v)
-    claim: dict[str, Any] = field(default_factory=dict)  # of assert_lyapunov
-    run: dict[str, Any] = field(default_factory=dict)  # of simulate
+    start: tuple = (Q_D + OFF, np.zeros(2))
+    still: Any = None  # the law holding Q_D, for a certificate
+    box: tuple = (0.6, 1.0)  # rad, rad/s about Q_D, of the certificate
+    claim: dict[str, Any] = field(default_factory=dict)  # options of the Lyapunov assertions
+    control_dt: float | None = None
 
 
-AT_REST = Q_D + OFF, np.zeros(2)
-ELASTIC = 500.0, 0.1  # N m/rad, kg m^2
+def tracking(name: str, law: Callable, plant: Any = ARM, **options: Any) -> Case:
+    """A law that follows a motion, and the same holding still."""
+    start = MOTION(0.0).q + OFF, MOTION(0.0).v
+    return Case(name, law(MOTION), plant, start, law(STILL), **options)
+
+
+def regulating(name: str, law: Any, plant: Any = ARM, **options: Any) -> Case:
+    """A law that holds Q_D."""
+    return Case(name, law, plant, still=law, **options)
+
+
+def passivity(motion: Any, K: float = 20.0) -> controllers.Passivity:
+    return controllers.Passivity(ARM, motion, K=K, strict=True)
+
+
+def adaptive(law: Callable = controllers.SlotineLi) -> Any:
+    return law(ARM, MOTION, rate=0.1)
+
+
+def computed_torque(motion: Any) -> controllers.ComputedTorque:
+    return controllers.ComputedTorque(ARM, motion)
 
 
 def right() -> list[Case]:
-    elastic = controllers.ElasticJoint(ARM, Harmonic(Q_D, 0.3, 0.4), *ELASTIC)
+    stiffness, rotor = 500.0, 0.1  # N m/rad, kg m^2
+    elastic = controllers.ElasticJoint(ARM, Harmonic(Q_D, 0.3, 0.4), stiffness, rotor)
     return [
-        Case("Passivity", controllers.Passivity(ARM, MOTION)),
-        Case("ComputedTorque", controllers.ComputedTorque(ARM, MOTION)),
-        Case("PDGravity", controllers.PDGravity(ARM, Q_D, 20.0, 5.0), start=AT_REST),
-        Case("SlotineLi, a load unknown", controllers.SlotineLi(ARM, MOTION, rate=0.1), LOADED),
-        Case("ElasticJoint", elastic, ElasticPlant(ARM, *ELASTIC), (np.tile(Q_D + 0.1, 2), np.zeros(4))),
+        tracking("Passivity", passivity),
+        tracking("ComputedTorque", computed_torque),
+        regulating("PDGravity", controllers.PDGravity(ARM, Q_D, 20.0, 5.0)),
+        Case("SlotineLi, a load unknown", adaptive(), LOADED),
+        Case("ElasticJoint", elastic, ElasticPlant(ARM, stiffness, rotor), (np.tile(Q_D + 0.1, 2), np.zeros(4))),
     ]
 
 
 def wrong() -> list[Case]:
-    sticking = gc.Plant(ARM, gc.Friction(coulomb=0.5, smoothing=0.05))
+    sticking = gc.Plant(ARM, gc.Friction(coulomb=2.0, smoothing=0.05))
     upright = {"equilibrium": np.array([0.5 * np.pi, 0.0])}
     return [
-        Case("plain C", PlainC(ARM, MOTION)),
-        Case("adaptation of the wrong sign", WrongSign(ARM, MOTION, rate=0.1), LOADED),
-        Case("gravity left out", NoGravity(ARM, Q_D, 100.0, 10.0), start=AT_REST),
-        Case("sigma-modification called exact", Leaking(ARM, MOTION, rate=0.1), LOADED),
-        Case("held too long", controllers.Passivity(ARM, MOTION), run={"control_dt": 0.04}),
-        Case("mass matrix of another model", controllers.ComputedTorque(ARM, MOTION), LOADED),
-        Case("V zero on an orbit", EnergyShaping(ARM, Q_D), start=AT_REST, claim=upright),
-        Case("Coulomb friction ignored", controllers.Passivity(ARM, MOTION), sticking),
-        Case("damping that is not passive", LinkDamping(ARM, Q_D, 20.0), start=AT_REST),
-        Case("saturation ignored", Limited(ARM, Q_D, 20.0, 5.0), start=AT_REST),
+        tracking("plain C", lambda motion: PlainC(ARM, motion, strict=True)),
+        Case("adaptation of the wrong sign", adaptive(WrongSign), LOADED),
+        regulating("gravity left out", NoGravity(ARM, Q_D, 100.0, 10.0)),
+        Case("sigma-modification called exact", adaptive(Leaking), LOADED),
+        Case("held too long", passivity(STILL, K=5.0), control_dt=0.05),
+        tracking("mass matrix of another model", computed_torque, LOADED),
+        regulating("V zero on an orbit", EnergyShaping(ARM, Q_D), claim=upright),
+        tracking("Coulomb friction ignored", passivity, sticking),
+        regulating("damping that is not passive", LinkDamping(ARM, Q_D, 20.0)),
+        regulating("saturation ignored", Limited(ARM, Q_D, 20.0, 5.0), box=(1.5, 2.0)),
     ]
 
 
-# --- judges: each says why it accuses a law, or nothing ------------------------------------------------------------
+# --- judges: each says what it found, and why -------------------------------------------------------------------
+
+CAUGHT, NOTHING, NOT_FOR_THIS = "caught", "-", "."
 
 
-def sampling(case: Case) -> str:
-    return _refuted(lambda: testing.assert_lyapunov(case.law, case.plant, search=0, runs=0, **case.claim))
+def sampling(case: Case) -> tuple[str, str]:
+    return _asserted(lambda: testing.assert_lyapunov(case.law, case.plant, search=0, runs=0, **case.claim))
 
 
-def search(case: Case) -> str:
-    return _refuted(lambda: testing.assert_lyapunov(case.law, case.plant, runs=0, **case.claim))
+def search(case: Case) -> tuple[str, str]:
+    if case.control_dt is not None:  # what is claimed of a law that is held: V falls over ten samples
+        horizon = 10.0 * case.control_dt
+        return _asserted(lambda: testing.assert_sampled(case.law, case.plant, case.control_dt, horizon=horizon))
+    return _asserted(lambda: testing.assert_lyapunov(case.law, case.plant, runs=0, **case.claim))
 
 
-def _refuted(check: Callable[[], None]) -> str:
+def _asserted(check: Callable[[], None]) -> tuple[str, str]:
     try:
         check()
     except AssertionError as error:
-        return str(error).split("\n")[0]
-    return ""
+        return CAUGHT, str(error).split("\n")[0]
+    return NOTHING, ""
 
 
-def monitor(case: Case) -> str:
+def certificate(case: Case) -> tuple[str, str]:
+    if case.still is None:
+        return NOT_FOR_THIS, ""
+    found = testing.certify_lyapunov(
+        case.still, case.plant, case.box, offset=1e-3, boxes=40_000, region=False, **case.claim
+    )
+    return {"proved": "proved", "refuted": CAUGHT, "undecided": NOTHING}[found.verdict], "\n".join(
+        map(str, found.claims)
+    )
+
+
+def monitor(case: Case) -> tuple[str, str]:
     try:
-        run = gc.simulate(case.plant, case.law, *case.start, 2.0, 0.5e-3, **case.run)
+        run = gc.simulate(case.plant, case.law, *case.start, 2.0, 0.5e-3, control_dt=case.control_dt)
     except gc.SimulationError as error:
-        return str(error)
-    return "; ".join(str(result) for result in run.monitors.values() if not result.ok)
+        return CAUGHT, str(error)
+    broken = [str(result) for result in run.monitors.values() if not result.ok]
+    return CAUGHT if broken else NOTHING, "; ".join(broken)
 
 
-JUDGES = {judge.__name__: judge for judge in (sampling, search, monitor)}
+JUDGES = {judge.__name__: judge for judge in (sampling, search, certificate, monitor)}
 
 
-def verdicts(case: Case) -> dict[str, str]:
-    """What each judge says."""
+def verdicts(case: Case) -> dict[str, tuple[str, str]]:
+    """What each judge found, and why."""
     return {name: judge(case) for name, judge in JUDGES.items()}
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("--why", action="store_true", help="what the judges say, below each line")
+    parser.add_argument("--why", action="store_true", help="below each line what the judges say")
     why, start = parser.parse_args().why, time.perf_counter()
-    print(f"{'':34s}" + "".join(f"{name:>12s}" for name in JUDGES))
+    print(f"{'':34s}" + "".join(f"{name:>13s}" for name in JUDGES))
     for title, cases in (("right", right()), ("wrong", wrong())):
         print(title)
         for case in cases:
-            said = verdicts(case)
-            print(f"  {case.name:32s}" + "".join(f"{'caught' if words else '-':>12s}" for words in said.values()))
-            for name, words in said.items():
+            found = verdicts(case)
+            print(f"  {case.name:32s}" + "".join(f"{word:>13s}" for word, _ in found.values()))
+            for name, (_, words) in found.items():
                 if why and words:
-                    print(f"      {name}: {words}")
+                    print(textwrap.indent(f"{name}: {words}", "      "))
     print(f"in {time.perf_counter() - start:.0f} s")
 
 
