@@ -62,7 +62,6 @@ NAMES = {
     "random_robot": "random_robots",
     "rates_at": "passivity",
     "recheck": "certifying",
-    "region_of_attraction": "lyapunov_certificates",
     "robots": "strategies",
     "sampled_level": "sampled",
     "states": "strategies",

@@ -17,7 +17,6 @@ from .flows import Rates as Rates
 from .lyapunov import assert_lyapunov as assert_lyapunov
 from .lyapunov import lyapunov_at as lyapunov_at
 from .lyapunov_certificates import certify_lyapunov as certify_lyapunov
-from .lyapunov_certificates import region_of_attraction as region_of_attraction
 from .passivity import PassivityIndex as PassivityIndex
 from .passivity import assert_passive_port as assert_passive_port
 from .passivity import passivity_index as passivity_index

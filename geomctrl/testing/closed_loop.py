@@ -35,15 +35,18 @@ class ClosedLoop(NamedTuple):
         t_end: float = 1.0,
         dt: float = 1e-3,
         *,
-        start: tuple[ArrayLike, ArrayLike] | None = None,
+        q0: ArrayLike | None = None,
+        v0: ArrayLike | None = None,
         **options: Any,
     ) -> Run:
         """A run of the loop by `geomctrl.simulate`, which takes further `options`; it ends at the first violation.
 
-        start: (q0, v0), by default the controller's reference at t = 0, or at rest its `q_d`. Raises ArgumentError for
+        q0, v0: by default those of the controller's reference at t = 0, or its `q_d` at rest. Raises ArgumentError for
         a start that is not known, SimulationError where a monitor exceeds its limit (unless strict=False).
         """
-        q0, v0 = self._start() if start is None else start
+        if q0 is None or v0 is None:
+            q, v = self._start()
+            q0, v0 = q if q0 is None else q0, v if v0 is None else v0
         return simulate(self.plant, self.controller, q0, v0, t_end, dt, **{"strict": True, **options})
 
     def _start(self) -> tuple[ArrayLike, ArrayLike]:
@@ -53,7 +56,7 @@ class ClosedLoop(NamedTuple):
         if q_d is not None:
             return q_d, np.zeros(self.robot.nv)
         name = type(self.controller).__name__
-        raise ArgumentError(f"start: {name} has neither a reference nor q_d; expected (q0, v0)")
+        raise ArgumentError(f"q0: {name} has neither a reference nor q_d; expected q0 and v0")
 
 
 def is_factory(x: object) -> bool:

@@ -4,12 +4,12 @@ import contextvars
 import re
 import subprocess
 import sys
-import tomllib
 from pathlib import Path
 
 import numpy as np
 import pytest
 
+import geomctrl as gc
 from geomctrl import controllers, models, testing
 from geomctrl.errors import ArgumentError
 from geomctrl.testing import evidence
@@ -192,7 +192,7 @@ def test_as_it_is(closed_loop):
 @pytest.mark.closed_loop(controller=counted, plant=robot_of_mine)
 def test_of_the_plants_robot(closed_loop):
     assert closed_loop.controller.robot is robot_of_mine
-    run = closed_loop.simulate(0.01, 1e-4, start=([0.3, 0.0], [0.0, 0.0]), compiled=False)
+    run = closed_loop.simulate(0.01, 1e-4, q0=[0.3, 0.0], compiled=False)
     assert run.ok
     assert np.allclose(closed_loop.simulate(0.01, compiled=False).q, 0.0)
 
@@ -200,8 +200,8 @@ def test_of_the_plants_robot(closed_loop):
 def test_a_violation_ends_a_run(closed_loop):
     from geomctrl import SimulationError
     with pytest.raises(SimulationError):
-        closed_loop.simulate(0.1, start=([0.3, 0.0], [3.0, 3.0]), compiled=False)
-    closed_loop.simulate(0.1, start=([0.3, 0.0], [3.0, 3.0]), compiled=False, strict=False)
+        closed_loop.simulate(0.1, q0=[0.3, 0.0], v0=[3.0, 3.0], compiled=False)
+    closed_loop.simulate(0.1, q0=[0.3, 0.0], v0=[3.0, 3.0], compiled=False, strict=False)
 """,
         alone=True,
     )
@@ -499,6 +499,48 @@ def test_plain():
     pytester.runpytest_subprocess(*options, "--strict-markers").assert_outcomes(passed=1)
 
 
-def test_the_entry_point_has_the_modules_name_so_that_it_is_one_plugin_with_and_without_p():
-    project = tomllib.loads((Path(__file__).parents[2] / "pyproject.toml").read_text(encoding="utf-8"))["project"]
-    assert project["entry-points"]["pytest11"] == {"geomctrl.testing.plugin": "geomctrl.testing.plugin"}
+@pytest.mark.slow
+def test_a_state_that_breaks_a_promise_is_kept_with_what_it_breaks_and_looked_at_first(run, pytester):
+    def source(push, options):
+        return f"""
+class MyLaw(Pushed):
+    push = {push}
+
+@pytest.mark.lyapunov(MyLaw(models.two_link(), [0.1, 0.2]), models.two_link(), runs=0, {options})
+def test_my_law(closed_loop):
+    pass
+"""
+
+    result = run(source(0.1, "states=5, search=0"), alone=True)
+    result.assert_outcomes(failed=1)
+    (path,) = (pytester.path / ".geomctrl").glob("*.npz")
+    with np.load(path, allow_pickle=False) as found:
+        q, v, state = found["q"], found["v"], set(found.files)
+        assert str(found["robot"]) == "two_link"
+        assert np.array_equal(found["parameters"], models.two_link().parameters)
+        assert "MyLaw" in str(found["controller"])
+        assert "kd = [[20.,  0.]" in str(found["controller"])
+    assert {"t", "parents", "screws", "placements", "gravity", "failure", "test"} <= state
+    law = controllers.PDGravity(models.two_link(), [0.1, 0.2])
+    rate = law.lyapunov(0.0, q, v, None, testing.ClosedLoop(law, gc.Plant(models.two_link())).plant).rate
+    assert abs(v @ (0.1 * v * v)) > 1e-6 * abs(rate)  # the promise is off by that, there
+    # other states, of which one might pass: the known one comes first
+    known = f"{np.array2string(q, separator=', ')}, v = {np.array2string(v, separator=', ')}"
+    result = run(source(0.1, "states=1, search=0, seed=5, domain={'q': (-1.5, 1.5), 'v': (-1.5, 1.5)}"), alone=True)
+    result.assert_outcomes(failed=1)
+    assert known in words(result)
+    result = run(source(0.0, "states=1, search=0"), alone=True)
+    result.assert_outcomes(passed=1)
+    assert "V and V' of MyLaw on two_link, where it failed before (states 1)" in words(result)
+    assert not path.exists()
+
+
+@pytest.mark.slow
+def test_the_documented_example_passes_as_written(pytester):
+    text = (Path(__file__).parents[2] / "docs" / "testing.md").read_text(encoding="utf-8")
+    (example,) = re.findall(r"```python\n(.*?)```", text, re.DOTALL)
+    pytester.makepyfile(test_law=example)
+    options = ("-p", "geomctrl.testing.plugin", "--strict-markers", "-k", "two_link", "-W", "error")
+    result = pytester.runpytest_subprocess(*options)
+    result.assert_outcomes(passed=4, deselected=3 + len(models.names()) - 1)
+    result.stdout.fnmatch_lines(["=* geomctrl: 1 searched, 2 sampled, 1 simulated =*"])

@@ -5,7 +5,7 @@ from hostile.calls import Example
 from hostile.examples.common import ROBOT, Q, V, rng, words
 from hostile.values import Argument, Fresh, number, text
 
-from geomctrl import controllers, models, testing
+from geomctrl import Plant, controllers, models, testing
 from geomctrl.models.mjcf import load_mjcf
 
 MJCF = """<mujoco><worldbody><body name="arm"><joint name="hinge" axis="0 1 0"/><inertial pos="0 0 .5" mass="2"
@@ -65,6 +65,16 @@ EXAMPLES = {
             "rtol": RTOL,
             "bound": True,
         }
+    ),
+    "testing.ClosedLoop.simulate": Example(
+        {
+            "t_end": number(0.03125, positive=True),
+            "dt": number(0.0078125, positive=True),
+            "q0": Argument(np.array([1.0, 0.5]), "none"),
+            "v0": Argument(np.array([0.0, 0.0]), "none"),
+        },
+        on=testing.ClosedLoop(LAW, Plant(ROBOT)),
+        compare=False,
     ),
     "testing.certify": Example(
         {
