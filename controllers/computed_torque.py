@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import ClassVar
 
+import numpy as np
 from numpy.typing import ArrayLike
 
-from geomctrl.arguments import instance
+from geomctrl.arguments import flag, instance
 from geomctrl.compiler.arrays import scalar
 from geomctrl.control.contracts import Command, Lyapunov, Reference
 from geomctrl.control.gains import gain_matrix
@@ -14,6 +15,7 @@ from geomctrl.control.plant import Friction
 from geomctrl.control.tracking import joint_forces
 from geomctrl.control.tuning import Tuning
 from geomctrl.controllers._model_based import ModelBased
+from geomctrl.errors import ArgumentError
 from geomctrl.robot import Robot
 
 
@@ -21,6 +23,10 @@ class ComputedTorque(ModelBased):
     """tau = M (a_d - Kd w - Kp e) + C v + g [+ friction(v)]; with the true model w' = -Kd w - Kp e.
 
     V = 1/2 w . w + 1/2 e . Kp e,   V' = - w . Kd w          (w the velocity error; with LaSalle: e, w -> 0)
+
+    With `strict` a V whose rate is negative wherever the state is off, for one-degree-of-freedom joints,
+
+    V = 1/2 w . w + 1/2 e . (Kp + c Kd) e + c e . w,   V' = - w . (Kd - c) w - c e . Kp e,   c = min eig Kd / 2
 
     Gains: numbers, (nv,) or symmetric positive definite (nv, nv); kp [1/s^2], kd [1/s]. On joints with several
     degrees of freedom Kp e stands for the gradient of 1/2 e . Kp e.
@@ -35,9 +41,15 @@ class ComputedTorque(ModelBased):
         kp: ArrayLike = 100.0,
         kd: ArrayLike = 20.0,
         friction: Friction | None = None,
+        strict: bool = False,
     ):
         super().__init__(robot, reference, friction)
         self.kp, self.kd = gain_matrix("kp", kp, robot.nv), gain_matrix("kd", kd, robot.nv)
+        self.strict = flag("strict", strict)
+        if strict and robot.nq != robot.nv:
+            raise ArgumentError(f"strict: expected joints with one degree of freedom, got {robot.nv} velocities,"
+                                f" {robot.nq} numbers in q")  # fmt: skip
+        self.mixed = 0.5 * float(np.linalg.eigvalsh(self.kd)[0])
 
     @classmethod
     def tuned(cls, tuning: Tuning) -> ComputedTorque:
@@ -45,10 +57,16 @@ class ComputedTorque(ModelBased):
         instance("tuning", tuning, Tuning, "a Tuning")
         return cls(tuning.robot, tuning.motion, tuning.kp, tuning.kd)
 
+    def acceleration(self, t, q, v, z):
+        """The vdot (nv,) that the law wants, and gets where its model is right."""
+        return self._acceleration(self.error(t, q, v))
+
+    def _acceleration(self, error):
+        return error.a_d - self.kd.dot(error.w) - joint_forces(self.robot, error.e, self.kp.dot(error.e))
+
     def __call__(self, t, q, v, z):
         error = self.error(t, q, v)
-        a = error.a_d - self.kd.dot(error.w) - joint_forces(self.robot, error.e, self.kp.dot(error.e))
-        tau = self.robot.inverse_dynamics(q, v, a)
+        tau = self.robot.inverse_dynamics(q, v, self._acceleration(error))
         if self.friction is not None:
             tau += self.friction.acting(v)
         return Command(tau, None, {"e": error.e})
@@ -56,4 +74,8 @@ class ComputedTorque(ModelBased):
     def lyapunov(self, t, q, v, z, plant) -> Lyapunov:
         error = self.error(t, q, v)
         e, w = error.e, error.w
-        return Lyapunov(scalar(0.5 * w.dot(w) + 0.5 * e.dot(self.kp).dot(e)), -scalar(w.dot(self.kd).dot(w)))
+        V, loss = scalar(0.5 * w.dot(w) + 0.5 * e.dot(self.kp).dot(e)), scalar(w.dot(self.kd).dot(w))
+        if not self.strict:
+            return Lyapunov(V, -loss)
+        V = V + self.mixed * scalar(0.5 * e.dot(self.kd).dot(e) + e.dot(w))
+        return Lyapunov(V, self.mixed * scalar(w.dot(w) - e.dot(self.kp).dot(e)) - loss)

@@ -4,15 +4,18 @@ from __future__ import annotations
 
 from typing import ClassVar
 
+import numpy as np
 from numpy.typing import ArrayLike
 
-from geomctrl.arguments import instance
+from geomctrl.arguments import flag, instance
+from geomctrl.compiler.arrays import scalar
 from geomctrl.control.contracts import Command, Lyapunov, Reference
 from geomctrl.control.gains import gain_matrix
 from geomctrl.control.plant import Friction
 from geomctrl.control.tracking import sliding_energy
 from geomctrl.control.tuning import RATES, Tuning
 from geomctrl.controllers._model_based import ModelBased, true_robot
+from geomctrl.errors import ArgumentError
 from geomctrl.robot import Robot
 from geomctrl.terms.dynamics import Form, form_number
 
@@ -22,8 +25,14 @@ class Passivity(ModelBased):
 
     V = 1/2 s . M s,   V' = - s . K s   because s . (Mdot - 2C) s = 0        (Ploen 1999 section 1)
 
-    Lambda [1/s] and K [N m s/rad]: numbers, (nv,) or symmetric positive definite (nv, nv). `form`: which C,
-    "ploen", "christoffel" or "adjoint"; all keep Mdot - 2C skew.
+    This V vanishes wherever s does. With `strict` it is one of the whole state (Slotine and Li 1991 section 9.2),
+
+    V = 1/2 s . M s + e . Lambda K e,   V' = - s . K s + 2 e . Lambda K e'  =  - w . K w - e . Lambda K Lambda e
+
+    for one-degree-of-freedom joints, w = v - v_d: it is what a region of attraction is certified with.
+
+    Lambda [1/s] and K [N m s/rad]: numbers, (nv,) or symmetric positive definite (nv, nv); with `strict` Lambda K must
+    be symmetric. `form`: which C, "ploen", "christoffel" or "adjoint"; all keep Mdot - 2C skew.
     """
 
     GAINS: ClassVar = RATES
@@ -36,11 +45,16 @@ class Passivity(ModelBased):
         K: ArrayLike = 20.0,
         friction: Friction | None = None,
         form: Form = "ploen",
+        strict: bool = False,
     ):
         super().__init__(robot, reference, friction)
         form_number(form)
         self.Lambda, self.K = gain_matrix("Lambda", Lambda, robot.nv), gain_matrix("K", K, robot.nv)
         self.form: Form = form
+        self.strict = flag("strict", strict)
+        self.stiffness = self.Lambda @ self.K
+        if strict and not np.allclose(self.stiffness, self.stiffness.T, rtol=1e-12, atol=0.0):
+            raise ArgumentError(f"strict: expected Lambda and K whose product is symmetric, got {self.stiffness}")
 
     @classmethod
     def tuned(cls, tuning: Tuning) -> Passivity:
@@ -57,4 +71,8 @@ class Passivity(ModelBased):
 
     def lyapunov(self, t, q, v, z, plant) -> Lyapunov:
         energy, loss = sliding_energy(self.robot, true_robot(plant), q, v, self.desired(t), self.Lambda, self.K)
-        return Lyapunov(energy, -loss)
+        if not self.strict:
+            return Lyapunov(energy, -loss)
+        error = self.error(t, q, v)
+        force = self.stiffness.dot(error.e)
+        return Lyapunov(energy + scalar(error.e.dot(force)), 2.0 * scalar(force.dot(error.e_rate)) - loss)

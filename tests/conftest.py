@@ -4,6 +4,8 @@ import pytest
 
 from geomctrl import models
 
+pytest_plugins = ["pytester", "geomctrl.testing.plugin"]  # the latter also where it is not installed
+
 
 @pytest.fixture(scope="module", params=models.names())
 def bundled(request):

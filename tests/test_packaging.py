@@ -63,6 +63,11 @@ def test_the_installed_distribution_is_this_project():
     assert callable(script.load())
 
 
+def test_pytest_finds_the_plugin_where_the_distribution_is_installed():
+    """By the module's name, so that it is the same plugin for `-p` and `pytest_plugins`, not a second one."""
+    assert PROJECT["project"]["entry-points"]["pytest11"] == {"geomctrl.testing.plugin": "geomctrl.testing.plugin"}
+
+
 def test_the_changelog_has_a_place_for_this_version():
     text = (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
     assert "[Unreleased]" in text or f"[{PROJECT['project']['version']}]" in text

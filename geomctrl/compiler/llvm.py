@@ -27,10 +27,11 @@ CONDITIONS = {*COMPARISON, "and", "or", "not"}
 Place = Callable[[int, int], tuple[int, bool]]
 
 
-def module(trace: Trace, widths: Iterable[int], name: str = "f", *, side: int = 1) -> str:
+def module(trace: Trace, widths: Iterable[int], name: str = "f", *, side: int = 1, flags: str = FLAGS) -> str:
     """The module's text: a core for each width, `NAME_one` where one is 1, `NAME_many` for the widest above 1.
 
-    side: how many lanes the processor has, for what a single state can do side by side.
+    side: how many lanes the processor has, for what a single state can do side by side. flags: the freedoms with the
+    trace's own arithmetic; sine and cosine keep theirs.
     """
     widths = sorted(set(widths))
     kinds = sorted({*widths, *(max(width, side) for width in widths)})
@@ -40,7 +41,7 @@ def module(trace: Trace, widths: Iterable[int], name: str = "f", *, side: int = 
         *(waves(Vector(width)) for width in kinds),
     ]
     plans = {width: Plan(trace, max(side // width, 1), apart=width == 1) for width in widths}
-    parts += [core(plan, Vector(width), f"{name}_core{width}", side) for width, plan in plans.items()]
+    parts += [core(plan, Vector(width), f"{name}_core{width}", side, flags=flags) for width, plan in plans.items()]
     if 1 in widths:
         parts.append(_one(name, plans[1].slots))
     if max(widths) > 1:

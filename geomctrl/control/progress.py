@@ -11,7 +11,7 @@ from geomctrl.arguments import function
 
 
 @contextmanager
-def shown(progress: bool | Callable[[float], Any]) -> Iterator[Callable[[float], Any]]:
+def shown(progress: bool | Callable[[float], Any], what: str = "simulating") -> Iterator[Callable[[float], Any]]:
     """The function to call with the fraction done: `progress` itself, or one that draws a bar (True) or nothing."""
     if progress is not None and not isinstance(progress, bool):
         yield function("progress", progress, "of the fraction done, or True or False")
@@ -21,7 +21,7 @@ def shown(progress: bool | Callable[[float], Any]) -> Iterator[Callable[[float],
         from rich.progress import Progress
 
         with Progress(transient=True) as bar:
-            task = bar.add_task("simulating", total=1.0)
+            task = bar.add_task(what, total=1.0)
             yield lambda fraction: bar.update(task, completed=fraction)
 
 

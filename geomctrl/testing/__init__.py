@@ -22,12 +22,16 @@ import importlib
 from typing import Any
 
 NAMES = {
+    "Certificate": "certifying",
+    "ClosedLoop": "closed_loop",
     "Counterexample": "counterexample",
+    "Ellipsoid": "certifying",
     "Held": "sampled",
     "InputToState": "stability",
     "LyapunovAt": "along",
     "PassivityIndex": "passivity",
     "Rates": "flows",
+    "Recheck": "certifying",
     "Robustness": "robustness",
     "State": "domain",
     "assert_contracting": "contraction",
@@ -40,6 +44,8 @@ NAMES = {
     "assert_sampled": "sampled",
     "assert_skew_symmetric": "assertions",
     "bundled_robots": "strategies",
+    "certify": "certifying",
+    "certify_lyapunov": "lyapunov_certificates",
     "configurations": "strategies",
     "contraction_at": "contraction",
     "contraction_rate": "contraction",
@@ -55,6 +61,7 @@ NAMES = {
     "random_joint": "random_robots",
     "random_robot": "random_robots",
     "rates_at": "passivity",
+    "recheck": "certifying",
     "robots": "strategies",
     "sampled_level": "sampled",
     "states": "strategies",

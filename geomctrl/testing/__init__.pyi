@@ -2,6 +2,12 @@
 from .along import LyapunovAt as LyapunovAt
 from .assertions import assert_passive as assert_passive
 from .assertions import assert_skew_symmetric as assert_skew_symmetric
+from .certifying import Certificate as Certificate
+from .certifying import Ellipsoid as Ellipsoid
+from .certifying import Recheck as Recheck
+from .certifying import certify as certify
+from .certifying import recheck as recheck
+from .closed_loop import ClosedLoop as ClosedLoop
 from .contraction import assert_contracting as assert_contracting
 from .contraction import contraction_at as contraction_at
 from .contraction import contraction_rate as contraction_rate
@@ -10,6 +16,7 @@ from .domain import State as State
 from .flows import Rates as Rates
 from .lyapunov import assert_lyapunov as assert_lyapunov
 from .lyapunov import lyapunov_at as lyapunov_at
+from .lyapunov_certificates import certify_lyapunov as certify_lyapunov
 from .passivity import PassivityIndex as PassivityIndex
 from .passivity import assert_passive_port as assert_passive_port
 from .passivity import passivity_index as passivity_index

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
-from typing import Any, get_args
+from typing import get_args
 
 import numpy as np
 
@@ -15,6 +15,7 @@ from geomctrl.robot import Robot
 from geomctrl.terms.dynamics import Form
 from geomctrl.terms.skewness import mass_matrix_in_motion, residual_of_terms
 
+from .evidence import record
 from .sampling import at_state, derivative, random_states
 
 Coriolis = Callable[[np.ndarray, np.ndarray], np.ndarray]
@@ -47,15 +48,22 @@ def assert_skew_symmetric(
     for name, given in (("coriolis", coriolis), ("mass_matrix_rate", mass_matrix_rate)):
         if given is not None:
             function(name, given, f"{name}(q, v)")
-    if coriolis is None:
-        options: dict[str, Any] = {"states": states, "seed": seed, "rtol": rtol}
+    if coriolis is not None:
+        _assert_skew(robot, coriolis, mass_matrix_rate, states, seed, rtol)
+    else:
         for form in get_args(Form):
             C = partial(robot.coriolis_matrix, form=form)
-            assert_skew_symmetric(robot, C, mass_matrix_rate=mass_matrix_rate, **options)
-            assert_skew_symmetric(robot, C, mass_matrix_rate=robot.mass_matrix_rate, **options)
+            for rate in (mass_matrix_rate, robot.mass_matrix_rate):
+                _assert_skew(robot, C, rate, states, seed, rtol)
             for q, v, s in random_states(robot, states, seed):
                 _assert_recursions(robot, q, v, s, form, rtol)
-        return
+    whose = "all of the robot's C" if coriolis is None else getattr(coriolis, "__name__", type(coriolis).__name__)
+    record("sampled", f"Mdot - 2C is skew, {whose}, {robot.name}", states=states, seed=seed)
+
+
+def _assert_skew(
+    robot: Robot, coriolis: Coriolis, mass_matrix_rate: Coriolis | None, states: int, seed: int, rtol: float
+) -> None:
     for q, v, _ in random_states(robot, states, seed):
         M, Mdot = mass_matrix_in_motion(robot, q, v)
         _assert_rate_of_mass_matrix(robot, q, v, M, Mdot)
@@ -156,3 +164,5 @@ def assert_passive(
                 f"energy is not balanced: dE/dt = {rate:.9g} W but v . tau = {power:.9g} W"
                 f" {at_state(q, v)}, a = {np.array2string(a, separator=', ')}"
             )
+    whose = "the robot's" if inverse_dynamics is None else getattr(torque, "__name__", type(torque).__name__)
+    record("sampled", f"power is balanced, {whose} inverse dynamics, {robot.name}", states=states, seed=seed)

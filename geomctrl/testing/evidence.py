@@ -40,8 +40,7 @@ class Evidence(NamedTuple):
     facts: Mapping[str, Fact]
 
     def __str__(self):
-        facts = ", ".join(f"{name} {value}" for name, value in self.facts.items())
-        return f"{self.what} ({facts})" if facts else self.what
+        return summary([self])[0][1]
 
 
 def record(kind: Kind, what: str, **facts: Fact) -> None:
@@ -83,3 +82,25 @@ def replaying(states: Iterable[Known]) -> Iterator[None]:
         yield
     finally:
         _known.reset(token)
+
+
+def summary(heard: Iterable[Evidence]) -> list[tuple[Kind, str]]:
+    """(kind, words), the strongest first: what was found of the same several times is one, facts from least to most."""
+    groups: dict[tuple[Kind, str], list[Mapping[str, Fact]]] = {}
+    for kind, what, facts in heard:
+        groups.setdefault((kind, what), []).append(facts)
+    found = sorted(groups.items(), key=lambda group: KINDS.index(group[0][0]))
+    return [(kind, what + _in_brackets(facts)) for (kind, what), facts in found]
+
+
+def _in_brackets(found: list[Mapping[str, Fact]]) -> str:
+    said = [f"{len(found)} times"] if len(found) > 1 else []
+    for name in dict.fromkeys(name for facts in found for name in facts):
+        values = [facts[name] for facts in found if name in facts]
+        words = list(dict.fromkeys(map(_in_words, sorted(values, key=lambda x: (isinstance(x, str), x)))))
+        said.append(f"{name} {words[0]}" if len(words) == 1 else f"{name} {words[0]} to {words[-1]}")
+    return f" ({', '.join(said)})" if said else ""
+
+
+def _in_words(x: Fact) -> str:
+    return f"{x:.6g}" if isinstance(x, float) else str(x)

@@ -56,14 +56,16 @@ def robots(
     floating_base = None if floating_base is None else flag("floating_base", floating_base)
     aligned = None if aligned is None else flag("aligned", aligned)
 
+    body = st.tuples(st.sampled_from(kinds), st.just(0) if chain else st.integers(0, max_bodies))
+
     @st.composite
     def robot(draw):
-        n = draw(st.integers(1, max_bodies))
-        joints = [draw(st.sampled_from(kinds)) for _ in range(n)]
+        bodies = draw(st.lists(body, min_size=1, max_size=max_bodies))  # a body's choices together: they go together
+        joints = [kind for kind, _ in bodies]
         if draw(st.booleans()) if floating_base is None else floating_base:
             joints[0] = "free"
         roots = 0 if floating_base else 1  # further bodies that may hang on the world
-        back = [0 if chain or i == 0 else draw(st.integers(0, i - 1 + roots)) for i in range(n)]  # shrinks to a chain
+        back = [min(k, i - 1 + roots) if i else 0 for i, (_, k) in enumerate(bodies)]  # shrinks to a chain
         parents = [i - 1 - k for i, k in enumerate(back)]
         straight = draw(st.booleans()) if aligned is None else aligned
         rng = np.random.default_rng(draw(st.integers(0, 2**32 - 1)))
@@ -82,8 +84,18 @@ def velocities(robot: Robot, bound: float = 3.0) -> SearchStrategy[np.ndarray]:
     st = _strategies()
     require_robot("robot", robot)
     bound = number("bound", bound, "a number > 0", lambda x: x > 0.0)
-    values = st.integers(-1000, 1000).map(lambda k: k * bound / 1000)
-    return st.lists(values, min_size=robot.nv, max_size=robot.nv).map(np.array)
+
+    @st.composite
+    def velocity(draw):
+        x = np.zeros(robot.nv)
+        for i in range(robot.nv):
+            k = draw(st.integers(0, 2001))  # 0: zeros from here on, so that a robot can lose joints while it shrinks
+            if k == 0:
+                break
+            x[i] = (k // 2 if k % 2 == 0 else -(k // 2)) * bound / 1000
+        return x
+
+    return velocity()
 
 
 def configurations(robot: Robot) -> SearchStrategy[np.ndarray]:

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from demos import payload_robustness, sampling_rate
+from demos import payload_robustness, proofs, sampling_rate
 
 import geomctrl as gc
 
@@ -23,3 +23,44 @@ def test_a_command_that_is_held_longer_lets_V_grow_more(name):
     found = [sampling_rate.growth(*sampling_rate.loops()[name], held, 0.3) for held in (4, 16, 64)]
     assert np.all(np.diff(found) > 0.0)
     assert found[0] > 1e-10
+
+
+def caught_by(case):
+    """The judges that catch a law, and those that prove it right."""
+    found = {name: word for name, (word, _) in proofs.verdicts(case).items()}
+    return {name for name, word in found.items() if word == "caught"}, {
+        name for name, word in found.items() if word == "proved"
+    }
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("case", proofs.right(), ids=lambda case: case.name)
+def test_no_judge_accuses_a_law_that_is_right(case):
+    caught, proved = caught_by(case)
+    assert not caught
+    assert proved == ({"certificate"} if case.still is not None else set())
+
+
+EVERYONE = {"sampling", "search", "certificate", "monitor"}
+SILENT = {  # who catches nothing, with a reason
+    "plain C": {"certificate"},  # V' < 0 in the box all the same
+    "adaptation of the wrong sign": {"certificate"},  # is not for laws with a state
+    "gravity left out": set(),
+    "sigma-modification called exact": {"certificate"},
+    "held too long": {"sampling", "certificate"},  # as a law in continuous time it is right
+    "mass matrix of another model": set(),
+    "V zero on an orbit": {"sampling", "monitor"},  # no state drawn, and no run, is on the orbit
+    "Coulomb friction ignored": {"certificate"},  # V' < 0 in the box all the same
+    "damping that is not passive": set(),
+    "saturation ignored": {"sampling", "monitor"},  # only far out, where few states are drawn and no run goes
+}
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore:overflow encountered in divide:RuntimeWarning")
+@pytest.mark.parametrize("case", proofs.wrong(), ids=lambda case: case.name)
+def test_who_catches_a_proof_that_is_wrong(case):
+    caught, proved = caught_by(case)
+    assert not proved
+    assert "search" in caught
+    assert caught == EVERYONE - SILENT[case.name]

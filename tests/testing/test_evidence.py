@@ -1,6 +1,7 @@
 """What is recorded is heard by who listens, and by nobody else."""
 
 import contextvars
+import functools
 
 import numpy as np
 import pytest
@@ -9,6 +10,17 @@ from geomctrl.errors import ArgumentError
 from geomctrl.testing import evidence
 
 
+def where_nobody_listens(test):
+    """`test`, without what the plugin hears while it runs: it is not evidence of anything."""
+
+    @functools.wraps(test)
+    def alone():
+        contextvars.Context().run(test)
+
+    return alone
+
+
+@where_nobody_listens
 def test_what_is_recorded_is_heard_in_order_with_its_facts():
     evidence.record("sampled", "before", states=1)
     with evidence.listening() as heard:
@@ -28,6 +40,7 @@ def fails():
     raise AssertionError
 
 
+@where_nobody_listens
 def test_who_listens_outside_hears_it_too_and_also_where_something_fails():
     with evidence.listening() as outside:
         evidence.record("sampled", "first")
@@ -38,17 +51,20 @@ def test_who_listens_outside_hears_it_too_and_also_where_something_fails():
     assert [e.what for e in outside] == ["first", "second", "third"]
 
 
+@where_nobody_listens
 def test_another_context_hears_nothing():
     with evidence.listening() as heard:
         contextvars.Context().run(evidence.record, "sampled", "elsewhere")
     assert heard == []
 
 
+@where_nobody_listens
 def test_a_kind_that_is_none_is_refused():
     with evidence.listening(), pytest.raises(ArgumentError, match=r"kind: expected one of 'proved', .*, got 'proven'"):
         evidence.record("proven", "something")  # pyright: ignore[reportArgumentType]
 
 
+@where_nobody_listens
 def test_known_counterexamples_are_those_of_a_loop_with_such_a_state():
     q, v, z = np.ones(2), np.zeros(2), np.ones((3, 4))
     alone, with_z, other = (0.0, q, v, None), (1.0, q, v, z), (2.0, np.ones(12), np.zeros(6), None)

@@ -5,7 +5,7 @@ from hostile.calls import Example
 from hostile.examples.common import ROBOT, Q, V, rng, words
 from hostile.values import Argument, Fresh, number, text
 
-from geomctrl import controllers, models
+from geomctrl import Plant, controllers, models, testing
 from geomctrl.models.mjcf import load_mjcf
 
 MJCF = """<mujoco><worldbody><body name="arm"><joint name="hinge" axis="0 1 0"/><inertial pos="0 0 .5" mass="2"
@@ -32,6 +32,13 @@ LAW = controllers.PDGravity(ROBOT, [1.0, 0.5])
 RTOL = number(1e-6, negative=False)
 ONE = np.array([0.5])
 MANY = {"states": 2, "seed": 1, "rtol": RTOL}
+
+
+def below(x):
+    return x[0] - 2.0
+
+
+CERTIFICATE = testing.certify(below, [(0.0, 1.0)])
 DOMAIN = {"t": (0.5, 1.0), "q": (-0.5, 0.5)}
 EXAMPLES = {
     "testing.assert_skew_symmetric": Example(
@@ -59,6 +66,36 @@ EXAMPLES = {
             "bound": True,
         }
     ),
+    "testing.ClosedLoop.simulate": Example(
+        {
+            "t_end": number(0.03125, positive=True),
+            "dt": number(0.0078125, positive=True),
+            "q0": Argument(np.array([1.0, 0.5]), "none"),
+            "v0": Argument(np.array([0.0, 0.0]), "none"),
+        },
+        on=testing.ClosedLoop(LAW, Plant(ROBOT)),
+        compare=False,
+    ),
+    "testing.certify": Example(
+        {
+            "f": below,
+            "box": np.array([[0.0, 1.0], [-1.0, 0.5]]),
+            "outside": number(0.25, positive=True),
+            "where": [below],
+            "strict": True,
+            "boxes": number(64.0),
+            "seconds": number(8.0, positive=True),
+            "threads": 1,
+            "progress": Argument(False, "none"),
+        },
+        compare=False,
+    ),
+    "testing.recheck": Example({"proof": CERTIFICATE}, compare=False),
+    "testing.Ellipsoid": Example(
+        {"semi_axes": Argument(np.array([0.5, 0.25]), "huge"), "centre": np.array([0.25, 0.125])}
+    ),
+    "testing.Certificate.save": Example({"path": text("proof.npz")}, on=CERTIFICATE),
+    "testing.Certificate.arrays": Example(on=CERTIFICATE, compare=False),
     "testing.assert_lyapunov#domain": Example(
         {"controller": LAW, "plant": ROBOT, "states": 1, "search": 0, "runs": 0, "domain": DOMAIN}, compare=False
     ),
@@ -123,3 +160,6 @@ EXAMPLES = {
 }
 EXAMPLES |= {f"models.{name}": Example() for name in models.names() if f"models.{name}" not in EXAMPLES}
 LEFT_OUT = {"errors.raised_in": "of an exception that somebody has raised"}
+LEFT_OUT |= dict.fromkeys(
+    ("testing.Certificate", "testing.Counterexample", "testing.Recheck"), "made by certify and recheck alone"
+)

@@ -1,0 +1,205 @@
+"""Branch and bound: boxes are cut in two until each is settled by its bounds, a counterexample is found, or time is up.
+
+Boxes wait on a stack, the last first, so that memory grows with the depth and not with their number; they are worked on
+in chunks, side by side and in several threads. A box is cut in the middle of the coordinate along which f varies most,
+|slope| times width.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from .claims import Claim
+from .forms import Bounds, Forms
+
+CHUNK = 32_768  # boxes in one go, at most
+MEAN_TIME = 0.1  # seconds that a chunk may take, so that progress and interrupts are not kept waiting
+KEPT = 2**30  # bytes of settled boxes that are kept for a proof that can be saved
+EXCLUDED = 9  # how a box was settled, beside the forms: a constraint can not hold in it
+
+
+@dataclass
+class Left:
+    """Boxes that are not settled. share: of the domain's volume; worst: an upper bound of f on them."""
+
+    lo: np.ndarray
+    hi: np.ndarray
+    volume: float
+    share: float
+    worst: float
+
+    def __str__(self) -> str:
+        boxes = f"{self.volume:.3g} in {len(self.lo)} boxes"
+        return f"{self.share:.3g} of the volume is left, {boxes}, where f <= {self.worst:.6g}"
+
+
+@dataclass
+class Settled:
+    """Boxes that are, and how; `complete` as long as all of them are kept."""
+
+    lo: list[np.ndarray] = field(default_factory=list)
+    hi: list[np.ndarray] = field(default_factory=list)
+    how: list[np.ndarray] = field(default_factory=list)
+    complete: bool = True
+    bytes: int = 0
+
+    def add(self, lo: np.ndarray, hi: np.ndarray, how: np.ndarray) -> None:
+        self.bytes += lo.nbytes + hi.nbytes + how.nbytes
+        if self.complete and self.bytes > KEPT:
+            self.complete = False
+            self.lo, self.hi, self.how = [], [], []
+        if self.complete and len(lo):
+            self.lo.append(lo)
+            self.hi.append(hi)
+            self.how.append(how)
+
+    def boxes(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        return np.concatenate(self.lo), np.concatenate(self.hi), np.concatenate(self.how)
+
+
+class Branching:
+    """The search for a proof or a counterexample of a claim; `run` goes on where it has stopped.
+
+    level: f <= level is what is to be shown, 0 for the claim itself. Attributes that tell how far it has come: `count`
+    of boxes, `bound`, the largest upper bound of f on settled boxes, `counterexample` (n,) or None, `done`, the share
+    of the domain's volume that is settled, and `left()`.
+    """
+
+    def __init__(self, claim: Claim, forms: Forms | None = None, *, threads: int = 1, level: float = 0.0):
+        self.claim, self.forms, self.threads, self.level = claim, forms or Forms(claim), threads, level
+        self.pending = [(claim.lo[None], claim.hi[None])]
+        self.settled, self.stuck = Settled(), []
+        self.count, self.chunk, self.done, self.bound = 0, 256, 0.0, -np.inf
+        self.counterexample: np.ndarray | None = None
+        self._widths = np.where(claim.hi > claim.lo, claim.hi - claim.lo, 1.0)
+
+    @property
+    def proved(self) -> bool:
+        return not self.pending and not self.stuck and self.counterexample is None
+
+    def run(self, boxes: float, seconds: float, progress: Callable[[float], Any] = lambda fraction: None) -> None:
+        """Until the claim is settled or the budget is spent."""
+        end = time.perf_counter() + seconds
+        while self.pending and self.counterexample is None and self.count < boxes and time.perf_counter() < end:
+            self.step(boxes - self.count)
+            progress(min(self.done, 1.0))
+
+    def step(self, most: float = CHUNK) -> None:
+        """One chunk of boxes."""
+        started = time.perf_counter()
+        lo, hi = self._taken(int(min(self.chunk, max(most, 1))))
+        try:
+            found = self.forms(lo, hi, self.threads)
+            self._sort(lo, hi, found)
+        except BaseException:  # Ctrl-C: nothing is lost
+            self.pending.append((lo, hi))
+            raise
+        self.count += len(lo)
+        took = time.perf_counter() - started
+        if len(lo) == self.chunk and took < MEAN_TIME:
+            self.chunk = min(2 * self.chunk, CHUNK)
+        elif took > 4.0 * MEAN_TIME:
+            self.chunk = max(self.chunk // 2, 64)
+
+    def _taken(self, most: int) -> tuple[np.ndarray, np.ndarray]:
+        los, his, count = [], [], 0
+        while self.pending and count < most:
+            lo, hi = self.pending.pop()
+            if len(lo) > most - count:
+                cut = len(lo) - (most - count)
+                self.pending.append((lo[:cut], hi[:cut]))
+                lo, hi = lo[cut:], hi[cut:]
+            los.append(lo)
+            his.append(hi)
+            count += len(lo)
+        return np.concatenate(los), np.concatenate(his)
+
+    def _sort(self, lo: np.ndarray, hi: np.ndarray, found: Bounds) -> None:
+        excluded = found.excluded > 0.0
+        proved = self.claim.decided(found.upper, self.level) & ~excluded
+        undecided = ~(excluded | proved)
+        refuting = self.refuting(found)
+        children, stuck = halves(lo[undecided], hi[undecided], found.split[undecided], self._widths)
+        # from here on nothing fails
+        how = np.where(excluded, EXCLUDED, found.how)[~undecided].astype(np.uint8)
+        self.settled.add(lo[~undecided], hi[~undecided], how)
+        self.bound = max(self.bound, found.upper[proved].max(initial=-np.inf))
+        self.done += self._volume(lo[~undecided], hi[~undecided]).sum()
+        if refuting.any():
+            self.counterexample = found.point[np.argmax(np.where(refuting, found.value, -np.inf))]
+        if stuck.any():
+            self.stuck.append((lo[undecided][stuck], hi[undecided][stuck]))
+        if len(children[0]):
+            self.pending.append(children)
+
+    def refuting(self, found: Bounds) -> np.ndarray:
+        """Whether the claim is certainly wrong at the boxes' points."""
+        wrong = found.value >= 0.0 if self.claim.strict else found.value > 0.0
+        return wrong & (found.admitted <= 0.0) & (self.level == 0.0)
+
+    def _volume(self, lo: np.ndarray, hi: np.ndarray) -> np.ndarray:
+        """As a share of the domain's; sides of length zero count as one."""
+        flat = self.claim.hi == self.claim.lo
+        return np.where(flat, 1.0, (hi - lo) / self._widths).prod(axis=1)
+
+    def left(self) -> Left:
+        """What is not settled; evaluates it once more for its worst bound."""
+        parts = [*self.pending, *self.stuck]
+        if not parts:
+            none = np.empty((0, self.claim.n))
+            return Left(none, none, 0.0, 0.0, -np.inf)
+        lo, hi = (np.concatenate(x) for x in zip(*parts))
+        share = float(self._volume(lo, hi).sum())
+        worst = max(
+            self.forms(lo[k : k + CHUNK], hi[k : k + CHUNK], self.threads).upper.max() for k in range(0, len(lo), CHUNK)
+        )
+        return Left(lo, hi, share * float(self._widths.prod()), share, float(worst))
+
+
+def halves(
+    lo: np.ndarray, hi: np.ndarray, coordinate: np.ndarray, widths: np.ndarray
+) -> tuple[tuple[np.ndarray, np.ndarray], np.ndarray]:
+    """(the boxes cut in two, those that can not be cut: no number lies between their ends).
+
+    Along `coordinate`, or where that is too narrow for its size, along the widest in units of `widths`.
+    """
+    rows = np.arange(len(lo))
+    a, b = lo[rows, coordinate], hi[rows, coordinate]
+    narrow = b - a <= 4.0 * np.spacing(np.maximum(np.abs(a), np.abs(b)))
+    if narrow.any():
+        coordinate = np.where(narrow, ((hi - lo) / widths).argmax(axis=1), coordinate)
+        a, b = lo[rows, coordinate], hi[rows, coordinate]
+    middle = 0.5 * a + 0.5 * b
+    stuck = ~((a < middle) & (middle < b))
+    good = rows[~stuck]
+    upper_lo, lower_hi = lo[good].copy(), hi[good].copy()
+    at = np.arange(len(good)), coordinate[good]
+    upper_lo[at] = lower_hi[at] = middle[good]
+    return (np.concatenate([lo[good], upper_lo]), np.concatenate([lower_hi, hi[good]])), stuck
+
+
+def estimate(branching: Branching, rng: np.random.Generator, probes: int = 512, depth: int = 60) -> float:
+    """About how many boxes a proof takes, at least (Knuth, Mathematics of Computation 29 (1975)).
+
+    From the whole domain down along random halves: of 2^d boxes at depth d, the share of paths still open is cut again.
+    Depths at which less than one path in a hundred is open do not count, as a few paths say nothing of them.
+    """
+    claim = branching.claim
+    lo, hi = np.tile(claim.lo, (probes, 1)), np.tile(claim.hi, (probes, 1))
+    total = 0.0
+    for d in range(depth):
+        if len(lo) < 0.01 * probes:
+            break
+        total += 2.0**d * len(lo) / probes
+        found = branching.forms(lo, hi, branching.threads)
+        undecided = ~((found.excluded > 0.0) | claim.decided(found.upper, branching.level))
+        (lo, hi), _ = halves(lo[undecided], hi[undecided], found.split[undecided], branching._widths)
+        cut = len(lo) // 2
+        side = np.where(rng.random(cut) < 0.5, 0, cut) + np.arange(cut)
+        lo, hi = lo[side], hi[side]
+    return total

@@ -1,0 +1,222 @@
+"""Saved proofs checked again: other arithmetic, other code, another library (python-flint).
+
+What is checked: that the boxes cover the domain, by the exact ends they have, and of every box that f is not positive
+there or that a constraint fails all over it, by f's code as it was saved. A box that takes more is cut further.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from geomctrl.arguments import path_of
+from geomctrl.errors import ArgumentError
+
+from .saved_code import Code
+
+EVALUATIONS = 4000  # that one box may take
+
+
+@dataclass(frozen=True)
+class Recheck:
+    """What became of a proof that was checked again: true if it stands; `reason` says why it does not."""
+
+    reason: str | None
+    boxes: int
+    evaluations: int
+    seconds: float
+
+    def __bool__(self) -> bool:
+        return self.reason is None
+
+    def __str__(self) -> str:
+        cost = f"{self.boxes} boxes, {self.evaluations} evaluations with python-flint, {self.seconds:.3g} s"
+        return f"{'confirmed' if self else f'refused: {self.reason}'} ({cost})"
+
+    __repr__ = __str__
+
+
+class Proof:
+    """A saved proof: the claim's code, its domain, and the boxes (k, n) that are to cover it."""
+
+    def __init__(self, arrays: Any):
+        said = json.loads(str(arrays["claim"]))
+        if said["format"] != 1:
+            raise ValueError(f"format {said['format']}")
+        self.strict = bool(said["strict"])
+        self.code = Code(said, np.asarray(arrays["numbers"], float).ravel())
+        self.domain = np.asarray(arrays["domain"], float)
+        self.lo, self.hi = (np.asarray(arrays[name], float) for name in ("lo", "hi"))
+        n = self.code.n
+        if self.domain.shape != (2, n) or self.lo.shape != self.hi.shape or self.lo.shape[1:] != (n,):
+            raise ValueError(f"boxes {self.lo.shape}, {self.hi.shape} of a domain {self.domain.shape}")
+
+
+def recheck(proof: Any) -> Recheck:
+    """Check a proof again, independently of what found it.
+
+        testing.certify(f, box).save("proof.npz")
+        assert testing.recheck("proof.npz")
+
+    proof: a file that `Certificate.save` has written, or a `Certificate` that is proved. With python-flint's ball
+    arithmetic, in more digits than doubles have, and code that shares nothing with the search for the proof; some ten
+    milliseconds a box. What is checked is the claim as it is saved: that its code is that of a function of yours is
+    between you and the file.
+
+    Returns a `Recheck`, true if every box holds and they cover the domain, with the reason if not. Raises ImportError
+    without python-flint (extra `certify`), and ArgumentError for what is no proof.
+    """
+    started = time.perf_counter()
+    proof = _read(proof)
+    evaluations = 0
+    reason = uncovered(proof.domain, proof.lo, proof.hi)
+    if reason is None:
+        with proof.code.arithmetic.precision():
+            for lo, hi in zip(proof.lo, proof.hi):
+                settled, taken = _settled(proof, lo, hi)
+                evaluations += taken
+                if not settled:
+                    box = list(zip(lo.tolist(), hi.tolist()))
+                    reason = f"f is not shown to be {'<' if proof.strict else '<='} 0 on the box {box}"
+                    break
+    return Recheck(reason, len(proof.lo), evaluations, time.perf_counter() - started)
+
+
+def _read(proof: Any) -> Proof:
+    expected = "proof: expected what Certificate.save writes"
+    arrays = getattr(proof, "arrays", None)
+    try:
+        if arrays is not None:
+            return Proof(arrays())
+        with np.load(path_of("proof", proof), allow_pickle=False) as file:
+            return Proof(file)
+    except ArgumentError:
+        raise
+    except FileNotFoundError:
+        raise ArgumentError(f"proof: no such file: {str(proof)!r}") from None
+    except (KeyError, ValueError, TypeError, IndexError, AttributeError, OSError, EOFError) as error:
+        raise ArgumentError(f"{expected}, got {proof!r:.80} ({error!s:.80})") from error
+
+
+# --- the boxes cover the domain ----------------------------------------------------------------------------------
+
+
+def uncovered(domain: np.ndarray, lo: np.ndarray, hi: np.ndarray) -> str | None:
+    """Why boxes (k, n) do not cover the domain (2, n), or None if they do: by comparisons of their ends alone.
+
+    A part of the domain is covered by one box that holds it, or is cut by a plane that goes through no box of it.
+    """
+    if not (np.isfinite(lo).all() and np.isfinite(hi).all() and (lo <= hi).all()):
+        return "a box is empty or infinite"
+    waiting = [(*domain, np.arange(len(lo)))]
+    while waiting:
+        a, b, boxes = waiting.pop()
+        if len(boxes) and ((lo[boxes] <= a) & (hi[boxes] >= b)).all(axis=1).any():
+            continue
+        cut = _plane(lo[boxes], hi[boxes], a, b)
+        if cut is None:
+            return f"no box covers {list(zip(a.tolist(), b.tolist()))}"
+        k, at = cut
+        below, above = b.copy(), a.copy()
+        below[k] = above[k] = at
+        waiting.append((a, below, boxes[hi[boxes, k] <= at]))
+        waiting.append((above, b, boxes[lo[boxes, k] >= at]))
+    return None
+
+
+def _plane(lo: np.ndarray, hi: np.ndarray, a: np.ndarray, b: np.ndarray) -> tuple[int, float] | None:
+    """(coordinate, value) of a plane across the inside of [a, b] that no box straddles, the most even one."""
+    best, found = 0, None
+    for k in range(len(a)):
+        order = np.argsort(lo[:, k], kind="stable")
+        ends, starts = np.maximum.accumulate(hi[order, k])[:-1], lo[order[1:], k]
+        free = np.flatnonzero((ends <= starts) & (a[k] < ends) & (ends < b[k]))
+        if len(free):
+            at = free[np.argmin(np.abs(2 * free + 2 - len(lo)))]
+            even = min(at + 1, len(lo) - at - 1)
+            if even > best:
+                best, found = even, (k, float(ends[at]))
+    return found
+
+
+# --- f is not positive on a box ----------------------------------------------------------------------------------
+
+
+def _settled(proof: Proof, lo: np.ndarray, hi: np.ndarray) -> tuple[bool, int]:
+    """(whether f <= 0, or a constraint fails, all over the box; how many evaluations it took)."""
+    waiting, count = [(lo, hi)], 0
+    while waiting:
+        lo, hi = waiting.pop()
+        count += 1
+        good, k = _decided(proof, lo, hi)
+        if good:
+            continue
+        middle = 0.5 * lo[k] + 0.5 * hi[k]
+        if count >= EVALUATIONS or not lo[k] < middle < hi[k]:
+            return False, count
+        below, above = hi.copy(), lo.copy()
+        below[k] = above[k] = middle
+        waiting += [(lo, below), (above, hi)]
+    return True, count
+
+
+def _decided(proof: Proof, lo: np.ndarray, hi: np.ndarray) -> tuple[bool, int]:
+    """(whether the box is settled, else the coordinate to cut)."""
+    code = proof.code
+    values, smooth = code.forward([code.arithmetic.interval(a, b) for a, b in zip(lo.tolist(), hi.tolist())])
+    widest = int(np.argmax((hi - lo) / np.maximum(proof.domain[1] - proof.domain[0], 1e-300)))
+    if code.flag is not None and values[code.flag] is not True:
+        return False, widest
+    f, *constraints = code.outputs
+    if any(values[g] is not None and values[g][0] > 0 for g in constraints):
+        return True, widest
+    if values[f] is not None and _not_positive(proof, values[f][1]):
+        return True, widest
+    slopes = _slopes(code, f, values, smooth)
+    if slopes is not None:
+        if _not_positive(proof, _mean_value(code, f, slopes, lo, hi)):
+            return True, widest
+        widest = int(np.argmax([float(max(abs(s[0]), abs(s[1])).mid()) * w for s, w in zip(slopes, hi - lo)]))
+    for g in constraints:
+        slopes = _slopes(code, g, values, smooth)
+        if slopes is not None:
+            below = _mean_value(code, g, [(-s[1], -s[0]) for s in slopes], lo, hi, sign=-1)
+            if below is not None and below < 0:
+                return True, widest
+    return False, widest
+
+
+def _not_positive(proof: Proof, upper: Any) -> bool:
+    return upper is not None and bool(upper < 0 if proof.strict else upper <= 0)
+
+
+def _slopes(code: Code, output: int, values: list[Any], smooth: list[bool]) -> list[Any] | None:
+    """What a mean value form may use, or None."""
+    if not smooth[output] or values[output] is None:
+        return None
+    found = code.slopes(output, values)
+    return None if None in found else found
+
+
+def _mean_value(code: Code, output: int, slopes: list[Any], lo: np.ndarray, hi: np.ndarray, sign: int = 1) -> Any:
+    """An upper bound of sign times an output, or None: its value at c and the most that x - c adds with the slopes."""
+    arb, c = code.arithmetic.arb, []
+    for (low, high), a, b in zip(slopes, lo.tolist(), hi.tolist()):
+        if low >= 0 or high <= 0:
+            c.append(b if low >= 0 else a)
+            continue
+        low, high = float(low.mid()), float(high.mid())
+        c.append(min(max((high * b - low * a) / (high - low), a), b))
+    values = code.forward([code.arithmetic.point(x) for x in c])[0]
+    if values[output] is None or (code.flag is not None and values[code.flag] is not True):
+        return None
+    total = values[output][1] if sign > 0 else -values[output][0]
+    for (low, high), a, b, x in zip(slopes, lo.tolist(), hi.tolist(), c):
+        rise = high * (arb(b) - arb(x)) if high > 0 else arb(0)
+        fall = low * (arb(a) - arb(x)) if low < 0 else arb(0)
+        total += rise.upper() if rise.upper() >= fall.upper() else fall.upper()
+    return total.upper()

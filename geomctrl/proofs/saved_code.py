@@ -1,0 +1,198 @@
+"""The code of a saved claim, evaluated with python-flint: forward in intervals, backward for slopes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from .ball_arithmetic import Arithmetic, Ends, continuous_angle
+
+UNKNOWN, UNDEFINED = "unknown", "undefined"  # of a condition that is neither true nor false all over a box
+
+
+class Code:
+    """said: what `certificates.saved_claim` says of it. numbers: input array 0. bits: of the arithmetic.
+
+    Raises ValueError for nonsense, ImportError without python-flint.
+    """
+
+    def __init__(self, said: dict[str, Any], numbers: np.ndarray, bits: int = 96):
+        self.nodes, self.outputs, self.flag = said["nodes"], said["outputs"], said["flag"]
+        self.column = {tuple(x): k for k, x in enumerate(said["coordinates"])}
+        self.numbers, self.n = numbers, len(self.column)
+        self.arithmetic = Arithmetic(bits)
+        for at, node in enumerate(self.nodes):
+            if any(not 0 <= k < at for k in _operands(node)):
+                raise ValueError(f"node {at} is computed of what comes after it")
+        self.powers: dict[int, tuple[int, int]] = {}  # products of a number with itself: base and exponent
+        for at, (op, *rest) in enumerate(self.nodes):
+            if op == "mul":
+                (a, m), (b, n) = (self.powers.get(x, (x, 1)) for x in rest)
+                if a == b:
+                    self.powers[at] = a, m + n
+
+    # --- forward -----------------------------------------------------------------------------------------------------
+
+    def forward(self, box: Sequence[Ends]) -> tuple[list[Any], list[bool]]:
+        """Of every node on a box: its interval, or truth; whether it is continuous there."""
+        values: list[Any] = []
+        smooth: list[bool] = []
+        for at, (op, *rest) in enumerate(self.nodes):
+            value, continuous = self._evaluated(at, op, rest, box, values, smooth)
+            values.append(value)
+            smooth.append(continuous)
+        return values, smooth
+
+    def _evaluated(self, at: int, op: str, rest: Any, box: Any, values: Any, smooth: Any) -> tuple[Any, bool]:
+        if op == "load":
+            return self._input(tuple(rest), box), True
+        if op == "const":
+            return rest[0] if isinstance(rest[0], bool) else self._constant(rest[0]), True
+        args = [values[k] for k in rest]
+        if op == "where":
+            return self._branch(args, [smooth[k] for k in rest[1:]])
+        continuous = all(smooth[k] for k in rest)
+        if op in ("and", "not"):
+            return _logic(op, args), continuous
+        if None in args:
+            return (UNDEFINED if op in ("lt", "le", "eq") else None), False
+        if op in ("lt", "le", "eq"):
+            return (op != "lt" if rest[0] == rest[1] else _compared(op, *args)), continuous
+        if at in self.powers:
+            base, n = self.powers[at]
+            return self.arithmetic.power(values[base], n), continuous
+        return self.arithmetic.operations[op](*args), continuous and (op != "atan2" or continuous_angle(*args))
+
+    def _input(self, place: tuple[int, int], box: Sequence[Ends]) -> Ends:
+        return box[self.column[place]] if place in self.column else self.arithmetic.point(float(self.numbers[place[1]]))
+
+    def _constant(self, text: str) -> Ends:
+        return None if text == "nan" else self.arithmetic.point(float.fromhex(text))
+
+    def _branch(self, args: list[Any], smooth: list[bool]) -> tuple[Ends, bool]:
+        condition, a, b = args
+        if isinstance(condition, bool):
+            return (a, smooth[0]) if condition else (b, smooth[1])
+        if condition == UNDEFINED or a is None or b is None:
+            return None, False
+        return self.arithmetic.hull(*a, *b), False
+
+    def at(self, x: Sequence[float]) -> list[Ends]:
+        """The outputs at one point, None for those that do not exist there."""
+        with self.arithmetic.precision():
+            values = self.forward([self.arithmetic.point(float(y)) for y in x])[0]
+        good = self.flag is None or values[self.flag] is True
+        return [values[k] if good else None for k in self.outputs]
+
+    # --- backward ----------------------------------------------------------------------------------------------------
+
+    def slopes(self, output: int, values: list[Any]) -> list[Ends]:
+        """Of an output with respect to the coordinates, all over the box that `values` are of (the chain rule)."""
+        arithmetic, one = self.arithmetic, self.arithmetic.point(1.0)
+        weight: dict[int, Any] = {output: one}
+        found: list[Any] = [arithmetic.point(0.0)] * self.n
+        for at in range(output, -1, -1):
+            op, *rest = self.nodes[at]
+            if at not in weight:
+                continue
+            w = weight.pop(at)
+            if op == "load" and tuple(rest) in self.column:
+                found[self.column[tuple(rest)]] = w
+                continue
+            for k, share in self._shares(at, op, rest, w, values):
+                known = weight.get(k)
+                weight[k] = share if k not in weight else _both(arithmetic.operations["add"], known, share)
+        return found
+
+    def _shares(self, at: int, op: str, rest: Any, w: Any, values: list[Any]) -> list[tuple[int, Any]]:
+        """What a node hands on to its operands."""
+        product = self.arithmetic.product
+        if at in self.powers:
+            base, n = self.powers[at]
+            slope = product(self.arithmetic.point(float(n)), self.arithmetic.power(values[base], n - 1))
+            return [(base, _both(product, w, slope))]
+        if op in ("load", "const"):
+            return []
+        if op == "where":
+            return [(rest[1] if values[rest[0]] else rest[2], w)]
+        args = [values[k] for k in rest]
+        return [(k, _both(product, w, rule(values[at], *args))) for k, rule in zip(rest, self.rules(op))]
+
+    def rules(self, op: str) -> tuple[Callable[..., Ends], ...]:
+        """The derivatives of y = op(a, b)."""
+        do, one = self.arithmetic.operations, self.arithmetic.point(1.0)
+        minus = do["neg"]
+
+        def over(a: Ends, b: Ends) -> Ends:
+            return None if a is None or b is None else do["div"](a, b)
+
+        def square(a: Any) -> Any:
+            return self.arithmetic.power(a, 2)
+
+        def steepness(a: Any) -> Ends:  # 1 / sqrt(1 - a^2)
+            rest = do["sub"](one, square(a))
+            return over(one, do["sqrt"](rest))
+
+        def first_smaller(a: Any, b: Any) -> Ends:
+            return self._share(a[1] <= b[0], b[1] <= a[0])
+
+        return {
+            "add": (lambda y, a, b: one, lambda y, a, b: one),
+            "sub": (lambda y, a, b: one, lambda y, a, b: minus(one)),
+            "neg": (lambda y, a: minus(one),),
+            "mul": (lambda y, a, b: b, lambda y, a, b: a),
+            "div": (lambda y, a, b: over(one, b), lambda y, a, b: over(minus(y), b)),
+            "sqrt": (lambda y, a: over(self.arithmetic.point(0.5), y),),
+            "sin": (lambda y, a: do["cos"](a),),
+            "cos": (lambda y, a: minus(do["sin"](a)),),
+            "tan": (lambda y, a: do["add"](one, square(y)),),
+            "asin": (lambda y, a: steepness(a),),
+            "acos": (lambda y, a: _negated(steepness(a)),),
+            "exp": (lambda y, a: y,),
+            "log": (lambda y, a: over(one, a),),
+            "tanh": (lambda y, a: do["sub"](one, square(y)),),
+            "abs": (lambda y, a: do["sub"](self._share(a[0] >= 0, a[1] <= 0), self._share(a[1] <= 0, a[0] >= 0)),),
+            "min": (lambda y, a, b: first_smaller(a, b), lambda y, a, b: first_smaller(b, a)),
+            "max": (lambda y, a, b: first_smaller(b, a), lambda y, a, b: first_smaller(a, b)),
+            "atan2": (
+                lambda y, a, b: over(b, do["add"](square(a), square(b))),
+                lambda y, a, b: over(minus(a), do["add"](square(a), square(b))),
+            ),
+        }[op]
+
+    def _share(self, whole: bool, nothing: bool) -> Ends:
+        """1, 0 or anything between."""
+        a = self.arithmetic
+        return (
+            a.point(1.0) if whole and not nothing else a.point(0.0) if nothing and not whole else a.interval(0.0, 1.0)
+        )
+
+
+def _operands(node: list[Any]) -> list[int]:
+    return [] if node[0] in ("const", "load") else node[1:]
+
+
+def _both(op: Callable[[Any, Any], Ends], a: Ends, b: Ends) -> Ends:
+    return None if a is None or b is None else op(a, b)
+
+
+def _negated(a: Ends) -> Ends:
+    return None if a is None else (-a[1], -a[0])
+
+
+def _logic(op: str, args: list[Any]) -> Any:
+    if UNDEFINED in args:
+        return UNDEFINED
+    if op == "not":
+        return args[0] if args[0] == UNKNOWN else not args[0]
+    return False if False in args else UNKNOWN if UNKNOWN in args else True
+
+
+def _compared(op: str, a: Any, b: Any) -> Any:
+    if op == "eq":
+        return False if a[1] < b[0] or b[1] < a[0] else UNKNOWN if a[0] < b[1] or b[0] < a[1] else True
+    if a[1] < b[0] or (op == "le" and a[1] <= b[0]):
+        return True
+    return False if b[1] < a[0] or (op == "lt" and b[1] <= a[0]) else UNKNOWN

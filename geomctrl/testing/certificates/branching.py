@@ -1,0 +1,136 @@
+"""Branch and bound with quadratic forms: F < allowed on a box, cut where the forms do not decide."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from geomctrl.proofs.identities import degree_in
+
+from .quadratic import Bounds, Boxes, about_zero, joined, largest
+
+CHUNK = 512  # boxes that are looked at together
+SAMPLE = 3  # of those that are left: where cutting each side is tried
+
+Progress = Callable[[int, float], None]
+
+
+@dataclass(frozen=True)
+class Task:
+    """F < allowed on the box outside the ball sum (x / ball)^2 < 1 (None: but at x = 0), and where V <= level."""
+
+    bounds: Bounds
+    box: Boxes
+    ball: np.ndarray | None
+    allowed: float = 0.0
+    above: Bounds | None = None  # of -V
+    level: float = np.inf
+
+
+@dataclass
+class Outcome:
+    """leaves: boxes that are decided, and cover the box. left: those that are not, and their share of the volume."""
+
+    leaves: list[Boxes] = field(default_factory=list)
+    left: list[Boxes] = field(default_factory=list)
+    count: int = 0
+    share_left: float = 1.0
+    seconds: float = 0.0
+
+    @property
+    def proved(self) -> bool:
+        return not self.left
+
+
+def prove(task: Task, most: int, seconds: float, progress: Progress | None = None) -> Outcome:
+    """Until all is decided, or `most` boxes were looked at, or the time is over."""
+    start, out = time.perf_counter(), Outcome()
+    width = np.concatenate([task.box.hi[0] - task.box.lo[0], task.box.p_hi[0] - task.box.p_lo[0]])
+    sides = np.flatnonzero((width > 0.0) & _felt(task))
+    work, volume, gains, tried, remaining = task.box, np.ones(1), np.zeros(0), 0, 1.0
+    while len(work) and out.count < most and time.perf_counter() - start < seconds:
+        now, later = slice(max(0, len(work) - CHUNK), None), slice(0, max(0, len(work) - CHUNK))
+        boxes, share, work, volume = work[now], volume[now], work[later], volume[later]
+        out.count += len(boxes)
+        merit = merits(task, boxes)
+        done = merit > 0.0
+        if done.any():
+            out.leaves.append(boxes[done])
+        remaining -= share[done].sum()
+        if progress is not None:
+            progress(out.count, 1.0 - remaining)
+        if done.all():
+            continue
+        rest = boxes[~done]
+        if out.count >= tried:  # ever more seldom
+            sample = rest[np.argsort(merit[~done])[:: -max(1, len(rest) // SAMPLE)][:SAMPLE]]
+            found, tried = _gains(task, sample, sides, width), 2 * out.count
+            gains = found if not gains.size else 0.5 * (gains + found)
+        work = joined(work, _halved(rest, sides, gains, width))
+        volume = np.concatenate([volume, 0.5 * share[~done], 0.5 * share[~done]])
+    out.left, out.share_left = ([work], max(remaining, 0.0)) if len(work) else ([], 0.0)
+    out.seconds = time.perf_counter() - start
+    return out
+
+
+def merits(task: Task, boxes: Boxes) -> np.ndarray:
+    """(boxes,): positive where a box is decided."""
+    form = task.bounds.form(boxes)
+    found = np.maximum(
+        about_zero(form, task.bounds.scale, task.ball, task.allowed), task.allowed - largest(form, boxes)
+    )
+    if task.ball is not None:
+        far = np.maximum(np.abs(boxes.lo), np.abs(boxes.hi)) / task.ball
+        found = np.where((far**2).sum(1) < 1.0 - 1e-12, np.inf, found)
+    if task.above is not None:
+        found = np.maximum(found, -task.level - largest(task.above.form(boxes), boxes))
+    return found
+
+
+def _felt(task: Task) -> np.ndarray:
+    """Which sides may matter: parameters only where F is not affine in them, errors of theirs being bounded exactly."""
+    e = task.bounds.equations
+    inside = degree_in(e.graph, task.bounds.F, set(e.parameters)) > 0
+    return np.concatenate([np.ones(len(e.x), bool), np.full(len(e.parameters), inside)])
+
+
+def _ends(boxes: Boxes) -> tuple[np.ndarray, np.ndarray]:
+    return np.concatenate([boxes.lo, boxes.p_lo], 1), np.concatenate([boxes.hi, boxes.p_hi], 1)
+
+
+def _boxes(lo: np.ndarray, hi: np.ndarray, n: int) -> Boxes:
+    return Boxes(lo[:, :n], hi[:, :n], lo[:, n:], hi[:, n:])
+
+
+def _gains(task: Task, sample: Boxes, sides: np.ndarray, width: np.ndarray) -> np.ndarray:
+    """What halving each side adds to the merit of a box, per share of the side that it still has."""
+    n, (lo, hi) = sample.lo.shape[1], _ends(sample)
+    lows, highs = [], []
+    for i in sides:
+        middle = 0.5 * (lo[:, i] + hi[:, i])
+        for a, b in ((lo[:, i], middle), (middle, hi[:, i])):
+            low, high = lo.copy(), hi.copy()
+            low[:, i], high[:, i] = a, b
+            lows.append(low)
+            highs.append(high)
+    found = np.maximum(merits(task, _boxes(np.concatenate(lows), np.concatenate(highs), n)), -1e12)
+    found = np.minimum(found, 0.0).reshape(len(sides), 2, len(lo))
+    before = np.maximum(merits(task, sample), -1e12)
+    gain = (found.min(1) + 0.25 * (found.max(1) - found.min(1)) - before).mean(1)
+    share = ((hi - lo) / np.where(width > 0.0, width, 1.0)).mean(0)[sides]
+    gain = np.maximum(gain, 0.0) / np.maximum(share, 1e-12)
+    return gain + (1e-3 * gain.max() or 1.0)  # none better than others: the widest side
+
+
+def _halved(boxes: Boxes, sides: np.ndarray, gains: np.ndarray, width: np.ndarray) -> Boxes:
+    """Both halves of every box, cut where it promises most."""
+    n, (lo, hi) = boxes.lo.shape[1], _ends(boxes)
+    rows = np.arange(len(lo))
+    at = sides[np.argmax(gains * (hi - lo)[:, sides] / width[sides], axis=1)]
+    middle = 0.5 * (lo[rows, at] + hi[rows, at])
+    upper, lower = hi.copy(), lo.copy()
+    upper[rows, at], lower[rows, at] = middle, middle
+    return _boxes(np.concatenate([lo, lower]), np.concatenate([upper, hi]), n)

@@ -1,0 +1,128 @@
+"""What `certify_lyapunov` answers, in words and for programs."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from .branching import Outcome, Task
+from .equations import Equations, Lemma
+
+PROVED, REFUTED, UNDECIDED = "proved", "refuted", "undecided"
+
+
+class Counterexample(NamedTuple):
+    """A state and a robot that break the claim: q (nq,), v (nv,), parameters (nbodies, 10), and by how much."""
+
+    q: np.ndarray
+    v: np.ndarray
+    parameters: np.ndarray
+    excess: float
+
+    def __str__(self) -> str:
+        q, v = (np.array2string(x, separator=", ", precision=6) for x in (self.q, self.v))
+        return f"q = {q}, v = {v}: by {self.excess:.3g}"
+
+
+@dataclass
+class Claim:
+    """One inequality and what became of it."""
+
+    words: str
+    verdict: str
+    outcome: Outcome | None = None
+    task: Task | None = None
+    counterexample: Counterexample | None = None
+    assumes: str = ""
+
+    def __str__(self) -> str:
+        out = [f"{self.verdict:9}  {self.words}"]
+        if self.outcome is not None:
+            out[0] += f"  [{self.outcome.count} boxes, {self.outcome.seconds:.2g} s]"
+            if self.verdict == UNDECIDED:
+                out.append(f"           left: {100.0 * self.outcome.share_left:.3g} % of the box")
+        if self.counterexample is not None:
+            out.append(f"           at {self.counterexample}")
+        if self.assumes:
+            out.append(f"           provided that {self.assumes}")
+        return "\n".join(out)
+
+
+@dataclass
+class LyapunovCertificate:
+    """What was proved of a controller's Lyapunov function; `print` says it in words.
+
+    verdict: "proved", "refuted" or "undecided", of V > 0 and of V' together. level: V <= level is the largest set
+    known to lie in the box, None where no such number is known; `ends_in`: the level that all solutions that start in it
+    come to, and stay below; None where that is not below `level`. counterexample: of what is refuted. boxes, seconds:
+    what it took.
+    """
+
+    name: str
+    domain: str
+    claims: list[Claim]
+    lemmas: list[Lemma]
+    form: str
+    equations: Equations = field(repr=False)
+    level: float | None = None
+    ends_in: float | None = None
+
+    @property
+    def verdict(self) -> str:
+        verdicts = {claim.verdict for claim in self.claims}
+        return REFUTED if REFUTED in verdicts else UNDECIDED if UNDECIDED in verdicts else PROVED
+
+    @property
+    def proved(self) -> bool:
+        return self.verdict == PROVED
+
+    @property
+    def counterexample(self) -> Counterexample | None:
+        return next((c.counterexample for c in self.claims if c.counterexample is not None), None)
+
+    @property
+    def boxes(self) -> int:
+        return sum(c.outcome.count for c in self.claims if c.outcome is not None)
+
+    @property
+    def seconds(self) -> float:
+        return sum(c.outcome.seconds for c in self.claims if c.outcome is not None)
+
+    @property
+    def region(self) -> float | None:
+        """The level of the certified region of attraction, None where there is none."""
+        return self.level if self.proved and self.ends_in is not None else None
+
+    def recheck(self) -> str:
+        """Check every proved inequality and every lemma again with python-flint; what was checked, in words.
+
+        Raises CheckError where something does not hold, ModuleNotFoundError without python-flint (extra `certify`).
+        """
+        from .recheck import recheck
+
+        return recheck(self)
+
+    def save(self, path: Any) -> None:
+        """Write equations, boxes and lemmas to a file that `recheck_lyapunov` checks without tracing anything."""
+        from .saved import save
+
+        save(self, path)
+
+    def __str__(self) -> str:
+        out = [f"{self.name}: {self.verdict.upper()}", f"on {self.domain}", *map(str, self.claims)]
+        out += [f"lemma      {lemma}" for lemma in self.lemmas]
+        out.append(f"form       {self.form}")
+        if self.region is not None:
+            out.append(
+                f"region of attraction: V <= {self.region:.6g}, from where V falls to {self.ends_in:.6g} and stays below"
+            )
+        elif self.level is not None and self.proved:
+            out.append(f"V <= {self.level:.6g} lies in the box; no smaller level is known that all of it comes to")
+        out.append("proved of the model in exact arithmetic; rounding in the code that runs is not part of it")
+        return "\n".join(out)
+
+
+def task_bounds(claim: Claim) -> Any:
+    return None if claim.task is None else claim.task.bounds

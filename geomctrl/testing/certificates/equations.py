@@ -1,0 +1,313 @@
+"""What is to be proved of a closed loop, in a form that intervals bound tightly.
+
+V' as it comes, along the field, has M^-1 in it, the true parameters p in many places, and terms that cancel only
+because a law knows the robot. Three rewritings, each proved for the loop at hand by `proofs.identities`:
+
+power         V' = w . (tau - M a_ref - C v_ref - g) + U',  v_ref = v - w,  where V = 1/2 w . M w + U(q): no inversion,
+              affine in p. It rests on Mdot - 2C being skew for the true robot.
+promise       with the model's parameters V' is what the controller promises; the error p - p_model enters linearly.
+acceleration  V' = V'(vdot = a) + dV/dv . M^-1 (tau - M a - C v - g), a being what the law wants vdot to be.
+
+What is not found is not assumed: then V' is taken as it comes.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from geomctrl.compiler import symbols
+from geomctrl.compiler.arrays import symbol_array
+from geomctrl.compiler.derivatives import loads, pullback, tangents
+from geomctrl.compiler.symbols import Symbol, add, div, mul, sub
+from geomctrl.compiler.untraceable import UntraceableError
+from geomctrl.control.compiled.proving import NUMBERS, TIME, TracedClosedLoop, trace_closed_loop
+from geomctrl.control.plant import Plant
+from geomctrl.kernels import tree
+from geomctrl.proofs.identities import chance, degree_in, identical
+from geomctrl.proofs.substitution import substituted
+from geomctrl.robot import Robot
+
+# further arrays of the graph: q within sines and cosines, errors of the parameters, an acceleration, M^-1 row by row
+ANGLES, ERRORS, MOTION, INVERSE = range(7, 11)
+AT = 1.0  # s: a time; what is proved does not depend on it
+LARGEST_SOLVED = 6  # joints: of M x = b written out
+
+
+@dataclass(frozen=True)
+class Lemma:
+    """Something used in a proof that was proved on its own: in words, how, log10 of the chance to be mistaken."""
+
+    claim: str
+    chance: float
+
+    def __str__(self) -> str:
+        return f"{self.claim} (identity modulo 2^521 - 1 at random points; mistaken with probability 1e{self.chance:.0f})"
+
+
+@dataclass(frozen=True, eq=False)
+class Equations:
+    """V and V' of an autonomous loop as expressions of `graph`.
+
+    x: the nodes of (q, v). angles: nodes that stand for q within sines and cosines, None where q_i is in none.
+    parameters, errors: nodes of the true parameters, and of their deviations from `model`. numbers: values of all
+    other inputs. `decrease`: V'. `potential`: U(q) where V = 1/2 w . M w + U with a w that is zero at rest at q_d and
+    has dw/dv = 1, else None. `mass`, `inverse`: where V' is written with M^-1, the entries of M, row by row, and the
+    nodes that stand for those of its inverse. What all that rests on: `lemmas`, `form`.
+    """
+
+    graph: Any
+    x: list[int]
+    q_d: np.ndarray
+    angles: list[int | None]
+    parameters: list[int]
+    errors: list[int]
+    model: np.ndarray
+    numbers: dict[int, float]
+    value: Any
+    decrease: Any
+    potential: Any
+    mass: list[Any]
+    inverse: list[int]
+    form: str
+    lemmas: list[Lemma]
+    loop: TracedClosedLoop
+
+    @property
+    def n(self) -> int:
+        return len(self.x) // 2
+
+    def symbol(self, at: int) -> Symbol:
+        return Symbol(self.graph, at)
+
+    def at(self, x: np.ndarray, p: np.ndarray) -> dict[int, Any]:
+        """The inputs of the loop as it comes at states x (m, 2n), parameters (m, k)."""
+        given: dict[int, Any] = {**self.numbers, self.loop.t.at: AT}
+        given |= {at: x[:, i] + (self.q_d[i] if i < self.n else 0.0) for i, at in enumerate(self.x)}
+        return given | {at: p[:, k] for k, at in enumerate(self.parameters)}
+
+    def plus(self, rate: float) -> Any:
+        """V' + rate V."""
+        return add(self.decrease, mul(self.value, rate)) if rate else self.decrease
+
+    def as_it_comes(self, rate: float) -> Any:
+        """V' + rate V along the field, of no lemma, angles or deviations."""
+        return add(self.loop.slope, mul(self.loop.value, rate)) if rate else self.loop.slope
+
+
+def equations(controller: Any, plant: Plant, q_d: np.ndarray) -> Equations:
+    """Raises UntraceableError where the loop does not trace, or its V is missing or depends on time."""
+    plant = apart(plant)
+    loop = trace_closed_loop(plant, controller, _further)
+    graph, p = loop.graph, [x.at for x in loop.extra["parameters"]]
+    found = _Forms(loop, controller, plant, p)
+    form, lemmas, model, decrease, value, potential = found.best()
+    q, v, _ = loop.split(loop.y)
+    x = loads([*q.tolist(), *v.tolist()])
+    moved: dict[int, Any] = dict.fromkeys(())
+    moved.update({k: 0.0 for k, z in found.fixed.items() if z == 0.0})
+    angles: list[int | None] = []
+    for i, at in enumerate(x[: len(x) // 2]):
+        angle, used = graph.load(ANGLES, i), False
+        for op in ("sin", "cos"):
+            node = graph.node(op, at)
+            moved[node], used = symbols.unary(op, angle), True
+        angles.append(angle.at if used else None)
+    mass = found.mass
+    ends = [decrease, value, 0.0 if potential is None else potential, *mass]
+    decrease, value, U, *mass = substituted(graph, ends, moved)
+    inputs = {k for k in graph.needed([graph.operand(decrease), graph.operand(value)]) if graph.nodes[k][0] == "load"}
+    if loop.t.at in inputs:
+        raise UntraceableError("controller: its V or V' depends on time; certified are autonomous loops, at a set point")
+    return Equations(
+        graph, x, np.asarray(q_d, float), angles, p, found.errors, model,
+        found.fixed, value, decrease, None if potential is None else U, mass,
+        loads([graph.load(INVERSE, k) for k in range(len(mass))]), form, lemmas, loop,
+    )  # fmt: skip
+
+
+def apart(plant: Plant) -> Plant:
+    """The plant with a robot of its own, whose parameters are not the controller's by name."""
+    robot, moved = plant.robot, copy.copy(plant)
+    object.__setattr__(moved, "robot", robot.with_parameters(robot.parameters))
+    return moved
+
+
+def _further(twin: Any, t: Any, q: Any, v: Any, z: Any, command: Any) -> dict[str, Any]:
+    """The parameters of the true robot, and what the forms are made of: symbols, while the loop is traced."""
+    robot, graph, n = twin.plant.robot, t.graph, len(v)
+    rows = robot._model[: robot.nbodies * tree.WIDTH].reshape(-1, tree.WIDTH)[:, tree.J : tree.S]
+    found: dict[str, Any] = {"parameters": rows.ravel().tolist(), "power": [], "acceleration": None}
+    net = _numbers(twin.plant._net(q, v, command.tau))
+    wrenches = None if twin.plant.f_ext is None else twin.plant.f_ext(t, q, v)
+    candidates = [x for x in command.signals.values() if np.shape(x) == (n,)]
+    motion = [graph.load(MOTION, k) for k in range(n)]
+    pushed = _numbers(robot.inverse_dynamics(q, _array([0.0] * n), _array(motion)))
+    for w in map(_numbers, (*candidates, v)):
+        v_ref = [sub(a, b) for a, b in zip(v.tolist(), w)]
+        a_ref = tangents(graph, v_ref, dict(zip([t.at, *loads(q.tolist())], [1.0, *v.tolist()])))
+        force = _numbers(robot.inverse_dynamics(q, v, _array(a_ref), _array(v_ref), f_ext=wrenches))
+        momentum = tangents(graph, pushed, dict(zip(loads(motion), w)))  # M w, by the recursion: bound more tightly
+        power = dot(w, [sub(a, b) for a, b in zip(net, force)])
+        found["power"].append((v_ref, power, mul(dot(w, momentum), 0.5)))
+    if hasattr(twin.controller, "acceleration") and n <= LARGEST_SOLVED:
+        a = twin.controller.acceleration(t, q, v, z)
+        rest = [sub(x, y) for x, y in zip(net, _numbers(robot.inverse_dynamics(q, v, a, f_ext=wrenches)))]
+        columns = [tangents(graph, pushed, {k: 1.0}) for k in loads(motion)]
+        M = [[columns[min(i, j)][max(i, j)] for j in range(n)] for i in range(n)]
+        found["acceleration"] = _numbers(a), rest, M
+    return found
+
+
+class _Forms:
+    """The search for the form of V' that is easiest to bound, among those that are proved to be V'."""
+
+    def __init__(self, loop: TracedClosedLoop, controller: Any, plant: Plant, p: list[int]):
+        if loop.value is None:
+            raise UntraceableError(f"{type(controller).__name__} has no lyapunov(t, q, v, z, plant) to certify")
+        self.loop, self.graph, self.p = loop, loop.graph, p
+        self.fixed = {self.graph.load(NUMBERS, k).at: x for k, x in enumerate(loop.numbers.tolist())}
+        self.true = np.array([self.fixed.pop(at) for at in p])
+        self.known = {(NUMBERS, k): x for k, x in enumerate(loop.numbers.tolist())} | {(TIME, 0): AT}
+        self.free = {key: x for key, x in self.known.items() if self.graph.load(*key).at not in set(p)}
+        deviations = [self.graph.load(ERRORS, k) for k in range(len(p))]
+        self.errors, self.deviations = loads(deviations), deviations
+        robot = getattr(controller, "robot", None)
+        same = isinstance(robot, Robot) and robot.parameters.shape == plant.robot.parameters.shape
+        self.models = [robot.parameters.ravel(), self.true] if same else [self.true]
+        self.q, self.v, _ = loop.split(loop.y)
+        self.slope = loop.slope
+        self.mass: list[Any] = []
+
+    def best(self) -> tuple[str, list[Lemma], np.ndarray, Any, Any, Any]:
+        for attempt in (self.power, self.acceleration):
+            found = attempt()
+            if found is not None:
+                return found
+        return "V' along the field, as it comes", [], self.true, self.slope, self.loop.value, None
+
+    def same(self, pairs: list[tuple[Any, Any]], known: Any = None) -> bool:
+        return identical(self.graph, pairs, self.free if known is None else known)
+
+    def lemma(self, claim: str, pairs: list[tuple[Any, Any]]) -> Lemma:
+        return Lemma(claim, chance(self.graph, pairs))
+
+    def at_model(self, x: Any, model: np.ndarray) -> Any:
+        """x with the true parameters those of the model: numbers of inputs that are theirs."""
+        return substituted(self.graph, [x], dict(zip(self.p, model.tolist())))[0]
+
+    def deviation(self, x: Any) -> Any:
+        """What x, affine in the parameters, gains by their deviations."""
+        return tangents(self.graph, [x], dict(zip(self.p, self.deviations)))[0]
+
+    def along_model(self, x: Any, model: np.ndarray) -> Any:
+        """The same with p - model in the place of the deviations."""
+        errors = [sub(Symbol(self.graph, k), m) for k, m in zip(self.p, model.tolist())]
+        return tangents(self.graph, [x], dict(zip(self.p, errors)))[0]
+
+    def affine(self, x: Any) -> bool:
+        return degree_in(self.graph, x, set(self.p)) <= 1
+
+    def about(self, x: Any, model: np.ndarray) -> Any:
+        """x, affine in the parameters, as what it is for the model and the deviation from that."""
+        return add(self.at_model(x, model), self.deviation(x)) if self.affine(x) else x
+
+    def power(self) -> Any:
+        V, v = self.loop.value, loads(self.v.tolist())
+        (U,) = substituted(self.graph, [V], dict.fromkeys(self.p, 0.0))
+        seeds = dict(zip([self.loop.t.at, *loads(self.q.tolist())], [1.0, *self.v.tolist()]))
+        of_U = tangents(self.graph, [U], seeds)[0]
+        for v_ref, power, kinetic in self.loop.extra["power"]:
+            E = add(power, of_U)
+            pairs, energy = [(self.slope, E)], [(V, add(kinetic, U))]
+            if not (self.affine(E) and self.affine(V) and self.same(energy) and self.same(pairs)):
+                continue
+            at_rest = [(slope, 0.0) for x in (U, *v_ref) for slope in pullback(self.graph, [x], [1.0], v)]
+            if not self.same(at_rest):  # U and v_ref of q alone
+                continue
+            lemmas = [
+                self.lemma("V = 1/2 w . M w + U(q), w = v - v_ref(q), M the true mass matrix", energy),
+                self.lemma("V' = w . (tau - M a_ref - C v_ref - g) + U': the true Mdot - 2C is skew", pairs),
+            ]
+            form, lemmas, model, decrease = self.promised(E, lemmas, "power, without M^-1")
+            return form, lemmas, model, decrease, self.about(energy[0][1], model), U
+        return None
+
+    def promised(self, E: Any, lemmas: list[Lemma], form: str) -> Any:
+        """With the promised rate in the place of what a right model makes of V'."""
+        rate = self.loop.rate
+        for model in self.models:
+            pairs = [(self.slope, add(rate, self.along_model(E, model)))]
+            if degree_in(self.graph, rate, set(self.p)) == 0 and self.same(pairs):
+                lemmas = [*lemmas, self.lemma("V' is the promised rate where the model is right", pairs)]
+                return form, lemmas, model, add(rate, self.deviation(E))
+        return form, lemmas, self.true, self.about(E, self.true)
+
+    def acceleration(self) -> Any:
+        if self.loop.extra["acceleration"] is None:
+            return None
+        a, rest, M = self.loop.extra["acceleration"]
+        q, v, rate = self.q.tolist(), self.v.tolist(), self.loop.rate
+        slope_v = pullback(self.graph, [self.loop.value], [1.0], loads(v))
+        seeds = dict(zip([self.loop.t.at, *loads(q), *loads(v)], [1.0, *v, *a]))
+        nominal = tangents(self.graph, [self.loop.value], seeds)[0]
+        for model in self.models:
+            right = [(self.at_model(x, model), 0.0) for x in rest] + [(nominal, rate)]
+            if not (all(map(self.affine, rest)) and self.same(right)):
+                continue
+            pairs = [(self.slope, add(nominal, dot(slope_v, solved(M, rest))))]
+            if not self.same(pairs):
+                continue
+            lemmas = [
+                self.lemma("V' = V'(vdot = a) + dV/dv . M^-1 (tau - M a - C v - g) for all parameters", pairs),
+                self.lemma("V' is the promised rate, and vdot = a, where the model is right", right),
+            ]
+            left, n = [self.deviation(x) for x in rest], len(v)
+            self.mass = [self.about(x, model) for row in M for x in row]
+            inverse = [[self.graph.load(INVERSE, n * i + j) for j in range(n)] for i in range(n)]
+            decrease = add(rate, dot(slope_v, [dot(row, left) for row in inverse]))
+            value = self.about(self.loop.value, model)
+            return "acceleration, M^-1 with the error of the model only", lemmas, model, decrease, value, None
+        return None
+
+
+def solved(M: Sequence[Sequence[Any]], b: Sequence[Any]) -> list[Any]:
+    """x of M x = b, M symmetric: L D L^T, written out."""
+    n = len(b)
+    L, D = [[0.0] * n for _ in range(n)], []
+    for j in range(n):
+        D.append(_less(M[j][j], [mul(mul(L[j][k], L[j][k]), D[k]) for k in range(j)]))
+        for i in range(j + 1, n):
+            L[i][j] = div(_less(M[i][j], [mul(mul(L[i][k], L[j][k]), D[k]) for k in range(j)]), D[j])
+    y: list[Any] = []
+    for i in range(n):
+        y.append(_less(b[i], [mul(L[i][k], y[k]) for k in range(i)]))
+    x: list[Any] = [0.0] * n
+    for i in reversed(range(n)):
+        x[i] = _less(div(y[i], D[i]), [mul(L[k][i], x[k]) for k in range(i + 1, n)])
+    return x
+
+
+def _less(a: Any, terms: Sequence[Any]) -> Any:
+    for term in terms:
+        a = sub(a, term)
+    return a
+
+
+def dot(a: Sequence[Any], b: Sequence[Any]) -> Any:
+    total: Any = 0.0
+    for x, y in zip(a, b, strict=True):
+        total = add(total, mul(x, y))
+    return total
+
+
+def _numbers(x: Any) -> list[Any]:
+    return np.asarray(x, object).ravel().tolist()
+
+
+def _array(x: Sequence[Any]) -> Any:
+    return symbol_array(list(x), (len(x),))

@@ -1,0 +1,298 @@
+"""Bounds by quadratic forms: what decides whole boxes about an equilibrium, where intervals alone would have to be cut
+2^14 times.
+
+With x = (q - q_d, v) and the angles a = q inside sines and cosines taken for inputs of their own, V and V' are polynomials
+in x of a low degree whose coefficients depend on a. For every a then, exactly,
+
+    F(x, a) = F(0, a) + g(a) . x + x . A(x, a) x,      A = H(0, a) / 3 + H(x, a) / 6
+
+where the degree is at most three, H being the second derivatives; A = H(0, a) / 2 for degree two, and H somewhere
+between 0 and x, over two, for any other function. Nothing is expanded in a: it only lies in its interval, and that a
+and q are one number is not used.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from geomctrl.compiler.derivatives import pullback, tangents
+from geomctrl.compiler.symbols import Symbol
+from geomctrl.proofs.identities import degree_in
+from geomctrl.proofs.interpreted import EPS, enclosed
+from geomctrl.proofs.substitution import substituted
+
+from .equations import AT, Equations
+
+SAFE = 1e-13  # of the largest entry: more than what a computed eigenvalue of a symmetric matrix is off
+
+
+@dataclass(frozen=True, eq=False)
+class Boxes:
+    """Boxes of x = (q - q_d, v) and of the true parameters: (boxes, 2n) twice, (boxes, 10 nbodies) twice."""
+
+    lo: np.ndarray
+    hi: np.ndarray
+    p_lo: np.ndarray
+    p_hi: np.ndarray
+
+    def __getitem__(self, k: Any) -> Boxes:
+        return Boxes(self.lo[k], self.hi[k], self.p_lo[k], self.p_hi[k])
+
+    def __len__(self) -> int:
+        return len(self.lo)
+
+
+def joined(a: Boxes, b: Boxes) -> Boxes:
+    return Boxes(*(np.concatenate([getattr(x, k) for x in (a, b)]) for k in ("lo", "hi", "p_lo", "p_hi")))
+
+
+class Form(NamedTuple):
+    """F <= top + slope . |x| - x . N x on a box, for all that is in it: (boxes,), (boxes, 2n), (boxes, 2n, 2n).
+
+    value: the largest that F is on the box by intervals alone.
+    """
+
+    top: np.ndarray
+    slope: np.ndarray
+    N: np.ndarray
+    value: np.ndarray
+
+    def least(self, boxes: Boxes, sweeps: int = 4) -> np.ndarray:
+        """About where x . N x is least on each box, (boxes, 2n), where that is a point."""
+        c = np.clip(0.0, boxes.lo, boxes.hi)
+        diagonal = np.maximum(np.einsum("bii->bi", self.N), 1e-300)
+        for _ in range(sweeps):
+            for i in range(c.shape[1]):
+                rest = np.einsum("bj,bj->b", self.N[:, i], c) - self.N[:, i, i] * c[:, i]
+                c[:, i] = np.clip(-rest / diagonal[:, i], boxes.lo[:, i], boxes.hi[:, i])
+        return c
+
+
+class Bounds:
+    """Upper bounds of an expression F of the equations on boxes.
+
+    scale (2n,): the lengths in which x is measured when the terms of a form are traded against each other.
+    """
+
+    def __init__(self, equations: Equations, F: Any, scale: np.ndarray):
+        self.equations, self.F, self.scale = equations, F, scale
+        self.degree = degree_in(equations.graph, F, set(equations.x))
+
+    @cached_property
+    def expressions(self) -> list[Any]:
+        """F, its gradient, the upper triangle of its second derivatives."""
+        graph, x = self.equations.graph, self.equations.x
+        gradient = pullback(graph, [self.F], [1.0], x)
+        rows = [tangents(graph, gradient, {k: 1.0}) for k in x]
+        upper = [rows[i][j] for i in range(len(x)) for j in range(i, len(x))]
+        return settled(graph, [self.F, *gradient, *upper])
+
+    def form(self, boxes: Boxes) -> Form:
+        n, m = len(self.equations.x), len(boxes)
+        zero, twice = np.zeros((m, n)), joined(boxes, boxes)
+        polynomial = self.degree <= 3
+        lo = np.concatenate([zero, boxes.lo if polynomial else np.minimum(boxes.lo, 0.0)])
+        hi = np.concatenate([zero, boxes.hi if polynomial else np.maximum(boxes.hi, 0.0)])
+        low, high = self._enclosed(self.expressions, twice, lo, hi)
+        value = high[m:, 0]
+        if not polynomial:  # where x is and not where it comes from
+            value = self._enclosed(self.expressions[:1], boxes, boxes.lo, boxes.hi)[1][:, 0]
+        (A0, R0), (A1, R1) = (symmetric(low[k, 1 + n :], high[k, 1 + n :], n) for k in (slice(0, m), slice(m, None)))
+        if self.degree <= 2:
+            A, R = A0 / 2.0, R0 / 2.0
+        elif polynomial:
+            A, R = A0 / 3.0 + A1 / 6.0, R0 / 3.0 + R1 / 6.0
+        else:
+            A, R = A1 / 2.0, R1 / 2.0
+        R = R + 4.0 * EPS * (np.abs(A) + R)
+        slope = np.maximum(np.abs(low[:m, 1 : 1 + n]), np.abs(high[:m, 1 : 1 + n]))
+        return Form(high[:m, 0], slope, self._definite(-A, R), value)
+
+    def values(self, boxes: Boxes) -> tuple[np.ndarray, np.ndarray]:
+        """(lo, hi), (boxes,) each, of F by intervals alone."""
+        low, high = self._enclosed(self.expressions[:1], boxes, boxes.lo, boxes.hi)
+        return low[:, 0], high[:, 0]
+
+    def _definite(self, N: np.ndarray, R: np.ndarray) -> np.ndarray:
+        """N less a diagonal that covers every symmetric matrix of entries within R.
+
+        2 |x_i x_j| <= x_i^2 u_j / u_i + x_j^2 u_i / u_j for all u > 0: Perron's vector of the scaled R.
+        """
+        u = perron(R, self.scale) * self.scale
+        cover = np.einsum("bij,bj->bi", np.minimum(R, 1e300), u) / u * (1.0 + 1e-12)
+        return N - np.eye(len(self.scale)) * cover[:, None, :]
+
+    def _enclosed(self, ends: Sequence[Any], boxes: Boxes, lo: Any, hi: Any) -> tuple[np.ndarray, np.ndarray]:
+        return enclosed(self.equations.graph, ends, inputs(self.equations, boxes, lo, hi), len(boxes))
+
+
+def perron(R: np.ndarray, scale: np.ndarray) -> np.ndarray:
+    """About the first eigenvectors (boxes, n), positive ones, of symmetric matrices in coordinates x / scale."""
+    S = np.minimum(R, 1e200) * scale[:, None] * scale
+    u = np.ones(S.shape[:2])
+    for _ in range(8):
+        u = np.einsum("bij,bj->bi", S, u)
+        u = u / np.maximum(u.max(1, keepdims=True), 1e-300) + 1e-9
+    return u
+
+
+def scaled_eigenvalues(N: np.ndarray, scale: np.ndarray) -> np.ndarray:
+    """The smallest eigenvalue (boxes,) in coordinates x / scale, less what it may be off."""
+    y = N * scale[:, None] * scale
+    return np.linalg.eigvalsh(y)[:, 0] - SAFE * len(scale) * np.abs(y).max((1, 2))
+
+
+def inputs(e: Equations, boxes: Boxes, lo: np.ndarray, hi: np.ndarray) -> dict[int, tuple[Any, Any]]:
+    """Every input's interval: x in [lo, hi], the angles and the parameters in the boxes."""
+    given: dict[int, tuple[Any, Any]] = {k: (x, x) for k, x in e.numbers.items()}
+    given[e.loop.t.at] = AT, AT
+    for i, at in enumerate(e.x):
+        given[at] = moved(e.q_d[i], lo[:, i], hi[:, i]) if i < e.n else (lo[:, i], hi[:, i])
+    for i, at in enumerate(e.angles):
+        if at is not None:
+            given[at] = moved(e.q_d[i], boxes.lo[:, i], boxes.hi[:, i])
+    for k, (at, error) in enumerate(zip(e.parameters, e.errors)):
+        given[at] = boxes.p_lo[:, k], boxes.p_hi[:, k]
+        given[error] = moved(-e.model[k], boxes.p_lo[:, k], boxes.p_hi[:, k])
+    if e.inverse:
+        low, high = enclosed(e.graph, e.mass, given, len(boxes))
+        low, high = inverse(low.reshape(-1, e.n, e.n), high.reshape(-1, e.n, e.n))
+        for k, at in enumerate(e.inverse):
+            given[at] = low.reshape(len(boxes), -1)[:, k], high.reshape(len(boxes), -1)[:, k]
+    return given
+
+
+def inverse(lo: np.ndarray, hi: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Bounds (boxes, n, n) of the entries of M^-1 for all M with lo <= M <= hi; infinite where one may be singular.
+
+    With C about the middle's inverse and |1 - C M| <= D: |M^-1 - C| <= (D + D^2 + ...) |C|, summed up in the norm
+    max |x_i| / u_i, u Perron's vector of D.
+    """
+    n = lo.shape[1]
+    middle, radius = 0.5 * (lo + hi), 0.5 * (hi - lo) * (1.0 + 4.0 * EPS) + 4.0 * EPS * np.abs(lo + hi)
+    good = np.isfinite(middle).all((1, 2)) & np.isfinite(radius).all((1, 2))
+    middle = np.where(good[:, None, None], middle, np.eye(n))
+    C = np.linalg.inv(middle)
+    size = np.abs(C)
+    D = np.abs(np.eye(n) - C @ middle) + size @ (np.where(good[:, None, None], radius, 0.0) + n * 4 * EPS * np.abs(middle))
+    u = np.ones((len(lo), n, 1))
+    for _ in range(6):
+        u = D @ u
+        u = u / np.maximum(u.max(1, keepdims=True), 1e-300) + 1e-9
+    share = ((D @ u) / u).max((1, 2)) * (1.0 + 1e-12)
+    Y = D @ size
+    DY = D @ Y
+    rest = share / np.maximum(1.0 - share, 1e-300)
+    off = (Y + DY + rest[:, None, None] * u * (DY / u).max(1, keepdims=True)) * (1.0 + 1e-10)
+    off = np.where((good & (share < 1.0))[:, None, None], off, np.inf)
+    return C - off, C + off
+
+
+def moved(by: float, lo: np.ndarray, hi: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """The interval lo to hi, moved, outward rounded; exact where it is a point of no rounding."""
+    a, b = lo + by, hi + by
+    exact_a, exact_b = (a - by == lo) & (a - lo == by), (b - by == hi) & (b - hi == by)
+    return np.where(exact_a, a, a - np.abs(a) * EPS), np.where(exact_b, b, b + np.abs(b) * EPS)
+
+
+def settled(graph: Any, ends: list[Any]) -> list[Any]:
+    """`ends` without the choices of derivatives that only keep 0 times infinity away: intervals know it."""
+    new: dict[int, Any] = {}
+    for k in graph.needed([graph.operand(x) for x in ends]):
+        node = graph.nodes[k]
+        if node[0] == "where" and graph.nodes[node[1]][0] == "eq" and graph.nodes[node[2]][:2] == ("const", 0.0):
+            w = graph.nodes[node[1]][1:]
+            other = graph.nodes[node[3]]
+            zero = any(graph.nodes[x][:2] == ("const", 0.0) for x in w)
+            if zero and other[0] in ("mul", "neg") and _has_factor(graph, node[3], set(w)):
+                new[k] = node[3]
+    for k in new:  # chains
+        while new[k] in new:
+            new[k] = new[new[k]]
+    return ends if not new else substituted_chain(graph, ends, new)
+
+
+def _has_factor(graph: Any, at: int, factors: set[int]) -> bool:
+    op, *rest = graph.nodes[at]
+    if at in factors and op != "const":
+        return True
+    return op in ("mul", "neg") and any(_has_factor(graph, x, factors) for x in rest)
+
+
+def substituted_chain(graph: Any, ends: list[Any], new: Mapping[int, int]) -> list[Any]:
+    """As `substituted`, where what replaces a node holds nodes that are replaced themselves."""
+    values: dict[int, Any] = {}
+    at = [graph.operand(x) for x in ends]
+    for k in graph.needed(at):
+        values[k] = None
+    for k in sorted(values):
+        values[k] = substituted(graph, [Symbol(graph, new.get(k, k))], {j: values[j] for j in values if j < k})[0]
+    return [values[k] for k in at]
+
+
+def symmetric(lo: np.ndarray, hi: np.ndarray, n: int) -> tuple[np.ndarray, np.ndarray]:
+    """(middle, radius), (boxes, n, n), of the symmetric matrices whose upper triangles are given."""
+    rows, columns = np.triu_indices(n)
+    middle, radius = np.empty((len(lo), n, n)), np.empty((len(lo), n, n))
+    known = np.isfinite(lo) & np.isfinite(hi)
+    lo, hi = np.where(known, lo, -1e300), np.where(known, hi, 1e300)
+    m = 0.5 * lo + 0.5 * hi
+    r = np.maximum(hi - m, m - lo) * (1.0 + EPS)
+    middle[:, rows, columns] = middle[:, columns, rows] = m
+    radius[:, rows, columns] = radius[:, columns, rows] = r
+    return middle, radius
+
+
+# --- what a form says of a box -----------------------------------------------------------------------------------
+
+SHARES = (0.1, 0.25, 0.4, 0.5, 0.6, 0.75, 0.9)  # of N that pays for the linear term
+
+
+def about_zero(form: Form, scale: np.ndarray, ball: np.ndarray | None, allowed: float) -> np.ndarray:
+    """(boxes,): at least the margin by which F < allowed on all of x outside the ball sum (x / ball)^2 < 1.
+
+    ball None: F <= allowed for all x, and where no linear term is, F < allowed for x != 0. Negative: not so, as far as
+    this bound goes. slope |x| <= slope (x^2 / (2 h) + h / 2) for any h > 0.
+    """
+    d = scale
+    N = form.N * d[:, None] * d
+    slope = form.slope * d
+    size = np.abs(N).max((1, 2))
+    good = np.isfinite(size) & (size < 1e200)
+    N = np.where(good[:, None, None], N, -np.eye(len(d)))
+    weights = np.maximum(np.einsum("bii->bi", N), 1e-300)
+    best = np.full(len(N), -np.inf)
+    B = np.ones(len(d)) if ball is None else d / ball
+    for share in SHARES if slope.any() else (0.0,):
+        rest = N - share * np.eye(len(d)) * weights[:, None, :]
+        least = np.linalg.eigvalsh(rest / B[:, None] / B)[:, 0]
+        least = least - SAFE * len(d) * np.abs(rest / B[:, None] / B).max((1, 2))
+        cost = (slope**2 / (4.0 * share * weights)).sum(1) if share else 0.0
+        cost = cost * (1.0 + 1e-12) + np.maximum(form.top, 0.0) + np.minimum(form.top, 0.0) - allowed
+        if ball is None:
+            margin = np.where(least > 0.0, -cost if share else least, -np.inf) if allowed or share else least
+            margin = np.where(least > 0.0, margin, np.minimum(least, -1e-300))
+        else:
+            margin = least - cost
+        best = np.maximum(best, margin)
+    return np.where(good, best, -np.inf)
+
+
+def largest(form: Form, boxes: Boxes) -> np.ndarray:
+    """(boxes,): an upper bound of F on each box, from the form and from intervals."""
+    n = boxes.lo.shape[1]
+    least = np.linalg.eigvalsh(np.nan_to_num(form.N, nan=-1.0, neginf=-1e300, posinf=1e300))[:, 0]
+    size = np.abs(form.N).max((1, 2))
+    convex = least > SAFE * n * size
+    c = form.least(boxes)
+    Nc = np.einsum("bij,bj->bi", form.N, c)
+    below = 2.0 * np.minimum(Nc * boxes.lo, Nc * boxes.hi).sum(1) - np.einsum("bi,bi->b", c, Nc)
+    linear = (form.slope * np.maximum(np.abs(boxes.lo), np.abs(boxes.hi))).sum(1)
+    above = form.top + linear - below
+    above = above + 1e-13 * (np.abs(form.top) + linear + np.abs(Nc * boxes.lo).sum(1) + np.abs(Nc * boxes.hi).sum(1))
+    return np.minimum(np.where(convex, above, np.inf), form.value)

@@ -1,0 +1,262 @@
+"""Proofs of Lyapunov certificates checked again: enclosures by python-flint, forms in rational arithmetic.
+
+Checked are the inequalities as they were saved: that the boxes cover the domain, and of every box that it is decided,
+by enclosures of the saved code in another library's arithmetic and a factorisation L D L^T in fractions. Which form,
+share and point decide a box is found in doubles: any choice that is verified will do. The lemmas are tested at other
+random points.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+
+from geomctrl.compiler.tracing import Trace
+from geomctrl.errors import GeomctrlError
+from geomctrl.proofs.certificates import saved_claim
+from geomctrl.proofs.claims import Claim as SavedClaim
+from geomctrl.proofs.rechecking import uncovered
+from geomctrl.proofs.saved_code import Code
+
+from .branching import Task
+from .equations import AT
+from .quadratic import SHARES, Bounds, Boxes, Form, inverse, perron, scaled_eigenvalues
+
+
+CUTS = 60  # of one box
+
+
+class CheckError(GeomctrlError):
+    """A proof that does not stand."""
+
+
+def arrays(task: Task, leaves: Boxes) -> dict[str, Any]:
+    """A proved inequality as arrays, without any object of the library."""
+    above = {} if task.above is None else {f"above_{k}": x for k, x in _code(task.above).items()}
+    box = task.box
+    return {
+        **_code(task.bounds), **above,
+        "ball": np.zeros(0) if task.ball is None else task.ball, "allowed": task.allowed, "level": task.level,
+        "domain": np.concatenate([np.stack([box.lo[0], box.hi[0]]), np.stack([box.p_lo[0], box.p_hi[0]])], 1),
+        "lo": np.concatenate([leaves.lo, leaves.p_lo], 1), "hi": np.concatenate([leaves.hi, leaves.p_hi], 1),
+    }  # fmt: skip
+
+
+def _code(bounds: Bounds) -> dict[str, Any]:
+    """F with its derivatives, and the entries of M, as saved code."""
+    e = bounds.equations
+    outputs = [e.graph.operand(x) for x in (*bounds.expressions, *e.mass)]
+    places = [e.x, [k for k in e.angles if k is not None], e.parameters, e.errors, e.inverse, [e.loop.t.at]]
+    coordinates = tuple(tuple(e.graph.nodes[k][1:]) for group in places for k in group)
+    n = len(coordinates)
+    trace = Trace(e.graph, (), tuple(outputs), (len(outputs),), None)
+    claim = SavedClaim(trace, np.zeros(n), np.zeros(n), coordinates, e.loop.numbers, True)
+    with_angle = np.array([i for i, k in enumerate(e.angles) if k is not None])
+    return {
+        "code": saved_claim(claim)["claim"], "numbers": e.loop.numbers, "q_d": e.q_d, "model": e.model,
+        "with_angle": with_angle, "degree": bounds.degree, "scale": bounds.scale, "inverse": len(e.inverse),
+    }  # fmt: skip
+
+
+class Inequality:
+    """A saved inequality, evaluated with python-flint."""
+
+    def __init__(self, saved: Any, prefix: str = ""):
+        self.saved = {k: saved[prefix + k] for k in ("code", "numbers", "q_d", "model", "with_angle", "degree", "scale")}
+        self.inverses = int(saved[prefix + "inverse"])
+        self.code = Code(json.loads(str(self.saved["code"])), np.asarray(self.saved["numbers"], float).ravel())
+        self.arb = self.code.arithmetic.arb
+        self.n = len(self.saved["scale"])
+        self.degree = float(self.saved["degree"])
+
+    def form(self, lo: np.ndarray, hi: np.ndarray) -> tuple[Any, ...]:
+        """(value, top, slope, N, R): fractions that bound F on a box of (x, parameters); None where nothing does."""
+        n = self.n
+        zero = self._values(lo, hi, np.zeros(n), np.zeros(n))
+        x_lo, x_hi = lo[:n], hi[:n]
+        there = self._values(lo, hi, x_lo, x_hi)
+        far = there if self.degree <= 3 else self._values(lo, hi, np.minimum(x_lo, 0.0), np.maximum(x_hi, 0.0))
+        value = None if there[0] is None else there[0][1]
+        count = n * (n + 1) // 2
+        H0, H1, gradient = zero[1 + n : 1 + n + count], far[1 + n : 1 + n + count], zero[1 : 1 + n]
+        if zero[0] is None or None in H0 or None in H1 or None in gradient:
+            return value, None, None, None, None
+        share = (Fraction(1, 2), Fraction(0)) if self.degree <= 2 else (Fraction(1, 3), Fraction(1, 6))
+        share = share if self.degree <= 3 else (Fraction(0), Fraction(1, 2))
+        N, R = ([[Fraction(0)] * n for _ in range(n)] for _ in range(2))
+        for k, (i, j) in enumerate(zip(*np.triu_indices(n))):
+            parts = [(w * (b + a) / 2, w * (b - a) / 2) for w, (a, b) in zip(share, (H0[k], H1[k]))]
+            N[i][j] = N[j][i] = -parts[0][0] - parts[1][0]
+            R[i][j] = R[j][i] = parts[0][1] + parts[1][1]
+        slope = [max(abs(a), abs(b)) for a, b in gradient]
+        return value, zero[0][1], slope, N, R
+
+    def _values(self, lo: np.ndarray, hi: np.ndarray, x_lo: np.ndarray, x_hi: np.ndarray) -> list[Any]:
+        """Enclosures of the outputs, pairs of fractions or None, where x lies in [x_lo, x_hi]."""
+        n, arb, at = self.n, self.arb, self.saved
+        half = n // 2
+        q_d, model = [arb(float(x)) for x in at["q_d"]], [arb(float(x)) for x in at["model"]]
+
+        def interval(a: float, b: float, by: Any = None) -> Any:
+            by = arb(0) if by is None else by
+            return self.code.arithmetic.hull(arb(float(a)) + by, arb(float(b)) + by)
+
+        box = [interval(x_lo[i], x_hi[i], q_d[i] if i < half else None) for i in range(n)]
+        box += [interval(lo[i], hi[i], q_d[i]) for i in np.asarray(at["with_angle"], int)]
+        box += [interval(lo[n + k], hi[n + k]) for k in range(len(model))]
+        box += [interval(lo[n + k], hi[n + k], -m) for k, m in enumerate(model)]
+        rest = [interval(AT, AT)]
+        if self.inverses:
+            found = self._enclosures([*box, *([interval(0.0, 0.0)] * self.inverses), *rest])[-self.inverses :]
+            box += self._inverse(found, half)
+        return self._enclosures([*box, *rest])
+
+    def _enclosures(self, box: list[Any]) -> list[Any]:
+        values, smooth = self.code.forward(box)
+        out = []
+        for k in self.code.outputs:
+            known = values[k] is not None and smooth[k]
+            out.append((_fraction(values[k][0], -1), _fraction(values[k][1], 1)) if known else None)
+        return out
+
+    def _inverse(self, entries: list[Any], n: int) -> list[Any]:
+        """Bounds of M^-1: those found in doubles, verified: |1 - C M| u < u and |M^-1 - C| <= off in fractions."""
+        arb = self.arb
+        if None in entries:
+            return [None] * len(entries)
+        lo, hi = (np.array([float(x[k]) for x in entries]).reshape(1, n, n) for k in (0, 1))
+        found = inverse(np.nextafter(lo, -np.inf), np.nextafter(hi, np.inf))
+        if not np.isfinite(found[0]).all():
+            return [None] * len(entries)
+        C = [[Fraction(float(x)) for x in row] for row in 0.5 * (found[0] + found[1])[0]]
+        margin = 0.5 * (found[1] - found[0]) * (1.0 + 1e-6)
+        off = [[Fraction(float(x)) for x in row] for row in margin[0]]
+        M = [[entries[n * i + j] for j in range(n)] for i in range(n)]
+        D = [[_largest_entry(C, M, i, j) for j in range(n)] for i in range(n)]
+        size = [[sum(D[i][k] * abs(C[k][j]) for k in range(n)) for j in range(n)] for i in range(n)]
+        # off >= D |C| + D off: then off >= (D + D^2 + ...) |C|, as D off <= off and D has no fixed point
+        good = all(size[i][j] + sum(D[i][k] * off[k][j] for k in range(n)) < off[i][j] for i in range(n) for j in range(n))
+        if not good:
+            return [None] * len(entries)
+        ends = [(c - d, c + d) for row, widths in zip(C, off) for c, d in zip(row, widths)]
+        return [self.code.arithmetic.hull(arb(float(_fraction(a, -1))), arb(float(_fraction(b, 1)))) for a, b in ends]
+
+
+def _largest_entry(C: Any, M: Any, i: int, j: int) -> Fraction:
+    """The largest |(1 - C M)_ij| for M within its intervals."""
+    lo = hi = Fraction(int(i == j))
+    for k, c in enumerate(C[i]):
+        a, b = sorted((-c * M[k][j][0], -c * M[k][j][1]))
+        lo, hi = lo + a, hi + b
+    return max(abs(lo), abs(hi))
+
+
+def _fraction(x: Any, side: int) -> Fraction:
+    """A double beyond an arb or a fraction, as a fraction."""
+    near = float(x)
+    return Fraction(near if x == near else float(np.nextafter(near, side * np.inf)))
+
+
+# --- a box is decided --------------------------------------------------------------------------------------------
+
+
+def decided(f: tuple[Any, ...], lo: Sequence[float], hi: Sequence[float], ball: np.ndarray, allowed: float,
+            scale: np.ndarray) -> bool:  # fmt: skip
+    """Whether F < allowed on the box, outside the ball, or for x != 0 where there is none and allowed is zero."""
+    value, top, slope, N, R = f
+    limit = Fraction(float(allowed))
+    if value is not None and value < limit:
+        return True
+    if top is None:
+        return False
+    n = len(slope)
+    u = [Fraction(float(x)) for x in perron(np.array(R, float)[None], scale)[0] * scale]
+    cover = [sum(R[i][j] * u[j] for j in range(n)) / u[i] for i in range(n)]
+    P = [[N[i][j] - (cover[i] if i == j else 0) for j in range(n)] for i in range(n)]
+    return _far(P, top, slope, lo, hi, limit) or _near(P, top, slope, ball, limit, scale)
+
+
+def _near(P: Any, top: Fraction, slope: Any, ball: np.ndarray, limit: Fraction, scale: np.ndarray) -> bool:
+    n = len(slope)
+    weights = [max(P[i][i], Fraction(1, 10**300)) for i in range(n)]
+    for share in SHARES if any(slope) else (0.0,):
+        s = Fraction(share)
+        cost = top - limit + sum((g * g / (4 * s * w) for g, w in zip(slope, weights) if g), Fraction(0))
+        if not len(ball) and cost > 0:
+            continue
+        hold = max(cost, Fraction(0)) if len(ball) else Fraction(0)
+        rest = [row[:] for row in P]
+        for i in range(n):
+            rest[i][i] -= s * weights[i] + (hold / Fraction(float(ball[i])) ** 2 if len(ball) else 0)
+        if scaled_eigenvalues(np.array(rest, float)[None], scale)[0] > 0.0 and positive_definite(rest):
+            return True
+    return False
+
+
+def _far(P: Any, top: Fraction, slope: Any, lo: Any, hi: Any, limit: Fraction) -> bool:
+    n = len(slope)
+    boxes = Boxes(np.array(lo)[None], np.array(hi)[None], np.zeros((1, 0)), np.zeros((1, 0)))
+    form = Form(np.array([float(top)]), np.array([slope], float), np.array(P, float)[None], np.array([np.inf]))
+    c = [Fraction(float(x)) for x in form.least(boxes)[0]]
+    a, b = [Fraction(float(x)) for x in lo], [Fraction(float(x)) for x in hi]
+    Pc = [sum(P[i][j] * c[j] for j in range(n)) for i in range(n)]
+    below = 2 * sum(min(g * x, g * y) for g, x, y in zip(Pc, a, b)) - sum(g * x for g, x in zip(Pc, c))
+    linear = sum(g * max(abs(x), abs(y)) for g, x, y in zip(slope, a, b))
+    return top + linear - below < limit and positive_definite(P)
+
+
+def positive_definite(A: Sequence[Sequence[Fraction]]) -> bool:
+    """By L D L^T, exactly."""
+    A, n = [list(row) for row in A], len(A)
+    for j in range(n):
+        if A[j][j] <= 0:
+            return False
+        for i in range(j + 1, n):
+            factor = A[i][j] / A[j][j]
+            for k in range(i, n):
+                A[i][k] -= factor * A[j][k]
+                A[k][i] = A[i][k]
+    return True
+
+
+def check(saved: Any, words: str) -> tuple[int, int]:
+    """(boxes, boxes after cuts) of an inequality that holds; raises CheckError where it is not shown."""
+    domain, lo, hi = (np.asarray(saved[k], float) for k in ("domain", "lo", "hi"))
+    reason = uncovered(domain, lo, hi)
+    if reason is not None:
+        raise CheckError(f"{words}: {reason}")
+    F, above = Inequality(saved), Inequality(saved, "above_") if "above_code" in saved else None
+    ball, n = np.asarray(saved["ball"], float), F.n
+    scale, allowed, level = F.saved["scale"], float(saved["allowed"]), float(saved["level"])
+
+    def holds(a: np.ndarray, b: np.ndarray) -> bool:
+        if len(ball):
+            far = [Fraction(max(abs(float(x)), abs(float(y)))) for x, y in zip(a[:n], b[:n])]
+            if sum((x / Fraction(float(r))) ** 2 for x, r in zip(far, ball)) <= 1:
+                return True
+        if decided(F.form(a, b), a[:n], b[:n], ball, allowed, scale):
+            return True
+        return above is not None and decided(above.form(a, b), a[:n], b[:n], np.zeros(0), -level, scale)
+
+    count = 0
+    with F.code.arithmetic.precision():
+        for leaf in zip(lo, hi):
+            waiting, taken = [leaf], 0
+            while waiting:  # a box at the edge of what doubles decide is cut
+                a, b = waiting.pop()
+                taken += 1
+                if holds(a, b):
+                    continue
+                if taken > CUTS:
+                    raise CheckError(f"{words}: not shown on the box from {a[:n].tolist()} to {b[:n].tolist()}")
+                k = int(np.argmax((b - a) / np.maximum(domain[1] - domain[0], 1e-300)))
+                middle = 0.5 * (a[k] + b[k])
+                below, over = b.copy(), a.copy()
+                below[k] = over[k] = middle
+                waiting += [(a, below), (over, b)]
+            count += taken
+    return len(lo), count

@@ -1,0 +1,102 @@
+"""The search for a state that refutes a claim: ascent from many starts, before and beside any proof."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from geomctrl.compiler.derivatives import pullback
+from geomctrl.proofs.interpreted import valued
+
+from .equations import Equations
+from .quadratic import Boxes
+
+STARTS, STEPS = 64, 40
+NEAR = 1e-4
+
+
+class Found(NamedTuple):
+    """The largest F that was found less what was allowed, and where: x (2n,), parameters."""
+
+    excess: float
+    x: np.ndarray
+    p: np.ndarray
+
+
+class Search:
+    """F of the loop as it comes, and its slopes in the state and in the parameters, by numbers."""
+
+    def __init__(self, e: Equations, F: Any):
+        self.e = e
+        slopes = pullback(e.graph, [F], [1.0], [*e.x, *e.parameters])
+        self.outputs = [F, *slopes]
+
+    def __call__(self, x: np.ndarray, p: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """(F, dF/dx, dF/dp) at states (m, 2n) with parameters (m, k)."""
+        rows = valued(self.e.graph, self.outputs, self.e.at(x, p), len(x))
+        n = len(self.e.x)
+        return rows[:, 0], rows[:, 1 : 1 + n], rows[:, 1 + n :]
+
+
+def search(
+    e: Equations, F: Any, box: Boxes, ball: np.ndarray | None, allowed: float, seed: int = 0, size: float = 0.0
+) -> Found:
+    """The largest F, an expression in x and the parameters, on the box outside the ball, that ascent finds.
+
+    size: of F as a quadratic form; what comes near zero beside it is looked at again.
+    """
+    find, rng = Search(e, F), np.random.default_rng(seed)
+    lo, hi, p_lo, p_hi = box.lo[0], box.hi[0], box.p_lo[0], box.p_hi[0]
+    half = 0.5 * (hi - lo)
+    x = rng.uniform(lo, hi, (STARTS, len(lo))) * rng.uniform(0.0, 1.0, (STARTS, 1)) ** 2
+    x[: STARTS // 4] = np.where(rng.random((STARTS // 4, len(lo))) < 0.5, lo, hi)
+    p = np.where(rng.random((STARTS, len(p_lo))) < 0.5, p_lo, p_hi)
+    x = _outside(x, ball, lo, hi)
+    best, best_x, best_p = np.full(STARTS, -np.inf), x, p
+    for step in range(STEPS):
+        F, slope, of_p = find(x, p)
+        better = F > best
+        best = np.where(better, F, best)
+        best_x, best_p = np.where(better[:, None], x, best_x), np.where(better[:, None], p, best_p)
+        p = np.where(of_p > 0.0, p_hi, np.where(of_p < 0.0, p_lo, p))
+        direction = np.nan_to_num(slope) * half
+        length = np.maximum(np.linalg.norm(direction, axis=1, keepdims=True), 1e-300)
+        reach = 0.4 * 0.87**step * np.maximum(np.abs(best_x / half).max(1, keepdims=True), 1e-3)
+        x = _outside(np.clip(best_x + reach * half * direction / length, lo, hi), ball, lo, hi)
+        if step % 12 == 11:  # from where the best is
+            x[STARTS // 2 :] = best_x[np.argmax(best)] + reach[STARTS // 2 :] * half * rng.normal(
+                size=(STARTS - STARTS // 2, len(lo))
+            )
+            x = _outside(np.clip(x, lo, hi), ball, lo, hi)
+    k = int(np.argmax(best))
+    if best[k] > -NEAR * size:
+        better = _along_zero(find, best_x[k], best_p[k], half, lo, hi)
+        if better[0] >= best[k]:
+            return Found(better[0], better[1], best_p[k])
+    return Found(float(best[k]) - allowed, best_x[k], best_p[k])
+
+
+def _along_zero(
+    find: Search, x: np.ndarray, p: np.ndarray, half: np.ndarray, lo: np.ndarray, hi: np.ndarray
+) -> tuple[float, np.ndarray]:
+    """The state of the largest F / |x|^2 near x, as far out as x: where F is zero along a line, it is that to rounding."""
+    from scipy.optimize import minimize
+
+    def ratio(y: np.ndarray) -> tuple[float, np.ndarray]:
+        F, slope, _ = find((y * half)[None], p[None])
+        size = max(float(y @ y), 1e-300)
+        return -float(F[0]) / size, -(np.nan_to_num(slope[0]) * half / size - 2.0 * float(F[0]) * y / size**2)
+
+    found = minimize(ratio, x / half, jac=True, method="L-BFGS-B", options={"ftol": 0.0, "gtol": 1e-14, "maxiter": 60})
+    y = found.x * np.linalg.norm(x / half) / max(np.linalg.norm(found.x), 1e-300)
+    y = np.clip(y * half, lo, hi)
+    return float(find(y[None], p[None])[0][0]), y
+
+
+def _outside(x: np.ndarray, ball: np.ndarray | None, lo: np.ndarray, hi: np.ndarray) -> np.ndarray:
+    """x, moved out of the ball."""
+    if ball is None:
+        return x
+    size = np.sqrt(((x / ball) ** 2).sum(1, keepdims=True))
+    return np.clip(np.where(size < 1.0, x / np.maximum(size, 1e-12) * (1.0 + 1e-9), x), lo, hi)

@@ -1,0 +1,352 @@
+"""The pytest plugin: robots and closed loops for tests, and what their assertions rest on. See docs/testing.md.
+
+pytest loads this file whatever it runs, so that nothing of geomctrl is imported here that calculates: the rest comes
+when a fixture or a marker is used, or when there is a counterexample to keep.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import inspect
+import re
+import secrets
+from argparse import ArgumentTypeError
+from collections import Counter
+from collections.abc import Generator, Iterator
+from functools import cache
+from typing import TYPE_CHECKING, Any, NoReturn
+
+import pytest
+
+from geomctrl.errors import GeomctrlError
+
+from . import evidence
+
+if TYPE_CHECKING:
+    import numpy as np
+
+    from geomctrl.robot import Robot
+
+    from .closed_loop import ClosedLoop
+    from .examples import Examples
+
+FOLDER = ".geomctrl"  # below pytest's rootdir: counterexamples
+MOST_TESTS = 40  # whose evidence is listed; with -v all are
+
+_HEARD = pytest.StashKey[list[evidence.Evidence]]()
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.getgroup("geomctrl").addoption(
+        "--geomctrl-seed",
+        type=_seed,
+        default=0,
+        metavar="N",
+        help="seed of the fixture `rng` and of the marker `lyapunov`: a whole number (default 0), or 'random'",
+    )
+
+
+def _seed(word: str) -> int | None:
+    if not (word == "random" or word.isdecimal()):
+        raise ArgumentTypeError(f"expected a whole number, not negative, or 'random', got {word!r}")
+    return None if word == "random" else int(word)
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    if config.option.geomctrl_seed is None:  # in processes of pytest-xdist the one drawn in the first
+        drawn = getattr(config, "workerinput", {}).get("geomctrl_seed")
+        config.option.geomctrl_seed = secrets.randbits(32) if drawn is None else drawn
+    for name, marker in MARKERS.items():
+        config.addinivalue_line("markers", f"{name}{inspect.signature(marker)}: {marker.__doc__}")
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_configure_node(node: Any) -> None:
+    node.workerinput["geomctrl_seed"] = node.config.option.geomctrl_seed
+
+
+def pytest_report_header(config: pytest.Config) -> str | None:
+    seed = config.option.geomctrl_seed
+    return f"geomctrl: --geomctrl-seed={seed}" if seed else None
+
+
+# --- fixtures ----------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def robot(request: pytest.FixtureRequest) -> Robot:
+    """Each bundled robot of geomctrl.models in turn, or each of the nearest marker `robots`."""
+    return _loaded(_param(request))
+
+
+@pytest.fixture
+def rng(request: pytest.FixtureRequest) -> np.random.Generator:
+    """Random numbers of this test's own, the same in every run with the same --geomctrl-seed."""
+    import numpy as np
+
+    words = hashlib.sha256(request.node.nodeid.encode()).digest()
+    return np.random.default_rng([request.config.option.geomctrl_seed, *words])
+
+
+@pytest.fixture(scope="module")
+def _closed_loops() -> dict[Any, ClosedLoop]:
+    """Those that tests of this module have made: controllers have no side effects, so that one serves them all."""
+    return {}
+
+
+@pytest.fixture
+def closed_loop(request: pytest.FixtureRequest, _closed_loops: dict[Any, ClosedLoop]) -> ClosedLoop:
+    """The controller and plant of the nearest marker `closed_loop`, or `lyapunov`: a geomctrl.testing.ClosedLoop.
+
+    What makes them of a robot is given the fixture `robot` where the test takes that too; else each robot in turn.
+    """
+    from .closed_loop import closed_loop
+
+    controller, plant = _loop(request.node)
+    model = None
+    if "robot" in request.fixturenames:
+        model = request.getfixturevalue("robot")
+    elif _needs_robot(controller, plant):
+        model = _loaded(_param(request))
+    key = id(controller), id(plant), id(model)
+    if key not in _closed_loops:
+        _closed_loops[key] = closed_loop(controller, plant, model)
+    return _closed_loops[key]
+
+
+def _param(request: pytest.FixtureRequest) -> Any:
+    if not hasattr(request, "param"):
+        _refuse(f"{request.fixturename}: expected to be an argument of the test, which is then run for each robot")
+    return request.param
+
+
+def _loaded(x: str | Robot) -> Robot:
+    return _bundled(x) if isinstance(x, str) else x
+
+
+@cache
+def _bundled(name: str) -> Robot:
+    from geomctrl import models
+
+    return models.load(name)
+
+
+# --- markers -----------------------------------------------------------------------------------------------------
+
+
+def _robots(*robots):
+    """names of bundled robots, or Robots, which the fixtures `robot` and `closed_loop` take one by one"""
+    return robots
+
+
+def _closed_loop(controller, plant=None):
+    """what the fixture `closed_loop` is made of: either as it is, or a function of the robot that makes it"""
+    return controller, plant, {}
+
+
+def _lyapunov(controller=None, plant=None, **options):
+    """geomctrl.testing.assert_lyapunov of the fixture `closed_loop`, with these options, before the test's own lines"""
+    return controller, plant, options
+
+
+MARKERS = {"robots": _robots, "closed_loop": _closed_loop, "lyapunov": _lyapunov}
+
+
+def _refuse(words: str) -> NoReturn:
+    pytest.fail(words, pytrace=False)
+
+
+def _said(mark: pytest.Mark) -> Any:
+    """What a marker's function makes of its arguments."""
+    try:
+        return MARKERS[mark.name](*mark.args, **mark.kwargs)
+    except TypeError as error:
+        _refuse(f"pytest.mark.{str(error).removeprefix('_')}")
+
+
+def _loop(node: pytest.Item) -> tuple[Any, Any]:
+    """(controller, plant) as the nearest marker says that has a controller."""
+    for mark in (*node.iter_markers("lyapunov"), *node.iter_markers("closed_loop")):
+        controller, plant, _ = _said(mark)
+        if controller is not None:
+            return controller, plant
+    _refuse(f"{node.name}: closed_loop: expected a marker closed_loop(controller, plant), or lyapunov with both")
+
+
+def _needs_robot(controller: Any, plant: Any) -> bool:
+    from .closed_loop import is_factory
+
+    return plant is None or is_factory(plant)
+
+
+def _options(node: pytest.Item, mark: pytest.Mark) -> dict[str, Any]:
+    """What the marker `lyapunov` gives to assert_lyapunov."""
+    from geomctrl.testing import assert_lyapunov
+
+    options = _said(mark)[2]
+    known = [p.name for p in inspect.signature(assert_lyapunov).parameters.values() if p.kind is p.KEYWORD_ONLY]
+    for name in options:
+        if name not in known:
+            _refuse(f"{node.name}: lyapunov: no option {name!r} of assert_lyapunov; known: {', '.join(known)}")
+    return {"seed": node.config.option.geomctrl_seed, **options}
+
+
+def pytest_pycollect_makeitem(collector: pytest.Module | pytest.Class, name: str, obj: object) -> None:
+    """Refuse a function that is marked instead of being a marker's argument, as pytest takes a single one."""
+    marks = getattr(obj, "pytestmark", None) if callable(obj) else None
+    named = {getattr(mark, "name", "") for mark in marks} if isinstance(marks, list) else set()
+    for marker in ("closed_loop", "lyapunov"):
+        if marker in named and not (collector.funcnamefilter(name) or collector.classnamefilter(name)):
+            _refuse(
+                f"{name}: is marked {marker!r}, and is no test; what is a marker's only argument needs its name:"
+                f" pytest.mark.{marker}(controller={name})"
+            )
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    """A test for each robot, where it takes `robot`, or a `closed_loop` that is made of one; markers are looked at."""
+    node, mark = metafunc.definition, metafunc.definition.get_closest_marker("lyapunov")
+    taken = [name for name in ("robot", "closed_loop") if _takes(metafunc, name)]
+    if "closed_loop" in taken and ("robot" in metafunc.fixturenames or not _needs_robot(*_loop(node))):
+        taken.remove("closed_loop")
+    if mark is not None:
+        _options(node, mark)
+        if "closed_loop" not in metafunc.fixturenames:
+            _refuse(f"{node.name}: expected an argument closed_loop, as the test is marked lyapunov")
+    for name in taken:
+        robots = _chosen(node)
+        metafunc.parametrize(name, robots, indirect=True, ids=[x if isinstance(x, str) else x.name for x in robots])
+
+
+def _takes(metafunc: pytest.Metafunc, name: str) -> bool:
+    """Whether the test takes our fixture of that name: there may be another's."""
+    for mark in metafunc.definition.iter_markers("parametrize"):
+        names = mark.args[0] if mark.args else mark.kwargs.get("argnames", ())
+        if name in (re.split(r"\s*,\s*", names.strip()) if isinstance(names, str) else names):
+            return False
+    found = metafunc._arg2fixturedefs.get(name) if name in metafunc.fixturenames else None
+    return found is not None and found[-1].func.__module__ == __name__
+
+
+def _chosen(node: pytest.Item) -> list[Any]:
+    """The robots of the nearest marker, or the names of all bundled ones."""
+    from geomctrl import models
+    from geomctrl.robot import Robot
+
+    mark = node.get_closest_marker("robots")
+    robots = models.names() if mark is None else _said(mark)
+    for x in robots or ("none",):
+        if not isinstance(x, Robot) and x not in models.names():
+            known = ", ".join(map(repr, models.names()))
+            _refuse(f"{node.name}: robots: expected Robots, or some of {known}, got {x!r:.60}")
+    return list(robots)
+
+
+# --- running -----------------------------------------------------------------------------------------------------
+
+
+@pytest.hookimpl(wrapper=True, tryfirst=True)
+def pytest_runtest_call(item: pytest.Item) -> Generator[None, Any, Any]:
+    __tracebackhide__ = True
+    with evidence.listening() as heard, evidence.replaying(_known(item)):
+        item.stash[_HEARD] = heard
+        return (yield)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> Generator[None, Any, Any]:
+    """What the marker `lyapunov` asks for, then the test."""
+    __tracebackhide__ = True
+    if (mark := pyfuncitem.get_closest_marker("lyapunov")) is not None:
+        from geomctrl.testing import assert_lyapunov
+
+        loop: Any = pyfuncitem.funcargs["closed_loop"]
+        assert_lyapunov(*loop, **_options(pyfuncitem, mark))
+    return (yield)
+
+
+@pytest.hookimpl(wrapper=True, tryfirst=True)  # outermost: an expected failure is none
+def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo) -> Generator[None, Any, pytest.TestReport]:
+    report = yield
+    if report.when == "call" and report.passed:
+        said = evidence.summary(item.stash.get(_HEARD, []))
+        report.user_properties += [(f"geomctrl.{kind}", words) for kind, words in said]
+        _forget(item)
+    elif report.when == "call" and report.failed and (lines := [*_kept(item, call), *_seeded(item)]):
+        report.sections.append(("geomctrl", "\n".join(lines)))
+    return report
+
+
+def _examples(item: pytest.Item) -> Examples:
+    from .examples import Examples
+
+    return Examples(item.config.rootpath / FOLDER)
+
+
+def _known(item: pytest.Item) -> list[evidence.Known]:
+    """Where the test has failed before. A file that is none of these is as good as none: it is replaced or removed."""
+    if not (item.config.rootpath / FOLDER).is_dir():
+        return []
+    try:
+        return _examples(item).known(item.nodeid)
+    except GeomctrlError:
+        return []
+
+
+def _forget(item: pytest.Item) -> None:
+    if (item.config.rootpath / FOLDER).is_dir():
+        with contextlib.suppress(OSError):  # a folder that nobody may write to
+            _examples(item).forget(item.nodeid)
+
+
+def _kept(item: pytest.Item, call: pytest.CallInfo) -> Iterator[str]:
+    """Keep the counterexample that the test has ended with, if it is one, and say where."""
+    error = None if call.excinfo is None else _counterexample(call.excinfo.value)
+    if error is not None:
+        loop = getattr(item, "funcargs", {}).get("closed_loop")
+        try:
+            path = _examples(item).save(item.nodeid, error, loop)
+            yield f"counterexample kept, and looked at first next time: {path.relative_to(item.config.rootpath)}"
+        except OSError as problem:
+            yield f"counterexample not kept: {problem}"
+
+
+def _counterexample(error: BaseException | None) -> AssertionError | None:
+    """The failure at a state that `error` is, holds, or comes of."""
+    if error is None or (isinstance(error, AssertionError) and hasattr(error, "state")):
+        return error
+    held = error.exceptions if isinstance(error, BaseExceptionGroup) else ()
+    found = map(_counterexample, (*held, error.__cause__, error.__context__))
+    return next((x for x in found if x is not None), None)
+
+
+def _seeded(item: pytest.Item) -> Iterator[str]:
+    if "rng" in getattr(item, "fixturenames", ()) or item.get_closest_marker("lyapunov") is not None:
+        yield f"random numbers: --geomctrl-seed={item.config.option.geomctrl_seed} and the test's name repeat them"
+
+
+# --- what it all rests on ----------------------------------------------------------------------------------------
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """By test, what was proved, searched, sampled and simulated; reports of other processes come to this one."""
+    tests = {}
+    for report in terminalreporter.getreports("passed"):
+        said = [(name, words) for name, words in report.user_properties if name.startswith("geomctrl.")]
+        if said:
+            tests[report.nodeid] = [(name.removeprefix("geomctrl."), words) for name, words in said]
+    if not tests:
+        return
+    counts = Counter(kind for said in tests.values() for kind, _ in said)
+    totals = ", ".join(f"{counts[kind]} {kind}" for kind in evidence.KINDS if counts[kind])
+    terminalreporter.section(f"geomctrl: {totals}")
+    verbose = terminalreporter.verbosity
+    if verbose < 0:
+        return
+    for test in sorted(tests)[: None if verbose else MOST_TESTS]:
+        terminalreporter.write_line(test)
+        for kind, words in tests[test]:
+            terminalreporter.write_line(f"  {kind:{max(map(len, evidence.KINDS))}}  {words}")
+    if not verbose and len(tests) > MOST_TESTS:
+        terminalreporter.write_line(f"and {len(tests) - MOST_TESTS} more tests (all: -v)")

@@ -1,0 +1,227 @@
+"""`testing.certify`: claims that are true are proved, those that are wrong are refuted, and nothing else is said."""
+
+import re
+from fractions import Fraction
+
+import mpmath
+import numpy as np
+import pytest
+
+from geomctrl import testing
+from geomctrl.compiler.untraceable import UntraceableError
+from geomctrl.errors import ArgumentError
+from geomctrl.proofs.branching import Branching
+from geomctrl.proofs.claims import claim_of
+from geomctrl.testing import certify
+
+
+def rosenbrock(x):
+    return 100.0 * (x[1] - x[0] ** 2) ** 2 + (1.0 - x[0]) ** 2
+
+
+def motzkin(x):
+    return x[0] ** 4 * x[1] ** 2 + x[0] ** 2 * x[1] ** 4 - 3.0 * x[0] ** 2 * x[1] ** 2 + 1.0
+
+
+SQUARE = [(-2.0, 2.0), (-2.0, 2.0)]
+TRUE = {
+    "Rosenbrock, a sum of squares": (lambda x: -rosenbrock(x), SQUARE, {}),
+    "Rosenbrock, written out": (
+        lambda x: (
+            -(100.0 * x[1] ** 2 - 200.0 * x[1] * x[0] ** 2 + 100.0 * x[0] ** 4 + 1.0 - 2.0 * x[0] + x[0] ** 2) - 0.01
+        ),
+        SQUARE,
+        {},
+    ),
+    "(x - y)^2, written out": (lambda x: 2.0 * x[0] * x[1] - x[0] ** 2 - x[1] ** 2 - 1e-5, SQUARE, {}),
+    "sin x <= x": (lambda x: np.sin(x[0]) - x[0], [(0.0, 3.0)], {}),
+    "1 - x^2 / 2 <= cos x": (lambda x: 1.0 - x[0] ** 2 / 2.0 - np.cos(x[0]) - 1e-9, [(-3.0, 3.0)], {}),
+    "Motzkin": (lambda x: -motzkin(x) - 1e-4, SQUARE, {}),
+    "Motzkin off its zeros": (
+        lambda x: -motzkin(x),
+        SQUARE,
+        {"where": [lambda x, a=a, b=b: 0.01 - (x[0] - a) ** 2 - (x[1] - b) ** 2 for a in (-1, 1) for b in (-1, 1)]},
+    ),
+    "a margin of 1e-9": (lambda x: x[0] * (1.0 - x[0]) - 0.25 - 1e-9, [(-1.0, 2.0)], {}),
+    "strictly": (lambda x: -(x[0] ** 2) - x[1] ** 2, SQUARE, {"outside": 1e-3, "strict": True}),
+    "on a disc": (lambda x: x[0] + x[1] - 1.41422, SQUARE, {"where": lambda x: x[0] ** 2 + x[1] ** 2 - 1.0}),
+    "outside an ellipse": (
+        lambda x: 1.0 - x[0] ** 2 / 0.25 - (x[1] - 1.0) ** 2 / 4.0,
+        SQUARE,
+        {"outside": testing.Ellipsoid([0.5001, 2.0002], [0.0, 1.0])},
+    ),
+    "constant": (lambda x: -1.0, SQUARE, {}),
+    "a point": (lambda x: x[0] - 1.0, [(1.0, 1.0)], {}),
+    "an empty domain": (lambda x: 1.0 + x[0] ** 2, SQUARE, {"where": lambda x: 1.0 + x[1] ** 2}),
+}
+WRONG = {
+    "sin x <= 0.99 x": (lambda x: np.sin(x[0]) - 0.99 * x[0], [(0.0, 3.0)], {}),
+    "Motzkin >= 1e-3": (lambda x: 1e-3 - motzkin(x), SQUARE, {}),
+    "a margin of -1e-9": (lambda x: x[0] * (1.0 - x[0]) - 0.25 + 1e-9, [(-1.0, 2.0)], {}),
+    "strictly": (lambda x: -(x[0] ** 2), [(-1.0, 1.0)], {"strict": True}),
+    "on a disc": (lambda x: x[0] + x[1] - 1.4142, SQUARE, {"where": lambda x: x[0] ** 2 + x[1] ** 2 - 1.0}),
+    "outside a ball that is too small": (lambda x: 0.01 - x[0] ** 2 - x[1] ** 2, SQUARE, {"outside": 0.099}),
+    "a needle": (lambda x: np.exp(-1e4 * ((x[0] - 0.3) ** 2 + (x[1] + 0.7) ** 2)) - 0.5, SQUARE, {}),
+    "constant": (lambda x: 1.0, SQUARE, {}),
+    "a step": (lambda x: np.where(x[0] > 0.125, 1.0, -1.0), [(-1.0, 2.0)], {}),
+}
+
+
+@pytest.mark.parametrize("name", TRUE)
+def test_what_is_true_is_proved_and_confirmed(name):
+    f, box, more = TRUE[name]
+    found = certify(f, box, boxes=1e6, **more)
+    assert found, found
+    assert found.status == "proved"
+    assert found.bound <= 0.0
+    if len(found.settled[0]) < 3000:
+        again = testing.recheck(found)
+        assert again, again
+
+
+@pytest.mark.parametrize("name", WRONG)
+def test_what_is_wrong_is_refuted_by_a_point_of_the_domain(name):
+    f, box, more = WRONG[name]
+    found = certify(f, box, boxes=1e6, **more)
+    assert found.status == "refuted", found
+    assert not found
+    x = found.counterexample.x
+    low, high = np.transpose(box)
+    assert (low <= x).all()
+    assert (x <= high).all()
+    value = float(f(x))
+    assert value >= 0.0 if more.get("strict") else value > 0.0
+    assert found.counterexample.lo <= value <= found.counterexample.hi
+    if "where" in more:
+        assert more["where"](x) <= 0.0
+    if "outside" in more:
+        assert np.linalg.norm(x) >= more["outside"]
+    if found.counterexample.exact is None:
+        assert mpmath.mpf(found.counterexample.lo) <= mpmath.mpf(found.counterexample.digits)
+        assert mpmath.mpf(found.counterexample.digits) <= mpmath.mpf(found.counterexample.hi)
+        assert len(found.counterexample.digits) > 95 or name == "strictly"
+    else:
+        rational = [Fraction(float(y)) for y in x]
+        assert found.counterexample.lo <= found.counterexample.exact <= found.counterexample.hi
+        if name == "Motzkin >= 1e-3":
+            a, b = (y**2 for y in rational)
+            assert found.counterexample.exact == Fraction(1e-3) - (a**2 * b + a * b**2 - 3 * a * b + 1)
+
+
+def test_what_is_not_continuous_is_not_extrapolated():
+    """tan rises on both sides of its pole; a step has slope zero on both of its sides."""
+    pole = certify(lambda x: np.tan(x[0]), [(1.0, 2.0)])
+    assert pole.status == "refuted"
+    step = certify(lambda x: np.where(x[0] > 1.0 / 3.0, 1.0, -1.0), [(-1.0, 1.0)])
+    assert step.status == "refuted"
+    cut = certify(lambda x: np.arctan2(x[1], -1.0 - x[0]) - 3.0, [(0.0, 1.0), (-1.0, 1.0)])
+    assert cut.status == "refuted"
+
+
+def test_what_touches_zero_is_undecided():
+    found = certify(lambda x: 2.0 * x[0] * x[1] - x[0] ** 2 - x[1] ** 2, SQUARE, boxes=1e4)
+    assert found.status == "undecided"
+    assert not found
+    left = found.left
+    assert 0.0 < left.share < 0.1
+    assert np.isclose(left.volume, (left.hi - left.lo).prod(axis=1).sum(), rtol=1e-12)
+    assert np.isclose(left.share, left.volume / 16.0, rtol=1e-12)
+    assert 0.0 < left.worst < 0.1
+    assert (np.abs(left.lo[:, 0] - left.lo[:, 1]) < 0.5).all()  # about the diagonal
+    assert re.search(r"of the volume is left", str(found))
+    with pytest.raises(ArgumentError, match=r"certificate: expected one that is proved, got one that is undecided"):
+        found.save("nowhere.npz")
+
+
+def test_boxes_are_settled_or_left():
+    """Nothing is lost: volumes add up, whatever chunks there were."""
+    found = certify(lambda x: 2.0 * x[0] * x[1] - x[0] ** 2 - x[1] ** 2, SQUARE, boxes=3000)
+    lo, hi, _ = found.settled
+    assert np.isclose((hi - lo).prod(axis=1).sum() + found.left.volume, 16.0, rtol=1e-12)
+
+
+def test_threads_find_the_same():
+    f, box = (lambda x: -rosenbrock(x) + 0.9 * (1.0 - x[0]) ** 2 - 1e-3), SQUARE
+    one, two = (certify(f, box, threads=k) for k in (1, 2))
+    assert (one.status, one.boxes, one.bound) == (two.status, two.boxes, two.bound)
+    assert all(np.array_equal(a, b) for a, b in zip(one.settled, two.settled))
+
+
+def test_progress_is_the_share_that_is_settled():
+    seen = []
+    found = certify(lambda x: -motzkin(x) - 1e-4, SQUARE, progress=seen.append)
+    assert found
+    assert seen == sorted(seen)
+    assert seen[-1] == pytest.approx(1.0, abs=1e-12)
+
+
+def test_an_interrupt_loses_nothing():
+    claim = claim_of(lambda x: 2.0 * x[0] * x[1] - x[0] ** 2 - x[1] ** 2, SQUARE)
+
+    def stop(fraction):
+        if fraction > 0.5:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt) as caught:
+        certify(lambda x: 2.0 * x[0] * x[1] - x[0] ** 2 - x[1] ** 2, SQUARE, progress=stop)
+    found = caught.value.certificate
+    assert found.status == "undecided"
+    lo, hi, _ = found.settled
+    assert np.isclose((hi - lo).prod(axis=1).sum() + found.left.volume, 16.0, rtol=1e-12)
+
+    branching = Branching(claim)
+    forms, branching.forms = branching.forms, None
+    with pytest.raises(TypeError):
+        branching.step()
+    branching.forms = forms
+    branching.run(1000, 10.0)
+    assert branching.done + branching.left().share == pytest.approx(1.0)
+
+
+BAD = {
+    r"box: expected pairs \(lo, hi\)": {"box": []},
+    r"box: expected pairs \(lo, hi\), shape \(n, 2\), got \(2,\)": {"box": [0.0, 1.0]},
+    r"box: expected lo <= hi, got \(1\.0, 0\.0\) for coordinate 1: an empty domain": {"box": [(0.0, 1.0), (1.0, 0.0)]},
+    r"box: expected finite sides, got \(0\.0, inf\) for coordinate 0": {"box": [(0.0, np.inf)]},
+    r"box: expected finite sides, got \(nan, 1\.0\)": {"box": [(np.nan, 1.0)]},
+    r"f: expected a function that answers one number, got 2": {"f": lambda x: x[:2]},
+    r"f: expected a function that answers numbers, got 'no'": {"f": lambda x: "no"},
+    r"f: expected a function that answers numbers, got a condition": {"f": lambda x: x[0] < 1.0},
+    r"f: expected a function f\(x\)": {"f": 3.0},
+    r"f: expected a number everywhere in the domain, .* got nan at x = \[-": {"f": lambda x: np.sqrt(x[0]) - 5.0},
+    r"where\[0\]: expected a function that answers one number": {"where": lambda x: x[:2]},
+    r"where: expected a list": {"where": 3.0},
+    r"outside: expected a positive number": {"outside": -1.0},
+    r"outside: expected an Ellipsoid in 2 dimensions": {"outside": testing.Ellipsoid([1.0, 1.0, 1.0])},
+    r"strict: expected True or False": {"strict": 1},
+    r"boxes: expected a number of boxes": {"boxes": 0},
+    r"seconds: expected seconds > 0": {"seconds": -1.0},
+    r"threads: expected a whole number": {"threads": 0},
+}
+
+
+@pytest.mark.parametrize("message", BAD)
+def test_bad_input_is_named(message):
+    given = {"f": lambda x: x[0] - 5.0, "box": [(-1.0, 1.0), (-1.0, 1.0)]} | BAD[message]
+    with pytest.raises(ArgumentError, match=message):
+        certify(given.pop("f"), given.pop("box"), **given)
+
+
+def test_what_does_not_trace_names_the_line():
+    def f(x):
+        return -1.0 if x[0] > 0.0 else -2.0
+
+    with pytest.raises(
+        UntraceableError, match=rf"f does not trace: .*test_certify.py, line {f.__code__.co_firstlineno + 1}"
+    ):
+        certify(f, [(0.0, 1.0)])
+
+
+def test_too_many_dimensions_are_refused_with_an_estimate():
+    def f(x):
+        return sum(0.9 * x[k] * x[k - 1] - 0.905 * x[k] ** 2 for k in range(14))
+
+    with pytest.raises(
+        ArgumentError, match=r"box: expected a domain that 1e\+06 boxes can settle, got one of 14 dim.*e\+"
+    ):
+        certify(f, [(-1.0, 1.0)] * 14, outside=0.5, boxes=1e6)
