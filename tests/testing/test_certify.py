@@ -12,6 +12,7 @@ from geomctrl.compiler.untraceable import UntraceableError
 from geomctrl.errors import ArgumentError
 from geomctrl.proofs.branching import Branching
 from geomctrl.proofs.claims import claim_of
+from geomctrl.proofs.rechecking import uncovered
 from geomctrl.testing import certify
 
 
@@ -156,8 +157,6 @@ def test_progress_is_the_share_that_is_settled():
 
 
 def test_an_interrupt_loses_nothing():
-    claim = claim_of(lambda x: 2.0 * x[0] * x[1] - x[0] ** 2 - x[1] ** 2, SQUARE)
-
     def stop(fraction):
         if fraction > 0.5:
             raise KeyboardInterrupt
@@ -169,13 +168,26 @@ def test_an_interrupt_loses_nothing():
     lo, hi, _ = found.settled
     assert np.isclose((hi - lo).prod(axis=1).sum() + found.left.volume, 16.0, rtol=1e-12)
 
+
+@pytest.mark.parametrize("where", ["forms", "refuting", "_volume", "_next"])
+def test_an_interrupt_inside_a_step_never_makes_a_proof(where, monkeypatch):
+    claim = claim_of(lambda x: 2.0 * x[0] * x[1] - x[0] ** 2 - x[1] ** 2 - 1e-4, SQUARE)
     branching = Branching(claim)
-    forms, branching.forms = branching.forms, None
-    with pytest.raises(TypeError):
+
+    def stop(*args):
+        raise KeyboardInterrupt
+
+    for _ in range(5):
+        with monkeypatch.context() as patched:
+            patched.setattr(branching, where, stop)
+            with pytest.raises(KeyboardInterrupt):
+                branching.step()
+        assert not branching.proved
         branching.step()
-    branching.forms = forms
-    branching.run(1000, 10.0)
-    assert branching.done + branching.left().share == pytest.approx(1.0)
+    branching.run(1e6, 60.0)
+    assert branching.proved
+    lo, hi, _ = branching.settled.boxes()
+    assert uncovered(np.transpose(SQUARE), lo, hi) is None
 
 
 BAD = {
