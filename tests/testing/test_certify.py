@@ -7,7 +7,7 @@ import mpmath
 import numpy as np
 import pytest
 
-from geomctrl import testing
+from geomctrl import models, testing
 from geomctrl.compiler.untraceable import UntraceableError
 from geomctrl.errors import ArgumentError
 from geomctrl.proofs.branching import Branching
@@ -78,6 +78,18 @@ def test_what_is_true_is_proved_and_confirmed(name):
     if len(found.settled[0]) < 3000:
         again = testing.recheck(found)
         assert again, again
+
+
+@pytest.mark.parametrize("name", TRUE)
+def test_no_sample_is_above_the_bound(name):
+    f, box, more = TRUE[name]
+    low, high = np.transpose(box)
+    g = more.get("where", ())
+    g = [g] if callable(g) else g
+    found, rng = certify(f, box, boxes=1e6, **more), np.random.default_rng(3)
+    for x in low + rng.random((2000, len(low))) * (high - low):
+        if all(k(x) <= 0.0 for k in g) and "outside" not in more:
+            assert f(x) <= found.bound + 1e-12
 
 
 @pytest.mark.parametrize("name", WRONG)
@@ -237,3 +249,47 @@ def test_too_many_dimensions_are_refused_with_an_estimate():
         ArgumentError, match=r"box: expected a domain that 1e\+06 boxes can settle, got one of 14 dim.*e\+"
     ):
         certify(f, [(-1.0, 1.0)] * 14, outside=0.5, boxes=1e6)
+
+
+def along_two_link(percent, radius, Lambda=5.0, K=20.0):
+    """V' of the bundled `Passivity` about (0.5, 1) rad, every inertial parameter off by up to `percent`; its domain.
+
+    V' = s . Y(q, v, a_ref, v_ref) (p_model - p_true) - v . K v - e . Lambda K Lambda e, Mdot - 2C being skew.
+    """
+    robot = models.two_link()
+    parameters = robot.parameters.ravel()
+    used = np.flatnonzero(parameters)
+
+    def rate(x):
+        e, v, p = x[:2], x[2:4], np.zeros(20)
+        p[used] = x[4:]
+        v_ref = -Lambda * e
+        Y = robot.regressor(np.array([0.5, 1.0]) + e, v, -Lambda * v, v_ref)
+        return (v - v_ref) @ (Y @ p) - K * (v @ v) - Lambda * K * Lambda * (e @ e)
+
+    off = percent / 100.0 * np.abs(parameters[used])
+    box = np.concatenate([[(-1.0, 1.0)] * 2, [(-2.0, 2.0)] * 2, np.transpose([-off, off])])
+    return rate, box, testing.Ellipsoid([radius, radius, 5 * radius, 5 * radius, *[np.inf] * len(used)])
+
+
+def test_a_lyapunov_function_of_a_closed_loop_decreases():
+    """A box of 14 dimensions: four of the state, ten parameters."""
+    rate, box, ball = along_two_link(20.0, 0.3)
+    found = certify(rate, box, outside=ball)
+    assert found, found
+    assert found.claim.n == 14
+    rate, box, ball = along_two_link(50.0, 0.1)
+    assert certify(rate, box, outside=ball).status == "refuted"
+
+
+@pytest.mark.slow
+def test_closer_to_the_equilibrium_and_confirmed():
+    rate, box, ball = along_two_link(20.0, 0.05)
+    found = certify(rate, box, outside=ball)
+    assert found, found
+    again = testing.recheck(found)
+    assert again, again
+
+
+def test_a_bar_is_drawn(capfd):
+    assert certify(lambda x: -motzkin(x) - 1e-3, SQUARE, progress=True)
