@@ -131,7 +131,9 @@ def uncovered(domain: np.ndarray, lo: np.ndarray, hi: np.ndarray) -> str | None:
 def _plane(lo: np.ndarray, hi: np.ndarray, a: np.ndarray, b: np.ndarray) -> tuple[int, float] | None:
     """(coordinate, value) of a plane across the inside of [a, b] that no box straddles, the most even one."""
     best, found = 0, None
-    for k in range(len(a)):
+    if not len(lo):
+        return None
+    for k in np.flatnonzero((lo.max(axis=0) > a) & (hi.min(axis=0) < b)).tolist():  # some box begins, some ends within
         order = np.argsort(lo[:, k], kind="stable")
         ends, starts = np.maximum.accumulate(hi[order, k])[:-1], lo[order[1:], k]
         free = np.flatnonzero((ends <= starts) & (a[k] < ends) & (ends < b[k]))
