@@ -17,10 +17,10 @@ Assertions raise AssertionError with the state that breaks the property. Toleran
 
 from geomctrl.proofs.certificates import Certificate, Counterexample
 from geomctrl.proofs.claims import Ellipsoid
-from geomctrl.proofs.rechecking import Recheck, recheck
+from geomctrl.proofs.rechecking import Recheck
 
 from .assertions import assert_passive, assert_skew_symmetric
-from .certifying import certify
+from .certifying import certify, recheck
 from .lyapunov import State, assert_lyapunov
 from .random_robots import random_inertia, random_joint, random_robot
 from .strategies import (

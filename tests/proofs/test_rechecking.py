@@ -33,13 +33,27 @@ def test_a_proof_is_saved_and_confirmed(tmp_path):
     assert testing.recheck(found)
 
 
-def tampered(proof, **changes):
-    class Tampered:
-        @staticmethod
-        def arrays():
-            return {**proof, **changes}
+def test_several_processes_find_the_same(proof):
+    seen = []
+    assert testing.recheck(Tampered(proof), processes=2, progress=seen.append)
+    assert seen == sorted(seen)
+    assert seen[-1] == 1.0
+    said = json.loads(proof["claim"])
+    said["nodes"][said["outputs"][0]] = ["const", (1.0).hex()]
+    bad = Tampered({**proof, "claim": json.dumps(said)})
+    assert testing.recheck(bad, processes=2).reason == testing.recheck(bad).reason is not None
 
-    return testing.recheck(Tampered)
+
+class Tampered:
+    def __init__(self, proof):
+        self.proof = proof
+
+    def arrays(self):
+        return self.proof
+
+
+def tampered(proof, **changes):
+    return testing.recheck(Tampered({**proof, **changes}))
 
 
 def test_a_box_that_is_missing_is_missed(proof):
