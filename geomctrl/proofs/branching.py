@@ -17,7 +17,8 @@ import numpy as np
 from .claims import Claim
 from .forms import Bounds, Forms
 
-CHUNK = 32_768  # boxes in one go, at most
+CHUNK = 32_768  # boxes in one go, at most, and their ends: the stack has up to as many for each level of cuts
+CHUNK_NUMBERS = 2**20
 MEAN_TIME = 0.1  # seconds that a chunk may take, so that progress and interrupts are not kept waiting
 KEPT = 2**30  # bytes of settled boxes that are kept for a proof that can be saved
 EXCLUDED = 9  # how a box was settled, beside the forms: a constraint can not hold in it
@@ -117,7 +118,7 @@ class Branching:
         self.count += len(lo)
         took = time.perf_counter() - started
         if len(lo) == self.chunk and took < MEAN_TIME:
-            self.chunk = min(2 * self.chunk, CHUNK)
+            self.chunk = min(2 * self.chunk, CHUNK, max(CHUNK_NUMBERS // (2 * self.claim.n), 64))
         elif took > 4.0 * MEAN_TIME:
             self.chunk = max(self.chunk // 2, 64)
 

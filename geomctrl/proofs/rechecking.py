@@ -79,7 +79,7 @@ def check(proof: Any, *, processes: int = 1, progress: Callable[[float], Any] = 
     return Recheck(reason, len(read.lo), evaluations, time.perf_counter() - started)
 
 
-def _verdicts(proof: Proof, arrays: dict[str, Any], processes: int) -> Generator[tuple[bool, int]]:
+def _verdicts(proof: Proof, arrays: dict[str, Any], processes: int) -> Generator[tuple[bool, int], None, None]:
     """Of every box, in order: whether it is settled, how many evaluations it took."""
     if processes == 1:
         yield from map(functools.partial(_settled, proof), range(len(proof.lo)))

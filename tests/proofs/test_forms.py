@@ -5,11 +5,12 @@ from dataclasses import replace
 
 import mpmath
 import numpy as np
+import pytest
 from hypothesis import assume, given, settings
 from proofs.exact_values import TOO_MUCH, exact_values
 from proofs.test_enclosures import INPUTS, cases, points_in
 
-from geomctrl.proofs.branching import Branching, halves
+from geomctrl.proofs.branching import Branching, estimate, halves
 from geomctrl.proofs.claims import Claim, claim_of
 from geomctrl.proofs.forms import MEAN_VALUE, Forms
 from geomctrl.testing import certify
@@ -107,3 +108,15 @@ def test_halves_share_a_side_and_nothing_else():
 def test_a_domain_of_points_and_sides_of_no_width():
     assert certify(lambda x: x[0] + x[1] - 2.1, [(1.0, 1.0), (0.0, 1.0)])
     assert certify(lambda x: x[0] + x[1] - 1.9, [(1.0, 1.0), (0.0, 1.0)]).status == "refuted"
+
+
+@pytest.mark.parametrize("margin", [1e-1, 1e-2, 1e-3])
+def test_the_number_of_boxes_is_estimated_from_below(margin):
+    def f(x):
+        return 2.0 * x[0] * x[1] - x[0] ** 2 - x[1] ** 2 + 0.1 * np.sin(x[2]) * x[0] - 0.1 * abs(x[0]) - margin
+
+    branching = Branching(claim_of(f, [(-2.0, 2.0)] * 3))
+    expected = estimate(branching, np.random.default_rng(0))
+    branching.run(1e6, 60.0)
+    assert branching.proved
+    assert 0.02 * branching.count < expected < 2.0 * branching.count

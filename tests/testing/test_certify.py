@@ -1,5 +1,6 @@
 """`testing.certify`: claims that are true are proved, those that are wrong are refuted, and nothing else is said."""
 
+import functools
 import re
 from fractions import Fraction
 
@@ -241,6 +242,26 @@ def test_what_does_not_trace_names_the_line():
         certify(f, [(0.0, 1.0)])
 
 
+class Bowl:
+    def __init__(self, depth):
+        self.depth = depth
+
+    def __call__(self, x):
+        y = np.zeros(2)
+        y[:] = x
+        return self.method(y)
+
+    def method(self, x):
+        return -self.depth - max(x[0], x[1], 0.0) - np.sum(x**2)
+
+
+def test_functions_of_any_kind():
+    space = {}
+    exec("import numpy as np\ndef f(x):\n    y = np.empty(2)\n    y[:] = x\n    return -1.0 - y @ y", space)
+    for f in (Bowl(1.0), Bowl(1.0).method, functools.partial(Bowl.method, Bowl(1.0)), space["f"]):
+        assert certify(f, SQUARE), f
+
+
 def test_too_many_dimensions_are_refused_with_an_estimate():
     def f(x):
         return sum(0.9 * x[k] * x[k - 1] - 0.905 * x[k] ** 2 for k in range(14))
@@ -291,5 +312,5 @@ def test_closer_to_the_equilibrium_and_confirmed():
     assert again, again
 
 
-def test_a_bar_is_drawn(capfd):
+def test_a_bar_is_drawn():
     assert certify(lambda x: -motzkin(x) - 1e-3, SQUARE, progress=True)
