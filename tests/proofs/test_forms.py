@@ -120,3 +120,13 @@ def test_the_number_of_boxes_is_estimated_from_below(margin):
     branching.run(1e6, 60.0)
     assert branching.proved
     assert 0.02 * branching.count < expected < 2.0 * branching.count
+
+
+def test_a_box_too_small_to_be_cut_is_left():
+    """x + y <= 2 up to x = y = 1: true, but not by rounded numbers; what is left is a corner of the last few digits."""
+    for box in ([(1.0, 1.0), (1.0, 1.0)], [(1.0, 1.0), (0.0, 1.0)], [(0.0, 1.0)] * 2):
+        found = certify(lambda x: x[0] + x[1] - 2.0, box, boxes=1e5)
+        assert found.status == "undecided", found
+        assert 0 < len(found.left.lo) < 100
+        assert (found.left.hi == 1.0).any()
+        assert 0.0 < found.left.worst < 1e-14
