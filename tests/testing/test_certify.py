@@ -147,6 +147,16 @@ def test_what_touches_zero_is_undecided():
         found.save("nowhere.npz")
 
 
+def test_strictly_is_not_almost():
+    """-(3 x - 1)^2 is zero at 1/3, which no double is: not below zero, and yet no point to refute it by."""
+
+    def f(x):
+        return -((3.0 * x[0] - 1.0) ** 2)
+
+    assert certify(f, [(0.0, 1.0)])
+    assert certify(f, [(0.0, 1.0)], strict=True, boxes=1e4).status == "undecided"
+
+
 def test_boxes_are_settled_or_left():
     """Nothing is lost: volumes add up, whatever chunks there were."""
     found = certify(lambda x: 2.0 * x[0] * x[1] - x[0] ** 2 - x[1] ** 2, SQUARE, boxes=3000)
