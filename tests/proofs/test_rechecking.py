@@ -84,6 +84,23 @@ def test_a_larger_domain_is_not_covered(proof):
     assert re.match("no box covers", tampered(proof, domain=proof["domain"] * 1.01).reason)
 
 
+def test_a_strict_claim_is_checked_strictly():
+    """-(3 x - 1)^2 is zero at 1/3."""
+    found = testing.certify(lambda x: -((3.0 * x[0] - 1.0) ** 2), [(0.0, 1.0)])
+    said = json.loads(found.arrays()["claim"])
+    assert testing.recheck(found)
+    assert re.match(
+        "f is not shown to be < 0", tampered(found.arrays(), claim=json.dumps({**said, "strict": True})).reason
+    )
+
+
+def test_a_constraint_is_no_excuse_elsewhere(proof):
+    """Of a proof outside a ball, without the ball."""
+    said = json.loads(proof["claim"])
+    without = json.dumps({**said, "outputs": said["outputs"][:1]})
+    assert re.match("f is not shown", tampered(proof, claim=without).reason)
+
+
 def test_nonsense_is_no_proof(tmp_path, proof):
     path = tmp_path / "proof.npz"
     path.write_bytes(b"PK nonsense")
