@@ -90,7 +90,9 @@ EXAMPLES = {
         },
         compare=False,
     ),
-    "testing.recheck": Example({"proof": CERTIFICATE}, compare=False),
+    "testing.recheck": Example(
+        {"proof": CERTIFICATE, "processes": 1, "progress": Argument(False, "none")}, compare=False
+    ),
     "testing.Ellipsoid": Example(
         {"semi_axes": Argument(np.array([0.5, 0.25]), "huge"), "centre": np.array([0.25, 0.125])}
     ),
