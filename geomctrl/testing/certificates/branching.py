@@ -67,8 +67,7 @@ def prove(task: Task, most: int, seconds: float, progress: Progress | None = Non
         rest = boxes[~done]
         if out.count >= tried:  # ever more seldom
             sample = rest[np.argsort(merit[~done])[:: -max(1, len(rest) // SAMPLE)][:SAMPLE]]
-            found, tried = _gains(task, sample, sides, width), 2 * out.count
-            gains = found if not gains.size else 0.5 * (gains + found)
+            gains, tried = _gains(task, sample, sides, width), int(1.5 * out.count)
         work = joined(work, _halved(rest, sides, gains, width))
         volume = np.concatenate([volume, 0.5 * share[~done], 0.5 * share[~done]])
     out.left, out.share_left = ([work], max(remaining, 0.0)) if len(work) else ([], 0.0)
@@ -106,7 +105,7 @@ def _boxes(lo: np.ndarray, hi: np.ndarray, n: int) -> Boxes:
 
 
 def _gains(task: Task, sample: Boxes, sides: np.ndarray, width: np.ndarray) -> np.ndarray:
-    """What halving each side adds to the merit of a box, per share of the side that it still has."""
+    """What halving each side does for a box, per share of the side that it still has."""
     n, (lo, hi) = sample.lo.shape[1], _ends(sample)
     lows, highs = [], []
     for i in sides:
@@ -116,13 +115,16 @@ def _gains(task: Task, sample: Boxes, sides: np.ndarray, width: np.ndarray) -> n
             low[:, i], high[:, i] = a, b
             lows.append(low)
             highs.append(high)
-    found = np.maximum(merits(task, _boxes(np.concatenate(lows), np.concatenate(highs), n)), -1e12)
-    found = np.minimum(found, 0.0).reshape(len(sides), 2, len(lo))
-    before = np.maximum(merits(task, sample), -1e12)
-    gain = (found.min(1) + 0.25 * (found.max(1) - found.min(1)) - before).mean(1)
+    found = _lack(merits(task, _boxes(np.concatenate(lows), np.concatenate(highs), n))).reshape(len(sides), 2, len(lo))
+    gain = (_lack(merits(task, sample)) - 0.75 * found.max(1) - 0.25 * found.min(1)).mean(1)
     share = ((hi - lo) / np.where(width > 0.0, width, 1.0)).mean(0)[sides]
     gain = np.maximum(gain, 0.0) / np.maximum(share, 1e-12)
     return gain + (1e-3 * gain.max() or 1.0)  # none better than others: the widest side
+
+
+def _lack(merit: np.ndarray) -> np.ndarray:
+    """How far from decided a box is, in powers: bounds that are not finite yet are not worth all others."""
+    return np.log(np.clip(-merit, 1e-9, 1e9))
 
 
 def _halved(boxes: Boxes, sides: np.ndarray, gains: np.ndarray, width: np.ndarray) -> Boxes:

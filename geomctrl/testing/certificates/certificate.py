@@ -55,8 +55,9 @@ class LyapunovCertificate:
     """What was proved of a controller's Lyapunov function; `print` says it in words.
 
     verdict: "proved", "refuted" or "undecided", of V > 0 and of V' together. level: V <= level is the largest set
-    known to lie in the box, None where no such number is known; `ends_in`: the level that all solutions that start in it
-    come to, and stay below; None where that is not below `level`. counterexample: of what is refuted. boxes, seconds:
+    known to lie in the box, None where no such number is known; `ends_in`: the level that all solutions which start in it
+    come to, and stay below; None where that is not below `level`. sampled: of `region_of_attraction`, the lowest V of a
+    sampled state at which V' is not as claimed. counterexample: of what is refuted. boxes, seconds:
     what it took.
     """
 
@@ -68,6 +69,7 @@ class LyapunovCertificate:
     equations: Equations = field(repr=False)
     level: float | None = None
     ends_in: float | None = None
+    sampled: float | None = None
 
     @property
     def verdict(self) -> str:
@@ -104,12 +106,6 @@ class LyapunovCertificate:
 
         return recheck(self)
 
-    def save(self, path: Any) -> None:
-        """Write equations, boxes and lemmas to a file that `recheck_lyapunov` checks without tracing anything."""
-        from .saved import save
-
-        save(self, path)
-
     def __str__(self) -> str:
         out = [f"{self.name}: {self.verdict.upper()}", f"on {self.domain}", *map(str, self.claims)]
         out += [f"lemma      {lemma}" for lemma in self.lemmas]
@@ -123,6 +119,3 @@ class LyapunovCertificate:
         out.append("proved of the model in exact arithmetic; rounding in the code that runs is not part of it")
         return "\n".join(out)
 
-
-def task_bounds(claim: Claim) -> Any:
-    return None if claim.task is None else claim.task.bounds

@@ -113,7 +113,7 @@ def equations(controller: Any, plant: Plant, q_d: np.ndarray) -> Equations:
     angles: list[int | None] = []
     for i, at in enumerate(x[: len(x) // 2]):
         angle, used = graph.load(ANGLES, i), False
-        for op in ("sin", "cos"):
+        for op in ("sin", "cos") if lemmas else ():  # as it comes, what cancels must stay together
             node = graph.node(op, at)
             moved[node], used = symbols.unary(op, angle), True
         angles.append(angle.at if used else None)

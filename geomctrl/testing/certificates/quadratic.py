@@ -22,7 +22,7 @@ import numpy as np
 
 from geomctrl.compiler.derivatives import pullback, tangents
 from geomctrl.compiler.symbols import Symbol
-from geomctrl.proofs.identities import degree_in
+from geomctrl.proofs.identities import degree_in, identical
 from geomctrl.proofs.interpreted import EPS, enclosed
 from geomctrl.proofs.substitution import substituted
 
@@ -54,13 +54,22 @@ def joined(a: Boxes, b: Boxes) -> Boxes:
 class Form(NamedTuple):
     """F <= top + slope . |x| - x . N x on a box, for all that is in it: (boxes,), (boxes, 2n), (boxes, 2n, 2n).
 
-    value: the largest that F is on the box by intervals alone.
+    value: the largest that F is on the box by intervals alone. scale: see `Bounds`.
     """
 
     top: np.ndarray
     slope: np.ndarray
     N: np.ndarray
     value: np.ndarray
+    scale: np.ndarray
+
+    def lifted(self) -> tuple[Form, np.ndarray]:
+        """The form with N + lift / scale^2 positive definite, and the lift (boxes,), 0 where N is that itself."""
+        known = np.abs(self.N).max((1, 2)) < 1e200
+        N = np.where(known[:, None, None], self.N, np.eye(len(self.scale)))
+        lift = np.maximum(-1.01 * scaled_eigenvalues(N, self.scale), 0.0)
+        lifted = N + np.eye(len(self.scale)) * (lift[:, None] / self.scale**2)[:, None, :]
+        return self._replace(N=lifted), np.where(known, lift, np.inf)
 
     def least(self, boxes: Boxes, sweeps: int = 4) -> np.ndarray:
         """About where x . N x is least on each box, (boxes, 2n), where that is a point."""
@@ -92,6 +101,15 @@ class Bounds:
         upper = [rows[i][j] for i in range(len(x)) for j in range(i, len(x))]
         return settled(graph, [self.F, *gradient, *upper])
 
+    @cached_property
+    def flat(self) -> bool:
+        """Whether F and its gradient are zero at x = 0 for all angles and parameters: an identity."""
+        e, n = self.equations, len(self.equations.x)
+        known: dict[tuple[int, int], float] = {key_of(e.graph, k): x for k, x in e.numbers.items()}
+        known |= {key_of(e.graph, k): (e.q_d[i] if i < e.n else 0.0) for i, k in enumerate(e.x)}
+        known[key_of(e.graph, e.loop.t.at)] = AT
+        return identical(e.graph, [(x, 0.0) for x in self.expressions[: 1 + n]], known)
+
     def form(self, boxes: Boxes) -> Form:
         n, m = len(self.equations.x), len(boxes)
         zero, twice = np.zeros((m, n)), joined(boxes, boxes)
@@ -111,7 +129,10 @@ class Bounds:
             A, R = A1 / 2.0, R1 / 2.0
         R = R + 4.0 * EPS * (np.abs(A) + R)
         slope = np.maximum(np.abs(low[:m, 1 : 1 + n]), np.abs(high[:m, 1 : 1 + n]))
-        return Form(high[:m, 0], slope, self._definite(-A, R), value)
+        top = high[:m, 0]
+        if (top.any() or slope.any()) and self.flat:
+            top, slope = np.zeros(m), np.zeros((m, n))
+        return Form(top, slope, self._definite(-A, R), value, self.scale)
 
     def values(self, boxes: Boxes) -> tuple[np.ndarray, np.ndarray]:
         """(lo, hi), (boxes,) each, of F by intervals alone."""
@@ -129,6 +150,11 @@ class Bounds:
 
     def _enclosed(self, ends: Sequence[Any], boxes: Boxes, lo: Any, hi: Any) -> tuple[np.ndarray, np.ndarray]:
         return enclosed(self.equations.graph, ends, inputs(self.equations, boxes, lo, hi), len(boxes))
+
+
+def key_of(graph: Any, at: int) -> tuple[int, int]:
+    """(array, index) of an input's node."""
+    return graph.nodes[at][1:]
 
 
 def perron(R: np.ndarray, scale: np.ndarray) -> np.ndarray:
@@ -285,14 +311,14 @@ def about_zero(form: Form, scale: np.ndarray, ball: np.ndarray | None, allowed: 
 
 def largest(form: Form, boxes: Boxes) -> np.ndarray:
     """(boxes,): an upper bound of F on each box, from the form and from intervals."""
-    n = boxes.lo.shape[1]
-    least = np.linalg.eigvalsh(np.nan_to_num(form.N, nan=-1.0, neginf=-1e300, posinf=1e300))[:, 0]
-    size = np.abs(form.N).max((1, 2))
-    convex = least > SAFE * n * size
+    form, lift = form.lifted()
+    convex = scaled_eigenvalues(form.N, form.scale) > 0.0
     c = form.least(boxes)
     Nc = np.einsum("bij,bj->bi", form.N, c)
     below = 2.0 * np.minimum(Nc * boxes.lo, Nc * boxes.hi).sum(1) - np.einsum("bi,bi->b", c, Nc)
-    linear = (form.slope * np.maximum(np.abs(boxes.lo), np.abs(boxes.hi))).sum(1)
-    above = form.top + linear - below
-    above = above + 1e-13 * (np.abs(form.top) + linear + np.abs(Nc * boxes.lo).sum(1) + np.abs(Nc * boxes.hi).sum(1))
+    far = np.maximum(np.abs(boxes.lo), np.abs(boxes.hi))
+    lost = np.where(lift > 0.0, lift * ((far / form.scale) ** 2).sum(1) * (1.0 + 1e-12), 0.0)
+    linear = (form.slope * far).sum(1)
+    above = form.top + linear - below + lost
+    above = above + 1e-13 * (np.abs(form.top) + linear + lost + np.abs(Nc * boxes.lo).sum(1) + np.abs(Nc * boxes.hi).sum(1))
     return np.minimum(np.where(convex, above, np.inf), form.value)

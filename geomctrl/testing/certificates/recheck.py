@@ -177,7 +177,7 @@ def decided(f: tuple[Any, ...], lo: Sequence[float], hi: Sequence[float], ball: 
     u = [Fraction(float(x)) for x in perron(np.array(R, float)[None], scale)[0] * scale]
     cover = [sum(R[i][j] * u[j] for j in range(n)) / u[i] for i in range(n)]
     P = [[N[i][j] - (cover[i] if i == j else 0) for j in range(n)] for i in range(n)]
-    return _far(P, top, slope, lo, hi, limit) or _near(P, top, slope, ball, limit, scale)
+    return _far(P, top, slope, lo, hi, limit, scale) or _near(P, top, slope, ball, limit, scale)
 
 
 def _near(P: Any, top: Fraction, slope: Any, ball: np.ndarray, limit: Fraction, scale: np.ndarray) -> bool:
@@ -197,16 +197,22 @@ def _near(P: Any, top: Fraction, slope: Any, ball: np.ndarray, limit: Fraction, 
     return False
 
 
-def _far(P: Any, top: Fraction, slope: Any, lo: Any, hi: Any, limit: Fraction) -> bool:
+def _far(P: Any, top: Fraction, slope: Any, lo: Any, hi: Any, limit: Fraction, scale: np.ndarray) -> bool:
     n = len(slope)
     boxes = Boxes(np.array(lo)[None], np.array(hi)[None], np.zeros((1, 0)), np.zeros((1, 0)))
-    form = Form(np.array([float(top)]), np.array([slope], float), np.array(P, float)[None], np.array([np.inf]))
+    form = Form(np.array([float(top)]), np.array([slope], float), np.array(P, float)[None], np.array([np.inf]), scale)
+    form, lift = form.lifted()
+    if not np.isfinite(lift[0]):
+        return False
+    lifts = [Fraction(float(lift[0])) / Fraction(float(d)) ** 2 for d in scale]
+    P = [[P[i][j] + (lifts[i] if i == j else 0) for j in range(n)] for i in range(n)]
     c = [Fraction(float(x)) for x in form.least(boxes)[0]]
     a, b = [Fraction(float(x)) for x in lo], [Fraction(float(x)) for x in hi]
     Pc = [sum(P[i][j] * c[j] for j in range(n)) for i in range(n)]
     below = 2 * sum(min(g * x, g * y) for g, x, y in zip(Pc, a, b)) - sum(g * x for g, x in zip(Pc, c))
-    linear = sum(g * max(abs(x), abs(y)) for g, x, y in zip(slope, a, b))
-    return top + linear - below < limit and positive_definite(P)
+    far = [max(abs(x), abs(y)) for x, y in zip(a, b)]
+    most = sum(g * x for g, x in zip(slope, far)) + sum(s * x * x for s, x in zip(lifts, far))
+    return top + most - below < limit and positive_definite(P)
 
 
 def positive_definite(A: Sequence[Sequence[Fraction]]) -> bool:
