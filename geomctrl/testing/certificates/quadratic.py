@@ -52,16 +52,22 @@ def joined(a: Boxes, b: Boxes) -> Boxes:
 
 
 class Form(NamedTuple):
-    """F <= top + slope . |x| - x . N x on a box, for all that is in it: (boxes,), (boxes, 2n), (boxes, 2n, 2n).
+    """F <= top + g . x + slack . |x| - x . N x on a box, for all in it: (boxes,), (boxes, 2n) twice, (boxes, 2n, 2n).
 
     value: the largest that F is on the box by intervals alone. scale: see `Bounds`.
     """
 
     top: np.ndarray
-    slope: np.ndarray
+    g: np.ndarray
+    slack: np.ndarray
     N: np.ndarray
     value: np.ndarray
     scale: np.ndarray
+
+    @property
+    def slope(self) -> np.ndarray:
+        """Of a bound in |x| alone."""
+        return np.abs(self.g) + self.slack
 
     def lifted(self) -> tuple[Form, np.ndarray]:
         """The form with N + lift / scale^2 positive definite, and the lift (boxes,), 0 where N is that itself."""
@@ -72,13 +78,13 @@ class Form(NamedTuple):
         return self._replace(N=lifted), np.where(known, lift, np.inf)
 
     def least(self, boxes: Boxes, sweeps: int = 4) -> np.ndarray:
-        """About where x . N x is least on each box, (boxes, 2n), where that is a point."""
+        """About where x . N x - g . x is least on each box, (boxes, 2n), where that is a point."""
         c = np.clip(0.0, boxes.lo, boxes.hi)
         diagonal = np.maximum(np.einsum("bii->bi", self.N), 1e-300)
         for _ in range(sweeps):
             for i in range(c.shape[1]):
                 rest = np.einsum("bj,bj->b", self.N[:, i], c) - self.N[:, i, i] * c[:, i]
-                c[:, i] = np.clip(-rest / diagonal[:, i], boxes.lo[:, i], boxes.hi[:, i])
+                c[:, i] = np.clip((0.5 * self.g[:, i] - rest) / diagonal[:, i], boxes.lo[:, i], boxes.hi[:, i])
         return c
 
 
@@ -104,11 +110,26 @@ class Bounds:
     @cached_property
     def flat(self) -> bool:
         """Whether F and its gradient are zero at x = 0 for all angles and parameters: an identity."""
+        return self._is_flat({})
+
+    @cached_property
+    def flat_at_model(self) -> bool:
+        """The same where the true parameters are those of the model."""
+        e = self.equations
+        known = {key_of(e.graph, k): x for k, x in zip(e.parameters, e.model.tolist())}
+        return self.flat or self._is_flat(known | {key_of(e.graph, k): 0.0 for k in e.errors})
+
+    def _is_flat(self, known: dict[tuple[int, int], float]) -> bool:
         e, n = self.equations, len(self.equations.x)
-        known: dict[tuple[int, int], float] = {key_of(e.graph, k): x for k, x in e.numbers.items()}
-        known |= {key_of(e.graph, k): (e.q_d[i] if i < e.n else 0.0) for i, k in enumerate(e.x)}
+        known = known | {key_of(e.graph, k): x for k, x in e.numbers.items()}
+        known |= {key_of(e.graph, k): (float(e.q_d[i]) if i < e.n else 0.0) for i, k in enumerate(e.x)}
         known[key_of(e.graph, e.loop.t.at)] = AT
         return identical(e.graph, [(x, 0.0) for x in self.expressions[: 1 + n]], known)
+
+    def is_flat(self, boxes: Boxes) -> bool:
+        """Whether F and its gradient are known to be zero at x = 0 for the parameters of the boxes."""
+        model = self.equations.model
+        return (self.flat_at_model if (boxes.p_lo == model).all() and (boxes.p_hi == model).all() else self.flat)
 
     def form(self, boxes: Boxes) -> Form:
         n, m = len(self.equations.x), len(boxes)
@@ -128,11 +149,14 @@ class Bounds:
         else:
             A, R = A1 / 2.0, R1 / 2.0
         R = R + 4.0 * EPS * (np.abs(A) + R)
-        slope = np.maximum(np.abs(low[:m, 1 : 1 + n]), np.abs(high[:m, 1 : 1 + n]))
+        g_lo, g_hi = low[:m, 1 : 1 + n], high[:m, 1 : 1 + n]
+        known = np.isfinite(g_lo) & np.isfinite(g_hi)
+        g = 0.5 * np.where(known, g_lo, 0.0) + 0.5 * np.where(known, g_hi, 0.0)
+        slack = np.maximum(g_hi - g, g - g_lo) * (1.0 + 4.0 * EPS)
         top = high[:m, 0]
-        if (top.any() or slope.any()) and self.flat:
-            top, slope = np.zeros(m), np.zeros((m, n))
-        return Form(top, slope, self._definite(-A, R), value, self.scale)
+        if (top.any() or slack.any()) and self.is_flat(boxes):
+            top, g, slack = np.zeros(m), np.zeros((m, n)), np.zeros((m, n))
+        return Form(top, g, slack, self._definite(-A, R), value, self.scale)
 
     def values(self, boxes: Boxes) -> tuple[np.ndarray, np.ndarray]:
         """(lo, hi), (boxes,) each, of F by intervals alone."""
@@ -315,10 +339,10 @@ def largest(form: Form, boxes: Boxes) -> np.ndarray:
     convex = scaled_eigenvalues(form.N, form.scale) > 0.0
     c = form.least(boxes)
     Nc = np.einsum("bij,bj->bi", form.N, c)
-    below = 2.0 * np.minimum(Nc * boxes.lo, Nc * boxes.hi).sum(1) - np.einsum("bi,bi->b", c, Nc)
+    slope = form.g - 2.0 * Nc  # of g . x less the tangent plane of x . N x at c, which lies below it
     far = np.maximum(np.abs(boxes.lo), np.abs(boxes.hi))
-    lost = np.where(lift > 0.0, lift * ((far / form.scale) ** 2).sum(1) * (1.0 + 1e-12), 0.0)
-    linear = (form.slope * far).sum(1)
-    above = form.top + linear - below + lost
-    above = above + 1e-13 * (np.abs(form.top) + linear + lost + np.abs(Nc * boxes.lo).sum(1) + np.abs(Nc * boxes.hi).sum(1))
+    linear = np.maximum(slope * boxes.lo, slope * boxes.hi).sum(1) + np.einsum("bi,bi->b", c, Nc)
+    lost = np.where(lift > 0.0, lift * ((far / form.scale) ** 2).sum(1), 0.0) + (form.slack * far).sum(1)
+    above = form.top + linear + lost
+    above = above + 1e-13 * (np.abs(form.top) + lost + ((np.abs(form.g) + 4.0 * np.abs(Nc)) * far).sum(1))
     return np.minimum(np.where(convex, above, np.inf), form.value)

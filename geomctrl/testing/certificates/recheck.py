@@ -36,17 +36,17 @@ class CheckError(GeomctrlError):
 
 def arrays(task: Task, leaves: Boxes) -> dict[str, Any]:
     """A proved inequality as arrays, without any object of the library."""
-    above = {} if task.above is None else {f"above_{k}": x for k, x in _code(task.above).items()}
+    above = {} if task.above is None else {f"above_{k}": x for k, x in _code(task.above, task.box).items()}
     box = task.box
     return {
-        **_code(task.bounds), **above,
+        **_code(task.bounds, box), **above,
         "ball": np.zeros(0) if task.ball is None else task.ball, "allowed": task.allowed, "level": task.level,
         "domain": np.concatenate([np.stack([box.lo[0], box.hi[0]]), np.stack([box.p_lo[0], box.p_hi[0]])], 1),
         "lo": np.concatenate([leaves.lo, leaves.p_lo], 1), "hi": np.concatenate([leaves.hi, leaves.p_hi], 1),
     }  # fmt: skip
 
 
-def _code(bounds: Bounds) -> dict[str, Any]:
+def _code(bounds: Bounds, box: Boxes) -> dict[str, Any]:
     """F with its derivatives, and the entries of M, as saved code."""
     e = bounds.equations
     outputs = [e.graph.operand(x) for x in (*bounds.expressions, *e.mass)]
@@ -58,7 +58,7 @@ def _code(bounds: Bounds) -> dict[str, Any]:
     with_angle = np.array([i for i, k in enumerate(e.angles) if k is not None])
     return {
         "code": saved_claim(claim)["claim"], "numbers": e.loop.numbers, "q_d": e.q_d, "model": e.model,
-        "with_angle": with_angle, "degree": bounds.degree, "scale": bounds.scale, "inverse": len(e.inverse),
+        "with_angle": with_angle, "degree": bounds.degree, "scale": bounds.scale, "inverse": len(e.inverse), "flat": bounds.is_flat(box),
     }  # fmt: skip
 
 
@@ -67,14 +67,14 @@ class Inequality:
 
     def __init__(self, saved: Any, prefix: str = ""):
         self.saved = {k: saved[prefix + k] for k in ("code", "numbers", "q_d", "model", "with_angle", "degree", "scale")}
-        self.inverses = int(saved[prefix + "inverse"])
+        self.inverses, self.flat = int(saved[prefix + "inverse"]), bool(saved[prefix + "flat"])
         self.code = Code(json.loads(str(self.saved["code"])), np.asarray(self.saved["numbers"], float).ravel())
         self.arb = self.code.arithmetic.arb
         self.n = len(self.saved["scale"])
         self.degree = float(self.saved["degree"])
 
     def form(self, lo: np.ndarray, hi: np.ndarray) -> tuple[Any, ...]:
-        """(value, top, slope, N, R): fractions that bound F on a box of (x, parameters); None where nothing does."""
+        """(value, top, (g, slack), N, R): fractions that bound F on a box of (x, parameters); None where nothing does."""
         n = self.n
         zero = self._values(lo, hi, np.zeros(n), np.zeros(n))
         x_lo, x_hi = lo[:n], hi[:n]
@@ -92,7 +92,9 @@ class Inequality:
             parts = [(w * (b + a) / 2, w * (b - a) / 2) for w, (a, b) in zip(share, (H0[k], H1[k]))]
             N[i][j] = N[j][i] = -parts[0][0] - parts[1][0]
             R[i][j] = R[j][i] = parts[0][1] + parts[1][1]
-        slope = [max(abs(a), abs(b)) for a, b in gradient]
+        slope = [((a + b) / 2, (b - a) / 2) for a, b in gradient]
+        if self.flat:  # an identity, tested on its own
+            return value, Fraction(0), [(Fraction(0), Fraction(0))] * n, N, R
         return value, zero[0][1], slope, N, R
 
     def _values(self, lo: np.ndarray, hi: np.ndarray, x_lo: np.ndarray, x_hi: np.ndarray) -> list[Any]:
@@ -181,7 +183,7 @@ def decided(f: tuple[Any, ...], lo: Sequence[float], hi: Sequence[float], ball: 
 
 
 def _near(P: Any, top: Fraction, slope: Any, ball: np.ndarray, limit: Fraction, scale: np.ndarray) -> bool:
-    n = len(slope)
+    n, slope = len(slope), [abs(g) + slack for g, slack in slope]
     weights = [max(P[i][i], Fraction(1, 10**300)) for i in range(n)]
     for share in SHARES if any(slope) else (0.0,):
         s = Fraction(share)
@@ -200,7 +202,9 @@ def _near(P: Any, top: Fraction, slope: Any, ball: np.ndarray, limit: Fraction, 
 def _far(P: Any, top: Fraction, slope: Any, lo: Any, hi: Any, limit: Fraction, scale: np.ndarray) -> bool:
     n = len(slope)
     boxes = Boxes(np.array(lo)[None], np.array(hi)[None], np.zeros((1, 0)), np.zeros((1, 0)))
-    form = Form(np.array([float(top)]), np.array([slope], float), np.array(P, float)[None], np.array([np.inf]), scale)
+    g, slack = [x for x, _ in slope], [x for _, x in slope]
+    parts = np.array([g], float), np.array([slack], float), np.array(P, float)[None]
+    form = Form(np.array([float(top)]), *parts, np.array([np.inf]), scale)
     form, lift = form.lifted()
     if not np.isfinite(lift[0]):
         return False
@@ -209,10 +213,11 @@ def _far(P: Any, top: Fraction, slope: Any, lo: Any, hi: Any, limit: Fraction, s
     c = [Fraction(float(x)) for x in form.least(boxes)[0]]
     a, b = [Fraction(float(x)) for x in lo], [Fraction(float(x)) for x in hi]
     Pc = [sum(P[i][j] * c[j] for j in range(n)) for i in range(n)]
-    below = 2 * sum(min(g * x, g * y) for g, x, y in zip(Pc, a, b)) - sum(g * x for g, x in zip(Pc, c))
+    plane = [x - 2 * y for x, y in zip(g, Pc)]
+    linear = sum(max(s * x, s * y) for s, x, y in zip(plane, a, b)) + sum(x * y for x, y in zip(Pc, c))
     far = [max(abs(x), abs(y)) for x, y in zip(a, b)]
-    most = sum(g * x for g, x in zip(slope, far)) + sum(s * x * x for s, x in zip(lifts, far))
-    return top + most - below < limit and positive_definite(P)
+    lost = sum(s * x for s, x in zip(slack, far)) + sum(s * x * x for s, x in zip(lifts, far))
+    return top + linear + lost < limit and positive_definite(P)
 
 
 def positive_definite(A: Sequence[Sequence[Fraction]]) -> bool:
