@@ -20,8 +20,11 @@ from geomctrl.proofs.claims import Ellipsoid
 from geomctrl.proofs.rechecking import Recheck, recheck
 
 from .assertions import assert_passive, assert_skew_symmetric
+from .certificates.certificate import LyapunovCertificate
+from .certificates.recheck import CheckError, recheck_lyapunov
 from .certifying import certify
 from .lyapunov import State, assert_lyapunov
+from .lyapunov_certificates import certify_lyapunov, region_of_attraction
 from .random_robots import random_inertia, random_joint, random_robot
 from .strategies import (
     bundled_robots,
@@ -35,8 +38,10 @@ from .strategies import (
 
 __all__ = [
     "Certificate",
+    "CheckError",
     "Counterexample",
     "Ellipsoid",
+    "LyapunovCertificate",
     "Recheck",
     "State",
     "assert_lyapunov",
@@ -44,6 +49,7 @@ __all__ = [
     "assert_skew_symmetric",
     "bundled_robots",
     "certify",
+    "certify_lyapunov",
     "configurations",
     "inertias",
     "motions",
@@ -51,6 +57,8 @@ __all__ = [
     "random_joint",
     "random_robot",
     "recheck",
+    "recheck_lyapunov",
+    "region_of_attraction",
     "robots",
     "states",
     "velocities",

@@ -3,9 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
+
+from geomctrl import files
+from geomctrl.arguments import path_of
+from geomctrl.errors import ArgumentError
 
 from .branching import Outcome, Task
 from .equations import Equations, Lemma
@@ -98,13 +103,25 @@ class LyapunovCertificate:
         return self.level if self.proved and self.ends_in is not None else None
 
     def recheck(self) -> str:
-        """Check every proved inequality and every lemma again with python-flint; what was checked, in words.
-
-        Raises CheckError where something does not hold, ModuleNotFoundError without python-flint (extra `certify`).
+        """Check every proved inequality again with python-flint, and every lemma at other random points; in words what
+        was checked. Raises CheckError where something is not shown, ImportError without python-flint.
         """
         from .recheck import recheck
 
         return recheck(self)
+
+    def save(self, path: str | Path) -> Path:
+        """Write the inequalities with their boxes as an npz file, for `testing.recheck_lyapunov`.
+
+        Raises ArgumentError for a certificate that is not proved.
+        """
+        from .recheck import saved
+
+        if not self.proved:
+            raise ArgumentError(f"certificate: expected one that is proved, got one that is {self.verdict}")
+        with files.whole(path_of("path", path)) as file:
+            np.savez(file, **saved(self))
+        return path_of("path", path)
 
     def __str__(self) -> str:
         out = [f"{self.name}: {self.verdict.upper()}", f"on {self.domain}", *map(str, self.claims)]

@@ -14,7 +14,7 @@ What is not found is not assumed: then V' is taken as it comes.
 from __future__ import annotations
 
 import copy
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -44,6 +44,7 @@ class Lemma:
 
     claim: str
     chance: float
+    holds: Callable[[int], bool]  # tested again, with another seed
 
     def __str__(self) -> str:
         return f"{self.claim} (identity modulo 2^521 - 1 at random points; mistaken with probability 1e{self.chance:.0f})"
@@ -108,8 +109,7 @@ def equations(controller: Any, plant: Plant, q_d: np.ndarray) -> Equations:
     form, lemmas, model, decrease, value, potential = found.best()
     q, v, _ = loop.split(loop.y)
     x = loads([*q.tolist(), *v.tolist()])
-    moved: dict[int, Any] = dict.fromkeys(())
-    moved.update({k: 0.0 for k, z in found.fixed.items() if z == 0.0})
+    moved: dict[int, Any] = {k: 0.0 for k, z in found.fixed.items() if z == 0.0}
     angles: list[int | None] = []
     for i, at in enumerate(x[: len(x) // 2]):
         angle, used = graph.load(ANGLES, i), False
@@ -190,11 +190,11 @@ class _Forms:
                 return found
         return "V' along the field, as it comes", [], self.true, self.slope, self.loop.value, None
 
-    def same(self, pairs: list[tuple[Any, Any]], known: Any = None) -> bool:
-        return identical(self.graph, pairs, self.free if known is None else known)
+    def same(self, pairs: list[tuple[Any, Any]]) -> bool:
+        return identical(self.graph, pairs, self.free)
 
     def lemma(self, claim: str, pairs: list[tuple[Any, Any]]) -> Lemma:
-        return Lemma(claim, chance(self.graph, pairs))
+        return Lemma(claim, chance(self.graph, pairs), lambda seed: identical(self.graph, pairs, self.free, seed))
 
     def at_model(self, x: Any, model: np.ndarray) -> Any:
         """x with the true parameters those of the model: numbers of inputs that are theirs."""

@@ -11,12 +11,14 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from fractions import Fraction
+from functools import reduce
 from typing import Any
 
 import numpy as np
 
+from geomctrl.arguments import path_of
 from geomctrl.compiler.tracing import Trace
-from geomctrl.errors import GeomctrlError
+from geomctrl.errors import ArgumentError, GeomctrlError
 from geomctrl.proofs.certificates import saved_claim
 from geomctrl.proofs.claims import Claim as SavedClaim
 from geomctrl.proofs.rechecking import uncovered
@@ -24,7 +26,7 @@ from geomctrl.proofs.saved_code import Code
 
 from .branching import Task
 from .equations import AT
-from .quadratic import SHARES, Bounds, Boxes, Form, inverse, perron, scaled_eigenvalues
+from .quadratic import SHARES, Bounds, Boxes, Form, inverse, joined, perron, scaled_eigenvalues
 
 
 CUTS = 60  # of one box
@@ -60,6 +62,53 @@ def _code(bounds: Bounds, box: Boxes) -> dict[str, Any]:
         "code": saved_claim(claim)["claim"], "numbers": e.loop.numbers, "q_d": e.q_d, "model": e.model,
         "with_angle": with_angle, "degree": bounds.degree, "scale": bounds.scale, "inverse": len(e.inverse), "flat": bounds.is_flat(box),
     }  # fmt: skip
+
+
+def saved(certificate: Any) -> dict[str, Any]:
+    """All inequalities of a certificate that is proved."""
+    claims = [c for c in certificate.claims if c.outcome is not None]
+    out: dict[str, Any] = {"words": np.array([c.words for c in claims])}
+    for k, c in enumerate(claims):
+        out |= {f"{k}_{name}": x for name, x in arrays(c.task, reduce(joined, c.outcome.leaves)).items()}
+    return out
+
+
+def recheck(certificate: Any) -> str:
+    """See `LyapunovCertificate.recheck`."""
+    if not certificate.proved:
+        raise ArgumentError(f"certificate: expected one that is proved, got one that is {certificate.verdict}")
+    words = recheck_saved(saved(certificate))
+    for k, lemma in enumerate(certificate.lemmas):
+        if not lemma.holds(1000 + k):
+            raise CheckError(f"not an identity: {lemma.claim}")
+    return f"{words}; {len(certificate.lemmas)} lemmas at other points"
+
+
+def recheck_lyapunov(proof: Any) -> str:
+    """Check a file that `LyapunovCertificate.save` wrote, or a certificate, with python-flint; in words what was checked.
+
+    What is checked is what was saved: the code of V and V', their derivatives, the boxes. Raises CheckError where an
+    inequality is not shown, ArgumentError for what is no such file, ImportError without python-flint.
+    """
+    if hasattr(proof, "recheck"):
+        return proof.recheck()
+    try:
+        with np.load(path_of("proof", proof), allow_pickle=False) as file:
+            return recheck_saved(dict(file))
+    except FileNotFoundError:
+        raise ArgumentError(f"proof: no such file: {str(proof)!r}") from None
+    except (KeyError, ValueError, TypeError, IndexError, OSError, EOFError) as error:
+        if isinstance(error, GeomctrlError):
+            raise
+        raise ArgumentError(f"proof: expected what LyapunovCertificate.save writes, got {proof!r:.80} ({error})") from None
+
+
+def recheck_saved(found: Any) -> str:
+    boxes = cuts = 0
+    for k, words in enumerate(found["words"]):
+        n, taken = check({name[len(f"{k}_") :]: x for name, x in found.items() if name.startswith(f"{k}_")}, str(words))
+        boxes, cuts = boxes + n, cuts + taken
+    return f"confirmed with python-flint: {len(found['words'])} inequalities on {boxes} boxes ({cuts} evaluated)"
 
 
 class Inequality:
