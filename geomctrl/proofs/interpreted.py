@@ -11,7 +11,7 @@ and cosine, whatever numpy's are made of, by 2^-49. Zero times anything is zero,
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
@@ -22,7 +22,7 @@ TINY = 1e-300
 WAVE = 2.0**-49
 SHARP = 1e4  # rad: beyond, where a sine's extremum lies is not known well enough
 
-Array = Any  # a number, or one for every box
+Array: TypeAlias = Any  # a number, or one for every box
 
 
 class Ends(NamedTuple):

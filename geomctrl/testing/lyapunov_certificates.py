@@ -226,12 +226,13 @@ def lengths(e: Equations, half: np.ndarray) -> np.ndarray:
     """Lengths of x at which V' of the model loses alike; the box's where it does not say."""
     zero = np.zeros((1, len(half)))
     N = np.diag(Bounds(e, e.decrease, half).form(Boxes(zero, zero, e.model[None], e.model[None])).N[0])
-    good = np.isfinite(N) & (N > 1e-9 * np.abs(N).max(initial=0.0)) & (N < 1e200)
+    good = np.isfinite(N) & (1e-9 * np.abs(N).max(initial=0.0) < N) & (N < 1e200)
     return np.where(good, 1.0 / np.sqrt(np.where(good, N, 1.0)), half)
 
 
 def _middle(box: Boxes) -> tuple[np.ndarray, np.ndarray]:
-    return (0.5 * (box.p_lo + box.p_hi),) * 2
+    middle = 0.5 * (box.p_lo + box.p_hi)
+    return middle, middle
 
 
 # --- arguments ---------------------------------------------------------------------------------------------------
@@ -250,8 +251,8 @@ def _autonomous(controller: Any, plant: Plant) -> None:
     start = controller.start() if hasattr(controller, "start") else None
     if start is not None:
         raise ArgumentError(
-            f"controller: expected one without a state z, got {type(controller).__name__} with {np.size(start)} numbers:"
-            " its V' does not see them (V' = 0 wherever the tracking error is), so that V' < 0 can not hold;"
+            f"controller: expected one without a state z, got {type(controller).__name__} with {np.size(start)}"
+            " numbers: its V' does not see them (V' = 0 wherever the tracking error is), so that V' < 0 can not hold;"
             " testing.assert_lyapunov judges V' = what is promised"
         )
 
@@ -299,7 +300,9 @@ def _parameters(given: Any, robot: Robot) -> tuple[np.ndarray, np.ndarray]:
     if isinstance(given, (tuple, list)) and len(given) == 2:
         lo, hi = (checked("parameters", x, p.shape) for x in given)
         if lo.shape != p.shape or hi.shape != p.shape or not (lo <= hi).all():
-            raise ArgumentError(f"parameters: expected two arrays {p.shape}, smallest and largest values, got {given!r:.80}")
+            raise ArgumentError(
+                f"parameters: expected two arrays {p.shape}, smallest and largest values, got {given!r:.80}"
+            )
         return lo.ravel(), hi.ravel()
     share = number("parameters", given, "a share, not negative, such as 0.2 for 20 %", lambda x: x >= 0.0)
     return (p - share * np.abs(p)).ravel(), (p + share * np.abs(p)).ravel()

@@ -1,4 +1,4 @@
-"""Certified Lyapunov functions: true claims proved and confirmed, false ones refuted, lemmas that do not hold refused."""
+"""Certified Lyapunov functions: true claims proved and confirmed, false ones refuted, false lemmas refused."""
 
 import numpy as np
 import pytest
@@ -130,7 +130,7 @@ def test_region_of_attraction_is_that_of_the_simulated_loop():
         assert (np.abs(x) < [0.6, 0.6, 6.0, 6.0]).all()
         run = gc.simulate(plant, law, Q_D + x[:2], x[2:], 2.0, 1e-3)
         V = law.lyapunov(0.0, run.q[-1], run.v[-1], None, plant).value
-        assert V < found.level * np.exp(-2.0)
+        assert found.level * np.exp(-2.0) > V
 
 
 # --- what is false is refuted ----------------------------------------------------------------------------------------
@@ -223,9 +223,8 @@ def test_forms_are_v_and_its_rate(law):
     law, rng = law(), np.random.default_rng(3)
     e = equations(law, gc.Plant(ARM), Q_D)
     for _ in range(5):
-        p = ARM.parameters * (1.0 + rng.uniform(-0.02, 0.02, ARM.parameters.shape))
-        x = rng.uniform(-1.0, 1.0, 4)
-        plant = gc.Plant(ARM.with_parameters(p))
+        plant = gc.Plant(models.two_link(masses=rng.uniform(0.9, 1.1, 2), coms=rng.uniform(0.45, 0.55, 2)))
+        p, x = plant.robot.parameters, rng.uniform(-1.0, 1.0, 4)
         q, v = Q_D + x[:2], x[2:]
         a = plant.acceleration(0.0, q, v, law(0.0, q, v, None).tau)
         h = 1e-5
@@ -322,7 +321,7 @@ def test_bad_arguments_are_named(change, words):
 
 
 def test_what_can_not_be_certified_says_why():
-    with pytest.raises(ArgumentError, match="one without a state z.*assert_lyapunov"):
+    with pytest.raises(ArgumentError, match=r"one without a state z.*assert_lyapunov"):
         testing.certify_lyapunov(controllers.SlotineLi(ARM, hold(ARM, Q_D)), ARM, BOX)
     free = testing.random_robot(np.random.default_rng(0), ["free", "revolute"], [-1, 0])
     with pytest.raises(ArgumentError, match="one degree of freedom"):
@@ -361,7 +360,9 @@ def test_panda_in_14_dimensions():
     pytest.importorskip("flint")
     robot = models.panda()
     D = np.array([1.3, 1.8, 0.45, 0.63, 0.03, 0.03, 0.005])  # kg m^2: about the mean of M_ii
-    law = passivity(robot, np.array([0.0, -0.785, 0.0, -2.356, 0.0, 1.571, 0.785]), 5.0, 30.0 * (1.8 / D) ** (1 / 3) * D)
+    law = passivity(
+        robot, np.array([0.0, -0.785, 0.0, -2.356, 0.0, 1.571, 0.785]), 5.0, 30.0 * (1.8 / D) ** (1 / 3) * D
+    )
     claim = {"parameters": 0.1, "rate": 0.5, "offset": 5.0, "region": False, "seconds": 600.0}
     found = testing.certify_lyapunov(law, robot, (0.2, 0.4), **claim)
     assert found.proved, found
@@ -372,7 +373,9 @@ def test_panda_in_14_dimensions():
 @pytest.mark.parametrize(("law", "error"), [(passivity, 0.2), (computed_torque, 0.8 * 0.055)])
 def test_nearly_the_largest_error_of_the_model(law, error):
     """0.8 of the error from which the search finds a state at which V grows; beside it, it does find one."""
-    found = testing.certify_lyapunov(law(), ARM, BOX, parameters=error, outside=0.05, boxes=5_000_000, region=False, seconds=300.0)
+    found = testing.certify_lyapunov(
+        law(), ARM, BOX, parameters=error, outside=0.05, boxes=5_000_000, region=False, seconds=300.0
+    )
     assert found.proved, found
     more = testing.certify_lyapunov(law(), ARM, BOX, parameters=error / 0.8 * 1.05, outside=0.05, **QUICK)
     assert more.verdict == "refuted"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -60,8 +60,8 @@ class LyapunovCertificate:
     """What was proved of a controller's Lyapunov function; `print` says it in words.
 
     verdict: "proved", "refuted" or "undecided", of V > 0 and of V' together. level: V <= level is the largest set
-    known to lie in the box, None where no such number is known; `ends_in`: the level that all solutions which start in it
-    come to, and stay below; None where that is not below `level`. sampled: of `region_of_attraction`, the lowest V of a
+    known to lie in the box, None where no such number is known; `ends_in`: the level that all solutions from
+    there come to, and stay below; None where that is not below `level`. sampled: of `region_of_attraction`, the lowest V of a
     sampled state at which V' is not as claimed. counterexample: of what is refuted. boxes, seconds:
     what it took.
     """
@@ -129,10 +129,9 @@ class LyapunovCertificate:
         out.append(f"form       {self.form}")
         if self.region is not None:
             out.append(
-                f"region of attraction: V <= {self.region:.6g}, from where V falls to {self.ends_in:.6g} and stays below"
+                f"region of attraction: V <= {self.region:.6g}; from there V falls to {self.ends_in:.6g}, and stays below"
             )
         elif self.level is not None and self.proved:
             out.append(f"V <= {self.level:.6g} lies in the box; no smaller level is known that all of it comes to")
         out.append("proved of the model in exact arithmetic; rounding in the code that runs is not part of it")
         return "\n".join(out)
-

@@ -47,7 +47,9 @@ class Lemma:
     holds: Callable[[int], bool]  # tested again, with another seed
 
     def __str__(self) -> str:
-        return f"{self.claim} (identity modulo 2^521 - 1 at random points; mistaken with probability 1e{self.chance:.0f})"
+        return (
+            f"{self.claim} (identity modulo 2^521 - 1 at random points; mistaken with probability 1e{self.chance:.0f})"
+        )
 
 
 @dataclass(frozen=True, eq=False)
@@ -122,7 +124,9 @@ def equations(controller: Any, plant: Plant, q_d: np.ndarray) -> Equations:
     decrease, value, U, *mass = substituted(graph, ends, moved)
     inputs = {k for k in graph.needed([graph.operand(decrease), graph.operand(value)]) if graph.nodes[k][0] == "load"}
     if loop.t.at in inputs:
-        raise UntraceableError("controller: its V or V' depends on time; certified are autonomous loops, at a set point")
+        raise UntraceableError(
+            "controller: its V or V' depends on time; certified are autonomous loops, at a set point"
+        )
     return Equations(
         graph, x, np.asarray(q_d, float), angles, p, found.errors, model,
         found.fixed, value, decrease, None if potential is None else U, mass,

@@ -24,7 +24,7 @@ def lowest_bad(e: Equations, box: Boxes, ball: np.ndarray | None, rate: float, o
         x = rng.uniform(lo, hi, (SAMPLES // 4, len(lo))) * (0.7**k)
         p = np.where(rng.random((len(x), len(p_lo))) < 0.5, p_lo, p_hi)
         V, F = valued(e.graph, [e.loop.value, e.as_it_comes(rate)], e.at(x, p), len(x)).T
-        bad = ~(F < offset)
+        bad = ~(offset > F)
         if ball is not None:
             bad &= ((x / ball) ** 2).sum(1) >= 1.0
         least = min(least, float(V[bad].min(initial=np.inf)))

@@ -1,8 +1,8 @@
 """Bounds by quadratic forms: what decides whole boxes about an equilibrium, where intervals alone would have to be cut
 2^14 times.
 
-With x = (q - q_d, v) and the angles a = q inside sines and cosines taken for inputs of their own, V and V' are polynomials
-in x of a low degree whose coefficients depend on a. For every a then, exactly,
+With x = (q - q_d, v) and the angles a = q inside sines and cosines taken for inputs of their own, V and V' are
+polynomials in x of a low degree whose coefficients depend on a. For every a then, exactly,
 
     F(x, a) = F(0, a) + g(a) . x + x . A(x, a) x,      A = H(0, a) / 3 + H(x, a) / 6
 
@@ -129,7 +129,7 @@ class Bounds:
     def is_flat(self, boxes: Boxes) -> bool:
         """Whether F and its gradient are known to be zero at x = 0 for the parameters of the boxes."""
         model = self.equations.model
-        return (self.flat_at_model if (boxes.p_lo == model).all() and (boxes.p_hi == model).all() else self.flat)
+        return self.flat_at_model if (boxes.p_lo == model).all() and (boxes.p_hi == model).all() else self.flat
 
     def form(self, boxes: Boxes) -> Form:
         n, m = len(self.equations.x), len(boxes)
@@ -229,7 +229,9 @@ def inverse(lo: np.ndarray, hi: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     middle = np.where(good[:, None, None], middle, np.eye(n))
     C = np.linalg.inv(middle)
     size = np.abs(C)
-    D = np.abs(np.eye(n) - C @ middle) + size @ (np.where(good[:, None, None], radius, 0.0) + n * 4 * EPS * np.abs(middle))
+    D = np.abs(np.eye(n) - C @ middle) + size @ (
+        np.where(good[:, None, None], radius, 0.0) + n * 4 * EPS * np.abs(middle)
+    )
     u = np.ones((len(lo), n, 1))
     for _ in range(6):
         u = D @ u

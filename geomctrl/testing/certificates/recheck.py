@@ -28,7 +28,6 @@ from .branching import Task
 from .equations import AT
 from .quadratic import SHARES, Bounds, Boxes, Form, inverse, joined, perron, scaled_eigenvalues
 
-
 CUTS = 60  # of one box
 
 
@@ -60,7 +59,8 @@ def _code(bounds: Bounds, box: Boxes) -> dict[str, Any]:
     with_angle = np.array([i for i, k in enumerate(e.angles) if k is not None])
     return {
         "code": saved_claim(claim)["claim"], "numbers": e.loop.numbers, "q_d": e.q_d, "model": e.model,
-        "with_angle": with_angle, "degree": bounds.degree, "scale": bounds.scale, "inverse": len(e.inverse), "flat": bounds.is_flat(box),
+        "with_angle": with_angle, "degree": bounds.degree, "scale": bounds.scale, "inverse": len(e.inverse),
+        "flat": bounds.is_flat(box),
     }  # fmt: skip
 
 
@@ -85,7 +85,7 @@ def recheck(certificate: Any) -> str:
 
 
 def recheck_lyapunov(proof: Any) -> str:
-    """Check a file that `LyapunovCertificate.save` wrote, or a certificate, with python-flint; in words what was checked.
+    """Check a file of `LyapunovCertificate.save`, or a certificate, with python-flint; in words what was checked.
 
     What is checked is what was saved: the code of V and V', their derivatives, the boxes. Raises CheckError where an
     inequality is not shown, ArgumentError for what is no such file, ImportError without python-flint.
@@ -100,7 +100,9 @@ def recheck_lyapunov(proof: Any) -> str:
     except (KeyError, ValueError, TypeError, IndexError, OSError, EOFError) as error:
         if isinstance(error, GeomctrlError):
             raise
-        raise ArgumentError(f"proof: expected what LyapunovCertificate.save writes, got {proof!r:.80} ({error})") from None
+        raise ArgumentError(
+            f"proof: expected what LyapunovCertificate.save writes, got {proof!r:.80} ({error})"
+        ) from None
 
 
 def recheck_saved(found: Any) -> str:
@@ -115,7 +117,9 @@ class Inequality:
     """A saved inequality, evaluated with python-flint."""
 
     def __init__(self, saved: Any, prefix: str = ""):
-        self.saved = {k: saved[prefix + k] for k in ("code", "numbers", "q_d", "model", "with_angle", "degree", "scale")}
+        self.saved = {
+            k: saved[prefix + k] for k in ("code", "numbers", "q_d", "model", "with_angle", "degree", "scale")
+        }
         self.inverses, self.flat = int(saved[prefix + "inverse"]), bool(saved[prefix + "flat"])
         self.code = Code(json.loads(str(self.saved["code"])), np.asarray(self.saved["numbers"], float).ravel())
         self.arb = self.code.arithmetic.arb
@@ -123,7 +127,7 @@ class Inequality:
         self.degree = float(self.saved["degree"])
 
     def form(self, lo: np.ndarray, hi: np.ndarray) -> tuple[Any, ...]:
-        """(value, top, (g, slack), N, R): fractions that bound F on a box of (x, parameters); None where nothing does."""
+        """(value, top, (g, slack), N, R): fractions that bound F on a box of (x, parameters), or None."""
         n = self.n
         zero = self._values(lo, hi, np.zeros(n), np.zeros(n))
         x_lo, x_hi = lo[:n], hi[:n]
@@ -152,7 +156,7 @@ class Inequality:
         half = n // 2
         q_d, model = [arb(float(x)) for x in at["q_d"]], [arb(float(x)) for x in at["model"]]
 
-        def interval(a: float, b: float, by: Any = None) -> Any:
+        def interval(a: Any, b: Any, by: Any = None) -> Any:
             by = arb(0) if by is None else by
             return self.code.arithmetic.hull(arb(float(a)) + by, arb(float(b)) + by)
 
@@ -190,7 +194,9 @@ class Inequality:
         D = [[_largest_entry(C, M, i, j) for j in range(n)] for i in range(n)]
         size = [[sum(D[i][k] * abs(C[k][j]) for k in range(n)) for j in range(n)] for i in range(n)]
         # off >= D |C| + D off: then off >= (D + D^2 + ...) |C|, as D off <= off and D has no fixed point
-        good = all(size[i][j] + sum(D[i][k] * off[k][j] for k in range(n)) < off[i][j] for i in range(n) for j in range(n))
+        good = all(
+            size[i][j] + sum(D[i][k] * off[k][j] for k in range(n)) < off[i][j] for i in range(n) for j in range(n)
+        )
         if not good:
             return [None] * len(entries)
         ends = [(c - d, c + d) for row, widths in zip(C, off) for c, d in zip(row, widths)]
@@ -215,7 +221,8 @@ def _fraction(x: Any, side: int) -> Fraction:
 # --- a box is decided --------------------------------------------------------------------------------------------
 
 
-def decided(f: tuple[Any, ...], lo: Sequence[float], hi: Sequence[float], ball: np.ndarray, allowed: float,
+def decided(
+    f: tuple[Any, ...], lo: Any, hi: Any, ball: np.ndarray, allowed: float,
             scale: np.ndarray) -> bool:  # fmt: skip
     """Whether F < allowed on the box, outside the ball, or for x != 0 where there is none and allowed is zero."""
     value, top, slope, N, R = f
