@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -49,8 +50,9 @@ def prove(task: Task, most: int, seconds: float, progress: Progress | None = Non
     """Until all is decided, or `most` boxes were looked at, or the time is over."""
     start, out = time.perf_counter(), Outcome()
     width = np.concatenate([task.box.hi[0] - task.box.lo[0], task.box.p_hi[0] - task.box.p_lo[0]])
-    sides = np.flatnonzero((width > 0.0) & _felt(task))
-    work, volume, gains, tried, remaining = task.box, np.ones(1), np.zeros(0), 0, 1.0
+    work = at_ends(task)
+    sides = np.flatnonzero((width > 0.0) & _felt(task) & (_ends(work)[0][0] < _ends(work)[1][0]))
+    volume, gains, tried, remaining = np.full(len(work), 1.0 / len(work)), np.zeros(0), 0, 1.0
     while len(work) and out.count < most and time.perf_counter() - start < seconds:
         now, later = slice(max(0, len(work) - CHUNK), None), slice(0, max(0, len(work) - CHUNK))
         boxes, share, work, volume = work[now], volume[now], work[later], volume[later]
@@ -73,6 +75,29 @@ def prove(task: Task, most: int, seconds: float, progress: Progress | None = Non
     out.left, out.share_left = ([work], max(remaining, 0.0)) if len(work) else ([], 0.0)
     out.seconds = time.perf_counter() - start
     return out
+
+
+MOST_ENDS = 8  # parameters of which the ends are looked at, 2^8 boxes
+
+
+def at_ends(task: Task) -> Boxes:
+    """The box, or where F is monotone in parameters one for every choice of their ends."""
+    e, box = task.bounds.equations, task.box
+    p, errors = e.parameters, e.errors
+    felt = [
+        k for k in e.monotone
+        if box.p_lo[0, k] < box.p_hi[0, k] and degree_in(e.graph, task.bounds.F, {p[k], errors[k]})
+    ]  # fmt: skip
+    mass = [k for k in e.monotone if k not in felt and any(degree_in(e.graph, x, {p[k], errors[k]}) for x in e.mass)]
+    felt = [*felt, *(k for k in mass if box.p_lo[0, k] < box.p_hi[0, k])]
+    if not felt or len(felt) > MOST_ENDS:
+        return box
+    choices = np.array(list(itertools.product((False, True), repeat=len(felt))))
+    lo, hi = (np.repeat(x, len(choices), 0) for x in (box.p_lo, box.p_hi))
+    ends = np.where(choices, hi[:, felt], lo[:, felt])
+    lo[:, felt] = hi[:, felt] = ends
+    x_lo, x_hi = (np.repeat(x, len(choices), 0) for x in (box.lo, box.hi))
+    return Boxes(x_lo, x_hi, lo, hi)
 
 
 def merits(task: Task, boxes: Boxes) -> np.ndarray:

@@ -60,10 +60,9 @@ class LyapunovCertificate:
     """What was proved of a controller's Lyapunov function; `print` says it in words.
 
     verdict: "proved", "refuted" or "undecided", of V > 0 and of V' together. level: V <= level is the largest set
-    known to lie in the box, None where no such number is known; `ends_in`: the level that all solutions from
-    there come to, and stay below; None where that is not below `level`. sampled: of `region_of_attraction`, the lowest V of a
-    sampled state at which V' is not as claimed. counterexample: of what is refuted. boxes, seconds:
-    what it took.
+    known to lie in the box, None where no such number is known; `ends_in`: the level that all solutions from there
+    come to, and stay below; None where that is not below `level`. sampled: of `region_of_attraction`, the lowest V of
+    a sampled state at which V' is not as claimed. counterexample: of what is refuted. boxes, seconds: what it took.
     """
 
     name: str
@@ -129,7 +128,7 @@ class LyapunovCertificate:
         out.append(f"form       {self.form}")
         if self.region is not None:
             out.append(
-                f"region of attraction: V <= {self.region:.6g}; from there V falls to {self.ends_in:.6g}, and stays below"
+                f"region of attraction: V <= {self.region:.6g}; V falls to {self.ends_in:.6g} from there, and stays so"
             )
         elif self.level is not None and self.proved:
             out.append(f"V <= {self.level:.6g} lies in the box; no smaller level is known that all of it comes to")

@@ -60,7 +60,8 @@ class Equations:
     parameters, errors: nodes of the true parameters, and of their deviations from `model`. numbers: values of all
     other inputs. `decrease`: V'. `potential`: U(q) where V = 1/2 w . M w + U with a w that is zero at rest at q_d and
     has dw/dv = 1, else None. `mass`, `inverse`: where V' is written with M^-1, the entries of M, row by row, and the
-    nodes that stand for those of its inverse. What all that rests on: `lemmas`, `form`.
+    nodes that stand for those of its inverse; `monotone`: the parameters in each of which V' is then monotone, as long
+    as M is positive definite, so that it is largest at the ends of their intervals. What all that rests on: `lemmas`, `form`.
     """
 
     graph: Any
@@ -76,6 +77,7 @@ class Equations:
     potential: Any
     mass: list[Any]
     inverse: list[int]
+    monotone: list[int]
     form: str
     lemmas: list[Lemma]
     loop: TracedClosedLoop
@@ -130,7 +132,7 @@ def equations(controller: Any, plant: Plant, q_d: np.ndarray) -> Equations:
     return Equations(
         graph, x, np.asarray(q_d, float), angles, p, found.errors, model,
         found.fixed, value, decrease, None if potential is None else U, mass,
-        loads([graph.load(INVERSE, k) for k in range(len(mass))]), form, lemmas, loop,
+        loads([graph.load(INVERSE, k) for k in range(len(mass))]), found.monotone, form, lemmas, loop,
     )  # fmt: skip
 
 
@@ -181,11 +183,13 @@ class _Forms:
         deviations = [self.graph.load(ERRORS, k) for k in range(len(p))]
         self.errors, self.deviations = loads(deviations), deviations
         robot = getattr(controller, "robot", None)
-        same = isinstance(robot, Robot) and robot.parameters.shape == plant.robot.parameters.shape
-        self.models = [robot.parameters.ravel(), self.true] if same else [self.true]
+        self.models = [self.true]
+        if isinstance(robot, Robot) and robot.parameters.shape == plant.robot.parameters.shape:
+            self.models.insert(0, robot.parameters.ravel())
         self.q, self.v, _ = loop.split(loop.y)
         self.slope = loop.slope
         self.mass: list[Any] = []
+        self.monotone: list[int] = []
 
     def best(self) -> tuple[str, list[Lemma], np.ndarray, Any, Any, Any]:
         for attempt in (self.power, self.acceleration):
@@ -270,6 +274,7 @@ class _Forms:
                 self.lemma("V' = V'(vdot = a) + dV/dv . M^-1 (tau - M a - C v - g) for all parameters", pairs),
                 self.lemma("V' is the promised rate, and vdot = a, where the model is right", right),
             ]
+            lemmas += self.ends_suffice(M, rest)
             left, n = [self.deviation(x) for x in rest], len(v)
             self.mass = [self.about(x, model) for row in M for x in row]
             inverse = [[self.graph.load(INVERSE, n * i + j) for j in range(n)] for i in range(n)]
@@ -277,6 +282,32 @@ class _Forms:
             value = self.about(self.loop.value, model)
             return "acceleration, M^-1 with the error of the model only", lemmas, model, decrease, value, None
         return None
+
+    def ends_suffice(self, M: Any, rest: Sequence[Any]) -> list[Lemma]:
+        """Find the parameters p_k along which M and M a + C v + g change in one direction u of the joints only.
+
+        With M + p_k m u u^T the rate g . M^-1 r is then a quotient of functions affine in p_k, so that it is monotone.
+        """
+        n, claims = len(rest), []
+        if degree_in(self.graph, self.loop.value, set(self.p)):
+            return []
+        for k, at in enumerate(self.p):
+            slopes = tangents(self.graph, [*(x for row in M for x in row), *rest], {at: 1.0})
+            rows = [[*slopes[n * i : n * i + n], slopes[n * n + i]] for i in range(n)]
+            pairs = [(x, 0.0) for x in minors(rows)]
+            if self.same(pairs):
+                self.monotone.append(k)
+                claims += pairs
+        return [self.lemma("V' is monotone in each parameter that acts in one direction of the joints", claims)]
+
+
+def minors(rows: Sequence[Sequence[Any]]) -> list[Any]:
+    """All of two rows and two columns."""
+    n, m = len(rows), len(rows[0])
+    return [
+        sub(mul(rows[i][a], rows[j][b]), mul(rows[i][b], rows[j][a]))
+        for i in range(n) for j in range(i) for a in range(m) for b in range(a)
+    ]  # fmt: skip
 
 
 def solved(M: Sequence[Sequence[Any]], b: Sequence[Any]) -> list[Any]:

@@ -218,15 +218,17 @@ def inputs(e: Equations, boxes: Boxes, lo: np.ndarray, hi: np.ndarray) -> dict[i
 
 
 def inverse(lo: np.ndarray, hi: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Bounds (boxes, n, n) of the entries of M^-1 for all M with lo <= M <= hi; infinite where one may be singular.
+    """Bounds (boxes, n, n) of the entries of M^-1 for all M with lo <= M <= hi; infinite where one may be singular, or
+    is not positive definite.
 
     With C about the middle's inverse and |1 - C M| <= D: |M^-1 - C| <= (D + D^2 + ...) |C|, summed up in the norm
     max |x_i| / u_i, u Perron's vector of D.
     """
     n = lo.shape[1]
     middle, radius = 0.5 * (lo + hi), 0.5 * (hi - lo) * (1.0 + 4.0 * EPS) + 4.0 * EPS * np.abs(lo + hi)
-    good = np.isfinite(middle).all((1, 2)) & np.isfinite(radius).all((1, 2))
+    good: Any = np.isfinite(middle).all((1, 2)) & np.isfinite(radius).all((1, 2))
     middle = np.where(good[:, None, None], middle, np.eye(n))
+    good &= np.linalg.eigvalsh(middle)[:, 0] > 0.0
     C = np.linalg.inv(middle)
     size = np.abs(C)
     D = np.abs(np.eye(n) - C @ middle) + size @ (
@@ -236,7 +238,7 @@ def inverse(lo: np.ndarray, hi: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     for _ in range(6):
         u = D @ u
         u = u / np.maximum(u.max(1, keepdims=True), 1e-300) + 1e-9
-    share = ((D @ u) / u).max((1, 2)) * (1.0 + 1e-12)
+    share: Any = np.max((D @ u) / u, axis=(1, 2)) * (1.0 + 1e-12)
     Y = D @ size
     DY = D @ Y
     rest = share / np.maximum(1.0 - share, 1e-300)

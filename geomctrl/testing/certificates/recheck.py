@@ -8,6 +8,7 @@ random points.
 
 from __future__ import annotations
 
+import itertools
 import json
 from collections.abc import Sequence
 from fractions import Fraction
@@ -24,7 +25,7 @@ from geomctrl.proofs.claims import Claim as SavedClaim
 from geomctrl.proofs.rechecking import uncovered
 from geomctrl.proofs.saved_code import Code
 
-from .branching import Task
+from .branching import Task, at_ends
 from .equations import AT
 from .quadratic import SHARES, Bounds, Boxes, Form, inverse, joined, perron, scaled_eigenvalues
 
@@ -38,10 +39,13 @@ class CheckError(GeomctrlError):
 def arrays(task: Task, leaves: Boxes) -> dict[str, Any]:
     """A proved inequality as arrays, without any object of the library."""
     above = {} if task.above is None else {f"above_{k}": x for k, x in _code(task.above, task.box).items()}
-    box = task.box
+    box, starts = task.box, at_ends(task)
     return {
         **_code(task.bounds, box), **above,
         "ball": np.zeros(0) if task.ball is None else task.ball, "allowed": task.allowed, "level": task.level,
+        "starts_lo": np.concatenate([starts.lo, starts.p_lo], 1),
+        "starts_hi": np.concatenate([starts.hi, starts.p_hi], 1),
+        "monotone": np.array(task.bounds.equations.monotone, int) + len(task.bounds.equations.x),
         "domain": np.concatenate([np.stack([box.lo[0], box.hi[0]]), np.stack([box.p_lo[0], box.p_hi[0]])], 1),
         "lo": np.concatenate([leaves.lo, leaves.p_lo], 1), "hi": np.concatenate([leaves.hi, leaves.p_hi], 1),
     }  # fmt: skip
@@ -197,7 +201,7 @@ class Inequality:
         good = all(
             size[i][j] + sum(D[i][k] * off[k][j] for k in range(n)) < off[i][j] for i in range(n) for j in range(n)
         )
-        if not good:
+        if not (good and positive_definite(C)):
             return [None] * len(entries)
         ends = [(c - d, c + d) for row, widths in zip(C, off) for c, d in zip(row, widths)]
         return [self.code.arithmetic.hull(arb(float(_fraction(a, -1))), arb(float(_fraction(b, 1)))) for a, b in ends]
@@ -290,12 +294,26 @@ def positive_definite(A: Sequence[Sequence[Fraction]]) -> bool:
     return True
 
 
+def starts_at_all_ends(domain: np.ndarray, lo: np.ndarray, hi: np.ndarray, monotone: np.ndarray) -> bool:
+    """Whether the boxes are the domain, or one each for all choices of ends of some monotone parameters."""
+    fixed = (lo == hi).all(0) & (domain[0] < domain[1])
+    whole = (lo[:, ~fixed] == domain[0, ~fixed]).all() and (hi[:, ~fixed] == domain[1, ~fixed]).all()
+    ends = {tuple(row) for row in lo[:, fixed].tolist()}
+    wanted = set(itertools.product(*domain[:, fixed].T.tolist()))
+    return bool(whole and set(np.flatnonzero(fixed)) <= set(monotone.tolist()) and wanted <= ends)
+
+
 def check(saved: Any, words: str) -> tuple[int, int]:
     """(boxes, boxes after cuts) of an inequality that holds; raises CheckError where it is not shown."""
     domain, lo, hi = (np.asarray(saved[k], float) for k in ("domain", "lo", "hi"))
-    reason = uncovered(domain, lo, hi)
-    if reason is not None:
-        raise CheckError(f"{words}: {reason}")
+    for a, b in zip(saved["starts_lo"], saved["starts_hi"]):  # the domain, or for all ends of monotone parameters
+        fixed = (a == b) & (domain[0] < domain[1])
+        mine = ((lo == a) & (hi == a))[:, fixed].all(1)
+        reason = uncovered(np.stack([a, b]), lo[mine], hi[mine])
+        if reason is not None:
+            raise CheckError(f"{words}: {reason}")
+    if not starts_at_all_ends(domain, saved["starts_lo"], saved["starts_hi"], saved["monotone"]):
+        raise CheckError(f"{words}: the boxes do not start from the domain")
     F, above = Inequality(saved), Inequality(saved, "above_") if "above_code" in saved else None
     ball, n = np.asarray(saved["ball"], float), F.n
     scale, allowed, level = F.saved["scale"], float(saved["allowed"]), float(saved["level"])
