@@ -17,10 +17,14 @@ import numpy as np
 from .claims import Claim
 from .forms import Bounds, Forms
 
-CHUNK = 32_768  # boxes in one go, at most
+CHUNK = 32_768  # boxes in one go, at most, and their ends: the stack has up to as many for each level of cuts
+CHUNK_NUMBERS = 2**20
 MEAN_TIME = 0.1  # seconds that a chunk may take, so that progress and interrupts are not kept waiting
 KEPT = 2**30  # bytes of settled boxes that are kept for a proof that can be saved
 EXCLUDED = 9  # how a box was settled, beside the forms: a constraint can not hold in it
+
+
+Boxes = tuple[np.ndarray, np.ndarray]  # lo and hi, (k, n) each
 
 
 @dataclass
@@ -72,8 +76,9 @@ class Branching:
 
     def __init__(self, claim: Claim, forms: Forms | None = None, *, threads: int = 1, level: float = 0.0):
         self.claim, self.forms, self.threads, self.level = claim, forms or Forms(claim), threads, level
-        self.pending = [(claim.lo[None], claim.hi[None])]
-        self.settled, self.stuck = Settled(), []
+        self.pending: list[Boxes] = [(claim.lo[None], claim.hi[None])]
+        self.stuck: list[Boxes] = []
+        self.settled = Settled()
         self.count, self.chunk, self.done, self.bound = 0, 256, 0.0, -np.inf
         self.counterexample: np.ndarray | None = None
         self._widths = np.where(claim.hi > claim.lo, claim.hi - claim.lo, 1.0)
@@ -90,52 +95,45 @@ class Branching:
             progress(min(self.done, 1.0))
 
     def step(self, most: float = CHUNK) -> None:
-        """One chunk of boxes."""
+        """One chunk of boxes; wherever it is interrupted, no box is lost."""
         started = time.perf_counter()
-        lo, hi = self._taken(int(min(self.chunk, max(most, 1))))
-        try:
-            found = self.forms(lo, hi, self.threads)
-            self._sort(lo, hi, found)
-        except BaseException:  # Ctrl-C: nothing is lost
-            self.pending.append((lo, hi))
-            raise
-        self.count += len(lo)
-        took = time.perf_counter() - started
-        if len(lo) == self.chunk and took < MEAN_TIME:
-            self.chunk = min(2 * self.chunk, CHUNK)
-        elif took > 4.0 * MEAN_TIME:
-            self.chunk = max(self.chunk // 2, 64)
-
-    def _taken(self, most: int) -> tuple[np.ndarray, np.ndarray]:
-        los, his, count = [], [], 0
-        while self.pending and count < most:
-            lo, hi = self.pending.pop()
-            if len(lo) > most - count:
-                cut = len(lo) - (most - count)
-                self.pending.append((lo[:cut], hi[:cut]))
-                lo, hi = lo[cut:], hi[cut:]
-            los.append(lo)
-            his.append(hi)
-            count += len(lo)
-        return np.concatenate(los), np.concatenate(his)
-
-    def _sort(self, lo: np.ndarray, hi: np.ndarray, found: Bounds) -> None:
+        rest, lo, hi = self._next(int(min(self.chunk, max(most, 1))))
+        found = self.forms(lo, hi, self.threads)
         excluded = found.excluded > 0.0
         proved = self.claim.decided(found.upper, self.level) & ~excluded
-        undecided = ~(excluded | proved)
-        refuting = self.refuting(found)
-        children, stuck = halves(lo[undecided], hi[undecided], found.split[undecided], self._widths)
-        # from here on nothing fails
-        how = np.where(excluded, EXCLUDED, found.how)[~undecided].astype(np.uint8)
-        self.settled.add(lo[~undecided], hi[~undecided], how)
+        decided, refuting = excluded | proved, self.refuting(found)
+        how = np.where(excluded, EXCLUDED, found.how)[decided].astype(np.uint8)
+        left = lo[~decided], hi[~decided]
+        children, stuck = halves(*left, found.split[~decided], self._widths)
+
+        self.settled.add(lo[decided], hi[decided], how)
         self.bound = max(self.bound, found.upper[proved].max(initial=-np.inf))
-        self.done += self._volume(lo[~undecided], hi[~undecided]).sum()
+        self.done += self._volume(lo[decided], hi[decided]).sum()
         if refuting.any():
             self.counterexample = found.point[np.argmax(np.where(refuting, found.value, -np.inf))]
         if stuck.any():
-            self.stuck.append((lo[undecided][stuck], hi[undecided][stuck]))
-        if len(children[0]):
-            self.pending.append(children)
+            self.stuck.append((left[0][stuck], left[1][stuck]))
+        self.pending = [*rest, children] if len(children[0]) else rest  # last: until here they wait
+
+        self.count += len(lo)
+        took = time.perf_counter() - started
+        if len(lo) == self.chunk and took < MEAN_TIME:
+            self.chunk = min(2 * self.chunk, CHUNK, max(CHUNK_NUMBERS // (2 * self.claim.n), 64))
+        elif took > 4.0 * MEAN_TIME:
+            self.chunk = max(self.chunk // 2, 64)
+
+    def _next(self, most: int) -> tuple[list[Boxes], np.ndarray, np.ndarray]:
+        """(what waits then, the boxes that are next)."""
+        rest, taken, count = self.pending[:], [], 0
+        while rest and count < most:
+            lo, hi = rest.pop()
+            cut = max(len(lo) - (most - count), 0)
+            if cut:
+                rest.append((lo[:cut], hi[:cut]))
+            taken.append((lo[cut:], hi[cut:]))
+            count += len(lo) - cut
+        los, his = zip(*taken)
+        return rest, np.concatenate(los), np.concatenate(his)
 
     def refuting(self, found: Bounds) -> np.ndarray:
         """Whether the claim is certainly wrong at the boxes' points."""

@@ -56,67 +56,75 @@ class Forms:
         return Bounds(upper, how.astype(np.uint8), excluded, split.astype(np.intp), value, admitted, out[:, FIXED:])
 
 
-def slopes_of(claim: Claim, output: int) -> list[int]:
-    """The nodes of an output's derivatives with respect to the coordinates, in the claim's own graph."""
+def slopes_of(claim: Claim, end: int) -> list[int]:
+    """The nodes of the derivatives of a node with respect to the coordinates, in the claim's own graph."""
     graph = claim.trace.graph
     inputs = [graph.node("load", *x) for x in claim.coordinates]
-    end = Symbol(graph, claim.trace.outputs[output])
-    return [graph.operand(x) for x in pullback(graph, [end], [1.0], inputs)]
+    return [graph.operand(x) for x in pullback(graph, [Symbol(graph, end)], [1.0], inputs)]
 
 
 def bounds_of(claim: Claim) -> Trace:
     """The trace of `Bounds`, inputs LO and HI."""
-    graph, n = Graph(), claim.n
-    lo, hi = ([graph.load(array, k) for k in range(n)] for array in (LO, HI))
-    given = boxed(graph, claim.coordinates, len(claim.numbers))
-    whole = Evaluation(claim.trace.graph, given)
-    good = certain(whole, claim.trace.flag)
-    f, *constraints = whole.of(claim.trace.outputs)
-    slopes = [known(x, good) for x in whole.of(slopes_of(claim, 0))]
-    smooth = both(both(good, f.defined), f.smooth)
-
-    centre = [_centre(a, b, g) for a, b, g in zip(lo, hi, slopes)]
-    at_centre = Evaluation(claim.trace.graph, _at(claim, centre, given))
-    certainly = certain(at_centre, claim.trace.flag)
-    value, *values = (known(x, certainly) for x in at_centre.of(claim.trace.outputs))
-    natural = known(f, good).hi
-    mean = value.hi
-    for a, b, c, g in zip(lo, hi, centre, slopes):
-        mean = plus(point(mean), point(_excess(a, b, c, g))).hi
-    mean = where(smooth, mean, INF)
-    better = less(mean, natural)
-
-    excluded = [_least_of(claim, k + 1, x, whole, good, lo, hi, given) for k, x in enumerate(constraints)]
+    box = _Box(claim)
+    own, (first, *others) = claim.trace.graph, claim.trace.outputs
+    f = box.above(first)
+    better = less(f.mean_value, f.natural)
+    excluded = [neg(_better(box.above(own.operand(neg(Symbol(own, at)))))) for at in others]
+    value, *values = box.at(f.centre, claim.trace.outputs)
+    widths = [sub(b, a) for a, b in zip(box.lo, box.hi)]
     outputs = [
-        where(better, mean, natural),
+        where(better, f.mean_value, f.natural),
         where(better, float(MEAN_VALUE), float(NATURAL)),
         largest(-INF, *excluded),
-        _most([mul(smallest(largest(size(g.lo), size(g.hi)), 1e150), sub(b, a)) for a, b, g in zip(lo, hi, slopes)]),
+        _most([mul(smallest(largest(size(g.lo), size(g.hi)), 1e150), w) for g, w in zip(f.slopes, widths)]),
         value.lo,
         largest(-INF, *(x.hi for x in values)),
-        *centre,
+        *f.centre,
     ]
-    return Trace(graph, (n, n), tuple(graph.operand(x) for x in outputs), (len(outputs),), None)
+    ends = tuple(box.graph.operand(x) for x in outputs)
+    return Trace(box.graph, (claim.n, claim.n), ends, (len(ends),), None)
 
 
-def _least_of(
-    claim: Claim, output: int, natural: Any, whole: Evaluation, good: Any, lo: list[Any], hi: list[Any], given: Any
-) -> Any:
-    """A lower bound of an output, natural or mean value about the middle."""
-    slopes = [known(x, good) for x in whole.of(slopes_of(claim, output))]
-    centre = [_middle(a, b) for a, b in zip(lo, hi)]
-    inner = Evaluation(claim.trace.graph, _at(claim, centre, given))
-    value = known(inner.of([claim.trace.outputs[output]])[0], certain(inner, claim.trace.flag))
-    mean = neg(value.lo)
-    for a, b, c, g in zip(lo, hi, centre, slopes):
-        mean = plus(point(mean), point(_excess(a, b, c, Interval(neg(g.hi), neg(g.lo))))).hi
-    mean = where(both(both(good, natural.defined), natural.smooth), neg(mean), -INF)
-    return largest(known(natural, good).lo, mean)
+class _Above(NamedTuple):
+    """Two upper bounds of a number, and what they are made of."""
+
+    natural: Any
+    mean_value: Any
+    slopes: list[Interval]
+    centre: list[Any]
 
 
-def _at(claim: Claim, centre: Sequence[Any], given: Any) -> Any:
-    column = {x: point(centre[k]) for k, x in enumerate(claim.coordinates)}
-    return lambda array, index: column[array, index] if (array, index) in column else given(array, index)
+def _better(x: _Above) -> Any:
+    return smallest(x.natural, x.mean_value)
+
+
+class _Box:
+    """A box of a claim's coordinates, whose ends are the inputs LO and HI of a new graph."""
+
+    def __init__(self, claim: Claim):
+        self.claim, self.graph = claim, Graph()
+        self.lo, self.hi = ([self.graph.load(array, k) for k in range(claim.n)] for array in (LO, HI))
+        self.given = boxed(self.graph, claim.coordinates, len(claim.numbers))
+        self.whole = Evaluation(claim.trace.graph, self.given)
+        self.good = certain(self.whole, claim.trace.flag)
+
+    def above(self, end: int) -> _Above:
+        """Upper bounds of a node of the claim's graph."""
+        x = self.whole.of([end])[0]
+        slopes = [known(slope, self.good) for slope in self.whole.of(slopes_of(self.claim, end))]
+        centre = [_centre(*ends) for ends in zip(self.lo, self.hi, slopes)]
+        mean = self.at(centre, [end])[0].hi
+        for a, b, c, slope in zip(self.lo, self.hi, centre, slopes):
+            mean = plus(point(mean), point(_excess(a, b, c, slope))).hi
+        smooth = both(self.good, both(x.defined, x.smooth))
+        return _Above(known(x, self.good).hi, where(smooth, mean, INF), slopes, centre)
+
+    def at(self, x: Sequence[Any], ends: Sequence[int]) -> list[Interval]:
+        """Nodes of the claim's graph at a point of the box."""
+        column = dict(zip(self.claim.coordinates, map(point, x)))
+        there = Evaluation(self.claim.trace.graph, lambda *key: column[key] if key in column else self.given(*key))
+        good = certain(there, self.claim.trace.flag)
+        return [known(y, good) for y in there.of(ends)]
 
 
 def _middle(lo: Any, hi: Any) -> Any:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 import traceback
 from collections.abc import Callable
 from typing import Any
@@ -27,7 +26,7 @@ def traced(f: Callable[[Any], Any], n: int, name: str = "f") -> Trace:
     graph = Graph()
     x = symbol_array([graph.load(1, k) for k in range(n)], (n,))
     x.setflags(write=False)
-    with requirements() as required, numpy_on_symbols(_globals_of(f)):
+    with requirements() as required, numpy_on_symbols(getattr(f, "__globals__", {})):
         found = _called(f, x, name)
     ends = [graph.operand(y) for y in _numbers(found, name)]
     good: Any = True
@@ -37,12 +36,6 @@ def traced(f: Callable[[Any], Any], n: int, name: str = "f") -> Trace:
         raise ArgumentError(f"{name}: expected a function that has a value, got one that has none anywhere")
     flag = graph.operand(good) if isinstance(good, Condition) else None
     return Trace(graph, (n,), tuple(ends), (len(ends),), flag)
-
-
-def _globals_of(f: Callable[[Any], Any]) -> dict[str, Any]:
-    """The module that a function, a method or an object's class is written in, as its code sees it."""
-    own = getattr(f, "__globals__", None)
-    return vars(sys.modules[type(f).__module__]) if own is None else own
 
 
 def _called(f: Callable[[Any], Any], x: SymbolArray, name: str) -> Any:

@@ -25,7 +25,7 @@ class Sampler:
     def __init__(self, claim: Claim):
         self.claim, self.rows = claim, 1 + claim.constraints
         own, flag = claim.trace.graph, claim.trace.flag
-        slopes = [slopes_of(claim, k) for k in range(self.rows)]
+        slopes = [slopes_of(claim, at) for at in claim.trace.outputs]
         ends = [*claim.trace.outputs, *(at for row in slopes for at in row)]
         if flag is not None:
             ends = [own.operand(where(Condition(own, flag), Symbol(own, at), math.nan)) for at in ends]

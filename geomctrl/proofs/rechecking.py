@@ -6,9 +6,14 @@ there or that a constraint fails all over it, by f's code as it was saved. A box
 
 from __future__ import annotations
 
+import functools
 import json
 import time
+from collections.abc import Callable, Generator
+from concurrent.futures import ProcessPoolExecutor
+from contextlib import closing
 from dataclasses import dataclass
+from multiprocessing import get_context
 from typing import Any
 
 import numpy as np
@@ -56,50 +61,71 @@ class Proof:
             raise ValueError(f"boxes {self.lo.shape}, {self.hi.shape} of a domain {self.domain.shape}")
 
 
-def recheck(proof: Any) -> Recheck:
-    """Check a proof again, independently of what found it.
-
-        testing.certify(f, box).save("proof.npz")
-        assert testing.recheck("proof.npz")
-
-    proof: a file that `Certificate.save` has written, or a `Certificate` that is proved. With python-flint's ball
-    arithmetic, in more digits than doubles have, and code that shares nothing with the search for the proof; some ten
-    milliseconds a box. What is checked is the claim as it is saved: that its code is that of a function of yours is
-    between you and the file.
-
-    Returns a `Recheck`, true if every box holds and they cover the domain, with the reason if not. Raises ImportError
-    without python-flint (extra `certify`), and ArgumentError for what is no proof.
-    """
+def check(proof: Any, *, processes: int = 1, progress: Callable[[float], Any] = lambda fraction: None) -> Recheck:
+    """Check a saved proof, a file or what has `arrays`, a box at a time; see `testing.recheck`."""
     started = time.perf_counter()
-    proof = _read(proof)
-    evaluations = 0
-    reason = uncovered(proof.domain, proof.lo, proof.hi)
+    arrays = _arrays(proof)
+    read, evaluations = _read(arrays, proof), 0
+    reason = uncovered(read.domain, read.lo, read.hi)
     if reason is None:
-        with proof.code.arithmetic.precision():
-            for lo, hi in zip(proof.lo, proof.hi):
-                settled, taken = _settled(proof, lo, hi)
+        with closing(_verdicts(read, arrays, processes)) as verdicts:
+            for k, (settled, taken) in enumerate(verdicts):
                 evaluations += taken
                 if not settled:
-                    box = list(zip(lo.tolist(), hi.tolist()))
-                    reason = f"f is not shown to be {'<' if proof.strict else '<='} 0 on the box {box}"
+                    box = list(zip(read.lo[k].tolist(), read.hi[k].tolist()))
+                    reason = f"f is not shown to be {'<' if read.strict else '<='} 0 on the box {box}"
                     break
-    return Recheck(reason, len(proof.lo), evaluations, time.perf_counter() - started)
+                progress((k + 1) / len(read.lo))
+    return Recheck(reason, len(read.lo), evaluations, time.perf_counter() - started)
 
 
-def _read(proof: Any) -> Proof:
-    expected = "proof: expected what Certificate.save writes"
-    arrays = getattr(proof, "arrays", None)
+def _verdicts(proof: Proof, arrays: dict[str, Any], processes: int) -> Generator[tuple[bool, int], None, None]:
+    """Of every box, in order: whether it is settled, how many evaluations it took."""
+    if processes == 1:
+        yield from map(functools.partial(_settled, proof), range(len(proof.lo)))
+        return
+    pool = ProcessPoolExecutor(processes, get_context("spawn"), _read_here, (arrays,))
     try:
-        if arrays is not None:
-            return Proof(arrays())
+        yield from pool.map(_settled_here, range(len(proof.lo)), chunksize=32)
+    finally:
+        pool.shutdown(cancel_futures=True)
+
+
+_here: list[Proof] = []  # the proof that a process checks boxes of
+
+
+def _read_here(arrays: dict[str, Any]) -> None:
+    _here[:] = [Proof(arrays)]
+
+
+def _settled_here(k: int) -> tuple[bool, int]:
+    return _settled(_here[0], k)
+
+
+EXPECTED = "proof: expected what Certificate.save writes"
+NONSENSE = KeyError, ValueError, TypeError, IndexError, AttributeError, OSError, EOFError
+
+
+def _arrays(proof: Any) -> dict[str, Any]:
+    own = getattr(proof, "arrays", None)
+    if own is not None:
+        return own()
+    try:
         with np.load(path_of("proof", proof), allow_pickle=False) as file:
-            return Proof(file)
+            return {name: file[name] for name in file.files}
     except ArgumentError:
         raise
     except FileNotFoundError:
         raise ArgumentError(f"proof: no such file: {str(proof)!r}") from None
-    except (KeyError, ValueError, TypeError, IndexError, AttributeError, OSError, EOFError) as error:
-        raise ArgumentError(f"{expected}, got {proof!r:.80} ({error!s:.80})") from error
+    except NONSENSE as error:
+        raise ArgumentError(f"{EXPECTED}, got {proof!r:.80} ({error!s:.80})") from error
+
+
+def _read(arrays: dict[str, Any], proof: Any) -> Proof:
+    try:
+        return Proof(arrays)
+    except NONSENSE as error:
+        raise ArgumentError(f"{EXPECTED}, got {proof!r:.80} ({error!s:.80})") from error
 
 
 # --- the boxes cover the domain ----------------------------------------------------------------------------------
@@ -131,7 +157,9 @@ def uncovered(domain: np.ndarray, lo: np.ndarray, hi: np.ndarray) -> str | None:
 def _plane(lo: np.ndarray, hi: np.ndarray, a: np.ndarray, b: np.ndarray) -> tuple[int, float] | None:
     """(coordinate, value) of a plane across the inside of [a, b] that no box straddles, the most even one."""
     best, found = 0, None
-    for k in range(len(a)):
+    if not len(lo):
+        return None
+    for k in np.flatnonzero((lo.max(axis=0) > a) & (hi.min(axis=0) < b)).tolist():  # some box begins, some ends within
         order = np.argsort(lo[:, k], kind="stable")
         ends, starts = np.maximum.accumulate(hi[order, k])[:-1], lo[order[1:], k]
         free = np.flatnonzero((ends <= starts) & (a[k] < ends) & (ends < b[k]))
@@ -146,13 +174,14 @@ def _plane(lo: np.ndarray, hi: np.ndarray, a: np.ndarray, b: np.ndarray) -> tupl
 # --- f is not positive on a box ----------------------------------------------------------------------------------
 
 
-def _settled(proof: Proof, lo: np.ndarray, hi: np.ndarray) -> tuple[bool, int]:
-    """(whether f <= 0, or a constraint fails, all over the box; how many evaluations it took)."""
-    waiting, count = [(lo, hi)], 0
+def _settled(proof: Proof, box: int) -> tuple[bool, int]:
+    """(whether f <= 0, or a constraint fails, all over a box; how many evaluations it took)."""
+    waiting, count = [(proof.lo[box], proof.hi[box])], 0
     while waiting:
         lo, hi = waiting.pop()
         count += 1
-        good, k = _decided(proof, lo, hi)
+        with proof.code.arithmetic.precision():
+            good, k = _decided(proof, lo, hi)
         if good:
             continue
         middle = 0.5 * lo[k] + 0.5 * hi[k]

@@ -17,12 +17,12 @@ Assertions raise AssertionError with the state that breaks the property. Toleran
 
 from geomctrl.proofs.certificates import Certificate, Counterexample
 from geomctrl.proofs.claims import Ellipsoid
-from geomctrl.proofs.rechecking import Recheck, recheck
+from geomctrl.proofs.rechecking import Recheck
 
 from .assertions import assert_passive, assert_skew_symmetric
 from .certificates.certificate import LyapunovCertificate
 from .certificates.recheck import CheckError, recheck_lyapunov
-from .certifying import certify
+from .certifying import certify, recheck
 from .lyapunov import State, assert_lyapunov
 from .lyapunov_certificates import certify_lyapunov, region_of_attraction
 from .random_robots import random_inertia, random_joint, random_robot

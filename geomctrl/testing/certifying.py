@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import Any
 
 from geomctrl.arguments import count, number
@@ -11,6 +12,7 @@ from geomctrl.compiler.tracing import Trace
 from geomctrl.control.progress import shown
 from geomctrl.proofs.certificates import Certificate, settle
 from geomctrl.proofs.claims import Ellipsoid, claim_of
+from geomctrl.proofs.rechecking import Recheck, check
 
 
 def certify(
@@ -51,6 +53,27 @@ def certify(
     claim = claim_of(f, box, outside=outside, where=where, strict=strict)
     with shown(progress, "certifying") as report:
         return settle(claim, boxes=boxes, seconds=seconds, threads=threads, progress=report)
+
+
+def recheck(
+    proof: str | Path | Certificate, *, processes: int = 1, progress: bool | Callable[[float], Any] = False
+) -> Recheck:
+    """Check a proof again, independently of what found it.
+
+        testing.certify(f, box).save("proof.npz")
+        assert testing.recheck("proof.npz")
+
+    proof: a file that `Certificate.save` has written, or a `Certificate` that is proved. With python-flint's
+    arithmetic, in more digits than doubles have, and code that shares nothing with the search for the proof; some
+    milliseconds a box, in that many `processes`. What is checked is the claim as it is saved: that its code is that of
+    a function of yours is between you and the file.
+
+    Returns a `Recheck`, true if every box holds and they cover the domain, with the reason if not. Raises ImportError
+    without python-flint (extra `certify`), and ArgumentError for what is no proof.
+    """
+    processes = count("processes", processes, 1)
+    with shown(progress, "checking") as report:
+        return check(proof, processes=processes, progress=report)
 
 
 def processors() -> int:

@@ -9,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from proofs.exact_values import TOO_MUCH, exact_values
 
+from geomctrl.compiler import host
 from geomctrl.compiler.symbols import Graph, add, binary, both, compare, div, invert, mul, neg, power, sub, unary, where
 from geomctrl.compiler.tracing import Trace
 from geomctrl.errors import ArgumentError
@@ -143,3 +144,22 @@ def test_inputs_are_coordinates_or_numbers():
         Enclosure(trace, [(1, 1)])
     with pytest.raises(ArgumentError, match=r"lo, hi: expected boxes of shape \(boxes, 1\)"):
         thin([1.0], [2.0])
+
+
+@pytest.mark.parametrize("lanes", [2, 4, 8])
+def test_every_processor_finds_the_same(lanes, monkeypatch):
+    """Processors differ in how many boxes they do side by side, not in a bit of what they find."""
+    if lanes > host.lanes():
+        pytest.skip("this processor has fewer lanes")
+
+    def f(x):
+        y = np.sin(x[0]) * np.cos(x[1] * x[2]) - np.exp(x[2]) / (3.0 + x[0]) + np.where(x[0] < x[1], x[0] ** 3, x[1])
+        return [y, np.tanh(y) * np.sqrt(4.0 + x[2]), np.arctan2(y, 1.0 + x[2] ** 2), np.minimum(y, abs(x[1]))]
+
+    rng, trace = np.random.default_rng(6), traced(f, 3)
+    lo = rng.uniform(-2.0, 2.0, (203, 3))
+    hi = lo + rng.exponential(0.3, (203, 3))
+    expected = Enclosure(trace)(lo, hi)
+    monkeypatch.setattr(host, "lanes", lambda: lanes)
+    found = Enclosure(trace)(lo, hi)
+    assert np.array_equal(found, expected)

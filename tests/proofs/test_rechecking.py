@@ -33,13 +33,27 @@ def test_a_proof_is_saved_and_confirmed(tmp_path):
     assert testing.recheck(found)
 
 
-def tampered(proof, **changes):
-    class Tampered:
-        @staticmethod
-        def arrays():
-            return {**proof, **changes}
+def test_several_processes_find_the_same(proof):
+    seen = []
+    assert testing.recheck(Tampered(proof), processes=2, progress=seen.append)
+    assert seen == sorted(seen)
+    assert seen[-1] == 1.0
+    said = json.loads(proof["claim"])
+    said["nodes"][said["outputs"][0]] = ["const", (1.0).hex()]
+    bad = Tampered({**proof, "claim": json.dumps(said)})
+    assert testing.recheck(bad, processes=2).reason == testing.recheck(bad).reason is not None
 
-    return testing.recheck(Tampered)
+
+class Tampered:
+    def __init__(self, proof):
+        self.proof = proof
+
+    def arrays(self):
+        return self.proof
+
+
+def tampered(proof, **changes):
+    return testing.recheck(Tampered({**proof, **changes}))
 
 
 def test_a_box_that_is_missing_is_missed(proof):
@@ -68,6 +82,23 @@ def test_other_code_is_not_what_was_proved(proof):
 
 def test_a_larger_domain_is_not_covered(proof):
     assert re.match("no box covers", tampered(proof, domain=proof["domain"] * 1.01).reason)
+
+
+def test_a_strict_claim_is_checked_strictly():
+    """-(3 x - 1)^2 is zero at 1/3."""
+    found = testing.certify(lambda x: -((3.0 * x[0] - 1.0) ** 2), [(0.0, 1.0)])
+    said = json.loads(found.arrays()["claim"])
+    assert testing.recheck(found)
+    assert re.match(
+        "f is not shown to be < 0", tampered(found.arrays(), claim=json.dumps({**said, "strict": True})).reason
+    )
+
+
+def test_a_constraint_is_no_excuse_elsewhere(proof):
+    """Of a proof outside a ball, without the ball."""
+    said = json.loads(proof["claim"])
+    without = json.dumps({**said, "outputs": said["outputs"][:1]})
+    assert re.match("f is not shown", tampered(proof, claim=without).reason)
 
 
 def test_nonsense_is_no_proof(tmp_path, proof):

@@ -1,5 +1,6 @@
 """`testing.certify`: claims that are true are proved, those that are wrong are refuted, and nothing else is said."""
 
+import functools
 import re
 from fractions import Fraction
 
@@ -7,11 +8,12 @@ import mpmath
 import numpy as np
 import pytest
 
-from geomctrl import testing
+from geomctrl import models, testing
 from geomctrl.compiler.untraceable import UntraceableError
 from geomctrl.errors import ArgumentError
 from geomctrl.proofs.branching import Branching
 from geomctrl.proofs.claims import claim_of
+from geomctrl.proofs.rechecking import uncovered
 from geomctrl.testing import certify
 
 
@@ -79,6 +81,18 @@ def test_what_is_true_is_proved_and_confirmed(name):
         assert again, again
 
 
+@pytest.mark.parametrize("name", TRUE)
+def test_no_sample_is_above_the_bound(name):
+    f, box, more = TRUE[name]
+    low, high = np.transpose(box)
+    g = more.get("where", ())
+    g = [g] if callable(g) else g
+    found, rng = certify(f, box, boxes=1e6, **more), np.random.default_rng(3)
+    for x in low + rng.random((2000, len(low))) * (high - low):
+        if all(k(x) <= 0.0 for k in g) and "outside" not in more:
+            assert f(x) <= found.bound + 1e-12
+
+
 @pytest.mark.parametrize("name", WRONG)
 def test_what_is_wrong_is_refuted_by_a_point_of_the_domain(name):
     f, box, more = WRONG[name]
@@ -133,6 +147,16 @@ def test_what_touches_zero_is_undecided():
         found.save("nowhere.npz")
 
 
+def test_strictly_is_not_almost():
+    """-(3 x - 1)^2 is zero at 1/3, which no double is: not below zero, and yet no point to refute it by."""
+
+    def f(x):
+        return -((3.0 * x[0] - 1.0) ** 2)
+
+    assert certify(f, [(0.0, 1.0)])
+    assert certify(f, [(0.0, 1.0)], strict=True, boxes=1e4).status == "undecided"
+
+
 def test_boxes_are_settled_or_left():
     """Nothing is lost: volumes add up, whatever chunks there were."""
     found = certify(lambda x: 2.0 * x[0] * x[1] - x[0] ** 2 - x[1] ** 2, SQUARE, boxes=3000)
@@ -156,8 +180,6 @@ def test_progress_is_the_share_that_is_settled():
 
 
 def test_an_interrupt_loses_nothing():
-    claim = claim_of(lambda x: 2.0 * x[0] * x[1] - x[0] ** 2 - x[1] ** 2, SQUARE)
-
     def stop(fraction):
         if fraction > 0.5:
             raise KeyboardInterrupt
@@ -169,13 +191,26 @@ def test_an_interrupt_loses_nothing():
     lo, hi, _ = found.settled
     assert np.isclose((hi - lo).prod(axis=1).sum() + found.left.volume, 16.0, rtol=1e-12)
 
+
+@pytest.mark.parametrize("where", ["forms", "refuting", "_volume", "_next"])
+def test_an_interrupt_inside_a_step_never_makes_a_proof(where, monkeypatch):
+    claim = claim_of(lambda x: 2.0 * x[0] * x[1] - x[0] ** 2 - x[1] ** 2 - 1e-4, SQUARE)
     branching = Branching(claim)
-    forms, branching.forms = branching.forms, None
-    with pytest.raises(TypeError):
+
+    def stop(*args):
+        raise KeyboardInterrupt
+
+    for _ in range(5):
+        with monkeypatch.context() as patched:
+            patched.setattr(branching, where, stop)
+            with pytest.raises(KeyboardInterrupt):
+                branching.step()
+        assert not branching.proved
         branching.step()
-    branching.forms = forms
-    branching.run(1000, 10.0)
-    assert branching.done + branching.left().share == pytest.approx(1.0)
+    branching.run(1e6, 60.0)
+    assert branching.proved
+    lo, hi, _ = branching.settled.boxes()
+    assert uncovered(np.transpose(SQUARE), lo, hi) is None
 
 
 BAD = {
@@ -217,6 +252,26 @@ def test_what_does_not_trace_names_the_line():
         certify(f, [(0.0, 1.0)])
 
 
+class Bowl:
+    def __init__(self, depth):
+        self.depth = depth
+
+    def __call__(self, x):
+        y = np.zeros(2)
+        y[:] = x
+        return self.method(y)
+
+    def method(self, x):
+        return -self.depth - max(x[0], x[1], 0.0) - np.sum(x**2)
+
+
+def test_functions_of_any_kind():
+    space = {}
+    exec("import numpy as np\ndef f(x):\n    y = np.empty(2)\n    y[:] = x\n    return -1.0 - y @ y", space)
+    for f in (Bowl(1.0), Bowl(1.0).method, functools.partial(Bowl.method, Bowl(1.0)), space["f"]):
+        assert certify(f, SQUARE), f
+
+
 def test_too_many_dimensions_are_refused_with_an_estimate():
     def f(x):
         return sum(0.9 * x[k] * x[k - 1] - 0.905 * x[k] ** 2 for k in range(14))
@@ -225,3 +280,47 @@ def test_too_many_dimensions_are_refused_with_an_estimate():
         ArgumentError, match=r"box: expected a domain that 1e\+06 boxes can settle, got one of 14 dim.*e\+"
     ):
         certify(f, [(-1.0, 1.0)] * 14, outside=0.5, boxes=1e6)
+
+
+def along_two_link(percent, radius, Lambda=5.0, K=20.0):
+    """V' of the bundled `Passivity` about (0.5, 1) rad, every inertial parameter off by up to `percent`; its domain.
+
+    V' = s . Y(q, v, a_ref, v_ref) (p_model - p_true) - v . K v - e . Lambda K Lambda e, Mdot - 2C being skew.
+    """
+    robot = models.two_link()
+    parameters = robot.parameters.ravel()
+    used = np.flatnonzero(parameters)
+
+    def rate(x):
+        e, v, p = x[:2], x[2:4], np.zeros(20)
+        p[used] = x[4:]
+        v_ref = -Lambda * e
+        Y = robot.regressor(np.array([0.5, 1.0]) + e, v, -Lambda * v, v_ref)
+        return (v - v_ref) @ (Y @ p) - K * (v @ v) - Lambda * K * Lambda * (e @ e)
+
+    off = percent / 100.0 * np.abs(parameters[used])
+    box = np.concatenate([[(-1.0, 1.0)] * 2, [(-2.0, 2.0)] * 2, np.transpose([-off, off])])
+    return rate, box, testing.Ellipsoid([radius, radius, 5 * radius, 5 * radius, *[np.inf] * len(used)])
+
+
+def test_a_lyapunov_function_of_a_closed_loop_decreases():
+    """A box of 14 dimensions: four of the state, ten parameters."""
+    rate, box, ball = along_two_link(20.0, 0.3)
+    found = certify(rate, box, outside=ball)
+    assert found, found
+    assert found.claim.n == 14
+    rate, box, ball = along_two_link(50.0, 0.1)
+    assert certify(rate, box, outside=ball).status == "refuted"
+
+
+@pytest.mark.slow
+def test_closer_to_the_equilibrium_and_confirmed():
+    rate, box, ball = along_two_link(20.0, 0.05)
+    found = certify(rate, box, outside=ball)
+    assert found, found
+    again = testing.recheck(found)
+    assert again, again
+
+
+def test_a_bar_is_drawn():
+    assert certify(lambda x: -motzkin(x) - 1e-3, SQUARE, progress=True)

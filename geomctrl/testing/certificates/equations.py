@@ -61,7 +61,8 @@ class Equations:
     other inputs. `decrease`: V'. `potential`: U(q) where V = 1/2 w . M w + U with a w that is zero at rest at q_d and
     has dw/dv = 1, else None. `mass`, `inverse`: where V' is written with M^-1, the entries of M, row by row, and the
     nodes that stand for those of its inverse; `monotone`: the parameters in each of which V' is then monotone, as long
-    as M is positive definite, so that it is largest at the ends of their intervals. What all that rests on: `lemmas`, `form`.
+    as M is positive definite, so that it is largest at the ends of their intervals. What all that rests on: `lemmas`,
+    `form`.
     """
 
     graph: Any

@@ -80,7 +80,9 @@ EXAMPLES = {
         },
         compare=False,
     ),
-    "testing.recheck": Example({"proof": CERTIFICATE}, compare=False),
+    "testing.recheck": Example(
+        {"proof": CERTIFICATE, "processes": 1, "progress": Argument(False, "none")}, compare=False
+    ),
     "testing.certify_lyapunov": Example(
         {
             "controller": STRICT,
