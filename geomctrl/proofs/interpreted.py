@@ -11,7 +11,7 @@ and cosine, whatever numpy's are made of, by 2^-49. Zero times anything is zero,
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
@@ -22,7 +22,7 @@ TINY = 1e-300
 WAVE = 2.0**-49
 SHARP = 1e4  # rad: beyond, where a sine's extremum lies is not known well enough
 
-Array = Any  # a number, or one for every box
+Array: TypeAlias = Any  # a number, or one for every box
 
 
 class Ends(NamedTuple):
@@ -131,10 +131,10 @@ def _wave(f: Callable[[Array], Array], a: Ends, peak: float) -> Ends:
     x, y = f(a.lo), f(a.hi)
     turn = 2.0 * np.pi
 
-    def meets(where: float) -> Array:
+    def meets(where: float) -> Any:
         return np.floor((a.hi - where) / turn) > np.floor((a.lo - where) / turn)
 
-    wide = (a.hi - a.lo > 6.2) | (np.abs(a.lo) > SHARP) | (np.abs(a.hi) > SHARP)
+    wide: Any = (a.hi - a.lo > 6.2) | (np.abs(a.lo) > SHARP) | (np.abs(a.hi) > SHARP)
     lo = np.where(wide | meets(peak + np.pi), -1.0, np.minimum(x, y) - WAVE)
     hi = np.where(wide | meets(peak), 1.0, np.maximum(x, y) + WAVE)
     zero = (a.lo == 0.0) & (a.hi == 0.0)
@@ -152,8 +152,9 @@ def _exp(a: Ends) -> Ends:
 
 
 def _where(condition: Truth, a: Any, b: Any) -> Ends:
-    none = ~(condition.yes | condition.no)
-    lo, hi = np.where(condition.yes, a.lo, b.lo), np.where(condition.yes, a.hi, b.hi)
+    yes: Any = condition.yes
+    none = ~(yes | condition.no)
+    lo, hi = np.where(yes, a.lo, b.lo), np.where(yes, a.hi, b.hi)
     return Ends(np.where(none, -np.inf, lo), np.where(none, np.inf, hi))
 
 

@@ -23,12 +23,14 @@ from typing import Any
 
 NAMES = {
     "Certificate": "certifying",
+    "CheckError": "certificates.recheck",
     "ClosedLoop": "closed_loop",
     "Counterexample": "counterexample",
     "Ellipsoid": "certifying",
     "Held": "sampled",
     "InputToState": "stability",
     "LyapunovAt": "along",
+    "LyapunovCertificate": "certificates.certificate",
     "PassivityIndex": "passivity",
     "Rates": "flows",
     "Recheck": "certifying",
@@ -62,6 +64,8 @@ NAMES = {
     "random_robot": "random_robots",
     "rates_at": "passivity",
     "recheck": "certifying",
+    "recheck_lyapunov": "certificates.recheck",
+    "region_of_attraction": "lyapunov_certificates",
     "robots": "strategies",
     "sampled_level": "sampled",
     "states": "strategies",

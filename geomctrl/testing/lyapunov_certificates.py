@@ -17,9 +17,10 @@ from geomctrl.proofs.interpreted import enclosed
 from geomctrl.robot import Robot
 
 from .certificates.bodies import share
-from .certificates.branching import Outcome, Task, prove
+from .certificates.branching import Task, prove
 from .certificates.certificate import PROVED, REFUTED, UNDECIDED, Claim, Counterexample, LyapunovCertificate
 from .certificates.equations import Equations, equations
+from .certificates.largest import SHARES, largest_level, lowest_bad
 from .certificates.quadratic import Bounds, Boxes
 from .certificates.region import least_on_boundary, most_in_ball
 from .certificates.searching import search
@@ -64,111 +65,174 @@ def certify_lyapunov(
     state (their V' is not negative in the parameters' errors: `assert_lyapunov` judges those) and references that
     move; UntraceableError, with file and line, for a law that does not trace.
     """
-    plant = plant_of("plant", plant)
-    robot = plant.robot
-    _autonomous(controller, plant)
-    q_d = _equilibrium(controller, robot, equilibrium)
-    half, p_lo, p_hi = _halves("box", box, robot), *_parameters(parameters, robot)
-    ball = None if outside is None else _ball(outside, robot)
-    rate, offset = (number(k, x, "not negative", lambda x: x >= 0.0) for k, x in (("rate", rate), ("offset", offset)))
-    most, time = count("boxes", boxes, 1), number("seconds", seconds, "seconds > 0", lambda x: x > 0.0)
-    e = equations(controller, plant, q_d)
-    domain = Boxes(-half[None], half[None], p_lo[None], p_hi[None])
-    claims = [
-        _positive(e, domain, most, time, seed),
-        _decreasing(e, domain, ball, rate, offset, most, time, seed, progress),
-    ]
-    words = _domain(half, robot, parameters)
-    found = LyapunovCertificate(type(controller).__name__, words, claims, e.lemmas, e.form, e)
+    asked = _Asked(controller, plant, box, outside, parameters, rate, offset, equilibrium, boxes, seconds, seed)
+    found = asked.certificate([asked.positive(), asked.decreasing(progress)])
     if found.proved and region:
-        _levels(found, domain, ball, rate, offset)
+        asked.levels(found)
     return found
 
 
-# --- the claims --------------------------------------------------------------------------------------------------
+def region_of_attraction(
+    controller: Any,
+    plant: Plant | Robot,
+    box: tuple[ArrayLike, ArrayLike],
+    *,
+    outside: float | tuple[ArrayLike, ArrayLike] | None = None,
+    parameters: float | tuple[ArrayLike, ArrayLike] = 0.0,
+    rate: float = 0.0,
+    offset: float = 0.0,
+    equilibrium: ArrayLike | None = None,
+    boxes: int = 200_000,
+    seconds: float = 60.0,
+    seed: int = 0,
+) -> LyapunovCertificate:
+    """The largest level of V, about, such that V <= level lies in the box and V' is as claimed in there, proved.
+
+    As `certify_lyapunov`, where the inequality does not hold on all of the box: a law whose torques are limited. The
+    level is tried from that of the lowest sampled state at which V' is not as claimed downwards, the first one in steps
+    of a few per cent that is proved; `LyapunovCertificate.sampled` is where it began. Raises what `certify_lyapunov`
+    raises.
+    """
+    asked = _Asked(controller, plant, box, outside, parameters, rate, offset, equilibrium, boxes, seconds, seed)
+    found = asked.certificate([asked.positive()])
+    if found.proved:
+        asked.within_level(found)
+    return found
 
 
-def _scale(e: Equations, half: np.ndarray) -> np.ndarray:
+class _Asked:
+    """What is asked for, checked, and the loop's equations."""
+
+    def __init__(
+        self, controller: Any, plant: Any, box: Any, outside: Any, parameters: Any, rate: float, offset: float,
+        equilibrium: Any, boxes: int, seconds: float, seed: int,
+    ):  # fmt: skip
+        plant = plant_of("plant", plant)
+        robot = plant.robot
+        _autonomous(controller, plant)
+        q_d = _equilibrium(controller, robot, equilibrium)
+        half, p_lo, p_hi = _halves("box", box, robot), *_parameters(parameters, robot)
+        self.ball = None if outside is None else _ball(outside, robot)
+        self.rate, self.offset = (
+            number(k, x, "not negative", lambda x: x >= 0.0) for k, x in (("rate", rate), ("offset", offset))
+        )
+        self.most = count("boxes", boxes, 1)
+        self.seconds = number("seconds", seconds, "seconds > 0", lambda x: x > 0.0)
+        self.seed = count("seed", seed)
+        self.e = equations(controller, plant, q_d)
+        self.box = Boxes(-half[None], half[None], p_lo[None], p_hi[None])
+        self.scale = lengths(self.e, half)
+        self.name, self.words = type(controller).__name__, _domain(half, robot, parameters)
+        self.everywhere = self.ball is None and self.offset == 0.0
+
+    def certificate(self, claims: list[Claim]) -> LyapunovCertificate:
+        return LyapunovCertificate(self.name, self.words, claims, self.e.lemmas, self.e.form, self.e)
+
+    def bounds(self, F: Any) -> Bounds:
+        return Bounds(self.e, F, self.scale)
+
+    def size(self, bounds: Bounds) -> float:
+        """|F| at a corner of the box, of the model."""
+        hi = self.box.hi
+        return abs(float(bounds.values(Boxes(hi, hi, *_middle(self.box)))[1][0]))
+
+    # --- the claims --------------------------------------------------------------------------------------------------
+
+    def positive(self) -> Claim:
+        """V > 0, for all parameters; else, where M is a term of it, for robots with a positive definite one."""
+        e, box, words = self.e, self.box, "V > 0 off the equilibrium"
+        task = Task(self.bounds(neg(e.value)), box, None)
+        size, shell = self.size(task.bounds), SHELL * box.hi[0]
+        for robots in (Boxes(box.lo, box.hi, *_middle(box)), box):
+            bad = search(e, neg(e.loop.value), robots, shell, 0.0, self.seed, size)
+            if bad.excess >= -NEGLIGIBLE * size:
+                if robots is box and e.potential is not None:  # a robot that is none, as a rule
+                    break
+                return Claim(words, REFUTED, counterexample=self.state(bad.x, bad.p, bad.excess))
+        else:
+            if e.potential is None:
+                return self.proof(words, task)
+            claim = self.proof(words, task, min(self.most, 4_000))
+            if claim.verdict == PROVED:
+                return claim
+        squares: Any = 0.0
+        for k, d in zip(e.x[e.n :], self.scale[e.n :]):
+            squares = add(squares, mul(mul(e.symbol(k), e.symbol(k)), 1.0 / d**2))
+        words = "V = 1/2 w . M w + U(q) > 0 off the equilibrium: U > 0 where q is off, and M is positive definite"
+        claim = self.proof(words, Task(self.bounds(neg(add(e.potential, squares))), box, None))
+        sure = share(box.p_lo.reshape(-1, 10), box.p_hi.reshape(-1, 10)) > 0.0
+        claim.assumes = "" if sure else POSSIBLE
+        return claim
+
+    def decreasing(self, progress: Any) -> Claim:
+        task, words = self.decrease()
+        size = self.size(task.bounds) if self.everywhere else 0.0
+        away = SHELL * self.box.hi[0] if self.everywhere else self.ball
+        F = self.e.as_it_comes(self.rate)
+        bad = search(self.e, F, self.box, away, self.offset, self.seed, size)
+        if self.everywhere and bad.excess >= -NEGLIGIBLE * size:
+            return Claim(words, REFUTED, counterexample=self.state(bad.x, bad.p, bad.excess))
+        if bad.excess > 0.0:
+            point = {k: (x, x) for k, x in self.e.at(bad.x[None], bad.p[None]).items()}
+            low = float(enclosed(self.e.graph, [F], point, 1)[0][0, 0])
+            if low > self.offset:
+                return Claim(words, REFUTED, counterexample=self.state(bad.x, bad.p, low - self.offset))
+        return self.proof(words, task, progress=progress)
+
+    def decrease(self) -> tuple[Task, str]:
+        terms = [f"- {self.rate:g} V"] * (self.rate > 0) + [f"{self.offset:g}"] * (self.offset > 0)
+        words = "V' < " + (" + ".join(terms) or "0")
+        words += " outside the ball" if self.ball is not None else " off the equilibrium" if self.everywhere else ""
+        return Task(self.bounds(self.e.plus(self.rate)), self.box, self.ball, self.offset), words
+
+    def proof(self, words: str, task: Task, most: int | None = None, progress: Any = None) -> Claim:
+        outcome = prove(task, self.most if most is None else most, self.seconds, progress)
+        return Claim(words, PROVED if outcome.proved else UNDECIDED, outcome, task)
+
+    def state(self, x: np.ndarray, p: np.ndarray, excess: float) -> Counterexample:
+        return Counterexample(self.e.q_d + x[: self.e.n], x[self.e.n :], p.reshape(-1, 10), excess)
+
+    # --- levels ------------------------------------------------------------------------------------------------------
+
+    def levels(self, found: LyapunovCertificate) -> None:
+        level = least_on_boundary(self.bounds(neg(self.e.value)), self.box)
+        found.level, ends = level or None, self.ends_in()
+        found.ends_in = ends if ends < level else None
+
+    def ends_in(self) -> float:
+        """The level below which all solutions come that stay where the inequality holds."""
+        if self.ball is not None:
+            return most_in_ball(self.bounds(self.e.value), self.box, self.ball)
+        if self.offset > 0.0:
+            return self.offset / self.rate if self.rate > 0.0 else np.inf
+        return 0.0
+
+    def within_level(self, found: LyapunovCertificate) -> None:
+        """The largest level below which the inequality is proved, as another claim."""
+        e, (task, words) = self.e, self.decrease()
+        found.sampled = lowest_bad(e, self.box, self.ball, self.rate, self.offset, self.seed)
+        bound = min(found.sampled, least_on_boundary(self.bounds(neg(e.value)), self.box))
+        proved = largest_level(e, task, self.scale, bound, self.most, self.seconds) if bound > 0.0 else None
+        if proved is None:
+            found.claims.append(Claim(f"{words} where V <= {SHARES[-1] * bound:.6g}", UNDECIDED, None, task))
+            return
+        found.level, task, outcome = proved
+        found.claims.append(Claim(f"{words} where V <= {found.level:.6g}", PROVED, outcome, task))
+        ends = self.ends_in()
+        found.ends_in = ends if ends < found.level else None
+
+
+def lengths(e: Equations, half: np.ndarray) -> np.ndarray:
     """Lengths of x at which V' of the model loses alike; the box's where it does not say."""
-    start = Bounds(e, e.decrease, half)
     zero = np.zeros((1, len(half)))
-    N = np.diag(start.form(Boxes(zero, zero, e.model[None], e.model[None])).N[0])
-    good = np.isfinite(N) & (N > 1e-9 * np.abs(N).max(initial=0.0))
+    N = np.diag(Bounds(e, e.decrease, half).form(Boxes(zero, zero, e.model[None], e.model[None])).N[0])
+    good = np.isfinite(N) & (1e-9 * np.abs(N).max(initial=0.0) < N) & (N < 1e200)
     return np.where(good, 1.0 / np.sqrt(np.where(good, N, 1.0)), half)
 
 
-def _positive(e: Equations, box: Boxes, most: int, seconds: float, seed: int) -> Claim:
-    words, scale = "V > 0 off the equilibrium", _scale(e, box.hi[0])
-    task = Task(Bounds(e, neg(e.value), scale), box, None)
-    size = abs(float(_values(task.bounds, box.hi, _centre(box))[0]))
-    for robots in (_centre(box), box):
-        bad = search(e, neg(e.loop.value), robots, SHELL * box.hi[0], 0.0, seed, size)
-        if bad.excess >= -NEGLIGIBLE * size:
-            if robots is box and e.potential is not None:  # a robot that is none, as a rule
-                break
-            return Claim(words, REFUTED, counterexample=_state(e, bad.x, bad.p, bad.excess))
-    else:
-        if e.potential is None:
-            return _claim(words, task, prove(task, most, seconds))
-        outcome = prove(task, min(most, 4_000), seconds)
-        if outcome.proved:
-            return _claim(words, task, outcome)
-    squares: Any = 0.0
-    for k, d in zip(e.x[e.n :], scale[e.n :]):
-        squares = add(squares, mul(mul(e.symbol(k), e.symbol(k)), 1.0 / d**2))
-    task = Task(Bounds(e, neg(add(e.potential, squares)), scale), box, None)
-    words = "V = 1/2 w . M w + U(q) > 0 off the equilibrium: U > 0 where q is off, and M is positive definite"
-    sure = share(box.p_lo.reshape(-1, 10), box.p_hi.reshape(-1, 10)) > 0.0
-    return _claim(words, task, prove(task, most, seconds), "" if sure else POSSIBLE)
-
-
-def _centre(box: Boxes) -> Boxes:
-    return Boxes(box.lo, box.hi, *(0.5 * (box.p_lo + box.p_hi),) * 2)
-
-
-def _claim(words: str, task: Task, outcome: Outcome, assumes: str = "") -> Claim:
-    return Claim(words, PROVED if outcome.proved else UNDECIDED, outcome, task, assumes=assumes)
-
-
-def _decreasing(
-    e: Equations, box: Boxes, ball: np.ndarray | None, rate: float, offset: float, most: int, seconds: float,
-    seed: int, progress: Any,
-) -> Claim:  # fmt: skip
-    words = "V' < " + (" + ".join([f"- {rate:g} V"] * (rate > 0) + [f"{offset:g}"] * (offset > 0)) or "0")
-    words += " off the equilibrium" if ball is None and offset == 0.0 else "" if ball is None else " outside the ball"
-    task = Task(Bounds(e, e.plus(rate), _scale(e, box.hi[0])), box, ball, offset)
-    everywhere = ball is None and offset == 0.0
-    size = abs(float(_values(task.bounds, box.hi, _centre(box))[0])) if everywhere else 0.0
-    bad = search(e, e.as_it_comes(rate), box, SHELL * box.hi[0] if everywhere else ball, offset, seed, size)
-    if everywhere and bad.excess >= -NEGLIGIBLE * size:
-        return Claim(words, REFUTED, counterexample=_state(e, bad.x, bad.p, bad.excess))
-    if bad.excess > 0.0:
-        low = enclosed(e.graph, [e.as_it_comes(rate)], {k: (x, x) for k, x in e.at(bad.x[None], bad.p[None]).items()}, 1)
-        if low[0][0, 0] > offset:
-            return Claim(words, REFUTED, counterexample=_state(e, bad.x, bad.p, float(low[0][0, 0] - offset)))
-    return _claim(words, task, prove(task, most, seconds, progress))
-
-
-def _levels(found: LyapunovCertificate, box: Boxes, ball: np.ndarray | None, rate: float, offset: float) -> None:
-    e = found.equations
-    scale = _scale(e, box.hi[0])
-    level = least_on_boundary(Bounds(e, neg(e.value), scale), box)
-    found.level = level or None
-    ends = 0.0
-    if ball is not None:
-        ends = most_in_ball(Bounds(e, e.value, scale), box, ball)
-    elif offset > 0.0:
-        ends = offset / rate if rate > 0.0 else np.inf
-    found.ends_in = ends if ends < level else None
-
-
-def _values(bounds: Bounds, x: np.ndarray, boxes: Boxes) -> np.ndarray:
-    """An upper bound of F at points."""
-    return bounds.values(Boxes(x, x, boxes.p_lo, boxes.p_hi))[1]
-
-
-def _state(e: Equations, x: np.ndarray, p: np.ndarray, excess: float) -> Counterexample:
-    return Counterexample(e.q_d + x[: e.n], x[e.n :], p.reshape(-1, 10), excess)
+def _middle(box: Boxes) -> tuple[np.ndarray, np.ndarray]:
+    middle = 0.5 * (box.p_lo + box.p_hi)
+    return middle, middle
 
 
 # --- arguments ---------------------------------------------------------------------------------------------------
@@ -187,8 +251,8 @@ def _autonomous(controller: Any, plant: Plant) -> None:
     start = controller.start() if hasattr(controller, "start") else None
     if start is not None:
         raise ArgumentError(
-            f"controller: expected one without a state z, got {type(controller).__name__} with {np.size(start)} numbers:"
-            " its V' does not see them (V' = 0 wherever the tracking error is), so that V' < 0 can not hold;"
+            f"controller: expected one without a state z, got {type(controller).__name__} with {np.size(start)}"
+            " numbers: its V' does not see them (V' = 0 wherever the tracking error is), so that V' < 0 can not hold;"
             " testing.assert_lyapunov judges V' = what is promised"
         )
 
@@ -236,7 +300,9 @@ def _parameters(given: Any, robot: Robot) -> tuple[np.ndarray, np.ndarray]:
     if isinstance(given, (tuple, list)) and len(given) == 2:
         lo, hi = (checked("parameters", x, p.shape) for x in given)
         if lo.shape != p.shape or hi.shape != p.shape or not (lo <= hi).all():
-            raise ArgumentError(f"parameters: expected two arrays {p.shape}, smallest and largest values, got {given!r:.80}")
+            raise ArgumentError(
+                f"parameters: expected two arrays {p.shape}, smallest and largest values, got {given!r:.80}"
+            )
         return lo.ravel(), hi.ravel()
     share = number("parameters", given, "a share, not negative, such as 0.2 for 20 %", lambda x: x >= 0.0)
     return (p - share * np.abs(p)).ravel(), (p + share * np.abs(p)).ravel()

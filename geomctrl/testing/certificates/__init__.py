@@ -1,1 +1,1 @@
-"""Certificates of Lyapunov functions: a closed loop's equations in forms that can be enclosed, and what is made of them."""
+"""Certificates of Lyapunov functions: a closed loop's equations in forms that can be enclosed, proofs, level sets."""

@@ -38,4 +38,3 @@ def share(lo: np.ndarray, hi: np.ndarray) -> float:
             cover += np.abs(W.T @ spatial(unit) @ W)
         least = min(least, 1.0 - float(np.linalg.eigvalsh(cover)[-1]) - 1e-9)
     return least
-

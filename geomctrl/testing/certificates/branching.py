@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -49,8 +50,9 @@ def prove(task: Task, most: int, seconds: float, progress: Progress | None = Non
     """Until all is decided, or `most` boxes were looked at, or the time is over."""
     start, out = time.perf_counter(), Outcome()
     width = np.concatenate([task.box.hi[0] - task.box.lo[0], task.box.p_hi[0] - task.box.p_lo[0]])
-    sides = np.flatnonzero((width > 0.0) & _felt(task))
-    work, volume, gains, tried, remaining = task.box, np.ones(1), np.zeros(0), 0, 1.0
+    work = at_ends(task)
+    sides = np.flatnonzero((width > 0.0) & _felt(task) & (_ends(work)[0][0] < _ends(work)[1][0]))
+    volume, gains, tried, remaining = np.full(len(work), 1.0 / len(work)), np.zeros(0), 0, 1.0
     while len(work) and out.count < most and time.perf_counter() - start < seconds:
         now, later = slice(max(0, len(work) - CHUNK), None), slice(0, max(0, len(work) - CHUNK))
         boxes, share, work, volume = work[now], volume[now], work[later], volume[later]
@@ -67,13 +69,35 @@ def prove(task: Task, most: int, seconds: float, progress: Progress | None = Non
         rest = boxes[~done]
         if out.count >= tried:  # ever more seldom
             sample = rest[np.argsort(merit[~done])[:: -max(1, len(rest) // SAMPLE)][:SAMPLE]]
-            found, tried = _gains(task, sample, sides, width), 2 * out.count
-            gains = found if not gains.size else 0.5 * (gains + found)
+            gains, tried = _gains(task, sample, sides, width), int(1.5 * out.count)
         work = joined(work, _halved(rest, sides, gains, width))
         volume = np.concatenate([volume, 0.5 * share[~done], 0.5 * share[~done]])
     out.left, out.share_left = ([work], max(remaining, 0.0)) if len(work) else ([], 0.0)
     out.seconds = time.perf_counter() - start
     return out
+
+
+MOST_ENDS = 8  # parameters of which the ends are looked at, 2^8 boxes
+
+
+def at_ends(task: Task) -> Boxes:
+    """The box, or where F is monotone in parameters one for every choice of their ends."""
+    e, box = task.bounds.equations, task.box
+    p, errors = e.parameters, e.errors
+    felt = [
+        k for k in e.monotone
+        if box.p_lo[0, k] < box.p_hi[0, k] and degree_in(e.graph, task.bounds.F, {p[k], errors[k]})
+    ]  # fmt: skip
+    mass = [k for k in e.monotone if k not in felt and any(degree_in(e.graph, x, {p[k], errors[k]}) for x in e.mass)]
+    felt = [*felt, *(k for k in mass if box.p_lo[0, k] < box.p_hi[0, k])]
+    if not felt or len(felt) > MOST_ENDS:
+        return box
+    choices = np.array(list(itertools.product((False, True), repeat=len(felt))))
+    lo, hi = (np.repeat(x, len(choices), 0) for x in (box.p_lo, box.p_hi))
+    ends = np.where(choices, hi[:, felt], lo[:, felt])
+    lo[:, felt] = hi[:, felt] = ends
+    x_lo, x_hi = (np.repeat(x, len(choices), 0) for x in (box.lo, box.hi))
+    return Boxes(x_lo, x_hi, lo, hi)
 
 
 def merits(task: Task, boxes: Boxes) -> np.ndarray:
@@ -106,7 +130,7 @@ def _boxes(lo: np.ndarray, hi: np.ndarray, n: int) -> Boxes:
 
 
 def _gains(task: Task, sample: Boxes, sides: np.ndarray, width: np.ndarray) -> np.ndarray:
-    """What halving each side adds to the merit of a box, per share of the side that it still has."""
+    """What halving each side does for a box, per share of the side that it still has."""
     n, (lo, hi) = sample.lo.shape[1], _ends(sample)
     lows, highs = [], []
     for i in sides:
@@ -116,13 +140,16 @@ def _gains(task: Task, sample: Boxes, sides: np.ndarray, width: np.ndarray) -> n
             low[:, i], high[:, i] = a, b
             lows.append(low)
             highs.append(high)
-    found = np.maximum(merits(task, _boxes(np.concatenate(lows), np.concatenate(highs), n)), -1e12)
-    found = np.minimum(found, 0.0).reshape(len(sides), 2, len(lo))
-    before = np.maximum(merits(task, sample), -1e12)
-    gain = (found.min(1) + 0.25 * (found.max(1) - found.min(1)) - before).mean(1)
+    found = _lack(merits(task, _boxes(np.concatenate(lows), np.concatenate(highs), n))).reshape(len(sides), 2, len(lo))
+    gain = (_lack(merits(task, sample)) - 0.75 * found.max(1) - 0.25 * found.min(1)).mean(1)
     share = ((hi - lo) / np.where(width > 0.0, width, 1.0)).mean(0)[sides]
     gain = np.maximum(gain, 0.0) / np.maximum(share, 1e-12)
     return gain + (1e-3 * gain.max() or 1.0)  # none better than others: the widest side
+
+
+def _lack(merit: np.ndarray) -> np.ndarray:
+    """How far from decided a box is, in powers: bounds that are not finite yet are not worth all others."""
+    return np.log(np.clip(-merit, 1e-9, 1e9))
 
 
 def _halved(boxes: Boxes, sides: np.ndarray, gains: np.ndarray, width: np.ndarray) -> Boxes:

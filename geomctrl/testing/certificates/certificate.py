@@ -3,9 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
+
+from geomctrl import files
+from geomctrl.arguments import path_of
+from geomctrl.errors import ArgumentError
 
 from .branching import Outcome, Task
 from .equations import Equations, Lemma
@@ -55,9 +60,9 @@ class LyapunovCertificate:
     """What was proved of a controller's Lyapunov function; `print` says it in words.
 
     verdict: "proved", "refuted" or "undecided", of V > 0 and of V' together. level: V <= level is the largest set
-    known to lie in the box, None where no such number is known; `ends_in`: the level that all solutions that start in it
-    come to, and stay below; None where that is not below `level`. counterexample: of what is refuted. boxes, seconds:
-    what it took.
+    known to lie in the box, None where no such number is known; `ends_in`: the level that all solutions from there
+    come to, and stay below; None where that is not below `level`. sampled: of `region_of_attraction`, the lowest V of
+    a sampled state at which V' is not as claimed. counterexample: of what is refuted. boxes, seconds: what it took.
     """
 
     name: str
@@ -68,6 +73,7 @@ class LyapunovCertificate:
     equations: Equations = field(repr=False)
     level: float | None = None
     ends_in: float | None = None
+    sampled: float | None = None
 
     @property
     def verdict(self) -> str:
@@ -96,19 +102,25 @@ class LyapunovCertificate:
         return self.level if self.proved and self.ends_in is not None else None
 
     def recheck(self) -> str:
-        """Check every proved inequality and every lemma again with python-flint; what was checked, in words.
-
-        Raises CheckError where something does not hold, ModuleNotFoundError without python-flint (extra `certify`).
+        """Check every proved inequality again with python-flint, and every lemma at other random points; in words what
+        was checked. Raises CheckError where something is not shown, ImportError without python-flint.
         """
         from .recheck import recheck
 
         return recheck(self)
 
-    def save(self, path: Any) -> None:
-        """Write equations, boxes and lemmas to a file that `recheck_lyapunov` checks without tracing anything."""
-        from .saved import save
+    def save(self, path: str | Path) -> Path:
+        """Write the inequalities with their boxes as an npz file, for `testing.recheck_lyapunov`.
 
-        save(self, path)
+        Raises ArgumentError for a certificate that is not proved.
+        """
+        from .recheck import saved
+
+        if not self.proved:
+            raise ArgumentError(f"certificate: expected one that is proved, got one that is {self.verdict}")
+        with files.whole(path_of("path", path)) as file:
+            np.savez(file, **saved(self))
+        return path_of("path", path)
 
     def __str__(self) -> str:
         out = [f"{self.name}: {self.verdict.upper()}", f"on {self.domain}", *map(str, self.claims)]
@@ -116,13 +128,9 @@ class LyapunovCertificate:
         out.append(f"form       {self.form}")
         if self.region is not None:
             out.append(
-                f"region of attraction: V <= {self.region:.6g}, from where V falls to {self.ends_in:.6g} and stays below"
+                f"region of attraction: V <= {self.region:.6g}; V falls to {self.ends_in:.6g} from there, and stays so"
             )
         elif self.level is not None and self.proved:
             out.append(f"V <= {self.level:.6g} lies in the box; no smaller level is known that all of it comes to")
         out.append("proved of the model in exact arithmetic; rounding in the code that runs is not part of it")
         return "\n".join(out)
-
-
-def task_bounds(claim: Claim) -> Any:
-    return None if claim.task is None else claim.task.bounds

@@ -14,7 +14,7 @@ What is not found is not assumed: then V' is taken as it comes.
 from __future__ import annotations
 
 import copy
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -44,9 +44,12 @@ class Lemma:
 
     claim: str
     chance: float
+    holds: Callable[[int], bool]  # tested again, with another seed
 
     def __str__(self) -> str:
-        return f"{self.claim} (identity modulo 2^521 - 1 at random points; mistaken with probability 1e{self.chance:.0f})"
+        return (
+            f"{self.claim} (identity modulo 2^521 - 1 at random points; mistaken with probability 1e{self.chance:.0f})"
+        )
 
 
 @dataclass(frozen=True, eq=False)
@@ -57,7 +60,9 @@ class Equations:
     parameters, errors: nodes of the true parameters, and of their deviations from `model`. numbers: values of all
     other inputs. `decrease`: V'. `potential`: U(q) where V = 1/2 w . M w + U with a w that is zero at rest at q_d and
     has dw/dv = 1, else None. `mass`, `inverse`: where V' is written with M^-1, the entries of M, row by row, and the
-    nodes that stand for those of its inverse. What all that rests on: `lemmas`, `form`.
+    nodes that stand for those of its inverse; `monotone`: the parameters in each of which V' is then monotone, as long
+    as M is positive definite, so that it is largest at the ends of their intervals. What all that rests on: `lemmas`,
+    `form`.
     """
 
     graph: Any
@@ -73,6 +78,7 @@ class Equations:
     potential: Any
     mass: list[Any]
     inverse: list[int]
+    monotone: list[int]
     form: str
     lemmas: list[Lemma]
     loop: TracedClosedLoop
@@ -108,12 +114,11 @@ def equations(controller: Any, plant: Plant, q_d: np.ndarray) -> Equations:
     form, lemmas, model, decrease, value, potential = found.best()
     q, v, _ = loop.split(loop.y)
     x = loads([*q.tolist(), *v.tolist()])
-    moved: dict[int, Any] = dict.fromkeys(())
-    moved.update({k: 0.0 for k, z in found.fixed.items() if z == 0.0})
+    moved: dict[int, Any] = {k: 0.0 for k, z in found.fixed.items() if z == 0.0}
     angles: list[int | None] = []
     for i, at in enumerate(x[: len(x) // 2]):
         angle, used = graph.load(ANGLES, i), False
-        for op in ("sin", "cos"):
+        for op in ("sin", "cos") if lemmas else ():  # as it comes, what cancels must stay together
             node = graph.node(op, at)
             moved[node], used = symbols.unary(op, angle), True
         angles.append(angle.at if used else None)
@@ -122,11 +127,13 @@ def equations(controller: Any, plant: Plant, q_d: np.ndarray) -> Equations:
     decrease, value, U, *mass = substituted(graph, ends, moved)
     inputs = {k for k in graph.needed([graph.operand(decrease), graph.operand(value)]) if graph.nodes[k][0] == "load"}
     if loop.t.at in inputs:
-        raise UntraceableError("controller: its V or V' depends on time; certified are autonomous loops, at a set point")
+        raise UntraceableError(
+            "controller: its V or V' depends on time; certified are autonomous loops, at a set point"
+        )
     return Equations(
         graph, x, np.asarray(q_d, float), angles, p, found.errors, model,
         found.fixed, value, decrease, None if potential is None else U, mass,
-        loads([graph.load(INVERSE, k) for k in range(len(mass))]), form, lemmas, loop,
+        loads([graph.load(INVERSE, k) for k in range(len(mass))]), found.monotone, form, lemmas, loop,
     )  # fmt: skip
 
 
@@ -177,11 +184,13 @@ class _Forms:
         deviations = [self.graph.load(ERRORS, k) for k in range(len(p))]
         self.errors, self.deviations = loads(deviations), deviations
         robot = getattr(controller, "robot", None)
-        same = isinstance(robot, Robot) and robot.parameters.shape == plant.robot.parameters.shape
-        self.models = [robot.parameters.ravel(), self.true] if same else [self.true]
+        self.models = [self.true]
+        if isinstance(robot, Robot) and robot.parameters.shape == plant.robot.parameters.shape:
+            self.models.insert(0, robot.parameters.ravel())
         self.q, self.v, _ = loop.split(loop.y)
         self.slope = loop.slope
         self.mass: list[Any] = []
+        self.monotone: list[int] = []
 
     def best(self) -> tuple[str, list[Lemma], np.ndarray, Any, Any, Any]:
         for attempt in (self.power, self.acceleration):
@@ -190,11 +199,11 @@ class _Forms:
                 return found
         return "V' along the field, as it comes", [], self.true, self.slope, self.loop.value, None
 
-    def same(self, pairs: list[tuple[Any, Any]], known: Any = None) -> bool:
-        return identical(self.graph, pairs, self.free if known is None else known)
+    def same(self, pairs: list[tuple[Any, Any]]) -> bool:
+        return identical(self.graph, pairs, self.free)
 
     def lemma(self, claim: str, pairs: list[tuple[Any, Any]]) -> Lemma:
-        return Lemma(claim, chance(self.graph, pairs))
+        return Lemma(claim, chance(self.graph, pairs), lambda seed: identical(self.graph, pairs, self.free, seed))
 
     def at_model(self, x: Any, model: np.ndarray) -> Any:
         """x with the true parameters those of the model: numbers of inputs that are theirs."""
@@ -266,6 +275,7 @@ class _Forms:
                 self.lemma("V' = V'(vdot = a) + dV/dv . M^-1 (tau - M a - C v - g) for all parameters", pairs),
                 self.lemma("V' is the promised rate, and vdot = a, where the model is right", right),
             ]
+            lemmas += self.ends_suffice(M, rest)
             left, n = [self.deviation(x) for x in rest], len(v)
             self.mass = [self.about(x, model) for row in M for x in row]
             inverse = [[self.graph.load(INVERSE, n * i + j) for j in range(n)] for i in range(n)]
@@ -273,6 +283,32 @@ class _Forms:
             value = self.about(self.loop.value, model)
             return "acceleration, M^-1 with the error of the model only", lemmas, model, decrease, value, None
         return None
+
+    def ends_suffice(self, M: Any, rest: Sequence[Any]) -> list[Lemma]:
+        """Find the parameters p_k along which M and M a + C v + g change in one direction u of the joints only.
+
+        With M + p_k m u u^T the rate g . M^-1 r is then a quotient of functions affine in p_k, so that it is monotone.
+        """
+        n, claims = len(rest), []
+        if degree_in(self.graph, self.loop.value, set(self.p)):
+            return []
+        for k, at in enumerate(self.p):
+            slopes = tangents(self.graph, [*(x for row in M for x in row), *rest], {at: 1.0})
+            rows = [[*slopes[n * i : n * i + n], slopes[n * n + i]] for i in range(n)]
+            pairs = [(x, 0.0) for x in minors(rows)]
+            if self.same(pairs):
+                self.monotone.append(k)
+                claims += pairs
+        return [self.lemma("V' is monotone in each parameter that acts in one direction of the joints", claims)]
+
+
+def minors(rows: Sequence[Sequence[Any]]) -> list[Any]:
+    """All of two rows and two columns."""
+    n, m = len(rows), len(rows[0])
+    return [
+        sub(mul(rows[i][a], rows[j][b]), mul(rows[i][b], rows[j][a]))
+        for i in range(n) for j in range(i) for a in range(m) for b in range(a)
+    ]  # fmt: skip
 
 
 def solved(M: Sequence[Sequence[Any]], b: Sequence[Any]) -> list[Any]:

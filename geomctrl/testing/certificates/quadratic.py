@@ -1,8 +1,8 @@
 """Bounds by quadratic forms: what decides whole boxes about an equilibrium, where intervals alone would have to be cut
 2^14 times.
 
-With x = (q - q_d, v) and the angles a = q inside sines and cosines taken for inputs of their own, V and V' are polynomials
-in x of a low degree whose coefficients depend on a. For every a then, exactly,
+With x = (q - q_d, v) and the angles a = q inside sines and cosines taken for inputs of their own, V and V' are
+polynomials in x of a low degree whose coefficients depend on a. For every a then, exactly,
 
     F(x, a) = F(0, a) + g(a) . x + x . A(x, a) x,      A = H(0, a) / 3 + H(x, a) / 6
 
@@ -22,7 +22,7 @@ import numpy as np
 
 from geomctrl.compiler.derivatives import pullback, tangents
 from geomctrl.compiler.symbols import Symbol
-from geomctrl.proofs.identities import degree_in
+from geomctrl.proofs.identities import degree_in, identical
 from geomctrl.proofs.interpreted import EPS, enclosed
 from geomctrl.proofs.substitution import substituted
 
@@ -52,24 +52,39 @@ def joined(a: Boxes, b: Boxes) -> Boxes:
 
 
 class Form(NamedTuple):
-    """F <= top + slope . |x| - x . N x on a box, for all that is in it: (boxes,), (boxes, 2n), (boxes, 2n, 2n).
+    """F <= top + g . x + slack . |x| - x . N x on a box, for all in it: (boxes,), (boxes, 2n) twice, (boxes, 2n, 2n).
 
-    value: the largest that F is on the box by intervals alone.
+    value: the largest that F is on the box by intervals alone. scale: see `Bounds`.
     """
 
     top: np.ndarray
-    slope: np.ndarray
+    g: np.ndarray
+    slack: np.ndarray
     N: np.ndarray
     value: np.ndarray
+    scale: np.ndarray
+
+    @property
+    def slope(self) -> np.ndarray:
+        """Of a bound in |x| alone."""
+        return np.abs(self.g) + self.slack
+
+    def lifted(self) -> tuple[Form, np.ndarray]:
+        """The form with N + lift / scale^2 positive definite, and the lift (boxes,), 0 where N is that itself."""
+        known = np.abs(self.N).max((1, 2)) < 1e200
+        N = np.where(known[:, None, None], self.N, np.eye(len(self.scale)))
+        lift = np.maximum(-1.01 * scaled_eigenvalues(N, self.scale), 0.0)
+        lifted = N + np.eye(len(self.scale)) * (lift[:, None] / self.scale**2)[:, None, :]
+        return self._replace(N=lifted), np.where(known, lift, np.inf)
 
     def least(self, boxes: Boxes, sweeps: int = 4) -> np.ndarray:
-        """About where x . N x is least on each box, (boxes, 2n), where that is a point."""
+        """About where x . N x - g . x is least on each box, (boxes, 2n), where that is a point."""
         c = np.clip(0.0, boxes.lo, boxes.hi)
         diagonal = np.maximum(np.einsum("bii->bi", self.N), 1e-300)
         for _ in range(sweeps):
             for i in range(c.shape[1]):
                 rest = np.einsum("bj,bj->b", self.N[:, i], c) - self.N[:, i, i] * c[:, i]
-                c[:, i] = np.clip(-rest / diagonal[:, i], boxes.lo[:, i], boxes.hi[:, i])
+                c[:, i] = np.clip((0.5 * self.g[:, i] - rest) / diagonal[:, i], boxes.lo[:, i], boxes.hi[:, i])
         return c
 
 
@@ -92,6 +107,30 @@ class Bounds:
         upper = [rows[i][j] for i in range(len(x)) for j in range(i, len(x))]
         return settled(graph, [self.F, *gradient, *upper])
 
+    @cached_property
+    def flat(self) -> bool:
+        """Whether F and its gradient are zero at x = 0 for all angles and parameters: an identity."""
+        return self._is_flat({})
+
+    @cached_property
+    def flat_at_model(self) -> bool:
+        """The same where the true parameters are those of the model."""
+        e = self.equations
+        known = {key_of(e.graph, k): x for k, x in zip(e.parameters, e.model.tolist())}
+        return self.flat or self._is_flat(known | {key_of(e.graph, k): 0.0 for k in e.errors})
+
+    def _is_flat(self, known: dict[tuple[int, int], float]) -> bool:
+        e, n = self.equations, len(self.equations.x)
+        known = known | {key_of(e.graph, k): x for k, x in e.numbers.items()}
+        known |= {key_of(e.graph, k): (float(e.q_d[i]) if i < e.n else 0.0) for i, k in enumerate(e.x)}
+        known[key_of(e.graph, e.loop.t.at)] = AT
+        return identical(e.graph, [(x, 0.0) for x in self.expressions[: 1 + n]], known)
+
+    def is_flat(self, boxes: Boxes) -> bool:
+        """Whether F and its gradient are known to be zero at x = 0 for the parameters of the boxes."""
+        model = self.equations.model
+        return self.flat_at_model if (boxes.p_lo == model).all() and (boxes.p_hi == model).all() else self.flat
+
     def form(self, boxes: Boxes) -> Form:
         n, m = len(self.equations.x), len(boxes)
         zero, twice = np.zeros((m, n)), joined(boxes, boxes)
@@ -110,8 +149,14 @@ class Bounds:
         else:
             A, R = A1 / 2.0, R1 / 2.0
         R = R + 4.0 * EPS * (np.abs(A) + R)
-        slope = np.maximum(np.abs(low[:m, 1 : 1 + n]), np.abs(high[:m, 1 : 1 + n]))
-        return Form(high[:m, 0], slope, self._definite(-A, R), value)
+        g_lo, g_hi = low[:m, 1 : 1 + n], high[:m, 1 : 1 + n]
+        known = np.isfinite(g_lo) & np.isfinite(g_hi)
+        g = 0.5 * np.where(known, g_lo, 0.0) + 0.5 * np.where(known, g_hi, 0.0)
+        slack = np.maximum(g_hi - g, g - g_lo) * (1.0 + 4.0 * EPS)
+        top = high[:m, 0]
+        if (top.any() or slack.any()) and self.is_flat(boxes):
+            top, g, slack = np.zeros(m), np.zeros((m, n)), np.zeros((m, n))
+        return Form(top, g, slack, self._definite(-A, R), value, self.scale)
 
     def values(self, boxes: Boxes) -> tuple[np.ndarray, np.ndarray]:
         """(lo, hi), (boxes,) each, of F by intervals alone."""
@@ -129,6 +174,11 @@ class Bounds:
 
     def _enclosed(self, ends: Sequence[Any], boxes: Boxes, lo: Any, hi: Any) -> tuple[np.ndarray, np.ndarray]:
         return enclosed(self.equations.graph, ends, inputs(self.equations, boxes, lo, hi), len(boxes))
+
+
+def key_of(graph: Any, at: int) -> tuple[int, int]:
+    """(array, index) of an input's node."""
+    return graph.nodes[at][1:]
 
 
 def perron(R: np.ndarray, scale: np.ndarray) -> np.ndarray:
@@ -168,23 +218,27 @@ def inputs(e: Equations, boxes: Boxes, lo: np.ndarray, hi: np.ndarray) -> dict[i
 
 
 def inverse(lo: np.ndarray, hi: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Bounds (boxes, n, n) of the entries of M^-1 for all M with lo <= M <= hi; infinite where one may be singular.
+    """Bounds (boxes, n, n) of the entries of M^-1 for all M with lo <= M <= hi; infinite where one may be singular, or
+    is not positive definite.
 
     With C about the middle's inverse and |1 - C M| <= D: |M^-1 - C| <= (D + D^2 + ...) |C|, summed up in the norm
     max |x_i| / u_i, u Perron's vector of D.
     """
     n = lo.shape[1]
     middle, radius = 0.5 * (lo + hi), 0.5 * (hi - lo) * (1.0 + 4.0 * EPS) + 4.0 * EPS * np.abs(lo + hi)
-    good = np.isfinite(middle).all((1, 2)) & np.isfinite(radius).all((1, 2))
+    good: Any = np.isfinite(middle).all((1, 2)) & np.isfinite(radius).all((1, 2))
     middle = np.where(good[:, None, None], middle, np.eye(n))
+    good &= np.linalg.eigvalsh(middle)[:, 0] > 0.0
     C = np.linalg.inv(middle)
     size = np.abs(C)
-    D = np.abs(np.eye(n) - C @ middle) + size @ (np.where(good[:, None, None], radius, 0.0) + n * 4 * EPS * np.abs(middle))
+    D = np.abs(np.eye(n) - C @ middle) + size @ (
+        np.where(good[:, None, None], radius, 0.0) + n * 4 * EPS * np.abs(middle)
+    )
     u = np.ones((len(lo), n, 1))
     for _ in range(6):
         u = D @ u
         u = u / np.maximum(u.max(1, keepdims=True), 1e-300) + 1e-9
-    share = ((D @ u) / u).max((1, 2)) * (1.0 + 1e-12)
+    share: Any = np.max((D @ u) / u, axis=(1, 2)) * (1.0 + 1e-12)
     Y = D @ size
     DY = D @ Y
     rest = share / np.maximum(1.0 - share, 1e-300)
@@ -285,14 +339,14 @@ def about_zero(form: Form, scale: np.ndarray, ball: np.ndarray | None, allowed: 
 
 def largest(form: Form, boxes: Boxes) -> np.ndarray:
     """(boxes,): an upper bound of F on each box, from the form and from intervals."""
-    n = boxes.lo.shape[1]
-    least = np.linalg.eigvalsh(np.nan_to_num(form.N, nan=-1.0, neginf=-1e300, posinf=1e300))[:, 0]
-    size = np.abs(form.N).max((1, 2))
-    convex = least > SAFE * n * size
+    form, lift = form.lifted()
+    convex = scaled_eigenvalues(form.N, form.scale) > 0.0
     c = form.least(boxes)
     Nc = np.einsum("bij,bj->bi", form.N, c)
-    below = 2.0 * np.minimum(Nc * boxes.lo, Nc * boxes.hi).sum(1) - np.einsum("bi,bi->b", c, Nc)
-    linear = (form.slope * np.maximum(np.abs(boxes.lo), np.abs(boxes.hi))).sum(1)
-    above = form.top + linear - below
-    above = above + 1e-13 * (np.abs(form.top) + linear + np.abs(Nc * boxes.lo).sum(1) + np.abs(Nc * boxes.hi).sum(1))
+    slope = form.g - 2.0 * Nc  # of g . x less the tangent plane of x . N x at c, which lies below it
+    far = np.maximum(np.abs(boxes.lo), np.abs(boxes.hi))
+    linear = np.maximum(slope * boxes.lo, slope * boxes.hi).sum(1) + np.einsum("bi,bi->b", c, Nc)
+    lost = np.where(lift > 0.0, lift * ((far / form.scale) ** 2).sum(1), 0.0) + (form.slack * far).sum(1)
+    above = form.top + linear + lost
+    above = above + 1e-13 * (np.abs(form.top) + lost + ((np.abs(form.g) + 4.0 * np.abs(Nc)) * far).sum(1))
     return np.minimum(np.where(convex, above, np.inf), form.value)

@@ -8,24 +8,26 @@ random points.
 
 from __future__ import annotations
 
+import itertools
 import json
 from collections.abc import Sequence
 from fractions import Fraction
+from functools import reduce
 from typing import Any
 
 import numpy as np
 
+from geomctrl.arguments import path_of
 from geomctrl.compiler.tracing import Trace
-from geomctrl.errors import GeomctrlError
+from geomctrl.errors import ArgumentError, GeomctrlError
 from geomctrl.proofs.certificates import saved_claim
 from geomctrl.proofs.claims import Claim as SavedClaim
 from geomctrl.proofs.rechecking import uncovered
 from geomctrl.proofs.saved_code import Code
 
-from .branching import Task
+from .branching import Task, at_ends
 from .equations import AT
-from .quadratic import SHARES, Bounds, Boxes, Form, inverse, perron, scaled_eigenvalues
-
+from .quadratic import SHARES, Bounds, Boxes, Form, inverse, joined, perron, scaled_eigenvalues
 
 CUTS = 60  # of one box
 
@@ -36,17 +38,20 @@ class CheckError(GeomctrlError):
 
 def arrays(task: Task, leaves: Boxes) -> dict[str, Any]:
     """A proved inequality as arrays, without any object of the library."""
-    above = {} if task.above is None else {f"above_{k}": x for k, x in _code(task.above).items()}
-    box = task.box
+    above = {} if task.above is None else {f"above_{k}": x for k, x in _code(task.above, task.box).items()}
+    box, starts = task.box, at_ends(task)
     return {
-        **_code(task.bounds), **above,
+        **_code(task.bounds, box), **above,
         "ball": np.zeros(0) if task.ball is None else task.ball, "allowed": task.allowed, "level": task.level,
+        "starts_lo": np.concatenate([starts.lo, starts.p_lo], 1),
+        "starts_hi": np.concatenate([starts.hi, starts.p_hi], 1),
+        "monotone": np.array(task.bounds.equations.monotone, int) + len(task.bounds.equations.x),
         "domain": np.concatenate([np.stack([box.lo[0], box.hi[0]]), np.stack([box.p_lo[0], box.p_hi[0]])], 1),
         "lo": np.concatenate([leaves.lo, leaves.p_lo], 1), "hi": np.concatenate([leaves.hi, leaves.p_hi], 1),
     }  # fmt: skip
 
 
-def _code(bounds: Bounds) -> dict[str, Any]:
+def _code(bounds: Bounds, box: Boxes) -> dict[str, Any]:
     """F with its derivatives, and the entries of M, as saved code."""
     e = bounds.equations
     outputs = [e.graph.operand(x) for x in (*bounds.expressions, *e.mass)]
@@ -59,22 +64,74 @@ def _code(bounds: Bounds) -> dict[str, Any]:
     return {
         "code": saved_claim(claim)["claim"], "numbers": e.loop.numbers, "q_d": e.q_d, "model": e.model,
         "with_angle": with_angle, "degree": bounds.degree, "scale": bounds.scale, "inverse": len(e.inverse),
+        "flat": bounds.is_flat(box),
     }  # fmt: skip
+
+
+def saved(certificate: Any) -> dict[str, Any]:
+    """All inequalities of a certificate that is proved."""
+    claims = [c for c in certificate.claims if c.outcome is not None]
+    out: dict[str, Any] = {"words": np.array([c.words for c in claims])}
+    for k, c in enumerate(claims):
+        out |= {f"{k}_{name}": x for name, x in arrays(c.task, reduce(joined, c.outcome.leaves)).items()}
+    return out
+
+
+def recheck(certificate: Any) -> str:
+    """See `LyapunovCertificate.recheck`."""
+    if not certificate.proved:
+        raise ArgumentError(f"certificate: expected one that is proved, got one that is {certificate.verdict}")
+    words = recheck_saved(saved(certificate))
+    for k, lemma in enumerate(certificate.lemmas):
+        if not lemma.holds(1000 + k):
+            raise CheckError(f"not an identity: {lemma.claim}")
+    return f"{words}; {len(certificate.lemmas)} lemmas at other points"
+
+
+def recheck_lyapunov(proof: Any) -> str:
+    """Check a file of `LyapunovCertificate.save`, or a certificate, with python-flint; in words what was checked.
+
+    What is checked is what was saved: the code of V and V', their derivatives, the boxes. Raises CheckError where an
+    inequality is not shown, ArgumentError for what is no such file, ImportError without python-flint.
+    """
+    if hasattr(proof, "recheck"):
+        return proof.recheck()
+    try:
+        with np.load(path_of("proof", proof), allow_pickle=False) as file:
+            return recheck_saved(dict(file))
+    except FileNotFoundError:
+        raise ArgumentError(f"proof: no such file: {str(proof)!r}") from None
+    except (KeyError, ValueError, TypeError, IndexError, OSError, EOFError) as error:
+        if isinstance(error, GeomctrlError):
+            raise
+        raise ArgumentError(
+            f"proof: expected what LyapunovCertificate.save writes, got {proof!r:.80} ({error})"
+        ) from None
+
+
+def recheck_saved(found: Any) -> str:
+    boxes = cuts = 0
+    for k, words in enumerate(found["words"]):
+        n, taken = check({name[len(f"{k}_") :]: x for name, x in found.items() if name.startswith(f"{k}_")}, str(words))
+        boxes, cuts = boxes + n, cuts + taken
+    return f"confirmed with python-flint: {len(found['words'])} inequalities on {boxes} boxes ({cuts} evaluated)"
 
 
 class Inequality:
     """A saved inequality, evaluated with python-flint."""
 
     def __init__(self, saved: Any, prefix: str = ""):
-        self.saved = {k: saved[prefix + k] for k in ("code", "numbers", "q_d", "model", "with_angle", "degree", "scale")}
-        self.inverses = int(saved[prefix + "inverse"])
+        self.saved = {
+            k: saved[prefix + k] for k in ("code", "numbers", "q_d", "model", "with_angle", "degree", "scale")
+        }
+        self.inverses, self.flat = int(saved[prefix + "inverse"]), bool(saved[prefix + "flat"])
         self.code = Code(json.loads(str(self.saved["code"])), np.asarray(self.saved["numbers"], float).ravel())
         self.arb = self.code.arithmetic.arb
         self.n = len(self.saved["scale"])
         self.degree = float(self.saved["degree"])
 
     def form(self, lo: np.ndarray, hi: np.ndarray) -> tuple[Any, ...]:
-        """(value, top, slope, N, R): fractions that bound F on a box of (x, parameters); None where nothing does."""
+        """(value, top, (g, slack), N, R): fractions that bound F on a box of (x, parameters), or None."""
         n = self.n
         zero = self._values(lo, hi, np.zeros(n), np.zeros(n))
         x_lo, x_hi = lo[:n], hi[:n]
@@ -92,7 +149,9 @@ class Inequality:
             parts = [(w * (b + a) / 2, w * (b - a) / 2) for w, (a, b) in zip(share, (H0[k], H1[k]))]
             N[i][j] = N[j][i] = -parts[0][0] - parts[1][0]
             R[i][j] = R[j][i] = parts[0][1] + parts[1][1]
-        slope = [max(abs(a), abs(b)) for a, b in gradient]
+        slope = [((a + b) / 2, (b - a) / 2) for a, b in gradient]
+        if self.flat:  # an identity, tested on its own
+            return value, Fraction(0), [(Fraction(0), Fraction(0))] * n, N, R
         return value, zero[0][1], slope, N, R
 
     def _values(self, lo: np.ndarray, hi: np.ndarray, x_lo: np.ndarray, x_hi: np.ndarray) -> list[Any]:
@@ -101,7 +160,7 @@ class Inequality:
         half = n // 2
         q_d, model = [arb(float(x)) for x in at["q_d"]], [arb(float(x)) for x in at["model"]]
 
-        def interval(a: float, b: float, by: Any = None) -> Any:
+        def interval(a: Any, b: Any, by: Any = None) -> Any:
             by = arb(0) if by is None else by
             return self.code.arithmetic.hull(arb(float(a)) + by, arb(float(b)) + by)
 
@@ -139,8 +198,10 @@ class Inequality:
         D = [[_largest_entry(C, M, i, j) for j in range(n)] for i in range(n)]
         size = [[sum(D[i][k] * abs(C[k][j]) for k in range(n)) for j in range(n)] for i in range(n)]
         # off >= D |C| + D off: then off >= (D + D^2 + ...) |C|, as D off <= off and D has no fixed point
-        good = all(size[i][j] + sum(D[i][k] * off[k][j] for k in range(n)) < off[i][j] for i in range(n) for j in range(n))
-        if not good:
+        good = all(
+            size[i][j] + sum(D[i][k] * off[k][j] for k in range(n)) < off[i][j] for i in range(n) for j in range(n)
+        )
+        if not (good and positive_definite(C)):
             return [None] * len(entries)
         ends = [(c - d, c + d) for row, widths in zip(C, off) for c, d in zip(row, widths)]
         return [self.code.arithmetic.hull(arb(float(_fraction(a, -1))), arb(float(_fraction(b, 1)))) for a, b in ends]
@@ -164,7 +225,8 @@ def _fraction(x: Any, side: int) -> Fraction:
 # --- a box is decided --------------------------------------------------------------------------------------------
 
 
-def decided(f: tuple[Any, ...], lo: Sequence[float], hi: Sequence[float], ball: np.ndarray, allowed: float,
+def decided(
+    f: tuple[Any, ...], lo: Any, hi: Any, ball: np.ndarray, allowed: float,
             scale: np.ndarray) -> bool:  # fmt: skip
     """Whether F < allowed on the box, outside the ball, or for x != 0 where there is none and allowed is zero."""
     value, top, slope, N, R = f
@@ -177,11 +239,11 @@ def decided(f: tuple[Any, ...], lo: Sequence[float], hi: Sequence[float], ball: 
     u = [Fraction(float(x)) for x in perron(np.array(R, float)[None], scale)[0] * scale]
     cover = [sum(R[i][j] * u[j] for j in range(n)) / u[i] for i in range(n)]
     P = [[N[i][j] - (cover[i] if i == j else 0) for j in range(n)] for i in range(n)]
-    return _far(P, top, slope, lo, hi, limit) or _near(P, top, slope, ball, limit, scale)
+    return _far(P, top, slope, lo, hi, limit, scale) or _near(P, top, slope, ball, limit, scale)
 
 
 def _near(P: Any, top: Fraction, slope: Any, ball: np.ndarray, limit: Fraction, scale: np.ndarray) -> bool:
-    n = len(slope)
+    n, slope = len(slope), [abs(g) + slack for g, slack in slope]
     weights = [max(P[i][i], Fraction(1, 10**300)) for i in range(n)]
     for share in SHARES if any(slope) else (0.0,):
         s = Fraction(share)
@@ -197,16 +259,25 @@ def _near(P: Any, top: Fraction, slope: Any, ball: np.ndarray, limit: Fraction, 
     return False
 
 
-def _far(P: Any, top: Fraction, slope: Any, lo: Any, hi: Any, limit: Fraction) -> bool:
+def _far(P: Any, top: Fraction, slope: Any, lo: Any, hi: Any, limit: Fraction, scale: np.ndarray) -> bool:
     n = len(slope)
     boxes = Boxes(np.array(lo)[None], np.array(hi)[None], np.zeros((1, 0)), np.zeros((1, 0)))
-    form = Form(np.array([float(top)]), np.array([slope], float), np.array(P, float)[None], np.array([np.inf]))
+    g, slack = [x for x, _ in slope], [x for _, x in slope]
+    parts = np.array([g], float), np.array([slack], float), np.array(P, float)[None]
+    form = Form(np.array([float(top)]), *parts, np.array([np.inf]), scale)
+    form, lift = form.lifted()
+    if not np.isfinite(lift[0]):
+        return False
+    lifts = [Fraction(float(lift[0])) / Fraction(float(d)) ** 2 for d in scale]
+    P = [[P[i][j] + (lifts[i] if i == j else 0) for j in range(n)] for i in range(n)]
     c = [Fraction(float(x)) for x in form.least(boxes)[0]]
     a, b = [Fraction(float(x)) for x in lo], [Fraction(float(x)) for x in hi]
     Pc = [sum(P[i][j] * c[j] for j in range(n)) for i in range(n)]
-    below = 2 * sum(min(g * x, g * y) for g, x, y in zip(Pc, a, b)) - sum(g * x for g, x in zip(Pc, c))
-    linear = sum(g * max(abs(x), abs(y)) for g, x, y in zip(slope, a, b))
-    return top + linear - below < limit and positive_definite(P)
+    plane = [x - 2 * y for x, y in zip(g, Pc)]
+    linear = sum(max(s * x, s * y) for s, x, y in zip(plane, a, b)) + sum(x * y for x, y in zip(Pc, c))
+    far = [max(abs(x), abs(y)) for x, y in zip(a, b)]
+    lost = sum(s * x for s, x in zip(slack, far)) + sum(s * x * x for s, x in zip(lifts, far))
+    return top + linear + lost < limit and positive_definite(P)
 
 
 def positive_definite(A: Sequence[Sequence[Fraction]]) -> bool:
@@ -223,12 +294,26 @@ def positive_definite(A: Sequence[Sequence[Fraction]]) -> bool:
     return True
 
 
+def starts_at_all_ends(domain: np.ndarray, lo: np.ndarray, hi: np.ndarray, monotone: np.ndarray) -> bool:
+    """Whether the boxes are the domain, or one each for all choices of ends of some monotone parameters."""
+    fixed = (lo == hi).all(0) & (domain[0] < domain[1])
+    whole = (lo[:, ~fixed] == domain[0, ~fixed]).all() and (hi[:, ~fixed] == domain[1, ~fixed]).all()
+    ends = {tuple(row) for row in lo[:, fixed].tolist()}
+    wanted = set(itertools.product(*domain[:, fixed].T.tolist()))
+    return bool(whole and set(np.flatnonzero(fixed)) <= set(monotone.tolist()) and wanted <= ends)
+
+
 def check(saved: Any, words: str) -> tuple[int, int]:
     """(boxes, boxes after cuts) of an inequality that holds; raises CheckError where it is not shown."""
     domain, lo, hi = (np.asarray(saved[k], float) for k in ("domain", "lo", "hi"))
-    reason = uncovered(domain, lo, hi)
-    if reason is not None:
-        raise CheckError(f"{words}: {reason}")
+    for a, b in zip(saved["starts_lo"], saved["starts_hi"]):  # the domain, or for all ends of monotone parameters
+        fixed = (a == b) & (domain[0] < domain[1])
+        mine = ((lo == a) & (hi == a))[:, fixed].all(1)
+        reason = uncovered(np.stack([a, b]), lo[mine], hi[mine])
+        if reason is not None:
+            raise CheckError(f"{words}: {reason}")
+    if not starts_at_all_ends(domain, saved["starts_lo"], saved["starts_hi"], saved["monotone"]):
+        raise CheckError(f"{words}: the boxes do not start from the domain")
     F, above = Inequality(saved), Inequality(saved, "above_") if "above_code" in saved else None
     ball, n = np.asarray(saved["ball"], float), F.n
     scale, allowed, level = F.saved["scale"], float(saved["allowed"]), float(saved["level"])

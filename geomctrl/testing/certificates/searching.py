@@ -56,7 +56,7 @@ def search(
     best, best_x, best_p = np.full(STARTS, -np.inf), x, p
     for step in range(STEPS):
         F, slope, of_p = find(x, p)
-        better = F > best
+        better = best < F
         best = np.where(better, F, best)
         best_x, best_p = np.where(better[:, None], x, best_x), np.where(better[:, None], p, best_p)
         p = np.where(of_p > 0.0, p_hi, np.where(of_p < 0.0, p_lo, p))
@@ -80,7 +80,7 @@ def search(
 def _along_zero(
     find: Search, x: np.ndarray, p: np.ndarray, half: np.ndarray, lo: np.ndarray, hi: np.ndarray
 ) -> tuple[float, np.ndarray]:
-    """The state of the largest F / |x|^2 near x, as far out as x: where F is zero along a line, it is that to rounding."""
+    """The state of the largest F / |x|^2 near x, as far out as x: on a line where F is zero, zero to rounding."""
     from scipy.optimize import minimize
 
     def ratio(y: np.ndarray) -> tuple[float, np.ndarray]:

@@ -26,10 +26,18 @@ EXAMPLES = {
     "controllers.tuned": Example(),
     "controllers.PDGravity": Example({"robot": ROBOT, "q_d": Q, "kp": GAIN, "kd": GAIN}),
     "controllers.ComputedTorque": Example(
-        {"robot": ROBOT, "reference": REFERENCE, "kp": GAIN, "kd": GAIN, "friction": FRICTION}
+        {"robot": ROBOT, "reference": REFERENCE, "kp": GAIN, "kd": GAIN, "friction": FRICTION, "strict": True}
     ),
     "controllers.Passivity": Example(
-        {"robot": ROBOT, "reference": REFERENCE, "Lambda": GAIN, "K": GAIN, "friction": FRICTION, "form": "ploen"}
+        {
+            "robot": ROBOT,
+            "reference": REFERENCE,
+            "Lambda": GAIN,
+            "K": GAIN,
+            "friction": FRICTION,
+            "form": "ploen",
+            "strict": False,
+        }
     ),
     "controllers.SlotineLi": Example(
         {

@@ -5,7 +5,7 @@ from hostile.calls import Example
 from hostile.examples.common import ROBOT, Q, V, rng, words
 from hostile.values import Argument, Fresh, number, text
 
-from geomctrl import Plant, controllers, models, testing
+from geomctrl import Plant, controllers, models, references, testing
 from geomctrl.models.mjcf import load_mjcf
 
 MJCF = """<mujoco><worldbody><body name="arm"><joint name="hinge" axis="0 1 0"/><inertial pos="0 0 .5" mass="2"
@@ -40,6 +40,8 @@ def below(x):
 
 CERTIFICATE = testing.certify(below, [(0.0, 1.0)])
 DOMAIN = {"t": (0.5, 1.0), "q": (-0.5, 0.5)}
+STRICT = controllers.ComputedTorque(ROBOT, references.hold(ROBOT, np.array([1.0, 0.5])), strict=True)
+LYAPUNOV = testing.certify_lyapunov(STRICT, ROBOT, (0.01, 0.1), region=False)
 EXAMPLES = {
     "testing.assert_skew_symmetric": Example(
         {
@@ -93,6 +95,43 @@ EXAMPLES = {
     "testing.recheck": Example(
         {"proof": CERTIFICATE, "processes": 1, "progress": Argument(False, "none")}, compare=False
     ),
+    "testing.certify_lyapunov": Example(
+        {
+            "controller": STRICT,
+            "plant": ROBOT,
+            "box": (0.5, 1.0),
+            "outside": number(0.25, positive=True),
+            "parameters": number(0.0625, negative=False),
+            "rate": number(0.5, negative=False),
+            "offset": number(0.25, negative=False),
+            "equilibrium": np.array([1.0, 0.5]),
+            "boxes": 16,
+            "seconds": number(2.0, positive=True),
+            "region": False,
+            "seed": 1,
+            "progress": Argument(None, "none"),
+        },
+        compare=False,
+    ),
+    "testing.region_of_attraction": Example(
+        {
+            "controller": STRICT,
+            "plant": ROBOT,
+            "box": (0.5, 1.0),
+            "outside": number(0.25, positive=True),
+            "parameters": number(0.0625, negative=False),
+            "rate": number(0.5, negative=False),
+            "offset": number(0.25, negative=False),
+            "equilibrium": np.array([1.0, 0.5]),
+            "boxes": 16,
+            "seconds": number(0.5, positive=True),
+            "seed": 1,
+        },
+        compare=False,
+    ),
+    "testing.recheck_lyapunov": Example({"proof": LYAPUNOV}, compare=False),
+    "testing.LyapunovCertificate.save": Example({"path": text("lyapunov.npz")}, on=LYAPUNOV, compare=False),
+    "testing.LyapunovCertificate.recheck": Example(on=LYAPUNOV, compare=False),
     "testing.Ellipsoid": Example(
         {"semi_axes": Argument(np.array([0.5, 0.25]), "huge"), "centre": np.array([0.25, 0.125])}
     ),
@@ -164,4 +203,7 @@ EXAMPLES |= {f"models.{name}": Example() for name in models.names() if f"models.
 LEFT_OUT = {"errors.raised_in": "of an exception that somebody has raised"}
 LEFT_OUT |= dict.fromkeys(
     ("testing.Certificate", "testing.Counterexample", "testing.Recheck"), "made by certify and recheck alone"
+)
+LEFT_OUT |= dict.fromkeys(
+    ("testing.LyapunovCertificate", "testing.CheckError"), "made by certify_lyapunov and recheck_lyapunov alone"
 )

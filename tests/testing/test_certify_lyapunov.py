@@ -1,0 +1,400 @@
+"""Certified Lyapunov functions: true claims proved and confirmed, false ones refuted, false lemmas refused."""
+
+import numpy as np
+import pytest
+from scipy.linalg import solve_continuous_lyapunov
+
+import geomctrl as gc
+from geomctrl import controllers, models, testing
+from geomctrl.compiler.symbols import Symbol, add, mul, neg
+from geomctrl.compiler.untraceable import UntraceableError
+from geomctrl.control.contracts import Command, Lyapunov
+from geomctrl.control.references import Sinusoids, hold
+from geomctrl.errors import ArgumentError
+from geomctrl.kernels import tree
+from geomctrl.mechanism import inertia
+from geomctrl.mechanism.building import Body
+from geomctrl.mechanism.joint import Joint
+from geomctrl.testing.certificates.bodies import share, spatial
+from geomctrl.testing.certificates.equations import equations
+from geomctrl.testing.certificates.quadratic import Bounds, Boxes, inverse, largest
+from geomctrl.testing.certificates.recheck import check, saved
+from geomctrl.testing.certificates.searching import Search
+
+ARM = models.two_link()
+Q_D = np.array([0.5, 1.0])
+BOX = 1.0, 2.0
+QUICK = {"region": False, "seconds": 30.0}
+
+
+def passivity(robot=ARM, q_d=Q_D, Lambda=5.0, K=20.0):
+    return controllers.Passivity(robot, hold(robot, q_d), Lambda, K, strict=True)
+
+
+def computed_torque(robot=ARM, q_d=Q_D):
+    return controllers.ComputedTorque(robot, hold(robot, q_d), strict=True)
+
+
+def three_joints():
+    """A yaw, a shoulder, an elbow: 3R in 3-D."""
+    upper = inertia.from_com(1.0, (0.25, 0.0, 0.0), np.diag([0.002, 0.021, 0.021]))
+    base = inertia.from_com(2.0, (0.0, 0.0, 0.2), np.diag([0.03, 0.03, 0.01]))
+    shoulder, elbow = np.eye(4), np.eye(4)
+    shoulder[2, 3], elbow[0, 3] = 0.4, 0.5
+    return gc.Robot.build([
+        Body("base", None, Joint.revolute((0, 0, 1), name="yaw"), None, base),
+        Body("upper", "base", Joint.revolute((0, -1, 0), name="shoulder"), shoulder, upper),
+        Body("fore", "upper", Joint.revolute((0, -1, 0), name="elbow"), elbow, upper),
+    ], name="arm")  # fmt: skip
+
+
+def pendulum():
+    rod = inertia.from_com(1.0, (1.0, 0.0, 0.0), np.diag([0.001, 0.01, 0.01]))
+    return gc.Robot.build([Body("bob", None, Joint.revolute((0, -1, 0), name="hinge"), None, rod)], name="pendulum")
+
+
+class Limited:
+    """PD and gravity about upright with a torque limit; V = x . P x of the loop without it."""
+
+    def __init__(self, robot, limit, kp=20.0, kd=8.0):
+        self.robot, self.q_d, self.limit, self.kp, self.kd = robot, np.array([np.pi / 2]), limit, kp, kd
+        I = robot.mass_matrix(self.q_d)[0, 0]
+        self.P = solve_continuous_lyapunov(np.array([[0.0, 1.0], [-kp / I, -kd / I]]).T, -np.diag([1.0, 0.2]))
+
+    def start(self):
+        return None
+
+    def __call__(self, t, q, v, z):
+        tau = self.robot.gravity_force(q) - self.kp * (q - self.q_d) - self.kd * v
+        return Command(np.clip(tau, -self.limit, self.limit))
+
+    def lyapunov(self, t, q, v, z, plant):
+        x = np.concatenate((q - self.q_d, v))
+        return Lyapunov(x.dot(self.P).dot(x), 0.0 * x.dot(x))
+
+
+# --- what is true is proved, and confirmed -------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "claim", [{"parameters": 0.2, "outside": 0.05}, {"parameters": 0.1, "rate": 1.0, "offset": 0.5}, {"rate": 2.0}]
+)
+def test_two_link_under_passivity(claim):
+    found = testing.certify_lyapunov(passivity(), ARM, BOX, **claim, **QUICK)
+    assert found.proved, found
+    assert len(found.lemmas) == 3
+    assert found.counterexample is None
+
+
+def test_confirmed_by_flint_and_from_a_file(tmp_path):
+    pytest.importorskip("flint")
+    found = testing.certify_lyapunov(passivity(), ARM, BOX, parameters=0.1, outside=0.05, **QUICK)
+    assert "2 inequalities" in found.recheck()
+    assert "3 lemmas" in found.recheck()
+    path = found.save(tmp_path / "proof.npz")
+    assert testing.recheck_lyapunov(path).startswith("confirmed")
+    assert testing.recheck_lyapunov(found) == found.recheck()
+
+
+def test_computed_torque_with_an_uncertain_mass_matrix_confirmed():
+    pytest.importorskip("flint")
+    found = testing.certify_lyapunov(computed_torque(), ARM, BOX, parameters=0.01, outside=0.05, **QUICK)
+    assert found.proved, found
+    assert "M^-1" in found.form
+    assert found.recheck().startswith("confirmed")
+
+
+def test_tampered_proofs_are_refused():
+    pytest.importorskip("flint")
+    found = testing.certify_lyapunov(passivity(), ARM, BOX, parameters=0.1, outside=0.05, **QUICK)
+    proof = {k[2:]: x for k, x in saved(found).items() if k.startswith("1_")}
+    assert check(proof, "V'")[0] == len(proof["lo"])
+    with pytest.raises(testing.CheckError, match="no box covers"):
+        check(proof | {"lo": proof["lo"][:-1], "hi": proof["hi"][:-1]}, "V'")
+    with pytest.raises(testing.CheckError, match="not shown"):
+        check(proof | {"ball": 0.2 * proof["ball"]}, "V'")
+    with pytest.raises(testing.CheckError, match="not shown"):
+        check(proof | {"allowed": -1.0}, "V'")
+
+
+def test_region_of_attraction_is_that_of_the_simulated_loop():
+    """From the boundary of the certified level, all simulations come to the level that is said."""
+    found = testing.certify_lyapunov(passivity(), ARM, (0.6, 6.0), rate=1.0, seconds=30.0)
+    assert found.region is not None
+    assert found.ends_in == 0.0
+    rng, law, plant = np.random.default_rng(0), passivity(), gc.Plant(ARM)
+    for _ in range(5):
+        x = rng.normal(size=4) * [0.1, 0.1, 1.0, 1.0]
+        for _ in range(60):  # V grows along the ray
+            x = x * np.sqrt(found.level / law.lyapunov(0.0, Q_D + x[:2], x[2:], None, plant).value) ** 0.9
+        assert (np.abs(x) < [0.6, 0.6, 6.0, 6.0]).all()
+        run = gc.simulate(plant, law, Q_D + x[:2], x[2:], 2.0, 1e-3)
+        V = law.lyapunov(0.0, run.q[-1], run.v[-1], None, plant).value
+        assert found.level * np.exp(-2.0) > V
+
+
+# --- what is false is refuted ----------------------------------------------------------------------------------------
+
+
+class Flipped(controllers.Passivity):
+    def __call__(self, t, q, v, z):
+        command = super().__call__(t, q, v, z)
+        return Command(command.tau + 2.0 * self.K.dot(command.signals["s"]), None, command.signals)
+
+
+def test_a_flipped_sign_is_refuted_at_a_state_where_v_really_grows():
+    law = Flipped(ARM, hold(ARM, Q_D), strict=True)
+    found = testing.certify_lyapunov(law, ARM, BOX, **QUICK)
+    assert found.verdict == "refuted"
+    x, plant = found.counterexample, gc.Plant(ARM)
+    a = plant.acceleration(0.0, x.q, x.v, law(0.0, x.q, x.v, None).tau)
+    h = 1e-6
+    V = [law.lyapunov(0.0, x.q + s * x.v, x.v + s * a, None, plant).value for s in (-h, h)]
+    assert (V[1] - V[0]) / (2.0 * h) > 0.0
+
+
+def test_80_percent_are_refuted():
+    found = testing.certify_lyapunov(passivity(), ARM, BOX, parameters=0.8, outside=0.05, **QUICK)
+    assert found.verdict == "refuted"
+    x = found.counterexample
+    assert (np.abs(x.parameters - ARM.parameters) <= 0.8 * np.abs(ARM.parameters) + 1e-15).all()
+    assert ((x.q - Q_D) ** 2).sum() / 0.05**2 + (x.v**2).sum() / 0.25**2 >= 1.0 - 1e-6
+
+
+def test_v_that_is_not_definite_is_refuted():
+    law = controllers.Passivity(ARM, hold(ARM, Q_D))
+    found = testing.certify_lyapunov(law, ARM, BOX, **QUICK)
+    assert [c.verdict for c in found.claims] == ["refuted", "refuted"]
+    x = found.counterexample
+    s = x.v + 5.0 * (x.q - Q_D)
+    assert np.abs(s).max() < 1e-9
+    assert np.abs(x.v).max() > 1e-3
+
+
+def test_pd_gravity_s_rate_is_only_semidefinite():
+    found = testing.certify_lyapunov(controllers.PDGravity(ARM, Q_D), ARM, BOX, **QUICK)
+    assert [c.verdict for c in found.claims] == ["proved", "refuted"]
+    assert np.abs(found.counterexample.v).max() < 1e-9
+
+
+# --- lemmas --------------------------------------------------------------------------------------------------------
+
+
+class NotSkew(controllers.Passivity):
+    """With C + w r^T, r . v = 0: the same C v, but Mdot - 2C is not skew."""
+
+    def __call__(self, t, q, v, z):
+        x = self.sliding(t, q, v)
+        command = super().__call__(t, q, v, z)
+        extra = np.array([1.0, 0.5]) * (v[1] * x.v_ref[0] - v[0] * x.v_ref[1])
+        return Command(command.tau + extra, None, command.signals)
+
+
+def test_a_law_on_a_c_that_is_not_skew_has_no_promise():
+    law = NotSkew(ARM, hold(ARM, Q_D), strict=True)
+    claims = [lemma.claim for lemma in equations(law, gc.Plant(ARM), Q_D).lemmas]
+    assert len(claims) == 2  # of the true robot, which has a skew one
+    assert not any("promised" in claim for claim in claims)
+    assert any("promised" in lemma.claim for lemma in equations(passivity(), gc.Plant(ARM), Q_D).lemmas)
+
+
+class Scaled(controllers.Passivity):
+    def lyapunov(self, t, q, v, z, plant):
+        V, rate = super().lyapunov(t, q, v, z, plant)
+        return Lyapunov(V * (1.0 + 1e-9 * q[0]), rate)
+
+
+def test_a_v_that_is_no_kinetic_energy_has_no_power_form():
+    law = Scaled(ARM, hold(ARM, Q_D), strict=True)
+    assert equations(law, gc.Plant(ARM), Q_D).lemmas == []
+
+
+def test_friction_that_the_law_does_not_know_is_no_lie():
+    """V' is then another than the promise; the power form still holds, and friction helps."""
+    plant = gc.Plant(ARM, gc.Friction(0.5))
+    found = testing.certify_lyapunov(passivity(), plant, BOX, outside=0.05, **QUICK)
+    assert found.proved, found
+    assert not any("promised" in lemma.claim for lemma in found.lemmas)
+
+
+@pytest.mark.parametrize("law", [passivity, computed_torque])
+def test_forms_are_v_and_its_rate(law):
+    """The rewritten V and V', at their own angles and errors, against the plant's acceleration in Python."""
+    law, rng = law(), np.random.default_rng(3)
+    e = equations(law, gc.Plant(ARM), Q_D)
+    for _ in range(5):
+        plant = gc.Plant(models.two_link(masses=rng.uniform(0.9, 1.1, 2), coms=rng.uniform(0.45, 0.55, 2)))
+        p, x = plant.robot.parameters, rng.uniform(-1.0, 1.0, 4)
+        q, v = Q_D + x[:2], x[2:]
+        a = plant.acceleration(0.0, q, v, law(0.0, q, v, None).tau)
+        h = 1e-5
+        V = [law.lyapunov(0.0, q + s * v, v + s * a, None, plant).value for s in (-h, 0.0, h)]
+        point = Boxes(x[None], x[None], p.reshape(1, -1), p.reshape(1, -1))
+        lo, hi = Bounds(e, e.decrease, np.ones(4)).values(point)
+        assert lo[0] - 1e-5 <= (V[2] - V[0]) / (2.0 * h) <= hi[0] + 1e-5
+        assert hi[0] - lo[0] < 1e-7
+        lo, hi = Bounds(e, e.value, np.ones(4)).values(point)
+        assert lo[0] - 1e-9 <= V[1] <= hi[0] + 1e-9
+
+
+@pytest.mark.parametrize("law", [passivity, computed_torque])
+def test_bounds_of_forms_hold_all_over_their_boxes(law):
+    e, rng = equations(law(), gc.Plant(ARM), Q_D), np.random.default_rng(1)
+    bounds, find = Bounds(e, e.plus(0.5), np.array([0.1, 0.1, 0.5, 0.5])), Search(e, e.as_it_comes(0.5))
+    tight = 0
+    for _ in range(40):
+        size = 10.0 ** rng.uniform(-3.0, -0.3)
+        lo = rng.uniform(-1.0, 1.0, (1, 4))
+        p_lo, p_hi = (ARM.parameters.reshape(1, -1) * (1.0 + s * 0.02 * rng.random()) for s in (-1, 1))
+        boxes = Boxes(lo, lo + size * rng.random(4), p_lo, p_hi)
+        form = bounds.form(boxes)
+        above = largest(form._replace(value=np.array([np.inf])), boxes)[0]
+        x = rng.uniform(boxes.lo, boxes.hi, (200, 4))
+        F = find(x, rng.uniform(p_lo, p_hi, (200, p_lo.shape[1])))[0]
+        assert F.max() <= above + 1e-9
+        by_form = form.top + (form.slope * np.abs(x)).sum(1) - np.einsum("bi,ij,bj->b", x, form.N[0], x)
+        assert (by_form + 1e-9 >= F).all()
+        tight += above < F.max() + 0.3 * abs(F.max())
+    assert tight > 5
+
+
+def test_positive_definite_body_by_body():
+    rng, p = np.random.default_rng(0), models.puma560().parameters
+    lo, hi = p - 0.05 * np.abs(p), p + 0.05 * np.abs(p)
+    least = share(lo, hi)
+    assert 0.3 < least < 1.0
+    for body, a, b in zip(p, lo, hi):
+        L = np.linalg.inv(np.linalg.cholesky(spatial(body)))
+        for _ in range(50):
+            G = spatial(np.where(rng.random(10) < 0.5, a, b))
+            assert np.linalg.eigvalsh(L @ G @ L.T)[0] >= least
+    robot = ARM.with_parameters(ARM.parameters)  # its order is that of kinetic energy
+    V = rng.normal(size=6)
+    first = robot._model[tree.J : tree.S]
+    assert np.allclose(spatial(first)[3:, 3:], np.eye(3) * robot.parameters[0, 0])
+    assert V @ spatial(first) @ V > 0.0
+    assert share(p - 0.9 * np.abs(p), p + 0.9 * np.abs(p)) < 0.0
+
+
+def test_inverses_of_uncertain_matrices():
+    rng = np.random.default_rng(2)
+    middle = rng.normal(size=(3, 3))
+    middle = middle @ middle.T + np.eye(3)
+    radius = 0.02 * np.abs(middle)
+    lo, hi = inverse((middle - radius)[None], (middle + radius)[None])
+    for _ in range(200):
+        M = np.linalg.inv(middle + radius * rng.choice([-1.0, 1.0], (3, 3)))
+        assert (lo[0] <= M).all()
+        assert (hi[0] >= M).all()
+    assert np.isfinite(lo).all()
+    lo, hi = inverse(middle[None] - 10.0, middle[None] + 10.0)
+    assert np.isinf(lo).all()
+    assert np.isinf(hi).all()
+
+
+# --- bad input -------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({"box": (0.0, 1.0)}, "box: expected a pair"),
+        ({"box": (1.0, np.inf)}, "box: expected a pair"),
+        ({"box": (np.nan, 1.0)}, "box: expected a pair"),
+        ({"box": 1.0}, "box: expected a pair"),
+        ({"box": ([1.0, 1.0, 1.0], 1.0)}, "box: expected a pair"),
+        ({"outside": -1.0}, "outside"),
+        ({"parameters": -0.1}, "parameters"),
+        ({"parameters": (ARM.parameters, 0.5 * ARM.parameters)}, "parameters"),
+        ({"rate": -1.0}, "rate"),
+        ({"offset": np.nan}, "offset"),
+        ({"boxes": 0}, "boxes"),
+        ({"seconds": 0.0}, "seconds"),
+        ({"equilibrium": [0.0]}, "equilibrium"),
+        ({"plant": None}, "plant"),
+    ],
+)
+def test_bad_arguments_are_named(change, words):
+    given = {"controller": passivity(), "plant": ARM, "box": BOX} | change
+    with pytest.raises(ArgumentError, match=words):
+        testing.certify_lyapunov(given.pop("controller"), given.pop("plant"), given.pop("box"), **given)
+
+
+def test_what_can_not_be_certified_says_why():
+    with pytest.raises(ArgumentError, match=r"one without a state z.*assert_lyapunov"):
+        testing.certify_lyapunov(controllers.SlotineLi(ARM, hold(ARM, Q_D)), ARM, BOX)
+    free = testing.random_robot(np.random.default_rng(0), ["free", "revolute"], [-1, 0])
+    with pytest.raises(ArgumentError, match="one degree of freedom"):
+        testing.certify_lyapunov(controllers.PDGravity(free, free.neutral()), free, BOX)
+    moving = controllers.Passivity(ARM, Sinusoids(ARM, Q_D, [0.1, 0.1], [1.0, 1.0]))
+    with pytest.raises(ArgumentError, match="holds still"):
+        testing.certify_lyapunov(moving, ARM, BOX)
+    with pytest.raises(ArgumentError, match="does not change"):
+        testing.certify_lyapunov(passivity(), gc.Plant(ARM, changes=[(1.0, ARM)]), BOX)
+
+    class Branching(controllers.PDGravity):
+        def __call__(self, t, q, v, z):
+            return Command(-v if q[0] > 0.0 else v)
+
+    with pytest.raises(UntraceableError, match=r"test_certify_lyapunov\.py, line \d+"):
+        testing.certify_lyapunov(Branching(ARM, Q_D), ARM, BOX)
+    with pytest.raises(ArgumentError, match="proved"):
+        testing.certify_lyapunov(controllers.PDGravity(ARM, Q_D), ARM, BOX, **QUICK).save("nowhere.npz")
+
+
+# --- what it is for --------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.slow
+def test_3r_arm():
+    pytest.importorskip("flint")
+    robot = three_joints()
+    law = passivity(robot, np.array([0.0, 0.5, 1.0]))
+    found = testing.certify_lyapunov(law, robot, BOX, parameters=0.2, outside=0.05, **QUICK)
+    assert found.proved, found
+    assert found.recheck().startswith("confirmed")
+
+
+@pytest.mark.slow
+def test_panda_in_14_dimensions():
+    pytest.importorskip("flint")
+    robot = models.panda()
+    D = np.array([1.3, 1.8, 0.45, 0.63, 0.03, 0.03, 0.005])  # kg m^2: about the mean of M_ii
+    K = 20.0 * (1.8 / D) ** (1 / 3) * D  # as `controllers.tuned` has it
+    law = passivity(robot, np.array([0.0, -0.785, 0.0, -2.356, 0.0, 1.571, 0.785]), 5.0, K)
+    claim = {"parameters": 0.1, "offset": 8.0, "region": False, "seconds": 600.0}
+    found = testing.certify_lyapunov(law, robot, (0.2, 0.4), **claim)
+    assert found.proved, found
+    assert found.recheck().startswith("confirmed")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("law", "proved", "wrong"), [(passivity, 0.2, 0.23), (computed_torque, 0.025, 0.058)])
+def test_errors_of_the_model_up_to_where_the_search_finds_a_state_at_which_v_grows(law, proved, wrong):
+    claim = {"outside": 0.05, "region": False, "seconds": 300.0, "boxes": 5_000_000}
+    found = testing.certify_lyapunov(law(), ARM, BOX, parameters=proved, **claim)
+    assert found.proved, found
+    assert testing.certify_lyapunov(law(), ARM, BOX, parameters=wrong, **claim).verdict == "refuted"
+
+
+@pytest.mark.slow
+def test_pendulum_with_a_torque_limit():
+    pytest.importorskip("flint")
+    robot = pendulum()
+    found = testing.region_of_attraction(Limited(robot, 8.0), robot, (1.5, 6.0))
+    assert found.proved, found
+    assert found.level > 0.9 * found.sampled  # in the plane, areas are as levels
+    assert found.region == found.level
+    assert found.recheck().startswith("confirmed")
+
+
+def test_expressions_of_two_numbers_are_what_they_are():
+    """The graph's own helpers, here for a quadratic form whose bounds are known: F = -3 x^2 + 4 x v - 5 v^2."""
+    e = equations(controllers.PDGravity(pendulum(), [0.3]), gc.Plant(pendulum()), np.array([0.3]))
+    q, v = (Symbol(e.graph, k) for k in e.x)
+    x = add(q, -0.3)
+    F = add(neg(add(mul(mul(x, x), 3.0), mul(mul(v, v), 5.0))), mul(mul(x, v), 4.0))
+    form = Bounds(e, F, np.ones(2)).form(Boxes(-np.ones((1, 2)), np.ones((1, 2)), e.model[None], e.model[None]))
+    np.testing.assert_allclose(form.N[0], [[3.0, -2.0], [-2.0, 5.0]], atol=1e-12)
+    assert form.top[0] == 0.0
+    np.testing.assert_array_equal(form.slope, 0.0)
