@@ -1,0 +1,175 @@
+"""Bounds of the mass matrix's eigenvalues at every configuration, certified by linear matrix inequalities.
+
+Twice the kinetic energy less t |x|^2, x the joint velocities, is written as a sum over joints. Let the form X_k say, in
+the frame in which body k hangs on its parent, how much of its subtree's energy less t |x|^2 is left for the parent
+whatever the joint does: with Q_k = J_k + sum of the children's X_c, seen in body k,
+
+    Q_k(Z + S_k x_k) - t |x_k|^2 >= X_k(Z)      for all twists Z of the parent and all x_k,
+
+and Q_k(S_k x_k) >= t |x_k|^2 for a joint on the world. If X_k is invariant under the joint's motions, X ad_S + ad_S^T X
+= 0, this holds at every q once it holds at one, and summed over all joints it says M(q) >= t. It is linear in t and all
+X_k: the largest t is a semidefinite program, an inequality of size 6 + dof a joint (the elimination of articulated
+bodies, made independent of q). With all signs turned it says M(q) <= t. A joint that slides has no useful invariant
+forms for that; but there Q_k >= 0, so that both ends of its range, X_k being any form (invariant under turning about
+the axis of a helical joint), speak for all of it.
+
+What the solver leaves open is not believed: whatever its t and X_k are, the smallest eigenvalues of the inequalities,
+times bounds of the twists' sizes, are taken off t.
+"""
+
+from __future__ import annotations
+
+import warnings
+from typing import NamedTuple
+
+import numpy as np
+import scipy.linalg
+
+from geomctrl.lie import se3
+from geomctrl.mechanism import inertia
+from geomctrl.mechanism.mechanism import Mechanism
+
+from .reach import Reach
+
+ROUNDING = 1e-13  # of the size of a small matrix: what its computed eigenvalues and entries may be off by
+
+
+class Hung(NamedTuple):
+    """A joint as the inequalities see it: screws, how the parent's twists come to the body in the middle of its slide,
+    what else they go through at the ends of its slide, the forms that X_k is made of, and a bound of |Z|^2 + |x_k|^2
+    for |x| = 1."""
+
+    S: np.ndarray
+    move: np.ndarray
+    ends: list[np.ndarray]
+    forms: list[np.ndarray]
+    size: float
+
+
+def least(robot: Mechanism, parameters: np.ndarray, reach: Reach, largest: float) -> float:
+    """t with M(q) >= t, of bodies with these ten parameters (nbodies, 10); largest: a bound of M, as a measure.
+
+    Negative or zero where nothing better is found, as for bodies without extent.
+    """
+    return -_certified(robot, parameters, reach, largest, -1.0)
+
+
+def greatest(robot: Mechanism, parameters: np.ndarray, reach: Reach, largest: float) -> float:
+    """t with M(q) <= t, likewise."""
+    return _certified(robot, parameters, reach, largest, 1.0)
+
+
+def _certified(robot: Mechanism, parameters: np.ndarray, reach: Reach, largest: float, sign: float) -> float:
+    """t with sign M(q) <= t."""
+    length = max(float(reach.speeds.max(initial=0.0)), 1e-6)
+    scale = np.diag([1.0, 1.0, 1.0, *[length] * 3])  # twists in units of `length`
+    J = sign * scale @ inertia.spatial(parameters) @ scale / largest
+    joints = [_hung(robot, reach, i, length, sign) for i in range(robot.nbodies)]
+    t, X = _solved(robot, J, joints)
+    return _verified(t, joints, _composites(robot, J, joints, X), X) * largest
+
+
+def _hung(robot: Mechanism, reach: Reach, i: int, length: float, sign: float) -> Hung:
+    scale, link, S = np.diag([1.0, 1.0, 1.0, *[length] * 3]), reach.links[i], robot.joints[i].S
+    inside = np.linalg.inv(scale) @ S
+    if link is None:
+        return Hung(inside, np.eye(6), [], [], 1.0)
+    T = np.eye(4)
+    T[:3, :3], T[:3, 3] = link.R, link.p
+    move = np.linalg.inv(scale) @ se3.Ad(np.linalg.inv(T)) @ scale
+    size = 1.0 + _twist_size(robot, reach, robot.parents[i], link.p, length)
+    if sign > 0.0 and link.slide.any():
+        ends = []
+        for d in (-link.slide, link.slide):
+            T = np.eye(4)
+            T[:3, 3] = -d
+            ends.append(np.linalg.inv(scale) @ se3.Ad(T) @ scale)
+        turning = np.concatenate((S[:3], np.cross(link.point, S[:3, 0])[:, None]))  # without its pitch
+        return Hung(inside, move, ends, _invariant_forms(np.linalg.inv(scale) @ turning), size)
+    return Hung(inside, move, [np.eye(6)], _invariant_forms(inside), size)
+
+
+def _twist_size(robot: Mechanism, reach: Reach, body: int, point: np.ndarray, length: float) -> float:
+    """A bound of |w|^2 + |v|^2 / length^2 of the body's twist about the point, for |x| = 1."""
+    masses, firsts = np.zeros(robot.nbodies), np.zeros((robot.nbodies, 3))
+    masses[body], firsts[body] = 1.0, point
+    path = reach.paths[body]
+    speeds = np.array([reach.moment(k, masses, firsts) for k in path]) / length
+    return float(speeds @ speeds + (reach.rates[path] ** 2).sum())
+
+
+def _invariant_forms(S: np.ndarray) -> list[np.ndarray]:
+    """A basis of the symmetric 6x6 matrices X with X ad_S + ad_S^T X = 0 for all columns of S."""
+    forms = []
+    for i in range(6):
+        for j in range(i + 1):
+            E = np.zeros((6, 6))
+            E[i, j] = E[j, i] = 1.0
+            forms.append(E)
+    changes = np.array([np.concatenate([(E @ a + a.T @ E).ravel() for a in map(se3.ad, S.T)]) for E in forms]).T
+    return [_combined(forms, column) for column in scipy.linalg.null_space(changes, rcond=1e-10).T]
+
+
+def _combined(forms: list[np.ndarray], coefficients) -> np.ndarray:
+    return sum((c * E for c, E in zip(coefficients, forms)), np.zeros((6, 6)))
+
+
+def _composites(robot: Mechanism, J, joints: list[Hung], X) -> list:
+    """Q_k = J_k + sum of Ad^T X_c Ad over the children c; signs as `_certified` has them."""
+    Q = list(J)
+    for c, p in enumerate(robot.parents):
+        if p >= 0:
+            Q[p] = Q[p] + joints[c].move.T @ X[c] @ joints[c].move
+    return Q
+
+
+def _inequality(block, joint: Hung, Q, X, t, end: np.ndarray | None):
+    """The matrix of t |x|^2 + X(Z) - Q(end Z + S x), to be positive; of t |x|^2 - Q(S x) on the world."""
+    S = joint.S
+    own = t * np.eye(S.shape[1]) - S.T @ Q @ S
+    if end is None:
+        return own
+    across = -(end.T @ Q @ S)
+    return block([[X - end.T @ Q @ end, across], [across.T, own]])
+
+
+def _solved(robot: Mechanism, J, joints: list[Hung]) -> tuple[float, list[np.ndarray | None]]:
+    """t and X_k; zeros where the solver fails."""
+    import cvxpy as cp
+
+    t = cp.Variable()
+    coefficients = [cp.Variable(len(x.forms)) if x.forms else None for x in joints]
+    X = [None if c is None else sum(c[i] * E for i, E in enumerate(x.forms)) for c, x in zip(coefficients, joints)]
+    constraints = []
+    for joint, Q, x in zip(joints, _composites(robot, J, joints, X), X):
+        for end in joint.ends or [None]:
+            F = _inequality(cp.bmat, joint, Q, x, t, end)
+            constraints.append(0.5 * (F + F.T) >> 0)
+        if len(joint.ends) > 1:
+            constraints.append(0.5 * (Q + Q.T) >> 0)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # an inexact solution is verified like any other
+        try:
+            cp.Problem(cp.Minimize(t), constraints).solve(solver=cp.CLARABEL)
+        except cp.error.SolverError:
+            pass
+    if t.value is None:
+        return np.inf, [None if c is None else np.zeros((6, 6)) for c in coefficients]
+    return float(t.value), [None if c is None else _combined(x.forms, c.value) for c, x in zip(coefficients, joints)]
+
+
+def _verified(t: float, joints: list[Hung], Q, X) -> float:
+    """t and what the inequalities lack: an eigenvalue -d of one costs d (|Z|^2 + |x_k|^2)."""
+    if not np.isfinite(t):
+        return t
+    lacking = 0.0
+    for joint, q, x in zip(joints, Q, X):
+        rounding = ROUNDING * (np.linalg.norm(q) + (0.0 if x is None else np.linalg.norm(x)) + abs(t))
+        worst = rounding
+        for end in joint.ends or [None]:
+            smallest = np.linalg.eigvalsh(_inequality(np.block, joint, q, x, t, end))[0]
+            worst = max(worst, rounding * (1.0 if end is None else np.linalg.norm(end) ** 2) - smallest)
+        if len(joint.ends) > 1:  # what is missing from Q >= 0 bends the way from end to end
+            worst += max(0.0, rounding - np.linalg.eigvalsh(q)[0]) * np.linalg.norm(joint.ends[1] - np.eye(6)) ** 2
+        lacking += worst * joint.size
+    return t + lacking

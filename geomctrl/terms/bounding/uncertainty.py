@@ -1,0 +1,83 @@
+"""Inertial parameters in intervals, as three sets of bodies: the nominal ones, heavier and lighter ones.
+
+A body's pseudo-inertia P (4x4) is linear in its ten parameters, P = sum_p pi_p E_p, and the kinetic energy is linear
+and increasing in P. With |E| = (E^2)^(1/2) >= +-E, taken in the body's own measure of length about its nominal centre
+of mass, every P of the interval pi_p +- d_p therefore lies between P_nominal -+ sum_p d_p |E_p|: M of the lighter
+robot <= M <= M of the heavier one, as symmetric matrices, at every configuration and for every choice in the intervals.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from geomctrl.arguments import exactly, number
+from geomctrl.errors import ArgumentError
+from geomctrl.mechanism import inertia
+from geomctrl.mechanism.mechanism import Mechanism
+
+
+@dataclass(frozen=True)
+class Bodies:
+    """Ten parameters (nbodies, 10) a body: nominal, of the heavier and the lighter bodies, and half the intervals."""
+
+    nominal: np.ndarray
+    heavier: np.ndarray
+    lighter: np.ndarray
+    deviation: np.ndarray
+
+    @property
+    def certain(self) -> bool:
+        return not self.deviation.any()
+
+
+def bodies_of(robot: Mechanism, parameters: float | tuple[ArrayLike, ArrayLike] | None) -> Bodies:
+    """The robot's bodies with their parameters in intervals: None, a relative error, or (lower, upper)."""
+    nominal, deviation = _interval(robot, parameters)
+    if not deviation.any():
+        return Bodies(nominal, nominal, nominal, deviation)
+    spread = np.array([_majorant(pi, d) for pi, d in zip(nominal, deviation)])
+    return Bodies(nominal, nominal + spread, nominal - spread, deviation)
+
+
+def _interval(robot: Mechanism, parameters) -> tuple[np.ndarray, np.ndarray]:
+    shape, pi = robot.parameters.shape, np.array(robot.parameters)
+    if parameters is None:
+        return pi, np.zeros(shape)
+    if isinstance(parameters, (tuple, list)):
+        if len(parameters) != 2:
+            raise ArgumentError(f"parameters: expected (lower, upper), got {len(parameters)} things")
+        lower, upper = (exactly(f"parameters: {x}", a, shape) for x, a in zip(("lower", "upper"), parameters))
+        if (lower > upper).any():
+            body, p = np.argwhere(lower > upper)[0].tolist()
+            raise ArgumentError(
+                f"parameters: expected lower <= upper, got {lower[body, p]:.6g} > {upper[body, p]:.6g} for parameter"
+                f" {p} of body {robot.body_names[body]!r}"
+            )
+        return 0.5 * (lower + upper), 0.5 * (upper - lower)
+    error = number("parameters", parameters, "None, a relative error >= 0, or (lower, upper)", lambda x: x >= 0.0)
+    return pi, error * np.abs(pi)
+
+
+def _majorant(pi: np.ndarray, deviation: np.ndarray) -> np.ndarray:
+    """The parameters of sum_p d_p |E_p|."""
+    center, radius = _measure(pi)
+    to_own = np.eye(4)  # coordinates x -> (x - center) / radius
+    to_own[:3] /= radius
+    to_own[:3, 3] = -center / radius
+    back = np.linalg.inv(to_own)
+    total = np.zeros((4, 4))
+    for d, E in zip(deviation, inertia.pseudo(np.eye(10))):
+        eigenvalues, U = np.linalg.eigh(to_own @ E @ to_own.T)
+        total += d * (U * np.abs(eigenvalues)) @ U.T
+    return inertia.from_pseudo(back @ total @ back.T)
+
+
+def _measure(pi: np.ndarray) -> tuple[np.ndarray, float]:
+    """A body's centre of mass and radius of gyration; the origin and 1 m where it has none."""
+    if pi[0] <= 0.0:
+        return np.zeros(3), 1.0
+    gyration = np.sqrt(max(np.trace(inertia.com_tensor(pi)), 0.0) / (2.0 * pi[0]))
+    return inertia.com(pi), float(gyration) or 1.0
