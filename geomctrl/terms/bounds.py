@@ -7,9 +7,8 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -34,8 +33,7 @@ SAMPLES = 200
 CLOSED, CERTIFIED, BRANCHED = "triangle inequalities", "matrix inequalities", "branch and bound"
 
 
-@dataclass(frozen=True)
-class Bound:
+class Bound(NamedTuple):
     """A proved bound `value`, the most extreme value found, `sampled`, and where: q (nq,), for k_C also the unit v (nv,).
 
     `method`: what proved it. `finished`: whether branch and bound came within its tolerance (else its budget ended).
@@ -59,8 +57,7 @@ class Bound:
         return self.value
 
 
-@dataclass(frozen=True)
-class Bounds:
+class Bounds(NamedTuple):
     """m1 |x|^2 <= x . M(q) x <= m2 |x|^2, |C(q, x) y| <= k_C |x| |y|, |dg/dq| <= k_g, |g(q)| <= g: a `Bound` each.
 
     In the units of the joints' coordinates (rad and m mixed, where both kinds are).
@@ -233,9 +230,9 @@ def _branched(name, bound: Bound, search: _Search, closed: ClosedForm, tolerance
     out = branch_and_bound.searched(quantity, search.domain, best, start.q, tolerance, boxes, until, report)
     value = sign * (out.bound + addition)
     if sign * value >= sign * bound.value:
-        return replace(bound, boxes=out.boxes, finished=out.finished)
+        return bound._replace( boxes=out.boxes, finished=out.finished)
     found = sign * out.found
     if bodies.certain and sign * found > sign * bound.sampled:
         v = search.velocity(robot, out.q) if name == "k_C" else None
-        bound = replace(bound, sampled=found, q=out.q, v=v)
-    return replace(bound, value=value, method=BRANCHED, boxes=out.boxes, finished=out.finished)
+        bound = bound._replace( sampled=found, q=out.q, v=v)
+    return bound._replace( value=value, method=BRANCHED, boxes=out.boxes, finished=out.finished)

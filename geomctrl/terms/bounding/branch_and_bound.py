@@ -7,7 +7,8 @@ with f(A + R) <= f(A) + |R|. In a box with middle c and half sides d, Taylor's t
 
 as a convex function is largest at corners; the last suprema are those of `closed_form`, for all configurations. Boxes
 whose bound is near enough to the best value found are done, the others are halved. The error falls with the square of
-the sides. A and dA/dq are the library's own, in double precision; ROUNDING covers their errors.
+the sides. A and dA/dq are the library's own, in double precision, and for the tensor of C, which it has no derivative of, central
+differences with the third derivatives' suprema; ROUNDING covers what rounding does to them.
 
 The norm of a tensor, sup |T(x, y, z)| over unit vectors, is at most that of its unfoldings, and at most the largest
 norm of the matrices T(p) over the corners p of a polytope that contains the unit ball.
@@ -32,6 +33,7 @@ from .quantities import coriolis_tensor, gravity_derivative, trilinear_norm
 
 JOINTS = 3  # at most
 BATCH = 1024  # boxes at once
+STEP = 2.0**-12  # rad or m, of central differences, whose error is bounded like all else
 ROUNDING = 1e-11  # of the closed form's bound: ten thousand times the error of A(c) in double precision
 
 
@@ -47,7 +49,7 @@ class Outcome(NamedTuple):
 
 class Quantity:
     """What is bounded from above: f(A(q)). slopes (nv,), bends (nv, nv): sup |dA/dq_k|, sup |d^2A/dq_k dq_l|;
-    unknown (nv,): sup |dA/dq_k| of the part of A whose derivative is not in `at`."""
+    unknown (nv,): by how much the derivatives that `at` gives may be off."""
 
     def __init__(
         self,
@@ -96,7 +98,7 @@ def searched(
     active = [k for k in range(len(low)) if quantity.slopes[k] * whole[k] > 1e-3 * tolerance * abs(best)]
     middles, halves, bounds = 0.5 * (low + high)[None], whole[None], np.array([np.inf])
     bound, count, volume = -np.inf, 0, 1.0
-    sharpness = np.sqrt(np.diagonal(quantity.bends)) + 1e-9 * quantity.slopes + quantity.unknown / max(abs(best), 1e-300)
+    sharpness = np.sqrt(np.diagonal(quantity.bends)) + 1e-9 * quantity.slopes
     while len(middles) and count < most and time.monotonic() < until:
         order = np.argsort(-bounds)
         now, later = order[:BATCH], order[BATCH:]
@@ -104,7 +106,7 @@ def searched(
         above, values = quantity.over(middles[now], halves[now], active, enough)
         count += len(now)
         above = np.minimum(above, bounds[now])
-        if (k := int(values.argmax())) is not None and values[k] > best:
+        if values[k := int(values.argmax())] > best:
             best, where = float(values[k]), middles[now[k]]
         done = above <= best + tolerance * abs(best)
         bound = max(bound, float(above[done].max(initial=-np.inf)))
@@ -185,24 +187,25 @@ class Quantities:
         return Quantity(at, lambda A, _: np.linalg.norm(A, axis=1), lambda A: np.linalg.norm(A, axis=1), slopes, bends, self.closed.g())
 
     def coriolis(self, form: dynamics.Form) -> Quantity:
+        n, closed = self.robot.nv, self.closed
+        size = closed.k_C(form)
+
         def at(q: np.ndarray):
-            rest, n = np.zeros_like(q), self.robot.nv
-            dT = np.empty((len(q), n, n, n, n))
-            for i in range(n):  # tau is quadratic in v: its mixed derivative along v = e_i is 2 dGamma_ijk/dq
-                rate = rest.copy()
-                rate[:, i] = 1.0
-                second = derivatives.inverse_dynamics_second_derivatives(self.robot, q, rate, rest)
-                dT[:, i] = 0.5 * second.dvdq.swapaxes(1, 2)
-            return coriolis_tensor(self.robot, q, form), dT
+            T, dT = coriolis_tensor(self.robot, q, form), np.zeros((len(q), n, n, n, n))
+            for k in np.flatnonzero(self.moved):
+                step = np.zeros(n)
+                step[k] = STEP
+                there, back = (coriolis_tensor(self.robot, q + x, form) for x in (step, -step))
+                dT[..., k] = (there - back) / (2.0 * STEP)
+            return T, dT
 
-        slopes, bends = self._suprema(trilinear_norm_of_bounds, self.closed.christoffel, True)
-        unknown = self._suprema_of_skew(form)
-        size = self.closed.k_C(form)
-        return Quantity(at, _trilinear_above, lambda A: trilinear_norm(A)[0], slopes + unknown, bends, size, unknown)
+        def entries(*derived: int) -> np.ndarray:
+            return closed.christoffel(*derived) + closed.skew_part(form, *derived)
 
-    def _suprema_of_skew(self, form: str) -> np.ndarray:
-        skew = [trilinear_norm_of_bounds(self.closed.skew_part(form, k)) for k in range(self.robot.nv)]
-        return np.where(self.moved, skew, 0.0)
+        slopes, bends = self._suprema(trilinear_norm_of_bounds, entries, True)
+        third = [trilinear_norm_of_bounds(entries(k, k, k)) if moved else 0.0 for k, moved in enumerate(self.moved)]
+        unknown = STEP**2 / 6.0 * np.array(third) + ROUNDING * size * np.array(self.moved)
+        return Quantity(at, _trilinear_above, lambda A: trilinear_norm(A)[0], slopes, bends, size, unknown)
 
 
 def _norm(A: np.ndarray) -> np.ndarray:
@@ -230,12 +233,11 @@ def _polytope(n: int) -> np.ndarray:
     if n == 2:
         angles = np.pi * np.arange(48) / 48
         return np.stack((np.cos(angles), np.sin(angles)), axis=1) / np.cos(np.pi / 96)
-    # the cube's surface in squares, thrown on the sphere: a square's corners contain it if its plane's distance is 1
     return _sphere(9)
 
 
 def _sphere(cuts: int) -> np.ndarray:
-    """For n = 3: the triangles of a hull of points on the sphere, all moved out until their planes miss the ball."""
+    """For n = 3: a cube's grid thrown on the sphere, and moved out until the planes of its hull miss the ball."""
     from scipy.spatial import ConvexHull
 
     side = np.tan(np.linspace(-np.pi / 4, np.pi / 4, cuts))

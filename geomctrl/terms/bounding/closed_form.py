@@ -23,6 +23,7 @@ u_j . (w_i x u_k)].
 
 from __future__ import annotations
 
+import itertools
 from functools import cached_property
 
 import numpy as np
@@ -98,37 +99,30 @@ class ClosedForm:
         return out
 
     def skew_part(self, form: str, *derived: int) -> np.ndarray:
-        """Of what the form adds to Gamma_ijk, at [i, j, k]; derived with respect to at most one coordinate."""
+        """Of what the form adds to Gamma_ijk, at [i, j, k], derived with respect to `derived`."""
         n = self.robot.nv
         out = np.zeros((n, n, n))
         if form == "christoffel":
             return out
-        turning = 0.5 * np.trace(inertia.tensor(self.bodies.heavier), axis1=-2, axis2=-1)
-        for b, path in enumerate(self.reach.paths):
-            for i in path:
-                for j in path:
-                    for k in path:
-                        if len({i, j, k}) == 3:
-                            if form == "ploen":
-                                out[i, j, k] += turning[b] * self.W[i] * self.W[j] * self.W[k] * self._turned(derived)
-                            else:
-                                out[i, j, k] += sum(
-                                    self._turned_field(b, x, y, z, derived) for x, y, z in ((i, j, k), (j, i, k), (k, i, j))
-                                )
+        traces = 0.5 * np.trace(inertia.tensor(self.bodies.heavier), axis1=-2, axis2=-1)
+        for i, j, k in itertools.permutations(range(n), 3):
+            if form == "ploen":
+                carried = self.carried[:, [i, j, k]].all(axis=1)
+                turned = float(np.prod([self.W[x] * 3.0 for x in derived]))
+                out[i, j, k] = turned * self.W[i] * self.W[j] * self.W[k] * (traces @ carried)
+            else:
+                out[i, j, k] = sum(self._turned(*x, derived) for x in ((i, j, k), (j, i, k), (k, i, j)))
         return out
 
-    def _turned(self, derived: tuple[int, ...]) -> float:
-        """By what the derivatives of w_j . (w_i x w_k) can exceed it."""
-        return float(np.prod([3.0 * self.W[x] for x in derived]))
-
-    def _turned_field(self, b: int, x: int, y: int, z: int, derived: tuple[int, ...]) -> float:
-        """A bound of int w_x . (u_y x u_z) over body b, derived."""
-        total = self.W[x] * self.N[b, y, z]
-        if not derived:
-            return float(total)
-        (l,) = derived
-        (fy, wy), (fz, wz) = self.far((l, y)), self.far((l, z))
-        return float(self.W[l] * total + self.W[x] * (wy * self.N[b, fy, z] + wz * self.N[b, y, fz]))
+    def _turned(self, x: int, y: int, z: int, derived: tuple[int, ...]) -> float:
+        """A bound of the derivative of sum_b int w_x . (u_y x u_z): each goes to one of the three."""
+        total = 0.0
+        for places in itertools.product(range(3), repeat=len(derived)):
+            A = (*(d for d, at in zip(derived, places) if at == 0), y)
+            B = (*(d for d, at in zip(derived, places) if at == 1), z)
+            turning = [self.W[d] for d, at in zip(derived, places) if at == 2]
+            total += float(np.prod(turning)) * self.W[x] * self.product(A, B)
+        return total
 
     def _derived(self, A: tuple[int, ...], B: tuple[int, ...], derived: tuple[int, ...]) -> float:
         """A bound of the derivative of <D_A, D_B>: every derivative goes to either side."""
