@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from functools import partial
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
@@ -18,18 +17,19 @@ from geomctrl.errors import ArgumentError, InertiaError
 from geomctrl.mechanism import inertia
 from geomctrl.mechanism.mechanism import Mechanism, require_robot
 
-from .bounding import branch_and_bound, inertia_extremes, quantities
+from .bounding import inertia_extremes
+from .bounding.branch_and_bound import JOINTS, quantity_of, searched
 from .bounding.closed_form import ClosedForm
 from .bounding.domain import Domain, domain_of
-from .bounding.extremes import Sampled, extreme, robots_of
+from .bounding.extremes import Extreme, extreme
+from .bounding.quantities import Measure, measures
 from .bounding.reach import Reach
 from .bounding.uncertainty import Bodies, bodies_of
-from .dynamics import FORMS, Form, coriolis_matrix
+from .dynamics import FORMS, Form
 
 Method = Literal["auto", "closed form", "branch and bound"]
 METHODS = ("auto", "closed form", "branch and bound")
 NAMES = ("m1", "m2", "k_C", "k_g", "g")
-SAMPLES = 200
 CLOSED, CERTIFIED, BRANCHED = "triangle inequalities", "matrix inequalities", "branch and bound"
 
 
@@ -128,17 +128,16 @@ def bounds(
     report = (lambda fraction: None) if progress is None else function("progress", progress, "of the fraction done")
     bodies, domain = bodies_of(robot, parameters), domain_of(robot, box)
     _check_bodies(robot, bodies.nominal)
-    reach = Reach(robot, domain.lower, domain.upper)
-    closed = ClosedForm(robot, bodies, reach)
     why_not = _why_not(robot)
     if method == "branch and bound" and why_not:
         raise ArgumentError(f"method: {why_not}; method='closed form' is for any robot")
-    search = _Search(robot, bodies, domain, form)
-    found = {name: _closed(name, search, closed) for name in NAMES}
-    if method != "closed form" and not why_not:
-        for name, bound in found.items():
-            if method == "branch and bound" or bound.gap > tolerance:
-                found[name] = _branched(name, bound, search, closed, tolerance, boxes, seconds, report)
+    closed = ClosedForm(robot, bodies, Reach(robot, domain.lower, domain.upper), form)
+    found = {}
+    for name, measure in measures(form).items():
+        x = _closed(name, measure, closed, domain)
+        if method == "branch and bound" or (method == "auto" and not why_not and x.gap > tolerance):
+            x = _branched(name, measure, x, closed, domain, _Budget(tolerance, boxes, seconds, report))
+        found[name] = x
     return Bounds(robot.name, form, **found, seconds=time.monotonic() - started)
 
 
@@ -153,86 +152,68 @@ def _why_not(robot: Mechanism) -> str | None:
     if robot.nq != robot.nv:
         joint = next(j for j in robot.joints if j.dof > 1)
         return f"branch and bound takes joints with one degree of freedom, {joint.name!r} has {joint.dof}"
-    if robot.nv > branch_and_bound.JOINTS:
-        boxes = 30.0 ** (robot.nv - 1)  # as measured of robots with two and three joints, for a tolerance of 1 %
+    if robot.nv > JOINTS:
+        boxes = 50.0 ** (robot.nv - 1)  # about as many as measured with two and three joints, for a tolerance of 1 %
         return (
-            f"branch and bound takes up to {branch_and_bound.JOINTS} joints, {robot.name!r} has {robot.nv}: it would need"
-            f" about {boxes:.0e} boxes"
+            f"branch and bound takes up to {JOINTS} joints, {robot.name!r} has {robot.nv}, which would take about"
+            f" {boxes:.0e} boxes, at some hundreds a second"
         )
     return None
 
 
-class _Search:
-    """The most extreme values found, over configurations and corners of the parameters' intervals."""
+class _Budget(NamedTuple):
+    """Of branch and bound for one constant."""
 
-    def __init__(self, robot: Mechanism, bodies: Bodies, domain: Domain, form: Form):
-        self.robot, self.bodies, self.domain, self.form = robot, bodies, domain, form
-        self.robots = robots_of(robot, bodies, np.random.default_rng(0))
-
-        def frozen(robot: Mechanism, q: np.ndarray):
-            x, y, z = quantities.trilinear_norm(quantities.coriolis_tensor(robot, q[None], form))[1][0]
-            return lambda there: float(z @ coriolis_matrix(robot, there, x, form) @ y)
-
-        self.sampled = {
-            "m1": Sampled(quantities.least_eigenvalue, -1.0),
-            "m2": Sampled(quantities.greatest_eigenvalue),
-            "k_C": Sampled(partial(quantities.coriolis_norm, form=form), 1.0, frozen),
-            "k_g": Sampled(quantities.gravity_stiffness),
-            "g": Sampled(quantities.gravity_norm),
-        }
-
-    def extreme(self, name: str, robots: list[Mechanism] | None = None):
-        return extreme(robots or self.robots, self.domain, self.sampled[name], SAMPLES, np.random.default_rng(1))
-
-    def velocity(self, robot: Mechanism, q: np.ndarray) -> np.ndarray:
-        """The unit v with the largest |C(q, v)|."""
-        return quantities.trilinear_norm(quantities.coriolis_tensor(robot, q[None], self.form))[1][0, 0]
+    tolerance: float
+    boxes: int
+    seconds: float
+    progress: Callable[[float], Any]
 
 
-def _closed(name: str, search: _Search, closed: ClosedForm) -> Bound:
-    robot, bodies, triangles = search.robot, search.bodies, closed.m2()
-    method = CLOSED
-    if name == "m1":
-        value, method = inertia_extremes.least(robot, bodies.lighter, closed.reach, triangles), CERTIFIED
-    elif name == "m2":
-        value = inertia_extremes.greatest(robot, bodies.heavier, closed.reach, triangles)
-        value, method = (value, CERTIFIED) if value < triangles else (triangles, CLOSED)
-    elif name == "k_C":
-        value = closed.k_C(search.form)
+def _closed(name: str, measure: Measure, closed: ClosedForm, domain: Domain) -> Bound:
+    """The bound for any robot, and the extreme found."""
+    robot, bodies = closed.robot, closed.bodies
+    if name in ("m1", "m2"):
+        certified = inertia_extremes.least if name == "m1" else inertia_extremes.greatest
+        value, method = certified(robot, bodies, closed.reach, closed.m2()), CERTIFIED
+        if name == "m2" and value >= closed.m2():
+            value, method = closed.m2(), CLOSED
     else:
-        value = closed.k_g() if name == "k_g" else closed.g()
-    found = search.extreme(name)
-    v = search.velocity(robot._with_parameters(found.parameters), found.q) if name == "k_C" else None
-    return Bound(value, found.value, found.q, method, v)
+        value, method = {"k_C": closed.k_C, "k_g": closed.k_g, "g": closed.g}[name](), CLOSED
+    found = extreme(robot, bodies, domain, measure)
+    v = _velocity(measure, found) if name == "k_C" else None
+    return Bound(value, measure.sign * found.value, found.q, method, v)
 
 
-def _branched(name, bound: Bound, search: _Search, closed: ClosedForm, tolerance, boxes, seconds, report) -> Bound:
-    """The bound by branch and bound, where that is the better one; for uncertain parameters of the heavier or lighter
-    robot for M, else of the nominal one and by closed form for what the parameters' deviations add."""
-    bodies, robot, sign = search.bodies, search.robot, -1.0 if name == "m1" else 1.0
-    spread = bodies.heavier - bodies.nominal
-    parameters = {"m1": bodies.lighter, "m2": bodies.heavier}.get(name, bodies.nominal)
-    closed = ClosedForm(robot, Bodies(parameters, bodies.heavier, parameters, np.zeros_like(spread)), closed.reach)
-    about, addition = robot._with_parameters(parameters), 0.0
-    if not bodies.certain and name not in ("m1", "m2"):
-        added = ClosedForm(robot, Bodies(np.zeros_like(spread), spread, spread, bodies.deviation), closed.reach)
-        addition = {"k_C": lambda: added.k_C(search.form), "k_g": added.k_g, "g": added.g}[name]()
-    quantity = {
-        "m1": lambda x: x.least_eigenvalue(),
-        "m2": lambda x: x.greatest_eigenvalue(),
-        "k_C": lambda x: x.coriolis(search.form),
-        "k_g": lambda x: x.gravity_stiffness(),
-        "g": lambda x: x.gravity_norm(),
-    }[name](branch_and_bound.Quantities(about, closed))
-    start = search.extreme(name, [about])
+def _velocity(measure: Measure, at: Extreme) -> np.ndarray:
+    """The unit v with the largest |C(q, v)|."""
+    G = measure.support(measure.array(at.robot, at.q[None]))[1][0]
+    return np.linalg.svd(G.reshape(len(G), -1))[0][:, 0]
+
+
+def _branched(
+    name: str, measure: Measure, bound: Bound, closed: ClosedForm, domain: Domain, budget: _Budget
+) -> Bound:
+    """The bound by branch and bound, where that is the better one. Of uncertain parameters: of the nominal robot, and
+    by closed form what the deviations add; for M, of which the matrix inequalities say more, not at all."""
+    robot, bodies, addition = closed.robot, closed.bodies, 0.0
+    if not bodies.certain:
+        if name in ("m1", "m2"):
+            return bound
+        spread, none = bodies.heavier - bodies.nominal, np.zeros_like(bodies.nominal)
+        added = ClosedForm(robot, Bodies(none, spread, bodies.deviation), closed.reach, closed.form)
+        addition = {"k_C": added.k_C, "k_g": added.k_g, "g": added.g}[name]()
+    nominal = Bodies(bodies.nominal, bodies.nominal, np.zeros_like(bodies.nominal))
+    start = extreme(robot, nominal, domain, measure)
+    quantity = quantity_of(name, start.robot, measure, ClosedForm(robot, nominal, closed.reach, closed.form))
+    tolerance, boxes, seconds, progress = budget
     until = time.monotonic() + seconds
-    best = sign * start.value
-    out = branch_and_bound.searched(quantity, search.domain, best, start.q, tolerance, boxes, until, report)
-    value = sign * (out.bound + addition)
-    if sign * value >= sign * bound.value:
-        return bound._replace( boxes=out.boxes, finished=out.finished)
-    found = sign * out.found
-    if bodies.certain and sign * found > sign * bound.sampled:
-        v = search.velocity(robot, out.q) if name == "k_C" else None
-        bound = bound._replace( sampled=found, q=out.q, v=v)
-    return bound._replace( value=value, method=BRANCHED, boxes=out.boxes, finished=out.finished)
+    out = searched(quantity, domain, start.value, start.q, tolerance, boxes, until, progress)
+    if measure.sign * out.found > measure.sign * bound.sampled and bodies.certain:
+        there = start._replace(q=out.q)
+        v = _velocity(measure, there) if name == "k_C" else None
+        bound = bound._replace(sampled=measure.sign * out.found, q=out.q, v=v)
+    value = measure.sign * out.bound + addition
+    if measure.sign * value < measure.sign * bound.value:
+        bound = bound._replace(value=value, method=BRANCHED)
+    return bound._replace(boxes=out.boxes, finished=out.finished)

@@ -19,17 +19,17 @@ from __future__ import annotations
 import itertools
 import time
 from collections.abc import Callable
-from functools import cached_property, lru_cache
+from functools import lru_cache, partial
 from typing import NamedTuple
 
 import numpy as np
 
 from geomctrl.mechanism.mechanism import Mechanism
-from geomctrl.terms import derivatives, dynamics
+from geomctrl.terms import derivatives
 
 from .closed_form import ClosedForm, norm_of_bounds, trilinear_norm_of_bounds
 from .domain import Domain
-from .quantities import coriolis_tensor, gravity_derivative, trilinear_norm
+from .quantities import Measure, gravity_derivative
 
 JOINTS = 3  # at most
 BATCH = 1024  # boxes at once
@@ -47,30 +47,26 @@ class Outcome(NamedTuple):
     finished: bool
 
 
-class Quantity:
-    """What is bounded from above: f(A(q)). slopes (nv,), bends (nv, nv): sup |dA/dq_k|, sup |d^2A/dq_k dq_l|;
-    unknown (nv,): by how much the derivatives that `at` gives may be off."""
+class Quantity(NamedTuple):
+    """f(A(q)), to be bounded from above. derivative: dA/dq (batch, ..., nv). above(A, enough): bounds of f, sharp only
+    above `enough`. slopes (nv,), bends (nv, nv): sup |dA/dq_k|, sup |d^2A/dq_k dq_l|; off (nv,): by how much dA/dq_k may
+    be off; rounding: by how much f may be."""
 
-    def __init__(
-        self,
-        at: Callable[[np.ndarray], tuple[np.ndarray, np.ndarray]],
-        above: Callable[[np.ndarray, np.ndarray], np.ndarray],
-        below: Callable[[np.ndarray], np.ndarray],
-        slopes: np.ndarray,
-        bends: np.ndarray,
-        size: float,
-        unknown: np.ndarray | None = None,
-    ):
-        self.at, self.above, self.below = at, above, below
-        self.slopes, self.bends, self.rounding = slopes, bends, ROUNDING * size
-        self.unknown = np.zeros_like(slopes) if unknown is None else unknown
+    robot: Mechanism
+    measure: Measure
+    derivative: Callable[[np.ndarray], np.ndarray]
+    above: Callable[[np.ndarray, np.ndarray], np.ndarray]
+    slopes: np.ndarray
+    bends: np.ndarray
+    off: np.ndarray
+    rounding: float
 
     def over(self, middles: np.ndarray, halves: np.ndarray, active: list[int], enough: float):
         """(bounds over the boxes, values at their middles), bounds being sharp only above `enough`."""
-        A, dA = self.at(middles)
+        A, dA = self.measure.array(self.robot, middles), self.derivative(middles)
         rest = np.ones(len(self.slopes), bool)
         rest[active] = False
-        beyond = halves @ (self.slopes * rest) + halves @ self.unknown + self.rounding
+        beyond = halves @ (self.slopes * rest) + halves @ self.off + self.rounding
         inside = halves * ~rest
         beyond += 0.5 * np.einsum("bk,bl,kl->b", inside, inside, self.bends)
         corners = np.array(list(itertools.product((-1.0, 1.0), repeat=len(active)))).reshape(-1, len(active))
@@ -79,7 +75,7 @@ class Quantity:
         flat = at_corners.reshape(-1, *A.shape[1:])
         sharp = np.repeat(enough - beyond, len(corners))
         bounds = self.above(flat, sharp).reshape(len(A), len(corners)).max(axis=1)
-        return bounds + beyond, self.below(A)
+        return bounds + beyond, self.measure.support(A)[0]
 
 
 def searched(
@@ -136,76 +132,46 @@ def _halved(middles: np.ndarray, halves: np.ndarray, bounds: np.ndarray, active:
 # --- the quantities ------------------------------------------------------------------------------------------------
 
 
-class Quantities:
-    """The quantities of a robot whose joints have one degree of freedom, with the suprema of its closed form."""
+def quantity_of(name: str, robot: Mechanism, measure: Measure, closed: ClosedForm) -> Quantity:
+    """The quantity of that name, of a robot whose joints have one degree of freedom, with its closed form."""
+    n = robot.nv
+    entries, norm = _entries(name, closed), trilinear_norm_of_bounds if name == "k_C" else norm_of_bounds
+    # M and C do not know where the first joint is
+    known = [name in ("k_g", "g") or robot.parents[field.body] >= 0 for field in closed.reach.fields]
+    slopes = np.array([norm(entries(k)) if known[k] else 0.0 for k in range(n)])
+    bends = np.array([[norm(entries(k, l)) if known[k] and known[l] else 0.0 for k in range(n)] for l in range(n)])
+    size = norm(entries())
+    off = np.zeros(n)
+    if name == "k_C":
+        third = np.array([norm(entries(k, k, k)) if known[k] else 0.0 for k in range(n)])
+        off = STEP**2 / 6.0 * third + ROUNDING * size * np.array(known)
+    derivative = {
+        "m1": lambda q: derivatives.mass_matrix_derivative(robot, q),
+        "m2": lambda q: derivatives.mass_matrix_derivative(robot, q),
+        "k_C": partial(_central_differences, robot, measure, known),
+        "k_g": lambda q: derivatives.inverse_dynamics_second_derivatives(robot, q, 0.0 * q, 0.0 * q).dqdq,
+        "g": lambda q: gravity_derivative(robot, q),
+    }[name]
+    above = _trilinear_above if name == "k_C" else lambda A, _: measure.support(A)[0]
+    return Quantity(robot, measure, derivative, above, slopes, bends, off, ROUNDING * size)
 
-    def __init__(self, robot: Mechanism, closed: ClosedForm):
-        self.robot, self.closed, n = robot, closed, robot.nv
-        self.moved = [robot.parents[f.body] >= 0 for f in closed.reach.fields]  # M and C know no other coordinates
-        self.pairs = [(k, l) for k in range(n) for l in range(n)]
 
-    def _suprema(self, norm, entries, moved: bool) -> tuple[np.ndarray, np.ndarray]:
-        n = self.robot.nv
-        known = [not moved or m for m in self.moved]
-        slopes = np.array([norm(entries(k)) if known[k] else 0.0 for k in range(n)])
-        bends = [norm(entries(k, l)) if known[k] and known[l] else 0.0 for k, l in self.pairs]
-        return slopes, np.array(bends).reshape(n, n)
+def _entries(name: str, closed: ClosedForm) -> Callable[..., np.ndarray]:
+    """Bounds of the entries of A, derived."""
+    if name == "k_C":
+        return closed.coriolis
+    if name == "g":
+        return lambda *derived: closed.gravity(*derived)[:, None]
+    return closed.gravity_derivative if name == "k_g" else closed.mass_matrix
 
-    @cached_property
-    def _mass_matrix(self):
-        def at(q: np.ndarray):
-            return dynamics.mass_matrix(self.robot, q), derivatives.mass_matrix_derivative(self.robot, q)
 
-        return at, self._suprema(norm_of_bounds, self.closed.mass_matrix, True)
-
-    def least_eigenvalue(self) -> Quantity:
-        """Of M, with its sign turned."""
-        at, suprema = self._mass_matrix
-        return Quantity(at, lambda A, _: -np.linalg.eigvalsh(A)[:, 0], lambda A: -np.linalg.eigvalsh(A)[:, 0], *suprema, self.closed.m2())
-
-    def greatest_eigenvalue(self) -> Quantity:
-        at, suprema = self._mass_matrix
-        return Quantity(at, lambda A, _: np.linalg.eigvalsh(A)[:, -1], lambda A: np.linalg.eigvalsh(A)[:, -1], *suprema, self.closed.m2())
-
-    def gravity_stiffness(self) -> Quantity:
-        def at(q: np.ndarray):
-            rest = np.zeros_like(q)
-            return gravity_derivative(self.robot, q), derivatives.inverse_dynamics_second_derivatives(
-                self.robot, q, rest, rest
-            ).dqdq
-
-        suprema = self._suprema(norm_of_bounds, self.closed.gravity_derivative, False)
-        return Quantity(at, lambda A, _: _norm(A), _norm, *suprema, self.closed.k_g())
-
-    def gravity_norm(self) -> Quantity:
-        def at(q: np.ndarray):
-            return dynamics.gravity_force(self.robot, q), gravity_derivative(self.robot, q)
-
-        n, entries = self.robot.nv, self.closed.gravity_derivative
-        slopes = np.linalg.norm(entries(), axis=0)
-        bends = np.array([[np.linalg.norm(entries(l)[:, k]) for l in range(n)] for k in range(n)])
-        return Quantity(at, lambda A, _: np.linalg.norm(A, axis=1), lambda A: np.linalg.norm(A, axis=1), slopes, bends, self.closed.g())
-
-    def coriolis(self, form: dynamics.Form) -> Quantity:
-        n, closed = self.robot.nv, self.closed
-        size = closed.k_C(form)
-
-        def at(q: np.ndarray):
-            T, dT = coriolis_tensor(self.robot, q, form), np.zeros((len(q), n, n, n, n))
-            for k in np.flatnonzero(self.moved):
-                step = np.zeros(n)
-                step[k] = STEP
-                there, back = (coriolis_tensor(self.robot, q + x, form) for x in (step, -step))
-                dT[..., k] = (there - back) / (2.0 * STEP)
-            return T, dT
-
-        def entries(*derived: int) -> np.ndarray:
-            return closed.christoffel(*derived) + closed.skew_part(form, *derived)
-
-        slopes, bends = self._suprema(trilinear_norm_of_bounds, entries, True)
-        third = [trilinear_norm_of_bounds(entries(k, k, k)) if moved else 0.0 for k, moved in enumerate(self.moved)]
-        unknown = STEP**2 / 6.0 * np.array(third) + ROUNDING * size * np.array(self.moved)
-        return Quantity(at, _trilinear_above, lambda A: trilinear_norm(A)[0], slopes, bends, size, unknown)
+def _central_differences(robot: Mechanism, measure: Measure, known: list[bool], q: np.ndarray) -> np.ndarray:
+    """dA/dq_k of the coordinates that A knows."""
+    there = []
+    for k, step in enumerate(STEP * np.eye(robot.nv)):
+        sides = [measure.array(robot, q + s * step) for s in (1.0, -1.0)] if known[k] else [np.zeros(1)] * 2
+        there.append(np.broadcast_to((sides[0] - sides[1]) / (2.0 * STEP), (len(q), *[robot.nv] * 3)))
+    return np.stack(there, axis=-1)
 
 
 def _norm(A: np.ndarray) -> np.ndarray:

@@ -38,8 +38,8 @@ from .uncertainty import Bodies
 class ClosedForm:
     """See the module. Arrays bound the sizes of entries; `m2` and so on are the bounds of the norms."""
 
-    def __init__(self, robot: Mechanism, bodies: Bodies, reach: Reach):
-        self.robot, self.bodies, self.reach = robot, bodies, reach
+    def __init__(self, robot: Mechanism, bodies: Bodies, reach: Reach, form: str):
+        self.robot, self.bodies, self.reach, self.form = robot, bodies, reach, form
         self.body_of = np.array([f.body for f in reach.fields])
         self.W = reach.rates
         self.carried = np.zeros((robot.nbodies, robot.nv), bool)
@@ -98,15 +98,19 @@ class ClosedForm:
                         out[i, j, k] = self._derived((i, j), (k,), derived)
         return out
 
-    def skew_part(self, form: str, *derived: int) -> np.ndarray:
-        """Of what the form adds to Gamma_ijk, at [i, j, k], derived with respect to `derived`."""
+    def coriolis(self, *derived: int) -> np.ndarray:
+        """Of T_ijk, C(q, v)_kj = sum_i T_ijk v_i, at [i, j, k], derived with respect to `derived`."""
+        return self.christoffel(*derived) + self.skew_part(*derived)
+
+    def skew_part(self, *derived: int) -> np.ndarray:
+        """Of what the form adds to Gamma_ijk."""
         n = self.robot.nv
         out = np.zeros((n, n, n))
-        if form == "christoffel":
+        if self.form == "christoffel":
             return out
         traces = 0.5 * np.trace(inertia.tensor(self.bodies.heavier), axis1=-2, axis2=-1)
         for i, j, k in itertools.permutations(range(n), 3):
-            if form == "ploen":
+            if self.form == "ploen":
                 carried = self.carried[:, [i, j, k]].all(axis=1)
                 turned = float(np.prod([self.W[x] * 3.0 for x in derived]))
                 out[i, j, k] = turned * self.W[i] * self.W[j] * self.W[k] * (traces @ carried)
@@ -167,16 +171,17 @@ class ClosedForm:
             a = robot.placements[i][:3, :3] @ a
         return a
 
-    def gravity_force(self) -> np.ndarray:
-        """Of g (nv,)."""
+    def gravity(self, *derived: int) -> np.ndarray:
+        """Of g (nv,), derived (joints with one degree of freedom)."""
+        if derived:
+            return self.gravity_derivative(*derived[:-1])[:, derived[-1]]
         out = np.linalg.norm(self.robot.gravity) * self.U
         for k, field in enumerate(self.reach.fields):
             direction = self._in_world(k)
             if field.turning and field.pitch == 0.0 and direction is not None:
                 out[k] = self.tilt[k] / field.turning * self.U[k]
             elif not field.turning and direction is not None:
-                out[k] *= PARALLEL
-                out[k] += abs(self.robot.gravity @ direction) * self.U[k]
+                out[k] = (abs(self.robot.gravity @ direction) / np.linalg.norm(field.v) + PARALLEL) * self.U[k]
         return out
 
     def gravity_derivative(self, *derived: int) -> np.ndarray:
@@ -207,14 +212,14 @@ class ClosedForm:
     def m2(self) -> float:
         return norm_of_bounds(self.mass_matrix())
 
-    def k_C(self, form: str) -> float:
-        return trilinear_norm_of_bounds(self.christoffel() + self.skew_part(form))
+    def k_C(self) -> float:
+        return trilinear_norm_of_bounds(self.coriolis())
 
     def k_g(self) -> float:
         return norm_of_bounds(self.gravity_derivative())
 
     def g(self) -> float:
-        return float(np.linalg.norm(self.gravity_force())) * (1.0 + MARGIN)
+        return norm_of_bounds(self.gravity()[:, None])
 
 
 def norm_of_bounds(B: np.ndarray) -> float:

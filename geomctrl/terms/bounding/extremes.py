@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
@@ -12,66 +11,70 @@ from geomctrl.mechanism import configuration
 from geomctrl.mechanism.mechanism import Mechanism
 
 from .domain import Domain
+from .quantities import Measure
 from .uncertainty import Bodies
 
-STARTS, STEPS, ROUNDS, CORNERS = 4, 60, 6, 6
+SAMPLES, STARTS, STEPS, ROUNDS = 200, 4, 60, 6
 
 
 class Extreme(NamedTuple):
-    """A value, the configuration q (nq,) where it was found, and the bodies' parameters (nbodies, 10)."""
+    """f(A(q)), the configuration q (nq,) where it was found, and the robot with the parameters that it was found for."""
 
     value: float
     q: np.ndarray
-    parameters: np.ndarray
+    robot: Mechanism
 
 
-def robots_of(robot: Mechanism, bodies: Bodies, rng: np.random.Generator) -> list[Mechanism]:
-    """The nominal robot, and where parameters are uncertain some at corners of their intervals."""
-    if bodies.certain:
-        return [robot._with_parameters(bodies.nominal)]
-    signs = [np.zeros_like(bodies.nominal), *rng.choice([-1.0, 1.0], (CORNERS, *bodies.nominal.shape))]
-    return [robot._with_parameters(bodies.nominal + s * bodies.deviation) for s in signs]
-
-
-@dataclass(frozen=True)
-class Sampled:
-    """What is searched: sign * value(robot, q (batch, nq)) (batch,). frozen(robot, q (nq,)): the same near q as a
-    function of q that is cheap, smooth, never above it and equal to it at q; None: value itself."""
-
-    value: Callable[[Mechanism, np.ndarray], np.ndarray]
-    sign: float = 1.0
-    frozen: Callable[[Mechanism, np.ndarray], Callable[[np.ndarray], float]] | None = None
-
-
-def extreme(
-    robots: list[Mechanism], domain: Domain, sampled: Sampled, samples: int, rng: np.random.Generator
-) -> Extreme:
-    """The most extreme value found."""
-    q = domain.sample(rng, samples)
-    found = []
-    for robot in robots:
-        values = sampled.sign * sampled.value(robot, q)
-        found += [(float(values[k]), k, robot) for k in np.argsort(values)[-STARTS:]]
-    found.sort(key=lambda x: -x[0])
-    best = Extreme(-np.inf, q[0], robots[0].parameters)
-    for _, k, robot in found[:STARTS]:
-        there, at = _climbed(robot, domain, sampled, q[k])
-        if there > best.value:
-            best = Extreme(there, at, robot.parameters)
-    return best._replace(value=sampled.sign * best.value)
-
-
-def _climbed(robot: Mechanism, domain: Domain, sampled: Sampled, q: np.ndarray) -> tuple[float, np.ndarray]:
-    """The best value on the way of local searches from q, and where."""
-    best = sampled.sign * float(sampled.value(robot, q[None])[0])
-    for _ in range(1 if sampled.frozen is None else ROUNDS):
-        near = sampled.frozen(robot, q) if sampled.frozen else lambda x: float(sampled.value(robot, x[None])[0])
-        there = _searched(robot, domain, lambda x: sampled.sign * near(x), q)
-        value = sampled.sign * float(sampled.value(robot, there[None])[0])
-        if value <= best:
+def extreme(robot: Mechanism, bodies: Bodies, domain: Domain, measure: Measure) -> Extreme:
+    """The largest f(A(q)) found, over configurations and the parameters' intervals. Seeded."""
+    nominal = robot._with_parameters(bodies.nominal)
+    q = domain.sample(np.random.default_rng(0), SAMPLES)
+    values = measure.value(nominal, q)
+    starts = [Extreme(float(values[k]), q[k], nominal) for k in np.argsort(values)[-STARTS:]]
+    best = max((_climbed(x, domain, measure) for x in starts), key=lambda x: x.value)
+    for _ in range(0 if bodies.certain else ROUNDS):
+        corner = _corner(best, bodies, measure)
+        corner = _climbed(best._replace(robot=corner, value=_value(measure, corner, best.q)), domain, measure)
+        if corner.value <= best.value:
             break
-        best, q = value, there
-    return best, q
+        best = corner
+    return best
+
+
+def _value(measure: Measure, robot: Mechanism, q: np.ndarray) -> float:
+    return float(measure.value(robot, q[None])[0])
+
+
+def _corner(at: Extreme, bodies: Bodies, measure: Measure) -> Mechanism:
+    """The corner of the parameters' intervals where <G, A(q)>, which is linear in them, is largest."""
+    A = measure.array(at.robot, at.q[None])
+    G = measure.support(A)[1] * measure.sign
+    slopes = np.zeros(bodies.nominal.shape)
+    for place in zip(*np.nonzero(bodies.deviation)):
+        unit = np.zeros(bodies.nominal.shape)
+        unit[place] = 1.0
+        slopes[place] = np.vdot(G, measure.array(at.robot._with_parameters(unit), at.q[None]))
+    return at.robot._with_parameters(bodies.nominal + np.sign(slopes) * bodies.deviation)
+
+
+def _climbed(start: Extreme, domain: Domain, measure: Measure) -> Extreme:
+    """The best on the way of local searches from there: of f itself, or of <G, A(q)> again and again where f is dear."""
+    best, robot = start, start.robot
+
+    def near(q: np.ndarray) -> Callable[[np.ndarray], float]:
+        A = measure.array(robot, q[None])
+        if A.ndim < 4:
+            return lambda x: _value(measure, robot, x)
+        G = measure.support(A)[1]
+        return lambda x: float(np.vdot(G, measure.array(robot, x[None])))
+
+    for _ in range(ROUNDS):
+        q = _searched(robot, domain, near(best.q), best.q)
+        value = _value(measure, robot, q)
+        if value <= best.value + 1e-12 * abs(best.value):
+            break
+        best = best._replace(value=value, q=q)
+    return best
 
 
 def _searched(robot: Mechanism, domain: Domain, value: Callable[[np.ndarray], float], q: np.ndarray) -> np.ndarray:

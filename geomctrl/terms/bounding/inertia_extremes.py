@@ -13,6 +13,10 @@ bodies, made independent of q). With all signs turned it says M(q) <= t. A joint
 forms for that; but there Q_k >= 0, so that both ends of its range, X_k being any form (invariant under turning about
 the axis of a helical joint), speak for all of it.
 
+Inertial parameters in intervals pi_p +- d_p: J_k = sum_p pi_p E_p is between J_nominal -+ sum_p d_p W_p for any W_p >=
++-E_p. Where E_p >= 0 (the mass, moments of inertia) that is E_p; the others couple two projections P and P' of a twist,
+and W_p = a P + b P' with a b >= 1, which the program chooses too.
+
 What the solver leaves open is not believed: whatever its t and X_k are, the smallest eigenvalues of the inequalities,
 times bounds of the twists' sizes, are taken off t.
 """
@@ -30,6 +34,7 @@ from geomctrl.mechanism import inertia
 from geomctrl.mechanism.mechanism import Mechanism
 
 from .reach import Reach
+from .uncertainty import Bodies
 
 ROUNDING = 1e-13  # of the size of a small matrix: what its computed eigenvalues and entries may be off by
 
@@ -46,27 +51,52 @@ class Hung(NamedTuple):
     size: float
 
 
-def least(robot: Mechanism, parameters: np.ndarray, reach: Reach, largest: float) -> float:
-    """t with M(q) >= t, of bodies with these ten parameters (nbodies, 10); largest: a bound of M, as a measure.
+def least(robot: Mechanism, bodies: Bodies, reach: Reach, largest: float) -> float:
+    """t with M(q) >= t; largest: a bound of M, as a measure.
 
     Negative or zero where nothing better is found, as for bodies without extent.
     """
-    return -_certified(robot, parameters, reach, largest, -1.0)
+    return -_certified(robot, bodies, reach, largest, -1.0)
 
 
-def greatest(robot: Mechanism, parameters: np.ndarray, reach: Reach, largest: float) -> float:
+def greatest(robot: Mechanism, bodies: Bodies, reach: Reach, largest: float) -> float:
     """t with M(q) <= t, likewise."""
-    return _certified(robot, parameters, reach, largest, 1.0)
+    return _certified(robot, bodies, reach, largest, 1.0)
 
 
-def _certified(robot: Mechanism, parameters: np.ndarray, reach: Reach, largest: float, sign: float) -> float:
+def _certified(robot: Mechanism, bodies: Bodies, reach: Reach, largest: float, sign: float) -> float:
     """t with sign M(q) <= t."""
     length = max(float(reach.speeds.max(initial=0.0)), 1e-6)
     scale = np.diag([1.0, 1.0, 1.0, *[length] * 3])  # twists in units of `length`
-    J = sign * scale @ inertia.spatial(parameters) @ scale / largest
+    uncertain = [_uncertain(d, scale, largest) for d in bodies.deviation]
+    certain = sign * scale @ inertia.spatial(bodies.nominal) @ scale / largest
+    J = certain + np.array([known for known, _ in uncertain])
     joints = [_hung(robot, reach, i, length, sign) for i in range(robot.nbodies)]
-    t, X = _solved(robot, J, joints)
+    t, X, ratios = _solved(robot, J, [pairs for _, pairs in uncertain], joints)
+    J = [j + _chosen(pairs, a, 1.0 / a) for j, (_, pairs), a in zip(J, uncertain, ratios)]
     return _verified(t, joints, _composites(robot, J, joints, X), X) * largest
+
+
+def _uncertain(deviation: np.ndarray, scale: np.ndarray, largest: float):
+    """(sum of d_p W_p that are known, [(P, P') a parameter whose W_p is to be chosen, with the factor d_p])."""
+    known, pairs = np.zeros((6, 6)), []
+    for d, E in zip(deviation, inertia.spatial(np.eye(10))):
+        if d == 0.0:
+            continue
+        E = d * scale @ E @ scale / largest
+        if np.linalg.eigvalsh(E)[0] >= 0.0:
+            known += E
+        else:  # entries of one size, at most one a row
+            rows = np.flatnonzero(E.any(axis=1))
+            half = [k for k in rows if k < 3 and (np.abs(E[k]).argmax() >= 3 or np.abs(E[k]).argmax() > k)]
+            P = np.zeros((2, 6))
+            P[0, half] = P[1, np.setdiff1d(rows, half)] = np.abs(E).max()
+            pairs.append((np.diag(P[0]), np.diag(P[1])))
+    return known, pairs
+
+
+def _chosen(pairs, a, b):
+    return sum((x * P + y * other for x, y, (P, other) in zip(a, b, pairs)), np.zeros((6, 6)))
 
 
 def _hung(robot: Mechanism, reach: Reach, i: int, length: float, sign: float) -> Hung:
@@ -133,14 +163,16 @@ def _inequality(block, joint: Hung, Q, X, t, end: np.ndarray | None):
     return block([[X - end.T @ Q @ end, across], [across.T, own]])
 
 
-def _solved(robot: Mechanism, J, joints: list[Hung]) -> tuple[float, list[np.ndarray | None]]:
-    """t and X_k; zeros where the solver fails."""
+def _solved(robot: Mechanism, J, pairs, joints: list[Hung]) -> tuple[float, list[np.ndarray | None], list[np.ndarray]]:
+    """t, X_k, and the factors a of uncertain parameters; infinity and zeros where the solver fails."""
     import cvxpy as cp
 
     t = cp.Variable()
     coefficients = [cp.Variable(len(x.forms)) if x.forms else None for x in joints]
     X = [None if c is None else sum(c[i] * E for i, E in enumerate(x.forms)) for c, x in zip(coefficients, joints)]
-    constraints = []
+    a, b = ([cp.Variable(len(p)) if p else np.zeros(0) for p in pairs] for _ in range(2))
+    constraints = [cp.bmat([[x[i], 1.0], [1.0, y[i]]]) >> 0 for x, y, p in zip(a, b, pairs) for i in range(len(p))]
+    J = [j + _chosen(*x) for j, *x in zip(J, pairs, a, b)]
     for joint, Q, x in zip(joints, _composites(robot, J, joints, X), X):
         for end in joint.ends or [None]:
             F = _inequality(cp.bmat, joint, Q, x, t, end)
@@ -154,8 +186,9 @@ def _solved(robot: Mechanism, J, joints: list[Hung]) -> tuple[float, list[np.nda
         except cp.error.SolverError:
             pass
     if t.value is None:
-        return np.inf, [None if c is None else np.zeros((6, 6)) for c in coefficients]
-    return float(t.value), [None if c is None else _combined(x.forms, c.value) for c, x in zip(coefficients, joints)]
+        return np.inf, [None if c is None else np.zeros((6, 6)) for c in coefficients], [np.ones(len(p)) for p in pairs]
+    X = [None if c is None else _combined(x.forms, c.value) for c, x in zip(coefficients, joints)]
+    return float(t.value), X, [np.maximum(x.value, 1e-12) if p else np.zeros(0) for x, p in zip(a, pairs)]
 
 
 def _verified(t: float, joints: list[Hung], Q, X) -> float:

@@ -1,9 +1,9 @@
-"""Inertial parameters in intervals, as three sets of bodies: the nominal ones, heavier and lighter ones.
+"""Inertial parameters in intervals, and bodies heavier than all of them.
 
 A body's pseudo-inertia P (4x4) is linear in its ten parameters, P = sum_p pi_p E_p, and the kinetic energy is linear
 and increasing in P. With |E| = (E^2)^(1/2) >= +-E, taken in the body's own measure of length about its nominal centre
-of mass, every P of the interval pi_p +- d_p therefore lies between P_nominal -+ sum_p d_p |E_p|: M of the lighter
-robot <= M <= M of the heavier one, as symmetric matrices, at every configuration and for every choice in the intervals.
+of mass, every P of the intervals pi_p +- d_p therefore lies between plus and minus the heavier body's P_nominal + sum_p
+d_p |E_p|, and is off the nominal one by at most plus and minus the sum.
 """
 
 from __future__ import annotations
@@ -21,11 +21,10 @@ from geomctrl.mechanism.mechanism import Mechanism
 
 @dataclass(frozen=True)
 class Bodies:
-    """Ten parameters (nbodies, 10) a body: nominal, of the heavier and the lighter bodies, and half the intervals."""
+    """Ten parameters (nbodies, 10) a body: nominal, of heavier bodies, and half the intervals."""
 
     nominal: np.ndarray
     heavier: np.ndarray
-    lighter: np.ndarray
     deviation: np.ndarray
 
     @property
@@ -37,9 +36,9 @@ def bodies_of(robot: Mechanism, parameters: float | tuple[ArrayLike, ArrayLike] 
     """The robot's bodies with their parameters in intervals: None, a relative error, or (lower, upper)."""
     nominal, deviation = _interval(robot, parameters)
     if not deviation.any():
-        return Bodies(nominal, nominal, nominal, deviation)
+        return Bodies(nominal, nominal, deviation)
     spread = np.array([_majorant(pi, d) for pi, d in zip(nominal, deviation)])
-    return Bodies(nominal, nominal + spread, nominal - spread, deviation)
+    return Bodies(nominal, nominal + spread, deviation)
 
 
 def _interval(robot: Mechanism, parameters) -> tuple[np.ndarray, np.ndarray]:
