@@ -177,7 +177,7 @@ def _solved(robot: Mechanism, J, pairs, joints: list[Hung]) -> tuple[float, list
         for end in joint.ends or [None]:
             F = _inequality(cp.bmat, joint, Q, x, t, end)
             constraints.append(0.5 * (F + F.T) >> 0)
-        if len(joint.ends) > 1:
+        if len(joint.ends) > 1 and isinstance(Q, cp.Expression):  # else it is a body's own
             constraints.append(0.5 * (Q + Q.T) >> 0)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # an inexact solution is verified like any other
