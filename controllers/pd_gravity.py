@@ -1,8 +1,8 @@
 """PD control with gravity compensation (Takegaki and Arimoto 1981): regulation to a configuration.
 
-Compensation of g(q) needs nothing of Kp. With the constant g(q_d) instead (Tomei 1991; Kelly, Santibanez and Loria 2005,
-chapter 8) the potential 1/2 e . Kp e + U(q) - U(q_d) - g(q_d) . e has its Hessian between lambda_min(Kp) - k_g and
-lambda_max(Kp) + k_g, k_g >= |dg/dq| everywhere: where lambda_min(Kp) > k_g it is strictly convex and q_d the only
+Compensation of g(q) needs nothing of Kp. With the constant g(q_d) instead (Tomei 1991; Kelly, Santibanez and Loria
+2005, chapter 8) the potential 1/2 e . Kp e + U(q) - U(q_d) - g(q_d) . e has its Hessian between lambda_min(Kp) - k_g
+and lambda_max(Kp) + k_g, k_g >= |dg/dq| everywhere: where lambda_min(Kp) > k_g it is strictly convex and q_d the only
 equilibrium, globally asymptotically stable; far below, there may be others, where the robot comes to rest for good.
 """
 
@@ -63,7 +63,11 @@ class PDGravity(ModelBased):
 
     def __call__(self, t, q, v, z):
         e = self.error(t, q, v).e
-        tau = self.robot.gravity_force(self.desired(t).q if self.constant else q) - joint_forces(self.robot, e, self.kp.dot(e)) - self.kd.dot(v)
+        tau = (
+            self.robot.gravity_force(self.desired(t).q if self.constant else q)
+            - joint_forces(self.robot, e, self.kp.dot(e))
+            - self.kd.dot(v)
+        )
         return Command(tau, None, {"e": e})
 
     def lyapunov(self, t, q, v, z, plant) -> Lyapunov:
@@ -76,13 +80,15 @@ class PDGravity(ModelBased):
         return Lyapunov(scalar(value), -scalar(np.dot(v, self.kd.dot(v))))
 
     def gravity_margin(self, bounds: Bounds | None = None) -> float:
-        """lambda_min(Kp) - k_g, with k_g of the model's `bounds` (default: `robot.bounds()`, within the joints' limits).
+        """lambda_min(Kp) - k_g, with k_g of the model's `bounds` (default: `robot.bounds()`, within the joints'
+        limits).
 
         Positive: q_d is the only equilibrium of the configurations that the bounds are for, and V positive definite.
         With g(q) compensated itself, k_g does not count.
         """
+        if bounds is not None:
+            instance("bounds", bounds, Bounds, "what robot.bounds() gives")
         smallest = float(np.linalg.eigvalsh(self.kp)[0])
         if not self.constant:
             return smallest
-        known = self.robot.bounds() if bounds is None else instance("bounds", bounds, Bounds, "of robot.bounds()")
-        return smallest - known.k_g.value
+        return smallest - (bounds or self.robot.bounds()).k_g.value

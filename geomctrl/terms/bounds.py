@@ -34,7 +34,8 @@ CLOSED, CERTIFIED, BRANCHED = "triangle inequalities", "matrix inequalities", "b
 
 
 class Bound(NamedTuple):
-    """A proved bound `value`, the most extreme value found, `sampled`, and where: q (nq,), for k_C also the unit v (nv,).
+    """A proved bound `value`, the most extreme value found, `sampled`, and where: q (nq,), for k_C also the unit v
+    (nv,).
 
     `method`: what proved it. `finished`: whether branch and bound came within its tolerance (else its budget ended).
     """
@@ -104,16 +105,16 @@ def bounds(
 ) -> Bounds:
     """Constants m1, m2, k_C, k_g and g that hold at every configuration, and the gap to the extremes found.
 
-    m1 |x|^2 <= x . M(q) x <= m2 |x|^2, |C(q, x) y| <= k_C |x| |y| for the C of `form`, |dg/dq| <= k_g (Kelly, Santibanez
-    and Loria 2005, chapter 4; norms are Euclidean and spectral), |g(q)| <= g.
+    m1 |x|^2 <= x . M(q) x <= m2 |x|^2, |C(q, x) y| <= k_C |x| |y| for the C of `form`, |dg/dq| <= k_g (Kelly,
+    Santibanez and Loria 2005, chapter 4; norms are Euclidean and spectral), |g(q)| <= g.
 
-    box: (lower, upper), (nv,) each, infinite where there is no range; default the joints' limits. What slides and is not
-    the first joint of its tree needs a finite range. Ranges of joints that turn tighten branch and bound alone.
+    box: (lower, upper), (nv,) each, infinite where there is no range; default the joints' limits. What slides and is
+    not the first joint of its tree needs a finite range. Ranges of joints that turn tighten branch and bound alone.
     parameters: a relative error of every inertial parameter, or (lower, upper), (nbodies, 10) each: the constants hold
-    for every choice in the intervals. method: "closed form" for any robot, "branch and bound" for up to three joints with
-    one degree of freedom; "auto" turns to it where it can and the gap is larger than `tolerance`, relative. It ends after
-    `boxes` boxes or `seconds` a constant, with what is proved by then. progress: a function of the fraction done of each
-    constant. The search for extremes is seeded: the same call gives the same result unless time runs out.
+    for every choice in the intervals. method: "closed form" for any robot, "branch and bound" for up to three joints
+    with one degree of freedom; "auto" turns to it where it can and the gap is larger than `tolerance`, relative. It
+    ends after `boxes` boxes or `seconds` a constant, with what is proved by then. progress: a function of the fraction
+    done of each constant. The search for extremes is seeded: the same call gives the same result unless time runs out.
 
     Raises ArgumentError for a joint without a bound, for more joints than branch and bound can do, and InertiaError for
     bodies that can not be. docs/bounds.md: what is proved, and what is not.
@@ -191,9 +192,7 @@ def _velocity(measure: Measure, at: Extreme) -> np.ndarray:
     return np.linalg.svd(G.reshape(len(G), -1))[0][:, 0]
 
 
-def _branched(
-    name: str, measure: Measure, bound: Bound, closed: ClosedForm, domain: Domain, budget: _Budget
-) -> Bound:
+def _branched(name: str, measure: Measure, bound: Bound, closed: ClosedForm, domain: Domain, budget: _Budget) -> Bound:
     """The bound by branch and bound, where that is the better one. Of uncertain parameters: of the nominal robot, and
     by closed form what the deviations add; for M, of which the matrix inequalities say more, not at all."""
     robot, bodies, addition = closed.robot, closed.bodies, 0.0

@@ -1,1 +1,1 @@
-"""The constants that theorems assume of a robot: closed forms, certificates and branch and bound. See `terms.bounds`."""
+"""The constants that theorems assume of a robot: how `terms.bounds` finds them."""

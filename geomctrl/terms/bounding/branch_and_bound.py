@@ -1,14 +1,14 @@
 """Branch and bound over boxes of configurations, for robots of few joints with one degree of freedom.
 
-Every quantity is a convex function f of an array A(q) that is linear in what it measures (M, the tensor of C, dg/dq, g),
-with f(A + R) <= f(A) + |R|. In a box with middle c and half sides d, Taylor's theorem gives
+Every quantity is a convex function f of an array A(q) that is linear in what it measures (M, the tensor of C, dg/dq,
+g), with f(A + R) <= f(A) + |R|. In a box with middle c and half sides d, Taylor's theorem gives
 
     f(A(q)) <= max over the corners s of f(A(c) + sum_k s_k d_k dA/dq_k(c)) + 1/2 sum_kl d_k d_l sup |d^2 A/dq_k dq_l|,
 
 as a convex function is largest at corners; the last suprema are those of `closed_form`, for all configurations. Boxes
 whose bound is near enough to the best value found are done, the others are halved. The error falls with the square of
-the sides. A and dA/dq are the library's own, in double precision, and for the tensor of C, which it has no derivative of, central
-differences with the third derivatives' suprema; ROUNDING covers what rounding does to them.
+the sides. A and dA/dq are the library's own, in double precision, and for the tensor of C, which it has no derivative
+of, central differences with the third derivatives' suprema; ROUNDING covers what rounding does to them.
 
 The norm of a tensor, sup |T(x, y, z)| over unit vectors, is at most that of its unfoldings, and at most the largest
 norm of the matrices T(p) over the corners p of a polytope that contains the unit ball.
@@ -49,8 +49,8 @@ class Outcome(NamedTuple):
 
 class Quantity(NamedTuple):
     """f(A(q)), to be bounded from above. derivative: dA/dq (batch, ..., nv). above(A, enough): bounds of f, sharp only
-    above `enough`. slopes (nv,), bends (nv, nv): sup |dA/dq_k|, sup |d^2A/dq_k dq_l|; off (nv,): by how much dA/dq_k may
-    be off; rounding: by how much f may be."""
+    above `enough`. slopes (nv,), bends (nv, nv): sup |dA/dq_k|, sup |d^2A/dq_k dq_l|; off (nv,): by how much dA/dq_k
+    may be off; rounding: by how much f may be."""
 
     robot: Mechanism
     measure: Measure

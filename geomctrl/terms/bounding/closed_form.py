@@ -5,15 +5,15 @@ integrals over every body b's mass,
 
     M_jk = sum_b <u_j, u_k>,   Gamma_ijk = sum_b <D_i u_j, u_k>,   g_k = -gamma . sum_b int u_k,
 
-where D_i u_j = w_i x u_j if i is nearer the root than j or of the same joint, else w_j x u_i: a coordinate turns what is
-carried farther out (`curvature` has the same in terms of screws). Repeated, D of a set of coordinates is the nested
+where D_i u_j = w_i x u_j if i is nearer the root than j or of the same joint, else w_j x u_i: a coordinate turns what
+is carried farther out (`curvature` has the same in terms of screws). Repeated, D of a set of coordinates is the nested
 cross product of all their w, the nearest outermost, with the u of the farthest. So all of it is bounded by
 
     |<D_A, D_B>| <= (product of all other |w|) N_b[far A, far B],   N_b = e e^T + m r r^T,
 
 r_k bounding the speed of the body's centre of mass (`reach`), e_k^2 = w_k . I w_k about it (for joints farther in: its
-largest eigenvalue times |w_k|^2), by the inequality of Cauchy and Schwarz. The spectral norm of a matrix is at most that
-of a matrix which bounds the sizes of its entries. For intervals of the parameters the bodies are the heavier ones
+largest eigenvalue times |w_k|^2), by the inequality of Cauchy and Schwarz. The spectral norm of a matrix is at most
+that of a matrix which bounds the sizes of its entries. For intervals of the parameters the bodies are the heavier ones
 (`uncertainty`): N_b bounds any pseudo-inertia between plus and minus theirs.
 
 C of the forms "ploen" and "adjoint" is the Christoffel-consistent one plus sum_b of what is skew in i, j, k:
@@ -65,8 +65,7 @@ class ClosedForm:
     def N(self) -> np.ndarray:
         """(nbodies, nv, nv)."""
         return (
-            self.e[:, :, None] * self.e[:, None, :]
-            + self.mass[:, None, None] * self.r[:, :, None] * self.r[:, None, :]
+            self.e[:, :, None] * self.e[:, None, :] + self.mass[:, None, None] * self.r[:, :, None] * self.r[:, None, :]
         )
 
     def far(self, coordinates: tuple[int, ...]) -> tuple[int, float]:

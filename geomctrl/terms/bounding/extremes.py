@@ -18,7 +18,8 @@ SAMPLES, STARTS, STEPS, ROUNDS = 200, 4, 60, 6
 
 
 class Extreme(NamedTuple):
-    """f(A(q)), the configuration q (nq,) where it was found, and the robot with the parameters that it was found for."""
+    """f(A(q)), the configuration q (nq,) where it was found, and the robot with the parameters that it was found
+    for."""
 
     value: float
     q: np.ndarray
@@ -58,7 +59,7 @@ def _corner(at: Extreme, bodies: Bodies, measure: Measure) -> Mechanism:
 
 
 def _climbed(start: Extreme, domain: Domain, measure: Measure) -> Extreme:
-    """The best on the way of local searches from there: of f itself, or of <G, A(q)> again and again where f is dear."""
+    """The best on the way of local searches from there: of f itself, or of <G, A(q)> where f is dear."""
     best, robot = start, start.robot
 
     def near(q: np.ndarray) -> Callable[[np.ndarray], float]:

@@ -23,8 +23,9 @@ times bounds of the twists' sizes, are taken off t.
 
 from __future__ import annotations
 
+import contextlib
 import warnings
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import scipy.linalg
@@ -100,7 +101,7 @@ def _chosen(pairs, a, b):
 
 
 def _hung(robot: Mechanism, reach: Reach, i: int, length: float, sign: float) -> Hung:
-    scale, link, S = np.diag([1.0, 1.0, 1.0, *[length] * 3]), reach.links[i], robot.joints[i].S
+    scale, link, S = np.diag([1.0, 1.0, 1.0, *[length] * 3]), reach.links.get(i), robot.joints[i].S
     inside = np.linalg.inv(scale) @ S
     if link is None:
         return Hung(inside, np.eye(6), [], [], 1.0)
@@ -165,8 +166,9 @@ def _inequality(block, joint: Hung, Q, X, t, end: np.ndarray | None):
 
 def _solved(robot: Mechanism, J, pairs, joints: list[Hung]) -> tuple[float, list[np.ndarray | None], list[np.ndarray]]:
     """t, X_k, and the factors a of uncertain parameters; infinity and zeros where the solver fails."""
-    import cvxpy as cp
+    import cvxpy
 
+    cp: Any = cvxpy
     t = cp.Variable()
     coefficients = [cp.Variable(len(x.forms)) if x.forms else None for x in joints]
     X = [None if c is None else sum(c[i] * E for i, E in enumerate(x.forms)) for c, x in zip(coefficients, joints)]
@@ -181,10 +183,8 @@ def _solved(robot: Mechanism, J, pairs, joints: list[Hung]) -> tuple[float, list
             constraints.append(0.5 * (Q + Q.T) >> 0)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # an inexact solution is verified like any other
-        try:
+        with contextlib.suppress(cp.error.SolverError):
             cp.Problem(cp.Minimize(t), constraints).solve(solver=cp.CLARABEL)
-        except cp.error.SolverError:
-            pass
     if t.value is None:
         return np.inf, [None if c is None else np.zeros((6, 6)) for c in coefficients], [np.ones(len(p)) for p in pairs]
     X = [None if c is None else _combined(x.forms, c.value) for c, x in zip(coefficients, joints)]
@@ -205,4 +205,4 @@ def _verified(t: float, joints: list[Hung], Q, X) -> float:
         if len(joint.ends) > 1:  # what is missing from Q >= 0 bends the way from end to end
             worst += max(0.0, rounding - np.linalg.eigvalsh(q)[0]) * np.linalg.norm(joint.ends[1] - np.eye(6)) ** 2
         lacking += worst * joint.size
-    return t + lacking
+    return float(t + lacking)

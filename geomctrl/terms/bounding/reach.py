@@ -7,10 +7,10 @@ where they are: all of a revolute joint's axis. With masses m_i, M_j of the subt
 
     sum_i m_i (c_i - p) = sum_i ( m_i c_i + sum_children j M_j x_j - M_i x_i )
 
-is a sum of vectors constant in a body each, so that the triangle inequality bounds it, whatever the choice of the x_j on
-their axes; a good one is found by least squares with weights. As long as joints on the way turn about the same direction
-as k, or slide, only what lies across that direction counts. A joint that slides by at most d from the middle of its
-range adds M_j d.
+is a sum of vectors constant in a body each, so that the triangle inequality bounds it, whatever the choice of the x_j
+on their axes; a good one is found by least squares with weights. As long as joints on the way turn about the same
+direction as k, or slide, only what lies across that direction counts. A joint that slides by at most d from the middle
+of its range adds M_j d.
 """
 
 from __future__ import annotations
@@ -108,7 +108,7 @@ class Reach:
 
     def __init__(self, robot: Mechanism, lower: np.ndarray, upper: np.ndarray):
         self.robot, self.fields = robot, fields_of(robot)
-        self.links = [_link(robot, i, lower, upper) if p >= 0 else None for i, p in enumerate(robot.parents)]
+        self.links = {i: _link(robot, i, lower, upper) for i, p in enumerate(robot.parents) if p >= 0}
         self.children = [[j for j, p in enumerate(robot.parents) if p == i] for i in range(robot.nbodies)]
         self.subtrees = [[i] for i in range(robot.nbodies)]
         for i in range(robot.nbodies - 1, -1, -1):
@@ -140,7 +140,9 @@ class Reach:
             first_column[i] = columns
             columns += self.links[i].free.shape[1] if i != field.body else 0
         A, b, size, slides = np.zeros((len(bodies), 3, columns)), np.zeros((len(bodies), 3)), 0.0, 0.0
-        directions = {field.body: field.w / field.turning}  # None: no longer the axis' own
+        directions: dict[int, np.ndarray | None] = {
+            field.body: field.w / field.turning
+        }  # None: no longer the axis' own
         for row, i in enumerate(bodies):
             out = field.point if i == field.body else self.links[i].point
             b[row] = firsts[i] - carried[i] * out

@@ -56,7 +56,9 @@ def _interval(robot: Mechanism, parameters) -> tuple[np.ndarray, np.ndarray]:
                 f" {p} of body {robot.body_names[body]!r}"
             )
         return 0.5 * (lower + upper), 0.5 * (upper - lower)
-    error = number("parameters", parameters, "None, a relative error >= 0, or (lower, upper)", lambda x: x >= 0.0)
+    error = number(
+        "parameters", parameters, "a relative error from 0 to below 1, or (lower, upper)", lambda x: 0.0 <= x < 1.0
+    )
     return pi, error * np.abs(pi)
 
 
