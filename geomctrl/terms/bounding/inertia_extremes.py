@@ -23,7 +23,6 @@ times bounds of the twists' sizes, are taken off t.
 
 from __future__ import annotations
 
-import contextlib
 import warnings
 from typing import Any, NamedTuple
 
@@ -55,9 +54,10 @@ class Hung(NamedTuple):
 def least(robot: Mechanism, bodies: Bodies, reach: Reach, largest: float) -> float:
     """t with M(q) >= t; largest: a bound of M, as a measure.
 
-    Negative or zero where nothing better is found, as for bodies without extent.
+    Zero where nothing better is found, as for bodies without extent; negative where uncertain parameters go so far.
     """
-    return -_certified(robot, bodies, reach, largest, -1.0)
+    t = -_certified(robot, bodies, reach, largest, -1.0)
+    return max(t, 0.0) if bodies.certain else t
 
 
 def greatest(robot: Mechanism, bodies: Bodies, reach: Reach, largest: float) -> float:
@@ -172,9 +172,9 @@ def _solved(robot: Mechanism, J, pairs, joints: list[Hung]) -> tuple[float, list
     t = cp.Variable()
     coefficients = [cp.Variable(len(x.forms)) if x.forms else None for x in joints]
     X = [None if c is None else sum(c[i] * E for i, E in enumerate(x.forms)) for c, x in zip(coefficients, joints)]
-    a, b = ([cp.Variable(len(p)) if p else np.zeros(0) for p in pairs] for _ in range(2))
+    a, b = ([cp.Variable(len(p)) if p else None for p in pairs] for _ in range(2))
     constraints = [cp.bmat([[x[i], 1.0], [1.0, y[i]]]) >> 0 for x, y, p in zip(a, b, pairs) for i in range(len(p))]
-    J = [j + _chosen(*x) for j, *x in zip(J, pairs, a, b)]
+    J = [j + _chosen(p, x, y) if p else j for j, p, x, y in zip(J, pairs, a, b)]
     for joint, Q, x in zip(joints, _composites(robot, J, joints, X), X):
         for end in joint.ends or [None]:
             F = _inequality(cp.bmat, joint, Q, x, t, end)
@@ -183,12 +183,15 @@ def _solved(robot: Mechanism, J, pairs, joints: list[Hung]) -> tuple[float, list
             constraints.append(0.5 * (Q + Q.T) >> 0)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # an inexact solution is verified like any other
-        with contextlib.suppress(cp.error.SolverError):
+        try:
             cp.Problem(cp.Minimize(t), constraints).solve(solver=cp.CLARABEL)
+        except BaseException as error:  # a panic of the solver, which is compiled code, is no Exception
+            if not (isinstance(error, Exception) or type(error).__name__ == "PanicException"):
+                raise
     if t.value is None:
         return np.inf, [None if c is None else np.zeros((6, 6)) for c in coefficients], [np.ones(len(p)) for p in pairs]
     X = [None if c is None else _combined(x.forms, c.value) for c, x in zip(coefficients, joints)]
-    return float(t.value), X, [np.maximum(x.value, 1e-12) if p else np.zeros(0) for x, p in zip(a, pairs)]
+    return float(t.value), X, [np.zeros(0) if x is None else np.maximum(x.value, 1e-12) for x in a]
 
 
 def _verified(t: float, joints: list[Hung], Q, X) -> float:
