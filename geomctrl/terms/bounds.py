@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from decimal import ROUND_CEILING, ROUND_FLOOR, Context
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
@@ -18,7 +19,7 @@ from geomctrl.mechanism import inertia
 from geomctrl.mechanism.mechanism import Mechanism, require_robot
 
 from .bounding import inertia_extremes
-from .bounding.branch_and_bound import JOINTS, quantity_of, searched
+from .bounding.branch_and_bound import JOINTS, Budget, quantity_of, searched
 from .bounding.closed_form import ClosedForm
 from .bounding.domain import Domain, domain_of
 from .bounding.extremes import Extreme, extreme
@@ -30,6 +31,7 @@ from .dynamics import FORMS, Form
 Method = Literal["auto", "closed form", "branch and bound"]
 METHODS = ("auto", "closed form", "branch and bound")
 NAMES = ("m1", "m2", "k_C", "k_g", "g")
+NEGLIGIBLE = 1e-10  # of what a constant is made of
 CLOSED, CERTIFIED, BRANCHED = "triangle inequalities", "matrix inequalities", "branch and bound"
 
 
@@ -87,8 +89,14 @@ class Bounds(NamedTuple):
             x: Bound = getattr(self, name)
             by = f"{x.method}, {x.boxes} boxes" if x.boxes else x.method
             by += "" if x.finished else ", not finished"
-            lines.append(f"{words[name]:{width}} {x.value:11.5g} {x.sampled:11.5g} {100.0 * x.gap:7.2g}%  {by}")
+            proved = _rounded(x.value, ROUND_FLOOR if name == "m1" else ROUND_CEILING)
+            lines.append(f"{words[name]:{width}} {proved:11g} {x.sampled:11.5g} {100.0 * x.gap:7.2g}%  {by}")
         return "\n".join(lines)
+
+
+def _rounded(x: float, away: str) -> float:
+    """Five digits of a bound, that are one too."""
+    return float(Context(prec=5, rounding=away).create_decimal(repr(float(x))))
 
 
 def bounds(
@@ -128,7 +136,7 @@ def bounds(
     seconds = number("seconds", seconds, "a number > 0", lambda x: x > 0.0)
     report = (lambda fraction: None) if progress is None else function("progress", progress, "of the fraction done")
     bodies, domain = bodies_of(robot, parameters), domain_of(robot, box)
-    _check_bodies(robot, bodies.nominal)
+    _check_bodies(robot, bodies.nominal, "robot" if parameters is None else "parameters")
     why_not = _why_not(robot)
     if method == "branch and bound" and why_not:
         raise ArgumentError(f"method: {why_not}; method='closed form' is for any robot")
@@ -136,16 +144,20 @@ def bounds(
     found = {}
     for name, measure in measures(form).items():
         x = _closed(name, measure, closed, domain)
-        if method == "branch and bound" or (method == "auto" and not why_not and x.gap > tolerance):
-            x = _branched(name, measure, x, closed, domain, _Budget(tolerance, boxes, seconds, report))
+        budget = Budget(tolerance, NEGLIGIBLE * _size(name, closed), boxes, seconds, report)
+        near = abs(x.value - x.sampled) <= budget.slack(x.sampled)
+        if method == "branch and bound" or (method == "auto" and not why_not and not near):
+            x = _branched(name, measure, x, closed, domain, budget)
         found[name] = x
     return Bounds(robot.name, form, **found, seconds=time.monotonic() - started)
 
 
-def _check_bodies(robot: Mechanism, parameters: np.ndarray) -> None:
+def _check_bodies(robot: Mechanism, parameters: np.ndarray, argument: str) -> None:
     for pi, name in zip(parameters, robot.body_names):
         if not inertia.is_physical(pi):
-            raise InertiaError(f"robot: body {name!r}: {inertia.violation(pi) or 'its pseudo-inertia is not >= 0'}")
+            raise InertiaError(
+                f"{argument}: body {name!r}: {inertia.violation(pi) or 'its pseudo-inertia is not >= 0'}"
+            )
 
 
 def _why_not(robot: Mechanism) -> str | None:
@@ -162,13 +174,11 @@ def _why_not(robot: Mechanism) -> str | None:
     return None
 
 
-class _Budget(NamedTuple):
-    """Of branch and bound for one constant."""
-
-    tolerance: float
-    boxes: int
-    seconds: float
-    progress: Callable[[float], Any]
+def _size(name: str, closed: ClosedForm) -> float:
+    """What a constant is made of: where all of it cancels, rounding is left."""
+    if name in ("k_g", "g"):
+        return float(np.linalg.norm(closed.robot.gravity) * closed.U.sum())
+    return closed.m2()
 
 
 def _closed(name: str, measure: Measure, closed: ClosedForm, domain: Domain) -> Bound:
@@ -192,7 +202,7 @@ def _velocity(measure: Measure, at: Extreme) -> np.ndarray:
     return np.linalg.svd(G.reshape(len(G), -1))[0][:, 0]
 
 
-def _branched(name: str, measure: Measure, bound: Bound, closed: ClosedForm, domain: Domain, budget: _Budget) -> Bound:
+def _branched(name: str, measure: Measure, bound: Bound, closed: ClosedForm, domain: Domain, budget: Budget) -> Bound:
     """The bound by branch and bound, where that is the better one. Of uncertain parameters: of the nominal robot, and
     by closed form what the deviations add; for M, of which the matrix inequalities say more, not at all."""
     robot, bodies, addition = closed.robot, closed.bodies, 0.0
@@ -205,9 +215,7 @@ def _branched(name: str, measure: Measure, bound: Bound, closed: ClosedForm, dom
     nominal = Bodies(bodies.nominal, bodies.nominal, np.zeros_like(bodies.nominal))
     start = extreme(robot, nominal, domain, measure)
     quantity = quantity_of(name, start.robot, measure, ClosedForm(robot, nominal, closed.reach, closed.form))
-    tolerance, boxes, seconds, progress = budget
-    until = time.monotonic() + seconds
-    out = searched(quantity, domain, start.value, start.q, tolerance, boxes, until, progress)
+    out = searched(quantity, domain, start.value, start.q, budget)
     if measure.sign * out.found > measure.sign * bound.sampled and bodies.certain:
         there = start._replace(q=out.q)
         v = _velocity(measure, there) if name == "k_C" else None

@@ -139,7 +139,7 @@ def test_random_robots_never_break_their_bounds(robot, form, parameters):
     for name in NAMES:  # what an adversarial search found
         bound, sign = getattr(found, name), -1.0 if name == "m1" else 1.0
         assert sign * bound.sampled <= sign * bound.value + rounding(found, bound), name
-    q, rng = configurations_in(robot, box, 30), np.random.default_rng(1)
+    q, rng = configurations_in(robot, box, 300), np.random.default_rng(1)
     for _ in range(4 if parameters else 1):
         off = 1.0 + (parameters or 0.0) * rng.choice([-1.0, 1.0], robot.parameters.shape)
         assert violations(robot._with_parameters(robot.parameters * off), found, q, form) == []
@@ -250,6 +250,59 @@ def test_a_free_base_s_pose_does_not_matter():
     assert found.m1.value > 0.0
 
 
+# --- how far bodies reach --------------------------------------------------------------------------------------------
+
+
+def speeds_of_centres(robot, q):
+    """(batch, nbodies, nv): how fast centres of mass move for unit rate of a coordinate."""
+    out = []
+    for name, c in zip(robot.body_names, np.nan_to_num(inertia.com(robot.parameters))):
+        Jac = robot.jacobian(q, name, "body")
+        out.append(
+            np.linalg.norm(
+                Jac[:, 3:] + np.cross(Jac[:, :3], np.broadcast_to(c[:, None], Jac[:, :3].shape), axis=1), axis=1
+            )
+        )
+    return np.stack(out, axis=1)
+
+
+def arm(name, second, c):
+    """A body that turns about a vertical axis through (0.02, 0.1, 0) and carries one with its centre of mass at c."""
+    ball, hung = 0.01 * np.eye(3), np.eye(4)
+    hung[:3, 3] = 0.0, 0.3, 0.2
+    first = gc.Joint.revolute((0, 0, 1), (0.02, 0.1, 0.0))
+    return gc.Robot.build(
+        [
+            gc.Body("a", None, first, None, inertia.from_com(1.0, (0.0, 0.1, 0.0), ball)),
+            gc.Body("b", "a", second, hung, inertia.from_com(1.0, c, ball)),
+        ],
+        name=name,
+    )
+
+
+STRETCHED = [  # from the axis at (0.02, 0.1) to b's centre of mass, as far as it comes
+    (arm("perpendicular", gc.Joint.revolute((1, 0, 0), (0.7, 0.05, 0.0)), (0.0, 0.05, 0.4)), np.hypot(0.02, 0.65)),
+    (arm("parallel", gc.Joint.revolute((0, 0, -1), (0.02, 0.05, 0.3)), (0.02, 0.3, 0.4)), 0.5),
+    (arm("sliding", gc.Joint.prismatic((0, 1, 0), lower=-0.1, upper=0.5), (0.02, 0.1, 0.4)), 0.8),
+    (arm("ball", gc.Joint.spherical((0.02, 0.05, 0.0)), (0.02, 0.05, 0.4)), 0.65),
+    (arm("screw", gc.Joint.helical((0, 1, 0), (0.02, 0.7, 0.0), 0.5, lower=-1.0, upper=1.0), (0.02, 0.1, 0.0)), 0.8),
+]
+
+
+@pytest.mark.parametrize(("robot", "attained"), STRETCHED, ids=lambda x: getattr(x, "name", ""))
+def test_reach_is_exact_where_joints_can_stretch_the_arm(robot, attained):
+    r = Reach(robot, robot.limits.lower, robot.limits.upper).speeds
+    assert r[1, 0] == pytest.approx(attained, rel=1e-6)
+    assert r[1, 0] >= attained
+
+
+@pytest.mark.parametrize("name", ["panda", "ur10", "scara", "quadruped"])
+def test_bundled_robots_stay_within_their_reach(name):
+    robot = models.load(name)
+    r = Reach(robot, robot.limits.lower, robot.limits.upper).speeds
+    assert (speeds_of_centres(robot, configurations_in(robot, None, 3000)) <= r * (1.0 + 1e-12)).all()
+
+
 # --- what branch and bound rests on ----------------------------------------------------------------------------------
 
 
@@ -294,7 +347,7 @@ def derivatives_of(array, q, k, h=1e-4):
 @settings(deadline=None, derandomize=True, max_examples=8)
 @given(testing.robots(("revolute", "prismatic", "helical"), 4), st.sampled_from(FORMS))
 def test_entries_and_their_derivatives_stay_below_the_closed_form(robot, form):
-    closed, q = closed_of(robot, form), configurations_in(robot, boxed(robot), 5)
+    closed, q, many = closed_of(robot, form), *(configurations_in(robot, boxed(robot), n) for n in (20, 1000))
     arrays = {
         "mass_matrix": robot.mass_matrix,
         "coriolis": lambda q: quantities.coriolis_tensor(robot, q, form),
@@ -304,7 +357,7 @@ def test_entries_and_their_derivatives_stay_below_the_closed_form(robot, form):
     for name, array in arrays.items():
         bounds = getattr(closed, name)
         size = max(np.abs(bounds()).max(), closed.m2())
-        assert (np.abs(array(q)) <= bounds() + 1e-9 * size).all(), name
+        assert (np.abs(array(many)) <= bounds() + 1e-9 * size).all(), name
         for k in range(robot.nv):
             first = derivatives_of(array, q, k)
             assert (np.abs(first) <= bounds(k) + 1e-6 * size).all(), (name, k)
@@ -407,6 +460,8 @@ def test_branch_and_bound_ends_with_its_budget_and_says_so():
 
 def test_the_table_says_what_is_proved_by_what():
     text = str(models.two_link().bounds())
+    proved = float(text.split("|dg/dq| <= k_g")[1].split()[0])
+    assert proved >= models.two_link().bounds().k_g.value  # printed digits are a bound too
     assert {"matrix inequalities", "|dg/dq| <= k_g"} <= set(re.split(r"  +|\n", text))
     assert "branch and bound, " in text
     assert text.count("\n") == 6
@@ -461,6 +516,28 @@ BOX = [-np.inf, -1.0], [np.inf, 1.0]
 def test_what_has_no_bound_is_refused_with_words(robot, options, words):
     with pytest.raises(ArgumentError, match=words):
         robot.bounds(**options)
+
+
+def test_what_cancels_is_not_searched_for_ever():
+    """Arms that turn about the vertical: dg/dq is rounding, and no box would ever be near enough."""
+    level = models.two_link(gravity=(0.0, -9.81, 0.0))
+    for method in ("auto", "branch and bound"):
+        found = level.bounds(method=method, seconds=20.0)
+        assert found.k_g.value < 1e-8
+        assert found.k_g.finished
+        assert found.seconds < 60.0
+
+
+def test_points_and_rods_have_bounds():
+    """Two point masses on massless rods, of which many a textbook's arm is made: no body has an inertia of its own."""
+    robot = models.two_link((1.0, 0.8), (2.0, 1.0), coms=(1.0, 0.8), inertias=(0.0, 0.0))
+    found = robot.bounds()
+    cos = np.cos(np.linspace(0.0, np.pi, 10001))
+    a, b, d = 2.0 + 1.0 * (1.0 + 0.64), 0.8, 0.64
+    M = np.array([[a + 2 * b * cos, d + b * cos], [d + b * cos, d + 0 * cos]]).transpose(2, 0, 1)
+    assert found.m1.value <= np.linalg.eigvalsh(M).min() * (1.0 + 1e-9)
+    assert found.m1.value == pytest.approx(np.linalg.eigvalsh(M).min(), rel=0.0101)
+    assert found.m2.value == pytest.approx(np.linalg.eigvalsh(M).max(), rel=0.0101)
 
 
 def test_bodies_that_can_not_be_are_refused():

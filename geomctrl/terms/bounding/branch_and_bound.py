@@ -20,7 +20,7 @@ import itertools
 import time
 from collections.abc import Callable
 from functools import lru_cache, partial
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -78,36 +78,41 @@ class Quantity(NamedTuple):
         return bounds + beyond, self.measure.support(A)[0]
 
 
-def searched(
-    quantity: Quantity,
-    domain: Domain,
-    best: float,
-    where: np.ndarray,
-    tolerance: float,
-    most: int,
-    until: float,
-    progress: Callable[[float], object],
-) -> Outcome:
-    """A bound of f(A(q)) over the domain, within tolerance |best| of the best value found if the budget is enough."""
+class Budget(NamedTuple):
+    """How sharp a bound is to be, relative to the best value found or absolute, and how much it may cost."""
+
+    tolerance: float
+    absolute: float
+    boxes: int
+    seconds: float
+    progress: Callable[[float], Any]
+
+    def slack(self, best: float) -> float:
+        return max(self.tolerance * abs(best), self.absolute)
+
+
+def searched(quantity: Quantity, domain: Domain, best: float, where: np.ndarray, budget: Budget) -> Outcome:
+    """A bound of f(A(q)) over the domain, as sharp as the budget says if that is enough. best: a value, found at
+    `where`."""
     low, high = domain.sides
-    whole = 0.5 * (high - low)
-    active = [k for k in range(len(low)) if quantity.slopes[k] * whole[k] > 1e-3 * tolerance * abs(best)]
+    whole, until = 0.5 * (high - low), time.monotonic() + budget.seconds
+    active = [k for k in range(len(low)) if quantity.slopes[k] * whole[k] > 1e-3 * budget.slack(best)]
     middles, halves, bounds = 0.5 * (low + high)[None], whole[None], np.array([np.inf])
     bound, count, volume = -np.inf, 0, 1.0
     sharpness = np.sqrt(np.diagonal(quantity.bends)) + 1e-9 * quantity.slopes
-    while len(middles) and count < most and time.monotonic() < until:
+    while len(middles) and count < budget.boxes and time.monotonic() < until:
         order = np.argsort(-bounds)
         now, later = order[:BATCH], order[BATCH:]
-        enough = best + tolerance * abs(best)
+        enough = best + budget.slack(best)
         above, values = quantity.over(middles[now], halves[now], active, enough)
         count += len(now)
         above = np.minimum(above, bounds[now])
         if values[k := int(values.argmax())] > best:
             best, where = float(values[k]), middles[now[k]]
-        done = above <= best + tolerance * abs(best)
+        done = above <= best + budget.slack(best)
         bound = max(bound, float(above[done].max(initial=-np.inf)))
         volume -= float(np.prod(halves[now[done]][:, active] / whole[active], axis=1).sum())
-        progress(1.0 - max(volume, 0.0))
+        budget.progress(1.0 - max(volume, 0.0))
         split = now[~done]
         if not active:
             return Outcome(max(bound, float(above.max())), best, where, count, not len(split))

@@ -35,10 +35,12 @@ class Bodies:
 def bodies_of(robot: Mechanism, parameters: float | tuple[ArrayLike, ArrayLike] | None) -> Bodies:
     """The robot's bodies with their parameters in intervals: None, a relative error, or (lower, upper)."""
     nominal, deviation = _interval(robot, parameters)
-    if not deviation.any():
-        return Bodies(nominal, nominal, deviation)
-    spread = np.array([_majorant(pi, d) for pi, d in zip(nominal, deviation)])
-    return Bodies(nominal, nominal + spread, deviation)
+    # of a thin rod or a point P >= 0 but for rounding
+    lacking = np.maximum(-2.0 * np.linalg.eigvalsh(inertia.pseudo(nominal))[:, 0], 0.0)
+    heavier = nominal + inertia.from_pseudo(lacking[:, None, None] * np.eye(4))
+    if deviation.any():
+        heavier = heavier + np.array([_majorant(pi, d) for pi, d in zip(nominal, deviation)])
+    return Bodies(nominal, heavier, deviation)
 
 
 def _interval(robot: Mechanism, parameters) -> tuple[np.ndarray, np.ndarray]:
