@@ -445,6 +445,41 @@ def test_branch_and_bound_encloses_the_grid_and_is_within_its_tolerance(kinds, f
         assert bound.boxes > 0
 
 
+def arm_in_space():
+    """A turret, an upper arm and a forearm: rods of 0.5 and 0.4 m, shoulder and elbow beside the turret's axis."""
+
+    def rod(m, length, radius):
+        across = m * (length**2 / 12 + radius**2 / 4)
+        return inertia.from_com(m, (length / 2, 0.0, 0.0), np.diag([m * radius**2 / 2, across, across]))
+
+    def at(x, y, z):
+        M = np.eye(4)
+        M[:3, 3] = x, y, z
+        return M
+
+    turret = inertia.from_com(4.0, (0.0, 0.0, -0.1), np.diag([0.05, 0.05, 0.04]))
+    pitch = gc.Joint.revolute((0, -1, 0))
+    return gc.Robot.build(
+        [
+            gc.Body("turret", None, gc.Joint.revolute((0, 0, 1)), at(0.0, 0.0, 0.4), turret),
+            gc.Body("upper", "turret", pitch, at(0.0, 0.1, 0.05), rod(3.0, 0.5, 0.05)),
+            gc.Body("fore", "upper", pitch, at(0.5, -0.05, 0.0), rod(2.0, 0.4, 0.04)),
+        ],
+        name="arm",
+    )
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("form", FORMS)
+def test_an_arm_in_space_is_bounded_within_one_percent(form):
+    found = arm_in_space().bounds(form=form)
+    for name in NAMES:
+        bound = getattr(found, name)
+        assert bound.gap <= 0.0101, name
+        assert bound.finished
+        assert bound.boxes < 20_000
+
+
 @pytest.mark.slow
 def test_branch_and_bound_ends_with_its_budget_and_says_so():
     robot = testing.random_robot(np.random.default_rng(11), ["revolute"] * 3, [-1, 0, 1])

@@ -27,7 +27,6 @@ import warnings
 from typing import Any, NamedTuple
 
 import numpy as np
-import scipy.linalg
 
 from geomctrl.lie import se3
 from geomctrl.mechanism import inertia
@@ -138,7 +137,8 @@ def _invariant_forms(S: np.ndarray) -> list[np.ndarray]:
             E[i, j] = E[j, i] = 1.0
             forms.append(E)
     changes = np.array([np.concatenate([(E @ a + a.T @ E).ravel() for a in map(se3.ad, S.T)]) for E in forms]).T
-    return [_combined(forms, column) for column in scipy.linalg.null_space(changes, rcond=1e-10).T]
+    _, sizes, rows = np.linalg.svd(changes)
+    return [_combined(forms, row) for row in rows[(sizes > 1e-10 * sizes[0]).sum() :]]
 
 
 def _combined(forms: list[np.ndarray], coefficients) -> np.ndarray:
