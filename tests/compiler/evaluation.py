@@ -6,7 +6,7 @@ OPERATIONS = {
     "add": lambda a, b: a + b,
     "sub": lambda a, b: a - b,
     "mul": lambda a, b: a * b,
-    "div": lambda a, b: a / b if b else math.nan,
+    "div": lambda a, b: a / b if b else math.copysign(math.inf, a) if a else math.nan,
     "neg": lambda a: -a,
     "sqrt": lambda a: math.sqrt(a) if a >= 0.0 else math.nan,
     "abs": abs,

@@ -240,8 +240,8 @@ class _Tracing:
         loop, (q, v, _) = self.loop, self.loop.split(self.y)
         n = loop.plant.robot.nv
         out = symbol_array([0.0] * (2 * n + 1), (2 * n + 1,))
-        named(self.plant, lambda: self.plant.rate(self.t, q, v, _array(tau), out))
-        rate = [] if z_rate is None else _array(z_rate).ravel().tolist()
+        named(self.plant, lambda: self.plant.rate(self.t, q, v, as_symbols(tau), out))
+        rate = [] if z_rate is None else as_symbols(z_rate).ravel().tolist()
         return [*out[: 2 * n].tolist(), *rate, out[-1]]
 
     def _looked_at(self, tau: Any, signals: dict[str, Any]) -> tuple[list[Any], dict[str, Any], Any]:
@@ -249,13 +249,13 @@ class _Tracing:
         loop = self.loop
         q, v, z = loop.split(self.y)
         sample = Sample(
-            cast(Any, self.t), q, v, z, _array(tau), self.y[-1], self.plant, False, loop.group, self.y, self.reference,
-            signals,
+            cast(Any, self.t), q, v, z, as_symbols(tau), self.y[-1], self.plant, False, loop.group, self.y,
+            self.reference, signals,
         )  # fmt: skip
         values, watched = [], {}
         for k, (m, before) in enumerate(self.watching):
             if isinstance(m, Monitor):
-                values.append(_number(named(m, lambda m=m: m.measure(sample))))
+                values.append(one_number(named(m, lambda m=m: m.measure(sample))))
             else:
                 named(m, lambda m=m: m.add(sample))
             self._renew(k, m, before, watched)
@@ -279,14 +279,14 @@ class _Tracing:
             was, entries = before.get(name, (None, None))
             if name == "signals":
                 for signal, x in now.items():
-                    watched.setdefault(signal, _number(x))
+                    watched.setdefault(signal, one_number(x))
             elif now is was and _same(_entries(now), entries):
                 continue
             elif name not in places:
                 raise UntraceableError(f"{twin.name!r} changes {name}, which is neither number nor array")
             else:
                 place = places[name]
-                numbers = [_number(now)] if place.shape is None else list(np.asarray(now, object).ravel())
+                numbers = [one_number(now)] if place.shape is None else list(np.asarray(now, object).ravel())
                 if len(numbers) != place.size:
                     raise UntraceableError(f"{twin.name!r} changes the shape of {name}")
                 self.renewed += zip(numbers, range(place.first, place.first + place.size))
@@ -325,7 +325,7 @@ class _Tracing:
         with requirements() as required:
             u, k = fresh(1, dim), fresh(2, dim)
             pulled = loop.group.dexp_inv_mul(-u, k)
-            required.append(compare("lt", _number(rotation(loop.group, u)), LARGEST_ANGLE))
+            required.append(compare("lt", one_number(rotation(loop.group, u)), LARGEST_ANGLE))
         pull = _trace(graph, (dim, dim), [list(pulled)], required)
         if not loop.adaptive:
             return move, pull, None
@@ -344,7 +344,7 @@ def _trace(graph: Graph, inputs: tuple[int, ...], outputs: list[list[Any]], requ
     if good is False:
         raise UntraceableError("a term of a robot has no result")
     flag = graph.operand(good) if isinstance(good, Condition) else None
-    ends = tuple(graph.operand(_number(x)) for y in outputs for x in y)
+    ends = tuple(graph.operand(one_number(x)) for y in outputs for x in y)
     return Trace(graph, inputs, ends, tuple(map(len, outputs)), flag)
 
 
@@ -357,7 +357,7 @@ def _columns(found: dict[tuple[str, str], Any], first: int) -> tuple[list[Column
     columns, numbers = [], []
     for (kind, name), x in found.items():
         columns.append(Column(kind, name, first + len(numbers), np.shape(x)))
-        numbers += _array(x).ravel().tolist()
+        numbers += as_symbols(x).ravel().tolist()
     return columns, numbers
 
 
@@ -370,11 +370,11 @@ def _same(a: list | None, b: list | None) -> bool:
     return a is b or (a is not None and b is not None and all(x is y for x, y in zip(a, b, strict=True)))
 
 
-def _array(x: Any) -> Any:
+def as_symbols(x: Any) -> Any:
     return x if isinstance(x, SymbolArray) else np.array(x, object).view(SymbolArray)
 
 
-def _number(x: Any) -> Any:
+def one_number(x: Any) -> Any:
     """A number or symbol, also where it comes as an array of one; a condition as 1 or 0."""
     x = x.item() if isinstance(x, np.ndarray) else x
     if isinstance(x, Condition):

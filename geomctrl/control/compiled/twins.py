@@ -14,7 +14,7 @@ import pickle
 import types
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -37,6 +37,25 @@ MOST_KNOWN = 256
 Load = Callable[[int], Any]
 
 
+class RobotNumbers(NamedTuple):
+    """Where the numbers of a robot are: from `first` on those of its model array at `places`, then its `parameters`."""
+
+    robot: Mechanism
+    first: int
+    places: np.ndarray
+
+    @property
+    def parameters(self) -> list[list[int]]:
+        """For each of its inertial parameters, body by body, the numbers that hold it."""
+        found, (n, _), start = [], self.robot.parameters.shape, self.first + len(self.places)
+        at = {int(place): self.first + k for k, place in enumerate(self.places)}
+        for body in range(n):
+            for k in range(10):
+                place = at.get(body * tree.WIDTH + tree.J + k)
+                found.append([*([] if place is None else [place]), start + 10 * body + k])
+        return found
+
+
 class Twins:
     """Makes twins, and keeps what it met on the way.
 
@@ -47,6 +66,7 @@ class Twins:
     def __init__(self, load: Load | None = None, *, constant: bool = False):
         self.load, self.constant = None if constant else load, constant
         self.words: list[Any] = []
+        self.robots: list[RobotNumbers] = []
         self._values: list[np.ndarray] = []
         self._count = 0
         self._twins: dict[int, tuple[int, Any]] = {}
@@ -220,6 +240,7 @@ class Twins:
         own = dict(vars(x)) if twin is x else twin.__dict__
         own.update(vars(x))
         open_places = np.isnan(pattern)
+        self.robots.append(RobotNumbers(x, self._count, np.flatnonzero(open_places)))
         numbers = self._numbers(x._model[open_places])
         for name in ("parameters", "placements"):
             own[name] = self._numbers(getattr(x, name)).view(SymbolArray if self.load else np.ndarray)

@@ -1,0 +1,148 @@
+"""Derivatives of what has been traced, as further symbols of the same graph.
+
+Forward, `tangents`: the rates of all outputs along one direction of the inputs. In reverse, `pullback`: the derivatives
+of one sum of outputs with respect to all inputs, at a small multiple of the cost of the sum. Both apply the chain rule
+to the nodes of a graph: they are exact, and can be applied again.
+
+Where a function has a kink, the derivative is that of the branch which `where`, min, max or abs take there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from .symbols import (
+    Condition,
+    Graph,
+    Symbol,
+    add,
+    compare,
+    div,
+    is_symbol,
+    mul,
+    neg,
+    operands,
+    power,
+    sub,
+    unary,
+    where,
+)
+
+CONDITIONS = {"lt", "le", "eq", "and", "or", "not"}
+
+
+def tangents(graph: Graph, ends: Sequence[Any], seeds: Mapping[int, Any]) -> list[Any]:
+    """The rates of `ends`, symbols or numbers, where the nodes of `seeds` move at the rates given there."""
+    at = [graph.operand(x) for x in ends]
+    rate: dict[int, Any] = dict(seeds)
+    for k in graph.needed(at):
+        if k in rate:
+            continue
+        op, *rest = graph.nodes[k]
+        total: Any = 0.0
+        if op == "where":  # the other branch may have no rate there
+            total = where(Condition(graph, rest[0]), *(rate.get(x, 0.0) for x in rest[1:]))
+        else:
+            for x, slope in _slopes(graph, k, lambda x: x in rate and not _is_zero(rate[x])):
+                total = add(total, mul(slope, rate[x]))
+        if not _is_zero(total):
+            rate[k] = total
+    return [rate.get(k, 0.0) for k in at]
+
+
+def pullback(graph: Graph, outputs: Sequence[Any], weights: Sequence[Any], inputs: Sequence[int]) -> list[Any]:
+    """d(sum weights[k] outputs[k]) / d(input), for every node of `inputs`; the weights are taken for constants."""
+    at = [graph.operand(x) for x in outputs]
+    order = graph.needed(at)
+    moving = _dependent(graph, order, inputs)
+    weight: dict[int, Any] = {}
+    for k, w in zip(at, weights, strict=True):
+        weight[k] = add(weight.get(k, 0.0), w)
+    stop, sure = set(inputs), set(at)  # sure: what is needed whatever branches are taken
+    for k in reversed(order):
+        op, ends = graph.nodes[k][0], operands(graph.nodes[k])
+        if k in sure and op != "where":
+            sure.update(ends)
+        if k in stop or k not in moving or _is_zero(weight.get(k, 0.0)):
+            continue
+        w = weight[k]
+        for x, slope in _slopes(graph, k, moving.__contains__):
+            share = mul(slope, w)
+            if k not in sure and is_symbol(w):  # where the branch is not taken, w is 0 and the slope may be infinite
+                share = where(compare("eq", w, 0.0), 0.0, share)
+            weight[x] = add(weight.get(x, 0.0), share)
+    return [weight.get(k, 0.0) for k in inputs]
+
+
+def loads(xs: Iterable[Any]) -> list[int]:
+    """The nodes of symbols that are inputs."""
+    return [x.at for x in xs]
+
+
+def _dependent(graph: Graph, order: Sequence[int], inputs: Iterable[int]) -> set[int]:
+    """The nodes that the inputs are in."""
+    moving = set(inputs)
+    for k in order:
+        if not moving.isdisjoint(operands(graph.nodes[k])):
+            moving.add(k)
+    return moving
+
+
+def _is_zero(x: Any) -> bool:
+    return not is_symbol(x) and x == 0.0
+
+
+def _slopes(graph: Graph, at: int, wanted: Any) -> list[tuple[int, Any]]:
+    """(operand, derivative with respect to it) of a node, for the operands that are wanted."""
+    node = graph.nodes[at]
+    op, ends = node[0], operands(node)
+    if op in CONDITIONS or not any(map(wanted, ends)):
+        return []
+    if op == "where":
+        condition = Condition(graph, ends[0])
+        slopes = [None, lambda: where(condition, 1.0, 0.0), lambda: where(condition, 0.0, 1.0)]
+        return [(x, slope()) for x, slope in zip(ends, slopes) if slope is not None and wanted(x)]
+    rules = RULES[op]
+    args = [_value(graph, x) for x in ends]
+    result = Symbol(graph, at)
+    return [(x, rule(result, *args)) for x, rule in zip(ends, rules, strict=True) if wanted(x)]
+
+
+def _value(graph: Graph, at: int) -> Any:
+    """A node as what the operations of `symbols` take: numbers are Python's own, so that they fold."""
+    node = graph.nodes[at]
+    if node[0] != "const" or isinstance(node[1], (bool, str)):
+        return Symbol(graph, at)
+    return node[1]
+
+
+RULES: dict[str, tuple[Any, ...]] = {  # the derivatives of y = op(a, b) with respect to a and b
+    "add": (lambda y, a, b: 1.0, lambda y, a, b: 1.0),
+    "sub": (lambda y, a, b: 1.0, lambda y, a, b: -1.0),
+    "mul": (lambda y, a, b: b, lambda y, a, b: a),
+    "div": (lambda y, a, b: div(1.0, b), lambda y, a, b: neg(div(y, b))),
+    "neg": (lambda y, a: -1.0,),
+    "sqrt": (lambda y, a: div(0.5, y),),
+    "sin": (lambda y, a: unary("cos", a),),
+    "cos": (lambda y, a: neg(unary("sin", a)),),
+    "tan": (lambda y, a: add(1.0, mul(y, y)),),
+    "asin": (lambda y, a: div(1.0, unary("sqrt", sub(1.0, mul(a, a)))),),
+    "acos": (lambda y, a: div(-1.0, unary("sqrt", sub(1.0, mul(a, a)))),),
+    "exp": (lambda y, a: y,),
+    "log": (lambda y, a: div(1.0, a),),
+    "tanh": (lambda y, a: sub(1.0, mul(y, y)),),
+    "abs": (lambda y, a: where(compare("lt", a, 0.0), -1.0, 1.0),),
+    "atan2": (
+        lambda y, a, b: div(b, add(power(a, 2), power(b, 2))),
+        lambda y, a, b: neg(div(a, add(power(a, 2), power(b, 2)))),
+    ),
+    "min": (  # the second where it is smaller, else the first
+        lambda y, a, b: where(compare("lt", b, a), 0.0, 1.0),
+        lambda y, a, b: where(compare("lt", b, a), 1.0, 0.0),
+    ),
+    "max": (
+        lambda y, a, b: where(compare("lt", a, b), 0.0, 1.0),
+        lambda y, a, b: where(compare("lt", a, b), 1.0, 0.0),
+    ),
+}

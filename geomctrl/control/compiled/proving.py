@@ -1,0 +1,184 @@
+"""A closed loop as equations that can be differentiated, searched and enclosed: what its Lyapunov function really does.
+
+    loop = trace_closed_loop(plant, controller)
+    f = loop.function([loop.slope, loop.rate])      # compiled: f(t, y) -> (V', what is promised)
+
+The law, the plant and `lyapunov` run once on symbols. V' is the derivative of V along the plant's own field, by the
+chain rule on what V computes: it knows nothing of the rate that the controller promises.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+from collections.abc import Callable, Mapping, Sequence
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from geomctrl.compiler import cache, entries, host
+from geomctrl.compiler.arrays import SymbolArray, requirements, symbol_array
+from geomctrl.compiler.batches import Batch
+from geomctrl.compiler.code import enabled, version
+from geomctrl.compiler.derivatives import loads, pullback, tangents
+from geomctrl.compiler.llvm import module
+from geomctrl.compiler.stand_ins import numpy_on_symbols
+from geomctrl.compiler.symbols import Condition, Graph, UntraceableError, both, where
+from geomctrl.compiler.tracing import Trace
+from geomctrl.control.closed_loop import Loop
+from geomctrl.control.contracts import Command
+from geomctrl.control.desired import evaluated_each_time
+from geomctrl.control.plant import Plant
+from geomctrl.integrators.explicit import is_vector_space
+
+from .law import named, outputs_of
+from .trace import Twin, as_symbols, one_number, twins_of
+from .twins import Twins
+
+NUMBERS, TIME, STATE, DISPLACEMENT = range(4)  # the graph's arrays; the last is zero when anything is evaluated
+
+Extra = Callable[[Twin, Any, Any, Any, Any, Command], Mapping[str, Any]]
+
+
+@dataclasses.dataclass(eq=False)
+class TracedClosedLoop:
+    """The equations at time t in the state y = (q, v, z, work), all of them symbols of `graph`.
+
+    `numbers`: array 0 of the graph, everything that plant, controller and reference know. `field`: (v, vdot, z_rate,
+    power), the rate of y in the algebra of `group`. `value`, `rate`, `slope`: V, the promised V' and the true one, None
+    without a `lyapunov`. `extra`: what else was asked for. `good`: where all of it exists.
+    """
+
+    graph: Graph
+    numbers: np.ndarray
+    group: Any
+    t: Any
+    y: SymbolArray
+    command: Command
+    field: list[Any]
+    value: Any
+    rate: Any
+    extra: dict[str, Any]
+    good: Any
+    displacement: tuple[list[Any], list[Any]] | None  # (u, y exp(u)), u an input; None where that is y + u
+    twins: Twins  # whose words hold ids: what they are of lives as long as this
+    split: Callable[[Any], Any]  # y -> (q, v, z)
+    _calls: dict[str, Any] = dataclasses.field(default_factory=dict)
+
+    # --- derivatives -------------------------------------------------------------------------------------------------
+
+    @cached_property
+    def slope(self) -> Any:
+        return None if self.value is None else self.along(self.value)
+
+    def along(self, x: Any, direction: Sequence[Any] | None = None, pace: Any = 1.0) -> Any:
+        """dx/dt along the closed loop, or where y moves along `direction` in its algebra and time at `pace`."""
+        rates = self.motion(self.field if direction is None else direction)
+        seeds = {self.t.at: pace, **{y.at: rate for y, rate in zip(self.y.tolist(), rates)}}
+        return tangents(self.graph, [one_number(x)], seeds)[0]
+
+    def motion(self, direction: Sequence[Any]) -> list[Any]:
+        """The rates of y's numbers where it moves along `direction` in its algebra: of y exp(u) at u = 0."""
+        if self.displacement is None:
+            return list(direction)
+        u, moved = self.displacement
+        return tangents(self.graph, moved, dict(zip(loads(u), direction)))
+
+    def gradient(self, x: Any) -> list[Any]:
+        """[dx/dt, dx/du_0, ...]: with respect to time, and to a displacement u of y in its algebra."""
+        y = self.y.tolist()
+        of_time, *of_state = pullback(self.graph, [one_number(x)], [1.0], loads([self.t, *y]))
+        if self.displacement is None:
+            return [of_time, *of_state]
+        u, moved = self.displacement
+        return [of_time, *pullback(self.graph, moved, of_state, loads(u))]
+
+    # --- numbers -----------------------------------------------------------------------------------------------------
+
+    def trace(self, outputs: Sequence[Any]) -> Trace:
+        """A trace of those symbols, nan where they do not exist; inputs are t, y and the displacement (zeros)."""
+        numbers = map(one_number, outputs)
+        ends = [self.graph.operand(x if self.good is True else where(self.good, x, np.nan)) for x in numbers]
+        return Trace(self.graph, (1, len(self.y), self.group.dim), tuple(ends), (len(ends),), None)
+
+    def function(self, outputs: Sequence[Any]) -> Callable[[float, np.ndarray], np.ndarray]:
+        """f(t, y) -> their values (outputs,), compiled; all nan where t or y are not finite."""
+        trace, n = self.trace(outputs), len(outputs)
+        address = self._loaded(trace, "one", ["f_one"])[0]
+        zero = np.zeros(self.group.dim)
+        call = entries.entry(address, self.numbers, [(), (len(self.y),), (self.group.dim,)], [(n,)])
+
+        def f(t: float, y: np.ndarray) -> np.ndarray:
+            found = call(float(t), y, zero)
+            return np.full(n, np.nan) if found is None else found
+
+        return f
+
+    def over(self, outputs: Sequence[Any]) -> Callable[[np.ndarray, np.ndarray], np.ndarray]:
+        """f(t (n,), y (n, ny)) -> their values (n, outputs): many states, side by side."""
+        trace = self.trace(outputs)
+        batch = Batch(self.numbers, self._loaded(trace, "many", ["f_many", "f_work"]), len(outputs))
+
+        def f(t: np.ndarray, y: np.ndarray) -> np.ndarray:
+            t = np.ascontiguousarray(t, float).reshape(-1, 1)
+            return batch(t, np.ascontiguousarray(y, float), np.zeros((len(t), self.group.dim)))[0]
+
+        return f
+
+    def _loaded(self, trace: Trace, kind: str, names: list[str]) -> list[int]:
+        """The addresses of a trace's code, made or from disk."""
+        widths = [1] if kind == "one" else [host.lanes()]
+        words = (trace.graph.nodes, trace.outputs, trace.inputs, kind, version(), host.lanes())
+        key = hashlib.sha256(repr(words).encode()).hexdigest()
+        if key not in self._calls:
+            code = cache.kept(key, lambda: host.object_code(module(trace, widths, side=host.lanes())))
+            self._calls[key] = host.load(code, names)
+        return self._calls[key]
+
+
+def trace_closed_loop(plant: Plant, controller: Any, extra: Extra | None = None) -> TracedClosedLoop:
+    """The closed loop of a plant, as it is at t = 0, and a controller that is evaluated at every time.
+
+    extra: (twin, t, q, v, z, command) -> further symbols by name, `twin` having the plant and controller they are of.
+    Raises UntraceableError, with file and line, for what does not trace, and with the compiler off.
+    """
+    if not enabled():
+        raise UntraceableError("the compiler is off (GEOMCTRL_COMPILER=off)")
+    robot = plant.robot
+    loop = Loop(plant, controller, robot.neutral(), np.zeros(robot.nv), "MK4", None, 1e-3, None, None)
+    graph = Graph()
+    twins = Twins(lambda k: graph.load(NUMBERS, k))
+    twin = twins_of(loop, [], twins, lambda *_: None)
+    t = graph.load(TIME, 0)
+    y = symbol_array([graph.load(STATE, k) for k in range(len(loop.y))], (len(loop.y),))
+    y.setflags(write=False)
+    spaces = getattr(type(twin.controller).__call__, "__globals__", {}), *twins.outside.spaces.values()
+    with twins.used(), evaluated_each_time(), numpy_on_symbols(*spaces), requirements() as required:
+        q, v, z = state = loop.split(y)
+        command = named(twin.controller, lambda: twin.controller(t, *state))
+        outputs = outputs_of(twin.controller, command, robot.nv, loop.rate_shapes)
+        rates: Any = symbol_array([0.0] * (2 * robot.nv + 1), (2 * robot.nv + 1,))
+        named(twin.plant, lambda: twin.plant.rate(t, q, v, as_symbols(outputs["tau"]), rates))
+        z_rate = as_symbols(outputs["z_rate"]).ravel().tolist() if "z_rate" in outputs else []
+        value = rate = None
+        if hasattr(twin.controller, "lyapunov"):
+            V = named(twin.controller, lambda: twin.controller.lyapunov(t, *state, twin.plant))
+            value, rate = (one_number(x) for x in V)
+        found = {} if extra is None else dict(extra(twin, t, q, v, z, command))
+        displacement = None if is_vector_space(loop.group) else _displaced(graph, loop.group, y)
+    good: Any = True
+    for condition in required:
+        good = both(good, condition)
+    if not (good is True or isinstance(good, Condition)):
+        raise UntraceableError("a term of a robot has no result")
+    rates = rates.tolist()
+    return TracedClosedLoop(
+        graph, twins.values, loop.group, t, y, command, [*rates[:-1], *z_rate, rates[-1]], value, rate, found, good,
+        displacement, twins, loop.split,
+    )  # fmt: skip
+
+
+def _displaced(graph: Graph, group: Any, y: SymbolArray) -> tuple[list[Any], list[Any]]:
+    u = symbol_array([graph.load(DISPLACEMENT, k) for k in range(group.dim)], (group.dim,))
+    return u.tolist(), [one_number(x) for x in group.advance(y, u)]
