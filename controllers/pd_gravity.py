@@ -1,4 +1,10 @@
-"""PD control with gravity compensation (Takegaki and Arimoto 1981): regulation to a configuration."""
+"""PD control with gravity compensation (Takegaki and Arimoto 1981): regulation to a configuration.
+
+Compensation of g(q) needs nothing of Kp. With the constant g(q_d) instead (Tomei 1991; Kelly, Santibanez and Loria
+2005, chapter 8) the potential 1/2 e . Kp e + U(q) - U(q_d) - g(q_d) . e has its Hessian between lambda_min(Kp) - k_g
+and lambda_max(Kp) + k_g, k_g >= |dg/dq| everywhere: where lambda_min(Kp) > k_g it is strictly convex and q_d the only
+equilibrium, globally asymptotically stable; far below, there may be others, where the robot comes to rest for good.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +13,7 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import ArrayLike
 
-from geomctrl.arguments import instance
+from geomctrl.arguments import flag, instance
 from geomctrl.compiler.arrays import scalar
 from geomctrl.control.contracts import Command, Lyapunov
 from geomctrl.control.gains import gain_matrix
@@ -15,8 +21,10 @@ from geomctrl.control.references import hold
 from geomctrl.control.tracking import joint_forces
 from geomctrl.control.tuning import Tuning
 from geomctrl.controllers._model_based import ModelBased, true_robot
+from geomctrl.errors import ArgumentError
 from geomctrl.mechanism.states import one_configuration
 from geomctrl.robot import Robot
+from geomctrl.terms.bounds import Bounds
 
 
 class PDGravity(ModelBased):
@@ -24,14 +32,26 @@ class PDGravity(ModelBased):
 
     V = 1/2 v . M v + 1/2 e . Kp e,   V' = - v . Kd v        (with LaSalle: e -> 0)
 
+    constant=True: tau = g(q_d) - Kp e - Kd v, for joints with one degree of freedom; V has U(q) - U(q_d) - g(q_d) . e
+    besides, U the potential energy, and is positive definite where `gravity_margin()` is positive.
+
     Gains: numbers, (nv,) or symmetric positive definite (nv, nv); kp [N m/rad], kd [N m s/rad]. On joints with
     several degrees of freedom Kp e stands for the gradient of 1/2 e . Kp e.
     """
 
     GAINS: ClassVar = {"kp": "1/s^2, times D", "kd": "1/s, times D"}
 
-    def __init__(self, robot: Robot, q_d: ArrayLike, kp: ArrayLike = 100.0, kd: ArrayLike = 20.0):
+    def __init__(
+        self, robot: Robot, q_d: ArrayLike, kp: ArrayLike = 100.0, kd: ArrayLike = 20.0, *, constant: bool = False
+    ):
         super().__init__(robot, hold(robot, one_configuration(robot, "q_d", q_d)))
+        self.constant = flag("constant", constant)
+        if self.constant and robot.nq != robot.nv:
+            joint = next(j for j in robot.joints if j.dof > 1)
+            raise ArgumentError(
+                f"constant: expected joints with one degree of freedom, got {joint.name!r}, {joint.kind}: a constant"
+                " generalised force has no potential there"
+            )
         self.kp, self.kd = gain_matrix("kp", kp, robot.nv), gain_matrix("kd", kd, robot.nv)
 
     @classmethod
@@ -43,10 +63,32 @@ class PDGravity(ModelBased):
 
     def __call__(self, t, q, v, z):
         e = self.error(t, q, v).e
-        tau = self.robot.gravity_force(q) - joint_forces(self.robot, e, self.kp.dot(e)) - self.kd.dot(v)
+        tau = (
+            self.robot.gravity_force(self.desired(t).q if self.constant else q)
+            - joint_forces(self.robot, e, self.kp.dot(e))
+            - self.kd.dot(v)
+        )
         return Command(tau, None, {"e": e})
 
     def lyapunov(self, t, q, v, z, plant) -> Lyapunov:
         e = self.error(t, q, v).e
-        value = scalar(true_robot(plant).kinetic_energy(q, v)) + 0.5 * e.dot(self.kp).dot(e)
+        robot, q_d = true_robot(plant), self.desired(t).q
+        value = scalar(robot.kinetic_energy(q, v)) + 0.5 * e.dot(self.kp).dot(e)
+        if self.constant:
+            value = value + scalar(robot.potential_energy(q)) - scalar(robot.potential_energy(q_d))
+            value = value - np.dot(self.robot.gravity_force(q_d), e)
         return Lyapunov(scalar(value), -scalar(np.dot(v, self.kd.dot(v))))
+
+    def gravity_margin(self, bounds: Bounds | None = None) -> float:
+        """lambda_min(Kp) - k_g, with k_g of the model's `bounds` (default: `robot.bounds()`, within the joints'
+        limits).
+
+        Positive: q_d is the only equilibrium of the configurations that the bounds are for, and V positive definite.
+        With g(q) compensated itself, k_g does not count.
+        """
+        if bounds is not None:
+            instance("bounds", bounds, Bounds, "what robot.bounds() gives")
+        smallest = float(np.linalg.eigvalsh(self.kp)[0])
+        if not self.constant:
+            return smallest
+        return smallest - (bounds or self.robot.bounds()).k_g.value

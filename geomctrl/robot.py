@@ -4,6 +4,7 @@ from geomctrl.mechanism import building, configuration
 from geomctrl.mechanism.mechanism import Mechanism
 from geomctrl.terms import (
     articulated,
+    bounds,
     compiled,
     cuda,
     curvature,
@@ -90,6 +91,8 @@ class Robot(Mechanism):
     sectional_curvature = curvature.sectional_curvature
     ricci_curvature = curvature.ricci_curvature
     scalar_curvature = curvature.scalar_curvature
+
+    bounds = bounds.bounds
 
     to_c = export.to_c
     to_numba = compiled.to_numba

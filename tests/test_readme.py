@@ -25,7 +25,15 @@ def test_python_in_the_readme_runs(capsys, tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize(
-    "document", ["README.md", "CONTRIBUTING.md", "docs/formulas.md", "docs/minimum-energy-paths.md", "docs/testing.md"]
+    "document",
+    [
+        "README.md",
+        "CONTRIBUTING.md",
+        "docs/bounds.md",
+        "docs/formulas.md",
+        "docs/minimum-energy-paths.md",
+        "docs/testing.md",
+    ],
 )
 def test_files_functions_and_tests_that_documents_point_at_exist(document):
     """`folder/file.py`, `folder/file.py::name`, and `::name` of the file before."""

@@ -1,9 +1,11 @@
 """The bundled control laws."""
 
+import functools
+
 import numpy as np
 from hostile.calls import Example
 from hostile.examples.common import REFERENCE, ROBOT, A, Q, V, rng
-from hostile.values import Argument, gain, number
+from hostile.values import Argument, Fresh, gain, number
 
 import geomctrl as gc
 from geomctrl import controllers
@@ -15,6 +17,14 @@ RULE = Design(np.ones(2), 5.0, 20.0 * np.ones(2), 25.0, 0.001)
 TUNING = Tuning(ROBOT, REFERENCE, RULE, 2.0)
 GAIN = gain(np.array([5.0, 6.0]))
 PD, PASSIVE = controllers.PDGravity(ROBOT, Q), controllers.Passivity(ROBOT, REFERENCE, friction=FRICTION)
+CONSTANT = controllers.PDGravity(ROBOT, Q, constant=True)
+
+
+@functools.cache
+def known_bounds():
+    return ROBOT.bounds(method="closed form")
+
+
 TORQUE = controllers.ComputedTorque(ROBOT, REFERENCE)
 ADAPTIVE = controllers.SlotineLi(ROBOT, REFERENCE, friction=FRICTION, minimum_mass=0.25)
 ELASTIC = controllers.ElasticJoint(ROBOT, Harmonic(Q, 0.5, 0.25), 100.0, 0.5)
@@ -24,7 +34,8 @@ T = number(0.25)
 EXAMPLES = {
     "controllers.classes": Example(),
     "controllers.tuned": Example(),
-    "controllers.PDGravity": Example({"robot": ROBOT, "q_d": Q, "kp": GAIN, "kd": GAIN}),
+    "controllers.PDGravity": Example({"robot": ROBOT, "q_d": Q, "kp": GAIN, "kd": GAIN, "constant": Argument(False)}),
+    "controllers.PDGravity.gravity_margin": Example({"bounds": Fresh(known_bounds)}, CONSTANT),
     "controllers.ComputedTorque": Example(
         {"robot": ROBOT, "reference": REFERENCE, "kp": GAIN, "kd": GAIN, "friction": FRICTION, "strict": True}
     ),

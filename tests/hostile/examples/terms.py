@@ -4,7 +4,7 @@ import numpy as np
 from hostile.calls import Example
 from hostile.discovery import parameters, public_callables
 from hostile.examples.common import BODY, F_EXT, FRAME, ROBOT, A, Q, T, V, path, words
-from hostile.values import Argument
+from hostile.values import Argument, number
 
 from geomctrl import models
 
@@ -43,6 +43,21 @@ FRAMES = np.stack((np.eye(4), T))
 BASE = {"frame": Argument(None), "representation": "body"}
 
 EXAMPLES = {
+    "Robot.bounds": Example(
+        {
+            "box": ([-np.inf, -1.0], [np.inf, 1.0]),
+            "parameters": number(0.125, negative=False),
+            "form": "christoffel",
+            "method": "closed form",
+            "tolerance": number(0.25, positive=True),
+            "boxes": Argument(100),
+            "seconds": number(10.0, positive=True),
+            "progress": lambda fraction: None,
+        },
+        ROBOT,
+        compare=False,  # the time it took
+        forms=[],
+    ),
     "Robot.joint_motion_of_bodies": Example({}, ROBOT),
     "Robot.to_c": Example(
         {

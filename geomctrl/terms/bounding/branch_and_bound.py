@@ -1,0 +1,220 @@
+"""Branch and bound over boxes of configurations, for robots of few joints with one degree of freedom.
+
+Every quantity is a convex function f of an array A(q) that is linear in what it measures (M, the tensor of C, dg/dq,
+g), with f(A + R) <= f(A) + |R|. In a box with middle c and half sides d, Taylor's theorem gives
+
+    f(A(q)) <= max over the corners s of f(A(c) + sum_k s_k d_k dA/dq_k(c)) + 1/2 sum_kl d_k d_l sup |d^2 A/dq_k dq_l|,
+
+as a convex function is largest at corners; the last suprema are those of `closed_form`, for all configurations. Boxes
+whose bound is near enough to the best value found are done, the others are halved. The error falls with the square of
+the sides. A and dA/dq are the library's own, in double precision, and for the tensor of C, which it has no derivative
+of, central differences with the third derivatives' suprema; ROUNDING covers what rounding does to them.
+
+The norm of a tensor, sup |T(x, y, z)| over unit vectors, is at most that of its unfoldings, and at most the largest
+norm of the matrices T(p) over the corners p of a polytope that contains the unit ball.
+"""
+
+from __future__ import annotations
+
+import itertools
+import time
+from collections.abc import Callable
+from functools import lru_cache, partial
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from geomctrl.mechanism.mechanism import Mechanism
+from geomctrl.terms import derivatives
+
+from .closed_form import ClosedForm, norm_of_bounds, trilinear_norm_of_bounds
+from .domain import Domain
+from .quantities import Measure, gravity_derivative
+
+JOINTS = 3  # at most
+BATCH = 1024  # boxes at once
+STEP = 2.0**-12  # rad or m, of central differences, whose error is bounded like all else
+ROUNDING = 1e-11  # of the closed form's bound: ten thousand times the error of A(c) in double precision
+
+
+class Outcome(NamedTuple):
+    """The proved bound, the best value found with its q, how many boxes were looked at, and whether all are done."""
+
+    bound: float
+    found: float
+    q: np.ndarray
+    boxes: int
+    finished: bool
+
+
+class Quantity(NamedTuple):
+    """f(A(q)), to be bounded from above. derivative: dA/dq (batch, ..., nv). above(A, enough): bounds of f, sharp only
+    above `enough`. slopes (nv,), bends (nv, nv): sup |dA/dq_k|, sup |d^2A/dq_k dq_l|; off (nv,): by how much dA/dq_k
+    may be off; rounding: by how much f may be."""
+
+    robot: Mechanism
+    measure: Measure
+    derivative: Callable[[np.ndarray], np.ndarray]
+    above: Callable[[np.ndarray, np.ndarray], np.ndarray]
+    slopes: np.ndarray
+    bends: np.ndarray
+    off: np.ndarray
+    rounding: float
+
+    def over(self, middles: np.ndarray, halves: np.ndarray, active: list[int], enough: float):
+        """(bounds over the boxes, values at their middles), bounds being sharp only above `enough`."""
+        A, dA = self.measure.array(self.robot, middles), self.derivative(middles)
+        rest = np.ones(len(self.slopes), bool)
+        rest[active] = False
+        beyond = halves @ (self.slopes * rest) + halves @ self.off + self.rounding
+        inside = halves * ~rest
+        beyond += 0.5 * np.einsum("bk,bl,kl->b", inside, inside, self.bends)
+        corners = np.array(list(itertools.product((-1.0, 1.0), repeat=len(active)))).reshape(-1, len(active))
+        steps = dA[..., active] * halves[:, active].reshape(len(halves), *[1] * (A.ndim - 1), len(active))
+        at_corners = A[:, None] + np.moveaxis(np.tensordot(steps, corners, (-1, 1)), -1, 1)
+        flat = at_corners.reshape(-1, *A.shape[1:])
+        sharp = np.repeat(enough - beyond, len(corners))
+        bounds = self.above(flat, sharp).reshape(len(A), len(corners)).max(axis=1)
+        return bounds + beyond, self.measure.support(A)[0]
+
+
+class Budget(NamedTuple):
+    """How sharp a bound is to be, relative to the best value found or absolute, and how much it may cost."""
+
+    tolerance: float
+    absolute: float
+    boxes: int
+    seconds: float
+    progress: Callable[[float], Any]
+
+    def slack(self, best: float) -> float:
+        return max(self.tolerance * abs(best), self.absolute)
+
+
+def searched(quantity: Quantity, domain: Domain, best: float, where: np.ndarray, budget: Budget) -> Outcome:
+    """A bound of f(A(q)) over the domain, as sharp as the budget says if that is enough. best: a value, found at
+    `where`."""
+    low, high = domain.sides
+    whole, until = 0.5 * (high - low), time.monotonic() + budget.seconds
+    active = [k for k in range(len(low)) if quantity.slopes[k] * whole[k] > 1e-3 * budget.slack(best)]
+    middles, halves, bounds = 0.5 * (low + high)[None], whole[None], np.array([np.inf])
+    bound, count, volume = -np.inf, 0, 1.0
+    sharpness = np.sqrt(np.diagonal(quantity.bends)) + 1e-9 * quantity.slopes
+    while len(middles) and count < budget.boxes and time.monotonic() < until:
+        order = np.argsort(-bounds)
+        now, later = order[:BATCH], order[BATCH:]
+        enough = best + budget.slack(best)
+        above, values = quantity.over(middles[now], halves[now], active, enough)
+        count += len(now)
+        above = np.minimum(above, bounds[now])
+        if values[k := int(values.argmax())] > best:
+            best, where = float(values[k]), middles[now[k]]
+        done = above <= best + budget.slack(best)
+        bound = max(bound, float(above[done].max(initial=-np.inf)))
+        volume -= float(np.prod(halves[now[done]][:, active] / whole[active], axis=1).sum())
+        budget.progress(1.0 - max(volume, 0.0))
+        split = now[~done]
+        if not active:
+            return Outcome(max(bound, float(above.max())), best, where, count, not len(split))
+        m, h, b = _halved(middles[split], halves[split], above[~done], active, sharpness)
+        middles = np.concatenate((middles[later], m))
+        halves, bounds = np.concatenate((halves[later], h)), np.concatenate((bounds[later], b))
+    finished = len(middles) == 0
+    return Outcome(max(bound, float(bounds.max(initial=-np.inf)), best), best, where, count, finished)
+
+
+def _halved(middles: np.ndarray, halves: np.ndarray, bounds: np.ndarray, active: list[int], sharpness: np.ndarray):
+    """Each box in two, across the side that matters most."""
+    k = np.asarray(active)[np.argmax(halves[:, active] * sharpness[active], axis=1)]
+    rows = np.arange(len(k))
+    halves = halves.copy()
+    halves[rows, k] *= 0.5
+    step = np.zeros_like(middles)
+    step[rows, k] = halves[rows, k]
+    return np.concatenate((middles - step, middles + step)), np.tile(halves, (2, 1)), np.tile(bounds, 2)
+
+
+# --- the quantities ------------------------------------------------------------------------------------------------
+
+
+def quantity_of(name: str, robot: Mechanism, measure: Measure, closed: ClosedForm) -> Quantity:
+    """The quantity of that name, of a robot whose joints have one degree of freedom, with its closed form."""
+    n = robot.nv
+    entries, norm = _entries(name, closed), trilinear_norm_of_bounds if name == "k_C" else norm_of_bounds
+    # M and C do not know where the first joint is
+    known = [name in ("k_g", "g") or robot.parents[field.body] >= 0 for field in closed.reach.fields]
+    slopes = np.array([norm(entries(k)) if known[k] else 0.0 for k in range(n)])
+    bends = np.array([[norm(entries(k, l)) if known[k] and known[l] else 0.0 for k in range(n)] for l in range(n)])
+    size = norm(entries())
+    off = np.zeros(n)
+    if name == "k_C":
+        third = np.array([norm(entries(k, k, k)) if known[k] else 0.0 for k in range(n)])
+        off = STEP**2 / 6.0 * third + ROUNDING * size * np.array(known)
+    derivative = {
+        "m1": lambda q: derivatives.mass_matrix_derivative(robot, q),
+        "m2": lambda q: derivatives.mass_matrix_derivative(robot, q),
+        "k_C": partial(_central_differences, robot, measure, known),
+        "k_g": lambda q: derivatives.inverse_dynamics_second_derivatives(robot, q, 0.0 * q, 0.0 * q).dqdq,
+        "g": lambda q: gravity_derivative(robot, q),
+    }[name]
+    above = _trilinear_above if name == "k_C" else lambda A, _: measure.support(A)[0]
+    return Quantity(robot, measure, derivative, above, slopes, bends, off, ROUNDING * size)
+
+
+def _entries(name: str, closed: ClosedForm) -> Callable[..., np.ndarray]:
+    """Bounds of the entries of A, derived."""
+    if name == "k_C":
+        return closed.coriolis
+    if name == "g":
+        return lambda *derived: closed.gravity(*derived)[:, None]
+    return closed.gravity_derivative if name == "k_g" else closed.mass_matrix
+
+
+def _central_differences(robot: Mechanism, measure: Measure, known: list[bool], q: np.ndarray) -> np.ndarray:
+    """dA/dq_k of the coordinates that A knows."""
+    there = []
+    for k, step in enumerate(STEP * np.eye(robot.nv)):
+        sides = [measure.array(robot, q + s * step) for s in (1.0, -1.0)] if known[k] else [np.zeros(1)] * 2
+        there.append(np.broadcast_to((sides[0] - sides[1]) / (2.0 * STEP), (len(q), *[robot.nv] * 3)))
+    return np.stack(there, axis=-1)
+
+
+def _norm(A: np.ndarray) -> np.ndarray:
+    return np.linalg.norm(A, 2, axis=(-2, -1))
+
+
+def _trilinear_above(T: np.ndarray, enough: np.ndarray) -> np.ndarray:
+    """Bounds of the norms of T (batch, n, n, n); the polytope's where the unfoldings do not say at most `enough`."""
+    n = T.shape[-1]
+    unfolded = [np.moveaxis(T, axis, 1).reshape(len(T), n, n * n) for axis in (1, 2, 3)]
+    bounds = np.min([_norm(x) for x in unfolded], axis=0)
+    open_ = np.flatnonzero(bounds > enough)
+    corners = _polytope(n)
+    for part in np.array_split(open_, max(1, len(open_) * len(corners) // 100_000)):
+        matrices = np.tensordot(T[part], corners, (1, 1))  # (batch, n, n, corners)
+        bounds[part] = np.minimum(bounds[part], _norm(np.moveaxis(matrices, -1, 1)).max(axis=1, initial=0.0))
+    return bounds
+
+
+@lru_cache
+def _polytope(n: int) -> np.ndarray:
+    """Corners (count, n) of a polytope that contains the unit ball, one of each pair of opposite ones."""
+    if n == 1:
+        return np.ones((1, 1))
+    if n == 2:
+        angles = np.pi * np.arange(48) / 48
+        return np.stack((np.cos(angles), np.sin(angles)), axis=1) / np.cos(np.pi / 96)
+    return _sphere(9)
+
+
+def _sphere(cuts: int) -> np.ndarray:
+    """For n = 3: a cube's grid thrown on the sphere, and moved out until the planes of its hull miss the ball."""
+    from scipy.spatial import ConvexHull
+
+    side = np.tan(np.linspace(-np.pi / 4, np.pi / 4, cuts))
+    points = [np.roll((sign, a, b), axis) for axis in range(3) for sign in (-1.0, 1.0) for a in side for b in side]
+    points = np.unique(np.round(np.array(points) / np.linalg.norm(points, axis=1)[:, None], 12), axis=0)
+    hull = ConvexHull(points)
+    nearest = -hull.equations[:, 3].max()  # distance of the nearest plane from the middle
+    upper = points[(points @ (1.0, 1e-3, 1e-6)) > 0.0]
+    return upper / (nearest * (1.0 - 1e-9))

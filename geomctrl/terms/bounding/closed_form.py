@@ -1,0 +1,232 @@
+"""Bounds of M, C, dg/dq, g and of their derivatives at every configuration, from how far bodies reach.
+
+The field u_k(x) of a velocity coordinate says how the points of the bodies that it carries move for unit rate. With the
+integrals over every body b's mass,
+
+    M_jk = sum_b <u_j, u_k>,   Gamma_ijk = sum_b <D_i u_j, u_k>,   g_k = -gamma . sum_b int u_k,
+
+where D_i u_j = w_i x u_j if i is nearer the root than j or of the same joint, else w_j x u_i: a coordinate turns what
+is carried farther out (`curvature` has the same in terms of screws). Repeated, D of a set of coordinates is the nested
+cross product of all their w, the nearest outermost, with the u of the farthest. So all of it is bounded by
+
+    |<D_A, D_B>| <= (product of all other |w|) N_b[far A, far B],   N_b = e e^T + m r r^T,
+
+r_k bounding the speed of the body's centre of mass (`reach`), e_k^2 = w_k . I w_k about it (for joints farther in: its
+largest eigenvalue times |w_k|^2), by the inequality of Cauchy and Schwarz. The spectral norm of a matrix is at most
+that of a matrix which bounds the sizes of its entries. For intervals of the parameters the bodies are the heavier ones
+(`uncertainty`): N_b bounds any pseudo-inertia between plus and minus theirs.
+
+C of the forms "ploen" and "adjoint" is the Christoffel-consistent one plus sum_b of what is skew in i, j, k:
+1/2 tr(I_b) w_j . (w_i x w_k), I_b about the body frame's origin, and int [w_j . (u_i x u_k) + u_j . (u_i x w_k) +
+u_j . (w_i x u_k)].
+"""
+
+from __future__ import annotations
+
+import itertools
+from functools import cached_property
+
+import numpy as np
+
+from geomctrl.mechanism import inertia
+from geomctrl.mechanism.mechanism import Mechanism
+
+from .reach import MARGIN, PARALLEL, Reach
+from .uncertainty import Bodies
+
+
+class ClosedForm:
+    """See the module. Arrays bound the sizes of entries; `m2` and so on are the bounds of the norms."""
+
+    def __init__(self, robot: Mechanism, bodies: Bodies, reach: Reach, form: str):
+        self.robot, self.bodies, self.reach, self.form = robot, bodies, reach, form
+        self.body_of = np.array([f.body for f in reach.fields])
+        self.W = reach.rates
+        self.carried = np.zeros((robot.nbodies, robot.nv), bool)
+        for b, path in enumerate(reach.paths):
+            self.carried[b, path] = True
+        parameters = bodies.heavier
+        self.mass = parameters[:, 0]
+        self.r = reach.speeds_of(np.nan_to_num(inertia.com(parameters)))
+        self.e = self._turning_inertia(parameters)
+
+    def _turning_inertia(self, parameters: np.ndarray) -> np.ndarray:
+        """e (nbodies, nv)."""
+        e = np.zeros((self.robot.nbodies, self.robot.nv))
+        for b, (I, path) in enumerate(zip(inertia.com_tensor(parameters), self.reach.paths)):
+            largest = np.sqrt(max(np.linalg.eigvalsh(I)[-1], 0.0))
+            for k in path:
+                w = self.reach.fields[k].w
+                own = self.body_of[k] == b
+                e[b, k] = (np.sqrt(max(w @ I @ w, 0.0)) if own else largest * self.W[k]) * (1.0 + MARGIN)
+        return e
+
+    @cached_property
+    def N(self) -> np.ndarray:
+        """(nbodies, nv, nv)."""
+        return (
+            self.e[:, :, None] * self.e[:, None, :] + self.mass[:, None, None] * self.r[:, :, None] * self.r[:, None, :]
+        )
+
+    def far(self, coordinates: tuple[int, ...]) -> tuple[int, float]:
+        """(the farthest of them from the root, the product of the others' |w|); of one joint's, the last."""
+        at = max(range(len(coordinates)), key=lambda x: (self.body_of[coordinates[x]], x))
+        return coordinates[at], float(np.prod([self.W[c] for x, c in enumerate(coordinates) if x != at]))
+
+    def product(self, A: tuple[int, ...], B: tuple[int, ...]) -> float:
+        """A bound of |sum_b <D_A, D_B>|, A and B being coordinates in the order in which they are applied."""
+        (a, wa), (b, wb) = self.far(A), self.far(B)
+        return float(wa * wb * self.N[self.carried[:, [*A, *B]].all(axis=1), a, b].sum())
+
+    # --- entries ---------------------------------------------------------------------------------------------------
+
+    def mass_matrix(self, *derived: int) -> np.ndarray:
+        """Of the derivative of M with respect to the coordinates `derived`."""
+        n = self.robot.nv
+        return np.array([[self._derived((i,), (j,), derived) for j in range(n)] for i in range(n)])
+
+    def christoffel(self, *derived: int) -> np.ndarray:
+        """Of Gamma_ijk at [i, j, k], derived with respect to `derived`."""
+        n = self.robot.nv
+        out = np.zeros((n, n, n))
+        for i in range(n):
+            for j in range(n):
+                far, _ = self.far((i, j))
+                for k in range(n):
+                    if derived or k != far:  # (w x u) . u = 0
+                        out[i, j, k] = self._derived((i, j), (k,), derived)
+        return out
+
+    def coriolis(self, *derived: int) -> np.ndarray:
+        """Of T_ijk, C(q, v)_kj = sum_i T_ijk v_i, at [i, j, k], derived with respect to `derived`."""
+        return self.christoffel(*derived) + self.skew_part(*derived)
+
+    def skew_part(self, *derived: int) -> np.ndarray:
+        """Of what the form adds to Gamma_ijk."""
+        n = self.robot.nv
+        out = np.zeros((n, n, n))
+        if self.form == "christoffel":
+            return out
+        traces = 0.5 * np.trace(inertia.tensor(self.bodies.heavier), axis1=-2, axis2=-1)
+        for i, j, k in itertools.permutations(range(n), 3):
+            if self.form == "ploen":
+                carried = self.carried[:, [i, j, k]].all(axis=1)
+                turned = float(np.prod([self.W[x] * 3.0 for x in derived]))
+                out[i, j, k] = turned * self.W[i] * self.W[j] * self.W[k] * (traces @ carried)
+            else:
+                out[i, j, k] = sum(self._turned(*x, derived) for x in ((i, j, k), (j, i, k), (k, i, j)))
+        return out
+
+    def _turned(self, x: int, y: int, z: int, derived: tuple[int, ...]) -> float:
+        """A bound of the derivative of sum_b int w_x . (u_y x u_z): each goes to one of the three."""
+        total = 0.0
+        for places in itertools.product(range(3), repeat=len(derived)):
+            A = (*(d for d, at in zip(derived, places) if at == 0), y)
+            B = (*(d for d, at in zip(derived, places) if at == 1), z)
+            turning = [self.W[d] for d, at in zip(derived, places) if at == 2]
+            total += float(np.prod(turning)) * self.W[x] * self.product(A, B)
+        return total
+
+    def _derived(self, A: tuple[int, ...], B: tuple[int, ...], derived: tuple[int, ...]) -> float:
+        """A bound of the derivative of <D_A, D_B>: every derivative goes to either side."""
+        if not derived:
+            return self.product(A, B)
+        first, rest = derived[:1], derived[1:]
+        return self._derived((*first, *A), B, rest) + self._derived(A, (*first, *B), rest)
+
+    # --- gravity -----------------------------------------------------------------------------------------------------
+
+    @cached_property
+    def U(self) -> np.ndarray:
+        """(nv,): of |int u_k| over all bodies that coordinate k carries."""
+        nominal, d = self.bodies.nominal, self.bodies.deviation
+        out = np.array([self.reach.moment(k, nominal[:, 0], nominal[:, 1:4]) for k in range(self.robot.nv)])
+        if not self.bodies.certain:
+            origins = self.reach.speeds_of(np.zeros((self.robot.nbodies, 3)))
+            out += d[:, 0] @ origins + self.W * (np.linalg.norm(d[:, 1:4], axis=1) @ self.carried)
+        return out
+
+    @cached_property
+    def tilt(self) -> np.ndarray:
+        """(nv,): of |gamma x w_k|; a direction that no joint turns in the world is known."""
+        gamma = np.linalg.norm(self.robot.gravity)
+        out = gamma * self.W
+        for k, direction in enumerate(map(self._in_world, range(self.robot.nv))):
+            if direction is not None and self.W[k] > 0.0:
+                out[k] = (np.linalg.norm(np.cross(self.robot.gravity, direction)) + PARALLEL * gamma) * self.W[k]
+        return out
+
+    def _in_world(self, k: int) -> np.ndarray | None:
+        """The unit direction of coordinate k in the world where no joint turns it: of w, or of v if it slides."""
+        field, robot = self.reach.fields[k], self.robot
+        if robot.joints[field.body].dof > 1:
+            return None
+        a, i = field.w if field.turning else field.v, field.body
+        a = robot.placements[i][:3, :3] @ a
+        while (i := robot.parents[i]) >= 0:
+            joint = robot.joints[i]
+            if joint.dof > 1 or np.linalg.norm(np.cross(joint.S[:3, 0], a)) > PARALLEL:
+                return None
+            a = robot.placements[i][:3, :3] @ a
+        return a
+
+    def gravity(self, *derived: int) -> np.ndarray:
+        """Of g (nv,), derived (joints with one degree of freedom)."""
+        if derived:
+            return self.gravity_derivative(*derived[:-1])[:, derived[-1]]
+        out = np.linalg.norm(self.robot.gravity) * self.U
+        for k, field in enumerate(self.reach.fields):
+            direction = self._in_world(k)
+            if field.turning and field.pitch == 0.0 and direction is not None:
+                out[k] = self.tilt[k] / field.turning * self.U[k]
+            elif not field.turning and direction is not None:
+                out[k] = (abs(self.robot.gravity @ direction) / np.linalg.norm(field.v) + PARALLEL) * self.U[k]
+        return out
+
+    def gravity_derivative(self, *derived: int) -> np.ndarray:
+        """Of dg_k/dq_j at [k, j], derived once more with respect to `derived` (joints with one degree of freedom)."""
+        n = self.robot.nv
+        out = np.zeros((n, n))
+        for k in range(n):
+            for j in range(n):
+                if self._carried_together((*derived, j, k)):
+                    out[k, j] = self._tilted((*derived, j, k))
+        return out
+
+    def _carried_together(self, coordinates: tuple[int, ...]) -> bool:
+        """Whether all lie on one way to the root."""
+        return bool(self.carried[:, coordinates].all(axis=1).any())
+
+    def _tilted(self, coordinates: tuple[int, ...]) -> float:
+        """|gamma . w_1 x (w_2 x ... int u)| with the nearest first."""
+        far, _ = self.far(coordinates)
+        others = list(coordinates)
+        others.remove(far) if coordinates[-1] != far else others.pop()
+        nearest = min(others, key=lambda c: self.body_of[c])
+        others.remove(nearest)
+        return float(self.tilt[nearest] * np.prod(self.W[others]) * self.U[far])
+
+    # --- norms -------------------------------------------------------------------------------------------------------
+
+    def m2(self) -> float:
+        return norm_of_bounds(self.mass_matrix())
+
+    def k_C(self) -> float:
+        return trilinear_norm_of_bounds(self.coriolis())
+
+    def k_g(self) -> float:
+        return norm_of_bounds(self.gravity_derivative())
+
+    def g(self) -> float:
+        return norm_of_bounds(self.gravity()[:, None])
+
+
+def norm_of_bounds(B: np.ndarray) -> float:
+    """The spectral norm of any matrix whose entries are at most those of B in size."""
+    return float(np.linalg.norm(B, 2)) * (1.0 + MARGIN)
+
+
+def trilinear_norm_of_bounds(T: np.ndarray) -> float:
+    """sup |T(x, y, z)| over unit vectors for tensors bounded by T: at most the norm of any of the three unfoldings."""
+    n = len(T)
+    return min(norm_of_bounds(np.moveaxis(T, axis, 0).reshape(n, n * n)) for axis in range(3))

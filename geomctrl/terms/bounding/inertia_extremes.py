@@ -1,0 +1,211 @@
+"""Bounds of the mass matrix's eigenvalues at every configuration, certified by linear matrix inequalities.
+
+Twice the kinetic energy less t |x|^2, x the joint velocities, is written as a sum over joints. Let the form X_k say, in
+the frame in which body k hangs on its parent, how much of its subtree's energy less t |x|^2 is left for the parent
+whatever the joint does: with Q_k = J_k + sum of the children's X_c, seen in body k,
+
+    Q_k(Z + S_k x_k) - t |x_k|^2 >= X_k(Z)      for all twists Z of the parent and all x_k,
+
+and Q_k(S_k x_k) >= t |x_k|^2 for a joint on the world. If X_k is invariant under the joint's motions, X ad_S + ad_S^T X
+= 0, this holds at every q once it holds at one, and summed over all joints it says M(q) >= t. It is linear in t and all
+X_k: the largest t is a semidefinite program, an inequality of size 6 + dof a joint (the elimination of articulated
+bodies, made independent of q). With all signs turned it says M(q) <= t. A joint that slides has no useful invariant
+forms for that; but there Q_k >= 0, so that both ends of its range, X_k being any form (invariant under turning about
+the axis of a helical joint), speak for all of it.
+
+Inertial parameters in intervals pi_p +- d_p: J_k = sum_p pi_p E_p is between J_nominal -+ sum_p d_p W_p for any W_p >=
++-E_p. Where E_p >= 0 (the mass, moments of inertia) that is E_p; the others couple two projections P and P' of a twist,
+and W_p = a P + b P' with a b >= 1, which the program chooses too.
+
+What the solver leaves open is not believed: whatever its t and X_k are, the smallest eigenvalues of the inequalities,
+times bounds of the twists' sizes, are taken off t.
+"""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from geomctrl.lie import se3
+from geomctrl.mechanism import inertia
+from geomctrl.mechanism.mechanism import Mechanism
+
+from .reach import Reach
+from .uncertainty import Bodies
+
+ROUNDING = 1e-13  # of the size of a small matrix: what its computed eigenvalues and entries may be off by
+
+
+class Hung(NamedTuple):
+    """A joint as the inequalities see it: screws, how the parent's twists come to the body in the middle of its slide,
+    what else they go through at the ends of its slide, the forms that X_k is made of, and a bound of |Z|^2 + |x_k|^2
+    for |x| = 1."""
+
+    S: np.ndarray
+    move: np.ndarray
+    ends: list[np.ndarray]
+    forms: list[np.ndarray]
+    size: float
+
+
+def least(robot: Mechanism, bodies: Bodies, reach: Reach, largest: float) -> float:
+    """t with M(q) >= t; largest: a bound of M, as a measure.
+
+    Zero where nothing better is found, as for bodies without extent; negative where uncertain parameters go so far.
+    """
+    t = -_certified(robot, bodies, reach, largest, -1.0)
+    return max(t, 0.0) if bodies.certain else t
+
+
+def greatest(robot: Mechanism, bodies: Bodies, reach: Reach, largest: float) -> float:
+    """t with M(q) <= t, likewise."""
+    return _certified(robot, bodies, reach, largest, 1.0)
+
+
+def _certified(robot: Mechanism, bodies: Bodies, reach: Reach, largest: float, sign: float) -> float:
+    """t with sign M(q) <= t."""
+    length = max(float(reach.speeds.max(initial=0.0)), 1e-6)
+    scale = np.diag([1.0, 1.0, 1.0, *[length] * 3])  # twists in units of `length`
+    uncertain = [_uncertain(d, scale, largest) for d in bodies.deviation]
+    certain = sign * scale @ inertia.spatial(bodies.nominal) @ scale / largest
+    J = certain + np.array([known for known, _ in uncertain])
+    joints = [_hung(robot, reach, i, length, sign) for i in range(robot.nbodies)]
+    t, X, ratios = _solved(robot, J, [pairs for _, pairs in uncertain], joints)
+    J = [j + _chosen(pairs, a, 1.0 / a) for j, (_, pairs), a in zip(J, uncertain, ratios)]
+    return _verified(t, joints, _composites(robot, J, joints, X), X) * largest
+
+
+def _uncertain(deviation: np.ndarray, scale: np.ndarray, largest: float):
+    """(sum of d_p W_p that are known, [(P, P') a parameter whose W_p is to be chosen, with the factor d_p])."""
+    known, pairs = np.zeros((6, 6)), []
+    for d, E in zip(deviation, inertia.spatial(np.eye(10))):
+        if d == 0.0:
+            continue
+        E = d * scale @ E @ scale / largest
+        if np.linalg.eigvalsh(E)[0] >= 0.0:
+            known += E
+        else:  # entries of one size, at most one a row
+            rows = np.flatnonzero(E.any(axis=1))
+            half = [k for k in rows if k < 3 and (np.abs(E[k]).argmax() >= 3 or np.abs(E[k]).argmax() > k)]
+            P = np.zeros((2, 6))
+            P[0, half] = P[1, np.setdiff1d(rows, half)] = np.abs(E).max()
+            pairs.append((np.diag(P[0]), np.diag(P[1])))
+    return known, pairs
+
+
+def _chosen(pairs, a, b):
+    return sum((x * P + y * other for x, y, (P, other) in zip(a, b, pairs)), np.zeros((6, 6)))
+
+
+def _hung(robot: Mechanism, reach: Reach, i: int, length: float, sign: float) -> Hung:
+    scale, link, S = np.diag([1.0, 1.0, 1.0, *[length] * 3]), reach.links.get(i), robot.joints[i].S
+    inside = np.linalg.inv(scale) @ S
+    if link is None:
+        return Hung(inside, np.eye(6), [], [], 1.0)
+    T = np.eye(4)
+    T[:3, :3], T[:3, 3] = link.R, link.p
+    move = np.linalg.inv(scale) @ se3.Ad(np.linalg.inv(T)) @ scale
+    size = 1.0 + _twist_size(robot, reach, robot.parents[i], link.p, length)
+    if sign > 0.0 and link.slide.any():
+        ends = []
+        for d in (-link.slide, link.slide):
+            T = np.eye(4)
+            T[:3, 3] = -d
+            ends.append(np.linalg.inv(scale) @ se3.Ad(T) @ scale)
+        turning = np.concatenate((S[:3], np.cross(link.point, S[:3, 0])[:, None]))  # without its pitch
+        return Hung(inside, move, ends, _invariant_forms(np.linalg.inv(scale) @ turning), size)
+    return Hung(inside, move, [np.eye(6)], _invariant_forms(inside), size)
+
+
+def _twist_size(robot: Mechanism, reach: Reach, body: int, point: np.ndarray, length: float) -> float:
+    """A bound of |w|^2 + |v|^2 / length^2 of the body's twist about the point, for |x| = 1."""
+    masses, firsts = np.zeros(robot.nbodies), np.zeros((robot.nbodies, 3))
+    masses[body], firsts[body] = 1.0, point
+    path = reach.paths[body]
+    speeds = np.array([reach.moment(k, masses, firsts) for k in path]) / length
+    return float(speeds @ speeds + (reach.rates[path] ** 2).sum())
+
+
+def _invariant_forms(S: np.ndarray) -> list[np.ndarray]:
+    """A basis of the symmetric 6x6 matrices X with X ad_S + ad_S^T X = 0 for all columns of S."""
+    forms = []
+    for i in range(6):
+        for j in range(i + 1):
+            E = np.zeros((6, 6))
+            E[i, j] = E[j, i] = 1.0
+            forms.append(E)
+    changes = np.array([np.concatenate([(E @ a + a.T @ E).ravel() for a in map(se3.ad, S.T)]) for E in forms]).T
+    _, sizes, rows = np.linalg.svd(changes)
+    return [_combined(forms, row) for row in rows[(sizes > 1e-10 * sizes[0]).sum() :]]
+
+
+def _combined(forms: list[np.ndarray], coefficients) -> np.ndarray:
+    return sum((c * E for c, E in zip(coefficients, forms)), np.zeros((6, 6)))
+
+
+def _composites(robot: Mechanism, J, joints: list[Hung], X) -> list:
+    """Q_k = J_k + sum of Ad^T X_c Ad over the children c; signs as `_certified` has them."""
+    Q = list(J)
+    for c, p in enumerate(robot.parents):
+        if p >= 0:
+            Q[p] = Q[p] + joints[c].move.T @ X[c] @ joints[c].move
+    return Q
+
+
+def _inequality(block, joint: Hung, Q, X, t, end: np.ndarray | None):
+    """The matrix of t |x|^2 + X(Z) - Q(end Z + S x), to be positive; of t |x|^2 - Q(S x) on the world."""
+    S = joint.S
+    own = t * np.eye(S.shape[1]) - S.T @ Q @ S
+    if end is None:
+        return own
+    across = -(end.T @ Q @ S)
+    return block([[X - end.T @ Q @ end, across], [across.T, own]])
+
+
+def _solved(robot: Mechanism, J, pairs, joints: list[Hung]) -> tuple[float, list[np.ndarray | None], list[np.ndarray]]:
+    """t, X_k, and the factors a of uncertain parameters; infinity and zeros where the solver fails."""
+    import cvxpy
+
+    cp: Any = cvxpy
+    t = cp.Variable()
+    coefficients = [cp.Variable(len(x.forms)) if x.forms else None for x in joints]
+    X = [None if c is None else sum(c[i] * E for i, E in enumerate(x.forms)) for c, x in zip(coefficients, joints)]
+    a, b = ([cp.Variable(len(p)) if p else None for p in pairs] for _ in range(2))
+    constraints = [cp.bmat([[x[i], 1.0], [1.0, y[i]]]) >> 0 for x, y, p in zip(a, b, pairs) for i in range(len(p))]
+    J = [j + _chosen(p, x, y) if p else j for j, p, x, y in zip(J, pairs, a, b)]
+    for joint, Q, x in zip(joints, _composites(robot, J, joints, X), X):
+        for end in joint.ends or [None]:
+            F = _inequality(cp.bmat, joint, Q, x, t, end)
+            constraints.append(0.5 * (F + F.T) >> 0)
+        if len(joint.ends) > 1 and isinstance(Q, cp.Expression):  # else it is a body's own
+            constraints.append(0.5 * (Q + Q.T) >> 0)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # an inexact solution is verified like any other
+        try:
+            cp.Problem(cp.Minimize(t), constraints).solve(solver=cp.CLARABEL)
+        except BaseException as error:  # a panic of the solver, which is compiled code, is no Exception
+            if not (isinstance(error, Exception) or type(error).__name__ == "PanicException"):
+                raise
+    if t.value is None:
+        return np.inf, [None if c is None else np.zeros((6, 6)) for c in coefficients], [np.ones(len(p)) for p in pairs]
+    X = [None if c is None else _combined(x.forms, c.value) for c, x in zip(coefficients, joints)]
+    return float(t.value), X, [np.zeros(0) if x is None else np.maximum(x.value, 1e-12) for x in a]
+
+
+def _verified(t: float, joints: list[Hung], Q, X) -> float:
+    """t and what the inequalities lack: an eigenvalue -d of one costs d (|Z|^2 + |x_k|^2)."""
+    if not np.isfinite(t):
+        return t
+    lacking = 0.0
+    for joint, q, x in zip(joints, Q, X):
+        rounding = ROUNDING * (np.linalg.norm(q) + (0.0 if x is None else np.linalg.norm(x)) + abs(t))
+        worst = rounding
+        for end in joint.ends or [None]:
+            smallest = np.linalg.eigvalsh(_inequality(np.block, joint, q, x, t, end))[0]
+            worst = max(worst, rounding * (1.0 if end is None else np.linalg.norm(end) ** 2) - smallest)
+        if len(joint.ends) > 1:  # what is missing from Q >= 0 bends the way from end to end
+            worst += max(0.0, rounding - np.linalg.eigvalsh(q)[0]) * np.linalg.norm(joint.ends[1] - np.eye(6)) ** 2
+        lacking += worst * joint.size
+    return float(t + lacking)

@@ -1,0 +1,226 @@
+"""The constants that theorems assume of a robot: m1 <= M(q) <= m2, |C(q, v)| <= k_C |v|, |dg/dq| <= k_g, |g(q)| <= g.
+
+docs/bounds.md says what is proved and how; the modules of `terms.bounding` do it.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from decimal import ROUND_CEILING, ROUND_FLOOR, Context
+from typing import Any, Literal, NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from geomctrl.arguments import choice, count, function, number
+from geomctrl.errors import ArgumentError, InertiaError
+from geomctrl.mechanism import inertia
+from geomctrl.mechanism.mechanism import Mechanism, require_robot
+
+from .bounding import inertia_extremes
+from .bounding.branch_and_bound import JOINTS, Budget, quantity_of, searched
+from .bounding.closed_form import ClosedForm
+from .bounding.domain import Domain, domain_of
+from .bounding.extremes import Extreme, extreme
+from .bounding.quantities import Measure, measures
+from .bounding.reach import Reach
+from .bounding.uncertainty import Bodies, bodies_of
+from .dynamics import FORMS, Form
+
+Method = Literal["auto", "closed form", "branch and bound"]
+METHODS = ("auto", "closed form", "branch and bound")
+NAMES = ("m1", "m2", "k_C", "k_g", "g")
+NEGLIGIBLE = 1e-10  # of what a constant is made of
+CLOSED, CERTIFIED, BRANCHED = "triangle inequalities", "matrix inequalities", "branch and bound"
+
+
+class Bound(NamedTuple):
+    """A proved bound `value`, the most extreme value found, `sampled`, and where: q (nq,), for k_C also the unit v
+    (nv,).
+
+    `method`: what proved it. `finished`: whether branch and bound came within its tolerance (else its budget ended).
+    """
+
+    value: float
+    sampled: float
+    q: np.ndarray
+    method: str
+    v: np.ndarray | None = None
+    boxes: int = 0
+    finished: bool = True
+
+    @property
+    def gap(self) -> float:
+        """|value - sampled| in terms of |sampled|: the true constant lies between the two."""
+        away = abs(self.value - self.sampled)
+        return away / abs(self.sampled) if self.sampled else float("inf") if away else 0.0
+
+    def __float__(self) -> float:
+        return self.value
+
+
+class Bounds(NamedTuple):
+    """m1 |x|^2 <= x . M(q) x <= m2 |x|^2, |C(q, x) y| <= k_C |x| |y|, |dg/dq| <= k_g, |g(q)| <= g: a `Bound` each.
+
+    In the units of the joints' coordinates (rad and m mixed, where both kinds are).
+    """
+
+    robot: str
+    form: str
+    m1: Bound
+    m2: Bound
+    k_C: Bound
+    k_g: Bound
+    g: Bound
+    seconds: float
+
+    def __str__(self) -> str:
+        words = {
+            "m1": "m1 <= lambda(M)",
+            "m2": "lambda(M) <= m2",
+            "k_C": f"|C(q, v)| <= k_C |v|, {self.form}",
+            "k_g": "|dg/dq| <= k_g",
+            "g": "|g(q)| <= g",
+        }
+        width = max(map(len, words.values()))
+        lines = [f"{self.robot}, {self.seconds:.2g} s", f"{'':{width}} {'proved':>11} {'found':>11} {'gap':>8}  by"]
+        for name in NAMES:
+            x: Bound = getattr(self, name)
+            by = f"{x.method}, {x.boxes} boxes" if x.boxes else x.method
+            by += "" if x.finished else ", not finished"
+            proved = _rounded(x.value, ROUND_FLOOR if name == "m1" else ROUND_CEILING)
+            lines.append(f"{words[name]:{width}} {proved:11g} {x.sampled:11.5g} {100.0 * x.gap:7.2g}%  {by}")
+        return "\n".join(lines)
+
+
+def _rounded(x: float, away: str) -> float:
+    """Five digits of a bound, that are one too."""
+    return float(Context(prec=5, rounding=away).create_decimal(repr(float(x))))
+
+
+def bounds(
+    robot: Mechanism,
+    *,
+    box: tuple[ArrayLike, ArrayLike] | None = None,
+    parameters: float | tuple[ArrayLike, ArrayLike] | None = None,
+    form: Form = "ploen",
+    method: Method = "auto",
+    tolerance: float = 0.01,
+    boxes: int = 2_000_000,
+    seconds: float = 300.0,
+    progress: Callable[[float], Any] | None = None,
+) -> Bounds:
+    """Constants m1, m2, k_C, k_g and g that hold at every configuration, and the gap to the extremes found.
+
+    m1 |x|^2 <= x . M(q) x <= m2 |x|^2, |C(q, x) y| <= k_C |x| |y| for the C of `form`, |dg/dq| <= k_g (Kelly,
+    Santibanez and Loria 2005, chapter 4; norms are Euclidean and spectral), |g(q)| <= g.
+
+    box: (lower, upper), (nv,) each, infinite where there is no range; default the joints' limits. What slides and is
+    not the first joint of its tree needs a finite range. Ranges of joints that turn tighten branch and bound alone.
+    parameters: a relative error of every inertial parameter, or (lower, upper), (nbodies, 10) each: the constants hold
+    for every choice in the intervals. method: "closed form" for any robot, "branch and bound" for up to three joints
+    with one degree of freedom; "auto" turns to it where it can and the gap is larger than `tolerance`, relative. It
+    ends after `boxes` boxes or `seconds` a constant, with what is proved by then. progress: a function of the fraction
+    done of each constant. The search for extremes is seeded: the same call gives the same result unless time runs out.
+
+    Raises ArgumentError for a joint without a bound, for more joints than branch and bound can do, and InertiaError for
+    bodies that can not be. docs/bounds.md: what is proved, and what is not.
+    """
+    started = time.monotonic()
+    require_robot("robot", robot)
+    choice("form", form, FORMS)
+    choice("method", method, METHODS)
+    tolerance = number("tolerance", tolerance, "a number > 0", lambda x: x > 0.0)
+    boxes = count("boxes", boxes, 1)
+    seconds = number("seconds", seconds, "a number > 0", lambda x: x > 0.0)
+    report = (lambda fraction: None) if progress is None else function("progress", progress, "of the fraction done")
+    bodies, domain = bodies_of(robot, parameters), domain_of(robot, box)
+    _check_bodies(robot, bodies.nominal, "robot" if parameters is None else "parameters")
+    why_not = _why_not(robot)
+    if method == "branch and bound" and why_not:
+        raise ArgumentError(f"method: {why_not}; method='closed form' is for any robot")
+    closed = ClosedForm(robot, bodies, Reach(robot, domain.lower, domain.upper), form)
+    found = {}
+    for name, measure in measures(form).items():
+        x = _closed(name, measure, closed, domain)
+        budget = Budget(tolerance, NEGLIGIBLE * _size(name, closed), boxes, seconds, report)
+        near = abs(x.value - x.sampled) <= budget.slack(x.sampled)
+        if method == "branch and bound" or (method == "auto" and not why_not and not near):
+            x = _branched(name, measure, x, closed, domain, budget)
+        found[name] = x
+    return Bounds(robot.name, form, **found, seconds=time.monotonic() - started)
+
+
+def _check_bodies(robot: Mechanism, parameters: np.ndarray, argument: str) -> None:
+    for pi, name in zip(parameters, robot.body_names):
+        if not inertia.is_physical(pi):
+            raise InertiaError(
+                f"{argument}: body {name!r}: {inertia.violation(pi) or 'its pseudo-inertia is not >= 0'}"
+            )
+
+
+def _why_not(robot: Mechanism) -> str | None:
+    """Why branch and bound is not for this robot."""
+    if robot.nq != robot.nv:
+        joint = next(j for j in robot.joints if j.dof > 1)
+        return f"branch and bound takes joints with one degree of freedom, {joint.name!r} has {joint.dof}"
+    if robot.nv > JOINTS:
+        boxes = 50.0 ** (robot.nv - 1)  # about as many as measured with two and three joints, for a tolerance of 1 %
+        return (
+            f"branch and bound takes up to {JOINTS} joints, {robot.name!r} has {robot.nv}, which would take about"
+            f" {boxes:.0e} boxes, at some hundreds a second"
+        )
+    return None
+
+
+def _size(name: str, closed: ClosedForm) -> float:
+    """What a constant is made of: where all of it cancels, rounding is left."""
+    if name in ("k_g", "g"):
+        return float(np.linalg.norm(closed.robot.gravity) * closed.U.sum())
+    return closed.m2()
+
+
+def _closed(name: str, measure: Measure, closed: ClosedForm, domain: Domain) -> Bound:
+    """The bound for any robot, and the extreme found."""
+    robot, bodies = closed.robot, closed.bodies
+    if name in ("m1", "m2"):
+        certified = inertia_extremes.least if name == "m1" else inertia_extremes.greatest
+        value, method = certified(robot, bodies, closed.reach, closed.m2()), CERTIFIED
+        if name == "m2" and value >= closed.m2():
+            value, method = closed.m2(), CLOSED
+    else:
+        value, method = {"k_C": closed.k_C, "k_g": closed.k_g, "g": closed.g}[name](), CLOSED
+    found = extreme(robot, bodies, domain, measure)
+    v = _velocity(measure, found) if name == "k_C" else None
+    return Bound(value, measure.sign * found.value, found.q, method, v)
+
+
+def _velocity(measure: Measure, at: Extreme) -> np.ndarray:
+    """The unit v with the largest |C(q, v)|."""
+    G = measure.support(measure.array(at.robot, at.q[None]))[1][0]
+    return np.linalg.svd(G.reshape(len(G), -1))[0][:, 0]
+
+
+def _branched(name: str, measure: Measure, bound: Bound, closed: ClosedForm, domain: Domain, budget: Budget) -> Bound:
+    """The bound by branch and bound, where that is the better one. Of uncertain parameters: of the nominal robot, and
+    by closed form what the deviations add; for M, of which the matrix inequalities say more, not at all."""
+    robot, bodies, addition = closed.robot, closed.bodies, 0.0
+    if not bodies.certain:
+        if name in ("m1", "m2"):
+            return bound
+        spread, none = bodies.heavier - bodies.nominal, np.zeros_like(bodies.nominal)
+        added = ClosedForm(robot, Bodies(none, spread, bodies.deviation), closed.reach, closed.form)
+        addition = {"k_C": added.k_C, "k_g": added.k_g, "g": added.g}[name]()
+    nominal = Bodies(bodies.nominal, bodies.nominal, np.zeros_like(bodies.nominal))
+    start = extreme(robot, nominal, domain, measure)
+    quantity = quantity_of(name, start.robot, measure, ClosedForm(robot, nominal, closed.reach, closed.form))
+    out = searched(quantity, domain, start.value, start.q, budget)
+    if measure.sign * out.found > measure.sign * bound.sampled and bodies.certain:
+        there = start._replace(q=out.q)
+        v = _velocity(measure, there) if name == "k_C" else None
+        bound = bound._replace(sampled=measure.sign * out.found, q=out.q, v=v)
+    value = measure.sign * out.bound + addition
+    if measure.sign * value < measure.sign * bound.value:
+        bound = bound._replace(value=value, method=BRANCHED)
+    return bound._replace(boxes=out.boxes, finished=out.finished)
