@@ -213,7 +213,7 @@ def test_every_option_arrives(log, tmp_path, monkeypatch):
         (("--robot", "arm.urdf"), "no such file: 'arm.urdf'"),
         (("--column", "q=pos"), "q: no columns 'pos'; there are t, q1, q2, tau1, tau2"),
         (("--column", "tau=tau1,torque2"), "tau: no column 'torque2'; there are t, q1"),
-        (("--column", "torque=tau"), "keys: expected t, q, v, a, tau, got 'torque'"),
+        (("--column", "torque=tau"), "keys: expected t, q, v, a, tau, i, got 'torque'"),
         (("--column", "q=,"), "--column: expected FIELD=NAME, got 'q=,'"),
         (("--test", "-0.5"), "test: expected a fraction between 0 and 1"),
         (("--column", "q"), "--column: expected FIELD=NAME, got 'q'"),
