@@ -5,7 +5,7 @@ In help, {option} stands for the names of the estimators that have it; see `iden
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated, Any, ClassVar
 
@@ -19,14 +19,16 @@ LINEAR, CURVES = ("viscous", "coulomb", "offset"), ("sigmoid", "stribeck")
 @dataclass(frozen=True)
 class LogOptions:
     panel: ClassVar[str] = "The log"
+    section: ClassVar[str] = "log"
 
     columns: Annotated[
         list[str] | None,
         typer.Option(
             "--column",
             metavar="FIELD=NAME",
-            help="Which array or columns are t, q, v, a, tau: q=angle (an array, or CSV columns angle1, angle2, ...),"
-            " q=axis*_deg (* for the joint's number), q=base,elbow [default: the usual names]. Repeat.",
+            help="Which array or columns are t, q, v, a, tau, or currents i: q=angle (an array, or columns angle1,"
+            " angle2, ...), q=axis*_deg (* for the joint's number or name), q=base,elbow [default: the usual names,"
+            " with numbers or the joints' names]. Repeat.",
         ),
     ] = None
     units: Annotated[
@@ -36,6 +38,20 @@ class LogOptions:
             metavar="FIELD=UNIT",
             help="q=deg, v=rpm, t=ms, ...; q=deg,mm: one a joint [default: SI]. Repeat.",
         ),
+    ] = None
+    joints: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAMES", help="What the log calls the robot's joints, in the robot's order [default: as it does]."
+        ),
+    ] = None
+    topic: Annotated[
+        str | None,
+        typer.Option(help="Of which joint states, where a log has several [default: /joint_states, or the only one]."),
+    ] = None
+    current_gains: Annotated[
+        str | None,
+        typer.Option(metavar="NUMBERS", help="Torque per current [N m/A], one number or one a joint: 0.12,0.12,0.08."),
     ] = None
     rate: Annotated[float | None, typer.Option(help="Sampling rate [Hz], where there are no time stamps.")] = None
     drop_bad_rows: Annotated[
@@ -48,8 +64,8 @@ class LogOptions:
         str | None,
         typer.Option(
             metavar="NUMBERS|FILE",
-            help="The log is motor-side: motor turns per joint turn, 100,100,80, or a text file with their"
-            " matrix, for coupled joints.",
+            help="The log is motor-side: motor turns per joint turn, 100,100,80, or for coupled joints their matrix,"
+            " 100,0;20,80 or a text file of such rows.",
         ),
     ] = None
     zero: Annotated[
@@ -59,6 +75,10 @@ class LogOptions:
     joint_torques: Annotated[
         bool, typer.Option("--joint-torques", help="With --gears: torques are at the joints already.")
     ] = False
+    joint_positions: Annotated[
+        bool,
+        typer.Option("--joint-positions", help="With --gears: positions and velocities are at the joints already."),
+    ] = False
     check_units: Annotated[
         bool, typer.Option(help="Stop if numbers look like degrees, milliseconds, currents, ...")
     ] = True
@@ -67,9 +87,12 @@ class LogOptions:
         """`identification.Reading` for a robot with nv joints."""
         from geomctrl.identification import Reading
 
+        gains = None if self.current_gains is None else _numbers("--current-gains", self.current_gains)
         return Reading(
             _pairs("--column", self.columns), _pairs("--unit", self.units), self._mapping(nv), self.rate,
-            self.drop_bad_rows, self.resample, self.check_units,
+            self.drop_bad_rows, resample=self.resample, check_units=self.check_units,
+            joints=None if self.joints is None else _names(self.joints), topic=self.topic,
+            current_gains=gains[0] if gains is not None and len(gains) == 1 else gains,
         )  # fmt: skip
 
     def _mapping(self, nv: int) -> Any:
@@ -80,14 +103,16 @@ class LogOptions:
         if self.gears is None:
             ratios: Any = [1.0] * nv
         else:
-            ratios = _matrix(self.gears) if Path(self.gears).is_file() else _numbers("--gears", self.gears)
+            rows = _matrix("--gears", self.gears)
+            ratios = rows if len(rows) > 1 or nv == 1 else rows[0]
         offset = 0.0 if self.zero is None else _numbers("--zero", self.zero)
-        return JointMapping(ratios, offset, torque_at_motor=not self.joint_torques)
+        return JointMapping(ratios, offset, not self.joint_torques, not self.joint_positions)
 
 
 @dataclass(frozen=True)
 class ModelOptions:
     panel: ClassVar[str] = "Model"
+    section: ClassVar[str] = "model"
 
     friction: Annotated[
         str,
@@ -100,16 +125,25 @@ class ModelOptions:
     rotor: Annotated[bool, typer.Option("--rotor", help="Motor (rotor) inertias, too.")] = False
     springs: Annotated[str | None, typer.Option(metavar="JOINTS", help="Joints with a spring: joint2,joint3.")] = None
     transmission: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NUMBERS|FILE",
+            help="A row a motor, 1,0;0,1;1,1 or a text file of such rows: its speed per joint speed. Friction and"
+            " rotors then act there [default: at the joints].",
+        ),
+    ] = None
+    own_columns: Annotated[
         Path | None,
         typer.Option(
-            help="Text file, one row a motor: its speed per joint speed. Friction and"
-            " rotors then act there [default: at the joints].",
+            "--own-columns",
+            help="TOML file with tables \\[[column]]: torques of known shape and unknown amplitude, as formulas; see"
+            " `geomctrl.identification.load_columns`.",
         ),
     ] = None
 
     def model(self, robot: Any) -> Any:
         """`identification.RegressorModel` of a robot, but for friction curves."""
-        from geomctrl.identification import RegressorModel
+        from geomctrl.identification import RegressorModel, load_columns
 
         kinds = self._friction()[0]
         return RegressorModel(
@@ -120,7 +154,8 @@ class ModelOptions:
             rotor=self.rotor,
             smoothing=self.smoothing,
             springs=() if self.springs is None else _names(self.springs),
-            transmission=None if self.transmission is None else _matrix(self.transmission),
+            columns=() if self.own_columns is None else load_columns(self.own_columns, robot),
+            transmission=None if self.transmission is None else _matrix("--transmission", self.transmission),
         )
 
     @property
@@ -143,6 +178,7 @@ class ModelOptions:
 @dataclass(frozen=True)
 class FilterOptions:
     panel: ClassVar[str] = "Filters"
+    section: ClassVar[str] = "filters"
 
     cutoff: Annotated[
         float | None,
@@ -175,6 +211,7 @@ class FilterOptions:
 @dataclass(frozen=True)
 class PartOptions:
     panel: ClassVar[str] = "Training and test"
+    section: ClassVar[str] = "test"
 
     test: Annotated[
         float,
@@ -182,18 +219,27 @@ class PartOptions:
     ] = 0.3
     period: Annotated[float | None, typer.Option(help="Period of the trajectory [s] [default: looked for].")] = None
     test_log: Annotated[Path | None, typer.Option(help="Another log to test on, in place of --test.")] = None
+    test_columns: Annotated[
+        list[str] | None,
+        typer.Option("--test-column", metavar="FIELD=NAME", help="--column, where that of --test-log differs. Repeat."),
+    ] = None
 
-    def validation(self) -> Any:
-        """`identification.Validation`."""
+    def validation(self, reading: Any) -> Any:
+        """`identification.Validation`; reading: of the log that trains."""
         from geomctrl.identification import Validation
 
-        fraction = self.test if self.test != 0.0 else None
-        return Validation(self.test_log if self.test_log is not None else fraction, self.period)
+        keys = _pairs("--test-column", self.test_columns)
+        if keys and self.test_log is None:
+            raise ArgumentError("--test-column: for a --test-log")
+        if self.test_log is None:
+            return Validation(self.test if self.test != 0.0 else None, self.period)
+        return Validation(self.test_log, self.period, replace(reading, keys={**reading.keys, **keys}) if keys else None)
 
 
 @dataclass(frozen=True)
 class EstimatorOptions:
     panel: ClassVar[str] = "Estimator"
+    section: ClassVar[str] = "estimator"
 
     method: Annotated[
         str, typer.Option(metavar="METHOD", help="One of {methods}; {physical} give a robot that can exist.")
@@ -247,9 +293,13 @@ class EstimatorOptions:
 @dataclass(frozen=True)
 class OutputOptions:
     panel: ClassVar[str] = "Output"
+    section: ClassVar[str] = "output"
 
     out: Annotated[Path, typer.Option(help="Folder for all that is written.")] = Path("out/identify")
     plots: Annotated[bool, typer.Option(help="Draw PNG files.")] = True
+
+
+GROUPS = (LogOptions, ModelOptions, FilterOptions, PartOptions, EstimatorOptions, OutputOptions)
 
 
 def with_prior() -> str:
@@ -284,11 +334,17 @@ def _numbers(option: str, text: str) -> list[float]:
         raise ArgumentError(f"{option}: expected numbers with commas between, got {text!r}") from None
 
 
-def _matrix(path: str | Path) -> Any:
-    """Numbers of a text file, rows as lines, commas or blanks between."""
+def _matrix(option: str, text: str) -> Any:
+    """Rows of numbers, with semicolons between, or as the lines of a file; commas or blanks between numbers."""
     import numpy as np
 
     try:
-        return np.loadtxt(Path(path).read_text().replace(",", " ").splitlines(), ndmin=2)
+        file = Path(text).is_file()
+    except OSError:  # too many numbers for the name of one
+        file = False
+    lines = Path(text).read_text(encoding="utf-8").splitlines() if file else text.split(";")
+    try:
+        return np.loadtxt([line.replace(",", " ") for line in lines], ndmin=2)
     except ValueError as error:
-        raise ArgumentError(f"{path}: expected rows of numbers: {error}") from None
+        where = text if file else option
+        raise ArgumentError(f"{where}: expected rows of numbers, or the name of a file of them: {error}") from None

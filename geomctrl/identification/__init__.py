@@ -43,6 +43,7 @@ NAMES = {
     "identify": "pipeline",
     "irls": "estimators",
     "iv": "estimators",
+    "load_columns": "formulas",
     "load_extra": "export",
     "load_model": "export",
     "manifold": "estimators",

@@ -29,6 +29,7 @@ from .export import load_extra as load_extra
 from .export import load_model as load_model
 from .export import save_model as save_model
 from .export import save_urdf as save_urdf
+from .formulas import load_columns as load_columns
 from .friction import CurveFit as CurveFit
 from .friction import fit_curves as fit_curves
 from .model import RegressorModel as RegressorModel

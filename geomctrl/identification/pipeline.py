@@ -109,6 +109,7 @@ def _parts(
     if isinstance(validation.test, (int, float)):
         parts, notes["split"] = validation.split(data, period, guard=1.0 / filter_.cutoff)
         return parts
+    reading = validation.reading or reading
     other = filter_.without_saturation(reading.read(validation.test, robot), robot)
     notes["split"] = f"tested on {other.label!r}"
     return [data, other]

@@ -154,10 +154,12 @@ class Validation:
     test: a Dataset or path of another log; or the fraction of the log that is set aside, by phase if the trajectory is
     periodic, by time if not; None: no test.
     period [s] of the trajectory: default looked for.
+    reading: how another log is read; default as the one that trains.
     """
 
     test: Dataset | str | Path | float | None = 0.3
     period: float | None = None
+    reading: Reading | None = None
 
     def __post_init__(self):
         if self.test is not None and not isinstance(self.test, (Dataset, str, os.PathLike)):
@@ -165,6 +167,8 @@ class Validation:
             object.__setattr__(self, "test", number("test", self.test, expected, lambda x: 0.0 < x < 1.0))
         if self.period is not None:
             number("period", self.period, "seconds > 0", lambda x: x > 0.0)
+        if self.reading is not None:
+            instance("reading", self.reading, Reading, "a Reading or None")
 
     def period_of(self, data: Dataset) -> float | None:
         instance("data", data, Dataset, "a Dataset")

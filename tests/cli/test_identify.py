@@ -261,7 +261,7 @@ def test_help_teaches_by_example():
     said = run("--help")
     for words in (
         "Examples",
-        "geomctrl identify tx40.npz --robot tx40.urdf",
+        "geomctrl identify tx40_figaroh.npz --setup experiments/logs/tx40.toml",
         "Exit status",
         "--prior-weight",
         "--gears",

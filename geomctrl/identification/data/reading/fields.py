@@ -99,8 +99,8 @@ def _torques_of_currents(recording: Recording, found: dict[str, np.ndarray], o: 
         )
     if "tau" in found and "i" not in (o.keys or {}):
         raise DataError(
-            f"{recording.label}: tau: the log has torques as well as currents; say which by leaving out current_gains, or"
-            " by keys={'i': ...} (identify: --column i=...)"
+            f"{recording.label}: tau: the log has torques as well as currents; say which by leaving out current_gains,"
+            " or by keys={'i': ...} (identify: --column i=...)"
         )
     gains, n = np.asarray(o.current_gains, float), i.shape[-1]
     if gains.ndim and (i.ndim != 2 or len(gains) != n):

@@ -52,6 +52,11 @@ def named(recording: Recording, keys: Keys, joints: Sequence[str] | None, topic:
             usual = {f: x for f, x in usual.items() if f == "t"}
             names = tuple(next(iter(found.values())))
             usual |= {f: _stacked(recording, f, list(columns.values())) for f, columns in found.items()}
+        elif topic is not None:
+            raise DataError(
+                f"{recording.label}: topic: no columns called after joints, on {topic!r} or elsewhere;"
+                f" {recording.there_are()}"
+            )
     arrays = usual | arrays
     if names:
         arrays, told = by_joint.whole_rows(recording.label, names, arrays)
