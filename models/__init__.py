@@ -14,6 +14,7 @@ from typing import Any
 
 from geomctrl.errors import NameNotFoundError
 from geomctrl.models.dh_file import load_dh as load_dh
+from geomctrl.models.in_place import update_model_file as update_model_file
 from geomctrl.models.mjcf import load_mjcf as load_mjcf
 from geomctrl.models.panda import panda as panda
 from geomctrl.models.puma560 import puma560 as puma560

@@ -1,7 +1,7 @@
 """`--setup FILE`: what a command is told in a TOML file in place of its options, which go before it.
 
     robot = "arm.urdf"            # or a table [robot], see `geomctrl.models.load_dh`
-    [log]                         # sections are panels of options, keys options; tables for FIELD=NAME, lists for commas
+    [log]                         # sections are panels of options; tables for FIELD=NAME, lists for commas
     columns = {q = "A_q", tau = "A_tau"}
     gears = [[100, 0], [20, 80]]
     [model]
