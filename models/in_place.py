@@ -93,8 +93,8 @@ def require_arrived(label: str, back: Robot, robot: Robot, hint: str) -> None:
     if (off > ROUNDING).any():
         k = int(np.argmax(off))
         raise ModelError(
-            f"{label}: body {robot.body_names[k]!r}: the file would be read with other inertias than were written, off by"
-            f" {off[k]:.3g}: {hint}"
+            f"{label}: body {robot.body_names[k]!r}: the file would be read with other inertias than were written, off"
+            f" by {off[k]:.3g}: {hint}"
         )
 
 

@@ -126,13 +126,23 @@ class Edits:
             self.replace(behind, behind, _listed(new))
 
     def insert_first(self, element: Element, lines: list[tuple[int, str]]) -> None:
-        """Elements as the first content of one: lines of text, each so many levels below it."""
+        """Elements as the first content of one: lines of text, each so many levels below it; on its line if what it has
+        is.
+        """
         own = _blank_before(self.text, element.start)
-        first = element.children[0] if element.children else None
-        between = self.text[element.inside : first.start].decode(errors="replace") if first else ""
-        inner = between.rpartition("\n")[2] if between.isspace() and "\n" in between else own + "  "
-        step = inner[len(own) :] if inner.startswith(own) and inner != own else "  "
-        body = "".join(f"{self.newline}{own}{step * level}{line}" for level, line in lines)
+        between = (
+            self.text[element.inside : element.children[0].start].decode(errors="replace") if element.children else "\n"
+        )
+        inner = between.rpartition("\n")[2]
+        step = (
+            inner[len(own) :]
+            if inner.isspace() and inner.startswith(own) and inner != own
+            else "\t"
+            if "\t" in own
+            else "  "
+        )
+        inline = "\n" not in between
+        body = "".join(line if inline else f"{self.newline}{own}{step * level}{line}" for level, line in lines)
         if element.is_empty:
             start_tag = START_TAG.match(self.text, element.start)
             assert start_tag is not None
