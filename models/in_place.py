@@ -11,17 +11,13 @@ import stat
 from collections.abc import Callable
 from pathlib import Path
 
-import numpy as np
-
 from geomctrl.arguments import flag, instance, path_of
-from geomctrl.errors import ArgumentError, ModelError
+from geomctrl.errors import ArgumentError
 from geomctrl.files import whole
-from geomctrl.mechanism import inertia
+from geomctrl.models import mjcf_in_place, urdf_in_place
 from geomctrl.robot import Robot
 
 __all__ = ["update_model_file"]
-
-ROUNDING = 1e-9  # of the largest number of a body
 
 
 def update_model_file(
@@ -38,17 +34,8 @@ def update_model_file(
     that can not be written; nothing is half written.
     """
     source, robot = path_of("source", source), instance("robot", robot, Robot, "a geomctrl.Robot")
-    flag("friction", friction), flag("limits", limits)
     target = source if out is None else path_of("out", out)
-    if not source.is_file():
-        raise ArgumentError(f"source: no such file: {str(source)!r}")
-    require_writable(target)
-    from geomctrl.models import mjcf_in_place, urdf_in_place  # here: one asks mujoco
-
-    text = source.read_bytes()
-    mjcf = source.suffix.lower() in (".xml", ".mjcf")
-    updated: Callable[..., bytes] = mjcf_in_place.updated if mjcf else urdf_in_place.updated
-    new = updated(source, text, robot, friction, limits)
+    text, new = _updated(source, robot, target, flag("friction", friction), flag("limits", limits))
     if new == text and target == source:
         return target
     real = target.resolve()  # a link stays one
@@ -58,6 +45,23 @@ def update_model_file(
             os.fchmod(file.fileno(), mode)
         file.write(new)
     return target
+
+
+def require_updatable(source: str | Path, robot: Robot, out: str | Path | None = None) -> None:
+    """What `update_model_file` would raise for this file, before there are numbers to write."""
+    source = path_of("source", source)
+    _updated(source, robot, source if out is None else path_of("out", out), False, False)
+
+
+def _updated(source: Path, robot: Robot, target: Path, friction: bool, limits: bool) -> tuple[bytes, bytes]:
+    """(the file as it is, as it is to be)."""
+    if not source.is_file():
+        raise ArgumentError(f"source: no such file: {str(source)!r}")
+    require_writable(target)
+    text = source.read_bytes()
+    mjcf = source.suffix.lower() in (".xml", ".mjcf")
+    updated: Callable[..., bytes] = mjcf_in_place.updated if mjcf else urdf_in_place.updated
+    return text, updated(source, text, robot, friction, limits)
 
 
 def require_writable(path: Path) -> None:
@@ -70,46 +74,3 @@ def require_writable(path: Path) -> None:
     folder = next(p for p in real.parents if p.exists())
     if not folder.is_dir() or not os.access(folder, os.W_OK):
         raise ArgumentError(f"out: {str(path)!r}: no permission to write in {str(folder)!r}")
-
-
-def require_same(label: str, own: Robot, robot: Robot) -> None:
-    """Raises ArgumentError unless a file's robot is this one but for inertias, friction and limits."""
-    for what in ("body_names", "joint_names", "parents"):
-        a, b = getattr(own, what), getattr(robot, what)
-        if a != b:
-            raise ArgumentError(f"{label}: robot: is not of this file: expected {what} {a}, got {b}")
-    for body, joint, theirs, M, given in zip(
-        own.body_names, own.joints, robot.joints, own.placements, robot.placements
-    ):
-        same = joint.kind == theirs.kind and np.allclose(joint.S, theirs.S, atol=ROUNDING)
-        if not same or not np.allclose(M, given, atol=ROUNDING):
-            raise ArgumentError(f"{label}: robot: is not of this file: joint or placement of {body!r} is another")
-
-
-def require_arrived(label: str, back: Robot, robot: Robot, hint: str) -> None:
-    """Raises ModelError unless the file that was made has the robot's inertias."""
-    scale = np.abs(robot.parameters).max(1) + np.abs(back.parameters).max(1) + 1e-300
-    off = np.abs(back.parameters - robot.parameters).max(1) / scale
-    if (off > ROUNDING).any():
-        k = int(np.argmax(off))
-        raise ModelError(
-            f"{label}: body {robot.body_names[k]!r}: the file would be read with other inertias than were written, off"
-            f" by {off[k]:.3g}: {hint}"
-        )
-
-
-def require_body(label: str, name: str, pi: np.ndarray) -> None:
-    """Raises ModelError for an inertia that neither file can hold, whose centre of mass is nowhere."""
-    if pi[0] <= 0.0 and pi.any():
-        raise ModelError(f"{label}: body {name!r}: can not hold a mass of {pi[0]:g} kg with a first moment or inertia")
-
-
-def central(pi: np.ndarray) -> tuple[str, str, dict[str, float]]:
-    """(centre of mass, mass, inertia about it as ixx, ixy, ...), as texts that read back to the same numbers."""
-    I, axes = inertia.com_tensor(pi), "xyz"
-    moments = {f"i{a}{b}": float(I[axes.index(a), axes.index(b)]) for a, b in ("xx", "xy", "xz", "yy", "yz", "zz")}
-    return numbers(pi[1:4] / pi[0]), repr(float(pi[0])), moments
-
-
-def numbers(x) -> str:
-    return " ".join(repr(float(a)) for a in x)

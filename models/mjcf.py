@@ -39,10 +39,7 @@ def load_mjcf(source: str | Path, *, ignore: Iterable[str] = (), gravity: ArrayL
     read; joint damping and frictionloss stay as `damping` and `friction`, springs as `stiffness` and `rest`, which a
     `Plant` feels. gravity: the file's unless given.
     """
-    try:
-        import mujoco
-    except ImportError:
-        raise ModelError("load_mjcf needs the optional package mujoco: pip install 'geomctrl[mjcf]'") from None
+    mujoco = the_package("load_mjcf")
     ignored = listed("ignore", [ignore] if isinstance(ignore, str) else ignore)
     if unknown := [key for key in ignored if not isinstance(key, str) or key not in IGNORABLE]:
         raise ArgumentError(f"ignore: expected some of {', '.join(IGNORABLE)}, got {unknown!r:.80}")
@@ -52,6 +49,15 @@ def load_mjcf(source: str | Path, *, ignore: Iterable[str] = (), gravity: ArrayL
         return robot_of(mujoco, m, ignored, gravity)
     except GeomctrlError as error:
         raise type(error)(f"{label}: {error}") from None
+
+
+def the_package(what: str) -> Any:
+    """mujoco, or a ModelError that says what needs it and how it is installed."""
+    try:
+        import mujoco
+    except ImportError:
+        raise ModelError(f"{what} needs the optional package mujoco: pip install 'geomctrl[mjcf]'") from None
+    return mujoco
 
 
 def robot_of(mujoco: Any, m: Any, ignored: Iterable[str] = IGNORABLE, gravity: ArrayLike | None = None) -> Robot:

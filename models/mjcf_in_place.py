@@ -8,8 +8,8 @@ import numpy as np
 
 from geomctrl.errors import GeomctrlError, ModelError
 from geomctrl.mechanism.joint import Joint
-from geomctrl.models.in_place import central, require_arrived, require_body, require_same
-from geomctrl.models.mjcf import body_names, compile_mjcf, joint_names, robot_of
+from geomctrl.models.inertials import central, require_arrived, require_body, require_same
+from geomctrl.models.mjcf import body_names, compile_mjcf, joint_names, robot_of, the_package
 from geomctrl.models.source import declared_encoding
 from geomctrl.models.xml_edits import Edits, Element, parsed, tag
 from geomctrl.robot import Robot
@@ -24,10 +24,7 @@ COMPILER = "its <compiler> makes inertias of its own (inertiafromgeom, balancein
 
 def updated(path: Path, text: bytes, robot: Robot, friction: bool, limits: bool) -> bytes:
     """The MJCF's text with the robot's numbers. Raises ModelError, ArgumentError."""
-    try:
-        import mujoco
-    except ImportError:
-        raise ModelError(f"{path}: needs the optional package mujoco: pip install 'geomctrl[mjcf]'") from None
+    mujoco = the_package("update_model_file")
     label, _, _, m = compile_mjcf(mujoco, path)
     try:
         own = robot_of(mujoco, m, gravity=robot.gravity)

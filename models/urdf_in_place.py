@@ -9,7 +9,7 @@ import numpy as np
 from geomctrl.errors import GeomctrlError, ModelError
 from geomctrl.mechanism import inertia
 from geomctrl.mechanism.joint import Joint
-from geomctrl.models.in_place import central, require_arrived, require_body, require_same
+from geomctrl.models.inertials import central, require_arrived, require_body, require_same
 from geomctrl.models.source import declared_encoding
 from geomctrl.models.urdf import link_parameters, load_urdf
 from geomctrl.models.xml_edits import Edits, Element, parsed, tag

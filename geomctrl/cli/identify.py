@@ -100,6 +100,8 @@ def identify(
 
     - torques.png, residuals.png, parameters.png
 
+    and with --export the robot's own file, of which only inertias change.
+
     **Methods**: {summaries}.
 
     **Exit status**: 0 written; 2 bad arguments, or a log that does not determine what is asked for: the message says
@@ -113,6 +115,8 @@ def identify(
 
     - `geomctrl identify log.csv --robot arm.urdf --method wls --cutoff 8 --test-log other.csv`
 
+    - `geomctrl identify log.csv --robot arm.urdf --export identified/arm.urdf --export arm_parameters.h`
+
     - `geomctrl identify log.csv --robot ur10 --column q=pos --column i=current --unit q=deg --current-gains
       13.3,13.3,9.8,7.5,7.5,7.5 --friction viscous,coulomb,sigmoid --mass-max 20`
 
@@ -122,6 +126,7 @@ def identify(
     console = stdout_console()
     nominal = load_robot(robot, floating_base, mimic, unchecked=True)
     options, read, model = estimator.options(), reading.reading(nominal.nv), modelling.model(nominal)
+    output.check(robot, nominal)
     for line in _doubts(nominal):
         console.print(line, markup=False, soft_wrap=True)
     report = _run(console, nominal, log, model, {
@@ -132,6 +137,8 @@ def identify(
     with console.status("drawing" if output.plots else "writing"):
         names = ", ".join(sorted(path.name for path in report.save(output.out, output.plots)))
     console.print(f"wrote {names} in {output.out}", markup=False, soft_wrap=True)
+    for path in output.exported(robot, report):
+        console.print(f"wrote {path}", markup=False, soft_wrap=True)
 
 
 def _run(console: Any, robot: Any, log: Path, model: Any, settings: dict[str, Any]) -> Any:

@@ -13,6 +13,8 @@ import typer
 
 from geomctrl.errors import ArgumentError
 
+from .option_texts import matrix, names, numbers, pairs
+
 LINEAR, CURVES = ("viscous", "coulomb", "offset"), ("sigmoid", "stribeck")
 
 
@@ -87,11 +89,11 @@ class LogOptions:
         """`identification.Reading` for a robot with nv joints."""
         from geomctrl.identification import Reading
 
-        gains = None if self.current_gains is None else _numbers("--current-gains", self.current_gains)
+        gains = None if self.current_gains is None else numbers("--current-gains", self.current_gains)
         return Reading(
-            _pairs("--column", self.columns), _pairs("--unit", self.units), self._mapping(nv), self.rate,
+            pairs("--column", self.columns), pairs("--unit", self.units), self._mapping(nv), self.rate,
             self.drop_bad_rows, resample=self.resample, check_units=self.check_units,
-            joints=None if self.joints is None else _names(self.joints), topic=self.topic,
+            joints=None if self.joints is None else names(self.joints), topic=self.topic,
             current_gains=gains[0] if gains is not None and len(gains) == 1 else gains,
         )  # fmt: skip
 
@@ -103,9 +105,9 @@ class LogOptions:
         if self.gears is None:
             ratios: Any = [1.0] * nv
         else:
-            rows = _matrix("--gears", self.gears)
+            rows = matrix("--gears", self.gears)
             ratios = rows if len(rows) > 1 or nv == 1 else rows[0]
-        offset = 0.0 if self.zero is None else _numbers("--zero", self.zero)
+        offset = 0.0 if self.zero is None else numbers("--zero", self.zero)
         return JointMapping(ratios, offset, not self.joint_torques, not self.joint_positions)
 
 
@@ -153,9 +155,9 @@ class ModelOptions:
             offset="offset" in kinds,
             rotor=self.rotor,
             smoothing=self.smoothing,
-            springs=() if self.springs is None else _names(self.springs),
+            springs=() if self.springs is None else names(self.springs),
             columns=() if self.own_columns is None else load_columns(self.own_columns, robot),
-            transmission=None if self.transmission is None else _matrix("--transmission", self.transmission),
+            transmission=None if self.transmission is None else matrix("--transmission", self.transmission),
         )
 
     @property
@@ -164,7 +166,7 @@ class ModelOptions:
 
     def _friction(self) -> tuple[list[str], str | None]:
         """(linear kinds, curve or None)."""
-        words = [] if self.friction.strip() == "none" else _names(self.friction)
+        words = [] if self.friction.strip() == "none" else names(self.friction)
         unknown = [w for w in words if w not in (*LINEAR, *CURVES)]
         curves = [w for w in words if w in CURVES]
         if unknown or len(curves) > 1:
@@ -228,7 +230,7 @@ class PartOptions:
         """`identification.Validation`; reading: of the log that trains."""
         from geomctrl.identification import Validation
 
-        keys = _pairs("--test-column", self.test_columns)
+        keys = pairs("--test-column", self.test_columns)
         if keys and self.test_log is None:
             raise ArgumentError("--test-column: for a --test-log")
         if self.test_log is None:
@@ -275,12 +277,12 @@ class EstimatorOptions:
         from geomctrl.identification.estimators import named
 
         estimator = named(self.method)
-        masses = None if self.mass_max is None else _numbers("--mass-max", self.mass_max)
+        masses = None if self.mass_max is None else numbers("--mass-max", self.mass_max)
         given: dict[str, Any] = {
             "entropic": self.entropic,
             "total_mass": self.total_mass,
             "mass_max": masses[0] if masses is not None and len(masses) == 1 else masses,
-            "fixed": None if self.fixed is None else _names(self.fixed),
+            "fixed": None if self.fixed is None else names(self.fixed),
             "weights": "noise" if self.noise_weights else None,
         }
         if self.prior_weight is not None:
@@ -297,6 +299,47 @@ class OutputOptions:
 
     out: Annotated[Path, typer.Option(help="Folder for all that is written.")] = Path("out/identify")
     plots: Annotated[bool, typer.Option(help="Draw PNG files.")] = True
+    export: Annotated[
+        list[Path] | None,
+        typer.Option(
+            "--export",
+            metavar="FILE",
+            help="Also write ROBOT's own URDF or MJCF file with the identified inertias in it, all else byte for byte"
+            " (in place, if FILE is ROBOT); or a C header of the parameters, .h. Repeat.",
+        ),
+    ] = None
+    export_friction: Annotated[
+        bool, typer.Option("--export-friction", help="With --export: joints' damping and friction, too.")
+    ] = False
+
+    def check(self, source: str, robot: Any) -> None:
+        """Raises GeomctrlError for what can not be exported, before there is anything to export."""
+        from geomctrl.models import in_place
+
+        for path in self.export or ():
+            if path.suffix.lower() == ".h":
+                in_place.require_writable(path)
+                continue
+            if not Path(source).is_file() or Path(source).suffix.lower() == ".toml":
+                raise ArgumentError(
+                    f"--export {path}: for robots of URDF or MJCF files, not for {source!r}; see robot.urdf"
+                )
+            if path.suffix.lower() != Path(source).suffix.lower():
+                raise ArgumentError(f"--export {path}: expected {Path(source).suffix}, as ROBOT is, or .h")
+            in_place.require_updatable(source, robot, path)
+
+    def exported(self, source: str, report: Any) -> list[Path]:
+        """Write the files of --export; their paths."""
+        from geomctrl.identification import save_c_header
+        from geomctrl.models import update_model_file
+
+        robot = report.robot
+        return [
+            save_c_header(robot, path, report.extra())
+            if path.suffix.lower() == ".h"
+            else update_model_file(source, robot, path, friction=self.export_friction)
+            for path in self.export or ()
+        ]
 
 
 GROUPS = (LogOptions, ModelOptions, FilterOptions, PartOptions, EstimatorOptions, OutputOptions)
@@ -307,44 +350,3 @@ def with_prior() -> str:
     from geomctrl.identification import ESTIMATORS
 
     return ", ".join(sorted(e.name for e in ESTIMATORS.values() if e.has_prior))
-
-
-def _pairs(option: str, given: list[str] | None) -> dict[str, Any]:
-    """FIELD=NAME or FIELD=NAME,NAME, ... to a dictionary."""
-    out: dict[str, Any] = {}
-    for text in given or []:
-        field, equals, value = text.partition("=")
-        words = _names(value)
-        if not equals or not words:
-            raise ArgumentError(f"{option}: expected FIELD=NAME, got {text!r}")
-        if field.strip() in out:
-            raise ArgumentError(f"{option}: {field.strip()!r} is given twice")
-        out[field.strip()] = words if len(words) > 1 else words[0]
-    return out
-
-
-def _names(text: str) -> list[str]:
-    return [word.strip() for word in text.split(",") if word.strip()]
-
-
-def _numbers(option: str, text: str) -> list[float]:
-    try:
-        return [float(word) for word in _names(text)]
-    except ValueError:
-        raise ArgumentError(f"{option}: expected numbers with commas between, got {text!r}") from None
-
-
-def _matrix(option: str, text: str) -> Any:
-    """Rows of numbers, with semicolons between, or as the lines of a file; commas or blanks between numbers."""
-    import numpy as np
-
-    try:
-        file = Path(text).is_file()
-    except OSError:  # too many numbers for the name of one
-        file = False
-    lines = Path(text).read_text(encoding="utf-8").splitlines() if file else text.split(";")
-    try:
-        return np.loadtxt([line.replace(",", " ") for line in lines], ndmin=2)
-    except ValueError as error:
-        where = text if file else option
-        raise ArgumentError(f"{where}: expected rows of numbers, or the name of a file of them: {error}") from None

@@ -50,6 +50,7 @@ NAMES = {
     "ols": "estimators",
     "period_instruments": "estimators",
     "ridge": "estimators",
+    "save_c_header": "c_header",
     "save_model": "export",
     "save_urdf": "export",
     "tls": "estimators",

@@ -2,6 +2,7 @@
 from .base_parameters import BaseParameters as BaseParameters
 from .base_parameters import base_parameters as base_parameters
 from .base_parameters import exact_base_parameters as exact_base_parameters
+from .c_header import save_c_header as save_c_header
 from .columns import Column as Column
 from .columns import Curve as Curve
 from .compressed import Compressed as Compressed

@@ -142,7 +142,7 @@ def _is_arithmetic(node: ast.AST) -> bool:
 
 def _value(node: Any, values: Values) -> Any:
     if isinstance(node, ast.Constant):
-        return float(node.value)
+        return float(node.value)  # pyright: ignore[reportArgumentType] - `_formula` has looked
     if isinstance(node, ast.Name):
         return values[node.id]
     if isinstance(node, ast.Call):

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from cli.test_identify import RATE, run, simulated, write
+from cli.identify_logs import RATE, run, simulated, write
 from lib import logs
 
 from geomctrl import Robot, inertia, models

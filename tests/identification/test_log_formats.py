@@ -14,7 +14,7 @@ from geomctrl.identification.data.reading import FORMATS, formats
 
 ARM = models.two_link()
 MOTION = motion()
-rosbags = pytest.importorskip("rosbags", reason="the extra 'logs' is not installed")
+pytest.importorskip("rosbags", reason="the extra 'logs' is not installed")
 h5py = pytest.importorskip("h5py", reason="the extra 'logs' is not installed")
 pyarrow = pytest.importorskip("pyarrow", reason="the extra 'logs' is not installed")
 
