@@ -51,7 +51,7 @@ class Options:
             instance("topic", self.topic, str, "a name")
         if self.current_gains is not None:
             gains = checked("current_gains", self.current_gains, ())
-            if gains.ndim > 1 or not gains.all():
+            if gains.ndim > 1 or not gains.size or not gains.all():
                 raise ArgumentError(f"current_gains: expected N m/A, one or one a joint, not 0, got {gains!r:.80}")
         keys = self.keys or {}
         if "tau" in keys and ("i" in keys or self.current_gains is not None):
