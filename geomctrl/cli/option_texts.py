@@ -46,4 +46,6 @@ def matrix(option: str, text: str) -> Any:
         return np.loadtxt([line.replace(",", " ") for line in lines], ndmin=2)
     except ValueError as error:
         where = text if file else option
-        raise ArgumentError(f"{where}: expected rows of numbers, or the name of a file of them: {error}") from None
+        raise ArgumentError(
+            f"{where}: expected rows of numbers, or the name of a file of them, got {text!r:.60}: {error}"
+        ) from None

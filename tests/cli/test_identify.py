@@ -185,7 +185,7 @@ def test_every_option_arrives(log, tmp_path, monkeypatch):
         (("--unit", "q=deg,rad,rad"), "units: q: expected one unit, or one a column of shape (4000, 2)"),
         (("--unit", "tau=mN m"), "wrong units suspected: torques are"),
         (("--rate", "100"), "rate: the log has time stamps of its own"),
-        (("--gears", "1,x"), "--gears: expected numbers with commas between, got '1,x'"),
+        (("--gears", "1,x"), "--gears: expected rows of numbers, or the name of a file of them, got '1,x'"),
         (("--gears", "1,2,3"), "expected 3 joints as in the joint mapping"),
         (("--friction", "viscous,stribek"), "--friction: expected none, or a list of viscous, coulomb, offset"),
         (("--springs", "elbow"), "no joint named 'elbow'"),

@@ -253,6 +253,21 @@ def test_the_robots_joints_may_have_other_names_in_the_log(tmp_path):
         Reading(joints=["pan"]).read(path, ARM)
 
 
+def test_joints_of_another_arm_are_not_the_robots(tmp_path):
+    """left_joint1 is not joint1, though it ends so."""
+    left = {name.replace("/joint", "/left_joint", 2).replace("left_joint_", "joint_"): x
+            for name, x in table(motion(1.0)).items()}  # fmt: skip
+    assert "/joint_states/left_joint1/position" in left
+    with pytest.raises(DataError, match=r"no column of 'joint1'; did you mean 'left_joint1'\?"):
+        Dataset.read(write_csv(tmp_path / "left.csv", left), joints=JOINTS)
+
+
+def test_arrays_of_matlab_lie_as_in_matlab_without_time_stamps_too(tmp_path):
+    m = motion(0.1)
+    path = write_v73(tmp_path / "log.mat", {"q": m.q, "tau": m.tau})
+    np.testing.assert_array_equal(Dataset.read(path, rate=RATE).tau, m.tau)
+
+
 def test_a_log_without_a_robot_has_the_joints_of_the_file(tmp_path):
     data = Dataset.read(write_csv(tmp_path / "log.csv", table(motion(1.0))))
     assert data.names == ("joint2", "joint1")
