@@ -5,7 +5,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import scipy.io
-from identification.bags import JOINTS, START, motion, states, write_bag
+from identification.bags import JOINTS, RATE, START, motion, states, write_bag
 
 from geomctrl import models
 from geomctrl.errors import ArgumentError
