@@ -1,14 +1,17 @@
-"""Files that are written whole or not at all."""
+"""Files that are written whole or not at all; TOML files."""
 
 from __future__ import annotations
 
 import contextlib
 import glob
 import os
+import tomllib
 import uuid
 from collections.abc import Iterator
 from pathlib import Path
-from typing import BinaryIO
+from typing import Any, BinaryIO
+
+from .errors import ArgumentError
 
 try:
     import fcntl
@@ -69,3 +72,13 @@ def _clear_away(path: Path) -> None:
         with contextlib.suppress(OSError), open(name, "rb") as file:
             if _lock(file):
                 os.unlink(name)
+
+
+def read_toml(path: Path) -> dict[str, Any]:
+    """The tables of a TOML file, in its order. Raises ArgumentError with the file and the line."""
+    try:
+        return tomllib.loads(path.read_text(encoding="utf-8-sig"))
+    except OSError as error:
+        raise ArgumentError(f"{path}: {error.strerror or error}") from None
+    except ValueError as error:
+        raise ArgumentError(f"{path}: not a TOML file: {error}") from None

@@ -1,8 +1,9 @@
-"""Where robots come from: bundled ones, URDF and MJCF files.
+"""Where robots come from: bundled ones, URDF and MJCF files, Denavit-Hartenberg tables.
 
     robot = models.panda()            # or models.load("panda"); models.names() lists them
     robot = models.load_urdf("arm.urdf")
     robot = models.load_mjcf("arm.xml")
+    robot = models.load_dh("arm.toml")
 
 Each bundled robot has a file, which says where its numbers come from, and a place in `_BUNDLED` below. The parsers are
 imported when a file is loaded, not before.
@@ -12,6 +13,8 @@ import difflib
 from typing import Any
 
 from geomctrl.errors import NameNotFoundError
+from geomctrl.models.dh_file import load_dh as load_dh
+from geomctrl.models.in_place import update_model_file as update_model_file
 from geomctrl.models.mjcf import load_mjcf as load_mjcf
 from geomctrl.models.panda import panda as panda
 from geomctrl.models.puma560 import puma560 as puma560

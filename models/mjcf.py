@@ -39,25 +39,36 @@ def load_mjcf(source: str | Path, *, ignore: Iterable[str] = (), gravity: ArrayL
     read; joint damping and frictionloss stay as `damping` and `friction`, springs as `stiffness` and `rest`, which a
     `Plant` feels. gravity: the file's unless given.
     """
-    try:
-        import mujoco
-    except ImportError:
-        raise ModelError("load_mjcf needs the optional package mujoco: pip install 'geomctrl[mjcf]'") from None
+    mujoco = the_package("load_mjcf")
     ignored = listed("ignore", [ignore] if isinstance(ignore, str) else ignore)
     if unknown := [key for key in ignored if not isinstance(key, str) or key not in IGNORABLE]:
         raise ArgumentError(f"ignore: expected some of {', '.join(IGNORABLE)}, got {unknown!r:.80}")
-    label, documents, spec, m = _compile(mujoco, source)
+    label, documents, spec, m = compile_mjcf(mujoco, source)
     try:
         _check_represented(mujoco, documents, spec, m, ignored)
-        tree = _Tree(mujoco, m, ignored)
-        off = _disabled(mujoco, m, "GRAVITY")
-        g = gravity if gravity is not None else np.zeros(3) if off else m.opt.gravity.copy()
-        return Robot.build(tree.bodies, name=_model_name(m), gravity=g, frames=tree.frames())
+        return robot_of(mujoco, m, ignored, gravity)
     except GeomctrlError as error:
         raise type(error)(f"{label}: {error}") from None
 
 
-def _compile(mujoco, source):
+def the_package(what: str) -> Any:
+    """mujoco, or a ModelError that says what needs it and how it is installed."""
+    try:
+        import mujoco
+    except ImportError:
+        raise ModelError(f"{what} needs the optional package mujoco: pip install 'geomctrl[mjcf]'") from None
+    return mujoco
+
+
+def robot_of(mujoco: Any, m: Any, ignored: Iterable[str] = IGNORABLE, gravity: ArrayLike | None = None) -> Robot:
+    """The tree of a compiled model, whatever else it has."""
+    tree = _Tree(mujoco, m, ignored)
+    off = _disabled(mujoco, m, "GRAVITY")
+    g = gravity if gravity is not None else np.zeros(3) if off else m.opt.gravity.copy()
+    return Robot.build(tree.bodies, name=_model_name(m), gravity=g, frames=tree.frames())
+
+
+def compile_mjcf(mujoco, source):
     """(what errors call it, its XML and that of included files, its MjSpec, which knows lines, its MjModel)."""
     found = locate(source)
     is_text = isinstance(found, str)

@@ -1,12 +1,13 @@
 """What a parser is given: a path, or the text itself; and the XML in it."""
 
 import os
+import re
 from collections.abc import Iterable
 from pathlib import Path
 
 from geomctrl.errors import ArgumentError, ModelError
 
-__all__ = ["locate", "read_xml"]
+__all__ = ["declared_encoding", "locate", "read_xml"]
 
 
 def locate(source: str | Path, package_dirs: Iterable[str | Path] = ()) -> str | Path:
@@ -31,6 +32,12 @@ def locate(source: str | Path, package_dirs: Iterable[str | Path] = ()) -> str |
     if not os.access(source, os.R_OK):
         raise ArgumentError(f"source: no permission to read {str(source)!r}")
     return Path(source)
+
+
+def declared_encoding(text: bytes) -> str:
+    """What an XML text says of its encoding, else UTF-8."""
+    match = re.match(rb"\s*<\?xml[^>]*encoding\s*=\s*[\"']([\w.-]+)", text.removeprefix(b"\xef\xbb\xbf"))
+    return match[1].decode() if match else "utf-8"
 
 
 def read_xml(found: str | Path):

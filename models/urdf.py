@@ -86,6 +86,13 @@ def load_urdf(
     return robot
 
 
+def link_parameters(source: str | Path) -> dict[str, np.ndarray | None]:
+    """The ten parameters of every link in its own frame, by name; None where it has none. Raises ModelError."""
+    document = read_xml(locate(source))
+    check_document(document)
+    return {link.name: _parameters(link, False) for link in _parse(_stripped(document)).links}
+
+
 def _unchecked(bodies, **options):
     """The tree with stand-ins for all inertias, which `Robot.build` accepts; then with the file's own."""
     ball = inertia.from_com(1.0, np.zeros(3), np.eye(3))

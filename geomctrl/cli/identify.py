@@ -10,6 +10,7 @@ from typer.core import TyperCommand
 
 from .grouped import grouped
 from .identify_options import (
+    GROUPS,
     EstimatorOptions,
     FilterOptions,
     LogOptions,
@@ -18,6 +19,7 @@ from .identify_options import (
     PartOptions,
     with_prior,
 )
+from .setup_file import applies
 from .terminal import (
     MODEL_HELP,
     FloatingBase,
@@ -55,7 +57,13 @@ class Command(TyperCommand):
 @grouped
 def identify(
     log: Annotated[
-        Path, typer.Argument(metavar="LOG", help="npz archive, or CSV with a header line: t, q1, q2, ..., tau1, ...")
+        Path,
+        typer.Argument(
+            metavar="LOG",
+            help="npz archive; CSV with a header line, t, q1, q2, ..., tau1, ..., or with joints' names as PlotJuggler"
+            " writes them; ROS bag (folder, .db3, .mcap, .bag), .mat, .h5, .parquet (need the extra 'logs',"
+            " but .mat up to v7).",
+        ),
     ],
     robot: Annotated[
         str, typer.Option("--robot", metavar="ROBOT", help=f"{MODEL_HELP} Its inertias are a prior only.")
@@ -68,6 +76,17 @@ def identify(
     output: OutputOptions,
     floating_base: FloatingBase = False,
     mimic: MimicOption = Mimic.error,
+    setup: Annotated[
+        Path | None,
+        typer.Option(
+            "--setup",
+            metavar="FILE",
+            is_eager=True,
+            callback=applies(GROUPS),
+            help="TOML file with any of these options, a Denavit-Hartenberg robot, columns of one's own; the command"
+            " line goes before it.",
+        ),
+    ] = None,
 ) -> None:
     """Identify a robot's inertial and friction parameters from a log, and test them on data not trained on.
 
@@ -81,6 +100,8 @@ def identify(
 
     - torques.png, residuals.png, parameters.png
 
+    and with --export the robot's own file, of which only inertias change.
+
     **Methods**: {summaries}.
 
     **Exit status**: 0 written; 2 bad arguments, or a log that does not determine what is asked for: the message says
@@ -90,27 +111,34 @@ def identify(
 
     - `geomctrl identify log.npz --robot panda --out out/mine`
 
+    - `geomctrl identify recording --robot arm.urdf`, the folder of a ROS 2 bag, or a .mcap, .db3, .mat, .parquet file
+
     - `geomctrl identify log.csv --robot arm.urdf --method wls --cutoff 8 --test-log other.csv`
 
-    - `geomctrl identify log.csv --robot ur10 --column q=pos --column tau=effort --unit q=deg --friction
-      viscous,coulomb,sigmoid --mass-max 20`
+    - `geomctrl identify log.csv --robot arm.urdf --export identified/arm.urdf --export arm_parameters.h`
 
-    - `geomctrl identify tx40.npz --robot tx40.urdf --rate 5000 --column q=q_motor --column tau=tau_motor --gears
-      gears.txt --zero 0,-1.5708,1.5708,0,0,0 --rotor --cutoff 40 --torque-cutoff 10 --mass-max 30`
+    - `geomctrl identify log.csv --robot ur10 --column q=pos --column i=current --unit q=deg --current-gains
+      13.3,13.3,9.8,7.5,7.5,7.5 --friction viscous,coulomb,sigmoid --mass-max 20`
+
+    - `geomctrl identify tx40_figaroh.npz --setup experiments/logs/tx40.toml`, motors and coupled joints: robot,
+      gears and transmission in a file
     """
     console = stdout_console()
     nominal = load_robot(robot, floating_base, mimic, unchecked=True)
     options, read, model = estimator.options(), reading.reading(nominal.nv), modelling.model(nominal)
+    output.check(robot, nominal)
     for line in _doubts(nominal):
         console.print(line, markup=False, soft_wrap=True)
     report = _run(console, nominal, log, model, {
         "method": estimator.method, "options": options, "friction_curves": modelling.friction_curves,
-        "reading": read, "filtering": filters.filtering(), "validation": parts.validation(),
+        "reading": read, "filtering": filters.filtering(), "validation": parts.validation(read),
     })  # fmt: skip
     console.print(report.text(), markup=False, soft_wrap=True)
     with console.status("drawing" if output.plots else "writing"):
         names = ", ".join(sorted(path.name for path in report.save(output.out, output.plots)))
     console.print(f"wrote {names} in {output.out}", markup=False, soft_wrap=True)
+    for path in output.exported(robot, report):
+        console.print(f"wrote {path}", markup=False, soft_wrap=True)
 
 
 def _run(console: Any, robot: Any, log: Path, model: Any, settings: dict[str, Any]) -> Any:

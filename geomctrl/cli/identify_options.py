@@ -5,7 +5,7 @@ In help, {option} stands for the names of the estimators that have it; see `iden
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated, Any, ClassVar
 
@@ -13,20 +13,24 @@ import typer
 
 from geomctrl.errors import ArgumentError
 
+from .option_texts import matrix, names, numbers, pairs
+
 LINEAR, CURVES = ("viscous", "coulomb", "offset"), ("sigmoid", "stribeck")
 
 
 @dataclass(frozen=True)
 class LogOptions:
     panel: ClassVar[str] = "The log"
+    section: ClassVar[str] = "log"
 
     columns: Annotated[
         list[str] | None,
         typer.Option(
             "--column",
             metavar="FIELD=NAME",
-            help="Which array or columns are t, q, v, a, tau: q=angle (an array, or CSV columns angle1, angle2, ...),"
-            " q=axis*_deg (* for the joint's number), q=base,elbow [default: the usual names]. Repeat.",
+            help="Which array or columns are t, q, v, a, tau, or currents i: q=angle (an array, or columns angle1,"
+            " angle2, ...), q=axis*_deg (* for the joint's number or name), q=base,elbow [default: the usual names,"
+            " with numbers or the joints' names]. Repeat.",
         ),
     ] = None
     units: Annotated[
@@ -36,6 +40,20 @@ class LogOptions:
             metavar="FIELD=UNIT",
             help="q=deg, v=rpm, t=ms, ...; q=deg,mm: one a joint [default: SI]. Repeat.",
         ),
+    ] = None
+    joints: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAMES", help="What the log calls the robot's joints, in the robot's order [default: as it does]."
+        ),
+    ] = None
+    topic: Annotated[
+        str | None,
+        typer.Option(help="Of which joint states, where a log has several [default: /joint_states, or the only one]."),
+    ] = None
+    current_gains: Annotated[
+        str | None,
+        typer.Option(metavar="NUMBERS", help="Torque per current [N m/A], one number or one a joint: 0.12,0.12,0.08."),
     ] = None
     rate: Annotated[float | None, typer.Option(help="Sampling rate [Hz], where there are no time stamps.")] = None
     drop_bad_rows: Annotated[
@@ -48,8 +66,8 @@ class LogOptions:
         str | None,
         typer.Option(
             metavar="NUMBERS|FILE",
-            help="The log is motor-side: motor turns per joint turn, 100,100,80, or a text file with their"
-            " matrix, for coupled joints.",
+            help="The log is motor-side: motor turns per joint turn, 100,100,80, or for coupled joints their matrix,"
+            " 100,0;20,80 or a text file of such rows.",
         ),
     ] = None
     zero: Annotated[
@@ -59,6 +77,10 @@ class LogOptions:
     joint_torques: Annotated[
         bool, typer.Option("--joint-torques", help="With --gears: torques are at the joints already.")
     ] = False
+    joint_positions: Annotated[
+        bool,
+        typer.Option("--joint-positions", help="With --gears: positions and velocities are at the joints already."),
+    ] = False
     check_units: Annotated[
         bool, typer.Option(help="Stop if numbers look like degrees, milliseconds, currents, ...")
     ] = True
@@ -67,9 +89,12 @@ class LogOptions:
         """`identification.Reading` for a robot with nv joints."""
         from geomctrl.identification import Reading
 
+        gains = None if self.current_gains is None else numbers("--current-gains", self.current_gains)
         return Reading(
-            _pairs("--column", self.columns), _pairs("--unit", self.units), self._mapping(nv), self.rate,
-            self.drop_bad_rows, self.resample, self.check_units,
+            pairs("--column", self.columns), pairs("--unit", self.units), self._mapping(nv), self.rate,
+            self.drop_bad_rows, resample=self.resample, check_units=self.check_units,
+            joints=None if self.joints is None else names(self.joints), topic=self.topic,
+            current_gains=gains[0] if gains is not None and len(gains) == 1 else gains,
         )  # fmt: skip
 
     def _mapping(self, nv: int) -> Any:
@@ -80,14 +105,16 @@ class LogOptions:
         if self.gears is None:
             ratios: Any = [1.0] * nv
         else:
-            ratios = _matrix(self.gears) if Path(self.gears).is_file() else _numbers("--gears", self.gears)
-        offset = 0.0 if self.zero is None else _numbers("--zero", self.zero)
-        return JointMapping(ratios, offset, torque_at_motor=not self.joint_torques)
+            rows = matrix("--gears", self.gears)
+            ratios = rows if len(rows) > 1 or nv == 1 else rows[0]
+        offset = 0.0 if self.zero is None else numbers("--zero", self.zero)
+        return JointMapping(ratios, offset, not self.joint_torques, not self.joint_positions)
 
 
 @dataclass(frozen=True)
 class ModelOptions:
     panel: ClassVar[str] = "Model"
+    section: ClassVar[str] = "model"
 
     friction: Annotated[
         str,
@@ -100,16 +127,25 @@ class ModelOptions:
     rotor: Annotated[bool, typer.Option("--rotor", help="Motor (rotor) inertias, too.")] = False
     springs: Annotated[str | None, typer.Option(metavar="JOINTS", help="Joints with a spring: joint2,joint3.")] = None
     transmission: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NUMBERS|FILE",
+            help="A row a motor, 1,0;0,1;1,1 or a text file of such rows: its speed per joint speed. Friction and"
+            " rotors then act there [default: at the joints].",
+        ),
+    ] = None
+    own_columns: Annotated[
         Path | None,
         typer.Option(
-            help="Text file, one row a motor: its speed per joint speed. Friction and"
-            " rotors then act there [default: at the joints].",
+            "--own-columns",
+            help="TOML file with tables \\[[column]]: torques of known shape and unknown amplitude, as formulas; see"
+            " `geomctrl.identification.load_columns`.",
         ),
     ] = None
 
     def model(self, robot: Any) -> Any:
         """`identification.RegressorModel` of a robot, but for friction curves."""
-        from geomctrl.identification import RegressorModel
+        from geomctrl.identification import RegressorModel, load_columns
 
         kinds = self._friction()[0]
         return RegressorModel(
@@ -119,8 +155,9 @@ class ModelOptions:
             offset="offset" in kinds,
             rotor=self.rotor,
             smoothing=self.smoothing,
-            springs=() if self.springs is None else _names(self.springs),
-            transmission=None if self.transmission is None else _matrix(self.transmission),
+            springs=() if self.springs is None else names(self.springs),
+            columns=() if self.own_columns is None else load_columns(self.own_columns, robot),
+            transmission=None if self.transmission is None else matrix("--transmission", self.transmission),
         )
 
     @property
@@ -129,7 +166,7 @@ class ModelOptions:
 
     def _friction(self) -> tuple[list[str], str | None]:
         """(linear kinds, curve or None)."""
-        words = [] if self.friction.strip() == "none" else _names(self.friction)
+        words = [] if self.friction.strip() == "none" else names(self.friction)
         unknown = [w for w in words if w not in (*LINEAR, *CURVES)]
         curves = [w for w in words if w in CURVES]
         if unknown or len(curves) > 1:
@@ -143,6 +180,7 @@ class ModelOptions:
 @dataclass(frozen=True)
 class FilterOptions:
     panel: ClassVar[str] = "Filters"
+    section: ClassVar[str] = "filters"
 
     cutoff: Annotated[
         float | None,
@@ -175,6 +213,7 @@ class FilterOptions:
 @dataclass(frozen=True)
 class PartOptions:
     panel: ClassVar[str] = "Training and test"
+    section: ClassVar[str] = "test"
 
     test: Annotated[
         float,
@@ -182,18 +221,27 @@ class PartOptions:
     ] = 0.3
     period: Annotated[float | None, typer.Option(help="Period of the trajectory [s] [default: looked for].")] = None
     test_log: Annotated[Path | None, typer.Option(help="Another log to test on, in place of --test.")] = None
+    test_columns: Annotated[
+        list[str] | None,
+        typer.Option("--test-column", metavar="FIELD=NAME", help="--column, where that of --test-log differs. Repeat."),
+    ] = None
 
-    def validation(self) -> Any:
-        """`identification.Validation`."""
+    def validation(self, reading: Any) -> Any:
+        """`identification.Validation`; reading: of the log that trains."""
         from geomctrl.identification import Validation
 
-        fraction = self.test if self.test != 0.0 else None
-        return Validation(self.test_log if self.test_log is not None else fraction, self.period)
+        keys = pairs("--test-column", self.test_columns)
+        if keys and self.test_log is None:
+            raise ArgumentError("--test-column: for a --test-log")
+        if self.test_log is None:
+            return Validation(self.test if self.test != 0.0 else None, self.period)
+        return Validation(self.test_log, self.period, replace(reading, keys={**reading.keys, **keys}) if keys else None)
 
 
 @dataclass(frozen=True)
 class EstimatorOptions:
     panel: ClassVar[str] = "Estimator"
+    section: ClassVar[str] = "estimator"
 
     method: Annotated[
         str, typer.Option(metavar="METHOD", help="One of {methods}; {physical} give a robot that can exist.")
@@ -229,12 +277,12 @@ class EstimatorOptions:
         from geomctrl.identification.estimators import named
 
         estimator = named(self.method)
-        masses = None if self.mass_max is None else _numbers("--mass-max", self.mass_max)
+        masses = None if self.mass_max is None else numbers("--mass-max", self.mass_max)
         given: dict[str, Any] = {
             "entropic": self.entropic,
             "total_mass": self.total_mass,
             "mass_max": masses[0] if masses is not None and len(masses) == 1 else masses,
-            "fixed": None if self.fixed is None else _names(self.fixed),
+            "fixed": None if self.fixed is None else names(self.fixed),
             "weights": "noise" if self.noise_weights else None,
         }
         if self.prior_weight is not None:
@@ -247,9 +295,54 @@ class EstimatorOptions:
 @dataclass(frozen=True)
 class OutputOptions:
     panel: ClassVar[str] = "Output"
+    section: ClassVar[str] = "output"
 
     out: Annotated[Path, typer.Option(help="Folder for all that is written.")] = Path("out/identify")
     plots: Annotated[bool, typer.Option(help="Draw PNG files.")] = True
+    export: Annotated[
+        list[Path] | None,
+        typer.Option(
+            "--export",
+            metavar="FILE",
+            help="Also write ROBOT's own URDF or MJCF file with the identified inertias in it, all else byte for byte"
+            " (in place, if FILE is ROBOT); or a C header of the parameters, .h. Repeat.",
+        ),
+    ] = None
+    export_friction: Annotated[
+        bool, typer.Option("--export-friction", help="With --export: joints' damping and friction, too.")
+    ] = False
+
+    def check(self, source: str, robot: Any) -> None:
+        """Raises GeomctrlError for what can not be exported, before there is anything to export."""
+        from geomctrl.models import in_place
+
+        for path in self.export or ():
+            if path.suffix.lower() == ".h":
+                in_place.require_writable(path)
+                continue
+            if not Path(source).is_file() or Path(source).suffix.lower() == ".toml":
+                raise ArgumentError(
+                    f"--export {path}: for robots of URDF or MJCF files, not for {source!r}; see robot.urdf"
+                )
+            if path.suffix.lower() != Path(source).suffix.lower():
+                raise ArgumentError(f"--export {path}: expected {Path(source).suffix}, as ROBOT is, or .h")
+            in_place.require_updatable(source, robot, path)
+
+    def exported(self, source: str, report: Any) -> list[Path]:
+        """Write the files of --export; their paths."""
+        from geomctrl.identification import save_c_header
+        from geomctrl.models import update_model_file
+
+        robot = report.robot
+        return [
+            save_c_header(robot, path, report.extra())
+            if path.suffix.lower() == ".h"
+            else update_model_file(source, robot, path, friction=self.export_friction)
+            for path in self.export or ()
+        ]
+
+
+GROUPS = (LogOptions, ModelOptions, FilterOptions, PartOptions, EstimatorOptions, OutputOptions)
 
 
 def with_prior() -> str:
@@ -257,38 +350,3 @@ def with_prior() -> str:
     from geomctrl.identification import ESTIMATORS
 
     return ", ".join(sorted(e.name for e in ESTIMATORS.values() if e.has_prior))
-
-
-def _pairs(option: str, given: list[str] | None) -> dict[str, Any]:
-    """FIELD=NAME or FIELD=NAME,NAME, ... to a dictionary."""
-    out: dict[str, Any] = {}
-    for text in given or []:
-        field, equals, value = text.partition("=")
-        words = _names(value)
-        if not equals or not words:
-            raise ArgumentError(f"{option}: expected FIELD=NAME, got {text!r}")
-        if field.strip() in out:
-            raise ArgumentError(f"{option}: {field.strip()!r} is given twice")
-        out[field.strip()] = words if len(words) > 1 else words[0]
-    return out
-
-
-def _names(text: str) -> list[str]:
-    return [word.strip() for word in text.split(",") if word.strip()]
-
-
-def _numbers(option: str, text: str) -> list[float]:
-    try:
-        return [float(word) for word in _names(text)]
-    except ValueError:
-        raise ArgumentError(f"{option}: expected numbers with commas between, got {text!r}") from None
-
-
-def _matrix(path: str | Path) -> Any:
-    """Numbers of a text file, rows as lines, commas or blanks between."""
-    import numpy as np
-
-    try:
-        return np.loadtxt(Path(path).read_text().replace(",", " ").splitlines(), ndmin=2)
-    except ValueError as error:
-        raise ArgumentError(f"{path}: expected rows of numbers: {error}") from None

@@ -18,8 +18,8 @@ from geomctrl.errors import ArgumentError, GeomctrlError, NameNotFoundError
 
 FAILED, BAD_ARGUMENTS = 1, 2
 MODEL_HELP = (
-    "A bundled robot (see `geomctrl robots`), or the path of a URDF file, or of an MJCF file"
-    " (.xml, .mjcf; needs the extra 'mjcf')."
+    "A bundled robot (see `geomctrl robots`), or the path of a URDF file, of an MJCF file (.xml, .mjcf;"
+    " needs the extra 'mjcf'), or of a TOML file with a Denavit-Hartenberg table (`geomctrl.models.load_dh`)."
 )
 
 
@@ -66,7 +66,7 @@ def load_robot(
     allow_nonphysical: bool = False,
     unchecked: bool = False,
 ):
-    """A bundled robot by name, else the Robot of a URDF or MJCF file. `unchecked`: a URDF's inertias may be anything.
+    """A bundled robot by name, else that of a URDF, MJCF or TOML file. `unchecked`: a URDF's inertias may be anything.
 
     Raises GeomctrlError children.
     """
@@ -75,8 +75,9 @@ def load_robot(
     bundled = source in models.names() or not (Path(source).suffix or Path(source).exists())
     if not bundled and not Path(source).is_file():
         raise ArgumentError(f"ROBOT: no such file: {source!r}; bundled robots: {', '.join(models.names())}")
-    mjcf = Path(source).suffix.lower() in (".xml", ".mjcf")
-    if (bundled or mjcf) and (floating_base or allow_nonphysical or mimic != "error"):
+    suffix = Path(source).suffix.lower()
+    mjcf, table = suffix in (".xml", ".mjcf"), suffix == ".toml"
+    if (bundled or mjcf or table) and (floating_base or allow_nonphysical or mimic != "error"):
         raise ArgumentError(f"--floating-base, --mimic, --allow-nonphysical: for URDF files, not for {source!r}")
     if bundled:
         try:
@@ -85,6 +86,8 @@ def load_robot(
             raise NameNotFoundError(str(error).replace("name:", "ROBOT:", 1)) from None
     if mjcf:
         return models.load_mjcf(Path(source))
+    if table:
+        return models.load_dh(Path(source))
     nonphysical = "unchecked" if unchecked else "allow" if allow_nonphysical else "error"
     return models.load_urdf(Path(source), floating_base, mimic=str(mimic), nonphysical=nonphysical)
 

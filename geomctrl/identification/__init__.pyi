@@ -2,6 +2,7 @@
 from .base_parameters import BaseParameters as BaseParameters
 from .base_parameters import base_parameters as base_parameters
 from .base_parameters import exact_base_parameters as exact_base_parameters
+from .c_header import save_c_header as save_c_header
 from .columns import Column as Column
 from .columns import Curve as Curve
 from .compressed import Compressed as Compressed
@@ -29,6 +30,7 @@ from .export import load_extra as load_extra
 from .export import load_model as load_model
 from .export import save_model as save_model
 from .export import save_urdf as save_urdf
+from .formulas import load_columns as load_columns
 from .friction import CurveFit as CurveFit
 from .friction import fit_curves as fit_curves
 from .model import RegressorModel as RegressorModel

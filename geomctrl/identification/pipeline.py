@@ -44,8 +44,8 @@ def identify(
 
         report = identify(robot, "log.csv", method="wls", filtering=Filtering(cutoff=8.0, standstill=0.01))
 
-    log: a Dataset or the path of an npz or CSV file; reading: how to read it. Holes in the log, sampling intervals of
-    more than five median ones, are not filtered or interpolated across (`Dataset.cut_at_holes`).
+    log: a Dataset or the path of a file, see `Dataset.read`; reading: how to read it. Holes in the log, sampling
+    intervals of more than five median ones, are not filtered or interpolated across (`Dataset.cut_at_holes`).
     method, options: see `estimators.fit`; an option that can be made of a periodic log, the instruments of "iv", need
     not be given. model: default inertia, viscous and Coulomb friction, offsets. friction_curves: "sigmoid" or
     "stribeck" adds such a curve to every joint.
@@ -109,6 +109,7 @@ def _parts(
     if isinstance(validation.test, (int, float)):
         parts, notes["split"] = validation.split(data, period, guard=1.0 / filter_.cutoff)
         return parts
+    reading = validation.reading or reading
     other = filter_.without_saturation(reading.read(validation.test, robot), robot)
     notes["split"] = f"tested on {other.label!r}"
     return [data, other]

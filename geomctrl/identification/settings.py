@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -14,7 +12,7 @@ from geomctrl.arguments import count, flag, instance, number
 from geomctrl.errors import ArgumentError
 from geomctrl.robot import Robot
 
-from .data import Dataset, JointMapping, filters, reading
+from .data import Dataset, filters, reading
 from .data.reading import ANGULAR, LINEAR
 from .errors import DataError
 
@@ -22,26 +20,22 @@ SHORTEST = 32  # samples: less is no log
 
 
 @dataclass(frozen=True)
-class Reading:
+class Reading(reading.Options):
     """How to read a log.
 
-    keys, units, mapping, rate: which arrays or columns, in which units, from motors to joints, the sampling rate [Hz]
-    where there are no time stamps; see `Dataset.from_npz`.
+    keys, units, mapping, rate, joints, topic, current_gains: which arrays or columns, in which units, from motors to
+    joints, the sampling rate [Hz] where there are no time stamps, what the log calls the robot's joints (default: as
+    the robot does), which of several topics, torques per current; see `Dataset.read`.
     drop_bad_rows: leave out rows with missing numbers and repeated time stamps.
     resample [Hz]: put time stamps that are not even on a grid of this rate.
     check_units: stop where numbers look like degrees, milliseconds, currents.
     """
 
-    keys: Mapping[str, Any] | None = None
-    units: Mapping[str, str | Sequence[str]] | None = None
-    mapping: JointMapping | None = None
-    rate: float | None = None
-    drop_bad_rows: bool = False
     resample: float | None = None
     check_units: bool = True
 
     def __post_init__(self):
-        reading.check_options(self.keys, self.units, self.mapping, self.rate, self.drop_bad_rows)
+        super().__post_init__()
         if self.resample is not None:
             number("resample", self.resample, "a positive number of hertz", lambda x: x > 0.0)
         flag("check_units", self.check_units)
@@ -50,10 +44,15 @@ class Reading:
         """The log, fit for the robot, cut at its holes, resampled if asked. Raises DataError, ArgumentError."""
         instance("robot", robot, Robot, "a geomctrl.Robot")
         data = instance("source, path", source, (Dataset, str, os.PathLike), "a Dataset or the path of a log")
+        if self.joints is not None and len(self.joints) != robot.nv:
+            raise ArgumentError(
+                f"joints: expected {robot.nv} names, one a joint of {robot.name!r}, got {len(self.joints)}"
+            )
         if not isinstance(data, Dataset):
+            joints = self.joints if self.joints is not None or robot.nq != robot.nv else robot.dof_names
             data = Dataset.read(
-                data, keys=self.keys, units=self.units, mapping=self.mapping, rate=self.rate,
-                drop_bad_rows=self.drop_bad_rows,
+                data, self.keys, units=self.units, mapping=self.mapping, rate=self.rate,
+                drop_bad_rows=self.drop_bad_rows, joints=joints, topic=self.topic, current_gains=self.current_gains,
             )  # fmt: skip
         data.check(robot, units=self.check_units)
         if len(data) < SHORTEST:
@@ -155,10 +154,12 @@ class Validation:
     test: a Dataset or path of another log; or the fraction of the log that is set aside, by phase if the trajectory is
     periodic, by time if not; None: no test.
     period [s] of the trajectory: default looked for.
+    reading: how another log is read; default as the one that trains.
     """
 
     test: Dataset | str | Path | float | None = 0.3
     period: float | None = None
+    reading: Reading | None = None
 
     def __post_init__(self):
         if self.test is not None and not isinstance(self.test, (Dataset, str, os.PathLike)):
@@ -166,6 +167,8 @@ class Validation:
             object.__setattr__(self, "test", number("test", self.test, expected, lambda x: 0.0 < x < 1.0))
         if self.period is not None:
             number("period", self.period, "seconds > 0", lambda x: x > 0.0)
+        if self.reading is not None:
+            instance("reading", self.reading, Reading, "a Reading or None")
 
     def period_of(self, data: Dataset) -> float | None:
         instance("data", data, Dataset, "a Dataset")

@@ -4,48 +4,12 @@ import json
 
 import numpy as np
 import pytest
-from typer.testing import CliRunner
+from cli.identify_logs import COULOMB, GEARS, RATE, ROTOR, VISCOUS, ZERO, run, simulated, write
 
 import geomctrl.identification
 from geomctrl import inertia, models
-from geomctrl.cli.main import app
 from geomctrl.errors import GeomctrlError
-from geomctrl.identification import Curve, Filtering, Reading, RegressorModel, Validation, load_extra, load_model
-
-RATE, PERIOD = 200.0, 5.0
-GEARS, ZERO = np.array([50.0, -80.0]), np.array([0.1, -0.2])
-VISCOUS, COULOMB, ROTOR = [0.4, 0.3], [0.5, 0.2], 0.07
-
-
-def run(*arguments, status=0):
-    result = CliRunner(env={"COLUMNS": "120", "TERM": "dumb", "NO_COLOR": "1"}).invoke(
-        app, ["identify", *(str(a) for a in arguments)]
-    )
-    assert result.exit_code == status, (result.output, result.exception)
-    assert result.exception is None or isinstance(result.exception, SystemExit)
-    assert "Traceback" not in result.output
-    return result.output
-
-
-def simulated(seconds=20.0, periodic=False, noise=0.02, seed=0, **options):
-    """(t, q, tau, model, true parameters) of the bundled two-link arm."""
-    model = RegressorModel(models.two_link(), rotor=True, smoothing=0.02, **options)
-    x = model.prior
-    x[: model.inertial] *= 1.3  # the arm is not as its model says
-    x[model.indices("viscous")], x[model.indices("coulomb")], x[model.indices("rotor")] = VISCOUS, COULOMB, ROTOR
-    x[model.indices("curve")] = 2.0
-    t = np.arange(int(seconds * RATE)) / RATE
-    f = np.array([[1, 2], [3, 4], [5, 7]]) / PERIOD if periodic else np.array([[0.23, 0.31], [0.77, 0.59], [1.1, 1.4]])
-    w, A = 2 * np.pi * f, np.array([[0.8, 0.7], [0.4, 0.5], [0.2, 0.2]])
-    angle = t[:, None, None] * w + np.array([[0, 1], [2, 3], [4, 5.0]])
-    q, v, a = (A * np.sin(angle)).sum(1), (A * w * np.cos(angle)).sum(1), -(A * w**2 * np.sin(angle)).sum(1)
-    tau = model.torque(x, q, v, a)
-    return t, q, tau + noise * np.random.default_rng(seed).normal(size=tau.shape), model, x
-
-
-def write(path, t, q, tau, header="t,q1,q2,tau1,tau2"):
-    np.savetxt(path, np.column_stack((t, q, tau)), delimiter=",", header=header, comments="", fmt="%.17g")
-    return path
+from geomctrl.identification import Curve, Filtering, Reading, Validation, load_extra, load_model
 
 
 @pytest.fixture(scope="module")
@@ -213,7 +177,7 @@ def test_every_option_arrives(log, tmp_path, monkeypatch):
         (("--robot", "arm.urdf"), "no such file: 'arm.urdf'"),
         (("--column", "q=pos"), "q: no columns 'pos'; there are t, q1, q2, tau1, tau2"),
         (("--column", "tau=tau1,torque2"), "tau: no column 'torque2'; there are t, q1"),
-        (("--column", "torque=tau"), "keys: expected t, q, v, a, tau, got 'torque'"),
+        (("--column", "torque=tau"), "keys: expected t, q, v, a, tau, i, got 'torque'"),
         (("--column", "q=,"), "--column: expected FIELD=NAME, got 'q=,'"),
         (("--test", "-0.5"), "test: expected a fraction between 0 and 1"),
         (("--column", "q"), "--column: expected FIELD=NAME, got 'q'"),
@@ -221,7 +185,7 @@ def test_every_option_arrives(log, tmp_path, monkeypatch):
         (("--unit", "q=deg,rad,rad"), "units: q: expected one unit, or one a column of shape (4000, 2)"),
         (("--unit", "tau=mN m"), "wrong units suspected: torques are"),
         (("--rate", "100"), "rate: the log has time stamps of its own"),
-        (("--gears", "1,x"), "--gears: expected numbers with commas between, got '1,x'"),
+        (("--gears", "1,x"), "--gears: expected rows of numbers, or the name of a file of them, got '1,x'"),
         (("--gears", "1,2,3"), "expected 3 joints as in the joint mapping"),
         (("--friction", "viscous,stribek"), "--friction: expected none, or a list of viscous, coulomb, offset"),
         (("--springs", "elbow"), "no joint named 'elbow'"),
@@ -261,7 +225,7 @@ def test_help_teaches_by_example():
     said = run("--help")
     for words in (
         "Examples",
-        "geomctrl identify tx40.npz --robot tx40.urdf",
+        "geomctrl identify tx40_figaroh.npz --setup experiments/logs/tx40.toml",
         "Exit status",
         "--prior-weight",
         "--gears",

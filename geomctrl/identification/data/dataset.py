@@ -12,8 +12,9 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
-from geomctrl.arguments import instance, path_of
+from geomctrl.arguments import choice, instance, path_of
 from geomctrl.errors import ArgumentError
 from geomctrl.files import whole
 
@@ -22,6 +23,7 @@ from .reading import JointMapping
 from .samples import Samples
 
 Units = Mapping[str, str | Sequence[str]]
+Keys = Mapping[str, str | Sequence[str]]
 
 
 class Dataset(Samples):
@@ -41,84 +43,84 @@ class Dataset(Samples):
     # --- reading and writing -----------------------------------------------------------------------------------
 
     @classmethod
-    def from_npz(
+    def read(
         cls,
         path: str | Path,
-        keys: Mapping[str, str] | None = None,
+        keys: Keys | None = None,
         *,
         units: Units | None = None,
         mapping: JointMapping | None = None,
         rate: float | None = None,
         drop_bad_rows: bool = False,
+        joints: Sequence[str] | None = None,
+        topic: str | None = None,
+        current_gains: ArrayLike | None = None,
         label: str | None = None,
         names: Sequence[str] = (),
+        form: str | None = None,
     ) -> Dataset:
-        """A log from a numpy archive.
+        """A log from a file: an npz archive, a table (CSV, parquet), MATLAB's .mat, HDF5, a ROS bag (a file, or the
+        folder of a ROS 2 bag), told by its first bytes or its suffix, or by `form`, a key of `reading.formats.FORMATS`.
 
-        keys: which array is t, q, v, a, tau, for instance {"q": "A_q_motor_deg"}; default: the usual names, see
-        `reading.ALIASES`. units: {"q": "deg", ...}, a list for one a joint, default SI; see `reading.UNITS`. mapping:
-        from motor to joint coordinates. rate [Hz]: for logs without time stamps. drop_bad_rows: leave out, and say in
-        `history`, rows with missing numbers and repeated time stamps. Raises DataError, ArgumentError.
+        keys: which arrays or columns are t, q, v, a, tau, or currents i: {"q": "A_q_deg"} an array, {"q": ["base",
+        "elbow"]} columns, {"tau": "effort"} the stem that numbers follow (effort1, effort_1, effort[1]), with * for the
+        joint's number or name if not at the end ("axis*_effort"). Default: the usual names, `reading.naming.ALIASES`,
+        numbered or with the joints' names in them (/joint_states/elbow/position), in any order.
+        joints: what the log calls the robot's joints, in the robot's order: which columns are read where they are
+        called after joints. Default: all that the log has, in its order. topic: of which group of such columns, or
+        which of a bag's topics of joint states; default the only one, or /joint_states.
+        units: {"q": "deg", ...}, a list for one a joint, default SI; see `reading.units.UNITS`. current_gains [N m/A]:
+        torque per current, one number or one a joint, for logs of currents. mapping: from motor to joint coordinates.
+        rate [Hz]: for logs without time stamps. drop_bad_rows: leave out, and say in `history`, rows with missing
+        numbers and repeated time stamps. Raises DataError, ArgumentError.
         """
         path = path_of("path", path)
-        reading.check_options(keys, units, mapping, rate, drop_bad_rows, names, label)
-        return cls.from_arrays(
-            reading.npz_arrays(path), keys, units=units, mapping=mapping, rate=rate, drop_bad_rows=drop_bad_rows,
-            label=label or path.stem, names=names,
-        )  # fmt: skip
+        options = reading.Options(keys, units, mapping, rate, drop_bad_rows, joints, topic, current_gains)
+        if form is not None:
+            choice("form", form, reading.FORMATS)
+        _check_words(label, names)
+        return cls._of(reading.recorded(path, topic, form), options, label or path.stem, names)
 
     @classmethod
-    def from_csv(
-        cls,
-        path: str | Path,
-        keys: Mapping[str, str | Sequence[str]] | None = None,
-        *,
-        units: Units | None = None,
-        mapping: JointMapping | None = None,
-        rate: float | None = None,
-        drop_bad_rows: bool = False,
-        label: str | None = None,
-        names: Sequence[str] = (),
-    ) -> Dataset:
-        """A log from a table with a header line, one column a joint: t, q1, q2, ..., tau1, tau2, ...
+    def from_npz(cls, path: str | Path, keys: Keys | None = None, **options: Any) -> Dataset:
+        """`read`, of a numpy archive whatever its name."""
+        return cls.read(path, keys, form="npz", **options)
 
-        keys: which columns, {"t": "stamp", "q": ["base", "elbow"], "tau": "effort"}: a list, or the stem that numbers
-        follow (effort1, effort_1, effort[1]), with * where they stand if not at the end (axis*_effort). Comma,
-        semicolon, tab or blanks between; an empty cell is a missing number. Other options as for `from_npz`.
+    @classmethod
+    def from_csv(cls, path: str | Path, keys: Keys | None = None, **options: Any) -> Dataset:
+        """`read`, of a table with a header line whatever its name: t, q1, q2, ..., tau1, tau2, ...; comma, semicolon,
+        tab or blanks between; an empty cell is a missing number.
         """
-        path = path_of("path", path)
-        reading.check_options(keys, units, mapping, rate, drop_bad_rows, names, label)
-        return cls.from_arrays(
-            reading.csv_arrays(path, keys or {}), units=units, mapping=mapping, rate=rate, drop_bad_rows=drop_bad_rows,
-            label=label or path.stem, names=names,
-        )  # fmt: skip
-
-    @classmethod
-    def read(cls, path: str | Path, **options: Any) -> Dataset:
-        """`from_csv` for .csv, .txt and .tsv, `from_npz` otherwise."""
-        path = path_of("path", path)
-        return (cls.from_csv if path.suffix.lower() in (".csv", ".txt", ".tsv") else cls.from_npz)(path, **options)
+        return cls.read(path, keys, form="csv", **options)
 
     @classmethod
     def from_arrays(
         cls,
         arrays: Mapping[str, np.ndarray],
-        keys: Mapping[str, str] | None = None,
+        keys: Keys | None = None,
         *,
         units: Units | None = None,
         mapping: JointMapping | None = None,
         rate: float | None = None,
         drop_bad_rows: bool = False,
+        joints: Sequence[str] | None = None,
+        topic: str | None = None,
+        current_gains: ArrayLike | None = None,
         label: str = "log",
         names: Sequence[str] = (),
     ) -> Dataset:
-        """A log from arrays by name; see `from_npz`."""
+        """A log from arrays by name; see `read`."""
         instance("label", label, str, "words")
-        reading.check_options(keys, units, mapping, rate, drop_bad_rows, names)
+        options = reading.Options(keys, units, mapping, rate, drop_bad_rows, joints, topic, current_gains)
+        _check_words(label, names)
         if not isinstance(arrays, Mapping) or not all(isinstance(name, str) for name in arrays):
             raise ArgumentError(f"arrays: expected arrays by name, got {arrays!r:.60}")
-        found = reading.fields(arrays, keys or {}, units or {}, mapping, rate, label, drop_bad_rows)
-        return cls(**found, label=label, names=tuple(names))
+        return cls._of(reading.Recording(label, arrays, "array"), options, label, names)
+
+    @classmethod
+    def _of(cls, recording: reading.Recording, options: reading.Options, label: str, names: Sequence[str]) -> Dataset:
+        found, joints = reading.fields(recording, options)
+        return cls(**found, label=label, names=tuple(names) or joints)
 
     def save(self, path: str | Path) -> None:
         """Write t, q, v, a, tau and mask as an npz archive that `from_npz` reads."""
@@ -153,3 +155,10 @@ class Dataset(Samples):
     without_saturation = masks.without_saturation
     without_outliers = masks.without_outliers
     without_standstill = masks.without_standstill
+
+
+def _check_words(label: Any, names: Any) -> None:
+    if isinstance(names, str) or not isinstance(names, Sequence) or not all(isinstance(x, str) for x in names):
+        raise ArgumentError(f"names: expected one a joint, got {names!r:.60}")
+    if label is not None:
+        instance("label", label, str, "words")

@@ -64,6 +64,14 @@ OPTIONS = {
     "label": words("log"),
     "names": ["a", "b"],
 }
+HANDED_ON = OPTIONS | {  # to `read`, where None is the default
+    "units": Argument(UNITS, "none"),
+    "mapping": Argument(MAPPING, "none"),
+    "rate": Argument(None, "none"),
+    "label": Argument("log", "string none"),
+}
+BY_JOINT = {"joints": ["a", "b"], "topic": Argument(None), "current_gains": Argument(None)}
+(FOLDER / "columns.toml").write_text('[[column]]\nname = "x"\njoint = "joint1"\ntorque = "sin(q)"\n')
 STATES = {"q": LOG.q[:5], "v": LOG.v[:5], "a": LOG.a[:5]}
 BASE = base_parameters(ROBOT)
 CURVE, COLUMN = Curve(0, "sigmoid", 0.5), Column("own", lambda q, v, a: v**2)
@@ -148,12 +156,14 @@ EXAMPLES = {
         },
         LOG,
     ),
-    "identification.Dataset.from_arrays": Example({"arrays": ARRAYS, "keys": KEYS, **OPTIONS}),
-    "identification.Dataset.from_npz": Example({"path": FOLDER / "log.npz", "keys": KEYS, **OPTIONS}),
+    "identification.Dataset.from_arrays": Example({"arrays": ARRAYS, "keys": KEYS, **OPTIONS, **BY_JOINT}),
+    "identification.Dataset.from_npz": Example({"path": FOLDER / "log.npz", "keys": KEYS, **HANDED_ON}),
     "identification.Dataset.from_csv": Example(
-        {"path": FOLDER / "log.csv", "keys": {"t": "t", "q": ["q1", "q2"], "tau": ["tau1", "tau2"]}, **OPTIONS}
+        {"path": FOLDER / "log.csv", "keys": {"t": "t", "q": ["q1", "q2"], "tau": ["tau1", "tau2"]}, **HANDED_ON}
     ),
-    "identification.Dataset.read": Example({"path": FOLDER / "log.npz"}),
+    "identification.Dataset.read": Example(
+        {"path": FOLDER / "log.npz", "keys": KEYS, **OPTIONS, **BY_JOINT, "form": Argument(None)}
+    ),
     "identification.Dataset.longest_stretch": Example({}, LOG),
     "identification.Dataset.stretches": Example({}, LOG),
     "identification.Dataset.period": Example({"tolerance": number(0.02, positive=True)}, LOG),
@@ -203,6 +213,7 @@ EXAMPLES = {
             "matrix": np.array([[1.0, 0.0], [0.5, 1.0]]),
             "offset": gain(np.array([0.5, 0.25]), "negative"),
             "torque_at_motor": True,
+            "position_at_motor": True,
         }
     ),
     "identification.JointMapping.position": Example({"q": LOG.q}, MAPPING),
@@ -210,11 +221,14 @@ EXAMPLES = {
     "identification.JointMapping.torque": Example({"tau": LOG.q}, MAPPING),
     "identification.Reading": Example(
         {
-            "keys": KEYS,
+            "keys": {"t": "t", "q": "q", "i": "tau"},
             "units": UNITS,
             "mapping": MAPPING,
             "rate": number(100.0, positive=True),
             "drop_bad_rows": True,
+            "joints": ["a", "b"],
+            "topic": words("/joint_states"),
+            "current_gains": gain(np.array([1.0, 2.0]), "negative shape"),
             "resample": number(50.0, positive=True),
             "check_units": True,
         }
@@ -249,7 +263,11 @@ EXAMPLES = {
     "identification.RegressorModel.stream": Example({"data": LOG, "function": lambda q, v, a: [q], "size": 100}, MODEL),
     "identification.RegressorModel.with_options": Example({"smoothing": number(0.5, negative=False)}, MODEL),
     "identification.Validation": Example(
-        {"test": number(0.25, positive=True, legal="none string"), "period": number(2.0, positive=True)}
+        {
+            "test": number(0.25, positive=True, legal="none string"),
+            "period": number(2.0, positive=True),
+            "reading": Reading(),
+        }
     ),
     "identification.Validation.period_of": Example({"data": LOG}, Validation()),
     "identification.Validation.split": Example(
@@ -339,6 +357,10 @@ EXAMPLES = {
     ),
     "identification.load_model": Example({"path": save_model(ROBOT, FOLDER / "robot.json")}),
     "identification.load_extra": Example({"path": FOLDER / "robot.json"}),
+    "identification.load_columns": Example({"path": FOLDER / "columns.toml", "robot": ROBOT}, compare=False),
+    "identification.save_c_header": Example(
+        {"robot": ROBOT, "path": path("robot.h"), "extra": Argument({}, "mapping"), "name": words("robot")}
+    ),
     "identification.save_urdf": Example({"robot": ROBOT, "path": path("model.urdf")}),
     "LogFilter.filtered": Example({"data": LOG}, Filtering(10.0).for_log(LOG)),
     "LogFilter.without_outliers": Example({"data": LOG}, Filtering(10.0).for_log(LOG)),

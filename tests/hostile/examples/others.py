@@ -2,7 +2,7 @@
 
 import numpy as np
 from hostile.calls import Example
-from hostile.examples.common import ROBOT, Q, V, rng, words
+from hostile.examples.common import FOLDER, ROBOT, Q, V, path, rng, words
 from hostile.values import Argument, Fresh, number, text
 
 from geomctrl import Plant, controllers, models, references, testing
@@ -14,6 +14,11 @@ URDF = """<robot name="arm"><link name="base"/><link name="arm"><inertial><mass 
 ixz="0" iyy="1" iyz="0" izz="1"/></inertial></link><joint name="hinge" type="continuous"><parent link="base"/>
 <child link="arm"/><axis xyz="0 1 0"/></joint></robot>"""
 ARM = load_mjcf(MJCF)
+(FOLDER / "arm.urdf").write_text(URDF)
+(FOLDER / "arm.toml").write_text(
+    '[robot]\nconvention = "standard"\na = [1, 1]\nalpha = [0, 0]\nd = [0, 0]\nmasses = [1, 1]\n'
+)
+LOADED = models.load_urdf(URDF)
 
 
 def mujoco_model():
@@ -196,6 +201,10 @@ EXAMPLES = {
             "gravity": np.array([0.0, 1.0, -9.5]),
             "package_dirs": ["."],
         }
+    ),
+    "models.load_dh": Example({"path": FOLDER / "arm.toml"}),
+    "models.update_model_file": Example(
+        {"source": FOLDER / "arm.urdf", "robot": LOADED, "out": path("new.urdf"), "friction": True, "limits": True}
     ),
     "models.load_mjcf": Example({"source": MJCF, "ignore": ["tendon"], "gravity": np.array([0.0, 1.0, -9.5])}),
 }

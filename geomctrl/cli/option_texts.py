@@ -1,0 +1,51 @@
+"""Options' texts as names, numbers, pairs, matrices."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from geomctrl.errors import ArgumentError
+
+
+def pairs(option: str, given: list[str] | None) -> dict[str, Any]:
+    """FIELD=NAME or FIELD=NAME,NAME, ... to a dictionary."""
+    out: dict[str, Any] = {}
+    for text in given or []:
+        field, equals, value = text.partition("=")
+        words = names(value)
+        if not equals or not words:
+            raise ArgumentError(f"{option}: expected FIELD=NAME, got {text!r}")
+        if field.strip() in out:
+            raise ArgumentError(f"{option}: {field.strip()!r} is given twice")
+        out[field.strip()] = words if len(words) > 1 else words[0]
+    return out
+
+
+def names(text: str) -> list[str]:
+    return [word.strip() for word in text.split(",") if word.strip()]
+
+
+def numbers(option: str, text: str) -> list[float]:
+    try:
+        return [float(word) for word in names(text)]
+    except ValueError:
+        raise ArgumentError(f"{option}: expected numbers with commas between, got {text!r}") from None
+
+
+def matrix(option: str, text: str) -> Any:
+    """Rows of numbers, with semicolons between, or as the lines of a file; commas or blanks between numbers."""
+    import numpy as np
+
+    try:
+        file = Path(text).is_file()
+    except OSError:  # too many numbers for the name of one
+        file = False
+    lines = Path(text).read_text(encoding="utf-8").splitlines() if file else text.split(";")
+    try:
+        return np.loadtxt([line.replace(",", " ") for line in lines], ndmin=2)
+    except ValueError as error:
+        where = text if file else option
+        raise ArgumentError(
+            f"{where}: expected rows of numbers, or the name of a file of them, got {text!r:.60}: {error}"
+        ) from None

@@ -1,0 +1,28 @@
+"""Log files and arrays by name to the fields of a `Dataset`: formats, names, units, from motors to joints.
+
+A format is a file here and a row of `formats.FORMATS`; all of them make a `Recording`, numbers by name. `naming` says
+which of them are t, q, v, a, tau, or currents, and of which joint; `fields` makes SI units and joint coordinates of
+them.
+"""
+
+from .fields import Options, fields
+from .formats import FORMATS, recorded
+from .mapping import JointMapping
+from .numbers import booleans, real
+from .recording import Recording
+from .units import ANGULAR, DEGREE, LINEAR, RPM
+
+__all__ = [
+    "ANGULAR",
+    "DEGREE",
+    "FORMATS",
+    "LINEAR",
+    "RPM",
+    "JointMapping",
+    "Options",
+    "Recording",
+    "booleans",
+    "fields",
+    "real",
+    "recorded",
+]

@@ -1,0 +1,151 @@
+"""From a recording to the fields of a `Dataset`: SI units, joint coordinates, torques from currents."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from geomctrl.arguments import checked, flag, instance, listed, number
+from geomctrl.errors import ArgumentError
+from geomctrl.identification.errors import DataError
+
+from .mapping import JointMapping
+from .naming import ALIASES, named
+from .recording import Recording
+from .units import FIELDS, factor
+
+
+@dataclass(frozen=True)
+class Options:
+    """How the numbers of a log are to be understood; see `Dataset.read`. Raises ArgumentError."""
+
+    keys: Mapping[str, Any] | None = None
+    units: Mapping[str, str | Sequence[str]] | None = None
+    mapping: JointMapping | None = None
+    rate: float | None = None
+    drop_bad_rows: bool = False
+    joints: Sequence[str] | None = None
+    topic: str | None = None
+    current_gains: Any = None
+
+    def __post_init__(self):
+        for what in ("keys", "units"):
+            given = getattr(self, what)
+            for field in () if given is None else instance(what, given, Mapping, "a dict by field"):
+                if field not in FIELDS:
+                    raise ArgumentError(f"{what}: expected {', '.join(FIELDS)}, got {field!r}")
+        if self.mapping is not None:
+            instance("mapping", self.mapping, JointMapping, "a JointMapping")
+        if self.rate is not None:
+            number("rate", self.rate, "a positive number of hertz", lambda x: x > 0.0)
+        flag("drop_bad_rows", self.drop_bad_rows)
+        if self.joints is not None:
+            for name in (names := listed("joints", self.joints)):
+                instance("joints", name, str, "names")
+            if len(set(names)) != len(names) or not names:
+                raise ArgumentError(f"joints: expected different names, one a joint, got {names!r:.80}")
+        if self.topic is not None:
+            instance("topic", self.topic, str, "a name")
+        if self.current_gains is not None:
+            gains = checked("current_gains", self.current_gains, ())
+            if gains.ndim > 1 or not gains.size or not gains.all():
+                raise ArgumentError(f"current_gains: expected N m/A, one or one a joint, not 0, got {gains!r:.80}")
+        keys = self.keys or {}
+        if "tau" in keys and ("i" in keys or self.current_gains is not None):
+            raise ArgumentError("keys: expected torques tau, or currents i and their current_gains, got both")
+
+
+def fields(recording: Recording, options: Options) -> tuple[dict[str, Any], tuple[str, ...]]:
+    """(t, q, v, a, tau in SI units and joint coordinates, and `history`; what the log calls its joints, if it does)."""
+    label, o = recording.label, options
+    found, joints, notes = named(recording, o.keys or {}, o.joints, o.topic)
+    for field, unit in (o.units or {}).items():
+        if field in found:
+            found[field] = found[field] * factor(field, unit, found[field].shape)
+    _torques_of_currents(recording, found, o)
+    for field in ("q", "tau"):
+        if field not in found:
+            raise DataError(_no(recording, field))
+    if "t" in found and o.rate is not None:
+        raise DataError(f"{label}: rate: the log has time stamps of its own; leave the rate out")
+    if "t" not in found:
+        if o.rate is None:
+            raise DataError(f"{label}: no time stamps: give t, or the sampling rate (rate=..., in Hz)")
+        found["t"] = np.arange(np.atleast_1d(found["q"]).shape[0]) / o.rate
+    dropped = _drop_bad_rows(found) if o.drop_bad_rows else ()
+    if o.mapping is not None:
+        _map(label, found, o.mapping)
+    for x in found.values():
+        x.setflags(write=False)  # nobody else has them: the Dataset need not copy
+    return {**found, "history": (*notes, *dropped)}, joints
+
+
+def _torques_of_currents(recording: Recording, found: dict[str, np.ndarray], o: Options) -> None:
+    """Currents are torques over their gains; refused without these, and where it is not clear which is meant."""
+    i = found.pop("i", None)
+    if o.current_gains is None:
+        if i is not None and ("tau" not in found or "i" in (o.keys or {})):
+            raise DataError(
+                f"{recording.label}: tau: expected torques, got currents; give what makes torques of them,"
+                " current_gains=[...] in N m/A, one number or one a joint (identify: --current-gains 0.12,0.12,0.08)"
+            )
+        return
+    if i is None:
+        raise DataError(
+            f"{recording.label}: i: current_gains are given, expected currents, got none; {recording.there_are()}"
+        )
+    if "tau" in found and "i" not in (o.keys or {}):
+        raise DataError(
+            f"{recording.label}: tau: the log has torques as well as currents; say which by leaving out current_gains,"
+            " or by keys={'i': ...} (identify: --column i=...)"
+        )
+    gains, n = np.asarray(o.current_gains, float), i.shape[-1]
+    if gains.ndim and (i.ndim != 2 or len(gains) != n):
+        raise DataError(f"{recording.label}: current_gains: expected one number or {n}, one a joint, got {len(gains)}")
+    found["tau"] = i * gains
+
+
+def _no(recording: Recording, field: str) -> str:
+    if recording.kind == "array":
+        return (
+            f"{recording.label}: no {field}: expected an array called {' or '.join(ALIASES[field][:3])}, or keys="
+            f"{{{field!r}: ...}}; {recording.there_are()}"
+        )
+    return (
+        f"{recording.label}: no {field}: expected columns {field}1, {field}2, ..., or names of joints in them, or keys="
+        f"{{{field!r}: ...}} (identify: --column {field}=NAME,NAME,... or {field}=axis*_sensor, * for the joint's"
+        f" number or name); {recording.there_are()}"
+    )
+
+
+def _map(label: str, found: dict[str, np.ndarray], mapping: JointMapping) -> None:
+    n = len(mapping.matrix)
+    for field in ("q", "v", "a", "tau"):
+        if field in found and (found[field].ndim != 2 or found[field].shape[1] != n):
+            raise DataError(
+                f"{label}: {field}: expected {n} joints as in the joint mapping, got shape {found[field].shape}"
+            )
+    found["q"], found["tau"] = mapping.position(found["q"]), mapping.torque(found["tau"])
+    for field in ("v", "a"):
+        if field in found:
+            found[field] = mapping.rate(found[field])
+
+
+def _drop_bad_rows(found: dict[str, np.ndarray]) -> tuple[str, ...]:
+    """Drops, in place, rows with nan or infinity and those not later than all before; says how many."""
+    n = len(found["t"])
+    if any(np.ndim(x) == 0 or len(x) != n for x in found.values()):
+        return ()  # the Dataset refuses these, and says why
+    finite = np.all([np.isfinite(x).reshape(n, -1).all(1) for x in found.values()], axis=0)
+    latest = np.maximum.accumulate(np.where(finite, found["t"], -np.inf))
+    later = np.concatenate(([True], found["t"][1:] > latest[:-1]))
+    keep = finite & later
+    if keep.all():
+        return ()
+    for field, x in found.items():
+        found[field] = x[keep]
+    bad, early = int((~finite).sum()), int((finite & ~later).sum())
+    return (f"rows dropped: {bad} with missing numbers, {early} not later than those before",)

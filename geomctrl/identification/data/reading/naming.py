@@ -1,0 +1,164 @@
+"""Which of a recording's numbers are t, q, v, a, tau, or currents i, and of which joint.
+
+By the names that the caller gives; else by the usual ones, numbered (q1, q2, ...); else by the joints' names in them,
+see `joints`.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterator, Mapping, Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from geomctrl.identification.errors import DataError
+
+from . import joints as by_joint
+from .numbers import real
+from .recording import Recording
+from .units import FIELDS
+
+ALIASES = {
+    "t": ("t", "time", "timestamp", "stamp", "__time"),
+    "q": ("q", "pos", "position", "positions", "joint_position", "joint_positions", "angle"),
+    "v": ("v", "qd", "dq", "qdot", "vel", "velocity", "velocities", "joint_velocity", "joint_velocities"),
+    "a": ("a", "qdd", "ddq", "qddot", "acc", "acceleration", "accelerations"),
+    "tau": ("tau", "torque", "torques", "effort", "efforts", "joint_torque", "joint_torques"),
+    "i": ("i", "current", "currents", "motor_current", "motor_currents"),
+}
+Keys = Mapping[str, str | Sequence[str]]
+
+
+class Named(NamedTuple):
+    """Arrays by field; the joints that columns are called after, if they are; what was left out, in words."""
+
+    arrays: dict[str, np.ndarray]
+    joints: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
+
+
+def named(recording: Recording, keys: Keys, joints: Sequence[str] | None, topic: str | None) -> Named:
+    """joints: what the log calls the robot's joints, in the robot's order, where that is known; topic: of which of
+    several groups of columns. Fields that there are no numbers for are left out. Raises DataError.
+    """
+    arrays = {field: _asked(recording, field, key, joints, topic) for field, key in keys.items()}
+    usual = {f: x for f in FIELDS if f not in keys and (x := _usual(recording, f)) is not None}
+    both, names, notes = {**usual, **arrays}, (), list(recording.notes)
+    if topic is not None or "q" not in both or not {"tau", "i"} & both.keys():
+        words = {f: ALIASES[f] for f in FIELDS if f not in ("t", *keys)}
+        found = by_joint.columns(recording, words, joints, topic, {"q", "tau"} - both.keys())
+        if found:
+            usual = {f: x for f, x in usual.items() if f == "t"}
+            names = tuple(next(iter(found.values())))
+            usual |= {f: _stacked(recording, f, list(columns.values())) for f, columns in found.items()}
+        elif topic is not None:
+            raise DataError(
+                f"{recording.label}: topic: no columns called after joints, on {topic!r} or elsewhere;"
+                f" {recording.there_are()}"
+            )
+    arrays = usual | arrays
+    if names:
+        arrays, told = by_joint.whole_rows(recording.label, names, arrays)
+        notes += told
+    if recording.transposed:
+        arrays, told = _oriented(arrays)
+        notes += told
+    return Named(arrays, names, tuple(notes))
+
+
+# --- by the caller's words, and by the usual ones -----------------------------------------------------------------
+
+
+def _asked(
+    recording: Recording, field: str, key: str | Sequence[str], joints: Sequence[str] | None, topic: str | None
+) -> np.ndarray:
+    """What the caller calls it: an array, a list of columns, a stem that numbers or joints' names follow."""
+    arrays, kind = recording.arrays, recording.kind
+    if not isinstance(key, str):
+        missing = [k for k in key if k not in arrays]
+        if missing:
+            raise DataError(f"{recording.label}: {field}: no column {missing[0]!r}; {_near(recording, missing[0])}")
+        return _stacked(recording, field, key)
+    x = _exact(recording, field, key)
+    if x is not None:
+        return x
+    if "*" in key and joints is not None:
+        columns = [key.replace("*", joint, 1) for joint in joints]
+        if any(c in arrays for c in columns):
+            return _asked(recording, field, columns, None, None)
+    elif field != "t":
+        columns = by_joint.columns(recording, {field: (key,)}, joints, topic, {field}).get(field)
+        if columns:
+            return _stacked(recording, field, list(columns.values()))
+    what = "array" if kind == "array" else "columns"
+    raise DataError(f"{recording.label}: {field}: no {what} {key!r}; {_near(recording, key)}")
+
+
+def _near(recording: Recording, key: str) -> str:
+    near = difflib.get_close_matches(key, list(recording.arrays), n=1)
+    return (f"did you mean {near[0]!r}? " if near else "") + recording.there_are()
+
+
+def _usual(recording: Recording, field: str) -> np.ndarray | None:
+    return next((x for alias in ALIASES[field] if (x := _exact(recording, field, alias)) is not None), None)
+
+
+def _exact(recording: Recording, field: str, stem: str) -> np.ndarray | None:
+    """Columns called stem1, stem_1, stem[1], ..., or the array called stem, or struct.stem where that is one."""
+    columns = _numbered(recording, stem)
+    if columns:
+        return (
+            real(recording.label, field, recording.arrays[columns[0]])
+            if field == "t"
+            else _stacked(recording, field, columns)
+        )
+    inside = [name for name in recording.arrays if name.endswith(f".{stem}")]
+    name = stem if stem in recording.arrays else inside[0] if recording.kind == "array" and len(inside) == 1 else None
+    if name is None:
+        return None
+    x = real(recording.label, field, recording.arrays[name])
+    return x[:, None] if recording.kind == "column" and field != "t" and x.ndim == 1 else x
+
+
+def _stacked(recording: Recording, field: str, columns: Sequence[str]) -> np.ndarray:
+    parts = [real(recording.label, field, recording.arrays[c]) for c in columns]
+    for c, x in zip(columns, parts):
+        if x.ndim != 1 or len(x) != len(parts[0]):
+            raise DataError(
+                f"{recording.label}: {field}: {c!r}: expected a column of {len(parts[0])} numbers, got shape {x.shape}"
+            )
+    return np.stack(parts, -1) if field != "t" else parts[0]
+
+
+def _numbered(recording: Recording, stem: str) -> list[str]:
+    """Names stem1, stem_1, stem[1], ... in the order of their numbers, which `*` in the stem stands for if it is not
+    at its end.
+    """
+    before, _, after = stem.partition("*")
+    found: Iterator[tuple[int, str]] = (
+        (int(digits), h)
+        for h in recording.arrays
+        if h.startswith(before)
+        and h.endswith(after)
+        and (digits := h[len(before) : len(h) - len(after)].strip("_[](). ")).isdigit()
+    )
+    numbered = sorted(found)
+    if numbered and [n for n, _ in numbered] != list(range(numbered[0][0], numbered[0][0] + len(numbered))):
+        names = ", ".join(name for _, name in numbered)
+        raise DataError(f"{recording.label}: columns {names}: expected consecutive numbers; name the columns by keys")
+    return [name for _, name in numbered]
+
+
+def _oriented(arrays: dict[str, np.ndarray]) -> tuple[dict[str, np.ndarray], list[str]]:
+    """(the arrays with time first, what was done): where a format's vectors are rows or columns, and joints as well."""
+    t, notes = arrays.get("t"), []
+    if t is not None and t.ndim == 2 and 1 in t.shape:
+        arrays["t"] = t = t.ravel()
+    for field, x in arrays.items():
+        if field != "t" and x.ndim == 1:
+            arrays[field] = x[:, None]
+        elif t is not None and x.ndim == 2 and len(x) != len(t) == x.shape[1]:
+            arrays[field] = np.array(x.T)
+            notes.append(f"{field} transposed: a row a joint in the file")
+    return arrays, notes

@@ -1,0 +1,171 @@
+"""Edits of an XML text that leave every other byte as it is: comments, blanks, quotes and the order of attributes.
+
+Expat says where elements begin, in bytes; within a start tag, which it has found to be well-formed, a regular
+expression finds the attributes.
+"""
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from xml.parsers import expat
+from xml.sax.saxutils import escape
+
+from geomctrl.errors import ModelError
+
+__all__ = ["Edits", "Element", "parsed", "tag"]
+
+ATTRIBUTE = re.compile(rb"\s+(?P<name>[^\s=/>]+)\s*=\s*(?P<value>\"[^\"]*\"|'[^']*')")
+START_TAG = re.compile(rb"<[^\s/>]+(?P<attributes>(?:\s+[^\s=/>]+\s*=\s*(?:\"[^\"]*\"|'[^']*'))*)\s*(?P<empty>/?)>")
+
+
+@dataclass(eq=False)
+class Element:
+    """An element and where it lies: its start tag text[start:inside], its content text[inside:close], all of it
+    text[start:end]; of one without content, <a/>, inside = close = end.
+    """
+
+    tag: str
+    attributes: dict[str, str]
+    line: int
+    start: int
+    inside: int
+    close: int
+    end: int
+    parent: "Element | None" = None
+    children: "list[Element]" = field(default_factory=list)
+
+    @property
+    def is_empty(self) -> bool:
+        return self.inside == self.end
+
+    def find(self, tag: str) -> "Element | None":
+        return next(self.all(tag), None)
+
+    def all(self, tag: str) -> "Iterator[Element]":
+        return (child for child in self.children if child.tag == tag)
+
+    def below(self) -> "Iterator[Element]":
+        """Itself and all in it, as they stand."""
+        yield self
+        for child in self.children:
+            yield from child.below()
+
+
+def parsed(text: bytes) -> Element:
+    """The root element. Raises ModelError for what is no XML, and for encodings and entities in which bytes are not
+    the characters that they stand for.
+    """
+    if b"\0" in text[:4] or text[:2] in (b"\xff\xfe", b"\xfe\xff"):
+        raise ModelError("encoded in UTF-16 or UTF-32: expected UTF-8 to edit it in place")
+    parser, top, stack = expat.ParserCreate(), [], []
+
+    def start(tag: str, attributes: dict[str, str]) -> None:
+        at = parser.CurrentByteIndex
+        match = START_TAG.match(text, at)
+        if match is None:
+            raise ModelError(f"line {parser.CurrentLineNumber}: the start tag of <{tag}> can not be edited in place")
+        end = match.end()
+        element = Element(tag, attributes, parser.CurrentLineNumber, at, end, end, end, stack[-1] if stack else None)
+        (stack[-1].children if stack else top).append(element)
+        stack.append(element)
+
+    def stop(_tag: str) -> None:
+        element = stack.pop()
+        if text[element.inside - 2 : element.inside] != b"/>":
+            element.close = parser.CurrentByteIndex
+            element.end = text.index(b">", element.close) + 1
+
+    def entity(name: str, *_: object) -> None:
+        raise ModelError(
+            f"line {parser.CurrentLineNumber}: entity {name!r}: what it stands for can not be edited in place"
+        )
+
+    parser.StartElementHandler, parser.EndElementHandler, parser.EntityDeclHandler = start, stop, entity
+    try:
+        parser.Parse(text, True)
+    except (expat.ExpatError, LookupError) as error:
+        raise ModelError(f"malformed XML: {error}") from None
+    return top[0]
+
+
+class Edits:
+    """Changes of a text, collected, then made at once."""
+
+    def __init__(self, text: bytes):
+        self.text = text
+        self.newline = "\r\n" if b"\r\n" in text else "\n"
+        self._changes: list[tuple[int, int, bytes]] = []
+
+    def __bool__(self) -> bool:
+        return bool(self._changes)
+
+    def result(self) -> bytes:
+        parts, at = [], 0
+        for start, end, new in sorted(self._changes, key=lambda change: change[:2]):
+            assert start >= at, "two edits of the same bytes"
+            parts += [self.text[at:start], new]
+            at = end
+        return b"".join([*parts, self.text[at:]])
+
+    def replace(self, start: int, end: int, new: str) -> None:
+        self._changes.append((start, end, new.encode("ascii", "xmlcharrefreplace")))
+
+    def set(self, element: Element, values: Mapping[str, str], without: tuple[str, ...] = ()) -> None:
+        """Attributes' values: exchanged where they stand, or behind the last one; those in `without` are taken out."""
+        start_tag = START_TAG.match(self.text, element.start)
+        assert start_tag is not None
+        found = {m["name"].decode(): m for m in ATTRIBUTE.finditer(self.text, start_tag.start(), start_tag.end())}
+        for name, m in found.items():
+            if name in without:
+                self.replace(m.start(), m.end(), "")
+            elif name in values and element.attributes[name] != values[name]:
+                self.replace(m.start("value") + 1, m.end("value") - 1, _quoted(values[name]))
+        behind = start_tag.end("attributes")
+        new = {name: value for name, value in values.items() if name not in found}
+        if new:
+            self.replace(behind, behind, _listed(new))
+
+    def insert_first(self, element: Element, lines: list[tuple[int, str]]) -> None:
+        """Elements as the first content of one: lines of text, each so many levels below it; on its line if what it has
+        is.
+        """
+        own = _blank_before(self.text, element.start)
+        between = (
+            self.text[element.inside : element.children[0].start].decode(errors="replace") if element.children else "\n"
+        )
+        inner = between.rpartition("\n")[2]
+        step = (
+            inner[len(own) :]
+            if inner.isspace() and inner.startswith(own) and inner != own
+            else "\t"
+            if "\t" in own
+            else "  "
+        )
+        inline = "\n" not in between
+        body = "".join(line if inline else f"{self.newline}{own}{step * level}{line}" for level, line in lines)
+        if element.is_empty:
+            start_tag = START_TAG.match(self.text, element.start)
+            assert start_tag is not None
+            end = f"{self.newline}{own}</{element.tag}>"
+            self.replace(start_tag.end("attributes"), element.end, f">{body}{end}")
+        else:
+            self.replace(element.inside, element.inside, body)
+
+
+def tag(name: str, attributes: Mapping[str, str]) -> str:
+    """An element without content."""
+    return f"<{name}{_listed(attributes)}/>"
+
+
+def _listed(attributes: Mapping[str, str]) -> str:
+    return "".join(f' {key}="{_quoted(value)}"' for key, value in attributes.items())
+
+
+def _blank_before(text: bytes, at: int) -> str:
+    """What indents the line, if nothing else stands before."""
+    line = text[text.rfind(b"\n", 0, at) + 1 : at].decode(errors="replace")
+    return line[: len(line) - len(line.lstrip())]
+
+
+def _quoted(value: str) -> str:
+    return escape(value, {'"': "&quot;", "'": "&apos;"})

@@ -1,0 +1,43 @@
+"""`geomctrl identify` in this process, and logs of the bundled two-link arm for it."""
+
+import numpy as np
+from typer.testing import CliRunner
+
+from geomctrl import models
+from geomctrl.cli.main import app
+from geomctrl.identification import RegressorModel
+
+RATE, PERIOD = 200.0, 5.0
+GEARS, ZERO = np.array([50.0, -80.0]), np.array([0.1, -0.2])
+VISCOUS, COULOMB, ROTOR = [0.4, 0.3], [0.5, 0.2], 0.07
+
+
+def run(*arguments, status=0):
+    result = CliRunner(env={"COLUMNS": "120", "TERM": "dumb", "NO_COLOR": "1"}).invoke(
+        app, ["identify", *(str(a) for a in arguments)]
+    )
+    assert result.exit_code == status, (result.output, result.exception)
+    assert result.exception is None or isinstance(result.exception, SystemExit)
+    assert "Traceback" not in result.output
+    return result.output
+
+
+def simulated(seconds=20.0, periodic=False, noise=0.02, seed=0, **options):
+    """(t, q, tau, model, true parameters) of the bundled two-link arm."""
+    model = RegressorModel(models.two_link(), rotor=True, smoothing=0.02, **options)
+    x = model.prior
+    x[: model.inertial] *= 1.3  # the arm is not as its model says
+    x[model.indices("viscous")], x[model.indices("coulomb")], x[model.indices("rotor")] = VISCOUS, COULOMB, ROTOR
+    x[model.indices("curve")] = 2.0
+    t = np.arange(int(seconds * RATE)) / RATE
+    f = np.array([[1, 2], [3, 4], [5, 7]]) / PERIOD if periodic else np.array([[0.23, 0.31], [0.77, 0.59], [1.1, 1.4]])
+    w, A = 2 * np.pi * f, np.array([[0.8, 0.7], [0.4, 0.5], [0.2, 0.2]])
+    angle = t[:, None, None] * w + np.array([[0, 1], [2, 3], [4, 5.0]])
+    q, v, a = (A * np.sin(angle)).sum(1), (A * w * np.cos(angle)).sum(1), -(A * w**2 * np.sin(angle)).sum(1)
+    tau = model.torque(x, q, v, a)
+    return t, q, tau + noise * np.random.default_rng(seed).normal(size=tau.shape), model, x
+
+
+def write(path, t, q, tau, header="t,q1,q2,tau1,tau2"):
+    np.savetxt(path, np.column_stack((t, q, tau)), delimiter=",", header=header, comments="", fmt="%.17g")
+    return path
