@@ -91,7 +91,9 @@ class Joint:
 
     Limits are those of a joint with one degree of freedom: position [rad or m], velocity, effort [N m or N];
     `damping` (viscous) and `friction` (Coulomb) are what a model file says, for a plant to use. A joint with one degree
-    of freedom may have a spring, of which a `Plant` feels the torque -stiffness (q - rest) [N m/rad, N/m; rad, m].
+    of freedom may have a spring, of which a `Plant` feels the torque -stiffness (q - rest) [N m/rad, N/m; rad, m], and
+    an `armature` [kg m^2, kg]: the inertia of its motor and gears as the joint feels it, a rotor's times its gear ratio
+    squared. It is part of M, not of a body: it turns no base and weighs nothing.
     """
 
     kind: str
@@ -105,6 +107,7 @@ class Joint:
     friction: float = 0.0
     stiffness: float = 0.0
     rest: float = 0.0
+    armature: float = 0.0
 
     def __post_init__(self):
         if not isinstance(self.kind, str) or self.kind not in DOFS:
@@ -116,20 +119,19 @@ class Joint:
         _check_basis(label, S)
         _check_kind(label, self.kind, S)
         object.__setattr__(self, "S", frozen(S))
-        for key in ("lower", "upper", "velocity", "effort", "damping", "friction", "stiffness", "rest"):
+        for key in ("lower", "upper", "velocity", "effort", "damping", "friction", "stiffness", "rest", "armature"):
             object.__setattr__(self, key, _limit(f"{label}: {key}", getattr(self, key)))
         if self.lower > self.upper:
             raise ModelError(f"{label}: lower limit {self.lower} above upper limit {self.upper}")
-        for key in ("velocity", "effort", "damping", "friction", "stiffness"):
+        for key in ("velocity", "effort", "damping", "friction", "stiffness", "armature"):
             if getattr(self, key) < 0.0:
                 raise ModelError(f"{label}: {key} must not be negative: {getattr(self, key)}")
-        for key in ("damping", "friction", "stiffness", "rest"):
+        for key in ("damping", "friction", "stiffness", "rest", "armature"):
             if not np.isfinite(getattr(self, key)):
                 raise ModelError(f"{label}: {key}: expected a finite number, got {getattr(self, key)}")
-        if self.stiffness and S.shape[1] != 1:
-            raise ModelError(
-                f"{label}: stiffness: a joint with one degree of freedom has a spring, {self.kind} has none"
-            )
+        for key, what in (("stiffness", "a spring"), ("armature", "a motor")):
+            if getattr(self, key) and S.shape[1] != 1:
+                raise ModelError(f"{label}: {key}: a joint with one degree of freedom has {what}, {self.kind} has none")
 
     @property
     def dof(self) -> int:

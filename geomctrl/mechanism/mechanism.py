@@ -155,6 +155,11 @@ class Mechanism:
         """The joint coordinates (nv,) [rad, m] at which springs rest, of joints with one degree of freedom."""
         return self._per_dof("rest")
 
+    @property
+    def armature(self) -> np.ndarray:
+        """The motors' inertia as the joints feel it, per velocity coordinate (nv,) [kg m^2, kg]: part of M's diagonal."""
+        return self._per_dof("armature")
+
     def _per_dof(self, key: str) -> np.ndarray:
         return np.array([getattr(j, key) for j in self.joints for _ in range(j.dof)])
 
