@@ -99,6 +99,7 @@ class Pinocchio:
             self.model.addFrame(pin.Frame(robot.body_names[i], j, 0, pin.SE3(np.linalg.inv(T)), pin.FrameType.BODY))
             order.append(np.roll(np.arange(robot.nv)[robot.v_slices[i]], 3 if joint.kind == "free" else 0))
         self.order = np.concatenate(order)  # theirs[k] = ours[order[k]]
+        self.model.armature = robot.armature[self.order]
         self.data = self.model.createData()
 
     def q(self, q):

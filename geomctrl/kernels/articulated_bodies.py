@@ -58,8 +58,8 @@ class Articulated(NamedTuple):
 
 
 class Eliminated(NamedTuple):
-    """A velocity coordinate: its screw S in inertial axes, U = IA S, D = S . U + armature and 1 / D, what is left of its torque,
-    u = tau - S . pA, and the next coordinate towards the root or -1."""
+    """A velocity coordinate: its screw S in inertial axes, U = IA S, D = S . U + armature and 1 / D, what is left of
+    its torque, u = tau - S . pA, and the next coordinate towards the root or -1."""
 
     S: Twist
     U: Wrench

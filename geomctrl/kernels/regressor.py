@@ -64,7 +64,8 @@ def move_along(model, i, X_parent, x, motion):
     (per_body(ReferenceMotion), per_body(Wrench), per_body(Twist)),
 )
 def products(model, pi, q, v, a, v_ref, x, form, motion, wrenches, along, tau, g):
-    """tau = Y pi + armature a and g = Y^T x, O(n), without Y: Newton-Euler with parameters pi, and Y_i^T (Jac_i x) body by body."""
+    """tau = Y pi + armature a and g = Y^T x, O(n), without Y: Newton-Euler with parameters pi, and Y_i^T (Jac_i x) body
+    by body."""
     move_reference(model, base_reference_motion(model), motion, q, v, a, v_ref)
     move_along(model, zero_twist(), along, x, motion)
     for i in range(n_bodies(model)):

@@ -70,6 +70,13 @@ def with_inertias(model: np.ndarray, parameters: np.ndarray) -> np.ndarray:
     return changed
 
 
+def with_armatures(model: np.ndarray, armatures) -> np.ndarray:
+    """The packed array of the same tree with other armatures (nbodies,) of its joints."""
+    changed = model.copy()
+    changed.reshape(-1, WIDTH)[:-1, ARMATURE] = armatures
+    return changed
+
+
 def _expand(M, screw, kind):
     """The constants A, B, C (3x4, flat) and D (3) of f(q) = M exp(S q)."""
     R, w, v = M[:3, :3], screw[:3], screw[3:]
