@@ -181,8 +181,10 @@ class Pinocchio:
 
     def energies(self, q, v):
         q, v = self.q(q), self.v(v)
-        kinetic = pin.computeKineticEnergy(self.model, self.data, q, v)
-        return kinetic, pin.computePotentialEnergy(self.model, self.data, q)
+        armature, self.model.armature = self.model.armature.copy(), np.zeros(self.model.nv)
+        kinetic = pin.computeKineticEnergy(self.model, self.data, q, v)  # which counts the armature of one joint only
+        self.model.armature = armature
+        return kinetic + 0.5 * armature @ v**2, pin.computePotentialEnergy(self.model, self.data, q)
 
     def momentum(self, q, v):
         """About the world's origin, angular part first."""

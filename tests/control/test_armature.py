@@ -11,7 +11,7 @@ from geomctrl.control.sweeping.fingerprint import fingerprint
 ARM = models.two_link()
 MOTORS = np.array([0.2, 0.5])
 DRIVEN = ARM.with_armature(MOTORS)
-MOTION = gc.references.Quintic([0.0, 0.0], [0.6, -0.4], 0.5)
+MOTION = gc.references.Quintic(ARM, [0.0, 0.0], [0.6, -0.4], 0.5)
 
 
 class Feedforward:
