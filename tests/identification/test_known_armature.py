@@ -2,7 +2,6 @@
 
 import numpy as np
 import pytest
-from test_estimators import motion, synthetic
 
 from geomctrl import models
 from geomctrl.identification import Dataset, RegressorModel, fit, identify, load_model, save_model
@@ -12,13 +11,27 @@ TRUE = np.array([0.3, 0.7])
 ARM = models.two_link().with_armature(TRUE)
 
 
+def motion(seconds):
+    """(t, q, v, a) of three sines a joint."""
+    t = np.arange(int(100 * seconds)) / 100.0
+    w = 2.0 * np.pi * np.array([[0.23, 0.31], [0.77, 0.59], [1.1, 1.4]])
+    x, A = t[:, None, None] * w + [[0, 1], [2, 3], [4, 5]], np.array([[0.8, 0.7], [0.4, 0.5], [0.2, 0.2]])
+    return t, (A * np.sin(x)).sum(1), (A * w * np.cos(x)).sum(1), -(A * w**2 * np.sin(x)).sum(1)
+
+
+def log(seconds=12.0):
+    """Of the arm with its motors, without friction and noise."""
+    t, q, v, a = motion(seconds)
+    return Dataset(t, q, ARM.inverse_dynamics(q, v, a), v=v, a=a)
+
+
 def friction_free(robot, **options):
     return RegressorModel(robot, viscous=False, coulomb=False, offset=False, **options)
 
 
 def test_predicted_torques_are_inverse_dynamics():
     """Of the robot with its armature, known or a column's."""
-    _, q, v, a = motion(2, 1.0)
+    _, q, v, a = motion(1.0)
     expected = ARM.inverse_dynamics(q, v, a)
     for rotor in (False, True, [1]):
         model = friction_free(ARM, rotor=rotor)
@@ -31,7 +44,7 @@ def test_predicted_torques_are_inverse_dynamics():
 def test_what_is_known_is_not_taken_for_a_links_inertia(method):
     """Rotors that the model knows leave the links' parameters what they are; without, Iyy is off by them."""
     model = friction_free(ARM)
-    data = synthetic(model, model.prior, seconds=6.0)
+    data = log(6.0)
     options = {"ridge": {"strength": 1e-12}, "consistent": {"regularization": 1e-10, "margin": 1e-9}}.get(method, {})
     e = fit(model, data, method, **options)
     np.testing.assert_allclose(e.values, model.base.projection @ ARM.parameters.ravel(), atol=1e-3)
@@ -47,7 +60,7 @@ def test_a_column_is_the_whole_armature_and_the_robot_gets_it(tmp_path):
     model = friction_free(wrong, rotor=[1])
     np.testing.assert_array_equal(model.known_armature, [TRUE[0], 0.0])
     assert model.prior[model.indices("rotor")] == [0.2]
-    data = synthetic(friction_free(ARM), ARM.parameters.ravel())
+    data = log()
     e = fit(model, data, "ols")
     np.testing.assert_allclose(e.x[model.indices("rotor")], TRUE[1], atol=1e-8)
     np.testing.assert_allclose(e.robot.armature, TRUE, atol=1e-8)
@@ -58,7 +71,7 @@ def test_a_column_is_the_whole_armature_and_the_robot_gets_it(tmp_path):
 
 def test_logs_are_predicted_as_they_were_measured():
     """Known armature is filtered with the torques and added again."""
-    t, q, v, a = motion(2, 10.0)
+    t, q, v, a = motion(10.0)
     data = Dataset(t, q, ARM.inverse_dynamics(q, v, a)).filtered(cutoff=12.0)
     model = friction_free(ARM)
     _, tau, predicted, mask = model.predict(model.prior, data)
@@ -72,9 +85,9 @@ def test_logs_are_predicted_as_they_were_measured():
 
 def test_coupled_rotors_leave_the_robot_without_armature():
     """They are no joint's: the robot holds what is a joint's own, once."""
-    model = friction_free(ARM, rotor=[1], transmission=[[1, 0], [1, 1]])
+    model = friction_free(ARM, rotor=[1], transmission=[[1, 0], [1, -1]])
     np.testing.assert_array_equal(model.known_armature, [0.0, 0.0])
-    t, q, v, a = motion(2)
+    t, q, v, a = motion(12.0)
     T = model.transmission[1]
     tau = ARM.with_armature(0.0).inverse_dynamics(q, v, a) + 0.4 * np.outer(a @ T, T)
     e = fit(model, Dataset(t, q, tau, v=v, a=a), "ols")
@@ -84,7 +97,7 @@ def test_coupled_rotors_leave_the_robot_without_armature():
 
 
 def test_reports_say_where_rotors_are():
-    t, q, v, a = motion(2, 20.0)
+    t, q, v, a = motion(20.0)
     model = RegressorModel(ARM, rotor=[1], smoothing=0.05)
     report = identify(
         ARM, Dataset(t, q, ARM.inverse_dynamics(q, v, a)), model=model, filtering=Filtering(12.0),

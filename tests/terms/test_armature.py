@@ -13,6 +13,7 @@ from oracles import PINOCCHIO_KINDS, Pinocchio, assert_close, cases, derivative,
 import geomctrl as gc
 from geomctrl import factored, inertia, models, testing
 from geomctrl.errors import ArgumentError, ModelError
+from geomctrl.kernels import spatial_momentum
 from geomctrl.terms import closed_forms, regressor, representations
 from geomctrl.testing.properties import check_robot
 
@@ -96,6 +97,18 @@ def test_nothing_else_changes(robot):
 def test_kinetic_energy_is_half_v_m_v(robot):
     q, v, _, _ = random_motion(robot, 4)
     assert robot.kinetic_energy(q, v) == pytest.approx(0.5 * v @ robot.mass_matrix(q) @ v, rel=1e-12)
+
+
+@ROBOTS
+def test_momenta_of_the_structure_preserving_methods_are_m_v(robot):
+    q, v, _, _ = random_motion(robot, 8)
+    p, rate, diagonal = np.empty((3, robot.nv))
+    memory = spatial_momentum.sweep_memory(robot._model)
+    potential = spatial_momentum.momentum_sweep(robot._model, q, v, memory, p, rate, diagonal)
+    M = robot.mass_matrix(q)
+    assert_close(p, M @ v, 1e-12)
+    assert_close(diagonal, np.diag(M), 1e-12)
+    assert potential == pytest.approx(robot.potential_energy(q), rel=1e-10)
 
 
 @ROBOTS
