@@ -49,7 +49,7 @@ class ElasticJoint:
     ):
         require_robot("robot", robot)
         n = robot.nv
-        self.links, self.robot = robot, with_rotors(robot, rotor)
+        self.links, self.robot = robot.with_armature(0.0), with_rotors(robot, rotor)
         self.K, self.B = per_joint("stiffness", stiffness, n), per_joint("rotor", rotor, n)
         self.w = per_joint("bandwidth", bandwidth, n)
         if not callable(reference) or np.shape(reference(0.0)) != (5, n):

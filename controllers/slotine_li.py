@@ -26,12 +26,13 @@ RATE = 20.0  # of adaptation, where a step can follow it
 
 
 class SlotineLi(ModelBased):
-    """tau = Y(q, v, a_ref, v_ref) p - K s,   p' = -Gamma Y^T s      (Slotine and Li 1987)
+    """tau = Y(q, v, a_ref, v_ref) p + armature a_ref - K s,   p' = -Gamma Y^T s      (Slotine and Li 1987)
 
     V = 1/2 s . M s + 1/2 (p - p_true) . Gamma^-1 (p - p_true),   V' = - s . K s
 
     with v_ref = v_d - Lambda e and s = v - v_ref as in `Passivity`. `robot` is the nominal model: it gives the
-    geometry, and its parameters are the first estimate. The state z is the estimate p of what is adapted:
+    geometry and the armature, which is to be the plant's; its parameters are the first estimate. The state z is the
+    estimate p of what is adapted:
 
     parameters="links"   ten parameters of each body in `adapt` (names; default all), the others kept as in the model
     parameters="base"    the base parameters of the whole robot, of the reference-velocity dynamics
@@ -136,7 +137,7 @@ class SlotineLi(ModelBased):
         return p
 
     def law(self, t, q, v, z):
-        """(Y p - K s (nv,), Y^T s for what is adapted, e, s), friction columns included, in O(n) without forming Y."""
+        """(tau (nv,), Y^T s for what is adapted, e, s), friction columns included, in O(n) without forming Y."""
         return self._law(t, q, v, z)
 
     def _law(self, t, q, v, z):

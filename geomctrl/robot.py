@@ -32,6 +32,7 @@ class Robot(Mechanism):
     from_screws = classmethod(building.from_screws)
     with_parameters = building.with_parameters
     with_payload = building.with_payload
+    with_armature = building.with_armature
     with_gravity = building.with_gravity
 
     neutral = configuration.neutral

@@ -33,11 +33,13 @@ def load_mjcf(source: str | Path, *, ignore: Iterable[str] = (), gravity: ArrayL
     joints carry massless bodies "body/joint". Named sites become frames ("name_site" where a body has the name).
 
     What a rigid-body tree does not represent is refused, each element with its line, unless named in `ignore`:
-    "armature", "stiffness" (springs but for linear ones of hinges and slides), "damping" (its nonlinear part),
-    "equality", "tendon" (those with a spring, damping, friction, inertia or limits; others only transmit), "gravcomp",
-    "fluid", "flex", "plugin" (of bodies). Geometry, contacts, actuators and sensors are no part of a robot and are not
-    read; joint damping and frictionloss stay as `damping` and `friction`, springs as `stiffness` and `rest`, which a
-    `Plant` feels. gravity: the file's unless given.
+    "armature" (of ball and free joints, and of actuators of anything but hinges and slides; ignored, none is read),
+    "stiffness" (springs but for linear ones of hinges and slides), "damping" (its nonlinear part), "equality", "tendon"
+    (those with a spring, damping, friction, inertia or limits; others only transmit), "gravcomp", "fluid", "flex",
+    "plugin" (of bodies). Geometry, contacts, actuators and sensors are no part of a robot and are not read, but for
+    actuators' rotors: gear^2 times their armature is their joint's, gear its `gear_ratio`. Joint damping and
+    frictionloss stay as `damping` and `friction`, springs as `stiffness` and `rest`, which a `Plant` feels. gravity:
+    the file's unless given.
     """
     mujoco = the_package("load_mjcf")
     ignored = listed("ignore", [ignore] if isinstance(ignore, str) else ignore)
@@ -178,9 +180,11 @@ def _beyond(mujoco, documents, spec, m):
         np.logical_or.at(flags, m.dof_jntid, nonzero(name, m.nv))
         return flags
 
-    geared = elements(spec.actuators, ACTUATORS, nonzero("actuator_armature", m.nu))
-    yield "armature", elements(spec.joints, JOINTS, of_joints("dof_armature")) + geared
     linear = np.isin(m.jnt_type, (mujoco.mjtJoint.mjJNT_SLIDE, mujoco.mjtJoint.mjJNT_HINGE))
+    driven = _joints_of_actuators(mujoco, m)
+    elsewhere = nonzero("actuator_armature", m.nu) & ~(driven >= 0)
+    geared = elements(spec.actuators, ACTUATORS, elsewhere)
+    yield "armature", elements(spec.joints, JOINTS, of_joints("dof_armature") & ~linear) + geared
     curved = nonzero("jnt_stiffnesspoly", m.njnt) | nonzero("jnt_springyield", m.njnt)
     yield "stiffness", elements(spec.joints, JOINTS, curved | (nonzero("jnt_stiffness", m.njnt) & ~linear))
     yield "damping", elements(spec.joints, JOINTS, of_joints("dof_dampingpoly"))
@@ -198,6 +202,14 @@ def _beyond(mujoco, documents, spec, m):
     yield "plugin", elements(spec.bodies, BODIES, m.body_plugin >= 0)
 
 
+def _joints_of_actuators(mujoco, m):
+    """Per actuator the number of the hinge or slide that it drives, -1 for those that drive something else."""
+    at_joint = np.isin(m.actuator_trntype, (mujoco.mjtTrn.mjTRN_JOINT, mujoco.mjtTrn.mjTRN_JOINTINPARENT))
+    single = np.append(np.isin(m.jnt_type, (mujoco.mjtJoint.mjJNT_SLIDE, mujoco.mjtJoint.mjJNT_HINGE)), False)
+    joints = np.where(at_joint, m.actuator_trnid[:, 0], m.njnt)
+    return np.where(single[joints], joints, -1)
+
+
 # --- bodies ------------------------------------------------------------------------------------------------------
 
 
@@ -211,7 +223,19 @@ class _Tree:
         self.damping = m.dof_damping * (not _disabled(mujoco, m, "DAMPER", "PASSIVE"))
         self.friction = m.dof_frictionloss * (not _disabled(mujoco, m, "FRICTIONLOSS"))
         self.stiffness = m.jnt_stiffness * springs
+        self.armature, self.gear_ratio = self.motors("armature" not in ignore)
         self.bodies = [body for i in range(1, m.nbody) for body in self.chain(i)]
+
+    def motors(self, wanted):
+        """Armature and gear ratio of every joint with one degree of freedom; rotors of actuators count gear^2 times."""
+        m = self.m
+        armature, ratio = m.dof_armature[m.jnt_dofadr] * wanted, np.ones(m.njnt)
+        rotors = np.asarray(getattr(m, "actuator_armature", np.zeros(m.nu))) * wanted  # older versions have none
+        for joint, rotor, gear in zip(_joints_of_actuators(self.mujoco, m), rotors, m.actuator_gear[:, 0]):
+            if joint >= 0 and rotor:
+                armature[joint] += rotor * gear**2
+                ratio[joint] = gear or 1.0
+        return armature, ratio
 
     def transform(self, position, quaternion):
         T, R = np.eye(4), np.empty(9)
@@ -256,6 +280,7 @@ class _Tree:
             options["effort"] = float(np.abs(m.jnt_actfrcrange[j]).max())
         if self.stiffness[j]:
             options["stiffness"], options["rest"] = float(self.stiffness[j]), float(m.qpos_spring[at])
+        options["armature"], options["gear_ratio"] = float(self.armature[j]), float(self.gear_ratio[j])
         rest, axis, q0 = np.eye(4), m.jnt_axis[j], float(m.qpos0[at])
         if kind == types.mjJNT_SLIDE:
             rest[:3, 3] = -q0 * axis

@@ -24,6 +24,7 @@ from geomctrl.mechanism.joint import Joint
 from geomctrl.mechanism.mechanism import WORLD
 from geomctrl.models.source import locate, read_xml
 from geomctrl.models.urdf_document import check_document
+from geomctrl.models.urdf_transmissions import read_motors
 from geomctrl.robot import Robot
 
 __all__ = ["load_urdf"]
@@ -43,9 +44,11 @@ def load_urdf(
     """A robot from a URDF file, or from a string of XML.
 
     Bodies are named after links, joints after joints; links on fixed joints are merged and stay as frames. A planar
-    joint's normal is its `axis`. A limit the file does not state is infinite. A robot without a name has that of its
-    file. Meshes are never opened. Elements and attributes that URDF does not have are named in one warning, with their
-    lines, where they stand in what is read: the tree, joints, inertias; not in looks, simulators' and drives' settings.
+    joint's normal is its `axis`. A limit the file does not state is infinite. Of a transmission between one joint and
+    one actuator, mechanicalReduction is the joint's `gear_ratio`, and Drake's rotor_inertia with it the `armature`. A
+    robot without a name has that of its file. Meshes are never opened. Elements and attributes that URDF does not have
+    are named in one warning, with their lines, where they stand in what is read: the tree, joints, inertias; not in
+    looks, simulators' and drives' settings.
 
     floating_base: the root link gets six degrees of freedom, joint "root_joint"; otherwise it is the world.
     mimic: what to do with joints that follow others: "error"; "fixed" locks them at their offset; "independent" gives
@@ -65,6 +68,8 @@ def load_urdf(
     try:
         document = read_xml(found)
         unread = check_document(document)
+        motors, not_understood = read_motors(document)
+        unread += not_understood
         if unread:
             more = f"; and {len(unread) - MENTIONED} more" if len(unread) > MENTIONED else ""
             warnings.warn(f"{label}: not read: {'; '.join(unread[:MENTIONED])}{more}", stacklevel=2)
@@ -72,7 +77,7 @@ def load_urdf(
             document.set("name", "robot" if isinstance(found, str) else found.stem)
         model = _parse(_stripped(document))
         root = _root(model)
-        bodies = _bodies(model, root, floating_base, mimic, nonphysical == "error")
+        bodies = _bodies(model, root, motors, floating_base, mimic, nonphysical == "error")
         if nonphysical == "unchecked":
             return _unchecked(bodies, name=model.name, gravity=gravity)
         robot = Robot.build(bodies, name=model.name, gravity=gravity, physical=nonphysical == "error")
@@ -162,7 +167,7 @@ def _root(model):
     return roots[0]
 
 
-def _bodies(model, root, floating_base, mimic, physical):
+def _bodies(model, root, motors, floating_base, mimic, physical):
     links = {link.name: link for link in model.links}
     if WORLD in links and (root != WORLD or floating_base):
         raise ModelError(
@@ -183,17 +188,17 @@ def _bodies(model, root, floating_base, mimic, physical):
     for j in model.joints:
         placement = np.eye(4) if j.origin is None else j.origin
         lock = j.mimic if mimic == "fixed" else None
-        joint = _joint(j)
+        joint = _joint(j, motors.get(j.name, {}))
         if lock is not None and joint.dof:
             joint, placement = Joint.fixed(), placement @ _moved(j, lock.offset)
         bodies.append(Body(j.child, None if j.parent == WORLD else j.parent, joint, placement, parameters[j.child]))
     return bodies
 
 
-def _joint(j):
+def _joint(j, motor):
     if j.type == "fixed":
         return Joint.fixed(name=j.name)
-    options = {"name": j.name}
+    options = {"name": j.name, **motor}
     bounded = j.type in ("revolute", "prismatic")
     for key in ("lower", "upper", "velocity", "effort") if bounded else ("velocity", "effort"):
         if j.limit is not None and getattr(j.limit, key) is not None:

@@ -99,6 +99,7 @@ class Pinocchio:
             self.model.addFrame(pin.Frame(robot.body_names[i], j, 0, pin.SE3(np.linalg.inv(T)), pin.FrameType.BODY))
             order.append(np.roll(np.arange(robot.nv)[robot.v_slices[i]], 3 if joint.kind == "free" else 0))
         self.order = np.concatenate(order)  # theirs[k] = ours[order[k]]
+        self.model.armature = robot.armature[self.order]
         self.data = self.model.createData()
 
     def q(self, q):
@@ -180,8 +181,10 @@ class Pinocchio:
 
     def energies(self, q, v):
         q, v = self.q(q), self.v(v)
-        kinetic = pin.computeKineticEnergy(self.model, self.data, q, v)
-        return kinetic, pin.computePotentialEnergy(self.model, self.data, q)
+        armature, self.model.armature = self.model.armature.copy(), np.zeros(self.model.nv)
+        kinetic = pin.computeKineticEnergy(self.model, self.data, q, v)  # which counts the armature of one joint only
+        self.model.armature = armature
+        return kinetic + 0.5 * armature @ v**2, pin.computePotentialEnergy(self.model, self.data, q)
 
     def momentum(self, q, v):
         """About the world's origin, angular part first."""

@@ -80,6 +80,9 @@ def pinocchio_model(robot: gc.Robot):
         on = 0 if parent < 0 else model.getJointId(str(robot.joints[parent].name))
         number = model.addJoint(on, kind, pin.SE3(M[:3, :3], M[:3, 3]), str(joint.name))
         model.appendBodyToJoint(number, pin.Inertia.FromDynamicParameters(robot.parameters[i]), pin.SE3.Identity())
+    for joint in robot.joints:
+        if joint.armature:
+            model.armature[model.idx_vs[model.getJointId(str(joint.name))]] = joint.armature
     return model
 
 

@@ -8,7 +8,7 @@ from geomctrl.robot import Robot
 
 
 def joint_table(robot: Robot) -> Table:
-    """One row a joint: kind, tree, mass of the body it carries, limits, and friction where the model states some."""
+    """One row a joint: kind, tree, mass of the body it carries, limits; friction and motors where there are some."""
     table = Table()
     for name in ("", "joint", "kind", "on", "body"):
         table.add_column(name, overflow="fold")
@@ -17,12 +17,17 @@ def joint_table(robot: Robot) -> Table:
     friction = bool(robot.damping.any() or robot.friction.any())
     if friction:
         table.add_column("damping, friction", justify="right")
+    motors = bool(robot.armature.any() or (robot.gear_ratio != 1.0).any())
+    if motors:
+        table.add_column("armature, gears", justify="right")
     for i, (joint, body, p) in enumerate(zip(robot.joints, robot.body_names, robot.parents)):
-        unit, force = ("rad", "N m") if joint.turning.any() else ("m", "N")
+        unit, force, inertia = ("rad", "N m", "kg m^2") if joint.turning.any() else ("m", "N", "kg")
         bounded = np.isfinite([joint.lower, joint.upper]).any()
         row = [str(i), escape(str(joint.name)), joint.kind, str(p) if p >= 0 else "world", escape(body)]
         row += [f"{robot.parameters[i, 0]:.4g}", f"{joint.lower:.3g} .. {joint.upper:.3g} {unit}" if bounded else "-"]
         limits = ((joint.velocity, f"{unit}/s"), (joint.effort, force))
         row += [f"{x:.3g} {u}" if np.isfinite(x) else "-" for x, u in limits]
-        table.add_row(*row, *([f"{joint.damping:.3g}, {joint.friction:.3g}"] if friction else []))
+        row += [f"{joint.damping:.3g}, {joint.friction:.3g}"] * friction
+        row += [f"{joint.armature:.3g} {inertia}, {joint.gear_ratio:.4g}"] * motors
+        table.add_row(*row)
     return table

@@ -1,8 +1,8 @@
 """Tracing: an algorithm of `kernels` run once on symbols, for a robot's structure.
 
 What is compiled in is the structure: the tree, the kinds of joints, and which numbers of placements, screws and gravity
-are 0 or +-1. Everything else that the model array holds, the inertial parameters above all, is an input at run time, so
-that robots which differ in numbers only share one trace.
+are 0 or +-1; of armatures, whether there is one. Everything else that the model array holds, the inertial parameters
+above all, is an input at run time, so that robots which differ in numbers only share one trace.
 """
 
 from __future__ import annotations
@@ -102,6 +102,7 @@ def structure(model: np.ndarray) -> np.ndarray:
     known = np.where(np.abs(rows - np.round(rows)) <= STRUCTURAL, np.round(rows), np.nan)
     known[np.abs(known) > 1.0] = np.nan
     known[:-1, tree.J : tree.S] = np.nan
+    known[:-1, tree.ARMATURE] = np.where(rows[:-1, tree.ARMATURE] == 0.0, 0.0, np.nan)
     return (np.where(whole, rows, known) + 0.0).ravel()  # no -0.0
 
 

@@ -36,7 +36,8 @@ def with_rotors(robot: Robot, rotor: ArrayLike) -> Robot:
     """The robot and its n rotors as 2n bodies: configuration (q, theta), mass matrix diag(M(q), B).
 
     rotor: inertia B per joint after the gears [kg m^2, kg], a number or (nv,). Rotors turn about axes fixed in the
-    world: that their housings move with the links is Spong's usual neglect, right for high gear ratios.
+    world: that their housings move with the links is Spong's usual neglect, right for high gear ratios. They stand for
+    the robot's armature, which its links are without.
     """
     require_robot("robot", robot)
     if robot.nq != robot.nv or any(joint.dof != 1 for joint in robot.joints):
@@ -45,6 +46,7 @@ def with_rotors(robot: Robot, rotor: ArrayLike) -> Robot:
             f"robot: elastic joints must have one degree of freedom, {wide!r} of {robot.name!r} has more"
         )
     B = per_joint("rotor", rotor, robot.nv)
+    robot = robot.with_armature(0.0)
     names = [robot.body_names[p] if p >= 0 else None for p in robot.parents]
     bodies = [Body(*x) for x in zip(robot.body_names, names, robot.joints, robot.placements, robot.parameters)]
     for joint, b in zip(robot.joints, B):
@@ -76,7 +78,7 @@ class ElasticPlant(Plant):
         self, robot: Robot, stiffness: ArrayLike, rotor: ArrayLike, friction: Friction | str | None = None, f_ext=None
     ):
         super().__init__(with_rotors(robot, rotor), friction, f_ext)
-        object.__setattr__(self, "links", robot)
+        object.__setattr__(self, "links", robot.with_armature(0.0))
         object.__setattr__(self, "stiffness", per_joint("stiffness", stiffness, robot.nv))
 
     def _sprung(self, q, tau):

@@ -113,8 +113,8 @@ def _parts(desired: Any) -> tuple[Any, Any, Any]:
 
 
 class AdaptiveLaw(NamedTuple):
-    """Slotine and Li's law at one state, Y the regressor at (q, v, a_ref, v_ref): tau = Y p - K s (nv,), Y^T s
-    (10 nbodies,), and the errors e and s (nv,)."""
+    """Slotine and Li's law at one state, Y the regressor at (q, v, a_ref, v_ref): tau = Y p + armature a_ref - K s
+    (nv,), Y^T s (10 nbodies,), and the errors e and s (nv,)."""
 
     tau: np.ndarray
     YTs: np.ndarray

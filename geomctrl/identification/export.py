@@ -25,7 +25,7 @@ from geomctrl.robot import Robot
 
 FORMAT, VERSION = "geomctrl robot", 1
 LIMITS = ("lower", "upper", "velocity", "effort", "damping", "friction")
-SPRING = ("stiffness", "rest")
+LATER = {"stiffness": 0.0, "rest": 0.0, "armature": 0.0, "gear_ratio": 1.0}  # which files had not at first
 
 
 def save_model(robot: Robot, path: str | Path, extra: Mapping[str, Any] | None = None) -> Path:
@@ -48,7 +48,7 @@ def save_model(robot: Robot, path: str | Path, extra: Mapping[str, Any] | None =
                     "name": j.name,
                     "kind": j.kind,
                     "S": j.S.T.tolist(),
-                    **{key: _number(getattr(j, key)) for key in (*LIMITS, *SPRING)},
+                    **{key: _number(getattr(j, key)) for key in (*LIMITS, *LATER)},
                 },
             }
             for body, parent, j, M, pi in zip(
@@ -77,7 +77,7 @@ def load_model(path: str | Path) -> Robot:
                 np.array(j["S"], dtype=float).T.copy().reshape(6, -1),
                 j["name"],
                 **{key: float(j[key]) for key in LIMITS},
-                **{key: float(j.get(key, 0.0)) for key in SPRING},  # which files had not at first
+                **{key: float(j.get(key, default)) for key, default in LATER.items()},
             )
             for j in (b["joint"] for b in bodies)
         )
@@ -111,7 +111,8 @@ def save_urdf(robot: Robot, path: str | Path) -> Path:
     """Write the robot as URDF, which `models.load_urdf` reads back to the same dynamics, to rounding.
 
     URDF wants a joint's axis through its child's origin: where a body's frame lies off its axis, the link is shifted
-    and the frame kept as a massless link of the same name with "_frame". Raises ModelError for joints URDF does not
+    and the frame kept as a massless link of the same name with "_frame". Motors become transmissions: gear ratios their
+    mechanicalReduction, armatures Drake's rotor_inertia, before the gears. Raises ModelError for joints URDF does not
     have (helical, cylindrical, spherical, planar, free, with a spring) and for bodies without mass but with inertia.
     """
     instance("robot", robot, Robot, "a geomctrl.Robot")
@@ -148,6 +149,10 @@ def save_urdf(robot: Robot, path: str | Path) -> Path:
         if f.name not in names:
             on = robot.body_names[f.body] if f.body >= 0 else base
             _fixed(root, f.name, on, (_inverse(shifts[f.body]) if f.body >= 0 else np.eye(4)) @ f.placement)
+    if robot.armature.any():
+        root.set("xmlns:drake", "http://drake.mit.edu")
+    for joint in robot.joints:
+        _motor(root, joint)
     ElementTree.indent(root)
     with whole(path) as file:
         ElementTree.ElementTree(root).write(file, encoding="utf-8", xml_declaration=True)
@@ -196,6 +201,21 @@ def _link(root, name, pi):
         f"i{a}{b}": repr(float(I["xyz".index(a), "xyz".index(b)])) for a, b in ("xx", "xy", "xz", "yy", "yz", "zz")
     }
     ElementTree.SubElement(inertial, "inertia", entries)
+
+
+def _motor(root, joint):
+    """The joint's motor as a transmission, as `load_urdf` and Drake read it."""
+    if not joint.armature and joint.gear_ratio == 1.0:
+        return
+    transmission = ElementTree.SubElement(root, "transmission", name=f"{joint.name}_transmission")
+    ElementTree.SubElement(transmission, "type").text = "transmission_interface/SimpleTransmission"
+    ElementTree.SubElement(transmission, "joint", name=str(joint.name))
+    actuator = ElementTree.SubElement(transmission, "actuator", name=f"{joint.name}_motor")
+    ElementTree.SubElement(actuator, "mechanicalReduction").text = repr(joint.gear_ratio)
+    if joint.armature:
+        numbers = {"rotor_inertia": joint.armature / joint.gear_ratio**2, "gear_ratio": joint.gear_ratio}
+        for key, value in numbers.items():
+            ElementTree.SubElement(actuator, f"drake:{key}", value=repr(value))
 
 
 def _fixed(root, name, parent, T):

@@ -1,4 +1,4 @@
-"""The regressor of a whole robot: inertia, friction, rotors, springs, columns of one's own: tau = Y(q, v, a) x.
+"""The regressor of a whole robot: inertia, friction, rotors, springs, columns of one's own: tau = Y(q, v, a) x + B a.
 
 A log is never stacked as a whole. It comes in chunks, and of each joint's rows only a triangular factor is kept, see
 `compressed`.
@@ -31,17 +31,20 @@ CHUNK = 1008  # samples: a chunk stays in cache, and is no power of two apart in
 
 
 class RegressorModel:
-    """tau = Y(q, v, a) x for any robot.
+    """tau = Y(q, v, a) x + known_armature a for any robot.
 
     x holds, in this order: ten inertial parameters a body; and per actuator (the joints, unless `transmission` says
-    otherwise) viscous friction [N m s/rad], Coulomb friction [N m], a torque offset [N m], rotor inertia [kg m^2] as
-    far as asked for; per joint spring stiffness [N m/rad] and a torque of its neutral position [N m] for `springs`
-    (names or numbers of joints); amplitudes of friction `curves` [N m]; then `columns`.
+    otherwise) viscous friction [N m s/rad], Coulomb friction [N m], a torque offset [N m], rotor inertia after the
+    gears [kg m^2] as far as asked for; per joint spring stiffness [N m/rad] and a torque of its neutral position [N m]
+    for `springs` (names or numbers of joints); amplitudes of friction `curves` [N m]; then `columns`.
 
     smoothing: speed [rad/s] at which tanh(v / smoothing) replaces sign(v); 0 is the sign.
     transmission (na, nv): actuator velocities per joint velocity where friction and rotors act, for coupled joints; its
     rows may be more than joints. offset, viscous, coulomb, rotor: True (but not of a free base), False, or actuators'
     numbers.
+
+    known_armature (nv,) is the robot's own where no rotor inertia is asked for: taken as it is and not estimated. At
+    joints with a rotor's column it is 0: the column stands for all of it, and the robot's armature is its prior.
     """
 
     def __init__(
@@ -70,6 +73,8 @@ class RegressorModel:
         driven = driven if transmission is None else np.arange(na)
         asked = {"viscous": viscous, "coulomb": coulomb, "offset": offset, "rotor": rotor}
         self.acts = {k: parameters.chosen_actuators(k, chosen, na, driven) for k, chosen in asked.items()}
+        unknown = self.transmission[self.acts["rotor"]].any(axis=0)
+        self.known_armature = np.where(unknown, 0.0, robot.armature)
         self.springs = parameters.spring_joints(robot, springs)
         parameters.check_curves(self.curves, na)
         actuators = parameters.actuator_names(robot, None if transmission is None else self.transmission)
@@ -88,12 +93,13 @@ class RegressorModel:
 
     @property
     def prior(self) -> np.ndarray:
-        """(size,): the robot model's own inertial parameters, damping and friction; columns' `initial`; zeros."""
+        """(size,): the robot's own inertial parameters, damping, friction and armature; columns' `initial`; zeros."""
         x = np.zeros(self.size)
         x[: self.inertial] = self.robot.parameters.ravel()
         if np.array_equal(self.transmission, np.eye(self.robot.nv)):
             x[self.indices("viscous")] = self.robot.damping[self.acts["viscous"]]
             x[self.indices("coulomb")] = self.robot.friction[self.acts["coulomb"]]
+            x[self.indices("rotor")] = self.robot.armature[self.acts["rotor"]]
         x[self.indices("user")] = [c.initial for c in self.columns]
         return x
 
@@ -208,10 +214,13 @@ class RegressorModel:
         return out
 
     def torque(self, x: np.ndarray, q: np.ndarray, v: np.ndarray, a: np.ndarray) -> np.ndarray:
-        """Y(q, v, a) x (N, nv), in chunks."""
+        """Y(q, v, a) x + known_armature a (N, nv), in chunks."""
         x, (q, v, a) = exactly("x", x, (self.size,)), self._states(q, v, a)
         pieces = _pieces(slice(0, len(q)), CHUNK)
-        return np.concatenate([self._times(self.blocks(q[s], v[s], a[s]), x) for s in pieces])
+        return np.concatenate([self._times(self.blocks(q[s], v[s], a[s]), x) + self._known(a[s]) for s in pieces])
+
+    def _known(self, a: np.ndarray) -> np.ndarray:
+        return a * self.known_armature
 
     def _times(self, blocks: Sequence[np.ndarray], x: np.ndarray) -> np.ndarray:
         """Y x (N, nv) from `blocks`."""
@@ -235,7 +244,9 @@ class RegressorModel:
     def chunks(
         self, data: Dataset, size: int = CHUNK
     ) -> Iterator[tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]]:
-        """(Y, tau, mask, sample numbers) of a log, `size` samples at a time, filtered and thinned as `data` says."""
+        """(Y, tau, mask, sample numbers) of a log, `size` samples at a time, filtered and thinned as `data` says; tau
+        less what the known armature takes.
+        """
         for (Y,), tau, mask, at in self.stream(data, lambda q, v, a: [self.regressor(q, v, a)], size):
             yield Y, tau, mask, at
 
@@ -255,8 +266,8 @@ class RegressorModel:
         for stretch in data.stretches():
             for piece in _pieces(stretch, max(size, 2 * reach)):
                 wide = slice(max(stretch.start, piece.start - reach), min(stretch.stop, piece.stop + reach))
-                values = function(*(np.array(x[wide]) for x in (data.q, data.v, data.a)))
-                tau, mask = data.tau[wide], data.used[wide]
+                q, v, a = (np.array(x[wide]) for x in (data.q, data.v, data.a))
+                tau, mask, values = data.tau[wide] - self._known(a), data.used[wide], function(q, v, a)
                 if data.band is not None:
                     band = data.band
                     values = [filters.low_pass(x, data.rate, *band) if x.size else x for x in values]
@@ -275,7 +286,10 @@ class RegressorModel:
         says.
         """
         x = exactly("x", x, (self.size,))
-        parts = [(data.t[at], tau, self._times(Y, x), mask) for Y, tau, mask, at in self.stream(data, self.blocks)]
+        parts = [
+            (data.t[at], tau + known, self._times(Y, x) + known, mask)
+            for (*Y, known), tau, mask, at in self.stream(data, lambda q, v, a: [*self.blocks(q, v, a), self._known(a)])
+        ]
         t, tau, predicted, mask = (np.concatenate(p) for p in zip(*parts))
         return t, tau, predicted, mask
 

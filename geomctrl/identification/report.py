@@ -6,7 +6,8 @@ Definitions, printed with every report:
     relative error  |tau - tau_hat| / |tau|, 2-norms over samples, per joint, and over all joints and samples together
     lag 1, not white  autocorrelation of a joint's training residuals one row apart; share of those at lags 1 to 50 that
                     leave the 95 % band of white noise: 5 % if residuals are white
-    tau             the torque as the estimator sees it: low-passed and thinned as the header says
+    tau             the torque as the estimator sees it: low-passed and thinned as the header says, and less what motors
+                    take whose armature is known
     condition       ratio of the greatest to the least singular value of the base regressor, columns of unit length
     correl(ation)   1 + 2 sum of the residual's autocorrelations up to the first negative one: 1 for white noise; the
                     variances of the parameters are multiplied by it
@@ -225,9 +226,9 @@ class IdentificationReport:
             "",
             f"{'friction, rotors, springs':{width}}{'value':>12}  {'unit':12}in the exported robot",
             *(f"{name:{width}}{value:12.5g}  {unit:12}{place}" for name, value, unit, place in rows),
-            "The robot's M, C, g and inverse dynamics hold inertial parameters alone: friction, and what says no, come",
-            "on top (Estimate.predict adds all of it; rotor inertias add to the diagonal of M). All values are in",
-            'robot.json under "extra", which load_extra reads, and in report.json.',
+            "The robot's M, C, g and inverse dynamics hold inertial parameters and armature: friction, and what says",
+            "no, come on top (Estimate.predict adds all of it; rotors that say no add to M, by the transmission). All",
+            'values are in robot.json under "extra", which load_extra reads, and in report.json.',
         ]
 
     def _parameter_lines(self):

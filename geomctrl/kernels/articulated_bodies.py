@@ -3,7 +3,7 @@
 With A_i the acceleration of body i, gravity being the base's acceleration -g, the wrench that the subtree of body i
 takes at joint i is
 
-    F_i = IA_i A_i + pA_i,      IA_i = J_i + sum_children (IA_c - U_c D_c^-1 U_c^T),   U = IA S,  D = S^T U
+    F_i = IA_i A_i + pA_i,      IA_i = J_i + sum_children (IA_c - U_c D_c^-1 U_c^T),   U = IA S,  D = S^T U + armature
 
 (Featherstone 1983, the O(n) method that Mueller 2018 section 4 builds on). A joint with several degrees of freedom is
 eliminated column by column. The passes run in inertial axes about the first body's origin.
@@ -37,6 +37,7 @@ from .screws import (
     zero_twist,
 )
 from .tree import (
+    armature_of,
     base_acceleration,
     dofs_of,
     inertia_of,
@@ -57,8 +58,8 @@ class Articulated(NamedTuple):
 
 
 class Eliminated(NamedTuple):
-    """A velocity coordinate: its screw S in inertial axes, U = IA S, D = S . U and 1 / D, what is left of its torque,
-    u = tau - S . pA, and the next coordinate towards the root or -1."""
+    """A velocity coordinate: its screw S in inertial axes, U = IA S, D = S . U + armature and 1 / D, what is left of
+    its torque, u = tau - S . pA, and the next coordinate towards the root or -1."""
 
     S: Twist
     U: Wrench
@@ -111,11 +112,11 @@ def place_screws(model, i, T, axes):
 
 
 @primitive
-def eliminate(axes, k, IA, p, tau):
+def eliminate(axes, k, armature, IA, p, tau):
     """Coordinate k moves freely under its torque tau: what is left of the inertia IA and the bias p."""
     x = get_eliminated(axes, k)
     U = articulated_mul(IA, x.S)
-    D, u = pair(x.S, U), tau - pair(x.S, p)
+    D, u = pair(x.S, U) + armature, tau - pair(x.S, p)
     inverse = 1.0 / D
     put_eliminated(axes, k, Eliminated(x.S, U, D, inverse, u, x.ancestor))
     return project_out(IA, U, inverse), wrench_add(p, wrench_mul(u * inverse, U))
@@ -176,7 +177,7 @@ def articulate_moving(model, i, x, tau, bodies, axes):
     IA, p = x.IA, wrench_add(x.p, articulated_mul(x.IA, get_moving_body(bodies, i).c))
     first, end = dofs_of(model, i)
     for k in range(end - 1, first - 1, -1):
-        IA, p = eliminate(axes, k, IA, p, tau[k])
+        IA, p = eliminate(axes, k, armature_of(model, i), IA, p, tau[k])
     return Handle(IA, p)
 
 

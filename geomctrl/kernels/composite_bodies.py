@@ -23,7 +23,7 @@ from .primitives import primitive
 from .records import put_inertia, reader, writer
 from .rigid_body import ADJOINT, PLOEN
 from .screws import Inertia, Pose, Wrench, apply_inertia, inertia_to, pair, zero_twist
-from .tree import dofs_of, gravity_of, inertia_of, n_bodies
+from .tree import armature_of, dofs_of, gravity_of, inertia_of, n_bodies
 from .vectors import (
     Matrix,
     Symmetric,
@@ -75,6 +75,7 @@ def mass_matrix_rows(model, i, J, axes, M):
         while j >= 0:
             M[k, j] = M[j, k] = pair(get_axis(axes, j).S, F)
             j = int(get_axis(axes, j).ancestor.real)
+        M[k, k] += armature_of(model, i)
     return J
 
 
@@ -155,6 +156,7 @@ def term_rows(model, i, x, axes, M, Mdot, C, g):
             C[k, j] = rate + dot(axis.S.w, BTS)
             C[j, k] = pair(axis.S, W)
             j = int(axis.ancestor)
+        M[k, k] += armature_of(model, i)
     return x
 
 

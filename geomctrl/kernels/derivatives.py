@@ -51,7 +51,7 @@ from .screws import (
     zero_twist,
     zero_wrench,
 )
-from .tree import base_acceleration, dofs_of, inertia_of, last_dof_of_parent, n_bodies, parent_of
+from .tree import add_armature, base_acceleration, dofs_of, inertia_of, last_dof_of_parent, n_bodies, parent_of
 from .vectors import Matrix, Vector, add3, add33, cross, dot, rot, rotT, sub3
 
 
@@ -200,6 +200,7 @@ def inverse_dynamics_derivatives(
     place_bodies(model, inertial_axes(model, q), frames, q, f_ext, axes, bodies)
     move(model, base_at_rest(model), motions, v, a, axes, bodies, variations, subtrees)
     derivative_rows(model, subtrees, axes, variations, all_of, dq, dv, da)
+    add_armature(model, da)
 
 
 # --- forward dynamics --------------------------------------------------------------------------------------------

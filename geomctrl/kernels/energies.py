@@ -14,7 +14,7 @@ from .screws import (
     zero_twist,
     zero_wrench,
 )
-from .tree import gravity_of, inertia_of, n_bodies, root_origin
+from .tree import armature_of, dofs_of, gravity_of, inertia_of, n_bodies, root_origin
 from .vectors import add3, cross, dot, mul3
 
 get_moving = reader(Moving)
@@ -36,6 +36,9 @@ def mechanical_state(model, q, v, bodies, out):
         J = inertia_to(T, inertia_of(model, i))
         h = apply_inertia(J, V)
         kinetic += 0.5 * pair(V, h)
+        first, end = dofs_of(model, i)
+        for k in range(first, end):
+            kinetic += 0.5 * armature_of(model, i) * v[k] * v[k]
         P, total = wrench_add(P, h), inertia_add(total, J)
     origin = root_origin(model, q)
     out[0] = kinetic

@@ -29,7 +29,7 @@ from .screws import (
     wrench_sub,
     zero_twist,
 )
-from .tree import base_acceleration, dofs_of, inertia_of, n_v
+from .tree import armature_of, base_acceleration, dofs_of, inertia_of, n_v
 
 # Coordinates up to which M and its factors take fewer operations than articulated bodies: a tenth fewer at 6 and 7, and
 # less of the time, a fifth; they break even at the quadruped's 18, and a chain of 30 takes twice as long.
@@ -83,6 +83,7 @@ def collect(model, i, x, axes, M, r):
             axis = get_axis(axes, j)
             M[k, j] = pair(axis.S, F)
             j = int(axis.ancestor)
+        M[k, k] += armature_of(model, i)
     return x
 
 

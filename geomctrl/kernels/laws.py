@@ -16,7 +16,7 @@ def adaptive_law(
     w, e_rate, v_ref, a_ref, motion, wrenches, along,
     tau, YTs, e, s,
 ):  # fmt: skip
-    """tau = Y p - K s and Y^T s, Y the regressor at (q, v, a_ref, v_ref), and the errors e and s."""
+    """tau = Y p + armature a_ref - K s and Y^T s, Y the regressor at (q, v, a_ref, v_ref), and the errors e and s."""
     sliding(model, q, v, q_d, v_d, a_d, Lambda, w, e_rate, e, v_ref, a_ref, s)
     products(model, p, q, v, a_ref, v_ref, s, form, motion, wrenches, along, tau, YTs)
     for i in range(s.shape[0]):

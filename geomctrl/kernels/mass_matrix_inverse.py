@@ -22,7 +22,7 @@ from .passes import inertial_axes, inward, outward, place
 from .primitives import primitive
 from .records import width
 from .screws import Pose, Wrench, inertia_to
-from .tree import dofs_of, good_configuration, good_velocity, inertia_of, n_bodies, n_v
+from .tree import armature_of, dofs_of, good_configuration, good_velocity, inertia_of, n_bodies, n_v
 
 FRAME, ELIMINATED, ARTICULATED = width(Pose), width(Eliminated), width(Articulated)
 # rows of lanes, unsigned: a signed index may count from the end, and that question is in the way of vector instructions
@@ -42,7 +42,7 @@ def articulate_at_rest(model, i, IA, axes):
     p = Wrench((0.0, 0.0, 0.0), (0.0, 0.0, 0.0))
     first, end = dofs_of(model, i)
     for k in range(end - 1, first - 1, -1):
-        IA, p = eliminate(axes, k, IA, p, 0.0)
+        IA, p = eliminate(axes, k, armature_of(model, i), IA, p, 0.0)
     return IA
 
 

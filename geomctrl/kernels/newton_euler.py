@@ -23,7 +23,7 @@ from .screws import (
     wrench_sub,
     zero_twist,
 )
-from .tree import base_acceleration, dofs_of, inertia_of, joint_frame, joint_twist, n_bodies, screw_of
+from .tree import armature_of, base_acceleration, dofs_of, inertia_of, joint_frame, joint_twist, n_bodies, screw_of
 
 
 class Motion(NamedTuple):
@@ -51,25 +51,25 @@ def move(model, i, parent, q, v, a, wrenches):
 
 
 @inward(Wrench)
-def transmit(model, i, F, motion, tau):
-    """tau_i = S_i^T F_i (18); the parent gets Ad*_{f^-1} F_i (17)."""
-    project(model, i, F, tau)
+def transmit(model, i, F, a, motion, tau):
+    """tau_i = S_i^T F_i (18), and what the motor's inertia takes; the parent gets Ad*_{f^-1} F_i (17)."""
+    project(model, i, F, a, tau)
     return Ad_dual(get_motion(motion, i).f, F)
 
 
 @primitive
-def project(model, i, F, tau):
-    """tau_i = S_i^T F of body i's joint."""
+def project(model, i, F, a, tau):
+    """tau_i = S_i^T F of body i's joint, and armature times its acceleration."""
     first, end = dofs_of(model, i)
     for k in range(first, end):
-        tau[k] = pair(screw_of(model, i, k - first), F)
+        tau[k] = pair(screw_of(model, i, k - first), F) + armature_of(model, i) * a[k]
 
 
 @algorithm("q, v, a -> tau", (per_body(Motion), per_body(Wrench)))
 def inverse_dynamics(model, q, v, a, motion, wrenches, tau):
     """tau = M a + C v + g."""
     move(model, base_motion(model), motion, q, v, a, wrenches)
-    transmit(model, wrenches, motion, tau)
+    transmit(model, wrenches, a, motion, tau)
 
 
 @algorithm("q -> g[nv]", (numbers("nv"), per_body(Motion), per_body(Wrench)))
@@ -116,8 +116,8 @@ def reference_wrench(J, x, form):
 
 
 @inward(Wrench)
-def transmit_reference(model, i, F, motion, tau):
-    project(model, i, F, tau)
+def transmit_reference(model, i, F, a, motion, tau):
+    project(model, i, F, a, tau)
     return Ad_dual(get_reference_motion(motion, i).f, F)
 
 
@@ -130,4 +130,4 @@ def inverse_dynamics_reference(model, q, v, a, v_ref, f_ext, form, motion, wrenc
         if f_ext.shape[0] > 0:
             F = wrench_sub(F, get_wrench(f_ext, i))
         put_wrench(wrenches, i, F)
-    transmit_reference(model, wrenches, motion, tau)
+    transmit_reference(model, wrenches, a, motion, tau)

@@ -64,11 +64,12 @@ def move_along(model, i, X_parent, x, motion):
     (per_body(ReferenceMotion), per_body(Wrench), per_body(Twist)),
 )
 def products(model, pi, q, v, a, v_ref, x, form, motion, wrenches, along, tau, g):
-    """tau = Y pi and g = Y^T x, O(n), without Y: Newton-Euler with parameters pi, and Y_i^T (Jac_i x) body by body."""
+    """tau = Y pi + armature a and g = Y^T x, O(n), without Y: Newton-Euler with parameters pi, and Y_i^T (Jac_i x) body
+    by body."""
     move_reference(model, base_reference_motion(model), motion, q, v, a, v_ref)
     move_along(model, zero_twist(), along, x, motion)
     for i in range(n_bodies(model)):
         m = get_reference_motion(motion, i)
         put_wrench(wrenches, i, reference_wrench(get_inertia(pi, i), m, form))
         put_row(g, 10 * i, regressor_row(get_twist(along, i), m.V, m.Vr, m.A, form))
-    transmit_reference(model, wrenches, motion, tau)
+    transmit_reference(model, wrenches, a, motion, tau)

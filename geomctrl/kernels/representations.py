@@ -25,7 +25,7 @@ from .screws import (
     wrench_sub,
     zero_twist,
 )
-from .tree import dofs_of, inertia_of, last_dof_of_parent, parent_of, screw_of
+from .tree import armature_of, dofs_of, inertia_of, last_dof_of_parent, parent_of, screw_of
 from .vectors import add3, cross, rot, sub3
 
 get_motion = reader(Motion)
@@ -49,11 +49,11 @@ def joint_rate(model, i, axes, v):
 
 
 @primitive
-def project(model, i, F, axes, tau):
-    """tau_k = S_k . F of body i's joint."""
+def project(model, i, F, a, axes, tau):
+    """tau_k = S_k . F of body i's joint, and armature times its acceleration."""
     first, end = dofs_of(model, i)
     for k in range(first, end):
-        tau[k] = pair(get_axis(axes, k).S, F)
+        tau[k] = pair(get_axis(axes, k).S, F) + armature_of(model, i) * a[k]
 
 
 # --- spatial -----------------------------------------------------------------------------------------------------
@@ -71,8 +71,8 @@ def move_spatial(model, i, parent, q, v, a, f_ext, axes, wrenches):
 
 
 @inward(Wrench)
-def transmit_spatial(model, i, F, axes, tau):
-    project(model, i, F, axes, tau)  # (71c)
+def transmit_spatial(model, i, F, a, axes, tau):
+    project(model, i, F, a, axes, tau)  # (71c)
     return F
 
 
@@ -80,7 +80,7 @@ def transmit_spatial(model, i, F, axes, tau):
 def spatial_inverse_dynamics(model, q, v, a, f_ext, motion, axes, wrenches, tau):
     """tau with all twists and wrenches in the spatial representation: nothing but inertias is transported."""
     move_spatial(model, base_motion(model), motion, q, v, a, f_ext, axes, wrenches)
-    transmit_spatial(model, wrenches, axes, tau)
+    transmit_spatial(model, wrenches, a, axes, tau)
 
 
 # --- hybrid ------------------------------------------------------------------------------------------------------
@@ -118,8 +118,8 @@ def move_hybrid(model, i, parent, q, v, a, f_ext, axes, wrenches):
 
 
 @inward(Wrench)
-def transmit_hybrid(model, i, F, motion, axes, tau):
-    project(model, i, F, axes, tau)  # (76c)
+def transmit_hybrid(model, i, F, a, motion, axes, tau):
+    project(model, i, F, a, axes, tau)  # (76c)
     p = parent_of(model, i)
     d = get_motion(motion, i).f.p
     if p >= 0:
@@ -131,4 +131,4 @@ def transmit_hybrid(model, i, F, motion, axes, tau):
 def hybrid_inverse_dynamics(model, q, v, a, f_ext, motion, axes, wrenches, tau):
     """tau with all twists and wrenches in the hybrid representation: transports are shifts, without a rotation."""
     move_hybrid(model, base_motion(model), motion, q, v, a, f_ext, axes, wrenches)
-    transmit_hybrid(model, wrenches, motion, axes, tau)
+    transmit_hybrid(model, wrenches, a, motion, axes, tau)

@@ -1,6 +1,6 @@
 """The momentum p = dT/dv of a robot and the force on it: sums over subtrees in inertial axes, Mueller 2018 (36), (79).
 
-    p_k = S_k . Pi_k,     p_k' = (ad_V S_k) . Pi_k + S_k . W_k + tau_k,
+    p_k = S_k . Pi_k + armature_k v_k,     p_k' = (ad_V S_k) . Pi_k + S_k . W_k + tau_k,
 
 Pi_k the subtree's spatial momentum and W_k its weight: one sweep, O(n). The methods of `structure_preserving` are made
 of it.
@@ -33,6 +33,7 @@ from .screws import (
 from .tree import (
     GRAVITY,
     WIDTH,
+    armature_of,
     dofs_of,
     dual_screw_of,
     gravity_of,
@@ -77,15 +78,15 @@ def place_momenta(model, i, parent, q, v, axes, subtrees):
 
 
 @inward(Subtree)
-def project_momenta(model, i, x, axes, p, rate, diagonal):
+def project_momenta(model, i, x, v, axes, p, rate, diagonal):
     gravity, J = gravity_of(model), x.J
     weight = Wrench(cross(J.h, gravity), mul3(J.m, gravity))
     first, end = dofs_of(model, i)
     for k in range(first, end):
         axis = get_moving_axis(axes, k)
-        p[k] = pair(axis.S, x.Pi)
+        p[k] = pair(axis.S, x.Pi) + armature_of(model, i) * v[k]
         rate[k] = pair(axis.dS, x.Pi) + pair(axis.S, weight)
-        diagonal[k] = pair(axis.S, apply_inertia(J, axis.S))
+        diagonal[k] = pair(axis.S, apply_inertia(J, axis.S)) + armature_of(model, i)
     return x
 
 
@@ -98,7 +99,7 @@ def momentum_sweep(model, q, v, memory, p, rate, diagonal):
     for i in range(n_bodies(model)):
         J = get_subtree(subtrees, i).J
         potential -= dot(gravity, add3(J.h, mul3(J.m, origin)))
-    project_momenta(model, subtrees, axes, p, rate, diagonal)
+    project_momenta(model, subtrees, v, axes, p, rate, diagonal)
     return potential
 
 

@@ -34,7 +34,7 @@ from .screws import (
     zero_twist,
     zero_wrench,
 )
-from .tree import dofs_of, gravity_of, inertia_of, n_bodies, n_v, parent_of, screw_of
+from .tree import armature_of, dofs_of, gravity_of, inertia_of, n_bodies, n_v, parent_of, screw_of
 from .vectors import add33, cross, mul3, transpose
 
 
@@ -101,11 +101,11 @@ def screw_and_twist_series(model, i, T, v, terms, S, V):
 
 
 @inward(Wrench)
-def transmit(model, i, F, k, terms, S, wrenches, tau):
-    """tau_k = sum_j S_{k-j} . F_j, the wrenches of lower order being summed already."""
+def transmit(model, i, F, k, terms, v, S, wrenches, tau):
+    """tau_k = sum_j S_{k-j} . F_j + armature v'_k, the wrenches of lower order being summed already."""
     first, end = dofs_of(model, i)
     for c in range(first, end):
-        x = pair(get_twist(S, c * terms), F)
+        x = pair(get_twist(S, c * terms), F) + armature_of(model, i) * (k + 1) * v[(k + 1) * n_v(model) + c]
         for j in range(k):
             x += pair(get_twist(S, c * terms + k - j), get_wrench(wrenches, j * n_bodies(model) + i))
         tau[k, c] = x
@@ -131,7 +131,7 @@ def inverse_dynamics_rates(model, q, rates, orders, frames, v, S, V, J, F, tau):
             v[k * n + j] = rates[k * n + j] / factorial
     move_series(model, inertial_axes(model, q), frames, q, v, terms, S, V, J, F)
     for k in range(orders):
-        transmit(model, F[k * m : (k + 1) * m], k, terms, S, F, tau)
+        transmit(model, F[k * m : (k + 1) * m], k, terms, v, S, F, tau)
     factorial = 1.0
     for k in range(orders):
         factorial *= max(k, 1)

@@ -31,9 +31,9 @@ def _offsets(*widths: int) -> Iterator[int]:
     return accumulate((0, *widths))
 
 
-# a body's record: whole numbers, the constants of f(q), ten inertial parameters, columns of S, rows of S^+
-PARENT, KIND, NDOF, IQ, IV, PARENT_DOF, A, B, C, D, J, S, S_PINV, WIDTH = _offsets(
-    *(1, 1, 1, 1, 1, 1), *(12, 12, 12, 3), 10, *(36, 36)
+# a body's record: whole numbers, the constants of f(q), ten inertial parameters, columns of S, rows of S^+, armature
+PARENT, KIND, NDOF, IQ, IV, PARENT_DOF, A, B, C, D, J, S, S_PINV, ARMATURE, WIDTH = _offsets(
+    *(1, 1, 1, 1, 1, 1), *(12, 12, 12, 3), 10, *(36, 36), 1
 )
 NQ, NV, GRAVITY = 0, 1, 2  # the last record
 
@@ -54,6 +54,7 @@ def pack(parents, joints, placements, parameters, gravity) -> np.ndarray:
         row[J:S] = parameters[i]
         row[S : S + 6 * d] = joint.S.T.ravel()
         row[S_PINV : S_PINV + 6 * d] = np.linalg.pinv(joint.S).ravel()
+        row[ARMATURE] = joint.armature
         nq += 12 if kind == POSE else 1
         nv += d
         last_dof[i] = nv - 1
@@ -66,6 +67,13 @@ def with_inertias(model: np.ndarray, parameters: np.ndarray) -> np.ndarray:
     """The packed array of the same tree with other inertial parameters (nbodies, 10)."""
     changed = model.copy()
     changed.reshape(-1, WIDTH)[:-1, J:S] = parameters
+    return changed
+
+
+def with_armatures(model: np.ndarray, armatures) -> np.ndarray:
+    """The packed array of the same tree with other armatures (nbodies,) of its joints."""
+    changed = model.copy()
+    changed.reshape(-1, WIDTH)[:-1, ARMATURE] = armatures
     return changed
 
 
@@ -217,6 +225,21 @@ def dual_screw_of(model, i, c):
 @primitive
 def inertia_of(model, i):
     return inertia_at(model, i * WIDTH + J)
+
+
+@primitive
+def armature_of(model, i):
+    """The inertia of the joint's motor, as the joint feels it: added to M's diagonal, and to nothing else."""
+    return model[i * WIDTH + ARMATURE]
+
+
+@primitive
+def add_armature(model, M):
+    """To the diagonal of M."""
+    for i in range(n_bodies(model)):
+        first, end = dofs_of(model, i)
+        for k in range(first, end):
+            M[k, k] += armature_of(model, i)
 
 
 @primitive

@@ -238,6 +238,28 @@ def with_payload(
     return with_parameters(robot, pi)
 
 
+def with_armature(robot: R, armature: ArrayLike) -> R:
+    """The same robot with motors of other inertia: `armature` [kg m^2, kg] at the joints, (nv,) or one number for all
+    joints with one degree of freedom; the others have none. Gear ratios stay.
+
+    Raises ArgumentError for negative ones, ModelError where the mass matrix without them is singular.
+    """
+    require_robot("robot", robot)
+    given = checked("armature", armature, ())
+    if given.shape not in ((), (robot.nv,)) or (given < 0.0).any():
+        raise ArgumentError(f"armature: expected a number >= 0 or {robot.nv} of them, got {armature!r:.80}")
+    single = np.array([j.dof == 1 for j in robot.joints for _ in range(j.dof)])
+    if given.shape and given[~single].any():
+        name = robot.dof_names[np.flatnonzero(~single & (given != 0.0))[0]]
+        raise ArgumentError(f"armature: expected 0 at {name!r}, whose joint has several degrees of freedom")
+    values = np.where(single, given, 0.0)
+    joints = (replace(j, armature=float(values[s.start])) for j, s in zip(robot.joints, robot.v_slices))
+    changed = robot._with_joints(tuple(joints))
+    if not _inertia.is_physical(robot.parameters, strict=True).all():
+        check_positive_mass_matrix(changed)
+    return changed
+
+
 def with_gravity(robot: R, gravity: ArrayLike) -> R:
     """The same robot under another gravitational acceleration (3,) [m/s^2]."""
     require_robot("robot", robot)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -32,6 +32,9 @@ TURNING = {  # how many of them turn
     "free": 3,
     "fixed": 0,
 }
+
+LIMITS = ("lower", "upper", "velocity", "effort")  # may be infinite
+FINITE = ("damping", "friction", "stiffness", "rest", "armature", "gear_ratio")
 
 
 def _axis(name: str, x: ArrayLike) -> np.ndarray:
@@ -91,7 +94,11 @@ class Joint:
 
     Limits are those of a joint with one degree of freedom: position [rad or m], velocity, effort [N m or N];
     `damping` (viscous) and `friction` (Coulomb) are what a model file says, for a plant to use. A joint with one degree
-    of freedom may have a spring, of which a `Plant` feels the torque -stiffness (q - rest) [N m/rad, N/m; rad, m].
+    of freedom may have a spring, of which a `Plant` feels the torque -stiffness (q - rest) [N m/rad, N/m; rad, m], and
+    a motor: `gear_ratio` [rad/rad, rad/m] is the motor's speed over the joint's, negative where they turn against each
+    other, and `armature` [kg m^2, kg] the inertia of motor and gears as the joint feels it, the rotor's own times
+    gear_ratio^2 (`with_motor`). Armature is on M's diagonal and no body's: it weighs nothing and turns no base, the
+    usual neglect of how rotors are carried along (right for high ratios; MuJoCo's and Pinocchio's, too).
     """
 
     kind: str
@@ -105,6 +112,8 @@ class Joint:
     friction: float = 0.0
     stiffness: float = 0.0
     rest: float = 0.0
+    armature: float = 0.0
+    gear_ratio: float = 1.0
 
     def __post_init__(self):
         if not isinstance(self.kind, str) or self.kind not in DOFS:
@@ -116,20 +125,30 @@ class Joint:
         _check_basis(label, S)
         _check_kind(label, self.kind, S)
         object.__setattr__(self, "S", frozen(S))
-        for key in ("lower", "upper", "velocity", "effort", "damping", "friction", "stiffness", "rest"):
+        for key in (*LIMITS, *FINITE):
             object.__setattr__(self, key, _limit(f"{label}: {key}", getattr(self, key)))
         if self.lower > self.upper:
             raise ModelError(f"{label}: lower limit {self.lower} above upper limit {self.upper}")
-        for key in ("velocity", "effort", "damping", "friction", "stiffness"):
+        for key in ("velocity", "effort", "damping", "friction", "stiffness", "armature"):
             if getattr(self, key) < 0.0:
                 raise ModelError(f"{label}: {key} must not be negative: {getattr(self, key)}")
-        for key in ("damping", "friction", "stiffness", "rest"):
+        for key in FINITE:
             if not np.isfinite(getattr(self, key)):
                 raise ModelError(f"{label}: {key}: expected a finite number, got {getattr(self, key)}")
-        if self.stiffness and S.shape[1] != 1:
-            raise ModelError(
-                f"{label}: stiffness: a joint with one degree of freedom has a spring, {self.kind} has none"
-            )
+        if not self.gear_ratio:
+            raise ModelError(f"{label}: gear_ratio: expected a number other than 0")
+        for key, what in (("stiffness", "a spring"), ("armature", "a motor"), ("gear_ratio", "a motor")):
+            if getattr(self, key) != getattr(type(self), key) and S.shape[1] != 1:
+                raise ModelError(f"{label}: {key}: a joint with one degree of freedom has {what}, {self.kind} has none")
+
+    def with_motor(self, rotor: float, gear_ratio: float = 1.0) -> Joint:
+        """The same joint driven by a motor whose rotor has that inertia [kg m^2] about its own axis, through gears: its
+        armature is rotor gear_ratio^2."""
+        rotor, gear_ratio = (
+            number("rotor", rotor, "an inertia >= 0", lambda x: x >= 0.0),
+            number("gear_ratio", gear_ratio),
+        )
+        return replace(self, armature=rotor * gear_ratio**2, gear_ratio=gear_ratio)
 
     @property
     def dof(self) -> int:
@@ -146,7 +165,7 @@ class Joint:
 
     @classmethod
     def revolute(cls, axis: ArrayLike, point: ArrayLike = (0, 0, 0), **options: Any) -> Joint:
-        """Rotation about `axis` through `point`; options: name, limits, friction, spring (see the class)."""
+        """Rotation about `axis` through `point`; options: name, limits, friction, spring, motor (see the class)."""
         return cls.helical(axis, point, 0.0, kind="revolute", **options)
 
     @classmethod

@@ -12,13 +12,13 @@ import weakref
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from types import MappingProxyType
-from typing import TYPE_CHECKING, NamedTuple, Self
+from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 import numpy as np
 
 from geomctrl.arguments import flag, frozen
 from geomctrl.errors import ArgumentError, NameNotFoundError
-from geomctrl.kernels.tree import pack, with_inertias
+from geomctrl.kernels.tree import pack, with_armatures, with_inertias
 
 from .checks import checked_tree
 from .frame import WORLD, Frame
@@ -107,11 +107,16 @@ class Mechanism:
 
     def _with_parameters(self, parameters: np.ndarray) -> Self:
         """The same tree, packed anew only where it differs: sweeps make a robot a run."""
+        return self._changed(parameters=frozen(parameters), _model=with_inertias(self._model, parameters))
+
+    def _with_joints(self, joints: tuple[Joint, ...]) -> Self:
+        """The same tree on joints that differ in armature only."""
+        return self._changed(joints=joints, _model=with_armatures(self._model, [j.armature for j in joints]))
+
+    def _changed(self, **changes: Any) -> Self:
         twin = object.__new__(type(self))
         twin.__dict__.update((x.name, getattr(self, x.name)) for x in fields(self))
-        model = with_inertias(self._model, parameters)
-        for key, value in (("parameters", frozen(parameters)), ("_model", model)):
-            object.__setattr__(twin, key, value)
+        twin.__dict__.update(changes)
         object.__setattr__(twin, "_code", _CodeToCome(twin))
         return twin
 
@@ -154,6 +159,16 @@ class Mechanism:
     def rest(self) -> np.ndarray:
         """The joint coordinates (nv,) [rad, m] at which springs rest, of joints with one degree of freedom."""
         return self._per_dof("rest")
+
+    @property
+    def armature(self) -> np.ndarray:
+        """The motors' inertia as the joints feel it, per velocity coordinate (nv,) [kg m^2, kg], on M's diagonal."""
+        return self._per_dof("armature")
+
+    @property
+    def gear_ratio(self) -> np.ndarray:
+        """The motors' speeds over the joints', per velocity coordinate (nv,) [rad/rad, rad/m]; 1 if none is known."""
+        return self._per_dof("gear_ratio")
 
     def _per_dof(self, key: str) -> np.ndarray:
         return np.array([getattr(j, key) for j in self.joints for _ in range(j.dof)])

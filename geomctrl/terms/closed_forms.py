@@ -80,9 +80,9 @@ def product_of_exponentials(robot: Mechanism, q: ArrayLike) -> ProductOfExponent
 
 
 def product_mass_matrix(robot: Mechanism, q: ArrayLike) -> np.ndarray:
-    """M(q) (..., nv, nv) = A^T L^T D L A: PBP (46)."""
+    """M(q) (..., nv, nv) = A^T L^T D L A + diag(armature): PBP (46), and the motors' inertia."""
     f = product_of_exponentials(robot, q)
-    return f.A.T @ transpose(f.L) @ f.D @ f.L @ f.A
+    return f.A.T @ transpose(f.L) @ f.D @ f.L @ f.A + np.diag(robot.armature)
 
 
 def adjoint_derivatives(robot: Mechanism, q: ArrayLike) -> np.ndarray:
@@ -223,7 +223,8 @@ def lagrange(robot: Mechanism, q: ArrayLike, v: ArrayLike, a: ArrayLike) -> np.n
 def euler_jourdain(
     robot: Mechanism, q: ArrayLike, v: ArrayLike, a: ArrayLike, f_ext: ArrayLike | None = None
 ) -> np.ndarray:
-    """J^T (M Vdot - ad_V^T M V - W) (..., nv), the bodies' equations projected: MU (77), (78), with (10) for Vdot.
+    """J^T (M Vdot - ad_V^T M V - W) (..., nv), the bodies' equations projected: MU (77), (78), with (10) for Vdot; and
+    what the motors' inertia takes.
 
     W: gravity, and f_ext (..., nbodies, 6) in body frames.
     """
@@ -234,7 +235,7 @@ def euler_jourdain(
     acceleration = mul(J, a) + mul(f.G @ f.ad_Sv @ f.Gamma, f.V)  # (10)
     weight = mul(f.J @ f.G @ f.P0, np.concatenate((np.zeros(3), robot.gravity)))
     W = weight + F[0].reshape(*weight.shape) if F else weight
-    return mul(transpose(J), mul(f.J, acceleration) + mul(f.ad_V_dual @ f.J, f.V) - W)
+    return mul(transpose(J), mul(f.J, acceleration) + mul(f.ad_V_dual @ f.J, f.V) - W) + robot.armature * a
 
 
 def spatial_momenta(robot: Mechanism, q: ArrayLike, v: ArrayLike) -> np.ndarray:
@@ -245,9 +246,9 @@ def spatial_momenta(robot: Mechanism, q: ArrayLike, v: ArrayLike) -> np.ndarray:
 
 
 def momentum_form(robot: Mechanism, q: ArrayLike, v: ArrayLike, a: ArrayLike) -> np.ndarray:
-    """sum_i (J^s_i)^T (Pidot^s_i - W^s_i) (..., nv) with gravity for W: MU (36), (37), (79)."""
+    """sum_i (J^s_i)^T (Pidot^s_i - W^s_i) + armature a (..., nv) with gravity for W: MU (36), (37), (79)."""
     q, v, a = _checked(robot, q=q, v=v, a=a)
-    tau = np.zeros_like(v)
+    tau = robot.armature * a
     for i in _all(robot):
         M, J = _spatial_inertia(robot, q, i), _spatial(robot, q, i)
         V, V_rate = mul(J, v), mul(J, a) + mul(jacobian_rate(robot, q, v, robot.body_names[i], "spatial"), v)

@@ -1,9 +1,10 @@
 """The closed form of the equations of motion: dense block matrices that read like Ploen 1999 section 3.
 
-    M = S^T G^T J G S,   C = S^T G^T (J G ad_Sv Gamma + C_bar) G S,   g = S^T G^T J G P0 Vdot_0
+    M = S^T G^T J G S + B,   C = S^T G^T (J G ad_Sv Gamma + C_bar) G S,   g = S^T G^T J G P0 Vdot_0
 
-with `S` the joints' bases, `Gamma` the parents' twists to their children, G = (1 - Gamma)^-1 and `C_bar` skew. It holds
-for trees and joints with several degrees of freedom: S_i is 6 x d, and Gamma has its blocks where the parents are.
+with `S` the joints' bases, `Gamma` the parents' twists to their children, G = (1 - Gamma)^-1 and `C_bar` skew; and with
+B = diag(armature) of the joints' motors, which Ploen's robots do not have. It holds for trees and joints with several
+degrees of freedom: S_i is 6 x d, and Gamma has its blocks where the parents are.
 
 Written to be read and to be trusted, not to be fast: the oracle the recursions are tested against. It builds the
 joints' transforms itself from `robot.placements` and the screws, shares no code with the kernels, and takes complex q
@@ -100,7 +101,7 @@ def factors(
 def mass_matrix(robot: Mechanism, q: ArrayLike) -> np.ndarray:
     """M(q) (..., nv, nv)."""
     f = at_rest(robot, q)
-    return f.S.T @ transpose(f.G) @ f.J @ f.G @ f.S  # (36)
+    return f.S.T @ transpose(f.G) @ f.J @ f.G @ f.S + np.diag(robot.armature)  # (36)
 
 
 def mass_matrix_rate(robot: Mechanism, q: ArrayLike, v: ArrayLike) -> np.ndarray:
@@ -154,7 +155,7 @@ def inverse_dynamics(
     V_0, A_0 = _of_base("base_twist", base_twist, q), _of_base("base_acceleration", base_acceleration, q)
     V = _twists(f, v_ref, V_0)
     F = mul(f.J, _accelerations(f, a, V, V_0, A_0 + _base_acceleration(robot))) + mul(f.C_bar, V)  # (21)
-    return mul(f.S.T @ transpose(f.G), F)  # (22)
+    return mul(f.S.T @ transpose(f.G), F) + robot.armature * a  # (22)
 
 
 def body_twists(robot: Mechanism, q: ArrayLike, v: ArrayLike, base_twist: ArrayLike | None = None) -> np.ndarray:

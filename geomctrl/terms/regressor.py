@@ -1,4 +1,4 @@
-"""The regressor: inverse dynamics is linear in the inertial parameters, tau = Y(q, v, a, v_ref) pi.
+"""The regressor: inverse dynamics is linear in the inertial parameters, tau = Y(q, v, a, v_ref) pi + armature a.
 
 Body by body the wrench J A + Cbar(V) Vr is linear in (m, h, I): with L(x) y = I x for the six entries of I,
 
@@ -35,9 +35,10 @@ def products(
     x: ArrayLike,
     form: Form = "ploen",
 ) -> tuple[np.ndarray, np.ndarray]:
-    """(Y @ parameters (nv,), Y^T @ x (10 nbodies,)) for one state in O(n), Y = regressor(q, v, a, v_ref, form).
+    """(Y @ parameters + armature a (nv,), Y^T @ x (10 nbodies,)) for one state in O(n), Y = regressor(q, v, a, v_ref).
 
-    What an adaptive controller needs of Y at each instant. parameters (10 nbodies,): any numbers, physical or not.
+    What an adaptive controller needs of Y at each instant, the motors' known armature compensated. parameters
+    (10 nbodies,): any numbers, physical or not.
     """
     number = form_number(form)
     call = robot._code.at(kernels.products, number)
@@ -61,10 +62,11 @@ def regressor(
     *,
     threads: int = 1,
 ) -> np.ndarray:
-    """Y (..., nv, 10 nbodies) with Y @ robot.parameters.ravel() == inverse_dynamics(q, v, a, v_ref, form=form).
+    """Y (..., nv, 10 nbodies), inverse_dynamics(q, v, a, v_ref, form=form) = Y @ robot.parameters.ravel() + armature a.
 
     It depends on the robot's geometry and gravity, not on its parameters (Slotine and Li's regressor where v_ref is
-    given). Columns: ten a body, in the order of `Robot.parameters`. threads: how many share a large batch.
+    given). Columns: ten a body, in the order of `Robot.parameters`; an armature's would be its joint's acceleration.
+    threads: how many share a large batch.
     Raises ArgumentError like the other terms.
     """
     if threads is not ONE:

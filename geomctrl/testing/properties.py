@@ -75,8 +75,8 @@ def _residuals(robot: Robot, q, v, a, v_ref, tau) -> Iterator[tuple[str, float, 
     yield "C v + g is the bias force, Christoffel's C", _relative(chris @ v + g, bias), 1e-10
     yield "C v + g is the bias force, the adjoint C", _relative(adjoint @ v + g, bias), 1e-10
     yield "M a + C v_ref + g is inverse dynamics", _relative(M @ a + C @ v_ref + g, reference), 1e-10
-    linear = robot.regressor(q, v, a, v_ref) @ robot.parameters.ravel()
-    yield "regressor times parameters is inverse dynamics", _relative(linear, reference), 1e-10
+    linear = robot.regressor(q, v, a, v_ref) @ robot.parameters.ravel() + robot.armature * a
+    yield "regressor times parameters, and armature a, is inverse dynamics", _relative(linear, reference), 1e-10
     yield "recursions equal the factored form: M", _relative(M, factored.mass_matrix(robot, q)), 1e-11
     yield "recursions equal the factored form: C", _relative(C, factored.coriolis_matrix(robot, q, v), size), 1e-11
     back = robot.inverse_dynamics(q, v, robot.forward_dynamics(q, v, tau))

@@ -13,6 +13,7 @@ from geomctrl.lie import se3
 from geomctrl.mechanism import inertia
 from geomctrl.mechanism.building import Body
 from geomctrl.mechanism.joint import Joint
+from geomctrl.mechanism.mechanism import require_robot
 from geomctrl.robot import Robot
 
 KINDS = ("revolute", "prismatic", "helical", "cylindrical", "planar", "spherical", "free")
@@ -64,12 +65,14 @@ def random_robot(
     parents: Sequence[int] | None = None,
     *,
     aligned: bool = False,
+    driven: bool = False,
     **options,
 ) -> Robot:
     """A random physical robot: body i on a joint of `kinds[i]` to body `parents[i]` (-1: the world).
 
     Without `kinds` one to eight joints of any kind; without `parents` a random tree. `aligned`: axes and placements
-    along coordinate axes, as in datasheets. Further options as for `Robot.build`.
+    along coordinate axes, as in datasheets. `driven`: about two in three of the joints with one degree of freedom have
+    motors with armature, 0.01 to 10 kg m^2 or kg; all else is as without. Further options as for `Robot.build`.
     """
     generator("rng", rng)
     aligned = flag("aligned", aligned)
@@ -92,4 +95,14 @@ def random_robot(
             M = se3.exp(np.concatenate((rng.normal(size=3), rng.uniform(-0.5, 0.5, 3))))
         joint = random_joint(rng, kind, aligned, name=f"joint{i}")
         bodies.append(Body(f"body{i}", None if p < 0 else f"body{p}", joint, M, random_inertia(rng)))
-    return Robot.build(bodies, **{"name": "random", **options})
+    robot = Robot.build(bodies, **{"name": "random", **options})
+    return robot.with_armature(random_armature(rng, robot)) if flag("driven", driven) else robot
+
+
+def random_armature(rng: np.random.Generator, robot: Robot) -> np.ndarray:
+    """Armatures (nv,) of random motors: see `random_robot`."""
+    generator("rng", rng)
+    require_robot("robot", robot)
+    single = np.array([joint.dof == 1 for joint in robot.joints for _ in range(joint.dof)])
+    armature = np.exp(rng.uniform(np.log(0.01), np.log(10.0), robot.nv))
+    return np.where(single & (rng.random(robot.nv) < 2.0 / 3.0), armature, 0.0)

@@ -41,12 +41,14 @@ def robots(
     floating_base: bool | None = False,
     chain: bool = False,
     aligned: bool | None = None,
+    driven: bool | None = None,
 ) -> SearchStrategy[Robot]:
     """Random physical robots of one to `max_bodies` bodies on joints of `kinds`, shrinking to few and simple joints.
 
     `floating_base` puts the first body on a free joint and all others on it (None: sometimes, among other roots);
     `chain` gives every body one child;
-    `aligned` axes and placements lie along coordinate axes (None: sometimes).
+    `aligned` axes and placements lie along coordinate axes (None: sometimes);
+    `driven` robots have motors with armature at some joints with one degree of freedom (None: sometimes).
     Raises ArgumentError for no or unknown `kinds` and for `max_bodies` below one.
     """
     st = _strategies()
@@ -55,6 +57,7 @@ def robots(
         raise ArgumentError(f"kinds: expected some of {', '.join(map(repr, KINDS))}, got none")
     floating_base = None if floating_base is None else flag("floating_base", floating_base)
     aligned = None if aligned is None else flag("aligned", aligned)
+    driven = None if driven is None else flag("driven", driven)
 
     body = st.tuples(st.sampled_from(kinds), st.just(0) if chain else st.integers(0, max_bodies))
 
@@ -68,8 +71,9 @@ def robots(
         back = [min(k, i - 1 + roots) if i else 0 for i, (_, k) in enumerate(bodies)]  # shrinks to a chain
         parents = [i - 1 - k for i, k in enumerate(back)]
         straight = draw(st.booleans()) if aligned is None else aligned
+        motors = draw(st.booleans()) if driven is None else driven
         rng = np.random.default_rng(draw(st.integers(0, 2**32 - 1)))
-        return random_robot(rng, joints, parents, aligned=straight)
+        return random_robot(rng, joints, parents, aligned=straight, driven=motors)
 
     return robot()
 

@@ -28,7 +28,7 @@ TREES = [
     models.three_spheres(),
     models.scara(),
     random_robot(np.random.default_rng(1), KINDS, [-1, 0, 0, 2, 1, 3, 4]),
-    random_robot(np.random.default_rng(2), KINDS[::-1], [-1, -1, 0, 1, 3, 3, 2]),
+    random_robot(np.random.default_rng(2), KINDS[::-1], [-1, -1, 0, 1, 3, 3, 2], driven=True),
 ]
 ALGORITHMS = {
     "inverse_dynamics": (newton_euler.inverse_dynamics, {}),

@@ -27,9 +27,9 @@ def test_shift_rule_is_exact_up_to_the_second_harmonic():
 @pytest.mark.parametrize("objective", ["condition", "log_det"])
 @pytest.mark.parametrize(("make", "kind"), [(models.panda, "fourier"), (models.scara, "spline")])
 def test_gradients_are_exact(make, kind, objective):
-    """Against central differences of fourth order; scara has a prismatic joint."""
-    options = {"rotor": True, "springs": [1], "smoothing": 0.3}
-    p = problem(make(), kind, objective, **options)
+    """Against central differences of fourth order; scara has a prismatic joint, and two joints' armature is known."""
+    options = {"rotor": range(2, 4), "springs": [1], "smoothing": 0.3}
+    p = problem(make().with_armature(0.3), kind, objective, **options)
     z = p.start(np.random.default_rng(1), None)
     for seed in range(3):
         d = np.random.default_rng(seed).normal(size=z.size)

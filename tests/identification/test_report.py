@@ -267,10 +267,18 @@ def test_identify_refuses_what_does_not_fit(tmp_path):
         identify(models.two_link(), tmp_path / "log.csv", model=RegressorModel(models.two_link()))
 
 
+def geared(robot, rng):
+    """The robot with a motor at every joint that can have one."""
+    motors = rng.uniform(1e-4, 1e-2, robot.nbodies), rng.choice([-50.0, 1.0, 7.5], robot.nbodies)
+    joints = [j.with_motor(rotor, g) if j.dof == 1 else j for j, rotor, g in zip(robot.joints, *motors)]
+    return replace(robot, joints=tuple(joints))
+
+
 @pytest.mark.parametrize("name", models.names())
 def test_model_files_bring_back_every_bit(tmp_path, name):
     robot = models.load(name)
     rng = np.random.default_rng(0)
+    robot = geared(robot, rng)
     robot = robot.with_parameters(robot.parameters * (1 + 1e-3 * rng.normal(size=(robot.nbodies, 1))))
     back = load_model(save_model(robot, tmp_path / "robot.json", {"note": "x"}))
     assert (back.name, back.body_names, back.parents) == (robot.name, robot.body_names, robot.parents)
@@ -284,6 +292,7 @@ def test_model_files_bring_back_every_bit(tmp_path, name):
     for a, b in zip(back.joints, robot.joints):
         assert (a.name, a.kind, a.lower, a.upper, a.velocity, a.effort, a.damping, a.friction) == (
             b.name, b.kind, b.lower, b.upper, b.velocity, b.effort, b.damping, b.friction)  # fmt: skip
+        assert (a.armature, a.gear_ratio) == (b.armature, b.gear_ratio)
     for a, b in zip(back.frames, robot.frames):
         assert (a.name, a.body) == (b.name, b.body)
         np.testing.assert_array_equal(a.placement, b.placement)
@@ -291,10 +300,12 @@ def test_model_files_bring_back_every_bit(tmp_path, name):
 
 @pytest.mark.parametrize("name", ["panda", "ur10", "puma560", "scara", "two_link"])
 def test_urdf_files_bring_back_the_dynamics(tmp_path, name):
-    robot = models.load(name)
+    rng = np.random.default_rng(0)
+    robot = geared(models.load(name), rng)
     back = models.load_urdf(save_urdf(robot, tmp_path / "robot.urdf"), gravity=robot.gravity)
     assert back.joint_names == robot.joint_names
-    rng = np.random.default_rng(0)
+    np.testing.assert_allclose(back.armature, robot.armature, rtol=1e-15)
+    np.testing.assert_array_equal(back.gear_ratio, robot.gear_ratio)
     q = np.array([robot.random_configuration(rng) for _ in range(10)])
     v, a = rng.normal(size=(2, 10, robot.nv))
     tau = robot.inverse_dynamics(q, v, a)

@@ -57,6 +57,17 @@ BAD_JOINTS = {
     "joint 'j': stiffness: .* one degree of freedom has a spring, spherical": lambda: gc.Joint.spherical(
         name="j", stiffness=1.0
     ),
+    "joint 'j': armature must not be negative: -1": lambda: gc.Joint.revolute(Z, name="j", armature=-1.0),
+    "joint 'j': armature: expected a finite number, got inf": lambda: gc.Joint.revolute(Z, name="j", armature=np.inf),
+    "joint 'j': armature: .* one degree of freedom has a motor, free": lambda: gc.Joint.free(name="j", armature=0.1),
+    "joint 'j': gear_ratio: .* one degree of freedom has a motor, planar": lambda: gc.Joint.planar(
+        Z, name="j", gear_ratio=2.0
+    ),
+    "joint 'j': gear_ratio: expected a number other than 0": lambda: gc.Joint.revolute(Z, name="j", gear_ratio=0.0),
+    "joint 'j': gear_ratio: expected a finite number, got -inf": lambda: gc.Joint.prismatic(
+        Z, name="j", gear_ratio=-np.inf
+    ),
+    "rotor: expected an inertia >= 0, got -1": lambda: gc.Joint.revolute(Z).with_motor(-1.0),
     "pitch: expected a finite number, got 'a'": lambda: gc.Joint.helical(Z, pitch="a"),
     "kind: expected one of 'revolute', .*, got 'foo'": lambda: gc.Joint("foo", np.eye(6)),
     "kind: expected one of 'revolute', .*, got 3": lambda: gc.Joint(3, np.eye(6)),
@@ -79,3 +90,10 @@ BAD_JOINTS = {
 def test_joints_that_can_not_be(words):
     with pytest.raises(GeomctrlError, match=words):
         BAD_JOINTS[words]()
+
+
+def test_a_motor_is_felt_by_its_gear_ratio_squared():
+    joint = gc.Joint.prismatic(Z, name="slide", upper=0.5).with_motor(2e-6, -1000.0)
+    assert (joint.name, joint.upper, joint.gear_ratio) == ("slide", 0.5, -1000.0)
+    assert joint.armature == pytest.approx(2.0)
+    assert (joint.with_motor(3.0).armature, joint.with_motor(3.0).gear_ratio) == (3.0, 1.0)

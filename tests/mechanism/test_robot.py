@@ -125,6 +125,7 @@ def test_robots_do_not_share_memory_with_their_makers():
 def test_pickling_keeps_everything(name):
     robot = models.load(name)
     copy = pickle.loads(pickle.dumps(robot))
+    np.testing.assert_array_equal(copy.armature, robot.armature)
     rng = np.random.default_rng(0)
     q, (v, a) = robot.random_configuration(rng), rng.normal(size=(2, robot.nv))
     np.testing.assert_array_equal(copy.inverse_dynamics(q, v, a), robot.inverse_dynamics(q, v, a))

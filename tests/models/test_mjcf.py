@@ -113,6 +113,10 @@ ARM = """
 """
 
 
+MOTOR = '<actuator><motor {}="{}" armature="1"/></actuator>'
+of_actuators = pytest.mark.skipif(not hasattr(mujoco.MjModel, "actuator_armature"), reason="an older MuJoCo")
+
+
 def arm(option="", body="", joint="", extra=""):
     return ARM.format(option=option, body=body, joint=joint, extra=extra)
 
@@ -120,11 +124,19 @@ def arm(option="", body="", joint="", extra=""):
 @pytest.mark.parametrize(
     ("key", "text", "where"),
     [
-        ("armature", arm(joint='armature="0.1"'), "'j' .line 3."),
+        ("armature", arm(joint='type="ball" armature="0.1"'), "'j' .line 3."),
         ("stiffness", arm(joint='type="ball" stiffness="2"'), "'j' .line 3."),
         pytest.param(
-            *("armature", arm(extra='<actuator><motor joint="k" armature="1"/></actuator>'), "'#0' .line 5."),
-            marks=pytest.mark.skipif(not hasattr(mujoco.MjModel, "actuator_armature"), reason="an older MuJoCo"),
+            *("armature", arm(joint='type="ball"', extra=MOTOR.format("joint", "j")), "'#0' .line 5."),
+            marks=of_actuators,
+        ),
+        pytest.param(
+            *(
+                "armature",
+                arm(extra=TENDONS.format("t", "", "name='u'") + MOTOR.format("tendon", "u")),
+                "'#0' .line 5.",
+            ),
+            marks=of_actuators,
         ),
         ("gravcomp", arm(body='gravcomp="1"'), "'a' .line 3."),
         ("fluid", arm(option='<option density="1.2"/>'), "'option' .line 2 of the text."),
@@ -157,10 +169,13 @@ def test_elements_of_included_files_are_named_with_theirs(tmp_path):
         "<mujocoinclude>\n<body name='knee'>\n<geom size='0.1' pos='1 0 0'/>\n<include file='parts/hinge.xml'/></body>"
         "</mujocoinclude>"
     )
-    (tmp_path / "parts" / "hinge.xml").write_text("<mujocoinclude>\n<joint name='knee' armature='1'/></mujocoinclude>")
+    (tmp_path / "parts" / "hinge.xml").write_text(
+        "<mujocoinclude>\n<joint name='knee' type='ball' armature='1'/></mujocoinclude>"
+    )
     main = tmp_path / "main.xml"
-    coupling = "<equality><joint name='knee' joint1='knee' active='false'/></equality>"
-    main.write_text(f"<mujoco>{coupling}<worldbody><include file='parts/leg.xml'/></worldbody></mujoco>")
+    coupling = "<equality><joint name='knee' joint1='hip' active='false'/></equality>"
+    hip = "<body name='hip'><joint name='hip'/><geom size='0.1' pos='1 0 0'/></body>"
+    main.write_text(f"<mujoco>{coupling}<worldbody>{hip}<include file='parts/leg.xml'/></worldbody></mujoco>")
     with pytest.raises(gc.errors.ModelError, match=r"main.xml: .*armature of 'knee' \(line 2 of hinge.xml\)"):
         models.load_mjcf(main)
 
@@ -212,6 +227,41 @@ def test_what_the_file_switches_off_is_not_there(off):
 
 def test_ignored_springs_are_left_out():
     assert not models.load_mjcf(SPRINGS, ignore="stiffness").stiffness.any()
+
+
+def dynamics_against_mujoco(text):
+    """M and poses; inverse dynamics, accelerations and energies of robots whose velocities are MuJoCo's."""
+    robot, m, rng = models.load_mjcf(text), mujoco.MjModel.from_xml_string(text), np.random.default_rng(3)
+    check_against_mujoco(robot, m, rng)
+    m.opt.enableflags |= int(mujoco.mjtEnableBit.mjENBL_ENERGY)
+    m.opt.disableflags |= int(mujoco.mjtDisableBit.mjDSBL_CONTACT) | int(mujoco.mjtDisableBit.mjDSBL_CONSTRAINT)
+    data, q = mujoco.MjData(m), robot.random_configuration(rng)
+    v, a, tau = rng.normal(size=(3, robot.nv))
+    data.qpos[:], data.qvel[:] = gc.interop.to_mujoco(robot, m, q, v)
+    data.qacc[:] = a
+    mujoco.mj_inverse(m, data)
+    np.testing.assert_allclose(robot.inverse_dynamics(q, v, a), data.qfrc_inverse, atol=1e-10)
+    data.qfrc_applied[:] = tau
+    mujoco.mj_forward(m, data)
+    np.testing.assert_allclose(robot.forward_dynamics(q, v, tau), data.qacc, atol=1e-8)
+    assert robot.kinetic_energy(q, v) == pytest.approx(data.energy[1], rel=1e-10)
+    return robot
+
+
+def test_armature_is_mujocos():
+    robot = dynamics_against_mujoco(arm(joint='type="slide" axis="1 0 1" armature="0.7"'))
+    np.testing.assert_array_equal(robot.armature, [0.7, 0.0])
+    text = EVERY_JOINT.replace('<joint name="pan"', '<joint name="pan" armature="0.2"', 1)
+    assert models.load_mjcf(text).armature.tolist().count(0.2) == 1
+    check_against_mujoco(models.load_mjcf(text), mujoco.MjModel.from_xml_string(text), np.random.default_rng(0))
+
+
+@of_actuators
+def test_rotors_of_actuators_are_behind_their_gears():
+    motors = '<motor joint="k" gear="-30" armature="2e-4"/><motor jointinparent="j" gear="2" armature="0.1"/>'
+    robot = dynamics_against_mujoco(arm(joint='armature="0.3"', extra=f"<actuator>{motors}</actuator>"))
+    np.testing.assert_allclose(robot.armature, [0.7, 0.18])
+    np.testing.assert_array_equal(robot.gear_ratio, [2.0, -30.0])
 
 
 def test_ignored_armature_is_the_only_difference():

@@ -34,7 +34,7 @@ def mixed_tree(free: bool) -> gc.Robot:
                 testing.random_inertia(rng))
         for i, kind in enumerate(kinds)
     ]  # fmt: skip
-    return gc.Robot.build(bodies)
+    return gc.Robot.build(bodies).with_armature(0.4)  # of motors at the revolute and the helical joint
 
 
 FREE_TREE, FIXED_TREE = mixed_tree(True), mixed_tree(False)

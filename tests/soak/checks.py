@@ -114,7 +114,7 @@ def robots(rng: np.random.Generator) -> str:
     traced = sometimes_traced(rng)
     kinds = [str(k) for k in rng.choice(PINOCCHIO_KINDS, size=rng.integers(1, 11))]
     parents = depth_first(rng, len(kinds))
-    robot = random_robot(rng, kinds, parents, aligned=bool(rng.random() < 0.3))
+    robot = random_robot(rng, kinds, parents, aligned=bool(rng.random() < 0.3), driven=bool(rng.random() < 0.5))
     theirs = pinocchio.__wrapped__(robot)
     q, v, a = robot.random_configuration(rng), *rng.normal(size=(2, robot.nv)) * 10.0 ** rng.uniform(-3, 2)
     f_ext = rng.normal(size=(robot.nbodies, 6))

@@ -1,4 +1,4 @@
-"""Inverse dynamics is linear in the inertial parameters: tau = Y pi. (Pinocchio's regressor: test_dynamics.)"""
+"""Inverse dynamics is linear in the inertial parameters: tau = Y pi + armature a. (Pinocchio's: test_dynamics.)"""
 
 import numpy as np
 import pytest
@@ -16,8 +16,8 @@ def test_regressor_times_parameters_is_inverse_dynamics_with_a_reference_velocit
     robot, q, v, a, v_ref = case
     scale = force_scale(robot, q, v, a, v_ref)
     for form in FORMS:
-        Y = robot.regressor(q, v, a, v_ref, form)
-        assert_close(Y @ robot.parameters.ravel(), robot.inverse_dynamics(q, v, a, v_ref, form=form), 1e-11, scale)
+        Y, tau = robot.regressor(q, v, a, v_ref, form), robot.inverse_dynamics(q, v, a, v_ref, form=form)
+        assert_close(Y @ robot.parameters.ravel() + robot.armature * a, tau, 1e-11, scale)
 
 
 @pytest.mark.parametrize("name", models.names())
@@ -27,7 +27,8 @@ def test_regressor_of_bundled_robots(name):
     for form in FORMS:
         tau = robot.inverse_dynamics(q, v, a, v_ref, form=form)
         scale = force_scale(robot, q, v, a, v_ref)
-        assert_close(robot.regressor(q, v, a, v_ref, form) @ robot.parameters.ravel(), tau, 1e-11, scale)
+        Y = robot.regressor(q, v, a, v_ref, form)
+        assert_close(Y @ robot.parameters.ravel() + robot.armature * a, tau, 1e-11, scale)
 
 
 @properties
@@ -46,7 +47,7 @@ def test_regressor_does_not_know_the_parameters(case):
     robot, q, v, a, v_ref = case
     Y = robot.regressor(q, v, a, v_ref)
     rng = np.random.default_rng(0)
-    other = robot.with_parameters(rng.normal(size=(robot.nbodies, 10)), physical=False)
+    other = robot.with_armature(0.0).with_parameters(rng.normal(size=(robot.nbodies, 10)), physical=False)
     assert_close(other.regressor(q, v, a, v_ref), Y, 1e-15)
     tau = other.inverse_dynamics(q, v, a, v_ref)
     assert_close(Y @ other.parameters.ravel(), tau, 1e-11, np.abs(Y).max() * np.abs(other.parameters).sum())

@@ -18,7 +18,7 @@ SKEW, SKEW_C, SKEW_A = (f"Mdot - 2C skew, {form} C" for form in ("Ploen's", "Chr
 BIAS, BIAS_C, BIAS_A = (f"C v + g is the bias force, {form} C" for form in ("Ploen's", "Christoffel's", "the adjoint"))
 RATE = "Mdot is the derivative of M"
 REFERENCE = "M a + C v_ref + g is inverse dynamics"
-REGRESSOR = "regressor times parameters is inverse dynamics"
+REGRESSOR = "regressor times parameters, and armature a, is inverse dynamics"
 FACTORED_M, FACTORED_C = "recursions equal the factored form: M", "recursions equal the factored form: C"
 FORWARD = "forward dynamics inverts inverse dynamics"
 POWER = "d(energy)/dt = v . tau"

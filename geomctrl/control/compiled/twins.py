@@ -10,18 +10,16 @@ Zeros within arrays count as words: a diagonal gain is compiled as a diagonal.
 from __future__ import annotations
 
 import functools
-import pickle
 import types
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 from geomctrl.compiler.arrays import SymbolArray
 from geomctrl.compiler.code import Code
 from geomctrl.compiler.symbols import UntraceableError
-from geomctrl.compiler.tracing import structure
 from geomctrl.compiler.unknown import Unknown, at_work
 from geomctrl.compiler.untraceable import heard
 from geomctrl.kernels import tree
@@ -29,31 +27,12 @@ from geomctrl.mechanism.mechanism import Mechanism
 
 from .memory import LIBRARY, MOST, Outside, array_word, in_cell
 from .ownership import PLAIN, is_own_class, is_own_function, slots_of, word
+from .robot_numbers import RobotNumbers, constants, joint_constants, pattern_of, with_armature
 
 LARGEST = 20_000  # numbers of an array that become symbols; a larger one is a table, and a constant
 OF_ROBOTS = {"_model", "_code", "_frames", "parameters", "placements", "gravity", "joints", "frames"}
-MOST_KNOWN = 256
 
 Load = Callable[[int], Any]
-
-
-class RobotNumbers(NamedTuple):
-    """Where the numbers of a robot are: from `first` on those of its model array at `places`, then its `parameters`."""
-
-    robot: Mechanism
-    first: int
-    places: np.ndarray
-
-    @property
-    def parameters(self) -> list[list[int]]:
-        """For each of its inertial parameters, body by body, the numbers that hold it."""
-        found, (n, _), start = [], self.robot.parameters.shape, self.first + len(self.places)
-        at = {int(place): self.first + k for k, place in enumerate(self.places)}
-        for body in range(n):
-            for k in range(10):
-                place = at.get(body * tree.WIDTH + tree.J + k)
-                found.append([*([] if place is None else [place]), start + 10 * body + k])
-        return found
 
 
 class Twins:
@@ -232,11 +211,11 @@ class Twins:
     def _robot(self, x: Mechanism, path: str) -> Mechanism:
         """A robot whose model array, parameters and placements are symbols; its structure is words."""
         if self.constant:
-            return self._begin(x, x, _constants(x))
-        pattern = _pattern(x._model)
+            return self._begin(x, x, constants(x))
+        pattern = pattern_of(x._model)
         twin = object.__new__(type(x)) if self.load else x
-        constants = _constants(x.joints), _constants(x.frames), x.gravity.tobytes(), x.parents, x.body_names
-        self._begin(x, twin, pattern.tobytes(), *constants)
+        words = joint_constants(x.joints), constants(x.frames), x.gravity.tobytes(), x.parents, x.body_names
+        self._begin(x, twin, pattern.tobytes(), *words)
         own = dict(vars(x)) if twin is x else twin.__dict__
         own.update(vars(x))
         open_places = np.isnan(pattern)
@@ -253,6 +232,7 @@ class Twins:
         model = pattern.astype(object)
         model[open_places] = numbers
         own["_model"], own["_code"] = model, Code(model, pattern)
+        own["joints"] = tuple(map(with_armature, x.joints, model[tree.ARMATURE :: tree.WIDTH]))
         return twin
 
     def _function(self, x: types.FunctionType, path: str) -> Any:
@@ -355,31 +335,3 @@ def _content(x: Any) -> dict[Any, Any]:
     if isinstance(x, types.FunctionType):
         return {name: in_cell(cell) for name, cell in zip(x.__code__.co_freevars, x.__closure__ or ())}
     return slots_of(x)
-
-
-_patterns: dict[bytes, np.ndarray] = {}
-
-
-def _pattern(model: np.ndarray) -> np.ndarray:
-    """The model's `structure`, remembered: robots that differ in their inertias have the same."""
-    rest = model.reshape(-1, tree.WIDTH).copy()
-    rest[:-1, tree.J : tree.S] = 0.0
-    key = rest.tobytes()
-    if key not in _patterns:
-        if len(_patterns) > MOST_KNOWN:
-            _patterns.clear()
-        _patterns[key] = structure(model)
-    return _patterns[key]
-
-
-_known: dict[int, tuple[Any, bytes]] = {}
-
-
-def _constants(x: Any) -> bytes:
-    """What a robot, its joints or its frames say, as one word; robots of one model share the latter two."""
-    known = _known.get(id(x))
-    if known is None or known[0] is not x:
-        if len(_known) > MOST_KNOWN:
-            _known.clear()
-        known = _known[id(x)] = x, pickle.dumps(x)
-    return known[1]

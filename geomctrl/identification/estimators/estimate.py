@@ -78,12 +78,13 @@ class Estimate:
 
     @cached_property
     def robot(self) -> Robot:
-        """The model's robot with these inertial parameters; with this damping and friction, if friction is the
-        joints' own.
+        """The model's robot with these inertial parameters; with this damping, friction and armature, if they are the
+        joints' own. Where rotors were estimated that are not, it has no armature.
         """
         robot = self.model.robot.with_parameters(self.x[: self.model.inertial], physical=False)
-        changes: list[dict[str, float]] = [{} for _ in robot.joints]
         joint_of = [i for i, j in enumerate(robot.joints) for _ in range(j.dof)]
+        known = self.model.known_armature
+        changes: list[dict[str, float]] = [{"armature": float(known[s.start])} for s in robot.v_slices]
         for kind, key in self.held_by_robot.items():
             for i, k in zip(self.model.indices(kind), self.model.acts[kind]):
                 changes[joint_of[k]][key] = max(float(self.x[i]), 0.0)
@@ -91,15 +92,17 @@ class Estimate:
 
     @property
     def held_by_robot(self) -> dict[str, str]:
-        """Which parameters beside the inertial ones `robot` holds, {"viscous": "damping", ...}: friction at the joints
-        themselves, where these have one degree of freedom each (but for a free base). Rotor inertias, offsets, springs
-        and curves: none.
+        """Which parameters beside the inertial ones `robot` holds, {"viscous": "damping", ...}: friction and rotor
+        inertias at the joints themselves, where these have one degree of freedom each (but for a free base). Offsets,
+        springs and curves: none.
         """
         robot = self.model.robot
         several = any(j.dof > 1 and j.kind != "free" for j in robot.joints)
         if several or not np.array_equal(self.model.transmission, np.eye(robot.nv)):
             return {}
-        return {"viscous": "damping", "coulomb": "friction"}
+        held = {"viscous": "damping", "coulomb": "friction"}
+        single = np.array([j.dof == 1 for j in robot.joints for _ in range(j.dof)])
+        return held | {"rotor": "armature"} if single[self.model.acts["rotor"]].all() else held
 
     @property
     def verdicts(self) -> dict[str, str | None]:

@@ -168,7 +168,7 @@ class Problem:
         if any((room <= 0.0).any() for room, _, _ in pairs):
             return np.inf, np.zeros(0)
         Y = self.regressor(q, v, a)
-        tau = Y @ self.pi
+        tau = Y @ self.pi + self.model.known_armature * a
         finite = np.isfinite(limits.effort)
         if (np.abs(tau) >= limits.effort).any():
             return np.inf, np.zeros(0)
@@ -186,6 +186,7 @@ class Problem:
                 room = (limits.effort + sign * tau)[:, finite]
                 f -= weight * np.log(room / limits.effort[finite]).sum()
                 full[:, finite] -= (weight * sign / room)[..., None] * self.pi
+                grad[2][:, finite] -= weight * sign / room * self.model.known_armature[finite]
         grad += self.contract(full, q, v, a, Y)
         gradient = np.einsum("dtk,dtj->jk", self.B, grad).ravel()
         return float(f), gradient

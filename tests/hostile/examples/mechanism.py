@@ -3,7 +3,7 @@
 import numpy as np
 from hostile.calls import Example
 from hostile.examples.common import BODY, FRAME, ROBOT, A, Q, T, V, rng, words
-from hostile.values import Argument, number, text
+from hostile.values import Argument, gain, number, text
 
 from geomctrl import Body, Joint, Robot, inertia
 
@@ -20,13 +20,14 @@ OPTIONS = {
     "friction": number(0.25, negative=False),
 }
 SPRING = {"stiffness": number(1.5, negative=False), "rest": number(0.25)}
+MOTOR = {"armature": number(0.5, negative=False), "gear_ratio": Argument(-3.0)}
 TWO = np.stack((BODY, 2.0 * BODY))
 SCREWS = np.array([[0.0, 0.0, 1.0, 0.0, 0.0, 0.0], [0.0, 1.0, 0.0, 0.5, 0.0, 0.0]])
 HOMES = np.stack((np.eye(4), T))
 
 EXAMPLES = {
     "Body": Example({"name": words("b"), "parent": text("a", "none"), "joint": JOINT, "placement": T, "inertia": BODY}),
-    "Joint": Example({"kind": "revolute", "S": JOINT.S, **OPTIONS, **SPRING}),
+    "Joint": Example({"kind": "revolute", "S": JOINT.S, **OPTIONS, **SPRING, **MOTOR}),
     "Joint.revolute": Example({"axis": AXIS, "point": POINT, **OPTIONS}),
     "Joint.prismatic": Example({"axis": AXIS, **OPTIONS}),
     "Joint.helical": Example({"axis": AXIS, "point": POINT, "pitch": 0.25, "kind": "helical", **OPTIONS}),
@@ -35,6 +36,7 @@ EXAMPLES = {
     "Joint.spherical": Example({"point": POINT, **OPTIONS}),
     "Joint.free": Example(OPTIONS),
     "Joint.fixed": Example({"name": text("weld", "none")}),
+    "Joint.with_motor": Example({"rotor": number(0.25, negative=False), "gear_ratio": Argument(-3.0)}, JOINT),
     "Joint.from_screw": Example({"screw": SCREWS[1], **OPTIONS}),
     "Robot": Example(
         {
@@ -74,6 +76,7 @@ EXAMPLES = {
     "Robot.from_screws": Example(
         {"screws": SCREWS, "homes": HOMES, "inertias": TWO, "parents": [-1, 0], "name": words("s"), "gravity": POINT}
     ),
+    "Robot.with_armature": Example({"armature": gain(np.array([0.25, 0.5]))}, ROBOT),
     "Robot.with_gravity": Example({"gravity": POINT}, ROBOT),
     "Robot.with_parameters": Example({"parameters": TWO, "physical": True}, ROBOT),
     "Robot.with_payload": Example(

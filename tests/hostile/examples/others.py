@@ -151,7 +151,14 @@ EXAMPLES = {
     "testing.random_inertia": Example({"rng": rng()}),
     "testing.random_joint": Example({"rng": rng(), "kind": "revolute", "aligned": True, "name": text("j", "none")}),
     "testing.random_robot": Example(
-        {"rng": rng(), "kinds": ["revolute", "prismatic"], "parents": [-1, 0], "aligned": True, "name": words("r")}
+        {
+            "rng": rng(),
+            "kinds": ["revolute", "prismatic"],
+            "parents": [-1, 0],
+            "aligned": True,
+            "driven": True,
+            "name": words("r"),
+        }
     ),
     "testing.bundled_robots": Example(compare=False),
     "testing.inertias": Example(compare=False),
@@ -166,6 +173,7 @@ EXAMPLES = {
             "floating_base": Argument(True, "none"),
             "chain": True,
             "aligned": True,
+            "driven": True,
         },
         compare=False,
     ),

@@ -117,7 +117,17 @@ EXAMPLES = {
     "representations.without_body_frames": Example({"robot": ROBOT}),
     "representations.configuration_in_frames": Example({"robot": ROBOT, "q": Q, "placements": FRAMES}),
 }
-BUILDERS = ("build", "from_dh", "from_screws", "with_gravity", "with_parameters", "with_payload", "frame", "joint")
+BUILDERS = (
+    "build",
+    "from_dh",
+    "from_screws",
+    "with_armature",
+    "with_gravity",
+    "with_parameters",
+    "with_payload",
+    "frame",
+    "joint",
+)
 CONFIGURATIONS = ("neutral", "random_configuration", "integrate", "difference", "to_cuda")
 for name, public in public_callables().items():
     module, _, method = name.partition(".")
