@@ -10,6 +10,9 @@ from proofs.exact_values import TOO_MUCH, exact_values
 from proofs.random_programs import INPUTS, cases, points_in
 
 from geomctrl import testing
+from geomctrl.compiler.symbols import Graph, compare, sub
+from geomctrl.compiler.tracing import Trace
+from geomctrl.errors import ArgumentError
 from geomctrl.proofs.certificates import saved_claim
 from geomctrl.proofs.claims import Claim, claim_of
 from geomctrl.proofs.saved_code import Code
@@ -58,3 +61,23 @@ def test_one_box_is_no_proof_of_what_is_wrong(name):
             return {**saved_claim(claim), "lo": claim.lo[None], "hi": claim.hi[None]}
 
     assert not testing.recheck(Claimed)
+
+
+def test_code_that_has_no_result_somewhere_proves_nothing():
+    """A trace's flag, x < 0.75 here, is part of every claim."""
+    graph = Graph()
+    x = graph.load(1, 0)
+    trace = Trace(graph, (1,), (sub(x, 2.0).at,), (1,), compare("lt", x, 0.75).at)
+
+    class Claimed:
+        def __init__(self, *box):
+            self.claim = claim_of(trace, [box])
+
+        def arrays(self):
+            return {**saved_claim(self.claim), "lo": self.claim.lo[None], "hi": self.claim.hi[None]}
+
+    assert testing.recheck(Claimed(0.0, 0.5))
+    assert not testing.recheck(Claimed(0.0, 1.0))
+    assert testing.certify(trace, [(0.0, 0.5)])
+    with pytest.raises(ArgumentError, match="f: expected a number everywhere"):
+        testing.certify(trace, [(0.0, 1.0)])
