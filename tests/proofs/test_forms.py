@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from hypothesis import assume, given, settings
 from proofs.exact_values import TOO_MUCH, exact_values
-from proofs.test_enclosures import INPUTS, cases, points_in
+from proofs.random_programs import INPUTS, cases, points_in
 
 from geomctrl.proofs.branching import Branching, estimate, halves
 from geomctrl.proofs.claims import Claim, claim_of
