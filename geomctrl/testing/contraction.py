@@ -7,6 +7,7 @@ is to be at most -2 rate dx . P dx: the largest eigenvalue of that matrix relati
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any
 
 import numpy as np
@@ -98,10 +99,8 @@ class Variations:
         self.size = 2 * robot.nv + (0 if start is None else np.size(start))
         self.metric: Callable[..., Any] = metric if callable(metric) else lambda t, q, v, z: metric
         self.traced = None
-        try:
+        with suppress(Exception):  # whatever users' code does with symbols: it runs on numbers
             self.traced = self._traced()
-        except Exception as error:  # whatever users' code does with symbols: it runs on numbers
-            self.untraced = f"{type(error).__name__}: {error!s:.200}"
 
     def growth(self, x: State) -> float:
         """The largest eigenvalue of (A^T P + P A + P') / 2 relative to P."""

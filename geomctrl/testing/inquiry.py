@@ -81,7 +81,8 @@ class Inquiry:
     @property
     def start(self) -> np.ndarray | None:
         """The state z that the controller starts with."""
-        start = self.controller.start() if hasattr(self.controller, "start") else None
+        law: Any = self.controller
+        start = law.start() if hasattr(law, "start") else None
         return None if start is None else np.asarray(start, float)
 
     @property

@@ -210,6 +210,7 @@ def test_what_inputs_at_a_port_do_is_what_the_dynamics_say():
 @LAWS
 def test_the_contraction_rate_of_a_linear_loop(law):
     assert testing.contraction_rate(law, SLIDER, P, search=300) == pytest.approx(RATE, rel=1e-6)
+    assert testing.contraction_at(law, SLIDER, P, 0.3, [0.1], [0.2]) == pytest.approx(-RATE, rel=1e-6)
     testing.assert_contracting(law, SLIDER, P, 0.95 * RATE, search=300)
     with pytest.raises(Counterexample, match="not contracting") as caught:
         testing.assert_contracting(law, SLIDER, P, 1.05 * RATE, search=300)

@@ -37,6 +37,12 @@ def test_a_law_on_a_mass_can_be_held_for_as_long_as_the_eigenvalues_say(law):
     assert printed[0].after == pytest.approx(0.5 * (F @ x) @ P @ (F @ x), rel=1e-9)
 
 
+def test_what_is_looked_at_is_the_discrete_loop():
+    x, F = np.array([0.3, -0.4]), np.linalg.matrix_power(held(0.05), 3)
+    found = testing.held_for(PD(), SLIDER, 0.05, 0.7, x[:1], x[1:], horizon=0.15)
+    np.testing.assert_allclose(found, [0.5 * x @ P @ x, 0.5 * (F @ x) @ P @ (F @ x)], rtol=1e-12)
+
+
 @pytest.mark.slow
 def test_the_longest_period_is_that_of_the_eigenvalues():
     assert testing.largest_control_dt(PD(), SLIDER) == pytest.approx(LONGEST, rel=0.03)
