@@ -395,6 +395,20 @@ def test_central_differences_are_as_good_as_they_say():
     assert (quantity.off[1:] < 1e-5 * quantity.slopes[1:]).all()
 
 
+@pytest.mark.parametrize("name", NAMES)
+def test_a_box_s_bound_holds_all_over_the_box(name):
+    """Also where A bends away from its tangent, and at the box's corners."""
+    robot, rng = testing.random_robot(np.random.default_rng(2), ["revolute"] * 3, [-1, 0, 1]), np.random.default_rng(0)
+    measure = quantities.measures("ploen")[name]
+    quantity = branch_and_bound.quantity_of(name, robot, measure, closed_of(robot, "ploen"))
+    middles, halves = rng.uniform(-np.pi, np.pi, (60, 3)), rng.choice([0.02, 0.1, 0.4], (60, 3))
+    bounds, values = quantity.over(middles, halves, [0, 1, 2], -np.inf)
+    inside = middles[:, None] + halves[:, None] * np.clip(rng.uniform(-1.5, 1.5, (60, 300, 3)), -1.0, 1.0)
+    found = measure.value(robot, inside.reshape(-1, 3)).reshape(60, 300).max(axis=1)
+    assert (found <= bounds).all()
+    assert (values <= bounds).all()
+
+
 @pytest.mark.parametrize("n", [1, 2, 3])
 def test_the_polytope_contains_the_ball(n):
     corners = branch_and_bound._polytope(n)
@@ -584,6 +598,16 @@ def test_bodies_that_can_not_be_are_refused():
 def test_a_first_joint_that_slides_needs_no_range():
     found = chain(P, R).bounds(method="closed form")
     assert found.m2.value == pytest.approx(found.m2.sampled, rel=0.01)
+
+
+@pytest.mark.parametrize(("lower", "upper"), [(-5.0, 1.0), (-1.0, 5.0)])
+def test_both_ends_of_a_slide_count(lower, upper):
+    robot = chain(R, gc.Joint.prismatic((1, 0, 0), lower=lower, upper=upper))
+    q = np.stack((np.zeros(101), np.linspace(lower, upper, 101)), axis=1)
+    greatest = np.linalg.eigvalsh(robot.mass_matrix(q)).max()
+    closed = closed_of(robot, box=(robot.limits.lower, robot.limits.upper))
+    bound = inertia_extremes.greatest(robot, closed.bodies, closed.reach, closed.m2())
+    assert greatest <= bound <= 1.001 * greatest
 
 
 def test_ranges_of_slides_are_limits_of_the_joints_where_no_box_is_given():
