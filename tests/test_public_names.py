@@ -47,7 +47,7 @@ def test_type_checkers_see_the_same_table():
 def test_packages_say_the_same_to_type_checkers(name, at_once):
     package = getattr(geomctrl, name)
     text = (FOLDER / name / "__init__.pyi").read_text(encoding="utf-8")
-    seen = {name: file for file, name in re.findall(r"^from \.(\w+) import \w+ as (\w+)$", text, re.MULTILINE)}
+    seen = {name: file for file, name in re.findall(r"^from \.([\w.]+) import \w+ as (\w+)$", text, re.MULTILINE)}
     assert seen == package.NAMES | dict.fromkeys(set(package.__all__) - set(package.NAMES), at_once)
     assert set(dir(package)) >= set(package.__all__)
     for public in package.__all__:

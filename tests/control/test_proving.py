@@ -1,5 +1,7 @@
 """Closed loops as equations: V, its promised and its true rate, and their gradients, against Python and differences."""
 
+from gc import collect
+
 import numpy as np
 import pytest
 
@@ -172,3 +174,13 @@ def test_where_a_robot_s_parameters_are():
     assert pytest.approx(controller.lyapunov(t, q, v, z, other).value) == V
     fresh = trace_closed_loop(other, controller)
     assert slope == pytest.approx(fresh.function([fresh.slope])(t, y)[0])
+
+
+def test_a_function_outlives_its_loop():
+    """What the code reads of the loop's numbers stays where it is."""
+    controller, plant = LOOPS["passivity"]
+    t, y, (q, v, z) = some_state(plant, controller, None, 0)
+    f = (lambda loop: loop.function([loop.value, loop.rate]))(trace_closed_loop(plant, controller))
+    collect()
+    spoilt = [np.full(k, np.nan) for k in range(400, 1200)]
+    assert f(t, y) == pytest.approx(controller.lyapunov(t, q, v, z, plant)), len(spoilt)

@@ -113,6 +113,7 @@ class TracedClosedLoop:
             found = call(float(t), y, zero)
             return np.full(n, np.nan) if found is None else found
 
+        f.numbers = self.numbers  # pyright: ignore[reportFunctionMemberAccess]  # the code reads them where they are
         return f
 
     def over(self, outputs: Sequence[Any]) -> Callable[[np.ndarray, np.ndarray], np.ndarray]:
