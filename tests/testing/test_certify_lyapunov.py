@@ -11,7 +11,6 @@ from geomctrl.compiler.untraceable import UntraceableError
 from geomctrl.control.contracts import Command, Lyapunov
 from geomctrl.control.references import Sinusoids, hold
 from geomctrl.errors import ArgumentError
-from geomctrl.kernels import tree
 from geomctrl.mechanism import inertia
 from geomctrl.mechanism.building import Body
 from geomctrl.mechanism.joint import Joint
@@ -268,11 +267,10 @@ def test_positive_definite_body_by_body():
         for _ in range(50):
             G = spatial(np.where(rng.random(10) < 0.5, a, b))
             assert np.linalg.eigvalsh(L @ G @ L.T)[0] >= least
-    robot = ARM.with_parameters(ARM.parameters)  # its order is that of kinetic energy
-    V = rng.normal(size=6)
-    first = robot._model[tree.J : tree.S]
-    assert np.allclose(spatial(first)[3:, 3:], np.eye(3) * robot.parameters[0, 0])
-    assert V @ spatial(first) @ V > 0.0
+    robot = models.two_link(coms=(1e-3, 1e-3))  # a body turning about its own axis: the order of I
+    assert 0.5 * spatial(robot.parameters[0])[1, 1] == pytest.approx(
+        robot.kinetic_energy(np.zeros(2), np.array([1.0, -1.0])) - 0.5 * robot.parameters[1, 0], rel=1e-9
+    )
     assert share(p - 0.9 * np.abs(p), p + 0.9 * np.abs(p)) < 0.0
 
 

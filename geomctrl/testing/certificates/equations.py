@@ -25,9 +25,9 @@ from geomctrl.compiler.arrays import symbol_array
 from geomctrl.compiler.derivatives import loads, pullback, tangents
 from geomctrl.compiler.symbols import Symbol, add, div, mul, sub
 from geomctrl.compiler.untraceable import UntraceableError
+from geomctrl.control.compiled.inertias import inertial_parameters
 from geomctrl.control.compiled.proving import NUMBERS, TIME, TracedClosedLoop, trace_closed_loop
 from geomctrl.control.plant import Plant
-from geomctrl.kernels import tree
 from geomctrl.proofs.identities import chance, degree_in, identical
 from geomctrl.proofs.substitution import substituted
 from geomctrl.robot import Robot
@@ -147,8 +147,7 @@ def apart(plant: Plant) -> Plant:
 def _further(twin: Any, t: Any, q: Any, v: Any, z: Any, command: Any) -> dict[str, Any]:
     """The parameters of the true robot, and what the forms are made of: symbols, while the loop is traced."""
     robot, graph, n = twin.plant.robot, t.graph, len(v)
-    rows = robot._model[: robot.nbodies * tree.WIDTH].reshape(-1, tree.WIDTH)[:, tree.J : tree.S]
-    found: dict[str, Any] = {"parameters": rows.ravel().tolist(), "power": [], "acceleration": None}
+    found: dict[str, Any] = {"parameters": inertial_parameters(robot), "power": [], "acceleration": None}
     net = _numbers(twin.plant._net(q, v, command.tau))
     wrenches = None if twin.plant.f_ext is None else twin.plant.f_ext(t, q, v)
     candidates = [x for x in command.signals.values() if np.shape(x) == (n,)]

@@ -98,6 +98,7 @@ EXAMPLES |= {
     "controllers.SlotineLi.sample_state": Example({"rng": rng(), "plant": PLANT}, ADAPTIVE, compare=False),
     "controllers.SlotineLi.true_parameters": Example({"plant": PLANT}, ADAPTIVE),
     "controllers.ElasticJoint.reference": Example({"t": T}, ELASTIC),
+    "controllers.ComputedTorque.acceleration": Example({"t": T, "q": Q, "v": V, "z": Argument(None, "all")}, TORQUE),
 }
 assert A.size
 NO_LAMBDA = "of laws with Lambda only"
