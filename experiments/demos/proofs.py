@@ -222,7 +222,7 @@ def certificate(case: Case) -> tuple[str, str]:
     found = testing.certify_lyapunov(
         case.still, case.plant, case.box, offset=1e-3, boxes=40_000, region=False, **case.claim
     )
-    return {"proved": "proved", "refuted": CAUGHT, "undecided": NOTHING}[found.verdict], "\n".join(
+    return {"proved": "proved", "refuted": CAUGHT, "undecided": NOTHING}[found.status], "\n".join(
         map(str, found.claims)
     )
 

@@ -28,7 +28,7 @@ HOPELESS = 100.0  # times the budget: a proof that takes so many boxes is not be
 
 
 @dataclass(frozen=True)
-class Counterexample:
+class Violation:
     """A point x (n,) of the domain at which a claim is wrong.
 
     `lo`, `hi` enclose f(x), with every rounding on the safe side. Besides, `exact` is f(x) where the code is rational;
@@ -69,7 +69,7 @@ class Certificate:
     operations: int
     seconds: float
     bound: float
-    counterexample: Counterexample | None = None
+    counterexample: Violation | None = None
     left: Left | None = None
     settled: tuple[np.ndarray, np.ndarray, np.ndarray] | None = None
 
@@ -207,11 +207,11 @@ def _certificate(branching: Branching, seconds: float) -> Certificate:
     )
 
 
-def _counterexample(branching: Branching, x: np.ndarray) -> Counterexample:
+def _counterexample(branching: Branching, x: np.ndarray) -> Violation:
     claim, found = branching.claim, branching.forms(x[None], x[None])
     exact = exact_values(claim, x)
     digits = _digits(claim, x) if exact is None else None
-    return Counterexample(x, float(found.value[0]), float(found.upper[0]), None if exact is None else exact[0], digits)
+    return Violation(x, float(found.value[0]), float(found.upper[0]), None if exact is None else exact[0], digits)
 
 
 def _digits(claim: Claim, x: np.ndarray) -> str | None:

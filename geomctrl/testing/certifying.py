@@ -17,6 +17,8 @@ from geomctrl.proofs.claims import claim_of
 from geomctrl.proofs.rechecking import Recheck as Recheck
 from geomctrl.proofs.rechecking import check
 
+from .evidence import record
+
 
 def certify(
     f: Callable[[Any], Any] | Trace,
@@ -55,7 +57,10 @@ def certify(
     threads = processors() if threads is None else count("threads", threads, 1)
     claim = claim_of(f, box, outside=outside, where=where, strict=strict)
     with shown(progress, "certifying") as report:
-        return settle(claim, boxes=boxes, seconds=seconds, threads=threads, progress=report)
+        found = settle(claim, boxes=boxes, seconds=seconds, threads=threads, progress=report)
+    if found:
+        record("proved", f"{getattr(f, '__name__', 'f')} {'<' if strict else '<='} 0", boxes=found.boxes)
+    return found
 
 
 def recheck(

@@ -18,12 +18,13 @@ from geomctrl.robot import Robot
 
 from .certificates.bodies import share
 from .certificates.branching import Task, prove
-from .certificates.certificate import PROVED, REFUTED, UNDECIDED, Claim, Counterexample, LyapunovCertificate
+from .certificates.certificate import PROVED, REFUTED, UNDECIDED, Claim, LyapunovCertificate, Violation
 from .certificates.equations import Equations, equations
 from .certificates.largest import SHARES, largest_level, lowest_bad
 from .certificates.quadratic import Bounds, Boxes
 from .certificates.region import least_on_boundary, most_in_ball
 from .certificates.searching import search
+from .evidence import record
 
 POSSIBLE = "the true robot's bodies are physically possible ones, each with a positive definite inertia"
 NEGLIGIBLE = 1e-12  # of V or V' at a corner of the box: zero
@@ -69,7 +70,7 @@ def certify_lyapunov(
     found = asked.certificate([asked.positive(), asked.decreasing(progress)])
     if found.proved and region:
         asked.levels(found)
-    return found
+    return asked.recorded(found)
 
 
 def region_of_attraction(
@@ -97,7 +98,7 @@ def region_of_attraction(
     found = asked.certificate([asked.positive()])
     if found.proved:
         asked.within_level(found)
-    return found
+    return asked.recorded(found)
 
 
 class _Asked:
@@ -122,11 +123,16 @@ class _Asked:
         self.e = equations(controller, plant, q_d)
         self.box = Boxes(-half[None], half[None], p_lo[None], p_hi[None])
         self.scale = lengths(self.e, half)
-        self.name, self.words = type(controller).__name__, _domain(half, robot, parameters)
+        self.name, self.robot, self.words = type(controller).__name__, robot.name, _domain(half, robot, parameters)
         self.everywhere = self.ball is None and self.offset == 0.0
 
     def certificate(self, claims: list[Claim]) -> LyapunovCertificate:
         return LyapunovCertificate(self.name, self.words, claims, self.e.lemmas, self.e.form, self.e)
+
+    def recorded(self, found: LyapunovCertificate) -> LyapunovCertificate:
+        if found.proved:
+            record("proved", f"V and V' of {self.name} on {self.robot}", boxes=found.boxes)
+        return found
 
     def bounds(self, F: Any) -> Bounds:
         return Bounds(self.e, F, self.scale)
@@ -153,7 +159,7 @@ class _Asked:
             if e.potential is None:
                 return self.proof(words, task)
             claim = self.proof(words, task, min(self.most, 4_000))
-            if claim.verdict == PROVED:
+            if claim.status == PROVED:
                 return claim
         squares: Any = 0.0
         for k, d in zip(e.x[e.n :], self.scale[e.n :]):
@@ -189,8 +195,8 @@ class _Asked:
         outcome = prove(task, self.most if most is None else most, self.seconds, progress)
         return Claim(words, PROVED if outcome.proved else UNDECIDED, outcome, task)
 
-    def state(self, x: np.ndarray, p: np.ndarray, excess: float) -> Counterexample:
-        return Counterexample(self.e.q_d + x[: self.e.n], x[self.e.n :], p.reshape(-1, 10), excess)
+    def state(self, x: np.ndarray, p: np.ndarray, excess: float) -> Violation:
+        return Violation(self.e.q_d + x[: self.e.n], x[self.e.n :], p.reshape(-1, 10), excess)
 
     # --- levels ------------------------------------------------------------------------------------------------------
 

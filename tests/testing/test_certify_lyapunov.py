@@ -144,7 +144,7 @@ class Flipped(controllers.Passivity):
 def test_a_flipped_sign_is_refuted_at_a_state_where_v_really_grows():
     law = Flipped(ARM, hold(ARM, Q_D), strict=True)
     found = testing.certify_lyapunov(law, ARM, BOX, **QUICK)
-    assert found.verdict == "refuted"
+    assert found.status == "refuted"
     x, plant = found.counterexample, gc.Plant(ARM)
     a = plant.acceleration(0.0, x.q, x.v, law(0.0, x.q, x.v, None).tau)
     h = 1e-6
@@ -154,7 +154,7 @@ def test_a_flipped_sign_is_refuted_at_a_state_where_v_really_grows():
 
 def test_80_percent_are_refuted():
     found = testing.certify_lyapunov(passivity(), ARM, BOX, parameters=0.8, outside=0.05, **QUICK)
-    assert found.verdict == "refuted"
+    assert found.status == "refuted"
     x = found.counterexample
     assert (np.abs(x.parameters - ARM.parameters) <= 0.8 * np.abs(ARM.parameters) + 1e-15).all()
     assert ((x.q - Q_D) ** 2).sum() / 0.05**2 + (x.v**2).sum() / 0.25**2 >= 1.0 - 1e-6
@@ -163,7 +163,7 @@ def test_80_percent_are_refuted():
 def test_v_that_is_not_definite_is_refuted():
     law = controllers.Passivity(ARM, hold(ARM, Q_D))
     found = testing.certify_lyapunov(law, ARM, BOX, **QUICK)
-    assert [c.verdict for c in found.claims] == ["refuted", "refuted"]
+    assert [c.status for c in found.claims] == ["refuted", "refuted"]
     x = found.counterexample
     s = x.v + 5.0 * (x.q - Q_D)
     assert np.abs(s).max() < 1e-9
@@ -172,7 +172,7 @@ def test_v_that_is_not_definite_is_refuted():
 
 def test_pd_gravity_s_rate_is_only_semidefinite():
     found = testing.certify_lyapunov(controllers.PDGravity(ARM, Q_D), ARM, BOX, **QUICK)
-    assert [c.verdict for c in found.claims] == ["proved", "refuted"]
+    assert [c.status for c in found.claims] == ["proved", "refuted"]
     assert np.abs(found.counterexample.v).max() < 1e-9
 
 
@@ -372,7 +372,7 @@ def test_errors_of_the_model_up_to_where_the_search_finds_a_state_at_which_v_gro
     claim = {"outside": 0.05, "region": False, "seconds": 300.0, "boxes": 5_000_000}
     found = testing.certify_lyapunov(law(), ARM, BOX, parameters=proved, **claim)
     assert found.proved, found
-    assert testing.certify_lyapunov(law(), ARM, BOX, parameters=wrong, **claim).verdict == "refuted"
+    assert testing.certify_lyapunov(law(), ARM, BOX, parameters=wrong, **claim).status == "refuted"
 
 
 @pytest.mark.slow

@@ -18,7 +18,7 @@ from .equations import Equations, Lemma
 PROVED, REFUTED, UNDECIDED = "proved", "refuted", "undecided"
 
 
-class Counterexample(NamedTuple):
+class Violation(NamedTuple):
     """A state and a robot that break the claim: q (nq,), v (nv,), parameters (nbodies, 10), and by how much."""
 
     q: np.ndarray
@@ -36,17 +36,17 @@ class Claim:
     """One inequality and what became of it."""
 
     words: str
-    verdict: str
+    status: str
     outcome: Outcome | None = None
     task: Task | None = None
-    counterexample: Counterexample | None = None
+    counterexample: Violation | None = None
     assumes: str = ""
 
     def __str__(self) -> str:
-        out = [f"{self.verdict:9}  {self.words}"]
+        out = [f"{self.status:9}  {self.words}"]
         if self.outcome is not None:
             out[0] += f"  [{self.outcome.count} boxes, {self.outcome.seconds:.2g} s]"
-            if self.verdict == UNDECIDED:
+            if self.status == UNDECIDED:
                 out.append(f"           left: {100.0 * self.outcome.share_left:.3g} % of the box")
         if self.counterexample is not None:
             out.append(f"           at {self.counterexample}")
@@ -57,9 +57,9 @@ class Claim:
 
 @dataclass
 class LyapunovCertificate:
-    """What was proved of a controller's Lyapunov function; `print` says it in words.
+    """What was proved of a controller's Lyapunov function; true if all was. `print` says it in words.
 
-    verdict: "proved", "refuted" or "undecided", of V > 0 and of V' together. level: V <= level is the largest set
+    status: "proved", "refuted" or "undecided", of V > 0 and of V' together. level: V <= level is the largest set
     known to lie in the box, None where no such number is known; `ends_in`: the level that all solutions from there
     come to, and stay below; None where that is not below `level`. sampled: of `region_of_attraction`, the lowest V of
     a sampled state at which V' is not as claimed. counterexample: of what is refuted. boxes, seconds: what it took.
@@ -76,16 +76,19 @@ class LyapunovCertificate:
     sampled: float | None = None
 
     @property
-    def verdict(self) -> str:
-        verdicts = {claim.verdict for claim in self.claims}
-        return REFUTED if REFUTED in verdicts else UNDECIDED if UNDECIDED in verdicts else PROVED
+    def status(self) -> str:
+        statuses = {claim.status for claim in self.claims}
+        return REFUTED if REFUTED in statuses else UNDECIDED if UNDECIDED in statuses else PROVED
 
     @property
     def proved(self) -> bool:
-        return self.verdict == PROVED
+        return self.status == PROVED
+
+    def __bool__(self) -> bool:
+        return self.proved
 
     @property
-    def counterexample(self) -> Counterexample | None:
+    def counterexample(self) -> Violation | None:
         return next((c.counterexample for c in self.claims if c.counterexample is not None), None)
 
     @property
@@ -117,13 +120,13 @@ class LyapunovCertificate:
         from .recheck import saved
 
         if not self.proved:
-            raise ArgumentError(f"certificate: expected one that is proved, got one that is {self.verdict}")
+            raise ArgumentError(f"certificate: expected one that is proved, got one that is {self.status}")
         with files.whole(path_of("path", path)) as file:
             np.savez(file, **saved(self))
         return path_of("path", path)
 
     def __str__(self) -> str:
-        out = [f"{self.name}: {self.verdict.upper()}", f"on {self.domain}", *map(str, self.claims)]
+        out = [f"{self.name}: {self.status.upper()}", f"on {self.domain}", *map(str, self.claims)]
         out += [f"lemma      {lemma}" for lemma in self.lemmas]
         out.append(f"form       {self.form}")
         if self.region is not None:

@@ -80,7 +80,7 @@ def saved(certificate: Any) -> dict[str, Any]:
 def recheck(certificate: Any) -> str:
     """See `LyapunovCertificate.recheck`."""
     if not certificate.proved:
-        raise ArgumentError(f"certificate: expected one that is proved, got one that is {certificate.verdict}")
+        raise ArgumentError(f"certificate: expected one that is proved, got one that is {certificate.status}")
     words = recheck_saved(saved(certificate))
     for k, lemma in enumerate(certificate.lemmas):
         if not lemma.holds(1000 + k):
