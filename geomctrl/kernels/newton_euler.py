@@ -60,9 +60,9 @@ def transmit(model, i, F, a, motion, tau):
 @primitive
 def project(model, i, F, a, tau):
     """tau_i = S_i^T F of body i's joint, and armature times its acceleration."""
-    first, end = dofs_of(model, i)
+    (first, end), armature = dofs_of(model, i), armature_of(model, i)
     for k in range(first, end):
-        tau[k] = pair(screw_of(model, i, k - first), F) + armature_of(model, i) * a[k]
+        tau[k] = armature * a[k] + pair(screw_of(model, i, k - first), F)
 
 
 @algorithm("q, v, a -> tau", (per_body(Motion), per_body(Wrench)))

@@ -229,12 +229,13 @@ def test_ignored_springs_are_left_out():
     assert not models.load_mjcf(SPRINGS, ignore="stiffness").stiffness.any()
 
 
+FREELY = '<option><flag energy="enable" contact="disable" constraint="disable"/></option>'
+
+
 def dynamics_against_mujoco(text):
     """M and poses; inverse dynamics, accelerations and energies of robots whose velocities are MuJoCo's."""
     robot, m, rng = models.load_mjcf(text), mujoco.MjModel.from_xml_string(text), np.random.default_rng(3)
     check_against_mujoco(robot, m, rng)
-    m.opt.enableflags |= int(mujoco.mjtEnableBit.mjENBL_ENERGY)
-    m.opt.disableflags |= int(mujoco.mjtDisableBit.mjDSBL_CONTACT) | int(mujoco.mjtDisableBit.mjDSBL_CONSTRAINT)
     data, q = mujoco.MjData(m), robot.random_configuration(rng)
     v, a, tau = rng.normal(size=(3, robot.nv))
     data.qpos[:], data.qvel[:] = gc.interop.to_mujoco(robot, m, q, v)
@@ -249,7 +250,7 @@ def dynamics_against_mujoco(text):
 
 
 def test_armature_is_mujocos():
-    robot = dynamics_against_mujoco(arm(joint='type="slide" axis="1 0 1" armature="0.7"'))
+    robot = dynamics_against_mujoco(arm(FREELY, joint='type="slide" axis="1 0 1" armature="0.7"'))
     np.testing.assert_array_equal(robot.armature, [0.7, 0.0])
     text = EVERY_JOINT.replace('<joint name="pan"', '<joint name="pan" armature="0.2"', 1)
     assert models.load_mjcf(text).armature.tolist().count(0.2) == 1
@@ -259,7 +260,7 @@ def test_armature_is_mujocos():
 @of_actuators
 def test_rotors_of_actuators_are_behind_their_gears():
     motors = '<motor joint="k" gear="-30" armature="2e-4"/><motor jointinparent="j" gear="2" armature="0.1"/>'
-    robot = dynamics_against_mujoco(arm(joint='armature="0.3"', extra=f"<actuator>{motors}</actuator>"))
+    robot = dynamics_against_mujoco(arm(FREELY, joint='armature="0.3"', extra=f"<actuator>{motors}</actuator>"))
     np.testing.assert_allclose(robot.armature, [0.7, 0.18])
     np.testing.assert_array_equal(robot.gear_ratio, [2.0, -30.0])
 
