@@ -57,7 +57,6 @@ SILENT = {  # who catches nothing, with a reason
 
 
 @pytest.mark.slow
-@pytest.mark.filterwarnings("ignore:overflow encountered in divide:RuntimeWarning")
 @pytest.mark.parametrize("case", proofs.wrong(), ids=lambda case: case.name)
 def test_who_catches_a_proof_that_is_wrong(case):
     caught, proved = caught_by(case)

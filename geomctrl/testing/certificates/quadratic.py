@@ -326,7 +326,8 @@ def about_zero(form: Form, scale: np.ndarray, ball: np.ndarray | None, allowed: 
         rest = N - share * np.eye(len(d)) * weights[:, None, :]
         least = np.linalg.eigvalsh(rest / B[:, None] / B)[:, 0]
         least = least - SAFE * len(d) * np.abs(rest / B[:, None] / B).max((1, 2))
-        cost = (slope**2 / (4.0 * share * weights)).sum(1) if share else 0.0
+        with np.errstate(over="ignore"):  # infinite where nothing holds a slope
+            cost = (slope**2 / (4.0 * share * weights)).sum(1) if share else 0.0
         cost = cost * (1.0 + 1e-12) + np.maximum(form.top, 0.0) + np.minimum(form.top, 0.0) - allowed
         if ball is None:
             margin = np.where(least > 0.0, -cost if share else least, -np.inf) if allowed or share else least
