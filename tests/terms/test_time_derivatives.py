@@ -102,7 +102,7 @@ def body_fixed(robot, q, rates):
             F0, F1, F2 = F[i]
             up = F0, F1 - a0 @ F0, F2 - 2 * a0 @ F1 - a1 @ F0 + a0 @ a0 @ F0
             F[p] = [x + X[i].T @ y for x, y in zip(F[p], up)]
-    return tau
+    return tau + robot.armature * rates[1:4]
 
 
 @properties
