@@ -616,3 +616,13 @@ def test_ranges_of_slides_are_limits_of_the_joints_where_no_box_is_given():
     assert narrow.bounds(method="closed form").m2.value == pytest.approx(
         wide.bounds(box=([-np.inf, 0.0], [np.inf, 0.5]), method="closed form").m2.value
     )
+
+
+def test_motors_of_one_size_move_all_eigenvalues():
+    """M + a 1 has M's eigenvalues and a; C and g do not feel motors."""
+    robot = models.panda()
+    plain, driven = robot.bounds(), robot.with_armature(0.5).bounds()
+    assert driven.m1.value == pytest.approx(plain.m1.value + 0.5, abs=1e-4)
+    assert driven.m2.value == pytest.approx(plain.m2.value + 0.5, rel=1e-3)
+    assert driven.k_C.value == plain.k_C.value
+    assert driven.k_g.value == plain.k_g.value

@@ -81,9 +81,10 @@ class ClosedForm:
     # --- entries ---------------------------------------------------------------------------------------------------
 
     def mass_matrix(self, *derived: int) -> np.ndarray:
-        """Of the derivative of M with respect to the coordinates `derived`."""
+        """Of the derivative of M with respect to the coordinates `derived`; of M itself without any."""
         n = self.robot.nv
-        return np.array([[self._derived((i,), (j,), derived) for j in range(n)] for i in range(n)])
+        bodies = np.array([[self._derived((i,), (j,), derived) for j in range(n)] for i in range(n)])
+        return bodies if derived else bodies + np.diag(self.robot.armature)
 
     def christoffel(self, *derived: int) -> np.ndarray:
         """Of Gamma_ijk at [i, j, k], derived with respect to `derived`."""

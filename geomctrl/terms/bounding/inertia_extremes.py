@@ -40,14 +40,15 @@ ROUNDING = 1e-13  # of the size of a small matrix: what its computed eigenvalues
 
 class Hung(NamedTuple):
     """A joint as the inequalities see it: screws, how the parent's twists come to the body in the middle of its slide,
-    what else they go through at the ends of its slide, the forms that X_k is made of, and a bound of |Z|^2 + |x_k|^2
-    for |x| = 1."""
+    what else they go through at the ends of its slide, the forms that X_k is made of, a bound of |Z|^2 + |x_k|^2 for
+    |x| = 1, and its motor's inertia in units of the mass matrix, signed as all is."""
 
     S: np.ndarray
     move: np.ndarray
     ends: list[np.ndarray]
     forms: list[np.ndarray]
     size: float
+    armature: float
 
 
 def least(robot: Mechanism, bodies: Bodies, reach: Reach, largest: float) -> float:
@@ -71,7 +72,7 @@ def _certified(robot: Mechanism, bodies: Bodies, reach: Reach, largest: float, s
     uncertain = [_uncertain(d, scale, largest) for d in bodies.deviation]
     certain = sign * scale @ inertia.spatial(bodies.nominal) @ scale / largest
     J = certain + np.array([known for known, _ in uncertain])
-    joints = [_hung(robot, reach, i, length, sign) for i in range(robot.nbodies)]
+    joints = [_hung(robot, reach, i, length, sign, largest) for i in range(robot.nbodies)]
     t, X, ratios = _solved(robot, J, [pairs for _, pairs in uncertain], joints)
     J = [j + _chosen(pairs, a, 1.0 / a) for j, (_, pairs), a in zip(J, uncertain, ratios)]
     return _verified(t, joints, _composites(robot, J, joints, X), X) * largest
@@ -99,11 +100,12 @@ def _chosen(pairs, a, b):
     return sum((x * P + y * other for x, y, (P, other) in zip(a, b, pairs)), np.zeros((6, 6)))
 
 
-def _hung(robot: Mechanism, reach: Reach, i: int, length: float, sign: float) -> Hung:
+def _hung(robot: Mechanism, reach: Reach, i: int, length: float, sign: float, largest: float) -> Hung:
+    armature = sign * robot.joints[i].armature / largest
     scale, link, S = np.diag([1.0, 1.0, 1.0, *[length] * 3]), reach.links.get(i), robot.joints[i].S
     inside = np.linalg.inv(scale) @ S
     if link is None:
-        return Hung(inside, np.eye(6), [], [], 1.0)
+        return Hung(inside, np.eye(6), [], [], 1.0, armature)
     T = np.eye(4)
     T[:3, :3], T[:3, 3] = link.R, link.p
     move = np.linalg.inv(scale) @ se3.Ad(np.linalg.inv(T)) @ scale
@@ -115,8 +117,8 @@ def _hung(robot: Mechanism, reach: Reach, i: int, length: float, sign: float) ->
             T[:3, 3] = -d
             ends.append(np.linalg.inv(scale) @ se3.Ad(T) @ scale)
         turning = np.concatenate((S[:3], np.cross(link.point, S[:3, 0])[:, None]))  # without its pitch
-        return Hung(inside, move, ends, _invariant_forms(np.linalg.inv(scale) @ turning), size)
-    return Hung(inside, move, [np.eye(6)], _invariant_forms(inside), size)
+        return Hung(inside, move, ends, _invariant_forms(np.linalg.inv(scale) @ turning), size, armature)
+    return Hung(inside, move, [np.eye(6)], _invariant_forms(inside), size, armature)
 
 
 def _twist_size(robot: Mechanism, reach: Reach, body: int, point: np.ndarray, length: float) -> float:
@@ -155,9 +157,10 @@ def _composites(robot: Mechanism, J, joints: list[Hung], X) -> list:
 
 
 def _inequality(block, joint: Hung, Q, X, t, end: np.ndarray | None):
-    """The matrix of t |x|^2 + X(Z) - Q(end Z + S x), to be positive; of t |x|^2 - Q(S x) on the world."""
+    """The matrix of t |x|^2 + X(Z) - Q(end Z + S x), less the armature's x^2, to be positive; without X, end and Z on
+    the world."""
     S = joint.S
-    own = t * np.eye(S.shape[1]) - S.T @ Q @ S
+    own = (t - joint.armature) * np.eye(S.shape[1]) - S.T @ Q @ S
     if end is None:
         return own
     across = -(end.T @ Q @ S)
@@ -172,7 +175,8 @@ def _solved(robot: Mechanism, J, pairs, joints: list[Hung]) -> tuple[float, list
     t = cp.Variable()
     coefficients = [cp.Variable(len(x.forms)) if x.forms else None for x in joints]
     X = [None if c is None else sum(c[i] * E for i, E in enumerate(x.forms)) for c, x in zip(coefficients, joints)]
-    a, b = ([cp.Variable(len(p)) if p else None for p in pairs] for _ in range(2))
+    factors: Any = [[cp.Variable(len(p)) if p else None for p in pairs] for _ in range(2)]
+    a, b = factors
     constraints = [cp.bmat([[x[i], 1.0], [1.0, y[i]]]) >> 0 for x, y, p in zip(a, b, pairs) for i in range(len(p))]
     J = [j + _chosen(p, x, y) if p else j for j, p, x, y in zip(J, pairs, a, b)]
     for joint, Q, x in zip(joints, _composites(robot, J, joints, X), X):
@@ -190,7 +194,7 @@ def _solved(robot: Mechanism, J, pairs, joints: list[Hung]) -> tuple[float, list
                 raise
     if t.value is None:
         return np.inf, [None if c is None else np.zeros((6, 6)) for c in coefficients], [np.ones(len(p)) for p in pairs]
-    X = [None if c is None else _combined(x.forms, c.value) for c, x in zip(coefficients, joints)]
+    X = [None if c is None else _combined(x.forms, np.asarray(c.value)) for c, x in zip(coefficients, joints)]
     return float(t.value), X, [np.zeros(0) if x is None else np.maximum(x.value, 1e-12) for x in a]
 
 

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from geomctrl.proofs.interpreted import valued
-
-from .quadratic import Bounds, Boxes, inputs, joined, largest
+from .quadratic import Bounds, Boxes, joined, largest
 
 CHUNK = 512
 
@@ -69,10 +67,3 @@ def most_in_ball(above: Bounds, box: Boxes, ball: np.ndarray) -> float:
     N = -form.N[0] * ball[:, None] * ball
     most = max(float(np.linalg.eigvalsh(N)[-1]), 0.0) * (1.0 + 1e-12)
     return float(form.top[0] + np.linalg.norm(form.slope[0] * ball) + most)
-
-
-def value_at(below: Bounds, x: np.ndarray, p: np.ndarray) -> float:
-    """V at a state, by numbers."""
-    row = Boxes(x[None], x[None], p[None], p[None])
-    given = {k: lo for k, (lo, _) in inputs(below.equations, row, row.lo, row.lo).items()}
-    return -float(valued(below.equations.graph, [below.F], given, 1)[0, 0])
