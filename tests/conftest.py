@@ -1,10 +1,16 @@
 """Fixtures of several rooms."""
 
+import signal
+
 import pytest
 
 from geomctrl import models
 
 pytest_plugins = ["pytester", "geomctrl.testing.plugin"]  # the latter also where it is not installed
+
+
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # as of what a shell starts in the background: tests send Ctrl-C
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.fixture(scope="module", params=models.names())
