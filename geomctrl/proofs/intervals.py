@@ -106,6 +106,14 @@ def _up(x: Any, ulps: float = 1.0, least: Any = 0.0, ceiling: float = INF) -> An
     return where(less(x, ceiling), x, ceiling)
 
 
+def _function(op: str, x: Any) -> Any:
+    """A function of a symbol or number; nan, of which nothing is concluded, where Python's own raises."""
+    try:
+        return unary(op, x)
+    except (ValueError, OverflowError):
+        return math.nan
+
+
 def magnitude(a: Interval) -> Any:
     """The largest |x|."""
     return size(a.lo) if a.thin else a.hi if a.positive else largest(a.hi, neg(a.lo))
@@ -199,7 +207,7 @@ def _quotient(x: Any, y: Any) -> Any:
 
 def root(a: Interval) -> tuple[Interval, Any]:
     """(square root, whether it is defined)."""
-    lo, hi = unary("sqrt", a.lo if a.positive else largest(a.lo, 0.0)), unary("sqrt", a.hi)
+    lo, hi = _function("sqrt", a.lo if a.positive else largest(a.lo, 0.0)), _function("sqrt", a.hi)
     found = Interval(_down(lo, floor=0.0), _up(hi), a.positive)
     return (found, True) if a.positive else (_where_defined(at_most(0.0, a.lo), found), at_most(0.0, a.lo))
 
@@ -226,7 +234,7 @@ def sine(a: Interval) -> Interval:
     to an end whose sine is 1 to the square of that, far within WAVE.
     """
     lo, hi = a.lo, a.hi
-    s, c = (unary("sin", lo), unary("sin", hi)), (unary("cos", lo), unary("cos", hi))
+    s, c = (_function("sin", lo), _function("sin", hi)), (_function("cos", lo), _function("cos", hi))
     error = [add(mul(smallest(1.0, size(x)), WAVE), smallest(LEAST, size(x))) for x in (lo, hi)]
     return _wave(a, s, c, error)
 
@@ -234,7 +242,7 @@ def sine(a: Interval) -> Interval:
 def cosine(a: Interval) -> Interval:
     """As `sine`; the cosine's slope is minus the sine."""
     lo, hi = a.lo, a.hi
-    s, c = (unary("cos", lo), unary("cos", hi)), (neg(unary("sin", lo)), neg(unary("sin", hi)))
+    s, c = (_function("cos", lo), _function("cos", hi)), (neg(_function("sin", lo)), neg(_function("sin", hi)))
     error = [mul(_off_zero(x), WAVE) for x in (lo, hi)]
     return _wave(a, s, c, error)
 
@@ -258,7 +266,7 @@ def _wave(a: Interval, value: tuple[Any, Any], slope: tuple[Any, Any], error: li
 
 def tangent(a: Interval) -> tuple[Interval, Any]:
     """(tan, whether there is no pole in a)."""
-    c = unary("cos", a.lo), unary("cos", a.hi)
+    c = _function("cos", a.lo), _function("cos", a.hi)
     same = either(both(less(WAVE, c[0]), less(WAVE, c[1])), both(less(c[0], -WAVE), less(c[1], -WAVE)))
     defined = both(less(_up(sub(a.hi, a.lo)), HALF_TURN), same)
     return _where_defined(defined, _increasing("tan", a)), defined
@@ -266,24 +274,24 @@ def tangent(a: Interval) -> tuple[Interval, Any]:
 
 def _increasing(op: str, a: Interval) -> Interval:
     least = _least(a)
-    return Interval(_down(unary(op, a.lo), ULPS[op], least), _up(unary(op, a.hi), ULPS[op], least))
+    return Interval(_down(_function(op, a.lo), ULPS[op], least), _up(_function(op, a.hi), ULPS[op], least))
 
 
 def exponential(a: Interval) -> Interval:
-    lo, hi = unary("exp", a.lo), unary("exp", a.hi)
+    lo, hi = _function("exp", a.lo), _function("exp", a.hi)
     lo = _down(lo, 0.0, add(mul(mul(lo, ULPS["exp"] * EPS), _off_zero(a.lo)), _least(a)), 0.0)
     return Interval(lo, _up(hi, 0.0, add(mul(mul(hi, ULPS["exp"] * EPS), _off_zero(a.hi)), _least(a))), True)
 
 
 def logarithm(a: Interval) -> tuple[Interval, Any]:
     defined = less(0.0, a.lo)
-    lo, hi = _down(unary("log", a.lo), ULPS["log"]), _up(unary("log", a.hi), ULPS["log"])
+    lo, hi = _down(_function("log", a.lo), ULPS["log"]), _up(_function("log", a.hi), ULPS["log"])
     return _where_defined(defined, Interval(lo, hi)), defined
 
 
 def hyperbolic_tangent(a: Interval) -> Interval:
     least = _least(a)
-    lo, hi = (unary("tanh", x) for x in (a.lo, a.hi))
+    lo, hi = (_function("tanh", x) for x in (a.lo, a.hi))
     return Interval(_down(lo, ULPS["tanh"], least, -1.0), _up(hi, ULPS["tanh"], least, 1.0))
 
 
@@ -296,7 +304,7 @@ def arcsine(a: Interval) -> tuple[Interval, Any]:
 
 
 def arccosine(a: Interval) -> tuple[Interval, Any]:
-    lo, hi = _down(unary("acos", a.hi), ULPS["acos"], 0.0, 0.0), _up(unary("acos", a.lo), ULPS["acos"])
+    lo, hi = _down(_function("acos", a.hi), ULPS["acos"], 0.0, 0.0), _up(_function("acos", a.lo), ULPS["acos"])
     return _where_defined(_within_one(a), Interval(lo, hi)), _within_one(a)
 
 

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from geomctrl.arguments import checked, count, number
+from geomctrl.arguments import checked, count, flag, function, number
 from geomctrl.compiler.symbols import add, mul, neg
 from geomctrl.control.plant import Plant, plant_of
 from geomctrl.errors import ArgumentError
@@ -66,6 +66,9 @@ def certify_lyapunov(
     state (their V' is not negative in the parameters' errors: `assert_lyapunov` judges those) and references that
     move; UntraceableError, with file and line, for a law that does not trace.
     """
+    region = flag("region", region)
+    if progress is not None:
+        function("progress", progress, "of (boxes done, share decided)")
     asked = _Asked(controller, plant, box, outside, parameters, rate, offset, equilibrium, boxes, seconds, seed)
     found = asked.certificate([asked.positive(), asked.decreasing(progress)])
     if found.proved and region:
@@ -285,9 +288,12 @@ def _halves(name: str, given: Any, robot: Robot) -> np.ndarray:
     if not isinstance(given, (tuple, list)) or len(given) != 2:
         raise ArgumentError(f"{expected}; got {given!r:.80}")
     try:
-        parts = [np.broadcast_to(np.asarray(x, float), (robot.nv,)) for x in given]
+        parts = [np.asarray(x, float) for x in given]
     except (TypeError, ValueError):
         raise ArgumentError(f"{expected}; got {given!r:.80}") from None
+    if any(x.shape not in ((), (robot.nv,)) for x in parts):
+        raise ArgumentError(f"{expected}; got {given!r:.80}")
+    parts = [np.broadcast_to(x, (robot.nv,)) for x in parts]
     half = np.concatenate(parts)
     if not (np.isfinite(half).all() and (half > 0.0).all()):
         raise ArgumentError(f"{expected}; got {given!r:.80}")

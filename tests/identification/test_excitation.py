@@ -57,7 +57,8 @@ def test_optimised_motions_are_better_and_keep_every_limit(kind):
     np.testing.assert_allclose(np.gradient(q, t, axis=0, edge_order=2), v, atol=1e-4)  # v, a are q's derivatives
     np.testing.assert_allclose(np.gradient(v, t, axis=0, edge_order=2), a, atol=1e-3)
     again = optimize(robot, 8.0, kind=kind, terms=4, iterations=30, samples=60, acceleration=8.0, seed=2)
-    np.testing.assert_array_equal(e.trajectory.coefficients, again.trajectory.coefficients)
+    # to rounding: what runs in loops at first may be compiled the second time
+    np.testing.assert_allclose(again.trajectory.coefficients, e.trajectory.coefficients, atol=1e-6)
     assert "random" in e.text()
     desired = e.trajectory(9.0)
     np.testing.assert_array_equal(desired.v, 0.0)

@@ -113,7 +113,7 @@ def test_representations_are_related_as_in_mueller(case):
 def test_acceleration_of_inverse_dynamics_is_that_of_the_jacobian(case):
     """Newton and Euler at every body with Jac and Jacdot from kinematics, against the recursion."""
     robot, q, v, a, _ = case
-    tau = np.zeros(robot.nv)
+    tau = robot.armature * a
     f = factored.factors(robot, q, v)
     for i, name in enumerate(robot.body_names):
         J = f.J[6 * i : 6 * i + 6, 6 * i : 6 * i + 6]
