@@ -135,7 +135,7 @@ EXAMPLES = {
         compare=False,
     ),
     "testing.recheck_lyapunov": Example({"proof": LYAPUNOV}, compare=False),
-    "testing.LyapunovCertificate.save": Example({"path": text("lyapunov.npz")}, on=LYAPUNOV, compare=False),
+    "testing.LyapunovCertificate.save": Example({"path": path("lyapunov.npz")}, on=LYAPUNOV, compare=False),
     "testing.LyapunovCertificate.recheck": Example(on=LYAPUNOV, compare=False),
     "testing.Ellipsoid": Example(
         {"semi_axes": Argument(np.array([0.5, 0.25]), "huge"), "centre": np.array([0.25, 0.125])}
