@@ -1,6 +1,7 @@
 """A controller is one file in the folder: found under its class's name, offered on the command line."""
 
 import ast
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -29,10 +30,23 @@ class DampedDrift(ModelBased):
 """
 
 
-def test_one_file_is_all_that_a_new_controller_takes(tmp_path, monkeypatch):
+@pytest.fixture
+def package_as_it_was(monkeypatch):
+    """What a test adds to the package of controllers is gone after it."""
+    monkeypatch.setattr(controllers, "__path__", list(controllers.__path__))
+    before, imported = dict(vars(controllers)), set(sys.modules)
+    yield
+    for name in set(vars(controllers)) - set(before):
+        delattr(controllers, name)
+    for name in set(sys.modules) - imported:
+        if name.startswith(f"{controllers.__name__}."):
+            del sys.modules[name]
+
+
+def test_one_file_is_all_that_a_new_controller_takes(tmp_path, package_as_it_was):
     (tmp_path / "damped_drift.py").write_text(OWN)
     (tmp_path / "_shared.py").write_text("")
-    monkeypatch.setattr(controllers, "__path__", [*controllers.__path__, str(tmp_path)])
+    controllers.__path__.append(str(tmp_path))
     assert "damped-drift" in controllers.tuned()
     assert controllers.DampedDrift is controllers.tuned()["damped-drift"] is controllers.classes()["damped-drift"]
     case = Scenario.make(models.two_link(), ScenarioOptions(controller="damped-drift", gains="kd=3", seconds=0.1))
