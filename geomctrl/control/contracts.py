@@ -66,9 +66,17 @@ class Controller(Protocol):
     def __call__(self, t: float, q: np.ndarray, v: np.ndarray, z: np.ndarray | None) -> Command: ...
 
 
+def started(controller: Any) -> np.ndarray | None:
+    """The state z that the controller starts with, None if it has none."""
+    start = controller.start() if hasattr(controller, "start") else None
+    return None if start is None else np.asarray(start, float)
+
+
+def displaced(group: Any, z: Any, x: Any) -> Any:
+    """A controller's state z moved by x in the algebra of its group; without one z + x."""
+    return z + np.reshape(x, np.shape(z)) if group is None else group.advance(z, np.ravel(x))
+
+
 def moved(controller: Any, z: Any, t: Any, z_rate: Any) -> Any:
     """The controller's state after a time t at a constant rate."""
-    if z is None:
-        return None
-    group = getattr(controller, "group", None)
-    return z + t * np.reshape(z_rate, np.shape(z)) if group is None else group.advance(z, t * np.ravel(z_rate))
+    return None if z is None else displaced(getattr(controller, "group", None), z, t * z_rate)

@@ -16,7 +16,7 @@ import numpy as np
 from geomctrl.compiler import budget
 from geomctrl.compiler.symbols import UntraceableError
 from geomctrl.control.compiled.proving import TracedClosedLoop, trace_closed_loop
-from geomctrl.control.contracts import Command
+from geomctrl.control.contracts import Command, moved
 from geomctrl.control.plant import Plant
 
 from .counterexample import Counterexample
@@ -79,8 +79,8 @@ def settled_derivative(
 class Promise:
     """A controller's `lyapunov` in closed loop with a plant, whose parts at a time t are `plant.at(t)`."""
 
-    def __init__(self, controller: Any, plant: Plant, move_z: Callable[[np.ndarray, np.ndarray], np.ndarray]):
-        self.controller, self.plant, self.move_z = controller, plant, move_z
+    def __init__(self, controller: Any, plant: Plant):
+        self.controller, self.plant = controller, plant
         self.doubt: str | None = None  # why exact derivatives are not believed
         self._exact: dict[int, Exact] = {}
 
@@ -104,13 +104,13 @@ class Promise:
         a = now.acceleration(t, q, v, tau)
         V, promised = self.at(x, now)
 
-        def moved(s: float) -> float:
-            own = None if z is None else self.move_z(z, s * np.asarray(z_rate))
+        def V_after(s: float) -> float:
+            own = moved(self.controller, z, s, z_rate)
             return self.at(State(t + s, now.robot.integrate(q, s * v), v + s * a, own), now)[0]
 
         one_sided = t < 1e-3 * STEP
         step = STEP if one_sided else min(STEP, t)
-        actual, error = settled_derivative(moved, step, enough * (abs(promised) + abs(V)), one_sided)
+        actual, error = settled_derivative(V_after, step, enough * (abs(promised) + abs(V)), one_sided)
         return LyapunovAt(V, promised, actual, error)
 
     def judged(self, x: State, enough: float = 1e-9) -> LyapunovAt:

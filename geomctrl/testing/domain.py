@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from geomctrl.arguments import read_only
+from geomctrl.control.contracts import displaced
 from geomctrl.errors import ArgumentError
 from geomctrl.lie import se3
 from geomctrl.robot import Robot
@@ -149,7 +150,7 @@ class Domain:
 
     def moved_z(self, z: np.ndarray, x: np.ndarray) -> np.ndarray:
         """The own state z, moved by x in the algebra of its group; without one z + x."""
-        return z + np.reshape(x, z.shape) if self.group is None else self.group.advance(z, np.ravel(x))
+        return displaced(self.group, z, x)
 
     def displacement_of_z(self, origin: Any, z: Any) -> np.ndarray:
         """x with `moved_z(origin, x)` = z."""

@@ -10,16 +10,14 @@ from typing import Any
 
 import numpy as np
 
-from geomctrl.arguments import checked, count, instance, number
-from geomctrl.control.contracts import Command, Controller
-from geomctrl.control.plant import one_state, plant_of
-from geomctrl.errors import ArgumentError
-from geomctrl.mechanism.states import one_configuration
+from geomctrl.arguments import count
+from geomctrl.control.contracts import Command
+from geomctrl.control.plant import plant_of
 
 from . import evidence
 from .counterexample import Counterexample, paste
-from .domain import Domain, State, untouchable
-from .lyapunov import _domain
+from .domain import Domain, State
+from .loop_states import failed_before, require_controller, state_of, states_about
 from .search import Found, worst
 from .shrinking import shrunk
 
@@ -61,29 +59,13 @@ class Inquiry:
     ):
         self.plant = plant_of("plant", plant)
         self.controller = NoController(self.plant.robot.nv) if controller is None and alone else controller
-        instance("controller", self.controller, Controller, "a geomctrl.Controller")
+        require_controller(self.controller)
         self.search, self.seed = count("search", search, 1), count("seed", seed)
-        self.domain: Domain = _domain(self.controller, self.plant, equilibrium, spread, domain)
+        self.domain: Domain = states_about(self.controller, self.plant, equilibrium, spread, domain)
 
     def state(self, t: Any, q: Any, v: Any, z: Any) -> State:
         """One state of the loop, checked."""
-        robot, start = self.plant.robot, self.start
-        t = number("t", t, "a time that is not negative", lambda t: t >= 0.0)
-        q, v = one_state("q", q, robot.nq), one_state("v", v, robot.nv)
-        if (start is None) != (z is None):
-            raise ArgumentError(f"z: expected it as the controller's start() gives it, {start}, got {z!r:.80}")
-        if start is not None:
-            z = checked("z", z, start.shape)
-            if z.shape != start.shape:
-                raise ArgumentError(f"z: expected shape {start.shape}, got {z.shape}")
-        return untouchable(State(t, one_configuration(robot, "q", q), v, z))
-
-    @property
-    def start(self) -> np.ndarray | None:
-        """The state z that the controller starts with."""
-        law: Any = self.controller
-        start = law.start() if hasattr(law, "start") else None
-        return None if start is None else np.asarray(start, float)
+        return state_of(self.controller, self.plant, t, q, v, z)
 
     @property
     def rng(self) -> np.random.Generator:
@@ -98,12 +80,6 @@ class Inquiry:
     @property
     def names(self) -> str:
         return f"{type(self.controller).__name__} on {self.plant.robot.name}"
-
-    def require_lyapunov(self) -> None:
-        if not hasattr(self.controller, "lyapunov"):
-            raise ArgumentError(
-                f"controller: expected one with lyapunov(t, q, v, z, plant), got {self.controller!r:.60}"
-            )
 
     def typical(self, value: Number) -> float:
         """The size of a function at random states, their median."""
@@ -129,12 +105,9 @@ class Inquiry:
         promise: a word. words: state -> what is wrong there. measured: code that prints the numbers at t, q, v, z.
         starts: states that are looked at first.
         """
-        robot, start = self.plant.robot, self.start
-        shape = None if start is None else start.shape
-        known = [State(*x) for x in evidence.known(robot.nq, robot.nv, shape)]
         found = worst(
             excess, self.domain, self.rng, self.search, enough=0.0, seconds=SECONDS,
-            starts=[*(x for x in known if self.domain.contains(x)), *starts, *self.at_rest],
+            starts=[*failed_before(self.controller, self.domain), *starts, *self.at_rest],
         )  # fmt: skip
         facts = {"starts": found.starts, "evaluations": found.evaluations, "seed": self.seed}
         evidence.record("searched", f"{promise} of {self.names}", **facts)

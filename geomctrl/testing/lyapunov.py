@@ -2,25 +2,22 @@
 
 from __future__ import annotations
 
-import copy
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 
-from geomctrl.arguments import ROTATION_TOLERANCE, checked, count, flag, function, number, tolerance
-from geomctrl.control.contracts import Controller
+from geomctrl.arguments import count, flag, number, tolerance
 from geomctrl.control.loop import simulate
 from geomctrl.control.monitors import LyapunovDecrease
 from geomctrl.control.plant import Plant, plant_of
-from geomctrl.errors import ArgumentError, SimulationError
-from geomctrl.lie.contract import require_group
-from geomctrl.mechanism.states import one_configuration
+from geomctrl.errors import SimulationError
 
 from . import evidence
 from .along import LyapunovAt, Promise
 from .counterexample import Counterexample, paste
-from .domain import Box, Domain, State, box, untouchable
+from .domain import Box, State
+from .loop_states import failed_before, require_controller, require_lyapunov, start_of_run, state_of, states_about
 from .lyapunov_checks import NOTHING, Checks
 from .lyapunov_search import LyapunovSearch
 from .shrinking import literal
@@ -79,12 +76,12 @@ def assert_lyapunov(
     plant, rtol, bound = plant_of("plant", plant), tolerance("rtol", rtol), flag("bound", bound)
     states, runs, search = count("states", states, 1), count("runs", runs), count("search", search)
     duration, dt = (number(k, x, "seconds > 0", lambda x: x > 0.0) for k, x in (("duration", duration), ("dt", dt)))
-    _require_controller(controller)
+    require_controller(controller)
     if not hasattr(controller, "lyapunov"):
         raise AssertionError(f"{type(controller).__name__} has no lyapunov(t, q, v, z, plant) to check")
     seed = count("seed", seed)
-    where = _domain(controller, plant, equilibrium, spread, domain)
-    checks = Checks(Promise(controller, plant, where.moved_z), where, rtol, bound)
+    where = states_about(controller, plant, equilibrium, spread, domain)
+    checks = Checks(Promise(controller, plant), where, rtol, bound)
     what = f"V and V' of {type(controller).__name__} on {plant.robot.name}"
     _known(checks, what)
     _sample(checks, np.random.default_rng(seed), states)
@@ -98,7 +95,7 @@ def assert_lyapunov(
             evidence.record("searched", what, **facts)
     rng = np.random.default_rng([seed, 2])
     for _ in range(runs):
-        _assert_decrease(checks, _start_of_run(checks, rng), duration, dt)
+        _assert_decrease(checks, start_of_run(controller, where, rng), duration, dt)
     if runs:
         evidence.record("simulated", f"V of {type(controller).__name__} on {plant.robot.name}", runs=runs, seed=seed)
 
@@ -111,150 +108,9 @@ def lyapunov_at(controller: Any, plant: Plant | Any, t: float, q: Any, v: Any, z
     time that is negative.
     """
     plant = plant_of("plant", plant)
-    _require_controller(controller)
-    if not hasattr(controller, "lyapunov"):
-        raise ArgumentError(f"controller: expected one with lyapunov(t, q, v, z, plant), got {controller!r:.60}")
-    t = number("t", t, "a time that is not negative", lambda t: t >= 0.0)
-    q, v = one_configuration(plant.robot, "q", q), checked("v", v, (plant.robot.nv,))
-    start = _own_start(controller)
-    if v.ndim != 1:
-        raise ArgumentError(f"v: expected one velocity ({plant.robot.nv},), got shape {v.shape}")
-    if (start is None) != (z is None):
-        raise ArgumentError(f"z: expected it as the controller's start() gives it, {start}, got {z!r:.80}")
-    if start is not None:
-        z = checked("z", z, start.shape)
-        if z.shape != start.shape:
-            raise ArgumentError(f"z: expected shape {start.shape}, got {z.shape}")
-    group = getattr(controller, "group", None)
-    return Promise(controller, plant, _mover(group)).along(untouchable(State(t, q, v, z)))
-
-
-def _require_controller(x: Any) -> None:
-    if isinstance(x, type) or not isinstance(x, Controller):
-        raise ArgumentError(f"controller: expected a geomctrl.Controller, got {x!r:.60}")
-
-
-# --- the domain ----------------------------------------------------------------------------------------------------
-
-
-def _mover(group: Any) -> Callable[[np.ndarray, np.ndarray], np.ndarray]:
-    """(z, x) -> z moved by x in its algebra."""
-    return lambda z, x: z + np.reshape(x, z.shape) if group is None else group.advance(z, np.ravel(x))
-
-
-def _own_start(controller: Any) -> np.ndarray | None:
-    start = controller.start() if hasattr(controller, "start") else None
-    return None if start is None else np.asarray(start, float)
-
-
-def _domain(controller: Any, plant: Plant, equilibrium: Any, spread: Any, given: Any) -> Domain:
-    if not isinstance(spread, Mapping):
-        number("spread", spread, "a positive number", lambda x: x > 0.0)
-    group = getattr(controller, "group", None)
-    if group is not None:
-        require_group("controller.group", group)
-    rest = _equilibria(controller, plant, equilibrium)
-    end = 3.0 + max((t for t, _ in plant.changes), default=0.0)
-    zero = rest(0.01)
-    n, own = plant.robot.nv, np.zeros(0)
-    draw = None if zero.z is None else _drawn(controller, plant, zero.z)
-    if zero.z is not None and draw is None:
-        own = np.ones(group.dim) if group is not None else _typical(np.ravel(zero.z))
-    times = (0.01, end)  # not from 0 on: a difference looks back
-    lower, upper = box({"q": n, "v": n, "z": len(own)}, spread, times, given, own)
-    domain = Domain(
-        plant.robot, rest, lower, upper, group, draw, _sources(controller, equilibrium),
-        lambda t: _equilibria(controller, _unchanging(plant.at(t)), equilibrium),
-    )  # fmt: skip
-    if not domain.names:
-        raise ArgumentError("domain: expected states besides the equilibrium, got spreads or sides that are all zero")
-    return domain
-
-
-def _unchanging(plant: Plant) -> Plant:
-    """The plant as it is, for ever."""
-    plant = copy.copy(plant)  # a subclass keeps what it adds
-    object.__setattr__(plant, "changes", ())
-    return plant
-
-
-def _typical(z: np.ndarray) -> np.ndarray:
-    """The size of each entry; of those that are zero, the median one's."""
-    size = np.abs(z)
-    some = size > 1e-12
-    return np.where(some, size, np.median(size[some]) if some.any() else 1.0)
-
-
-def _drawn(controller: Any, plant: Plant, z: np.ndarray) -> Callable[[np.random.Generator, float], np.ndarray] | None:
-    """(rng, t) -> what the controller's `sample_state` draws; None where it has none, or any z is one of its states."""
-    sample = getattr(controller, "sample_state", None)
-    if sample is not None:
-        function("controller.sample_state", sample, "(rng, plant) -> z")
-    if sample is None or sample(np.random.default_rng(0), plant.at(0.0)) is None:
-        return None
-
-    group = getattr(controller, "group", None)
-
-    def draw(rng: np.random.Generator, t: float) -> np.ndarray:
-        drawn = sample(rng, plant.at(t))
-        expected = f"finite numbers of shape {z.shape} as start() gives them"
-        if not isinstance(drawn, np.ndarray) or drawn.shape != z.shape or drawn.dtype.kind not in "fiu":
-            raise ArgumentError(f"controller.sample_state(rng, plant): expected {expected}, got {drawn!r:.80}")
-        if not np.isfinite(drawn).all() or (group is not None and not group.residual(drawn) < ROTATION_TOLERANCE):
-            on = "" if group is None else f", an element of {group!r}"
-            raise ArgumentError(f"controller.sample_state(rng, plant): expected {expected}{on}, got {drawn!r:.80}")
-        return np.array(drawn, float)
-
-    draw(np.random.default_rng(0), 0.0)
-    return draw
-
-
-def _sources(controller: Any, equilibrium: Any) -> dict[str, str]:
-    """Code for the parts of the equilibrium."""
-    found = {}
-    if equilibrium is None and getattr(controller, "reference", None) is not None:
-        found = {"q": "controller.reference(t).q", "v": "controller.reference(t).v"}
-    if equilibrium is None:
-        own = hasattr(controller, "true_parameters")
-        found["z"] = "controller.true_parameters(plant.at(t))" if own else "controller.start()"
-    return found
-
-
-def _equilibria(controller: Any, plant: Plant, given: Any) -> Callable[[float], State]:
-    """t -> the State in which V must vanish; `given` is assert_lyapunov's `equilibrium`."""
-    motion, robot = _motion(controller, plant, given), plant.robot
-    start = _own_start(controller)
-    shape, known = None if start is None else start.shape, []
-
-    def state(t: float) -> State:
-        q, v, z = motion(t)
-        if z is None:
-            z = controller.true_parameters(plant.at(t)) if hasattr(controller, "true_parameters") else start
-        z = None if z is None else np.asarray(z, float)
-        if (None if z is None else z.shape) != shape:
-            raise ArgumentError(f"equilibrium: expected z as the controller's start() gives it, {start}, got {z}")
-        if not known:  # what fits once does so later
-            known.append((one_configuration(robot, "equilibrium", q), checked("equilibrium", v, (robot.nv,))))
-        return untouchable(State(t, np.asarray(q, float), np.asarray(v, float), z))
-
-    return state
-
-
-def _motion(controller: Any, plant: Plant, given: Any) -> Callable[[float], Any]:
-    """t -> (q, v, z) of the equilibrium, z None if it is not given."""
-    if callable(given):
-        return given
-    if given is None:
-        reference = getattr(controller, "reference", None)
-        if reference is not None:
-            return lambda t: (*reference(t)[:2], None)
-        given = getattr(controller, "q_d", None)
-    if given is None:
-        name = type(controller).__name__
-        raise ArgumentError(f"equilibrium: {name} has neither a reference nor q_d; expected the q at which V = 0")
-    pair = isinstance(given, tuple) and len(given) == 2 and np.ndim(given[0]) == 1
-    q, z = given if pair else (given, None)
-    return lambda t: (q, np.zeros(plant.robot.nv), z)
+    require_controller(controller)
+    require_lyapunov(controller)
+    return Promise(controller, plant).along(state_of(controller, plant, t, q, v, z))
 
 
 # --- samples and runs ----------------------------------------------------------------------------------------------
@@ -262,12 +118,10 @@ def _motion(controller: Any, plant: Plant, given: Any) -> Callable[[float], Any]
 
 def _known(checks: Checks, what: str) -> None:
     """Look first at what has failed before."""
-    robot, start = checks.domain.robot, _own_start(checks.promise.controller)
-    known = [State(*x) for x in evidence.known(robot.nq, robot.nv, None if start is None else start.shape)]
-    known = [x for x in known if checks.domain.contains(x)]
+    known = failed_before(checks.promise.controller, checks.domain)
     for x in known:
         for check in (checks.positive, checks.not_growing, checks.as_promised):
-            checks.hold(check, untouchable(x), "known")
+            checks.hold(check, x, "known")
     if known:
         evidence.record("sampled", f"{what}, where it failed before", states=len(known))
 
@@ -289,14 +143,6 @@ def _sample(checks: Checks, rng: np.random.Generator, states: int) -> None:
         for x in (off, *parts.values()):
             checks.hold(checks.not_growing, x)
             checks.hold(checks.as_promised, x)
-
-
-def _start_of_run(checks: Checks, rng: np.random.Generator) -> State:
-    """Where a run starts: at t = 0, the controller in the state it starts with."""
-    domain, point = checks.domain, checks.domain.random(rng, "about")
-    point.x[0] = 0.0
-    x = domain.state(point)
-    return untouchable(State(0.0, x.q, x.v, _own_start(checks.promise.controller)))
 
 
 def _assert_decrease(checks: Checks, x: State, duration: float, dt: float) -> None:

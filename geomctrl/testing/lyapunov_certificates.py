@@ -10,6 +10,7 @@ from numpy.typing import ArrayLike
 
 from geomctrl.arguments import checked, count, flag, function, number
 from geomctrl.compiler.symbols import add, mul, neg
+from geomctrl.control.contracts import started
 from geomctrl.control.plant import Plant, plant_of
 from geomctrl.errors import ArgumentError
 from geomctrl.mechanism.states import one_configuration
@@ -25,6 +26,7 @@ from .certificates.quadratic import Bounds, Boxes
 from .certificates.region import least_on_boundary, most_in_ball
 from .certificates.searching import search
 from .evidence import record
+from .loop_states import motion_of
 
 POSSIBLE = "the true robot's bodies are physically possible ones, each with a positive definite inertia"
 NEGLIGIBLE = 1e-12  # of V or V' at a corner of the box: zero
@@ -257,7 +259,7 @@ def _autonomous(controller: Any, plant: Plant) -> None:
             )
     if plant.changes:
         raise ArgumentError(f"plant: expected one that does not change, got changes at {[t for t, _ in plant.changes]}")
-    start = controller.start() if hasattr(controller, "start") else None
+    start = started(controller)
     if start is not None:
         raise ArgumentError(
             f"controller: expected one without a state z, got {type(controller).__name__} with {np.size(start)}"
@@ -269,17 +271,11 @@ def _autonomous(controller: Any, plant: Plant) -> None:
 def _equilibrium(controller: Any, robot: Robot, given: Any) -> np.ndarray:
     if given is not None:
         return one_configuration(robot, "equilibrium", given)
-    reference = getattr(controller, "reference", None)
-    if reference is None:
-        q_d = getattr(controller, "q_d", None)
-        if q_d is None:
-            name = type(controller).__name__
-            raise ArgumentError(f"equilibrium: {name} has neither a reference nor q_d; expected the q at which V = 0")
-        return one_configuration(robot, "controller.q_d", q_d)
-    first, later = reference(0.0), reference(1.0)
-    if np.any(first.v) or np.any(later.v) or not np.array_equal(first.q, later.q):
+    motion = motion_of(controller, robot.nv, None)
+    (q, v, _), (later, v_later, _) = motion(0.0), motion(1.0)
+    if np.any(v) or np.any(v_later) or not np.array_equal(q, later):
         raise ArgumentError("controller: expected a reference that holds still, such as references.hold, got a motion")
-    return one_configuration(robot, "controller.reference", first.q)
+    return one_configuration(robot, "controller's equilibrium", q)
 
 
 def _halves(name: str, given: Any, robot: Robot) -> np.ndarray:

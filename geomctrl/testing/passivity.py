@@ -20,6 +20,7 @@ from geomctrl.mechanism.states import one_configuration
 from .domain import Box, State
 from .flows import Flow, Function, Port, Rates
 from .inquiry import NOTHING, Inquiry
+from .loop_states import require_lyapunov
 
 STRAY = 1e-9  # of an input's effect on S: less than that is rounding
 MEASURED = "print(testing.rates_at(controller, plant, t, q, v, z, {options}))"
@@ -154,7 +155,7 @@ def _asked(controller, plant, storage, port, output, equilibrium, spread, domain
         raise ArgumentError("controller: without one, expected a storage function and an equilibrium q (nq,)")
     inquiry = Inquiry(controller, plant, equilibrium, spread, domain, search, seed, alone=True)
     if storage is None:
-        inquiry.require_lyapunov()
+        require_lyapunov(inquiry.controller)
     for name, given in (("storage", storage), ("output", output)):
         if given is not None:
             function(name, given, f"of (t, q, v, z{', plant' if name == 'storage' else ''})")

@@ -31,6 +31,7 @@ from .counterexample import Counterexample
 from .domain import Box, State
 from .flows import Flow, Rates
 from .inquiry import NOTHING, Inquiry
+from .loop_states import require_lyapunov
 from .search import worst
 
 MOST_CORNERS = 64
@@ -187,7 +188,7 @@ class _Hunt:
         equilibrium, spread, domain, search, seed = self.inquiry
         plant, controller = self._made(parameters, seed)
         inquiry = Inquiry(controller, plant, equilibrium, spread, domain, search, seed)
-        inquiry.require_lyapunov()
+        require_lyapunov(inquiry.controller)
         flow = Flow(inquiry.controller, inquiry.plant)
         floor = max(self.level, NOTHING * inquiry.typical(lambda x: flow.at(x).value))
 

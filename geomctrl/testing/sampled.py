@@ -21,6 +21,7 @@ from geomctrl.errors import ArgumentError, GeomctrlError
 
 from .domain import Box, State, untouchable
 from .inquiry import NOTHING, Inquiry, Number
+from .loop_states import require_lyapunov
 from .search import worst
 
 MEASURED = "print(testing.held_for(controller, plant, {period!r}, t, q, v, z{options}))"
@@ -258,7 +259,7 @@ class HeldLoop:
 def _asked(controller, plant, equilibrium, spread, domain, search, seed) -> tuple[Inquiry, float]:
     """(the inquiry, a typical V)."""
     inquiry = Inquiry(controller, plant, equilibrium, spread, domain, search, seed)
-    inquiry.require_lyapunov()
+    require_lyapunov(inquiry.controller)
     law: Any = inquiry.controller
     return inquiry, inquiry.typical(lambda x: float(law.lyapunov(*x, inquiry.plant.at(x.t))[0]))
 

@@ -23,9 +23,10 @@ from geomctrl.errors import ArgumentError, SimulationError
 
 from . import evidence
 from .counterexample import Counterexample, paste
-from .domain import Box, State, untouchable
+from .domain import Box, State
 from .flows import Flow, Port
 from .inquiry import NOTHING, Inquiry
+from .loop_states import require_lyapunov, start_of_run
 from .shrinking import literal
 
 LYAPUNOV = "print(testing.lyapunov_at(controller, plant, t, q, v, z))"
@@ -62,7 +63,7 @@ def assert_exponential(
     rate, rtol = number("rate", rate, "a positive number [1/s]", lambda x: x > 0.0), tolerance("rtol", rtol)
     runs, duration, dt = _watched(runs, duration, dt)
     inquiry = Inquiry(controller, plant, equilibrium, spread, domain, search, seed)
-    inquiry.require_lyapunov()
+    require_lyapunov(inquiry.controller)
     flow = Flow(inquiry.controller, inquiry.plant)
     floor = NOTHING * inquiry.typical(lambda x: flow.at(x).value)
 
@@ -102,7 +103,7 @@ def exponential_rate(
     An estimate from above, not positive where V does not fall somewhere.
     """
     inquiry = Inquiry(controller, plant, equilibrium, spread, domain, search, seed)
-    inquiry.require_lyapunov()
+    require_lyapunov(inquiry.controller)
     flow = Flow(inquiry.controller, inquiry.plant)
     floor = NOTHING * inquiry.typical(lambda x: flow.at(x).value)
 
@@ -276,7 +277,7 @@ def _quadratic(gain: float) -> Callable[[float], float]:
 
 def _disturbed(controller, plant, port, disturbance, share, equilibrium, spread, domain, search, seed):
     inquiry = Inquiry(controller, plant, equilibrium, spread, domain, search, seed)
-    inquiry.require_lyapunov()
+    require_lyapunov(inquiry.controller)
     most = number("disturbance", disturbance, "a positive number", lambda x: x > 0.0)
     share = number("share", share, "a number from 0 to 1", lambda x: 0.0 <= x <= 1.0)
     where = Port(inquiry.plant.robot, port)
@@ -320,14 +321,10 @@ def _watched(runs: Any, duration: Any, dt: Any) -> tuple[int, float, float]:
 def _runs(inquiry: Inquiry, controller: Any, runs: int, duration: float, dt: float):
     """(start, run) of so many runs from random states, the controller in the state it starts with."""
     rng = np.random.default_rng([inquiry.seed, 2])
-    own = controller.start() if hasattr(controller, "start") else None
     for _ in range(runs):
-        point = inquiry.domain.random(rng, "about")
-        point.x[0] = 0.0
-        x = inquiry.domain.state(point)
-        start = untouchable(State(0.0, x.q, x.v, None if own is None else np.asarray(own, float)))
+        start = start_of_run(controller, inquiry.domain, rng)
         try:
-            run = simulate(inquiry.plant, controller, x.q, x.v, duration, dt, monitors=[LyapunovDecrease()])
+            run = simulate(inquiry.plant, controller, start.q, start.v, duration, dt, monitors=[LyapunovDecrease()])
         except SimulationError as error:
             raise _along_a_run(inquiry, start, "run", str(error), duration, dt) from error
         evidence.record("simulated", f"V of {inquiry.names}", runs=1, seed=inquiry.seed)
