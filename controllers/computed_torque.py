@@ -15,7 +15,7 @@ from geomctrl.control.plant import Friction
 from geomctrl.control.tracking import joint_forces
 from geomctrl.control.tuning import Tuning
 from geomctrl.controllers._model_based import ModelBased
-from geomctrl.errors import ArgumentError
+from geomctrl.mechanism.states import require_vectors
 from geomctrl.robot import Robot
 
 
@@ -46,9 +46,8 @@ class ComputedTorque(ModelBased):
         super().__init__(robot, reference, friction)
         self.kp, self.kd = gain_matrix("kp", kp, robot.nv), gain_matrix("kd", kd, robot.nv)
         self.strict = flag("strict", strict)
-        if strict and robot.nq != robot.nv:
-            raise ArgumentError(f"strict: expected joints with one degree of freedom, got {robot.nv} velocities,"
-                                f" {robot.nq} numbers in q")  # fmt: skip
+        if strict:
+            require_vectors("strict", robot)
         self.mixed = 0.5 * float(np.linalg.eigvalsh(self.kd)[0])
 
     @classmethod

@@ -16,6 +16,7 @@ from geomctrl.control.tracking import sliding_energy
 from geomctrl.control.tuning import RATES, Tuning
 from geomctrl.controllers._model_based import ModelBased, true_robot
 from geomctrl.errors import ArgumentError
+from geomctrl.mechanism.states import require_vectors
 from geomctrl.robot import Robot
 from geomctrl.terms.dynamics import Form, form_number
 
@@ -53,6 +54,8 @@ class Passivity(ModelBased):
         self.form: Form = form
         self.strict = flag("strict", strict)
         self.stiffness = self.Lambda @ self.K
+        if strict:
+            require_vectors("strict", robot)
         if strict and not np.allclose(self.stiffness, self.stiffness.T, rtol=1e-12, atol=0.0):
             raise ArgumentError(f"strict: expected Lambda and K whose product is symmetric, got {self.stiffness}")
 

@@ -21,8 +21,7 @@ from geomctrl.control.references import hold
 from geomctrl.control.tracking import joint_forces
 from geomctrl.control.tuning import Tuning
 from geomctrl.controllers._model_based import ModelBased, true_robot
-from geomctrl.errors import ArgumentError
-from geomctrl.mechanism.states import one_configuration
+from geomctrl.mechanism.states import one_configuration, require_vectors
 from geomctrl.robot import Robot
 from geomctrl.terms.bounds import Bounds
 
@@ -46,12 +45,8 @@ class PDGravity(ModelBased):
     ):
         super().__init__(robot, hold(robot, one_configuration(robot, "q_d", q_d)))
         self.constant = flag("constant", constant)
-        if self.constant and robot.nq != robot.nv:
-            joint = next(j for j in robot.joints if j.dof > 1)
-            raise ArgumentError(
-                f"constant: expected joints with one degree of freedom, got {joint.name!r}, {joint.kind}: a constant"
-                " generalised force has no potential there"
-            )
+        if constant:
+            require_vectors("constant", robot, "a constant generalised force has no potential there")
         self.kp, self.kd = gain_matrix("kp", kp, robot.nv), gain_matrix("kd", kd, robot.nv)
 
     @classmethod

@@ -9,6 +9,7 @@ import numpy as np
 
 from geomctrl.arguments import checked, count, listed
 from geomctrl.errors import ArgumentError, NameNotFoundError
+from geomctrl.mechanism.states import require_vectors
 from geomctrl.robot import Robot
 
 from .columns import Column, Curve
@@ -80,8 +81,8 @@ def chosen_actuators(kind: str, chosen: bool | Sequence[int], n: int, driven: np
 def spring_joints(robot: Robot, given: Sequence[str | int]) -> list[int]:
     """Numbers of the joints with springs, given by name or number."""
     springs = [_joint(robot, k) for k in listed("springs", given)]
-    if springs and robot.nq != robot.nv:
-        raise ArgumentError("springs: expected a robot of joints with one degree of freedom each")
+    if springs:
+        require_vectors("springs", robot)
     if any(not 0 <= k < robot.nv for k in springs):
         raise ArgumentError(f"springs: expected joints' names or numbers from 0 to {robot.nv - 1}, got {list(given)}")
     return springs

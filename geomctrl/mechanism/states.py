@@ -51,6 +51,15 @@ def one_configuration(robot: Mechanism, name: str, q: ArrayLike) -> np.ndarray:
     return a
 
 
+def require_vectors(name: str, robot: Mechanism, why: str = "") -> None:
+    """Raise ArgumentError, naming the argument `name`, unless the robot's configurations are vectors: joints with one
+    degree of freedom each."""
+    for joint in robot.joints:
+        if joint.dof > 1:
+            words = f"{name}: expected joints with one degree of freedom, got {joint.name!r}, {joint.kind}"
+            raise ArgumentError(f"{words}: {why}" if why else words)
+
+
 def _check_poses(robot: Mechanism, key: str, q: np.ndarray) -> None:
     """Every pose of q (batch, nq) is one, and one that its joint can reach."""
     outside = tree.off_subgroup_many(robot._model, q).max(axis=0, initial=0.0)

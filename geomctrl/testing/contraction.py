@@ -18,6 +18,7 @@ from geomctrl.control.compiled.proving import trace_closed_loop
 from geomctrl.control.contracts import started
 from geomctrl.control.plant import Plant
 from geomctrl.errors import ArgumentError
+from geomctrl.mechanism.states import require_vectors
 
 from .domain import Box, State
 from .inquiry import Inquiry
@@ -93,8 +94,9 @@ class Variations:
 
     def __init__(self, controller: Any, plant: Plant, metric: Metric):
         robot = plant.robot
-        if robot.nq != robot.nv or getattr(controller, "group", None) is not None:
-            raise ArgumentError("plant: contraction is in coordinates: expected joints of one degree of freedom each")
+        require_vectors("plant", robot, "contraction is in coordinates")
+        if getattr(controller, "group", None) is not None:
+            raise ArgumentError(f"controller: expected a state in R^n, got one in {controller.group!r:.80}")
         start = started(controller)
         self.controller, self.plant, self.nv = controller, plant, robot.nv
         self.size = 2 * robot.nv + (0 if start is None else np.size(start))

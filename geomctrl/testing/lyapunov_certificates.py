@@ -13,7 +13,7 @@ from geomctrl.compiler.symbols import add, mul, neg
 from geomctrl.control.contracts import started
 from geomctrl.control.plant import Plant, plant_of
 from geomctrl.errors import ArgumentError
-from geomctrl.mechanism.states import one_configuration
+from geomctrl.mechanism.states import one_configuration, require_vectors
 from geomctrl.proofs.interpreted import enclosed
 from geomctrl.robot import Robot
 
@@ -250,13 +250,7 @@ def _middle(box: Boxes) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _autonomous(controller: Any, plant: Plant) -> None:
-    robot = plant.robot
-    for joint in robot.joints:
-        if joint.dof > 1:
-            raise ArgumentError(
-                "plant: expected joints with one degree of freedom, whose configurations are vectors; got one with"
-                f" {joint.dof} ({robot.nv} velocities, {robot.nq} numbers in q)"
-            )
+    require_vectors("plant", plant.robot)
     if plant.changes:
         raise ArgumentError(f"plant: expected one that does not change, got changes at {[t for t, _ in plant.changes]}")
     start = started(controller)

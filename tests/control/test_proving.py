@@ -7,8 +7,9 @@ import pytest
 
 import geomctrl as gc
 from geomctrl import controllers, models, testing
-from geomctrl.compiler.untraceable import UntraceableError
+from geomctrl.compiler.symbols import UntraceableError, is_symbol
 from geomctrl.control.compiled.proving import trace_closed_loop
+from geomctrl.control.compiled.robot_numbers import inertial_parameters
 from geomctrl.control.references import Sinusoids, hold
 
 TREE = testing.random_robot(np.random.default_rng(3), ["free", "spherical", "revolute", "cylindrical"], [-1, 0, 0, 2])
@@ -164,11 +165,11 @@ def test_where_a_robot_s_parameters_are():
     """Changing those numbers changes V as changing the robot does, and the other robot's do not."""
     model, true = models.two_link(), heavier(models.two_link())
     controller = controllers.Passivity(model, sway(model))
-    loop = trace_closed_loop(true, controller)
+    loop = trace_closed_loop(true, controller, lambda twin, *_: {"parameters": inertial_parameters(twin.plant.robot)})
     other = gc.Plant(true.robot.with_parameters(0.9 * true.robot.parameters), true.friction)
-    of_true = next(r for r in loop.twins.robots if r.robot is true.robot)
-    for places, x in zip(of_true.parameters, other.robot.parameters.ravel()):
-        loop.numbers[places] = x
+    for symbol, x in zip(loop.extra["parameters"], other.robot.parameters.ravel(), strict=True):
+        if is_symbol(symbol):  # those that are zero are constants, and stay so
+            loop.numbers[loop.graph.nodes[symbol.at][2]] = x
     t, y, (q, v, z) = some_state(true, controller, loop, 0)
     V, slope = loop.function([loop.value, loop.slope])(t, y)
     assert pytest.approx(controller.lyapunov(t, q, v, z, other).value) == V

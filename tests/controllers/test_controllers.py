@@ -383,3 +383,11 @@ def test_a_reference_that_holds_still():
     np.testing.assert_array_equal(desired.q, q)
     assert not desired.v.any()
     assert not desired.a.any()
+
+
+@pytest.mark.parametrize("law", [controllers.Passivity, controllers.ComputedTorque])
+def test_what_is_of_vectors_only_is_refused_on_a_group(law):
+    robot = models.three_spheres()
+    law(robot, hold(robot, robot.neutral()))
+    with pytest.raises(ArgumentError, match="strict: expected joints with one degree of freedom, got .*, spherical"):
+        law(robot, hold(robot, robot.neutral()), strict=True)

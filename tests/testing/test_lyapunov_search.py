@@ -569,7 +569,7 @@ def test_states_that_are_drawn_need_a_function():
     [
         ({"t": -0.1}, "t: expected a time that is not negative, got -0.1"),
         ({"q": np.zeros(3)}, r"q: expected shape \(..., 2\)"),
-        ({"v": np.zeros((1, 2))}, r"v: expected one velocity \(2,\)"),
+        ({"v": np.zeros((1, 2))}, r"v: expected shape \(2,\), got \(1, 2\)"),
         ({"z": None}, r"z: expected it as the controller's start\(\) gives it, \[0. 0.\], got None"),
         ({"z": np.zeros(3)}, r"z: expected shape"),
         ({"controller": PD}, "controller: expected"),

@@ -72,12 +72,11 @@ def compile(controller: Controller, robot: Robot | None = None) -> CompiledLaw:
 class CompiledLaw:
     """A controller's law as compiled code; see `compile`. All else is asked of `controller`, the one it was made from.
 
-    operations: scalar operations of a call. uncompiled: the controller it was made from.
+    operations: scalar operations of a call. uncompiled: the `controller`, by a name that no other wrapper has.
     """
 
     def __init__(self, controller: Controller, robot: Robot):
         self.controller, self._robot = controller, robot
-        self.uncompiled = controller
         z0 = controller.start()
         self._z0 = None if z0 is None else np.asarray(z0, float)
         if self._z0 is not None and not 0 < self._z0.ndim <= 2:
@@ -94,6 +93,10 @@ class CompiledLaw:
         self._constants = np.zeros(1)  # a model array that nothing reads
         self._call = entries.entry(_core(self._trace), self._constants, inputs, outputs)
         self._command = _command_of(self._shapes)
+
+    @property
+    def uncompiled(self) -> Controller:
+        return self.controller
 
     def start(self) -> np.ndarray | None:
         return self.controller.start()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pickle
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -12,28 +12,14 @@ from geomctrl.compiler.symbols import is_symbol
 from geomctrl.compiler.tracing import structure
 from geomctrl.kernels import tree
 from geomctrl.mechanism.joint import Joint
-from geomctrl.mechanism.mechanism import Mechanism
 
 MOST_KNOWN = 256
 
 
-class RobotNumbers(NamedTuple):
-    """Where the numbers of a robot are: from `first` on those of its model array at `places`, then its `parameters`."""
-
-    robot: Mechanism
-    first: int
-    places: np.ndarray
-
-    @property
-    def parameters(self) -> list[list[int]]:
-        """For each of its inertial parameters, body by body, the numbers that hold it."""
-        found, (n, _), start = [], self.robot.parameters.shape, self.first + len(self.places)
-        at = {int(place): self.first + k for k, place in enumerate(self.places)}
-        for body in range(n):
-            for k in range(10):
-                place = at.get(body * tree.WIDTH + tree.J + k)
-                found.append([*([] if place is None else [place]), start + 10 * body + k])
-        return found
+def inertial_parameters(robot: Any) -> list[Any]:
+    """The symbols that the terms of a twin of a robot know as its parameters, ten a body, one body after the other."""
+    rows = robot._model[: robot.nbodies * tree.WIDTH].reshape(-1, tree.WIDTH)
+    return rows[:, tree.J : tree.S].ravel().tolist()
 
 
 _patterns: dict[bytes, np.ndarray] = {}

@@ -27,7 +27,7 @@ from geomctrl.mechanism.mechanism import Mechanism
 
 from .memory import LIBRARY, MOST, Outside, array_word, in_cell
 from .ownership import PLAIN, is_own_class, is_own_function, slots_of, word
-from .robot_numbers import RobotNumbers, constants, joint_constants, pattern_of, with_armature
+from .robot_numbers import constants, joint_constants, pattern_of, with_armature
 
 LARGEST = 20_000  # numbers of an array that become symbols; a larger one is a table, and a constant
 OF_ROBOTS = {"_model", "_code", "_frames", "parameters", "placements", "gravity", "joints", "frames"}
@@ -45,7 +45,6 @@ class Twins:
     def __init__(self, load: Load | None = None, *, constant: bool = False):
         self.load, self.constant = None if constant else load, constant
         self.words: list[Any] = []
-        self.robots: list[RobotNumbers] = []
         self._values: list[np.ndarray] = []
         self._count = 0
         self._twins: dict[int, tuple[int, Any]] = {}
@@ -219,7 +218,6 @@ class Twins:
         own = dict(vars(x)) if twin is x else twin.__dict__
         own.update(vars(x))
         open_places = np.isnan(pattern)
-        self.robots.append(RobotNumbers(x, self._count, np.flatnonzero(open_places)))
         numbers = self._numbers(x._model[open_places])
         for name in ("parameters", "placements"):
             own[name] = self._numbers(getattr(x, name)).view(SymbolArray if self.load else np.ndarray)

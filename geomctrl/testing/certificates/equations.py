@@ -25,8 +25,8 @@ from geomctrl.compiler.arrays import symbol_array
 from geomctrl.compiler.derivatives import loads, pullback, tangents
 from geomctrl.compiler.symbols import Symbol, add, div, mul, sub
 from geomctrl.compiler.untraceable import UntraceableError
-from geomctrl.control.compiled.inertias import inertial_parameters
 from geomctrl.control.compiled.proving import NUMBERS, TIME, TracedClosedLoop, trace_closed_loop
+from geomctrl.control.compiled.robot_numbers import inertial_parameters
 from geomctrl.control.plant import Plant
 from geomctrl.proofs.identities import chance, degree_in, identical
 from geomctrl.proofs.substitution import substituted
