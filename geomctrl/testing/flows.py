@@ -103,8 +103,9 @@ class Flow:
     def _traced(self) -> Callable[[float, np.ndarray], np.ndarray]:
         if self.plant.changes:
             raise ArgumentError("plant: changes")
-        loop = trace_closed_loop(self.plant, self.controller, self._extra)
-        self.loop, S = loop, loop.extra["S"]
+        own = self.function is None and self.port is None  # nothing but the controller's V
+        loop = trace_closed_loop(self.plant, self.controller, None if own else self._extra)
+        self.loop, S = loop, loop.value if self.function is None else loop.extra["S"]
         still, rest = [0.0] * self.plant.robot.nv, [0.0] * (loop.group.dim - 2 * self.plant.robot.nv)
         push = [loop.along(S, [*still, *loop.extra[f"a{k}"].tolist(), *rest], pace=0.0) for k in range(self.size)]
         y = [] if self.port is None else np.ravel(loop.extra["y"]).tolist()
@@ -112,9 +113,7 @@ class Flow:
         return loop.function([S, promised, loop.along(S), *push, *y])
 
     def _extra(self, twin: Any, t: Any, q: Any, v: Any, z: Any, command: Command) -> dict[str, Any]:
-        function = twin.controller.lyapunov if self.function is None else self.function
-        S = function(t, q, v, z, twin.plant)
-        found = {"S": S[0] if self.function is None else S}
+        found = {} if self.function is None else {"S": self.function(t, q, v, z, twin.plant)}
         if self.port is not None:
             B = self.port.torques(twin.plant.robot, q)
             at_rest = twin.plant.acceleration(t, q, v, command.tau)

@@ -7,7 +7,9 @@ import pytest
 
 import geomctrl as gc
 from geomctrl import controllers, models, testing
+from geomctrl.compiler.llvm import module
 from geomctrl.compiler.symbols import UntraceableError, is_symbol
+from geomctrl.control.compiled import proving
 from geomctrl.control.compiled.proving import trace_closed_loop
 from geomctrl.control.compiled.robot_numbers import inertial_parameters
 from geomctrl.control.references import Sinusoids, hold
@@ -185,3 +187,24 @@ def test_a_function_outlives_its_loop():
     collect()
     spoilt = [np.full(k, np.nan) for k in range(400, 1200)]
     assert f(t, y) == pytest.approx(controller.lyapunov(t, q, v, z, plant)), len(spoilt)
+
+
+def test_loops_that_differ_in_numbers_share_a_graph(monkeypatch):
+    """Of each the numbers are its own; what was compiled of one before its graph grew is found again by the next."""
+    made = []
+    monkeypatch.setattr(proving, "module", lambda *args, **options: made.append(args) or module(*args, **options))
+    monkeypatch.setattr(proving.cache, "kept", lambda key, make: make())
+    model = models.two_link()
+    laws = [controllers.Passivity(model, sway(model), K=k) for k in (5.0, 7.0)]
+    plants = [gc.Plant(model), heavier(model)]
+    loops = [trace_closed_loop(plant, law) for plant, law in zip(plants[:1] * 2, laws)]
+    assert loops[0].graph is loops[1].graph
+    assert loops[0].graph is not trace_closed_loop(plants[1], laws[0]).graph  # it has friction
+    found = []
+    for loop, law in zip(loops, laws):
+        t, y, (q, v, z) = some_state(plants[0], law, loop, 0)
+        found.append(loop.function([loop.value, loop.rate])(t, y))
+        assert found[-1] == pytest.approx(law.lyapunov(t, q, v, z, plants[0]))
+        loop.gradient(loop.value)
+    assert found[0][1] != pytest.approx(found[1][1])
+    assert len(made) == 1

@@ -11,6 +11,8 @@ from __future__ import annotations
 
 import dataclasses
 import hashlib
+import threading
+from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
 from typing import Any
@@ -32,6 +34,7 @@ from geomctrl.control.desired import evaluated_each_time
 from geomctrl.control.plant import Plant
 from geomctrl.integrators.explicit import is_vector_space
 
+from .choice import KEPT, met
 from .law import named, outputs_of
 from .trace import Twin, as_symbols, one_number, twins_of
 from .twins import Twins
@@ -130,7 +133,8 @@ class TracedClosedLoop:
     def _loaded(self, trace: Trace, kind: str, names: list[str]) -> list[int]:
         """The addresses of a trace's code, made or from disk."""
         widths = [1] if kind == "one" else [host.lanes()]
-        words = (trace.graph.nodes, trace.outputs, trace.inputs, kind, version(), host.lanes())
+        nodes = [(at, trace.graph.nodes[at]) for at in trace.graph.needed(trace.ends)]  # a graph grows, these stay
+        words = (nodes, trace.outputs, trace.inputs, kind, version(), host.lanes())
         key = hashlib.sha256(repr(words).encode()).hexdigest()
         if key not in self._calls:
             code = cache.kept(key, lambda: host.object_code(module(trace, widths, side=host.lanes())))
@@ -138,17 +142,36 @@ class TracedClosedLoop:
         return self._calls[key]
 
 
+_lock = threading.Lock()
+_known: OrderedDict[tuple, TracedClosedLoop] = OrderedDict()
+
+
 def trace_closed_loop(plant: Plant, controller: Any, extra: Extra | None = None) -> TracedClosedLoop:
     """The closed loop of a plant, as it is at t = 0, and a controller that is evaluated at every time.
 
     extra: (twin, t, q, v, z, command) -> further symbols by name, `twin` having the plant and controller they are of.
-    Raises UntraceableError, with file and line, for what does not trace, and with the compiler off.
+    Without, loops that differ in their numbers only share a graph: what varies them traces once. Raises
+    UntraceableError, with file and line, for what does not trace, and with the compiler off.
     """
     if not enabled():
         raise UntraceableError("the compiler is off (GEOMCTRL_COMPILER=off)")
     robot = plant.robot
     loop = Loop(plant, controller, robot.neutral(), np.zeros(robot.nv), "MK4", None, 1e-3, None, None)
-    graph = Graph()
+    if extra is not None:
+        return _traced(loop, extra)
+    twins, _ = met(loop, [])
+    key = *twins.key(), loop.z_shape
+    with _lock:
+        if (known := _known.get(key)) is None:
+            known = _known[key] = _traced(loop, None)
+            while len(_known) > KEPT:
+                _known.popitem(last=False)
+        _known.move_to_end(key)
+    return dataclasses.replace(known, numbers=twins.values)
+
+
+def _traced(loop: Loop, extra: Extra | None) -> TracedClosedLoop:
+    robot, graph = loop.plant.robot, Graph()
     twins = Twins(lambda k: graph.load(NUMBERS, k))
     twin = twins_of(loop, [], twins, lambda *_: None)
     t = graph.load(TIME, 0)
