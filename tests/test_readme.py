@@ -22,6 +22,7 @@ def test_python_in_the_readme_runs(capsys, tmp_path, monkeypatch):
     assert "lyapunov" in said
     assert said.count("VIOLATED") == 0
     assert space["run"].ok
+    assert space["found"].proved
 
 
 @pytest.mark.parametrize(
@@ -30,6 +31,7 @@ def test_python_in_the_readme_runs(capsys, tmp_path, monkeypatch):
         "README.md",
         "CONTRIBUTING.md",
         "docs/bounds.md",
+        "docs/certificates.md",
         "docs/formulas.md",
         "docs/minimum-energy-paths.md",
         "docs/testing.md",
