@@ -59,6 +59,7 @@ class Equations:
     memory: int  # that monitors remember
     remembered: Sequence[tuple[int, int]]  # (output of `sample`, which number of that memory it renews)
     pair: Pair | None
+    renewed: tuple[int, int, int] | None = None  # y after a sample: (from where in the command, to where, how many)
 
     @property
     def traces(self) -> dict[str, Trace]:

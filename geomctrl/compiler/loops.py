@@ -62,8 +62,9 @@ class _Loop(Steps):
         resumed = self.let("icmp ne i64 %phase, 0")
         self.do(f"br i1 {resumed}, label %sample, label %head")
         self._label("head")
-        self.do("%k = phi i64 [%first, %entry], [%next, %tail]")
-        self.do("%row_before = phi ptr [%rows, %entry], [%row_next, %tail]")
+        tail = "tail" if self.equations.renewed is None else "renewed"
+        self.do(f"%k = phi i64 [%first, %entry], [%next, %{tail}]")
+        self.do(f"%row_before = phi ptr [%rows, %entry], [%row_next, %{tail}]")
         self.do("%more = icmp slt i64 %k, %last")
         self.do("br i1 %more, label %step, label %exit")
         self._label("step")
@@ -81,6 +82,7 @@ class _Loop(Steps):
         self.do("br label %tail")
         self._label("tail")
         self.do("%row_next = phi ptr [%row, %commit_done], [%row_stored, %stored]")
+        self._renew()
         self.do("br label %head")
         self._label("exit")
         self.do("%reached = shl i64 %last, 1")
@@ -141,7 +143,7 @@ class _Loop(Steps):
         """A new command at every so many samples, into the memory of commands, from there to where it is read."""
         e, v = self.equations, self.vector
         since = self.let(f"srem i64 %next, {self.let(f'load i64, ptr {self._at(self.layout.hold)}')}")
-        asked = self.let(f"icmp eq i64 {since}, 0")
+        self.asked = asked = self.let(f"icmp eq i64 {since}, 0")
         self.do("br label %before_law")
         self._label("before_law")
         self.do(f"br i1 {asked}, label %law_asked, label %law_done")
@@ -173,6 +175,18 @@ class _Loop(Steps):
         self._copy("%row", self.x, first)
         self._copy(self.let(f"getelementptr double, ptr %row, i64 {first * w}"), self._at(l.out + e.dim * w), rest)
         self.do(f"%row_stored = getelementptr double, ptr %row, i64 {l.row}")
+
+    def _renew(self) -> None:
+        """The numbers of the state that a new command gives; what they were has been seen, and kept in a row."""
+        if self.equations.renewed is None:
+            return
+        source, target, numbers = self.equations.renewed
+        w = self.vector.width
+        self.do(f"br i1 {self.asked}, label %renew, label %renewed")
+        self._label("renew")
+        self._copy(self._at(self.layout.x + (1 + target) * w), self.address(self.x_held, source * w), numbers)
+        self.do("br label %renewed")
+        self._label("renewed")
 
     def _stop_if(self, bits: str, on: str, number: str, phase: int) -> None:
         """To the block `on`, unless there is no result in a lane that is alive."""

@@ -62,6 +62,7 @@ class Loop:
         self.rate_shapes = {(dim,)} if dim else set()
         if dim and z0 is not None and z0.size == dim:  # on a group a rate is a vector of its algebra
             self.rate_shapes.add(z0.shape)
+        self.next_shapes = {self.z_shape} if dim else set()
         self.hold = hold_count(control_dt, dt)
         self.command: Command | None = None  # of the last sample
         self.latest: Command | None = None  # of the last stage
@@ -79,9 +80,13 @@ class Loop:
         """The controller's command, looked at: that it is finite is seen at once at samples, at stages by the step."""
         command = self.controller(t, q, v, z)
         if type(command) is Command:
-            tau, rate, _ = command
-            if _fits(tau, self.tau_shapes) and (_fits(rate, self.rate_shapes) if self.rate_shapes else rate is None):
-                return command
+            tau, rate, _, z_next = command
+            if _fits(tau, self.tau_shapes):
+                if z_next is None:
+                    if _fits(rate, self.rate_shapes) if self.rate_shapes else rate is None:
+                        return command
+                elif self.hold and _fits(z_next, self.next_shapes) and (rate is None or _fits(rate, self.rate_shapes)):
+                    return command
         raise self.problem(t, command)
 
     def problem(self, t, command: Any) -> SimulationError:
@@ -91,7 +96,15 @@ class Loop:
         elif not (_fits(command.tau, self.tau_shapes) and np.isfinite(command.tau).all()):
             wanted, got, shapes = f"tau, an array of {self.nv} finite numbers,", command.tau, self.tau_shapes
         elif not self.rate_shapes:
-            wanted, got, shapes = "no z_rate, as there is no state,", command.z_rate, {None}
+            which = "z_rate" if command.z_next is None else "z_next"
+            wanted, got, shapes = f"no {which}, as there is no state,", getattr(command, which), {None}
+        elif command.z_next is not None and not self.hold:
+            return SimulationError(
+                "controller: its state is renewed at samples (z_next): expected control_dt, got None"
+            )
+        elif not (command.z_next is None or (_fits(command.z_next, self.next_shapes) and _is_finite(command.z_next))):
+            wanted, got = f"z_next, finite numbers of shape {self.z_shape},", command.z_next
+            shapes = self.next_shapes
         else:
             among = " or ".join(map(str, self.rate_shapes))
             wanted, got, shapes = f"z_rate, finite numbers of shape {among},", command.z_rate, self.rate_shapes
@@ -111,7 +124,7 @@ class Loop:
         q, v, z = self.split(y)
         if command is None:
             command = self.latest = self.command if self.hold else self.evaluated(t, q, v, z)
-        tau, z_rate, _ = command
+        tau, z_rate, _, _ = command
         try:
             self.now.rate(t, q, v, tau, self.rates)
         except GeomctrlError:
@@ -143,10 +156,21 @@ class Loop:
         command = self.evaluated(t, q, v, z)
         if not _has_finite_numbers(command):
             raise self.problem(t, command)
-        tau, z_rate, signals = command
+        tau, z_rate, signals, z_next = command
         tau = tau.copy()
         tau.setflags(write=False)
-        return Command(tau, z_rate if z_rate is None or not self.hold else z_rate.copy(), signals)
+        if self.hold:
+            z_rate, z_next = (x if x is None else x.copy() for x in (z_rate, z_next))
+        if z_rate is None:
+            self.z_rates[:] = 0.0
+        return Command(tau, z_rate, signals, z_next)
+
+    def renew(self, k: int) -> None:
+        """The controller's state is what a law asked at sample k has made of it, all having seen what it was."""
+        z_next = self.command.z_next if self.command is not None and self.hold and k % self.hold == 0 else None
+        if z_next is not None:
+            self.y = self.y.copy()
+            self.y[self.parts[2]] = z_next.ravel()
 
     def change(self, t: float) -> None:
         """Let the plant be what it is at time t."""
@@ -223,7 +247,7 @@ def _fits(x: Any, shapes: set) -> bool:
 
 
 def _has_finite_numbers(command: Command) -> bool:
-    return _is_finite(command.tau) and (command.z_rate is None or _is_finite(command.z_rate))
+    return all(x is None or _is_finite(x) for x in (command.tau, command.z_rate, command.z_next))
 
 
 def _is_finite(x: np.ndarray) -> bool:

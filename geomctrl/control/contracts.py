@@ -10,11 +10,15 @@ import numpy as np
 
 
 class Command(NamedTuple):
-    """What a controller returns: joint torques tau (nv,), the rate of its state, and numbers or arrays to record."""
+    """What a controller returns: joint torques tau (nv,), the rate of its state, and numbers or arrays to record.
+
+    z_next: what its state becomes after the sample, of a law that is sampled (`control_dt`).
+    """
 
     tau: np.ndarray
     z_rate: np.ndarray | None = None
     signals: Mapping[str, Any] = MappingProxyType({})
+    z_next: np.ndarray | None = None
 
 
 class Desired(NamedTuple):
@@ -47,7 +51,11 @@ class Controller(Protocol):
     2. `__call__(t, q, v, z)` returns a Command and has no side effects: an integrator calls it at its stages, in
        any order, and may throw a step away. It may keep its arguments, but not write on them.
     3. z moves as z' = z_rate on R^n; a controller whose state lives on another Lie group says which in an attribute
-       `group`, and z_rate is then in its algebra.
+       `group`, and z_rate is then in its algebra. A state that is renewed at samples (a filter, an observer, a
+       counter) is `z_next` instead: z is z_next from right after the sample to the next one, at which the law and
+       all who watch it see that; this needs `control_dt`. A Command may have both: then z is z_next after the sample
+       and moves from there at z_rate, so that a state with parts of either kind gives for each its own, and for the
+       other z itself and zero.
     4. Optionally `lyapunov(t, q, v, z, plant)` returns Lyapunov(value, rate), evaluated with the true robot
        `plant.robot`, which the controller itself does not know; the monitors and `testing.assert_lyapunov` use it.
     5. Optionally `coriolis_matrix(q, v)` and `robot`: the C the law is built on and its model, so that the monitors
@@ -67,8 +75,8 @@ class Controller(Protocol):
 
 
 def moved(controller: Any, z: Any, t: Any, z_rate: Any) -> Any:
-    """The controller's state after a time t at a constant rate."""
-    if z is None:
-        return None
+    """The controller's state after a time t at a constant rate, None being none."""
+    if z is None or z_rate is None:
+        return z
     group = getattr(controller, "group", None)
     return z + t * np.reshape(z_rate, np.shape(z)) if group is None else group.advance(z, t * np.ravel(z_rate))

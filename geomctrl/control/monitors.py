@@ -155,7 +155,8 @@ class LyapunovDecrease(Monitor):
     Where commands are held (`control_dt`), V of a law that is right grows now and then: along the loop V' is the law's
     plus dV/dy . (f(held command) - f(the law's command now)), and no proof of a continuous law speaks of the second
     part. So the first is judged by itself: dV/dt at each sample along the field of the plant under the law's command
-    of that moment, times control_dt, where it is positive. `Holding` judges the second.
+    of that moment, times control_dt, where it is positive; what `z_next` does to V is part of it. `Holding` judges the
+    second.
     """
 
     name = "lyapunov"
@@ -192,13 +193,14 @@ class LyapunovDecrease(Monitor):
         late = t > 0.49 * self.held
         if not possible(late):
             return 0.0
-        tau, z_rate, _ = self.law(t, q, v, z)
+        tau, z_rate, _, z_next = self.law(t, q, v, z)
         a, change = plant.acceleration(t, q, v, tau), 25.0 * value
         for k, weight in ((1, -48.0), (2, 36.0), (3, -16.0), (4, 3.0)):
             h = -0.125 * k * self.held
             before = max(t + h, 0.0), plant.robot.integrate(q, h * v), v + h * a, moved(self.law, z, h, z_rate)
             change += weight * self.function(*before, plant)[0]
-        return where(late, max(change * (8.0 / 12.0), 0.0), 0.0)
+        jump = 0.0 if z_next is None else self.function(t, q, v, z_next, plant)[0] - value
+        return where(late, max(change * (8.0 / 12.0) + jump, 0.0), 0.0)
 
 
 class Holding(Monitor):

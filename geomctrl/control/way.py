@@ -146,6 +146,7 @@ class Way:
         record.steps = k
         if self.strict and violated is not None:
             raise _broken(*violated, t)
+        loop.renew(k)
         self.next = STEP
 
     @contextmanager

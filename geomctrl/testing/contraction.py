@@ -18,6 +18,7 @@ from geomctrl.control.compiled.proving import trace_closed_loop
 from geomctrl.control.plant import Plant
 from geomctrl.errors import ArgumentError
 
+from .along import continuous
 from .domain import Box, State
 from .inquiry import Inquiry
 from .sampling import derivative
@@ -130,7 +131,7 @@ class Variations:
         return self.field(x), np.column_stack(columns)
 
     def field(self, x: State) -> np.ndarray:
-        tau, z_rate, _ = self.controller(*x)
+        tau, z_rate = continuous(self.controller(*x))
         a = self.plant.at(x.t).acceleration(x.t, x.q, x.v, tau)
         return np.concatenate((x.v, a, [] if z_rate is None else np.ravel(z_rate)))
 

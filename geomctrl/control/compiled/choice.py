@@ -19,7 +19,7 @@ from geomctrl.errors import ArgumentError, ModelError
 from geomctrl.lie.groups import Rn
 from geomctrl.mechanism.configuration import random_configuration
 
-from .law import agree
+from .law import OF_STATE, agree
 from .machine import Machine
 from .trace import TracedLoop, is_memory, trace_loop, twins_of
 from .twins import Twins
@@ -183,6 +183,7 @@ def _sample(own: Any, watchers: Sequence[Any], t: float, y: np.ndarray) -> dict[
     q, v, z = own.split(y)
     command = own.controller(t, q, v, z)
     found = {("rates", ""): own.field(t, y, command).copy(), ("tau", "tau"): np.asarray(command.tau, float)}
+    found |= {(name, name): np.asarray(x, float) for name in OF_STATE if (x := getattr(command, name)) is not None}
     found |= {("signal", name): np.asarray(x, float) for name, x in command.signals.items()}
     sample = Sample(t, q, v, z, command.tau, float(y[-1]), own.now, False, own.group, y, own.reference, command.signals)
     for k, watcher in enumerate(watchers):

@@ -138,7 +138,8 @@ class Machine:
             for c in self.traced.held
         }
         signals = {name: x for (kind, name), x in parts.items() if kind == "signal"}
-        return type(command)(parts["tau", "tau"], parts.get(("z_rate", "z_rate")), signals)
+        of_state = parts.get(("z_rate", "z_rate")), parts.get(("z_next", "z_next"))
+        return type(command)(parts["tau", "tau"], of_state[0], signals, of_state[1])
 
     def columns(self, rows: np.ndarray, lane: int) -> dict[tuple[str, str], np.ndarray]:
         """What stored rows say of a lane, by kind and name: ("t", ""), ("y", ""), and the loop's columns."""

@@ -38,7 +38,7 @@ from geomctrl.integrators.explicit import is_vector_space
 from geomctrl.kernels.marches import LARGEST_ANGLE
 from geomctrl.lie.groups import rotation
 
-from .law import CompiledLaw, named, outputs_of
+from .law import OF_STATE, CompiledLaw, named, outputs_of
 from .twins import Twins
 
 NUMBERS, TIME, STATE, HELD, MEMORY = range(5)  # the graph's arrays
@@ -174,13 +174,13 @@ class _Tracing:
         with requirements() as of_law:
             command = named(self.controller, lambda: self.controller(self.t, *loop.split(self.y)))
             self._divide()
-        outputs = outputs_of(self.controller, command, nv, loop.rate_shapes)
+        outputs = outputs_of(self.controller, command, nv, loop.rate_shapes, loop.next_shapes if loop.hold else ())
         held: list[Column] = []
         law = None
         tau, z_rate = outputs["tau"], outputs.get("z_rate")
         if loop.hold:
-            rate = {} if z_rate is None else {("z_rate", "z_rate"): z_rate}
-            held, numbers = _columns({("tau", "tau"): tau, **rate, **_signals(outputs)}, 0)
+            of_state = {(name, name): outputs[name] for name in OF_STATE if name in outputs}
+            held, numbers = _columns({("tau", "tau"): tau, **of_state, **_signals(outputs)}, 0)
             law = self._trace([numbers], of_law, 0, 0)
             of_law = []
             tau = self._held(held[0])
@@ -211,11 +211,12 @@ class _Tracing:
         if loop.adaptive:
             weights = tableau.b_hat - np.append(tableau.b, 0.0)
             pair = Pair(weights.tolist(), tableau.order, MOST_STEPS)
+        renewed = next(((c.first, loop.parts[2].start, c.size) for c in held if c.kind == "z_next"), None)
         equations = Equations(
             [Stage(float(c), base, rows.tolist(), classical.tolist()) for c, (base, rows), classical in zip(
                 [*tableau.c, 1.0], tableau.stages, [*tableau.A_classical, tableau.b_classical])],
             field_, sample, law, *self._group(), tableau.family == "MK", ny, dim, n_held, self.size,
-            [(first + j, place) for j, (_, place) in enumerate(self.renewed)], pair,
+            [(first + j, place) for j, (_, place) in enumerate(self.renewed)], pair, renewed,
         )  # fmt: skip
         return TracedLoop(equations, columns, held, self.memory, self.worst, self.twins)
 
@@ -241,7 +242,7 @@ class _Tracing:
         n = loop.plant.robot.nv
         out = symbol_array([0.0] * (2 * n + 1), (2 * n + 1,))
         named(self.plant, lambda: self.plant.rate(self.t, q, v, as_symbols(tau), out))
-        rate = [] if z_rate is None else as_symbols(z_rate).ravel().tolist()
+        rate = [0.0] * loop.z_group.dim if z_rate is None else as_symbols(z_rate).ravel().tolist()
         return [*out[: 2 * n].tolist(), *rate, out[-1]]
 
     def _looked_at(self, tau: Any, signals: dict[str, Any]) -> tuple[list[Any], dict[str, Any], Any]:
@@ -349,7 +350,7 @@ def _trace(graph: Graph, inputs: tuple[int, ...], outputs: list[list[Any]], requ
 
 
 def _signals(outputs: dict[str, Any]) -> dict[tuple[str, str], Any]:
-    return {("signal", name): x for name, x in outputs.items() if name not in ("tau", "z_rate")}
+    return {("signal", name): x for name, x in outputs.items() if name not in ("tau", *OF_STATE)}
 
 
 def _columns(found: dict[tuple[str, str], Any], first: int) -> tuple[list[Column], list[Any]]:
