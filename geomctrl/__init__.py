@@ -53,6 +53,7 @@ MODULES = {
     "one_body": "terms.one_body",
     "references": "control.references",
     "representations": "terms.representations",
+    "sensors": "control.sensors",
     "se3": "lie.se3",
     "so3": "lie.so3",
     "structure_preserving": "motion.structure_preserving",

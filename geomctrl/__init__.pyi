@@ -11,6 +11,7 @@ from . import testing as testing
 from .compiler.catalogue import Terms as Terms
 from .control import measures as measures
 from .control import monitors as monitors
+from .control import sensors as sensors
 from .control import references as references
 from .control.compiled.law import compile as compile
 from .control.contracts import Command as Command

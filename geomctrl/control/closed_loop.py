@@ -9,6 +9,8 @@ from __future__ import annotations
 
 import functools
 import math
+from collections.abc import Mapping
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -24,11 +26,14 @@ from geomctrl.mechanism.configuration import configuration_group
 from geomctrl.mechanism.states import one_configuration
 from geomctrl.motion.arguments import duration
 
-from .contracts import Command
+from .contracts import Command, wants_measurements
 from .monitors import Sample
 from .plant import Plant
+from .sensing import sensing_of
+from .sensors.sensor import Truth
 
 FLOAT = np.dtype(float)
+NOTHING: Mapping[str, Any] = MappingProxyType({})
 MOST_STEPS = 10_000  # of an adaptive method from one sample to the next
 
 
@@ -64,6 +69,10 @@ class Loop:
             self.rate_shapes.add(z0.shape)
         self.next_shapes = {self.z_shape} if dim else set()
         self.hold = hold_count(control_dt, dt)
+        self.sensing = sensing_of(plant, control_dt, dt, lambda name, period: hold_count(period, dt, name))
+        self.with_measurements = wants_measurements(controller)
+        if self.with_measurements and self.sensing is None:
+            raise ArgumentError("controller: it wants measurements, but the plant has no sensors: Plant(sensors=...)")
         self.command: Command | None = None  # of the last sample
         self.latest: Command | None = None  # of the last stage
         self.changed = False  # the true robot, since the last sample
@@ -76,9 +85,17 @@ class Loop:
         flat = len(self.z_shape) == 1
         return y[..., q], y[..., v], (y[..., z] if flat else y[..., z].reshape(*y.shape[:-1], *self.z_shape))
 
+    def asked(self, law: Any, t, q, v, z, measured: Any = None) -> Any:
+        """What a law returns that is told what sensors measure, where there are some."""
+        if self.sensing is None:
+            return law(t, q, v, z)
+        y = self.sensing.measured if measured is None else measured
+        known = t, y.get("q", q), y.get("v", v), z
+        return law(*known, y) if self.with_measurements else law(*known)
+
     def evaluated(self, t, q, v, z) -> Command:
         """The controller's command, looked at: that it is finite is seen at once at samples, at stages by the step."""
-        command = self.controller(t, q, v, z)
+        command = self.asked(self.controller, t, q, v, z)
         if type(command) is Command:
             tau, rate, _, z_next = command
             if _fits(tau, self.tau_shapes):
@@ -144,11 +161,18 @@ class Loop:
         q, v, z = self.split(y)
         if not math.isfinite(y.dot(y)):
             raise SimulationError(f"the closed loop is unstable: the state is not finite at t = {t:.6g} s")
+        measured: Any = NOTHING
+        if self.sensing is not None:
+            tau = np.zeros(self.nv) if k == 0 or self.command is None else self.command.tau
+            self.sensing.renew(k, Truth(t, q, v, tau, self.now))
+            measured = self.sensing.measured
         if not self.hold or k % self.hold == 0:
             self.command = self.commanded(t, q, v, z)
         command: Any = self.command
         work, signals = float(y[-1]), command.signals
-        sample = Sample(t, q, v, z, command.tau, work, self.now, changed, self.group, y, self.reference, signals)
+        sample = Sample(
+            t, q, v, z, command.tau, work, self.now, changed, self.group, y, self.reference, signals, measured
+        )
         return sample, command, self.field(t, y, command)
 
     def commanded(self, t, q, v, z) -> Command:
@@ -256,12 +280,12 @@ def _is_finite(x: np.ndarray) -> bool:
     return math.isfinite(x.dot(x)) or bool(np.isfinite(x).all())
 
 
-def hold_count(control_dt: float | None, dt: float) -> int:
-    """Steps between samples of the controller, 0 for a continuous one."""
+def hold_count(control_dt: float | None, dt: float, name: str = "control_dt") -> int:
+    """Steps between samples of the controller, or of what is named, 0 for a continuous one."""
     if control_dt is None:
         return 0
-    control_dt, dt = duration("control_dt", control_dt), duration("dt", dt)
+    control_dt, dt = duration(name, control_dt), duration("dt", dt)
     count = round(control_dt / dt)
     if count < 1 or abs(control_dt / dt - count) > 1e-6:
-        raise ArgumentError(f"control_dt: expected a multiple of dt = {dt:g} s, got {control_dt:g}")
+        raise ArgumentError(f"{name}: expected a multiple of dt = {dt:g} s, got {control_dt:g}")
     return count

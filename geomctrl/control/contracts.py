@@ -67,6 +67,8 @@ class Controller(Protocol):
        proof holds on a smaller set only (physical parameters, a filter's manifold), `sample_state(rng, plant)` draws
        from it, by a numpy Generator: an array as `start()` returns it, typically as far off as an estimate may be,
        another one each time. It may return None: any z is one of its states.
+    8. Where the plant has sensors, q and v are measured, if any measures them, and the truth else. A law
+       whose attribute `measurements` is True is called as `law(t, q, v, z, y)`: y[name] is what sensors measure.
     """
 
     def start(self) -> np.ndarray | None: ...
@@ -80,3 +82,8 @@ def moved(controller: Any, z: Any, t: Any, z_rate: Any) -> Any:
         return z
     group = getattr(controller, "group", None)
     return z + t * np.reshape(z_rate, np.shape(z)) if group is None else group.advance(z, t * np.ravel(z_rate))
+
+
+def wants_measurements(controller: Any) -> bool:
+    """Whether a law is called with what sensors measure."""
+    return getattr(controller, "measurements", False) is True

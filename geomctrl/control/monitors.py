@@ -21,7 +21,7 @@ from geomctrl.kernels import skewness as kernels
 from geomctrl.terms.dynamics import form_number
 from geomctrl.terms.skewness import residual_of, residual_of_terms
 
-from .contracts import Desired, moved
+from .contracts import Desired, moved, wants_measurements
 from .desired import desired_at
 from .plant import Plant
 
@@ -41,6 +41,7 @@ class Sample(NamedTuple):
     y: np.ndarray  # the state as one element of `group`
     reference: Any = None  # the controller's, if it has one
     signals: Mapping[str, Any] = MappingProxyType({})  # of the command
+    measured: Mapping[str, Any] = MappingProxyType({})  # by the plant's sensors; all else here is the truth
 
     @property
     def desired(self) -> Desired | None:
@@ -171,7 +172,7 @@ class LyapunovDecrease(Monitor):
         self.function: Any = getattr(controller, "lyapunov", None)
         self.last, self.largest = np.inf, 0.0
         self.signals = {"lyapunov": np.nan, "lyapunov_rate": np.nan}
-        self.law: Any = _law(controller) if self.held > 0.0 else None
+        self.law: Any = _law(controller) if self.held > 0.0 and not wants_measurements(controller) else None
         self.what = self.grown if self.law is None else self.grown_unheld
         return self.function is not None
 
@@ -212,6 +213,8 @@ class Holding(Monitor):
     For a law that is right and sampled fast this is about (rate of the loop times control_dt) or less; where V grows
     by itself, as the law is held too long, it goes to one. V less what a disturbance feeds is the usual bound of
     systems that are input-to-state stable (Sontag 1989; Nesic and Teel 2004 for laws that are held).
+
+    Not measured where the plant has sensors, whose errors feed V too.
     """
 
     name = "holding"
@@ -224,7 +227,7 @@ class Holding(Monitor):
         self.law, self.function = _law(controller), cast(Any, getattr(controller, "lyapunov", None))
         self.last, self.since, self.power, self.fed = np.nan, -np.inf, 0.0, 0.0
         self.largest, self.lowest, self.kept = 0.0, np.inf, np.zeros(plant.robot.nv)
-        return self.function is not None and self.held > 0.0
+        return self.function is not None and self.held > 0.0 and not plant.sensors
 
     def measure(self, sample):
         t, q, v, z, plant = sample.t, sample.q, sample.v, sample.z, sample.plant

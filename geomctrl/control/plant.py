@@ -6,6 +6,7 @@ import copy
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -17,6 +18,7 @@ from geomctrl.kernels import plant as kernels
 from geomctrl.robot import Robot
 
 from .desired import time
+from .sensing import checked_sensors
 
 
 @dataclass(frozen=True, eq=False)
@@ -84,13 +86,15 @@ class Plant:
     Springs are those of the robot's joints, stiffness (q - rest) each; few robots have any. friction: a `Friction`, or
     "model" for the damping and friction of the robot's model file. f_ext(t, q, v): wrenches
     (nbodies, 6) on the bodies, in body frames. changes: (time, robot) pairs; from that time on that robot is the true
-    one (a load gripped or dropped); all must have the same joints.
+    one (a load gripped or dropped); all must have the same joints. sensors: of `geomctrl.sensors`, what a controller is
+    told of the truth at samples.
     """
 
     robot: Robot
     friction: Friction | str | None = None
     f_ext: Callable[[float, np.ndarray, np.ndarray], np.ndarray] | None = None
     changes: Sequence[tuple[float, Robot]] = ()
+    sensors: Sequence[Any] = ()
     _law: Friction | None = field(init=False, repr=False)
     _coefficients: np.ndarray = field(init=False, repr=False)
     _coulomb: int = field(init=False, repr=False)
@@ -117,6 +121,7 @@ class Plant:
         object.__setattr__(self, "_coefficients", rows)
         object.__setattr__(self, "_coulomb", int(rows[1].any()))
         object.__setattr__(self, "_springs", _springs(self.robot))
+        object.__setattr__(self, "sensors", checked_sensors(self))
 
     @property
     def friction_parameters(self) -> np.ndarray:

@@ -54,6 +54,7 @@ class Record:
                 f"every: {rows} samples are more than the memory holds: store fewer ({error})"
             ) from None
         self.signals: dict[str, np.ndarray] = {}
+        self.told: dict[str, np.ndarray] = {}  # what sensors have measured
 
     def add(self, sample: Sample, state: tuple, command: Command, stored: bool) -> tuple[Monitor, float] | None:
         """Let the monitors measure a sample; if `stored`, keep a row of it: the state (q, v, z), the command, numbers.
@@ -93,6 +94,8 @@ class Record:
                 column[rows] = columns["desired", name]
         for name, column in self.signals.items():
             column[rows] = columns["signal", name]
+        for name, column in self.told.items():
+            column[rows] = columns["measured", name]
         for j, monitor in enumerate(self.monitors):
             self.measured[rows, j] = columns["monitor", monitor.name]
         for name, (_, column) in self.watched.items():
@@ -107,6 +110,10 @@ class Record:
             self.z[row] = z
         if self.desired is not None:
             self._store_desired(row, sample, self.desired)
+        for name, x in sample.measured.items():
+            if row == 0:
+                self.told[name] = np.empty((len(self.t), *x.shape))
+            self.told[name][row] = x
         for name, x in command.signals.items():
             column = self.signals.get(name)
             if column is None or column.shape[1:] != np.shape(x):
@@ -160,4 +167,5 @@ class Record:
             plant=self.plant,
             controller=self.controller,
             desired=None if self.desired is None or not n else Desired(*(x[:n] for x in self.desired)),
+            measured={name: column[:n] for name, column in self.told.items()},
         )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -27,8 +27,9 @@ class Run:
 
     t (n,), q (n, nq), v (n, nv), tau (n, nv); z (n, ...) the controller's state or None; signals by name (n, ...),
     "lyapunov" and "lyapunov_rate" among them where the controller has a Lyapunov function; monitors by name; `desired`,
-    the controller's reference as Desired(q (n, nq), v (n, nv), a (n, nv)), or None if it has none. `reason` says why
-    the run ended, `success` whether it reached its end.
+    the controller's reference as Desired(q (n, nq), v (n, nv), a (n, nv)), or None if it has none. q and v are the
+    truth; `measured` by name (n, ...) what the plant's sensors have told the controller, empty where it has none.
+    `reason` says why the run ended, `success` whether it reached its end.
     """
 
     t: np.ndarray
@@ -45,6 +46,7 @@ class Run:
     plant: Any = None
     controller: Any = None
     desired: Desired | None = None
+    measured: dict[str, np.ndarray] = field(default_factory=dict)
 
     def __repr__(self):
         return f"<Run of {len(self.t)} samples: {self.reason}>"
@@ -110,6 +112,7 @@ class Run:
         if self.desired is not None:
             arrays |= {f"{name}_desired": x for name, x in self.desired._asdict().items()}
         arrays |= {f"signal/{k}": x for k, x in self.signals.items()}
+        arrays |= {f"measured/{k}": x for k, x in self.measured.items()}
         arrays |= {f"monitor/{k}": m.values for k, m in self.monitors.items()}
         verdicts = {k: [m.what, m.limit, m.worst, m.t_worst] for k, m in self.monitors.items()}
         about = {"reason": self.reason, "success": self.success, "steps": self.steps, "wall_time": self.wall_time}
@@ -165,4 +168,5 @@ class Run:
             float(about["wall_time"]),
             plant,
             desired=Desired(*(data[f"{x}_desired"] for x in "qva")) if "q_desired" in data else None,
+            measured={k.removeprefix("measured/"): x for k, x in data.items() if k.startswith("measured/")},
         )

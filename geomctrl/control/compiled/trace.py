@@ -16,7 +16,7 @@ from typing import Any, NamedTuple, cast
 import numpy as np
 
 from geomctrl.compiler.arrays import SymbolArray, require, requirements, symbol_array
-from geomctrl.compiler.loop_memory import Equations, Pair, Stage
+from geomctrl.compiler.loop_memory import Equations, Pair, Sampled, Stage
 from geomctrl.compiler.stand_ins import numpy_on_symbols
 from geomctrl.compiler.symbols import (
     Condition,
@@ -34,6 +34,8 @@ from geomctrl.compiler.tracing import Trace
 from geomctrl.control.closed_loop import MOST_STEPS
 from geomctrl.control.desired import evaluated_each_time
 from geomctrl.control.monitors import Monitor, Sample
+from geomctrl.control.sensors.noise import normals
+from geomctrl.control.sensors.sensor import Truth
 from geomctrl.integrators.explicit import is_vector_space
 from geomctrl.kernels.marches import LARGEST_ANGLE
 from geomctrl.lie.groups import rotation
@@ -82,6 +84,12 @@ class TracedLoop:
     memory: list[Remembered]
     worst: int  # where in the memory the monitors' worst values begin; their times follow
     twins: Twins  # whose words hold ids: what they are of lives as long as this
+
+    @property
+    def commanded(self) -> list[Column]:
+        """Of a held command; the rest of `held` is what sensors tell."""
+        return [c for c in self.held if c.kind != "measured"]
+
     codes: dict[Any, Any] = field(default_factory=dict)  # made of it, see `machine`
 
 
@@ -171,8 +179,11 @@ class _Tracing:
     def _equations(self) -> TracedLoop:
         loop = self.loop
         nv, dim, ny = loop.plant.robot.nv, loop.group.dim, len(loop.y)
+        sampled, seen, self.measured = self._sampled()
+        first = sum(x.size for x in sampled)
         with requirements() as of_law:
-            command = named(self.controller, lambda: self.controller(self.t, *loop.split(self.y)))
+            state = self.t, *loop.split(self.y)
+            command = named(self.controller, lambda: loop.asked(self.controller, *state, self.measured))
             self._divide()
         outputs = outputs_of(self.controller, command, nv, loop.rate_shapes, loop.next_shapes if loop.hold else ())
         held: list[Column] = []
@@ -180,12 +191,12 @@ class _Tracing:
         tau, z_rate = outputs["tau"], outputs.get("z_rate")
         if loop.hold:
             of_state = {(name, name): outputs[name] for name in OF_STATE if name in outputs}
-            held, numbers = _columns({("tau", "tau"): tau, **of_state, **_signals(outputs)}, 0)
-            law = self._trace([numbers], of_law, 0, 0)
+            held, numbers = _columns({("tau", "tau"): tau, **of_state, **_signals(outputs)}, first)
+            law = self._trace([numbers], of_law, first, 0)
             of_law = []
             tau = self._held(held[0])
             z_rate = None if z_rate is None else self._held(held[1])
-        n_held = sum(c.size for c in held)
+        n_held = first + sum(c.size for c in held)
         with requirements() as of_plant:
             rates = self._rates(tau, z_rate)
             self._divide()
@@ -205,7 +216,7 @@ class _Tracing:
         columns, numbers = _columns(found, dim)
         memory = [x for x, _ in self.renewed]
         sample = self._trace([rates, numbers, memory], [*of_law, *of_plant, *of_sample], n_held, self.size)
-        first = dim + len(numbers)
+        remembered = dim + len(numbers)
         tableau = loop.tableau
         pair = None
         if loop.adaptive:
@@ -216,9 +227,33 @@ class _Tracing:
             [Stage(float(c), base, rows.tolist(), classical.tolist()) for c, (base, rows), classical in zip(
                 [*tableau.c, 1.0], tableau.stages, [*tableau.A_classical, tableau.b_classical])],
             field_, sample, law, *self._group(), tableau.family == "MK", ny, dim, n_held, self.size,
-            [(first + j, place) for j, (_, place) in enumerate(self.renewed)], pair, renewed,
+            [(remembered + j, place) for j, (_, place) in enumerate(self.renewed)], pair, renewed, sampled,
         )  # fmt: skip
-        return TracedLoop(equations, columns, held, self.memory, self.worst, self.twins)
+        return TracedLoop(equations, columns, [*held, *seen], self.memory, self.worst, self.twins)
+
+    def _sampled(self) -> tuple[list[Sampled], list[Column], dict[str, Any]]:
+        """What sensors do at their samples; where what they tell lies; that itself."""
+        sensing, loop = self.loop.sensing, self.loop
+        if sensing is None:
+            return [], [], {}
+        area = symbol_array([self.graph.load(HELD, k) for k in range(sensing.size)], (sensing.size,))
+        tau = [self.graph.load(HELD, sensing.size + k) for k in range(loop.nv)]  # the first of a command
+        q, v, _ = loop.split(self.y)
+        truth = Truth(cast(Any, self.t), q, v, symbol_array(tau, (loop.nv,)), self.plant)
+        found = []
+        for place in sensing.places:
+            sensor, part = self.plant.sensors[place.number], area[place.part]
+            with requirements() as required:
+                draws = normals(sensor.keys, part[0], place.draws) if place.draws else np.zeros(0)
+                after = named(sensor, lambda p=place, s=sensor, x=part, d=draws: p.renewed(s, truth, x, d))
+                self._divide()
+            if len(after) != place.size:
+                raise UntraceableError(f"{type(sensor).__name__} measures {len(after)} numbers, not {place.size}")
+            numbers = as_symbols(after).ravel().tolist()
+            trace = self._trace([numbers], required, sensing.size + loop.nv, 0)
+            found.append(Sampled(trace, place.first, place.size))
+        seen = [Column("measured", n, *x) for place in sensing.places for n, x in place.names.items()]
+        return found, seen, sensing.told(area)
 
     def _divide(self) -> None:
         """By a time that is zero: t is Python's own float, which raises then."""
@@ -251,7 +286,7 @@ class _Tracing:
         q, v, z = loop.split(self.y)
         sample = Sample(
             cast(Any, self.t), q, v, z, as_symbols(tau), self.y[-1], self.plant, False, loop.group, self.y,
-            self.reference, signals,
+            self.reference, signals, self.measured,
         )  # fmt: skip
         values, watched = [], {}
         for k, (m, before) in enumerate(self.watching):
