@@ -1,8 +1,8 @@
 """What a loop's sensors have measured so far: an area of numbers, renewed at the sensors' own samples.
 
-A sensor's part of the area is (count, memory, delayed measurements, measurement): the samples so far; what it remembers;
-what it has measured that nobody knows yet, the latest first; what a controller is told now. `renewed` makes the next of
-the last one, on numbers and on symbols alike.
+A sensor's part of the area is (count, memory, delayed measurements, measurement): the samples so far; what it
+remembers; what it has measured that nobody knows yet, the latest first; what a controller is told now. `renewed` makes
+the next of the last one, on numbers and on symbols alike.
 """
 
 from __future__ import annotations
@@ -155,7 +155,7 @@ def sensing_of(plant: Any, control_dt: float | None, dt: float, steps: Any) -> S
     if control_dt is None:
         raise ArgumentError("control_dt: expected a multiple of dt, as the plant has sensors, which sample; got None")
     places: list[Place] = []
-    first = 0
+    first, x0 = 0, plant.state_at_start(plant.robot.neutral(), np.zeros(plant.robot.nv))
     for number, sensor in enumerate(plant.sensors):
         every = steps(f"sensors: dt of {sensor.name!r}", control_dt if sensor.dt is None else sensor.dt)
         period = every * dt
@@ -166,10 +166,10 @@ def sensing_of(plant: Any, control_dt: float | None, dt: float, steps: Any) -> S
             between = 0.0
         else:
             _say(
-                f"sensors: the delay of {sensor.name!r}, {sensor.delay:g} s, is no multiple of its period, {period:g} s:"
-                " what is told is interpolated between two samples"
+                f"sensors: the delay of {sensor.name!r}, {sensor.delay:g} s, is no multiple of its period,"
+                f" {period:g} s: what is told is interpolated between two samples"
             )
-        zero = Truth(0.0, plant.robot.neutral(), *np.zeros((2, plant.robot.nv)), plant)
+        zero = Truth(0.0, plant.robot.neutral(), np.zeros(plant.robot.nv), np.zeros(plant.inputs), x0, plant)
         memory = len(sensor.start(zero, period))
         shapes = sensor.outputs(plant.robot)
         p = sum(map(math.prod, shapes.values()))

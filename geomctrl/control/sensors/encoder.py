@@ -18,10 +18,10 @@ from .sensor import Sensor, Truth, numbers_of, some_numbers
 class Encoder(Sensor):
     """Measures q and v: q in steps of a resolution, with offset and noise; v from differences of that, filtered.
 
-    bits: 2^bits counts a turn; or resolution, that of each coordinate [rad, m], a number or (nv,), zero for none. Joints
-    with several degrees of freedom have no counts: theirs must be zero where given one by one, and a number is for the
-    others alone. offset [rad, m] and noise, the standard deviation of a sample, are numbers or (nv,); on joints with
-    several degrees of freedom they are in the algebra: q exp(offset + noise). Noise comes before counting.
+    bits: 2^bits counts a turn; or resolution, that of each coordinate [rad, m], a number or (nv,), zero for none.
+    Joints with several degrees of freedom have no counts: theirs must be zero where given one by one, and a number is
+    for the others alone. offset [rad, m] and noise, the standard deviation of a sample, are numbers or (nv,); on joints
+    with several degrees of freedom they are in the algebra: q exp(offset + noise). Noise comes before counting.
 
     velocity: "differences", or "true" for a tachometer, whose noise has the standard deviation velocity_noise. cutoff:
     of the first-order low-pass filter of differences [Hz], v+ = v + (1 - exp(-2 pi cutoff period)) (dq/period - v),

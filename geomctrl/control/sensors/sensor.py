@@ -15,18 +15,25 @@ from .noise import round_keys
 
 
 class Truth(NamedTuple):
-    """What is true at a sample: the state, the torques tau (nv,) at work up to then, and the plant as it is now."""
+    """What is true at a sample: the state, the command that was at work up to then, the plant's own state x (None
+    without), and the plant as it is now."""
 
     t: float
     q: np.ndarray
     v: np.ndarray
-    tau: np.ndarray
+    command: np.ndarray
+    x: Any
     plant: Any
 
     @property
+    def tau(self) -> np.ndarray:
+        """The torques (nv,) at the joints."""
+        return self.plant.applied(*self[:5])
+
+    @property
     def acceleration(self) -> np.ndarray:
-        """vdot (nv,) under these torques."""
-        return self.plant.acceleration(*self[:4])
+        """vdot (nv,) under them."""
+        return self.plant.acceleration(*self[:5])
 
 
 class Sensor:
