@@ -17,7 +17,8 @@ NAMES = {
     "Desired": "control.contracts",
     "Lyapunov": "control.contracts",
     "Reference": "control.contracts",
-    "Friction": "control.plant",
+    "Friction": "control.friction",
+    "JointStops": "control.stops",
     "Plant": "control.plant",
     "Run": "control.run",
     "compile": "control.compiled.law",
@@ -36,6 +37,7 @@ NAMES = {
     "SweepError": "errors",
 }
 MODULES = {
+    "actuators": "control.actuators",
     "closed_forms": "terms.closed_forms",
     "constrained": "constrained",
     "control": "control",
@@ -53,6 +55,7 @@ MODULES = {
     "one_body": "terms.one_body",
     "references": "control.references",
     "representations": "terms.representations",
+    "sensors": "control.sensors",
     "se3": "lie.se3",
     "so3": "lie.so3",
     "structure_preserving": "motion.structure_preserving",

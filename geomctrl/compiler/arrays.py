@@ -145,12 +145,18 @@ def _finite(x: Any) -> Any:
     return _condition("lt", unary("abs", x), math.inf)
 
 
+def _remainder(a: Any, b: Any) -> Any:
+    return a - b * unary("floor", div(a, b))
+
+
 def _named(op: str) -> Callable[[Any], Any]:
     return lambda x: unary(op, x)
 
 
 UNARY: dict[str, Callable[[Any], Any]] = {
-    **{name: _named(name) for name in ("sin", "cos", "tan", "exp", "log", "tanh", "sqrt")},
+    **{name: _named(name) for name in ("sin", "cos", "tan", "exp", "log", "tanh", "sqrt", "floor")},
+    "ceil": lambda x: -unary("floor", -x),
+    "trunc": lambda x: where(_condition("lt", x, 0.0), -unary("floor", -x), unary("floor", x)),
     **{name: _named(op) for name, op in (("arcsin", "asin"), ("arccos", "acos"), ("absolute", "abs"), ("fabs", "abs"))},
     "arctan": lambda x: binary("atan2", x, 1.0),
     "sinh": _hyperbolic(-1.0),
@@ -173,6 +179,8 @@ BINARY: dict[str, Callable[[Any, Any], Any]] = {
     "minimum": lambda a, b: binary("min", a, b),
     "arctan2": lambda a, b: binary("atan2", a, b),
     "hypot": lambda a, b: unary("sqrt", a * a + b * b),
+    "floor_divide": lambda a, b: unary("floor", div(a, b)),
+    "remainder": _remainder,
     "power": _power,
     "float_power": _power,
     "less": lambda a, b: _condition("lt", a, b),

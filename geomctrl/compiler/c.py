@@ -9,7 +9,7 @@ import numpy as np
 from .tracing import Trace
 
 OPERATORS = {"add": "+", "sub": "-", "mul": "*", "div": "/", "lt": "<", "le": "<=", "eq": "==", "and": "&&", "or": "||"}
-LIBRARY = ("sqrt", "sin", "cos", "tan", "asin", "acos", "exp", "log", "tanh", "atan2")
+LIBRARY = ("sqrt", "sin", "cos", "tan", "asin", "acos", "exp", "log", "tanh", "floor", "atan2")
 
 
 class Parameter(NamedTuple):

@@ -133,6 +133,7 @@ RULES: dict[str, tuple[Any, ...]] = {  # the derivatives of y = op(a, b) with re
     "log": (lambda y, a: div(1.0, a),),
     "tanh": (lambda y, a: sub(1.0, mul(y, y)),),
     "abs": (lambda y, a: where(compare("lt", a, 0.0), -1.0, 1.0),),
+    "floor": (lambda y, a: 0.0,),
     "atan2": (
         lambda y, a, b: div(b, add(power(a, 2), power(b, 2))),
         lambda y, a, b: neg(div(a, add(power(a, 2), power(b, 2)))),

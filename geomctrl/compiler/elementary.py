@@ -124,7 +124,7 @@ def library(widths: list[int]) -> str:
         lines.append(f"declare double @{name}({', '.join(['double'] * n)}) nounwind")
     for width in widths:
         v = Vector(width)
-        for intrinsic in ("sqrt", "fabs", "rint"):
+        for intrinsic in ("sqrt", "fabs", "rint", "floor"):
             lines.append(f"declare {v.type} @llvm.{intrinsic}.{v.suffix}({v.type})")
         if width > 1:
             lines.append(f"declare i1 @llvm.vector.reduce.and.v{width}i1({v.bool})")

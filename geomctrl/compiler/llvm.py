@@ -20,7 +20,7 @@ from .tracing import Trace
 from .transposition import declarations, transposition
 
 ARITHMETIC = {"add": "fadd", "sub": "fsub", "mul": "fmul", "div": "fdiv", "neg": "fneg"}
-INTRINSICS = {"sqrt": "sqrt", "abs": "fabs"}
+INTRINSICS = {"sqrt": "sqrt", "abs": "fabs", "floor": "floor"}
 COMPARISON = {"lt": "olt", "le": "ole", "eq": "oeq"}
 CONDITIONS = {*COMPARISON, "and", "or", "not"}
 

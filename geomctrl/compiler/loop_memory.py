@@ -36,6 +36,15 @@ class Pair(NamedTuple):
     most: int
 
 
+class Sampled(NamedTuple):
+    """Numbers of the held command that are renewed at samples of their own, before a command is asked for: the trace of
+    what they become, the first of them, how many."""
+
+    trace: Trace
+    first: int
+    size: int
+
+
 @dataclass(frozen=True, eq=False)
 class Equations:
     """What a loop is made of.
@@ -59,11 +68,19 @@ class Equations:
     memory: int  # that monitors remember
     remembered: Sequence[tuple[int, int]]  # (output of `sample`, which number of that memory it renews)
     pair: Pair | None
+    renewed: tuple[int, int, int] | None = None  # y after a sample: (from where in the command, to where, how many)
+    sampled: Sequence[Sampled] = ()
+
+    @property
+    def commanded(self) -> int:
+        """Where a command begins among what is held."""
+        return sum(x.size for x in self.sampled)
 
     @property
     def traces(self) -> dict[str, Trace]:
         names = ("field", "sample", "law", "move", "pull", "size")
-        return {name: trace for name in names if (trace := getattr(self, name)) is not None}
+        found = {name: trace for name in names if (trace := getattr(self, name)) is not None}
+        return found | {f"sampled{k}": x.trace for k, x in enumerate(self.sampled)}
 
 
 class Layout:
@@ -80,12 +97,13 @@ class Layout:
         self.size += (stages + pair) * self.slope
         self.out = self._area(sum(e.sample.sizes))
         self.command = self._area(e.held)
+        self.before = self._area(e.commanded and e.held)  # what was held before a sample
         self.moved = self._area(e.y + e.dim)
         self.pulled = self._area(2 * e.dim)
         self.kept = self._area(e.y * (stages if e.move else 0))
         self.scratch = self._area(slots)
         self.stopped = self._area(1)  # the lanes for which it stops, a whole number
-        self.hold = self._area(1)  # steps from command to command, a whole number
+        self.hold = self._area(1 + len(e.sampled))  # steps from command to command, and of what is sampled: whole
         self.pace = self._area(pair)  # the step that a pair tries first in the next interval
         self.tolerances = self._area(pair * (1 + e.dim))  # rtol, atol
         self.begun = self._area(pair * (1 + e.y + e.dim))  # t, y and its rates at the beginning of an interval

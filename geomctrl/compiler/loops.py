@@ -15,7 +15,7 @@ is a sample alone, at the state that the memory holds, a held command asked for 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from .adaptive_steps import Interval
 from .elementary import library, sin_cos, waves
@@ -62,8 +62,9 @@ class _Loop(Steps):
         resumed = self.let("icmp ne i64 %phase, 0")
         self.do(f"br i1 {resumed}, label %sample, label %head")
         self._label("head")
-        self.do("%k = phi i64 [%first, %entry], [%next, %tail]")
-        self.do("%row_before = phi ptr [%rows, %entry], [%row_next, %tail]")
+        tail = "tail" if self.equations.renewed is None else "renewed"
+        self.do(f"%k = phi i64 [%first, %entry], [%next, %{tail}]")
+        self.do(f"%row_before = phi ptr [%rows, %entry], [%row_next, %{tail}]")
         self.do("%more = icmp slt i64 %k, %last")
         self.do("br i1 %more, label %step, label %exit")
         self._label("step")
@@ -81,6 +82,7 @@ class _Loop(Steps):
         self.do("br label %tail")
         self._label("tail")
         self.do("%row_next = phi ptr [%row, %commit_done], [%row_stored, %stored]")
+        self._renew()
         self.do("br label %head")
         self._label("exit")
         self.do("%reached = shl i64 %last, 1")
@@ -92,12 +94,20 @@ class _Loop(Steps):
         e = self.equations
         self.lines = ["define i64 @look(ptr noalias %numbers, ptr noalias %memory) nounwind {", "entry:"]
         self._addresses()
+        for k in range(len(e.sampled)):
+            self._renew_sampled(k)
         if e.law is not None:
             self._call("law", self.x, self.command)
-            self._copy(self.x_held, self.command, e.held)
+            self._copy(self.x_command, self.command, e.held - e.commanded)
         self._call("sample", self.x, self.out)
         self.do(f"ret i64 {self._bits(self._without_result())}")
         return "\n".join([*self.lines, "}"])
+
+    def _addresses(self) -> None:
+        super()._addresses()
+        first = self.equations.commanded * self.vector.width
+        self.x_command, self.stage_command = self.address(self.x_held, first), self.address(self.stage_held, first)
+        self.before = self._at(self.layout.before)
 
     # --- a step ------------------------------------------------------------------------------------------------
 
@@ -132,28 +142,43 @@ class _Loop(Steps):
     def _sample(self) -> None:
         e = self.equations
         self.good, self.bad = [], []
+        if e.sampled:
+            self._copy(self.before, self.x_held, e.held)
+        for k in range(len(e.sampled)):
+            self._if_due(1 + k, f"sampled{k}", lambda k=k: self._renew_sampled(k))
         if e.law is not None:
-            self._held_or_asked_for()
+            self.asked = self._if_due(0, "law", self._ask)
         self._call("sample", self.x, self.out)
         self._look_whether_finite(self.out, e.dim)
 
-    def _held_or_asked_for(self) -> None:
-        """A new command at every so many samples, into the memory of commands, from there to where it is read."""
-        e, v = self.equations, self.vector
-        since = self.let(f"srem i64 %next, {self.let(f'load i64, ptr {self._at(self.layout.hold)}')}")
-        asked = self.let(f"icmp eq i64 {since}, 0")
-        self.do("br label %before_law")
-        self._label("before_law")
-        self.do(f"br i1 {asked}, label %law_asked, label %law_done")
-        self._label("law_asked")
+    def _ask(self) -> None:
+        """A new command, into the memory of commands, from there to where it is read."""
+        e = self.equations
         self._call("law", self.x, self.command)
+        self._copy(self.x_command, self.command, e.held - e.commanded)
+        self._copy(self.stage_command, self.command, e.held - e.commanded)
+
+    def _renew_sampled(self, k: int) -> None:
+        _, first, size = self.equations.sampled[k]
+        self._call(f"sampled{k}", self.x, self.command)
+        self._copy(self.address(self.x_held, first * self.vector.width), self.command, size)
+
+    def _if_due(self, which: int, name: str, do: Callable[[], None]) -> str:
+        """What is done at every so many samples; returns whether at this one."""
+        v = self.vector
+        period = self.let(f"load i64, ptr {self.address(self._at(self.layout.hold), which)}")
+        due = self.let(f"icmp eq i64 {self.let(f'srem i64 %next, {period}')}, 0")
+        self.do(f"br label %before_{name}")
+        self._label(f"before_{name}")
+        self.do(f"br i1 {due}, label %{name}_due, label %{name}_done")
+        self._label(f"{name}_due")
+        do()
         good = self.good.pop()
-        self._copy(self.x_held, self.command, e.held)
-        self._copy(self.stage_held, self.command, e.held)
-        self.do("br label %law_done")
-        self._label("law_done")
+        self.do(f"br label %{name}_done")
+        self._label(f"{name}_done")
         truth = "true" if v.width == 1 else "splat (i1 true)"
-        self.good.append(self.let(f"phi {v.bool} [{truth}, %before_law], [{good}, %law_asked]"))
+        self.good.append(self.let(f"phi {v.bool} [{truth}, %before_{name}], [{good}, %{name}_due]"))
+        return due
 
     def _commit(self) -> None:
         """What a sample has found is kept, and a row of it where one is stored."""
@@ -174,6 +199,18 @@ class _Loop(Steps):
         self._copy(self.let(f"getelementptr double, ptr %row, i64 {first * w}"), self._at(l.out + e.dim * w), rest)
         self.do(f"%row_stored = getelementptr double, ptr %row, i64 {l.row}")
 
+    def _renew(self) -> None:
+        """The numbers of the state that a new command gives; what they were has been seen, and kept in a row."""
+        if self.equations.renewed is None:
+            return
+        source, target, numbers = self.equations.renewed
+        w = self.vector.width
+        self.do(f"br i1 {self.asked}, label %renew, label %renewed")
+        self._label("renew")
+        self._copy(self._at(self.layout.x + (1 + target) * w), self.address(self.x_held, source * w), numbers)
+        self.do("br label %renewed")
+        self._label("renewed")
+
     def _stop_if(self, bits: str, on: str, number: str, phase: int) -> None:
         """To the block `on`, unless there is no result in a lane that is alive."""
         concerned = self.let(f"and i64 {bits}, %alive")
@@ -182,6 +219,8 @@ class _Loop(Steps):
         self._label(f"{on}_not")
         place = self._at(self.layout.stopped)
         self.do(f"store i64 {concerned}, ptr {place}")
+        if phase and self.equations.sampled:  # another call, or Python, takes this sample again
+            self._copy(self.x_held, self.before, self.equations.held)
         twice = self.let(f"shl i64 {number}, 1")
         self.do(f"ret i64 {self.let(f'or i64 {twice}, {phase}')}")
 

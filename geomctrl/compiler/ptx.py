@@ -125,7 +125,7 @@ def module(trace: Trace, real: str = "double", name: str = "f", blocks: int = 0)
     return "\n".join(
         [
             STATE,
-            *(f"declare {t} @llvm.{x}.{suffix}({t})" for x in ("sqrt", "fabs", "rint")),
+            *(f"declare {t} @llvm.{x}.{suffix}({t})" for x in ("sqrt", "fabs", "rint", "floor")),
             *declared,
             reduced(),
             kernel.text(name),

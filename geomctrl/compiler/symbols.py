@@ -25,6 +25,7 @@ FOLDED = {
         for name in ("sqrt", "sin", "cos", "tan", "asin", "acos", "exp", "log", "tanh", "atan2")
     },
     "abs": abs,
+    "floor": lambda x: math.floor(x) * 1.0 if math.isfinite(x) else x,
     "min": min,
     "max": max,
 }
@@ -33,8 +34,8 @@ FOLDED = {
 class Graph:
     """Operations in the order in which they can be done: node k is (operation, operands), operands being smaller nodes.
 
-    Operations are neg sqrt sin cos tan asin acos exp log tanh abs, add sub mul div atan2 min max; lt le eq and or not;
-    where (condition, a, b); const (a float and its sign) and load (the number of an array, an index).
+    Operations are neg sqrt sin cos tan asin acos exp log tanh abs floor, add sub mul div atan2 min max; lt le eq and or
+    not; where (condition, a, b); const (a float and its sign) and load (the number of an array, an index).
     """
 
     def __init__(self):

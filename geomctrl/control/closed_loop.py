@@ -1,6 +1,7 @@
 """The closed loop as an ordinary differential equation on a Lie group.
 
-The state is y = (q, v, z, work) on the product of the robot's configurations, R^nv, the controller's own group and R.
+The state is y = (q, v, z, x, work) on the product of the robot's configurations, R^nv, the controller's own group, the
+plant's own state in R^n, if it has one, and R.
 With `control_dt=None` the controller is evaluated at every integrator stage: one ODE on that product, the setting of
 the proofs. With a number its command is held between samples, as on hardware.
 """
@@ -9,6 +10,8 @@ from __future__ import annotations
 
 import functools
 import math
+from collections.abc import Mapping
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -23,12 +26,16 @@ from geomctrl.lie.groups import Product, Rn
 from geomctrl.mechanism.configuration import configuration_group
 from geomctrl.mechanism.states import one_configuration
 from geomctrl.motion.arguments import duration
+from geomctrl.robot import Robot
 
-from .contracts import Command
+from .contracts import Command, started, wants_measurements
 from .monitors import Sample
 from .plant import Plant
+from .sensing import sensing_of
+from .sensors.sensor import Truth
 
 FLOAT = np.dtype(float)
+NOTHING: Mapping[str, Any] = MappingProxyType({})
 MOST_STEPS = 10_000  # of an adaptive method from one sample to the next
 
 
@@ -45,24 +52,34 @@ class Loop:
         q0, v0 = one_configuration(robot, "q0", q0), checked("v0", v0, (robot.nv,))
         if v0.ndim != 1:
             raise ArgumentError(f"v0: expected one velocity ({robot.nv},), got shape {v0.shape}")
-        z0, self.z_group = _start(controller)
+        _require_same_joints(controller, robot)
+        z0, self.z_group = _start(controller, robot, q0, v0)
+        x0 = plant.state_at_start(q0, v0)
+        nx = 0 if x0 is None else len(x0)
         self.z_shape = None if z0 is None else z0.shape
-        self.group = _group_of_states(configuration_group(robot), robot.nv, self.z_group)
+        self.group = _group_of_states(configuration_group(robot), robot.nv, self.z_group, nx)
         self.tableau = method_named(method)
         self.adaptive, self.h = self.tableau.b_hat is not None, None  # the first step that an adaptive method tries
         self.tolerances = checked_tolerances(rtol, atol, self.tableau, self.group)
         z = np.zeros(0) if z0 is None else z0.ravel()
         a, b, c = robot.nq, robot.nq + robot.nv, robot.nq + robot.nv + len(z)
         self.parts = slice(0, a), slice(a, b), slice(b, c)
-        self.y = np.concatenate((q0, v0, z, [0.0]))
-        self.nv, self.tau_shapes = robot.nv, {(robot.nv,)}
+        self.plants = None if x0 is None else slice(c, c + nx)  # x within y
+        self.y = np.concatenate((q0, v0, z, np.zeros(0) if x0 is None else x0, [0.0]))
+        self.inputs, self.tau_shapes = plant.inputs, {(plant.inputs,)}
         dim = self.z_group.dim
-        self.rates = np.zeros(self.group.dim)  # (v, vdot, z_rate, power): `field` gives it out, a step copies it
+        self.rates = np.zeros(self.group.dim)  # (v, vdot, z_rate, x', power): `field` gives it out, a step copies it
         self.z_rates = self.rates[2 * robot.nv : 2 * robot.nv + dim]
+        self.plant_rates = self.rates if x0 is None or not dim else np.zeros(2 * robot.nv + nx + 1)
         self.rate_shapes = {(dim,)} if dim else set()
         if dim and z0 is not None and z0.size == dim:  # on a group a rate is a vector of its algebra
             self.rate_shapes.add(z0.shape)
+        self.next_shapes = {self.z_shape} if dim else set()
         self.hold = hold_count(control_dt, dt)
+        self.sensing = sensing_of(plant, control_dt, dt, lambda name, period: hold_count(period, dt, name))
+        self.with_measurements = wants_measurements(controller)
+        if self.with_measurements and self.sensing is None:
+            raise ArgumentError("controller: it wants measurements, but the plant has no sensors: Plant(sensors=...)")
         self.command: Command | None = None  # of the last sample
         self.latest: Command | None = None  # of the last stage
         self.changed = False  # the true robot, since the last sample
@@ -75,13 +92,29 @@ class Loop:
         flat = len(self.z_shape) == 1
         return y[..., q], y[..., v], (y[..., z] if flat else y[..., z].reshape(*y.shape[:-1], *self.z_shape))
 
+    def plant_state(self, y):
+        """x as a view of the state, or of states (n, ...); None of a plant without."""
+        return None if self.plants is None else y[..., self.plants]
+
+    def asked(self, law: Any, t, q, v, z, measured: Any = None) -> Any:
+        """What a law returns that is told what sensors measure, where there are some."""
+        if self.sensing is None:
+            return law(t, q, v, z)
+        y = self.sensing.measured if measured is None else measured
+        known = t, y.get("q", q), y.get("v", v), z
+        return law(*known, y) if self.with_measurements else law(*known)
+
     def evaluated(self, t, q, v, z) -> Command:
         """The controller's command, looked at: that it is finite is seen at once at samples, at stages by the step."""
-        command = self.controller(t, q, v, z)
+        command = self.asked(self.controller, t, q, v, z)
         if type(command) is Command:
-            tau, rate, _ = command
-            if _fits(tau, self.tau_shapes) and (_fits(rate, self.rate_shapes) if self.rate_shapes else rate is None):
-                return command
+            tau, rate, _, z_next = command
+            if _fits(tau, self.tau_shapes):
+                if z_next is None:
+                    if _fits(rate, self.rate_shapes) if self.rate_shapes else rate is None:
+                        return command
+                elif self.hold and _fits(z_next, self.next_shapes) and (rate is None or _fits(rate, self.rate_shapes)):
+                    return command
         raise self.problem(t, command)
 
     def problem(self, t, command: Any) -> SimulationError:
@@ -89,9 +122,17 @@ class Loop:
         if not isinstance(command, Command):
             wanted, got, shapes = "a geomctrl.Command", command, None
         elif not (_fits(command.tau, self.tau_shapes) and np.isfinite(command.tau).all()):
-            wanted, got, shapes = f"tau, an array of {self.nv} finite numbers,", command.tau, self.tau_shapes
+            wanted, got, shapes = f"tau, an array of {self.inputs} finite numbers,", command.tau, self.tau_shapes
         elif not self.rate_shapes:
-            wanted, got, shapes = "no z_rate, as there is no state,", command.z_rate, {None}
+            which = "z_rate" if command.z_next is None else "z_next"
+            wanted, got, shapes = f"no {which}, as there is no state,", getattr(command, which), {None}
+        elif command.z_next is not None and not self.hold:
+            return SimulationError(
+                "controller: its state is renewed at samples (z_next): expected control_dt, got None"
+            )
+        elif not (command.z_next is None or (_fits(command.z_next, self.next_shapes) and _is_finite(command.z_next))):
+            wanted, got = f"z_next, finite numbers of shape {self.z_shape},", command.z_next
+            shapes = self.next_shapes
         else:
             among = " or ".join(map(str, self.rate_shapes))
             wanted, got, shapes = f"z_rate, finite numbers of shape {among},", command.z_rate, self.rate_shapes
@@ -111,15 +152,25 @@ class Loop:
         q, v, z = self.split(y)
         if command is None:
             command = self.latest = self.command if self.hold else self.evaluated(t, q, v, z)
-        tau, z_rate, _ = command
+        tau, z_rate, _, _ = command
         try:
-            self.now.rate(t, q, v, tau, self.rates)
+            self._plant_rate(t, q, v, tau, y)
         except GeomctrlError:
             self.blame(t, command)
             raise
         if z_rate is not None:
             self.z_rates[:] = z_rate if z_rate.ndim == 1 else z_rate.ravel()
         return self.rates
+
+    def _plant_rate(self, t, q, v, tau, y) -> None:
+        if self.plants is None:
+            self.now.rate(t, q, v, tau, self.rates)
+            return
+        out, rates = self.plant_rates, self.rates
+        self.now.rate(t, q, v, tau, out, y[self.plants])
+        if out is not rates:  # z_rate stands in between
+            n = 2 * len(v)
+            rates[:n], rates[n + len(self.z_rates) :] = out[:n], out[n:]
 
     def sample(self, k: int, t: float):
         """What happens at the beginning of step k, the command then, and the rates."""
@@ -131,11 +182,20 @@ class Loop:
         q, v, z = self.split(y)
         if not math.isfinite(y.dot(y)):
             raise SimulationError(f"the closed loop is unstable: the state is not finite at t = {t:.6g} s")
+        measured: Any = NOTHING
+        if self.sensing is not None:
+            tau = np.zeros(self.inputs) if k == 0 or self.command is None else self.command.tau
+            self.sensing.renew(k, Truth(t, q, v, tau, self.plant_state(y), self.now))
+            measured = self.sensing.measured
         if not self.hold or k % self.hold == 0:
             self.command = self.commanded(t, q, v, z)
         command: Any = self.command
         work, signals = float(y[-1]), command.signals
-        sample = Sample(t, q, v, z, command.tau, work, self.now, changed, self.group, y, self.reference, signals)
+        x, tau = self.plant_state(y), command.tau
+        applied = self.now.applied(t, q, v, tau, x)
+        sample = Sample(
+            t, q, v, z, tau, work, self.now, changed, self.group, y, self.reference, signals, x, applied, measured
+        )  # fmt: skip
         return sample, command, self.field(t, y, command)
 
     def commanded(self, t, q, v, z) -> Command:
@@ -143,10 +203,21 @@ class Loop:
         command = self.evaluated(t, q, v, z)
         if not _has_finite_numbers(command):
             raise self.problem(t, command)
-        tau, z_rate, signals = command
+        tau, z_rate, signals, z_next = command
         tau = tau.copy()
         tau.setflags(write=False)
-        return Command(tau, z_rate if z_rate is None or not self.hold else z_rate.copy(), signals)
+        if self.hold:
+            z_rate, z_next = (x if x is None else x.copy() for x in (z_rate, z_next))
+        if z_rate is None:
+            self.z_rates[:] = 0.0
+        return Command(tau, z_rate, signals, z_next)
+
+    def renew(self, k: int) -> None:
+        """The controller's state is what a law asked at sample k has made of it, all having seen what it was."""
+        z_next = self.command.z_next if self.command is not None and self.hold and k % self.hold == 0 else None
+        if z_next is not None:
+            self.y = self.y.copy()
+            self.y[self.parts[2]] = z_next.ravel()
 
     def change(self, t: float) -> None:
         """Let the plant be what it is at time t."""
@@ -187,8 +258,8 @@ class Loop:
 
 
 @functools.lru_cache(maxsize=64)
-def _group_of_states(configurations: Any, nv: int, z_group: Any) -> Product:
-    return Product(configurations, Rn(nv), z_group, Rn(1))
+def _group_of_states(configurations: Any, nv: int, z_group: Any, nx: int) -> Product:
+    return Product(configurations, Rn(nv), z_group, *([Rn(nx)] if nx else []), Rn(1))
 
 
 def _reference(controller: Any) -> Any:
@@ -201,9 +272,29 @@ def _reference(controller: Any) -> Any:
     return reference
 
 
-def _start(controller) -> tuple[np.ndarray | None, Any]:
+def _require_same_joints(controller: Any, robot: Robot) -> None:
+    """Raise ArgumentError where the model that a controller says it has moves in other coordinates than the robot."""
+    model = getattr(controller, "robot", None)
+    if not isinstance(model, Robot):
+        return
+    sizes = f"{model.nv} velocity coordinates ({model.name!r})", f"the plant {robot.nv} ({robot.name!r})"
+    if (model.nq, model.nv) != (robot.nq, robot.nv):
+        raise ArgumentError(
+            f"controller: its model `robot` has {sizes[0]}, {sizes[1]}: expected the same joints; a law on a reduced"
+            " model that maps q, v and tau itself keeps that model under another name"
+        )
+    if (model.turning != robot.turning).any():
+        k = int(np.argmax(model.turning != robot.turning))
+        kinds = ("turns" if r.turning[k] else "slides" for r in (model, robot))
+        raise ArgumentError(
+            f"controller: its model {model.name!r} has other joints than the plant {robot.name!r}: expected the same"
+            f" kinds, got {model.dof_names[k]!r}, which {next(kinds)}, for {robot.dof_names[k]!r}, which {next(kinds)}"
+        )
+
+
+def _start(controller: Any, robot: Robot, q0: np.ndarray, v0: np.ndarray) -> tuple[np.ndarray | None, Any]:
     """The controller's own state at the start, or None, and its group."""
-    z0 = controller.start() if hasattr(controller, "start") else None
+    z0 = started(controller, robot, q0, v0)
     group = getattr(controller, "group", None)
     if z0 is None:
         if group is not None:
@@ -223,7 +314,7 @@ def _fits(x: Any, shapes: set) -> bool:
 
 
 def _has_finite_numbers(command: Command) -> bool:
-    return _is_finite(command.tau) and (command.z_rate is None or _is_finite(command.z_rate))
+    return all(x is None or _is_finite(x) for x in (command.tau, command.z_rate, command.z_next))
 
 
 def _is_finite(x: np.ndarray) -> bool:
@@ -232,12 +323,12 @@ def _is_finite(x: np.ndarray) -> bool:
     return math.isfinite(x.dot(x)) or bool(np.isfinite(x).all())
 
 
-def hold_count(control_dt: float | None, dt: float) -> int:
-    """Steps between samples of the controller, 0 for a continuous one."""
+def hold_count(control_dt: float | None, dt: float, name: str = "control_dt") -> int:
+    """Steps between samples of the controller, or of what is named, 0 for a continuous one."""
     if control_dt is None:
         return 0
-    control_dt, dt = duration("control_dt", control_dt), duration("dt", dt)
+    control_dt, dt = duration(name, control_dt), duration("dt", dt)
     count = round(control_dt / dt)
     if count < 1 or abs(control_dt / dt - count) > 1e-6:
-        raise ArgumentError(f"control_dt: expected a multiple of dt = {dt:g} s, got {control_dt:g}")
+        raise ArgumentError(f"{name}: expected a multiple of dt = {dt:g} s, got {control_dt:g}")
     return count

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Any, NamedTuple, Protocol, runtime_checkable
@@ -10,11 +11,15 @@ import numpy as np
 
 
 class Command(NamedTuple):
-    """What a controller returns: joint torques tau (nv,), the rate of its state, and numbers or arrays to record."""
+    """What a controller returns: joint torques tau (nv,), the rate of its state, and numbers or arrays to record.
+
+    z_next: what its state becomes after the sample, of a law that is sampled (`control_dt`).
+    """
 
     tau: np.ndarray
     z_rate: np.ndarray | None = None
     signals: Mapping[str, Any] = MappingProxyType({})
+    z_next: np.ndarray | None = None
 
 
 class Desired(NamedTuple):
@@ -43,11 +48,16 @@ class Reference(Protocol):
 class Controller(Protocol):
     """A feedback law. The implementer's contract:
 
-    1. `start()` returns the controller's own state z0: an array, an element of `group`, or None if it has none.
+    1. `start()` returns the controller's own state z0: an array, an element of `group`, or None if it has none. It may
+       take the robot's state at the beginning, `start(q0, v0)`: a filter then begins where the robot does.
     2. `__call__(t, q, v, z)` returns a Command and has no side effects: an integrator calls it at its stages, in
        any order, and may throw a step away. It may keep its arguments, but not write on them.
     3. z moves as z' = z_rate on R^n; a controller whose state lives on another Lie group says which in an attribute
-       `group`, and z_rate is then in its algebra.
+       `group`, and z_rate is then in its algebra. A state that is renewed at samples (a filter, an observer, a
+       counter) is `z_next` instead: z is z_next from right after the sample to the next one, at which the law and
+       all who watch it see that; this needs `control_dt`. A Command may have both: then z is z_next after the sample
+       and moves from there at z_rate, so that a state with parts of either kind gives for each its own, and for the
+       other z itself and zero.
     4. Optionally `lyapunov(t, q, v, z, plant)` returns Lyapunov(value, rate), evaluated with the true robot
        `plant.robot`, which the controller itself does not know; the monitors and `testing.assert_lyapunov` use it.
     5. Optionally `coriolis_matrix(q, v)` and `robot`: the C the law is built on and its model, so that the monitors
@@ -59,6 +69,8 @@ class Controller(Protocol):
        proof holds on a smaller set only (physical parameters, a filter's manifold), `sample_state(rng, plant)` draws
        from it, by a numpy Generator: an array as `start()` returns it, typically as far off as an estimate may be,
        another one each time. It may return None: any z is one of its states.
+    8. Where the plant has sensors, q and v are measured, if any measures them, and the truth else. A law
+       whose attribute `measurements` is True is called as `law(t, q, v, z, y)`: y[name] is what sensors measure.
     """
 
     def start(self) -> np.ndarray | None: ...
@@ -66,10 +78,19 @@ class Controller(Protocol):
     def __call__(self, t: float, q: np.ndarray, v: np.ndarray, z: np.ndarray | None) -> Command: ...
 
 
-def started(controller: Any) -> np.ndarray | None:
-    """The state z that the controller starts with, None if it has none."""
-    start = controller.start() if hasattr(controller, "start") else None
-    return None if start is None else np.asarray(start, float)
+def started(controller: Any, robot: Any, q0: np.ndarray | None = None, v0: np.ndarray | None = None) -> Any:
+    """The state that a controller begins with where the robot begins with q0, v0, default neutral and at rest.
+
+    None without one. Whether `start` takes q0 and v0 is told by its signature.
+    """
+    start = getattr(controller, "start", None)
+    if start is None:
+        return None
+    try:
+        inspect.signature(start).bind(q0, v0)
+    except (TypeError, ValueError):
+        return start()
+    return start(robot.neutral() if q0 is None else q0, np.zeros(robot.nv) if v0 is None else v0)
 
 
 def displaced(group: Any, z: Any, x: Any) -> Any:
@@ -78,5 +99,10 @@ def displaced(group: Any, z: Any, x: Any) -> Any:
 
 
 def moved(controller: Any, z: Any, t: Any, z_rate: Any) -> Any:
-    """The controller's state after a time t at a constant rate."""
-    return None if z is None else displaced(getattr(controller, "group", None), z, t * z_rate)
+    """The controller's state after a time t at a constant rate, None being none."""
+    return z if z is None or z_rate is None else displaced(getattr(controller, "group", None), z, t * z_rate)
+
+
+def wants_measurements(controller: Any) -> bool:
+    """Whether a law is called with what sensors measure."""
+    return getattr(controller, "measurements", False) is True

@@ -28,6 +28,7 @@ class Record:
         plant: Plant,
         controller: Any,
         z_shape: tuple[int, ...] | None,
+        nx: int,
         monitors: list[Monitor],
         rows: int,
         measures: Sequence[Any] = (),
@@ -43,7 +44,9 @@ class Record:
         watched = {name: m for m in reversed(self.monitors) for name in m.signals}  # the first of two with one name
         try:
             self.t, self.q, self.v = np.empty(rows), np.empty((rows, robot.nq)), np.empty((rows, robot.nv))
-            self.tau, self.z = np.empty((rows, robot.nv)), None if z_shape is None else np.empty((rows, *z_shape))
+            self.tau, self.z = np.empty((rows, plant.inputs)), None if z_shape is None else np.empty((rows, *z_shape))
+            self.x = np.empty((rows, nx)) if nx else None
+            self.applied = np.empty((rows, robot.nv)) if plant.actuators else self.tau
             self.measured = np.empty((rows, len(self.monitors)))
             self.watched = {name: (m, np.empty(rows)) for name, m in watched.items()}
             self.desired = None
@@ -54,6 +57,7 @@ class Record:
                 f"every: {rows} samples are more than the memory holds: store fewer ({error})"
             ) from None
         self.signals: dict[str, np.ndarray] = {}
+        self.told: dict[str, np.ndarray] = {}  # what sensors have measured
 
     def add(self, sample: Sample, state: tuple, command: Command, stored: bool) -> tuple[Monitor, float] | None:
         """Let the monitors measure a sample; if `stored`, keep a row of it: the state (q, v, z), the command, numbers.
@@ -80,19 +84,25 @@ class Record:
     def extend(self, columns: dict[tuple[str, str], np.ndarray], states: tuple) -> None:
         """Keep rows that compiled code has stored; it has compared what monitors measured with the worst itself.
 
-        columns: by kind and name, as `Machine.columns` gives them. states: (q, v, z) of the rows.
+        columns: by kind and name, as `Machine.columns` gives them. states: (q, v, z, x) of the rows.
         """
         n = len(columns["t", ""])
         rows = slice(self.rows, self.rows + n)
         self.t[rows], self.tau[rows] = columns["t", ""], columns["tau", "tau"]
-        self.q[rows], self.v[rows], z = states
+        self.q[rows], self.v[rows], z, x = states
         if self.z is not None:
             self.z[rows] = z
+        if self.x is not None:
+            self.x[rows] = x
+        if self.applied is not self.tau:
+            self.applied[rows] = columns["applied", "applied"]
         if self.desired is not None:
             for name, column in zip("qva", self.desired):
                 column[rows] = columns["desired", name]
         for name, column in self.signals.items():
             column[rows] = columns["signal", name]
+        for name, column in self.told.items():
+            column[rows] = columns["measured", name]
         for j, monitor in enumerate(self.monitors):
             self.measured[rows, j] = columns["monitor", monitor.name]
         for name, (_, column) in self.watched.items():
@@ -105,8 +115,16 @@ class Record:
         self.q[row], self.v[row], z = state
         if self.z is not None:
             self.z[row] = z
+        if self.x is not None:
+            self.x[row] = sample.x
+        if self.applied is not self.tau:
+            self.applied[row] = sample.applied
         if self.desired is not None:
             self._store_desired(row, sample, self.desired)
+        for name, x in sample.measured.items():
+            if row == 0:
+                self.told[name] = np.empty((len(self.t), *x.shape))
+            self.told[name][row] = x
         for name, x in command.signals.items():
             column = self.signals.get(name)
             if column is None or column.shape[1:] != np.shape(x):
@@ -148,6 +166,8 @@ class Record:
             v=self.v[:n],
             tau=self.tau[:n],
             z=None if self.z is None else self.z[:n],
+            x=None if self.x is None else self.x[:n],
+            applied=self.applied[:n],
             signals={name: column[:n] for name, column in columns.items()},
             monitors={
                 m.name: MonitorResult(m.name, m.what, m.limit, self.measured[:n, j], float(worst[j]), self.t_worst[j])
@@ -160,4 +180,5 @@ class Record:
             plant=self.plant,
             controller=self.controller,
             desired=None if self.desired is None or not n else Desired(*(x[:n] for x in self.desired)),
+            measured={name: column[:n] for name, column in self.told.items()},
         )

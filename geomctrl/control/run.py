@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -25,10 +25,13 @@ from .plant import Plant
 class Run:
     """Samples of a closed loop, one per row, and the monitors' verdicts.
 
-    t (n,), q (n, nq), v (n, nv), tau (n, nv); z (n, ...) the controller's state or None; signals by name (n, ...),
+    t (n,), q (n, nq), v (n, nv); tau (n, inputs) the controller's command, `applied` (n, nv) the joint torques that the
+    plant's actuators made of it, the same without any; z (n, ...) the controller's state or None, x (n, nx) the plant's
+    own (see `Plant`) or None; signals by name (n, ...),
     "lyapunov" and "lyapunov_rate" among them where the controller has a Lyapunov function; monitors by name; `desired`,
-    the controller's reference as Desired(q (n, nq), v (n, nv), a (n, nv)), or None if it has none. `reason` says why
-    the run ended, `success` whether it reached its end.
+    the controller's reference as Desired(q (n, nq), v (n, nv), a (n, nv)), or None if it has none. q and v are the
+    truth; `measured` by name (n, ...) what the plant's sensors have told the controller, empty where it has none.
+    `reason` says why the run ended, `success` whether it reached its end.
     """
 
     t: np.ndarray
@@ -45,6 +48,13 @@ class Run:
     plant: Any = None
     controller: Any = None
     desired: Desired | None = None
+    measured: dict[str, np.ndarray] = field(default_factory=dict)
+    x: np.ndarray | None = None
+    applied: np.ndarray = None  # pyright: ignore[reportAssignmentType]  # default tau
+
+    def __post_init__(self):
+        if self.applied is None:
+            object.__setattr__(self, "applied", self.tau)
 
     def __repr__(self):
         return f"<Run of {len(self.t)} samples: {self.reason}>"
@@ -105,11 +115,13 @@ class Run:
         """
         path = path_of("path", path)
         arrays = {"t": self.t, "q": self.q, "v": self.v, "tau": self.tau}
-        if self.z is not None:
-            arrays["z"] = self.z
+        for name, a in (("z", self.z), ("x", self.x), ("applied", self.applied)):
+            if a is not None and a is not self.tau:
+                arrays[name] = a
         if self.desired is not None:
             arrays |= {f"{name}_desired": x for name, x in self.desired._asdict().items()}
         arrays |= {f"signal/{k}": x for k, x in self.signals.items()}
+        arrays |= {f"measured/{k}": x for k, x in self.measured.items()}
         arrays |= {f"monitor/{k}": m.values for k, m in self.monitors.items()}
         verdicts = {k: [m.what, m.limit, m.worst, m.t_worst] for k, m in self.monitors.items()}
         about = {"reason": self.reason, "success": self.success, "steps": self.steps, "wall_time": self.wall_time}
@@ -165,4 +177,7 @@ class Run:
             float(about["wall_time"]),
             plant,
             desired=Desired(*(data[f"{x}_desired"] for x in "qva")) if "q_desired" in data else None,
+            measured={k.removeprefix("measured/"): x for k, x in data.items() if k.startswith("measured/")},
+            x=data.get("x"),
+            applied=data.get("applied", data["tau"]),
         )

@@ -18,6 +18,7 @@ from geomctrl.compiler.symbols import UntraceableError
 from geomctrl.control.compiled.proving import TracedClosedLoop, trace_closed_loop
 from geomctrl.control.contracts import Command, moved
 from geomctrl.control.plant import Plant
+from geomctrl.errors import ArgumentError
 
 from .counterexample import Counterexample
 from .domain import State
@@ -28,6 +29,16 @@ SMALLEST = 4  # steps that show the noise of V
 AGREEMENT = 1e-6  # of |rate| + V / s, between differences and what is exact, besides the differences' own error
 GRADIENTS = 10_000  # operations of V, V' and the rate, up to which gradients, four times that, are compiled: in 3 s
 EPS = float(np.finfo(float).eps)
+
+
+def continuous(command: Command) -> tuple[Any, Any]:
+    """(tau, z_rate) of a law that acts all the time; raises ArgumentError where its state is renewed at samples."""
+    if command.z_next is not None:
+        raise ArgumentError(
+            "controller: its state is renewed at samples (z_next), so that nothing has a derivative along the loop:"
+            " testing.assert_sampled takes it"
+        )
+    return command.tau, command.z_rate
 
 
 class LyapunovAt(NamedTuple):
@@ -144,7 +155,7 @@ class Promise:
         command = self.controller(*x)
         if not isinstance(command, Command):
             raise Counterexample(f"controller: expected a geomctrl.Command, got {command!r:.60}", x, "command")
-        tau, z_rate, _ = command
+        tau, z_rate = continuous(command)
         if (z_rate is None) != (x.z is None):
             words = f"controller: expected a z_rate if and only if it has a state z, got {z_rate}"
             raise Counterexample(words, x, "command")

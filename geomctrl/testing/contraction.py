@@ -20,6 +20,7 @@ from geomctrl.control.plant import Plant
 from geomctrl.errors import ArgumentError
 from geomctrl.mechanism.states import require_vectors
 
+from .along import continuous
 from .domain import Box, State
 from .inquiry import Inquiry
 from .sampling import derivative
@@ -97,7 +98,7 @@ class Variations:
         require_vectors("plant", robot, "contraction is in coordinates")
         if getattr(controller, "group", None) is not None:
             raise ArgumentError(f"controller: expected a state in R^n, got one in {controller.group!r:.80}")
-        start = started(controller)
+        start = started(controller, robot)
         self.controller, self.plant, self.nv = controller, plant, robot.nv
         self.size = 2 * robot.nv + (0 if start is None else np.size(start))
         self.metric: Callable[..., Any] = metric if callable(metric) else lambda t, q, v, z: metric
@@ -133,7 +134,7 @@ class Variations:
         return self.field(x), np.column_stack(columns)
 
     def field(self, x: State) -> np.ndarray:
-        tau, z_rate, _ = self.controller(*x)
+        tau, z_rate = continuous(self.controller(*x))
         a = self.plant.at(x.t).acceleration(x.t, x.q, x.v, tau)
         return np.concatenate((x.v, a, [] if z_rate is None else np.ravel(z_rate)))
 

@@ -21,7 +21,7 @@ from geomctrl.control.plant import Plant
 from geomctrl.errors import ArgumentError, NameNotFoundError
 from geomctrl.robot import Robot
 
-from .along import settled_derivative
+from .along import continuous, settled_derivative
 from .domain import State
 
 STEP = 4e-3  # s, the first of the differences, halved until they settle
@@ -127,7 +127,7 @@ class Flow:
     def _by_differences(self, x: State) -> Rates:
         t, q, v, z = x
         plant, robot = self.plant.at(t), self.plant.robot
-        tau, z_rate, _ = self.controller(*x)
+        tau, z_rate = continuous(self.controller(*x))
         a = plant.acceleration(t, q, v, tau)
         S, promised = map(float, self.value(x, plant))
 

@@ -57,7 +57,7 @@ class Inquiry:
         *,
         alone: bool = False,
     ):
-        self.plant = plant_of("plant", plant)
+        self.plant = plant_of("plant", plant, state=False)
         self.controller = NoController(self.plant.robot.nv) if controller is None and alone else controller
         require_controller(self.controller)
         self.search, self.seed = count("search", search, 1), count("seed", seed)
@@ -107,7 +107,7 @@ class Inquiry:
         """
         found = worst(
             excess, self.domain, self.rng, self.search, enough=0.0, seconds=SECONDS,
-            starts=[*failed_before(self.controller, self.domain), *starts, *self.at_rest],
+            starts=[*failed_before(self.controller, self.plant, self.domain), *starts, *self.at_rest],
         )  # fmt: skip
         facts = {"starts": found.starts, "evaluations": found.evaluations, "seed": self.seed}
         evidence.record("searched", f"{promise} of {self.names}", **facts)

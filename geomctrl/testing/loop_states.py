@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from geomctrl.arguments import ROTATION_TOLERANCE, checked, function, number
+from geomctrl.arguments import ROTATION_TOLERANCE, checked, function, number, one_state
 from geomctrl.control.contracts import Controller, started
-from geomctrl.control.plant import Plant, one_state
+from geomctrl.control.plant import Plant
 from geomctrl.errors import ArgumentError
 from geomctrl.lie.contract import require_group
 from geomctrl.mechanism.states import one_configuration
@@ -31,9 +31,17 @@ def require_lyapunov(controller: Any) -> None:
         raise ArgumentError(f"controller: expected one with lyapunov(t, q, v, z, plant), got {controller!r:.60}")
 
 
+def start_of(
+    controller: Any, plant: Plant, q0: np.ndarray | None = None, v0: np.ndarray | None = None
+) -> np.ndarray | None:
+    """The state z that the controller starts with where the robot does with q0, v0, default neutral and at rest."""
+    start = started(controller, plant.robot, q0, v0)
+    return None if start is None else np.asarray(start, float)
+
+
 def state_of(controller: Any, plant: Plant, t: Any, q: Any, v: Any, z: Any) -> State:
     """One state of the loop; raises ArgumentError, naming t, q, v or z, where it is none."""
-    robot, start = plant.robot, started(controller)
+    robot, start = plant.robot, start_of(controller, plant)
     t = number("t", t, "a time that is not negative", lambda t: t >= 0.0)
     q, v = one_configuration(robot, "q", q), one_state("v", v, robot.nv)
     if (start is None) != (z is None):
@@ -45,17 +53,17 @@ def state_of(controller: Any, plant: Plant, t: Any, q: Any, v: Any, z: Any) -> S
     return untouchable(State(t, q, v, z))
 
 
-def start_of_run(controller: Any, domain: Domain, rng: np.random.Generator) -> State:
+def start_of_run(controller: Any, plant: Plant, domain: Domain, rng: np.random.Generator) -> State:
     """Where a run starts: somewhere in the domain at t = 0, the controller in the state it starts with."""
     point = domain.random(rng, "about")
     point.x[0] = 0.0
     x = domain.state(point)
-    return untouchable(State(0.0, x.q, x.v, started(controller)))
+    return untouchable(State(0.0, x.q, x.v, start_of(controller, plant, x.q, x.v)))
 
 
-def failed_before(controller: Any, domain: Domain) -> list[State]:
+def failed_before(controller: Any, plant: Plant, domain: Domain) -> list[State]:
     """The states of the domain at which something has failed before in this test."""
-    robot, start = domain.robot, started(controller)
+    robot, start = plant.robot, start_of(controller, plant)
     shape = None if start is None else start.shape
     known = (untouchable(State(*x)) for x in evidence.known(robot.nq, robot.nv, shape))
     return [x for x in known if domain.contains(x)]
@@ -137,7 +145,7 @@ def _sources(controller: Any, equilibrium: Any) -> dict[str, str]:
 def _equilibria(controller: Any, plant: Plant, given: Any) -> Callable[[float], State]:
     """t -> the State in which V must vanish; `given` is assert_lyapunov's `equilibrium`."""
     motion, robot = motion_of(controller, plant.robot.nv, given), plant.robot
-    start = started(controller)
+    start = start_of(controller, plant)
     shape, known = None if start is None else start.shape, []
 
     def state(t: float) -> State:

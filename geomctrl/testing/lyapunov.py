@@ -73,7 +73,7 @@ def assert_lyapunov(
     not positive or a domain that is empty, a `sample_state` that draws no state, and an equilibrium that is not known
     or does not fit.
     """
-    plant, rtol, bound = plant_of("plant", plant), tolerance("rtol", rtol), flag("bound", bound)
+    plant, rtol, bound = plant_of("plant", plant, state=False), tolerance("rtol", rtol), flag("bound", bound)
     states, runs, search = count("states", states, 1), count("runs", runs), count("search", search)
     duration, dt = (number(k, x, "seconds > 0", lambda x: x > 0.0) for k, x in (("duration", duration), ("dt", dt)))
     require_controller(controller)
@@ -95,7 +95,7 @@ def assert_lyapunov(
             evidence.record("searched", what, **facts)
     rng = np.random.default_rng([seed, 2])
     for _ in range(runs):
-        _assert_decrease(checks, start_of_run(controller, where, rng), duration, dt)
+        _assert_decrease(checks, start_of_run(controller, plant, where, rng), duration, dt)
     if runs:
         evidence.record("simulated", f"V of {type(controller).__name__} on {plant.robot.name}", runs=runs, seed=seed)
 
@@ -107,7 +107,7 @@ def lyapunov_at(controller: Any, plant: Plant | Any, t: float, q: Any, v: Any, z
     z as the controller's `start()` gives it, None without. Raises ArgumentError for a state that does not fit and for a
     time that is negative.
     """
-    plant = plant_of("plant", plant)
+    plant = plant_of("plant", plant, state=False)
     require_controller(controller)
     require_lyapunov(controller)
     return Promise(controller, plant).along(state_of(controller, plant, t, q, v, z))
@@ -118,7 +118,7 @@ def lyapunov_at(controller: Any, plant: Plant | Any, t: float, q: Any, v: Any, z
 
 def _known(checks: Checks, what: str) -> None:
     """Look first at what has failed before."""
-    known = failed_before(checks.promise.controller, checks.domain)
+    known = failed_before(checks.promise.controller, checks.promise.plant, checks.domain)
     for x in known:
         for check in (checks.positive, checks.not_growing, checks.as_promised):
             checks.hold(check, x, "known")

@@ -113,7 +113,7 @@ class _Asked:
         self, controller: Any, plant: Any, box: Any, outside: Any, parameters: Any, rate: float, offset: float,
         equilibrium: Any, boxes: int, seconds: float, seed: int,
     ):  # fmt: skip
-        plant = plant_of("plant", plant)
+        plant = plant_of("plant", plant, state=False)
         robot = plant.robot
         _autonomous(controller, plant)
         q_d = _equilibrium(controller, robot, equilibrium)
@@ -253,7 +253,7 @@ def _autonomous(controller: Any, plant: Plant) -> None:
     require_vectors("plant", plant.robot)
     if plant.changes:
         raise ArgumentError(f"plant: expected one that does not change, got changes at {[t for t, _ in plant.changes]}")
-    start = started(controller)
+    start = started(controller, plant.robot)
     if start is not None:
         raise ArgumentError(
             f"controller: expected one without a state z, got {type(controller).__name__} with {np.size(start)}"

@@ -239,6 +239,7 @@ class HeldLoop:
                 for k in range(self.samples * STEPS):
                     t = x.t + k * h
                     _, _, k1 = loop.sample(k, t)
+                    loop.renew(k)
                     loop.step(t, h, k1)
                 after = self.value(x.t + self.samples * self.period, *loop.split(loop.y))
         except GeomctrlError:

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from geomctrl.arguments import count, number, tolerance
-from geomctrl.control.contracts import Command
+from geomctrl.control.contracts import Command, started
 from geomctrl.control.loop import simulate
 from geomctrl.control.monitors import LyapunovDecrease
 from geomctrl.control.plant import Plant
@@ -244,7 +244,7 @@ class Disturbed:
                 setattr(self, name, getattr(controller, name))
 
     def start(self):
-        return self.controller.start() if hasattr(self.controller, "start") else None
+        return started(self.controller, self.flow.plant.robot)
 
     def lyapunov(self, t, q, v, z, plant):
         return self.controller.lyapunov(t, q, v, z, plant)
@@ -322,7 +322,7 @@ def _runs(inquiry: Inquiry, controller: Any, runs: int, duration: float, dt: flo
     """(start, run) of so many runs from random states, the controller in the state it starts with."""
     rng = np.random.default_rng([inquiry.seed, 2])
     for _ in range(runs):
-        start = start_of_run(controller, inquiry.domain, rng)
+        start = start_of_run(controller, inquiry.plant, inquiry.domain, rng)
         try:
             run = simulate(inquiry.plant, controller, start.q, start.v, duration, dt, monitors=[LyapunovDecrease()])
         except SimulationError as error:

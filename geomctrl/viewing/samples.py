@@ -85,12 +85,12 @@ def _relative(robot, start, q):
 
 
 def coordinate_names(run: Samples) -> tuple[str, ...]:
-    return run.plant.robot.dof_names if run.plant is not None else tuple(f"joint {k}" for k in range(run.tau.shape[1]))
+    return run.plant.robot.dof_names if run.plant is not None else tuple(f"joint {k}" for k in range(run.v.shape[1]))
 
 
 def coordinate_units(run: Samples, turning: str, sliding: str) -> list[str]:
     if run.plant is None:
-        return [""] * run.tau.shape[1]
+        return [""] * run.v.shape[1]
     return [turning if turns else sliding for turns in run.plant.robot.turning]
 
 

@@ -15,11 +15,12 @@ from geomctrl.compiler import budget
 from geomctrl.compiler.code import enabled
 from geomctrl.compiler.symbols import UntraceableError
 from geomctrl.control.monitors import Monitor, Sample
+from geomctrl.control.sensors.sensor import Truth
 from geomctrl.errors import ArgumentError, ModelError
 from geomctrl.lie.groups import Rn
 from geomctrl.mechanism.configuration import random_configuration
 
-from .law import agree
+from .law import OF_STATE, agree
 from .machine import Machine
 from .trace import TracedLoop, is_memory, trace_loop, twins_of
 from .twins import Twins
@@ -82,7 +83,8 @@ def known_trace(loop: Any, watchers: Sequence[Any], strict: bool) -> tuple[Trace
         raise
     except Exception as error:  # of what a user's object does when it is looked at
         raise UntraceableError(f"{type(loop.controller).__name__}: {type(error).__name__}: {error!s:.200}") from None
-    key = (*key, loop.hold > 0, loop.tableau, loop.z_shape, strict)
+    sensing = () if loop.sensing is None else loop.sensing.words
+    key = (*key, loop.hold > 0, loop.tableau, loop.z_shape, strict, sensing)
     with _lock:
         if key not in _traces:
             try:
@@ -129,18 +131,27 @@ def _compare(loop: Any, watchers: Sequence[Any], traced: TracedLoop) -> None:
     own.now, own.controller = twin.plant, twin.controller
     own.reference = getattr(twin.controller, "reference", None)
     own.rates = np.zeros_like(loop.rates)
-    own.z_rates = own.rates[2 * loop.plant.robot.nv : len(loop.rates) - 1]
+    own.plant_rates = own.rates if loop.plant_rates is loop.rates else np.zeros_like(loop.plant_rates)
+    first = 2 * loop.plant.robot.nv
+    own.z_rates = own.rates[first : first + loop.z_group.dim]
     machine = Machine(traced)
     machine.numbers_are([twins.values])
     for place in traced.memory:
         x = getattr(watchers[place.watcher], place.name)
         machine.remembered[place.first : place.first + place.size, 0] = np.ravel(x)
     machine.remembered[traced.worst :] = np.inf  # nothing is worse: a strict loop has a result
+    if loop.sensing is not None:
+        own.sensing = copy.copy(loop.sensing)
     rng = np.random.default_rng(0)
     with np.errstate(all="ignore"), twins.used():
         for t in np.linspace(0.0, 3.7, STATES).tolist():
             y = _state(loop, rng)
             machine.time[0], machine.y[:, 0] = t, y
+            if loop.sensing is not None:
+                own.sensing.hold(loop.sensing.area)
+                machine.area[:, 0] = loop.sensing.area
+                at = traced.commanded[0].first  # of the torques
+                machine.held[at : at + loop.inputs, 0] = loop.command.tau
             try:
                 expected = _sample(own, twin.watchers, t, y)
             except Exception as error:  # a state that the law was not made for: the run would end there
@@ -174,6 +185,8 @@ def _state(loop: Any, rng: np.random.Generator) -> np.ndarray:
     y[q], y[v] = random_configuration(robot, rng), rng.normal(size=robot.nv)
     if isinstance(loop.z_group, Rn):
         y[z] += 0.1 * (1.0 + np.abs(y[z])) * rng.normal(size=len(y[z]))
+    if loop.plants is not None:
+        y[loop.plants] += 0.1 * (1.0 + np.abs(y[loop.plants])) * rng.normal(size=len(y[loop.plants]))
     return y
 
 
@@ -181,10 +194,20 @@ def _sample(own: Any, watchers: Sequence[Any], t: float, y: np.ndarray) -> dict[
     """What a sample finds in Python, by the names of the compiled one."""
     y.setflags(write=False)
     q, v, z = own.split(y)
-    command = own.controller(t, q, v, z)
+    if own.sensing is not None:  # of the sample after the last one, by the torques that were at work there
+        own.sensing.measure(Truth(t, q, v, own.command.tau, own.plant_state(y), own.now), own.sensing.places)
+    command = own.asked(own.controller, t, q, v, z)
     found = {("rates", ""): own.field(t, y, command).copy(), ("tau", "tau"): np.asarray(command.tau, float)}
+    found |= {(name, name): np.asarray(x, float) for name in OF_STATE if (x := getattr(command, name)) is not None}
     found |= {("signal", name): np.asarray(x, float) for name, x in command.signals.items()}
-    sample = Sample(t, q, v, z, command.tau, float(y[-1]), own.now, False, own.group, y, own.reference, command.signals)
+    tau, x = command.tau, own.plant_state(y)
+    applied = own.now.applied(t, q, v, tau, x)
+    if own.plant.actuators:
+        found["applied", "applied"] = np.asarray(applied, float)
+    sample = Sample(
+        t, q, v, z, tau, float(y[-1]), own.now, False, own.group, y, own.reference, command.signals, x, applied,
+        {} if own.sensing is None else own.sensing.measured,
+    )  # fmt: skip
     for k, watcher in enumerate(watchers):
         memory = {name: copy.copy(x) if is_memory(x) else x for name, x in vars(watcher).items()}
         if isinstance(watcher, Monitor):
@@ -197,6 +220,8 @@ def _sample(own: Any, watchers: Sequence[Any], t: float, y: np.ndarray) -> dict[
         }
         vars(watcher).clear()
         vars(watcher).update(memory)
+    if own.sensing is not None:
+        found |= {("measured", name): x for name, x in own.sensing.measured.items()}
     if own.reference is not None:
         found |= {("desired", name): x for name, x in zip("qva", sample.desired or ())}
     return found

@@ -13,13 +13,14 @@ from __future__ import annotations
 import hashlib
 import math
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
-from geomctrl.arguments import number
+from geomctrl.arguments import number, one_state
 from geomctrl.compiler import budget, c, c_files, cache, entries, host
 from geomctrl.compiler.arrays import SymbolArray, has_symbols, requirements, symbol_array
 from geomctrl.compiler.code import enabled, version
@@ -27,7 +28,7 @@ from geomctrl.compiler.llvm import module
 from geomctrl.compiler.stand_ins import numpy_on_symbols
 from geomctrl.compiler.symbols import Condition, Graph, UntraceableError, both, where
 from geomctrl.compiler.tracing import Trace
-from geomctrl.control.contracts import Command, Controller
+from geomctrl.control.contracts import Command, Controller, started
 from geomctrl.control.desired import time
 from geomctrl.errors import ArgumentError, ModelError, raised_in
 from geomctrl.mechanism.configuration import random_configuration
@@ -43,7 +44,10 @@ MEANINGS = {
     "t": "time [s]",
     "z": "state of the controller",
     "z_rate": "rate of the controller's state",
+    "z_next": "the controller's state after the sample",
 }
+
+OF_STATE = ("z_rate", "z_next")  # what a Command says of the controller's state
 
 
 def compile(controller: Controller, robot: Robot | None = None) -> CompiledLaw:
@@ -77,7 +81,7 @@ class CompiledLaw:
 
     def __init__(self, controller: Controller, robot: Robot):
         self.controller, self._robot = controller, robot
-        z0 = controller.start()
+        z0 = started(controller, robot)
         self._z0 = None if z0 is None else np.asarray(z0, float)
         if self._z0 is not None and not 0 < self._z0.ndim <= 2:
             raise ArgumentError(f"controller: expected a state of one or two axes, got shape {self._z0.shape}")
@@ -98,8 +102,11 @@ class CompiledLaw:
     def uncompiled(self) -> Controller:
         return self.controller
 
-    def start(self) -> np.ndarray | None:
-        return self.controller.start()
+    def start(self, q0: ArrayLike | None = None, v0: ArrayLike | None = None) -> np.ndarray | None:
+        """The controller's own, of the robot's state at the beginning where it takes that; default neutral, at rest."""
+        q0 = None if q0 is None else one_state("q0", q0, self._robot.nq)
+        v0 = None if v0 is None else one_state("v0", v0, self._robot.nv)
+        return started(self.controller, self._robot, q0, v0)
 
     def __call__(self, t: float, q: np.ndarray, v: np.ndarray, z: np.ndarray | None) -> Command:
         made = self._call(t, q, v) if self._z0 is None else self._call(t, q, v, z)
@@ -144,15 +151,15 @@ class CompiledLaw:
     def to_c(self, path: str | Path, name: str = "law", *, precision: str = "double") -> tuple[Path, ...]:
         """Write NAME.h, NAME.c and NAME_test.c into the folder `path`: the law as C99 that needs libm only.
 
-        `int NAME(t, q, v, z, tau, z_rate, signals...)`, arrays all, with the law's constants in it. precision: "double"
-        or "float". NAME_test.c compares with Python on the target. Returns the paths.
+        `int NAME(t, q, v, z, tau, z_rate, z_next, signals...)`, arrays all, with the law's constants in it. precision:
+        "double" or "float". NAME_test.c compares with Python on the target. Returns the paths.
         """
         name, sizes = c_files.identifier("name", name), iter(self._trace.sizes)
         words = ["t", "q", "v", *([] if self._z0 is None else ["z"])]
         inputs = [c.Parameter(word, n, MEANINGS[word]) for word, n in zip(words, self._trace.inputs)]
         outputs = []
         for word in self._shapes:
-            own = word if word in ("tau", "z_rate") else c_files.identifier("signal", f"signal_{word}")
+            own = word if word in ("tau", *OF_STATE) else c_files.identifier("signal", f"signal_{word}")
             outputs.append(c.Parameter(own, next(sizes), MEANINGS.get(word, f"signal {word!r}")))
         f = c.Function(name, self._trace, inputs, outputs, c_files.real(precision))
         q, v, z = self._state(np.random.default_rng(0))
@@ -184,7 +191,8 @@ def _traced(controller: Controller, robot: Robot, z0: np.ndarray | None) -> tupl
     twin = twins.of(controller)
     with twins.used(), requirements() as required, numpy_on_symbols(space):
         command = named(twin, lambda: twin(t[0], q, v, state))
-    outputs = outputs_of(controller, command, robot.nv, set() if z0 is None else {z0.shape})
+    states = set() if z0 is None else {z0.shape}
+    outputs = outputs_of(controller, command, robot.nv, states, states)
     ends = [graph.operand(x) for y in outputs.values() for x in np.asarray(y, object).ravel().tolist()]
     good: Any = True
     for condition in required:
@@ -210,16 +218,27 @@ def named(whose: Any, call: Callable[[], Any]) -> Any:
         ) from error
 
 
-def outputs_of(controller: Controller, command: Any, nv: int, rates: set[tuple[int, ...]]) -> dict[str, Any]:
-    """What a law has returned on symbols, by name. rates: the shapes that z_rate may have, none without a state."""
+def outputs_of(
+    controller: Controller,
+    command: Any,
+    nv: int,
+    rates: Collection[tuple[int, ...]],
+    states: Collection[tuple[int, ...]] = (),
+) -> dict[str, Any]:
+    """What a law has returned on symbols, by name. rates: the shapes that z_rate may have, none without a state;
+    states: those of z_next, none where the law acts all the time."""
     if not isinstance(command, Command):
         raise ArgumentError(f"controller: expected a Command from {_name(controller)}, got {command!r:.60}")
     outputs = _parts(command)
-    if bool(rates) != ("z_rate" in outputs):
+    if "z_next" in outputs and not states:
+        raise ArgumentError(
+            f"controller: expected no z_next of {_name(controller)}, without a state or where it acts all the time"
+        )
+    if bool(rates) != ("z_rate" in outputs or "z_next" in outputs):
         raise ArgumentError(
             f"controller: expected a z_rate of {_name(controller)} if and only if start() gives a state"
         )
-    shapes = {"tau": {(nv,)}, "z_rate": rates}
+    shapes = {"tau": {(nv,)}, "z_rate": rates, "z_next": states}
     for name, x in outputs.items():
         if not has_symbols(x) and not isinstance(x, (int, float, np.ndarray, np.generic)):
             raise UntraceableError(f"{_name(controller)}: {name} is neither a number nor an array, got {x!r:.60}")
@@ -235,8 +254,8 @@ def outputs_of(controller: Controller, command: Any, nv: int, rates: set[tuple[i
 
 def _parts(command: Command) -> dict[str, Any]:
     """What a law returns, by name."""
-    rate = {} if command.z_rate is None else {"z_rate": command.z_rate}
-    return {"tau": command.tau, **rate, **command.signals}
+    state = {name: x for name in OF_STATE if (x := getattr(command, name)) is not None}
+    return {"tau": command.tau, **state, **command.signals}
 
 
 def agree(x: Any, y: Any) -> bool:
@@ -257,9 +276,10 @@ def _command_of(shapes: dict[str, tuple[int, ...]]) -> Callable[[Any], Command]:
         return f"float({x}[0])" if shape == () else f"{x}.reshape({shape})" if len(shape) > 2 else x
 
     parts = {name: part(name, f"x[{k}]" if len(shapes) > 1 else "x") for k, name in enumerate(shapes)}
-    tau, rate = parts.pop("tau"), parts.pop("z_rate", "None")
+    tau, z_rate, z_next = parts.pop("tau"), *(parts.pop(name, "None") for name in OF_STATE)
     signals = ", ".join(f"{name!r}: {x}" for name, x in parts.items())
-    return eval(f"lambda x: new(Command, ({tau}, {rate}, {{{signals}}}))", {"new": tuple.__new__, "Command": Command})
+    made = f"lambda x: new(Command, ({tau}, {z_rate}, {{{signals}}}, {z_next}))"
+    return eval(made, {"new": tuple.__new__, "Command": Command})
 
 
 def _core(trace: Trace) -> int:

@@ -41,6 +41,7 @@ class Machine:
         self.time, self.y = self.x[0], self.x[1 : 1 + e.y]
         pair = int(e.pair is not None)
         self.pace, self.tolerances = self._numbers(l.pace, pair), self._numbers(l.tolerances, pair * (1 + e.dim))
+        self.area = self.x[1 + e.y : 1 + e.y + e.commanded]  # of sensors
         self.held, self.remembered = self.x[1 + e.y : 1 + e.y + e.held], self.x[1 + e.y + e.held :]
 
     def _numbers(self, start: int, count: int) -> np.ndarray:
@@ -102,9 +103,12 @@ class Machine:
         if loop.adaptive:
             rtol, atol = loop.tolerances
             self.pace[:, lane], self.tolerances[0, lane], self.tolerances[1:, lane] = loop.h, rtol, atol
-        self.memory[self.layout.hold : self.layout.hold + 1].view(np.int64)[0] = loop.hold
+        periods = [loop.hold] if loop.sensing is None else [loop.hold, *loop.sensing.periods]
+        self.memory[self.layout.hold : self.layout.hold + len(periods)].view(np.int64)[:] = periods
+        if loop.sensing is not None:
+            self.area[:, lane] = loop.sensing.area
         if loop.hold:
-            for c in self.traced.held:
+            for c in self.traced.commanded:
                 x = loop.command.signals[c.name] if c.kind == "signal" else getattr(loop.command, c.name)
                 self.held[c.first : c.first + c.size, lane] = np.ravel(x)
             self.stage_held[:, lane] = self.held[:, lane]
@@ -120,6 +124,8 @@ class Machine:
         loop.y = self.y[:, lane].copy()
         if loop.adaptive:
             loop.h = float(self.pace[0, lane])
+        if loop.sensing is not None:
+            loop.sensing.hold(self.area[:, lane].copy())
         if loop.hold:
             loop.command = self._command(lane, loop.command)
         for place in self.traced.memory:
@@ -135,10 +141,11 @@ class Machine:
         """The command that is held."""
         parts = {
             (c.kind, c.name): self.held[c.first : c.first + c.size, lane].reshape(c.shape).copy()
-            for c in self.traced.held
+            for c in self.traced.commanded
         }
         signals = {name: x for (kind, name), x in parts.items() if kind == "signal"}
-        return type(command)(parts["tau", "tau"], parts.get(("z_rate", "z_rate")), signals)
+        of_state = parts.get(("z_rate", "z_rate")), parts.get(("z_next", "z_next"))
+        return type(command)(parts["tau", "tau"], of_state[0], signals, of_state[1])
 
     def columns(self, rows: np.ndarray, lane: int) -> dict[tuple[str, str], np.ndarray]:
         """What stored rows say of a lane, by kind and name: ("t", ""), ("y", ""), and the loop's columns."""

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-PLAIN = (bool, int, float, str, bytes, complex, type(None), type(...), np.generic, enum.Enum, range)
+PLAIN = (bool, int, float, str, bytes, complex, type(None), type(...), np.generic, enum.Enum, range, slice)
 LIBRARIES = {"numpy", "scipy", "numba", "llvmlite", "sympy", "casadi", "jax", "torch", "matplotlib", "pandas", "pytest"}
 PURE = """
     abc bisect builtins cmath collections contextlib copy dataclasses decimal enum fractions functools itertools math

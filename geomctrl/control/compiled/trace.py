@@ -16,7 +16,7 @@ from typing import Any, NamedTuple, cast
 import numpy as np
 
 from geomctrl.compiler.arrays import SymbolArray, require, requirements, symbol_array
-from geomctrl.compiler.loop_memory import Equations, Pair, Stage
+from geomctrl.compiler.loop_memory import Equations, Pair, Sampled, Stage
 from geomctrl.compiler.stand_ins import numpy_on_symbols
 from geomctrl.compiler.symbols import (
     Condition,
@@ -34,11 +34,13 @@ from geomctrl.compiler.tracing import Trace
 from geomctrl.control.closed_loop import MOST_STEPS
 from geomctrl.control.desired import evaluated_each_time
 from geomctrl.control.monitors import Monitor, Sample
+from geomctrl.control.sensors.noise import normals
+from geomctrl.control.sensors.sensor import Truth
 from geomctrl.integrators.explicit import is_vector_space
 from geomctrl.kernels.marches import LARGEST_ANGLE
 from geomctrl.lie.groups import rotation
 
-from .law import CompiledLaw, named, outputs_of
+from .law import OF_STATE, CompiledLaw, named, outputs_of
 from .twins import Twins
 
 NUMBERS, TIME, STATE, HELD, MEMORY = range(5)  # the graph's arrays
@@ -82,6 +84,12 @@ class TracedLoop:
     memory: list[Remembered]
     worst: int  # where in the memory the monitors' worst values begin; their times follow
     twins: Twins  # whose words hold ids: what they are of lives as long as this
+
+    @property
+    def commanded(self) -> list[Column]:
+        """Of a held command; the rest of `held` is what sensors tell."""
+        return [c for c in self.held if c.kind != "measured"]
+
     codes: dict[Any, Any] = field(default_factory=dict)  # made of it, see `machine`
 
 
@@ -170,22 +178,26 @@ class _Tracing:
 
     def _equations(self) -> TracedLoop:
         loop = self.loop
-        nv, dim, ny = loop.plant.robot.nv, loop.group.dim, len(loop.y)
+        dim, ny = loop.group.dim, len(loop.y)
+        sampled, seen, self.measured = self._sampled()
+        first = sum(x.size for x in sampled)
         with requirements() as of_law:
-            command = named(self.controller, lambda: self.controller(self.t, *loop.split(self.y)))
+            state = self.t, *loop.split(self.y)
+            command = named(self.controller, lambda: loop.asked(self.controller, *state, self.measured))
             self._divide()
-        outputs = outputs_of(self.controller, command, nv, loop.rate_shapes)
+        next_shapes = loop.next_shapes if loop.hold else ()
+        outputs = outputs_of(self.controller, command, loop.inputs, loop.rate_shapes, next_shapes)
         held: list[Column] = []
         law = None
         tau, z_rate = outputs["tau"], outputs.get("z_rate")
         if loop.hold:
-            rate = {} if z_rate is None else {("z_rate", "z_rate"): z_rate}
-            held, numbers = _columns({("tau", "tau"): tau, **rate, **_signals(outputs)}, 0)
-            law = self._trace([numbers], of_law, 0, 0)
+            of_state = {(name, name): outputs[name] for name in OF_STATE if name in outputs}
+            held, numbers = _columns({("tau", "tau"): tau, **of_state, **_signals(outputs)}, first)
+            law = self._trace([numbers], of_law, first, 0)
             of_law = []
             tau = self._held(held[0])
             z_rate = None if z_rate is None else self._held(held[1])
-        n_held = sum(c.size for c in held)
+        n_held = first + sum(c.size for c in held)
         with requirements() as of_plant:
             rates = self._rates(tau, z_rate)
             self._divide()
@@ -193,31 +205,59 @@ class _Tracing:
         with requirements() as of_sample:
             signals = {name: x for (_, name), x in _signals(outputs).items()}
             signals |= {c.name: self._held(c) for c in held if c.kind == "signal"}
-            values, watched, desired = self._looked_at(tau, signals)
+            values, watched, desired, applied = self._looked_at(tau, signals)
             self._divide()
         self._compare_with_worst(values, of_sample)
         found: dict[tuple[str, str], Any] = {}
         if not loop.hold:
             found |= {("tau", "tau"): tau, **_signals(outputs)}
+        if loop.plant.actuators:
+            found["applied", "applied"] = applied
         found |= {("desired", name): x for name, x in zip("qva", desired or ())}
         found |= {("monitor", m.name): x for m, x in zip(self.watchers, values)}
         found |= {("watched", name): x for name, x in watched.items()}
         columns, numbers = _columns(found, dim)
         memory = [x for x, _ in self.renewed]
         sample = self._trace([rates, numbers, memory], [*of_law, *of_plant, *of_sample], n_held, self.size)
-        first = dim + len(numbers)
+        remembered = dim + len(numbers)
         tableau = loop.tableau
         pair = None
         if loop.adaptive:
             weights = tableau.b_hat - np.append(tableau.b, 0.0)
             pair = Pair(weights.tolist(), tableau.order, MOST_STEPS)
+        renewed = next(((c.first, loop.parts[2].start, c.size) for c in held if c.kind == "z_next"), None)
         equations = Equations(
             [Stage(float(c), base, rows.tolist(), classical.tolist()) for c, (base, rows), classical in zip(
                 [*tableau.c, 1.0], tableau.stages, [*tableau.A_classical, tableau.b_classical])],
             field_, sample, law, *self._group(), tableau.family == "MK", ny, dim, n_held, self.size,
-            [(first + j, place) for j, (_, place) in enumerate(self.renewed)], pair,
+            [(remembered + j, place) for j, (_, place) in enumerate(self.renewed)], pair, renewed, sampled,
         )  # fmt: skip
-        return TracedLoop(equations, columns, held, self.memory, self.worst, self.twins)
+        return TracedLoop(equations, columns, [*held, *seen], self.memory, self.worst, self.twins)
+
+    def _sampled(self) -> tuple[list[Sampled], list[Column], dict[str, Any]]:
+        """What sensors do at their samples; where what they tell lies; that itself."""
+        sensing, loop = self.loop.sensing, self.loop
+        if sensing is None:
+            return [], [], {}
+        area = symbol_array([self.graph.load(HELD, k) for k in range(sensing.size)], (sensing.size,))
+        n, x = loop.inputs, loop.plant_state(self.y)
+        tau = symbol_array([self.graph.load(HELD, sensing.size + k) for k in range(n)], (n,))  # the first of a command
+        q, v, _ = loop.split(self.y)
+        truth = Truth(cast(Any, self.t), q, v, tau, x, self.plant)
+        found = []
+        for place in sensing.places:
+            sensor, part = self.plant.sensors[place.number], area[place.part]
+            with requirements() as required:
+                draws = normals(sensor.keys, part[0], place.draws) if place.draws else np.zeros(0)
+                after = named(sensor, lambda p=place, s=sensor, x=part, d=draws: p.renewed(s, truth, x, d))
+                self._divide()
+            if len(after) != place.size:
+                raise UntraceableError(f"{type(sensor).__name__} measures {len(after)} numbers, not {place.size}")
+            numbers = as_symbols(after).ravel().tolist()
+            trace = self._trace([numbers], required, sensing.size + n, 0)
+            found.append(Sampled(trace, place.first, place.size))
+        seen = [Column("measured", n, *x) for place in sensing.places for n, x in place.names.items()]
+        return found, seen, sensing.told(area)
 
     def _divide(self) -> None:
         """By a time that is zero: t is Python's own float, which raises then."""
@@ -236,21 +276,21 @@ class _Tracing:
         return symbol_array([self.graph.load(HELD, column.first + k) for k in range(column.size)], column.shape)
 
     def _rates(self, tau: Any, z_rate: Any) -> list[Any]:
-        """(v, vdot, z_rate, power)."""
-        loop, (q, v, _) = self.loop, self.loop.split(self.y)
-        n = loop.plant.robot.nv
-        out = symbol_array([0.0] * (2 * n + 1), (2 * n + 1,))
-        named(self.plant, lambda: self.plant.rate(self.t, q, v, as_symbols(tau), out))
-        rate = [] if z_rate is None else as_symbols(z_rate).ravel().tolist()
-        return [*out[: 2 * n].tolist(), *rate, out[-1]]
+        """(v, vdot, z_rate, x', power)."""
+        loop, n = self.loop, 2 * self.loop.plant.robot.nv
+        out = plant_rate(loop, self.plant, self.t, self.y, tau)
+        rate = [0.0] * loop.z_group.dim if z_rate is None else as_symbols(z_rate).ravel().tolist()
+        return [*out[:n], *rate, *out[n:]]
 
-    def _looked_at(self, tau: Any, signals: dict[str, Any]) -> tuple[list[Any], dict[str, Any], Any]:
-        """What the monitors measure, their signals, and the desired motion."""
+    def _looked_at(self, tau: Any, signals: dict[str, Any]) -> tuple[list[Any], dict[str, Any], Any, Any]:
+        """What the monitors measure, their signals, the desired motion, and the joint torques."""
         loop = self.loop
         q, v, z = loop.split(self.y)
+        x, tau = loop.plant_state(self.y), as_symbols(tau)
+        applied = named(self.plant, lambda: self.plant.applied(self.t, q, v, tau, x))
         sample = Sample(
-            cast(Any, self.t), q, v, z, as_symbols(tau), self.y[-1], self.plant, False, loop.group, self.y,
-            self.reference, signals,
+            cast(Any, self.t), q, v, z, tau, self.y[-1], self.plant, False, loop.group, self.y,
+            self.reference, signals, x, applied, self.measured,
         )  # fmt: skip
         values, watched = [], {}
         for k, (m, before) in enumerate(self.watching):
@@ -260,7 +300,7 @@ class _Tracing:
                 named(m, lambda m=m: m.add(sample))
             self._renew(k, m, before, watched)
         desired = None if self.reference is None else tuple(sample.desired)  # pyright: ignore[reportArgumentType]
-        return values, watched, desired
+        return values, watched, desired, applied
 
     # --- monitors ----------------------------------------------------------------------------------------------------
 
@@ -348,8 +388,18 @@ def _trace(graph: Graph, inputs: tuple[int, ...], outputs: list[list[Any]], requ
     return Trace(graph, inputs, ends, tuple(map(len, outputs)), flag)
 
 
+def plant_rate(loop: Any, plant: Any, t: Any, y: SymbolArray, tau: Any) -> list[Any]:
+    """(v, vdot, x', power) of a plant, a twin, where the loop's state is y."""
+    (q, v, _), x = loop.split(y), loop.plant_state(y)
+    size = len(loop.plant_rates) if x is not None else 2 * loop.plant.robot.nv + 1
+    out = symbol_array([0.0] * size, (size,))
+    state = () if x is None else (x,)
+    named(plant, lambda: plant.rate(t, q, v, as_symbols(tau), out, *state))
+    return out.tolist()
+
+
 def _signals(outputs: dict[str, Any]) -> dict[tuple[str, str], Any]:
-    return {("signal", name): x for name, x in outputs.items() if name not in ("tau", "z_rate")}
+    return {("signal", name): x for name, x in outputs.items() if name not in ("tau", *OF_STATE)}
 
 
 def _columns(found: dict[tuple[str, str], Any], first: int) -> tuple[list[Column], list[Any]]:

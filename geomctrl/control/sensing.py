@@ -1,0 +1,219 @@
+"""What a loop's sensors have measured so far: an area of numbers, renewed at the sensors' own samples.
+
+A sensor's part of the area is (count, memory, delayed measurements, measurement): the samples so far; what it
+remembers; what it has measured that nobody knows yet, the latest first; what a controller is told now. `renewed` makes
+the next of the last one, on numbers and on symbols alike.
+"""
+
+from __future__ import annotations
+
+import math
+import warnings
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from geomctrl.errors import ArgumentError, SimulationError
+
+from .sensors.noise import normals
+from .sensors.sensor import Sensor, Truth
+
+AHEAD = 256  # samples whose noise is drawn at once
+_said: set[str] = set()
+
+
+@dataclass(frozen=True, eq=False)
+class Place:
+    """One sensor in the area: its period [steps] and [s], sizes and first place. late: samples until what it measures
+    is known, with a fraction `between`; names: what it measures, {name: (place, shape)}."""
+
+    number: int
+    every: int
+    period: float
+    first: int
+    memory: int
+    measured: int
+    draws: int
+    late: int
+    between: float
+    names: Mapping[str, tuple[int, tuple[int, ...]]]
+
+    @property
+    def kept(self) -> int:
+        """Measurements that are on their way."""
+        return self.late + (self.between > 0.0)
+
+    @cached_property
+    def size(self) -> int:
+        return 1 + self.memory + (self.kept + 1) * self.measured
+
+    @property
+    def part(self) -> slice:
+        return slice(self.first, self.first + self.size)
+
+    @property
+    def words(self) -> tuple:
+        """What of it is in a trace."""
+        return self.period, self.late, self.between
+
+    def first_part(self, sensor: Sensor, truth: Truth, draws: np.ndarray) -> np.ndarray:
+        """Before the first sample: what it measures then is what it has measured before."""
+        memory = np.asarray(sensor.start(truth, self.period), float)
+        y = np.asarray(sensor.measure(truth, memory, draws, self.period)[0], float)
+        return np.concatenate(([0.0], memory, np.tile(y, self.kept + 1)))
+
+    def renewed(self, sensor: Sensor, truth: Truth, part: Any, draws: Any) -> Any:
+        """The sensor's part of the area after another sample."""
+        m, p = self.memory, self.measured
+        y, memory = sensor.measure(truth, part[1 : 1 + m], draws, self.period)
+        known = np.concatenate((y, part[1 + m : 1 + m + self.kept * p]))
+        told = known[self.late * p : (self.late + 1) * p]
+        if self.between > 0.0:
+            told = sensor.between(truth.plant.robot, told, known[(self.late + 1) * p :], self.between)
+        return np.concatenate((part[:1] + 1.0, memory, known[: self.kept * p], told))
+
+
+@dataclass(eq=False)
+class Sensing:
+    """The sensors of a plant in a loop with steps of dt [s] and a controller sampled at control_dt.
+
+    area: their numbers, which a renewal replaces. Raises ArgumentError where periods do not fit.
+    """
+
+    plant: Any
+    places: list[Place]
+    area: np.ndarray = field(default_factory=lambda: np.zeros(0))
+    measured: dict[str, np.ndarray] = field(default_factory=dict)
+    _noise: dict[int, tuple[int, np.ndarray]] = field(default_factory=dict)
+
+    @property
+    def size(self) -> int:
+        return sum(place.size for place in self.places)
+
+    @property
+    def periods(self) -> list[int]:
+        """[steps], one a sensor."""
+        return [place.every for place in self.places]
+
+    @property
+    def words(self) -> tuple:
+        return tuple(place.words for place in self.places)
+
+    def renew(self, k: int, truth: Truth) -> None:
+        """What the sensors that are due at step k measure; at step 0 all begin."""
+        if k == 0:
+            area = np.zeros(self.size)
+            for place in self.places:
+                sensor = truth.plant.sensors[place.number]
+                area[place.part] = place.first_part(sensor, truth, self._drawn(place, sensor, 0))
+            self.hold(area)
+        due = [place for place in self.places if k % place.every == 0]
+        if due:
+            self.measure(truth, due)
+
+    def measure(self, truth: Truth, due: Sequence[Place]) -> None:
+        """What these sensors measure next."""
+        area = self.area.copy()
+        for place in due:
+            sensor, part = truth.plant.sensors[place.number], area[place.part]
+            draws = self._drawn(place, sensor, int(part[0]))
+            area[place.part] = _checked(sensor, place.renewed(sensor, truth, part, draws), truth.t)
+        self.hold(area)
+
+    def hold(self, area: np.ndarray) -> None:
+        """The area is this now."""
+        area.setflags(write=False)
+        self.area, self.measured = area, self.told(area)
+
+    def told(self, area: Any) -> dict[str, Any]:
+        """What a controller is told, by name, of an area of numbers or symbols."""
+        return {
+            name: area[at : at + math.prod(shape)].reshape(shape)
+            for place in self.places
+            for name, (at, shape) in place.names.items()
+        }
+
+    def _drawn(self, place: Place, sensor: Sensor, count: int) -> np.ndarray:
+        if not place.draws:
+            return np.zeros(0)
+        first, table = self._noise.get(place.number, (0, None))
+        if table is None or not first <= count < first + AHEAD:
+            first = count - count % AHEAD
+            table = normals(sensor.keys, np.arange(first, first + AHEAD, dtype=float), place.draws)
+            table.setflags(write=False)
+            self._noise[place.number] = first, table
+        return table[count - first]
+
+
+def sensing_of(plant: Any, control_dt: float | None, dt: float, steps: Any) -> Sensing | None:
+    """The sensing of a plant, None where it has no sensors. steps(name, period) -> steps of dt."""
+    if not plant.sensors:
+        return None
+    if control_dt is None:
+        raise ArgumentError("control_dt: expected a multiple of dt, as the plant has sensors, which sample; got None")
+    places: list[Place] = []
+    first, x0 = 0, plant.state_at_start(plant.robot.neutral(), np.zeros(plant.robot.nv))
+    for number, sensor in enumerate(plant.sensors):
+        every = steps(f"sensors: dt of {sensor.name!r}", control_dt if sensor.dt is None else sensor.dt)
+        period = every * dt
+        late, between = divmod(sensor.delay / period, 1.0)
+        if between > 1.0 - 1e-6:
+            late, between = late + 1.0, 0.0
+        if between < 1e-6:
+            between = 0.0
+        else:
+            _say(
+                f"sensors: the delay of {sensor.name!r}, {sensor.delay:g} s, is no multiple of its period,"
+                f" {period:g} s: what is told is interpolated between two samples"
+            )
+        zero = Truth(0.0, plant.robot.neutral(), np.zeros(plant.robot.nv), np.zeros(plant.inputs), x0, plant)
+        memory = len(sensor.start(zero, period))
+        shapes = sensor.outputs(plant.robot)
+        p = sum(map(math.prod, shapes.values()))
+        place = Place(
+            number, every, period, first, memory, p, sensor.draws(plant.robot), int(late), between, names := {}
+        )
+        at = place.part.stop - p
+        for name, shape in shapes.items():
+            names[name] = at, shape
+            at += math.prod(shape)
+        places.append(place)
+        first = place.part.stop
+    return Sensing(plant, places)
+
+
+def _checked(sensor: Sensor, part: np.ndarray, t: float) -> np.ndarray:
+    if not np.isfinite(part).all():
+        raise SimulationError(f"sensors: {sensor.name!r} has measured {part} at t = {t:.6g} s")
+    return part
+
+
+def _say(message: str) -> None:
+    if message not in _said:
+        _said.add(message)
+        warnings.warn(message, RuntimeWarning, stacklevel=8)
+
+
+def checked_sensors(plant: Any) -> tuple[Sensor, ...]:
+    """The sensors of a plant that is being made. Raises ArgumentError, naming the argument `sensors`."""
+    given = plant.sensors
+    try:
+        sensors = tuple(given)
+    except TypeError:
+        raise ArgumentError(f"sensors: expected geomctrl.sensors, got {given!r:.80}") from None
+    names: set[str] = set()
+    for sensor in sensors:
+        if not isinstance(sensor, Sensor):
+            raise ArgumentError(f"sensors: expected geomctrl.sensors.Sensor, got {sensor!r:.60}")
+        if sensor.name in names:
+            raise ArgumentError(f"sensors: two are named {sensor.name!r}; give each a name of its own")
+        names.add(sensor.name)
+        sensor.check(plant)
+    outputs = [name for sensor in sensors for name in sensor.outputs(plant.robot)]
+    for name in outputs:
+        if outputs.count(name) > 1:
+            raise ArgumentError(f"sensors: {outputs.count(name)} measure {name!r}")
+    return sensors

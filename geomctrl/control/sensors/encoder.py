@@ -1,0 +1,110 @@
+"""Encoders at the joints: position in counts, velocity from its differences."""
+
+from __future__ import annotations
+
+from math import pi
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from geomctrl.arguments import choice, count, number
+from geomctrl.errors import ArgumentError
+from geomctrl.robot import Robot
+
+from .sensor import Sensor, Truth, numbers_of, some_numbers
+
+
+class Encoder(Sensor):
+    """Measures q and v: q in steps of a resolution, with offset and noise; v from differences of that, filtered.
+
+    bits: 2^bits counts a turn; or resolution, that of each coordinate [rad, m], a number or (nv,), zero for none.
+    Joints with several degrees of freedom have no counts: theirs must be zero where given one by one, and a number is
+    for the others alone. offset [rad, m] and noise, the standard deviation of a sample, are numbers or (nv,); on joints
+    with several degrees of freedom they are in the algebra: q exp(offset + noise). Noise comes before counting.
+
+    velocity: "differences", or "true" for a tachometer, whose noise has the standard deviation velocity_noise. cutoff:
+    of the first-order low-pass filter of differences [Hz], v+ = v + (1 - exp(-2 pi cutoff period)) (dq/period - v),
+    which answers a step as the analog one does, at the samples; None for no filter. At the start the filter has settled
+    on the true velocity. dt, delay, seed, name: as for `Sensor`.
+    """
+
+    def __init__(
+        self,
+        bits: int | None = None,
+        *,
+        resolution: ArrayLike = 0.0,
+        offset: ArrayLike = 0.0,
+        noise: ArrayLike = 0.0,
+        cutoff: float | None = None,
+        velocity: str = "differences",
+        velocity_noise: ArrayLike = 0.0,
+        dt: float | None = None,
+        delay: float = 0.0,
+        seed: int = 0,
+        name: str = "encoder",
+    ):
+        super().__init__(name, dt, delay, seed)
+        self.resolution, self.noise = some_numbers("resolution", resolution, 0.0), some_numbers("noise", noise, 0.0)
+        if bits is not None:
+            if self.resolution.any():
+                raise ArgumentError(f"bits, resolution: expected one of them, got {bits!r} and {resolution!r:.60}")
+            self.resolution = np.array(2.0 * pi / 2.0 ** count("bits", bits, 1, 52))
+        self.offset = some_numbers("offset", offset)
+        self.velocity_noise = some_numbers("velocity_noise", velocity_noise, 0.0)
+        self.velocity = choice("velocity", velocity, ("differences", "true"))
+        self.cutoff = None if cutoff is None else number("cutoff", cutoff, "None or Hz > 0", lambda x: x > 0.0)
+        if velocity == "differences" and self.velocity_noise.any():
+            raise ArgumentError("velocity_noise: expected 0, as velocity comes from differences of q, which has noise")
+        if velocity == "true" and cutoff is not None:
+            raise ArgumentError(f"cutoff: expected None, as velocity is the true one, got {cutoff!r}")
+        self.counted = tuple((self.resolution > 0.0).ravel().tolist())  # one, or (nv,): words in a trace, as these are
+        self.noisy, self.noisy_velocity = bool(self.noise.any()), bool(self.velocity_noise.any())
+
+    def check(self, plant: Any) -> None:
+        robot = plant.robot
+        for key in ("resolution", "offset", "noise", "velocity_noise"):
+            numbers_of(f"{self.name}: {key}", getattr(self, key), robot.nv)
+        wide = np.repeat([joint.dof > 1 for joint in robot.joints], [joint.dof for joint in robot.joints])
+        if self.resolution.ndim and self.resolution[wide].any():
+            raise ArgumentError(
+                f"{self.name}: resolution: expected 0 for joints with several degrees of freedom, got {self.resolution}"
+            )
+
+    def outputs(self, robot: Robot) -> dict[str, tuple[int, ...]]:
+        return {"q": (robot.nq,), "v": (robot.nv,)}
+
+    def draws(self, robot: Robot) -> int:
+        return (self.noisy + self.noisy_velocity) * robot.nv
+
+    def start(self, truth: Truth, period: float) -> np.ndarray:
+        if self.velocity == "true":
+            return np.zeros(0)
+        robot = truth.plant.robot
+        before = robot.integrate(truth.q, -period * truth.v)
+        return np.concatenate((self._position(robot, before, np.zeros(robot.nv)), truth.v))
+
+    def measure(self, truth: Truth, memory: Any, draws: Any, period: float) -> tuple[Any, Any]:
+        robot: Robot = truth.plant.robot
+        q = self._position(robot, truth.q, draws[: robot.nv])
+        if self.velocity == "true":
+            v = truth.v + self.velocity_noise * draws[-robot.nv :] if self.noisy_velocity else truth.v
+            return np.concatenate((q, v)), memory
+        before, v = memory[: robot.nq], memory[robot.nq :]
+        speed = robot.difference(before, q) * (1.0 / period)
+        v = speed if self.cutoff is None else v + (1.0 - np.exp(-2.0 * pi * period * self.cutoff)) * (speed - v)
+        return np.concatenate((q, v)), np.concatenate((q, v))
+
+    def _position(self, robot: Robot, q: Any, draws: Any) -> Any:
+        """q with offset and noise, in counts."""
+        away = self.offset + self.noise * draws if self.noisy else self.offset + np.zeros(robot.nv)
+        q, steps, parts = robot.integrate(q, away), self.resolution + np.zeros(robot.nv), []
+        counted = self.counted * robot.nv if len(self.counted) == 1 else self.counted
+        for joint, at, rate in zip(robot.joints, robot.q_slices, robot.v_slices):
+            in_counts = joint.dof == 1 and counted[rate.start]
+            parts.append(steps[rate] * np.floor(q[at] / steps[rate] + 0.5) if in_counts else q[at])
+        return np.concatenate(parts)
+
+    def between(self, robot: Robot, y0: Any, y1: Any, s: float) -> Any:
+        q = robot.integrate(y0[: robot.nq], s * robot.difference(y0[: robot.nq], y1[: robot.nq]))
+        return np.concatenate((q, super().between(robot, y0[robot.nq :], y1[robot.nq :], s)))

@@ -1,0 +1,57 @@
+"""An inertial measurement unit on a body."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from geomctrl.robot import Robot
+
+from .sensor import Sensor, Truth, numbers_of
+
+
+class Imu(Sensor):
+    """Measures (angular rate, specific force) (6,) [rad/s, m/s^2] of a named frame, in its axes, at its origin.
+
+    The specific force is what an accelerometer feels, acceleration less gravity: at rest it points up. The acceleration
+    is that at the sample under the torques up to then. bias and noise, the standard deviation of a sample, are numbers
+    or (6,), in that order. A law takes it as y["imu"], or what `name` is. dt, delay, seed: as for `Sensor`.
+    """
+
+    def __init__(
+        self,
+        frame: str,
+        *,
+        bias: ArrayLike = 0.0,
+        noise: ArrayLike = 0.0,
+        dt: float | None = None,
+        delay: float = 0.0,
+        seed: int = 0,
+        name: str = "imu",
+    ):
+        super().__init__(name, dt, delay, seed)
+        self.frame = frame
+        self.bias, self.noise = numbers_of("bias", bias, 6), numbers_of("noise", noise, 6, 0.0)
+        self.noisy = bool(self.noise.any())
+
+    def check(self, plant: Any) -> None:
+        plant.robot.frame(self.frame)
+
+    def outputs(self, robot: Robot) -> dict[str, tuple[int, ...]]:
+        return {self.name: (6,)}
+
+    def draws(self, robot: Robot) -> int:
+        return 6 * self.noisy
+
+    def measure(self, truth: Truth, memory: Any, draws: Any, period: float) -> tuple[Any, Any]:
+        robot: Robot = truth.plant.robot
+        q, v = truth.q, truth.v
+        jacobian = robot.jacobian(q, self.frame)
+        twist = jacobian @ v
+        rate = jacobian @ truth.acceleration + robot.jacobian_rate(q, v, self.frame) @ v
+        up = robot.pose(q, self.frame)[:3, :3].T @ -robot.gravity
+        force = rate[3:] + np.cross(twist[:3], twist[3:]) + up
+        y = np.concatenate((twist[:3], force)) + self.bias
+        return y + self.noise * draws if self.noisy else y, memory

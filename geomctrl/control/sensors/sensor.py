@@ -1,0 +1,101 @@
+"""The contract of a sensor."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from geomctrl.arguments import checked, count, number
+from geomctrl.errors import ArgumentError
+from geomctrl.robot import Robot
+
+from .noise import round_keys
+
+
+class Truth(NamedTuple):
+    """What is true at a sample: the state, the command that was at work up to then, the plant's own state x (None
+    without), and the plant as it is now."""
+
+    t: float
+    q: np.ndarray
+    v: np.ndarray
+    command: np.ndarray
+    x: Any
+    plant: Any
+
+    @property
+    def tau(self) -> np.ndarray:
+        """The torques (nv,) at the joints."""
+        return self.plant.applied(*self[:5])
+
+    @property
+    def acceleration(self) -> np.ndarray:
+        """vdot (nv,) under them."""
+        return self.plant.acceleration(*self[:5])
+
+
+class Sensor:
+    """Something that measures at samples. The implementer's contract:
+
+    1. `name` says whose noise it is: two sensors of a plant have two names. `dt` is its period [s], None that of the
+       controller; `delay` [s] how much later the controller knows; `seed` that of the noise. `__init__` takes them.
+    2. `check(plant)` raises ArgumentError where the sensor does not fit the plant; called when the plant is made.
+    3. `outputs(robot)` names what is measured, {name: shape}. "q" (nq,) and "v" (nv,) are what a law is called with in
+       the place of the truth; a law whose attribute `measurements` is True is called as law(t, q, v, z, y) with all of
+       them, y[name]. A run keeps them as `run.measured`.
+    4. `draws(robot)` is how many standard normal numbers it wants a sample.
+    5. `start(truth, period)` is its memory before the first sample, (m,) numbers, which has settled.
+    6. `measure(truth, memory, draws, period)` returns (measurements in one array, as `outputs` lists them; the memory
+       until the next sample), by arithmetic and numpy without branches on numbers: compiled loops trace it. It may
+       depend on nothing else, and write on nothing.
+    7. `between(robot, y0, y1, s)` is what was measured at the fraction s from y0 to y1, for delays that are no multiple
+       of the period; a straight line unless overridden.
+    """
+
+    def __init__(self, name: str, dt: float | None = None, delay: float = 0.0, seed: int = 0):
+        if not isinstance(name, str) or not name:
+            raise ArgumentError(f"name: expected a word, got {name!r:.60}")
+        self.name = name
+        self.dt = None if dt is None else number("dt", dt, "None or seconds > 0", lambda x: x > 0.0)
+        self.delay = number("delay", delay, "seconds >= 0", lambda x: x >= 0.0)
+        self.seed = count("seed", seed)
+        self.keys = round_keys(self.seed, name)
+
+    def check(self, plant: Any) -> None:
+        pass
+
+    def outputs(self, robot: Robot) -> dict[str, tuple[int, ...]]:
+        raise NotImplementedError
+
+    def draws(self, robot: Robot) -> int:
+        return 0
+
+    def start(self, truth: Truth, period: float) -> np.ndarray:
+        return np.zeros(0)
+
+    def measure(
+        self, truth: Truth, memory: np.ndarray, draws: np.ndarray, period: float
+    ) -> tuple[np.ndarray, np.ndarray]:
+        raise NotImplementedError
+
+    def between(self, robot: Robot, y0: np.ndarray, y1: np.ndarray, s: float) -> np.ndarray:
+        return (1.0 - s) * y0 + s * y1
+
+
+def some_numbers(name: str, x: ArrayLike, least: float = -np.inf) -> np.ndarray:
+    """A number or one a coordinate, () or (n,), none below `least`, as a new array; errors name the argument `name`."""
+    a = checked(name, x, ())
+    if a.ndim > 1 or (a < least).any():
+        what = "a number" if least == -np.inf else f"a number >= {least:g}"
+        raise ArgumentError(f"{name}: expected {what}, or one for each coordinate, got {x!r:.80}")
+    return a.copy()
+
+
+def numbers_of(name: str, x: ArrayLike, n: int, least: float = -np.inf) -> np.ndarray:
+    """(n,) numbers from one or n, none below `least`; errors name the argument `name`."""
+    a = some_numbers(name, x, least)
+    if a.shape not in ((), (n,)):
+        raise ArgumentError(f"{name}: expected a number or {n} of them, got shape {a.shape}")
+    return np.broadcast_to(a, n).copy()

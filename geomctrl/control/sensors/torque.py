@@ -1,0 +1,55 @@
+"""Torque sensors in the joints."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from numpy.typing import ArrayLike
+
+from geomctrl.arguments import choice
+from geomctrl.robot import Robot
+
+from .sensor import Sensor, Truth, numbers_of, some_numbers
+
+
+class JointTorque(Sensor):
+    """Measures the joints' torques (nv,) [N m, N], as y["torque"] or what `name` is.
+
+    side: "link", behind the gears, what reaches the link: the motor's torque less the plant's friction and what its
+    armature takes; or "motor", the torque at work, as motor currents tell. bias and noise, the standard deviation of a
+    sample, are numbers or (nv,). dt, delay, seed: as for `Sensor`.
+    """
+
+    def __init__(
+        self,
+        *,
+        side: str = "link",
+        bias: ArrayLike = 0.0,
+        noise: ArrayLike = 0.0,
+        dt: float | None = None,
+        delay: float = 0.0,
+        seed: int = 0,
+        name: str = "torque",
+    ):
+        super().__init__(name, dt, delay, seed)
+        self.side = choice("side", side, ("link", "motor"))
+        self.bias, self.noise = some_numbers("bias", bias), some_numbers("noise", noise, 0.0)
+        self.noisy = bool(self.noise.any())
+
+    def check(self, plant: Any) -> None:
+        for key in ("bias", "noise"):
+            numbers_of(f"{self.name}: {key}", getattr(self, key), plant.robot.nv)
+
+    def outputs(self, robot: Robot) -> dict[str, tuple[int, ...]]:
+        return {self.name: (robot.nv,)}
+
+    def draws(self, robot: Robot) -> int:
+        return robot.nv * self.noisy
+
+    def measure(self, truth: Truth, memory: Any, draws: Any, period: float) -> tuple[Any, Any]:
+        tau, plant = truth.tau + self.bias, truth.plant
+        if self.side == "link":
+            tau = tau - plant.robot.armature * truth.acceleration
+            if plant.friction is not None:
+                tau = tau - plant.friction.acting(truth.v)
+        return tau + self.noise * draws if self.noisy else tau, memory
