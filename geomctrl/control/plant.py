@@ -4,19 +4,21 @@ from __future__ import annotations
 
 import copy
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from geomctrl.arguments import FLOAT64, checked, count, frozen, function, instance, number
+from geomctrl.arguments import FLOAT64, checked, count, frozen, instance, number
 from geomctrl.compiler.arrays import scalar
 from geomctrl.errors import ArgumentError
 from geomctrl.kernels import plant as kernels
 from geomctrl.robot import Robot
 
 from .desired import time
+from .wrenches import SOON, ExternalWrenches, external_wrenches
 
 
 @dataclass(frozen=True, eq=False)
@@ -82,15 +84,18 @@ class Plant:
     """The true robot: M vdot + C v + g + friction(v) + springs(q) = tau + sum_i Jac_i^T f_ext_i.
 
     Springs are those of the robot's joints, stiffness (q - rest) each; few robots have any. friction: a `Friction`, or
-    "model" for the damping and friction of the robot's model file. f_ext(t, q, v): wrenches
-    (nbodies, 6) on the bodies, in body frames. changes: (time, robot) pairs; from that time on that robot is the true
-    one (a load gripped or dropped); all must have the same joints.
+    "model" for the damping and friction of the robot's model file. f_ext: a `Wrench`, a `Contact`, a function
+    (t, q, v) of the wrenches (nbodies, 6) on the bodies, in body frames, or a list of these; a function's attribute
+    `switches`, if it has one, lists the times at which it is not smooth. changes: (time, robot) pairs; from that time
+    on that robot is the true one (a load gripped or dropped); all must have the same joints. Integrators step on such
+    times, and on those at which a wrench begins or ends, exactly.
     """
 
     robot: Robot
     friction: Friction | str | None = None
-    f_ext: Callable[[float, np.ndarray, np.ndarray], np.ndarray] | None = None
+    f_ext: Any = None
     changes: Sequence[tuple[float, Robot]] = ()
+    switches: tuple[float, ...] = field(init=False, repr=False)  # times [s] at which it becomes another
     _law: Friction | None = field(init=False, repr=False)
     _coefficients: np.ndarray = field(init=False, repr=False)
     _coulomb: int = field(init=False, repr=False)
@@ -106,9 +111,10 @@ class Plant:
             raise ArgumentError(f"friction: expected a Friction, 'model' or None, got {self.friction!r}")
         if law is not None:
             law.check(self.robot.nv)
-        if self.f_ext is not None:
-            function("f_ext", self.f_ext, "of (t, q, v)")
+        object.__setattr__(self, "f_ext", external_wrenches(self.robot, self.f_ext))
         object.__setattr__(self, "changes", self._checked_changes())
+        times = {*(t for t, _ in self.changes), *getattr(self.f_ext, "switches", ())}
+        object.__setattr__(self, "switches", tuple(sorted(times)))
         object.__setattr__(self, "friction", law)
         object.__setattr__(self, "_law", law)
         law = Friction() if law is None else law
@@ -138,14 +144,17 @@ class Plant:
     def at(self, t: float) -> Plant:
         """The plant as it is from time t on, until the next change."""
         t, robot = time(t), self.robot
-        for start, changed in self.changes:
-            if t >= start - 1e-12:
-                robot = changed
-        if robot is self.robot:
+        if not self.switches:
             return self
+        for start, changed in self.changes:
+            if t >= start - SOON:
+                robot = changed
         plant = copy.copy(self)  # a subclass keeps what it adds
         object.__setattr__(plant, "robot", robot)
         object.__setattr__(plant, "changes", ())
+        object.__setattr__(plant, "switches", ())
+        if isinstance(self.f_ext, ExternalWrenches):
+            object.__setattr__(plant, "f_ext", self.f_ext.at(t))
         object.__setattr__(plant, "_springs", _springs(robot))
         return plant
 

@@ -101,7 +101,7 @@ class Flow:
     # --- traced --------------------------------------------------------------------------------------------------
 
     def _traced(self) -> Callable[[float, np.ndarray], np.ndarray]:
-        if self.plant.changes:
+        if self.plant.switches:
             raise ArgumentError("plant: changes")
         loop = trace_closed_loop(self.plant, self.controller, self._extra)
         self.loop, S = loop, loop.extra["S"]

@@ -154,7 +154,7 @@ def _domain(controller: Any, plant: Plant, equilibrium: Any, spread: Any, given:
     if group is not None:
         require_group("controller.group", group)
     rest = _equilibria(controller, plant, equilibrium)
-    end = 3.0 + max((t for t, _ in plant.changes), default=0.0)
+    end = 3.0 + max(plant.switches, default=0.0)
     zero = rest(0.01)
     n, own = plant.robot.nv, np.zeros(0)
     draw = None if zero.z is None else _drawn(controller, plant, zero.z)

@@ -255,8 +255,8 @@ def _autonomous(controller: Any, plant: Plant) -> None:
                 "plant: expected joints with one degree of freedom, whose configurations are vectors; got one with"
                 f" {joint.dof} ({robot.nv} velocities, {robot.nq} numbers in q)"
             )
-    if plant.changes:
-        raise ArgumentError(f"plant: expected one that does not change, got changes at {[t for t, _ in plant.changes]}")
+    if plant.switches:
+        raise ArgumentError(f"plant: expected one that does not change, got changes at {list(plant.switches)}")
     start = controller.start() if hasattr(controller, "start") else None
     if start is not None:
         raise ArgumentError(
