@@ -169,7 +169,7 @@ def test_it_depends_on_the_state_alone():
     for twin in (plant, copy.copy(plant), copy.deepcopy(plant), pickle.loads(pickle.dumps(plant))):
         assert (twin.acceleration(0.0, q, zero, zero) == first).all()
     laws = [Push([0, 0, 0, force, 0, 0]) for force in (0.0, 5.0, 20.0, 40.0)]
-    many = gc.simulate_many(plant, laws, q, zero, 0.05, 1e-3, threads=2, monitors=None)
+    many = gc.simulate_many(plant, laws, q, zero, 0.05, 2e-3, threads=2, monitors=None)
     for law, found in zip(laws, many):
         assert (found.q == run(plant, law.tau, q, zero, 0.05, monitors=None).q).all()
 
