@@ -7,7 +7,8 @@ import numpy as np
 from geomctrl.arguments import function
 from geomctrl.control.contracts import Desired, Reference
 from geomctrl.control.desired import desired_at
-from geomctrl.control.plant import Friction, Plant
+from geomctrl.control.friction import Friction
+from geomctrl.control.plant import Plant
 from geomctrl.control.tracking import Sliding, TrackingError, sliding_variables, tracking_error
 from geomctrl.errors import ArgumentError
 from geomctrl.robot import Robot

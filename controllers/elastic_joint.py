@@ -14,11 +14,11 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike
 
+from geomctrl.arguments import one_state
 from geomctrl.compiler.arrays import scalar
 from geomctrl.control.contracts import Command, Desired, Lyapunov
 from geomctrl.control.desired import time
 from geomctrl.control.elastic_joints import per_joint, with_rotors
-from geomctrl.control.plant import one_state
 from geomctrl.control.smooth_references import SmoothReference
 from geomctrl.errors import ArgumentError
 from geomctrl.mechanism.mechanism import require_robot

@@ -9,11 +9,12 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import ArrayLike
 
-from geomctrl.arguments import FLOAT64, checked, choice, generator, instance, number
+from geomctrl.arguments import FLOAT64, checked, choice, generator, instance, number, one_state
 from geomctrl.compiler.arrays import possible, scalar
 from geomctrl.control.contracts import Command, Lyapunov, Reference
+from geomctrl.control.friction import Friction
 from geomctrl.control.gains import gain_matrix
-from geomctrl.control.plant import Friction, Plant, one_state
+from geomctrl.control.plant import Plant
 from geomctrl.control.tracking import adaptive_law, sliding_energy
 from geomctrl.control.tuning import RATES, Tuning
 from geomctrl.controllers._model_based import ModelBased, true_robot

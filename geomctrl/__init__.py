@@ -19,7 +19,8 @@ NAMES = {
     "Reference": "control.contracts",
     "Contact": "control.contact",
     "HalfSpace": "control.contact",
-    "Friction": "control.plant",
+    "Friction": "control.friction",
+    "JointStops": "control.stops",
     "Plant": "control.plant",
     "Wrench": "control.wrenches",
     "Run": "control.run",
@@ -39,6 +40,7 @@ NAMES = {
     "SweepError": "errors",
 }
 MODULES = {
+    "actuators": "control.actuators",
     "closed_forms": "terms.closed_forms",
     "constrained": "constrained",
     "control": "control",

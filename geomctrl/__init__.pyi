@@ -9,6 +9,7 @@ from . import interop as interop
 from . import models as models
 from . import testing as testing
 from .compiler.catalogue import Terms as Terms
+from .control import actuators as actuators
 from .control import measures as measures
 from .control import monitors as monitors
 from .control import references as references
@@ -20,11 +21,12 @@ from .control.contracts import Controller as Controller
 from .control.contracts import Desired as Desired
 from .control.contracts import Lyapunov as Lyapunov
 from .control.contracts import Reference as Reference
+from .control.friction import Friction as Friction
 from .control.loop import simulate as simulate
 from .control.many import simulate_many as simulate_many
-from .control.plant import Friction as Friction
 from .control.plant import Plant as Plant
 from .control.run import Run as Run
+from .control.stops import JointStops as JointStops
 from .control.sweeping.sweep import replay as replay
 from .control.sweeping.sweep import sweep as sweep
 from .control.wrenches import Wrench as Wrench

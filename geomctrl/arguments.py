@@ -91,6 +91,22 @@ def vector(name: str, x: ArrayLike, n: int) -> np.ndarray:
         raise ArgumentError(f"{name}: expected {n} finite numbers, got {x!r:.80}") from None
 
 
+def one_state(name: str, x: ArrayLike, n: int) -> np.ndarray:
+    """n finite numbers, or symbols; errors name the argument `name`."""
+    a = checked(name, x, (n,))
+    if a.ndim != 1:
+        raise ArgumentError(f"{name}: expected shape ({n},), got {a.shape}")
+    return a
+
+
+def per_coordinate(name: str, x: ArrayLike, expected: str, good: Callable[[np.ndarray], Any]) -> np.ndarray:
+    """x as a read-only number or (n,) numbers, all of them `good`; raises ArgumentError otherwise."""
+    a = checked(name, x, ())
+    if a.ndim > 1 or not a.size or not np.all(good(a)):
+        raise ArgumentError(f"{name}: expected {expected}, a number or (n,) of them, got {x!r:.80}")
+    return frozen(a)
+
+
 def number(
     name: str, x: object, expected: str = "a finite number", good: Callable[[float], bool] = lambda x: True
 ) -> float:

@@ -158,6 +158,23 @@ def test_external_wrenches_push_it_too():
     assert_close(run(plant, tau, q, v).q, run(ours, tau, q, v).q, 1e-9)
 
 
+def test_actuators_stand_before_it():
+    """With a state, an energy of their own, and limits."""
+    drives = [gc.actuators.SeriesElasticity([400.0, 300.0, 200.0], [0.2, 0.1, 0.1]), gc.actuators.TorqueLimits(1.5)]
+    plant = interop.mujoco_plant(ARM.format(option=""), actuators=drives)
+    ours = gc.Plant(plant.robot, actuators=drives)
+    q, v, tau = state(plant.robot)
+    theirs, found = run(plant, 5.0 * tau, q, v, dt=1e-3), run(ours, 5.0 * tau, q, v, dt=1e-3)
+    assert_close(theirs.x, found.x, 1e-9)
+    assert_close(theirs.q, found.q, 1e-9)
+    assert_close(theirs.applied, found.applied, 1e-9)
+    assert np.abs(theirs.applied).max() == 1.5
+    np.testing.assert_allclose(theirs.monitors["energy"].values, found.monitors["energy"].values, atol=1e-9)
+    x = theirs.x[-1]
+    args = 0.0, theirs.q[-1], theirs.v[-1], tau, x
+    assert plant.power(*args) == pytest.approx(ours.power(*args), rel=1e-9)
+
+
 def test_it_depends_on_the_state_alone():
     """Not on what was asked before, nor on which thread asks; copies are it."""
     plant = interop.mujoco_plant(BOX)

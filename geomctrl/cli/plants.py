@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 
-from geomctrl.control.plant import Friction
+from geomctrl.control.friction import Friction
 from geomctrl.control.tuning import Design
 from geomctrl.errors import ArgumentError
 from geomctrl.robot import Robot

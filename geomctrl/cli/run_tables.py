@@ -77,7 +77,7 @@ def _tracking_table(run: Run, others: dict[str, Run]) -> Table:
             cells += [_number(r, k, unit) for r in rms[1:]]
         else:
             cells += [""] * (1 + len(rms))
-        peak, effort = np.abs(run.tau[:, k]).max(), robot.limits.effort[k]
+        peak, effort = np.abs(run.applied[:, k]).max(), robot.limits.effort[k]
         over = peak > effort
         cells += [f"[yellow]{peak:.3g} {force}[/yellow]" if over else f"{peak:.3g} {force}"]
         cells += [(f"{effort:.3g}" + (" exceeded" if over else "")) if np.isfinite(effort) else "-"]

@@ -1,6 +1,7 @@
 """The closed loop as an ordinary differential equation on a Lie group.
 
-The state is y = (q, v, z, work) on the product of the robot's configurations, R^nv, the controller's own group and R.
+The state is y = (q, v, z, x, work) on the product of the robot's configurations, R^nv, the controller's own group, the
+plant's own state in R^n, if it has one, and R.
 With `control_dt=None` the controller is evaluated at every integrator stage: one ODE on that product, the setting of
 the proofs. With a number its command is held between samples, as on hardware.
 """
@@ -24,8 +25,9 @@ from geomctrl.lie.groups import Product, Rn
 from geomctrl.mechanism.configuration import configuration_group
 from geomctrl.mechanism.states import one_configuration
 from geomctrl.motion.arguments import duration
+from geomctrl.robot import Robot
 
-from .contracts import Command
+from .contracts import Command, started
 from .monitors import Sample
 from .plant import Plant
 from .wrenches import SOON
@@ -48,20 +50,25 @@ class Loop:
         q0, v0 = one_configuration(robot, "q0", q0), checked("v0", v0, (robot.nv,))
         if v0.ndim != 1:
             raise ArgumentError(f"v0: expected one velocity ({robot.nv},), got shape {v0.shape}")
-        z0, self.z_group = _start(controller)
+        _require_same_joints(controller, robot)
+        z0, self.z_group = _start(controller, robot, q0, v0)
+        x0 = plant.state_at_start(q0, v0)
+        nx = 0 if x0 is None else len(x0)
         self.z_shape = None if z0 is None else z0.shape
-        self.group = _group_of_states(configuration_group(robot), robot.nv, self.z_group)
+        self.group = _group_of_states(configuration_group(robot), robot.nv, self.z_group, nx)
         self.tableau = method_named(method)
         self.adaptive, self.h = self.tableau.b_hat is not None, None  # the first step that an adaptive method tries
         self.tolerances = checked_tolerances(rtol, atol, self.tableau, self.group)
         z = np.zeros(0) if z0 is None else z0.ravel()
         a, b, c = robot.nq, robot.nq + robot.nv, robot.nq + robot.nv + len(z)
         self.parts = slice(0, a), slice(a, b), slice(b, c)
-        self.y = np.concatenate((q0, v0, z, [0.0]))
-        self.nv, self.tau_shapes = robot.nv, {(robot.nv,)}
+        self.plants = None if x0 is None else slice(c, c + nx)  # x within y
+        self.y = np.concatenate((q0, v0, z, np.zeros(0) if x0 is None else x0, [0.0]))
+        self.inputs, self.tau_shapes = plant.inputs, {(plant.inputs,)}
         dim = self.z_group.dim
-        self.rates = np.zeros(self.group.dim)  # (v, vdot, z_rate, power): `field` gives it out, a step copies it
+        self.rates = np.zeros(self.group.dim)  # (v, vdot, z_rate, x', power): `field` gives it out, a step copies it
         self.z_rates = self.rates[2 * robot.nv : 2 * robot.nv + dim]
+        self.plant_rates = self.rates if x0 is None or not dim else np.zeros(2 * robot.nv + nx + 1)
         self.rate_shapes = {(dim,)} if dim else set()
         if dim and z0 is not None and z0.size == dim:  # on a group a rate is a vector of its algebra
             self.rate_shapes.add(z0.shape)
@@ -78,6 +85,10 @@ class Loop:
         flat = len(self.z_shape) == 1
         return y[..., q], y[..., v], (y[..., z] if flat else y[..., z].reshape(*y.shape[:-1], *self.z_shape))
 
+    def plant_state(self, y):
+        """x as a view of the state, or of states (n, ...); None of a plant without."""
+        return None if self.plants is None else y[..., self.plants]
+
     def evaluated(self, t, q, v, z) -> Command:
         """The controller's command, looked at: that it is finite is seen at once at samples, at stages by the step."""
         command = self.controller(t, q, v, z)
@@ -92,7 +103,7 @@ class Loop:
         if not isinstance(command, Command):
             wanted, got, shapes = "a geomctrl.Command", command, None
         elif not (_fits(command.tau, self.tau_shapes) and np.isfinite(command.tau).all()):
-            wanted, got, shapes = f"tau, an array of {self.nv} finite numbers,", command.tau, self.tau_shapes
+            wanted, got, shapes = f"tau, an array of {self.inputs} finite numbers,", command.tau, self.tau_shapes
         elif not self.rate_shapes:
             wanted, got, shapes = "no z_rate, as there is no state,", command.z_rate, {None}
         else:
@@ -116,13 +127,23 @@ class Loop:
             command = self.latest = self.command if self.hold else self.evaluated(t, q, v, z)
         tau, z_rate, _ = command
         try:
-            self.now.rate(t, q, v, tau, self.rates)
+            self._plant_rate(t, q, v, tau, y)
         except GeomctrlError:
             self.blame(t, command)
             raise
         if z_rate is not None:
             self.z_rates[:] = z_rate if z_rate.ndim == 1 else z_rate.ravel()
         return self.rates
+
+    def _plant_rate(self, t, q, v, tau, y) -> None:
+        if self.plants is None:
+            self.now.rate(t, q, v, tau, self.rates)
+            return
+        out, rates = self.plant_rates, self.rates
+        self.now.rate(t, q, v, tau, out, y[self.plants])
+        if out is not rates:  # z_rate stands in between
+            n = 2 * len(v)
+            rates[:n], rates[n + len(self.z_rates) :] = out[:n], out[n:]
 
     def sample(self, k: int, t: float):
         """What happens at the beginning of step k, the command then, and the rates."""
@@ -138,7 +159,11 @@ class Loop:
             self.command = self.commanded(t, q, v, z)
         command: Any = self.command
         work, signals = float(y[-1]), command.signals
-        sample = Sample(t, q, v, z, command.tau, work, self.now, changed, self.group, y, self.reference, signals)
+        x, tau = self.plant_state(y), command.tau
+        applied = self.now.applied(t, q, v, tau, x)
+        sample = Sample(
+            t, q, v, z, tau, work, self.now, changed, self.group, y, self.reference, signals, x, applied
+        )  # fmt: skip
         return sample, command, self.field(t, y, command)
 
     def commanded(self, t, q, v, z) -> Command:
@@ -195,8 +220,8 @@ class Loop:
 
 
 @functools.lru_cache(maxsize=64)
-def _group_of_states(configurations: Any, nv: int, z_group: Any) -> Product:
-    return Product(configurations, Rn(nv), z_group, Rn(1))
+def _group_of_states(configurations: Any, nv: int, z_group: Any, nx: int) -> Product:
+    return Product(configurations, Rn(nv), z_group, *([Rn(nx)] if nx else []), Rn(1))
 
 
 def _reference(controller: Any) -> Any:
@@ -209,9 +234,29 @@ def _reference(controller: Any) -> Any:
     return reference
 
 
-def _start(controller) -> tuple[np.ndarray | None, Any]:
+def _require_same_joints(controller: Any, robot: Robot) -> None:
+    """Raise ArgumentError where the model that a controller says it has moves in other coordinates than the robot."""
+    model = getattr(controller, "robot", None)
+    if not isinstance(model, Robot):
+        return
+    sizes = f"{model.nv} velocity coordinates ({model.name!r})", f"the plant {robot.nv} ({robot.name!r})"
+    if (model.nq, model.nv) != (robot.nq, robot.nv):
+        raise ArgumentError(
+            f"controller: its model `robot` has {sizes[0]}, {sizes[1]}: expected the same joints; a law on a reduced"
+            " model that maps q, v and tau itself keeps that model under another name"
+        )
+    if (model.turning != robot.turning).any():
+        k = int(np.argmax(model.turning != robot.turning))
+        kinds = ("turns" if r.turning[k] else "slides" for r in (model, robot))
+        raise ArgumentError(
+            f"controller: its model {model.name!r} has other joints than the plant {robot.name!r}: expected the same"
+            f" kinds, got {model.dof_names[k]!r}, which {next(kinds)}, for {robot.dof_names[k]!r}, which {next(kinds)}"
+        )
+
+
+def _start(controller: Any, robot: Robot, q0: np.ndarray, v0: np.ndarray) -> tuple[np.ndarray | None, Any]:
     """The controller's own state at the start, or None, and its group."""
-    z0 = controller.start() if hasattr(controller, "start") else None
+    z0 = started(controller, robot, q0, v0)
     group = getattr(controller, "group", None)
     if z0 is None:
         if group is not None:

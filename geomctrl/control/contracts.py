@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Any, NamedTuple, Protocol, runtime_checkable
@@ -43,7 +44,8 @@ class Reference(Protocol):
 class Controller(Protocol):
     """A feedback law. The implementer's contract:
 
-    1. `start()` returns the controller's own state z0: an array, an element of `group`, or None if it has none.
+    1. `start()` returns the controller's own state z0: an array, an element of `group`, or None if it has none. It may
+       take the robot's state at the beginning, `start(q0, v0)`: a filter then begins where the robot does.
     2. `__call__(t, q, v, z)` returns a Command and has no side effects: an integrator calls it at its stages, in
        any order, and may throw a step away. It may keep its arguments, but not write on them.
     3. z moves as z' = z_rate on R^n; a controller whose state lives on another Lie group says which in an attribute
@@ -64,6 +66,21 @@ class Controller(Protocol):
     def start(self) -> np.ndarray | None: ...
 
     def __call__(self, t: float, q: np.ndarray, v: np.ndarray, z: np.ndarray | None) -> Command: ...
+
+
+def started(controller: Any, robot: Any, q0: np.ndarray | None = None, v0: np.ndarray | None = None) -> Any:
+    """The state that a controller begins with where the robot begins with q0, v0, default neutral and at rest.
+
+    None without one. Whether `start` takes q0 and v0 is told by its signature.
+    """
+    start = getattr(controller, "start", None)
+    if start is None:
+        return None
+    try:
+        inspect.signature(start).bind(q0, v0)
+    except (TypeError, ValueError):
+        return start()
+    return start(robot.neutral() if q0 is None else q0, np.zeros(robot.nv) if v0 is None else v0)
 
 
 def moved(controller: Any, z: Any, t: Any, z_rate: Any) -> Any:

@@ -10,6 +10,8 @@ Joints have one degree of freedom.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 from numpy.typing import ArrayLike
 
@@ -21,7 +23,9 @@ from geomctrl.mechanism.joint import Joint
 from geomctrl.mechanism.mechanism import require_robot
 from geomctrl.robot import Robot
 
-from .plant import Friction, Plant
+from .actuators.actuator import Actuator
+from .friction import Friction
+from .plant import Plant
 
 
 def per_joint(name: str, x: ArrayLike, n: int) -> np.ndarray:
@@ -68,16 +72,24 @@ class ElasticPlant(Plant):
     """The true robot with elastic joints, for `simulate`: state (q, theta) and its rates, torques (2 nv,).
 
     Torques act on links (the first nv, as a rule zero) and motors. stiffness K [N m/rad, N/m], rotor B [kg m^2, kg]:
-    numbers or (nv,). friction, f_ext: as for `Plant`, of the 2 nv coordinates and of `with_rotors`' bodies.
+    numbers or (nv,). friction, f_ext, actuators: as for `Plant`, of the 2 nv coordinates and of `with_rotors`' bodies.
+    A law that sees and commands the links' joints alone runs on `Plant(robot, actuators=SeriesElasticity(...))`.
     """
 
     links: Robot
     stiffness: np.ndarray
 
     def __init__(
-        self, robot: Robot, stiffness: ArrayLike, rotor: ArrayLike, friction: Friction | str | None = None, f_ext=None
+        self,
+        robot: Robot,
+        stiffness: ArrayLike,
+        rotor: ArrayLike,
+        friction: Friction | str | None = "model",
+        f_ext=None,
+        *,
+        actuators: Sequence[Actuator] | Actuator = (),
     ):
-        super().__init__(with_rotors(robot, rotor), friction, f_ext)
+        super().__init__(with_rotors(robot, rotor), friction, f_ext, actuators=actuators)
         object.__setattr__(self, "links", robot.with_armature(0.0))
         object.__setattr__(self, "stiffness", per_joint("stiffness", stiffness, robot.nv))
 
@@ -87,14 +99,8 @@ class ElasticPlant(Plant):
         spring = self.stiffness * (q[n:] - q[:n])
         return tau + np.concatenate((spring, -spring))
 
-    def _acceleration(self, t, q, v, tau):
-        return super()._acceleration(t, q, v, self._sprung(q, tau))
-
-    def _power(self, t, q, v, tau):
-        return super()._power(t, q, v, self._sprung(q, tau))
-
-    def rate(self, t, q, v, tau, out):
-        self._rate(t, q, v, tau, out)
+    def net_torque(self, t, q, v, tau, x):
+        return super().net_torque(t, q, v, self._sprung(q, tau), x)
 
     def spring_energy(self, q: np.ndarray) -> np.ndarray:
         """1/2 (theta - q) . K (theta - q) (...,) [J]."""

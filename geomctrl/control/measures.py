@@ -17,6 +17,7 @@ from geomctrl.errors import ArgumentError
 from geomctrl.mechanism.configuration import difference
 from geomctrl.robot import Robot
 
+from .contracts import started
 from .monitors import Monitor, Sample, default_monitors
 from .plant import Plant
 from .run import Run
@@ -66,11 +67,14 @@ def _run(x: Any) -> Run:
 
 
 def samples(run: Run) -> Iterator[Sample]:
-    """The stored samples of a run as a loop gives them to a measure: t, q, v, z, tau, plant, desired."""
+    """The stored samples of a run as a loop gives them to a measure: t, q, v, z, tau, plant, desired, x, applied."""
     reference = getattr(_run(run).controller, "reference", None)
     for k, t in enumerate(run.t):
-        z, plant = None if run.z is None else run.z[k], run.plant.at(t)
-        yield Sample(float(t), run.q[k], run.v[k], z, run.tau[k], np.nan, plant, False, None, run.q[k], reference)
+        z, x, applied = (None if a is None else a[k] for a in (run.z, run.x, run.applied))
+        yield Sample(
+            float(t), run.q[k], run.v[k], z, run.tau[k], np.nan, run.plant.at(t), False, None, run.q[k], reference,
+            x=x, applied=applied,
+        )  # fmt: skip
 
 
 class _Error(Measure):
@@ -176,7 +180,7 @@ class ParameterError(Measure):
         if getattr(controller, "true_parameters", None) is None:
             raise ArgumentError(f"{self.name}: expected a controller with true_parameters, got {controller!r:.60}")
         self.controller = controller
-        self.error = self.first = controller.start() - controller.true_parameters(plant.at(0.0))
+        self.error = self.first = started(controller, plant.robot) - controller.true_parameters(plant.at(0.0))
 
     def add(self, sample):
         self.error = sample.z - self.controller.true_parameters(sample.plant)
@@ -194,7 +198,7 @@ class ParameterError(Measure):
 
 
 class PeakTorque(Measure):
-    """The largest |tau| of all joints and samples; with joints=True of each joint (nv,). Newtons where joints slide."""
+    """The largest |tau| applied to joints, of all samples; with joints=True of each (nv,). Newtons where they slide."""
 
     name = "peak_torque"
     what = "largest torque"
@@ -208,13 +212,13 @@ class PeakTorque(Measure):
         self.peak = np.zeros(plant.robot.nv)
 
     def add(self, sample):
-        self.peak = np.maximum(self.peak, np.abs(sample.tau))
+        self.peak = np.maximum(self.peak, np.abs(sample.applied))
 
     def value(self):
         return np.array(self.peak) if self.joints else float(np.max(self.peak))
 
     def __call__(self, run):
-        peak = np.abs(_run(run).tau).max(axis=0, initial=0.0)
+        peak = np.abs(_run(run).applied).max(axis=0, initial=0.0)
         return peak if self.joints else float(peak.max())
 
 

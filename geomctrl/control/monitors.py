@@ -12,7 +12,7 @@ from typing import Any, NamedTuple, cast
 
 import numpy as np
 
-from geomctrl.arguments import checked, number, tolerance
+from geomctrl.arguments import checked, choice, number, tolerance
 from geomctrl.compiler.arrays import has_symbols, possible, scalar
 from geomctrl.compiler.symbols import where
 from geomctrl.compiler.tracing import run
@@ -24,6 +24,9 @@ from geomctrl.terms.skewness import residual_of, residual_of_terms
 from .contracts import Desired, moved
 from .desired import desired_at
 from .plant import Plant
+from .stops import bounded
+
+LIMITED = {"position": ("q", "rad or m"), "velocity": ("v", "rad/s or m/s"), "effort": ("applied", "N m or N")}
 
 
 class Sample(NamedTuple):
@@ -33,7 +36,7 @@ class Sample(NamedTuple):
     q: np.ndarray
     v: np.ndarray
     z: Any
-    tau: np.ndarray
+    tau: np.ndarray  # the command
     work: float  # energy fed in since the start [J]
     plant: Plant  # as it is now
     changed: bool  # the true robot changed at this sample
@@ -41,6 +44,8 @@ class Sample(NamedTuple):
     y: np.ndarray  # the state as one element of `group`
     reference: Any = None  # the controller's, if it has one
     signals: Mapping[str, Any] = MappingProxyType({})  # of the command
+    x: Any = None  # the plant's own state
+    applied: Any = None  # the joint torques (nv,) that its actuators make of the command
 
     @property
     def desired(self) -> Desired | None:
@@ -121,6 +126,7 @@ def skew_residual(M: np.ndarray, Mdot: np.ndarray, C: np.ndarray, v: np.ndarray)
 class EnergyBalance(Monitor):
     """|H(t) - H(0) - work fed in| relative to the largest energy or work so far: what the integrator loses.
 
+    H is the robot's energy and what the plant stores beside it: in its actuators' springs, rotors and coils.
     Lifting the robot by a centimetre is the least energy it is compared with.
     """
 
@@ -132,11 +138,14 @@ class EnergyBalance(Monitor):
 
     def start(self, plant, controller):
         weight = plant.robot.parameters[:, 0].sum() * np.linalg.norm(plant.robot.gravity)
+        self.beside = plant.stores_energy
         self.baseline, self.work0, self.scale, self.drift = None, 0.0, max(0.01 * weight, 1e-3), 0.0
         return True
 
     def measure(self, sample):
         H = scalar(sample.plant.robot.energy(sample.q, sample.v))
+        if self.beside:
+            H = H + sample.plant.energy_beside(sample.q, sample.x)
         if self.baseline is None:
             self.baseline = H
         elif sample.changed:  # the load brings its own energy: count afresh, but keep what was lost before
@@ -193,7 +202,7 @@ class LyapunovDecrease(Monitor):
         if not possible(late):
             return 0.0
         tau, z_rate, _ = self.law(t, q, v, z)
-        a, change = plant.acceleration(t, q, v, tau), 25.0 * value
+        a, change = plant.acceleration(t, q, v, tau, sample.x), 25.0 * value
         for k, weight in ((1, -48.0), (2, 36.0), (3, -16.0), (4, 3.0)):
             h = -0.125 * k * self.held
             before = max(t + h, 0.0), plant.robot.integrate(q, h * v), v + h * a, moved(self.law, z, h, z_rate)
@@ -221,7 +230,7 @@ class Holding(Monitor):
     def start(self, plant, controller):
         self.law, self.function = _law(controller), cast(Any, getattr(controller, "lyapunov", None))
         self.last, self.since, self.power, self.fed = np.nan, -np.inf, 0.0, 0.0
-        self.largest, self.lowest, self.kept = 0.0, np.inf, np.zeros(plant.robot.nv)
+        self.largest, self.lowest, self.kept = 0.0, np.inf, np.zeros(plant.inputs)
         return self.function is not None and self.held > 0.0
 
     def measure(self, sample):
@@ -242,7 +251,8 @@ class Holding(Monitor):
     def _power(self, sample, tau):
         """dV/dt through torques tau added to the command."""
         t, q, v, z, plant = sample.t, sample.q, sample.v, sample.z, sample.plant
-        more = plant.acceleration(t, q, v, sample.tau + tau) - plant.acceleration(t, q, v, sample.tau)
+        x, held = sample.x, sample.tau
+        more = plant.acceleration(t, q, v, held + tau, x) - plant.acceleration(t, q, v, held, x)
         high, low = (self.function(t, q, v + s * self.held * more, z, plant)[0] for s in (0.5, -0.5))
         return (high - low) / self.held
 
@@ -267,6 +277,32 @@ class GroupResidual(Monitor):
 
     def measure(self, sample):
         return 0.0 if self.trivial else scalar(sample.group.residual(sample.y))
+
+
+class JointLimits(Monitor):
+    """By how much a joint is beyond a limit of its model, at most, in the limit's unit; negative where all are within.
+
+    of: "position", "velocity" or "effort", the torque that is applied to the joint. Reported, not enforced: that is
+    what `JointStops` do, at which the position's does not apply, and `actuators.TorqueLimits`.
+    """
+
+    def __init__(self, of: str = "position", limit: float = 0.0):
+        self.of, self.limit = choice("of", of, LIMITED), tolerance("limit", limit)
+        self.field, unit = LIMITED[of]
+        self.name, self.what = f"{of}_limits", f"{of} beyond a joint's limit, {unit}"
+
+    def start(self, plant, controller):
+        if self.of == "position":
+            _, self.places, self.lower, self.upper = bounded(plant.robot)
+            return plant.stops is None and len(self.places) > 0
+        limits = getattr(plant.robot.limits, self.of)
+        self.places = np.flatnonzero(np.isfinite(limits))
+        self.lower, self.upper = -limits[self.places], limits[self.places]
+        return len(self.places) > 0
+
+    def measure(self, sample):
+        x = getattr(sample, self.field)[self.places]
+        return scalar(np.maximum(self.lower - x, x - self.upper).max())
 
 
 @dataclass(frozen=True)
@@ -296,9 +332,12 @@ class MonitorResult:
 
 
 def default_monitors() -> list[Monitor]:
-    """Skew symmetry, energy balance, Lyapunov decrease, what holding commands does to it, group membership. A
-    non-finite state always ends a run."""
-    return [Skew(), EnergyBalance(), LyapunovDecrease(), Holding(), GroupResidual()]
+    """Skew symmetry, energy balance, Lyapunov decrease, what holding commands does to it, group membership, and the
+    limits of joints' positions, velocities and efforts. A non-finite state always ends a run."""
+    return [
+        *(Skew(), EnergyBalance(), LyapunovDecrease(), Holding(), GroupResidual()),
+        *map(JointLimits, LIMITED),
+    ]
 
 
 def monitor_list(monitors: str | Iterable[Monitor] | None) -> list[Monitor]:

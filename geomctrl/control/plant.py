@@ -1,4 +1,7 @@
-"""The plant: the true robot with friction, springs, changing loads and external wrenches; no model need equal it."""
+"""The plant: the true robot with its actuators, friction, springs, stops, changing loads and external wrenches.
+
+No model need equal it.
+"""
 
 from __future__ import annotations
 
@@ -9,125 +12,124 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike
 
-from geomctrl.arguments import FLOAT64, checked, count, frozen, instance, number
+from geomctrl.arguments import FLOAT64, checked, instance, one_state
 from geomctrl.compiler.arrays import scalar
 from geomctrl.errors import ArgumentError
 from geomctrl.kernels import plant as kernels
 from geomctrl.robot import Robot
 
+from .actuators.actuator import Actuator
+from .actuators.chain import Chain, chain_of
 from .desired import time
+from .friction import Friction
+from .overriding import overrides, require_arguments, require_together
+from .stops import JointStops
 from .wrenches import SOON, ExternalWrenches, external_wrenches
 
-
-@dataclass(frozen=True, eq=False)
-class Friction:
-    """Joint friction: viscous v + coulomb tanh(v / smoothing), (nv,) each or a number [N m s/rad, N m, rad/s].
-
-    The smooth Coulomb law keeps the closed loop an ordinary differential equation; `smoothing` is the speed at which
-    76 % of the Coulomb torque acts.
-    """
-
-    viscous: ArrayLike = 0.0
-    coulomb: ArrayLike = 0.0
-    smoothing: float = 0.01
-    _shape: tuple[int, ...] = field(init=False, repr=False)  # of velocities; () where joints share their numbers
-
-    def __post_init__(self):
-        for name in ("viscous", "coulomb"):
-            x = checked(name, getattr(self, name), ())
-            if x.ndim > 1 or not x.size or (x < 0.0).any():
-                raise ArgumentError(f"{name}: expected a number or (nv,) numbers, not negative, got {x}")
-            object.__setattr__(self, name, frozen(x))
-        object.__setattr__(self, "_shape", np.shape(self.viscous) or np.shape(self.coulomb))
-        object.__setattr__(
-            self, "smoothing", number("smoothing", self.smoothing, "a positive speed", lambda x: x > 0.0)
-        )
-
-    def torque(self, v: np.ndarray) -> np.ndarray:
-        """The torque that friction takes from the joints, (..., nv)."""
-        return self.acting(checked("v", v, self._shape))
-
-    def acting(self, v: np.ndarray) -> np.ndarray:
-        """`torque`, of what is known to be velocities."""
-        if type(v) is not np.ndarray or v.dtype is not FLOAT64:
-            v = checked("v", v, self._shape)
-        return np.asarray(self.viscous) * v + np.asarray(self.coulomb) * np.tanh(v / self.smoothing)
-
-    def columns(self, v: np.ndarray) -> np.ndarray:
-        """(nv, 2 nv): torque is columns @ (viscous, coulomb), linear in its parameters like the regressor."""
-        return self.acting_columns(one_state("v", v, *(self._shape or np.shape(v)[:1] or (0,))))
-
-    def acting_columns(self, v: np.ndarray) -> np.ndarray:
-        """`columns`, of what is known to be velocities."""
-        if type(v) is not np.ndarray or v.dtype is not FLOAT64:
-            v = checked("v", v, self._shape)
-        return np.hstack((np.diag(v), np.diag(np.tanh(v / self.smoothing))))
-
-    def parameters(self, nv: int) -> np.ndarray:
-        """(viscous, coulomb) as one vector (2 nv,)."""
-        self.check(nv)
-        return np.concatenate((np.broadcast_to(self.viscous, nv), np.broadcast_to(self.coulomb, nv)))
-
-    def check(self, nv: int) -> None:
-        """Raise ArgumentError unless this is the friction of a robot with nv velocity coordinates."""
-        count("nv", nv)
-        for name in ("viscous", "coulomb"):
-            shape = np.shape(getattr(self, name))
-            if shape not in ((), (nv,)):
-                raise ArgumentError(f"friction: {name}: expected a number or ({nv},) numbers, got shape {shape}")
+SIGNATURES = {
+    "net_torque": "t, q, v, tau, x",
+    "start": "q0, v0",
+    "state_rate": "t, q, v, tau, x",
+    "stored_energy": "q, x",
+    "storage_power": "t, q, v, tau, x",
+}
 
 
 @dataclass(frozen=True, eq=False)
 class Plant:
-    """The true robot: M vdot + C v + g + friction(v) + springs(q) = tau + sum_i Jac_i^T f_ext_i.
+    """The true robot: M vdot + C v + g + friction(v) + springs(q) + stops(q, v) = tau + sum_i Jac_i^T f_ext_i.
 
-    Springs are those of the robot's joints, stiffness (q - rest) each; few robots have any. friction: a `Friction`, or
-    "model" for the damping and friction of the robot's model file. f_ext: a `Wrench`, a `Contact`, a function
-    (t, q, v) of the wrenches (nbodies, 6) on the bodies, in body frames, or a list of these; a function's attribute
-    `switches`, if it has one, lists the times at which it is not smooth. changes: (time, robot) pairs; from that time
-    on that robot is the true one (a load gripped or dropped); all must have the same joints. Integrators step on such
-    times, and on those at which a wrench begins or ends, exactly.
+    tau are the joint torques that `actuators` make of the command, or the command itself without them: one
+    `actuators.Actuator` or several, in order from the command on. Springs are those of the robot's joints, stiffness
+    (q - rest) each; few robots have any. friction: a `Friction`, "model" for the damping and friction of the robot's
+    model file, or None. stops: `JointStops` at the limits of the joints' positions; without, monitors report what goes
+    beyond them. f_ext: a `Wrench`, a `Contact`, a function (t, q, v) of the wrenches (nbodies, 6) on the bodies, in
+    body frames, or a list of these; a function's attribute `switches` lists the times at which it is not smooth.
+    changes: (time, robot) pairs; from that time on that robot is the true one (a load gripped or dropped); all must
+    have the same joints. Integrators step on all such times exactly: `switches`.
+
+    Another plant is a subclass. Its implementer's contract:
+
+    1. `net_torque(t, q, v, tau, x)` returns the torques (nv,) that move the robot, from the actuators' tau (nv,): tau
+       less friction, springs and stops, which `super().net_torque(...)` is. Override it for anything that acts at the
+       joints: acceleration, rate, power, and compiled loops follow from it. No side effects, and nothing is written on.
+    2. A plant with a continuous state x of its own on R^n overrides two: `start(q0, v0)`, the state (n,) it begins with
+       where the robot does, and `state_rate(t, q, v, tau, x)`, its rate. x is None without one.
+    3. A plant that stores energy in x, or a potential in q, overrides two: `stored_energy(q, x)` [J], and
+       `storage_power(t, q, v, tau, x)` [W], what flows into the store: in from outside, less what goes to the robot as
+       net torque, less what is lost. The energy balance of a run then checks the one against the other.
+    4. Only a plant that is not the equation above overrides these two: `acceleration(t, q, v, tau, x=None)`, tau here
+       being the command, and `power(t, q, v, tau, x=None)`; `net_torque` is not asked then. With both, and to save
+       time, also `rate(t, q, v, tau, out, x=None)`.
+    5. What belongs together is overridden together, by one class: that is looked at when the class is made, and so is
+       with which arguments its methods can be called. `__init__` calls this class's.
+    6. To be compiled, methods use numpy without branches on numbers, as a controller's law does; what they know are
+       attributes, set by `__init__` and never again.
+
+    The state of the whole plant, `Run.x` and a monitor's `sample.x`, is its own x, then the actuators' in their order.
     """
 
     robot: Robot
-    friction: Friction | str | None = None
+    friction: Friction | str | None = "model"
     f_ext: Any = None
     changes: Sequence[tuple[float, Robot]] = ()
+    actuators: Sequence[Actuator] | Actuator = field(default=(), kw_only=True)
+    stops: JointStops | None = field(default=None, kw_only=True)
     switches: tuple[float, ...] = field(init=False, repr=False)  # times [s] at which it becomes another
     _law: Friction | None = field(init=False, repr=False)
     _coefficients: np.ndarray = field(init=False, repr=False)
     _coulomb: int = field(init=False, repr=False)
     _springs: tuple[np.ndarray, np.ndarray] | None = field(init=False, repr=False)
+    _stops: JointStops | None = field(init=False, repr=False)
+    _chain: Chain | None = field(init=False, repr=False)
+
+    def __init_subclass__(cls, **options: Any):
+        super().__init_subclass__(**options)
+        require_together(cls, "start", "state_rate", why="the beginning of a state of its own and its rate")
+        require_together(cls, "stored_energy", "storage_power", why="an energy and what flows into it")
+        require_together(cls, "acceleration", "power", why="what moves the robot; `net_torque` alone gives both")
+        if overrides(cls, Plant, "rate") and not overrides(cls, Plant, "acceleration"):
+            raise ArgumentError(
+                f"{cls.__name__}: overrides `rate` without `acceleration` and `power`: they belong together;"
+                " `net_torque` alone gives all three"
+            )
+        for name, arguments in SIGNATURES.items():
+            require_arguments(cls, name, arguments)
 
     def __post_init__(self):
         if not isinstance(self.robot, Robot):
             raise ArgumentError(f"robot: expected a geomctrl.Robot, got {self.robot!r:.60}")
-        law = self.friction
+        law, nv = self._checked_friction(), self.robot.nv
+        put = object.__setattr__
+        put(self, "f_ext", external_wrenches(self.robot, self.f_ext))
+        put(self, "changes", self._checked_changes())
+        times = {*(t for t, _ in self.changes), *getattr(self.f_ext, "switches", ())}
+        put(self, "switches", tuple(sorted(times)))
+        put(self, "_chain", chain_of(self.actuators, nv))
+        put(self, "actuators", self._chain.links if self._chain else ())
+        put(self, "friction", law)
+        put(self, "_law", law)
+        law = Friction() if law is None else law
+        rows = np.append(law.parameters(nv), np.full(nv, float(law.smoothing))).reshape(3, nv)
+        put(self, "_coefficients", rows)
+        put(self, "_coulomb", int(rows[1].any()))
+        stops = self.stops
+        if stops is not None:
+            stops = instance("stops", stops, JointStops, "geomctrl.JointStops or None").of(self.robot)
+        put(self, "_stops", stops)
+        put(self, "_springs", _springs(self.robot))
+
+    def _checked_friction(self) -> Friction | None:
+        law, robot = self.friction, self.robot
         if isinstance(law, str) and law == "model":
-            law = Friction(self.robot.damping, self.robot.friction)
+            any_ = robot.damping.any() or robot.friction.any()
+            law = Friction(robot.damping, robot.friction) if any_ else None
         if law is not None and not isinstance(law, Friction):
             raise ArgumentError(f"friction: expected a Friction, 'model' or None, got {self.friction!r}")
         if law is not None:
-            law.check(self.robot.nv)
-        object.__setattr__(self, "f_ext", external_wrenches(self.robot, self.f_ext))
-        object.__setattr__(self, "changes", self._checked_changes())
-        times = {*(t for t, _ in self.changes), *getattr(self.f_ext, "switches", ())}
-        object.__setattr__(self, "switches", tuple(sorted(times)))
-        object.__setattr__(self, "friction", law)
-        object.__setattr__(self, "_law", law)
-        law = Friction() if law is None else law
-        nv = self.robot.nv
-        rows = np.append(law.parameters(nv), np.full(nv, float(law.smoothing))).reshape(3, nv)
-        object.__setattr__(self, "_coefficients", rows)
-        object.__setattr__(self, "_coulomb", int(rows[1].any()))
-        object.__setattr__(self, "_springs", _springs(self.robot))
-
-    @property
-    def friction_parameters(self) -> np.ndarray:
-        """(viscous, coulomb) as one vector (2 nv,), zero without friction."""
-        return self._coefficients[:2].ravel()
+            law.check(robot.nv)
+        return law
 
     def _checked_changes(self) -> tuple[tuple[float, Robot], ...]:
         try:
@@ -156,83 +158,209 @@ class Plant:
         if isinstance(self.f_ext, ExternalWrenches):
             object.__setattr__(plant, "f_ext", self.f_ext.at(t))
         object.__setattr__(plant, "_springs", _springs(robot))
+        if self.stops is not None:
+            object.__setattr__(plant, "_stops", self.stops.of(robot))
         return plant
 
-    def acceleration(self, t: float, q: np.ndarray, v: np.ndarray, tau: np.ndarray) -> np.ndarray:
-        """vdot (nv,) under joint torques tau."""
-        return self._acceleration(*self._arguments(t, q, v, tau))
+    # --- sizes and states ----------------------------------------------------------------------------------------
 
-    def _acceleration(self, t, q, v, tau):
-        tau = self._net(q, v, tau)
-        if self.f_ext is None:
-            return self.robot.forward_dynamics(q, v, tau)
-        return self.robot.forward_dynamics(q, v, tau, self.f_ext(t, q, v))
+    @property
+    def friction_parameters(self) -> np.ndarray:
+        """(viscous, coulomb) as one vector (2 nv,), zero without friction."""
+        return self._coefficients[:2].ravel()
 
-    def _net(self, q: np.ndarray, v: np.ndarray, tau: np.ndarray) -> np.ndarray:
-        """tau less what friction and springs take."""
+    @property
+    def inputs(self) -> int:
+        """How many numbers a command has: nv, or what the first actuator takes."""
+        return self._chain.inputs if self._chain else self.robot.nv
+
+    @property
+    def has_state(self) -> bool:
+        """Whether it, or one of its actuators, has a continuous state of its own."""
+        return overrides(type(self), Plant, "start") or bool(self._chain and self._chain.states)
+
+    @property
+    def stores_energy(self) -> bool:
+        """Whether it, or one of its actuators, stores energy."""
+        return overrides(type(self), Plant, "stored_energy") or bool(self._chain and any(self._chain.storing))
+
+    def start(self, q0: np.ndarray, v0: np.ndarray) -> np.ndarray | None:
+        """The state of its own (n,) that a subclass begins with; None without one."""
+        return None
+
+    def state_at_start(self, q0: np.ndarray, v0: np.ndarray) -> np.ndarray | None:
+        """The whole state x (nx,), its own and the actuators', where the robot begins with q0, v0; None without any."""
+        q0, v0, parts = one_state("q0", q0, self.robot.nq), one_state("v0", v0, self.robot.nv), []
+        if overrides(type(self), Plant, "start"):
+            own = checked(f"{type(self).__name__}.start(q0, v0)", self.start(q0, v0), ())
+            if own.ndim != 1 or not own.size:
+                raise ArgumentError(f"{type(self).__name__}.start(q0, v0): expected a vector, got shape {own.shape}")
+            parts.append(own)
+        if self._chain is not None and self._chain.states:
+            parts.append(self._chain.start(v0))
+        return np.concatenate(parts) if parts else None
+
+    def _split(self, x: Any) -> tuple[Any, Any]:
+        """(its own, the actuators') of the state."""
+        if x is None or self._chain is None or not self._chain.states:
+            return x, None
+        n = len(x) - self._chain.states
+        return (x[:n] if n else None), x[n:]
+
+    # --- what acts ------------------------------------------------------------------------------------------------
+
+    def applied_torque(self, t: float, q: np.ndarray, v: np.ndarray, tau: np.ndarray, x: Any = None) -> np.ndarray:
+        """The joint torques (nv,) that the actuators make of the command tau (inputs,)."""
+        return self.applied(*self._arguments(t, q, v, tau, x))
+
+    def applied(self, t, q, v, tau, x):
+        """`applied_torque`, of what is known to be a state."""
+        return tau if self._chain is None else self._chain.torque(t, tau, v, self._split(x)[1])
+
+    def net_torque(self, t: float, q: np.ndarray, v: np.ndarray, tau: np.ndarray, x: Any) -> np.ndarray:
+        """tau (nv,) less what friction, springs and stops take."""
         if self._law is not None:
             tau = tau - self._law.acting(v)
         if self._springs is not None:
             stiffness, preload = self._springs
             tau = tau - (q @ stiffness - preload)
+        if self._stops is not None:
+            tau = tau + self._stops.torque(q, v)
         return tau
 
-    def rate(self, t: float, q: np.ndarray, v: np.ndarray, tau: np.ndarray, out: np.ndarray) -> None:
-        """v and `acceleration` into the first 2 nv places of out, `power` into its last, in one kernel call where
-        nothing external and no spring acts.
+    def _net(self, t, q, v, tau, x):
+        own, theirs = self._split(x)
+        if self._chain is not None:
+            tau = self._chain.torque(t, tau, v, theirs)
+        return self.net_torque(t, q, v, tau, own)
 
-        A subclass that adds torques overrides all three, without calling this one.
+    def state_rate(self, t: float, q: np.ndarray, v: np.ndarray, tau: np.ndarray, x: Any) -> Any:
+        """The rate (n,) of a subclass's own state."""
+        return None
+
+    def stored_energy(self, q: np.ndarray, x: Any) -> float:
+        """What a subclass's own state, or its springs, store [J]."""
+        return 0.0
+
+    def storage_power(self, t: float, q: np.ndarray, v: np.ndarray, tau: np.ndarray, x: Any) -> float:
+        """What flows into that [W]."""
+        return 0.0
+
+    def energy_beside(self, q: np.ndarray, x: Any) -> float:
+        """What the plant stores beside the robot's own energy, its actuators' among it [J]."""
+        own, theirs = self._split(x)
+        energy = self.stored_energy(q, own)
+        return energy if self._chain is None else energy + self._chain.stored_energy(theirs)
+
+    # --- equations of motion --------------------------------------------------------------------------------------
+
+    def acceleration(self, t: float, q: np.ndarray, v: np.ndarray, tau: np.ndarray, x: Any = None) -> np.ndarray:
+        """vdot (nv,) under the command tau (inputs,), in the state x (nx,) of a plant that has one."""
+        t, q, v, tau, x = self._arguments(t, q, v, tau, x)
+        return self._accelerated(t, q, v, self._net(t, q, v, tau, x))
+
+    def _accelerated(self, t, q, v, net):
+        if self.f_ext is None:
+            return self.robot.forward_dynamics(q, v, net)
+        return self.robot.forward_dynamics(q, v, net, self.f_ext(t, q, v))
+
+    def rate(self, t: float, q: np.ndarray, v: np.ndarray, tau: np.ndarray, out: np.ndarray, x: Any = None) -> None:
+        """v and `acceleration` into the first 2 nv places of out, the rate of x into the next, `power` into the last.
+
+        In one kernel call where nothing external, no spring, no stop and no subclass acts.
         """
-        if self.f_ext is None and self._springs is None:
-            rate = self.robot._code.at(kernels.plant_rate, self._coulomb)(q, v, tau, self._coefficients)
-            if rate is not None:
-                out[: len(rate) - 1], out[-1] = rate[:-1], rate[-1]
-                return
-        self._rate(t, q, v, tau, out)
+        kind, (own, theirs) = type(self), self._split(x)
+        command, stored, n = tau, 0.0, self.robot.nv
+        if self._chain is not None:
+            tau, rates, stored = self._chain.driven(t, tau, v, theirs)
+            if rates is not None:
+                out[-1 - len(rates) : -1] = rates
+        if own is not None:
+            out[2 * n : 2 * n + len(own)] = self.state_rate(t, q, v, tau, own)
+        if kind.acceleration is not Plant.acceleration:
+            out[:n], out[n : 2 * n] = v, self.acceleration(t, q, v, command, x)
+            out[-1] = self.power(t, q, v, command, x)
+            return
+        if not self._in_kernel(q, v, tau, out):
+            net = self.net_torque(t, q, v, tau, own)
+            out[:n], out[n : 2 * n] = v, self._accelerated(t, q, v, net)
+            out[-1] = self._fed(t, q, v, net)
+        if kind.storage_power is not Plant.storage_power:
+            stored = stored + self.storage_power(t, q, v, tau, own)
+        out[-1] += stored
 
-    def _rate(self, t, q, v, tau, out):
-        n = self.robot.nv
-        out[:n], out[n : 2 * n], out[-1] = v, self.acceleration(t, q, v, tau), self.power(t, q, v, tau)
+    def _in_kernel(self, q, v, tau, out) -> bool:
+        """`rate` without a state's, in one call; False where that can not be."""
+        plain = type(self).net_torque is Plant.net_torque and self._springs is None and self._stops is None
+        if not plain or self.f_ext is not None:
+            return False
+        rate = self.robot._code.at(kernels.plant_rate, self._coulomb)(q, v, tau, self._coefficients)
+        if rate is None:
+            return False
+        out[: len(rate) - 1], out[-1] = rate[:-1], rate[-1]
+        return True
 
-    def power(self, t: float, q: np.ndarray, v: np.ndarray, tau: np.ndarray) -> float:
-        """What motors, friction, springs and external wrenches feed into the robot's own energy, in watts."""
-        t, q, v, tau = self._arguments(t, q, v, tau)
-        power = self._power(t, q, v, tau)
+    def power(self, t: float, q: np.ndarray, v: np.ndarray, tau: np.ndarray, x: Any = None) -> float:
+        """What flows into the robot's own energy and into what is stored beside it, in watts."""
+        t, q, v, tau, x = self._arguments(t, q, v, tau, x)
+        own, theirs = self._split(x)
+        stored = 0.0
+        if self._chain is not None:
+            tau, _, stored = self._chain.driven(t, tau, v, theirs)
+        power = self._fed(t, q, v, self.net_torque(t, q, v, tau, own)) + stored
+        power = power + self.storage_power(t, q, v, tau, own)
         if type(power) is float and not (math.isfinite(power) and math.isfinite(q.dot(q))):
-            for name, x in (("q", q), ("v", v), ("tau", tau)):
-                checked(name, x, x.shape)
+            for name, a in (("q", q), ("v", v), ("tau", tau)):
+                checked(name, a, a.shape)
         return power
 
-    def _power(self, t, q, v, tau):
-        tau = self._net(q, v, tau)
+    def _fed(self, t, q, v, net):
+        """The power of net torques and external wrenches."""
         if self.f_ext is not None:
             zero = np.zeros_like(v)
             held = self.robot.inverse_dynamics(q, zero, zero, f_ext=self.f_ext(t, q, v))
-            tau = tau + self.robot.gravity_force(q) - held
-        return scalar(v.dot(tau))
+            net = net + self.robot.gravity_force(q) - held
+        return scalar(v.dot(net))
 
-    def _arguments(self, t, q, v, tau):
-        """t, q, v, tau, as they are where a loop gave them: then the terms look at their values; else checked."""
+    def _arguments(self, t, q, v, tau, x):
+        """t, q, v, tau, x, as they are where a loop gave them: then the terms look at their values; else checked."""
+        if x is not None or self.has_state:
+            x = self._checked_state(x)
+        robot, inputs = self.robot, self.inputs
         arrays = type(q) is type(v) is type(tau) is np.ndarray and q.dtype is v.dtype is tau.dtype is FLOAT64
-        if arrays and type(t) is float and t - t == 0.0 and len(q) == self.robot.nq and v.shape == tau.shape:
-            return t, q, v, tau
-        n, nq = self.robot.nv, self.robot.nq
-        return time(t), one_state("q", q, nq), one_state("v", v, n), one_state("tau", tau, n)
+        arrays = arrays and type(t) is float and t - t == 0.0
+        if arrays and len(q) == robot.nq and v.shape == (robot.nv,) and tau.shape == (inputs,):
+            return t, q, v, tau, x
+        n, nq = robot.nv, robot.nq
+        return time(t), one_state("q", q, nq), one_state("v", v, n), one_state("tau", tau, inputs), x
+
+    def _checked_state(self, x):
+        """The state x of a plant that has one."""
+        if not self.has_state:
+            raise ArgumentError(f"x: expected None, as the plant has no state of its own, got {x!r:.60}")
+        if x is None:
+            raise ArgumentError("x: expected the plant's own state, as of state_at_start, got None")
+        a, states = checked("x", x, ()), self._chain.states if self._chain else 0
+        own = overrides(type(self), Plant, "start")
+        if a.ndim != 1 or (len(a) <= states if own else len(a) != states):
+            raise ArgumentError(f"x: expected shape ({f'more than {states}' if own else states},), got {a.shape}")
+        return a
 
 
-def plant_of(name: str, x: object) -> Plant:
-    """x, or the plant of a robot alone; raises ArgumentError, naming the argument `name`, for anything else."""
+def plant_of(name: str, x: object, *, state: bool = True) -> Plant:
+    """x, or the plant of a robot alone; raises ArgumentError, naming the argument `name`, for anything else.
+
+    state: whether it may have a continuous state of its own.
+    """
     if isinstance(x, Robot):
         return Plant(x)
-    return instance(name, x, Plant, "a geomctrl.Plant or a Robot")
-
-
-def one_state(name: str, x: ArrayLike, n: int) -> np.ndarray:
-    """n finite numbers, or symbols; errors name the argument `name`."""
-    a = checked(name, x, (n,))
-    if a.ndim != 1:
-        raise ArgumentError(f"{name}: expected shape ({n},), got {a.shape}")
-    return a
+    plant = instance(name, x, Plant, "a geomctrl.Plant or a Robot")
+    if plant.has_state and not state:
+        whose = ", ".join(type(link).__name__ for link in plant.actuators) or type(plant).__name__
+        raise ArgumentError(
+            f"{name}: expected one without a state of its own, got one with ({whose}): promises are about q, v and z"
+        )
+    return plant
 
 
 def _springs(robot: Robot) -> tuple[np.ndarray, np.ndarray] | None:

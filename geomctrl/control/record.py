@@ -28,6 +28,7 @@ class Record:
         plant: Plant,
         controller: Any,
         z_shape: tuple[int, ...] | None,
+        nx: int,
         monitors: list[Monitor],
         rows: int,
         measures: Sequence[Any] = (),
@@ -43,7 +44,9 @@ class Record:
         watched = {name: m for m in reversed(self.monitors) for name in m.signals}  # the first of two with one name
         try:
             self.t, self.q, self.v = np.empty(rows), np.empty((rows, robot.nq)), np.empty((rows, robot.nv))
-            self.tau, self.z = np.empty((rows, robot.nv)), None if z_shape is None else np.empty((rows, *z_shape))
+            self.tau, self.z = np.empty((rows, plant.inputs)), None if z_shape is None else np.empty((rows, *z_shape))
+            self.x = np.empty((rows, nx)) if nx else None
+            self.applied = np.empty((rows, robot.nv)) if plant.actuators else self.tau
             self.measured = np.empty((rows, len(self.monitors)))
             self.watched = {name: (m, np.empty(rows)) for name, m in watched.items()}
             self.desired = None
@@ -80,14 +83,18 @@ class Record:
     def extend(self, columns: dict[tuple[str, str], np.ndarray], states: tuple) -> None:
         """Keep rows that compiled code has stored; it has compared what monitors measured with the worst itself.
 
-        columns: by kind and name, as `Machine.columns` gives them. states: (q, v, z) of the rows.
+        columns: by kind and name, as `Machine.columns` gives them. states: (q, v, z, x) of the rows.
         """
         n = len(columns["t", ""])
         rows = slice(self.rows, self.rows + n)
         self.t[rows], self.tau[rows] = columns["t", ""], columns["tau", "tau"]
-        self.q[rows], self.v[rows], z = states
+        self.q[rows], self.v[rows], z, x = states
         if self.z is not None:
             self.z[rows] = z
+        if self.x is not None:
+            self.x[rows] = x
+        if self.applied is not self.tau:
+            self.applied[rows] = columns["applied", "applied"]
         if self.desired is not None:
             for name, column in zip("qva", self.desired):
                 column[rows] = columns["desired", name]
@@ -105,6 +112,10 @@ class Record:
         self.q[row], self.v[row], z = state
         if self.z is not None:
             self.z[row] = z
+        if self.x is not None:
+            self.x[row] = sample.x
+        if self.applied is not self.tau:
+            self.applied[row] = sample.applied
         if self.desired is not None:
             self._store_desired(row, sample, self.desired)
         for name, x in command.signals.items():
@@ -148,6 +159,8 @@ class Record:
             v=self.v[:n],
             tau=self.tau[:n],
             z=None if self.z is None else self.z[:n],
+            x=None if self.x is None else self.x[:n],
+            applied=self.applied[:n],
             signals={name: column[:n] for name, column in columns.items()},
             monitors={
                 m.name: MonitorResult(m.name, m.what, m.limit, self.measured[:n, j], float(worst[j]), self.t_worst[j])

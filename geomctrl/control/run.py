@@ -25,7 +25,9 @@ from .plant import Plant
 class Run:
     """Samples of a closed loop, one per row, and the monitors' verdicts.
 
-    t (n,), q (n, nq), v (n, nv), tau (n, nv); z (n, ...) the controller's state or None; signals by name (n, ...),
+    t (n,), q (n, nq), v (n, nv); tau (n, inputs) the controller's command, `applied` (n, nv) the joint torques that the
+    plant's actuators made of it, the same without any; z (n, ...) the controller's state or None, x (n, nx) the plant's
+    own (see `Plant`) or None; signals by name (n, ...),
     "lyapunov" and "lyapunov_rate" among them where the controller has a Lyapunov function; monitors by name; `desired`,
     the controller's reference as Desired(q (n, nq), v (n, nv), a (n, nv)), or None if it has none. `reason` says why
     the run ended, `success` whether it reached its end.
@@ -45,6 +47,12 @@ class Run:
     plant: Any = None
     controller: Any = None
     desired: Desired | None = None
+    x: np.ndarray | None = None
+    applied: np.ndarray = None  # pyright: ignore[reportAssignmentType]  # default tau
+
+    def __post_init__(self):
+        if self.applied is None:
+            object.__setattr__(self, "applied", self.tau)
 
     def __repr__(self):
         return f"<Run of {len(self.t)} samples: {self.reason}>"
@@ -105,8 +113,9 @@ class Run:
         """
         path = path_of("path", path)
         arrays = {"t": self.t, "q": self.q, "v": self.v, "tau": self.tau}
-        if self.z is not None:
-            arrays["z"] = self.z
+        for name, a in (("z", self.z), ("x", self.x), ("applied", self.applied)):
+            if a is not None and a is not self.tau:
+                arrays[name] = a
         if self.desired is not None:
             arrays |= {f"{name}_desired": x for name, x in self.desired._asdict().items()}
         arrays |= {f"signal/{k}": x for k, x in self.signals.items()}
@@ -165,4 +174,6 @@ class Run:
             float(about["wall_time"]),
             plant,
             desired=Desired(*(data[f"{x}_desired"] for x in "qva")) if "q_desired" in data else None,
+            x=data.get("x"),
+            applied=data.get("applied", data["tau"]),
         )

@@ -17,7 +17,7 @@ import numpy as np
 from geomctrl.robot import Robot
 
 from .contracts import Controller, Reference
-from .plant import Friction
+from .friction import Friction
 
 LAMBDA, KAPPA = 5.0, 20.0  # 1/s
 RATES = {"Lambda": "1/s", "kappa": "1/s, K = kappa D"}  # the gains of laws in v_ref = v_d - Lambda e, with meanings

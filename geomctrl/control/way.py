@@ -71,7 +71,8 @@ class Way:
         self.strict, self.every = strict, int(every)
         rows = self.n_steps // self.every + 2
         held = self.loop.hold * self.dt
-        self.record = Record(plant, controller, self.loop.z_shape, monitors, rows, measures, held)
+        nx = 0 if self.loop.plants is None else len(self.loop.y[self.loop.plants])
+        self.record = Record(plant, controller, self.loop.z_shape, nx, monitors, rows, measures, held)
         self.k, self.next, self.k1 = 0, SAMPLE, self.loop.rates
         self.machine: Machine | None = None
         self.stops = 0  # of compiled code, one after the other
@@ -213,7 +214,8 @@ class Way:
 
     def stored(self, machine: Machine, lane: int, rows: np.ndarray) -> None:
         columns = machine.columns(rows, lane)
-        self.record.extend(columns, self.loop.split(columns["y", ""]))
+        y = columns["y", ""]
+        self.record.extend(columns, (*self.loop.split(y), self.loop.plant_state(y)))
 
     def leave(self, machine: Machine, lane: int, k: int, phase: int) -> None:
         """Out of it again, step or sample k being next."""

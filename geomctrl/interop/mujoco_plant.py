@@ -21,13 +21,13 @@ from geomctrl.models.mjcf import with_the_rest
 from .states import mujoco_joints, put_mujoco, velocities_from_mujoco
 
 
-def mujoco_plant(source: str | Path, f_ext: Any = None) -> MujocoPlant:
+def mujoco_plant(source: str | Path, f_ext: Any = None, actuators: Any = ()) -> MujocoPlant:
     """The plant of an MJCF file, or of a string of XML; needs `mujoco` (pip install 'geomctrl[mjcf]').
 
     Its `robot`, which controllers and monitors know, is what `models.load_mjcf` makes of the file, without what a
     rigid-body tree does not represent: that is in the plant alone, and `beyond` lists it. Contacts, equality
     constraints, limits, tendons, friction, damping, springs and fluid are MuJoCo's. The file's actuators are switched
-    off: a controller commands joint torques. f_ext: as for `Plant`.
+    off: a controller commands joint torques, or what `actuators` take. f_ext, actuators: as for `Plant`.
 
     Monitors hold as always, save for two. The energy balance counts what MuJoCo's forces feed into the robot; it closes
     to the integrator's order where these are smooth, not through impacts, as a contact's force begins with a jump, and
@@ -36,7 +36,7 @@ def mujoco_plant(source: str | Path, f_ext: Any = None) -> MujocoPlant:
 
     Raises ModelError for what is no MJCF, or without the package.
     """
-    return MujocoPlant(source, f_ext)
+    return MujocoPlant(source, f_ext, actuators)
 
 
 class MujocoPlant(Plant):
@@ -45,9 +45,9 @@ class MujocoPlant(Plant):
     model: Any
     beyond: tuple[str, ...]
 
-    def __init__(self, source: str | Path, f_ext: Any = None):
+    def __init__(self, source: str | Path, f_ext: Any = None, actuators: Any = ()):
         mujoco, model, robot, beyond = with_the_rest(source, "mujoco_plant")
-        super().__init__(robot, None, f_ext)
+        super().__init__(robot, None, f_ext, actuators=actuators)
         model.opt.disableflags |= int(mujoco.mjtDisableBit.mjDSBL_ACTUATION)
         own = {"model": model, "beyond": beyond, "_mujoco": mujoco, "_joints": mujoco_joints(robot, model)}
         for name, value in (own | {"_own": threading.local()}).items():
@@ -88,8 +88,24 @@ class MujocoPlant(Plant):
     def _ours(self, q, force) -> np.ndarray:
         return velocities_from_mujoco(self._joints, q[None], np.array(force)[None])[0]
 
-    def _acceleration(self, t, q, v, tau):
-        return self._rate_of(q, v, self._moved(t, q, v, tau))
+    def acceleration(self, t, q, v, tau, x=None):
+        t, q, v, tau, x = self._arguments(t, q, v, tau, x)
+        return self._rate_of(q, v, self._moved(t, q, v, self.applied(t, q, v, tau, x)))
+
+    def power(self, t, q, v, tau, x=None):
+        out = np.empty(2 * self.robot.nv + (0 if x is None else len(x)) + 1)
+        self.rate(*self._arguments(t, q, v, tau, x)[:4], out, x)
+        return float(out[-1])
+
+    def rate(self, t, q, v, tau, out, x=None):
+        stored, n = 0.0, self.robot.nv
+        if self._chain is not None:
+            tau, rates, stored = self._chain.driven(t, tau, v, x)
+            if rates is not None:
+                out[-1 - len(rates) : -1] = rates
+        data = self._moved(t, q, v, tau)
+        out[:n], out[n : 2 * n] = v, self._rate_of(q, v, data)
+        out[-1] = data.qvel @ (data.qfrc_applied + data.qfrc_passive + data.qfrc_constraint) + stored
 
     def _rate_of(self, q, v, data) -> np.ndarray:
         a = self._ours(q, data.qacc)
@@ -99,17 +115,9 @@ class MujocoPlant(Plant):
                 a[vs.start + 3 : vs.stop] -= np.cross(w, linear)
         return a
 
-    def _power(self, t, q, v, tau):
-        return self._power_of(self._moved(t, q, v, tau))
-
-    def _power_of(self, data) -> float:
-        return float(data.qvel @ (data.qfrc_applied + data.qfrc_passive + data.qfrc_constraint))
-
-    def rate(self, t, q, v, tau, out):
-        data, n = self._moved(t, q, v, tau), self.robot.nv
-        out[:n], out[n : 2 * n], out[-1] = v, self._rate_of(q, v, data), self._power_of(data)
-
-    def constraint_torque(self, t: float, q: np.ndarray, v: np.ndarray, tau: np.ndarray) -> np.ndarray:
+    def constraint_torque(
+        self, t: float, q: np.ndarray, v: np.ndarray, tau: np.ndarray, x: np.ndarray | None = None
+    ) -> np.ndarray:
         """What contacts, limits, equalities and dry friction feed into the joints (nv,) [N m, N]."""
-        t, q, v, tau = self._arguments(t, q, v, tau)
-        return self._ours(q, self._moved(t, q, v, tau).qfrc_constraint)
+        t, q, v, tau, x = self._arguments(t, q, v, tau, x)
+        return self._ours(q, self._moved(t, q, v, self.applied(t, q, v, tau, x)).qfrc_constraint)

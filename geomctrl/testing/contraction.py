@@ -15,6 +15,7 @@ from scipy.linalg import eigh
 
 from geomctrl.arguments import checked, number, tolerance
 from geomctrl.control.compiled.proving import trace_closed_loop
+from geomctrl.control.contracts import started
 from geomctrl.control.plant import Plant
 from geomctrl.errors import ArgumentError
 
@@ -94,7 +95,7 @@ class Variations:
         robot = plant.robot
         if robot.nq != robot.nv or getattr(controller, "group", None) is not None:
             raise ArgumentError("plant: contraction is in coordinates: expected joints of one degree of freedom each")
-        start = controller.start() if hasattr(controller, "start") else None
+        start = started(controller, robot)
         self.controller, self.plant, self.nv = controller, plant, robot.nv
         self.size = 2 * robot.nv + (0 if start is None else np.size(start))
         self.metric: Callable[..., Any] = metric if callable(metric) else lambda t, q, v, z: metric

@@ -53,7 +53,8 @@ def paste(plant: Plant, code: str, measured: str = MEASURED) -> str:
 def _bundled(plant: Plant) -> str | None:
     """The name of the bundled robot that this plant is, and nothing else."""
     robot = plant.robot
-    if type(plant) is not Plant or plant.friction is not None or plant.f_ext is not None or plant.changes:
+    bare = plant.friction is None and plant.f_ext is None and plant.stops is None
+    if type(plant) is not Plant or not bare or plant.changes or plant.actuators:
         return None
     if robot.name not in models.names():
         return None

@@ -10,9 +10,9 @@ from typing import Any
 
 import numpy as np
 
-from geomctrl.arguments import checked, count, instance, number
-from geomctrl.control.contracts import Command, Controller
-from geomctrl.control.plant import one_state, plant_of
+from geomctrl.arguments import checked, count, instance, number, one_state
+from geomctrl.control.contracts import Command, Controller, started
+from geomctrl.control.plant import plant_of
 from geomctrl.errors import ArgumentError
 from geomctrl.mechanism.states import one_configuration
 
@@ -59,7 +59,7 @@ class Inquiry:
         *,
         alone: bool = False,
     ):
-        self.plant = plant_of("plant", plant)
+        self.plant = plant_of("plant", plant, state=False)
         self.controller = NoController(self.plant.robot.nv) if controller is None and alone else controller
         instance("controller", self.controller, Controller, "a geomctrl.Controller")
         self.search, self.seed = count("search", search, 1), count("seed", seed)
@@ -81,8 +81,7 @@ class Inquiry:
     @property
     def start(self) -> np.ndarray | None:
         """The state z that the controller starts with."""
-        law: Any = self.controller
-        start = law.start() if hasattr(law, "start") else None
+        start = started(self.controller, self.plant.robot)
         return None if start is None else np.asarray(start, float)
 
     @property

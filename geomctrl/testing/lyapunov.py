@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from geomctrl.arguments import ROTATION_TOLERANCE, checked, count, flag, function, number, tolerance
-from geomctrl.control.contracts import Controller
+from geomctrl.control.contracts import Controller, started
 from geomctrl.control.loop import simulate
 from geomctrl.control.monitors import LyapunovDecrease
 from geomctrl.control.plant import Plant, plant_of
@@ -76,7 +76,7 @@ def assert_lyapunov(
     not positive or a domain that is empty, a `sample_state` that draws no state, and an equilibrium that is not known
     or does not fit.
     """
-    plant, rtol, bound = plant_of("plant", plant), tolerance("rtol", rtol), flag("bound", bound)
+    plant, rtol, bound = plant_of("plant", plant, state=False), tolerance("rtol", rtol), flag("bound", bound)
     states, runs, search = count("states", states, 1), count("runs", runs), count("search", search)
     duration, dt = (number(k, x, "seconds > 0", lambda x: x > 0.0) for k, x in (("duration", duration), ("dt", dt)))
     _require_controller(controller)
@@ -110,13 +110,13 @@ def lyapunov_at(controller: Any, plant: Plant | Any, t: float, q: Any, v: Any, z
     z as the controller's `start()` gives it, None without. Raises ArgumentError for a state that does not fit and for a
     time that is negative.
     """
-    plant = plant_of("plant", plant)
+    plant = plant_of("plant", plant, state=False)
     _require_controller(controller)
     if not hasattr(controller, "lyapunov"):
         raise ArgumentError(f"controller: expected one with lyapunov(t, q, v, z, plant), got {controller!r:.60}")
     t = number("t", t, "a time that is not negative", lambda t: t >= 0.0)
     q, v = one_configuration(plant.robot, "q", q), checked("v", v, (plant.robot.nv,))
-    start = _own_start(controller)
+    start = _own_start(controller, plant)
     if v.ndim != 1:
         raise ArgumentError(f"v: expected one velocity ({plant.robot.nv},), got shape {v.shape}")
     if (start is None) != (z is None):
@@ -142,8 +142,8 @@ def _mover(group: Any) -> Callable[[np.ndarray, np.ndarray], np.ndarray]:
     return lambda z, x: z + np.reshape(x, z.shape) if group is None else group.advance(z, np.ravel(x))
 
 
-def _own_start(controller: Any) -> np.ndarray | None:
-    start = controller.start() if hasattr(controller, "start") else None
+def _own_start(controller: Any, plant: Plant) -> np.ndarray | None:
+    start = started(controller, plant.robot)
     return None if start is None else np.asarray(start, float)
 
 
@@ -223,7 +223,7 @@ def _sources(controller: Any, equilibrium: Any) -> dict[str, str]:
 def _equilibria(controller: Any, plant: Plant, given: Any) -> Callable[[float], State]:
     """t -> the State in which V must vanish; `given` is assert_lyapunov's `equilibrium`."""
     motion, robot = _motion(controller, plant, given), plant.robot
-    start = _own_start(controller)
+    start = _own_start(controller, plant)
     shape, known = None if start is None else start.shape, []
 
     def state(t: float) -> State:
@@ -262,7 +262,7 @@ def _motion(controller: Any, plant: Plant, given: Any) -> Callable[[float], Any]
 
 def _known(checks: Checks, what: str) -> None:
     """Look first at what has failed before."""
-    robot, start = checks.domain.robot, _own_start(checks.promise.controller)
+    robot, start = checks.domain.robot, _own_start(checks.promise.controller, checks.promise.plant)
     known = [State(*x) for x in evidence.known(robot.nq, robot.nv, None if start is None else start.shape)]
     known = [x for x in known if checks.domain.contains(x)]
     for x in known:
@@ -296,7 +296,7 @@ def _start_of_run(checks: Checks, rng: np.random.Generator) -> State:
     domain, point = checks.domain, checks.domain.random(rng, "about")
     point.x[0] = 0.0
     x = domain.state(point)
-    return untouchable(State(0.0, x.q, x.v, _own_start(checks.promise.controller)))
+    return untouchable(State(0.0, x.q, x.v, _own_start(checks.promise.controller, checks.promise.plant)))
 
 
 def _assert_decrease(checks: Checks, x: State, duration: float, dt: float) -> None:

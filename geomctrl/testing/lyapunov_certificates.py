@@ -10,6 +10,7 @@ from numpy.typing import ArrayLike
 
 from geomctrl.arguments import checked, count, flag, function, number
 from geomctrl.compiler.symbols import add, mul, neg
+from geomctrl.control.contracts import started
 from geomctrl.control.plant import Plant, plant_of
 from geomctrl.errors import ArgumentError
 from geomctrl.mechanism.states import one_configuration
@@ -111,7 +112,7 @@ class _Asked:
         self, controller: Any, plant: Any, box: Any, outside: Any, parameters: Any, rate: float, offset: float,
         equilibrium: Any, boxes: int, seconds: float, seed: int,
     ):  # fmt: skip
-        plant = plant_of("plant", plant)
+        plant = plant_of("plant", plant, state=False)
         robot = plant.robot
         _autonomous(controller, plant)
         q_d = _equilibrium(controller, robot, equilibrium)
@@ -257,7 +258,7 @@ def _autonomous(controller: Any, plant: Plant) -> None:
             )
     if plant.switches:
         raise ArgumentError(f"plant: expected one that does not change, got changes at {list(plant.switches)}")
-    start = controller.start() if hasattr(controller, "start") else None
+    start = started(controller, robot)
     if start is not None:
         raise ArgumentError(
             f"controller: expected one without a state z, got {type(controller).__name__} with {np.size(start)}"

@@ -12,8 +12,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from geomctrl.arguments import function, number, tolerance
-from geomctrl.control.plant import Plant, one_state, plant_of
+from geomctrl.arguments import function, number, one_state, tolerance
+from geomctrl.control.plant import Plant, plant_of
 from geomctrl.errors import ArgumentError
 from geomctrl.mechanism.states import one_configuration
 
@@ -143,7 +143,7 @@ def rates_at(
 
     Arguments as for `assert_passive_port`; q (nq,), v (nv,), z as the controller's `start()` gives it.
     """
-    robot = plant_of("plant", plant).robot
+    robot = plant_of("plant", plant, state=False).robot
     rest = one_configuration(robot, "q", one_state("q", q, robot.nq)) if controller is None else None
     inquiry, flow = _asked(controller, plant, storage, port, output, rest, 0.5, None, 1, 0)
     return flow.at(inquiry.state(t, q, v, z))

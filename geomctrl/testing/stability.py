@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from geomctrl.arguments import count, number, tolerance
-from geomctrl.control.contracts import Command
+from geomctrl.control.contracts import Command, started
 from geomctrl.control.loop import simulate
 from geomctrl.control.monitors import LyapunovDecrease
 from geomctrl.control.plant import Plant
@@ -243,7 +243,7 @@ class Disturbed:
                 setattr(self, name, getattr(controller, name))
 
     def start(self):
-        return self.controller.start() if hasattr(self.controller, "start") else None
+        return started(self.controller, self.flow.plant.robot)
 
     def lyapunov(self, t, q, v, z, plant):
         return self.controller.lyapunov(t, q, v, z, plant)
@@ -320,7 +320,7 @@ def _watched(runs: Any, duration: Any, dt: Any) -> tuple[int, float, float]:
 def _runs(inquiry: Inquiry, controller: Any, runs: int, duration: float, dt: float):
     """(start, run) of so many runs from random states, the controller in the state it starts with."""
     rng = np.random.default_rng([inquiry.seed, 2])
-    own = controller.start() if hasattr(controller, "start") else None
+    own = started(controller, inquiry.plant.robot)
     for _ in range(runs):
         point = inquiry.domain.random(rng, "about")
         point.x[0] = 0.0

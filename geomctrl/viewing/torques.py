@@ -18,10 +18,10 @@ def figure(run: Samples) -> Figure:
     effort = run.plant.robot.limits.effort if run.plant is not None else np.full(len(names), np.inf)
     for k, name in enumerate(names):
         ax = fig.add_subplot(rows, columns, k + 1)
-        ax.plot(*thinned(run.t, run.tau[:, k]), color=BLUE, linewidth=1.2, label="commanded")
-        if np.nanmax(np.abs(run.tau[:, k])) > 0.4 * effort[k]:
+        ax.plot(*thinned(run.t, run.applied[:, k]), color=BLUE, linewidth=1.2, label="applied")
+        if np.nanmax(np.abs(run.applied[:, k])) > 0.4 * effort[k]:
             for x in (-effort[k], effort[k]):
-                ax.axhline(x, **LIMIT, label="effort limit of the model (not enforced)" if x > 0 else None)
+                ax.axhline(x, **LIMIT, label="effort limit of the model" if x > 0 else None)
         ax.set_title(name, fontsize=9)
         ax.set_ylabel(units[k], fontsize=8)
         style_axes(ax, run)
@@ -33,9 +33,9 @@ def figure(run: Samples) -> Figure:
 
 def panel(ax: Axes, run: Samples) -> None:
     names, units = coordinate_names(run), coordinate_units(run, "N m", "N")
-    largest = np.argsort(-np.nanmax(np.abs(run.tau), axis=0), kind="stable")[:4]
+    largest = np.argsort(-np.nanmax(np.abs(run.applied), axis=0), kind="stable")[:4]
     for colour, k in zip(CYCLE, np.sort(largest)):
-        ax.plot(*thinned(run.t, run.tau[:, k]), color=colour, linewidth=1.4, label=names[k])
+        ax.plot(*thinned(run.t, run.applied[:, k]), color=colour, linewidth=1.4, label=names[k])
     ax.set_title("torques, the largest")
     ax.set_ylabel(" / ".join(dict.fromkeys(units[k] for k in largest)))
     style_axes(ax, run)

@@ -238,14 +238,8 @@ def test_a_change_between_samples_acts_at_its_time():
 
 def test_a_plant_keeps_what_a_subclass_and_its_arguments_add_when_it_changes():
     class Spring(gc.Plant):
-        def acceleration(self, t, q, v, tau):
-            return super().acceleration(t, q, v, tau - 5.0 * q)
-
-        def power(self, t, q, v, tau):
-            return super().power(t, q, v, tau - 5.0 * q)
-
-        def rate(self, t, q, v, tau, out):
-            self._rate(t, q, v, tau, out)
+        def net_torque(self, t, q, v, tau, x):
+            return super().net_torque(t, q, v, tau - 5.0 * q, x)
 
     wrench = np.ones((ARM.nbodies, 6))
     same = ARM.with_parameters(ARM.parameters)

@@ -337,14 +337,8 @@ class Scaled(Sums):
 class Dragged(gc.Plant):
     drag = 0.5
 
-    def acceleration(self, t, q, v, tau):
-        return super().acceleration(t, q, v, tau - self.drag * v)
-
-    def rate(self, t, q, v, tau, out):
-        self._rate(t, q, v, tau, out)
-
-    def power(self, t, q, v, tau):
-        return super().power(t, q, v, tau - self.drag * v)
+    def net_torque(self, t, q, v, tau, x):
+        return super().net_torque(t, q, v, tau - self.drag * v, x)
 
 
 def test_what_monitors_and_plants_reach(monkeypatch):

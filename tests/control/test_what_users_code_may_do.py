@@ -113,12 +113,9 @@ def test_nor_can_a_wrench(which):
 
 def test_nor_can_a_plant_write_on_the_command():
     class Weak(gc.Plant):
-        def acceleration(self, t, q, v, tau):
+        def net_torque(self, t, q, v, tau, x):
             halve(tau)
-            return super().acceleration(t, q, v, tau)
-
-        def rate(self, t, q, v, tau, out):
-            self._rate(t, q, v, tau, out)
+            return super().net_torque(t, q, v, tau, x)
 
     with pytest.raises(SimulationError, match=READ_ONLY):
         simulated(Law(), Weak(ARM))

@@ -132,7 +132,9 @@ def _compare(loop: Any, watchers: Sequence[Any], traced: TracedLoop) -> None:
     own.now, own.controller = twin.plant, twin.controller
     own.reference = getattr(twin.controller, "reference", None)
     own.rates = np.zeros_like(loop.rates)
-    own.z_rates = own.rates[2 * loop.plant.robot.nv : len(loop.rates) - 1]
+    own.plant_rates = own.rates if loop.plant_rates is loop.rates else np.zeros_like(loop.plant_rates)
+    first = 2 * loop.plant.robot.nv
+    own.z_rates = own.rates[first : first + loop.z_group.dim]
     machine = Machine(traced)
     machine.numbers_are([twins.values])
     for place in traced.memory:
@@ -177,6 +179,8 @@ def _state(loop: Any, rng: np.random.Generator) -> np.ndarray:
     y[q], y[v] = random_configuration(robot, rng), rng.normal(size=robot.nv)
     if isinstance(loop.z_group, Rn):
         y[z] += 0.1 * (1.0 + np.abs(y[z])) * rng.normal(size=len(y[z]))
+    if loop.plants is not None:
+        y[loop.plants] += 0.1 * (1.0 + np.abs(y[loop.plants])) * rng.normal(size=len(y[loop.plants]))
     return y
 
 
@@ -187,7 +191,13 @@ def _sample(own: Any, watchers: Sequence[Any], t: float, y: np.ndarray) -> dict[
     command = own.controller(t, q, v, z)
     found = {("rates", ""): own.field(t, y, command).copy(), ("tau", "tau"): np.asarray(command.tau, float)}
     found |= {("signal", name): np.asarray(x, float) for name, x in command.signals.items()}
-    sample = Sample(t, q, v, z, command.tau, float(y[-1]), own.now, False, own.group, y, own.reference, command.signals)
+    tau, x = command.tau, own.plant_state(y)
+    applied = own.now.applied(t, q, v, tau, x)
+    if own.plant.actuators:
+        found["applied", "applied"] = np.asarray(applied, float)
+    sample = Sample(
+        t, q, v, z, tau, float(y[-1]), own.now, False, own.group, y, own.reference, command.signals, x, applied
+    )  # fmt: skip
     for k, watcher in enumerate(watchers):
         memory = {name: copy.copy(x) if is_memory(x) else x for name, x in vars(watcher).items()}
         if isinstance(watcher, Monitor):

@@ -18,8 +18,9 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
-from geomctrl.arguments import number
+from geomctrl.arguments import number, one_state
 from geomctrl.compiler import budget, c, c_files, cache, entries, host
 from geomctrl.compiler.arrays import SymbolArray, has_symbols, requirements, symbol_array
 from geomctrl.compiler.code import enabled, version
@@ -27,7 +28,7 @@ from geomctrl.compiler.llvm import module
 from geomctrl.compiler.stand_ins import numpy_on_symbols
 from geomctrl.compiler.symbols import Condition, Graph, UntraceableError, both, where
 from geomctrl.compiler.tracing import Trace
-from geomctrl.control.contracts import Command, Controller
+from geomctrl.control.contracts import Command, Controller, started
 from geomctrl.control.desired import time
 from geomctrl.errors import ArgumentError, ModelError, raised_in
 from geomctrl.mechanism.configuration import random_configuration
@@ -78,7 +79,7 @@ class CompiledLaw:
     def __init__(self, controller: Controller, robot: Robot):
         self.controller, self._robot = controller, robot
         self.uncompiled = controller
-        z0 = controller.start()
+        z0 = started(controller, robot)
         self._z0 = None if z0 is None else np.asarray(z0, float)
         if self._z0 is not None and not 0 < self._z0.ndim <= 2:
             raise ArgumentError(f"controller: expected a state of one or two axes, got shape {self._z0.shape}")
@@ -95,8 +96,11 @@ class CompiledLaw:
         self._call = entries.entry(_core(self._trace), self._constants, inputs, outputs)
         self._command = _command_of(self._shapes)
 
-    def start(self) -> np.ndarray | None:
-        return self.controller.start()
+    def start(self, q0: ArrayLike | None = None, v0: ArrayLike | None = None) -> np.ndarray | None:
+        """The controller's own, of the robot's state at the beginning where it takes that; default neutral, at rest."""
+        q0 = None if q0 is None else one_state("q0", q0, self._robot.nq)
+        v0 = None if v0 is None else one_state("v0", v0, self._robot.nv)
+        return started(self.controller, self._robot, q0, v0)
 
     def __call__(self, t: float, q: np.ndarray, v: np.ndarray, z: np.ndarray | None) -> Command:
         made = self._call(t, q, v) if self._z0 is None else self._call(t, q, v, z)

@@ -33,7 +33,7 @@ from geomctrl.control.plant import Plant
 from geomctrl.integrators.explicit import is_vector_space
 
 from .law import named, outputs_of
-from .trace import Twin, as_symbols, one_number, twins_of
+from .trace import Twin, as_symbols, one_number, plant_rate, twins_of
 from .twins import Twins
 
 NUMBERS, TIME, STATE, DISPLACEMENT = range(4)  # the graph's arrays; the last is zero when anything is evaluated
@@ -158,9 +158,8 @@ def trace_closed_loop(plant: Plant, controller: Any, extra: Extra | None = None)
     with twins.used(), evaluated_each_time(), numpy_on_symbols(*spaces), requirements() as required:
         q, v, z = state = loop.split(y)
         command = named(twin.controller, lambda: twin.controller(t, *state))
-        outputs = outputs_of(twin.controller, command, robot.nv, loop.rate_shapes)
-        rates: Any = symbol_array([0.0] * (2 * robot.nv + 1), (2 * robot.nv + 1,))
-        named(twin.plant, lambda: twin.plant.rate(t, q, v, as_symbols(outputs["tau"]), rates))
+        outputs = outputs_of(twin.controller, command, loop.inputs, loop.rate_shapes)
+        rates = plant_rate(loop, twin.plant, t, y, outputs["tau"])
         z_rate = as_symbols(outputs["z_rate"]).ravel().tolist() if "z_rate" in outputs else []
         value = rate = None
         if hasattr(twin.controller, "lyapunov"):
@@ -173,9 +172,9 @@ def trace_closed_loop(plant: Plant, controller: Any, extra: Extra | None = None)
         good = both(good, condition)
     if not (good is True or isinstance(good, Condition)):
         raise UntraceableError("a term of a robot has no result")
-    rates = rates.tolist()
+    n = 2 * robot.nv
     return TracedClosedLoop(
-        graph, twins.values, loop.group, t, y, command, [*rates[:-1], *z_rate, rates[-1]], value, rate, found, good,
+        graph, twins.values, loop.group, t, y, command, [*rates[:n], *z_rate, *rates[n:]], value, rate, found, good,
         displacement, twins, loop.split,
     )  # fmt: skip
 

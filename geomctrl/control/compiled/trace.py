@@ -170,11 +170,11 @@ class _Tracing:
 
     def _equations(self) -> TracedLoop:
         loop = self.loop
-        nv, dim, ny = loop.plant.robot.nv, loop.group.dim, len(loop.y)
+        dim, ny = loop.group.dim, len(loop.y)
         with requirements() as of_law:
             command = named(self.controller, lambda: self.controller(self.t, *loop.split(self.y)))
             self._divide()
-        outputs = outputs_of(self.controller, command, nv, loop.rate_shapes)
+        outputs = outputs_of(self.controller, command, loop.inputs, loop.rate_shapes)
         held: list[Column] = []
         law = None
         tau, z_rate = outputs["tau"], outputs.get("z_rate")
@@ -193,12 +193,14 @@ class _Tracing:
         with requirements() as of_sample:
             signals = {name: x for (_, name), x in _signals(outputs).items()}
             signals |= {c.name: self._held(c) for c in held if c.kind == "signal"}
-            values, watched, desired = self._looked_at(tau, signals)
+            values, watched, desired, applied = self._looked_at(tau, signals)
             self._divide()
         self._compare_with_worst(values, of_sample)
         found: dict[tuple[str, str], Any] = {}
         if not loop.hold:
             found |= {("tau", "tau"): tau, **_signals(outputs)}
+        if loop.plant.actuators:
+            found["applied", "applied"] = applied
         found |= {("desired", name): x for name, x in zip("qva", desired or ())}
         found |= {("monitor", m.name): x for m, x in zip(self.watchers, values)}
         found |= {("watched", name): x for name, x in watched.items()}
@@ -236,21 +238,21 @@ class _Tracing:
         return symbol_array([self.graph.load(HELD, column.first + k) for k in range(column.size)], column.shape)
 
     def _rates(self, tau: Any, z_rate: Any) -> list[Any]:
-        """(v, vdot, z_rate, power)."""
-        loop, (q, v, _) = self.loop, self.loop.split(self.y)
-        n = loop.plant.robot.nv
-        out = symbol_array([0.0] * (2 * n + 1), (2 * n + 1,))
-        named(self.plant, lambda: self.plant.rate(self.t, q, v, as_symbols(tau), out))
+        """(v, vdot, z_rate, x', power)."""
+        loop, n = self.loop, 2 * self.loop.plant.robot.nv
+        out = plant_rate(loop, self.plant, self.t, self.y, tau)
         rate = [] if z_rate is None else as_symbols(z_rate).ravel().tolist()
-        return [*out[: 2 * n].tolist(), *rate, out[-1]]
+        return [*out[:n], *rate, *out[n:]]
 
-    def _looked_at(self, tau: Any, signals: dict[str, Any]) -> tuple[list[Any], dict[str, Any], Any]:
-        """What the monitors measure, their signals, and the desired motion."""
+    def _looked_at(self, tau: Any, signals: dict[str, Any]) -> tuple[list[Any], dict[str, Any], Any, Any]:
+        """What the monitors measure, their signals, the desired motion, and the joint torques."""
         loop = self.loop
         q, v, z = loop.split(self.y)
+        x, tau = loop.plant_state(self.y), as_symbols(tau)
+        applied = named(self.plant, lambda: self.plant.applied(self.t, q, v, tau, x))
         sample = Sample(
-            cast(Any, self.t), q, v, z, as_symbols(tau), self.y[-1], self.plant, False, loop.group, self.y,
-            self.reference, signals,
+            cast(Any, self.t), q, v, z, tau, self.y[-1], self.plant, False, loop.group, self.y,
+            self.reference, signals, x, applied,
         )  # fmt: skip
         values, watched = [], {}
         for k, (m, before) in enumerate(self.watching):
@@ -260,7 +262,7 @@ class _Tracing:
                 named(m, lambda m=m: m.add(sample))
             self._renew(k, m, before, watched)
         desired = None if self.reference is None else tuple(sample.desired)  # pyright: ignore[reportArgumentType]
-        return values, watched, desired
+        return values, watched, desired, applied
 
     # --- monitors ----------------------------------------------------------------------------------------------------
 
@@ -346,6 +348,16 @@ def _trace(graph: Graph, inputs: tuple[int, ...], outputs: list[list[Any]], requ
     flag = graph.operand(good) if isinstance(good, Condition) else None
     ends = tuple(graph.operand(one_number(x)) for y in outputs for x in y)
     return Trace(graph, inputs, ends, tuple(map(len, outputs)), flag)
+
+
+def plant_rate(loop: Any, plant: Any, t: Any, y: SymbolArray, tau: Any) -> list[Any]:
+    """(v, vdot, x', power) of a plant, a twin, where the loop's state is y."""
+    (q, v, _), x = loop.split(y), loop.plant_state(y)
+    size = len(loop.plant_rates) if x is not None else 2 * loop.plant.robot.nv + 1
+    out = symbol_array([0.0] * size, (size,))
+    state = () if x is None else (x,)
+    named(plant, lambda: plant.rate(t, q, v, as_symbols(tau), out, *state))
+    return out.tolist()
 
 
 def _signals(outputs: dict[str, Any]) -> dict[tuple[str, str], Any]:

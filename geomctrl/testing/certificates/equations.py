@@ -148,7 +148,7 @@ def _further(twin: Any, t: Any, q: Any, v: Any, z: Any, command: Any) -> dict[st
     """The parameters of the true robot, and what the forms are made of: symbols, while the loop is traced."""
     robot, graph, n = twin.plant.robot, t.graph, len(v)
     found: dict[str, Any] = {"parameters": inertial_parameters(robot), "power": [], "acceleration": None}
-    net = _numbers(twin.plant._net(q, v, command.tau))
+    net = _numbers(twin.plant._net(t, q, v, command.tau, None))
     wrenches = None if twin.plant.f_ext is None else twin.plant.f_ext(t, q, v)
     candidates = [x for x in command.signals.values() if np.shape(x) == (n,)]
     motion = [graph.load(MOTION, k) for k in range(n)]

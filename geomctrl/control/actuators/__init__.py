@@ -1,0 +1,19 @@
+"""What is between a controller's command and the joints' torques: `Plant(robot, actuators=[...])`."""
+
+from .actuator import Actuator
+from .elasticity import SeriesElasticity
+from .lag import Lag
+from .limits import TorqueLimits, TorqueSpeedLimits
+from .motor import CurrentDrive, DCMotor
+from .selection import Selection
+
+__all__ = [
+    "Actuator",
+    "CurrentDrive",
+    "DCMotor",
+    "Lag",
+    "Selection",
+    "SeriesElasticity",
+    "TorqueLimits",
+    "TorqueSpeedLimits",
+]

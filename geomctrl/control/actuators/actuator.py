@@ -1,0 +1,73 @@
+"""What an actuator is."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from geomctrl.control.overriding import require_arguments, require_together
+
+SIGNATURES = {
+    "inputs": "outputs",
+    "start": "w",
+    "torque": "t, u, w, x",
+    "state_rate": "t, u, w, x",
+    "speed": "w, x",
+    "stored_energy": "x",
+    "storage_power": "t, u, w, x",
+}
+
+
+class Actuator:
+    """One link of the chain from command to joint torque: inputs u in, outputs tau out. The implementer's contract:
+
+    A `Plant` has a list of them, in order from the command on: the outputs of one are the inputs of the next, those of
+    the last the torques (nv,) of the joints. Power goes through a link as u . (speed at its input) = tau . w: w
+    (outputs,) is the speed conjugate to its outputs, the joints' v at the last link [rad/s and N m, m/s and N].
+
+    1. `torque(t, u, w, x)` returns tau (outputs,), from u (inputs,), w (outputs,) and x, the link's own state, None
+       without one. It has no side effects, and writes on none of its arguments: an integrator calls it at its stages.
+    2. `inputs(outputs)` says how many inputs a link of so many outputs has, and raises ArgumentError if it can not
+       have so many; default as many as outputs.
+    3. A link with a continuous state on R^n overrides two: `start(w)`, the state (n,) it begins with, moving at w; and
+       `state_rate(t, u, w, x)`, its rate.
+    4. `speed(w, x)` is the speed conjugate to the inputs (inputs,), which links before it see; default w. A link that
+       multiplies torque by B multiplies speed by B^T; one with a rotor of its own gives the rotor's.
+    5. A link that stores energy overrides two: `stored_energy(x)` [J], and `storage_power(t, u, w, x)` [W], what flows
+       into the store: in at the input, less what goes out to the joints and what is lost. The energy balance of a run
+       then checks the one against the other.
+    6. Memories that are updated at samples and not all the time (a delay, backlash, a rate limit in steps) are no
+       states x: they belong to what a loop does at its samples.
+
+    What belongs together is looked at when a subclass is made. To be compiled, methods use numpy without branches on
+    numbers (np.where, np.clip), as a controller's law does.
+    """
+
+    def __init_subclass__(cls, **options: Any):
+        super().__init_subclass__(**options)
+        require_together(cls, "start", "state_rate", why="a state's beginning and its rate")
+        require_together(cls, "stored_energy", "storage_power", why="an energy and what flows into it")
+        for name, arguments in SIGNATURES.items():
+            require_arguments(cls, name, arguments)
+
+    def inputs(self, outputs: int) -> int:
+        return outputs
+
+    def start(self, w: np.ndarray) -> np.ndarray | None:
+        return None
+
+    def torque(self, t: float, u: np.ndarray, w: np.ndarray, x: np.ndarray | None) -> np.ndarray:
+        raise NotImplementedError(f"{type(self).__name__}.torque")
+
+    def state_rate(self, t: float, u: np.ndarray, w: np.ndarray, x: Any) -> np.ndarray:
+        raise NotImplementedError(f"{type(self).__name__}.state_rate")
+
+    def speed(self, w: np.ndarray, x: np.ndarray | None) -> np.ndarray:
+        return w
+
+    def stored_energy(self, x: Any) -> float:
+        return 0.0
+
+    def storage_power(self, t: float, u: np.ndarray, w: np.ndarray, x: Any) -> float:
+        return 0.0

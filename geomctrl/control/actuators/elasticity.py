@@ -1,0 +1,73 @@
+"""A spring between motor and joint."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from geomctrl.arguments import per_coordinate
+from geomctrl.compiler.arrays import scalar
+
+from .actuator import Actuator
+from .sizes import require_sizes
+
+
+@dataclass(frozen=True, eq=False)
+class SeriesElasticity(Actuator):
+    """tau = K d + D d',  d' = w_m - w,  B w_m' = u - tau - b w_m: Spong's elastic joints, commanded u at the motor.
+
+    d is the spring's deflection, the motor's coordinate (after the gears) less the joint's [rad, m], w_m the motor's
+    speed. The state x is (d, w_m); at first the spring is at rest and the motor moves with the joint. stiffness K
+    [N m/rad, N/m] and rotor B [kg m^2, kg]: positive numbers, or one each; damping D of the spring and friction b of
+    the motor [N m s/rad, N s/m]: not negative. The rotor is none of the robot's: where its armature stands for rotors,
+    the plant's robot is to be `robot.with_armature(0.0)`. Motors turn about axes fixed in the world (Spong 1987).
+    Stored are d K d / 2 and w_m B w_m / 2. For a law that measures the motors there is `control.ElasticPlant`.
+    """
+
+    stiffness: ArrayLike
+    rotor: ArrayLike
+    damping: ArrayLike = 0.0
+    friction: ArrayLike = 0.0
+
+    def __post_init__(self):
+        for name in ("stiffness", "rotor"):
+            x = per_coordinate(name, getattr(self, name), "a positive number", lambda x: x > 0.0)
+            object.__setattr__(self, name, x)
+        for name in ("damping", "friction"):
+            x = per_coordinate(name, getattr(self, name), "a number, not negative", lambda x: x >= 0.0)
+            object.__setattr__(self, name, x)
+
+    def inputs(self, outputs: int) -> int:
+        names = ("stiffness", "rotor", "damping", "friction")
+        return require_sizes(outputs, **{name: np.asarray(getattr(self, name)) for name in names})
+
+    def start(self, w):
+        return np.concatenate((np.zeros(len(w)), w))
+
+    def torque(self, t, u, w, x):
+        d, motor = _halves(x)
+        return np.asarray(self.stiffness) * d + np.asarray(self.damping) * (motor - w)
+
+    def state_rate(self, t, u, w, x):
+        _, motor = _halves(x)
+        net = u - self.torque(t, u, w, x) - np.asarray(self.friction) * motor
+        return np.concatenate((motor - w, net / self.rotor))
+
+    def speed(self, w, x):
+        return _halves(x)[1]
+
+    def stored_energy(self, x):
+        d, motor = _halves(x)
+        return scalar(0.5 * (np.asarray(self.stiffness) * d * d + np.asarray(self.rotor) * motor * motor).sum())
+
+    def storage_power(self, t, u, w, x):
+        _, motor = _halves(x)
+        lost = np.asarray(self.damping) * (motor - w) ** 2 + np.asarray(self.friction) * motor * motor
+        return scalar((u * motor - self.torque(t, u, w, x) * w - lost).sum())
+
+
+def _halves(x):
+    n = len(x) // 2
+    return x[:n], x[n:]

@@ -1,0 +1,54 @@
+"""A drive that follows its command with a lag, and not faster than it can."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from geomctrl.arguments import per_coordinate
+
+from .actuator import Actuator
+from .sizes import require_sizes
+
+
+@dataclass(frozen=True, eq=False)
+class Lag(Actuator):
+    """tau = x,  T x' = u - x,  |x'| <= rate: a torque loop of bandwidth 1 / T, limited in slope; x begins at `initial`.
+
+    time_constant T [s] and rate [N m/s, N/s]: positive numbers, or one each; rate None is none. A limit of the slope
+    alone, x' = rate sign(u - x), is no ordinary differential equation; with the lag it is one, and the same but for T.
+    initial [N m, N]: a number, or one each.
+    """
+
+    time_constant: ArrayLike
+    rate: ArrayLike | None = None
+    initial: ArrayLike = 0.0
+
+    def __post_init__(self):
+        good = {
+            "time_constant": ("a positive time", lambda x: x > 0.0),
+            "rate": ("a positive slope", lambda x: x > 0.0),
+        }
+        good["initial"] = ("a torque", np.isfinite)
+        for name, (what, check) in good.items():
+            x = getattr(self, name)
+            if x is not None:
+                object.__setattr__(self, name, per_coordinate(name, x, what, check))
+
+    def inputs(self, outputs: int) -> int:
+        numbers = {name: np.asarray(getattr(self, name)) for name in ("time_constant", "initial")}
+        if self.rate is not None:
+            numbers["rate"] = np.asarray(self.rate)
+        return require_sizes(outputs, **numbers)
+
+    def start(self, w):
+        return np.broadcast_to(np.asarray(self.initial), np.shape(w)).copy()
+
+    def torque(self, t, u, w, x):
+        return x
+
+    def state_rate(self, t, u, w, x):
+        slope = (u - x) / self.time_constant
+        return slope if self.rate is None else np.clip(slope, -np.asarray(self.rate), self.rate)

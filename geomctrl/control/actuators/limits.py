@@ -1,0 +1,91 @@
+"""What a drive can give at most: torque limits, fixed, or of its speed."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from geomctrl.arguments import checked, frozen, per_coordinate
+from geomctrl.errors import ArgumentError
+from geomctrl.mechanism.mechanism import require_robot
+from geomctrl.robot import Robot
+
+from .actuator import Actuator
+from .sizes import require_sizes
+
+
+@dataclass(frozen=True, eq=False)
+class TorqueLimits(Actuator):
+    """tau = u, between `lower` and `upper` [N m, N]: numbers, or one each; lower default -upper.
+
+    Infinite ones are none. Raises ArgumentError where limits are reversed.
+    """
+
+    upper: ArrayLike
+    lower: ArrayLike | None = None
+
+    def __post_init__(self):
+        upper = _limits("upper", self.upper)
+        lower = _limits("lower", -upper if self.lower is None else self.lower)
+        if upper.ndim and lower.ndim and upper.shape != lower.shape:
+            raise ArgumentError(f"lower: expected as many as upper, {upper.shape}, got shape {lower.shape}")
+        if (lower > upper).any():
+            raise ArgumentError(f"lower: expected limits below upper, {upper}, got {lower}: they are reversed")
+        object.__setattr__(self, "upper", upper)
+        object.__setattr__(self, "lower", lower)
+
+    @classmethod
+    def of(cls, robot: Robot) -> TorqueLimits:
+        """The efforts of the robot's joints, as its model file says."""
+        require_robot("robot", robot)
+        return cls(robot.limits.effort)
+
+    def inputs(self, outputs: int) -> int:
+        return require_sizes(outputs, upper=np.asarray(self.upper), lower=np.asarray(self.lower))
+
+    def torque(self, t, u, w, x):
+        return np.clip(u, self.lower, self.upper)  # pyright: ignore[reportArgumentType, reportCallIssue]
+
+
+@dataclass(frozen=True, eq=False)
+class TorqueSpeedLimits(Actuator):
+    """tau = u, within what a motor at a limited voltage and current can give at its speed w:
+
+        |tau| <= peak,    -stall (1 + w / no_load) <= tau <= stall (1 - w / no_load).
+
+    The torque-speed line of a DC motor or a servo drive: `stall` is the torque at rest that the voltage would give
+    [N m, N], `no_load` the speed at which none is left [rad/s, m/s], faster than which the motor can only brake; `peak`
+    [N m, N] what the current allows, default `stall`. Numbers, or one each, positive.
+    """
+
+    stall: ArrayLike
+    no_load: ArrayLike
+    peak: ArrayLike | None = None
+
+    def __post_init__(self):
+        peak = self.stall if self.peak is None else self.peak
+        for name, x, what in (
+            ("stall", self.stall, "a positive torque"),
+            ("no_load", self.no_load, "a positive speed"),
+            ("peak", peak, "a positive torque"),
+        ):
+            object.__setattr__(self, name, per_coordinate(name, x, what, lambda x: x > 0.0))
+
+    def inputs(self, outputs: int) -> int:
+        numbers = {name: np.asarray(getattr(self, name)) for name in ("stall", "no_load", "peak")}
+        return require_sizes(outputs, **numbers)
+
+    def torque(self, t, u, w, x):
+        stall, peak = np.asarray(self.stall), np.asarray(self.peak)
+        slowed = stall * (w / self.no_load)
+        high, low = np.clip(stall - slowed, -peak, peak), np.clip(-stall - slowed, -peak, peak)
+        return np.clip(u, low, high)
+
+
+def _limits(name: str, x: ArrayLike) -> np.ndarray:
+    a = checked(name, x, (), finite=False)
+    if a.ndim > 1 or not a.size or np.isnan(a).any():
+        raise ArgumentError(f"{name}: expected a number or (n,) numbers, got {x!r:.80}")
+    return frozen(a)

@@ -1,0 +1,101 @@
+"""Electric motors: command a current, or a voltage."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from geomctrl.arguments import per_coordinate
+from geomctrl.compiler.arrays import scalar
+
+from .actuator import Actuator
+from .sizes import require_sizes
+
+NOT_ZERO = "a number that is not zero"
+
+
+def _is_not_zero(x: np.ndarray) -> np.ndarray:
+    return x != 0.0
+
+
+@dataclass(frozen=True, eq=False)
+class CurrentDrive(Actuator):
+    """tau = n k i, the command being the motor's current i [A].
+
+    torque_constant k [N m/A]; gear_ratio n, the motor's speed over the joint's [rad/rad, rad/m], negative where they
+    turn against each other. Numbers, or one each, not zero. The rotor's inertia is the joint's armature.
+    """
+
+    torque_constant: ArrayLike
+    gear_ratio: ArrayLike = 1.0
+
+    def __post_init__(self):
+        for name in ("torque_constant", "gear_ratio"):
+            object.__setattr__(self, name, per_coordinate(name, getattr(self, name), NOT_ZERO, _is_not_zero))
+
+    def inputs(self, outputs: int) -> int:
+        numbers = {name: np.asarray(getattr(self, name)) for name in ("torque_constant", "gear_ratio")}
+        return require_sizes(outputs, **numbers)
+
+    def torque(self, t, u, w, x):
+        return np.asarray(self.torque_constant) * self.gear_ratio * u
+
+    def speed(self, w, x):
+        return np.asarray(self.torque_constant) * self.gear_ratio * w  # back-EMF: what multiplies a current to power
+
+
+@dataclass(frozen=True, eq=False)
+class DCMotor(Actuator):
+    """tau = n k i,  L i' = U - R i - n k w, the command being the voltage U [V], the state the current i [A].
+
+    torque_constant k [N m/A], equal to the back-EMF constant [V s/rad]; resistance R [Ohm], inductance L [H];
+    gear_ratio n, the motor's speed over the joint's [rad/rad, rad/m]. Numbers, or one each. Without inductance, the
+    default, the current follows at once, i = (U - n k w) / R, and there is no state: right where L / R is much shorter
+    than a step. Stored is L i^2 / 2. The rotor's inertia is the joint's armature.
+    """
+
+    torque_constant: ArrayLike
+    resistance: ArrayLike
+    inductance: ArrayLike = 0.0
+    gear_ratio: ArrayLike = 1.0
+
+    def __post_init__(self):
+        for name, what, good in (
+            ("torque_constant", NOT_ZERO, _is_not_zero),
+            ("resistance", "a positive resistance", lambda x: x > 0.0),
+            ("inductance", "positive inductances, or 0 for none", lambda x: (x > 0.0).all() | (x == 0.0).all()),
+            ("gear_ratio", NOT_ZERO, _is_not_zero),
+        ):
+            object.__setattr__(self, name, per_coordinate(name, getattr(self, name), what, good))
+
+    def inputs(self, outputs: int) -> int:
+        names = ("torque_constant", "resistance", "inductance", "gear_ratio")
+        return require_sizes(outputs, **{name: np.asarray(getattr(self, name)) for name in names})
+
+    def start(self, w):
+        return np.zeros(np.shape(w)) if np.any(self.inductance) else None
+
+    def torque(self, t, u, w, x):
+        k = self._constant
+        return k * (x if x is not None else (u - k * w) / self.resistance)
+
+    def state_rate(self, t, u, w, x):
+        return (u - np.asarray(self.resistance) * x - self._constant * w) / self.inductance
+
+    def speed(self, w, x):
+        """The current, which a voltage is multiplied with to power; zeros where it is no state."""
+        return np.zeros(np.shape(w)) if x is None else x
+
+    def stored_energy(self, x):
+        return 0.0 if x is None else scalar(0.5 * (np.asarray(self.inductance) * x * x).sum())
+
+    def storage_power(self, t, u, w, x):
+        if x is None:
+            return 0.0
+        return scalar((x * (u - np.asarray(self.resistance) * x - self._constant * w)).sum())
+
+    @property
+    def _constant(self) -> np.ndarray:
+        return np.asarray(self.torque_constant) * self.gear_ratio

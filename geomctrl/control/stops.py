@@ -1,0 +1,81 @@
+"""The ends of joints' ranges as mechanical stops: springs that lose energy."""
+
+from __future__ import annotations
+
+import copy
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from geomctrl.arguments import per_coordinate
+from geomctrl.errors import ArgumentError
+from geomctrl.robot import Robot
+
+
+class Bounds(NamedTuple):
+    """Of joints with a range: their velocity coordinates, places in q, and limits (n,) each [rad, m]."""
+
+    dofs: np.ndarray
+    places: np.ndarray
+    lower: np.ndarray
+    upper: np.ndarray
+
+
+def bounded(robot: Robot) -> Bounds:
+    """The joints of a robot that have a range, one end of it perhaps infinite."""
+    limits = robot.limits
+    found = [
+        (v.start, q.start)
+        for joint, q, v in zip(robot.joints, robot.q_slices, robot.v_slices)
+        if joint.dof == 1 and (np.isfinite(joint.lower) or np.isfinite(joint.upper))
+    ]
+    dofs, places = np.array(found, int).reshape(-1, 2).T
+    return Bounds(dofs, places, limits.lower[dofs], limits.upper[dofs])
+
+
+@dataclass(frozen=True, eq=False)
+class JointStops:
+    """Stops at the position limits of the robot's joints: beyond them acts, towards the range,
+
+        k p max(1 + c p', 0),
+
+    p the penetration [rad, m] (Hunt and Crossley 1975 with exponent 1). It begins and ends without a jump and never
+    pulls back; of a blow of speed s the part c s, about, is lost. stiffness k [N m/rad, N/m]: a positive number, or
+    (nv,) of them; dissipation c [s/rad, s/m]: not negative. A step should be short against sqrt(inertia / k).
+    """
+
+    stiffness: ArrayLike
+    dissipation: ArrayLike = 0.0
+    _at: Any = field(init=False, repr=False, default=None)
+
+    def __post_init__(self):
+        positive = per_coordinate("stiffness", self.stiffness, "a positive number", lambda x: x > 0.0)
+        object.__setattr__(self, "stiffness", positive)
+        dissipation = per_coordinate("dissipation", self.dissipation, "a number, not negative", lambda x: x >= 0.0)
+        object.__setattr__(self, "dissipation", dissipation)
+
+    def of(self, robot: Robot) -> JointStops:
+        """At the limits of this robot's joints. Raises ArgumentError where none has any."""
+        for name in ("stiffness", "dissipation"):
+            shape = np.shape(getattr(self, name))
+            if shape not in ((), (robot.nv,)):
+                raise ArgumentError(f"stops: {name}: expected a number or ({robot.nv},) numbers, got shape {shape}")
+        bounds = bounded(robot)
+        if not bounds.dofs.size:
+            raise ArgumentError(f"stops: no joint of {robot.name!r} has a limit of its position")
+        own, dofs = copy.copy(self), np.eye(robot.nv)[bounds.dofs]
+        for name in ("stiffness", "dissipation"):
+            object.__setattr__(own, name, np.broadcast_to(getattr(self, name), robot.nv)[bounds.dofs].copy())
+        object.__setattr__(own, "_at", (bounds, dofs))
+        return own
+
+    def torque(self, q: np.ndarray, v: np.ndarray) -> np.ndarray:
+        """On the joints (nv,)."""
+        (_, places, lower, upper), dofs = self._at
+        q, v = q[places], dofs @ v
+        k, c = np.asarray(self.stiffness), np.asarray(self.dissipation)
+        below = k * np.maximum(lower - q, 0.0) * np.maximum(1.0 - c * v, 0.0)
+        above = k * np.maximum(q - upper, 0.0) * np.maximum(1.0 + c * v, 0.0)
+        return (below - above) @ dofs
