@@ -15,6 +15,8 @@ from .control import monitors as monitors
 from .control import references as references
 from .control import sensors as sensors
 from .control.compiled.law import compile as compile
+from .control.contact import Contact as Contact
+from .control.contact import HalfSpace as HalfSpace
 from .control.contracts import Command as Command
 from .control.contracts import Controller as Controller
 from .control.contracts import Desired as Desired
@@ -28,6 +30,7 @@ from .control.run import Run as Run
 from .control.stops import JointStops as JointStops
 from .control.sweeping.sweep import replay as replay
 from .control.sweeping.sweep import sweep as sweep
+from .control.wrenches import Wrench as Wrench
 from .errors import ArgumentError as ArgumentError
 from .errors import GeomctrlError as GeomctrlError
 from .errors import InertiaError as InertiaError

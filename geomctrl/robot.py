@@ -15,6 +15,7 @@ from geomctrl.terms import (
     kinematics,
     regressor,
     time_derivatives,
+    wrenches,
 )
 
 
@@ -43,6 +44,7 @@ class Robot(Mechanism):
     pose = kinematics.pose
     jacobian = kinematics.jacobian
     jacobian_rate = kinematics.jacobian_rate
+    body_wrenches = wrenches.body_wrenches
     jacobian_derivatives = higher_order_kinematics.jacobian_derivatives
     jacobian_partial_derivatives = higher_order_kinematics.jacobian_partial_derivatives
     jacobian_second_rate = higher_order_kinematics.jacobian_second_rate

@@ -53,6 +53,21 @@ def load_mjcf(source: str | Path, *, ignore: Iterable[str] = (), gravity: ArrayL
         raise type(error)(f"{label}: {error}") from None
 
 
+def with_the_rest(source: str | Path, what: str) -> tuple[Any, Any, Robot, tuple[str, ...]]:
+    """(mujoco, the compiled model of an MJCF, its tree as far as a robot represents it, what else there is, in words).
+
+    what: who needs the package. Raises as `load_mjcf` does, but for what is beyond a tree.
+    """
+    mujoco = the_package(what)
+    label, documents, spec, m = compile_mjcf(mujoco, source)
+    try:
+        beyond = {key: where for key, where in _beyond(mujoco, documents, spec, m) if where}
+        robot = robot_of(mujoco, m, tuple(beyond))
+    except GeomctrlError as error:
+        raise type(error)(f"{label}: {error}") from None
+    return mujoco, m, robot, tuple(f"{key} of {element}" for key, where in beyond.items() for element in where)
+
+
 def the_package(what: str) -> Any:
     """mujoco, or a ModelError that says what needs it and how it is installed."""
     try:

@@ -12,6 +12,7 @@ import numpy as np
 from geomctrl.kernels import (
     composite_bodies,
     configuration,
+    contact,
     derivatives,
     energies,
     frames,
@@ -91,7 +92,7 @@ CATALOGUE = {
 # what the public functions may have made: these, and algorithms with a frame's or a controller's numbers among their
 # options (`Code.at`)
 OFFERED = {function.algorithm for function in CATALOGUE.values()} | {
-    *(frames.pose, frames.jacobian, frames.jacobian_rate),
+    *(frames.pose, frames.jacobian, frames.jacobian_rate, frames.body_wrenches, contact.contact_wrenches),
     *(tracking.tracking_error, tracking.sliding, laws.adaptive_law, plant.plant_rate, skewness.skewness),
     *(skewness.skewness_of, skewness.mass_matrix_in_motion),
     *(references.product_motion, references.sinusoid_motion, tracking.error_gradient),

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import functools
 import math
+from bisect import bisect_right
 from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Any
@@ -33,6 +34,7 @@ from .monitors import Sample
 from .plant import Plant
 from .sensing import sensing_of
 from .sensors.sensor import Truth
+from .wrenches import SOON
 
 FLOAT = np.dtype(float)
 NOTHING: Mapping[str, Any] = MappingProxyType({})
@@ -48,6 +50,7 @@ class Loop:
     def __init__(self, plant: Plant, controller, q0, v0, method, control_dt, dt, rtol, atol):
         robot = plant.robot
         self.plant, self.now, self.controller = plant, plant.at(0.0), controller
+        self.piece = self.piece_at(0.0)
         self.reference = _reference(controller)
         q0, v0 = one_configuration(robot, "q0", q0), checked("v0", v0, (robot.nv,))
         if v0.ndim != 1:
@@ -174,7 +177,7 @@ class Loop:
 
     def sample(self, k: int, t: float):
         """What happens at the beginning of step k, the command then, and the rates."""
-        if self.plant.changes:
+        if self.plant.switches:
             self.change(t)
         changed, self.changed = self.changed, False
         y = self.y
@@ -219,17 +222,22 @@ class Loop:
             self.y = self.y.copy()
             self.y[self.parts[2]] = z_next.ravel()
 
+    def piece_at(self, t: float) -> int:
+        """How many of the plant's switches there are up to time t."""
+        return bisect_right(self.plant.switches, t + SOON)
+
     def change(self, t: float) -> None:
         """Let the plant be what it is at time t."""
-        plant = self.plant.at(t)
-        if plant.robot is not self.now.robot:
-            self.now, self.changed = plant, True
+        piece = self.piece_at(t)
+        if piece != self.piece:
+            before, self.now, self.piece = self.now, self.plant.at(t), piece
+            self.changed = self.changed or self.now.robot is not before.robot
 
     def step(self, t: float, h: float, k1) -> None:
         """From t to t + h, in pieces where the plant changes in between."""
         end = t + h
-        for start, _ in self.plant.changes:
-            if t + 1e-9 * h < start < end - 1e-9 * h:
+        for start in self.plant.switches:
+            if t + SOON < start < end - SOON:
                 self.advance(t, start - t, k1)
                 self.change(start)
                 t, k1 = start, None

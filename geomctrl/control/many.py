@@ -317,7 +317,7 @@ def _workers(
 
 def _traced(way: Way, choice: bool | str) -> tuple[TracedLoop | None, np.ndarray]:
     """The trace that a way shares with others like it, and its numbers; None where it goes on by itself."""
-    if choice is False or not enabled() or way.n_steps * way.pieces < SHORT or way.loop.plant.changes:
+    if choice is False or not enabled() or way.n_steps * way.pieces < SHORT or way.loop.plant.switches:
         return None, np.zeros(0)
     try:
         return known_trace(way.loop, way.record.watchers, way.strict)

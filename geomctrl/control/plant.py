@@ -7,13 +7,13 @@ from __future__ import annotations
 
 import copy
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
-from geomctrl.arguments import FLOAT64, checked, function, instance, one_state
+from geomctrl.arguments import FLOAT64, checked, instance, one_state
 from geomctrl.compiler.arrays import scalar
 from geomctrl.errors import ArgumentError
 from geomctrl.kernels import plant as kernels
@@ -27,6 +27,7 @@ from .overriding import overrides, require_arguments, require_together
 from .sensing import checked_sensors
 from .sensors.sensor import Sensor
 from .stops import JointStops
+from .wrenches import SOON, ExternalWrenches, external_wrenches
 
 SIGNATURES = {
     "net_torque": "t, q, v, tau, x",
@@ -45,9 +46,11 @@ class Plant:
     `actuators.Actuator` or several, in order from the command on. Springs are those of the robot's joints, stiffness
     (q - rest) each; few robots have any. friction: a `Friction`, "model" for the damping and friction of the robot's
     model file, or None. stops: `JointStops` at the limits of the joints' positions; without, monitors report what goes
-    beyond them. f_ext(t, q, v): wrenches (nbodies, 6) on the bodies, in body frames. changes: (time, robot) pairs; from
-    that time on that robot is the true one (a load gripped or dropped); all must have the same joints. sensors: of
-    `geomctrl.sensors`, what a controller is told of the truth, at samples.
+    beyond them. f_ext: a `Wrench`, a `Contact`, a function (t, q, v) of the wrenches (nbodies, 6) on the bodies, in
+    body frames, or a list of these; a function's attribute `switches` lists the times at which it is not smooth.
+    changes: (time, robot) pairs; from that time on that robot is the true one (a load gripped or dropped); all must
+    have the same joints. Integrators step on all such times exactly: `switches`. sensors: of `geomctrl.sensors`, what a
+    controller is told of the truth, at samples.
 
     Another plant is a subclass. Its implementer's contract:
 
@@ -72,11 +75,12 @@ class Plant:
 
     robot: Robot
     friction: Friction | str | None = "model"
-    f_ext: Callable[[float, np.ndarray, np.ndarray], np.ndarray] | None = None
+    f_ext: Any = None
     changes: Sequence[tuple[float, Robot]] = ()
     actuators: Sequence[Actuator] | Actuator = field(default=(), kw_only=True)
     sensors: Sequence[Sensor] = field(default=(), kw_only=True)
     stops: JointStops | None = field(default=None, kw_only=True)
+    switches: tuple[float, ...] = field(init=False, repr=False)  # times [s] at which it becomes another
     _law: Friction | None = field(init=False, repr=False)
     _coefficients: np.ndarray = field(init=False, repr=False)
     _coulomb: int = field(init=False, repr=False)
@@ -100,11 +104,12 @@ class Plant:
     def __post_init__(self):
         if not isinstance(self.robot, Robot):
             raise ArgumentError(f"robot: expected a geomctrl.Robot, got {self.robot!r:.60}")
-        if self.f_ext is not None:
-            function("f_ext", self.f_ext, "of (t, q, v)")
         law, nv = self._checked_friction(), self.robot.nv
         put = object.__setattr__
+        put(self, "f_ext", external_wrenches(self.robot, self.f_ext))
         put(self, "changes", self._checked_changes())
+        times = {*(t for t, _ in self.changes), *getattr(self.f_ext, "switches", ())}
+        put(self, "switches", tuple(sorted(times)))
         put(self, "_chain", chain_of(self.actuators, nv))
         put(self, "actuators", self._chain.links if self._chain else ())
         put(self, "friction", law)
@@ -146,14 +151,17 @@ class Plant:
     def at(self, t: float) -> Plant:
         """The plant as it is from time t on, until the next change."""
         t, robot = time(t), self.robot
-        for start, changed in self.changes:
-            if t >= start - 1e-12:
-                robot = changed
-        if robot is self.robot:
+        if not self.switches:
             return self
+        for start, changed in self.changes:
+            if t >= start - SOON:
+                robot = changed
         plant = copy.copy(self)  # a subclass keeps what it adds
         object.__setattr__(plant, "robot", robot)
         object.__setattr__(plant, "changes", ())
+        object.__setattr__(plant, "switches", ())
+        if isinstance(self.f_ext, ExternalWrenches):
+            object.__setattr__(plant, "f_ext", self.f_ext.at(t))
         object.__setattr__(plant, "_springs", _springs(robot))
         if self.stops is not None:
             object.__setattr__(plant, "_stops", self.stops.of(robot))

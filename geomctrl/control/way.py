@@ -28,10 +28,10 @@ from .monitors import Monitor
 from .plant import Plant, plant_of
 from .record import Record
 from .run import Run
+from .wrenches import SOON
 
 CHUNK = 1024  # steps that compiled code takes before others have their turn, some milliseconds
 FEW, MOST_STOPS = 10, 20  # compiled code that stops so often within so few steps is left alone
-SOON = 1e-12  # s before a change that count as at it, as for `Plant.at`
 
 
 @contextmanager
@@ -225,7 +225,7 @@ class Way:
 
     def steps_as_it_is(self) -> int:
         """The step within which, or at whose end, the plant changes next."""
-        ahead = [start for start, _ in self.loop.plant.changes if start - SOON > self.time(self.k)]
+        ahead = [start for start in self.loop.plant.switches if start - SOON > self.time(self.k)]
         if not ahead:
             return self.n_steps
         k = max(int(min(ahead) / self.dt) - 2, self.k)

@@ -76,7 +76,7 @@ def of_complex(memory: Memory) -> Memory:
 
 # of inputs, outputs and options by name; other inputs and outputs have nv numbers
 SIZES = {"q": "nq", "q_d": "nq", "f_ext": "nb, 6", "placement": "12", "Lambda": "nv, nv", "K": "nv, nv"}
-SIZES |= {"friction": "3, nv"}
+SIZES |= {"friction": "3, nv", "contact": "9"}
 
 
 class Algorithm:

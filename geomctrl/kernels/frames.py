@@ -1,12 +1,12 @@
 """Poses, Jacobians and their rates of a named frame, on the way from its body to the root, in the four representations
-of Mueller 2018 (`terms.kinematics`)."""
+of Mueller 2018 (`terms.kinematics`), and wrenches on it (`terms.wrenches`)."""
 
 from .algorithms import algorithm
 from .primitives import primitive
-from .records import pose_at
-from .screws import Ad_inv, Twist, ad, compose, twist_add, zero_twist
+from .records import pose_at, put6, wrench_at
+from .screws import Ad_dual, Ad_inv, Ad_inv_dual, Twist, Wrench, ad, compose, twist_add, zero_twist
 from .tree import dofs_of, joint_frame, joint_twist, parent_of, screw_of
-from .vectors import add3, cross, rot
+from .vectors import add3, cross, rot, rotT
 
 BODY_FIXED, SPATIAL, HYBRID, MIXED = range(4)
 
@@ -101,3 +101,25 @@ def jacobian_rate(model, q, v, i, placement, form, dJ):
         U = twist_add(U, Ad_inv(T, joint_twist(model, i, v)))
         T = compose(joint_frame(model, i, q), T)
         i = parent_of(model, i)
+
+
+# --- wrenches ----------------------------------------------------------------------------------------------------
+
+
+@primitive
+def to_body_fixed(form, T, F):
+    """The body-fixed wrench of the frame at T of a wrench F in another representation: the dual of `represent`."""
+    if form == BODY_FIXED:
+        return F
+    if form == SPATIAL:
+        return Ad_inv_dual(T, F)
+    f = rotT(T.R, F.f)
+    return Wrench(F.m, f) if form == MIXED else Wrench(rotT(T.R, F.m), f)
+
+
+@algorithm("q, wrench[6]; i: i8, placement: f8[::1], form: i8 -> F[nb, 6]")
+def body_wrenches(model, q, wrench, i, placement, form, F):
+    """The frame's wrench on body i, in the body's frame, and none on the others."""
+    F[:, :] = 0.0
+    P = pose_of(model, q, i, placement)
+    put6(F[i], 0, Ad_dual(pose_at(placement, 0), to_body_fixed(form, P, wrench_at(wrench, 0))))

@@ -18,12 +18,12 @@ from .mechanism import Mechanism, require_robot
 def as_batch(robot: Mechanism, **arguments: ArrayLike) -> tuple[tuple[int, ...], list[np.ndarray]]:
     """Validate states and flatten their leading axes for a kernel: (leading shape, arrays (batch, n)).
 
-    Keys name the arguments and with them what is expected: q, q0, q1, q_d (nq), f_ext (nbodies, 6), C (nv, nv), others
-    (nv). Nothing is broadcast: all arguments must have the same leading axes.
+    Keys name the arguments and with them what is expected: q, q0, q1, q_d (nq), f_ext (nbodies, 6), C (nv, nv), wrench
+    (6), others (nv). Nothing is broadcast: all arguments must have the same leading axes.
     """
     require_robot("robot", robot)
     arrays, leads = [], {}
-    matrices = {"f_ext": (robot.nbodies, 6), "C": (robot.nv, robot.nv)}
+    matrices = {"f_ext": (robot.nbodies, 6), "C": (robot.nv, robot.nv), "wrench": (6,)}
     for key, x in arguments.items():
         configuration = key in ("q", "q0", "q1", "q_d")
         trailing = (robot.nq,) if configuration else matrices.get(key, (robot.nv,))

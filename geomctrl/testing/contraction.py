@@ -145,7 +145,7 @@ class Variations:
         return State(x.t + dt, x.q + y[:n], x.v + y[n : 2 * n], z)
 
     def _traced(self) -> Callable[[float, np.ndarray], np.ndarray]:
-        if self.plant.changes:
+        if self.plant.switches:
             raise ArgumentError("plant: changes")
         self.loop = loop = trace_closed_loop(self.plant, self.controller)
         f = loop.field[: self.size]

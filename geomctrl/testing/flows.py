@@ -101,7 +101,7 @@ class Flow:
     # --- traced --------------------------------------------------------------------------------------------------
 
     def _traced(self) -> Callable[[float, np.ndarray], np.ndarray]:
-        if self.plant.changes:
+        if self.plant.switches:
             raise ArgumentError("plant: changes")
         own = self.function is None and self.port is None  # nothing but the controller's V
         loop = trace_closed_loop(self.plant, self.controller, None if own else self._extra)

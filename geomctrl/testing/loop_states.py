@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -76,7 +75,7 @@ def states_about(controller: Any, plant: Plant, equilibrium: Any, spread: Any, g
     if group is not None:
         require_group("controller.group", group)
     rest = _equilibria(controller, plant, equilibrium)
-    end = 3.0 + max((t for t, _ in plant.changes), default=0.0)
+    end = 3.0 + max(plant.switches, default=0.0)
     zero = rest(0.01)
     n, own = plant.robot.nv, np.zeros(0)
     draw = None if zero.z is None else _drawn(controller, plant, zero.z)
@@ -86,18 +85,11 @@ def states_about(controller: Any, plant: Plant, equilibrium: Any, spread: Any, g
     lower, upper = box({"q": n, "v": n, "z": len(own)}, spread, times, given, own)
     domain = Domain(
         plant.robot, rest, lower, upper, group, draw, _sources(controller, equilibrium),
-        lambda t: _equilibria(controller, _unchanging(plant.at(t)), equilibrium),
+        lambda t: _equilibria(controller, plant.at(t), equilibrium),
     )  # fmt: skip
     if not domain.names:
         raise ArgumentError("domain: expected states besides the equilibrium, got spreads or sides that are all zero")
     return domain
-
-
-def _unchanging(plant: Plant) -> Plant:
-    """The plant as it is, for ever."""
-    plant = copy.copy(plant)  # a subclass keeps what it adds
-    object.__setattr__(plant, "changes", ())
-    return plant
 
 
 def _typical(z: np.ndarray) -> np.ndarray:

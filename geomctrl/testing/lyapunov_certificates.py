@@ -251,8 +251,8 @@ def _middle(box: Boxes) -> tuple[np.ndarray, np.ndarray]:
 
 def _autonomous(controller: Any, plant: Plant) -> None:
     require_vectors("plant", plant.robot)
-    if plant.changes:
-        raise ArgumentError(f"plant: expected one that does not change, got changes at {[t for t, _ in plant.changes]}")
+    if plant.switches:
+        raise ArgumentError(f"plant: expected one that does not change, got changes at {list(plant.switches)}")
     start = started(controller, plant.robot)
     if start is not None:
         raise ArgumentError(

@@ -235,3 +235,30 @@ def test_terms(name):
     expected = TERMS[name](robot, q, v, a)
     found = twins.values(TERMS[name], twins.of(robot), *map(twins.array, (q, v, a)))
     equal(found, tuple(expected) if isinstance(expected, tuple) else expected)
+
+
+class Branching:
+    """A user's law that branches on a number of its own: a trace holds for that number only."""
+
+    def __init__(self, gain):
+        self.gain = gain
+
+    def start(self):
+        return None
+
+    def __call__(self, t, q, v, z):
+        return gc.Command(-(self.gain if self.gain > 0.5 else 0.0) * q)
+
+
+def test_loops_that_branch_on_their_numbers_do_not_share_a_trace():
+    for gain in (1.0, 0.0, 3.0, 1.0):
+        runs = [
+            gc.simulate(ROBOTS[1], Branching(gain), [0.1, 0.0], [0.0, 0.0], 0.05, 1e-3, compiled=compiled)
+            for compiled in (True, False)
+        ]
+        np.testing.assert_allclose(runs[0].q, runs[1].q, rtol=0.0, atol=1e-12)
+    laws = [Branching(gain) for gain in (1.0, 0.0, 3.0)]
+    many = gc.simulate_many(ROBOTS[1], laws, [0.1, 0.0], [0.0, 0.0], 0.5, 1e-3)
+    alone = [gc.simulate(ROBOTS[1], law, [0.1, 0.0], [0.0, 0.0], 0.5, 1e-3, compiled=False) for law in laws]
+    for a, b in zip(many, alone):
+        np.testing.assert_allclose(a.q, b.q, rtol=0.0, atol=1e-10)

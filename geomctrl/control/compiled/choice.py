@@ -85,16 +85,19 @@ def known_trace(loop: Any, watchers: Sequence[Any], strict: bool) -> tuple[Trace
         raise UntraceableError(f"{type(loop.controller).__name__}: {type(error).__name__}: {error!s:.200}") from None
     sensing = () if loop.sensing is None else loop.sensing.words
     key = (*key, loop.hold > 0, loop.tableau, loop.z_shape, strict, sensing)
+    own = (*key, twins.values.tobytes())  # of a trace that has a loop's numbers for constants
     with _lock:
-        if key not in _traces:
+        found = _traces.get(key) or _traces.get(own)
+        if found is None:
             try:
-                _traces[key] = _made(loop, watchers, strict)
+                found = _made(loop, watchers, strict)
             except UntraceableError as error:
-                _traces[key] = Refused(str(error), twins)
-            while len(_traces) > KEPT:
-                _traces.popitem(last=False)
+                found = Refused(str(error), twins)
+        key = own if found.twins.constant else key
+        _traces[key] = found
         _traces.move_to_end(key)
-        found = _traces[key]
+        while len(_traces) > KEPT:
+            _traces.popitem(last=False)
     if isinstance(found, Refused):
         raise UntraceableError(found.reason)
     return found, twins.values

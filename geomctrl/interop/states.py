@@ -1,116 +1,20 @@
-"""Robots as python-control systems with named signals, and states of Pinocchio and MuJoCo.
-
-For `control.lqr`, `control.input_output_response` and the rest the state is x = (e, v): e (nv,) the exponential
-coordinates log(q0^-1 q) of the configuration about q0, which for joints with one degree of freedom is q - q0, and v
-(nv,) the velocity. With q0 = 0 on such robots it is (q, v) itself. Signals are named after `Robot.dof_names`: states
-and outputs q_<name>, v_<name>, inputs tau_<name>.
-"""
+"""States of Pinocchio and MuJoCo."""
 
 from __future__ import annotations
 
-import control
+from typing import Any, NamedTuple
+
 import numpy as np
 from numpy.typing import ArrayLike
 from scipy.spatial.transform import Rotation
 
-from geomctrl.control.plant import Plant
-from geomctrl.mechanism.configuration import ConfigurationGroup, difference, integrate
+from geomctrl.arguments import ROTATION_TOLERANCE, checked, same_batch
+from geomctrl.errors import ArgumentError, NameNotFoundError
+from geomctrl.mechanism.joint import Joint
 from geomctrl.mechanism.mechanism import require_robot
-from geomctrl.mechanism.states import as_batch, one_configuration
+from geomctrl.mechanism.states import as_batch
 from geomctrl.models.mjcf import joint_names
 from geomctrl.robot import Robot
-from geomctrl.terms.derivatives import linearize
-
-from .arguments import ROTATION_TOLERANCE, checked, same_batch
-from .errors import ArgumentError, NameNotFoundError
-
-__all__ = [
-    "from_mujoco",
-    "from_pinocchio",
-    "from_state",
-    "nonlinear_system",
-    "signal_names",
-    "state_space",
-    "to_mujoco",
-    "to_pinocchio",
-    "to_state",
-]
-
-
-def signal_names(robot: Robot) -> dict[str, list[str]]:
-    """Keys "states" and "outputs": q_<name>, v_<name>; "inputs": tau_<name>. Dots in names become underscores."""
-    require_robot("robot", robot)
-    names = [name.replace(".", "_") for name in robot.dof_names]
-    states = [f"{x}_{name}" for x in ("q", "v") for name in names]
-    return {"states": states, "outputs": list(states), "inputs": [f"tau_{name}" for name in names]}
-
-
-def to_state(robot: Robot, q: ArrayLike, v: ArrayLike, q0: ArrayLike | None = None) -> np.ndarray:
-    """x = (log(q0^-1 q), v) (..., 2 nv) of q (..., nq), v (..., nv); q0 (nq,), default neutral."""
-    lead, (q, v) = as_batch(robot, q=q, v=v)
-    at = robot.neutral() if q0 is None else one_configuration(robot, "q0", q0)
-    x = np.concatenate((difference(robot, np.tile(at, (len(q), 1)), q), v), axis=-1)
-    return x.reshape(*lead, 2 * robot.nv)
-
-
-def from_state(robot: Robot, x: ArrayLike, q0: ArrayLike | None = None) -> tuple[np.ndarray, np.ndarray]:
-    """(q (..., nq), v (..., nv)) from x (..., 2 nv): the inverse of `to_state`."""
-    require_robot("robot", robot)
-    x = checked("x", x, (2 * robot.nv,))
-    e, v = x[..., : robot.nv], x[..., robot.nv :]
-    at = robot.neutral() if q0 is None else one_configuration(robot, "q0", q0)
-    return integrate(robot, np.broadcast_to(at, (*e.shape[:-1], robot.nq)), e), v.copy()
-
-
-def state_space(robot: Robot, q: ArrayLike, v: ArrayLike, tau: ArrayLike, name: str | None = None):
-    """`linearize(robot, q, v, tau)` as a control.StateSpace, all states being outputs; one state.
-
-    Of the robot alone: springs and friction are a `Plant`'s, of which `nonlinear_system` takes one. Where joints with
-    several degrees of freedom move, v != 0, its x counts from the moving q(t), see `linearize`, and
-    that of `nonlinear_system` from a fixed q0; at rest they are the same.
-    """
-    name = _name(name, robot)
-    lead, _ = as_batch(robot, q=q, v=v, tau=tau)
-    if lead:
-        raise ArgumentError(f"q, v, tau: expected one state, got leading axes {lead}: use linearize for many")
-    A, B, _ = linearize(robot, q, v, tau)
-    n, m = B.shape
-    return control.StateSpace(A, B, np.eye(n), np.zeros((n, m)), name=name, **signal_names(robot))
-
-
-def _name(name: str | None, robot: Robot) -> str:
-    """What a system is called: as said, or as its robot."""
-    require_robot("robot", robot)
-    if name is not None and not isinstance(name, str):
-        raise ArgumentError(f"name: expected a string or None, got {name!r:.80}")
-    return name or robot.name
-
-
-def nonlinear_system(plant: Robot | Plant, q0: ArrayLike | None = None, name: str | None = None):
-    """A robot or a `Plant` (with its friction, wrenches and changing loads) as a control.NonlinearIOSystem.
-
-    x' = (dexp_{-e}^-1 v, vdot), with e = log(q0^-1 q), q0 (nq,) default neutral. On joints with several degrees of
-    freedom it holds while they turn by less than 2 pi from q0.
-    """
-    if not isinstance(plant, (Robot, Plant)):
-        raise ArgumentError(f"plant: expected a Robot or a Plant, got {plant!r:.80}")
-    plant = plant if isinstance(plant, Plant) else Plant(plant)
-    name = _name(name, plant.robot)
-    robot, n = plant.robot, plant.robot.nv
-    at = robot.neutral() if q0 is None else one_configuration(robot, "q0", q0)
-    group = None if robot.nq == n else ConfigurationGroup(robot)
-
-    def update(t, x, u, params):
-        x = np.ascontiguousarray(x, dtype=float)
-        e, v = x[:n], x[n:]
-        q = at + e if group is None else group.advance(at, e)
-        e_rate = v if group is None else group.dexp_inv_mul(-e, v)
-        return np.concatenate((e_rate, plant.at(t).acceleration(t, q, v, np.ascontiguousarray(u, dtype=float))))
-
-    return control.NonlinearIOSystem(update, None, name=name, **signal_names(robot))
-
-
-# --- states of other libraries ----------------------------------------------------------------------------------
 
 
 def to_pinocchio(robot: Robot, model, q: ArrayLike, v: ArrayLike) -> tuple[np.ndarray, np.ndarray]:
@@ -153,27 +57,50 @@ def to_mujoco(robot: Robot, model, q: ArrayLike, v: ArrayLike) -> tuple[np.ndarr
     _require_model(robot, model, "mujoco.MjModel", MUJOCO)
     lead, (q, v) = as_batch(robot, q=q, v=v)
     x, u = np.empty((len(q), model.nq)), np.empty((len(q), model.nv))
-    for joint, qs, vs, at, rates in _mujoco_joints(robot, model):
+    put_mujoco(mujoco_joints(robot, model), q, v, x, u)
+    return x.reshape(*lead, model.nq), u.reshape(*lead, model.nv)
+
+
+def put_mujoco(joints: list[Matched], q: np.ndarray, v: np.ndarray, x: np.ndarray, u: np.ndarray) -> None:
+    """Their coordinates x and velocities u of ours, (states, n) each; forces go over as velocities do, since the maps
+    of velocities are orthogonal."""
+    for joint, qs, vs, at, rates in joints:
         x[:, at] = _their_coordinates(joint, q[:, qs], at.stop - at.start, scalar_first=True)
         moved = v[:, vs] @ _linear_first(joint).T
         if joint.kind == "free":
             moved[:, :3] = np.einsum("bij,bj->bi", _rotations(q[:, qs]), moved[:, :3])
         u[:, rates] = moved
-    return x.reshape(*lead, model.nq), u.reshape(*lead, model.nv)
+
+
+def velocities_from_mujoco(joints: list[Matched], q: np.ndarray, u: np.ndarray) -> np.ndarray:
+    """Our velocities (states, nv), or forces, of theirs at our configurations q."""
+    v = np.empty_like(u)
+    for joint, qs, vs, _, rates in joints:
+        moved = u[:, rates].copy()
+        if joint.kind == "free":
+            moved[:, :3] = np.einsum("bji,bj->bi", _rotations(q[:, qs]), moved[:, :3])
+        v[:, vs] = moved @ np.linalg.inv(_linear_first(joint)).T
+    return v
 
 
 def from_mujoco(robot: Robot, model, qpos: ArrayLike, qvel: ArrayLike) -> tuple[np.ndarray, np.ndarray]:
     """(q (..., nq), v (..., nv)) from (qpos, qvel) of a mujoco.MjModel of the same robot; inverts `to_mujoco`."""
     _require_model(robot, model, "mujoco.MjModel", MUJOCO)
     lead, x, u = _their_state(model, qpos=qpos, qvel=qvel)
-    ours, rates_of = np.empty((len(x), robot.nq)), np.empty((len(x), robot.nv))
-    for joint, qs, vs, at, rates in _mujoco_joints(robot, model):
+    ours, joints = np.empty((len(x), robot.nq)), mujoco_joints(robot, model)
+    for joint, qs, _, at, _ in joints:
         ours[:, qs] = _our_coordinates(joint, x[:, at], scalar_first=True)
-        moved = u[:, rates].copy()
-        if joint.kind == "free":
-            moved[:, :3] = np.einsum("bji,bj->bi", _rotations(ours[:, qs]), moved[:, :3])
-        rates_of[:, vs] = moved @ np.linalg.inv(_linear_first(joint)).T
-    return ours.reshape(*lead, robot.nq), rates_of.reshape(*lead, robot.nv)
+    return ours.reshape(*lead, robot.nq), velocities_from_mujoco(joints, ours, u).reshape(*lead, robot.nv)
+
+
+class Matched(NamedTuple):
+    """A joint, where it stands in our q and v, and where in theirs."""
+
+    joint: Joint
+    q: slice
+    v: slice
+    at: slice
+    rates: slice
 
 
 PINOCCHIO = ("names", "nq", "nv", "nqs", "nvs", "idx_qs", "idx_vs", "getJointId")  # what is asked of a model
@@ -203,16 +130,17 @@ def _pinocchio_joints(robot, model):
         yield joint, qs, vs, slice(k, k + model.nqs[j]), slice(d, d + model.nvs[j])
 
 
-def _mujoco_joints(robot, model):
-    """(joint, our slices of q and v, theirs) of each joint."""
+def mujoco_joints(robot: Robot, model: Any) -> list[Matched]:
+    """Each joint of the robot in both; raises as `to_mujoco` does."""
     starts, rates = [*model.jnt_qposadr.tolist(), model.nq], [*model.jnt_dofadr.tolist(), model.nv]
-    names = joint_names(model)
+    names, found = joint_names(model), []
     _check_same_joints(robot, names)
     for joint, qs, vs in zip(robot.joints, robot.q_slices, robot.v_slices):
         j = names.index(joint.name)
         at, dofs = slice(starts[j], starts[j + 1]), slice(rates[j], rates[j + 1])
         _check_same_kind(joint, at.stop - at.start, dofs.stop - dofs.start, continuous=False)
-        yield joint, qs, vs, at, dofs
+        found.append(Matched(joint, qs, vs, at, dofs))
+    return found
 
 
 def _check_same_joints(robot, names):

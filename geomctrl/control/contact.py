@@ -1,0 +1,171 @@
+"""Compliant contact of points with half-spaces.
+
+The normal force is that of Hunt and Crossley, "Coefficient of restitution interpreted as damping in vibroimpact",
+J. Applied Mechanics 42 (1975): with the depth x of the point below the surface
+
+    N = k x^p (1 + d xdot)        where x > 0 and the bracket is positive, else 0,
+
+which grows from zero at touch-down, does not pull, and stores k x^(p+1) / (p + 1). Friction is Coulomb's, smoothed
+about zero slip: f_t = -mu N s / sqrt(|s|^2 + u^2) with the velocity s of the point along the surface. Marhefka and
+Orin, "A compliant contact model with nonlinear damping for simulation of robotic systems", IEEE Trans. SMC-A 29
+(1999), use the former for robots and relate d to the coefficient of restitution: a mass that lands at speed v leaves
+at speed w,
+
+    d v - log(1 + d v) = -d w - log(1 - d w),        w / v = 1 - 2/3 d v + ... for small d v.
+
+A smoothed Coulomb force does not hold a point: under a force F along the surface it creeps at
+F u / sqrt((mu N)^2 - F^2).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from geomctrl.arguments import exactly, frozen, instance, listed, number
+from geomctrl.errors import ArgumentError
+from geomctrl.kernels import contact as kernels
+from geomctrl.mechanism.mechanism import require_robot
+from geomctrl.robot import Robot
+from geomctrl.terms.batches import over_states
+from geomctrl.terms.wrenches import on_a_body
+
+from .wrenches import External
+
+
+@dataclass(frozen=True, eq=False)
+class HalfSpace:
+    """What is solid: all x with normal . (x - point) <= 0, in the world. normal: outwards, of any length."""
+
+    normal: ArrayLike = (0.0, 0.0, 1.0)
+    point: ArrayLike = (0.0, 0.0, 0.0)
+
+    def __post_init__(self):
+        n = exactly("normal", self.normal, (3,))
+        length = float(np.linalg.norm(n))
+        if not 0.0 < length < np.inf:
+            raise ArgumentError(f"normal: expected a direction, got {self.normal!r:.80}")
+        object.__setattr__(self, "normal", frozen(n / length))
+        object.__setattr__(self, "point", frozen(exactly("point", self.point, (3,))))
+
+    @property
+    def offset(self) -> float:
+        """normal . point [m]."""
+        return float(np.dot(self.normal, self.point))
+
+
+GROUND = HalfSpace()
+
+
+class ContactState(NamedTuple):
+    """Of a contact's m points: depth (..., m) [m], negative above the surface, and the force on the robot (..., m, 3)
+    [N] in world axes; of all of them: elastic energy (...,) [J] and the power (...,) [W] that is lost, never negative.
+    """
+
+    depth: np.ndarray
+    force: np.ndarray
+    energy: np.ndarray
+    dissipation: np.ndarray
+
+
+@dataclass(frozen=True, eq=False)
+class Contact(External):
+    """Compliant contact of points of the robot with a half-space; one of the things that a `Plant` takes for f_ext.
+
+    points: names of frames, or pairs (frame, offset), offset (3,) [m] in the frame. stiffness k [N/m^p], dissipation d
+    [s/m], exponent p >= 1 (3/2 for a sphere, Hertz), friction mu, slip_speed u [m/s]: the module's equations. A fixed
+    step must resolve both rates, sqrt(p k x^(p-1) / m) and mu N / (m u), of a point that feels the mass m.
+
+    Raises ArgumentError for numbers that are none of these. That the frames are on the robot is seen by the plant.
+    """
+
+    points: Sequence[str | tuple[str, ArrayLike]]
+    stiffness: float
+    dissipation: float = 0.0
+    friction: float = 0.0
+    surface: HalfSpace = GROUND
+    exponent: float = 1.5
+    slip_speed: float = 0.01
+    _law: np.ndarray = field(init=False, repr=False)
+
+    def __post_init__(self):
+        points = self.points
+        if isinstance(points, str):
+            raise ArgumentError(f"points: expected a list of frames, got {points!r:.80}")
+        object.__setattr__(self, "points", tuple(_point(x) for x in listed("points", points)))
+        if not self.points:
+            raise ArgumentError("points: expected at least one, got none")
+        instance("surface", self.surface, HalfSpace, "a geomctrl.HalfSpace")
+        for name, least, words in (
+            ("stiffness", 0.0, "a positive number"),
+            ("dissipation", None, "a number, not negative"),
+            ("friction", None, "a number, not negative"),
+            ("slip_speed", 0.0, "a positive speed"),
+        ):
+            good = (lambda x: x >= 0.0) if least is None else (lambda x: x > 0.0)
+            object.__setattr__(self, name, number(name, getattr(self, name), words, good))
+        object.__setattr__(
+            self, "exponent", number("exponent", self.exponent, "a number from 1 on", lambda x: x >= 1.0)
+        )
+        s = self.surface
+        law = *np.asarray(s.normal), s.offset, self.stiffness, self.dissipation, self.exponent, self.friction
+        object.__setattr__(self, "_law", frozen(np.array([*law, self.slip_speed])))
+
+    def bound(self, robot: Robot) -> BoundContact:
+        return BoundContact(self._bodies(robot), self._law)
+
+    def _bodies(self, robot: Robot) -> tuple[tuple[int, np.ndarray], ...]:
+        """(body, placement (12,)) of each point; axes do not matter, the body's own fold."""
+        found = []
+        for name, offset in self.points:
+            body, placement = on_a_body(robot, name)  # pyright: ignore[reportArgumentType]
+            T = placement.reshape(3, 4)
+            at = np.eye(3, 4)
+            at[:, 3] = T[:, :3] @ np.asarray(offset) + T[:, 3]
+            found.append((body, at.ravel()))
+        return tuple(found)
+
+    def state(self, robot: Robot, q: ArrayLike, v: ArrayLike) -> ContactState:
+        """What there is at states q (..., nq), v (..., nv) of a robot.
+
+        Raises ArgumentError for bad states, NameNotFoundError where the robot lacks a frame.
+        """
+        require_robot("robot", robot)
+        found = []
+        for body, placement in self._bodies(robot):
+            found.append(over_states(robot, kernels.contact_wrenches, body, placement, self._law, q=q, v=v)[1])
+        state = np.stack(found, axis=-2)
+        return ContactState(state[..., 0], state[..., 1:4], state[..., 4].sum(axis=-1), state[..., 5].sum(axis=-1))
+
+
+@dataclass(frozen=True, eq=False)
+class BoundContact:
+    """A contact's points as a robot's bodies carry them."""
+
+    points: tuple[tuple[int, np.ndarray], ...]
+    law: np.ndarray
+    switches: tuple[float, ...] = ()
+
+    def acts(self, t: float) -> bool:
+        return True
+
+    def wrenches(self, robot: Robot, t: float, q: np.ndarray, v: np.ndarray) -> np.ndarray:
+        total = np.zeros((robot.nbodies, 6))
+        for body, placement in self.points:
+            found = robot._code.at(kernels.contact_wrenches, body)(q, v, placement, self.law)
+            if found is None:  # with words, or where a state was not made for it
+                found = over_states(robot, kernels.contact_wrenches, body, placement, self.law, q=q, v=v)
+            total = total + found[0]
+        return total
+
+
+def _point(x: object) -> tuple[str, np.ndarray]:
+    """(frame, offset) of one of a contact's points."""
+    name, offset = (x, np.zeros(3)) if isinstance(x, str) else x if isinstance(x, tuple) and len(x) == 2 else (None, x)
+    if not isinstance(name, str):
+        raise ArgumentError(f"points: expected names of frames or pairs (frame, offset), got {x!r:.80}")
+    return name, frozen(exactly(f"points: offset in {name!r}", offset, (3,)))  # pyright: ignore[reportArgumentType]

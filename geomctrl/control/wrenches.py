@@ -1,0 +1,168 @@
+"""External wrenches at named frames, which may begin and end at given times."""
+
+from __future__ import annotations
+
+import math
+import sys
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from geomctrl.arguments import exactly, frozen, function, listed, number
+from geomctrl.errors import ArgumentError
+from geomctrl.robot import Robot
+from geomctrl.terms.kinematics import Representation, representation_number
+from geomctrl.terms.wrenches import on_a_body
+
+from .desired import time
+
+FAR = sys.float_info.max  # s: a time that never comes, and a number like any other in compiled code
+SOON = 1e-12  # s before a switch that count as at it
+
+
+class Bound(Protocol):
+    """What acts on the bodies of one robot."""
+
+    switches: tuple[float, ...]  # the times [s] at which it is no smooth function
+
+    def acts(self, t: float) -> bool:
+        """Whether it does at time t, and until the next of its switches."""
+        ...
+
+    def wrenches(self, robot: Robot, t: float, q: np.ndarray, v: np.ndarray) -> np.ndarray:
+        """(nbodies, 6), in body frames."""
+        ...
+
+
+class External:
+    """What a `Plant` takes for f_ext beside functions: `bound` to its robot it says which wrenches act."""
+
+    def bound(self, robot: Robot) -> Bound:
+        """Raises ArgumentError or NameNotFoundError where it can not act on this robot."""
+        raise NotImplementedError
+
+
+@dataclass(frozen=True, eq=False)
+class Wrench(External):
+    """A wrench (m, f) [N m, N] on a named frame, from `start` until `end` [s].
+
+    value: (6,), or a function of time that returns it; its attribute `switches`, if it has one, lists the times at
+    which it is not smooth. representation: in which axes and about which point, as for `Robot.body_wrenches`; "hybrid"
+    is world axes and the frame's origin. Raises ArgumentError for what is none of these.
+    """
+
+    frame: str
+    value: ArrayLike | Callable[[float], ArrayLike]
+    start: float = -math.inf
+    end: float = math.inf
+    representation: Representation = "body"
+    switches: tuple[float, ...] = field(init=False, repr=False)
+
+    def __post_init__(self):
+        if not isinstance(self.frame, str):
+            raise ArgumentError(f"frame: expected the name of a frame, got {self.frame!r:.80}")
+        if not callable(self.value):
+            object.__setattr__(self, "value", frozen(exactly("value", self.value, (6,))))
+        representation_number(self.representation)
+        for name, none in (("start", -math.inf), ("end", math.inf)):
+            x = getattr(self, name)
+            object.__setattr__(self, name, none if isinstance(x, float) and x == none else number(name, x))
+        if not self.start < self.end:
+            raise ArgumentError(f"end: expected a time after start = {self.start:g} s, got {self.end!r}")
+        edges = [t for t in (self.start, self.end) if math.isfinite(t)]
+        object.__setattr__(self, "switches", (*edges, *_switches(self.value, "value")))
+
+    def bound(self, robot: Robot) -> Wrench:
+        on_a_body(robot, self.frame)
+        return self
+
+    def acts(self, t: float) -> bool:
+        return self.start <= t < self.end
+
+    def wrenches(self, robot: Robot, t: float, q: np.ndarray, v: np.ndarray) -> np.ndarray:
+        value: Any = self.value(t) if callable(self.value) else self.value
+        return robot.body_wrenches(q, value, self.frame, self.representation)
+
+
+@dataclass(frozen=True, eq=False)
+class _Function:
+    """A function (t, q, v) -> (nbodies, 6)."""
+
+    function: Callable[[float, np.ndarray, np.ndarray], np.ndarray]
+    switches: tuple[float, ...]
+
+    def acts(self, t: float) -> bool:
+        return True
+
+    def wrenches(self, robot: Robot, t: float, q: np.ndarray, v: np.ndarray) -> np.ndarray:
+        return exactly("f_ext", self.function(t, q, v), (robot.nbodies, 6))  # what is summed could be broadcast
+
+
+def _switches(x: Any, name: str) -> tuple[float, ...]:
+    """The times that a function says of itself."""
+    times = listed(f"{name}.switches", getattr(x, "switches", ()))
+    return tuple(number(f"{name}.switches", t, "finite times") for t in times)
+
+
+class ExternalWrenches:
+    """The sum of what acts on a robot's bodies: f_ext(t, q, v) -> (nbodies, 6).
+
+    Between two `switches` it is smooth, and `at` gives it as it is there, at either end too: one step of an integrator
+    sees one side of a switch only.
+    """
+
+    def __init__(self, robot: Robot, parts: Sequence[Bound], given: Sequence[Any] = (), since=-FAR, until=FAR):
+        self.robot, self.parts, self.given = robot, tuple(parts), tuple(given)
+        self.since, self.until = since, until
+        edges = {t for part in parts for t in part.switches}
+        self.piece = since > -FAR or until < FAR  # of the whole
+        self.switches = () if self.piece else tuple(sorted(edges))
+
+    def __call__(self, t: float, q: np.ndarray, v: np.ndarray) -> np.ndarray:
+        if self.switches:
+            return self._now(t)(t, q, v)
+        if self.piece:
+            t = min(max(t, self.since), self.until)
+        total = np.zeros((self.robot.nbodies, 6))
+        for part in self.parts:
+            total = total + part.wrenches(self.robot, t, q, v)
+        return total
+
+    def at(self, t: float) -> ExternalWrenches | None:
+        """What acts from time t on until the next switch; None if nothing does."""
+        now = self._now(t)
+        return now if now.parts else None
+
+    def _now(self, t: float) -> ExternalWrenches:
+        if not self.switches:
+            return self
+        t = time(t) + SOON
+        since = max((s for s in self.switches if s <= t), default=-FAR)
+        until = min((s for s in self.switches if s > t), default=FAR)
+        acting = [part for part in self.parts if part.acts(t)]
+        return ExternalWrenches(self.robot, acting, self.given, since, float(np.nextafter(until, -FAR)))
+
+
+WANTED = "a function of (t, q, v), a Wrench, a Contact, or a list of them"
+
+
+def external_wrenches(robot: Robot, f_ext: Any) -> Any:
+    """f_ext(t, q, v) of what a `Plant` is given, a function without switches being itself; None for nothing."""
+    given = f_ext.given if isinstance(f_ext, ExternalWrenches) else f_ext
+    if callable(given) and not _switches(given, "f_ext"):
+        return given
+    if callable(given) or isinstance(given, External):
+        given = [given]
+    elif given is not None and (isinstance(given, str) or not isinstance(given, Iterable)):
+        raise ArgumentError(f"f_ext: expected {WANTED}, got {given!r:.80}")
+    parts = [_bound(robot, x) for x in given or ()]
+    return ExternalWrenches(robot, parts, given) if parts else None
+
+
+def _bound(robot: Robot, x: Any) -> Bound:
+    if isinstance(x, External):
+        return x.bound(robot)
+    return _Function(function("f_ext", x, "of (t, q, v), a Wrench or a Contact"), _switches(x, "f_ext"))
