@@ -103,6 +103,12 @@ def test_computed_torque_with_an_uncertain_mass_matrix_confirmed():
     assert found.recheck().startswith("confirmed")
 
 
+def test_parameters_that_the_inverse_depends_on_are_cut_too():
+    """The elbow's first moment enters M in two directions of the joints: no choice of its ends is enough."""
+    claim = {"parameters": 0.035, "outside": 0.05, "boxes": 20_000}
+    assert testing.certify_lyapunov(computed_torque(), ARM, BOX, **claim, **QUICK).proved
+
+
 def test_tampered_proofs_are_refused():
     pytest.importorskip("flint")
     found = testing.certify_lyapunov(passivity(), ARM, BOX, parameters=0.1, outside=0.05, **QUICK)
@@ -367,7 +373,7 @@ def test_panda_in_14_dimensions():
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("law", "proved", "wrong"), [(passivity, 0.2, 0.23), (computed_torque, 0.025, 0.058)])
+@pytest.mark.parametrize(("law", "proved", "wrong"), [(passivity, 0.2, 0.23), (computed_torque, 0.05, 0.058)])
 def test_errors_of_the_model_up_to_where_the_search_finds_a_state_at_which_v_grows(law, proved, wrong):
     claim = {"outside": 0.05, "region": False, "seconds": 300.0, "boxes": 5_000_000}
     found = testing.certify_lyapunov(law(), ARM, BOX, parameters=proved, **claim)

@@ -115,10 +115,14 @@ def merits(task: Task, boxes: Boxes) -> np.ndarray:
 
 
 def _felt(task: Task) -> np.ndarray:
-    """Which sides may matter: parameters only where F is not affine in them, errors of theirs being bounded exactly."""
-    e = task.bounds.equations
-    inside = degree_in(e.graph, task.bounds.F, set(e.parameters)) > 0
-    return np.concatenate([np.ones(len(e.x), bool), np.full(len(e.parameters), inside)])
+    """Which sides may matter: of parameters those in which F is not affine, errors of theirs being bounded exactly."""
+    e, F = task.bounds.equations, task.bounds.F
+    mass = e.mass if degree_in(e.graph, F, set(e.inverse)) > 0 else []
+    felt = [
+        degree_in(e.graph, F, {p}) > 0 or any(degree_in(e.graph, x, {p, error}) for x in mass)
+        for p, error in zip(e.parameters, e.errors)
+    ]
+    return np.concatenate([np.ones(len(e.x), bool), felt])
 
 
 def _ends(boxes: Boxes) -> tuple[np.ndarray, np.ndarray]:
