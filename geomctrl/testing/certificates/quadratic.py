@@ -23,7 +23,8 @@ import numpy as np
 from geomctrl.compiler.derivatives import pullback, tangents
 from geomctrl.compiler.symbols import Symbol
 from geomctrl.proofs.identities import degree_in, identical
-from geomctrl.proofs.interpreted import EPS, enclosed
+from geomctrl.proofs.interpreted import Program
+from geomctrl.proofs.intervals import EPS
 from geomctrl.proofs.substitution import substituted
 
 from .equations import AT, Equations
@@ -137,10 +138,10 @@ class Bounds:
         polynomial = self.degree <= 3
         lo = np.concatenate([zero, boxes.lo if polynomial else np.minimum(boxes.lo, 0.0)])
         hi = np.concatenate([zero, boxes.hi if polynomial else np.maximum(boxes.hi, 0.0)])
-        low, high = self._enclosed(self.expressions, twice, lo, hi)
+        low, high = self.enclosed(self._form, twice, lo, hi)
         value = high[m:, 0]
         if not polynomial:  # where x is and not where it comes from
-            value = self._enclosed(self.expressions[:1], boxes, boxes.lo, boxes.hi)[1][:, 0]
+            value = self.values(boxes)[1]
         (A0, R0), (A1, R1) = (symmetric(low[k, 1 + n :], high[k, 1 + n :], n) for k in (slice(0, m), slice(m, None)))
         if self.degree <= 2:
             A, R = A0 / 2.0, R0 / 2.0
@@ -160,7 +161,7 @@ class Bounds:
 
     def values(self, boxes: Boxes) -> tuple[np.ndarray, np.ndarray]:
         """(lo, hi), (boxes,) each, of F by intervals alone."""
-        low, high = self._enclosed(self.expressions[:1], boxes, boxes.lo, boxes.hi)
+        low, high = self.enclosed(self._value, boxes, boxes.lo, boxes.hi)
         return low[:, 0], high[:, 0]
 
     def _definite(self, N: np.ndarray, R: np.ndarray) -> np.ndarray:
@@ -172,8 +173,17 @@ class Bounds:
         cover = np.einsum("bij,bj->bi", np.minimum(R, 1e300), u) / u * (1.0 + 1e-12)
         return N - np.eye(len(self.scale)) * cover[:, None, :]
 
-    def _enclosed(self, ends: Sequence[Any], boxes: Boxes, lo: Any, hi: Any) -> tuple[np.ndarray, np.ndarray]:
-        return enclosed(self.equations.graph, ends, inputs(self.equations, boxes, lo, hi), len(boxes))
+    @cached_property
+    def _form(self) -> Program:
+        return Program(self.equations.graph, self.expressions)
+
+    @cached_property
+    def _value(self) -> Program:
+        return Program(self.equations.graph, [self.F])
+
+    def enclosed(self, program: Program, boxes: Boxes, lo: Any, hi: Any) -> tuple[np.ndarray, np.ndarray]:
+        """Some expressions where x lies in [lo, hi], angles and parameters in the boxes."""
+        return program.enclosed(inputs(self.equations, boxes, lo, hi), len(boxes))
 
 
 def key_of(graph: Any, at: int) -> tuple[int, int]:
@@ -206,11 +216,12 @@ def inputs(e: Equations, boxes: Boxes, lo: np.ndarray, hi: np.ndarray) -> dict[i
     for i, at in enumerate(e.angles):
         if at is not None:
             given[at] = moved(e.q_d[i], boxes.lo[:, i], boxes.hi[:, i])
+    errors = moved(-e.model, boxes.p_lo, boxes.p_hi)
     for k, (at, error) in enumerate(zip(e.parameters, e.errors)):
         given[at] = boxes.p_lo[:, k], boxes.p_hi[:, k]
-        given[error] = moved(-e.model[k], boxes.p_lo[:, k], boxes.p_hi[:, k])
+        given[error] = errors[0][:, k], errors[1][:, k]
     if e.inverse:
-        low, high = enclosed(e.graph, e.mass, given, len(boxes))
+        low, high = e.masses.enclosed(given, len(boxes))
         low, high = inverse(low.reshape(-1, e.n, e.n), high.reshape(-1, e.n, e.n))
         for k, at in enumerate(e.inverse):
             given[at] = low.reshape(len(boxes), -1)[:, k], high.reshape(len(boxes), -1)[:, k]
@@ -247,7 +258,7 @@ def inverse(lo: np.ndarray, hi: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     return C - off, C + off
 
 
-def moved(by: float, lo: np.ndarray, hi: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def moved(by: Any, lo: np.ndarray, hi: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """The interval lo to hi, moved, outward rounded; exact where it is a point of no rounding."""
     a, b = lo + by, hi + by
     exact_a, exact_b = (a - by == lo) & (a - lo == by), (b - by == hi) & (b - hi == by)
