@@ -85,6 +85,14 @@ def test_two_link_under_passivity(claim):
     assert found.counterexample is None
 
 
+def test_progress_is_the_share_that_is_decided():
+    seen = []
+    assert testing.certify_lyapunov(passivity(), ARM, BOX, parameters=0.1, outside=0.05, progress=seen.append, **QUICK)
+    assert seen == sorted(seen)
+    assert len(seen) > 1
+    assert 0.0 <= seen[0] < seen[-1] == pytest.approx(1.0)
+
+
 def test_confirmed_by_flint_and_from_a_file(tmp_path):
     pytest.importorskip("flint")
     found = testing.certify_lyapunov(passivity(), ARM, BOX, parameters=0.1, outside=0.05, **QUICK)
@@ -316,6 +324,7 @@ def test_inverses_of_uncertain_matrices():
         ({"seconds": 0.0}, "seconds"),
         ({"equilibrium": [0.0]}, "equilibrium"),
         ({"plant": None}, "plant"),
+        ({"progress": 3}, "progress"),
     ],
 )
 def test_bad_arguments_are_named(change, words):

@@ -6,6 +6,7 @@ import itertools
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 
@@ -16,7 +17,11 @@ from .quadratic import Bounds, Boxes, about_zero, joined, largest
 CHUNK = 512  # boxes that are looked at together
 SAMPLE = 3  # of those that are left: where cutting each side is tried
 
-Progress = Callable[[int, float], None]
+Progress = Callable[[float], Any]  # of the share of the box that is decided
+
+
+def silent(share: float) -> None:
+    """No progress shown."""
 
 
 @dataclass(frozen=True)
@@ -46,7 +51,7 @@ class Outcome:
         return not self.left
 
 
-def prove(task: Task, most: int, seconds: float, progress: Progress | None = None) -> Outcome:
+def prove(task: Task, most: int, seconds: float, progress: Progress = silent) -> Outcome:
     """Until all is decided, or `most` boxes were looked at, or the time is over."""
     start, out = time.perf_counter(), Outcome()
     width = np.concatenate([task.box.hi[0] - task.box.lo[0], task.box.p_hi[0] - task.box.p_lo[0]])
@@ -62,8 +67,7 @@ def prove(task: Task, most: int, seconds: float, progress: Progress | None = Non
         if done.any():
             out.leaves.append(boxes[done])
         remaining -= share[done].sum()
-        if progress is not None:
-            progress(out.count, 1.0 - remaining)
+        progress(min(1.0 - remaining, 1.0))
         if done.all():
             continue
         rest = boxes[~done]
