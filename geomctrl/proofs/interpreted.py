@@ -3,11 +3,11 @@ level together.
 
 What `enclosure` compiles is faster by far where millions of boxes are looked at. Second derivatives of a robot of seven
 joints are 20 000 operations, which take minutes to compile as intervals; a proof by quadratic forms needs them on few
-boxes. Operations that do not need each other are done in one call, on all boxes. Each is that of `intervals`, compiled on
-its own: the ends, their rounding and what is known of infinity are the same.
+boxes. Operations that do not need each other are done in one call, on all boxes. Each is that of `intervals`, compiled
+on its own: the ends, their rounding and what is known of infinity are the same.
 
-An interval (nan, nan) is what nothing is known of: a quotient by what may be zero and all that is made of it, and a branch
-that is not decided all over a box, so that derivatives hold as they stand.
+An interval (nan, nan) is what nothing is known of: a quotient by what may be zero and all that is made of it, and a
+branch that is not decided all over a box, so that derivatives hold as they stand.
 """
 
 from __future__ import annotations

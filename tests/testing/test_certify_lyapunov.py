@@ -254,21 +254,30 @@ def test_forms_are_v_and_its_rate(law):
 def test_bounds_of_forms_hold_all_over_their_boxes(law):
     e, rng = equations(law(), gc.Plant(ARM), Q_D), np.random.default_rng(1)
     bounds, find = Bounds(e, e.plus(0.5), np.array([0.1, 0.1, 0.5, 0.5])), Search(e, e.as_it_comes(0.5))
-    tight = 0
-    for _ in range(40):
+    tight = gained = 0
+    for k in range(60):
         size = 10.0 ** rng.uniform(-3.0, -0.3)
-        lo = rng.uniform(-1.0, 1.0, (1, 4))
+        lo, hi = (np.array([0.1, 0.1, 0.5, 0.5]) * rng.random((1, 4)) * s for s in (-1, 1))  # about the equilibrium
+        if k < 40:
+            lo = rng.uniform(-1.0, 1.0, (1, 4))
+            hi = lo + size * rng.random(4)
         p_lo, p_hi = (ARM.parameters.reshape(1, -1) * (1.0 + s * 0.02 * rng.random()) for s in (-1, 1))
-        boxes = Boxes(lo, lo + size * rng.random(4), p_lo, p_hi)
+        boxes = Boxes(lo, hi, p_lo, p_hi)
         form = bounds.form(boxes)
         above = largest(form._replace(value=np.array([np.inf])), boxes)[0]
         x = rng.uniform(boxes.lo, boxes.hi, (200, 4))
         F = find(x, rng.uniform(p_lo, p_hi, (200, p_lo.shape[1])))[0]
         assert F.max() <= above + 1e-9
+        ball = boxes.far[0] * rng.uniform(0.5, 1.0)
+        outside = ((x / ball) ** 2).sum(1) >= 1.0
+        above_outside = largest(form._replace(value=np.array([np.inf])), boxes, ball)[0]
+        assert F[outside].max(initial=-np.inf) <= above_outside + 1e-9
+        gained += above_outside < above - 1e-3 * abs(above)
         by_form = form.top + (form.slope * np.abs(x)).sum(1) - np.einsum("bi,ij,bj->b", x, form.N[0], x)
         assert (by_form + 1e-9 >= F).all()
         tight += above < F.max() + 0.3 * abs(F.max())
     assert tight > 5
+    assert gained > 5
 
 
 def test_positive_definite_body_by_body():

@@ -107,14 +107,12 @@ def at_ends(task: Task) -> Boxes:
 def merits(task: Task, boxes: Boxes) -> np.ndarray:
     """(boxes,): positive where a box is decided."""
     form = task.bounds.form(boxes)
-    found = np.maximum(
-        about_zero(form, task.bounds.scale, task.ball, task.allowed), task.allowed - largest(form, boxes)
-    )
+    above = largest(form, boxes, task.ball, task.allowed)
+    found = np.maximum(about_zero(form, task.bounds.scale, task.ball, task.allowed), task.allowed - above)
     if task.ball is not None:
-        far = np.maximum(np.abs(boxes.lo), np.abs(boxes.hi)) / task.ball
-        found = np.where((far**2).sum(1) < 1.0 - 1e-12, np.inf, found)
+        found = np.where(((boxes.far / task.ball) ** 2).sum(1) < 1.0 - 1e-12, np.inf, found)
     if task.above is not None:
-        found = np.maximum(found, -task.level - largest(task.above.form(boxes), boxes))
+        found = np.maximum(found, -task.level - largest(task.above.form(boxes), boxes, None, -task.level))
     return found
 
 

@@ -13,7 +13,8 @@ and q are one number is not used.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import itertools
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, NamedTuple
@@ -47,6 +48,11 @@ class Boxes:
     def __len__(self) -> int:
         return len(self.lo)
 
+    @property
+    def far(self) -> np.ndarray:
+        """(boxes, 2n): the largest |x|."""
+        return np.maximum(np.abs(self.lo), np.abs(self.hi))
+
 
 def joined(a: Boxes, b: Boxes) -> Boxes:
     return Boxes(*(np.concatenate([getattr(x, k) for x in (a, b)]) for k in ("lo", "hi", "p_lo", "p_hi")))
@@ -69,6 +75,10 @@ class Form(NamedTuple):
     def slope(self) -> np.ndarray:
         """Of a bound in |x| alone."""
         return np.abs(self.g) + self.slack
+
+    def rows(self, k: Any) -> Form:
+        """Of some boxes."""
+        return Form(*(x[k] for x in self[:-1]), self.scale)
 
     def lifted(self) -> tuple[Form, np.ndarray]:
         """The form with N + lift / scale^2 positive definite, and the lift (boxes,), 0 where N is that itself."""
@@ -349,16 +359,80 @@ def about_zero(form: Form, scale: np.ndarray, ball: np.ndarray | None, allowed: 
     return np.where(good, best, -np.inf)
 
 
-def largest(form: Form, boxes: Boxes) -> np.ndarray:
-    """(boxes,): an upper bound of F on each box, from the form and from intervals."""
+PAYMENTS = tuple(itertools.product((0.0, 0.5, 0.9), (0.0, 0.5, 0.95)))  # of N: for the slack, for being outside
+
+
+def payments(form: Form, ball: np.ndarray | None) -> list[tuple[float, float]]:
+    """The shares of `paid` that are worth trying."""
+    slack = bool(form.slack.any())
+    return [(a, b) for a, b in PAYMENTS if (slack or a == 0.0) and (ball is not None or b == 0.0)]
+
+
+def payment(
+    form: Form, boxes: Boxes, share: float, ball: np.ndarray | None, hold: float
+) -> tuple[np.ndarray, np.ndarray]:
+    """What `paid` is given: h (boxes, 2n), which takes that share of N's diagonal, and t (boxes,), of what is left.
+
+    No h where paying with the farthest |x| is cheaper.
+    """
+    weights = 2.0 * share * np.maximum(np.einsum("bii->bi", form.N), 0.0)
+    h = np.where(weights > 0.0, form.slack / np.maximum(weights, 1e-300), 0.0)
+    h = np.where((signs(boxes) == 0.0) & (h < 2.0 * boxes.far) & (weights < 1e200), h, 0.0)
+    if ball is None or hold == 0.0:
+        return h, np.zeros(len(boxes))
+    rest = paid(form, boxes, h, np.zeros(len(boxes)), None).N
+    known = np.abs(rest).max((1, 2)) < 1e200
+    rest = np.where(known[:, None, None], rest, np.eye(len(ball)))
+    return h, np.where(known, np.maximum(hold * scaled_eigenvalues(rest, ball), 0.0), 0.0)
+
+
+def signs(boxes: Boxes) -> np.ndarray:
+    """(boxes, 2n): 1 or -1 where |x| is x or -x all over a box, else 0."""
+    return np.where(boxes.lo >= 0.0, 1.0, np.where(boxes.hi <= 0.0, -1.0, 0.0))
+
+
+def paid(form: Form, boxes: Boxes, h: np.ndarray, t: np.ndarray, ball: np.ndarray | None) -> Form:
+    """A form above it on the boxes outside the ball, with less slack.
+
+    slack |x| = +-slack x where x has a sign, and slack |x| <= slack (x^2 / (2 h) + h / 2) where h > 0. What is added,
+    t (sum (x / ball)^2 - 1), is not negative outside the ball.
+    """
+    sign, pays = signs(boxes), h > 0.0
+    less = np.where(pays, form.slack / np.where(pays, 2.0 * h, 1.0), 0.0)
+    less = less if ball is None else less + t[:, None] / ball**2
+    less = less * (1.0 + 1e-12) + 4.0 * EPS * np.abs(np.einsum("bii->bi", form.N))
+    top = form.top + 0.5 * (form.slack * h).sum(1) * (1.0 + 1e-12) - t
+    return form._replace(
+        top=top + 1e-13 * (np.abs(form.top) + t), g=form.g + sign * form.slack,
+        slack=np.where(pays | (sign != 0.0), 0.0, form.slack), N=form.N - np.eye(len(form.scale)) * less[:, None, :],
+    )  # fmt: skip
+
+
+def largest(form: Form, boxes: Boxes, ball: np.ndarray | None = None, enough: float = -np.inf) -> np.ndarray:
+    """(boxes,): an upper bound of F on each box outside the ball, from the form and from intervals; sharp only above
+    `enough`."""
+    best = form.value.copy()
+    known = np.isfinite(form.top) & np.isfinite(form.slack).all(1)
+    for share, hold in payments(form, ball):
+        left = np.flatnonzero(known & (best >= enough))
+        if not len(left):
+            break
+        some, there = form.rows(left), boxes[left]
+        some = paid(some, there, *payment(some, there, share, ball, hold), ball)
+        best[left] = np.minimum(best[left], _largest(some, there))
+    return best
+
+
+def _largest(form: Form, boxes: Boxes) -> np.ndarray:
+    """From the form alone."""
     form, lift = form.lifted()
     convex = scaled_eigenvalues(form.N, form.scale) > 0.0
     c = form.least(boxes)
     Nc = np.einsum("bij,bj->bi", form.N, c)
     slope = form.g - 2.0 * Nc  # of g . x less the tangent plane of x . N x at c, which lies below it
-    far = np.maximum(np.abs(boxes.lo), np.abs(boxes.hi))
+    far = boxes.far
     linear = np.maximum(slope * boxes.lo, slope * boxes.hi).sum(1) + np.einsum("bi,bi->b", c, Nc)
     lost = np.where(lift > 0.0, lift * ((far / form.scale) ** 2).sum(1), 0.0) + (form.slack * far).sum(1)
     above = form.top + linear + lost
     above = above + 1e-13 * (np.abs(form.top) + lost + ((np.abs(form.g) + 4.0 * np.abs(Nc)) * far).sum(1))
-    return np.minimum(np.where(convex, above, np.inf), form.value)
+    return np.where(convex, above, np.inf)
