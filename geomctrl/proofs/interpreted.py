@@ -26,6 +26,7 @@ from geomctrl.compiler.tracing import Trace
 from . import intervals
 from .enclosure import PARTIAL, TOTAL, compiled
 from .intervals import INF, Interval, Truth
+from .substitution import COMPARED
 
 MEMORY = 2**22  # numbers that are held at a time, in blocks of boxes
 BLOCK = 64  # boxes, at least
@@ -126,7 +127,6 @@ def valued(graph: Graph, ends: Sequence[Any], given: Mapping[int, Any], states: 
 
 # --- intervals ---------------------------------------------------------------------------------------------------
 
-COMPARED = ("lt", "le", "eq")
 CONDITIONS = (*COMPARED, "and", "not")  # of those that they have been made of
 
 
