@@ -27,9 +27,10 @@ BOX = 0.2, 0.4  # rad, rad/s
 CLAIMS: list[tuple[float, dict[str, Any]]] = [  # by how much the gains are larger, what is claimed
     (1.0, {"offset": 4.0}),
     (1.0, {"offset": 1.0}),
-    (2.0, {"rate": 0.5, "offset": 3.0}),
+    (2.0, {"offset": 0.5}),
     (2.0, {"outside": 0.2}),
     (2.0, {"outside": 0.15}),
+    (2.0, {"outside": 0.12}),
 ]
 
 
