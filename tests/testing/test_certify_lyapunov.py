@@ -15,8 +15,9 @@ from geomctrl.mechanism import inertia
 from geomctrl.mechanism.building import Body
 from geomctrl.mechanism.joint import Joint
 from geomctrl.testing.certificates.bodies import share, spatial
+from geomctrl.testing.certificates.deciding import largest
 from geomctrl.testing.certificates.equations import equations
-from geomctrl.testing.certificates.quadratic import Bounds, Boxes, Form, inverse, largest
+from geomctrl.testing.certificates.quadratic import Bounds, Boxes, Form, inverse
 from geomctrl.testing.certificates.recheck import check, saved
 from geomctrl.testing.certificates.searching import Search
 

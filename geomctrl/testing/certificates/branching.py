@@ -12,7 +12,8 @@ import numpy as np
 
 from geomctrl.proofs.identities import degree_in
 
-from .quadratic import Bounds, Boxes, about_zero, joined, largest
+from .deciding import about_zero, largest
+from .quadratic import Bounds, Boxes, joined
 
 CHUNK = 512  # boxes that are looked at together
 SAMPLE = 3  # of those that are left: where cutting each side is tried

@@ -26,21 +26,9 @@ from geomctrl.proofs.rechecking import uncovered
 from geomctrl.proofs.saved_code import Code
 
 from .branching import Task, at_ends
+from .deciding import SHARES, paid, payment, payments, signs
 from .equations import AT
-from .quadratic import (
-    SHARES,
-    Bounds,
-    Boxes,
-    Form,
-    inverse,
-    joined,
-    paid,
-    payment,
-    payments,
-    perron,
-    scaled_eigenvalues,
-    signs,
-)
+from .quadratic import Bounds, Boxes, Form, inverse, joined, perron, scaled_eigenvalues
 
 CUTS = 60  # of one box
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from .quadratic import Bounds, Boxes, joined, largest
+from .deciding import largest
+from .quadratic import Bounds, Boxes, joined
 
 CHUNK = 512
 
