@@ -77,7 +77,7 @@ class Form(NamedTuple):
 
     def rows(self, k: Any) -> Form:
         """Of some boxes."""
-        return Form(*(x[k] for x in self[:-1]), self.scale)
+        return Form(self.top[k], self.g[k], self.slack[k], self.N[k], self.value[k], self.scale)
 
     def lifted(self) -> tuple[Form, np.ndarray]:
         """The form with N + lift / scale^2 positive definite, and the lift (boxes,), 0 where N is that itself."""
