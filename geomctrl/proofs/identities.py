@@ -18,10 +18,11 @@ from typing import Any
 
 from geomctrl.compiler.symbols import FOLDED, Graph
 
+from .substitution import COMPARED, applied
+
 PRIME = 2**521 - 1
 TRIALS = 2
 ODD = {"sin", "tan", "asin", "tanh"}
-COMPARED = {"lt": lambda a, b: a < b, "le": lambda a, b: a <= b, "eq": lambda a, b: a == b}
 
 Residue = int
 
@@ -105,36 +106,10 @@ def _fixed(graph: Graph, order: Sequence[int], known: Mapping[tuple[int, int], A
                 values[at] = float(x)
         elif all(x in values for x in rest):
             try:
-                values[at] = _float(op, [values[x] for x in rest])
+                values[at] = applied(op, [values[x] for x in rest])
             except (ArithmeticError, ValueError):
                 continue
     return values
-
-
-def _float(op: str, a: list[Any]) -> Any:
-    if op in COMPARED:
-        return COMPARED[op](*a)
-    if op in FOLDED:
-        return FOLDED[op](*a)
-    match op:
-        case "add":
-            return a[0] + a[1]
-        case "sub":
-            return a[0] - a[1]
-        case "mul":
-            return a[0] * a[1]
-        case "div":
-            return a[0] / a[1]
-        case "neg":
-            return -a[0]
-        case "and":
-            return a[0] and a[1]
-        case "or":
-            return a[0] or a[1]
-        case "not":
-            return not a[0]
-        case _:
-            return a[1] if a[0] else a[2]
 
 
 class _Residues:

@@ -1,207 +1,176 @@
-"""Enclosures of large traces: node by node over many boxes at once, without compiling anything.
+"""Large expressions on many boxes or at many states, without compiling them: operation by operation, of one kind and
+level together.
 
 What `enclosure` compiles is faster by far where millions of boxes are looked at. Second derivatives of a robot of seven
-joints are 20 000 operations, which take minutes to compile as intervals and half a second to walk through; a proof by
-quadratic forms needs them on few boxes. The same walk in python-flint's balls checks such a proof again.
+joints are 20 000 operations, which take minutes to compile as intervals; a proof by quadratic forms needs them on few
+boxes. Operations that do not need each other are done in one call, on all boxes. Each is that of `intervals`, compiled
+on its own: the ends, their rounding and what is known of infinity are the same.
 
-Ends are computed to nearest and moved outward by more than rounding: sums, products and quotients by |y| 2^-52, sine
-and cosine, whatever numpy's are made of, by 2^-49. Zero times anything is zero, exactly.
+An interval (nan, nan) is what nothing is known of: a quotient by what may be zero and all that is made of it, and a
+branch that is not decided all over a box, so that derivatives hold as they stand.
 """
 
 from __future__ import annotations
 
+import functools
+import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
-from geomctrl.compiler.symbols import Graph
+from geomctrl.compiler.batches import Batch
+from geomctrl.compiler.symbols import Graph, both, where
+from geomctrl.compiler.tracing import Trace
 
-EPS = 2.0**-52
-TINY = 1e-300
-WAVE = 2.0**-49
-SHARP = 1e4  # rad: beyond, where a sine's extremum lies is not known well enough
+from . import intervals
+from .enclosure import PARTIAL, TOTAL, compiled
+from .intervals import INF, Interval, Truth
+from .substitution import COMPARED
+
+MEMORY = 2**22  # numbers that are held at a time, in blocks of boxes
+BLOCK = 64  # boxes, at least
 
 Array: TypeAlias = Any  # a number, or one for every box
 
 
-class Ends(NamedTuple):
-    lo: Array
-    hi: Array
+class Group(NamedTuple):
+    """Operations of one kind: the rows that they fill, and those of their operands, one array for each."""
+
+    op: str
+    rows: slice
+    operands: list[np.ndarray]
 
 
-class Truth(NamedTuple):
-    """Where a condition certainly holds, and where it certainly does not."""
+class Program:
+    """Expressions of a graph, `ends`, and in which order they are evaluated."""
 
-    yes: Array
-    no: Array
+    def __init__(self, graph: Graph, ends: Sequence[Any]):
+        at = [graph.operand(x) for x in ends]
+        self.inputs: list[int] = []
+        self.constants: list[Any] = []
+        constants, level, waiting = [], {}, {}
+        for k in graph.needed(at):
+            op, *rest = graph.nodes[k]
+            if op in ("load", "const"):
+                level[k] = 0
+                (self.inputs if op == "load" else constants).append(k)
+                continue
+            level[k] = 1 + max(level[x] for x in rest)
+            kind = "square" if op == "mul" and rest[0] == rest[1] else op
+            waiting.setdefault((level[k], kind), []).append(k)
+        self.constants = [graph.nodes[k][1] for k in constants]
+        row = {k: i for i, k in enumerate([*self.inputs, *constants])}
+        self.groups: list[Group] = []
+        for (_, kind), nodes in sorted(waiting.items()):
+            first = len(row)
+            row |= {k: first + i for i, k in enumerate(nodes)}
+            operands = zip(*(graph.nodes[k][1:] if kind != "square" else graph.nodes[k][1:2] for k in nodes))
+            self.groups.append(Group(kind, slice(first, len(row)), [np.array([row[x] for x in xs]) for xs in operands]))
+        self.rows, self.ends = len(row), np.array([row[k] for k in at], int)
+
+    def enclosed(self, given: Mapping[int, tuple[Array, Array]], boxes: int) -> tuple[np.ndarray, np.ndarray]:
+        """(lo, hi), (boxes, ends) each: the ends on boxes of their inputs, given the interval of each by its node."""
+        inputs = np.empty((len(self.inputs), boxes, 2))
+        for row, at in zip(inputs, self.inputs):
+            row[:, 0], row[:, 1] = given[at]
+        found = np.empty((len(self.ends), boxes, 2))
+        for block in self._blocks(boxes, 2):
+            values = np.empty((self.rows, len(range(boxes)[block]), 2))
+            self._start(values, inputs[:, block], [[_ends(x)] for x in self.constants])
+            for op, rows, operands in self.groups:
+                operation = on_intervals(op, len(operands))
+                values[rows] = operation(*(values[k].reshape(-1, 2) for k in operands))[0].reshape(values[rows].shape)
+            found[:, block] = values[self.ends]
+        lo, hi = found[..., 0].T.copy(), found[..., 1].T.copy()
+        unknown = np.isnan(lo) | np.isnan(hi)
+        lo[unknown], hi[unknown] = -INF, INF
+        return lo, hi
+
+    def values(self, given: Mapping[int, Array], states: int) -> np.ndarray:
+        """(states, ends): the ends, inputs being numbers or one for every state; to rounding."""
+        inputs = np.empty((len(self.inputs), states))
+        for row, at in zip(inputs, self.inputs):
+            row[:] = given[at]
+        found = np.empty((states, len(self.ends)))
+        with np.errstate(all="ignore"):
+            for block in self._blocks(states, 1):
+                values = np.empty((self.rows, len(range(states)[block])))
+                self._start(values, inputs[:, block], [[math.nan if x == "nan" else x] for x in self.constants])
+                for op, rows, operands in self.groups:
+                    values[rows] = NUMBERS[op](*(values[k] for k in operands))
+                found[block] = values[self.ends].T
+        return found
+
+    def _start(self, values: np.ndarray, inputs: np.ndarray, constants: Sequence[Any]) -> None:
+        n = len(inputs)
+        values[:n] = inputs
+        if constants:
+            values[n : n + len(constants)] = constants
+
+    def _blocks(self, boxes: int, numbers: int) -> list[slice]:
+        size = max(BLOCK, MEMORY // (numbers * max(self.rows, 1)))
+        return [slice(k, k + size) for k in range(0, boxes, size)]
 
 
 def enclosed(
     graph: Graph, ends: Sequence[Any], given: Mapping[int, tuple[Array, Array]], boxes: int
 ) -> tuple[np.ndarray, np.ndarray]:
-    """(lo, hi), (boxes, ends) each, of expressions on boxes of their inputs.
-
-    given: the interval of every input, by its node. An expression with a branch that is not decided all over a box is
-    unbounded there, so that derivatives hold as they stand.
-    """
-    at = [graph.operand(x) for x in ends]
-    with np.errstate(all="ignore"):
-        known = walk(graph, at, {k: Ends(*x) for k, x in given.items()}, _operation)
-    lo, hi = np.empty((boxes, len(at))), np.empty((boxes, len(at)))
-    for k, x in enumerate(at):
-        lo[:, k], hi[:, k] = known[x]
-    bad = np.isnan(lo) | np.isnan(hi)
-    lo[bad], hi[bad] = -np.inf, np.inf
-    return lo, hi
+    """See `Program.enclosed`."""
+    return Program(graph, ends).enclosed(given, boxes)
 
 
-def walk(graph: Graph, ends: Sequence[int], given: Mapping[int, Any], operation: Callable[..., Any]) -> dict[int, Any]:
-    """The values of the nodes `ends`, operation(op, arguments, whether they are one node) being done at each."""
-    known, wanted = dict(given), set(ends) | set(given)
-    order = [at for at in graph.needed(ends) if at not in known]
-    last = {x: at for at in order if graph.nodes[at][0] not in ("const", "load") for x in graph.nodes[at][1:]}
-    for at in order:
-        op, *rest = graph.nodes[at]
-        if op == "const":
-            known[at] = operation("const", rest[:1], False)
-            continue
-        if op == "load":
-            raise KeyError(f"input {rest} has no value")
-        known[at] = operation(op, [known[x] for x in rest], len(rest) == 2 and rest[0] == rest[1])
-        for x in rest:
-            if last[x] == at and x not in wanted:
-                known.pop(x, None)
-    return known
+def valued(graph: Graph, ends: Sequence[Any], given: Mapping[int, Any], states: int) -> np.ndarray:
+    """See `Program.values`."""
+    return Program(graph, ends).values(given, states)
 
 
-def _operation(op: str, a: list[Any], same: bool) -> Any:
-    return OPERATIONS[op](*a) if not same or op not in SAME else SAME[op](a[0])
+# --- intervals ---------------------------------------------------------------------------------------------------
+
+CONDITIONS = (*COMPARED, "and", "not")  # of those that they have been made of
 
 
-def _out(lo: Array, hi: Array) -> Ends:
-    return Ends(lo - np.abs(lo) * EPS, hi + np.abs(hi) * EPS)
-
-
-def _constant(x: Any) -> Any:
+def _ends(x: Any) -> tuple[float, float]:
     if isinstance(x, bool):
-        return Truth(np.bool_(x), np.bool_(not x))
-    return Ends(-np.inf, np.inf) if x == "nan" else Ends(float(x), float(x))
+        return float(x), float(not x)
+    return (math.nan, math.nan) if x == "nan" else (x, x)
 
 
-def _some(a: Ends) -> Array:
-    """Where an interval is not zero alone."""
-    return (a.lo != 0.0) | (a.hi != 0.0)
-
-
-def _times(a: Ends, b: Ends) -> Ends:
-    p, q, r, s = a.lo * b.lo, a.lo * b.hi, a.hi * b.lo, a.hi * b.hi
-    lo, hi = _out(np.minimum(np.minimum(p, q), np.minimum(r, s)), np.maximum(np.maximum(p, q), np.maximum(r, s)))
-    some = TINY * (_some(a) & _some(b))
-    return Ends(lo - some, hi + some)
-
-
-def _square(a: Ends) -> Ends:
-    x = _size(a)
-    lo, hi = _out(x.lo * x.lo, x.hi * x.hi)
-    return Ends(np.maximum(lo - TINY * (x.lo != 0.0), 0.0), hi + TINY * (x.hi != 0.0))
-
-
-def _size(a: Ends) -> Ends:
-    inside = (a.lo <= 0.0) & (a.hi >= 0.0)
-    x, y = np.abs(a.lo), np.abs(a.hi)
-    return Ends(np.where(inside, 0.0, np.minimum(x, y)), np.maximum(x, y))
-
-
-def _over(a: Ends, b: Ends) -> Ends:
-    p, q, r, s = a.lo / b.lo, a.lo / b.hi, a.hi / b.lo, a.hi / b.hi
-    lo, hi = _out(np.minimum(np.minimum(p, q), np.minimum(r, s)), np.maximum(np.maximum(p, q), np.maximum(r, s)))
-    some, bad = TINY * _some(a), (b.lo <= 0.0) & (b.hi >= 0.0)
-    return Ends(np.where(bad, -np.inf, lo - some), np.where(bad, np.inf, hi + some))
-
-
-def _root(a: Ends) -> Ends:
-    lo, hi = _out(np.sqrt(np.maximum(a.lo, 0.0)), np.sqrt(np.maximum(a.hi, 0.0)))
-    bad = ~(a.lo >= 0.0)
-    return Ends(np.where(bad, -np.inf, np.maximum(lo, 0.0)), np.where(bad, np.inf, hi))
-
-
-def _wave(f: Callable[[Array], Array], a: Ends, peak: float) -> Ends:
-    """Sine or cosine, whose maxima are at `peak` and whole turns from it."""
-    x, y = f(a.lo), f(a.hi)
-    turn = 2.0 * np.pi
-
-    def meets(where: float) -> Any:
-        return np.floor((a.hi - where) / turn) > np.floor((a.lo - where) / turn)
-
-    wide: Any = (a.hi - a.lo > 6.2) | (np.abs(a.lo) > SHARP) | (np.abs(a.hi) > SHARP)
-    lo = np.where(wide | meets(peak + np.pi), -1.0, np.minimum(x, y) - WAVE)
-    hi = np.where(wide | meets(peak), 1.0, np.maximum(x, y) + WAVE)
-    zero = (a.lo == 0.0) & (a.hi == 0.0)
-    return Ends(np.where(zero, x, np.maximum(lo, -1.0)), np.where(zero, y, np.minimum(hi, 1.0)))
-
-
-def _tanh(a: Ends) -> Ends:
-    x, y = np.tanh(a.lo), np.tanh(a.hi)
-    return Ends(np.maximum(x - 8.0 * np.abs(x) * EPS - TINY * (x != 0.0), -1.0),
-                np.minimum(y + 8.0 * np.abs(y) * EPS + TINY * (y != 0.0), 1.0))  # fmt: skip
-
-
-def _exp(a: Ends) -> Ends:
-    return Ends(np.maximum(np.exp(a.lo) * (1.0 - 8.0 * EPS), 0.0), np.exp(a.hi) * (1.0 + 8.0 * EPS) + TINY)
-
-
-def _where(condition: Truth, a: Any, b: Any) -> Ends:
-    yes: Any = condition.yes
-    none = ~(yes | condition.no)
-    lo, hi = np.where(yes, a.lo, b.lo), np.where(yes, a.hi, b.hi)
-    return Ends(np.where(none, -np.inf, lo), np.where(none, np.inf, hi))
-
-
-OPERATIONS: dict[str, Callable[..., Any]] = {
-    "const": _constant,
-    "add": lambda a, b: _out(a.lo + b.lo, a.hi + b.hi),
-    "sub": lambda a, b: _out(a.lo - b.hi, a.hi - b.lo),
-    "neg": lambda a: Ends(-a.hi, -a.lo),
-    "mul": _times,
-    "div": _over,
-    "abs": _size,
-    "sqrt": _root,
-    "sin": lambda a: _wave(np.sin, a, np.pi / 2.0),
-    "cos": lambda a: _wave(np.cos, a, 0.0),
-    "tanh": _tanh,
-    "exp": _exp,
-    "min": lambda a, b: Ends(np.minimum(a.lo, b.lo), np.minimum(a.hi, b.hi)),
-    "max": lambda a, b: Ends(np.maximum(a.lo, b.lo), np.maximum(a.hi, b.hi)),
-    "lt": lambda a, b: Truth(a.hi < b.lo, a.lo >= b.hi),
-    "le": lambda a, b: Truth(a.hi <= b.lo, a.lo > b.hi),
-    "eq": lambda a, b: Truth((a.lo == a.hi) & (b.lo == b.hi) & (a.lo == b.lo), (a.hi < b.lo) | (b.hi < a.lo)),
-    "and": lambda a, b: Truth(a.yes & b.yes, a.no | b.no),
-    "or": lambda a, b: Truth(a.yes | b.yes, a.no & b.no),
-    "not": lambda a: Truth(a.no, a.yes),
-    "where": _where,
-}
-SAME: dict[str, Callable[[Any], Any]] = {"mul": _square}
+@functools.cache
+def on_intervals(op: str, count: int) -> Batch:
+    """An operation on `count` arrays of intervals (k, 2), answering another; conditions are pairs of 0 or 1,
+    whether they certainly hold and whether they certainly do not.
+    """
+    graph = Graph()
+    pairs = [(graph.load(k, 0), graph.load(k, 1)) for k in range(1, count + 1)]
+    conditional = 1 if op == "where" else count if op in ("and", "not") else 0
+    conditions = [Truth(*(intervals.less(0.0, x) for x in pair)) for pair in pairs[:conditional]]
+    numbers = [Interval(*pair) for pair in pairs[conditional:]]
+    known: Any = True
+    for a in numbers if op != "where" else []:
+        known = both(known, intervals.at_most(a.lo, INF))  # nan is not
+    if op in CONDITIONS:
+        found = TOTAL[op](*conditions, *numbers)
+        ends = [where(both(known, x), 1.0, 0.0) for x in found]
+    elif op == "where":
+        (yes, no), (a, b) = conditions[0], numbers
+        ends = [where(yes, x, where(no, y, math.nan)) for x, y in ((a.lo, b.lo), (a.hi, b.hi))]
+    else:
+        if op in PARTIAL:
+            value, defined = PARTIAL[op](*numbers)
+            known = both(known, defined)
+        else:
+            value = intervals.square(*numbers) if op == "square" else TOTAL[op](*numbers)
+        ends = [where(known, x, math.nan) for x in (value.lo, value.hi)]
+    at = tuple(graph.operand(x) for x in ends)
+    return compiled(Trace(graph, (2,) * count, at, (2,), None), np.empty(0))
 
 
 # --- numbers -----------------------------------------------------------------------------------------------------
 
 NUMBERS: dict[str, Callable[..., Any]] = {
-    "const": lambda x: np.nan if x == "nan" else x,
-    "add": np.add, "sub": np.subtract, "neg": np.negative, "mul": np.multiply, "div": np.divide,
+    "add": np.add, "sub": np.subtract, "neg": np.negative, "mul": np.multiply, "div": np.divide, "square": np.square,
     "abs": np.abs, "sqrt": np.sqrt, "sin": np.sin, "cos": np.cos, "tan": np.tan, "tanh": np.tanh, "exp": np.exp,
     "log": np.log, "asin": np.arcsin, "acos": np.arccos, "atan2": np.arctan2, "min": np.minimum, "max": np.maximum,
-    "lt": np.less, "le": np.less_equal, "eq": np.equal, "and": np.logical_and, "or": np.logical_or,
-    "not": np.logical_not, "where": np.where,
+    "lt": np.less, "le": np.less_equal, "eq": np.equal, "and": np.logical_and, "not": np.logical_not, "where": np.where,
 }  # fmt: skip
-
-
-def valued(graph: Graph, ends: Sequence[Any], given: Mapping[int, Any], states: int) -> np.ndarray:
-    """(states, ends): the values of expressions, inputs being numbers or one for every state; not rigorous."""
-    at = [graph.operand(x) for x in ends]
-    with np.errstate(all="ignore"):
-        known = walk(graph, at, given, lambda op, a, same: NUMBERS[op](*a))
-    out = np.empty((states, len(at)))
-    for k, x in enumerate(at):
-        out[:, k] = known[x]
-    return out

@@ -8,17 +8,18 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from geomctrl.arguments import checked, count, flag, function, number
+from geomctrl.arguments import checked, count, flag, number
 from geomctrl.compiler.symbols import add, mul, neg
 from geomctrl.control.contracts import started
 from geomctrl.control.plant import Plant, plant_of
+from geomctrl.control.progress import shown
 from geomctrl.errors import ArgumentError
 from geomctrl.mechanism.states import one_configuration, require_vectors
 from geomctrl.proofs.interpreted import enclosed
 from geomctrl.robot import Robot
 
 from .certificates.bodies import share
-from .certificates.branching import Task, prove
+from .certificates.branching import Progress, Task, prove, silent
 from .certificates.certificate import PROVED, REFUTED, UNDECIDED, Claim, LyapunovCertificate, Violation
 from .certificates.equations import Equations, equations
 from .certificates.largest import SHARES, largest_level, lowest_bad
@@ -47,7 +48,7 @@ def certify_lyapunov(
     seconds: float = 60.0,
     region: bool = True,
     seed: int = 0,
-    progress: Callable[[int, float], None] | None = None,
+    progress: bool | Callable[[float], Any] = False,
 ) -> LyapunovCertificate:
     """Prove, for the law and plant as they are, that V > 0 and V' < - rate V + offset for all states of a box and all
     true robots near the model; and the region of attraction that follows.
@@ -58,7 +59,8 @@ def certify_lyapunov(
     is elsewhere. parameters: by how much every inertial parameter of the true robot may be off, relative to the plant's
     (0.2: 20 %), or their (smallest, largest) values (nbodies, 10) each. rate [1/s] and offset [V/s], not negative.
     equilibrium: q (nq,); by default the controller's `reference`, which then holds still, or its `q_d`. boxes, seconds:
-    the budget of each inequality. region: whether level sets are looked for. progress(boxes done, share decided).
+    the budget of each inequality. region: whether level sets are looked for. progress: True for a bar, or a function
+    that is called with the share of the box on which V' is decided.
 
     The answer is proved, refuted (with a state and a robot at which the inequality is violated, in interval arithmetic)
     or undecided. Proved is the inequality for the model in exact arithmetic, its numbers being the doubles that they
@@ -69,10 +71,9 @@ def certify_lyapunov(
     move; UntraceableError, with file and line, for a law that does not trace.
     """
     region = flag("region", region)
-    if progress is not None:
-        function("progress", progress, "of (boxes done, share decided)")
     asked = _Asked(controller, plant, box, outside, parameters, rate, offset, equilibrium, boxes, seconds, seed)
-    found = asked.certificate([asked.positive(), asked.decreasing(progress)])
+    with shown(progress, "certifying") as report:
+        found = asked.certificate([asked.positive(), asked.decreasing(report)])
     if found.proved and region:
         asked.levels(found)
     return asked.recorded(found)
@@ -175,7 +176,7 @@ class _Asked:
         claim.assumes = "" if sure else POSSIBLE
         return claim
 
-    def decreasing(self, progress: Any) -> Claim:
+    def decreasing(self, progress: Progress) -> Claim:
         task, words = self.decrease()
         size = self.size(task.bounds) if self.everywhere else 0.0
         away = SHELL * self.box.hi[0] if self.everywhere else self.ball
@@ -196,7 +197,7 @@ class _Asked:
         words += " outside the ball" if self.ball is not None else " off the equilibrium" if self.everywhere else ""
         return Task(self.bounds(self.e.plus(self.rate)), self.box, self.ball, self.offset), words
 
-    def proof(self, words: str, task: Task, most: int | None = None, progress: Any = None) -> Claim:
+    def proof(self, words: str, task: Task, most: int | None = None, progress: Progress = silent) -> Claim:
         outcome = prove(task, self.most if most is None else most, self.seconds, progress)
         return Claim(words, PROVED if outcome.proved else UNDECIDED, outcome, task)
 

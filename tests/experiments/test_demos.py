@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from demos import payload_robustness, proofs, sampling_rate
+from demos import panda_certificates, payload_robustness, proofs, sampling_rate
 
 import geomctrl as gc
 
@@ -63,3 +63,10 @@ def test_who_catches_a_proof_that_is_wrong(case):
     assert not proved
     assert "search" in caught
     assert caught == EVERYONE - SILENT[case.name]
+
+
+@pytest.mark.slow
+def test_a_panda_whose_model_is_off_settles_in_a_ball_and_in_no_smaller_one():
+    certificate = panda_certificates.certificate
+    assert certificate(2.0, {"outside": 0.2}, 600.0).proved
+    assert certificate(2.0, {"outside": 0.03}, 600.0).status == "refuted"

@@ -3,6 +3,7 @@
 import math
 from fractions import Fraction
 
+import mpmath
 import numpy as np
 import pytest
 
@@ -105,3 +106,16 @@ def test_enclosures_of_what_is_not_defined_or_not_decided_are_unbounded():
     assert low[0, 3] == high[0, 3] == 0.0
     low, high = enclosed(graph, ends, {x.at: (np.array([-2.0]), np.array([-1.0]))}, 1)
     assert low[0, 2] == high[0, 2] == -1.0
+    low, high = enclosed(graph, [unary("tanh", div(1.0, x))], {x.at: (np.array([-1.0]), np.array([1.0]))}, 1)
+    assert np.isinf(low[0, 0])
+    assert np.isinf(high[0, 0])
+
+
+def test_what_underflows_is_enclosed():
+    graph, (x,) = inputs(1)
+    at = np.array([-745.0, -744.5, -720.0])  # exp between the least numbers, and where they are far apart
+    low, high = enclosed(graph, [unary("exp", x), mul(unary("exp", x), 1e-3)], {x.at: (at, at)}, 3)
+    for k, y in enumerate(at.tolist()):
+        exact = mpmath.exp(mpmath.mpf(y))
+        assert mpmath.mpf(low[k, 0]) < exact < mpmath.mpf(high[k, 0])
+        assert mpmath.mpf(low[k, 1]) < exact * 1e-3 < mpmath.mpf(high[k, 1])

@@ -15,8 +15,9 @@ from geomctrl.mechanism import inertia
 from geomctrl.mechanism.building import Body
 from geomctrl.mechanism.joint import Joint
 from geomctrl.testing.certificates.bodies import share, spatial
+from geomctrl.testing.certificates.deciding import largest
 from geomctrl.testing.certificates.equations import equations
-from geomctrl.testing.certificates.quadratic import Bounds, Boxes, inverse, largest
+from geomctrl.testing.certificates.quadratic import Bounds, Boxes, Form, inverse
 from geomctrl.testing.certificates.recheck import check, saved
 from geomctrl.testing.certificates.searching import Search
 
@@ -85,6 +86,14 @@ def test_two_link_under_passivity(claim):
     assert found.counterexample is None
 
 
+def test_progress_is_the_share_that_is_decided():
+    seen = []
+    assert testing.certify_lyapunov(passivity(), ARM, BOX, parameters=0.1, outside=0.05, progress=seen.append, **QUICK)
+    assert seen == sorted(seen)
+    assert len(seen) > 1
+    assert 0.0 <= seen[0] < seen[-1] == pytest.approx(1.0)
+
+
 def test_confirmed_by_flint_and_from_a_file(tmp_path):
     pytest.importorskip("flint")
     found = testing.certify_lyapunov(passivity(), ARM, BOX, parameters=0.1, outside=0.05, **QUICK)
@@ -101,6 +110,12 @@ def test_computed_torque_with_an_uncertain_mass_matrix_confirmed():
     assert found.proved, found
     assert "M^-1" in found.form
     assert found.recheck().startswith("confirmed")
+
+
+def test_parameters_that_the_inverse_depends_on_are_cut_too():
+    """The elbow's first moment enters M in two directions of the joints: no choice of its ends is enough."""
+    claim = {"parameters": 0.035, "outside": 0.05, "boxes": 20_000}
+    assert testing.certify_lyapunov(computed_torque(), ARM, BOX, **claim, **QUICK).proved
 
 
 def test_tampered_proofs_are_refused():
@@ -257,6 +272,28 @@ def test_bounds_of_forms_hold_all_over_their_boxes(law):
     assert tight > 5
 
 
+def test_the_largest_value_of_a_form_on_a_box_and_outside_a_ball():
+    """Against a fine grid, in the plane: never below, and near where N pays for the linear terms."""
+    rng, gaps = np.random.default_rng(4), []
+    for k in range(200):
+        L = rng.normal(size=(2, 2))
+        N = L @ L.T + 0.5 * np.eye(2) if k % 4 else 0.5 * (L + L.T)
+        lo, hi = np.sort(rng.uniform(-1.0, 1.0, (2, 2)), axis=0)
+        parts = rng.normal(size=1), 0.3 * rng.normal(size=(1, 2)), np.abs(rng.normal(size=(1, 2))), N[None]
+        form = Form(*parts, np.array([np.inf]), rng.uniform(0.2, 2.0, 2))
+        x = np.stack(np.meshgrid(*np.linspace(lo, hi, 81).T), -1).reshape(-1, 2)
+        F = form.top + x @ form.g[0] + np.abs(x) @ form.slack[0] - np.einsum("bi,ij,bj->b", x, N, x)
+        ball = rng.uniform(0.2, 1.0, 2) if k % 2 else None
+        if ball is not None:
+            F = F[((x / ball) ** 2).sum(1) >= 1.0]
+        boxes = Boxes(lo[None], hi[None], np.zeros((1, 0)), np.zeros((1, 0)))
+        above = largest(form, boxes, ball)[0]
+        assert F.max(initial=-np.inf) <= above + 1e-12
+        gaps.append(above - F.max(initial=-np.inf))
+    assert np.median(gaps) < 0.1
+    assert np.quantile(gaps, 0.6) < 0.2
+
+
 def test_positive_definite_body_by_body():
     rng, p = np.random.default_rng(0), models.puma560().parameters
     lo, hi = p - 0.05 * np.abs(p), p + 0.05 * np.abs(p)
@@ -310,6 +347,7 @@ def test_inverses_of_uncertain_matrices():
         ({"seconds": 0.0}, "seconds"),
         ({"equilibrium": [0.0]}, "equilibrium"),
         ({"plant": None}, "plant"),
+        ({"progress": 3}, "progress"),
     ],
 )
 def test_bad_arguments_are_named(change, words):
@@ -360,14 +398,14 @@ def test_panda_in_14_dimensions():
     D = np.array([1.3, 1.8, 0.45, 0.63, 0.03, 0.03, 0.005])  # kg m^2: about the mean of M_ii
     K = 20.0 * (1.8 / D) ** (1 / 3) * D  # as `controllers.tuned` has it
     law = passivity(robot, np.array([0.0, -0.785, 0.0, -2.356, 0.0, 1.571, 0.785]), 5.0, K)
-    claim = {"parameters": 0.1, "offset": 8.0, "region": False, "seconds": 600.0}
+    claim = {"parameters": 0.1, "offset": 4.0, "region": False, "seconds": 600.0}
     found = testing.certify_lyapunov(law, robot, (0.2, 0.4), **claim)
     assert found.proved, found
     assert found.recheck().startswith("confirmed")
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("law", "proved", "wrong"), [(passivity, 0.2, 0.23), (computed_torque, 0.025, 0.058)])
+@pytest.mark.parametrize(("law", "proved", "wrong"), [(passivity, 0.215, 0.23), (computed_torque, 0.05, 0.0555)])
 def test_errors_of_the_model_up_to_where_the_search_finds_a_state_at_which_v_grows(law, proved, wrong):
     claim = {"outside": 0.05, "region": False, "seconds": 300.0, "boxes": 5_000_000}
     found = testing.certify_lyapunov(law(), ARM, BOX, parameters=proved, **claim)

@@ -6,17 +6,23 @@ import itertools
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 
 from geomctrl.proofs.identities import degree_in
 
-from .quadratic import Bounds, Boxes, about_zero, joined, largest
+from .deciding import about_zero, largest
+from .quadratic import Bounds, Boxes, joined
 
 CHUNK = 512  # boxes that are looked at together
 SAMPLE = 3  # of those that are left: where cutting each side is tried
 
-Progress = Callable[[int, float], None]
+Progress = Callable[[float], Any]  # of the share of the box that is decided
+
+
+def silent(share: float) -> None:
+    """No progress shown."""
 
 
 @dataclass(frozen=True)
@@ -46,7 +52,7 @@ class Outcome:
         return not self.left
 
 
-def prove(task: Task, most: int, seconds: float, progress: Progress | None = None) -> Outcome:
+def prove(task: Task, most: int, seconds: float, progress: Progress = silent) -> Outcome:
     """Until all is decided, or `most` boxes were looked at, or the time is over."""
     start, out = time.perf_counter(), Outcome()
     width = np.concatenate([task.box.hi[0] - task.box.lo[0], task.box.p_hi[0] - task.box.p_lo[0]])
@@ -62,8 +68,7 @@ def prove(task: Task, most: int, seconds: float, progress: Progress | None = Non
         if done.any():
             out.leaves.append(boxes[done])
         remaining -= share[done].sum()
-        if progress is not None:
-            progress(out.count, 1.0 - remaining)
+        progress(min(1.0 - remaining, 1.0))
         if done.all():
             continue
         rest = boxes[~done]
@@ -103,22 +108,24 @@ def at_ends(task: Task) -> Boxes:
 def merits(task: Task, boxes: Boxes) -> np.ndarray:
     """(boxes,): positive where a box is decided."""
     form = task.bounds.form(boxes)
-    found = np.maximum(
-        about_zero(form, task.bounds.scale, task.ball, task.allowed), task.allowed - largest(form, boxes)
-    )
+    above = largest(form, boxes, task.ball, task.allowed)
+    found = np.maximum(about_zero(form, task.bounds.scale, task.ball, task.allowed), task.allowed - above)
     if task.ball is not None:
-        far = np.maximum(np.abs(boxes.lo), np.abs(boxes.hi)) / task.ball
-        found = np.where((far**2).sum(1) < 1.0 - 1e-12, np.inf, found)
+        found = np.where(((boxes.far / task.ball) ** 2).sum(1) < 1.0 - 1e-12, np.inf, found)
     if task.above is not None:
-        found = np.maximum(found, -task.level - largest(task.above.form(boxes), boxes))
+        found = np.maximum(found, -task.level - largest(task.above.form(boxes), boxes, None, -task.level))
     return found
 
 
 def _felt(task: Task) -> np.ndarray:
-    """Which sides may matter: parameters only where F is not affine in them, errors of theirs being bounded exactly."""
-    e = task.bounds.equations
-    inside = degree_in(e.graph, task.bounds.F, set(e.parameters)) > 0
-    return np.concatenate([np.ones(len(e.x), bool), np.full(len(e.parameters), inside)])
+    """Which sides may matter: of parameters those in which F is not affine, errors of theirs being bounded exactly."""
+    e, F = task.bounds.equations, task.bounds.F
+    mass = e.mass if degree_in(e.graph, F, set(e.inverse)) > 0 else []
+    felt = [
+        degree_in(e.graph, F, {p}) > 0 or any(degree_in(e.graph, x, {p, error}) for x in mass)
+        for p, error in zip(e.parameters, e.errors)
+    ]
+    return np.concatenate([np.ones(len(e.x), bool), felt])
 
 
 def _ends(boxes: Boxes) -> tuple[np.ndarray, np.ndarray]:

@@ -16,6 +16,7 @@ from __future__ import annotations
 import copy
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -29,6 +30,7 @@ from geomctrl.control.compiled.proving import NUMBERS, TIME, TracedClosedLoop, t
 from geomctrl.control.compiled.robot_numbers import inertial_parameters
 from geomctrl.control.plant import Plant
 from geomctrl.proofs.identities import chance, degree_in, identical
+from geomctrl.proofs.interpreted import Program
 from geomctrl.proofs.substitution import substituted
 from geomctrl.robot import Robot
 
@@ -86,6 +88,10 @@ class Equations:
     @property
     def n(self) -> int:
         return len(self.x) // 2
+
+    @cached_property
+    def masses(self) -> Program:
+        return Program(self.graph, self.mass)
 
     def symbol(self, at: int) -> Symbol:
         return Symbol(self.graph, at)

@@ -13,7 +13,7 @@ and q are one number is not used.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, NamedTuple
@@ -23,7 +23,8 @@ import numpy as np
 from geomctrl.compiler.derivatives import pullback, tangents
 from geomctrl.compiler.symbols import Symbol
 from geomctrl.proofs.identities import degree_in, identical
-from geomctrl.proofs.interpreted import EPS, enclosed
+from geomctrl.proofs.interpreted import Program
+from geomctrl.proofs.intervals import EPS
 from geomctrl.proofs.substitution import substituted
 
 from .equations import AT, Equations
@@ -45,6 +46,11 @@ class Boxes:
 
     def __len__(self) -> int:
         return len(self.lo)
+
+    @property
+    def far(self) -> np.ndarray:
+        """(boxes, 2n): the largest |x|."""
+        return np.maximum(np.abs(self.lo), np.abs(self.hi))
 
 
 def joined(a: Boxes, b: Boxes) -> Boxes:
@@ -68,6 +74,10 @@ class Form(NamedTuple):
     def slope(self) -> np.ndarray:
         """Of a bound in |x| alone."""
         return np.abs(self.g) + self.slack
+
+    def rows(self, k: Any) -> Form:
+        """Of some boxes."""
+        return Form(self.top[k], self.g[k], self.slack[k], self.N[k], self.value[k], self.scale)
 
     def lifted(self) -> tuple[Form, np.ndarray]:
         """The form with N + lift / scale^2 positive definite, and the lift (boxes,), 0 where N is that itself."""
@@ -137,10 +147,10 @@ class Bounds:
         polynomial = self.degree <= 3
         lo = np.concatenate([zero, boxes.lo if polynomial else np.minimum(boxes.lo, 0.0)])
         hi = np.concatenate([zero, boxes.hi if polynomial else np.maximum(boxes.hi, 0.0)])
-        low, high = self._enclosed(self.expressions, twice, lo, hi)
+        low, high = self.enclosed(self._form, twice, lo, hi)
         value = high[m:, 0]
         if not polynomial:  # where x is and not where it comes from
-            value = self._enclosed(self.expressions[:1], boxes, boxes.lo, boxes.hi)[1][:, 0]
+            value = self.values(boxes)[1]
         (A0, R0), (A1, R1) = (symmetric(low[k, 1 + n :], high[k, 1 + n :], n) for k in (slice(0, m), slice(m, None)))
         if self.degree <= 2:
             A, R = A0 / 2.0, R0 / 2.0
@@ -160,7 +170,7 @@ class Bounds:
 
     def values(self, boxes: Boxes) -> tuple[np.ndarray, np.ndarray]:
         """(lo, hi), (boxes,) each, of F by intervals alone."""
-        low, high = self._enclosed(self.expressions[:1], boxes, boxes.lo, boxes.hi)
+        low, high = self.enclosed(self._value, boxes, boxes.lo, boxes.hi)
         return low[:, 0], high[:, 0]
 
     def _definite(self, N: np.ndarray, R: np.ndarray) -> np.ndarray:
@@ -172,8 +182,17 @@ class Bounds:
         cover = np.einsum("bij,bj->bi", np.minimum(R, 1e300), u) / u * (1.0 + 1e-12)
         return N - np.eye(len(self.scale)) * cover[:, None, :]
 
-    def _enclosed(self, ends: Sequence[Any], boxes: Boxes, lo: Any, hi: Any) -> tuple[np.ndarray, np.ndarray]:
-        return enclosed(self.equations.graph, ends, inputs(self.equations, boxes, lo, hi), len(boxes))
+    @cached_property
+    def _form(self) -> Program:
+        return Program(self.equations.graph, self.expressions)
+
+    @cached_property
+    def _value(self) -> Program:
+        return Program(self.equations.graph, [self.F])
+
+    def enclosed(self, program: Program, boxes: Boxes, lo: Any, hi: Any) -> tuple[np.ndarray, np.ndarray]:
+        """Some expressions where x lies in [lo, hi], angles and parameters in the boxes."""
+        return program.enclosed(inputs(self.equations, boxes, lo, hi), len(boxes))
 
 
 def key_of(graph: Any, at: int) -> tuple[int, int]:
@@ -206,11 +225,12 @@ def inputs(e: Equations, boxes: Boxes, lo: np.ndarray, hi: np.ndarray) -> dict[i
     for i, at in enumerate(e.angles):
         if at is not None:
             given[at] = moved(e.q_d[i], boxes.lo[:, i], boxes.hi[:, i])
+    errors = moved(-e.model, boxes.p_lo, boxes.p_hi)
     for k, (at, error) in enumerate(zip(e.parameters, e.errors)):
         given[at] = boxes.p_lo[:, k], boxes.p_hi[:, k]
-        given[error] = moved(-e.model[k], boxes.p_lo[:, k], boxes.p_hi[:, k])
+        given[error] = errors[0][:, k], errors[1][:, k]
     if e.inverse:
-        low, high = enclosed(e.graph, e.mass, given, len(boxes))
+        low, high = e.masses.enclosed(given, len(boxes))
         low, high = inverse(low.reshape(-1, e.n, e.n), high.reshape(-1, e.n, e.n))
         for k, at in enumerate(e.inverse):
             given[at] = low.reshape(len(boxes), -1)[:, k], high.reshape(len(boxes), -1)[:, k]
@@ -247,7 +267,7 @@ def inverse(lo: np.ndarray, hi: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     return C - off, C + off
 
 
-def moved(by: float, lo: np.ndarray, hi: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def moved(by: Any, lo: np.ndarray, hi: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """The interval lo to hi, moved, outward rounded; exact where it is a point of no rounding."""
     a, b = lo + by, hi + by
     exact_a, exact_b = (a - by == lo) & (a - lo == by), (b - by == hi) & (b - hi == by)
@@ -300,54 +320,3 @@ def symmetric(lo: np.ndarray, hi: np.ndarray, n: int) -> tuple[np.ndarray, np.nd
     middle[:, rows, columns] = middle[:, columns, rows] = m
     radius[:, rows, columns] = radius[:, columns, rows] = r
     return middle, radius
-
-
-# --- what a form says of a box -----------------------------------------------------------------------------------
-
-SHARES = (0.1, 0.25, 0.4, 0.5, 0.6, 0.75, 0.9)  # of N that pays for the linear term
-
-
-def about_zero(form: Form, scale: np.ndarray, ball: np.ndarray | None, allowed: float) -> np.ndarray:
-    """(boxes,): at least the margin by which F < allowed on all of x outside the ball sum (x / ball)^2 < 1.
-
-    ball None: F <= allowed for all x, and where no linear term is, F < allowed for x != 0. Negative: not so, as far as
-    this bound goes. slope |x| <= slope (x^2 / (2 h) + h / 2) for any h > 0.
-    """
-    d = scale
-    N = form.N * d[:, None] * d
-    slope = form.slope * d
-    size = np.abs(N).max((1, 2))
-    good = np.isfinite(size) & (size < 1e200)
-    N = np.where(good[:, None, None], N, -np.eye(len(d)))
-    weights = np.maximum(np.einsum("bii->bi", N), 1e-300)
-    best = np.full(len(N), -np.inf)
-    B = np.ones(len(d)) if ball is None else d / ball
-    for share in SHARES if slope.any() else (0.0,):
-        rest = N - share * np.eye(len(d)) * weights[:, None, :]
-        least = np.linalg.eigvalsh(rest / B[:, None] / B)[:, 0]
-        least = least - SAFE * len(d) * np.abs(rest / B[:, None] / B).max((1, 2))
-        with np.errstate(over="ignore"):  # infinite where nothing holds a slope
-            cost = (slope**2 / (4.0 * share * weights)).sum(1) if share else 0.0
-        cost = cost * (1.0 + 1e-12) + np.maximum(form.top, 0.0) + np.minimum(form.top, 0.0) - allowed
-        if ball is None:
-            margin = np.where(least > 0.0, -cost if share else least, -np.inf) if allowed or share else least
-            margin = np.where(least > 0.0, margin, np.minimum(least, -1e-300))
-        else:
-            margin = least - cost
-        best = np.maximum(best, margin)
-    return np.where(good, best, -np.inf)
-
-
-def largest(form: Form, boxes: Boxes) -> np.ndarray:
-    """(boxes,): an upper bound of F on each box, from the form and from intervals."""
-    form, lift = form.lifted()
-    convex = scaled_eigenvalues(form.N, form.scale) > 0.0
-    c = form.least(boxes)
-    Nc = np.einsum("bij,bj->bi", form.N, c)
-    slope = form.g - 2.0 * Nc  # of g . x less the tangent plane of x . N x at c, which lies below it
-    far = np.maximum(np.abs(boxes.lo), np.abs(boxes.hi))
-    linear = np.maximum(slope * boxes.lo, slope * boxes.hi).sum(1) + np.einsum("bi,bi->b", c, Nc)
-    lost = np.where(lift > 0.0, lift * ((far / form.scale) ** 2).sum(1), 0.0) + (form.slack * far).sum(1)
-    above = form.top + linear + lost
-    above = above + 1e-13 * (np.abs(form.top) + lost + ((np.abs(form.g) + 4.0 * np.abs(Nc)) * far).sum(1))
-    return np.minimum(np.where(convex, above, np.inf), form.value)

@@ -26,8 +26,9 @@ from geomctrl.proofs.rechecking import uncovered
 from geomctrl.proofs.saved_code import Code
 
 from .branching import Task, at_ends
+from .deciding import SHARES, paid, payment, payments, signs
 from .equations import AT
-from .quadratic import SHARES, Bounds, Boxes, Form, inverse, joined, perron, scaled_eigenvalues
+from .quadratic import Bounds, Boxes, Form, inverse, joined, perron, scaled_eigenvalues
 
 CUTS = 60  # of one box
 
@@ -239,7 +240,7 @@ def decided(
     u = [Fraction(float(x)) for x in perron(np.array(R, float)[None], scale)[0] * scale]
     cover = [sum(R[i][j] * u[j] for j in range(n)) / u[i] for i in range(n)]
     P = [[N[i][j] - (cover[i] if i == j else 0) for j in range(n)] for i in range(n)]
-    return _far(P, top, slope, lo, hi, limit, scale) or _near(P, top, slope, ball, limit, scale)
+    return _far(P, top, slope, lo, hi, ball, limit, scale) or _near(P, top, slope, ball, limit, scale)
 
 
 def _near(P: Any, top: Fraction, slope: Any, ball: np.ndarray, limit: Fraction, scale: np.ndarray) -> bool:
@@ -259,19 +260,39 @@ def _near(P: Any, top: Fraction, slope: Any, ball: np.ndarray, limit: Fraction, 
     return False
 
 
-def _far(P: Any, top: Fraction, slope: Any, lo: Any, hi: Any, limit: Fraction, scale: np.ndarray) -> bool:
-    n = len(slope)
+def _far(
+    P: Any, top: Fraction, slope: Any, lo: Any, hi: Any, ball: np.ndarray, limit: Fraction, scale: np.ndarray
+) -> bool:
     boxes = Boxes(np.array(lo)[None], np.array(hi)[None], np.zeros((1, 0)), np.zeros((1, 0)))
     g, slack = [x for x, _ in slope], [x for _, x in slope]
     parts = np.array([g], float), np.array([slack], float), np.array(P, float)[None]
     form = Form(np.array([float(top)]), *parts, np.array([np.inf]), scale)
+    outside = ball if len(ball) else None
+    for share, hold in payments(form, outside):
+        h, t = payment(form, boxes, share, outside, hold)
+        there = paid(form, boxes, h, t, outside)
+        hs, ts = [Fraction(float(x)) for x in h[0]], Fraction(float(t[0]))
+        squares = [s / (2 * x) if x else Fraction(0) for s, x in zip(slack, hs)]
+        if outside is not None:
+            squares = [x + ts / Fraction(float(b)) ** 2 for x, b in zip(squares, ball)]
+        Q = [[P[i][j] - (squares[i] if i == j else 0) for j in range(len(g))] for i in range(len(g))]
+        linear = [x + int(sign) * s for x, s, sign in zip(g, slack, signs(boxes)[0])]
+        rest = [s if kept else Fraction(0) for s, kept in zip(slack, there.slack[0])]
+        cost = top - ts + sum(s * x / 2 for s, x in zip(slack, hs))
+        if _below(there, boxes, Q, cost, linear, rest, limit):
+            return True
+    return False
+
+
+def _below(form: Form, boxes: Boxes, P: Any, top: Fraction, g: Any, slack: Any, limit: Fraction) -> bool:
+    """Whether top + g . x + slack . |x| - x . P x < limit on the box, about as `form` says in doubles."""
     form, lift = form.lifted()
     if not np.isfinite(lift[0]):
         return False
-    lifts = [Fraction(float(lift[0])) / Fraction(float(d)) ** 2 for d in scale]
+    n, lifts = len(g), [Fraction(float(lift[0])) / Fraction(float(d)) ** 2 for d in form.scale]
     P = [[P[i][j] + (lifts[i] if i == j else 0) for j in range(n)] for i in range(n)]
     c = [Fraction(float(x)) for x in form.least(boxes)[0]]
-    a, b = [Fraction(float(x)) for x in lo], [Fraction(float(x)) for x in hi]
+    a, b = ([Fraction(float(x)) for x in ends[0]] for ends in (boxes.lo, boxes.hi))
     Pc = [sum(P[i][j] * c[j] for j in range(n)) for i in range(n)]
     plane = [x - 2 * y for x, y in zip(g, Pc)]
     linear = sum(max(s * x, s * y) for s, x, y in zip(plane, a, b)) + sum(x * y for x, y in zip(Pc, c))

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from .quadratic import Bounds, Boxes, joined, largest
+from .deciding import largest
+from .quadratic import Bounds, Boxes, joined
 
 CHUNK = 512
 
@@ -14,10 +15,9 @@ def least_on_boundary(below: Bounds, box: Boxes, tolerance: float = 0.02, most: 
 
     Within `tolerance` of the least value seen there, if `most` boxes suffice for that.
     """
-    work, low, seen, count, found = _faces(box), np.zeros(0), np.inf, 0, np.inf
-    low = -largest(below.form(work), work)
+    work, count, found = _faces(box), 0, np.inf
+    low, seen = -largest(below.form(work), work), _seen(below, work)
     while True:
-        seen = min(seen, _seen(below, work))
         settled_ = low >= (1.0 - tolerance) * seen
         found = min(found, low[settled_].min(initial=np.inf))
         work, low = work[~settled_], low[~settled_]
@@ -55,8 +55,7 @@ def _seen(below: Bounds, boxes: Boxes) -> float:
     """The least V, over all parameters, in the middle of the boxes."""
     e = below.equations
     x = 0.5 * (boxes.lo + boxes.hi)
-    middle = Boxes(x, x, boxes.p_lo, boxes.p_hi)
-    high = below._enclosed([below.F], middle, x, x)[1][:, 0]
+    high = below.values(Boxes(x, x, boxes.p_lo, boxes.p_hi))[1]
     return float((-high).min()) if len(e.x) else np.inf
 
 

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from geomctrl.compiler.derivatives import pullback
-from geomctrl.proofs.interpreted import valued
+from geomctrl.proofs.interpreted import Program
 
 from .equations import Equations
 from .quadratic import Boxes
@@ -30,11 +30,11 @@ class Search:
     def __init__(self, e: Equations, F: Any):
         self.e = e
         slopes = pullback(e.graph, [F], [1.0], [*e.x, *e.parameters])
-        self.outputs = [F, *slopes]
+        self.program = Program(e.graph, [F, *slopes])
 
     def __call__(self, x: np.ndarray, p: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """(F, dF/dx, dF/dp) at states (m, 2n) with parameters (m, k)."""
-        rows = valued(self.e.graph, self.outputs, self.e.at(x, p), len(x))
+        rows = self.program.values(self.e.at(x, p), len(x))
         n = len(self.e.x)
         return rows[:, 0], rows[:, 1 : 1 + n], rows[:, 1 + n :]
 
