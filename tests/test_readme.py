@@ -24,12 +24,22 @@ def test_python_in_the_readme_runs(capsys, tmp_path, monkeypatch):
     assert space["run"].ok
 
 
+def test_python_about_contact_runs(capsys):
+    text = (ROOT / "docs/contact-and-wrenches.md").read_text(encoding="utf-8")
+    space: dict = {}
+    for block in re.findall(r"```python\n(.*?)```", text, re.DOTALL):
+        exec(compile(block, "contact-and-wrenches.md", "exec"), space)
+    assert (space["state"].depth > 0.0).all(), "the feet are on the ground"
+    assert "free" in capsys.readouterr().out
+
+
 @pytest.mark.parametrize(
     "document",
     [
         "README.md",
         "CONTRIBUTING.md",
         "docs/bounds.md",
+        "docs/contact-and-wrenches.md",
         "docs/formulas.md",
         "docs/minimum-energy-paths.md",
         "docs/testing.md",
