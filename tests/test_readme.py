@@ -33,6 +33,14 @@ def test_python_about_contact_runs(capsys):
     assert "free" in capsys.readouterr().out
 
 
+def test_python_in_the_page_about_plants_runs():
+    blocks = re.findall(r"```python\n(.*?)```", (ROOT / "docs/plants.md").read_text(encoding="utf-8"), re.DOTALL)
+    space: dict = {}
+    for block in blocks:
+        exec(compile(block, "docs/plants.md", "exec"), space)
+    assert space["run"].x.shape == (51, 7)
+
+
 @pytest.mark.parametrize(
     "document",
     [
@@ -42,6 +50,7 @@ def test_python_about_contact_runs(capsys):
         "docs/contact-and-wrenches.md",
         "docs/formulas.md",
         "docs/minimum-energy-paths.md",
+        "docs/plants.md",
         "docs/testing.md",
     ],
 )
