@@ -26,7 +26,10 @@ SOON = 1e-12  # s before a switch that count as at it
 class Bound(Protocol):
     """What acts on the bodies of one robot."""
 
-    switches: tuple[float, ...]  # the times [s] at which it is no smooth function
+    @property
+    def switches(self) -> tuple[float, ...]:
+        """The times [s] at which it is no smooth function."""
+        ...
 
     def _acts(self, t: float) -> bool:
         """Whether it does at time t, and until the next of its switches."""
@@ -158,8 +161,8 @@ def external_wrenches(robot: Robot, f_ext: Any) -> Any:
         given = [given]
     elif given is not None and (isinstance(given, str) or not isinstance(given, Iterable)):
         raise ArgumentError(f"f_ext: expected {WANTED}, got {given!r:.80}")
-    parts = [_bound(robot, x) for x in given or ()]
-    return ExternalWrenches(robot, parts, given) if parts else None
+    given = list(given or ())
+    return ExternalWrenches(robot, [_bound(robot, x) for x in given], given) if given else None
 
 
 def _bound(robot: Robot, x: Any) -> Bound:

@@ -16,9 +16,9 @@ import numpy as np
 from geomctrl.compiler.arrays import has_symbols
 from geomctrl.compiler.symbols import UntraceableError
 from geomctrl.control.plant import Plant
-from geomctrl.models.mjcf import with_the_rest
+from geomctrl.models.mjcf import the_package, with_the_rest
 
-from .states import mujoco_joints, put_mujoco, velocities_from_mujoco
+from .states import Matched, mujoco_joints, put_mujoco, velocities_from_mujoco
 
 
 def mujoco_plant(source: str | Path, f_ext: Any = None, actuators: Any = ()) -> MujocoPlant:
@@ -44,6 +44,9 @@ class MujocoPlant(Plant):
 
     model: Any
     beyond: tuple[str, ...]
+    _mujoco: Any
+    _joints: list[Matched]
+    _own: threading.local  # MuJoCo's data, a thread's
 
     def __init__(self, source: str | Path, f_ext: Any = None, actuators: Any = ()):
         mujoco, model, robot, beyond = with_the_rest(source, "mujoco_plant")
@@ -57,9 +60,8 @@ class MujocoPlant(Plant):
         return {name: x for name, x in vars(self).items() if name not in ("_own", "_mujoco")}
 
     def __setstate__(self, state):
-        import mujoco
-
-        for name, x in (state | {"_mujoco": mujoco, "_own": threading.local()}).items():
+        own = {"_mujoco": the_package("a saved MujocoPlant"), "_own": threading.local()}
+        for name, x in (state | own).items():
             object.__setattr__(self, name, x)
 
     def _moved(self, t, q, v, tau) -> Any:
