@@ -18,7 +18,7 @@ XML = """<mujoco><worldbody><geom type="plane" size="5 5 .1"/><body pos="0 0 .3"
 </body></worldbody></mujoco>"""
 MUJOCO = Fresh(functools.cache(lambda: gc.interop.mujoco_plant(XML)))
 NOW = {"t": number(0.25), "q": Q, "v": V, "tau": A, "x": Argument(None, "all")}
-SOURCE = {"source": Argument(XML), "f_ext": Argument([gc.Wrench("b", PUSH)], "none empty"), "actuators": []}
+SOURCE = {"source": Argument(XML), "f_ext": Argument([gc.Wrench("body2", PUSH)], "none empty"), "actuators": []}
 
 
 EXAMPLES = {
