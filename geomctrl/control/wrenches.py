@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import sys
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
@@ -159,7 +159,7 @@ def external_wrenches(robot: Robot, f_ext: Any) -> Any:
         return given
     if callable(given) or isinstance(given, External):
         given = [given]
-    elif given is not None and (isinstance(given, str) or not isinstance(given, Iterable)):
+    elif given is not None and not isinstance(given, (list, tuple)):
         raise ArgumentError(f"f_ext: expected {WANTED}, got {given!r:.80}")
     given = list(given or ())
     return ExternalWrenches(robot, [_bound(robot, x) for x in given], given) if given else None

@@ -7,12 +7,14 @@ integrators alone, and from one on a `Plant` by what MuJoCo's model has more.
 
 from __future__ import annotations
 
+import math
 import threading
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from geomctrl.arguments import checked
 from geomctrl.compiler.arrays import has_symbols
 from geomctrl.compiler.symbols import UntraceableError
 from geomctrl.control.plant import Plant
@@ -68,6 +70,9 @@ class MujocoPlant(Plant):
         """MuJoCo's data of a state and joint torques: of this thread, until the next call, and of nothing before."""
         if has_symbols(q):
             raise UntraceableError("MuJoCo's equations of motion do not trace: runs on them are in Python")
+        for name, x in (("q", q), ("v", v), ("tau", tau)):
+            if not math.isfinite(x.dot(x)):
+                checked(name, x, x.shape)
         if not hasattr(self._own, "data"):
             self._own.data = self._mujoco.MjData(self.model)
         data, qs, x = self._own.data, q[None], np.empty((1, self.model.nq))
