@@ -25,6 +25,23 @@ def test_python_in_the_readme_runs(capsys, tmp_path, monkeypatch):
     assert space["found"].proved
 
 
+def test_python_about_contact_runs(capsys):
+    text = (ROOT / "docs/contact-and-wrenches.md").read_text(encoding="utf-8")
+    space: dict = {}
+    for block in re.findall(r"```python\n(.*?)```", text, re.DOTALL):
+        exec(compile(block, "contact-and-wrenches.md", "exec"), space)
+    assert (space["state"].depth > 0.0).all(), "the feet are on the ground"
+    assert "free" in capsys.readouterr().out
+
+
+def test_python_in_the_page_about_plants_runs():
+    blocks = re.findall(r"```python\n(.*?)```", (ROOT / "docs/plants.md").read_text(encoding="utf-8"), re.DOTALL)
+    space: dict = {}
+    for block in blocks:
+        exec(compile(block, "docs/plants.md", "exec"), space)
+    assert space["run"].x.shape == (51, 7)
+
+
 @pytest.mark.parametrize(
     "document",
     [
@@ -32,8 +49,10 @@ def test_python_in_the_readme_runs(capsys, tmp_path, monkeypatch):
         "CONTRIBUTING.md",
         "docs/bounds.md",
         "docs/certificates.md",
+        "docs/contact-and-wrenches.md",
         "docs/formulas.md",
         "docs/minimum-energy-paths.md",
+        "docs/plants.md",
         "docs/testing.md",
     ],
 )

@@ -115,8 +115,8 @@ class Contact(External):
         law = *np.asarray(s.normal), s.offset, self.stiffness, self.dissipation, self.exponent, self.friction
         object.__setattr__(self, "_law", frozen(np.array([*law, self.slip_speed])))
 
-    def bound(self, robot: Robot) -> BoundContact:
-        return BoundContact(self._bodies(robot), self._law)
+    def _bound(self, robot: Robot) -> _BoundContact:
+        return _BoundContact(self._bodies(robot), self._law)
 
     def _bodies(self, robot: Robot) -> tuple[tuple[int, np.ndarray], ...]:
         """(body, placement (12,)) of each point; axes do not matter, the body's own fold."""
@@ -143,17 +143,17 @@ class Contact(External):
 
 
 @dataclass(frozen=True, eq=False)
-class BoundContact:
+class _BoundContact:
     """A contact's points as a robot's bodies carry them."""
 
     points: tuple[tuple[int, np.ndarray], ...]
     law: np.ndarray
     switches: tuple[float, ...] = ()
 
-    def acts(self, t: float) -> bool:
+    def _acts(self, t: float) -> bool:
         return True
 
-    def wrenches(self, robot: Robot, t: float, q: np.ndarray, v: np.ndarray) -> np.ndarray:
+    def _wrenches(self, robot: Robot, t: float, q: np.ndarray, v: np.ndarray) -> np.ndarray:
         total = np.zeros((robot.nbodies, 6))
         for body, placement in self.points:
             found = robot._code.at(kernels.contact_wrenches, body)(q, v, placement, self.law)

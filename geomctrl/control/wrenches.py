@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import sys
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
@@ -26,21 +26,24 @@ SOON = 1e-12  # s before a switch that count as at it
 class Bound(Protocol):
     """What acts on the bodies of one robot."""
 
-    switches: tuple[float, ...]  # the times [s] at which it is no smooth function
+    @property
+    def switches(self) -> tuple[float, ...]:
+        """The times [s] at which it is no smooth function."""
+        ...
 
-    def acts(self, t: float) -> bool:
+    def _acts(self, t: float) -> bool:
         """Whether it does at time t, and until the next of its switches."""
         ...
 
-    def wrenches(self, robot: Robot, t: float, q: np.ndarray, v: np.ndarray) -> np.ndarray:
+    def _wrenches(self, robot: Robot, t: float, q: np.ndarray, v: np.ndarray) -> np.ndarray:
         """(nbodies, 6), in body frames."""
         ...
 
 
 class External:
-    """What a `Plant` takes for f_ext beside functions: `bound` to its robot it says which wrenches act."""
+    """What a `Plant` takes for f_ext beside functions: bound to its robot it says which wrenches act."""
 
-    def bound(self, robot: Robot) -> Bound:
+    def _bound(self, robot: Robot) -> Bound:
         """Raises ArgumentError or NameNotFoundError where it can not act on this robot."""
         raise NotImplementedError
 
@@ -75,14 +78,14 @@ class Wrench(External):
         edges = [t for t in (self.start, self.end) if math.isfinite(t)]
         object.__setattr__(self, "switches", (*edges, *_switches(self.value, "value")))
 
-    def bound(self, robot: Robot) -> Wrench:
+    def _bound(self, robot: Robot) -> Wrench:
         on_a_body(robot, self.frame)
         return self
 
-    def acts(self, t: float) -> bool:
+    def _acts(self, t: float) -> bool:
         return self.start <= t < self.end
 
-    def wrenches(self, robot: Robot, t: float, q: np.ndarray, v: np.ndarray) -> np.ndarray:
+    def _wrenches(self, robot: Robot, t: float, q: np.ndarray, v: np.ndarray) -> np.ndarray:
         value: Any = self.value(t) if callable(self.value) else self.value
         return robot.body_wrenches(q, value, self.frame, self.representation)
 
@@ -94,10 +97,10 @@ class _Function:
     function: Callable[[float, np.ndarray, np.ndarray], np.ndarray]
     switches: tuple[float, ...]
 
-    def acts(self, t: float) -> bool:
+    def _acts(self, t: float) -> bool:
         return True
 
-    def wrenches(self, robot: Robot, t: float, q: np.ndarray, v: np.ndarray) -> np.ndarray:
+    def _wrenches(self, robot: Robot, t: float, q: np.ndarray, v: np.ndarray) -> np.ndarray:
         return exactly("f_ext", self.function(t, q, v), (robot.nbodies, 6))  # what is summed could be broadcast
 
 
@@ -128,7 +131,7 @@ class ExternalWrenches:
             t = min(max(t, self.since), self.until)
         total = np.zeros((self.robot.nbodies, 6))
         for part in self.parts:
-            total = total + part.wrenches(self.robot, t, q, v)
+            total = total + part._wrenches(self.robot, t, q, v)
         return total
 
     def at(self, t: float) -> ExternalWrenches | None:
@@ -142,7 +145,7 @@ class ExternalWrenches:
         t = time(t) + SOON
         since = max((s for s in self.switches if s <= t), default=-FAR)
         until = min((s for s in self.switches if s > t), default=FAR)
-        acting = [part for part in self.parts if part.acts(t)]
+        acting = [part for part in self.parts if part._acts(t)]
         return ExternalWrenches(self.robot, acting, self.given, since, float(np.nextafter(until, -FAR)))
 
 
@@ -156,13 +159,13 @@ def external_wrenches(robot: Robot, f_ext: Any) -> Any:
         return given
     if callable(given) or isinstance(given, External):
         given = [given]
-    elif given is not None and (isinstance(given, str) or not isinstance(given, Iterable)):
+    elif given is not None and not isinstance(given, (list, tuple)):
         raise ArgumentError(f"f_ext: expected {WANTED}, got {given!r:.80}")
-    parts = [_bound(robot, x) for x in given or ()]
-    return ExternalWrenches(robot, parts, given) if parts else None
+    given = list(given or ())
+    return ExternalWrenches(robot, [_bound(robot, x) for x in given], given) if given else None
 
 
 def _bound(robot: Robot, x: Any) -> Bound:
     if isinstance(x, External):
-        return x.bound(robot)
+        return x._bound(robot)
     return _Function(function("f_ext", x, "of (t, q, v), a Wrench or a Contact"), _switches(x, "f_ext"))

@@ -7,18 +7,20 @@ integrators alone, and from one on a `Plant` by what MuJoCo's model has more.
 
 from __future__ import annotations
 
+import math
 import threading
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from geomctrl.arguments import checked
 from geomctrl.compiler.arrays import has_symbols
 from geomctrl.compiler.symbols import UntraceableError
 from geomctrl.control.plant import Plant
-from geomctrl.models.mjcf import with_the_rest
+from geomctrl.models.mjcf import the_package, with_the_rest
 
-from .states import mujoco_joints, put_mujoco, velocities_from_mujoco
+from .states import Matched, mujoco_joints, put_mujoco, velocities_from_mujoco
 
 
 def mujoco_plant(source: str | Path, f_ext: Any = None, actuators: Any = ()) -> MujocoPlant:
@@ -44,6 +46,9 @@ class MujocoPlant(Plant):
 
     model: Any
     beyond: tuple[str, ...]
+    _mujoco: Any
+    _joints: list[Matched]
+    _own: threading.local  # MuJoCo's data, a thread's
 
     def __init__(self, source: str | Path, f_ext: Any = None, actuators: Any = ()):
         mujoco, model, robot, beyond = with_the_rest(source, "mujoco_plant")
@@ -57,15 +62,17 @@ class MujocoPlant(Plant):
         return {name: x for name, x in vars(self).items() if name not in ("_own", "_mujoco")}
 
     def __setstate__(self, state):
-        import mujoco
-
-        for name, x in (state | {"_mujoco": mujoco, "_own": threading.local()}).items():
+        own = {"_mujoco": the_package("a saved MujocoPlant"), "_own": threading.local()}
+        for name, x in (state | own).items():
             object.__setattr__(self, name, x)
 
     def _moved(self, t, q, v, tau) -> Any:
         """MuJoCo's data of a state and joint torques: of this thread, until the next call, and of nothing before."""
         if has_symbols(q):
             raise UntraceableError("MuJoCo's equations of motion do not trace: runs on them are in Python")
+        for name, x in (("q", q), ("v", v), ("tau", tau)):
+            if not math.isfinite(x.dot(x)):
+                checked(name, x, x.shape)
         if not hasattr(self._own, "data"):
             self._own.data = self._mujoco.MjData(self.model)
         data, qs, x = self._own.data, q[None], np.empty((1, self.model.nq))

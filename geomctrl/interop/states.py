@@ -136,7 +136,7 @@ def mujoco_joints(robot: Robot, model: Any) -> list[Matched]:
     names, found = joint_names(model), []
     _check_same_joints(robot, names)
     for joint, qs, vs in zip(robot.joints, robot.q_slices, robot.v_slices):
-        j = names.index(joint.name)
+        j = names.index(str(joint.name))
         at, dofs = slice(starts[j], starts[j + 1]), slice(rates[j], rates[j + 1])
         _check_same_kind(joint, at.stop - at.start, dofs.stop - dofs.start, continuous=False)
         found.append(Matched(joint, qs, vs, at, dofs))

@@ -16,7 +16,9 @@ ROOMS = (
     "constrained",
     "identification",
     "others",
+    "plants",
     "promises",
+    "wrenches",
 )
 
 

@@ -25,6 +25,7 @@ ARGUMENTS = {  # of most terms, by name
     "y": A,
     "b": V,
     "f_ext": F_EXT,
+    "wrench": np.arange(1.0, 7.0),
     "rates": RATES,
     "frame": FRAME,
     "representation": "spatial",
