@@ -203,7 +203,10 @@ class Plant:
 
     def applied_torque(self, t: float, q: np.ndarray, v: np.ndarray, tau: np.ndarray, x: Any = None) -> np.ndarray:
         """The joint torques (nv,) that the actuators make of the command tau (inputs,)."""
-        return self.applied(*self._arguments(t, q, v, tau, x))
+        t, q, v, tau, x = self._arguments(t, q, v, tau, x)
+        for name, a in (("q", q), ("v", v), ("tau", tau)):
+            checked(name, a, a.shape)
+        return self.applied(t, q, v, tau, x)
 
     def applied(self, t, q, v, tau, x):
         """`applied_torque`, of what is known to be a state."""
@@ -320,7 +323,7 @@ class Plant:
             x = self._checked_state(x)
         robot, inputs = self.robot, self.inputs
         arrays = type(q) is type(v) is type(tau) is np.ndarray and q.dtype is v.dtype is tau.dtype is FLOAT64
-        arrays = arrays and type(t) is float and t - t == 0.0
+        arrays = arrays and type(t) is float and t - t == 0.0 and self._chain is None  # what has a lag looks not at tau
         if arrays and len(q) == robot.nq and v.shape == (robot.nv,) and tau.shape == (inputs,):
             return t, q, v, tau, x
         n, nq = robot.nv, robot.nq

@@ -34,7 +34,7 @@ class Lag(Actuator):
         good["initial"] = ("a torque", np.isfinite)
         for name, (what, check) in good.items():
             x = getattr(self, name)
-            if x is not None:
+            if name != "rate" or x is not None:
                 object.__setattr__(self, name, per_coordinate(name, x, what, check))
 
     def inputs(self, outputs: int) -> int:

@@ -79,7 +79,9 @@ EXAMPLES = {
     "Friction.columns": Example({"v": V}, FRICTION),
     "Friction.parameters": Example({"nv": 2}, FRICTION),
     "Friction.torque": Example({"v": V}, FRICTION),
-    "Plant": Example({"robot": ROBOT, "friction": FRICTION, "f_ext": f_ext, "changes": [(0.5, ROBOT)]}),
+    "Plant": Example(
+        {"robot": ROBOT, "friction": Argument(FRICTION, "none"), "f_ext": f_ext, "changes": [(0.5, ROBOT)]}
+    ),
     "Plant.at": Example({"t": number(1.0)}, PLANT),
     "Plant.acceleration": Example(NOW, PLANT),
     "Plant.power": Example(NOW, PLANT),
@@ -88,7 +90,7 @@ EXAMPLES = {
             "robot": ROBOT,
             "stiffness": gain(np.array([100.0, 50.0])),
             "rotor": gain(np.array([0.5, 0.25])),
-            "friction": gc.Friction(0.5),
+            "friction": Argument(gc.Friction(0.5), "none"),
             "f_ext": lambda t, q, v: np.zeros((4, 6)),
             "actuators": Argument([TorqueLimits(50.0)], "empty"),
         }
