@@ -184,7 +184,8 @@ class Plant:
         """The whole state x (nx,), its own and the actuators', where the robot begins with q0, v0; None without any."""
         q0, v0, parts = one_state("q0", q0, self.robot.nq), one_state("v0", v0, self.robot.nv), []
         if overrides(type(self), Plant, "start"):
-            own = checked(f"{type(self).__name__}.start(q0, v0)", self.start(q0, v0), ())
+            begun: Any = self.start(q0, v0)
+            own = checked(f"{type(self).__name__}.start(q0, v0)", begun, ())
             if own.ndim != 1 or not own.size:
                 raise ArgumentError(f"{type(self).__name__}.start(q0, v0): expected a vector, got shape {own.shape}")
             parts.append(own)

@@ -31,7 +31,7 @@ class Lag(Actuator):
             "time_constant": ("a positive time", lambda x: x > 0.0),
             "rate": ("a positive slope", lambda x: x > 0.0),
         }
-        good["initial"] = ("a torque", np.isfinite)
+        good["initial"] = ("a torque", lambda x: np.isfinite(x))
         for name, (what, check) in good.items():
             x = getattr(self, name)
             if name != "rate" or x is not None:
