@@ -197,7 +197,8 @@ class Plant:
         """The whole state x (nx,), its own and the actuators', where the robot begins with q0, v0; None without any."""
         q0, v0, parts = one_state("q0", q0, self.robot.nq), one_state("v0", v0, self.robot.nv), []
         if overrides(type(self), Plant, "start"):
-            own = checked(f"{type(self).__name__}.start(q0, v0)", self.start(q0, v0), ())
+            begun: Any = self.start(q0, v0)
+            own = checked(f"{type(self).__name__}.start(q0, v0)", begun, ())
             if own.ndim != 1 or not own.size:
                 raise ArgumentError(f"{type(self).__name__}.start(q0, v0): expected a vector, got shape {own.shape}")
             parts.append(own)
@@ -216,7 +217,10 @@ class Plant:
 
     def applied_torque(self, t: float, q: np.ndarray, v: np.ndarray, tau: np.ndarray, x: Any = None) -> np.ndarray:
         """The joint torques (nv,) that the actuators make of the command tau (inputs,)."""
-        return self.applied(*self._arguments(t, q, v, tau, x))
+        t, q, v, tau, x = self._arguments(t, q, v, tau, x)
+        for name, a in (("q", q), ("v", v), ("tau", tau)):
+            checked(name, a, a.shape)
+        return self.applied(t, q, v, tau, x)
 
     def applied(self, t, q, v, tau, x):
         """`applied_torque`, of what is known to be a state."""
@@ -333,7 +337,7 @@ class Plant:
             x = self._checked_state(x)
         robot, inputs = self.robot, self.inputs
         arrays = type(q) is type(v) is type(tau) is np.ndarray and q.dtype is v.dtype is tau.dtype is FLOAT64
-        arrays = arrays and type(t) is float and t - t == 0.0
+        arrays = arrays and type(t) is float and t - t == 0.0 and self._chain is None  # what has a lag looks not at tau
         if arrays and len(q) == robot.nq and v.shape == (robot.nv,) and tau.shape == (inputs,):
             return t, q, v, tau, x
         n, nq = robot.nv, robot.nq

@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike
 
 from geomctrl.arguments import per_coordinate
 from geomctrl.errors import ArgumentError
+from geomctrl.mechanism.mechanism import require_robot
 from geomctrl.robot import Robot
 
 
@@ -58,6 +59,7 @@ class JointStops:
 
     def of(self, robot: Robot) -> JointStops:
         """At the limits of this robot's joints. Raises ArgumentError where none has any."""
+        require_robot("robot", robot)
         for name in ("stiffness", "dissipation"):
             shape = np.shape(getattr(self, name))
             if shape not in ((), (robot.nv,)):

@@ -31,10 +31,10 @@ class Lag(Actuator):
             "time_constant": ("a positive time", lambda x: x > 0.0),
             "rate": ("a positive slope", lambda x: x > 0.0),
         }
-        good["initial"] = ("a torque", np.isfinite)
+        good["initial"] = ("a torque", lambda x: np.isfinite(x))
         for name, (what, check) in good.items():
             x = getattr(self, name)
-            if x is not None:
+            if name != "rate" or x is not None:
                 object.__setattr__(self, name, per_coordinate(name, x, what, check))
 
     def inputs(self, outputs: int) -> int:

@@ -45,7 +45,7 @@ class Selection(Actuator):
         else:
             chosen = listed("names", names)
         for name in chosen:
-            if name not in robot.joint_names:
+            if not isinstance(name, str) or name not in robot.joint_names:
                 raise NameNotFoundError(
                     f"names: expected joints of {robot.name!r}, {', '.join(robot.joint_names)}, got {name!r:.60}"
                 )

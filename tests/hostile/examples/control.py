@@ -10,6 +10,7 @@ from hostile.values import Argument, Fresh, gain, number
 import geomctrl as gc
 from geomctrl import controllers, measures, monitors
 from geomctrl.control import ElasticPlant
+from geomctrl.control.actuators import TorqueLimits
 from geomctrl.control.smooth_references import Harmonic, RestToRest
 
 FRICTION = gc.Friction([0.5, 0.25], 0.25, 0.125)
@@ -28,6 +29,7 @@ ELASTIC = ElasticPlant(ROBOT, 100.0, 0.5)
 LAW = controllers.PDGravity(ROBOT, [1.0, 0.5])
 NOW = {"t": number(0.25), "q": Q, "v": V, "tau": A}
 Q4, V4, A4 = np.tile(Q, 2), np.tile(V, 2), np.tile(A, 2)
+NOW4 = {"t": number(0.25), "q": Q4, "v": V4, "tau": A4, "x": Argument(None, "none")}
 SMOOTH = Harmonic(Q, 0.5, 0.25)
 KEYS = "string none"  # "default" and None are legal, and so are other words: they are looked up
 LOOP = {
@@ -77,7 +79,9 @@ EXAMPLES = {
     "Friction.columns": Example({"v": V}, FRICTION),
     "Friction.parameters": Example({"nv": 2}, FRICTION),
     "Friction.torque": Example({"v": V}, FRICTION),
-    "Plant": Example({"robot": ROBOT, "friction": FRICTION, "f_ext": f_ext, "changes": [(0.5, ROBOT)]}),
+    "Plant": Example(
+        {"robot": ROBOT, "friction": Argument(FRICTION, "none"), "f_ext": f_ext, "changes": [(0.5, ROBOT)]}
+    ),
     "Plant.at": Example({"t": number(1.0)}, PLANT),
     "Plant.acceleration": Example(NOW, PLANT),
     "Plant.power": Example(NOW, PLANT),
@@ -86,13 +90,14 @@ EXAMPLES = {
             "robot": ROBOT,
             "stiffness": gain(np.array([100.0, 50.0])),
             "rotor": gain(np.array([0.5, 0.25])),
-            "friction": gc.Friction(0.5),
+            "friction": Argument(gc.Friction(0.5), "none"),
             "f_ext": lambda t, q, v: np.zeros((4, 6)),
+            "actuators": Argument([TorqueLimits(50.0)], "empty"),
         }
     ),
     "control.ElasticPlant.at": Example({"t": number(1.0)}, ELASTIC),
-    "control.ElasticPlant.acceleration": Example({"t": number(0.25), "q": Q4, "v": V4, "tau": A4}, ELASTIC),
-    "control.ElasticPlant.power": Example({"t": number(0.25), "q": Q4, "v": V4, "tau": A4}, ELASTIC),
+    "control.ElasticPlant.acceleration": Example(NOW4, ELASTIC),
+    "control.ElasticPlant.power": Example(NOW4, ELASTIC),
     "control.ElasticPlant.spring_energy": Example({"q": Q4}, ELASTIC),
     "Run.load": Example({"path": Fresh(lambda: run().save(FOLDER / "run.npz")), "plant": ROBOT}),
     "Run.plot": Example({"path": path("plots")}, Fresh(run)),
@@ -105,7 +110,7 @@ EXAMPLES = {
     "compile": Example({"controller": LAW, "robot": ROBOT}),
     "CompiledLaw.__call__": Example({"t": number(0.25), "q": Q, "v": V, "z": Argument(None, "all")}, COMPILED),
     "CompiledLaw.compare": Example({}, COMPILED),
-    "CompiledLaw.start": Example({}, COMPILED),
+    "CompiledLaw.start": Example({"q0": Argument(Q, "none"), "v0": Argument(V, "none")}, COMPILED),
     "CompiledLaw.to_c": Example({"path": path("law.c"), "name": words("law"), "precision": "double"}, COMPILED),
     "simulate": Example(
         {"plant": ROBOT, "controller": LAW, **LOOP, "progress": Argument(watch, "none")}, compare=False
