@@ -2,10 +2,12 @@
 from typing import Any
 
 from geomctrl.control.tuning import Tuned
+from geomctrl.controllers.attitude_tracking import AttitudeTracking as AttitudeTracking
 from geomctrl.controllers.computed_torque import ComputedTorque as ComputedTorque
 from geomctrl.controllers.elastic_joint import ElasticJoint as ElasticJoint
 from geomctrl.controllers.passivity import Passivity as Passivity
 from geomctrl.controllers.pd_gravity import PDGravity as PDGravity
+from geomctrl.controllers.quadrotor_tracking import QuadrotorTracking as QuadrotorTracking
 from geomctrl.controllers.slotine_li import SlotineLi as SlotineLi
 
 def __getattr__(name: str) -> Any: ...

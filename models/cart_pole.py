@@ -1,5 +1,5 @@
-"""The cart and pole of A. G. Barto, R. S. Sutton, C. W. Anderson, "Neuronlike adaptive elements that can solve difficult
-learning control problems", IEEE Transactions on Systems, Man, and Cybernetics 13(5), 1983, without its friction.
+"""The cart and pole of A. G. Barto, R. S. Sutton, C. W. Anderson, "Neuronlike adaptive elements that can solve
+difficult learning control problems", IEEE Trans. Systems, Man, and Cybernetics 13(5), 1983, without its friction.
 """
 
 import numpy as np

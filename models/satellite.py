@@ -1,8 +1,8 @@
 """A rigid satellite, its centre of mass at rest, that turns freely; optionally with three reaction wheels.
 
-Numbers: the spacecraft of Basilisk's scenarioAttitudeFeedbackRW (University of Colorado's AVS laboratory; ISC), a hub of
-750 kg, and of its simIncludeRW the wheels, Honeywell HR16 with 100 N m s at 6000 1/min: 12 kg, at most 0.2 N m. About
-axes across the spin axis a wheel has 0.6 of its moment about it; Basilisk's 0.5 is that of a disc without thickness.
+Numbers: the spacecraft of Basilisk's scenarioAttitudeFeedbackRW (University of Colorado's AVS laboratory; ISC), a hub
+of 750 kg, and of its simIncludeRW the wheels, Honeywell HR16 with 100 N m s at 6000 1/min: 12 kg, at most 0.2 N m.
+About axes across the spin axis a wheel has 0.6 of its moment about it; Basilisk's 0.5 is that of a flat disc.
 """
 
 import numpy as np

@@ -1,8 +1,10 @@
 """The closed loop: contracts of plant, controller and reference, tracking errors, plants, monitors, the loop, runs."""
 
+from .attitude import AttitudeError, attitude_error
 from .contracts import Command, Controller, Desired, Lyapunov, Reference
 from .desired import desired_at
 from .elastic_joints import ElasticPlant
+from .flat_outputs import FlatOutputs
 from .gains import gain_matrix
 from .tracking import (
     AdaptiveLaw,
@@ -17,15 +19,18 @@ from .tracking import (
 
 __all__ = [
     "AdaptiveLaw",
+    "AttitudeError",
     "Command",
     "Controller",
     "Desired",
     "ElasticPlant",
+    "FlatOutputs",
     "Lyapunov",
     "Reference",
     "Sliding",
     "TrackingError",
     "adaptive_law",
+    "attitude_error",
     "desired_at",
     "error_gradient",
     "gain_matrix",
