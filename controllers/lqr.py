@@ -50,10 +50,10 @@ class LQR(ModelBased):
         q, n = self.reference.q0, robot.nv
         self.B = selection(robot, actuated)
         self.Q, R = gain_matrix("Q", Q, 2 * n), gain_matrix("R", R, self.B.shape[1])
-        self.tau_d = robot.gravity_force(q)
-        if (residual := np.abs(self.tau_d - self.B @ self.B.T @ self.tau_d).max()) > 1e-6 * (
-            1.0 + np.abs(self.tau_d).max()
-        ):
+        gravity = robot.gravity_force(q)
+        self.tau_d = self.B @ self.B.T @ gravity
+        residual = np.abs(gravity - self.tau_d).max()
+        if residual > 1e-6 * (1.0 + np.abs(gravity).max()):
             raise ArgumentError(f"q_d: expected an equilibrium, got {residual:.6g} N m of gravity at joints not driven")
         self.endless = np.array([j.kind == "revolute" and np.isinf((j.lower, j.upper)).all() for j in robot.joints
                                  for _ in range(j.dof)])  # fmt: skip
