@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from importlib import import_module
 from typing import Any
 
 import numpy as np
@@ -65,11 +66,12 @@ class QuadraticProgram:
 
     def _made(self, P: np.ndarray, A: np.ndarray) -> Any:
         """A solver of this shape, scaled for these numbers."""
-        import clarabel  # here, and scipy's: they take long to import
-        from scipy import sparse
+        from scipy import sparse  # here: it takes long to import
 
+        clarabel: Any = import_module("clarabel")
         settings = clarabel.DefaultSettings()
-        settings.verbose, settings.presolve_enable = False, False
+        for name in ("verbose", "presolve_enable"):  # whose shape does not change can be given other numbers
+            setattr(settings, name, False)
         filled = np.eye(self.n + self.soft, dtype=bool)
         filled[: self.n, : self.n] = self.upper
         matrices = []

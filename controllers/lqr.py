@@ -46,8 +46,9 @@ class LQR(ModelBased):
         actuated: Sequence[int] | None = None,
         level: float | None = None,
     ):
-        super().__init__(robot, hold(robot, one_configuration(robot, "q_d", q_d)))
-        q, n = self.reference.q0, robot.nv
+        self.q_d = q = one_configuration(robot, "q_d", q_d)
+        super().__init__(robot, hold(robot, q))
+        n = robot.nv
         self.B = selection(robot, actuated)
         self.Q, R = gain_matrix("Q", Q, 2 * n), gain_matrix("R", R, self.B.shape[1])
         gravity = robot.gravity_force(q)
@@ -94,7 +95,7 @@ class LQR(ModelBased):
         x = np.random.default_rng(0).normal(size=(DIRECTIONS, 2 * n))
         x /= np.sqrt(np.einsum("ka,ab,kb->k", x, self.S, x))[:, None]  # V = 1
         held, unit = np.ones(DIRECTIONS, bool), np.inf
-        q_d = np.broadcast_to(self.reference.q0, (DIRECTIONS, robot.nq))
+        q_d = np.broadcast_to(self.q_d, (DIRECTIONS, robot.nq))
         for r in RADII:
             y = r * x
             held &= ~(np.abs(np.where(self.endless, y[:, :n], 0.0)) > np.pi).any(axis=1)

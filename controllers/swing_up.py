@@ -64,9 +64,10 @@ class SwingUp(ModelBased):
             raise ArgumentError(f"actuated: expected all joints but one of {robot.nv}, got {actuated!r:.80}")
         self.catch = LQR(robot, q_d, actuated=actuated) if catch is None else instance("catch", catch, LQR, "an LQR")
         super().__init__(robot, self.catch.reference)
-        if not (np.array_equal(self.reference.q0, q_d) and np.array_equal(self.catch.B, self.B)):
+        self.q_d = self.catch.q_d
+        if not (np.array_equal(self.q_d, q_d) and np.array_equal(self.catch.B, self.B)):
             raise ArgumentError("catch: expected an LQR about q_d with the same joints driven")
-        self.top = float(robot.potential_energy(self.reference.q0))
+        self.top = float(robot.potential_energy(self.q_d))
         self.kE = _positive("kE", kE)
         least = self.kE * self._least_ratio()
         self.kD = number("kD", 1.5 * least if kD is None else kD, f"a number above {least:.6g}", lambda x: x > least)
@@ -86,13 +87,13 @@ class SwingUp(ModelBased):
         B, robot = self.B, self.robot
         P = B.T @ robot.mass_matrix_inverse(q) @ B
         d = -B.T @ robot.forward_dynamics(q, v, np.zeros(robot.nv))
-        e_a, v_a = B.T @ (q - self.reference.q0), B.T @ v
+        e_a, v_a = B.T @ (q - self.q_d), B.T @ v
         shaped = self.kE * self._energy(robot, q, v) * np.eye(len(e_a)) + self.kD * P
         return B @ np.linalg.solve(shaped, self.kD * d - self.kP * e_a - self.kv * v_a)
 
     def energy_lyapunov(self, q: np.ndarray, v: np.ndarray, robot: Robot) -> Lyapunov:
         """V and V' of the swing-up alone, of the true robot."""
-        e_a, v_a = self.B.T @ (q - self.reference.q0), self.B.T @ v
+        e_a, v_a = self.B.T @ (q - self.q_d), self.B.T @ v
         V = 0.5 * (self.kE * self._energy(robot, q, v) ** 2 + self.kD * v_a.dot(v_a) + self.kP * e_a.dot(e_a))
         return Lyapunov(scalar(V), -scalar(self.kv * v_a.dot(v_a)))
 
@@ -107,7 +108,7 @@ class SwingUp(ModelBased):
 
     def _least_ratio(self) -> float:
         """The largest (E* - U) / lambda_min(P) over a grid of all angles; prismatic joints are where q_d is."""
-        robot, q_d = self.robot, self.reference.q0
+        robot, q_d = self.robot, self.q_d
         turn = np.linspace(-np.pi, np.pi, GRID, endpoint=False)
         axes = [x + turn if j.kind == "revolute" else [x] for j, x in zip(robot.joints, q_d)]
         q = np.array(list(itertools.product(*axes)))
@@ -117,7 +118,7 @@ class SwingUp(ModelBased):
     def _frequency(self) -> float:
         """At which the joint that is not driven swings about hanging, the others held at q_d [rad/s]."""
         robot, passive = self.robot, int(np.argmin(self.B.sum(axis=1)))
-        q = np.tile(self.reference.q0, (720, 1))
+        q = np.tile(self.q_d, (720, 1))
         q[:, passive] += np.linspace(-np.pi, np.pi, 720, endpoint=False)
         low = q[np.argmin(robot.potential_energy(q))]
         v = np.zeros(robot.nv)

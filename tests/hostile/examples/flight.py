@@ -4,7 +4,7 @@ import functools
 
 import numpy as np
 from hostile.calls import Example
-from hostile.examples.common import REFERENCE, ROBOT, Q, V
+from hostile.examples.common import REFERENCE, ROBOT, Q
 from hostile.values import Argument, Fresh, gain, number
 
 from geomctrl import controllers, models, references
@@ -17,7 +17,6 @@ STILL = references.hold(SATELLITE, SATELLITE.neutral())
 OUTPUTS = RestToRest(np.zeros(4), np.ones(4), 2.0)
 FLIGHT = FlatOutputs(BODY, OUTPUTS)
 TURNING = controllers.AttitudeTracking(SATELLITE, STILL)
-FLYING = controllers.QuadrotorTracking(BODY, FLIGHT)
 POSITIVE = number(2.0, positive=True)
 POSE, SPIN = Argument(SATELLITE.neutral()), Argument(np.array([0.25, 0.5, -0.25]))
 
@@ -25,11 +24,6 @@ POSE, SPIN = Argument(SATELLITE.neutral()), Argument(np.array([0.25, 0.5, -0.25]
 @functools.cache
 def catch():
     return controllers.LQR(CART, UP, actuated=[0], level=1.0)
-
-
-@functools.cache
-def swing_up():
-    return controllers.SwingUp(CART, UP, [0], catch=catch())
 
 
 EXAMPLES = {
