@@ -1,6 +1,5 @@
 """The closed loop: contracts of plant, controller and reference, tracking errors, plants, monitors, the loop, runs."""
 
-from .attitude import AttitudeError, attitude_error
 from .contracts import Command, Controller, Desired, Lyapunov, Reference
 from .desired import desired_at
 from .elastic_joints import ElasticPlant
@@ -19,7 +18,6 @@ from .tracking import (
 
 __all__ = [
     "AdaptiveLaw",
-    "AttitudeError",
     "Command",
     "Controller",
     "Desired",
@@ -30,7 +28,6 @@ __all__ = [
     "Sliding",
     "TrackingError",
     "adaptive_law",
-    "attitude_error",
     "desired_at",
     "error_gradient",
     "gain_matrix",

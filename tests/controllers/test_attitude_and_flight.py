@@ -6,8 +6,8 @@ from oracles import assert_close
 
 import geomctrl as gc
 from geomctrl import controllers, models, references, so3, testing
-from geomctrl.control import FlatOutputs, attitude_error
-from geomctrl.control.attitude import thrust_frame
+from geomctrl.control import FlatOutputs
+from geomctrl.control.attitude import attitude_error, thrust_frame
 from geomctrl.control.smooth_references import Harmonic, RestToRest
 from geomctrl.errors import ArgumentError
 

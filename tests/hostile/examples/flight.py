@@ -18,7 +18,6 @@ OUTPUTS = RestToRest(np.zeros(4), np.ones(4), 2.0)
 FLIGHT = FlatOutputs(BODY, OUTPUTS)
 TURNING = controllers.AttitudeTracking(SATELLITE, STILL)
 POSITIVE = number(2.0, positive=True)
-POSE, SPIN = Argument(SATELLITE.neutral()), Argument(np.array([0.25, 0.5, -0.25]))
 
 
 @functools.cache
@@ -27,6 +26,7 @@ def catch():
 
 
 EXAMPLES = {
+    "models.satellite": Example({"wheels": True}),
     "control.FlatOutputs": Example({"robot": BODY, "outputs": OUTPUTS}),
     "control.FlatOutputs.__call__": Example({"t": number(0.25)}, FLIGHT),
     "controllers.AttitudeTracking": Example(
@@ -81,3 +81,31 @@ EXAMPLES = {
         }
     ),
 }
+
+for _name, _law in (("AttitudeTracking", TURNING), ("QuadrotorTracking", controllers.QuadrotorTracking(BODY, FLIGHT))):
+    EXAMPLES[f"controllers.{_name}.start"] = Example({}, _law)
+
+BY_THE_LOOP = "called with what a loop or `testing` has checked"
+PIECE = "a part of the law, for those who look at its proof; arguments as the loop hands them over"
+NO_LAMBDA = "this law has no Lambda"
+INHERITED = "of all laws; examples of those of `Passivity`"
+LEFT_OUT = {
+    "controllers.AttitudeTracking.attitude_error": PIECE,
+    "controllers.AttitudeTracking.in_domain": PIECE,
+    "controllers.AttitudeTracking.inertia": PIECE,
+    "controllers.LQR.in_region": PIECE,
+    "controllers.LQR.start": INHERITED,
+    "controllers.LQR.state": PIECE,
+    "controllers.QPInverseDynamics.start": INHERITED,
+    "controllers.QPInverseDynamics.tuned": "as `Passivity.tuned`",
+    "controllers.QuadrotorTracking.flight": PIECE,
+    "controllers.QuadrotorTracking.in_domain": PIECE,
+    "controllers.SwingUp.energy_lyapunov": PIECE,
+    "controllers.SwingUp.pumping": PIECE,
+    "controllers.SwingUp.start": INHERITED,
+}
+for _name in ("AttitudeTracking", "LQR", "QPInverseDynamics", "QuadrotorTracking", "SwingUp"):
+    LEFT_OUT |= {f"controllers.{_name}.{method}": BY_THE_LOOP for method in ("__call__", "lyapunov")}
+    if _name != "QuadrotorTracking":
+        LEFT_OUT |= {f"controllers.{_name}.{method}": INHERITED for method in ("desired", "error")}
+        LEFT_OUT[f"controllers.{_name}.sliding"] = NO_LAMBDA
