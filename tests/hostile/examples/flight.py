@@ -26,7 +26,7 @@ def catch():
 
 
 EXAMPLES = {
-    "models.satellite": Example({"wheels": True}),
+    "models.satellite#wheels": Example({"wheels": True}),
     "control.FlatOutputs": Example({"robot": BODY, "outputs": OUTPUTS}),
     "control.FlatOutputs.__call__": Example({"t": number(0.25)}, FLIGHT),
     "controllers.AttitudeTracking": Example(
