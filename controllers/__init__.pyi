@@ -2,11 +2,16 @@
 from typing import Any
 
 from geomctrl.control.tuning import Tuned
+from geomctrl.controllers.attitude_tracking import AttitudeTracking as AttitudeTracking
 from geomctrl.controllers.computed_torque import ComputedTorque as ComputedTorque
 from geomctrl.controllers.elastic_joint import ElasticJoint as ElasticJoint
+from geomctrl.controllers.lqr import LQR as LQR
 from geomctrl.controllers.passivity import Passivity as Passivity
 from geomctrl.controllers.pd_gravity import PDGravity as PDGravity
+from geomctrl.controllers.qp_inverse_dynamics import QPInverseDynamics as QPInverseDynamics
+from geomctrl.controllers.quadrotor_tracking import QuadrotorTracking as QuadrotorTracking
 from geomctrl.controllers.slotine_li import SlotineLi as SlotineLi
+from geomctrl.controllers.swing_up import SwingUp as SwingUp
 
 def __getattr__(name: str) -> Any: ...
 def classes() -> dict[str, type]: ...

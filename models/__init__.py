@@ -13,12 +13,15 @@ import difflib
 from typing import Any
 
 from geomctrl.errors import NameNotFoundError
+from geomctrl.models.cart_pole import cart_pole as cart_pole
 from geomctrl.models.dh_file import load_dh as load_dh
 from geomctrl.models.in_place import update_model_file as update_model_file
 from geomctrl.models.mjcf import load_mjcf as load_mjcf
 from geomctrl.models.panda import panda as panda
 from geomctrl.models.puma560 import puma560 as puma560
+from geomctrl.models.quadrotor import quadrotor as quadrotor
 from geomctrl.models.quadruped import quadruped as quadruped
+from geomctrl.models.satellite import satellite as satellite
 from geomctrl.models.scara import scara as scara
 from geomctrl.models.three_spheres import three_spheres as three_spheres
 from geomctrl.models.two_link import two_link as two_link
@@ -26,7 +29,8 @@ from geomctrl.models.ur10 import ur10 as ur10
 from geomctrl.models.urdf import load_urdf as load_urdf
 from geomctrl.robot import Robot
 
-_BUNDLED = {f.__name__: f for f in (two_link, puma560, panda, ur10, scara, three_spheres, quadruped)}
+_ALL = (two_link, puma560, panda, ur10, scara, three_spheres, quadruped, satellite, quadrotor, cart_pole)
+_BUNDLED = {f.__name__: f for f in _ALL}
 
 
 def names() -> tuple[str, ...]:

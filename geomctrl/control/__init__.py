@@ -3,6 +3,7 @@
 from .contracts import Command, Controller, Desired, Lyapunov, Reference
 from .desired import desired_at
 from .elastic_joints import ElasticPlant
+from .flat_outputs import FlatOutputs
 from .gains import gain_matrix
 from .tracking import (
     AdaptiveLaw,
@@ -21,6 +22,7 @@ __all__ = [
     "Controller",
     "Desired",
     "ElasticPlant",
+    "FlatOutputs",
     "Lyapunov",
     "Reference",
     "Sliding",

@@ -84,11 +84,16 @@ def test_masses_and_sizes():
         "scara": 16.0,
         "three_spheres": 30.0,
         "quadruped": 13.741,
+        "satellite": 750.0,
+        "quadrotor": 4.34,
+        "cart_pole": 1.1,
     }
     sizes = {r.name: (r.nv, r.nq) for r in bundled()}
     assert sizes["panda"] == (7, 7)
     assert sizes["quadruped"] == (18, 24)
     assert sizes["three_spheres"] == (8, 14)
+    assert sizes["satellite"] == (3, 12)
+    assert sizes["quadrotor"] == (6, 12)
 
 
 # --- two_link ----------------------------------------------------------------------------------------------------

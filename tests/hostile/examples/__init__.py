@@ -13,6 +13,7 @@ ROOMS = (
     "integrators",
     "control",
     "controllers",
+    "flight",
     "constrained",
     "identification",
     "others",

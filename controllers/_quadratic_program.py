@@ -1,0 +1,90 @@
+"""A quadratic program of one shape, solved again and again with other numbers, by Clarabel."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import Any
+
+import numpy as np
+
+from geomctrl.errors import SimulationError
+
+FAR = 1e8  # of limits that are infinite
+
+
+class QuadraticProgram:
+    """minimise a . H a - 2 f . a + cost s . 1 + |s|^2 over a (n,) and s (soft,), s >= 0, subject to
+
+    |M a + bias| <= effort,  lower - s <= a <= upper + s,  G a >= least - s,  E a = d  (equalities many rows)
+
+    with one s for each row of the last but one and one for both sides of each of those before.
+    """
+
+    def __init__(self, n: int, soft: int, equalities: int, cost: float):
+        self.n, self.soft, self.equalities, self.cost = n, soft, equalities, cost
+        self.rows = equalities + 4 * n + (soft - n) + soft
+        self.A, self.b, self.q = np.zeros((self.rows, n + soft)), np.zeros(self.rows), np.full(n + soft, cost)
+        k, one, s = equalities + 2 * n, np.eye(n), np.eye(soft)
+        self.at, self._solver = k, None
+        self.A[k : k + n, :n], self.A[k : k + n, n : 2 * n] = one, -one
+        self.A[k + n : k + 2 * n, :n], self.A[k + n : k + 2 * n, n : 2 * n] = -one, -one
+        self.A[k + 2 * n : self.rows - soft, 2 * n :] = -np.eye(soft - n)
+        self.A[self.rows - soft :, n:] = -s
+        filled = self.A != 0.0
+        filled[:k, :n] = True
+        filled[k + 2 * n : self.rows - soft, :n] = True
+        self.filled = filled.T.copy()  # column by column, as the solver keeps them
+        self.upper = np.triu(np.ones((n, n), bool)).T  # of H, likewise
+
+    def __getstate__(self):
+        return vars(self) | {"_solver": None}  # which can not be copied
+
+    def solve(self, H, f, M, bias, effort, lower, upper, G, least, E=None, d=None) -> tuple[np.ndarray, float]:
+        """(a, the largest s); raises SimulationError where the solver finds nothing."""
+        n, m, k = self.n, self.equalities, self.at
+        if m:
+            self.A[:m, :n], self.b[:m] = E, d
+        self.A[m : m + n, :n], self.A[m + n : k, :n] = M, -M
+        self.A[k + 2 * n : self.rows - self.soft, :n] = -G
+        self.b[m : m + n], self.b[m + n : k] = effort - bias, effort + bias
+        self.b[k : k + n], self.b[k + n : k + 2 * n] = upper, -lower
+        self.b[k + 2 * n : self.rows - self.soft] = -least
+        np.clip(self.b, -FAR, FAR, out=self.b)
+        self.q[:n] = -2.0 * f
+        values = np.concatenate((2.0 * H.T[self.upper], np.full(self.soft, 2.0))), self.A.T[self.filled]
+        found = None
+        if self._solver is not None:
+            self._solver.update(P=values[0], q=self.q, A=values[1], b=self.b)
+            found = self._solver.solve()
+        if found is None or not _solved(found):  # scaled for numbers that are far from today's
+            self._solver = self._made(*values)
+            found = self._solver.solve()
+        if not _solved(found):
+            raise SimulationError(f"the quadratic program was not solved: {found.status}")
+        x = np.array(found.x)
+        return x[:n], float(x[n:].max(initial=0.0))
+
+    def _made(self, P: np.ndarray, A: np.ndarray) -> Any:
+        """A solver of this shape, scaled for these numbers."""
+        from scipy import sparse  # here: it takes long to import
+
+        clarabel: Any = import_module("clarabel")
+        settings = clarabel.DefaultSettings()
+        for name in ("verbose", "presolve_enable"):  # whose shape does not change can be given other numbers
+            setattr(settings, name, False)
+        filled = np.eye(self.n + self.soft, dtype=bool)
+        filled[: self.n, : self.n] = self.upper
+        matrices = []
+        for at, x in ((filled, P), (self.filled, A)):  # column by column
+            column, row = np.nonzero(at)
+            matrices.append(
+                sparse.csc_matrix((x, row, np.searchsorted(column, np.arange(len(at) + 1))), at.shape[::-1])
+            )
+        cones = [clarabel.NonnegativeConeT(self.rows - self.equalities)]
+        if self.equalities:
+            cones.insert(0, clarabel.ZeroConeT(self.equalities))
+        return clarabel.DefaultSolver(matrices[0], self.q, matrices[1], self.b, cones, settings)
+
+
+def _solved(found: Any) -> bool:
+    return str(found.status).endswith("Solved") and bool(np.isfinite(found.x).all())

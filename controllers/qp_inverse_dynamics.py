@@ -1,0 +1,200 @@
+"""Inverse dynamics as a quadratic program: torque, velocity and joint limits, distances, tasks with priorities."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from geomctrl.arguments import checked, choice, function, instance, number
+from geomctrl.compiler.arrays import scalar
+from geomctrl.control.contracts import Command, Lyapunov, Reference
+from geomctrl.control.gains import gain_matrix
+from geomctrl.control.tuning import Tuning
+from geomctrl.controllers._model_based import ModelBased
+from geomctrl.controllers._quadratic_program import QuadraticProgram
+from geomctrl.errors import ArgumentError
+from geomctrl.robot import Robot
+
+SLACK = 1e4  # what a unit of broken limit costs
+
+
+@dataclass(frozen=True, eq=False)
+class PositionTask:
+    """A frame's origin shall follow `target`, t -> rows (3, 3) of position, velocity, acceleration in the world:
+    J a + Jdot v = x_d'' - kd (x' - x_d') - kp (x - x_d), with a weight against the other tasks."""
+
+    frame: str
+    target: Callable[[float], np.ndarray]
+    kp: float = 100.0  # 1/s^2
+    kd: float = 20.0  # 1/s
+    weight: float = 1.0
+
+    def __post_init__(self):
+        function("target", self.target, "t -> (3, 3), position, velocity, acceleration")
+        for name in ("kp", "kd", "weight"):
+            object.__setattr__(self, name, _positive(name, getattr(self, name)))
+
+
+@dataclass(frozen=True, eq=False)
+class Clearance:
+    """A frame's origin shall stay at least `radius` [m] away from the point `centre` (3,) of the world."""
+
+    frame: str
+    centre: ArrayLike
+    radius: float
+
+    def __post_init__(self):
+        if (centre := checked("centre", self.centre, (3,))).shape != (3,):
+            raise ArgumentError(f"centre: expected shape (3,), got {centre.shape}")
+        object.__setattr__(self, "centre", centre)
+        object.__setattr__(self, "radius", _positive("radius", self.radius))
+
+
+class QPInverseDynamics(ModelBased):
+    """tau = M a + C v + g for the a that is nearest to what the tasks want among those that limits allow.
+
+    minimise   |a - a_d + kd w + kp e|^2 + sum_tasks weight |J a + Jdot v - x_want''|^2 + 1e4 s . 1 + |s|^2
+    subject to |M a + C v + g| <= effort,                                              hard: always possible
+               a <=  2 rate' (v_max - v),  a <= -2 rate v + rate^2 (q_max - q),  likewise below,  up to s >= 0
+               h'' + 2 rate h' + rate^2 h >= 0,  h = |x - centre| - radius of each clearance,     up to s >= 0
+
+    The last three are control barrier functions, of velocities and exponential ones of joint limits and distances
+    (Ames et al. 2019; Nguyen and Sreenath 2016): with s = 0 they stay within where h >= 0 and h' + rate h >= 0 at the
+    start. Where torque limits leave no such a, s is not zero: the program always has a solution, and signal "slack" is
+    its largest s. priority "strict": clearances and limits first, position tasks second, the joints' motion third, the
+    second program keeping what the first has achieved; "weights": one program. (The joints' weight is 1.)
+
+    Where no limit is active and there is no position task, it is `ComputedTorque` to the last bit: the unconstrained
+    solution is tried first. V is that law's, 1/2 w . w + 1/2 e . kp e with V' = -w . kd w, and is promised there only;
+    signal "active" is 1 where a program was solved. With limits active tracking suffers, and limits hold: torques
+    exactly, the others to what sampling leaves.
+
+    The program is made once, for Clarabel, and its numbers are written anew at each call. It can not be traced: loops
+    run in Python, also in sweeps. kp [1/s^2], kd [1/s]: numbers or (nv,); rate [1/s] of joint limits and clearances,
+    half of rate' of velocities. Limits are the model's (`robot.limits`), times `share` of its efforts. Raises
+    ArgumentError for joints with several degrees of freedom, tasks that are none and gains that are not positive.
+    """
+
+    GAINS: ClassVar = {"kp": "1/s^2", "kd": "1/s"}
+
+    def __init__(
+        self,
+        robot: Robot,
+        reference: Reference,
+        kp: ArrayLike = 100.0,
+        kd: ArrayLike = 20.0,
+        *,
+        tasks: Iterable[PositionTask] = (),
+        clearances: Iterable[Clearance] = (),
+        priority: str = "weights",
+        rate: float = 20.0,
+        share: float = 1.0,
+    ):
+        super().__init__(robot, reference)
+        if robot.nq != robot.nv:
+            raise ArgumentError(f"robot: expected joints with one degree of freedom, got {robot.name!r}")
+        n = robot.nv
+        self.kp, self.kd = gain_matrix("kp", kp, n), gain_matrix("kd", kd, n)
+        self.tasks = tuple(instance("tasks", x, PositionTask, "PositionTasks") for x in tasks)
+        self.clearances = tuple(instance("clearances", x, Clearance, "Clearances") for x in clearances)
+        for x in (*self.tasks, *self.clearances):
+            robot.frame(x.frame)  # raises NameNotFoundError
+        self.strict = choice("priority", priority, ("weights", "strict")) == "strict" and bool(self.tasks)
+        self.rate = _positive("rate", rate)
+        self.effort = _positive("share", share) * np.asarray(robot.limits.effort, float)
+        soft = n + len(self.clearances)
+        self._programs = [QuadraticProgram(n, soft, 0, SLACK)]
+        if self.strict:
+            self._programs.append(QuadraticProgram(n, soft, 3 * len(self.tasks), SLACK))
+
+    @classmethod
+    def tuned(cls, tuning: Tuning) -> QPInverseDynamics:
+        """kp = kappa_i Lambda, kd = kappa_i + Lambda."""
+        instance("tuning", tuning, Tuning, "a Tuning")
+        return cls(tuning.robot, tuning.motion, tuning.kp, tuning.kd)
+
+    def __call__(self, t, q, v, z):
+        error, n = self.error(t, q, v), self.robot.nv
+        wanted = error.a_d - self.kd.dot(error.w) - self.kp.dot(error.e)
+        rows = [self._position_rows(task, t, q, v) for task in self.tasks]
+        M, bias = self.robot.mass_matrix(q), self.robot.inverse_dynamics(q, v, np.zeros(n))
+        lower, upper = self._box(q, v)
+        G, least = self._clearance_rows(q, v)
+        a, slack, active = self._solve(wanted, rows, M, bias, lower, upper, G, least)
+        tau = self.robot.inverse_dynamics(q, v, a)
+        if active:
+            tau = np.clip(tau, -self.effort, self.effort)  # off by the solver's 1e-8
+        return Command(tau, None, {"e": error.e, "slack": slack, "active": float(active)})
+
+    def lyapunov(self, t, q, v, z, plant) -> Lyapunov:
+        error = self.error(t, q, v)
+        e, w = error.e, error.w
+        return Lyapunov(scalar(0.5 * (w.dot(w) + e.dot(self.kp).dot(e))), -scalar(w.dot(self.kd).dot(w)))
+
+    def _solve(self, wanted, rows, M, bias, lower, upper, G, least) -> tuple[np.ndarray, float, bool]:
+        """(a, the largest slack, whether a limit is active or a second level was solved)."""
+        n = self.robot.nv
+        J, b = (np.concatenate(x) for x in zip(*rows)) if rows else (np.zeros((0, n)), np.zeros(0))
+        H, f = np.eye(n) * (1e-6 if self.strict else 1.0), wanted * (1e-6 if self.strict else 1.0)
+        H, f = H + J.T @ J, f + J.T @ b
+        a = wanted if not rows else np.linalg.solve(H, f)
+        torque = M @ a + bias
+        fits = (
+            (np.abs(torque) <= self.effort).all()
+            and (lower <= a).all()
+            and (a <= upper).all()
+            and (G @ a >= least).all()
+        )
+        if fits and not self.strict:
+            return a, 0.0, False
+        inside = M, bias, self.effort, lower, upper, G, least
+        slack = 0.0
+        if not fits:
+            a, slack = self._programs[0].solve(H, f, *inside)
+        if self.strict:
+            a, slack = self._programs[1].solve(np.eye(n), wanted, *inside, J, J @ a)
+        return a, slack, True
+
+    def _box(self, q, v) -> tuple[np.ndarray, np.ndarray]:
+        """Accelerations (nv,) between which velocities and joints stay within their limits."""
+        limits, r = self.robot.limits, self.rate
+        upper = np.minimum(2.0 * r * (limits.velocity - v), r * (r * (limits.upper - q) - 2.0 * v))
+        lower = np.maximum(-2.0 * r * (limits.velocity + v), r * (r * (limits.lower - q) - 2.0 * v))
+        return lower, upper
+
+    def _position_rows(self, task: PositionTask, t, q, v) -> tuple[np.ndarray, np.ndarray]:
+        """(J, b) with J a = b wanted, times the root of the weight."""
+        x, J, drift = self._point(task.frame, q, v)
+        target = np.asarray(task.target(t), float)
+        if target.shape != (3, 3):
+            raise ArgumentError(f"target: of task {task.frame!r}: expected shape (3, 3), got {target.shape}")
+        b = target[2] - task.kd * (J @ v - target[1]) - task.kp * (x - target[0]) - drift
+        root = np.sqrt(task.weight)
+        return root * J, root * b
+
+    def _clearance_rows(self, q, v) -> tuple[np.ndarray, np.ndarray]:
+        """(G (clearances, nv), least): G a >= least keeps the distances."""
+        G, least = np.zeros((len(self.clearances), len(v))), np.zeros(len(self.clearances))
+        for k, c in enumerate(self.clearances):
+            x, J, drift = self._point(c.frame, q, v)
+            distance = max(float(np.linalg.norm(x - c.centre)), 1e-9)
+            normal, velocity = (x - c.centre) / distance, J @ v
+            rate = normal @ velocity
+            curving = (velocity @ velocity - rate**2) / distance
+            G[k] = normal @ J
+            least[k] = -(normal @ drift + curving + 2.0 * self.rate * rate + self.rate**2 * (distance - c.radius))
+        return G, least
+
+    def _point(self, frame: str, q, v) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """A frame's origin x (3,), J (3, nv) with x' = J v, and J' v (3,)."""
+        J = self.robot.jacobian(q, frame, "hybrid")[3:]
+        drift = self.robot.jacobian_rate(q, v, frame, "hybrid")[3:] @ v
+        return self.robot.pose(q, frame)[:3, 3], J, drift
+
+
+def _positive(name: str, x: Any) -> float:
+    return number(name, x, "a positive number", lambda x: x > 0.0)

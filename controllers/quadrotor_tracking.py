@@ -1,0 +1,159 @@
+"""Trajectory tracking of a quadrotor on SE(3) (Lee, Leok, McClamroch 2010): its position and its heading."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from geomctrl.arguments import number
+from geomctrl.compiler.arrays import scalar
+from geomctrl.control.attitude import AttitudeError, attitude_error, thrust_frame
+from geomctrl.control.contracts import Command, Lyapunov
+from geomctrl.control.desired import time
+from geomctrl.control.flat_outputs import FlatOutputs, heading, require_flying
+from geomctrl.control.plant import Plant
+from geomctrl.controllers.attitude_tracking import attitude_loss, cross_limit
+from geomctrl.errors import ArgumentError
+from geomctrl.robot import Robot
+
+
+class Flight(NamedTuple):
+    """Errors of a state: e_x and e_v (3,) in the world, thrust f along b3 (3,), A (3,) the force that is wanted, and
+    the AttitudeError against the frame that has A along its third axis."""
+
+    e_x: np.ndarray
+    e_v: np.ndarray
+    f: Any
+    b3: np.ndarray
+    A: np.ndarray
+    attitude: AttitudeError
+
+
+class QuadrotorTracking:
+    """f = A . R e_3,  A = -kx e_x - kv e_v + m (x_d'' - g),  M = -kR e_R - kOmega e_Omega + J a_c + Omega x J Omega
+
+    tau = (M, (0, 0, f)), the wrench that four thrusts give, in body axes. e_x = x - x_d and its rate e_v are in the
+    world; the attitude's errors, `control.attitude.AttitudeError`, are those against the frame R_c with its third axis
+    along A and its first next to the heading, whose rates Omega_c, Omega_c' follow from A', A'' with the model's
+    acceleration and jerk, not from differences. With X = f R e_3 - A
+
+    V  = 1/2 kx |e_x|^2 + 1/2 m |e_v|^2 + c1 m e_x . e_v + mu (1/2 e_Omega . J e_Omega + kR Psi + c2 e_R . J e_Omega)
+    V' = -(kv - c1 m) |e_v|^2 - c1 kx |e_x|^2 - c1 kv e_x . e_v + X . (c1 e_x + e_v)
+         + mu (-kOmega |e_Omega|^2 - c2 kR |e_R|^2 - c2 kOmega e_R . e_Omega + c2 e_R' . J e_Omega)
+
+    As |X| <= (kx |e_x| + kv |e_v| + m |x_d'' - g|) |e_R| where Psi < 1, V is positive definite and V' negative but at
+    the equilibrium where Psi <= psi, |e_x| <= reach, |x_d''| <= acceleration, with alpha^2 = psi (2 - psi), for
+
+    c1 < kx kv (1 - alpha)^2 / (m kx (1 - alpha) + kv^2 (1 + alpha)^2 / 4),    c1 < sqrt(kx / m),
+
+    c2 as c of `AttitudeTracking`, and any mu that is large enough: whatever the gains, c1, c2 (half of what is allowed)
+    and mu are found for them. From states of which `in_domain` is true errors fall exponentially: there Psi and e_x
+    stay within. From other states with Psi < 2 and e_Omega not too large the attitude comes there first (the paper's
+    proposition 4). As in the paper A must not vanish on the way, as it does in free fall.
+
+    (T. Lee, M. Leok, N. H. McClamroch, "Geometric tracking control of a quadrotor UAV on SE(3)", CDC 2010, (15) to (20)
+    and propositions 2 to 4, with z up; the cross term with J is that of Goodarzi, Lee, Lee, ECC 2013; the weight mu,
+    which frees kR and kOmega of conditions, is ours.)
+
+    robot: one body on a free joint, its centre of mass at the origin. reference: `FlatOutputs`. Defaults are the
+    paper's: kx = 16 m [N/m], kv = 5.6 m [N s/m], kR = 64/s^2 and kOmega = 18.4/s times the largest moment of inertia,
+    8.81 N m and 2.53 N m s for the bundled one. reach [m], acceleration [m/s^2], psi: the domain. Raises ArgumentError
+    for another robot or reference, and for gains or bounds that are not positive, psi >= 1.
+    """
+
+    def __init__(
+        self,
+        robot: Robot,
+        reference: FlatOutputs,
+        kx: float | None = None,
+        kv: float | None = None,
+        kR: float | None = None,
+        kOmega: float | None = None,
+        *,
+        psi: float = 0.5,
+        reach: float = 1.0,
+        acceleration: float = 5.0,
+    ):
+        require_flying("robot", robot)
+        if not isinstance(reference, FlatOutputs):
+            raise ArgumentError(f"reference: expected a geomctrl.control.FlatOutputs, got {reference!r:.60}")
+        self.robot, self.reference = robot, reference
+        self.mass, self.J = inertia_of(robot)
+        moments = np.linalg.eigvalsh(self.J)
+        least, most = float(moments[0]), float(moments[-1])
+        self.kx, self.kv = _positive("kx", 16.0 * self.mass, kx), _positive("kv", 5.6 * self.mass, kv)
+        self.kR, self.kOmega = _positive("kR", 64.0 * most, kR), _positive("kOmega", 18.4 * most, kOmega)
+        self.psi = number("psi", psi, "a number between 0 and 1", lambda x: 0.0 < x < 1.0)
+        self.reach = _positive("reach", 0.0, reach)
+        self.acceleration = number("acceleration", acceleration, "a number >= 0", lambda x: x >= 0.0)
+        self.c2 = 0.5 * cross_limit(self.kR, self.kOmega, least, most)
+        self.c1, self.mu = self._weights(most)
+
+    def _weights(self, most: float) -> tuple[float, float]:
+        """c1 and mu: with z = (|e_x|, |e_v|, |e_R|, |e_Omega|) V' <= - z . [[W1, -B], [-B^T, mu W2]] z."""
+        m, kx, kv = self.mass, self.kx, self.kv
+        alpha = np.sqrt(self.psi * (2.0 - self.psi))
+        limit = kx * kv * (1.0 - alpha) ** 2 / (m * kx * (1.0 - alpha) + 0.25 * kv**2 * (1.0 + alpha) ** 2)
+        c1 = 0.5 * min(limit, np.sqrt(kx / m))
+        mixed = -0.5 * c1 * kv * (1.0 + alpha)
+        W1 = np.array([[c1 * kx * (1.0 - alpha), mixed], [mixed, kv * (1.0 - alpha) - c1 * m]])
+        weight = m * (float(np.linalg.norm(self.robot.gravity)) + self.acceleration)
+        b = 0.5 * np.array([c1 * weight, weight + kx * self.reach])  # B = (b, 0)
+        left = self.c2 * self.kR - (0.5 * self.c2 * self.kOmega) ** 2 / (self.kOmega - self.c2 * most)
+        return c1, 2.0 * float(b @ np.linalg.solve(W1, b)) / left
+
+    def start(self):
+        return None
+
+    def flight(self, t: float, q: np.ndarray, v: np.ndarray) -> Flight:
+        """The Flight of the state (q, v) at time t."""
+        m, g, rows = self.mass, self.robot.gravity, self.reference.outputs(time(t))
+        pose, x_d = q.reshape(3, 4), rows[:, :3]
+        R, Omega = pose[:, :3], v[:3]
+        b3, b3_rate = R[:, 2], R @ np.array([Omega[1], -Omega[0], 0.0])
+        e_x, e_v = pose[:, 3] - x_d[0], R @ v[3:] - x_d[1]
+        A = m * (x_d[2] - g) - self.kx * e_x - self.kv * e_v
+        f = A.dot(b3)
+        e_a = f / m * b3 + g - x_d[2]
+        A_rate = m * x_d[3] - self.kx * e_v - self.kv * e_a
+        e_j = ((A_rate.dot(b3) + A.dot(b3_rate)) * b3 + f * b3_rate) / m - x_d[3]
+        A_second = m * x_d[4] - self.kx * e_a - self.kv * e_j
+        frame = thrust_frame(np.array([A, A_rate, A_second]), heading(rows[:3, 3]))
+        return Flight(e_x, e_v, f, b3, A, attitude_error(R, Omega, *frame))
+
+    def __call__(self, t, q, v, z):
+        x, Omega = self.flight(t, q, v), v[:3]
+        a = x.attitude
+        M = self.J @ a.a_d + np.cross(Omega, self.J @ Omega) - self.kR * a.e_R - self.kOmega * a.e_Omega
+        tau = np.concatenate((M, np.array([0.0, 0.0, scalar(x.f)])))
+        return Command(tau, None, {"e": x.e_x, "Psi": a.Psi, "thrust": scalar(x.f)})
+
+    def lyapunov(self, t, q, v, z, plant) -> Lyapunov:
+        m, J = inertia_of(plant.robot)
+        e_x, e_v, f, b3, A, a = self.flight(t, q, v)
+        momentum, c1, c2 = J @ a.e_Omega, self.c1, self.c2
+        attitude = 0.5 * a.e_Omega.dot(momentum) + self.kR * a.Psi + c2 * a.e_R.dot(momentum)
+        V = 0.5 * self.kx * e_x.dot(e_x) + m * e_v.dot(0.5 * e_v + c1 * e_x) + self.mu * attitude
+        damped = (self.kv - c1 * m) * e_v.dot(e_v) + c1 * e_x.dot(self.kx * e_x + self.kv * e_v)
+        turned = c2 * a.e_R_rate.dot(momentum) - attitude_loss(a, self.kR, self.kOmega, c2)
+        return Lyapunov(scalar(V), scalar((f * b3 - A).dot(c1 * e_x + e_v) - damped + self.mu * turned))
+
+    def in_domain(self, t: float, q: np.ndarray, v: np.ndarray) -> bool:
+        """Whether 1/2 e_Omega . J e_Omega + kR Psi <= kR psi and V <= 1/2 (kx - c1^2 m) reach^2: neither grows, so that
+        Psi <= psi and |e_x| <= reach stay."""
+        a = self.flight(t, q, v).attitude
+        V = self.lyapunov(t, q, v, None, Plant(self.robot)).value
+        turning = 0.5 * a.e_Omega @ self.J @ a.e_Omega + self.kR * a.Psi
+        near = 0.5 * (self.kx - self.c1**2 * self.mass) * self.reach**2 >= V
+        return bool(turning <= self.kR * self.psi and near)
+
+
+def inertia_of(robot: Robot) -> tuple[Any, np.ndarray]:
+    """The mass and the inertia (3, 3) of a robot's only body."""
+    p = robot.parameters[0]
+    return p[0], np.array([[p[4], p[5], p[7]], [p[5], p[6], p[8]], [p[7], p[8], p[9]]])
+
+
+def _positive(name: str, default: float, x: float | None) -> float:
+    return number(name, default if x is None else x, "a positive number", lambda x: x > 0.0)

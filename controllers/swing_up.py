@@ -1,0 +1,132 @@
+"""Swing-up of cart-poles, pendubots, acrobots by their energy, and a catch by linear-quadratic regulation."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from geomctrl.arguments import instance, number
+from geomctrl.compiler.arrays import scalar
+from geomctrl.control.contracts import Command, Lyapunov
+from geomctrl.controllers._model_based import ModelBased, true_robot
+from geomctrl.controllers.lqr import LQR, selection
+from geomctrl.errors import ArgumentError
+from geomctrl.robot import Robot
+
+GRID = 48  # angles of a turn at which the gains' condition is looked at
+
+
+class SwingUp(ModelBased):
+    """u = (kE E + kD P)^-1 (kD d - kP e_a - kv v_a) at the driven joints a; inside the region of `catch` its law.
+
+    E is the energy above that of rest at q_d, P = (M^-1)_aa, d = (M^-1 (C v + g))_a, e_a = q_a - q_d,a. As E' = v_a u,
+
+    V = kE/2 E^2 + kD/2 |v_a|^2 + kP/2 |e_a|^2,   V' = -kv |v_a|^2
+
+    (Fantoni, Lozano, Spong 2000 for the pendubot; Lozano, Fantoni, Block 2000 for cart and pole.) V is zero on an
+    orbit, not at a point: E = 0 with the driven joints at rest at q_d, along which the pole falls and rises through
+    upright. Promised is what LaSalle's theorem gives: states come to that orbit, or to a rest where V is not zero, as
+    hanging, from which nothing starts; not that they stay upright. V below kE/2 E^2 of hanging leaves that rest out.
+    Near upright the orbit is in the region of the `catch`, which is invariant: from then on `LQR` has its promise.
+    `lyapunov` is the catch's V inside, and level + V outside, so that it falls also at the switch. The law has no
+    memory; signals: "E", and "caught", 0 or 1.
+
+    The matrix is invertible everywhere where kD > kE max (E* - U(q)) / lambda_min(P(q)), U the potential energy, E*
+    that at q_d: the maximum over a grid of all angles is found when the law is made.
+
+    actuated: the driven joints, velocity coordinates. kE = 1 by default, kD 1.5 times what is needed, kP = kD w^2,
+    kv = 0.1 kD w, with w 0.65 times the frequency at which the other joint swings about hanging while the driven ones
+    are held: the bundled cart and pole swing up in 13 s; a pendubot wants kv ten times as large, an acrobot gains of
+    its own. catch: an `LQR` about the same q_d, by default one with its own defaults. Raises ArgumentError for robots
+    with other than revolute and prismatic joints, with more than one joint not driven, for gains that are not positive
+    and for a kD that is too small.
+    """
+
+    def __init__(
+        self,
+        robot: Robot,
+        q_d: ArrayLike,
+        actuated: Sequence[int],
+        kE: float = 1.0,
+        kD: float | None = None,
+        kP: float | None = None,
+        kv: float | None = None,
+        catch: LQR | None = None,
+    ):
+        instance("robot", robot, Robot, "a geomctrl.Robot")
+        if any(j.kind not in ("revolute", "prismatic") for j in robot.joints):
+            raise ArgumentError(f"robot: expected revolute and prismatic joints, got {[j.kind for j in robot.joints]}")
+        self.B = selection(robot, actuated)
+        if self.B.shape[1] != robot.nv - 1:
+            raise ArgumentError(f"actuated: expected all joints but one of {robot.nv}, got {actuated!r:.80}")
+        self.catch = LQR(robot, q_d, actuated=actuated) if catch is None else instance("catch", catch, LQR, "an LQR")
+        super().__init__(robot, self.catch.reference)
+        self.q_d = self.catch.q_d
+        if not (np.array_equal(self.q_d, q_d) and np.array_equal(self.catch.B, self.B)):
+            raise ArgumentError("catch: expected an LQR about q_d with the same joints driven")
+        self.top = float(robot.potential_energy(self.q_d))
+        self.kE = _positive("kE", kE)
+        least = self.kE * self._least_ratio()
+        self.kD = number("kD", 1.5 * least if kD is None else kD, f"a number above {least:.6g}", lambda x: x > least)
+        w = 0.65 * self._frequency()
+        self.kP = _positive("kP", self.kD * w**2 if kP is None else kP)
+        self.kv = _positive("kv", 0.1 * self.kD * w if kv is None else kv)
+
+    def __call__(self, t, q, v, z):
+        caught = self.catch.in_region(t, q, v)
+        held = self.catch(t, q, v, z)
+        tau = np.where(caught, held.tau, self.pumping(q, v))
+        signals = {"e": held.signals["e"], "E": self._energy(self.robot, q, v), "caught": np.where(caught, 1.0, 0.0)}
+        return Command(tau, None, signals)
+
+    def pumping(self, q: np.ndarray, v: np.ndarray) -> np.ndarray:
+        """The torques (nv,) of the swing-up alone."""
+        B, robot = self.B, self.robot
+        P = B.T @ robot.mass_matrix_inverse(q) @ B
+        d = -B.T @ robot.forward_dynamics(q, v, np.zeros(robot.nv))
+        e_a, v_a = B.T @ (q - self.q_d), B.T @ v
+        shaped = self.kE * self._energy(robot, q, v) * np.eye(len(e_a)) + self.kD * P
+        return B @ np.linalg.solve(shaped, self.kD * d - self.kP * e_a - self.kv * v_a)
+
+    def energy_lyapunov(self, q: np.ndarray, v: np.ndarray, robot: Robot) -> Lyapunov:
+        """V and V' of the swing-up alone, of the true robot."""
+        e_a, v_a = self.B.T @ (q - self.q_d), self.B.T @ v
+        V = 0.5 * (self.kE * self._energy(robot, q, v) ** 2 + self.kD * v_a.dot(v_a) + self.kP * e_a.dot(e_a))
+        return Lyapunov(scalar(V), -scalar(self.kv * v_a.dot(v_a)))
+
+    def lyapunov(self, t, q, v, z, plant) -> Lyapunov:
+        inside, outside = self.catch.lyapunov(t, q, v, z, plant), self.energy_lyapunov(q, v, true_robot(plant))
+        caught = self.catch.in_region(t, q, v)
+        value = np.where(caught, inside.value, self.catch.level + outside.value)
+        return Lyapunov(scalar(value), scalar(np.where(caught, inside.rate, outside.rate)))
+
+    def _energy(self, robot: Robot, q, v):
+        return scalar(robot.energy(q, v)) - self.top
+
+    def _least_ratio(self) -> float:
+        """The largest (E* - U) / lambda_min(P) over a grid of all angles; prismatic joints are where q_d is."""
+        robot, q_d = self.robot, self.q_d
+        turn = np.linspace(-np.pi, np.pi, GRID, endpoint=False)
+        axes = [x + turn if j.kind == "revolute" else [x] for j, x in zip(robot.joints, q_d)]
+        q = np.array(list(itertools.product(*axes)))
+        P = self.B.T @ robot.mass_matrix_inverse(q) @ self.B
+        return float(((self.top - robot.potential_energy(q)) / np.linalg.eigvalsh(P)[:, 0]).max())
+
+    def _frequency(self) -> float:
+        """At which the joint that is not driven swings about hanging, the others held at q_d [rad/s]."""
+        robot, passive = self.robot, int(np.argmin(self.B.sum(axis=1)))
+        q = np.tile(self.q_d, (720, 1))
+        q[:, passive] += np.linspace(-np.pi, np.pi, 720, endpoint=False)
+        low = q[np.argmin(robot.potential_energy(q))]
+        v = np.zeros(robot.nv)
+        slope = robot.inverse_dynamics_derivatives(low, v, v).dq[passive, passive]
+        if slope <= 0.0:
+            raise ArgumentError(f"actuated: expected a joint that gravity swings, got {robot.joints[passive].name!r}")
+        return float(np.sqrt(slope / robot.mass_matrix(low)[passive, passive]))
+
+
+def _positive(name: str, x: float) -> float:
+    return number(name, x, "a positive number", lambda x: x > 0.0)

@@ -1,0 +1,79 @@
+"""Errors of an attitude on SO(3), and the frame that a direction of thrust and a heading make, with its rates.
+
+Source: T. Lee, M. Leok, N. H. McClamroch, "Geometric tracking control of a quadrotor UAV on SE(3)", CDC 2010, and the
+extended version arXiv:1003.2005.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from geomctrl.compiler.arrays import scalar
+
+
+class AttitudeError(NamedTuple):
+    """How far (R, Omega) is off (R_d, Omega_d), Q = R_d^T R being the error:
+
+    Psi = 1/2 tr(1 - Q), from 0 to 2, where R is turned by pi; e_R (3,) = 1/2 vee(Q - Q^T), its gradient: Psi' = e_R .
+    e_Omega; e_Omega (3,) = Omega - Q^T Omega_d; e_R_rate (3,) = 1/2 (tr(Q) - Q^T) e_Omega; a_d (3,) = Q^T Omega_d' -
+    Omega x Q^T Omega_d, the desired acceleration seen from the actual attitude. |e_R|^2 = Psi (2 - Psi).
+    """
+
+    Psi: Any
+    e_R: np.ndarray
+    e_Omega: np.ndarray
+    e_R_rate: np.ndarray
+    a_d: np.ndarray
+
+
+def attitude_error(R, Omega, R_d, Omega_d, a_d) -> AttitudeError:
+    """The AttitudeError of (R (3, 3), Omega (3,)) against R_d, the body-fixed Omega_d and its rate a_d."""
+    Q = R_d.T @ R
+    seen, e_R = Q.T @ Omega_d, 0.5 * _vee(Q - Q.T)
+    e_Omega, trace = Omega - seen, Q[0, 0] + Q[1, 1] + Q[2, 2]
+    e_R_rate = 0.5 * (trace * e_Omega - Q.T @ e_Omega)
+    small = 2.0 * e_R.dot(e_R) / np.maximum(1.0 + trace, 1.0)  # Psi without cancellation, where trace > 0
+    Psi = scalar(np.where(trace > 0.0, small, 0.5 * (3.0 - trace)))
+    return AttitudeError(Psi, e_R, e_Omega, e_R_rate, Q.T @ a_d - np.cross(Omega, seen))
+
+
+class Frame(NamedTuple):
+    """A moving frame: R (3, 3), its body-fixed angular velocity Omega (3,) and the rate of that (3,)."""
+
+    R: np.ndarray
+    Omega: np.ndarray
+    Omega_rate: np.ndarray
+
+
+def thrust_frame(thrust: np.ndarray, heading: np.ndarray) -> Frame:
+    """The Frame whose third axis is along `thrust`, whose first one is next to `heading`.
+
+    thrust, heading: rows of (3, 3), a vector of the world and its first two derivatives; neither zero, not parallel.
+    """
+    b3 = _direction(*thrust)
+    b2 = _direction(*_product(b3, heading))
+    b1 = _product(b2, b3)
+    Omega = np.array([b3[0].dot(b2[1]), b1[0].dot(b3[1]), b2[0].dot(b1[1])])
+    rate = np.array([x[1].dot(y[1]) + x[0].dot(y[2]) for x, y in ((b3, b2), (b1, b3), (b2, b1))])
+    return Frame(np.array([b1[0], b2[0], b3[0]]).T, Omega, rate)
+
+
+def _direction(u, du, ddu):
+    """u / |u| and its first two derivatives."""
+    n = np.sqrt(u.dot(u))
+    b = u / n
+    dn = b.dot(du)
+    db = (du - b * dn) / n
+    return b, db, (ddu - 2.0 * db * dn - b * (db.dot(du) + b.dot(ddu))) / n
+
+
+def _product(a, b):
+    """a x b and its first two derivatives."""
+    second = np.cross(a[2], b[0]) + 2.0 * np.cross(a[1], b[1]) + np.cross(a[0], b[2])
+    return np.cross(a[0], b[0]), np.cross(a[1], b[0]) + np.cross(a[0], b[1]), second
+
+
+def _vee(A):
+    return np.array([A[2, 1], A[0, 2], A[1, 0]])

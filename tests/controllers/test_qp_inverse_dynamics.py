@@ -1,0 +1,227 @@
+"""Inverse dynamics as a quadratic program: cvxpy's solution, computed torque without limits, limits that hold."""
+
+import copy
+import pickle
+
+import cvxpy as cp
+import numpy as np
+import pytest
+from oracles import assert_close
+
+import geomctrl as gc
+from geomctrl import controllers, models, references, testing
+from geomctrl.controllers.qp_inverse_dynamics import Clearance, PositionTask, QPInverseDynamics
+from geomctrl.errors import ArgumentError, NameNotFoundError
+
+PANDA, HOME = models.panda(), np.array([0.0, -0.5, 0.0, -2.0, 0.0, 1.6, 0.8])
+SWAY = references.Sinusoids(PANDA, HOME, 0.2, 0.3)
+TOOL = "panda_hand_tcp"
+
+
+def limited(effort=60.0, velocity=3.0, reach=1.2):
+    """A two-link arm that lies in the plane, with limits."""
+    rod = gc.inertia.from_com(1.0, (0.5, 0.0, 0.0), np.diag([0.01, 0.09, 0.09]))
+    at = np.eye(4)
+    at[0, 3] = 1.0
+    limits = {"lower": -reach, "upper": reach, "velocity": velocity, "effort": effort}
+    joints = [gc.Joint.revolute((0, 0, 1), name=f"joint{i}", **limits) for i in (1, 2)]
+    bodies = [gc.Body("link1", None, joints[0], None, rod), gc.Body("link2", "link1", joints[1], at, rod)]
+    return gc.Robot.build(bodies, name="limited", frames=[("tip", "link2", at)])
+
+
+def still(x):
+    return lambda t: np.array([x, np.zeros(3), np.zeros(3)])
+
+
+def moving(robot, q, v, frame):
+    return robot.jacobian(q, frame, "hybrid")[3:], robot.jacobian_rate(q, v, frame, "hybrid")[3:]
+
+
+def cvxpys(law, t, q, v):
+    """(a, s) of the two programs as they are written in the law's docstring."""
+    robot, n, r = law.robot, law.robot.nv, law.rate
+    M, bias = robot.mass_matrix(q), robot.inverse_dynamics(q, v, np.zeros(n))
+    d, limits = law.reference(t), robot.limits
+    wanted = d.a - law.kd @ (v - d.v) - law.kp @ (q - d.q)
+    a, s = cp.Variable(n), cp.Variable(n + len(law.clearances), nonneg=True)
+    force, cost, rows = M @ a + bias, 1e4 * cp.sum(s) + cp.sum_squares(s), []
+    rows += [cp.abs(force) <= law.effort, a <= 2 * r * (limits.velocity - v) + s[:n]]
+    rows += [a >= -2 * r * (limits.velocity + v) - s[:n], a <= r * r * (limits.upper - q) - 2 * r * v + s[:n]]
+    rows += [a >= r * r * (limits.lower - q) - 2 * r * v - s[:n]]
+    for k, c in enumerate(law.clearances):
+        x = robot.pose(q, c.frame)[:3, 3] - c.centre
+        J, dJ = moving(robot, q, v, c.frame)
+        size = np.linalg.norm(x)
+        rate = x @ J @ v / size
+        second = (x @ J / size) @ a + x @ dJ @ v / size + (v @ J.T @ J @ v - rate**2) / size
+        rows += [second + 2 * r * rate + r * r * (size - c.radius) >= -s[n + k]]
+    wishes = []
+    for task in law.tasks:
+        J, dJ = (
+            f[3:] for f in (robot.jacobian(q, task.frame, "hybrid"), robot.jacobian_rate(q, v, task.frame, "hybrid"))
+        )
+        x_d, v_d, a_d = task.target(t)
+        want = a_d - task.kd * (J @ v - v_d) - task.kp * (robot.pose(q, task.frame)[:3, 3] - x_d)
+        wishes.append(task.weight * cp.sum_squares(J @ a + dJ @ v - want))
+    joints = cp.sum_squares(a - wanted)
+    if not law.strict:
+        cp.Problem(cp.Minimize(cp.sum(wishes) + joints + cost), rows).solve(solver="CLARABEL")
+        return a.value, s.value
+    cp.Problem(cp.Minimize(cp.sum(wishes) + 1e-6 * joints + cost), rows).solve(solver="CLARABEL")
+    rows += [robot.jacobian(q, x.frame, "hybrid")[3:] @ a == robot.jacobian(q, x.frame, "hybrid")[3:] @ a.value
+             for x in law.tasks]  # fmt: skip
+    cp.Problem(cp.Minimize(joints + cost), rows).solve(solver="CLARABEL")
+    return a.value, s.value
+
+
+# --- the program -------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("priority", ["weights", "strict"])
+def test_solutions_are_cvxpys(priority):
+    task = PositionTask(TOOL, still((0.4, 0.1, 0.5)), weight=3.0)
+    near = Clearance(TOOL, (0.45, 0.0, 0.55), 0.12)
+    law = QPInverseDynamics(PANDA, SWAY, tasks=[task], clearances=[near], priority=priority, share=0.6)
+    rng, active = np.random.default_rng(0), 0
+    for _ in range(4):
+        q, v = HOME + 0.2 * rng.normal(size=7), 0.5 * rng.normal(size=7)
+        command = law(0.3, q, v, None)
+        a, s = cvxpys(law, 0.3, q, v)
+        active += int(command.signals["active"])
+        assert_close(PANDA.forward_dynamics(q, v, command.tau), a, 2e-4, np.abs(a).max() + 1.0)
+        assert command.signals["slack"] == pytest.approx(max(s.max(), 0.0), rel=1e-4, abs=1e-5)
+        assert (np.abs(command.tau) <= law.effort).all()
+    assert active >= 3
+
+
+def test_without_active_limits_it_is_computed_torque():
+    law, other = QPInverseDynamics(PANDA, SWAY), controllers.ComputedTorque(PANDA, SWAY)
+    rng = np.random.default_rng(1)
+    for _ in range(5):
+        q, v = SWAY(0.4).q + 0.02 * rng.normal(size=7), 0.1 * rng.normal(size=7)
+        command = law(0.4, q, v, None)
+        np.testing.assert_array_equal(command.tau, other(0.4, q, v, None).tau)
+        assert command.signals["active"] == 0.0
+        task = PositionTask(TOOL, still(PANDA.pose(q, TOOL)[:3, 3]))
+        assert np.abs(QPInverseDynamics(PANDA, SWAY, tasks=[task])(0.4, q, v, None).tau - command.tau).max() > 1e-3
+
+
+def test_without_limits_it_keeps_the_promise_of_computed_torque():
+    arm = models.two_link()
+    law = QPInverseDynamics(arm, references.Sinusoids(arm, arm.neutral(), 0.3, 0.4))
+    testing.assert_lyapunov(law, arm, states=4, search=0, runs=1, duration=0.1)
+
+
+def test_strict_priorities_come_before_the_joints():
+    """The tool has the acceleration it wants, whatever the joints' task; with weights the two share."""
+    task = PositionTask(TOOL, still((0.35, 0.1, 0.5)), kp=20.0, kd=9.0)
+    q, v, missed = HOME + 0.05, 0.1 * np.ones(7), {}
+    for priority in ("weights", "strict"):
+        law = QPInverseDynamics(PANDA, SWAY, tasks=[task], priority=priority, share=3.0)
+        a = PANDA.forward_dynamics(q, v, law(0.3, q, v, None).tau)
+        J, dJ = moving(PANDA, q, v, TOOL)
+        wanted = -9.0 * J @ v - 20.0 * (PANDA.pose(q, TOOL)[:3, 3] - (0.35, 0.1, 0.5))
+        missed[priority] = np.abs(J @ a + dJ @ v - wanted).max()
+        if priority == "strict":
+            free = np.eye(7) - np.linalg.pinv(J) @ J
+            assert_close(free @ a, free @ (SWAY(0.3).a - law.kd @ (v - SWAY(0.3).v) - law.kp @ (q - SWAY(0.3).q)), 1e-3)
+    assert missed["strict"] < 1e-4 < 0.05 < missed["weights"]
+
+
+# --- limits ------------------------------------------------------------------------------------------------------
+
+
+def test_limits_hold_where_the_reference_leaves_them():
+    """At 1 kHz, asked for twice the range: torques exactly, joints and speeds to what sampling leaves."""
+    arm = limited(effort=12.0, velocity=1.5, reach=0.8)
+    beyond = references.Sinusoids(arm, np.zeros(2), 1.6, (0.5, 0.7))
+    law = QPInverseDynamics(arm, beyond)
+    run = gc.simulate(arm, law, np.zeros(2), np.zeros(2), 3.0, 1e-3, control_dt=1e-3, compiled=False, monitors=None)
+    assert np.abs(run.tau).max() <= 12.0
+    assert np.abs(run.tau).max() > 11.99
+    assert np.abs(run.q).max() < 0.8 + 1e-3
+    assert np.abs(run.q).max() > 0.75
+    assert np.abs(run.v).max() < 1.5 + 1e-2
+    assert np.abs(run.tracking_error()).max() > 0.5
+    assert (run.signals["active"] == 1.0).mean() > 0.3
+
+
+def test_a_clearance_is_kept():
+    """The tip's straight way is through a ball that it has to go around, or wait at."""
+    arm = limited(velocity=10.0, reach=3.0)
+    centre = np.array([1.8, 0.3, 0.0])
+    through = references.Quintic(arm, [-0.6, 0.4], [0.9, 0.4], 1.0)
+    law = QPInverseDynamics(arm, through, clearances=[Clearance("tip", centre, 0.25)])
+    run = gc.simulate(arm, law, [-0.6, 0.4], np.zeros(2), 1.5, 1e-3, control_dt=1e-3, compiled=False, monitors=None)
+    distance = np.linalg.norm(arm.pose(run.q, "tip")[:, :3, 3] - centre, axis=1)
+    wished = np.array([np.linalg.norm(arm.pose(through(t).q, "tip")[:3, 3] - centre) for t in run.t])
+    assert wished.min() < 0.15
+    assert 0.25 - 1e-3 < distance.min() < 0.26
+    assert run.signals["slack"].max() < 1e-2
+
+
+def test_what_can_not_be_done_is_said_and_never_nan():
+    """Too fast at the end of its range, with hardly any torque: full torque against it, and a slack that says so."""
+    arm = limited(effort=1.0)
+    command = QPInverseDynamics(arm, references.hold(arm, np.zeros(2)))(
+        0.0, np.array([1.19, 0.0]), np.array([3.0, 0.0]), None
+    )
+    assert np.isfinite(command.tau).all()
+    assert command.signals["slack"] > 10.0
+    assert command.tau[0] == pytest.approx(-1.0, abs=1e-6)
+
+
+def test_copies_solve_what_the_first_did():
+    law = QPInverseDynamics(limited(effort=2.0), references.hold(limited(), np.zeros(2)))
+    state = 0.0, np.array([0.5, -0.3]), np.array([1.0, 0.5]), None
+    tau = law(*state).tau
+    for other in (copy.copy(law), pickle.loads(pickle.dumps(law))):
+        assert_close(other(*state).tau, tau, 1e-9)
+
+
+def test_bad_arguments_of_the_program_are_named():
+    arm, body = limited(), models.satellite()
+    for make, error, words in (
+        (
+            lambda: QPInverseDynamics(body, references.hold(body, body.neutral())),
+            ArgumentError,
+            "robot: expected joints with",
+        ),
+        (
+            lambda: QPInverseDynamics(arm, references.hold(arm, np.zeros(2)), tasks=[3]),
+            ArgumentError,
+            "tasks: expected",
+        ),
+        (
+            lambda: QPInverseDynamics(arm, references.hold(arm, np.zeros(2)), priority="x"),
+            ArgumentError,
+            "priority: expected",
+        ),
+        (
+            lambda: QPInverseDynamics(arm, references.hold(arm, np.zeros(2)), rate=0.0),
+            ArgumentError,
+            "rate: expected a pos",
+        ),
+        (
+            lambda: QPInverseDynamics(
+                arm, references.hold(arm, np.zeros(2)), clearances=[Clearance("elbow", np.zeros(3), 1.0)]
+            ),
+            NameNotFoundError,
+            "elbow",
+        ),
+        (lambda: Clearance("tip", np.zeros(2), 1.0), ArgumentError, "centre: expected"),
+        (lambda: Clearance("tip", np.zeros(3), -1.0), ArgumentError, "radius: expected a positive number, got -1"),
+        (lambda: PositionTask("tip", 3.0), ArgumentError, "target: expected a function"),
+        (
+            lambda: PositionTask("tip", still(np.zeros(3)), weight=0.0),
+            ArgumentError,
+            "weight: expected a positive number",
+        ),
+    ):
+        with pytest.raises(error, match=words):
+            make()
+    short = QPInverseDynamics(
+        arm, references.hold(arm, np.zeros(2)), tasks=[PositionTask("tip", lambda t: np.zeros(3))]
+    )
+    with pytest.raises(ArgumentError, match=r"target: of task 'tip': expected shape \(3, 3\), got \(3,\)"):
+        short(0.0, np.zeros(2), np.zeros(2), None)
