@@ -55,6 +55,8 @@ class Robot(Mechanism):
     mass_matrix = dynamics.mass_matrix
     mass_matrix_rate = dynamics.mass_matrix_rate
     coriolis_matrix = dynamics.coriolis_matrix
+    mass_matrix_product = dynamics.mass_matrix_product
+    coriolis_transpose_product = dynamics.coriolis_transpose_product
     gravity_force = dynamics.gravity_force
     inverse_dynamics = dynamics.inverse_dynamics
     forward_dynamics = dynamics.forward_dynamics
