@@ -12,7 +12,9 @@ from geomctrl.terms import (
     dynamics,
     export,
     higher_order_kinematics,
+    inverse_kinematics,
     kinematics,
+    redundancy,
     regressor,
     time_derivatives,
 )
@@ -41,6 +43,7 @@ class Robot(Mechanism):
     difference = configuration.difference
 
     pose = kinematics.pose
+    inverse_kinematics = inverse_kinematics.inverse_kinematics
     jacobian = kinematics.jacobian
     jacobian_rate = kinematics.jacobian_rate
     jacobian_derivatives = higher_order_kinematics.jacobian_derivatives
@@ -73,6 +76,9 @@ class Robot(Mechanism):
     operational_mobility_rate = articulated.operational_mobility_rate
     operational_inertia = articulated.operational_inertia
     operational_inertia_rate = articulated.operational_inertia_rate
+
+    dynamically_consistent_inverse = redundancy.dynamically_consistent_inverse
+    null_space_projector = redundancy.null_space_projector
 
     inverse_dynamics_derivatives = derivatives.inverse_dynamics_derivatives
     inverse_dynamics_derivatives_along = derivatives.inverse_dynamics_derivatives_along
