@@ -25,6 +25,7 @@ from .kinematics import jacobian, pose
 SHARE = 0.99  # of the errors that may be left after PATIENCE steps
 PATIENCE = 8
 MU, LEAST, MOST = 1e-2, 1e-8, 1e8
+LEAST_SHARE = 1e-12  # of E^T E, where it is singular: in redundant robots it always is
 
 
 class InverseKinematics(NamedTuple):
@@ -152,7 +153,9 @@ def _descent(
         gradient = E.T @ e
         free = limits.free(q, gradient)
         E, dv = E[:, free], np.zeros(robot.nv)
-        dv[free] = np.linalg.solve(E.T @ E + (mu * cost + 1e-15) * np.eye(E.shape[1]), -gradient[free])
+        H = E.T @ E
+        H += (mu * cost + LEAST_SHARE * np.trace(H)) * np.eye(len(H))
+        dv[free] = np.linalg.solve(H, -gradient[free])
         moved = limits.clipped(integrate(robot, q, dv))
         e_moved, residual_moved = _errors(robot, targets, moved)
         if e_moved @ e_moved < cost:

@@ -86,5 +86,5 @@ def test_words():
         so3.unwrap_quaternion([1.0, 0.0, 0.0, 0.0])
     with pytest.raises(ArgumentError, match="form"):
         se3.pose_error(T, T_D, "other")  # pyright: ignore[reportArgumentType]
-    with pytest.raises(ArgumentError, match="T, T_d"):
+    with pytest.raises(ArgumentError, match="T_d: expected the leading axes of T"):
         se3.pose_error(T, T_D[0])

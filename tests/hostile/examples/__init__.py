@@ -13,6 +13,7 @@ ROOMS = (
     "integrators",
     "control",
     "controllers",
+    "compliance",
     "constrained",
     "identification",
     "others",
