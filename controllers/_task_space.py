@@ -1,7 +1,7 @@
 """What laws in operational space share: a frame's task, its errors, and joint accelerations that bring about its own.
 
-The task's motion and the posture both come from one reference in joint space: the frame is to move as it does there, and
-in the null space of the task, where there is one, the joints are to follow it too. The null space is dynamically
+The task's motion and the posture both come from one reference in joint space: the frame is to move as it does there,
+and in the null space of the task, where there is one, the joints are to follow it too. The null space is dynamically
 consistent (Khatib 1987): what is done there does not accelerate the task, with
 
     a = a_0 + Jbar (A - Jdot v - J a_0)    the joints' acceleration nearest to a_0, in the metric M, with task's A

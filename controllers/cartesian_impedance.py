@@ -14,10 +14,10 @@ class CartesianImpedance(TaskImpedance):
 
     V = 1/2 W . Lambda W + U,   U = 1/2 E . K E,   V' = - W . D W + W . F_ext
 
-    with E = log(T_d^-1 T), W the error of the frame's body-fixed twist, Lambda = (J M^-1 J^T)^-1 as it is: no force need
-    be measured. tau = J^T F + N^T M a_0 + C v + g with F = Lambda (A_d - Jdot v) - 1/2 Lambda' W - D W - dU: what couples
-    the task to its null space is cancelled, so that the port (F_ext, W) is passive whatever the posture does there. The
-    posture follows the reference with a_0 = a_d - kd w - kp e, `posture` = (kp, kd); V does not see it.
+    with E = log(T_d^-1 T), W the error of the frame's body-fixed twist, Lambda = (J M^-1 J^T)^-1 as it is: no force
+    need be measured. tau = J^T F + N^T M a_0 + C v + g with F = Lambda (A_d - Jdot v) - 1/2 Lambda' W - D W - dU: what
+    couples the task to its null space is cancelled, so that the port (F_ext, W) is passive whatever the posture does
+    there. The posture follows the reference with a_0 = a_d - kd w - kp e, `posture` = (kp, kd); V does not see it.
 
     reference, frame, axes: as for `OperationalSpace`. stiffness K [N m/rad, N/m], damping D [N m s/rad, N s/m]:
     numbers, (m,) or symmetric positive definite (m, m), angular part first; by default 100/s^2 and 20/s times the

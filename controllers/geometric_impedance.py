@@ -18,9 +18,9 @@ class GeometricImpedance(TaskImpedance):
     V = 1/2 W . Lambda W + U,   V' = - W . D W + W . F_ext
     U = tr(K_R (1 - R_e)) + 1/2 p_e . K_p p_e,   f_G = ((K_R R_e - R_e^T K_R)^vee, R_e^T K_p p_e)
 
-    with T_e = T_d^-1 T = (R_e, p_e), W the error of the frame's body-fixed twist and f_G the gradient of U there: smooth
-    at every rotation, left-invariant, and never a choice of angles. U is the spring 2 eps . K_o eps in the vector part
-    of the unit quaternion of R_e, too (Caccavale and others 1999). Half a turn off, f_G may vanish: such poses are
+    with T_e = T_d^-1 T = (R_e, p_e), W the error of the frame's body-fixed twist and f_G the gradient of U: smooth at
+    every rotation, left-invariant, and never a choice of angles. U is the spring 2 eps . K_o eps in the vector part
+    of R_e's unit quaternion, too (Caccavale and others 1999). Half a turn off, f_G may vanish: such poses are
     unstable equilibria, and no continuous law on SO(3) does without (Bhat and Bernstein 2000).
 
     stiffness K [N m/rad, N/m], damping D: as for `CartesianImpedance`, K with no coupling of rotation and translation;
@@ -44,7 +44,9 @@ class GeometricImpedance(TaskImpedance):
         self.stiffness = self._gain("stiffness", stiffness, 100.0)
         self.damping = self._gain("damping", damping, 20.0)
         if self.stiffness[:3, 3:].any():
-            raise ArgumentError("stiffness: expected no coupling of rotation and translation, the potential having none")
+            raise ArgumentError(
+                "stiffness: expected no coupling of rotation and translation, the potential having none"
+            )
         K_o = self.stiffness[:3, :3]
         self.K_R = 0.5 * np.trace(K_o) * np.eye(3) - K_o
 

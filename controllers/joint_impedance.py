@@ -92,4 +92,5 @@ class JointImpedance(ModelBased):
         e, w = (error := self.error(t, q, v)).e, error.w
         robot = true_robot(plant)
         kinetic = robot.kinetic_energy(q, w) if self.inertia is None else 0.5 * w.dot(self.inertia).dot(w)
-        return Lyapunov(scalar(kinetic) + scalar(0.5 * e.dot(self.stiffness).dot(e)), -scalar(w.dot(self.damping).dot(w)))  # fmt: skip
+        V = scalar(kinetic) + scalar(0.5 * e.dot(self.stiffness).dot(e))
+        return Lyapunov(V, -scalar(w.dot(self.damping).dot(w)))

@@ -106,7 +106,8 @@ class MomentumObserver:
         own, estimate = self._split(z)
         V, rate = self.law.lyapunov(t, q, v, own, plant)
         off = true_robot(plant).mass_matrix_product(q, v) - estimate
-        return Lyapunov(V + scalar(0.5 * off.dot(off)) / self.mass, rate - scalar(off.dot(self.gain.dot(off))) / self.mass)  # fmt: skip
+        V, rate = V + scalar(0.5 * off.dot(off)) / self.mass, rate - scalar(off.dot(self.gain.dot(off))) / self.mass
+        return Lyapunov(V, rate)
 
 
 def _threshold(x: ArrayLike, n: int) -> np.ndarray:
@@ -114,5 +115,3 @@ def _threshold(x: ArrayLike, n: int) -> np.ndarray:
     if a.shape not in ((), (n,)) or not (a > 0.0).all():
         raise ArgumentError(f"threshold: expected a positive number or ({n},) of them, got {a}")
     return np.array(np.broadcast_to(a, n))
-
-

@@ -17,9 +17,9 @@ class OperationalSpace(TaskSpace):
 
     V = 1/2 W . W + 1/2 E . Kp E,   V' = - W . Kd W
 
-    with Lambda = (J M^-1 J^T)^-1, N the dynamically consistent null space of J, E = log(T_d^-1 T) and W the error of the
-    frame's body-fixed twist; Kp E stands for the gradient of 1/2 E . Kp E. In the null space the posture follows the
-    reference with a_0 = a_d - kd w - kp e, `posture` = (kp, kd); V does not see it.
+    with Lambda = (J M^-1 J^T)^-1, N the dynamically consistent null space of J, E = log(T_d^-1 T) and W the error of
+    the frame's body-fixed twist; Kp E stands for the gradient of 1/2 E . Kp E. In the null space the posture follows
+    the reference with a_0 = a_d - kd w - kp e, `posture` = (kp, kd); V does not see it.
 
     reference: a motion of the joints; the frame's pose along it is the task. frame: its name. axes: "xyz" or some of
     them: the frame's position along these axes of the world is the task, e = p - p_d, and its rotation is left free;

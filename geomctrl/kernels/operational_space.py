@@ -1,8 +1,8 @@
 """Operational space: the mobility Jac M^-1 Jac^T of a frame and its inverse, the inertia that it shows (Khatib 1987).
 
 Neither M nor the Jacobian is formed: six unit wrenches on the frame are handed from joint to joint towards the root,
-where the articulated inertias say what each joint passes on (Featherstone 2008 section 7.2; `mass_matrix_inverse`). With
-u_k = S_k . F what is left of them at coordinate k, Jac M^-1 Jac^T = sum_k u_k u_k^T / D_k.
+where the articulated inertias say what each joint passes on (Featherstone 2008 section 7.2; `mass_matrix_inverse`).
+With u_k = S_k . F what is left of them at coordinate k, Jac M^-1 Jac^T = sum_k u_k u_k^T / D_k.
 """
 
 import math

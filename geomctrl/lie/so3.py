@@ -110,7 +110,9 @@ def from_quaternion(Q: ArrayLike, order: Order) -> np.ndarray:
     a = checked("Q", Q, (4,))
     size = np.sqrt((a * a).sum(axis=-1))
     if not holds(np.abs(size - 1.0) <= UNIT_TOLERANCE):
-        raise ArgumentError(f"Q: expected unit quaternions, got a length of {size.flat[np.abs(size - 1.0).argmax()]:.6g}")
+        raise ArgumentError(
+            f"Q: expected unit quaternions, got a length of {size.flat[np.abs(size - 1.0).argmax()]:.6g}"
+        )
     a = a / size[..., None]
     w, n = (a[..., 0], a[..., 1:]) if order == "wxyz" else (a[..., 3], a[..., :3])
     N = hat(n)

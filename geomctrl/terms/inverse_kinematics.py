@@ -1,8 +1,8 @@
 """Inverse kinematics: damped Gauss-Newton on the group of configurations, within the joints' limits, from many starts.
 
-With e the errors of all targets and E their derivative along q exp(dv), a step minimises |e + E dv|^2 + mu |e|^2 |dv|^2
-(Levenberg and Marquardt with the damping of Sugihara 2011) over the coordinates that no limit holds back; mu falls where
-the errors do, and rises where they do not. A start that stops getting better gives way to another, drawn by `seed`.
+With e the errors of all targets, E their derivative along q exp(dv), a step minimises |e + E dv|^2 + mu |e|^2 |dv|^2
+(Levenberg and Marquardt with the damping of Sugihara 2011) over the coordinates that no limit holds back; mu falls
+where the errors do, and rises where they do not. A start that stops getting better gives way to another, drawn by `seed`.
 """
 
 from __future__ import annotations
@@ -59,13 +59,13 @@ def inverse_kinematics(
     starts: int = 50,
     seed: int = 0,
 ) -> InverseKinematics:
-    """A configuration (nq,) that brings frames to their targets, within the limits of joints with one degree of freedom.
+    """A configuration (nq,) that brings frames to targets, within the limits of joints with one degree of freedom.
 
         found = robot.inverse_kinematics({"tool0": T}, q0)
 
     targets: by the frames' names, a pose (4, 4), a position (3,) [m], which leaves the rotation free, or a rotation
-    (3, 3), which leaves the position free; T_world_frame as `pose` gives it. q0 (nq,): where to start first, default the
-    middle of the joints' ranges; if that fails, up to `starts` - 1 random configurations by `seed`. tolerance: on each
+    (3, 3), which leaves the position free; T_world_frame as `pose` gives it. q0 (nq,): where to start first, by default
+    the middle of the joints' ranges; if that fails, up to `starts` - 1 random configurations by `seed`. tolerance: on each
     target's rotation vector [rad] and distance [m]. iterations: of one start.
 
     That no solution was found is no proof that there is none. One call, one state: not for laws that are to be traced.
@@ -144,7 +144,7 @@ def _descent(
 ) -> tuple[np.ndarray, float, int]:
     """(q, residual, steps): from q on until the errors are within the tolerance or fall no more."""
     e, residual = _errors(robot, targets, q)
-    cost, mu, history = e @ e, MU, [np.inf] * PATIENCE
+    cost, mu, history = float(e @ e), MU, [np.inf] * PATIENCE
     for step in range(most):
         if residual <= tolerance or cost > SHARE**2 * history[step] or mu > MOST:
             return q, residual, step
@@ -158,8 +158,9 @@ def _descent(
         dv[free] = np.linalg.solve(H, -gradient[free])
         moved = limits.clipped(integrate(robot, q, dv))
         e_moved, residual_moved = _errors(robot, targets, moved)
-        if e_moved @ e_moved < cost:
-            q, e, residual, cost, mu = moved, e_moved, residual_moved, e_moved @ e_moved, max(LEAST, 0.1 * mu)
+        lower = float(e_moved @ e_moved)
+        if lower < cost:
+            q, e, residual, cost, mu = moved, e_moved, residual_moved, lower, max(LEAST, 0.1 * mu)
         else:
             mu *= 10.0
     return q, residual, most

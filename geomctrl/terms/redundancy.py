@@ -34,7 +34,7 @@ def dynamically_consistent_inverse(robot: Mechanism, q: ArrayLike, J: ArrayLike)
     J = checked("J", J, (robot.nv,))
     if J.ndim != len(lead) + 2 or J.shape[:-2] != lead or not 0 < J.shape[-2] <= robot.nv:
         raise ArgumentError(
-            f"J: expected the leading axes of q, {lead}, then at most {robot.nv} rows of {robot.nv}, got shape {J.shape}"
+            f"J: expected the leading axes of q, {lead}, then 1 to {robot.nv} rows of {robot.nv}, got shape {J.shape}"
         )
     X = mass_matrix_solve(robot, flat.reshape(*lead, robot.nq), J.swapaxes(-1, -2))
     return X @ _inverse(robot, J @ X)

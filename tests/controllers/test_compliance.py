@@ -38,7 +38,9 @@ def law_of(kind, name, amplitude=0.15, **options):
 
 def state(law, seed=0, off=0.1):
     rng, desired = np.random.default_rng(seed), law.reference(0.4)
-    return law.robot.integrate(desired.q, off * rng.normal(size=law.robot.nv)), desired.v + rng.normal(size=law.robot.nv)
+    return law.robot.integrate(desired.q, off * rng.normal(size=law.robot.nv)), desired.v + rng.normal(
+        size=law.robot.nv
+    )
 
 
 # --- the laws do what they say ---------------------------------------------------------------------------------------
@@ -76,7 +78,8 @@ def test_a_frame_in_operational_space_moves_as_a_unit_mass(name):
     E = se3.log(se3.inverse(robot.pose(q_d, f)) @ robot.pose(q, f))
     wanted = -law.kd @ W - se3.dexp_inv(-E).T @ law.kp @ E
     assert_close(rate, wanted, 1e-6)
-    assert a_d.any() and v_d.any()
+    assert a_d.any()
+    assert v_d.any()
 
 
 def test_the_posture_is_followed_where_the_task_leaves_room():
@@ -201,10 +204,16 @@ def test_energy_given_is_energy_paid_and_an_empty_tank_lets_the_robot_come_to_re
     law = tank(start=1.5)
     q0, still = law.reference(0.0).q + 0.2, np.zeros(2)
     run = gc.simulate(law.robot, law, q0, still, 8.0, 1e-3, compiled=True)
-    E, V = run.z[:, -1], np.array([law.passive.lyapunov(0.0, q, v, None, law.nominal).value for q, v in zip(run.q, run.v)])
+    E, V = (
+        run.z[:, -1],
+        np.array([law.passive.lyapunov(0.0, q, v, None, law.nominal).value for q, v in zip(run.q, run.v)]),
+    )
     assert run.ok
-    assert E.min() >= law.lowest and E.max() <= law.full and E.min() < 0.3
-    assert V.max() <= V[0] + 1.5 - law.lowest and V[-1] < 0.1 * V[0]
+    assert E.min() >= law.lowest
+    assert E.max() <= law.full
+    assert E.min() < 0.3
+    assert V.max() <= V[0] + 1.5 - law.lowest
+    assert V[-1] < 0.1 * V[0]
     wild = gc.simulate(law.robot, _Sum(law.passive, law.active), q0, still, 3.0, 1e-3, monitors=None)
     assert law.passive.lyapunov(0.0, wild.q[-1], wild.v[-1], None, law.nominal).value > 5.0 * V[0]
 

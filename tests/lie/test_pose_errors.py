@@ -16,7 +16,12 @@ def test_forms_are_those_of_the_literature():
     R_e = R_d.swapaxes(-1, -2) @ R
     turn = Rotation.from_matrix(R_e.reshape(-1, 3, 3))
     theta, n = turn.magnitude()[:, None], turn.as_rotvec() / turn.magnitude()[:, None]
-    for form, angle in (("log", theta), ("geometric", np.sin(theta)), ("decoupled", theta), ("quaternion", np.sin(theta / 2))):  # fmt: skip
+    for form, angle in (
+        ("log", theta),
+        ("geometric", np.sin(theta)),
+        ("decoupled", theta),
+        ("quaternion", np.sin(theta / 2)),
+    ):
         e = se3.pose_error(T, T_D, form)
         np.testing.assert_allclose(e[..., :3].reshape(-1, 3), angle * n, atol=1e-13)
         if form in ("decoupled", "quaternion"):
@@ -53,7 +58,9 @@ def test_quaternions_are_scipys():
     np.testing.assert_allclose(Q, theirs, atol=1e-14)
     np.testing.assert_array_equal(so3.to_quaternion(R, "wxyz"), np.roll(Q, 1, axis=-1))
     np.testing.assert_allclose(so3.from_quaternion(-np.roll(Q, 1, axis=-1), "wxyz"), R, atol=1e-14)
-    np.testing.assert_allclose(so3.from_quaternion(1.0005 * Q.reshape(5, 10, 4), "xyzw").reshape(50, 3, 3), R, atol=1e-14)
+    np.testing.assert_allclose(
+        so3.from_quaternion(1.0005 * Q.reshape(5, 10, 4), "xyzw").reshape(50, 3, 3), R, atol=1e-14
+    )
 
 
 @pytest.mark.parametrize("angle", [0.0, 1e-170, 1e-9, np.pi - 1e-9, np.pi])
@@ -63,7 +70,9 @@ def test_quaternions_at_the_identity_and_at_half_turns(angle):
     assert Q[0] >= 0.0
     assert np.linalg.norm(Q) == pytest.approx(1.0, abs=1e-15)
     sign = 1.0 if Q[1] >= 0.0 else -1.0
-    np.testing.assert_allclose(sign * Q, [sign * np.cos(angle / 2), *(np.sin(angle / 2) * np.array([0.6, 0.0, -0.8]))], atol=1e-15)  # fmt: skip
+    np.testing.assert_allclose(
+        sign * Q, [sign * np.cos(angle / 2), *(np.sin(angle / 2) * np.array([0.6, 0.0, -0.8]))], atol=1e-15
+    )
 
 
 def test_a_trajectory_does_not_jump():
@@ -73,7 +82,9 @@ def test_a_trajectory_does_not_jump():
     assert np.abs(np.diff(Q, axis=0)).max() > 1.0
     smooth = so3.unwrap_quaternion(np.stack((Q, -Q)))
     half = np.pi * t
-    np.testing.assert_allclose(smooth[0], np.stack((0 * t, 0.6 * np.sin(half), 0.8 * np.sin(half), np.cos(half)), -1), atol=1e-13)  # fmt: skip
+    np.testing.assert_allclose(
+        smooth[0], np.stack((0 * t, 0.6 * np.sin(half), 0.8 * np.sin(half), np.cos(half)), -1), atol=1e-13
+    )
     np.testing.assert_array_equal(smooth[1], -smooth[0])
 
 

@@ -17,10 +17,12 @@ def test_poses_that_can_be_reached_are_reached_within_the_limits(name):
     for _ in range(8):
         T = robot.pose(robot.random_configuration(rng), frame)
         found = robot.inverse_kinematics({frame: T})
-        assert found.success and found.residual <= 1e-9, found
+        assert found.success, found
+        assert found.residual <= 1e-9
         np.testing.assert_allclose(robot.pose(found.q, frame), T, rtol=0, atol=3e-9)
         if robot.nq == robot.nv:
-            assert (found.q >= robot.limits.lower).all() and (found.q <= robot.limits.upper).all()
+            assert (found.q >= robot.limits.lower).all()
+            assert (found.q <= robot.limits.upper).all()
 
 
 def test_the_elbow_of_two_links_is_that_of_the_cosine_theorem():
@@ -49,7 +51,9 @@ def test_partial_targets_and_several_frames_on_a_floating_robot():
 def test_it_converges_quadratically_near_a_solution():
     q = np.array([0.1, -0.5, 0.2, -1.8, 0.3, 1.5, 0.4])
     found = ARM.inverse_kinematics({TOOL: ARM.pose(q, TOOL)}, q + 0.05, tolerance=1e-12)
-    assert found.success and found.starts == 1 and found.iterations <= 6
+    assert found.success
+    assert found.starts == 1
+    assert found.iterations <= 6
 
 
 def test_limits_hold_and_what_is_out_of_reach_is_said_to_be():
@@ -57,8 +61,11 @@ def test_limits_hold_and_what_is_out_of_reach_is_said_to_be():
     T = ARM.pose(q, TOOL).copy()
     T[:3, 3] *= 3.0 / np.linalg.norm(T[:3, 3])
     found = ARM.inverse_kinematics({TOOL: T}, starts=3)
-    assert not found.success and found.starts == 3 and "no start of 3" in found.reason
-    assert (found.q >= ARM.limits.lower).all() and (found.q <= ARM.limits.upper).all()
+    assert not found.success
+    assert found.starts == 3
+    assert "no start of 3" in found.reason
+    assert (found.q >= ARM.limits.lower).all()
+    assert (found.q <= ARM.limits.upper).all()
     assert found.residual > 1.0
     again = ARM.inverse_kinematics({TOOL: T}, starts=3)
     np.testing.assert_array_equal(found.q, again.q)

@@ -87,6 +87,7 @@ EXAMPLES = {
             "lowest": number(0.125, negative=False),
             "full": number(2.0, positive=True, legal="huge"),
             "margin": number(0.125, positive=True, legal="huge"),
+            "recovered": number(0.5, negative=False),
         }
     ),
 }
