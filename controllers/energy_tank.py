@@ -20,8 +20,8 @@ class EnergyTank:
     P = w . tau_active,   E' = beta (rho loss + gamma max(-P, 0)) - gamma max(P, 0)
     V = V_passive + E,    V' = -(1 - beta rho) loss - (1 - beta) gamma max(-P, 0) + w . tau_ext <= w . tau_ext
 
-    (Franken and others 2011; Ferraguti and others 2013; Schindlbeck and Haddadin 2015), w = v - v_d: whatever the active
-    law does, the loop stays passive at the port (tau_ext, w), and the active law gives the robot no more than
+    (Franken and others 2011; Ferraguti and others 2013; Schindlbeck and Haddadin 2015), w = v - v_d: whatever the
+    active law does, the loop stays passive at the port (tau_ext, w), and the active law gives the robot no more than
     `start` and what damping and itself have taken from it. gamma falls from 1 to 0 on the last `margin` above `lowest`,
     so that an empty tank turns the active torque off; beta does so below `full`, so that no more is kept. rho,
     `recovered`, is the share of the damping's loss that is kept; with 1 an active law that pumps may go on for ever on

@@ -1,8 +1,9 @@
 """Inverse kinematics: damped Gauss-Newton on the group of configurations, within the joints' limits, from many starts.
 
 With e the errors of all targets, E their derivative along q exp(dv), a step minimises |e + E dv|^2 + mu |e|^2 |dv|^2
-(Levenberg and Marquardt with the damping of Sugihara 2011) over the coordinates that no limit holds back; mu falls
-where the errors do, and rises where they do not. A start that stops getting better gives way to another, drawn by `seed`.
+(Levenberg and Marquardt, with the damping of Sugihara 2011) over the coordinates that no limit holds back; mu falls
+where the errors do, and rises where they do not. A start that stops getting better gives way to another, drawn by
+`seed`.
 """
 
 from __future__ import annotations
@@ -65,8 +66,8 @@ def inverse_kinematics(
 
     targets: by the frames' names, a pose (4, 4), a position (3,) [m], which leaves the rotation free, or a rotation
     (3, 3), which leaves the position free; T_world_frame as `pose` gives it. q0 (nq,): where to start first, by default
-    the middle of the joints' ranges; if that fails, up to `starts` - 1 random configurations by `seed`. tolerance: on each
-    target's rotation vector [rad] and distance [m]. iterations: of one start.
+    the middle of the joints' ranges; if that fails, up to `starts` - 1 random configurations by `seed`. tolerance: on
+    each target's rotation vector [rad] and distance [m]. iterations: of one start.
 
     That no solution was found is no proof that there is none. One call, one state: not for laws that are to be traced.
     Raises NameNotFoundError for unknown frames, ArgumentError for other bad arguments.

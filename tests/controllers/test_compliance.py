@@ -202,8 +202,9 @@ class _Sum:
 
 def test_energy_given_is_energy_paid_and_an_empty_tank_lets_the_robot_come_to_rest():
     law = tank(start=1.5)
-    q0, still = law.reference(0.0).q + 0.2, np.zeros(2)
+    q0, still = law.passive.reference(0.0).q + 0.2, np.zeros(2)
     run = gc.simulate(law.robot, law, q0, still, 8.0, 1e-3, compiled=True)
+    assert run.z is not None
     E, V = (
         run.z[:, -1],
         np.array([law.passive.lyapunov(0.0, q, v, None, law.nominal).value for q, v in zip(run.q, run.v)]),

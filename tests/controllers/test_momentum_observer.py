@@ -83,7 +83,7 @@ def test_lyapunov_along_any_law_with_its_own_state():
 
         def rest(t, law=law, inner=inner):
             q, v, _ = reference(t)
-            own = inner.true_parameters(gc.Plant(robot)) if inner is adaptive else np.zeros(0)
+            own = adaptive.true_parameters(gc.Plant(robot)) if inner is adaptive else np.zeros(0)
             return q, v, np.concatenate((own, robot.mass_matrix(q) @ v))
 
         testing.assert_lyapunov(law, robot, equilibrium=rest, states=6, search=100, runs=1, duration=0.1, spread=0.3)

@@ -22,7 +22,7 @@ def test_forms_are_those_of_the_literature():
         ("decoupled", theta),
         ("quaternion", np.sin(theta / 2)),
     ):
-        e = se3.pose_error(T, T_D, form)
+        e = se3.pose_error(T, T_D, form)  # pyright: ignore[reportArgumentType]
         np.testing.assert_allclose(e[..., :3].reshape(-1, 3), angle * n, atol=1e-13)
         if form in ("decoupled", "quaternion"):
             np.testing.assert_array_equal(e[..., 3:], p)

@@ -46,7 +46,7 @@ def test_the_momentum_moves_as_the_observer_has_it(name, form):
 
 
 def test_products_are_pinocchios():
-    import pinocchio as pin
+    pin = pytest.importorskip("pinocchio")
 
     robot = models.panda()
     model, (q, v, x, _) = pinocchio(robot.with_gravity((0.0, 0.0, 0.0))).model, random_motion(robot, 3)
