@@ -62,7 +62,7 @@ class TaskSpace(ModelBased):
         self.posture_kp = gain_matrix("posture", posture[0], robot.nv)
         self.posture_kd = gain_matrix("posture", posture[1], robot.nv)
         if self.m > robot.nv:
-            raise ArgumentError(f"axes: expected a task of at most {robot.nv} directions, got {self.m}: see `axes`")
+            raise ArgumentError(f"axes: expected a task of at most {robot.nv} directions on this robot, got {self.m}")
 
     # --- the task ------------------------------------------------------------------------------------------------
 
