@@ -5,6 +5,7 @@ import pytest
 
 from geomctrl import models, se3, so3, testing
 from geomctrl.errors import ArgumentError, NameNotFoundError
+from geomctrl.terms.inverse_kinematics import _derivative, _errors, _targets
 
 ARM = models.panda()
 TOOL = ARM.body_names[-1]
@@ -94,3 +95,16 @@ def test_trees_with_several_freedoms_a_joint():
     frame = robot.body_names[-1]
     T = robot.pose(robot.random_configuration(np.random.default_rng(1)), frame)
     assert robot.inverse_kinematics({frame: T}).success
+
+
+def test_the_derivative_of_the_errors_is_exact_far_from_the_targets():
+    robot = models.load("quadruped")
+    rng = np.random.default_rng(4)
+    q, other, (base, *_, foot) = robot.random_configuration(rng), robot.random_configuration(rng), robot.body_names
+    knee = robot.body_names[2]
+    T = {name: robot.pose(other, name) for name in (base, foot, knee)}
+    targets = _targets(robot, {base: T[base][:3, :3], foot: T[foot][:3, 3], knee: T[knee]})
+    E, h = _derivative(robot, targets, q), 1e-6
+    for k, x in enumerate(h * np.eye(robot.nv)):
+        ahead, behind = (_errors(robot, targets, robot.integrate(q, s * x))[0] for s in (1.0, -1.0))
+        np.testing.assert_allclose((ahead - behind) / (2.0 * h), E[:, k], atol=1e-7)

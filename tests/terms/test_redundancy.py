@@ -5,8 +5,10 @@ import pytest
 from oracles import assert_close
 
 import geomctrl as gc
-from geomctrl import models
+from geomctrl import models, testing
 from geomctrl.errors import ArgumentError, ModelError
+from geomctrl.kernels import operational_space
+from geomctrl.terms.kinematics import representation_number
 
 ARM = models.panda()
 TOOL = ARM.body_names[-1]
@@ -69,3 +71,38 @@ class Khatib:
 def test_they_trace():
     law, v = gc.compile(Khatib()), RNG.normal(size=7)
     assert_close(law(0.0, Q, v, None).tau, Khatib()(0.0, Q, v, None).tau, 1e-8)
+
+
+TREE = testing.random_robot(np.random.default_rng(5), ["free", "spherical", "revolute", "cylindrical"], [-1, 0, 1, 2])
+
+
+@pytest.mark.parametrize("representation", ["body", "spatial", "hybrid", "mixed"])
+@pytest.mark.parametrize("robot", [ARM, TREE], ids=["arm", "tree"])
+def test_a_frame_s_inertia_is_the_inverse_of_its_mobility(robot, representation):
+    """Against dense M and Jacobians; compiled, and in numba's loops as for large robots."""
+    robot = robot.with_armature(
+        np.where([joint.dof == 1 for joint in robot.joints for _ in range(joint.dof)], 0.1, 0.0)
+    )
+    q, name = robot.random_configuration(RNG), robot.body_names[-1]
+    J = robot.jacobian(q, name, representation)
+    G = J @ np.linalg.solve(robot.mass_matrix(q), J.T)
+    assert_close(robot.operational_mobility(q, name, representation), G, 1e-11)
+    assert_close(robot.operational_inertia(q, name, representation), np.linalg.inv(G), 1e-8)
+    at, form = robot.frame(name), representation_number(representation)
+    looped, failed = operational_space.operational_inertia.many(
+        robot._model, q[None], at.body, at.placement[:3].flatten(), form
+    )
+    assert failed == -1
+    assert_close(looped[0], np.linalg.inv(G), 1e-8)
+    many = robot.operational_inertia(np.stack((q, q)), name, representation)
+    assert_close(many[1], np.linalg.inv(G), 1e-8)
+
+
+def test_why_a_frame_has_no_inertia_is_said():
+    with pytest.raises(ModelError, match="can not move in all six directions"):
+        models.two_link().operational_inertia([0.1, 0.2], "tip")
+    with pytest.raises(ModelError, match="can not move in all six directions"):
+        ARM.operational_inertia(Q, "world")
+    stretched = np.zeros(6)
+    with pytest.raises(ModelError, match="can not move in all six directions"):
+        models.ur10().operational_inertia(stretched, models.ur10().body_names[-1])
