@@ -3,9 +3,15 @@ from typing import Any
 
 from geomctrl.control.tuning import Tuned
 from geomctrl.controllers.attitude_tracking import AttitudeTracking as AttitudeTracking
+from geomctrl.controllers.cartesian_impedance import CartesianImpedance as CartesianImpedance
 from geomctrl.controllers.computed_torque import ComputedTorque as ComputedTorque
 from geomctrl.controllers.elastic_joint import ElasticJoint as ElasticJoint
+from geomctrl.controllers.energy_tank import EnergyTank as EnergyTank
+from geomctrl.controllers.geometric_impedance import GeometricImpedance as GeometricImpedance
+from geomctrl.controllers.joint_impedance import JointImpedance as JointImpedance
 from geomctrl.controllers.lqr import LQR as LQR
+from geomctrl.controllers.momentum_observer import MomentumObserver as MomentumObserver
+from geomctrl.controllers.operational_space import OperationalSpace as OperationalSpace
 from geomctrl.controllers.passivity import Passivity as Passivity
 from geomctrl.controllers.pd_gravity import PDGravity as PDGravity
 from geomctrl.controllers.qp_inverse_dynamics import QPInverseDynamics as QPInverseDynamics

@@ -12,7 +12,9 @@ from geomctrl.terms import (
     dynamics,
     export,
     higher_order_kinematics,
+    inverse_kinematics,
     kinematics,
+    redundancy,
     regressor,
     time_derivatives,
     wrenches,
@@ -42,6 +44,7 @@ class Robot(Mechanism):
     difference = configuration.difference
 
     pose = kinematics.pose
+    inverse_kinematics = inverse_kinematics.inverse_kinematics
     jacobian = kinematics.jacobian
     jacobian_rate = kinematics.jacobian_rate
     body_wrenches = wrenches.body_wrenches
@@ -57,6 +60,8 @@ class Robot(Mechanism):
     mass_matrix = dynamics.mass_matrix
     mass_matrix_rate = dynamics.mass_matrix_rate
     coriolis_matrix = dynamics.coriolis_matrix
+    mass_matrix_product = dynamics.mass_matrix_product
+    coriolis_transpose_product = dynamics.coriolis_transpose_product
     gravity_force = dynamics.gravity_force
     inverse_dynamics = dynamics.inverse_dynamics
     forward_dynamics = dynamics.forward_dynamics
@@ -73,6 +78,9 @@ class Robot(Mechanism):
     operational_mobility_rate = articulated.operational_mobility_rate
     operational_inertia = articulated.operational_inertia
     operational_inertia_rate = articulated.operational_inertia_rate
+
+    dynamically_consistent_inverse = redundancy.dynamically_consistent_inverse
+    null_space_projector = redundancy.null_space_projector
 
     inverse_dynamics_derivatives = derivatives.inverse_dynamics_derivatives
     inverse_dynamics_derivatives_along = derivatives.inverse_dynamics_derivatives_along

@@ -19,7 +19,9 @@ from geomctrl.kernels import (
     joint_accelerations,
     laws,
     mass_matrix_inverse,
+    matrix_products,
     newton_euler,
+    operational_space,
     plant,
     references,
     regressor,
@@ -97,4 +99,6 @@ OFFERED = {function.algorithm for function in CATALOGUE.values()} | {
     *(skewness.skewness_of, skewness.mass_matrix_in_motion),
     *(references.product_motion, references.sinusoid_motion, tracking.error_gradient),
     *(time_derivatives.inverse_dynamics_rates, configuration.moved, configuration.difference),
+    *(operational_space.operational_mobility, operational_space.operational_inertia),
+    *(matrix_products.mass_matrix_product, matrix_products.coriolis_transpose_product),
 }

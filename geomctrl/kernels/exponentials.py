@@ -96,10 +96,10 @@ def orthonormal(R):
 
 
 @primitive
-def log_so3(R):
-    """w with exp [w] = R and |w| <= pi; at |w| = pi the first of the largest components of w is positive.
+def scaled_quaternion(R):
+    """(w, n), a positive multiple of R's quaternion with w >= 0; where w = 0 the first of n's largest is positive.
 
-    Through four times the product of R's quaternion with its largest component, which no angle makes ill-conditioned.
+    Four times the product of the quaternion with its largest component, which no angle makes ill-conditioned.
     """
     trace = R[0][0] + R[1][1] + R[2][2]
     a = (R[2][1] - R[1][2], R[0][2] - R[2][0], R[1][0] - R[0][1])
@@ -113,9 +113,23 @@ def log_so3(R):
         where(first, a[1], where(x, xy, where(y, 1.0 + R[1][1] - R[2][2] - R[0][0], yz))),
         where(first, a[2], where(x, xz, where(y, yz, 1.0 + R[2][2] - R[0][0] - R[1][1]))),
     )
-    n = mul3(where(c < 0.0, -1.0, 1.0), n)
+    return abs(c), mul3(where(c < 0.0, -1.0, 1.0), n)
+
+
+@primitive
+def log_so3(R):
+    """w with exp [w] = R and |w| <= pi; at |w| = pi the first of the largest components of w is positive."""
+    c, n = scaled_quaternion(R)
     s = math.sqrt(dot(n, n))
-    return mul3(either(s == 0.0, identity_factor, angle_factor, (s, abs(c))), n)
+    return mul3(either(s == 0.0, identity_factor, angle_factor, (s, c)), n)
+
+
+@primitive
+def quaternion_so3(R):
+    """R's unit quaternion (w, x, y, z) with w >= 0; signs at w = 0 as for `log_so3`."""
+    c, n = scaled_quaternion(R)
+    scale = 1.0 / math.sqrt(c * c + dot(n, n))
+    return scale * c, scale * n[0], scale * n[1], scale * n[2]
 
 
 @primitive

@@ -1,8 +1,10 @@
 """SO(3) on arrays: rotations (n, 3, 3), algebra vectors (n, 3). The equations are those of `exponentials`."""
 
-from .exponentials import dexp_inv_so3, dexp_so3, exp_so3, log_so3, orthonormal
+import numpy as np
+
+from .exponentials import dexp_inv_so3, dexp_so3, exp_so3, log_so3, orthonormal, quaternion_so3
 from .groups import Equations, array_entries
-from .jit import primitive
+from .jit import kernel, primitive
 from .records import put, vec
 from .vectors import matmul
 
@@ -31,3 +33,12 @@ exp_many, log_many, dexp_many, dexp_inv_many, advance_one, dexp_inv_one = array_
         exp=exp_so3, log=log_so3, dexp=dexp_so3, dexp_inv=dexp_inv_so3, moved=moved,
     ),
 )  # fmt: skip
+
+
+@kernel("f8[:,::1](f8[:,:,::1])")
+def quaternion_many(R):
+    """(w, x, y, z) of rotations (n, 3, 3)."""
+    out, flat = np.empty((len(R), 4)), R.reshape(-1)
+    for i in range(len(R)):
+        out[i, 0], out[i, 1], out[i, 2], out[i, 3] = quaternion_so3(rotation(flat, 9 * i))
+    return out

@@ -9,10 +9,12 @@ Sources: Park and Chung 2005 section II; Ploen 1999 section 2. `dexp` is right-t
 d/dt exp(X) = hat(dexp(X) Xdot) exp(X), so that the body-fixed twist of exp(X) is dexp(-X) Xdot.
 """
 
+from typing import Literal
+
 import numpy as np
 from numpy.typing import ArrayLike
 
-from geomctrl.arguments import checked
+from geomctrl.arguments import checked, choice, same_batch
 from geomctrl.compiler.arrays import holds
 from geomctrl.errors import ArgumentError
 from geomctrl.kernels import se3 as kernels
@@ -20,6 +22,8 @@ from geomctrl.kernels import se3 as kernels
 from . import so3
 from .applied import differential, over_batch, require_rotation
 
+PoseError = Literal["log", "geometric", "decoupled", "quaternion"]
+POSE_ERRORS = ("log", "geometric", "decoupled", "quaternion")
 LAST_ROW_TOLERANCE = 1e-12  # what numpy's inverse of a transform may leave
 
 
@@ -99,6 +103,36 @@ def dexp_inv(X: ArrayLike, Y: ArrayLike | None = None) -> np.ndarray:
     Mueller and Terze 2013 (10) is the same in powers of ad.
     """
     return differential(kernels.dexp_inv_many, ("X", "Y"), 6, X, Y)
+
+
+def pose_error(T: ArrayLike, T_d: ArrayLike, form: PoseError = "log") -> np.ndarray:
+    """How far a pose T is off the desired T_d, (..., 4, 4) each: (rotational part, translational part) (..., 6).
+
+    With R_e = R_d^T R, theta its angle and n its axis,
+
+    "log"         log(T_d^-1 T), the twist of the screw motion from T_d to T, |rotational part| = theta. Body-fixed,
+                  left-invariant: the same wherever the inertial frame is (Bullo and Murray 1999).
+    "geometric"   e_R = 1/2 (R_d^T R - R^T R_d)^vee = sin(theta) n, the gradient of 1/4 |1 - R_e|^2 in Frobenius' norm,
+                  and e_p = R^T (p - p_d) (Lee, Leok and McClamroch 2010; twice this e_R in Seo and others 2023).
+                  It needs no angle, but vanishes at theta = pi, too.
+    "decoupled"   log(R_e) = theta n and p - p_d in inertial axes: rotation and position do not mix.
+    "quaternion"  the vector part sin(theta / 2) n of R_e's unit quaternion with w >= 0, and p - p_d
+                  (Siciliano and others 2009 section 3.7.3).
+    """
+    choice("form", form, POSE_ERRORS)
+    a, b = checked_transform("T", T), checked_transform("T_d", T_d)
+    same_batch(("T", "T_d"), a, b, (2, 2))
+    E = inverse_of(b) @ a
+    if form == "log":
+        return over_batch(kernels.log_many, 2, E)
+    R, p = E[..., :3, :3], a[..., :3, 3] - b[..., :3, 3]
+    if form == "geometric":
+        S = 0.5 * (R - R.swapaxes(-1, -2))
+        e_R = np.stack((S[..., 2, 1], S[..., 0, 2], S[..., 1, 0]), axis=-1)
+        p = (a[..., :3, :3].swapaxes(-1, -2) @ p[..., None])[..., 0]
+    else:
+        e_R = so3.log(R) if form == "decoupled" else so3.to_quaternion(R, "wxyz")[..., 1:]
+    return np.concatenate((e_R, p), axis=-1)
 
 
 def checked_transform(name: str, T: ArrayLike) -> np.ndarray:

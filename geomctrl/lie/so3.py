@@ -8,10 +8,12 @@ Sources: Park and Chung 2005 section II; Ploen 1999 section 2. `dexp` is right-t
 d/dt exp(w) = hat(dexp(w) wdot) exp(w), so that the body-fixed angular velocity of exp(w) is dexp(-w) wdot.
 """
 
+from typing import Literal
+
 import numpy as np
 from numpy.typing import ArrayLike
 
-from geomctrl.arguments import checked
+from geomctrl.arguments import checked, choice
 from geomctrl.compiler.arrays import holds
 from geomctrl.errors import ArgumentError
 from geomctrl.kernels import so3 as kernels
@@ -19,6 +21,8 @@ from geomctrl.kernels import so3 as kernels
 from .applied import differential, over_batch, require_rotation
 
 SKEW_TOLERANCE = 1e-9  # |A + A^T| above which vee refuses A, relative to max(1, |A|)
+UNIT_TOLERANCE = 1e-3  # ||Q| - 1| above which a quaternion is refused: logs keep four digits
+Order = Literal["xyzw", "wxyz"]
 
 
 def hat(w: ArrayLike) -> np.ndarray:
@@ -81,6 +85,52 @@ def dexp_inv(w: ArrayLike, y: ArrayLike | None = None) -> np.ndarray:
     Park and Chung 2005 (19).
     """
     return differential(kernels.dexp_inv_many, ("w", "y"), 3, w, y)
+
+
+# --- quaternions, for data -----------------------------------------------------------------------------------------
+
+
+def to_quaternion(R: ArrayLike, order: Order) -> np.ndarray:
+    """The unit quaternion (..., 4) of R (..., 3, 3) with w >= 0, the shorter turn of the two that R stands for.
+
+    order: "xyzw" (ROS, Pinocchio, scipy) or "wxyz" (MuJoCo, Drake, Eigen's constructor): where the real part is. For
+    a trajectory without jumps of sign, see `unwrap_quaternion`. Raises ArgumentError if R is not a rotation.
+    """
+    choice("order", order, ("xyzw", "wxyz"))
+    Q = over_batch(kernels.quaternion_many, 2, _rotation(R))
+    return Q if order == "wxyz" else np.concatenate((Q[..., 1:], Q[..., :1]), axis=-1)
+
+
+def from_quaternion(Q: ArrayLike, order: Order) -> np.ndarray:
+    """The rotation (..., 3, 3) of a unit quaternion Q (..., 4), or of -Q; `order` as for `to_quaternion`.
+
+    Lengths that rounding left, 1e-3 off at most, are taken out. Raises ArgumentError beyond that.
+    """
+    choice("order", order, ("xyzw", "wxyz"))
+    a = checked("Q", Q, (4,))
+    size = np.sqrt((a * a).sum(axis=-1))
+    if not holds(np.abs(size - 1.0) <= UNIT_TOLERANCE):
+        raise ArgumentError(
+            f"Q: expected unit quaternions, got a length of {size.flat[np.abs(size - 1.0).argmax()]:.6g}"
+        )
+    a = a / size[..., None]
+    w, n = (a[..., 0], a[..., 1:]) if order == "wxyz" else (a[..., 3], a[..., :3])
+    N = hat(n)
+    return np.eye(3) + 2.0 * (w[..., None, None] * N + N @ N)
+
+
+def unwrap_quaternion(Q: ArrayLike) -> np.ndarray:
+    """A trajectory of quaternions Q (..., samples, 4), in either order, with signs that follow each other.
+
+    Q and -Q are the same rotation; each sample gets the sign that is nearer to the one before, the first keeps its own,
+    as numpy's `unwrap` does for angles.
+    """
+    a = checked("Q", Q, (4,))
+    if a.ndim < 2:
+        raise ArgumentError(f"Q: expected shape (..., samples, 4), got {a.shape}")
+    turned = (a[..., 1:, :] * a[..., :-1, :]).sum(axis=-1) < 0.0
+    signs = np.cumprod(np.where(turned, -1.0, 1.0), axis=-1)
+    return np.concatenate((a[..., :1, :], signs[..., None] * a[..., 1:, :]), axis=-2)
 
 
 def _rotation(R: ArrayLike) -> np.ndarray:

@@ -54,7 +54,7 @@ def random_configuration(robot: Mechanism, rng: np.random.Generator) -> np.ndarr
 
 def integrate(robot: Mechanism, q: ArrayLike, dv: ArrayLike) -> np.ndarray:
     """q * exp(dv), (..., nq): where constant joint velocities dv (..., nv) lead from q in unit time."""
-    if robot.nq != robot.nv and (moved := robot._code.at(configuration.moved)(q, dv)) is not None:
+    if (moved := robot._code.at(configuration.moved)(q, dv)) is not None:
         return moved
     lead, (q, dv) = as_batch(robot, q=q, dv=dv)
     moved = q + dv if robot.nq == robot.nv else _over(robot, configuration.moved, q, dv)
@@ -63,7 +63,7 @@ def integrate(robot: Mechanism, q: ArrayLike, dv: ArrayLike) -> np.ndarray:
 
 def difference(robot: Mechanism, q0: ArrayLike, q1: ArrayLike) -> np.ndarray:
     """dv (..., nv) with q0 * exp(dv) = q1, rotations by at most pi; the inverse of `integrate`."""
-    if robot.nq != robot.nv and (dv := robot._code.at(configuration.difference)(q0, q1)) is not None:
+    if (dv := robot._code.at(configuration.difference)(q0, q1)) is not None:
         return dv
     lead, (q0, q1) = as_batch(robot, q0=q0, q1=q1)
     dv = q1 - q0 if robot.nq == robot.nv else _over(robot, configuration.difference, q0, q1)

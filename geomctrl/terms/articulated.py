@@ -15,12 +15,13 @@ from geomctrl.compiler.arrays import has_symbols
 from geomctrl.errors import ArgumentError, ModelError
 from geomctrl.kernels import articulated_bodies as bodies
 from geomctrl.kernels import mass_matrix_inverse as inverses
+from geomctrl.kernels import operational_space
 from geomctrl.mechanism.mechanism import Mechanism
 from geomctrl.mechanism.states import as_batch
 
 from .batches import REFUSED, not_positive, over_states, plain
 from .dynamics import mass_matrix_rate
-from .kinematics import Representation, jacobian, jacobian_rate
+from .kinematics import Representation, jacobian, jacobian_rate, representation_number, where_is
 
 
 def mass_matrix_inverse(robot: Mechanism, q: ArrayLike) -> np.ndarray:
@@ -91,10 +92,14 @@ def operational_mobility(
 ) -> np.ndarray:
     """Jac M^-1 Jac^T (..., 6, 6): the frame's acceleration per wrench on it, O(n); singular below six freedoms.
 
-    Khatib 1987; `representation` as for `jacobian`.
+    Khatib 1987; `representation` as for `jacobian`. Raises ModelError where M is not positive definite.
     """
-    Jac = jacobian(robot, q, frame, representation)
-    return Jac @ mass_matrix_solve(robot, q, Jac.swapaxes(-1, -2))
+    body, placement = where_is(robot, frame)
+    form = representation_number(representation)
+    mobility = robot._code.at(operational_space.operational_mobility, body, form)(q, placement)
+    if mobility is not None:
+        return mobility
+    return over_states(robot, operational_space.operational_mobility, body, placement, form, q=q)
 
 
 def operational_mobility_rate(
@@ -112,9 +117,22 @@ def operational_inertia(
 ) -> np.ndarray:
     """Lambda = (Jac M^-1 Jac^T)^-1 (..., 6, 6): the wrench on the frame per acceleration, O(n) (Khatib 1987).
 
-    Raises ModelError where the frame can not move in all six directions.
+    Raises ModelError where the frame can not move in all six directions, and where M is not positive definite.
     """
-    return _inverse_mobility(robot, operational_mobility(robot, q, frame, representation), frame)
+    body, placement = where_is(robot, frame)
+    form = representation_number(representation)
+    inertia = robot._code.at(operational_space.operational_inertia, body, form)(q, placement)
+    if inertia is not None:
+        return inertia
+
+    def failure(robot: Mechanism, q: np.ndarray) -> ModelError:
+        operational_mobility(robot, q, frame)  # which raises where it is M that fails
+        return ModelError(
+            f"robot {robot.name!r}: frame {frame!r} can not move in all six directions here, so it has no operational"
+            " inertia: use operational_mobility"
+        )
+
+    return over_states(robot, operational_space.operational_inertia, body, placement, form, failure=failure, q=q)
 
 
 def operational_inertia_rate(
@@ -123,17 +141,3 @@ def operational_inertia_rate(
     """The derivative (..., 6, 6) of `operational_inertia` along the motion v: -Lambda (Lambda^-1)' Lambda."""
     L = operational_inertia(robot, q, frame, representation)
     return -L @ operational_mobility_rate(robot, q, v, frame, representation) @ L
-
-
-def _inverse_mobility(robot: Mechanism, mobility: np.ndarray, frame: str) -> np.ndarray:
-    """Inverse of symmetric matrices, scaled so that units do not decide what is singular."""
-    diagonal = np.diagonal(mobility, axis1=-2, axis2=-1)
-    scale = 1.0 / np.sqrt(np.where(diagonal > 0.0, diagonal, 1.0))
-    values, vectors = np.linalg.eigh(mobility * scale[..., :, None] * scale[..., None, :])
-    if not (values[..., 0] > 1e-12 * values[..., -1]).all():
-        raise ModelError(
-            f"robot {robot.name!r}: frame {frame!r} can not move in all six directions here, so it has no operational"
-            " inertia: use operational_mobility"
-        )
-    inverse = (vectors / values[..., None, :]) @ vectors.swapaxes(-1, -2)
-    return inverse * scale[..., :, None] * scale[..., None, :]

@@ -6,6 +6,7 @@ no cost. What it refuses goes through `over_states`: checked with words, then ru
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
@@ -34,12 +35,24 @@ def plain(*arrays: Any) -> bool:
     return all(type(x) is np.ndarray for x in arrays)
 
 
-def over_states(robot: Mechanism, algorithm: Algorithm, *options: Any, threads: int = 1, **states: Any) -> Any:
+def not_positive(robot: Mechanism, q: np.ndarray) -> ModelError:
+    return ModelError(f"robot {robot.name!r}: the mass matrix is not positive definite at q = {q}")
+
+
+def over_states(
+    robot: Mechanism,
+    algorithm: Algorithm,
+    *options: Any,
+    threads: int = 1,
+    failure: Callable[[Mechanism, np.ndarray], ModelError] = not_positive,
+    **states: Any,
+) -> Any:
     """The algorithm's output (or outputs) for states with any leading axes, the same for all of them.
 
     `states`: the algorithm's inputs by name; None leaves an optional one out. threads: how many share the states, where
     there are so many that it pays; the results are the same. Raises ArgumentError as `as_batch` does,
-    and ModelError where the algorithm fails for a state: where M is not positive definite.
+    and the ModelError that `failure` makes of the robot and q where the algorithm fails for a state: where M is not
+    positive definite.
     """
     check_threads(threads)
     left_out = {x.name for x in algorithm.inputs if x.optional and states.get(x.name) is None}
@@ -51,7 +64,7 @@ def over_states(robot: Mechanism, algorithm: Algorithm, *options: Any, threads: 
     found = _by_code(robot, algorithm, given, options, threads)
     out, failed = _by_loops(robot, algorithm, given, options, threads) if found is None else found
     if failed >= 0:
-        raise not_positive(robot, arrays[0][failed])
+        raise failure(robot, arrays[0][failed])
     if len(algorithm.outputs) > 1:
         return tuple(y.reshape(*lead, *y.shape[1:]) for y in out)
     return out.reshape(*lead, *out.shape[1:])
@@ -108,7 +121,3 @@ def _by_loops(
 
 def _flat(a: np.ndarray) -> np.ndarray:
     return a if a.ndim == 2 else a.reshape(len(a), int(np.prod(a.shape[1:])))
-
-
-def not_positive(robot: Mechanism, q: np.ndarray) -> ModelError:
-    return ModelError(f"robot {robot.name!r}: the mass matrix is not positive definite at q = {q}")

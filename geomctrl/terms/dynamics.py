@@ -13,7 +13,14 @@ from numpy.typing import ArrayLike
 
 from geomctrl.arguments import choice
 from geomctrl.compiler.catalogue import Terms
-from geomctrl.kernels import composite_bodies, energies, joint_accelerations, newton_euler, rigid_body
+from geomctrl.kernels import (
+    composite_bodies,
+    energies,
+    joint_accelerations,
+    matrix_products,
+    newton_euler,
+    rigid_body,
+)
 from geomctrl.mechanism.mechanism import Mechanism
 from geomctrl.mechanism.states import as_batch
 
@@ -75,6 +82,26 @@ def mass_matrix_rate(robot: Mechanism, q: ArrayLike, v: ArrayLike) -> np.ndarray
 def coriolis_matrix(robot: Mechanism, q: ArrayLike, v: ArrayLike, form: Form = "ploen") -> np.ndarray:
     """C(q, v) (..., nv, nv) with Mdot - 2C skew; see `terms` for the three forms."""
     return terms(robot, q, v, form).C
+
+
+def mass_matrix_product(robot: Mechanism, q: ArrayLike, x: ArrayLike) -> np.ndarray:
+    """M(q) x (..., nv) without forming M, O(n); with x = v the generalised momentum dL/dv. x (..., nv)."""
+    y = robot._code.at(matrix_products.mass_matrix_product)(q, x)
+    return over_states(robot, matrix_products.mass_matrix_product, q=q, x=x) if y is None else y
+
+
+def coriolis_transpose_product(
+    robot: Mechanism, q: ArrayLike, v: ArrayLike, x: ArrayLike | None = None, form: Form = "ploen"
+) -> np.ndarray:
+    """C(q, v)^T x (..., nv) without forming C, O(n), for the C of `form` as in `terms`; x=None means v.
+
+    The generalised momentum p = M v moves as p' = tau + C^T v - g because Mdot = C + C^T (De Luca and others 2006 (7)).
+    """
+    x, number = v if x is None else x, form_number(form)
+    y = robot._code.at(matrix_products.coriolis_transpose_product, number)(q, v, x)
+    if y is not None:
+        return y
+    return over_states(robot, matrix_products.coriolis_transpose_product, number, q=q, v=v, x=x)
 
 
 def gravity_force(robot: Mechanism, q: ArrayLike) -> np.ndarray:

@@ -37,10 +37,11 @@ def representation_number(name: str, argument: str = "representation") -> int:
 
 def poses(robot: Mechanism, q: np.ndarray, frame: str) -> np.ndarray:
     """`pose` (batch, 4, 4) for configurations q (batch, nq) that are checked already."""
-    return over_states(robot, frames.pose, *_where(robot, frame), q=q)
+    return over_states(robot, frames.pose, *where_is(robot, frame), q=q)
 
 
-def _where(robot: Mechanism, frame: str) -> tuple[int, np.ndarray]:
+def where_is(robot: Mechanism, frame: str) -> tuple[int, np.ndarray]:
+    """The body that a frame is fixed in, -1 for the world, and its placement there (12,)."""
     at: NamedFrame = robot.frame(frame)
     return at.body, at.placement[:3].flatten()
 
@@ -50,7 +51,7 @@ def pose(robot: Mechanism, q: ArrayLike, frame: str) -> np.ndarray:
 
     Raises NameNotFoundError for an unknown frame.
     """
-    body, placement = _where(robot, frame)
+    body, placement = where_is(robot, frame)
     T = robot._code.at(frames.pose, body)(q, placement)
     return over_states(robot, frames.pose, body, placement, q=q) if T is None else T
 
@@ -60,7 +61,7 @@ def jacobian(robot: Mechanism, q: ArrayLike, frame: str, representation: Represe
 
     `representation`: "body", "spatial", "hybrid" or "mixed", see the module's docstring.
     """
-    body, placement = _where(robot, frame)
+    body, placement = where_is(robot, frame)
     form = representation_number(representation)
     J = robot._code.at(frames.jacobian, body, form)(q, placement)
     return over_states(robot, frames.jacobian, body, placement, form, q=q) if J is None else J
@@ -71,7 +72,7 @@ def jacobian_rate(
 ) -> np.ndarray:
     """Jacdot (..., 6, nv): the frame's acceleration is Jac a + Jacdot v, the time derivative of its twist in the same
     representation (Mueller 2018 (8), (16), (27))."""
-    body, placement = _where(robot, frame)
+    body, placement = where_is(robot, frame)
     form = representation_number(representation)
     dJ = robot._code.at(frames.jacobian_rate, body, form)(q, v, placement)
     return over_states(robot, frames.jacobian_rate, body, placement, form, q=q, v=v) if dJ is None else dJ

@@ -14,6 +14,7 @@ ROOMS = (
     "control",
     "controllers",
     "flight",
+    "compliance",
     "constrained",
     "identification",
     "others",

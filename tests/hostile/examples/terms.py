@@ -132,7 +132,7 @@ BUILDERS = (
 CONFIGURATIONS = ("neutral", "random_configuration", "integrate", "difference", "to_cuda")
 for name, public in public_callables().items():
     module, _, method = name.partition(".")
-    term = module == "Robot" and public.of_instance and method not in (*BUILDERS, *CONFIGURATIONS)
+    term = module == "Robot" and public.of_instance and method not in (*BUILDERS, *CONFIGURATIONS, "inverse_kinematics")
     if (term or module in ("closed_forms", "factored", "representations")) and name not in (*EXAMPLES, TOGETHER):
         given = {p: ROBOT if p == "robot" else ARGUMENTS[p] for p in parameters(public) if p in {"robot", *ARGUMENTS}}
         if module in ("closed_forms", "factored"):  # for the complex step
@@ -144,6 +144,8 @@ for name, given in (("inertia", {}), ("inertia_rate", {"v": np.ones(6)})):
     EXAMPLES[f"Robot.operational_{name}"] = Example(
         {"q": q, **given, "frame": SIX.body_names[-1], "representation": "spatial"}, SIX
     )
+for name in ("dynamically_consistent_inverse", "null_space_projector"):
+    EXAMPLES[f"Robot.{name}"] = Example({"q": Q, "J": np.array([[1.0, 0.5]])}, ROBOT)
 EXAMPLES["Robot.joint_motion_of_bodies"].arguments |= {"q": Q, "V": np.arange(12.0).reshape(2, 6), "A": np.ones((2, 6))}
 CUDA = "needs a GPU; arguments as for to_ptx"
 LEFT_OUT = {

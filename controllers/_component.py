@@ -1,0 +1,57 @@
+"""A law around another: what a component is asked for on behalf of the law it wraps."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from geomctrl.arguments import instance
+from geomctrl.control.contracts import Controller
+from geomctrl.errors import ArgumentError
+from geomctrl.robot import Robot
+
+
+def wrapped_law(name: str, law: Any) -> Any:
+    """law itself; raises ArgumentError, naming the argument `name`, unless it is a controller with a model whose state
+    is a vector or None."""
+    instance(name, law, Controller, "a geomctrl.Controller")
+    if isinstance(law, type) or not isinstance(getattr(law, "robot", None), Robot):
+        raise ArgumentError(f"{name}: expected a controller with its model as an attribute `robot`, got {law!r:.60}")
+    start = law.start()
+    if getattr(law, "group", None) is not None or (start is not None and np.ndim(start) != 1):
+        raise ArgumentError(f"{name}: expected a controller whose state is a vector, got {law!r:.60}")
+    return law
+
+
+def goal(target: Any, law: Any) -> None:
+    """The component `target` has the law's reference or q_d, where the law has one."""
+    for name in ("reference", "q_d"):
+        if hasattr(law, name):
+            setattr(target, name, getattr(law, name))
+
+
+def size_of(law: Any) -> int:
+    start = law.start()
+    return 0 if start is None else len(start)
+
+
+def start_of(law: Any) -> np.ndarray:
+    """The law's first state, of no numbers where it has none."""
+    start = law.start()
+    return np.zeros(0) if start is None else np.asarray(start, float)
+
+
+def rest_of(law: Any, plant: Any) -> np.ndarray:
+    """The law's state where its V vanishes."""
+    return np.asarray(law.true_parameters(plant), float) if hasattr(law, "true_parameters") else start_of(law)
+
+
+def sampled(law: Any, rng: np.random.Generator, plant: Any) -> np.ndarray | None:
+    """A state of the law by its own `sample_state`; None where any is one of its states."""
+    return law.sample_state(rng, plant) if hasattr(law, "sample_state") else None
+
+
+def rate_of(command: Any) -> Any:
+    """The rate of a wrapped law's state, of no numbers where it has none."""
+    return np.zeros(0) if command.z_rate is None else command.z_rate

@@ -1,0 +1,148 @@
+"""What laws in operational space share: a frame's task, its errors, and joint accelerations that bring about its own.
+
+The task's motion and the posture both come from one reference in joint space: the frame is to move as it does there,
+and in the null space of the task, where there is one, the joints are to follow it too. The null space is dynamically
+consistent (Khatib 1987): what is done there does not accelerate the task, with
+
+    a = a_0 + Jbar (A - Jdot v - J a_0)    the joints' acceleration nearest to a_0, in the metric M, with task's A
+
+and a_0 the acceleration that the posture asks for.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from geomctrl.compiler.arrays import scalar
+from geomctrl.control.contracts import Command, Lyapunov, Reference
+from geomctrl.control.gains import gain_matrix
+from geomctrl.control.tracking import joint_forces
+from geomctrl.controllers._model_based import ModelBased, true_robot
+from geomctrl.errors import ArgumentError
+from geomctrl.lie import se3
+from geomctrl.robot import Robot
+
+
+class Task(NamedTuple):
+    """The task at one state, m = 6 for a pose: E (4, 4) = T_d^-1 T, or e (m,) of a position; the velocity error W (m,),
+    the desired motion's acceleration A_d (m,) seen from here, the Jacobian J (m, nv), its rate, and Jdot v."""
+
+    E: Any
+    W: np.ndarray
+    A_d: np.ndarray
+    J: np.ndarray
+    J_rate: np.ndarray
+    drift: np.ndarray
+
+
+class TaskSpace(ModelBased):
+    """A law on the pose of a frame, body-fixed, or with `axes` on its position along some of the world's axes."""
+
+    def __init__(
+        self,
+        robot: Robot,
+        reference: Reference,
+        frame: str,
+        axes: str | None = None,
+        posture: tuple[ArrayLike, ArrayLike] = (25.0, 10.0),
+    ):
+        super().__init__(robot, reference)
+        if robot.frame(frame).body < 0:
+            raise ArgumentError(f"frame: {frame!r} is fixed to the world: nothing moves it")
+        if axes is not None and (not isinstance(axes, str) or axes not in ("x", "y", "z", "xy", "xz", "yz", "xyz")):
+            raise ArgumentError(f"axes: expected None or some of 'xyz' in that order, got {axes!r:.40}")
+        if not isinstance(posture, tuple) or len(posture) != 2:
+            raise ArgumentError(f"posture: expected (kp, kd), got {posture!r:.60}")
+        self.frame, self.axes = frame, axes
+        self.rows = None if axes is None else ["xyz".index(x) + 3 for x in axes]
+        self.m = 6 if axes is None else len(axes)
+        self.posture_kp = gain_matrix("posture", posture[0], robot.nv)
+        self.posture_kd = gain_matrix("posture", posture[1], robot.nv)
+        if self.m > robot.nv:
+            raise ArgumentError(f"axes: expected a task of at most {robot.nv} directions on this robot, got {self.m}")
+
+    # --- the task ------------------------------------------------------------------------------------------------
+
+    def _jacobians(self, q, v):
+        if self.rows is None:
+            return self.robot.jacobian(q, self.frame), self.robot.jacobian_rate(q, v, self.frame)
+        J = self.robot.jacobian(q, self.frame, "hybrid")
+        return J[self.rows], self.robot.jacobian_rate(q, v, self.frame, "hybrid")[self.rows]
+
+    def task(self, t: float, q: np.ndarray, v: np.ndarray) -> Task:
+        """The `Task` at one state."""
+        q_d, v_d, a_d = self.desired(t)
+        T, T_d = self.robot.pose(q, self.frame), self.robot.pose(q_d, self.frame)
+        (J, J_rate), (J_d, J_d_rate) = self._jacobians(q, v), self._jacobians(q_d, v_d)
+        V_d, A_d = J_d.dot(v_d), J_d.dot(a_d) + J_d_rate.dot(v_d)
+        if self.rows is not None:
+            e = T[:3, 3] - T_d[:3, 3]
+            return Task(e[[k - 3 for k in self.rows]], J.dot(v) - V_d, A_d, J, J_rate, J_rate.dot(v))
+        E = se3.inverse_of(T_d) @ T
+        back = se3.Ad_of(se3.inverse_of(E))
+        V_d = back.dot(V_d)
+        W = J.dot(v) - V_d
+        return Task(E, W, back.dot(A_d) - se3.ad(W).dot(V_d), J, J_rate, J_rate.dot(v))
+
+    def potential(self, E, K):
+        """(U, its gradient (m,)) of a spring K (m, m) in the logarithm of E, or in a position's e."""
+        if self.rows is not None:
+            force = K.dot(E)
+            return scalar(0.5 * E.dot(force)), force
+        e = se3.log(E)
+        force = K.dot(e)
+        return scalar(0.5 * e.dot(force)), se3.dexp_inv(-e).T.dot(force)
+
+    # --- the joints ----------------------------------------------------------------------------------------------
+
+    def mobility(self, robot: Robot, q, J):
+        """(M^-1 J^T, J M^-1 J^T) of a robot, the model or the plant's."""
+        X = robot.mass_matrix_inverse(q).dot(J.T)
+        return X, J.dot(X)
+
+    def torques(self, t, q, v, task: Task, A, X, inertia) -> np.ndarray:
+        """The joint torques that give the task the acceleration A and the posture what is left."""
+        error = self.error(t, q, v)
+        a_0 = error.a_d - self.posture_kd.dot(error.w)
+        a_0 = a_0 - joint_forces(self.robot, error.e, self.posture_kp.dot(error.e))
+        return self.robot.inverse_dynamics(q, v, a_0 + X.dot(inertia.dot(A - task.drift - task.J.dot(a_0))))
+
+
+class TaskImpedance(TaskSpace):
+    """A spring and a damper between the frame and where it should be; the robot keeps the inertia it has there.
+
+    A subclass gives `potential`.
+    """
+
+    stiffness: np.ndarray
+    damping: np.ndarray
+
+    def _gain(self, name: str, given: ArrayLike | None, rate: float) -> np.ndarray:
+        """The (m, m) gain given, or rate times the diagonal of the task's inertia where the reference starts."""
+        if given is None:
+            q = self.desired(0.0).q
+            J = self._jacobians(q, np.zeros(self.robot.nv))[0]
+            G = self.mobility(self.robot, q, J)[1]
+            given = rate * np.diagonal(np.linalg.inv(G + 1e-6 * np.diag(np.diagonal(G))))
+        return gain_matrix(name, given, self.m)
+
+    def __call__(self, t, q, v, z):
+        task = self.task(t, q, v)
+        X, G = self.mobility(self.robot, q, task.J)
+        inertia = np.linalg.inv(G)
+        force = self.damping.dot(task.W) + self.potential(task.E, self.stiffness)[1]
+        half = task.J_rate.dot(X) - 0.5 * X.T.dot(self.robot.mass_matrix_rate(q, v)).dot(X)
+        G_rate = half + half.T
+        A = task.A_d - G.dot(force) + 0.5 * G_rate.dot(inertia.dot(task.W))  # inertia' = -inertia G' inertia
+        return Command(self.torques(t, q, v, task, A, X, inertia), None, {"W": task.W, "force": force})
+
+    def lyapunov(self, t, q, v, z, plant) -> Lyapunov:
+        """V, and its rate while nothing touches the robot."""
+        task = self.task(t, q, v)
+        _, G = self.mobility(true_robot(plant), q, task.J)
+        kinetic = 0.5 * task.W.dot(np.linalg.inv(G)).dot(task.W)
+        U, _ = self.potential(task.E, self.stiffness)
+        return Lyapunov(scalar(kinetic) + U, -scalar(task.W.dot(self.damping).dot(task.W)))

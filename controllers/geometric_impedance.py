@@ -1,0 +1,59 @@
+"""Geometric impedance control: an impedance whose potential is a function on SE(3), without coordinates (Seo 2023)."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from geomctrl.compiler.arrays import scalar
+from geomctrl.control.contracts import Reference
+from geomctrl.controllers._task_space import TaskImpedance
+from geomctrl.errors import ArgumentError
+from geomctrl.robot import Robot
+
+
+class GeometricImpedance(TaskImpedance):
+    """Lambda W' + 1/2 Lambda' W + D W + f_G = F_ext on the frame (Seo and others 2023, the law of section III)
+
+    V = 1/2 W . Lambda W + U,   V' = - W . D W + W . F_ext
+    U = tr(K_R (1 - R_e)) + 1/2 p_e . K_p p_e,   f_G = ((K_R R_e - R_e^T K_R)^vee, R_e^T K_p p_e)
+
+    with T_e = T_d^-1 T = (R_e, p_e), W the error of the frame's body-fixed twist and f_G the gradient of U: smooth at
+    every rotation, left-invariant, and never a choice of angles. U is the spring 2 eps . K_o eps in the vector part
+    of R_e's unit quaternion, too (Caccavale and others 1999). Half a turn off, f_G may vanish: such poses are
+    unstable equilibria, and no continuous law on SO(3) does without (Bhat and Bernstein 2000).
+
+    stiffness K [N m/rad, N/m], damping D: as for `CartesianImpedance`, K with no coupling of rotation and translation;
+    K_o is its rotational block, the stiffness felt near the desired pose, K_R = tr(K_o) / 2 - K_o. reference, frame and
+    `posture` in the null space: as for `OperationalSpace`.
+
+    Holds away from singular configurations of J.
+    """
+
+    def __init__(
+        self,
+        robot: Robot,
+        reference: Reference,
+        frame: str,
+        stiffness: ArrayLike | None = None,
+        damping: ArrayLike | None = None,
+        *,
+        posture: tuple[ArrayLike, ArrayLike] = (25.0, 10.0),
+    ):
+        super().__init__(robot, reference, frame, None, posture)
+        self.stiffness = self._gain("stiffness", stiffness, 100.0)
+        self.damping = self._gain("damping", damping, 20.0)
+        if self.stiffness[:3, 3:].any():
+            raise ArgumentError(
+                "stiffness: expected no coupling of rotation and translation, the potential having none"
+            )
+        K_o = self.stiffness[:3, :3]
+        self.K_R = 0.5 * np.trace(K_o) * np.eye(3) - K_o
+
+    def potential(self, E, K):
+        """(U, f_G (6,)) at E = T_d^-1 T."""
+        R, p, K_p = E[:3, :3], E[:3, 3], K[3:, 3:]
+        KR = self.K_R.dot(R)
+        S, pull = KR - KR.T, K_p.dot(p)
+        U = np.trace(self.K_R) - np.trace(KR) + 0.5 * p.dot(pull)
+        return scalar(U), np.concatenate((np.stack((S[2, 1], S[0, 2], S[1, 0])), R.T.dot(pull)))

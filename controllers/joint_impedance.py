@@ -1,0 +1,96 @@
+"""Joint impedance control: the robot shows its environment a spring and a damper about a motion (Hogan 1985)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import ClassVar
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from geomctrl.arguments import checked, function, instance
+from geomctrl.compiler.arrays import scalar
+from geomctrl.control.contracts import Command, Lyapunov, Reference
+from geomctrl.control.gains import gain_matrix
+from geomctrl.control.plant import Friction
+from geomctrl.control.tracking import joint_forces
+from geomctrl.control.tuning import Tuning
+from geomctrl.controllers._model_based import ModelBased, true_robot
+from geomctrl.errors import ArgumentError
+from geomctrl.robot import Robot
+
+
+class JointImpedance(ModelBased):
+    """tau = M a_d + C v_d + g - K e - D w [+ friction(v)], w = v - v_d: the robot keeps its inertia,
+
+    M w' + C w + D w + K e = tau_ext,   V = 1/2 w . M w + 1/2 e . K e,   V' = - w . D w + w . tau_ext
+
+    (Hogan 1985; Ott 2008 section 3.2 in joints; with tau_ext = 0 the PD+ law of Paden and Panja 1988): passive at the
+    port (tau_ext, w). With `inertia`, a constant B that the robot is to show instead,
+
+    tau = M (a_d - B^-1 (D w + K e - tau_ext)) + C v + g - tau_ext,   B w' + D w + K e = tau_ext,
+    V = 1/2 w . B w + 1/2 e . K e,   V' = - w . D w + w . tau_ext
+
+    which needs the external torque: external(t, q, v) -> (nv,), measured; without it tau_ext = 0 is assumed, and then
+    touching is felt as B M^-1 tau_ext, at which port nothing is promised.
+
+    stiffness K [N m/rad], damping D [N m s/rad], inertia B [kg m^2]: numbers, (nv,) or symmetric positive definite
+    (nv, nv); by default K = 100/s^2 and D = 20/s times the diagonal of M (or B) where the reference starts. On joints
+    with several degrees of freedom K e stands for the gradient of 1/2 e . K e.
+    """
+
+    GAINS: ClassVar = {"kp": "1/s^2, times D", "kd": "1/s, times D"}
+
+    def __init__(
+        self,
+        robot: Robot,
+        reference: Reference,
+        stiffness: ArrayLike | None = None,
+        damping: ArrayLike | None = None,
+        inertia: ArrayLike | None = None,
+        external: Callable[[float, np.ndarray, np.ndarray], np.ndarray] | None = None,
+        friction: Friction | None = None,
+    ):
+        super().__init__(robot, reference, friction)
+        self.inertia = None if inertia is None else gain_matrix("inertia", inertia, robot.nv)
+        self.mobility = None if self.inertia is None else np.linalg.inv(self.inertia)
+        if external is not None:
+            function("external", external, "(t, q, v) -> torques (nv,)")
+            if inertia is None:
+                raise ArgumentError("external: expected None without `inertia`: then no torque need be measured")
+        self.external = external
+        unit = np.diagonal(robot.mass_matrix(self.desired(0.0).q) if self.inertia is None else self.inertia)
+        self.stiffness = gain_matrix("stiffness", 100.0 * unit if stiffness is None else stiffness, robot.nv)
+        self.damping = gain_matrix("damping", 20.0 * unit if damping is None else damping, robot.nv)
+
+    @classmethod
+    def tuned(cls, tuning: Tuning) -> JointImpedance:
+        """K = kappa_i Lambda D_i, D = (kappa_i + Lambda) D_i, the robot's inertia as it is."""
+        instance("tuning", tuning, Tuning, "a Tuning")
+        D = tuning.rule.D
+        return cls(tuning.robot, tuning.motion, tuning.kp * D, tuning.kd * D)
+
+    def __call__(self, t, q, v, z):
+        error = self.error(t, q, v)
+        force = self.damping.dot(error.w) + joint_forces(self.robot, error.e, self.stiffness.dot(error.e))
+        if self.mobility is None:
+            tau = self.robot.inverse_dynamics(q, v, error.a_d, error.v_d) - force
+        else:
+            pushed = np.zeros(self.robot.nv) if self.external is None else self._pushed(t, q, v)
+            a = error.a_d - self.mobility.dot(force - pushed)
+            tau = self.robot.inverse_dynamics(q, v, a) - pushed
+        if self.friction is not None:
+            tau = tau + self.friction.acting(v)
+        return Command(tau, None, {"e": error.e})
+
+    def _pushed(self, t, q, v):
+        assert self.external is not None
+        return checked("external", self.external(t, q, v), (self.robot.nv,))
+
+    def lyapunov(self, t, q, v, z, plant) -> Lyapunov:
+        """V, and its rate while nothing touches the robot."""
+        e, w = (error := self.error(t, q, v)).e, error.w
+        robot = true_robot(plant)
+        kinetic = robot.kinetic_energy(q, w) if self.inertia is None else 0.5 * w.dot(self.inertia).dot(w)
+        V = scalar(kinetic) + scalar(0.5 * e.dot(self.stiffness).dot(e))
+        return Lyapunov(V, -scalar(w.dot(self.damping).dot(w)))

@@ -1,0 +1,117 @@
+"""Momentum observer: what pushes on the robot, seen in its generalised momentum, beside any law (De Luca 2006)."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from geomctrl.arguments import checked, generator
+from geomctrl.compiler.arrays import scalar
+from geomctrl.control.contracts import Command, Controller, Lyapunov
+from geomctrl.control.gains import gain_matrix
+from geomctrl.control.plant import Friction, Plant, one_state
+from geomctrl.controllers._component import goal, rate_of, rest_of, sampled, size_of, start_of, wrapped_law
+from geomctrl.controllers._model_based import true_robot
+from geomctrl.errors import ArgumentError
+
+
+class MomentumObserver:
+    """A law, and the residual r -> tau_ext beside it: the external joint torques through a first-order lag,
+
+    p = M v,   p^' = tau + C^T v - g - friction(v) + r,   r = K (p - p^),   so that r' = K (tau_ext - r)
+
+    (De Luca and others 2006 (12); Haddadin, De Luca and Albu-Schaeffer 2017 section IV-E), from q, v and the commanded
+    torque alone, in O(n) without M and C. The command is the law's; its signals are joined by
+
+    residual   r (nv,) [N m]
+    contact    1 where some |r_i| > threshold_i, else 0 (with a threshold)
+    wrench     (6,) with a frame: the wrench on it, in the frame itself and angular part first, that r amounts to,
+               Lambda J M^-1 r: exact where one wrench on this frame is all there is; J must have full row rank
+
+    law: a controller with a model `robot` whose own state is a vector or None. gain K [1/s]: a number, (nv,) or
+    symmetric positive definite (nv, nv). friction: what the model knows of it. threshold [N m]: a number or (nv,).
+    The state z is the law's, then p^ (nv,), which starts at rest: of a robot that starts moving r begins with K M v.
+
+    V = the law's + 1/2 |p - p^|^2 / m,   V' = the law's - (p - p^) . K (p - p^) / m while nothing pushes
+
+    m [kg m^2] being the mean of M's diagonal where everything is zero. V vanishes with p^ = M v.
+    """
+
+    def __init__(
+        self,
+        law: Controller,
+        gain: ArrayLike = 50.0,
+        *,
+        friction: Friction | None = None,
+        threshold: ArrayLike | None = None,
+        frame: str | None = None,
+    ):
+        self.law = wrapped_law("law", law)
+        self.robot, n = self.law.robot, self.law.robot.nv
+        self.gain = gain_matrix("gain", gain, n)
+        if friction is not None:
+            if not isinstance(friction, Friction):
+                raise ArgumentError(f"friction: expected a geomctrl.Friction or None, got {friction!r:.60}")
+            friction.check(n)
+        if frame is not None and self.robot.frame(frame).body < 0:
+            raise ArgumentError(f"frame: {frame!r} is fixed to the world: no wrench moves it")
+        self.threshold = None if threshold is None else _threshold(threshold, n)
+        self.friction, self.frame, self.size = friction, frame, size_of(self.law)
+        self.mass = float(np.diagonal(self.robot.mass_matrix(self.robot.neutral())).mean())
+        goal(self, self.law)
+
+    def start(self):
+        return np.concatenate((start_of(self.law), np.zeros(self.robot.nv)))
+
+    def _split(self, z):
+        z = one_state("z", z, self.size + self.robot.nv)
+        return (z[: self.size] if self.size else None), z[self.size :]
+
+    def residual(self, q: np.ndarray, v: np.ndarray, z: np.ndarray) -> np.ndarray:
+        """r (nv,) [N m] at a state."""
+        return self.gain.dot(self.robot.mass_matrix_product(q, v) - self._split(z)[1])
+
+    def wrench(self, q: np.ndarray, residual: np.ndarray) -> np.ndarray:
+        """The wrench (6,) on `frame`, in its own axes, that a residual (nv,) amounts to."""
+        if self.frame is None:
+            raise ArgumentError("frame: expected the name of one when the observer was made, got None")
+        residual = one_state("residual", residual, self.robot.nv)
+        F = self.robot.jacobian(q, self.frame).dot(self.robot.mass_matrix_solve(q, residual))
+        return self.robot.operational_inertia(q, self.frame).dot(F)
+
+    def __call__(self, t, q, v, z):
+        own, estimate = self._split(z)
+        command = self.law(t, q, v, own)
+        r = self.gain.dot(self.robot.mass_matrix_product(q, v) - estimate)
+        rate = command.tau + self.robot.coriolis_transpose_product(q, v) - self.robot.gravity_force(q) + r
+        if self.friction is not None:
+            rate = rate - self.friction.acting(v)
+        signals = {**command.signals, "residual": r}
+        if self.threshold is not None:
+            signals["contact"] = scalar(np.where((np.abs(r) - self.threshold).max() > 0.0, 1.0, 0.0))
+        if self.frame is not None:
+            signals["wrench"] = self.wrench(q, r)
+        return Command(command.tau, np.concatenate((rate_of(command), rate)), signals)
+
+    def true_parameters(self, plant: Plant) -> np.ndarray:
+        """z where V vanishes while the robot is at rest."""
+        return np.concatenate((rest_of(self.law, plant), np.zeros(self.robot.nv)))
+
+    def sample_state(self, rng: np.random.Generator, plant: Plant) -> np.ndarray | None:
+        """A state that the law draws, and momenta of any size; None where the law has no set of its own."""
+        own = sampled(self.law, generator("rng", rng), plant)
+        return None if own is None else np.concatenate((own, self.mass * rng.normal(size=self.robot.nv)))
+
+    def lyapunov(self, t, q, v, z, plant) -> Lyapunov:
+        own, estimate = self._split(z)
+        V, rate = self.law.lyapunov(t, q, v, own, plant)
+        off = true_robot(plant).mass_matrix_product(q, v) - estimate
+        V, rate = V + scalar(0.5 * off.dot(off)) / self.mass, rate - scalar(off.dot(self.gain.dot(off))) / self.mass
+        return Lyapunov(V, rate)
+
+
+def _threshold(x: ArrayLike, n: int) -> np.ndarray:
+    a = checked("threshold", x, ())
+    if a.shape not in ((), (n,)) or not (a > 0.0).all():
+        raise ArgumentError(f"threshold: expected a positive number or ({n},) of them, got {a}")
+    return np.array(np.broadcast_to(a, n))

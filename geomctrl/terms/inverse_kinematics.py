@@ -1,0 +1,205 @@
+"""Inverse kinematics: damped Gauss-Newton on the group of configurations, within the joints' limits, from many starts.
+
+With e the errors of all targets, E their derivative along q exp(dv), a step minimises |e + E dv|^2 + mu |e|^2 |dv|^2
+(Levenberg and Marquardt, with the damping of Sugihara 2011) over the coordinates that no limit holds back; mu falls
+where the errors do, and rises where they do not. A start that stops getting better gives way to another, drawn by
+`seed`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from geomctrl.arguments import checked, count, number, require_rotation
+from geomctrl.errors import ArgumentError
+from geomctrl.kernels import se3 as se3_kernels
+from geomctrl.kernels import so3 as so3_kernels
+from geomctrl.lie import se3, so3
+from geomctrl.mechanism.configuration import integrate, neutral, random_configuration
+from geomctrl.mechanism.mechanism import Mechanism, require_robot
+from geomctrl.mechanism.states import one_configuration
+
+from .kinematics import jacobian, pose
+
+SHARE = 0.99  # of the errors that may be left after PATIENCE steps
+PATIENCE = 8
+MU, LEAST, MOST = 1e-2, 1e-8, 1e8
+LEAST_SHARE = 1e-12  # of E^T E, where it is singular: in redundant robots it always is
+
+
+class InverseKinematics(NamedTuple):
+    """What `inverse_kinematics` found: the configuration q (nq,), the best of all starts.
+
+    success: whether it is within the tolerance; residual: the largest error of a target, |rotation vector| [rad] or
+    distance [m]; iterations: steps of all starts; starts: how many were made; reason: in words.
+    """
+
+    q: np.ndarray
+    success: bool
+    residual: float
+    iterations: int
+    starts: int
+    reason: str
+
+
+class _Target(NamedTuple):
+    frame: str
+    kind: str  # "pose", "position" or "rotation"
+    value: np.ndarray
+
+
+def inverse_kinematics(
+    robot: Mechanism,
+    targets: Mapping[str, ArrayLike],
+    q0: ArrayLike | None = None,
+    *,
+    tolerance: float = 1e-9,
+    iterations: int = 100,
+    starts: int = 50,
+    seed: int = 0,
+) -> InverseKinematics:
+    """A configuration (nq,) that brings frames to targets, within the limits of joints with one degree of freedom.
+
+        found = robot.inverse_kinematics({"tool0": T}, q0)
+
+    targets: by the frames' names, a pose (4, 4), a position (3,) [m], which leaves the rotation free, or a rotation
+    (3, 3), which leaves the position free; T_world_frame as `pose` gives it. q0 (nq,): where to start first, by default
+    the middle of the joints' ranges; if that fails, up to `starts` - 1 random configurations by `seed`. tolerance: on
+    each target's rotation vector [rad] and distance [m]. iterations: of one start.
+
+    That no solution was found is no proof that there is none. One call, one state: not for laws that are to be traced.
+    Raises NameNotFoundError for unknown frames, ArgumentError for other bad arguments.
+    """
+    require_robot("robot", robot)
+    tolerance = number("tolerance", tolerance, "a positive number", lambda x: x > 0.0)
+    iterations, starts, seed = count("iterations", iterations, 1), count("starts", starts, 1), count("seed", seed)
+    wanted, limits = _targets(robot, targets), _Limits(robot)
+    q = limits.middle() if q0 is None else limits.clipped(one_configuration(robot, "q0", q0))
+    rng, best, steps, start = np.random.default_rng(seed), None, 0, 0
+    for start in range(1, starts + 1):
+        q, residual, taken = _descent(robot, wanted, limits, q, tolerance, iterations)
+        steps += taken
+        if best is None or residual < best[1]:
+            best = q, residual
+        if residual <= tolerance:
+            return InverseKinematics(q, True, residual, steps, start, "converged")
+        q = random_configuration(robot, rng)
+    assert best is not None
+    reason = f"no start of {start} came within {tolerance:g}; the nearest is off by {best[1]:.3g}"
+    return InverseKinematics(best[0], False, best[1], steps, start, reason)
+
+
+def _targets(robot: Mechanism, targets: Any) -> list[_Target]:
+    if not isinstance(targets, Mapping) or not targets:
+        raise ArgumentError(f"targets: expected {{frame: pose, position or rotation}}, got {targets!r:.80}")
+    found = []
+    for frame, value in targets.items():
+        if robot.frame(frame).body < 0:
+            raise ArgumentError(f"targets: {frame!r} is fixed to the world: nothing moves it")
+        name, shape = f"targets: of {frame!r}", np.shape(value)
+        kinds = {(4, 4): "pose", (3,): "position", (3, 3): "rotation"}
+        if shape not in kinds:
+            raise ArgumentError(f"{name}: expected a pose (4, 4), position (3,) or rotation (3, 3), got shape {shape}")
+        a = checked(name, value, shape)
+        if kinds[shape] == "pose":
+            a = se3.checked_transform(name, a)
+        elif kinds[shape] == "rotation":
+            require_rotation(name, a)
+        found.append(_Target(frame, kinds[shape], a))
+    return found
+
+
+class _Limits:
+    """The limits of joints with one degree of freedom: where in q and in v, (n,) each, and their values."""
+
+    def __init__(self, robot: Mechanism):
+        one = [i for i, joint in enumerate(robot.joints) if joint.dof == 1]
+        self.robot = robot
+        self.q = np.array([robot.q_slices[i].start for i in one], dtype=int)
+        self.v = np.array([robot.v_slices[i].start for i in one], dtype=int)
+        self.lower = np.array([robot.joints[i].lower for i in one], dtype=float)
+        self.upper = np.array([robot.joints[i].upper for i in one], dtype=float)
+
+    def clipped(self, q: np.ndarray) -> np.ndarray:
+        q[self.q] = np.clip(q[self.q], self.lower, self.upper)
+        return q
+
+    def middle(self) -> np.ndarray:
+        q = neutral(self.robot)
+        both = np.isfinite(self.lower) & np.isfinite(self.upper)
+        q[self.q[both]] = 0.5 * (self.lower[both] + self.upper[both])
+        return self.clipped(q)
+
+    def free(self, q: np.ndarray, gradient: np.ndarray) -> np.ndarray:
+        """(nv,): the coordinates that are not at a limit beyond which the errors would fall."""
+        free, slope = np.ones(self.robot.nv, dtype=bool), gradient[self.v]
+        at = q[self.q]
+        free[self.v] = ~(((at <= self.lower) & (slope > 0.0)) | ((at >= self.upper) & (slope < 0.0)))
+        return free
+
+
+def _descent(
+    robot: Mechanism, targets: list[_Target], limits: _Limits, q: np.ndarray, tolerance: float, most: int
+) -> tuple[np.ndarray, float, int]:
+    """(q, residual, steps): from q on until the errors are within the tolerance or fall no more."""
+    e, residual = _errors(robot, targets, q)
+    cost, mu, history = float(e @ e), MU, [np.inf] * PATIENCE
+    for step in range(most):
+        if residual <= tolerance or cost > SHARE**2 * history[step] or mu > MOST:
+            return q, residual, step
+        history.append(cost)
+        E = _derivative(robot, targets, q)
+        gradient = E.T @ e
+        free = limits.free(q, gradient)
+        E, dv = E[:, free], np.zeros(robot.nv)
+        H = E.T @ E
+        H += (mu * cost + LEAST_SHARE * np.trace(H)) * np.eye(len(H))
+        dv[free] = np.linalg.solve(H, -gradient[free])
+        moved = limits.clipped(integrate(robot, q, dv))
+        e_moved, residual_moved = _errors(robot, targets, moved)
+        lower = float(e_moved @ e_moved)
+        if lower < cost:
+            q, e, residual, cost, mu = moved, e_moved, residual_moved, lower, max(LEAST, 0.1 * mu)
+        else:
+            mu *= 10.0
+    return q, residual, most
+
+
+def _errors(robot: Mechanism, targets: list[_Target], q: np.ndarray) -> tuple[np.ndarray, float]:
+    """All errors, one below the other, and the largest of a target."""
+    found, largest = [], 0.0
+    for frame, kind, value in targets:
+        T = pose(robot, q, frame)
+        if kind == "pose":
+            e = _log(se3_kernels, se3.inverse_of(value) @ T)
+            off = [e[:3], T[:3, 3] - value[:3, 3]]
+        else:
+            e = T[:3, 3] - value if kind == "position" else _log(so3_kernels, value.T @ T[:3, :3])
+            off = [e]
+        largest = max(largest, *(float(np.sqrt(x @ x)) for x in off))
+        found.append(e)
+    return np.concatenate(found), largest
+
+
+def _log(group: Any, a: np.ndarray) -> np.ndarray:
+    """`se3.log` or `so3.log` of what is known to be an element, without the checks, which take ten times as long."""
+    return group.log_many(a[None])[0]
+
+
+def _derivative(robot: Mechanism, targets: list[_Target], q: np.ndarray) -> np.ndarray:
+    """The derivative of all errors along q exp(dv), at dv = 0."""
+    rows = []
+    for frame, kind, value in targets:
+        if kind == "position":
+            rows.append(jacobian(robot, q, frame, "hybrid")[3:])
+            continue
+        T, J = pose(robot, q, frame), jacobian(robot, q, frame)
+        if kind == "pose":
+            rows.append(se3.dexp_inv(-_log(se3_kernels, se3.inverse_of(value) @ T)) @ J)
+        else:
+            rows.append(so3.dexp_inv(-_log(so3_kernels, value.T @ T[:3, :3])) @ J[:3])
+    return np.concatenate(rows)
