@@ -7,11 +7,14 @@ from geomctrl.controllers.computed_torque import ComputedTorque as ComputedTorqu
 from geomctrl.controllers.dead_zone import DeadZone as DeadZone
 from geomctrl.controllers.e_modification import EModification as EModification
 from geomctrl.controllers.elastic_joint import ElasticJoint as ElasticJoint
+from geomctrl.controllers.natural_adaptation import NaturalAdaptation as NaturalAdaptation
 from geomctrl.controllers.passivity import Passivity as Passivity
 from geomctrl.controllers.pd_gravity import PDGravity as PDGravity
+from geomctrl.controllers.robust import Robust as Robust
 from geomctrl.controllers.sigma_modification import SigmaModification as SigmaModification
 from geomctrl.controllers.slotine_li import SlotineLi as SlotineLi
 from geomctrl.controllers.smooth_projection import SmoothProjection as SmoothProjection
+from geomctrl.controllers.super_twisting import SuperTwisting as SuperTwisting
 
 def __getattr__(name: str) -> Any: ...
 def classes() -> dict[str, type]: ...

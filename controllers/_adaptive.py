@@ -70,7 +70,7 @@ class AdaptiveSliding(ModelBased):
         self.nominal = projection @ nominal
         self.kept = nominal if parameters == "links" else np.zeros_like(nominal)  # where nothing is adapted
         self.p0 = self.nominal if friction is None else np.concatenate((self.nominal, friction.parameters(robot.nv)))
-        self.units = _squared_units(robot, projection, len(self.p0) - len(self.nominal))
+        self.units = squared_units(robot, projection, len(self.p0) - len(self.nominal))
         if Gamma is None:
             Gamma = rate * self.units
         self.Gamma = gain_matrix("Gamma", Gamma, len(self.p0))
@@ -210,7 +210,7 @@ def _bodies(robot: Robot, names: Sequence[str] | None) -> list[int]:
     return sorted(robot.body_names.index(name) for name in names)
 
 
-def _squared_units(robot: Robot, projection: np.ndarray, friction: int) -> np.ndarray:
+def squared_units(robot: Robot, projection: np.ndarray, friction: int = 0) -> np.ndarray:
     """The squares of each parameter's natural unit, (m, m l, m l^2) of the robot's typical body: with gains like that
     all estimates move on comparable relative scales."""
     m, second_moments = float(robot.parameters[:, 0].mean()), inertia.pseudo(robot.parameters)[:, :3, :3]

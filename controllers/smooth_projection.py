@@ -22,8 +22,9 @@ class SmoothProjection(AdaptiveSliding):
 
     h = D^-1 (p - p_0), taken = 0 within the ball h . D h <= radius^2 and 1 where that is 1.1 radius^2, linear between,
     (h . x)+ = max(h . x, 0): an estimate never leaves the larger ball, which any torque that nobody models can not
-    change. D are the squares of the parameters' natural units, (1, l, l^2) for mass, first and second moments, l the size
-    of the robot's mean body, as in the default Gamma. The torque, V and the `options` are those of `SlotineLi`:
+    change. D are the squares of the parameters' natural units, (1, l, l^2) for mass, first and second moments, l
+    the size of the robot's mean body, as in the default Gamma. The torque, V and the `options` are those of
+    `SlotineLi`:
 
     V' <= - s . K s   as long as p_true is in the smaller ball, as then (p - p_true) . h >= 0 outside of it.
 
