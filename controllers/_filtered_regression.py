@@ -18,7 +18,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from geomctrl.arguments import generator, number
-from geomctrl.control.contracts import Command, Reference
+from geomctrl.compiler.arrays import scalar
+from geomctrl.control.contracts import Command, Lyapunov, Reference
 from geomctrl.control.plant import Plant, one_state
 from geomctrl.controllers._adaptive import AdaptiveSliding
 from geomctrl.robot import Robot
@@ -128,3 +129,69 @@ class FilteredAdaptation(AdaptiveSliding):
 
     def _sampled_memory(self, rng: np.random.Generator, true) -> np.ndarray:
         return np.zeros(self.more)
+
+
+class RememberingAdaptation(FilteredAdaptation):
+    """`FilteredAdaptation` that remembers what it saw, Phi (n, n), eta (n,) and omega, forgotten at a rate [1/s]:
+
+    Phi' = W^T K^-1 W - forgetting Phi,  eta' = W^T K^-1 y - forgetting eta,  omega' = y . K^-1 y - forgetting omega
+
+    so that Phi p_true = eta but for what the filters did not know at the start (Kreisselmeier 1977). How far they are
+    off is told by D = p_true . Phi p_true - 2 p_true . eta + omega, D' = delta . K^-1 delta - forgetting D, which with
+    Phi is such that x . Phi x + 2 x . (Phi p_true - eta) + D >= 0 for all x. weight: of the memory, as a subclass says.
+    """
+
+    def __init__(
+        self,
+        robot: Robot,
+        reference: Reference,
+        Lambda: ArrayLike | None = None,
+        K: ArrayLike | None = None,
+        Gamma: ArrayLike | None = None,
+        *,
+        weight: float = 5.0,
+        forgetting: float = 1.0,
+        **options: Any,
+    ):
+        super().__init__(robot, reference, Lambda, K, Gamma, **options)
+        self.weight = number("weight", weight, "a positive number [1/s]", lambda x: x > 0.0)
+        self.forgetting = number("forgetting", forgetting, "a positive number [1/s]", lambda x: x > 0.0)
+        self.more = len(self.p0) ** 2 + len(self.p0) + 1
+
+    def _memory(self, more):
+        """(Phi, eta, omega)."""
+        n = len(self.p0)
+        return more[: n * n].reshape(n, n), more[n * n : n * n + n], more[-1]
+
+    def _learning(self, g, p, of, more):
+        Phi, eta, _ = self._memory(more)
+        scaled = of.W.T.dot(self.K_inverse)
+        seen = (scaled.dot(of.W).ravel(), scaled.dot(of.y), [of.y.dot(self.K_inverse).dot(of.y)])
+        return self._gradient(g) - self._pull(p, Phi, eta), np.concatenate(seen) - self.forgetting * more
+
+    def _pull(self, p, Phi, eta):
+        """What memory takes off p'."""
+        raise NotImplementedError
+
+    def _bound(self) -> float:
+        """weight times what D has to make up for in the bound on V'."""
+        raise NotImplementedError
+
+    def lyapunov(self, t, q, v, z, plant) -> Lyapunov:
+        value, loss = self._sliding_energy(t, q, v, z, plant)
+        p, _, _, more = self._split(z)
+        Phi, eta, omega = self._memory(more)
+        true, delta = self._true(plant), self._unknown(q, v, z, plant)[1]
+        D = scalar(true.dot(Phi).dot(true) - 2.0 * true.dot(eta) + omega)
+        coming = 0.5 * scalar(delta.dot(self.K_inverse).dot(delta)) / self.bandwidth
+        learnt = scalar(self._weighted(p - true).dot(self._pull(p, Phi, eta)))
+        return Lyapunov(value + self._bound() / self.forgetting * (D + coming), -loss - learnt - self._bound() * D)
+
+    def _settled_memory(self, W, true) -> np.ndarray:
+        Phi = W.T.dot(self.K_inverse).dot(W) / self.forgetting
+        return np.concatenate((Phi.ravel(), Phi.dot(true), [true.dot(Phi).dot(true)]))
+
+    def _sampled_memory(self, rng: np.random.Generator, true) -> np.ndarray:
+        W = rng.normal(size=(len(true) + 1, len(true)))
+        y = W.dot(true) + 0.1 * rng.normal(size=len(W))
+        return np.concatenate((W.T.dot(W).ravel(), W.T.dot(y), [y.dot(y)]))

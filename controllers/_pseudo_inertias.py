@@ -7,7 +7,9 @@ from __future__ import annotations
 
 import numpy as np
 
+from geomctrl.errors import InertiaError
 from geomctrl.mechanism import inertia
+from geomctrl.robot import Robot
 
 BASIS = inertia.pseudo(np.eye(10))  # P of each parameter alone: P is linear in them
 TO_P = BASIS.reshape(10, 16).T
@@ -55,10 +57,22 @@ def natural_gradient(p, g):
 
 def metric_inverse(p):
     """The matrix (10 n, 10 n) of `natural_gradient`, in blocks of ten."""
-    out = np.zeros((len(p), len(p)), dtype=p.dtype)
+    blocks, n = [], len(p) // 10
     for i, P in enumerate(pseudo(p)):
-        out[10 * i : 10 * i + 10, 10 * i : 10 * i + 10] = TO_TEN @ np.kron(P, P) @ TO_DUAL
-    return out
+        products = (P[:, None, :, None] * P[None, :, None, :]).reshape(16, 16)  # P L P by its entries, P x P
+        block = TO_TEN @ products @ TO_DUAL
+        blocks.append(np.concatenate((np.zeros((10, 10 * i)), block, np.zeros((10, 10 * (n - 1 - i)))), axis=1))
+    return np.concatenate(blocks)
+
+
+def require_solid(robot: Robot, columns: np.ndarray) -> None:
+    """Raise InertiaError unless the bodies with these parameters have extent in all directions."""
+    for body in columns[::10] // 10:
+        if not inertia.is_physical(robot.parameters[body], strict=True):
+            raise InertiaError(
+                f"robot: body {robot.body_names[body]!r}: expected extent in all directions, got a pseudo-inertia"
+                " that is not positive definite; leave it out of `adapt`"
+            )
 
 
 def random_bodies(rng: np.random.Generator, p, spread: float = 0.2):

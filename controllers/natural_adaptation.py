@@ -14,9 +14,13 @@ from geomctrl.control.plant import Friction, Plant
 from geomctrl.control.tracking import sliding_energy
 from geomctrl.controllers._adaptive import AdaptiveSliding
 from geomctrl.controllers._model_based import true_robot
-from geomctrl.controllers._pseudo_inertias import divergence, metric_inverse, natural_gradient, random_bodies
-from geomctrl.errors import InertiaError
-from geomctrl.mechanism import inertia
+from geomctrl.controllers._pseudo_inertias import (
+    divergence,
+    metric_inverse,
+    natural_gradient,
+    random_bodies,
+    require_solid,
+)
 from geomctrl.robot import Robot
 from geomctrl.terms.dynamics import Form
 
@@ -55,12 +59,7 @@ class NaturalAdaptation(AdaptiveSliding):
         super().__init__(robot, reference, Lambda, K, adapt=adapt, friction=friction, rate=rate, form=form)
         self.gamma = rate / float(robot.parameters[:, 0].mean()) ** 2
         self.size = len(self.columns)
-        for body in self.columns[::10] // 10:
-            if not inertia.is_physical(robot.parameters[body], strict=True):
-                raise InertiaError(
-                    f"robot: body {robot.body_names[body]!r}: expected extent in all directions, got a pseudo-inertia"
-                    " that is not positive definite; leave it out of `adapt`"
-                )
+        require_solid(robot, self.columns)
         # the constant metric that is tangent to this one where the estimates start
         self.Gamma[: self.size, : self.size] = self.gamma * metric_inverse(self.nominal)
 

@@ -1,4 +1,4 @@
-"""Adaptation in the metric of pseudo-inertias: V' as an identity, bodies that stay bodies, and a covariance in frames."""
+"""Adaptation in the metric of pseudo-inertias: V' as an identity, and bodies that stay bodies in any frame."""
 
 import numpy as np
 import pytest

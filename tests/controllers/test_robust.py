@@ -60,7 +60,7 @@ def test_without_the_correction_the_bound_does_not_hold():
 
 
 def test_a_mass_in_closed_form():
-    """One prismatic joint on a level axis: tau = (m_0 + u) a_ref - K s, u = - rho a_ref s / sqrt((a_ref s)^2 + eps^2)."""
+    """One prismatic joint on a level axis: tau = (m_0 + u) a_ref - K s, u = - rho a_ref s / |(a_ref s, eps)|."""
     inertia = gc.inertia.from_com(2.0, np.zeros(3), np.eye(3))
     mass = gc.Robot.build([gc.Body("cart", None, gc.Joint.prismatic((1, 0, 0)), None, inertia)])
     motion = Sinusoids(mass, [0.0], [0.3], [0.5])
