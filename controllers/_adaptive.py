@@ -60,7 +60,7 @@ class AdaptiveSliding(ModelBased):
         form_number(form)
         choice("parameters", parameters, ("links", "base"))
         rate = number("rate", rate, "a positive number", lambda x: x > 0.0)
-        self.Lambda, self.K = self.sliding_gains(Lambda, K)
+        self.Lambda, self.K = self._sliding_gains(Lambda, K)
         self.form: Form = form
         nominal = robot.parameters.ravel()
         if parameters == "base" and adapt is not None:

@@ -7,7 +7,8 @@ parameters (Slotine and Li 1989):
     X' = lambda (lambda Y_p + H - X),  X' = lambda (-F - X) for friction,      W = lambda Y_p - X,  W = -X,
     u' = lambda (tau + lambda b + h_b - u),                                    y = u - lambda b,
 
-W p_true - y = delta, delta' = -lambda delta: what the filters did not know at the start, zero from rest.
+W p_true - y = delta, delta' = -lambda delta: what the filters did not know at the start. They begin with X = lambda Y_p
+and u = lambda b of the reference, so that delta is zero where the robot starts there, or at rest.
 """
 
 from __future__ import annotations
@@ -59,9 +60,16 @@ class FilteredAdaptation(AdaptiveSliding):
         self.armature = np.concatenate([np.full(j.dof, j.armature) for j in robot.joints])
 
     def start(self):
-        """The nominal model's parameters and empty filters, as they are at rest."""
-        n = len(self.p0)
-        return np.concatenate((self.p0, np.zeros(n * self.robot.nv + self.robot.nv + self.more)))
+        """The nominal model's parameters, and filters that begin on the reference: there W and delta are zero."""
+        q, v, _ = self.desired(0.0)
+        of = self._regression(q, v, self._with_filters(self.p0))
+        return self._with_filters(self.p0, of.W, -of.y)
+
+    def _with_filters(self, p, X: ArrayLike = 0.0, u: ArrayLike = 0.0, more: ArrayLike = 0.0):
+        """The state z of these parts, each of its own size."""
+        n, nv = len(self.p0), self.robot.nv
+        parts = ((X, n * nv), (u, nv), (more, self.more))
+        return np.concatenate((p, *(np.broadcast_to(np.ravel(x), size) for x, size in parts)))
 
     def _split(self, z):
         """(p, X, u, more)."""
@@ -107,12 +115,10 @@ class FilteredAdaptation(AdaptiveSliding):
     def settled(self, t: float, plant: Plant) -> np.ndarray:
         """The state at which V vanishes on the reference at time t: filters as they settle if that rests there."""
         q, v, _ = self.desired(t)
-        true, n = self._true(plant), len(self.p0)
-        z = np.concatenate((true, self.start()[n:]))
-        of = self._regression(q, v, z)
-        X = of.X_input
-        W = of.W - X
-        return np.concatenate((true, X.ravel(), W.dot(true) - of.y, self._settled_memory(W, true)))
+        true = self._true(plant)
+        of = self._regression(q, v, self._with_filters(true))
+        W = of.W - of.X_input
+        return self._with_filters(true, of.X_input, W.dot(true) - of.y, self._settled_memory(W, true))
 
     def _settled_memory(self, W, true) -> np.ndarray:
         return np.zeros(self.more)
@@ -125,7 +131,7 @@ class FilteredAdaptation(AdaptiveSliding):
         p = true + 0.5 * size * rng.normal(size=true.shape)
         X = 5.0 * rng.normal(size=(nv, len(p)))
         u = -X.dot(true) + rng.normal(size=nv)
-        return np.concatenate((p, X.ravel(), u, self._sampled_memory(rng, true)))
+        return self._with_filters(p, X, u, self._sampled_memory(rng, true))
 
     def _sampled_memory(self, rng: np.random.Generator, true) -> np.ndarray:
         return np.zeros(self.more)

@@ -36,13 +36,13 @@ class ModelBased:
             friction.check(robot.nv)
         self.robot, self.reference, self.friction = robot, reference, friction
 
-    def gain(self, name: str, given: ArrayLike | None, of_rule: Callable[[Design], ArrayLike]) -> np.ndarray:
+    def _gain(self, name: str, given: ArrayLike | None, of_rule: Callable[[Design], ArrayLike]) -> np.ndarray:
         """The gain matrix (nv, nv) of what is given, or of what `control.tuning`'s rule has for the robot."""
         return gain_matrix(name, of_rule(rule(self.robot)) if given is None else given, self.robot.nv)
 
-    def sliding_gains(self, Lambda: ArrayLike | None, K: ArrayLike | None) -> tuple[np.ndarray, np.ndarray]:
+    def _sliding_gains(self, Lambda: ArrayLike | None, K: ArrayLike | None) -> tuple[np.ndarray, np.ndarray]:
         """Lambda and K (nv, nv), those of the rule where None is given."""
-        return self.gain("Lambda", Lambda, lambda rule: rule.Lambda), self.gain("K", K, lambda rule: rule.K)
+        return self._gain("Lambda", Lambda, lambda rule: rule.Lambda), self._gain("K", K, lambda rule: rule.K)
 
     def start(self):
         return None

@@ -18,7 +18,7 @@ class Composite(FilteredAdaptation):
     manipulators", with a constant gain)
 
     W p_true = y is the torque's filtered regression, of momenta instead of accelerations; W and y are low-pass filtered
-    with `bandwidth` [1/s], start() fits a robot at rest, and elsewhere W p_true - y = delta, delta' = -bandwidth delta.
+    with `bandwidth` [1/s]; from a start on the reference exactly, else W p_true - y = delta, delta' = -bandwidth delta.
     r = weight / (1 + tr(K^-1 W Gamma W^T) / bandwidth), so that no estimate moves faster than the filters. With
     x = W (p - p_true)
 

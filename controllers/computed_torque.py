@@ -44,7 +44,7 @@ class ComputedTorque(ModelBased):
         strict: bool = False,
     ):
         super().__init__(robot, reference, friction)
-        self.kp, self.kd = self.gain("kp", kp, lambda rule: rule.kp), self.gain("kd", kd, lambda rule: rule.kd)
+        self.kp, self.kd = self._gain("kp", kp, lambda rule: rule.kp), self._gain("kd", kd, lambda rule: rule.kd)
         self.strict = flag("strict", strict)
         if strict and robot.nq != robot.nv:
             raise ArgumentError(f"strict: expected joints with one degree of freedom, got {robot.nv} velocities,"

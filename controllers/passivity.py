@@ -49,7 +49,7 @@ class Passivity(ModelBased):
     ):
         super().__init__(robot, reference, friction)
         form_number(form)
-        self.Lambda, self.K = self.sliding_gains(Lambda, K)
+        self.Lambda, self.K = self._sliding_gains(Lambda, K)
         self.form: Form = form
         self.strict = flag("strict", strict)
         self.stiffness = self.Lambda @ self.K

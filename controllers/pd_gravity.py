@@ -58,8 +58,8 @@ class PDGravity(ModelBased):
                 f"constant: expected joints with one degree of freedom, got {joint.name!r}, {joint.kind}: a constant"
                 " generalised force has no potential there"
             )
-        self.kp = self.gain("kp", kp, lambda rule: rule.kp * rule.D)
-        self.kd = self.gain("kd", kd, lambda rule: rule.kd * rule.D)
+        self.kp = self._gain("kp", kp, lambda rule: rule.kp * rule.D)
+        self.kd = self._gain("kd", kd, lambda rule: rule.kd * rule.D)
 
     @classmethod
     def tuned(cls, tuning: Tuning) -> PDGravity:

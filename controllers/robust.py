@@ -41,7 +41,8 @@ class Robust(ModelBased):
     `lyapunov` has the rate without c, `allowance` c.
 
     rho [kg]     default a tenth of the mean body's mass, times the root of the number of bodies
-    eps [W/kg]   by default so wide that the slope of u in s is at most a quarter of K, at random postures at rest
+    eps [W/kg]   by default so wide that the slope of the torque in s that u adds is at most a quarter of K, at random
+                 postures, velocities of about 1 rad/s or m/s and accelerations of Lambda times that
     """
 
     GAINS: ClassVar = {**RATES, "rho": "kg, uncertainty", "eps": "W/kg, boundary layer"}
@@ -60,7 +61,7 @@ class Robust(ModelBased):
         super().__init__(robot, reference)
         self.form: Form = form
         form_number(form)
-        self.Lambda, self.K = self.sliding_gains(Lambda, K)
+        self.Lambda, self.K = self._sliding_gains(Lambda, K)
         mean = float(robot.parameters[:, 0].mean())
         rho = UNCERTAIN * mean * float(np.sqrt(robot.nbodies)) if rho is None else rho
         self.rho = number("rho", rho, "a positive number [kg]", lambda x: x > 0.0)
@@ -70,25 +71,25 @@ class Robust(ModelBased):
         self.eps = number("eps", eps, "a positive number [W/kg]", lambda x: x > 0.0)
 
     def _steepest(self) -> float:
-        """The largest eigenvalue of K^-1 Y D Y^T at rest in random postures."""
+        """The largest eigenvalue of K^-1 Y D Y^T at random states."""
         robot, rng = self.robot, np.random.default_rng(0)
         q = np.array([robot.random_configuration(rng) for _ in range(50)])
-        still = np.zeros((50, robot.nv))
-        Y = robot.regressor(q, still, still)
+        v = rng.normal(size=(50, robot.nv))
+        Y = robot.regressor(q, v, rng.normal(size=v.shape) @ self.Lambda)
         return float(np.linalg.eigvals(np.linalg.solve(self.K, Y * self.D @ Y.swapaxes(1, 2))).real.max())
 
     @classmethod
     def tuned(cls, tuning: Tuning) -> Robust:
         """Lambda, K = kappa_i D_i; rho and eps by default."""
         instance("tuning", tuning, Tuning, "a Tuning")
-        own = {name: gain for name, gain in tuning.gains.items() if name not in RATES}
-        return cls(tuning.robot, tuning.motion, tuning.Lambda, tuning.K, **own)
+        rho, eps = tuning.gains.get("rho"), tuning.gains.get("eps")
+        return cls(tuning.robot, tuning.motion, tuning.Lambda, tuning.K, rho, eps)
 
     def __call__(self, t, q, v, z):
-        desired, gains = self.desired(t), (self.Lambda, self.K, self.form)
-        g = adaptive_law(self.robot, self.p0, q, v, desired, *gains).YTs
+        desired = self.desired(t)
+        g = adaptive_law(self.robot, self.p0, q, v, desired, self.Lambda, self.K, self.form).YTs
         u = -self.rho * self.D * g / np.sqrt((self.D * g).dot(g) + self.eps**2)
-        tau, _, e, s = adaptive_law(self.robot, self.p0 + u, q, v, desired, *gains)
+        tau, _, e, s = adaptive_law(self.robot, self.p0 + u, q, v, desired, self.Lambda, self.K, self.form)
         return Command(tau, None, {"e": e, "s": s})
 
     def lyapunov(self, t, q, v, z, plant) -> Lyapunov:

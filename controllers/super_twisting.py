@@ -56,8 +56,8 @@ class SuperTwisting(ModelBased):
         friction: Friction | None = None,
     ):
         super().__init__(robot, reference, friction)
-        self.Lambda = self.gain("Lambda", Lambda, lambda rule: rule.Lambda)
-        of_rate = self.gain("rate", rate, lambda rule: NEAR * (rule.kappa / K1) ** 2)
+        self.Lambda = self._gain("Lambda", Lambda, lambda rule: rule.Lambda)
+        of_rate = self._gain("rate", rate, lambda rule: NEAR * (rule.kappa / K1) ** 2)
         if np.count_nonzero(of_rate - np.diag(np.diag(of_rate))):
             raise ArgumentError(f"rate: expected a number or one a joint ({robot.nv},), got a matrix")
         rates = np.diag(of_rate)

@@ -30,6 +30,7 @@ def test_python_in_the_readme_runs(capsys, tmp_path, monkeypatch):
         "README.md",
         "CONTRIBUTING.md",
         "docs/bounds.md",
+        "docs/controllers.md",
         "docs/formulas.md",
         "docs/minimum-energy-paths.md",
         "docs/testing.md",

@@ -1,4 +1,4 @@
-"""The regressors of a tree, of torque tau = Y(q, v, a, v_ref) pi and of momentum; products with vectors without them."""
+"""The regressors of a tree: of torque, tau = Y(q, v, a, v_ref) pi, and of momentum; products with vectors without Y."""
 
 from .algorithms import algorithm, per_body, per_coordinate
 from .newton_euler import (

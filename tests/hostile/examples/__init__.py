@@ -13,6 +13,7 @@ ROOMS = (
     "integrators",
     "control",
     "controllers",
+    "adaptive",
     "constrained",
     "identification",
     "others",
