@@ -79,7 +79,9 @@ class FilteredAdaptation(AdaptiveSliding):
 
     def _state(self, z):
         n, nv = len(self.p0), self.robot.nv
-        return z if np.shape(z) == (n,) else one_state("z", z, n + n * nv + nv + self.more)[:n]
+        return (
+            z if isinstance(z, np.ndarray) and z.shape == (n,) else one_state("z", z, n + n * nv + nv + self.more)[:n]
+        )
 
     def _regression(self, q, v, z) -> Regression:
         lam, (_, X, u, _) = self.bandwidth, self._split(z)

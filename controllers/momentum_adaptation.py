@@ -77,7 +77,7 @@ class MomentumAdaptation(AdaptiveSliding):
 
     def _state(self, z):
         n = len(self.p0)
-        return z if np.shape(z) == (n,) else one_state("z", z, 2 * n)[:n]
+        return z if isinstance(z, np.ndarray) and z.shape == (n,) else one_state("z", z, 2 * n)[:n]
 
     def true_parameters(self, plant: Plant) -> np.ndarray:
         true = self._true(plant)
@@ -123,7 +123,7 @@ class MomentumAdaptation(AdaptiveSliding):
     def sample_state(self, rng: np.random.Generator, plant: Plant) -> np.ndarray | None:
         """Two estimates of bodies that there can be, for tests; None with the quadratic potential: any z is one."""
         generator("rng", rng)
+        true = self._true(plant)
         if self.potential == "quadratic":
             return None
-        true = self._true(plant)
         return np.concatenate((random_bodies(rng, true), random_bodies(rng, true)))

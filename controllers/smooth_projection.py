@@ -7,11 +7,12 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import ArrayLike
 
-from geomctrl.arguments import generator, number
+from geomctrl.arguments import checked, generator, number
 from geomctrl.compiler.arrays import scalar
 from geomctrl.control.contracts import Lyapunov, Reference
-from geomctrl.control.plant import Plant
+from geomctrl.control.plant import Plant, one_state
 from geomctrl.controllers._adaptive import AdaptiveSliding
+from geomctrl.controllers._model_based import true_robot
 from geomctrl.robot import Robot
 
 EDGE = 0.1  # of the radius squared, over which the projection sets in
@@ -63,12 +64,13 @@ class SmoothProjection(AdaptiveSliding):
 
     def distance(self, p: ArrayLike) -> float:
         """How far parameters are off the nominal ones, in radii: for the proof the true ones are at most 1."""
-        off = self._state(p) - self.p0
+        off = checked("p", one_state("p", p, len(self.p0)), self.p0.shape) - self.p0
         return scalar(np.sqrt(off.dot(self.D_inverse * off))) / self.radius
 
     def sample_state(self, rng: np.random.Generator, plant: Plant) -> np.ndarray:
         """An estimate anywhere in the larger ball, often in its outer layer, for tests."""
         generator("rng", rng)
+        true_robot(plant)
         x = rng.normal(size=self.p0.shape)
         size = np.sqrt(1.0 + EDGE) * rng.uniform() ** 0.1 * self.radius
         return self.p0 + size * np.sqrt(self.units) * x / np.linalg.norm(x)

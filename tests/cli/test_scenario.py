@@ -5,10 +5,10 @@ import pytest
 
 import geomctrl as gc
 from geomctrl import models
-from geomctrl.cli import gains, motions, plants
-from geomctrl.control import tuning
+from geomctrl.cli import motions, plants
 from geomctrl.cli.scenario import Scenario
 from geomctrl.cli.track_options import ScenarioOptions
+from geomctrl.control import tuning
 from geomctrl.errors import GeomctrlError
 
 
