@@ -9,6 +9,7 @@ import geomctrl as gc
 from geomctrl import controllers, models
 from geomctrl.control.references import Sinusoids
 from geomctrl.control.tuning import design
+from geomctrl.controllers._filtered_regression import RememberingAdaptation
 
 LAWS = {name: law for name, law in controllers.tuned().items() if "reference" in inspect.signature(law).parameters}
 
@@ -17,8 +18,8 @@ def of(law, robot):
     """(the law with its defaults, where its error starts)."""
     motion = Sinusoids(robot, robot.neutral(), 0.3, 0.4)
     q, v, _ = motion(0.0)
-    one = {"adapt": [robot.body_names[-1]]} if law is controllers.DREM else {}  # which takes twelve parameters
-    return law(robot, motion, **one), robot.integrate(q, 0.05 * np.random.default_rng(0).normal(size=robot.nv)), v
+    few = {"adapt": [robot.body_names[-1]]} if issubclass(law, RememberingAdaptation) else {}  # as their docs ask for
+    return law(robot, motion, **few), robot.integrate(q, 0.05 * np.random.default_rng(0).normal(size=robot.nv)), v
 
 
 @pytest.mark.slow
