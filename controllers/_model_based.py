@@ -2,16 +2,24 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import lru_cache
+
 import numpy as np
+from numpy.typing import ArrayLike
 
 from geomctrl.arguments import function
 from geomctrl.control.contracts import Desired, Reference
 from geomctrl.control.desired import desired_at
 from geomctrl.control.friction import Friction
+from geomctrl.control.gains import gain_matrix
 from geomctrl.control.plant import Plant
 from geomctrl.control.tracking import Sliding, TrackingError, sliding_variables, tracking_error
+from geomctrl.control.tuning import Design, design
 from geomctrl.errors import ArgumentError
 from geomctrl.robot import Robot
+
+rule = lru_cache(maxsize=8)(design)  # of a robot: laws for the same one are often made in turn
 
 
 class ModelBased:
@@ -28,6 +36,14 @@ class ModelBased:
                 raise ArgumentError(f"friction: expected a geomctrl.Friction or None, got {friction!r:.60}")
             friction.check(robot.nv)
         self.robot, self.reference, self.friction = robot, reference, friction
+
+    def _gain(self, name: str, given: ArrayLike | None, of_rule: Callable[[Design], ArrayLike]) -> np.ndarray:
+        """The gain matrix (nv, nv) of what is given, or of what `control.tuning`'s rule has for the robot."""
+        return gain_matrix(name, of_rule(rule(self.robot)) if given is None else given, self.robot.nv)
+
+    def _sliding_gains(self, Lambda: ArrayLike | None, K: ArrayLike | None) -> tuple[np.ndarray, np.ndarray]:
+        """Lambda and K (nv, nv), those of the rule where None is given."""
+        return self._gain("Lambda", Lambda, lambda rule: rule.Lambda), self._gain("K", K, lambda rule: rule.K)
 
     def start(self):
         return None

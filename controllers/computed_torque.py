@@ -11,7 +11,6 @@ from geomctrl.arguments import flag, instance
 from geomctrl.compiler.arrays import scalar
 from geomctrl.control.contracts import Command, Lyapunov, Reference
 from geomctrl.control.friction import Friction
-from geomctrl.control.gains import gain_matrix
 from geomctrl.control.tracking import joint_forces
 from geomctrl.control.tuning import Tuning
 from geomctrl.controllers._model_based import ModelBased
@@ -28,8 +27,9 @@ class ComputedTorque(ModelBased):
 
     V = 1/2 w . w + 1/2 e . (Kp + c Kd) e + c e . w,   V' = - w . (Kd - c) w - c e . Kp e,   c = min eig Kd / 2
 
-    Gains: numbers, (nv,) or symmetric positive definite (nv, nv); kp [1/s^2], kd [1/s]. On joints with several
-    degrees of freedom Kp e stands for the gradient of 1/2 e . Kp e.
+    Gains: numbers, (nv,) or symmetric positive definite (nv, nv); kp [1/s^2], kd [1/s]; by default
+    those of the rule of `geomctrl.control.tuning`. On joints with several degrees of freedom Kp e stands for the
+    gradient of 1/2 e . Kp e.
     """
 
     GAINS: ClassVar = {"kp": "1/s^2", "kd": "1/s"}
@@ -38,13 +38,13 @@ class ComputedTorque(ModelBased):
         self,
         robot: Robot,
         reference: Reference,
-        kp: ArrayLike = 100.0,
-        kd: ArrayLike = 20.0,
+        kp: ArrayLike | None = None,
+        kd: ArrayLike | None = None,
         friction: Friction | None = None,
         strict: bool = False,
     ):
         super().__init__(robot, reference, friction)
-        self.kp, self.kd = gain_matrix("kp", kp, robot.nv), gain_matrix("kd", kd, robot.nv)
+        self.kp, self.kd = self._gain("kp", kp, lambda rule: rule.kp), self._gain("kd", kd, lambda rule: rule.kd)
         self.strict = flag("strict", strict)
         if strict:
             require_vectors("strict", robot)

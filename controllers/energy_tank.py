@@ -6,10 +6,10 @@ from typing import Any
 
 import numpy as np
 
-from geomctrl.arguments import generator, number
+from geomctrl.arguments import generator, number, one_state
 from geomctrl.compiler.arrays import scalar
 from geomctrl.control.contracts import Command, Controller, Lyapunov
-from geomctrl.control.plant import Plant, one_state
+from geomctrl.control.plant import Plant
 from geomctrl.controllers._component import goal, rate_of, rest_of, sampled, size_of, start_of, wrapped_law
 from geomctrl.errors import ArgumentError
 

@@ -11,8 +11,8 @@ from numpy.typing import ArrayLike
 from geomctrl.arguments import checked, function, instance
 from geomctrl.compiler.arrays import scalar
 from geomctrl.control.contracts import Command, Lyapunov, Reference
+from geomctrl.control.friction import Friction
 from geomctrl.control.gains import gain_matrix
-from geomctrl.control.plant import Friction
 from geomctrl.control.tracking import joint_forces
 from geomctrl.control.tuning import Tuning
 from geomctrl.controllers._model_based import ModelBased, true_robot

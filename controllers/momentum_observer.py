@@ -5,11 +5,12 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike
 
-from geomctrl.arguments import checked, generator
+from geomctrl.arguments import checked, generator, one_state
 from geomctrl.compiler.arrays import scalar
 from geomctrl.control.contracts import Command, Controller, Lyapunov
+from geomctrl.control.friction import Friction
 from geomctrl.control.gains import gain_matrix
-from geomctrl.control.plant import Friction, Plant, one_state
+from geomctrl.control.plant import Plant
 from geomctrl.controllers._component import goal, rate_of, rest_of, sampled, size_of, start_of, wrapped_law
 from geomctrl.controllers._model_based import true_robot
 from geomctrl.errors import ArgumentError

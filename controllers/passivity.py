@@ -11,7 +11,6 @@ from geomctrl.arguments import flag, instance
 from geomctrl.compiler.arrays import scalar
 from geomctrl.control.contracts import Command, Lyapunov, Reference
 from geomctrl.control.friction import Friction
-from geomctrl.control.gains import gain_matrix
 from geomctrl.control.tracking import sliding_energy
 from geomctrl.control.tuning import RATES, Tuning
 from geomctrl.controllers._model_based import ModelBased, true_robot
@@ -32,8 +31,9 @@ class Passivity(ModelBased):
 
     for one-degree-of-freedom joints, w = v - v_d: it is what a region of attraction is certified with.
 
-    Lambda [1/s] and K [N m s/rad]: numbers, (nv,) or symmetric positive definite (nv, nv); with `strict` Lambda K must
-    be symmetric. `form`: which C, "ploen", "christoffel" or "adjoint"; all keep Mdot - 2C skew.
+    Lambda [1/s] and K [N m s/rad]: numbers, (nv,) or symmetric positive definite (nv, nv); by default those of the rule
+    of `geomctrl.control.tuning`. With `strict` Lambda K must be symmetric. `form`: which C, "ploen", "christoffel" or
+    "adjoint"; all keep Mdot - 2C skew.
     """
 
     GAINS: ClassVar = RATES
@@ -42,15 +42,15 @@ class Passivity(ModelBased):
         self,
         robot: Robot,
         reference: Reference,
-        Lambda: ArrayLike = 5.0,
-        K: ArrayLike = 20.0,
+        Lambda: ArrayLike | None = None,
+        K: ArrayLike | None = None,
         friction: Friction | None = None,
         form: Form = "ploen",
         strict: bool = False,
     ):
         super().__init__(robot, reference, friction)
         form_number(form)
-        self.Lambda, self.K = gain_matrix("Lambda", Lambda, robot.nv), gain_matrix("K", K, robot.nv)
+        self.Lambda, self.K = self._sliding_gains(Lambda, K)
         self.form: Form = form
         self.strict = flag("strict", strict)
         self.stiffness = self.Lambda @ self.K

@@ -16,7 +16,6 @@ from numpy.typing import ArrayLike
 from geomctrl.arguments import flag, instance
 from geomctrl.compiler.arrays import scalar
 from geomctrl.control.contracts import Command, Lyapunov
-from geomctrl.control.gains import gain_matrix
 from geomctrl.control.references import hold
 from geomctrl.control.tracking import joint_forces
 from geomctrl.control.tuning import Tuning
@@ -34,20 +33,28 @@ class PDGravity(ModelBased):
     constant=True: tau = g(q_d) - Kp e - Kd v, for joints with one degree of freedom; V has U(q) - U(q_d) - g(q_d) . e
     besides, U the potential energy, and is positive definite where `gravity_margin()` is positive.
 
-    Gains: numbers, (nv,) or symmetric positive definite (nv, nv); kp [N m/rad], kd [N m s/rad]. On joints with
-    several degrees of freedom Kp e stands for the gradient of 1/2 e . Kp e.
+    Gains: numbers, (nv,) or symmetric positive definite (nv, nv); kp [N m/rad], kd [N m s/rad]; by
+    default those of the rule of `geomctrl.control.tuning`. On joints with several degrees of freedom Kp e stands for
+    the gradient of 1/2 e . Kp e.
     """
 
     GAINS: ClassVar = {"kp": "1/s^2, times D", "kd": "1/s, times D"}
 
     def __init__(
-        self, robot: Robot, q_d: ArrayLike, kp: ArrayLike = 100.0, kd: ArrayLike = 20.0, *, constant: bool = False
+        self,
+        robot: Robot,
+        q_d: ArrayLike,
+        kp: ArrayLike | None = None,
+        kd: ArrayLike | None = None,
+        *,
+        constant: bool = False,
     ):
         super().__init__(robot, hold(robot, one_configuration(robot, "q_d", q_d)))
         self.constant = flag("constant", constant)
         if constant:
             require_vectors("constant", robot, "a constant generalised force has no potential there")
-        self.kp, self.kd = gain_matrix("kp", kp, robot.nv), gain_matrix("kd", kd, robot.nv)
+        self.kp = self._gain("kp", kp, lambda rule: rule.kp * rule.D)
+        self.kd = self._gain("kd", kd, lambda rule: rule.kd * rule.D)
 
     @classmethod
     def tuned(cls, tuning: Tuning) -> PDGravity:

@@ -2,31 +2,23 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
-from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from geomctrl.arguments import FLOAT64, checked, choice, generator, instance, number, one_state
+from geomctrl.arguments import checked, generator, number, one_state
 from geomctrl.compiler.arrays import possible, scalar
-from geomctrl.control.contracts import Command, Lyapunov, Reference
+from geomctrl.control.contracts import Lyapunov, Reference
 from geomctrl.control.friction import Friction
-from geomctrl.control.gains import gain_matrix
 from geomctrl.control.plant import Plant
-from geomctrl.control.tracking import adaptive_law, sliding_energy
-from geomctrl.control.tuning import RATES, Tuning
-from geomctrl.controllers._model_based import ModelBased, true_robot
-from geomctrl.errors import ArgumentError, NameNotFoundError
-from geomctrl.mechanism import inertia
+from geomctrl.controllers._adaptive import AdaptiveSliding
+from geomctrl.errors import ArgumentError
 from geomctrl.robot import Robot
-from geomctrl.terms.dynamics import Form, form_number
-
-RATE = 20.0  # of adaptation, where a step can follow it
+from geomctrl.terms.dynamics import Form
 
 
-class SlotineLi(ModelBased):
+class SlotineLi(AdaptiveSliding):
     """tau = Y(q, v, a_ref, v_ref) p + armature a_ref - K s,   p' = -Gamma Y^T s      (Slotine and Li 1987)
 
     V = 1/2 s . M s + 1/2 (p - p_true) . Gamma^-1 (p - p_true),   V' = - s . K s
@@ -35,6 +27,7 @@ class SlotineLi(ModelBased):
     geometry and the armature, which is to be the plant's; its parameters are the first estimate. The state z is the
     estimate p of what is adapted:
 
+    Lambda, K            as in `Passivity`, by default of the rule of `geomctrl.control.tuning`
     parameters="links"   ten parameters of each body in `adapt` (names; default all), the others kept as in the model
     parameters="base"    the base parameters of the whole robot, of the reference-velocity dynamics
     friction             a Friction: its viscous and Coulomb coefficients (nv each) are adapted too, from these values
@@ -45,14 +38,12 @@ class SlotineLi(ModelBased):
                          the bound (parameters="links" only)
     """
 
-    GAINS: ClassVar = {**RATES, "rate": "of adaptation"}
-
     def __init__(
         self,
         robot: Robot,
         reference: Reference,
-        Lambda: ArrayLike = 5.0,
-        K: ArrayLike = 20.0,
+        Lambda: ArrayLike | None = None,
+        K: ArrayLike | None = None,
         Gamma: ArrayLike | None = None,
         *,
         parameters: str = "links",
@@ -62,29 +53,14 @@ class SlotineLi(ModelBased):
         rate: float = 1.0,
         form: Form = "ploen",
     ):
-        super().__init__(robot, reference, friction)
-        form_number(form)
-        choice("parameters", parameters, ("links", "base"))
-        rate = number("rate", rate, "a positive number", lambda x: x > 0.0)
         if minimum_mass is not None:
             number("minimum_mass", minimum_mass, "a positive mass", lambda m: m > 0.0)
-        self.Lambda, self.K = gain_matrix("Lambda", Lambda, robot.nv), gain_matrix("K", K, robot.nv)
-        self.form: Form = form
-        nominal = robot.parameters.ravel()
-        if parameters == "base" and (adapt is not None or minimum_mass is not None):
-            raise ArgumentError("adapt, minimum_mass: base parameters mix bodies; they go with parameters='links' only")
-        self.columns, projection = _adapted(robot, parameters, adapt, form)
-        self.projection = projection if parameters == "base" else None  # else it picks columns
-        self.nominal = projection @ nominal
-        self.kept = nominal if parameters == "links" else np.zeros_like(nominal)  # where nothing is adapted
-        self.p0 = self.nominal if friction is None else np.concatenate((self.nominal, friction.parameters(robot.nv)))
-        if Gamma is None:
-            Gamma = rate * _scaled_gain(robot, projection, len(self.p0) - len(self.nominal))
-        self.Gamma = gain_matrix("Gamma", Gamma, len(self.p0))
-        diagonal = np.diag(self.Gamma)
-        decoupled = np.array_equal(np.diag(diagonal), self.Gamma)  # then products with Gamma are elementwise
-        self.Gamma_inverse = np.diag(1.0 / diagonal) if decoupled else np.linalg.inv(self.Gamma)
-        self.minus_gamma, self.gamma_inverse = (-diagonal, 1.0 / diagonal) if decoupled else (None, None)
+            if parameters == "base":
+                raise ArgumentError("minimum_mass: base parameters mix bodies; it goes with parameters='links' only")
+        super().__init__(
+            robot, reference, Lambda, K, Gamma,
+            parameters=parameters, adapt=adapt, friction=friction, rate=rate, form=form,
+        )  # fmt: skip
         self.masses = np.flatnonzero(self.columns % 10 == 0) if minimum_mass is not None else np.zeros(0, dtype=int)
         self.minimum_mass = minimum_mass
         self._check_masses()
@@ -98,89 +74,21 @@ class SlotineLi(ModelBased):
         if (self.p0[self.masses] < self.minimum_mass).any():
             raise ArgumentError(f"minimum_mass: {self.minimum_mass} is above the model's own mass of an adapted body")
 
-    @classmethod
-    def tuned(cls, tuning: Tuning) -> SlotineLi:
-        """Lambda, K = kappa_i D_i as for `Passivity`; `rate` as fast as a step can follow; friction from zero."""
-        instance("tuning", tuning, Tuning, "a Tuning")
-        options: dict[str, Any] = {"parameters": "base" if tuning.adapt == "base" else "links"}
-        if tuning.adapt == "load":
-            options["adapt"] = [tuning.load_body or tuning.robot.body_names[-1]]
-        if tuning.friction is not None:
-            zero = np.zeros(tuning.robot.nv)
-            options["friction"] = Friction(zero, zero, tuning.friction.smoothing)
-
-        def law(rate: float) -> SlotineLi:
-            return cls(tuning.robot, tuning.motion, tuning.Lambda, tuning.K, rate=rate, **options)
-
-        if "rate" in tuning.gains:
-            return law(tuning.gains["rate"])
-        return law(_adaptation_rate(law(RATE), tuning.rule.dt, tuning.seconds))
-
-    def start(self):
-        """The nominal model's parameters."""
-        return self.p0.copy()
-
-    def parameters(self, z):
-        """All 10 nbodies parameters: the estimate z where it is adapted, the model's elsewhere."""
-        return self._parameters(checked("z", self._state(z), self.p0.shape))
-
-    def _state(self, z):
-        """z as an array like `start`'s, or of symbols; values of arrays are not looked at."""
-        if type(z) is np.ndarray and z.dtype is FLOAT64 and len(z) == len(self.p0):
-            return z
-        return one_state("z", z, len(self.p0))
-
-    def _parameters(self, z):
-        if len(self.columns) == len(self.kept):
-            return z if self.friction is None else self._state(z)[: len(self.columns)]
-        z, p = self._state(z), np.array(self.kept)
-        p[self.columns] = z[: len(self.columns)]
-        return p
-
-    def law(self, t, q, v, z):
-        """(tau (nv,), Y^T s for what is adapted, e, s), friction columns included, in O(n) without forming Y."""
-        return self._law(t, q, v, z)
-
-    def _law(self, t, q, v, z):
-        desired, p = self.desired(t), self._parameters(z)
-        try:
-            tau, g, e, s = adaptive_law(self.robot, p, q, v, desired, self.Lambda, self.K, self.form)
-        except ArgumentError:
-            checked("z", self._state(z), self.p0.shape)  # of which p is made
-            raise
-        if len(self.columns) < len(g):
-            g = g[self.columns]
-        if self.friction is not None:
-            z, columns = self._state(z), self.friction.acting_columns(v)
-            if type(z) is np.ndarray and not math.isfinite(z.dot(z)):
-                checked("z", z, z.shape)
-            tau, g = tau + columns.dot(z[len(self.columns) :]), np.concatenate((g, s.dot(columns)))
-        return tau, g, e, s
-
     def adaptation(self, g, z):
         """p' = -Gamma Y^T s, g = Y^T s, held back where a mass is below its bound and would fall further."""
         return self._adaptation(one_state("g", g, len(self.p0)), checked("z", self._state(z), self.p0.shape))
 
+    def _rate(self, g, s, z):
+        return self._adaptation(g, z)
+
     def _adaptation(self, g, z):
-        rate = self.minus_gamma * g if self.minus_gamma is not None else -self.Gamma.dot(g)
+        rate = self._gradient(g)
         if len(self.masses):
             z = self._state(z)
             taken = np.clip(2.0 * (1.0 - z[self.masses] / self.minimum_mass), 0.0, 1.0)
             falling = np.minimum(rate[self.masses], 0.0) / np.diag(self.Gamma)[self.masses]
             rate = rate - self.Gamma[:, self.masses].dot(taken * falling)
         return rate
-
-    def __call__(self, t, q, v, z):
-        tau, g, e, s = self._law(t, q, v, z)
-        return Command(tau, self._adaptation(g, z), {"e": e, "s": s})
-
-    def true_parameters(self, plant) -> np.ndarray:
-        """What z would be if the controller knew the plant."""
-        p = true_robot(plant).parameters.ravel()
-        p = p[self.columns] if self.projection is None else self.projection.dot(p)
-        if self.friction is None:
-            return p
-        return np.concatenate((p, plant.friction_parameters))
 
     def sample_state(self, rng: np.random.Generator, plant: Plant) -> np.ndarray | None:
         """An estimate about the plant's parameters that adaptation can reach, for tests: with `minimum_mass`, no
@@ -195,68 +103,10 @@ class SlotineLi(ModelBased):
         z[self.masses] = np.maximum(z[self.masses], 0.5 * self.minimum_mass)
         return z
 
-    def estimate(self, z) -> np.ndarray:
-        """Inertial parameters (nbodies, 10) with the estimate z in place of the model's (parameters="links")."""
-        return np.array(self.parameters(z)).reshape(-1, 10)
-
     def lyapunov(self, t, q, v, z, plant) -> Lyapunov:
-        energy, loss = sliding_energy(self.robot, true_robot(plant), q, v, self.desired(t), self.Lambda, self.K)
-        z = self._state(z)
-        error = z - self.true_parameters(plant)
-        weighted = self.gamma_inverse * error if self.gamma_inverse is not None else self.Gamma_inverse.dot(error)
-        value, rate = energy + 0.5 * scalar(error.dot(weighted)), -loss
+        value, loss = self._sliding_energy(t, q, v, z, plant)
+        z, rate = self._state(z), -loss
         if len(self.masses) and possible((z[self.masses] < self.minimum_mass).any()):
-            g = self.law(t, q, v, z)[1]
+            g, weighted = self.law(t, q, v, z)[1], self._weighted(z - self.true_parameters(plant))
             rate += scalar(weighted.dot(self._adaptation(g, z) + self.Gamma.dot(g)))  # what the projection takes away
-        if type(value) is float and not math.isfinite(value):
-            checked("z", z, z.shape)
         return Lyapunov(value, rate)
-
-
-# --- what is adapted, and how fast -------------------------------------------------------------------------------
-
-
-def _adapted(robot: Robot, parameters: str, names: Sequence[str] | None, form: Form) -> tuple[np.ndarray, np.ndarray]:
-    """(the columns of the regressor that are used, the matrix that takes all parameters to what is adapted)."""
-    if parameters == "links":
-        columns = np.concatenate([np.arange(10 * i, 10 * i + 10) for i in _bodies(robot, names)])
-        return columns, np.eye(10 * robot.nbodies)[columns]
-    from geomctrl.identification import base_parameters  # here: identification is slow to import
-
-    base = base_parameters(robot, form)
-    return base.columns, base.projection
-
-
-def _bodies(robot: Robot, names: Sequence[str] | None) -> list[int]:
-    if names is None:
-        return list(range(robot.nbodies))
-    if isinstance(names, str) or not isinstance(names, Sequence) or not names:
-        raise ArgumentError(f"adapt: expected a list of body names, got {names!r}")
-    for name in names:
-        if name not in robot.body_names:
-            raise NameNotFoundError(f"adapt: no body named {name!r}; known: {', '.join(map(repr, robot.body_names))}")
-    return sorted(robot.body_names.index(name) for name in names)
-
-
-def _scaled_gain(robot: Robot, projection: np.ndarray, friction: int) -> np.ndarray:
-    """Diagonal gains in the natural units of each parameter: (m, m l, m l^2)^2 of the robot's typical body, so that
-    all estimates move on comparable relative scales."""
-    m, second_moments = float(robot.parameters[:, 0].mean()), inertia.pseudo(robot.parameters)[:, :3, :3]
-    l = float(np.sqrt(np.mean(np.trace(second_moments, axis1=1, axis2=2)) / max(m, 1e-9)))
-    unit = np.array([1.0] + [l] * 3 + [l * l] * 6)
-    weights = np.tile(unit**2, robot.nbodies)
-    used = (projection**2 @ weights) / np.maximum((projection**2).sum(1), 1e-12)
-    return np.concatenate((used, np.ones(friction)))
-
-
-def _adaptation_rate(law: SlotineLi, dt: float, seconds: float) -> float:
-    """RATE, lowered where M s'' = - Y Gamma Y^T s, which adaptation makes of s, would be faster than 1 / dt."""
-    fastest = 0.0
-    for t in np.linspace(0.0, seconds, 40):
-        q, v, a = law.reference(t)
-        Y = law.robot.regressor(q, v, a, v, law.form)[:, law.columns]
-        if law.friction is not None:
-            Y = np.hstack((Y, law.friction.columns(v)))
-        M = law.robot.mass_matrix(q)
-        fastest = max(fastest, float(np.linalg.eigvals(np.linalg.solve(M, Y @ law.Gamma @ Y.T)).real.max()))
-    return RATE * min(1.0, 1.0 / max(fastest * dt**2, 1e-300))

@@ -69,6 +69,8 @@ class Robot(Mechanism):
     potential_energy = dynamics.potential_energy
     energy = dynamics.energy
     momentum = dynamics.momentum
+    momentum_regressor = regressor.momentum_regressor
+    momentum_rate_regressor = regressor.momentum_rate_regressor
     regressor = regressor.regressor
 
     mass_matrix_inverse = articulated.mass_matrix_inverse

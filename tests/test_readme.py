@@ -50,6 +50,7 @@ def test_python_in_the_page_about_plants_runs():
         "docs/bounds.md",
         "docs/certificates.md",
         "docs/contact-and-wrenches.md",
+        "docs/controllers.md",
         "docs/formulas.md",
         "docs/minimum-energy-paths.md",
         "docs/plants.md",

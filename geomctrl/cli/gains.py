@@ -1,8 +1,6 @@
-"""Gains for any robot, from its mass matrix.
+"""Gains that are given on the command line, and where a run with the rule's gains starts.
 
-The rule that all controllers share is `geomctrl.control.tuning`'s, and each says what it makes of it. kappa and
-Lambda are lowered where the fastest rate of the closed loop, the largest eigenvalue of M^-1 K at random configurations
-and the motion's, would exceed 1.5 / dt.
+The rule that all controllers share is `geomctrl.control.tuning`'s, and each says what it makes of it.
 """
 
 from __future__ import annotations
@@ -13,26 +11,11 @@ from collections.abc import Collection
 import numpy as np
 
 from geomctrl.control.contracts import Reference
-from geomctrl.control.tuning import KAPPA, LAMBDA, Design
+from geomctrl.control.tuning import Design
 from geomctrl.errors import ArgumentError
 from geomctrl.robot import Robot
 
-FASTEST = 1.5  # / dt: explicit Runge-Kutta methods of order 4 end at 2.8, a held torque at 2
 START = 0.01  # rad/s or m/s, largest initial velocity error
-
-
-def design(robot: Robot, dt: float, motion: Reference | None = None, seconds: float = 0.0, samples: int = 50) -> Design:
-    """Gains by the module's rule, for a controller evaluated each `dt` seconds, at the motion's configurations too."""
-    rng = np.random.default_rng(0)
-    anywhere = [robot.random_configuration(rng) for _ in range(samples)]
-    along = [] if motion is None else [motion(t).q for t in np.linspace(0.0, seconds, samples)]
-    M = robot.mass_matrix(np.array([*anywhere, *along]))
-    D = np.diagonal(M[:samples], axis1=-2, axis2=-1).mean(axis=0)
-    rates = KAPPA * (D.max() / D) ** (1.0 / 3.0)
-    root = np.sqrt(rates * D)
-    fastest = float(1.0 / np.linalg.eigvalsh(M / np.outer(root, root))[:, 0].min())
-    slower = min(1.0, FASTEST / (fastest * dt))
-    return Design(D, slower * LAMBDA, slower * rates, slower * fastest, dt)
 
 
 def start(robot: Robot, motion: Reference, rule: Design) -> tuple[np.ndarray, np.ndarray]:

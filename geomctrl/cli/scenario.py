@@ -11,11 +11,11 @@ from geomctrl import controllers
 from geomctrl.control.contracts import Controller
 from geomctrl.control.loop import simulate
 from geomctrl.control.plant import Plant
-from geomctrl.control.tuning import ADAPTED, RATES, Design, Tuning
+from geomctrl.control.tuning import ADAPTED, RATES, Design, Tuning, design
 from geomctrl.errors import ArgumentError, NameNotFoundError
 from geomctrl.robot import Robot
 
-from .gains import design, parse_gains, start
+from .gains import parse_gains, start
 from .motions import REFERENCES, make_reference
 from .plants import friction_of, loaded, tool_frame
 from .track_options import ScenarioOptions

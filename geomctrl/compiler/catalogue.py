@@ -98,6 +98,7 @@ OFFERED = {function.algorithm for function in CATALOGUE.values()} | {
     *(tracking.tracking_error, tracking.sliding, laws.adaptive_law, plant.plant_rate, skewness.skewness),
     *(skewness.skewness_of, skewness.mass_matrix_in_motion),
     *(references.product_motion, references.sinusoid_motion, tracking.error_gradient),
+    *(regressor.momentum_regressor, regressor.momentum_rate_regressor),
     *(time_derivatives.inverse_dynamics_rates, configuration.moved, configuration.difference),
     *(operational_space.operational_mobility, operational_space.operational_inertia),
     *(matrix_products.mass_matrix_product, matrix_products.coriolis_transpose_product),

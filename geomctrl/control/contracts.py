@@ -60,6 +60,8 @@ class Controller(Protocol):
        other z itself and zero.
     4. Optionally `lyapunov(t, q, v, z, plant)` returns Lyapunov(value, rate), evaluated with the true robot
        `plant.robot`, which the controller itself does not know; the monitors and `testing.assert_lyapunov` use it.
+       A law whose proof ends in a ball, V' <= rate + c, has c in a method `allowance(plant)` besides: by c times the
+       time V may grow. `testing.assert_input_to_state_stable` with a gain of c at no disturbance is its test.
     5. Optionally `coriolis_matrix(q, v)` and `robot`: the C the law is built on and its model, so that the monitors
        can check that Mdot - 2C is skew for it. Optionally `reference`, a Reference: a run stores it at its samples.
        `control.desired_at(reference, t)` in the law shares one evaluation a time with monitors and record.

@@ -160,7 +160,8 @@ class LyapunovDecrease(Monitor):
     """How much the controller's Lyapunov function grew since the last step, relative to its largest value so far.
 
     It is evaluated with the true robot. A change of the true robot changes the function, and is not counted as growth;
-    nor is round-off about a V that is zero: the least value compared with is 1e-12 in the function's SI unit.
+    nor is round-off about a V that is zero: the least value compared with is 1e-12 in the function's SI unit. Of a law
+    with an `allowance`, growth counts beyond that times the time only.
 
     Where commands are held (`control_dt`), V of a law that is right grows now and then: along the loop V' is the law's
     plus dV/dy . (f(held command) - f(the law's command now)), and no proof of a continuous law speaks of the second
@@ -179,7 +180,8 @@ class LyapunovDecrease(Monitor):
 
     def start(self, plant, controller):
         self.function: Any = getattr(controller, "lyapunov", None)
-        self.last, self.largest = np.inf, 0.0
+        self.allowance: Any = getattr(controller, "allowance", None)
+        self.last, self.largest, self.since = np.inf, 0.0, 0.0
         self.signals = {"lyapunov": np.nan, "lyapunov_rate": np.nan}
         self.law: Any = _law(controller) if self.held > 0.0 and not wants_measurements(controller) else None
         self.what = self.grown if self.law is None else self.grown_unheld
@@ -188,11 +190,12 @@ class LyapunovDecrease(Monitor):
     def measure(self, sample):
         value, rate = self.function(sample.t, sample.q, sample.v, sample.z, sample.plant)
         self.signals = {"lyapunov": value, "lyapunov_rate": rate}
+        allowed = 0.0 if self.allowance is None else scalar(self.allowance(sample.plant))
         if self.law is None:
-            growth = 0.0 if sample.changed else max(value - self.last, 0.0)
+            growth = 0.0 if sample.changed else max(value - self.last - allowed * (sample.t - self.since), 0.0)
         else:
-            growth = self._growth_unheld(sample, value)
-        self.largest, self.last = max(self.largest, value), value
+            growth = max(self._growth_unheld(sample, value) - allowed * self.held, 0.0)
+        self.largest, self.last, self.since = max(self.largest, value), value, sample.t
         return where(value == value, growth / max(self.largest, 1e-12), np.nan)
 
     def _growth_unheld(self, sample, value):

@@ -1,4 +1,4 @@
-"""The regressor of a tree, tau = Y(q, v, a, v_ref) pi, and its products with vectors without forming it."""
+"""The regressors of a tree: of torque, tau = Y(q, v, a, v_ref) pi, and of momentum; products with vectors without Y."""
 
 from .algorithms import algorithm, per_body, per_coordinate
 from .newton_euler import (
@@ -9,15 +9,28 @@ from .newton_euler import (
     reference_wrench,
     transmit_reference,
 )
-from .passes import Axis, get_axis, inertial_axes, joint_twist_at, outward, place, place_axes
+from .passes import (
+    Axis,
+    Moving,
+    MovingAxis,
+    get_axis,
+    get_moving_axis,
+    inertial_axes,
+    joint_twist_at,
+    outward,
+    place,
+    place_axes,
+    place_moving_axes,
+)
 from .primitives import primitive
 from .records import get_inertia, put_wrench, reader
-from .rigid_body import regressor_row
+from .rigid_body import inertia_row, regressor_row
 from .screws import Ad_inv, Twist, Wrench, ad, twist_add, twist_sub, zero_twist
 from .tree import base_acceleration, dofs_of, joint_twist, n_bodies
 
 get_twist = reader(Twist)
 get_reference = reader(ReferenceMotion)
+get_moving = reader(Moving)
 
 
 @outward(ReferenceMotion)
@@ -51,6 +64,46 @@ def regressor(model, q, v, a, v_ref, form, bodies, axes, Y):
             X = Ad_inv(T, get_axis(axes, k).S)  # column k of the body's Jacobian
             put_row(Y[k], 10 * i, regressor_row(X, V, Vr, A, form))
             k = int(get_axis(axes, k).ancestor)
+
+
+@outward(Moving)
+def place_moving(model, i, parent, q, v, axes):
+    T = place(model, i, parent.T, q)
+    return Moving(T, place_moving_axes(model, i, T, parent.V, v, axes))
+
+
+@algorithm("q, v -> Y[nv, 10 nb]", (per_body(Moving), per_coordinate(MovingAxis)))
+def momentum_regressor(model, q, v, bodies, axes, Y):
+    """p_k = S_k . sum_i J_i V_i over the bodies that k moves (`spatial_momentum`), by the bodies' parameters."""
+    Y[:, :] = 0.0
+    place_moving(model, Moving(inertial_axes(model, q), zero_twist()), bodies, q, v, axes)
+    for i in range(n_bodies(model)):
+        T, V = get_moving(bodies, i)
+        V = Ad_inv(T, V)
+        _, end = dofs_of(model, i)
+        k = end - 1
+        while k >= 0:
+            axis = get_moving_axis(axes, k)
+            put_row(Y[k], 10 * i, inertia_row(Ad_inv(T, axis.S), V))
+            k = int(axis.ancestor)
+
+
+@algorithm("q, v -> Y[nv, 10 nb]", (per_body(Moving), per_coordinate(MovingAxis)))
+def momentum_rate_regressor(model, q, v, bodies, axes, Y):
+    """p_k' - tau_k = sum_i (ad_V S_k) . J_i V_i + S_k . W_i, W_i the weight, by the bodies' parameters."""
+    Y[:, :] = 0.0
+    place_moving(model, Moving(inertial_axes(model, q), zero_twist()), bodies, q, v, axes)
+    for i in range(n_bodies(model)):
+        T, V = get_moving(bodies, i)
+        V, upward = Ad_inv(T, V), Ad_inv(T, base_acceleration(model))
+        _, end = dofs_of(model, i)
+        k = end - 1
+        while k >= 0:
+            axis = get_moving_axis(axes, k)
+            moving, lifting = inertia_row(Ad_inv(T, axis.dS), V), inertia_row(Ad_inv(T, axis.S), upward)
+            for c in range(10):
+                Y[k, 10 * i + c] = moving[c] - lifting[c]
+            k = int(axis.ancestor)
 
 
 @outward(Twist)

@@ -87,6 +87,25 @@ def regressor(
     return over_states(robot, kernels.regressor, form_number(form), threads=threads, q=q, v=v, a=a, v_ref=v_ref)
 
 
+def momentum_regressor(robot: Mechanism, q: ArrayLike, v: ArrayLike) -> np.ndarray:
+    """Y (..., nv, 10 nbodies), M(q) v = Y @ robot.parameters.ravel() + armature v: the generalised momentum p = M v.
+
+    Columns as `regressor`'s; it needs no acceleration (Slotine and Li 1989, "Composite adaptive control of robot
+    manipulators", where p, low-pass filtered, gives filtered torques). Raises ArgumentError like the other terms.
+    """
+    Y = robot._code.at(kernels.momentum_regressor)(q, v)
+    return over_states(robot, kernels.momentum_regressor, q=q, v=v) if Y is None else Y
+
+
+def momentum_rate_regressor(robot: Mechanism, q: ArrayLike, v: ArrayLike) -> np.ndarray:
+    """Y (..., nv, 10 nbodies), C(q, v)^T v - g(q) = Y @ robot.parameters.ravel(): the rate of p = M v is that and tau.
+
+    C is any that keeps Mdot - 2C skew, all have the same C^T v. Raises ArgumentError like the other terms.
+    """
+    Y = robot._code.at(kernels.momentum_rate_regressor)(q, v)
+    return over_states(robot, kernels.momentum_rate_regressor, q=q, v=v) if Y is None else Y
+
+
 # --- many states, joint by joint: what least squares stack, without the zeros and ready for LAPACK ----------------
 
 

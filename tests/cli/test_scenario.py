@@ -5,9 +5,10 @@ import pytest
 
 import geomctrl as gc
 from geomctrl import models
-from geomctrl.cli import gains, motions, plants
+from geomctrl.cli import motions, plants
 from geomctrl.cli.scenario import Scenario
 from geomctrl.cli.track_options import ScenarioOptions
+from geomctrl.control import tuning
 from geomctrl.errors import GeomctrlError
 
 
@@ -29,13 +30,13 @@ def test_references_stay_within_limits_and_start_at_rest(robot, name):
 @pytest.mark.parametrize("robot", models.names())
 def test_gains_keep_the_fastest_rate_within_what_a_step_follows(robot):
     r = models.load(robot)
-    rule = gains.design(r, 2e-3)
+    rule = tuning.design(r, 2e-3)
     rng = np.random.default_rng(0)
     for _ in range(20):
         rates = np.linalg.eigvals(
             np.linalg.solve(r.mass_matrix(r.random_configuration(rng)), np.diag(rule.kappa * rule.D))
         )
-        assert rates.real.max() <= gains.FASTEST / 2e-3 * (1.0 + 1e-9)
+        assert rates.real.max() <= tuning.FASTEST / 2e-3 * (1.0 + 1e-9)
 
 
 def test_the_load_is_a_body_with_an_inertia_at_the_tool():

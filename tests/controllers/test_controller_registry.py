@@ -1,6 +1,7 @@
 """A controller is one file in the folder: found under its class's name, offered on the command line."""
 
 import ast
+import re
 import sys
 from pathlib import Path
 
@@ -79,3 +80,25 @@ def test_other_names_are_not_there():
         *("momentum-observer", "energy-tank"),
     }
     assert set(controllers.tuned()) == set(controllers.classes()) - not_tracking
+
+
+PAGE = (Path(__file__).parents[2] / "docs" / "controllers.md").read_text(encoding="utf-8")
+
+
+def test_every_law_has_a_row_in_the_table_of_laws():
+    assert set(re.findall(r"^\| `(\w+)` \|", PAGE, re.M)) == {c.__name__ for c in controllers.classes().values()}
+
+
+def test_the_page_s_code_runs():
+    exec("\n".join(re.findall(r"```python\n(.*?)```", PAGE, re.S)), {})
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", sorted(set(controllers.tuned()) - {"pd-gravity"}))
+def test_each_law_finds_its_gains_for_an_arm(name):
+    """As `geomctrl track` makes it, held for a millisecond, with a load that it may have to learn."""
+    options = ScenarioOptions(controller=name, seconds=0.3, control_dt=1e-3, payload=0.5)
+    case = Scenario.make(models.panda(), options)
+    run = gc.simulate(case.plant, case.controller, case.q0, case.v0, 0.3, 1e-3, control_dt=1e-3, monitors=None,
+                      compiled=False)  # fmt: skip
+    assert np.abs(run.signals["e"]).max() < 0.2

@@ -31,7 +31,9 @@ QUIET = {"typing", "dataclasses"}  # whose objects change nothing
 IMPURE = {"breakpoint", "eval", "exec", "globals", "input", "locals", "open", "__import__"}
 ANYWHERE = {"getattr", "setattr", "delattr", "vars", "attrgetter", "methodcaller"}  # attributes that no code names
 OUTSIDE = {"IMPORT_NAME": "modules", "LOAD_GLOBAL": "loaded", "LOAD_NAME": "loaded", "STORE_GLOBAL": "loaded"}
-ASKED = {"coriolis_matrix", "lyapunov", "true_parameters", "reference", "robot", "group", "form", "q_d"}  # of a law
+ASKED = {  # of a law
+    *("coriolis_matrix", "lyapunov", "allowance", "true_parameters", "reference", "robot", "group", "form", "q_d")
+}
 MADE = ("__new__", "__init__", "__post_init__")  # asked when an object is made
 FUNCTIONS = (types.BuiltinFunctionType, types.MethodDescriptorType, types.WrapperDescriptorType)
 INNER = ("__func__", "fget", "func", "__wrapped__")  # of methods, properties, partial functions, caches

@@ -15,6 +15,7 @@ ROOMS = (
     "controllers",
     "flight",
     "compliance",
+    "adaptive",
     "constrained",
     "identification",
     "others",

@@ -1,0 +1,87 @@
+"""Dynamic regressor extension and mixing: every parameter learns by itself, undisturbed by the others."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from geomctrl.control.contracts import Reference
+from geomctrl.controllers._filtered_regression import FilteredAdaptation, RememberingAdaptation
+from geomctrl.errors import ArgumentError
+from geomctrl.robot import Robot
+
+LARGEST = 12  # number of parameters: a determinant of more is rounding
+NOTHING = 1e-9  # of the largest that a determinant could be: next to this it is rounding
+
+
+class DREM(RememberingAdaptation):
+    """p_i' = -(Gamma Y^T s)_i - weight (Delta p_i - Y_i) / (Delta + A_ii)      (Aranovskiy, Bobtsov, Ortega and
+    Pyrkin 2017, with Kreisselmeier's extension)
+
+    In parameters over the roots of Gamma, Phi and eta what `ConcurrentLearning` remembers of the filtered regression
+    W p = y, A = adj Phi, Delta = det Phi and Y = A eta: Delta p_true_i = Y_i, a scalar regression for each parameter.
+    It is normalised, mu_i = Delta / (Delta + A_ii) = 1 / (1 + (Phi^-1)_ii), so that p_i converges at the rate `weight`
+    as soon as it is known, and monotonically but for s. With D, delta and V as there, x_i = p_i - p_true_i, n
+    parameters, and V's weight n times this one,
+
+    V' = - s . K s - weight sum x_i (Delta p_i - Y_i) / (Delta + A_ii) - weight n D
+      <= - s . K s - weight / 2 (sum mu_i x_i^2 + n D)
+
+    in the norm of Gamma^-1, which is diagonal here. Where not all parameters can be known Delta is zero and nothing is
+    learnt of the record: by default parameters are the "base" ones, at most 12; else `adapt` a body. weight, forgetting
+    and bandwidth [1/s]. The torque and the `options` are those of `SlotineLi`.
+    """
+
+    GAINS: ClassVar = {
+        **FilteredAdaptation.GAINS,
+        "weight": "1/s, of the record",
+        "forgetting": "1/s, of the record",
+    }
+
+    def __init__(
+        self,
+        robot: Robot,
+        reference: Reference,
+        Lambda: ArrayLike | None = None,
+        K: ArrayLike | None = None,
+        Gamma: ArrayLike | None = None,
+        *,
+        parameters: str | None = None,
+        **options: Any,
+    ):
+        if parameters is None:
+            parameters = "base" if options.get("adapt") is None else "links"
+        super().__init__(robot, reference, Lambda, K, Gamma, parameters=parameters, **options)
+        if self.gamma_inverse is None:
+            raise ArgumentError("Gamma: expected a number or one per parameter, got a matrix: each learns by itself")
+        if len(self.p0) > LARGEST:
+            raise ArgumentError(
+                f"parameters: expected at most {LARGEST} to be adapted, got {len(self.p0)}: tell bodies to `adapt`"
+            )
+        self.unit = np.sqrt(np.diag(self.Gamma))
+
+    def _pull(self, p, Phi, eta):
+        Phi = self.unit[:, None] * Phi * self.unit
+        A, Delta = adjugate(Phi)
+        mixed = Delta * p / self.unit - A.dot(self.unit * eta)
+        n = len(self.unit)
+        largest = (np.trace(Phi) / n + 1.0) ** n
+        return self.weight * self.unit * mixed / (Delta + np.maximum(np.diag(A), 0.0) + NOTHING * largest)
+
+    def _bound(self) -> float:
+        return self.weight * len(self.p0)
+
+
+def adjugate(A):
+    """(adj A, det A) of a square matrix by Faddeev and LeVerrier, without a division by what may vanish."""
+    n, one = len(A), np.eye(len(A))
+    M, c = one, 1.0
+    for k in range(1, n):
+        AM = A.dot(M)
+        M = AM - np.trace(AM) / k * one
+    AM = A.dot(M)
+    c = np.trace(AM) / n
+    sign = -1.0 if n % 2 == 0 else 1.0
+    return sign * M, sign * c

@@ -1,0 +1,56 @@
+"""Slotine and Li's law with e-modification: a leakage that ends where the error does."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from geomctrl.arguments import number
+from geomctrl.compiler.arrays import scalar
+from geomctrl.control.contracts import Lyapunov, Reference
+from geomctrl.control.plant import Plant
+from geomctrl.controllers._adaptive import AdaptiveSliding
+from geomctrl.robot import Robot
+
+
+class EModification(AdaptiveSliding):
+    """p' = -Gamma Y^T s - nu r (p - p_0),  r^2 = s . K s, p_0 the nominal parameters    (Narendra and Annaswamy 1987)
+
+    The torque, V and the `options` are those of `SlotineLi`. In the norm |x|^2 = x . Gamma^-1 x
+
+    V' = - r^2 - nu r (p - p_true) . Gamma^-1 (p - p_0)
+       <= - r^2 / 2 - nu r / 2 |p - p_true|^2 + c,            c = nu^2 / 8 |p_true - p_0|^4:
+
+    V falls wherever r^2 / 2 + nu r / 2 |p - p_true|^2 > c. `lyapunov` has the rate without c, `allowance` c. Where the
+    model is right c is zero. nu [W^-1/2 / s]: r is the root of the power that K takes.
+    """
+
+    GAINS: ClassVar = {**AdaptiveSliding.GAINS, "nu": "W^-1/2 / s, leakage"}
+
+    def __init__(
+        self,
+        robot: Robot,
+        reference: Reference,
+        Lambda: ArrayLike | None = None,
+        K: ArrayLike | None = None,
+        Gamma: ArrayLike | None = None,
+        *,
+        nu: float = 0.1,
+        **options: Any,
+    ):
+        super().__init__(robot, reference, Lambda, K, Gamma, **options)
+        self.nu = number("nu", nu, "a positive number [W^-1/2 / s]", lambda x: x > 0.0)
+
+    def _rate(self, g, s, z):
+        leakage = self.nu * np.sqrt(s.dot(self.K).dot(s))
+        return self._gradient(g) - leakage * (self._state(z) - self.p0)
+
+    def lyapunov(self, t, q, v, z, plant) -> Lyapunov:
+        value, loss = self._sliding_energy(t, q, v, z, plant)
+        return Lyapunov(value, -0.5 * (loss + self.nu * scalar(np.sqrt(loss)) * self._squared(z, plant)))
+
+    def allowance(self, plant: Plant) -> float:
+        """c [W]: by how much V' may exceed the rate of `lyapunov`."""
+        return 0.125 * (self.nu * self._squared(self.p0, plant)) ** 2

@@ -1,0 +1,129 @@
+"""Adaptation with momentum: mirror descent of a leading estimate, which the one in the torque follows."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from geomctrl.arguments import checked, choice, generator, number, one_state
+from geomctrl.compiler.arrays import scalar
+from geomctrl.control.contracts import Command, Lyapunov, Reference
+from geomctrl.control.plant import Plant
+from geomctrl.control.tracking import sliding_energy
+from geomctrl.controllers._adaptive import AdaptiveSliding
+from geomctrl.controllers._model_based import true_robot
+from geomctrl.controllers._pseudo_inertias import (
+    divergence,
+    metric_inverse,
+    natural_gradient,
+    random_bodies,
+    require_solid,
+)
+from geomctrl.errors import ArgumentError
+from geomctrl.robot import Robot
+
+
+class MomentumAdaptation(AdaptiveSliding):
+    """(d/dt) grad psi(m) = - Y^T s,   p' = follow N (m - p)      (Boffi and Slotine 2021, "Implicit regularization and
+    momentum algorithms in nonlinearly parameterized adaptive control and prediction")
+
+    p is the estimate in `SlotineLi`'s torque, m the one that leads it: mirror descent in the potential psi, that is
+    m' = - H^-1 Y^T s with its Hessian H at m, and of second order with p behind it. With the Bregman divergence d of
+    psi, d(x|y) = psi(x) - psi(y) - grad psi(y) . (x - y), and |x|^2 = x . Gamma^-1 x
+
+    V = 1/2 s . M s + d(p_true | m) + 1/2 |p - m|^2,
+    V' = - s . K s - follow N |p - m|^2 + s . Y A Gamma^-1 (p - m)  <=  - 1/2 s . K s - follow |p - m|^2
+
+    where A = Gamma + H^-1 and follow N = follow + 1/2 tr(K^-1 Y A Gamma^-1 A^T Y^T): the faster the regressor could
+    bring p and m apart, the faster p follows.
+
+    potential="quadratic"   psi = 1/2 p . Gamma^-1 p: m moves as in `SlotineLi`; p is smooth where s is noisy
+    potential="log-det"     psi = - 1/gamma sum log det P, P the bodies' pseudo-inertias: `NaturalAdaptation`, with its
+                            rate; m and with it p are always bodies that there can be. No friction, no base parameters
+
+    follow [1/s]. The state z is (p, m); the other `options` are those of `SlotineLi`.
+    """
+
+    GAINS: ClassVar = {**AdaptiveSliding.GAINS, "follow": "1/s"}
+
+    def __init__(
+        self,
+        robot: Robot,
+        reference: Reference,
+        Lambda: ArrayLike | None = None,
+        K: ArrayLike | None = None,
+        Gamma: ArrayLike | None = None,
+        *,
+        potential: str = "quadratic",
+        follow: float = 10.0,
+        rate: float = 0.1,
+        **options: Any,
+    ):
+        super().__init__(robot, reference, Lambda, K, Gamma, rate=rate, **options)
+        self.potential = choice("potential", potential, ("quadratic", "log-det"))
+        self.follow = number("follow", follow, "a positive number [1/s]", lambda x: x > 0.0)
+        self.K_inverse = np.linalg.inv(self.K)
+        self.gamma = rate / float(robot.parameters[:, 0].mean()) ** 2
+        if potential == "log-det":
+            if self.projection is not None or self.friction is not None or Gamma is not None:
+                raise ArgumentError("potential: 'log-det' is of bodies: expected no friction, base parameters or Gamma")
+            require_solid(robot, self.columns)
+
+    def start(self):
+        """The nominal model's parameters, twice."""
+        return np.concatenate((self.p0, self.p0))
+
+    def _state(self, z):
+        n = len(self.p0)
+        return z if isinstance(z, np.ndarray) and z.shape == (n,) else one_state("z", z, 2 * n)[:n]
+
+    def true_parameters(self, plant: Plant) -> np.ndarray:
+        true = self._true(plant)
+        return np.concatenate((true, true))
+
+    def _inverse_hessian(self, m):
+        return self.Gamma if self.potential == "quadratic" else self.gamma * metric_inverse(m)
+
+    def _regressor(self, t, q, v):
+        x = self.sliding(t, q, v)
+        Y = self.robot.regressor(q, v, x.a_ref, x.v_ref, self.form)[:, self.columns]
+        return Y if self.friction is None else np.hstack((Y, self.friction.acting_columns(v)))
+
+    def _coupling(self, t, q, v, m):
+        """Y A (nv, n), and follow N."""
+        B = self._regressor(t, q, v).dot(self.Gamma + self._inverse_hessian(m))
+        return B, self.follow + 0.5 * (self.K_inverse * B.dot(self.Gamma_inverse).dot(B.T)).sum()
+
+    def __call__(self, t, q, v, z):
+        z, n = one_state("z", z, 2 * len(self.p0)), len(self.p0)
+        p, m = z[:n], z[n:]
+        tau, g, e, s = self._law(t, q, v, p)
+        lead = self._gradient(g) if self.potential == "quadratic" else -self.gamma * natural_gradient(m, g)
+        pace = self._coupling(t, q, v, m)[1]
+        return Command(tau, np.concatenate((pace * (m - p), lead)), {"e": e, "s": s})
+
+    def lyapunov(self, t, q, v, z, plant) -> Lyapunov:
+        energy, loss = sliding_energy(self.robot, true_robot(plant), q, v, self.desired(t), self.Lambda, self.K)
+        z, n = one_state("z", z, 2 * len(self.p0)), len(self.p0)
+        p, m, true = z[:n], z[n:], self._true(plant)
+        behind = self._weighted(p - m)
+        if self.potential == "quadratic":
+            led = 0.5 * scalar((m - true).dot(self._weighted(m - true)))
+        else:
+            led = scalar(divergence(true, m)) / self.gamma
+        B, pace = self._coupling(t, q, v, m)
+        apart, s = scalar((p - m).dot(behind)), self.sliding(t, q, v).s
+        value = energy + led + 0.5 * apart
+        if type(value) is float and not np.isfinite(value):
+            checked("z", z, z.shape)
+        return Lyapunov(value, scalar(s.dot(B).dot(behind)) - loss - scalar(pace * apart))
+
+    def sample_state(self, rng: np.random.Generator, plant: Plant) -> np.ndarray | None:
+        """Two estimates of bodies that there can be, for tests; None with the quadratic potential: any z is one."""
+        generator("rng", rng)
+        true = self._true(plant)
+        if self.potential == "quadratic":
+            return None
+        return np.concatenate((random_bodies(rng, true), random_bodies(rng, true)))

@@ -1,0 +1,106 @@
+"""Spong's robust law: parameters are not estimated, a bounded correction makes up for how wrong they may be."""
+
+from __future__ import annotations
+
+import math
+from typing import ClassVar
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from geomctrl.arguments import instance, number
+from geomctrl.control.contracts import Command, Lyapunov, Reference
+from geomctrl.control.plant import Plant
+from geomctrl.control.tracking import adaptive_law, sliding_energy
+from geomctrl.control.tuning import RATES, Tuning
+from geomctrl.controllers._adaptive import squared_units
+from geomctrl.controllers._model_based import ModelBased, true_robot
+from geomctrl.robot import Robot
+from geomctrl.terms.dynamics import Form, form_number
+
+UNCERTAIN = 0.1  # of the mean body's mass
+LAYER = 4.0  # the least width, in terms of what makes u as steep as K
+SAGITTA = (0.5 * (math.sqrt(5.0) - 1.0)) ** 2.5  # the largest x - x^2 / sqrt(x^2 + 1)
+
+
+class Robust(ModelBased):
+    """tau = Y(q, v, a_ref, v_ref) (p_0 + u) + armature a_ref - K s
+
+    (Spong 1992, "On the robust control of robot manipulators"). v_ref and s are those of `Passivity`, p_0 the nominal
+    parameters of `robot`, all of them, and u makes up for true ones that are within |p_true - p_0| <= rho, in the norm
+    |x|^2 = x . D^-1 x, D the squares of the parameters' natural units (`SlotineLi`). With w = D^1/2 Y^T s
+
+    u = - rho D^1/2 w / sqrt(|w|^2 + eps^2),
+
+    Spong's - rho w / |w| with a boundary layer of width eps, smooth. Then, as |w| - |w|^2 / sqrt(|w|^2 + eps^2) is at
+    most 0.3003 eps,
+
+    V = 1/2 s . M s,   V' = - s . K s - w . D^-1/2 (p_true - p_0 - u) <= - s . K s + c,   c = 0.3003 rho eps:
+
+    V ends below c / (2 lambda), lambda the least eigenvalue of M^-1 K; nothing is estimated, nothing has to be excited.
+    `lyapunov` has the rate without c, `allowance` c.
+
+    rho [kg]     default a tenth of the mean body's mass, times the root of the number of bodies
+    eps [W/kg]   by default so wide that the slope of the torque in s that u adds is at most a quarter of K, at random
+                 postures, velocities of about 1 rad/s or m/s and accelerations of Lambda times that
+    """
+
+    GAINS: ClassVar = {**RATES, "rho": "kg, uncertainty", "eps": "W/kg, boundary layer"}
+
+    def __init__(
+        self,
+        robot: Robot,
+        reference: Reference,
+        Lambda: ArrayLike | None = None,
+        K: ArrayLike | None = None,
+        rho: float | None = None,
+        eps: float | None = None,
+        *,
+        form: Form = "ploen",
+    ):
+        super().__init__(robot, reference)
+        self.form: Form = form
+        form_number(form)
+        self.Lambda, self.K = self._sliding_gains(Lambda, K)
+        mean = float(robot.parameters[:, 0].mean())
+        rho = UNCERTAIN * mean * float(np.sqrt(robot.nbodies)) if rho is None else rho
+        self.rho = number("rho", rho, "a positive number [kg]", lambda x: x > 0.0)
+        self.p0 = robot.parameters.ravel().copy()
+        self.D = squared_units(robot, np.eye(len(self.p0)))
+        eps = LAYER * self.rho * self._steepest() if eps is None else eps
+        self.eps = number("eps", eps, "a positive number [W/kg]", lambda x: x > 0.0)
+
+    def _steepest(self) -> float:
+        """The largest eigenvalue of K^-1 Y D Y^T at random states."""
+        robot, rng = self.robot, np.random.default_rng(0)
+        q = np.array([robot.random_configuration(rng) for _ in range(50)])
+        v = rng.normal(size=(50, robot.nv))
+        Y = robot.regressor(q, v, rng.normal(size=v.shape) @ self.Lambda)
+        return float(np.linalg.eigvals(np.linalg.solve(self.K, Y * self.D @ Y.swapaxes(1, 2))).real.max())
+
+    @classmethod
+    def tuned(cls, tuning: Tuning) -> Robust:
+        """Lambda, K = kappa_i D_i; rho and eps by default."""
+        instance("tuning", tuning, Tuning, "a Tuning")
+        rho, eps = tuning.gains.get("rho"), tuning.gains.get("eps")
+        return cls(tuning.robot, tuning.motion, tuning.Lambda, tuning.K, rho, eps)
+
+    def __call__(self, t, q, v, z):
+        desired = self.desired(t)
+        g = adaptive_law(self.robot, self.p0, q, v, desired, self.Lambda, self.K, self.form).YTs
+        u = -self.rho * self.D * g / np.sqrt((self.D * g).dot(g) + self.eps**2)
+        tau, _, e, s = adaptive_law(self.robot, self.p0 + u, q, v, desired, self.Lambda, self.K, self.form)
+        return Command(tau, None, {"e": e, "s": s})
+
+    def lyapunov(self, t, q, v, z, plant) -> Lyapunov:
+        energy, loss = sliding_energy(self.robot, true_robot(plant), q, v, self.desired(t), self.Lambda, self.K)
+        return Lyapunov(energy, -loss)
+
+    def allowance(self, plant: Plant) -> float:
+        """c [W]: by how much V' may exceed the rate of `lyapunov`. The proof is for plants with `distance` <= rho."""
+        return SAGITTA * self.rho * self.eps
+
+    def distance(self, plant: Plant) -> float:
+        """|p_true - p_0| [kg], which rho is to be at least."""
+        off = true_robot(plant).parameters.ravel() - self.p0
+        return float(np.sqrt(off.dot(off / self.D)))

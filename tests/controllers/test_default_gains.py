@@ -1,0 +1,58 @@
+"""A law made without gains works on every bundled robot with a torque that is held for a millisecond."""
+
+import inspect
+
+import numpy as np
+import pytest
+
+import geomctrl as gc
+from geomctrl import controllers, models
+from geomctrl.control.references import Sinusoids
+from geomctrl.control.tuning import design
+from geomctrl.controllers._filtered_regression import RememberingAdaptation
+
+LAWS = {name: law for name, law in controllers.tuned().items() if "reference" in inspect.signature(law).parameters}
+
+
+def of(law, robot):
+    """(the law with its defaults, where its error starts)."""
+    motion = Sinusoids(robot, robot.neutral(), 0.3, 0.4)
+    q, v, _ = motion(0.0)
+    few = {"adapt": [robot.body_names[-1]]} if issubclass(law, RememberingAdaptation) else {}  # as their docs ask for
+    return law(robot, motion, **few), robot.integrate(q, 0.05 * np.random.default_rng(0).normal(size=robot.nv)), v
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("law", LAWS.values(), ids=LAWS)
+@pytest.mark.parametrize("name", models.names())
+def test_a_tracking_law_tracks_at_a_kilohertz(name, law):
+    robot = models.load(name)
+    controller, q0, v0 = of(law, robot)
+    run = gc.simulate(robot, controller, q0, v0, 0.5, 1e-3, control_dt=1e-3, monitors=None, compiled=False)
+    e = np.linalg.norm(run.signals["e"], axis=1)
+    assert e.max() < 1.5 * e[0]
+    assert e[-1] < 0.3 * e[0]
+
+
+@pytest.mark.parametrize("name", models.names())
+def test_a_set_point_is_reached_at_a_kilohertz(name):
+    robot = models.load(name)
+    law = controllers.PDGravity(robot, robot.neutral())
+    q0 = robot.integrate(robot.neutral(), 0.05 * np.random.default_rng(0).normal(size=robot.nv))
+    run = gc.simulate(robot, law, q0, np.zeros(robot.nv), 0.5, 1e-3, control_dt=1e-3, monitors=None)
+    e = np.linalg.norm(run.signals["e"], axis=1)
+    assert e.max() < 1.01 * e[0]
+    assert e[-1] < 0.3 * e[0]
+
+
+def test_defaults_are_the_rules():
+    robot = models.panda()
+    rule, motion = design(robot, 1e-3), Sinusoids(robot, robot.neutral(), 0.3, 0.4)
+    passivity, torque = controllers.Passivity(robot, motion), controllers.ComputedTorque(robot, motion)
+    np.testing.assert_array_equal(passivity.Lambda, rule.Lambda * np.eye(7))
+    np.testing.assert_array_equal(passivity.K, np.diag(rule.kappa * rule.D))
+    np.testing.assert_array_equal(torque.kp, np.diag(rule.kappa * rule.Lambda))
+    np.testing.assert_array_equal(torque.kd, np.diag(rule.kappa + rule.Lambda))
+    half_given = controllers.Passivity(robot, motion, Lambda=3.0)
+    np.testing.assert_array_equal(half_given.Lambda, 3.0 * np.eye(7))
+    np.testing.assert_array_equal(half_given.K, passivity.K)
