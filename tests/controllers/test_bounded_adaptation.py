@@ -183,7 +183,7 @@ def test_estimates_do_not_leave_the_ball():
         for c in (law, controllers.SlotineLi(ARM, MOTION, rate=5.0))
     )
     assert max(law.distance(z) for z in free.z) > 1.2
-    assert 1.0 < max(law.distance(z) for z in run.z) <= np.sqrt(1.1)
+    assert 1.0 < max(law.distance(z) for z in run.z) <= np.sqrt(1.1) * (1.0 + 1e-4)  # steps are tangents
 
 
 @pytest.mark.parametrize(
