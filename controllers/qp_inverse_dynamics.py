@@ -99,8 +99,8 @@ class QPInverseDynamics(ModelBased):
             raise ArgumentError(f"robot: expected joints with one degree of freedom, got {robot.name!r}")
         n = robot.nv
         self.kp, self.kd = gain_matrix("kp", kp, n), gain_matrix("kd", kd, n)
-        self.tasks = tuple(instance("tasks", x, PositionTask, "PositionTasks") for x in tasks)
-        self.clearances = tuple(instance("clearances", x, Clearance, "Clearances") for x in clearances)
+        self.tasks = _all_of("tasks", tasks, PositionTask)
+        self.clearances = _all_of("clearances", clearances, Clearance)
         for x in (*self.tasks, *self.clearances):
             robot.frame(x.frame)  # raises NameNotFoundError
         self.strict = choice("priority", priority, ("weights", "strict")) == "strict" and bool(self.tasks)
@@ -194,6 +194,12 @@ class QPInverseDynamics(ModelBased):
         J = self.robot.jacobian(q, frame, "hybrid")[3:]
         drift = self.robot.jacobian_rate(q, v, frame, "hybrid")[3:] @ v
         return self.robot.pose(q, frame)[:3, 3], J, drift
+
+
+def _all_of(name: str, x: Any, kind: type) -> tuple:
+    if not isinstance(x, Iterable) or isinstance(x, str):
+        raise ArgumentError(f"{name}: expected {kind.__name__}s, got {x!r:.80}")
+    return tuple(instance(name, one, kind, f"{kind.__name__}s") for one in x)
 
 
 def _positive(name: str, x: Any) -> float:

@@ -14,6 +14,7 @@ from geomctrl.control.contracts import Command, Lyapunov
 from geomctrl.controllers._model_based import ModelBased, true_robot
 from geomctrl.controllers.lqr import LQR, selection
 from geomctrl.errors import ArgumentError
+from geomctrl.mechanism.states import one_configuration
 from geomctrl.robot import Robot
 
 GRID = 48  # angles of a turn at which the gains' condition is looked at
@@ -59,6 +60,7 @@ class SwingUp(ModelBased):
         instance("robot", robot, Robot, "a geomctrl.Robot")
         if any(j.kind not in ("revolute", "prismatic") for j in robot.joints):
             raise ArgumentError(f"robot: expected revolute and prismatic joints, got {[j.kind for j in robot.joints]}")
+        q_d = one_configuration(robot, "q_d", q_d)
         self.B = selection(robot, actuated)
         if self.B.shape[1] != robot.nv - 1:
             raise ArgumentError(f"actuated: expected all joints but one of {robot.nv}, got {actuated!r:.80}")
