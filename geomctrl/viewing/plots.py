@@ -25,7 +25,7 @@ def plot_run(run: Samples, folder: str | os.PathLike, compare: Mapping[str, Samp
     folder = path_of("folder", folder)
     others = instance("compare", {} if compare is None else compare, Mapping, "further runs by name")
     for x in (run, *others.values()):
-        if not all(hasattr(x, field) for field in ("t", "q", "tau", "monitors")):
+        if not all(hasattr(x, field) for field in ("t", "q", "v", "applied", "monitors")):
             raise ArgumentError(f"{'run' if x is run else 'compare'}: expected a geomctrl.Run, got {x!r:.60}")
     if len(run.t) < 2:
         raise ArgumentError(f"run: nothing to draw, it has {len(run.t)} samples")

@@ -35,7 +35,8 @@ class Motion(Protocol):
 
 
 class Samples(Protocol):
-    """Samples of a closed loop, a row each: t (n,), q (n, nq), tau (n, nv), z (n, ...) or None, signals by name.
+    """Samples of a closed loop, a row each: t (n,), q (n, nq), v and the torques `applied` (n, nv), z (n, ...) or None,
+    signals by name.
 
     What may be None is left out of the pictures: `desired`, the motion wished for; `plant`, with its `robot`, `changes`
     and `at(t)`; `controller`, whose `columns` and `true_parameters(plant)` say what z estimates.
@@ -46,7 +47,9 @@ class Samples(Protocol):
     @property
     def q(self) -> np.ndarray: ...
     @property
-    def tau(self) -> np.ndarray: ...
+    def v(self) -> np.ndarray: ...
+    @property
+    def applied(self) -> np.ndarray: ...
     @property
     def z(self) -> np.ndarray | None: ...
     @property

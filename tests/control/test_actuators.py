@@ -247,7 +247,7 @@ def test_mujocos_actuators():
     mujoco = pytest.importorskip("mujoco")
     model = mujoco.MjModel.from_xml_string(XML)
     data = mujoco.MjData(model)
-    robot = models.from_mjcf(XML)
+    robot = models.load_mjcf(XML)
     chain = [TorqueLimits([0.8, 0.4], [-0.5, -0.4]), Lag([0.05, 0.2]), Selection(np.diag([3.0 * 12.0, -2.0 * 7.0]))]
     plant, rng = gc.Plant(robot, None, actuators=chain), np.random.default_rng(0)
     for _ in range(5):

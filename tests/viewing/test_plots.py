@@ -143,7 +143,20 @@ def test_the_error_of_a_loaded_run_is_drawn_where_its_plant_is_known(tmp_path):
 def test_anything_with_samples_is_drawn(tmp_path):
     """The pictures know no Run: what has the same fields will do."""
     run = simulated(models.two_link())
-    names = ("t", "q", "tau", "z", "signals", "monitors", "desired", "plant", "controller", "reason", "success")
+    names = (
+        "t",
+        "q",
+        "v",
+        "applied",
+        "z",
+        "signals",
+        "monitors",
+        "desired",
+        "plant",
+        "controller",
+        "reason",
+        "success",
+    )
     samples = types.SimpleNamespace(**{n: getattr(run, n) for n in names}, tracking_error=run.tracking_error)
     check_pictures(plots.plot_run(samples, tmp_path), tmp_path, ALL)
     source = "".join(p.read_text(encoding="utf-8") for p in Path(plots.__file__).parent.glob("*.py"))
