@@ -21,8 +21,9 @@ from geomctrl.lie.groups import Rn
 from geomctrl.mechanism.configuration import random_configuration
 
 from .law import OF_STATE, agree
+from .loop_twins import is_memory, twins_of
 from .machine import Machine
-from .trace import TracedLoop, is_memory, trace_loop, twins_of
+from .trace import TracedLoop, trace_loop
 from .twins import Twins
 
 WORTH = 16_000  # evaluations of the law that take Python as long as tracing and compiling take

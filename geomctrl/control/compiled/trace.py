@@ -6,12 +6,11 @@ numbers, attributes that a sample changes, are inputs and outputs of it, as are 
 
 from __future__ import annotations
 
-import copy
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, NamedTuple, cast
+from typing import Any, cast
 
 import numpy as np
 
@@ -40,7 +39,8 @@ from geomctrl.integrators.explicit import is_vector_space
 from geomctrl.kernels.marches import LARGEST_ANGLE
 from geomctrl.lie.groups import rotation
 
-from .law import OF_STATE, CompiledLaw, named, outputs_of
+from .law import OF_STATE, named, outputs_of
+from .loop_twins import twins_of
 from .twins import Twins
 
 NUMBERS, TIME, STATE, HELD, MEMORY = range(5)  # the graph's arrays
@@ -91,48 +91,6 @@ class TracedLoop:
         return [c for c in self.held if c.kind != "measured"]
 
     codes: dict[Any, Any] = field(default_factory=dict)  # made of it, see `machine`
-
-
-class Twin(NamedTuple):
-    """What a loop is made of, as twins."""
-
-    plant: Any
-    controller: Any
-    watchers: list[Any]
-
-
-def twins_of(loop: Any, watchers: Sequence[Any], twins: Twins, remember: Callable[[int, str, Any], Any]) -> Twin:
-    """Twins of the plant as it is now, of the controller and of watchers, whose numbers `remember` gives."""
-    plant = copy.copy(loop.now)
-    object.__setattr__(plant, "changes", ())
-    controller = loop.controller.controller if isinstance(loop.controller, CompiledLaw) else loop.controller
-    both = twins.of(plant, "plant"), twins.of(controller, "controller")
-    return Twin(*both, [_twin_of_watcher(k, m, twins, remember) for k, m in enumerate(watchers)])
-
-
-def _twin_of_watcher(k: int, watcher: Any, twins: Twins, remember: Callable[[int, str, Any], Any]) -> Any:
-    twin = twins.of_kind(type(watcher))
-    twins.words.append((watcher.name, getattr(watcher, "limit", None)))
-    for name, x in vars(watcher).items():
-        twins.words.append(name)
-        if name == "signals":
-            value: Any = dict.fromkeys(x, np.nan)
-            twins.words.append(tuple(x))
-        elif is_memory(x):
-            twins.words.append(np.shape(x))
-            value = remember(k, name, x)
-            if isinstance(x, np.ndarray):
-                twins.is_twin(value, x)
-        else:
-            value = twins.of(x, f"{type(watcher).__name__}.{name}")
-        twin.__dict__[name] = value
-    return twin
-
-
-def is_memory(x: Any) -> bool:
-    """Whether an attribute of a watcher may change from sample to sample: numbers and arrays of them."""
-    kind = type(x)
-    return kind is float or kind is np.float64 or (kind is np.ndarray and x.dtype == np.float64)
 
 
 def trace_loop(

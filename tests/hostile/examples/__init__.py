@@ -17,6 +17,7 @@ ROOMS = (
     "identification",
     "others",
     "promises",
+    "sensors",
 )
 
 
