@@ -195,14 +195,15 @@ def _sample(own: Any, watchers: Sequence[Any], t: float, y: np.ndarray) -> dict[
     """What a sample finds in Python, by the names of the compiled one."""
     y.setflags(write=False)
     q, v, z = own.split(y)
-    if own.sensing is not None:  # of the sample after the last one, by the torques that were at work there
-        own.sensing.measure(Truth(t, q, v, own.command.tau, own.plant_state(y), own.now), own.sensing.places)
+    if own.sensing is not None:
+        at_work = own.sensing.at_work(own.command.tau)  # up to now
+        own.sensing.measure(Truth(t, q, v, at_work, own.plant_state(y), own.now), own.sensing.places)
     command = own.asked(own.controller, t, q, v, z)
+    tau, x = command.tau, own.plant_state(y)
+    applied = own.now.applied(t, q, v, own.drive(t, q, v, tau, x), x)
     found = {("rates", ""): own.field(t, y, command).copy(), ("tau", "tau"): np.asarray(command.tau, float)}
     found |= {(name, name): np.asarray(x, float) for name in OF_STATE if (x := getattr(command, name)) is not None}
     found |= {("signal", name): np.asarray(x, float) for name, x in command.signals.items()}
-    tau, x = command.tau, own.plant_state(y)
-    applied = own.now.applied(t, q, v, tau, x)
     if own.plant.actuators:
         found["applied", "applied"] = np.asarray(applied, float)
     sample = Sample(
