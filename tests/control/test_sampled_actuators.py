@@ -126,8 +126,6 @@ def test_compiled_loops_with_sensors_and_sampled_actuators_and_a_lag():
         np.testing.assert_allclose(getattr(many[1], name)[: len(expected)], expected, rtol=1e-9, atol=1e-8)
     for name, x in runs[0].measured.items():
         np.testing.assert_allclose(runs[1].measured[name], x, rtol=1e-9, atol=1e-9, err_msg=name)
-    torque = runs[0].measured["torque"][3::3]  # what was at work up to the sample
-    assert np.abs(torque - runs[0].applied[3::3]).std() > 0.05
 
 
 def test_a_torque_sensor_feels_what_is_at_work():

@@ -202,7 +202,8 @@ def _sample(own: Any, watchers: Sequence[Any], t: float, y: np.ndarray) -> dict[
     tau, x = command.tau, own.plant_state(y)
     applied = own.now.applied(t, q, v, own.drive(t, q, v, tau, x), x)
     found = {("rates", ""): own.field(t, y, command).copy(), ("tau", "tau"): np.asarray(command.tau, float)}
-    found |= {(name, name): np.asarray(x, float) for name in OF_STATE if (x := getattr(command, name)) is not None}
+    of_state = {(name, name): getattr(command, name) for name in OF_STATE}
+    found |= {key: np.asarray(z_made, float) for key, z_made in of_state.items() if z_made is not None}
     found |= {("signal", name): np.asarray(x, float) for name, x in command.signals.items()}
     if own.plant.actuators:
         found["applied", "applied"] = np.asarray(applied, float)
