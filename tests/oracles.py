@@ -1,6 +1,7 @@
 """What the tests of the core share: hypothesis cases, comparison, the complex step, and Pinocchio as an oracle."""
 
 import functools
+from dataclasses import replace
 
 import numpy as np
 import pinocchio as pin
@@ -20,6 +21,13 @@ def cases(robots=None, **options):
     """Hypothesis: (robot, q, v, a, v_ref)."""
     robots = testing.robots(**options) if robots is None else robots
     return robots.flatmap(lambda r: st.tuples(st.just(r), testing.motions(r)).map(lambda c: (c[0], *c[1])))
+
+
+def without_limits(robot):
+    """The robot, whose joints may go anywhere at any speed under any torque: for studies of something else."""
+    free = {"lower": -np.inf, "upper": np.inf, "velocity": np.inf, "effort": np.inf}
+    joints = tuple(replace(joint, **free) if joint.dof == 1 else joint for joint in robot.joints)
+    return replace(robot, joints=joints)
 
 
 def random_motion(robot, seed=0):

@@ -24,6 +24,14 @@ def test_python_in_the_readme_runs(capsys, tmp_path, monkeypatch):
     assert space["run"].ok
 
 
+def test_python_in_the_page_about_plants_runs():
+    blocks = re.findall(r"```python\n(.*?)```", (ROOT / "docs/plants.md").read_text(encoding="utf-8"), re.DOTALL)
+    space: dict = {}
+    for block in blocks:
+        exec(compile(block, "docs/plants.md", "exec"), space)
+    assert space["run"].x.shape == (51, 7)
+
+
 @pytest.mark.parametrize(
     "document",
     [
@@ -32,6 +40,7 @@ def test_python_in_the_readme_runs(capsys, tmp_path, monkeypatch):
         "docs/bounds.md",
         "docs/formulas.md",
         "docs/minimum-energy-paths.md",
+        "docs/plants.md",
         "docs/testing.md",
     ],
 )

@@ -291,7 +291,7 @@ class JointLimits(Monitor):
     what `JointStops` do, at which the position's does not apply, and `actuators.TorqueLimits`.
     """
 
-    def __init__(self, of: str = "position", limit: float = 0.0):
+    def __init__(self, limit: float = 0.0, of: str = "position"):
         self.of, self.limit = choice("of", of, LIMITED), tolerance("limit", limit)
         self.field, unit = LIMITED[of]
         self.name, self.what = f"{of}_limits", f"{of} beyond a joint's limit, {unit}"
@@ -341,7 +341,7 @@ def default_monitors() -> list[Monitor]:
     limits of joints' positions, velocities and efforts. A non-finite state always ends a run."""
     return [
         *(Skew(), EnergyBalance(), LyapunovDecrease(), Holding(), GroupResidual()),
-        *map(JointLimits, LIMITED),
+        *(JointLimits(of=x) for x in LIMITED),
     ]
 
 

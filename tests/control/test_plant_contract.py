@@ -292,7 +292,7 @@ def test_limits_are_reported():
 def test_limits_where_there_are_none():
     assert not {"position_limits", "velocity_limits", "effort_limits"} & set(run_of(ARM).monitors)
     with pytest.raises(ArgumentError, match="of: expected"):
-        JointLimits("torque")
+        JointLimits(of="torque")
 
 
 # --- stops -------------------------------------------------------------------------------------------------------

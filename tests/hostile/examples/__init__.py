@@ -16,6 +16,7 @@ ROOMS = (
     "constrained",
     "identification",
     "others",
+    "plants",
     "promises",
     "sensors",
 )
