@@ -8,7 +8,7 @@ from hostile.examples.common import DESIRED, F_EXT, FOLDER, PATH, REFERENCE, ROB
 from hostile.values import Argument, Fresh, gain, number
 
 import geomctrl as gc
-from geomctrl import controllers, measures, monitors
+from geomctrl import controllers, measures, monitors, sensors
 from geomctrl.control import ElasticPlant
 from geomctrl.control.smooth_references import Harmonic, RestToRest
 
@@ -77,7 +77,15 @@ EXAMPLES = {
     "Friction.columns": Example({"v": V}, FRICTION),
     "Friction.parameters": Example({"nv": 2}, FRICTION),
     "Friction.torque": Example({"v": V}, FRICTION),
-    "Plant": Example({"robot": ROBOT, "friction": FRICTION, "f_ext": f_ext, "changes": [(0.5, ROBOT)]}),
+    "Plant": Example(
+        {
+            "robot": ROBOT,
+            "friction": FRICTION,
+            "f_ext": f_ext,
+            "changes": [(0.5, ROBOT)],
+            "sensors": [sensors.Encoder(12)],
+        }
+    ),
     "Plant.at": Example({"t": number(1.0)}, PLANT),
     "Plant.acceleration": Example(NOW, PLANT),
     "Plant.power": Example(NOW, PLANT),

@@ -1,4 +1,4 @@
-"""Sensors."""
+"""Sensors, and actuators that act at samples."""
 
 from hostile.calls import Example
 from hostile.values import Argument, gain, number, text
@@ -40,6 +40,8 @@ EXAMPLES = {
         }
         | TIMES
     ),
+    "actuators.TransportDelay": Example({"delay": TIMES["delay"]}),
+    "actuators.RateLimit": Example({"rate": Argument([0.25, 0.125], "huge inf", "negative")}),
     "sensors.Sensor": Example({"name": text("own")} | TIMES),
 }
 LEFT_OUT = dict.fromkeys(
@@ -49,4 +51,18 @@ LEFT_OUT = dict.fromkeys(
         for method in ("check", "outputs", "draws", "start", "measure", "between")
     ),
     "called when a plant is made, and by a running loop, with samples that it made",
+)
+LEFT_OUT |= dict.fromkeys(
+    (
+        "actuators.Sampled",
+        *(
+            f"actuators.{link}.{method}"
+            for link in ("Sampled", "TransportDelay", "RateLimit")
+            for method in (
+                *("inputs", "start", "torque", "state_rate", "speed", "stored_energy", "storage_power"),
+                *("memory", "made"),
+            )
+        ),
+    ),
+    "a contract for subclasses, called when a plant is made and by a running loop",
 )
