@@ -166,12 +166,19 @@ class Symbol:
     __int__ = __index__ = __float__
 
     def __mod__(self, other):
-        raise UntraceableError(f"a remainder, quotient or rounded number of a symbol does not trace{caller()}")
+        return remainder(self, other) if is_number(other) else NotImplemented
 
-    __rmod__ = __floordiv__ = __rfloordiv__ = __divmod__ = __mod__
+    def __rmod__(self, other):
+        return remainder(other, self) if is_number(other) else NotImplemented
+
+    def __floordiv__(self, other):
+        return unary("floor", div(self, other)) if is_number(other) else NotImplemented
+
+    def __rfloordiv__(self, other):
+        return unary("floor", div(other, self)) if is_number(other) else NotImplemented
 
     def __round__(self, digits=0):
-        return self.__mod__(digits)
+        raise UntraceableError(f"a rounded number of a symbol does not trace{caller()}: np.floor does")
 
     __floor__ = __ceil__ = __trunc__ = __round__
 
@@ -348,6 +355,11 @@ def unary(op: str, a: Any) -> Any:
 def binary(op: str, a: Any, b: Any) -> Any:
     """atan2, min or max."""
     return _made(op, a, b) if is_symbol(a) or is_symbol(b) else FOLDED[op](a, b)
+
+
+def remainder(a: Any, b: Any) -> Any:
+    """a - b floor(a / b)."""
+    return sub(a, mul(b, unary("floor", div(a, b))))
 
 
 def compare(op: str, a: Any, b: Any) -> Any:
