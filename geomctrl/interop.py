@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.spatial.transform import Rotation
 
-from geomctrl.control.plant import Plant
+from geomctrl.control.plant import Plant, plant_of
 from geomctrl.mechanism.configuration import ConfigurationGroup, difference, integrate
 from geomctrl.mechanism.mechanism import require_robot
 from geomctrl.mechanism.states import as_batch, one_configuration
@@ -89,13 +89,18 @@ def _name(name: str | None, robot: Robot) -> str:
 def nonlinear_system(plant: Robot | Plant, q0: ArrayLike | None = None, name: str | None = None):
     """A robot or a `Plant` (with its friction, wrenches and changing loads) as a control.NonlinearIOSystem.
 
+    Inputs are the plant's: torques of the joints, or what its actuators take; it may have no state of its own.
+
     x' = (dexp_{-e}^-1 v, vdot), with e = log(q0^-1 q), q0 (nq,) default neutral. On joints with several degrees of
     freedom it holds while they turn by less than 2 pi from q0.
     """
     if not isinstance(plant, (Robot, Plant)):
         raise ArgumentError(f"plant: expected a Robot or a Plant, got {plant!r:.80}")
-    plant = plant if isinstance(plant, Plant) else Plant(plant)
+    plant = plant_of("plant", plant, state=False)
     name = _name(name, plant.robot)
+    names = signal_names(plant.robot)
+    if plant.actuators:
+        names["inputs"] = [f"u_{k}" for k in range(plant.inputs)]
     robot, n = plant.robot, plant.robot.nv
     at = robot.neutral() if q0 is None else one_configuration(robot, "q0", q0)
     group = None if robot.nq == n else ConfigurationGroup(robot)
@@ -107,7 +112,7 @@ def nonlinear_system(plant: Robot | Plant, q0: ArrayLike | None = None, name: st
         e_rate = v if group is None else group.dexp_inv_mul(-e, v)
         return np.concatenate((e_rate, plant.at(t).acceleration(t, q, v, np.ascontiguousarray(u, dtype=float))))
 
-    return control.NonlinearIOSystem(update, None, name=name, **signal_names(robot))
+    return control.NonlinearIOSystem(update, None, name=name, **names)
 
 
 # --- states of other libraries ----------------------------------------------------------------------------------

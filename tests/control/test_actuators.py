@@ -147,6 +147,18 @@ def test_a_spring_before_the_joint_is_the_plant_of_links_and_motors():
     assert two.monitors["energy"].ok
 
 
+def test_a_bundled_law_and_reference_through_springs():
+    """The stiffer, the nearer to the robot whose armature the rotors are, which the law knows."""
+    reference = gc.references.Sinusoids(ARM, [0.2, -0.3], 0.3, 0.5)
+    law, rms = gc.controllers.ComputedTorque(ARM.with_armature(0.02), reference), []
+    for stiffness in (1e3, 1e4):
+        plant = gc.Plant(ARM, actuators=SeriesElasticity(stiffness, 0.02, damping=40.0))
+        run = gc.simulate(plant, law, *reference(0.0)[:2], 0.2, 5e-4, monitors=None)
+        rms.append(np.linalg.norm(run.tracking_rms()))
+    assert rms[0] > 4.0 * rms[1]
+    assert rms[1] < 1e-3
+
+
 def test_the_torque_speed_line_in_four_quadrants():
     limits, u = TorqueSpeedLimits(10.0, 5.0, 12.0), np.array([50.0, -50.0, 1.0])
     for speed, found in ((0.0, [10, -10, 1]), (2.5, [5, -12, 1]), (-2.5, [12, -5, 1]), (6.0, [-2, -12, -2])):

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from oracles import without_limits
 from scipy.optimize import brentq
 
 import geomctrl as gc
@@ -24,7 +25,7 @@ SLIDER = gc.Robot.build(
     ],
     gravity=(0.0, 0.0, 0.0),
 )
-PANDA = models.panda()
+PANDA = without_limits(models.panda())
 MOTION = Sinusoids(PANDA, np.array([0.0, -0.5, 0.0, -2.0, 0.0, 1.6, 0.8]), 0.3, 0.4)
 INERTIA = 1.0 / np.diag(np.linalg.inv(PANDA.mass_matrix(MOTION(0.0).q)))
 
