@@ -11,12 +11,10 @@ it raises `UntraceableError` with the file and line. `where(condition, a, b)` is
 from __future__ import annotations
 
 import math
-import re
-import sys
 from collections.abc import Iterable
 from typing import Any
 
-from .untraceable import UntraceableError
+from .untraceable import UntraceableError, caller
 
 COMMUTATIVE = {"add", "mul", "min", "max", "eq", "and", "or"}
 FOLDED = {
@@ -396,14 +394,3 @@ def where(condition: Any, a: Any, b: Any) -> Any:
         return a
     graph = condition.graph
     return Symbol(graph, graph.node("where", condition.at, graph.operand(a), graph.operand(b)))
-
-
-SKIPPED = r"(geomctrl\.(compiler|lie|mechanism|terms|arguments)|numpy|scipy|numba)\b"  # between a law and a symbol
-
-
-def caller() -> str:
-    """, in FILE, line N: where a kernel or a law is."""
-    frame = sys._getframe(1)
-    while frame is not None and re.match(SKIPPED, frame.f_globals.get("__name__", "")):
-        frame = frame.f_back
-    return f", in {frame.f_code.co_filename}, line {frame.f_lineno}" if frame is not None else ""
