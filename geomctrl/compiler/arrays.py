@@ -28,6 +28,7 @@ from .symbols import (
     invert,
     is_symbol,
     mul,
+    remainder,
     unary,
     where,
 )
@@ -145,10 +146,6 @@ def _finite(x: Any) -> Any:
     return _condition("lt", unary("abs", x), math.inf)
 
 
-def _remainder(a: Any, b: Any) -> Any:
-    return a - b * unary("floor", div(a, b))
-
-
 def _named(op: str) -> Callable[[Any], Any]:
     return lambda x: unary(op, x)
 
@@ -180,7 +177,7 @@ BINARY: dict[str, Callable[[Any, Any], Any]] = {
     "arctan2": lambda a, b: binary("atan2", a, b),
     "hypot": lambda a, b: unary("sqrt", a * a + b * b),
     "floor_divide": lambda a, b: unary("floor", div(a, b)),
-    "remainder": _remainder,
+    "remainder": remainder,
     "power": _power,
     "float_power": _power,
     "less": lambda a, b: _condition("lt", a, b),

@@ -37,8 +37,8 @@ class Pair(NamedTuple):
 
 
 class Sampled(NamedTuple):
-    """Numbers of the held command that are renewed at samples of their own, before a command is asked for: the trace of
-    what they become, the first of them, how many."""
+    """Numbers of the held command that are renewed at samples of their own: the trace of what they become, the first of
+    them, how many."""
 
     trace: Trace
     first: int
@@ -70,6 +70,7 @@ class Equations:
     pair: Pair | None
     renewed: tuple[int, int, int] | None = None  # y after a sample: (from where in the command, to where, how many)
     sampled: Sequence[Sampled] = ()
+    before: int = 0  # how many of these are renewed before a command is asked for; the others after it
 
     @property
     def commanded(self) -> int:

@@ -94,11 +94,13 @@ class _Loop(Steps):
         e = self.equations
         self.lines = ["define i64 @look(ptr noalias %numbers, ptr noalias %memory) nounwind {", "entry:"]
         self._addresses()
-        for k in range(len(e.sampled)):
+        for k in range(e.before):
             self._renew_sampled(k)
         if e.law is not None:
             self._call("law", self.x, self.command)
             self._copy(self.x_command, self.command, e.held - e.commanded)
+        for k in range(e.before, len(e.sampled)):
+            self._renew_sampled(k)
         self._call("sample", self.x, self.out)
         self.do(f"ret i64 {self._bits(self._without_result())}")
         return "\n".join([*self.lines, "}"])
@@ -144,10 +146,12 @@ class _Loop(Steps):
         self.good, self.bad = [], []
         if e.sampled:
             self._copy(self.before, self.x_held, e.held)
-        for k in range(len(e.sampled)):
+        for k in range(e.before):
             self._if_due(1 + k, f"sampled{k}", lambda k=k: self._renew_sampled(k))
         if e.law is not None:
             self.asked = self._if_due(0, "law", self._ask)
+        for k in range(e.before, len(e.sampled)):
+            self._if_due(1 + k, f"sampled{k}", lambda k=k: self._renew_sampled(k))
         self._call("sample", self.x, self.out)
         self._look_whether_finite(self.out, e.dim)
 
@@ -162,6 +166,8 @@ class _Loop(Steps):
         _, first, size = self.equations.sampled[k]
         self._call(f"sampled{k}", self.x, self.command)
         self._copy(self.address(self.x_held, first * self.vector.width), self.command, size)
+        if k >= self.equations.before:  # the plant's stages read it
+            self._copy(self.address(self.stage_held, first * self.vector.width), self.command, size)
 
     def _if_due(self, which: int, name: str, do: Callable[[], None]) -> str:
         """What is done at every so many samples; returns whether at this one."""

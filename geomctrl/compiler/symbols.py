@@ -11,12 +11,10 @@ it raises `UntraceableError` with the file and line. `where(condition, a, b)` is
 from __future__ import annotations
 
 import math
-import re
-import sys
 from collections.abc import Iterable
 from typing import Any
 
-from .untraceable import UntraceableError
+from .untraceable import UntraceableError, caller
 
 COMMUTATIVE = {"add", "mul", "min", "max", "eq", "and", "or"}
 FOLDED = {
@@ -166,12 +164,19 @@ class Symbol:
     __int__ = __index__ = __float__
 
     def __mod__(self, other):
-        raise UntraceableError(f"a remainder, quotient or rounded number of a symbol does not trace{caller()}")
+        return remainder(self, other) if is_number(other) else NotImplemented
 
-    __rmod__ = __floordiv__ = __rfloordiv__ = __divmod__ = __mod__
+    def __rmod__(self, other):
+        return remainder(other, self) if is_number(other) else NotImplemented
+
+    def __floordiv__(self, other):
+        return unary("floor", div(self, other)) if is_number(other) else NotImplemented
+
+    def __rfloordiv__(self, other):
+        return unary("floor", div(other, self)) if is_number(other) else NotImplemented
 
     def __round__(self, digits=0):
-        return self.__mod__(digits)
+        raise UntraceableError(f"a rounded number of a symbol does not trace{caller()}: np.floor does")
 
     __floor__ = __ceil__ = __trunc__ = __round__
 
@@ -350,6 +355,11 @@ def binary(op: str, a: Any, b: Any) -> Any:
     return _made(op, a, b) if is_symbol(a) or is_symbol(b) else FOLDED[op](a, b)
 
 
+def remainder(a: Any, b: Any) -> Any:
+    """a - b floor(a / b)."""
+    return sub(a, mul(b, unary("floor", div(a, b))))
+
+
 def compare(op: str, a: Any, b: Any) -> Any:
     made = _made(op, a, b)
     return Condition(made.graph, made.at)
@@ -384,14 +394,3 @@ def where(condition: Any, a: Any, b: Any) -> Any:
         return a
     graph = condition.graph
     return Symbol(graph, graph.node("where", condition.at, graph.operand(a), graph.operand(b)))
-
-
-SKIPPED = r"(geomctrl\.(compiler|lie|mechanism|terms|arguments)|numpy|scipy|numba)\b"  # between a law and a symbol
-
-
-def caller() -> str:
-    """, in FILE, line N: where a kernel or a law is."""
-    frame = sys._getframe(1)
-    while frame is not None and re.match(SKIPPED, frame.f_globals.get("__name__", "")):
-        frame = frame.f_back
-    return f", in {frame.f_code.co_filename}, line {frame.f_lineno}" if frame is not None else ""

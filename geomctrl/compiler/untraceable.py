@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -42,3 +44,14 @@ def tried() -> Iterator[None]:
         yield
     finally:
         _raised.reset(token)
+
+
+SKIPPED = r"(geomctrl\.(compiler|lie|mechanism|terms|arguments)|numpy|scipy|numba)\b"  # between a law and a symbol
+
+
+def caller() -> str:
+    """, in FILE, line N: where a kernel or a law is."""
+    frame = sys._getframe(1)
+    while frame is not None and re.match(SKIPPED, frame.f_globals.get("__name__", "")):
+        frame = frame.f_back
+    return f", in {frame.f_code.co_filename}, line {frame.f_lineno}" if frame is not None else ""

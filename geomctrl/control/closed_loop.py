@@ -81,7 +81,9 @@ class Loop:
         self.hold = hold_count(control_dt, dt)
         self.sensing = sensing_of(plant, control_dt, dt, lambda name, period: hold_count(period, dt, name))
         self.with_measurements = wants_measurements(controller)
-        if self.with_measurements and self.sensing is None:
+        self.driven = self.sensing is not None and bool(self.sensing.links)
+        self.u = np.zeros(plant.inputs)  # what is at work of the command, where actuators act at samples
+        if self.with_measurements and not plant.sensors:
             raise ArgumentError("controller: it wants measurements, but the plant has no sensors: Plant(sensors=...)")
         self.command: Command | None = None  # of the last sample
         self.latest: Command | None = None  # of the last stage
@@ -156,6 +158,8 @@ class Loop:
         if command is None:
             command = self.latest = self.command if self.hold else self.evaluated(t, q, v, z)
         tau, z_rate, _, _ = command
+        if self.driven:
+            tau = self.u
         try:
             self._plant_rate(t, q, v, tau, y)
         except GeomctrlError:
@@ -188,18 +192,26 @@ class Loop:
         measured: Any = NOTHING
         if self.sensing is not None:
             tau = np.zeros(self.inputs) if k == 0 or self.command is None else self.command.tau
-            self.sensing.renew(k, Truth(t, q, v, tau, self.plant_state(y), self.now))
+            truth = Truth(t, q, v, self.sensing.at_work(tau) if k else tau, self.plant_state(y), self.now)
+            self.sensing.renew(k, truth)
             measured = self.sensing.measured
         if not self.hold or k % self.hold == 0:
             self.command = self.commanded(t, q, v, z)
         command: Any = self.command
         work, signals = float(y[-1]), command.signals
         x, tau = self.plant_state(y), command.tau
-        applied = self.now.applied(t, q, v, tau, x)
+        applied = self.now.applied(t, q, v, self.drive(t, q, v, tau, x), x)
         sample = Sample(
             t, q, v, z, tau, work, self.now, changed, self.group, y, self.reference, signals, x, applied, measured
         )  # fmt: skip
         return sample, command, self.field(t, y, command)
+
+    def drive(self, t, q, v, tau, x):
+        """What is at work of a command from now on."""
+        if self.sensing is not None and self.driven:
+            self.sensing.drive(Truth(t, q, v, tau, x, self.now))
+            self.u = tau = self.sensing.at_work(tau)
+        return tau
 
     def commanded(self, t, q, v, z) -> Command:
         """The command at a sample, in arrays of our own: plant and monitors see it, the law may use its again."""

@@ -193,6 +193,11 @@ class Plant:
         """The state of its own (n,) that a subclass begins with; None without one."""
         return None
 
+    @property
+    def sampled_actuators(self) -> tuple[Any, ...]:
+        """Those that act at samples, the first of all."""
+        return () if self._chain is None else self._chain.links[: self._chain.sampled]
+
     def state_at_start(self, q0: np.ndarray, v0: np.ndarray) -> np.ndarray | None:
         """The whole state x (nx,), its own and the actuators', where the robot begins with q0, v0; None without any."""
         q0, v0, parts = one_state("q0", q0, self.robot.nq), one_state("v0", v0, self.robot.nv), []

@@ -1,8 +1,8 @@
-"""What a loop's sensors have measured so far: an area of numbers, renewed at the sensors' own samples.
+"""What a loop's sensors have measured so far, and its sampled actuators made: an area of numbers, renewed at samples.
 
 A sensor's part of the area is (count, memory, delayed measurements, measurement): the samples so far; what it
 remembers; what it has measured that nobody knows yet, the latest first; what a controller is told now. `renewed` makes
-the next of the last one, on numbers and on symbols alike.
+the next of the last one, on numbers and on symbols alike. An actuator that acts at samples is a sensor of the command.
 """
 
 from __future__ import annotations
@@ -20,6 +20,28 @@ from geomctrl.errors import ArgumentError, SimulationError
 
 from .sensors.noise import normals
 from .sensors.sensor import Sensor, Truth
+
+
+class Made(Sensor):
+    """What an actuator makes of the command, as a sensor of it."""
+
+    def __init__(self, actuator: Any, inputs: int):
+        self.name, self.actuator, self.inputs, self.delay = type(actuator).__name__, actuator, inputs, actuator.delay
+
+    def outputs(self, robot: Any) -> dict[str, tuple[int, ...]]:
+        return {"": (self.inputs,)}
+
+    def start(self, truth: Truth, period: float) -> np.ndarray:
+        return self.actuator.memory(self.inputs)
+
+    def measure(self, truth: Truth, memory: Any, draws: Any, period: float) -> tuple[Any, Any]:
+        return self.actuator.made(truth.command, memory, period)
+
+
+def made_by(plant: Any) -> list[Made]:
+    """The actuators of a plant that act at samples."""
+    return [Made(actuator, plant.inputs) for actuator in plant.sampled_actuators]
+
 
 AHEAD = 256  # samples whose noise is drawn at once
 _said: set[str] = set()
@@ -55,14 +77,22 @@ class Place:
         return slice(self.first, self.first + self.size)
 
     @property
+    def told(self) -> slice:
+        """What is told now."""
+        return slice(self.part.stop - self.measured, self.part.stop)
+
+    @property
     def words(self) -> tuple:
         """What of it is in a trace."""
         return self.period, self.late, self.between
 
     def first_part(self, sensor: Sensor, truth: Truth, draws: np.ndarray) -> np.ndarray:
-        """Before the first sample: what it measures then is what it has measured before."""
+        """Before the first sample: a sensor has measured what it does then, an actuator has made nothing."""
         memory = np.asarray(sensor.start(truth, self.period), float)
-        y = np.asarray(sensor.measure(truth, memory, draws, self.period)[0], float)
+        if isinstance(sensor, Made):
+            y = np.zeros(self.measured)
+        else:
+            y = np.asarray(sensor.measure(truth, memory, draws, self.period)[0], float)
         return np.concatenate(([0.0], memory, np.tile(y, self.kept + 1)))
 
     def renewed(self, sensor: Sensor, truth: Truth, part: Any, draws: Any) -> Any:
@@ -73,7 +103,13 @@ class Place:
         told = known[self.late * p : (self.late + 1) * p]
         if self.between > 0.0:
             told = sensor.between(truth.plant.robot, told, known[(self.late + 1) * p :], self.between)
-        return np.concatenate((part[:1] + 1.0, memory, known[: self.kept * p], told))
+        after = np.concatenate((part[:1] + 1.0, memory, known[: self.kept * p], told))
+        if len(y) != p or len(after) != self.size:
+            raise ArgumentError(
+                f"sensors: expected {p} measurements and {m} numbers to remember of {sensor.name!r}, got {len(y)} and"
+                f" {len(memory)}"
+            )
+        return after
 
 
 @dataclass(eq=False)
@@ -85,22 +121,23 @@ class Sensing:
 
     plant: Any
     places: list[Place]
+    links: list[Place]  # of actuators, in their order
     area: np.ndarray = field(default_factory=lambda: np.zeros(0))
     measured: dict[str, np.ndarray] = field(default_factory=dict)
     _noise: dict[int, tuple[int, np.ndarray]] = field(default_factory=dict)
 
     @property
     def size(self) -> int:
-        return sum(place.size for place in self.places)
+        return sum(place.size for place in (*self.places, *self.links))
 
     @property
     def periods(self) -> list[int]:
-        """[steps], one a sensor."""
-        return [place.every for place in self.places]
+        """[steps], one a sensor or actuator."""
+        return [place.every for place in (*self.places, *self.links)]
 
     @property
     def words(self) -> tuple:
-        return tuple(place.words for place in self.places)
+        return len(self.links), *(place.words for place in (*self.places, *self.links))
 
     def renew(self, k: int, truth: Truth) -> None:
         """What the sensors that are due at step k measure; at step 0 all begin."""
@@ -109,6 +146,8 @@ class Sensing:
             for place in self.places:
                 sensor = truth.plant.sensors[place.number]
                 area[place.part] = place.first_part(sensor, truth, self._drawn(place, sensor, 0))
+            for place, link in zip(self.links, made_by(truth.plant)):
+                area[place.part] = place.first_part(link, truth, np.zeros(0))
             self.hold(area)
         due = [place for place in self.places if k % place.every == 0]
         if due:
@@ -122,6 +161,18 @@ class Sensing:
             draws = self._drawn(place, sensor, int(part[0]))
             area[place.part] = _checked(sensor, place.renewed(sensor, truth, part, draws), truth.t)
         self.hold(area)
+
+    def drive(self, truth: Truth) -> None:
+        """What actuators make of a command."""
+        area = self.area.copy()
+        for place, link in zip(self.links, made_by(truth.plant)):
+            area[place.part] = _checked(link, place.renewed(link, truth, area[place.part], np.zeros(0)), truth.t)
+            truth = truth._replace(command=area[place.told])
+        self.hold(area)
+
+    def at_work(self, command: Any, area: Any = None) -> Any:
+        """What actuators have made of the last command, the command itself without them."""
+        return (self.area if area is None else area)[self.links[-1].told] if self.links else command
 
     def hold(self, area: np.ndarray) -> None:
         """The area is this now."""
@@ -149,40 +200,48 @@ class Sensing:
 
 
 def sensing_of(plant: Any, control_dt: float | None, dt: float, steps: Any) -> Sensing | None:
-    """The sensing of a plant, None where it has no sensors. steps(name, period) -> steps of dt."""
-    if not plant.sensors:
+    """The sensing of a plant, None where nothing of it acts at samples. steps(name, period) -> steps of dt."""
+    links = made_by(plant)
+    if not (plant.sensors or links):
         return None
     if control_dt is None:
-        raise ArgumentError("control_dt: expected a multiple of dt, as the plant has sensors, which sample; got None")
+        what = "sensors, which sample" if plant.sensors else f"a {links[0].name}, which acts at samples"
+        raise ArgumentError(f"control_dt: expected a multiple of dt, as the plant has {what}; got None")
+    x0 = plant.state_at_start(plant.robot.neutral(), np.zeros(plant.robot.nv))
+    zero = Truth(0.0, plant.robot.neutral(), np.zeros(plant.robot.nv), np.zeros(plant.inputs), x0, plant)
     places: list[Place] = []
-    first, x0 = 0, plant.state_at_start(plant.robot.neutral(), np.zeros(plant.robot.nv))
-    for number, sensor in enumerate(plant.sensors):
-        every = steps(f"sensors: dt of {sensor.name!r}", control_dt if sensor.dt is None else sensor.dt)
-        period = every * dt
-        late, between = divmod(sensor.delay / period, 1.0)
-        if between > 1.0 - 1e-6:
-            late, between = late + 1.0, 0.0
-        if between < 1e-6:
-            between = 0.0
-        else:
-            _say(
-                f"sensors: the delay of {sensor.name!r}, {sensor.delay:g} s, is no multiple of its period,"
-                f" {period:g} s: what is told is interpolated between two samples"
-            )
-        zero = Truth(0.0, plant.robot.neutral(), np.zeros(plant.robot.nv), np.zeros(plant.inputs), x0, plant)
-        memory = len(sensor.start(zero, period))
-        shapes = sensor.outputs(plant.robot)
-        p = sum(map(math.prod, shapes.values()))
-        place = Place(
-            number, every, period, first, memory, p, sensor.draws(plant.robot), int(late), between, names := {}
+    for number, sensor in enumerate((*plant.sensors, *links)):
+        made = isinstance(sensor, Made)
+        period = control_dt if not made and sensor.dt is None else sensor.dt if not made else dt
+        every = steps("dt" if made else f"sensors: dt of {sensor.name!r}", period)
+        first = places[-1].part.stop if places else 0
+        places.append(_placed(number, sensor, every, every * dt, first, zero))
+    n = len(plant.sensors)
+    return Sensing(plant, places[:n], places[n:])
+
+
+def _placed(number: int, sensor: Sensor, every: int, period: float, first: int, truth: Truth) -> Place:
+    late, between = divmod(sensor.delay / period, 1.0)
+    if between > 1.0 - 1e-6:
+        late, between = late + 1.0, 0.0
+    if between < 1e-6:
+        between = 0.0
+    else:
+        _say(
+            f"the delay of {sensor.name!r}, {sensor.delay:g} s, is no multiple of its period, {period:g} s: it is"
+            " interpolated between two samples"
         )
-        at = place.part.stop - p
-        for name, shape in shapes.items():
-            names[name] = at, shape
-            at += math.prod(shape)
-        places.append(place)
-        first = place.part.stop
-    return Sensing(plant, places)
+    robot = truth.plant.robot
+    memory, shapes = len(sensor.start(truth, period)), sensor.outputs(robot)
+    sizes = [math.prod(shape) for shape in shapes.values()]
+    p = sum(sizes)
+    names: dict[str, tuple[int, tuple[int, ...]]] = {}
+    place = Place(number, every, period, first, memory, p, sensor.draws(robot), int(late), between, names)
+    at = place.told.start
+    for (name, shape), size in zip(shapes.items(), sizes):
+        names[name] = at, shape
+        at += size
+    return place
 
 
 def _checked(sensor: Sensor, part: np.ndarray, t: float) -> np.ndarray:

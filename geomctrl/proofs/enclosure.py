@@ -60,7 +60,9 @@ PARTIAL: dict[str, Callable[..., Any]] = {  # -> (interval, whether the function
     "asin": intervals.arcsine,
     "acos": intervals.arccosine,
     "atan2": intervals.angle,
+    "floor": intervals.whole,
 }
+JUMPS = {"atan2", "floor"}  # of these, which are defined everywhere
 
 
 class Enclosed(NamedTuple):
@@ -106,7 +108,7 @@ class Evaluation:
         defined, smooth = _all(x.defined for x in args), _all(x.smooth for x in args)
         if op in PARTIAL:
             value, continuous = PARTIAL[op](*values)
-            return Enclosed(value, defined if op == "atan2" else both(defined, continuous), both(smooth, continuous))
+            return Enclosed(value, defined if op in JUMPS else both(defined, continuous), both(smooth, continuous))
         if op == "mul":
             value = self._product(at, *rest)
         elif op in ("lt", "le", "eq") and rest[0] == rest[1]:

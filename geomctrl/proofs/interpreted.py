@@ -172,5 +172,6 @@ NUMBERS: dict[str, Callable[..., Any]] = {
     "add": np.add, "sub": np.subtract, "neg": np.negative, "mul": np.multiply, "div": np.divide, "square": np.square,
     "abs": np.abs, "sqrt": np.sqrt, "sin": np.sin, "cos": np.cos, "tan": np.tan, "tanh": np.tanh, "exp": np.exp,
     "log": np.log, "asin": np.arcsin, "acos": np.arccos, "atan2": np.arctan2, "min": np.minimum, "max": np.maximum,
-    "lt": np.less, "le": np.less_equal, "eq": np.equal, "and": np.logical_and, "not": np.logical_not, "where": np.where,
+    "lt": np.less, "le": np.less_equal, "eq": np.equal, "and": np.logical_and, "or": np.logical_or,
+    "not": np.logical_not, "where": np.where, "floor": np.floor,
 }  # fmt: skip

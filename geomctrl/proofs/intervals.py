@@ -216,6 +216,12 @@ def absolute(a: Interval) -> Interval:
     return Interval(mignitude(a), magnitude(a), True)
 
 
+def whole(a: Interval) -> tuple[Interval, Any]:
+    """(floor a, whether it is the same number all over a: elsewhere it jumps)."""
+    lo, hi = unary("floor", a.lo), unary("floor", a.hi)
+    return Interval(lo, hi, a.positive), True if a.thin else both(at_most(lo, hi), at_most(hi, lo))
+
+
 def smaller(a: Interval, b: Interval) -> Interval:
     return Interval(smallest(a.lo, b.lo), smallest(a.hi, b.hi), a.positive and b.positive)
 

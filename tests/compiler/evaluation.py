@@ -10,6 +10,7 @@ OPERATIONS = {
     "neg": lambda a: -a,
     "sqrt": lambda a: math.sqrt(a) if a >= 0.0 else math.nan,
     "abs": abs,
+    "floor": math.floor,
     "min": min,
     "max": max,
     "atan2": math.atan2,

@@ -22,6 +22,9 @@ FUNCTIONS = {
     "inverse functions": lambda q, v: np.arctan(q) + np.arctan2(q, v) + np.arcsin(np.tanh(q)) + np.arccos(np.tanh(v)),
     "hyperbolic": lambda q, v: np.sinh(q) - np.cosh(v) + np.hypot(q, v) + np.log(3.0 + np.square(q)),
     "signs": lambda q, v: np.sign(q) * np.maximum(q, v) + np.minimum(q, 0.1) + np.absolute(v) + np.deg2rad(q),
+    "whole numbers": lambda q, v: (
+        np.floor(3.0 * q) + np.ceil(2.0 * v) + np.trunc(5.0 * q) + q % 0.3 + v // 0.2 + q[0] % v[0] + 1.0 // q[1]
+    ),
     "choices": lambda q, v: np.where((q > v) & (v < 0.5), q, v) + np.where(~(q <= 0.0) | (v == q), 1.0, v),
     "clip": lambda q, v: np.clip(q, -0.5, 0.5) + v.clip(-0.1, None) + np.clip(q, -np.abs(v), np.abs(v)),
     "products": lambda q, v: K @ q + K.dot(v) - q @ K + np.dot(q, v) * v + np.inner(q, v) + np.outer(q, v) @ v,

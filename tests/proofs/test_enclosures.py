@@ -13,8 +13,9 @@ from geomctrl.compiler import host
 from geomctrl.compiler.symbols import Graph, add, mul
 from geomctrl.compiler.tracing import Trace
 from geomctrl.errors import ArgumentError
-from geomctrl.proofs.enclosure import Enclosure
+from geomctrl.proofs.enclosure import Enclosure, Evaluation
 from geomctrl.proofs.functions import traced
+from geomctrl.proofs.intervals import Interval
 
 
 def assert_holds(trace, lo, hi, points):
@@ -67,6 +68,18 @@ def test_rounding_is_outward_and_exact_zeros_stay():
     assert (hi - lo <= 2.0**-50 * np.abs(lo))[:, :4].all()
     zero = np.array([[0.0, 1.0]])
     assert np.array(enclosure(zero, zero))[:, 0, 1:].tolist() == [[0.0] * 4] * 2
+
+
+def test_whole_numbers_jump():
+    """The floor of an interval; a function that jumps on a box is enclosed, with no slope to be trusted."""
+    trace = traced(lambda x: [np.floor(x[0]), x[0] - np.floor(x[0])], 1)
+    lo, hi = Enclosure(trace)(np.array([[-1.5], [0.25], [2.0]]), np.array([[1.5], [0.75], [2.0]]))
+    assert lo[:, 0].tolist() == [-2.0, 0.0, 2.0]
+    assert hi[:, 0].tolist() == [1.0, 0.0, 2.0]
+    assert 0.25 - 1e-15 < lo[1, 1] <= 0.25
+    assert 0.75 <= hi[1, 1] < 0.75 + 1e-15
+    evaluation = Evaluation(trace.graph, lambda array, k: Interval(-1.5, 1.5))
+    assert [x.defined is True and x.smooth is False for x in evaluation.of(trace.outputs)] == [True, True]
 
 
 def test_inputs_are_coordinates_or_numbers():

@@ -5,6 +5,7 @@ from .elasticity import SeriesElasticity
 from .lag import Lag
 from .limits import TorqueLimits, TorqueSpeedLimits
 from .motor import CurrentDrive, DCMotor
+from .sampled import RateLimit, Sampled, TransportDelay
 from .selection import Selection
 
 __all__ = [
@@ -12,8 +13,11 @@ __all__ = [
     "CurrentDrive",
     "DCMotor",
     "Lag",
+    "RateLimit",
+    "Sampled",
     "Selection",
     "SeriesElasticity",
     "TorqueLimits",
     "TorqueSpeedLimits",
+    "TransportDelay",
 ]

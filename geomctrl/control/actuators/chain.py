@@ -13,6 +13,7 @@ from geomctrl.control.overriding import overrides
 from geomctrl.errors import ArgumentError
 
 from .actuator import Actuator
+from .sampled import Sampled
 
 
 class Driven(NamedTuple):
@@ -41,6 +42,14 @@ class Chain:
             except ArgumentError as error:
                 raise ArgumentError(f"actuators[{k}]: {type(link).__name__}: {error}") from None
             self.inputs = n
+        kinds = [isinstance(link, Sampled) for link in self.links]
+        self.sampled = sum(kinds)  # the first of them
+        if any(kinds[self.sampled :]):
+            k = self.sampled + kinds[self.sampled :].index(True)
+            name = type(self.links[k]).__name__
+            raise ArgumentError(
+                f"actuators[{k}]: {name}: expected before all that do not act at samples, got after one"
+            )
         ends = np.cumsum([0, *reversed(sizes)]).tolist()
         self.parts = tuple((a, b) if b > a else None for a, b in pairwise(ends))
         self.states = ends[-1]

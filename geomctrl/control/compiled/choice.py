@@ -21,8 +21,9 @@ from geomctrl.lie.groups import Rn
 from geomctrl.mechanism.configuration import random_configuration
 
 from .law import OF_STATE, agree
+from .loop_twins import is_memory, twins_of
 from .machine import Machine
-from .trace import TracedLoop, is_memory, trace_loop, twins_of
+from .trace import TracedLoop, trace_loop
 from .twins import Twins
 
 WORTH = 16_000  # evaluations of the law that take Python as long as tracing and compiling take
@@ -197,14 +198,16 @@ def _sample(own: Any, watchers: Sequence[Any], t: float, y: np.ndarray) -> dict[
     """What a sample finds in Python, by the names of the compiled one."""
     y.setflags(write=False)
     q, v, z = own.split(y)
-    if own.sensing is not None:  # of the sample after the last one, by the torques that were at work there
-        own.sensing.measure(Truth(t, q, v, own.command.tau, own.plant_state(y), own.now), own.sensing.places)
+    if own.sensing is not None:
+        at_work = own.sensing.at_work(own.command.tau)  # up to now
+        own.sensing.measure(Truth(t, q, v, at_work, own.plant_state(y), own.now), own.sensing.places)
     command = own.asked(own.controller, t, q, v, z)
-    found = {("rates", ""): own.field(t, y, command).copy(), ("tau", "tau"): np.asarray(command.tau, float)}
-    found |= {(name, name): np.asarray(x, float) for name in OF_STATE if (x := getattr(command, name)) is not None}
-    found |= {("signal", name): np.asarray(x, float) for name, x in command.signals.items()}
     tau, x = command.tau, own.plant_state(y)
-    applied = own.now.applied(t, q, v, tau, x)
+    applied = own.now.applied(t, q, v, own.drive(t, q, v, tau, x), x)
+    found = {("rates", ""): own.field(t, y, command).copy(), ("tau", "tau"): np.asarray(command.tau, float)}
+    of_state = {(name, name): getattr(command, name) for name in OF_STATE}
+    found |= {key: np.asarray(z_made, float) for key, z_made in of_state.items() if z_made is not None}
+    found |= {("signal", name): np.asarray(x, float) for name, x in command.signals.items()}
     if own.plant.actuators:
         found["applied", "applied"] = np.asarray(applied, float)
     sample = Sample(

@@ -126,6 +126,7 @@ class Machine:
             loop.h = float(self.pace[0, lane])
         if loop.sensing is not None:
             loop.sensing.hold(self.area[:, lane].copy())
+            loop.u = loop.sensing.at_work(loop.u)
         if loop.hold:
             loop.command = self._command(lane, loop.command)
         for place in self.traced.memory:

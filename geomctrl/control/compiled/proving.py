@@ -36,7 +36,8 @@ from geomctrl.integrators.explicit import is_vector_space
 
 from .choice import KEPT, met
 from .law import named, outputs_of
-from .trace import Twin, as_symbols, one_number, plant_rate, twins_of
+from .loop_twins import Twin, twins_of
+from .trace import as_symbols, one_number, plant_rate
 from .twins import Twins
 
 NUMBERS, TIME, STATE, DISPLACEMENT = range(4)  # the graph's arrays; the last is zero when anything is evaluated

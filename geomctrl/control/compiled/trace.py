@@ -6,12 +6,11 @@ numbers, attributes that a sample changes, are inputs and outputs of it, as are 
 
 from __future__ import annotations
 
-import copy
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, NamedTuple, cast
+from typing import Any, cast
 
 import numpy as np
 
@@ -34,13 +33,15 @@ from geomctrl.compiler.tracing import Trace
 from geomctrl.control.closed_loop import MOST_STEPS
 from geomctrl.control.desired import evaluated_each_time
 from geomctrl.control.monitors import Monitor, Sample
+from geomctrl.control.sensing import made_by
 from geomctrl.control.sensors.noise import normals
 from geomctrl.control.sensors.sensor import Truth
 from geomctrl.integrators.explicit import is_vector_space
 from geomctrl.kernels.marches import LARGEST_ANGLE
 from geomctrl.lie.groups import rotation
 
-from .law import OF_STATE, CompiledLaw, named, outputs_of
+from .law import OF_STATE, named, outputs_of
+from .loop_twins import twins_of
 from .twins import Twins
 
 NUMBERS, TIME, STATE, HELD, MEMORY = range(5)  # the graph's arrays
@@ -91,48 +92,6 @@ class TracedLoop:
         return [c for c in self.held if c.kind != "measured"]
 
     codes: dict[Any, Any] = field(default_factory=dict)  # made of it, see `machine`
-
-
-class Twin(NamedTuple):
-    """What a loop is made of, as twins."""
-
-    plant: Any
-    controller: Any
-    watchers: list[Any]
-
-
-def twins_of(loop: Any, watchers: Sequence[Any], twins: Twins, remember: Callable[[int, str, Any], Any]) -> Twin:
-    """Twins of the plant as it is now, of the controller and of watchers, whose numbers `remember` gives."""
-    plant = copy.copy(loop.now)
-    object.__setattr__(plant, "changes", ())
-    controller = loop.controller.controller if isinstance(loop.controller, CompiledLaw) else loop.controller
-    both = twins.of(plant, "plant"), twins.of(controller, "controller")
-    return Twin(*both, [_twin_of_watcher(k, m, twins, remember) for k, m in enumerate(watchers)])
-
-
-def _twin_of_watcher(k: int, watcher: Any, twins: Twins, remember: Callable[[int, str, Any], Any]) -> Any:
-    twin = twins.of_kind(type(watcher))
-    twins.words.append((watcher.name, getattr(watcher, "limit", None)))
-    for name, x in vars(watcher).items():
-        twins.words.append(name)
-        if name == "signals":
-            value: Any = dict.fromkeys(x, np.nan)
-            twins.words.append(tuple(x))
-        elif is_memory(x):
-            twins.words.append(np.shape(x))
-            value = remember(k, name, x)
-            if isinstance(x, np.ndarray):
-                twins.is_twin(value, x)
-        else:
-            value = twins.of(x, f"{type(watcher).__name__}.{name}")
-        twin.__dict__[name] = value
-    return twin
-
-
-def is_memory(x: Any) -> bool:
-    """Whether an attribute of a watcher may change from sample to sample: numbers and arrays of them."""
-    kind = type(x)
-    return kind is float or kind is np.float64 or (kind is np.ndarray and x.dtype == np.float64)
 
 
 def trace_loop(
@@ -190,22 +149,24 @@ class _Tracing:
         held: list[Column] = []
         law = None
         tau, z_rate = outputs["tau"], outputs.get("z_rate")
+        at_work = None
         if loop.hold:
             of_state = {(name, name): outputs[name] for name in OF_STATE if name in outputs}
             held, numbers = _columns({("tau", "tau"): tau, **of_state, **_signals(outputs)}, first)
             law = self._trace([numbers], of_law, first, 0)
             of_law = []
             tau = self._held(held[0])
+            at_work = loop.sensing.at_work(tau, self.area) if loop.driven else None
             z_rate = None if z_rate is None else self._held(held[1])
         n_held = first + sum(c.size for c in held)
         with requirements() as of_plant:
-            rates = self._rates(tau, z_rate)
+            rates = self._rates(tau if at_work is None else at_work, z_rate)
             self._divide()
         field_ = self._trace([rates], [*of_law, *of_plant], n_held, 0)
         with requirements() as of_sample:
             signals = {name: x for (_, name), x in _signals(outputs).items()}
             signals |= {c.name: self._held(c) for c in held if c.kind == "signal"}
-            values, watched, desired, applied = self._looked_at(tau, signals)
+            values, watched, desired, applied = self._looked_at(tau, at_work, signals)
             self._divide()
         self._compare_with_worst(values, of_sample)
         found: dict[tuple[str, str], Any] = {}
@@ -231,33 +192,35 @@ class _Tracing:
                 [*tableau.c, 1.0], tableau.stages, [*tableau.A_classical, tableau.b_classical])],
             field_, sample, law, *self._group(), tableau.family == "MK", ny, dim, n_held, self.size,
             [(remembered + j, place) for j, (_, place) in enumerate(self.renewed)], pair, renewed, sampled,
+            len(sampled) - (len(loop.sensing.links) if loop.driven else 0),
         )  # fmt: skip
         return TracedLoop(equations, columns, [*held, *seen], self.memory, self.worst, self.twins)
 
     def _sampled(self) -> tuple[list[Sampled], list[Column], dict[str, Any]]:
-        """What sensors do at their samples; where what they tell lies; that itself."""
-        sensing, loop = self.loop.sensing, self.loop
+        """What sensors and actuators do at their samples; where what sensors tell lies; that itself."""
+        loop, sensing = self.loop, self.loop.sensing
         if sensing is None:
             return [], [], {}
-        area = symbol_array([self.graph.load(HELD, k) for k in range(sensing.size)], (sensing.size,))
-        n, x = loop.inputs, loop.plant_state(self.y)
-        tau = symbol_array([self.graph.load(HELD, sensing.size + k) for k in range(n)], (n,))  # the first of a command
-        q, v, _ = loop.split(self.y)
-        truth = Truth(cast(Any, self.t), q, v, tau, x, self.plant)
-        found = []
-        for place in sensing.places:
-            sensor, part = self.plant.sensors[place.number], area[place.part]
-            with requirements() as required:
-                draws = normals(sensor.keys, part[0], place.draws) if place.draws else np.zeros(0)
-                after = named(sensor, lambda p=place, s=sensor, x=part, d=draws: p.renewed(s, truth, x, d))
-                self._divide()
-            if len(after) != place.size:
-                raise UntraceableError(f"{type(sensor).__name__} measures {len(after)} numbers, not {place.size}")
-            numbers = as_symbols(after).ravel().tolist()
-            trace = self._trace([numbers], required, sensing.size + n, 0)
-            found.append(Sampled(trace, place.first, place.size))
-        seen = [Column("measured", n, *x) for place in sensing.places for n, x in place.names.items()]
+        n = loop.inputs
+        self.area = area = symbol_array([self.graph.load(HELD, k) for k in range(sensing.size)], (sensing.size,))
+        command = symbol_array([self.graph.load(HELD, sensing.size + k) for k in range(n)], (n,))  # comes first
+        (q, v, _), x = loop.split(self.y), loop.plant_state(self.y)
+        truth = Truth(cast(Any, self.t), q, v, sensing.at_work(command, area), x, self.plant)
+        found = [self._one_sampled(place, self.plant.sensors[place.number], truth, n) for place in sensing.places]
+        for place, link in zip(sensing.links, made_by(self.plant)):
+            found.append(self._one_sampled(place, link, truth._replace(command=command), n))
+            command = area[place.told]
+        seen = [Column("measured", name, *x) for place in sensing.places for name, x in place.names.items()]
         return found, seen, sensing.told(area)
+
+    def _one_sampled(self, place: Any, sensor: Any, truth: Truth, n: int) -> Sampled:
+        part = self.area[place.part]
+        with requirements() as required:
+            draws = normals(sensor.keys, part[0], place.draws) if place.draws else np.zeros(0)
+            after = named(sensor, lambda: place.renewed(sensor, truth, part, draws))
+            self._divide()
+        trace = self._trace([as_symbols(after).ravel().tolist()], required, self.loop.sensing.size + n, 0)
+        return Sampled(trace, place.first, place.size)
 
     def _divide(self) -> None:
         """By a time that is zero: t is Python's own float, which raises then."""
@@ -282,12 +245,12 @@ class _Tracing:
         rate = [0.0] * loop.z_group.dim if z_rate is None else as_symbols(z_rate).ravel().tolist()
         return [*out[:n], *rate, *out[n:]]
 
-    def _looked_at(self, tau: Any, signals: dict[str, Any]) -> tuple[list[Any], dict[str, Any], Any, Any]:
+    def _looked_at(self, tau: Any, at_work: Any, signals: dict[str, Any]) -> tuple[list[Any], dict[str, Any], Any, Any]:
         """What the monitors measure, their signals, the desired motion, and the joint torques."""
         loop = self.loop
         q, v, z = loop.split(self.y)
         x, tau = loop.plant_state(self.y), as_symbols(tau)
-        applied = named(self.plant, lambda: self.plant.applied(self.t, q, v, tau, x))
+        applied = named(self.plant, lambda: self.plant.applied(self.t, q, v, tau if at_work is None else at_work, x))
         sample = Sample(
             cast(Any, self.t), q, v, z, tau, self.y[-1], self.plant, False, loop.group, self.y,
             self.reference, signals, x, applied, self.measured,

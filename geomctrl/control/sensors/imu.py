@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from geomctrl.errors import ArgumentError
 from geomctrl.robot import Robot
 
 from .sensor import Sensor, Truth, numbers_of
@@ -32,6 +33,8 @@ class Imu(Sensor):
         name: str = "imu",
     ):
         super().__init__(name, dt, delay, seed)
+        if not isinstance(frame, str) or not frame:
+            raise ArgumentError(f"frame: expected the name of a frame, got {frame!r:.60}")
         self.frame = frame
         self.bias, self.noise = numbers_of("bias", bias, 6), numbers_of("noise", noise, 6, 0.0)
         self.noisy = bool(self.noise.any())

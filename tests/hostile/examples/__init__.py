@@ -22,6 +22,7 @@ ROOMS = (
     "plants",
     "promises",
     "wrenches",
+    "sensors",
 )
 
 

@@ -8,7 +8,7 @@ from hostile.examples.common import DESIRED, F_EXT, FOLDER, PATH, REFERENCE, ROB
 from hostile.values import Argument, Fresh, gain, number
 
 import geomctrl as gc
-from geomctrl import controllers, measures, monitors
+from geomctrl import controllers, measures, monitors, sensors
 from geomctrl.control import ElasticPlant
 from geomctrl.control.actuators import TorqueLimits
 from geomctrl.control.smooth_references import Harmonic, RestToRest
@@ -80,7 +80,13 @@ EXAMPLES = {
     "Friction.parameters": Example({"nv": 2}, FRICTION),
     "Friction.torque": Example({"v": V}, FRICTION),
     "Plant": Example(
-        {"robot": ROBOT, "friction": Argument(FRICTION, "none"), "f_ext": f_ext, "changes": [(0.5, ROBOT)]}
+        {
+            "robot": ROBOT,
+            "friction": Argument(FRICTION, "none"),
+            "f_ext": f_ext,
+            "changes": [(0.5, ROBOT)],
+            "sensors": [sensors.Encoder(12)],
+        }
     ),
     "Plant.at": Example({"t": number(1.0)}, PLANT),
     "Plant.acceleration": Example(NOW, PLANT),
