@@ -49,7 +49,7 @@ def _loaded(source: str | Path, robot: Robot) -> Robot:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # said when the robot was loaded
         for mimic in ("fixed", "independent"):
-            own = load_urdf(source, floats, mimic=mimic, nonphysical="unchecked", gravity=robot.gravity)
+            own = load_urdf(source, floats, mimic=mimic, physical="unchecked", gravity=robot.gravity)
             if own.joint_names == robot.joint_names:
                 return own
     return own  # another robot, as is said with its names

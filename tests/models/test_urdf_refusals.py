@@ -187,8 +187,8 @@ def test_bad_arguments(tmp_path):
         models.load_urdf(one().encode())
     with pytest.raises(ArgumentError, match="mimic: expected one of 'error', 'fixed', 'independent', got 'ignore'"):
         models.load_urdf(one(), mimic="ignore")
-    with pytest.raises(ArgumentError, match="nonphysical: expected one of 'error', 'allow', 'unchecked', got True"):
-        models.load_urdf(one(), nonphysical=True)
+    with pytest.raises(ArgumentError, match="physical: expected one of 'reported', 'required', 'unchecked', got True"):
+        models.load_urdf(one(), physical=True)
     with pytest.raises(gc.errors.ArgumentError, match="gravity: expected 3 finite numbers"):
         models.load_urdf(one(), gravity=9.81)
 
