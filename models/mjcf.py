@@ -191,10 +191,8 @@ def _beyond(mujoco, documents, spec, m):
     curved = nonzero("jnt_stiffnesspoly", m.njnt) | nonzero("jnt_springyield", m.njnt)
     yield "stiffness", elements(spec.joints, JOINTS, curved | (nonzero("jnt_stiffness", m.njnt) & ~linear))
     yield "damping", elements(spec.joints, JOINTS, of_joints("dof_dampingpoly"))
-    yield (
-        "equality",
-        elements(spec.equalities, EQUALITIES, _active(mujoco, m) & [c is None for c in _couplings(mujoco, m)]),
-    )
+    other = np.array([c is None for c in _couplings(mujoco, m)], bool)
+    yield "equality", elements(spec.equalities, EQUALITIES, _active(mujoco, m) & other)
     acting = ("stiffness", "stiffnesspoly", "damping", "dampingpoly", "frictionloss", "armature", "limited")
     acts = [nonzero(f"tendon_{key}", m.ntendon) for key in acting]
     yield "tendon", elements(spec.tendons, TENDONS, np.logical_or.reduce(acts))
@@ -220,7 +218,7 @@ def _couplings(mujoco, m):
     """
     types, names, made, following = mujoco.mjtEq, joint_names(m), [], set()
     for k, active in enumerate(_active(mujoco, m)):
-        sums = {types.mjEQ_JOINT: _one_joint, types.mjEQ_TENDON: _fixed_tendon}.get(m.eq_type[k])
+        sums = {int(types.mjEQ_JOINT): _one_joint, int(types.mjEQ_TENDON): _fixed_tendon}.get(int(m.eq_type[k]))
         objects = m.eq_obj1id[k], m.eq_obj2id[k]
         first, second = (sums(mujoco, m, i) if sums and i >= 0 else {} for i in objects)
         a, slope, *curved = map(float, m.eq_data[k, :5])

@@ -72,6 +72,7 @@ class Arithmetic:
                 inf=np.inf,
                 sqrt=self.functions.sqrt,
                 uint64=int,
+                complex128=complex,
                 dot=_dot,
             )
         inner = python_function(value)

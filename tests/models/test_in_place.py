@@ -211,14 +211,14 @@ def test_floating_bases_and_mimic_joints(tmp_path):
     mimic = mimic.replace('<link name="fore"/>', '<link name="fore">' + _inertial(0.3) + "</link>")
     mimic = mimic.replace('<link name="tip">', '<link name="tip">' + _inertial(0.2))
     path = written(tmp_path, mimic)
-    for options in ({"mimic": "fixed"}, {"mimic": "independent"}, {"mimic": "fixed", "floating_base": True}):
+    for options in ({"mimic": "fixed"}, {"mimic": "independent"}, {}, {"mimic": "fixed", "floating_base": True}):
         robot = models.load_urdf(path, physical="unchecked", **options)
         pi = robot.parameters * 1.25
         out = update_model_file(path, robot.with_parameters(pi), tmp_path / "out.urdf")
         back = models.load_urdf(out, **options)
         np.testing.assert_allclose(back.parameters, pi, atol=1e-14 * np.abs(pi).max())
         kept = models.urdf.link_parameters(out)["fore"]
-        assert kept[0] == pytest.approx(0.3 if options["mimic"] == "fixed" else 0.375)
+        assert kept[0] == pytest.approx(0.3 if options.get("mimic") == "fixed" else 0.375)
     small = robot.parameters.copy()
     small[robot.body_names.index("upper")] *= 0.05
     with pytest.raises(

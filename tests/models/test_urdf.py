@@ -99,7 +99,7 @@ def test_real_robot_agrees_with_pinocchio(path, floating):
 def test_real_file_refused(path, match):
     path = robot_file(path)
     with pytest.raises(ModelError, match=match) as error:
-        models.load_urdf(path, mimic="independent", physical="required")
+        models.load_urdf(path, physical="required")
     assert str(error.value).startswith(str(path))
 
 
@@ -113,7 +113,7 @@ def test_what_loads_of_the_real_files():
         for physical in found:
             with warnings.catch_warnings(record=True) as said, contextlib.suppress(ModelError):
                 warnings.simplefilter("always")
-                models.load_urdf(path, mimic="independent", physical=physical)
+                models.load_urdf(path, physical=physical)
                 found[physical].add(path)
                 warned |= {path} if any("no body has these inertias" in str(w.message) for w in said) else set()
     assert {path.name for path in set(files) - found["reported"]} == MOTIONLESS | NOT_A_URDF | SINGULAR
@@ -349,9 +349,67 @@ def test_nothing_is_logged(caplog):
 # --- mimic -------------------------------------------------------------------------------------------------------
 
 
-def test_mimic_is_an_error_unless_asked_for():
-    with pytest.raises(ModelError, match=r"'follow' of 'lead'.*mimic='fixed' or mimic='independent'"):
-        models.load_urdf(gripper())
+def test_mimic_refused_if_asked_for():
+    with pytest.raises(ModelError, match=r"'follow' of 'lead'.*mimic='coupled', mimic='fixed' or mimic='independent'"):
+        models.load_urdf(gripper(), mimic="error")
+
+
+def test_mimic_follows():
+    robot = models.load_urdf(gripper())
+    assert (robot.joint_names, robot.dof_names) == (("lead", "follow"), ("lead",))
+    np.testing.assert_allclose(robot.tree_configuration([0.5]), [0.5, -0.2], atol=1e-15)
+    np.testing.assert_allclose(robot.pose([0.5], "f2")[:3, 3], [0, 0, -0.2], atol=1e-15)
+
+
+@pytest.mark.parametrize("path", robot_files() or [None], ids=lambda p: f"{p.parent.parent.name}/{p.stem}" if p else "")
+def test_real_mimic_agrees_with_pinocchio(path):
+    if path is None:
+        pytest.skip("example-robot-data is not installed")
+    text = path.read_text()
+    if "<mimic" not in text:
+        pytest.skip("no joint follows another")
+    pin = pytest.importorskip("pinocchio", minversion="3.5")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        robot = models.load_urdf(path)
+    assert robot.couplings
+    model = pin.buildModelFromXML(text, mimic=True)
+    data, rng = model.createData(), np.random.default_rng(0)
+    single = [model.getJointId(j.name) for j in robot.independent_joints]
+    assert (robot.nv, len(robot.joints)) == (model.nv, model.njoints - 1)
+    q, (v, a) = rng.normal(size=robot.nq), rng.normal(size=(2, robot.nv))
+    q_pin, columns = np.zeros(model.nq), [model.idx_vs[j] for j in single]
+    for x, j in zip(q, single):
+        k = model.idx_qs[j]
+        q_pin[k : k + model.nqs[j]] = x if model.nqs[j] == 1 else (np.cos(x), np.sin(x))
+
+    def theirs(x):
+        out = np.zeros(model.nv)
+        out[columns] = x
+        return out
+
+    M = np.triu(pin.crba(model, data, q_pin))
+    M += np.triu(M, 1).T
+    scale = np.abs(M).max()
+    np.testing.assert_allclose(robot.mass_matrix(q), M[np.ix_(columns, columns)], atol=1e-11 * scale)
+    tau = pin.rnea(model, data, q_pin, theirs(v), theirs(a))[columns]
+    np.testing.assert_allclose(robot.inverse_dynamics(q, v, a), tau, atol=1e-10 * max(1.0, np.abs(tau).max()))
+    pin.framesForwardKinematics(model, data, q_pin)
+    for name in robot.body_names:
+        pose = data.oMf[model.getFrameId(name)].homogeneous
+        np.testing.assert_allclose(robot.pose(q, name), pose, atol=1e-11, err_msg=name)
+
+
+@pytest.mark.parametrize(
+    ("follower", "match"),
+    [
+        ('<mimic joint="nobody"/>', "coupling of joint 'j': no joint named 'nobody' that moves; known: j"),
+        ('<mimic joint="j"/>', "coupling of joint 'j': joints follow each other in a cycle, 'j' -> 'j'"),
+    ],
+)
+def test_wrong_mimic(follower, match):
+    with pytest.raises(GeomctrlError, match=match):
+        models.load_urdf(one(inside=f'<axis xyz="0 1 0"/>{follower}'))
 
 
 def test_mimic_independent():

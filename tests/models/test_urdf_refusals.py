@@ -185,7 +185,9 @@ def test_bad_arguments(tmp_path):
             models.load_urdf(nothing)
     with pytest.raises(ArgumentError, match="expected a path or a string of XML, got bytes"):
         models.load_urdf(one().encode())
-    with pytest.raises(ArgumentError, match="mimic: expected one of 'error', 'fixed', 'independent', got 'ignore'"):
+    with pytest.raises(
+        ArgumentError, match="mimic: expected one of 'coupled', 'fixed', 'independent', 'error', got 'ignore'"
+    ):
         models.load_urdf(one(), mimic="ignore")
     with pytest.raises(ArgumentError, match="physical: expected one of 'reported', 'required', 'unchecked', got True"):
         models.load_urdf(one(), physical=True)
