@@ -16,9 +16,8 @@ BALL = inertia.from_com(1.0, (0.2, 0.1, 0.0), np.eye(3))
 def built(*couplings, **options):
     joints = [gc.Joint.revolute((0, 0, 1), name=n, **options) for n in ("a", "b", "c")]
     bodies = [gc.Body(f"body {j.name}", None, j, None, BALL) for j in joints]
-    return gc.Robot.build(
-        [*bodies, gc.Body("ball", None, gc.Joint.spherical(name="s"), None, BALL)], couplings=couplings
-    )
+    bodies.append(gc.Body("ball", None, gc.Joint.spherical(name="s"), None, BALL))
+    return gc.Robot.build(bodies, couplings=couplings)
 
 
 @pytest.mark.parametrize(
