@@ -329,7 +329,7 @@ def _coupled(algorithm: Algorithm) -> Algorithm:
     for made in ("one", "many"):
         twin.__dict__.pop(made, None)
     kernel = _kernel(algorithm)
-    twin.py_func = twin.__wrapped__ = kernel
+    twin.py_func = kernel
     return twin
 
 

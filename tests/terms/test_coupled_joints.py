@@ -23,21 +23,22 @@ def place(p):
 
 
 def body(name, parent, joint, at, mass=1.0):
-    pi = inertia.from_com(mass, (0.2, -0.1, 0.05 * mass), np.diag([0.02, 0.03, 0.04]))
+    pi = inertia.from_com(mass, (0.25, -0.125, 0.0625 * mass), np.diag([0.03125, 0.0625, 0.046875]))
     return gc.Body(name, parent, joint, place(at), pi)
 
 
 def branched(floating=False):
-    """Two branches; one joint follows one that follows another, one follows two."""
+    """Two branches; one joint follows one that follows another, one follows two. All numbers are binary fractions,
+    of which products are exact."""
     base = [body("base", None, gc.Joint.free(name="root"), (0, 0, 0), 3.0)] if floating else []
     on = "base" if floating else None
     options = {"lower": -1.0, "upper": 1.0, "velocity": 3.0, "effort": 8.0, "damping": 0.2, "friction": 0.4}
     bodies = [
-        body("a", on, gc.Joint.revolute((0, 0, 1), name="q1", armature=0.25, damping=0.1), (0.1, 0, 0.2)),
-        body("b", "a", gc.Joint.revolute(Y, name="q2", armature=0.125, **options), (0.3, 0, 0.2), 2.0),
-        body("c", "b", gc.Joint.prismatic((0, 0, 1), name="q3"), (0.3, 0, 0.2)),
-        body("d", "a", gc.Joint.revolute((1, 0, 0), name="q4"), (0.3, 0.1, 0.2), 1.5),
-        body("e", "d", gc.Joint.revolute(Y, name="q5", armature=0.5), (0.3, 0, 0.2)),
+        body("a", on, gc.Joint.revolute((0, 0, 1), name="q1", armature=0.25, damping=0.1), (0.125, 0, 0.25)),
+        body("b", "a", gc.Joint.revolute(Y, name="q2", armature=0.125, **options), (0.25, 0, 0.125), 2.0),
+        body("c", "b", gc.Joint.prismatic((0, 0, 1), name="q3"), (0.25, 0, 0.125)),
+        body("d", "a", gc.Joint.revolute((1, 0, 0), name="q4"), (0.25, 0.125, 0.25), 1.5),
+        body("e", "d", gc.Joint.revolute(Y, name="q5", armature=0.5), (0.25, 0, 0.125)),
         body("f", "c", gc.Joint.revolute(Y, name="q6", armature=0.5), (0.0, 0.25, 0.0)),
     ]
     couplings = [
