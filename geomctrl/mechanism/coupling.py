@@ -8,6 +8,7 @@ where the tree's is. Forces of the couplings do no work and do not appear.
 
 from __future__ import annotations
 
+import difflib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
@@ -64,7 +65,8 @@ def checked_couplings(couplings: Any, joints: Sequence[Joint]) -> tuple[Coupling
         label = f"coupling of joint {coupling.joint!r}"
         for name in (coupling.joint, *coupling.follows):
             if name not in named:
-                raise NameNotFoundError(f"{label}: no joint named {name!r} that moves; known: {', '.join(named)}")
+                near = difflib.get_close_matches(name, named, n=3) or [*named][:12]
+                raise NameNotFoundError(f"{label}: no joint named {name!r} that moves; there are {', '.join(near)}")
             if named[name].dof != 1:
                 raise ModelError(
                     f"{label}: expected joints with one degree of freedom, {name!r} is {named[name].kind} and has"
