@@ -145,7 +145,7 @@ REFUSED = {
 def test_refused(case, tmp_path):
     text, match = REFUSED[case]
     with pytest.raises(ModelError, match=match) as error:
-        models.load_urdf(text)
+        models.load_urdf(text, physical="required")
     assert str(error.value).startswith("URDF text: ")
     path = tmp_path / "bad.urdf"
     path.write_text(text, encoding="utf-8", errors="surrogatepass")
