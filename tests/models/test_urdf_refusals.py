@@ -150,7 +150,7 @@ def test_refused(case, tmp_path):
     path = tmp_path / "bad.urdf"
     path.write_text(text, encoding="utf-8", errors="surrogatepass")
     with pytest.raises(ModelError, match=match) as error:
-        models.load_urdf(path)
+        models.load_urdf(path, physical="required")
     assert str(error.value).startswith(str(path))
 
 
