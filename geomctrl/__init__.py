@@ -8,6 +8,7 @@ import importlib
 
 NAMES = {
     "Body": "mechanism.building",
+    "Coupling": "mechanism.coupling",
     "Frame": "mechanism.frame",
     "Joint": "mechanism.joint",
     "Robot": "robot",

@@ -44,6 +44,7 @@ from .lie import se3 as se3
 from .lie import so3 as so3
 from .mechanism import inertia as inertia
 from .mechanism.building import Body as Body
+from .mechanism.coupling import Coupling as Coupling
 from .mechanism.frame import Frame as Frame
 from .mechanism.joint import Joint as Joint
 from .motion import structure_preserving as structure_preserving

@@ -12,6 +12,7 @@ from geomctrl.errors import ArgumentError, GeomctrlError, ModelError
 from geomctrl.lie import so3
 from geomctrl.mechanism import inertia
 from geomctrl.mechanism.building import Body
+from geomctrl.mechanism.coupling import Coupling
 from geomctrl.mechanism.joint import Joint
 from geomctrl.mechanism.mechanism import WORLD
 from geomctrl.models.source import locate, read_xml
@@ -34,7 +35,8 @@ def load_mjcf(source: str | Path, *, ignore: Iterable[str] = (), gravity: ArrayL
 
     What a rigid-body tree does not represent is refused, each element with its line, unless named in `ignore`:
     "armature" (of ball and free joints, and of actuators of anything but hinges and slides; ignored, none is read),
-    "stiffness" (springs but for linear ones of hinges and slides), "damping" (its nonlinear part), "equality", "tendon"
+    "stiffness" (springs but for linear ones of hinges and slides), "damping" (its nonlinear part), "equality" (but for
+    those of joints and of fixed tendons that are linear: joints follow others, rigidly, `geomctrl.Coupling`), "tendon"
     (those with a spring, damping, friction, inertia or limits; others only transmit), "gravcomp", "fluid", "flex",
     "plugin" (of bodies). Geometry, contacts, actuators and sensors are no part of a robot and are not read, but for
     actuators' rotors: gear^2 times their armature is their joint's, gear its `gear_ratio`. Joint damping and
@@ -82,7 +84,8 @@ def robot_of(mujoco: Any, m: Any, ignored: Iterable[str] = IGNORABLE, gravity: A
     tree = _Tree(mujoco, m, ignored)
     off = _disabled(mujoco, m, "GRAVITY")
     g = gravity if gravity is not None else np.zeros(3) if off else m.opt.gravity.copy()
-    return Robot.build(tree.bodies, name=_model_name(m), gravity=g, frames=tree.frames())
+    couplings = [] if "equality" in ignored else [c for c in _couplings(mujoco, m) if c is not None]
+    return Robot.build(tree.bodies, name=_model_name(m), gravity=g, frames=tree.frames(), couplings=couplings)
 
 
 def compile_mjcf(mujoco, source):
@@ -203,7 +206,8 @@ def _beyond(mujoco, documents, spec, m):
     curved = nonzero("jnt_stiffnesspoly", m.njnt) | nonzero("jnt_springyield", m.njnt)
     yield "stiffness", elements(spec.joints, JOINTS, curved | (nonzero("jnt_stiffness", m.njnt) & ~linear))
     yield "damping", elements(spec.joints, JOINTS, of_joints("dof_dampingpoly"))
-    yield "equality", elements(spec.equalities, EQUALITIES, m.eq_active0 & (not _disabled(mujoco, m, "EQUALITY")))
+    other = np.array([c is None for c in _couplings(mujoco, m)], bool)
+    yield "equality", elements(spec.equalities, EQUALITIES, _active(mujoco, m) & other)
     acting = ("stiffness", "stiffnesspoly", "damping", "dampingpoly", "frictionloss", "armature", "limited")
     acts = [nonzero(f"tendon_{key}", m.ntendon) for key in acting]
     yield "tendon", elements(spec.tendons, TENDONS, np.logical_or.reduce(acts))
@@ -215,6 +219,49 @@ def _beyond(mujoco, documents, spec, m):
     yield "fluid", fluid if m.opt.density or m.opt.viscosity else []
     yield "flex", elements(spec.flexes, FLEXES, np.ones(m.nflex))
     yield "plugin", elements(spec.bodies, BODIES, m.body_plugin >= 0)
+
+
+def _active(mujoco, m):
+    return m.eq_active0.astype(bool) & (not _disabled(mujoco, m, "EQUALITY"))
+
+
+def _couplings(mujoco, m):
+    """Per equality, the `Coupling` that it stands for; None for one that is off, not linear or not of joints.
+
+    MuJoCo's are polynomials of how far coordinates are from qpos0: y1 = p(y2), y being a joint's coordinate or the sum
+    of those that a fixed tendon adds up; p(0) where there is no second one. The first joint of the first follows.
+    """
+    types, names, made, following = mujoco.mjtEq, joint_names(m), [], set()
+    for k, active in enumerate(_active(mujoco, m)):
+        sums = {int(types.mjEQ_JOINT): _one_joint, int(types.mjEQ_TENDON): _fixed_tendon}.get(int(m.eq_type[k]))
+        objects = m.eq_obj1id[k], m.eq_obj2id[k]
+        first, second = (sums(mujoco, m, i) if sums and i >= 0 else {} for i in objects)
+        a, slope, *curved = map(float, m.eq_data[k, :5])
+        free = [j for j in first or {} if j not in following]
+        if not active or not free or second is None or (second and any(curved)):
+            made.append(None)
+            continue
+        joint = free[0]
+        following.add(joint)
+        ratios = {j: -c / first[joint] for j, c in first.items() if j != joint}
+        for j, c in second.items():
+            ratios[j] = ratios.get(j, 0.0) + slope * c / first[joint]
+        at = [float(m.qpos0[m.jnt_qposadr[j]]) for j in (joint, *ratios)]
+        offset = at[0] + a / first[joint] - sum(r * x for r, x in zip(ratios.values(), at[1:]))
+        made.append(Coupling(names[joint], {names[j]: r for j, r in ratios.items()}, offset))
+    return made
+
+
+def _one_joint(mujoco, m, j):
+    return {int(j): 1.0}
+
+
+def _fixed_tendon(mujoco, m, i):
+    """Coefficients by joint of a tendon that adds joints' coordinates up; None for one through space."""
+    at = slice(m.tendon_adr[i], m.tendon_adr[i] + m.tendon_num[i])
+    if (m.wrap_type[at] != mujoco.mjtWrap.mjWRAP_JOINT).any():
+        return None
+    return {int(j): float(c) for j, c in zip(m.wrap_objid[at], m.wrap_prm[at]) if c}
 
 
 def _joints_of_actuators(mujoco, m):

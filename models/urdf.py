@@ -19,7 +19,8 @@ from geomctrl.arguments import choice, flag, listed, path_of
 from geomctrl.errors import GeomctrlError, InertiaError, ModelError
 from geomctrl.lie import so3
 from geomctrl.mechanism import inertia
-from geomctrl.mechanism.building import Body, check_positive_mass_matrix
+from geomctrl.mechanism.building import TRIED, Body, positive_bodies
+from geomctrl.mechanism.coupling import Coupling
 from geomctrl.mechanism.joint import Joint
 from geomctrl.mechanism.mechanism import WORLD
 from geomctrl.models.source import locate, read_xml
@@ -29,15 +30,15 @@ from geomctrl.robot import Robot
 
 __all__ = ["load_urdf"]
 
-MENTIONED = 8  # of what is not read, in one warning
+MENTIONED = 8  # of what is not read or can not be, in one warning
 
 
 def load_urdf(
     source: str | Path,
     floating_base: bool = False,
     *,
-    mimic: str = "error",
-    nonphysical: str = "error",
+    mimic: str = "coupled",
+    physical: str = "reported",
     gravity: ArrayLike = (0.0, 0.0, -9.81),
     package_dirs: Iterable[str | Path] = (),
 ) -> Robot:
@@ -51,17 +52,21 @@ def load_urdf(
     looks, simulators' and drives' settings.
 
     floating_base: the root link gets six degrees of freedom, joint "root_joint"; otherwise it is the world.
-    mimic: what to do with joints that follow others: "error"; "fixed" locks them at their offset; "independent" gives
-        them a coordinate of their own.
-    nonphysical: "error" refuses inertias that no rigid body has (common in files written by hand); "allow" keeps their
-        numbers, still refuses negative masses and singular mass matrices. Proofs that need M > 0 may then not hold.
-        "unchecked" keeps everything but negative masses, links that move without mass, too: enough for kinematics and
-        for identification, where only the geometry counts; forward dynamics may divide by zero.
+    mimic: what to do with joints that follow others: "coupled" makes them follow, q = multiplier q_joint + offset, with
+        no coordinate of their own (`geomctrl.Coupling`); "fixed" locks them at their offset; "independent" gives them a
+        coordinate of their own; "error" refuses them.
+    physical: what to do with inertias that no rigid body has, which a third of the files in use carry. "reported"
+        keeps their numbers as long as M(q) is positive definite, and names the links and what they violate in one
+        warning. It says how M > 0 is known: for all q where every moving body's 6x6 inertia is positive, as with
+        moments that fail the triangle inequality only; at configurations that were tried where one is not.
+        "required" refuses such files. Both refuse negative masses, and motions that move no mass. "unchecked" keeps
+        everything but negative masses, links that move without mass, too: enough for kinematics and for
+        identification, where only the geometry counts; forward dynamics may divide by zero.
     package_dirs: where a `source` of the form package://name/... is looked up.
     """
     flag("floating_base", floating_base)
-    choice("mimic", mimic, ("error", "fixed", "independent"))
-    choice("nonphysical", nonphysical, ("error", "allow", "unchecked"))
+    choice("mimic", mimic, ("coupled", "fixed", "independent", "error"))
+    choice("physical", physical, ("reported", "required", "unchecked"))
     package_dirs = [path_of("package_dirs", folder) for folder in listed("package_dirs", package_dirs)]
     found = locate(source, package_dirs)
     label = "URDF text" if isinstance(found, str) else str(found)
@@ -71,31 +76,46 @@ def load_urdf(
         motors, not_understood = read_motors(document)
         unread += not_understood
         if unread:
-            more = f"; and {len(unread) - MENTIONED} more" if len(unread) > MENTIONED else ""
-            warnings.warn(f"{label}: not read: {'; '.join(unread[:MENTIONED])}{more}", stacklevel=2)
+            warnings.warn(f"{label}: not read: {_some(unread)}", stacklevel=2)
         if not document.get("name"):
             document.set("name", "robot" if isinstance(found, str) else found.stem)
         model = _parse(_stripped(document))
         root = _root(model)
-        bodies = _bodies(model, root, motors, floating_base, mimic, nonphysical == "error")
-        if nonphysical == "unchecked":
-            return _unchecked(bodies, name=model.name, gravity=gravity)
-        robot = Robot.build(bodies, name=model.name, gravity=gravity, physical=nonphysical == "error")
-        if nonphysical == "allow":
-            with np.errstate(invalid="ignore"):
-                check_positive_mass_matrix(robot)
+        bodies = _bodies(model, root, motors, floating_base, mimic)
+        options = {"name": model.name, "gravity": gravity, "couplings": _couplings(model) if mimic == "coupled" else ()}
+        if physical == "unchecked":
+            return _unchecked(bodies, **options)
+        impossible = _impossible(bodies)
+        if impossible and physical == "required":
+            raise InertiaError(f"{'; '.join(impossible)}; physical='reported' keeps these numbers")
+        robot = Robot.build(bodies, **options, physical=False)
     except GeomctrlError as error:
-        enough = "; where only the geometry counts, as in identification: nonphysical='unchecked'"
+        enough = "; where only the geometry counts, as in identification: physical='unchecked'"
         hint = enough if "mass matrix" in str(error) else ""
         raise type(error)(f"{label}: {error}{hint}") from None
+    if impossible:
+        known = "at all q" if positive_bodies(robot) else f"at the {TRIED} configurations tried, which proves nothing"
+        said = f"no body has these inertias: {_some(impossible)}. M(q) is positive definite {known}"
+        warnings.warn(f"{label}: {said}", stacklevel=2)
     return robot
+
+
+def _some(found: list[str]) -> str:
+    more = f"; and {len(found) - MENTIONED} more" if len(found) > MENTIONED else ""
+    return "; ".join(found[:MENTIONED]) + more
+
+
+def _impossible(bodies: list[Body]) -> list[str]:
+    """What links violate that no rigid body can have the inertia of."""
+    whys = ((b.name, inertia.violation(b.inertia)) for b in bodies if b.inertia is not None)
+    return [f"link {name!r}: {why}" for name, why in whys if why]
 
 
 def link_parameters(source: str | Path) -> dict[str, np.ndarray | None]:
     """The ten parameters of every link in its own frame, by name; None where it has none. Raises ModelError."""
     document = read_xml(locate(source))
     check_document(document)
-    return {link.name: _parameters(link, False) for link in _parse(_stripped(document)).links}
+    return {link.name: _parameters(link) for link in _parse(_stripped(document)).links}
 
 
 def _unchecked(bodies, **options):
@@ -167,19 +187,18 @@ def _root(model):
     return roots[0]
 
 
-def _bodies(model, root, motors, floating_base, mimic, physical):
+def _bodies(model, root, motors, floating_base, mimic):
     links = {link.name: link for link in model.links}
     if WORLD in links and (root != WORLD or floating_base):
         raise ModelError(
             "link 'world': the name is reserved for the world frame, and this link"
             + (" would float (floating_base=True)" if root == WORLD else f" is not the root ({root!r} is)")
         )
-    parameters = {name: _parameters(link, physical) for name, link in links.items()}
+    parameters = {name: _parameters(link) for name, link in links.items()}
     followers = [f"{j.name!r} of {j.mimic.joint!r}" for j in model.joints if j.mimic is not None and j.type != "fixed"]
     if followers and mimic == "error":
         raise ModelError(
-            f"mimic joint(s) {', '.join(followers)}: a coupling of joints can not be represented;"
-            " load with mimic='fixed' or mimic='independent'"
+            f"mimic joint(s) {', '.join(followers)}; load with mimic='coupled', mimic='fixed' or mimic='independent'"
         )
     bodies = []
     if root != WORLD:
@@ -193,6 +212,23 @@ def _bodies(model, root, motors, floating_base, mimic, physical):
             joint, placement = Joint.fixed(), placement @ _moved(j, lock.offset)
         bodies.append(Body(j.child, None if j.parent == WORLD else j.parent, joint, placement, parameters[j.child]))
     return bodies
+
+
+def _couplings(model):
+    """What `mimic` elements say of joints that move; on a fixed joint they say nothing."""
+    made = []
+    for j in model.joints:
+        if j.mimic is None or j.type == "fixed":
+            continue
+        try:
+            made.append(Coupling(j.name, {j.mimic.joint: _or(j.mimic.multiplier, 1.0)}, _or(j.mimic.offset, 0.0)))
+        except GeomctrlError as error:
+            raise ModelError(str(error)) from None
+    return made
+
+
+def _or(x: float | None, default: float) -> float:
+    return default if x is None else float(x)
 
 
 def _joint(j, motor):
@@ -228,7 +264,7 @@ def _moved(j, offset):
     return T
 
 
-def _parameters(link, physical):
+def _parameters(link):
     """The ten parameters of a link in its own axes about its own origin; None if it is massless."""
     if link.inertial is None:
         return None
@@ -237,7 +273,4 @@ def _parameters(link, physical):
     if mass < 0.0:
         raise InertiaError(f"link {link.name!r}: mass {mass} is negative")
     pi = inertia.from_com(mass, T[:3, 3], 0.5 * (I + I.T))
-    why = inertia.violation(pi)
-    if why and physical:
-        raise InertiaError(f"link {link.name!r}: {why}; nonphysical='allow' keeps these numbers")
     return pi if pi.any() else None

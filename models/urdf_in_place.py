@@ -44,13 +44,13 @@ def updated(path: Path, text: bytes, robot: Robot, friction: bool, limits: bool)
 
 
 def _loaded(source: str | Path, robot: Robot) -> Robot:
-    """As the robot was: with or without a floating base, mimic joints locked or not."""
+    """As the robot was: with or without a floating base, mimic joints locked, following or free."""
     floats = robot.joints[0].kind == "free" and robot.joints[0].name == "root_joint"
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # said when the robot was loaded
-        for mimic in ("fixed", "independent"):
-            own = load_urdf(source, floats, mimic=mimic, nonphysical="unchecked", gravity=robot.gravity)
-            if own.joint_names == robot.joint_names:
+        for mimic in ("fixed", "coupled", "independent"):
+            own = load_urdf(source, floats, mimic=mimic, physical="unchecked", gravity=robot.gravity)
+            if own.joint_names == robot.joint_names and own.dof_names == robot.dof_names:
                 return own
     return own  # another robot, as is said with its names
 

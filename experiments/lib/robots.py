@@ -57,7 +57,7 @@ def humanoid() -> gc.Robot:
     share = Path(sysconfig.get_path("purelib")) / "cmeel.prefix/share/example-robot-data/robots"
     talos = share / "talos_data/robots/talos_reduced.urdf"
     if talos.is_file():
-        return models.load_urdf(talos, floating_base=True, nonphysical="allow")
+        return models.load_urdf(talos, floating_base=True, physical="reported")
     print("(example-robot-data is not installed: the bundled quadruped stands in for a humanoid)")
     return models.quadruped()
 

@@ -13,7 +13,8 @@ from .terminal import (
     FloatingBase,
     Mimic,
     MimicOption,
-    Nonphysical,
+    Physical,
+    PhysicalOption,
     RobotArgument,
     compiling,
     complain,
@@ -29,8 +30,8 @@ def check(
     states: Annotated[int, typer.Option(help="How many random states.", min=1)] = 20,
     seed: Annotated[int, typer.Option(help="Which random states.", min=0)] = 0,
     floating_base: FloatingBase = False,
-    mimic: MimicOption = Mimic.error,
-    allow_nonphysical: Nonphysical = False,
+    mimic: MimicOption = Mimic.coupled,
+    physical: PhysicalOption = Physical.reported,
 ) -> None:
     """Check the properties that proofs rest on, at random states; exit status 1 if one fails.
 
@@ -42,13 +43,13 @@ def check(
 
     - `geomctrl check ur10`
 
-    - `geomctrl check robot.urdf --states 100 --allow-nonphysical`
+    - `geomctrl check robot.urdf --states 100 --physical required`
     """
     from geomctrl.testing.properties import check_robot
 
     console = stdout_console()
     with compiling(console, "20 s"):
-        model = load_robot(robot, floating_base, mimic, allow_nonphysical)
+        model = load_robot(robot, floating_base, mimic, physical)
         found = check_robot(model, states, seed)
     table = Table(title=f"{escape(model.name)}: {states} random states", title_justify="left", title_style="bold")
     table.add_column("property")

@@ -11,7 +11,8 @@ from .terminal import (
     FloatingBase,
     Mimic,
     MimicOption,
-    Nonphysical,
+    Physical,
+    PhysicalOption,
     RobotArgument,
     load_robot,
     reported,
@@ -33,8 +34,8 @@ def export(
         Literal["body", "spatial", "hybrid", "mixed"], typer.Option(help="Of jacobian and jacobian_rate.")
     ] = "body",
     floating_base: FloatingBase = False,
-    mimic: MimicOption = Mimic.error,
-    allow_nonphysical: Nonphysical = False,
+    mimic: MimicOption = Mimic.coupled,
+    physical: PhysicalOption = Physical.reported,
 ) -> None:
     """Write a robot's terms as C99: no dependency but libm, no allocation, no loop, the robot's numbers inside.
 
@@ -44,7 +45,7 @@ def export(
 
     - `geomctrl export robot.urdf --terms terms,regressor --precision float --out firmware`
     """
-    model = load_robot(robot, floating_base, mimic, allow_nonphysical)
+    model = load_robot(robot, floating_base, mimic, physical)
     chosen = [term.strip() for term in terms.split(",")]
     written = model.to_c(out, chosen, name=name, precision=precision, frame=frame, representation=representation)
     for path in written:

@@ -75,7 +75,7 @@ def identify(
     estimator: EstimatorOptions,
     output: OutputOptions,
     floating_base: FloatingBase = False,
-    mimic: MimicOption = Mimic.error,
+    mimic: MimicOption = Mimic.coupled,
     setup: Annotated[
         Path | None,
         typer.Option(
@@ -124,7 +124,7 @@ def identify(
       gears and transmission in a file
     """
     console = stdout_console()
-    nominal = load_robot(robot, floating_base, mimic, unchecked=True)
+    nominal = load_robot(robot, floating_base, mimic, "unchecked")
     options, read, model = estimator.options(), reading.reading(nominal.nv), modelling.model(nominal)
     output.check(robot, nominal)
     for line in _doubts(nominal):

@@ -11,7 +11,8 @@ from .terminal import (
     FloatingBase,
     Mimic,
     MimicOption,
-    Nonphysical,
+    Physical,
+    PhysicalOption,
     RobotArgument,
     load_robot,
     reported,
@@ -24,8 +25,8 @@ def info(
     robot: RobotArgument,
     frames: Annotated[bool, typer.Option("--frames/--no-frames", help="List the frames.")] = True,
     floating_base: FloatingBase = False,
-    mimic: MimicOption = Mimic.error,
-    allow_nonphysical: Nonphysical = False,
+    mimic: MimicOption = Mimic.coupled,
+    physical: PhysicalOption = Physical.reported,
 ) -> None:
     """Show a robot: bodies, joints, limits, frames, mass, base parameters.
 
@@ -42,7 +43,7 @@ def info(
     from .robot_tables import joint_table
 
     console = stdout_console()
-    model = load_robot(robot, floating_base, mimic, allow_nonphysical)
+    model = load_robot(robot, floating_base, mimic, physical)
     base = exact_base_parameters(model).size
     energy = float(factored.potential_energy(model, middle(model)))
     bodies = f"{model.nbodies} {'body' if model.nbodies == 1 else 'bodies'}"

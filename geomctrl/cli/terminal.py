@@ -24,9 +24,16 @@ MODEL_HELP = (
 
 
 class Mimic(StrEnum):
-    error = "error"
+    coupled = "coupled"
     fixed = "fixed"
     independent = "independent"
+    error = "error"
+
+
+class Physical(StrEnum):
+    reported = "reported"
+    required = "required"
+    unchecked = "unchecked"
 
 
 def reported(command: Callable[..., Any]) -> Callable[..., Any]:
@@ -49,7 +56,7 @@ def reported(command: Callable[..., Any]) -> Callable[..., Any]:
 RobotArgument = Annotated[str, typer.Argument(metavar="ROBOT", help=MODEL_HELP)]
 FloatingBase = Annotated[bool, typer.Option("--floating-base", help="URDF: give the root link six degrees of freedom.")]
 MimicOption = Annotated[Mimic, typer.Option(help="URDF: what to do with joints that follow others.")]
-Nonphysical = Annotated[bool, typer.Option("--allow-nonphysical", help="URDF: accept inertias that no rigid body has.")]
+PhysicalOption = Annotated[Physical, typer.Option(help="URDF: what to do with inertias that no rigid body has.")]
 
 
 def progress_bar(console: Console):
@@ -62,11 +69,10 @@ def progress_bar(console: Console):
 def load_robot(
     source: str,
     floating_base: bool = False,
-    mimic: str = "error",
-    allow_nonphysical: bool = False,
-    unchecked: bool = False,
+    mimic: str = "coupled",
+    physical: str = "reported",
 ):
-    """A bundled robot by name, else that of a URDF, MJCF or TOML file. `unchecked`: a URDF's inertias may be anything.
+    """A bundled robot by name, else that of a URDF, MJCF or TOML file; options as of `load_urdf`.
 
     Raises GeomctrlError children.
     """
@@ -77,8 +83,8 @@ def load_robot(
         raise ArgumentError(f"ROBOT: no such file: {source!r}; bundled robots: {', '.join(models.names())}")
     suffix = Path(source).suffix.lower()
     mjcf, table = suffix in (".xml", ".mjcf"), suffix == ".toml"
-    if (bundled or mjcf or table) and (floating_base or allow_nonphysical or mimic != "error"):
-        raise ArgumentError(f"--floating-base, --mimic, --allow-nonphysical: for URDF files, not for {source!r}")
+    if (bundled or mjcf or table) and (floating_base or physical == "required" or mimic != "coupled"):
+        raise ArgumentError(f"--floating-base, --mimic, --physical: for URDF files, not for {source!r}")
     if bundled:
         try:
             return models.load(source)
@@ -88,8 +94,7 @@ def load_robot(
         return models.load_mjcf(Path(source))
     if table:
         return models.load_dh(Path(source))
-    nonphysical = "unchecked" if unchecked else "allow" if allow_nonphysical else "error"
-    return models.load_urdf(Path(source), floating_base, mimic=str(mimic), nonphysical=nonphysical)
+    return models.load_urdf(Path(source), floating_base, mimic=str(mimic), physical=str(physical))
 
 
 @contextmanager

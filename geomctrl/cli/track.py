@@ -9,7 +9,8 @@ from .terminal import (
     FloatingBase,
     Mimic,
     MimicOption,
-    Nonphysical,
+    Physical,
+    PhysicalOption,
     RobotArgument,
     compiling,
     complain,
@@ -27,8 +28,8 @@ def track(
     scenario: ScenarioOptions,
     run: RunOptions,
     floating_base: FloatingBase = False,
-    mimic: MimicOption = Mimic.error,
-    allow_nonphysical: Nonphysical = False,
+    mimic: MimicOption = Mimic.coupled,
+    physical: PhysicalOption = Physical.reported,
 ) -> None:
     """Track a reference and report whether the properties behind the proof held.
 
@@ -68,7 +69,7 @@ def track(
     run.out.mkdir(parents=True, exist_ok=True)
     console = stdout_console()
     with compiling(console, "half a minute"):
-        case = Scenario.make(load_robot(robot, floating_base, mimic, allow_nonphysical), scenario)
+        case = Scenario.make(load_robot(robot, floating_base, mimic, physical), scenario)
         case.warm_up()
     stop = tracked(case, run, console)
     if stop is not None:

@@ -15,6 +15,7 @@ import numpy as np
 
 from geomctrl.kernels import tree
 from geomctrl.kernels.algorithms import Algorithm, Array, Option
+from geomctrl.kernels.couplings import fitting
 from geomctrl.kernels.primitives import python_function, references
 from geomctrl.kernels.scalars import either, sin_cos, where
 from geomctrl.kernels.tangents import moving, place_of, tangent
@@ -71,6 +72,7 @@ class Arithmetic:
                 inf=np.inf,
                 sqrt=self.functions.sqrt,
                 uint64=int,
+                complex128=complex,
                 dot=_dot,
             )
         inner = python_function(value)
@@ -108,7 +110,7 @@ def evaluated(
     """(whether there is a result, outputs) of an algorithm on such numbers; arrays: its inputs, then its options."""
     memory = [arithmetic.array(sizes.number(m.count) * m.width) for m in algorithm.memory]
     outputs = [arithmetic.array(*sizes.shape(y)) for y in algorithm.outputs]
-    result = on(algorithm.py_func, arithmetic)(model, *arrays, *memory, *outputs)
+    result = on(fitting(algorithm, model).py_func, arithmetic)(model, *arrays, *memory, *outputs)
     return (result if algorithm.may_fail else True), outputs
 
 
@@ -116,8 +118,8 @@ class Sizes:
     """How many numbers arrays have, for one structure and what an algorithm's integer options say."""
 
     def __init__(self, pattern: np.ndarray, options: dict[str, int] | None = None):
-        nq, nv = pattern[-tree.WIDTH + tree.NQ], pattern[-tree.WIDTH + tree.NV]
-        self.names = {"nb": len(pattern) // tree.WIDTH - 1, "nq": int(nq), "nv": int(nv)} | (options or {})
+        nq, nv, nb = map(int, pattern[-tree.WIDTH :][: tree.FIRST])
+        self.names = {"nb": nb, "nq": nq, "nv": nv} | (options or {})
 
     def number(self, words: str) -> int:
         return int(eval(words, {"__builtins__": {}}, self.names))

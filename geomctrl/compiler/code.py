@@ -21,6 +21,7 @@ import numpy as np
 
 from geomctrl.errors import ArgumentError
 from geomctrl.kernels.algorithms import Algorithm
+from geomctrl.kernels.couplings import fitting
 from geomctrl.kernels.primitives import fingerprint
 
 from . import budget, cache, entries, host
@@ -195,7 +196,7 @@ class Code:
             out, shared = [np.empty(shape) for shape in shapes], iter(arrays[inputs:])
             try:
                 fixed = [next(shared) if x.is_array else options[x.name] for x in algorithm.options]
-                algorithm.one(self.model, *arrays[:inputs], *fixed, *out)
+                fitting(algorithm, self.model).one(self.model, *arrays[:inputs], *fixed, *out)
             except (ValueError, TypeError, StopIteration):
                 return None
             return out[0] if len(out) == 1 else tuple.__new__(result, out)
@@ -263,7 +264,14 @@ class Code:
             return known[key]
 
     def _made(self, algorithm: Algorithm, kind: str, given: tuple[str, ...], options: dict[str, Any]) -> Found:
-        words = (fingerprint(algorithm.py_func), kind, given, sorted(options.items()), version(), host.lanes())
+        words = (
+            fingerprint(fitting(algorithm, self.pattern).py_func),
+            kind,
+            given,
+            sorted(options.items()),
+            version(),
+            host.lanes(),
+        )
         key = hashlib.sha256(repr(words).encode() + self.pattern.tobytes()).hexdigest()
 
         def make() -> bytes:

@@ -98,11 +98,15 @@ def structure(model: np.ndarray) -> np.ndarray:
     """The model array with nan where a number is an input at run time, and its structural numbers exact."""
     rows = model.reshape(-1, tree.WIDTH).copy()
     whole = np.zeros(rows.shape, bool)
-    whole[:-1, : tree.A] = whole[-1, : tree.GRAVITY] = True
+    first, bodies = int(rows[-1, tree.FIRST]), np.arange(len(tree.body_records(model)))
+    ends = [-1]
+    if first:  # the tree of a coupled robot's independent joints is a second one
+        ends, bodies = [len(bodies), -2, -1], np.r_[bodies, first : len(rows) - 2]
+    whole[bodies, : tree.A] = whole[ends, : tree.GRAVITY] = True
     known = np.where(np.abs(rows - np.round(rows)) <= STRUCTURAL, np.round(rows), np.nan)
     known[np.abs(known) > 1.0] = np.nan
-    known[:-1, tree.J : tree.S] = np.nan
-    known[:-1, tree.ARMATURE] = np.where(rows[:-1, tree.ARMATURE] == 0.0, 0.0, np.nan)
+    known[bodies, tree.J : tree.S] = np.nan
+    known[bodies, tree.ARMATURE] = np.where(rows[bodies, tree.ARMATURE] == 0.0, 0.0, np.nan)
     return (np.where(whole, rows, known) + 0.0).ravel()  # no -0.0
 
 

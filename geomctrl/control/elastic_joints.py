@@ -20,7 +20,7 @@ from geomctrl.errors import ArgumentError
 from geomctrl.mechanism import inertia
 from geomctrl.mechanism.building import Body
 from geomctrl.mechanism.joint import Joint
-from geomctrl.mechanism.mechanism import require_robot
+from geomctrl.mechanism.mechanism import require_free_joints, require_robot
 from geomctrl.robot import Robot
 
 from .actuators.actuator import Actuator
@@ -44,6 +44,7 @@ def with_rotors(robot: Robot, rotor: ArrayLike) -> Robot:
     the robot's armature, which its links are without.
     """
     require_robot("robot", robot)
+    require_free_joints("elastic joints", robot)
     if robot.nq != robot.nv or any(joint.dof != 1 for joint in robot.joints):
         wide = next(joint.name for joint in robot.joints if joint.dof != 1)
         raise ArgumentError(

@@ -384,13 +384,14 @@ def _springs(robot: Robot) -> tuple[np.ndarray, np.ndarray] | None:
     K = np.zeros((robot.nq, robot.nv))
     for joint, q, v in zip(robot.joints, robot.q_slices, robot.v_slices):
         if joint.dof == 1:
-            K[q, v] = joint.stiffness
+            K[q, v] = robot.stiffness[v]
     return K, robot.stiffness * robot.rest
 
 
 def _same_joints(a: Robot, b: Robot) -> bool:
     return (
         a.parents == b.parents
+        and np.array_equal(a.coupling_matrix, b.coupling_matrix)
         and np.array_equal(a.placements, b.placements)
         and all(np.array_equal(i.S, j.S) for i, j in zip(a.joints, b.joints))
     )

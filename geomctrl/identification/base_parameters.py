@@ -28,7 +28,7 @@ import numpy as np
 from geomctrl.arguments import checked, count, exactly, number
 from geomctrl.errors import ArgumentError
 from geomctrl.mechanism import inertia
-from geomctrl.mechanism.mechanism import require_robot
+from geomctrl.mechanism.mechanism import require_free_joints, require_robot
 from geomctrl.robot import Robot
 from geomctrl.terms.dynamics import Form
 
@@ -147,6 +147,7 @@ def exact_base_parameters(robot: Robot) -> BaseParameters:
     The kept columns of each body are chosen so that names read well (KEEP_FIRST).
     """
     require_robot("robot", robot)
+    require_free_joints("exact_base_parameters (base_parameters samples the regressor)", robot)
     n = robot.nbodies
     attainable, felt = [], []  # V_i (6, .), O_i (., 10), orthonormal
     null = []

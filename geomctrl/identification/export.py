@@ -19,6 +19,7 @@ from geomctrl.arguments import instance, path_of
 from geomctrl.errors import ArgumentError, ModelError
 from geomctrl.files import whole, write_text
 from geomctrl.mechanism import inertia
+from geomctrl.mechanism.coupling import Coupling
 from geomctrl.mechanism.joint import Joint
 from geomctrl.mechanism.mechanism import WORLD, Frame
 from geomctrl.robot import Robot
@@ -55,6 +56,7 @@ def save_model(robot: Robot, path: str | Path, extra: Mapping[str, Any] | None =
                 robot.body_names, robot.parents, robot.joints, robot.placements, robot.parameters
             )
         ],
+        "couplings": [{"joint": c.joint, "follows": dict(c.follows), "offset": c.offset} for c in robot.couplings],
         "frames": [{"name": f.name, "body": f.body, "placement": f.placement[:3].tolist()} for f in robot.frames],
         "extra": dict(kept),
     }
@@ -95,6 +97,7 @@ def load_model(path: str | Path) -> Robot:
             parameters,
             np.array(document["gravity"], dtype=float).reshape(3),
             frames,
+            couplings=tuple(Coupling(**c) for c in document.get("couplings", ())),
         )
     except (KeyError, TypeError, IndexError, ValueError) as error:
         if isinstance(error, ModelError):
@@ -113,7 +116,8 @@ def save_urdf(robot: Robot, path: str | Path) -> Path:
     URDF wants a joint's axis through its child's origin: where a body's frame lies off its axis, the link is shifted
     and the frame kept as a massless link of the same name with "_frame". Motors become transmissions: gear ratios their
     mechanicalReduction, armatures Drake's rotor_inertia, before the gears. Raises ModelError for joints URDF does not
-    have (helical, cylindrical, spherical, planar, free, with a spring) and for bodies without mass but with inertia.
+    have (helical, cylindrical, spherical, planar, free, with a spring, following several others) and for bodies without
+    mass but with inertia.
     """
     instance("robot", robot, Robot, "a geomctrl.Robot")
     path = path_of("path", path)
@@ -121,6 +125,7 @@ def save_urdf(robot: Robot, path: str | Path) -> Path:
     base = _unique("base_link", {*robot.body_names, *(f.name for f in robot.frames)})
     ElementTree.SubElement(root, "link", name=base)
     shifts = [_on_axis(j) for j in robot.joints]  # T_body_link
+    following = {c.joint: c for c in robot.couplings}
     for i, (body, joint, M) in enumerate(zip(robot.body_names, robot.joints, robot.placements)):
         p = robot.parents[i]
         pi = robot.parameters[i]
@@ -131,6 +136,8 @@ def save_urdf(robot: Robot, path: str | Path) -> Path:
         ElementTree.SubElement(element, "parent", link=robot.body_names[p] if p >= 0 else base)
         ElementTree.SubElement(element, "child", link=body)
         _origin(element, (_inverse(shifts[p]) if p >= 0 else np.eye(4)) @ M @ shifts[i])
+        if joint.name in following:
+            ElementTree.SubElement(element, "mimic", _mimic(following[joint.name]))
         axis = joint.S[:3, 0] if joint.kind != "prismatic" else joint.S[3:, 0]
         ElementTree.SubElement(element, "axis", xyz=_text(axis))
         limits = {key: repr(float(getattr(joint, key))) for key in ("lower", "upper", "velocity", "effort")
@@ -167,6 +174,13 @@ def _document(path):
     if not isinstance(document, dict) or document.get("format") != FORMAT or document.get("version") != VERSION:
         raise ModelError(f"path: {path}: expected a file of format {FORMAT!r}, version {VERSION}")
     return document
+
+
+def _mimic(coupling: Coupling) -> dict[str, str]:
+    if len(coupling.follows) != 1:
+        raise ModelError(f"joint {coupling.joint!r}: in URDF a joint follows one other, not {len(coupling.follows)}")
+    ((leader, ratio),) = coupling.follows.items()
+    return {"joint": leader, "multiplier": repr(ratio), "offset": repr(coupling.offset)}
 
 
 def _type(joint):

@@ -321,7 +321,7 @@ class IdentificationReport:
 
         e = self.estimate
         robot, reference = e.model.robot, self.reference
-        units = ["N m" if column[:3].any() else "N" for joint in robot.joints for column in joint.S.T]
+        units = ["N m" if column[:3].any() else "N" for joint in robot.independent_joints for column in joint.S.T]
         joints = [view.Joint(name, unit) for name, unit in zip(robot.dof_names, units)]
         logs = {"training": self.training} | ({"unseen": self.test} if self.test is not None else {})
         parts = []

@@ -124,6 +124,8 @@ def _pinocchio_joints(robot, model):
     """(joint, our slices of q and v, theirs) of each joint."""
     _check_same_joints(robot, [n for n, dofs in zip(model.names, model.nvs) if dofs])
     for joint, qs, vs in zip(robot.joints, robot.q_slices, robot.v_slices):
+        if vs.start == vs.stop:  # it follows others, in their model too
+            continue
         j = model.getJointId(joint.name)
         k, d = model.idx_qs[j], model.idx_vs[j]
         _check_same_kind(joint, model.nqs[j], model.nvs[j], continuous=True)
@@ -144,10 +146,11 @@ def mujoco_joints(robot: Robot, model: Any) -> list[Matched]:
 
 
 def _check_same_joints(robot, names):
-    for name in robot.joint_names:
+    own = [joint.name for joint in robot.independent_joints]
+    for name in own:
         if name not in names:
             raise NameNotFoundError(f"model: no joint named {name!r}; known: {', '.join(names)}")
-    if unknown := [repr(name) for name in names if name not in robot.joint_names]:
+    if unknown := [repr(name) for name in names if name not in own]:
         raise ArgumentError(f"model: robot {robot.name!r} lacks its joint(s) {', '.join(unknown)}")
 
 

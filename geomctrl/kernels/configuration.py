@@ -13,7 +13,18 @@ from .exponentials import dexp_inv_se3, exp_se3, log_se3, orthonormal
 from .jit import kernel, primitive
 from .records import finite, pose_at, put_pose
 from .screws import Pose, compose, inverse
-from .tree import coordinate_of, first_dof_of, holds_pose, joint_coordinates, joint_twist, n_bodies, n_q, n_v
+from .tree import (
+    coordinate_of,
+    first_dof_of,
+    holds_pose,
+    joint_coordinates,
+    joint_twist,
+    joints_begin,
+    joints_end,
+    n_bodies,
+    n_q,
+    n_v,
+)
 
 # --- kernels ---------------------------------------------------------------------------------------------------
 
@@ -55,9 +66,9 @@ def difference_of(model, q0, q1, out):
 def advance_one(model, q, x):
     if q.shape[0] != n_q(model) or x.shape[0] != n_v(model) or not (finite(q) and finite(x)):
         raise ValueError
-    out = np.empty(n_q(model))
-    advance(model, q, x, out)
-    polish(model, out)
+    out, joints = np.empty(n_q(model)), model[joints_begin(model) : joints_end(model)]
+    advance(joints, q, x, out)
+    polish(joints, out)
     return out
 
 
@@ -75,13 +86,13 @@ def difference(model, q0, q1, dv):
 @kernel("f8[:,::1](f8[::1], f8[:,::1], f8[:,::1])")
 def dexp_inv_many(model, x, y):
     """dexp_x^-1 y in the joints' coordinates."""
-    out = np.zeros(y.shape)
+    out, joints = np.zeros(y.shape), model[joints_begin(model) : joints_end(model)]
     for b in range(x.shape[0]):
-        for i in range(n_bodies(model)):
-            if holds_pose(model, i):
-                X = dexp_inv_se3(joint_twist(model, i, x[b]), joint_twist(model, i, y[b]))
-                joint_coordinates(model, i, X, out[b], 1.0)
+        for i in range(n_bodies(joints)):
+            if holds_pose(joints, i):
+                X = dexp_inv_se3(joint_twist(joints, i, x[b]), joint_twist(joints, i, y[b]))
+                joint_coordinates(joints, i, X, out[b], 1.0)
             else:
-                k = first_dof_of(model, i)
+                k = first_dof_of(joints, i)
                 out[b, k] = y[b, k]
     return out

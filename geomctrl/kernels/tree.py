@@ -35,7 +35,7 @@ def _offsets(*widths: int) -> Iterator[int]:
 PARENT, KIND, NDOF, IQ, IV, PARENT_DOF, A, B, C, D, J, S, S_PINV, ARMATURE, WIDTH = _offsets(
     *(1, 1, 1, 1, 1, 1), *(12, 12, 12, 3), 10, *(36, 36), 1
 )
-NQ, NV, GRAVITY = 0, 1, 2  # the last record
+NQ, NV, NB, FIRST, GRAVITY = range(5)  # the last record; FIRST: where a coupled robot's coordinates begin, else 0
 
 SUBGROUP_TOLERANCE = 1e-6  # |log T - S S^+ log T| / (1 + |p|) above which a pose is refused as one of its joint
 ROTATING, SLIDING, POSE = 0, 1, 2  # kinds of joint: with one rotation, pure translation, stored as a pose
@@ -58,22 +58,43 @@ def pack(parents, joints, placements, parameters, gravity) -> np.ndarray:
         nq += 12 if kind == POSE else 1
         nv += d
         last_dof[i] = nv - 1
-    model[-1, :GRAVITY] = nq, nv
+    model[-1, :FIRST] = nq, nv, len(joints)
     model[-1, GRAVITY : GRAVITY + 3] = gravity
     return model.ravel()
+
+
+def pack_coupled(tree, A, b, bodies, joints) -> np.ndarray:
+    """The packed array of a robot whose joints follow others (`kernels.couplings`): that of its tree, the numbers of
+    q = A x + b, the independent joints as a tree of their own, whose "parents" are the numbers of their `bodies`, and a
+    last record."""
+    numbers = np.concatenate((A.ravel(), b))
+    rows = np.zeros((-(-len(numbers) // WIDTH), WIDTH))
+    rows.ravel()[: len(numbers)] = numbers
+    free = [-1] * len(joints)
+    own = pack(free, joints, np.broadcast_to(np.eye(4), (len(joints), 4, 4)), np.zeros((len(joints), 10)), np.zeros(3))
+    own = own.reshape(-1, WIDTH)
+    own[:-1, PARENT], own[:-1, ARMATURE] = bodies, 0.0
+    last = tree[-WIDTH:].copy()
+    last[:GRAVITY] = *own[-1, :NB], last[NB], len(tree) // WIDTH + len(rows)
+    return np.concatenate((tree, rows.ravel(), own.ravel(), last))
+
+
+def body_records(model: np.ndarray) -> np.ndarray:
+    """The bodies' records (nbodies, WIDTH) of a packed array, in place."""
+    return model.reshape(-1, WIDTH)[: int(model[NB - WIDTH])]
 
 
 def with_inertias(model: np.ndarray, parameters: np.ndarray) -> np.ndarray:
     """The packed array of the same tree with other inertial parameters (nbodies, 10)."""
     changed = model.copy()
-    changed.reshape(-1, WIDTH)[:-1, J:S] = parameters
+    body_records(changed)[:, J:S] = parameters
     return changed
 
 
 def with_armatures(model: np.ndarray, armatures) -> np.ndarray:
     """The packed array of the same tree with other armatures (nbodies,) of its joints."""
     changed = model.copy()
-    changed.reshape(-1, WIDTH)[:-1, ARMATURE] = armatures
+    body_records(changed)[:, ARMATURE] = armatures
     return changed
 
 
@@ -97,7 +118,7 @@ def _expand(M, screw, kind):
 
 @primitive
 def n_bodies(model):
-    return model.shape[0] // WIDTH - 1
+    return int(model[model.shape[0] - WIDTH + NB])
 
 
 @primitive
@@ -108,6 +129,18 @@ def n_q(model):
 @primitive
 def n_v(model):
     return int(model[model.shape[0] - WIDTH + NV])
+
+
+@primitive
+def joints_begin(model):
+    """Where the tree of the joints begins whose coordinates q holds: the robot's own, or that of a coupled robot's
+    independent ones (`pack_coupled`)."""
+    return int(model[model.shape[0] - WIDTH + FIRST]) * WIDTH
+
+
+@primitive
+def joints_end(model):
+    return model.shape[0] - (WIDTH if joints_begin(model) > 0 else 0)
 
 
 @primitive
@@ -268,12 +301,12 @@ def good_configuration(model, q):
 @primitive
 def good_poses(model, q):
     """Every pose's rotation is a rotation, and every pose one that its joint can reach."""
-    good = True
-    for i in range(n_bodies(model)):
-        if holds_pose(model, i):
-            T = pose_at(q, coordinate_of(model, i))
+    good, joints = True, model[joints_begin(model) : joints_end(model)]
+    for i in range(n_bodies(joints)):
+        if holds_pose(joints, i):
+            T = pose_at(q, coordinate_of(joints, i))
             good &= is_rotation(T.R, ROTATION_TOLERANCE)
-            good &= off_subgroup(model, i, T) <= SUBGROUP_TOLERANCE
+            good &= off_subgroup(joints, i, T) <= SUBGROUP_TOLERANCE
     return good
 
 
@@ -306,10 +339,11 @@ def off_subgroup(model, i, T):
 
 @kernel("f8[:,::1](f8[::1], f8[:,::1])")
 def off_subgroup_many(model, q):
-    """`off_subgroup` of every state and body."""
-    out = np.zeros((q.shape[0], n_bodies(model)))
+    """`off_subgroup` of every state and joint that q holds the coordinates of."""
+    joints = model[joints_begin(model) : joints_end(model)]
+    out = np.zeros((q.shape[0], n_bodies(joints)))
     for b in range(q.shape[0]):
-        for i in range(n_bodies(model)):
-            if holds_pose(model, i):
-                out[b, i] = off_subgroup(model, i, pose_at(q[b], coordinate_of(model, i)))
+        for i in range(n_bodies(joints)):
+            if holds_pose(joints, i):
+                out[b, i] = off_subgroup(joints, i, pose_at(q[b], coordinate_of(joints, i)))
     return out

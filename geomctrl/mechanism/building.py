@@ -14,15 +14,19 @@ from numpy.typing import ArrayLike
 from geomctrl.arguments import checked, choice, flag, frozen, number, vector
 from geomctrl.errors import ArgumentError, InertiaError, ModelError, NameNotFoundError
 from geomctrl.kernels import composite_bodies
+from geomctrl.kernels.couplings import fitting
 
 from . import inertia as _inertia
 from .checks import check_name, check_transform, items, no_duplicates
 from .configuration import neutral, random_configuration
+from .coupling import Coupling
 from .frame import WORLD, Frame
 from .joint import Joint
 from .mechanism import Mechanism, _no_such, require_robot
 
 R = TypeVar("R", bound=Mechanism)
+
+TRIED = 30  # configurations, where the bodies' inertias do not show that M > 0
 
 
 @dataclass(frozen=True, eq=False)
@@ -68,6 +72,7 @@ def build(
     name: str = "robot",
     gravity: ArrayLike = (0.0, 0.0, -9.81),
     frames: Iterable[tuple[str, str, ArrayLike]] = (),
+    couplings: Iterable[Coupling] = (),
     physical: bool = True,
 ) -> R:
     """A robot from its bodies, in any order; they are numbered as given where that has parents first.
@@ -75,7 +80,8 @@ def build(
     Where a body comes before one that it hangs on, that one is brought forward and numbered just before it:
     `body_names` has the order, `renumbered` and the robot's repr say that it is another. A body on a fixed joint is
     merged into its parent and its name stays as a frame; one fixed to the world only leaves the frame. `frames` are
-    further (name, body name, T_body_frame). `physical=False` accepts inertial parameters that no rigid body has, as
+    further (name, body name, T_body_frame). `couplings`: joints that follow others, whose coordinates the robot then
+    does not have (`geomctrl.Coupling`). `physical=False` accepts inertial parameters that no rigid body has, as
     long as the mass matrix is positive definite. Raises ModelError for orphans, loops, duplicate names, trees that do
     not move or whose mass matrix is singular, InertiaError for parameters no rigid body has.
     """
@@ -121,6 +127,7 @@ def build(
         name, names, parents, joints, np.array(placements), np.array(parameters), vector("gravity", gravity, 3),
         tuple(Frame(str(n), i, T) for n, (i, T) in merged.items()),
         renumbered=list(names) != [b.name for b in given if b.joint.dof],
+        couplings=tuple(items("couplings", couplings, "geomctrl.Coupling objects")),
     )  # fmt: skip
     if not _inertia.is_physical(robot.parameters, strict=True).all():
         check_positive_mass_matrix(robot)
@@ -248,12 +255,13 @@ def with_armature(robot: R, armature: ArrayLike) -> R:
     given = checked("armature", armature, ())
     if given.shape not in ((), (robot.nv,)) or (given < 0.0).any():
         raise ArgumentError(f"armature: expected a number >= 0 or {robot.nv} of them, got {armature!r:.80}")
-    single = np.array([j.dof == 1 for j in robot.joints for _ in range(j.dof)])
+    single = np.array([j.dof == 1 for j in robot.independent_joints for _ in range(j.dof)])
     if given.shape and given[~single].any():
         name = robot.dof_names[np.flatnonzero(~single & (given != 0.0))[0]]
         raise ArgumentError(f"armature: expected 0 at {name!r}, whose joint has several degrees of freedom")
     values = np.where(single, given, 0.0)
-    joints = (replace(j, armature=float(values[s.start])) for j, s in zip(robot.joints, robot.v_slices))
+    each = (values[s][:1].sum() for s in robot.v_slices)  # none for joints that follow others
+    joints = (replace(j, armature=float(x)) for j, x in zip(robot.joints, each))
     changed = robot._with_joints(tuple(joints))
     if not _inertia.is_physical(robot.parameters, strict=True).all():
         check_positive_mass_matrix(changed)
@@ -266,12 +274,35 @@ def with_gravity(robot: R, gravity: ArrayLike) -> R:
     return replace(robot, gravity=gravity)
 
 
+def positive_bodies(robot: Mechanism) -> bool:
+    """Whether the bodies' 6x6 inertias J_i alone show that M(q) > 0 for all q: J_i >= 0, S_i^T J_i S_i + armature > 0.
+
+    In any motion some body moves whose parent rests: its energy 1/2 v_i^T S_i^T J_i S_i v_i is positive, that of the
+    others is not negative. Moments that fail the triangle inequality pass where they are positive: J > 0 is weaker.
+    """
+    with np.errstate(invalid="ignore"):
+        masses, moments = robot.parameters[:, 0], np.linalg.eigvalsh(_inertia.com_tensor(robot.parameters))
+    least = -_inertia.TOLERANCE * np.abs(moments).max(axis=1)
+    if not ((moments[:, 0] >= least) & ((masses > 0.0) | ~robot.parameters.any(axis=1))).all():
+        return False
+    for joint, J in zip(robot.joints, _inertia.spatial(robot.parameters)):
+        own = joint.S.T @ J @ joint.S + joint.armature * np.eye(joint.dof)
+        scale = np.sqrt(np.diagonal(own))
+        if not (scale > 0.0).all() or np.linalg.eigvalsh(own / np.outer(scale, scale))[0] <= 1e-12:
+            return False
+    return True
+
+
 def check_positive_mass_matrix(robot: Mechanism) -> None:
-    """Massless bodies are fine as long as every motion moves some mass: tried at a few configurations."""
+    """Raises ModelError unless M(q) > 0: for all q where `positive_bodies` says so, else at `TRIED` configurations, the
+    neutral one and random ones within the limits. Massless bodies are fine as long as every motion moves some mass.
+    """
+    if positive_bodies(robot):
+        return
     rng = np.random.default_rng(0)
-    for q in [neutral(robot), *(random_configuration(robot, rng) for _ in range(3))]:
+    for q in [neutral(robot), *(random_configuration(robot, rng) for _ in range(TRIED - 1))]:
         M = np.zeros((robot.nv, robot.nv))
-        composite_bodies.mass_matrix.one(robot._model, q, M)
+        fitting(composite_bodies.mass_matrix, robot._model).one(robot._model, q, M)
         scale = np.sqrt(np.maximum(np.diagonal(M), 0.0))
         if (scale > 0.0).all():
             values, vectors = np.linalg.eigh(M / np.outer(scale, scale))

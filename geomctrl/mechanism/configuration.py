@@ -15,6 +15,7 @@ from geomctrl.arguments import ROTATION_TOLERANCE, checked, generator, rotation_
 from geomctrl.compiler.tracing import run
 from geomctrl.kernels import configuration, tree
 from geomctrl.kernels.algorithms import Algorithm
+from geomctrl.kernels.couplings import fitting
 from geomctrl.kernels.jit import KernelTypeError
 from geomctrl.lie import se3
 from geomctrl.lie.groups import Rn
@@ -40,14 +41,17 @@ def random_configuration(robot: Mechanism, rng: np.random.Generator) -> np.ndarr
     """A configuration (nq,): uniform within the limits, within pi or 1 m where there are none, rotations anywhere."""
     require_robot("robot", robot)
     generator("rng", rng)
-    x = np.empty(robot.nv)
+    x, limits = np.empty(robot.nv), robot.limits
     for joint, s in zip(robot.joints, robot.v_slices):
+        if s.start == s.stop:
+            continue
         if joint.dof > 1:
             x[s] = np.where(joint.turning, rng.normal(size=joint.dof) * np.pi, rng.uniform(-1.0, 1.0, joint.dof))
         else:
             reach = np.pi if joint.turning.any() else 1.0
-            low = joint.lower if np.isfinite(joint.lower) else min(-reach, joint.upper - 2 * reach)
-            high = joint.upper if np.isfinite(joint.upper) else max(reach, low + 2 * reach)
+            lower, upper = float(limits.lower[s][0]), float(limits.upper[s][0])
+            low = lower if np.isfinite(lower) else min(-reach, upper - 2 * reach)
+            high = upper if np.isfinite(upper) else max(reach, low + 2 * reach)
             x[s] = rng.uniform(low, high)
     return integrate(robot, neutral(robot), x)
 
@@ -73,7 +77,7 @@ def difference(robot: Mechanism, q0: ArrayLike, q1: ArrayLike) -> np.ndarray:
 def _over(robot: Mechanism, algorithm: Algorithm, *rows: np.ndarray) -> np.ndarray:
     """The algorithm for checked states."""
     found = robot._code.over(algorithm, rows, (), {})
-    return algorithm.many(robot._model, *rows) if found is None else found[0]
+    return fitting(algorithm, robot._model).many(robot._model, *rows) if found is None else found[0]
 
 
 @dataclass(frozen=True, eq=False)
@@ -155,7 +159,8 @@ class ConfigurationGroup:
                 pass
         y, x = checked("y", y, self.shape), checked("x", x, (self.dim,))
         lead = same_batch(("y", "x"), y, x, (1, 1))
-        flat = configuration.moved.many(self.robot._model, y.reshape(-1, self.robot.nq), x.reshape(-1, self.dim))
+        call = fitting(configuration.moved, self.robot._model)
+        flat = call.many(self.robot._model, y.reshape(-1, self.robot.nq), x.reshape(-1, self.dim))
         return flat.reshape(*lead, self.robot.nq)
 
     def rotation(self, x):

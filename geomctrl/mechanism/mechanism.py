@@ -10,17 +10,19 @@ from __future__ import annotations
 import difflib
 import weakref
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 import numpy as np
+from numpy.typing import ArrayLike
 
-from geomctrl.arguments import flag, frozen
-from geomctrl.errors import ArgumentError, NameNotFoundError
-from geomctrl.kernels.tree import pack, with_armatures, with_inertias
+from geomctrl.arguments import checked, flag, frozen
+from geomctrl.errors import ArgumentError, ModelError, NameNotFoundError
+from geomctrl.kernels.tree import pack, pack_coupled, with_armatures, with_inertias
 
 from .checks import checked_tree
+from .coupling import Coupling, Reduction, checked_couplings
 from .frame import WORLD, Frame
 from .joint import Joint
 
@@ -63,7 +65,8 @@ class Mechanism:
     Bodies are numbered parents first, as they were given where that was so too; else `renumbered` is True. A
     configuration q (nq,) holds, body by body, the coordinate of a joint with one degree of freedom or the relative pose
     [R | p] row by row (12 numbers) of a joint with more; a velocity v (nv,) holds the coordinates of the body-fixed
-    relative twist in the joint's basis S. All terms take leading batch axes.
+    relative twist in the joint's basis S. All terms take leading batch axes. Joints that follow others (`couplings`)
+    have no coordinates: their slices are empty, and q and v are those of the independent ones.
     """
 
     name: str
@@ -75,6 +78,7 @@ class Mechanism:
     gravity: np.ndarray
     frames: tuple[Frame, ...]
     renumbered: bool = False
+    couplings: tuple[Coupling, ...] = ()
     nbodies: int = field(init=False)
     nq: int = field(init=False)
     nv: int = field(init=False)
@@ -82,6 +86,7 @@ class Mechanism:
     v_slices: tuple[slice, ...] = field(init=False)
     _model: np.ndarray = field(init=False)  # what kernels read; writable, as numba takes read-only arrays the slow way
     _frames: Mapping[str, Frame] = field(init=False)
+    _reduction: Reduction | None = field(init=False)  # of couplings
     _code: Code = field(init=False, repr=False)  # the compiled functions
 
     def __post_init__(self):
@@ -91,19 +96,28 @@ class Mechanism:
         for key, value in checked_tree(*tree, self.parameters, self.gravity, self.frames).items():
             put(self, key, frozen(value) if isinstance(value, np.ndarray) else value)
         put(self, "frames", tuple(f._replace(placement=frozen(f.placement)) for f in self.frames))
-        q_ends, v_ends = np.cumsum([(j.nq, j.dof) for j in self.joints], axis=0).T.tolist()
+        put(self, "couplings", checked_couplings(self.couplings, self.joints))
+        reduction = Reduction(self.joints, self.couplings) if self.couplings else None
+        put(self, "_reduction", reduction)
+        free = range(len(self.joints)) if reduction is None else reduction.independent
+        sizes = [(j.nq, j.dof) if i in free else (0, 0) for i, j in enumerate(self.joints)]
+        q_ends, v_ends = np.cumsum(sizes, axis=0).T.tolist()
         put(self, "nbodies", len(self.joints))
         put(self, "nq", q_ends[-1])
         put(self, "nv", v_ends[-1])
-        put(self, "q_slices", tuple(slice(e - j.nq, e) for e, j in zip(q_ends, self.joints)))
-        put(self, "v_slices", tuple(slice(e - j.dof, e) for e, j in zip(v_ends, self.joints)))
-        put(self, "_model", pack(self.parents, self.joints, self.placements, self.parameters, self.gravity))
+        put(self, "q_slices", tuple(slice(e - n, e) for e, (n, _) in zip(q_ends, sizes)))
+        put(self, "v_slices", tuple(slice(e - d, e) for e, (_, d) in zip(v_ends, sizes)))
+        model = pack(self.parents, self.joints, self.placements, self.parameters, self.gravity)
+        if reduction is not None:
+            joints = [self.joints[i] for i in free]
+            model = pack_coupled(model, reduction.A, reduction.b, list(free), joints)
+        put(self, "_model", model)
         put(self, "_frames", MappingProxyType({f.name: f for f in self.frames}))
         put(self, "_code", _CodeToCome(self))
 
     def __reduce__(self):
         tree = (self.name, self.body_names, self.parents, self.joints, self.placements)
-        return type(self), (*tree, self.parameters, self.gravity, self.frames, self.renumbered)
+        return type(self), (*tree, self.parameters, self.gravity, self.frames, self.renumbered, self.couplings)
 
     def _with_parameters(self, parameters: np.ndarray) -> Self:
         """The same tree, packed anew only where it differs: sweeps make a robot a run."""
@@ -129,12 +143,44 @@ class Mechanism:
     @property
     def dof_names(self) -> tuple[str, ...]:
         """One name per velocity coordinate: the joint's, numbered where it has several."""
-        return tuple(str(j.name) if j.dof == 1 else f"{j.name}[{k}]" for j in self.joints for k in range(j.dof))
+        joints = self.independent_joints
+        return tuple(str(j.name) if j.dof == 1 else f"{j.name}[{k}]" for j in joints for k in range(j.dof))
+
+    @property
+    def independent_joints(self) -> tuple[Joint, ...]:
+        """The joints whose coordinates are the robot's, in order: all but those that follow others."""
+        return self.joints if self._reduction is None else tuple(self.joints[i] for i in self._reduction.independent)
+
+    @property
+    def tree(self) -> Self:
+        """The same robot with every joint free: itself where none follows another."""
+        return replace(self, couplings=()) if self.couplings else self
+
+    @property
+    def coupling_matrix(self) -> np.ndarray:
+        """A (tree.nv, nv): all joints' velocities are A v; the identity where no joint follows another."""
+        return np.eye(self.nv) if self._reduction is None else self._reduction.A
+
+    def tree_configuration(self, q: ArrayLike) -> np.ndarray:
+        """The configuration (..., tree.nq) of all joints, A q + b for coordinates: what `tree` takes."""
+        q = checked("q", q, (self.nq,))
+        if self._reduction is None:
+            return q
+        out, own = [], [np.s_[..., s] for s in self.q_slices]
+        single = [(s, v) for j, s, v in zip(self.joints, self.q_slices, self.v_slices) if j.dof == 1]
+        x = q[..., [s.start for s, _ in single if s.start < s.stop]]
+        columns = [v.start for _, v in single if v.start < v.stop]
+        row = 0
+        for joint, at, b in zip(self.joints, own, self._reduction.b):
+            moved = x @ self._reduction.A[row, columns] + b if joint.dof == 1 else None
+            out.append(q[at] if moved is None else np.asarray(moved)[..., None])
+            row += joint.dof
+        return np.concatenate(out, axis=-1)
 
     @property
     def turning(self) -> np.ndarray:
         """Which velocity coordinates (nv,) turn, rad/s and N m; the others slide, m/s and N."""
-        return np.concatenate([j.turning for j in self.joints])
+        return np.concatenate([j.turning for j in self.independent_joints])
 
     @property
     def limits(self) -> Limits:
@@ -171,6 +217,8 @@ class Mechanism:
         return self._per_dof("gear_ratio")
 
     def _per_dof(self, key: str) -> np.ndarray:
+        if self._reduction is not None:
+            return self._reduction.per_dof(key, self.joints)
         return np.array([getattr(j, key) for j in self.joints for _ in range(j.dof)])
 
     def frame(self, name: str) -> Frame:
@@ -194,11 +242,13 @@ class Mechanism:
             + ("; numbered parents first, which is not the order they were given in" if self.renumbered else "")
         ]
         width = max(len(n) for n in self.joint_names)
+        following = {c.joint: ", ".join(c.follows) for c in self.couplings}
         for i, (joint, body, p) in enumerate(zip(self.joints, self.body_names, self.parents)):
             on = self.body_names[p] if p >= 0 else WORLD
             limits = f" [{joint.lower:.4g}, {joint.upper:.4g}]" if np.isfinite([joint.lower, joint.upper]).any() else ""
             lines.append(
                 f"  {i:3d} {joint.name:{width}} {joint.kind:11}{on} -> {body}, {self.parameters[i, 0]:.4g} kg{limits}"
+                + (f", follows {following[joint.name] or 'none'}" if joint.name in following else "")
             )
         return "\n".join(lines)
 
@@ -207,6 +257,15 @@ def require_robot(name: str, x: object) -> None:
     """Raise ArgumentError, naming the argument `name`, unless x is a robot."""
     if not isinstance(x, Mechanism):
         raise ArgumentError(f"{name}: expected a Robot, got {x!r:.80}")
+
+
+def require_free_joints(what: str, robot: object) -> None:
+    """Raise ModelError where joints of the robot follow others, which `what` is not made for; others pass."""
+    if isinstance(robot, Mechanism) and robot.couplings:
+        names = ", ".join(repr(c.joint) for c in robot.couplings)
+        raise ModelError(
+            f"{what}: not for joints that follow others ({names}); ask robot.tree, where every joint is free"
+        )
 
 
 def _no_such(what: str, name: object, known: list[str]) -> str:

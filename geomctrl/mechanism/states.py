@@ -63,7 +63,8 @@ def require_vectors(name: str, robot: Mechanism, why: str = "") -> None:
 def _check_poses(robot: Mechanism, key: str, q: np.ndarray) -> None:
     """Every pose of q (batch, nq) is one, and one that its joint can reach."""
     outside = tree.off_subgroup_many(robot._model, q).max(axis=0, initial=0.0)
-    for joint, s, off in zip(robot.joints, robot.q_slices, outside):
+    slices = (s for s in robot.q_slices if s.start < s.stop)
+    for joint, s, off in zip(robot.independent_joints, slices, outside):
         if joint.dof > 1:
             where = f"{key}: entries {s.start} to {s.stop - 1}, the pose [R | p] of joint {joint.name!r}"
             require_rotation(where + ", hold no rotation", q[:, s].reshape(-1, 3, 4)[:, :, :3], "")

@@ -10,7 +10,7 @@ from geomctrl.arguments import number
 from geomctrl.errors import ArgumentError
 from geomctrl.integrators import march, tableaus
 from geomctrl.integrators.tableaus import Tableau
-from geomctrl.mechanism.mechanism import require_robot
+from geomctrl.mechanism.mechanism import require_free_joints, require_robot
 from geomctrl.mechanism.states import as_batch
 from geomctrl.robot import Robot
 
@@ -40,6 +40,7 @@ def step_count(t_end: float, dt: float) -> int:
 def _state(robot: Robot, **state) -> list[np.ndarray]:
     """Checked copies of a configuration (nq,) and of velocities or torques (nv,)."""
     require_robot("robot", robot)
+    require_free_joints("marches in compiled code (simulate takes such robots)", robot)
     for name, x in state.items():
         wanted = (robot.nq,) if name.startswith("q") else (robot.nv,)
         if (shape := _shape(name, x)) != wanted:

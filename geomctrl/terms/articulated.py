@@ -16,7 +16,7 @@ from geomctrl.errors import ArgumentError, ModelError
 from geomctrl.kernels import articulated_bodies as bodies
 from geomctrl.kernels import mass_matrix_inverse as inverses
 from geomctrl.kernels import operational_space
-from geomctrl.mechanism.mechanism import Mechanism
+from geomctrl.mechanism.mechanism import Mechanism, require_free_joints
 from geomctrl.mechanism.states import as_batch
 
 from .batches import REFUSED, not_positive, over_states, plain
@@ -40,7 +40,8 @@ def mass_matrix_solve(robot: Mechanism, q: ArrayLike, b: ArrayLike) -> np.ndarra
     b may hold columns, (..., nv, m), with the leading axes of q. Raises ModelError where M is not positive definite.
     """
     try:
-        if plain(q, b) and np.ndim(b) == 1 and not any(map(has_symbols, (robot._model, q, b))):
+        tree = not robot.couplings and not any(map(has_symbols, (robot._model, q, b)))
+        if tree and plain(q, b) and np.ndim(b) == 1:
             x = np.empty(robot.nv)
             inverses.mass_matrix_solve_one(robot._model, q, b, x)
             return x
@@ -53,7 +54,7 @@ def mass_matrix_solve(robot: Mechanism, q: ArrayLike, b: ArrayLike) -> np.ndarra
     if b.shape[: b.ndim - 1 - columns] != lead:
         raise ArgumentError(f"b: expected the leading axes of q, {lead}, then nv = {robot.nv}, got shape {b.shape}")
     flat = b.reshape(len(q), robot.nv, b.shape[-1] if columns else 1)
-    if any(map(has_symbols, (robot._model, q, b))):
+    if robot.couplings or any(map(has_symbols, (robot._model, q, b))):
         return (mass_matrix_inverse(robot, q) @ flat).reshape(b.shape)
     out, singular = inverses.mass_matrix_solve_many(robot._model, q, flat)
     if singular >= 0:
@@ -76,8 +77,9 @@ def articulated_bodies(
     F_i is the wrench that joint i passes on, A_i the body's acceleration with gravity as the base's, -g, both in the
     body's frame; the joints of the subtree are driven by tau (..., nv), the bodies by f_ext (..., nbodies, 6). IA_i and
     pA_i leave out joint i itself: with it locked or cut they stay what they are (Featherstone 1983).
-    Raises ModelError where the mass matrix is not positive definite.
+    Raises ModelError where the mass matrix is not positive definite, and for joints that follow others.
     """
+    require_free_joints("articulated_bodies", robot)
     out = over_states(robot, bodies.articulated_handles, q=q, v=v, tau=tau, f_ext=f_ext)
     out = out.reshape(*out.shape[:-1], robot.nbodies, 7, 6)
     IA = out[..., :6, :]

@@ -17,6 +17,7 @@ from geomctrl.compiler.arrays import has_symbols
 from geomctrl.compiler.batches import SHARE
 from geomctrl.errors import ModelError
 from geomctrl.kernels.algorithms import Algorithm
+from geomctrl.kernels.couplings import fitting
 from geomctrl.mechanism.mechanism import Mechanism
 from geomctrl.mechanism.states import as_batch
 
@@ -103,7 +104,7 @@ def _by_loops(
     states = len(rows[0])
 
     def run(first: int, end: int) -> tuple[Any, int]:
-        out = algorithm.many(robot._model, *(x[first:end] for x in rows), *options)
+        out = fitting(algorithm, robot._model).many(robot._model, *(x[first:end] for x in rows), *options)
         out, failed = out if algorithm.may_fail else (out, -1)
         return out, failed if failed < 0 else first + failed
 

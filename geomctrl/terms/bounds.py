@@ -16,7 +16,7 @@ from numpy.typing import ArrayLike
 from geomctrl.arguments import choice, count, function, number
 from geomctrl.errors import ArgumentError, InertiaError
 from geomctrl.mechanism import inertia
-from geomctrl.mechanism.mechanism import Mechanism, require_robot
+from geomctrl.mechanism.mechanism import Mechanism, require_free_joints, require_robot
 
 from .bounding import inertia_extremes
 from .bounding.branch_and_bound import JOINTS, Budget, quantity_of, searched
@@ -129,6 +129,7 @@ def bounds(
     """
     started = time.monotonic()
     require_robot("robot", robot)
+    require_free_joints("bounds", robot)
     choice("form", form, FORMS)
     choice("method", method, METHODS)
     tolerance = number("tolerance", tolerance, "a number > 0", lambda x: x > 0.0)

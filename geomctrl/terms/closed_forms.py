@@ -22,7 +22,7 @@ from numpy.typing import ArrayLike
 from geomctrl.errors import ArgumentError
 from geomctrl.lie import se3
 from geomctrl.mechanism import inertia
-from geomctrl.mechanism.mechanism import Mechanism, require_robot
+from geomctrl.mechanism.mechanism import Mechanism, require_free_joints, require_robot
 from geomctrl.mechanism.states import as_batch
 
 from .blocks import mul, transpose
@@ -60,6 +60,7 @@ def product_of_exponentials(robot: Mechanism, q: ArrayLike) -> ProductOfExponent
 
     A joint with several degrees of freedom has its relative pose in the place of e^{A_i x_i}.
     """
+    require_free_joints("closed forms", robot)
     (q,) = states(robot, q=q)
     n, lead, dtype = robot.nbodies, q.shape[:-1], np.result_type(q, float)
     A, D, Q = np.zeros((6 * n, robot.nv)), np.zeros((6 * n, 6 * n)), np.zeros((6 * n, 6 * n))
@@ -263,6 +264,7 @@ def momentum_form(robot: Mechanism, q: ArrayLike, v: ArrayLike, a: ArrayLike) ->
 
 def _checked(robot: Mechanism, **arguments: ArrayLike) -> list[np.ndarray]:
     """The arguments as arrays with their leading axes, after `as_batch` has found nothing wrong with them."""
+    require_free_joints("closed forms", robot)
     lead, arrays = as_batch(robot, **arguments)
     return [x.reshape(*lead, *x.shape[1:]) for x in arrays]
 

@@ -32,6 +32,7 @@ from geomctrl.arguments import count
 from geomctrl.compiler.arrays import holds
 from geomctrl.errors import ArgumentError
 from geomctrl.kernels import curvature
+from geomctrl.kernels.couplings import fitting
 from geomctrl.mechanism.mechanism import Mechanism
 from geomctrl.mechanism.states import as_batch
 
@@ -64,7 +65,7 @@ def _christoffel_symbols(robot: Mechanism, q: ArrayLike) -> np.ndarray:
     Gamma = np.empty((robot.nv, robot.nv, robot.nv))
     try:
         if plain(q):
-            curvature.christoffel_symbols.one(robot._model, q, Gamma)
+            fitting(curvature.christoffel_symbols, robot._model).one(robot._model, q, Gamma)
             return Gamma
     except REFUSED:
         pass

@@ -21,6 +21,7 @@ from numpy.typing import ArrayLike
 from geomctrl.compiler.catalogue import ForwardDynamicsDerivatives, InverseDynamicsDerivatives
 from geomctrl.kernels import derivatives, second_derivatives
 from geomctrl.kernels import geometric_sensitivity as geometry
+from geomctrl.kernels.couplings import fitting
 from geomctrl.lie import se3
 from geomctrl.mechanism.configuration import ConfigurationGroup
 from geomctrl.mechanism.mechanism import Mechanism
@@ -160,7 +161,7 @@ def mass_matrix_derivative(robot: Mechanism, q: ArrayLike) -> np.ndarray:
     out = np.empty((robot.nv, robot.nv, robot.nv))
     try:
         if plain(q):
-            derivatives.mass_matrix_derivative.one(robot._model, q, out)
+            fitting(derivatives.mass_matrix_derivative, robot._model).one(robot._model, q, out)
             return out
     except REFUSED:
         pass
@@ -202,7 +203,7 @@ def inverse_dynamics_derivatives_along(
     try:
         if f_ext is None and plain(q, v, a, dq, dv, da):
             block = np.empty((3 * robot.nv, robot.nv))
-            along.one(robot._model, q, v, a, dq, dv, da, block)
+            fitting(along, robot._model).one(robot._model, q, v, a, dq, dv, da, block)
             return InverseDynamicsDerivatives(*_rows(block, robot.nv))
     except REFUSED:
         pass
@@ -274,7 +275,7 @@ def geometric_sensitivity(
     try:
         if f_ext is None and plain(q, v, a):
             before, behind = out = np.empty((2, robot.nv, robot.nbodies, 6))
-            geometry.geometric_sensitivity.one(robot._model, q, v, a, out)
+            fitting(geometry.geometric_sensitivity, robot._model).one(robot._model, q, v, a, out)
             return GeometricSensitivity(before, before - behind)
     except REFUSED:
         pass

@@ -26,7 +26,7 @@ from numpy.typing import ArrayLike
 from geomctrl.arguments import checked, choice
 from geomctrl.errors import ArgumentError
 from geomctrl.mechanism import inertia
-from geomctrl.mechanism.mechanism import Mechanism
+from geomctrl.mechanism.mechanism import Mechanism, require_free_joints
 from geomctrl.mechanism.states import as_batch
 
 from .blocks import blocks, mul, transpose
@@ -196,6 +196,7 @@ def states(robot: Mechanism, **arguments: ArrayLike) -> list[np.ndarray]:
 
     Raises ArgumentError as the other terms do.
     """
+    require_free_joints("the factored form", robot)
     arrays = {name: _double(name, x) for name, x in arguments.items()}
     as_batch(robot, **{name: np.real(x) for name, x in arrays.items()})
     return list(arrays.values())

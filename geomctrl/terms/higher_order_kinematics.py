@@ -30,7 +30,7 @@ from numpy.typing import ArrayLike
 from geomctrl.arguments import checked, count
 from geomctrl.errors import ArgumentError
 from geomctrl.lie import se3
-from geomctrl.mechanism.mechanism import Mechanism, require_robot
+from geomctrl.mechanism.mechanism import Mechanism, require_free_joints, require_robot
 from geomctrl.mechanism.states import as_batch
 
 from .blocks import mul
@@ -115,6 +115,9 @@ def jacobian_second_rate(
 
 def _jacobian_series(robot: Mechanism, q: np.ndarray, rates: np.ndarray, frame: str, representation: str) -> np.ndarray:
     """(batch, K + 1, 6, nv): the Jacobian's power series in t."""
+    if robot.couplings:
+        A, x = robot.coupling_matrix, robot.tree_configuration(q)
+        return _jacobian_series(robot.tree, x, rates @ A.T, frame, representation) @ A
     representation_number(representation)
     T = poses(robot, q, frame)
     S, V = _spatial_series(robot, q, rates, frame, T[:, :3, 3])
@@ -220,6 +223,11 @@ def jacobian_partial_derivatives(
     representation_number(representation)
     order = count("order", order, 0, len(SLOTS), expected=f"a number of derivatives, 0 to {len(SLOTS)}")
     lead, (q,) = as_batch(robot, q=q)
+    if robot.couplings:
+        out = jacobian_partial_derivatives(robot.tree, robot.tree_configuration(q), frame, order, representation)
+        for axis in range(2, out.ndim):
+            out = np.moveaxis(np.tensordot(out, robot.coupling_matrix, (axis, 0)), -1, axis)
+        return out.reshape(*lead, 6, *(robot.nv,) * (order + 1))
     joint = np.repeat(np.arange(robot.nbodies), [j.dof for j in robot.joints])
     if representation in ("body", "spatial"):
         out = _bracket_chains(jacobian(robot, q, frame, representation), joint, order, representation == "body")
@@ -312,6 +320,7 @@ def _motion_of_bodies(
     robot: Mechanism, q: ArrayLike, V: ArrayLike, A: ArrayLike
 ) -> tuple[tuple[int, ...], list[np.ndarray], list[list[np.ndarray]]]:
     """The leading axes, V and A flattened to one, and body by body the parent's twist and its rate, X V_p and X A_p."""
+    require_free_joints("the motion of joints from that of bodies", robot)
     lead, (q,) = as_batch(robot, q=q)
     shape, flat = (*lead, robot.nbodies, 6), []
     for name, x in (("V", V), ("A", A)):

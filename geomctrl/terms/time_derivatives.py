@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike
 from geomctrl.arguments import checked
 from geomctrl.errors import ArgumentError
 from geomctrl.kernels import time_derivatives
+from geomctrl.kernels.couplings import fitting
 from geomctrl.mechanism.mechanism import Mechanism
 from geomctrl.mechanism.states import as_batch
 
@@ -38,5 +39,6 @@ def inverse_dynamics_rates(robot: Mechanism, q: ArrayLike, rates: ArrayLike) -> 
         raise ArgumentError(
             f"rates: expected the leading axes of q, {lead}, got {rates.shape[:-2]} (nothing is broadcast)"
         )
-    tau = time_derivatives.inverse_dynamics_rates.many(robot._model, q, rates.reshape(len(q), m * robot.nv), m - 1)
+    call = fitting(time_derivatives.inverse_dynamics_rates, robot._model)
+    tau = call.many(robot._model, q, rates.reshape(len(q), m * robot.nv), m - 1)
     return tau.reshape(*lead, m - 1, robot.nv)

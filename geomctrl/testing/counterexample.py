@@ -69,4 +69,5 @@ def _described(robot: Robot) -> list[Any]:
     """All numbers of a robot that its closed loops depend on."""
     joints = [(joint.kind, joint.S.tolist(), joint.stiffness, joint.rest) for joint in robot.joints]
     numbers = robot.placements.tolist(), robot.parameters.tolist(), robot.gravity.tolist()
-    return [robot.parents, joints, *numbers]
+    couplings = [(c.joint, dict(c.follows), c.offset) for c in robot.couplings]
+    return [robot.parents, joints, couplings, *numbers]

@@ -77,8 +77,10 @@ def _residuals(robot: Robot, q, v, a, v_ref, tau) -> Iterator[tuple[str, float, 
     yield "M a + C v_ref + g is inverse dynamics", _relative(M @ a + C @ v_ref + g, reference), 1e-10
     linear = robot.regressor(q, v, a, v_ref) @ robot.parameters.ravel() + robot.armature * a
     yield "regressor times parameters, and armature a, is inverse dynamics", _relative(linear, reference), 1e-10
-    yield "recursions equal the factored form: M", _relative(M, factored.mass_matrix(robot, q)), 1e-11
-    yield "recursions equal the factored form: C", _relative(C, factored.coriolis_matrix(robot, q, v), size), 1e-11
+    A, x = robot.coupling_matrix, robot.tree_configuration(q)
+    yield "recursions equal the factored form: M", _relative(M, A.T @ factored.mass_matrix(robot.tree, x) @ A), 1e-11
+    factored_C = A.T @ factored.coriolis_matrix(robot.tree, x, A @ v) @ A
+    yield "recursions equal the factored form: C", _relative(C, factored_C, size), 1e-11
     back = robot.inverse_dynamics(q, v, robot.forward_dynamics(q, v, tau))
     yield "forward dynamics inverts inverse dynamics", _relative(back, tau, np.abs(bias).max() + 1.0), 1e-9
     change = derivative(lambda t: robot.energy(robot.integrate(q, t * v + 0.5 * t * t * a), v + t * a))

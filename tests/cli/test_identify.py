@@ -96,7 +96,7 @@ def test_a_urdf_without_inertias_gives_the_geometry(tmp_path):
     )
     path = tmp_path / "arm.urdf"
     path.write_text(f'<robot name="arm"><link name="base"/>{joints}</robot>')
-    robot = models.load_urdf(path, nonphysical="unchecked")
+    robot = models.load_urdf(path, physical="unchecked")
     bodies = inertia.from_com(np.array([1.0, 0.8]), np.array([[0.5, 0, 0], [0.4, 0, 0.1]]), 0.05 * np.eye(3))
     t, q, _, _, _ = simulated()
     v, a = (np.gradient(np.gradient(q, t, axis=0) if k else q, t, axis=0) for k in (0, 1))

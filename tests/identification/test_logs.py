@@ -39,7 +39,7 @@ def test_tx40_reaches_the_published_error():
 @needs("tx40_figaroh.npz")
 def test_a_published_urdf_with_a_massless_tip_is_geometry_enough():
     """Least squares and base parameters know nothing of the inertias that a model file claims."""
-    robot = models.load_urdf(logs.FOLDER / "tx40_mdh_modified.urdf", nonphysical="unchecked")
+    robot = models.load_urdf(logs.FOLDER / "tx40_mdh_modified.urdf", physical="unchecked")
     data = logs.tx40_log().filtered(40.0, torque_cutoff=10.0, alike=True, decimate=50)
     errors = [fit(RegressorModel(r, rotor=True), data, "ols").relative_error() for r in (robot, logs.tx40())]
     assert errors[0] == pytest.approx(errors[1], rel=1e-9)

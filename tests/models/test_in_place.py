@@ -139,7 +139,7 @@ def written(tmp_path, text=URDF, name="arm.urdf", encoding="utf-8"):
 def test_inertials_change_and_no_other_byte_does(newline, encoding, tmp_path):
     text = URDF.replace("utf-8", encoding.removesuffix("-sig")).replace("\n", newline)
     path = written(tmp_path, text, encoding=encoding)
-    robot = models.load_urdf(path, nonphysical="unchecked")
+    robot = models.load_urdf(path, physical="unchecked")
     new = identified(robot)
     out = update_model_file(path, new, tmp_path / "deep" / "out.urdf", friction=True)
     before, after = path.read_bytes(), out.read_bytes()
@@ -161,7 +161,7 @@ def test_inertials_change_and_no_other_byte_does(newline, encoding, tmp_path):
 
 def test_others_read_the_identified_dynamics(tmp_path):
     path = written(tmp_path)
-    new = identified(models.load_urdf(path, nonphysical="unchecked"))
+    new = identified(models.load_urdf(path, physical="unchecked"))
     out = update_model_file(path, new, tmp_path / "out.urdf", friction=True)
     as_pinocchio_reads(out, new)
     compare(new, of_mujoco(out, new), 1e-12)
@@ -169,7 +169,7 @@ def test_others_read_the_identified_dynamics(tmp_path):
 
 def test_friction_stays_unless_asked_for_and_limits_too(tmp_path):
     path = written(tmp_path)
-    robot = models.load_urdf(path, nonphysical="unchecked")
+    robot = models.load_urdf(path, physical="unchecked")
     tighter = [replace(j, upper=0.5 * j.upper, effort=7.0) if np.isfinite(j.upper) else j for j in robot.joints]
     new = replace(identified(robot), joints=tuple(tighter))
     update_model_file(path, new, tmp_path / "out.urdf")
@@ -189,7 +189,7 @@ def test_in_place_keeps_mode_links_and_bodies_that_have_not_changed(tmp_path):
     path = written(tmp_path)
     path.chmod(0o640)
     (tmp_path / "link.urdf").symlink_to(path)
-    robot = models.load_urdf(path, nonphysical="unchecked")
+    robot = models.load_urdf(path, physical="unchecked")
     before = path.read_bytes()
     assert update_model_file(path, robot) == path
     assert path.read_bytes() == before  # nothing to change
@@ -201,7 +201,7 @@ def test_in_place_keeps_mode_links_and_bodies_that_have_not_changed(tmp_path):
     assert path.stat().st_mode & 0o777 == 0o640
     assert after[: before.index(b'<link name="tip">')] == before[: before.index(b'<link name="tip">')]
     assert {p.name for p in tmp_path.iterdir()} == {"arm.urdf", "link.urdf"}
-    np.testing.assert_allclose(models.load_urdf(path, nonphysical="unchecked").parameters, pi, atol=1e-14)
+    np.testing.assert_allclose(models.load_urdf(path, physical="unchecked").parameters, pi, atol=1e-14)
 
 
 def test_floating_bases_and_mimic_joints(tmp_path):
@@ -211,14 +211,14 @@ def test_floating_bases_and_mimic_joints(tmp_path):
     mimic = mimic.replace('<link name="fore"/>', '<link name="fore">' + _inertial(0.3) + "</link>")
     mimic = mimic.replace('<link name="tip">', '<link name="tip">' + _inertial(0.2))
     path = written(tmp_path, mimic)
-    for options in ({"mimic": "fixed"}, {"mimic": "independent"}, {"mimic": "fixed", "floating_base": True}):
-        robot = models.load_urdf(path, nonphysical="unchecked", **options)
+    for options in ({"mimic": "fixed"}, {"mimic": "independent"}, {}, {"mimic": "fixed", "floating_base": True}):
+        robot = models.load_urdf(path, physical="unchecked", **options)
         pi = robot.parameters * 1.25
         out = update_model_file(path, robot.with_parameters(pi), tmp_path / "out.urdf")
         back = models.load_urdf(out, **options)
         np.testing.assert_allclose(back.parameters, pi, atol=1e-14 * np.abs(pi).max())
         kept = models.urdf.link_parameters(out)["fore"]
-        assert kept[0] == pytest.approx(0.3 if options["mimic"] == "fixed" else 0.375)
+        assert kept[0] == pytest.approx(0.3 if options.get("mimic") == "fixed" else 0.375)
     small = robot.parameters.copy()
     small[robot.body_names.index("upper")] *= 0.05
     with pytest.raises(
@@ -247,7 +247,7 @@ def _inertial(mass):
     ],
 )
 def test_macros_and_entities_are_refused_and_nothing_is_written(old, new, words, tmp_path):
-    robot = models.load_urdf(written(tmp_path), nonphysical="unchecked")
+    robot = models.load_urdf(written(tmp_path), physical="unchecked")
     text = URDF.replace(old, new, 1)
     if words is None:  # a macro in the place of a link
         text = text.replace('<link name="empty"/>', '<xacro:arm name="empty"/>').replace(
@@ -263,7 +263,7 @@ def test_macros_and_entities_are_refused_and_nothing_is_written(old, new, words,
 
 def test_files_that_can_not_be_written_are_answered_before_anything_is(tmp_path):
     path = written(tmp_path)
-    new = identified(models.load_urdf(path, nonphysical="unchecked"))
+    new = identified(models.load_urdf(path, physical="unchecked"))
     before = path.read_bytes()
     path.chmod(0o444)
     with pytest.raises(ArgumentError, match=r"out: '.*arm.urdf' is read-only: write to another file"):
@@ -300,7 +300,7 @@ def _shift(x):
 def test_what_is_written_is_read_again_first(tmp_path, monkeypatch):
     """A fault of the editor is caught before the file is touched."""
     path = written(tmp_path)
-    new = identified(models.load_urdf(path, nonphysical="unchecked"))
+    new = identified(models.load_urdf(path, physical="unchecked"))
     from geomctrl.models import urdf_in_place
 
     right = urdf_in_place.central
@@ -321,7 +321,7 @@ def test_published_urdfs_are_written_in_place(tmp_path):
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             try:
-                robot = models.load_urdf(path, mimic="fixed", nonphysical="unchecked")
+                robot = models.load_urdf(path, mimic="fixed", physical="unchecked")
             except ModelError:
                 continue
             new = robot.with_parameters(1.1 * robot.parameters, physical=False)

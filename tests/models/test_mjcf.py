@@ -141,7 +141,11 @@ def arm(option="", body="", joint="", extra=""):
         ("gravcomp", arm(body='gravcomp="1"'), "'a' .line 3."),
         ("fluid", arm(option='<option density="1.2"/>'), "'option' .line 2 of the text."),
         ("equality", arm(extra='<equality><connect name="c" body1="b" anchor="0 0 0"/></equality>'), "'c' .line 5."),
-        ("equality", arm(extra='<equality><joint joint1="j" joint2="k"/></equality>'), "'#0' .line 5."),
+        (
+            "equality",
+            arm(extra='<equality><joint joint1="j" joint2="k" polycoef="0 1 1 0 0"/></equality>'),
+            "'#0' .line 5.",
+        ),
         *(
             ("tendon", arm(extra=TENDONS.format("t", f"name='s' {acts}", "")), "'s' .line 5.")
             for acts in (

@@ -145,12 +145,12 @@ REFUSED = {
 def test_refused(case, tmp_path):
     text, match = REFUSED[case]
     with pytest.raises(ModelError, match=match) as error:
-        models.load_urdf(text)
+        models.load_urdf(text, physical="required")
     assert str(error.value).startswith("URDF text: ")
     path = tmp_path / "bad.urdf"
     path.write_text(text, encoding="utf-8", errors="surrogatepass")
     with pytest.raises(ModelError, match=match) as error:
-        models.load_urdf(path)
+        models.load_urdf(path, physical="required")
     assert str(error.value).startswith(str(path))
 
 
@@ -185,10 +185,11 @@ def test_bad_arguments(tmp_path):
             models.load_urdf(nothing)
     with pytest.raises(ArgumentError, match="expected a path or a string of XML, got bytes"):
         models.load_urdf(one().encode())
-    with pytest.raises(ArgumentError, match="mimic: expected one of 'error', 'fixed', 'independent', got 'ignore'"):
+    known = "'coupled', 'fixed', 'independent', 'error'"
+    with pytest.raises(ArgumentError, match=f"mimic: expected one of {known}, got 'ignore'"):
         models.load_urdf(one(), mimic="ignore")
-    with pytest.raises(ArgumentError, match="nonphysical: expected one of 'error', 'allow', 'unchecked', got True"):
-        models.load_urdf(one(), nonphysical=True)
+    with pytest.raises(ArgumentError, match="physical: expected one of 'reported', 'required', 'unchecked', got True"):
+        models.load_urdf(one(), physical=True)
     with pytest.raises(gc.errors.ArgumentError, match="gravity: expected 3 finite numbers"):
         models.load_urdf(one(), gravity=9.81)
 

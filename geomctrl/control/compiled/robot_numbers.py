@@ -27,9 +27,10 @@ _patterns: dict[bytes, np.ndarray] = {}
 
 def pattern_of(model: np.ndarray) -> np.ndarray:
     """The model's `structure`, remembered: robots that differ in their inertias have the same."""
-    rest = model.reshape(-1, tree.WIDTH).copy()
-    rest[:-1, tree.J : tree.S] = 0.0
-    rest[:-1, tree.ARMATURE] = rest[:-1, tree.ARMATURE] != 0.0
+    rest = model.copy()
+    bodies = tree.body_records(rest)
+    bodies[:, tree.J : tree.S] = 0.0
+    bodies[:, tree.ARMATURE] = bodies[:, tree.ARMATURE] != 0.0
     key = rest.tobytes()
     if key not in _patterns:
         if len(_patterns) > MOST_KNOWN:

@@ -213,7 +213,14 @@ class Twins:
             return self._begin(x, x, constants(x))
         pattern = pattern_of(x._model)
         twin = object.__new__(type(x)) if self.load else x
-        words = joint_constants(x.joints), constants(x.frames), x.gravity.tobytes(), x.parents, x.body_names
+        words = (
+            joint_constants(x.joints),
+            constants(x.frames),
+            x.gravity.tobytes(),
+            x.parents,
+            x.body_names,
+            constants(x.couplings),
+        )
         self._begin(x, twin, pattern.tobytes(), *words)
         own = dict(vars(x)) if twin is x else twin.__dict__
         own.update(vars(x))
@@ -230,7 +237,7 @@ class Twins:
         model = pattern.astype(object)
         model[open_places] = numbers
         own["_model"], own["_code"] = model, Code(model, pattern)
-        own["joints"] = tuple(map(with_armature, x.joints, model[tree.ARMATURE :: tree.WIDTH]))
+        own["joints"] = tuple(map(with_armature, x.joints, tree.body_records(model)[:, tree.ARMATURE]))
         return twin
 
     def _function(self, x: types.FunctionType, path: str) -> Any:

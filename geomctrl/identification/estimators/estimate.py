@@ -82,9 +82,12 @@ class Estimate:
         joints' own. Where rotors were estimated that are not, it has no armature.
         """
         robot = self.model.robot.with_parameters(self.x[: self.model.inertial], physical=False)
-        joint_of = [i for i, j in enumerate(robot.joints) for _ in range(j.dof)]
+        joint_of = [i for i, s in enumerate(robot.v_slices) for _ in range(s.stop - s.start)]
         known = self.model.known_armature
-        changes: list[dict[str, float]] = [{"armature": float(known[s.start])} for s in robot.v_slices]
+        none = dict.fromkeys(("armature", *self.held_by_robot.values()), 0.0)  # of those that follow others
+        changes: list[dict[str, float]] = [
+            {"armature": float(known[s.start])} if s.start < s.stop else none for s in robot.v_slices
+        ]
         for kind, key in self.held_by_robot.items():
             for i, k in zip(self.model.indices(kind), self.model.acts[kind]):
                 changes[joint_of[k]][key] = max(float(self.x[i]), 0.0)
@@ -101,7 +104,7 @@ class Estimate:
         if several or not np.array_equal(self.model.transmission, np.eye(robot.nv)):
             return {}
         held = {"viscous": "damping", "coulomb": "friction"}
-        single = np.array([j.dof == 1 for j in robot.joints for _ in range(j.dof)])
+        single = np.array([j.dof == 1 for j in robot.independent_joints for _ in range(j.dof)])
         return held | {"rotor": "armature"} if single[self.model.acts["rotor"]].all() else held
 
     @property

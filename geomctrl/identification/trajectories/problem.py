@@ -54,7 +54,7 @@ def limits_of(
     if any(j.kind not in ("revolute", "prismatic") for j in robot.joints):
         raise ArgumentError("model: exact gradients are for revolute and prismatic joints")
     n, own = robot.nv, robot.limits
-    reach = np.where([j.kind == "revolute" for j in robot.joints], np.pi, 1.0)
+    reach = np.where([j.kind == "revolute" for j in robot.independent_joints], np.pi, 1.0)
     lower = _limit("lower", lower, np.where(np.isfinite(own.lower), own.lower, -reach), n)
     upper = _limit("upper", upper, np.where(np.isfinite(own.upper), own.upper, reach), n)
     velocity = _limit("velocity", velocity, own.velocity, n)
@@ -105,7 +105,7 @@ class Problem:
             raise ArgumentError("model: optimise the excitation without friction curves and columns of one's own")
         self.model, self.robot, self.objective, self.limits = model, robot, objective, limits
         self.kind, self.duration = kind, float(duration)
-        self.revolute = [j.kind == "revolute" for j in robot.joints]
+        self.revolute = [j.kind == "revolute" for j in robot.independent_joints]
         self.columns = model.base.columns
         self.nk = 2 * terms + 1 if kind == "fourier" else terms + 6
         self.t = np.linspace(0.0, self.duration, samples, endpoint=kind != "fourier")

@@ -27,6 +27,7 @@ HOMES = np.stack((np.eye(4), T))
 
 EXAMPLES = {
     "Body": Example({"name": words("b"), "parent": text("a", "none"), "joint": JOINT, "placement": T, "inertia": BODY}),
+    "Coupling": Example({"joint": words("a"), "follows": {"b": -2.0}, "offset": number(0.25)}),
     "Joint": Example({"kind": "revolute", "S": JOINT.S, **OPTIONS, **SPRING, **MOTOR}),
     "Joint.revolute": Example({"axis": AXIS, "point": POINT, **OPTIONS}),
     "Joint.prismatic": Example({"axis": AXIS, **OPTIONS}),
@@ -49,6 +50,7 @@ EXAMPLES = {
             "gravity": POINT,
             "frames": ROBOT.frames,
             "renumbered": False,
+            "couplings": [],
         }
     ),
     "Robot.build": Example(
@@ -57,6 +59,7 @@ EXAMPLES = {
             "name": words("r"),
             "gravity": POINT,
             "frames": [("tip", "a", T)],
+            "couplings": [],
             "physical": True,
         }
     ),
@@ -76,6 +79,7 @@ EXAMPLES = {
     "Robot.from_screws": Example(
         {"screws": SCREWS, "homes": HOMES, "inertias": TWO, "parents": [-1, 0], "name": words("s"), "gravity": POINT}
     ),
+    "Robot.tree_configuration": Example({"q": Q}, ROBOT),
     "Robot.with_armature": Example({"armature": gain(np.array([0.25, 0.5]))}, ROBOT),
     "Robot.with_gravity": Example({"gravity": POINT}, ROBOT),
     "Robot.with_parameters": Example({"parameters": TWO, "physical": True}, ROBOT),

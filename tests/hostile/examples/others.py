@@ -204,8 +204,8 @@ EXAMPLES = {
         {
             "source": URDF,
             "floating_base": False,
-            "mimic": "error",
-            "nonphysical": "error",
+            "mimic": "coupled",
+            "physical": "reported",
             "gravity": np.array([0.0, 1.0, -9.5]),
             "package_dirs": ["."],
         }

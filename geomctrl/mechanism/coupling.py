@@ -1,0 +1,180 @@
+"""Couplings: joints of a tree that follow others, linearly, q = A x + b with the independent joints' coordinates x.
+
+Gears and belts between joints, fingers that close together, parallelogram arms. The robot's coordinates are those of
+the independent joints, and all its terms are those of the tree, projected: M = A^T M_tree A, C = A^T C_tree A,
+g = A^T g_tree at q = A x + b. A is constant, so Mdot = A^T Mdot_tree A and Mdot - 2C = A^T (Mdot - 2C)_tree A is skew
+where the tree's is. Forces of the couplings do no work and do not appear.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Any
+
+import numpy as np
+
+from geomctrl.arguments import frozen, number
+from geomctrl.errors import ArgumentError, ModelError, NameNotFoundError
+
+from .checks import check_name, items
+from .joint import Joint
+
+SHARED = ("damping", "friction", "stiffness", "armature")  # what would couple the coordinates that a joint follows
+
+
+@dataclass(frozen=True, eq=False)
+class Coupling:
+    """The coordinate of `joint` is sum_k follows[k] q_k + offset [rad, m], of joints with one degree of freedom.
+
+    follows: ratios [rad/rad, m/rad, ...] by the names of the joints it follows, which may follow others themselves;
+    none locks the joint at the offset.
+    """
+
+    joint: str
+    follows: Mapping[str, float]
+    offset: float = 0.0
+
+    def __post_init__(self):
+        check_name("joint", self.joint)
+        if not isinstance(self.follows, Mapping):
+            raise ArgumentError(
+                f"coupling of joint {self.joint!r}: follows: expected ratios by joints' names, got {self.follows!r:.80}"
+            )
+        ratios = {}
+        for name, ratio in self.follows.items():
+            check_name(f"coupling of joint {self.joint!r}: follows", name)
+            ratios[name] = number(f"coupling of joint {self.joint!r}: follows[{name!r}]", ratio)
+        object.__setattr__(self, "follows", MappingProxyType(ratios))
+        object.__setattr__(self, "offset", number(f"coupling of joint {self.joint!r}: offset", self.offset))
+
+    def __reduce__(self):
+        return type(self), (self.joint, dict(self.follows), self.offset)
+
+
+def checked_couplings(couplings: Any, joints: Sequence[Joint]) -> tuple[Coupling, ...]:
+    """The couplings, of joints that there are; errors name the joint."""
+    found = items("couplings", couplings, "geomctrl.Coupling objects")
+    named = {str(j.name): j for j in joints}
+    seen = set()
+    for coupling in found:
+        if not isinstance(coupling, Coupling):
+            raise ArgumentError(f"couplings: expected geomctrl.Coupling, got {coupling!r:.80}")
+        label = f"coupling of joint {coupling.joint!r}"
+        for name in (coupling.joint, *coupling.follows):
+            if name not in named:
+                near = difflib.get_close_matches(name, named, n=3) or [*named][:12]
+                raise NameNotFoundError(f"{label}: no joint named {name!r} that moves; there are {', '.join(near)}")
+            if named[name].dof != 1:
+                raise ModelError(
+                    f"{label}: expected joints with one degree of freedom, {name!r} is {named[name].kind} and has"
+                    f" {named[name].dof}"
+                )
+        if coupling.joint in seen:
+            raise ModelError(f"{label}: it is coupled twice")
+        seen.add(coupling.joint)
+    return tuple(found)
+
+
+class Reduction:
+    """What couplings make of a tree's coordinates.
+
+    A: (tree's nv, nv), the tree's velocities from the robot's. b: (nbodies,), offsets of the joints' coordinates.
+    independent: numbers of the joints whose coordinates are the robot's. single: rows of A that are independent
+    joints' or follow one joint at most, whose limits and losses are a coordinate's.
+    """
+
+    def __init__(self, joints: Sequence[Joint], couplings: Sequence[Coupling]):
+        rows = _in_terms_of_independent(joints, couplings)
+        followers = {c.joint for c in couplings}
+        self.independent = [i for i, j in enumerate(joints) if j.name not in followers]
+        if not self.independent:
+            raise ModelError(f"couplings: every joint follows another, {', '.join(map(repr, followers))}")
+        ends = np.cumsum([j.dof for j in joints])
+        slices = [slice(e - j.dof, e) for e, j in zip(ends, joints)]
+        columns, nv = {}, 0
+        for i in self.independent:
+            columns[joints[i].name] = slice(nv, nv := nv + joints[i].dof)
+        A, self.b = np.zeros((ends[-1], nv)), np.zeros(len(joints))
+        for i, joint in enumerate(joints):
+            if joint.name in columns:
+                A[slices[i], columns[joint.name]] = np.eye(joint.dof)
+                continue
+            ratios, self.b[i] = rows[str(joint.name)]
+            for name, ratio in ratios.items():
+                A[slices[i], columns[name]] = ratio
+            if np.count_nonzero(A[slices[i]]) > 1:
+                held = [key for key in SHARED if getattr(joint, key)]
+                if held:
+                    raise ModelError(
+                        f"coupling of joint {joint.name!r}: a joint that follows several can have no {held[0]}"
+                        f" ({getattr(joint, held[0])}) of its own: it would couple their coordinates; give it to them"
+                    )
+        self.A = frozen(A)
+        self.dofs = [j.dof for j in joints]
+        self.offsets = np.repeat(self.b, self.dofs)
+        self.single = np.count_nonzero(A, axis=1) <= 1
+
+    def per_dof(self, key: str, joints: Sequence[Joint]) -> np.ndarray:
+        """A property of the tree's joints as the coordinates (nv,) feel it.
+
+        Damping, stiffness and armature by the ratios' squares, dry friction by their size. Limits are the tightest that
+        a joint sets which follows one coordinate; effort is as if all torque went to that joint.
+        """
+        A, own = self.A, self._of(key, joints)
+        if key in ("damping", "stiffness", "armature"):
+            return np.square(A).T @ own
+        if key == "friction":
+            return np.abs(A).T @ own
+        if key == "rest":
+            k = self._of("stiffness", joints)
+            pull, K = A.T @ (k * (own - self.offsets)), np.square(A).T @ k
+            return np.where(K > 0.0, pull / np.where(K > 0.0, K, 1.0), own[self._free])
+        if key in ("lower", "upper", "velocity", "effort"):
+            return np.array([self._tightest(key, k, joints) for k in range(A.shape[1])])
+        return own[self._free]
+
+    def _of(self, key: str, joints: Sequence[Joint]) -> np.ndarray:
+        return np.array([getattr(j, key) for j in joints for _ in range(j.dof)])
+
+    @property
+    def _free(self) -> list[bool]:
+        return [i in self.independent for i, d in enumerate(self.dofs) for _ in range(d)]
+
+    def _tightest(self, key: str, k: int, joints: Sequence[Joint]) -> float:
+        at = np.repeat(np.arange(len(self.dofs)), self.dofs)
+        rows = [(self.A[r, k], joints[at[r]], self.offsets[r]) for r in np.flatnonzero(self.A[:, k] * self.single)]
+        if key == "velocity":
+            return min(j.velocity / abs(a) for a, j, _ in rows)
+        if key == "effort":
+            return min(j.effort * abs(a) for a, j, _ in rows)
+        ends = [sorted(((j.lower - b) / a, (j.upper - b) / a)) for a, j, b in rows]
+        return max(low for low, _ in ends) if key == "lower" else min(high for _, high in ends)
+
+
+def _in_terms_of_independent(
+    joints: Sequence[Joint], couplings: Sequence[Coupling]
+) -> dict[str, tuple[dict[str, float], float]]:
+    """Per coupled joint the ratios to independent joints, and the offset. Raises ModelError for a cycle."""
+    given = {c.joint: c for c in couplings}
+    done: dict[str, tuple[dict[str, float], float]] = {}
+
+    def resolved(name: str, path: tuple[str, ...]) -> tuple[dict[str, float], float]:
+        if name in path:
+            cycle = " -> ".join(map(repr, (*path[path.index(name) :], name)))
+            raise ModelError(f"coupling of joint {name!r}: joints follow each other in a cycle, {cycle}")
+        if name not in given:
+            return {name: 1.0}, 0.0
+        if name not in done:
+            ratios, offset = {}, given[name].offset
+            for leader, ratio in given[name].follows.items():
+                inner, b = resolved(leader, (*path, name))
+                offset += ratio * b
+                for k, r in inner.items():
+                    ratios[k] = ratios.get(k, 0.0) + ratio * r
+            done[name] = ratios, offset
+        return done[name]
+
+    return {name: resolved(name, ()) for name in given}
