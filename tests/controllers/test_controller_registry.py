@@ -44,7 +44,8 @@ def package_as_it_was(monkeypatch):
             del sys.modules[name]
 
 
-def test_one_file_is_all_that_a_new_controller_takes(tmp_path, package_as_it_was):
+@pytest.mark.usefixtures("package_as_it_was")
+def test_one_file_is_all_that_a_new_controller_takes(tmp_path):
     (tmp_path / "damped_drift.py").write_text(OWN)
     (tmp_path / "_shared.py").write_text("")
     controllers.__path__.append(str(tmp_path))
