@@ -30,7 +30,7 @@ from .arrays import SymbolArray, has_symbols, holds_symbols, require
 from .batches import Batch
 from .catalogue import CATALOGUE, OFFERED
 from .llvm import module
-from .symbols import UntraceableError
+from .symbols import UntraceableError, is_symbol
 from .tracing import Trace, structure, symbolic, trace
 
 _lock = threading.RLock()
@@ -236,7 +236,13 @@ class Code:
         taken = {x.name: next(rows) for x in states}
         every = [taken[x.name].ravel() if x.name in taken else np.empty(0, object) for x in algorithm.inputs]
         every += [next(rows) if x.is_array else options[x.name] for x in algorithm.options]
+        symbols = (
+            x for array in (numbers, *every) if isinstance(array, np.ndarray) for x in array.flat if is_symbol(x)
+        )
+        nodes = (graph := next(symbols).graph).nodes
+        first = len(nodes)
         good, outputs = evaluated(algorithm, Sizes(self.pattern, options), numbers, every, symbolic())
+        graph.of_terms.append(range(first, len(nodes)))
         require(good)
         made = [y.view(SymbolArray) for y in outputs]
         return made[0] if len(made) == 1 else tuple.__new__(result, made)

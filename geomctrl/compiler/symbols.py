@@ -39,6 +39,7 @@ class Graph:
     def __init__(self):
         self.nodes: list[tuple] = []
         self._known: dict[tuple, int] = {}
+        self.of_terms: list[range] = []  # nodes that kernels made, which look before they divide
 
     def node(self, *key: Any) -> int:
         at = self._known.get(key)

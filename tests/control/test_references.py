@@ -3,7 +3,8 @@
 import numpy as np
 import pytest
 
-from geomctrl import models, testing
+import geomctrl as gc
+from geomctrl import controllers, models, testing
 from geomctrl.control.references import Quintic, Sinusoids, Spline
 from geomctrl.errors import ArgumentError
 
@@ -136,3 +137,16 @@ def test_bad_arguments_are_named(make, words):
 def test_a_time_that_is_none_is_refused(name):
     with pytest.raises(ArgumentError, match="t: expected a finite time, got nan"):
         references(ARM)[name](np.nan)
+
+
+@pytest.mark.parametrize("name", ["quintic", "sinusoids", "spline"])
+def test_motions_on_groups_trace_from_their_first_instant(name):
+    """At t = 0 they stand where the exponential's coefficients are quotients of zeros, which kernels go round."""
+    robot = models.three_spheres()
+    motion = (references(robot) | {"sinusoids": Sinusoids(robot, robot.neutral(), 0.3, 0.4)})[name]
+    law = controllers.ComputedTorque(robot, motion, kp=25.0, kd=10.0)
+    q0, v0, _ = motion(0.0)
+    python, compiled = (
+        gc.simulate(robot, law, q0, v0, 0.02, 1e-3, monitors=None, compiled=way) for way in (False, True)
+    )
+    np.testing.assert_allclose(compiled.q, python.q, rtol=0.0, atol=1e-12)

@@ -223,7 +223,7 @@ class _Tracing:
         return Sampled(trace, place.first, place.size)
 
     def _divide(self) -> None:
-        """By a time that is zero: t is Python's own float, which raises then."""
+        """By a time that is zero: t is Python's own float, which raises then, but for kernels, which look before."""
         nodes, known = self.graph.nodes, self.of_time
         for at in range(len(known), len(nodes)):
             node = nodes[at]
@@ -232,7 +232,7 @@ class _Tracing:
             time = node[:2] == ("load", TIME)
             kinds = [known[x] for x in ends]
             known.append(None if state or None in kinds else time or any(kinds))
-            if node[0] == "div" and known[ends[1]]:
+            if node[0] == "div" and known[ends[1]] and not any(at in made for made in self.graph.of_terms):
                 require(invert(compare("eq", Symbol(self.graph, ends[1]), 0.0)))
 
     def _held(self, column: Column) -> SymbolArray:
