@@ -205,7 +205,7 @@ def _sample(own: Any, watchers: Sequence[Any], t: float, y: np.ndarray) -> dict[
     tau, x = command.tau, own.plant_state(y)
     applied = own.now.applied(t, q, v, own.drive(t, q, v, tau, x), x)
     found = {("rates", ""): own.field(t, y, command).copy(), ("tau", "tau"): np.asarray(command.tau, float)}
-    of_state = {(name, name): getattr(command, name) for name in OF_STATE}
+    of_state = {(name, name): getattr(command, name) for name in OF_STATE if own.hold}
     found |= {key: np.asarray(z_made, float) for key, z_made in of_state.items() if z_made is not None}
     found |= {("signal", name): np.asarray(x, float) for name, x in command.signals.items()}
     if own.plant.actuators:
