@@ -303,3 +303,21 @@ def test_a_law_in_c(tmp_path, precision):
         subprocess.run([COMPILER, *flags, "-o", tmp_path / "test", source, test, "-lm"], check=True)
         done = subprocess.run([tmp_path / "test"], capture_output=True, text=True)
         assert done.returncode == 0, done.stdout
+
+
+class Declared(gc.Controller):
+    """A law that says what it is: the contract is a base class, a constant a frozen set."""
+
+    DAMPED = frozenset({"all"})
+
+    def start(self):
+        return None
+
+    def __call__(self, t, q, v, z):
+        return gc.Command(-2.0 * v if "all" in self.DAMPED else 0.0 * v)
+
+
+def test_a_law_may_be_declared_a_controller():
+    arm = models.two_link()
+    command = gc.compile(Declared(), arm)(0.0, np.zeros(2), np.array([0.5, -1.0]), None)
+    np.testing.assert_array_equal(command.tau, [-1.0, 2.0])

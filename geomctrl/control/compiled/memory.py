@@ -4,6 +4,7 @@ modules, random numbers. A law that is tried on symbols, or at random states, le
 
 from __future__ import annotations
 
+import abc
 import builtins
 import dis
 import functools
@@ -49,7 +50,7 @@ class Names(NamedTuple):
 
 LIBRARY = (np.ufunc, np.dtype, type(np.full), re.Pattern, types.GenericAlias, type(Names.loaded),
            types.GetSetDescriptorType, types.MemberDescriptorType, types.MethodWrapperType,
-           types.ClassMethodDescriptorType)  # fmt: skip
+           types.ClassMethodDescriptorType, type(vars(abc.ABC)["_abc_impl"]))  # fmt: skip
 
 
 @functools.lru_cache(maxsize=4096)
@@ -240,6 +241,8 @@ class Outside:
             self._class(kind, name)
         elif isinstance(x, tuple):
             self._several(name, kind, *x)
+        elif isinstance(x, frozenset):
+            self._several(name, kind, *sorted(x, key=repr))
         elif inner := [y for n in INNER if (y := getattr(x, n, None)) is not None]:
             self._several(name, kind, *inner)
         else:
