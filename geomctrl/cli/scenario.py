@@ -16,6 +16,8 @@ from geomctrl.errors import ArgumentError, NameNotFoundError
 from geomctrl.robot import Robot
 
 from .gains import parse_gains, start
+from .hardware import actuators, sensors
+from .laws import gains_of, law_class, made
 from .motions import REFERENCES, make_reference
 from .plants import friction_of, loaded, tool_frame
 from .track_options import ScenarioOptions
@@ -47,12 +49,13 @@ class Scenario:
         frame = o.payload_frame or tool_frame(robot)
         carrying, body = loaded(robot, o.payload, frame), robot.frame(frame).body
         friction = friction_of(robot, rule) if o.friction else None
+        between = {"actuators": actuators(o.actuators, robot), "sensors": sensors(o.sensors, o.seed)}
         if o.payload_at is None:
-            plant = Plant(carrying, friction)
+            plant = Plant(carrying, friction or "model", **between)
         else:
-            plant = Plant(robot, friction, changes=[(o.payload_at, carrying)])
+            plant = Plant(robot, friction or "model", changes=[(o.payload_at, carrying)], **between)
         tuning = Tuning(robot, motion, rule, o.seconds, given, o.adapt, robot.body_names[body], friction)
-        law = controllers.tuned()[o.controller].tuned(tuning)
+        law = made(law_class(o.controller), tuning)
         shared = {name: gain for name, gain in given.items() if name in RATES}
         rival = controllers.ComputedTorque.tuned(replace(tuning, gains=shared))
         return cls(o, robot, rule, plant, frame, law, rival, *start(robot, motion, rule))
@@ -65,7 +68,8 @@ class Scenario:
     def warm_up(self) -> None:
         """Compile what the run needs, loads that come later included."""
         for law in (self.controller, self.rival):
-            simulate(self.plant, law, self.q0, self.v0, 2.0 * self.options.dt, self.options.dt)
+            dt, control_dt = self.options.dt, self.options.control_dt
+            simulate(self.plant, law, self.q0, self.v0, 2.0 * dt, dt, control_dt=control_dt)
 
     def describe(self) -> str:
         o = self.options
@@ -74,6 +78,8 @@ class Scenario:
         if o.payload:
             since = f" from {o.payload_at:g} s on" if o.payload_at else ""
             words += f"; unknown load of {o.payload:g} kg at {self.frame}{since}"
+        for name, given in (("actuators", o.actuators), ("sensors", o.sensors)):
+            words += f"; {name}: {given}" if given else ""
         return words + ("; unknown friction" if o.friction else "")
 
     def why_lyapunov_may_grow(self) -> str:
@@ -81,6 +87,8 @@ class Scenario:
         reasons = []
         if not self.adapts and self.plant.friction is not None:
             reasons.append("the law does not know the friction")
+        if self.plant.actuators or self.plant.sensors:
+            reasons.append("the law does not know of actuators and sensors")
         wrong = [r for r in (self.plant.robot, *(r for _, r in self.plant.changes)) if r is not self.robot]
         if not self.adapts and wrong:
             reasons.append("the law's model lacks the load, and its proof needs the true one")
@@ -88,12 +96,13 @@ class Scenario:
 
 
 def given_gains(options: ScenarioOptions) -> dict[str, float]:
-    return parse_gains(options.controller, controllers.tuned()[options.controller].GAINS, options.gains)
+    return parse_gains(options.controller, gains_of(law_class(options.controller)), options.gains)
 
 
 def check_options(options: ScenarioOptions) -> None:
     """Raise GeomctrlError children for names, gains and times that no run can have, before anything is computed."""
-    for name, known in (("controller", controllers.tuned()), ("reference", REFERENCES), ("adapt", ADAPTED)):
+    law_class(options.controller)
+    for name, known in (("reference", REFERENCES), ("adapt", ADAPTED)):
         given = getattr(options, name)
         if given not in known:
             raise NameNotFoundError(f"{name}: expected one of {', '.join(known)}, got {given!r}")

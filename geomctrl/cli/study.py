@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import inspect
-import runpy
-import sys
 from pathlib import Path
 from typing import Any
 
 from geomctrl.control.sweeping.sweep import sweep
 from geomctrl.errors import ArgumentError
+
+from .user_files import names_in
 
 OURS = {"store", "executor", "progress"}  # the command's own
 
@@ -17,13 +17,9 @@ OURS = {"store", "executor", "progress"}  # the command's own
 def arguments_of(study: Path) -> dict[str, Any]:
     """The arguments of `sweep` that a study sets, by their names.
 
-    It runs as a script does, with its folder first among those to import from, but is not `__main__`. Raises
-    ArgumentError where one is missing; whatever the study raises.
+    Raises ArgumentError where one is missing; whatever the study raises.
     """
-    if not study.is_file():
-        raise ArgumentError(f"STUDY.py: no such file: {str(study)!r}")
-    sys.path.insert(0, str(study.resolve().parent))
-    found = runpy.run_path(str(study), run_name="__study__")
+    found = names_in("STUDY.py", study, "__study__")
     parameters = inspect.signature(sweep).parameters.values()
     missing = [p.name for p in parameters if p.default is p.empty and p.name not in found]
     if missing:

@@ -33,9 +33,12 @@ def track(
 ) -> None:
     """Track a reference and report whether the properties behind the proof held.
 
-    The controller is built on the nominal model; the plant also carries --payload, has --friction, or both. Ends
-    with a table, run.npz, report.txt and PNG plots in --out. Torque limits are reported, not enforced; a free base is
-    driven like any other joint.
+    The controller is built on the nominal model; the plant also carries --payload, has --friction, --actuators and
+    --sensors. Ends with a table, run.npz, report.txt and PNG plots in --out. Torque limits are reported, and enforced
+    with `--actuators limits`; a free base is driven like any other joint.
+
+    A law of your own is FILE.py:CLASS, made as CLASS(robot, reference), or by its classmethod tuned(tuning), see
+    `geomctrl.control.tuning`. Delays and sensors need --control-dt; times are in s, or as 5ms.
 
     **Gains** come from the robot's mass matrix: with D_i the mean of M_ii, kappa_i = kappa (max D / D_i)^(1/3) and
     Lambda, in 1/s, every law gets the same nominal error dynamics e'' + (kappa_i + Lambda) e' + kappa_i Lambda e = 0:
@@ -59,6 +62,8 @@ def track(
     - `geomctrl track ur10 --controller passivity --reference spline --seconds 5`
 
     - `geomctrl track quadruped --payload 3 --payload-at 4 --adapt links`
+
+    - `geomctrl track panda --controller my.py:Law --actuators limits,lag=5ms --sensors bits=17 --control-dt 1e-3`
 
     - `geomctrl track arm.urdf --controller computed-torque --gains kp=400,kd=40 --control-dt 0.002`
     """

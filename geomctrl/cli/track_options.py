@@ -15,7 +15,10 @@ class ScenarioOptions:
 
     panel: ClassVar[str] = "The scenario"
 
-    controller: Annotated[str, typer.Option(metavar="LAW", help="Which law closes the loop: see Gains.")] = "slotine-li"
+    controller: Annotated[
+        str,
+        typer.Option(metavar="LAW", help="Which law closes the loop, see Gains, or FILE.py:CLASS, one of your own."),
+    ] = "slotine-li"
     reference: Annotated[
         str, typer.Option(metavar="MOTION", help="Desired motion, within the limits: sinusoids, quintic or spline.")
     ] = "sinusoids"
@@ -34,8 +37,17 @@ class ScenarioOptions:
         float | None, typer.Option(help="Sample the law each so many seconds, a multiple of dt [default: continuous].")
     ] = None
     friction: Annotated[
-        bool, typer.Option("--friction/--no-friction", help="Friction in the plant; only slotine-li adapts to it.")
+        bool,
+        typer.Option("--friction/--no-friction", help="Friction in the plant also where the robot's model has none."),
     ] = False
+    actuators: Annotated[
+        str | None,
+        typer.Option(metavar="LIST", help="Between law and joints, in order: delay=, rate=, lag=, limits, limits=."),
+    ] = None
+    sensors: Annotated[
+        str | None,
+        typer.Option(metavar="LIST", help="Encoders: bits= or resolution=, noise=, offset=, cutoff=, delay=, dt=."),
+    ] = None
     gains: Annotated[
         str | None, typer.Option(metavar="LIST", help="name=number,...: gains to override, see above.")
     ] = None

@@ -1,0 +1,67 @@
+"""`--actuators` and `--sensors`: words of the command line as what stands between a law and the robot."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from geomctrl.control.actuators import Actuator, Lag, RateLimit, TorqueLimits, TransportDelay
+from geomctrl.control.sensors import Encoder
+from geomctrl.errors import ArgumentError
+from geomctrl.robot import Robot
+
+UNITS = {"us": 1e-6, "ms": 1e-3, "s": 1.0}
+TIMES = {"lag", "delay", "dt"}  # which units go with
+ACTUATORS: dict[str, Callable[[Robot, float | None], Actuator]] = {
+    "limits": lambda robot, x: TorqueLimits.of(robot) if x is None else TorqueLimits(x),
+    "lag": lambda robot, x: Lag(_given("lag", x)),
+    "delay": lambda robot, x: TransportDelay(_given("delay", x)),
+    "rate": lambda robot, x: RateLimit(_given("rate", x)),
+}
+ENCODER = ("bits", "resolution", "offset", "noise", "cutoff", "dt", "delay")
+
+
+def actuators(text: str | None, robot: Robot) -> list[Actuator]:
+    """ "delay=1ms,lag=5ms,limits": in this order from the command on."""
+    found = []
+    for name, x in _words("actuators", text, list(ACTUATORS)):
+        if name == "limits" and x is None and not (robot.limits.effort < float("inf")).any():
+            raise ArgumentError(f"actuators: limits: {robot.name} has none of its own: expected limits=NUMBER")
+        found.append(ACTUATORS[name](robot, x))
+    return found
+
+
+def sensors(text: str | None, seed: int) -> list[Encoder]:
+    """ "bits=17,noise=1e-4,cutoff=50": an encoder at each joint."""
+    given: dict[str, Any] = {name: _given(name, x) for name, x in _words("sensors", text, ENCODER)}
+    if "bits" in given:
+        if given["bits"] != int(given["bits"]):
+            raise ArgumentError(f"sensors: bits: expected a whole number, got {given['bits']:g}")
+        given["bits"] = int(given["bits"])
+    return [Encoder(**given, seed=seed)] if given else []
+
+
+def _words(option: str, text: str | None, known: Any) -> Iterator[tuple[str, float | None]]:
+    for part in filter(None, (text or "").replace(" ", "").split(",")):
+        name, equals, number = part.partition("=")
+        if name not in known:
+            raise ArgumentError(f"{option}: expected {', '.join(known)}, got {name!r}")
+        yield name, _number(option, name, number) if equals else None
+
+
+def _number(option: str, name: str, text: str) -> float:
+    words = re.fullmatch(r"([-+.\deE]+?)(us|ms|s)?", text)
+    try:
+        if words is None or (words[2] and name not in TIMES):
+            raise ValueError
+        return float(words[1]) * UNITS[words[2] or "s"]
+    except ValueError:
+        unit = ", in s, ms or us" if name in TIMES else ""
+        raise ArgumentError(f"{option}: {name}: expected a number{unit}, got {text!r}") from None
+
+
+def _given(name: str, x: float | None) -> float:
+    if x is None:
+        raise ArgumentError(f"{name}: expected {name}=NUMBER")
+    return x
