@@ -6,7 +6,7 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from .samples import Samples
+from .samples import Samples, Verdict
 from .style import GREEN, LIMIT, RED, heading, new_figure, open_frame, say_nothing, style_axes
 
 
@@ -15,12 +15,19 @@ def figure(run: Samples) -> Figure | None:
     if not run.monitors:
         return None
     results = list(run.monitors.values())
-    fig = new_figure(10.0, 1.9 * len(results) + 0.9, heading(run, "monitors (zeros at the bottom)"))
+    fig = new_figure(10.0, 1.9 * len(results) + 0.9, heading(run, "monitors (logarithmic: zeros at the bottom)"))
     axes = fig.subplots(len(results), 1, sharex=True, squeeze=False)[:, 0]
     for ax, m in zip(axes, results):
-        floor = min(1e-17, m.limit * 1e-8)
-        values = np.where(np.isnan(m.values), np.nan, np.maximum(m.values, floor))
-        ax.semilogy(run.t, values, color=GREEN if m.ok else RED, linewidth=0.0, marker=".", markersize=2.0)
+        look = {"color": GREEN if m.ok else RED, "linewidth": 0.0, "marker": ".", "markersize": 2.0}
+        if m.limit > 0.0:
+            floor = min(1e-17, m.limit * 1e-8)
+            ax.semilogy(run.t, np.where(np.isnan(m.values), np.nan, np.maximum(m.values, floor)), **look)
+            top = max(m.limit, m.worst if np.isfinite(m.worst) else m.limit)
+            ax.set_ylim(floor * 0.3, top * 100.0)
+            ax.yaxis.get_major_locator().set_params(numticks=6)
+        else:  # a distance to a limit, not an error
+            ax.plot(run.t, m.values, **look)
+            ax.margins(y=0.2)
         ax.axhline(m.limit, **LIMIT)
         ax.text(
             0.995,
@@ -32,14 +39,20 @@ def figure(run: Samples) -> Figure | None:
             fontsize=8,
             color=RED,
         )
-        top = max(m.limit, m.worst if np.isfinite(m.worst) else m.limit)
-        ax.set_ylim(floor * 0.3, top * 100.0)
-        ax.yaxis.get_major_locator().set_params(numticks=6)
         said = f"{m.name}: {m.what}: worst {m.worst:.1e} at {m.t_worst:.4g} s, {'held' if m.ok else 'VIOLATED'}"
         ax.set_title(said, fontsize=9, loc="left", color="black" if m.ok else RED)
         style_axes(ax, run)
     axes[-1].set_xlabel("time [s]")
     return fig
+
+
+def _decades(m: Verdict) -> float:
+    """By how many decades the worst value is above its limit, below which it may be zero or less."""
+    if not np.isfinite(m.worst):
+        return 9.0
+    if m.limit == 0.0:
+        return 2.0 if m.worst > 0.0 else -9.0
+    return float(np.log10(max(m.worst, 1e-9 * m.limit) / m.limit))
 
 
 def panel(ax: Axes, run: Samples) -> None:
@@ -48,7 +61,7 @@ def panel(ax: Axes, run: Samples) -> None:
         say_nothing(ax, "no monitors")
         return
     results = list(run.monitors.values())[::-1]
-    margin = [np.log10(max(m.worst, 1e-9 * m.limit) / m.limit) if np.isfinite(m.worst) else 9.0 for m in results]
+    margin = [_decades(m) for m in results]
     y = np.arange(len(results))
     ax.barh(y, margin, color=[GREEN if m.ok else RED for m in results], height=0.42)
     ax.axvline(0.0, **LIMIT)

@@ -11,13 +11,14 @@ from matplotlib.figure import Figure
 from geomctrl.arguments import instance, path_of
 from geomctrl.errors import ArgumentError
 
-from . import estimates, lyapunov, monitors, overview, torques, tracking
+from . import estimates, lyapunov, monitors, overview, signals, torques, tracking
 from .samples import Samples
 from .style import write_png
 
 
 def plot_run(run: Samples, folder: str | os.PathLike, compare: Mapping[str, Samples] | None = None) -> list[Path]:
-    """Draw a run as PNG files in `folder`: overview, tracking, torques, Lyapunov function, estimates, monitors.
+    """Draw a run as PNG files in `folder`: overview, tracking, torques, Lyapunov function, estimates, signals,
+    monitors.
 
     What the run does not have is left out. `compare`: further runs by name, whose tracking error is drawn beside this
     one's in the overview. Each file is written whole or not at all. Returns the files written.
@@ -35,6 +36,7 @@ def plot_run(run: Samples, folder: str | os.PathLike, compare: Mapping[str, Samp
         "torques": lambda: torques.figure(run),
         "lyapunov": lambda: lyapunov.figure(run),
         "estimates": lambda: estimates.figure(run),
+        "signals": lambda: signals.figure(run),
         "monitors": lambda: monitors.figure(run),
     }
     paths = []

@@ -17,7 +17,7 @@ SHORT = ("--seconds", "0.2", "--no-plots")
 def test_track_writes_a_run_a_report_and_plots(tmp_path):
     result = run("track", "two_link", "--seconds", 0.5, "--payload", 0.5, "--out", tmp_path / "deep" / "demo")
     folder = tmp_path / "deep" / "demo"
-    plots = {"overview", "tracking", "torques", "lyapunov", "estimates", "monitors"}
+    plots = {"overview", "tracking", "torques", "lyapunov", "estimates", "signals", "monitors"}
     assert {p.name for p in folder.iterdir()} == {"run.npz", "report.txt"} | {f"{name}.png" for name in plots}
     report = (folder / "report.txt").read_text(encoding="utf-8")
     for words in (

@@ -34,7 +34,7 @@ def check_pictures(paths, folder, names):
         assert not margin.any(), f"{path.name}: something is cut off"
 
 
-ALL = ("overview", "tracking", "torques", "lyapunov", "estimates", "monitors")
+ALL = ("overview", "tracking", "torques", "lyapunov", "estimates", "signals", "monitors")
 
 
 @pytest.mark.slow
@@ -81,7 +81,7 @@ def test_runs_without_reference_state_and_lyapunov_function_are_drawn(tmp_path):
 def test_a_run_without_monitors_is_drawn(tmp_path):
     case = Scenario.make(models.two_link(), ScenarioOptions(controller="passivity", seconds=0.1))
     run = gc.simulate(case.plant, case.controller, case.q0, case.v0, 0.1, 1e-3, monitors=None)
-    check_pictures(plots.plot_run(run, tmp_path), tmp_path, {"overview", "tracking", "torques"})
+    check_pictures(plots.plot_run(run, tmp_path), tmp_path, {"overview", "tracking", "torques", "signals"})
 
 
 @pytest.mark.slow
@@ -95,7 +95,7 @@ def test_a_failed_run_is_drawn_as_far_as_it_goes(tmp_path):
     law = controllers.ComputedTorque(robot, gc.references.hold(robot, [0.5, 0.5]), kp=1e7, kd=1e5)
     with pytest.raises(SimulationError) as caught:
         gc.simulate(gc.Plant(robot), law, robot.neutral(), np.zeros(2), 1.0, 1e-3)
-    check_pictures(plots.plot_run(caught.value.run, tmp_path), tmp_path, set(ALL) - {"estimates"})
+    check_pictures(plots.plot_run(caught.value.run, tmp_path), tmp_path, set(ALL) - {"estimates", "signals"})
 
 
 def test_the_overview_compares_runs(tmp_path):
@@ -161,3 +161,22 @@ def test_anything_with_samples_is_drawn(tmp_path):
     check_pictures(plots.plot_run(samples, tmp_path), tmp_path, ALL)
     source = "".join(p.read_text(encoding="utf-8") for p in Path(plots.__file__).parent.glob("*.py"))
     assert "geomctrl.control" not in source
+
+
+def test_signals_and_limits_are_drawn(tmp_path):
+    """Numbers and arrays of any shape; monitors whose limit is zero, as those of joints' ranges, held and not."""
+
+    class Talking:
+        def start(self):
+            return None
+
+        def __call__(self, t, q, v, z):
+            return gc.Command(0.0 * v, None, {"power": v @ v, "matrix": np.outer(q, v), "e": q})
+
+    robot = models.panda()
+    q0, v0 = robot.neutral(), np.full(7, 3.0)
+    run = gc.simulate(gc.Plant(robot), Talking(), q0, v0, 0.02, 1e-3)
+    assert run.monitors["effort_limits"].ok
+    assert not run.monitors["velocity_limits"].ok
+    found = plots.plot_run(run, tmp_path)
+    assert {p.stem for p in found} == {"overview", "tracking", "torques", "signals", "monitors"}
