@@ -91,9 +91,10 @@ def _number(rms: np.ndarray | None, k: int, unit: str) -> str:
 
 def _estimate_table(case: Scenario, run: Run) -> Table | None:
     law = run.controller
-    if run.z is None or not hasattr(law, "true_parameters"):
+    if run.z is None or not all(hasattr(law, name) for name in ("true_parameters", "Gamma_inverse", "columns")):
         return None
-    z, truth = run.z, law.true_parameters(run.plant.at(run.t[-1]))
+    n = len(law.Gamma_inverse)  # estimates; filters and the like come behind
+    z, truth = run.z[:, :n], law.true_parameters(run.plant.at(run.t[-1]))[:n]
     table = Table(title="parameter estimates", title_justify="left", title_style="bold")
     for name in ("", "at the start", "at the end", "true"):
         table.add_column(name, justify="left" if not name else "right")

@@ -126,7 +126,7 @@ def test_bad_arguments_end_with_status_2_and_a_message(arguments, message, tmp_p
 
 def test_unknown_controllers_are_refused_with_the_list(tmp_path):
     result = run("track", "two_link", "--controller", "lqr", "--out", tmp_path, status=2)
-    expected = "controller: expected one of computed-torque, passivity, pd-gravity, slotine-li, got 'lqr'"
+    expected = f"controller: expected one of {', '.join(controllers.tuned())}, or FILE.py:CLASS, got 'lqr'"
     assert expected in result.output.replace("\n", " ")
 
 
