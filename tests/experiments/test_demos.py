@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from demos import panda_certificates, payload_robustness, proofs, sampling_rate
+from demos import controllers, panda_certificates, payload_robustness, proofs, sampling_rate
 
 import geomctrl as gc
 
@@ -70,3 +70,26 @@ def test_a_panda_whose_model_is_off_settles_in_a_ball_and_in_no_smaller_one():
     certificate = panda_certificates.certificate
     assert certificate(2.0, {"outside": 0.2}, 600.0).proved
     assert certificate(2.0, {"outside": 0.03}, 600.0).status == "refuted"
+
+
+@pytest.mark.slow
+def test_laws_on_hardware_are_compared():
+    """A law that learns the friction leaves less error than the same law without; limits hold."""
+    found = {x.law: x for name in ("Passivity", "SlotineLi") for x in controllers.results(2.0, name)}
+    assert found["SlotineLi"].rms < found["Passivity"].rms < 0.05
+    assert max(x.peak for x in found.values()) <= controllers.model().limits.effort.max()
+    assert controllers.winners(list(found.values()))["tracking RMS"] == "SlotineLi"
+
+
+def test_a_law_that_fails_is_told_and_wins_nothing():
+    class Lost:
+        def start(self):
+            return None
+
+        def __call__(self, t, q, v, z):
+            return gc.Command(np.full(7, np.nan if t > 0.1 else 0.0))
+
+    lost = controllers.tracked("Lost", Lost, controllers.model(), 0.5)
+    assert lost.rms == np.inf
+    assert lost.ended
+    assert set(controllers.winners([lost, controllers.Result("other", 1.0, 1.0, 1.0)]).values()) == {"other"}

@@ -1,0 +1,121 @@
+"""Which law tracks best on a robot that is not ideal? All bundled tracking laws on the Panda, on equal terms.
+
+Problem: on paper every law converges. A real arm has encoders with counts, a velocity made of their differences, a
+delay, drives with limits, rotors and friction. Each law runs on that plant at 1 kHz, with the gains that one rule
+(`control.tuning.design`) finds for all of them, so that the comparison is between laws, not between stiffnesses.
+
+What is shown: the root mean square of the tracking error, the largest torque and the error at the end, and who wins by
+each. The model that the laws know has the rotors, and not the friction, which those that adapt may learn.
+
+    python experiments/demos/controllers.py [--seconds 6]
+"""
+
+from __future__ import annotations
+
+import argparse
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from typing import NamedTuple
+
+import numpy as np
+
+import geomctrl as gc
+from geomctrl import actuators, controllers, models, references, sensors
+from geomctrl.control.tuning import Tuning, design
+
+HOME = np.array([0.0, -0.5, 0.0, -2.0, 0.0, 1.6, 0.8])  # rad
+TOOL = "panda_hand_tcp"
+DT = 1e-3  # s, of the law, the integrator and the encoders
+DELAY = 1e-3  # s, from the command to the drive
+CUTOFF = 60.0  # Hz, of the filter of differences
+BITS = 12  # of the encoders
+ARMATURE = np.array([0.6, 0.6, 0.5, 0.5, 0.2, 0.2, 0.2])  # kg m^2, rotors behind gears of 100
+FRICTION = gc.Friction([0.5, 0.5, 0.5, 0.5, 0.2, 0.2, 0.2], [0.8, 0.8, 0.8, 0.8, 0.3, 0.3, 0.3], smoothing=0.02)
+LATENCY = DT + DELAY + 1.0 / (2.0 * np.pi * CUTOFF)  # s, that the gains must bear
+SET_POINT = {"pd-gravity"}  # which tracks nothing
+FEW = {"drem"}  # parameters are all that it takes: the friction's are left out
+ON_FRAMES = ("OperationalSpace", "CartesianImpedance", "GeometricImpedance")
+
+
+class Result(NamedTuple):
+    """Of one law: errors [rad], torques [N m]; ended: why the run did, if it did."""
+
+    law: str
+    rms: float
+    peak: float
+    final: float
+    ended: str = ""
+
+
+CRITERIA = {"tracking RMS": "rms", "peak torque": "peak", "final error": "final"}
+
+
+def model() -> gc.Robot:
+    """What the laws know."""
+    return models.panda().with_armature(ARMATURE)
+
+
+def plant(robot: gc.Robot) -> gc.Plant:
+    """What is true: the same arm with friction, behind its drives and encoders."""
+    drives = [actuators.TransportDelay(DELAY), actuators.TorqueLimits.of(robot)]
+    return gc.Plant(robot, FRICTION, actuators=drives, sensors=[sensors.Encoder(BITS, cutoff=CUTOFF)])
+
+
+def motion(robot: gc.Robot) -> references.Sinusoids:
+    phases = 2.0 * np.pi * np.arange(7) / 7.0
+    return references.Sinusoids(robot, HOME, 0.3, 0.3, phases, start_at_rest=1.0)
+
+
+def laws(robot: gc.Robot, seconds: float) -> Iterator[tuple[str, Callable[[], object]]]:
+    """(name, what makes it) of every bundled law that tracks, with the rule's gains."""
+    wanted = motion(robot)
+    tuning = Tuning(robot, wanted, design(robot, LATENCY, wanted, seconds), seconds, adapt="load",
+                    load_body=robot.body_names[-1], friction=gc.Friction(smoothing=0.1))  # fmt: skip
+    for name, law in controllers.tuned().items():
+        if name not in SET_POINT:
+            known = replace(tuning, friction=None) if name in FEW else tuning
+            yield law.__name__, lambda law=law, known=known: law.tuned(known)
+    for name in ON_FRAMES:
+        yield name, lambda name=name: getattr(controllers, name)(robot, wanted, TOOL)
+
+
+def tracked(name: str, make: Callable[[], object], robot: gc.Robot, seconds: float) -> Result:
+    q0, v0, _ = motion(robot)(0.0)
+    try:
+        run = gc.simulate(plant(robot), make(), q0, v0, seconds, DT, control_dt=DT, monitors=None)
+    except gc.SimulationError as error:
+        return Result(name, np.inf, np.inf, np.inf, str(error))
+    error = np.linalg.norm(run.q - run.desired.q, axis=1)
+    rms = float(np.sqrt(np.mean(error**2)))
+    return Result(name, rms, float(np.abs(run.applied).max()), float(error[-1]))
+
+
+def results(seconds: float, only: str | None = None) -> list[Result]:
+    robot = model()
+    return [tracked(name, make, robot, seconds) for name, make in laws(robot, seconds) if only in (None, name)]
+
+
+def winners(found: list[Result]) -> dict[str, str]:
+    """Who is best, by criterion."""
+    return {words: min(found, key=lambda x: getattr(x, field)).law for words, field in CRITERIA.items()}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("--seconds", type=float, default=6.0)
+    seconds = parser.parse_args().seconds
+    start = time.perf_counter()
+    found = results(seconds)
+    print(f"{len(found)} laws on the Panda at {1.0 / DT:.0f} Hz, {BITS}-bit encoders, {1e3 * DELAY:g} ms delay, torque"
+          f" limits, rotors and friction: {seconds:g} s each, {time.perf_counter() - start:.0f} s")  # fmt: skip
+    print(f"{'law':22s} {'RMS error':>12s} {'peak torque':>12s} {'final error':>12s}")
+    for x in sorted(found, key=lambda x: x.rms):
+        numbers = f"{1e3 * x.rms:7.2f} mrad {x.peak:8.1f} N m {1e3 * x.final:7.2f} mrad"
+        print(f"{x.law:22s} {numbers if not x.ended else x.ended}")
+    for words, law in winners(found).items():
+        print(f"best by {words}: {law}")
+
+
+if __name__ == "__main__":
+    main()
