@@ -68,6 +68,7 @@ CHAINS = {
     "voltage": [DCMotor(0.05, 0.8, gear_ratio=30.0)],
     "coil": STORING[1:],
     "spring": STORING[:1],
+    "play": [SeriesElasticity([400.0, 300.0], [0.2, 0.1], [1.0, 0.5], 0.3, [0.02, 0.01])],
     "selection": [Selection([[1.0], [-0.5]])],
     "all": [
         TorqueLimits(9.0),
@@ -159,6 +160,31 @@ def test_a_bundled_law_and_reference_through_springs():
     assert rms[1] < 1e-3
 
 
+def test_play_before_the_teeth_touch_and_after():
+    """u turns the motor alone for sqrt(backlash B / u) seconds; then both go on, the spring stretched beyond half."""
+    play, rotor, u, K = 0.05, 0.2, 3.0, 5e3
+    gears = SeriesElasticity(K, rotor, damping=40.0, backlash=play)
+    touch = np.sqrt(play * rotor / u)
+    run = gc.simulate(gc.Plant(WHEEL, actuators=gears), Constant(u), [0.0], [0.0], 2.0, 1e-4)
+    before = run.t < touch - 2e-4
+    assert before.sum() > 100
+    assert not run.q[before].any()
+    np.testing.assert_allclose(run.x[before, 0], 0.5 * u / rotor * run.t[before] ** 2, atol=1e-12)
+    a = u / (INERTIA + rotor)
+    np.testing.assert_allclose(run.x[-1, 0], 0.5 * play + INERTIA * a / K, atol=1e-7)
+    np.testing.assert_allclose(run.v[-1, 0], run.x[-1, 1], rtol=1e-5)
+    assert run.applied.min() >= 0.0  # teeth do not pull
+    pushed = gc.simulate(gc.Plant(WHEEL, actuators=gears), Constant(-u), [0.0], [0.0], 2.0, 1e-4)
+    np.testing.assert_allclose(pushed.x, -run.x, atol=1e-12)
+
+
+def test_teeth_push_and_do_not_pull():
+    gears = SeriesElasticity(100.0, 0.1, damping=50.0, backlash=0.2)
+    x = np.array([0.15, -0.15, 0.05, 0.15, -0.15, -1.0, 1.0, 3.0, 3.0, -3.0])
+    found = gears.torque(0.0, np.zeros(5), np.zeros(5), x)
+    np.testing.assert_allclose(found, [0.0, 0.0, 0.0, 5.0 + 150.0, -5.0 - 150.0])
+
+
 def test_the_torque_speed_line_in_four_quadrants():
     limits, u = TorqueSpeedLimits(10.0, 5.0, 12.0), np.array([50.0, -50.0, 1.0])
     for speed, found in ((0.0, [10, -10, 1]), (2.5, [5, -12, 1]), (-2.5, [12, -5, 1]), (6.0, [-2, -12, -2])):
@@ -232,6 +258,15 @@ def test_the_energy_balance_counts_what_is_stored(name):
     run = run_of(CHAINS[name])
     assert run.monitors["energy"].ok, run.monitors["energy"]
     assert run.plant.stores_energy
+
+
+def test_the_energy_balance_through_play():
+    """Where teeth meet the motion has a kink, so that steps must be short, or chosen by their error."""
+    plant, law = gc.Plant(ARM, actuators=CHAINS["play"]), Wave([5.0, 3.0], 0.1)
+    for method, dt, options in (("MK4", 1e-4, {}), ("MK54", 1e-3, {"rtol": 1e-9, "atol": 1e-10})):
+        run = gc.simulate(plant, law, [0.3, -0.7], [0.5, -0.2], 0.2, dt, method, **options)
+        assert run.monitors["energy"].ok, run.monitors["energy"]
+        assert (np.abs(run.x[:, :2]) < 0.5 * np.array(CHAINS["play"][0].backlash)).any(axis=0).all()
 
 
 def test_links_see_the_speed_of_the_rotor_behind_them():

@@ -60,6 +60,7 @@ EXAMPLES = {
             "rotor": gain(TWO, "shape"),
             "damping": gain(TWO, "shape"),
             "friction": gain(TWO, "shape"),
+            "backlash": gain(0.01 * TWO, "shape"),
         }
     ),
     "actuators.TorqueLimits": Example({"upper": gain(TWO, "inf"), "lower": gain(-TWO, "inf none negative")}),
