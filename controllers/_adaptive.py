@@ -99,6 +99,11 @@ class AdaptiveSliding(ModelBased):
             return law(tuning.gains["rate"])
         return law(_adaptation_rate(law(RATE), tuning.rule.dt, tuning.seconds))
 
+    def _bearable(self, Y: np.ndarray, M: np.ndarray, dt: float) -> float:
+        """The share of Gamma with which M s'' = - Y Gamma Y^T s, which adaptation makes of s, is slower than 1 / dt."""
+        fastest = float(np.linalg.eigvals(np.linalg.solve(M, Y @ self.Gamma @ Y.T)).real.max())
+        return 1.0 / max(fastest * dt**2, 1e-300)
+
     def start(self):
         """The nominal model's parameters."""
         return self.p0.copy()
@@ -223,13 +228,12 @@ def squared_units(robot: Robot, projection: np.ndarray, friction: int = 0) -> np
 
 
 def _adaptation_rate(law: AdaptiveSliding, dt: float, seconds: float) -> float:
-    """RATE, lowered where M s'' = - Y Gamma Y^T s, which adaptation makes of s, would be faster than 1 / dt."""
-    fastest = 0.0
+    """RATE, lowered where a step of dt could not follow what adaptation does along the motion."""
+    share = 1.0
     for t in np.linspace(0.0, seconds, 40):
         q, v, a = law.reference(t)
         Y = law.robot.regressor(q, v, a, v, law.form)[:, law.columns]
         if law.friction is not None:
             Y = np.hstack((Y, law.friction.columns(v)))
-        M = law.robot.mass_matrix(q)
-        fastest = max(fastest, float(np.linalg.eigvals(np.linalg.solve(M, Y @ law.Gamma @ Y.T)).real.max()))
-    return RATE * min(1.0, 1.0 / max(fastest * dt**2, 1e-300))
+        share = min(share, law._bearable(Y, law.robot.mass_matrix(q), dt))
+    return RATE * share
