@@ -192,7 +192,7 @@ def test_every_stages_command_is_looked_at(kind, stage, method):
     class Fails(Law):
         def __call__(self, t, q, v, z):
             calls.append(t)
-            tau, rate, _ = super().__call__(t, q, v, z)
+            tau, rate = super().__call__(t, q, v, z)[:2]
             now = sum(t >= 0.01 - 1e-12 for t in calls)
             return spoil(tau, rate) if now >= stage + (method == "MK54") else gc.Command(tau, rate)
 
