@@ -120,7 +120,7 @@ class TaskImpedance(TaskSpace):
     stiffness: np.ndarray
     damping: np.ndarray
 
-    def _gain(self, name: str, given: ArrayLike | None, rate: float) -> np.ndarray:
+    def _task_gain(self, name: str, given: ArrayLike | None, rate: float) -> np.ndarray:
         """The (m, m) gain given, or rate times the diagonal of the task's inertia where the reference starts."""
         if given is None:
             q = self.desired(0.0).q

@@ -38,5 +38,5 @@ class CartesianImpedance(TaskImpedance):
         posture: tuple[ArrayLike, ArrayLike] = (25.0, 10.0),
     ):
         super().__init__(robot, reference, frame, axes, posture)
-        self.stiffness = self._gain("stiffness", stiffness, 100.0)
-        self.damping = self._gain("damping", damping, 20.0)
+        self.stiffness = self._task_gain("stiffness", stiffness, 100.0)
+        self.damping = self._task_gain("damping", damping, 20.0)

@@ -41,8 +41,8 @@ class GeometricImpedance(TaskImpedance):
         posture: tuple[ArrayLike, ArrayLike] = (25.0, 10.0),
     ):
         super().__init__(robot, reference, frame, None, posture)
-        self.stiffness = self._gain("stiffness", stiffness, 100.0)
-        self.damping = self._gain("damping", damping, 20.0)
+        self.stiffness = self._task_gain("stiffness", stiffness, 100.0)
+        self.damping = self._task_gain("damping", damping, 20.0)
         if self.stiffness[:3, 3:].any():
             raise ArgumentError(
                 "stiffness: expected no coupling of rotation and translation, the potential having none"

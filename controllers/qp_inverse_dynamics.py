@@ -12,11 +12,11 @@ from numpy.typing import ArrayLike
 from geomctrl.arguments import checked, choice, function, instance, number
 from geomctrl.compiler.arrays import scalar
 from geomctrl.control.contracts import Command, Lyapunov, Reference
-from geomctrl.control.gains import gain_matrix
 from geomctrl.control.tuning import Tuning
 from geomctrl.controllers._model_based import ModelBased
 from geomctrl.controllers._quadratic_program import QuadraticProgram
 from geomctrl.errors import ArgumentError
+from geomctrl.mechanism.states import require_vectors
 from geomctrl.robot import Robot
 
 SLACK = 1e4  # what a unit of broken limit costs
@@ -74,9 +74,10 @@ class QPInverseDynamics(ModelBased):
     exactly, the others to what sampling leaves.
 
     The program is made once, for Clarabel, and its numbers are written anew at each call. It can not be traced: loops
-    run in Python, also in sweeps. kp [1/s^2], kd [1/s]: numbers or (nv,); rate [1/s] of joint limits and clearances,
-    half of rate' of velocities. Limits are the model's (`robot.limits`), times `share` of its efforts. Raises
-    ArgumentError for joints with several degrees of freedom, tasks that are none and gains that are not positive.
+    run in Python, also in sweeps. kp [1/s^2], kd [1/s]: numbers or (nv,), default those of the rule; rate [1/s] of
+    joint limits and clearances, half of rate' of velocities. Limits are the model's (`robot.limits`), times `share` of
+    its efforts. Raises ArgumentError for joints with several degrees of freedom, tasks that are none and gains that are
+    not positive.
     """
 
     GAINS: ClassVar = {"kp": "1/s^2", "kd": "1/s"}
@@ -85,8 +86,8 @@ class QPInverseDynamics(ModelBased):
         self,
         robot: Robot,
         reference: Reference,
-        kp: ArrayLike = 100.0,
-        kd: ArrayLike = 20.0,
+        kp: ArrayLike | None = None,
+        kd: ArrayLike | None = None,
         *,
         tasks: Iterable[PositionTask] = (),
         clearances: Iterable[Clearance] = (),
@@ -95,10 +96,9 @@ class QPInverseDynamics(ModelBased):
         share: float = 1.0,
     ):
         super().__init__(robot, reference)
-        if robot.nq != robot.nv:
-            raise ArgumentError(f"robot: expected joints with one degree of freedom, got {robot.name!r}")
+        require_vectors("robot", robot)
         n = robot.nv
-        self.kp, self.kd = gain_matrix("kp", kp, n), gain_matrix("kd", kd, n)
+        self.kp, self.kd = self._gain("kp", kp, lambda rule: rule.kp), self._gain("kd", kd, lambda rule: rule.kd)
         self.tasks = _all_of("tasks", tasks, PositionTask)
         self.clearances = _all_of("clearances", clearances, Clearance)
         for x in (*self.tasks, *self.clearances):

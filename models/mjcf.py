@@ -63,8 +63,8 @@ def with_the_rest(source: str | Path, what: str) -> tuple[Any, Any, Robot, tuple
     mujoco = the_package(what)
     label, documents, spec, m = compile_mjcf(mujoco, source)
     try:
-        beyond = {key: where for key, where in _beyond(mujoco, documents, spec, m) if where}
-        robot = robot_of(mujoco, m, tuple(beyond))
+        beyond = {key: where for key, where in _beyond(mujoco, documents, spec, m, coupled=False) if where}
+        robot = robot_of(mujoco, m, (*beyond, "equality"))
     except GeomctrlError as error:
         raise type(error)(f"{label}: {error}") from None
     return mujoco, m, robot, tuple(f"{key} of {element}" for key, where in beyond.items() for element in where)
@@ -181,7 +181,7 @@ def _where(name, line, documents, path):
     return "of an included file"
 
 
-def _beyond(mujoco, documents, spec, m):
+def _beyond(mujoco, documents, spec, m, coupled=True):
     """(what can be ignored, the elements that have it with their lines)."""
 
     def elements(kind, path, flags):
@@ -206,7 +206,7 @@ def _beyond(mujoco, documents, spec, m):
     curved = nonzero("jnt_stiffnesspoly", m.njnt) | nonzero("jnt_springyield", m.njnt)
     yield "stiffness", elements(spec.joints, JOINTS, curved | (nonzero("jnt_stiffness", m.njnt) & ~linear))
     yield "damping", elements(spec.joints, JOINTS, of_joints("dof_dampingpoly"))
-    other = np.array([c is None for c in _couplings(mujoco, m)], bool)
+    other = np.array([c is None or not coupled for c in _couplings(mujoco, m)], bool)
     yield "equality", elements(spec.equalities, EQUALITIES, _active(mujoco, m) & other)
     acting = ("stiffness", "stiffnesspoly", "damping", "dampingpoly", "frictionloss", "armature", "limited")
     acts = [nonzero(f"tendon_{key}", m.ntendon) for key in acting]

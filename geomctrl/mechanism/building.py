@@ -296,11 +296,10 @@ def positive_bodies(robot: Mechanism) -> bool:
 def check_positive_mass_matrix(robot: Mechanism) -> None:
     """Raises ModelError unless M(q) > 0: for all q where `positive_bodies` says so, else at `TRIED` configurations, the
     neutral one and random ones within the limits. Massless bodies are fine as long as every motion moves some mass.
+    At the neutral one it is looked at in any case, as numbers may be too far apart for double precision.
     """
-    if positive_bodies(robot):
-        return
-    rng = np.random.default_rng(0)
-    for q in [neutral(robot), *(random_configuration(robot, rng) for _ in range(TRIED - 1))]:
+    rng, more = np.random.default_rng(0), 0 if positive_bodies(robot) else TRIED - 1
+    for q in [neutral(robot), *(random_configuration(robot, rng) for _ in range(more))]:
         M = np.zeros((robot.nv, robot.nv))
         fitting(composite_bodies.mass_matrix, robot._model).one(robot._model, q, M)
         scale = np.sqrt(np.maximum(np.diagonal(M), 0.0))

@@ -81,7 +81,7 @@ def cvxpys(law, t, q, v):
 def test_solutions_are_cvxpys(priority):
     task = PositionTask(TOOL, still((0.4, 0.1, 0.5)), weight=3.0)
     near = Clearance(TOOL, (0.45, 0.0, 0.55), 0.12)
-    law = QPInverseDynamics(PANDA, SWAY, tasks=[task], clearances=[near], priority=priority, share=0.6)
+    law = QPInverseDynamics(PANDA, SWAY, 100.0, 20.0, tasks=[task], clearances=[near], priority=priority, share=0.6)
     rng, active = np.random.default_rng(0), 0
     for _ in range(4):
         q, v = HOME + 0.2 * rng.normal(size=7), 0.5 * rng.normal(size=7)
@@ -117,7 +117,7 @@ def test_strict_priorities_come_before_the_joints():
     task = PositionTask(TOOL, still((0.35, 0.1, 0.5)), kp=20.0, kd=9.0)
     q, v, missed = HOME + 0.05, 0.1 * np.ones(7), {}
     for priority in ("weights", "strict"):
-        law = QPInverseDynamics(PANDA, SWAY, tasks=[task], priority=priority, share=3.0)
+        law = QPInverseDynamics(PANDA, SWAY, 100.0, 20.0, tasks=[task], priority=priority, share=3.0)
         a = PANDA.forward_dynamics(q, v, law(0.3, q, v, None).tau)
         J, dJ = moving(PANDA, q, v, TOOL)
         wanted = -9.0 * J @ v - 20.0 * (PANDA.pose(q, TOOL)[:3, 3] - (0.35, 0.1, 0.5))

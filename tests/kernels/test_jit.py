@@ -176,7 +176,9 @@ def plain(x):
 
 def test_a_kernel_runs_on_anything_as_plain_python():
     assert plain.py_func(2 + 1j) == 4 + 2j
-    assert tree.n_bodies(np.zeros(3 * tree.WIDTH)) == 2
+    model = np.zeros(3 * tree.WIDTH)
+    model[2 * tree.WIDTH + tree.NB] = 2.0
+    assert tree.n_bodies(model) == 2
 
 
 def test_a_kernel_refers_to_nothing_that_has_no_fingerprint():
