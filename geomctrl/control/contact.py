@@ -113,7 +113,7 @@ class Contact(External):
         )
         s = self.surface
         law = *np.asarray(s.normal), s.offset, self.stiffness, self.dissipation, self.exponent, self.friction
-        object.__setattr__(self, "_law", frozen(np.array([*law, self.slip_speed])))
+        object.__setattr__(self, "_law", np.array([*law, self.slip_speed]))
 
     def _bound(self, robot: Robot) -> _BoundContact:
         return _BoundContact(self._bodies(robot), self._law)

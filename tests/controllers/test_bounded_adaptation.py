@@ -128,11 +128,8 @@ def test_a_dead_zone_is_slotine_li_outside_and_at_rest_inside():
 class Pushed(gc.Plant):
     """A torque that nobody models."""
 
-    def acceleration(self, t, q, v, tau):
-        return super().acceleration(t, q, v, tau + 0.05 * np.array([np.sin(9.0 * t), np.cos(7.0 * t)]))
-
-    def rate(self, t, q, v, tau, out):
-        return super().rate(t, q, v, tau + 0.05 * np.array([np.sin(9.0 * t), np.cos(7.0 * t)]), out)
+    def net_torque(self, t, q, v, tau, x):
+        return super().net_torque(t, q, v, tau, x) + 0.05 * np.array([np.sin(9.0 * t), np.cos(7.0 * t)])
 
 
 def test_estimates_rest_where_the_error_is_what_disturbances_explain():

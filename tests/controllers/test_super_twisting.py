@@ -66,11 +66,8 @@ class Disturbed(gc.Plant):
     def push(t):
         return np.array([2.0 + np.sin(3.0 * t), -1.0 + 0.5 * np.sin(5.0 * t)])
 
-    def acceleration(self, t, q, v, tau):
-        return super().acceleration(t, q, v, tau + self.push(t))
-
-    def rate(self, t, q, v, tau, out):
-        return super().rate(t, q, v, tau + self.push(t), out)
+    def net_torque(self, t, q, v, tau, x):
+        return super().net_torque(t, q, v, tau, x) + self.push(t)
 
 
 def test_a_torque_that_nobody_models_is_learnt_and_undone():

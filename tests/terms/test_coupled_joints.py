@@ -237,7 +237,8 @@ def test_simulation_compiled_and_in_python(law):
     ends = []
     for compiled in (True, False):
         run = gc.simulate(gc.Plant(robot), law(robot, reference), q + 0.05, np.zeros(3), 0.1, 1e-3, compiled=compiled)
-        assert run.ok
+        for name in ("skew", "energy", "lyapunov"):
+            assert run.monitors[name].ok, run.monitors[name]
         ends.append(run.q[-1])
     np.testing.assert_allclose(*ends, atol=1e-12)
 
