@@ -11,7 +11,12 @@ from geomctrl.control.references import Sinusoids
 from geomctrl.control.tuning import design
 from geomctrl.controllers._filtered_regression import RememberingAdaptation
 
-LAWS = {name: law for name, law in controllers.tuned().items() if "reference" in inspect.signature(law).parameters}
+OWN = {"qp-inverse-dynamics"}  # keeps joints within their ranges, where neutral configurations need not lie
+LAWS = {
+    name: law
+    for name, law in controllers.tuned().items()
+    if "reference" in inspect.signature(law).parameters and name not in OWN
+}
 
 
 def of(law, robot):

@@ -80,6 +80,7 @@ EXAMPLES = {
         {"screws": SCREWS, "homes": HOMES, "inertias": TWO, "parents": [-1, 0], "name": words("s"), "gravity": POINT}
     ),
     "Robot.tree_configuration": Example({"q": Q}, ROBOT),
+    "Mechanism.tree_configuration": Example({"q": Q}, ROBOT),
     "Robot.with_armature": Example({"armature": gain(np.array([0.25, 0.5]))}, ROBOT),
     "Robot.with_gravity": Example({"gravity": POINT}, ROBOT),
     "Robot.with_parameters": Example({"parameters": TWO, "physical": True}, ROBOT),
