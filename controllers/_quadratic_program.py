@@ -9,8 +9,6 @@ import numpy as np
 
 from geomctrl.errors import SimulationError
 
-FAR = 1e8  # of limits that are infinite
-
 
 class QuadraticProgram:
     """minimise a . H a - 2 f . a + cost s . 1 + |s|^2 over a (n,) and s (soft,), s >= 0, subject to
@@ -49,9 +47,11 @@ class QuadraticProgram:
         self.b[m : m + n], self.b[m + n : k] = effort - bias, effort + bias
         self.b[k : k + n], self.b[k + n : k + 2 * n] = upper, -lower
         self.b[k + 2 * n : self.rows - self.soft] = -least
-        np.clip(self.b, -FAR, FAR, out=self.b)
+        none = np.isinf(self.b)  # where there is no limit: 0 <= 1, which keeps shape and scale
+        self.b[none] = 1.0
         self.q[:n] = -2.0 * f
-        values = np.concatenate((2.0 * H.T[self.upper], np.full(self.soft, 2.0))), self.A.T[self.filled]
+        A = np.where(none[:, None], 0.0, self.A)
+        values = np.concatenate((2.0 * H.T[self.upper], np.full(self.soft, 2.0))), A.T[self.filled]
         found = None
         if self._solver is not None:
             self._solver.update(P=values[0], q=self.q, A=values[1], b=self.b)

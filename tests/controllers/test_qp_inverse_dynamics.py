@@ -225,3 +225,15 @@ def test_bad_arguments_of_the_program_are_named():
     )
     with pytest.raises(ArgumentError, match=r"target: of task 'tip': expected shape \(3, 3\), got \(3,\)"):
         short(0.0, np.zeros(2), np.zeros(2), None)
+
+
+def test_limits_that_are_not_there_are_no_rows():
+    """The lift reaches its end; torques and speeds have no limit."""
+    robot = models.load("scara")
+    motion = references.Sinusoids(robot, robot.neutral(), 0.3, 0.4)
+    q0, v0, _ = motion(0.0)
+    run = gc.simulate(robot, QPInverseDynamics(robot, motion), q0, v0, 0.5, 1e-3, control_dt=1e-3, monitors=None)
+    assert run.signals["active"][-1] == 1.0
+    assert 0.2 < run.q[:, 2].max() <= robot.limits.upper[2] + 1e-9
+    free = [0, 1, 3]
+    np.testing.assert_allclose(run.q[-1, free], motion(0.5).q[free], atol=5e-3)

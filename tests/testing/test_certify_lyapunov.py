@@ -32,7 +32,7 @@ def passivity(robot=ARM, q_d=Q_D, Lambda=5.0, K=20.0):
 
 
 def computed_torque(robot=ARM, q_d=Q_D):
-    return controllers.ComputedTorque(robot, hold(robot, q_d), strict=True)
+    return controllers.ComputedTorque(robot, hold(robot, q_d), 100.0, 20.0, strict=True)
 
 
 def three_joints():
