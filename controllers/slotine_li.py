@@ -55,8 +55,6 @@ class SlotineLi(AdaptiveSliding):
     ):
         if minimum_mass is not None:
             number("minimum_mass", minimum_mass, "a positive mass", lambda m: m > 0.0)
-            if parameters == "base":
-                raise ArgumentError("minimum_mass: base parameters mix bodies; it goes with parameters='links' only")
         super().__init__(
             robot, reference, Lambda, K, Gamma,
             parameters=parameters, adapt=adapt, friction=friction, rate=rate, form=form,
@@ -68,6 +66,8 @@ class SlotineLi(AdaptiveSliding):
     def _check_masses(self) -> None:
         if self.minimum_mass is None:
             return
+        if self.projection is not None:
+            raise ArgumentError("minimum_mass: base parameters mix bodies; it goes with parameters='links' only")
         block = self.Gamma[np.ix_(self.masses, self.masses)]
         if np.abs(block - np.diag(np.diag(block))).max() > 0.0:
             raise ArgumentError("Gamma: with minimum_mass the gains of different masses must not be coupled")
