@@ -10,7 +10,7 @@ TIMES = {
 }
 ENCODER = {
     "bits": Argument(12),
-    "offset": gain([0.25, 0.125]),
+    "offset": gain([0.25, 0.125], "negative"),
     "noise": Argument([0.25, 0.125], "huge", "negative"),
     "cutoff": number(50.0, positive=True, legal="huge"),
     "velocity": "differences",
@@ -28,13 +28,13 @@ EXAMPLES = {
         }
     ),
     "sensors.Imu": Example(
-        {"frame": text("tip"), "bias": gain(SIX), "noise": Argument(SIX, "huge", "negative"), "name": text("imu")}
+        {"frame": text("tip"), "bias": gain(SIX, "negative"), "noise": Argument(SIX, "huge", "negative"), "name": text("imu")}
         | TIMES
     ),
     "sensors.JointTorque": Example(
         {
             "side": "link",
-            "bias": gain([0.25, 0.125]),
+            "bias": gain([0.25, 0.125], "negative"),
             "noise": Argument([0.25, 0.125], "huge", "negative"),
             "name": text("torque"),
         }
