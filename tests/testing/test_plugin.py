@@ -506,7 +506,7 @@ def test_a_state_that_breaks_a_promise_is_kept_with_what_it_breaks_and_looked_at
 class MyLaw(Pushed):
     push = {push}
 
-@pytest.mark.lyapunov(MyLaw(models.two_link(), [0.1, 0.2]), models.two_link(), runs=0, {options})
+@pytest.mark.lyapunov(MyLaw(models.two_link(), [0.1, 0.2], 100.0, 20.0), models.two_link(), runs=0, {options})
 def test_my_law(closed_loop):
     pass
 """
@@ -521,7 +521,7 @@ def test_my_law(closed_loop):
         assert "MyLaw" in str(found["controller"])
         assert "kd = [[20.,  0.]" in str(found["controller"])
     assert {"t", "parents", "screws", "placements", "gravity", "failure", "test"} <= state
-    law = controllers.PDGravity(models.two_link(), [0.1, 0.2])
+    law = controllers.PDGravity(models.two_link(), [0.1, 0.2], 100.0, 20.0)
     rate = law.lyapunov(0.0, q, v, None, testing.ClosedLoop(law, gc.Plant(models.two_link())).plant).rate
     assert abs(v @ (0.1 * v * v)) > 1e-6 * abs(rate)  # the promise is off by that, there
     # other states, of which one might pass: the known one comes first

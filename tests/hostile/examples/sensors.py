@@ -28,7 +28,12 @@ EXAMPLES = {
         }
     ),
     "sensors.Imu": Example(
-        {"frame": text("tip"), "bias": gain(SIX, "negative"), "noise": Argument(SIX, "huge", "negative"), "name": text("imu")}
+        {
+            "frame": text("tip"),
+            "bias": gain(SIX, "negative"),
+            "noise": Argument(SIX, "huge", "negative"),
+            "name": text("imu"),
+        }
         | TIMES
     ),
     "sensors.JointTorque": Example(
