@@ -24,6 +24,7 @@ NAMES = {
     "CurveFit": "friction",
     "DataError": "errors",
     "Dataset": "data",
+    "Doubt": "doubts",
     "ESTIMATORS": "estimators",
     "Estimate": "estimators",
     "Estimator": "estimators",

@@ -8,6 +8,7 @@ from .columns import Curve as Curve
 from .compressed import Compressed as Compressed
 from .data import Dataset as Dataset
 from .data import JointMapping as JointMapping
+from .doubts import Doubt as Doubt
 from .errors import DataError as DataError
 from .errors import ExcitationError as ExcitationError
 from .errors import SolverError as SolverError

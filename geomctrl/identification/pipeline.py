@@ -16,6 +16,7 @@ from geomctrl.robot import Robot
 
 from .columns import SHAPES
 from .data import Dataset
+from .doubts import Doubt
 from .errors import DataError, ExcitationError
 from .estimators import Estimate, Estimator, fit, named
 from .estimators.least_squares import linear
@@ -75,6 +76,7 @@ def identify(
     model = model or RegressorModel(robot)
     if model.robot is not robot:
         raise ArgumentError("model: was made for another robot")
+    doubts: list[Doubt] = []
     filter_ = (filtering or Filtering()).for_log(raw)
     notes: dict[str, Any] = {"cutoff": filter_.cutoff, "torque_cutoff": filter_.torque_cutoff}
     raw = filter_.without_outliers(filter_.without_saturation(raw, robot))
@@ -91,7 +93,7 @@ def identify(
         options[name] = _from_period(estimator, name, training, raw, period)
     estimate, unconstrained = _estimates(estimator, model, training, options, notes, say)
     say("done", 1.0)
-    return IdentificationReport(estimate, training, test[0] if test else None, raw, unconstrained, notes)
+    return IdentificationReport(estimate, training, test[0] if test else None, raw, unconstrained, notes, tuple(doubts))
 
 
 def _parts(

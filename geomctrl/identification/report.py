@@ -36,6 +36,7 @@ from geomctrl.robot import Robot
 
 from .compressed import Compressed
 from .data import Dataset, filters
+from .doubts import Doubt
 from .estimators import Estimate, named
 from .estimators.residuals import autocorrelation, correlation_factor
 from .export import save_model, save_urdf
@@ -76,6 +77,7 @@ class IdentificationReport:
     raw: Dataset | None = None
     unconstrained: Estimate | None = None
     notes: dict[str, Any] = field(default_factory=dict)
+    doubts: tuple[Doubt, ...] = ()  # that came up on the way
 
     @property
     def robot(self) -> Robot:

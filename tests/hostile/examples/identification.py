@@ -409,6 +409,7 @@ LEFT_OUT = dict.fromkeys(
         "identification.IdentificationReport",
         "identification.Compressed",
         "identification.CurveFit",
+        "identification.Doubt",
         "LogFilter",
         "identification.trajectories.Excitation",
         "identification.trajectories.Trajectory",
