@@ -33,13 +33,14 @@ class Arithmetic:
             self.pi = self.arb.pi()
         self.operations: dict[str, Callable[..., Ends]] = {
             "neg": lambda a: (-a[1], -a[0]),
-            "add": lambda a, b: self.hull(a[0] + b[0], a[1] + b[1]),
-            "sub": lambda a, b: self.hull(a[0] - b[1], a[1] - b[0]),
+            "add": lambda a, b: _outward(a[0] + b[0], a[1] + b[1]),
+            "sub": lambda a, b: _outward(a[0] - b[1], a[1] - b[0]),
             "mul": self.product,
             "div": self.quotient,
             "abs": self.absolute,
             "min": lambda a, b: (_least(a[0], b[0]), _least(a[1], b[1])),
             "max": lambda a, b: (_most(a[0], b[0]), _most(a[1], b[1])),
+            "floor": lambda a: (a[0].floor(), a[1].floor()),
             "sin": lambda a: self.wave(a, self.arb.sin, self.one / 4),
             "cos": lambda a: self.wave(a, self.arb.cos, self.zero),
             "exp": lambda a: self.hull(a[0].exp(), a[1].exp()),
@@ -71,13 +72,15 @@ class Arithmetic:
         return lo, hi
 
     def product(self, a: Any, b: Any) -> Ends:
-        if a[0] < 0 < a[1]:
-            if b[0] < 0 < b[1]:
+        zero = self.zero
+        if a[0] < zero < a[1]:
+            if b[0] < zero < b[1]:
                 return self.hull(a[0] * b[1], a[1] * b[0], a[0] * b[0], a[1] * b[1])
             a, b = b, a
-        if a[0] >= 0:
-            return self.hull(a[0] * b[0] if b[0] >= 0 else a[1] * b[0], a[1] * b[1] if b[1] >= 0 else a[0] * b[1])
-        return self.hull(a[0] * b[1] if b[1] >= 0 else a[1] * b[1], a[1] * b[0] if b[0] >= 0 else a[0] * b[0])
+        (p, q), (r, s) = a, b
+        if p >= zero:
+            return _outward(p * r if r >= zero else q * r, q * s if s >= zero else p * s)
+        return _outward(p * s if s >= zero else q * s, q * r if r >= zero else p * r)
 
     def power(self, a: Any, n: int) -> Ends:
         if n % 2 == 0:
@@ -120,6 +123,11 @@ class Arithmetic:
         if not continuous_angle(y, x):
             return self.hull(-self.pi, self.pi)
         return self.hull(*(self.arb.atan2(b, a) for b in y for a in x))
+
+
+def _outward(lo: Any, hi: Any) -> Ends:
+    """The interval from one arb to another that is not below it."""
+    return (lo.lower(), hi.upper()) if lo.is_finite() and hi.is_finite() else None
 
 
 def continuous_angle(y: Any, x: Any) -> bool:

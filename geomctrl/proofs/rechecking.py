@@ -68,7 +68,7 @@ def check(proof: Any, *, processes: int = 1, progress: Callable[[float], Any] = 
     read, evaluations = _read(arrays, proof), 0
     reason = uncovered(read.domain, read.lo, read.hi)
     if reason is None:
-        with closing(_verdicts(read, arrays, processes)) as verdicts:
+        with closing(in_processes(processes, Proof, arrays, _settled, len(read.lo))) as verdicts:
             for k, (settled, taken) in enumerate(verdicts):
                 evaluations += taken
                 if not settled:
@@ -79,27 +79,27 @@ def check(proof: Any, *, processes: int = 1, progress: Callable[[float], Any] = 
     return Recheck(reason, len(read.lo), evaluations, time.perf_counter() - started)
 
 
-def _verdicts(proof: Proof, arrays: dict[str, Any], processes: int) -> Generator[tuple[bool, int], None, None]:
-    """Of every box, in order: whether it is settled, how many evaluations it took."""
+def in_processes(processes: int, make: Any, arrays: Any, work: Any, count: int) -> Generator[Any, None, None]:
+    """work(made, k) for k < count, in order, where made = make(arrays), in every process its own."""
     if processes == 1:
-        yield from map(functools.partial(_settled, proof), range(len(proof.lo)))
+        yield from map(functools.partial(work, make(arrays)), range(count))
         return
-    pool = ProcessPoolExecutor(processes, get_context("spawn"), _read_here, (arrays,))
+    pool = ProcessPoolExecutor(processes, get_context("spawn"), _make_here, (make, arrays, work))
     try:
-        yield from pool.map(_settled_here, range(len(proof.lo)), chunksize=32)
+        yield from pool.map(_work_here, range(count), chunksize=max(1, min(32, count // (4 * processes))))
     finally:
         pool.shutdown(cancel_futures=True)
 
 
-_here: list[Proof] = []  # the proof that a process checks boxes of
+_here: list[Callable[[int], Any]] = []  # what a process does
 
 
-def _read_here(arrays: dict[str, Any]) -> None:
-    _here[:] = [Proof(arrays)]
+def _make_here(make: Any, arrays: Any, work: Any) -> None:
+    _here[:] = [functools.partial(work, make(arrays))]
 
 
-def _settled_here(k: int) -> tuple[bool, int]:
-    return _settled(_here[0], k)
+def _work_here(k: int) -> Any:
+    return _here[0](k)
 
 
 EXPECTED = "proof: expected what Certificate.save writes"

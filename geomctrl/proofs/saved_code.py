@@ -32,6 +32,13 @@ class Code:
                 (a, m), (b, n) = (self.powers.get(x, (x, 1)) for x in rest)
                 if a == b:
                     self.powers[at] = a, m + n
+        do = self.arithmetic.operations
+        plain: dict[str, Any] = {op: do[op] for op in ("add", "sub", "mul")}
+        self.steps: list[
+            tuple[Any, Any]
+        ] = [  # the nodes, with a function in place of the name of an operation on two intervals
+            (op if at in self.powers else plain.get(op, op), rest) for at, (op, *rest) in enumerate(self.nodes)
+        ]
 
     # --- forward -----------------------------------------------------------------------------------------------------
 
@@ -39,7 +46,14 @@ class Code:
         """Of every node on a box: its interval, or truth; whether it is continuous there."""
         values: list[Any] = []
         smooth: list[bool] = []
-        for at, (op, *rest) in enumerate(self.nodes):
+        for at, (op, rest) in enumerate(self.steps):
+            if callable(op):  # almost all: of two intervals
+                i, j = rest
+                a, b = values[i], values[j]
+                known = a is not None and b is not None
+                values.append(op(a, b) if known else None)
+                smooth.append(known and smooth[i] and smooth[j])
+                continue
             value, continuous = self._evaluated(at, op, rest, box, values, smooth)
             values.append(value)
             smooth.append(continuous)
@@ -63,7 +77,10 @@ class Code:
         if at in self.powers:
             base, n = self.powers[at]
             return self.arithmetic.power(values[base], n), continuous
-        return self.arithmetic.operations[op](*args), continuous and (op != "atan2" or continuous_angle(*args))
+        value = self.arithmetic.operations[op](*args)
+        if op == "floor":
+            return value, continuous and value is not None and bool(value[0] == value[1])
+        return value, continuous and (op != "atan2" or continuous_angle(*args))
 
     def _input(self, place: tuple[int, int], box: Sequence[Ends]) -> Ends:
         return box[self.column[place]] if place in self.column else self.arithmetic.point(float(self.numbers[place[1]]))
@@ -153,6 +170,7 @@ class Code:
             "exp": (lambda y, a: y,),
             "log": (lambda y, a: over(one, a),),
             "tanh": (lambda y, a: do["sub"](one, square(y)),),
+            "floor": (lambda y, a: self.arithmetic.point(0.0),),
             "abs": (lambda y, a: do["sub"](self._share(a[0] >= 0, a[1] <= 0), self._share(a[1] <= 0, a[0] >= 0)),),
             "min": (lambda y, a, b: first_smaller(a, b), lambda y, a, b: first_smaller(b, a)),
             "max": (lambda y, a, b: first_smaller(b, a), lambda y, a, b: first_smaller(a, b)),

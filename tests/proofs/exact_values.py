@@ -8,6 +8,7 @@ FUNCTIONS = {
     **{name: getattr(mpmath, name) for name in ("sin", "cos", "tan", "asin", "acos", "exp", "log", "tanh", "sqrt")},
     "neg": lambda a: -a,
     "abs": abs,
+    "floor": mpmath.floor,
     "add": lambda a, b: a + b,
     "sub": lambda a, b: a - b,
     "mul": lambda a, b: a * b,

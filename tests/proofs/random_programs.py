@@ -8,7 +8,23 @@ from hypothesis import strategies as st
 from geomctrl.compiler.symbols import Graph, add, binary, both, compare, div, invert, mul, neg, power, sub, unary, where
 from geomctrl.compiler.tracing import Trace
 
-UNARY = ("neg", "sqrt", "sin", "cos", "tan", "asin", "acos", "exp", "log", "tanh", "abs", "square", "cube", "fifth")
+UNARY = (
+    "neg",
+    "sqrt",
+    "sin",
+    "cos",
+    "tan",
+    "asin",
+    "acos",
+    "exp",
+    "log",
+    "tanh",
+    "abs",
+    "floor",
+    "square",
+    "cube",
+    "fifth",
+)
 BINARY = ("add", "sub", "mul", "div", "atan2", "min", "max", "where")
 SPECIAL = [
     *(0.0, 1.0, -1.0, 0.5, -2.0, 3.0, 1e-3, math.pi, -math.pi / 2, math.pi / 4, 2 * math.pi, 7.0, -25.0, 1e3, 1e6),

@@ -48,6 +48,8 @@ WRONG = {
     "across the cut": (lambda x: np.arctan2(x[1], -1.0 - x[0]) - 3.0, [(0.0, 1.0), (-1.0, 1.0)]),
     "where it is none": (lambda x: np.minimum(np.sqrt(x[0]), -1.0), [(-1.0, 1.0)]),
     "a top in between": (lambda x: np.cos(x[0]) - 0.9, [(-1.0, 1.0)]),
+    "a step of whole numbers": (lambda x: np.floor(x[0]) - 0.5, [(0.5, 1.5)]),
+    "a saw": (lambda x: x[0] - np.floor(x[0]) - 0.75, [(0.25, 1.25)]),
     "slopes that differ": (lambda x: abs(x[0]) - 0.9, [(-0.5, 1.0)]),
 }
 
@@ -81,3 +83,13 @@ def test_code_that_has_no_result_somewhere_proves_nothing():
     assert testing.certify(trace, [(0.0, 0.5)])
     with pytest.raises(ArgumentError, match="f: expected a number everywhere"):
         testing.certify(trace, [(0.0, 1.0)])
+
+
+def test_whole_numbers_are_checked_again():
+    saw = testing.certify(lambda x: x[0] - np.floor(x[0]) - 1.0625, [(-1.5, 2.5)])
+    assert saw
+    again = testing.recheck(saw)
+    assert again, again
+    flat = testing.certify(lambda x: np.floor(x[0]) * x[0] - 2.0 * x[0] - 1e-9, [(2.0, 2.875)])  # by slopes
+    assert flat
+    assert testing.recheck(flat)

@@ -104,13 +104,14 @@ class LyapunovCertificate:
         """The level of the certified region of attraction, None where there is none."""
         return self.level if self.proved and self.ends_in is not None else None
 
-    def recheck(self) -> str:
-        """Check every proved inequality again with python-flint, and every lemma at other random points; in words what
-        was checked. Raises CheckError where something is not shown, ImportError without python-flint.
+    def recheck(self, *, processes: int = 1) -> str:
+        """Check every proved inequality again with python-flint, in that many processes, and every lemma at other
+        random points; in words what was checked. Raises CheckError where something is not shown, ImportError without
+        python-flint.
         """
         from .recheck import recheck
 
-        return recheck(self)
+        return recheck(self, processes)
 
     def save(self, path: str | Path) -> Path:
         """Write the inequalities with their boxes as an npz file, for `testing.recheck_lyapunov`.

@@ -11,18 +11,19 @@ from __future__ import annotations
 import itertools
 import json
 from collections.abc import Sequence
+from contextlib import closing
 from fractions import Fraction
 from functools import reduce
 from typing import Any
 
 import numpy as np
 
-from geomctrl.arguments import path_of
+from geomctrl.arguments import count, path_of
 from geomctrl.compiler.tracing import Trace
 from geomctrl.errors import ArgumentError, GeomctrlError
 from geomctrl.proofs.certificates import saved_claim
 from geomctrl.proofs.claims import Claim as SavedClaim
-from geomctrl.proofs.rechecking import uncovered
+from geomctrl.proofs.rechecking import in_processes, uncovered
 from geomctrl.proofs.saved_code import Code
 
 from .branching import Task, at_ends
@@ -78,28 +79,30 @@ def saved(certificate: Any) -> dict[str, Any]:
     return out
 
 
-def recheck(certificate: Any) -> str:
+def recheck(certificate: Any, processes: int = 1) -> str:
     """See `LyapunovCertificate.recheck`."""
     if not certificate.proved:
         raise ArgumentError(f"certificate: expected one that is proved, got one that is {certificate.status}")
-    words = recheck_saved(saved(certificate))
+    words = recheck_saved(saved(certificate), count("processes", processes, 1))
     for k, lemma in enumerate(certificate.lemmas):
         if not lemma.holds(1000 + k):
             raise CheckError(f"not an identity: {lemma.claim}")
     return f"{words}; {len(certificate.lemmas)} lemmas at other points"
 
 
-def recheck_lyapunov(proof: Any) -> str:
+def recheck_lyapunov(proof: Any, *, processes: int = 1) -> str:
     """Check a file of `LyapunovCertificate.save`, or a certificate, with python-flint; in words what was checked.
 
+    It takes from some milliseconds a box, two links, to a tenth of a second, seven joints, in that many `processes`.
     What is checked is what was saved: the code of V and V', their derivatives, the boxes. Raises CheckError where an
     inequality is not shown, ArgumentError for what is no such file, ImportError without python-flint.
     """
     if hasattr(proof, "recheck"):
-        return proof.recheck()
+        return proof.recheck(processes=processes)
+    processes = count("processes", processes, 1)
     try:
         with np.load(path_of("proof", proof), allow_pickle=False) as file:
-            return recheck_saved(dict(file))
+            return recheck_saved(dict(file), processes)
     except FileNotFoundError:
         raise ArgumentError(f"proof: no such file: {str(proof)!r}") from None
     except (KeyError, ValueError, TypeError, IndexError, OSError, EOFError) as error:
@@ -110,10 +113,11 @@ def recheck_lyapunov(proof: Any) -> str:
         ) from None
 
 
-def recheck_saved(found: Any) -> str:
+def recheck_saved(found: Any, processes: int = 1) -> str:
     boxes = cuts = 0
     for k, words in enumerate(found["words"]):
-        n, taken = check({name[len(f"{k}_") :]: x for name, x in found.items() if name.startswith(f"{k}_")}, str(words))
+        inequality = {name[len(f"{k}_") :]: x for name, x in found.items() if name.startswith(f"{k}_")}
+        n, taken = check(inequality, str(words), processes)
         boxes, cuts = boxes + n, cuts + taken
     return f"confirmed with python-flint: {len(found['words'])} inequalities on {boxes} boxes ({cuts} evaluated)"
 
@@ -324,7 +328,46 @@ def starts_at_all_ends(domain: np.ndarray, lo: np.ndarray, hi: np.ndarray, monot
     return bool(whole and set(np.flatnonzero(fixed)) <= set(monotone.tolist()) and wanted <= ends)
 
 
-def check(saved: Any, words: str) -> tuple[int, int]:
+class Checker:
+    """A saved inequality, whose boxes are checked one by one."""
+
+    def __init__(self, saved: Any):
+        self.domain, self.lo, self.hi = (np.asarray(saved[k], float) for k in ("domain", "lo", "hi"))
+        self.F = Inequality(saved)
+        self.above = Inequality(saved, "above_") if "above_code" in saved else None
+        self.ball, self.n, self.scale = np.asarray(saved["ball"], float), self.F.n, self.F.saved["scale"]
+        self.allowed, self.level = float(saved["allowed"]), float(saved["level"])
+
+    def cuts(self, leaf: int) -> int | None:
+        """Into how many boxes one has to be cut until all of them are decided; None beyond `CUTS`."""
+        waiting, taken = [(self.lo[leaf], self.hi[leaf])], 0
+        with self.F.code.arithmetic.precision():
+            while waiting:  # a box at the edge of what doubles decide is cut
+                a, b = waiting.pop()
+                taken += 1
+                if self._holds(a, b):
+                    continue
+                if taken > CUTS:
+                    return None
+                k = int(np.argmax((b - a) / np.maximum(self.domain[1] - self.domain[0], 1e-300)))
+                below, over = b.copy(), a.copy()
+                below[k] = over[k] = 0.5 * (a[k] + b[k])
+                waiting += [(a, below), (over, b)]
+        return taken
+
+    def _holds(self, a: np.ndarray, b: np.ndarray) -> bool:
+        n, ball = self.n, self.ball
+        if len(ball):
+            far = [Fraction(max(abs(float(x)), abs(float(y)))) for x, y in zip(a[:n], b[:n])]
+            if sum((x / Fraction(float(r))) ** 2 for x, r in zip(far, ball)) <= 1:
+                return True
+        if decided(self.F.form(a, b), a[:n], b[:n], ball, self.allowed, self.scale):
+            return True
+        above = self.above
+        return above is not None and decided(above.form(a, b), a[:n], b[:n], np.zeros(0), -self.level, self.scale)
+
+
+def check(saved: Any, words: str, processes: int = 1) -> tuple[int, int]:
     """(boxes, boxes after cuts) of an inequality that holds; raises CheckError where it is not shown."""
     domain, lo, hi = (np.asarray(saved[k], float) for k in ("domain", "lo", "hi"))
     for a, b in zip(saved["starts_lo"], saved["starts_hi"]):  # the domain, or for all ends of monotone parameters
@@ -335,34 +378,11 @@ def check(saved: Any, words: str) -> tuple[int, int]:
             raise CheckError(f"{words}: {reason}")
     if not starts_at_all_ends(domain, saved["starts_lo"], saved["starts_hi"], saved["monotone"]):
         raise CheckError(f"{words}: the boxes do not start from the domain")
-    F, above = Inequality(saved), Inequality(saved, "above_") if "above_code" in saved else None
-    ball, n = np.asarray(saved["ball"], float), F.n
-    scale, allowed, level = F.saved["scale"], float(saved["allowed"]), float(saved["level"])
-
-    def holds(a: np.ndarray, b: np.ndarray) -> bool:
-        if len(ball):
-            far = [Fraction(max(abs(float(x)), abs(float(y)))) for x, y in zip(a[:n], b[:n])]
-            if sum((x / Fraction(float(r))) ** 2 for x, r in zip(far, ball)) <= 1:
-                return True
-        if decided(F.form(a, b), a[:n], b[:n], ball, allowed, scale):
-            return True
-        return above is not None and decided(above.form(a, b), a[:n], b[:n], np.zeros(0), -level, scale)
-
-    count = 0
-    with F.code.arithmetic.precision():
-        for leaf in zip(lo, hi):
-            waiting, taken = [leaf], 0
-            while waiting:  # a box at the edge of what doubles decide is cut
-                a, b = waiting.pop()
-                taken += 1
-                if holds(a, b):
-                    continue
-                if taken > CUTS:
-                    raise CheckError(f"{words}: not shown on the box from {a[:n].tolist()} to {b[:n].tolist()}")
-                k = int(np.argmax((b - a) / np.maximum(domain[1] - domain[0], 1e-300)))
-                middle = 0.5 * (a[k] + b[k])
-                below, over = b.copy(), a.copy()
-                below[k] = over[k] = middle
-                waiting += [(a, below), (over, b)]
-            count += taken
-    return len(lo), count
+    boxes = 0
+    with closing(in_processes(min(processes, len(lo)), Checker, saved, Checker.cuts, len(lo))) as found:
+        for leaf, taken in enumerate(found):
+            if taken is None:
+                a, b = lo[leaf].tolist(), hi[leaf].tolist()
+                raise CheckError(f"{words}: not shown on the box from {a} to {b}")
+            boxes += taken
+    return len(lo), boxes

@@ -134,9 +134,9 @@ EXAMPLES = {
         },
         compare=False,
     ),
-    "testing.recheck_lyapunov": Example({"proof": LYAPUNOV}, compare=False),
+    "testing.recheck_lyapunov": Example({"proof": LYAPUNOV, "processes": 1}, compare=False),
     "testing.LyapunovCertificate.save": Example({"path": path("lyapunov.npz")}, on=LYAPUNOV, compare=False),
-    "testing.LyapunovCertificate.recheck": Example(on=LYAPUNOV, compare=False),
+    "testing.LyapunovCertificate.recheck": Example({"processes": 1}, on=LYAPUNOV, compare=False),
     "testing.Ellipsoid": Example(
         {"semi_axes": Argument(np.array([0.5, 0.25]), "huge"), "centre": np.array([0.25, 0.125])}
     ),
