@@ -15,7 +15,7 @@ BIN := $(VENV)/bin
 STAMPS := $(VENV)/stamps
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 
-.PHONY: help demo test test-fast soak bench lint robots mjcfs cross numpy1 cuda-tools build-tools clean
+.PHONY: help demo test test-fast soak bench lint docs robots mjcfs cross numpy1 cuda-tools build-tools clean
 
 help:
 	@echo "make demo      a Panda arm tracks under an adaptive controller that does not know its load (DEMO_SECONDS=$(DEMO_SECONDS))"
@@ -24,6 +24,7 @@ help:
 	@echo "make soak      random URDF files, robots, closed loops and sweeps that are killed, for SOAK_MINUTES=$(SOAK_MINUTES)"
 	@echo "make bench     start-up, speed against Pinocchio, dynibo, MuJoCo, scipy and exudyn (a quarter of an hour; BENCH_OPTIONS=--quick)"
 	@echo "make lint      formatting, ruff, layers, pyright, dead code"
+	@echo "make docs      the documentation site, every example of it run: out/docs/index.html"
 	@echo "make robots    install example-robot-data, which 'make test' then uses (131 MB)"
 	@echo "make mjcfs     gymnasium, gymnasium-robotics and dm_control in a folder of their own, whose MJCF files 'make test' then reads (170 MB)"
 	@echo "make cross     install a cross-compiler, with which 'make test' then builds exported C for other processors (100 MB)"
@@ -62,6 +63,10 @@ lint: $(STAMPS)/dev
 	$(BIN)/pyright
 	$(BIN)/vulture
 
+docs: $(STAMPS)/docs
+	$(BIN)/python -m sphinx -b html -W --keep-going -q docs out/docs
+	@echo "open out/docs/index.html"
+
 robots: $(STAMPS)/robots
 
 mjcfs: $(STAMPS)/mjcfs
@@ -89,7 +94,7 @@ $(STAMPS)/core: $(STAMPS)/venv pyproject.toml
 	@$(PIP) install --editable .
 	@touch $@
 
-$(STAMPS)/test $(STAMPS)/robots $(STAMPS)/cross $(STAMPS)/cuda-tools $(STAMPS)/bench $(STAMPS)/dev: $(STAMPS)/%: $(STAMPS)/venv pyproject.toml
+$(STAMPS)/test $(STAMPS)/robots $(STAMPS)/cross $(STAMPS)/cuda-tools $(STAMPS)/bench $(STAMPS)/docs $(STAMPS)/dev: $(STAMPS)/%: $(STAMPS)/venv pyproject.toml
 	@echo "installing geomctrl[$*]"
 	@$(PIP) install --editable '.[$*]'
 	@touch $@ $(STAMPS)/core

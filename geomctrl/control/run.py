@@ -15,6 +15,7 @@ from geomctrl.errors import ArgumentError
 from geomctrl.files import whole
 from geomctrl.mechanism.configuration import difference
 from geomctrl.robot import Robot
+from geomctrl.tables import html_table
 
 from .contracts import Desired
 from .monitors import MonitorResult
@@ -96,17 +97,34 @@ class Run:
         lines = [
             f"{self.reason}; {self.steps} steps in {self.wall_time:.2f} s, {self.real_time_factor:.1f} x real time"
         ]
-        if self.plant is not None and len(self.t) and (rms := self.tracking_rms()) is not None:
-            names = self.plant.robot.dof_names
-            lines.append("tracking RMS: " + ", ".join(f"{n} {x:.3g}" for n, x in zip(names, rms)))
+        lines += self._tracking()
         lines += [f"  {m}" for m in self.monitors.values()]
         return "\n".join(lines)
 
-    def plot(self, path: str | os.PathLike) -> list[Path]:
-        """Draw tracking, torques, Lyapunov function, estimates and monitors as PNG files in the folder `path`."""
-        from geomctrl.viewing.plots import plot_run
+    def _tracking(self) -> list[str]:
+        """The line about it, where there is a reference that can be compared."""
+        if self.desired is None or not len(self.t) or (self.plant is None and self.q.shape[1] != self.v.shape[1]):
+            return []
+        rms = self.tracking_rms()
+        names = [""] * self.v.shape[1] if self.plant is None else [f"{n} " for n in self.plant.robot.dof_names]
+        return ["tracking RMS: " + ", ".join(f"{n}{x:.3g}" for n, x in zip(names, rms))]  # pyright: ignore[reportArgumentType]
 
-        return plot_run(self, path_of("path", path))
+    def _repr_html_(self) -> str:
+        """In a notebook: why it ended, and a line a monitor."""
+        heading = ". ".join([f"Run of {len(self.t)} samples: {self.reason}", *self._tracking()])
+        rows = [
+            (m.name, m.what, f"{m.worst:.2e}", f"{m.t_worst:.4g}", f"{m.limit:.0e}", "held" if m.ok else "VIOLATED")
+            for m in self.monitors.values()
+        ]
+        return html_table(heading, ["monitor", "what", "worst", "at t [s]", "limit", ""], rows)
+
+    def plot(self, path: str | os.PathLike | None = None) -> Any:
+        """Draw tracking, torques, Lyapunov function, estimates and monitors as PNG files in the folder `path`; returns
+        their paths. Without a path: the overview as a matplotlib Figure, which a notebook shows.
+        """
+        from geomctrl.viewing.plots import plot_run, run_overview
+
+        return run_overview(self) if path is None else plot_run(self, path_of("path", path))
 
     def save(self, path: str | os.PathLike) -> Path:
         """Write everything but the plant and the controller to an .npz file, whole or not at all.

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import difflib
 import weakref
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, fields, replace
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple, Self
@@ -20,6 +20,7 @@ from numpy.typing import ArrayLike
 from geomctrl.arguments import checked, flag, frozen
 from geomctrl.errors import ArgumentError, ModelError, NameNotFoundError
 from geomctrl.kernels.tree import pack, pack_coupled, with_armatures, with_inertias
+from geomctrl.tables import html_table
 
 from .checks import checked_tree
 from .coupling import Coupling, Reduction, checked_couplings
@@ -235,22 +236,30 @@ class Mechanism:
         return self.joint_names.index(name)
 
     def __repr__(self):
-        base = "free base" if self.joints[0].kind == "free" else "fixed base"
-        lines = [
-            f"Robot {self.name!r}: {self.nbodies} bodies, nv = {self.nv}, nq = {self.nq}, {base}, "
-            f"{self.parameters[:, 0].sum():.6g} kg"
-            + ("; numbered parents first, which is not the order they were given in" if self.renumbered else "")
-        ]
         width = max(len(n) for n in self.joint_names)
-        following = {c.joint: ", ".join(c.follows) for c in self.couplings}
-        for i, (joint, body, p) in enumerate(zip(self.joints, self.body_names, self.parents)):
-            on = self.body_names[p] if p >= 0 else WORLD
-            limits = f" [{joint.lower:.4g}, {joint.upper:.4g}]" if np.isfinite([joint.lower, joint.upper]).any() else ""
-            lines.append(
-                f"  {i:3d} {joint.name:{width}} {joint.kind:11}{on} -> {body}, {self.parameters[i, 0]:.4g} kg{limits}"
-                + (f", follows {following[joint.name] or 'none'}" if joint.name in following else "")
-            )
+        lines = [self._heading()]
+        for i, name, kind, on, body, mass, limits, following in self._rows():
+            line = f"  {i:3d} {name:{width}} {kind:11}{on} -> {body}, {mass} kg"
+            lines.append(line + (f" {limits}" if limits else "") + (f", {following}" if following else ""))
         return "\n".join(lines)
+
+    def _repr_html_(self) -> str:
+        columns = ["", "joint", "kind", "on", "body", "mass [kg]", "limits [rad, m]", ""]
+        return html_table(self._heading(), columns, self._rows())
+
+    def _heading(self) -> str:
+        base = "free base" if self.joints[0].kind == "free" else "fixed base"
+        size = f"{self.nbodies} bodies, nv = {self.nv}, nq = {self.nq}, {base}, {self.parameters[:, 0].sum():.6g} kg"
+        order = "; numbered parents first, which is not the order they were given in" if self.renumbered else ""
+        return f"Robot {self.name!r}: {size}{order}"
+
+    def _rows(self) -> Iterator[tuple[int, str, str, str, str, str, str, str]]:
+        """Joint by joint: number, name, kind, the body it is on, its own, mass, limits, what it follows."""
+        following = {c.joint: f"follows {', '.join(c.follows) or 'none'}" for c in self.couplings}
+        for i, (joint, body, p) in enumerate(zip(self.joints, self.body_names, self.parents)):
+            limits = f"[{joint.lower:.4g}, {joint.upper:.4g}]" if np.isfinite([joint.lower, joint.upper]).any() else ""
+            on, mass = self.body_names[p] if p >= 0 else WORLD, f"{self.parameters[i, 0]:.4g}"
+            yield i, joint.name, joint.kind, on, body, mass, limits, following.get(joint.name, "")
 
 
 def require_robot(name: str, x: object) -> None:

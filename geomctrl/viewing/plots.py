@@ -25,11 +25,9 @@ def plot_run(run: Samples, folder: str | os.PathLike, compare: Mapping[str, Samp
     """
     folder = path_of("folder", folder)
     others = instance("compare", {} if compare is None else compare, Mapping, "further runs by name")
-    for x in (run, *others.values()):
-        if not all(hasattr(x, field) for field in ("t", "q", "v", "applied", "monitors")):
-            raise ArgumentError(f"{'run' if x is run else 'compare'}: expected a geomctrl.Run, got {x!r:.60}")
-    if len(run.t) < 2:
-        raise ArgumentError(f"run: nothing to draw, it has {len(run.t)} samples")
+    for x in others.values():
+        _require_run("compare", x)
+    _require_samples(run)
     figures: dict[str, Callable[[], Figure | None]] = {
         "overview": lambda: overview.figure(run, compare or {}),
         "tracking": lambda: tracking.figure(run),
@@ -45,3 +43,20 @@ def plot_run(run: Samples, folder: str | os.PathLike, compare: Mapping[str, Samp
         if drawn is not None:
             paths.append(write_png(drawn, folder / f"{name}.png"))
     return paths
+
+
+def run_overview(run: Samples) -> Figure:
+    """The overview alone, as a figure."""
+    _require_samples(run)
+    return overview.figure(run, {})
+
+
+def _require_run(name: str, x: object) -> None:
+    if not all(hasattr(x, field) for field in ("t", "q", "v", "applied", "monitors")):
+        raise ArgumentError(f"{name}: expected a geomctrl.Run, got {x!r:.60}")
+
+
+def _require_samples(run: Samples) -> None:
+    _require_run("run", run)
+    if len(run.t) < 2:
+        raise ArgumentError(f"run: nothing to draw, it has {len(run.t)} samples")

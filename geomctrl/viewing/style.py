@@ -5,6 +5,7 @@ Colours are Okabe and Ito's, which the colour-blind tell apart. What was wished 
 
 from __future__ import annotations
 
+import io
 import textwrap
 from pathlib import Path
 from typing import Any
@@ -29,8 +30,18 @@ DPI = 110
 SHOWN = 5000  # samples a line is drawn through
 
 
+class Picture(Figure):
+    """A figure that a notebook shows, though pyplot knows nothing of it."""
+
+    def _repr_png_(self) -> bytes:
+        FigureCanvasAgg(self)
+        file = io.BytesIO()
+        self.savefig(file, format="png", dpi=DPI)
+        return file.getvalue()
+
+
 def new_figure(width: float, height: float, title: str) -> Figure:
-    fig = Figure(figsize=(width, height), layout="constrained", facecolor="white")
+    fig = Picture(figsize=(width, height), layout="constrained", facecolor="white")
     fig.suptitle(title, fontsize=11)
     return fig
 
