@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from geomctrl.arguments import number, path_of
+from geomctrl.arguments import instance, number, path_of
 from geomctrl.errors import ArgumentError
 from geomctrl.files import whole
 from geomctrl.mechanism.configuration import difference
@@ -125,6 +125,29 @@ class Run:
         from geomctrl.viewing.plots import plot_run, run_overview
 
         return run_overview(self) if path is None else plot_run(self, path_of("path", path))
+
+    def save_html(self, path: str | os.PathLike, title: str | None = None) -> Path:
+        """Write the run as one HTML file, whole or not at all: the robot in three dimensions, its desired motion, the
+        trail of its last body, and beside it errors, torques, V and monitors, under one time slider. It needs no
+        network, and writing it the extra `view` (viser). Bodies are capsules and ellipsoids made of the tree.
+
+        Raises ArgumentError for a run without its plant or with less than two samples, ImportError without viser.
+        """
+        from geomctrl.viewing.animation import save_html
+
+        return save_html(self, path_of("path", path), self._title(title))
+
+    def animate(self, title: str | None = None) -> Any:
+        """The page of `save_html`, which a notebook shows; its `open()` shows it in a browser."""
+        from geomctrl.viewing.animation import Page, page
+
+        return Page(page(self, self._title(title)))
+
+    def _title(self, title: str | None) -> str:
+        if title is not None:
+            return instance("title", title, str, "a line of text")
+        name = "a run" if self.plant is None else self.plant.robot.name
+        return name if self.controller is None else f"{name}, {type(self.controller).__name__}"
 
     def save(self, path: str | os.PathLike) -> Path:
         """Write everything but the plant and the controller to an .npz file, whole or not at all.

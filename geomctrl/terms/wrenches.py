@@ -21,7 +21,8 @@ def body_wrenches(
     representation: of the twist on which the wrench does work (Mueller 2018), so that it feeds J^T wrench into the
     joints, J that of `jacobian` with the same representation: "body", about the frame's origin in its axes; "hybrid",
     about its origin in world axes; "spatial", about the world's origin in world axes; "mixed", the moment in the
-    frame's axes, the force in world axes. Raises NameNotFoundError for an unknown frame, ArgumentError for one that is fixed in the world.
+    frame's axes, the force in world axes. Raises NameNotFoundError for an unknown frame, ArgumentError for one that is
+    fixed in the world.
     """
     body, placement = on_a_body(robot, frame)
     form = representation_number(representation)

@@ -31,7 +31,7 @@ def figure(run: Samples, compare: Mapping[str, Samples]) -> Figure:
     fig = new_figure(13.0, 7.4, heading(run))
     axes = fig.subplots(2, 3)
     _draw_coordinates(axes[0, 0], run)
-    _draw_error_norms(axes[0, 1], run, compare)
+    error_panel(axes[0, 1], run, compare)
     torques.panel(axes[0, 2], run)
     lyapunov.panel(axes[1, 0], run)
     estimates.panel(axes[1, 1], run)
@@ -59,8 +59,8 @@ def _draw_coordinates(ax: Axes, run: Samples) -> None:
     legend_above(ax, 2)
 
 
-def _draw_error_norms(ax: Axes, run: Samples, compare: Mapping[str, Samples]) -> None:
-    runs = {controller_name(run): run, **compare}
+def error_panel(ax: Axes, run: Samples, compare: Mapping[str, Samples] | None = None) -> None:
+    runs = {controller_name(run): run, **(compare or {})}
     top, bottom = 0.0, np.inf
     for colour, (name, other) in zip((BLUE, ORANGE, GREEN, PINK), runs.items()):
         error = other.tracking_error() if other.plant is not None else None

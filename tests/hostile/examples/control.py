@@ -269,3 +269,4 @@ LEFT_OUT = (
 LEFT_OUT |= dict.fromkeys(
     ("Friction.acting", "Friction.acting_columns"), "torque and columns, of what is known to be velocities"
 )
+LEFT_OUT |= dict.fromkeys(("Run.save_html", "Run.animate"), "a second a page; tests/viewing/test_animation.py")

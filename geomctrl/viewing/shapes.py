@@ -1,0 +1,117 @@
+"""Bodies one can look at, made of a robot's tree: capsules from joint to joint, ellipsoids where there are no two."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from geomctrl.mechanism.inertia import SYMMETRIC
+from geomctrl.mechanism.mechanism import Mechanism
+
+DENSITY = 1500.0  # kg/m^3: between castings that are hollow and motors that are not
+SLIM, STOUT = 0.012, 0.05  # radii, per reach of the robot
+ROUND, RINGS = 16, 5  # corners around a capsule, rings of each of its ends
+
+
+class Mesh(NamedTuple):
+    """Triangles fixed in a body (-1: the world): vertices (n, 3) [m] in its frame, faces (m, 3); "link" or "joint"."""
+
+    body: int
+    part: str
+    vertices: np.ndarray
+    faces: np.ndarray
+
+
+def meshes(robot: Mechanism) -> list[Mesh]:
+    """A robot's links and joints.
+
+    A link is a capsule from the body's joint to each joint that it carries; at the end of a chain to its named frames,
+    or through its centre of mass. It is as thick as its mass makes a rod. A body that ends where it begins is the
+    ellipsoid of uniform density with its inertia.
+    """
+    size, found = reach(robot), []
+    for body in range(robot.nbodies):
+        ends = _ends(robot, body, size)
+        mass = float(robot.parameters[body, 0])
+        if not ends and body not in robot.parents:
+            found.append(Mesh(body, "link", *_ellipsoid(robot.parameters[body], size)))
+        for end in ends:
+            length = float(np.linalg.norm(end))
+            radius = np.sqrt(mass / len(ends) / (np.pi * DENSITY * max(length, SLIM * size)))
+            found.append(
+                Mesh(body, "link", *capsule(np.zeros(3), end, float(np.clip(radius, SLIM * size, STOUT * size))))
+            )
+        joint = robot.joints[body]
+        if joint.S.shape[1] == 1:
+            axis = joint.S[:3, 0] if joint.S[:3].any() else joint.S[3:, 0]
+            half = 0.045 * size * axis / np.linalg.norm(axis)
+            found.append(Mesh(body, "joint", *capsule(-half, half, 0.02 * size)))
+        on = robot.placements[body][:3, 3]
+        if robot.parents[body] < 0 and joint.S.shape[1] < 6 and np.linalg.norm(on) > 1e-6:
+            found.append(Mesh(-1, "link", *capsule(np.zeros(3), on, STOUT * size)))
+    return found
+
+
+def reach(robot: Mechanism) -> float:
+    """The longest way from the base along joints' origins to centres of mass and named frames [m], at least 1 cm."""
+    along = np.zeros(robot.nbodies)
+    longest = 0.0
+    for i, p in enumerate(robot.parents):
+        along[i] = np.linalg.norm(robot.placements[i][:3, 3]) + (along[p] if p >= 0 else 0.0)
+        tips = [_centre(robot, i), *(f.placement[:3, 3] for f in robot.frames if f.body == i)]
+        longest = max(longest, along[i] + max(float(np.linalg.norm(x)) for x in tips))
+    return max(longest, float(np.sqrt(max(robot.parameters[:, 4:].max(), 0.0) / robot.parameters[:, 0].max())), 0.01)
+
+
+def _ends(robot: Mechanism, body: int, size: float) -> list[np.ndarray]:
+    """Where the capsules end that begin at the body's joint."""
+    children = [robot.placements[i][:3, 3] for i, p in enumerate(robot.parents) if p == body]
+    ends = [x for x in children if np.linalg.norm(x) > 1e-3 * size]
+    if children:
+        return ends
+    frames = [f.placement[:3, 3] for f in robot.frames if f.body == body]
+    ends = [x for x in frames if np.linalg.norm(x) > 0.02 * size]
+    far = 2.0 * _centre(robot, body)
+    return ends[:8] or [far] * bool(np.linalg.norm(far) > 0.02 * size)
+
+
+def _centre(robot: Mechanism, body: int) -> np.ndarray:
+    mass = robot.parameters[body, 0]
+    return robot.parameters[body, 1:4] / mass if mass > 0.0 else np.zeros(3)
+
+
+def capsule(a: np.ndarray, b: np.ndarray, radius: float) -> tuple[np.ndarray, np.ndarray]:
+    """(vertices, faces) of all points within `radius` of the segment from a to b."""
+    z = b - a
+    length = float(np.linalg.norm(z))
+    z = z / length if length > 0.0 else np.array([0.0, 0.0, 1.0])
+    x = np.cross(z, np.eye(3)[np.argmin(np.abs(z))])
+    x /= np.linalg.norm(x)
+    tilt = np.linspace(-np.pi / 2, np.pi / 2, 2 * RINGS)
+    around = np.linspace(0.0, 2 * np.pi, ROUND, endpoint=False)
+    ring = np.cos(around)[:, None] * x + np.sin(around)[:, None] * np.cross(z, x)
+    centres = np.where(np.arange(2 * RINGS)[:, None] < RINGS, a, b)
+    vertices = (
+        centres[:, None] + radius * (np.cos(tilt)[:, None, None] * ring + np.sin(tilt)[:, None, None] * z)
+    ).reshape(-1, 3)
+    return vertices, _grid(2 * RINGS, ROUND)
+
+
+def _ellipsoid(parameters: np.ndarray, size: float) -> tuple[np.ndarray, np.ndarray]:
+    """That of uniform density with the body's inertia about its centre of mass."""
+    mass, h = parameters[0], parameters[1:4]
+    c = h / mass if mass > 0.0 else np.zeros(3)
+    inertia = parameters[4:][SYMMETRIC] - mass * (c @ c * np.eye(3) - np.outer(c, c))
+    spread = 0.5 * np.trace(inertia) * np.eye(3) - inertia  # int r r^T dm
+    moments, axes = np.linalg.eigh(spread)
+    semi = np.sqrt(5.0 * np.maximum(moments, 0.0) / mass) if mass > 0.0 else np.zeros(3)
+    ball, faces = capsule(np.zeros(3), np.zeros(3), 1.0)
+    return c + (ball * np.maximum(semi, SLIM * size)) @ axes.T, faces
+
+
+def _grid(rows: int, columns: int) -> np.ndarray:
+    """Triangles of a tube of rows x columns vertices, closed around."""
+    k = np.arange((rows - 1) * columns)
+    right = k - k % columns + (k + 1) % columns
+    return np.concatenate([np.stack([k, right, k + columns], 1), np.stack([right, right + columns, k + columns], 1)])

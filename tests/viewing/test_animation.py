@@ -1,0 +1,122 @@
+"""A run as a page: bodies made of a robot's tree, curves whose cursors follow the time, nothing from a network."""
+
+import json
+import re
+import shutil
+import subprocess
+
+import numpy as np
+import pytest
+
+import geomctrl as gc
+from geomctrl import controllers, models, references
+from geomctrl.errors import ArgumentError
+from geomctrl.mechanism import inertia
+from geomctrl.viewing import shapes
+from geomctrl.viewing.animation import frames
+
+
+def volume_integrals(vertices, faces):
+    """(volume, first moment, int r r^T) of a closed mesh, by tetrahedra from the origin."""
+    a, b, c = (vertices[faces[:, k]] for k in range(3))
+    six = np.einsum("ij,ij->i", a, np.cross(b, c))
+    first = np.einsum("i,ij->j", six, a + b + c) / 24.0
+    s = a + b + c
+    second = np.einsum("i,ij,ik->jk", six, s, s)
+    for x in (a, b, c):
+        second += np.einsum("i,ij,ik->jk", six, x, x)
+    return six.sum() / 6.0, first, second / 120.0
+
+
+@pytest.mark.parametrize("b", [(0.0, 0.0, 0.7), (0.3, -0.4, 0.0), (0.0, 0.0, 0.0)])
+def test_a_capsule_is_closed_faces_outwards_and_has_its_volume(b):
+    b, r = np.array(b), 0.2
+    vertices, faces = shapes.capsule(np.zeros(3), b, r)
+    along = np.clip(vertices @ b / max(b @ b, 1e-12), 0.0, 1.0)
+    np.testing.assert_allclose(np.linalg.norm(vertices - along[:, None] * b, axis=1), r, rtol=1e-12)
+    volume, _, _ = volume_integrals(vertices, faces)
+    exact = np.pi * r**2 * np.linalg.norm(b) + 4.0 / 3.0 * np.pi * r**3
+    assert 0.9 * exact < volume < exact  # the mesh lies within
+
+
+def test_a_body_that_ends_where_it_begins_is_the_ellipsoid_with_its_inertia():
+    semi, R = np.array([0.3, 0.2, 0.1]), gc.so3.exp([0.3, -0.5, 0.8])
+    mass = 4.0
+    about_centre = R @ np.diag(mass / 5.0 * (semi @ semi - semi**2)) @ R.T
+    body = gc.Body("moon", None, gc.Joint.free(), None, inertia.from_com(mass, (0, 0, 0), about_centre))
+    (mesh,) = shapes.meshes(gc.Robot.build([body]))
+    volume, _, second = volume_integrals(mesh.vertices, mesh.faces)
+    found = mass / volume * (np.trace(second) * np.eye(3) - second)
+    np.testing.assert_allclose(found, about_centre, rtol=0.1, atol=0.05 * np.trace(about_centre))
+
+
+def test_links_go_from_joint_to_joint():
+    robot = models.two_link()
+    links = [m for m in shapes.meshes(robot) if m.part == "link"]
+    child = robot.placements[1][:3, 3]
+    first = next(m for m in links if m.body == 0)
+    assert np.linalg.norm(first.vertices - child, axis=1).min() < shapes.STOUT * shapes.reach(robot) + 1e-12
+    assert {m.body for m in shapes.meshes(models.panda())} >= set(range(7)) | {-1}
+
+
+def test_pictures_are_as_long_apart_as_the_samples_they_show():
+    t = np.linspace(1.0, 3.0, 2001)
+    shown = frames(t)
+    at = [k for k, _ in shown]
+    assert (at[0], at[-1]) == (0, 2000)
+    np.testing.assert_allclose(np.cumsum([0.0, *(pause for _, pause in shown)])[: len(at)], t[at] - 1.0, atol=1e-12)
+    assert np.diff(t[at]).max() < 1.01 / 30.0 + 1e-3
+
+
+@pytest.fixture(scope="module")
+def run():
+    robot = models.panda()
+    reference = references.Sinusoids(robot, [0.0, -0.5, 0.0, -2.0, 0.0, 1.6, 0.8], amplitude=0.3, frequency=0.4)
+    law = controllers.Passivity(robot, reference)
+    return gc.simulate(gc.Plant(robot), law, reference(0.0).q + 0.1, reference(0.0).v, t_end=0.5, dt=1e-3)
+
+
+@pytest.fixture(scope="module")
+def page(run, tmp_path_factory):
+    pytest.importorskip("viser")
+    return run.save_html(tmp_path_factory.mktemp("page") / "run.html", title="<Panda> & load")
+
+
+def test_a_page_is_small_and_complete(run, page):
+    text = page.read_text(encoding="utf-8")
+    assert len(text) < 3e6
+    assert "&lt;Panda&gt; &amp; load" in text
+    assert "<Panda>" not in text
+    outside = text[: text.index("srcdoc=")] + text[text.index('"></iframe>') :]
+    assert not re.findall(r"(?:src|href)=[\"']https?:", outside)
+    panels = json.loads(re.search(r"const panels = (\[.*?\]);", text)[1])
+    assert len(panels) == 4
+    for p in panels:
+        assert p["left"] < p["right"]
+        assert p["top"] < p["bottom"]
+        assert (p["first"], p["last"]) == (run.t[0], run.t[-1])
+
+
+def test_runs_that_can_not_be_shown(run, tmp_path):
+    loaded = gc.Run.load(run.save(tmp_path / "run.npz"))
+    with pytest.raises(ArgumentError, match="has no robot"):
+        loaded.save_html(tmp_path / "run.html")
+    with pytest.raises(ArgumentError, match="title: expected a line of text"):
+        run.save_html(tmp_path / "run.html", title=3)
+    assert not (tmp_path / "run.html").exists()
+    assert "<iframe srcdoc=" in gc.Run.load(tmp_path / "run.npz", run.plant).animate()._repr_html_()
+
+
+@pytest.mark.slow
+def test_the_cursor_follows_the_player_in_a_browser(page):
+    browser = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+    if browser is None:
+        pytest.skip("no Chromium on this machine")
+    options = "--headless=new --no-sandbox --use-gl=angle --use-angle=swiftshader --enable-unsafe-swiftshader"
+    command = [browser, *options.split(), "--virtual-time-budget=8000", "--dump-dom", page.as_uri()]
+    found = subprocess.run(command, capture_output=True, text=True, timeout=300).stdout
+    share = re.search(r'data-share="([\d.e-]+)"', found)
+    assert share, "the player's slider was not found"
+    assert 0.0 <= float(share[1]) <= 1.0
+    xs = {float(x) for x in re.findall(r'class="cursor"[^>]*x1="([\d.]+)"', found)}
+    assert len(xs) >= 1
