@@ -111,6 +111,7 @@ EXAMPLES = {
     "Run.summary": Example({}, Fresh(run), compare=False),
     "Run.tracking_error": Example({}, Fresh(run)),
     "Run.tracking_rms": Example({"after": number(0.0078125)}, Fresh(run)),
+    "viewing.run_overview": Example({"run": Fresh(run)}, compare=False),
     "viewing.plot_run": Example({"run": Fresh(run), "folder": path("plots"), "compare": {}}),
     "viewing.sweeps.plot_sweep": Example({"table": Fresh(swept), "folder": path("plots")}),
     "compile": Example({"controller": LAW, "robot": ROBOT}),
