@@ -34,6 +34,8 @@ from .export import save_urdf as save_urdf
 from .formulas import load_columns as load_columns
 from .friction import CurveFit as CurveFit
 from .friction import fit_curves as fit_curves
+from .loads import LoadReport as LoadReport
+from .loads import identify_load as identify_load
 from .model import RegressorModel as RegressorModel
 from .pipeline import identify as identify
 from .report import IdentificationReport as IdentificationReport
