@@ -9,6 +9,8 @@ from .compressed import Compressed as Compressed
 from .data import Dataset as Dataset
 from .data import JointMapping as JointMapping
 from .doubts import Doubt as Doubt
+from .drives import DriveGains as DriveGains
+from .drives import drive_gains as drive_gains
 from .errors import DataError as DataError
 from .errors import ExcitationError as ExcitationError
 from .errors import SolverError as SolverError

@@ -88,7 +88,7 @@ def identify_load(
     if sensor is not None:
         _refuse_with_sensor(without_load=without_load, identified=identified, model=model)
         return _from_wrenches(robot, log, frame or sensor, sensor, wrench, estimate_gravity, reading, filtering)
-    at = _carried(robot, frame)
+    at = carried(robot, frame)
     if without_load is None:
         return _from_one(robot, log, at, identified, model, friction, reading, filtering)
     if identified is not None:
@@ -97,8 +97,8 @@ def identify_load(
 
 
 def _from_two(robot, logs, at: Frame, model, friction: str, reading: Reading, filtering: Filtering) -> LoadReport:
-    without, with_ = _filtered([reading.read(log, robot) for log in logs], robot, filtering)
-    columns = Columns(model, at, model.base.columns, _own(model) if friction == "own" else np.zeros(0, int))
+    without, with_ = filtered([reading.read(log, robot) for log in logs], robot, filtering)
+    columns = Columns(model, at, model.base.columns, own_friction(model) if friction == "own" else np.zeros(0, int))
 
     def fit(columns: Columns) -> Solved:
         sources = [TorqueLog(without, columns, False), TorqueLog(with_, columns, True)]
@@ -115,8 +115,8 @@ def _from_two(robot, logs, at: Frame, model, friction: str, reading: Reading, fi
 def _from_one(robot, log, at: Frame, identified, model, friction, reading: Reading, filtering: Filtering) -> LoadReport:
     robot_known = known(robot, identified, model)
     model = robot_known.model
-    (data,) = _filtered([reading.read(log, robot)], robot, filtering)
-    own = _own(model) if friction != "same" else np.zeros(0, int)
+    (data,) = filtered([reading.read(log, robot)], robot, filtering)
+    own = own_friction(model) if friction != "same" else np.zeros(0, int)
     columns = Columns(model, at, np.zeros(0, int), own, robot_known.x)
     s, columns = _with_share(
         lambda c: solved(factored([TorqueLog(data, c, True)], c.nuisances)), columns, friction
@@ -132,7 +132,7 @@ def _from_one(robot, log, at: Frame, identified, model, friction, reading: Readi
 
 
 def _from_wrenches(robot, log, frame, sensor, wrench, estimate_gravity, reading, filtering) -> LoadReport:
-    at, there = _carried(robot, frame), _carried(robot, sensor, "sensor")
+    at, there = carried(robot, frame), carried(robot, sensor, "sensor")
     if at.body != there.body:
         raise ArgumentError(f"frame: {at.name!r} does not move with the sensor {sensor!r}: they are on different links")
     if not np.any(robot.gravity) and estimate_gravity:
@@ -167,14 +167,16 @@ def _report(robot, at, body: Body, s: Solved, way, history, notes, found, extra=
     return LoadReport(loaded, at.name, body, s, way, history, notes, tuple(found), extra or {})
 
 
-def _carried(robot: Robot, frame: str | None, argument: str = "frame") -> Frame:
+def carried(robot: Robot, frame: str | None, argument: str = "frame") -> Frame:
+    """The frame, or the last body's, which moves. Raises ArgumentError, NameNotFoundError."""
     at = robot.frame(robot.body_names[-1] if frame is None else frame)
     if at.body < 0:
         raise ArgumentError(f"{argument}: {at.name!r} is fixed to the world and can not carry a load")
     return at
 
 
-def _own(model: RegressorModel) -> np.ndarray:
+def own_friction(model: RegressorModel) -> np.ndarray:
+    """Numbers of the parameters that may be others with a load on."""
     return np.concatenate([model.indices(kind) for kind in OWN])
 
 
@@ -197,7 +199,7 @@ def _shares(columns: Columns, s: Solved) -> dict[str, str]:
     return {"friction per transmitted torque": ", ".join(f"{x:.3g}" for x in shares)}
 
 
-def _filtered(logs: list[Dataset], robot: Robot, filtering: Filtering) -> list[Dataset]:
+def filtered(logs: list[Dataset], robot: Robot, filtering: Filtering) -> list[Dataset]:
     """The logs, low-passed at the same frequencies so that what filters do cancels between them."""
     names = [data.names for data in logs]
     if any(a != b and not _numbered(a) and not _numbered(b) for a in names for b in names):
