@@ -40,8 +40,8 @@ def _keys(recording: reading.Recording, options: Reading) -> dict:
     found = named(recording, keys, options.joints, options.topic).arrays
     if "i" not in found:
         raise DataError(
-            f"{recording.label}: i: expected motor currents, got none; {recording.there_are()}; say what they are called"
-            " by keys={'i': ...} (--column i=NAME)"
+            f"{recording.label}: i: expected motor currents, got none; {recording.there_are()}; say what they are"
+            " called by keys={'i': ...} (--column i=NAME)"
         )
     if "i" in keys or "tau" not in found:
         return keys

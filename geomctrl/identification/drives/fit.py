@@ -107,14 +107,14 @@ class _Problem:
             V = np.zeros((len(i), self.nv))
             V[:, k] = i
             rows.append(w * np.column_stack((V, -Z, -kappa)))
-        W = np.linalg.qr(np.vstack(rows), mode="r")
-        length = np.linalg.norm(W, axis=0)
-        still = [self.data.sources[0].channels[k] for k in np.flatnonzero(length[: self.nv] == 0.0)]
+        W: Any = np.linalg.qr(np.vstack(rows), mode="r")
+        length: np.ndarray = np.linalg.norm(W, axis=0)
+        still = [self.data.sources[0].channels[int(k)] for k in np.flatnonzero(length[: self.nv] == 0.0)]
         if still:
             raise ExcitationError(f"{self.data.sources[0].label}: no current in joint {still[0]!r}")
         if length[-1] == 0.0:
             raise ExcitationError(f"{self.data.sources[0].label}: nothing that is known takes any torque")
-        v = np.linalg.svd(W / length)[2][-1]
+        v: np.ndarray = np.linalg.svd(W / length)[2][-1]
         if abs(v[-1]) < 1e-9:
             raise ExcitationError(
                 f"{self.data.sources[0].label}: the currents show nothing of what is known, and without it only ratios"

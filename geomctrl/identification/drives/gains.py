@@ -55,8 +55,8 @@ def drive_gains(
 
     What fixes the scale: a load on `frame` (default the last body) of known `mass` [kg] in the first log, none in the
     second; its `centre` (3,) [m] in the frame and its `inertia` (3, 3) about that [kg m^2] where they are known, too,
-    else they are identified. Or, with one log, `known_bodies`: bodies whose inertial parameters are right in the robot's
-    model (of CAD, weighed). At least one of them must be felt by itself: a load at rest says nothing.
+    else they are identified. Or, with one log, `known_bodies`: bodies whose inertial parameters are right in the
+    robot's model (of CAD, weighed). At least one of them must be felt by itself: a load at rest says nothing.
     friction of the loaded robot: "own" or "same". method: "ml", maximum likelihood for noise in the currents, or "tls",
     the paper's total least squares. model: default base parameters, friction, offsets, rotors. Datasets hold currents
     [A] as tau; reading, filtering as in `identify`.
@@ -196,11 +196,13 @@ def _report(robot: Robot, scale: _Load | _Bodies, data: list[Dataset], found: Ga
     if len(refused) == robot.nv:
         name, why = next(iter(refused.items()))
         raise ExcitationError(f"{data[-1].label}: no gain is determined; {name}: {why}")
-    doubts = [Doubt("gain", f"no gain of {name}: {why}", "Give the rest only, or log again.") for name, why in refused.items()]
+    doubts = [
+        Doubt("gain", f"no gain of {name}: {why}", "Give the rest only, or log again.") for name, why in refused.items()
+    ]
     total = float(np.linalg.norm(rms / size.max(0)) / np.sqrt(rms.size))
     if total > UNEXPLAINED:
-        doubts.append(Doubt("model", f"the model leaves {100.0 * total:.0f} % of the currents unexplained",
-                            "Look at the robot's geometry, gears that couple joints, and which columns are currents."))  # fmt: skip
+        advice = "Look at the robot's geometry, gears that couple joints, and which columns are currents."
+        doubts.append(Doubt("model", f"the model leaves {100.0 * total:.0f} % of the currents unexplained", advice))
     words = {"ml": "maximum likelihood", "tls": "total least squares"}[method]
     notes = {"method": words, "time [s]": ", ".join(f"{x.t[-1] - x.t[0]:.4g}" for x in data)}
     return DriveGains(

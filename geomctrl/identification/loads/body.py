@@ -14,6 +14,7 @@ what it does by far less than the standard deviation.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -85,7 +86,8 @@ def estimated(W: np.ndarray, b: np.ndarray) -> Body:
 
 def _least_squares(W, b, scale) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """(pi, its covariance, directions not determined in units of `scale`)."""
-    _, s, Vt = np.linalg.svd(np.linalg.qr(np.column_stack((W * scale, b)), mode="r")[:, :-1])
+    R: Any = np.linalg.qr(np.column_stack((W * scale, b)), mode="r")
+    _, s, Vt = np.linalg.svd(R[:, :-1])
     seen = s > POOR * s[0] if s[0] > 0.0 else np.zeros(10, bool)
     V, inverse = Vt[seen].T, 1.0 / s[seen]
     half = scale[:, None] * V * inverse

@@ -46,10 +46,10 @@ def of_body(body: Body) -> list[Doubt]:
         )  # fmt: skip
     if body.distance > BODY:
         out.append(
-            Doubt("body", f"no rigid body explains the log: the nearest is off by a chi-square of {body.distance:.0f} of"
-                  f" 10, where {BODY:g} is the most to be expected",
-                  "Look at the frame, at friction that grows with the load, at a load that swings or slips, at the robot's"
-                  " model.")
+            Doubt("body", f"no rigid body explains the log: the nearest is off by a chi-square of {body.distance:.0f}"
+                  f" of 10, where {BODY:g} is the most to be expected",
+                  "Look at the frame, at friction that grows with the load, at a load that swings or slips, at the"
+                  " robot's model.")
         )  # fmt: skip
     c = inertia.com(body.parameters)
     if np.linalg.norm(c) > FAR and not out:
@@ -68,8 +68,8 @@ def of_two_logs(together: Solved) -> list[Doubt]:
         ratio = float(np.sqrt(np.mean((rms[at] / np.maximum(alone, 1e-12 * rms[at].max())) ** 2)))
         if ratio > DISAGREE:
             out.append(
-                Doubt("logs", f"the logs do not agree: residuals of {source.label!r} are {ratio:.2g} times those that it"
-                      " has alone", "Log both on the same robot, warm alike, with nothing changed but the load.")
+                Doubt("logs", f"the logs do not agree: residuals of {source.label!r} are {ratio:.2g} times those that"
+                      " it has alone", "Log both on the same robot, warm alike, with nothing changed but the load.")
             )  # fmt: skip
     return out
 

@@ -62,7 +62,7 @@ def _of_extra(robot: Robot, extra: Mapping[str, Any]) -> Known:
             "identified: expected what geomctrl identify keeps in robot.json, with friction under 'identified', got"
             f" {', '.join(map(repr, extra)) or 'nothing'}"
         )
-    acts: dict[str, list[int]] = {kind: [] for kind in SYMBOLS.values()}
+    acts: dict[str, Any] = {kind: [] for kind in SYMBOLS.values()}
     for name in values:
         match = re.fullmatch(r"(fv|fc|fo|Ir|ks)(\d+)", name)
         if match:

@@ -118,9 +118,7 @@ def _from_one(robot, log, at: Frame, identified, model, friction, reading: Readi
     (data,) = filtered([reading.read(log, robot)], robot, filtering)
     own = own_friction(model) if friction != "same" else np.zeros(0, int)
     columns = Columns(model, at, np.zeros(0, int), own, robot_known.x)
-    s, columns = _with_share(
-        lambda c: solved(factored([TorqueLog(data, c, True)], c.nuisances)), columns, friction
-    )
+    s, columns = _with_share(lambda c: solved(factored([TorqueLog(data, c, True)], c.nuisances)), columns, friction)
     body = _seen(s, data.label)
     torques = np.sqrt(np.mean(np.square(data.tau), 0))
     found = (*doubts.of_body(body), *doubts.of_model(s, torques, robot_known.source))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -25,9 +25,7 @@ NUMBERED = ("f", "ft", "wrench")  # f1 ... f6, or an array (N, 6)
 BETWEEN = ("", "_", ".", "/")
 
 
-def read(
-    source: Dataset | str | Path, robot: Robot, options: Reading, wrench: Any
-) -> tuple[Dataset, Dataset]:
+def read(source: Dataset | str | Path, robot: Robot, options: Reading, wrench: Any) -> tuple[Dataset, Dataset]:
     """(the motion, as `Reading.read` gives logs, with torques that hold the robot up in place of measured ones; the
     wrenches (N, 6) at its times, forces first, as positions and torques of a Dataset).
 

@@ -63,7 +63,7 @@ class WrenchLog:
         for s in self.data.stretches():
             A = self.sign * self._columns(*(np.array(x[s]) for x in (self.data.q, self.data.v, self.data.a)))
             A[..., :6] = np.eye(6)
-            b, used = self.wrench.tau[s], self.data.used[s].all(1) & self.wrench.used[s].all(1)
+            b, used = self.wrench.tau[s], np.hstack((self.data.used[s], self.wrench.used[s])).all(1)
             if band is not None:
                 A, b = filters.low_pass(A, self.data.rate, *band), filters.low_pass(b, self.data.rate, *band)
             kept = slice(None, None, self.data.stride)
@@ -83,7 +83,8 @@ class WrenchLog:
         Y = _wrenches(V, acceleration, R, self.gravity) @ inertia.transform(at, np.eye(10)).T
         if self.around is None:
             return np.concatenate((offsets, Y), -1)
-        m, h = (pi := inertia.transform(at, self.around))[0], pi[1:4]
+        pi = inertia.transform(at, self.around)
+        m, h = pi[0], pi[1:4]
         turned = np.stack([R.swapaxes(-1, -2) @ d for d in _tangents(self.gravity)], -1)  # of R^T g
         tilts = -np.concatenate((m * turned, np.cross(h, turned, axisb=1, axisc=1)), 1)
         return np.concatenate((offsets, tilts, Y), -1)
