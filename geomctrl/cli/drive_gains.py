@@ -11,7 +11,7 @@ from geomctrl.errors import ArgumentError
 
 from .grouped import grouped
 from .identify_options import FilterOptions, LogOptions, ModelOptions
-from .load_options import LOG_HELP, SetupFile, KnownOptions, VerdictOptions, linear_model
+from .load_options import LOG_HELP, KnownOptions, SetupFile, VerdictOptions, linear_model
 from .terminal import (
     MODEL_HELP,
     FloatingBase,

@@ -11,8 +11,8 @@ from .grouped import grouped
 from .identify_options import FilterOptions, LogOptions, ModelOptions
 from .load_options import (
     LOG_HELP,
-    SetupFile,
     LoadOptions,
+    SetupFile,
     VerdictOptions,
     identified_friction,
     linear_model,

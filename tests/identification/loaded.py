@@ -29,7 +29,7 @@ class Load:
         return robot.with_payload(self.mass, self.centre, self.inertia, self.frame)
 
 
-def motion(robot, seconds=10.0, rate=500.0, seed=0, slow=1.0, about=None):
+def motion(robot, seconds=10.0, rate=250.0, seed=0, slow=1.0, about=None):
     """(t, q, v, a): sums of four sines a joint, of up to 1.2 rad, 1.5 Hz at most."""
     rng = np.random.default_rng(seed)
     t = np.arange(int(seconds * rate)) / rate

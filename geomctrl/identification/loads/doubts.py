@@ -8,7 +8,7 @@ from geomctrl.identification.doubts import Doubt
 from geomctrl.mechanism import inertia
 
 from .body import Body
-from .stacked import Solved, factored, solved
+from .stacked import Solved, solved
 
 BODY = 29.6  # 99.9 % of chi-square with ten degrees of freedom
 WIDE = 0.2  # of the mass
@@ -64,7 +64,7 @@ def of_two_logs(together: Solved) -> list[Doubt]:
     data, rms = together.factored, together.residuals()
     for k, source in enumerate(data.sources):
         at = data.owners == k
-        alone = solved(factored([source], data.nuisances)).residuals()
+        alone = solved(data.of(k), correlated=False).residuals()
         ratio = float(np.sqrt(np.mean((rms[at] / np.maximum(alone, 1e-12 * rms[at].max())) ** 2)))
         if ratio > DISAGREE:
             out.append(

@@ -112,8 +112,10 @@ def factored(sources: Sequence[Source], nuisances: int) -> Factored:
     return out
 
 
-def solved(data: Factored) -> Solved:
-    """Weighted least squares with weights from the residuals. Raises DataError for logs of zeros."""
+def solved(data: Factored, correlated: bool = True) -> Solved:
+    """Weighted least squares with weights from the residuals; correlated: look at their correlation in time, which
+    reads the logs once more. Raises DataError for logs of zeros.
+    """
     b = np.array([np.linalg.norm(R[:, -1]) for R in data.factors])
     if not b.any():
         raise DataError(f"{data.sources[0].label}: every usable sample is zero: there is nothing to explain")
@@ -128,7 +130,9 @@ def solved(data: Factored) -> Solved:
         weights = 1.0 / noise
     left = _eliminated(data, weights)
     x = _least_squares(left.W, left.b)
-    correlation = _correlation(data, np.concatenate((left.nuisances(x), x)))
+    correlation = np.ones(len(noise))
+    if correlated:
+        correlation = _correlation(data, np.concatenate((left.nuisances(x), x)))
     left = _eliminated(data, weights / np.sqrt(correlation))
     x = _least_squares(left.W, left.b)
     return Solved(data, left.W, left.b, x, left.nuisances(x), noise, correlation)

@@ -63,7 +63,7 @@ class WrenchLog:
         for s in self.data.stretches():
             A = self.sign * self._columns(*(np.array(x[s]) for x in (self.data.q, self.data.v, self.data.a)))
             A[..., :6] = np.eye(6)
-            b, used = self.wrench.tau[s], np.hstack((self.data.used[s], self.wrench.used[s])).all(1)
+            b, used = self.wrench.tau[s], np.all(np.hstack((self.data.used[s], self.wrench.used[s])), axis=1)
             if band is not None:
                 A, b = filters.low_pass(A, self.data.rate, *band), filters.low_pass(b, self.data.rate, *band)
             kept = slice(None, None, self.data.stride)
@@ -145,7 +145,7 @@ def fit_wrench(source: WrenchLog, estimate_gravity: bool = False, steps: int = 2
 def _turned(source: WrenchLog, steps: int) -> WrenchLog:
     """With gravity's direction and the sign found, and the columns that carry its uncertainty."""
     size = np.linalg.norm(source.gravity)
-    s = solved(factored([replace(source, forces_only=True)], 6))
+    s = solved(factored([replace(source, forces_only=True)], 6), correlated=False)
     mass, weight = s.x[0], s.x[4:7]
     std = 1.0 / max(_apart(s.W, 0), 1e-300)
     if np.linalg.norm(weight) == 0.0 or abs(mass) < 3.0 * std:
@@ -156,10 +156,10 @@ def _turned(source: WrenchLog, steps: int) -> WrenchLog:
     sign = float(np.sign(mass))
     g, pi = size * sign * weight / np.linalg.norm(weight), np.zeros(10)
     source = replace(source, sign=source.sign * sign, gravity=g)
-    pi = solved(factored([source], 6)).x
+    pi = solved(factored([source], 6), correlated=False).x
     for _ in range(steps):
         source = replace(source, gravity=g, around=pi)
-        s = solved(factored([source], source.nuisances))
+        s = solved(factored([source], source.nuisances), correlated=False)
         change, pi = s.nuisances[6:8] @ _tangents(g), s.x
         g = size * (g + change) / np.linalg.norm(g + change)
         if np.linalg.norm(change) < 1e-7 * size:
