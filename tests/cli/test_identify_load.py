@@ -108,7 +108,7 @@ def test_doubts_are_in_the_exit_status(folder, tmp_path, monkeypatch):
         (("identify-load", "gripper.csv", "--sensor", "ft_sensor"), "expected forces and moments of the wrist's sensor"),
         (("identify-load", "wrist.csv", "--sensor", "ft_sensor", "--wrench", "a,b"), "expected six columns"),
         (("identify-load", "gripper.csv", "--wrench", "f"), "wrench: for logs of a sensor"),
-        (("identify-load", "gripper.csv", "--load-friction", "big"), "friction: expected own, same or load"),
+        (("identify-load", "gripper.csv", "--load-friction", "big"), "friction: expected one of 'own', 'same', 'load'"),
         (("identify-load", "gripper.csv", "--friction", "sigmoid"), "--friction: expected viscous, coulomb, offset"),
         (("drive-gains", "loaded.csv", "currents.csv", "--mass", "0"), "mass: expected kilograms > 0"),
         (("drive-gains", "loaded.csv", "currents.csv"), "mass: expected the mass of a load, or known_bodies"),

@@ -48,7 +48,9 @@ class Oracle:
         path = save_urdf(robot, folder / f"{robot.name}.urdf")
         self.model = pin.buildModelFromUrdf(str(path))
         self.model.gravity.linear = robot.gravity
-        self.order = [self.model.idx_vs[self.model.getJointId(j)] for j in robot.joint_names]
+        joints = [self.model.getJointId(j) for j in robot.joint_names]
+        self.order, self.places = [self.model.idx_vs[j] for j in joints], [self.model.idx_qs[j] for j in joints]
+        self.endless = [self.model.nqs[j] == 2 for j in joints]  # given as cosine and sine
         self.wrist = None
         if load is not None:  # a joint that never moves: what it transmits is what a sensor reads
             at = self.model.frames[self.model.getFrameId(load.frame)]
@@ -60,10 +62,12 @@ class Oracle:
     def __call__(self, q, v, a):
         """(torques (N, nv), wrenches on the load in its frame, forces first, (N, 6) or None)."""
         tau, F = [], []
+        x, rates = pin.neutral(self.model), np.zeros((2, self.model.nv))
         for state in zip(q, v, a):
-            x = np.zeros((3, self.model.nv))
-            x[:, self.order] = state
-            tau.append(pin.rnea(self.model, self.data, *x)[self.order])
+            for place, endless, angle in zip(self.places, self.endless, state[0]):
+                x[place : place + 1 + endless] = (np.cos(angle), np.sin(angle)) if endless else angle
+            rates[:, self.order] = state[1:]
+            tau.append(pin.rnea(self.model, self.data, x, *rates)[self.order])
             if self.wrist is not None:
                 F.append(self.data.f[self.wrist].vector.copy())
         return np.array(tau), np.array(F) if F else None

@@ -49,7 +49,7 @@ def test_without_noise_both_methods_find_the_gains_themselves(tmp_path):
 
 
 def test_an_upright_axis_that_hardly_accelerates_gets_no_gain(tmp_path):
-    logs = [currents(x, tmp_path, seed, 0.05, slow=6.0, seconds=30.0) for x, seed in ((LOAD, 0), (None, 1))]
+    logs = [currents(x, tmp_path, seed, 0.05, slow=12.0, seconds=30.0) for x, seed in ((LOAD, 0), (None, 1))]
     found = drive_gains(PANDA, *logs, filtering=Filtering(cutoff=5.0), **ALL_KNOWN)
     assert "panda_joint1" in found.refused
     assert "none of it weight: its axis is upright" in found.refused["panda_joint1"]
@@ -98,7 +98,7 @@ def test_bad_input_is_refused_with_its_name(tmp_path):
     dead = Dataset(empty.t, empty.q, empty.tau * (np.arange(7) != 3))
     same = Dataset(empty.t, empty.q, empty.tau + 0.02 * np.random.default_rng(5).normal(size=empty.tau.shape))
     for error, words, arguments, options in (
-        (ArgumentError, "mass: kilograms > 0|mass: expected kilograms > 0", (log, empty), {"mass": 0.0}),
+        (ArgumentError, "mass: expected kilograms > 0", (log, empty), {"mass": 0.0}),
         (ArgumentError, "mass: expected the mass of a load, or known_bodies", (log, empty), {}),
         (ArgumentError, "without_load: expected a log without the load", (log,), {"mass": 1.0}),
         (ArgumentError, "without_load: for a load, whose mass", (log, empty), {"known_bodies": ["panda_link5"]}),
@@ -110,7 +110,7 @@ def test_bad_input_is_refused_with_its_name(tmp_path):
         (DataError, "too short", (log.between(0.0, 0.2), empty.between(0.0, 0.2)), KNOWN),
         (ExcitationError, "no current in joint|no gain is determined", (dead, dead), KNOWN),
         (ExcitationError, "no gain is determined|currents show nothing", (same, empty), KNOWN),
-        (ArgumentError, "method: expected ml or tls", (log, empty), KNOWN | {"method": "ols"}),
+        (ArgumentError, "method: expected 'ml' or 'tls'", (log, empty), KNOWN | {"method": "ols"}),
     ):
         with pytest.raises(error, match=words):
             drive_gains(PANDA, *arguments, filtering=FILTER, **options)

@@ -130,7 +130,7 @@ class _Problem:
         x0 = np.concatenate((1.0 / g, theta))
         solution = minimise(
             lambda x: self._residual(x, weights), x0, lambda x: self._jacobian(x, weights), x_scale="jac", method="lm",
-            xtol=1e-12, ftol=1e-12, gtol=1e-12, max_nfev=500,
+            xtol=1e-12, ftol=1e-12, gtol=1e-12, max_nfev=60,
         )  # fmt: skip
         return 1.0 / solution.x[: self.nv], solution.x[self.nv :]
 

@@ -108,32 +108,45 @@ def _ball(mass: float, centre: np.ndarray) -> np.ndarray:
 
 
 def _nearest(W, b, prior, scale) -> np.ndarray:
-    """Newton's method on the module's function, from the prior; steps are halved until they are inside and descend."""
-    R = W * scale
-    basis, whiten = BASIS * scale[:, None, None], np.linalg.inv(inertia.pseudo(prior))
-    pull = np.einsum("ij,kij->k", whiten, basis)
+    """The module's function with the distance's weight falling from where the prior is the answer to 1: each minimum is
+    near the one before, and Newton's method takes few steps (path following: Nesterov and Nemirovskii 1994).
+    """
+    R, y = W * scale, prior / scale
+    basis, P0 = BASIS * scale[:, None, None], inertia.pseudo(prior)
+    pull = np.einsum("ij,kij->k", np.linalg.inv(P0), basis)
+    weight = max(1.0, float(np.sum((R @ y - b) ** 2)))
+    while weight > 1.0:
+        y = _minimum(R / np.sqrt(weight), b / np.sqrt(weight), basis, pull, y, 1e-2)
+        weight *= 0.1
+    return _minimum(R, b, basis, pull, y, 1e-6) * scale
+
+
+def _minimum(R, b, basis, pull, y, close: float) -> np.ndarray:
+    """Newton's method on 1/2 |R y - b|^2 + pull y - log det P(y) from y, to a decrement of `close`; steps are halved
+    until they are inside and descend.
+    """
 
     def value(y):
         sign, logarithm = np.linalg.slogdet(P := np.einsum("k,kij->ij", y, basis))
         inside = sign > 0.0 and np.linalg.eigvalsh(P)[0] > 0.0
         return 0.5 * np.sum((R @ y - b) ** 2) + pull @ y - logarithm if inside else np.inf
 
-    y, decrement = prior / scale, np.inf
-    for _ in range(300):
+    decrement = np.inf
+    for _ in range(200):
         inverse = np.linalg.inv(np.einsum("k,kij->ij", y, basis))
         X = np.einsum("ij,kjl->kil", inverse, basis)
         gradient = R.T @ (R @ y - b) + pull - np.einsum("kii->k", X)
         step = -np.linalg.solve(R.T @ R + np.einsum("kij,lji->kl", X, X), gradient)
         decrement, t = float(np.sqrt(max(-gradient @ step, 0.0))), 1.0
-        if decrement > 0.25:  # within, whole steps stay inside (Nesterov and Nemirovskii 1994)
+        if decrement > 0.25:  # within, whole steps stay inside
             now = value(y)
-            while value(y + t * step) > now - 0.1 * t * decrement**2:
+            while t > 1e-12 and value(y + t * step) > now - 0.1 * t * decrement**2:
                 t *= 0.5
         y = y + t * step
-        if decrement < 1e-6:
-            return y * scale
+        if decrement < close:
+            return y
     raise SolverError(
-        f"the nearest body was not found: Newton's decrement is {decrement:.3g} after 300 steps; see the log's units"
+        f"the nearest body was not found: Newton's decrement is {decrement:.3g} after 200 steps; see the log's units"
     )
 
 

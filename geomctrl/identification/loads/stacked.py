@@ -21,7 +21,7 @@ from geomctrl.identification.estimators.conditioning import POOR
 from geomctrl.identification.estimators.residuals import autocorrelation, correlation_factor
 
 ITERATIONS = 6  # of the weights: the noise changes by less than a percent then
-ROWS_PER_UNKNOWN = 3  # fewer rows say next to nothing of their own noise
+TOO_FEW = 1.5  # rows per unknown, in any of the logs: less says next to nothing of its own noise
 Chunk = tuple[np.ndarray, np.ndarray, np.ndarray]
 
 
@@ -104,11 +104,12 @@ def factored(sources: Sequence[Source], nuisances: int) -> Factored:
         factors += own
         counts.append(used)
     out = Factored(sources, factors, np.concatenate(counts), nuisances)
-    if out.counts.sum() < ROWS_PER_UNKNOWN * out.unknowns:
-        raise DataError(
-            f"{sources[0].label}: too short: {out.counts.sum()} rows in all for {out.unknowns} unknowns; expected about"
-            " 10 s of motion of all joints"
-        )
+    for source, rows in zip(sources, counts):
+        if rows.sum() < TOO_FEW * out.unknowns:
+            raise DataError(
+                f"{source.label}: too short: {rows.sum()} rows of all channels for {out.unknowns} unknowns; expected"
+                " about 10 s of motion of all joints"
+            )
     return out
 
 
@@ -166,7 +167,9 @@ def _eliminated(data: Factored, weights: np.ndarray) -> _Left:
     keep = s > POOR * s.max(initial=0.0)
     U, s, Vt = U[:, keep], s[keep], Vt[keep]
     back = (Vt.T / s) @ U.T / length[:, None]
-    return _Left(W - U @ (U.T @ W), b - U @ (U.T @ b), back, W, b)
+    left = W - U @ (U.T @ W)
+    left[:, np.linalg.norm(left, axis=0) <= POOR * np.linalg.norm(W, axis=0)] = 0.0  # rounding errors
+    return _Left(left, b - U @ (U.T @ b), back, W, b)
 
 
 def _least_squares(W: np.ndarray, b: np.ndarray) -> np.ndarray:
