@@ -192,9 +192,7 @@ def test_a_wrist_sensor_shows_load_offsets_sign_and_gravity(sign, tilted, tmp_pa
     z = []
     for seed in range(3):
         t, q, W = wrench_log(tmp_path, seed, sign, g)
-        report = identify_load(
-            PANDA, silent(t, q), sensor=FRAME, wrench=W, estimate_gravity=tilted, filtering=FILTER
-        )
+        report = identify_load(PANDA, silent(t, q), sensor=FRAME, wrench=W, estimate_gravity=tilted, filtering=FILTER)
         z.append(z_scores(report))
         assert report.doubts == ()
         np.testing.assert_allclose(report.parameters, TRUE, atol=5e-3)
@@ -204,7 +202,7 @@ def test_a_wrist_sensor_shows_load_offsets_sign_and_gravity(sign, tilted, tmp_pa
     assert ("forces on the load" if sign > 0.0 else "forces on the sensor") in report.text()
     if tilted:
         words = report.notes["gravity in the base [m/s^2]"]
-        assert float(words.split(': ')[1].split()[0]) == pytest.approx(np.rad2deg(0.4), abs=0.2), words
+        assert float(words.split(": ")[1].split()[0]) == pytest.approx(np.rad2deg(0.4), abs=0.2), words
 
 
 def test_the_load_in_another_frame_of_the_sensors_link(tmp_path):

@@ -11,7 +11,7 @@ from types import NoneType
 import numpy as np
 from numpy.typing import ArrayLike
 
-from geomctrl.arguments import choice, instance, listed, number, vector
+from geomctrl.arguments import choice, exactly, instance, listed, number, vector
 from geomctrl.errors import ArgumentError, NameNotFoundError
 from geomctrl.identification.data import Dataset
 from geomctrl.identification.doubts import Doubt
@@ -79,6 +79,7 @@ def drive_gains(
     if model is not None and model.robot is not robot:
         raise ArgumentError("model: was made for another robot")
     model = (model or RegressorModel(robot)).with_options(rotor=True)
+    known_bodies = listed("known_bodies", known_bodies)
     reading, filtering = reading or Reading(), replace(filtering or Filtering(), saturation=False)
     reading.require_units_of(robot)
     if mass is None:
@@ -87,7 +88,7 @@ def drive_gains(
         logs, loaded = [log], [True]
     else:
         scale = _load(model, mass, centre, inertia, frame, friction)
-        if list(known_bodies):
+        if known_bodies:
             raise ArgumentError("known_bodies: expected none beside a load of known mass")
         if without_load is None:
             raise ArgumentError("without_load: expected a log without the load: it can not be told from the last link")
@@ -155,14 +156,16 @@ def _load(model: RegressorModel, mass, centre, inertia, frame: str | None, frict
     if centre is None and inertia is not None:
         raise ArgumentError("centre: expected one where the inertia about it is given")
     c = vector("centre", np.zeros(3) if centre is None else centre, 3)
-    pi = body.from_com(mass, c, np.zeros((3, 3)) if inertia is None else inertia)
+    I = np.zeros((3, 3)) if inertia is None else exactly("inertia", inertia, (3, 3))
+    if not np.allclose(I, I.T, rtol=0.0, atol=1e-9 * np.abs(I).max()):
+        raise ArgumentError(f"inertia: expected a symmetric matrix, got {I.tolist()}")
+    pi = body.from_com(mass, c, I)
     body.check(pi, "load")
     own = own_friction(model) if friction == "own" else np.zeros(0, int)
     return _Load(model, at, pi, given, own)
 
 
-def _numbers(robot: Robot, names: Sequence[str]) -> list[int]:
-    given = listed("known_bodies", names)
+def _numbers(robot: Robot, given: Sequence[str]) -> list[int]:
     if not given:
         raise ArgumentError("mass: expected the mass of a load, or known_bodies: without either no scale is known")
     for name in given:

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from geomctrl.arguments import choice, flag, instance
-from geomctrl.errors import ArgumentError
+from geomctrl.errors import ArgumentError, NameNotFoundError
 from geomctrl.identification.data import Dataset
 from geomctrl.identification.data.samples import derive
 from geomctrl.identification.errors import DataError, ExcitationError
@@ -167,7 +167,10 @@ def _report(robot, at, body: Body, s: Solved, way, history, notes, found, extra=
 
 def carried(robot: Robot, frame: str | None, argument: str = "frame") -> Frame:
     """The frame, or the last body's, which moves. Raises ArgumentError, NameNotFoundError."""
-    at = robot.frame(robot.body_names[-1] if frame is None else frame)
+    try:
+        at = robot.frame(robot.body_names[-1] if frame is None else frame)
+    except NameNotFoundError as error:
+        raise NameNotFoundError(f"{argument}: {error}") from None
     if at.body < 0:
         raise ArgumentError(f"{argument}: {at.name!r} is fixed to the world and can not carry a load")
     return at

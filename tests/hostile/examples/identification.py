@@ -94,6 +94,7 @@ def report():
     return IdentificationReport(estimate(), LOG)
 
 
+WRENCHES = np.random.default_rng(1).normal(size=(len(TIME), 6))
 LOADED = ROBOT.with_payload(1.0, (0.1, 0.0, 0.0), 0.01 * np.eye(3))
 
 
@@ -390,6 +391,18 @@ EXAMPLES = {
             "filtering": Filtering(cutoff=10.0),
         },
         compare=False,
+        called={"without_load": "log"},
+    ),
+    "identification.identify_load#sensor": Example(
+        {
+            "robot": ROBOT,
+            "log": LOG,
+            "sensor": "link2",
+            "wrench": WRENCHES,
+            "estimate_gravity": False,
+            "filtering": Filtering(cutoff=10.0),
+        },
+        compare=False,
     ),
     "identification.LoadReport.text": Example({}, Fresh(load_report)),
     "identification.LoadReport.tables": Example({}, Fresh(load_report)),
@@ -411,6 +424,7 @@ EXAMPLES = {
             "filtering": Filtering(cutoff=10.0),
         },
         compare=False,
+        called={"without_load": "log"},
     ),
     "identification.DriveGains.text": Example({}, Fresh(drives_report)),
     "identification.DriveGains.tables": Example({}, Fresh(drives_report)),
