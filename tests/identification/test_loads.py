@@ -157,7 +157,7 @@ def test_what_a_planar_arm_can_not_show_is_said(tmp_path):
 
 def test_doubts(logs, tmp_path):
     swapped = identify_load(PANDA, logs(1, None), logs(0), frame=FRAME, filtering=FILTER)
-    assert [(d.kind, d.fatal) for d in swapped.doubts][0] == ("mass", True)
+    assert (swapped.doubts[0].kind, swapped.doubts[0].fatal) == ("mass", True)
     assert "wrong way round" in swapped.text()
     assert inertia.is_physical(swapped.parameters, strict=True)
     nothing = identify_load(PANDA, logs(3, None), logs(1, None), frame=FRAME, filtering=FILTER)
