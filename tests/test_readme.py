@@ -42,6 +42,16 @@ def test_python_in_the_page_about_plants_runs():
     assert space["run"].x.shape == (51, 7)
 
 
+def test_python_in_the_page_about_loads_runs(capsys):
+    blocks = re.findall(r"```python\n(.*?)```", (ROOT / "docs/loads.md").read_text(encoding="utf-8"), re.DOTALL)
+    space: dict = {}
+    for block in blocks:
+        exec(compile(block, "docs/loads.md", "exec"), space)
+    assert space["report"].mass == pytest.approx(2.0, rel=0.01)
+    assert space["report"].doubts == ()
+    assert space["drives"].gains == pytest.approx(space["GAINS"], rel=0.05)
+
+
 @pytest.mark.parametrize(
     "document",
     [
@@ -52,6 +62,7 @@ def test_python_in_the_page_about_plants_runs():
         "docs/contact-and-wrenches.md",
         "docs/controllers.md",
         "docs/formulas.md",
+        "docs/loads.md",
         "docs/minimum-energy-paths.md",
         "docs/plants.md",
         "docs/testing.md",

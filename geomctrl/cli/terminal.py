@@ -19,7 +19,8 @@ from geomctrl.errors import ArgumentError, GeomctrlError, NameNotFoundError
 FAILED, BAD_ARGUMENTS = 1, 2
 MODEL_HELP = (
     "A bundled robot (see `geomctrl robots`), or the path of a URDF file, of an MJCF file (.xml, .mjcf;"
-    " needs the extra 'mjcf'), or of a TOML file with a Denavit-Hartenberg table (`geomctrl.models.load_dh`)."
+    " needs the extra 'mjcf'), of a TOML file with a Denavit-Hartenberg table (`geomctrl.models.load_dh`), or of a"
+    " robot.json that `geomctrl identify` wrote."
 )
 
 
@@ -72,7 +73,7 @@ def load_robot(
     mimic: str = "coupled",
     physical: str = "reported",
 ):
-    """A bundled robot by name, else that of a URDF, MJCF or TOML file; options as of `load_urdf`.
+    """A bundled robot by name, else that of a URDF, MJCF, TOML or robot.json file; options as of `load_urdf`.
 
     Raises GeomctrlError children.
     """
@@ -82,8 +83,8 @@ def load_robot(
     if not bundled and not Path(source).is_file():
         raise ArgumentError(f"ROBOT: no such file: {source!r}; bundled robots: {', '.join(models.names())}")
     suffix = Path(source).suffix.lower()
-    mjcf, table = suffix in (".xml", ".mjcf"), suffix == ".toml"
-    if (bundled or mjcf or table) and (floating_base or physical == "required" or mimic != "coupled"):
+    mjcf, table, ours = suffix in (".xml", ".mjcf"), suffix == ".toml", suffix == ".json"
+    if (bundled or mjcf or table or ours) and (floating_base or physical == "required" or mimic != "coupled"):
         raise ArgumentError(f"--floating-base, --mimic, --physical: for URDF files, not for {source!r}")
     if bundled:
         try:
@@ -94,6 +95,10 @@ def load_robot(
         return models.load_mjcf(Path(source))
     if table:
         return models.load_dh(Path(source))
+    if ours:
+        from geomctrl.identification import load_model
+
+        return load_model(Path(source))
     return models.load_urdf(Path(source), floating_base, mimic=str(mimic), physical=str(physical))
 
 

@@ -9,6 +9,8 @@ from .compressed import Compressed as Compressed
 from .data import Dataset as Dataset
 from .data import JointMapping as JointMapping
 from .doubts import Doubt as Doubt
+from .drives import DriveGains as DriveGains
+from .drives import drive_gains as drive_gains
 from .errors import DataError as DataError
 from .errors import ExcitationError as ExcitationError
 from .errors import SolverError as SolverError
@@ -34,6 +36,8 @@ from .export import save_urdf as save_urdf
 from .formulas import load_columns as load_columns
 from .friction import CurveFit as CurveFit
 from .friction import fit_curves as fit_curves
+from .loads import LoadReport as LoadReport
+from .loads import identify_load as identify_load
 from .model import RegressorModel as RegressorModel
 from .pipeline import identify as identify
 from .report import IdentificationReport as IdentificationReport

@@ -19,7 +19,9 @@ from geomctrl.identification import (
     RegressorModel,
     Validation,
     base_parameters,
+    drive_gains,
     fit,
+    identify_load,
     load_extra,
     save_model,
     trajectories,
@@ -90,6 +92,27 @@ def compressed():
 @functools.cache
 def report():
     return IdentificationReport(estimate(), LOG)
+
+
+WRENCHES = np.random.default_rng(1).normal(size=(len(TIME), 6))
+LOADED = ROBOT.with_payload(1.0, (0.1, 0.0, 0.0), 0.01 * np.eye(3))
+
+
+@functools.cache
+def loaded_log():
+    """The same motion with a load on."""
+    torques = LOADED.inverse_dynamics(LOG.q, LOG.v, LOG.a) - ROBOT.inverse_dynamics(LOG.q, LOG.v, LOG.a)
+    return Dataset(TIME, LOG.q, LOG.tau + torques, v=LOG.v, a=LOG.a)
+
+
+@functools.cache
+def load_report():
+    return identify_load(ROBOT, loaded_log(), LOG, filtering=Filtering(cutoff=10.0))
+
+
+@functools.cache
+def drives_report():
+    return drive_gains(ROBOT, loaded_log(), LOG, mass=1.0, filtering=Filtering(cutoff=10.0))
 
 
 @functools.cache
@@ -352,6 +375,60 @@ EXAMPLES = {
         },
         compare=False,
     ),
+    "identification.identify_load": Example(
+        {
+            "robot": ROBOT,
+            "log": Fresh(loaded_log),
+            "without_load": LOG,
+            "frame": "link2",
+            "identified": None,
+            "model": RegressorModel(ROBOT),
+            "friction": "same",
+            "sensor": None,
+            "wrench": None,
+            "estimate_gravity": False,
+            "reading": Reading(),
+            "filtering": Filtering(cutoff=10.0),
+        },
+        compare=False,
+        called={"without_load": "log"},
+    ),
+    "identification.identify_load#sensor": Example(
+        {
+            "robot": ROBOT,
+            "log": LOG,
+            "sensor": "link2",
+            "wrench": WRENCHES,
+            "estimate_gravity": False,
+            "filtering": Filtering(cutoff=10.0),
+        },
+        compare=False,
+    ),
+    "identification.LoadReport.text": Example({}, Fresh(load_report)),
+    "identification.LoadReport.tables": Example({}, Fresh(load_report)),
+    "identification.LoadReport.save": Example({"folder": path("load")}, Fresh(load_report)),
+    "identification.drive_gains": Example(
+        {
+            "robot": ROBOT,
+            "log": Fresh(loaded_log),
+            "without_load": LOG,
+            "mass": number(1.0, positive=True),
+            "centre": np.array([0.125, 0.0, 0.0]),
+            "inertia": 0.0078125 * np.eye(3),
+            "frame": "link2",
+            "known_bodies": Argument((), "empty"),
+            "model": RegressorModel(ROBOT),
+            "friction": "same",
+            "method": "tls",
+            "reading": Reading(),
+            "filtering": Filtering(cutoff=10.0),
+        },
+        compare=False,
+        called={"without_load": "log"},
+    ),
+    "identification.DriveGains.text": Example({}, Fresh(drives_report)),
+    "identification.DriveGains.tables": Example({}, Fresh(drives_report)),
+    "identification.DriveGains.save": Example({"folder": path("gains")}, Fresh(drives_report)),
     "identification.save_model": Example(
         {"robot": ROBOT, "path": path("model.json"), "extra": Argument({"note": "x"}, "mapping")}
     ),
@@ -410,6 +487,8 @@ LEFT_OUT = dict.fromkeys(
         "identification.Compressed",
         "identification.CurveFit",
         "identification.Doubt",
+        "identification.DriveGains",
+        "identification.LoadReport",
         "LogFilter",
         "identification.trajectories.Excitation",
         "identification.trajectories.Trajectory",

@@ -1,0 +1,233 @@
+"""`drive_gains`: from logs of motor currents to torques per current."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from types import NoneType
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from geomctrl.arguments import choice, exactly, instance, listed, number, vector
+from geomctrl.errors import ArgumentError, NameNotFoundError
+from geomctrl.identification.data import Dataset
+from geomctrl.identification.doubts import Doubt
+from geomctrl.identification.errors import ExcitationError
+from geomctrl.identification.loads.load import carried, filtered, own_friction
+from geomctrl.identification.loads.stacked import factored
+from geomctrl.identification.model import RegressorModel
+from geomctrl.identification.settings import Filtering, Reading
+from geomctrl.mechanism import inertia as body
+from geomctrl.robot import Robot
+
+from .currents import read_currents
+from .fit import METHODS, CurrentLog, Gains, fitted
+from .report import DriveGains
+
+LARGEST = 0.25  # half of a 95 % interval, of its gain, from which on the gain is refused
+UNFELT = 0.05  # of the known torque: weight below that is none
+UNEXPLAINED = 0.15  # of the currents
+
+
+def drive_gains(
+    robot: Robot,
+    log: Dataset | str | Path,
+    without_load: Dataset | str | Path | None = None,
+    *,
+    mass: float | None = None,
+    centre: ArrayLike | None = None,
+    inertia: ArrayLike | None = None,
+    frame: str | None = None,
+    known_bodies: Sequence[str] = (),
+    model: RegressorModel | None = None,
+    friction: str = "own",
+    method: str = "ml",
+    reading: Reading | None = None,
+    filtering: Filtering | None = None,
+) -> DriveGains:
+    """Torque per motor current of every joint [N m/A] (Gautier and Briot 2014), the robot's inertias and friction with
+    them, which need not be known.
+
+        gains = drive_gains(robot, "with.csv", "without.csv", mass=5.012, frame="tool0").gains
+
+    What fixes the scale: a load on `frame` (default the last body) of known `mass` [kg] in the first log, none in the
+    second; its `centre` (3,) [m] in the frame and its `inertia` (3, 3) about that [kg m^2] where they are known, too,
+    else they are identified. Or, with one log, `known_bodies`: bodies whose inertial parameters are right in the
+    robot's model (of CAD, weighed). At least one of them must be felt by itself: a load at rest says nothing.
+    friction of the loaded robot: "own" or "same". method: "ml", maximum likelihood for noise in the currents, or "tls",
+    the paper's total least squares. model: default base parameters, friction, offsets, rotors. Datasets hold currents
+    [A] as tau; reading, filtering as in `identify`.
+
+    Gains whose interval is wider than +-25 % are refused, with the reason. Raises ExcitationError where all are,
+    DataError, ArgumentError, NameNotFoundError.
+    """
+    expected = "a Dataset or the path of a log"
+    for name, x, kind, words in (
+        ("robot", robot, Robot, "a geomctrl.Robot"),
+        ("log", log, (Dataset, str, os.PathLike), expected),
+        ("without_load", without_load, (Dataset, str, os.PathLike, NoneType), f"{expected}, or None"),
+        ("model", model, (RegressorModel, NoneType), "a RegressorModel or None"),
+        ("reading", reading, (Reading, NoneType), "a Reading or None"),
+        ("filtering", filtering, (Filtering, NoneType), "a Filtering or None"),
+    ):
+        instance(name, x, kind, words)
+    choice("friction", friction, ("own", "same"))
+    choice("method", method, METHODS)
+    if model is not None and model.robot is not robot:
+        raise ArgumentError("model: was made for another robot")
+    model = (model or RegressorModel(robot)).with_options(rotor=True)
+    known_bodies = listed("known_bodies", known_bodies)
+    reading, filtering = reading or Reading(), replace(filtering or Filtering(), saturation=False)
+    reading.require_units_of(robot)
+    if mass is None:
+        scale = _Bodies(model, _numbers(robot, known_bodies))
+        _refuse_without_mass(without_load=without_load, centre=centre, inertia=inertia, frame=frame)
+        logs, loaded = [log], [True]
+    else:
+        scale = _load(model, mass, centre, inertia, frame, friction)
+        if known_bodies:
+            raise ArgumentError("known_bodies: expected none beside a load of known mass")
+        if without_load is None:
+            raise ArgumentError("without_load: expected a log without the load: it can not be told from the last link")
+        logs, loaded = [without_load, log], [False, True]
+    data = filtered([read_currents(x, robot, reading) for x in logs], robot, filtering)
+    sources = [CurrentLog(model, x, scale.columns(on)) for x, on in zip(data, loaded)]
+    found = fitted(factored(sources, 0), method)
+    return _report(robot, scale, data, found, method)
+
+
+# --- what is known, and the columns of what is not -------------------------------------------------------------------
+
+
+class _Load:
+    """A load of which the parameters where `given` is True are known."""
+
+    def __init__(self, model: RegressorModel, frame, pi: np.ndarray, given: np.ndarray, own: np.ndarray):
+        self.model, self.pi, self.given, self.own = model, pi, given, own
+        self.at = model.base.columns
+        self.first = 10 * frame.body
+        self.handover = body.transform(frame.placement, np.eye(10)).T
+        self.words = f"a load of {pi[0]:g} kg at {frame.name!r}"
+
+    def columns(self, loaded: bool):
+        def rows(q, v, a):
+            Y = self.model.regressor(q, v, a)
+            load = Y[..., self.first : self.first + 10] @ self.handover
+            parts = [Y[..., self.own], load[..., ~self.given], (load[..., self.given] @ self.pi[self.given])[..., None]]
+            parts = [x if loaded else np.zeros_like(x) for x in parts]
+            return [np.concatenate((Y[..., self.at], *parts), -1)]
+
+        return rows
+
+    def load(self, theta: np.ndarray) -> np.ndarray:
+        pi = self.pi.copy()
+        pi[~self.given] = theta[len(theta) - (~self.given).sum() :]
+        return pi
+
+
+class _Bodies:
+    """Bodies whose parameters are the model's."""
+
+    def __init__(self, model: RegressorModel, numbers: list[int]):
+        self.model = model
+        known = (10 * np.array(numbers)[:, None] + np.arange(10)).ravel()
+        self.known, self.x = known, model.prior[known]
+        self.others = np.setdiff1d(np.arange(model.size), known)
+        self.words = "bodies as the model has them: " + ", ".join(model.robot.body_names[k] for k in numbers)
+
+    def columns(self, loaded: bool):
+        def rows(q, v, a):
+            Y = self.model.regressor(q, v, a)
+            return [np.concatenate((Y[..., self.others], (Y[..., self.known] @ self.x)[..., None]), -1)]
+
+        return rows
+
+    def load(self, theta: np.ndarray) -> None:
+        return None
+
+
+def _load(model: RegressorModel, mass, centre, inertia, frame: str | None, friction: str) -> _Load:
+    at = carried(model.robot, frame)
+    mass = number("mass", mass, "kilograms > 0: a load that is not there fixes no scale", lambda x: x > 0.0)
+    given = np.array([True] + [centre is not None] * 3 + [inertia is not None] * 6)
+    if centre is None and inertia is not None:
+        raise ArgumentError("centre: expected one where the inertia about it is given")
+    c = vector("centre", np.zeros(3) if centre is None else centre, 3)
+    I = np.zeros((3, 3)) if inertia is None else exactly("inertia", inertia, (3, 3))
+    if not np.allclose(I, I.T, rtol=0.0, atol=1e-9 * np.abs(I).max()):
+        raise ArgumentError(f"inertia: expected a symmetric matrix, got {I.tolist()}")
+    pi = body.from_com(mass, c, I)
+    body.check(pi, "load")
+    own = own_friction(model) if friction == "own" else np.zeros(0, int)
+    return _Load(model, at, pi, given, own)
+
+
+def _numbers(robot: Robot, given: Sequence[str]) -> list[int]:
+    if not given:
+        raise ArgumentError("mass: expected the mass of a load, or known_bodies: without either no scale is known")
+    for name in given:
+        if name not in robot.body_names:
+            raise NameNotFoundError(f"known_bodies: expected some of {', '.join(robot.body_names)}, got {name!r:.60}")
+    numbers = [robot.body_names.index(name) for name in dict.fromkeys(given)]
+    if not robot.parameters[numbers].any():
+        raise ArgumentError(f"known_bodies: {', '.join(given)}: massless in the robot's model: they fix no scale")
+    return numbers
+
+
+def _refuse_without_mass(**given) -> None:
+    for name, x in given.items():
+        if x is not None:
+            raise ArgumentError(f"{name}: for a load, whose mass is missing")
+
+
+# --- the result -----------------------------------------------------------------------------------------------------
+
+
+def _report(robot: Robot, scale: _Load | _Bodies, data: list[Dataset], found: Gains, method: str) -> DriveGains:
+    known = _known_torques(scale, data[-1])
+    rms = found.noise.reshape(len(data), robot.nv)
+    size = np.array([np.sqrt(np.mean(np.square(x.tau), 0)) for x in data])
+    relative = rms / np.maximum(size, 1e-300)
+    refused = {}
+    for name, g, std, (felt, weight), total in zip(robot.dof_names, found.g, found.std, known, size[-1]):
+        half = 1.96 * std / abs(g)
+        if not half <= LARGEST:
+            refused[name] = _why(half, felt, weight, total * abs(g))
+    if len(refused) == robot.nv:
+        name, why = next(iter(refused.items()))
+        raise ExcitationError(f"{data[-1].label}: no gain is determined; {name}: {why}")
+    doubts = [
+        Doubt("gain", f"no gain of {name}: {why}", "Give the rest only, or log again.") for name, why in refused.items()
+    ]
+    total = float(np.linalg.norm(rms / size.max(0)) / np.sqrt(rms.size))
+    if total > UNEXPLAINED:
+        advice = "Look at the robot's geometry, gears that couple joints, and which columns are currents."
+        doubts.append(Doubt("model", f"the model leaves {100.0 * total:.0f} % of the currents unexplained", advice))
+    words = {"ml": "maximum likelihood", "tls": "total least squares"}[method]
+    notes = {"method": words, "time [s]": ", ".join(f"{x.t[-1] - x.t[0]:.4g}" for x in data)}
+    return DriveGains(
+        robot, found.g, found.std, refused, known, tuple(x.label for x in data), rms, relative,
+        f"scale: {scale.words}", data[-1].history, notes, tuple(doubts), scale.load(found.theta),
+    )  # fmt: skip
+
+
+def _known_torques(scale: _Load | _Bodies, data: Dataset) -> np.ndarray:
+    """(nv, 2): RMS of kappa in the log, and at rest in the same places [N m]."""
+    some = np.unique(np.linspace(0, len(data) - 1, 1000).astype(int))
+    assert data.v is not None
+    assert data.a is not None
+    q, v, a = data.q[some], data.v[some], data.a[some]
+    rows = scale.columns(True)
+    both = [rows(q, *x)[0][..., -1] for x in ((v, a), (0.0 * v, 0.0 * a))]
+    return np.stack([np.sqrt(np.mean(x**2, 0)) for x in both], -1)
+
+
+def _why(half: float, felt: float, weight: float, total: float) -> str:
+    width = "open" if not np.isfinite(half) else f"+-{100.0 * half:.0f} %"
+    text = f"its interval is {width}; what is known takes {felt:.2g} N m RMS there of {total:.2g}"
+    if weight < UNFELT * felt or weight < 1e-9 * total:
+        return text + ", none of it weight: its axis is upright or through the centre of mass; accelerate it more"
+    return text + ": a heavier load, further from its axis, or more motion"

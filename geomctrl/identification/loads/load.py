@@ -1,0 +1,238 @@
+"""`identify_load`: from a log, or two, to a load."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+from types import NoneType
+from typing import Any
+
+import numpy as np
+
+from geomctrl.arguments import choice, flag, instance
+from geomctrl.errors import ArgumentError, NameNotFoundError
+from geomctrl.identification.data import Dataset
+from geomctrl.identification.data.samples import derive
+from geomctrl.identification.errors import DataError, ExcitationError
+from geomctrl.identification.estimators import Estimate
+from geomctrl.identification.model import RegressorModel
+from geomctrl.identification.settings import Filtering, LogFilter, Reading
+from geomctrl.mechanism import inertia
+from geomctrl.mechanism.mechanism import Frame
+from geomctrl.robot import Robot
+
+from . import doubts, wrenches
+from .body import Body, estimated
+from .joint_torques import OWN, Columns, TorqueLog
+from .known import known
+from .report import LoadReport
+from .stacked import Solved, factored, solved
+from .wrist import WrenchLog, fit_wrench
+
+FRICTION = ("own", "same", "load")
+PASSES = 4  # of friction that depends on the torque that depends on the load
+
+
+def identify_load(
+    robot: Robot,
+    log: Dataset | str | Path,
+    without_load: Dataset | str | Path | None = None,
+    *,
+    frame: str | None = None,
+    identified: Estimate | Mapping[str, Any] | None = None,
+    model: RegressorModel | None = None,
+    friction: str = "own",
+    sensor: str | None = None,
+    wrench: Any = None,
+    estimate_gravity: bool = False,
+    reading: Reading | None = None,
+    filtering: Filtering | None = None,
+) -> LoadReport:
+    """Mass, centre and inertia of a load that is rigidly attached to a robot, from about 10 s of motion of all joints.
+
+        load = identify_load(robot, "with.csv", "without.csv", frame="tool0")  # load.mass, .centre, .robot, .text()
+
+    Three ways: two logs of joint torques, with and without the load, of which the robot's own base parameters are
+    identified, too, so that its inertias need not be known; one log, the robot known: as `identified` (an Estimate, or
+    `load_extra` of its robot.json), or as its model says; one log with the wrenches of a force and torque sensor at the
+    frame `sensor`, with its offsets, and with gravity's direction in the base if asked to `estimate_gravity`.
+
+    frame: a frame or body of the robot that the load moves with, in whose axes it is found; default the last body, or
+    the sensor's. friction of the loaded robot: "own" (viscous, Coulomb, offsets: fitted apart), "same" as without, or
+    "load": with a part that is proportional to the torque a joint transmits (Hamon, Gautier, Garrec 2010). model: what
+    the robot's torques are made of, default as in `identify`. wrench: what the log calls fx, fy, fz, tx, ty, tz; beside
+    a Dataset the numbers (N, 6). reading, filtering: as in `identify`.
+    Raises DataError, ExcitationError (the motion does not show the mass), ArgumentError, NameNotFoundError.
+    """
+    expected = "a Dataset or the path of a log"
+    for name, x, kind, words in (
+        ("robot", robot, Robot, "a geomctrl.Robot"),
+        ("log", log, (Dataset, str, os.PathLike), expected),
+        ("without_load", without_load, (Dataset, str, os.PathLike, NoneType), f"{expected}, or None"),
+        ("model", model, (RegressorModel, NoneType), "a RegressorModel or None"),
+        ("sensor", sensor, (str, NoneType), "the name of a frame, or None"),
+        ("reading", reading, (Reading, NoneType), "a Reading or None"),
+        ("filtering", filtering, (Filtering, NoneType), "a Filtering or None"),
+    ):
+        instance(name, x, kind, words)
+    choice("friction", friction, FRICTION)
+    flag("estimate_gravity", estimate_gravity)
+    if model is not None and model.robot is not robot:
+        raise ArgumentError("model: was made for another robot")
+    reading, filtering = reading or Reading(), filtering or Filtering()
+    reading.require_units_of(robot)
+    if sensor is None and (wrench is not None or estimate_gravity):
+        raise ArgumentError(f"{'wrench' if wrench is not None else 'estimate_gravity'}: for logs of a sensor: give it")
+    if sensor is not None:
+        _refuse_with_sensor(without_load=without_load, identified=identified, model=model)
+        return _from_wrenches(robot, log, frame or sensor, sensor, wrench, estimate_gravity, reading, filtering)
+    at = carried(robot, frame)
+    if without_load is None:
+        return _from_one(robot, log, at, identified, model, friction, reading, filtering)
+    if identified is not None:
+        raise ArgumentError("identified: with a log without the load the robot need not be known; give one of the two")
+    return _from_two(robot, (without_load, log), at, model or RegressorModel(robot), friction, reading, filtering)
+
+
+def _from_two(robot, logs, at: Frame, model, friction: str, reading: Reading, filtering: Filtering) -> LoadReport:
+    without, with_ = filtered([reading.read(log, robot) for log in logs], robot, filtering)
+    columns = Columns(model, at, model.base.columns, own_friction(model) if friction == "own" else np.zeros(0, int))
+
+    def fit(columns: Columns) -> Solved:
+        sources = [TorqueLog(without, columns, False), TorqueLog(with_, columns, True)]
+        return solved(factored(sources, columns.nuisances))
+
+    s, columns = _with_share(fit, columns, friction)
+    body = _seen(s, with_.label)
+    found = (*doubts.of_body(body), *doubts.of_two_logs(s))
+    way = f"from {with_.label!r} and, without it, {without.label!r}"
+    notes = {"friction of the loaded robot": friction, "time with load [s]": round(with_.t[-1] - with_.t[0], 3)}
+    return _report(robot, at, body, s, way, with_.history, notes | _shares(columns, s), found)
+
+
+def _from_one(robot, log, at: Frame, identified, model, friction, reading: Reading, filtering: Filtering) -> LoadReport:
+    robot_known = known(robot, identified, model)
+    model = robot_known.model
+    (data,) = filtered([reading.read(log, robot)], robot, filtering)
+    own = own_friction(model) if friction != "same" else np.zeros(0, int)
+    columns = Columns(model, at, np.zeros(0, int), own, robot_known.x)
+    s, columns = _with_share(lambda c: solved(factored([TorqueLog(data, c, True)], c.nuisances)), columns, friction)
+    body = _seen(s, data.label)
+    torques = np.sqrt(np.mean(np.square(data.tau), 0))
+    found = (*doubts.of_body(body), *doubts.of_model(s, torques, robot_known.source))
+    notes = {"robot": robot_known.source, "friction of the loaded robot": friction,
+             "time [s]": round(data.t[-1] - data.t[0], 3)}  # fmt: skip
+    extra = dict(identified) if isinstance(identified, Mapping) else {}
+    return _report(robot, at, body, s, f"from {data.label!r} and the robot's model", data.history,
+                   notes | _shares(columns, s), found, extra)  # fmt: skip
+
+
+def _from_wrenches(robot, log, frame, sensor, wrench, estimate_gravity, reading, filtering) -> LoadReport:
+    at, there = carried(robot, frame), carried(robot, sensor, "sensor")
+    if at.body != there.body:
+        raise ArgumentError(f"frame: {at.name!r} does not move with the sensor {sensor!r}: they are on different links")
+    if not np.any(robot.gravity) and estimate_gravity:
+        raise ArgumentError("estimate_gravity: the robot's gravity is zero, and its size must be known")
+    motion, W = wrenches.read(log, robot, reading, wrench)
+    judged = derive(motion, tau=W.tau[:, np.arange(motion.nv) % 6])  # a cut-off is chosen for what is measured
+    filter_ = filtering.for_log(judged)
+    data, W = filter_.filtered(motion), filter_.filtered(W)
+    source = WrenchLog(robot, data, W, sensor, at.name, robot.gravity)
+    fitted = fit_wrench(source, estimate_gravity)
+    body = _seen(fitted.solved, data.label)
+    reads = "the sensor's forces on the load" if fitted.source.sign > 0.0 else "the load's forces on the sensor"
+    notes: dict[str, Any] = {
+        "sign of the wrenches": reads,
+        "offsets [N, N m]": ", ".join(f"{x:.5g}" for x in fitted.offsets),
+        "time [s]": round(data.t[-1] - data.t[0], 3),
+    }
+    if estimate_gravity:
+        g = ", ".join(f"{x:.5g}" for x in fitted.source.gravity)
+        notes["gravity in the base [m/s^2]"] = f"{g}: {fitted.tilt:.3g} degrees from the robot's"
+    way = f"from {data.label!r}, wrenches of the sensor at {sensor!r}"
+    return _report(robot, at, body, fitted.solved, way, data.history, notes, tuple(doubts.of_body(body)))
+
+
+# --- pieces ---------------------------------------------------------------------------------------------------------
+
+
+def _report(robot, at, body: Body, s: Solved, way, history, notes, found, extra=None) -> LoadReport:
+    pi = robot.parameters.copy()
+    pi[at.body] += inertia.transform(at.placement, body.parameters)
+    loaded = robot.with_parameters(pi, physical=False)
+    return LoadReport(loaded, at.name, body, s, way, history, notes, tuple(found), extra or {})
+
+
+def carried(robot: Robot, frame: str | None, argument: str = "frame") -> Frame:
+    """The frame, or the last body's, which moves. Raises ArgumentError, NameNotFoundError."""
+    try:
+        at = robot.frame(robot.body_names[-1] if frame is None else frame)
+    except NameNotFoundError as error:
+        raise NameNotFoundError(f"{argument}: {error}") from None
+    if at.body < 0:
+        raise ArgumentError(f"{argument}: {at.name!r} is fixed to the world and can not carry a load")
+    return at
+
+
+def own_friction(model: RegressorModel) -> np.ndarray:
+    """Numbers of the parameters that may be others with a load on."""
+    return np.concatenate([model.indices(kind) for kind in OWN])
+
+
+def _with_share(fit, columns: Columns, friction: str) -> tuple[Solved, Columns]:
+    """The fit; with friction "load" again and again, the torques that joints transmit from the one before."""
+    s = fit(columns)
+    for _ in range(PASSES if friction == "load" else 0):
+        x = np.zeros(columns.model.size) if columns.known is None else columns.known.copy()
+        x[columns.at] = s.nuisances[: len(columns.at)]
+        columns = replace(columns, transmitted=(x[: columns.model.inertial], s.x))
+        s = fit(columns)
+    return s, columns
+
+
+def _shares(columns: Columns, s: Solved) -> dict[str, str]:
+    if columns.transmitted is None:
+        return {}
+    first = len(columns.at)
+    shares = s.nuisances[first : first + columns.model.robot.nv]
+    return {"friction per transmitted torque": ", ".join(f"{x:.3g}" for x in shares)}
+
+
+def filtered(logs: list[Dataset], robot: Robot, filtering: Filtering) -> list[Dataset]:
+    """The logs, low-passed at the same frequencies so that what filters do cancels between them."""
+    names = [data.names for data in logs]
+    if any(a != b and not _numbered(a) and not _numbered(b) for a in names for b in names):
+        raise DataError(f"{logs[-1].label}: joints: expected those of {logs[0].label!r}, got {', '.join(names[-1])}")
+    filters = [filtering.for_log(data) for data in logs]
+    cutoff, torque_cutoff = min(f.cutoff for f in filters), min(f.torque_cutoff for f in filters)
+    both = replace(filtering, cutoff=cutoff, torque_cutoff=torque_cutoff)
+    filters = [both.for_log(data) for data in logs]
+    return [_clean(f, data, robot) for f, data in zip(filters, logs)]
+
+
+def _clean(f: LogFilter, data: Dataset, robot: Robot) -> Dataset:
+    data = f.without_outliers(f.without_saturation(data, robot))
+    return f.without_standstill(f.filtered(data))
+
+
+def _numbered(names: tuple[str, ...]) -> bool:
+    return names == tuple(f"joint{k + 1}" for k in range(len(names)))
+
+
+def _seen(s: Solved, label: str) -> Body:
+    """Raises ExcitationError where not even a mass is seen."""
+    body = estimated(s.W, s.b)
+    if not np.isfinite(body.quantities()["mass"]).all():
+        raise ExcitationError(
+            f"{label}: too little motion: the log says nothing of the load's mass; move the joints that lift it, over"
+            " wide angles, for about 10 s"
+        )
+    return body
+
+
+def _refuse_with_sensor(**given: Any) -> None:
+    for name, x in given.items():
+        if x is not None:
+            raise ArgumentError(f"{name}: not with a sensor, whose wrenches need no torques of the robot")

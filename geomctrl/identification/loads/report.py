@@ -1,0 +1,185 @@
+"""What was found of a load, and how far to trust it.
+
+Definitions, printed with every report:
+
+    load            the rigid body that moves with the frame, as the log has it beyond the robot without it
+    value           the physically consistent estimate: a body that can exist, its pseudo-inertia positive definite
+    95 % low, high  of unconstrained least squares, from the residuals' noise and its correlation in time; errors of the
+                    robot's model are not in it. Open (-inf, inf): the motion says nothing of it
+    inertia         about the centre of mass, in the frame's axes; parameters: first moments h = m c and inertia about
+                    the frame's origin
+    RMS             sqrt(mean over samples of residual^2), low-passed and thinned as the header says: with the load as
+                    found, and with none but all else fitted anew
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from geomctrl.arguments import path_of
+from geomctrl.errors import ModelError
+from geomctrl.files import write_text
+from geomctrl.identification.doubts import Doubt
+from geomctrl.identification.export import save_model, save_urdf
+from geomctrl.mechanism import inertia
+from geomctrl.robot import Robot
+
+from .body import Body
+from .stacked import Solved
+
+NAMES = ("m", "hx", "hy", "hz", "Ixx", "Ixy", "Iyy", "Ixz", "Iyz", "Izz")
+MOMENTS = (("xx", 0, 0), ("yy", 1, 1), ("zz", 2, 2), ("xy", 0, 1), ("xz", 0, 2), ("yz", 1, 2))
+SMALL = 0.05  # m: no load is judged by a length below
+
+
+@dataclass(frozen=True, eq=False)
+class LoadReport:
+    """A load in the frame `frame`, with the data it came from.
+
+    `robot`: the one given, with the load attached; `way`: how it was found, in words; `extra`: what the robot's file
+    holds beside it (friction).
+    """
+
+    robot: Robot
+    frame: str
+    body: Body
+    solved: Solved
+    way: str
+    history: tuple[str, ...] = ()
+    notes: dict[str, Any] = field(default_factory=dict)
+    doubts: tuple[Doubt, ...] = ()
+    extra: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def parameters(self) -> np.ndarray:
+        """(10,), in the frame: m, m c, inertia about its origin."""
+        return self.body.parameters
+
+    @property
+    def mass(self) -> float:
+        """[kg]"""
+        return float(self.parameters[0])
+
+    @property
+    def centre(self) -> np.ndarray:
+        """Centre of mass (3,) [m] in the frame."""
+        return inertia.com(self.parameters)
+
+    @property
+    def inertia(self) -> np.ndarray:
+        """(3, 3) [kg m^2] about the centre of mass, in the frame's axes."""
+        return inertia.com_tensor(self.parameters)
+
+    @cached_property
+    def intervals(self) -> dict[str, np.ndarray]:
+        """95 %: "mass" (2,), "centre" (3, 2), "inertia" (3, 3, 2), "parameters" (10, 2); infinite where the motion
+        says nothing.
+        """
+        return self.body.quantities()
+
+    @cached_property
+    def not_excited(self) -> dict[str, str]:
+        """Which of the ten parameters the motion leaves open, or all but open, and why one says so."""
+        length = max(float(np.sqrt(np.trace(inertia.pseudo(self.parameters)[:3, :3]) / self.mass)), SMALL)
+        scale = self.mass * np.array([1.0] + [length] * 3 + [length**2] * 6)
+        half = 0.5 * np.diff(self.intervals["parameters"]).ravel()
+        words = {}
+        for name, h, s in zip(NAMES, half, scale):
+            if not np.isfinite(h):
+                words[name] = "the motion says nothing of it"
+            elif h > s:
+                words[name] = f"known to +-{h:.2g}, where {s:.2g} is a load's of this mass and size"
+        return words
+
+    @property
+    def errors(self) -> list[dict[str, Any]]:
+        """Per log and channel (joint or axis of the sensor): rms, and rms without a load [N m, N]."""
+        with_, without = self.solved.residuals(), self.solved.residuals(np.zeros(10))
+        logs = [(s.label, c) for s in self.solved.factored.sources for c in s.channels]
+        return [
+            {"log": log, "channel": c, "rms": float(a), "rms_without_load": float(b)}
+            for (log, c), a, b in zip(logs, with_, without)
+        ]
+
+    def text(self) -> str:
+        """The report as plain text."""
+        lines = [f"Load at frame {self.frame!r} of {self.robot.name!r}, {self.way}", *map("  {}".format, self.history)]
+        lines += [f"  {key}: {value}" for key, value in self.notes.items()]
+        lines += ["", *self._verdict(), "", *self._values(), ""]
+        if self.not_excited:
+            lines += ["Not excited: " + "; ".join(f"{k}: {why}" for k, why in self.not_excited.items()), ""]
+        width = max(len(e["log"]) for e in self.errors) + 2
+        lines.append(f"{'log':{width}}{'':26}{'RMS':>10}{'with no load':>14}")
+        for e in self.errors:
+            lines.append(f"{e['log']:{width}}{e['channel'][:24]:26}{e['rms']:10.4g}{e['rms_without_load']:14.4g}")
+        lines += ["", *str(__doc__).split("printed with every report:\n\n")[1].rstrip().splitlines()]
+        return "\n".join(lines) + "\n"
+
+    def _verdict(self) -> list[str]:
+        if not self.doubts:
+            return ["No doubts."]
+        fatal = any(d.fatal for d in self.doubts)
+        return ["NOT TO BE TRUSTED:" if fatal else "Doubts:", *(f"  {d.kind}: {d}" for d in self.doubts)]
+
+    def _values(self) -> list[str]:
+        free, box = self.body.least_squares, self.intervals
+        rows = [("mass [kg]", self.mass, free[0], box["mass"])]
+        with np.errstate(invalid="ignore", divide="ignore"):
+            centre, moments = inertia.com(free), inertia.com_tensor(free)
+        rows += [(f"centre {'xyz'[k]} [m]", self.centre[k], centre[k], box["centre"][k]) for k in range(3)]
+        rows += [
+            (f"inertia {name} [kg m^2]", self.inertia[i, j], moments[i, j], box["inertia"][i, j])
+            for name, i, j in MOMENTS
+        ]
+        head = f"{'':22}{'value':>12}{'least sq.':>12}{'95 % low':>12}{'high':>12}"
+        return [head, *(f"{n:22}{x:12.5g}{y:12.5g}{b[0]:12.5g}{b[1]:12.5g}" for n, x, y, b in rows)]
+
+    def tables(self) -> dict[str, Any]:
+        """Everything as plain numbers, texts and lists, for JSON; open intervals hold null."""
+        return {
+            "robot": self.robot.name,
+            "frame": self.frame,
+            "way": self.way,
+            "processing": list(self.history),
+            "notes": {k: v if isinstance(v, (int, float, str, list)) else str(v) for k, v in self.notes.items()},
+            "doubts": [vars(d) for d in self.doubts],
+            "mass": self.mass,
+            "centre": self.centre.tolist(),
+            "inertia": self.inertia.tolist(),
+            "parameters": dict(zip(NAMES, self.parameters.tolist())),
+            "least_squares": dict(zip(NAMES, self.body.least_squares.tolist())),
+            "intervals": {k: _closed(x) for k, x in self.intervals.items()},
+            "not_excited": self.not_excited,
+            "errors": self.errors,
+        }
+
+    def save(self, folder: str | Path) -> list[Path]:
+        """Write report.txt, report.json, robot.json (the robot with its load, exact, and the load beside it), and
+        robot.urdf where URDF can hold the robot; returns the paths.
+        """
+        folder = path_of("folder", folder)
+        load = {"frame": self.frame, "parameters": self.parameters.tolist()}
+        written = [
+            write_text(folder / "report.txt", self.text()),
+            write_text(folder / "report.json", json.dumps(self.tables(), indent=1, allow_nan=False) + "\n"),
+            save_model(self.robot, folder / "robot.json", {**self.extra, "load": load}),
+        ]
+        try:
+            written.append(save_urdf(self.robot, folder / "robot.urdf"))
+        except ModelError as error:
+            written.append(write_text(folder / "robot.urdf.txt", f"no URDF: {error}\n"))
+        return written
+
+
+def _closed(x: np.ndarray) -> Any:
+    """Nested lists, None for what is not finite."""
+    if x.ndim:
+        return [_closed(y) for y in x]
+    return float(x) if np.isfinite(x) else None

@@ -1,0 +1,192 @@
+"""Least squares over several logs whose channels (joints' torques, a sensor's axes) each have a noise of their own.
+
+    b = N y + W x + e,    e of channel c of log l white with standard deviation s_lc
+
+The nuisances y (friction, offsets, the robot's own parameters) are eliminated by orthogonal projection, whether the
+logs determine them or not; what is left of W and b says all that the logs know of x. Of each channel a triangular
+factor is kept, so that memory does not grow with the logs; s_lc come from the residuals, in turn (Gautier 1997).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+
+from geomctrl.identification.compressed import triangle
+from geomctrl.identification.errors import DataError
+from geomctrl.identification.estimators.conditioning import POOR
+from geomctrl.identification.estimators.residuals import autocorrelation, correlation_factor
+
+ITERATIONS = 6  # of the weights: the noise changes by less than a percent then
+TOO_FEW = 1.5  # rows per unknown, in any of the logs: less says next to nothing of its own noise
+Chunk = tuple[np.ndarray, np.ndarray, np.ndarray]
+
+
+class Source(Protocol):
+    """One log: `rows()` yields ([N W] (n, channels, p), b (n, channels), used (n, channels)), again at every call."""
+
+    @property
+    def label(self) -> str: ...
+
+    @property
+    def channels(self) -> Sequence[str]: ...
+
+    def rows(self) -> Iterator[Chunk]: ...
+
+
+@dataclass(frozen=True, eq=False)
+class Factored:
+    """The triangular factors of [N W b] of every channel of every log, and how many rows each had."""
+
+    sources: Sequence[Source]
+    factors: list[np.ndarray]
+    counts: np.ndarray
+    nuisances: int
+
+    @property
+    def owners(self) -> np.ndarray:
+        """The number of each channel's log."""
+        return np.repeat(np.arange(len(self.sources)), [len(s.channels) for s in self.sources])
+
+    @property
+    def unknowns(self) -> int:
+        return self.factors[0].shape[1] - 1
+
+    def of(self, log: int) -> Factored:
+        """Of one of the logs alone."""
+        at = np.flatnonzero(self.owners == log)
+        return Factored([self.sources[log]], [self.factors[k] for k in at], self.counts[at], self.nuisances)
+
+
+@dataclass(frozen=True, eq=False)
+class Solved:
+    """W (k, w), b (k,): what is left once the nuisances are eliminated, of unit noise: the information is W^T W.
+
+    noise, correlation (channels,): standard deviation of the residuals, and by how much their correlation in time
+    inflates variances, which W and b have in them. nuisances (m,): the least ones that fit, beside x of least squares.
+    """
+
+    factored: Factored
+    W: np.ndarray
+    b: np.ndarray
+    x: np.ndarray
+    nuisances: np.ndarray
+    noise: np.ndarray
+    correlation: np.ndarray
+
+    def residuals(self, x: np.ndarray | None = None) -> np.ndarray:
+        """Root mean square per channel [N m, N] with this x, the nuisances fitted anew."""
+        x = self.x if x is None else x
+        weights = 1.0 / (self.noise * np.sqrt(self.correlation))
+        y = _eliminated(self.factored, weights).nuisances(x)
+        return _rms(self.factored, np.concatenate((y, x)))
+
+
+def factored(sources: Sequence[Source], nuisances: int) -> Factored:
+    """Read the logs, once. Raises DataError where too few rows are left."""
+    factors, counts = [], []
+    for source in sources:
+        n = len(source.channels)
+        own: list[np.ndarray | None] = [None] * n
+        used = np.zeros(n, dtype=int)
+        for A, b, mask in source.rows():
+            for c in range(n):
+                keep = mask[:, c]
+                block = np.column_stack((A[keep, c], b[keep, c]))
+                before = own[c]
+                own[c] = triangle(np.asfortranarray(block if before is None else np.vstack((before, block))))
+                used[c] += int(keep.sum())
+        if not used.any():
+            raise DataError(f"{source.label}: no usable sample is left (all are masked)")
+        factors += own
+        counts.append(used)
+    out = Factored(sources, factors, np.concatenate(counts), nuisances)
+    for source, rows in zip(sources, counts):
+        if rows.sum() < TOO_FEW * out.unknowns:
+            raise DataError(
+                f"{source.label}: too short: {rows.sum()} rows of all channels for {out.unknowns} unknowns; expected"
+                " about 10 s of motion of all joints"
+            )
+    return out
+
+
+def solved(data: Factored, correlated: bool = True) -> Solved:
+    """Weighted least squares with weights from the residuals; correlated: look at their correlation in time, which
+    reads the logs once more. Raises DataError for logs of zeros.
+    """
+    b = np.array([np.linalg.norm(R[:, -1]) for R in data.factors])
+    if not b.any():
+        raise DataError(f"{data.sources[0].label}: every usable sample is zero: there is nothing to explain")
+    weights = np.sqrt(np.maximum(data.counts, 1)) / np.where(b > 0.0, b, b.max())
+    share = 1.0 - data.unknowns / data.counts.sum()
+    floor, noise = 1e-12, 1.0 / weights
+    for _ in range(ITERATIONS):
+        left = _eliminated(data, weights)
+        x = _least_squares(left.W, left.b)
+        noise = _rms(data, np.concatenate((left.nuisances(x), x))) / np.sqrt(share)
+        noise = np.maximum(noise, floor * max(noise.max(), 1e-300))
+        weights = 1.0 / noise
+    left = _eliminated(data, weights)
+    x = _least_squares(left.W, left.b)
+    correlation = np.ones(len(noise))
+    if correlated:
+        correlation = _correlation(data, np.concatenate((left.nuisances(x), x)))
+    left = _eliminated(data, weights / np.sqrt(correlation))
+    x = _least_squares(left.W, left.b)
+    return Solved(data, left.W, left.b, x, left.nuisances(x), noise, correlation)
+
+
+# --- pieces ---------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, eq=False)
+class _Left:
+    """The system without its nuisances, and the way back to them."""
+
+    W: np.ndarray
+    b: np.ndarray
+    back: np.ndarray  # y = back @ (b0 - W0 x)
+    W0: np.ndarray
+    b0: np.ndarray
+
+    def nuisances(self, x: np.ndarray) -> np.ndarray:
+        return self.back @ (self.b0 - self.W0 @ x)
+
+
+def _eliminated(data: Factored, weights: np.ndarray) -> _Left:
+    """With an orthonormal basis U of the nuisances' columns (unit length, rank by SVD): W - U U^T W, b - U U^T b."""
+    R = triangle(np.asfortranarray(np.vstack([w * R for w, R in zip(weights, data.factors)])))
+    m = data.nuisances
+    N, W, b = R[:, :m], R[:, m:-1], R[:, -1]
+    length = np.linalg.norm(N, axis=0)
+    length[length <= 1e-12 * length.max(initial=0.0)] = np.inf  # moved by nothing: 0
+    U, s, Vt = np.linalg.svd(N / length, full_matrices=False)
+    keep = s > POOR * s.max(initial=0.0)
+    U, s, Vt = U[:, keep], s[keep], Vt[keep]
+    back = (Vt.T / s) @ U.T / length[:, None]
+    left = W - U @ (U.T @ W)
+    left[:, np.linalg.norm(left, axis=0) <= POOR * np.linalg.norm(W, axis=0)] = 0.0  # rounding errors
+    return _Left(left, b - U @ (U.T @ b), back, W, b)
+
+
+def _least_squares(W: np.ndarray, b: np.ndarray) -> np.ndarray:
+    length = np.linalg.norm(W, axis=0)
+    length[length == 0.0] = np.inf
+    return np.linalg.lstsq(W / length, b, rcond=POOR)[0] / length
+
+
+def _rms(data: Factored, x: np.ndarray) -> np.ndarray:
+    norms = np.array([np.linalg.norm(R[:, :-1] @ x - R[:, -1]) for R in data.factors])
+    return norms / np.sqrt(np.maximum(data.counts, 1))
+
+
+def _correlation(data: Factored, x: np.ndarray) -> np.ndarray:
+    """Per channel, 1 + 2 sum of the residual's autocorrelations up to the first negative one."""
+    out = []
+    for source in data.sources:
+        parts = [np.where(mask, b - A @ x, 0.0) for A, b, mask in source.rows()]
+        out += [correlation_factor(autocorrelation(r)) for r in np.concatenate(parts).T]
+    return np.array(out)

@@ -1,0 +1,148 @@
+"""Reading a log of a wrist force and torque sensor: the motion, and the wrench at its times."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from geomctrl.arguments import checked, instance, listed
+from geomctrl.errors import ArgumentError
+from geomctrl.identification.data import Dataset, reading
+from geomctrl.identification.data.reading.numbers import real
+from geomctrl.identification.data.samples import derive
+from geomctrl.identification.errors import DataError
+from geomctrl.identification.settings import Reading
+from geomctrl.robot import Robot
+
+AXES = "xyz"
+# words for forces and moments, which an axis' letter follows: fx, force_x, force.x, /wrist/wrench/force/x
+WORDS = (("f", "t"), ("f", "m"), ("force", "torque"), ("F", "T"), ("F", "M"), ("Force", "Torque"))
+NUMBERED = ("f", "ft", "wrench")  # f1 ... f6, or an array (N, 6)
+BETWEEN = ("", "_", ".", "/")
+
+
+def read(source: Dataset | str | Path, robot: Robot, options: Reading, wrench: Any) -> tuple[Dataset, Dataset]:
+    """(the motion, as `Reading.read` gives logs, with torques that hold the robot up in place of measured ones; the
+    wrenches (N, 6) at its times, forces first, as positions and torques of a Dataset).
+
+    wrench: the columns' names in the order fx, fy, fz, tx, ty, tz, or the name of an array, None for the usual names;
+    beside a Dataset the numbers (N, 6). Raises DataError, ArgumentError.
+    """
+    if isinstance(source, Dataset):
+        W = checked("wrench", [] if wrench is None else wrench, ())
+        if W.shape != (len(source), 6):
+            raise ArgumentError(f"wrench: expected shape ({len(source)}, 6), as the log has samples, got {W.shape}")
+        t = source.t
+        data = derive(source, tau=_holding(source, robot), mask=np.ones((len(source), robot.nv), bool))
+    else:
+        recording = reading.recorded(Path(source), options.topic)
+        columns = wrench_columns(recording, wrench)
+        data = _motion(recording, robot, options)
+        t, W = _times_and_wrenches(recording, columns, options)
+    data = options.read(data, robot)
+    return data, _at_times(t, W, data)
+
+
+def wrench_columns(recording: reading.Recording, wrench: Any) -> list[str]:
+    """The names of an array (N, 6), or of the columns of forces and moments. Raises DataError."""
+    names = list(recording.arrays)
+    if wrench is not None:
+        given = [wrench] if isinstance(wrench, str) else listed("wrench", wrench)
+        for name in given:
+            instance("wrench", name, str, "names of columns")
+        if len(given) == 1:
+            given = [given[0]] if given[0] in names else [f"{given[0]}{k}" for k in range(1, 7)]
+        elif len(given) != 6:
+            raise ArgumentError(f"wrench: expected six columns, fx, fy, fz, tx, ty, tz, or one array, got {len(given)}")
+        if missing := [name for name in given if name not in names]:
+            raise DataError(f"{recording.label}: wrench: no column {missing[0]!r}; {recording.there_are()}")
+        return given
+    found = [x for x in _usual(names) if all(name in names for name in x)]
+    if len(found) > 1:
+        raise DataError(f"{recording.label}: wrench: {found[0][0]!r} or {found[1][0]!r}? name its six columns")
+    if not found:
+        raise DataError(
+            f"{recording.label}: wrench: expected forces and moments of the wrist's sensor, columns fx, fy, fz, tx, ty,"
+            f" tz or f1 to f6, or their names (identify-load: --wrench NAME,NAME,...); {recording.there_are()}"
+        )
+    return found[0]
+
+
+def _usual(names: Sequence[str]) -> list[list[str]]:
+    """All ways to call six columns, where the first of them is there."""
+    ways = []
+    for f, m in WORDS:
+        for dash in BETWEEN:
+            for first in (x for x in names if x.endswith(f"{f}{dash}x")):
+                before = first[: len(first) - len(f"{f}{dash}x")]
+                if not before or not before[-1].isalnum():
+                    ways.append([f"{before}{word}{dash}{axis}" for word in (f, m) for axis in AXES])
+    ways += [[f"{word}{k}" for k in range(1, 7)] for word in NUMBERED]
+    return ways + [[word] for word in NUMBERED]
+
+
+def _motion(recording: reading.Recording, robot: Robot, options: Reading) -> Dataset:
+    """The log without its wrench and torques."""
+    joints = options.joints if options.joints is not None or robot.nq != robot.nv else robot.dof_names
+    n = len(next(iter(recording.arrays.values()), ()))
+    silent = replace(recording, arrays={**recording.arrays, "no torques": np.zeros((n, _actuators(robot, options)))})
+    keys = {k: x for k, x in (options.keys or {}).items() if k not in ("tau", "i")} | {"tau": "no torques"}
+    rows = options.drop_bad_rows or _has_holes(recording)
+    found, names = reading.fields(
+        silent, replace(options, keys=keys, joints=joints, current_gains=None, drop_bad_rows=rows)
+    )
+    data = Dataset(**found, label=Path(recording.label.split("'")[1]).stem, names=names)
+    data.check(robot, units=False)
+    return derive(data, tau=_holding(data, robot))
+
+
+def _holding(data: Dataset, robot: Robot) -> np.ndarray:
+    """What stands for torques where units are judged."""
+    data.check(robot, units=False)
+    return robot.gravity_force(data.q)
+
+
+def _actuators(robot: Robot, options: Reading) -> int:
+    return robot.nv if options.mapping is None else len(options.mapping.matrix)
+
+
+def _has_holes(recording: reading.Recording) -> bool:
+    """Whether a table has rows of several topics."""
+    arrays = (np.asarray(x) for x in recording.arrays.values())
+    return any(x.dtype.kind == "f" and np.isnan(x).any() for x in arrays)
+
+
+def _times_and_wrenches(recording: reading.Recording, columns: list[str], options: Reading):
+    """(t, W (N, 6)) of the rows that have a wrench."""
+    label = recording.label
+    parts = [real(label, "wrench", recording.arrays[name]) for name in columns]
+    W = np.stack(parts, -1) if len(parts) == 6 else parts[0].T if parts[0].shape[:1] == (6,) else parts[0]
+    if W.ndim != 2 or W.shape[1] != 6:
+        raise DataError(f"{label}: wrench: expected six columns, got shape {W.shape}")
+    keys = {k: x for k, x in (options.keys or {}).items() if k == "t"}
+    units = {k: x for k, x in (options.units or {}).items() if k == "t"}
+    times = {name: x for name, x in recording.arrays.items() if name not in columns}
+    alone = reading.Recording(label, {**times, "no angles": W, "no torques": W}, "array")
+    keys |= {"q": "no angles", "tau": "no torques"}
+    kept = bool(np.isnan(W).any()) or options.drop_bad_rows
+    found, _ = reading.fields(alone, reading.Options(keys, units, rate=options.rate, drop_bad_rows=kept))
+    return found["t"], found["tau"]
+
+
+def _at_times(t: np.ndarray, W: np.ndarray, data: Dataset) -> Dataset:
+    """W at the motion's times: linear between its own, where these are others."""
+    if len(t) == len(data) and np.array_equal(t, data.t):
+        return Dataset(data.t, W, W, gaps=data.gaps, label=data.label)
+    inside = (data.t >= t[0]) & (data.t <= t[-1])
+    if not np.isfinite(W).all() or (~inside).mean() > 0.05:
+        raise DataError(
+            f"{data.label}: wrench: expected finite samples over the whole motion, got them from {t[0]:.6g} to"
+            f" {t[-1]:.6g} s, the motion from {data.t[0]:.6g} to {data.t[-1]:.6g} s"
+        )
+    values = np.stack([np.interp(data.t, t, w) for w in W.T], -1)
+    return Dataset(data.t, values, values, mask=inside, gaps=data.gaps, label=data.label,
+                   history=("wrenches interpolated to the motion's times",))  # fmt: skip
