@@ -16,6 +16,7 @@ from geomctrl.identification.model import RegressorModel
 from .conditioning import check, compressed, require_excitation
 from .estimate import Estimate
 from .estimator import Estimator
+from .leave_out import scatter
 from .residuals import autocorrelation_factor
 
 
@@ -52,17 +53,24 @@ def linear(
     out = solve(model, c, weights, method)
     correlation = autocorrelation_factor(model, out.x, data) if isinstance(data, Dataset) else None
     inflation = np.ones(len(weights)) if correlation is None else correlation
-    covariance = covariance_of(model, c, out.weights, out.noise**2 * inflation)
-    return replace(out, covariance=covariance, correlation=correlation, condition=condition)
+    covariance, dof = covariance_of(model, c, out.weights, out.noise**2 * inflation), np.inf
+    if isinstance(data, Dataset):
+        factor, dof = scatter(model, data, lambda part: base_values(model, part, weights), out.values, covariance.diagonal())
+        covariance = covariance * np.outer(factor, factor)
+    return replace(out, covariance=covariance, dof=dof, correlation=correlation, condition=condition)
 
 
 def solve(model, c, weights, method):
     require_excitation(model, c, weights)
+    return finish(model, c, model.base.lift(base_values(model, c, weights), model.prior), weights, method)
+
+
+def base_values(model, c, weights) -> np.ndarray:
+    """Base parameters (nb,) of least squares."""
     A, b = c.system(weights)
     W = A[:, model.base.columns]
     length = np.linalg.norm(W, axis=0)
-    values = np.linalg.lstsq(W / length, b, rcond=None)[0] / length
-    return finish(model, c, model.base.lift(values, model.prior), weights, method)
+    return np.linalg.lstsq(W / length, b, rcond=None)[0] / length
 
 
 def finish(model, c, x, weights, method, **more) -> Estimate:

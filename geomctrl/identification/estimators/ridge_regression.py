@@ -16,6 +16,7 @@ from geomctrl.identification.model import RegressorModel
 from .conditioning import compressed, excitation, natural_scale
 from .estimate import Estimate
 from .estimator import Estimator
+from .leave_out import scatter
 from .least_squares import finish, prior_of, weights_of
 from .residuals import autocorrelation_factor
 
@@ -31,27 +32,42 @@ def ridge(
 
     prior (size,): default the model's own parameters. S: the natural units of each parameter, see `natural_scale`.
     The covariance is of noise and of a prior that is itself off by S in every parameter, whatever the strength: with
-    H = A^T A + strength S^-2, H^-1 (A^T V A + strength^2 S^-2) H^-1, the mean square error of ridge regression (Hoerl
+    H = A^T A + strength S^-2, H^-1 (A^T V A + strength^2 S^-2) H^-1 (the first part as `leave_out` has it), the mean square error of ridge regression (Hoerl
     and Kennard 1970) for parameters N(prior, S^2). A posterior's H^-1 would take the strength for knowledge.
     """
     strength = number("strength", strength, "a positive number", lambda x: x > 0.0)
     c, x0 = compressed(model, data), prior_of(model, prior)
     w = weights_of(model, c, weights)
-    A, b = c.system(w)
     size = np.linalg.norm(w * c.norms)
-    scale, root = natural_scale(model, A, b), np.sqrt(strength)
-    # in units of S: the unknown is (x - prior) / S
-    A, b = A * scale / size, (b - A @ x0) / size
-    rows = np.vstack((A, root * np.eye(model.size)))
-    x = x0 + scale * np.linalg.lstsq(rows, np.concatenate((b, np.zeros(model.size))), rcond=None)[0]
+    scale = natural_scale(model, *c.system(w))
+    x, rows = _solution(c, w, x0, scale, strength)
     out = finish(model, c, x, w, "ridge", condition=excitation(model, c, w)[0], notes={"strength": strength})
     correlation = autocorrelation_factor(model, x, data) if isinstance(data, Dataset) else None
     variance = out.noise**2 * (1.0 if correlation is None else correlation)
     V, _ = c.system(w**2 * np.sqrt(variance))  # its square is A^T V A
     R: Any = np.linalg.qr(rows, mode="r")
-    sides = np.hstack(((V * scale / size**2).T, strength * np.eye(model.size)))
-    half = model.base.projection @ (scale[:, None] * np.linalg.solve(R, np.linalg.solve(R.T, sides)))
-    return replace(out, covariance=half @ half.T, correlation=correlation)
+    noise, bias = (
+        model.base.projection @ (scale[:, None] * np.linalg.solve(R, np.linalg.solve(R.T, side)))
+        for side in ((V * scale / size**2).T, strength * np.eye(model.size))
+    )
+    covariance, dof = noise @ noise.T, np.inf
+    if isinstance(data, Dataset):
+        base = model.base.projection
+        factor, dof = scatter(
+            model, data, lambda part: base @ _solution(part, w, x0, scale, strength)[0], base @ x, covariance.diagonal(),
+            prior=True,
+        )  # fmt: skip
+        covariance = covariance * np.outer(factor, factor)
+    return replace(out, covariance=covariance + bias @ bias.T, dof=dof, correlation=correlation)
+
+
+def _solution(c, w, x0, scale, strength) -> tuple[np.ndarray, np.ndarray]:
+    """(x (size,), the rows whose least squares it is) in units of S: the unknown is (x - prior) / S."""
+    A, b = c.system(w)
+    size = np.linalg.norm(w * c.norms)
+    A, b = A * scale / size, (b - A @ x0) / size
+    rows = np.vstack((A, np.sqrt(strength) * np.eye(len(x0))))
+    return x0 + scale * np.linalg.lstsq(rows, np.concatenate((b, np.zeros(len(x0)))), rcond=None)[0], rows
 
 
 RIDGE = Estimator(
