@@ -42,6 +42,14 @@ def test_python_in_the_page_about_plants_runs():
     assert space["run"].x.shape == (51, 7)
 
 
+def test_python_in_the_page_about_priors_runs(capsys):
+    (block,) = re.findall(r"```python\n(.*?)```", (ROOT / "docs/priors.md").read_text(encoding="utf-8"), re.DOTALL)
+    space: dict = {}
+    exec(compile(block, "docs/priors.md", "exec"), space)
+    assert "by cross-validation over 5 stretches of time" in capsys.readouterr().out
+    assert (space["same"].x == space["estimate"].x).all()
+
+
 @pytest.mark.parametrize(
     "document",
     [
@@ -54,6 +62,7 @@ def test_python_in_the_page_about_plants_runs():
         "docs/formulas.md",
         "docs/minimum-energy-paths.md",
         "docs/plants.md",
+        "docs/priors.md",
         "docs/testing.md",
     ],
 )

@@ -109,7 +109,7 @@ def choose_prior(
         having = ", ".join(e.name for e in ESTIMATORS.values() if e.has_prior)
         raise ArgumentError(f"method: expected one with a prior ({having}), got {method!r}")
     _require_options(estimator, options)
-    asked = options or {name: "auto" for name in ("entropic", estimator.prior_weight, "weights")}
+    asked = options or dict.fromkeys(("entropic", estimator.prior_weight, "weights"), "auto")
     known = {name: value for name, value in asked.items() if name in estimator.options}
     return chosen(model, data, estimator, known, folds, guard, data.period() if period is None else period)
 

@@ -165,7 +165,9 @@ def _log_det(P: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Of log det P (n, 4, 4): gradient (n, 10) and negative Hessian (n, 10, 10) by the ten parameters."""
     QE = np.linalg.inv(P)[:, None] @ BASIS
     n = len(P)
-    return np.trace(QE, axis1=-2, axis2=-1), QE.reshape(n, 10, 16) @ QE.swapaxes(-1, -2).reshape(n, 10, 16).swapaxes(1, 2)
+    return np.trace(QE, axis1=-2, axis2=-1), QE.reshape(n, 10, 16) @ QE.swapaxes(-1, -2).reshape(n, 10, 16).swapaxes(
+        1, 2
+    )
 
 
 def _add_blocks(H: np.ndarray, at: np.ndarray, blocks: np.ndarray) -> None:

@@ -2,16 +2,16 @@
 
 Score: the relative error |tau - tau_hat| / |tau| of folds, each predicted from the others (`folds`). What is tried:
 
-    entropic    w sum_i D(P_i || P0_i) / n: the log-det (Bregman) distance, the same in every frame and unit; bodies stay
-                away from the edge of what can exist
+    entropic    w sum_i D(P_i || P0_i) / n: the log-det (Bregman) distance, the same in every frame and unit; bodies
+                stay away from the edge of what can exist
     euclidean   w |S^-1 (x - x0)|^2: ridge, of friction too
 
-each over a grid of weights w, a decade apart, which grows where the best is at its end, and is refined to half decades.
-Where errors are flat the stronger prior is taken: the one-standard-error rule (Breiman, Friedman, Olshen and Stone 1984,
-section 3.4.3), the standard error being that of the folds' differences to the best, and at most FLAT worse. The
-euclidean prior is taken where it predicts better than the entropic by more than a standard error and more than FLAT, and
-then has as much of the entropic beside it as costs nothing. A body that is at the edge still (EDGE) makes the entropic weight grow, as long as
-the error is at most FAIR above the best.
+each over a grid of weights w, a decade apart, which grows where the best is at its end, and is refined to half
+decades. Where errors are flat the stronger prior is taken: the one-standard-error rule (Breiman, Friedman, Olshen and
+Stone 1984, section 3.4.3), the standard error being that of the folds' differences to the best, and at most FLAT worse.
+The euclidean prior is taken where it predicts better than the entropic by more than a standard error and more than
+FLAT, and then has as much of the entropic beside it as costs nothing. A body that is at the edge still (EDGE) makes the
+entropic weight grow, as long as the error is at most FAIR above the best.
 
 Weights of joints: one over the root mean square of their held-out residuals, iterated (feasible generalised least
 squares); used where they do not predict worse than equal ones by the same rule.
@@ -34,7 +34,7 @@ from .estimator import Estimator
 from .folds import Folds, folds_of
 from .least_squares import weights_of
 from .physical import Penalties
-from .prior_problem import FoldProblem, Prior, at_the_edge, prior_for
+from .prior_problem import FoldProblem, Prior, at_the_edge, is_ours, prior_for
 
 AUTO = "auto"
 GRID = tuple(range(-6, 1))  # decades
@@ -42,6 +42,7 @@ WEAKEST, STRONGEST = -10.0, 2.0
 FLAT, FAIR = 0.02, 0.05  # relative rise of the error that a stronger prior may cost
 EDGE = 1e-3  # of the next: a body's least principal moment, or eigenvalue of its pseudo-inertia
 BESIDE = 1e-8  # weight of the euclidean prior beside the entropic: for what no log tells and no body has
+HOPELESS = 0.3  # relative error of folds above which a prior that predicts best alone is a doubt: else it is right
 PERFECT = 2e-3  # relative error of folds below which a log needs no prior
 REWEIGHTINGS = 2
 
@@ -85,7 +86,7 @@ def chosen(
         curve, setting = curves[1], search.with_entropic(curves[1], problem, weighted)
     best = min(c.best.error for c in curves)
     setting, edge = search.away_from_the_edge(setting, problem, best)
-    changed = search.options(setting, problem.scaled.weights if weighted else None, prior)
+    changed = search.options(setting, problem.weights if weighted else None, prior)
     notes = {"prior": search.words(curves, curve, setting) + edge, "weights": weights_words}
     if prior.replaced:
         mass = prior.x[: model.inertial : 10].sum()
@@ -107,7 +108,7 @@ def _check(estimator: Estimator, options: Mapping[str, Any]) -> None:
     for name, value in options.items():
         if is_auto(value) and name not in choices:
             raise ArgumentError(f"{name}: expected a value, got 'auto', which is for {', '.join(map(str, choices))}")
-    if estimator.physical:
+    if is_ours(estimator):
         plain = {k: options.get(k, estimator.options[k]) for k in ("regularization", "entropic", "margin")}
         numbers = {k: 1.0 if is_auto(v) else v for k, v in plain.items()}
         Penalties(**numbers, friction_signs=options.get("friction_signs", True))
@@ -162,11 +163,8 @@ class _Search:
         weight = self.estimator.prior_weight
         names = {"entropic": "entropic", "euclidean": weight}
         self.kinds = [kind for kind, name in names.items() if name in self.auto] or ["as given"]
-        defaults = self.estimator.options
-        self.fixed = {
-            kind: 0.0 if name not in defaults or is_auto(self.given.get(name)) else float(self.given.get(name, defaults[name]))
-            for kind, name in names.items()
-        }  # fmt: skip
+        settled = {k: v for k, v in {**self.estimator.options, **self.given}.items() if not is_auto(v)}
+        self.fixed = {kind: float(settled.get(str(name), 0.0)) for kind, name in names.items()}
 
     # --- weights of joints ---------------------------------------------------------------------------------------
 
@@ -184,14 +182,14 @@ class _Search:
             noise = np.maximum(noise, 1e-6 * max(noise.max(), 1e-300))
             problem = self._problem(1.0 / noise)
             last = self.curve(self.kinds[0], problem, True)
-        noise = ", ".join(f"{1.0 / x:.3g}" for x in problem.scaled.weights)
+        noise = ", ".join(f"{1.0 / x:.3g}" for x in problem.weights)
         percent = f"folds' error {100 * last.best.error:.3g} % weighted, {100 * plain.best.error:.3g} % alike"
         if self.worse(last.best, plain.best):
             return equal, False, f"joints alike: {percent}"
         return problem, True, f"joints weighted by one over their noise, {noise}: {percent}"
 
     def _problem(self, w: np.ndarray) -> FoldProblem:
-        return FoldProblem(self.model, self.folds, self.prior, w, self.given, self.estimator.physical)
+        return FoldProblem(self.model, self.folds, self.prior, w, self.given, self.estimator)
 
     # --- weights of the prior ------------------------------------------------------------------------------------
 
@@ -258,7 +256,7 @@ class _Search:
 
     def away_from_the_edge(self, setting: _Setting, problem: FoldProblem, best: float) -> tuple[_Setting, str]:
         """(a setting whose bodies are not at the edge of what can exist, if that is to be had; in words)."""
-        if not self.estimator.physical or "entropic" not in self.auto:
+        if not is_ours(self.estimator) or "entropic" not in self.auto:
             return setting, ""
         model, stronger = self.model, setting
         given = at_the_edge(model, self.prior.x, 2.0 * EDGE)
@@ -267,7 +265,10 @@ class _Search:
             x = problem.estimate(stronger.regularization, stronger.entropic)
             edge = at_the_edge(model, x, 1.5 * EDGE) & ~given
             if not edge.any():
-                return stronger, "" if stronger is setting else "; made stronger for bodies at the edge of possible ones"
+                return (
+                    stronger,
+                    "" if stronger is setting else "; made stronger for bodies at the edge of possible ones",
+                )
             names = ", ".join(n for n, e in zip(model.robot.body_names, edge) if e)
             exponent = np.log10(max(stronger.entropic, 10.0**WEAKEST)) + 0.5
             trial = self.at(setting.kind, exponent, problem, True, ridge=setting.regularization)
@@ -294,7 +295,9 @@ class _Search:
         others = [
             f"{c.chosen.kind} {c.chosen.weight:.2g}: {100 * c.chosen.error:.3g} %" for c in curves if c is not curve
         ]
-        best = "" if curve.best is curve.chosen else f" (least {100 * curve.best.error:.3g} % at {curve.best.weight:.2g})"
+        best = (
+            "" if curve.best is curve.chosen else f" (least {100 * curve.best.error:.3g} % at {curve.best.weight:.2g})"
+        )
         return (
             f"{setting.kind}, weight {setting.weight:.2g}, by cross-validation over {self.folds.words}: error"
             f" {100 * setting.error:.3g} %{best}" + "".join(f"; {x}" for x in others)
@@ -304,11 +307,10 @@ class _Search:
         best = curve.best
         if best.kind == "as given" or best.error <= PERFECT:
             return None
-        if best.weight >= 0.99 * 10.0**STRONGEST:
+        if curve.chosen.weight >= 0.99 * 10.0**STRONGEST and best.error > HOPELESS:
             return Doubt(
                 "prior",
-                f"folds are predicted best by the prior alone ({best.kind}, weight {best.weight:.2g}, the bound of the"
-                f" search; error {100 * best.error:.3g} %)",
+                f"no weight predicts the log better than the prior alone (error {100 * best.error:.3g} %)",
                 "The log adds nothing to the model's bodies: look at torques' unit, sign and order of joints, or record"
                 " a richer motion",
             )

@@ -7,6 +7,9 @@ tested into what trains.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import reduce
+from itertools import accumulate
+from operator import add
 
 import numpy as np
 
@@ -60,15 +63,12 @@ def folds_of(
     edges = np.quantile(clock[used], np.linspace(0.0, 1.0, number_of + 1)[1:-1])
     label = _labels(clock, edges, guard, period)
     pieces = _compressed(model, data, label, 2 * number_of)
-    held, rest = pieces[0::2], []
-    for k in range(number_of):
-        near = {2 * k, 2 * k + 1, (2 * k - 1) % (2 * number_of)}
-        rest.append(_sum([p for i, p in enumerate(pieces) if i not in near]))
+    held, rest, whole = pieces[0::2], *_rests(pieces)
     for k, (h, r) in enumerate(zip(held, rest)):
         if not h.counts.any() or not r.counts.any() or not h.norms.any() or not r.norms.any():
             raise DataError(f"{data.label}: fold {k + 1} of {number_of} leaves no rows: less guard than {guard:.3g} s")
     words = f"{number_of} {'stretches of phase' if period is not None else 'stretches of time'}, {guard:.2g} s apart"
-    return Folds(tuple(held), tuple(rest), _sum(pieces), words)
+    return Folds(tuple(held), tuple(rest), whole, words)
 
 
 def _labels(clock: np.ndarray, edges: np.ndarray, guard: float, period: float | None) -> np.ndarray:
@@ -82,6 +82,7 @@ def _labels(clock: np.ndarray, edges: np.ndarray, guard: float, period: float | 
 
 
 def _compressed(model: RegressorModel, data: Dataset, label: np.ndarray, size: int) -> list[Compressed]:
+    """The factors of rows with each label, below `size`."""
     factors, done = [Factors(model) for _ in range(size)], 0
     for blocks, tau, mask, _ in model.stream(data, model.blocks):
         here = label[done : done + len(tau)]
@@ -92,5 +93,14 @@ def _compressed(model: RegressorModel, data: Dataset, label: np.ndarray, size: i
     return [f.result() for f in factors]
 
 
-def _sum(pieces: list[Compressed]) -> Compressed:
-    return sum(pieces[1:], start=pieces[0])
+def _rests(pieces: list[Compressed]) -> tuple[list[Compressed], Compressed]:
+    """(what is left without each fold and the guards beside it, all), from sums of what is before and behind."""
+    *line, wrap = pieces  # the last guard is beside the first fold, too
+    before, behind = list(accumulate(line, add)), list(accumulate(reversed(line), add))[::-1]
+    rests = []
+    for k in range(0, len(line), 2):
+        parts = [before[k - 2]] if k >= 2 else []
+        parts += [behind[k + 2]] if k + 2 < len(line) else []
+        parts += [wrap] if 0 < k < len(line) - 1 and wrap.counts.any() else []
+        rests.append(reduce(add, parts))
+    return rests, before[-1] + wrap

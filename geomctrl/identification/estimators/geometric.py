@@ -1,9 +1,9 @@
 """A prior for robots whose model has none: bodies of uniform density between the joints, their mass from the log.
 
-Each link is capsules from its own joint's origin to those of the joints it carries, a ball where it carries none, all of
-one radius: a quarter of the mean distance between joints, as arms are built (three to five times as long as wide). Mass
-goes with volume times beta^depth, as links get lighter outward, or heavier where a payload is; beta, of a few, and the
-mass of it all are those that explain the log best, by least squares together with all that is no inertia. So two
+Each link is capsules from its own joint's origin to those of the joints it carries, a ball where it carries none, all
+of one radius: a quarter of the mean distance between joints, as arms are built (about as wide as half their length).
+Mass goes with volume times beta^depth, as links get lighter outward, or heavier where a payload is; beta, of a few, and
+the mass of it all are those that explain the log best, by least squares together with all that is no inertia. So two
 numbers of the prior are from the log, which determines 30 to 80; folds of a cross-validation share them.
 """
 
@@ -79,16 +79,16 @@ def _mass(scaled: Scaled, unit: np.ndarray, known: np.ndarray) -> tuple[float, f
 
 
 def _capsule(end: np.ndarray, radius: float) -> np.ndarray:
-    """Parameters (10,) of a capsule of density 1 from the origin to `end`: a cylinder, and a ball, half at either end."""
+    """Parameters (10,) of a capsule of density 1 from the origin to `end`: a cylinder, half a ball at either end."""
     length = float(np.linalg.norm(end))
     cylinder, ball = np.pi * radius**2 * length, 4.0 / 3.0 * np.pi * radius**3
-    P = np.zeros((4, 4))
-    axis = end / length if length > 0.0 else np.zeros(3)
-    across = np.eye(3) - np.outer(axis, axis)
-    P += _second(cylinder, 0.5 * end, length**2 / 12.0 * np.outer(axis, axis) + radius**2 / 4.0 * across)
-    for centre in (np.zeros(3), end):
-        P += _second(0.5 * ball, centre, radius**2 / 5.0 * np.eye(3))
-    return inertia.from_pseudo(P)
+    if length == 0.0:
+        return inertia.from_pseudo(_second(ball, end, radius**2 / 5.0 * np.eye(3)))
+    axis = end / length
+    along, beyond = np.outer(axis, axis), 3.0 / 8.0 * radius * axis  # where the half ball's centre of mass is
+    P = _second(cylinder, 0.5 * end, length**2 / 12.0 * along + radius**2 / 4.0 * (np.eye(3) - along))
+    half = radius**2 / 5.0 * np.eye(3) - np.outer(beyond, beyond)
+    return inertia.from_pseudo(P + _second(0.5 * ball, -beyond, half) + _second(0.5 * ball, end + beyond, half))
 
 
 def _second(mass: float, centre: np.ndarray, covariance: np.ndarray) -> np.ndarray:

@@ -1,4 +1,4 @@
-"""What `choosing` tries weights on: the folds of a log in natural units, the prior, the bounds that an estimator has."""
+"""What `choosing` tries weights on: a log's folds in natural units, the prior, the bounds that an estimator has."""
 
 from __future__ import annotations
 
@@ -9,10 +9,12 @@ from typing import Any
 import numpy as np
 
 from geomctrl.arguments import number
+from geomctrl.identification.compressed import Compressed
 from geomctrl.identification.model import RegressorModel
 from geomctrl.mechanism import inertia
 
 from .barrier import SLACK, Bounds, Interior, Quadratic
+from .estimator import Estimator
 from .folds import Folds
 from .geometric import bodies_for, usable
 from .least_squares import prior_of
@@ -44,45 +46,56 @@ def prior_for(model: RegressorModel, folds: Folds, options: Mapping[str, Any]) -
     return Prior(np.concatenate((bodies.ravel(), x[model.inertial :])), names)
 
 
+def is_ours(estimator: Estimator) -> bool:
+    """Whether it minimises the objective of `consistent`, which `barrier` solves."""
+    return estimator.physical and {"regularization", "entropic", "margin"} <= set(estimator.options)
+
+
 class FoldProblem:
     """Estimates from all folds but one, at any weight of the prior; w (nv,): weights of joints."""
 
     def __init__(self, model: RegressorModel, folds: Folds, prior: Prior, w: np.ndarray, options: Mapping[str, Any],
-                 physical: bool):  # fmt: skip
-        self.model, self.folds, self.physical = model, folds, physical
+                 estimator: Estimator):  # fmt: skip
+        self.model, self.folds, self.prior, self.options, self.estimator = model, folds, prior, options, estimator
+        self.near: dict[int, np.ndarray] = {}
+        self.weights, self.ours = w, is_ours(estimator)
+        if not self.ours:
+            return
         self.scaled = in_natural_units(model, folds.whole, w, prior.x)
         self.y0 = prior.x / self.scaled.scale
         self.logs = [self._quadratic(c.system(w)) for c in folds.rest]
         self.whole = Quadratic.of(self.scaled.A, self.scaled.b)
-        if physical:
-            bounds, start = _bounds(self.scaled, options), _start(self.scaled, options)
-            slack = bounds.d - bounds.C @ start
-            inside = slack > 0.0  # a bound that no start was found for does not decide over weights
-            bounds = Bounds(bounds.C[inside], bounds.d[inside], bounds.bodies, bounds.free, bounds.total)
-            self.interior = Interior(self.y0, model.robot.nbodies, bounds, options.get("margin", 1e-6))
-            self.start = start
-        self.near: dict[int, np.ndarray] = {}
+        bounds, start = _bounds(self.scaled, options), _start(self.scaled, options)
+        inside = bounds.d - bounds.C @ start > 0.0  # a bound that no start was found for does not decide over weights
+        bounds = Bounds(bounds.C[inside], bounds.d[inside], bounds.bodies, bounds.free, bounds.total)
+        self.interior = Interior(self.y0, model.robot.nbodies, bounds, options.get("margin", 1e-6))
+        self.start = start
 
     def residuals(self, regularization: float, entropic: float) -> np.ndarray:
         """(folds, nv): squared residuals of every fold, predicted from the others."""
-        out = []
-        for k, (log, held) in enumerate(zip(self.logs, self.folds.held)):
-            out.append(held.residuals(self._solved(k, log, regularization, entropic)) ** 2)
-        return np.array(out)
+        return np.array(
+            [
+                held.residuals(self._solved(k, rest, regularization, entropic)) ** 2
+                for k, (rest, held) in enumerate(zip(self.folds.rest, self.folds.held))
+            ]
+        )
 
     def estimate(self, regularization: float, entropic: float) -> np.ndarray:
         """x (size,) from all folds."""
-        return self._solved(-1, self.whole, regularization, entropic)
+        return self._solved(-1, self.folds.whole, regularization, entropic)
 
     def _quadratic(self, system: tuple[np.ndarray, np.ndarray]) -> Quadratic:
         A, b = system
         size = np.linalg.norm(b)
         return Quadratic.of(A * self.scaled.scale / size, b / size)
 
-    def _solved(self, k: int, log: Quadratic, regularization: float, entropic: float) -> np.ndarray:
-        if not self.physical:
-            G = log.G + regularization * np.eye(len(log.g))
-            return self.scaled.scale * np.linalg.solve(G, log.g + regularization * self.y0)
+    def _solved(self, k: int, data: Compressed, regularization: float, entropic: float) -> np.ndarray:
+        if not self.ours:
+            values = {self.estimator.prior_weight: regularization, "weights": self.weights, "entropic": entropic}
+            values |= {"prior": self.prior.x} if self.prior.replaced else {}
+            options = {**self.options, **{n: v for n, v in values.items() if n in self.estimator.options}}
+            return self.estimator.function(self.model, data, **options).x
+        log = self.whole if k < 0 else self.logs[k]
         warm = {"first": 1e-6} if k in self.near else {}
         y, self.near[k] = self.interior.solve(log, regularization, entropic, self.near.get(k, self.start), **warm)
         return self.scaled.scale * y
