@@ -314,10 +314,10 @@ class _Search:
                 "The log adds nothing to the model's bodies: look at torques' unit, sign and order of joints, or record"
                 " a richer motion",
             )
-        if best.weight <= 1.01 * 10.0**WEAKEST:
+        if best.weight <= 10.01 * 10.0**WEAKEST:
             return Doubt(
                 "prior",
-                f"the weaker the prior, the better folds are predicted, down to the bound of the search ({best.kind},"
+                f"the weaker the prior, the better folds are predicted, to the bound of the search ({best.kind},"
                 f" weight {best.weight:.2g}; error {100 * best.error:.3g} %)",
                 "The model's bodies contradict the log: look at their masses, and at the model's geometry",
             )
