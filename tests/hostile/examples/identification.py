@@ -421,6 +421,7 @@ LEFT_OUT = dict.fromkeys(
         "identification.Compressed",
         "identification.CurveFit",
         "identification.Doubt",
+        "identification.PriorChoice",
         "LogFilter",
         "identification.trajectories.Excitation",
         "identification.trajectories.Trajectory",
