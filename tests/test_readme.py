@@ -52,6 +52,14 @@ def test_python_in_the_page_about_loads_runs(capsys):
     assert space["drives"].gains == pytest.approx(space["GAINS"], rel=0.05)
 
 
+def test_python_in_the_page_about_priors_runs(capsys):
+    (block,) = re.findall(r"```python\n(.*?)```", (ROOT / "docs/priors.md").read_text(encoding="utf-8"), re.DOTALL)
+    space: dict = {}
+    exec(compile(block, "docs/priors.md", "exec"), space)
+    assert "by cross-validation over 5 stretches of time" in capsys.readouterr().out
+    assert (space["same"].x == space["estimate"].x).all()
+
+
 @pytest.mark.parametrize(
     "document",
     [
@@ -65,6 +73,7 @@ def test_python_in_the_page_about_loads_runs(capsys):
         "docs/loads.md",
         "docs/minimum-energy-paths.md",
         "docs/plants.md",
+        "docs/priors.md",
         "docs/testing.md",
     ],
 )

@@ -247,16 +247,20 @@ class EstimatorOptions:
         str, typer.Option(metavar="METHOD", help="One of {methods}; {physical} give a robot that can exist.")
     ] = "consistent"
     prior_weight: Annotated[
-        float | None,
+        str | None,
         typer.Option(
+            metavar="NUMBER|auto",
             help="{prior_weight}: weight of the distance from the"
-            " model's own parameters, beside a relative squared error [default: {prior_weights}].",
+            " model's own parameters, beside a relative squared error; auto: by cross-validation [default: auto;"
+            " {prior_weights} where --entropic is given].",
         ),
     ] = None
     entropic: Annotated[
-        float | None,
+        str | None,
         typer.Option(
-            help="{entropic}: weight of the log-det distance from the model's bodies, which must be physical.",
+            metavar="NUMBER|auto",
+            help="{entropic}: weight of the log-det distance from the model's bodies, which must be physical where it"
+            " is a number; auto: by cross-validation [default: auto; 0 where --prior-weight is given].",
         ),
     ] = None
     mass_max: Annotated[
@@ -268,9 +272,12 @@ class EstimatorOptions:
         None
     )
     noise_weights: Annotated[
-        bool,
-        typer.Option("--noise-weights", help="{weights}: weigh joints by one over their noise."),
-    ] = False
+        bool | None,
+        typer.Option(
+            "--noise-weights/--equal-weights",
+            help="{weights}: weigh joints by one over their noise, or all alike [default: what predicts better].",
+        ),
+    ] = None
 
     def options(self) -> dict[str, Any]:
         """Those given, by the names that `identification.fit` knows them by."""
@@ -279,7 +286,7 @@ class EstimatorOptions:
         estimator = named(self.method)
         masses = None if self.mass_max is None else numbers("--mass-max", self.mass_max)
         given: dict[str, Any] = {
-            "entropic": self.entropic,
+            "entropic": _weight("--entropic", self.entropic),
             "total_mass": self.total_mass,
             "mass_max": masses[0] if masses is not None and len(masses) == 1 else masses,
             "fixed": None if self.fixed is None else names(self.fixed),
@@ -288,8 +295,19 @@ class EstimatorOptions:
         if self.prior_weight is not None:
             if estimator.prior_weight is None:
                 raise ArgumentError(f"--prior-weight: for {with_prior()}, not for {self.method}")
-            given[estimator.prior_weight] = self.prior_weight
-        return {name: value for name, value in given.items() if value is not None}
+            given[estimator.prior_weight] = _weight("--prior-weight", self.prior_weight)
+        chosen = {name: value for name, value in given.items() if value is not None}
+        return chosen | ({"weights": None} if self.noise_weights is False else {})
+
+
+def _weight(option: str, text: str | None) -> float | str | None:
+    """A number, or "auto"."""
+    if text is None or text == "auto":
+        return text
+    values = numbers(option, text)
+    if len(values) != 1:
+        raise ArgumentError(f"{option}: expected a number or auto, got {text!r}")
+    return float(values[0])
 
 
 @dataclass(frozen=True)

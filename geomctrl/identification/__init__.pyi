@@ -17,6 +17,8 @@ from .errors import SolverError as SolverError
 from .estimators import ESTIMATORS as ESTIMATORS
 from .estimators import Estimate as Estimate
 from .estimators import Estimator as Estimator
+from .estimators import PriorChoice as PriorChoice
+from .estimators import choose_prior as choose_prior
 from .estimators import consistent as consistent
 from .estimators import cross_validate as cross_validate
 from .estimators import excitation as excitation

@@ -70,6 +70,9 @@ class Compressed:
 
     def __add__(self, other: Compressed) -> Compressed:
         """Of both logs together."""
+        for one, rows in ((other, self.counts), (self, other.counts)):
+            if not rows.any():
+                return one
         factors = tuple(triangle(np.asfortranarray(np.vstack(pair))) for pair in zip(self.factors, other.factors))
         return Compressed(self.model, factors, self.counts + other.counts)
 

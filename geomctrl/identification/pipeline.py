@@ -19,6 +19,7 @@ from .data import Dataset
 from .doubts import Doubt
 from .errors import DataError, ExcitationError
 from .estimators import Estimate, Estimator, fit, named
+from .estimators.automatic import with_chosen_prior
 from .estimators.least_squares import linear
 from .friction import fit_curves
 from .model import RegressorModel
@@ -48,8 +49,9 @@ def identify(
     log: a Dataset or the path of a file, see `Dataset.read`; reading: how to read it. Holes in the log, sampling
     intervals of more than five median ones, are not filtered or interpolated across (`Dataset.cut_at_holes`).
     method, options: see `estimators.fit`; an option that can be made of a periodic log, the instruments of "iv", need
-    not be given. model: default inertia, viscous and Coulomb friction, offsets. friction_curves: "sigmoid" or
-    "stribeck" adds such a curve to every joint.
+    not be given. Weights of a prior and of joints that are not given are chosen by cross-validation (`choose_prior`);
+    where one weight of the prior is given, the other is its default, or "auto". model: default inertia, viscous and
+    Coulomb friction, offsets. friction_curves: "sigmoid" or "stribeck" adds such a curve to every joint.
     filtering, validation: what is low-passed and left out, what is set aside to test on.
     progress(what, fraction) is called now and then. Raises DataError, ExcitationError, SolverError, ArgumentError.
     """
@@ -91,6 +93,7 @@ def identify(
         model, notes["friction curves"] = _with_curves(model, training, friction_curves)
     for name in missing:
         options[name] = _from_period(estimator, name, training, raw, period)
+    options = with_chosen_prior(estimator, model, training, options, period, notes, doubts, say)
     estimate, unconstrained = _estimates(estimator, model, training, options, notes, say)
     say("done", 1.0)
     return IdentificationReport(estimate, training, test[0] if test else None, raw, unconstrained, notes, tuple(doubts))

@@ -9,8 +9,9 @@ Definitions, printed with every report:
     tau             the torque as the estimator sees it: low-passed and thinned as the header says, and less what motors
                     take whose armature is known
     condition       ratio of the greatest to the least singular value of the base regressor, columns of unit length
-    correl(ation)   1 + 2 sum of the residual's autocorrelations up to the first negative one: 1 for white noise; the
-                    variances of the parameters are multiplied by it
+    correl(ation)   1 + 2 sum of the residual's autocorrelations up to the first negative one: 1 for white noise
+    std, 95 %       from how parameters scatter when a tenth of the log after the other is left out (delete-a-block
+                    jackknife, moderated over parameters; Student's t), for ols, wls and ridge
     noise floor     RMS of white sensor noise that the low-pass lets through, from the raw torques' spectrum above twice
                     its cut-off (friction's steps count as noise there; a sensor that filters hides it)
     m1 c1x, Ixy1    mass times centre of mass [kg m], inertia about the frame's origin [kg m^2] of the first body listed
@@ -49,6 +50,9 @@ LABELS = {
     "regularization": "weight of the prior",
     "entropic": "weight of the log-det distance",
     "margin": "least pseudo-inertia, in the robot's units",
+    "prior": "prior",
+    "prior bodies": "bodies of the prior",
+    "weights": "weights of joints",
     "status": "how the optimiser ended",
     "objective": "objective, relative to |w tau|^2",
     "optimality": "largest entry of the scaled gradient",

@@ -6,7 +6,8 @@ on its length. `ESTIMATORS` holds them by name; `fit(model, data, method)` is th
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -18,9 +19,11 @@ from geomctrl.identification.data import Dataset
 from geomctrl.identification.errors import DataError
 from geomctrl.identification.model import RegressorModel
 
+from .choosing import PriorChoice, chosen, is_auto
 from .conditioning import check, compressed, excitation
 from .estimate import Estimate
 from .estimator import Estimator
+from .folds import FOLDS
 from .instrumental import IV, iv, period_instruments
 from .least_squares import OLS, WLS, ols, wls
 from .log_cholesky import MANIFOLD, manifold
@@ -35,6 +38,8 @@ __all__ = [
     "ESTIMATORS",
     "Estimate",
     "Estimator",
+    "PriorChoice",
+    "choose_prior",
     "consistent",
     "cross_validate",
     "excitation",
@@ -63,14 +68,58 @@ def fit(model: RegressorModel, data: Dataset | Compressed, method: str = "ols", 
 
     method: a name in `ESTIMATORS`: "ols", "wls", "irls", "tls", "ridge", "iv", "consistent" (semidefinite, physically
     consistent) or "manifold" (log-Cholesky, physically consistent without a semidefinite solver).
+    The weight of a prior, `entropic` and `weights` may be "auto" where data is a Dataset: see `choose_prior`.
     """
     estimator = named(method)
     check(model, data)
+    _require_options(estimator, options)
+    if not any(map(is_auto, options.values())):
+        return estimator.function(model, data, **options)
+    choice = choose_prior(model, data, method, **options)  # type: ignore[arg-type]
+    estimate = estimator.function(model, data, **choice.options)
+    return replace(estimate, notes={**estimate.notes, **choice.notes})
+
+
+def choose_prior(
+    model: RegressorModel,
+    data: Dataset,
+    method: str = "consistent",
+    *,
+    folds: int = FOLDS,
+    guard: float | None = None,
+    period: float | None = None,
+    **options: Any,
+) -> PriorChoice:
+    """What options of `fit(model, data, method, ...)` that are "auto" should be, by cross-validation (`choosing`).
+
+        choice = choose_prior(model, data)
+        estimate = fit(model, data, "consistent", **choice.options)
+
+    options: as `fit` takes them; "auto" may be the weight of the prior ("regularization", of ridge "strength"),
+    "entropic" and "weights". With none of them, all that the method has are. Bodies of the prior that can not exist or
+    are placeholders are replaced by `geometric` ones.
+    folds: how many, with as many used samples each. guard [s] between them: default one period of the low-pass.
+    period [s] of a motion that repeats: default looked for; folds are then stretches of its phase.
+    Raises ArgumentError, DataError, SolverError.
+    """
+    estimator = named(method)
+    instance("model", model, RegressorModel, "a RegressorModel")
+    instance("data", data, Dataset, "a Dataset, as folds are made of samples,")
+    if estimator.prior_weight is None:
+        having = ", ".join(e.name for e in ESTIMATORS.values() if e.has_prior)
+        raise ArgumentError(f"method: expected one with a prior ({having}), got {method!r}")
+    _require_options(estimator, options)
+    asked = options or dict.fromkeys(("entropic", estimator.prior_weight, "weights"), "auto")
+    known = {name: value for name, value in asked.items() if name in estimator.options}
+    return chosen(model, data, estimator, known, folds, guard, data.period() if period is None else period)
+
+
+def _require_options(estimator: Estimator, options: Mapping[str, Any]) -> None:
     known = estimator.options
     for name in options:
         if name not in known:
-            raise ArgumentError(f"options: {method} has no option {name!r}; known: {', '.join(known) or 'none'}")
-    return estimator.function(model, data, **options)
+            having = ", ".join(known) or "none"
+            raise ArgumentError(f"options: {estimator.name} has no option {name!r}; known: {having}")
 
 
 def cross_validate(

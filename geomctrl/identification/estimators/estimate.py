@@ -25,7 +25,7 @@ class Estimate:
     the estimator's constraints and prior made of it). `covariance` (nb, nb) is of the base parameters `values`, None
     where the estimator has none (its `Estimator.uncertainty` says why); `noise` (nv,): root mean square
     residual per joint, degrees of freedom counted [N m]; `correlation` (nv,): by how much correlated residuals inflate
-    a variance.
+    a variance; `dof`: degrees of freedom that the covariance is known with, for Student's t.
     """
 
     model: RegressorModel
@@ -35,6 +35,7 @@ class Estimate:
     weights: np.ndarray
     noise: np.ndarray
     covariance: np.ndarray | None = None
+    dof: float = np.inf
     correlation: np.ndarray | None = None
     condition: float = np.nan
     notes: dict[str, Any] = field(default_factory=dict)
@@ -67,13 +68,14 @@ class Estimate:
         return None if self.covariance is None else np.sqrt(np.diag(self.covariance).clip(0.0))
 
     def intervals(self, level: float = 0.95) -> np.ndarray | None:
-        """(nb, 2) confidence intervals of `values` under Gaussian noise, None where there is no covariance."""
+        """(nb, 2) confidence intervals of `values` by Student's t, None where there is no covariance."""
         level = number("level", level, "a probability between 0 and 1", lambda x: 0.0 < x < 1.0)
         if self.std is None:
             return None
-        from scipy.stats import norm
+        from scipy.stats import norm, t
 
-        half = norm.ppf(0.5 + 0.5 * level) * self.std
+        quantile = norm if np.isinf(self.dof) else t(self.dof)
+        half = quantile.ppf(0.5 + 0.5 * level) * self.std
         return np.stack((self.values - half, self.values + half), -1)
 
     @cached_property

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -16,6 +16,7 @@ from geomctrl.identification.model import RegressorModel
 from .conditioning import check, compressed, require_excitation
 from .estimate import Estimate
 from .estimator import Estimator
+from .leave_out import scatter
 from .residuals import autocorrelation_factor
 
 
@@ -52,17 +53,44 @@ def linear(
     out = solve(model, c, weights, method)
     correlation = autocorrelation_factor(model, out.x, data) if isinstance(data, Dataset) else None
     inflation = np.ones(len(weights)) if correlation is None else correlation
-    covariance = covariance_of(model, c, out.weights, out.noise**2 * inflation)
-    return replace(out, covariance=covariance, correlation=correlation, condition=condition)
+    covariance, dof = covariance_of(model, c, out.weights, out.noise**2 * inflation), np.inf
+    if isinstance(data, Dataset):
+        factor, dof = scatter(model, data, _Normal(model, weights, out.noise**2 * inflation))
+        covariance = covariance * np.outer(factor, factor)
+    return replace(out, covariance=covariance, dof=dof, correlation=correlation, condition=condition)
 
 
 def solve(model, c, weights, method):
     require_excitation(model, c, weights)
+    return finish(model, c, model.base.lift(base_values(model, c, weights), model.prior), weights, method)
+
+
+def base_values(model, c, weights) -> np.ndarray:
+    """Base parameters (nb,) of least squares."""
     A, b = c.system(weights)
     W = A[:, model.base.columns]
     length = np.linalg.norm(W, axis=0)
-    values = np.linalg.lstsq(W / length, b, rcond=None)[0] / length
-    return finish(model, c, model.base.lift(values, model.prior), weights, method)
+    return np.linalg.lstsq(W / length, b, rcond=None)[0] / length
+
+
+@dataclass(frozen=True, eq=False)
+class _Normal:
+    """`leave_out.Linear` of least squares; variance per joint (nv,)."""
+
+    model: RegressorModel
+    weights: np.ndarray
+    variance: np.ndarray
+
+    def solve(self, c: Compressed) -> tuple[np.ndarray, np.ndarray]:
+        A, _ = c.system(self.weights)
+        W = A[:, self.model.base.columns]
+        length = np.linalg.norm(W, axis=0)
+        R: Any = np.linalg.qr(W / length, mode="r")
+        root = np.linalg.inv(R) / length[:, None]
+        return base_values(self.model, c, self.weights), root @ root.T
+
+    def noise(self, c: Compressed) -> np.ndarray:
+        return c.system(self.weights**2 * np.sqrt(self.variance))[0][:, self.model.base.columns]
 
 
 def finish(model, c, x, weights, method, **more) -> Estimate:

@@ -72,8 +72,8 @@ def consistent(
     solver_options = _options(solver_options)
     c = compressed(model, data)
     problem = in_natural_units(model, c, weights, prior)
-    low, high = _masses(model.robot, mass_min, mass_max)
-    limits = _Limits(low, high, total_mass, com_box, com_ellipsoid, _fixed(model.robot, fixed))
+    low, high = mass_bounds(model.robot, mass_min, mass_max)
+    limits = _Limits(low, high, total_mass, com_box, com_ellipsoid, fixed_bodies(model.robot, fixed))
     x, notes = _solved(problem, penalties, limits, solver, solver_options)
     notes |= {"margin": margin, "entropic": entropic, "regularization": regularization}
     w = problem.weights
@@ -127,7 +127,7 @@ def _solved(problem: Scaled, penalties: Penalties, limits: _Limits, solver, opti
     pseudo = [cp.reshape(map_P @ link, (4, 4), order="C") for link in links]
     constraints: list[Any] = [P >> penalties.margin * np.eye(4) for i, P in enumerate(pseudo) if i not in limits.fixed]
     constraints += [links[i] == problem.prior[10 * i : 10 * i + 10] / problem.scale[:10] for i in limits.fixed]
-    constraints += _mass_bounds(cp, links, problem.mass, limits)
+    constraints += _mass_constraints(cp, links, problem.mass, limits)
     constraints += _com_box(model.robot, links, problem.length, limits.box)
     constraints += _com_ellipsoid(cp, model.robot, links, problem.length, limits.ellipsoid)
     signs = penalties.friction_signs and len(model.positive) > 0
@@ -203,7 +203,7 @@ def _options(given) -> dict[str, Any]:
     return dict(given or {})
 
 
-def _fixed(robot, names) -> list[int]:
+def fixed_bodies(robot, names) -> list[int]:
     if isinstance(names, str) or not isinstance(names, Sequence):
         raise ArgumentError(f"fixed: expected a list of body names, got {names!r:.60}")
     for name in names:
@@ -212,7 +212,7 @@ def _fixed(robot, names) -> list[int]:
     return sorted(robot.body_names.index(name) for name in names)
 
 
-def _masses(robot, mass_min, mass_max):
+def mass_bounds(robot, mass_min, mass_max):
     n = robot.nbodies
     bounds = []
     for name, given, default in (("mass_min", mass_min, 0.0), ("mass_max", mass_max, np.inf)):
@@ -232,7 +232,7 @@ def _masses(robot, mass_min, mass_max):
     return low, high
 
 
-def _mass_bounds(cp, links, mass, limits):
+def _mass_constraints(cp, links, mass, limits):
     out = []
     for i, link in enumerate(links):
         if i in limits.fixed:
@@ -247,17 +247,8 @@ def _mass_bounds(cp, links, mass, limits):
 
 
 def _com_box(robot, links, length, box):
-    if box is None:
-        return []
-    n, out = robot.nbodies, []
-    corners = checked("com_box", box, (n, 2, 3), finite=False)
-    if corners.shape != (n, 2, 3):
-        raise ArgumentError(f"com_box: expected shape ({n}, 2, 3), got {corners.shape}")
-    for i, (link, (lo, hi)) in enumerate(zip(links, corners / length)):
-        if (lo > hi).any():
-            raise SolverError(
-                f"body {robot.body_names[i]!r}: com_box: lower corner {lo * length} above upper {hi * length}"
-            )
+    out = []
+    for link, (lo, hi) in zip(links, boxes(robot, box) / length):
         for k in range(3):
             if lo[k] > -LARGEST:
                 out.append(link[1 + k] >= lo[k] * link[0])
@@ -266,23 +257,49 @@ def _com_box(robot, links, length, box):
     return out
 
 
+def boxes(robot, box) -> np.ndarray:
+    """(nbodies, 2, 3): corners of `com_box`, infinite where there is no bound."""
+    everywhere = np.broadcast_to(np.array([[-np.inf] * 3, [np.inf] * 3]), (robot.nbodies, 2, 3))
+    if box is None:
+        return everywhere
+    corners = checked("com_box", box, (robot.nbodies, 2, 3), finite=False)
+    if corners.shape != everywhere.shape:
+        raise ArgumentError(f"com_box: expected shape {everywhere.shape}, got {corners.shape}")
+    for name, (lo, hi) in zip(robot.body_names, corners):
+        if (lo > hi).any():
+            raise SolverError(f"body {name!r}: com_box: lower corner {lo} above upper {hi}")
+    return np.where(np.isnan(corners), everywhere, corners)
+
+
 def _com_ellipsoid(cp, robot, links, length, ellipsoid):
+    out = []
+    for link, entry in zip(links, ellipsoids(robot, ellipsoid)):
+        if entry is not None:
+            centre, radii = (x / length for x in entry)
+            out.append(cp.norm(cp.multiply(1.0 / radii, link[1:4] - centre * link[0])) <= link[0])
+    return out
+
+
+def ellipsoids(robot, ellipsoid) -> list[tuple[np.ndarray, np.ndarray] | None]:
+    """Per body None or (centre, radii) of `com_ellipsoid`."""
+    n: int = robot.nbodies
     if ellipsoid is None:
-        return []
-    n, out = robot.nbodies, []
+        return [None] * n
     if not isinstance(ellipsoid, Sequence) or len(ellipsoid) != n:
         raise ArgumentError(f"com_ellipsoid: expected {n} entries, one a body, got {ellipsoid!r:.60}")
-    for link, entry in zip(links, ellipsoid):
+    out: list[tuple[np.ndarray, np.ndarray] | None] = []
+    for entry in ellipsoid:
         if entry is None:
+            out.append(None)
             continue
         try:
-            given, radii = entry
+            given, given_radii = entry
         except (TypeError, ValueError):
             raise ArgumentError(
                 f"com_ellipsoid: expected (centre, radii) or None per body, got {entry!r:.60}"
             ) from None
-        centre, radii = (checked("com_ellipsoid", x, (3,)) / length for x in (given, radii))
+        centre, radii = (checked("com_ellipsoid", x, (3,)) for x in (given, given_radii))
         if centre.shape != (3,) or radii.shape != (3,) or not (np.isfinite(centre).all() and (radii > 0.0).all()):
             raise ArgumentError("com_ellipsoid: expected (centre (3,), radii (3,) > 0) or None per body")
-        out.append(cp.norm(cp.multiply(1.0 / radii, link[1:4] - centre * link[0])) <= link[0])
+        out.append((centre, radii))
     return out

@@ -347,6 +347,17 @@ EXAMPLES = {
     "identification.cross_validate": Example(
         {"model": MODEL, "folds": list(DRIFTING.split_time(0.5)), "method": "ols"}
     ),
+    "identification.choose_prior": Example(
+        {
+            "model": MODEL,
+            "data": LOG,
+            "method": "ridge",
+            "folds": 2,
+            "guard": number(0.125, negative=False, legal="none"),
+            "period": number(2.0, positive=True, legal="none"),
+        },
+        compare=False,
+    ),
     "identification.excitation": Example({**FITTED, "weights": gain(np.array([1.0, 2.0]), "negative")}),
     "identification.fit": Example({**FITTED, "method": "ridge", "strength": number(0.001, negative=False)}),
     "identification.fit_curves": Example(
@@ -489,6 +500,7 @@ LEFT_OUT = dict.fromkeys(
         "identification.Doubt",
         "identification.DriveGains",
         "identification.LoadReport",
+        "identification.PriorChoice",
         "LogFilter",
         "identification.trajectories.Excitation",
         "identification.trajectories.Trajectory",

@@ -1,0 +1,47 @@
+"""What `identify` does about weights that its caller leaves open."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from geomctrl.identification.data import Dataset
+from geomctrl.identification.doubts import Doubt
+from geomctrl.identification.model import RegressorModel
+
+from .choosing import AUTO, chosen, is_auto
+from .estimator import Estimator
+from .folds import FOLDS
+
+
+def with_chosen_prior(
+    estimator: Estimator,
+    model: RegressorModel,
+    training: Dataset,
+    options: Mapping[str, Any],
+    period: float | None,
+    notes: dict[str, Any],
+    doubts: list[Doubt],
+    say: Callable[[str, float], None],
+) -> dict[str, Any]:
+    """The options for `fit`, those open or "auto" chosen by cross-validation; why goes to the notes, what is doubtful
+    to the doubts. An estimator without a prior has its options back.
+
+    Open: weights of joints; and all weights of the prior, if none of them is given.
+    """
+    options = dict(options)
+    if estimator.prior_weight is None:
+        return options
+    of_prior = [name for name in (estimator.prior_weight, "entropic") if name in estimator.options]
+    if not any(name in options for name in of_prior):
+        options |= dict.fromkeys(of_prior, AUTO)
+    if "weights" in estimator.options:
+        options.setdefault("weights", AUTO)
+    if not any(map(is_auto, options.values())):
+        return options
+    say("choosing weights", 0.3)
+    period = training.period() if period is None else period
+    choice = chosen(model, training, estimator, options, FOLDS, None, period)
+    notes |= choice.notes
+    doubts += choice.doubts
+    return choice.options

@@ -1,0 +1,324 @@
+"""The weight of a prior, its kind, and the weights of joints by cross-validation.
+
+Score: the relative error |tau - tau_hat| / |tau| of folds, each predicted from the others (`folds`). What is tried:
+
+    entropic    w sum_i D(P_i || P0_i) / n: the log-det (Bregman) distance, the same in every frame and unit; bodies
+                stay away from the edge of what can exist
+    euclidean   w |S^-1 (x - x0)|^2: ridge, of friction too
+
+each over a grid of weights w, a decade apart, which grows where the best is at its end, and is refined to half
+decades. Where errors are flat the stronger prior is taken: the one-standard-error rule (Breiman, Friedman, Olshen and
+Stone 1984, section 3.4.3), the standard error being that of the folds' differences to the best, and at most FLAT worse.
+The euclidean prior is taken where it predicts better than the entropic by more than a standard error and more than
+FLAT, and then has as much of the entropic beside it as costs nothing. A body that is at the edge still (EDGE) makes the
+entropic weight grow, as long as the error is at most FAIR above the best.
+
+Weights of joints: one over the root mean square of their held-out residuals, iterated (feasible generalised least
+squares); used where they do not predict worse than equal ones by the same rule.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from geomctrl.errors import ArgumentError
+from geomctrl.identification.data import Dataset
+from geomctrl.identification.doubts import Doubt
+from geomctrl.identification.model import RegressorModel
+
+from .estimator import Estimator
+from .folds import Folds, folds_of
+from .least_squares import weights_of
+from .physical import Penalties
+from .prior_problem import FoldProblem, Prior, at_the_edge, is_ours, prior_for
+
+AUTO = "auto"
+GRID = tuple(range(-6, 1))  # decades
+WEAKEST, STRONGEST = -10.0, 2.0
+FLAT, FAIR = 0.02, 0.05  # relative rise of the error that a stronger prior may cost
+EDGE = 1e-3  # of the next: a body's least principal moment, or eigenvalue of its pseudo-inertia
+BESIDE = 1e-8  # weight of the euclidean prior beside the entropic: for what no log tells and no body has
+HOPELESS = 0.3  # relative error of folds above which a prior that predicts best alone is a doubt: else it is right
+PERFECT = 2e-3  # relative error of folds below which a log needs no prior
+REWEIGHTINGS = 2
+
+
+@dataclass(frozen=True, eq=False)
+class PriorChoice:
+    """What cross-validation chose, and why.
+
+    options: for `fit`. kind: "entropic", "euclidean", "euclidean and entropic", or "as given". error: the folds'
+    relative error; best: the least of all that were tried. tried: rows (kind, weighted joints, weight, relative
+    error). notes: the same in words; doubts: what to look at.
+    """
+
+    options: dict[str, Any]
+    kind: str
+    error: float
+    best: float
+    tried: tuple[tuple[str, bool, float, float], ...]
+    notes: dict[str, str]
+    doubts: tuple[Doubt, ...] = ()
+
+
+def chosen(
+    model: RegressorModel,
+    data: Dataset,
+    estimator: Estimator,
+    options: Mapping[str, Any],
+    folds: int,
+    guard: float | None,
+    period: float | None,
+) -> PriorChoice:
+    """What the options that are "auto" should be. Raises ArgumentError, DataError, SolverError."""
+    _check(estimator, options)
+    made = folds_of(model, data, folds, guard, period)
+    prior = prior_for(model, made, options)
+    search = _Search(model, made, prior, estimator, options)
+    problem, weighted, weights_words = search.weights()
+    curves = [search.curve(kind, problem, weighted) for kind in search.kinds]
+    curve, setting = curves[0], curves[0].setting
+    if len(curves) == 2 and search.clearly_worse(curve.best, curves[1].best):
+        curve, setting = curves[1], search.with_entropic(curves[1], problem, weighted)
+    best = min(c.best.error for c in curves)
+    setting, edge = search.away_from_the_edge(setting, problem, best)
+    changed = search.options(setting, problem.weights if weighted else None, prior)
+    notes = {"prior": search.words(curves, curve, setting) + edge, "weights": weights_words}
+    if prior.replaced:
+        mass = prior.x[: model.inertial : 10].sum()
+        notes["prior bodies"] = (
+            f"the model has none to use for {', '.join(prior.replaced)}: uniform density between the joints instead,"
+            f" {mass:.3g} kg in all by the log"
+        )
+    doubts = tuple(d for d in [search.doubt(curve)] if d is not None)
+    return PriorChoice(changed, setting.kind, setting.error, best, tuple(search.tried),
+                       {k: v for k, v in notes.items() if v}, doubts)  # fmt: skip
+
+
+def is_auto(value: Any) -> bool:
+    return isinstance(value, str) and value == AUTO
+
+
+def _check(estimator: Estimator, options: Mapping[str, Any]) -> None:
+    choices = [name for name in (estimator.prior_weight, "entropic", "weights") if name in estimator.options]
+    for name, value in options.items():
+        if is_auto(value) and name not in choices:
+            raise ArgumentError(f"{name}: expected a value, got 'auto', which is for {', '.join(map(str, choices))}")
+    if is_ours(estimator):
+        plain = {k: options.get(k, estimator.options[k]) for k in ("regularization", "entropic", "margin")}
+        numbers = {k: 1.0 if is_auto(v) else v for k, v in plain.items()}
+        Penalties(**numbers, friction_signs=options.get("friction_signs", True))
+
+
+@dataclass(frozen=True, eq=False)
+class _Setting:
+    """One weight, or two: squared residuals of the folds (folds,), and of joints (nv,)."""
+
+    kind: str
+    regularization: float
+    entropic: float
+    squares: np.ndarray
+    joints: np.ndarray
+    error: float
+
+    @property
+    def weight(self) -> float:
+        return self.entropic if self.kind.endswith("entropic") else self.regularization
+
+
+def _beyond_chance(t: _Setting, best: _Setting) -> bool:
+    """Whether t's squares are above the best's by more than a standard error of the folds' differences."""
+    difference = t.squares - best.squares
+    return float(difference.sum()) > np.sqrt(len(difference)) * float(np.std(difference, ddof=1))
+
+
+@dataclass(frozen=True, eq=False)
+class _Curve:
+    best: _Setting
+    chosen: _Setting
+
+    @property
+    def setting(self) -> _Setting:
+        return self.chosen
+
+
+@dataclass
+class _Search:
+    """What was tried on a log's folds."""
+
+    model: RegressorModel
+    folds: Folds
+    prior: Prior
+    estimator: Estimator
+    given: Mapping[str, Any]
+    tried: list[tuple[str, bool, float, float]] = field(default_factory=list)
+
+    def __post_init__(self):
+        self.size = float(sum((h.norms**2).sum() for h in self.folds.held))
+        self.auto = {name for name, value in self.given.items() if is_auto(value)}
+        weight = self.estimator.prior_weight
+        names = {"entropic": "entropic", "euclidean": weight}
+        self.kinds = [kind for kind, name in names.items() if name in self.auto] or ["as given"]
+        settled = {k: v for k, v in {**self.estimator.options, **self.given}.items() if not is_auto(v)}
+        self.fixed = {kind: float(settled.get(str(name), 0.0)) for kind, name in names.items()}
+
+    # --- weights of joints ---------------------------------------------------------------------------------------
+
+    def weights(self) -> tuple[FoldProblem, bool, str]:
+        """(the problem with its weights of joints, whether they differ, in words)."""
+        if "weights" not in self.auto:
+            w = weights_of(self.model, self.folds.whole, self.given.get("weights"))
+            return self._problem(w), self.given.get("weights") is not None, ""
+        equal = self._problem(np.ones(self.model.robot.nv))
+        plain = last = self.curve(self.kinds[0], equal, False)
+        problem = equal
+        counts = sum(h.counts for h in self.folds.held)
+        for _ in range(REWEIGHTINGS):
+            noise = np.sqrt(last.chosen.joints / np.maximum(counts, 1))
+            noise = np.maximum(noise, 1e-6 * max(noise.max(), 1e-300))
+            problem = self._problem(1.0 / noise)
+            last = self.curve(self.kinds[0], problem, True)
+        noise = ", ".join(f"{1.0 / x:.3g}" for x in problem.weights)
+        percent = f"folds' error {100 * last.best.error:.3g} % weighted, {100 * plain.best.error:.3g} % alike"
+        if self.worse(last.best, plain.best):
+            return equal, False, f"joints alike: {percent}"
+        return problem, True, f"joints weighted by one over their noise, {noise}: {percent}"
+
+    def _problem(self, w: np.ndarray) -> FoldProblem:
+        return FoldProblem(self.model, self.folds, self.prior, w, self.given, self.estimator)
+
+    # --- weights of the prior ------------------------------------------------------------------------------------
+
+    def at(self, kind: str, exponent: float, problem: FoldProblem, weighted: bool, ridge: float = 0.0) -> _Setting:
+        weight = 10.0**exponent
+        if kind == "as given":
+            regularization, entropic = self.fixed["euclidean"], self.fixed["entropic"]
+            weight = entropic or regularization
+        elif kind == "euclidean":
+            regularization, entropic = weight, self.fixed["entropic"]
+        else:
+            regularization, entropic = max(ridge, self.fixed["euclidean"]) or BESIDE, weight
+        squares = problem.residuals(regularization, entropic)
+        error = float(np.sqrt(squares.sum() / self.size))
+        self.tried.append((kind, weighted, weight, error))
+        return _Setting(kind, regularization, entropic, squares.sum(1), squares.sum(0), error)
+
+    def curve(self, kind: str, problem: FoldProblem, weighted: bool) -> _Curve:
+        """The best weight, and the strongest that is as good."""
+        problem.near = {}  # from the strongest to the weakest, each from the last
+        if kind == "as given":
+            only = self.at(kind, 0.0, problem, weighted)
+            return _Curve(only, only)
+        found = {float(e): self.at(kind, e, problem, weighted) for e in reversed(GRID)}
+
+        def best() -> float:
+            return min(found, key=lambda e: (found[e].error, -e))
+
+        while best() == min(found) and min(found) > WEAKEST and found[best()].error > PERFECT:
+            found[min(found) - 1.0] = self.at(kind, min(found) - 1.0, problem, weighted)
+        problem.near = {}
+        while best() == max(found) and max(found) < STRONGEST:
+            found[max(found) + 1.0] = self.at(kind, max(found) + 1.0, problem, weighted)
+        centre = best()
+        for e in (centre + 0.5, centre - 0.5):
+            if WEAKEST < e < STRONGEST:
+                found[e] = self.at(kind, e, problem, weighted)
+        top, taken = found[best()], best()
+        while taken + 0.5 <= STRONGEST:
+            e = taken + 0.5
+            found[e] = found.get(e) or self.at(kind, e, problem, weighted)
+            if self.worse(found[e], top):
+                break
+            taken = e
+        return _Curve(top, found[taken])
+
+    def worse(self, t: _Setting, best: _Setting) -> bool:
+        """Whether it is worse than the best by more than chance, or than FLAT."""
+        return _beyond_chance(t, best) or t.error > (1.0 + FLAT) * best.error
+
+    def clearly_worse(self, t: _Setting, best: _Setting) -> bool:
+        """Whether it is worse than the best by more than chance, and than FLAT."""
+        return _beyond_chance(t, best) and t.error > (1.0 + FLAT) * best.error
+
+    def with_entropic(self, curve: _Curve, problem: FoldProblem, weighted: bool) -> _Setting:
+        """The euclidean prior, and as much of the entropic beside it as costs nothing."""
+        problem.near, out = {}, curve.chosen
+        for e in range(-9, 1):
+            both = self.at("euclidean and entropic", e, problem, weighted, ridge=curve.chosen.regularization)
+            if self.worse(both, curve.best):
+                return out
+            out = both
+        return out
+
+    def away_from_the_edge(self, setting: _Setting, problem: FoldProblem, best: float) -> tuple[_Setting, str]:
+        """(a setting whose bodies are not at the edge of what can exist, if that is to be had; in words)."""
+        if not is_ours(self.estimator) or "entropic" not in self.auto:
+            return setting, ""
+        model, stronger = self.model, setting
+        given = at_the_edge(model, self.prior.x, 2.0 * EDGE)
+        problem.near = {}
+        while True:
+            x = problem.estimate(stronger.regularization, stronger.entropic)
+            edge = at_the_edge(model, x, 1.5 * EDGE) & ~given
+            if not edge.any():
+                return (
+                    stronger,
+                    "" if stronger is setting else "; made stronger for bodies at the edge of possible ones",
+                )
+            names = ", ".join(n for n, e in zip(model.robot.body_names, edge) if e)
+            exponent = np.log10(max(stronger.entropic, 10.0**WEAKEST)) + 0.5
+            trial = self.at(setting.kind, exponent, problem, True, ridge=setting.regularization)
+            if exponent > STRONGEST or trial.error > (1.0 + FAIR) * best:
+                return stronger, f"; {names} at the edge of possible bodies, which a stronger prior would cost too much"
+            stronger = trial
+
+    # --- what is said --------------------------------------------------------------------------------------------
+
+    def options(self, setting: _Setting, w: np.ndarray | None, prior: Prior) -> dict[str, Any]:
+        out = dict(self.given)
+        for kind, name in (("euclidean", self.estimator.prior_weight), ("entropic", "entropic")):
+            if name in self.auto:
+                out[name] = setting.regularization if kind == "euclidean" else setting.entropic
+        if "weights" in self.auto:
+            out["weights"] = w
+        if prior.replaced:
+            out["prior"] = prior.x
+        return out
+
+    def words(self, curves: list[_Curve], curve: _Curve, setting: _Setting) -> str:
+        if setting.kind == "as given":
+            return ""
+        others = [
+            f"{c.chosen.kind} {c.chosen.weight:.2g}: {100 * c.chosen.error:.3g} %" for c in curves if c is not curve
+        ]
+        best = (
+            "" if curve.best is curve.chosen else f" (least {100 * curve.best.error:.3g} % at {curve.best.weight:.2g})"
+        )
+        return (
+            f"{setting.kind}, weight {setting.weight:.2g}, by cross-validation over {self.folds.words}: error"
+            f" {100 * setting.error:.3g} %{best}" + "".join(f"; {x}" for x in others)
+        )
+
+    def doubt(self, curve: _Curve) -> Doubt | None:
+        best = curve.best
+        if best.kind == "as given" or best.error <= PERFECT:
+            return None
+        if curve.chosen.weight >= 0.99 * 10.0**STRONGEST and best.error > HOPELESS:
+            return Doubt(
+                "prior",
+                f"no weight predicts the log better than the prior alone (error {100 * best.error:.3g} %)",
+                "The log adds nothing to the model's bodies: look at torques' unit, sign and order of joints, or record"
+                " a richer motion",
+            )
+        if best.weight <= 10.01 * 10.0**WEAKEST:
+            return Doubt(
+                "prior",
+                f"the weaker the prior, the better folds are predicted, to the bound of the search ({best.kind},"
+                f" weight {best.weight:.2g}; error {100 * best.error:.3g} %)",
+                "The model's bodies contradict the log: look at their masses, and at the model's geometry",
+            )
+        return None

@@ -1,0 +1,99 @@
+"""Intervals that hold: where residuals are correlated, uneven, or what the model lacks."""
+
+import numpy as np
+import pytest
+from identification.simulated import simulated
+from lib import logs
+
+from geomctrl import models
+from geomctrl.identification import Dataset, RegressorModel, fit, fit_curves
+from geomctrl.identification.estimators.leave_out import moderated
+
+
+def apart(model, data, method="ols", white=False):
+    """rms of z between estimates from the two halves of a log, 0.2 s apart; white: by the formula for white noise."""
+    middle = 0.5 * (data.t[-1] - data.t[0])
+    parts = data.between(0.0, middle - 0.1), data.between(middle + 0.1, np.inf)
+    a, b = (fit(model, model.compress(part) if white else part, method) for part in parts)
+    return np.sqrt(np.mean((a.values - b.values) ** 2 / (a.std**2 + b.std**2)))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("correlation", [0.0, 0.9])
+def test_intervals_hold_the_truth_in_95_of_a_hundred_simulated_logs(correlation):
+    robot, hits = models.two_link(), []
+    for seed in range(100):
+        model, x, data = simulated(robot, seconds=20.0, noise=0.1, correlation=correlation, seed=seed)
+        box = fit(model, data, "ols").intervals()
+        true = model.base.projection @ x
+        hits.append((box[:, 0] <= true) & (true <= box[:, 1]))
+    assert 0.93 <= np.mean(hits) <= 0.985
+    assert np.min(np.mean(hits, axis=0)) >= 0.88  # each of them; three standard errors of a hundred
+
+
+def test_friction_that_the_model_lacks_widens_intervals():
+    """Friction that follows the position, and hardly any noise: the formula for white noise takes it for that."""
+    robot = models.two_link()
+    model, _, data = simulated(robot, seconds=30.0, noise=0.01, seed=3)
+    ripple = Dataset(data.t, data.q, data.tau + 0.3 * np.sin(3.0 * data.q), v=data.v, a=data.a)
+    assert apart(model, ripple) <= 1.3
+    assert apart(model, ripple, white=True) > 2.5
+
+
+def test_moderated_ratios_keep_a_common_one_and_shrink_the_rest():
+    rng = np.random.default_rng(0)
+    even = 4.0 * rng.chisquare(9.0, 2000) / 9.0
+    factor, dof = moderated(even, np.ones(2000), 9.0)  # one variance: its scatter is chance
+    assert dof > 50.0
+    np.testing.assert_allclose(factor, 2.0, rtol=0.1)
+    variance = 8.0 / rng.chisquare(8.0, 4000)  # s0^2 d0 / chi^2_d0 of d0 = 8, s0 = 1
+    _, dof = moderated(variance * rng.chisquare(9.0, 4000) / 9.0, np.ones(4000), 9.0)
+    assert dof == pytest.approx(17.0, rel=0.1)
+    assert moderated(np.full(5, 0.1), np.ones(5), 9.0)[0] == pytest.approx(1.0)  # luck
+
+
+def test_a_log_of_which_nothing_can_be_left_out_has_the_formulas_intervals():
+    """Joint 2 goes back in one stretch only: without it, its Coulomb friction is not told from its offset."""
+    model, _, data = simulated(models.two_link(), seconds=20.0, seed=1)
+    backwards = data.v[:, 1] < -0.1
+    first = np.flatnonzero(backwards)[0]
+    mask = np.ones(data.tau.shape, bool)
+    mask[:, 1] = (data.v[:, 1] > 0.1) | (backwards & (np.arange(len(data)) < first + 40))
+    one_way = Dataset(data.t, data.q, data.tau, v=data.v, a=data.a, mask=mask)
+    smooth = model.with_options(smoothing=0.0)
+    e = fit(smooth, one_way, "ols")
+    assert e.dof == np.inf
+    assert np.isfinite(e.std).all()
+    assert np.isfinite(fit(smooth, data, "ols").std).all()
+
+
+def needs(name):
+    why = logs.missing(name)
+    return pytest.mark.skipif(why is not None, reason=str(why))
+
+
+@needs("ur10_petrone_first70.npz")
+@pytest.mark.parametrize("method", ["ols", "wls"])
+def test_halves_of_the_ur10_log_agree(method):
+    assert apart(RegressorModel(logs.ur10(), smoothing=0.05), logs.ur10_log().filtered(6.0, decimate=2), method) <= 1.3
+
+
+@needs("kr300_weigand_AB.npz")
+@pytest.mark.parametrize("method", ["ols", "wls"])
+def test_halves_of_the_kr300_log_agree(method):
+    model = RegressorModel(
+        logs.kr300(), rotor=True, offset=False, columns=[logs.kr300_counterbalance()], smoothing=1e-3
+    )
+    assert apart(model, logs.kr300_log("A").filtered(8.0, decimate=2).without_standstill(0.01), method) <= 1.3
+
+
+@needs("tx40_figaroh.npz")
+@pytest.mark.slow
+def test_halves_of_the_tx40_log_agree():
+    data = logs.tx40_log().between(0, 7.5).filtered(40.0, torque_cutoff=10.0, alike=True, decimate=50)
+    model = RegressorModel(
+        logs.tx40(), rotor=True, offset=range(6), transmission=logs.TX40_TRANSMISSION, smoothing=0.03, springs=[1]
+    )
+    model = fit_curves(model, data, "sigmoid", (0, 1, 2, 3, 4, 6)).model
+    assert apart(model, data, "ols") <= 1.3
+    assert apart(model, data, "wls") <= 1.3
