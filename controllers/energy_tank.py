@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from geomctrl.arguments import generator, number, one_state
 from geomctrl.compiler.arrays import scalar
@@ -64,8 +65,9 @@ class EnergyTank:
         self.nominal = Plant(self.robot)
         goal(self, self.passive)
 
-    def start(self):
-        return np.concatenate((start_of(self.passive), start_of(self.active), [self.initial]))
+    def start(self, q0: ArrayLike | None = None, v0: ArrayLike | None = None) -> np.ndarray:
+        """The laws' states where the robot starts with q0 (nq,), v0 (nv,), default neutral and at rest, and E."""
+        return np.concatenate((start_of(self.passive, q0, v0), start_of(self.active, q0, v0), [self.initial]))
 
     def _split(self, z):
         one, two = self.cuts

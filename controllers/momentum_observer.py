@@ -31,7 +31,7 @@ class MomentumObserver:
 
     law: a controller with a model `robot` whose own state is a vector or None. gain K [1/s]: a number, (nv,) or
     symmetric positive definite (nv, nv). friction: what the model knows of it. threshold [N m]: a number or (nv,).
-    The state z is the law's, then p^ (nv,), which starts at rest: of a robot that starts moving r begins with K M v.
+    The state z is the law's, then p^ (nv,), which starts at M v of the robot's first state: r begins at zero.
 
     V = the law's + 1/2 |p - p^|^2 / m,   V' = the law's - (p - p^) . K (p - p^) / m while nothing pushes
 
@@ -61,8 +61,11 @@ class MomentumObserver:
         self.mass = float(np.diagonal(self.robot.mass_matrix(self.robot.neutral())).mean())
         goal(self, self.law)
 
-    def start(self):
-        return np.concatenate((start_of(self.law), np.zeros(self.robot.nv)))
+    def start(self, q0: ArrayLike | None = None, v0: ArrayLike | None = None) -> np.ndarray:
+        """The law's state, and M v0 of where the robot starts: q0 (nq,), v0 (nv,), default neutral and at rest."""
+        q = self.robot.neutral() if q0 is None else q0
+        momentum = self.robot.mass_matrix_product(q, np.zeros(self.robot.nv) if v0 is None else v0)
+        return np.concatenate((start_of(self.law, q0, v0), momentum))
 
     def _split(self, z):
         z = one_state("z", z, self.size + self.robot.nv)
