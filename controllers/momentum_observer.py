@@ -21,7 +21,7 @@ class MomentumObserver:
 
     p = M v,   p^' = tau + C^T v - g - friction(v) + r,   r = K (p - p^),   so that r' = K (tau_ext - r)
 
-    (De Luca and others 2006 (12); Haddadin, De Luca and Albu-Schaeffer 2017 section IV-E), from q, v and the commanded
+    (De Luca and others 2006; Haddadin, De Luca and Albu-Schaeffer 2017), from q, v and the commanded
     torque alone, in O(n) without M and C. The command is the law's; its signals are joined by
 
     residual   r (nv,) [N m]
