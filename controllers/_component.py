@@ -6,9 +6,10 @@ from typing import Any
 
 import numpy as np
 
-from geomctrl.arguments import instance
+from geomctrl.arguments import instance, one_state
 from geomctrl.control.contracts import Controller, started
 from geomctrl.errors import ArgumentError
+from geomctrl.mechanism.states import one_configuration
 from geomctrl.robot import Robot
 
 
@@ -33,6 +34,12 @@ def goal(target: Any, law: Any) -> None:
 
 def size_of(law: Any) -> int:
     return len(start_of(law))
+
+
+def state_at_start(robot: Robot, q0: Any, v0: Any) -> tuple[Any, Any]:
+    """q0 (nq,) and v0 (nv,) checked, None where that is given."""
+    q0 = None if q0 is None else one_configuration(robot, "q0", q0)
+    return q0, None if v0 is None else one_state("v0", v0, robot.nv)
 
 
 def start_of(law: Any, q0: Any = None, v0: Any = None) -> np.ndarray:

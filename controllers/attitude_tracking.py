@@ -31,8 +31,8 @@ class AttitudeTracking(ModelBased):
     symmetric about axes that span space. Then only they are driven: J is the inertia without their spin, Omega x J
     Omega has their momentum, and tau = -A^+ of the above with the wheels' axes A (3, wheels). kR [N m], kOmega [N m s]:
     by default 9/s^2 and 6/s times the largest moment of inertia; c [1/s] by default half of what is allowed. Of the
-    reference the attitude is used alone. No state. Raises ArgumentError for another robot and for gains that are not positive or
-    a c that is too large.
+    reference the attitude is used alone. No state. Raises ArgumentError for another robot and for gains that are not
+    positive or a c that is too large.
     """
 
     def __init__(

@@ -11,7 +11,16 @@ from geomctrl.arguments import generator, number, one_state
 from geomctrl.compiler.arrays import scalar
 from geomctrl.control.contracts import Command, Controller, Lyapunov
 from geomctrl.control.plant import Plant
-from geomctrl.controllers._component import goal, rate_of, rest_of, sampled, size_of, start_of, wrapped_law
+from geomctrl.controllers._component import (
+    goal,
+    rate_of,
+    rest_of,
+    sampled,
+    size_of,
+    start_of,
+    state_at_start,
+    wrapped_law,
+)
 from geomctrl.errors import ArgumentError
 
 
@@ -67,6 +76,7 @@ class EnergyTank:
 
     def start(self, q0: ArrayLike | None = None, v0: ArrayLike | None = None) -> np.ndarray:
         """The laws' states where the robot starts with q0 (nq,), v0 (nv,), default neutral and at rest, and E."""
+        q0, v0 = state_at_start(self.robot, q0, v0)
         return np.concatenate((start_of(self.passive, q0, v0), start_of(self.active, q0, v0), [self.initial]))
 
     def _split(self, z):

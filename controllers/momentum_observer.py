@@ -11,7 +11,16 @@ from geomctrl.control.contracts import Command, Controller, Lyapunov
 from geomctrl.control.friction import Friction
 from geomctrl.control.gains import gain_matrix
 from geomctrl.control.plant import Plant
-from geomctrl.controllers._component import goal, rate_of, rest_of, sampled, size_of, start_of, wrapped_law
+from geomctrl.controllers._component import (
+    goal,
+    rate_of,
+    rest_of,
+    sampled,
+    size_of,
+    start_of,
+    state_at_start,
+    wrapped_law,
+)
 from geomctrl.controllers._model_based import true_robot
 from geomctrl.errors import ArgumentError
 
@@ -63,9 +72,11 @@ class MomentumObserver:
 
     def start(self, q0: ArrayLike | None = None, v0: ArrayLike | None = None) -> np.ndarray:
         """The law's state, and M v0 of where the robot starts: q0 (nq,), v0 (nv,), default neutral and at rest."""
-        q = self.robot.neutral() if q0 is None else q0
-        momentum = self.robot.mass_matrix_product(q, np.zeros(self.robot.nv) if v0 is None else v0)
-        return np.concatenate((start_of(self.law, q0, v0), momentum))
+        q0, v0 = state_at_start(self.robot, q0, v0)
+        own, momentum = start_of(self.law, q0, v0), np.zeros(self.robot.nv)
+        if v0 is not None:
+            momentum = self.robot.mass_matrix_product(self.robot.neutral() if q0 is None else q0, v0)
+        return np.concatenate((own, momentum))
 
     def _split(self, z):
         z = one_state("z", z, self.size + self.robot.nv)

@@ -158,7 +158,7 @@ class Flipped(controllers.Passivity):
 
 @pytest.mark.slow
 def test_a_law_that_wraps_angles_has_its_region(tmp_path):
-    """LQR of cart and pole: atan2 of the pole's angle. Proved, confirmed from a file; beyond pi it is not continuous."""
+    """LQR of cart and pole, atan2 of the pole's angle: proved, confirmed from a file; beyond pi it jumps."""
     cart = models.cart_pole()
     law = controllers.LQR(cart, np.zeros(2), actuated=[0])
     found = testing.region_of_attraction(law, cart, (0.05, 0.05), seconds=30.0)

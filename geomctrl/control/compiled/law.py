@@ -57,7 +57,8 @@ def compile(controller: Controller, robot: Robot | None = None) -> CompiledLaw:
     random states before it is handed out, and attributes of the controller before and after its call on symbols.
 
     Raises UntraceableError, which names file and line, for what can not be traced; ArgumentError for what is no
-    controller, and for one that is called with `measurements`; ModelError where the compiler is off (GEOMCTRL_COMPILER=off).
+    controller, and for one that is called with `measurements`; ModelError where the compiler is off
+    (GEOMCTRL_COMPILER=off).
     """
     if not enabled():
         raise ModelError("the compiler is off (GEOMCTRL_COMPILER=off): use the controller itself")
@@ -67,8 +68,8 @@ def compile(controller: Controller, robot: Robot | None = None) -> CompiledLaw:
         )
     if wants_measurements(controller):
         raise ArgumentError(
-            f"controller: expected a law of t, q, v and z, got {controller!r:.60}, called with what sensors measure: the"
-            " plant has them, and gc.simulate(plant, controller, ..., compiled=True) compiles both"
+            f"controller: expected a law of t, q, v and z, got {controller!r:.60}, called with what sensors measure:"
+            " the plant has them, and gc.simulate(plant, controller, ..., compiled=True) compiles both"
         )
     robot = getattr(controller, "robot", None) if robot is None else robot
     if not isinstance(robot, Robot):
