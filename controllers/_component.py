@@ -6,9 +6,10 @@ from typing import Any
 
 import numpy as np
 
-from geomctrl.arguments import instance
-from geomctrl.control.contracts import Controller
+from geomctrl.arguments import instance, one_state
+from geomctrl.control.contracts import Controller, started
 from geomctrl.errors import ArgumentError
+from geomctrl.mechanism.states import one_configuration
 from geomctrl.robot import Robot
 
 
@@ -18,7 +19,7 @@ def wrapped_law(name: str, law: Any) -> Any:
     instance(name, law, Controller, "a geomctrl.Controller")
     if isinstance(law, type) or not isinstance(getattr(law, "robot", None), Robot):
         raise ArgumentError(f"{name}: expected a controller with its model as an attribute `robot`, got {law!r:.60}")
-    start = law.start()
+    start = started(law, law.robot)
     if getattr(law, "group", None) is not None or (start is not None and np.ndim(start) != 1):
         raise ArgumentError(f"{name}: expected a controller whose state is a vector, got {law!r:.60}")
     return law
@@ -32,13 +33,19 @@ def goal(target: Any, law: Any) -> None:
 
 
 def size_of(law: Any) -> int:
-    start = law.start()
-    return 0 if start is None else len(start)
+    return len(start_of(law))
 
 
-def start_of(law: Any) -> np.ndarray:
-    """The law's first state, of no numbers where it has none."""
-    start = law.start()
+def state_at_start(robot: Robot, q0: Any, v0: Any) -> tuple[Any, Any]:
+    """q0 (nq,) and v0 (nv,) checked, None where that is given."""
+    q0 = None if q0 is None else one_configuration(robot, "q0", q0)
+    return q0, None if v0 is None else one_state("v0", v0, robot.nv)
+
+
+def start_of(law: Any, q0: Any = None, v0: Any = None) -> np.ndarray:
+    """The law's first state where the robot starts with q0, v0, default neutral and at rest; of no numbers where it has
+    none."""
+    start = started(law, law.robot, q0, v0)
     return np.zeros(0) if start is None else np.asarray(start, float)
 
 

@@ -24,15 +24,15 @@ class AttitudeTracking(ModelBased):
     c < sqrt(kR lambda_min(J)) / lambda_max(J)   and   c < 4 kR kOmega / (kOmega^2 + 4 kR lambda_max(J)).
 
     Errors fall exponentially from all states of which `in_domain` is true; on the rest, errors by pi in particular,
-    the law is defined, but e_R = 0 there. (T. Lee, M. Leok, N. H. McClamroch, "Geometric tracking control of a
-    quadrotor UAV on SE(3)", CDC 2010, proposition 1; the cross term with J is that of Goodarzi, Lee, Lee, ECC 2013.)
+    the law is defined, but e_R = 0 there. (The attitude law of T. Lee, M. Leok, N. H. McClamroch, "Geometric tracking
+    control of a quadrotor UAV on SE(3)", CDC 2010; the cross term with J is that of Goodarzi, Lee, Lee, ECC 2013.)
 
     robot: one body on a spherical joint, alone or with revolute joints on it, its reaction wheels: at least three,
     symmetric about axes that span space. Then only they are driven: J is the inertia without their spin, Omega x J
     Omega has their momentum, and tau = -A^+ of the above with the wheels' axes A (3, wheels). kR [N m], kOmega [N m s]:
     by default 9/s^2 and 6/s times the largest moment of inertia; c [1/s] by default half of what is allowed. Of the
-    reference the attitude is used alone. Raises ArgumentError for another robot and for gains that are not positive or
-    a c that is too large.
+    reference the attitude is used alone. No state. Raises ArgumentError for another robot and for gains that are not
+    positive or a c that is too large.
     """
 
     def __init__(

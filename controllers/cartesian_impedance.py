@@ -10,7 +10,7 @@ from geomctrl.robot import Robot
 
 
 class CartesianImpedance(TaskImpedance):
-    """Lambda W' + 1/2 Lambda' W + D W + dU = F_ext on the frame, the posture in its null space (Ott 2008 chapter 4)
+    """Lambda W' + 1/2 Lambda' W + D W + dU = F_ext on the frame, the posture in its null space (Ott 2008)
 
     V = 1/2 W . Lambda W + U,   U = 1/2 E . K E,   V' = - W . D W + W . F_ext
 

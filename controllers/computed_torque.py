@@ -21,6 +21,8 @@ from geomctrl.robot import Robot
 class ComputedTorque(ModelBased):
     """tau = M (a_d - Kd w - Kp e) + C v + g [+ friction(v)]; with the true model w' = -Kd w - Kp e.
 
+    (Bejczy 1974; Luh, Walker and Paul 1980, in operational space.)
+
     V = 1/2 w . w + 1/2 e . Kp e,   V' = - w . Kd w          (w the velocity error; with LaSalle: e, w -> 0)
 
     With `strict` a V whose rate is negative wherever the state is off, for one-degree-of-freedom joints,

@@ -30,8 +30,9 @@ from geomctrl.terms.time_derivatives import inverse_dynamics_rates
 class ElasticJoint:
     """tau_m = B theta'' + K (theta - q) for the theta'' that makes e'''' + 4 w e''' + 6 w^2 e'' + 4 w^3 e' + w^4 e = 0.
 
-    e = q - q_d, w the bandwidth [1/s], a number or (nv,): all four poles of a joint are at -w. The state (q, theta) and
-    its rates is measured; acceleration and jerk follow from the model,
+    (Spong 1987; De Luca 1998.) e = q - q_d, w the bandwidth [1/s], a number or (nv,): all four poles of a joint are at
+    -w. stiffness K [N m/rad, N/m] and rotor inertia B [kg m^2, kg]: numbers or (nv,). (q, theta) and its rates are
+    measured, the law has no state; acceleration and jerk follow from the model,
 
         M a = K (theta - q) - C v - g,      M a' = K (theta' - v) - (tau' at a' = 0),
 

@@ -5,12 +5,22 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from geomctrl.arguments import generator, number, one_state
 from geomctrl.compiler.arrays import scalar
 from geomctrl.control.contracts import Command, Controller, Lyapunov
 from geomctrl.control.plant import Plant
-from geomctrl.controllers._component import goal, rate_of, rest_of, sampled, size_of, start_of, wrapped_law
+from geomctrl.controllers._component import (
+    goal,
+    rate_of,
+    rest_of,
+    sampled,
+    size_of,
+    start_of,
+    state_at_start,
+    wrapped_law,
+)
 from geomctrl.errors import ArgumentError
 
 
@@ -64,8 +74,10 @@ class EnergyTank:
         self.nominal = Plant(self.robot)
         goal(self, self.passive)
 
-    def start(self):
-        return np.concatenate((start_of(self.passive), start_of(self.active), [self.initial]))
+    def start(self, q0: ArrayLike | None = None, v0: ArrayLike | None = None) -> np.ndarray:
+        """The laws' states where the robot starts with q0 (nq,), v0 (nv,), default neutral and at rest, and E."""
+        q0, v0 = state_at_start(self.robot, q0, v0)
+        return np.concatenate((start_of(self.passive, q0, v0), start_of(self.active, q0, v0), [self.initial]))
 
     def _split(self, z):
         one, two = self.cuts

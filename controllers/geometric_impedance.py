@@ -13,7 +13,7 @@ from geomctrl.robot import Robot
 
 
 class GeometricImpedance(TaskImpedance):
-    """Lambda W' + 1/2 Lambda' W + D W + f_G = F_ext on the frame (Seo and others 2023, the law of section III)
+    """Lambda W' + 1/2 Lambda' W + D W + f_G = F_ext on the frame (Seo and others 2023)
 
     V = 1/2 W . Lambda W + U,   V' = - W . D W + W . F_ext
     U = tr(K_R (1 - R_e)) + 1/2 p_e . K_p p_e,   f_G = ((K_R R_e - R_e^T K_R)^vee, R_e^T K_p p_e)
@@ -27,7 +27,8 @@ class GeometricImpedance(TaskImpedance):
     K_o is its rotational block, the stiffness felt near the desired pose, K_R = tr(K_o) / 2 - K_o. reference, frame and
     `posture` in the null space: as for `OperationalSpace`.
 
-    Holds away from singular configurations of J.
+    (J. Seo, N. P. S. Prakash, A. Rose, J. Choi, R. Horowitz, "Geometric impedance control on SE(3) for robotic
+    manipulators", IFAC World Congress 2023.) Holds away from singular configurations of J. No state.
     """
 
     def __init__(

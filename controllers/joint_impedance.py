@@ -25,7 +25,7 @@ class JointImpedance(ModelBased):
 
     M w' + C w + D w + K e = tau_ext,   V = 1/2 w . M w + 1/2 e . K e,   V' = - w . D w + w . tau_ext
 
-    (Hogan 1985; Ott 2008 section 3.2 in joints; with tau_ext = 0 the PD+ law of Paden and Panja 1988): passive at the
+    (Hogan 1985; Ott 2008, in joints; with tau_ext = 0 the PD+ law of Paden and Panja 1988): passive at the
     port (tau_ext, w). With `inertia`, a constant B that the robot is to show instead,
 
     tau = M (a_d - B^-1 (D w + K e - tau_ext)) + C v + g - tau_ext,   B w' + D w + K e = tau_ext,
@@ -36,7 +36,7 @@ class JointImpedance(ModelBased):
 
     stiffness K [N m/rad], damping D [N m s/rad], inertia B [kg m^2]: numbers, (nv,) or symmetric positive definite
     (nv, nv); by default K = 100/s^2 and D = 20/s times the diagonal of M (or B) where the reference starts. On joints
-    with several degrees of freedom K e stands for the gradient of 1/2 e . K e.
+    with several degrees of freedom K e stands for the gradient of 1/2 e . K e. No state.
     """
 
     GAINS: ClassVar = {"kp": "1/s^2, times D", "kd": "1/s, times D"}

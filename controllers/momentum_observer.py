@@ -11,7 +11,16 @@ from geomctrl.control.contracts import Command, Controller, Lyapunov
 from geomctrl.control.friction import Friction
 from geomctrl.control.gains import gain_matrix
 from geomctrl.control.plant import Plant
-from geomctrl.controllers._component import goal, rate_of, rest_of, sampled, size_of, start_of, wrapped_law
+from geomctrl.controllers._component import (
+    goal,
+    rate_of,
+    rest_of,
+    sampled,
+    size_of,
+    start_of,
+    state_at_start,
+    wrapped_law,
+)
 from geomctrl.controllers._model_based import true_robot
 from geomctrl.errors import ArgumentError
 
@@ -21,7 +30,7 @@ class MomentumObserver:
 
     p = M v,   p^' = tau + C^T v - g - friction(v) + r,   r = K (p - p^),   so that r' = K (tau_ext - r)
 
-    (De Luca and others 2006 (12); Haddadin, De Luca and Albu-Schaeffer 2017 section IV-E), from q, v and the commanded
+    (De Luca and others 2006; Haddadin, De Luca and Albu-Schaeffer 2017), from q, v and the commanded
     torque alone, in O(n) without M and C. The command is the law's; its signals are joined by
 
     residual   r (nv,) [N m]
@@ -31,7 +40,7 @@ class MomentumObserver:
 
     law: a controller with a model `robot` whose own state is a vector or None. gain K [1/s]: a number, (nv,) or
     symmetric positive definite (nv, nv). friction: what the model knows of it. threshold [N m]: a number or (nv,).
-    The state z is the law's, then p^ (nv,), which starts at rest: of a robot that starts moving r begins with K M v.
+    The state z is the law's, then p^ (nv,), which starts at M v of the robot's first state: r begins at zero.
 
     V = the law's + 1/2 |p - p^|^2 / m,   V' = the law's - (p - p^) . K (p - p^) / m while nothing pushes
 
@@ -61,8 +70,13 @@ class MomentumObserver:
         self.mass = float(np.diagonal(self.robot.mass_matrix(self.robot.neutral())).mean())
         goal(self, self.law)
 
-    def start(self):
-        return np.concatenate((start_of(self.law), np.zeros(self.robot.nv)))
+    def start(self, q0: ArrayLike | None = None, v0: ArrayLike | None = None) -> np.ndarray:
+        """The law's state, and M v0 of where the robot starts: q0 (nq,), v0 (nv,), default neutral and at rest."""
+        q0, v0 = state_at_start(self.robot, q0, v0)
+        own, momentum = start_of(self.law, q0, v0), np.zeros(self.robot.nv)
+        if v0 is not None:
+            momentum = self.robot.mass_matrix_product(self.robot.neutral() if q0 is None else q0, v0)
+        return np.concatenate((own, momentum))
 
     def _split(self, z):
         z = one_state("z", z, self.size + self.robot.nv)

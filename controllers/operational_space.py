@@ -13,7 +13,7 @@ from geomctrl.robot import Robot
 
 
 class OperationalSpace(TaskSpace):
-    """tau = J^T Lambda (A* - Jdot v) + N^T M a_0 + C v + g,   A* = A_d - Kd W - Kp E   (Khatib 1987 (35), (49))
+    """tau = J^T Lambda (A* - Jdot v) + N^T M a_0 + C v + g,   A* = A_d - Kd W - Kp E   (Khatib 1987)
 
     V = 1/2 W . W + 1/2 E . Kp E,   V' = - W . Kd W
 

@@ -25,7 +25,7 @@ class Passivity(ModelBased):
 
     V = 1/2 s . M s,   V' = - s . K s   because s . (Mdot - 2C) s = 0        (Ploen 1999 section 1)
 
-    This V vanishes wherever s does. With `strict` it is one of the whole state (Slotine and Li 1991 section 9.2),
+    This V vanishes wherever s does. With `strict` it is one of the whole state (Slotine and Li 1991),
 
     V = 1/2 s . M s + e . Lambda K e,   V' = - s . K s + 2 e . Lambda K e'  =  - w . K w - e . Lambda K Lambda e
 

@@ -1,7 +1,7 @@
 """PD control with gravity compensation (Takegaki and Arimoto 1981): regulation to a configuration.
 
 Compensation of g(q) needs nothing of Kp. With the constant g(q_d) instead (Tomei 1991; Kelly, Santibanez and Loria
-2005, chapter 8) the potential 1/2 e . Kp e + U(q) - U(q_d) - g(q_d) . e has its Hessian between lambda_min(Kp) - k_g
+2005) the potential 1/2 e . Kp e + U(q) - U(q_d) - g(q_d) . e has its Hessian between lambda_min(Kp) - k_g
 and lambda_max(Kp) + k_g, k_g >= |dg/dq| everywhere: where lambda_min(Kp) > k_g it is strictly convex and q_d the only
 equilibrium, globally asymptotically stable; far below, there may be others, where the robot comes to rest for good.
 """

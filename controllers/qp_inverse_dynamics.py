@@ -59,7 +59,7 @@ class QPInverseDynamics(ModelBased):
 
     minimise   |a - a_d + kd w + kp e|^2 + sum_tasks weight |J a + Jdot v - x_want''|^2 + 1e4 s . 1 + |s|^2
     subject to |M a + C v + g| <= effort,                                              hard: always possible
-               a <=  2 rate' (v_max - v),  a <= -2 rate v + rate^2 (q_max - q),  likewise below,  up to s >= 0
+               a <=  rate' (v_max - v),  a <= -2 rate v + rate^2 (q_max - q),  likewise below,  up to s >= 0
                h'' + 2 rate h' + rate^2 h >= 0,  h = |x - centre| - radius of each clearance,     up to s >= 0
 
     The last three are control barrier functions, of velocities and exponential ones of joint limits and distances

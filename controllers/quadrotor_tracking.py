@@ -49,11 +49,11 @@ class QuadrotorTracking:
 
     c2 as c of `AttitudeTracking`, and any mu that is large enough: whatever the gains, c1, c2 (half of what is allowed)
     and mu are found for them. From states of which `in_domain` is true errors fall exponentially: there Psi and e_x
-    stay within. From other states with Psi < 2 and e_Omega not too large the attitude comes there first (the paper's
-    proposition 4). As in the paper A must not vanish on the way, as it does in free fall.
+    stay within. From other states with Psi < 2 and e_Omega not too large the attitude comes there first (as the
+    paper shows). As in the paper A must not vanish on the way, as it does in free fall.
 
-    (T. Lee, M. Leok, N. H. McClamroch, "Geometric tracking control of a quadrotor UAV on SE(3)", CDC 2010, (15) to (20)
-    and propositions 2 to 4, with z up; the cross term with J is that of Goodarzi, Lee, Lee, ECC 2013; the weight mu,
+    (T. Lee, M. Leok, N. H. McClamroch, "Geometric tracking control of a quadrotor UAV on SE(3)", CDC 2010, the
+    position-tracking law, with z up; the cross term with J is that of Goodarzi, Lee, Lee, ECC 2013; the weight mu,
     which frees kR and kOmega of conditions, is ours.)
 
     robot: one body on a free joint, its centre of mass at the origin. reference: `FlatOutputs`. Defaults are the

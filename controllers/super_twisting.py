@@ -30,7 +30,8 @@ class SuperTwisting(ModelBased):
     s' = - k1 |s|^1/2 sgn s + z + d,   z' = - k2 sgn s,
 
     d the acceleration that unmodelled torques make; with |d'| <= rate and k1 = 1.5 rate^1/2, k2 = 1.1 rate, s = s' = 0
-    after a finite time, z = -d then, and e falls like exp(-Lambda t). Torques are continuous.
+    after a finite time, z = -d then, and e falls like exp(-Lambda t). Torques are continuous. The state z [rad/s^2,
+    m/s^2] is any (nv,).
 
     There is no smooth V. With x = (|s|^1/2 sgn s, z / k1), A = [[-1/2, 1/2], [-k2 / k1^2, 0]], A^T P + P A = -1, the V
     of Moreno and Osorio (2012), x . P x of each joint, has without d off s = 0

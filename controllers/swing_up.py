@@ -41,9 +41,9 @@ class SwingUp(ModelBased):
     actuated: the driven joints, velocity coordinates. kE = 1 by default, kD 1.5 times what is needed, kP = kD w^2,
     kv = 0.1 kD w, with w 0.65 times the frequency at which the other joint swings about hanging while the driven ones
     are held: the bundled cart and pole swing up in 13 s; a pendubot wants kv ten times as large, an acrobot gains of
-    its own. catch: an `LQR` about the same q_d, by default one with its own defaults. Raises ArgumentError for robots
-    with other than revolute and prismatic joints, with more than one joint not driven, for gains that are not positive
-    and for a kD that is too small.
+    its own and patience: its LQR's region is small, and the orbit comes past it late. catch: an `LQR` about the same
+    q_d, by default one with its own defaults. Raises ArgumentError for robots with other than revolute and prismatic
+    joints, with more than one joint not driven, for gains that are not positive and for a kD that is too small.
     """
 
     def __init__(

@@ -6,7 +6,9 @@ import re
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from geomctrl.control.actuators import Actuator, Lag, RateLimit, TorqueLimits, TransportDelay
+import numpy as np
+
+from geomctrl.control.actuators import Actuator, Lag, RateLimit, Selection, TorqueLimits, TransportDelay
 from geomctrl.control.sensors import Encoder
 from geomctrl.errors import ArgumentError
 from geomctrl.robot import Robot
@@ -18,6 +20,7 @@ ACTUATORS: dict[str, Callable[[Robot, float | None], Actuator]] = {
     "lag": lambda robot, x: Lag(_given("lag", x)),
     "delay": lambda robot, x: TransportDelay(_given("delay", x)),
     "rate": lambda robot, x: RateLimit(_given("rate", x)),
+    "joints": lambda robot, x: _joints_alone(robot, x),
 }
 ENCODER = ("bits", "resolution", "offset", "noise", "cutoff", "dt", "delay")
 
@@ -30,6 +33,30 @@ def actuators(text: str | None, robot: Robot) -> list[Actuator]:
             raise ArgumentError(f"actuators: limits: {robot.name} has none of its own: expected limits=NUMBER")
         found.append(ACTUATORS[name](robot, x))
     return found
+
+
+def driven(robot: Robot, found: list[Actuator]) -> str:
+    """Which coordinates are driven, in words, of a robot with a free base; empty for others."""
+    base = [name for name, joint in zip(robot.joint_names, robot.joints) if joint.kind == "free"]
+    if not base:
+        return ""
+    name = ", ".join(map(repr, base))
+    if any(isinstance(x, Selection) for x in found):
+        return f"driven: all joints but the free {name}, which falls as it does"
+    others = "" if len(base) == len(robot.joints) else "; the other joints alone: --actuators joints"
+    return f"driven: all {robot.nv} coordinates, those of the free {name} too, by a wrench on its body{others}"
+
+
+def _joints_alone(robot: Robot, x: float | None) -> Selection:
+    """Torques of laws for all coordinates, those of free joints left out."""
+    if x is not None:
+        raise ArgumentError(f"actuators: joints: expected no number, got {x:g}")
+    if all(joint.kind == "free" for joint in robot.joints):
+        raise ArgumentError(f"actuators: joints: {robot.name} has none but free ones: nothing would be driven")
+    B = np.eye(robot.nv)
+    for joint, own in zip(robot.joints, robot.v_slices):
+        B[own] *= joint.kind != "free"
+    return Selection(B)
 
 
 def sensors(text: str | None, seed: int) -> list[Encoder]:

@@ -16,7 +16,7 @@ from geomctrl.errors import ArgumentError, NameNotFoundError
 from geomctrl.robot import Robot
 
 from .gains import parse_gains, start
-from .hardware import actuators, sensors
+from .hardware import actuators, driven, sensors
 from .laws import gains_of, law_class, made
 from .motions import REFERENCES, make_reference
 from .plants import friction_of, loaded, tool_frame
@@ -80,6 +80,8 @@ class Scenario:
             words += f"; unknown load of {o.payload:g} kg at {self.frame}{since}"
         for name, given in (("actuators", o.actuators), ("sensors", o.sensors)):
             words += f"; {name}: {given}" if given else ""
+        moved = driven(self.robot, actuators(o.actuators, self.robot))
+        words += f"; {moved}" if moved else ""
         return words + ("; unknown friction" if o.friction else "")
 
     def why_lyapunov_may_grow(self) -> str:

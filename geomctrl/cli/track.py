@@ -35,7 +35,8 @@ def track(
 
     The controller is built on the nominal model; the plant also carries --payload, has --friction, --actuators and
     --sensors. Ends with a table, run.npz, report.txt and PNG plots in --out. Torque limits are reported, and enforced
-    with `--actuators limits`; a free base is driven like any other joint.
+    with `--actuators limits`. The laws command all coordinates: a free base is driven too, by a wrench on its body,
+    and the report says so; `--actuators joints` leaves it to gravity.
 
     A law of your own is FILE.py:CLASS, made as CLASS(robot, reference), or by its classmethod tuned(tuning), see
     `geomctrl.control.tuning`. Delays and sensors need --control-dt; times are in s, or as 5ms.

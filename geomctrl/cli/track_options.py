@@ -42,7 +42,9 @@ class ScenarioOptions:
     ] = False
     actuators: Annotated[
         str | None,
-        typer.Option(metavar="LIST", help="Between law and joints, in order: delay=, rate=, lag=, limits, limits=."),
+        typer.Option(
+            metavar="LIST", help="Between law and joints, in order: delay=, rate=, lag=, limits, limits=, joints."
+        ),
     ] = None
     sensors: Annotated[
         str | None,

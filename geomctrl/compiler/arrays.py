@@ -336,6 +336,11 @@ def possible(condition: Any) -> bool:
 _required: ContextVar[list | None] = ContextVar("required", default=None)
 
 
+def on_symbols() -> bool:
+    """Whether a law runs on symbols now, with what numpy makes for it."""
+    return _required.get() is not None
+
+
 def require(condition: Any) -> None:
     """There is a result only where this holds; known to the innermost `requirements`."""
     if condition is not True and (found := _required.get()) is not None:

@@ -15,6 +15,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from geomctrl.arguments import checked, count, number, require_rotation
+from geomctrl.compiler.arrays import on_symbols
+from geomctrl.compiler.untraceable import UntraceableError, caller
 from geomctrl.errors import ArgumentError
 from geomctrl.kernels import se3 as se3_kernels
 from geomctrl.kernels import so3 as so3_kernels
@@ -71,9 +73,14 @@ def inverse_kinematics(
     the middle of the joints' ranges; if that fails, up to `starts` - 1 random configurations by `seed`. tolerance: on
     each target's rotation vector [rad] and distance [m]. iterations: of one start.
 
-    That no solution was found is no proof that there is none. One call, one state: not for laws that are to be traced.
-    Raises NameNotFoundError for unknown frames, ArgumentError for other bad arguments.
+    That no solution was found is no proof that there is none. One call, one state. Raises NameNotFoundError for
+    unknown frames, ArgumentError for other bad arguments, UntraceableError in laws that are traced.
     """
+    if on_symbols():
+        raise UntraceableError(
+            f"inverse_kinematics is called on symbols{caller()}: it steps until it is there, which only numbers tell;"
+            " solve before the run, or let the law follow the frame's error"
+        )
     require_robot("robot", robot)
     tolerance = number("tolerance", tolerance, "a positive number", lambda x: x > 0.0)
     iterations, starts, seed = count("iterations", iterations, 1), count("starts", starts, 1), count("seed", seed)

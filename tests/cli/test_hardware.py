@@ -61,17 +61,56 @@ def test_words_are_actuators_in_their_order():
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        ("limit", "actuators: expected limits, lag, delay, rate, got 'limit'"),
+        ("limit", "actuators: expected limits, lag, delay, rate, joints, got 'limit'"),
         ("lag", "lag: expected lag=NUMBER"),
         ("lag=fast", "actuators: lag: expected a number, in s, ms or us, got 'fast'"),
         ("rate=5ms", "actuators: rate: expected a number, got '5ms'"),
         ("delay=-1ms", "delay: expected seconds >= 0"),
+        ("joints=3", "actuators: joints: expected no number, got 3"),
         ("limits", "actuators: limits: two_link has none of its own: expected limits=NUMBER"),
     ],
 )
 def test_words_that_are_no_actuators(words, said):
     with pytest.raises(ArgumentError, match=said):
         hardware.actuators(words, models.two_link())
+
+
+def test_a_free_base_is_driven_where_that_is_said(tmp_path):
+    """By default with the rest, as laws command it; with `joints` the centre of mass falls as everything does."""
+    robot = models.quadruped()
+    for words, said in (
+        (
+            [],
+            "driven: all 18 coordinates, those of the free 'root_joint' too, by a wrench on its body; the other joints",
+        ),
+        (["--actuators", "joints"], "driven: all joints but the free 'root_joint', which falls as it does"),
+    ):
+        result = run(
+            "track", "quadruped", "--controller", "passivity", "--seconds", "0.1", "--control-dt", "1e-3", *words,
+            "--no-plots", "--out", tmp_path / "out",
+        )  # fmt: skip
+        assert said in result.output.replace("\n", " ")
+        with np.load(tmp_path / "out" / "run.npz") as f:
+            q, v, applied, tau = f["q"], f["v"], f["applied"] if words else f["tau"], f["tau"]
+        weight = 9.81 * robot.parameters[:, 0].sum()
+        risen = (robot.potential_energy(q[-1]) - robot.potential_energy(q[0])) / weight
+        thrown = 0.1 * robot.gravity_force(q[0]) @ v[0] / weight - 0.5 * 9.81 * 0.1**2
+        assert np.abs(tau[:, :6]).max() > 10.0
+        assert np.abs(applied[:, 6:]).max() > 0.5
+        if words:
+            assert not applied[:, :6].any()
+        assert bool(abs(risen - thrown) < 1e-3 * abs(thrown)) is bool(words)
+
+
+def test_joints_that_are_driven_alone():
+    for robot in (models.quadruped(), models.three_spheres(), models.panda()):
+        (found,) = hardware.actuators("joints", robot)
+        free = 6 if robot.joints[0].kind == "free" else 0
+        np.testing.assert_array_equal(found.B, np.diag([0.0] * free + [1.0] * (robot.nv - free)))
+    with pytest.raises(ArgumentError, match="joints: quadrotor has none but free ones"):
+        hardware.actuators("joints", models.quadrotor())
+    assert hardware.driven(models.panda(), []) == ""
+    assert hardware.driven(models.quadrotor(), []).endswith("by a wrench on its body")
 
 
 @pytest.mark.parametrize(("words", "said"), [("bits=12.5", "bits: expected a whole number"), ("counts=3", "expected")])

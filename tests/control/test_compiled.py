@@ -217,10 +217,44 @@ def test_the_line_that_is_named_is_the_laws():
     """Not the one in the library that it calls."""
 
     def of_a_term(self, t, q, v, z):
-        return self.robot.inverse_kinematics({self.robot.body_names[-1]: np.eye(4)}, q).q
+        return self.robot.difference(q, q).item() * q
 
     with pytest.raises(UntraceableError, match=f"test_compiled.py, line {of_a_term.__code__.co_firstlineno + 1}"):
         gc.compile(failing(of_a_term))
+
+
+def of_a_frame(self, t, q, v, z):
+    return self.robot.inverse_kinematics({"tip": self.robot.pose(q, "tip")}).q
+
+
+def of_a_moving_point(self, t, q, v, z):
+    return self.robot.inverse_kinematics({"tip": np.array([0.3 + 0.1 * t, 0.0, 0.1])}).q
+
+
+def from_where_it_is(self, t, q, v, z):
+    return self.robot.inverse_kinematics({"tip": np.array([0.3, 0.0, 0.1])}, q).q
+
+
+def of_numbers(self, t, q, v, z):
+    return q - self.robot.inverse_kinematics({"tip": [0.3, 0.0, 0.1]}).q
+
+
+@pytest.mark.parametrize("body", [of_a_frame, of_a_moving_point, from_where_it_is, of_numbers])
+def test_a_search_for_a_configuration_does_not_trace(body):
+    """In a loop as by itself; of numbers alone it need not be in the law."""
+    at = f"test_compiled.py, line {body.__code__.co_firstlineno + 1}"
+    words = f"Law does not trace: inverse_kinematics is called on symbols, in .*{at}: it steps until it is there"
+    with pytest.raises(UntraceableError, match=words):
+        gc.compile(failing(body))
+    with pytest.raises(UntraceableError, match=words):
+        gc.simulate(models.two_link(), failing(body), [0.1, 0.2], [0.0, 0.0], 0.01, 1e-3, compiled=True)
+
+
+def test_a_law_of_measurements_is_compiled_with_its_loop_alone():
+    law = failing(lambda self, t, q, v, z, y: -q)
+    law.measurements = True
+    with pytest.raises(gc.ArgumentError, match=r"controller: expected a law of t, q, v and z, got .* what sensors mea"):
+        gc.compile(law)
 
 
 def test_differences_of_poses_and_what_is_not_finite():

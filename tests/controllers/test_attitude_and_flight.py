@@ -116,7 +116,7 @@ def test_a_wrong_inertia_breaks_the_promise():
 
 
 def test_attitude_errors_fall_as_the_proof_says():
-    """|e| <= 1.6 rad, Psi <= 1.03: the rate that follows from the matrices of the paper's (30), (31)."""
+    """|e| <= 1.6 rad, Psi <= 1.03: the rate that follows from the two matrices of the proof."""
     law = controllers.AttitudeTracking(SATELLITE, turning(SATELLITE), kR=900.0, kOmega=1500.0)
     kR, kOmega, c, least, most = law.kR, law.kOmega, law.c, 600.0, 900.0
     W = np.array([[c * kR, 0.5 * c * kOmega], [0.5 * c * kOmega, kOmega - c * most]])
@@ -198,8 +198,35 @@ def test_any_gains_have_weights_with_a_definite_rate(gains):
     assert c2 < np.sqrt(kR * least) / most
 
 
+def aimed(law, t, e_x, e_v):
+    """(q, v) with these errors of the position, and none of the attitude and its rate."""
+    outputs = law.reference.outputs(t)
+    x, x_rate, psi = outputs[0, :3] + e_x, outputs[1, :3] + e_v, outputs[0, 3]
+    q = np.hstack((np.eye(3), x[:, None])).ravel()
+    A = law.flight(t, q, np.concatenate((np.zeros(3), x_rate))).A
+    third = A / np.linalg.norm(A)
+    second = np.cross(third, np.array([np.cos(psi), np.sin(psi), 0.0]))
+    second = second / np.linalg.norm(second)
+    R = np.array([np.cross(second, third), second, third]).T
+    q, v = np.hstack((R, x[:, None])).ravel(), np.concatenate((np.zeros(3), R.T @ x_rate))
+    v[:3] = -law.flight(t, q, v).attitude.e_Omega
+    return q, v
+
+
+def test_the_domain_ends_where_the_position_may_leave_its_reach():
+    """V >= 1/2 (kx - c1^2 m) |e_x|^2 with e_v = -c1 e_x and no error of the attitude: there the domain is sharp."""
+    law, rng = controllers.QuadrotorTracking(BODY, LOOPING, reach=0.7, psi=0.3), np.random.default_rng(2)
+    for _ in range(3):
+        x = rng.normal(size=3)
+        x *= 0.7 / np.linalg.norm(x)
+        for share in (0.999, 1.001):
+            q, v = aimed(law, 0.5, share * x, -law.c1 * share * x)
+            assert law.flight(0.5, q, v).attitude.Psi < 1e-12
+            assert law.in_domain(0.5, q, v) is (share < 1.0)
+
+
 def test_upside_down_recovery_of_the_paper():
-    """Section V, case II: 178 degrees off, at rest, to hover: the attitude within a second, then the position."""
+    """Case II: 178 degrees off, at rest, to hover: the attitude within a second, then the position."""
     law = controllers.QuadrotorTracking(BODY, HOVER)
     q0 = np.hstack((so3.exp(np.array([np.pi - 0.0314, 0.0, 0.0])), np.zeros((3, 1)))).ravel()
     assert not law.in_domain(0.0, q0, np.zeros(6))
@@ -231,7 +258,7 @@ class Helix:
 
 
 def test_helix_of_the_paper():
-    """Section V, case I: from rest at the origin onto the helix, in compiled code."""
+    """Case I: from rest at the origin onto the helix, in compiled code."""
     law = controllers.QuadrotorTracking(BODY, FlatOutputs(BODY, Helix()))
     run = gc.simulate(BODY, law, BODY.neutral(), np.zeros(6), 5.0, 1e-3, control_dt=1e-3, compiled=True)
     off = np.linalg.norm(run.signals["e"], axis=1)

@@ -64,6 +64,20 @@ def test_the_allowance_is_no_larger_than_it_must_be(law):
 
 
 @pytest.mark.parametrize("law", LEAKY.values(), ids=LEAKY)
+def test_the_bound_is_one_for_estimates_on_either_side(law):
+    """V' - W along the line through the nominal and the true parameters, where it is largest, and nowhere above c."""
+    plant = gc.Plant(LOADED)
+    true, c, t = law.true_parameters(plant), law.allowance(plant), 0.3
+    q, v, _ = law.reference(t)
+    size = np.sqrt(np.sqrt(8.0 * c) / np.trace(law.K))
+    for s in (np.zeros(2), size * np.array([1.0, -0.5]), 10.0 * size * np.array([0.3, 1.0])):
+        for share in np.linspace(-6.0, 6.0, 49):
+            z = true + share * (law.p0 - true)
+            gap = rate_of_v(law, plant, t, q, v + s, z) - law.lyapunov(t, q, v + s, z, plant).rate
+            assert gap <= c * (1.0 + 1e-9), share
+
+
+@pytest.mark.parametrize("law", LEAKY.values(), ids=LEAKY)
 def test_leakage_costs_nothing_where_the_model_is_right(law):
     assert law.allowance(gc.Plant(ARM)) == 0.0
     testing.assert_lyapunov(law, ARM, states=5, search=1000, runs=1, bound=True)
@@ -167,6 +181,25 @@ def test_projection_is_the_free_law_inside_and_tangent_at_the_edge():
             else:
                 held += 1
                 assert abs(outward @ rate) <= 1e-9 * abs(outward) @ abs(unheld)
+    assert held > 5
+
+
+def test_projection_has_its_closed_form_in_v():
+    """V' = - s . K s - taken (h . x)+ (p - p_true) . h / (h . Gamma h), whatever Gamma: an identity, and a gain."""
+    rng = np.random.default_rng(5)
+    law = controllers.SmoothProjection(ARM, MOTION, Gamma=rng.uniform(0.01, 1.0, 20), radius=0.5)
+    plant, held = gc.Plant(LOADED), 0
+    true = law.true_parameters(plant)
+    assert law.distance(true) < 1.0
+    for t, q, v, _ in states(law, 40):
+        z = law.sample_state(rng, plant)
+        s, x = law.sliding(t, q, v).s, controllers.SlotineLi(ARM, MOTION, Gamma=law.Gamma)(t, q, v, z).z_rate
+        h = (z - law.p0) / law.units
+        taken = np.clip((h @ (z - law.p0) / 0.25 - 1.0) / 0.1, 0.0, 1.0)
+        gained = taken * max(h @ x, 0.0) * (z - true) @ h / (h @ law.Gamma @ h)
+        held += gained > 0.0
+        assert gained >= 0.0
+        assert rate_of_v(law, plant, t, q, v, z) == pytest.approx(-s @ law.K @ s - gained, rel=1e-9, abs=1e-9)
     assert held > 5
 
 

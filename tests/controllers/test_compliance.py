@@ -159,16 +159,16 @@ def test_operational_space_is_not_passive_at_the_frame():
 
 
 class Wind:
-    """A torque that pumps energy into whatever moves."""
+    """A torque that pumps energy into whatever moves, or with the other sign brakes it."""
 
-    def __init__(self, robot):
-        self.robot = robot
+    def __init__(self, robot, sign=1.0):
+        self.robot, self.sign = robot, sign
 
     def start(self):
         return None
 
     def __call__(self, t, q, v, z):
-        return gc.Command(3.0 * v)
+        return gc.Command(3.0 * self.sign * v)
 
 
 def tank(**options):
@@ -198,6 +198,32 @@ class _Sum:
 
     def lyapunov(self, t, q, v, z, plant):
         return self.passive.lyapunov(t, q, v, z, plant)
+
+
+def test_the_tank_s_rate_is_exact_from_empty_to_full():
+    """V' of passive law and tank, at energies in both margins and between, whether the active law takes or gives."""
+    law = tank()
+    robot, rng, active = law.robot, np.random.default_rng(3), []
+    for E in (0.1, 0.13, 0.19, 1.0, 1.92, 1.98, 2.0):
+        for sign in (1.0, -1.0):
+            law.active = Wind(robot, sign)
+            q, v = law.passive.reference(0.0).q + 0.2 * rng.normal(size=2), rng.normal(size=2)
+            x = testing.lyapunov_at(law, robot, 0.4, q, v, np.array([E]))
+            assert x.actual == pytest.approx(x.promised, rel=1e-7, abs=1e-9)
+            active.append(abs(law(0.4, q, v, np.array([E])).tau - law.passive(0.4, q, v, None).tau).max())
+    assert active[0] == active[1] == 0.0
+    assert min(active[2:]) > 0.0
+
+
+def test_a_tank_does_not_run_over():
+    """Filled by what brakes, which it takes up to `full`."""
+    law = tank(recovered=1.0)
+    law.active = Wind(law.robot, -1.0)
+    run = gc.simulate(law.robot, law, law.passive.reference(0.0).q + 0.8, np.zeros(2), 1.0, 1e-3, compiled=True)
+    assert run.z is not None
+    assert run.ok
+    assert 1.9 < run.z[:, -1].max() <= law.full
+    assert np.diff(run.z[:, -1]).min() >= 0.0
 
 
 def test_energy_given_is_energy_paid_and_an_empty_tank_lets_the_robot_come_to_rest():

@@ -98,6 +98,24 @@ def test_at_rest_the_observer_knows_where_v_vanishes():
     testing.assert_lyapunov(law, robot, states=5, search=100, runs=1, duration=0.1)
 
 
+@pytest.mark.parametrize("compiled", [False, True])
+def test_a_robot_that_starts_moving_is_not_taken_for_one_that_is_pushed(compiled):
+    robot = models.two_link()
+    inner = controllers.SlotineLi(robot, Sinusoids(robot, robot.neutral(), 0.3, 0.4))
+    watched = controllers.MomentumObserver(inner)
+    tank = controllers.EnergyTank(controllers.JointImpedance(robot, inner.reference), watched)
+    law, q0, v0 = controllers.MomentumObserver(tank, threshold=1e-3), np.array([0.4, 1.2]), np.array([2.0, -1.0])
+    p0 = robot.mass_matrix(q0) @ v0
+    z0 = law.start(q0, v0)
+    np.testing.assert_array_equal(z0[:20], inner.start())
+    np.testing.assert_allclose(z0[20:22], p0, rtol=1e-12)  # the inner observer's, then E, then the outer one's
+    np.testing.assert_allclose(z0[23:], p0, rtol=1e-12)
+    assert not law.start()[23:].any()
+    run = gc.simulate(robot, law, q0, v0, 0.05, 1e-3, compiled=compiled, monitors=None)
+    assert np.abs(run.signals["residual"]).max() < 1e-5 * law.gain[0, 0] * np.abs(p0).max()
+    assert not run.signals["contact"].any()
+
+
 def test_words():
     with pytest.raises(ArgumentError, match="law: expected"):
         controllers.MomentumObserver(3.0)  # pyright: ignore[reportArgumentType]

@@ -48,6 +48,16 @@ def test_v_falls_as_told_wherever_it_has_a_gradient():
             assert rate <= -law.k1[k] * np.sqrt(value / top) * (1.0 - 1e-12)
 
 
+def test_the_time_is_that_of_the_slowest_fall():
+    """V' = - k1 (V / top)^1/2 has V^1/2 = V_0^1/2 - k1 t / (2 top^1/2): zero for the last joint at the time told."""
+    law = controllers.SuperTwisting(ARM, MOTION, rate=[30.0, 80.0])
+    top = np.linalg.eigvalsh(super_twisting.P)[1]
+    for s, z in RNG.normal(size=(5, 2, 2)):
+        left = np.sqrt(law.strict_energy(s, 9.0 * z)) - law.k1 * law.convergence_time(s, 9.0 * z) / (2.0 * np.sqrt(top))
+        assert left.max() == pytest.approx(0.0, abs=1e-12)
+        assert left.min() < -1e-3
+
+
 def test_s_is_zero_within_the_time_that_v_bounds():
     law = controllers.SuperTwisting(ARM, MOTION, rate=20.0)
     q0, v0 = MOTION(0.0).q, np.array([0.4, -0.8])

@@ -158,6 +158,19 @@ class Flipped(controllers.Passivity):
         return Command(command.tau + 2.0 * self.K.dot(command.signals["s"]), None, command.signals)
 
 
+@pytest.mark.slow
+def test_a_law_that_wraps_angles_has_its_region(tmp_path):
+    """LQR of cart and pole, atan2 of the pole's angle: proved, confirmed from a file; beyond pi it jumps."""
+    cart = models.cart_pole()
+    law = controllers.LQR(cart, np.zeros(2), actuated=[0])
+    found = testing.region_of_attraction(law, cart, (0.05, 0.05), seconds=30.0)
+    assert found.proved, found
+    assert 0.0 < found.region < law.level
+    words = testing.recheck_lyapunov(found.save(tmp_path / "wrapped.npz"))
+    assert "confirmed with python-flint" in words
+    assert not testing.region_of_attraction(law, cart, (3.2, 0.05), seconds=1.0).proved
+
+
 def test_a_flipped_sign_is_refuted_at_a_state_where_v_really_grows():
     law = Flipped(ARM, hold(ARM, Q_D), strict=True)
     found = testing.certify_lyapunov(law, ARM, BOX, **QUICK)

@@ -28,7 +28,7 @@ from geomctrl.compiler.llvm import module
 from geomctrl.compiler.stand_ins import numpy_on_symbols
 from geomctrl.compiler.symbols import Condition, Graph, UntraceableError, both, where
 from geomctrl.compiler.tracing import Trace
-from geomctrl.control.contracts import Command, Controller, started
+from geomctrl.control.contracts import Command, Controller, started, wants_measurements
 from geomctrl.control.desired import time
 from geomctrl.errors import ArgumentError, ModelError, raised_in
 from geomctrl.mechanism.configuration import random_configuration
@@ -57,13 +57,19 @@ def compile(controller: Controller, robot: Robot | None = None) -> CompiledLaw:
     random states before it is handed out, and attributes of the controller before and after its call on symbols.
 
     Raises UntraceableError, which names file and line, for what can not be traced; ArgumentError for what is no
-    controller; ModelError where the compiler is off (GEOMCTRL_COMPILER=off).
+    controller, and for one that is called with `measurements`; ModelError where the compiler is off
+    (GEOMCTRL_COMPILER=off).
     """
     if not enabled():
         raise ModelError("the compiler is off (GEOMCTRL_COMPILER=off): use the controller itself")
     if not isinstance(controller, Controller):
         raise ArgumentError(
             f"controller: expected an object with start() and __call__(t, q, v, z), got {controller!r:.60}"
+        )
+    if wants_measurements(controller):
+        raise ArgumentError(
+            f"controller: expected a law of t, q, v and z, got {controller!r:.60}, called with what sensors measure:"
+            " the plant has them, and gc.simulate(plant, controller, ..., compiled=True) compiles both"
         )
     robot = getattr(controller, "robot", None) if robot is None else robot
     if not isinstance(robot, Robot):

@@ -102,7 +102,8 @@ for law, q, v, z in (
     name = f"controllers.{type(law).__name__}"
     plant = PLANT if law.robot is ROBOT else gc.Plant(SIX)
     looked_at = Argument(plant, "all") if law is SPACE else plant  # whose V knows no plant
-    EXAMPLES[f"{name}.start"] = Example({}, law)
+    at_start = {"q0": Argument(q, "none"), "v0": Argument(v, "none")} if law in (OBSERVER, TANK) else {}
+    EXAMPLES[f"{name}.start"] = Example(at_start, law)
     EXAMPLES[f"{name}.__call__"] = Example({"t": TIME, "q": q, "v": v, "z": z}, law)
     EXAMPLES[f"{name}.lyapunov"] = Example({"t": TIME, "q": q, "v": v, "z": z, "plant": looked_at}, law)
     if law not in (OBSERVER, TANK):

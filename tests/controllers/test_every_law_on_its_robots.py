@@ -1,0 +1,298 @@
+"""Every bundled law with its default gains on several bundled robots keeps what its proof promises."""
+
+import numpy as np
+import pytest
+from oracles import without_limits
+
+import geomctrl as gc
+from geomctrl import controllers, models, testing
+from geomctrl.control import FlatOutputs
+from geomctrl.control.elastic_joints import ElasticPlant
+from geomctrl.control.references import Sinusoids
+from geomctrl.control.smooth_references import Harmonic
+
+ROBOTS = {  # of each law: fixed arms, bodies that turn or fly, robots on a floating base
+    "PDGravity": ("panda", "scara", "satellite", "quadruped"),
+    "ComputedTorque": ("ur10", "satellite", "three_spheres"),
+    "Passivity": ("panda", "quadrotor", "three_spheres", "quadruped"),
+    "ElasticJoint": ("two_link", "puma560"),
+    "SlotineLi": ("two_link", "panda", "quadrotor", "three_spheres"),
+    "SigmaModification": ("scara", "satellite", "three_spheres"),
+    "EModification": ("two_link", "satellite", "ur10"),
+    "DeadZone": ("two_link", "satellite"),
+    "SmoothProjection": ("scara", "quadrotor"),
+    "Composite": ("two_link", "satellite"),
+    "ConcurrentLearning": ("cart_pole", "satellite"),
+    "DREM": ("two_link", "satellite"),
+    "NaturalAdaptation": ("puma560", "quadrotor"),
+    "MomentumAdaptation": ("two_link", "satellite"),
+    "Robust": ("scara", "ur10", "quadrotor"),
+    "SuperTwisting": ("ur10", "satellite"),
+    "JointImpedance": ("panda", "satellite", "three_spheres"),
+    "OperationalSpace": ("ur10", "two_link", "quadruped"),
+    "CartesianImpedance": ("ur10", "scara"),
+    "GeometricImpedance": ("ur10", "quadruped"),
+    "EnergyTank": ("two_link", "satellite"),
+    "MomentumObserver": ("panda", "quadrotor"),
+    "AttitudeTracking": ("satellite", "wheeled"),
+    "QuadrotorTracking": ("quadrotor", "large quadrotor"),
+    "LQR": ("cart_pole", "satellite"),
+    "SwingUp": ("cart_pole", "two_link"),
+    "QPInverseDynamics": ("two_link", "ur10"),
+}
+PAIRS = [(law, robot) for law, robots in ROBOTS.items() for robot in robots]
+
+POSTURES = {  # away from singular configurations
+    "panda": [0.1, -0.5, 0.2, -1.8, 0.3, 1.5, 0.4],
+    "ur10": [0.2, -1.0, 1.3, -0.8, -1.2, 0.3],
+    "puma560": [0.2, 0.6, 0.4, 0.3, 0.8, 0.2],
+    "scara": [0.4, 0.9, 0.05, 0.2],
+    "two_link": [0.4, 1.2],
+}
+AXES = {"two_link": "xz", "scara": "xyz"}  # of arms that can not turn their hands freely
+FRAMES = {"two_link": "tip", "quadruped": "FR_foot"}
+LEARN = {"SlotineLi", "SigmaModification", "EModification", "DeadZone", "SmoothProjection", "Composite",
+         "ConcurrentLearning", "DREM", "NaturalAdaptation", "MomentumAdaptation"}  # fmt: skip
+
+
+def robot_of(name):
+    if name == "wheeled":
+        return models.satellite(wheels=True)
+    if name == "large quadrotor":
+        body = models.quadrotor()
+        return body.with_parameters(body.parameters * ([2.0] + [1.0] * 3 + [5.0] * 6))
+    return without_limits(models.load(name))
+
+
+def motion_of(name, robot):
+    home = np.array(POSTURES[name]) if name in POSTURES else robot.neutral()
+    return Sinusoids(robot, home, 0.15, 0.3)
+
+
+def law_of(law, name):
+    """(the law with its defaults, the plant)."""
+    kind, robot = getattr(controllers, law), robot_of(name)
+    if law == "QuadrotorTracking":
+        outputs = Harmonic((0.0, 0.0, 1.0, 0.2), (0.4, 0.3, 0.3, 0.5), (0.25, 0.2, 0.15, 0.1), (0.0, 1.0, 2.0, 0.3))
+        return kind(robot, FlatOutputs(robot, outputs)), gc.Plant(robot)
+    if law == "SwingUp":
+        return kind(robot, [0.0, 0.0] if name == "cart_pole" else [0.5 * np.pi, 0.0], [0]), gc.Plant(robot)
+    if law == "LQR":
+        return kind(robot, robot.neutral(), actuated=[0] if name == "cart_pole" else None), gc.Plant(robot)
+    motion = motion_of(name, robot)
+    if law == "PDGravity":
+        return kind(robot, motion(0.3).q), gc.Plant(robot)
+    if law == "ElasticJoint":
+        smooth = Harmonic(POSTURES[name], 0.3, 0.3)
+        return kind(robot, smooth, 5000.0, 0.5), ElasticPlant(robot, 5000.0, 0.5)
+    if law in ("MomentumObserver", "EnergyTank"):
+        inner = controllers.JointImpedance(robot, motion)
+        return kind(inner) if law == "MomentumObserver" else kind(inner, Wind(robot)), gc.Plant(robot)
+    if law in ("OperationalSpace", "CartesianImpedance", "GeometricImpedance"):
+        axes = {"axes": AXES[name]} if name in AXES else {}
+        return kind(robot, motion, FRAMES.get(name, robot.body_names[-1]), **axes), gc.Plant(robot)
+    if law not in LEARN:
+        return kind(robot, motion), gc.Plant(robot)
+    load = 0.1 * float(robot.parameters[:, 0].mean())
+    loaded = robot.with_payload(load, (0.05, 0.0, 0.02), 1e-2 * load * np.eye(3))
+    return kind(robot, motion, adapt=[robot.body_names[-1]] if robot.nbodies > 1 else None), gc.Plant(loaded)
+
+
+class Wind:
+    """A torque that pumps energy into whatever moves."""
+
+    def __init__(self, robot):
+        self.robot = robot
+
+    def start(self):
+        return None
+
+    def __call__(self, t, q, v, z):
+        return gc.Command(3.0 * v)
+
+
+# --- promises --------------------------------------------------------------------------------------------------------
+
+
+def keeps(name, law, plant):
+    """Assert what the docstring of the law promises."""
+    OTHER_PROMISES.get(name, holds)(law, plant)
+
+
+def holds(law, plant, **options):
+    testing.assert_lyapunov(law, plant, **{"states": 3, "search": 0, "runs": 0, "spread": 0.2, **options})
+
+
+def is_bounded(law, plant):
+    """V' <= -W + c + s . d, of which s . d <= s . K s / 2 + d . K^-1 d / 2; and V' <= -W where the model is right."""
+    near = {"q": 0.02, "v": 0.02, "z": 0.5}  # there what is linear in s shows beside s . K s
+    holds(law, law.robot, bound=True, spread=near if law.start() is not None else {"q": 0.02, "v": 0.02})
+    c, weakest = law.allowance(plant), float(np.linalg.eigvalsh(law.K)[0])
+    assert c > 0.0
+    testing.assert_input_to_state_stable(
+        law, plant, lambda d: c + 0.5 * d**2 / weakest, search=60, runs=0, spread=0.2
+    )  # fmt: skip
+
+
+def is_bounded_for_uncertain_parameters(law, plant):
+    near = plant.robot.with_payload(0.03 * float(law.robot.parameters[:, 0].mean()), (0.05, 0.0, 0.02))
+    assert 0.0 < law.distance(gc.Plant(near)) < law.rho
+    is_bounded(law, gc.Plant(near))
+
+
+def holds_in_its_ball(law, plant):
+    assert 0.0 < law.distance(law.true_parameters(plant)) < 1.0
+    holds(law, plant, bound=True)
+
+
+def holds_with_settled_filters(law, plant):
+    holds(law, plant, equilibrium=lambda t: (*law.reference(t)[:2], law.settled(t, plant)))
+
+
+def holds_with_the_momentum_seen(law, plant):
+    def rest(t):
+        q, v, _ = law.reference(t)
+        return q, v, plant.robot.mass_matrix(q) @ v
+
+    holds(law, plant, equilibrium=rest)
+
+
+def is_passive(law, plant):
+    testing.assert_passive_port(
+        law, plant, output=lambda t, q, v, z: law.passive.error(t, q, v).w, search=60, spread=0.2
+    )
+
+
+def holds_near_the_hub(law, plant):
+    off = np.zeros(plant.robot.nv)  # V does not see how wheels stand
+    off[:3] = 0.5
+    holds(law, plant, spread={"q": off, "v": off})
+
+
+def holds_in_flight(law, plant):
+    holds(law, plant, spread={"q": [0.1] * 3 + [0.02] * 3, "v": [0.5] * 3 + [0.06] * 3})
+
+
+def holds_in_its_region(law, plant):
+    n = law.robot.nv
+    half = np.full(n, 0.9 * np.sqrt(law.level / np.linalg.eigvalsh(law.S)[-1] / (2 * n)))  # corners are inside
+    holds(law, plant, domain={"q": (-half, half), "v": (-half, half)}, bound=True)
+
+
+def pumps(law, plant):
+    """V's rate about hanging: V is zero on an orbit, not at a point."""
+    hanging = law.q_d + np.pi * (law.B.sum(axis=1) == 0.0)
+    for q, v, _ in states(law, plant, 0.5, hanging):
+        assert not law.catch.in_region(0.1, q, v)
+        is_exact(law, plant, q, v, None)
+
+
+def learns_outside_its_zone(law, plant):
+    bodies = [law.robot.body_names[i] for i in law.columns[::10] // 10]
+    law = With(law, controllers.SlotineLi(law.robot, law.reference, adapt=bodies).lyapunov)
+    for q, v, z in states(law, plant, 0.3):
+        s = law.sliding(0.1, q, v).s
+        assert s @ law.K @ s > law.boundary
+        is_exact(law, plant, q, v, z)
+
+
+def falls_off_its_surface(law, plant):
+    """V' = - k1 |s|^-1/2 x . x, x = (|s|^1/2 sgn s, z / k1), summed over joints."""
+
+    def V(t, q, v, z, plant):
+        s = law.sliding(t, q, v).s
+        rate = law.k1 / np.sqrt(np.abs(s)) * (np.abs(s) + (z / law.k1) ** 2)
+        return law.strict_energy(s, z).sum(), -rate.sum()
+
+    for q, v, z in states(law, plant, 0.3):
+        is_exact(With(law, V), plant, q, v, z)
+
+
+def states(law, plant, size, q=None):
+    """Three (q, v, z) about q, by default about the reference at t = 0.1."""
+    rng, (q_d, v_d, _), start = np.random.default_rng(0), law.reference(0.1), law.start()
+    for _ in range(3):
+        z = None if start is None else start + size * rng.normal(size=start.shape)
+        off, fast = rng.normal(size=(2, plant.robot.nv))
+        yield plant.robot.integrate(q_d if q is None else q, size * off), v_d + fast, z
+
+
+def is_exact(law, plant, q, v, z):
+    found = testing.lyapunov_at(law, plant, 0.1, q, v, z)
+    assert found.promised < 0.0 < found.value
+    assert abs(found.excess) <= 1e-6 * (abs(found.promised) + found.value) + found.error
+    assert found.error < 1e-4 * (abs(found.promised) + found.value)
+
+
+class With:
+    """A law whose V is another."""
+
+    def __init__(self, law, lyapunov):
+        self.law, self.lyapunov = law, lyapunov
+
+    def __call__(self, t, q, v, z):
+        return self.law(t, q, v, z)
+
+    def __getattr__(self, name):
+        return getattr(self.law, name)
+
+
+OTHER_PROMISES = {
+    "SigmaModification": is_bounded,
+    "EModification": is_bounded,
+    "Robust": is_bounded_for_uncertain_parameters,
+    "SmoothProjection": holds_in_its_ball,
+    "Composite": holds_with_settled_filters,
+    "ConcurrentLearning": holds_with_settled_filters,
+    "DREM": holds_with_settled_filters,
+    "MomentumObserver": holds_with_the_momentum_seen,
+    "EnergyTank": is_passive,
+    "AttitudeTracking": holds_near_the_hub,
+    "QuadrotorTracking": holds_in_flight,
+    "LQR": holds_in_its_region,
+    "SwingUp": pumps,
+    "DeadZone": learns_outside_its_zone,
+    "SuperTwisting": falls_off_its_surface,
+}
+
+
+# --- the tests -------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("law", "robot"), PAIRS)
+def test_it_keeps_its_promise(law, robot):
+    keeps(law, *law_of(law, robot))
+
+
+def test_every_law_is_on_two_robots_at_least():
+    """A new law is to be given its robots above."""
+    assert set(ROBOTS) == {kind.__name__ for kind in controllers.classes().values()}
+    assert all(len(set(robots)) >= 2 for robots in ROBOTS.values())
+    without = {kind.__name__ for kind in controllers.classes().values() if not hasattr(kind, "lyapunov")}
+    assert without == {"DeadZone", "SuperTwisting"}
+    assert len([law for law, _ in PAIRS if law not in without]) >= 40
+
+
+@pytest.mark.parametrize("law", ROBOTS)
+def test_a_torque_of_another_size_breaks_it(law, monkeypatch):
+    """Else the pairs could not fail. LQR has a gain margin from a half to infinity, Robust is made for wrong masses."""
+    kind, exact = getattr(controllers, law), getattr(controllers, law).__call__
+    factor = {"LQR": 0.2, "Robust": 2.0}.get(law, 1.1)
+
+    def scaled(self, t, q, v, z):
+        command = exact(self, t, q, v, z)
+        return command._replace(tau=factor * command.tau)
+
+    controller, plant = law_of(law, ROBOTS[law][0])
+    monkeypatch.setattr(kind, "__call__", scaled)
+    with pytest.raises(AssertionError):
+        keeps(law, controller, plant)
+
+
+@pytest.mark.parametrize("law", sorted(LEARN - {"NaturalAdaptation"}))
+def test_an_estimate_that_moves_the_wrong_way_breaks_it(law, monkeypatch):
+    controller, plant = law_of(law, ROBOTS[law][0])
+    right = controllers.slotine_li.AdaptiveSliding._gradient
+    monkeypatch.setattr(controllers.slotine_li.AdaptiveSliding, "_gradient", lambda self, g: -right(self, g))
+    with pytest.raises(AssertionError):
+        keeps(law, controller, plant)
