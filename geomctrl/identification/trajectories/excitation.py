@@ -1,0 +1,109 @@
+"""What an optimisation found, beside random motions within the same limits."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from geomctrl.identification.model import RegressorModel
+
+from .clearance import Clearances
+from .criterion import deviations, measures
+from .guarantee import margins, nearest
+from .limits import Limits
+from .trajectory import Trajectory
+
+if TYPE_CHECKING:
+    from .problem import Problem
+
+
+@dataclass(frozen=True, eq=False)
+class Excitation:
+    """An optimised trajectory beside random ones.
+
+    `condition`: of the base regressor with rows over the torque noise and columns of unit length; `log_det`: the mean
+    log of the information's eigenvalues, a row's average, columns in SI units. `random`: the best random motion within
+    the same limits, from which this one started (or another as good), `random_condition`, `random_log_det` its own;
+    `random_conditions`, `random_log_dets` (compare,) those of all random motions. `cost`: the criterion per iteration;
+    `margin`: the smallest distance from a limit, as a fraction of it; `margins`: by kind of limit, of each joint (nv,);
+    `clearances`: by what is around, what comes nearest and how near [m], on a fine grid (the clearance asked for holds
+    at all times). `names`, `deviations` (base parameters,): the standard deviations that least squares will have after
+    one period, with torque noise `noise` (nv,) and `rate` independent samples a second; `sizes`: typical magnitudes.
+    """
+
+    trajectory: Trajectory
+    random: Trajectory
+    condition: float
+    log_det: float
+    random_condition: float
+    random_log_det: float
+    cost: np.ndarray
+    random_conditions: np.ndarray
+    random_log_dets: np.ndarray
+    model: RegressorModel
+    limits: Limits
+    around: Clearances | None
+    noise: np.ndarray
+    rate: float
+    deviations: np.ndarray
+    sizes: np.ndarray
+
+    @classmethod
+    def of(
+        cls, problem: Problem, trajectory: Trajectory, start: Trajectory, random: np.ndarray, cost: np.ndarray
+    ) -> Excitation:
+        """From a solved problem; random (compare, 2): condition and mean log det of random motions."""
+        W, rows = problem.whitened(trajectory)
+        return cls(
+            trajectory, start, *measures(W), *problem.measured(start), cost, *random.T, problem.model, problem.limits,
+            problem.clearances, problem.criterion.noise, problem.rate, deviations(W, rows), problem.criterion.scale,
+        )  # fmt: skip
+
+    @cached_property
+    def margins(self) -> dict[str, np.ndarray]:
+        return margins(self.model, self.limits, self.trajectory)
+
+    @property
+    def margin(self) -> float:
+        return float(min(x.min() for x in self.margins.values()))
+
+    @cached_property
+    def clearances(self) -> dict[str, tuple[str, float]]:
+        return {} if self.around is None else nearest(self.around, self.trajectory)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return self.model.base_names
+
+    def text(self) -> str:
+        ranks = [(self.random_conditions < self.condition).mean(), (self.random_log_dets > self.log_det).mean()]
+        quantiles = (0.0, 0.5, 1.0)
+        conditions = np.quantile(self.random_conditions, quantiles)
+        log_dets = np.quantile(self.random_log_dets, quantiles)[::-1]
+        lines = [
+            f"{self.trajectory.kind} trajectory of {self.trajectory.duration:g} s, {len(self.cost) - 1} iterations",
+            f"{'':32}{'condition':>12}{'mean log det':>14}",
+            f"{'random, same limits, started at':32}{self.random_condition:12.4g}{self.random_log_det:14.3f}",
+        ]
+        for word, c, d in zip(("best", "median", "worst"), conditions, log_dets):
+            lines.append(f"{f'{word} of {len(self.random_conditions)} random':32}{c:12.4g}{d:14.3f}")
+        lines += [
+            f"{'optimised':32}{self.condition:12.4g}{self.log_det:14.3f}",
+            f"random ones that are better: {100 * ranks[0]:.0f} % in condition, {100 * ranks[1]:.0f} % in log det",
+            f"closest to a limit: {100 * self.margin:.1f} % of it left",
+        ]
+        for kind, (what, distance) in self.clearances.items():
+            lines.append(f"closest to {kind}: {what}, {100 * distance:.1f} cm")
+        if self.around is not None and self.around.always:
+            lines.append(f"not checked, touching in every posture: {'; '.join(self.around.always)}")
+        return "\n".join(lines)
+
+    def table(self) -> list[dict[str, Any]]:
+        """A row a base parameter: its name, typical size, predicted standard deviation and 95 % interval (half)."""
+        return [
+            {"name": name, "size": float(size), "std": float(std), "interval": float(1.96 * std)}
+            for name, size, std in zip(self.names, self.sizes, self.deviations)
+        ]
