@@ -1,4 +1,4 @@
-"""The command line: `geomctrl track | sweep | identify | info | check | robots | export`.
+"""The command line: `geomctrl track | sweep | identify | excite | info | check | robots | export`.
 
 Imports of anything heavy are inside the commands, so that help is quick.
 """
@@ -11,7 +11,7 @@ import typer
 from typer.core import TyperGroup
 
 # Each is the function of that name in the module of that name; a class `Command` there is what shows its help.
-COMMANDS = ("track", "sweep", "identify", "info", "check", "robots", "export")
+COMMANDS = ("track", "sweep", "identify", "excite", "info", "check", "robots", "export")
 
 
 class Commands(TyperGroup):
@@ -31,7 +31,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     help="Robot dynamics and control on Lie groups: run controllers on a plant that checks their proofs,"
     " sweep parameters of closed loops,"
-    " identify robots from their logs, look at robots, check their dynamics, export them as C.\n\n"
+    " design motions to identify robots with, identify robots from their logs, look at robots, check their dynamics, export them as C.\n\n"
     "Start with: `geomctrl track panda --controller slotine-li --payload 2.0`",
 )
 for name in COMMANDS:

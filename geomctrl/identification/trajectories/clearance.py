@@ -16,7 +16,6 @@ import numpy as np
 
 from geomctrl.mechanism import distances
 from geomctrl.mechanism.capsules import Capsule
-from geomctrl.mechanism.mechanism import WORLD
 from geomctrl.robot import Robot
 
 from .surroundings import Surroundings
@@ -141,6 +140,18 @@ class Clearances:
         return values[..., 0], (x, y), direction
 
 
+def by_kind(clearances: Clearances, q: np.ndarray) -> dict[str, np.ndarray]:
+    """The least distance (N,) of each kind."""
+    d, kinds = clearances.values(q), np.array(clearances.kinds)
+    return {kind: d[:, kinds == kind].min(axis=1) for kind in dict.fromkeys(kinds.tolist())}
+
+
+def unchecked(robot: Robot) -> Clearances:
+    """The robot's capsules, with nothing to keep clear of."""
+    around = Surroundings(floor=None, self_collision=False)
+    return clearances_of(robot, around, np.zeros(robot.nv), np.zeros(robot.nv))
+
+
 def clearances_of(robot: Robot, surroundings: Surroundings, lower: np.ndarray, upper: np.ndarray) -> Clearances:
     """What is to be checked of a robot that moves between these positions (nv,): all but what is fixed to the world,
     links on the same joint, and what touches in all of TRIED random postures."""
@@ -165,7 +176,7 @@ def clearances_of(robot: Robot, surroundings: Surroundings, lower: np.ndarray, u
 def _joined(robot: Robot, a: Capsule, b: Capsule) -> bool:
     """Whether two capsules are of one body, of neighbours on a joint, or both of the world."""
     above = {body: robot.parents[body] for body in (a.body, b.body) if body >= 0}
-    return a.body == b.body or above.get(a.body, WORLD) == b.body or above.get(b.body, WORLD) == a.body
+    return a.body == b.body or above.get(a.body) == b.body or above.get(b.body) == a.body
 
 
 def sweeps(clearances: Clearances, lower: np.ndarray, upper: np.ndarray) -> np.ndarray:

@@ -4,14 +4,18 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from geomctrl.arguments import flag, path_of
+from geomctrl.files import write_text
 from geomctrl.identification.model import RegressorModel
 
-from .clearance import Clearances
+from .clearance import Clearances, by_kind, unchecked
 from .criterion import deviations, measures
+from .files import save_trajectory
 from .guarantee import margins, nearest
 from .limits import Limits
 from .trajectory import Trajectory
@@ -100,6 +104,79 @@ class Excitation:
         if self.around is not None and self.around.always:
             lines.append(f"not checked, touching in every posture: {'; '.join(self.around.always)}")
         return "\n".join(lines)
+
+    def report(self) -> str:
+        """`text`, and base parameter by base parameter what its 95 % interval will be."""
+        robot, start = self.model.robot, self.trajectory.at([0.0])[0][0]
+        noise = ", ".join(f"{x:.3g}" for x in self.noise)
+        lines = [
+            f"{robot.name}: exciting motion for {len(self.names)} base parameters",
+            self.text(),
+            f"starts, stays and ends at rest at q = {np.round(start, 4).tolist()}",
+            "",
+            f"95 % intervals that least squares will have after one run of {self.trajectory.duration:g} s, with torque",
+            f"noise of {noise} (standard deviations by joint, N m, N) and {self.rate:g} independent samples a second;",
+            "typical: of such parameters of a robot of this mass and size, friction 5 % of the effort limits",
+            "",
+            f"{'base parameter':60}{'typical':>10}{'+/-':>11}",
+        ]
+        for row in self.table():
+            name = row["name"] if len(row["name"]) < 60 else row["name"][:55] + " ..."
+            lines.append(f"{name:60}{row['size']:10.3g}{row['interval']:11.3g}")
+        return "\n".join(lines)
+
+    def save(
+        self, folder: str | Path, *, rate: float = 100.0, repeats: int = 1, name: str = "excitation", plots: bool = True
+    ) -> list[Path]:
+        """Write NAME.csv, NAME.yaml, NAME.json, NAME.h (`save_trajectory`), NAME.txt (`report`), NAME_parameters.csv
+        (`table`) and the picture NAME.png to a folder, each whole or not at all."""
+        folder = path_of("folder", folder)
+        flag("plots", plots)
+        joints = self.model.robot.dof_names
+        options: dict[str, Any] = {"rate": rate, "repeats": repeats, "name": name}
+        written = [
+            save_trajectory(self.trajectory, folder / f"{name}.{suffix}", joints, **options)
+            for suffix in ("csv", "yaml", "json", "h")
+        ]
+        written.append(write_text(folder / f"{name}.txt", self.report() + "\n"))
+        rows = [",".join((f'"{r["name"]}"', repr(r["size"]), repr(r["std"]))) for r in self.table()]
+        heads = "base parameter,typical size,predicted standard deviation"
+        written.append(write_text(folder / f"{name}_parameters.csv", "\n".join((heads, *rows, ""))))
+        if plots:
+            written.append(self.plot(folder / f"{name}.png"))
+        return written
+
+    def plot(self, path: str | Path) -> Path:
+        """The picture, as PNG: the robot at moments of the motion with what is around, q, v, a and torques against
+        their limits, distances, and random motions' criteria beside this one's."""
+        from geomctrl.viewing.excitation import Motion, excitation
+
+        path = path_of("path", path)
+        t = np.linspace(0.0, self.trajectory.duration, 401)
+        q, v, a = self.trajectory.at(t)
+        limits, around = self.limits, self.around
+        both = {k: np.stack((-x, x)) for k, x in (("v", limits.velocity), ("a", limits.acceleration), ("t", limits.effort))}
+        curves = {
+            "position": (q, np.stack((limits.lower, limits.upper))),
+            "velocity": (v, both["v"]),
+            "acceleration": (a, both["a"]),
+            "torque": (self.model.torque(self.model.prior, q, v, a), both["t"]),
+        }
+        shown = around if around is not None else unchecked(self.model.robot)
+        floor = around.surroundings.floor if around is not None else None
+        criteria = {
+            "log10 condition": (np.log10(self.random_conditions), float(np.log10(self.condition))),
+            "mean log det": (self.random_log_dets, self.log_det),
+        }
+        title = f"{self.model.robot.name}: exciting motion of {self.trajectory.duration:g} s"
+        boxes = np.array(shown.surroundings.keep_out).reshape(-1, 6)
+        distances = {} if around is None else by_kind(around, q)
+        clearance = shown.surroundings.clearance
+        radii = np.array([c.radius for c in shown.capsules])
+        names = self.model.robot.dof_names
+        return excitation(
+            Motion(title, names, t, curves, shown.ends(q), radii, floor, boxes, distances, clearance, criteria), path
+        )
 
     def table(self) -> list[dict[str, Any]]:
         """A row a base parameter: its name, typical size, predicted standard deviation and 95 % interval (half)."""
