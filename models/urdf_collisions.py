@@ -43,8 +43,8 @@ def collision_capsules(
         for element in link.iterfind("collision"):
             T = where.placement @ _origin(element, name)
             for start, end, r in _shapes(element.find("geometry"), name):
-                ends = (T[:3, :3] @ x + T[:3, 3] for x in (start, end))
-                found.append(Capsule(where.body, *ends, r))
+                p0, p1 = (T[:3, :3] @ x + T[:3, 3] for x in (start, end))
+                found.append(Capsule(where.body, p0, p1, r))
     covered = {c.body for c in found}
     missing = [b for b in range(-1, robot.nbodies) if b not in covered]
     found += [c for c in link_capsules(robot, radius) if c.body in missing]
@@ -98,9 +98,9 @@ def _box(size: np.ndarray) -> list[tuple[np.ndarray, np.ndarray, float]]:
     along, b, c = np.argsort(-size, kind="stable")
     if size[c] <= 0.0:
         return [(np.zeros(3), np.zeros(3), float(size[c]))]  # refused by the caller
-    n = min(SIDE, max(1, round(size[b] / size[c])))
+    n = min(SIDE, max(1, round(float(size[b] / size[c]))))
     cell = size[b] / n
-    m = min(SIDE, max(1, round(size[c] / cell)))
+    m = min(SIDE, max(1, round(float(size[c] / cell))))
     out = []
     for i in range(n):
         for j in range(m):

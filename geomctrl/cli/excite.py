@@ -108,7 +108,9 @@ def _show(console: Any, found: Any) -> None:
     console.print(table)
     rows = sorted(found.table(), key=lambda r: -r["std"] / r["size"])
     noise = ", ".join(f"{x:.3g}" for x in found.noise)
-    title = f"least certain of {len(rows)} base parameters after one run, torque noise {noise}, {found.rate:g} samples/s"
+    title = (
+        f"least certain of {len(rows)} base parameters after one run, torque noise {noise}, {found.rate:g} samples/s"
+    )
     table = Table(title=title, title_justify="left")
     for name in ("base parameter", "95 % interval, half", "of typical [%]"):
         table.add_column(name, justify="left" if name.startswith("base") else "right")

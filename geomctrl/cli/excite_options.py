@@ -28,9 +28,9 @@ class MotionOptions:
     panel: ClassVar[str] = "Motion"
 
     seconds: Annotated[float, typer.Option(help="How long one run takes [s].")] = 10.0
-    kind: Annotated[
-        Literal["fourier", "spline"], typer.Option(help="Harmonics of 1/seconds, or quintic splines.")
-    ] = "fourier"
+    kind: Annotated[Literal["fourier", "spline"], typer.Option(help="Harmonics of 1/seconds, or quintic splines.")] = (
+        "fourier"
+    )
     terms: Annotated[int, typer.Option(help="Harmonics, or free control points, a joint.")] = 5
     q0: Annotated[
         str | None,
@@ -42,7 +42,9 @@ class MotionOptions:
     ] = "log_det"
     scaling: Annotated[
         Literal["length", "prior"],
-        typer.Option(help="Columns of unit length, or times what parameters typically are: small ones then count less."),
+        typer.Option(
+            help="Columns of unit length, or times what parameters typically are: small ones then count less."
+        ),
     ] = "length"
     starts: Annotated[int, typer.Option(help="How many of the random motions are optimised, on all cores.")] = 4
     compare: Annotated[int, typer.Option(help="Random motions within the same limits to compare with.")] = 200
@@ -68,9 +70,7 @@ class LimitOptions:
         str | None, typer.Option(metavar="NUMBERS", help="Positions [rad, m] [default: the robot's, -pi where none].")
     ] = None
     upper: Annotated[str | None, typer.Option(metavar="NUMBERS", help="[default: the robot's, pi where none]")] = None
-    velocity: Annotated[
-        str | None, typer.Option(metavar="NUMBERS", help="[rad/s, m/s] [default: the robot's].")
-    ] = None
+    velocity: Annotated[str | None, typer.Option(metavar="NUMBERS", help="[rad/s, m/s] [default: the robot's].")] = None
     acceleration: Annotated[
         str | None, typer.Option(metavar="NUMBERS", help="[rad/s^2, m/s^2] [default: velocity / 0.25 s].")
     ] = None
@@ -117,7 +117,7 @@ class SurroundingsOptions:
         typer.Option(
             "--surroundings",
             metavar="FILE",
-            help="TOML file: floor, clearance, radius, self_collision, keep_out, \\[[capsule]]; see docs/excitation.md.",
+            help="TOML file: floor, clearance, radius, self_collision, keep_out, \\[[capsule]]: docs/excitation.md.",
         ),
     ] = None
 
@@ -151,9 +151,9 @@ class SurroundingsOptions:
 class ParameterOptions:
     panel: ClassVar[str] = "What is to be identified"
 
-    friction: Annotated[
-        str, typer.Option(metavar="LIST", help="viscous, coulomb, offset at every joint; none.")
-    ] = ",".join(KINDS)
+    friction: Annotated[str, typer.Option(metavar="LIST", help="viscous, coulomb, offset at every joint; none.")] = (
+        ",".join(KINDS)
+    )
     rotor: Annotated[bool, typer.Option("--rotor", help="Motor (rotor) inertias, too.")] = False
     smoothing: Annotated[float, typer.Option(help="Speed [rad/s] over which Coulomb friction changes its sign.")] = 0.05
     noise: Annotated[
@@ -171,8 +171,10 @@ class ParameterOptions:
         for kind in asked:
             if kind not in KINDS:
                 raise ArgumentError(f"--friction: expected some of {', '.join(KINDS)}, or none, got {kind!r}")
-        chosen = {kind: kind in asked for kind in KINDS}
-        return RegressorModel(robot, **chosen, rotor=self.rotor, smoothing=self.smoothing)
+        viscous, coulomb, offset = (kind in asked for kind in KINDS)
+        return RegressorModel(
+            robot, viscous=viscous, coulomb=coulomb, offset=offset, rotor=self.rotor, smoothing=self.smoothing
+        )
 
     def options(self) -> dict[str, Any]:
         return {"noise": per_joint("--noise", self.noise), "rate": self.noise_rate}

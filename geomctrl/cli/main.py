@@ -31,7 +31,8 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     help="Robot dynamics and control on Lie groups: run controllers on a plant that checks their proofs,"
     " sweep parameters of closed loops,"
-    " design motions to identify robots with, identify robots from their logs, look at robots, check their dynamics, export them as C.\n\n"
+    " design motions to identify robots with, identify robots from their logs, look at robots, check their dynamics,"
+    " export them as C.\n\n"
     "Start with: `geomctrl track panda --controller slotine-li --payload 2.0`",
 )
 for name in COMMANDS:

@@ -56,7 +56,7 @@ def link_capsules(robot: Mechanism, radius: float | None = None) -> tuple[Capsul
         if not ends:
             ends = [f.placement[:3, 3] for f in robot.frames if f.body == body and f.name != WORLD]
             ends = _distinct(ends) or [_beyond_its_centre(robot.parameters[body])]
-        long = [p for p in _distinct(ends)] or ([np.zeros(3)] if body >= 0 else [])
+        long = _distinct(ends) or ([np.zeros(3)] if body >= 0 else [])
         made += [Capsule(body, np.zeros(3), np.array(p, float), thick) for p in long]
     return tuple(made)
 
@@ -66,8 +66,8 @@ def capsule(robot: Mechanism, frame: str, start: ArrayLike, end: ArrayLike, radi
     require_robot("robot", robot)
     where = robot.frame(frame)
     R, p = where.placement[:3, :3], where.placement[:3, 3]
-    ends = (p + R @ vector(name, x, 3) for name, x in (("start", start), ("end", end)))
-    return Capsule(where.body, *ends, number("radius", radius, "a length > 0", lambda x: x > 0.0))
+    start, end = (p + R @ vector(name, x, 3) for name, x in (("start", start), ("end", end)))
+    return Capsule(where.body, start, end, number("radius", radius, "a length > 0", lambda x: x > 0.0))
 
 
 def check_capsule(name: str, x: object, robot: Mechanism) -> Capsule:

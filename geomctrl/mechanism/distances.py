@@ -79,8 +79,9 @@ def segment_to_box(
     gap = x - np.clip(x, lower, upper)
     distance = np.sqrt(dot(gap, gap))
     direction = gap / np.maximum(distance, TINY)[..., None]
-    inside = distance <= 1e-12
+    inside = np.asarray(distance <= 1e-12)
     if inside.any():
+        distance, s, direction = np.array(distance), np.array(s), np.array(direction)
         depth, way, end = _way_out(p0[inside], p1[inside], lower[inside], upper[inside])
         distance[inside], direction[inside], s[inside] = -depth, way, end
     return distance, s, direction

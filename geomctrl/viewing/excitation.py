@@ -37,10 +37,13 @@ class Motion(NamedTuple):
 def excitation(motion: Motion, path: Path) -> Path:
     """Write the picture as PNG."""
     fig = new_figure(15.0, 9.0, motion.title)
-    left, right = fig.subfigures(1, 2, width_ratios=(0.95, 1.0))
+    halves: Any = fig.subfigures(1, 2, width_ratios=(0.95, 1.0))
+    left, right = halves
     top, bottom = left.subfigures(2, 1, height_ratios=(2.6, 1.0))
     _draw_robot(top.add_subplot(projection="3d"), motion)
-    for ax, (name, (values, own)) in zip(np.atleast_1d(bottom.subplots(1, len(motion.criteria))), motion.criteria.items()):
+    for ax, (name, (values, own)) in zip(
+        np.atleast_1d(bottom.subplots(1, len(motion.criteria))), motion.criteria.items()
+    ):
         ax.hist(values, bins=30, color="0.75")
         ax.axvline(own, color=BLUE, lw=2.0)
         ax.set_xlabel(f"{name}; blue: this motion", fontsize=8)

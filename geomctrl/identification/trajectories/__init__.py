@@ -1,22 +1,25 @@
 """Exciting trajectories: motions within a robot's limits, clear of what is around, that tell its base parameters apart.
 
-    excitation = optimize(RegressorModel(robot), 10.0, objective="log_det", surroundings=Surroundings(floor=0.0))
-    print(excitation.text())
-    save_trajectory(excitation.trajectory, "excitation.csv", robot.dof_names)
+excitation = optimize(RegressorModel(robot), 10.0, objective="log_det", surroundings=Surroundings(floor=0.0))
+print(excitation.text())
+save_trajectory(excitation.trajectory, "excitation.csv", robot.dof_names)
 """
+
+from geomctrl.mechanism.capsules import Capsule, capsule, link_capsules
 
 from .excitation import Excitation
 from .files import save_trajectory
-from .limits import Limits
 from .search import optimize
 from .surroundings import Surroundings, load_surroundings
 from .trajectory import Trajectory
 
 __all__ = [
+    "Capsule",
     "Excitation",
-    "Limits",
     "Surroundings",
     "Trajectory",
+    "capsule",
+    "link_capsules",
     "load_surroundings",
     "optimize",
     "save_trajectory",

@@ -20,7 +20,8 @@ from geomctrl.robot import Robot
 
 from .surroundings import Surroundings
 
-TRIED = 300  # random postures: what touches in all of them is left out
+TRIED = 300  # random postures
+STILL = 1e-9  # m: a distance that changes less is fixed
 FLOOR, BOXES, SELF = "floor", "keep-out boxes", "itself"
 
 
@@ -41,7 +42,7 @@ class Clearances:
     capsules: tuple[Capsule, ...]
     surroundings: Surroundings
     rows: Rows
-    always: tuple[str, ...]  # what touches in every posture tried and is not checked
+    always: tuple[str, ...]  # what is too near in every posture tried, and is not checked
 
     @property
     def size(self) -> int:
@@ -153,8 +154,8 @@ def unchecked(robot: Robot) -> Clearances:
 
 
 def clearances_of(robot: Robot, surroundings: Surroundings, lower: np.ndarray, upper: np.ndarray) -> Clearances:
-    """What is to be checked of a robot that moves between these positions (nv,): all but what is fixed to the world,
-    links on the same joint, and what touches in all of TRIED random postures."""
+    """What is to be checked of a robot that moves between these positions (nv,): all but what no motion changes, links
+    on the same joint, and links that are nearer to each other than asked for in all of TRIED random postures."""
     capsules = surroundings.of(robot)
     moving = [k for k, c in enumerate(capsules) if c.body >= 0]
     count = len(capsules)
@@ -166,10 +167,14 @@ def clearances_of(robot: Robot, surroundings: Surroundings, lower: np.ndarray, u
     rows = Rows(np.array(over, int), np.array(boxes, int).reshape(-1, 2), np.array(pairs, int).reshape(-1, 2))
     every = Clearances(robot, capsules, surroundings, rows, ())
     q = np.random.default_rng(0).uniform(lower, upper, size=(TRIED, robot.nv))
-    touches = (every.values(q) < 0.0).all(axis=0)
-    names = [name for name, touch in zip(every.names, touches) if touch]
+    d = every.values(q)
+    least, greatest = d.min(axis=0, initial=np.inf), d.max(axis=0, initial=-np.inf)
+    still = greatest - least < STILL
+    near = greatest < surroundings.clearance
+    skip = still | (near & (np.array(every.kinds) == SELF))
+    names = [name for name, left_out in zip(every.names, skip & near) if left_out]
     cuts = np.cumsum([len(x) for x in rows])[:-1]
-    kept = Rows(*(x[~skip] for x, skip in zip(rows, np.split(touches, cuts))))
+    kept = Rows(*(x[~out] for x, out in zip(rows, np.split(skip, cuts))))
     return Clearances(robot, capsules, surroundings, kept, tuple(dict.fromkeys(names)))
 
 
@@ -191,17 +196,16 @@ def sweeps(clearances: Clearances, lower: np.ndarray, upper: np.ndarray) -> np.n
     still = robot.tree_configuration(np.zeros(robot.nv))
     travel = travel + np.abs(still)
     reach = np.array([_reach(robot, c, travel) for c in clearances.capsules])  # (capsules, tree's joints)
-    first = np.concatenate(
-        (np.tile(reach, (2, 1))[clearances.rows.floor], reach[clearances.rows.boxes[:, 0]])
-    ).reshape(-1, reach.shape[1])
+    first = np.concatenate((np.tile(reach, (2, 1))[clearances.rows.floor], reach[clearances.rows.boxes[:, 0]])).reshape(
+        -1, reach.shape[1]
+    )
     i, j = clearances.rows.pairs.T
     between = np.where((reach[i] > 0.0) & (reach[j] > 0.0), 0.0, reach[i] + reach[j])
     return np.concatenate((first, between)) @ np.abs(A)
 
 
 def _reach(robot: Robot, c: Capsule, travel: np.ndarray) -> np.ndarray:
-    """Per joint of the tree, how far the capsule's segment can be from its axis at most; 0 where it does not move it.
-    """
+    """Per joint of the tree, how far the capsule's segment is from its axis at most; 0 where it does not move it."""
     out = np.zeros(robot.nbodies)
     body, far = c.body, max(np.linalg.norm(c.start), np.linalg.norm(c.end))
     while body >= 0:

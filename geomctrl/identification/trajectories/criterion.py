@@ -77,11 +77,11 @@ def _condition(W: np.ndarray, prior: bool, rows: float) -> Graded:
     if length.min() <= 1e-12 * length.max():
         return np.inf, W
     U = W if prior else W / length
-    s, V = np.linalg.eigh(U.T @ U)
-    if s[0] <= 1e-14 * s[-1]:
+    _, s, V = np.linalg.svd(np.linalg.qr(U, mode="r"))  # of U^T U's eigenvalues, half the digits would be lost
+    if s[-1] <= 1e-10 * s[0]:
         return np.inf, W
-    G = np.outer(U @ V[:, -1], V[:, -1]) / s[-1] - np.outer(U @ V[:, 0], V[:, 0]) / s[0]
-    return 0.5 * np.log(s[-1] / s[0]), G if prior else (G - U * np.sum(U * G, axis=0)) / length
+    G = np.outer(U @ V[0], V[0]) / s[0] ** 2 - np.outer(U @ V[-1], V[-1]) / s[-1] ** 2
+    return np.log(s[0] / s[-1]), G if prior else (G - U * np.sum(U * G, axis=0)) / length
 
 
 def measures(W: np.ndarray) -> tuple[float, float]:

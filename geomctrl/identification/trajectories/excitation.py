@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -18,10 +18,8 @@ from .criterion import deviations, measures
 from .files import save_trajectory
 from .guarantee import margins, nearest
 from .limits import Limits
+from .problem import Problem
 from .trajectory import Trajectory
-
-if TYPE_CHECKING:
-    from .problem import Problem
 
 
 @dataclass(frozen=True, eq=False)
@@ -54,17 +52,6 @@ class Excitation:
     rate: float
     deviations: np.ndarray
     sizes: np.ndarray
-
-    @classmethod
-    def of(
-        cls, problem: Problem, trajectory: Trajectory, start: Trajectory, random: np.ndarray, cost: np.ndarray
-    ) -> Excitation:
-        """From a solved problem; random (compare, 2): condition and mean log det of random motions."""
-        W, rows = problem.whitened(trajectory)
-        return cls(
-            trajectory, start, *measures(W), *problem.measured(start), cost, *random.T, problem.model, problem.limits,
-            problem.clearances, problem.criterion.noise, problem.rate, deviations(W, rows), problem.criterion.scale,
-        )  # fmt: skip
 
     @cached_property
     def margins(self) -> dict[str, np.ndarray]:
@@ -102,7 +89,7 @@ class Excitation:
         for kind, (what, distance) in self.clearances.items():
             lines.append(f"closest to {kind}: {what}, {100 * distance:.1f} cm")
         if self.around is not None and self.around.always:
-            lines.append(f"not checked, touching in every posture: {'; '.join(self.around.always)}")
+            lines.append(f"not checked, as near in every posture: {'; '.join(self.around.always)}")
         return "\n".join(lines)
 
     def report(self) -> str:
@@ -155,7 +142,9 @@ class Excitation:
         t = np.linspace(0.0, self.trajectory.duration, 401)
         q, v, a = self.trajectory.at(t)
         limits, around = self.limits, self.around
-        both = {k: np.stack((-x, x)) for k, x in (("v", limits.velocity), ("a", limits.acceleration), ("t", limits.effort))}
+        both = {
+            k: np.stack((-x, x)) for k, x in (("v", limits.velocity), ("a", limits.acceleration), ("t", limits.effort))
+        }
         curves = {
             "position": (q, np.stack((limits.lower, limits.upper))),
             "velocity": (v, both["v"]),
@@ -184,3 +173,19 @@ class Excitation:
             {"name": name, "size": float(size), "std": float(std), "interval": float(1.96 * std)}
             for name, size, std in zip(self.names, self.sizes, self.deviations)
         ]
+
+
+def compared(
+    problem: Problem, trajectory: Trajectory, start: Trajectory, random: np.ndarray, cost: np.ndarray
+) -> Excitation:
+    """What solved a problem, beside random motions: `random` (compare, 2), their condition and mean log det."""
+    W, rows = problem.whitened(trajectory)
+    condition, log_det = measures(W)
+    random_condition, random_log_det = problem.measured(start)
+    return Excitation(
+        trajectory=trajectory, random=start, condition=condition, log_det=log_det,
+        random_condition=random_condition, random_log_det=random_log_det, cost=cost,
+        random_conditions=random[:, 0], random_log_dets=random[:, 1], model=problem.model, limits=problem.limits,
+        around=problem.clearances, noise=problem.criterion.noise, rate=problem.rate,
+        deviations=deviations(W, rows), sizes=problem.criterion.scale,
+    )  # fmt: skip

@@ -69,9 +69,7 @@ def keeps_clear(clearances: Clearances, limits: Limits, trajectory: Trajectory) 
         q, v, _ = trajectory.at(middle)
         d, v = clearances.values(q), np.abs(v)
         t0, t1 = np.concatenate((t0, middle)), np.concatenate((middle, t1))
-        d0, d1, v0, v1 = (
-            np.concatenate(x) for x in ((d0, d), (d, d1), (v0, v), (v, v1))
-        )
+        d0, d1, v0, v1 = (np.concatenate(x) for x in ((d0, d), (d, d1), (v0, v), (v, v1)))
     return False
 
 

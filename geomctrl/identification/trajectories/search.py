@@ -5,7 +5,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -19,7 +18,7 @@ from geomctrl.identification.model import RegressorModel
 from geomctrl.robot import Robot
 
 from .clearance import clearances_of
-from .excitation import Excitation
+from .excitation import Excitation, compared
 from .guarantee import keeps_clear, margins
 from .limits import limits_of
 from .problem import Problem
@@ -30,6 +29,7 @@ from .trajectory import Trajectory
 BARRIERS = (1e-1, 1e-2, 1e-3)
 SHORTENED = 30  # times that a step is shortened at most
 DRAWN, DRAWINGS = 0.985, 400  # how a motion is drawn together until it keeps its limits between samples too
+TRIES = 20  # postures, about which a random motion is to fit
 SHARED = 2  # starts from which on processes share the work
 
 
@@ -94,13 +94,16 @@ def optimize(
     centres = postures(problem, q0)
     with _workers(starts, executor) as run:
         seeds = [(seed, k) for k in range(max(compare, starts))]
-        found = [x for part in run(partial(_explored, problem, centres), _shares(seeds)) for x in part]
+        parts = list(run(partial(_explored, problem, centres), _shares(seeds)))
+        found = [x for part, _ in parts for x in part]
+        if not found:
+            raise next(why for _, why in parts if why is not None)
         found.sort(key=lambda x: x[0])
         best = [(z, centre) for _, z, centre, _, _ in found[:starts]]
         results = list(run(partial(_improved, problem, iterations), best))
     trajectory, _, costs = min(results, key=lambda x: x[1])
     random = np.array([(condition, log_det) for *_, condition, log_det in found])
-    return Excitation.of(problem, trajectory, problem.trajectory(found[0][1]), random, costs)
+    return compared(problem, trajectory, problem.trajectory(found[0][1]), random, costs)
 
 
 def _shares(seeds: list) -> list[list]:
@@ -128,21 +131,25 @@ def _mapped(executor: Any, function: Any, items: list) -> list:
 Random = tuple[float, np.ndarray, np.ndarray, float, float]
 
 
-def _explored(problem: Problem, centres: np.ndarray, seeds: list[tuple[int, int]]) -> list[Random]:
-    """(criterion, z, centre, condition, mean log det) of a random motion a seed; those that fit nowhere are missing."""
+def _explored(
+    problem: Problem, centres: np.ndarray, seeds: list[tuple[int, int]]
+) -> tuple[list[Random], ExcitationError | None]:
+    """(criterion, z, centre, condition, mean log det) of a random motion a seed, and why the last one that fits about
+    none of the postures tried does not."""
     out: list[Random] = []
+    why = None
     for key in seeds:
         rng = np.random.default_rng(key)
-        centre = centres[int(rng.integers(len(centres)))]
-        try:
-            z = random_motion(problem, centre, rng)
-        except ExcitationError:
-            continue
-        trajectory = problem.trajectory(z)
-        out.append((problem.value(z), z, centre, *problem.measured(trajectory)))
-    if not out:
-        raise ExcitationError("no motion within the limits about any posture: every random one leaves them")
-    return out
+        for _ in range(TRIES):
+            centre = centres[int(rng.integers(len(centres)))]
+            try:
+                z = random_motion(problem, centre, rng)
+            except ExcitationError as error:
+                why = error
+            else:
+                out.append((problem.value(z), z, centre, *problem.measured(problem.trajectory(z))))
+                break
+    return out, why
 
 
 def _improved(

@@ -14,7 +14,7 @@ from .problem import FELT, Problem
 POSTURES = 4000  # random ones that are looked at
 KEPT = 0.25  # of those that can be held, the roomiest
 REPAIRED = 8  # of the nearest misses where none can
-SHRINK, SHRINKS = 0.85, 60
+SHRINK, SMALLEST = 0.85, 0.02  # of what the joints' own limits allow
 LARGE = 0.95  # of the greatest size within the limits: a start is not on its limits, where barriers are infinite
 
 
@@ -75,7 +75,9 @@ def shortfall(problem: Problem, q: np.ndarray) -> str:
     limit = problem.limits.effort
     for k in np.flatnonzero(torques <= 0.0):
         holds = (1.0 - torques[k]) * limit[k]
-        found.append((-torques[k], f"joint {names[k]!r} takes {holds:.4g} N m to hold still, allowed are {limit[k]:.4g}"))
+        found.append(
+            (-torques[k], f"joint {names[k]!r} takes {holds:.4g} N m to hold still, allowed are {limit[k]:.4g}")
+        )
     for k in np.flatnonzero(positions <= 0.0):
         found.append((-positions[k], f"joint {names[k]!r} is outside its range"))
     if problem.clearances is not None:
@@ -98,7 +100,7 @@ def _repaired(problem: Problem, q: np.ndarray) -> np.ndarray:
     def missing(x: np.ndarray) -> np.ndarray:
         positions, torques, clear = rooms(problem, x)
         parts = (0.02 - positions, 0.02 - torques, 0.02 - clear / FELT)
-        return sum((np.maximum(p, 0.0) ** 2).sum(axis=1) for p in parts)
+        return np.sum([(np.maximum(p, 0.0) ** 2).sum(axis=1) for p in parts], axis=0)
 
     def graded(x: np.ndarray) -> tuple[float, np.ndarray]:
         around = missing(np.concatenate((x[None], x + step * np.eye(len(x)), x - step * np.eye(len(x)))))
@@ -127,13 +129,24 @@ def random_motion(problem: Problem, centre: np.ndarray, rng: np.random.Generator
 
 def shrunk_until(problem: Problem, still: np.ndarray, motion: np.ndarray) -> np.ndarray:
     """still + s motion, s = 1, SHRINK, SHRINK^2, ...: the first that keeps torques and clearances at the samples, with
-    a little to spare."""
-    for _ in range(SHRINKS):
-        q, v, a = problem.states(still + motion)
-        tau = problem.model.torque(problem.pi, q, v, a)
-        if (np.abs(tau) < LARGE * problem.limits.effort).all() and (problem._clear(q)[0] > 0.0).all():
-            return still + motion
-        motion = SHRINK * motion
+    a little to spare. Raises ExcitationError, with what is in the way, where s is below SMALLEST."""
+    limits, size = problem.limits, 1.0
+    while True:
+        q, v, a = problem.states(still + size * motion)
+        torques = np.abs(problem.model.torque(problem.pi, q, v, a)).max(axis=0) / limits.effort
+        clear = problem._clear(q)[0].min(axis=0)
+        if torques.max() < LARGE and clear.min(initial=1.0) > 0.0:
+            return still + size * motion
+        if size < SMALLEST:
+            break
+        size *= SHRINK
+    k = int(np.argmax(torques))
+    if torques[k] >= LARGE:
+        what = f"joint {problem.robot.dof_names[k]!r} takes {100 * torques[k]:.0f} % of the torque allowed"
+    else:
+        assert problem.clearances is not None
+        k = int(np.argmin(clear))
+        what = f"{problem.clearances.names[k]} is {-100 * clear[k]:.1f} cm nearer than asked for"
     raise ExcitationError(
-        "no motion within the limits about the posture: does holding still already take more than the effort limits?"
+        f"no motion within the limits: even at {100 * SMALLEST:.0f} % of what joints' ranges and speeds allow, {what}"
     )
