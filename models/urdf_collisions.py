@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from geomctrl.arguments import instance
+from geomctrl.arguments import instance, listed, number, path_of
 from geomctrl.errors import GeomctrlError, ModelError
 from geomctrl.lie import so3
 from geomctrl.mechanism.capsules import Capsule, link_capsules
@@ -30,6 +30,9 @@ def collision_capsules(
     (`link_capsules` with `radius`) and are named; so are moving links without any. Raises ModelError, ArgumentError.
     """
     instance("robot", robot, Robot, "a geomctrl.Robot")
+    if radius is not None:
+        number("radius", radius, "a length > 0", lambda x: x > 0.0)
+    package_dirs = [path_of("package_dirs", folder) for folder in listed("package_dirs", package_dirs)]
     document = read_xml(locate(source, package_dirs))
     if document.tag != "robot":
         raise ModelError(f"not a URDF: expected the root element <robot>, got <{document.tag}>")

@@ -58,12 +58,14 @@ def excite(
 
     - `geomctrl excite panda --velocity 1 --acceleration 4 --jerk 50 --rotor --repeats 3 --rate 1000`
 
-    - `geomctrl excite scara --floor none --noise 0.5 --out out/scara`
+    - `geomctrl excite scara --velocity 2 --floor none --noise 0.5 --out out/scara`
     """
     from geomctrl.identification.errors import ExcitationError
+    from geomctrl.identification.trajectories.limits import limits_of
 
     console = stdout_console()
     nominal = load_robot(robot, floating_base, mimic, "unchecked")
+    limits_of(nominal, **limits.options())  # before anything is compiled
     model = parameters.model(nominal)
     around, notes = surroundings.of(robot, nominal)
     options = {**motion.options(), **limits.options(), **parameters.options(), "surroundings": around}

@@ -1,12 +1,14 @@
 """Exciting trajectories: exact gradients, limits, rest at both ends, and that they are worth it; a truth test."""
 
+from concurrent.futures import ThreadPoolExecutor
+
 import numpy as np
 import pytest
 from demos import identify_synthetic_panda
 
 from geomctrl import models
 from geomctrl.errors import ArgumentError
-from geomctrl.identification import ExcitationError, RegressorModel
+from geomctrl.identification import Dataset, ExcitationError, RegressorModel, fit
 from geomctrl.identification.trajectories import Surroundings, optimize
 from geomctrl.identification.trajectories.clearance import clearances_of
 from geomctrl.identification.trajectories.problem import FELT, SHIFTS, WEIGHTS, Problem, limits_of
@@ -149,3 +151,47 @@ def test_a_simulated_panda_is_recovered_within_its_confidence_intervals():
     assert np.mean(np.abs(z) < 1.96) > 0.9
     assert np.abs(z).max() < 5.0
     assert 0.7 < np.sqrt(np.mean(z**2)) < 1.35  # intervals neither too narrow nor too wide
+
+
+@pytest.mark.slow
+def test_better_than_the_best_of_two_hundred_random_motions():
+    for objective, better in (("log_det", "random_log_dets"), ("condition", "random_conditions")):
+        e = optimize(models.panda(), 10.0, objective=objective, compare=200, iterations=45, samples=60)
+        assert len(getattr(e, better)) == 200
+        if objective == "log_det":
+            assert e.log_det > e.random_log_dets.max() + 0.2
+        else:
+            assert e.condition < 0.7 * e.random_conditions.min()
+
+
+@pytest.mark.slow
+def test_intervals_are_what_was_predicted():
+    """Logs of the designed motion with known parameters and noise, identified by least squares, sixteen times."""
+    robot = models.panda()
+    model = RegressorModel(robot, smoothing=0.05)
+    noise = np.array([0.5, 0.5, 0.5, 0.5, 0.1, 0.1, 0.1])
+    options = {"objective": "log_det", "noise": noise, "rate": 50.0, "compare": 4, "iterations": 15, "samples": 50}
+    e = optimize(model, 8.0, **options)
+    t = np.arange(400) / 50.0  # 8 s at 50 Hz
+    q, v, a = e.trajectory.at(t)
+    x = model.prior
+    x[model.indices("viscous")], x[model.indices("coulomb")] = 2.0, 1.0
+    truth, clean, z = model.base.projection @ x, model.torque(x, q, v, a), []
+    rng = np.random.default_rng(0)
+    for _ in range(16):
+        tau = clean + noise * rng.normal(size=clean.shape)
+        estimate = fit(model, Dataset(t, q, tau, v=v, a=a), "wls")
+        z.append((estimate.values - truth) / e.deviations)
+        assert (estimate.std / e.deviations < 1.5).all()
+        assert (e.deviations / estimate.std < 1.5).all()
+    assert 1 / 1.2 < np.sqrt(np.mean(np.square(z))) < 1.2
+    assert 0.92 < np.mean(np.abs(z) < 1.96) < 0.98
+
+
+@pytest.mark.slow
+def test_processes_find_what_one_process_finds():
+    options = {"terms": 2, "iterations": 3, "samples": 20, "compare": 4, "velocity": 2.0}
+    apart = optimize(models.scara(), 5.0, starts=2, **options)
+    with ThreadPoolExecutor(1) as executor:
+        here = optimize(models.scara(), 5.0, starts=2, executor=executor, **options)
+    np.testing.assert_allclose(apart.trajectory.coefficients, here.trajectory.coefficients, atol=1e-6)

@@ -136,9 +136,9 @@ class Clearances:
             X.append(distances.at(ends[0][:, i], ends[1][:, i], s))
             Y.append(distances.at(ends[0][:, j], ends[1][:, j], t))
             n.append((X[-1] - Y[-1]) / np.maximum(distance, 1e-12)[..., None])
-        joined = (np.concatenate(x, axis=1).reshape(N, self.size, -1) for x in ([v[..., None] for v in d], X, Y, n))
-        values, x, y, direction = joined
-        return values[..., 0], (x, y), direction
+        values = np.concatenate(d, axis=1)
+        x, y, direction = (np.concatenate(parts, axis=1) for parts in (X, Y, n))
+        return values, (x, y), direction
 
 
 def by_kind(clearances: Clearances, q: np.ndarray) -> dict[str, np.ndarray]:

@@ -46,7 +46,10 @@ class Surroundings:
         if self.radius is not None:
             put(self, "radius", number("radius", self.radius, "a length > 0", lambda x: x > 0.0))
         if self.capsules is not None:
-            put(self, "capsules", tuple(listed("capsules", self.capsules)))
+            capsules = tuple(listed("capsules", self.capsules))
+            if not capsules or not all(isinstance(c, Capsule) for c in capsules):
+                raise ArgumentError(f"capsules: expected Capsules, one at least, got {self.capsules!r:.80}")
+            put(self, "capsules", capsules)
 
     def of(self, robot: Robot) -> tuple[Capsule, ...]:
         """The robot's capsules. Raises ArgumentError for ones that are not on its bodies."""
