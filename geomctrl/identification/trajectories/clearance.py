@@ -110,7 +110,6 @@ class Clearances:
 
     def _distances(self, ends: np.ndarray) -> tuple[np.ndarray, tuple[np.ndarray, np.ndarray], np.ndarray]:
         """(values (N, C), the nearest points of both sides (N, C, 3) each, direction from second to first)."""
-        N = ends.shape[1]
         radii = np.array([c.radius for c in self.capsules])
         all_ends = np.concatenate((ends[0], ends[1]), axis=1)  # (N, 2 capsules, 3)
         d, X, Y, n = [], [], [], []
