@@ -29,7 +29,7 @@ def test_a_design_is_written_and_told(tmp_path):
     assert (np.abs(table[:, 5:9]) <= 2.0).all()
     message = json.loads((tmp_path / "excitation.json").read_text())
     assert message["joint_names"] == list(models.scara().dof_names)
-    rows = list(csv.DictReader((tmp_path / "excitation_parameters.csv").open()))
+    rows = list(csv.DictReader((tmp_path / "excitation_parameters.csv").read_text().splitlines()))
     assert len(rows) >= 10
     assert all(float(row["predicted standard deviation"]) > 0.0 for row in rows)
 

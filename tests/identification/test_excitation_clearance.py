@@ -7,7 +7,7 @@ from urdf_arms import ARM
 
 from geomctrl import models
 from geomctrl.identification import RegressorModel
-from geomctrl.identification.trajectories import Surroundings, Trajectory, link_capsules, optimize
+from geomctrl.identification.trajectories import Surroundings, Trajectory, guarantee, link_capsules, optimize
 from geomctrl.identification.trajectories.clearance import BOXES, FLOOR, SELF, clearances_of, sweeps
 from geomctrl.identification.trajectories.guarantee import keeps_clear, margins, nearest
 from geomctrl.identification.trajectories.limits import limits_of
@@ -132,12 +132,11 @@ def test_what_joints_do_not_move_is_known():
     assert (rows["'panda_link3' off keep-out box 1"][3:] == 0).all()
 
 
-def wobble(robot, q0, depth, harmonic=1):
+def wobble(robot, q0, depth):
     """About q0, joint by joint as far as `depth`, at rest at the ends."""
-    c = np.zeros((2 * 2 * harmonic + 1, robot.nv))
+    c = np.zeros((5, robot.nv))
     c[0] = q0 + 0.5 * depth
-    cosines = 1 + 2 * harmonic
-    c[cosines + harmonic - 1], c[cosines + 2 * harmonic - 1] = -2.0 / 3.0 * depth, 1.0 / 6.0 * depth
+    c[3], c[4] = -2.0 / 3.0 * depth, 1.0 / 6.0 * depth
     return Trajectory("fourier", 4.0, c)
 
 
@@ -149,6 +148,23 @@ def test_the_proof_agrees_with_dense_sampling_on_both_sides():
     clear, limits = around(robot, clearance=0.0)
     there = min(d for _, d in nearest(clear, motion).values())
     assert 0.005 < there < 0.3
+    for less, holds in ((1e-4, True), (-1e-4, False)):
+        again, _ = around(robot, clearance=there - less)
+        assert keeps_clear(again, limits, motion) is holds
+
+
+@pytest.mark.parametrize("samples", [4, 8, 34])
+def test_what_happens_between_samples_is_seen(samples, monkeypatch):
+    """With few samples, between which the nearest moment is: the proof still holds just below what dense sampling
+    finds, and fails just above."""
+    robot = models.panda()
+    q0, depth = np.array([0.0, 0.3, 0.0, -1.6, 0.0, 1.8, 0.0]), np.array([0.3, 0.55, 0.2, 0.3, 0.4, 0.3, 0.5])
+    motion = wobble(robot, q0, depth)
+    clear, limits = around(robot, clearance=0.0)
+    there = clear.values(motion.at(np.linspace(0.0, 4.0, 20_001))[0]).min()
+    at_samples = clear.values(motion.at(np.linspace(0.0, 4.0, samples))[0]).min()
+    assert 0.005 < there < at_samples - 2e-4
+    monkeypatch.setattr(guarantee, "FINE", samples)
     for less, holds in ((1e-4, True), (-1e-4, False)):
         again, _ = around(robot, clearance=there - less)
         assert keeps_clear(again, limits, motion) is holds
