@@ -130,6 +130,7 @@ def test_bad_requests_are_named():
             optimize(robot, **options)
 
 
+@pytest.mark.slow
 def test_what_can_not_be_met_is_said_and_by_how_much():
     panda = models.panda()
     few = {"compare": 1, "samples": 30}
@@ -189,9 +190,11 @@ def test_intervals_are_what_was_predicted():
 
 
 @pytest.mark.slow
-def test_processes_find_what_one_process_finds():
-    options = {"terms": 2, "iterations": 3, "samples": 20, "compare": 4, "velocity": 2.0}
+def test_processes_find_what_one_process_finds(tmp_path):
+    options = {"terms": 2, "iterations": 3, "samples": 20, "compare": 4, "velocity": 2.0, "surroundings": None}
     apart = optimize(models.scara(), 5.0, starts=2, **options)
     with ThreadPoolExecutor(1) as executor:
         here = optimize(models.scara(), 5.0, starts=2, executor=executor, **options)
     np.testing.assert_allclose(apart.trajectory.coefficients, here.trajectory.coefficients, atol=1e-6)
+    assert here.clearances == {}  # nothing is around, and it is drawn all the same
+    assert here.plot(tmp_path / "free.png").read_bytes().startswith(b"\x89PNG")

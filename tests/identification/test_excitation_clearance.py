@@ -208,3 +208,22 @@ def test_links_that_always_touch_and_what_never_moves_are_left_out():
     assert "'panda_link1' over the floor" in low.always
     assert around(models.panda(), self_collision=False)[0].kinds == [FLOOR] * len(clear.rows.floor)
     assert around(models.panda(), floor=None)[0].kinds == [SELF] * len(clear.rows.pairs)
+
+
+@pytest.mark.parametrize("make", [models.panda, models.scara, models.puma560])
+def test_gradients_of_distances(make):
+    """Each distance by itself, against central differences; where its nearest points jump they have none."""
+    robot = make()
+    clear, limits = around(robot, keep_out=[BOX], radius=0.03)
+    q = np.random.default_rng(0).uniform(limits.lower, limits.upper, (60, robot.nv))
+    values, pulled = clear.with_gradient(q)
+    np.testing.assert_array_equal(values, clear.values(q))
+    step = 1e-6 * np.eye(robot.nv)
+    numeric = np.stack([(clear.values(q + e) - clear.values(q - e)) / 2e-6 for e in step], axis=-1)  # (N, C, nv)
+    for k, kind in enumerate(clear.kinds):
+        G = np.zeros_like(values)
+        G[:, k] = 1.0
+        outside = values[:, k] > (-0.029 if kind == BOXES else -0.059)  # segments that do not cut boxes or each other
+        close = np.isclose(pulled(G), numeric[:, k], atol=1e-6).all(axis=1)
+        assert close[outside].mean() > 0.97, clear.names[k]
+    assert {FLOOR, SELF} <= set(clear.kinds) or robot.name == "scara"

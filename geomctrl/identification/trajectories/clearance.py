@@ -71,7 +71,10 @@ class Clearances:
         return self._distances(self.ends(q))[0]
 
     def with_gradient(self, q: np.ndarray) -> tuple[np.ndarray, Callable[[np.ndarray], np.ndarray]]:
-        """(distances (N, C), a function that takes G (N, C) to sum_c G_c d(distance_c)/dq (N, nv))."""
+        """(distances (N, C), a function that takes G (N, C) to sum_c G_c d(distance_c)/dq (N, nv)).
+
+        Gradients are for capsules' segments that cut no box.
+        """
         values, where, n = self._distances(self.ends(q))
         sides = self._bodies()
 

@@ -74,6 +74,7 @@ class Excitation:
         quantiles = (0.0, 0.5, 1.0)
         conditions = np.quantile(self.random_conditions, quantiles)
         log_dets = np.quantile(self.random_log_dets, quantiles)[::-1]
+        shorter = 100.0 * np.exp(0.5 * (log_dets - self.log_det))  # half: variances to standard deviations
         lines = [
             f"{self.trajectory.kind} trajectory of {self.trajectory.duration:g} s, {len(self.cost) - 1} iterations",
             f"{'':32}{'condition':>12}{'mean log det':>14}",
@@ -84,6 +85,8 @@ class Excitation:
         lines += [
             f"{'optimised':32}{self.condition:12.4g}{self.log_det:14.3f}",
             f"random ones that are better: {100 * ranks[0]:.0f} % in condition, {100 * ranks[1]:.0f} % in log det",
+            f"axes of the confidence ellipsoid, in the geometric mean: {shorter[0]:.0f} % of the best random one's,"
+            f" {shorter[1]:.0f} % of the median's",
             f"closest to a limit: {100 * self.margin:.1f} % of it left",
         ]
         for kind, (what, distance) in self.clearances.items():
