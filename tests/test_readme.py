@@ -5,6 +5,8 @@ from pathlib import Path
 
 import pytest
 
+from geomctrl.identification.trajectories import load_surroundings
+
 ROOT = Path(__file__).parents[1]
 README = ROOT / "README.md"
 PLACES = (ROOT, ROOT / "geomctrl", ROOT / "experiments")  # where the documents' paths begin
@@ -60,6 +62,17 @@ def test_python_in_the_page_about_priors_runs(capsys):
     assert (space["same"].x == space["estimate"].x).all()
 
 
+def test_python_in_the_page_about_excitation_runs(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)  # it writes files
+    text, space = (ROOT / "docs/excitation.md").read_text(encoding="utf-8"), {}
+    for block in re.findall(r"```python\n(.*?)```", text, re.DOTALL):
+        exec(compile(block, "docs/excitation.md", "exec"), space)
+    assert all(path.is_file() for path in space["files"])
+    assert "closest to keep-out boxes" in capsys.readouterr().out
+    (tmp_path / "cell.toml").write_text(re.findall(r"```toml\n(.*?)```", text, re.DOTALL)[0])
+    load_surroundings(tmp_path / "cell.toml", space["robot"])
+
+
 @pytest.mark.parametrize(
     "document",
     [
@@ -69,6 +82,7 @@ def test_python_in_the_page_about_priors_runs(capsys):
         "docs/certificates.md",
         "docs/contact-and-wrenches.md",
         "docs/controllers.md",
+        "docs/excitation.md",
         "docs/formulas.md",
         "docs/loads.md",
         "docs/minimum-energy-paths.md",

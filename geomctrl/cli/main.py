@@ -1,4 +1,5 @@
 """The command line: `geomctrl track | sweep | identify | identify-load | drive-gains | info | check | robots | export`.
+"""The command line: `geomctrl track | sweep | identify | excite | info | check | robots | export`.
 
 Imports of anything heavy are inside the commands, so that help is quick.
 """
@@ -12,6 +13,7 @@ from typer.core import TyperGroup
 
 # Each is the function of that name in the module of that name; a class `Command` there is what shows its help.
 COMMANDS = ("track", "sweep", "identify", "identify_load", "drive_gains", "info", "check", "robots", "export")
+COMMANDS = ("track", "sweep", "identify", "excite", "info", "check", "robots", "export")
 
 
 class Commands(TyperGroup):
@@ -32,6 +34,8 @@ app = typer.Typer(
     help="Robot dynamics and control on Lie groups: run controllers on a plant that checks their proofs,"
     " sweep parameters of closed loops,"
     " identify robots, their loads and drives from logs, look at robots, check their dynamics, export them as C.\n\n"
+    " design motions to identify robots with, identify robots from their logs, look at robots, check their dynamics,"
+    " export them as C.\n\n"
     "Start with: `geomctrl track panda --controller slotine-li --payload 2.0`",
 )
 for name in COMMANDS:

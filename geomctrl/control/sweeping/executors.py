@@ -46,7 +46,7 @@ def computed(
     """
     with ExitStack() as stack:
         if executor is None:
-            executor = stack.enter_context(_processes(min(_cores(), count))) if count > 1 else _Here()
+            executor = stack.enter_context(processes(min(cores(), count))) if count > 1 else _Here()
         sent = job if isinstance(executor, (ThreadPoolExecutor, _Here)) else pickled(job)
         submit = partial(executor.submit, **_options(executor))
         yield from _as_done(partial(submit, run_block, sent), blocks, 2 * _workers(executor))
@@ -94,7 +94,7 @@ def _gone(error: BaseException) -> SweepError:
     return SweepError(f"executor: its workers are gone (killed, out of memory, or shut down): {error}")
 
 
-def _cores() -> int:
+def cores() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
@@ -105,8 +105,8 @@ def _options(executor: Any) -> dict[str, Any]:
 
 def _workers(executor: Any) -> int:
     if hasattr(executor, "nthreads"):  # a dask.distributed.Client
-        return max(sum(executor.nthreads().values()), _cores())
-    return getattr(executor, "_max_workers", None) or _cores()
+        return max(sum(executor.nthreads().values()), cores())
+    return getattr(executor, "_max_workers", None) or cores()
 
 
 class _Here:
@@ -127,7 +127,7 @@ class _Here:
 
 
 @contextmanager
-def _processes(n: int) -> Iterator[ProcessPoolExecutor]:
+def processes(n: int) -> Iterator[ProcessPoolExecutor]:
     """A pool of new processes: forking one that has threads (numba's, zarr's) may hang."""
     pool = ProcessPoolExecutor(n, mp_context=_Context(), initializer=_start_worker)
     try:

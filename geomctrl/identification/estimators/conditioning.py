@@ -12,6 +12,7 @@ from geomctrl.identification.compressed import Compressed
 from geomctrl.identification.data import Dataset
 from geomctrl.identification.errors import ExcitationError
 from geomctrl.identification.model import RegressorModel
+from geomctrl.robot import Robot
 
 DEAD = 1e-10  # length of a column, of the longest, up to which it holds rounding errors only: a joint stood still
 POOR = 1e-7  # relative singular value of the scaled base regressor below which parameters count as not excited
@@ -80,13 +81,16 @@ def natural_scale(model: RegressorModel, A: np.ndarray, b: np.ndarray) -> np.nda
     Inertial: m, m l, m l^2 of the robot's mean mass (1 kg if it has none) and the mean distance l between joints. The
     rest: what would explain the torques of a log A x = b on its own; 1 where the log does not move it.
     """
-    robot = model.robot
-    steps = np.linalg.norm(robot.placements[:, :3, 3], axis=1)
-    length = max(float(steps[steps > 1e-6].mean()) if (steps > 1e-6).any() else 0.0, 0.05)
-    mass = float(robot.parameters[:, 0].mean())
-    mass = mass if mass > 1e-6 else 1.0
     lengths = np.linalg.norm(A, axis=0)
     moved = lengths > DEAD * lengths.max()
     scale = np.where(moved, np.linalg.norm(b) / np.where(moved, lengths, 1.0), 1.0)
-    scale[: model.inertial] = np.tile(mass * np.array([1.0] + [length] * 3 + [length**2] * 6), robot.nbodies)
+    scale[: model.inertial] = np.tile(inertial_scale(model.robot), model.robot.nbodies)
     return scale
+
+
+def inertial_scale(robot: Robot) -> np.ndarray:
+    """(10,) m, m l, m l^2 of the robot's mean mass and the mean distance between joints, see `natural_scale`."""
+    steps = np.linalg.norm(robot.placements[:, :3, 3], axis=1)
+    length = max(float(steps[steps > 1e-6].mean()) if (steps > 1e-6).any() else 0.0, 0.05)
+    mass = float(robot.parameters[:, 0].mean())
+    return (mass if mass > 1e-6 else 1.0) * np.array([1.0] + [length] * 3 + [length**2] * 6)

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from geomctrl.arguments import checked
+from geomctrl.arguments import checked, count
 from geomctrl.control.contracts import Desired
 from geomctrl.control.desired import time
 
@@ -32,6 +33,24 @@ class Trajectory:
         q, v, a = self.basis(t) @ self.coefficients
         return q, v, a
 
+    def derivative(self, order: int, t: ArrayLike) -> np.ndarray:
+        """(N, nv): the derivative of this order, from 0 to 5, at times t (N,); the jerk is of order 3."""
+        order, t = count("order", order, 0, 5), np.atleast_1d(checked("t", t, ()))
+        return basis_functions(self.kind, self.duration, len(self.coefficients), t, order + 1)[-1] @ self.coefficients
+
+    def bounds(self, order: int) -> np.ndarray:
+        """(nv,) bounds of the size of the derivative of this order, from 1 to 5, at all times: of a series, the sum of
+        its harmonics' amplitudes; of a spline, its greatest coefficient, as B-splines are positive and add up to 1.
+        """
+        order = count("order", order, 1, 5)
+        if self.kind == "fourier":
+            s, c = np.split(self.coefficients[1:], 2)
+            w = 2.0 * np.pi * np.arange(1, len(s) + 1) / self.duration
+            return (w[:, None] ** order * np.hypot(s, c)).sum(axis=0)
+        spline = _splines(self.duration, len(self.coefficients)).derivative(order)
+        size = np.abs(spline.c @ self.coefficients)
+        return size[: len(spline.t) - spline.k - 1].max(axis=0)
+
     def __call__(self, t: float) -> Desired:
         t = time(t)
         inside = 0.0 <= t <= self.duration
@@ -39,18 +58,23 @@ class Trajectory:
         return Desired(q, v, a) if inside else Desired(q, np.zeros_like(q), np.zeros_like(q))
 
 
-def basis_functions(kind: str, duration: float, nk: int, t: np.ndarray) -> np.ndarray:
-    """(3, N, nk): basis functions, first and second derivatives."""
+def basis_functions(kind: str, duration: float, nk: int, t: np.ndarray, orders: int = 3) -> np.ndarray:
+    """(orders, N, nk): basis functions and their time derivatives up to order `orders` - 1."""
     if kind == "fourier":
-        harmonics = np.arange(1, (nk - 1) // 2 + 1)
-        w = 2.0 * np.pi * harmonics / duration
-        s, c = np.sin(np.outer(t, w)), np.cos(np.outer(t, w))
-        one, zero = np.ones((len(t), 1)), np.zeros((len(t), 1))
-        rows = [np.hstack((one, s, c)), np.hstack((zero, w * c, -w * s)), np.hstack((zero, -(w**2) * s, -(w**2) * c))]
-        return np.stack(rows)
+        w = 2.0 * np.pi * np.arange(1, (nk - 1) // 2 + 1) / duration
+        out = np.zeros((orders, len(t), nk))
+        out[0, :, 0] = 1.0
+        for k in range(orders):
+            phase = np.outer(t, w) + 0.5 * k * np.pi  # a derivative turns sine and cosine by a quarter
+            out[k, :, 1:] = np.hstack((w**k * np.sin(phase), w**k * np.cos(phase)))
+        return out
+    spline = _splines(duration, nk)
+    return np.stack([spline(t), *(spline.derivative(k)(t) for k in range(1, orders))])
+
+
+def _splines(duration: float, nk: int) -> Any:
     from scipy.interpolate import BSpline
 
     inner = np.linspace(0.0, duration, nk - 4)[1:-1]
     knots = np.concatenate((np.zeros(6), inner, np.full(6, duration)))
-    spline = BSpline(knots, np.eye(nk), 5)
-    return np.stack([spline(t), spline.derivative(1)(t), spline.derivative(2)(t)])
+    return BSpline(knots, np.eye(nk), 5)

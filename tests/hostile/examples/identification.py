@@ -455,6 +455,7 @@ EXAMPLES = {
     "LogFilter.without_standstill": Example({"data": LOG}, Filtering(10.0).for_log(LOG)),
     "LogFilter.without_saturation": Example({"data": LOG, "robot": ROBOT}, Filtering(10.0).for_log(LOG)),
 }
+(FOLDER / "cell.toml").write_text("floor = -1.0")
 TRAJECTORY = trajectories.Trajectory("fourier", 2.0, 0.125 * np.ones((5, 2)))
 EXAMPLES |= {
     "identification.trajectories.Trajectory.basis": Example(
@@ -464,7 +465,58 @@ EXAMPLES |= {
         {"t": Argument(TIME[:5], "huge negative shape empty")}, TRAJECTORY
     ),
     "identification.trajectories.Trajectory.__call__": Example({"t": number(0.5)}, TRAJECTORY),
+    "identification.trajectories.Trajectory.derivative": Example(
+        {"order": 3, "t": Argument(TIME[:5], "huge negative shape empty")}, TRAJECTORY
+    ),
+    "identification.trajectories.Trajectory.bounds": Example({"order": 2}, TRAJECTORY),
     "identification.trajectories.Excitation.text": Example({}, Fresh(excited)),
+    "identification.trajectories.Excitation.report": Example({}, Fresh(excited)),
+    "identification.trajectories.Excitation.table": Example({}, Fresh(excited)),
+    "identification.trajectories.Excitation.plot": Example({"path": path("excited.png")}, Fresh(excited)),
+    "identification.trajectories.Excitation.save": Example(
+        {
+            "folder": path("excited"),
+            "rate": number(100.0, positive=True),
+            "repeats": 2,
+            "name": words("motion"),
+            "plots": False,
+        },
+        Fresh(excited),
+    ),
+    "identification.trajectories.save_trajectory": Example(
+        {
+            "trajectory": TRAJECTORY,
+            "path": path("motion.csv"),
+            "names": ["a", "b"],
+            "rate": number(100.0, positive=True),
+            "repeats": 2,
+            "name": words("motion"),
+        },
+    ),
+    "identification.trajectories.load_surroundings": Example({"path": path("cell.toml"), "robot": ROBOT}),
+    "identification.trajectories.link_capsules": Example(
+        {"robot": ROBOT, "radius": Argument(0.05, "none huge", "negative")}
+    ),
+    "identification.trajectories.capsule": Example(
+        {
+            "robot": ROBOT,
+            "frame": "world",
+            "start": 0.125 * np.ones(3),
+            "end": 0.25 * np.ones(3),
+            "radius": number(0.05, positive=True),
+        },
+    ),
+    "identification.trajectories.Surroundings": Example(
+        {
+            "floor": Argument(-5.0, "none huge negative"),
+            "keep_out": [[5.0, 5.0, 5.0, 6.0, 6.0, 6.0]],
+            "self_collision": True,
+            "clearance": SECONDS,
+            "capsules": Argument(None, "none"),
+            "radius": Argument(0.05, "none huge", "negative"),
+        },
+    ),
+    "identification.trajectories.Surroundings.of": Example({"robot": ROBOT}, trajectories.Surroundings()),
     "identification.trajectories.optimize": Example(
         {
             "model": MODEL,
@@ -478,6 +530,15 @@ EXAMPLES |= {
             "velocity": gain(np.array([5.0, 4.0])),
             "acceleration": gain(np.array([20.0, 10.0]), "inf"),
             "effort": gain(np.array([200.0, 100.0]), "inf"),
+            "scaling": "prior",
+            "jerk": gain(np.array([400.0, 400.0]), "inf"),
+            "torque_margin": number(0.2, negative=False),
+            "surroundings": Argument(trajectories.Surroundings(floor=None, self_collision=False), "none"),
+            "noise": gain(np.array([1.0, 2.0])),
+            "rate": number(100.0, positive=True),
+            "starts": 1,
+            "compare": 2,
+            "executor": Argument(None, "none"),
             "samples": 20,
             "iterations": 2,
             "seed": 1,

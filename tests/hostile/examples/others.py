@@ -210,6 +210,9 @@ EXAMPLES = {
             "package_dirs": ["."],
         }
     ),
+    "models.collision_capsules": Example(
+        {"source": URDF, "robot": LOADED, "radius": Argument(0.05, "none huge"), "package_dirs": ["."]}
+    ),
     "models.load_dh": Example({"path": FOLDER / "arm.toml"}),
     "models.update_model_file": Example(
         {"source": FOLDER / "arm.urdf", "robot": LOADED, "out": path("new.urdf"), "friction": True, "limits": True}

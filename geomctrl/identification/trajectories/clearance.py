@@ -1,0 +1,224 @@
+"""How far a robot's capsules are off the floor, boxes and each other, with gradients by the configuration.
+
+With the nearest points x_a, x_b of two capsules on bodies a and b and n the direction from x_b to x_a, the distance's
+rate is n . (velocity of x_a - velocity of x_b), as moving a nearest point along its capsule does not change the
+distance to first order. The velocity of a point x of a body is v + w x for its spatial twist (w, v) = J qdot.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from itertools import combinations
+from typing import NamedTuple
+
+import numpy as np
+
+from geomctrl.mechanism import distances
+from geomctrl.mechanism.capsules import Capsule
+from geomctrl.robot import Robot
+
+from .surroundings import Surroundings
+
+TRIED = 300  # random postures
+STILL = 1e-9  # m: a distance that changes less is fixed
+FLOOR, BOXES, SELF = "floor", "keep-out boxes", "itself"
+
+
+class Rows(NamedTuple):
+    """Numbers of what is checked: ends of capsules over the floor; capsules, boxes; capsules, capsules."""
+
+    floor: np.ndarray
+    boxes: np.ndarray  # (., 2)
+    pairs: np.ndarray  # (., 2)
+
+
+@dataclass(frozen=True, eq=False)
+class Clearances:
+    """Signed distances (N, C) between surfaces [m]: of all ends over the floor, capsules to boxes, capsules to each
+    other."""
+
+    robot: Robot
+    capsules: tuple[Capsule, ...]
+    surroundings: Surroundings
+    rows: Rows
+    always: tuple[str, ...]  # what is too near in every posture tried, and is not checked
+
+    @property
+    def size(self) -> int:
+        return sum(len(x) for x in self.rows)
+
+    @property
+    def kinds(self) -> list[str]:
+        return [kind for kind, rows in zip((FLOOR, BOXES, SELF), self.rows) for _ in rows]
+
+    @property
+    def names(self) -> list[str]:
+        """What each of the C distances is, in words."""
+        at = [self.body_name(c.body) for c in self.capsules]
+        ends = [*at, *at]
+        return [
+            *(f"{ends[i]} over the floor" for i in self.rows.floor),
+            *(f"{at[i]} off keep-out box {j + 1}" for i, j in self.rows.boxes),
+            *(f"{at[i]} off {at[j]}" for i, j in self.rows.pairs),
+        ]
+
+    def body_name(self, body: int) -> str:
+        return "the base" if body < 0 else repr(self.robot.body_names[body])
+
+    def values(self, q: np.ndarray) -> np.ndarray:
+        """(N, C) at configurations (N, nq)."""
+        return self._distances(self.ends(q))[0]
+
+    def with_gradient(self, q: np.ndarray) -> tuple[np.ndarray, Callable[[np.ndarray], np.ndarray]]:
+        """(distances (N, C), a function that takes G (N, C) to sum_c G_c d(distance_c)/dq (N, nv)).
+
+        Gradients are for capsules' segments that cut no box.
+        """
+        values, where, n = self._distances(self.ends(q))
+        sides = self._bodies()
+
+        def pulled(G: np.ndarray) -> np.ndarray:
+            forces = np.zeros((len(q), self.robot.nbodies + 1, 6))  # wrenches on bodies about the origin; the base last
+            for x, bodies, sign in zip(where, sides, (1.0, -1.0)):
+                f = (sign * G)[..., None] * n
+                wrench = np.concatenate((np.cross(x, f), f), axis=-1)
+                chosen = np.eye(self.robot.nbodies + 1)[bodies]  # (C, nb + 1)
+                forces += np.einsum("ncd,cb->nbd", wrench, chosen, optimize=True)
+            out = np.zeros((len(q), self.robot.nv))
+            for body in set(np.concatenate(sides).tolist()) - {-1}:
+                J = self.robot.jacobian(q, self.robot.body_names[body], "spatial")
+                out += np.einsum("nd,ndk->nk", forces[:, body], J)
+            return out
+
+        return values, pulled
+
+    def ends(self, q: np.ndarray) -> np.ndarray:
+        """(2, N, capsules, 3): starts and ends in the world."""
+        out = np.empty((2, len(q), len(self.capsules), 3))
+        poses = {b: self.robot.pose(q, self.robot.body_names[b]) for b in {c.body for c in self.capsules} - {-1}}
+        for k, c in enumerate(self.capsules):
+            for i, x in enumerate((c.start, c.end)):
+                out[i, :, k] = x if c.body < 0 else poses[c.body][:, :3, :3] @ x + poses[c.body][:, :3, 3]
+        return out
+
+    def _bodies(self) -> tuple[np.ndarray, np.ndarray]:
+        """The bodies (C,) on the two sides of every distance; -1 for what does not move."""
+        bodies = np.array([c.body for c in self.capsules], int)
+        first = np.concatenate(
+            (np.tile(bodies, 2)[self.rows.floor], bodies[self.rows.boxes[:, 0]], bodies[self.rows.pairs[:, 0]])
+        )
+        still = np.full(len(self.rows.floor) + len(self.rows.boxes), -1)
+        return first, np.concatenate((still, bodies[self.rows.pairs[:, 1]]))
+
+    def _distances(self, ends: np.ndarray) -> tuple[np.ndarray, tuple[np.ndarray, np.ndarray], np.ndarray]:
+        """(values (N, C), the nearest points of both sides (N, C, 3) each, direction from second to first)."""
+        radii = np.array([c.radius for c in self.capsules])
+        all_ends = np.concatenate((ends[0], ends[1]), axis=1)  # (N, 2 capsules, 3)
+        d, X, Y, n = [], [], [], []
+        over = all_ends[:, self.rows.floor]
+        floor = 0.0 if self.surroundings.floor is None else self.surroundings.floor
+        d.append(over[..., 2] - np.tile(radii, 2)[self.rows.floor] - floor)
+        X.append(over)
+        Y.append(over)
+        n.append(np.broadcast_to([0.0, 0.0, 1.0], over.shape))
+        i, j = self.rows.boxes.T
+        p0, p1 = ends[0][:, i], ends[1][:, i]
+        boxes = np.array(self.surroundings.keep_out).reshape(-1, 6)[j]
+        if len(i):
+            distance, s, way = distances.segment_to_box(p0, p1, boxes[:, :3], boxes[:, 3:])
+            d.append(distance - radii[i])
+            X.append(distances.at(p0, p1, s))
+            Y.append(X[-1])
+            n.append(way)
+        i, j = self.rows.pairs.T
+        if len(i):
+            distance, s, t = distances.segments(ends[0][:, i], ends[1][:, i], ends[0][:, j], ends[1][:, j])
+            d.append(distance - radii[i] - radii[j])
+            X.append(distances.at(ends[0][:, i], ends[1][:, i], s))
+            Y.append(distances.at(ends[0][:, j], ends[1][:, j], t))
+            n.append((X[-1] - Y[-1]) / np.maximum(distance, 1e-12)[..., None])
+        values = np.concatenate(d, axis=1)
+        x, y, direction = (np.concatenate(parts, axis=1) for parts in (X, Y, n))
+        return values, (x, y), direction
+
+
+def by_kind(clearances: Clearances, q: np.ndarray) -> dict[str, np.ndarray]:
+    """The least distance (N,) of each kind."""
+    d, kinds = clearances.values(q), np.array(clearances.kinds)
+    return {kind: d[:, kinds == kind].min(axis=1) for kind in dict.fromkeys(kinds.tolist())}
+
+
+def unchecked(robot: Robot) -> Clearances:
+    """The robot's capsules, with nothing to keep clear of."""
+    around = Surroundings(floor=None, self_collision=False)
+    return clearances_of(robot, around, np.zeros(robot.nv), np.zeros(robot.nv))
+
+
+def clearances_of(robot: Robot, surroundings: Surroundings, lower: np.ndarray, upper: np.ndarray) -> Clearances:
+    """What is to be checked of a robot that moves between these positions (nv,): all but what no motion changes, links
+    on the same joint, and links that are nearer to each other than asked for in all of TRIED random postures."""
+    capsules = surroundings.of(robot)
+    moving = [k for k, c in enumerate(capsules) if c.body >= 0]
+    count = len(capsules)
+    over = [k + side * count for side in (0, 1) for k in moving] if surroundings.floor is not None else []
+    boxes = [(k, j) for k in moving for j in range(len(surroundings.keep_out))]
+    pairs = []
+    if surroundings.self_collision:
+        pairs = [(i, j) for i, j in combinations(range(count), 2) if not _joined(robot, capsules[i], capsules[j])]
+    rows = Rows(np.array(over, int), np.array(boxes, int).reshape(-1, 2), np.array(pairs, int).reshape(-1, 2))
+    every = Clearances(robot, capsules, surroundings, rows, ())
+    q = np.random.default_rng(0).uniform(lower, upper, size=(TRIED, robot.nv))
+    d = every.values(q)
+    least, greatest = d.min(axis=0, initial=np.inf), d.max(axis=0, initial=-np.inf)
+    still = greatest - least < STILL
+    near = greatest < surroundings.clearance
+    skip = still | (near & (np.array(every.kinds) == SELF))
+    names = [name for name, left_out in zip(every.names, skip & near) if left_out]
+    cuts = np.cumsum([len(x) for x in rows])[:-1]
+    kept = Rows(*(x[~out] for x, out in zip(rows, np.split(skip, cuts))))
+    return Clearances(robot, capsules, surroundings, kept, tuple(dict.fromkeys(names)))
+
+
+def _joined(robot: Robot, a: Capsule, b: Capsule) -> bool:
+    """Whether two capsules are of one body, of neighbours on a joint, or both of the world."""
+    above = {body: robot.parents[body] for body in (a.body, b.body) if body >= 0}
+    return a.body == b.body or above.get(a.body) == b.body or above.get(b.body) == a.body
+
+
+def sweeps(clearances: Clearances, lower: np.ndarray, upper: np.ndarray) -> np.ndarray:
+    """(C, nv): no distance changes faster than this times the joints' speeds, at positions between these.
+
+    A point that is never farther than rho from a joint's axis moves at most at rho times its speed [m/rad]; at the
+    speed itself [m/m] on joints that slide. Distances between two bodies feel only the joints on the way between them.
+    """
+    robot = clearances.robot
+    A = robot.coupling_matrix
+    travel = np.abs(A) @ np.maximum(np.abs(lower), np.abs(upper))  # of joints that slide
+    still = robot.tree_configuration(np.zeros(robot.nv))
+    travel = travel + np.abs(still)
+    reach = np.array([_reach(robot, c, travel) for c in clearances.capsules])  # (capsules, tree's joints)
+    first = np.concatenate((np.tile(reach, (2, 1))[clearances.rows.floor], reach[clearances.rows.boxes[:, 0]])).reshape(
+        -1, reach.shape[1]
+    )
+    i, j = clearances.rows.pairs.T
+    between = np.where((reach[i] > 0.0) & (reach[j] > 0.0), 0.0, reach[i] + reach[j])
+    return np.concatenate((first, between)) @ np.abs(A)
+
+
+def _reach(robot: Robot, c: Capsule, travel: np.ndarray) -> np.ndarray:
+    """Per joint of the tree, how far the capsule's segment is from its axis at most; 0 where it does not move it."""
+    out = np.zeros(robot.nbodies)
+    body, far = c.body, max(np.linalg.norm(c.start), np.linalg.norm(c.end))
+    while body >= 0:
+        joint = robot.joints[body]
+        if joint.kind == "prismatic":
+            out[body] = 1.0
+            far += travel[body]
+        else:
+            offset = float(np.linalg.norm(np.cross(joint.S[:3, 0], joint.S[3:, 0])))  # of the axis from the origin
+            out[body] = far + offset
+            far += 2.0 * offset
+        far += float(np.linalg.norm(robot.placements[body][:3, 3]))
+        body = robot.parents[body]
+    return out

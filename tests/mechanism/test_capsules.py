@@ -1,0 +1,46 @@
+"""Capsules from the tree: where they begin and end, how thick they are."""
+
+import numpy as np
+import pytest
+
+from geomctrl import models
+from geomctrl.errors import ArgumentError, NameNotFoundError
+from geomctrl.mechanism.capsules import Capsule, capsule, check_capsule, default_radius, link_capsules
+
+
+def test_a_panda_is_covered_from_joint_to_joint():
+    robot = models.panda()
+    found = link_capsules(robot, 0.06)
+    by_body = {c.body: c for c in found}
+    assert len(found) == 8 + 1, "a link each, the base, and the last link has its flange and its tool"
+    np.testing.assert_array_equal(by_body[-1].end, [0, 0, 0.333])
+    np.testing.assert_array_equal(by_body[1].end, [0, -0.316, 0])
+    np.testing.assert_array_equal(by_body[0].end, 0.0)  # joints 1 and 2 meet: a ball
+    assert sorted(c.end[2] for c in found if c.body == 6) == pytest.approx([0.107, 0.2104])
+    assert all(c.radius == 0.06 for c in found)
+    assert default_radius(robot) == pytest.approx(0.05 * (0.333 + 0.316 + 0.0825 + np.hypot(0.0825, 0.384) + 0.088))
+    assert 0.085 < default_radius(models.ur10()) < 0.105
+
+
+def test_links_end_where_their_mass_says_if_nothing_else_does():
+    found = link_capsules(models.two_link(), 0.05)
+    last = next(c for c in found if c.body == 1)
+    m, h = models.two_link().parameters[1][0], models.two_link().parameters[1][1:4]
+    np.testing.assert_allclose(last.end, 2.0 * h / m)
+
+
+def test_a_tool_is_given_in_a_frame():
+    robot = models.panda()
+    c = capsule(robot, "panda_link8", [0, 0, 0], [0, 0, 0.2], 0.03)
+    assert c.body == 6
+    np.testing.assert_allclose(c.end, [0, 0, 0.307])
+
+
+def test_bad_capsules_are_named():
+    robot = models.panda()
+    with pytest.raises(ArgumentError, match="radius: expected a length"):
+        link_capsules(robot, 0.0)
+    with pytest.raises(NameNotFoundError):
+        capsule(robot, "link99", [0, 0, 0], [0, 0, 1], 0.1)
+    with pytest.raises(ArgumentError, match=r"x: expected Capsules on bodies -1 to 6"):
+        check_capsule("x", Capsule(7, np.zeros(3), np.zeros(3), 0.1), robot)
