@@ -40,3 +40,11 @@ from .report import IdentificationReport as IdentificationReport
 from .settings import Filtering as Filtering
 from .settings import Reading as Reading
 from .settings import Validation as Validation
+from .online import RecursiveLeastSquares as RecursiveLeastSquares
+from .simulated import ControllerLoop as ControllerLoop
+from .simulated import OutputErrorFit as OutputErrorFit
+from .simulated import SampledReference as SampledReference
+from .simulated import ServoLoop as ServoLoop
+from .simulated import cloe as cloe
+from .simulated import didim as didim
+from .simulated import output_error as output_error
