@@ -35,12 +35,12 @@ from .formulas import load_columns as load_columns
 from .friction import CurveFit as CurveFit
 from .friction import fit_curves as fit_curves
 from .model import RegressorModel as RegressorModel
+from .online import RecursiveLeastSquares as RecursiveLeastSquares
 from .pipeline import identify as identify
 from .report import IdentificationReport as IdentificationReport
 from .settings import Filtering as Filtering
 from .settings import Reading as Reading
 from .settings import Validation as Validation
-from .online import RecursiveLeastSquares as RecursiveLeastSquares
 from .simulated import ControllerLoop as ControllerLoop
 from .simulated import OutputErrorFit as OutputErrorFit
 from .simulated import SampledReference as SampledReference

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -45,7 +46,7 @@ class Unknowns:
         self.n, self.shared = n, model.base.size + n * len(self.gains) + self.delay
         own = [2 * n + part.loop.states for part in self.made.parts]
         ends = np.cumsum([self.shared, *own])
-        self.own = [slice(a, b) for a, b in zip(ends[:-1], ends[1:])]
+        self.own = [slice(a, b) for a, b in pairwise(ends)]
         self.size, self.channels = int(ends[-1]), n * (1 + self.positions)
         self.names = [*model.base_names, *(f"{g}{k + 1}" for g in self.gains for k in range(n))]
         self.names += ["delay"] * self.delay
