@@ -53,6 +53,7 @@ def test_python_in_the_page_about_plants_runs():
         "docs/controllers.md",
         "docs/formulas.md",
         "docs/minimum-energy-paths.md",
+        "docs/output-error.md",
         "docs/plants.md",
         "docs/testing.md",
     ],
@@ -71,3 +72,11 @@ def test_files_functions_and_tests_that_documents_point_at_exist(document):
         seen += bool(path or name)
     assert missing == []
     assert seen >= 1
+
+
+def test_python_about_output_error_runs(capsys):
+    blocks = re.findall(r"```python\n(.*?)```", (ROOT / "docs/output-error.md").read_text(encoding="utf-8"), re.DOTALL)
+    space: dict = {}
+    for block in blocks:
+        exec(compile(block, "docs/output-error.md", "exec"), space)
+    assert "kp1" in capsys.readouterr().out

@@ -145,7 +145,7 @@ def test_didim_with_a_low_pass_a_reference_of_samples_and_a_consistent_estimator
     found = output_error(wrong(counted), counted, loop, estimator="manifold", cutoff=10.0, decimate=5)
     assert found.converged
     assert found.estimate.is_physical
-    assert_close(found.values, BASE, 2e-2)
+    assert_close(found.values[:6], BASE[:6], 1e-2)
     assert np.isnan(found.std).all(), "the estimator has no covariance"
 
 
@@ -193,25 +193,19 @@ def test_intervals_hold_over_many_noises():
 
 
 def test_what_can_not_be_told_apart_is_said():
-    """Without torques on any scale there is none: here a spring beside the gravity of a gravity-free arm is no spring.
-
-    A proportional gain of a joint that follows a reference of its own, and integral gains that start from zero error,
-    are told; two friction columns that are the same are not.
-    """
+    """Two friction columns that are alike come as their sum; a robot that stands tells no inertia and no gain."""
     data, _ = servo_log(PERIOD, 2.0, delay=0.002, steps=10)
     twice = RegressorModel(ARM, rotor=[1], smoothing=SMOOTHING, offset=False, curves=[Curve(0, "sigmoid", SMOOTHING)])
     loop = ServoLoop(MOTION, KP, KD, period=PERIOD, delay=0.002)
     found = cloe(twice, data, loop)
-    fc1, fs1 = found.names.index("fc1"), None
-    del fs1
-    assert twice.base.size == MODEL.base.size, "the base parameters add the two columns"
+    assert any("fc1" in name and "fs1" in name for name in found.names)
     assert not found.undetermined
-    assert fc1 >= 0
     still = SampledReference([0.0, 10.0], [[0.3, 0.2], [0.3, 0.2]])
     rest, _ = servo_log(PERIOD, 1.0, law=PID(ARM, still, KP, KD, 0.0, PERIOD))
-    stuck = cloe(MODEL, rest, ServoLoop(still, KP, KD, period=PERIOD), gains=("kp",), delay=True, iterations=2)
+    stuck = cloe(MODEL, rest, ServoLoop(still, KP, KD, period=PERIOD), gains=("kp", "kd"), iterations=3)
     assert stuck.undetermined
-    assert np.isinf(stuck.std).any()
+    assert np.isinf(stuck.deviation("kd1"))
+    assert stuck.value("kd1") == pytest.approx(KD[0], rel=1e-6), "it keeps its first value"
 
 
 def test_two_parts_of_a_log_begin_where_they_begin():
@@ -233,7 +227,7 @@ def test_torques_applied_are_those_commanded_a_delay_before():
     found = cloe(replace(wrong(data), x=TRUTH), applied, loop)
     assert_close(found.values, BASE, 1e-2)
     again = didim(replace(wrong(data), x=TRUTH), applied.between(0.5, 3.0), loop)
-    assert_close(again.values, BASE, 2e-2)
+    assert_close(again.values[:6], BASE[:6], 1e-2)
     assert run.success
 
 
@@ -258,4 +252,4 @@ def test_what_can_not_be_simulated_is_refused_in_words():
     with pytest.raises(ArgumentError, match="degree of freedom"):
         didim(models.quadrotor(), data, loop)
     with pytest.raises(gc.NameNotFoundError, match="kp1"):
-        didim(wrong(data), data, loop).value("kp1")
+        didim(replace(wrong(data), x=TRUTH), data, loop).value("kp1")

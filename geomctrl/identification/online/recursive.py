@@ -44,7 +44,8 @@ class Remembered(Compressed):
         """(A, b): |A x - b|^2 is what was seen, weighted as it was taken in."""
         if weights is not None and not np.allclose(weights, 1.0):
             raise ArgumentError("weights: expected None, as samples were weighted when they were taken in")
-        return self.R @ self._projection, self.d
+        A = np.vstack((self.R @ self._projection, np.zeros(len(self._projection[0]))))
+        return A, np.append(self.d, np.sqrt(self.unexplained))
 
     def residuals(self, x: np.ndarray) -> np.ndarray:
         n = len(self.counts)

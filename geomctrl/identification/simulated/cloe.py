@@ -128,7 +128,7 @@ def _result(search: _Search, history: tuple[Iteration, ...], done: bool) -> Outp
     covariance[lost, :] = covariance[:, lost] = 0.0
     covariance[lost, lost] = np.inf
     names, model = tuple(unknown.names[:shared]), unknown.made.model
-    data = motion(state.experiment, state.dynamics, state.plan, state.runs, None, 1)
+    data = motion(state.experiment, state.dynamics, state.plan, state.runs)
     x, nb = unknown.parameters(state.theta), model.base.size
     noise = search.noise(state)[: unknown.n]
     estimate = finish(model, model.compress(data), x, 1.0 / noise, "cloe", covariance=covariance[:nb, :nb])

@@ -9,11 +9,13 @@ a Gauss-Newton step in which the motion is taken not to depend on the parameters
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 
 from geomctrl.arguments import count, number
+from geomctrl.errors import ArgumentError
 from geomctrl.identification.data import filters
 from geomctrl.identification.estimators import fit
 
@@ -33,9 +35,10 @@ def didim(
     estimator: str = "ols",
     cutoff: float | None = None,
     decimate: int = 1,
+    settle: float = 0.5,
     iterations: int = 15,
     tolerance: float = 0.02,
-    options: dict[str, Any] | None = None,
+    options: Mapping[str, Any] | None = None,
 ) -> OutputErrorFit:
     """The robot's parameters by simulating the loop, its gains and delay being known.
 
@@ -43,6 +46,7 @@ def didim(
     simulation. logs: a Dataset or several, as measured: t at samples of the loop, q (for the beginning only) and tau.
     loop: a `ServoLoop` or `ControllerLoop`, or one a log. estimator, options: what regresses, as in `fit`. cutoff [Hz]:
     one low-pass for torques and regressor, decimate: every n-th row after it; neither is needed for the motion.
+    settle [s]: at the beginning of each part, until where it began is forgotten, are not regressed (a tenth at most).
     Converged: the torques of the last two parameters differ by less than `tolerance` of the residual.
 
     Raises SimulationError where the loop is not stable with the parameters at hand, DataError, ArgumentError, and what
@@ -52,6 +56,9 @@ def didim(
     made = experiment(model, logs, loop)
     iterations, decimate = count("iterations", iterations, 1), count("decimate", decimate, 1)
     tolerance = number("tolerance", tolerance, "a number > 0", lambda x: x > 0.0)
+    if not isinstance(options, Mapping | None) or not all(isinstance(name, str) for name in options or ()):
+        raise ArgumentError(f"options: expected a dict by name, or None, got {options!r:.60}")
+    settle = number("settle", settle, "seconds >= 0", lambda x: x >= 0.0)
     band = None
     if cutoff is not None:
         cutoff = number("cutoff", cutoff, "hertz > 0", lambda x: x > 0.0)
@@ -60,7 +67,8 @@ def didim(
     history, done, steps = [], False, 1
     while not done and len(history) < iterations:
         dynamics, plan, steps = prepared(made, x, steps)
-        data = motion(made, dynamics, plan, [part.run(dynamics, plan) for part in made.parts], band, decimate)
+        runs = [part.run(dynamics, plan) for part in made.parts]
+        data = motion(made, dynamics, plan, runs, band, decimate, settle)
         estimate = fit(model, data, estimator, **(options or {}))
         A, b = estimate.training.system()
         size, residual = np.linalg.norm(b), np.linalg.norm(A @ estimate.x - b)

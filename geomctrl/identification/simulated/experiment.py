@@ -21,7 +21,9 @@ from .loop import Running, loops_of
 from .simulation import Schedule, Trajectory, simulated
 
 JITTER = 0.1  # periods that a time stamp may be off a sample of the loop
-BEGINNING = 12  # samples that tell where a log without velocities begins
+BEGINNING = 12  # samples at least, and SPAN seconds, that tell where a log without velocities begins
+SPAN = 0.05
+MOST_SETTLING = 0.1  # of a part
 
 
 @dataclass(frozen=True, eq=False)
@@ -44,8 +46,8 @@ class Part:
             return simulated(dynamics, self.loop, plan, self.samples, q0, v0, self.tau[0], z0)
         except SimulationError as error:
             raise SimulationError(
-                f"{error}: see the gains, the period, the delay and the sign of torques, or begin with parameters"
-                " nearer to the robot's"
+                f"{error}: see the gains, the period, the delay and the sign of torques; begin nearer to the robot's"
+                " parameters, or where the log excites too little take a physically consistent estimator"
             ) from error
 
 
@@ -111,19 +113,26 @@ def _part(robot: Robot, data: Dataset, s: slice, loop: Any) -> Part:
 
 
 def _beginning(data: Dataset, s: slice) -> tuple[np.ndarray, np.ndarray]:
-    """q and v at the first sample: of a parabola through the first ones, or as measured."""
-    few = slice(s.start, s.start + BEGINNING)
+    """q and v at the first sample: of a cubic through the first ones, or as measured."""
+    few = slice(s.start, min(s.stop, s.start + max(BEGINNING, round(SPAN * data.rate))))
     t = data.t[few] - data.t[s.start]
-    curve = np.polynomial.polynomial.polyfit(t, data.q[few], 2)
+    curve = np.polynomial.polynomial.polyfit(t, data.q[few], 3)
     return curve[0], curve[1] if data.v is None else np.array(data.v[s.start])
 
 
 def motion(
-    experiment: Experiment, dynamics: Dynamics, plan: Schedule, runs: Sequence[Trajectory], band: Any, stride: int
+    experiment: Experiment,
+    dynamics: Dynamics,
+    plan: Schedule,
+    runs: Sequence[Trajectory],
+    band: Any = None,
+    stride: int = 1,
+    settle: float = 0.0,
 ) -> Dataset:
     """The measured torques beside the simulated motion at the times when they acted, one log of all parts.
 
-    A commanded torque acts `delay` later: q, v and a are those right after that time.
+    A commanded torque acts `delay` later: q, v and a are those right after that time. settle: masked seconds, where a
+    part begins.
     """
     commanded = experiment.loop.torque == "commanded"
     columns, gaps, at, names = [], [], 0.0, experiment.data[0].names
@@ -134,7 +143,10 @@ def motion(
         j = plan.pieces[0].steps if commanded and len(plan.pieces) == 2 else 0
         q, v = run.starts[j][:, k]
         u = run.u[rows] if commanded else run.command(plan.shown)[k]
-        columns.append((part.t[:n] - part.t[0] + at, q, v, dynamics.acceleration(q, v, u), part.tau[:n], part.mask[:n]))
+        late = (part.t[:n] - part.t[0] >= min(settle, MOST_SETTLING * (part.t[-1] - part.t[0])))[:, None]
+        columns.append(
+            (part.t[:n] - part.t[0] + at, q, v, dynamics.acceleration(q, v, u), part.tau[:n], part.mask[:n] & late)
+        )
         gaps.append(n)
         at += part.t[-1] - part.t[0] + 1.0
     t, q, v, a, tau, mask = (np.concatenate(x) for x in zip(*columns))

@@ -410,6 +410,7 @@ LEFT_OUT = dict.fromkeys(
         "identification.Compressed",
         "identification.CurveFit",
         "identification.Doubt",
+        "identification.OutputErrorFit",
         "LogFilter",
         "identification.trajectories.Excitation",
         "identification.trajectories.Trajectory",
