@@ -163,7 +163,7 @@ class RecursiveLeastSquares:
                     self.R, self.d, _ = taken_in(self.R, self.d, floor, floor @ now)
         self.R, self.d, left = taken_in(self.R, self.d, W, y)
         self.unexplained = keep * self.unexplained + left
-        self.size, self.rows = keep * self.size + y @ y, keep * self.rows + len(y)
+        self.size, self.rows = keep * self.size + float(y @ y), keep * self.rows + len(y)
         self.samples += samples
 
     # --- what is known --------------------------------------------------------------------------------------------

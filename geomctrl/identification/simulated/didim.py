@@ -14,13 +14,13 @@ from typing import Any
 
 import numpy as np
 
-from geomctrl.arguments import count, number
-from geomctrl.errors import ArgumentError
+from geomctrl.arguments import choice, count, number
+from geomctrl.errors import ArgumentError, ModelError, SimulationError
 from geomctrl.identification.data import filters
-from geomctrl.identification.estimators import fit
+from geomctrl.identification.estimators import ESTIMATORS, fit
 
 from .dynamics import Dynamics
-from .experiment import Experiment, experiment, motion, start_of
+from .experiment import REMEDY, Experiment, experiment, motion, start_of
 from .result import Iteration, OutputErrorFit
 from .simulation import Schedule, schedule, steps_for
 
@@ -54,6 +54,7 @@ def didim(
     """
     model, x = start_of(start)
     made = experiment(model, logs, loop)
+    choice("estimator", estimator, ESTIMATORS)
     iterations, decimate = count("iterations", iterations, 1), count("decimate", decimate, 1)
     tolerance = number("tolerance", tolerance, "a number > 0", lambda x: x > 0.0)
     if not isinstance(options, Mapping | None) or not all(isinstance(name, str) for name in options or ()):
@@ -85,7 +86,11 @@ def didim(
 
 def prepared(made: Experiment, x: np.ndarray, steps: int, moving: bool = False) -> tuple[Dynamics, Schedule, int]:
     """The model with parameters x, the pieces of a sample's interval, and how many steps these take: never fewer."""
-    dynamics, loop = Dynamics(made.model, x), made.loop
+    loop = made.loop
+    try:
+        dynamics = Dynamics(made.model, x)
+    except ModelError as error:
+        raise SimulationError(f"the parameters at hand can not be simulated: {error}; {REMEDY}") from error
     at = np.concatenate([part.q[:: max(1, len(part.q) // 20)] for part in made.parts])
     steps = max(steps, steps_for(dynamics, at, loop.period))
     return dynamics, schedule(loop.period, loop.delay, steps, moving), steps

@@ -24,6 +24,9 @@ JITTER = 0.1  # periods that a time stamp may be off a sample of the loop
 BEGINNING = 12  # samples at least, and SPAN seconds, that tell where a log without velocities begins
 SPAN = 0.05
 MOST_SETTLING = 0.1  # of a part
+REMEDY = (
+    "begin nearer to the robot's parameters, or where the log excites too little take a physically consistent estimator"
+)
 
 
 @dataclass(frozen=True, eq=False)
@@ -46,8 +49,7 @@ class Part:
             return simulated(dynamics, self.loop, plan, self.samples, q0, v0, self.tau[0], z0)
         except SimulationError as error:
             raise SimulationError(
-                f"{error}: see the gains, the period, the delay and the sign of torques; begin nearer to the robot's"
-                " parameters, or where the log excites too little take a physically consistent estimator"
+                f"{error}: see the gains, the period, the delay and the sign of torques; {REMEDY}"
             ) from error
 
 

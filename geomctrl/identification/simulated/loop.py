@@ -96,9 +96,11 @@ class ServoLoop:
         function("reference", self.reference, "t -> Desired(q, v, a)")
         for name in GAINS:
             x = checked(name, getattr(self, name), ())
-            if x.ndim > 1:
+            if x.ndim > 1 or not x.size:
                 raise ArgumentError(f"{name}: expected a number or (nv,) numbers, got shape {x.shape}")
             object.__setattr__(self, name, x.copy())
+        if len({x.size for x in self.gains.values() if x.ndim}) > 1:
+            raise ArgumentError(f"kp, kd, ki: expected as many of each, got {[x.size for x in self.gains.values()]}")
         check_times(self)
         choice("velocity", self.velocity, ("true", "differences"))
         if self.cutoff is not None:

@@ -34,7 +34,7 @@ class SampledReference:
         self._curves = [spline, spline.derivative(1), spline.derivative(2)]
         for k, (name, x) in enumerate((("v", v), ("a", a)), start=1):
             if x is not None:
-                given = checked(name, x, (points.shape[1],))
+                given = checked(name, x, ())
                 if given.shape != points.shape:
                     raise ArgumentError(f"{name}: expected shape {points.shape} as of q, got {given.shape}")
                 self._curves[k] = CubicSpline(times, given)
@@ -49,6 +49,8 @@ class SampledReference:
     def at(self, t: np.ndarray) -> Desired:
         """At times (N,): q, v, a (N, nv) each."""
         t = checked("t", t, ())
+        if not t.size:
+            raise ArgumentError("t: expected times, got none")
         inside = np.clip(t, self.first, self.last)
         q, v, a = (np.asarray(curve(inside)) for curve in self._curves)
         moving = ((t >= self.first) & (t <= self.last))[..., None]
