@@ -7,6 +7,7 @@ derivative of the equations of motion is needed than those of the inverse dynami
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
@@ -55,10 +56,12 @@ class Dynamics:
         self.preload[model.springs] = self.x[model.indices("preload")]
         self.extra = np.diag(model.known_armature) + (T.T * value["rotor"]) @ T
         own = np.diag(self.extra)
-        robot = model.robot.with_parameters(self.x[: model.inertial], physical=False)
+        inertial = self.x[: model.inertial]
         self.in_robot = bool((own >= 0.0).all()) and not (self.extra - np.diag(own)).any()
-        self.bare = robot.with_armature(0.0)
-        self.robot = robot.with_armature(own) if self.in_robot else self.bare
+        robot = model.robot.with_armature(own) if self.in_robot else model.robot
+        self.robot = robot.with_parameters(inertial, physical=False)
+        # bodies alone: their mass matrix need not be positive where that with rotors is, which nobody looks at here
+        self.bare = replace(self.robot, joints=tuple(replace(j, armature=0.0) for j in self.robot.joints))
         self.geared = not np.array_equal(T, np.eye(model.robot.nv))
 
     def taken(self, q: np.ndarray, v: np.ndarray) -> np.ndarray:

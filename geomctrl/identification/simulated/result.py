@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from geomctrl.arguments import number
+from geomctrl.errors import NameNotFoundError
 from geomctrl.identification.data import Dataset
 from geomctrl.identification.estimators import Estimate
 
@@ -78,8 +79,6 @@ class OutputErrorFit:
         return float(self.std[self._at(name)])
 
     def _at(self, name: str) -> int:
-        from geomctrl.errors import NameNotFoundError
-
-        if name not in self.names:
-            raise NameNotFoundError(f"name: {name!r} was not estimated; known: {', '.join(self.names)}")
+        if not isinstance(name, str) or name not in self.names:
+            raise NameNotFoundError(f"name: {name!r:.60} was not estimated; known: {', '.join(self.names)}")
         return self.names.index(name)
