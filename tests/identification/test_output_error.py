@@ -161,34 +161,6 @@ def test_a_controller_of_the_library_is_a_loop():
     assert_close(found.values, BASE, 2e-2)
 
 
-@pytest.mark.slow
-def test_a_panda_by_didim():
-    """Seven joints, 20 % off at the start: what the parameters predict of a motion never seen is within the noise."""
-    arm = models.panda().with_armature(0.3)
-    model = RegressorModel(arm, rotor=False, smoothing=0.1, offset=False)
-    q0, rng = np.array([0.1, -0.5, 0.2, -1.8, 0.3, 1.5, 0.4]), np.random.default_rng(3)
-    path = gc.references.Sinusoids(arm, q0, 0.3 * rng.normal(size=(2, 7)), rng.uniform(0.1, 0.6, (2, 7)), 0.0, 0.5)
-    kp, kd = np.full(7, 800.0), np.full(7, 60.0)
-    viscous, coulomb = np.full(7, 0.5), np.full(7, 0.4)
-    plant = gc.Plant(arm, gc.Friction(viscous, coulomb, 0.1), actuators=[gc.actuators.TransportDelay(0.003)])
-    law = PID(arm, path, kp, kd, 0.0, PERIOD)
-    run = gc.simulate(plant, law, q0, np.zeros(7), 5.0, 1e-3, control_dt=PERIOD, monitors=None, compiled=True)
-    tau = run.tau[::4] + 0.3 * rng.standard_normal(run.tau[::4].shape)
-    data = gc.identification.Dataset(run.t[::4], run.q[::4], tau)
-    truth = model.prior
-    truth[model.indices("viscous")], truth[model.indices("coulomb")] = viscous, coulomb
-    x0 = truth * (1.0 + 0.2 * rng.choice([-1.0, 1.0], 1))
-    begin = replace(fit(model, data.filtered(5.0), "ridge"), x=x0)
-    found = didim(begin, data, ServoLoop(path, kp, kd, period=PERIOD, delay=0.003), estimator="ols")
-    assert found.converged
-    assert len(found.history) < 10
-    z = z_of(found, model.base.projection @ truth)
-    assert np.sqrt(np.mean(z**2)) < 1.5
-    q, v, a = rng.uniform(-1.0, 1.0, (3, 200, 7))
-    true = model.torque(truth, q0 + 0.5 * q, v, a)
-    assert np.linalg.norm(model.torque(found.estimate.x, q0 + 0.5 * q, v, a) - true) < 0.02 * np.linalg.norm(true)
-
-
 # --- closed-loop output error ---------------------------------------------------------------------------------------
 
 
@@ -225,19 +197,13 @@ def test_intervals_hold_over_many_noises():
 
 
 def test_what_can_not_be_told_apart_is_said():
-    """Two friction columns that are alike come as their sum; a robot that stands tells no inertia and no gain."""
+    """Two friction columns that are alike come as their sum, which is found."""
     data, _ = servo_log(PERIOD, 2.0, delay=0.002, steps=10)
     twice = RegressorModel(ARM, rotor=[1], smoothing=SMOOTHING, offset=False, curves=[Curve(0, "sigmoid", SMOOTHING)])
     loop = ServoLoop(MOTION, KP, KD, period=PERIOD, delay=0.002)
     found = cloe(twice, data, loop)
     assert any("fc1" in name and "fs1" in name for name in found.names)
     assert not found.undetermined
-    still = gc.references.hold(ARM, [0.3, 0.2])
-    rest, _ = servo_log(PERIOD, 1.0, law=PID(ARM, still, KP, KD, 0.0, PERIOD))
-    stuck = cloe(MODEL, rest, ServoLoop(still, KP, KD, period=PERIOD), gains=("kp", "kd"), iterations=3)
-    assert stuck.undetermined
-    assert np.isinf(stuck.deviation("kd1"))
-    assert stuck.value("kd1") == pytest.approx(KD[0], rel=1e-6), "it keeps its first value"
 
 
 @pytest.mark.slow
