@@ -18,6 +18,7 @@ from geomctrl.controllers.lqr import LQR as LQR
 from geomctrl.controllers.momentum_adaptation import MomentumAdaptation as MomentumAdaptation
 from geomctrl.controllers.momentum_observer import MomentumObserver as MomentumObserver
 from geomctrl.controllers.natural_adaptation import NaturalAdaptation as NaturalAdaptation
+from geomctrl.controllers.online_identification import OnlineIdentification as OnlineIdentification
 from geomctrl.controllers.operational_space import OperationalSpace as OperationalSpace
 from geomctrl.controllers.passivity import Passivity as Passivity
 from geomctrl.controllers.pd_gravity import PDGravity as PDGravity

@@ -86,6 +86,7 @@ def test_python_in_the_page_about_excitation_runs(tmp_path, monkeypatch, capsys)
         "docs/formulas.md",
         "docs/loads.md",
         "docs/minimum-energy-paths.md",
+        "docs/output-error.md",
         "docs/plants.md",
         "docs/priors.md",
         "docs/testing.md",
@@ -105,3 +106,11 @@ def test_files_functions_and_tests_that_documents_point_at_exist(document):
         seen += bool(path or name)
     assert missing == []
     assert seen >= 1
+
+
+def test_python_about_output_error_runs(capsys):
+    blocks = re.findall(r"```python\n(.*?)```", (ROOT / "docs/output-error.md").read_text(encoding="utf-8"), re.DOTALL)
+    space: dict = {}
+    for block in blocks:
+        exec(compile(block, "docs/output-error.md", "exec"), space)
+    assert "kp1" in capsys.readouterr().out

@@ -41,8 +41,16 @@ from .friction import fit_curves as fit_curves
 from .loads import LoadReport as LoadReport
 from .loads import identify_load as identify_load
 from .model import RegressorModel as RegressorModel
+from .online import RecursiveLeastSquares as RecursiveLeastSquares
 from .pipeline import identify as identify
 from .report import IdentificationReport as IdentificationReport
 from .settings import Filtering as Filtering
 from .settings import Reading as Reading
 from .settings import Validation as Validation
+from .simulated import ControllerLoop as ControllerLoop
+from .simulated import OutputErrorFit as OutputErrorFit
+from .simulated import SampledReference as SampledReference
+from .simulated import ServoLoop as ServoLoop
+from .simulated import cloe as cloe
+from .simulated import didim as didim
+from .simulated import output_error as output_error

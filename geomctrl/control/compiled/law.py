@@ -91,7 +91,7 @@ class CompiledLaw:
         self._z0 = None if z0 is None else np.asarray(z0, float)
         if self._z0 is not None and not 0 < self._z0.ndim <= 2:
             raise ArgumentError(f"controller: expected a state of one or two axes, got shape {self._z0.shape}")
-        self._trace, self._shapes = _traced(controller, robot, self._z0)
+        self._trace, self._shapes = traced(controller, robot, self._z0)
         if self._trace.operations > budget.OPERATIONS:
             raise UntraceableError(
                 f"{_name(controller)}: {self._trace.operations} operations, at most {budget.OPERATIONS} are compiled"
@@ -101,7 +101,7 @@ class CompiledLaw:
         outputs = [shape if 0 < len(shape) <= 2 else (math.prod(shape),) for shape in shapes]
         inputs = [(), (robot.nq,), (robot.nv,), *([] if self._z0 is None else [self._z0.shape])]
         self._constants = np.zeros(1)  # a model array that nothing reads
-        self._call = entries.entry(_core(self._trace), self._constants, inputs, outputs)
+        self._call = entries.entry(core(self._trace), self._constants, inputs, outputs)
         self._command = _command_of(self._shapes)
 
     @property
@@ -185,7 +185,7 @@ class CompiledLaw:
 # --- tracing -----------------------------------------------------------------------------------------------------
 
 
-def _traced(controller: Controller, robot: Robot, z0: np.ndarray | None) -> tuple[Trace, dict[str, tuple[int, ...]]]:
+def traced(controller: Controller, robot: Robot, z0: np.ndarray | None) -> tuple[Trace, dict[str, tuple[int, ...]]]:
     """The law's trace, inputs t, q, v and z, and the shapes of its outputs by name."""
     graph, lengths = Graph(), [1, robot.nq, robot.nv, *([] if z0 is None else [z0.size])]
     t, q, v, *z = (symbol_array([graph.load(k + 1, j) for j in range(n)], (n,)) for k, n in enumerate(lengths))
@@ -288,7 +288,7 @@ def _command_of(shapes: dict[str, tuple[int, ...]]) -> Callable[[Any], Command]:
     return eval(made, {"new": tuple.__new__, "Command": Command})
 
 
-def _core(trace: Trace) -> int:
+def core(trace: Trace) -> int:
     """The address of the law's code, made or from disk."""
     words = (trace.graph.nodes, trace.outputs, trace.sizes, trace.flag, trace.inputs, version(), host.lanes())
     key = hashlib.sha256(repr(words).encode()).hexdigest()

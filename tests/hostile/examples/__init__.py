@@ -18,6 +18,7 @@ ROOMS = (
     "adaptive",
     "constrained",
     "identification",
+    "simulated",
     "others",
     "plants",
     "promises",

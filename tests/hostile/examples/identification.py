@@ -562,6 +562,7 @@ LEFT_OUT = dict.fromkeys(
         "identification.DriveGains",
         "identification.LoadReport",
         "identification.PriorChoice",
+        "identification.OutputErrorFit",
         "LogFilter",
         "identification.trajectories.Excitation",
         "identification.trajectories.Trajectory",

@@ -1,0 +1,202 @@
+"""Online identification: recursive least squares of bodies' parameters beside any law, of filtered momenta."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from geomctrl.arguments import checked, generator, instance, number, one_state
+from geomctrl.compiler.arrays import scalar
+from geomctrl.control.contracts import Command, Controller, Lyapunov, started
+from geomctrl.control.friction import Friction
+from geomctrl.control.plant import Plant
+from geomctrl.controllers._adaptive import _bodies, squared_units
+from geomctrl.controllers._component import goal, rate_of, rest_of, sampled, size_of, wrapped_law
+from geomctrl.controllers._nearest_bodies import NearestBodies
+from geomctrl.errors import ArgumentError
+from geomctrl.identification.online.square_root import deviations, forgotten, solved, taken_in
+from geomctrl.robot import Robot
+
+
+class Memory(NamedTuple):
+    """What is remembered between samples: W (nv, n) and y (nv,), the filtered regression; G (nv, n) and c (nv,), what
+    momenta were at the last sample; R (n, n) upper triangular and d (n,), R x = d."""
+
+    W: Any
+    y: Any
+    G: Any
+    c: Any
+    R: Any
+    d: Any
+
+
+class OnlineIdentification:
+    """A law, and beside it recursive least squares of the parameters of the bodies `adapt` (names; default the last):
+
+    W p = y,  W_k = alpha W_k-1 + (1 - alpha) / T (Y_k - Y_k-1 - T/2 (H_k + H_k-1)),  alpha = exp(-bandwidth T)
+
+    Y and H being the regressors of momentum M v and of C^T v - g, y the commanded torque filtered alike, less what is
+    known (see `geomctrl.identification.online.momentum`): no acceleration is asked for. The rows, in units of `noise`,
+    go into R^T R by orthogonal transformations, and memory fades as exp(-t / memory) towards the prior: p = the model's
+    with deviations `deviation` in each parameter's natural unit, by which the covariance (R^T R)^-1 stays bounded. The
+    command is the law's; its signals are joined by
+
+    parameters   (n,) the estimate p: ten a body, then viscous and Coulomb coefficients with `friction`
+    deviations   (n,) their standard deviations, of torques' noise `noise` [N m], a number or (nv,)
+    bodies       (n,) parameters near p, in the metric of the covariance, that bodies can have: pseudo-inertias are
+                 `margin` of the model's at least; p itself where its are
+    moved        how far those are from p, in standard deviations: 0 where p can be
+
+    law: a controller with a model `robot` whose own state is a vector or None, sampled every `period` seconds:
+    `simulate(..., control_dt=period)`. The torques of its commands are taken for those at the joints. bandwidth [1/s];
+    memory [s], None: all of it. The state z is the law's, then what is remembered, which only samples change. V is the
+    law's: what is estimated here moves nothing.
+    """
+
+    def __init__(
+        self,
+        law: Controller,
+        adapt: Sequence[str] | None = None,
+        *,
+        period: float,
+        bandwidth: float = 20.0,
+        memory: float | None = None,
+        deviation: float = 1.0,
+        noise: ArrayLike = 1.0,
+        friction: Friction | None = None,
+        margin: float = 1e-3,
+    ):
+        self.law = wrapped_law("law", law)
+        self.robot: Robot = self.law.robot
+        self.period = number("period", period, "seconds > 0", lambda x: x > 0.0)
+        bandwidth = number("bandwidth", bandwidth, "a positive number [1/s]", lambda x: x > 0.0)
+        self.alpha = float(np.exp(-bandwidth * self.period))
+        memory = None if memory is None else number("memory", memory, "seconds > 0, or None", lambda x: x > 0.0)
+        self.keep = 1.0 if memory is None else float(np.exp(-self.period / memory))
+        self.margin = number("margin", margin, "a number between 0 and 1", lambda x: 0.0 < x < 1.0)
+        self.noise = _noise(noise, self.robot.nv)
+        deviation = number("deviation", deviation, "a positive number", lambda x: x > 0.0)
+        if friction is not None:
+            instance("friction", friction, Friction, "a geomctrl.Friction or None").check(self.robot.nv)
+        self.friction, self.size = friction, size_of(self.law)
+        bodies = _bodies(self.robot, self.robot.body_names[-1:] if adapt is None else adapt)
+        self.columns = np.concatenate([np.arange(10 * i, 10 * i + 10) for i in bodies])
+        own = np.zeros(0) if friction is None else friction.parameters(self.robot.nv)
+        self.p0 = np.concatenate((self.robot.parameters.ravel()[self.columns], own))
+        picked = np.eye(10 * self.robot.nbodies)[self.columns]
+        self.unit = deviation * np.sqrt(squared_units(self.robot, picked, len(own)))
+        self.known = self.robot.parameters.ravel().copy()
+        self.known[self.columns] = 0.0
+        self.armature = self.robot.armature
+        self.nearest = NearestBodies(self.robot, bodies, self.unit, self.margin)
+        self.upper = np.triu_indices(len(self.p0))
+        goal(self, self.law)
+
+    # --- the state ------------------------------------------------------------------------------------------------
+
+    def start(self, q0: np.ndarray | None = None, v0: np.ndarray | None = None) -> np.ndarray:
+        """The law's state, and a memory that knows the prior, the robot's momentum, and nothing else."""
+        robot, n = self.robot, len(self.p0)
+        q = robot.neutral() if q0 is None else one_state("q0", q0, robot.nq)
+        v = np.zeros(robot.nv) if v0 is None else one_state("v0", v0, robot.nv)
+        Y, H, b, h = self._momenta(q, v)
+        half = 0.5 * self.period
+        begun = Memory(0.0 * Y, 0.0 * b, Y - half * H, b - half * h, np.eye(n), np.zeros(n))
+        own = started(self.law, robot, q, v)
+        return np.concatenate((np.zeros(0) if own is None else np.asarray(own, float), self._joined(begun)))
+
+    def _joined(self, x: Memory) -> Any:
+        return np.concatenate((x.W.ravel(), x.y, x.G.ravel(), x.c, x.R[self.upper], x.d))
+
+    def _split(self, z: Any) -> tuple[Any, Memory]:
+        """(the law's state or None, the memory)."""
+        n, nv = len(self.p0), self.robot.nv
+        sizes = (self.size, n * nv, nv, n * nv, nv, n * (n + 1) // 2, n)
+        z = one_state("z", z, sum(sizes))
+        ends = np.cumsum(sizes)
+        own, W, y, G, c, R, d = (z[end - size : end] for end, size in zip(ends.tolist(), sizes))
+        full = [[0.0] * i + [R[self._place(i, j)] for j in range(i, n)] for i in range(n)]
+        memory = Memory(W.reshape(nv, n), y, G.reshape(nv, n), c, np.array(full), d)
+        return (own if self.size else None), memory
+
+    def _place(self, i: int, j: int) -> int:
+        """Of R[i, j] among the entries of `upper`."""
+        n = len(self.p0)
+        return i * n - i * (i - 1) // 2 + j - i
+
+    # --- the law, and what is learnt --------------------------------------------------------------------------------
+
+    def _momenta(self, q, v):
+        """(Y (nv, n), H (nv, n), b, h (nv,)): momentum Y p + b, and its rate H p + h + tau."""
+        Y, H = self.robot.momentum_regressor(q, v), self.robot.momentum_rate_regressor(q, v)
+        b, h = Y.dot(self.known) + self.armature * v, H.dot(self.known)
+        Y, H = Y[:, self.columns], H[:, self.columns]
+        if self.friction is not None:
+            F = self.friction.acting_columns(v)
+            Y, H = np.hstack((Y, 0.0 * F)), np.hstack((H, -F))
+        return Y, H, b, h
+
+    def _learnt(self, q, v, tau, x: Memory) -> Memory:
+        """The memory after a sample at which tau was commanded."""
+        Y, H, b, h = self._momenta(q, v)
+        half, share = 0.5 * self.period, (1.0 - self.alpha) / self.period
+        W = self.alpha * x.W + share * (Y - half * H - x.G)
+        y = self.alpha * x.y + share * (x.c - (b - half * h))
+        R, d = x.R, x.d
+        if self.keep < 1.0:  # forget towards the prior's information, the estimate staying where it is
+            now = solved(R, d)
+            R, d = forgotten(R, d, self.keep)
+            floor = np.sqrt(1.0 - self.keep)
+            R, d, _ = taken_in(R, d, floor * np.eye(len(d)), floor * now)
+        rows = W * (1.0 / self.noise)[:, None]
+        R, d, _ = taken_in(R, d, rows * self.unit, y / self.noise - rows.dot(self.p0))
+        return Memory(W, y, Y + half * H, self.period * tau + b + half * h, R, d)
+
+    def __call__(self, t, q, v, z):
+        own, x = self._split(z)
+        command = self.law(t, q, v, own)
+        after = self._learnt(q, v, command.tau, x)
+        signals = {**command.signals, **self._seen(after)}
+        kept = own if own is not None else np.zeros(0)
+        z_next = np.concatenate((kept if command.z_next is None else command.z_next, self._joined(after)))
+        z_rate = np.concatenate((rate_of(command) if self.size else np.zeros(0), np.zeros(len(z_next) - self.size)))
+        if self.size and command.z_rate is None:
+            z_rate = np.zeros(len(z_next))
+        return Command(command.tau, z_rate, signals, z_next)
+
+    def _seen(self, x: Memory) -> dict[str, Any]:
+        """The signals."""
+        found = solved(x.R, x.d)
+        bodies = self.nearest.nearest(x.R, found)
+        apart = x.R.dot(bodies - found)
+        return {
+            "parameters": self.p0 + self.unit * found,
+            "deviations": self.unit * deviations(x.R),
+            "bodies": self.p0 + self.unit * bodies,
+            "moved": scalar(np.sqrt(apart.dot(apart))),
+        }
+
+    # --- for tests of the law's proof -------------------------------------------------------------------------------
+
+    def true_parameters(self, plant: Plant) -> np.ndarray:
+        """z where V vanishes while the robot is at rest."""
+        return np.concatenate((rest_of(self.law, plant), self.start()[self.size :]))
+
+    def sample_state(self, rng: np.random.Generator, plant: Plant) -> np.ndarray:
+        """A state that the law draws, with a memory as it begins."""
+        begun = self.start()
+        own = sampled(self.law, generator("rng", rng), plant)
+        return begun if own is None else np.concatenate((own, begun[self.size :]))
+
+    def lyapunov(self, t, q, v, z, plant) -> Lyapunov:
+        return self.law.lyapunov(t, q, v, self._split(z)[0], plant)
+
+
+def _noise(given: ArrayLike, n: int) -> np.ndarray:
+    a = checked("noise", given, ())
+    if a.shape not in ((), (n,)) or not (a > 0.0).all():
+        raise ArgumentError(f"noise: expected a positive number or ({n},) of them, got {given!r:.60}")
+    return np.array(np.broadcast_to(a, n))

@@ -1,0 +1,58 @@
+"""The derivatives of a controller's law, compiled: its trace, and the rates of what it returns along each input."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from geomctrl.compiler import budget, entries
+from geomctrl.compiler.derivatives import tangents
+from geomctrl.compiler.symbols import Symbol, UntraceableError
+from geomctrl.compiler.tracing import Trace
+from geomctrl.control.contracts import Controller, started
+from geomctrl.errors import ArgumentError
+from geomctrl.robot import Robot
+
+from .law import OF_STATE, core, traced
+
+NOTHING = np.zeros(1)  # a model array that nothing reads
+
+
+def law_slopes(controller: Controller, robot: Robot) -> Callable[..., dict[str, np.ndarray]]:
+    """f(t, q, v, z) -> {"tau": (nv, n), "z_rate", "z_next": (m, n), as far as the law returns them}: their derivatives
+    by (q, v, z), n = nq + nv + m, for a law whose state is a vector or None.
+
+    Raises UntraceableError, which names file and line, for a law that does not trace (see `compile`), or is too long.
+    """
+    z0 = started(controller, robot)
+    z0 = None if z0 is None else np.asarray(z0, float)
+    law, shapes = traced(controller, robot, z0)
+    graph, columns = law.graph, sum(law.inputs[1:])
+    wanted, at = {}, 0
+    for name, size in zip(shapes, law.sizes, strict=True):
+        if name in ("tau", *OF_STATE):
+            wanted[name] = law.outputs[at : at + size]
+        at += size
+    moved = [graph.load(k, j).at for k, size in enumerate(law.inputs[1:], start=2) for j in range(size)]
+    values = [Symbol(graph, x) for ends in wanted.values() for x in ends]
+    rates = [tangents(graph, values, {node: 1.0}) for node in moved]
+    outputs = tuple(graph.operand(along[i]) for i in range(len(values)) for along in rates)
+    sizes = [(len(ends), columns) for ends in wanted.values()]
+    found = Trace(graph, law.inputs, outputs, tuple(a * b for a, b in sizes), law.flag)
+    if found.operations > budget.OPERATIONS:
+        raise UntraceableError(
+            f"{type(controller).__name__}: {found.operations} operations for its derivatives, at most"
+            f" {budget.OPERATIONS} are compiled"
+        )
+    given = [(), (robot.nq,), (robot.nv,), *([] if z0 is None else [z0.shape])]
+    call: Any = entries.entry(core(found), NOTHING, given, sizes)
+
+    def slopes(t: float, q: np.ndarray, v: np.ndarray, z: np.ndarray | None) -> dict[str, np.ndarray]:
+        made = call(t, q, v) if z0 is None else call(t, q, v, z)
+        if made is None:
+            raise ArgumentError(f"t, q, v, z: the law has no derivatives there, at t = {t!r:.40}")
+        return dict(zip(wanted, [made] if len(wanted) == 1 else made, strict=True))
+
+    return slopes

@@ -1,0 +1,236 @@
+"""Recursive least squares of a model: one sample after the other, old ones forgotten, in square-root form."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from geomctrl.arguments import checked, choice, instance, number
+from geomctrl.errors import ArgumentError
+from geomctrl.identification.compressed import Compressed, per_joint
+from geomctrl.identification.estimators import Estimate, fit
+from geomctrl.identification.estimators.least_squares import prior_of
+from geomctrl.identification.model import RegressorModel
+from geomctrl.robot import Robot
+
+from .momentum import MomentumFilter
+from .square_root import forgotten, forgotten_along, taken_in
+
+TOLD = 1e-10  # relative singular value of R, columns scaled, up to which a direction was not seen yet
+
+
+@dataclass(frozen=True, eq=False)
+class Remembered(Compressed):
+    """What recursive least squares remember, as estimators take a log: R (rows of base parameters) and d.
+
+    What residuals there are is told of all joints together: `residuals` and `norms` share it evenly among them.
+    """
+
+    R: np.ndarray
+    d: np.ndarray
+    unexplained: float
+    size: float
+
+    @cached_property
+    def _projection(self) -> np.ndarray:
+        model: Any = self.model
+        return model.base.projection
+
+    def system(self, weights: ArrayLike | None = None) -> tuple[np.ndarray, np.ndarray]:
+        """(A, b): |A x - b|^2 is what was seen, weighted as it was taken in."""
+        if weights is not None and not np.allclose(weights, 1.0):
+            raise ArgumentError("weights: expected None, as samples were weighted when they were taken in")
+        A = np.vstack((self.R @ self._projection, np.zeros(len(self._projection[0]))))
+        return A, np.append(self.d, np.sqrt(self.unexplained))
+
+    def residuals(self, x: np.ndarray) -> np.ndarray:
+        n = len(self.counts)
+        off = self.R @ (self._projection @ x) - self.d
+        return np.full(n, np.sqrt((off @ off + self.unexplained) / n))
+
+    @property
+    def norms(self) -> np.ndarray:
+        return np.full(len(self.counts), np.sqrt(self.size / len(self.counts)))
+
+    def __add__(self, other: Compressed) -> Compressed:
+        raise ArgumentError("other: what was remembered recursively can not be added to other logs")
+
+
+class RecursiveLeastSquares:
+    """Base parameters of a model from samples as they come, by QR updates of the square root of their information.
+
+    forgetting: of the weight that a sample keeps with each one after it, 0 < forgetting <= 1; 1: every sample counts
+    alike, and the estimate is that of least squares over all of them. rule: what is forgotten, "exponential" (all
+    alike) or "directional", only where a sample brings something new (Cao and Schwartz 2000), so that a robot at rest
+    keeps what it knows. prior: parameters x (size,), default the model's; deviation: how far base parameters may be
+    off it, a number or (nb,) in their units: then exponential forgetting forgets towards that much information and the
+    covariance stays bounded by it (Kulhavy and Zarrop 1993's stabilised forgetting); None: no prior.
+    noise [N m]: of the torques, a number or (nv,), which weights joints; its size does not matter but beside a prior.
+    bandwidth [1/s], period [s]: `update` then takes no accelerations but filters momenta, samples being a period apart
+    and torques held between them.
+    """
+
+    def __init__(
+        self,
+        model: RegressorModel,
+        *,
+        forgetting: float = 1.0,
+        rule: str = "exponential",
+        prior: ArrayLike | None = None,
+        deviation: ArrayLike | None = None,
+        noise: ArrayLike = 1.0,
+        bandwidth: float | None = None,
+        period: float | None = None,
+    ):
+        self.model = instance("model", model, RegressorModel, "a RegressorModel")
+        self.forgetting = number("forgetting", forgetting, "a number above 0, at most 1", lambda x: 0.0 < x <= 1.0)
+        self.rule = choice("rule", rule, ("exponential", "directional"))
+        self.prior, nb, n = prior_of(model, prior), model.base.size, model.robot.nv
+        self.noise = np.broadcast_to(per_joint("noise", noise, n), (n,)).copy()
+        if not (self.noise > 0.0).all():
+            raise ArgumentError(f"noise: expected a number > 0 or {n}, one a joint, got {noise!r:.60}")
+        self.R0 = np.zeros((nb, nb)) if deviation is None else np.diag(1.0 / _deviations(deviation, nb))
+        self.R, self.d = self.R0.copy(), self.R0 @ self.beta0
+        self.samples, self.rows, self.unexplained, self.size = 0, 0.0, 0.0, 0.0
+        self.filter = None
+        if (bandwidth is None) != (period is None):
+            raise ArgumentError("bandwidth, period: expected both, or none for samples with accelerations")
+        if bandwidth is not None and period is not None:
+            bandwidth = number("bandwidth", bandwidth, "a positive number [1/s]", lambda x: x > 0.0)
+            period = number("period", period, "seconds > 0", lambda x: x > 0.0)
+            self.filter = MomentumFilter(model, bandwidth, period)
+
+    @property
+    def beta0(self) -> np.ndarray:
+        """The prior's base parameters (nb,)."""
+        return self.model.base.projection @ self.prior
+
+    # --- samples ------------------------------------------------------------------------------------------------
+
+    def update(self, q: ArrayLike, v: ArrayLike, a: ArrayLike | None, tau: ArrayLike) -> np.ndarray:
+        """The estimate (nb,) after one sample, (n,) each, or after several, (N, n) each, taken one after the other.
+
+        a: None where momenta are filtered (`bandwidth`), else accelerations.
+        """
+        robot = self.model.robot
+        names = {"q": (q, robot.nq), "v": (v, robot.nv), "tau": (tau, robot.nv)}
+        if self.filter is None:
+            if a is None:
+                raise ArgumentError("a: expected accelerations, got None: give bandwidth and period to do without")
+            names["a"] = (a, robot.nv)
+        elif a is not None:
+            raise ArgumentError("a: expected None, as momenta are filtered in the place of accelerations")
+        arrays = {name: np.atleast_2d(checked(name, x, (n,))) for name, (x, n) in names.items()}
+        N = len(arrays["q"])
+        for name, x in arrays.items():
+            if x.ndim != 2 or len(x) != N:
+                raise ArgumentError(f"{name}: expected {N} samples, as of q, got shape {x.shape}")
+        if self.filter is None:
+            self._regressed(arrays["q"], arrays["v"], arrays["a"], arrays["tau"])
+        else:
+            for q_k, v_k, tau_k in zip(arrays["q"], arrays["v"], arrays["tau"]):
+                found = self.filter.pushed(q_k, v_k, tau_k)
+                if found is not None:
+                    self._take(found[0][:, self.model.base.columns], found[1])
+        return self.values
+
+    def _regressed(self, q, v, a, tau) -> None:
+        known, columns = a * self.model.known_armature, self.model.base.columns
+        for first in range(0, len(q), 256):
+            s = slice(first, first + 256)
+            Y = self.model.regressor(q[s], v[s], a[s])[..., columns]
+            if self.forgetting == 1.0:  # all at once: the same, to rounding
+                self._take(Y.reshape(-1, Y.shape[-1]), (tau[s] - known[s]).ravel(), len(Y))
+                continue
+            for W, y in zip(Y, tau[s] - known[s]):
+                self._take(W, y)
+
+    def _take(self, W: np.ndarray, y: np.ndarray, samples: int = 1) -> None:
+        noise = np.tile(self.noise, samples)
+        W, y, keep = W / noise[:, None], y / noise, self.forgetting
+        if keep < 1.0:
+            if self.rule == "directional":
+                self.R, self.d = forgotten_along(self.R, self.d, W, keep)
+            else:
+                now = self.values
+                self.R, self.d = forgotten(self.R, self.d, keep)
+                if self.R0.any():
+                    floor = np.sqrt(1.0 - keep) * self.R0
+                    self.R, self.d, _ = taken_in(self.R, self.d, floor, floor @ now)
+        self.R, self.d, left = taken_in(self.R, self.d, W, y)
+        self.unexplained = keep * self.unexplained + left
+        self.size, self.rows = keep * self.size + float(y @ y), keep * self.rows + len(y)
+        self.samples += samples
+
+    # --- what is known --------------------------------------------------------------------------------------------
+
+    def _told(self) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+        """(U, s, Vt, column lengths) of R = U s Vt diag(lengths), of the directions that were seen."""
+        length = np.linalg.norm(self.R, axis=0)
+        length = np.where(length > 0.0, length, 1.0)
+        U, s, Vt = np.linalg.svd(self.R / length)
+        seen = s > TOLD * max(s[0], 1e-300)
+        return U[:, seen], s[seen], Vt[seen], length
+
+    @property
+    def values(self) -> np.ndarray:
+        """Base parameters (nb,); the prior's where nothing was seen yet."""
+        U, s, Vt, length = self._told()
+        return self.beta0 + Vt.T @ ((U.T @ (self.d - self.R @ self.beta0)) / s) / length
+
+    @property
+    def variance(self) -> float:
+        """Of the residuals, in units of `noise` squared: 1 where `noise` is right; nan with too few samples."""
+        freedom = self.rows - len(self.R)
+        return self.unexplained / freedom if freedom > 0.0 else np.nan
+
+    @property
+    def covariance(self) -> np.ndarray:
+        """(nb, nb) of `values` for torque noise of deviation `noise` [N m]; infinite where nothing was seen. Times
+        `variance` for noise of the size of the residuals."""
+        _, s, Vt, length = self._told()
+        half = (Vt.T / s) / length[:, None]
+        out = half @ half.T
+        if len(s) < len(length):
+            unseen = 1.0 - (Vt**2).sum(0) > 1e-6
+            out[unseen, :] = out[:, unseen] = 0.0
+            out[unseen, unseen] = np.inf
+        return out
+
+    @property
+    def std(self) -> np.ndarray:
+        """Standard deviations of `values`: see `covariance`."""
+        return np.sqrt(np.diag(self.covariance))
+
+    @property
+    def x(self) -> np.ndarray:
+        """Full parameters (size,): `values`, as near to the prior as there are."""
+        return self.model.base.lift(self.values, self.prior)
+
+    @property
+    def robot(self) -> Robot:
+        """The model's robot with the inertial parameters of `x`, physical or not."""
+        return self.model.robot.with_parameters(self.x[: self.model.inertial], physical=False)
+
+    @property
+    def remembered(self) -> Compressed:
+        """What was seen, for any estimator that takes a log's factors: `fit(model, rls.remembered, "consistent")`."""
+        n = self.model.robot.nv
+        counts = np.full(n, max(int(self.rows / n), 1))
+        return Remembered(self.model, (), counts, self.R, self.d, self.unexplained, self.size)
+
+    def projected(self, method: str = "manifold", **options: Any) -> Estimate:
+        """The nearest parameters that bodies can have, near being in the metric of the covariance: what fits everything
+        remembered best among them, by a physically consistent estimator and its options."""
+        return fit(self.model, self.remembered, method, **options)
+
+
+def _deviations(given: ArrayLike, n: int) -> np.ndarray:
+    a = checked("deviation", given, ())
+    if a.shape not in ((), (n,)) or not (a > 0.0).all():
+        raise ArgumentError(f"deviation: expected a number > 0 or ({n},) of them, got {given!r:.60}")
+    return np.broadcast_to(a, (n,)).copy()

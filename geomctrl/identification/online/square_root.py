@@ -1,0 +1,107 @@
+"""The square root of an information matrix: R upper triangular with R^T R the information, and d with R x = d.
+
+Rows are taken in by orthogonal transformations (Bierman 1977, chapter IV): R^T R stays positive however long it runs,
+which products of covariances do not. Forgetting works on R too.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from geomctrl.compiler.arrays import has_symbols
+from geomctrl.identification.compressed import triangle
+
+TINY = 1e-300
+SEEN = 1e-9  # relative size below which new rows have no direction that is known already
+
+
+def taken_in(R: Any, d: Any, rows: Any, y: Any) -> tuple[Any, Any, Any]:
+    """(R, d) of (R, d) and the rows (N, n) with right-hand sides y (N,), the diagonal of R not negative; and by how
+    much the least sum of squares grew, |R x - d|^2 being zero before.
+
+    By Householder's reflections; of symbols by Givens' rotations, to the same result.
+    """
+    if has_symbols(R) or has_symbols(rows) or has_symbols(y) or has_symbols(d):
+        return _rotated(R, d, rows, y)
+    n = R.shape[1]
+    stack = np.zeros((len(R) + len(rows), n + 1))
+    stack[: len(R), :n], stack[: len(R), n], stack[len(R) :, :n], stack[len(R) :, n] = R, d, rows, y
+    T = triangle(np.asfortranarray(stack))
+    left = float(T[n, n]) ** 2 if len(T) > n else 0.0
+    T = np.vstack((T[:n], np.zeros((max(n - len(T), 0), n + 1))))
+    T[np.diag(T[:, :n]) < 0.0] *= -1.0
+    return T[:, :n], T[:, n], left
+
+
+def _rotated(R: Any, d: Any, rows: Any, y: Any) -> tuple[Any, Any, Any]:
+    """One row after the other, one rotation an entry; R (n, n) is upper triangular."""
+    n = R.shape[1]
+    own = [[R[i, j] for j in range(i, n)] + [d[i]] for i in range(n)]
+    left: Any = 0.0
+    for k in range(len(rows)):
+        new = [*(rows[k, j] for j in range(n)), y[k]]
+        for i in range(n):
+            a, b = own[i][0], new[i]
+            size = np.sqrt(a * a + b * b + TINY)
+            c, s = a / size, b / size
+            rest = new[i:]
+            own[i], new[i:] = (
+                [c * x + s * w for x, w in zip(own[i], rest)],
+                [c * w - s * x for x, w in zip(own[i], rest)],
+            )
+        left = left + new[n] * new[n]
+    full = [[0.0] * i + own[i][:-1] for i in range(n)]
+    return np.array(full), np.array([row[-1] for row in own]), left
+
+
+def forgotten(R: np.ndarray, d: np.ndarray, share: float) -> tuple[np.ndarray, np.ndarray]:
+    """Exponential forgetting: the information times `share`."""
+    root = np.sqrt(share)
+    return root * R, root * d
+
+
+def forgotten_along(R: np.ndarray, d: np.ndarray, rows: np.ndarray, share: float) -> tuple[np.ndarray, np.ndarray]:
+    """Directional forgetting (Cao and Schwartz 2000): the information times `share` where the rows (N, n) bring some,
+
+    Lambda - (1 - share) Lambda Phi (Phi^T Lambda Phi)^-1 Phi^T Lambda,   Phi = rows^T,
+
+    and all of it elsewhere, so that what is no longer excited is not forgotten. What R x = d says stays.
+    """
+    seen = R @ rows.T
+    U, s, _ = np.linalg.svd(seen, full_matrices=False)
+    W = U[:, s > SEEN * max(np.abs(R).max(initial=0.0) * np.abs(rows).max(initial=0.0), TINY)]
+    less = 1.0 - np.sqrt(share)
+    return R - less * W @ (W.T @ R), d - less * W @ (W.T @ d)
+
+
+def solved(R: Any, d: Any) -> Any:
+    """x with R x = d, R (n, n) upper triangular and regular; of symbols by substitution."""
+    if not (has_symbols(R) or has_symbols(d)):
+        return np.linalg.solve(R, d)
+    n = len(d)
+    x: list[Any] = [0.0] * n
+    for i in reversed(range(n)):
+        total = d[i]
+        for j in range(i + 1, n):
+            total = total - R[i, j] * x[j]
+        x[i] = total / R[i, i]
+    return np.array(x)
+
+
+def deviations(R: Any) -> Any:
+    """The square roots of the diagonal of (R^T R)^-1, R as in `solved`."""
+    if not has_symbols(R):
+        return np.linalg.norm(np.linalg.inv(R), axis=1)
+    n = R.shape[1]
+    total: list[Any] = [0.0] * n
+    for k in range(n):  # column k of R^-1 ends in row k
+        column: list[Any] = [0.0] * n
+        for i in reversed(range(k + 1)):
+            rest: Any = 1.0 if i == k else 0.0
+            for j in range(i + 1, k + 1):
+                rest = rest - R[i, j] * column[j]
+            column[i] = rest / R[i, i]
+            total[i] = total[i] + column[i] * column[i]
+    return np.array([np.sqrt(x) for x in total])

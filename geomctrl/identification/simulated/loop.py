@@ -1,0 +1,221 @@
+"""The loop that moved the robot of a log: what fits by simulation run in the place of the real controller."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple, Protocol
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from geomctrl.arguments import checked, choice, function, instance, listed, number
+from geomctrl.control.contracts import Desired
+from geomctrl.errors import ArgumentError
+from geomctrl.robot import Robot
+
+from .references import along
+
+GAINS = ("kp", "kd", "ki")
+
+
+class LoopSlopes(NamedTuple):
+    """Derivatives of commands (N, nv) and of next states (N, m): by (q, v, z), columns in that order, and by the
+    gains."""
+
+    command: np.ndarray
+    state: np.ndarray
+    command_by_gains: np.ndarray
+    state_by_gains: np.ndarray
+
+
+class Running(Protocol):
+    """A loop at the samples of one log: its command and next state at sample k, and their derivatives at all."""
+
+    states: int
+
+    def start(self, q0: np.ndarray, v0: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """(the first state z (m,), its derivative by (q0, v0) (m, 2 nv))."""
+        ...
+
+    def command(self, k: int, q: np.ndarray, v: np.ndarray, z: np.ndarray) -> tuple[np.ndarray, np.ndarray]: ...
+
+    def slopes(self, first: int, q: np.ndarray, v: np.ndarray, z: np.ndarray, gains: Sequence[str]) -> LoopSlopes:
+        """At the samples from `first` on whose states are given, (N, .) each."""
+        ...
+
+
+class Loop(Protocol):
+    """A sampled law between a reference and the joint torques: `ServoLoop`, or a `ControllerLoop` around any law.
+
+    Sampled every `period` seconds; a command acts `delay` seconds after the sample it was made at, and until the next
+    one does. torque: whether logs hold what was "commanded" at a sample, or what was "applied" at the joints then.
+    """
+
+    period: float
+    delay: float
+    torque: str
+
+    @property
+    def gains(self) -> dict[str, np.ndarray]:
+        """What can be estimated of the law, (nv,) each."""
+        ...
+
+    def changed(self, **changes: Any) -> Any: ...
+
+    def running(self, robot: Robot, t: np.ndarray) -> Running: ...
+
+    def desired(self, t: np.ndarray, n: int) -> Desired | None: ...
+
+
+@dataclass(frozen=True, eq=False)
+class ServoLoop:
+    """u = kp (q_d - q) + kd (v_d - v) + ki I + feedforward + gravity, sampled: what most drives and arms run.
+
+    reference: t -> Desired(q, v, a) in the log's time, such as a `SampledReference` of its columns. kp [N m/rad],
+    kd [N m s/rad], ki [N m/(rad s)]: numbers or (nv,); I is the sum of period (q_d - q) over the samples before.
+    period [s] of the samples; delay [s] until a command acts, any number >= 0. velocity: v is "true", or what
+    "differences" of q a sample apart say, low-passed of first order at `cutoff` [Hz] (None: not). feedforward: the
+    inverse dynamics of this robot at the desired motion; gravity: that of this robot's weight at q. torque: logs hold
+    what was "commanded" or "applied".
+    """
+
+    reference: Any
+    kp: ArrayLike
+    kd: ArrayLike
+    ki: ArrayLike = 0.0
+    period: float = 1e-3
+    delay: float = 0.0
+    velocity: str = "true"
+    cutoff: float | None = None
+    feedforward: Robot | None = None
+    gravity: Robot | None = None
+    torque: str = "commanded"
+
+    def __post_init__(self):
+        function("reference", self.reference, "t -> Desired(q, v, a)")
+        for name in GAINS:
+            x = checked(name, getattr(self, name), ())
+            if x.ndim > 1 or not x.size:
+                raise ArgumentError(f"{name}: expected a number or (nv,) numbers, got shape {x.shape}")
+            object.__setattr__(self, name, x.copy())
+        if len({x.size for x in self.gains.values() if x.ndim}) > 1:
+            raise ArgumentError(f"kp, kd, ki: expected as many of each, got {[x.size for x in self.gains.values()]}")
+        check_times(self)
+        choice("velocity", self.velocity, ("true", "differences"))
+        if self.cutoff is not None:
+            number("cutoff", self.cutoff, "None or Hz > 0", lambda x: x > 0.0)
+            if self.velocity == "true":
+                raise ArgumentError(f"cutoff: expected None with the true velocity, got {self.cutoff!r}")
+        for name in ("feedforward", "gravity"):
+            if getattr(self, name) is not None:
+                instance(name, getattr(self, name), Robot, "a geomctrl.Robot or None")
+
+    @property
+    def gains(self) -> dict[str, np.ndarray]:
+        """kp, kd and ki as they were given."""
+        return {name: np.asarray(getattr(self, name)) for name in GAINS}
+
+    def changed(self, **changes: Any) -> ServoLoop:
+        """The same loop but for these fields."""
+        return replace(self, **changes)
+
+    def desired(self, t: np.ndarray, n: int) -> Desired:
+        """The reference at times (N,): q, v, a (N, n) each."""
+        return along(self.reference, t, n)
+
+    def running(self, robot: Robot, t: np.ndarray) -> Running:
+        """The loop at samples t (N,), for fits."""
+        return _Servo(self, robot, t)
+
+
+class _Servo:
+    def __init__(self, loop: ServoLoop, robot: Robot, t: np.ndarray):
+        n = self.n = robot.nv
+        self.loop = loop
+        self.kp, self.kd, self.ki = (_per_joint(name, x, n) for name, x in loop.gains.items())
+        for name in ("feedforward", "gravity"):
+            own = getattr(loop, name)
+            if own is not None and own.nv != n:
+                raise ArgumentError(f"{name}: expected a robot of {n} joints, got {own.nv}")
+        q, v, a = self.desired = loop.desired(t, n)
+        self.ahead = np.zeros((len(t), n)) if loop.feedforward is None else loop.feedforward.inverse_dynamics(q, v, a)
+        self.differs = loop.velocity == "differences"
+        self.states = 3 * n if self.differs else n
+        self.share = 1.0 if loop.cutoff is None else 1.0 - np.exp(-2.0 * np.pi * loop.period * loop.cutoff)
+
+    def start(self, q0, v0):
+        n, eye, none = self.n, np.eye(self.n), np.zeros((self.n, self.n))
+        if not self.differs:
+            return np.zeros(n), np.zeros((n, 2 * n))
+        slope = np.block([[none, none], [eye, -self.loop.period * eye], [none, eye]])
+        return np.concatenate((np.zeros(n), q0 - self.loop.period * v0, v0)), slope
+
+    def command(self, k, q, v, z):
+        n, period = self.n, self.loop.period
+        e = self.desired.q[k] - q
+        if self.differs:
+            v = z[2 * n :] + self.share * ((q - z[n : 2 * n]) / period - z[2 * n :])
+        u = self.kp * e + self.kd * (self.desired.v[k] - v) + self.ki * z[:n] + self.ahead[k]
+        if self.loop.gravity is not None:
+            u = u + self.loop.gravity.gravity_force(q)
+        total = z[:n] + period * e
+        return u, np.concatenate((total, q, v)) if self.differs else total
+
+    def slopes(self, first, q, v, z, gains):
+        n, m, N, period = self.n, self.states, len(q), self.loop.period
+        at = slice(first, first + N)
+        eye, measured = np.eye(n), np.zeros((n, 2 * n + m))
+        if self.differs:
+            v = z[:, 2 * n :] + self.share * ((q - z[:, n : 2 * n]) / period - z[:, 2 * n :])
+            measured[:, :n] = eye * self.share / period
+            measured[:, 3 * n : 4 * n] = -eye * self.share / period
+            measured[:, 4 * n :] = eye * (1.0 - self.share)
+        else:
+            measured[:, n : 2 * n] = eye
+        e, w = self.desired.q[at] - q, self.desired.v[at] - v
+        command = np.tile(-self.kd[:, None] * measured, (N, 1, 1))
+        command[:, :, :n] -= np.diag(self.kp)
+        command[:, :, 2 * n : 3 * n] += np.diag(self.ki)
+        if self.loop.gravity is not None:
+            still = np.zeros_like(q)
+            rates = self.loop.gravity.inverse_dynamics_derivatives(q, still, still)
+            command[:, :, :n] += rates.dq
+        state = np.zeros((m, 2 * n + m))
+        state[:n, :n], state[:n, 2 * n : 3 * n] = -period * eye, eye
+        if self.differs:
+            state[n : 2 * n, :n], state[2 * n :] = eye, measured
+        by = {"kp": e, "kd": w, "ki": z[:, :n]}
+        own = [by[name][:, :, None] * eye for name in gains]
+        by_gains = np.concatenate(own, -1) if own else np.zeros((N, n, 0))
+        return LoopSlopes(command, np.broadcast_to(state, (N, *state.shape)), by_gains, np.zeros((N, m, len(own) * n)))
+
+
+def check_times(loop: Any) -> None:
+    """The numbers that every loop has."""
+    put = object.__setattr__
+    put(loop, "period", number("period", loop.period, "seconds > 0", lambda x: x > 0.0))
+    put(loop, "delay", number("delay", loop.delay, "seconds >= 0", lambda x: x >= 0.0))
+    choice("torque", loop.torque, ("commanded", "applied"))
+
+
+def loops_of(given: Any, n: int) -> list[Any]:
+    """The loops of n logs: one for all, or one each, with the same gains, period and delay. Raises ArgumentError."""
+    loops = listed("loop", given) if isinstance(given, list | tuple) else [given] * n
+    if len(loops) != n:
+        raise ArgumentError(f"loop: expected one, or {n}, one a log, got {len(loops)}")
+    for loop in loops:
+        if not all(hasattr(loop, name) for name in ("period", "delay", "torque", "gains", "running")):
+            raise ArgumentError(f"loop: expected a ServoLoop or a ControllerLoop, got {loop!r:.60}")
+        if (loop.period, loop.delay, loop.torque) != (loops[0].period, loops[0].delay, loops[0].torque):
+            raise ArgumentError("loop: expected the same period, delay and torque for every log")
+        same = all(np.array_equal(x, loops[0].gains.get(name)) for name, x in loop.gains.items())
+        if not same or set(loop.gains) != set(loops[0].gains):
+            raise ArgumentError("loop: expected the same gains for every log")
+    return loops
+
+
+def _per_joint(name: str, x: np.ndarray, n: int) -> np.ndarray:
+    if x.shape not in ((), (n,)):
+        raise ArgumentError(f"{name}: expected a number or {n}, one a joint, got shape {x.shape}")
+    return np.broadcast_to(x, (n,)).copy()

@@ -1,0 +1,254 @@
+"""Fits by simulating the loop, against logs whose truth is known, and their derivatives against differences."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from oracles import assert_close
+from servo_logs import ARM, COULOMB, KD, KP, MODEL, MOTION, PID, SMOOTHING, VISCOUS, servo_log, true_parameters
+
+import geomctrl as gc
+from geomctrl import controllers, models
+from geomctrl.control.compiled.law_slopes import law_slopes
+from geomctrl.errors import ArgumentError, SimulationError
+from geomctrl.identification import (
+    ControllerLoop,
+    Curve,
+    DataError,
+    RegressorModel,
+    SampledReference,
+    ServoLoop,
+    cloe,
+    didim,
+    fit,
+    output_error,
+)
+from geomctrl.identification.simulated.dynamics import Dynamics
+from geomctrl.identification.simulated.sensitivities import Layout, sensitivities
+from geomctrl.identification.simulated.simulation import schedule, simulated
+
+TRUTH = true_parameters()
+BASE = MODEL.base.projection @ TRUTH
+PERIOD = 4e-3
+
+
+def wrong(data, seed=0, by=0.2):
+    """An estimate whose parameters are all 20 % off, up or down."""
+    signs = np.random.default_rng(seed).choice([-1.0, 1.0], len(TRUTH))
+    return replace(fit(MODEL, data.filtered(20.0)), x=TRUTH * (1.0 + by * signs))
+
+
+def z_of(result, truth):
+    return (result.values - truth) / result.std
+
+
+# --- the simulation ---------------------------------------------------------------------------------------------
+
+
+def test_the_simulated_loop_is_the_one_that_made_the_log():
+    """Another integrator, law and delay line of the library: positions and torques agree, sub-sample delay included."""
+    data, run = servo_log(PERIOD, 1.0, delay=0.0026, steps=20, ki=50.0)
+    loop = ServoLoop(MOTION, KP, KD, 50.0, period=PERIOD, delay=0.0026)
+    dynamics, of = Dynamics(MODEL, TRUTH), loop.running(ARM, data.t)
+    own = simulated(dynamics, of, schedule(PERIOD, 0.0026, 8), len(data), run.q[0], run.v[0], np.zeros(2))
+    assert_close(own.q, data.q, 1e-6)
+    assert_close(own.u, data.tau, 1e-6)
+    late = simulated(dynamics, of, schedule(PERIOD, 0.0036, 8), len(data), run.q[0], run.v[0], np.zeros(2))
+    assert np.abs(late.u - data.tau).max() > 1e-2, "the delay matters"
+
+
+EVERYTHING = RegressorModel(
+    models.two_link(), rotor=[1], smoothing=0.05, springs=[1], transmission=[[1.0, 0.0], [-0.5, 1.0]],
+    curves=[Curve(0, "stribeck", 0.2), Curve(1, "sigmoid", 0.5)],
+)  # fmt: skip
+ROBOT = EVERYTHING.robot
+LAW = controllers.ComputedTorque(ROBOT, MOTION, kp=100.0, kd=20.0)
+LOOPS = {
+    "PID": ServoLoop(MOTION, KP, KD, [50.0, 30.0], period=2e-3),
+    "differences": ServoLoop(
+        MOTION, KP, KD, 5.0, period=2e-3, velocity="differences", cutoff=50.0, gravity=ROBOT, feedforward=ROBOT
+    ),
+    "controller": ControllerLoop(LAW, 2e-3),
+    "with a state": ControllerLoop(PID(ROBOT, MOTION, KP, KD, 50.0, 2e-3), 2e-3),
+}
+
+
+@pytest.mark.parametrize("name", LOOPS)
+@pytest.mark.parametrize("delay", [0.0013, 0.0051])
+def test_sensitivities_are_those_of_the_steps_that_were_taken(name, delay):
+    """Along random directions of all that can be estimated, against central differences of the simulation itself."""
+    loop, model, t = LOOPS[name], EVERYTHING, 2e-3 * np.arange(50)
+    x0, gains = model.prior, tuple(loop.gains)
+    x0[model.positive] = 0.3
+    own = [np.broadcast_to(loop.gains[g], 2) for g in gains]
+    parts = [model.base.projection @ x0, np.concatenate([*own, []]), [delay], [0.1, -0.1, 0.5, 0.3]]
+    parts.append(np.zeros(loop.running(ROBOT, t).states))
+    ends = np.cumsum([len(x) for x in parts])[:-1]
+
+    def at(theta):
+        beta, gain, late, first, extra = np.split(theta, ends)
+        changed = loop.changed(delay=float(late[0]), **{g: gain[2 * k : 2 * k + 2] for k, g in enumerate(gains)})
+        of, plan = changed.running(ROBOT, t), schedule(2e-3, float(late[0]), 2, True)
+        dynamics = Dynamics(model, model.base.lift(beta, x0))
+        z0 = of.start(first[:2], first[2:])[0] + extra
+        return dynamics, of, plan, simulated(dynamics, of, plan, len(t), first[:2], first[2:], np.ones(2), z0)
+
+    theta = np.concatenate(parts)
+    found = list(sensitivities(*at(theta), gains, Layout(*map(len, parts))))
+    J = np.concatenate([np.concatenate((x.position, x.torque), 1) for x in found])
+    rng, scale = np.random.default_rng(0), np.maximum(np.abs(theta), 0.1)
+    scale[ends[1] : ends[2]] = 1e-3
+    for _ in range(4):
+        along = scale * rng.normal(size=len(theta))
+        values = [np.concatenate((run.q, run.u), 1) for run in (at(theta + s * 1e-5 * along)[3] for s in (1, -1))]
+        assert_close(J @ along, (values[0] - values[1]) / 2e-5, 1e-6)
+
+
+def test_derivatives_of_a_law_are_those_of_its_trace():
+    """Of PID by hand; of computed torque by complex steps' cousin, central differences."""
+    law = PID(ROBOT, MOTION, KP, KD, 50.0, 2e-3)
+    found = law_slopes(law, ROBOT)(0.3, np.array([0.1, 0.2]), np.array([0.3, -0.1]), np.array([0.01, 0.02]))
+    assert_close(found["tau"], np.hstack((-np.diag(KP), -np.diag(KD), 50.0 * np.eye(2))), 1e-12)
+    assert_close(found["z_next"], np.hstack((-2e-3 * np.eye(2), np.zeros((2, 2)), np.eye(2))), 1e-12)
+    q, v = np.array([0.4, -0.7]), np.array([0.5, 1.0])
+    J = law_slopes(LAW, ROBOT)(0.3, q, v, None)["tau"]
+    for k in range(4):
+        d = 1e-6 * np.eye(4)[k]
+        ahead, behind = (LAW(0.3, q + s * d[:2], v + s * d[2:], None).tau for s in (1.0, -1.0))
+        assert_close(J[:, k], (ahead - behind) / 2e-6, 1e-7)
+
+
+# --- DIDIM --------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def counted():
+    """12-bit encoders, differences in the loop, half a sample of delay."""
+    return servo_log(PERIOD, 8.0, delay=0.002, steps=10, bits=12)[0]
+
+
+def test_didim_reaches_the_truth_where_differentiated_positions_are_biased(counted):
+    loop = ServoLoop(MOTION, KP, KD, period=PERIOD, delay=0.002, velocity="differences")
+    found = didim(wrong(counted), counted, loop)
+    assert found.converged
+    assert len(found.history) < 10
+    assert np.abs(z_of(found, BASE)).max() < 3.5
+    inverse = fit(MODEL, counted.filtered(50.0))
+    assert np.abs((inverse.values - BASE) / inverse.std).max() > 10.0, "differences of counts bias least squares"
+    assert np.linalg.norm(found.values - BASE) < 0.1 * np.linalg.norm(inverse.values - BASE)
+
+
+@pytest.mark.slow
+def test_didim_with_a_low_pass_a_reference_of_samples_and_a_consistent_estimator(counted):
+    desired = MOTION(0.0), [MOTION(t) for t in counted.t]
+    columns = SampledReference(counted.t, [d.q for d in desired[1]], [d.v for d in desired[1]])
+    loop = ServoLoop(columns, KP, KD, period=PERIOD, delay=0.002, velocity="differences")
+    found = output_error(wrong(counted), counted, loop, estimator="manifold", cutoff=10.0, decimate=5)
+    assert found.converged
+    assert found.estimate.is_physical
+    assert_close(found.values[:6], BASE[:6], 1e-2)
+    assert np.isnan(found.std).all(), "the estimator has no covariance"
+
+
+@pytest.mark.slow
+def test_a_controller_of_the_library_is_a_loop():
+    law = controllers.ComputedTorque(ARM, MOTION, kp=100.0, kd=20.0)
+    data, _ = servo_log(PERIOD, 4.0, delay=0.002, steps=10, law=law, noise=0.05)
+    loop = ControllerLoop(law, PERIOD, delay=0.002)
+    for found in (didim(wrong(data), data, loop), cloe(wrong(data), data, loop)):
+        assert found.converged
+        assert np.abs(z_of(found, BASE)).max() < 4.0
+    assert_close(found.values, BASE, 2e-2)
+
+
+# --- closed-loop output error ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.slow
+def test_gains_delay_friction_and_armature_are_found_together():
+    data, _ = servo_log(PERIOD, 6.0, delay=0.0026, steps=20, bits=14)
+    loop = ServoLoop(MOTION, 1.2 * KP, 0.8 * KD, period=PERIOD, delay=0.001, velocity="differences")
+    found = output_error(wrong(data), data, loop, "cloe", gains=("kp", "kd"), delay=True)
+    truth = np.concatenate((BASE, KP, KD, [0.0026]))
+    assert found.converged
+    assert len(found.history) < 10
+    assert not found.undetermined
+    assert np.abs(z_of(found, truth)).max() < 3.5
+    assert abs(found.value("delay") - 0.0026) < 1e-4 < 0.1 * PERIOD
+    assert_close(found.loop.kp, KP, 1e-2)
+    assert found.loop.delay == found.value("delay")
+    friction = [found.value(name) for name in ("fv1", "fv2", "fc1", "fc2")]
+    assert_close(friction, [*VISCOUS, *COULOMB], 3e-2)
+    assert found.value("Ir2") == pytest.approx(0.1, rel=1e-2)
+
+
+@pytest.mark.slow
+def test_intervals_hold_over_many_noises():
+    """z of all parameters over 12 logs: its root mean square is 1, within what chance allows."""
+    data, _ = servo_log(PERIOD, 2.0, delay=0.002, steps=10)
+    loop = ServoLoop(MOTION, KP, KD, period=PERIOD, delay=0.002)
+    begin = replace(fit(MODEL, data.filtered(20.0)), x=TRUTH)
+    z = []
+    for seed in range(12):
+        noise = np.random.default_rng(seed).standard_normal(data.tau.shape)
+        noisy = gc.identification.Dataset(data.t, data.q + 1e-5 * noise[::-1], data.tau + 0.1 * noise)
+        z.append(z_of(cloe(begin, noisy, loop, gains=("kp",)), np.concatenate((BASE, KP))))
+    assert 0.7 < np.sqrt(np.mean(np.square(z))) < 1.3
+
+
+def test_what_can_not_be_told_apart_is_said():
+    """Two friction columns that are alike come as their sum, which is found."""
+    data, _ = servo_log(PERIOD, 2.0, delay=0.002, steps=10)
+    twice = RegressorModel(ARM, rotor=[1], smoothing=SMOOTHING, offset=False, curves=[Curve(0, "sigmoid", SMOOTHING)])
+    loop = ServoLoop(MOTION, KP, KD, period=PERIOD, delay=0.002)
+    found = cloe(twice, data, loop)
+    assert any("fc1" in name and "fs1" in name for name in found.names)
+    assert not found.undetermined
+
+
+@pytest.mark.slow
+def test_two_parts_of_a_log_begin_where_they_begin():
+    data, _ = servo_log(PERIOD, 6.0, delay=0.002, steps=10, noise=0.05)
+    at = np.r_[0:500, 700:1400]
+    halves = gc.identification.Dataset(data.t[at], data.q[at], data.tau[at]).cut_at_holes()
+    assert len(halves.stretches()) == 2
+    loop = ServoLoop(MOTION, KP, KD, period=PERIOD, delay=0.002)
+    found = cloe(wrong(halves), [halves, data.between(0.0, 2.0)], [loop, loop])
+    assert found.converged
+    assert np.abs(z_of(found, BASE)).max() < 4.0
+
+
+def test_torques_applied_are_those_commanded_a_delay_before():
+    data, run = servo_log(PERIOD, 3.0, delay=0.006, steps=10, noise=0.0)
+    late = np.vstack((np.zeros((2, 2)), data.tau[:-2]))  # 1.5 samples: at a sample the command of two before acts
+    applied = gc.identification.Dataset(data.t[2:], data.q[2:], late[2:])
+    loop = ServoLoop(MOTION, KP, KD, period=PERIOD, delay=0.006, torque="applied")
+    found = cloe(replace(wrong(data), x=TRUTH), applied, loop)
+    assert_close(found.values, BASE, 1e-2)
+    again = didim(replace(wrong(data), x=TRUTH), applied.between(0.5, 3.0), loop)
+    assert_close(again.values[:6], BASE[:6], 1e-2)
+    assert run.success
+
+
+# --- bad input --------------------------------------------------------------------------------------------------------
+
+
+def test_what_can_not_be_simulated_is_refused_in_words():
+    data, _ = servo_log(PERIOD, 1.0)
+    loop = ServoLoop(MOTION, KP, KD, period=PERIOD)
+    with pytest.raises(ArgumentError, match="smoothing"):
+        didim(RegressorModel(ARM, smoothing=0.0), data, loop)
+    with pytest.raises(DataError, match="resampled"):
+        didim(MODEL, data, loop.changed(period=3e-3))
+    with pytest.raises(SimulationError, match=r"unstable.*see the gains"):
+        didim(MODEL, data, loop.changed(kp=-KP, kd=-KD))
+    with pytest.raises(ArgumentError, match="gains"):
+        cloe(MODEL, data, loop, gains=("kq",))
+    with pytest.raises(ArgumentError, match="gains"):
+        cloe(MODEL, data, ControllerLoop(LAW, PERIOD), gains=("kp",))
+    with pytest.raises(ArgumentError, match="has no option"):
+        output_error(MODEL, data, loop, gains=("kp",))
+    with pytest.raises(ArgumentError, match="degree of freedom"):
+        didim(models.quadrotor(), data, loop)
+    with pytest.raises(gc.NameNotFoundError, match="kp1"):
+        didim(replace(wrong(data), x=TRUTH), data, loop).value("kp1")
