@@ -1,5 +1,5 @@
-"""The command line: `geomctrl track | sweep | identify | identify-load | drive-gains | info | check | robots | export`.
-"""The command line: `geomctrl track | sweep | identify | excite | info | check | robots | export`.
+"""The command line: `geomctrl track | sweep | excite | identify | identify-load | drive-gains | info | check | robots |
+export`.
 
 Imports of anything heavy are inside the commands, so that help is quick.
 """
@@ -12,8 +12,7 @@ import typer
 from typer.core import TyperGroup
 
 # Each is the function of that name in the module of that name; a class `Command` there is what shows its help.
-COMMANDS = ("track", "sweep", "identify", "identify_load", "drive_gains", "info", "check", "robots", "export")
-COMMANDS = ("track", "sweep", "identify", "excite", "info", "check", "robots", "export")
+COMMANDS = ("track", "sweep", "excite", "identify", "identify_load", "drive_gains", "info", "check", "robots", "export")
 
 
 class Commands(TyperGroup):
@@ -33,9 +32,8 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     help="Robot dynamics and control on Lie groups: run controllers on a plant that checks their proofs,"
     " sweep parameters of closed loops,"
-    " identify robots, their loads and drives from logs, look at robots, check their dynamics, export them as C.\n\n"
-    " design motions to identify robots with, identify robots from their logs, look at robots, check their dynamics,"
-    " export them as C.\n\n"
+    " design motions to identify robots with, identify robots, their loads and drives from logs, look at robots,"
+    " check their dynamics, export them as C.\n\n"
     "Start with: `geomctrl track panda --controller slotine-li --payload 2.0`",
 )
 for name in COMMANDS:
