@@ -9,6 +9,8 @@ Definitions, printed with every report:
     tau             the torque as the estimator sees it: low-passed and thinned as the header says, and less what motors
                     take whose armature is known
     condition       ratio of the greatest to the least singular value of the base regressor, columns of unit length
+    moving, at rest apart: rows at which a joint has been slower than 1 % of its greatest speed for 0.2 s; friction
+                    there is whatever holds the joint, and a model of moving friction does not know it
     correl(ation)   1 + 2 sum of the residual's autocorrelations up to the first negative one: 1 for white noise; the
                     variances of the parameters are multiplied by it
     noise floor     RMS of white sensor noise that the low-pass lets through, from the raw torques' spectrum above twice
@@ -40,9 +42,13 @@ from .doubts import Doubt
 from .estimators import Estimate, named
 from .estimators.residuals import autocorrelation, correlation_factor
 from .export import save_model, save_urdf
+from .resting import error_lines, moving_and_resting
 
 # notes in words
 LABELS = {
+    "cutoffs": "why these cut-offs",
+    "smoothing": "Coulomb friction changes its sign over",
+    "unseen": "how unseen the test is",
     "cutoff": "cut-off of positions [Hz]",
     "torque_cutoff": "cut-off of torques [Hz]",
     "seconds": "time in the solver [s]",
@@ -90,10 +96,14 @@ class IdentificationReport:
 
     @cached_property
     def errors(self) -> dict[str, dict[str, Any]]:
-        """For "training" and "test": rms (nv,), relative (nv,), rmse, relative_error."""
+        """For "training" and "test": rms (nv,), relative (nv,), rmse, relative_error, samples; and of the rows at which
+        joints move and rest: moving_rmse, moving_error, resting_rmse, resting_error (nan without such rows),
+        resting_share.
+        """
         out = {}
         for part, c in (("training", self.estimate.training), ("test", self.test_factors)):
-            if c is None:
+            data = self.training if part == "training" else self.test
+            if c is None or data is None:
                 continue
             residual, size = c.residuals(self.estimate.x), c.norms
             with np.errstate(invalid="ignore", divide="ignore"):
@@ -104,6 +114,7 @@ class IdentificationReport:
                 "rmse": float(np.linalg.norm(residual) / np.sqrt(c.counts.sum())),
                 "relative_error": c.relative_error(self.estimate.x),
                 "samples": int(c.counts.max()),
+                **moving_and_resting(self.estimate, data),
             }
         return out
 
@@ -198,7 +209,8 @@ class IdentificationReport:
             row += f"{white['lag1']:8.3f}{white['correlation']:9.1f}{100 * white['outside']:9.0f}%"
             lines.append(row + (f"{floor[k]:9.3g}" if floor is not None else ""))
         row = f"{'all':24}" + "".join(f"{p['rmse']:14.4g}{100 * p['relative_error']:9.2f}%" for p in parts.values())
-        return [*lines, row + (f"{'':27}{np.sqrt(np.mean(floor**2)):9.3g}" if floor is not None else "")]
+        lines.append(row + (f"{'':27}{np.sqrt(np.mean(floor**2)):9.3g}" if floor is not None else ""))
+        return [*lines, *error_lines(parts)]
 
     def _verdict_lines(self):
         e = self.estimate
