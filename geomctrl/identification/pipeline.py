@@ -58,21 +58,8 @@ def identify(
     filtering, validation: what is low-passed and left out, what is set aside to test on.
     progress(what, fraction) is called now and then. Raises DataError, ExcitationError, SolverError, ArgumentError.
     """
-    for name, x, kind, expected in (
-        ("robot", robot, Robot, "a geomctrl.Robot"),
-        ("log", log, (Dataset, str, os.PathLike), "a Dataset or the path of a log"),
-        ("options", options, (Mapping, NoneType), "a dict by name, or None"),
-        ("model", model, (RegressorModel, NoneType), "a RegressorModel or None"),
-        ("reading", reading, (Reading, NoneType), "a Reading or None"),
-        ("filtering", filtering, (Filtering, NoneType), "a Filtering or None"),
-        ("validation", validation, (Validation, NoneType), "a Validation or None"),
-    ):
-        instance(name, x, kind, expected)
+    _check(robot, log, options, model, friction_curves, reading, filtering, validation)
     estimator, options = named(method), dict(options or {})
-    for name in options:
-        instance("options", name, str, "names of options")
-    if friction_curves is not None:
-        choice("friction_curves", friction_curves, SHAPES)
     say = (lambda what, fraction: None) if progress is None else function("progress", progress, "(what, fraction)")
     reading, validation = reading or Reading(), validation or Validation()
     reading.require_units_of(robot)
@@ -108,6 +95,24 @@ def identify(
     estimate, unconstrained = _estimates(estimator, model, training, options, notes, say)
     say("done", 1.0)
     return IdentificationReport(estimate, training, test[0] if test else None, raw, unconstrained, notes, tuple(doubts))
+
+
+def _check(robot, log, options, model, friction_curves, reading, filtering, validation) -> None:
+    """Raises ArgumentError for arguments of `identify` that are of another kind."""
+    for name, x, kind, expected in (
+        ("robot", robot, Robot, "a geomctrl.Robot"),
+        ("log", log, (Dataset, str, os.PathLike), "a Dataset or the path of a log"),
+        ("options", options, (Mapping, NoneType), "a dict by name, or None"),
+        ("model", model, (RegressorModel, NoneType), "a RegressorModel or None"),
+        ("reading", reading, (Reading, NoneType), "a Reading or None"),
+        ("filtering", filtering, (Filtering, NoneType), "a Filtering or None"),
+        ("validation", validation, (Validation, NoneType), "a Validation or None"),
+    ):
+        instance(name, x, kind, expected)
+    for name in options or ():
+        instance("options", name, str, "names of options")
+    if friction_curves is not None:
+        choice("friction_curves", friction_curves, SHAPES)
 
 
 def _parts(

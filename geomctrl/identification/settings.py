@@ -84,9 +84,10 @@ class Reading(reading.Options):
 class Filtering:
     """What is low-passed, thinned and left out.
 
-    cutoff [Hz] of positions: default the one whose motion best predicts torques not trained on, torque_cutoff then up to
-    where motion and torques belong together, see `cutoffs`; torque_cutoff with a cutoff given: the same. alike: one
-    low-pass for torques and regressor. decimate: default such that four rows are kept a period of torque_cutoff.
+    cutoff [Hz] of positions: default the one whose motion best predicts torques not trained on, and torque_cutoff then
+    up to where motion and torques belong together, see `choose_cutoffs`; torque_cutoff with a cutoff given: the same.
+    alike: one low-pass for torques and regressor. decimate: default such that four rows are kept a period of
+    torque_cutoff.
     Rows within SETTLING periods of the lower cut-off from an end, a hole or a split are left out.
     saturation: leave out torques at the robot's effort limits. outliers: leave out torques this many robust standard
     deviations off their running median. standstill: speed [rad/s] below which training samples of a joint are left out,

@@ -1,9 +1,9 @@
 """How far the motion of a test is from the motion that trained: unseen means unseen.
 
-Rows are points z = (q, v, a), every coordinate divided by its standard deviation over the training rows. The distance of
-two rows is |z - z'| / sqrt(number of coordinates); rows that have nothing to do with each other are about 1.4 apart. A
-test row was seen if a training row lies within SEEN of it, and retraced if moreover the training motion runs along
-with the test motion, at about the same pace, for a while: crossing a path is not repeating it.
+Rows are points z = (q, v, a), every coordinate divided by its standard deviation over the training rows. The distance
+of two rows is |z - z'| / sqrt(number of coordinates); rows that have nothing to do with each other are about 1.4 apart.
+A test row was seen if a training row lies within SEEN of it, and retraced if moreover the two motions are still together
+when they have gone WAY: crossing a path is not repeating it.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from .data import Dataset
 from .doubts import Doubt
 
 SEEN = 0.1
-RUN = 5  # rows that must run along
+WAY = 0.7
 TRAINING, TEST = 6000, 800  # rows that are compared
 APART = 0.05  # of the log's length: training rows nearer in time than this are neighbours anyway
 TOO_MANY = 0.3  # share of retraced rows from which a test is doubted
@@ -26,8 +26,8 @@ TOO_MANY = 0.3  # share of retraced rows from which a test is doubted
 
 @dataclass(frozen=True)
 class Likeness:
-    """distance: of test rows from the nearest training row, median; own: the same of training rows at other times; seen,
-    retraced: shares of test rows; lag [s]: by how much test rows come after what they retrace, median.
+    """distance: of test rows from the nearest training row, median; own: the same of training rows at other times;
+    seen, retraced: shares of test rows; lag [s]: by how much test rows come after what they retrace, median.
     """
 
     distance: float
@@ -61,18 +61,17 @@ def compare(training: Dataset, test: Dataset) -> Likeness:
     moving = [np.flatnonzero(d.used.any(axis=1)) for d in (training, test)]
     rows, tests = (m if len(m) else np.arange(len(d)) for m, d in zip(moving, (training, test)))
     rows = rows[:: max(1, -(-len(rows) // TRAINING))]
-    z = _points(training)
-    scale = z[rows].std(axis=0)
-    scale = np.where(scale > 1e-9 * np.maximum(np.abs(z[rows]).max(axis=0), 1e-300), scale, np.inf)
-    z = z[rows] / scale
-    live = max(1, int(np.isfinite(scale).sum()))
     pick = tests[:: max(1, -(-len(tests) // TEST))]
-    apart, at = _nearest(_points(test)[pick] / scale, z)
-    own = _own(z, training.t[rows]) / np.sqrt(live)
-    apart = apart / np.sqrt(live)
-    along = _along(apart < SEEN, test.t[pick], training.t[rows][at])
-    lag = float(np.median((test.t[pick] - training.t[rows][at])[along])) if along.any() else 0.0
-    return Likeness(float(np.median(apart)), own, float((apart < SEEN).mean()), float(along.mean()), lag)
+    z, y = _points(training)[rows], _points(test)[pick]
+    scale = z.std(axis=0)
+    scale = np.where(scale > 1e-9 * np.maximum(np.abs(z).max(axis=0), 1e-300), scale, np.inf)  # what stands still
+    scale *= np.sqrt(max(1, int(np.isfinite(scale).sum())))
+    z, y, s, t = z / scale, y / scale, training.t[rows], test.t[pick]
+    apart, at = _nearest(y, z)
+    seen = apart < SEEN
+    again = _retraced(seen, (t, y), (s, z), at) if min(len(s), len(t)) > 2 else np.zeros(len(t), bool)
+    lag = float(np.median((t - s[at])[again])) if again.any() else 0.0
+    return Likeness(float(np.median(apart)), _own(z, s), float(seen.mean()), float(again.mean()), lag)
 
 
 def _points(data: Dataset) -> np.ndarray:
@@ -102,14 +101,34 @@ def _own(z: np.ndarray, t: np.ndarray) -> float:
     return float(np.sqrt(np.median(least[np.isfinite(least)]))) if np.isfinite(least).any() else 0.0
 
 
-def _along(seen: np.ndarray, t: np.ndarray, there: np.ndarray) -> np.ndarray:
-    """Which of the rows seen lie in a run of RUN whose nearest training rows go forward at 0.5 to 2 times the pace."""
-    pace = np.diff(there) / np.maximum(np.diff(t), 1e-300)
-    good = seen[1:] & seen[:-1] & (pace > 0.4) & (pace < 2.5)
-    out, start = np.zeros(len(seen), bool), 0
-    for k in range(len(good) + 1):
-        if k == len(good) or not good[k]:
-            if k - start >= RUN:
-                out[start : k + 1] = True
-            start = k + 1
+def _retraced(
+    seen: np.ndarray, test: tuple[np.ndarray, np.ndarray], training: tuple[np.ndarray, np.ndarray], at: np.ndarray
+) -> np.ndarray:
+    """Which of the rows seen have been left again as the training rows `at` were: after, or before, the time in which
+    the motion goes WAY, they are still near each other. test, training: times, and points in units of distance.
+    """
+    (t, y), (s, z) = test, training
+    ahead = _time_of_way(s, z)
+    out = np.zeros(len(seen), bool)
+    for h in (ahead, -ahead):
+        k, there = _at_times(t, t + h), _at_times(s, s[at] + h)
+        known = seen & (k >= 0) & (there >= 0)
+        out[known] |= np.linalg.norm(y[k[known]] - z[there[known]], axis=1) < 2.0 * SEEN
     return out
+
+
+def _time_of_way(t: np.ndarray, z: np.ndarray) -> float:
+    """The time [s] after which rows are WAY apart, median."""
+    step = 1
+    while step < len(z) // 4:
+        if np.median(np.linalg.norm(z[step:] - z[:-step], axis=1)) > WAY:
+            break
+        step += max(1, step // 4)
+    return float(np.median(t[step:] - t[:-step]))
+
+
+def _at_times(t: np.ndarray, wanted: np.ndarray) -> np.ndarray:
+    """Numbers of the samples nearest in time; -1 where none is within a step."""
+    at = np.clip(np.searchsorted(t, wanted), 1, len(t) - 1)
+    at -= wanted - t[at - 1] < t[at] - wanted
+    return np.where(np.abs(t[at] - wanted) <= np.median(np.diff(t)), at, -1)

@@ -34,8 +34,8 @@ def without_edges(data: Log, seconds: float) -> Log:
 
 
 def with_bridges(data: Log, longest: float = 0.03, most: int = 20) -> Log:
-    """Holes of up to `longest` seconds and `most` samples bridged by cubic interpolation through the four samples around
-    them; what is interpolated is masked, and as much beside it.
+    """Holes of up to `longest` seconds and `most` samples bridged by cubic interpolation through the four samples
+    around them; what is interpolated is masked, and as much beside it.
 
     Longer holes, and those of a duration that is no multiple of the sampling interval, stay what they are. Nothing is
     bridged where more than a fiftieth of the samples is missing, nor where joints' configurations are poses.
@@ -45,7 +45,7 @@ def with_bridges(data: Log, longest: float = 0.03, most: int = 20) -> Log:
     steps, dt = np.diff(data.t), 1.0 / data.rate
     missing = np.round(steps / dt).astype(int) - 1 if len(steps) else np.zeros(0, int)
     even = np.abs(steps / np.maximum(missing + 1, 1) - dt) <= JITTER * dt
-    short = (missing > 0) & (missing <= most) & (steps <= longest + dt) & even
+    short = (missing > 0) & (missing <= most) & (missing * dt <= longest * (1.0 + 1e-9)) & even
     edges = {g - 1 for g in data.gaps}
     at = np.array([k for k in np.flatnonzero(short) if k not in edges and 1 <= k < len(data) - 2], dtype=int)
     if not len(at) or data.q.shape[1] != data.nv or missing[at].sum() > MOST * len(data):
@@ -76,7 +76,8 @@ def _bridged(data: Log, at: np.ndarray, missing: np.ndarray) -> Log:
                 out[name][new] = t if name == "t" else weights @ x[k - 1 : k + 3]
         mask[max(0, new[0] - m) : new[-1] + 1 + m] = False
     gaps = tuple(int(place[g]) for g in data.gaps)
-    note = f"{len(at)} hole{'s' if len(at) > 1 else ''} of up to {int(missing.max())} samples bridged; those samples masked"
+    note = f"{len(at)} hole{'s' if len(at) > 1 else ''} of up to {int(missing.max())} samples bridged"
+    note += "; those samples masked"
     if not np.all(np.diff(out["t"]) > 0.0):
         raise DataError(f"{data.label}: t: time stamps around holes are out of order")
     return derive(data, **out, mask=mask, gaps=gaps, history=(*data.history, note))

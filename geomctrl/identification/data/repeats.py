@@ -60,8 +60,8 @@ def require_repeating(data: Samples, given: float, tolerance: float = 0.02) -> N
         raise ArgumentError(f"period: {data.label}: nothing was recorded {given:.5g} s apart; {what}")
     if error > WRONG * tolerance * scale:
         raise ArgumentError(
-            f"period: {data.label}: positions {given:.5g} s apart differ by {100.0 * error / scale:.2g} % of their range"
-            f" (root mean square); {what}"
+            f"period: {data.label}: positions {given:.5g} s apart differ by {100.0 * error / scale:.2g} % of their"
+            f" range (root mean square); {what}"
         )
     if found is not None and given > 1.5 * found:
         raise ArgumentError(
