@@ -15,7 +15,7 @@ from geomctrl.errors import ArgumentError
 
 from .option_texts import matrix, names, numbers, pairs
 
-LINEAR, CURVES = ("viscous", "coulomb", "offset"), ("sigmoid", "stribeck")
+LINEAR, CURVES = ("viscous", "coulomb", "offset"), ("sigmoid", "stribeck", "auto")
 
 
 @dataclass(frozen=True)
@@ -120,9 +120,10 @@ class ModelOptions:
         str,
         typer.Option(
             metavar="LIST",
-            help="viscous, coulomb, offset, and sigmoid or stribeck, whose speeds nonlinear least squares find; none.",
+            help="viscous, coulomb, offset, and sigmoid or stribeck, whose speeds nonlinear least squares find, or"
+            " auto: whichever of them cross-validation prefers, if any; none.",
         ),
-    ] = ",".join(LINEAR)
+    ] = ",".join((*LINEAR, "auto"))
     smoothing: Annotated[
         float | None,
         typer.Option(help="Speed [rad/s] over which Coulomb friction changes its sign [default: by cross-validation]."),

@@ -39,7 +39,7 @@ from .model import RegressorModel
 
 LOWEST, HIGHEST = 0.5, 100.0  # Hz: what robot arms do lies between
 PER_OCTAVE = 2.0  # cut-offs tried
-FLAT = 0.01  # errors this much above the least are as good
+FLAT = 0.05  # errors this much above the least are as good
 PREFERENCE = 0.02  # measured velocities are used unless positions are better by more than this
 BLOCKS = 4  # of the cross-validation
 ROWS = 3000  # that are compared

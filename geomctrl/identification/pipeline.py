@@ -26,8 +26,9 @@ from .model import RegressorModel
 from .report import IdentificationReport
 from .settings import Filtering, LogFilter, Reading, Validation
 from .similarity import compare
-from .smoothing import with_smoothing
+from .smoothing import with_best_curves, with_smoothing
 
+AUTO = "auto"  # friction curves by cross-validation
 Progress = Callable[[str, float], None]
 
 
@@ -53,8 +54,9 @@ def identify(
     intervals of more than five median ones, are not filtered or interpolated across (`Dataset.cut_at_holes`).
     method, options: see `estimators.fit`; an option that can be made of a periodic log, the instruments of "iv", need
     not be given. model: default inertia, viscous and Coulomb friction, offsets. friction_curves: "sigmoid" or
-    "stribeck" adds such a curve to every joint. choose_smoothing: whether the speed over which Coulomb friction changes
-    its sign is chosen by cross-validation, see `smoothing`; default where no model is given.
+    "stribeck" adds such a curve to every joint, "auto" the one that predicts blocks left out better, if one does.
+    choose_smoothing: whether the speed over which Coulomb friction changes its sign is chosen by cross-validation, see
+    `smoothing`; default where no model is given.
     filtering, validation: what is low-passed and left out, what is set aside to test on.
     progress(what, fraction) is called now and then. Raises DataError, ExcitationError, SolverError, ArgumentError.
     """
@@ -80,6 +82,7 @@ def identify(
     say("filtering", 0.1)
     every_row, *test = (filter_.filtered(part) for part in parts)
     training = filter_.without_standstill(every_row)
+    own = model.smoothing
     if choose_smoothing:
         say("friction near standstill", 0.15)
         model, notes["smoothing"] = with_smoothing(model, training, every_row)
@@ -87,7 +90,10 @@ def identify(
         likeness = compare(training, test[0])
         notes["unseen"] = str(likeness)
         doubts += likeness.doubts()
-    if friction_curves is not None:
+    if friction_curves == AUTO:
+        say("friction curves", 0.2)
+        model, notes["friction curves"] = with_best_curves(model, own, training, every_row)
+    elif friction_curves is not None:
         say("friction curves", 0.2)
         model, notes["friction curves"] = _with_curves(model, training, friction_curves)
     for name in missing:
@@ -112,7 +118,7 @@ def _check(robot, log, options, model, friction_curves, reading, filtering, vali
     for name in options or ():
         instance("options", name, str, "names of options")
     if friction_curves is not None:
-        choice("friction_curves", friction_curves, SHAPES)
+        choice("friction_curves", friction_curves, (*SHAPES, AUTO))
 
 
 def _parts(

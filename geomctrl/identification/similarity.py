@@ -2,8 +2,8 @@
 
 Rows are points z = (q, v, a), every coordinate divided by its standard deviation over the training rows. The distance
 of two rows is |z - z'| / sqrt(number of coordinates); rows that have nothing to do with each other are about 1.4 apart.
-A test row was seen if a training row lies within SEEN of it, and retraced if moreover the two motions are still together
-when they have gone WAY: crossing a path is not repeating it.
+A test row was seen if a training row lies within SEEN of it, and retraced if moreover the two motions are still
+together when they have gone WAY: crossing a path is not repeating it.
 """
 
 from __future__ import annotations

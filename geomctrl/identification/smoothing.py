@@ -3,16 +3,23 @@
 A robot that creeps may show its full friction or hardly any: that is a property of gears and seals, between 1e-4 and
 0.1 rad/s on the arms seen so far, and rows near standstill, which reversals and pauses are made of, depend on it. For
 each width on a grid the model is fitted to blocks of the log and predicts the others, rows at rest included. The
-model's own width stays unless another predicts better by more than BETTER.
+model's own width stays unless another predicts better by more than BETTER, and friction curves are added where they do.
 """
 
 from __future__ import annotations
 
+from itertools import product
+
+import numpy as np
+
 from geomctrl.arguments import instance
 
 from .blocked import prediction_error
+from .columns import SHAPES
 from .compressed import Compressed, Factors
 from .data import Dataset
+from .errors import ExcitationError
+from .friction import fit_curves
 from .model import RegressorModel
 
 WIDTHS = (1e-4, 3e-4, 1e-3, 3e-3, 1e-2, 3e-2, 1e-1)  # rad/s
@@ -20,8 +27,10 @@ BETTER = 0.03
 BLOCKS = 4
 LEAST = 4  # rows of a joint in a block
 
+Chosen = tuple[RegressorModel, str]
 
-def with_smoothing(model: RegressorModel, training: Dataset, every_row: Dataset) -> tuple[RegressorModel, str]:
+
+def with_smoothing(model: RegressorModel, training: Dataset, every_row: Dataset) -> Chosen:
     """(the model with the width that predicts best, in words); every_row: `training` before resting rows were masked.
 
     The model as it is where it has no Coulomb friction, or where the log is too short to be cut in blocks.
@@ -44,6 +53,26 @@ def with_smoothing(model: RegressorModel, training: Dataset, every_row: Dataset)
     words = f"{best:g} rad/s, which predicts blocks left out to {100.0 * tried[best]:.2f} % (mean of joints; "
     words += ", ".join(f"{w:g}: {100.0 * e:.2f} %" for w, e in tried.items() if w != best) + ")"
     return model.with_options(smoothing=best), words
+
+
+def with_best_curves(model: RegressorModel, own: float, training: Dataset, every_row: Dataset) -> Chosen:
+    """(the model with the friction curves that predict best, if any do, at its width or `own`; in words)."""
+    found = {"none": (model, prediction_error(model, *_compressed(model, training, every_row))[0])}
+    widths = sorted({model.smoothing, own})
+    for shape, width in product(SHAPES, widths):
+        try:
+            curves = fit_curves(model.with_options(smoothing=width), training, shape)
+        except ExcitationError:
+            continue
+        if not curves.at_bound.all():
+            error, x = prediction_error(curves.model, *_compressed(curves.model, training, every_row))
+            if np.median(x[curves.model.indices("curve")]) > 0.0:  # amplitudes that physical estimators allow
+                found[f"{shape} at {width:g} rad/s"] = curves.model, error
+    best = min(found, key=lambda name: found[name][1])
+    best = "none" if found["none"][1] <= (1.0 + BETTER) * found[best][1] else best
+    words = f"{best}, by the error of blocks left out (mean of joints): "
+    words += ", ".join(f"{name} {100.0 * error:.2f} %" for name, (_, error) in found.items())
+    return found[best][0], words
 
 
 def _compressed(model: RegressorModel, training: Dataset, every_row: Dataset) -> list[list[Compressed]]:

@@ -1,4 +1,4 @@
-"""Logs whose truth is known: bundled robots on Fourier series, with friction, encoders of so many bits, torque noise."""
+"""Logs whose truth is known: bundled robots on Fourier series, friction, encoders of so many bits, torque noise."""
 
 from dataclasses import dataclass
 
