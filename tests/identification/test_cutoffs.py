@@ -93,6 +93,7 @@ def test_torques_are_cut_where_they_are_noise():
     clean, noisy = (simulated(rate=500.0, bits=19, lowest=0.1, noise=x, stribeck=0.0) for x in (1e-4, 0.5))
     a, b = (choose_cutoffs(x.model, x.log) for x in (clean, noisy))
     assert a.torque_cutoff == a.cutoff
+    assert b.cutoff > 2.0  # low ones win only where each is judged by torques that it filtered itself
     assert 0.5 < b.torque_cutoff < 0.5 * b.cutoff  # not below the motion
 
 

@@ -99,6 +99,10 @@ def test_retraced_motion_is_told_from_motion_that_crosses():
         other = compare(first, log(seed=seed, nv=3))
         assert other.retraced == 0.0
         assert other.doubts() == []
+    pieces = np.random.default_rng(0).permutation(np.arange(1400).reshape(70, 20)).ravel()  # of 0.1 s, in any order
+    shuffled = compare(first, Dataset(again.t, first.q[pieces], again.tau, v=first.v[pieces], a=first.a[pieces]))
+    assert shuffled.seen == 1.0
+    assert shuffled.retraced < 0.3
     backwards = Dataset(again.t, again.q[::-1], again.tau, v=-again.v[::-1], a=again.a[::-1])
     assert compare(first, backwards).retraced < 0.1  # the same path, the other friction
 
