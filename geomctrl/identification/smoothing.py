@@ -13,6 +13,7 @@ from itertools import product
 import numpy as np
 
 from geomctrl.arguments import instance
+from geomctrl.errors import ArgumentError
 
 from .blocked import prediction_error
 from .columns import SHAPES
@@ -44,7 +45,7 @@ def with_smoothing(model: RegressorModel, training: Dataset, every_row: Dataset)
     for width in sorted({*WIDTHS, model.smoothing}):
         candidate = model.with_options(smoothing=width)
         parts = _compressed(candidate, training, every_row)
-        if min(int(c.counts.min()) for c in parts[0]) < LEAST:
+        if not _enough(parts[0]):
             return model, ""
         tried[width] = prediction_error(candidate, *parts)[0]
     best = min(tried, key=lambda width: tried[width])
@@ -57,12 +58,14 @@ def with_smoothing(model: RegressorModel, training: Dataset, every_row: Dataset)
 
 def with_best_curves(model: RegressorModel, own: float, training: Dataset, every_row: Dataset) -> Chosen:
     """(the model with the friction curves that predict best, if any do, at its width or `own`; in words)."""
+    if not _enough(_compressed(model, training, every_row)[0]):
+        return model, "none: the log is too short to choose"
     found = {"none": (model, prediction_error(model, *_compressed(model, training, every_row))[0])}
     widths = sorted({model.smoothing, own})
     for shape, width in product(SHAPES, widths):
         try:
             curves = fit_curves(model.with_options(smoothing=width), training, shape)
-        except ExcitationError:
+        except (ExcitationError, ArgumentError):  # a joint that stands still, or is too slow for a curve to show
             continue
         if not curves.at_bound.all():
             error, x = prediction_error(curves.model, *_compressed(curves.model, training, every_row))
@@ -73,6 +76,11 @@ def with_best_curves(model: RegressorModel, own: float, training: Dataset, every
     words = f"{best}, by the error of blocks left out (mean of joints): "
     words += ", ".join(f"{name} {100.0 * error:.2f} %" for name, (_, error) in found.items())
     return found[best][0], words
+
+
+def _enough(blocks: list[Compressed]) -> bool:
+    """Whether every joint has rows in every block."""
+    return min(int(c.counts.min()) for c in blocks) >= LEAST
 
 
 def _compressed(model: RegressorModel, training: Dataset, every_row: Dataset) -> list[list[Compressed]]:
