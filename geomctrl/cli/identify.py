@@ -131,6 +131,7 @@ def identify(
         console.print(line, markup=False, soft_wrap=True)
     report = _run(console, nominal, log, model, {
         "method": estimator.method, "options": options, "friction_curves": modelling.friction_curves,
+        "choose_smoothing": modelling.smoothing is None,
         "reading": read, "filtering": filters.filtering(), "validation": parts.validation(read),
     })  # fmt: skip
     console.print(report.text(), markup=False, soft_wrap=True)

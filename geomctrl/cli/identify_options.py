@@ -15,7 +15,7 @@ from geomctrl.errors import ArgumentError
 
 from .option_texts import matrix, names, numbers, pairs
 
-LINEAR, CURVES = ("viscous", "coulomb", "offset"), ("sigmoid", "stribeck")
+LINEAR, CURVES = ("viscous", "coulomb", "offset"), ("sigmoid", "stribeck", "auto")
 
 
 @dataclass(frozen=True)
@@ -120,10 +120,14 @@ class ModelOptions:
         str,
         typer.Option(
             metavar="LIST",
-            help="viscous, coulomb, offset, and sigmoid or stribeck, whose speeds nonlinear least squares find; none.",
+            help="viscous, coulomb, offset, and sigmoid or stribeck, whose speeds nonlinear least squares find, or"
+            " auto: whichever of them cross-validation prefers, if any; none.",
         ),
-    ] = ",".join(LINEAR)
-    smoothing: Annotated[float, typer.Option(help="Speed [rad/s] over which Coulomb friction changes its sign.")] = 0.01
+    ] = ",".join((*LINEAR, "auto"))
+    smoothing: Annotated[
+        float | None,
+        typer.Option(help="Speed [rad/s] over which Coulomb friction changes its sign [default: by cross-validation]."),
+    ] = None
     rotor: Annotated[bool, typer.Option("--rotor", help="Motor (rotor) inertias, too.")] = False
     springs: Annotated[str | None, typer.Option(metavar="JOINTS", help="Joints with a spring: joint2,joint3.")] = None
     transmission: Annotated[
@@ -154,7 +158,7 @@ class ModelOptions:
             coulomb="coulomb" in kinds,
             offset="offset" in kinds,
             rotor=self.rotor,
-            smoothing=self.smoothing,
+            smoothing=0.01 if self.smoothing is None else self.smoothing,
             springs=() if self.springs is None else names(self.springs),
             columns=() if self.own_columns is None else load_columns(self.own_columns, robot),
             transmission=None if self.transmission is None else matrix("--transmission", self.transmission),
@@ -186,10 +190,13 @@ class FilterOptions:
         float | None,
         typer.Option(
             help="Zero-phase low-pass of positions [Hz], where amplitudes are halved"
-            " [default: five times the motion's band].",
+            " [default: the one whose motion best predicts torques not trained on].",
         ),
     ] = None
-    torque_cutoff: Annotated[float | None, typer.Option(help="The same of torques [default: --cutoff].")] = None
+    torque_cutoff: Annotated[
+        float | None,
+        typer.Option(help="The same of torques [default: --cutoff, else up to where they follow the motion]."),
+    ] = None
     alike: Annotated[bool, typer.Option("--alike/--torques-only", help="Low-pass the regressor like torques.")] = True
     decimate: Annotated[
         int | None, typer.Option(help="Keep one row in so many [default: 4 a period of the cut-off].")
@@ -199,7 +206,10 @@ class FilterOptions:
         float | None,
         typer.Option(help="Leave out torques so many robust standard deviations off [default: keep all]."),
     ] = None
-    standstill: Annotated[float, typer.Option(help="Do not train on a joint slower than this [rad/s].")] = 0.0
+    standstill: Annotated[
+        float | None,
+        typer.Option(help="Do not train on a joint slower than this [rad/s], 0: on all rows [default: not at rest]."),
+    ] = None
 
     def filtering(self) -> Any:
         """`identification.Filtering`."""

@@ -6,6 +6,8 @@ from .c_header import save_c_header as save_c_header
 from .columns import Column as Column
 from .columns import Curve as Curve
 from .compressed import Compressed as Compressed
+from .cutoffs import Cutoffs as Cutoffs
+from .cutoffs import choose_cutoffs as choose_cutoffs
 from .data import Dataset as Dataset
 from .data import JointMapping as JointMapping
 from .doubts import Doubt as Doubt

@@ -10,11 +10,12 @@ from typing import Any
 
 import numpy as np
 
-from geomctrl.arguments import choice, function, instance
+from geomctrl.arguments import choice, flag, function, instance
 from geomctrl.errors import ArgumentError
 from geomctrl.robot import Robot
 
 from .columns import SHAPES
+from .cutoffs import TooShort, choose_cutoffs
 from .data import Dataset
 from .doubts import Doubt
 from .errors import DataError, ExcitationError
@@ -25,7 +26,10 @@ from .friction import fit_curves
 from .model import RegressorModel
 from .report import IdentificationReport
 from .settings import Filtering, LogFilter, Reading, Validation
+from .similarity import compare
+from .smoothing import with_best_curves, with_smoothing
 
+AUTO = "auto"  # friction curves by cross-validation
 Progress = Callable[[str, float], None]
 
 
@@ -37,6 +41,7 @@ def identify(
     options: Mapping[str, Any] | None = None,
     model: RegressorModel | None = None,
     friction_curves: str | None = None,
+    choose_smoothing: bool | None = None,
     reading: Reading | None = None,
     filtering: Filtering | None = None,
     validation: Validation | None = None,
@@ -51,44 +56,46 @@ def identify(
     method, options: see `estimators.fit`; an option that can be made of a periodic log, the instruments of "iv", need
     not be given. Weights of a prior and of joints that are not given are chosen by cross-validation (`choose_prior`);
     where one weight of the prior is given, the other is its default, or "auto". model: default inertia, viscous and
-    Coulomb friction, offsets. friction_curves: "sigmoid" or "stribeck" adds such a curve to every joint.
+    Coulomb friction, offsets. friction_curves: "sigmoid" or "stribeck" adds such a curve to every joint, "auto" the one
+    that predicts blocks left out better, if one does. choose_smoothing: whether the speed over which Coulomb friction
+    changes its sign is chosen by cross-validation, see `smoothing`; default where no model is given.
     filtering, validation: what is low-passed and left out, what is set aside to test on.
     progress(what, fraction) is called now and then. Raises DataError, ExcitationError, SolverError, ArgumentError.
     """
-    for name, x, kind, expected in (
-        ("robot", robot, Robot, "a geomctrl.Robot"),
-        ("log", log, (Dataset, str, os.PathLike), "a Dataset or the path of a log"),
-        ("options", options, (Mapping, NoneType), "a dict by name, or None"),
-        ("model", model, (RegressorModel, NoneType), "a RegressorModel or None"),
-        ("reading", reading, (Reading, NoneType), "a Reading or None"),
-        ("filtering", filtering, (Filtering, NoneType), "a Filtering or None"),
-        ("validation", validation, (Validation, NoneType), "a Validation or None"),
-    ):
-        instance(name, x, kind, expected)
+    _check(robot, log, options, model, friction_curves, reading, filtering, validation)
     estimator, options = named(method), dict(options or {})
-    for name in options:
-        instance("options", name, str, "names of options")
-    if friction_curves is not None:
-        choice("friction_curves", friction_curves, SHAPES)
     say = (lambda what, fraction: None) if progress is None else function("progress", progress, "(what, fraction)")
     reading, validation = reading or Reading(), validation or Validation()
     reading.require_units_of(robot)
     say("reading", 0.0)
     raw = reading.read(log, robot)
+    choose_smoothing = model is None if choose_smoothing is None else flag("choose_smoothing", choose_smoothing)
     model = model or RegressorModel(robot)
     if model.robot is not robot:
         raise ArgumentError("model: was made for another robot")
     doubts: list[Doubt] = []
-    filter_ = (filtering or Filtering()).for_log(raw)
-    notes: dict[str, Any] = {"cutoff": filter_.cutoff, "torque_cutoff": filter_.torque_cutoff}
-    raw = filter_.without_outliers(filter_.without_saturation(raw, robot))
     missing = [name for name in estimator.from_period if name not in options]
     period = validation.period_of(raw) if missing or isinstance(validation.test, (int, float)) else None
-    parts = _parts(raw, robot, reading, filter_, validation, period, notes)
+    notes: dict[str, Any] = {}
+    parts = _parts(raw, robot, reading, validation, period, notes)
+    say("choosing cut-offs", 0.02)
+    filter_ = _filter(filtering or Filtering(), model, robot, parts[0], notes, doubts)
+    parts = [filter_.without_outliers(filter_.without_saturation(part, robot)) for part in parts]
     say("filtering", 0.1)
-    training, *test = (filter_.filtered(part) for part in parts)
-    training = filter_.without_standstill(training)
-    if friction_curves is not None:
+    every_row, *test = (filter_.filtered(part) for part in parts)
+    training = filter_.without_standstill(every_row)
+    own = model.smoothing
+    if choose_smoothing:
+        say("friction near standstill", 0.15)
+        model, notes["smoothing"] = with_smoothing(model, training, every_row)
+    if test:
+        likeness = compare(training, test[0])
+        notes["unseen"] = str(likeness)
+        doubts += likeness.doubts()
+    if friction_curves == AUTO:
+        say("friction curves", 0.2)
+        model, notes["friction curves"] = with_best_curves(model, own, training, every_row)
+    elif friction_curves is not None:
         say("friction curves", 0.2)
         model, notes["friction curves"] = _with_curves(model, training, friction_curves)
     for name in missing:
@@ -99,11 +106,28 @@ def identify(
     return IdentificationReport(estimate, training, test[0] if test else None, raw, unconstrained, notes, tuple(doubts))
 
 
+def _check(robot, log, options, model, friction_curves, reading, filtering, validation) -> None:
+    """Raises ArgumentError for arguments of `identify` that are of another kind."""
+    for name, x, kind, expected in (
+        ("robot", robot, Robot, "a geomctrl.Robot"),
+        ("log", log, (Dataset, str, os.PathLike), "a Dataset or the path of a log"),
+        ("options", options, (Mapping, NoneType), "a dict by name, or None"),
+        ("model", model, (RegressorModel, NoneType), "a RegressorModel or None"),
+        ("reading", reading, (Reading, NoneType), "a Reading or None"),
+        ("filtering", filtering, (Filtering, NoneType), "a Filtering or None"),
+        ("validation", validation, (Validation, NoneType), "a Validation or None"),
+    ):
+        instance(name, x, kind, expected)
+    for name in options or ():
+        instance("options", name, str, "names of options")
+    if friction_curves is not None:
+        choice("friction_curves", friction_curves, (*SHAPES, AUTO))
+
+
 def _parts(
     data: Dataset,
     robot: Robot,
     reading: Reading,
-    filter_: LogFilter,
     validation: Validation,
     period: float | None,
     notes: dict[str, Any],
@@ -112,12 +136,35 @@ def _parts(
     if validation.test is None:
         return [data]
     if isinstance(validation.test, (int, float)):
-        parts, notes["split"] = validation.split(data, period, guard=1.0 / filter_.cutoff)
+        parts, notes["split"] = validation.split(data, period)  # no guard: filters' edges are masked on both sides
         return parts
-    reading = validation.reading or reading
-    other = filter_.without_saturation(reading.read(validation.test, robot), robot)
+    other = (validation.reading or reading).read(validation.test, robot)
     notes["split"] = f"tested on {other.label!r}"
     return [data, other]
+
+
+def _filter(
+    filtering: Filtering,
+    model: RegressorModel,
+    robot: Robot,
+    training: Dataset,
+    notes: dict[str, Any],
+    doubts: list[Doubt],
+) -> LogFilter:
+    """The filter for a log: cut-offs as given, else chosen from the part that trains; what was chosen is noted."""
+    chosen = None
+    if filtering.cutoff is None:
+        try:
+            trusted = filtering.for_log(training).without_saturation(training, robot)
+            chosen = choose_cutoffs(model, trusted)
+        except TooShort as error:
+            doubts.append(Doubt("cutoff", str(error), "Record longer, or give a cut-off (identify: --cutoff)"))
+    filter_ = filtering.for_log(training, chosen)
+    notes |= {"cutoff": filter_.cutoff, "torque_cutoff": filter_.torque_cutoff}
+    if chosen is not None:
+        notes["cutoffs"] = str(chosen)
+        doubts += chosen.doubts()
+    return filter_
 
 
 def _with_curves(model: RegressorModel, training: Dataset, shape: str) -> tuple[RegressorModel, str]:

@@ -12,6 +12,8 @@ Definitions, printed with every report:
     correl(ation)   1 + 2 sum of the residual's autocorrelations up to the first negative one: 1 for white noise
     std, 95 %       from how parameters scatter when a tenth of the log after the other is left out (delete-a-block
                     jackknife, moderated over parameters; Student's t), for ols, wls and ridge
+    moving, at rest apart: rows at which a joint has been slower than 1 % of its greatest speed for 0.2 s; friction
+                    there is whatever holds the joint, and a model of moving friction does not know it
     noise floor     RMS of white sensor noise that the low-pass lets through, from the raw torques' spectrum above twice
                     its cut-off (friction's steps count as noise there; a sensor that filters hides it)
     m1 c1x, Ixy1    mass times centre of mass [kg m], inertia about the frame's origin [kg m^2] of the first body listed
@@ -41,9 +43,13 @@ from .doubts import Doubt
 from .estimators import Estimate, named
 from .estimators.residuals import autocorrelation, correlation_factor
 from .export import save_model, save_urdf
+from .resting import error_lines, moving_and_resting
 
 # notes in words
 LABELS = {
+    "cutoffs": "why these cut-offs",
+    "smoothing": "Coulomb friction changes its sign over",
+    "unseen": "how unseen the test is",
     "cutoff": "cut-off of positions [Hz]",
     "torque_cutoff": "cut-off of torques [Hz]",
     "seconds": "time in the solver [s]",
@@ -94,10 +100,14 @@ class IdentificationReport:
 
     @cached_property
     def errors(self) -> dict[str, dict[str, Any]]:
-        """For "training" and "test": rms (nv,), relative (nv,), rmse, relative_error."""
+        """For "training" and "test": rms (nv,), relative (nv,), rmse, relative_error, samples; and of the rows at which
+        joints move and rest: moving_rmse, moving_error, resting_rmse, resting_error (nan without such rows),
+        resting_share.
+        """
         out = {}
         for part, c in (("training", self.estimate.training), ("test", self.test_factors)):
-            if c is None:
+            data = self.training if part == "training" else self.test
+            if c is None or data is None:
                 continue
             residual, size = c.residuals(self.estimate.x), c.norms
             with np.errstate(invalid="ignore", divide="ignore"):
@@ -108,6 +118,7 @@ class IdentificationReport:
                 "rmse": float(np.linalg.norm(residual) / np.sqrt(c.counts.sum())),
                 "relative_error": c.relative_error(self.estimate.x),
                 "samples": int(c.counts.max()),
+                **moving_and_resting(self.estimate, data),
             }
         return out
 
@@ -202,7 +213,8 @@ class IdentificationReport:
             row += f"{white['lag1']:8.3f}{white['correlation']:9.1f}{100 * white['outside']:9.0f}%"
             lines.append(row + (f"{floor[k]:9.3g}" if floor is not None else ""))
         row = f"{'all':24}" + "".join(f"{p['rmse']:14.4g}{100 * p['relative_error']:9.2f}%" for p in parts.values())
-        return [*lines, row + (f"{'':27}{np.sqrt(np.mean(floor**2)):9.3g}" if floor is not None else "")]
+        lines.append(row + (f"{'':27}{np.sqrt(np.mean(floor**2)):9.3g}" if floor is not None else ""))
+        return [*lines, *error_lines(parts)]
 
     def _verdict_lines(self):
         e = self.estimate

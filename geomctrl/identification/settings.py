@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from dataclasses import dataclass
 from pathlib import Path
+from types import NoneType
 
 import numpy as np
 
@@ -12,11 +13,14 @@ from geomctrl.arguments import count, flag, instance, number
 from geomctrl.errors import ArgumentError
 from geomctrl.robot import Robot
 
+from .cutoffs import Cutoffs
 from .data import Dataset, filters, reading
 from .data.reading import ANGULAR, LINEAR
+from .data.samples import derive
 from .errors import DataError
 
 SHORTEST = 32  # samples: less is no log
+SETTLING = 1.5  # periods of a low-pass: its response is down to 3 %, and what it makes of an end to below noise
 
 
 @dataclass(frozen=True)
@@ -57,7 +61,7 @@ class Reading(reading.Options):
         data.check(robot, units=self.check_units)
         if len(data) < SHORTEST:
             raise DataError(f"{data.label}: {len(data)} samples are no log: expected at least {SHORTEST}")
-        data = data.cut_at_holes()
+        data = data.with_bridges().cut_at_holes()
         return data if self.resample is None else data.resampled(self.resample)
 
     def require_units_of(self, robot: Robot) -> None:
@@ -80,11 +84,14 @@ class Reading(reading.Options):
 class Filtering:
     """What is low-passed, thinned and left out.
 
-    cutoff [Hz] of positions: default five times the frequency below which 99 % of the velocities' power lies, at most a
-    fifth of the sampling rate; torque_cutoff: default the same; alike: one low-pass for torques and regressor.
-    decimate: default such that four rows are kept a period of torque_cutoff.
+    cutoff [Hz] of positions: default the one whose motion best predicts torques not trained on, and torque_cutoff then
+    up to where motion and torques belong together, see `choose_cutoffs`; torque_cutoff with a cutoff given: the same.
+    alike: one low-pass for torques and regressor. decimate: default such that four rows are kept a period of
+    torque_cutoff.
+    Rows within SETTLING periods of the lower cut-off from an end, a hole or a split are left out.
     saturation: leave out torques at the robot's effort limits. outliers: leave out torques this many robust standard
-    deviations off their running median. standstill: speed [rad/s] below which training samples of a joint are left out.
+    deviations off their running median. standstill: speed [rad/s] below which training samples of a joint are left out,
+    0 for none; default samples at rest, see `Dataset.at_rest`.
     """
 
     cutoff: float | None = None
@@ -93,7 +100,7 @@ class Filtering:
     decimate: int | None = None
     saturation: bool = True
     outliers: float | None = None
-    standstill: float = 0.0
+    standstill: float | None = None
 
     def __post_init__(self):
         for name, unit in (("cutoff", "hertz"), ("torque_cutoff", "hertz"), ("outliers", "a number")):
@@ -103,17 +110,25 @@ class Filtering:
             count("decimate", self.decimate, 1)
         flag("alike", self.alike)
         flag("saturation", self.saturation)
-        number("standstill", self.standstill, "a speed >= 0", lambda x: x >= 0.0)
+        if self.standstill is not None:
+            number("standstill", self.standstill, "a speed >= 0", lambda x: x >= 0.0)
 
-    def for_log(self, data: Dataset) -> LogFilter:
-        """With the defaults that depend on a log. Raises ArgumentError."""
+    def for_log(self, data: Dataset, chosen: Cutoffs | None = None) -> LogFilter:
+        """With the defaults that depend on a log; chosen: the cut-offs to be used where none are given, default the
+        motion's bandwidth. Raises ArgumentError.
+        """
         instance("data", data, Dataset, "a Dataset")
-        cutoff = self.cutoff if self.cutoff is not None else motion_bandwidth(data)
-        torque_cutoff = cutoff if self.torque_cutoff is None else self.torque_cutoff
+        instance("chosen", chosen, (Cutoffs, NoneType), "Cutoffs or None")
+        if self.cutoff is not None or chosen is None:
+            cutoff = torque_cutoff = self.cutoff if self.cutoff is not None else motion_bandwidth(data)
+            velocities = True
+        else:
+            cutoff, torque_cutoff, velocities = chosen.cutoff, chosen.torque_cutoff, chosen.measured_velocities
+        torque_cutoff = torque_cutoff if self.torque_cutoff is None else self.torque_cutoff
         filters.require_cutoff(cutoff, data.rate)
         filters.require_cutoff(torque_cutoff, data.rate, "torque_cutoff")
         decimate = self.decimate if self.decimate is not None else max(1, int(data.rate / (4.0 * torque_cutoff)))
-        return LogFilter(self, cutoff, torque_cutoff, decimate)
+        return LogFilter(self, cutoff, torque_cutoff, decimate, velocities)
 
 
 @dataclass(frozen=True)
@@ -124,6 +139,7 @@ class LogFilter:
     cutoff: float
     torque_cutoff: float
     decimate: int
+    measured_velocities: bool = True  # used where there are any
 
     def without_saturation(self, data: Dataset, robot: Robot) -> Dataset:
         instance("data", data, Dataset, "a Dataset")
@@ -139,12 +155,19 @@ class LogFilter:
 
     def without_standstill(self, data: Dataset) -> Dataset:
         instance("data", data, Dataset, "a Dataset")
+        if self.settings.standstill is None:
+            return data.without_rest()
         return data if self.settings.standstill == 0.0 else data.without_standstill(self.settings.standstill)
 
     def filtered(self, data: Dataset) -> Dataset:
-        return instance("data", data, Dataset, "a Dataset").filtered(
+        """Low-passed and thinned, rows masked where the filters have not settled."""
+        instance("data", data, Dataset, "a Dataset")
+        if not self.measured_velocities and data.v is not None:
+            data = derive(data, v=None, history=(*data.history, "measured velocities are not used"))
+        out = data.filtered(
             self.cutoff, torque_cutoff=self.torque_cutoff, alike=self.settings.alike, decimate=self.decimate
         )
+        return out.without_edges(SETTLING / min(self.cutoff, self.torque_cutoff))
 
 
 @dataclass(frozen=True)
@@ -171,10 +194,14 @@ class Validation:
             instance("reading", self.reading, Reading, "a Reading or None")
 
     def period_of(self, data: Dataset) -> float | None:
+        """The period, given or found. Raises ArgumentError for one given that the log does not have."""
         instance("data", data, Dataset, "a Dataset")
-        return self.period if self.period is not None else data.period()
+        if self.period is None:
+            return data.period()
+        data.require_repeating(self.period)
+        return self.period
 
-    def split(self, data: Dataset, period: float | None, guard: float) -> tuple[list[Dataset], str]:
+    def split(self, data: Dataset, period: float | None, guard: float = 0.0) -> tuple[list[Dataset], str]:
         """([training, unseen], in words) of a log, `guard` [s] between them: by phase where there is a period, by time
         where not.
         """

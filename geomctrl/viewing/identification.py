@@ -67,13 +67,13 @@ def _draw_torque(ax, part: Torques, k: int) -> None:
     t, tau, predicted = part.t[::step], part.measured[::step, k], part.predicted[::step, k]
     interval = np.median(np.diff(part.t)) if len(part.t) > 1 else np.inf
     holes = np.diff(t, prepend=part.t[0]) > 1.5 * step * interval
+    unused = ~part.used[::step, k]
     for y, color, label in (
         (tau, MEASURED, "measured"),
         (predicted, PREDICTED, "predicted"),
         (tau - predicted, RESIDUAL, "difference"),
     ):
-        ax.plot(t, np.where(holes, np.nan, y), color=color, lw=1.0, label=label)
-    unused = ~part.used[::step, k]
+        ax.plot(t, np.where(holes | unused, np.nan, y), color=color, lw=1.0, label=label)
     if unused.any():
         ax.fill_between(t, 0, 1, where=unused, transform=ax.get_xaxis_transform(), color="0.92", lw=0)
     ax.grid(alpha=0.3)

@@ -148,8 +148,13 @@ def test_what_can_not_be_done_is_said(arguments, words, tmp_path):
 @pytest.mark.skipif(logs.missing("kr300_weigand_AB.npz") is not None, reason=str(logs.missing("kr300_weigand_AB.npz")))
 def test_the_kr300_study_runs_from_the_command_line(tmp_path):
     path = logs.need("kr300_weigand_AB.npz")
-    run(path, "--setup", ROOT / "experiments" / "logs" / "kr300.toml", "--test-log", path, "--no-plots", "--out",
-        tmp_path)  # fmt: skip
+    choices = {
+        "--cutoff": 8, "--decimate": 2, "--standstill": 0.01, "--smoothing": 1e-3, "--prior-weight": 1e-4,
+        "--mass-max": ",".join(str(m) for m in logs.KR300_MASSES),
+    }  # fmt: skip
+    given = [x for pair in choices.items() for x in pair]
+    run(path, "--setup", ROOT / "experiments" / "logs" / "kr300.toml", "--test-log", path, *given, "--noise-weights",
+        "--no-plots", "--out", tmp_path)  # fmt: skip
     robot = logs.kr300()
     model = RegressorModel(robot, rotor=True, offset=False, columns=[logs.kr300_counterbalance()], smoothing=1e-3)
     options = {"mass_max": logs.KR300_MASSES, "regularization": 1e-4, "weights": "noise"}
@@ -160,6 +165,23 @@ def test_the_kr300_study_runs_from_the_command_line(tmp_path):
     tables = json.loads((tmp_path / "report.json").read_text())
     assert tables["errors"]["test"]["relative_error"] == pytest.approx(study.errors["test"]["relative_error"], rel=1e-5)
     assert tables["errors"]["test"]["relative_error"] <= 0.15
+
+
+def bare(name, setup, folder, *more):
+    """The errors of one line with facts about the log and no choice."""
+    if logs.missing(name):
+        pytest.skip(str(logs.missing(name)))
+    path = logs.need(name)
+    run(path, "--setup", ROOT / "experiments" / "logs" / setup, *more, "--no-plots", "--out", folder)
+    return json.loads((folder / "report.json").read_text())["errors"]["test"]
+
+
+@pytest.mark.slow
+def test_published_logs_are_predicted_from_defaults(tmp_path):
+    assert bare("ur10_petrone_first70.npz", "ur10.toml", tmp_path)["relative_error"] <= 0.05
+    assert bare("tx40_figaroh.npz", "tx40.toml", tmp_path)["moving_error"] <= 0.06  # then it stands, and torques creep
+    kr300 = logs.FOLDER / "kr300_weigand_AB.npz"
+    assert bare(kr300.name, "kr300.toml", tmp_path, "--test-log", kr300)["relative_error"] <= 0.145
 
 
 # --- the help's examples -------------------------------------------------------------------------------------------
@@ -195,6 +217,7 @@ def test_the_helps_examples_give_a_good_result_as_printed(example, tmp_path, mon
     errors = json.loads((folder / "report.json").read_text())["errors"]
     if real:  # of its last 30 % most is standing, whose friction the rest does not show
         assert errors["training"]["relative_error"] < 0.04
+        assert errors["test"]["moving_error"] < 0.06
         assert errors["test"]["relative_error"] < 0.14
     else:
         assert errors["test"]["relative_error"] < 0.05

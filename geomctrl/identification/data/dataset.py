@@ -18,7 +18,7 @@ from geomctrl.arguments import choice, instance, path_of
 from geomctrl.errors import ArgumentError
 from geomctrl.files import whole
 
-from . import masks, parts, plausibility, reading, signals
+from . import edges, masks, parts, plausibility, reading, repeats, signals
 from .reading import JointMapping
 from .samples import Samples
 
@@ -139,10 +139,12 @@ class Dataset(Samples):
     select = parts.select
     between = parts.between
     cut_at_holes = parts.cut_at_holes
+    with_bridges = edges.with_bridges
     split_time = parts.split_time
     split_phase = parts.split_phase
-    period = parts.period
-    require_period = parts.require_period
+    period = repeats.period
+    require_period = repeats.require_period
+    require_repeating = repeats.require_repeating
 
     # --- signals -----------------------------------------------------------------------------------------------
 
@@ -155,6 +157,9 @@ class Dataset(Samples):
     without_saturation = masks.without_saturation
     without_outliers = masks.without_outliers
     without_standstill = masks.without_standstill
+    at_rest = masks.at_rest
+    without_rest = masks.without_rest
+    without_edges = edges.without_edges
 
 
 def _check_words(label: Any, names: Any) -> None:

@@ -6,6 +6,8 @@ A cut-off is always the frequency at which the filter *as applied*, forwards and
 
 from __future__ import annotations
 
+import functools
+
 import numpy as np
 
 from geomctrl.arguments import number
@@ -32,7 +34,7 @@ def low_pass(x: np.ndarray, rate: float, cutoff: float, order: int = 4, ends: st
     from scipy import signal  # half a second: not before it is used
 
     require_cutoff(cutoff, rate)
-    sections = signal.butter(order, cutoff, fs=rate, output="sos")
+    sections = _butterworth(order, float(cutoff), float(rate))
     pad = min(len(x) - 1, settling(rate, cutoff))
     if ends == "reflect":
         return signal.sosfiltfilt(sections, x, axis=0, padlen=pad)
@@ -42,6 +44,13 @@ def low_pass(x: np.ndarray, rate: float, cutoff: float, order: int = 4, ends: st
     reach = min(len(x) - 1, int(2.0 * rate / cutoff + 1e-6))
     extended = np.concatenate((_continued(x, pad, reach)[::-1], x, _continued(x[::-1], pad, reach)))
     return signal.sosfiltfilt(sections, extended, axis=0, padlen=0)[pad : pad + len(x)]
+
+
+@functools.lru_cache(maxsize=64)
+def _butterworth(order: int, cutoff: float, rate: float) -> np.ndarray:
+    from scipy import signal
+
+    return signal.butter(order, cutoff, fs=rate, output="sos")
 
 
 def _continued(x, pad, reach):

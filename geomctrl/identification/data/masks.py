@@ -9,7 +9,8 @@ from geomctrl.arguments import checked, number
 from geomctrl.errors import ArgumentError
 from geomctrl.identification.errors import DataError
 
-from .samples import Log, derive
+from . import filters
+from .samples import Log, Samples, derive
 
 
 def without_saturation(data: Log, effort: ArrayLike, margin: float = 0.99, widen: float = 0.0) -> Log:
@@ -42,6 +43,42 @@ def without_standstill(data: Log, speed: ArrayLike, widen: float = 0.0) -> Log:
     if data.v is None:
         raise DataError(f"{data.label}: velocities are needed: filter the log first")
     return _masked(data, np.abs(data.v) < _per_joint(data, "speed", speed), widen, "standing")
+
+
+def at_rest(data: Samples, share: float = 0.01, seconds: float = 0.2) -> np.ndarray:
+    """(N, nv): where a joint stays slower than `share` of its greatest speed for `seconds` at least.
+
+    Passing through zero is not resting. Speeds below a tenth of that share of the fastest joint's count as none. Speeds
+    are taken below the cut-off of the torques, if that is known, so that encoders' noise is no motion.
+    """
+    from scipy.ndimage import binary_opening
+
+    if data.v is None:
+        raise DataError(f"{data.label}: velocities are needed: filter the log first")
+    share = number("share", share, "a number from 0 to 1", lambda x: 0.0 <= x <= 1.0)
+    seconds = number("seconds", seconds, "seconds >= 0", lambda x: x >= 0.0)
+    speed = np.abs(np.concatenate([_below(data.v[s], data) for s in data.stretches()]))
+    greatest = np.maximum(speed.max(axis=0), 0.1 * speed.max())
+    slow, length = speed < share * greatest, max(1, round(seconds * data.rate))
+    for s in data.stretches():
+        slow[s] = binary_opening(slow[s], np.ones((min(length, s.stop - s.start), 1), bool))
+    return slow
+
+
+def _below(v: np.ndarray, data: Samples) -> np.ndarray:
+    """v low-passed as torques are."""
+    if data.band is None or data.band[0] > 0.4 * data.rate or len(v) < 16:
+        return v
+    return filters.low_pass(v, data.rate, *data.band)
+
+
+def without_rest(data: Log) -> Log:
+    """Mask, per joint, samples at rest: friction there is whatever holds the joint, up to where it breaks away. Joints
+    that rest for more than half of the log keep them: there is little else.
+    """
+    rests = at_rest(data)
+    rests &= (rests & data.used).sum(axis=0) <= 0.5 * data.used.sum(axis=0)
+    return _masked(data, rests, 0.0, "resting")
 
 
 def _per_joint(data, name, given):

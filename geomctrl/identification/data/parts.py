@@ -8,7 +8,8 @@ from geomctrl.arguments import count, number, vector
 from geomctrl.errors import ArgumentError
 from geomctrl.identification.errors import DataError
 
-from . import filters, reading
+from . import reading
+from .repeats import period, require_period
 from .samples import Log, Samples, derive
 
 
@@ -108,41 +109,3 @@ def split_phase(
         (phase >= high + g) & (phase < (1.0 - g if low == 0.0 else 1.0))
     )
     return select(data, outside, f"{data.label}, training"), select(data, inside, f"{data.label}, test")
-
-
-def period(data: Samples, tolerance: float = 0.02) -> float | None:
-    """Shortest time [s] after which all positions repeat, to `tolerance` of their range; None if they do not.
-
-    At least two periods must be in the longest stretch, which alone is looked at. Its first sample's
-    neighbourhood proposes candidates; all its samples decide.
-    """
-    tolerance = number("tolerance", tolerance, "a number > 0", lambda x: x > 0.0)
-    s = data.longest_stretch()
-    q, n = data.q[s], s.stop - s.start
-    scale = np.ptp(q, axis=0).max()
-    if n < 20 or scale == 0.0 or not filters.is_uniform(data.t[s]):
-        return None
-    step = max(1, n // 4000)
-    x = q[::step]
-    apart = np.abs(x - x[0]).max(1)
-    lags = np.arange(5, len(x) // 2 + 1)
-    near = lags[apart[lags] < max(2.0 * tolerance * scale, 2.0 * np.abs(np.diff(x, axis=0)).max())]
-    for lag in near:
-        error = np.abs(x[lag:] - x[:-lag]).max(1)
-        if np.sqrt(np.mean(error**2)) < tolerance * scale:
-            best = min(
-                range(max(1, (lag - 1) * step), min(n // 2, round(1.1 * lag + 1) * step) + 1),
-                key=lambda k: float(np.mean((q[k:] - q[:-k]) ** 2)),
-            )
-            if np.abs(x[: max(lag, 1)] - x[0]).max() > 10.0 * tolerance * scale:  # not a robot at rest
-                return best / data.rate
-    return None
-
-
-def require_period(data: Samples, given: float | None = None) -> float:
-    """The period given [s], else the one found. Raises DataError, ArgumentError."""
-    given = None if given is None else number("given period", given, "seconds > 0", lambda x: x > 0.0)
-    found = period(data) if given is None else given
-    if found is None:
-        raise DataError(f"{data.label}: period: none found in the log; give it in seconds")
-    return found

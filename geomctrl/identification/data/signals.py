@@ -10,7 +10,7 @@ from geomctrl.identification.errors import DataError
 
 from . import filters
 from .parts import rows
-from .samples import Log, derive
+from .samples import Log, Samples, derive
 
 HIGHEST = 32  # order of a low-pass
 SHORTEST = 16  # samples of a stretch: fewer can not be filtered
@@ -37,7 +37,7 @@ def filtered(
     """
     torque_cutoff, alike = cutoff if torque_cutoff is None else torque_cutoff, flag("alike", alike)
     _check_request(data, cutoff, torque_cutoff, order, method, decimate)
-    _check_samples(data, needs_even=method == "butterworth" or alike)
+    check_samples(data, needs_even=method == "butterworth" or alike)
     of_torques = None if alike else torque_cutoff
     if method == "spline":
         parts = [_smoothed(data, s, cutoff, of_torques) for s in data.stretches()]
@@ -64,7 +64,8 @@ def _check_request(data, cutoff, torque_cutoff, order, method, decimate):
     filters.require_cutoff(torque_cutoff, data.rate, "torque_cutoff")
 
 
-def _check_samples(data, needs_even):
+def check_samples(data: Samples, needs_even: bool) -> None:
+    """Raise DataError for stretches that can not be filtered."""
     stretches = data.stretches()
     if needs_even and not all(filters.is_uniform(data.t[s]) for s in stretches if s.stop - s.start > 2):
         steps = np.concatenate([np.diff(data.t[s]) for s in stretches])
@@ -89,8 +90,20 @@ def _smoothed(data, s, cutoff, torque_cutoff):
     return q, v, a, tau
 
 
+def low_passed_motion(data: Log, cutoff: float, order: int = 4) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """q, v, a as `filtered` makes them, of a log with even time stamps."""
+    parts = [_motion(data, s, cutoff, order) for s in data.stretches()]
+    q, v, a = (_joined(x) for x in zip(*parts))
+    return q, v, a
+
+
 def _low_passed(data, s, cutoff, order, torque_cutoff):
     """q, v, a, tau of a stretch by low-pass and differences; torque_cutoff=None leaves the torques."""
+    tau = data.tau[s] if torque_cutoff is None else filters.low_pass(data.tau[s], data.rate, torque_cutoff, order)
+    return *_motion(data, s, cutoff, order), tau
+
+
+def _motion(data, s, cutoff, order):
     rate = data.rate
     poses = data.q.shape[1] != data.nv  # a mean of rotation matrices is none: poses stay as measured
     q = data.q[s] if poses else filters.low_pass(data.q[s], rate, cutoff, order, "continue")
@@ -98,8 +111,7 @@ def _low_passed(data, s, cutoff, order, torque_cutoff):
         v = filters.differentiate(q, 1.0 / rate)
     else:
         v = filters.low_pass(data.v[s], rate, cutoff, order, "continue")
-    tau = data.tau[s] if torque_cutoff is None else filters.low_pass(data.tau[s], rate, torque_cutoff, order)
-    return q, v, filters.differentiate(v, 1.0 / rate), tau
+    return q, v, filters.differentiate(v, 1.0 / rate)
 
 
 def _in_words(data, cutoff, torque_cutoff, order, method, alike):

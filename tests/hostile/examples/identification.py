@@ -19,6 +19,7 @@ from geomctrl.identification import (
     RegressorModel,
     Validation,
     base_parameters,
+    choose_cutoffs,
     drive_gains,
     fit,
     identify_load,
@@ -87,6 +88,11 @@ def estimate():
 @functools.cache
 def compressed():
     return MODEL.compress(LOG)
+
+
+@functools.cache
+def cutoffs():
+    return choose_cutoffs(MODEL, LOG)
 
 
 @functools.cache
@@ -206,6 +212,15 @@ EXAMPLES = {
     "identification.Dataset.without_saturation": Example(
         {"effort": gain(np.array([20.0, 10.0]), "inf"), "margin": number(0.5, positive=True), "widen": SECONDS}, LOG
     ),
+    "identification.Dataset.at_rest": Example({"share": number(0.25, negative=False), "seconds": SECONDS}, LOG),
+    "identification.Dataset.require_repeating": Example(
+        {"given": number(2.0, positive=True), "tolerance": number(0.02, positive=True)}, LOG
+    ),
+    "identification.Dataset.with_bridges": Example(
+        {"longest": number(0.0625, negative=False), "most": 20}, LOG.select(np.arange(800) != 400)
+    ),
+    "identification.Dataset.without_edges": Example({"seconds": SECONDS}, LOG),
+    "identification.Dataset.without_rest": Example({}, LOG),
     "identification.Dataset.without_standstill": Example({"speed": gain(np.array([0.5, 0.25])), "widen": SECONDS}, LOG),
     "identification.Estimate.intervals": Example({"level": number(0.5, positive=True)}, Fresh(estimate)),
     "identification.Estimate.predict": Example(STATES, Fresh(estimate)),
@@ -222,7 +237,9 @@ EXAMPLES = {
             "standstill": number(0.5, negative=False),
         }
     ),
-    "identification.Filtering.for_log": Example({"data": LOG}, Filtering()),
+    "identification.Cutoffs.doubts": Example({}, Fresh(cutoffs)),
+    "identification.Filtering.for_log": Example({"data": LOG, "chosen": Argument(None)}, Filtering()),
+    "identification.choose_cutoffs": Example({"model": MODEL, "data": LOG}, compare=False),
     "identification.IdentificationReport.extra": Example({}, Fresh(report), compare=False),
     "identification.IdentificationReport.parameter_table": Example({}, Fresh(report)),
     "identification.IdentificationReport.tables": Example({}, Fresh(report), compare=False),
@@ -379,6 +396,7 @@ EXAMPLES = {
             "options": {},
             "model": RegressorModel(ROBOT),
             "friction_curves": None,
+            "choose_smoothing": False,
             "reading": Reading(),
             "filtering": Filtering(cutoff=10.0),
             "validation": Validation(0.25),
@@ -558,6 +576,7 @@ LEFT_OUT = dict.fromkeys(
         "identification.IdentificationReport",
         "identification.Compressed",
         "identification.CurveFit",
+        "identification.Cutoffs",
         "identification.Doubt",
         "identification.DriveGains",
         "identification.LoadReport",

@@ -1,0 +1,54 @@
+"""How well a model predicts blocks of a log from the other blocks: a cheap estimator, for choices to be made by."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from .compressed import Compressed
+from .estimators.conditioning import natural_scale
+from .model import RegressorModel
+
+STRENGTH = 1e-6  # of the prior, beside a relative squared error
+ROUNDING = 1e-12  # of a joint's torques: a smaller error is none
+
+
+def fitted(model: RegressorModel, c: Compressed, weights: np.ndarray) -> np.ndarray:
+    """Least squares near the model's own parameters, as `ridge` has it, without all that comes with an estimate."""
+    A, b = c.system(weights)
+    size = np.linalg.norm(b)
+    if size == 0.0:
+        return model.prior
+    scale = natural_scale(model, A, b)
+    rows = np.vstack((A * scale / size, np.sqrt(STRENGTH) * np.eye(model.size)))
+    aims = np.concatenate(((b - A @ model.prior) / size, np.zeros(model.size)))
+    return model.prior + scale * np.linalg.lstsq(rows, aims, rcond=None)[0]
+
+
+def one_over_residuals(c: Compressed, x: np.ndarray) -> np.ndarray:
+    """Weights of the joints (nv,)."""
+    rms = c.rms(x)
+    return 1.0 / np.maximum(rms, 1e-9 * max(float(rms.max()), 1e-300))
+
+
+def prediction_error(
+    model: RegressorModel, blocks: Sequence[Compressed], held: Sequence[Compressed] | None = None
+) -> tuple[float, np.ndarray]:
+    """(error of each block's torques predicted from the others, parameters that all of them give).
+
+    The error is |tau - tau_hat| / |tau| of each joint over all blocks, and of these the geometric mean: up to a
+    constant, the logarithm of a Gaussian likelihood with noise of unknown size at each joint. held: the rows of the
+    blocks that are predicted, where they are not those that train.
+    """
+    held = blocks if held is None else held
+    together = sum(blocks[1:], start=blocks[0])
+    weights = one_over_residuals(together, fitted(model, together, np.ones(model.robot.nv)))
+    squares, size = np.zeros(model.robot.nv), np.zeros(model.robot.nv)
+    for k, part in enumerate(held):
+        rest = [b for i, b in enumerate(blocks) if i != k]
+        squares += part.residuals(fitted(model, sum(rest[1:], start=rest[0]), weights)) ** 2
+        size += part.norms**2
+    alive = size > 0.0
+    relative = np.maximum(squares[alive] / size[alive], ROUNDING**2)
+    return float(np.exp(0.5 * np.log(relative).mean())), fitted(model, together, weights)

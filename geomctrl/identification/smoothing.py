@@ -1,0 +1,96 @@
+"""The speed over which Coulomb friction changes its sign, chosen from the log that trains.
+
+A robot that creeps may show its full friction or hardly any: that is a property of gears and seals, between 1e-4 and
+0.1 rad/s on the arms seen so far, and rows near standstill, which reversals and pauses are made of, depend on it. For
+each width on a grid the model is fitted to blocks of the log and predicts the others, rows at rest included. The
+model's own width stays unless another predicts better by more than BETTER, and friction curves are added where they do.
+"""
+
+from __future__ import annotations
+
+from itertools import product
+
+import numpy as np
+
+from geomctrl.arguments import instance
+from geomctrl.errors import ArgumentError
+
+from .blocked import prediction_error
+from .columns import SHAPES
+from .compressed import Compressed, Factors
+from .data import Dataset
+from .errors import ExcitationError
+from .friction import fit_curves
+from .model import RegressorModel
+
+WIDTHS = (1e-4, 3e-4, 1e-3, 3e-3, 1e-2, 3e-2, 1e-1)  # rad/s
+BETTER = 0.03
+BLOCKS = 4
+LEAST = 4  # rows of a joint in a block
+
+Chosen = tuple[RegressorModel, str]
+
+
+def with_smoothing(model: RegressorModel, training: Dataset, every_row: Dataset) -> Chosen:
+    """(the model with the width that predicts best, in words); every_row: `training` before resting rows were masked.
+
+    The model as it is where it has no Coulomb friction, or where the log is too short to be cut in blocks.
+    """
+    instance("model", model, RegressorModel, "a RegressorModel")
+    instance("training", training, Dataset, "a Dataset")
+    instance("every_row", every_row, Dataset, "a Dataset")
+    if not len(model.indices("coulomb")):
+        return model, ""
+    tried: dict[float, float] = {}
+    for width in sorted({*WIDTHS, model.smoothing}):
+        candidate = model.with_options(smoothing=width)
+        parts = _compressed(candidate, training, every_row)
+        if not _enough(parts[0]):
+            return model, ""
+        tried[width] = prediction_error(candidate, *parts)[0]
+    best = min(tried, key=lambda width: tried[width])
+    if tried[model.smoothing] <= (1.0 + BETTER) * tried[best]:
+        best = model.smoothing
+    words = f"{best:g} rad/s, which predicts blocks left out to {100.0 * tried[best]:.2f} % (mean of joints; "
+    words += ", ".join(f"{w:g}: {100.0 * e:.2f} %" for w, e in tried.items() if w != best) + ")"
+    return model.with_options(smoothing=best), words
+
+
+def with_best_curves(model: RegressorModel, own: float, training: Dataset, every_row: Dataset) -> Chosen:
+    """(the model with the friction curves that predict best, if any do, at its width or `own`; in words)."""
+    if not _enough(_compressed(model, training, every_row)[0]):
+        return model, "none: the log is too short to choose"
+    found = {"none": (model, prediction_error(model, *_compressed(model, training, every_row))[0])}
+    widths = sorted({model.smoothing, own})
+    for shape, width in product(SHAPES, widths):
+        try:
+            curves = fit_curves(model.with_options(smoothing=width), training, shape)
+        except (ExcitationError, ArgumentError):  # a joint that stands still, or is too slow for a curve to show
+            continue
+        if not curves.at_bound.all():
+            error, x = prediction_error(curves.model, *_compressed(curves.model, training, every_row))
+            if np.median(x[curves.model.indices("curve")]) > 0.0:  # amplitudes that physical estimators allow
+                found[f"{shape} at {width:g} rad/s"] = curves.model, error
+    best = min(found, key=lambda name: found[name][1])
+    best = "none" if found["none"][1] <= (1.0 + BETTER) * found[best][1] else best
+    words = f"{best}, by the error of blocks left out (mean of joints): "
+    words += ", ".join(f"{name} {100.0 * error:.2f} %" for name, (_, error) in found.items())
+    return found[best][0], words
+
+
+def _enough(blocks: list[Compressed]) -> bool:
+    """Whether every joint has rows in every block."""
+    return min(int(c.counts.min()) for c in blocks) >= LEAST
+
+
+def _compressed(model: RegressorModel, training: Dataset, every_row: Dataset) -> list[list[Compressed]]:
+    """[blocks of the rows that train, the same blocks of all rows], in one pass."""
+    use = [[Factors(model) for _ in range(BLOCKS)] for _ in range(2)]
+    for blocks, tau, mask, at in model.stream(every_row, model.blocks):
+        number = at * BLOCKS // len(every_row)
+        for k in range(BLOCKS):
+            inside = (number == k)[:, None]
+            if inside.any():
+                use[0][k].add(blocks, tau, training.used[at] & inside)
+                use[1][k].add(blocks, tau, mask & inside)
+    return [[factors.result() for factors in some] for some in use]

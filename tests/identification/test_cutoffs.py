@@ -1,0 +1,176 @@
+"""Cut-offs chosen from logs, against the best on a grid by the error on motion and torques without noise."""
+
+import time
+
+import numpy as np
+import pytest
+from identification.simulated_logs import seven_joints_at_one_kilohertz, simulated
+from lib import logs
+
+from geomctrl.errors import ArgumentError
+from geomctrl.identification import DataError, Dataset, Filtering, RegressorModel, fit, fit_curves, identify
+from geomctrl.identification.cutoffs import TooShort, _chosen, choose_cutoffs
+from geomctrl.identification.data.samples import derive
+from geomctrl.identification.settings import motion_bandwidth
+
+
+def needs(name):
+    why = logs.missing(name)
+    return pytest.mark.skipif(why is not None, reason=str(why))
+
+
+def fitted(model, log, filter_):
+    return fit(model, model.compress(filter_.filtered(log)), "ridge", strength=1e-6).x
+
+
+FAST = [
+    {"name": "panda", "rate": 1000.0, "bits": 14, "lowest": 0.1},
+    {"name": "ur10", "rate": 125.0, "bits": 12, "lowest": 0.1},
+    {"name": "ur10", "rate": 250.0, "bits": 13, "lowest": 0.4},
+]
+SLOW = [
+    {"name": "panda", "rate": 1000.0, "bits": 12, "lowest": 0.1},
+    {"name": "panda", "rate": 1000.0, "bits": 19, "lowest": 0.1},
+    {"name": "panda", "rate": 1000.0, "bits": 14, "lowest": 0.1, "measured": 0.01},
+    {"name": "panda", "rate": 500.0, "bits": 12, "lowest": 0.03, "noise": 0.01, "measured": 0.01},
+    {"name": "panda", "rate": 4000.0, "bits": 14, "lowest": 0.5},
+    {"name": "ur10", "rate": 125.0, "bits": 19, "lowest": 0.5},
+    {"name": "ur10", "rate": 500.0, "bits": 16, "lowest": 0.1, "noise": 0.02},
+    {"name": "ur10", "rate": 4000.0, "bits": 12, "lowest": 0.1, "noise": 0.02},
+    {"name": "ur10", "rate": 2000.0, "bits": 17, "lowest": 0.5, "seed": 3},
+]
+
+
+@pytest.mark.parametrize("options", [*FAST, *(pytest.param(o, marks=pytest.mark.slow) for o in SLOW)], ids=str)
+def test_the_cutoff_chosen_is_never_far_from_the_best_on_a_grid(options):
+    made = simulated(**{"seed": 1, **options})
+    training, rest = made.parts()
+    start = time.process_time()
+    chosen = choose_cutoffs(made.model, training)
+    assert time.process_time() - start < 10.0
+    mine = made.true_error(fitted(made.model, training, Filtering().for_log(training, chosen)), rest)
+    sources = [training] if training.v is None else [training, derive(training, v=None)]
+    grid = np.geomspace(1.0, 0.2 * training.rate, 8)
+    errors = [
+        made.true_error(fitted(made.model, s, Filtering(float(f)).for_log(s)), rest) for s in sources for f in grid
+    ]
+    assert mine <= 1.5 * min(errors)
+    assert max(errors) > 3.0 * min(errors)  # the choice matters
+    assert chosen.bound is None
+    assert chosen.doubts() == []
+    assert chosen.tried[0] <= chosen.torque_cutoff <= chosen.cutoff <= chosen.tried[-1]
+
+
+def test_defaults_are_right_for_slow_quantised_motion_that_repeats():
+    """The reported log: five times the band of differences of positions gave 22 % there, a cut-off by hand 1.2 %."""
+    made = seven_joints_at_one_kilohertz()
+    report = identify(made.robot, made.log)
+    assert 1.0 < report.notes["cutoff"] < 10.0
+    assert "by phase of a period of 13 s" in report.notes["split"]
+    assert any("holes of up to" in line and "bridged" in line for line in report.training.history)
+    assert report.errors["test"]["relative_error"] < 0.016
+    assert report.doubts == ()
+    assert "measured velocities" in report.text()
+    wide = Filtering(0.999 * motion_bandwidth(made.log), alike=False, decimate=20).for_log(made.log)
+    log = made.log.cut_at_holes()
+    assert made.true_error(fitted(made.model, log, wide), made.parts()[1]) > 0.15
+
+
+def test_noisy_velocities_are_not_used_where_positions_are_better():
+    good, bad = (simulated(rate=250.0, bits=bits, measured=noise) for bits, noise in ((12, 0.001), (19, 0.5)))
+    assert choose_cutoffs(good.model, good.log).measured_velocities
+    chosen = choose_cutoffs(bad.model, bad.log)
+    assert not chosen.measured_velocities
+    filtered = Filtering().for_log(bad.log, chosen).filtered(bad.log)
+    assert "measured velocities are not used" in filtered.history
+    np.testing.assert_allclose(filtered.v, derive(bad.log, v=None).filtered(
+        chosen.cutoff, torque_cutoff=chosen.torque_cutoff, alike=True,
+        decimate=max(1, int(250.0 / (4.0 * chosen.torque_cutoff)))).v)  # fmt: skip
+
+
+def test_torques_are_cut_where_they_are_noise():
+    """White noise twenty times as strong: the torque's band narrows, that of positions does not."""
+    clean, noisy = (simulated(rate=500.0, bits=19, lowest=0.1, noise=x, stribeck=0.0) for x in (1e-4, 0.5))
+    a, b = (choose_cutoffs(x.model, x.log) for x in (clean, noisy))
+    assert a.torque_cutoff == a.cutoff
+    assert b.cutoff > 2.0  # low ones win only where each is judged by torques that it filtered itself
+    assert 0.5 < b.torque_cutoff < 0.5 * b.cutoff  # not below the motion
+
+
+def test_a_best_cutoff_at_an_end_of_the_search_is_a_doubt():
+    for errors, bound in (
+        ([1.0, 2.0, 4.0], "lowest"), ([4.0, 2.0, 1.0], "highest"), ([1.0, 1.001, 4.0], None), ([3.0, 1.0, 2.0], None),
+    ):  # fmt: skip
+        assert _chosen(np.array(errors))[1] == bound
+    np.testing.assert_array_equal(_chosen(np.array([5.0, 1.005, 1.0, 1.009, 3.0, 1.001]))[0], [1, 2, 3])
+    # 25 Hz is all that a log at 125 Hz allows: motion that goes on to 40 Hz is not covered
+    fast = simulated("two_link", rate=125.0, bits=19, lowest=8.0, amplitude=0.02)
+    report = identify(fast.robot, fast.log, model=fast.model, method="ridge")
+    (doubt,) = [d for d in report.doubts if d.kind == "cutoff"]
+    assert "the highest that was tried, 25 Hz" in doubt.seen
+    assert "--cutoff" in doubt.advice
+
+
+def test_a_cutoff_given_is_taken_as_it_is_and_short_logs_say_so():
+    made = simulated("two_link", rate=200.0, seconds=8.0, lowest=0.4)
+    report = identify(made.robot, made.log, filtering=Filtering(7.0), method="ridge")
+    assert (report.notes["cutoff"], report.notes["torque_cutoff"]) == (7.0, 7.0)
+    assert "cutoffs" not in report.notes
+    short = made.log.between(0.0, 0.15)
+    with pytest.raises(TooShort, match="too short to choose a cut-off"):
+        choose_cutoffs(made.model, short)
+    with pytest.raises(ArgumentError, match="model: expected a RegressorModel"):
+        choose_cutoffs("panda", made.log)
+    kept = np.random.default_rng(0).uniform(size=len(made.log)) > 0.2
+    uneven = Dataset(made.log.t[kept], made.log.q[kept], made.log.tau[kept])
+    with pytest.raises(DataError, match="not even"):
+        choose_cutoffs(made.model, uneven)
+
+
+# --- published logs ------------------------------------------------------------------------------------------------
+
+
+def never_far_from_the_best(model, training, test, grid, options):
+    """Unseen errors on test rows that are the same for all; options: of the fit."""
+    chosen = choose_cutoffs(model, training)
+    errors = []
+    for settings in (Filtering().for_log(training, chosen), *(Filtering(float(f)).for_log(training) for f in grid)):
+        c = model.compress(settings.filtered(training).without_rest())
+        errors.append(fit(model, c, "consistent", **options).relative_error(test))
+    assert errors[0] <= 1.5 * min(errors[1:])
+    return chosen
+
+
+@pytest.mark.slow
+@needs("ur10_petrone_first70.npz")
+def test_ur10():
+    training, test = logs.ur10_log().split_time(0.7)
+    model = RegressorModel(logs.ur10())
+    c = model.compress(test.filtered(6.0, alike=True, decimate=2).without_edges(0.25))
+    chosen = never_far_from_the_best(model, training, c, np.geomspace(1.0, 25.0, 6), {})
+    assert chosen.measured_velocities
+
+
+@pytest.mark.slow
+@needs("tx40_figaroh.npz")
+def test_tx40():
+    training, test = logs.tx40_log().split_time(0.7)
+    model = RegressorModel(
+        logs.tx40(), rotor=True, offset=range(6), transmission=logs.TX40_TRANSMISSION, springs=[1], smoothing=0.03
+    )
+    model = fit_curves(model, training.filtered(40.0, torque_cutoff=10.0, alike=True, decimate=50), "sigmoid").model
+    ready = test.filtered(40.0, torque_cutoff=10.0, alike=True, decimate=50).without_edges(0.15)
+    chosen = never_far_from_the_best(model, training, model.compress(ready), np.geomspace(5.0, 100.0, 5), {})
+    assert 20.0 < chosen.cutoff < 100.0  # 40 Hz by hand
+    assert chosen.torque_cutoff < 0.6 * chosen.cutoff  # 10 Hz by hand
+
+
+@pytest.mark.slow
+@needs("kr300_weigand_AB.npz")
+def test_kr300():
+    a, b = (logs.kr300_log(part) for part in "AB")
+    model = RegressorModel(
+        logs.kr300(), rotor=True, offset=False, columns=[logs.kr300_counterbalance()], smoothing=1e-3
+    )
+    c = model.compress(b.filtered(8.0, decimate=2).without_edges(0.2))
+    never_far_from_the_best(model, a, c, np.geomspace(1.0, 50.0, 6), {})
