@@ -36,6 +36,7 @@ NAMES = {
     "RegressorModel": "model",
     "SolverError": "errors",
     "Validation": "settings",
+    "Verdict": "verdict",
     "consistent": "estimators",
     "cross_validate": "estimators",
     "excitation": "estimators",

@@ -40,3 +40,4 @@ from .report import IdentificationReport as IdentificationReport
 from .settings import Filtering as Filtering
 from .settings import Reading as Reading
 from .settings import Validation as Validation
+from .verdict import Verdict as Verdict

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from types import NoneType
 from typing import Any
@@ -24,6 +24,7 @@ from .friction import fit_curves
 from .model import RegressorModel
 from .report import IdentificationReport
 from .settings import Filtering, LogFilter, Reading, Validation
+from .verdict import ignorable
 
 Progress = Callable[[str, float], None]
 
@@ -39,6 +40,7 @@ def identify(
     reading: Reading | None = None,
     filtering: Filtering | None = None,
     validation: Validation | None = None,
+    ignore: Sequence[str] = (),
     progress: Progress | None = None,
 ) -> IdentificationReport:
     """Identify a robot from a log: read, check, split, filter, fit, report. What `geomctrl identify` runs.
@@ -51,6 +53,7 @@ def identify(
     not be given. model: default inertia, viscous and Coulomb friction, offsets. friction_curves: "sigmoid" or
     "stribeck" adds such a curve to every joint.
     filtering, validation: what is low-passed and left out, what is set aside to test on.
+    ignore: kinds of doubts, or "all", that do not count in `IdentificationReport.verdict`.
     progress(what, fraction) is called now and then. Raises DataError, ExcitationError, SolverError, ArgumentError.
     """
     for name, x, kind, expected in (
@@ -63,7 +66,7 @@ def identify(
         ("validation", validation, (Validation, NoneType), "a Validation or None"),
     ):
         instance(name, x, kind, expected)
-    estimator, options = named(method), dict(options or {})
+    estimator, options, ignore = named(method), dict(options or {}), ignorable("ignore", ignore)
     for name in options:
         instance("options", name, str, "names of options")
     if friction_curves is not None:
@@ -93,7 +96,9 @@ def identify(
         options[name] = _from_period(estimator, name, training, raw, period)
     estimate, unconstrained = _estimates(estimator, model, training, options, notes, say)
     say("done", 1.0)
-    return IdentificationReport(estimate, training, test[0] if test else None, raw, unconstrained, notes, tuple(doubts))
+    return IdentificationReport(
+        estimate, training, test[0] if test else None, raw, unconstrained, notes, tuple(doubts), ignore
+    )
 
 
 def _parts(
