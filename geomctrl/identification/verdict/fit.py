@@ -31,7 +31,7 @@ def explained(evidence: Evidence) -> list[Doubt]:
             f"{100 * total:.3g} % of the torques are left unexplained over all joints, most at"
             f" {evidence.names[worst]!r}: {100 * relative[worst]:.3g} %"
         )
-        return [Doubt("unexplained", seen, advice, total > LOST)]
+        return [Doubt("unexplained", seen, advice, bool(total > LOST))]
     bad = [k for k in range(len(relative)) if relative[k] > LOST_JOINT and k not in _costly(evidence)]
     if not bad:
         return []
@@ -51,7 +51,7 @@ def unseen(evidence: Evidence) -> list[Doubt]:
         "Log a longer and richer motion, or one more like what the robot is to do; keep fewer parameters, or weigh the"
         " prior more (--prior-weight); is the test motion near standstill, or another load?"
     )
-    return [Doubt("unseen", words, advice, test > UNSEEN_LOST and test > FAR_WORSE * seen)]
+    return [Doubt("unseen", words, advice, bool(test > UNSEEN_LOST and test > FAR_WORSE * seen))]
 
 
 def converged(evidence: Evidence) -> list[Doubt]:

@@ -68,10 +68,12 @@ class Verdict:
 
     def tables(self) -> dict[str, Any]:
         """As plain texts and lists, for JSON."""
-        rows = [(doubt, False) for doubt in self.doubts] + [(doubt, True) for doubt in self.ignored]
-        keys = ("kind", "fatal", "seen", "advice")
-        listed = [{key: getattr(doubt, key) for key in keys} | {"ignored": out} for doubt, out in rows]
-        return {"status": self.status, "exit_status": self.exit_status, "doubts": listed}
+        rows = [
+            {"kind": d.kind, "fatal": bool(d.fatal), "seen": d.seen, "advice": d.advice, "ignored": out}
+            for doubts, out in ((self.doubts, False), (self.ignored, True))
+            for d in doubts
+        ]
+        return {"status": self.status, "exit_status": self.exit_status, "doubts": rows}
 
 
 def _item(mark: str, doubt: Doubt) -> list[str]:

@@ -1,6 +1,6 @@
 """Torques in other units: one joint's against the others', and all against the masses of the model given.
 
-One joint: tau_k = s Y_k x with s free, all parameters x fitted again by Gauss-Newton. Inertial parameters are shared
+A joint: tau_k = s Y_k x with s free, all parameters x fitted again by Gauss-Newton. Inertial parameters are shared
 with the other joints' torques, so that s is determined where joint k feels more than its own friction and inertia.
 All: tau = s (Y_inertial x0) + friction and offsets, with x0 the model's own bodies.
 """
@@ -20,8 +20,8 @@ from .evidence import LEAST, Evidence, FreeFit, Mistake, Rows, free_fit, least_s
 SURE, LIKELY = 0.5, 0.3  # gain in the log residuals summed over joints, as for trials
 FAR, APART = np.log(1.3), 4.0  # least |log s|, and how many standard deviations
 AS_GOOD = 0.1  # of the best gain: joints within are not told apart
-ITERATIONS, STEP, FARTHEST = 12, 0.7, np.log(1e5)  # Gauss-Newton's, its largest step in log s, where it gives up
-WRONG, STRANGE = 20.0, 5.0  # factor between the log's torques and those of the model's bodies
+ITERATIONS, STEP, FARTHEST = 20, 1.0, np.log(1e5)  # Gauss-Newton's, its largest step in log s, where it gives up
+WRONG, STRANGE = 100.0, 5.0  # factor between the log's torques and those of the model's bodies
 CHANCE = 10.0  # twice the gain times independent rows is chi squared of one degree of freedom where there is no scale
 
 
@@ -37,20 +37,23 @@ NO_SCALE = Scale(0.0, 1.0, np.inf)
 
 
 def best_scale(evidence: Evidence, rows: Rows, fit: FreeFit) -> Mistake | None:
-    """The joint whose scale explains most, if it explains much more than the log as it is."""
-    model, joints = evidence.model, np.arange(evidence.model.robot.nv)
-    if len(joints) < 2:
+    """The joint, or the joints from one on to the last (small drives), whose scale explains most, if it explains much
+    more than the log as it is."""
+    model, n = evidence.model, evidence.model.robot.nv
+    if n < 2:
         return None
     blocks = _blocks(model, rows)
-    found = [_one_joint(blocks, rows, fit, k, evidence.inflation) for k in joints]
+    groups = [(k,) for k in range(n)] + [tuple(range(k, n)) for k in range(2, n - 1)]
+    found = [_scale_of(group, blocks, rows, fit, evidence.inflation) for group in groups]
     gains = np.array([scale.gain for scale in found])
-    k = int(np.argmax(gains))
-    if gains[k] < max(LIKELY, CHANCE * evidence.inflation / len(rows.t)):
+    best = int(np.argmax(gains))
+    if gains[best] < max(LIKELY, CHANCE * evidence.inflation / len(rows.t)):
         return None
-    alike = [evidence.names[j] for j in np.flatnonzero(gains > (1.0 - AS_GOOD) * gains[k]) if j != k]
-    right = rows.with_torques(np.diag(np.where(joints == k, 1.0 / found[k].factor, 1.0)))
+    alike = [k for k in np.flatnonzero(gains[:n] > (1.0 - AS_GOOD) * gains[best]) if k not in groups[best]]
+    right = rows.with_torques(np.diag(np.where(np.isin(np.arange(n), groups[best]), 1.0 / found[best].factor, 1.0)))
     after = free_fit(model, right.factors(model))
-    return Mistake(float(gains[k]), _doubt(evidence.names[k], alike, *found[k]), right, after)
+    who, others = (", ".join(repr(evidence.names[k]) for k in x) for x in (groups[best], alike))
+    return Mistake(float(gains[best]), _doubt(who, others, *found[best]), right, after)
 
 
 def _blocks(model: RegressorModel, rows: Rows) -> list[np.ndarray]:
@@ -60,19 +63,19 @@ def _blocks(model: RegressorModel, rows: Rows) -> list[np.ndarray]:
     return [triangle(np.asfortranarray(A[rows.used[:, k], k])) for k in range(model.robot.nv)]
 
 
-def _one_joint(blocks: list[np.ndarray], rows: Rows, fit: FreeFit, k: int, inflation: float) -> Scale:
-    """How many times the torques of joint k are those of the model; NO_SCALE where it is near 1 or not determined."""
-    if not fit.weights[k]:
+def _scale_of(group: tuple[int, ...], blocks: list[np.ndarray], rows: Rows, fit: FreeFit, inflation: float) -> Scale:
+    """How many times the torques of some joints are those of the model; NO_SCALE where it is near 1 or not determined."""
+    if not fit.weights[list(group)].all():
         return NO_SCALE
     counts, norms = np.maximum(rows.used.sum(0), 1), np.array([np.linalg.norm(block[:, -1]) for block in blocks])
     x, g, w, step, deviation, residuals = fit.values, 0.0, fit.weights, np.inf, np.inf, fit.residuals
     for _ in range(ITERATIONS):
-        A = np.vstack([wj * _linear(block, x, g, j == k) for j, (block, wj) in enumerate(zip(blocks, w))])
+        A = np.vstack([wj * _linear(block, x, g, j in group) for j, (block, wj) in enumerate(zip(blocks, w))])
         change, half = least_squares(A[:, :-1], A[:, -1])
         step, deviation = float(change[-1]), float(np.linalg.norm(half[-1])) * np.sqrt(inflation)
         size = min(1.0, STEP / max(abs(step), 1e-12))
         x, g = x + size * change[:-1], g + size * step
-        residuals = np.array([np.linalg.norm(_linear(block, x, g, j == k)[:, -1]) for j, block in enumerate(blocks)])
+        residuals = np.array([np.linalg.norm(_linear(block, x, g, j in group)[:, -1]) for j, block in enumerate(blocks)])
         w = np.where(w > 0.0, np.sqrt(counts) / np.maximum(residuals, LEAST * norms + 1e-300), 0.0)
         if abs(step) < 1e-3 or abs(g) > FARTHEST:
             break
@@ -89,16 +92,16 @@ def _linear(block: np.ndarray, x: np.ndarray, g: float, free: bool) -> np.ndarra
     return np.column_stack((s * block[:, :-2], own * free, block[:, -1] - own))
 
 
-def _doubt(name: str, alike: list[str], gain: float, s: float, deviation: float) -> Doubt:
-    who = f"the torques of {name!r} are {s:.3g} times what the other joints' make of the same bodies"
+def _doubt(names: str, others: str, gain: float, s: float, deviation: float) -> Doubt:
+    who = f"the torques of {names} are {s:.3g} times what the other joints' make of the same bodies"
     seen = f"{who} (log {np.log(s):.2f} +- {deviation:.2f})"
-    if alike:
-        seen += f"; or those of {', '.join(map(repr, alike))} the other way round: the log does not tell which"
+    if others:
+        seen += f"; or those of {others} the other way round: the log does not tell which"
     advice = (
         "Look at its unit and gear ratio (--unit tau=mN m, --gears), or give the drive's gain if it is a current"
         " (--column i=..., --current-gains)"
     )
-    return Doubt("scale", seen, advice, gain >= SURE)
+    return Doubt("scale", seen, advice, bool(gain >= SURE))
 
 
 def against_masses(evidence: Evidence, rows: Rows, fit: FreeFit) -> list[Doubt]:
@@ -124,4 +127,4 @@ def against_masses(evidence: Evidence, rows: Rows, fit: FreeFit) -> list[Doubt]:
         "Look at the torques' unit: N mm, motor side (--gears), currents (--column i=..., --current-gains); or the"
         " model's masses are a guess"
     )
-    return [Doubt("scale", seen, advice, abs(np.log(s)) > np.log(WRONG))]
+    return [Doubt("scale", seen, advice, bool(abs(np.log(s)) > np.log(WRONG)))]
