@@ -42,6 +42,13 @@ def test_python_in_the_page_about_plants_runs():
     assert space["run"].x.shape == (51, 7)
 
 
+def test_python_in_the_page_about_identification_runs(capsys):
+    text = (ROOT / "docs/identification.md").read_text(encoding="utf-8")
+    for block in re.findall(r"```python\n(.*?)```", text, re.DOTALL):
+        exec(compile(block, "docs/identification.md", "exec"), {})
+    assert "'joint2' has the other sign" in " ".join(capsys.readouterr().out.split())
+
+
 @pytest.mark.parametrize(
     "document",
     [
@@ -52,6 +59,7 @@ def test_python_in_the_page_about_plants_runs():
         "docs/contact-and-wrenches.md",
         "docs/controllers.md",
         "docs/formulas.md",
+        "docs/identification.md",
         "docs/minimum-energy-paths.md",
         "docs/plants.md",
         "docs/testing.md",

@@ -7,8 +7,6 @@ from typing import Annotated, ClassVar
 
 import typer
 
-from geomctrl.errors import ArgumentError
-
 
 @dataclass(frozen=True)
 class VerdictOptions:
@@ -29,7 +27,4 @@ class VerdictOptions:
         """Raises ArgumentError for kinds that there are not."""
         from geomctrl.identification.verdict import ignorable
 
-        try:
-            return ignorable("--ignore", self.ignore or ())
-        except ArgumentError as error:
-            raise ArgumentError(f"{error}; give --ignore once a kind") from None
+        return ignorable("--ignore", [kind for words in self.ignore or () for kind in words.split(",")])

@@ -31,7 +31,8 @@ def simulated(name, seed=0, seconds=20.0, noise=0.01, bits=16, band=0.5, model=N
     x = model.prior
     x[: model.inertial] *= rng.uniform(0.7, 1.3)
     size = np.sqrt(np.mean(model.torque(x, q, v, a) ** 2, 0))
-    x[model.indices("viscous")], x[model.indices("coulomb")] = 0.1 * size / np.sqrt(np.mean(v**2, 0)), 0.1 * size
+    x[model.indices("viscous")] = (0.1 * size / np.sqrt(np.mean(v**2, 0)))[model.acts["viscous"]]
+    x[model.indices("coulomb")] = 0.1 * size[model.acts["coulomb"]]
     tau = model.torque(x, q, v, a) + noise * size * rng.normal(size=q.shape)
     step = 2.0 * np.pi / 2**bits
     return Dataset(t, np.round(q / step) * step, tau, label=f"simulated {name}"), model

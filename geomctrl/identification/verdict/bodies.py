@@ -95,7 +95,9 @@ def _edge(flat: list[str]) -> list[Doubt]:
     if not flat:
         return []
     seen = f"hardly a body, thinner than a sheet: {', '.join(flat)}"
-    advice = "Weigh the prior more (--prior-weight), or its shape (--entropic 1e-4, say); M is nearly singular otherwise"
+    advice = (
+        "Weigh the prior more (--prior-weight), or its shape (--entropic 1e-4, say); M is nearly singular otherwise"
+    )
     return [Doubt("bodies", seen, advice)]
 
 

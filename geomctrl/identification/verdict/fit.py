@@ -60,7 +60,9 @@ def converged(evidence: Evidence) -> list[Doubt]:
     if e.converged:
         return []
     keys = ("status", "evaluations", "objective", "optimality")
-    numbers = ", ".join(f"{key} {e.notes[key]:.3g}" if key != "status" else str(e.notes[key]) for key in keys if key in e.notes)
+    numbers = ", ".join(
+        f"{key} {e.notes[key]:.3g}" if key != "status" else str(e.notes[key]) for key in keys if key in e.notes
+    )
     advice = "Weigh the prior more (--prior-weight), joints by their noise (--noise-weights), or take another --method"
     return [Doubt("convergence", f"the optimiser of {e.method} did not converge ({numbers})", advice)]
 

@@ -75,7 +75,9 @@ def _scale_of(group: tuple[int, ...], blocks: list[np.ndarray], rows: Rows, fit:
         step, deviation = float(change[-1]), float(np.linalg.norm(half[-1])) * np.sqrt(inflation)
         size = min(1.0, STEP / max(abs(step), 1e-12))
         x, g = x + size * change[:-1], g + size * step
-        residuals = np.array([np.linalg.norm(_linear(block, x, g, j in group)[:, -1]) for j, block in enumerate(blocks)])
+        residuals = np.array(
+            [np.linalg.norm(_linear(block, x, g, j in group)[:, -1]) for j, block in enumerate(blocks)]
+        )
         w = np.where(w > 0.0, np.sqrt(counts) / np.maximum(residuals, LEAST * norms + 1e-300), 0.0)
         if abs(step) < 1e-3 or abs(g) > FARTHEST:
             break
