@@ -95,8 +95,8 @@ def identify(
     """Identify a robot's inertial and friction parameters from a log, and test them on data not trained on.
 
     The robot gives the geometry; its inertias are where parameters are left that the log does not determine, and may be
-    missing or wrong. Reads, checks, splits, filters, fits; prints the report, which begins with whether to trust it, and
-    writes to --out:
+    missing or wrong. Reads, checks, splits, filters, fits; prints the report, first whether to trust it, and writes to
+    --out:
 
     - report.txt, report.json, parameters.csv (base parameters, with 95 % intervals where the method has them)
 

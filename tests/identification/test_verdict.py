@@ -55,10 +55,10 @@ def test_fatal_doubts_come_first_with_what_to_do():
 
 @pytest.mark.parametrize("ignore", ["sign", ["sings"], 3, None])
 def test_kinds_that_there_are_not(ignore):
-    with pytest.raises(ArgumentError, match="^ignore: expected "):
+    with pytest.raises(ArgumentError, match=r"^ignore: expected "):
         Verdict.of([], ignore)
     log, model = simulated("two_link", seconds=4.0)
-    with pytest.raises(ArgumentError, match="^ignore: expected "):
+    with pytest.raises(ArgumentError, match=r"^ignore: expected "):
         identify(model.robot, log, ignore=ignore)
 
 
@@ -101,7 +101,7 @@ def test_an_ols_report_has_no_free_fit_beside_it(arm):
 
 
 def test_load_in_the_test_data_is_seen(arm, report):
-    log, model = arm
+    model = arm[1]
     heavier = model.prior
     heavier[10:20] *= 3.0
     x, data = report.estimate.x, report.training

@@ -96,8 +96,8 @@ MANIFOLD = Estimator(
 
 
 class _Problem:
-    """The objective and its derivatives by theta: log-Cholesky coordinates of the bodies, then the other parameters, all
-    in natural units; where a parameter is not to be negative, its square root.
+    """The objective and its derivatives by theta: log-Cholesky coordinates of the bodies, then the other parameters,
+    all in natural units; where a parameter is not to be negative, its square root.
     """
 
     def __init__(self, scaled: Scaled, penalties: Penalties):

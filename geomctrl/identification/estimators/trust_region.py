@@ -2,8 +2,8 @@
 variables or so.
 
 In each step the quadratic model is minimised over a ball, exactly, by the Hessian's eigenvalues (More and Sorensen
-1983; Nocedal and Wright, Numerical Optimization, algorithm 4.1 and section 4.3). Negative curvature is followed, so that
-the method leaves saddle points.
+1983; Nocedal and Wright, Numerical Optimization, algorithm 4.1 and section 4.3). Negative curvature is followed, so
+that the method leaves saddle points.
 """
 
 from __future__ import annotations

@@ -3,8 +3,8 @@
     verdict = report.verdict  # .status "trust", "doubts" or "distrust"; .doubts; .text()
 
 One file a family of checks; `CHECKS` has them all. A check is a function of `Evidence` that returns doubts; those that
-look at rows (`ON_ROWS`) see them with the mistakes undone that trials of signs, swaps and scales have found, so that one mistake is
-one doubt. To add a check write it, name its kind in `kinds.KINDS`, and put it in `CHECKS`.
+look at rows (`ON_ROWS`) see them with the mistakes undone that trials of signs, swaps and scales have found, so that
+one mistake is one doubt. To add a check write it, name its kind in `kinds.KINDS`, and put it in `CHECKS`.
 """
 
 from __future__ import annotations

@@ -64,7 +64,7 @@ def _blocks(model: RegressorModel, rows: Rows) -> list[np.ndarray]:
 
 
 def _scale_of(group: tuple[int, ...], blocks: list[np.ndarray], rows: Rows, fit: FreeFit, inflation: float) -> Scale:
-    """How many times the torques of some joints are those of the model; NO_SCALE where it is near 1 or not determined."""
+    """How many times the torques of some joints are those of the model; NO_SCALE: near 1, or not determined."""
     if not fit.weights[list(group)].all():
         return NO_SCALE
     counts, norms = np.maximum(rows.used.sum(0), 1), np.array([np.linalg.norm(block[:, -1]) for block in blocks])
@@ -83,7 +83,7 @@ def _scale_of(group: tuple[int, ...], blocks: list[np.ndarray], rows: Rows, fit:
             break
     live = w > 0.0
     gain = float(np.log(fit.residuals[live] / np.maximum(residuals[live], 1e-300)).sum())
-    told = abs(step) < 1e-2 and 0.0 < deviation and abs(g) > max(FAR, APART * deviation)
+    told = abs(step) < 1e-2 and deviation > 0.0 and abs(g) > max(FAR, APART * deviation)
     return Scale(gain, float(np.exp(g)), deviation) if told else NO_SCALE
 
 

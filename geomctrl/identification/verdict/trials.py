@@ -1,7 +1,7 @@
 """Signs, swapped joints, couplings, degrees: found by trying.
 
-Each trial changes the log the way a mistake would be undone, q' = T q, tau' = S tau, and fits the same model to the same
-rows without prior or constraints. A log that is right is explained worse by every one of them, or as well where nothing
+Each trial changes the log the way a mistake would be undone, q' = T q, tau' = S tau, and fits the same model to the
+same rows without prior or constraints. A log that is right is explained worse by every one of them, or as well where nothing
 the log shows depends on it.
 """
 
@@ -96,7 +96,7 @@ def _degrees(n: int, rows: Rows, names) -> Iterator[Trial]:
     reach = np.ptp(rows.q, axis=0)
     wide, narrow = reach > 2.0 * np.pi, reach < 0.2
     if wide.sum() > 1:
-        yield Trial("scale", "positions are in degrees", tuple(np.flatnonzero(wide)), np.eye(n) / TURN, None)
+        yield Trial("scale", "positions are in degrees", tuple(np.flatnonzero(wide).tolist()), np.eye(n) / TURN, None)
     for k in np.flatnonzero(wide | narrow):
         T = np.diag(np.where(np.arange(n) == k, 1.0 / TURN if wide[k] else TURN, 1.0))
         what = "is in degrees" if wide[k] else "was taken for degrees"
