@@ -63,7 +63,7 @@ def converged(evidence: Evidence) -> list[Doubt]:
     numbers = ", ".join(
         f"{key} {e.notes[key]:.3g}" if key != "status" else str(e.notes[key]) for key in keys if key in e.notes
     )
-    advice = "Weigh the prior more (--prior-weight), or joints by their noise (--noise-weights), or take another method"
+    advice = "Weigh the prior more (--prior-weight), joints by their noise (--noise-weights), or take another method"
     return [Doubt("convergence", f"the optimiser of {e.method} did not converge ({numbers})", advice)]
 
 

@@ -1,8 +1,8 @@
 """Signs, swapped joints, couplings, degrees: found by trying.
 
 Each trial changes the log the way a mistake would be undone, q' = T q, tau' = S tau, and fits the same model to the
-same rows without prior or constraints. A log that is right is explained worse by every one of them, or as well where nothing
-the log shows depends on it.
+same rows without prior or constraints. A log that is right is explained worse by every one of them, or as well where
+nothing the log shows depends on it.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ import numpy as np
 from geomctrl.identification.doubts import Doubt
 from geomctrl.identification.model import RegressorModel
 
+from .driving import driving
 from .evidence import Evidence, FreeFit, Mistake, Rows, free_fit
 
 SURE, LIKELY = 0.5, 0.3  # gain in the sum of log residuals: published logs that are right give at most 0.05
@@ -49,7 +50,10 @@ def best_trial(evidence: Evidence, rows: Rows, fit: FreeFit) -> Mistake | None:
     gain, best, after = max(tried, key=lambda x: x[0], default=(0.0, None, fit))
     if best is None or gain < LIKELY:
         return None
-    others = [t for g, t, _ in tried if g > gain - AS_GOOD and t is not best]
+    alike = [(g, t, x) for g, t, x in tried if g > gain - AS_GOOD]
+    if len(alike) > 1:  # of two joints turned against each other the wrong one is that whose friction then drives
+        gain, best, after = min(alike, key=lambda x: len(driving(evidence, x[1].applied(rows), x[2])))
+    others = [t for _, t, _ in alike if t is not best]
     return Mistake(gain, _doubt(best, others, fit, after, names), best.applied(rows), after)
 
 
