@@ -90,7 +90,7 @@ def prior(evidence: Evidence) -> list[Doubt]:
 
 
 def drift(evidence: Evidence) -> list[Doubt]:
-    """Residuals that go with time: each joint's offset and friction, times time, against what is left of its torques."""
+    """Residuals that go with time: each joint's offset and friction, times time, against what its torques leave."""
     t, tau, predicted, mask = evidence.fitted
     at, out = evidence.model.rows(evidence.training), []
     assert evidence.training.v is not None
