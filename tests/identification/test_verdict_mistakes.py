@@ -157,7 +157,6 @@ def test_a_coupling_that_is_not_declared_is_caught(panda_log, i, c):
 @pytest.mark.slow
 def test_friction_at_a_motor_that_two_joints_turn_is_caught():
     """The kinematics are right; only the friction of a shared motor is not declared."""
-    T = np.vstack((np.eye(6), [0, 0, 0, 0, 1, 1]))
     log, truth = simulated("ur10", bits=28)  # the friction below is of speeds by differences
     v = np.gradient(log.q, log.t, axis=0)
     speed = v[:, 4] + v[:, 5]
