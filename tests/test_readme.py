@@ -73,6 +73,13 @@ def test_python_in_the_page_about_excitation_runs(tmp_path, monkeypatch, capsys)
     load_surroundings(tmp_path / "cell.toml", space["robot"])
 
 
+def test_python_in_the_page_about_identification_runs(capsys):
+    text = (ROOT / "docs/identification.md").read_text(encoding="utf-8")
+    for block in re.findall(r"```python\n(.*?)```", text, re.DOTALL):
+        exec(compile(block, "docs/identification.md", "exec"), {})
+    assert "'joint2' has the other sign" in " ".join(capsys.readouterr().out.split())
+
+
 @pytest.mark.parametrize(
     "document",
     [
@@ -85,6 +92,7 @@ def test_python_in_the_page_about_excitation_runs(tmp_path, monkeypatch, capsys)
         "docs/excitation.md",
         "docs/formulas.md",
         "docs/loads.md",
+        "docs/identification.md",
         "docs/minimum-energy-paths.md",
         "docs/output-error.md",
         "docs/plants.md",

@@ -31,6 +31,7 @@ from .terminal import (
     reported,
     stdout_console,
 )
+from .verdict_options import VerdictOptions
 
 
 class Command(TyperCommand):
@@ -40,12 +41,14 @@ class Command(TyperCommand):
 
     def format_help(self, ctx: Any, formatter: Any) -> None:
         from geomctrl.identification import ESTIMATORS
+        from geomctrl.identification.verdict import KINDS
 
         everyone = ESTIMATORS.values()
         words = {option: [e.name for e in everyone if option in e.options] for e in everyone for option in e.options}
         words |= {"methods": list(ESTIMATORS), "physical": [e.name for e in everyone if e.physical]}
         texts = {word: ", ".join(names) for word, names in words.items()} | {"prior_weight": with_prior()}
         weights = [(e.name, e.options[e.prior_weight]) for e in everyone if e.prior_weight is not None]
+        texts["kinds"] = ", ".join(KINDS)
         texts["prior_weights"] = ", ".join(f"{name} {default:g}" for name, default in weights)
         texts["summaries"] = "; ".join(f"*{e.name}*: {e.summary}" for e in everyone)
         for part in (self, *self.params):
@@ -74,6 +77,7 @@ def identify(
     parts: PartOptions,
     estimator: EstimatorOptions,
     output: OutputOptions,
+    verdict: VerdictOptions,
     floating_base: FloatingBase = False,
     mimic: MimicOption = Mimic.coupled,
     setup: Annotated[
@@ -82,7 +86,7 @@ def identify(
             "--setup",
             metavar="FILE",
             is_eager=True,
-            callback=applies(GROUPS),
+            callback=applies((*GROUPS, VerdictOptions)),
             help="TOML file with any of these options, a Denavit-Hartenberg robot, columns of one's own; the command"
             " line goes before it.",
         ),
@@ -91,7 +95,8 @@ def identify(
     """Identify a robot's inertial and friction parameters from a log, and test them on data not trained on.
 
     The robot gives the geometry; its inertias are where parameters are left that the log does not determine, and may be
-    missing or wrong. Reads, checks, splits, filters, fits; prints the report with all definitions and writes to --out:
+    missing or wrong. Reads, checks, splits, filters, fits; prints the report, first whether to trust it, and writes to
+    --out:
 
     - report.txt, report.json, parameters.csv (base parameters, with 95 % intervals where the method has them)
 
@@ -104,8 +109,9 @@ def identify(
 
     **Methods**: {summaries}.
 
-    **Exit status**: 0 written; 2 bad arguments, or a log that does not determine what is asked for: the message says
-    what to do.
+    **Exit status**: 0 written, and nothing speaks against trusting it; 1 written, but it can not be trusted; 3 written,
+    with doubts to look at; 2 nothing written: bad arguments, or a log that does not determine what is asked for. The
+    report's first lines, or the message, say why and what to do; --ignore leaves doubts out of the count.
 
     **Examples**
 
@@ -125,6 +131,7 @@ def identify(
     """
     console = stdout_console()
     nominal = load_robot(robot, floating_base, mimic, "unchecked")
+    ignore = verdict.kinds()
     options, read, model = estimator.options(), reading.reading(nominal.nv), modelling.model(nominal)
     output.check(robot, nominal)
     for line in _doubts(nominal):
@@ -133,6 +140,7 @@ def identify(
         "method": estimator.method, "options": options, "friction_curves": modelling.friction_curves,
         "choose_smoothing": modelling.smoothing is None,
         "reading": read, "filtering": filters.filtering(), "validation": parts.validation(read),
+        "ignore": ignore,
     })  # fmt: skip
     console.print(report.text(), markup=False, soft_wrap=True)
     with console.status("drawing" if output.plots else "writing"):
@@ -140,6 +148,8 @@ def identify(
     console.print(f"wrote {names} in {output.out}", markup=False, soft_wrap=True)
     for path in output.exported(robot, report):
         console.print(f"wrote {path}", markup=False, soft_wrap=True)
+    if report.verdict.exit_status:
+        raise typer.Exit(report.verdict.exit_status)
 
 
 def _run(console: Any, robot: Any, log: Path, model: Any, settings: dict[str, Any]) -> Any:

@@ -28,6 +28,7 @@ from .terminal import BAD_ARGUMENTS, complain
 
 FILES = ("robot", "gears", "transmission", "test_log", "own_columns")
 BESIDE = ("robot", "floating_base", "mimic", "column")  # of no section
+REPEATED = ("ignore",)  # options that are given once a word
 
 
 def applies(groups: Iterable[Any]) -> Callable[[typer.Context, Path | None], Path | None]:
@@ -61,6 +62,9 @@ def options_of(path: Path, groups: Iterable[Any]) -> dict[str, Any]:
         else:
             _known(str(path), section, [*sections, *BESIDE])
             given[section] = table
+    for name in REPEATED:
+        if isinstance(given.get(name), str):
+            given[name] = given[name].split(",")
     if given.pop("column", None) is not None:
         given["own_columns"] = str(path)
     if isinstance(given.get("robot"), dict):

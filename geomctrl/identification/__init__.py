@@ -45,6 +45,7 @@ NAMES = {
     "ServoLoop": "simulated",
     "SolverError": "errors",
     "Validation": "settings",
+    "Verdict": "verdict",
     "choose_cutoffs": "cutoffs",
     "choose_prior": "estimators",
     "cloe": "simulated",

@@ -56,3 +56,4 @@ from .simulated import ServoLoop as ServoLoop
 from .simulated import cloe as cloe
 from .simulated import didim as didim
 from .simulated import output_error as output_error
+from .verdict import Verdict as Verdict

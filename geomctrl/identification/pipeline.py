@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from types import NoneType
 from typing import Any
@@ -28,6 +28,7 @@ from .report import IdentificationReport
 from .settings import Filtering, LogFilter, Reading, Validation
 from .similarity import compare
 from .smoothing import with_best_curves, with_smoothing
+from .verdict import ignorable
 
 AUTO = "auto"  # friction curves by cross-validation
 Progress = Callable[[str, float], None]
@@ -45,6 +46,7 @@ def identify(
     reading: Reading | None = None,
     filtering: Filtering | None = None,
     validation: Validation | None = None,
+    ignore: Sequence[str] = (),
     progress: Progress | None = None,
 ) -> IdentificationReport:
     """Identify a robot from a log: read, check, split, filter, fit, report. What `geomctrl identify` runs.
@@ -60,10 +62,11 @@ def identify(
     that predicts blocks left out better, if one does. choose_smoothing: whether the speed over which Coulomb friction
     changes its sign is chosen by cross-validation, see `smoothing`; default where no model is given.
     filtering, validation: what is low-passed and left out, what is set aside to test on.
+    ignore: kinds of doubts, or "all", that do not count in `IdentificationReport.verdict`.
     progress(what, fraction) is called now and then. Raises DataError, ExcitationError, SolverError, ArgumentError.
     """
     _check(robot, log, options, model, friction_curves, reading, filtering, validation)
-    estimator, options = named(method), dict(options or {})
+    estimator, options, ignore = named(method), dict(options or {}), ignorable("ignore", ignore)
     say = (lambda what, fraction: None) if progress is None else function("progress", progress, "(what, fraction)")
     reading, validation = reading or Reading(), validation or Validation()
     reading.require_units_of(robot)
@@ -103,7 +106,9 @@ def identify(
     options = with_chosen_prior(estimator, model, training, options, period, notes, doubts, say)
     estimate, unconstrained = _estimates(estimator, model, training, options, notes, say)
     say("done", 1.0)
-    return IdentificationReport(estimate, training, test[0] if test else None, raw, unconstrained, notes, tuple(doubts))
+    return IdentificationReport(
+        estimate, training, test[0] if test else None, raw, unconstrained, notes, tuple(doubts), ignore
+    )
 
 
 def _check(robot, log, options, model, friction_curves, reading, filtering, validation) -> None:

@@ -44,6 +44,7 @@ from .estimators import Estimate, named
 from .estimators.residuals import autocorrelation, correlation_factor
 from .export import save_model, save_urdf
 from .resting import error_lines, moving_and_resting
+from .verdict import Evidence, Verdict, judged
 
 # notes in words
 LABELS = {
@@ -78,7 +79,7 @@ BESIDE = {
 @dataclass(frozen=True, eq=False)
 class IdentificationReport:
     """An estimate with the data it came from. `raw`: the log before filters, for the noise floor; `test`: unseen
-    data.
+    data. `ignore`: kinds of doubts that do not count in the verdict, see `verdict.kinds`.
     """
 
     estimate: Estimate
@@ -88,11 +89,27 @@ class IdentificationReport:
     unconstrained: Estimate | None = None
     notes: dict[str, Any] = field(default_factory=dict)
     doubts: tuple[Doubt, ...] = ()  # that came up on the way
+    ignore: tuple[str, ...] = ()
 
     @property
     def robot(self) -> Robot:
         """The identified robot."""
         return self.estimate.robot
+
+    @cached_property
+    def verdict(self) -> Verdict:
+        """Whether to trust it: the doubts that came up on the way, and those of all checks in `verdict`."""
+        correlation = np.array([white["correlation"] for white in self.whiteness])
+        seen = Evidence(
+            self.estimate, self.training, self.fitted, self.errors, correlation, self.reference,
+            {**self.notes, **self.estimate.notes},
+        )  # fmt: skip
+        return judged(seen, self.doubts, self.ignore)
+
+    @cached_property
+    def fitted(self) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+        """(t, tau measured, tau predicted, mask) of the training data, see `RegressorModel.predict`."""
+        return self.estimate.model.predict(self.estimate.x, self.training)
 
     @cached_property
     def test_factors(self) -> Compressed | None:
@@ -126,7 +143,7 @@ class IdentificationReport:
     def whiteness(self) -> list[dict[str, float]]:
         """Per joint, of the training residuals: autocorrelation one row apart, correlation factor, and the share of
         autocorrelations (lags 1 to 50) outside the 95 % band of white noise, 0.05 for white residuals."""
-        _, tau, predicted, mask = self.estimate.model.predict(self.estimate.x, self.training)
+        _, tau, predicted, mask = self.fitted
         out = []
         for r, m in zip((tau - predicted).T, mask.T):
             rho = autocorrelation(np.where(m, r, 0.0))
@@ -174,6 +191,7 @@ class IdentificationReport:
         flag("parameters", parameters)
         e, lines = self.estimate, []
         model = e.model
+        lines += [*self.verdict.text().splitlines(), ""]
         lines += [f"Identification of {model.robot.name!r} from {self.training.label!r}, method {e.method!r}"]
         lines += [f"  {note}" for note in self.training.history]
         lines.append(
@@ -285,6 +303,7 @@ class IdentificationReport:
         return {
             "robot": e.model.robot.name,
             "log": self.training.label,
+            "verdict": self.verdict.tables(),
             "method": e.method,
             "processing": list(self.training.history),
             "condition": e.condition,

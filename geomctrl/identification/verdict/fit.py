@@ -1,0 +1,123 @@
+"""How well the log is explained: at all, unseen, by least squares beside it, from first to last, by a finished fit."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from geomctrl.identification.columns import coulomb
+from geomctrl.identification.doubts import Doubt
+
+from .evidence import POOR, Evidence
+
+LOST, POORLY = 0.3, 0.15  # relative error over all joints
+LOST_JOINT = 0.6  # relative error of a joint, times its share in what matters
+WORSE, FAR_WORSE = 2.0, 4.0  # unseen error in terms of the training error
+UNSEEN, UNSEEN_LOST = 0.03, 0.2  # unseen errors below are no matter, above are a failure
+COSTLY, COST = 3.0, 0.1  # a joint's error in terms of least squares', and the least of it that counts
+DRIFT, DRIFT_SHARE = 0.3, 0.03  # of the squared residual, and of the torques, that go with time
+
+
+def explained(evidence: Evidence) -> list[Doubt]:
+    """Training errors that no sensor has."""
+    training = evidence.errors["training"]
+    total, relative = training["relative_error"], training["relative"]
+    worst = int(np.nanargmax(relative)) if np.isfinite(relative).any() else 0
+    advice = (
+        "What the model lacks: friction curves (--friction ...,sigmoid), rotor inertias (--rotor), springs, a load;"
+        " wrong geometry or columns; or a cut-off that does not fit the motion (--cutoff)"
+    )
+    if total > POORLY:
+        seen = (
+            f"{100 * total:.3g} % of the torques are left unexplained over all joints, most at"
+            f" {evidence.names[worst]!r}: {100 * relative[worst]:.3g} %"
+        )
+        return [Doubt("unexplained", seen, advice, bool(total > LOST))]
+    bad = [k for k in range(len(relative)) if relative[k] > LOST_JOINT and k not in _costly(evidence)]
+    if not bad:
+        return []
+    which = ", ".join(f"{evidence.names[k]!r} {100 * relative[k]:.3g} %" for k in bad)
+    return [Doubt("unexplained", f"of single joints' torques much is left unexplained: {which}", advice)]
+
+
+def unseen(evidence: Evidence) -> list[Doubt]:
+    """Unseen errors far above training errors."""
+    if "test" not in evidence.errors:
+        return []
+    seen, test = (evidence.errors[part]["relative_error"] for part in ("training", "test"))
+    if not np.isfinite(test) or test < max(UNSEEN, WORSE * seen):
+        return []
+    words = f"unseen data are predicted to {100 * test:.3g} %, the training data to {100 * seen:.3g} %"
+    advice = (
+        "Log a longer and richer motion, or one more like what the robot is to do; keep fewer parameters, or weigh the"
+        " prior more (--prior-weight); is the test motion near standstill, or another load?"
+    )
+    return [Doubt("unseen", words, advice, bool(test > UNSEEN_LOST and test > FAR_WORSE * seen))]
+
+
+def converged(evidence: Evidence) -> list[Doubt]:
+    """Optimisers that did not end well."""
+    e = evidence.estimate
+    if e.converged:
+        return []
+    keys = ("status", "evaluations", "objective", "optimality")
+    numbers = ", ".join(
+        f"{key} {e.notes[key]:.3g}" if key != "status" else str(e.notes[key]) for key in keys if key in e.notes
+    )
+    advice = "Weigh the prior more (--prior-weight), joints by their noise (--noise-weights), or take another method"
+    return [Doubt("convergence", f"the optimiser of {e.method} did not converge ({numbers})", advice)]
+
+
+def _costly(evidence: Evidence) -> list[int]:
+    """Joints that prior and constraints explain much worse than least squares do."""
+    relative, free = evidence.errors["training"]["relative"], evidence.free.relative
+    return [k for k in range(len(free)) if relative[k] > max(COSTLY * free[k], free[k] + COST)]
+
+
+def prior(evidence: Evidence) -> list[Doubt]:
+    """Joints whose torques prior or constraints leave unexplained, and least squares do not."""
+    costly = _costly(evidence)
+    if not costly:
+        return []
+    relative, free = evidence.errors["training"]["relative"], evidence.free.relative
+    which = ", ".join(f"{evidence.names[k]!r} {100 * relative[k]:.3g} % and {100 * free[k]:.3g} %" for k in costly)
+    seen = f"{evidence.estimate.method} leaves more torque unexplained than least squares without prior: {which}"
+    advice = (
+        "Where torques are small beside other joints', weigh joints by their noise (--noise-weights); else weigh the"
+        " prior less (--prior-weight), or loosen bounds (--mass-max); signs that only negative masses or friction"
+        " explain look like this too"
+    )
+    return [Doubt("prior", seen, advice)]
+
+
+def drift(evidence: Evidence) -> list[Doubt]:
+    """Residuals that go with time: each joint's offset and friction, times time, against what its torques leave."""
+    t, tau, predicted, mask = evidence.fitted
+    at, out = evidence.model.rows(evidence.training), []
+    assert evidence.training.v is not None
+    v = np.asarray(evidence.training.v)[at]
+    clock = np.linspace(-1.0, 1.0, 2)[0] + 2.0 * (t - t[0]) / max(t[-1] - t[0], 1e-300)
+    for k, name in enumerate(evidence.names):
+        use = mask[:, k]
+        if use.sum() < 20:
+            continue
+        r, size = (tau - predicted)[use, k], np.linalg.norm(tau[use, k])
+        steady = np.stack((np.ones(use.sum()), coulomb(v[use, k], evidence.model.smoothing), v[use, k]), -1)
+        Q = _basis(np.hstack((steady, clock[use, None] * steady)))
+        steadily = _basis(steady)
+        left = float(r @ r) - float(np.sum((steadily.T @ r) ** 2))
+        taken = float(np.sum((Q.T @ r) ** 2) - np.sum((steadily.T @ r) ** 2))
+        independent = max(use.sum() / evidence.correlation[k], 4.0)
+        if taken > max(DRIFT, 12.0 / independent) * left and np.sqrt(taken) > DRIFT_SHARE * size:
+            out.append((name, np.sqrt(taken) / size, taken / left))
+    if not out:
+        return []
+    which = ", ".join(f"{name!r} {100 * part:.2g} % of its torques" for name, part, _ in out)
+    seen = f"friction or offset changes while the log lasts ({t[-1] - t[0]:.3g} s): {which}"
+    advice = "Let the robot run warm before the log starts, or fit parts of the log on their own and compare friction"
+    return [Doubt("drift", seen, advice)]
+
+
+def _basis(A: np.ndarray) -> np.ndarray:
+    length = np.linalg.norm(A, axis=0)
+    U, s, _ = np.linalg.svd(A / np.where(length > 0.0, length, 1.0), full_matrices=False)
+    return U[:, s > POOR * s[0]]

@@ -1,0 +1,35 @@
+"""What kinds of doubt there are; their names are what `ignore` takes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from geomctrl.errors import ArgumentError
+
+KINDS = {
+    "sign": "a joint's torque, position or both of the other sign",
+    "swap": "two joints of the log in each other's place",
+    "scale": "torques of a joint, or of all, in other units than N m; positions in degrees",
+    "coupling": "a joint that another one moves or loads, and the model does not say so",
+    "unexplained": "torques that the model does not explain",
+    "unseen": "unseen data predicted much worse than the training data",
+    "convergence": "an optimiser that stopped before its end",
+    "prior": "prior or constraints against the log",
+    "bodies": "bodies that hardly exist, or where their link is not",
+    "excitation": "parameters or joints of which the log tells little",
+    "drift": "residuals that change while the log lasts: temperature",
+    "cutoff": "a cut-off that is a guess",
+    "period": "a period that is none, or test motions that were trained on",
+}
+ALL = "all"
+
+
+def ignorable(name: str, given: Any) -> tuple[str, ...]:
+    """The kinds to ignore, checked: names in KINDS, or "all". Raises ArgumentError."""
+    if isinstance(given, str) or not isinstance(given, Sequence):
+        raise ArgumentError(f"{name}: expected kinds of doubts, a list of names, got {given!r:.60}")
+    for kind in given:
+        if kind != ALL and kind not in KINDS:
+            raise ArgumentError(f"{name}: expected {', '.join(KINDS)} or {ALL}, got {kind!r:.60}")
+    return tuple(given)

@@ -1,0 +1,83 @@
+"""Whether to trust an identification: its doubts, and what they come to."""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from geomctrl.arguments import instance, listed
+from geomctrl.identification.doubts import Doubt
+
+from .kinds import ALL, ignorable
+
+TRUST, DOUBTS, DISTRUST = "trust", "doubts", "distrust"
+EXIT_STATUS = {TRUST: 0, DISTRUST: 1, DOUBTS: 3}
+IN_WORDS = {
+    TRUST: "TRUST: nothing was found that speaks against it",
+    DOUBTS: "DOUBTS: it may be right; look at this first",
+    DISTRUST: "NOT TO BE TRUSTED",
+}
+WIDTH = 110
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """status "trust", "doubts" or "distrust" (one doubt is fatal), from doubts that nobody asked to ignore.
+
+    doubts: those that count, the fatal ones first; ignored: those whose kind is in `ignore`, which says nothing about
+    them being wrong. exit_status: of `geomctrl identify`: 0 trust, 1 distrust, 3 doubts.
+    """
+
+    doubts: tuple[Doubt, ...] = ()
+    ignored: tuple[Doubt, ...] = ()
+
+    @classmethod
+    def of(cls, found: Sequence[Doubt], ignore: Sequence[str] = ()) -> Verdict:
+        """From all that was found; ignore: kinds of doubts, or "all". Raises ArgumentError."""
+        found, ignore = listed("found", found), ignorable("ignore", ignore)
+        for doubt in found:
+            instance("found", doubt, Doubt, "Doubts")
+        ordered = sorted(dict.fromkeys(found), key=lambda doubt: not doubt.fatal)
+        out = [d for d in ordered if ALL in ignore or d.kind in ignore]
+        return cls(tuple(d for d in ordered if d not in out), tuple(out))
+
+    @property
+    def status(self) -> str:
+        if any(doubt.fatal for doubt in self.doubts):
+            return DISTRUST
+        return DOUBTS if self.doubts else TRUST
+
+    @property
+    def exit_status(self) -> int:
+        return EXIT_STATUS[self.status]
+
+    def __str__(self) -> str:
+        left_out = ", ".join(dict.fromkeys(doubt.kind for doubt in self.ignored))
+        return IN_WORDS[self.status] + (f" (ignored: {left_out})" if left_out else "")
+
+    def text(self) -> str:
+        """Of several lines: the status, then each doubt with its numbers and what to do."""
+        lines = [f"verdict: {self}"]
+        for doubt in self.doubts:
+            lines += _item("FATAL" if doubt.fatal else "doubt", doubt)
+        for doubt in self.ignored:
+            lines += _item("ignored", doubt)
+        return "\n".join(lines)
+
+    def tables(self) -> dict[str, Any]:
+        """As plain texts and lists, for JSON."""
+        rows = [
+            {"kind": d.kind, "fatal": bool(d.fatal), "seen": d.seen, "advice": d.advice, "ignored": out}
+            for doubts, out in ((self.doubts, False), (self.ignored, True))
+            for d in doubts
+        ]
+        return {"status": self.status, "exit_status": self.exit_status, "doubts": rows}
+
+
+def _item(mark: str, doubt: Doubt) -> list[str]:
+    return [
+        *textwrap.wrap(f"{mark}, {doubt.kind}: {doubt.seen}", WIDTH, initial_indent="  ", subsequent_indent="      "),
+        *textwrap.wrap(doubt.advice, WIDTH, initial_indent="      -> ", subsequent_indent="         "),
+    ]

@@ -1,0 +1,126 @@
+"""Signs, swapped joints, couplings, degrees: found by trying.
+
+Each trial changes the log the way a mistake would be undone, q' = T q, tau' = S tau, and fits the same model to the
+same rows without prior or constraints. A log that is right is explained worse by every one of them, or as well where
+nothing the log shows depends on it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import combinations
+
+import numpy as np
+
+from geomctrl.identification.doubts import Doubt
+from geomctrl.identification.model import RegressorModel
+
+from .driving import driving
+from .evidence import Evidence, FreeFit, Mistake, Rows, free_fit
+
+SURE, LIKELY = 0.5, 0.3  # gain in the sum of log residuals: published logs that are right give at most 0.05
+AS_GOOD = 0.15  # trials whose gains differ by less are not told apart
+NEAR = 8  # joints up to which any two are swapped; beyond, neighbours only
+UNEXPLAINED = 0.05  # of a joint's torques, above which couplings and degrees are tried
+TURN = np.rad2deg(1.0)
+
+
+@dataclass(frozen=True, eq=False)
+class Trial:
+    """motion T, torque S (None: as they are); `what` the log would then have had, as a clause."""
+
+    kind: str
+    what: str
+    joints: tuple[int, ...]
+    motion: np.ndarray | None
+    torque: np.ndarray | None
+
+    def applied(self, rows: Rows) -> Rows:
+        rows = rows if self.motion is None else rows.with_motion(self.motion)
+        return rows if self.torque is None else rows.with_torques(self.torque)
+
+
+def best_trial(evidence: Evidence, rows: Rows, fit: FreeFit) -> Mistake | None:
+    """The trial that explains most, if it explains much more than the log as it is."""
+    model, names, tried = evidence.model, evidence.names, []
+    for trial in trials(model, rows, fit, names):
+        after = free_fit(model, trial.applied(rows).factors(model))
+        tried.append((after.gain_over(fit), trial, after))
+    gain, best, after = max(tried, key=lambda x: x[0], default=(0.0, None, fit))
+    if best is None or gain < LIKELY:
+        return None
+    alike = [(g, t, x) for g, t, x in tried if g > gain - AS_GOOD]
+    if len(alike) > 1:  # of two joints turned against each other the wrong one is that whose friction then drives
+        gain, best, after = min(alike, key=lambda x: len(driving(evidence, x[1].applied(rows), x[2])))
+    others = [t for _, t, _ in alike if t is not best]
+    return Mistake(gain, _doubt(best, others, fit, after, names), best.applied(rows), after)
+
+
+def trials(model: RegressorModel, rows: Rows, fit: FreeFit, names: tuple[str, ...]) -> Iterator[Trial]:
+    """All that is worth trying for a robot; positions are left alone where joints have several degrees of freedom."""
+    n = model.robot.nv
+    movable, one = model.robot.nq == n, np.eye(n)
+    for k in range(n):
+        S = np.diag(np.where(np.arange(n) == k, -1.0, 1.0))
+        yield Trial("sign", f"the torque of {names[k]!r} has the other sign", (k,), None, S)
+        if movable:
+            yield Trial("sign", f"the position of {names[k]!r} has the other sign", (k,), S, None)
+            yield Trial("sign", f"position and torque of {names[k]!r} have the other sign", (k,), S, S)
+    for i, j in combinations(range(n), 2):
+        if n > NEAR and j - i > 1:
+            continue
+        P = one.copy()
+        P[[i, j]] = P[[j, i]]
+        pair = f"{names[i]!r} and {names[j]!r}"
+        yield Trial("swap", f"the torques of {pair} are in each other's place", (i, j), None, P)
+        if movable:
+            yield Trial("swap", f"the positions of {pair} are in each other's place", (i, j), P, None)
+            yield Trial("swap", f"{pair} are in each other's place", (i, j), P, P)
+    if movable and (fit.relative > UNEXPLAINED).any():
+        yield from _coupled(n, names)
+        yield from _degrees(n, rows, names)
+
+
+def _coupled(n: int, names) -> Iterator[Trial]:
+    """Motor j turns with joint i as well: q_j = motor_j - c q_i, and by the same power tau_i = motor_i + c motor_j."""
+    for i in range(n):
+        for j in (i - 1, i + 1):
+            for c in (-1.0, 1.0):
+                if not 0 <= j < n:
+                    continue
+                T, S = np.eye(n), np.eye(n)
+                T[j, i], S[i, j] = -c, c
+                less = "less" if c > 0 else "plus"
+                what = f"{names[j]!r} is logged at a motor that {names[i]!r} turns as well: its position {less} that of"
+                yield Trial("coupling", f"{what} {names[i]!r} is the joint's", (j, i), T, S)
+
+
+def _degrees(n: int, rows: Rows, names) -> Iterator[Trial]:
+    reach = np.ptp(rows.q, axis=0)
+    wide, narrow = reach > 2.0 * np.pi, reach < 0.2
+    if wide.sum() > 1:
+        yield Trial("scale", "positions are in degrees", tuple(np.flatnonzero(wide).tolist()), np.eye(n) / TURN, None)
+    for k in np.flatnonzero(wide | narrow):
+        T = np.diag(np.where(np.arange(n) == k, 1.0 / TURN if wide[k] else TURN, 1.0))
+        what = "is in degrees" if wide[k] else "was taken for degrees"
+        yield Trial("scale", f"the position of {names[k]!r} {what}", (int(k),), T, None)
+
+
+ADVICE = {
+    "sign": "Look at the drive's or the model's axis; turn the sign of that column of the log (--gears with a negative"
+    " ratio does both)",
+    "swap": "Look at the order of the log's columns: --joints or --column name them",
+    "coupling": "Give the motors' matrix as --gears, whose rows are motors and columns joints, and --transmission where"
+    " friction acts",
+    "scale": "Give the unit: --unit q=deg, or one a joint",
+}
+
+
+def _doubt(best: Trial, others: list[Trial], before: FreeFit, after: FreeFit, names) -> Doubt:
+    worst = int(np.argmax(before.residuals / np.maximum(after.residuals, 1e-300)))
+    share = f"of the torques of {names[worst]!r} {100 * before.relative[worst]:.3g} % are left unexplained"
+    seen = f"the log is explained better if {best.what}: {share}, and {100 * after.relative[worst]:.3g} % then"
+    if others:
+        seen += "; nearly as well if " + ", or ".join(t.what for t in others[:3])
+    return Doubt(best.kind, seen, ADVICE[best.kind], after.gain_over(before) >= SURE)
