@@ -22,12 +22,14 @@ from .estimators import Estimate, Estimator, fit, named
 from .estimators.least_squares import linear
 from .friction import fit_curves
 from .model import RegressorModel
+from .provenance import with_provenance
 from .report import IdentificationReport
 from .settings import Filtering, LogFilter, Reading, Validation
 
 Progress = Callable[[str, float], None]
 
 
+@with_provenance
 def identify(
     robot: Robot,
     log: Dataset | str | Path,
