@@ -328,6 +328,8 @@ class RegressorModel:
 
 
 def _same(x: Any, y: Any) -> bool:
+    if isinstance(x, (list, tuple)) and isinstance(y, (list, tuple)):
+        return list(x) == list(y)
     return not isinstance(x, np.ndarray) and x == y
 
 

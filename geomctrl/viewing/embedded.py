@@ -50,7 +50,7 @@ def _cleaned(text: str, said: str) -> str:
     svg = re.sub(r' xmlns(:\w+)?="[^"]*"', "", svg).replace("xlink:href", "href")  # HTML knows
     svg = re.sub(r"<style.*?</style>", "", svg, flags=re.DOTALL)  # would be the page's
     svg = re.sub(r"font-family: [^;\"]*;?", "", svg)
-    svg = re.sub(r"(\.\d\d)\d+", r"\1", svg)  # hundredths of a point
+    svg = re.sub(r' (?:d|x|y|transform)="[^"]*"', _rounded, svg)
     svg = re.sub(r"<!--.*?-->", "", svg, flags=re.DOTALL)
     view = re.search(r'viewBox="([^"]*)"', svg)
     assert view is not None
@@ -59,6 +59,11 @@ def _cleaned(text: str, said: str) -> str:
     for colour, role in COLOURS.items():
         svg = svg.replace(colour, role)
     return re.sub(r"\s*\n\s*", " ", svg).strip()
+
+
+def _rounded(attribute: re.Match[str]) -> str:
+    """To hundredths of a point."""
+    return re.sub(r"(\.\d\d)\d+", r"\1", attribute[0])
 
 
 def _image(figure: Figure, said: str) -> str:

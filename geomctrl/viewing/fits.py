@@ -135,6 +135,8 @@ def _frame(ax: Axes, part: Torques, k: int, shown: np.ndarray) -> None:
     used = part.used[:, k]
     style(ax)
     ax.yaxis.set_major_locator(MaxNLocator(5))
+    ax.ticklabel_format(axis="y", style="sci", scilimits=(-3, 4), useOffset=False)
+    ax.yaxis.get_offset_text().set(fontsize=7, color=INK)
     if not used.all():
         for start, stop in runs(~used):
             ax.axvspan(part.t[start], part.t[min(stop, len(part.t) - 1)], color=SHADE, lw=0, zorder=0)
@@ -163,6 +165,8 @@ def over_velocity(ax: Axes, parts: Sequence[Torques], joint: Joint, k: int) -> N
             continue
         ax.plot(v, r, ".", ms=2.2, color=color, alpha=0.35, rasterized=len(v) > DOTS, zorder=1)
         at, mean = binned(v, r)
+        cut = int(np.searchsorted(at, 0.0))
+        at, mean = np.insert(at, cut, 0.0), np.insert(mean, cut, np.nan)
         ax.plot(
             at, mean, "o-", ms=2.5, lw=1.3, color=color, label=f"{part.title.split(':')[0]}, mean in bins", zorder=2
         )
@@ -170,9 +174,13 @@ def over_velocity(ax: Axes, parts: Sequence[Torques], joint: Joint, k: int) -> N
 
 
 def binned(v: np.ndarray, r: np.ndarray, bins: int = BINS) -> tuple[np.ndarray, np.ndarray]:
-    """(mean velocity, mean residual) of as many samples a bin."""
+    """(mean velocity, mean residual) of about as many samples a bin; no bin has both signs, as friction jumps there."""
     order = np.argsort(v, kind="stable")
-    groups = [g for g in np.array_split(order, min(bins, max(1, len(v) // 5))) if len(g)]
+    split = int(np.searchsorted(v[order], 0.0))
+    groups = []
+    for side in (order[:split], order[split:]):
+        n = min(round(bins * len(side) / len(v)), len(side) // 5)
+        groups += [g for g in np.array_split(side, max(1, n)) if len(g)]
     return np.array([v[g].mean() for g in groups]), np.array([r[g].mean() for g in groups])
 
 
@@ -184,7 +192,7 @@ def histogram(ax: Axes, r: np.ndarray) -> None:
     if not len(r):
         return
     spread = max(float(np.sqrt(np.mean(r**2))), 1e-12)
-    ax.hist(r, bins=60, density=True, color=MEASURED, alpha=0.75)
+    ax.hist(r, bins=60, density=True, histtype="stepfilled", color=MEASURED, alpha=0.75)
     x = np.linspace(-4 * spread, 4 * spread, 200)
     gauss = np.exp(-0.5 * (x / spread) ** 2) / (spread * np.sqrt(2 * np.pi))
     ax.plot(x, gauss, color=PREDICTED, lw=1.2, label="Gaussian of this RMS")

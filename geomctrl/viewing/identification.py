@@ -83,7 +83,7 @@ def joint_pictures(
     """
     out = []
     for part in parts:
-        figure = _page_figure(2.9)
+        figure = _page_figure(2.9, top=0.92, bottom=0.14, hspace=0.32)
         upper, lower = figure.subplots(2, 1, sharex=True, height_ratios=[1.7, 1.0])
         fits.torque(upper, part, k)
         fits.difference(lower, part, k)
@@ -95,13 +95,13 @@ def joint_pictures(
         what = part.title.split(":")[0]
         said = f"{what}, over time" + (" (grey: not used)" if not part.used[:, k].all() else "")
         out.append((said, inline_svg(figure, f"{joint.name}, {said}: measured, predicted, their difference")))
-    figure = _page_figure(2.1)
+    figure = _page_figure(2.1, top=0.89, bottom=0.2)
     ax = figure.subplots()
     fits.over_velocity(ax, parts, joint, k)
     ax.set_ylabel(f"difference [{joint.unit}]", fontsize=8)
     _legend(ax)
     out.append(("residual over velocity", inline_svg(figure, f"{joint.name}: residuals over velocity")))
-    figure = _page_figure(2.1)
+    figure = _page_figure(2.1, top=0.89, bottom=0.2, left=0.03, wspace=0.2)
     left, right = figure.subplots(1, 2)
     fits.histogram(left, parts[0].residual(k))
     fits.autocorrelation(right, autocorrelation, len(parts[0].residual(k)))
@@ -114,8 +114,11 @@ def joint_pictures(
     return out
 
 
-def _page_figure(height: float) -> Figure:
-    return Figure(figsize=(5.4, height), layout="constrained")
+def _page_figure(height: float, left: float = 0.125, **margins: float) -> Figure:
+    """With margins that are given: to find them by drawing takes as long as the picture."""
+    figure = Figure(figsize=(5.4, height))
+    figure.subplots_adjust(left=left, right=0.99, **margins)
+    return figure
 
 
 def _legend(ax) -> None:

@@ -25,7 +25,7 @@ PLACES = {
 
 def document(report: Any, plots: bool, labels: Mapping[str, str], definitions: str) -> str:
     """The page of an IdentificationReport. labels: of its notes; definitions: the text that every report prints."""
-    title = f"Identification of {report.estimate.model.robot.name} from {report.training.label}"
+    title = f"Identification of {report.estimate.model.robot.name} from {_log(report)}"
     body = [
         tag("h1", title),
         tag("p", _subtitle(report), class_="soft"),
@@ -68,7 +68,7 @@ def summary(report: Any) -> str:
     rows.append([words("all"), *(cell for part in parts.values()
                                  for cell in (number(part["rmse"]), percent(part["relative_error"])))])  # fmt: skip
     status, doubts = judged(report)
-    title = f"{e.model.robot.name} from {report.training.label}, method {e.method}"
+    title = f"{e.model.robot.name} from {_log(report)}, method {e.method}"
     return tag(
         "div",
         tag("p", tag("b", title), tag("br"), STATUS[status],
@@ -95,6 +95,10 @@ def verdict(report: Any) -> Markup:
     ]  # fmt: skip
     said = tag("strong", STATUS[status], ".", class_="status")
     return tag("div", said, tag("ul", rows) if rows else None, class_=f"verdict {status}", id="verdict", role="status")
+
+
+def _log(report: Any) -> str:
+    return (report.training if report.raw is None else report.raw).label
 
 
 def _subtitle(report: Any) -> str:

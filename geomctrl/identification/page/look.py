@@ -33,9 +33,9 @@ nav { font-size: .9rem; margin: .6rem 0; display: flex; flex-wrap: wrap; gap: .1
 table { border-collapse: collapse; font-size: .875rem; font-variant-numeric: tabular-nums }
 th, td { padding: .25rem .6rem; text-align: left; vertical-align: top; border-bottom: 1px solid var(--line) }
 th { background: var(--band); vertical-align: bottom; white-space: nowrap; font-weight: 600 }
-td.n { text-align: right; white-space: nowrap } tr.all td { font-weight: 600 }
-td.name { min-width: 12rem; overflow-wrap: anywhere } td.given { color: var(--soft) }
-td.bad, .bad { color: var(--bad) } td.good { color: var(--good) }
+td.n, th.n { text-align: right; white-space: nowrap } td.tight { white-space: nowrap } tr.all td { font-weight: 600 }
+td.name { min-width: 14rem; overflow-wrap: anywhere } td.given { color: var(--soft) }
+td.bad, .bad { color: var(--bad) } td.good { color: var(--good) } td.doubt { color: var(--doubt) }
 th button { all: unset; cursor: pointer } th button:focus-visible { outline: 2px solid var(--link) }
 th[aria-sort=ascending] button::after { content: " \\2191" }
 th[aria-sort=descending] button::after { content: " \\2193" }
@@ -47,9 +47,11 @@ dd { margin: 0 }
 pre, code { font-family: ui-monospace, "SF Mono", Menlo, Consolas, monospace; font-size: .85em }
 pre { background: var(--band); border-radius: .3rem; padding: .6rem .8rem; white-space: pre-wrap;
   overflow-wrap: anywhere }
+@media (max-width: 48rem) { table:not(#base-parameters) :is(td, th):first-child { position: sticky; left: 0 }
+  td:first-child { background: var(--paper) } td.name { min-width: 9rem } }
 .sum { overflow-wrap: anywhere }
 .pictures { display: grid; grid-template-columns: repeat(auto-fit, minmax(min(100%, 30rem), 1fr)); gap: .4rem 1.5rem }
-figure { margin: .3rem 0; break-inside: avoid } figcaption { font-size: .8rem }
+figure { margin: .3rem 0; break-inside: avoid } figcaption { font-size: .8rem; font-weight: 600 }
 figure.tall { max-width: 46rem }
 svg, img { width: 100%; height: auto; display: block }
 svg * { stroke-linejoin: round; stroke-linecap: butt }

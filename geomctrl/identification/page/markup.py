@@ -44,11 +44,12 @@ def _markup(child: Child) -> str:
 # --- pieces of a page ----------------------------------------------------------------------------------------------
 
 
-def number(x: float | None, digits: int = 4, unit: str = "") -> Markup:
+def number(x: float | None, digits: int = 4) -> Markup:
     """A cell with a number, which it holds exactly for sorting and reading back; a dash where there is none."""
     if x is None or x != x:
         return tag("td", "-", class_="n", data_value="")
-    return tag("td", f"{x:.{digits}g}{unit}", class_="n", data_value=repr(float(x)))
+    text = f"{x:.{digits}g}" if not 10.0**digits <= abs(x) < 1e7 else f"{x:.0f}"
+    return tag("td", text, class_="n", data_value=repr(float(x)).replace("inf", "Infinity"))
 
 
 def percent(x: float | None, digits: int = 2) -> Markup:
@@ -68,10 +69,11 @@ def table(head: list[Child], rows: list[list[Markup]], sortable: bool = False, *
     A heading may be (text, what it means).
     """
     cells = []
-    for title in head:
+    for k, title in enumerate(head):
         title, meaning = title if isinstance(title, tuple) else (title, None)
         text = tag("abbr", title, title=meaning) if meaning else title
-        cells.append(tag("th", tag("button", text, type="button") if sortable else text, scope="col"))
+        side = "n" if rows and k < len(rows[0]) and rows[0][k].startswith('<td class="n"') else None
+        cells.append(tag("th", tag("button", text, type="button") if sortable else text, scope="col", class_=side))
     body = [tag("tr", row) for row in rows]
     inner = tag("table", tag("thead", tag("tr", cells)), tag("tbody", joined(body, "\n")),
                 **{"class": "sortable" if sortable else None, **attributes})  # fmt: skip

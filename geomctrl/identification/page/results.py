@@ -7,12 +7,15 @@ from typing import Any
 import numpy as np
 
 from geomctrl.identification import findings, pictures
+from geomctrl.identification.base_parameters import SYMBOLS
 from geomctrl.identification.estimators import named
 
 from .glossary import some
 from .markup import Markup, number, percent, section, table, tag, terms, words
 
 LONG = 64  # letters of a base parameter's name, above which it is folded
+SAID = {"": "yes", findings.BY_PRIOR: "by the prior only", findings.OPEN: "not by this log"}
+THIN = 1e-3  # of the next moment: a least one below makes a body a rod
 
 
 def errors(report: Any, definitions: dict[str, str]) -> Markup:
@@ -62,7 +65,7 @@ def joints(report: Any, plots: bool) -> Markup:
                     " what friction's model lacks shows there.", class_="soft")  # fmt: skip
     body = []
     for k, drawn in enumerate(pictures.joint_by_joint(report)):
-        figures = [tag("figure", Markup(svg), tag("figcaption", what)) for what, svg in drawn]
+        figures = [tag("figure", tag("figcaption", what), Markup(svg)) for what, svg in drawn]
         name = report.estimate.model.robot.dof_names[k]
         body.append(tag("h3", name, ": ", _relative(report, k), id=f"joint-{k + 1}"))
         body.append(tag("div", figures, class_="pictures"))
@@ -88,7 +91,8 @@ def parameters(report: Any, plots: bool) -> Markup:
     cells = []
     for row, given in zip(rows, e.base.projection @ e.model.prior):
         cells.append([_name(row["name"]), number(row["value"], 5)])
-        cells[-1] += [number(row["least_squares"], 5)] * borrowed
+        if borrowed:
+            cells[-1].append(number(row["least_squares"], 5))
         if known:
             cells[-1] += [number(row[key], 5 if key != "std" else 3) for key in ("std", "low", "high")]
             cells[-1].append(number(row["percent"], 3))
@@ -103,7 +107,7 @@ def parameters(report: Any, plots: bool) -> Markup:
     if svg is not None:
         caption = ("Each in its own size, so that every interval fits. What lies outside is an arrow at the edge with"
                    " its number, in sizes.")  # fmt: skip
-        picture = tag("figure", Markup(svg), tag("figcaption", caption), class_="tall")
+        picture = tag("figure", tag("figcaption", caption), Markup(svg), class_="tall")
         picture = tag("details", tag("summary", "The same as a picture"), picture, open=True)
     return section(
         "parameters", "Base parameters",
@@ -117,16 +121,26 @@ def parameters(report: Any, plots: bool) -> Markup:
 
 
 def _name(name: str) -> Markup:
+    return words(_folded(name), class_="name")
+
+
+def _folded(name: str) -> Markup:
+    """All of it, of which the end is to unfold where it is long."""
     if len(name) <= LONG:
-        return words(tag("span", name, class_="sum"), class_="name")
-    start = name[: name.rfind(" ", 0, LONG - 4)]
-    return words(tag("details", tag("summary", start, " ..."), tag("span", name, class_="sum")), class_="name")
+        return tag("span", name, class_="sum")
+    return tag("details", tag("summary", _start(name)), tag("span", name, class_="sum"))
+
+
+def _start(name: str) -> str:
+    return name if len(name) <= LONG else name[: name.rfind(" ", 0, LONG - 4)] + " ..."
 
 
 def told_apart(report: Any) -> Markup:
     """What torques depend on in sums only, what this log leaves open, which intervals hold zero."""
     e = report.estimate
-    unfelt = [name for name, column in zip(e.model.names, e.base.projection.T) if not column.any()]
+    symbols = [s.format(i + 1) for i in range(e.model.robot.nbodies) for s in SYMBOLS]
+    symbols += e.model.names[e.model.inertial :]
+    unfelt = [name for name, column in zip(symbols, e.base.projection.T) if not column.any()]
     by_prior = [row for row in report.beside if row.remark == findings.BY_PRIOR]
     facts = [tag("li", f"Of {e.model.size} parameters, torques depend on {e.base.size} combinations: the base"
                        " parameters above. No motion of this robot tells more.")]  # fmt: skip
@@ -134,11 +148,13 @@ def told_apart(report: Any) -> Markup:
         facts.append(tag("li", f"No torque depends on these {len(unfelt)}, they stay as the model has them: ",
                          tag("span", ", ".join(unfelt), class_="soft"), "."))  # fmt: skip
     for row in by_prior:
-        facts.append(tag("li", tag("b", row.name), f", {row.what} of {row.owner}: only in a sum with others; its own"
-                                                   " value is split off by the prior."))  # fmt: skip
+        sums = [name for name, c in zip(e.model.base_names, e.base.projection[:, e.model.names.index(row.name)]) if c]
+        facts.append(tag("li", tag("b", row.name), f", {row.what} of {row.owner}: only as a part of ",
+                         [(", " * bool(k), tag("i", _start(name), title=name)) for k, name in enumerate(sums)],
+                         ". Its own value is split off by the prior."))  # fmt: skip
     if report.left_open:
         rows = [[words(tag("span", x.words, class_="sum")), number(x.seen, 2)] for x in report.left_open]
-        left = [tag("p", "The log leaves these changes of base parameters open:"),
+        left: list[Markup] = [tag("p", "The log leaves these changes of base parameters open:"),
                 table(["what can be exchanged", "seen [std of the noise]"], rows)]  # fmt: skip
     else:
         left = [tag("p", "Nothing: every change of base parameters that brings torques as large as a joint's would show"
@@ -160,15 +176,14 @@ def told_apart(report: Any) -> Markup:
 
 def bodies(report: Any) -> Markup:
     """Mass, centre of mass, principal moments, beside the model's."""
-    head = ["body", "", "mass [kg]", "centre x [m]", "y", "z", "moments [kg m^2]", "", "", "physically consistent"]
+    head = ["body", "", "mass [kg]", "centre x [m]", "y [m]", "z [m]", "least moment [kg m^2]", "middle", "greatest",
+            "physically consistent"]  # fmt: skip
     rows = []
     for found, given in findings.bodies(report.estimate):
         for body, whose in ((found, "identified"), (given, "model given")):
-            why = body.violation
-            verdict = words("yes", class_="good") if why is None else words(f"NO: {why}", class_="bad")
-            rows.append([words(body.name if whose == "identified" else "", class_="name"), words(whose, class_="soft"),
+            rows.append([words(body.name if whose == "identified" else ""), words(whose, class_="soft tight"),
                          number(body.mass), *(number(x) for x in body.com), *(number(x) for x in body.moments),
-                         verdict])  # fmt: skip
+                         _consistent(body)])  # fmt: skip
     total = [sum(pair[k].mass for pair in findings.bodies(report.estimate)) for k in (0, 1)]
     return section(
         "bodies", "Bodies",
@@ -181,20 +196,31 @@ def bodies(report: Any) -> Markup:
     )  # fmt: skip
 
 
+def _consistent(body: findings.BodyFound) -> Markup:
+    if body.violation is not None:
+        return words(f"NO: {body.violation}", class_="bad")
+    if body.moments[0] < THIN * body.moments[1]:
+        return words("yes, but hardly: thin as a rod", class_="doubt")
+    return words("yes", class_="good")
+
+
 def friction(report: Any) -> Markup:
     """Friction, rotors, springs and columns of one's own, per joint."""
     if not report.beside:
         return section("friction", "Friction, rotors, springs", tag("p", "None was asked for."))
     rows = []
-    for row in report.beside:
+    owners = list(dict.fromkeys(row.owner for row in report.beside))
+    for row in sorted(report.beside, key=lambda row: owners.index(row.owner)):
         low, high = row.interval or (None, None)
-        remark = words(row.remark, class_="bad" if row.remark else None)
-        rows.append([words(row.owner, class_="name"), words(row.name), words(row.what), number(row.value, 5),
-                     number(low), number(high), words(row.unit), words(row.place), remark])  # fmt: skip
+        rows.append([words(row.owner), words(row.name), words(row.what, class_="tight"), number(row.value, 5),
+                     number(low), number(high), words(row.unit, class_="tight"), words(row.place),
+                     words(SAID[row.remark], class_="doubt tight" if row.remark else None)])  # fmt: skip
+    whose = report.reference.method if report.reference not in (None, report.estimate) else None
     head = ["of", "", "what", "value", "95 % from", "to", "unit", "in the exported robot", "told apart"]
     return section(
         "friction", "Friction, rotors, springs",
         table(head, rows, sortable=True, id="friction-table"),
+        tag("p", f"Intervals are those of {whose}, without prior and constraints.", class_="soft") if whose else None,
         tag("p", "M, C, g and inverse dynamics of the exported robot hold inertial parameters and armature. Friction,"
                  " and what says no, come on top.", class_="soft"),
         terms(some("viscous friction", "Coulomb friction", "sigmoid friction", "Stribeck friction", "rotor inertia",
