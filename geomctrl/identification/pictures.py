@@ -34,7 +34,8 @@ def arrays(report: Any) -> Arrays:
     parts = []
     for (title, data), errors in zip(logs.items(), report.errors.values()):
         said = f"{title}: relative error {100 * errors['relative_error']:.2f} %"
-        parts.append(fits.Torques(said, *e.model.predict(e.x, data), data.v[e.model.rows(data)]))
+        t, tau, predicted, used = e.model.predict(e.x, data)
+        parts.append(fits.Torques(said, t, tau, predicted, used, data.v[e.model.rows(data)]))
     residuals = [parts[0].residual(k) for k in range(len(joints))]
     rho = [autocorrelation(r) if len(r) else r for r in residuals]
     if reference is None or reference.std is None:
@@ -56,7 +57,8 @@ def save(report: Any, folder: Path) -> list[Path]:
         view.residuals(drawn.joints, drawn.parts, drawn.autocorrelations, folder / "residuals.png"),
     ]
     if drawn.parameters is not None:
-        written.append(view.parameters(*drawn.parameters, folder / "parameters.png"))
+        known, given, other = drawn.parameters
+        written.append(view.parameters(known, given, other, folder / "parameters.png"))
     return written
 
 

@@ -19,7 +19,8 @@ from .data import Dataset
 from .model import RegressorModel
 from .settings import Validation
 
-P, R = ParamSpec("P"), TypeVar("R")
+P = ParamSpec("P")
+R = TypeVar("R")
 
 
 @dataclass(frozen=True)
@@ -52,7 +53,8 @@ def with_provenance(identify: Callable[P, R]) -> Callable[P, R]:
     @functools.wraps(identify)
     def recorded(*args: P.args, **options: P.kwargs) -> R:
         report: Any = identify(*args, **options)
-        return replace(report, provenance=provenance(*args, **options))
+        made: Any = provenance
+        return replace(report, provenance=made(*args, **options))
 
     return recorded
 

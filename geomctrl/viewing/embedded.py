@@ -10,6 +10,7 @@ import io
 import re
 from hashlib import sha256
 from html import escape
+from typing import Any
 
 import matplotlib
 from matplotlib.backends.backend_svg import FigureCanvasSVG
@@ -34,7 +35,7 @@ NOTHING = dict.fromkeys(("Creator", "Date", "Format", "Type"))
 def inline_svg(figure: Figure, said: str) -> str:
     """The figure as an <svg> element, or an <img> of it where that is smaller; `said`: for those who do not see it."""
     salt = sha256(said.encode()).hexdigest()[:12]
-    settings = {"svg.fonttype": "none", "svg.hashsalt": salt, "svg.id": None, "path.simplify_threshold": 0.3}
+    settings: Any = {"svg.fonttype": "none", "svg.hashsalt": salt, "svg.id": None, "path.simplify_threshold": 0.3}
     file = io.StringIO()
     FigureCanvasSVG(figure)
     with matplotlib.rc_context(settings):
