@@ -88,11 +88,11 @@ def difference(ax: Axes, part: Torques, k: int) -> None:
     r = part.measured[:, k] - part.predicted[:, k]
     _curve(ax, part, r, color=RESIDUAL, lw=0.9, label="measured - predicted")
     used = part.residual(k)
+    rms = float(np.sqrt(np.mean(used**2))) if len(used) else 0.0
     if len(used):
-        rms = float(np.sqrt(np.mean(used**2)))
         for y in (-rms, rms):
             ax.axhline(y, color=INK, lw=0.7, ls=(0, (4, 3)), label=f"RMS {rms:.3g}" if y > 0.0 else None)
-    _frame(ax, part, k, r[:, None])
+    _frame(ax, part, k, r[:, None], rms)
 
 
 def envelope(t: np.ndarray, x: np.ndarray, points: int = POINTS) -> tuple[np.ndarray, np.ndarray]:
@@ -130,8 +130,8 @@ def _curve(ax: Axes, part: Torques, x: np.ndarray, **look: Any) -> None:
     ax.plot(ts[:-1], xs[:-1], **look)
 
 
-def _frame(ax: Axes, part: Torques, k: int, shown: np.ndarray) -> None:
-    """The axis fits all that was used, to its last peak; of the rest, shaded, it says how much is outside."""
+def _frame(ax: Axes, part: Torques, k: int, shown: np.ndarray, least: float = -np.inf) -> None:
+    """The axis fits all that was used and +-least; of what was not, shaded, it says how much is outside."""
     used = part.used[:, k]
     style(ax)
     ax.yaxis.set_major_locator(MaxNLocator(5))
@@ -142,7 +142,7 @@ def _frame(ax: Axes, part: Torques, k: int, shown: np.ndarray) -> None:
             ax.axvspan(part.t[start], part.t[min(stop, len(part.t) - 1)], color=SHADE, lw=0, zorder=0)
     if not used.any():
         return
-    low, high = float(shown[used].min()), float(shown[used].max())
+    low, high = min(float(shown[used].min()), -least), max(float(shown[used].max()), least)
     room = 0.06 * (high - low) or 1e-9 * max(abs(low), 1.0)
     low, high = low - room, high + room
     ax.set_ylim(low, high)

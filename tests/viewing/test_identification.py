@@ -55,6 +55,16 @@ def test_torques_of_two_logs_stand_side_by_side_with_differences_on_axes_of_thei
     assert axes[6].get_ylim()[1] < 0.2 < axes[4].get_ylim()[1]  # a difference of 0.1 fills its own axis
 
 
+def test_an_rms_line_is_inside_also_where_residuals_have_one_sign(drawn, tmp_path):
+    p = part("training")
+    p.measured[:, 0] = p.predicted[:, 0] + 2.0
+    view.torques(JOINTS, [p], tmp_path / "torques.png")
+    low, high = drawn[0].axes[1].get_ylim()
+    assert low < -2.0
+    assert high > 2.0
+    assert drawn[0].axes[1].lines[-1].get_label() == "RMS 2"
+
+
 def test_no_peak_that_was_used_is_lost_or_cut_off(drawn, tmp_path):
     p = part("training", 20_000)
     p.measured[[3, 7777, 19_998], 0] += [40.0, -50.0, 60.0]  # single samples of a long log

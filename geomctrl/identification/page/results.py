@@ -132,7 +132,7 @@ def _folded(name: str) -> Markup:
 
 
 def _start(name: str) -> str:
-    return name if len(name) <= LONG else name[: name.rfind(" ", 0, LONG - 4)] + " ..."
+    return name if len(name) <= LONG else name[: name.rfind(" ", 0, LONG - 4)].rstrip(" +-") + " ..."
 
 
 def told_apart(report: Any) -> Markup:
@@ -151,7 +151,7 @@ def told_apart(report: Any) -> Markup:
         sums = [name for name, c in zip(e.model.base_names, e.base.projection[:, e.model.names.index(row.name)]) if c]
         facts.append(tag("li", tag("b", row.name), f", {row.what} of {row.owner}: only as a part of ",
                          [(", " * bool(k), tag("i", _start(name), title=name)) for k, name in enumerate(sums)],
-                         ". Its own value is split off by the prior."))  # fmt: skip
+                         "; its own value is split off by the prior."))  # fmt: skip
     if report.left_open:
         rows = [[words(tag("span", x.words, class_="sum")), number(x.seen, 2)] for x in report.left_open]
         left: list[Markup] = [tag("p", "The log leaves these changes of base parameters open:"),

@@ -7,7 +7,7 @@ from importlib import metadata
 from typing import Any
 
 from .glossary import some
-from .markup import Markup, number, section, table, tag, terms, words
+from .markup import Markup, section, table, tag, terms, words
 
 
 def settings(report: Any, labels: Mapping[str, str]) -> Markup:
@@ -54,5 +54,5 @@ def _source(provenance: Any) -> Markup:
 
 def _cell(value: Any) -> Markup:
     if isinstance(value, (int, float)) and not isinstance(value, bool):
-        return number(float(value), 6)
+        return words(f"{value:.6g}")
     return words(str(value))
