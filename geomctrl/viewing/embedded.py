@@ -27,7 +27,7 @@ COLOURS = {
     fits.RESIDUAL: f"var(--residual, {fits.RESIDUAL})",
     fits.UNSEEN: f"var(--unseen, {fits.UNSEEN})",
 }
-IMAGE_DPI = 144  # of what is an image inside the SVG: many dots
+IMAGE_DPI = 100  # of what is an image inside the SVG: many dots
 LARGEST = 200_000  # letters: a figure whose SVG is longer becomes an image as a whole
 NOTHING = dict.fromkeys(("Creator", "Date", "Format", "Type"))
 
@@ -74,5 +74,5 @@ def _image(figure: Figure, said: str) -> str:
 
     file = io.BytesIO()
     FigureCanvasAgg(figure)
-    figure.savefig(file, format="png", dpi=IMAGE_DPI, facecolor="white")
+    figure.savefig(file, format="png", dpi=2 * IMAGE_DPI, facecolor="white")
     return f'<img alt="{escape(said)}" src="data:image/png;base64,{b64encode(file.getvalue()).decode()}">'

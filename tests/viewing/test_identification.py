@@ -163,6 +163,19 @@ def test_colours_are_the_pages_own_and_no_two_pictures_share_an_id():
     assert len(flat) == len(set(flat))
 
 
+def test_a_long_noisy_log_of_seven_joints_stays_below_three_megabytes():
+    n, rng = 24_000, np.random.default_rng(0)  # five minutes at four rows a period of 20 Hz
+    t = np.arange(n) / 80.0
+    tau = 10.0 * np.sin(t)[:, None] + rng.normal(size=(n, 1))
+    used = rng.random((n, 1)) > 0.002
+    noise, v = rng.normal(size=(n, 1)), np.cos(t)[:, None]
+    parts = [fits.Torques(title, t[:m], tau[:m], (tau + noise)[:m], used[:m], v[:m])
+             for title, m in (("training", n), ("unseen", n // 3))]  # fmt: skip
+    pictures = [svg for _, svg in view.joint_pictures(JOINTS[1], 0, parts, np.ones(200))]
+    assert all(svg.startswith("<svg") for svg in pictures)
+    assert 7 * sum(map(len, pictures)) < 2.5e6
+
+
 def test_a_figure_too_large_for_shapes_becomes_an_image(monkeypatch):
     monkeypatch.setattr(embedded, "LARGEST", 1000)
     pictures = view.joint_pictures(JOINTS[0], 0, [part("training")], np.ones(200))
