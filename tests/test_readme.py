@@ -80,6 +80,19 @@ def test_python_in_the_page_about_identification_runs(capsys):
     assert "'joint2' has the other sign" in " ".join(capsys.readouterr().out.split())
 
 
+def test_python_in_the_page_about_reports_runs(capsys, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    text = (ROOT / "docs/identification-report.md").read_text(encoding="utf-8")
+    space: dict = {}
+    for block in re.findall(r"```python\n(.*?)```", text, re.DOTALL):
+        exec(compile(block, "docs/identification-report.md", "exec"), space)
+    assert (tmp_path / "out/report.html").stat().st_size > 10_000
+    rows = {row.name: row.remark for row in space["report"].beside}
+    assert "prior only" in rows["Ir1"]
+    assert rows["fv1"] == rows["Ir2"] == ""
+    assert capsys.readouterr().out.startswith("identify(robot, <Dataset")
+
+
 @pytest.mark.parametrize(
     "document",
     [
@@ -93,6 +106,7 @@ def test_python_in_the_page_about_identification_runs(capsys):
         "docs/formulas.md",
         "docs/loads.md",
         "docs/identification.md",
+        "docs/identification-report.md",
         "docs/minimum-energy-paths.md",
         "docs/output-error.md",
         "docs/plants.md",

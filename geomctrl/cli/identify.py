@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import shlex
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -33,11 +35,17 @@ from .terminal import (
 )
 from .verdict_options import VerdictOptions
 
+TYPED = "geomctrl.identify"  # where the context keeps the command as it was typed
+
 
 class Command(TyperCommand):
     """The command, whose help names estimators: all of them where it says {methods}, those that have an option, or what
     the word says, where it says {word}. They are looked up when help is asked for: identification is slow to import.
     """
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        ctx.meta[TYPED] = shlex.join(["geomctrl", "identify", *args])
+        return super().parse_args(ctx, args)
 
     def format_help(self, ctx: Any, formatter: Any) -> None:
         from geomctrl.identification import ESTIMATORS
@@ -59,6 +67,7 @@ class Command(TyperCommand):
 @reported
 @grouped
 def identify(
+    context: typer.Context,
     log: Annotated[
         Path,
         typer.Argument(
@@ -98,7 +107,8 @@ def identify(
     missing or wrong. Reads, checks, splits, filters, fits; prints the report, first whether to trust it, and writes to
     --out:
 
-    - report.txt, report.json, parameters.csv (base parameters, with 95 % intervals where the method has them)
+    - report.html, for people, one file with all pictures; report.txt, report.json, parameters.csv (base parameters,
+    with 95 % intervals where the method has them)
 
     - robot.json: the identified robot, bit for bit (`geomctrl.identification.load_model`; friction, rotor inertias,
       springs: `load_extra`); robot.urdf: the same to rounding, without rotors and springs
@@ -142,6 +152,7 @@ def identify(
         "reading": read, "filtering": filters.filtering(), "validation": parts.validation(read),
         "ignore": ignore,
     })  # fmt: skip
+    report = replace(report, provenance=report.provenance.typed(context.meta[TYPED]))
     console.print(report.text(), markup=False, soft_wrap=True)
     with console.status("drawing" if output.plots else "writing"):
         names = ", ".join(sorted(path.name for path in report.save(output.out, output.plots)))

@@ -120,7 +120,9 @@ def reduce_columns(Y: np.ndarray, tolerance: float = 1e-9) -> BaseParameters:
     """The independent columns of Y (rows, p) by pivoted QR, and the map from all parameters to theirs.
 
     Columns are scaled to length 1 first, but for those of rounding errors only (below 1e-12 of the longest), which
-    count as zero; one whose remainder is then below `tolerance` of the largest counts as dependent.
+    count as zero; one whose remainder is then below `tolerance` of the largest counts as dependent. A coefficient that
+    moves less than `tolerance` of such a column is zero: that much of it was just left out as a remainder, so it says
+    nothing (angles that a model file rounds to twelve digits leave 1e-12 of friction in a rotor's column).
     """
     from scipy.linalg import qr
 
@@ -131,13 +133,13 @@ def reduce_columns(Y: np.ndarray, tolerance: float = 1e-9) -> BaseParameters:
     R, order = factors[0][: Y.shape[1]], factors[1]
     diagonal = np.abs(np.diag(R))
     rank = int((diagonal > tolerance * diagonal[0]).sum()) if diagonal[0] > 0.0 else 0
-    dependent = np.linalg.solve(R[:rank, :rank], R[:rank, rank:])
+    dependent = np.linalg.solve(R[:rank, :rank], R[:rank, rank:])  # of columns of length 1: free of units
+    dependent[np.abs(dependent) <= tolerance] = 0.0
     keep = np.argsort(order[:rank])
     columns = order[:rank][keep]
     projection = np.zeros((rank, Y.shape[1]))
     projection[np.arange(rank), columns] = 1.0
     projection[:, order[rank:]] = dependent[keep] * scale[order[rank:]] / scale[columns][:, None]
-    projection[np.abs(projection) < 1e-12] = 0.0
     return BaseParameters(columns, projection)
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from functools import cached_property
+from inspect import signature
 from typing import Any
 
 import numpy as np
@@ -86,6 +87,12 @@ class RegressorModel:
             **asked, "springs": springs, "curves": curves, "columns": columns, "transmission": transmission,
             "smoothing": smoothing,
         }  # fmt: skip
+
+    @property
+    def options(self) -> dict[str, Any]:
+        """What it was made with beside the robot, where that is not the default."""
+        usual = {name: p.default for name, p in signature(RegressorModel).parameters.items()}
+        return {name: x for name, x in self._options.items() if x is not usual[name] and not _same(x, usual[name])}
 
     def with_options(self, **changes: Any) -> RegressorModel:
         """The same model but for these options."""
@@ -318,6 +325,12 @@ class RegressorModel:
         if not compressed.norms.any():
             raise DataError(f"{data.label}: tau: every usable torque is zero: there is nothing to explain")
         return compressed
+
+
+def _same(x: Any, y: Any) -> bool:
+    if isinstance(x, (list, tuple)) and isinstance(y, (list, tuple)):
+        return list(x) == list(y)
+    return not isinstance(x, np.ndarray) and x == y
 
 
 def _pieces(stretch: slice, size: int) -> Iterator[slice]:

@@ -24,6 +24,7 @@ from .estimators.automatic import with_chosen_prior
 from .estimators.least_squares import linear
 from .friction import fit_curves
 from .model import RegressorModel
+from .provenance import with_provenance
 from .report import IdentificationReport
 from .settings import Filtering, LogFilter, Reading, Validation
 from .similarity import compare
@@ -34,6 +35,7 @@ AUTO = "auto"  # friction curves by cross-validation
 Progress = Callable[[str, float], None]
 
 
+@with_provenance
 def identify(
     robot: Robot,
     log: Dataset | str | Path,

@@ -37,13 +37,18 @@ from geomctrl.errors import ModelError
 from geomctrl.files import write_text
 from geomctrl.robot import Robot
 
+from . import findings, page, pictures
 from .compressed import Compressed
 from .data import Dataset, filters
 from .doubts import Doubt
-from .estimators import Estimate, named
+from .estimators import Estimate
 from .estimators.residuals import autocorrelation, correlation_factor
 from .export import save_model, save_urdf
-from .resting import error_lines, moving_and_resting
+from .findings import Beside
+from .provenance import Provenance
+from .report_lines import beside_lines, error_table, open_lines, parameter_lines, physical_lines
+from .resting import moving_and_resting
+from .told_apart import Exchange, exchanges
 from .verdict import Evidence, Verdict, judged
 
 # notes in words
@@ -64,16 +69,6 @@ LABELS = {
     "objective": "objective, relative to |w tau|^2",
     "optimality": "largest entry of the scaled gradient",
 }
-BESIDE = {
-    "viscous": ("viscous friction", "N m s/rad"),
-    "coulomb": ("Coulomb friction", "N m"),
-    "offset": ("torque offset", "N m"),
-    "rotor": ("rotor inertia", "kg m^2"),
-    "stiffness": ("spring", "N m/rad"),
-    "preload": ("spring's torque at zero", "N m"),
-    "fs": ("sigmoid friction", "N m"),
-    "fb": ("Stribeck friction", "N m"),
-}
 
 
 @dataclass(frozen=True, eq=False)
@@ -90,6 +85,7 @@ class IdentificationReport:
     notes: dict[str, Any] = field(default_factory=dict)
     doubts: tuple[Doubt, ...] = ()  # that came up on the way
     ignore: tuple[str, ...] = ()
+    provenance: Provenance | None = None  # where it came from: `identify` says
 
     @property
     def robot(self) -> Robot:
@@ -186,6 +182,27 @@ class IdentificationReport:
         """The estimate with a covariance: this one, else unconstrained least squares, else none."""
         return next((e for e in (self.estimate, self.unconstrained) if e is not None and e.std is not None), None)
 
+    @property
+    def units(self) -> list[str]:
+        """Of the joints' torques: N m, or N where a joint slides."""
+        robot = self.estimate.model.robot
+        return ["N m" if column[:3].any() else "N" for joint in robot.independent_joints for column in joint.S.T]
+
+    @cached_property
+    def drawn(self) -> pictures.Arrays:
+        """What pictures show, as arrays."""
+        return pictures.arrays(self)
+
+    @cached_property
+    def left_open(self) -> list[Exchange]:
+        """Changes of the base parameters that the training log does not tell from none, least visible first."""
+        return exchanges(self.estimate, None if self.reference is None else self.reference.correlation)
+
+    @cached_property
+    def beside(self) -> list[Beside]:
+        """What was identified beside inertial parameters: friction, rotors, springs, columns of one's own."""
+        return findings.beside(self.estimate, self.reference, self.left_open)
+
     def text(self, parameters: bool = True) -> str:
         """The report as plain text."""
         flag("parameters", parameters)
@@ -202,7 +219,7 @@ class IdentificationReport:
             f"  {model.size} parameters, {model.base.size} base parameters; condition number {e.condition:.4g}"
         )
         lines += [f"  {LABELS.get(key, key)}: {value}" for key, value in {**self.notes, **e.notes}.items()]
-        lines += ["", *self._error_table(), "", *self._verdict_lines(), *self._beside_lines()]
+        lines += ["", *error_table(self), "", *physical_lines(self), *beside_lines(self), *open_lines(self)]
         if self.unconstrained is not None:
             u = self.unconstrained
             after = (
@@ -213,85 +230,9 @@ class IdentificationReport:
                 f"unconstrained least squares for comparison: training {100 * u.relative_error():.2f} %{after}",
             ]
         if parameters:
-            lines += ["", *self._parameter_lines()]
-        lines += ["", *(line for line in str(__doc__).split("printed with every report:\n\n")[1].rstrip().splitlines())]
+            lines += ["", *parameter_lines(self)]
+        lines += ["", *_definitions().splitlines()]
         return "\n".join(lines) + "\n"
-
-    def _error_table(self):
-        parts = self.errors
-        head = f"{'joint':24}" + "".join(f"{p + ' RMS':>14}{'relative':>10}" for p in parts)
-        floor = self.noise_floor
-        head += f"{'lag 1':>8}{'correl.':>9}{'not white':>10}" + (f"{'floor':>9}" if floor is not None else "")
-        lines = [head]
-        for k, name in enumerate(self.estimate.model.robot.dof_names):
-            row = f"{name[:24]:24}" + "".join(
-                f"{part['rms'][k]:14.4g}{100 * part['relative'][k]:9.2f}%" for part in parts.values()
-            )
-            white = self.whiteness[k]
-            row += f"{white['lag1']:8.3f}{white['correlation']:9.1f}{100 * white['outside']:9.0f}%"
-            lines.append(row + (f"{floor[k]:9.3g}" if floor is not None else ""))
-        row = f"{'all':24}" + "".join(f"{p['rmse']:14.4g}{100 * p['relative_error']:9.2f}%" for p in parts.values())
-        lines.append(row + (f"{'':27}{np.sqrt(np.mean(floor**2)):9.3g}" if floor is not None else ""))
-        return [*lines, *error_lines(parts)]
-
-    def _verdict_lines(self):
-        e = self.estimate
-        lines = ["physical consistency (a rigid body with mass in all directions can have these parameters):"]
-        for (body, why), pi in zip(e.verdicts.items(), e.x[: e.model.inertial].reshape(-1, 10)):
-            lines.append(f"  {body:24} {'yes' if why is None else 'NO: ' + why}, {pi[0]:.4g} kg")
-        return lines
-
-    def _beside_lines(self):
-        """What was identified beside inertial parameters, and whether the robot holds it."""
-        e = self.estimate
-        m, held = e.model, e.held_by_robot
-        if m.size == m.inertial:
-            return []
-        alone = {int(np.flatnonzero(row)[0]) for row in m.base.projection if np.count_nonzero(row) == 1}
-        rows = []
-        for k in range(m.inertial, m.size):
-            kind = m.kinds[k] if m.kinds[k] != "curve" else m.names[k][:2]
-            what, unit = BESIDE.get(kind, ("column of your own", ""))
-            of = "" if kind == "user" else f" of {m.owners[k]}"
-            place = f"yes, as {held[kind]}" if kind in held else "no"
-            place = f"as a {held[kind]} of 0: it is negative" if kind in held and e.x[k] < 0.0 else place
-            place += "" if k in alone else "; told apart by the prior only, see the base parameters"
-            rows.append((f"{m.names[k]:6} {what}{of}", e.x[k], unit, place))
-        width = max(len(row[0]) for row in rows)
-        return [
-            "",
-            f"{'friction, rotors, springs':{width}}{'value':>12}  {'unit':12}in the exported robot",
-            *(f"{name:{width}}{value:12.5g}  {unit:12}{place}" for name, value, unit, place in rows),
-            "The robot's M, C, g and inverse dynamics hold inertial parameters and armature: friction, and what says",
-            "no, come on top (Estimate.predict adds all of it; rotors that say no add to M, by the transmission). All",
-            'values are in robot.json under "extra", which load_extra reads, and in report.json.',
-        ]
-
-    def _parameter_lines(self):
-        table = self.parameter_table()
-        width = min(70, max(len(r["name"]) for r in table))
-        known, borrowed = "std" in table[0], "least_squares" in table[0]
-        lines = [
-            f"{'base parameter':{width}}{'value':>12}"
-            + (f"{'least sq.':>12}" if borrowed else "")
-            + (f"{'std':>11}{'95 % low':>12}{'high':>12}{'std %':>8}" if known else "")
-        ]
-        for r in table:
-            name = r["name"] if len(r["name"]) <= width else r["name"][: width - 4] + " ..."
-            line = f"{name:{width}}{r['value']:12.5g}"
-            if borrowed:
-                line += f"{r['least_squares']:12.5g}"
-            if known:
-                line += f"{r['std']:11.3g}{r['low']:12.5g}{r['high']:12.5g}{min(r['percent'], 9999):8.1f}"
-            lines.append(line)
-        remark = named(self.estimate.method).uncertainty
-        if borrowed:
-            lines.append(f"({self.estimate.method} has no covariance: {remark}; std and intervals are least squares')")
-        elif not known:
-            lines.append(f"(no covariance: {remark})")
-        elif remark:
-            lines.append(f"({remark})")
-        return lines
 
     def tables(self) -> dict[str, Any]:
         """Everything as plain numbers, texts and lists, for JSON."""
@@ -335,11 +276,12 @@ class IdentificationReport:
         }
 
     def save(self, folder: str | Path, plots: bool = True) -> list[Path]:
-        """Write report.txt, report.json, parameters.csv, robot.json (exact), robot.urdf where URDF can hold the robot,
-        and the plots; returns the paths."""
+        """Write report.txt, report.html, report.json, parameters.csv, robot.json (exact), robot.urdf where URDF can
+        hold the robot, and the plots; returns the paths."""
         folder, plots = path_of("folder", folder), flag("plots", plots)
         written = [
             write_text(folder / "report.txt", self.text()),
+            self.save_html(folder / "report.html", plots),
             write_text(folder / "report.json", json.dumps(_finite(self.tables()), indent=1) + "\n"),
             write_text(folder / "parameters.csv", _comma_separated(self.parameter_table())),
         ]
@@ -352,33 +294,20 @@ class IdentificationReport:
 
     def save_plots(self, folder: Path) -> list[Path]:
         """Write torques.png, residuals.png and, where there are standard deviations, parameters.png."""
-        from geomctrl.viewing import identification as view
+        return pictures.save(self, path_of("folder", folder))
 
-        folder = path_of("folder", folder)
+    def save_html(self, path: str | Path, plots: bool = True) -> Path:
+        """Write the report as one HTML file for people, with pictures unless plots=False; it needs no network."""
+        path, plots = path_of("path", path), flag("plots", plots)
+        return write_text(path, page.document(self, plots, LABELS, _definitions()))
 
-        e = self.estimate
-        robot, reference = e.model.robot, self.reference
-        units = ["N m" if column[:3].any() else "N" for joint in robot.independent_joints for column in joint.S.T]
-        joints = [view.Joint(name, unit) for name, unit in zip(robot.dof_names, units)]
-        logs = {"training": self.training} | ({"unseen": self.test} if self.test is not None else {})
-        parts = []
-        for (title, data), errors in zip(logs.items(), self.errors.values()):
-            parts.append(view.Torques(f"{title}: relative error {100 * errors['relative_error']:.2f} %",
-                                      *e.model.predict(e.x, data)))  # fmt: skip
-        residuals = [r[used] for r, used in zip((parts[0].measured - parts[0].predicted).T, parts[0].used.T)]
-        rho = [autocorrelation(r) if len(r) else r for r in residuals]
-        written = [
-            view.torques(joints, parts, folder / "torques.png"),
-            view.residuals(joints, residuals, rho, folder / "residuals.png"),
-        ]
-        if reference is not None and reference.std is not None:
-            owners = dict(zip(e.model.names, e.model.owners))
-            names = [f"{name}  ({owners[name]})" if name in owners else name for name in e.model.base_names]
-            crosses = (e.method, e.values) if reference is not e else None
-            intervals = view.Intervals(names, reference.method, reference.values, reference.std)
-            given = e.base.projection @ e.model.prior
-            written.append(view.parameters(intervals, given, crosses, folder / "parameters.png"))
-        return written
+    def _repr_html_(self) -> str:
+        """For notebooks: the verdict and the errors per joint."""
+        return page.summary(self)
+
+
+def _definitions() -> str:
+    return str(__doc__).split("printed with every report:\n\n")[1].rstrip()
 
 
 def torque_noise(raw: Dataset, cutoff: float) -> np.ndarray | None:

@@ -1,126 +1,135 @@
-"""An identification in pictures: torques over time, residuals, parameters with their intervals.
+"""An identification in pictures: PNG files, and the same axes joint by joint as SVG for a web page.
 
-Everything comes as arrays, so that nothing here knows an estimate or a report. Drawn with matplotlib's objects (no
-pyplot state); each function writes one file and returns its path.
+Drawn with matplotlib's objects (no pyplot state); a function that takes a path writes one file and returns the path.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 from matplotlib.figure import Figure
 
+from . import fits
+from .embedded import inline_svg
+from .fits import Intervals, Joint, Torques
 from .style import write_png
 
-MEASURED, PREDICTED, RESIDUAL = "#1f4e79", "#e07b00", "#7f7f7f"
-MOST = 4000  # points a curve
+__all__ = ["Intervals", "Joint", "Torques", "joint_pictures", "parameter_picture", "parameters", "residuals", "torques"]
 
-
-@dataclass(frozen=True)
-class Joint:
-    """A joint's name and the unit of its torque."""
-
-    name: str
-    unit: str
-
-
-@dataclass(frozen=True, eq=False)
-class Torques:
-    """Torques (N, nv) of one log at times t (N,) [s]; used: False where a sample was left out."""
-
-    title: str
-    t: np.ndarray
-    measured: np.ndarray
-    predicted: np.ndarray
-    used: np.ndarray
-
-
-@dataclass(frozen=True, eq=False)
-class Intervals:
-    """Estimates by `method` with their standard deviations."""
-
-    names: Sequence[str]
-    method: str
-    values: np.ndarray
-    std: np.ndarray
+WIDE, NARROW = 60, 30  # letters of a parameter's name: in a file, in a page that phones show
 
 
 def torques(joints: Sequence[Joint], parts: Sequence[Torques], path: Path) -> Path:
-    """Measured against predicted torque per joint, the parts (training and unseen data) side by side."""
-    figure = Figure(figsize=(6.5 * len(parts), 1.7 * len(joints) + 0.8), layout="constrained")
-    axes = figure.subplots(len(joints), len(parts), squeeze=False, sharex="col")
+    """Measured and predicted torque, and their difference on an axis of its own, per joint; the parts (training and
+    unseen data) side by side."""
+    figure = Figure(figsize=(6.5 * len(parts), 2.9 * len(joints) + 0.8), layout="constrained")
+    heights = [1.7, 1.0] * len(joints)
+    axes = figure.subplots(2 * len(joints), len(parts), squeeze=False, sharex="col", height_ratios=heights)
     for column, part in zip(axes.T, parts):
-        for k, (ax, joint) in enumerate(zip(column, joints)):
-            _draw_torque(ax, part, k)
-            ax.set_ylabel(f"{joint.name}\n[{joint.unit}]", fontsize=8)
-        column[0].set_title(part.title + (", grey: not used" if not part.used.all() else ""))
+        for k, joint in enumerate(joints):
+            upper, lower = column[2 * k : 2 * k + 2]
+            fits.torque(upper, part, k)
+            fits.difference(lower, part, k)
+            upper.set_ylabel(f"{joint.name}\n[{joint.unit}]", fontsize=8, parse_math=False)
+            lower.set_ylabel(f"difference\n[{joint.unit}]", fontsize=8)
+        column[0].set_title(part.title + (", grey: not used" if not part.used.all() else ""), parse_math=False)
         column[-1].set_xlabel("time [s]")
-    axes[0, 0].legend(ncols=3, fontsize=7, loc="upper right")
+    axes[0, 0].legend(ncols=2, fontsize=7, loc="upper right")
     return write_png(figure, path)
 
 
-def _draw_torque(ax, part: Torques, k: int) -> None:
-    step = max(1, len(part.t) // MOST)
-    t, tau, predicted = part.t[::step], part.measured[::step, k], part.predicted[::step, k]
-    interval = np.median(np.diff(part.t)) if len(part.t) > 1 else np.inf
-    holes = np.diff(t, prepend=part.t[0]) > 1.5 * step * interval
-    unused = ~part.used[::step, k]
-    for y, color, label in (
-        (tau, MEASURED, "measured"),
-        (predicted, PREDICTED, "predicted"),
-        (tau - predicted, RESIDUAL, "difference"),
-    ):
-        ax.plot(t, np.where(holes | unused, np.nan, y), color=color, lw=1.0, label=label)
-    if unused.any():
-        ax.fill_between(t, 0, 1, where=unused, transform=ax.get_xaxis_transform(), color="0.92", lw=0)
-    ax.grid(alpha=0.3)
-
-
 def residuals(
-    joints: Sequence[Joint], values: Sequence[np.ndarray], autocorrelations: Sequence[np.ndarray], path: Path
+    joints: Sequence[Joint], parts: Sequence[Torques], autocorrelations: Sequence[np.ndarray], path: Path
 ) -> Path:
-    """Histogram of each joint's residuals beside a Gaussian of the same RMS, and their autocorrelation."""
-    figure = Figure(figsize=(9.0, 1.7 * len(joints) + 0.8), layout="constrained")
-    axes = figure.subplots(len(joints), 2, squeeze=False)
-    for (left, right), joint, r, rho in zip(axes, joints, values, autocorrelations):
-        if len(r) == 0:
-            continue
-        spread = max(float(np.sqrt(np.mean(r**2))), 1e-12)
-        left.hist(r, bins=60, density=True, color=MEASURED, alpha=0.75)
-        x = np.linspace(-4 * spread, 4 * spread, 200)
-        left.plot(x, np.exp(-0.5 * (x / spread) ** 2) / (spread * np.sqrt(2 * np.pi)), color=PREDICTED, lw=1.2)
-        left.set_ylabel(joint.name, fontsize=8)
-        left.set_yticks([])
-        right.plot(rho[:101], color=MEASURED, lw=1.0)
-        right.axhspan(-1.96 / np.sqrt(len(r)), 1.96 / np.sqrt(len(r)), color=PREDICTED, alpha=0.3, lw=0)
-        right.set_ylim(-1.05, 1.05)
-        right.grid(alpha=0.3)
-    axes[0, 0].set_title("training residuals, and a Gaussian about 0 of their RMS", fontsize=9)
-    axes[0, 1].set_title("autocorrelation, and the 95 % band of white noise", fontsize=9)
-    axes[-1, 0].set_xlabel("residual " + " or ".join(sorted({f"[{joint.unit}]" for joint in joints})))
-    axes[-1, 1].set_xlabel("lag [rows]")
+    """Per joint: residuals over velocity, of all parts; the histogram and autocorrelation of the first part's."""
+    figure = Figure(figsize=(13.0, 1.9 * len(joints) + 0.8), layout="constrained")
+    axes = figure.subplots(len(joints), 3, squeeze=False)
+    for k, (row, joint, rho) in enumerate(zip(axes, joints, autocorrelations)):
+        r = parts[0].residual(k)
+        fits.over_velocity(row[0], parts, joint, k)
+        fits.histogram(row[1], r)
+        fits.autocorrelation(row[2], rho, len(r))
+        row[0].set_ylabel(f"{joint.name}\n[{joint.unit}]", fontsize=8, parse_math=False)
+        row[1].set_xlabel(f"residual [{joint.unit}]", fontsize=8)
+    if axes[0, 0].get_legend_handles_labels()[1]:
+        axes[0, 0].legend(fontsize=7)
+    axes[0, 0].set_title("residuals over velocity", fontsize=9)
+    axes[0, 1].set_title("training residuals, and a Gaussian about 0 of their RMS", fontsize=9)
+    axes[0, 2].set_title("their autocorrelation, and the 95 % band of white noise", fontsize=9)
+    axes[-1, 2].set_xlabel("lag [rows]")
     return write_png(figure, path)
 
 
 def parameters(known: Intervals, given: np.ndarray, other: tuple[str, np.ndarray] | None, path: Path) -> Path:
-    """Parameters with their 95 % intervals, the model's own beside, and those of another (method, values) if any."""
-    std = np.maximum(known.std, 1e-300)
-    size = np.maximum(np.abs(known.values), 3.0 * std)
-    figure = Figure(figsize=(9.0, 0.2 * len(known.names) + 1.2), layout="constrained")
+    """Parameters with their 95 % intervals; see `fits.intervals`."""
+    return write_png(_intervals(known, given, other, 9.0, WIDE), path)
+
+
+# --- for a page ----------------------------------------------------------------------------------------------------
+
+
+def parameter_picture(known: Intervals, given: np.ndarray, other: tuple[str, np.ndarray] | None) -> str:
+    """The same as SVG."""
+    return inline_svg(_intervals(known, given, other, 5.4, NARROW), "Parameters with their 95 % intervals")
+
+
+def joint_pictures(
+    joint: Joint, k: int, parts: Sequence[Torques], autocorrelation: np.ndarray
+) -> list[tuple[str, str]]:
+    """(what it shows, SVG) of joint k: torques of each part, residuals over velocity, their histogram and
+    autocorrelation.
+    """
+    out = []
+    for part in parts:
+        figure = _page_figure(2.9, top=0.92, bottom=0.14, hspace=0.32)
+        upper, lower = figure.subplots(2, 1, sharex=True, height_ratios=[1.7, 1.0])
+        fits.torque(upper, part, k)
+        fits.difference(lower, part, k)
+        upper.set_ylabel(f"torque [{joint.unit}]", fontsize=8)
+        lower.set_ylabel(f"difference [{joint.unit}]", fontsize=8)
+        lower.set_xlabel("time [s]", fontsize=8)
+        _legend(upper)
+        _legend(lower)
+        what = part.title.split(":")[0]
+        said = f"{what}, over time" + (" (grey: not used)" if not part.used[:, k].all() else "")
+        out.append((said, inline_svg(figure, f"{joint.name}, {said}: measured, predicted, their difference")))
+    figure = _page_figure(2.1, top=0.89, bottom=0.2)
     ax = figure.subplots()
-    y = np.arange(len(known.names))[::-1]
-    ax.errorbar(known.values / size, y, xerr=1.96 * std / size, fmt="o", ms=3.5, lw=1.2, color=MEASURED, capsize=2,
-                label=f"{known.method}, 95 %")  # fmt: skip
-    if other is not None:
-        ax.plot(other[1] / size, y, "x", ms=5.0, mew=1.5, color=PREDICTED, label=other[0], zorder=3)
-    ax.plot(given / size, y, "|", ms=6.0, color="0.55", label="model given", zorder=0)
-    ax.set_yticks(y, [name if len(name) < 60 else name[:56] + " ..." for name in known.names], fontsize=6)
-    ax.set_xlim(-1.8, 1.8)
-    ax.set_ylim(-1, len(known.names))
-    ax.set_xlabel("value, relative to the greater of |value| and three standard deviations")
-    ax.grid(alpha=0.3)
-    ax.legend(fontsize=7, loc="lower center", bbox_to_anchor=(0.5, 1.0), ncols=3)
-    return write_png(figure, path)
+    fits.over_velocity(ax, parts, joint, k)
+    ax.set_ylabel(f"difference [{joint.unit}]", fontsize=8)
+    _legend(ax)
+    out.append(("residual over velocity", inline_svg(figure, f"{joint.name}: residuals over velocity")))
+    figure = _page_figure(2.1, top=0.89, bottom=0.2, left=0.03, wspace=0.2)
+    left, right = figure.subplots(1, 2)
+    fits.histogram(left, parts[0].residual(k))
+    fits.autocorrelation(right, autocorrelation, len(parts[0].residual(k)))
+    left.set_xlabel(f"residual [{joint.unit}]", fontsize=8)
+    right.set_xlabel("lag [rows]", fontsize=8)
+    _legend(left)
+    _legend(right)
+    what = "training residuals: histogram and autocorrelation"
+    out.append((what, inline_svg(figure, f"{joint.name}, {what}")))
+    return out
+
+
+def _page_figure(height: float, left: float = 0.125, **margins: float) -> Figure:
+    """With margins that are given: to find them by drawing takes as long as the picture."""
+    figure = Figure(figsize=(5.4, height))
+    figure.subplots_adjust(left=left, right=0.99, **margins)
+    return figure
+
+
+def _legend(ax) -> None:
+    if ax.get_legend_handles_labels()[1]:
+        ax.legend(fontsize=7, loc="lower right", bbox_to_anchor=(1.0, 1.0), ncols=2, frameon=False,
+                  borderaxespad=0.1, labelcolor=fits.INK)  # fmt: skip
+
+
+def _intervals(known, given, other, width: float, letters: int) -> Figure:
+    figure = Figure(figsize=(width, 0.2 * len(known.names) + 1.2), layout="constrained")
+    ax = figure.subplots()
+    fits.intervals(ax, known, given, other, letters)
+    ax.legend(fontsize=7, loc="lower center", bbox_to_anchor=(0.5, 1.0), ncols=3, frameon=False, labelcolor=fits.INK)
+    return figure

@@ -1,6 +1,8 @@
 """`geomctrl identify` from a log on disk to files on disk, and what it says where it can not."""
 
 import json
+from hashlib import sha256
+from html import unescape
 
 import numpy as np
 import pytest
@@ -31,14 +33,17 @@ def test_a_motor_side_log_in_degrees_becomes_the_robot_it_came_from(tmp_path):
     )  # fmt: skip
     tables = json.loads((out / "report.json").read_text())
     names = {p.name for p in out.iterdir()}
-    assert names == {"report.txt", "report.json", "parameters.csv", "robot.json", "robot.urdf", "torques.png",
-                     "residuals.png", "parameters.png"}  # fmt: skip
+    assert names == {"report.txt", "report.html", "report.json", "parameters.csv", "robot.json", "robot.urdf",
+                     "torques.png", "residuals.png", "parameters.png"}  # fmt: skip
     for words in ("method 'consistent'", "amplitude 1/2 at 15 Hz", "amplitude 1/2 at 12 Hz", "one row kept every 20 ms",
                   "the first 75 % of the samples train", "relative error  |tau - tau_hat| / |tau|", "95 % low",
                   "viscous friction of joint1", "yes, as damping", "rotor inertia of joint2",
                   "robot.json under"):  # fmt: skip
         assert words in said
         assert words in (out / "report.txt").read_text()
+    page = unescape((out / "report.html").read_text(encoding="utf-8"))
+    assert f"geomctrl identify {log} --robot two_link --column t=clock --unit t=ms" in page  # as it was typed
+    assert sha256(log.read_bytes()).hexdigest() in page
     assert not any(name.startswith("fo") for name in tables["parameters"])
     assert tables["errors"]["test"]["relative_error"] < 0.005
     assert tables["is_physical"]

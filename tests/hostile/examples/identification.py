@@ -249,6 +249,9 @@ EXAMPLES = {
     "identification.IdentificationReport.save": Example(
         {"folder": path("report"), "plots": False}, Fresh(report), compare=False
     ),
+    "identification.IdentificationReport.save_html": Example(
+        {"path": path("report.html"), "plots": False}, Fresh(report), compare=False
+    ),
     "identification.IdentificationReport.save_plots": Example({"folder": path("report")}, Fresh(report), compare=False),
     "identification.JointMapping": Example(
         {

@@ -1,0 +1,107 @@
+"""Which parameters torques tell apart, which this log does, and which are split by the prior only.
+
+Three things can stand between a parameter x_k and the log:
+
+    the robot    torques depend on x_k only as a part of a sum, whatever the motion: e_k is no combination of the rows
+                 of the base projection, which are [I D] but for the columns' order. So x_k stands alone in its row.
+    the motion   the log does not excite a direction of the base parameters: singular values that are rounding errors
+                 (`conditioning.excitation`)
+    the noise    it does, but not above its noise. A parameter's unit is taken as what brings, alone, as much torque
+                 (2-norm over the log) as was measured on a joint, on the joint where the least of it does; rows are
+                 divided by the noise. A step along the singular vector v_j, of length 1 in those units, is then seen as
+                 s_j standard deviations of the noise: where s_j <= 1, parameters can be exchanged for torques as large
+                 as all that a joint was measured to need, and the log would look the same.
+
+The last is free of units and of a guess at how large parameters are; where it says nothing a parameter may still be
+known badly: its interval tells that.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from .base_parameters import BaseParameters, combinations
+from .estimators import Estimate
+from .estimators.conditioning import DEAD, POOR
+
+ZERO = 1e-9  # of a row's largest coefficient, as in `combinations`: what names leave out does not count here either
+PART = 0.05  # of a direction of length 1: smaller parts are not written
+QUIET = 1e-9  # noise of a joint, of its torque, below which it counts as this: logs that are computed have none
+
+
+@dataclass(frozen=True, eq=False)
+class Exchange:
+    """A combination of base parameters that a log leaves open. `words`: what can be exchanged; `seen`: standard
+    deviations of the noise by which a change as large as a joint's torques shows, up to 1, 0 where the motion does not
+    act on it; `parts` (nb,): of the change, in the units of the module's text, length 1.
+    """
+
+    words: str
+    seen: float
+    parts: np.ndarray
+
+
+def alone(base: BaseParameters) -> set[int]:
+    """Numbers of the parameters that stand alone in a row of the projection: motion can tell them from all others."""
+    P = np.abs(base.projection)
+    counts = P / P.max(axis=1, keepdims=True) > ZERO
+    return {int(np.argmax(row)) for row in counts if row.sum() == 1}
+
+
+def exchanges(estimate: Estimate, correlation: np.ndarray | None = None) -> list[Exchange]:
+    """What the training log leaves open of the base parameters, the least visible first; see the module's text.
+
+    correlation (nv,): by how much correlated residuals inflate variances, where the estimate does not know it.
+    """
+    names, nb = estimate.model.base_names, estimate.base.size
+    symbols = [name if " " not in name else f"({name})" for name in names]
+    A, dead = _whitened(estimate, correlation)
+    out = [
+        Exchange(f"{names[k]}: the log does not move what it acts on", 0.0, np.eye(nb)[k]) for k in np.flatnonzero(dead)
+    ]
+    live = np.flatnonzero(~dead)
+    if not len(live):
+        return out
+    unit = _units(estimate)[live]
+    _, s, Vt = np.linalg.svd(A[:, live] * unit, full_matrices=False)
+    for j in np.flatnonzero(s <= max(1.0, POOR * s[0]))[::-1]:
+        change = np.where(np.abs(Vt[j]) > PART, Vt[j] * unit, 0.0)
+        lead = int(np.argmax(np.abs(Vt[j])))
+        words = combinations((change / change[lead])[None], [lead], [symbols[k] for k in live])[0]
+        parts = np.zeros(nb)
+        parts[live] = Vt[j]
+        out.append(Exchange(words, float(s[j]), parts))
+    return out
+
+
+def undecided(estimate: Estimate, found: list[Exchange]) -> set[int]:
+    """Numbers of the parameters that stand alone but whose value the log leaves open: they take part in an exchange."""
+    columns = estimate.base.columns
+    taking_part = {int(k) for exchange in found for k in columns[np.abs(exchange.parts) > PART]}
+    return taking_part & alone(estimate.base)
+
+
+def _whitened(estimate: Estimate, correlation: np.ndarray | None) -> tuple[np.ndarray, np.ndarray]:
+    """(factor of the base regressor, at least as many rows as columns, each joint's rows divided by its noise; which
+    columns are zero)."""
+    c = estimate.training
+    noise = np.maximum(estimate.noise, QUIET * c.norms / np.sqrt(np.maximum(c.counts, 1)))
+    inflation = estimate.correlation if estimate.correlation is not None else correlation
+    if inflation is not None:
+        noise = noise * np.sqrt(np.maximum(inflation, 1.0))
+    A = c.system(np.divide(1.0, noise, out=np.zeros_like(noise), where=noise > 0.0))[0][:, estimate.base.columns]
+    length = np.linalg.norm(A, axis=0)
+    A = np.vstack((A, np.zeros((max(0, A.shape[1] - len(A)), A.shape[1]))))
+    return A, length <= DEAD * length.max(initial=0.0)
+
+
+def _units(estimate: Estimate) -> np.ndarray:
+    """(nb,): of each base parameter, what explains all torque of a joint; the least over joints. 0 for dead columns."""
+    c, size = estimate.training, np.full(estimate.model.size, np.inf)
+    for at, R, torque in zip(estimate.model.active, c.factors, c.norms):
+        length = np.linalg.norm(R[:, :-1], axis=0)
+        felt = length > DEAD * length.max(initial=0.0)
+        size[at[felt]] = np.minimum(size[at[felt]], torque / length[felt])
+    return np.where(np.isfinite(size), size, 0.0)[estimate.base.columns]

@@ -1,0 +1,78 @@
+"""Figures inside a web page: SVG with text as text, in the page's own colours, which may be dark.
+
+What the page sets: `color` for axes and text, and the variables --grid, --shade, --measured, --predicted, --residual,
+--unseen for the rest; where it sets none, the colours are those of the files.
+"""
+
+from __future__ import annotations
+
+import io
+import re
+from hashlib import sha256
+from html import escape
+from typing import Any
+
+import matplotlib
+from matplotlib.backends.backend_svg import FigureCanvasSVG
+from matplotlib.figure import Figure
+
+from . import fits
+
+COLOURS = {
+    fits.INK: "currentColor",
+    fits.GRID: f"var(--grid, {fits.GRID})",
+    fits.SHADE: f"var(--shade, {fits.SHADE})",
+    fits.MEASURED: f"var(--measured, {fits.MEASURED})",
+    fits.PREDICTED: f"var(--predicted, {fits.PREDICTED})",
+    fits.RESIDUAL: f"var(--residual, {fits.RESIDUAL})",
+    fits.UNSEEN: f"var(--unseen, {fits.UNSEEN})",
+}
+IMAGE_DPI = 100  # of what is an image inside the SVG: many dots
+LARGEST = 200_000  # letters: a figure whose SVG is longer becomes an image as a whole
+NOTHING = dict.fromkeys(("Creator", "Date", "Format", "Type"))
+
+
+def inline_svg(figure: Figure, said: str) -> str:
+    """The figure as an <svg> element, or an <img> of it where that is smaller; `said`: for those who do not see it."""
+    salt = sha256(said.encode()).hexdigest()[:12]
+    settings: Any = {"svg.fonttype": "none", "svg.hashsalt": salt, "svg.id": None, "path.simplify_threshold": 0.3}
+    file = io.StringIO()
+    FigureCanvasSVG(figure)
+    with matplotlib.rc_context(settings):
+        figure.savefig(file, format="svg", transparent=True, metadata=NOTHING, dpi=IMAGE_DPI)
+    svg = _cleaned(file.getvalue(), said)
+    return svg if len(svg) <= LARGEST else _image(figure, said)
+
+
+def _cleaned(text: str, said: str) -> str:
+    svg = text[text.index("<svg") :]
+    svg = re.sub(r"<metadata>.*?</metadata>", "", svg, flags=re.DOTALL)
+    svg = re.sub(r'<g id="[^"]*"', "<g", svg)  # figure_1, axes_1: the same in every figure
+    svg = re.sub(r' xmlns(:\w+)?="[^"]*"', "", svg).replace("xlink:href", "href")  # HTML knows
+    svg = re.sub(r"<style.*?</style>", "", svg, flags=re.DOTALL)  # would be the page's
+    svg = re.sub(r"font-family: [^;\"]*;?", "", svg)
+    svg = re.sub(r' (?:d|x|y|transform)="[^"]*"', _rounded, svg)
+    svg = re.sub(r"<!--.*?-->", "", svg, flags=re.DOTALL)
+    view = re.search(r'viewBox="([^"]*)"', svg)
+    assert view is not None
+    head = f'<svg viewBox="{view[1]}" role="img" aria-label="{escape(said)}">'
+    svg = head + svg[svg.index(">") + 1 :]
+    for colour, role in COLOURS.items():
+        svg = svg.replace(colour, role)
+    return re.sub(r"\s*\n\s*", " ", svg).strip()
+
+
+def _rounded(attribute: re.Match[str]) -> str:
+    """To hundredths of a point."""
+    return re.sub(r"(\.\d\d)\d+", r"\1", attribute[0])
+
+
+def _image(figure: Figure, said: str) -> str:
+    from base64 import b64encode
+
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+
+    file = io.BytesIO()
+    FigureCanvasAgg(figure)
+    figure.savefig(file, format="png", dpi=2 * IMAGE_DPI, facecolor="white")
+    return f'<img alt="{escape(said)}" src="data:image/png;base64,{b64encode(file.getvalue()).decode()}">'

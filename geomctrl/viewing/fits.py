@@ -1,0 +1,251 @@
+"""How a fit to a log looks, an axes a function: torques, what is left of them, parameters with their intervals.
+
+Everything comes as arrays, so that nothing here knows an estimate or a report. `identification` puts the axes together,
+as files and for web pages. Names are drawn as they are: a dollar in one begins no formula.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import pairwise, product
+from typing import Any
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.ticker import MaxNLocator
+
+INK, GRID, SHADE = "#0a0b0c", "#dcdddf", "#ebecee"
+MEASURED, PREDICTED, RESIDUAL, UNSEEN = "#1f6fb4", "#e07b00", "#7d7f83", "#c2417f"
+POINTS = 1200  # a curve: the least and the greatest of each of half as many intervals
+DOTS = 400  # as shapes; more become an image in an SVG
+LAGS = 100
+BINS = 24  # of velocity, with equally many samples each
+REACH = 1.8  # of the axis of parameters, in their sizes
+
+
+@dataclass(frozen=True)
+class Joint:
+    """A joint's name, the unit of its torque and of its velocity."""
+
+    name: str
+    unit: str
+    speed: str = "rad/s"
+
+
+@dataclass(frozen=True, eq=False)
+class Torques:
+    """Torques (N, nv) of one log at times t (N,) [s]; used: False where a sample was left out; velocity (N, nv)."""
+
+    title: str
+    t: np.ndarray
+    measured: np.ndarray
+    predicted: np.ndarray
+    used: np.ndarray
+    velocity: np.ndarray
+
+    def residual(self, k: int) -> np.ndarray:
+        """Of joint k, of the samples used."""
+        used = self.used[:, k]
+        return self.measured[used, k] - self.predicted[used, k]
+
+
+@dataclass(frozen=True, eq=False)
+class Intervals:
+    """Estimates by `method` with their standard deviations."""
+
+    names: Sequence[str]
+    method: str
+    values: np.ndarray
+    std: np.ndarray
+
+
+def style(ax: Axes) -> None:
+    ax.grid(color=GRID, linewidth=0.7)
+    ax.set_axisbelow(True)
+    for side in ("top", "right"):
+        ax.spines[side].set_visible(False)
+    for side in ("left", "bottom"):
+        ax.spines[side].set_color(INK)
+    ax.tick_params(labelsize=7.5, colors=INK)
+    ax.xaxis.label.set_color(INK)
+    ax.yaxis.label.set_color(INK)
+
+
+# --- over time -----------------------------------------------------------------------------------------------------
+
+
+def torque(ax: Axes, part: Torques, k: int) -> None:
+    """Measured and predicted torque of joint k."""
+    tau, predicted = part.measured[:, k], part.predicted[:, k]
+    _curve(ax, part, k, tau, color=MEASURED, lw=1.1, label="measured")
+    _curve(ax, part, k, predicted, color=PREDICTED, lw=1.0, label="predicted")
+    _frame(ax, part, k, np.stack((tau, predicted), -1))
+
+
+def difference(ax: Axes, part: Torques, k: int) -> None:
+    """Measured less predicted torque of joint k, with its RMS."""
+    r = part.measured[:, k] - part.predicted[:, k]
+    _curve(ax, part, k, r, color=RESIDUAL, lw=0.9, label="measured - predicted")
+    used = part.residual(k)
+    rms = float(np.sqrt(np.mean(used**2))) if len(used) else 0.0
+    if len(used):
+        for y in (-rms, rms):
+            ax.axhline(y, color=INK, lw=0.7, ls=(0, (4, 3)), label=f"RMS {rms:.3g}" if y > 0.0 else None)
+    _frame(ax, part, k, r[:, None], rms)
+
+
+def envelope(t: np.ndarray, x: np.ndarray, points: int = POINTS) -> tuple[np.ndarray, np.ndarray]:
+    """Samples to draw a line through that keeps every peak: of long ones the least and the greatest a bin, in turn."""
+    if len(t) <= points:
+        return t, x
+    edges = np.linspace(0, len(t), points // 2 + 1).astype(int)
+    keep = []
+    for a, b in pairwise(edges):
+        keep += sorted((a + int(np.argmin(x[a:b])), a + int(np.argmax(x[a:b]))))
+    return t[keep], x[keep]
+
+
+def pieces(t: np.ndarray) -> list[slice]:
+    """Where time runs on without a hole."""
+    step = np.diff(t)
+    cuts = np.flatnonzero(step > 1.5 * np.median(step)) + 1 if len(step) else []
+    return [slice(int(a), int(b)) for a, b in zip([0, *cuts], [*cuts, len(t)])]
+
+
+def runs(where: np.ndarray) -> list[tuple[int, int]]:
+    """[start, stop) of each run of True."""
+    edges = np.flatnonzero(np.diff(np.concatenate(([False], where, [False])).astype(int)))
+    return list(zip(edges[0::2].tolist(), edges[1::2].tolist()))
+
+
+def _curve(ax: Axes, part: Torques, k: int, x: np.ndarray, **look: Any) -> None:
+    """One line, which breaks at holes and where samples of joint k were not used."""
+    ts, xs = [np.nan], [np.nan]
+    for whole, (a, b) in product(pieces(part.t), runs(part.used[:, k])):
+        piece = slice(max(whole.start, a), min(whole.stop, b))
+        if piece.start >= piece.stop:
+            continue
+        t, y = envelope(part.t[piece], x[piece], max(4, POINTS * (piece.stop - piece.start) // len(part.t)))
+        ts += [*t, t[-1]]
+        xs += [*y, np.nan]
+    ax.plot(ts[1:], xs[1:], **look)
+
+
+def _frame(ax: Axes, part: Torques, k: int, shown: np.ndarray, least: float = -np.inf) -> None:
+    """The axis fits all that was used and +-least; of what was not, shaded, it says how much is outside."""
+    used = part.used[:, k]
+    style(ax)
+    ax.yaxis.set_major_locator(MaxNLocator(5))
+    ax.ticklabel_format(axis="y", style="sci", scilimits=(-3, 4), useOffset=False)
+    ax.yaxis.get_offset_text().set(fontsize=7, color=INK)
+    if not used.all():
+        for start, stop in runs(~used):
+            ax.axvspan(part.t[start], part.t[min(stop, len(part.t) - 1)], color=SHADE, lw=0, zorder=0)
+    if not used.any():
+        return
+    low, high = min(float(shown[used].min()), -least), max(float(shown[used].max()), least)
+    room = 0.06 * (high - low) or 1e-9 * max(abs(low), 1.0)
+    low, high = low - room, high + room
+    ax.set_ylim(low, high)
+    beyond = int(((shown < low) | (shown > high)).any(1).sum())
+    if beyond:
+        said = f"{beyond} samples not used, up to {np.abs(shown[~used]).max():.3g}, lie beyond"
+        ax.text(0.99, 0.03, said, transform=ax.transAxes, ha="right", fontsize=7, color=INK)
+
+
+# --- what is left --------------------------------------------------------------------------------------------------
+
+
+def over_velocity(ax: Axes, parts: Sequence[Torques], joint: Joint, k: int) -> None:
+    """Residuals of joint k over its velocity, and their mean in bins: what friction's model lacks shows here."""
+    style(ax)
+    for part, color in zip(parts, (MEASURED, UNSEEN)):
+        used = part.used[:, k]
+        v, r = part.velocity[used, k], part.residual(k)
+        if not len(v):
+            continue
+        ax.plot(v, r, ".", ms=2.2, color=color, alpha=0.35, rasterized=len(v) > DOTS, zorder=1)
+        at, mean = binned(v, r)
+        cut = int(np.searchsorted(at, 0.0))
+        at, mean = np.insert(at, cut, 0.0), np.insert(mean, cut, np.nan)
+        ax.plot(
+            at, mean, "o-", ms=2.5, lw=1.3, color=color, label=f"{part.title.split(':')[0]}, mean in bins", zorder=2
+        )
+    ax.set_xlabel(f"velocity [{joint.speed}]", fontsize=8)
+
+
+def binned(v: np.ndarray, r: np.ndarray, bins: int = BINS) -> tuple[np.ndarray, np.ndarray]:
+    """(mean velocity, mean residual) of about as many samples a bin; no bin has both signs, as friction jumps there."""
+    order = np.argsort(v, kind="stable")
+    split = int(np.searchsorted(v[order], 0.0))
+    groups = []
+    for side in (order[:split], order[split:]):
+        n = min(round(bins * len(side) / len(v)), len(side) // 5)
+        groups += [g for g in np.array_split(side, max(1, n)) if len(g)]
+    return np.array([v[g].mean() for g in groups]), np.array([r[g].mean() for g in groups])
+
+
+def histogram(ax: Axes, r: np.ndarray) -> None:
+    """Of residuals, beside a Gaussian about 0 of their RMS."""
+    style(ax)
+    ax.grid(visible=False)
+    ax.set_yticks([])
+    if not len(r):
+        return
+    spread = max(float(np.sqrt(np.mean(r**2))), 1e-12)
+    ax.hist(r, bins=60, density=True, histtype="stepfilled", color=MEASURED, alpha=0.75)
+    x = np.linspace(-4 * spread, 4 * spread, 200)
+    gauss = np.exp(-0.5 * (x / spread) ** 2) / (spread * np.sqrt(2 * np.pi))
+    ax.plot(x, gauss, color=PREDICTED, lw=1.2, label="Gaussian of this RMS")
+
+
+def autocorrelation(ax: Axes, rho: np.ndarray, samples: int) -> None:
+    """Of residuals, with the 95 % band of white noise of that many samples."""
+    style(ax)
+    if not samples:
+        return
+    ax.plot(rho[: LAGS + 1], color=MEASURED, lw=1.1)
+    band = 1.96 / np.sqrt(samples)
+    ax.axhspan(-band, band, color=PREDICTED, alpha=0.3, lw=0, label="95 % of white noise")
+    ax.set_ylim(-1.05, 1.05)
+
+
+# --- parameters ----------------------------------------------------------------------------------------------------
+
+
+def intervals(
+    ax: Axes, known: Intervals, given: np.ndarray, other: tuple[str, np.ndarray] | None, letters: int
+) -> None:
+    """Parameters with their 95 % intervals, the model's own beside, and those of another (method, values) if any.
+
+    In sizes: the greater of |value| and three standard deviations, so that every interval fits. What does not, a value
+    of the model's or of the other method, is an arrow at the axis's end with its number [sizes].
+    """
+    style(ax)
+    std = np.maximum(known.std, 1e-300)
+    size = np.maximum(np.abs(known.values), 3.0 * std)
+    y = np.arange(len(known.names))[::-1]
+    ax.errorbar(known.values / size, y, xerr=1.96 * std / size, fmt="o", ms=3.5, lw=1.2, color=MEASURED, capsize=2,
+                label=f"{known.method}, 95 %")  # fmt: skip
+    if other is not None:
+        _marks(ax, other[1] / size, y, PREDICTED, "x", other[0])
+    _marks(ax, given / size, y, RESIDUAL, "|", "model given")
+    ax.set_yticks(y, [shortened(name, letters) for name in known.names], fontsize=6, parse_math=False)
+    ax.set_xlim(-REACH - 0.35, REACH + 0.35)
+    ax.set_ylim(-1, len(known.names))
+    ax.set_xlabel("in sizes: the greater of |value| and 3 std", fontsize=8)
+
+
+def _marks(ax: Axes, x: np.ndarray, y: np.ndarray, color: str, mark: str, label: str) -> None:
+    outside = np.abs(x) > REACH
+    ax.plot(x[~outside], y[~outside], mark, ms=5.5, mew=1.5, color=color, label=label, zorder=3)
+    for value, height in zip(x[outside], y[outside]):
+        side = 1.0 if value > 0.0 else -1.0
+        ax.plot(side * REACH, height, ">" if side > 0.0 else "<", ms=4.5, color=color, zorder=3)
+        ax.annotate(f"{value:.3g}", (side * REACH, height), (side * 4, 0), textcoords="offset points",
+                    ha="left" if side > 0.0 else "right", va="center", fontsize=5.5, color=color)  # fmt: skip
+
+
+def shortened(name: str, letters: int) -> str:
+    return name if len(name) < letters else name[: letters - 4] + " ..."
