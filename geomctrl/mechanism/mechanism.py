@@ -253,13 +253,13 @@ class Mechanism:
         order = "; numbered parents first, which is not the order they were given in" if self.renumbered else ""
         return f"Robot {self.name!r}: {size}{order}"
 
-    def _rows(self) -> Iterator[tuple[int, str, str, str, str, str, str, str]]:
+    def _rows(self) -> Iterator[tuple[Any, ...]]:
         """Joint by joint: number, name, kind, the body it is on, its own, mass, limits, what it follows."""
         following = {c.joint: f"follows {', '.join(c.follows) or 'none'}" for c in self.couplings}
-        for i, (joint, body, p) in enumerate(zip(self.joints, self.body_names, self.parents)):
+        for i, (joint, name, body, p) in enumerate(zip(self.joints, self.joint_names, self.body_names, self.parents)):
             limits = f"[{joint.lower:.4g}, {joint.upper:.4g}]" if np.isfinite([joint.lower, joint.upper]).any() else ""
             on, mass = self.body_names[p] if p >= 0 else WORLD, f"{self.parameters[i, 0]:.4g}"
-            yield i, joint.name, joint.kind, on, body, mass, limits, following.get(joint.name, "")
+            yield i, name, joint.kind, on, body, mass, limits, following.get(name, "")
 
 
 def require_robot(name: str, x: object) -> None:

@@ -50,7 +50,7 @@ def low_pass(x: np.ndarray, rate: float, cutoff: float, order: int = 4, ends: st
 def _butterworth(order: int, cutoff: float, rate: float) -> np.ndarray:
     from scipy import signal
 
-    return signal.butter(order, cutoff, fs=rate, output="sos")
+    return signal.butter(order, cutoff, fs=rate, output="sos")  # pyright: ignore[reportReturnType]
 
 
 def _continued(x, pad, reach):

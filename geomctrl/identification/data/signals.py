@@ -90,7 +90,7 @@ def _smoothed(data, s, cutoff, torque_cutoff):
     return q, v, a, tau
 
 
-def low_passed_motion(data: Log, cutoff: float, order: int = 4) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def low_passed_motion(data: Samples, cutoff: float, order: int = 4) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """q, v, a as `filtered` makes them, of a log with even time stamps."""
     parts = [_motion(data, s, cutoff, order) for s in data.stretches()]
     q, v, a = (_joined(x) for x in zip(*parts))

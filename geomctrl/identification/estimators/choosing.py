@@ -260,6 +260,7 @@ class _Search:
             return setting, ""
         model, stronger = self.model, setting
         given = at_the_edge(model, self.prior.x, 2.0 * EDGE)
+        kind = setting.kind if setting.kind.endswith("entropic") else "euclidean and entropic"
         problem.near = {}
         while True:
             x = problem.estimate(stronger.regularization, stronger.entropic)
@@ -271,7 +272,7 @@ class _Search:
                 )
             names = ", ".join(n for n, e in zip(model.robot.body_names, edge) if e)
             exponent = np.log10(max(stronger.entropic, 10.0**WEAKEST)) + 0.5
-            trial = self.at(setting.kind, exponent, problem, True, ridge=setting.regularization)
+            trial = self.at(kind, exponent, problem, True, ridge=setting.regularization)
             if exponent > STRONGEST or trial.error > (1.0 + FAIR) * best:
                 return stronger, f"; {names} at the edge of possible bodies, which a stronger prior would cost too much"
             stronger = trial
