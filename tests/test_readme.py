@@ -105,12 +105,10 @@ def test_python_in_the_page_about_reports_runs(capsys, tmp_path, monkeypatch):
         "docs/excitation.md",
         "docs/formulas.md",
         "docs/loads.md",
-        "docs/identification.md",
         "docs/identification-report.md",
         "docs/minimum-energy-paths.md",
         "docs/output-error.md",
         "docs/plants.md",
-        "docs/priors.md",
         "docs/testing.md",
     ],
 )

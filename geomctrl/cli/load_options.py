@@ -176,7 +176,7 @@ def identified_friction(source: str, modelling: ModelOptions, without_load: Path
 
 
 def linear_model(modelling: ModelOptions, robot: Any) -> Any:
-    """Raises ArgumentError for friction curves, whose speeds another command finds."""
-    if modelling.friction_curves is not None:
+    """Raises ArgumentError for friction curves, whose speeds another command finds; none are looked for by default."""
+    if modelling.friction_curves not in (None, "auto"):
         raise ArgumentError(f"--friction: expected viscous, coulomb, offset, got {modelling.friction!r}")
     return modelling.model(robot)

@@ -78,7 +78,7 @@ def test_other_names_are_not_there():
     not_tracking = {  # the robot in joint space: of robots of their own, of frames, around other laws
         *("attitude-tracking", "elastic-joint", "lqr", "quadrotor-tracking", "swing-up"),
         *("operational-space", "cartesian-impedance", "geometric-impedance"),
-        *("momentum-observer", "energy-tank"),
+        *("momentum-observer", "energy-tank", "online-identification"),
     }
     assert set(controllers.tuned()) == set(controllers.classes()) - not_tracking
 

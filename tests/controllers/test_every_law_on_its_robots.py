@@ -7,6 +7,7 @@ from oracles import without_limits
 import geomctrl as gc
 from geomctrl import controllers, models, testing
 from geomctrl.control import FlatOutputs
+from geomctrl.control.contracts import started
 from geomctrl.control.elastic_joints import ElasticPlant
 from geomctrl.control.references import Sinusoids
 from geomctrl.control.smooth_references import Harmonic
@@ -34,6 +35,7 @@ ROBOTS = {  # of each law: fixed arms, bodies that turn or fly, robots on a floa
     "GeometricImpedance": ("ur10", "quadruped"),
     "EnergyTank": ("two_link", "satellite"),
     "MomentumObserver": ("panda", "quadrotor"),
+    "OnlineIdentification": ("two_link", "satellite"),
     "AttitudeTracking": ("satellite", "wheeled"),
     "QuadrotorTracking": ("quadrotor", "large quadrotor"),
     "LQR": ("cart_pole", "satellite"),
@@ -88,6 +90,8 @@ def law_of(law, name):
     if law in ("MomentumObserver", "EnergyTank"):
         inner = controllers.JointImpedance(robot, motion)
         return kind(inner) if law == "MomentumObserver" else kind(inner, Wind(robot)), gc.Plant(robot)
+    if law == "OnlineIdentification":
+        return kind(controllers.JointImpedance(robot, motion), period=0.004), gc.Plant(robot)
     if law in ("OperationalSpace", "CartesianImpedance", "GeometricImpedance"):
         axes = {"axes": AXES[name]} if name in AXES else {}
         return kind(robot, motion, FRAMES.get(name, robot.body_names[-1]), **axes), gc.Plant(robot)
@@ -155,6 +159,17 @@ def holds_with_the_momentum_seen(law, plant):
         return q, v, plant.robot.mass_matrix(q) @ v
 
     holds(law, plant, equilibrium=rest)
+
+
+def leaves_its_law_as_it_is(law, plant):
+    """V is the law's own, and so is what moves the robot."""
+    rng, z = np.random.default_rng(0), started(law, plant.robot)
+    for t in (0.0, 0.7, 2.0):
+        q = plant.robot.integrate(law.law.reference(t).q, 0.3 * rng.normal(size=plant.robot.nv))
+        v = rng.normal(size=plant.robot.nv)
+        np.testing.assert_array_equal(law(t, q, v, z).tau, law.law(t, q, v, None).tau)
+        assert law.lyapunov(t, q, v, z, plant) == law.law.lyapunov(t, q, v, None, plant)
+    holds(law.law, plant)
 
 
 def is_passive(law, plant):
@@ -247,6 +262,7 @@ OTHER_PROMISES = {
     "DREM": holds_with_settled_filters,
     "MomentumObserver": holds_with_the_momentum_seen,
     "EnergyTank": is_passive,
+    "OnlineIdentification": leaves_its_law_as_it_is,
     "AttitudeTracking": holds_near_the_hub,
     "QuadrotorTracking": holds_in_flight,
     "LQR": holds_in_its_region,

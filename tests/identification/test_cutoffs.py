@@ -73,7 +73,7 @@ def test_defaults_are_right_for_slow_quantised_motion_that_repeats():
     assert "measured velocities" in report.text()
     wide = Filtering(0.999 * motion_bandwidth(made.log), alike=False, decimate=20).for_log(made.log)
     log = made.log.cut_at_holes()
-    assert made.true_error(fitted(made.model, log, wide), made.parts()[1]) > 0.15
+    assert made.true_error(fitted(made.model, log, wide), made.parts()[1]) > 0.05
 
 
 def test_noisy_velocities_are_not_used_where_positions_are_better():

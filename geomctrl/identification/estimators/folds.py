@@ -58,6 +58,8 @@ def folds_of(
     else:
         period = number("period", period, "seconds > 0", lambda x: x > 0.0)
         clock = (data.t[at] - data.t[0]) % period
+    if not used.any():
+        raise DataError(f"{data.label}: no usable torque sample is left (all are masked)")
     if used.sum() < 2 * number_of:
         raise DataError(f"{data.label}: {int(used.sum())} used rows are too few for {number_of} folds")
     edges = np.quantile(clock[used], np.linspace(0.0, 1.0, number_of + 1)[1:-1])

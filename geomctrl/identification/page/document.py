@@ -15,7 +15,6 @@ STATUS = {
     "trust": "Trust: nothing that was checked speaks against this result",
     "doubts": "Doubts: look at these before you use the result",
     "distrust": "Do not trust this result",
-    "none": "No doubts came up",
 }
 PLACES = {
     "errors": "Errors", "joints": "Joint by joint", "parameters": "Base parameters", "excitation": "Told apart",
@@ -67,7 +66,7 @@ def summary(report: Any) -> str:
     ]
     rows.append([words("all"), *(cell for part in parts.values()
                                  for cell in (number(part["rmse"]), percent(part["relative_error"])))])  # fmt: skip
-    status, doubts = judged(report)
+    status, doubts = report.verdict.status, report.verdict.doubts
     title = f"{e.model.robot.name} from {_log(report)}, method {e.method}"
     return tag(
         "div",
@@ -77,17 +76,8 @@ def summary(report: Any) -> str:
     )  # fmt: skip
 
 
-def judged(report: Any) -> tuple[str, tuple[Any, ...]]:
-    """(status: a key of STATUS, doubts) of a report's verdict, or of its doubts where there is none."""
-    given = getattr(report, "verdict", None)
-    if given is not None:
-        return given.status, tuple(given.doubts)
-    doubts = tuple(report.doubts)
-    return "distrust" if any(d.fatal for d in doubts) else "doubts" if doubts else "none", doubts
-
-
 def verdict(report: Any) -> Markup:
-    status, doubts = judged(report)
+    status, doubts = report.verdict.status, report.verdict.doubts
     rows = [
         tag("li", tag("span", "Fatal: ", class_="fatal") if doubt.fatal else None, doubt.seen, ". ",
             tag("span", "To do: ", doubt.advice, class_="soft"), tag("code", f" [{doubt.kind}]", class_="soft"))

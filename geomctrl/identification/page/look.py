@@ -24,7 +24,6 @@ nav { font-size: .9rem; margin: .6rem 0; display: flex; flex-wrap: wrap; gap: .1
   border-radius: .3rem; padding: .7rem 1rem; margin: 1rem 0 }
 .verdict strong.status { color: var(--tone); font-size: 1.1rem }
 .trust { --tone: var(--good) } .doubts { --tone: var(--doubt) } .distrust { --tone: var(--bad) }
-.none { --tone: var(--soft) }
 .verdict li { margin: .35rem 0 } .fatal { color: var(--bad); font-weight: 600 }
 .keys { display: grid; grid-template-columns: repeat(auto-fit, minmax(9.5rem, 1fr)); gap: .6rem; margin: 1rem 0 }
 .keys div { background: var(--band); border-radius: .3rem; padding: .5rem .75rem }
