@@ -89,6 +89,6 @@ def test_the_script_says_what_the_document_says(tmp_path, capsys):
 def test_the_document_shows_the_recursion_as_it_is():
     root = Path(__file__).parents[2]
     document = (root / "docs" / "minimum-energy-paths.md").read_text(encoding="utf-8")
-    (shown,) = re.findall(r"```python\n(.*?)```", document, re.DOTALL)
+    (shown,) = re.findall(r"```py\n(.*?)```", document, re.DOTALL)
     code = (root / "experiments" / "papers" / "minimum_energy_paths.py").read_text(encoding="utf-8")
     assert "".join(f"    {line}\n" for line in shown.splitlines()) in code
