@@ -6,7 +6,7 @@ import tomllib
 import zipfile
 from pathlib import Path
 
-SUFFIXES = (".py", ".pyi", ".typed")
+SUFFIXES = (".py", ".pyi", ".typed", ".html")
 
 
 def sources() -> dict[str, str]:
