@@ -34,7 +34,7 @@ def low_pass(x: np.ndarray, rate: float, cutoff: float, order: int = 4, ends: st
     from scipy import signal  # half a second: not before it is used
 
     require_cutoff(cutoff, rate)
-    sections = _butterworth(order, float(cutoff), float(rate))
+    sections = _butterworth(int(order), float(cutoff), float(rate))
     pad = min(len(x) - 1, settling(rate, cutoff))
     if ends == "reflect":
         return signal.sosfiltfilt(sections, x, axis=0, padlen=pad)

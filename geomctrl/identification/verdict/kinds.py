@@ -30,6 +30,6 @@ def ignorable(name: str, given: Any) -> tuple[str, ...]:
     if isinstance(given, str) or not isinstance(given, Sequence):
         raise ArgumentError(f"{name}: expected kinds of doubts, a list of names, got {given!r:.60}")
     for kind in given:
-        if kind != ALL and kind not in KINDS:
+        if not isinstance(kind, str) or (kind != ALL and kind not in KINDS):
             raise ArgumentError(f"{name}: expected {', '.join(KINDS)} or {ALL}, got {kind!r:.60}")
     return tuple(given)

@@ -475,7 +475,7 @@ EXAMPLES = {
     ),
     "identification.save_urdf": Example({"robot": ROBOT, "path": path("model.urdf")}),
     "identification.Verdict.of": Example(
-        {"found": [Doubt("sign", "seen", "advice")], "ignore": ["sign"]}, forms=["found", "ignore"]
+        {"found": Argument([Doubt("sign", "seen", "advice")], "empty"), "ignore": ["sign"]}, forms=["found", "ignore"]
     ),
     "identification.Verdict.text": Example({}, Verdict()),
     "identification.Verdict.tables": Example({}, Verdict()),
