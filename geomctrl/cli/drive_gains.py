@@ -11,7 +11,7 @@ from geomctrl.errors import ArgumentError
 
 from .grouped import grouped
 from .identify_options import FilterOptions, LogOptions, ModelOptions
-from .load_options import LOG_HELP, KnownOptions, SetupFile, VerdictOptions, linear_model
+from .load_options import LOG_HELP, KnownOptions, SetupFile, linear_model
 from .terminal import (
     MODEL_HELP,
     FloatingBase,
@@ -22,6 +22,7 @@ from .terminal import (
     reported,
     stdout_console,
 )
+from .verdict_options import VerdictOptions
 
 
 @reported
@@ -62,12 +63,13 @@ def drive_gains(
 
     - `geomctrl drive-gains empty.csv --robot arm.urdf --known-bodies panda_link4,panda_link5`
     """
-    console = stdout_console()
+    console, ignore = stdout_console(), verdict.kinds()
     nominal = load_robot(robot, floating_base, mimic, "unchecked")
     if reading.current_gains is not None:
         raise ArgumentError("--current-gains: they are what is to be found")
     model, read, filtering = linear_model(modelling, nominal), reading.reading(nominal.nv), filters.filtering()
     from geomctrl import identification
+    from geomctrl.identification import Verdict
 
     with compiling(console, "20 s"):
         report = identification.drive_gains(
@@ -76,4 +78,6 @@ def drive_gains(
     console.print(report.text(), markup=False, soft_wrap=True)
     written = ", ".join(sorted(path.name for path in report.save(out)))
     console.print(f"wrote {written} in {out}", markup=False, soft_wrap=True)
-    raise typer.Exit(verdict.status(report.doubts))
+    judged = Verdict.of(report.doubts, ignore)
+    console.print(f"verdict: {judged}", markup=False, soft_wrap=True)
+    raise typer.Exit(judged.exit_status)

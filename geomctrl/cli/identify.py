@@ -49,14 +49,12 @@ class Command(TyperCommand):
 
     def format_help(self, ctx: Any, formatter: Any) -> None:
         from geomctrl.identification import ESTIMATORS
-        from geomctrl.identification.verdict import KINDS
 
         everyone = ESTIMATORS.values()
         words = {option: [e.name for e in everyone if option in e.options] for e in everyone for option in e.options}
         words |= {"methods": list(ESTIMATORS), "physical": [e.name for e in everyone if e.physical]}
         texts = {word: ", ".join(names) for word, names in words.items()} | {"prior_weight": with_prior()}
         weights = [(e.name, e.options[e.prior_weight]) for e in everyone if e.prior_weight is not None]
-        texts["kinds"] = ", ".join(KINDS)
         texts["prior_weights"] = ", ".join(f"{name} {default:g}" for name, default in weights)
         texts["summaries"] = "; ".join(f"*{e.name}*: {e.summary}" for e in everyone)
         for part in (self, *self.params):

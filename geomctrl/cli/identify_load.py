@@ -13,7 +13,6 @@ from .load_options import (
     LOG_HELP,
     LoadOptions,
     SetupFile,
-    VerdictOptions,
     identified_friction,
     linear_model,
 )
@@ -27,6 +26,7 @@ from .terminal import (
     reported,
     stdout_console,
 )
+from .verdict_options import VerdictOptions
 
 
 @reported
@@ -70,12 +70,13 @@ def identify_load(
 
     - `geomctrl identify-load wrist.csv --robot arm.urdf --sensor ft_sensor --frame tool0 --estimate-gravity`
     """
-    console = stdout_console()
+    console, ignore = stdout_console(), verdict.kinds()
     nominal = load_robot(robot, floating_base, mimic, "unchecked")
     identified = None if load.sensor is not None else identified_friction(robot, modelling, without_load)
     model = None if load.sensor is not None or identified is not None else linear_model(modelling, nominal)
     read, filtering = reading.reading(nominal.nv), filters.filtering()
     from geomctrl import identification
+    from geomctrl.identification import Verdict
 
     with compiling(console, "20 s"):
         report = identification.identify_load(
@@ -85,4 +86,6 @@ def identify_load(
     console.print(report.text(), markup=False, soft_wrap=True)
     written = ", ".join(sorted(path.name for path in report.save(out)))
     console.print(f"wrote {written} in {out}", markup=False, soft_wrap=True)
-    raise typer.Exit(verdict.status(report.doubts))
+    judged = Verdict.of(report.doubts, ignore)
+    console.print(f"verdict: {judged}", markup=False, soft_wrap=True)
+    raise typer.Exit(judged.exit_status)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, ClassVar
@@ -14,9 +14,7 @@ from geomctrl.errors import ArgumentError
 from .identify_options import GROUPS, ModelOptions
 from .option_texts import names, numbers
 from .setup_file import applies
-from .terminal import FAILED
 
-DOUBTED = 3  # exit status: written, and not to be taken as it is
 LOG_HELP = "Log, in any format that `geomctrl identify` reads"
 
 
@@ -143,22 +141,6 @@ def _tensor(text: str) -> Any:
         raise ArgumentError(f"--inertia: expected xx,yy,zz or xx,yy,zz,xy,xz,yz, got {text!r}")
     xx, yy, zz, xy, xz, yz = [*given, 0.0, 0.0, 0.0][:6]
     return [[xx, xy, xz], [xy, yy, yz], [xz, yz, zz]]
-
-
-@dataclass(frozen=True)
-class VerdictOptions:
-    panel: ClassVar[str] = "Output"
-    section: ClassVar[str] = "verdict"
-
-    ignore: Annotated[
-        list[str] | None,
-        typer.Option(metavar="KIND", help="A kind of doubt that does not count for the exit status. Repeat."),
-    ] = None
-
-    def status(self, doubts: Iterable[Any]) -> int:
-        """0, 1 for what can not be trusted at all, 3 for doubts."""
-        left = [d for d in doubts if d.kind not in (self.ignore or ())]
-        return 0 if not left else FAILED if any(d.fatal for d in left) else DOUBTED
 
 
 def identified_friction(source: str, modelling: ModelOptions, without_load: Path | None) -> Any:

@@ -1,4 +1,4 @@
-"""The options of `geomctrl identify` about its verdict."""
+"""The options about verdicts, of all commands that identify something."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ class VerdictOptions:
         typer.Option(
             "--ignore",
             metavar="KIND",
-            help="A doubt that does not count in verdict and exit status: {kinds}, or all. The report names what was"
-            " ignored. Repeat.",
+            help="A doubt, by the name that the report gives it, that does not count in verdict and exit status; or"
+            " all. The verdict names what was ignored. Repeat.",
         ),
     ] = None
 

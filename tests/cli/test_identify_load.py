@@ -89,12 +89,14 @@ def test_doubts_are_in_the_exit_status(folder, tmp_path, monkeypatch):
     said = run(*wrong_way, status=1).output
     assert "NOT TO BE TRUSTED" in said
     assert (tmp_path / "report.txt").is_file()
-    run(*wrong_way, "--ignore", "mass", "--ignore", "body", status=0)
+    said = run(*wrong_way, "--ignore", "mass", "--ignore", "bodies", status=0).output
+    assert "verdict: TRUST: nothing was found that speaks against it (ignored: mass" in " ".join(said.split())
+    run(*wrong_way, "--ignore", "masses", status=2)  # no doubt has that name
     save_model(ARM.with_parameters(1.1 * ARM.parameters), tmp_path / "heavy.json")
     one_log = ("identify-load", "gripper.csv", "--robot", tmp_path / "heavy.json", "--out", tmp_path / "one")
     said = run(*one_log, status=3).output
-    assert "body: no rigid body explains the log" in said
-    run(*one_log, "--ignore", "body", "--ignore", "model", status=0)
+    assert "bodies: no rigid body explains the log" in said
+    run(*one_log, "--ignore", "bodies", "--ignore", "model", status=0)
 
 
 @pytest.mark.parametrize(

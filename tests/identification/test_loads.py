@@ -80,7 +80,7 @@ def test_two_logs_need_no_inertias_of_the_robot_and_one_log_does(logs):
     np.testing.assert_allclose(report.parameters, right.parameters, rtol=1e-6, atol=1e-9)
     misled = identify_load(wrong, logs(0), frame=FRAME, filtering=FILTER)
     assert misled.mass < 0.8 * LOAD.mass
-    assert {"model", "body"} & {d.kind for d in misled.doubts}
+    assert {"model", "bodies"} & {d.kind for d in misled.doubts}
 
 
 def test_defaults_find_the_load(logs):

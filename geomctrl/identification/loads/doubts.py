@@ -46,7 +46,7 @@ def of_body(body: Body) -> list[Doubt]:
         )  # fmt: skip
     if body.distance > BODY:
         out.append(
-            Doubt("body", f"no rigid body explains the log: the nearest is off by a chi-square of {body.distance:.0f}"
+            Doubt("bodies", f"no rigid body explains the log: the nearest is off by a chi-square of {body.distance:.0f}"
                   f" of 10, where {BODY:g} is the most to be expected",
                   "Look at the frame, at friction that grows with the load, at a load that swings or slips, at the"
                   " robot's model.")

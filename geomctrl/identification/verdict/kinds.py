@@ -21,6 +21,11 @@ KINDS = {
     "drift": "residuals that change while the log lasts: temperature",
     "cutoff": "a cut-off that is a guess",
     "period": "a period that is none, or test motions that were trained on",
+    "mass": "a load that is not there, or pulls up",
+    "centre": "a load far from the frame it is given in",
+    "logs": "logs with and without a load that are not of the same robot",
+    "model": "a robot's model that does not explain a log",
+    "gain": "drives whose gain the logs do not determine",
 }
 ALL = "all"
 
