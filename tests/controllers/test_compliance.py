@@ -3,20 +3,13 @@
 import numpy as np
 import pytest
 from oracles import assert_close, without_limits
+from postures import AXES, POSTURES
 
 import geomctrl as gc
 from geomctrl import controllers, models, se3, so3, testing
 from geomctrl.control.references import Sinusoids, hold
 from geomctrl.errors import ArgumentError
 
-POSTURES = {  # away from singular configurations
-    "panda": [0.1, -0.5, 0.2, -1.8, 0.3, 1.5, 0.4],
-    "ur10": [0.2, -1.0, 1.3, -0.8, -1.2, 0.3],
-    "puma560": [0.2, 0.6, 0.4, 0.3, 0.8, 0.2],
-    "scara": [0.4, 0.9, 0.05, 0.2],
-    "two_link": [0.4, 1.2],
-}
-AXES = {"two_link": "xz", "scara": "xyz"}  # of arms that can not turn their hands freely
 FRAMES = {"two_link": "tip"}
 ON_FRAMES = [controllers.OperationalSpace, controllers.CartesianImpedance, controllers.GeometricImpedance]
 

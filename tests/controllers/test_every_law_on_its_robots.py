@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 from oracles import without_limits
+from postures import AXES, POSTURES
 
 import geomctrl as gc
 from geomctrl import controllers, models, testing
@@ -44,14 +45,6 @@ ROBOTS = {  # of each law: fixed arms, bodies that turn or fly, robots on a floa
 }
 PAIRS = [(law, robot) for law, robots in ROBOTS.items() for robot in robots]
 
-POSTURES = {  # away from singular configurations
-    "panda": [0.1, -0.5, 0.2, -1.8, 0.3, 1.5, 0.4],
-    "ur10": [0.2, -1.0, 1.3, -0.8, -1.2, 0.3],
-    "puma560": [0.2, 0.6, 0.4, 0.3, 0.8, 0.2],
-    "scara": [0.4, 0.9, 0.05, 0.2],
-    "two_link": [0.4, 1.2],
-}
-AXES = {"two_link": "xz", "scara": "xyz"}  # of arms that can not turn their hands freely
 FRAMES = {"two_link": "tip", "quadruped": "FR_foot"}
 LEARN = {"SlotineLi", "SigmaModification", "EModification", "DeadZone", "SmoothProjection", "Composite",
          "ConcurrentLearning", "DREM", "NaturalAdaptation", "MomentumAdaptation"}  # fmt: skip
