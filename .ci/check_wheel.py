@@ -1,8 +1,8 @@
-"""Check what a built wheel and sdist hold: sources, data and types of every package, and nothing else at the top."""
+"""Check what a built wheel and sdist hold: sources, pages and types of every package, and nothing else at the top."""
 
+import os
 import sys
 import tarfile
-import tomllib
 import zipfile
 from pathlib import Path
 
@@ -10,22 +10,10 @@ SUFFIXES = (".py", ".pyi", ".typed", ".html")
 
 
 def sources() -> dict[str, str]:
-    """Every file of the packages: its path in the wheel, and in the repository and the sdist.
-
-    From the folders, not from pyproject's list of packages: that list is what is checked.
-    """
-    mapping = tomllib.loads(Path("pyproject.toml").read_text(encoding="utf-8"))["tool"]["setuptools"]["package-dir"]
-    places = {}
-    for package, folder in mapping.items():
-        inside = [p for p in Path(folder).rglob("*") if p.suffix in SUFFIXES]
-        data = list(Path(folder, "data").glob("*"))
-        for path in [p for p in inside + data if p.is_file()]:
-            places[f"{package.replace('.', '/')}/{path.relative_to(folder).as_posix()}"] = path.as_posix()
-    return {wheel: path for wheel, path in places.items() if not linked(Path(path))}
-
-
-def linked(path: Path) -> bool:
-    return any(p.is_symlink() for p in path.parents)
+    """Every file of the package: its path in the wheel, and in the sdist, where files are instead of symlinks."""
+    inside = [Path(at, f) for at, _, files in os.walk("geomctrl", followlinks=True) for f in files]
+    shipped = [p for p in inside if p.suffix in SUFFIXES]
+    return {p.as_posix(): f"src/{p.as_posix()}" for p in shipped}
 
 
 def main(dist: str) -> None:

@@ -11,6 +11,8 @@ from typing import Any
 
 from geomctrl.control.tuning import Tuned
 
+_OWN = ("classes", "tuned", "__doc__", "__file__", "__name__", "__path__")
+
 
 def __getattr__(name: str) -> Any:
     if name in _files():
@@ -23,7 +25,7 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    return sorted([*globals(), *(c.__name__ for c in classes().values())])
+    return sorted([*_OWN, *(c.__name__ for c in classes().values())])
 
 
 def classes() -> dict[str, type]:

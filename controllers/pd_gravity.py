@@ -56,6 +56,9 @@ class PDGravity(ModelBased):
         self.kp = self._gain("kp", kp, lambda rule: rule.kp * rule.D)
         self.kd = self._gain("kd", kd, lambda rule: rule.kd * rule.D)
 
+    def _constructed_with(self, names):
+        return {"robot": self.robot, "q_d": self.reference(0.0).q} | super()._constructed_with(names[2:])
+
     @classmethod
     def tuned(cls, tuning: Tuning) -> PDGravity:
         """kp = kappa_i Lambda D_i, kd = (kappa_i + Lambda) D_i; it holds the motion's last configuration."""

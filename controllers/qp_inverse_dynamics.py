@@ -15,6 +15,7 @@ from geomctrl.control.contracts import Command, Lyapunov, Reference
 from geomctrl.control.tuning import Tuning
 from geomctrl.controllers._model_based import ModelBased
 from geomctrl.controllers._quadratic_program import QuadraticProgram
+from geomctrl.described import Described
 from geomctrl.errors import ArgumentError
 from geomctrl.mechanism.states import require_vectors
 from geomctrl.robot import Robot
@@ -22,8 +23,8 @@ from geomctrl.robot import Robot
 SLACK = 1e4  # what a unit of broken limit costs
 
 
-@dataclass(frozen=True, eq=False)
-class PositionTask:
+@dataclass(frozen=True, eq=False, repr=False)
+class PositionTask(Described):
     """A frame's origin shall follow `target`, t -> rows (3, 3) of position, velocity, acceleration in the world:
     J a + Jdot v = x_d'' - kd (x' - x_d') - kp (x - x_d), with a weight against the other tasks."""
 
@@ -39,8 +40,8 @@ class PositionTask:
             object.__setattr__(self, name, _positive(name, getattr(self, name)))
 
 
-@dataclass(frozen=True, eq=False)
-class Clearance:
+@dataclass(frozen=True, eq=False, repr=False)
+class Clearance(Described):
     """A frame's origin shall stay at least `radius` [m] away from the point `centre` (3,) of the world."""
 
     frame: str

@@ -18,12 +18,12 @@ import cells  # noqa: E402
 import docstrings  # noqa: E402
 import reference  # noqa: E402
 
-import geomctrl  # noqa: E402, F401
+import geomctrl  # noqa: E402
 
 project = "geomctrl"
 author = "the geomctrl developers"
 copyright = "the geomctrl developers"
-release = version = reference.version()
+release = version = geomctrl.__version__
 
 extensions = [
     "myst_nb",

@@ -6,6 +6,8 @@ The public names and where they live. They are loaded when they are asked for, s
 
 import importlib
 
+__version__ = "0.1.0"  # the one place: pyproject.toml reads it here
+
 NAMES = {
     "Body": "mechanism.building",
     "Coupling": "mechanism.coupling",
@@ -81,4 +83,4 @@ def __getattr__(name: str):
 
 
 def __dir__() -> list[str]:
-    return [*__all__, "__doc__", "__file__", "__name__", "__path__"]
+    return [*__all__, "__doc__", "__file__", "__name__", "__path__", "__version__"]

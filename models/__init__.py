@@ -32,6 +32,12 @@ from geomctrl.robot import Robot
 
 _ALL = (two_link, puma560, panda, ur10, scara, three_spheres, quadruped, satellite, quadrotor, cart_pole)
 _BUNDLED = {f.__name__: f for f in _ALL}
+_FROM_FILES = (load_urdf, load_mjcf, load_dh, update_model_file, collision_capsules)
+
+
+def __dir__() -> list[str]:
+    own = ["load", "names", "__doc__", "__file__", "__name__", "__path__"]
+    return sorted([*own, *(f.__name__ for f in _ALL + _FROM_FILES)])
 
 
 def names() -> tuple[str, ...]:

@@ -16,31 +16,32 @@ ROOT = Path(__file__).parent.parent
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
 
 
-def test_every_package_is_listed_with_where_it_lies():
-    """Also in an unpacked sdist, which has no symlinks: finding packages there would miss models and controllers."""
-    tool = PROJECT["tool"]["setuptools"]
-    assert tool["package-dir"] == {
-        "geomctrl": "geomctrl",
-        "geomctrl.models": "models",
-        "geomctrl.controllers": "controllers",
+def packages() -> set[Path]:
+    """Every folder of the package with Python in it, those behind symlinks too."""
+    found = {
+        Path(at) for at, _, files in os.walk(ROOT / "geomctrl", followlinks=True) if any(".py" in f for f in files)
     }
-    folders = {p.parent for p in (ROOT / "geomctrl").rglob("*.py")}
-    inside = {".".join(p.relative_to(ROOT).parts) for p in folders} | {"geomctrl.models", "geomctrl.controllers"}
-    assert tool["packages"] == sorted(inside)
+    return {folder for folder in found if folder.name not in ("__pycache__", "data")}
 
 
 def test_every_package_has_an_init_that_says_what_it_is():
-    for package in PROJECT["tool"]["setuptools"]["packages"]:
-        tree = ast.parse((ROOT / package.replace(".", "/") / "__init__.py").read_text(encoding="utf-8"))
-        assert ast.get_docstring(tree), package
+    for folder in packages():
+        tree = ast.parse((folder / "__init__.py").read_text(encoding="utf-8"))
+        assert ast.get_docstring(tree), folder
 
 
-@pytest.mark.parametrize("name", ["models", "controllers"])
-def test_symlinks_let_checkers_see_the_mapping(name):
-    link = ROOT / "geomctrl" / name
+@pytest.mark.parametrize("name", ["geomctrl/models", "geomctrl/controllers", "src/geomctrl"])
+def test_symlinks_make_it_one_package(name):
+    link = ROOT / name
     assert link.is_symlink()
-    assert os.readlink(link) == f"../{name}"
+    assert os.readlink(link) == f"../{link.name}"
     assert (link / "__init__.py").is_file()
+
+
+def test_type_checkers_find_an_editable_install():
+    """They follow .pth files that name a folder, and nothing that is imported: so it must hold geomctrl and no more."""
+    assert PROJECT["tool"]["setuptools"]["package-dir"] == {"": "src"}
+    assert [p.name for p in (ROOT / "src").iterdir() if not p.name.endswith(".egg-info")] == ["geomctrl"]
 
 
 @pytest.mark.parametrize("name", ["models", "controllers"])
@@ -57,7 +58,7 @@ def test_it_is_typed_and_licensed():
 
 def test_the_installed_distribution_is_this_project():
     distribution = importlib.metadata.distribution("geomctrl")
-    assert distribution.version == PROJECT["project"]["version"]
+    assert distribution.version == geomctrl.__version__
     (script,) = [e for e in distribution.entry_points if e.group == "console_scripts"]
     assert (script.name, script.value) == ("geomctrl", "geomctrl.cli.main:main")
     assert callable(script.load())
@@ -70,7 +71,11 @@ def test_pytest_finds_the_plugin_where_the_distribution_is_installed():
 
 def test_the_changelog_has_a_place_for_this_version():
     text = (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
-    assert "[Unreleased]" in text or f"[{PROJECT['project']['version']}]" in text
+    assert "[Unreleased]" in text or f"[{geomctrl.__version__}]" in text
+
+
+def test_the_citation_is_of_this_version():
+    assert f"\nversion: {geomctrl.__version__}\n" in (ROOT / "CITATION.cff").read_text(encoding="utf-8")
 
 
 def test_make_targets_are_those_the_readme_may_name():

@@ -6,7 +6,6 @@ import enum
 import importlib
 import inspect
 import pkgutil
-import tomllib
 import types
 from pathlib import Path
 from typing import Any
@@ -48,10 +47,6 @@ MODULES = {  # the order in which they are listed
     "interop": "python-control, Pinocchio, MuJoCo.",
     "errors": "All errors.",
 }
-
-
-def version() -> str:
-    return tomllib.loads((DOCS.parent / "pyproject.toml").read_text(encoding="utf-8"))["project"]["version"]
 
 
 def write(app: Any) -> None:

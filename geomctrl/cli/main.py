@@ -6,10 +6,12 @@ Imports of anything heavy are inside the commands, so that help is quick.
 
 import signal
 from importlib import import_module
-from typing import Any
+from typing import Annotated, Any
 
 import typer
 from typer.core import TyperGroup
+
+from geomctrl import __version__
 
 # Each is the function of that name in the module of that name; a class `Command` there is what shows its help.
 COMMANDS = ("track", "sweep", "excite", "identify", "identify_load", "drive_gains", "info", "check", "robots", "export")
@@ -36,6 +38,21 @@ app = typer.Typer(
     " check their dynamics, export them as C.\n\n"
     "Start with: `geomctrl track panda --controller slotine-li --payload 2.0`",
 )
+
+
+def show_version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"geomctrl {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def options(
+    version: Annotated[bool, typer.Option("--version", callback=show_version, is_eager=True, help="Version.")] = False,
+) -> None:
+    """What can stand before a command's name."""
+
+
 for name in COMMANDS:
     module = import_module(f"{__package__}.{name}")
     app.command(cls=getattr(module, "Command", None))(getattr(module, name))

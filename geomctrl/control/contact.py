@@ -27,6 +27,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from geomctrl.arguments import exactly, frozen, instance, listed, number
+from geomctrl.described import Described
 from geomctrl.errors import ArgumentError
 from geomctrl.kernels import contact as kernels
 from geomctrl.mechanism.mechanism import require_robot
@@ -37,8 +38,8 @@ from geomctrl.terms.wrenches import on_a_body
 from .wrenches import External
 
 
-@dataclass(frozen=True, eq=False)
-class HalfSpace:
+@dataclass(frozen=True, eq=False, repr=False)
+class HalfSpace(Described):
     """What is solid: all x with normal . (x - point) <= 0, in the world. normal: outwards, of any length."""
 
     normal: ArrayLike = (0.0, 0.0, 1.0)
@@ -72,7 +73,7 @@ class ContactState(NamedTuple):
     dissipation: np.ndarray
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Contact(External):
     """Compliant contact of points of the robot with a half-space; one of the things that a `Plant` takes for f_ext.
 

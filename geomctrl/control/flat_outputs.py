@@ -9,6 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 from geomctrl.arguments import function
+from geomctrl.described import Described
 from geomctrl.errors import ArgumentError
 from geomctrl.mechanism.mechanism import require_robot
 from geomctrl.robot import Robot
@@ -32,7 +33,7 @@ def heading(psi: np.ndarray) -> np.ndarray:
     )
 
 
-class FlatOutputs:
+class FlatOutputs(Described):
     """A Reference of a robot that is one body on a free joint: `outputs`, t -> rows (5, 4), made a motion.
 
     outputs: x, y, z [m] of the body's origin and psi [rad], and four derivatives, as `smooth_references` gives them:

@@ -8,11 +8,12 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from geomctrl.arguments import FLOAT64, checked, count, frozen, number, one_state
+from geomctrl.described import Described
 from geomctrl.errors import ArgumentError
 
 
-@dataclass(frozen=True, eq=False)
-class Friction:
+@dataclass(frozen=True, eq=False, repr=False)
+class Friction(Described):
     """Joint friction: viscous v + coulomb tanh(v / smoothing), (nv,) each or a number [N m s/rad, N m, rad/s].
 
     The smooth Coulomb law keeps the closed loop an ordinary differential equation; `smoothing` is the speed at which

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from geomctrl.arguments import flag, instance, number
+from geomctrl.described import Described
 from geomctrl.errors import ArgumentError
 from geomctrl.mechanism.configuration import difference
 from geomctrl.robot import Robot
@@ -23,7 +24,7 @@ from .plant import Plant
 from .run import Run
 
 
-class Measure:
+class Measure(Described):
     """A number, or an array, of a run. The implementer's contract:
 
     1. `name` and `what` (a few words) say what is measured, `units` its units; `dims` names the axes of an array.

@@ -16,6 +16,7 @@ from geomctrl.arguments import checked, choice, number, tolerance
 from geomctrl.compiler.arrays import has_symbols, possible, scalar
 from geomctrl.compiler.symbols import where
 from geomctrl.compiler.tracing import run
+from geomctrl.described import Described
 from geomctrl.errors import ArgumentError
 from geomctrl.kernels import skewness as kernels
 from geomctrl.terms.dynamics import form_number
@@ -54,7 +55,7 @@ class Sample(NamedTuple):
         return None if self.reference is None else desired_at(self.reference, self.t)
 
 
-class Monitor:
+class Monitor(Described):
     """One property. The implementer's contract:
 
     1. `name` and `what` (a sentence) say what is measured, `limit` what it may not exceed; nan counts as exceeding. A

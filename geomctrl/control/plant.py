@@ -15,6 +15,7 @@ import numpy as np
 
 from geomctrl.arguments import FLOAT64, checked, instance, one_state
 from geomctrl.compiler.arrays import scalar
+from geomctrl.described import Described
 from geomctrl.errors import ArgumentError
 from geomctrl.kernels import plant as kernels
 from geomctrl.robot import Robot
@@ -38,8 +39,8 @@ SIGNATURES = {
 }
 
 
-@dataclass(frozen=True, eq=False)
-class Plant:
+@dataclass(frozen=True, eq=False, repr=False)
+class Plant(Described):
     """The true robot: M vdot + C v + g + friction(v) + springs(q) + stops(q, v) = tau + sum_i Jac_i^T f_ext_i.
 
     tau are the joint torques that `actuators` make of the command, or the command itself without them: one

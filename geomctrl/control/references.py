@@ -20,9 +20,10 @@ from numpy.typing import ArrayLike
 
 from geomctrl.arguments import checked, number
 from geomctrl.compiler.arrays import has_symbols
+from geomctrl.described import Described
 from geomctrl.errors import ArgumentError
 from geomctrl.kernels.references import product_motion, quintic_blend, sinusoid_motion
-from geomctrl.mechanism.configuration import difference
+from geomctrl.mechanism.configuration import difference, integrate
 from geomctrl.mechanism.mechanism import require_robot
 from geomctrl.mechanism.states import one_configuration
 from geomctrl.robot import Robot
@@ -31,7 +32,7 @@ from .contracts import Desired
 from .desired import time
 
 
-class _Motion:
+class _Motion(Described):
     """q0 and the directions X; a subclass gives s(t) (3, m)."""
 
     def __init__(self, robot: Robot, q0: np.ndarray, X: np.ndarray):
@@ -65,6 +66,10 @@ class Quintic(_Motion):
         q0, q1 = one_configuration(robot, "q0", q0), one_configuration(robot, "q1", q1)
         super().__init__(robot, q0, difference(robot, q0, q1)[None])
 
+    def _constructed_with(self, names):
+        q1 = integrate(self.robot, self.q0, self.X[0])
+        return super()._constructed_with(names[:2]) | {"q1": q1} | super()._constructed_with(names[3:])
+
     def scalars(self, t):
         if type(t) is not float or t - t != 0.0:  # infinite, or no number
             t = time(t)
@@ -78,7 +83,7 @@ def hold(robot: Robot, q: ArrayLike) -> Quintic:
     return Quintic(robot, q, q, 1.0)
 
 
-class Sinusoids:
+class Sinusoids(Described):
     """Sums of sinusoids about q0: x_j(t) = sum_h amplitude[h, j] sin(2 pi frequency[h, j] t + phase[h, j]).
 
     Amplitudes [rad or m], frequencies [Hz], phases [rad]: (nv,) or (harmonics, nv) each, or numbers. On joints with
@@ -112,6 +117,15 @@ class Sinusoids:
         amplitude, frequency, phase = (np.broadcast_to(a, (harmonics, n)) for a in rows)
         self.rows = np.concatenate((amplitude, 2.0 * np.pi * frequency, phase)).ravel()
         self.ramp = number("start_at_rest", start_at_rest, "seconds >= 0", lambda T: T >= 0.0)
+
+    def _constructed_with(self, names):
+        amplitude, frequency, phase = self.rows.reshape(3, -1, self.robot.nv)
+        return super()._constructed_with(names[:2]) | {
+            "amplitude": amplitude.squeeze(),
+            "frequency": (frequency / (2.0 * np.pi)).squeeze(),
+            "phase": phase.squeeze(),
+            "start_at_rest": self.ramp,
+        }
 
     def __call__(self, t: float) -> Desired:
         if type(t) is not float or t - t != 0.0:  # infinite, or no number
@@ -148,6 +162,9 @@ class Spline(_Motion):
             for k in range(6):
                 self.pieces[:n, 5 - k, row] = f(t[:-1], nu=k) / math.factorial(k)
         self.pieces[0, -1], self.pieces[n, -1, 0] = 0.0, 1.0  # at rest, to the last bit
+
+    def _constructed_with(self, names):
+        return {"robot": self.robot, "times": self.knots}
 
     def scalars(self, t):
         if type(t) is not float or t - t != 0.0:  # infinite, or no number

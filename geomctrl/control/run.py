@@ -58,7 +58,13 @@ class Run:
             object.__setattr__(self, "applied", self.tau)
 
     def __repr__(self):
-        return f"<Run of {len(self.t)} samples: {self.reason}>"
+        """What ran, how far, and which monitors are beyond their limits."""
+        what = f" of {type(self.controller).__name__} on {self.plant.robot.name}" if self.plant is not None else ""
+        beyond = [name for name, m in self.monitors.items() if not m.ok]
+        verdict = (
+            f"beyond their limits: {', '.join(beyond)}" if beyond else f"{len(self.monitors)} monitors within limits"
+        )
+        return f"<Run{what}: {len(self.t)} samples, {self.reason}; {verdict}>"
 
     @property
     def ok(self) -> bool:

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from geomctrl.arguments import checked
+from geomctrl.described import Described
 from geomctrl.errors import ArgumentError
 
 from .desired import time
@@ -23,8 +24,8 @@ class SmoothReference(Protocol):
     def __call__(self, t: float) -> np.ndarray: ...
 
 
-@dataclass(frozen=True, eq=False)
-class Harmonic:
+@dataclass(frozen=True, eq=False, repr=False)
+class Harmonic(Described):
     """q0 + amplitude sin(2 pi frequency t + phase), (nv,) or numbers each [rad or m, Hz, rad]."""
 
     q0: ArrayLike
@@ -48,8 +49,8 @@ class Harmonic:
         return out
 
 
-@dataclass(frozen=True, eq=False)
-class RestToRest:
+@dataclass(frozen=True, eq=False, repr=False)
+class RestToRest(Described):
     """From q0 to q1 in `duration` seconds by the polynomial of degree nine, four derivatives zero at both ends."""
 
     q0: ArrayLike

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from geomctrl.arguments import per_coordinate
+from geomctrl.described import Described
 from geomctrl.errors import ArgumentError
 from geomctrl.mechanism.mechanism import require_robot
 from geomctrl.robot import Robot
@@ -36,8 +37,8 @@ def bounded(robot: Robot) -> Bounds:
     return Bounds(dofs, places, limits.lower[dofs], limits.upper[dofs])
 
 
-@dataclass(frozen=True, eq=False)
-class JointStops:
+@dataclass(frozen=True, eq=False, repr=False)
+class JointStops(Described):
     """Stops at the position limits of the robot's joints: beyond them acts, towards the range,
 
         k p max(1 + c p', 0),

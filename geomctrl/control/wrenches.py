@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from geomctrl.arguments import exactly, frozen, function, listed, number
+from geomctrl.described import Described, described
 from geomctrl.errors import ArgumentError
 from geomctrl.robot import Robot
 from geomctrl.terms.kinematics import Representation, representation_number
@@ -40,7 +41,7 @@ class Bound(Protocol):
         ...
 
 
-class External:
+class External(Described):
     """What a `Plant` takes for f_ext beside functions: bound to its robot it says which wrenches act."""
 
     def _bound(self, robot: Robot) -> Bound:
@@ -48,7 +49,7 @@ class External:
         raise NotImplementedError
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Wrench(External):
     """A wrench (m, f) [N m, N] on a named frame, from `start` until `end` [s].
 
@@ -123,6 +124,9 @@ class ExternalWrenches:
         edges = {t for part in parts for t in part.switches}
         self.piece = since > -FAR or until < FAR  # of the whole
         self.switches = () if self.piece else tuple(sorted(edges))
+
+    def __repr__(self) -> str:
+        return described(list(self.given))
 
     def __call__(self, t: float, q: np.ndarray, v: np.ndarray) -> np.ndarray:
         if self.switches:

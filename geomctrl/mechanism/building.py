@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from geomctrl.arguments import checked, choice, flag, frozen, number, vector
+from geomctrl.described import Described
 from geomctrl.errors import ArgumentError, InertiaError, ModelError, NameNotFoundError
 from geomctrl.kernels import composite_bodies
 from geomctrl.kernels.couplings import fitting
@@ -29,8 +30,8 @@ R = TypeVar("R", bound=Mechanism)
 TRIED = 30  # configurations, where the bodies' inertias do not show that M > 0
 
 
-@dataclass(frozen=True, eq=False)
-class Body:
+@dataclass(frozen=True, eq=False, repr=False)
+class Body(Described):
     """A rigid body and its joint: f(q) = placement exp(S q) in the frame of `parent` (None: the world).
 
     Raises ArgumentError for what is no name, joint, 4x4 transform or ten numbers, InertiaError for nan and infinity;

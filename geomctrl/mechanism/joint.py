@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from geomctrl.arguments import checked, frozen, number, vector
+from geomctrl.described import Described
 from geomctrl.errors import ArgumentError, ModelError
 from geomctrl.lie import se3
 
@@ -88,8 +89,8 @@ def _limit(name: str, x: Any) -> float:
     return float(a)
 
 
-@dataclass(frozen=True, eq=False)
-class Joint:
+@dataclass(frozen=True, eq=False, repr=False)
+class Joint(Described):
     """A lower pair: the motion subgroup exp(span S), S (6, d) constant in the body's frame, angular part first.
 
     Limits are those of a joint with one degree of freedom: position [rad or m], velocity, effort [N m or N];
@@ -114,6 +115,10 @@ class Joint:
     rest: float = 0.0
     armature: float = 0.0
     gear_ratio: float = 1.0
+
+    def _constructed_with(self, names):
+        """S by its columns, the screws."""
+        return super()._constructed_with(names) | {"S": [*self.S.T]}
 
     def __post_init__(self):
         if not isinstance(self.kind, str) or self.kind not in DOFS:

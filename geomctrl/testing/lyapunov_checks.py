@@ -57,7 +57,9 @@ class Checks:
             if all(_same(a, b) for a, b in zip(rest[1:], x[1:])):
                 V = self.promise.value(x)
                 if not abs(V) <= tiny:
-                    raise Counterexample(f"V is not zero at the equilibrium: V = {V:.9g}", x, "zero")
+                    raise Counterexample(
+                        f"V is not zero at the equilibrium (`equilibrium=` says where that is): V = {V:.9g}", x, "zero"
+                    )
 
         return check
 

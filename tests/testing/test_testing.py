@@ -234,9 +234,18 @@ def test_a_proof_that_holds_passes():
 
 
 BROKEN = {
-    "above zero": (lambda T, e, v: (T + 10 * e + 1e-3, -5 * v), "V is not zero at the equilibrium: V = 0.001 at t = "),
-    "far above zero": (lambda T, e, v: (T + 10 * e + 100.0, -5 * v), "V is not zero at the equilibrium: V = 100 "),
-    "below zero": (lambda T, e, v: (T + 10 * e - 1e-3, -5 * v), "V is not zero at the equilibrium: V = -0.001 "),
+    "above zero": (
+        lambda T, e, v: (T + 10 * e + 1e-3, -5 * v),
+        r"V is not zero at the equilibrium \(`equilibrium=` says where that is\): V = 0.001 at t = ",
+    ),
+    "far above zero": (
+        lambda T, e, v: (T + 10 * e + 100.0, -5 * v),
+        r"V is not zero at the equilibrium \(`equilibrium=` says where that is\): V = 100 ",
+    ),
+    "below zero": (
+        lambda T, e, v: (T + 10 * e - 1e-3, -5 * v),
+        r"V is not zero at the equilibrium \(`equilibrium=` says where that is\): V = -0.001 ",
+    ),
     "no position": (lambda T, e, v: (T, -5 * v), "V is not positive where only q is off: V = 0 at t = .* q = .* v = "),
     "no velocity": (lambda T, e, v: (10 * e, -5 * v), "V is not positive where only v is off: V = 0 at t = "),
     "negative": (lambda T, e, v: (-T - 10 * e, -5 * v), "V is not positive: V = -"),
@@ -345,7 +354,10 @@ def test_a_state_that_starts_at_zero_is_tested_too():
 
 def test_an_equilibrium_where_the_controller_does_not_start():
     law = Rejecting(z0=(1.0, -2.0))
-    with pytest.raises(AssertionError, match=r"V is not zero at the equilibrium: .* z = \[ 1., -2.\]"):
+    with pytest.raises(
+        AssertionError,
+        match=r"V is not zero at the equilibrium \(`equilibrium=` says where that is\): .* z = \[ 1., -2.\]",
+    ):
         testing.assert_lyapunov(law, ARM)
     testing.assert_lyapunov(law, ARM, equilibrium=(Q_D, np.zeros(2)))
     with pytest.raises(ArgumentError, match=r"equilibrium: expected z as .*, \[ 1. -2.\], got \[0. 0. 0.\]"):

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from geomctrl.control.overriding import require_arguments, require_together
+from geomctrl.described import Described
 
 SIGNATURES = {
     "inputs": "outputs",
@@ -19,7 +20,7 @@ SIGNATURES = {
 }
 
 
-class Actuator:
+class Actuator(Described):
     """One link of the chain from command to joint torque: inputs u in, outputs tau out. The implementer's contract:
 
     A `Plant` has a list of them, in order from the command on: the outputs of one are the inputs of the next, those of

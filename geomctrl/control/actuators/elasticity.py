@@ -14,7 +14,7 @@ from .actuator import Actuator
 from .sizes import require_sizes
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class SeriesElasticity(Actuator):
     """tau = K s(d) + D d',  d' = w_m - w,  B w_m' = u - tau - b w_m: Spong's elastic joints, commanded u at the motor.
 

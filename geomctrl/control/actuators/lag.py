@@ -13,7 +13,7 @@ from .actuator import Actuator
 from .sizes import require_sizes
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Lag(Actuator):
     """tau = x,  T x' = u - x,  |x'| <= rate: a torque loop of bandwidth 1 / T, limited in slope; x begins at `initial`.
 

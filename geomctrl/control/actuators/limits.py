@@ -16,7 +16,7 @@ from .actuator import Actuator
 from .sizes import require_sizes
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class TorqueLimits(Actuator):
     """tau = u, between `lower` and `upper` [N m, N]: numbers, or one each; lower default -upper.
 
@@ -49,7 +49,7 @@ class TorqueLimits(Actuator):
         return np.clip(u, self.lower, self.upper)  # pyright: ignore[reportArgumentType, reportCallIssue]
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class TorqueSpeedLimits(Actuator):
     """tau = u, within what a motor at a limited voltage and current can give at its speed w:
 

@@ -20,7 +20,7 @@ def _is_not_zero(x: np.ndarray) -> np.ndarray:
     return x != 0.0
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class CurrentDrive(Actuator):
     """tau = n k i, the command being the motor's current i [A].
 
@@ -46,7 +46,7 @@ class CurrentDrive(Actuator):
         return np.asarray(self.torque_constant) * self.gear_ratio * w  # back-EMF: what multiplies a current to power
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class DCMotor(Actuator):
     """tau = n k i,  L i' = U - R i - n k w, the command being the voltage U [V], the state the current i [A].
 

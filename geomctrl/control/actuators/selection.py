@@ -16,7 +16,7 @@ from geomctrl.robot import Robot
 from .actuator import Actuator
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Selection(Actuator):
     """tau = B u, with a constant B (outputs, inputs): which joints are driven, and by what.
 

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from geomctrl.arguments import checked, count, number
+from geomctrl.described import Described
 from geomctrl.errors import ArgumentError
 from geomctrl.robot import Robot
 
@@ -36,7 +37,7 @@ class Truth(NamedTuple):
         return self.plant.acceleration(*self[:5])
 
 
-class Sensor:
+class Sensor(Described):
     """Something that measures at samples. The implementer's contract:
 
     1. `name` says whose noise it is: two sensors of a plant have two names. `dt` is its period [s], None that of the

@@ -1,0 +1,97 @@
+"""A repr that a person can read: the call that makes the object, arrays short and robots by name."""
+
+from __future__ import annotations
+
+import inspect
+import types
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+LONGEST = 12  # numbers of an array that are written out
+WIDEST = 80  # characters of anything else
+
+
+class Described:
+    """Base of what users make and print: `Passivity(panda, Sinusoids(...), Lambda=5, K=20)`.
+
+    Shown are the arguments of the constructor that are attributes too and differ from their defaults. Subclasses whose
+    arguments are kept in another form override `_constructed_with`.
+    """
+
+    def __repr__(self) -> str:
+        try:
+            return self._call()
+        except Exception:  # half made, in the message of an error: a repr must not hide that
+            return object.__repr__(self)
+
+    def _call(self) -> str:
+        parameters = inspect.signature(type(self)).parameters
+        parts = []
+        for name, value in self._constructed_with(list(parameters)).items():
+            default = parameters[name].default if name in parameters else inspect.Parameter.empty
+            if not _same(value, default):
+                parts.append(described(value) if name == "robot" else f"{name}={described(value)}")
+        return f"{type(self).__name__}({', '.join(parts)})"
+
+    def _constructed_with(self, names: Sequence[str]) -> dict[str, Any]:
+        """Name and value of each argument that is still known, in the constructor's order."""
+        known = {name: getattr(self, name, self) for name in names}
+        return {name: value for name, value in known.items() if value is not self and not _own_method(self, value)}
+
+
+def described(x: Any) -> str:
+    """One value, short: a gain matrix g I as g, a diagonal one as diag(...), a robot as its name."""
+    if isinstance(x, np.ndarray) and x.dtype != object:
+        return _array(x)
+    if isinstance(x, (float, np.floating)):
+        return f"{float(x):.6g}"
+    if isinstance(x, types.FunctionType | types.MethodType | type):
+        return x.__qualname__
+    if isinstance(x, (list, tuple)) and type(x) in (list, tuple):
+        inside = ", ".join(map(described, x[:LONGEST])) + (", ..." if len(x) > LONGEST else "")
+        return f"[{inside}]" if isinstance(x, list) else f"({inside}{',' if len(x) == 1 else ''})"
+    if isinstance(x, Mapping):
+        return "{" + ", ".join(f"{k!r}: {described(v)}" for k, v in list(x.items())[:LONGEST]) + "}"
+    if isinstance(x, Described):
+        return repr(x)
+    if hasattr(x, "joint_names") and hasattr(x, "name"):  # a robot, which this file is below
+        return str(x.name)
+    text = repr(x)
+    return text if len(text) <= WIDEST else f"<{type(x).__name__}>"
+
+
+def _array(a: np.ndarray) -> str:
+    if a.ndim == 2 and a.shape[0] == a.shape[1] and a.shape[0] > 1:
+        diagonal = np.diag(a)
+        if np.array_equal(a, np.diag(diagonal)):
+            return f"{diagonal[0]:.6g}" if (diagonal == diagonal[0]).all() else f"diag({_numbers(diagonal)})"
+    if a.size > LONGEST:
+        return f"<array {a.shape}>"
+    if a.ndim == 0:
+        return f"{a[()]:.6g}" if a.dtype.kind == "f" else str(a[()])
+    return f"[{_numbers(a)}]" if a.ndim == 1 else f"[{', '.join(_array(row) for row in a)}]"
+
+
+def _numbers(a: np.ndarray) -> str:
+    shown = [f"{x:.6g}" if a.dtype.kind == "f" else str(x) for x in a[:LONGEST].tolist()]
+    return ", ".join(shown + ["..."] * (len(a) > LONGEST))
+
+
+def _own_method(owner: object, value: Any) -> bool:
+    return inspect.ismethod(value) and value.__self__ is owner
+
+
+def _same(value: Any, default: Any) -> bool:
+    """Whether it is the default; an array is where all its numbers are."""
+    if value is default:
+        return True
+    if default is inspect.Parameter.empty or value is None or default is None:
+        return False
+    if np.ndim(default) and np.shape(value) != np.shape(default):
+        return False
+    try:
+        return bool(np.all(np.equal(value, default)))
+    except (TypeError, ValueError):
+        return False
