@@ -74,6 +74,18 @@ def test_the_changelog_has_a_place_for_this_version():
     assert "[Unreleased]" in text or f"[{geomctrl.__version__}]" in text
 
 
+def test_the_badges_are_true():
+    said = {p.stem: p.read_text(encoding="utf-8") for p in (ROOT / "docs" / "_static" / "badges").glob("*.svg")}
+    needed = PROJECT["project"]["requires-python"].removeprefix(">=")
+    alpha = any("Alpha" in c for c in PROJECT["project"]["classifiers"])
+    assert f"Python: {needed} or newer" in said.pop("python")
+    assert f"version: {geomctrl.__version__}{', alpha' if alpha else ''}" in said.pop("version")
+    assert f"license: {PROJECT['project']['license']}" in said.pop("license")
+    assert "checked by pyright" in said.pop("typing")
+    assert "$(BIN)/pyright" in (ROOT / "Makefile").read_text(encoding="utf-8")
+    assert not said
+
+
 def test_the_citation_is_of_this_version():
     assert f"\nversion: {geomctrl.__version__}\n" in (ROOT / "CITATION.cff").read_text(encoding="utf-8")
 

@@ -47,7 +47,7 @@ def sweep(
     from .study import arguments_of
     from .sweep_tables import write_report
 
-    arguments = arguments_of(study)
+    arguments = arguments_of(study, swept, {"store", "executor", "progress"})
     store = out / "sweep.zarr" if store is None else store
     if store.exists() and not resume:
         raise ArgumentError(f"--store: {str(store)!r} is there already; --resume goes on with it")

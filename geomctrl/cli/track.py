@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+from typing import TYPE_CHECKING
+
 import typer
 
 from .grouped import grouped
@@ -19,6 +22,9 @@ from .terminal import (
     stdout_console,
 )
 from .track_options import RunOptions, ScenarioOptions
+
+if TYPE_CHECKING:
+    from .tracking import Stop
 
 
 @reported
@@ -40,6 +46,9 @@ def track(
 
     A law of your own is FILE.py:CLASS, made as CLASS(robot, reference), or by its classmethod tuned(tuning), see
     `geomctrl.control.tuning`. Delays and sensors need --control-dt; times are in s, or as 5ms.
+
+    A loop of your own is a Python file in the robot's place, which sets the arguments of `geomctrl.simulate` by their
+    names: `plant`, `controller`, `q0`, `v0`, `t_end`, `dt`, and any others it wants. It says all of the loop itself.
 
     **Gains** come from the robot's mass matrix: with D_i the mean of M_ii, kappa_i = kappa (max D / D_i)^(1/3) and
     Lambda, in 1/s, every law gets the same nominal error dynamics e'' + (kappa_i + Lambda) e' + kappa_i Lambda e = 0:
@@ -66,18 +75,27 @@ def track(
 
     - `geomctrl track panda --controller my.py:Law --actuators limits,lag=5ms --sensors bits=17 --control-dt 1e-3`
 
+    - `geomctrl track loop.py --out out/loop`
+
     - `geomctrl track arm.urdf --controller computed-torque --gains kp=400,kd=40 --control-dt 0.002`
     """
+    from .own_loop import own_loop
     from .scenario import Scenario, check_options
     from .tracking import tracked
 
+    console = stdout_console()
+    if robot.endswith(".py"):
+        _end(own_loop(Path(robot), scenario, run, console))
+        return
     check_options(scenario)
     run.out.mkdir(parents=True, exist_ok=True)
-    console = stdout_console()
     with compiling(console, "half a minute"):
         case = Scenario.make(load_robot(robot, floating_base, mimic, physical), scenario)
         case.warm_up()
-    stop = tracked(case, run, console)
+    _end(tracked(case, run, console))
+
+
+def _end(stop: Stop | None) -> None:
     if stop is not None:
         complain(stop.reason)
         raise typer.Exit(stop.status)

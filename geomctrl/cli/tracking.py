@@ -10,6 +10,7 @@ from typing import Any
 
 from rich.console import Console
 
+from geomctrl.arguments import number
 from geomctrl.control.contracts import Controller
 from geomctrl.control.loop import simulate
 from geomctrl.control.run import Run
@@ -46,24 +47,29 @@ def tracked(case: Scenario, options: RunOptions, console: Console) -> Stop | Non
     transcript = io.StringIO()
     for target in (console, Console(file=transcript, width=110, highlight=False)):
         report(target, case, run, others, None if run.success else run.reason)
-    return _save(console, transcript.getvalue(), run, others, options, stop)
+    return save(console, transcript.getvalue(), run, others, options, stop)
 
 
 def _simulate(
     console: Console, case: Scenario, controller: Controller, label: str, options: RunOptions, **more: Any
 ) -> tuple[Run, Stop | None]:
-    """(run, None), or the part up to where it failed or was interrupted, and why."""
-    seconds, dt = case.options.seconds, case.options.dt
-    every = max(1, round(seconds / dt) // MOST_SAMPLES)
+    loop = {"plant": case.plant, "controller": controller, "q0": case.q0, "v0": case.v0, **more}
+    times = {"t_end": case.options.seconds, "dt": case.options.dt, "control_dt": case.options.control_dt}
+    return watched(console, label, loop | times | {"method": options.method})
+
+
+def watched(console: Console, label: str, arguments: dict[str, Any]) -> tuple[Run, Stop | None]:
+    """What `simulate` makes of its arguments, with a bar: (run, None), or the part up to where it failed or was
+    interrupted, and why.
+    """
+    t_end = number("t_end", arguments["t_end"])
+    dt = number("dt", arguments["dt"], "a positive number of seconds", lambda dt: dt > 0.0)
+    every = max(1, round(t_end / dt) // MOST_SAMPLES)
     with progress_bar(console) as bar:
         task = bar.add_task(label, total=1.0)
         try:
-            run = simulate(
-                case.plant, controller, case.q0, case.v0, seconds, dt,
-                method=options.method, control_dt=case.options.control_dt, every=every,
-                progress=lambda fraction: bar.update(task, completed=fraction), **more,
-            )  # fmt: skip
-            return run, None
+            done = {"progress": lambda fraction: bar.update(task, completed=fraction)}
+            return simulate(**{"every": every} | arguments | done), None
         except SimulationError as error:
             if error.run is None:
                 raise
@@ -75,7 +81,7 @@ def _simulate(
             return kept, Stop(kept.reason, interrupted_status(error))
 
 
-def _save(
+def save(
     console: Console, transcript: str, run: Run, others: dict[str, Run], options: RunOptions, stop: Stop | None
 ) -> Stop | None:
     """Write the files; why things stopped early, `stop` or that there was no room for the run where it should be."""
