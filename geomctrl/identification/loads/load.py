@@ -62,8 +62,8 @@ def identify_load(
     frame: a frame or body of the robot that the load moves with, in whose axes it is found; default the last body, or
     the sensor's. friction of the loaded robot: "own" (viscous, Coulomb, offsets: fitted apart), "same" as without, or
     "load": with a part that is proportional to the torque a joint transmits (Hamon, Gautier, Garrec 2010). model: what
-    the robot's torques are made of, default as in `identify`. wrench: what the log calls fx, fy, fz, tx, ty, tz; beside
-    a Dataset the numbers (N, 6). reading, filtering: as in `identify`.
+    the robot's torques are made of, default as in `identify`. wrench: what the log calls fx, fy, fz, tx, ty, tz, or a
+    bag's topic of wrenches; beside a Dataset the numbers (N, 6). reading, filtering: as in `identify`.
     Raises DataError, ExcitationError (the motion does not show the mass), ArgumentError, NameNotFoundError.
     """
     expected = "a Dataset or the path of a log"
@@ -135,7 +135,7 @@ def _from_wrenches(robot, log, frame, sensor, wrench, estimate_gravity, reading,
         raise ArgumentError(f"frame: {at.name!r} does not move with the sensor {sensor!r}: they are on different links")
     if not np.any(robot.gravity) and estimate_gravity:
         raise ArgumentError("estimate_gravity: the robot's gravity is zero, and its size must be known")
-    motion, W = wrenches.read(log, robot, reading, wrench)
+    motion, W = wrenches.read(log, robot, reading, wrench, sensor)
     judged = derive(motion, tau=W.tau[:, np.arange(motion.nv) % 6])  # a cut-off is chosen for what is measured
     filter_ = filtering.for_log(judged)
     data, W = filter_.filtered(motion), filter_.filtered(W)

@@ -16,7 +16,6 @@ from geomctrl.arguments import choice, count, flag, listed, number
 from geomctrl.errors import ArgumentError, GeomctrlError
 from geomctrl.identification.base_parameters import combinations
 from geomctrl.identification.estimators.least_squares import finish
-from geomctrl.identification.estimators.residuals import autocorrelation
 
 from .experiment import experiment, motion, start_of
 from .result import Iteration, OutputErrorFit
@@ -25,6 +24,7 @@ from .unknowns import State, Unknowns, rms
 FLOOR = 1e-9  # noise, of what was measured, below which it is rounding
 POOR = 1e-8  # relative singular value of the scaled derivatives up to which a direction is not told
 TRIES = 10
+COSINES = 0.4
 CLOSE = 0.98  # correlation from which two parameters are hardly told apart
 
 
@@ -47,7 +47,7 @@ def cloe(
     are hardly told. Where the robot and the loop begin in each part of a log is estimated with them.
     Converged: the last step changed what was simulated by less than `tolerance` of the residual.
 
-    Deviations hold for noise of any correlation that is short beside the log (Newey and West 1987). Raises
+    Deviations hold for noise of any correlation that is short beside the log. Raises
     SimulationError where the first loop is not stable, UntraceableError for laws without derivatives, ArgumentError.
     """
     model, x0 = start_of(start)
@@ -139,19 +139,18 @@ def _result(search: _Search, history: tuple[Iteration, ...], done: bool) -> Outp
 
 
 def _long_run(search: _Search) -> np.ndarray:
-    """The covariance of the gradient, with its correlation in time: Bartlett's weights, to where errors forget."""
+    """The covariance of the gradient, with its correlation in time of either sign, from its lowest frequencies: the
+    mean square of its 0.4 N^(2/3) first cosines (Lazarus, Lewis, Stock and Watson 2018). Differences of counts hang
+    together negatively, which kernels that reach over some lags hardly see.
+    """
+    from scipy.fft import dct  # slow to import
+
     unknown, state = search.unknown, search.state
-    scores = unknown.scores(state, 1.0 / search.noise(state))
-    longest = max(state.errors, key=len)
-    rho = [autocorrelation(e) for e in longest.T if e.any()]
-    crossing = [int(np.argmax(r < 0.05)) if (r < 0.05).any() else len(r) for r in rho]
-    lags = min(2 * max(crossing, default=1), max(len(longest) // 10, 1))
     total = np.zeros((unknown.size, unknown.size))
-    for g in scores:
-        total += g.T @ g
-        for lag in range(1, min(lags, len(g) - 1) + 1):
-            both = g[lag:].T @ g[:-lag]
-            total += (1.0 - lag / (lags + 1.0)) * (both + both.T)
+    for g in unknown.scores(state, 1.0 / search.noise(state)):
+        cosines = min(max(round(COSINES * len(g) ** (2.0 / 3.0)), 1), len(g) - 1)
+        found: np.ndarray = dct(g, norm="ortho", axis=0)[1 : cosines + 1]
+        total += len(g) / cosines * (found.T @ found)
     freedom = search.counts.sum() / max(search.counts.sum() - unknown.size, 1)
     return total * freedom
 
