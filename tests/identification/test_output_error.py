@@ -129,13 +129,26 @@ def test_derivatives_of_a_law_are_those_of_its_trace():
         assert_close(J[:, k], (ahead - behind) / 2e-6, 1e-7)
 
 
+def test_a_reference_of_samples_moves_at_its_ends_and_stays_beyond_them():
+    """Time stamps that are off by rounding, or by a little of a period, do not stop the motion."""
+    t = 0.01 * np.arange(50)
+    desired = SampledReference(t, np.column_stack((np.sin(t), np.cos(t))))
+    ends = desired.at(np.array([-0.004, 0.0, t[-1] + 1e-15, t[-1] + 0.004]))
+    assert_close(ends.q[1:3], [[0.0, 1.0], [np.sin(t[-1]), np.cos(t[-1])]], 1e-12)
+    assert_close(ends.v[:, 0], np.cos(t[[0, 0, -1, -1]]), 1e-3)
+    beyond = desired.at(np.array([-0.02, t[-1] + 0.02]))
+    assert_close(beyond.q, ends.q[1:3], 1e-12)
+    assert not beyond.v.any()
+    assert not beyond.a.any()
+
+
 # --- DIDIM --------------------------------------------------------------------------------------------------------
 
 
 @pytest.fixture(scope="module")
 def counted():
     """12-bit encoders, differences in the loop, half a sample of delay."""
-    return servo_log(PERIOD, 8.0, delay=0.002, steps=10, bits=12)[0]
+    return servo_log(PERIOD, 5.0, delay=0.002, steps=10, bits=12)[0]
 
 
 def test_didim_reaches_the_truth_where_differentiated_positions_are_biased(counted):
@@ -151,8 +164,9 @@ def test_didim_reaches_the_truth_where_differentiated_positions_are_biased(count
 
 @pytest.mark.slow
 def test_didim_with_a_low_pass_a_reference_of_samples_and_a_consistent_estimator(counted):
-    desired = MOTION(0.0), [MOTION(t) for t in counted.t]
-    columns = SampledReference(counted.t, [d.q for d in desired[1]], [d.v for d in desired[1]])
+    counted = counted.between(0.0, 3.0)
+    desired = [MOTION(t) for t in counted.t]
+    columns = SampledReference(counted.t, [d.q for d in desired], [d.v for d in desired])
     loop = ServoLoop(columns, KP, KD, period=PERIOD, delay=0.002, velocity="differences")
     found = output_error(wrong(), counted, loop, estimator="manifold", cutoff=10.0, decimate=5)
     assert found.converged
@@ -164,7 +178,7 @@ def test_didim_with_a_low_pass_a_reference_of_samples_and_a_consistent_estimator
 @pytest.mark.slow
 def test_a_controller_of_the_library_is_a_loop():
     law = controllers.ComputedTorque(ARM, MOTION, kp=100.0, kd=20.0)
-    data, _ = servo_log(PERIOD, 4.0, delay=0.002, steps=10, law=law, noise=0.05)
+    data, _ = servo_log(PERIOD, 2.5, delay=0.002, steps=10, law=law, noise=0.05)
     loop = ControllerLoop(law, PERIOD, delay=0.002)
     for found in (didim(wrong(), data, loop), cloe(wrong(), data, loop)):
         assert found.converged
@@ -177,7 +191,7 @@ def test_a_controller_of_the_library_is_a_loop():
 
 @pytest.mark.slow
 def test_gains_delay_friction_and_armature_are_found_together():
-    data, _ = servo_log(PERIOD, 6.0, delay=0.0026, steps=20, bits=14)
+    data, _ = servo_log(PERIOD, 4.0, delay=0.0026, steps=20, bits=14)
     loop = ServoLoop(MOTION, 1.2 * KP, 0.8 * KD, period=PERIOD, delay=0.001, velocity="differences")
     found = output_error(wrong(), data, loop, "cloe", gains=("kp", "kd"), delay=True)
     truth = np.concatenate((BASE, KP, KD, [0.0026]))
@@ -230,12 +244,12 @@ def test_seven_joints_from_the_inverse_dynamics_fit():
 
 @pytest.mark.slow
 def test_intervals_hold_over_many_noises():
-    """z of all parameters over 12 logs: its root mean square is 1, within what chance allows."""
+    """z of all parameters over 8 logs: its root mean square is 1, within what chance allows."""
     data, _ = servo_log(PERIOD, 2.0, delay=0.002, steps=10)
     loop = ServoLoop(MOTION, KP, KD, period=PERIOD, delay=0.002)
     begin = right()
     z = []
-    for seed in range(12):
+    for seed in range(8):
         noise = np.random.default_rng(seed).standard_normal(data.tau.shape)
         noisy = gc.identification.Dataset(data.t, data.q + 1e-5 * noise[::-1], data.tau + 0.1 * noise)
         z.append(z_of(cloe(begin, noisy, loop, gains=("kp",)), np.concatenate((BASE, KP))))
@@ -254,12 +268,12 @@ def test_what_can_not_be_told_apart_is_said():
 
 @pytest.mark.slow
 def test_two_parts_of_a_log_begin_where_they_begin():
-    data, _ = servo_log(PERIOD, 6.0, delay=0.002, steps=10, noise=0.05)
-    at = np.r_[0:500, 700:1400]
+    data, _ = servo_log(PERIOD, 3.2, delay=0.002, steps=10, noise=0.05)
+    at = np.r_[0:300, 420:780]
     halves = gc.identification.Dataset(data.t[at], data.q[at], data.tau[at]).cut_at_holes()
     assert len(halves.stretches()) == 2
     loop = ServoLoop(MOTION, KP, KD, period=PERIOD, delay=0.002)
-    found = cloe(wrong(), [halves, data.between(0.0, 2.0)], [loop, loop])
+    found = cloe(wrong(), [halves, data.between(0.0, 1.2)], [loop, loop])
     assert found.converged
     assert np.abs(z_of(found, BASE)).max() < 4.0
 

@@ -92,15 +92,15 @@ def test_a_robot_at_rest_keeps_a_bounded_covariance(rule):
     rls = RecursiveLeastSquares(MODEL, forgetting=0.98, rule=rule, noise=0.05, **options)
     rls.update(Q, V, A, TAU)
     moving, known = rls.std, rls.values
-    still = np.zeros((2000, 2))
-    place = np.tile(Q[-1], (2000, 1))
+    still = np.zeros((800, 2))
+    place = np.tile(Q[-1], (800, 1))
     rls.update(place, still, still, MODEL.torque(X, place, still, still))
     assert (rls.std <= (1.0 + 1e-6 if rule == "exponential" else 1.2 * moving)).all()
     assert_close(rls.values, known, 0.5)
     unbounded = RecursiveLeastSquares(MODEL, forgetting=0.98, noise=0.05)
     unbounded.update(Q, V, A, TAU)
     unbounded.update(place, still, still, MODEL.torque(X, place, still, still))
-    assert unbounded.std.max() > 1e3, "exponential forgetting without a prior winds up"
+    assert unbounded.std.max() > 1e3 * moving.max(), "exponential forgetting without a prior winds up"
 
 
 def test_directional_forgetting_is_the_formula_of_information():
@@ -146,15 +146,17 @@ def test_projection_gives_bodies_and_is_the_nearest_in_the_metric_of_the_covaria
 
 def test_filtered_momenta_need_no_acceleration():
     """On a log of the simulated arm, commands held between samples: true parameters, and noise where it is."""
-    data, run = servo_log(2e-3, 4.0)
+    data, run = servo_log(2e-3, 3.0)
     rls = RecursiveLeastSquares(MODEL, bandwidth=30.0, period=2e-3)
     rls.update(run.q, run.v, None, data.tau)
     assert_close(rls.values[:6], BASE[:6], 2e-3)
     assert_close(rls.values, BASE, 2e-2)
     twice = RecursiveLeastSquares(MODEL, bandwidth=30.0, period=2e-3)
-    for k in range(len(data)):
+    few = RecursiveLeastSquares(MODEL, bandwidth=30.0, period=2e-3)
+    few.update(run.q[:200], run.v[:200], None, data.tau[:200])
+    for k in range(200):
         twice.update(run.q[k], run.v[k], None, data.tau[k])
-    assert_close(twice.values, rls.values, 1e-9)
+    assert_close(twice.values, few.values, 1e-9)
 
 
 def test_bad_input_is_named():
