@@ -245,7 +245,7 @@ def test_seven_joints_from_the_inverse_dynamics_fit():
 @pytest.mark.slow
 def test_intervals_hold_over_many_noises():
     """z of all parameters over 8 logs: its root mean square is 1, within what chance allows."""
-    data, _ = servo_log(PERIOD, 2.0, delay=0.002, steps=10)
+    data, _ = servo_log(PERIOD, 1.5, delay=0.002, steps=10)
     loop = ServoLoop(MOTION, KP, KD, period=PERIOD, delay=0.002)
     begin = right()
     z = []
@@ -258,7 +258,7 @@ def test_intervals_hold_over_many_noises():
 
 def test_what_can_not_be_told_apart_is_said():
     """Two friction columns that are alike come as their sum, which is found."""
-    data, _ = servo_log(PERIOD, 2.0, delay=0.002, steps=10)
+    data, _ = servo_log(PERIOD, 1.0, delay=0.002, steps=10)
     twice = RegressorModel(ARM, rotor=[1], smoothing=SMOOTHING, offset=False, curves=[Curve(0, "sigmoid", SMOOTHING)])
     loop = ServoLoop(MOTION, KP, KD, period=PERIOD, delay=0.002)
     found = cloe(twice, data, loop)
@@ -279,13 +279,13 @@ def test_two_parts_of_a_log_begin_where_they_begin():
 
 
 def test_torques_applied_are_those_commanded_a_delay_before():
-    data, run = servo_log(PERIOD, 3.0, delay=0.006, steps=10, noise=0.0)
+    data, run = servo_log(PERIOD, 2.0, delay=0.006, steps=10, noise=0.0)
     late = np.vstack((np.zeros((2, 2)), data.tau[:-2]))  # 1.5 samples: at a sample the command of two before acts
     applied = gc.identification.Dataset(data.t[2:], data.q[2:], late[2:])
     loop = ServoLoop(MOTION, KP, KD, period=PERIOD, delay=0.006, torque="applied")
     found = cloe(right(), applied, loop)
     assert_close(found.values, BASE, 1e-2)
-    again = didim(right(), applied.between(0.5, 3.0), loop)
+    again = didim(right(), applied.between(0.5, 2.0), loop)
     assert_close(again.values[:6], BASE[:6], 1e-2)
     assert run.success
 
