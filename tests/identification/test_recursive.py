@@ -48,6 +48,20 @@ def test_without_forgetting_it_is_least_squares_over_all_samples(together):
     assert rls.variance == pytest.approx(left / (rows.shape[0] - rows.shape[1]), rel=1e-9)
 
 
+def test_exponential_forgetting_is_least_squares_with_weights_that_fade():
+    n, keep = 300, 0.98
+    rls = RecursiveLeastSquares(MODEL, forgetting=keep)
+    rls.update(Q[:n], V[:n], A[:n], TAU[:n])
+    share = keep ** np.arange(n - 1.0, -1.0, -1.0)
+    rows = MODEL.regressor(Q[:n], V[:n], A[:n])[..., MODEL.base.columns] * np.sqrt(share)[:, None, None]
+    W = rows.reshape(-1, MODEL.base.size)
+    y = ((TAU - A * MODEL.known_armature)[:n] * np.sqrt(share)[:, None]).ravel()
+    x = np.linalg.lstsq(W, y)[0]
+    assert_close(rls.values, x, 1e-7)
+    freedom = 2.0 * share.sum() - MODEL.base.size
+    assert rls.variance == pytest.approx(np.sum((W @ x - y) ** 2) / freedom, rel=1e-6)
+
+
 def test_weights_and_a_prior_are_those_of_the_normal_equations():
     noise, deviation, x0 = np.array([0.1, 0.5]), 0.3, 0.9 * X
     rls = RecursiveLeastSquares(MODEL, prior=x0, deviation=deviation, noise=noise)
