@@ -3,8 +3,8 @@
 1. The arm grips an unknown load. It follows a short exciting trajectory under computed torque that knows nothing of
    load and friction; torques, positions at the motors and their noise are logged (simulated: closed loop, torque held
    for 1 ms).
-2. The log identifies link 7, load included, and the joints' friction, physically consistently; links 1 to 6 stay as
-   they were. The difference from the model's link 7 is the load.
+2. `identify_load` finds the load's mass, centre and inertia from that one log, a body that can exist, with intervals,
+   and the joints' friction; the robot itself is known.
 3. The identified robot goes to computed torque, and another motion is tracked, beside: computed torque that knows
    nothing, one that knows the truth, and Slotine and Li's adaptive controller, which starts from nothing too and learns
    on the way.
@@ -17,10 +17,10 @@ from __future__ import annotations
 import numpy as np
 
 import geomctrl as gc
-from geomctrl import inertia, models
+from geomctrl import models
 from geomctrl.control.references import Sinusoids
 from geomctrl.controllers import ComputedTorque, SlotineLi
-from geomctrl.identification import Dataset, RegressorModel, fit
+from geomctrl.identification import Dataset, Filtering, LoadReport, RegressorModel, identify_load
 from geomctrl.identification.trajectories import optimize
 
 MASS, COM, RADII = 2.0, np.array([0.03, -0.02, 0.08]), np.array([0.05, 0.06, 0.04])  # kg, m in the flange's frame, m
@@ -40,12 +40,10 @@ def log_of(plant: gc.Plant, nominal: gc.Robot, trajectory, seed: int = 0) -> Dat
     return Dataset(run.t, q, run.tau + TORQUE * rng.normal(size=run.tau.shape), label="Panda with a load")
 
 
-def identify_load(nominal: gc.Robot, log: Dataset):
-    """(estimate, ten parameters of the load in the frame of link 7)."""
+def load_of(nominal: gc.Robot, log: Dataset) -> LoadReport:
+    """What hangs on the flange beyond the model, and the joints' friction."""
     model = RegressorModel(nominal, offset=False, smoothing=SMOOTHING)
-    data = log.filtered(20.0, alike=True, decimate=10)
-    estimate = fit(model, data, "consistent", fixed=nominal.body_names[:-1], weights="noise")
-    return estimate, estimate.robot.parameters[-1] - nominal.parameters[-1]
+    return identify_load(nominal, log, frame="panda_link8", model=model, filtering=Filtering(cutoff=20.0, decimate=10))
 
 
 def tracking(plant, controller, reference, duration):
@@ -65,20 +63,17 @@ def experiment(duration: float = 9.0, iterations: int = 45) -> dict[str, tuple[t
     excitation = optimize(nominal.with_payload(3.0, COM, frame="panda_link8"), 6.0, terms=4, iterations=iterations)
     print(excitation.text(), "\n")
     log = log_of(plant, nominal, excitation.trajectory)
-    estimate, load = identify_load(nominal, log)
-    flange = np.linalg.inv(nominal.frame("panda_link8").placement)
-    at_flange = inertia.transform(flange, load)
+    load = load_of(nominal, log)
+    low, high = load.intervals["mass"]
+    print(f"load mass        {load.mass:8.4f} kg, 95 % {low:.4f} to {high:.4f}    true {MASS}")
+    print(f"centre of mass   {np.round(load.centre, 4)} m    true {COM}")
     print(
-        f"identified: relative torque error {100 * estimate.relative_error():.2f} %, physical: {estimate.is_physical}"
-    )
-    print(f"    load mass        {load[0]:8.4f} kg    true {MASS}")
-    print(f"    centre of mass   {np.round(inertia.com(at_flange), 4)} m    true {COM}")
-    print(
-        f"    inertia about it {np.round(np.linalg.eigvalsh(inertia.com_tensor(at_flange)), 5)} kg m^2   "
+        f"inertia about it {np.round(np.linalg.eigvalsh(load.inertia), 5)} kg m^2   "
         f" true {np.round(np.sort(np.diag(I_com)), 5)}"
     )
-    fv, fc = estimate.x[estimate.model.indices("viscous")], estimate.x[estimate.model.indices("coulomb")]
-    print(f"    friction         {fv.mean():.3f} N m s/rad, {fc.mean():.3f} N m (means)    true {VISCOUS}, {COULOMB}\n")
+    fv, fc = (np.array([load.friction[f"{kind}{k + 1}"] for k in range(nominal.nv)]) for kind in ("fv", "fc"))
+    print(f"friction         {fv.mean():.3f} N m s/rad, {fc.mean():.3f} N m (means)    true {VISCOUS}, {COULOMB}")
+    print(f"doubts           {', '.join(d.kind for d in load.doubts) or 'none'}\n")
     found = gc.Friction(fv, fc, SMOOTHING)
 
     q0 = np.array([0.0, -0.6, 0.2, -2.0, 0.1, 1.6, 0.4])
@@ -87,7 +82,7 @@ def experiment(duration: float = 9.0, iterations: int = 45) -> dict[str, tuple[t
     reference = Sinusoids(nominal, q0, amplitude, frequency, start_at_rest=1.0)
     controllers = {
         "computed torque, no load": ComputedTorque(nominal, reference, KP, KD),
-        "computed torque, identified": ComputedTorque(estimate.robot, reference, KP, KD, found),
+        "computed torque, identified": ComputedTorque(load.robot, reference, KP, KD, found),
         "computed torque, truth": ComputedTorque(true, reference, KP, KD, friction),
         "adaptive, from no load": SlotineLi(
             nominal, reference, Lambda=KP / KD, K=[20.0, 20.0, 10.0, 10.0, 2.0, 2.0, 0.5],

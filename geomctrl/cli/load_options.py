@@ -64,8 +64,8 @@ class LoadOptions:
         str | None,
         typer.Option(
             metavar="NAMES",
-            help="What the log calls them: fx,fy,fz,tx,ty,tz; or one array, or a stem that 1 to 6 follow [default: the"
-            " usual names].",
+            help="What the log calls them: fx,fy,fz,tx,ty,tz; one array, what they begin with, or a bag's topic"
+            " [default: the usual names].",
         ),
     ] = None
     estimate_gravity: Annotated[

@@ -54,7 +54,8 @@ def states(m: Motion, names: tuple[str, ...] = ("joint2", "gripper", "joint1")) 
 def write_bag(
     path: Path, topics: dict[str, list[dict[str, Any]]], storage: str = "sqlite3", compression: str | None = None
 ) -> Path:
-    """A ROS 2 bag: by topic, joint states with stamps [ns]; strings where a topic is called /rosout."""
+    """A ROS 2 bag: by topic, joint states with stamps [ns], or wrenches (6,), forces first; strings where a topic is
+    called /rosout."""
     from rosbags.rosbag2 import CompressionFormat, CompressionMode, StoragePlugin, Writer
     from rosbags.typesys import Stores, get_typestore
 
@@ -67,16 +68,21 @@ def write_bag(
     with writer:
         for topic, messages in topics.items():
             text = topic == "/rosout"
-            kind = "std_msgs/msg/String" if text else joint_state
+            wrenches = bool(messages) and "wrench" in messages[0]
+            kind = "std_msgs/msg/String" if text else "geometry_msgs/msg/WrenchStamped" if wrenches else joint_state
             connection = writer.add_connection(topic, kind, typestore=store)
             for k, x in enumerate(messages):
                 if text:
                     message = types[kind](data=x["data"])
                 else:
                     stamp = types["builtin_interfaces/msg/Time"](*divmod(x["stamp"], 1_000_000_000))
-                    header = types["std_msgs/msg/Header"](stamp, "")
+                    header = types["std_msgs/msg/Header"](stamp, x.get("frame", ""))
                     arrays = [np.asarray(x.get(key, ()), float) for key in ("position", "velocity", "effort")]
-                    message = types[kind](header, x["name"], *arrays)
+                    if wrenches:
+                        parts = [types["geometry_msgs/msg/Vector3"](*x["wrench"][k : k + 3]) for k in (0, 3)]
+                        message = types[kind](header, types["geometry_msgs/msg/Wrench"](*parts))
+                    else:
+                        message = types[kind](header, x["name"], *arrays)
                 received = x.get("received", x.get("stamp", START + k)) + 500_000 * (not text)
                 writer.write(connection, received, store.serialize_cdr(message, kind))
     return path

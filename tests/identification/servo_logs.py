@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 
 import geomctrl as gc
@@ -12,6 +14,7 @@ from geomctrl.identification import Dataset, RegressorModel
 
 SMOOTHING = 0.05
 VISCOUS, COULOMB, ARMATURE = np.array([0.5, 0.3]), np.array([1.0, 0.6]), np.array([0.2, 0.1])
+FRICTION = gc.Friction(VISCOUS, COULOMB, SMOOTHING)
 KP, KD = np.array([400.0, 200.0]), np.array([30.0, 15.0])
 ARM = models.two_link().with_armature(ARMATURE)
 MODEL = RegressorModel(ARM, rotor=[1], smoothing=SMOOTHING, offset=False)
@@ -34,6 +37,12 @@ class PID:
         return Command(self.kp * e + self.kd * (desired.v - v) + self.ki * z, None, {}, z + self.period * e)
 
 
+def rubbing(robot):
+    """The same with ARM's friction in its joints: then it is in a model's prior."""
+    joints = (replace(j, damping=d, friction=c) for j, d, c in zip(robot.joints, VISCOUS, COULOMB))
+    return replace(robot, joints=tuple(joints))
+
+
 def true_parameters(model=MODEL):
     """x of the model for ARM with its friction."""
     x = model.prior
@@ -41,15 +50,18 @@ def true_parameters(model=MODEL):
     return x
 
 
-def servo_log(period, seconds, *, delay=0.0, steps=1, bits=None, ki=0.0, law=None, noise=0.0, seed=0, **plant):
-    """ARM under a PID law, logged at its samples: with `bits`, from an encoder, and velocities are its differences.
+def servo_log(
+    period, seconds, *, delay=0.0, steps=1, bits=None, ki=0.0, law=None, noise=0.0, seed=0, friction=FRICTION
+):
+    """The law's robot, ARM under a PID law by default, logged at its samples: with `bits`, from an encoder, and
+    velocities are its differences.
 
     steps: of integration a sample, `delay` being a multiple of them. noise [N m]: of the torques.
     """
     law = PID(ARM, MOTION, KP, KD, ki, period) if law is None else law
     sensors = [] if bits is None else [gc.sensors.Encoder(bits)]
     links = [gc.actuators.TransportDelay(delay)] if delay else []
-    true = gc.Plant(ARM, gc.Friction(VISCOUS, COULOMB, SMOOTHING), actuators=links, sensors=sensors, **plant)
+    true = gc.Plant(law.robot, friction, actuators=links, sensors=sensors)
     begin = law.reference(0.0)
     run = gc.simulate(
         true, law, begin.q, begin.v, seconds, period / steps, control_dt=period, monitors=None, compiled=True

@@ -77,6 +77,9 @@ def test_two_logs_need_no_inertias_of_the_robot_and_one_log_does(logs):
     wrong = PANDA.with_parameters(1.4 * PANDA.parameters)
     report = identify_load(wrong, logs(0), logs(1, None), frame=FRAME, filtering=FILTER)
     right = identify_load(PANDA, logs(0), logs(1, None), frame=FRAME, filtering=FILTER)
+    for k in range(7):  # friction of the loaded robot, which the logs have of 2 N m s/rad and 1.5 N m
+        assert right.friction[f"fv{k + 1}"] == pytest.approx(2.0, abs=0.1)
+        assert right.friction[f"fc{k + 1}"] == pytest.approx(1.5, abs=0.1)
     np.testing.assert_allclose(report.parameters, right.parameters, rtol=1e-6, atol=1e-9)
     misled = identify_load(wrong, logs(0), frame=FRAME, filtering=FILTER)
     assert misled.mass < 0.8 * LOAD.mass
@@ -127,6 +130,8 @@ def test_a_robot_identified_before_and_its_file_say_the_same(logs, tmp_path):
     )
     np.testing.assert_allclose(again.parameters, report.parameters, rtol=1e-9, atol=1e-12)
     assert report.mass == pytest.approx(LOAD.mass, rel=0.02)
+    found = {name: float(estimate.x[estimate.model.names.index(name)]) for name in report.friction}
+    assert report.friction == pytest.approx(found), "the same as without the load"
     unaware = identify_load(PANDA, logs(0), frame=FRAME, filtering=FILTER, friction="same")  # of friction
     assert np.linalg.norm(unaware.parameters - TRUE) > 3.0 * np.linalg.norm(report.parameters - TRUE)
     again.save(tmp_path / "loaded")
@@ -309,7 +314,8 @@ def test_a_body_that_the_log_determines_is_not_moved_by_the_prior():
 def test_intervals_of_centre_and_inertia_are_those_of_samples():
     rng = np.random.default_rng(4)
     W = rng.normal(size=(60, 10)) / 2e-3
-    found = body.estimated(W, W @ TRUE)
+    far = inertia.from_com(LOAD.mass, np.array([0.3, -0.2, 0.7]), LOAD.inertia)  # where moving axes counts
+    found = body.estimated(W, W @ far)
     samples = rng.multivariate_normal(found.least_squares, found.covariance, 20_000)
     box = found.quantities()
     for name, values in (("centre", inertia.com(samples)), ("inertia", inertia.com_tensor(samples))):

@@ -62,8 +62,8 @@ def identify_load(
     frame: a frame or body of the robot that the load moves with, in whose axes it is found; default the last body, or
     the sensor's. friction of the loaded robot: "own" (viscous, Coulomb, offsets: fitted apart), "same" as without, or
     "load": with a part that is proportional to the torque a joint transmits (Hamon, Gautier, Garrec 2010). model: what
-    the robot's torques are made of, default as in `identify`. wrench: what the log calls fx, fy, fz, tx, ty, tz; beside
-    a Dataset the numbers (N, 6). reading, filtering: as in `identify`.
+    the robot's torques are made of, default as in `identify`. wrench: what the log calls fx, fy, fz, tx, ty, tz, or a
+    bag's topic of wrenches; beside a Dataset the numbers (N, 6). reading, filtering: as in `identify`.
     Raises DataError, ExcitationError (the motion does not show the mass), ArgumentError, NameNotFoundError.
     """
     expected = "a Dataset or the path of a log"
@@ -109,7 +109,8 @@ def _from_two(robot, logs, at: Frame, model, friction: str, reading: Reading, fi
     found = (*doubts.of_body(body), *doubts.of_two_logs(s))
     way = f"from {with_.label!r} and, without it, {without.label!r}"
     notes = {"friction of the loaded robot": friction, "time with load [s]": round(with_.t[-1] - with_.t[0], 3)}
-    return _report(robot, at, body, s, way, with_.history, notes | _shares(columns, s), found)
+    notes |= _shares(columns, s)
+    return _report(robot, at, body, s, way, with_.history, notes, found, friction=_friction(columns, s))
 
 
 def _from_one(robot, log, at: Frame, identified, model, friction, reading: Reading, filtering: Filtering) -> LoadReport:
@@ -126,7 +127,7 @@ def _from_one(robot, log, at: Frame, identified, model, friction, reading: Readi
              "time [s]": round(data.t[-1] - data.t[0], 3)}  # fmt: skip
     extra = dict(identified) if isinstance(identified, Mapping) else {}
     return _report(robot, at, body, s, f"from {data.label!r} and the robot's model", data.history,
-                   notes | _shares(columns, s), found, extra)  # fmt: skip
+                   notes | _shares(columns, s), found, extra, _friction(columns, s))  # fmt: skip
 
 
 def _from_wrenches(robot, log, frame, sensor, wrench, estimate_gravity, reading, filtering) -> LoadReport:
@@ -135,7 +136,7 @@ def _from_wrenches(robot, log, frame, sensor, wrench, estimate_gravity, reading,
         raise ArgumentError(f"frame: {at.name!r} does not move with the sensor {sensor!r}: they are on different links")
     if not np.any(robot.gravity) and estimate_gravity:
         raise ArgumentError("estimate_gravity: the robot's gravity is zero, and its size must be known")
-    motion, W = wrenches.read(log, robot, reading, wrench)
+    motion, W = wrenches.read(log, robot, reading, wrench, sensor)
     judged = derive(motion, tau=W.tau[:, np.arange(motion.nv) % 6])  # a cut-off is chosen for what is measured
     filter_ = filtering.for_log(judged)
     data, W = filter_.filtered(motion), filter_.filtered(W)
@@ -158,11 +159,11 @@ def _from_wrenches(robot, log, frame, sensor, wrench, estimate_gravity, reading,
 # --- pieces ---------------------------------------------------------------------------------------------------------
 
 
-def _report(robot, at, body: Body, s: Solved, way, history, notes, found, extra=None) -> LoadReport:
+def _report(robot, at, body: Body, s: Solved, way, history, notes, found, extra=None, friction=None) -> LoadReport:
     pi = robot.parameters.copy()
     pi[at.body] += inertia.transform(at.placement, body.parameters)
     loaded = robot.with_parameters(pi, physical=False)
-    return LoadReport(loaded, at.name, body, s, way, history, notes, tuple(found), extra or {})
+    return LoadReport(loaded, at.name, body, s, way, history, notes, tuple(found), extra or {}, friction or {})
 
 
 def carried(robot: Robot, frame: str | None, argument: str = "frame") -> Frame:
@@ -190,6 +191,15 @@ def _with_share(fit, columns: Columns, friction: str) -> tuple[Solved, Columns]:
         columns = replace(columns, transmitted=(x[: columns.model.inertial], s.x))
         s = fit(columns)
     return s, columns
+
+
+def _friction(columns: Columns, s: Solved) -> dict[str, float]:
+    """Friction of the loaded robot by the model's names: the robot's own, and what is fitted apart with the load on."""
+    model, first = columns.model, len(s.nuisances) - len(columns.own)
+    x = np.zeros(model.size) if columns.known is None else columns.known.copy()
+    x[columns.at] = s.nuisances[: len(columns.at)]
+    x[columns.own] += s.nuisances[first:]
+    return {model.names[k]: float(x[k]) for k in own_friction(model)}
 
 
 def _shares(columns: Columns, s: Solved) -> dict[str, str]:

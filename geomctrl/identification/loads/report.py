@@ -44,7 +44,7 @@ class LoadReport:
     """A load in the frame `frame`, with the data it came from.
 
     `robot`: the one given, with the load attached; `way`: how it was found, in words; `extra`: what the robot's file
-    holds beside it (friction).
+    holds beside it; `friction`: of the joints with the load on, "fv1" [N m s/rad], "fc1" [N m], ..., none of a sensor.
     """
 
     robot: Robot
@@ -56,6 +56,7 @@ class LoadReport:
     notes: dict[str, Any] = field(default_factory=dict)
     doubts: tuple[Doubt, ...] = ()
     extra: Mapping[str, Any] = field(default_factory=dict)
+    friction: Mapping[str, float] = field(default_factory=dict)
 
     @property
     def parameters(self) -> np.ndarray:
@@ -157,6 +158,7 @@ class LoadReport:
             "least_squares": dict(zip(NAMES, self.body.least_squares.tolist())),
             "intervals": {k: _closed(x) for k, x in self.intervals.items()},
             "not_excited": self.not_excited,
+            "friction": dict(self.friction),
             "errors": self.errors,
         }
 

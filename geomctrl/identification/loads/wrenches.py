@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from geomctrl.arguments import checked, instance, listed
-from geomctrl.errors import ArgumentError
+from geomctrl.errors import ArgumentError, NameNotFoundError
 from geomctrl.identification.data import Dataset, reading
 from geomctrl.identification.data.reading.numbers import real
 from geomctrl.identification.data.samples import derive
@@ -23,14 +23,19 @@ AXES = "xyz"
 WORDS = (("f", "t"), ("f", "m"), ("force", "torque"), ("F", "T"), ("F", "M"), ("Force", "Torque"))
 NUMBERED = ("f", "ft", "wrench")  # f1 ... f6, or an array (N, 6)
 BETWEEN = ("", "_", ".", "/")
+OUTSIDE = 0.05  # of the motion, before the first and after the last wrench
+HOLE = 3.0  # periods without a wrench
 
 
-def read(source: Dataset | str | Path, robot: Robot, options: Reading, wrench: Any) -> tuple[Dataset, Dataset]:
+def read(
+    source: Dataset | str | Path, robot: Robot, options: Reading, wrench: Any, sensor: str
+) -> tuple[Dataset, Dataset]:
     """(the motion, as `Reading.read` gives logs, with torques that hold the robot up in place of measured ones; the
     wrenches (N, 6) at its times, forces first, as positions and torques of a Dataset).
 
-    wrench: the columns' names in the order fx, fy, fz, tx, ty, tz, or the name of an array, None for the usual names;
-    beside a Dataset the numbers (N, 6). Raises DataError, ArgumentError.
+    wrench: the columns' names in the order fx, fy, fz, tx, ty, tz, the name of an array or of a topic, None for the
+    usual names; beside a Dataset the numbers (N, 6). sensor: the frame that they are in. Raises DataError,
+    ArgumentError.
     """
     if isinstance(source, Dataset):
         W = checked("wrench", [] if wrench is None else wrench, ())
@@ -39,12 +44,58 @@ def read(source: Dataset | str | Path, robot: Robot, options: Reading, wrench: A
         t = source.t
         data = derive(source, tau=_holding(source, robot), mask=np.ones((len(source), robot.nv), bool))
     else:
-        recording = reading.recorded(Path(source), options.topic)
-        columns = wrench_columns(recording, wrench)
-        data = _motion(recording, robot, options)
+        moving, *sensors = reading.with_wrenches(Path(source), options.topic)
+        recording = _sensor(sensors, wrench) if sensors else moving
+        _require_frame(recording, robot, sensor)
+        alone = wrench if not sensors or _several(wrench) else None
+        columns = wrench_columns(recording, alone)
+        data = _motion(moving, robot, options, Path(source).stem)
         t, W = _times_and_wrenches(recording, columns, options)
+        data = _where_felt(t, data)
     data = options.read(data, robot)
     return data, _at_times(t, W, data)
+
+
+def _several(wrench: Any) -> bool:
+    """Whether columns are named, not a topic."""
+    return wrench is not None and not isinstance(wrench, str) and len(listed("wrench", wrench)) > 1
+
+
+def _sensor(sensors: Sequence[reading.Recording], wrench: Any) -> reading.Recording:
+    """The topic of wrenches, of a bag's, that is asked for. Raises DataError."""
+    topics = {next(name for name in x.arrays if name.endswith("/wrench/force/x"))[:-15]: x for x in sensors}
+    there, label = ", ".join(topics), sensors[0].label
+    if _several(wrench):
+        found = [x for x in sensors if set(wrench) <= set(x.arrays)]
+        if not found:
+            raise DataError(f"{label}: wrench: expected the name of a topic, {there}, or columns of one of them")
+        return found[0]
+    if wrench is None:
+        if len(topics) > 1:
+            raise DataError(
+                f"{label}: wrench: expected one topic of wrenches, got {len(topics)}: {there}; name one (identify-load:"
+                f" --wrench {next(iter(topics))})"
+            )
+        return sensors[0]
+    name = instance("wrench", wrench if isinstance(wrench, str) else listed("wrench", wrench)[0], str, "a topic")
+    found = [x for topic, x in topics.items() if topic.strip("/") == name.strip("/")]
+    if not found:
+        raise DataError(f"{label}: wrench: no topic {name!r} of wrenches; there are {there}")
+    return found[0]
+
+
+def _require_frame(recording: reading.Recording, robot: Robot, sensor: str) -> None:
+    """Raise DataError where the log says that its wrenches are in another frame of the robot than the sensor's."""
+    try:
+        at = robot.frame(recording.frame) if recording.frame else None
+    except NameNotFoundError:
+        return  # the driver's own name of it
+    there = robot.frame(sensor)
+    if at is not None and (at.body != there.body or not np.allclose(at.placement, there.placement, atol=1e-6)):
+        raise DataError(
+            f"{recording.label}: sensor: the log's wrenches are in frame {recording.frame!r}, got {sensor!r}, which is"
+            " elsewhere on the robot"
+        )
 
 
 def wrench_columns(recording: reading.Recording, wrench: Any) -> list[str]:
@@ -55,7 +106,7 @@ def wrench_columns(recording: reading.Recording, wrench: Any) -> list[str]:
         for name in given:
             instance("wrench", name, str, "names of columns")
         if len(given) == 1:
-            given = [given[0]] if given[0] in names else [f"{given[0]}{k}" for k in range(1, 7)]
+            given = _stemmed(given[0], names)
         elif len(given) != 6:
             raise ArgumentError(f"wrench: expected six columns, fx, fy, fz, tx, ty, tz, or one array, got {len(given)}")
         if missing := [name for name in given if name not in names]:
@@ -63,13 +114,24 @@ def wrench_columns(recording: reading.Recording, wrench: Any) -> list[str]:
         return given
     found = [x for x in _usual(names) if all(name in names for name in x)]
     if len(found) > 1:
-        raise DataError(f"{recording.label}: wrench: {found[0][0]!r} or {found[1][0]!r}? name its six columns")
+        raise DataError(
+            f"{recording.label}: wrench: {found[0][0]!r} or {found[1][0]!r}? name its six columns, or what they begin"
+            " with"
+        )
     if not found:
         raise DataError(
             f"{recording.label}: wrench: expected forces and moments of the wrist's sensor, columns fx, fy, fz, tx, ty,"
             f" tz or f1 to f6, or their names (identify-load: --wrench NAME,NAME,...); {recording.there_are()}"
         )
     return found[0]
+
+
+def _stemmed(stem: str, names: Sequence[str]) -> list[str]:
+    """The array of that name, or the columns that begin so: /ft of /ft/wrench/force/x, f of f1 to f6."""
+    if stem in names:
+        return [stem]
+    ways = [x for x in _usual(names) if x[0].startswith(stem) and all(name in names for name in x)]
+    return ways[0] if len(ways) == 1 else [f"{stem}{k}" for k in range(1, 7)]
 
 
 def _usual(names: Sequence[str]) -> list[list[str]]:
@@ -85,7 +147,7 @@ def _usual(names: Sequence[str]) -> list[list[str]]:
     return ways + [[word] for word in NUMBERED]
 
 
-def _motion(recording: reading.Recording, robot: Robot, options: Reading) -> Dataset:
+def _motion(recording: reading.Recording, robot: Robot, options: Reading, label: str) -> Dataset:
     """The log without its wrench and torques."""
     joints = options.joints if options.joints is not None or robot.nq != robot.nv else robot.dof_names
     n = len(next(iter(recording.arrays.values()), ()))
@@ -95,7 +157,7 @@ def _motion(recording: reading.Recording, robot: Robot, options: Reading) -> Dat
     found, names = reading.fields(
         silent, replace(options, keys=keys, joints=joints, current_gains=None, drop_bad_rows=rows)
     )
-    data = Dataset(**found, label=Path(recording.label.split("'")[1]).stem, names=names)
+    data = Dataset(**found, label=label, names=names)
     data.check(robot, units=False)
     return derive(data, tau=_holding(data, robot))
 
@@ -133,16 +195,32 @@ def _times_and_wrenches(recording: reading.Recording, columns: list[str], option
     return found["t"], found["tau"]
 
 
+def _where_felt(t: np.ndarray, data: Dataset) -> Dataset:
+    """The motion without what it did while there were no wrenches. Raises DataError where that is much of it."""
+    if len(t) < 2 or not (np.diff(t) > 0.0).all():
+        raise DataError(f"{data.label}: wrench: expected increasing time stamps of wrenches, got some that go back")
+    inside = (data.t >= t[0]) & (data.t <= t[-1])
+    if (~inside).mean() > OUTSIDE:
+        raise DataError(
+            f"{data.label}: wrench: expected wrenches over the whole motion, got them from {t[0]:.6g} to"
+            f" {t[-1]:.6g} s, the motion from {data.t[0]:.6g} to {data.t[-1]:.6g} s"
+        )
+    steps = np.diff(t)
+    before = np.clip(np.searchsorted(t, data.t, "right") - 1, 0, len(t) - 2)
+    hole = (steps[before] > HOLE * np.median(steps)) & (data.t != t[before]) & (data.t != t[before + 1])
+    kept = inside & ~hole
+    if kept.all():
+        return data
+    note = f"{int((~kept).sum())} samples left out: no wrenches there"
+    return derive(data.select(kept), history=(*data.history, note))
+
+
 def _at_times(t: np.ndarray, W: np.ndarray, data: Dataset) -> Dataset:
     """W at the motion's times: linear between its own, where these are others."""
     if len(t) == len(data) and np.array_equal(t, data.t):
         return Dataset(data.t, W, W, gaps=data.gaps, label=data.label)
-    inside = (data.t >= t[0]) & (data.t <= t[-1])
-    if not np.isfinite(W).all() or (~inside).mean() > 0.05:
-        raise DataError(
-            f"{data.label}: wrench: expected finite samples over the whole motion, got them from {t[0]:.6g} to"
-            f" {t[-1]:.6g} s, the motion from {data.t[0]:.6g} to {data.t[-1]:.6g} s"
-        )
+    if not np.isfinite(W).all():
+        raise DataError(f"{data.label}: wrench: expected finite numbers")
     values = np.stack([np.interp(data.t, t, w) for w in W.T], -1)
-    return Dataset(data.t, values, values, mask=inside, gaps=data.gaps, label=data.label,
+    return Dataset(data.t, values, values, gaps=data.gaps, label=data.label,
                    history=("wrenches interpolated to the motion's times",))  # fmt: skip

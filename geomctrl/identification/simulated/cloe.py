@@ -13,19 +13,17 @@ from typing import Any
 import numpy as np
 
 from geomctrl.arguments import choice, count, flag, listed, number
-from geomctrl.errors import ArgumentError, GeomctrlError
-from geomctrl.identification.base_parameters import combinations
+from geomctrl.errors import ArgumentError
 from geomctrl.identification.estimators.least_squares import finish
-from geomctrl.identification.estimators.residuals import autocorrelation
 
 from .experiment import experiment, motion, start_of
 from .result import Iteration, OutputErrorFit
-from .unknowns import State, Unknowns, rms
+from .search import Search
+from .told import close, untold
+from .unknowns import Unknowns
 
-FLOOR = 1e-9  # noise, of what was measured, below which it is rounding
-POOR = 1e-8  # relative singular value of the scaled derivatives up to which a direction is not told
-TRIES = 10
-CLOSE = 0.98  # correlation from which two parameters are hardly told apart
+LOST = 0.1  # share of a direction that is not told from which a parameter is not
+COSINES = 0.4
 
 
 def cloe(
@@ -47,7 +45,7 @@ def cloe(
     are hardly told. Where the robot and the loop begin in each part of a log is estimated with them.
     Converged: the last step changed what was simulated by less than `tolerance` of the residual.
 
-    Deviations hold for noise of any correlation that is short beside the log (Newey and West 1987). Raises
+    Deviations hold for noise of any correlation that is short beside the log. Raises
     SimulationError where the first loop is not stable, UntraceableError for laws without derivatives, ArgumentError.
     """
     model, x0 = start_of(start)
@@ -58,73 +56,20 @@ def cloe(
     iterations = count("iterations", iterations, 1)
     tolerance = number("tolerance", tolerance, "a number > 0", lambda x: x > 0.0)
     unknown = Unknowns(made, x0, wanted, flag("delay", delay), flag("positions", positions))
-    search = _Search(unknown)
+    search = Search(unknown)
     history, done = [], False
     while not done and len(history) < iterations:
         history.append(search.step())
         done = history[-1].change <= tolerance
+    search.settle(tolerance)
     return _result(search, tuple(history), done)
 
 
-class _Search:
-    """Levenberg and Marquardt's steps, columns scaled to unit length."""
-
-    def __init__(self, unknown: Unknowns):
-        self.unknown, self.damping = unknown, 1e-4
-        self.counts, self.floor = unknown.used(), FLOOR * np.maximum(unknown.sizes(), 1e-12)
-        self.state = unknown.at(unknown.first())
-        self.cost = self._cost(self.state)
-
-    def noise(self, state: State) -> np.ndarray:
-        return np.maximum(rms(state.errors, self.counts), self.floor)
-
-    def _cost(self, state: State) -> float:
-        return float(self.counts @ np.log(self.noise(state)))
-
-    def linear(self) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-        """(U, s, Vt, column lengths, error) of the weighted derivatives at hand."""
-        weights = 1.0 / self.noise(self.state)
-        stack = np.vstack([w * R for w, R in zip(weights, self.unknown.factors(self.state))])
-        length = np.linalg.norm(stack[:, :-1], axis=0)
-        length = np.where(length > 1e-12 * length.max(), length, np.inf)  # what nothing depends on stays
-        U, s, Vt = np.linalg.svd(stack[:, :-1] / length, full_matrices=False)
-        return U, s, Vt, length, stack[:, -1]
-
-    def step(self) -> Iteration:
-        U, s, Vt, length, error = self.linear()
-        told = s > POOR * s[0]
-        along, size = U[:, told].T @ error, np.linalg.norm(error)
-        tau = [part.tau * part.mask for part in self.unknown.made.parts]
-        n = self.unknown.n
-        wrong = np.linalg.norm(np.concatenate([e[:, :n] for e in self.state.errors]))
-        begun = float(wrong / np.linalg.norm(np.concatenate(tau)))
-        for _ in range(TRIES):
-            part = s[told] / (s[told] ** 2 + self.damping)
-            theta = self.state.theta + Vt[told].T @ (part * along) / length
-            if self.unknown.delay:
-                at = self.unknown.shared - 1
-                theta[at] = max(theta[at], 0.0)
-            change, used = float(np.linalg.norm(s[told] * part * along) / size), self.damping
-            try:
-                state = self.unknown.at(theta)
-                cost = self._cost(state)
-            except (GeomctrlError, np.linalg.LinAlgError):
-                cost = np.inf
-            if cost <= self.cost + 1e-9 * self.counts.sum():
-                self.state, self.cost, self.damping = state, cost, max(0.1 * self.damping, 1e-12)
-                return Iteration(begun, change, used)
-            self.damping = max(10.0 * self.damping, 1e-6)
-        return Iteration(begun, 0.0, self.damping)  # no step is better: this is the best there is, to rounding
-
-
-def _result(search: _Search, history: tuple[Iteration, ...], done: bool) -> OutputErrorFit:
-    unknown, state = search.unknown, search.state
-    _, s, Vt, length, _ = search.linear()
-    told, shared = s > POOR * s[0], unknown.shared
-    half = Vt[told].T / s[told] / length[:, None]
+def _result(search: Search, history: tuple[Iteration, ...], done: bool) -> OutputErrorFit:
+    unknown, state, at = search.unknown, search.state, search.linear()
+    shared, half = unknown.shared, at.scale[:, None] * at.Vt.T / at.s
     covariance = (half @ (half.T @ _long_run(search) @ half) @ half.T)[:shared, :shared]
-    lost = np.abs(Vt[~told]).max(axis=0, initial=0.0)[:shared] > 0.01
-    lost |= np.isinf(length[:shared])
+    lost = np.abs(at.lost).max(axis=0, initial=0.0)[:shared] > LOST
     covariance[lost, :] = covariance[:, lost] = 0.0
     covariance[lost, lost] = np.inf
     names, model = tuple(unknown.names[:shared]), unknown.made.model
@@ -134,44 +79,22 @@ def _result(search: _Search, history: tuple[Iteration, ...], done: bool) -> Outp
     estimate = finish(model, model.compress(data), x, 1.0 / noise, "cloe", covariance=covariance[:nb, :nb])
     return OutputErrorFit(
         "cloe", estimate, unknown.made.loop.changed(**unknown.changes(state.theta)), names, state.theta[:shared].copy(),
-        covariance, history, done, data, _untold(unknown, Vt[~told], length), _close(names, covariance),
+        covariance, history, done, data, untold(unknown, at.lost, at.scale), close(names, covariance),
     )  # fmt: skip
 
 
-def _long_run(search: _Search) -> np.ndarray:
-    """The covariance of the gradient, with its correlation in time: Bartlett's weights, to where errors forget."""
+def _long_run(search: Search) -> np.ndarray:
+    """The covariance of the gradient, with its correlation in time of either sign, from its lowest frequencies: the
+    mean square of its 0.4 N^(2/3) first cosines (Lazarus, Lewis, Stock and Watson 2018). Differences of counts hang
+    together negatively, which kernels that reach over some lags hardly see.
+    """
+    from scipy.fft import dct  # slow to import
+
     unknown, state = search.unknown, search.state
-    scores = unknown.scores(state, 1.0 / search.noise(state))
-    longest = max(state.errors, key=len)
-    rho = [autocorrelation(e) for e in longest.T if e.any()]
-    crossing = [int(np.argmax(r < 0.05)) if (r < 0.05).any() else len(r) for r in rho]
-    lags = min(2 * max(crossing, default=1), max(len(longest) // 10, 1))
     total = np.zeros((unknown.size, unknown.size))
-    for g in scores:
-        total += g.T @ g
-        for lag in range(1, min(lags, len(g) - 1) + 1):
-            both = g[lag:].T @ g[:-lag]
-            total += (1.0 - lag / (lags + 1.0)) * (both + both.T)
+    for g in unknown.scores(state, 1.0 / search.noise(state)):
+        cosines = min(max(round(COSINES * len(g) ** (2.0 / 3.0)), 1), len(g) - 1)
+        found = np.asarray(dct(g, norm="ortho", axis=0))[1 : cosines + 1]
+        total += len(g) / cosines * (found.T @ found)
     freedom = search.counts.sum() / max(search.counts.sum() - unknown.size, 1)
     return total * freedom
-
-
-def _untold(unknown: Unknowns, directions: np.ndarray, length: np.ndarray) -> tuple[str, ...]:
-    """In words."""
-    names = [name if " " not in name else f"({name})" for name in unknown.names]
-    words = [f"{names[k]}: nothing measured depends on it" for k in np.flatnonzero(np.isinf(length[: unknown.shared]))]
-    for v in directions:
-        used = np.where(np.abs(v) > 0.02, v / length, 0.0)
-        if not used[: unknown.shared].any():
-            continue
-        lead = int(np.argmax(np.abs(v) * (np.arange(len(v)) < unknown.shared)))
-        words.append(combinations((used / used[lead])[None], [lead], names)[0])
-    return tuple(words)
-
-
-def _close(names: Sequence[str], covariance: np.ndarray) -> tuple[str, ...]:
-    d = np.sqrt(np.diag(covariance))
-    with np.errstate(all="ignore"):
-        r = covariance / np.outer(d, d)
-    pairs = np.argwhere(np.triu(np.abs(np.nan_to_num(r)), 1) > CLOSE)
-    return tuple(f"{names[i]} and {names[j]}: correlation {r[i, j]:.4f}" for i, j in pairs)

@@ -17,8 +17,8 @@ from geomctrl.identification.data import Dataset
 class SampledReference:
     """The cubic spline through q (N, nv) at times t (N,) [s]: between samples, and exactly q at them.
 
-    v, a (N, nv): where they were recorded too, else the spline's derivatives. Before the first and after the last
-    sample the motion stays where it is. For joints with one degree of freedom.
+    v, a (N, nv): where they were recorded too, else the spline's derivatives. Half a sample before the first and after
+    the last one the motion stays where it is. For joints with one degree of freedom.
     """
 
     def __init__(self, t: ArrayLike, q: ArrayLike, v: ArrayLike | None = None, a: ArrayLike | None = None):
@@ -30,6 +30,7 @@ class SampledReference:
         if points.ndim != 2 or len(points) != len(times):
             raise ArgumentError(f"q: expected shape ({len(times)}, nv), got {points.shape}")
         self.first, self.last = float(times[0]), float(times[-1])
+        self.slack = 0.5 * float(np.median(np.diff(times)))  # the loop's samples are not the log's to rounding
         spline: Any = CubicSpline(times, points)
         self._curves = [spline, spline.derivative(1), spline.derivative(2)]
         for k, (name, x) in enumerate((("v", v), ("a", a)), start=1):
@@ -53,7 +54,7 @@ class SampledReference:
             raise ArgumentError("t: expected times, got none")
         inside = np.clip(t, self.first, self.last)
         q, v, a = (np.asarray(curve(inside)) for curve in self._curves)
-        moving = ((t >= self.first) & (t <= self.last))[..., None]
+        moving = ((t >= self.first - self.slack) & (t <= self.last + self.slack))[..., None]
         return Desired(q, v * moving, a * moving)
 
     def __call__(self, t: float) -> Desired:

@@ -29,8 +29,9 @@ class OutputErrorFit:
     estimate: the robot's parameters, as other estimators give them, on the simulated motion; `robot` is its robot.
     loop: with the gains and the delay found. names, values, covariance: of all that was estimated, base parameters
     first, then gains ("kp1", ...) and "delay". simulated: t, q, v, a of the last simulation and the torques measured.
-    undetermined: combinations of them that the log does not tell, in words: they kept their first values, and what is
-    in them has an infinite deviation. correlated: pairs it hardly tells apart, with their correlation. history: an
+    undetermined: changes of them, in words, that the log tells no better than to their own size (where a value is near
+    zero, a tenth of the largest of its kind): they keep their first values where these are as likely, and what is in
+    them has an infinite deviation. correlated: pairs it hardly tells apart, with their correlation. history: an
     `Iteration` each; converged: whether the last changed no more than the tolerance.
     """
 

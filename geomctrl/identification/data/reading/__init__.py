@@ -6,7 +6,7 @@ them.
 """
 
 from .fields import Options, fields
-from .formats import FORMATS, recorded
+from .formats import FORMATS, recorded, with_wrenches
 from .mapping import JointMapping
 from .numbers import booleans, real
 from .recording import Recording
@@ -25,4 +25,5 @@ __all__ = [
     "fields",
     "real",
     "recorded",
+    "with_wrenches",
 ]

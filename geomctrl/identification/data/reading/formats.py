@@ -14,12 +14,14 @@ from .recording import Recording
 
 @dataclass(frozen=True)
 class Format:
-    """read(path, topic): the recording; topic: of the messages to read, where a file holds messages."""
+    """read(path, topic): the recording; topic: of the messages to read, where a file holds messages; wrenches(path,
+    topic): that, and a recording of each sensor's wrenches, where these are messages of their own."""
 
     name: str
     suffixes: tuple[str, ...]
     signatures: tuple[tuple[int, bytes], ...]  # (place, bytes)
     read: Callable[[Path, str | None], Recording]
+    wrenches: Callable[[Path, str | None], list[Recording]] | None = None
 
     def signed(self, head: bytes) -> bool:
         return any(head[at : at + len(sign)] == sign for at, sign in self.signatures)
@@ -35,8 +37,10 @@ FORMATS = {
         Format("matlab", (".mat",), ((0, b"MATLAB 5.0"), (0, b"MATLAB 7.3")), matlab.read),
         Format("hdf5", (".h5", ".hdf5"), ((0, HDF5), (512, HDF5)), matlab.read_hdf5),
         Format("parquet", (".parquet", ".pq"), ((0, b"PAR1"),), parquet.read),
-        Format("ros2", (".db3", ".mcap"), ((0, b"SQLite format 3\0"), (0, b"\x89MCAP0\r\n")), ros.read),
-        Format("ros1", (".bag",), ((0, b"#ROSBAG V2.0"),), ros.read_ros1),
+        Format(
+            "ros2", (".db3", ".mcap"), ((0, b"SQLite format 3\0"), (0, b"\x89MCAP0\r\n")), ros.read, ros.read_wrenches
+        ),
+        Format("ros1", (".bag",), ((0, b"#ROSBAG V2.0"),), ros.read_ros1, ros.read_ros1_wrenches),
     )
 }
 COMPRESSED = {b"\x28\xb5\x2f\xfd": "zstd", b"\x1f\x8b": "gzip", b"\x04\x22\x4d\x18": "lz4", b"BZh": "bzip2"}
@@ -47,19 +51,29 @@ def recorded(path: Path, topic: str | None = None, form: str | None = None) -> R
 
     Raises DataError for what is not there, empty, damaged or of no known format.
     """
+    return _format(path, form).read(path, topic)
+
+
+def with_wrenches(path: Path, topic: str | None = None) -> list[Recording]:
+    """[What the file holds, and each sensor's wrenches where these are messages of their own]; raises as `recorded`."""
+    form = _format(path)
+    return [form.read(path, topic)] if form.wrenches is None else form.wrenches(path, topic)
+
+
+def _format(path: Path, form: str | None = None) -> Format:
     if path.is_dir():
         if not (path / "metadata.yaml").is_file():
             raise DataError(
                 f"path: log {str(path)!r}: a folder without metadata.yaml: expected a ROS 2 bag's, or a file"
             )
-        return FORMATS["ros2"].read(path, topic)
+        return FORMATS["ros2"]
     if not path.is_file():
         raise DataError(f"path: log {str(path)!r}: no such file")
     with path.open("rb") as file:
         head = file.read(HEAD)
     if not head:
         raise DataError(f"log {str(path)!r}: an empty file (0 bytes)")
-    return (FORMATS[form] if form is not None else told(path, head)).read(path, topic)
+    return FORMATS[form] if form is not None else told(path, head)
 
 
 def told(path: Path, head: bytes) -> Format:

@@ -21,7 +21,8 @@ class Recording:
     """Numbers by name, in the file's order: (N,) a column, (N, k) an array.
 
     label: what messages call the file; kind: what they call one name's numbers, "array" or "column"; notes: what the
-    reader did, for `Dataset.history`; transposed: arrays (k, N) are usual, too, and told by the number of time stamps.
+    reader did, for `Dataset.history`; transposed: arrays (k, N) are usual, too, and told by the number of time stamps;
+    frame: in which wrenches are, where the file says so.
     """
 
     label: str
@@ -29,6 +30,7 @@ class Recording:
     kind: str = "column"
     notes: tuple[str, ...] = ()
     transposed: bool = False
+    frame: str = ""
 
     def there_are(self) -> str:
         """The names, in words."""

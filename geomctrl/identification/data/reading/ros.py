@@ -1,10 +1,10 @@
-"""ROS bags: the joint states of one topic, by rosbags, as the columns that PlotJuggler makes of them."""
+"""ROS bags: joint states of one topic, and wrenches, by rosbags, as the columns that PlotJuggler makes of them."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -14,6 +14,7 @@ from .recording import Recording, library
 from .topics import chosen
 
 JOINT_STATE = "sensor_msgs/msg/JointState"
+WRENCH = "geometry_msgs/msg/WrenchStamped"
 ZSTD = b"\x28\xb5\x2f\xfd"
 ARRAYS = ("position", "velocity", "effort")
 LISTED = 30  # topics in a message
@@ -26,57 +27,101 @@ def read(path: Path, topic: str | None = None) -> Recording:
     messages' own stamps, from the first on, or the bag's where they have none. Raises DataError, and ArgumentError
     without rosbags.
     """
-    with library(path, "ROS 2 bag"):
-        from rosbags.rosbag2 import Reader
-        from rosbags.typesys import Stores, get_typestore
-
-        store = get_typestore(Stores.LATEST)  # a joint state looks the same in all of them
-        return _read(path, Reader(path), topic, store.deserialize_cdr)
+    return _ros2(path, topic, False)[0]
 
 
 def read_ros1(path: Path, topic: str | None = None) -> Recording:
     """The same of a ROS 1 bag."""
+    return _ros1(path, topic, False)[0]
+
+
+def read_wrenches(path: Path, topic: str | None = None) -> list[Recording]:
+    """[joint states as `read` gives them, and of each topic of wrenches a recording of /topic/wrench/force/x, ... at
+    times of their own on the same clock]; its `frames` say in which frame each topic's wrenches are.
+    """
+    return _ros2(path, topic, True)
+
+
+def read_ros1_wrenches(path: Path, topic: str | None = None) -> list[Recording]:
+    """The same of a ROS 1 bag."""
+    return _ros1(path, topic, True)
+
+
+def _ros2(path: Path, topic: str | None, wrenches: bool) -> list[Recording]:
+    with library(path, "ROS 2 bag"):
+        from rosbags.rosbag2 import Reader
+        from rosbags.typesys import Stores, get_typestore
+
+        store = get_typestore(Stores.LATEST)  # joint states and wrenches look the same in all of them
+        return _read(path, Reader(path), topic, store.deserialize_cdr, wrenches)
+
+
+def _ros1(path: Path, topic: str | None, wrenches: bool) -> list[Recording]:
     with library(path, "ROS 1 bag"):
         from rosbags.rosbag1 import Reader
         from rosbags.typesys import Stores, get_typestore
 
-        return _read(path, Reader(path), topic, get_typestore(Stores.ROS1_NOETIC).deserialize_ros1)
+        return _read(path, Reader(path), topic, get_typestore(Stores.ROS1_NOETIC).deserialize_ros1, wrenches)
 
 
-def _read(path: Path, reader: Any, topic: str | None, decode: Any) -> Recording:
+class _Topic(NamedTuple):
+    """All messages of one topic, their own stamps and the bag's times [ns]."""
+
+    name: str
+    messages: list[Any]
+    stamps: np.ndarray
+    received: np.ndarray
+
+
+def _read(path: Path, reader: Any, topic: str | None, decode: Any, wrenches: bool) -> list[Recording]:
     label = f"log {str(path)!r}"
     with reader:
-        states = {c.topic: c.msgcount for c in reader.connections if c.msgtype == JOINT_STATE}
-        if not states:
-            others = sorted({f"{c.topic} ({c.msgtype})" for c in reader.connections})
-            more = f" and {len(others) - LISTED} more" if len(others) > LISTED else ""
-            there = f"it has {', '.join(others[:LISTED])}{more}" if others else "it has no topics"
-            raise DataError(f"{label}: no joint states: expected a topic of type {JOINT_STATE}; {there}")
-        name = chosen(label, {k: f"{n} messages" for k, n in states.items()}, topic)
-        here = [c for c in reader.connections if c.topic == name and c.msgtype == JOINT_STATE]
-        messages = reader.messages(connections=here)
-        columns, notes = _columns(label, name, ((at, _decoded(label, decode, raw)) for _, at, raw in messages))
-    return Recording(label, columns, notes=(f"joint states of {name}", *notes))
+        name = chosen(label, _topics(label, reader, JOINT_STATE, "joint states"), topic)
+        states = _taken(label, reader, decode, name, JOINT_STATE)
+        names = _topics(label, reader, WRENCH, "wrenches") if wrenches else {}
+        sensors = [_taken(label, reader, decode, x, WRENCH) for x in names]
+    stamped = all(x.stamps.any() for x in (states, *sensors))
+    notes = () if stamped else ("the bag's times, as messages have none",)
+    columns, first = _joint_states(label, states, stamped)
+    out = [Recording(label, columns, notes=(f"joint states of {name}", *notes))]
+    return out + [_wrenches(label, x, stamped, first) for x in sensors]
 
 
-def _decoded(label: str, decode: Any, raw: bytes) -> Any:
-    if raw[:4] == ZSTD:
-        raise DataError(f"{label}: its messages are compressed: give the bag's folder, whose metadata.yaml says how")
-    return decode(raw, JOINT_STATE)
+def _topics(label: str, reader: Any, kind: str, what: str) -> dict[str, str]:
+    """How many messages each topic of a kind has, in words. Raises DataError where there is none."""
+    found = {c.topic: f"{c.msgcount} messages" for c in reader.connections if c.msgtype == kind}
+    if not found:
+        others = sorted({f"{c.topic} ({c.msgtype})" for c in reader.connections})
+        more = f" and {len(others) - LISTED} more" if len(others) > LISTED else ""
+        there = f"it has {', '.join(others[:LISTED])}{more}" if others else "it has no topics"
+        raise DataError(f"{label}: no {what}: expected a topic of type {kind}; {there}")
+    return found
 
 
-def _columns(label: str, topic: str, messages: Iterable[tuple[int, Any]]) -> tuple[dict[str, np.ndarray], list[str]]:
-    """(columns by name, notes) of joint states, each with the bag's time [ns]."""
-    joints: dict[str, int] = {}
-    stamps, received, rows = [], [], []  # rows: (numbers of joints, {array: values})
-    for k, (at, message) in enumerate(messages):
-        stamps.append(1_000_000_000 * message.header.stamp.sec + message.header.stamp.nanosec)
+def _taken(label: str, reader: Any, decode: Any, name: str, kind: str) -> _Topic:
+    here = [c for c in reader.connections if c.topic == name and c.msgtype == kind]
+    received, messages = [], []
+    for _, at, raw in reader.messages(connections=here):
+        if raw[:4] == ZSTD:
+            raise DataError(
+                f"{label}: its messages are compressed: give the bag's folder, whose metadata.yaml says how"
+            )
         received.append(at)
-        rows.append(([joints.setdefault(n, len(joints)) for n in message.name], _arrays(label, topic, k, message)))
-    if not rows:
-        raise DataError(f"{label}: topic {topic!r}: no messages")
-    notes = [] if any(stamps) else ["the bag's times, as messages have none"]
-    ticks = np.array(stamps if any(stamps) else received, dtype=np.int64)
+        messages.append(decode(raw, kind))
+    if not messages:
+        raise DataError(f"{label}: topic {name!r}: no messages")
+    stamps = [1_000_000_000 * x.header.stamp.sec + x.header.stamp.nanosec for x in messages]
+    return _Topic(name, messages, np.array(stamps, np.int64), np.array(received, np.int64))
+
+
+def _joint_states(label: str, states: _Topic, stamped: bool) -> tuple[dict[str, np.ndarray], int]:
+    """(columns by name, the first time [ns])."""
+    joints: dict[str, int] = {}
+    rows = [  # (numbers of joints, {array: values})
+        ([joints.setdefault(n, len(joints)) for n in x.name], _arrays(label, states.name, k, x))
+        for k, x in enumerate(states.messages)
+    ]
+    ticks = states.stamps if stamped else states.received
     first = np.array(list(_first_of_stamp(ticks, rows)))
     at = np.cumsum(first) - 1
     table = {name: np.full((at[-1] + 1, len(joints)), np.nan) for name in ARRAYS}
@@ -85,8 +130,24 @@ def _columns(label: str, topic: str, messages: Iterable[tuple[int, Any]]) -> tup
             table[name][k, numbers] = x
     columns = {"__time": (ticks[first] - ticks[0]) * 1e-9}
     for joint, k in joints.items():
-        columns |= {f"{topic}/{joint}/{name}": x[:, k] for name, x in table.items() if not np.isnan(x[:, k]).all()}
-    return columns, notes
+        columns |= {
+            f"{states.name}/{joint}/{name}": x[:, k] for name, x in table.items() if not np.isnan(x[:, k]).all()
+        }
+    return columns, int(ticks[0])
+
+
+def _wrenches(label: str, sensor: _Topic, stamped: bool, first: int) -> Recording:
+    """Times from `first` [ns] on."""
+    frames = sorted({x.header.frame_id.strip("/") for x in sensor.messages})
+    if len(frames) > 1:
+        raise DataError(f"{label}: topic {sensor.name!r}: wrenches in several frames: {', '.join(map(repr, frames))}")
+    ticks = sensor.stamps if stamped else sensor.received
+    columns = {"__time": (ticks - first) * 1e-9}
+    for part in ("force", "torque"):
+        for axis in "xyz":
+            values = [getattr(getattr(x.wrench, part), axis) for x in sensor.messages]
+            columns[f"{sensor.name}/wrench/{part}/{axis}"] = np.array(values, float)
+    return Recording(label, columns, frame=frames[0])
 
 
 def _arrays(label: str, topic: str, k: int, message: Any) -> Mapping[str, np.ndarray]:
