@@ -16,6 +16,7 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 import cells  # noqa: E402
 import docstrings  # noqa: E402
+import papers_pages  # noqa: E402
 import reference  # noqa: E402
 
 import geomctrl  # noqa: E402, F401
@@ -76,6 +77,7 @@ def mathjax(app):
 
 def setup(app):
     app.connect("builder-inited", reference.write)
+    app.connect("builder-inited", papers_pages.write)
     app.connect("builder-inited", mathjax)
     app.connect("source-read", cells.read)
     app.connect("autodoc-process-docstring", docstrings.process)
