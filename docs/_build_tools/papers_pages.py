@@ -179,10 +179,10 @@ def numbered_page(script: str, title: str, source: str, rows: list | None) -> st
     if rows is None:
         return text + NOT_RUN
     text += (
-        f"{len(rows)} rows. The residual is relative, the worst over {len(SEEDS)} random robots and motions; 1e-12 would"
-        " fail the build. A row compares computations that share no code: if a function it names errs by 1e-7, the row"
-        " fails, which `tests/experiments/test_paper_scripts.py` tries function by function. \\* marks equations"
-        " corrected as on the page {doc}`/formulas`.\n\n"
+        f"{len(rows)} rows. The residual is relative, the worst over {len(SEEDS)} random robots and motions; 1e-12"
+        " fails the build. If a function that a row names errs by 1e-7, the row shows it:"
+        " `tests/experiments/test_paper_scripts.py` tries all of them. \\* marks equations corrected as on the page"
+        " {doc}`/formulas`.\n\n"
     )
     return text + table(
         ["equation", "what it says", "of", "residual"],
@@ -223,8 +223,8 @@ def mueller_terze_page(rows: list | None) -> str:
     text += (
         "By how much joints are violated after 1 s, MK4, h = 1 ms, nothing stabilised"
         " ({py:obj}`geomctrl.constrained.integrate_index1`): |g| in m. The paper prints curves and no numbers, and"
-        " leaves masses out; beside ours are those of an independent implementation with the completed data of"
-        " {doc}`/formulas`. Below 1e-11 it is rounding. The script runs to 10 s and goes through the paper's claims.\n\n"
+        " leaves masses out; what is expected, and the completed data, are those of {doc}`/formulas`. Below 1e-11 it is"
+        " rounding. The script runs to 10 s and goes through the paper's claims.\n\n"
     )
     return text + table(
         ["example", "poses on", "joint", "|g|", "expected"],
