@@ -214,15 +214,21 @@ def test_numbers_have_few_digits(x, said):
 
 def test_a_row_names_functions_by_their_place_in_the_reference():
     pages = tool("papers_pages")
-    assert pages.linked("Robot.mass_matrix") == "{py:obj}`geomctrl.Robot.mass_matrix`"
-    assert pages.linked("se3.Ad") == "{py:obj}`geomctrl.se3.Ad`"
-    assert pages.linked("curvature.christoffel_symbols") == "{py:obj}`geomctrl.Robot.christoffel_symbols`"
+    assert pages.linked("Robot.mass_matrix") == "{py:obj}`Robot.mass_matrix <geomctrl.Robot.mass_matrix>`"
+    assert pages.linked("se3.Ad") == "{py:obj}`se3.Ad <geomctrl.se3.Ad>`"
+    symbols = "Robot.christoffel_symbols"
+    assert pages.linked("curvature.christoffel_symbols") == f"{{py:obj}}`{symbols} <geomctrl.{symbols}>`"
+    assert (
+        pages.linked("closed_forms.adjoint_derivatives") == "`closed_forms.adjoint_derivatives`"
+    )  # not in its __all__
     with pytest.raises(AssertionError, match=r"se3\.of_nothing"):
         pages.linked("se3.of_nothing")
 
 
 def test_a_page_of_a_paper_has_its_rows_and_no_markup_of_theirs():
     pages = tool("papers_pages")
-    text = pages.numbered_page("x_1999", "X 1999", "By X.", [["(1)*", "a_i * b | c", "se3.Ad, se3.exp", 3.2e-15]])
-    assert r"| (1)\* | a\_i \* b \| c | {py:obj}`geomctrl.se3.Ad`, {py:obj}`geomctrl.se3.exp` | 3e-15 |" in text
+    rows = [["(1)*", "a_i * b | c", "se3.Ad, se3.exp", 3.2e-15], ["(2)", "zero", "se3.Ad", 0.0]]
+    text = pages.numbered_page("x_1999", "X 1999", "By X.", rows)
+    assert rf"| (1)\* | a\_i \* b \| c | {pages.linked('se3.Ad')}, {pages.linked('se3.exp')} | 3e-15 |" in text
+    assert text.endswith(f"| (2) | zero | {pages.linked('se3.Ad')} | 0 |\n")
     assert pages.numbered_page("x_1999", "X 1999", "By X.", None).endswith(pages.NOT_RUN)

@@ -163,10 +163,12 @@ def linked(function: str) -> str:
     if home == "Robot" or home in gc.MODULES:
         owner = gc.Robot if home == "Robot" else getattr(gc, home)
         assert hasattr(owner, attribute), function
-        return f"{{py:obj}}`geomctrl.{function}`"
+        if attribute not in getattr(owner, "__all__", [attribute]):
+            return f"`{function}`"
+        return f"{{py:obj}}`{function} <geomctrl.{function}>`"
     module = importlib.import_module(f"geomctrl.terms.{home}")
     if getattr(gc.Robot, attribute, None) is getattr(module, attribute):
-        return f"{{py:obj}}`geomctrl.Robot.{attribute}`"
+        return f"{{py:obj}}`Robot.{attribute} <geomctrl.Robot.{attribute}>`"
     return f"`terms.{function}`"
 
 
@@ -186,7 +188,10 @@ def numbered_page(script: str, title: str, source: str, rows: list | None) -> st
     )
     return text + table(
         ["equation", "what it says", "of", "residual"],
-        [[plain(e), plain(s), ", ".join(map(linked, of.split(", "))), f"{error:.0e}"] for e, s, of, error in rows],
+        [
+            [plain(e), plain(s), ", ".join(map(linked, of.split(", "))), f"{error:.0e}" if error else "0"]
+            for e, s, of, error in rows
+        ],
     )
 
 
