@@ -83,9 +83,9 @@ def write(app: Any) -> None:
 def fingerprint() -> str:
     """Of all code that the rows come from."""
     digest = hashlib.sha256()
-    for folder in ("experiments/papers", "experiments/lib", "geomctrl", "models", "docs/_build_tools"):
-        for path in sorted((ROOT / folder).rglob("*.py")):
-            digest.update(f"{path.relative_to(ROOT)}\n".encode() + path.read_bytes())
+    folders = ("experiments/papers", "experiments/lib", "geomctrl", "models")
+    for path in (Path(__file__), *(path for folder in folders for path in sorted((ROOT / folder).rglob("*.py")))):
+        digest.update(f"{path.relative_to(ROOT)}\n".encode() + path.read_bytes())
     return digest.hexdigest()
 
 
