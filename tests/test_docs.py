@@ -145,6 +145,8 @@ def test_results_come_back_as_a_table_of_ratios(kept):
     found = tool("benchmarks_page").filled("# B\n\n<!-- bench: dynamics, ratios -->\n", kept())
     assert "| ours | peer | two_link (2) |" in found
     assert "| `mass_matrix` | crba | 0.25 |" in found
+    as_it_is = tool("benchmarks_page").filled("<!-- bench: dynamics, batches -->", kept())
+    assert as_it_is.splitlines()[0] == "| robot | term | times a Python loop over Pinocchio | states |"
 
 
 def test_where_nothing_was_measured_the_page_says_how(kept):

@@ -27,7 +27,7 @@ def collect(folder: Path, target: Path, quick: bool = False) -> list[str]:
     found = {path.stem: json.loads(path.read_text(encoding="utf-8")) for path in sorted(folder.glob("*.json"))}
     taken = {name: content for name, content in found.items() if quick or not content["quick"]}
     if taken:
-        files.write_text(target, json.dumps(joined | taken, indent=1, sort_keys=True) + "\n")
+        files.write_text(target, json.dumps(dict(sorted((joined | taken).items())), indent=1) + "\n")
     return list(taken)
 
 
