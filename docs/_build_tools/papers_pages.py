@@ -204,7 +204,7 @@ def park_chung_page(rows: list | None) -> str:
         "Three spheres in a chain ({py:obj}`geomctrl.models.three_spheres`), afloat and free of forces, by"
         " {py:obj}`geomctrl.rollout` to 1 s: what should be kept, and by how much it drifts, beside the published"
         f" digits. {len(clear)} of these {len(rows)} numbers are the published five digits; ~ marks those that"
-        " round-off reaches. Steps of 1 ms, operation counts and figures: the script.\n"
+        " round-off reaches, ! others. Steps of 1 ms, operation counts and figures: the script.\n"
     )
     titles = {
         "kinetic energy": "Table VI: kinetic energy [J]",
@@ -265,9 +265,10 @@ def index(rows: dict[str, Any]) -> str:
         lines.append([f"{{doc}}`{title} <{script}>`", "each numbered result", says])
     published = rows.get("park_chung_2005", ())
     same = sum(f"{row[3]:.4E}" == f"{row[4]:.4E}" for row in published)
+    hidden = sum(row[5] == "~" for row in published)
     lines += [
         [f"{{doc}}`{PARK_CHUNG[0]} <park_chung_2005>`", "Tables VI to VIII, digit by digit",
-         f"{same} of {len(published)} numbers, the rest is round-off" if published else "not run"],
+         f"{same} of {len(published)} numbers; round-off explains {hidden} more" if published else "not run"],
         [f"{{doc}}`{MUELLER_TERZE[0]} <mueller_terze_2013>`", "four examples on two groups", "violations after 1 s"],
         [f"{{doc}}`{HEAVY_TOP[0]} <bruels_cardona_arnold_2012>`", "the heavy top", "errors at 0.8 s"],
     ]  # fmt: skip
