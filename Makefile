@@ -71,7 +71,7 @@ docs: $(STAMPS)/docs
 	@echo "open out/docs/index.html"
 
 docs-links: $(STAMPS)/docs
-	DOCS_RUN=0 $(BIN)/python -m sphinx -b linkcheck -q docs out/links
+	$(BIN)/python -m sphinx -b linkcheck -q -d out/docs/.doctrees docs out/links
 
 robots: $(STAMPS)/robots
 
