@@ -15,7 +15,7 @@ BIN := $(VENV)/bin
 STAMPS := $(VENV)/stamps
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 
-.PHONY: help demo test test-fast soak bench lint docs robots mjcfs cross numpy1 cuda-tools build-tools clean
+.PHONY: help demo test test-fast soak bench lint docs docs-links robots mjcfs cross numpy1 cuda-tools build-tools clean
 
 help:
 	@echo "make demo      a Panda arm tracks under an adaptive controller that does not know its load (DEMO_SECONDS=$(DEMO_SECONDS))"
@@ -25,6 +25,7 @@ help:
 	@echo "make bench     start-up, speed against Pinocchio, dynibo, MuJoCo, scipy and exudyn (a quarter of an hour; BENCH_OPTIONS=--quick)"
 	@echo "make lint      formatting, ruff, layers, pyright, dead code"
 	@echo "make docs      the documentation site, every example of it run: out/docs/index.html"
+	@echo "make docs-links  do the site's links to elsewhere lead somewhere? needs a network, and is no part of continuous integration"
 	@echo "make robots    install example-robot-data, which 'make test' then uses (131 MB)"
 	@echo "make mjcfs     gymnasium, gymnasium-robotics and dm_control in a folder of their own, whose MJCF files 'make test' then reads (170 MB)"
 	@echo "make cross     install a cross-compiler, with which 'make test' then builds exported C for other processors (100 MB)"
@@ -54,6 +55,7 @@ bench: $(STAMPS)/bench
 	$(BIN)/python experiments/benchmarks/benchmark_exudyn.py $(BENCH_OPTIONS)
 	$(BIN)/python experiments/benchmarks/benchmark_loops.py $(BENCH_OPTIONS)
 	$(BIN)/python experiments/benchmarks/benchmark_cuda.py $(BENCH_OPTIONS)
+	$(BIN)/python experiments/benchmarks/collect.py
 	$(BIN)/python experiments/demos/controllers.py
 
 lint: $(STAMPS)/dev
@@ -65,7 +67,11 @@ lint: $(STAMPS)/dev
 
 docs: $(STAMPS)/docs
 	$(BIN)/python -m sphinx -b html -W --keep-going -q docs out/docs
+	$(BIN)/python docs/_build_tools/links.py out/docs
 	@echo "open out/docs/index.html"
+
+docs-links: $(STAMPS)/docs
+	$(BIN)/python -m sphinx -b linkcheck -q -d out/docs/.doctrees docs out/links
 
 robots: $(STAMPS)/robots
 

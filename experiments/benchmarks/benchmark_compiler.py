@@ -23,6 +23,7 @@ from geomctrl.compiler.llvm import module
 from geomctrl.compiler.tracing import structure, trace
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
+from lib.results import Results
 from lib.robots import chain
 from lib.timing import best_of
 
@@ -32,6 +33,7 @@ BELOW = "                      [ms]     one   lanes         one   lanes      tra
 
 
 ALLOWS = budget.allows
+RESULTS = Results("compiler")
 
 
 def timed(function, *args, **options):
@@ -62,6 +64,11 @@ def line(robot: gc.Robot, term: str, seconds: float) -> str:
         seconds,
     )
     us = [1e6 * times["one"], 1e6 * times["loops"], 1e3 * times["many"], 1e3 * times["all"]]
+    RESULTS.row(
+        "code", term=term, joints=robot.nv, operations=traced.operations, trace_ms=tracing, compile_one_ms=t1,
+        compile_lanes_ms=t2, one_kB=len(one) / 1e3, lanes_kB=len(many) / 1e3, traced_us=us[0], loops_us=us[1],
+        traced_of_1000_us=us[2], loops_of_1000_us=us[3], chosen="code" if allowed else "loops",
+    )  # fmt: skip
     numbers = f"{robot.nv:6d} {traced.operations:11d} {tracing:7.0f} {t1:7.0f} {t2:7.0f}    "
     sizes = f"{len(one) / 1e3:8.0f} {len(many) / 1e3:7.0f}    {us[0]:8.2f} {us[1]:8.2f}  {us[2]:8.3f} {us[3]:8.3f}"
     return numbers + sizes + ("" if allowed else "   loops")
@@ -77,6 +84,7 @@ def main() -> None:
         print(f"\n{term}\n{HEAD}\n{BELOW}")
         for n in (2, 7, 30) if quick else (2, 4, 7, 10, 15, 20, 30, 40, 50):
             print(line(chain(n), term, 0.2 if quick else 2.0))
+    RESULTS.save(quick)
 
 
 if __name__ == "__main__":

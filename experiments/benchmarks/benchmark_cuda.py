@@ -25,6 +25,7 @@ from geomctrl.compiler.catalogue import CATALOGUE
 from geomctrl.compiler.tracing import structure, trace
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
+from lib.results import Results
 from lib.robots import chain
 
 CASES = (
@@ -38,6 +39,7 @@ GOALS = {("panda", "inverse_dynamics"): 5e9, ("panda", "forward_dynamics"): 1e9}
 # (CUDA C++ programming guide, throughput of arithmetic instructions).
 RATES = {(7, 0): (32, 64), (8, 0): (32, 64), (9, 0): (64, 128), (10, 0): (64, 128)}
 CONSUMER = (2, 128)  # all others
+RESULTS = Results("cuda")
 
 
 def peaks(device) -> tuple[float, dict[str, float]]:
@@ -115,6 +117,10 @@ def report(name: str, robot: gc.Robot, term: str, precision: str, n: int, second
         f"{f.registers} registers, {f.local_bytes} bytes, blocks of {f.threads}{verdict}",
         flush=True,
     )
+    RESULTS.row(
+        gpu.device().name, robot=robot.name, term=term, precision=precision, states_per_s=rate, of_one_core=rate / cpu,
+        bandwidth_percent=100 * rate * moved / memory, peak_percent=100 * rate * operations / peak[precision],
+    )  # fmt: skip
     return goal is not None and rate < goal
 
 
@@ -137,6 +143,7 @@ def main() -> None:
         n = arguments.states if name == "panda" and term != "terms" else arguments.states // 8
         for precision in ("double", "float"):
             missed |= report(name, robots[name], term, precision, n, 0.5 if arguments.quick else 5.0)
+    RESULTS.save(arguments.quick)
     sys.exit(1 if missed else 0)
 
 

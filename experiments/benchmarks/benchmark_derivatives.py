@@ -16,6 +16,7 @@ import geomctrl as gc
 from geomctrl import interop, models
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
+from lib.results import Results
 from lib.robots import chain, humanoid, pin, pinocchio_model
 from lib.timing import best_of, table
 
@@ -24,6 +25,7 @@ TARGETS = {  # ratios to reach at 7 and 30 joints
     "forward_dynamics_derivatives": (1.5, 1.0),
     "inverse_dynamics_rates to tau''": (4.0, 4.0),
 }
+RESULTS = Results("derivatives")
 
 
 def single_calls(robot: gc.Robot, budget: float) -> None:
@@ -73,6 +75,7 @@ def single_calls(robot: gc.Robot, budget: float) -> None:
     for what, (ours, peers) in cases.items():
         times = best_of({"ours": ours, **peers}, budget)
         rows.append((what, times.pop("ours"), times))
+        RESULTS.peers("single calls", robot, what, rows[-1][1], times)
         column = {7: 0, 30: 1}.get(robot.nv)
         if what in TARGETS and column is not None:
             ratio, limit = rows[-1][1] / min(times.values()), TARGETS[what][column]
@@ -103,18 +106,22 @@ def batches(robot: gc.Robot, size: int, budget: float) -> None:
         times = best_of({"ours": lambda f=ours: f(q, v, a), "peer": lambda f=peer: loop(f)}, budget)
         rate = f"throughput {times['peer'] / times['ours']:.2f} x a loop over Pinocchio"
         print(f"  {what:34s} {times['ours'] / size * 1e6:9.2f} us a state   {rate}")
+        state, gain = times["ours"] / size * 1e6, times["peer"] / times["ours"]
+        RESULTS.row("batches", robot=robot.name, states=size, term=what, state_us=state, throughput=gain)
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--quick", action="store_true", help="a tenth of the time, less repeatable")
-    budget = 0.15 if parser.parse_args().quick else 1.5
+    quick = parser.parse_args().quick
+    budget = 0.15 if quick else 1.5
     if pin is None:
         raise SystemExit("Pinocchio is not installed: pip install 'geomctrl[bench]'")
     for robot in (models.panda(), chain(30), humanoid()):
         single_calls(robot, budget)
     for robot in (models.panda(), chain(30)):
         batches(robot, 1000, budget)
+    RESULTS.save(quick)
 
 
 if __name__ == "__main__":

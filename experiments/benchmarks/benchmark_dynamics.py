@@ -22,6 +22,7 @@ from geomctrl import controllers, interop, models
 from geomctrl.control.references import Sinusoids
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
+from lib.results import Results
 from lib.robots import chain, humanoid, pin, pinocchio_model, right_angled
 from lib.timing import best_of, table
 
@@ -33,6 +34,8 @@ try:
     import dynibo
 except ImportError:
     dynibo = None
+
+RESULTS = Results("dynamics")
 
 
 def single_calls(robot: gc.Robot, budget: float) -> None:
@@ -78,6 +81,7 @@ def single_calls(robot: gc.Robot, budget: float) -> None:
     for what, (ours, peers) in cases.items():
         times = best_of({"ours": ours, **peers}, budget)
         rows.append((what, times.pop("ours"), times))
+        RESULTS.peers("single calls", robot, what, rows[-1][1], times)
     table(f"{robot.name}: {robot.nv} degrees of freedom, single calls from Python", rows)
 
 
@@ -181,6 +185,8 @@ def batches(robot: gc.Robot, size: int, budget: float) -> None:
         n = 1000 if what == "regressor" else size
         ratio = f"throughput {times['peer'] / times['ours']:.2f} x a loop over Pinocchio" if peer else ""
         print(f"  {what:34s} {times['ours'] / n * 1e6:9.3f} us a state   {ratio}")
+        gain = times["peer"] / times["ours"] if peer else None
+        RESULTS.row("batches", robot=robot.name, states=n, term=what, state_us=times["ours"] / n * 1e6, throughput=gain)
 
 
 def linear_cost(budget: float) -> None:
@@ -193,6 +199,7 @@ def linear_cost(budget: float) -> None:
         times = best_of({"inverse": inverse, "forward": forward}, budget)
         inverse, forward = times["inverse"] / n * 1e9, times["forward"] / n * 1e9
         print(f"  {n:4d} joints: inverse {inverse:6.1f} ns, forward {forward:6.1f} ns")
+        RESULTS.row("cost per joint", joints=n, inverse_ns=inverse, forward_ns=forward)
 
 
 # --- the closed loop of `make demo` against the same loop written by hand ----------------------------------------
@@ -227,6 +234,7 @@ def closed_loop(seconds: float) -> None:
     print(f"\nClosed loop: Panda, Slotine-Li, 70 adapted parameters, {seconds:g} s at 1 kHz, law at every stage")
     for name, x in times.items():
         print(f"  {name:12s} {x:7.2f} s, {seconds / x:5.1f} x real time, ratio to by hand {x / times['by hand']:.2f}")
+        RESULTS.row("closed loop in Python", loop=name, real_time=seconds / x, ratio=x / times["by hand"])
     print(f"  final configurations agree to {np.abs(final['bare'] - final['by hand']).max():.1e} rad")
 
 
@@ -275,6 +283,7 @@ def main() -> None:
         batches(robot, 10_000, budget)
     linear_cost(budget)
     closed_loop(1.0 if quick else 10.0)
+    RESULTS.save(quick)
 
 
 if __name__ == "__main__":

@@ -29,6 +29,7 @@ from geomctrl.motion.rollout import rollout
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 from lib import bruels_top, mueller_terze
+from lib.results import Results
 from lib.timing import best_of
 
 try:
@@ -39,6 +40,7 @@ except ImportError:
 
 FAILURES = (IntegrationError,) if exu is None else (IntegrationError, exu.SolverError)
 MOST_STEPS = 50_000  # beyond which an accuracy counts as out of reach
+RESULTS = Results("exudyn")
 
 
 class Case(NamedTuple):
@@ -229,6 +231,10 @@ def table(case: Case, accuracies, budget: float) -> None:
                 f"  {name:34s} {n:6d} " + " ".join(f"{x:9.1e}" for x in numbers) + f" {1e3 * times[name]:9.2f} ms"
                 f" = {times[name] / min(times.values()):6.1f} x the fastest"
             )
+            RESULTS.row(
+                f"{case.title}, poses to {accuracy:g}", method=name, steps=n, violation_m=numbers[1], energy_J=drift[0],
+                time_ms=1e3 * times[name], ratio=times[name] / min(times.values()),
+            )  # fmt: skip
 
 
 def main(arguments: list[str] | None = None) -> None:
@@ -237,6 +243,7 @@ def main(arguments: list[str] | None = None) -> None:
     options = parser.parse_args(arguments)
     for case in (heavy_top(), pendulum()):
         table(case, (1e-3,) if options.quick else (1e-3, 1e-5), 1.0 if options.quick else 4.0)
+    RESULTS.save(options.quick)
 
 
 if __name__ == "__main__":

@@ -37,6 +37,7 @@ from geomctrl.lie.groups import SO3
 from geomctrl.motion.rollout import plan_of, rollout
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
+from lib.results import Results
 from lib.robots import humanoid
 from lib.timing import best_of
 
@@ -46,6 +47,7 @@ except ImportError:
     mujoco = None
 
 FIXED = [name for name in methods() if method(name).b_hat is None]
+RESULTS = Results("integrators")
 
 
 # --- one step against its forward dynamics -----------------------------------------------------------------------
@@ -73,6 +75,9 @@ def step_cost(robot: gc.Robot, budget: float) -> None:
         f" dynamics in compiled code ({inside * 1e6:.2f} us each); `rollout` {times['rollout'] / n * 1e6:.2f} us a step"
         f" = {times['rollout'] / (4 * n) / python:.3f} x four from Python ({python * 1e6:.2f})"
     )
+    RESULTS.row(
+        "a step of MK4", robot=robot.name, nv=robot.nv, step_us=step * 1e6, of_four_forward_dynamics=step / inside / 4
+    )
 
 
 def panda_run(budget: float) -> None:
@@ -88,6 +93,8 @@ def panda_run(budget: float) -> None:
     gc.simulate(robot, controller, q0, reference(0.0).v, 1.0, 1e-3, monitors=None)
     loop = 10 * (time.perf_counter() - start)
     print(f"; computed torque in Python at every stage {loop:.2f} s, {10 / loop:.1f} x")
+    RESULTS.row("Panda at 1 kHz, MK4", run="alone", real_time=10 / seconds)
+    RESULTS.row("Panda at 1 kHz, MK4", run="computed torque in Python, all stages", real_time=10 / loop)
 
 
 # --- a million steps ---------------------------------------------------------------------------------------------
@@ -137,7 +144,9 @@ def million_steps(n: int) -> None:
         end = run(n)
         seconds, grown = time.perf_counter() - start, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before
         R = end if end.shape == (3, 3) else end.reshape(3, 4)[:, :3]
-        print(f"  {name:27s} {np.abs(R.T @ R - np.eye(3)).max():.1e} {grown:6d} kB {seconds:6.2f} s")
+        off = np.abs(R.T @ R - np.eye(3)).max()
+        print(f"  {name:27s} {off:.1e} {grown:6d} kB {seconds:6.2f} s")
+        RESULTS.row("many steps", run=name, steps=n, off_the_group=off, memory_kB=grown, step_us=1e6 * seconds / n)
 
 
 # --- peers on the free body --------------------------------------------------------------------------------------
@@ -245,6 +254,10 @@ def peers(budget: float) -> None:
                 + f" {times[name] * 1e3:8.3f} ms"
                 f" = {times[name] / min(times.values()):5.1f} x the fastest"
             )
+            RESULTS.row(
+                f"free rigid body to {accuracy:g}", method=name, energy_J=energy, off_the_group=off,
+                time_ms=times[name] * 1e3, ratio=times[name] / min(times.values()),
+            )  # fmt: skip
     print(
         "  Euler angles: no distance, for every triple of angles is a rotation; but at a pitch of 90 degrees none turns"
     )
@@ -293,6 +306,7 @@ def main(arguments: list[str] | None = None) -> None:
     million_steps(100_000 if options.quick else 1_000_000)
     peers(budget)
     work_precision(options.out, options.quick)
+    RESULTS.save(options.quick)
 
 
 if __name__ == "__main__":

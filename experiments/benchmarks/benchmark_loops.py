@@ -25,6 +25,7 @@ from geomctrl.control.many import Case, outcomes
 from geomctrl.control.references import Sinusoids
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
+from lib.results import Results
 from lib.robots import pin, pinocchio_model
 from lib.timing import best_of
 
@@ -33,6 +34,7 @@ PANDA = models.panda()
 MOTION = Sinusoids(PANDA, Q0, 0.3, 0.3, start_at_rest=1.0)
 LOAD = PANDA.with_payload(2.0, (0.0, 0.0, 0.1), 0.005 * np.eye(3))
 DT = 1e-3
+RESULTS = Results("loops")
 
 
 def adaptive(form: str = "ploen") -> controllers.SlotineLi:
@@ -52,6 +54,7 @@ def seconds(function, repeat: int) -> float:
 
 def line(what: str, found: float, unit: str, target: str, met: bool) -> None:
     print(f"  {what:58s} {found:9.2f} {unit:12s} {target if met else 'MISSED ' + target}")
+    RESULTS.row("loops", what=what, found=found, unit=unit, goal=target, met=met if target else None)
 
 
 # --- alone -------------------------------------------------------------------------------------------------------
@@ -218,6 +221,7 @@ def main() -> None:
     many(32 if quick else 128, 5.0, 1 if quick else 6)
     engine(512 if quick else 1024, 5.0)
     sweep(1000 if quick else 20_000, 5.0)
+    RESULTS.save(quick)
 
 
 if __name__ == "__main__":

@@ -12,14 +12,19 @@ of screws, n of inertias and 3 n - 1 brackets.
 from __future__ import annotations
 
 import argparse
+import sys
 import time
 from functools import partial
+from pathlib import Path
 
 import numpy as np
 
 from geomctrl import testing
 from geomctrl.kernels import lanes, newton_euler
 from geomctrl.kernels.representations import hybrid_inverse_dynamics, spatial_inverse_dynamics
+
+sys.path.insert(0, str(Path(__file__).parents[1]))
+from lib.results import Results
 
 FORMS = ("body", "spatial", "hybrid", "body, 16 at once")
 FEW = lanes.LANES - 1  # states that the body-fixed recursion takes one after another
@@ -57,10 +62,13 @@ def main() -> None:
     )
     print(f"{'':6s}" + "".join(f"{form:^26s}" for form in FORMS))
     print(f"{'joints':6s}" + f"{'us':>9s}{'ns/joint':>10s}{'*':>7s}" * len(FORMS))
+    results = Results("representations")
     for n in (2, 4, 7, 15, 30) if quick else (2, 4, 7, 15, 30, 60, 120):
         robot = testing.random_robot(np.random.default_rng(n), ["revolute"] * n, list(range(-1, n - 1)))
         x = microseconds(robot, 20 if quick else 100)
         print(f"{n:6d}" + "".join(f"{x[f]:9.2f}{1e3 * x[f] / n:10.0f}{x[f] / x['body']:7.2f}" for f in FORMS))
+        results.row("inverse dynamics", joints=n, **{f"{f} [us]": x[f] for f in FORMS})
+    results.save(quick)
 
 
 if __name__ == "__main__":

@@ -16,6 +16,10 @@ import subprocess
 import sys
 import tempfile
 import time
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).parents[1]))
+from lib.results import Results
 
 LIBRARIES = ("numpy", "scipy", "numba", "matplotlib", "typer")
 COMMAND = "import sys; from geomctrl.cli.main import app; sys.argv[1:] = {}; app(standalone_mode=False)"
@@ -82,7 +86,8 @@ def demo(rounds: int) -> tuple[float, float]:
     return min(first), min(after)
 
 
-def main(rounds: int) -> None:
+def main(quick: bool) -> None:
+    rounds, results = 3 if quick else 11, Results("start")
     libraries = {name: loaded(code) for name, code in STARTS.items()}  # compiles bytecode and kernels, too
     times: dict[str, list[float]] = {name: [] for name in STARTS}
     for _ in range(rounds):
@@ -93,6 +98,7 @@ def main(rounds: int) -> None:
     print(f"{'':34s} {'median':>8s} {'beyond Python':>14s}   loaded   ({rounds} starts each)")
     for name, t in medians.items():
         print(f"{name:34s} {1e3 * t:5.0f} ms {1e3 * (t - bare):11.0f} ms   {', '.join(libraries[name]) or '-'}")
+        results.row("starts", start=name, median_ms=1e3 * t, beyond_python_ms=1e3 * (t - bare))
     for name, base, limit, library in GOALS:
         took = medians[name] - medians.get(base, 0.0)
         verdict = "met" if took < limit and library not in libraries[name] else "MISSED"
@@ -101,9 +107,12 @@ def main(rounds: int) -> None:
     first, after = demo(min(rounds, 3))
     verdict = "met" if first - after < DEMO_COMPILES else "MISSED"
     print(f"the demo's first run takes {first:.1f} s, {first - after:.1f} s more than the next one: {verdict}")
+    results.row("demo", run="the first, nothing compiled yet", seconds=first)
+    results.row("demo", run="the next", seconds=after)
+    results.save(quick)
 
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--quick", action="store_true", help="3 starts each instead of 11")
-    main(3 if parser.parse_args().quick else 11)
+    main(parser.parse_args().quick)

@@ -1,0 +1,45 @@
+"""The benchmarks' results in one file, which the documentation's page of benchmarks shows: docs/_static/bench.json.
+
+`make bench` runs this last. A benchmark that was not run, as the GPU's where there is none, keeps what the file has of
+it. Results of --quick are rough and are left out, unless `--quick` says here too that the page may have them.
+
+    python experiments/benchmarks/collect.py [--quick] [--to docs/_static/bench.json]
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from pathlib import Path
+
+from geomctrl import files
+
+sys.path.insert(0, str(Path(__file__).parents[1]))
+from lib.results import FOLDER, ROOT
+
+TARGET = ROOT / "docs" / "_static" / "bench.json"
+
+
+def collect(folder: Path, target: Path, quick: bool = False) -> list[str]:
+    """Join folder/*.json into target, and return the names that came in."""
+    joined = json.loads(target.read_text(encoding="utf-8")) if target.exists() else {}
+    found = {path.stem: json.loads(path.read_text(encoding="utf-8")) for path in sorted(folder.glob("*.json"))}
+    taken = {name: content for name, content in found.items() if quick or not content["quick"]}
+    if taken:
+        files.write_text(target, json.dumps(dict(sorted((joined | taken).items())), indent=1) + "\n")
+    return list(taken)
+
+
+def main(arguments: list[str] | None = None) -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--quick", action="store_true", help="take rough results too")
+    parser.add_argument("--from", dest="folder", type=Path, default=FOLDER, help="where the benchmarks' files are")
+    parser.add_argument("--to", type=Path, default=TARGET, help="the file to renew")
+    options = parser.parse_args(arguments)
+    taken = collect(options.folder, options.to, options.quick)
+    print(f"{options.to}: {', '.join(taken)}" if taken else f"nothing to take in {options.folder}: run `make bench`")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,84 @@
+"""What a benchmark found, kept beside what it prints: out/bench/NAME.json, with machine, date and versions."""
+
+from __future__ import annotations
+
+import datetime
+import importlib.metadata
+import json
+import os
+import platform
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+import geomctrl as gc
+from geomctrl import files
+
+ROOT = Path(__file__).parents[2]
+FOLDER = Path("out/bench")
+PACKAGES = ("geomctrl", "numpy", "scipy", "numba", "llvmlite", "pin", "mujoco", "dynibo", "exudyn", "cuda-core")
+
+
+class Results:
+    """Tables of one benchmark, each a list of rows {column: number or words}; a column's name ends with its unit."""
+
+    def __init__(self, name: str):
+        self.name = name
+        self.tables: dict[str, list[dict[str, Any]]] = {}
+
+    def row(self, table: str, /, **columns: Any) -> None:
+        """One more row; numpy's numbers become Python's."""
+        plain = {k: x.item() if isinstance(x, np.generic) else x for k, x in columns.items()}
+        self.tables.setdefault(table, []).append(plain)
+
+    def peers(self, table: str, robot: gc.Robot, term: str, ours: float, peers: dict[str, float]) -> None:
+        """A row a peer: seconds a call of ours and of theirs, and the ratio."""
+        for peer, theirs in peers.items():
+            times = {"ours_us": 1e6 * ours, "peer_us": 1e6 * theirs, "ratio": ours / theirs}
+            self.row(table, robot=robot.name, nv=robot.nv, term=term, peer=peer, **times)
+
+    def save(self, quick: bool, folder: Path = FOLDER) -> Path:
+        """Write folder/NAME.json; `quick` says that the numbers are rough."""
+        content = {"date": datetime.datetime.now(datetime.UTC).strftime("%Y-%m-%d %H:%M UTC"), "quick": quick}
+        content |= {"commit": commit(), "machine": machine(), "versions": versions(), "tables": self.tables}
+        path = files.write_text(folder / f"{self.name}.json", json.dumps(content, indent=1) + "\n")
+        print(f"kept in {path}")
+        return path
+
+
+def machine() -> dict[str, Any]:
+    """Processor, how many of them, memory, system and Python."""
+    info = Path("/proc/cpuinfo")
+    lines = info.read_text(encoding="utf-8").splitlines() if info.exists() else []
+    models = [line.split(":", 1)[1].strip() for line in lines if line.startswith("model name")]
+    pages = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") if hasattr(os, "sysconf") else 0
+    return {
+        "processor": models[0] if models else platform.processor() or platform.machine(),
+        "processors": os.cpu_count(),
+        "virtual": any(" hypervisor" in line for line in lines if line.startswith("flags")),
+        "memory_GiB": round(pages / 2**30),
+        "system": platform.platform(terse=True),
+        "python": platform.python_version(),
+    }
+
+
+def versions() -> dict[str, str]:
+    """Of what takes part, as installed."""
+    found = {}
+    for name in PACKAGES:
+        try:
+            found[name] = importlib.metadata.version(name)
+        except importlib.metadata.PackageNotFoundError:
+            continue
+    return found
+
+
+def commit() -> str:
+    """Of the working tree, with + where it has changes; empty without git."""
+    try:
+        args = ["git", "-C", str(ROOT), "describe", "--always", "--dirty=+", "--exclude=*"]
+        return subprocess.run(args, check=True, capture_output=True, text=True).stdout.strip()
+    except (OSError, subprocess.CalledProcessError):
+        return ""
