@@ -238,6 +238,17 @@ def test_split_by_phase_shares_no_phase_and_by_time_is_refused_for_a_periodic_lo
         data.split_time(0.7)
 
 
+@pytest.mark.parametrize("more", [1, 15, 16])
+def test_a_log_that_ends_a_few_samples_into_a_phase_can_be_filtered_after_the_split(more):
+    n = 6 * round(4.0 * RATE) + more  # six periods, and the first samples of a seventh: of training phase
+    t = np.arange(n) / RATE
+    q = np.stack([np.sin(2 * np.pi * t / 4.0), np.cos(4 * np.pi * t / 4.0)], -1)
+    train, test = Dataset(t, q, q).split_phase(4.0, (0.7, 1.0))
+    assert len(train) + len(test) == n - (more if more < 16 else 0)
+    assert min(s.stop - s.start for part in (train, test) for s in part.stretches()) >= 16
+    train.filtered(5.0)
+
+
 def test_a_log_that_does_not_repeat_has_no_period_and_splits_in_time():
     data = log(seconds=6.0)
     assert data.period() is None

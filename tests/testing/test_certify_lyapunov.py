@@ -371,6 +371,35 @@ def test_bad_arguments_are_named(change, words):
         testing.certify_lyapunov(given.pop("controller"), given.pop("plant"), given.pop("box"), **given)
 
 
+class Unsaid:
+    """The sliding law as one writes it oneself: s is in V, and among the signals only if `said`."""
+
+    def __init__(self, said):
+        self.robot, self.q_d, self.said = pendulum(), np.array([0.3]), said
+
+    def start(self):
+        return None
+
+    def __call__(self, t, q, v, z):
+        s, v_ref = v + 3.0 * (q - self.q_d), -3.0 * (q - self.q_d)
+        M, C, g = self.robot.mass_matrix(q), self.robot.coriolis_matrix(q, v), self.robot.gravity_force(q)
+        return Command(M @ (-3.0 * v) + C @ v_ref + g - 2.0 * s, signals={"s": s} if self.said else {})
+
+    def lyapunov(self, t, q, v, z, plant):
+        e = q - self.q_d
+        V = plant.robot.kinetic_energy(q, v + 3.0 * e) + 6.0 * e.dot(e)
+        return Lyapunov(V, -2.0 * v.dot(v) - 18.0 * e.dot(e))
+
+
+@pytest.mark.parametrize("said", [True, False])
+def test_the_w_of_v_is_found_among_the_signals_and_where_it_is_not_the_result_says_so(said):
+    law = Unsaid(said)
+    found = testing.certify_lyapunov(law, law.robot, BOX, offset=1e-6, boxes=2, region=False)
+    assert bool(found.lemmas) == said
+    assert found.status == ("proved" if said else "undecided")
+    assert ("signals={" in str(found)) != said
+
+
 def test_what_can_not_be_certified_says_why():
     with pytest.raises(ArgumentError, match=r"one without a state z.*assert_lyapunov"):
         testing.certify_lyapunov(controllers.SlotineLi(ARM, hold(ARM, Q_D)), ARM, BOX)

@@ -12,6 +12,8 @@ from . import reading
 from .repeats import period, require_period
 from .samples import Log, Samples, derive
 
+SHORTEST = 16  # samples of a stretch: fewer can not be filtered
+
 
 def select(data: Log, keep: np.ndarray, label: str | None = None) -> Log:
     """The samples where `keep` (N,) is True; every hole starts a new stretch."""
@@ -95,7 +97,8 @@ def split_phase(
     data: Log, period: float | None = None, test: tuple[float, float] = (0.7, 1.0), guard: float = 0.0
 ) -> tuple[Log, Log]:
     """(training, test) of a periodic trajectory: samples whose phase (t - t[0]) / period mod 1 lies in `test` are
-    for testing in every period, so that no tested motion was trained on; `guard` [s] at both edges goes to neither.
+    for testing in every period, so that no tested motion was trained on; `guard` [s] at both edges goes to neither, nor
+    do the few samples, less than can be filtered, that the log's own ends may leave of a phase.
     """
     period = require_period(data, period)
     guard = number("guard", guard, "seconds >= 0", lambda x: x >= 0.0)
@@ -108,4 +111,16 @@ def split_phase(
     outside = ((phase < low - g) & (phase >= (g if high == 1.0 else 0.0))) | (
         (phase >= high + g) & (phase < (1.0 - g if low == 0.0 else 1.0))
     )
+    outside, inside = (_without_crumbs(data, keep) for keep in (outside, inside))
     return select(data, outside, f"{data.label}, training"), select(data, inside, f"{data.label}, test")
+
+
+def _without_crumbs(data: Log, keep: np.ndarray) -> np.ndarray:
+    """`keep` (N,) without the pieces at the ends of stretches that are too short to be filtered and longer before."""
+    keep = keep.copy()
+    for s in data.stretches():
+        edges = np.flatnonzero(np.diff(keep[s].astype(int), prepend=0, append=0))
+        ends = [(a, b) for a, b in zip(edges[::2], edges[1::2]) if a == 0 or b == s.stop - s.start]
+        for a, b in ends:
+            keep[s.start + a : s.start + b] = not b - a < min(SHORTEST, s.stop - s.start)
+    return keep

@@ -9,11 +9,10 @@ from geomctrl.errors import ArgumentError
 from geomctrl.identification.errors import DataError
 
 from . import filters
-from .parts import rows
+from .parts import SHORTEST, rows
 from .samples import Log, Samples, derive
 
 HIGHEST = 32  # order of a low-pass
-SHORTEST = 16  # samples of a stretch: fewer can not be filtered
 
 
 def filtered(

@@ -16,6 +16,10 @@ from .branching import Outcome, Task
 from .equations import Equations, Lemma
 
 PROVED, REFUTED, UNDECIDED = "proved", "refuted", "undecided"
+HINT = (
+    "hint       V' needs no M^-1 where V = 1/2 w . M w + U(q) with w = v, or a signal that the law's command records:"
+    ' Command(tau, signals={"s": w})'
+)
 
 
 class Violation(NamedTuple):
@@ -130,6 +134,8 @@ class LyapunovCertificate:
         out = [f"{self.name}: {self.status.upper()}", f"on {self.domain}", *map(str, self.claims)]
         out += [f"lemma      {lemma}" for lemma in self.lemmas]
         out.append(f"form       {self.form}")
+        if not self.lemmas and self.status == UNDECIDED:
+            out.append(HINT)
         if self.region is not None:
             out.append(
                 f"region of attraction: V <= {self.region:.6g}; V falls to {self.ends_in:.6g} from there, and stays so"
