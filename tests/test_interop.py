@@ -3,7 +3,7 @@
 import control
 import numpy as np
 import pytest
-from demos import lqr_panda
+from studies import lqr_panda
 from oracles import assert_close
 
 import geomctrl as gc

@@ -1,8 +1,8 @@
-"""The demos say what they say: small pieces of them."""
+"""The studies say what they say: small pieces of them."""
 
 import numpy as np
 import pytest
-from demos import controllers, panda_certificates, payload_robustness, proofs, sampling_rate
+from studies import controllers, panda_certificates, payload_robustness, proofs, sampling_rate
 
 import geomctrl as gc
 
