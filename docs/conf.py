@@ -16,6 +16,7 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 import cells  # noqa: E402
 import docstrings  # noqa: E402
+import gallery  # noqa: E402
 import reference  # noqa: E402
 
 import geomctrl  # noqa: E402, F401
@@ -77,6 +78,7 @@ def mathjax(app):
 def setup(app):
     app.connect("builder-inited", reference.write)
     app.connect("builder-inited", mathjax)
+    app.connect("builder-inited", gallery.write)
     app.connect("source-read", cells.read)
     app.connect("autodoc-process-docstring", docstrings.process)
     return {"parallel_read_safe": False}

@@ -22,7 +22,7 @@ plt.style.use("geomctrl.viewing.gallery")
 fig, (left, right) = plt.subplots(1, 2, figsize=(8.6, 3.8), sharex=True)
 best = {}
 for bits, color in zip((12, 14, 17), ("C1", "C3", "C0")):
-    plants = [gc.Plant(robot, sensors=[sensors.Encoder(bits, cutoff=f)]) for f in cutoffs]
+    plants = [gc.Plant(robot, sensors=sensors.Encoder(bits, cutoff=f)) for f in cutoffs]
     runs = gc.simulate_many(plants, law, motion(0).q, motion(0).v, t_end=1.5, dt=1e-3, control_dt=1e-3, monitors=None)
     rms = 1e3 * np.array([np.sqrt(np.mean(run.tracking_error()[500:] ** 2)) for run in runs])
     shake = np.array([np.sqrt(np.mean(np.diff(run.tau[500:, 1]) ** 2)) for run in runs])
@@ -30,7 +30,7 @@ for bits, color in zip((12, 14, 17), ("C1", "C3", "C0")):
     print(f"{bits} bits: least error {rms.min():.3f} mrad at {best[bits]:.0f} Hz")
     for ax, y in ((left, rms), (right, shake)):
         ax.loglog(cutoffs, y, color=color)
-        ax.text(430, y[-1], f"{bits} bits", color=color, weight="bold", va="center")
+        ax.text(460, y[-1], f"{bits} bits", color=color, weight="bold", va="center")
     left.plot(best[bits], rms.min(), "o", color=color, ms=7)
 left.set(xlabel="cut-off of the velocity's filter [Hz]", ylabel="tracking error, RMS [mrad]")
 right.set(xlabel="cut-off of the velocity's filter [Hz]", ylabel="shoulder's torque,\nchange per sample, RMS [N m]")

@@ -30,7 +30,9 @@ J = robot.jacobian(run.q, "panda_link5", "hybrid")
 true = np.array([j.T @ push(t) for j, t in zip(J, run.t)])
 felt = run.signals["residual"]
 late = run.t[np.argmax(run.signals["contact"] > 0)] - start
-print(f"felt {1e3 * late:.0f} ms after it began; largest error {abs(felt - true).max():.2f} N m of {abs(true).max():.1f}")
+print(
+    f"felt {1e3 * late:.0f} ms after it began; largest error {abs(felt - true).max():.2f} N m of {abs(true).max():.1f}"
+)
 
 plt.style.use("geomctrl.viewing.gallery")
 fig, ax = plt.subplots()

@@ -44,7 +44,9 @@ print(f"the bearing bears {size.min():.0f} to {size.max():.0f} N")
 
 plt.style.use("geomctrl.viewing.gallery")
 fig, (left, right) = plt.subplots(1, 2, figsize=(8.6, 4.0), width_ratios=[1.5, 1])
-points = np.stack([0.0 * gap[:, :3], *(robot.pose(q, n)[:, :3, 3] for n in ("coupler", "rocker")), gap[:, :3] + [ground, 0, 0]], 1)
+points = np.stack(
+    [0.0 * gap[:, :3], *(robot.pose(q, n)[:, :3, 3] for n in ("coupler", "rocker")), gap[:, :3] + [ground, 0, 0]], 1
+)
 for k in range(0, len(q), 60):
     left.plot(points[k, :, 0], points[k, :, 2], color=plt.cm.Blues(0.25 + 0.6 * k / len(q)), lw=1.6)
 left.plot(*robot.pose(q, "pen")[:, [0, 2], 3].T, color="C1", lw=2.0)

@@ -22,14 +22,18 @@ motion = gc.references.Quintic(robot, q0, end.q, 1.0)
 touch = gc.Contact([tool], 3e5, dissipation=5.0, surface=gc.HalfSpace(normal=(-1, 0, 0), point=(wall, 0, 0)))
 plant = gc.Plant(robot, f_ext=touch)
 
+stiffnesses = 250.0, 500.0, 1000.0  # N/m
+inertia = np.diag(robot.operational_inertia(q0, tool))
+laws = []
+for k in stiffnesses:
+    K = np.array([50.0] * 3 + [k] * 3)  # N m/rad, N/m
+    laws.append(controllers.CartesianImpedance(robot, motion, tool, K, damping=2.0 * np.sqrt(K * inertia)))
+runs = gc.simulate_many(plant, laws, q0, np.zeros(7), t_end=2.0, dt=1e-3, monitors=None)
+
 plt.style.use("geomctrl.viewing.gallery")
 fig, (top, bottom) = plt.subplots(2, 1, sharex=True, figsize=(7.2, 4.8))
 force = {}
-for stiffness, color in zip((250.0, 500.0, 1000.0), ("C2", "C0", "C1")):
-    K = np.array([50.0] * 3 + [stiffness] * 3)  # N m/rad, N/m
-    inertia = np.diag(robot.operational_inertia(q0, tool))
-    law = controllers.CartesianImpedance(robot, motion, tool, K, damping=2.0 * np.sqrt(K * inertia))
-    run = gc.simulate(plant, law, q0, np.zeros(7), t_end=2.0, dt=1e-3, monitors=None)
+for stiffness, run, color in zip(stiffnesses, runs, ("C2", "C0", "C1")):
     x = robot.pose(run.q, tool)[:, 0, 3]
     force[stiffness] = np.linalg.norm(touch.state(robot, run.q, run.v).force, axis=-1).ravel()
     print(f"{stiffness:5.0f} N/m: at rest {force[stiffness][-1]:5.2f} N, spring {stiffness * (inside - x[-1]):5.2f} N")

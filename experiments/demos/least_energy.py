@@ -27,7 +27,7 @@ path = thrown(found.x)
 least = arm.kinetic_energy(path.q, path.v)
 line = q0 + np.linspace(0, 1, 201)[:, None] * (q1 - q0)
 straight = arm.kinetic_energy(line, np.tile(q1 - q0, (201, 1)))
-print(f"kinetic energy along the straight line {straight.mean():.4f} J on average, along the geodesic {least.mean():.4f} J")
+print(f"kinetic energy: straight line {straight.mean():.4f} J on average, geodesic {least.mean():.4f} J")
 print(f"the geodesic's is constant to {np.ptp(least):.1e} J, and it arrives {abs(path.q[-1] - q1).max():.1e} rad off")
 
 plt.style.use("geomctrl.viewing.gallery")
@@ -35,7 +35,8 @@ fig, (left, right) = plt.subplots(1, 2, figsize=(8.6, 4.2), width_ratios=[1.5, 1
 a, b = np.meshgrid(np.linspace(-2.2, 2.6, 80), np.linspace(-0.6, 4.0, 80))
 grid = np.stack([a, b], -1)
 bend = sectional_curvature(arm, grid, np.broadcast_to([1.0, 0.0], grid.shape), np.broadcast_to([0.0, 1.0], grid.shape))
-image = left.pcolormesh(a, b, bend, cmap="RdBu_r", vmin=-1.5, vmax=1.5, alpha=0.6, shading="gouraud", rasterized=True)
+around = {"extent": (-2.2, 2.6, -0.6, 4.0), "origin": "lower", "aspect": "auto", "interpolation": "bilinear"}
+image = left.imshow(bend, cmap="RdBu_r", vmin=-1.5, vmax=1.5, alpha=0.6, **around)
 for angle in np.linspace(0, 2 * np.pi, 49)[:-1]:
     v = np.linalg.cholesky(np.linalg.inv(arm.mass_matrix(q0))) @ [np.cos(angle), np.sin(angle)]
     ray = gc.rollout(arm, q0, 2.8 * v, None, 1.0, 1e-2).q
@@ -48,6 +49,6 @@ fig.colorbar(image, ax=left, label="curvature [1/(kg m²)]")
 right.plot(path.t, straight, color="k", ls=(0, (3, 2)), lw=1.2)
 right.plot(path.t, least, color="k", lw=3.0)
 right.text(0.02, least[0] * 0.93, "geodesic", va="top", weight="bold")
-right.text(0.02, straight[0], "straight line", va="bottom")
-right.set(xlabel="time [s]", ylabel="kinetic energy [J]", xlim=(0, 1), ylim=(0, None))
+right.text(0.98, straight[-1] + 0.03, "straight line", va="bottom", ha="right")
+right.set(xlabel="time [s]", ylabel="kinetic energy [J]", xlim=(0, 1), ylim=(0, 2.3))
 show("out/demos/least_energy.png")

@@ -32,7 +32,7 @@ class Swing:
 
 off, runs = {}, {}
 for name, projected in {"not projected": False, "in the null space": True}.items():
-    run = runs[name] = gc.simulate(robot, Swing(projected), q0, np.zeros(7), t_end=4.0, dt=2e-3, monitors=None)
+    run = runs[name] = gc.simulate(robot, Swing(projected), q0, np.zeros(7), t_end=4.0, dt=4e-3, monitors=None)
     off[name] = 1e3 * np.linalg.norm(robot.pose(run.q, tool)[:, :3, 3] - robot.pose(q0, tool)[:3, 3], axis=1)
     elbow = robot.pose(run.q, "panda_link4")[:, :3, 3]
     print(f"{name:18s} the elbow moves {1e3 * np.ptp(elbow[:, 1]):4.0f} mm, the hand {off[name].max():.1e} mm")
@@ -41,9 +41,9 @@ plt.style.use("geomctrl.viewing.gallery")
 fig = plt.figure(figsize=(8.6, 4.4), layout="none")
 ax = fig.add_axes([0.0, 0.0, 0.5, 1.0], projection="3d")
 order = np.argsort(elbow[:, 1])
-shown = order[np.searchsorted(elbow[order, 1], np.linspace(elbow[:, 1].min(), elbow[:, 1].max() - 1e-6, 5))]
-draw_robot(ax, robot, run.q[shown], color=plt.cm.viridis(np.linspace(0.15, 0.9, 5)))
-show_space(ax, (-0.25, -0.4, 0.0), (0.7, 0.4, 0.95), elevation=16, azimuth=-35)
+shown = order[np.searchsorted(elbow[order, 1], np.linspace(elbow[:, 1].min(), elbow[:, 1].max() - 1e-6, 3))]
+draw_robot(ax, robot, run.q[shown], color=["#e8a27c", "0.85", "#7fb3d5"])
+show_space(ax, (-0.1, -0.3, 0.1), (0.6, 0.3, 0.85), elevation=16, azimuth=-35)
 ax = fig.add_axes([0.6, 0.14, 0.38, 0.78])
 for name, color in zip(off, ("C1", "C0")):
     ax.semilogy(run.t[1:], off[name][1:], color=color)

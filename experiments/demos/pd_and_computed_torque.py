@@ -48,7 +48,7 @@ for name, color in zip(laws, ("C1", "C0")):
 show_space(ax, (-0.15, -0.45, 0.1), (0.7, 0.45, 0.8), elevation=22, azimuth=-50)
 
 ax = fig.add_axes([0.6, 0.14, 0.38, 0.8])
-for name, color, where in zip(laws, ("C1", "C0"), (400.0, 2e-5)):
+for name, color, where in zip(laws, ("C1", "C0"), (500.0, 0.3)):
     ax.semilogy(run.t, off[name], color=color)
     ax.text(5.9, where, name, color=color, ha="right", weight="bold")
 ax.set(xlabel="time [s]", ylabel="tool off its motion [mm]", xlim=(0, 6), ylim=(1e-8, 2e3))

@@ -17,9 +17,13 @@ alpha = [half, 0.0, 0.0, half, -half, 0.0]  # rad
 d = [0.089159, 0.0, 0.0, 0.10915, 0.09465, 0.0823]  # m
 mass = [3.7, 8.393, 2.275, 1.219, 1.219, 0.1879]  # kg
 com = [
-    (0, -0.02561, 0.00193), (0.2125, 0, 0.11336), (0.15, 0, 0.0265),
-    (0, -0.0018, 0.01634), (0, 0.0018, 0.01634), (0, 0, -0.001159),
-]  # m, in the links' frames; fmt: skip
+    (0, -0.02561, 0.00193),
+    (0.2125, 0, 0.11336),
+    (0.15, 0, 0.0265),
+    (0, -0.0018, 0.01634),
+    (0, 0.0018, 0.01634),
+    (0, 0, -0.001159),
+]  # m, in the links' frames
 links = [gc.inertia.from_com(m, c, m * 0.003 * np.eye(3)) for m, c in zip(mass, com)]
 robot = gc.Robot.from_dh(a, alpha, d, np.zeros(6), convention="standard", inertias=links, name="UR5")
 print(robot)
@@ -44,5 +48,11 @@ ax = fig.add_axes([0.62, 0.14, 0.34, 0.78])
 for joint, name, color in ((1, "shoulder", "C0"), (2, "elbow", "C1"), (3, "wrist", "C2")):
     ax.plot(np.degrees(lowering), abs(torque[:, joint]), color=color)
     ax.text(88, abs(torque[-1, joint]) + 1.5, name, color=color, weight="bold", ha="right", va="bottom")
-ax.set(xlabel="from upright [°]", ylabel="torque against gravity [N m]", xlim=(0, 90), ylim=(0, None), xticks=[0, 30, 60, 90])
+ax.set(
+    xlabel="from upright [°]",
+    ylabel="torque against gravity [N m]",
+    xlim=(0, 90),
+    ylim=(0, None),
+    xticks=[0, 30, 60, 90],
+)
 show("out/demos/robot_from_dh.png")

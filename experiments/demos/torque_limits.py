@@ -28,6 +28,7 @@ laws = {
 }
 plant = gc.Plant(robot, actuators=actuators.TorqueLimits(limit))
 
+nearest = {}
 plt.style.use("geomctrl.viewing.gallery")
 fig = plt.figure(figsize=(8.6, 4.2), layout="none")
 space = fig.add_axes([0.0, 0.0, 0.52, 1.0], projection="3d")
@@ -36,11 +37,12 @@ for (name, law), color in zip(laws.items(), ("C1", "C0")):
     run = gc.simulate(plant, law, q0, np.zeros(7), t_end=1.6, dt=4e-3, control_dt=4e-3, monitors=None)
     p = robot.pose(run.q, tool)[:, :3, 3]
     clear = np.linalg.norm(p - centre, axis=1) - radius
-    print(f"{name:18s} nearest to the ball {1e3 * clear.min():6.1f} mm, ends {run.tracking_error()[-1].max():.1e} rad off")
+    nearest[name] = clear.min()
+    print(f"{name:18s} nearest to the ball {1e3 * nearest[name]:6.1f} mm")
     space.plot(*p.T, color=color, lw=2.2, zorder=9)
     axes[0].plot(run.t, 1e3 * clear, color=color)
     axes[1].plot(run.t, abs(run.tau / limit).max(1), color=color)
-    axes[0].text(1.58, clear[-1] - (60 if color == "C1" else 130), name, color=color, weight="bold", ha="right")
+    axes[0].text(1.58, 1e3 * clear[-1] - (70 if color == "C1" else 150), name, color=color, weight="bold", ha="right")
 draw_robot(space, robot, q0)
 u, w = np.meshgrid(np.linspace(0, 2 * np.pi, 25), np.linspace(0, np.pi, 13))
 ball = centre[:, None, None] + radius * np.array([np.cos(u) * np.sin(w), np.sin(u) * np.sin(w), np.cos(w)])
