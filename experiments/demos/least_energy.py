@@ -44,6 +44,7 @@ for angle in np.linspace(0, 2 * np.pi, 49)[:-1]:
 left.plot(*path.q.T, color="k", lw=3.0)
 left.plot(*line.T, color="k", lw=1.2, ls=(0, (3, 2)))
 left.plot(*np.stack([q0, q1]).T, "o", color="k", ms=6)
+left.grid(False)
 left.set(xlabel="shoulder [rad]", ylabel="elbow [rad]", xlim=(-2.2, 2.6), ylim=(-0.6, 4.0))
 fig.colorbar(image, ax=left, label="curvature [1/(kg m²)]")
 right.plot(path.t, straight, color="k", ls=(0, (3, 2)), lw=1.2)

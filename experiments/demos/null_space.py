@@ -42,7 +42,7 @@ fig = plt.figure(figsize=(8.6, 4.4), layout="none")
 ax = fig.add_axes([0.0, 0.0, 0.5, 1.0], projection="3d")
 order = np.argsort(elbow[:, 1])
 shown = order[np.searchsorted(elbow[order, 1], np.linspace(elbow[:, 1].min(), elbow[:, 1].max() - 1e-6, 3))]
-draw_robot(ax, robot, run.q[shown], color=["#e8a27c", "0.85", "#7fb3d5"])
+draw_robot(ax, robot, run.q[shown], color=["#b9d6ea", "#8fbcdb", "#d9e8f3"])
 show_space(ax, (-0.1, -0.3, 0.1), (0.6, 0.3, 0.85), elevation=16, azimuth=-35)
 ax = fig.add_axes([0.6, 0.14, 0.38, 0.78])
 for name, color in zip(off, ("C1", "C0")):
