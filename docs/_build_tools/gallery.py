@@ -43,7 +43,10 @@ def write(app: Any) -> None:
     PICTURES.mkdir(parents=True, exist_ok=True)
     if os.environ.get("DOCS_RUN", "1") == "1":
         run([name for name in names if _stamp(name) != _read(PICTURES / f"{name}.stamp")])
-    pages = {f"{name}.md": page(name) for name in names} | {"index.md": index(), "first.txt": cards(FIRST, "gallery/")}
+    pages = {f"{name}.md": page(name) for name in names} | {
+        "index.md": index(),
+        "first.txt": cards(FIRST, "gallery/", "2 2 4 4"),
+    }
     for name, text in pages.items():
         if _read(FOLDER / name) != text:
             (FOLDER / name).write_text(text, encoding="utf-8")
@@ -106,9 +109,9 @@ def index() -> str:
     return "\n".join([*lines, "```{toctree}", ":hidden:", "", *hidden, "```", ""])
 
 
-def cards(names: list[str], folder: str = "") -> str:
+def cards(names: list[str], folder: str = "", columns: str = "2 2 3 3") -> str:
     """A grid of thumbnails that lead to their pages."""
-    lines = ["::::{grid} 2 2 3 4", ":gutter: 2", ":class-container: gallery", ""]
+    lines = [f"::::{{grid}} {columns}", ":gutter: 2", ":class-container: gallery", ""]
     for name in names:
         lines += [f":::{{grid-item-card}} {parts(name)[0]}", f":link: {folder}{name}", ":link-type: doc"]
         if (PICTURES / f"{name}_small.png").exists():
