@@ -40,7 +40,7 @@ for t in (0.0, 0.65, 0.8, 1.0, 1.4, 1.8, 2.3, 2.9, 5.0):
         ax.plot(*np.stack([x[k], x[k] + R[k] @ arm]).T, color=color, lw=2.0)
         ax.plot(*(x[k][:, None] + R[k] @ (arm[:, None] + ring)), color=color, lw=1.5)
     ax.plot(*np.stack([x[k], x[k] + 0.25 * R[k][:, 2]]).T, color="C1", lw=1.8)
-show_space(ax, (-0.4, -0.5, -0.8), (3.0, 0.9, 1.0), elevation=14, azimuth=-72)
+show_space(ax, (-0.5, -0.5, -0.8), (3.2, 0.9, 1.0), elevation=14, azimuth=-72)
 
 for place, y, name in (
     ([0.74, 0.6, 0.24, 0.33], tilt, "tilt [°]"),

@@ -40,7 +40,7 @@ for ax, Law, name in zip(axes, (controllers.Passivity, Plain), names):
     ax.plot(run.t, promised, color="k", ls=(0, (3, 2)), lw=1.2)
     ax.fill_between(run.t, promised, found, where=found > promised + 1e-2, color="C1", alpha=0.5, lw=0)
     ax.set(ylabel="V'  [W]", title=name)
-axes[1].text(0.70, -34, "promised", va="top")
+axes[1].text(0.14, -22, "promised")
 axes[1].text(0.60, 29, "V' of the loop", color="C0", weight="bold")
 axes[1].set(xlabel="time [s]", xlim=(0, 2))
 show("out/demos/wrong_coriolis.png")
