@@ -56,7 +56,7 @@ bench: $(STAMPS)/bench
 	$(BIN)/python experiments/benchmarks/benchmark_loops.py $(BENCH_OPTIONS)
 	$(BIN)/python experiments/benchmarks/benchmark_cuda.py $(BENCH_OPTIONS)
 	$(BIN)/python experiments/benchmarks/collect.py
-	$(BIN)/python experiments/demos/controllers.py
+	$(BIN)/python experiments/studies/controllers.py
 
 lint: $(STAMPS)/dev
 	$(BIN)/ruff format --check .

@@ -6,7 +6,7 @@ import tarfile
 import zipfile
 from pathlib import Path
 
-SUFFIXES = (".py", ".pyi", ".typed", ".html")
+SUFFIXES = (".py", ".pyi", ".typed", ".html", ".mplstyle")
 
 
 def sources() -> dict[str, str]:

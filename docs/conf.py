@@ -18,6 +18,7 @@ import benchmarks_page  # noqa: E402
 import cells  # noqa: E402
 import docstrings  # noqa: E402
 import papers_pages  # noqa: E402
+import gallery  # noqa: E402
 import reference  # noqa: E402
 
 import geomctrl  # noqa: E402
@@ -40,7 +41,7 @@ html_theme = "pydata_sphinx_theme"
 html_title = "geomctrl"
 html_static_path = ["_static"]
 html_css_files = ["site.css"]
-html_sidebars = {page: [] for page in ("index", "start", "changelog")}  # nothing is beside them
+html_sidebars = {page: [] for page in ("index", "start", "changelog", "gallery/index")}  # nothing is beside them
 html_show_sourcelink = False
 html_copy_source = False
 html_theme_options = {
@@ -81,6 +82,7 @@ def setup(app):
     app.connect("builder-inited", papers_pages.write)
     app.connect("builder-inited", mathjax)
     app.connect("source-read", benchmarks_page.read)
+    app.connect("builder-inited", gallery.write)
     app.connect("source-read", cells.read)
     app.connect("autodoc-process-docstring", docstrings.process)
     return {"parallel_read_safe": False}

@@ -3,8 +3,8 @@
 import control
 import numpy as np
 import pytest
-from demos import lqr_panda
 from oracles import assert_close
+from studies import lqr_panda
 
 import geomctrl as gc
 from geomctrl import interop, models, testing

@@ -8,7 +8,7 @@ One step from (q, v, vdot, a), a the algorithmic acceleration, velocities in the
 
 Second order; the positions satisfy the constraints to round-off, the velocities to O(h^2). On SO(3) x R^3 it keeps the
 linear momentum of a floating system to round-off; energy stays near its value with rho = 0.9 and falls with smaller
-ones: experiments/demos/structure_preserving.py shows it, and its cost, beside other methods. The spectral radius at
+ones: experiments/studies/structure_preserving.py shows it, and its cost, beside other methods. The spectral radius at
 infinite frequency, rho in [0, 1], says how much of fast motion is damped: 1 is none, 0 annihilates it in a step. With
 rho = 1 nothing damps the errors of the multipliers (Cardona and Geradin 1989): they grow, and where the constraints
 are curved in the group's coordinates the iteration fails in the end, whatever h.

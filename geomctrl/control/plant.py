@@ -50,8 +50,8 @@ class Plant(Described):
     beyond them. f_ext: a `Wrench`, a `Contact`, a function (t, q, v) of the wrenches (nbodies, 6) on the bodies, in
     body frames, or a list of these; a function's attribute `switches` lists the times at which it is not smooth.
     changes: (time, robot) pairs; from that time on that robot is the true one (a load gripped or dropped); all must
-    have the same joints. Integrators step on all such times exactly: `switches`. sensors: of `geomctrl.sensors`, what a
-    controller is told of the truth, at samples.
+    have the same joints. Integrators step on all such times exactly: `switches`. sensors: one or several of
+    `geomctrl.sensors`, what a controller is told of the truth, at samples.
 
     Another plant is a subclass. Its implementer's contract:
 
@@ -79,7 +79,7 @@ class Plant(Described):
     f_ext: Any = None
     changes: Sequence[tuple[float, Robot]] = ()
     actuators: Sequence[Actuator] | Actuator = field(default=(), kw_only=True)
-    sensors: Sequence[Sensor] = field(default=(), kw_only=True)
+    sensors: Sequence[Sensor] | Sensor = field(default=(), kw_only=True)
     stops: JointStops | None = field(default=None, kw_only=True)
     switches: tuple[float, ...] = field(init=False, repr=False)  # times [s] at which it becomes another
     _law: Friction | None = field(init=False, repr=False)

@@ -260,7 +260,7 @@ def checked_sensors(plant: Any) -> tuple[Sensor, ...]:
     """The sensors of a plant that is being made. Raises ArgumentError, naming the argument `sensors`."""
     given = plant.sensors
     try:
-        sensors = tuple(given)
+        sensors = (given,) if isinstance(given, Sensor) else tuple(given)
     except TypeError:
         raise ArgumentError(f"sensors: expected geomctrl.sensors, got {given!r:.80}") from None
     names: set[str] = set()

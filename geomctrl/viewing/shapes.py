@@ -32,22 +32,20 @@ def meshes(robot: Mechanism) -> list[Mesh]:
     """
     size, found = reach(robot), []
     for body in range(robot.nbodies):
-        ends = _ends(robot, body, size)
+        start, ends = _joint_at(robot, body), _ends(robot, body, size)
         mass = float(robot.parameters[body, 0])
         if not ends and body not in robot.parents:
             found.append(Mesh(body, "link", *_ellipsoid(robot.parameters[body], size)))
         for end in ends:
-            length = float(np.linalg.norm(end))
+            length = float(np.linalg.norm(end - start))
             radius = np.sqrt(mass / len(ends) / (np.pi * DENSITY * max(length, SLIM * size)))
-            found.append(
-                Mesh(body, "link", *capsule(np.zeros(3), end, float(np.clip(radius, SLIM * size, STOUT * size))))
-            )
+            found.append(Mesh(body, "link", *capsule(start, end, float(np.clip(radius, SLIM * size, STOUT * size)))))
         joint = robot.joints[body]
         if joint.S.shape[1] == 1:
             axis = joint.S[:3, 0] if joint.S[:3].any() else joint.S[3:, 0]
             half = 0.045 * size * axis / np.linalg.norm(axis)
-            found.append(Mesh(body, "joint", *capsule(-half, half, 0.02 * size)))
-        on = robot.placements[body][:3, 3]
+            found.append(Mesh(body, "joint", *capsule(start - half, start + half, 0.02 * size)))
+        on = _in_parent(robot, body)
         if robot.parents[body] < 0 and joint.S.shape[1] < 6 and np.linalg.norm(on) > 1e-6:
             found.append(Mesh(-1, "link", *capsule(np.zeros(3), on, STOUT * size)))
     return found
@@ -66,14 +64,29 @@ def reach(robot: Mechanism) -> float:
 
 def _ends(robot: Mechanism, body: int, size: float) -> list[np.ndarray]:
     """Where the capsules end that begin at the body's joint."""
-    children = [robot.placements[i][:3, 3] for i, p in enumerate(robot.parents) if p == body]
-    ends = [x for x in children if np.linalg.norm(x) > 1e-3 * size]
+    start = _joint_at(robot, body)
+    children = [_in_parent(robot, i) for i, p in enumerate(robot.parents) if p == body]
+    ends = [x for x in children if np.linalg.norm(x - start) > 1e-3 * size]
     if children:
         return ends
     frames = [f.placement[:3, 3] for f in robot.frames if f.body == body]
-    ends = [x for x in frames if np.linalg.norm(x) > 0.02 * size]
+    ends = [x for x in [*frames, *[np.zeros(3)] * bool(start.any())] if np.linalg.norm(x - start) > 0.02 * size]
     far = 2.0 * _centre(robot, body)
     return ends[:8] or [far] * bool(np.linalg.norm(far) > 0.02 * size)
+
+
+def _joint_at(robot: Mechanism, body: int) -> np.ndarray:
+    """A point on the joint's axis, in the body's frame: its origin, but for standard Denavit-Hartenberg frames."""
+    S = robot.joints[body].S
+    if S.shape[1] != 1 or not S[:3].any():
+        return np.zeros(3)
+    return np.cross(S[:3, 0], S[3:, 0]) / (S[:3, 0] @ S[:3, 0])
+
+
+def _in_parent(robot: Mechanism, body: int) -> np.ndarray:
+    """The same point in the parent's frame, at coordinates zero."""
+    T = robot.placements[body]
+    return T[:3, :3] @ _joint_at(robot, body) + T[:3, 3]
 
 
 def _centre(robot: Mechanism, body: int) -> np.ndarray:

@@ -494,6 +494,11 @@ def test_sensors_that_are_none(make, message):
         make()
 
 
+def test_one_sensor_needs_no_list():
+    encoder = Encoder(12)
+    assert gc.Plant(ARM, sensors=encoder).sensors == (encoder,)
+
+
 def test_an_unknown_frame():
     with pytest.raises(NameNotFoundError, match="'tipp'"):
         gc.Plant(ARM, sensors=[Imu("tipp")])

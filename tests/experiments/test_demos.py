@@ -1,95 +1,286 @@
-"""The demos say what they say: small pieces of them."""
+"""The gallery: each example runs as a user runs it, draws its picture and says what is true.
 
+Every claim is about a number that is known otherwise: a closed form, statics, what was put in, a law of conservation.
+"""
+
+import ast
+import runpy
+from pathlib import Path
+
+import matplotlib.pyplot as plt
 import numpy as np
 import pytest
-from demos import controllers, panda_certificates, payload_robustness, proofs, sampling_rate
+from scipy.linalg import eigh
+from scipy.optimize import brentq
 
-import geomctrl as gc
+from geomctrl import so3
 
-
-@pytest.mark.slow
-def test_a_load_that_the_joints_can_not_hold_breaks_the_proof():
-    space = {"payload": [1.0, 12.0], "rate": [0.5]}
-    table = gc.sweep(payload_robustness.make, space, payload_robustness.measures, 3.0, 1e-3)
-    peak = (table.peak_torque / payload_robustness.LIMITS).max("joint").values.ravel()
-    assert peak[0] < 1.0 == pytest.approx(peak[1])
-    assert (table.growth.values.ravel() > payload_robustness.GROWTH).tolist() == [False, True]
-    assert table.tracking_rms.values[1] > table.tracking_rms.values[0]
+DEMOS = Path(__file__).parents[2] / "experiments" / "demos"
+NAMES = sorted(path.stem for path in DEMOS.glob("*.py"))
+CLAIMS = {}
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("name", ["PDGravity", "ComputedTorque"])
-def test_a_command_that_is_held_longer_lets_V_grow_more(name):
-    found = [sampling_rate.growth(*sampling_rate.loops()[name], held, 0.3) for held in (4, 16, 64)]
-    assert np.all(np.diff(found) > 0.0)
-    assert found[0] > 1e-10
+def claim(check):
+    """The function is about the example of its name."""
+    CLAIMS[check.__name__] = check
+    return check
 
 
-def caught_by(case):
-    """The judges that catch a law, and those that prove it right."""
-    found = {name: word for name, (word, _) in proofs.verdicts(case).items()}
-    return {name for name, word in found.items() if word == "caught"}, {
-        name for name, word in found.items() if word == "proved"
-    }
+@pytest.fixture
+def demo(tmp_path, monkeypatch):
+    """Runs an example by its name; its variables."""
+    monkeypatch.chdir(tmp_path)
+    plt.switch_backend("agg")
+
+    def run(name):
+        try:
+            found = runpy.run_path(str(DEMOS / f"{name}.py"), run_name="__main__")
+            assert (tmp_path / "out" / "demos" / f"{name}.png").stat().st_size > 10_000
+            assert plt.get_fignums() == [1]
+            return found
+        finally:
+            plt.close("all")
+            plt.rcdefaults()
+
+    return run
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("case", proofs.right(), ids=lambda case: case.name)
-def test_no_judge_accuses_a_law_that_is_right(case):
-    caught, proved = caught_by(case)
-    assert not caught
-    assert proved == ({"certificate"} if case.still is not None else set())
+@pytest.mark.parametrize("name", NAMES)
+def test_an_example_is_short_and_has_a_title_and_words(name):
+    source = (DEMOS / f"{name}.py").read_text(encoding="utf-8")
+    tree = ast.parse(source)
+    title, _, words = ast.get_docstring(tree).partition("\n\n")
+    assert len(title) < 60, title
+    assert not title.endswith("."), title
+    assert 2 <= words.count(". ") + words.count(".\n") + 1 <= 5, words
+    code = [line for line in source.splitlines()[tree.body[0].end_lineno :] if line.strip()]
+    assert 15 <= len(code) <= 60, len(code)
 
 
-EVERYONE = {"sampling", "search", "certificate", "monitor"}
-SILENT = {  # who catches nothing, with a reason
-    "plain C": {"certificate"},  # V' < 0 in the box all the same
-    "adaptation of the wrong sign": {"certificate"},  # is not for laws with a state
-    "gravity left out": set(),
-    "sigma-modification called exact": {"certificate"},
-    "held too long": {"sampling", "certificate"},  # as a law in continuous time it is right
-    "mass matrix of another model": set(),
-    "V zero on an orbit": {"sampling", "monitor"},  # no state drawn, and no run, is on the orbit
-    "Coulomb friction ignored": {"certificate"},  # V' < 0 in the box all the same
-    "damping that is not passive": set(),
-    "saturation ignored": {"sampling", "monitor"},  # only far out, where few states are drawn and no run goes
-}
+def test_every_example_has_its_claim():
+    assert sorted(CLAIMS) == NAMES
+    assert len(NAMES) == 20
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("case", proofs.wrong(), ids=lambda case: case.name)
-def test_who_catches_a_proof_that_is_wrong(case):
-    caught, proved = caught_by(case)
-    assert not proved
-    assert "search" in caught
-    assert caught == EVERYONE - SILENT[case.name]
+@pytest.mark.parametrize("name", NAMES)
+def test_an_example_says_what_is_true(name, demo, capsys):
+    found = demo(name)
+    assert capsys.readouterr().out
+    CLAIMS[name](found)
 
 
-@pytest.mark.slow
-def test_a_panda_whose_model_is_off_settles_in_a_ball_and_in_no_smaller_one():
-    certificate = panda_certificates.certificate
-    assert certificate(2.0, {"outside": 0.2}, 600.0).proved
-    assert certificate(2.0, {"outside": 0.03}, 600.0).status == "refuted"
+@claim
+def pd_and_computed_torque(found):
+    """Both poles at -5: e = (1 + 5 t) exp(-5 t) e0."""
+    run = found["runs"]["computed torque"]
+    wanted = 0.1 * ((1.0 + 5.0 * run.t) * np.exp(-5.0 * run.t))[:, None]
+    np.testing.assert_allclose(run.tracking_error(), np.tile(wanted, 7), rtol=0, atol=1e-7)
+    assert found["off"]["PD"][-1000:].min() > 10.0
 
 
-@pytest.mark.slow
-def test_laws_on_hardware_are_compared():
-    """A law that learns the friction leaves less error than the same law without; limits hold."""
-    found = {x.law: x for name in ("Passivity", "SlotineLi") for x in controllers.results(2.0, name)}
-    assert found["SlotineLi"].rms < found["Passivity"].rms < 0.05
-    assert max(x.peak for x in found.values()) <= controllers.model().limits.effort.max()
-    assert controllers.winners(list(found.values()))["tracking RMS"] == "SlotineLi"
+@claim
+def unknown_load(found):
+    assert found["mass"][-1] == pytest.approx(2.0, rel=0.02)
+    assert np.diff(found["runs"]["adaptive"].signals["lyapunov"]).max() < 1e-9
+    ends = {name: np.linalg.norm(run.tracking_error()[-1000:]) for name, run in found["runs"].items()}
+    assert ends["adaptive"] < 0.1 * ends["fixed model"]
 
 
-def test_a_law_that_fails_is_told_and_wins_nothing():
-    class Lost:
-        def start(self):
-            return None
+@claim
+def wrong_coriolis(found):
+    skew, plain = found["off"].values()
+    assert plain > 100.0 * skew
+    assert (found["found"] > 1.0).any()  # V grows
 
-        def __call__(self, t, q, v, z):
-            return gc.Command(np.full(7, np.nan if t > 0.1 else 0.0))
 
-    lost = controllers.tracked("Lost", Lost, controllers.model(), 0.5)
-    assert lost.rms == np.inf
-    assert lost.ended
-    assert set(controllers.winners([lost, controllers.Result("other", 1.0, 1.0, 1.0)]).values()) == {"other"}
+@claim
+def impedance_at_a_wall(found):
+    """Statics: a linear spring in series with Hertz' contact."""
+    for stiffness, force in found["force"].items():
+        at_rest = brentq(lambda f, k=stiffness: f - k * (0.04 - (f / 3e5) ** (2.0 / 3.0)), 0.0, 40.0)
+        assert force[-1] == pytest.approx(at_rest, rel=0.02)
+        assert (force[force.argmax() :] > 0.0).all()  # it does not bounce
+
+
+@claim
+def collision(found):
+    """A first-order lag of what pushes, r held between samples: r+ = r + K (the impulse of a sample - r dt)."""
+    t, felt, true = found["run"].t, found["felt"], found["true"]
+    lagged = np.zeros_like(true)
+    for k in range(len(t) - 1):
+        lagged[k + 1] = lagged[k] + 200.0 * 1e-3 * (0.5 * (true[k] + true[k + 1]) - lagged[k])
+    np.testing.assert_allclose(felt, lagged, rtol=0, atol=0.1)  # N m
+    assert 0.0 < found["late"] < 0.02
+    before = t < found["start"]
+    assert not found["run"].signals["contact"][before].any()
+
+
+@claim
+def quadrotor_upside_down(found):
+    R = found["R"]
+    np.testing.assert_allclose(R.swapaxes(1, 2) @ R, np.tile(np.eye(3), (len(R), 1, 1)), rtol=0, atol=1e-9)
+    assert found["tilt"][0] == pytest.approx(170.0, abs=0.01)
+    assert found["tilt"][-1] < 1.0
+    assert found["off"][-1] < 2e-3 < 0.3 < found["off"].max()
+
+
+@claim
+def satellite(found):
+    """Wheels turn the hub and not the whole: its angular momentum stays."""
+    run = found["run"]
+    P = found["satellite"].momentum(run.q, run.v)
+    wheel = 100.0 / (6000.0 * 2.0 * np.pi / 60.0) * abs(run.v[:, 3:]).max()  # N m s that the fastest one has
+    assert wheel > 1.0
+    assert run.ok  # V, and the limits of torques and speeds
+    np.testing.assert_allclose(P, np.tile(P[0], (len(P), 1)), rtol=0, atol=1e-4 * wheel)
+    assert found["angle"][0] == pytest.approx(np.degrees(np.linalg.norm([1.6, 1.4, -2.1])), abs=1e-6)
+    assert found["angle"][-1] < 1.0
+
+
+@claim
+def swing_up(found):
+    """The force's work is the energy's growth; in the end the pole stands."""
+    run, cart = found["run"], found["cart"]
+    work = np.trapezoid(run.tau[:, 0] * run.v[:, 0], run.t)
+    E = cart.energy(run.q, run.v)
+    assert E[-1] - E[0] == pytest.approx(2 * 0.1 * 9.81 * 0.5, rel=0.01)
+    assert work == pytest.approx(E[-1] - E[0], rel=0.01)
+    assert abs(np.sin(run.q[-1, 1])) < 1e-3 < np.cos(run.q[-1, 1])
+
+
+@claim
+def behind_encoders(found):
+    best = list(found["best"].values())
+    assert best == sorted(best)
+    assert best[0] < 150.0 < best[-1]
+
+
+@claim
+def payload_and_gain(found):
+    """What statics says that the joints can not hold is hatched."""
+    table, robot = found["table"], found["robot"]
+    for payload, limited in zip(table.payload.values, found["limited"].values.T):
+        held = robot.with_payload(payload, (0.0, 0.0, 0.1)).gravity_force(found["home"])
+        if (abs(held) > robot.limits.effort).any():
+            assert limited.all(), payload
+        if payload < 2.0:
+            assert not limited.any(), payload
+    assert found["fast"] < 0.1 * found["slow"]
+
+
+@claim
+def identify_payload(found):
+    load = found["found"]
+    assert load.mass == pytest.approx(found["mass"], abs=0.01)
+    np.testing.assert_allclose(load.centre, found["centre"], rtol=0, atol=1e-3)
+    low, high = load.intervals["mass"]
+    assert 1e-3 < high - low < 0.05
+
+
+@claim
+def robot_from_dh(found):
+    """The table multiplied out by hand."""
+    T, weights = np.eye(4), []
+    for k in range(6):
+        angle = found["postures"][-1][k]
+        Rz, Rx = so3.exp([0.0, 0.0, angle]), so3.exp([found["alpha"][k], 0.0, 0.0])
+        step = np.eye(4)
+        step[:3, :3] = Rz @ Rx
+        step[:3, 3] = Rz @ [found["a"][k], 0.0, 0.0] + [0.0, 0.0, found["d"][k]]
+        T = T @ step
+        np.testing.assert_allclose(found["robot"].pose(found["postures"][-1], f"link{k + 1}"), T, rtol=0, atol=1e-12)
+        weights.append(9.81 * found["mass"][k] * (T[:3, :3] @ found["com"][k] + T[:3, 3]))
+    assert abs(found["torque"][-1, 1]) == pytest.approx(abs(sum(weights[1:])[0]), rel=1e-9)
+
+
+@claim
+def four_bar(found):
+    """About the crank's axis: the rate of angular momentum is the moment of weights and of the bearing's force."""
+    robot, path = found["robot"], found["path"]
+    q, v = path.y[:, :3], path.y[:, 3:]
+    assert abs(found["gap"]).max() < 1e-12
+    assert np.ptp(found["energy"]) < 1e-4
+    P = robot.momentum(q, v)  # about the origin, which is on the crank's axis
+    moved = np.gradient(P[:, 1], path.t)
+    mass = robot.parameters[:, 0].sum()
+    weight = 9.81 * mass * centre_of_mass(robot, q)[:, 0]
+    bearing = -found["ground"] * found["force"][:, 2]
+    np.testing.assert_allclose(moved[2:-2], (weight + bearing)[2:-2], rtol=0, atol=0.02 * abs(bearing).max())
+
+
+def centre_of_mass(robot, q):
+    total = 0.0
+    for name, p in zip(robot.body_names, robot.parameters):
+        total = total + robot.pose(q, name) @ [*p[1:4], p[0]]
+    return total[:, :3] / total[:, 3:]
+
+
+@claim
+def least_energy(found):
+    arm, path, t = found["arm"], found["path"], found["path"].t
+    assert np.ptp(found["least"]) < 1e-6
+    for k in (1, 2):
+        for joint in (0, 1):
+            bump, rate = np.zeros((2, len(t), 2))
+            bump[:, joint], rate[:, joint] = np.sin(np.pi * k * t), np.pi * k * np.cos(np.pi * k * t)
+            for size in (-0.05, 0.05):
+                other = arm.kinetic_energy(path.q + size * bump, path.v + size * rate)
+                assert np.trapezoid(other, t) > found["least"].mean() + 1e-3
+    assert found["least"].mean() < 0.95 * found["straight"].mean()
+
+
+@claim
+def energy_kept(found):
+    worst = found["worst"]
+    (first, end), (band, whole), (_, kept) = worst.values()
+    assert kept < 1e-12
+    assert end > 3.0 * first
+    assert whole < 2.0 * band
+
+
+@claim
+def null_space(found):
+    assert found["off"]["in the null space"].max() < 1e-2
+    assert found["off"]["not projected"].max() > 10.0
+    assert np.ptp(found["elbow"][:, 1]) > 0.2
+
+
+@claim
+def torque_limits(found):
+    assert found["nearest"]["cut off"] < -0.02
+    assert found["nearest"]["quadratic program"] > -1e-3
+    assert abs(found["run"].tau / found["limit"]).max() <= 1.0 + 1e-9
+    assert abs(found["run"].tracking_error()[-1]).max() < 0.01
+
+
+@claim
+def region_of_attraction(found):
+    """No state at rest from which the torque can not lift the rod: sin q = 0.4."""
+    proof, S = found["proof"], found["S"]
+    assert proof.proved
+    farthest = np.sqrt(proof.level / S[0, 0])
+    assert 0.1 < farthest < np.arcsin(0.4)
+    settled = found["settled"].ravel()
+    assert found["inside"].sum() > 100
+    assert np.isfinite(settled[found["inside"]]).all()
+    assert not found["fallen"][found["inside"]].any()
+    assert np.isnan(settled).sum() > 100
+
+
+@claim
+def contraction(found):
+    """The rate is that of the softest and stiffest angle, 30 -+ 9.81 N m/rad; neighbours approach at least so fast."""
+    P, rates = found["P"], []
+    for stiffness in (30.0 - 9.81, 30.0 + 9.81):
+        A = np.array([[0.0, 1.0], [-stiffness, -6.0]])
+        rates.append(-0.5 * eigh(P @ A + A.T @ P, P, eigvals_only=True).max())
+    assert found["rate"] == pytest.approx(min(rates), rel=1e-2)
+    distance, t = found["distance"], found["t"]
+    assert (distance <= 1.001 * distance[:, :1] * np.exp(-found["rate"] * t) + 1e-9).all()
+
+
+@claim
+def flexible_joints(found):
+    assert found["late"]["springs known"] < 2e-4
+    assert found["late"]["taken for rigid"] > 50.0 * found["late"]["springs known"]

@@ -4,7 +4,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
-from demos import identify_synthetic_panda
+from studies import identify_synthetic_panda
 
 from geomctrl import models
 from geomctrl.errors import ArgumentError

@@ -7,7 +7,7 @@ out, or V' <= -rate V + offset is claimed. Both get harder as ball and offset sh
 What is shown: which claims are proved on +-0.2 rad, +-0.4 rad/s, and the boxes and seconds (of this process) they take;
 with --recheck, whether python-flint confirms them, at a tenth of a second a box.
 
-    python experiments/demos/panda_certificates.py [--only 0 --only 1] [--seconds 1200] [--recheck]
+    python experiments/studies/panda_certificates.py [--only 0 --only 1] [--seconds 1200] [--recheck]
 """
 
 from __future__ import annotations

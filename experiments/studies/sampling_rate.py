@@ -7,7 +7,7 @@ off its motion, or its goal, while its commands are held for 0.25 ms to 16 ms.
 What is shown: the largest growth of V within a step of the integrator, relative to its largest value, over control_dt,
 none at all where the proof's margin K outweighs the delay; and where the loop falls apart.
 
-    python experiments/demos/sampling_rate.py [--out out/sampling_rate]
+    python experiments/studies/sampling_rate.py [--out out/sampling_rate]
 """
 
 from __future__ import annotations

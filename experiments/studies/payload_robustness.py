@@ -8,8 +8,8 @@ sheet says, and no more.
 What is shown: tracking error and settling time over payload x gain, and where torque limits break the proof, V growing
 while a joint is at its limit. A faster adaptation settles sooner; it saves no arm that is too weak for its load.
 
-    python experiments/demos/payload_robustness.py [--out out/payload_robustness]
-    geomctrl sweep experiments/demos/payload_robustness.py
+    python experiments/studies/payload_robustness.py [--out out/payload_robustness]
+    geomctrl sweep experiments/studies/payload_robustness.py
 """
 
 from __future__ import annotations

@@ -9,7 +9,7 @@ minimises the integral of x . Q x + u . R u gives
 What is shown: the closed loop's poles; the same response three times, of the linear system, by
 `control.input_output_response` and by `geomctrl.simulate`, whose differences shrink with the size of the push.
 
-    python experiments/demos/lqr_panda.py
+    python experiments/studies/lqr_panda.py
 """
 
 from __future__ import annotations

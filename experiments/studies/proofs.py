@@ -13,7 +13,7 @@ What is shown: who catches which mistake, and that none of the right laws is acc
 
 A certificate is of a law that holds still and has no state of its own; "." means: not for this law.
 
-    python experiments/demos/proofs.py [--why]
+    python experiments/studies/proofs.py [--why]
 """
 
 from __future__ import annotations

@@ -7,7 +7,7 @@ delay, drives with limits, rotors and friction. Each law runs on that plant at 1
 What is shown: the root mean square of the tracking error, the largest torque and the error at the end, and who wins by
 each. The model that the laws know has the rotors, and not the friction, which those that adapt may learn.
 
-    python experiments/demos/controllers.py [--seconds 6]
+    python experiments/studies/controllers.py [--seconds 6]
 """
 
 from __future__ import annotations

@@ -6,7 +6,7 @@ vertical angular momentum); and Mueller and Terze's two floating bars on a ball 
 the constraint is to stay too: generalized-alpha and the index-1 equations, beside the methods for relative coordinates.
 Figures go to out/.
 
-    python experiments/demos/structure_preserving.py [--quick]
+    python experiments/studies/structure_preserving.py [--quick]
 """
 
 from __future__ import annotations

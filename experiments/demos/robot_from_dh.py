@@ -1,0 +1,58 @@
+"""A robot from its Denavit-Hartenberg table
+
+Six rows, masses and centres of mass, as a UR5's maker publishes them, are all it takes: the tree, drawn as capsules,
+its frames, and every term of its dynamics. On the right, what gravity asks of each joint while the arm is lowered from
+upright to stretched out.
+"""
+
+import matplotlib.pyplot as plt
+import numpy as np
+
+import geomctrl as gc
+from geomctrl.viewing.drawing import draw_robot, show, show_space
+
+half = np.pi / 2
+a = [0.0, -0.425, -0.39225, 0.0, 0.0, 0.0]  # m
+alpha = [half, 0.0, 0.0, half, -half, 0.0]  # rad
+d = [0.089159, 0.0, 0.0, 0.10915, 0.09465, 0.0823]  # m
+mass = [3.7, 8.393, 2.275, 1.219, 1.219, 0.1879]  # kg
+com = [
+    (0, -0.02561, 0.00193),
+    (0.2125, 0, 0.11336),
+    (0.15, 0, 0.0265),
+    (0, -0.0018, 0.01634),
+    (0, 0.0018, 0.01634),
+    (0, 0, -0.001159),
+]  # m, in the links' frames
+links = [gc.inertia.from_com(m, c, m * 0.003 * np.eye(3)) for m, c in zip(mass, com)]
+robot = gc.Robot.from_dh(a, alpha, d, np.zeros(6), convention="standard", inertias=links, name="UR5")
+print(robot)
+
+q = np.array([0.4, -1.2, 1.3, -0.9, -half, 0.3])
+lowering = np.linspace(0.0, half, 91)
+postures = np.zeros((91, 6))
+postures[:, 1] = lowering - half  # the shoulder turns, all else is straight
+torque = robot.gravity_force(postures)
+print(f"stretched out, the shoulder holds {abs(torque[-1, 1]):.1f} N m, the elbow {abs(torque[-1, 2]):.1f} N m")
+
+plt.style.use("geomctrl.viewing.gallery")
+fig = plt.figure(figsize=(8.6, 4.4), layout="none")
+ax = fig.add_axes([-0.03, 0.0, 0.58, 1.0], projection="3d")
+draw_robot(ax, robot, q)
+for name in ("world", *robot.body_names):
+    T = robot.pose(q, name)
+    for axis, color in zip(T[:3, :3].T, ("C1", "C2", "C0")):
+        ax.plot(*np.stack([T[:3, 3], T[:3, 3] + 0.14 * axis]).T, color=color, lw=2.0, zorder=9)
+show_space(ax, (-0.6, -0.45, 0.0), (0.25, 0.3, 0.75), elevation=18, azimuth=-60)
+ax = fig.add_axes([0.62, 0.14, 0.34, 0.78])
+for joint, name, color in ((1, "shoulder", "C0"), (2, "elbow", "C1"), (3, "wrist", "C2")):
+    ax.plot(np.degrees(lowering), abs(torque[:, joint]), color=color)
+    ax.text(88, abs(torque[-1, joint]) + 1.5, name, color=color, weight="bold", ha="right", va="bottom")
+ax.set(
+    xlabel="from upright [°]",
+    ylabel="torque against gravity [N m]",
+    xlim=(0, 90),
+    ylim=(0, None),
+    xticks=[0, 30, 60, 90],
+)
+show("out/demos/robot_from_dh.png")

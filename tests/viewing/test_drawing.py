@@ -1,0 +1,84 @@
+"""Robots in matplotlib's axes: they are where their poses say; figures are written where no screen is."""
+
+import matplotlib.pyplot as plt
+import numpy as np
+import pytest
+
+import geomctrl as gc
+from geomctrl import models
+from geomctrl.errors import ArgumentError
+from geomctrl.viewing import shapes
+from geomctrl.viewing.drawing import draw_robot, show, show_space
+
+
+@pytest.fixture
+def ax():
+    plt.switch_backend("agg")
+    yield plt.figure().add_subplot(projection="3d")
+    plt.close("all")
+
+
+def triangles(drawn):
+    return np.asarray(drawn._faces).reshape(-1, 3, 3)
+
+
+def test_a_robot_is_drawn_where_it_is(ax):
+    """The tip is the end of the last capsule."""
+    arm = models.two_link()
+    q = np.array([0.4, 0.9])
+    corners = triangles(draw_robot(ax, arm, q)).reshape(-1, 3)
+    tip = arm.pose(q, "tip")[:3, 3]
+    assert np.linalg.norm(corners - tip, axis=1).min() < shapes.STOUT * shapes.reach(arm) + 1e-9
+    away = tip / np.linalg.norm(tip)
+    assert (corners @ away).max() == pytest.approx(tip @ away, abs=shapes.STOUT * shapes.reach(arm))
+    edges = np.linalg.norm(np.diff(triangles(draw_robot(ax, arm, q)), axis=1), axis=2)
+    assert edges.max() < 0.2 * shapes.reach(arm)
+
+
+def test_several_postures_are_one_collection_with_their_colours(ax):
+    arm = models.two_link()
+    q = np.array([[0.4, 0.9], [0.0, 0.0], [1.0, -1.0]])
+    apart = [triangles(draw_robot(ax, arm, x)) for x in q]
+    together = draw_robot(ax, arm, q, color=["#ff0000", "#00ff00", "#0000ff"])
+    assert len(triangles(together)) == sum(len(x) for x in apart)
+    assert {int(np.argmax(c[:3])) for c in together.get_facecolor()} == {0, 1, 2}
+    with pytest.raises(ArgumentError, match=r"color: expected one colour or 3, got 2"):
+        draw_robot(ax, arm, q, color=["r", "g"])
+    with pytest.raises(ArgumentError, match=r"^q: expected"):
+        draw_robot(ax, arm, [0.0, 0.0, 0.0])
+    with pytest.raises(ArgumentError, match=r"^robot: "):
+        draw_robot(ax, "arm", q)
+
+
+@pytest.mark.parametrize("convention", ["standard", "modified"])
+def test_links_of_both_conventions_hang_together(convention):
+    """Capsules end where the next one begins, wherever a convention puts the frame of a link."""
+    half = np.pi / 2
+    a, alpha, d = [0.0, -0.425, -0.392, 0.0, 0.0], [half, 0.0, 0.0, half, -half], [0.089, 0.0, 0.0, 0.109, 0.095]
+    bodies = [gc.inertia.from_com(1.0, (0, 0, 0.01), 0.01 * np.eye(3))] * 5
+    robot = gc.Robot.from_dh(a, alpha, d, np.zeros(5), convention=convention, inertias=bodies)
+    q = np.array([0.3, -0.8, 1.1, 0.4, -0.6])
+    clouds = {}
+    for mesh in shapes.meshes(robot):
+        if mesh.part == "link":
+            T = np.eye(4) if mesh.body < 0 else robot.pose(q, robot.body_names[mesh.body])
+            clouds.setdefault(mesh.body, []).append(mesh.vertices @ T[:3, :3].T + T[:3, 3])
+    thick = 2.0 * shapes.STOUT * shapes.reach(robot)
+    for body in range(robot.nbodies - 1):
+        if body in clouds and body + 1 in clouds:
+            mine, next_one = np.concatenate(clouds[body]), np.concatenate(clouds[body + 1])
+            assert np.linalg.norm(mine[:, None] - next_one[None], axis=2).min() < thick, body
+
+
+def test_space_has_equal_scales(ax):
+    show_space(ax, (-1, 0, 0), (1, 1, 3))
+    np.testing.assert_allclose(ax._box_aspect / ax._box_aspect[1], [2.0, 1.0, 3.0])
+    assert (ax.get_xlim(), ax.get_zlim()) == ((-1.0, 1.0), (0.0, 3.0))
+
+
+def test_a_figure_is_written_where_no_screen_is(ax, tmp_path):
+    path = show(tmp_path / "new" / "folder" / "picture.png")
+    assert path.read_bytes()[:4] == b"\x89PNG"
+    assert show(tmp_path / "picture.svg").read_text(encoding="utf-8").startswith("<?xml")
+    with pytest.raises(ArgumentError, match=r"^path: "):
+        show(3)
