@@ -17,8 +17,8 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")
 import benchmarks_page  # noqa: E402
 import cells  # noqa: E402
 import docstrings  # noqa: E402
-import papers_pages  # noqa: E402
 import gallery  # noqa: E402
+import papers_pages  # noqa: E402
 import reference  # noqa: E402
 
 import geomctrl  # noqa: E402
@@ -81,8 +81,8 @@ def setup(app):
     app.connect("builder-inited", reference.write)
     app.connect("builder-inited", papers_pages.write)
     app.connect("builder-inited", mathjax)
-    app.connect("source-read", benchmarks_page.read)
     app.connect("builder-inited", gallery.write)
+    app.connect("source-read", benchmarks_page.read)
     app.connect("source-read", cells.read)
     app.connect("autodoc-process-docstring", docstrings.process)
     return {"parallel_read_safe": False}
