@@ -296,7 +296,7 @@ def right_laws(robot):
 @pytest.mark.parametrize("robot", RIGHT)
 def test_right_laws_are_never_accused(robot, law):
     controller, plant = right_laws(RIGHT[robot])[law]
-    for seed in SEEDS:
+    for seed in SEEDS if robot == "two_link" else SEEDS[:4]:  # the others take three times as long a seed
         testing.assert_lyapunov(controller, plant, states=3, runs=0, search=2000, seed=seed)
 
 
