@@ -7,7 +7,6 @@ import contextlib
 import json
 import subprocess
 import sys
-import tempfile
 from collections import Counter, defaultdict
 from pathlib import Path
 
@@ -53,38 +52,33 @@ def test_the_examples_work_and_legal_forms_give_the_same_results(room):
 class Workers:
     """A process that takes parts of rooms, and another one where it dies: to start one takes longer than most parts."""
 
-    def __init__(self):
-        self.process = None
+    def __init__(self, said):
+        self.process, self.said = None, said  # the file with its last words
 
     def run(self, *arguments):
         """'' where the worker did it, else what is known of its death."""
         if self.process is None:
-            command = [sys.executable, "-m", "hostile.worker"]
-            self.said = tempfile.TemporaryFile("w+", encoding="utf-8")
-            self.process = subprocess.Popen(
-                command, cwd=TESTS, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self.said, text=True
-            )
+            command, pipe = [sys.executable, "-m", "hostile.worker"], subprocess.PIPE
+            with self.said.open("w") as file:
+                self.process = subprocess.Popen(command, cwd=TESTS, stdin=pipe, stdout=pipe, stderr=file, text=True)
         with contextlib.suppress(BrokenPipeError):
             print(json.dumps(arguments), file=self.process.stdin, flush=True)
-        if self.process.stdout.readline() == "done\n":
-            return ""
-        return self.stop() or "died"
+        return "" if self.process.stdout.readline() == "done\n" else self.stop()
 
     def stop(self):
         """Its last words, or its exit status."""
         if self.process is None:
             return ""
         process, self.process = self.process, None
-        with process, self.said as said:
+        with contextlib.suppress(BrokenPipeError), process:
             process.stdin.close()
-            status = process.wait(timeout=600)
-            said.seek(0)
-            return said.read().strip() or f"exit status {status}"
+            process.wait(timeout=600)
+        return self.said.read_text(errors="replace").strip() or f"exit status {process.returncode}"
 
 
 @pytest.fixture(scope="module")
-def workers():
-    workers = Workers()
+def workers(tmp_path_factory):
+    workers = Workers(tmp_path_factory.mktemp("hostile") / "said.txt")
     yield workers
     workers.stop()
 

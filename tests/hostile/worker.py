@@ -1,4 +1,4 @@
-"""`python -m hostile.worker`: for each line [room, number, of, out, first] of its input the of-th substitutions in a room.
+"""`python -m hostile.worker`: every of-th substitution in a room for each line [room, number, of, out, first] read.
 
 A line of JSON each goes to the file `out`, then "done" to its output. A process of its own: a value that kills it, or a
 call that does not end, is the last one begun.
@@ -8,7 +8,6 @@ import faulthandler
 import functools
 import json
 import os
-import sys
 
 from hostile.calls import substitutions, verdict
 from hostile.discovery import public_callables

@@ -514,7 +514,7 @@ def test_masses_that_can_not_add_up_are_refused_before_weights_are_tried(monkeyp
     data = synthetic(model, model.prior, seconds=3.0)
     monkeypatch.setattr(Interior, "solve", None)
     for bounds in ({"mass_max": 1.0, "total_mass": 9.0}, {"mass_min": [1.0, 2.0], "total_mass": 2.9}):
-        with pytest.raises(SolverError, match="no physical robot satisfies the bounds together.*infeasible"):
+        with pytest.raises(SolverError, match=r"no physical robot satisfies the bounds together.*infeasible"):
             fit(model, data, "consistent", regularization="auto", **bounds)
 
 
