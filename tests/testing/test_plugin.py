@@ -345,9 +345,11 @@ def test_many(k):
 def test_a_failing_property_shrinks_to_the_simplest_robot_and_state(run):
     result = run(
         """
-from hypothesis import given, settings, strategies as st
+from hypothesis import Phase, given, settings, strategies as st
 
-@settings(derandomize=True, database=None, deadline=None)
+shrinking = settings(derandomize=True, database=None, deadline=None, phases=[Phase.generate, Phase.shrink])
+
+@shrinking
 @given(testing.bundled_robots().flatmap(lambda r: st.tuples(st.just(r), testing.states(r))))
 def test_of_bundled_robots(case):
     robot, (q, v) = case
@@ -355,7 +357,7 @@ def test_of_bundled_robots(case):
     print("looked at", robot.name, q.tolist(), v.tolist())
     assert robot.nv > 100
 
-@settings(derandomize=True, database=None, deadline=None)
+@shrinking
 @given(testing.robots(kinds=("prismatic", "revolute")).flatmap(lambda r: st.tuples(st.just(r), testing.states(r))))
 def test_of_random_robots(case):
     robot, (q, v) = case
