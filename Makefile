@@ -7,6 +7,8 @@ SOAK_OPTIONS ?=
 # small matrices: a second BLAS thread only waits, and on a busy machine for long
 export OMP_NUM_THREADS ?= 1
 export OPENBLAS_NUM_THREADS ?= 1
+# tests and pages start hundreds of processes, of which each would compile all that it imports: a third of its start
+unexport PYTHONDONTWRITEBYTECODE
 PYTEST_OPTIONS ?=
 BENCH_OPTIONS ?=
 

@@ -14,6 +14,7 @@ sys.path.insert(0, str(HERE.parent))
 os.environ["PYTHONPATH"] = os.pathsep.join([str(HERE.parent), os.environ.get("PYTHONPATH", "")])  # the kernels' too
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 
+import ahead  # noqa: E402
 import benchmarks_page  # noqa: E402
 import cells  # noqa: E402
 import docstrings  # noqa: E402
@@ -83,6 +84,7 @@ def setup(app):
     app.connect("builder-inited", mathjax)
     app.connect("builder-inited", gallery.write)
     app.connect("source-read", benchmarks_page.read)
+    app.connect("env-before-read-docs", ahead.run)
     app.connect("source-read", cells.read)
     app.connect("autodoc-process-docstring", docstrings.process)
     return {"parallel_read_safe": False}

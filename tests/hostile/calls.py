@@ -94,8 +94,12 @@ def wrong_forms(public: Public, example: Example) -> Iterator[tuple[str, str, st
         tried = example.forms is None or name in example.forms
         if name == example.star or not tried or (isinstance(given, Argument) and not given.forms):
             continue
+        outcomes: dict[tuple[str, bytes], tuple[Any, str]] = {}  # most forms stand for the same numbers
         for form, value, same in legal_forms(good(given)):
-            expected, error = _outcome(public, example, name, same)
+            key = type(same).__name__, np.asarray(same).tobytes()
+            if key not in outcomes:
+                outcomes[key] = _outcome(public, example, name, same)
+            expected, error = outcomes[key]
             if error:  # the rounded value is no good one: a matrix of integers is no rotation
                 continue
             found, error = _outcome(public, example, name, value)

@@ -3,6 +3,7 @@
 In processes of their own, as a value may kill the one it is given to. Legal forms of numbers give the same results.
 """
 
+import contextlib
 import json
 import subprocess
 import sys
@@ -48,27 +49,59 @@ def test_the_examples_work_and_legal_forms_give_the_same_results(room):
     assert wrong == []
 
 
-def outcomes(room, number, of, folder):
+class Workers:
+    """A process that takes parts of rooms, and another one where it dies: to start one takes longer than most parts."""
+
+    def __init__(self, said):
+        self.process, self.said = None, said  # the file with its last words
+
+    def run(self, *arguments):
+        """'' where the worker did it, else what is known of its death."""
+        if self.process is None:
+            command, pipe = [sys.executable, "-m", "hostile.worker"], subprocess.PIPE
+            with self.said.open("w") as file:
+                self.process = subprocess.Popen(command, cwd=TESTS, stdin=pipe, stdout=pipe, stderr=file, text=True)
+        with contextlib.suppress(BrokenPipeError):
+            print(json.dumps(arguments), file=self.process.stdin, flush=True)
+        return "" if self.process.stdout.readline() == "done\n" else self.stop()
+
+    def stop(self):
+        """Its last words, or its exit status."""
+        if self.process is None:
+            return ""
+        process, self.process = self.process, None
+        with contextlib.suppress(BrokenPipeError), process:
+            process.stdin.close()
+            process.wait(timeout=600)
+        return self.said.read_text(errors="replace").strip() or f"exit status {process.returncode}"
+
+
+@pytest.fixture(scope="module")
+def workers(tmp_path_factory):
+    workers = Workers(tmp_path_factory.mktemp("hostile") / "said.txt")
+    yield workers
+    workers.stop()
+
+
+def outcomes(workers, room, number, of, folder):
     """[name, argument, bad value, what came, in words] of a part of a room's substitutions; deaths are outcomes."""
     out, first, found = folder / f"{room}{number}.jsonl", 0, []
     for _ in range(20):  # deaths
-        command = [sys.executable, "-m", "hostile.worker", room, str(number), str(of), str(out), str(first)]
-        done = subprocess.run(command, cwd=TESTS, capture_output=True, text=True, timeout=600)
-        lines = [json.loads(line) for line in out.read_text(encoding="utf-8").splitlines()]
+        why = workers.run(room, number, of, str(out), first)
+        lines = [json.loads(line) for line in out.read_text(encoding="utf-8").splitlines()] if out.exists() else []
         found = [line[1:] for line in lines if len(line) == 6]
-        if lines and lines[-1] == ["end"]:
+        if not why:
             return found
-        assert lines, done.stderr
+        assert lines, why
         first, *last = lines[-1]
-        why = (done.stderr or f"exit status {done.returncode}").strip().splitlines()
         with out.open("a", encoding="utf-8") as file:
-            file.write(json.dumps([first, *last, DEATH, why[0] if why else ""]) + "\n")
+            file.write(json.dumps([first, *last[:3], DEATH, why.splitlines()[0]]) + "\n")
     raise AssertionError(f"{room}: dies again and again: {found[-1]}")
 
 
 @pytest.mark.parametrize(("room", "number", "of"), CHUNKS)
-def test_bad_values_are_refused_by_name(room, number, of, tmp_path):
-    found = outcomes(room, number, of, tmp_path)
+def test_bad_values_are_refused_by_name(room, number, of, workers, tmp_path):
+    found = outcomes(workers, room, number, of, tmp_path)
     count = Counter(came for *_, came, _ in found)
     bad = [f"{came}: {name}({at}={what}): {words}" for name, at, what, came, words in found if came != NAMED]
     worse = [line for line in bad if not line.startswith(UNNAMED)]

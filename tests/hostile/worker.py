@@ -1,12 +1,13 @@
-"""`python -m hostile.worker ROOM NUMBER OF OUT [FIRST]`: every OF-th substitution in a room, a line of JSON each.
+"""`python -m hostile.worker`: every of-th substitution in a room for each line [room, number, of, out, first] read.
 
-A process of its own: a value that kills it, or a call that does not end, is the last one begun.
+A line of JSON each goes to the file `out`, then "done" to its output. A process of its own: a value that kills it, or a
+call that does not end, is the last one begun.
 """
 
 import faulthandler
+import functools
 import json
 import os
-import sys
 
 from hostile.calls import substitutions, verdict
 from hostile.discovery import public_callables
@@ -15,9 +16,10 @@ from hostile.examples.common import FOLDER
 
 LONGEST = 60.0  # seconds that a refusal may take
 
+public = functools.cache(public_callables)
 
-def main(room: str, number: str, of: str, out: str, first: str = "0") -> None:
-    public = public_callables()
+
+def part(room: str, number: int, of: int, out: str, first: int) -> None:
     with open(out, "a", encoding="utf-8") as file:
 
         def say(*line: object) -> None:
@@ -25,20 +27,28 @@ def main(room: str, number: str, of: str, out: str, first: str = "0") -> None:
             file.flush()
 
         at = 0
-        os.chdir(FOLDER)  # where a path of any words may point
         for name, example in examples(room).items():
-            for argument, what, bad in substitutions(public[callable_of(name)], example):
+            for argument, what, bad in substitutions(public()[callable_of(name)], example):
                 at += 1
-                if at % int(of) != int(number) or at <= int(first):
+                if at % of != number or at <= first:
                     continue
                 say(at, name, argument, what)
                 faulthandler.dump_traceback_later(LONGEST, exit=True)
-                came, words = verdict(public[callable_of(name)], example, argument, bad)
+                came, words = verdict(public()[callable_of(name)], example, argument, bad)
                 faulthandler.cancel_dump_traceback_later()
                 say(at, name, argument, what, came, words)
-        say("end")
+
+
+def main() -> None:
+    asked, answers = os.fdopen(os.dup(0)), os.fdopen(os.dup(1), "w")
+    os.dup2(os.open(os.devnull, os.O_RDONLY), 0)  # what is called may read and print
+    os.dup2(2, 1)
+    os.chdir(FOLDER)  # where a path of any words may point
+    for line in asked:
+        part(*json.loads(line))
+        print("done", file=answers, flush=True)
 
 
 if __name__ == "__main__":
     faulthandler.enable()
-    main(*sys.argv[1:])
+    main()

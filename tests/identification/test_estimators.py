@@ -24,6 +24,7 @@ from geomctrl.identification import (
     fit_curves,
     period_instruments,
 )
+from geomctrl.identification.estimators.barrier import Interior
 from geomctrl.identification.estimators.conditioning import natural_scale
 from geomctrl.identification.estimators.log_cholesky import from_log_cholesky, log_cholesky
 from geomctrl.identification.estimators.solving import solving
@@ -506,6 +507,15 @@ def test_known_bodies_stay_as_they_are(poor):
     assert np.abs(e.robot.parameters[-1] - model.robot.parameters[-1]).max() > 1e-4
     with pytest.raises(NameNotFoundError, match="panda_link9"):
         fit(model, c, "consistent", fixed=["panda_link9"])
+
+
+def test_masses_that_can_not_add_up_are_refused_before_weights_are_tried(monkeypatch):
+    model = RegressorModel(models.two_link())
+    data = synthetic(model, model.prior, seconds=3.0)
+    monkeypatch.setattr(Interior, "solve", None)
+    for bounds in ({"mass_max": 1.0, "total_mass": 9.0}, {"mass_min": [1.0, 2.0], "total_mass": 2.9}):
+        with pytest.raises(SolverError, match=r"no physical robot satisfies the bounds together.*infeasible"):
+            fit(model, data, "consistent", regularization="auto", **bounds)
 
 
 def test_impossible_bounds_say_so(poor):

@@ -165,7 +165,7 @@ LONG = ("zero on an orbit", "zero on a line")  # the loop is followed
 @pytest.mark.parametrize("name", [pytest.param(x, marks=pytest.mark.slow if x in LONG else ()) for x in WRONG])
 def test_a_law_that_is_subtly_wrong_is_caught_whatever_the_seed(name):
     law, options, promise = WRONG[name]
-    for seed in SEEDS:
+    for seed in SEEDS[:5] if name in LONG else SEEDS:
         with pytest.raises(testing.Counterexample) as caught:
             testing.assert_lyapunov(law, ARM, states=1, runs=0, seed=seed, **options)
         assert caught.value.promise == promise
@@ -296,7 +296,7 @@ def right_laws(robot):
 @pytest.mark.parametrize("robot", RIGHT)
 def test_right_laws_are_never_accused(robot, law):
     controller, plant = right_laws(RIGHT[robot])[law]
-    for seed in SEEDS:
+    for seed in SEEDS if robot == "two_link" else SEEDS[:4]:  # the others take three times as long a seed
         testing.assert_lyapunov(controller, plant, states=3, runs=0, search=2000, seed=seed)
 
 

@@ -41,6 +41,12 @@ def law(robot):
 """
 
 
+@pytest.fixture(autouse=True)
+def no_plugins_of_others(monkeypatch):
+    """Of hypothesis, zarr and anyio: to import them takes a process longer than what most of these tests do."""
+    monkeypatch.setenv("PYTEST_DISABLE_PLUGIN_AUTOLOAD", "1")
+
+
 @pytest.fixture
 def run(pytester):
     """Run pytest on a source in `pytester`'s folder; `alone`: in a process of its own, as what calculates must."""
@@ -49,6 +55,8 @@ def run(pytester):
         if source is not None:
             pytester.makepyfile(test_it=HEAD + LAWS + source)
         options = ("-p", "geomctrl.testing.plugin", "-p", "no:cacheprovider", "--strict-markers", *options)
+        if "-n" in options:
+            options = ("-p", "xdist.plugin", *options)
         if alone or "-n" in options:
             return pytester.runpytest_subprocess(*options)
         # where nobody listens: what the tests within find is not what this test has found
@@ -337,9 +345,11 @@ def test_many(k):
 def test_a_failing_property_shrinks_to_the_simplest_robot_and_state(run):
     result = run(
         """
-from hypothesis import given, settings, strategies as st
+from hypothesis import Phase, given, settings, strategies as st
 
-@settings(derandomize=True, database=None, deadline=None)
+shrinking = settings(derandomize=True, database=None, deadline=None, phases=[Phase.generate, Phase.shrink])
+
+@shrinking
 @given(testing.bundled_robots().flatmap(lambda r: st.tuples(st.just(r), testing.states(r))))
 def test_of_bundled_robots(case):
     robot, (q, v) = case
@@ -347,7 +357,7 @@ def test_of_bundled_robots(case):
     print("looked at", robot.name, q.tolist(), v.tolist())
     assert robot.nv > 100
 
-@settings(derandomize=True, database=None, deadline=None)
+@shrinking
 @given(testing.robots(kinds=("prismatic", "revolute")).flatmap(lambda r: st.tuples(st.just(r), testing.states(r))))
 def test_of_random_robots(case):
     robot, (q, v) = case
@@ -401,9 +411,9 @@ def test_of_another():
         )
 
     folder = pytester.path / ".geomctrl"
-    result = run(source(1.0, [0.5, 0.75]), *options)
-    result.assert_outcomes(passed=4)
-    assert not folder.exists()
+    if not options:
+        run(source(1.0, [0.5, 0.75])).assert_outcomes(passed=4)
+        assert not folder.exists()
     result = run(source(0.6, [0.5, 0.75]), *options)
     result.assert_outcomes(failed=2, passed=2)
     kept = sorted(path.name for path in folder.iterdir())
@@ -495,7 +505,7 @@ def test_plain():
     assert not {"numpy", "numba", "scipy", "geomctrl.robot", "geomctrl.testing.examples"} & set(sys.modules)
 """
     )
-    options = ("-p", "geomctrl.testing.plugin", "-p", "no:hypothesispytest", "-p", "no:zarr", "-W", "error")
+    options = ("-p", "geomctrl.testing.plugin", "-W", "error")
     pytester.runpytest_subprocess(*options, "--strict-markers").assert_outcomes(passed=1)
 
 

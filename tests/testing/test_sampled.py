@@ -74,10 +74,10 @@ def test_periods_that_work_again_beyond_one_that_does_not_are_no_answer():
             return gc.Command(-self.kp * q - self.kd * v + np.where((t > 0.01) & (t < 0.0125), 100.0, 0.0))
 
     options = {"level": 0.3, "horizon": 0.02, "domain": {"t": (0.0, 0.0), "q": (-0.05, 0.05), "v": (-0.1, 0.1)}}
-    testing.assert_sampled(Pushed(), SLIDER, 0.02, search=300, **options)
+    testing.assert_sampled(Pushed(), SLIDER, 0.02, search=100, **options)
     with pytest.raises(Counterexample):
-        testing.assert_sampled(Pushed(), SLIDER, 0.011, search=300, **options)
-    found = testing.largest_control_dt(Pushed(), SLIDER, shortest=1e-3, longest=0.02, search=200, **options)
+        testing.assert_sampled(Pushed(), SLIDER, 0.011, search=100, **options)
+    found = testing.largest_control_dt(Pushed(), SLIDER, shortest=1e-3, longest=0.02, search=60, **options)
     assert found < 0.011
 
 

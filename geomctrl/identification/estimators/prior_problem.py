@@ -19,7 +19,7 @@ from .folds import Folds
 from .geometric import bodies_for, usable
 from .least_squares import prior_of
 from .physical import LARGEST, Scaled, in_natural_units
-from .semidefinite import boxes, ellipsoids, fixed_bodies, mass_bounds
+from .semidefinite import boxes, ellipsoids, fixed_bodies, mass_bounds, require_total
 
 
 @dataclass(frozen=True, eq=False)
@@ -113,11 +113,15 @@ def _bounds(scaled: Scaled, options: Mapping[str, Any]) -> Bounds:
     model = scaled.model
     n, unit = model.robot.nbodies, np.eye(model.size)
     low, high = mass_bounds(model.robot, options.get("mass_min"), options.get("mass_max"))
+    total = options.get("total_mass")
+    total = None if total is None else number("total_mass", total, "a number >= 0", lambda x: x >= 0.0)
+    fixed = fixed_bodies(model.robot, options.get("fixed", ()))
+    if not fixed:  # whose masses are the prior's
+        require_total(low, high, total)
     low, high = low / scaled.mass, high / scaled.mass
     rows, d = [], []
     if options.get("friction_signs", True):
         rows, d = list(-unit[model.positive]), [0.0] * len(model.positive)
-    fixed = fixed_bodies(model.robot, options.get("fixed", ()))
     for i, (box_low, box_high) in enumerate(_boxes(scaled, options)):
         if i in fixed:
             continue
@@ -134,8 +138,6 @@ def _bounds(scaled: Scaled, options: Mapping[str, Any]) -> Bounds:
     bodies, free = np.ones(n, bool), np.ones(model.size, bool)
     bodies[fixed] = False
     free[: model.inertial] = np.repeat(bodies, 10)
-    total = options.get("total_mass")
-    total = None if total is None else number("total_mass", total, "a number >= 0", lambda x: x >= 0.0)
     C = np.array(rows).reshape(len(rows), model.size)
     return Bounds(C, np.array(d), bodies, free, None if total is None else total / scaled.mass)
 

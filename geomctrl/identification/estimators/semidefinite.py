@@ -232,6 +232,12 @@ def mass_bounds(robot, mass_min, mass_max):
     return low, high
 
 
+def require_total(low: np.ndarray, high: np.ndarray, total: float | None) -> None:
+    """Raise the SolverError of bounds [kg] within which no masses add up to `total`, as no solver need be asked."""
+    if total is not None and not low.sum() * (1.0 - 1e-9) <= total <= high.sum() * (1.0 + 1e-9):
+        _explain("infeasible", _Limits(low, high, total, None, None, []))
+
+
 def _mass_constraints(cp, links, mass, limits):
     out = []
     for i, link in enumerate(links):

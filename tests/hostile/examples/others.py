@@ -132,6 +132,7 @@ EXAMPLES = {
             "seconds": number(0.5, positive=True),
             "seed": 1,
         },
+        forms=["boxes"],  # what it shares with certify_lyapunov takes the forms there
         compare=False,
     ),
     "testing.recheck_lyapunov": Example({"proof": LYAPUNOV, "processes": 1}, compare=False),
