@@ -63,10 +63,12 @@ def first_line(errors: Mapping[str, Mapping[str, Any]]) -> str:
     part, p = ("unseen", errors["test"]) if "test" in errors else ("training", errors["training"])
     if p["resting_share"] == 0.0 or not np.isfinite(p["moving_error"]):
         return f"{part} error {100 * p['relative_error']:.2f} %"
+    moving, every, share, within = (
+        100 * p[name] for name in ("moving_error", "relative_error", "resting_share", "resting_within")
+    )
     return (
-        f"{part} error {100 * p['moving_error']:.2f} % at the rows at which joints move; {100 * p['relative_error']:.2f}"
-        f" % with those at rest, {100 * p['resting_share']:.0f} % of the rows, of which static friction within its"
-        f" band explains {100 * p['resting_within']:.0f} %"
+        f"{part} error {moving:.2f} % at the rows at which joints move; {every:.2f} % with those at rest, {share:.0f} %"
+        f" of the rows, of which static friction within its band explains {within:.0f} %"
     )
 
 
