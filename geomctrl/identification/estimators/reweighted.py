@@ -60,10 +60,11 @@ def irls(
     )
     correlation = autocorrelation_factor(model, x, data)
     variance = spread**2 * size * correlation
-    covariance = covariance_of(model, first, w, variance)
     # Huber 1981, section 7.8: least squares of pseudo-observations Y x + psi / E psi' have the same x and covariance
     typical = np.array([max(float(np.mean(s[m])), 1e-3) if m.any() else 1.0 for s, m in zip(slope.T, mask.T)])
-    factor, dof = scatter(model, data, Normal(model, w, variance), added=spread * psi / typical - residual)
+    alike = w * np.sqrt(typical)
+    covariance = covariance_of(model, first, alike, variance)
+    factor, dof = scatter(model, data, Normal(model, alike, variance), added=spread * psi / typical - residual)
     condition = excitation(model, first, w)[0]
     return replace(
         out, covariance=covariance * np.outer(factor, factor), dof=dof, correlation=correlation, condition=condition
