@@ -12,6 +12,7 @@ from .estimators.conditioning import natural_scale
 from .model import RegressorModel
 
 STRENGTH = 1e-6  # of the prior, beside a relative squared error
+FLAT = 0.02  # of an error: what nobody minds, as of priors (`estimators.choosing`), however sure it is
 ROUNDING = 1e-12  # of a joint's torques: a smaller error is none
 
 
@@ -61,6 +62,10 @@ class Prediction:
         alive = mean > ROUNDING**2 * self.size
         shares = ((self.squares - other.squares)[:, alive] / mean[alive]).sum(axis=1)
         return float(shares.sum()) > np.sqrt(len(shares)) * float(np.std(shares, ddof=1))
+
+    def clearly_worse_than(self, other: Prediction) -> bool:
+        """Whether it is worse by more than a standard error, and by more than FLAT."""
+        return self.worse_than(other) and self.error > (1.0 + FLAT) * other.error
 
 
 def predicted(

@@ -16,7 +16,7 @@ noise of unknown size; so units do not matter, nor joints that no cut-off helps.
 What predicts best has the best motion f*; parameters may be as good with more of it. So those fitted at higher cut-offs
 predict the blocks left out from the motion at f*, and the highest is taken that is no worse than f* by more than a
 standard error, that of the blocks' shares of the difference (the one-standard-error rule; Breiman, Friedman, Olshen and
-Stone 1984, section 3.4.3). The highest, because it takes least motion away, and fewest rows at ends and holes, where
+Stone 1984, section 3.4.3), or by no more than FLAT. The highest, because it takes least motion away, and fewest rows at ends and holes, where
 filters settle.
 
 Torques and regressor are low-passed where the Wiener filter's gain is one half: the spectrum of what the model predicts
@@ -107,7 +107,7 @@ def choose_cutoffs(model: RegressorModel, data: Dataset) -> Cutoffs:
         source = log if measured else derive(log, v=None)
         found[measured] = [_trial(model, source, float(f), at, tau) for f in tried]
     best = sources[0]  # measured velocities, where positions are not better by more than chance
-    if len(sources) == 2 and _best(found[True]).worse_than(_best(found[False])):
+    if len(sources) == 2 and _best(found[True]).clearly_worse_than(_best(found[False])):
         best = False
     errors = np.array([t.own.error for t in found[best]])
     k = _highest_as_good(model, found[best])
@@ -184,7 +184,7 @@ def _highest_as_good(model: RegressorModel, trials: Sequence[_Trial]) -> int:
     """Number of the highest cut-off whose parameters predict as well as the best's, from the best's motion."""
     best = min(range(len(trials)), key=lambda k: trials[k].own.error)
     for k in range(best + 1, len(trials)):
-        if predicted(model, trials[k].blocks, trials[best].blocks).worse_than(trials[best].own):
+        if predicted(model, trials[k].blocks, trials[best].blocks).clearly_worse_than(trials[best].own):
             return k - 1
     return len(trials) - 1
 

@@ -18,7 +18,7 @@ def stopped(holding, **options):
     phase = np.minimum(t, 12.0)[:, None] * w
     q, moves = np.sin(phase) + 0.4 * np.sin(2.3 * phase + 1.0), (t < 12.0)[:, None]
     v = moves * (w * np.cos(phase) + 0.92 * w * np.cos(2.3 * phase + 1.0))
-    a = -moves * (w**2 * np.sin(phase) + 2.116 * w**2 * np.sin(2.3 * phase + 1.0))
+    a = -1.0 * moves * (w**2 * np.sin(phase) + 2.116 * w**2 * np.sin(2.3 * phase + 1.0))
     x = model.prior
     x[model.indices("coulomb")] = FRICTION[: len(model.indices("coulomb"))]
     x[model.indices("curve")] = 0.2
@@ -31,7 +31,7 @@ def stopped(holding, **options):
     [([0.79, -0.49], 1.0, [0.0, 0.0]), ([-0.81, 0.3], 0.5, [0.01, 0.0]), ([3.0, -3.0], 0.0, [2.2, 2.5])],
 )
 def test_static_friction_explains_what_is_within_its_band(holding, within, beyond):
-    model, x, data = stopped(holding)
+    model, _, data = stopped(holding)
     e = fit(model, data.without_rest(), "ols")
     np.testing.assert_allclose(e.x[model.indices("coulomb")], FRICTION, rtol=1e-6)
     found = moving_and_resting(e, data)
@@ -48,7 +48,7 @@ def test_curves_and_coupled_drives_hold_too():
     """A third drive turns with both joints: its friction holds either; a curve of joint 2 is friction as well."""
     options = {"transmission": [[1, 0], [0, 1], [1, 1]], "coulomb": [2], "curves": [Curve(1, "stribeck", 0.3)]}
     for holding, within in (([0.79, 0.99], 1.0), ([0.81, 0.99], 0.5), ([0.79, 1.01], 0.5)):
-        model, x, data = stopped(holding, **options)
+        model, _, data = stopped(holding, **options)
         e = fit(model, data.without_rest(), "ols")
         assert moving_and_resting(e, data)["resting_within"] == pytest.approx(within, abs=1e-3)
 
