@@ -16,8 +16,8 @@ noise of unknown size; so units do not matter, nor joints that no cut-off helps.
 What predicts best has the best motion f*; parameters may be as good with more of it. So those fitted at higher cut-offs
 predict the blocks left out from the motion at f*, and the highest is taken that is no worse than f* by more than a
 standard error, that of the blocks' shares of the difference (the one-standard-error rule; Breiman, Friedman, Olshen and
-Stone 1984, section 3.4.3), or by no more than FLAT. The highest, because it takes least motion away, and fewest rows at ends and holes, where
-filters settle.
+Stone 1984, section 3.4.3), or by no more than FLAT. The highest, because it takes least motion away, and fewest rows at
+ends and holes, where filters settle.
 
 Torques and regressor are low-passed where the Wiener filter's gain is one half: the spectrum of what the model predicts
 is above that of what it leaves, the coherent band of motion and torque. Above it torques hold noise, ripple and
