@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -11,6 +12,7 @@ from .estimators.conditioning import natural_scale
 from .model import RegressorModel
 
 STRENGTH = 1e-6  # of the prior, beside a relative squared error
+FLAT = 0.02  # of an error: what nobody minds, as of priors (`estimators.choosing`), however sure it is
 ROUNDING = 1e-12  # of a joint's torques: a smaller error is none
 
 
@@ -32,23 +34,52 @@ def one_over_residuals(c: Compressed, x: np.ndarray) -> np.ndarray:
     return 1.0 / np.maximum(rms, 1e-9 * max(float(rms.max()), 1e-300))
 
 
-def prediction_error(
-    model: RegressorModel, blocks: Sequence[Compressed], held: Sequence[Compressed] | None = None
-) -> tuple[float, np.ndarray]:
-    """(error of each block's torques predicted from the others, parameters that all of them give).
+@dataclass(frozen=True, eq=False)
+class Prediction:
+    """Of blocks from the others: squares (blocks, nv) of what is left of their torques, size (nv,) of the torques
+    squared, x: the parameters that all blocks give.
+    """
 
-    The error is |tau - tau_hat| / |tau| of each joint over all blocks, and of these the geometric mean: up to a
-    constant, the logarithm of a Gaussian likelihood with noise of unknown size at each joint. held: the rows of the
-    blocks that are predicted, where they are not those that train.
+    squares: np.ndarray
+    size: np.ndarray
+    x: np.ndarray
+
+    @property
+    def error(self) -> float:
+        """|tau - tau_hat| / |tau| of each joint over all blocks, and of these the geometric mean: up to a constant, the
+        logarithm of a Gaussian likelihood with noise of unknown size at each joint.
+        """
+        alive = self.size > 0.0
+        relative = np.maximum(self.squares.sum(axis=0)[alive] / self.size[alive], ROUNDING**2)
+        return float(np.exp(0.5 * np.log(relative).mean()))
+
+    def worse_than(self, other: Prediction) -> bool:
+        """Whether it predicts worse by more than a standard error, that of the blocks' shares of the difference.
+
+        The difference of log errors is, to first order, the sum over blocks of those of squares over their mean.
+        """
+        mean = 0.5 * (self.squares + other.squares).sum(axis=0)
+        alive = mean > ROUNDING**2 * self.size
+        shares = ((self.squares - other.squares)[:, alive] / mean[alive]).sum(axis=1)
+        return float(shares.sum()) > np.sqrt(len(shares)) * float(np.std(shares, ddof=1))
+
+    def clearly_worse_than(self, other: Prediction) -> bool:
+        """Whether it is worse by more than a standard error, and by more than FLAT."""
+        return self.worse_than(other) and self.error > (1.0 + FLAT) * other.error
+
+
+def predicted(
+    model: RegressorModel, blocks: Sequence[Compressed], held: Sequence[Compressed] | None = None
+) -> Prediction:
+    """Each block's torques from the others. held: the rows of the blocks that are predicted, where they are not those
+    that train.
     """
     held = blocks if held is None else held
     together = sum(blocks[1:], start=blocks[0])
     weights = one_over_residuals(together, fitted(model, together, np.ones(model.robot.nv)))
-    squares, size = np.zeros(model.robot.nv), np.zeros(model.robot.nv)
+    squares, size = [], np.zeros(model.robot.nv)
     for k, part in enumerate(held):
         rest = [b for i, b in enumerate(blocks) if i != k]
-        squares += part.residuals(fitted(model, sum(rest[1:], start=rest[0]), weights)) ** 2
+        squares.append(part.residuals(fitted(model, sum(rest[1:], start=rest[0]), weights)) ** 2)
         size += part.norms**2
-    alive = size > 0.0
-    relative = np.maximum(squares[alive] / size[alive], ROUNDING**2)
-    return float(np.exp(0.5 * np.log(relative).mean())), fitted(model, together, weights)
+    return Prediction(np.array(squares), size, fitted(model, together, weights))

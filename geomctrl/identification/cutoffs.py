@@ -11,8 +11,13 @@ filtered motion, so that those torques tell which cut-off is best:
 The measured torques are the same for all f, as recorded (below twice the highest cut-off), and so are the rows: what
 would be compared after a low-pass at f itself would be best at the lowest f, where nothing is left to predict. Noise of
 torques adds the same to all errors. Joints count by the logarithm of their errors, as in the likelihood of Gaussian
-noise of unknown size; so units do not matter, nor joints that no cut-off helps. Where errors are flat, within FLAT of
-the least, the middle of that range is taken, in logarithms.
+noise of unknown size; so units do not matter, nor joints that no cut-off helps.
+
+What predicts best has the best motion f*; parameters may be as good with more of it. So those fitted at higher cut-offs
+predict the blocks left out from the motion at f*, and the highest is taken that is no worse than f* by more than a
+standard error, that of the blocks' shares of the difference (the one-standard-error rule; Breiman, Friedman, Olshen and
+Stone 1984, section 3.4.3), or by no more than FLAT. The highest, because it takes least motion away, and fewest rows at
+ends and holes, where filters settle.
 
 Torques and regressor are low-passed where the Wiener filter's gain is one half: the spectrum of what the model predicts
 is above that of what it leaves, the coherent band of motion and torque. Above it torques hold noise, ripple and
@@ -29,7 +34,7 @@ import numpy as np
 
 from geomctrl.arguments import instance
 
-from .blocked import prediction_error
+from .blocked import Prediction, predicted
 from .compressed import Compressed, Factors
 from .data import Dataset, filters, signals
 from .data.samples import derive
@@ -39,9 +44,7 @@ from .model import RegressorModel
 
 LOWEST, HIGHEST = 0.5, 100.0  # Hz: what robot arms do lies between
 PER_OCTAVE = 2.0  # cut-offs tried
-FLAT = 0.05  # errors this much above the least are as good
-PREFERENCE = 0.02  # measured velocities are used unless positions are better by more than this
-BLOCKS = 4  # of the cross-validation
+BLOCKS = 6  # of the cross-validation
 ROWS = 3000  # that are compared
 SAMPLES = 120_000  # that are filtered; of a longer log, pieces
 STEEP = 0.1  # a best cut-off at an end of the range is a bound if the next one is worse by more than this
@@ -103,14 +106,14 @@ def choose_cutoffs(model: RegressorModel, data: Dataset) -> Cutoffs:
     for measured in sources:
         source = log if measured else derive(log, v=None)
         found[measured] = [_trial(model, source, float(f), at, tau) for f in tried]
-    least = {s: min(t.error for t in trials) for s, trials in found.items()}
-    best = min(least, key=lambda s: least[s] * (1.0 if s else 1.0 + PREFERENCE))
-    errors = np.array([t.error for t in found[best]])
-    k, bound = _chosen(errors)
-    cutoff = float(np.sqrt(tried[k[0]] * tried[k[-1]]))
-    x = found[best][round(0.5 * (k[0] + k[-1]))].x
+    best = sources[0]  # measured velocities, where positions are not better by more than chance
+    if len(sources) == 2 and _best(found[True]).clearly_worse_than(_best(found[False])):
+        best = False
+    errors = np.array([t.own.error for t in found[best]])
+    k = _highest_as_good(model, found[best])
+    cutoff, x = float(tried[k]), found[best][k].own.x
     torque_cutoff = _coherent(model, log if best else derive(log, v=None), x, cutoff, float(tried[0]))
-    return Cutoffs(cutoff, torque_cutoff, best, tried, errors, bound)
+    return Cutoffs(cutoff, torque_cutoff, best, tried, errors, _bound(errors))
 
 
 def _pieces(data: Dataset) -> Dataset:
@@ -147,18 +150,19 @@ def _low_passed_torques(log: Dataset, cutoff: float) -> np.ndarray:
     return np.concatenate([filters.low_pass(log.tau[s], log.rate, cutoff) for s in log.stretches()])
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class _Trial:
-    error: float
-    x: np.ndarray
+    """Blocks of the log at one cut-off, and each predicted from the others."""
+
+    blocks: list[Compressed]
+    own: Prediction
 
 
 def _trial(model: RegressorModel, log: Dataset, cutoff: float, at: np.ndarray, tau: np.ndarray) -> _Trial:
-    """Error of the prediction of each block from the others, and the parameters that all of them give."""
     q, v, a = (x[at] for x in signals.low_passed_motion(log, cutoff))
     target, mask = tau[at] - a * model.known_armature, log.used[at]
     blocks = [_compressed(model, (q[s], v[s], a[s]), target[s], mask[s]) for s in _blocks(len(at))]
-    return _Trial(*prediction_error(model, blocks))
+    return _Trial(blocks, predicted(model, blocks))
 
 
 def _blocks(n: int) -> list[slice]:
@@ -172,18 +176,27 @@ def _compressed(model: RegressorModel, motion: Sequence[np.ndarray], tau: np.nda
     return factors.result()
 
 
-def _chosen(errors: np.ndarray) -> tuple[np.ndarray, str | None]:
-    """(numbers of the cut-offs around the best that are as good, which end of the range the best is at or None)."""
+def _best(trials: Sequence[_Trial]) -> Prediction:
+    return min((t.own for t in trials), key=lambda p: p.error)
+
+
+def _highest_as_good(model: RegressorModel, trials: Sequence[_Trial]) -> int:
+    """Number of the highest cut-off whose parameters predict as well as the best's, from the best's motion."""
+    best = min(range(len(trials)), key=lambda k: trials[k].own.error)
+    for k in range(best + 1, len(trials)):
+        if predicted(model, trials[k].blocks, trials[best].blocks).clearly_worse_than(trials[best].own):
+            return k - 1
+    return len(trials) - 1
+
+
+def _bound(errors: np.ndarray) -> str | None:
+    """Which end of the range that was searched the least error is at, and clearly, or None."""
     best = int(errors.argmin())
-    good = errors <= (1.0 + FLAT) * errors[best]
-    first = best - int(np.argmin(np.append(good[best::-1], False))) + 1
-    last = best + int(np.argmin(np.append(good[best:], False))) - 1
-    bound = None
     if best == 0 and errors[1] > (1.0 + STEEP) * errors[0]:
-        bound = "lowest"
+        return "lowest"
     if best == len(errors) - 1 and errors[-2] > (1.0 + STEEP) * errors[-1]:
-        bound = "highest"
-    return np.arange(first, last + 1), bound
+        return "highest"
+    return None
 
 
 def _coherent(model: RegressorModel, log: Dataset, x: np.ndarray, cutoff: float, lowest: float) -> float:

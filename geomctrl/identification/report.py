@@ -13,7 +13,10 @@ Definitions, printed with every report:
     std, 95 %       from how parameters scatter when a tenth of the log after the other is left out (delete-a-block
                     jackknife, moderated over parameters; Student's t), for ols, wls and ridge
     moving, at rest apart: rows at which a joint has been slower than 1 % of its greatest speed for 0.2 s; friction
-                    there is whatever holds the joint, and a model of moving friction does not know it
+                    there is whatever holds the joint, and a model of moving friction does not know it. "Unseen error"
+                    at the top is of moving rows; published figures are often of all rows, which are said beside it
+    within friction, left  of resting rows: the share that static friction explains, anything up to Coulomb's friction
+                    and curves; the relative error that it can not make up for
     noise floor     RMS of white sensor noise that the low-pass lets through, from the raw torques' spectrum above twice
                     its cut-off (friction's steps count as noise there; a sensor that filters hides it)
     m1 c1x, Ixy1    mass times centre of mass [kg m], inertia about the frame's origin [kg m^2] of the first body listed
@@ -47,7 +50,7 @@ from .export import save_model, save_urdf
 from .findings import Beside
 from .provenance import Provenance
 from .report_lines import beside_lines, error_table, open_lines, parameter_lines, physical_lines
-from .resting import moving_and_resting
+from .resting import first_line, moving_and_resting
 from .told_apart import Exchange, exchanges
 from .verdict import Evidence, Verdict, judged
 
@@ -115,7 +118,7 @@ class IdentificationReport:
     def errors(self) -> dict[str, dict[str, Any]]:
         """For "training" and "test": rms (nv,), relative (nv,), rmse, relative_error, samples; and of the rows at which
         joints move and rest: moving_rmse, moving_error, resting_rmse, resting_error (nan without such rows),
-        resting_share.
+        resting_share, resting_within, resting_beyond; see `resting`.
         """
         out = {}
         for part, c in (("training", self.estimate.training), ("test", self.test_factors)):
@@ -208,7 +211,7 @@ class IdentificationReport:
         flag("parameters", parameters)
         e, lines = self.estimate, []
         model = e.model
-        lines += [*self.verdict.text().splitlines(), ""]
+        lines += [*self.verdict.text().splitlines(), first_line(self.errors), ""]
         lines += [f"Identification of {model.robot.name!r} from {self.training.label!r}, method {e.method!r}"]
         lines += [f"  {note}" for note in self.training.history]
         lines.append(

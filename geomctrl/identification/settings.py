@@ -14,7 +14,7 @@ from geomctrl.errors import ArgumentError
 from geomctrl.robot import Robot
 
 from .cutoffs import Cutoffs
-from .data import Dataset, filters, reading
+from .data import Dataset, filters, reading, signals
 from .data.reading import ANGULAR, LINEAR
 from .data.samples import derive
 from .errors import DataError
@@ -127,7 +127,10 @@ class Filtering:
         torque_cutoff = torque_cutoff if self.torque_cutoff is None else self.torque_cutoff
         filters.require_cutoff(cutoff, data.rate)
         filters.require_cutoff(torque_cutoff, data.rate, "torque_cutoff")
-        decimate = self.decimate if self.decimate is not None else max(1, int(data.rate / (4.0 * torque_cutoff)))
+        decimate = self.decimate
+        if decimate is None:
+            decimate = max(1, int(data.rate / (4.0 * torque_cutoff)))
+            decimate -= decimate % min(decimate, signals.thinning(data.rate, cutoff, torque_cutoff))
         return LogFilter(self, cutoff, torque_cutoff, decimate, velocities)
 
 

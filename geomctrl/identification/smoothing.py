@@ -3,7 +3,13 @@
 A robot that creeps may show its full friction or hardly any: that is a property of gears and seals, between 1e-4 and
 0.1 rad/s on the arms seen so far, and rows near standstill, which reversals and pauses are made of, depend on it. For
 each width on a grid the model is fitted to blocks of the log and predicts the others, rows at rest included. The
-model's own width stays unless another predicts better by more than BETTER, and friction curves are added where they do.
+model's own width stays unless another predicts better by more than a standard error of the blocks' differences.
+
+Torques and regressor are not low-passed for that. The width shows while a joint turns around, for a few hundredths of a
+second; below a cut-off of some hertz hardly anything is left of it, and a width that makes up for friction that the
+model lacks (Stribeck's) would win.
+
+Friction curves are added where they predict better by more than BETTER, torques low-passed.
 """
 
 from __future__ import annotations
@@ -15,10 +21,11 @@ import numpy as np
 from geomctrl.arguments import instance
 from geomctrl.errors import ArgumentError
 
-from .blocked import prediction_error
+from .blocked import Prediction, predicted
 from .columns import SHAPES
 from .compressed import Compressed, Factors
 from .data import Dataset
+from .data.samples import derive
 from .errors import ExcitationError
 from .friction import fit_curves
 from .model import RegressorModel
@@ -26,6 +33,7 @@ from .model import RegressorModel
 WIDTHS = (1e-4, 3e-4, 1e-3, 3e-3, 1e-2, 3e-2, 1e-1)  # rad/s
 BETTER = 0.03
 BLOCKS = 4
+ROWS = 3000  # that are compared
 LEAST = 4  # rows of a joint in a block
 
 Chosen = tuple[RegressorModel, str]
@@ -41,18 +49,19 @@ def with_smoothing(model: RegressorModel, training: Dataset, every_row: Dataset)
     instance("every_row", every_row, Dataset, "a Dataset")
     if not len(model.indices("coulomb")):
         return model, ""
-    tried: dict[float, float] = {}
+    training, every_row = _as_recorded(training), _as_recorded(every_row)
+    tried: dict[float, Prediction] = {}
     for width in sorted({*WIDTHS, model.smoothing}):
         candidate = model.with_options(smoothing=width)
         parts = _compressed(candidate, training, every_row)
         if not _enough(parts[0]):
             return model, ""
-        tried[width] = prediction_error(candidate, *parts)[0]
-    best = min(tried, key=lambda width: tried[width])
-    if tried[model.smoothing] <= (1.0 + BETTER) * tried[best]:
+        tried[width] = predicted(candidate, *parts)
+    best = min(tried, key=lambda width: tried[width].error)
+    if not tried[model.smoothing].worse_than(tried[best]):
         best = model.smoothing
-    words = f"{best:g} rad/s, which predicts blocks left out to {100.0 * tried[best]:.2f} % (mean of joints; "
-    words += ", ".join(f"{w:g}: {100.0 * e:.2f} %" for w, e in tried.items() if w != best) + ")"
+    words = f"{best:g} rad/s, which predicts blocks left out to {100.0 * tried[best].error:.2f} % (mean of joints; "
+    words += ", ".join(f"{w:g}: {100.0 * t.error:.2f} %" for w, t in tried.items() if w != best) + ")"
     return model.with_options(smoothing=best), words
 
 
@@ -60,7 +69,7 @@ def with_best_curves(model: RegressorModel, own: float, training: Dataset, every
     """(the model with the friction curves that predict best, if any do, at its width or `own`; in words)."""
     if not _enough(_compressed(model, training, every_row)[0]):
         return model, "none: the log is too short to choose"
-    found = {"none": (model, prediction_error(model, *_compressed(model, training, every_row))[0])}
+    found = {"none": (model, predicted(model, *_compressed(model, training, every_row)).error)}
     widths = sorted({model.smoothing, own})
     for shape, width in product(SHAPES, widths):
         try:
@@ -68,14 +77,19 @@ def with_best_curves(model: RegressorModel, own: float, training: Dataset, every
         except (ExcitationError, ArgumentError):  # a joint that stands still, or is too slow for a curve to show
             continue
         if not curves.at_bound.all():
-            error, x = prediction_error(curves.model, *_compressed(curves.model, training, every_row))
-            if np.median(x[curves.model.indices("curve")]) > 0.0:  # amplitudes that physical estimators allow
-                found[f"{shape} at {width:g} rad/s"] = curves.model, error
+            found_ = predicted(curves.model, *_compressed(curves.model, training, every_row))
+            if np.median(found_.x[curves.model.indices("curve")]) > 0.0:  # amplitudes that physical estimators allow
+                found[f"{shape} at {width:g} rad/s"] = curves.model, found_.error
     best = min(found, key=lambda name: found[name][1])
     best = "none" if found["none"][1] <= (1.0 + BETTER) * found[best][1] else best
     words = f"{best}, by the error of blocks left out (mean of joints): "
     words += ", ".join(f"{name} {100.0 * error:.2f} %" for name, (_, error) in found.items())
     return found[best][0], words
+
+
+def _as_recorded(data: Dataset) -> Dataset:
+    """Without the low-pass that torques and regressor have alike, about ROWS rows."""
+    return data if data.band is None else derive(data, band=None, stride=max(1, len(data) // ROWS))
 
 
 def _enough(blocks: list[Compressed]) -> bool:

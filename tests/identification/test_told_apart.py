@@ -125,6 +125,29 @@ def test_a_log_whose_noise_hides_a_curve_says_so(noise, hidden):
     assert np.linalg.norm(Y @ (only.parts * unit) / deviation) == pytest.approx(only.seen, rel=1e-6)
 
 
+def test_correlated_noise_hides_what_white_noise_of_its_size_does_not():
+    """By the square root of what correlation does to a variance, that of a first-order process: (1 + r) / (1 - r)."""
+    from scipy.signal import lfilter
+
+    model = RegressorModel(models.two_link(), smoothing=0.05, curves=[Curve(1, "sigmoid", 40.0)])
+    r, white = 0.9, np.random.default_rng(5).normal(size=(2500, 2))
+    coloured = lfilter([np.sqrt(1.0 - r**2)], [1.0, -r], white, axis=0)[500:]
+    clean = log_of(model, model.prior + 0.2)
+    found = []
+    for noise in (white[500:], coloured):
+        data = Dataset(clean.t, clean.q, clean.tau + noise, v=clean.v, a=clean.a)
+        (only,) = exchanges(fit(model, data, "ols"))
+        found.append(only.seen)
+    assert found[0] / found[1] == pytest.approx(np.sqrt((1.0 + r) / (1.0 - r)), rel=0.2)
+    # an estimate that does not know it is told, joint by joint
+    factors = fit(model, model.compress(data), "ols")
+    assert factors.correlation is None
+    (plain,) = exchanges(factors)
+    (told,) = exchanges(factors, np.full(2, 9.0))
+    assert plain.seen / told.seen == pytest.approx(3.0, rel=1e-6)
+    assert exchanges(factors, np.full(2, 0.1))[0].seen == pytest.approx(plain.seen)  # luck does not count
+
+
 def test_a_joint_that_stands_still_is_named():
     model = RegressorModel(models.two_link(), smoothing=0.05)
     data = log_of(model, model.prior + 0.1, noise=1e-3)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from functools import reduce
+from operator import add
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -14,10 +16,11 @@ from geomctrl.identification.data.samples import derive
 from geomctrl.identification.errors import DataError
 from geomctrl.identification.model import RegressorModel
 
-from .conditioning import check, excitation, require_excitation
+from .conditioning import POOR, check, excitation, require_excitation
 from .estimate import Estimate
 from .estimator import Estimator
 from .least_squares import finish, weights_of
+from .leave_out import STRETCHES, jackknife
 from .residuals import autocorrelation_factor
 
 
@@ -39,25 +42,88 @@ def iv(
         raise DataError("instruments: expected the time stamps of data")
     if (data.band, data.stride, data.gaps) != (instruments.band, instruments.stride, instruments.gaps):
         raise DataError("instruments: expected the filter, decimation and gaps of data")
-    at, nb, n = model.base.columns, model.base.size, model.robot.nv
     c = model.compress(data)
     w = weights_of(model, c, weights)
     require_excitation(model, model.compress(instruments))
-    ZY, Zt, ZZ = np.zeros((nb, nb)), np.zeros(nb), np.zeros((n, nb, nb))
-    for (Y, tau, mask, _), (Z, _, zmask, _) in zip(model.chunks(data), model.chunks(instruments)):
-        use = (mask & zmask) * w
-        Y, Z = Y[..., at] * use[..., None], Z[..., at] * use[..., None]
-        ZY += np.einsum("nki,nkj->ij", Z, Y)
-        Zt += np.einsum("nki,nk->i", Z, tau * use)
-        ZZ += np.einsum("nki,nkj->kij", Z, Z)
-    scale = np.sqrt(np.diag(ZZ.sum(0)))
-    values = np.linalg.solve(ZY / np.outer(scale, scale), Zt / scale) / scale
+    parts = _moments(model, data, instruments, w)
+    whole = reduce(add, parts)
+    values = whole.values()
     out = finish(model, c, model.base.lift(values, model.prior), w, "iv", condition=excitation(model, c, w)[0])
     correlation = autocorrelation_factor(model, out.x, data)
-    variance = (w * out.noise) ** 2 * correlation
-    inverse = np.linalg.inv(ZY / np.outer(scale, scale)) / np.outer(scale, scale)
-    covariance = inverse @ np.einsum("k,kij->ij", variance, ZZ) @ inverse.T
-    return replace(out, covariance=covariance, correlation=correlation)
+    estimator = _Instruments((w * out.noise) ** 2 * correlation)
+    half = estimator.solve(whole)[1] @ estimator.noise(whole).T
+    factor, dof = np.ones(len(values)), np.inf
+    rests = [reduce(add, parts[:k] + parts[k + 1 :]) for k in range(len(parts))]
+    if all(rest.determined for rest in rests):
+        factor, dof = jackknife(whole, rests, estimator)
+    covariance = half @ half.T * np.outer(factor, factor)
+    return replace(out, covariance=covariance, dof=dof, correlation=correlation)
+
+
+@dataclass(frozen=True, eq=False)
+class _Moments:
+    """Sums over rows of a log: Z^T Y (nb, nb), Z^T tau (nb,), and of each joint's rows Z^T Z (nv, nb, nb)."""
+
+    ZY: np.ndarray
+    Zt: np.ndarray
+    ZZ: np.ndarray
+
+    def __add__(self, other: _Moments) -> _Moments:
+        return _Moments(self.ZY + other.ZY, self.Zt + other.Zt, self.ZZ + other.ZZ)
+
+    @property
+    def scale(self) -> np.ndarray:
+        """(nb,) lengths of the columns of Z."""
+        return np.sqrt(np.einsum("kii->i", self.ZZ))
+
+    @property
+    def determined(self) -> bool:
+        """Whether the rows tell all base parameters apart, by Z^T Y of columns of unit length."""
+        d = self.scale
+        if not (d > 0.0).all():
+            return False
+        s = np.linalg.svd(self.ZY / np.outer(d, d), compute_uv=False)
+        return bool(s[-1] > POOR * s[0])
+
+    def values(self) -> np.ndarray:
+        d = self.scale
+        return np.linalg.solve(self.ZY / np.outer(d, d), self.Zt / d) / d
+
+
+@dataclass(frozen=True, eq=False)
+class _Instruments:
+    """`leave_out.Linear` of it; variance of each joint's weighted rows (nv,)."""
+
+    variance: np.ndarray
+
+    def solve(self, c: _Moments) -> tuple[np.ndarray, np.ndarray]:
+        d = c.scale
+        return c.values(), np.linalg.inv(c.ZY / np.outer(d, d)) / np.outer(d, d)
+
+    def noise(self, c: _Moments) -> np.ndarray:
+        d = c.scale
+        power, directions = np.linalg.eigh(np.einsum("k,kij->ij", self.variance, c.ZZ) / np.outer(d, d))
+        return (np.sqrt(power.clip(0.0)) * directions).T * d
+
+
+def _moments(model: RegressorModel, data: Dataset, instruments: Dataset, w: np.ndarray) -> list[_Moments]:
+    """Of each of STRETCHES[0] stretches of the log with as many used rows."""
+    at, nb, n, K = model.base.columns, model.base.size, model.robot.nv, STRETCHES[0]
+    rows = model.rows(data)
+    used = np.cumsum(data.used[rows].any(axis=1))
+    label = np.minimum((used - 1).clip(0) * K // max(int(used[-1]), 1), K - 1)
+    out = [_Moments(np.zeros((nb, nb)), np.zeros(nb), np.zeros((n, nb, nb))) for _ in range(K)]
+    done = 0
+    for (Y, tau, mask, _), (Z, _, zmask, _) in zip(model.chunks(data), model.chunks(instruments)):
+        use = (mask & zmask) * w
+        Y, Z, tau = Y[..., at] * use[..., None], Z[..., at] * use[..., None], tau * use
+        here = label[done : done + len(tau)]
+        done += len(tau)
+        for k in np.unique(here):
+            y, z, b = Y[here == k], Z[here == k], tau[here == k]
+            sums = (np.einsum("nki,nkj->ij", z, y), np.einsum("nki,nk->i", z, b), np.einsum("nki,nkj->kij", z, z))
+            out[k] = out[k] + _Moments(*sums)
+    return out
 
 
 def period_instruments(data: Dataset, period: float | None = None) -> Dataset:

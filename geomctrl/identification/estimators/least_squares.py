@@ -55,7 +55,7 @@ def linear(
     inflation = np.ones(len(weights)) if correlation is None else correlation
     covariance, dof = covariance_of(model, c, out.weights, out.noise**2 * inflation), np.inf
     if isinstance(data, Dataset):
-        factor, dof = scatter(model, data, _Normal(model, weights, out.noise**2 * inflation))
+        factor, dof = scatter(model, data, Normal(model, weights, out.noise**2 * inflation))
         covariance = covariance * np.outer(factor, factor)
     return replace(out, covariance=covariance, dof=dof, correlation=correlation, condition=condition)
 
@@ -74,7 +74,7 @@ def base_values(model, c, weights) -> np.ndarray:
 
 
 @dataclass(frozen=True, eq=False)
-class _Normal:
+class Normal:
     """`leave_out.Linear` of least squares; variance per joint (nv,)."""
 
     model: RegressorModel

@@ -26,7 +26,8 @@ a log that scatters less than its residuals say has had luck.
 
 from __future__ import annotations
 
-from typing import Protocol
+from collections.abc import Sequence
+from typing import Protocol, TypeVar
 
 import numpy as np
 
@@ -36,44 +37,54 @@ from geomctrl.identification.errors import DataError
 from geomctrl.identification.model import RegressorModel
 
 from .conditioning import excitation
-from .folds import Folds, folds_of
+from .folds import folds_of
 
 STRETCHES = (10, 5)  # K: the first with which whatever is left determines all parameters
 MODERATE = 1e6  # d0 from which ratios scatter no more than their degrees of freedom say
 
 
-class Linear(Protocol):
+Part = TypeVar("Part", contravariant=True)  # what an estimator needs of a log
+
+
+class Linear(Protocol[Part]):
     """An estimator theta = B (A^T b + constant): `solve(c)` gives base parameters (nb,) and B (nb, n) of a log's
-    factors, `noise(c)` V^1/2 A (rows, n).
+    factors, `noise(c)` V^1/2 A (rows, n). With instruments Z, B = (Z^T Y)^-1, and Z takes the place of A.
     """
 
-    def solve(self, c: Compressed) -> tuple[np.ndarray, np.ndarray]: ...
+    def solve(self, c: Part) -> tuple[np.ndarray, np.ndarray]: ...
 
-    def noise(self, c: Compressed) -> np.ndarray: ...
+    def noise(self, c: Part) -> np.ndarray: ...
 
 
-def scatter(model: RegressorModel, data: Dataset, estimator: Linear, prior: bool = False) -> tuple[np.ndarray, float]:
+def scatter(
+    model: RegressorModel,
+    data: Dataset,
+    estimator: Linear[Compressed],
+    prior: bool = False,
+    added: np.ndarray | None = None,
+) -> tuple[np.ndarray, float]:
     """((nb,) factors for standard deviations by the formula, degrees of freedom).
 
-    prior: the estimator answers for logs that do not determine all, too. (1, inf) where the log is too short to leave
-    anything out.
+    prior: the estimator answers for logs that do not determine all, too. added: see `folds_of`. (1, inf) where the log
+    is too short to leave anything out.
     """
     for K in STRETCHES:
         try:
-            folds = folds_of(model, data, K, guard=0.0)
+            folds = folds_of(model, data, K, guard=0.0, added=added)
         except DataError:
             continue
         if prior or not any(excitation(model, c)[1] for c in folds.rest):
-            return _jackknife(folds, estimator)
+            return jackknife(folds.whole, folds.rest, estimator)
     return np.ones(model.base.size), np.inf
 
 
-def _jackknife(folds: Folds, estimator: Linear) -> tuple[np.ndarray, float]:
-    values, B = estimator.solve(folds.whole)
-    formula = ((B @ estimator.noise(folds.whole).T) ** 2).sum(1)
-    K = len(folds)
+def jackknife(whole: Part, rests: Sequence[Part], estimator: Linear[Part]) -> tuple[np.ndarray, float]:
+    """The same of a log `whole` and what is left of it without each of its stretches."""
+    values, B = estimator.solve(whole)
+    formula = ((B @ estimator.noise(whole).T) ** 2).sum(1)
+    K = len(rests)
     v, expected = np.zeros(len(values)), np.zeros(len(values))
-    for c in folds.rest:
+    for c in rests:
         left, B_r = estimator.solve(c)
         V = estimator.noise(c).T
         half = B_r @ V

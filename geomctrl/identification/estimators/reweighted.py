@@ -15,7 +15,8 @@ from geomctrl.identification.model import RegressorModel
 from .conditioning import check, excitation, require_excitation
 from .estimate import Estimate
 from .estimator import Estimator
-from .least_squares import covariance_of, finish, solve
+from .least_squares import Normal, covariance_of, finish, solve
+from .leave_out import scatter
 from .residuals import autocorrelation_factor
 
 
@@ -52,14 +53,22 @@ def irls(
     w = 1.0 / np.maximum(spread, 1e-300)
     out = finish(model, first, x, w, "irls", notes={"loss": loss, "threshold": c, "iterations": iteration + 1})
     # Huber 1981, chapter 7: the covariance of an M-estimator, (E psi^2 / (E psi')^2) (A^T A)^-1
-    psi = root**2 * residual / spread
+    psi = root**2 * residual / np.maximum(spread, 1e-300)
     slope: Any = u <= 1.0 if loss == "huber" else np.where(u < 1.0, (1.0 - u**2) * (1.0 - 5.0 * u**2), 0.0)
     size = np.array(
         [np.mean(p[m] ** 2) / np.mean(s[m]) ** 2 if m.any() else 1.0 for p, s, m in zip(psi.T, slope.T, mask.T)]
     )
     correlation = autocorrelation_factor(model, x, data)
-    covariance = covariance_of(model, first, w, spread**2 * size * correlation)
-    return replace(out, covariance=covariance, correlation=correlation, condition=excitation(model, first, w)[0])
+    variance = spread**2 * size * correlation
+    # Huber 1981, section 7.8: least squares of pseudo-observations Y x + psi / E psi' have the same x and covariance
+    typical = np.array([max(float(np.mean(s[m])), 1e-3) if m.any() else 1.0 for s, m in zip(slope.T, mask.T)])
+    alike = w * np.sqrt(typical)
+    covariance = covariance_of(model, first, alike, variance)
+    factor, dof = scatter(model, data, Normal(model, alike, variance), added=spread * psi / typical - residual)
+    condition = excitation(model, first, w)[0]
+    return replace(
+        out, covariance=covariance * np.outer(factor, factor), dof=dof, correlation=correlation, condition=condition
+    )
 
 
 IRLS = Estimator("irls", irls, "least squares, robust to outliers", needs_samples=True)

@@ -102,7 +102,13 @@ def _subtitle(report: Any) -> str:
 def _keys(report: Any) -> Markup:
     e, parts = report.estimate, report.errors
     fine = sum(why is None for why in e.verdicts.values())
-    keys = [("unseen relative error", f"{100 * parts['test']['relative_error']:.2f} %")] if "test" in parts else []
+    keys = []
+    if "test" in parts:
+        test = parts["test"]
+        if test["resting_share"] > 0.0 and np.isfinite(test["moving_error"]):
+            keys.append(("unseen relative error, moving", f"{100 * test['moving_error']:.2f} %"))
+            keys.append(("at rest within static friction", f"{100 * test['resting_within']:.0f} %"))
+        keys.append(("unseen relative error", f"{100 * test['relative_error']:.2f} %"))
     keys += [
         ("training relative error", f"{100 * parts['training']['relative_error']:.2f} %"),
         ("physically consistent bodies", f"{fine} of {len(e.verdicts)}"),

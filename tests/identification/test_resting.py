@@ -1,0 +1,68 @@
+"""Rows at rest: static friction is bounded, not determined; what it explains is counted, and the first number."""
+
+import numpy as np
+import pytest
+
+from geomctrl import models
+from geomctrl.identification import Curve, Dataset, IdentificationReport, RegressorModel, fit
+from geomctrl.identification.resting import first_line, moving_and_resting
+
+FRICTION = np.array([0.8, 0.5])  # N m: Coulomb's
+
+
+def stopped(holding, **options):
+    """(model, its parameters, log): moves for 12 s, then stands for 4 s, held by `holding` (nv,) [N m]."""
+    model = RegressorModel(models.two_link(), smoothing=0.02, offset=False, **options)
+    t = np.arange(1600) / 100.0
+    w = 2.0 * np.pi * np.array([0.37, 0.61])
+    phase = np.minimum(t, 12.0)[:, None] * w
+    q, moves = np.sin(phase) + 0.4 * np.sin(2.3 * phase + 1.0), (t < 12.0)[:, None]
+    v = moves * (w * np.cos(phase) + 0.92 * w * np.cos(2.3 * phase + 1.0))
+    a = -1.0 * moves * (w**2 * np.sin(phase) + 2.116 * w**2 * np.sin(2.3 * phase + 1.0))
+    x = model.prior
+    x[model.indices("coulomb")] = FRICTION[: len(model.indices("coulomb"))]
+    x[model.indices("curve")] = 0.2
+    tau = model.torque(x, q, v, a) + ~moves * np.asarray(holding)
+    return model, x, Dataset(t, q, tau, v=v, a=a)
+
+
+@pytest.mark.parametrize(
+    ("holding", "within", "beyond"),
+    [([0.79, -0.49], 1.0, [0.0, 0.0]), ([-0.81, 0.3], 0.5, [0.01, 0.0]), ([3.0, -3.0], 0.0, [2.2, 2.5])],
+)
+def test_static_friction_explains_what_is_within_its_band(holding, within, beyond):
+    model, _, data = stopped(holding)
+    e = fit(model, data.without_rest(), "ols")
+    np.testing.assert_allclose(e.x[model.indices("coulomb")], FRICTION, rtol=1e-6)
+    found = moving_and_resting(e, data)
+    assert found["resting_share"] == pytest.approx(0.25, abs=0.01)
+    assert found["moving_error"] < 1e-8
+    assert found["resting_within"] == pytest.approx(within, abs=1e-3)
+    rests = data.at_rest()
+    left = np.sqrt((rests * np.square(beyond)).sum() / np.sum(data.tau[rests] ** 2))
+    assert found["resting_beyond"] == pytest.approx(left, rel=1e-5, abs=1e-9)
+    assert found["resting_error"] > found["resting_beyond"]
+
+
+def test_curves_and_coupled_drives_hold_too():
+    """A third drive turns with both joints: its friction holds either; a curve of joint 2 is friction as well."""
+    options = {"transmission": [[1, 0], [0, 1], [1, 1]], "coulomb": [2], "curves": [Curve(1, "stribeck", 0.3)]}
+    for holding, within in (([0.79, 0.99], 1.0), ([0.81, 0.99], 0.5), ([0.79, 1.01], 0.5)):
+        model, _, data = stopped(holding, **options)
+        e = fit(model, data.without_rest(), "ols")
+        assert moving_and_resting(e, data)["resting_within"] == pytest.approx(within, abs=1e-3)
+
+
+def test_the_first_number_is_of_moving_rows_and_says_so():
+    model, _, data = stopped([0.79, 3.0])
+    report = IdentificationReport(fit(model, data.without_rest(), "ols"), data.without_rest(), data)
+    line = first_line(report.errors)
+    numbers = report.errors["test"]
+    assert line in report.text()
+    assert report.text().index(line) < report.text().index("Identification of")
+    assert line.startswith(f"unseen error {100 * numbers['moving_error']:.2f} % at the rows at which joints move")
+    assert f"{100 * numbers['relative_error']:.2f} % with those at rest, 25 % of the rows" in line
+    assert line.endswith("within its band explains 50 %")
+    assert "within friction, left" in report.text()
+    alone = IdentificationReport(report.estimate, data.without_rest())
+    assert first_line(alone.errors) == f"training error {100 * alone.errors['training']['relative_error']:.2f} %"
