@@ -44,7 +44,7 @@ def test_a_body_that_ends_where_it_begins_is_the_ellipsoid_with_its_inertia():
     mass = 4.0
     about_centre = R @ np.diag(mass / 5.0 * (semi @ semi - semi**2)) @ R.T
     body = gc.Body("moon", None, gc.Joint.free(), None, inertia.from_com(mass, (0, 0, 0), about_centre))
-    (mesh,) = shapes.meshes(gc.Robot.build([body]))
+    (mesh,) = shapes.capsules(gc.Robot.build([body]))
     volume, _, second = volume_integrals(mesh.vertices, mesh.faces)
     found = mass / volume * (np.trace(second) * np.eye(3) - second)
     np.testing.assert_allclose(found, about_centre, rtol=0.1, atol=0.05 * np.trace(about_centre))
@@ -52,11 +52,11 @@ def test_a_body_that_ends_where_it_begins_is_the_ellipsoid_with_its_inertia():
 
 def test_links_go_from_joint_to_joint():
     robot = models.two_link()
-    links = [m for m in shapes.meshes(robot) if m.part == "link"]
+    links = [m for m in shapes.capsules(robot) if m.part == "link"]
     child = robot.placements[1][:3, 3]
     first = next(m for m in links if m.body == 0)
     assert np.linalg.norm(first.vertices - child, axis=1).min() < shapes.STOUT * shapes.reach(robot) + 1e-12
-    assert {m.body for m in shapes.meshes(models.panda())} >= set(range(7)) | {-1}
+    assert {m.body for m in shapes.capsules(models.panda())} >= set(range(7)) | {-1}
 
 
 def test_pictures_are_as_long_apart_as_the_samples_they_show():
