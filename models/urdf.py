@@ -48,9 +48,9 @@ def load_urdf(
     Bodies are named after links, joints after joints; links on fixed joints are merged and stay as frames. A planar
     joint's normal is its `axis`. A limit the file does not state is infinite. Of a transmission between one joint and
     one actuator, mechanicalReduction is the joint's `gear_ratio`, and Drake's rotor_inertia with it the `armature`. A
-    robot without a name has that of its file. Meshes are opened when the robot is drawn, not before. Elements and attributes that URDF does not have
-    are named in one warning, with their lines, where they stand in what is read: the tree, joints, inertias; not in
-    looks, simulators' and drives' settings.
+    robot without a name has that of its file. Meshes are opened when the robot is drawn, not before. Elements and
+    attributes that URDF does not have are named in one warning, with their lines, where they stand in what is read:
+    the tree, joints, inertias; not in looks, simulators' and drives' settings.
 
     floating_base: the root link gets six degrees of freedom, joint "root_joint"; otherwise it is the world.
     mimic: what to do with joints that follow others: "coupled" makes them follow, q = multiplier q_joint + offset, with

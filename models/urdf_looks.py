@@ -24,8 +24,8 @@ KNOWN = (*SIZES, "mesh")
 class UrdfLooks:
     """The shapes of a URDF, a file or the text itself.
 
-    A mesh package://name/file is looked for in `package_dirs`, in the folders of ROS_PACKAGE_PATH, in share/ of those of
-    AMENT_PREFIX_PATH, beside each of the folders that the file is in, and, where such a folder is the package under
+    A mesh package://name/file is looked for in `package_dirs`, in the folders of ROS_PACKAGE_PATH, in share/ of those
+    of AMENT_PREFIX_PATH, beside each of the folders that the file is in, and, where such a folder is the package under
     another name, in it. Other paths are relative to the file.
     """
 

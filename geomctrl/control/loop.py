@@ -51,9 +51,9 @@ def simulate(
     `monitors.Monitor`s. progress: True for a bar, or a function of the fraction done. every: store each every-th
     sample (and the last); monitors see every one. compiled: "auto" runs what traces in compiled code, where the run is
     long enough for that to pay, and says once why a long one runs in Python; True raises UntraceableError then, with
-    file and line; False is Python. The results differ by rounding. view: True shows the loop while it runs, in a browser
-    at an address that is printed, no faster than time; the page ends with the run. A `LiveView` says how fast, and
-    stays. It needs the extra `view` (viser), without which ImportError is raised.
+    file and line; False is Python. The results differ by rounding. view: True shows the loop while it runs, in a
+    browser at an address that is printed, no faster than time; the page ends with the run. A `LiveView` says how fast,
+    and stays. Both need the extra `view` (viser), without which ImportError is raised.
 
     Raises ArgumentError for bad arguments; SimulationError, whose `run` holds everything up to then, when the state
     stops being finite, the controller returns what no robot can use, or, with strict=True, at the first step at

@@ -48,8 +48,6 @@ def watched(view: bool | LiveView, way: Way, report: Callable[[float], Any]) -> 
                 _show(live, record)
 
         yield both
-        if record.rows:
-            _show(live, record)
     finally:
         if live is not view:
             live.close()

@@ -10,7 +10,6 @@ import tempfile
 import webbrowser
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -22,11 +21,10 @@ from geomctrl.terms.kinematics import poses
 from .curves import curves
 from .joints import tour
 from .samples import Samples
-from .scene import FORCE, GHOST, LONGEST, MOMENT, TRAIL, Arrow, Scene, all_poses, end_effector, serve, stop
+from .scene import FORCE, GHOST, LONGEST, MOMENT, TRAIL, Arrow, Colour, Scene, all_poses, end_effector, serve, stop
 from .shapes import reach
 
 FPS, FRAMES = 30.0, 1200  # pictures a second, and how many at most
-Colour = tuple[int, int, int]
 
 
 def save_html(run: Samples, path: Path, title: str, frames: Iterable[str] | None = None) -> Path:
@@ -110,7 +108,7 @@ def _recording(
     T, desired, arrows = moving(at)
     server = serve()
     try:
-        scene = Scene(server, robot, frames, desired is not None, [a.colour for a in arrows])
+        scene = Scene(server, robot, frames, None if desired is None else GHOST, [a.colour for a in arrows])
         path = None if trail is None else trail(at)
         if path is not None and np.ptp(path, axis=0).max() > 1e-3 * scene.size:
             scene.trail(path)

@@ -8,16 +8,18 @@ from geomctrl.mechanism.configuration import integrate, neutral
 from geomctrl.mechanism.mechanism import Mechanism
 
 TURN, SLIDE = 0.8, 0.2  # rad, m: how far a joint without limits goes, to either side
+EDGE = 0.05  # of a range
 PERIOD, MOST = 1.5, 40.0  # s: of one coordinate, of all
 STEP = 1 / 30  # s
 
 
 def rest(robot: Mechanism) -> np.ndarray:
-    """A configuration (nq,) to look at: neutral, within the limits where they leave that out: at their middle."""
+    """A configuration (nq,) to look at: neutral, in the middle of a range at whose edge, or outside of which, that is."""
     q, lower, upper = neutral(robot).copy(), robot.limits.lower, robot.limits.upper
     for q_at, v_at in _single(robot):
         low, high = lower[v_at], upper[v_at]
-        inside = low <= q[q_at] <= high
+        edge = EDGE * (high - low) if np.isfinite(high - low) else 0.0
+        inside = low + edge <= q[q_at] <= high - edge
         q[q_at] = q[q_at] if inside else 0.5 * (low + high) if np.isfinite(high - low) else np.clip(q[q_at], low, high)
     return q
 

@@ -18,7 +18,7 @@ from geomctrl.arguments import count, flag, listed, number
 from geomctrl.mechanism.mechanism import Mechanism
 
 from .joints import rest
-from .scene import Scene, all_poses, serve, stop
+from .scene import GHOST, Scene, all_poses, serve, stop
 
 RATE = 30.0  # pictures a second, at most
 PATIENCE = 10.0  # s to wait for a browser that was asked for
@@ -91,7 +91,7 @@ class LiveView:
         server.scene.reset()
         server.gui.reset()
         server.gui.configure_theme(control_layout="floating", show_logo=False, show_share_button=False)
-        self._scene = Scene(server, robot, self.frames, ghost)
+        self._scene = Scene(server, robot, self.frames, GHOST if ghost else None)
         T = all_poses(robot, q[None])
         self._scene.surroundings(T)
         self._scene.show(T[0])
@@ -132,7 +132,7 @@ class LiveView:
         points, plot = self._curves.setdefault(name, ([], None))
         points.append((t, y))
         if len(points) >= 2 * KEPT:
-            points[:] = points[::2]
+            points[:] = [*points[:-1:2], points[-1]]
         if len(points) < 2:
             return
         data = tuple(np.array(points).T.copy())

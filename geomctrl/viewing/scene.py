@@ -21,6 +21,7 @@ from .shapes import Mesh, arrow, reach
 from .visuals import meshes
 
 COLOURS = {"link": (205, 209, 216), "joint": (60, 64, 72)}
+Colour = tuple[int, int, int]
 BASE, GHOST, TRAIL, FORCE, MOMENT = (96, 100, 108), (0, 158, 115), (0, 114, 178), (213, 94, 0), (204, 121, 167)
 FAINT = 0.25  # opacity of the ghost
 LONGEST = 0.35  # of arrows, per reach
@@ -31,13 +32,14 @@ VIEW, FIELD = np.array([1.0, -1.1, 0.5]), np.radians(40.0)  # from where one loo
 class Arrow(NamedTuple):
     """Arrows at one place over pictures: from start (k, 3) [m] along vector (k, 3), in world axes."""
 
-    colour: tuple[int, int, int]
+    colour: Colour
     start: np.ndarray
     vector: np.ndarray
 
 
 class Scene:
-    """A robot in a server's scene. frames: names of those whose axes are drawn. ghost: the robot once more, faint.
+    """A robot in a server's scene. frames: names of those whose axes are drawn. ghost: the colour in which the
+    robot is there once more, faint.
 
     arrows: how many, and in which colours. Raises NameNotFoundError for frames that are none.
     """
@@ -47,15 +49,15 @@ class Scene:
         server: Any,
         robot: Mechanism,
         frames: Iterable[str] | None = None,
-        ghost: bool = False,
-        arrows: Sequence[tuple[int, int, int]] = (),
+        ghost: Colour | None = None,
+        arrows: Sequence[Colour] = (),
     ):
         self.server, self.robot, self.size = server, robot, reach(robot)
         shown = [robot.frame(name) for name in (default_frames(robot) if frames is None else frames)]
         drawn = meshes(robot)
         self.corners = [(m.body, _box(m.vertices)) for m in drawn if m.body >= 0]
         self.bodies = self._robot("robot", drawn, None)
-        self.ghost = self._robot("desired", drawn, FAINT) if ghost else []
+        self.ghost = self._robot("ghost", drawn, ghost) if ghost else []
         for frame in shown:
             on = f"/robot/{frame.body}/" if frame.body >= 0 else "/"
             place(
@@ -110,19 +112,19 @@ class Scene:
             if handle.visible is not seen:
                 handle.visible = seen
 
-    def _robot(self, name: str, drawn: list[Mesh], opacity: float | None) -> list[Any]:
+    def _robot(self, name: str, drawn: list[Mesh], ghost: Colour | None) -> list[Any]:
         """A frame for each body, with its meshes in it."""
         add = self.server.scene
         frames = [add.add_frame(f"/{name}/{i}", show_axes=False) for i in range(self.robot.nbodies)]
         for n, mesh in enumerate(drawn):
-            if mesh.body < 0 and opacity is not None:
+            if mesh.body < 0 and ghost:
                 continue
             own = mesh.colour or (BASE if mesh.body < 0 else COLOURS[mesh.part])
             clear = mesh.opacity if mesh.opacity < 1.0 else None
             add.add_mesh_simple(
                 f"/{name}/{mesh.body}/{n}" if mesh.body >= 0 else f"/{name}/base{n}", mesh.vertices, mesh.faces,
-                color=own if opacity is None else GHOST, opacity=clear if opacity is None else opacity,
-                side="double" if mesh.colour else "front", cast_shadow=opacity is None,
+                color=ghost or own, opacity=FAINT if ghost else clear, side="double" if mesh.colour else "front",
+                cast_shadow=not ghost,
             )  # fmt: skip
         return frames
 

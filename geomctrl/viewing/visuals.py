@@ -169,7 +169,7 @@ def _proper(F: np.ndarray) -> np.ndarray:
 
 
 def _cell(parts: list[Triangles]) -> float:
-    """The side of cells [m] with which all together have at most `MOST` triangles; 0 where they have not more anyway."""
+    """The side of cells [m] with which all together have at most `MOST` triangles; 0 where they have not more."""
     if sum(len(F) for _, F in parts) <= MOST:
         return 0.0
     side = 1e-3 * max(float(np.ptp(V, axis=0).max()) for V, _ in parts)

@@ -1,0 +1,163 @@
+"""The animated picture of the demo, docs/demo.webp: what `make demo` computes, as the README shows it.
+
+    python docs/_build_tools/demo_picture.py --urdf .../panda_description/urdf/panda.urdf
+
+It needs Chromium, which draws the robots, and the extra `view`. --urdf: a Panda's URDF whose meshes are drawn, such as that
+of example-robot-data (`make robots`); without one the arm is drawn with capsules.
+"""
+
+from __future__ import annotations
+
+import argparse
+import shutil
+import subprocess
+import tempfile
+from pathlib import Path
+
+import numpy as np
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.figure import Figure
+from PIL import Image
+
+from geomctrl import models, simulate
+from geomctrl.cli.scenario import Scenario
+from geomctrl.cli.track_options import ScenarioOptions
+from geomctrl.viewing.scene import VIEW, Scene, all_poses, serve, stop
+
+LOAD, SECONDS = 2.0, 10.0
+RATE, HOLD = 12.5, 1.2  # pictures a second; seconds that the last one stays
+WIDTH, HEIGHT, LEFT = 960, 500, 500  # pixels: of a picture, of its half with the robots
+BLUE, ORANGE = "#0072B2", "#E69F00"
+RIVAL, BALL = (230, 159, 0), (60, 64, 72)
+OUT = Path(__file__).parents[1] / "demo.webp"
+OPTIONS = "--headless=new --no-sandbox --use-gl=angle --use-angle=swiftshader --enable-unsafe-swiftshader --no-first-run"
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--urdf", type=Path, default=None, help="of a Panda, whose meshes are drawn")
+    parser.add_argument("--out", type=Path, default=OUT)
+    parser.add_argument("--quality", type=int, default=72, help="of WebP, from 0 to 100")
+    given = parser.parse_args()
+    case = Scenario.make(models.panda(), ScenarioOptions(payload=LOAD, seconds=SECONDS))
+    runs = [simulate(case.plant, law, case.q0, case.v0, SECONDS, 1e-3) for law in (case.controller, case.rival)]
+    at = np.linspace(0, len(runs[0].t) - 1, round(SECONDS * RATE) + 1).astype(int)
+    robots = arms(given.urdf, [run.q[at] for run in runs])
+    plots = curves(runs, at)
+    pictures = [Image.fromarray(np.concatenate([left, right], axis=1)) for left, right in zip(robots, plots)]
+    pause = round(1000.0 / RATE)
+    pictures[0].save(
+        given.out, save_all=True, append_images=pictures[1:], loop=0, quality=given.quality, method=6,
+        duration=[pause] * (len(pictures) - 1) + [round(1000.0 * HOLD)], minimize_size=True,
+    )  # fmt: skip
+    print(f"wrote {given.out}, {len(pictures)} pictures, {given.out.stat().st_size / 1e3:.0f} kB")
+
+
+def arms(urdf: Path | None, motions: list[np.ndarray]) -> list[np.ndarray]:
+    """Pictures (HEIGHT, LEFT, 3) of both arms, the second faint, each with the load in its hand."""
+    robot = models.panda() if urdf is None else models.load_urdf(urdf)
+    fingers = np.full((len(motions[0]), robot.nq - 7), 0.035)  # open, where it has some
+    T, rival = (all_poses(robot, np.hstack([q, fingers])) for q in motions)
+    server = serve()
+    program = next((found for name in ("chromium", "google-chrome") if (found := shutil.which(name))), None)
+    if program is None:
+        raise SystemExit("Chromium is needed, which draws the robots")
+    try:
+        scene = Scene(server, robot, [], RIVAL)
+        hand = robot.frame("panda_hand_tcp" if urdf is None else "panda_hand")
+        centre = hand.placement @ np.array([0.0, 0.0, 0.0 if urdf is None else 0.12, 1.0])
+        for name, colour, opacity in (("robot", BALL, None), ("ghost", RIVAL, 0.4)):
+            server.scene.add_icosphere(
+                f"/{name}/{hand.body}/load", radius=0.055, color=colour, opacity=opacity, position=tuple(centre[:3])
+            )
+        scene.surroundings(T)
+        with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
+            address = f"http://localhost:{server.get_port()}"
+            size = f"--window-size={LEFT + 100},{HEIGHT + 200}"
+            browser = subprocess.Popen([program, *OPTIONS.split(), size, f"--user-data-dir={folder}", address])
+            try:
+                return [drawn(server, scene, *poses) for poses in zip(T, rival)]
+            finally:
+                browser.terminate()
+                browser.wait(30)
+    finally:
+        stop(server)
+
+
+def drawn(server, scene: Scene, T: np.ndarray, rival: np.ndarray) -> np.ndarray:
+    import time
+
+    scene.show(T, rival)
+    server.flush()
+    end = time.monotonic() + 120.0
+    while not server.get_clients():
+        assert time.monotonic() < end, "Chromium does not come"
+        time.sleep(0.1)
+    client = next(iter(server.get_clients().values()))
+    if not hasattr(scene, "seen"):  # viser lets meshes appear slowly, when they have been fetched
+        scene.seen = time.sleep(20.0)
+    target = np.array([0.12, 0.0, 0.42])
+    position = target + 2.15 * VIEW / np.linalg.norm(VIEW)
+    return client.get_render(
+        HEIGHT, LEFT, position=tuple(position), wxyz=looking(position, target), fov=np.radians(32.0), timeout=120.0
+    )[..., :3]
+
+
+def looking(position: np.ndarray, target: np.ndarray) -> tuple[float, ...]:
+    """The rotation (w, x, y, z) of a camera whose z looks at the target and whose y is down."""
+    from scipy.spatial.transform import Rotation
+
+    z = (target - position) / np.linalg.norm(target - position)
+    x = np.cross(z, [0.0, 0.0, 1.0])
+    x /= np.linalg.norm(x)
+    R = Rotation.from_matrix(np.stack([x, np.cross(z, x), z], axis=1))
+    return tuple(np.roll(R.as_quat(), 1))
+
+
+def curves(runs, at: np.ndarray) -> list[np.ndarray]:
+    """Pictures (HEIGHT, WIDTH - LEFT, 3) of curves up to each of the samples."""
+    adaptive, rival = runs
+    fig = Figure(figsize=((WIDTH - LEFT) / 100, HEIGHT / 100), dpi=100, layout="constrained", facecolor="white")
+    canvas, axes = FigureCanvasAgg(fig), fig.subplots(3, 1, sharex=True)
+    t = adaptive.t
+    errors = [np.linalg.norm(run.tracking_error(), axis=1) for run in runs]
+    law = adaptive.controller
+    mass = next(k for k, column in enumerate(law.columns) if column % 10 == 0)
+    true = law.true_parameters(adaptive.plant)[mass]
+    panels = [
+        (axes[0], [(errors[0], BLUE, "adaptive, Slotine and Li"), (errors[1], ORANGE, "computed torque")]),
+        (axes[1], [(adaptive.signals["lyapunov"], BLUE, None)]),
+        (axes[2], [(adaptive.z[:, mass], BLUE, "estimate")]),
+    ]
+    axes[0].set(yscale="log", ylim=(1e-3, 2.0), title="tracking error, all joints [rad]")
+    axes[1].set(ylim=(0.0, 1.1 * adaptive.signals["lyapunov"].max()), title="Lyapunov function V: never grows")
+    axes[2].set(ylim=(0.0, 1.6 * true), title=f"mass of the last link with its load of {LOAD:g} kg [kg]", xlabel="time [s]")
+    axes[2].axhline(true, color="black", linestyle=(0, (4, 2)), linewidth=1.1, label="true, which the law is not told")
+    lines, dots = [], []
+    for ax, shown in panels:
+        for y, colour, label in shown:
+            lines.append((ax.plot(t, y, color=colour, linewidth=1.6, label=label)[0], y))
+            dots.append((ax.plot([], [], "o", color=colour, markersize=4)[0], y))
+        ax.set_xlim(0.0, SECONDS)
+        ax.title.set_fontsize(10)
+        ax.grid(color="0.9", linewidth=0.7)
+        ax.tick_params(labelsize=8)
+        for side in ("top", "right"):
+            ax.spines[side].set_visible(False)
+        if len(shown) > 1 or ax is axes[2]:
+            ax.legend(loc="upper right", fontsize=8, frameon=False, ncols=2, borderaxespad=0.1)
+    canvas.draw()
+    fig.set_layout_engine("none")  # or the axes would move from picture to picture
+    out = []
+    for k in at:
+        for line, y in lines:
+            line.set_data(t[: k + 1 : 5], y[: k + 1 : 5])
+        for dot, y in dots:
+            dot.set_data([t[k]], [y[k]])
+        canvas.draw()
+        out.append(np.asarray(canvas.buffer_rgba())[..., :3].copy())
+    return out
+
+
+if __name__ == "__main__":
+    main()
