@@ -2,19 +2,17 @@
 
     python docs/_build_tools/demo_picture.py --urdf .../panda_description/urdf/panda.urdf
 
-It needs Chromium, which draws the robots, and the extra `view`. --urdf: a Panda's URDF whose meshes are drawn, such as that
-of example-robot-data (`make robots`); without one the arm is drawn with capsules.
+--urdf: a Panda's URDF whose meshes are drawn, such as that of example-robot-data (`make robots`); without one the arm
+is drawn with capsules.
 """
 
 from __future__ import annotations
 
 import argparse
-import shutil
-import subprocess
-import tempfile
 from pathlib import Path
 
 import numpy as np
+from drawing import Camera, corner_normals, draw, floor, shadow, shrunk
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 from PIL import Image
@@ -22,15 +20,17 @@ from PIL import Image
 from geomctrl import models, simulate
 from geomctrl.cli.scenario import Scenario
 from geomctrl.cli.track_options import ScenarioOptions
-from geomctrl.viewing.scene import VIEW, Scene, all_poses, serve, stop
+from geomctrl.viewing.scene import COLOURS, VIEW, all_poses
+from geomctrl.viewing.shapes import Mesh, capsule
+from geomctrl.viewing.visuals import meshes
 
 LOAD, SECONDS = 2.0, 10.0
-RATE, HOLD = 12.5, 1.2  # pictures a second; seconds that the last one stays
+RATE, HOLD = 8.0, 1.2  # pictures a second; seconds that the last one stays
 WIDTH, HEIGHT, LEFT = 960, 500, 500  # pixels: of a picture, of its half with the robots
 BLUE, ORANGE = "#0072B2", "#E69F00"
-RIVAL, BALL = (230, 159, 0), (60, 64, 72)
+RIVAL, FAINT = np.array([0.95, 0.65, 0.05]), 0.45  # of the other law
+TARGET = np.array([0.15, 0.0, 0.42])  # m, what the camera looks at
 OUT = Path(__file__).parents[1] / "demo.webp"
-OPTIONS = "--headless=new --no-sandbox --use-gl=angle --use-angle=swiftshader --enable-unsafe-swiftshader --no-first-run"
 
 
 def main() -> None:
@@ -38,6 +38,7 @@ def main() -> None:
     parser.add_argument("--urdf", type=Path, default=None, help="of a Panda, whose meshes are drawn")
     parser.add_argument("--out", type=Path, default=OUT)
     parser.add_argument("--quality", type=int, default=72, help="of WebP, from 0 to 100")
+    parser.add_argument("--middle", action="store_true", help="the picture in the middle as a PNG, too")
     given = parser.parse_args()
     case = Scenario.make(models.panda(), ScenarioOptions(payload=LOAD, seconds=SECONDS))
     runs = [simulate(case.plant, law, case.q0, case.v0, SECONDS, 1e-3) for law in (case.controller, case.rival)]
@@ -46,9 +47,11 @@ def main() -> None:
     plots = curves(runs, at)
     pictures = [Image.fromarray(np.concatenate([left, right], axis=1)) for left, right in zip(robots, plots)]
     pause = round(1000.0 / RATE)
+    if given.middle:
+        pictures[len(pictures) // 2].save(given.out.with_suffix(".png"))
     pictures[0].save(
-        given.out, save_all=True, append_images=pictures[1:], loop=0, quality=given.quality, method=6,
-        duration=[pause] * (len(pictures) - 1) + [round(1000.0 * HOLD)], minimize_size=True,
+        given.out, save_all=True, append_images=pictures[1:], loop=0, quality=given.quality, method=4,
+        duration=[pause] * (len(pictures) - 1) + [round(1000.0 * HOLD)],
     )  # fmt: skip
     print(f"wrote {given.out}, {len(pictures)} pictures, {given.out.stat().st_size / 1e3:.0f} kB")
 
@@ -57,66 +60,40 @@ def arms(urdf: Path | None, motions: list[np.ndarray]) -> list[np.ndarray]:
     """Pictures (HEIGHT, LEFT, 3) of both arms, the second faint, each with the load in its hand."""
     robot = models.panda() if urdf is None else models.load_urdf(urdf)
     fingers = np.full((len(motions[0]), robot.nq - 7), 0.035)  # open, where it has some
-    T, rival = (all_poses(robot, np.hstack([q, fingers])) for q in motions)
-    server = serve()
-    program = next((found for name in ("chromium", "google-chrome") if (found := shutil.which(name))), None)
-    if program is None:
-        raise SystemExit("Chromium is needed, which draws the robots")
-    try:
-        scene = Scene(server, robot, [], RIVAL)
-        hand = robot.frame("panda_hand_tcp" if urdf is None else "panda_hand")
-        centre = hand.placement @ np.array([0.0, 0.0, 0.0 if urdf is None else 0.12, 1.0])
-        for name, colour, opacity in (("robot", BALL, None), ("ghost", RIVAL, 0.4)):
-            server.scene.add_icosphere(
-                f"/{name}/{hand.body}/load", radius=0.055, color=colour, opacity=opacity, position=tuple(centre[:3])
-            )
-        scene.surroundings(T)
-        with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
-            address = f"http://localhost:{server.get_port()}"
-            size = f"--window-size={LEFT + 100},{HEIGHT + 200}"
-            browser = subprocess.Popen([program, *OPTIONS.split(), size, f"--user-data-dir={folder}", address])
-            try:
-                return [drawn(server, scene, *poses) for poses in zip(T, rival)]
-            finally:
-                browser.terminate()
-                browser.wait(30)
-    finally:
-        stop(server)
+    hand = robot.frame("panda_hand_tcp" if urdf is None else "panda_hand")
+    centre = hand.placement @ np.array([0.0, 0.0, 0.0 if urdf is None else 0.12, 1.0])
+    ball, faces = capsule(np.zeros(3), np.zeros(3), 0.055)
+    parts = [*meshes(robot), Mesh(hand.body, "joint", ball + centre[:3], faces)]
+    corners = [(m, m.vertices[m.faces], corner_normals(m.vertices, m.faces)) for m in parts]
+    camera = Camera(TARGET + 2.45 * VIEW / np.linalg.norm(VIEW), TARGET, np.radians(30.0), HEIGHT, LEFT)
+    ground, at = floor(camera, 0.2, TARGET[:2])
 
+    def placed(T: np.ndarray, base: bool) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        found = []
+        for mesh, V, N in corners:
+            if mesh.body >= 0 or base:
+                pose = T[mesh.body] if mesh.body >= 0 else np.eye(4)
+                own = np.array(mesh.colour or COLOURS[mesh.part]) / 255.0
+                found.append((V @ pose[:3, :3].T + pose[:3, 3], N @ pose[:3, :3].T, np.tile(own, (len(V), 1))))
+        V, N, colours = (np.concatenate(x) for x in zip(*found))
+        return V, N, colours
 
-def drawn(server, scene: Scene, T: np.ndarray, rival: np.ndarray) -> np.ndarray:
-    import time
-
-    scene.show(T, rival)
-    server.flush()
-    end = time.monotonic() + 120.0
-    while not server.get_clients():
-        assert time.monotonic() < end, "Chromium does not come"
-        time.sleep(0.1)
-    client = next(iter(server.get_clients().values()))
-    if not hasattr(scene, "seen"):  # viser lets meshes appear slowly, when they have been fetched
-        scene.seen = time.sleep(20.0)
-    target = np.array([0.12, 0.0, 0.42])
-    position = target + 2.15 * VIEW / np.linalg.norm(VIEW)
-    return client.get_render(
-        HEIGHT, LEFT, position=tuple(position), wxyz=looking(position, target), fov=np.radians(32.0), timeout=120.0
-    )[..., :3]
-
-
-def looking(position: np.ndarray, target: np.ndarray) -> tuple[float, ...]:
-    """The rotation (w, x, y, z) of a camera whose z looks at the target and whose y is down."""
-    from scipy.spatial.transform import Rotation
-
-    z = (target - position) / np.linalg.norm(target - position)
-    x = np.cross(z, [0.0, 0.0, 1.0])
-    x /= np.linalg.norm(x)
-    R = Rotation.from_matrix(np.stack([x, np.cross(z, x), z], axis=1))
-    return tuple(np.roll(R.as_quat(), 1))
+    pictures = []
+    for T, other in zip(*(all_poses(robot, np.hstack([q, fingers])) for q in motions)):
+        V, N, colours = placed(T, True)
+        image = ground * (1.0 - shadow(camera, at, V))[..., None]
+        depth, drawn = draw(camera, V, N, colours)
+        image = np.where(np.isfinite(depth)[..., None], drawn, image)
+        V, N, colours = placed(other, False)
+        behind, drawn = draw(camera, V, N, np.full_like(colours, 1.0) * RIVAL)
+        faint = FAINT * (behind < depth)[..., None]
+        pictures.append(shrunk((1.0 - faint) * image + faint * drawn))
+    return pictures
 
 
 def curves(runs, at: np.ndarray) -> list[np.ndarray]:
     """Pictures (HEIGHT, WIDTH - LEFT, 3) of curves up to each of the samples."""
-    adaptive, rival = runs
+    adaptive = runs[0]
     fig = Figure(figsize=((WIDTH - LEFT) / 100, HEIGHT / 100), dpi=100, layout="constrained", facecolor="white")
     canvas, axes = FigureCanvasAgg(fig), fig.subplots(3, 1, sharex=True)
     t = adaptive.t
@@ -131,7 +108,9 @@ def curves(runs, at: np.ndarray) -> list[np.ndarray]:
     ]
     axes[0].set(yscale="log", ylim=(1e-3, 2.0), title="tracking error, all joints [rad]")
     axes[1].set(ylim=(0.0, 1.1 * adaptive.signals["lyapunov"].max()), title="Lyapunov function V: never grows")
-    axes[2].set(ylim=(0.0, 1.6 * true), title=f"mass of the last link with its load of {LOAD:g} kg [kg]", xlabel="time [s]")
+    axes[2].set(
+        ylim=(0.0, 1.6 * true), title=f"mass of the last link with its load of {LOAD:g} kg [kg]", xlabel="time [s]"
+    )
     axes[2].axhline(true, color="black", linestyle=(0, (4, 2)), linewidth=1.1, label="true, which the law is not told")
     lines, dots = [], []
     for ax, shown in panels:

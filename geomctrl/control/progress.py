@@ -1,4 +1,4 @@
-"""How far a run, or a sweep of runs, has come: a bar in the terminal or the notebook, a caller's function, or nothing."""
+"""How far a run, or a sweep of runs, has come: a bar in terminal or notebook, a caller's function, or nothing."""
 
 from __future__ import annotations
 
@@ -127,7 +127,9 @@ class _NotebookBar:
         if now - self.last >= OFTEN:
             self.last = now
             text = html.escape(f"{what} {fraction:.0%} {words}")
-            self.handle.update(self.html(f'<progress max="1" value="{fraction:.4f}" style="width:20em"></progress> {text}'))
+            self.handle.update(
+                self.html(f'<progress max="1" value="{fraction:.4f}" style="width:20em"></progress> {text}')
+            )
 
     def clear(self) -> None:
         self.handle.update(self.html(""))

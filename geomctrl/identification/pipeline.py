@@ -67,7 +67,8 @@ def identify(
     changes its sign is chosen by cross-validation, see `smoothing`; default where no model is given.
     filtering, validation: what is low-passed and left out, what is set aside to test on.
     ignore: kinds of doubts, or "all", that do not count in `IdentificationReport.verdict`.
-    progress(what, fraction) is called now and then; True draws a bar. Raises DataError, ExcitationError, SolverError, ArgumentError.
+    progress(what, fraction) is called now and then; True draws a bar. Raises DataError, ExcitationError, SolverError,
+    ArgumentError.
     """
     _check(robot, log, options, model, friction_curves, reading, filtering, validation)
     estimator, options, ignore = named(method), dict(options or {}), ignorable("ignore", ignore)

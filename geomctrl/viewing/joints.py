@@ -14,7 +14,7 @@ STEP = 1 / 30  # s
 
 
 def rest(robot: Mechanism) -> np.ndarray:
-    """A configuration (nq,) to look at: neutral, in the middle of a range at whose edge, or outside of which, that is."""
+    """A configuration (nq,) to look at: neutral, or in the middle of a range where that is not well within."""
     q, lower, upper = neutral(robot).copy(), robot.limits.lower, robot.limits.upper
     for q_at, v_at in _single(robot):
         low, high = lower[v_at], upper[v_at]

@@ -68,7 +68,9 @@ def test_contact_pushes_at_its_points():
     run = gc.simulate(gc.Plant(ball, f_ext=contact), law, [0.099], [0.0], 0.02, 1e-3)
     (push,) = run.external_forces()
     assert push.name == "contact at ball"
-    np.testing.assert_allclose(push.point, np.stack([0 * run.t + 0.3, 0 * run.t, run.q[:, 0] - 0.1], axis=1), atol=1e-12)
+    np.testing.assert_allclose(
+        push.point, np.stack([0 * run.t + 0.3, 0 * run.t, run.q[:, 0] - 0.1], axis=1), atol=1e-12
+    )
     depth = 0.1 - run.q[:, 0]
     exact = 1e4 * np.maximum(depth, 0.0) ** 1.5 * np.maximum(1.0 - 0.5 * run.v[:, 0], 0.0)
     np.testing.assert_allclose(push.force[:, 2], exact, rtol=1e-10, atol=1e-12)

@@ -1,4 +1,4 @@
-"""A URDF's robot looks like its <visual> elements: where files are found, scale and colour of meshes, what is missing."""
+"""A URDF's robot looks like its <visual> elements: where files are, scale and colour of meshes, what is missing."""
 
 import warnings
 
@@ -16,7 +16,8 @@ URDF = """<robot name="arm">
 <material name="blue"><color rgba="0 0 1 1"/></material>
 <link name="base"><visual><geometry><box size="0.2 0.4 0.6"/></geometry><material name="blue"/></visual></link>
 <link name="link">{inertia}
-  <visual><origin xyz="0 0 1" rpy="0 0 1.5707963267948966"/>{geometry}<material name="m"><color rgba="1 0 0 0.5"/></material></visual>
+  <visual><origin xyz="0 0 1" rpy="0 0 1.5707963267948966"/>{geometry}
+  <material name="m"><color rgba="1 0 0 0.5"/></material></visual>
 </link>
 <joint name="j" type="continuous"><parent link="base"/><child link="link"/><axis xyz="0 0 1"/></joint>
 </robot>"""
@@ -67,7 +68,9 @@ def test_primitives_have_their_volume_place_and_colour(geometry, exact, extents)
     assert volume(base) == pytest.approx(0.048)
 
 
-@pytest.mark.parametrize("written", ["meshes/box.stl", "package://mine/meshes/box.stl", "package://other/meshes/box.stl"])
+@pytest.mark.parametrize(
+    "written", ["meshes/box.stl", "package://mine/meshes/box.stl", "package://other/meshes/box.stl"]
+)
 def test_meshes_are_found_from_the_file(written, tmp_path):
     box(tmp_path / "mine" / "meshes")
     file = tmp_path / "mine" / "arm.urdf"
