@@ -29,6 +29,7 @@ RATE, HOLD = 8.0, 1.2  # pictures a second; seconds that the last one stays
 WIDTH, HEIGHT, LEFT = 960, 500, 500  # pixels: of a picture, of its half with the robots
 BLUE, ORANGE = "#0072B2", "#E69F00"
 RIVAL, FAINT = np.array([0.95, 0.65, 0.05]), 0.45  # of the other law
+NEAR = 0.004  # m: surfaces nearer than that are one
 TARGET = np.array([0.15, 0.0, 0.42])  # m, what the camera looks at
 OUT = Path(__file__).parents[1] / "demo.webp"
 
@@ -86,7 +87,7 @@ def arms(urdf: Path | None, motions: list[np.ndarray]) -> list[np.ndarray]:
         image = np.where(np.isfinite(depth)[..., None], drawn, image)
         V, N, colours = placed(other, False)
         behind, drawn = draw(camera, V, N, np.full_like(colours, 1.0) * RIVAL)
-        faint = FAINT * (behind < depth)[..., None]
+        faint = FAINT * (behind < depth - NEAR)[..., None]
         pictures.append(shrunk((1.0 - faint) * image + faint * drawn))
     return pictures
 

@@ -111,7 +111,7 @@ def corner_normals(V: np.ndarray, F: np.ndarray) -> np.ndarray:
 
 @njit
 def _fill(p, shade, depth, image):
-    """Triangles of every three corners p (3 n, 3), column, row and depth, with colours (3 n, 3), the nearest in front."""
+    """Triangles of every three corners p (3 n, 3): column, row, depth, with colours (3 n, 3); the nearest in front."""
     height, width = depth.shape
     for i in range(0, p.shape[0], 3):
         ax, ay, bx, by, cx, cy = p[i, 0], p[i, 1], p[i + 1, 0], p[i + 1, 1], p[i + 2, 0], p[i + 2, 1]

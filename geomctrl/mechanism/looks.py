@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
-
-if TYPE_CHECKING:
-    from .mechanism import Mechanism
 
 
 class Shape(NamedTuple):
@@ -35,6 +32,6 @@ class Looks(Protocol):
         """The file, or the text itself."""
         ...
 
-    def shapes(self, robot: Mechanism) -> tuple[list[Shape], list[str]]:
+    def shapes(self, robot: Any) -> tuple[list[Shape], list[str]]:
         """(the shapes that are there, in words what is not)."""
         ...
