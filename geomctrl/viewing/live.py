@@ -15,6 +15,7 @@ from typing import Any, Self
 import numpy as np
 
 from geomctrl.arguments import count, flag, listed, number
+from geomctrl.errors import ArgumentError
 from geomctrl.mechanism.mechanism import Mechanism
 
 from .joints import rest
@@ -50,7 +51,10 @@ class LiveView:
         self.frames = None if frames is None else listed("frames", frames)
         port = count("port", port, 0, 65535)
         browser = has_display() if browser is None else flag("browser", browser)
-        self._server, self._scene, self._curves, self._text = serve(port), None, {}, None
+        self._server: Any = serve(port)
+        self._scene: Scene | None = None
+        self._curves: dict[str, tuple[list[tuple[float, float]], Any]] = {}
+        self._text: Any = None
         print(f"geomctrl: live view at {self.address}", file=sys.stderr, flush=True)
         self._last = -np.inf
         if browser and webbrowser.open(self.address):
@@ -59,10 +63,12 @@ class LiveView:
     @property
     def address(self) -> str:
         """Of the page."""
+        if self._server is None:
+            raise ArgumentError("view: is closed")
         return f"http://localhost:{self._server.get_port()}"
 
     def __repr__(self) -> str:
-        return f"<LiveView at {self.address}>"
+        return "<LiveView, closed>" if self._server is None else f"<LiveView at {self.address}>"
 
     def __enter__(self) -> Self:
         return self
@@ -87,6 +93,8 @@ class LiveView:
 
     def begin(self, robot: Mechanism, q: np.ndarray, ghost: bool) -> None:
         """Show another robot, or the same one again, at q (nq,)."""
+        if self._server is None:
+            raise ArgumentError("view: is closed")
         server, self._curves, self._text = self._server, {}, None
         server.scene.reset()
         server.gui.reset()
@@ -119,7 +127,6 @@ class LiveView:
         """A robot at q, a ghost of it at `desired` (nq,); the curves' next points; lines of text."""
         scene = self._scene
         assert scene is not None
-        assert self._text is not None
         T = all_poses(scene.robot, np.stack([q, q if desired is None else desired]))
         with self._server.atomic():
             scene.show(T[0], T[1])

@@ -113,6 +113,9 @@ def test_a_page_shows_one_run_after_another_and_another_robot(view):
     view.close()
     with pytest.raises(urllib.error.URLError):
         urllib.request.urlopen(address, timeout=10)
+    with pytest.raises(gc.ArgumentError, match="view: is closed"):
+        simulated(0.1, view=view)
+    assert repr(view) == "<LiveView, closed>"
 
 
 @pytest.mark.parametrize("bad", ["yes", 1, None, object()])
