@@ -68,7 +68,7 @@ def _of_contact(robot: Robot, contact: Contact, q: np.ndarray, v: np.ndarray) ->
 
 def _of_bodies(robot: Robot, q: np.ndarray, F: np.ndarray) -> list[ExternalForce]:
     """Of wrenches F (n, nbodies, 6), at the origins of the bodies that ever feel one."""
-    pushed = np.flatnonzero(F.any(axis=(0, 2)))
+    pushed = np.flatnonzero(F.any(axis=(0, 2))).tolist()
     names = [robot.body_names[i] for i in pushed]
     return [_moved(name, robot, q, i, F[:, i], None) for name, i in zip(names, pushed)]
 

@@ -98,7 +98,7 @@ class LiveView:
         server, self._curves, self._text = self._server, {}, None
         server.scene.reset()
         server.gui.reset()
-        server.gui.configure_theme(control_layout="floating", show_logo=False, show_share_button=False)
+        server.gui.configure_theme(show_logo=False, show_share_button=False)
         self._scene = Scene(server, robot, self.frames, GHOST if ghost else None)
         T = all_poses(robot, q[None])
         self._scene.surroundings(T)
@@ -158,7 +158,7 @@ def show_robot(robot: Mechanism, *, port: int = 8080, frames: Iterable[str] | No
     server = serve(port)
     try:
         scene = Scene(server, robot, frames)
-        server.gui.configure_theme(control_layout="collapsible", show_logo=False, show_share_button=False)
+        server.gui.configure_theme(show_logo=False, show_share_button=False)
         q = rest(robot)
         lock = threading.Lock()
 
