@@ -100,6 +100,8 @@ class Mechanism:
         for key, value in checked_tree(*tree, self.parameters, self.gravity, self.frames).items():
             put(self, key, frozen(value) if isinstance(value, np.ndarray) else value)
         put(self, "frames", tuple(f._replace(placement=frozen(f.placement)) for f in self.frames))
+        if self.looks is not None and not callable(getattr(self.looks, "shapes", None)):
+            raise ArgumentError(f"looks: expected None or what has `shapes`, got {self.looks!r:.80}")
         put(self, "couplings", checked_couplings(self.couplings, self.joints))
         reduction = Reduction(self.joints, self.couplings) if self.couplings else None
         put(self, "_reduction", reduction)

@@ -30,13 +30,22 @@ class Page:
             self.call(f"{domain}.enable")
 
     def call(self, method, **params):
+        """What a command answers; once more while the browser goes from one page to the other."""
+        end = time.monotonic() + 20.0
+        while True:
+            answer = self._asked(method, params)
+            if "error" not in answer:
+                return answer["result"]
+            assert "Not attached" in str(answer["error"]) and time.monotonic() < end, answer  # noqa: PT018
+            time.sleep(0.2)
+
+    def _asked(self, method, params):
         number = next(self.numbers)
         self.socket.send(json.dumps({"id": number, "method": method, "params": params}))
         while True:
             message = json.loads(self.socket.recv(timeout=120))
             if message.get("id") == number:
-                assert "error" not in message, message
-                return message["result"]
+                return message
             self._listen(message)
 
     def _listen(self, message):

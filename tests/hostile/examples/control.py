@@ -121,7 +121,7 @@ EXAMPLES = {
     "CompiledLaw.start": Example({"q0": Argument(Q, "none"), "v0": Argument(V, "none")}, COMPILED),
     "CompiledLaw.to_c": Example({"path": path("law.c"), "name": words("law"), "precision": "double"}, COMPILED),
     "simulate": Example(
-        {"plant": ROBOT, "controller": LAW, **LOOP, "progress": Argument(watch, "none")}, compare=False
+        {"plant": ROBOT, "controller": LAW, **LOOP, "progress": Argument(watch, "none"), "view": False}, compare=False
     ),
     "simulate#adaptive": Example({"plant": ROBOT, "controller": LAW, **ADAPTIVE}, compare=False),
     "simulate_many#adaptive": Example({"plants": [ROBOT], "controllers": [LAW], **ADAPTIVE}, compare=False),
