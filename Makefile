@@ -35,7 +35,7 @@ help:
 	@echo "make cuda-tools install NVIDIA's assembler, with which 'make test' then looks at code for GPUs; needs none (40 MB, 100 unpacked)"
 	@echo "make clean     remove what was made, the environment too"
 
-demo: $(STAMPS)/core
+demo: $(STAMPS)/view
 	$(BIN)/geomctrl track panda --controller slotine-li --payload 2.0 --seconds $(DEMO_SECONDS) --out out/demo
 
 test: $(STAMPS)/test
@@ -102,7 +102,7 @@ $(STAMPS)/core: $(STAMPS)/venv pyproject.toml
 	@$(PIP) install --editable .
 	@touch $@
 
-$(STAMPS)/test $(STAMPS)/robots $(STAMPS)/cross $(STAMPS)/cuda-tools $(STAMPS)/bench $(STAMPS)/docs $(STAMPS)/dev: $(STAMPS)/%: $(STAMPS)/venv pyproject.toml
+$(STAMPS)/test $(STAMPS)/robots $(STAMPS)/cross $(STAMPS)/cuda-tools $(STAMPS)/bench $(STAMPS)/docs $(STAMPS)/view $(STAMPS)/dev: $(STAMPS)/%: $(STAMPS)/venv pyproject.toml
 	@echo "installing geomctrl[$*]"
 	@$(PIP) install --editable '.[$*]'
 	@touch $@ $(STAMPS)/core

@@ -27,6 +27,7 @@ NAMES = {
     "Plant": "control.plant",
     "Wrench": "control.wrenches",
     "Run": "control.run",
+    "LiveView": "viewing.live",
     "compile": "control.compiled.law",
     "replay": "control.sweeping.sweep",
     "simulate": "control.loop",

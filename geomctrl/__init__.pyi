@@ -54,5 +54,6 @@ from .terms import closed_forms as closed_forms
 from .terms import factored as factored
 from .terms import one_body as one_body
 from .terms import representations as representations
+from .viewing.live import LiveView as LiveView
 
 __version__: str

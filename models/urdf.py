@@ -25,6 +25,7 @@ from geomctrl.mechanism.joint import Joint
 from geomctrl.mechanism.mechanism import WORLD
 from geomctrl.models.source import locate, read_xml
 from geomctrl.models.urdf_document import check_document
+from geomctrl.models.urdf_looks import UrdfLooks
 from geomctrl.models.urdf_transmissions import read_motors
 from geomctrl.robot import Robot
 
@@ -47,9 +48,9 @@ def load_urdf(
     Bodies are named after links, joints after joints; links on fixed joints are merged and stay as frames. A planar
     joint's normal is its `axis`. A limit the file does not state is infinite. Of a transmission between one joint and
     one actuator, mechanicalReduction is the joint's `gear_ratio`, and Drake's rotor_inertia with it the `armature`. A
-    robot without a name has that of its file. Meshes are never opened. Elements and attributes that URDF does not have
-    are named in one warning, with their lines, where they stand in what is read: the tree, joints, inertias; not in
-    looks, simulators' and drives' settings.
+    robot without a name has that of its file. Meshes are opened when the robot is drawn, not before. Elements and
+    attributes that URDF does not have are named in one warning, with their lines, where they stand in what is read:
+    the tree, joints, inertias; not in looks, simulators' and drives' settings.
 
     floating_base: the root link gets six degrees of freedom, joint "root_joint"; otherwise it is the world.
     mimic: what to do with joints that follow others: "coupled" makes them follow, q = multiplier q_joint + offset, with
@@ -62,7 +63,8 @@ def load_urdf(
         "required" refuses such files. Both refuse negative masses, and motions that move no mass. "unchecked" keeps
         everything but negative masses, links that move without mass, too: enough for kinematics and for
         identification, where only the geometry counts; forward dynamics may divide by zero.
-    package_dirs: where a `source` of the form package://name/... is looked up.
+    package_dirs: folders in which package://name/... is looked up, a `source` or a mesh of that form; meshes also where
+        ROS_PACKAGE_PATH and AMENT_PREFIX_PATH say and beside the folders that the file is in.
     """
     flag("floating_base", floating_base)
     choice("mimic", mimic, ("coupled", "fixed", "independent", "error"))
@@ -82,13 +84,14 @@ def load_urdf(
         model = _parse(_stripped(document))
         root = _root(model)
         bodies = _bodies(model, root, motors, floating_base, mimic)
+        looks = UrdfLooks(found, tuple(package_dirs))
         options = {"name": model.name, "gravity": gravity, "couplings": _couplings(model) if mimic == "coupled" else ()}
         if physical == "unchecked":
-            return _unchecked(bodies, **options)
+            return replace(_unchecked(bodies, **options), looks=looks)
         impossible = _impossible(bodies)
         if impossible and physical == "required":
             raise InertiaError(f"{'; '.join(impossible)}; physical='reported' keeps these numbers")
-        robot = Robot.build(bodies, **options, physical=False)
+        robot = replace(Robot.build(bodies, **options, physical=False), looks=looks)
     except GeomctrlError as error:
         enough = "; where only the geometry counts, as in identification: physical='unchecked'"
         hint = enough if "mass matrix" in str(error) else ""

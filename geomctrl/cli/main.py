@@ -1,5 +1,5 @@
-"""The command line: `geomctrl track | sweep | excite | identify | identify-load | drive-gains | info | check | robots |
-export`.
+"""The command line: `geomctrl track | sweep | excite | identify | identify-load | drive-gains | show | info | check |
+robots | export`.
 
 Imports of anything heavy are inside the commands, so that help is quick.
 """
@@ -14,7 +14,9 @@ from typer.core import TyperGroup
 from geomctrl import __version__
 
 # Each is the function of that name in the module of that name; a class `Command` there is what shows its help.
-COMMANDS = ("track", "sweep", "excite", "identify", "identify_load", "drive_gains", "info", "check", "robots", "export")
+COMMANDS = (
+    "track", "sweep", "excite", "identify", "identify_load", "drive_gains", "show", "info", "check", "robots", "export",
+)  # fmt: skip
 
 
 class Commands(TyperGroup):

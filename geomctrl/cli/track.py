@@ -40,7 +40,8 @@ def track(
     """Track a reference and report whether the properties behind the proof held.
 
     The controller is built on the nominal model; the plant also carries --payload, has --friction, --actuators and
-    --sensors. Ends with a table, run.npz, report.txt and PNG plots in --out. Torque limits are reported, and enforced
+    --sensors. Ends with a table, run.npz, report.txt, PNG plots and, with the extra 'view', run.html, the robot in
+    three dimensions, in --out. Torque limits are reported, and enforced
     with `--actuators limits`. The laws command all coordinates: a free base is driven too, by a wrench on its body,
     and the report says so; `--actuators joints` leaves it to gravity.
 

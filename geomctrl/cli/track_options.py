@@ -75,5 +75,7 @@ class RunOptions:
     ] = True
     strict: Annotated[bool, typer.Option("--strict", help="Stop when a monitor exceeds its limit.")] = False
     method: Annotated[str, typer.Option(help="Integration method on the group.")] = "MK4"
-    out: Annotated[Path, typer.Option(help="Folder for run.npz, report.txt and the plots.")] = Path("out")
-    plots: Annotated[bool, typer.Option("--plots/--no-plots", help="Draw PNG files.")] = True
+    out: Annotated[Path, typer.Option(help="Folder for run.npz, report.txt, run.html and the plots.")] = Path("out")
+    plots: Annotated[
+        bool, typer.Option("--plots/--no-plots", help="Draw PNG files, and run.html with the extra 'view'.")
+    ] = True

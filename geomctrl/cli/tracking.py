@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import tempfile
 from dataclasses import dataclass
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -97,5 +98,11 @@ def save(
             from geomctrl.viewing.plots import plot_run  # here: matplotlib is slow to import
 
             written += plot_run(run, out, others)
+            written += _page(run, out / "run.html")
     console.print(f"wrote {', '.join(p.name for p in written)} in {out}", soft_wrap=True)
     return stop
+
+
+def _page(run: Run, path: Path) -> list[Path]:
+    """The run as a page, where the extra that it needs is installed."""
+    return [run.save_html(path)] if find_spec("viser") is not None else []

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING
 
 from numpy.typing import ArrayLike
 
@@ -16,7 +17,11 @@ from .monitors import Monitor, monitor_list
 from .plant import Plant
 from .progress import shown
 from .run import Run
+from .watching import check_view, watched
 from .way import Way, in_a_loop
+
+if TYPE_CHECKING:
+    from geomctrl.viewing.live import LiveView
 
 
 def simulate(
@@ -36,6 +41,7 @@ def simulate(
     rtol: float | None = None,
     atol: ArrayLike | None = None,
     compiled: bool | str = "auto",
+    view: bool | LiveView = False,
 ) -> Run:
     """Run the closed loop from (q0, v0) for t_end seconds in steps of dt.
 
@@ -45,7 +51,9 @@ def simulate(
     `monitors.Monitor`s. progress: True for a bar, or a function of the fraction done. every: store each every-th
     sample (and the last); monitors see every one. compiled: "auto" runs what traces in compiled code, where the run is
     long enough for that to pay, and says once why a long one runs in Python; True raises UntraceableError then, with
-    file and line; False is Python. The results differ by rounding.
+    file and line; False is Python. The results differ by rounding. view: True shows the loop while it runs, in a
+    browser at an address that is printed, no faster than time; the page ends with the run. A `LiveView` says how fast,
+    and stays. Both need the extra `view` (viser), without which ImportError is raised.
 
     Raises ArgumentError for bad arguments; SimulationError, whose `run` holds everything up to then, when the state
     stops being finite, the controller returns what no robot can use, or, with strict=True, at the first step at
@@ -55,11 +63,12 @@ def simulate(
     Controller, reference, plant and monitors are handed arrays that are read-only.
     """
     choice, strict = checked_choice(compiled), flag("strict", strict)
+    check_view(view)
     check_storing(every, None if isinstance(progress, bool) else progress)
     way = Way(
         plant, controller, q0, v0, t_end, dt, method, control_dt, monitor_list(monitors),
         strict=strict, every=every, rtol=rtol, atol=atol,
     )  # fmt: skip
-    with shown(progress) as report, in_a_loop(), way.interruptible():
+    with shown(progress) as told, watched(view, way, told) as report, in_a_loop(), way.interruptible():
         way.begin(report)
         return way.to_end(choice, report)

@@ -1,13 +1,20 @@
-"""How far a run, or a sweep of runs, has come: a bar in the terminal, a caller's function, or nothing."""
+"""How far a run, or a sweep of runs, has come: a bar in terminal or notebook, a caller's function, or nothing."""
 
 from __future__ import annotations
 
+import functools
+import html
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, TypeVar
+
+import numpy as np
 
 from geomctrl.arguments import function
+
+OFTEN = 0.1  # s: between two pictures of a notebook's bar
+F = TypeVar("F", bound=Callable[..., Any])
 
 
 @contextmanager
@@ -18,11 +25,8 @@ def shown(progress: bool | Callable[[float], Any], what: str = "simulating") -> 
     elif not progress:
         yield lambda fraction: None
     else:
-        from rich.progress import Progress
-
-        with Progress(transient=True) as bar:
-            task = bar.add_task(what, total=1.0)
-            yield lambda fraction: bar.update(task, completed=fraction)
+        with _bar(what) as report:
+            yield lambda fraction: report(what, fraction)
 
 
 @contextmanager
@@ -42,16 +46,99 @@ def counted(progress: bool | Callable[[float], Any], total: int, done: int) -> I
         yield add
 
 
+def told_in_steps(f: F) -> F:
+    """For functions whose `progress` is one of (what, fraction): True is a bar, False none."""
+
+    @functools.wraps(f)
+    def wrapped(*args: Any, **options: Any) -> Any:
+        progress = options.get("progress")
+        if not isinstance(progress, (bool, np.bool_)):
+            return f(*args, **options)
+        if not progress:
+            return f(*args, **options | {"progress": None})
+        with _bar("") as report:
+            return f(*args, **options | {"progress": report})
+
+    return wrapped  # pyright: ignore[reportReturnType]
+
+
+# --- bars --------------------------------------------------------------------------------------------------------
+
+
+@contextmanager
+def _bar(what: str) -> Iterator[Callable[[str, float], Any]]:
+    """The function to call with what is done and its fraction."""
+    from rich.console import Console
+    from rich.progress import Progress
+
+    if Console().is_jupyter:  # where rich's own bar needs ipywidgets, which few have
+        with _notebook_bar() as report:
+            yield lambda what, fraction: report(what, fraction, _left(fraction, report.started))
+        return
+    with Progress(transient=True) as bar:
+        task = bar.add_task(what, total=1.0)
+        yield lambda what, fraction: bar.update(task, description=what, completed=fraction)
+
+
 @contextmanager
 def _run_bar(total: int, done: int) -> Iterator[Callable[[float], Any]]:
+    from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
-    rate, started = TextColumn("{task.fields[rate]}"), time.perf_counter()
-    with Progress("runs", BarColumn(), MofNCompleteColumn(), rate, TimeRemainingColumn(), transient=True) as bar:
+    started = time.perf_counter()
+
+    def rate(now: int) -> str:
+        return f"{(now - done) / (time.perf_counter() - started):.3g}/s"
+
+    if Console().is_jupyter:
+        with _notebook_bar() as draw:
+            first = done / total
+
+            def report(fraction: float) -> None:
+                now, own = round(fraction * total), (fraction - first) / max(1.0 - first, 1e-12)
+                draw("runs", fraction, f"{now} of {total}, {rate(now)}, {_left(own, draw.started)}")
+
+            yield report
+        return
+    columns = BarColumn(), MofNCompleteColumn(), TextColumn("{task.fields[rate]}"), TimeRemainingColumn()
+    with Progress("runs", *columns, transient=True) as bar:
         task = bar.add_task("", total=total, completed=done, rate="")
+        yield lambda fraction: bar.update(task, completed=(now := round(fraction * total)), rate=rate(now))
 
-        def report(fraction: float) -> None:
-            now = round(fraction * total)
-            bar.update(task, completed=now, rate=f"{(now - done) / (time.perf_counter() - started):.3g}/s")
 
-        yield report
+def _left(fraction: float, started: float) -> str:
+    if fraction <= 0.0:
+        return ""
+    seconds = (time.perf_counter() - started) * (1.0 - fraction) / fraction
+    return f"{seconds:.0f} s left" if seconds < 100.0 else f"{seconds / 60.0:.0f} min left"
+
+
+class _NotebookBar:
+    """A bar that IPython displays, and puts another in the place of; draws at most so `OFTEN`."""
+
+    def __init__(self):
+        from IPython.display import HTML, display
+
+        self.html, self.started, self.last = HTML, time.perf_counter(), -np.inf
+        self.handle: Any = display(HTML(""), display_id=True)
+
+    def __call__(self, what: str, fraction: float, words: str) -> None:
+        now = time.perf_counter()
+        if now - self.last >= OFTEN:
+            self.last = now
+            text = html.escape(f"{what} {fraction:.0%} {words}")
+            self.handle.update(
+                self.html(f'<progress max="1" value="{fraction:.4f}" style="width:20em"></progress> {text}')
+            )
+
+    def clear(self) -> None:
+        self.handle.update(self.html(""))
+
+
+@contextmanager
+def _notebook_bar() -> Iterator[_NotebookBar]:
+    bar = _NotebookBar()
+    try:
+        yield bar
+    finally:
+        bar.clear()

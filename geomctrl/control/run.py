@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import json
 import os
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
-from geomctrl.arguments import instance, number, path_of
+from geomctrl.arguments import count, instance, listed, number, path_of
 from geomctrl.errors import ArgumentError
 from geomctrl.files import whole
 from geomctrl.mechanism.configuration import difference
@@ -18,6 +20,7 @@ from geomctrl.robot import Robot
 from geomctrl.tables import html_table
 
 from .contracts import Desired
+from .external_forces import ExternalForce, external_forces
 from .monitors import MonitorResult
 from .plant import Plant
 
@@ -132,22 +135,38 @@ class Run:
 
         return run_overview(self) if path is None else plot_run(self, path_of("path", path))
 
-    def save_html(self, path: str | os.PathLike, title: str | None = None) -> Path:
+    def save_html(
+        self, path: str | os.PathLike, title: str | None = None, *, frames: Iterable[str] | None = None
+    ) -> Path:
         """Write the run as one HTML file, whole or not at all: the robot in three dimensions, its desired motion, the
-        trail of its last body, and beside it errors, torques, V and monitors, under one time slider. It needs no
-        network, and writing it the extra `view` (viser). Bodies are capsules and ellipsoids made of the tree.
+        path of its end effector, arrows of external forces, and beside it errors, torques, V and monitors, under one
+        time slider. It needs no network, and writing it the extra `view` (viser).
 
-        Raises ArgumentError for a run without its plant or with less than two samples, ImportError without viser.
+        A robot from a URDF is drawn with the meshes of that file, others with capsules and ellipsoids made of the tree;
+        files that are not there are named in a warning. frames: names of those whose axes are drawn, by default the
+        world's and the end effector's. Raises ArgumentError for a run without its plant or with less than two samples,
+        NameNotFoundError for frames that the robot does not have, ImportError without viser.
         """
         from geomctrl.viewing.animation import save_html
 
-        return save_html(self, path_of("path", path), self._title(title))
+        return save_html(self, path_of("path", path), self._title(title), _names("frames", frames))
 
-    def animate(self, title: str | None = None) -> Any:
+    def animate(self, title: str | None = None, *, frames: Iterable[str] | None = None) -> Any:
         """The page of `save_html`, which a notebook shows; its `open()` shows it in a browser."""
         from geomctrl.viewing.animation import Page, page
 
-        return Page(page(self, self._title(title)))
+        return Page(page(self, self._title(title), _names("frames", frames)))
+
+    def external_forces(self, at: ArrayLike | None = None) -> list[ExternalForce]:
+        """What pushes the robot from outside: each contact's points, each wrench, each body that a function pushes, at
+        the samples with the numbers `at`, by default all. Empty without any, and of a run without its plant.
+        """
+        at = (
+            np.arange(len(self.t))
+            if at is None
+            else np.array([count("at", k, 0, len(self.t) - 1) for k in listed("at", at)], int)
+        )
+        return [] if self.plant is None else external_forces(self.plant, self.t[at], self.q[at], self.v[at])
 
     def _title(self, title: str | None) -> str:
         if title is not None:
@@ -172,7 +191,8 @@ class Run:
         arrays |= {f"monitor/{k}": m.values for k, m in self.monitors.items()}
         verdicts = {k: [m.what, m.limit, m.worst, m.t_worst] for k, m in self.monitors.items()}
         about = {"reason": self.reason, "success": self.success, "steps": self.steps, "wall_time": self.wall_time}
-        arrays["about"] = np.array(json.dumps(about | {"monitors": verdicts}))
+        about |= {"monitors": verdicts, "robot": _robot_of(self.plant), "controller": type(self.controller).__name__}
+        arrays["about"] = np.array(json.dumps(about))
         with whole(path) as file:
             np.savez_compressed(file, **arrays)  # pyright: ignore[reportArgumentType]
         return path
@@ -228,3 +248,18 @@ class Run:
             x=data.get("x"),
             applied=data.get("applied", data["tau"]),
         )
+
+
+def _names(name: str, x: Iterable[str] | None) -> list[str] | None:
+    if x is None:
+        return None
+    return [instance(name, item, str, "names of frames") for item in listed(name, x)]
+
+
+def _robot_of(plant: Any) -> dict[str, str] | None:
+    """Which robot it was, for who looks for it: its name, and the file it was read from."""
+    robot = getattr(plant, "robot", None)
+    if robot is None:
+        return None
+    source = getattr(robot.looks, "source", None)
+    return {"name": robot.name} | ({"file": str(source.resolve())} if isinstance(source, Path) else {})

@@ -31,6 +31,7 @@ from .run import Run
 from .wrenches import SOON
 
 CHUNK = 1024  # steps that compiled code takes before others have their turn, some milliseconds
+TURN = 64  # steps in Python, likewise
 FEW, MOST_STOPS = 10, 20  # compiled code that stops so often within so few steps is left alone
 
 
@@ -75,6 +76,7 @@ class Way:
         self.record = Record(plant, controller, self.loop.z_shape, nx, monitors, rows, measures, held)
         self.k, self.next, self.k1 = 0, SAMPLE, self.loop.rates
         self.machine: Machine | None = None
+        self.chunk = CHUNK
         self.stops = 0  # of compiled code, one after the other
         self.resumed = 0  # the step or sample after the last that was Python's
 
@@ -124,7 +126,7 @@ class Way:
                 continue
             self.in_python()
             stopped, self.resumed = False, self.k
-            if self.machine or self.k % 64 == 0 or self.done:
+            if self.machine or self.k % min(TURN, self.chunk) == 0 or self.done:
                 report(self.k / self.n_steps)
 
     def run(self) -> Run:
@@ -190,7 +192,7 @@ class Way:
         if self.next == SAMPLE or end <= first:
             return False
         self.enter(machine, 0)
-        phase, stopped, chunk = STEP, 0, ceil(CHUNK / self.pieces)
+        phase, stopped, chunk = STEP, 0, ceil(self.chunk / self.pieces)
         try:
             while self.k < end and not stopped:
                 last = min(self.k + chunk, end)

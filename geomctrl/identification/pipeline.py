@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from geomctrl.arguments import choice, flag, function, instance
+from geomctrl.control.progress import told_in_steps
 from geomctrl.errors import ArgumentError
 from geomctrl.robot import Robot
 
@@ -36,6 +37,7 @@ Progress = Callable[[str, float], None]
 
 
 @with_provenance
+@told_in_steps
 def identify(
     robot: Robot,
     log: Dataset | str | Path,
@@ -49,7 +51,7 @@ def identify(
     filtering: Filtering | None = None,
     validation: Validation | None = None,
     ignore: Sequence[str] = (),
-    progress: Progress | None = None,
+    progress: Progress | bool | None = None,
 ) -> IdentificationReport:
     """Identify a robot from a log: read, check, split, filter, fit, report. What `geomctrl identify` runs.
 
@@ -65,7 +67,8 @@ def identify(
     changes its sign is chosen by cross-validation, see `smoothing`; default where no model is given.
     filtering, validation: what is low-passed and left out, what is set aside to test on.
     ignore: kinds of doubts, or "all", that do not count in `IdentificationReport.verdict`.
-    progress(what, fraction) is called now and then. Raises DataError, ExcitationError, SolverError, ArgumentError.
+    progress(what, fraction) is called now and then; True draws a bar. Raises DataError, ExcitationError, SolverError,
+    ArgumentError.
     """
     _check(robot, log, options, model, friction_curves, reading, filtering, validation)
     estimator, options, ignore = named(method), dict(options or {}), ignorable("ignore", ignore)

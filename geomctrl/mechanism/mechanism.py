@@ -26,6 +26,7 @@ from .checks import checked_tree
 from .coupling import Coupling, Reduction, checked_couplings
 from .frame import WORLD, Frame
 from .joint import Joint
+from .looks import Looks
 
 if TYPE_CHECKING:  # it imports llvmlite, and data need none
     from geomctrl.compiler.code import Code
@@ -67,7 +68,8 @@ class Mechanism:
     configuration q (nq,) holds, body by body, the coordinate of a joint with one degree of freedom or the relative pose
     [R | p] row by row (12 numbers) of a joint with more; a velocity v (nv,) holds the coordinates of the body-fixed
     relative twist in the joint's basis S. All terms take leading batch axes. Joints that follow others (`couplings`)
-    have no coordinates: their slices are empty, and q and v are those of the independent ones.
+    have no coordinates: their slices are empty, and q and v are those of the independent ones. `looks` says where its
+    shapes are, for pictures: None where no file does.
     """
 
     name: str
@@ -80,6 +82,7 @@ class Mechanism:
     frames: tuple[Frame, ...]
     renumbered: bool = False
     couplings: tuple[Coupling, ...] = ()
+    looks: Looks | None = None
     nbodies: int = field(init=False)
     nq: int = field(init=False)
     nv: int = field(init=False)
@@ -97,6 +100,8 @@ class Mechanism:
         for key, value in checked_tree(*tree, self.parameters, self.gravity, self.frames).items():
             put(self, key, frozen(value) if isinstance(value, np.ndarray) else value)
         put(self, "frames", tuple(f._replace(placement=frozen(f.placement)) for f in self.frames))
+        if self.looks is not None and not callable(getattr(self.looks, "shapes", None)):
+            raise ArgumentError(f"looks: expected None or what has `shapes`, got {self.looks!r:.80}")
         put(self, "couplings", checked_couplings(self.couplings, self.joints))
         reduction = Reduction(self.joints, self.couplings) if self.couplings else None
         put(self, "_reduction", reduction)
@@ -118,7 +123,15 @@ class Mechanism:
 
     def __reduce__(self):
         tree = (self.name, self.body_names, self.parents, self.joints, self.placements)
-        return type(self), (*tree, self.parameters, self.gravity, self.frames, self.renumbered, self.couplings)
+        return type(self), (
+            *tree,
+            self.parameters,
+            self.gravity,
+            self.frames,
+            self.renumbered,
+            self.couplings,
+            self.looks,
+        )
 
     def _with_parameters(self, parameters: np.ndarray) -> Self:
         """The same tree, packed anew only where it differs: sweeps make a robot a run."""

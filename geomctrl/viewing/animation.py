@@ -1,37 +1,35 @@
 """A run as one HTML file: the robot in three dimensions, and beside it curves whose cursor follows the same time.
 
-The scene, its player and its time slider are viser's, alone imported here; the curves are matplotlib's, as SVG.
+The scene, its player and its time slider are viser's; the curves are matplotlib's, as SVG.
 """
 
 from __future__ import annotations
 
-import contextlib
 import html
-import io
 import tempfile
 import webbrowser
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
-from typing import Any
 
 import numpy as np
-from scipy.spatial.transform import Rotation
 
 from geomctrl.errors import ArgumentError
 from geomctrl.files import write_text
+from geomctrl.mechanism.mechanism import Mechanism
 from geomctrl.terms.kinematics import poses
 
 from .curves import curves
+from .joints import tour
 from .samples import Samples
-from .shapes import meshes, reach
+from .scene import FORCE, GHOST, LONGEST, MOMENT, TRAIL, Arrow, Colour, Scene, all_poses, end_effector, serve, stop
+from .shapes import reach
 
-COLOURS = {"link": (205, 209, 216), "joint": (60, 64, 72)}
-BASE, GHOST, TRAIL, PUSH = (96, 100, 108), (0, 158, 115), (0, 114, 178), (213, 94, 0)
 FPS, FRAMES = 30.0, 1200  # pictures a second, and how many at most
 
 
-def save_html(run: Samples, path: Path, title: str) -> Path:
+def save_html(run: Samples, path: Path, title: str, frames: Iterable[str] | None = None) -> Path:
     """Write the page, whole or not at all."""
-    return write_text(path, page(run, title))
+    return write_text(path, page(run, title, frames))
 
 
 class Page:
@@ -51,103 +49,97 @@ class Page:
         return f'<iframe srcdoc="{html.escape(self.text, quote=True)}" {look}></iframe>'
 
 
-def page(run: Samples, title: str) -> str:
-    """A page that needs no network: `title` is escaped."""
+def page(run: Samples, title: str, frames: Iterable[str] | None = None) -> str:
+    """A page that needs no network: `title` is escaped. frames: of `Scene`."""
     if run.plant is None:
         raise ArgumentError("run: was loaded from a file, which has no robot: give it one, load(path, plant)")
     if len(run.t) < 2:
         raise ArgumentError(f"run: nothing to draw, it has {len(run.t)} samples")
-    scene = html.escape(recorded(run), quote=True)
+    scene, legend = recorded(run, frames)
     drawn, cursors = curves(run)
+    return _filled(title, scene, legend, drawn, cursors)
+
+
+def robot_page(robot: Mechanism, title: str, frames: Iterable[str] | None = None) -> str:
+    """A page of a robot whose joints go through their ranges, one after the other."""
+    t, q = tour(robot)
+    scene = _recording(robot, frames, _pictures(t), lambda at: (all_poses(robot, q[at]), None, []), None)
+    return _filled(title, scene, [], "", "[]")
+
+
+def _filled(title: str, scene: str, legend: Sequence[tuple[Colour, str]], drawn: str, cursors: str) -> str:
     template = (Path(__file__).parent / "animation.html").read_text(encoding="utf-8")
-    words = {"title": html.escape(title), "scene": scene, "curves": drawn, "cursors": cursors}
+    keys = "".join(f'<span><i style="background:rgb{colour}"></i>{html.escape(text)}</span>' for colour, text in legend)
+    words = {"title": html.escape(title), "legend": keys, "kind": "run" if drawn else "robot"}
+    words |= {"scene": html.escape(scene, quote=True), "curves": drawn, "cursors": cursors}
     for name, text in words.items():
         template = template.replace("{{" + name + "}}", text)
     return template
 
 
-def recorded(run: Samples) -> str:
-    """The scene as a page of its own: robot, desired motion, the trail of the last body, what pushes, over the time."""
-    server = _server()
+def recorded(run: Samples, frames: Iterable[str] | None = None) -> tuple[str, list[tuple[Colour, str]]]:
+    """(the scene as a page of its own, what its colours mean): robot, desired motion, the trail of the end effector,
+    what pushes, over the time.
+    """
+    robot, tip = run.plant.robot, end_effector(run.plant.robot)
+    legend: list[tuple[Colour, str]] = [(TRAIL, f"path of {tip}")]
+    if run.desired is not None:
+        legend.append((GHOST, "desired"))
+    pictures = _pictures(run.t)
+    arrows, scales = _arrows(run, np.array([k for k, _ in pictures]))
+    legend += scales
+
+    def at(k: np.ndarray) -> tuple[np.ndarray, np.ndarray | None, list[Arrow]]:
+        desired = None if run.desired is None else all_poses(robot, run.desired.q[k])
+        return all_poses(robot, run.q[k]), desired, arrows
+
+    return _recording(robot, frames, pictures, at, lambda k: poses(robot, run.q[k], tip)[:, :3, 3]), legend
+
+
+def _recording(
+    robot: Mechanism,
+    frames: Iterable[str] | None,
+    pictures: list[tuple[int, float]],
+    moving: Callable[[np.ndarray], tuple[np.ndarray, np.ndarray | None, list[Arrow]]],
+    trail: Callable[[np.ndarray], np.ndarray] | None,
+) -> str:
+    """viser's page of the pictures; moving: poses of bodies, of the ghost's, arrows, at the samples that are shown."""
+    at = np.array([k for k, _ in pictures])
+    T, desired, arrows = moving(at)
+    server = serve()
     try:
-        scene = Scene(server, run)
+        scene = Scene(server, robot, frames, None if desired is None else GHOST, [a.colour for a in arrows])
+        path = None if trail is None else trail(at)
+        if path is not None and np.ptp(path, axis=0).max() > 1e-3 * scene.size:
+            scene.trail(path)
+        scene.surroundings(T if desired is None else np.concatenate([T, desired]), path)
         recording = server.get_scene_serializer()
-        for k, (_, pause) in enumerate(scene.frames):
-            scene.show(k)
+        for k, (_, pause) in enumerate(pictures):
+            pushed = [(a.start[k], a.vector[k]) for a in arrows]
+            scene.show(T[k], None if desired is None else desired[k], pushed)
             recording.insert_sleep(pause)
         return recording.as_html()
     finally:
-        with contextlib.redirect_stdout(io.StringIO()):
-            server.stop()
+        stop(server)
 
 
-class Scene:
-    """What is drawn of a run, and where it is at a sample. robot: with `poses` of its bodies."""
-
-    def __init__(self, server: Any, run: Samples):
-        self.server, self.run, self.robot = server, run, run.plant.robot
-        self.frames = frames(run.t)
-        size = reach(self.robot)
-        at = np.array([k for k, _ in self.frames])
-        self.bodies = self._robot("robot", run.q, at, None)
-        if run.desired is not None:
-            self.bodies += self._robot("desired", run.desired.q, at, 0.25)
-        tip = poses(self.robot, run.q[at], self.robot.body_names[self._tip()])[:, :3, 3]
-        if np.ptp(tip, axis=0).max() > 1e-3 * size:
-            server.scene.add_line_segments(
-                "/trail", np.stack([tip[:-1], tip[1:]], 1), TRAIL, thickness=2.0, thickness_units="screen"
-            )
-        lowest = (
-            min(0.0, float(min(T[:, 2, 3].min() for _, T in self.bodies)))
-            if self.robot.joints[0].S.shape[1] == 6
-            else 0.0
-        )
-        server.scene.add_grid("/floor", width=6 * size, height=6 * size, cell_size=size / 4, position=(0, 0, lowest))
-        server.initial_camera.position = tuple(np.array([1.1, -1.2, 0.9]) * size)
-        server.initial_camera.look_at = (0.0, 0.0, 0.3 * size)
-
-    def show(self, k: int) -> None:
-        """Move everything to where it is at the k-th of the pictures."""
-        for handle, T in self.bodies:
-            handle.position = tuple(T[k, :3, 3])
-            handle.wxyz = tuple(np.roll(Rotation.from_matrix(T[k, :3, :3]).as_quat(), 1))
-
-    def _tip(self) -> int:
-        """The body that is farthest along the longest chain."""
-        depth = [0] * self.robot.nbodies
-        for i, p in enumerate(self.robot.parents):
-            depth[i] = depth[p] + 1 if p >= 0 else 0
-        return int(np.argmax(depth))
-
-    def _robot(self, name: str, q: np.ndarray, at: np.ndarray, opacity: float | None) -> list[tuple[Any, np.ndarray]]:
-        """A robot's bodies with their poses (k, 4, 4) at the pictures."""
-        moving = []
-        for i, body in enumerate(self.robot.body_names):
-            T = poses(self.robot, q[at], body)
-            moving.append((self.server.scene.add_frame(f"/{name}/{i}", show_axes=False), T))
-        for n, mesh in enumerate(meshes(self.robot)):
-            if mesh.body < 0 and opacity is not None:
-                continue
-            colour = BASE if mesh.body < 0 else COLOURS[mesh.part] if opacity is None else GHOST
-            self.server.scene.add_mesh_simple(
-                f"/{name}/{mesh.body}/{mesh.part}{n}" if mesh.body >= 0 else f"/{name}/base{n}",
-                mesh.vertices, mesh.faces, color=colour, opacity=opacity, flat_shading=False,
-            )  # fmt: skip
-        return moving
+def _arrows(run: Samples, at: np.ndarray) -> tuple[list[Arrow], list[tuple[Colour, str]]]:
+    """(arrows of what pushes at the samples `at`, how long they are)."""
+    acting = run.external_forces(at)
+    length = LONGEST * reach(run.plant.robot)
+    found, scales = [], []
+    for colour, field, unit, what in ((FORCE, "force", "N", "external force"), (MOMENT, "moment", "N m", "moment")):
+        sizes = [float(np.linalg.norm(getattr(a, field), axis=1).max()) for a in acting]
+        most = max(sizes, default=0.0)
+        if most > 0.0:
+            arrows = [a for a, size in zip(acting, sizes) if size > 0.0]
+            found += [Arrow(colour, a.point, length / most * getattr(a, field)) for a in arrows]
+            scales.append((colour, f"{what}, at most {most:.3g} {unit}, {length:.2g} m"))
+    return found, scales
 
 
-def frames(t: np.ndarray) -> list[tuple[int, float]]:
+def _pictures(t: np.ndarray) -> list[tuple[int, float]]:
     """(sample, seconds until the next picture) of the pictures that are shown."""
     count = int(np.clip(np.ceil((t[-1] - t[0]) * FPS), 1, FRAMES)) + 1
     at = np.unique(np.searchsorted(t, np.linspace(t[0], t[-1], count)).clip(0, len(t) - 1))
     return list(zip(at.tolist(), [*np.diff(t[at]).tolist(), 0.0]))
-
-
-def _server() -> Any:
-    """viser's, that listens on this machine alone."""
-    try:
-        import viser
-    except ImportError as error:
-        raise ImportError("robots in three dimensions need viser: pip install 'geomctrl[view]'") from error
-    with contextlib.redirect_stdout(io.StringIO()):
-        return viser.ViserServer(host="127.0.0.1", port=0, verbose=False)

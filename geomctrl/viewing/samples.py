@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, Protocol
 
 import numpy as np
@@ -32,6 +32,17 @@ class Motion(Protocol):
 
     @property
     def q(self) -> np.ndarray: ...
+
+
+class Pushing(Protocol):
+    """What acts at one place, in world axes: point, force and moment (n, 3) at n samples."""
+
+    @property
+    def point(self) -> np.ndarray: ...
+    @property
+    def force(self) -> np.ndarray: ...
+    @property
+    def moment(self) -> np.ndarray: ...
 
 
 class Samples(Protocol):
@@ -67,6 +78,7 @@ class Samples(Protocol):
     @property
     def success(self) -> bool: ...
     def tracking_error(self) -> np.ndarray | None: ...
+    def external_forces(self, at: Any = None) -> Sequence[Pushing]: ...
 
 
 def coordinates(run: Samples):

@@ -15,15 +15,20 @@ ROUND, RINGS = 16, 5  # corners around a capsule, rings of each of its ends
 
 
 class Mesh(NamedTuple):
-    """Triangles fixed in a body (-1: the world): vertices (n, 3) [m] in its frame, faces (m, 3); "link" or "joint"."""
+    """Triangles fixed in a body (-1: the world): vertices (n, 3) [m] in its frame, faces (m, 3); "link" or "joint".
+
+    colour: red, green, blue from 0 to 255, None for that of its part; opacity from 0 to 1.
+    """
 
     body: int
     part: str
     vertices: np.ndarray
     faces: np.ndarray
+    colour: tuple[int, ...] | None = None
+    opacity: float = 1.0
 
 
-def meshes(robot: Mechanism) -> list[Mesh]:
+def capsules(robot: Mechanism) -> list[Mesh]:
     """A robot's links and joints.
 
     A link is a capsule from the body's joint to each joint that it carries; at the end of a chain to its named frames,
@@ -128,3 +133,11 @@ def _grid(rows: int, columns: int) -> np.ndarray:
     k = np.arange((rows - 1) * columns)
     right = k - k % columns + (k + 1) % columns
     return np.concatenate([np.stack([k, right, k + columns], 1), np.stack([right, right + columns, k + columns], 1)])
+
+
+def arrow() -> tuple[np.ndarray, np.ndarray]:
+    """(vertices, faces) of an arrow from the origin along z, of length 1."""
+    profile = [(0.0, 0.0), (0.025, 0.0), (0.025, 0.75), (0.07, 0.75), (0.0, 1.0)]  # radius, height
+    around = np.linspace(0.0, 2 * np.pi, ROUND, endpoint=False)
+    ring = np.stack([np.cos(around), np.sin(around), 0.0 * around], axis=1)
+    return np.concatenate([r * ring + [0.0, 0.0, z] for r, z in profile]), _grid(len(profile), ROUND)

@@ -2,18 +2,17 @@
 
 import json
 import re
-import shutil
-import subprocess
 
 import numpy as np
 import pytest
+from scipy.spatial.transform import Rotation
 
 import geomctrl as gc
 from geomctrl import controllers, models, references
 from geomctrl.errors import ArgumentError
 from geomctrl.mechanism import inertia
-from geomctrl.viewing import shapes
-from geomctrl.viewing.animation import frames
+from geomctrl.viewing import joints, scene, shapes
+from geomctrl.viewing.animation import _pictures
 
 
 def volume_integrals(vertices, faces):
@@ -44,7 +43,7 @@ def test_a_body_that_ends_where_it_begins_is_the_ellipsoid_with_its_inertia():
     mass = 4.0
     about_centre = R @ np.diag(mass / 5.0 * (semi @ semi - semi**2)) @ R.T
     body = gc.Body("moon", None, gc.Joint.free(), None, inertia.from_com(mass, (0, 0, 0), about_centre))
-    (mesh,) = shapes.meshes(gc.Robot.build([body]))
+    (mesh,) = shapes.capsules(gc.Robot.build([body]))
     volume, _, second = volume_integrals(mesh.vertices, mesh.faces)
     found = mass / volume * (np.trace(second) * np.eye(3) - second)
     np.testing.assert_allclose(found, about_centre, rtol=0.1, atol=0.05 * np.trace(about_centre))
@@ -52,16 +51,16 @@ def test_a_body_that_ends_where_it_begins_is_the_ellipsoid_with_its_inertia():
 
 def test_links_go_from_joint_to_joint():
     robot = models.two_link()
-    links = [m for m in shapes.meshes(robot) if m.part == "link"]
+    links = [m for m in shapes.capsules(robot) if m.part == "link"]
     child = robot.placements[1][:3, 3]
     first = next(m for m in links if m.body == 0)
     assert np.linalg.norm(first.vertices - child, axis=1).min() < shapes.STOUT * shapes.reach(robot) + 1e-12
-    assert {m.body for m in shapes.meshes(models.panda())} >= set(range(7)) | {-1}
+    assert {m.body for m in shapes.capsules(models.panda())} >= set(range(7)) | {-1}
 
 
 def test_pictures_are_as_long_apart_as_the_samples_they_show():
     t = np.linspace(1.0, 3.0, 2001)
-    shown = frames(t)
+    shown = _pictures(t)
     at = [k for k, _ in shown]
     assert (at[0], at[-1]) == (0, 2000)
     np.testing.assert_allclose(np.cumsum([0.0, *(pause for _, pause in shown)])[: len(at)], t[at] - 1.0, atol=1e-12)
@@ -107,18 +106,43 @@ def test_runs_that_can_not_be_shown(run, tmp_path):
     assert "<iframe srcdoc=" in gc.Run.load(tmp_path / "run.npz", run.plant).animate()._repr_html_()
 
 
-@pytest.mark.slow
-def test_the_cursor_follows_the_player_in_a_browser(page):
-    browser = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
-    if browser is None:
-        pytest.skip("no Chromium on this machine")
-    options = "--headless=new --no-sandbox --use-gl=angle --use-angle=swiftshader --enable-unsafe-swiftshader"
-    command = [browser, *options.split(), "--virtual-time-budget=8000", "--dump-dom", page.as_uri()]
-    found = subprocess.run(command, capture_output=True, text=True, timeout=300).stdout
-    share = re.search(r'data-share="([\d.e-]+)"', found)
-    assert share, "the player's slider was not found"
-    assert 0.0 < float(share[1]) <= 1.0  # it plays
-    panels = json.loads(re.search(r"const panels = (\[.*?\]);", page.read_text(encoding="utf-8"))[1])
-    at = [p["left"] + float(share[1]) * (p["right"] - p["left"]) for p in panels]
-    cursors = re.findall(r'<line class="cursor"[^>]*x1="([\d.]+)"', found)
-    np.testing.assert_allclose([float(x) for x in cursors], at, rtol=1e-6)
+def test_the_page_says_what_its_colours_mean_and_frames_are_chosen(run, tmp_path):
+    pytest.importorskip("viser")
+    text = run.save_html(tmp_path / "run.html", frames=["panda_link8"]).read_text(encoding="utf-8")
+    header = text[: text.index("srcdoc=")]
+    assert "path of panda_hand_tcp" in header
+    assert "desired" in header
+    assert "external force" not in header
+    with pytest.raises(gc.NameNotFoundError, match="no frame named 'panda_link9'"):
+        run.animate(frames=["panda_link9"])
+    with pytest.raises(ArgumentError, match="frames: expected a list"):
+        run.animate(frames="panda_link8")
+
+
+def test_a_tour_of_the_joints_moves_each_to_both_sides_within_its_limits():
+    for robot in (models.panda(), models.scara(), models.quadruped(), models.cart_pole()):
+        t, q = joints.tour(robot)
+        moved = robot.difference(np.broadcast_to(joints.rest(robot), q.shape), q)
+        assert (moved.max(axis=0) > 0.05).all()
+        assert (moved.min(axis=0) < -0.05).all()
+        assert ((np.abs(moved) > 1e-9).sum(axis=1) <= 1).all()
+        assert len(t) == len(q)
+        for joint, at in zip(robot.joints, robot.q_slices):
+            if joint.dof == 1:
+                assert joint.lower - 1e-12 <= q[:, at].min()
+                assert q[:, at].max() <= joint.upper + 1e-12
+
+
+def test_an_end_effector_is_the_tool_or_the_free_body():
+    assert scene.end_effector(models.panda()) == "panda_hand_tcp"
+    assert scene.end_effector(models.two_link()) == "tip"
+    assert scene.end_effector(models.quadrotor()) == models.quadrotor().body_names[0]
+
+
+def test_arrows_turn_to_where_they_point():
+    rng = np.random.default_rng(0)
+    for n in (*rng.normal(size=(20, 3)), [0, 0, 1.0], [0, 0, -1.0], [1.0, 0, 0]):
+        n = np.asarray(n) / np.linalg.norm(n)
+        w, x, y, z = scene._from_z_to(n)
+        R = Rotation.from_quat([x, y, z, w]).as_matrix()
+        np.testing.assert_allclose(R[:, 2], n, atol=1e-7)

@@ -14,10 +14,13 @@ import platform
 import sys
 import sysconfig
 import types
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+
+from geomctrl.mechanism.mechanism import Mechanism
 
 PLAIN = (bool, int, float, complex, str, bytes, type(None), type(Ellipsis), np.generic)
 PATHS = (sysconfig.get_path(name) for name in ("stdlib", "platstdlib", "purelib", "platlib"))
@@ -118,6 +121,8 @@ class _Digests:
         return self.all(x.__bases__, *members)
 
     def _object(self, x: Any) -> str:
+        if isinstance(x, Mechanism) and x.looks is not None:
+            x = replace(x, looks=None)  # a sweep is the same one, wherever the meshes are
         try:
             reduced = x.__reduce_ex__(4)  # whatever can be pickled says what it is made of
         except Exception:  # other libraries' objects raise what they like

@@ -109,6 +109,7 @@ EXAMPLES = {
     "Run.plot": Example({"path": path("plots")}, Fresh(run)),
     "Run.save": Example({"path": path("saved.npz")}, Fresh(run)),
     "Run.summary": Example({}, Fresh(run), compare=False),
+    "Run.external_forces": Example({"at": Argument([0, 3], "none")}, Fresh(run), compare=False),
     "Run.tracking_error": Example({}, Fresh(run)),
     "Run.tracking_rms": Example({"after": number(0.0078125)}, Fresh(run)),
     "viewing.run_overview": Example({"run": Fresh(run)}, compare=False),
@@ -120,7 +121,7 @@ EXAMPLES = {
     "CompiledLaw.start": Example({"q0": Argument(Q, "none"), "v0": Argument(V, "none")}, COMPILED),
     "CompiledLaw.to_c": Example({"path": path("law.c"), "name": words("law"), "precision": "double"}, COMPILED),
     "simulate": Example(
-        {"plant": ROBOT, "controller": LAW, **LOOP, "progress": Argument(watch, "none")}, compare=False
+        {"plant": ROBOT, "controller": LAW, **LOOP, "progress": Argument(watch, "none"), "view": False}, compare=False
     ),
     "simulate#adaptive": Example({"plant": ROBOT, "controller": LAW, **ADAPTIVE}, compare=False),
     "simulate_many#adaptive": Example({"plants": [ROBOT], "controllers": [LAW], **ADAPTIVE}, compare=False),
@@ -271,3 +272,7 @@ LEFT_OUT |= dict.fromkeys(
     ("Friction.acting", "Friction.acting_columns"), "torque and columns, of what is known to be velocities"
 )
 LEFT_OUT |= dict.fromkeys(("Run.save_html", "Run.animate"), "a second a page; tests/viewing/test_animation.py")
+LEFT_OUT |= dict.fromkeys(
+    ("LiveView", *(f"LiveView.{name}" for name in ("close", "wait", "begin", "steps", "due", "show"))),
+    "starts a server; tests/control/test_live_view.py",
+)

@@ -42,6 +42,7 @@ EXAMPLES = {
     "Robot": Example(
         {
             "name": words("robot"),
+            "looks": Argument(None, "none"),
             "body_names": ROBOT.body_names,
             "parents": (-1, 0),
             "joints": ROBOT.joints,

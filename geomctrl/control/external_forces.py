@@ -1,0 +1,82 @@
+"""What pushes a robot from outside, as forces at points of the world: for pictures and for people."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from geomctrl.arguments import exactly
+from geomctrl.robot import Robot
+
+from .contact import Contact
+from .wrenches import ExternalWrenches, Wrench
+
+
+class ExternalForce(NamedTuple):
+    """What acts at one place of the robot, over n samples, in world axes and zero while nothing acts: the point (n, 3)
+    [m], the force (n, 3) [N] and the moment (n, 3) [N m] about the point.
+    """
+
+    name: str
+    point: np.ndarray
+    force: np.ndarray
+    moment: np.ndarray
+
+
+def external_forces(plant: Any, t: np.ndarray, q: np.ndarray, v: np.ndarray) -> list[ExternalForce]:
+    """Of a plant's f_ext at samples t (n,), q (n, nq), v (n, nv), part by part: a contact's points, a wrench's frame,
+    the bodies that a function pushes.
+    """
+    f_ext, robot = getattr(plant, "f_ext", None), plant.robot
+    if f_ext is None:
+        return []
+    if not isinstance(f_ext, ExternalWrenches):
+        return _of_bodies(robot, q, _rows(robot, t, q, v, f_ext))
+    out: list[ExternalForce] = []
+    for given, part in zip(f_ext.given, f_ext.parts):
+        if isinstance(given, Contact):
+            out += _of_contact(robot, given, q, v)
+            continue
+        F = _rows(robot, t, q, v, lambda *x, part=part: part._wrenches(robot, *x) if part._acts(x[0]) else 0.0)
+        if isinstance(given, Wrench):
+            frame = robot.frame(given.frame)
+            point = robot.pose(q, given.frame)[..., :3, 3]
+            out.append(_moved(given.frame, robot, q, frame.body, F[:, frame.body], point))
+        else:
+            out += _of_bodies(robot, q, F)
+    return out
+
+
+def _rows(robot: Robot, t: np.ndarray, q: np.ndarray, v: np.ndarray, f: Any) -> np.ndarray:
+    """(n, nbodies, 6), in body frames."""
+    out = np.zeros((len(t), robot.nbodies, 6))
+    for k, now in enumerate(zip(t.tolist(), q, v)):
+        F = f(*now)
+        out[k] = F if np.ndim(F) == 0 else exactly("f_ext", F, (robot.nbodies, 6))
+    return out
+
+
+def _of_contact(robot: Robot, contact: Contact, q: np.ndarray, v: np.ndarray) -> list[ExternalForce]:
+    force, out = contact.state(robot, q, v).force, []
+    for k, (frame, offset) in enumerate(contact.points):
+        T = robot.pose(q, str(frame))
+        point = T[..., :3, 3] + T[..., :3, :3] @ np.asarray(offset)
+        out.append(ExternalForce(f"contact at {frame}", point, force[:, k], np.zeros_like(point)))
+    return out
+
+
+def _of_bodies(robot: Robot, q: np.ndarray, F: np.ndarray) -> list[ExternalForce]:
+    """Of wrenches F (n, nbodies, 6), at the origins of the bodies that ever feel one."""
+    pushed = np.flatnonzero(F.any(axis=(0, 2))).tolist()
+    names = [robot.body_names[i] for i in pushed]
+    return [_moved(name, robot, q, i, F[:, i], None) for name, i in zip(names, pushed)]
+
+
+def _moved(name: str, robot: Robot, q: np.ndarray, body: int, F: np.ndarray, point: np.ndarray | None) -> ExternalForce:
+    """A body's wrench (m, f) (n, 6) about a point (n, 3) of the world, the body's origin by default."""
+    T = robot.pose(q, robot.body_names[body])
+    moment, force = (np.einsum("nij,nj->ni", T[:, :3, :3], x) for x in (F[:, :3], F[:, 3:]))
+    if point is None:
+        return ExternalForce(name, T[:, :3, 3], force, moment)
+    return ExternalForce(name, point, force, moment - np.cross(point - T[:, :3, 3], force))

@@ -1,0 +1,206 @@
+"""Views in a browser while something computes: a closed loop that runs, a robot whose joints one moves."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import sys
+import threading
+import time
+import webbrowser
+from collections.abc import Iterable, Mapping
+from types import TracebackType
+from typing import Any, Self
+
+import numpy as np
+
+from geomctrl.arguments import count, flag, listed, number
+from geomctrl.errors import ArgumentError
+from geomctrl.mechanism.mechanism import Mechanism
+
+from .joints import rest
+from .scene import GHOST, Scene, all_poses, serve, stop
+
+RATE = 30.0  # pictures a second, at most
+PATIENCE = 10.0  # s to wait for a browser that was asked for
+KEPT = 400  # points of a curve
+
+
+class LiveView:
+    """A page on this machine that shows a closed loop while `simulate(..., view=...)` runs it.
+
+    speed: simulated seconds a second, at most: a loop that is faster waits, one that is slower is shown as it comes;
+    infinity lets all loops run as fast as they can. port: where the page is, or the next one that is free. frames:
+    names of those whose axes are drawn, by default the world's and the end effector's. browser: whether to open one
+    and wait until it is there, at most ten seconds; by default where there is a display. The page stays until `close`,
+    which the end of a `with` block calls, and shows one run after another.
+
+    Raises ArgumentError for what is none of these, ImportError without the extra `view` (viser).
+    """
+
+    def __init__(
+        self,
+        speed: float = 1.0,
+        *,
+        port: int = 8080,
+        frames: Iterable[str] | None = None,
+        browser: bool | None = None,
+    ):
+        fast = isinstance(speed, (int, float)) and not isinstance(speed, bool) and speed == np.inf
+        self.speed = np.inf if fast else number("speed", speed, "a number > 0 or infinity", lambda x: x > 0.0)
+        self.frames = None if frames is None else listed("frames", frames)
+        port = count("port", port, 0, 65535)
+        browser = has_display() if browser is None else flag("browser", browser)
+        self._server: Any = serve(port)
+        self._scene: Scene | None = None
+        self._curves: dict[str, tuple[list[tuple[float, float]], Any]] = {}
+        self._text: Any = None
+        print(f"geomctrl: live view at {self.address}", file=sys.stderr, flush=True)
+        self._last = -np.inf
+        if browser and webbrowser.open(self.address):
+            self.wait(PATIENCE)
+
+    @property
+    def address(self) -> str:
+        """Of the page."""
+        if self._server is None:
+            raise ArgumentError("view: is closed")
+        return f"http://localhost:{self._server.get_port()}"
+
+    def __repr__(self) -> str:
+        return "<LiveView, closed>" if self._server is None else f"<LiveView at {self.address}>"
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """End the page; once more does nothing."""
+        if self._server is not None:
+            stop(self._server)
+            self._server = None
+
+    def wait(self, seconds: float) -> bool:
+        """Until a browser shows the page, at most so many seconds; whether one does."""
+        end = time.monotonic() + seconds
+        while not self._server.get_clients() and time.monotonic() < end:
+            time.sleep(0.02)
+        return bool(self._server.get_clients())
+
+    # --- what loops call -------------------------------------------------------------------------------------------
+
+    def begin(self, robot: Mechanism, q: np.ndarray, ghost: bool) -> None:
+        """Show another robot, or the same one again, at q (nq,)."""
+        if self._server is None:
+            raise ArgumentError("view: is closed")
+        server, self._curves, self._text = self._server, {}, None
+        server.scene.reset()
+        server.gui.reset()
+        server.gui.configure_theme(show_logo=False, show_share_button=False)
+        self._scene = Scene(server, robot, self.frames, GHOST if ghost else None)
+        T = all_poses(robot, q[None])
+        self._scene.surroundings(T)
+        self._scene.show(T[0])
+        self._text = server.gui.add_markdown("")
+        self._started, self._last = time.monotonic(), -np.inf
+
+    def steps(self, dt: float) -> int | None:
+        """How many steps of dt [s] a picture is apart; None where that does not matter."""
+        return None if not np.isfinite(self.speed) else max(1, int(self.speed / RATE / dt))
+
+    def due(self, t: float, end: bool) -> bool:
+        """Wait until time t is to be shown; whether it is, as the pictures before were long enough ago."""
+        ahead = t / self.speed - (time.monotonic() - self._started)
+        if ahead > 0.0:
+            time.sleep(ahead)
+        now = time.monotonic()
+        if now - self._last < 0.8 / RATE and not end:
+            return False
+        self._last = now
+        return True
+
+    def show(
+        self, t: float, q: np.ndarray, desired: np.ndarray | None, curves: Mapping[str, float], words: Iterable[str]
+    ) -> None:
+        """A robot at q, a ghost of it at `desired` (nq,); the curves' next points; lines of text."""
+        scene = self._scene
+        assert scene is not None
+        T = all_poses(scene.robot, np.stack([q, q if desired is None else desired]))
+        with self._server.atomic():
+            scene.show(T[0], T[1])
+            self._text.content = "\n\n".join([f"**t = {t:.2f} s**", *words])
+            for name, y in curves.items():
+                self._add(name, t, y)
+
+    def _add(self, name: str, t: float, y: float) -> None:
+        """A point of a curve; with twice as many as are kept every second one goes."""
+        points, plot = self._curves.setdefault(name, ([], None))
+        points.append((t, y))
+        if len(points) >= 2 * KEPT:
+            points[:] = [*points[:-1:2], points[-1]]
+        if len(points) < 2:
+            return
+        data = tuple(np.array(points).T.copy())
+        if plot is None:
+            look = ({"label": "t"}, {"label": name, "stroke": "#0072B2", "width": 2})
+            plot = self._server.gui.add_uplot(
+                data, look, title=name, height=150, scales={"x": {"time": False}}, legend={"show": False}
+            )
+            self._curves[name] = points, plot
+        else:
+            plot.data = data
+
+
+def show_robot(robot: Mechanism, *, port: int = 8080, frames: Iterable[str] | None = None) -> Any:
+    """viser's server of a page on which sliders move the joints of a robot; `stop` ends it."""
+    server = serve(port)
+    try:
+        scene = Scene(server, robot, frames)
+        server.gui.configure_theme(show_logo=False, show_share_button=False)
+        q = rest(robot)
+        lock = threading.Lock()
+
+        def redraw() -> None:
+            with lock, server.atomic():
+                scene.show(all_poses(robot, q[None])[0])
+
+        T = all_poses(robot, q[None])
+        scene.surroundings(T)
+        scene.show(T[0])
+        joints = zip(robot.joints, robot.q_slices, robot.v_slices)
+        for joint, q_at, v_at in joints:
+            if joint.dof != 1 or q_at.start == q_at.stop:
+                continue
+            wide = np.pi if joint.turning.all() else 0.5
+            low, high = (float(x[v_at.start]) for x in robot.limits[:2])
+            low, high = (low if np.isfinite(low) else -wide, high if np.isfinite(high) else wide)
+            slider = server.gui.add_slider(
+                str(joint.name), min=low, max=high, step=(high - low) / 500 or 1e-3,
+                initial_value=float(np.clip(q[q_at.start], low, high)),
+            )  # fmt: skip
+
+            def moved(event: Any, k: int = q_at.start) -> None:
+                q[k] = event.target.value
+                redraw()
+
+            slider.on_update(moved)
+    except BaseException:
+        stop(server)
+        raise
+    return server
+
+
+def has_display() -> bool:
+    """Whether a browser opened here would be seen by the person here."""
+    if "ipykernel" in sys.modules or "pytest" in sys.modules or os.environ.get("SSH_CONNECTION"):
+        return False
+    return sys.platform in ("darwin", "win32") or any(os.environ.get(x) for x in ("DISPLAY", "WAYLAND_DISPLAY"))
+
+
+def opened(address: str) -> bool:
+    """Open a browser where there is a display; whether that went."""
+    with contextlib.suppress(Exception):  # whatever a desktop's browser raises
+        return has_display() and webbrowser.open(address)
+    return False

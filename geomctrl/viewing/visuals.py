@@ -1,0 +1,231 @@
+"""Bodies as their maker draws them: meshes from files, boxes, cylinders and balls, as triangles with one colour each.
+
+Files are trimesh's to read (STL, OBJ, DAE, PLY, glTF). A colour of the mesh's own comes before that of the URDF, as in
+RViz; of a texture the mean is shown. Robots of more than `MOST` triangles are drawn with fewer, see `coarser`.
+"""
+
+from __future__ import annotations
+
+import warnings
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from scipy.sparse import coo_array
+from scipy.sparse.csgraph import connected_components
+
+from geomctrl.mechanism.looks import Shape
+from geomctrl.mechanism.mechanism import Mechanism
+
+from .shapes import Mesh, capsules
+
+MOST = 40_000  # triangles of a robot
+CREASE = np.radians(35.0)  # neighbours that meet at more are shaded apart
+MENTIONED = 4  # of what is missing, in one warning
+DEFAULT = (205, 209, 216)
+
+Triangles = tuple[np.ndarray, np.ndarray]  # vertices (n, 3), faces (m, 3)
+Part = tuple[np.ndarray, np.ndarray, tuple[int, ...] | None]  # and a colour, with an opacity
+
+
+def meshes(robot: Mechanism) -> list[Mesh]:
+    """A robot's bodies: from its file's shapes where there are any, else capsules.
+
+    A moving body with a mass that has none of its own, as its file is missing, is a capsule among the others. What is
+    not there is named in one warning.
+    """
+    if robot.looks is None:
+        return capsules(robot)
+    shapes, missing = robot.looks.shapes(robot)
+    found, unread = _drawn(shapes)
+    missing += unread
+    if missing:
+        more = f" and {len(missing) - MENTIONED} more" if len(missing) > MENTIONED else ""
+        instead = "capsules" if not found else "capsules where nothing else is left of a body"
+        said = f"{robot.name}: not there, or not readable: {', '.join(missing[:MENTIONED])}{more}; drawn as {instead}"
+        warnings.warn(said, stacklevel=2)
+    if not found:
+        return capsules(robot)
+    if missing:
+        bare = set(range(robot.nbodies)) - {m.body for m in found}
+        found += [m for m in capsules(robot) if m.body in bare]
+    return found
+
+
+def _drawn(shapes: list[Shape]) -> tuple[list[Mesh], list[str]]:
+    """(what the shapes look like, files that could not be read)."""
+    files: dict[Path, list[Part]] = {}
+    unread = []
+    for file in dict.fromkeys(s.file for s in shapes if s.file is not None):
+        try:
+            files[file] = _read(file)
+        except Exception as error:  # readers of many formats raise all kinds on what is none
+            unread.append(f"{file} ({type(error).__name__}: {error!s:.60})")
+    parts = [
+        (shape, V, F, colour)
+        for shape in shapes
+        for V, F, colour in (_scaled(files.get(shape.file, []), shape.size) if shape.file else [_primitive(shape)])
+    ]
+    side = _cell([(V, F) for shape, V, F, _ in parts if shape.file])
+    found = []
+    for shape, V, F, colour in parts:
+        V, F = creased(*(coarser(V, F, side) if side and shape.file else (V, F)))
+        rgba = colour or _bytes(shape.colour) or (*DEFAULT, 255)
+        if len(F) and rgba[3] > 0:
+            V = V @ shape.placement[:3, :3].T + shape.placement[:3, 3]
+            found.append(Mesh(shape.body, "link", V, F, rgba[:3], rgba[3] / 255.0))
+    return _joined(found), unread
+
+
+def _scaled(parts: list[Part], scale: tuple[float, ...]) -> list[Part]:
+    """Of a mirrored one the faces look outwards again."""
+    turn = slice(None, None, -1 if np.prod(scale) < 0.0 else 1)
+    return [(V * scale, F[:, turn], colour) for V, F, colour in parts]
+
+
+def _read(file: Path) -> list[Part]:
+    """The meshes in a file [m], each with its colour (red, green, blue, opacity from 0 to 255) if it has one."""
+    import trimesh
+
+    scene = trimesh.load_scene(file, process=False)
+    unit = _unit(scene)
+    out = []
+    for name in scene.graph.nodes_geometry:
+        T, key = scene.graph[name]
+        mesh = scene.geometry[key]
+        if isinstance(mesh, trimesh.Trimesh) and len(mesh.faces):
+            V = np.asarray(mesh.vertices, float) @ T[:3, :3].T + T[:3, 3]
+            V, F = welded(unit * V, np.asarray(mesh.faces))
+            out.append((V, F[:, ::-1] if np.linalg.det(T[:3, :3]) < 0.0 else F, _own_colour(mesh.visual)))
+    if not out:
+        raise ValueError("no triangles")
+    return out
+
+
+def _unit(scene: Any) -> float:
+    """Metres in the file's unit: COLLADA says, of others URDF says that it is a metre."""
+    words = str(next((g.metadata.get("units") for g in scene.geometry.values() if g.metadata.get("units")), ""))
+    try:
+        return float(words.partition(" * ")[0]) if " * " in words else 1.0
+    except ValueError:
+        return 1.0
+
+
+def _own_colour(visual: Any) -> tuple[int, ...] | None:
+    material = getattr(visual, "material", None)
+    image = getattr(material, "image", None) or getattr(material, "baseColorTexture", None)
+    if image is not None:
+        return (*(int(x) for x in np.asarray(image.convert("RGB")).reshape(-1, 3).mean(axis=0)), 255)
+    if material is not None:
+        said = getattr(material, "diffuse", None) if hasattr(material, "diffuse") else material.main_color
+        rgba = tuple(int(x) for x in np.asarray(said if said is not None else material.main_color).ravel()[:4])
+        return None if rgba == (102, 102, 102, 255) else (*rgba, 255)[:4]  # trimesh's own, where a file has none
+    if getattr(visual, "defined", False) and visual.kind in ("vertex", "face"):
+        colours = visual.vertex_colors if visual.kind == "vertex" else visual.face_colors
+        return tuple(int(x) for x in np.asarray(colours).reshape(-1, 4).mean(axis=0))
+    return None
+
+
+def _bytes(rgba: tuple[float, ...] | None) -> tuple[int, ...] | None:
+    return None if rgba is None else tuple(round(255 * x) for x in rgba)
+
+
+def _primitive(shape: Shape) -> Part:
+    from trimesh import creation
+
+    if shape.kind == "box":
+        made = creation.box(extents=shape.size)
+    elif shape.kind == "sphere":
+        made = creation.icosphere(subdivisions=2, radius=shape.size[0])
+    else:
+        made = creation.cylinder(radius=shape.size[0], height=shape.size[1], sections=24)
+    return np.asarray(made.vertices), np.asarray(made.faces), None
+
+
+def _joined(found: list[Mesh]) -> list[Mesh]:
+    """One mesh for all of a body's with the same colour: fewer things to draw."""
+    groups: dict[Any, list[Mesh]] = {}
+    for mesh in found:
+        groups.setdefault((mesh.body, mesh.colour, mesh.opacity), []).append(mesh)
+    out = []
+    for (body, colour, opacity), same in groups.items():
+        starts = np.cumsum([0, *(len(m.vertices) for m in same[:-1])])
+        faces = np.concatenate([m.faces + start for m, start in zip(same, starts)])
+        out.append(Mesh(body, "link", np.concatenate([m.vertices for m in same]), faces, colour, opacity))
+    return out
+
+
+# --- triangles -----------------------------------------------------------------------------------------------------
+
+
+def welded(V: np.ndarray, F: np.ndarray) -> Triangles:
+    """With one vertex for all at one place, and without triangles that then have no area."""
+    V, new = np.unique(V.astype(np.float32), axis=0, return_inverse=True)
+    return V.astype(float), _proper(new.reshape(-1)[F])
+
+
+def _proper(F: np.ndarray) -> np.ndarray:
+    return F[(F[:, 0] != F[:, 1]) & (F[:, 1] != F[:, 2]) & (F[:, 2] != F[:, 0])]
+
+
+def _cell(parts: list[Triangles]) -> float:
+    """The side of cells [m] with which all together have at most `MOST` triangles; 0 where they have not more."""
+    if sum(len(F) for _, F in parts) <= MOST:
+        return 0.0
+    side = 1e-3 * max(float(np.ptp(V, axis=0).max()) for V, _ in parts)
+    while sum(len(_merged(V, F, side)[1]) for V, F in parts) > MOST:
+        side *= 1.25
+    return side
+
+
+def _merged(V: np.ndarray, F: np.ndarray, side: float) -> tuple[np.ndarray, np.ndarray]:
+    """(the number of each vertex's cell, the triangles that are left when a cell has one vertex)."""
+    _, cell = np.unique(np.floor(V / side).astype(np.int64), axis=0, return_inverse=True)
+    cell = cell.reshape(-1)
+    left = _proper(cell[F])
+    return cell, left[np.unique(np.sort(left, axis=1), axis=0, return_index=True)[1]]
+
+
+def coarser(V: np.ndarray, F: np.ndarray, side: float) -> Triangles:
+    """With one vertex in each cell of a grid, where the squared distances to the planes of the triangles around are
+    least: P. Lindstrom, Out-of-core simplification of large polygonal models, SIGGRAPH 2000.
+    """
+    cell, left = _merged(V, F, side)
+    n = cell.max() + 1
+    counts = np.bincount(cell, minlength=n)[:, None]
+    middle = np.stack([np.bincount(cell, V[:, k], minlength=n) for k in range(3)], axis=1) / counts
+    normals = np.cross(V[F[:, 1]] - V[F[:, 0]], V[F[:, 2]] - V[F[:, 0]])
+    A, b = np.zeros((n, 3, 3)), np.zeros((n, 3))  # of the normal equations, about the middle
+    for k in range(3):
+        c = cell[F[:, k]]
+        off = np.einsum("ij,ij->i", normals, V[F[:, k]] - middle[c])
+        np.add.at(A, c, normals[:, :, None] * normals[:, None, :])
+        np.add.at(b, c, normals * off[:, None])
+    A += (1e-3 * np.trace(A, axis1=1, axis2=2) + 1e-30)[:, None, None] * np.eye(
+        3
+    )  # where planes do not say, the middle
+    moved = np.linalg.solve(A, b[:, :, None])[:, :, 0]
+    far = np.linalg.norm(moved, axis=1) > side
+    moved[far] = 0.0
+    used, F = np.unique(left, return_inverse=True)
+    return (middle + moved)[used], F.reshape(-1, 3)
+
+
+def creased(V: np.ndarray, F: np.ndarray) -> Triangles:
+    """With vertices of their own on both sides of an edge that is to look sharp, as viewers shade vertex by vertex."""
+    if not len(F):
+        return V, F
+    normals = np.cross(V[F[:, 1]] - V[F[:, 0]], V[F[:, 2]] - V[F[:, 0]])
+    normals /= np.maximum(np.linalg.norm(normals, axis=1, keepdims=True), 1e-30)
+    edges = np.sort(F[:, [0, 1, 1, 2, 2, 0]].reshape(-1, 2), axis=1)
+    owner = np.repeat(np.arange(len(F)), 3)
+    order = np.lexsort(edges.T)
+    edges, owner = edges[order], owner[order]
+    pair = np.flatnonzero((edges[1:] == edges[:-1]).all(axis=1))
+    a, b = owner[pair], owner[pair + 1]
+    smooth = np.einsum("ij,ij->i", normals[a], normals[b]) > np.cos(CREASE)
+    a, b = a[smooth], b[smooth]
+    graph = coo_array((np.ones(len(a), np.int8), (a, b)), shape=(len(F), len(F)))
+    patch = connected_components(graph, directed=False)[1]
+    corners, new = np.unique(np.stack([F.ravel(), np.repeat(patch, 3)], axis=1), axis=0, return_inverse=True)
+    return V[corners[:, 0]], new.reshape(-1, 3)

@@ -1,0 +1,165 @@
+"""`simulate(view=...)`: the same run to the bit, pictures on the way, an end to the page."""
+
+import time
+import urllib.error
+import urllib.request
+
+import numpy as np
+import pytest
+
+import geomctrl as gc
+from geomctrl import controllers, models, references
+from geomctrl.control import watching
+from geomctrl.viewing import live
+
+pytest.importorskip("viser")
+
+ROBOT = models.two_link()
+REFERENCE = references.Sinusoids(ROBOT, [0.3, -0.5], amplitude=0.3, frequency=0.4)
+
+
+def simulated(t_end=2.0, **options):
+    law = controllers.Passivity(ROBOT, REFERENCE)
+    return gc.simulate(gc.Plant(ROBOT), law, [0.5, -0.3], [0.0, 0.0], t_end, 1e-3, **options)
+
+
+def page(view):
+    with urllib.request.urlopen(view.address, timeout=10) as answer:
+        return answer.read()
+
+
+@pytest.fixture
+def view():
+    with gc.LiveView(np.inf, port=0) as view:
+        yield view
+
+
+@pytest.fixture
+def shown(monkeypatch):
+    seen = []
+    show = live.LiveView.show
+    monkeypatch.setattr(live.LiveView, "show", lambda self, *a: (seen.append(a), show(self, *a)))
+    return seen
+
+
+@pytest.mark.parametrize("compiled", [True, False])
+def test_a_run_that_is_watched_is_the_same_to_the_bit(view, compiled, shown):
+    alone, watched = simulated(0.5, compiled=compiled), simulated(0.5, compiled=compiled, view=view)
+    np.testing.assert_array_equal(watched.q, alone.q)
+    np.testing.assert_array_equal(watched.signals["lyapunov"], alone.signals["lyapunov"])
+    t, q, desired, curves, words = shown[-1]
+    assert t == 0.5
+    np.testing.assert_array_equal(q, watched.q[-1])
+    np.testing.assert_array_equal(desired, watched.desired.q[-1])
+    assert curves["V"] == watched.signals["lyapunov"][-1]
+    assert curves["|e| [rad, m]"] == pytest.approx(np.linalg.norm(watched.tracking_error()[-1]))
+    assert {word.split(":")[0] for word in words} == set(watched.monitors)
+    assert all("held" in word for word in words)
+    assert b"<html" in page(view)  # which stays
+
+
+@pytest.mark.parametrize("compiled", [True, False])
+def test_a_loop_waits_for_the_time_and_shows_what_comes_between(compiled, shown):
+    with gc.LiveView(2.0, port=0) as view:
+        started = time.monotonic()
+        simulated(1.0, view=view, compiled=compiled)
+        assert time.monotonic() - started > 0.5
+    times = [x[0] for x in shown]
+    assert times == sorted(set(times))
+    assert len(times) >= 4  # 15 on a machine that has time
+    assert times[-1] == 1.0
+
+
+def test_what_a_monitor_has_violated_is_said_at_once(view, shown):
+    wrong = controllers.Passivity(ROBOT.with_payload(5.0), REFERENCE)
+    run = gc.simulate(gc.Plant(ROBOT), wrong, [0.5, -0.3], [0.0, 0.0], 0.5, 1e-3, view=view)
+    bad = {name for name, m in run.monitors.items() if not m.ok}
+    assert bad
+    assert {word.split(":")[0] for word in shown[-1][-1] if "violated" in word} == bad
+
+
+def test_true_is_a_page_that_ends_with_the_run(capsys, monkeypatch):
+    made = []
+    start = live.LiveView.__init__
+    monkeypatch.setattr(live.LiveView, "__init__", lambda self: (made.append(self), start(self, port=0))[1])
+    simulated(0.1, view=True)
+    (view,) = made
+    assert view._server is None
+    assert "geomctrl: live view at http://localhost:" in capsys.readouterr().err
+
+
+def test_ctrl_c_ends_the_page_and_keeps_the_run(monkeypatch):
+    made = []
+    start = live.LiveView.__init__
+    monkeypatch.setattr(live.LiveView, "__init__", lambda self: (made.append(self), start(self, port=0))[1])
+
+    def interrupted(*_):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(live.LiveView, "show", interrupted)
+    with pytest.raises(KeyboardInterrupt) as caught:
+        simulated(1.0, view=True)
+    assert len(caught.value.run.t) >= 1
+    assert made[0]._server is None
+
+
+def test_a_page_shows_one_run_after_another_and_another_robot(view):
+    simulated(0.1, view=view)
+    arm = models.scara()
+    gc.simulate(arm, controllers.PDGravity(arm, arm.neutral()), arm.neutral(), np.zeros(arm.nv), 0.1, 1e-3, view=view)
+    assert b"<html" in page(view)
+    address = view.address
+    view.close()
+    view.close()
+    with pytest.raises(urllib.error.URLError):
+        urllib.request.urlopen(address, timeout=10)
+    with pytest.raises(gc.ArgumentError, match="view: is closed"):
+        simulated(0.1, view=view)
+    assert repr(view) == "<LiveView, closed>"
+
+
+@pytest.mark.parametrize("bad", ["yes", 1, None, object()])
+def test_what_is_no_view_is_refused(bad):
+    with pytest.raises(gc.ArgumentError, match=r"view: expected True, False or a geomctrl\.LiveView, got"):
+        simulated(view=bad)
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"speed": 0.0}, "speed: expected a number > 0 or infinity"),
+        ({"speed": "fast"}, "speed: expected"),
+        ({"port": 70000}, "port: expected"),
+        ({"frames": "tip"}, "frames: expected a list"),
+        ({"browser": "firefox"}, "browser: expected True or False"),
+    ],
+)
+def test_arguments_of_a_view(options, words):
+    with pytest.raises(gc.ArgumentError, match=words):
+        gc.LiveView(**{"port": 0} | options)
+
+
+def test_without_the_extra_it_says_which(monkeypatch):
+    monkeypatch.setitem(__import__("sys").modules, "viser", None)
+    with pytest.raises(ImportError, match=r"pip install 'geomctrl\[view\]'"):
+        simulated(0.01, view=True)
+
+
+def test_curves_keep_few_points(view, monkeypatch):
+    view.begin(ROBOT, ROBOT.neutral(), False)
+    monkeypatch.setattr(live, "KEPT", 20)
+    for k in range(5 * live.KEPT):
+        view.show(float(k), ROBOT.neutral(), None, {"V": 1.0 / (k + 1)}, [])
+    points, plot = view._curves["V"]
+    assert live.KEPT <= len(points) < 2 * live.KEPT
+    assert points[0] == (0.0, 1.0)
+    assert points[-1][0] == 5 * live.KEPT - 1
+    np.testing.assert_array_equal(plot.data[0], [t for t, _ in points])
+
+
+def test_chunks_follow_the_pictures():
+    with gc.LiveView(3.0, port=0) as view:
+        assert view.steps(1e-3) == 100
+        assert view.steps(1.0) == 1
+    assert watching._verdict(1.0, 1.0) == "held so far"
+    assert watching._verdict(np.nan, 1.0) == "**violated**"
