@@ -16,18 +16,18 @@ from geomctrl.identification.doubts import Doubt
 from .bodies import bodies
 from .couplings import couplings
 from .driving import driving
-from .evidence import Evidence, FreeFit, Rows, free_fit
-from .excited import excited
+from .evidence import Evidence, FreeFit, Rows, fit_rows
+from .excited import excited, vague
 from .fit import converged, drift, explained, prior, unseen
 from .kinds import KINDS, ignorable
 from .result import Verdict
-from .scales import against_masses, best_scale
+from .scales import against_masses, best_scale, untold
 from .trials import best_trial
 
 __all__ = ["CHECKS", "KINDS", "ON_ROWS", "Evidence", "Verdict", "ignorable", "judged"]
 
-ON_ROWS = (driving, against_masses, couplings)
-CHECKS = (explained, unseen, prior, converged, drift, bodies, excited)
+ON_ROWS = (driving, against_masses, couplings, excited)
+CHECKS = (explained, unseen, prior, converged, drift, bodies)
 
 
 ROUNDS = 4  # mistakes that are looked for one after the other
@@ -40,18 +40,19 @@ def judged(evidence: Evidence, doubts: Sequence[Doubt] = (), ignore: Sequence[st
         found += check(evidence, rows, fit)
     for check in CHECKS:
         found += check(evidence)
-    return Verdict.of((*found, *doubts), ignore)
+    found = [*found, *doubts]
+    return Verdict.of(found, ignore, [*untold(evidence, rows, fit), *vague(evidence, found)])
 
 
 def undone(evidence: Evidence) -> tuple[Rows, FreeFit, list[Doubt]]:
     """(rows with every mistake found undone, their fit, the doubts): the worst mistake first, then what is left."""
     rows, doubts = evidence.rows, []
-    fit = free_fit(evidence.model, rows.factors(evidence.model))
+    fit = fit_rows(evidence.model, rows)
     for _ in range(ROUNDS):
         found = [m for find in (best_trial, best_scale) if (m := find(evidence, rows, fit)) is not None]
         if not found:
             break
-        worst = max(found, key=lambda mistake: mistake.gain)
+        worst = max(found, key=lambda mistake: mistake.evidence)
         doubts.append(worst.doubt)
         rows, fit = worst.rows, worst.fit
     return rows, fit, doubts

@@ -1,109 +1,171 @@
 """Torques in other units: one joint's against the others', and all against the masses of the model given.
 
-A joint: tau_k = s Y_k x with s free, all parameters x fitted again by Gauss-Newton. Inertial parameters are shared
-with the other joints' torques, so that s is determined where joint k feels more than its own friction and inertia.
+A joint: tau_k = s (Y_k x + known) with s free, all parameters x fitted again. Inertial parameters are shared with the
+other joints' torques, and the known armature is known, so that s is determined as far as joint k feels more than its own
+friction and inertia. Its likelihood is followed over all s: those that are not LIKELY less likely than the best are its
+interval. If that leaves out 1, the unit is doubted; if it leaves in 1/2 or 2, the log can not tell a unit that is so far
+off, and the report says so instead of nothing. Between the two nothing is said: a joint whose torques are half of what
+they should be, or less, or twice, is doubted or said not to be told, or the interval does not hold the truth.
+
 All: tau = s (Y_inertial x0) + friction and offsets, with x0 the model's own bodies.
 """
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from dataclasses import dataclass
 
 import numpy as np
 
-from geomctrl.identification.compressed import triangle
 from geomctrl.identification.doubts import Doubt
 from geomctrl.identification.model import RegressorModel
 
-from .evidence import LEAST, Evidence, FreeFit, Mistake, Rows, free_fit, least_squares
+from .evidence import Evidence, FreeFit, Mistake, Products, Rows, fit_rows, least_squares
 
-SURE, LIKELY = 0.5, 0.3  # gain in the log residuals summed over joints, as for trials
-FAR, APART = np.log(1.3), 4.0  # least |log s|, and how many standard deviations
-AS_GOOD = 0.1  # of the best gain: joints within are not told apart
-ITERATIONS, STEP, FARTHEST = 20, 1.0, np.log(1e5)  # Gauss-Newton's, its largest step in log s, where it gives up
+LIKELY, SURE = 8.0, 12.0  # log likelihood: four and five standard deviations, of some ten joints
+FAR = np.log(1.3)  # least |log s| that matters
+TOLD = np.log(2.0)  # |log s| that a log should tell
+ALIKE = 3.0  # log likelihood by which joints are told apart: 20 to 1
+NEAR_ONE = np.linspace(-1.5, 1.5, 25)  # log s
+BEYOND = np.geomspace(1.8, np.log(1e5), 8)
+GRID = np.sort(np.concatenate((NEAR_ONE, BEYOND, -BEYOND)))
 WRONG, STRANGE = 100.0, 5.0  # factor between the log's torques and those of the model's bodies
-CHANCE = 10.0  # twice the gain times independent rows is chi squared of one degree of freedom where there is no scale
+APART = 4.0  # standard deviations
 
 
-class Scale(NamedTuple):
-    """`factor` s of one joint's torques, the standard deviation of log s, and the gain in the log residuals."""
+@dataclass(frozen=True, eq=False)
+class Profile:
+    """How likely scales of some joints' torques are: log s over GRID, and their log likelihood below the best's."""
 
-    gain: float
-    factor: float
-    deviation: float
+    joints: tuple[int, ...]
+    below: np.ndarray
+    log_scale: float
 
+    @property
+    def evidence(self) -> float:
+        """By how much the best scale is likelier than 1."""
+        return float(np.interp(0.0, GRID, self.below))
 
-NO_SCALE = Scale(0.0, 1.0, np.inf)
+    @property
+    def interval(self) -> tuple[float, float]:
+        """(low, high) of log s, linear between points of the grid; infinite where the grid ends before."""
+        inside = np.flatnonzero(self.below < LIKELY)
+        return self._edge(inside[0], -1), self._edge(inside[-1], 1)
+
+    def _edge(self, at: int, step: int) -> float:
+        if not 0 <= at + step < len(GRID):
+            return step * np.inf
+        (x, y), (L0, L1) = GRID[[at, at + step]], self.below[[at, at + step]]
+        return float(x + (LIKELY - L0) / (L1 - L0) * (y - x))
+
+    @property
+    def wrong(self) -> bool:
+        return self.evidence > LIKELY and abs(self.log_scale) > FAR
+
+    @property
+    def open(self) -> bool:
+        """Whether half or twice the torques would look the same."""
+        low, high = self.interval
+        return not self.wrong and (low < -TOLD or high > TOLD)
 
 
 def best_scale(evidence: Evidence, rows: Rows, fit: FreeFit) -> Mistake | None:
-    """The joint, or the joints from one on to the last (small drives), whose scale explains most, if it explains much
-    more than the log as it is."""
+    """The joint, or the joints from one on to the last (small drives), whose scale explains most, if that is not 1."""
     model, n = evidence.model, evidence.model.robot.nv
     if n < 2:
         return None
-    blocks = _blocks(model, rows)
-    groups = [(k,) for k in range(n)] + [tuple(range(k, n)) for k in range(2, n - 1)]
-    found = [_scale_of(group, blocks, rows, fit, evidence.inflation) for group in groups]
-    gains = np.array([scale.gain for scale in found])
-    best = int(np.argmax(gains))
-    if gains[best] < max(LIKELY, CHANCE * evidence.inflation / len(rows.t)):
+    found = profiles(model, rows, fit)
+    wrong = [p for p in found if p.wrong]
+    if not wrong:
         return None
-    alike = [k for k in np.flatnonzero(gains[:n] > (1.0 - AS_GOOD) * gains[best]) if k not in groups[best]]
-    right = rows.with_torques(np.diag(np.where(np.isin(np.arange(n), groups[best]), 1.0 / found[best].factor, 1.0)))
-    after = free_fit(model, right.factors(model))
-    who, others = (", ".join(repr(evidence.names[k]) for k in x) for x in (groups[best], alike))
-    return Mistake(float(gains[best]), _doubt(who, others, *found[best]), right, after)
+    best = max(wrong, key=lambda p: p.evidence)
+    alike = [
+        p.joints[0]
+        for p in found
+        if len(p.joints) == 1 and p.evidence > best.evidence - ALIKE and p.joints[0] not in best.joints
+    ]
+    group = np.isin(np.arange(n), best.joints)
+    right = rows.with_torques(np.diag(np.where(group, np.exp(-best.log_scale), 1.0)))
+    who, others = (", ".join(repr(evidence.names[k]) for k in x) for x in (best.joints, alike))
+    return Mistake(best.evidence, _doubt(who, others, best), right, fit_rows(model, right))
 
 
-def _blocks(model: RegressorModel, rows: Rows) -> list[np.ndarray]:
-    """Per joint the triangle of [Y_k of the base parameters, what the known armature takes, measured torque]."""
-    Y = model.regressor(rows.q, rows.v, rows.a)[..., model.base.columns]
-    A = np.concatenate((Y, (rows.a * model.known_armature)[..., None], rows.tau[..., None]), -1)
-    return [triangle(np.asfortranarray(A[rows.used[:, k], k])) for k in range(model.robot.nv)]
+def profiles(model: RegressorModel, rows: Rows, fit: FreeFit, groups: bool = True) -> list[Profile]:
+    """Of every joint with torques, and of the joints from one on to the last."""
+    n = model.robot.nv
+    Y, known = rows.regressor(model), rows.a * model.known_armature
+    data = Products.of(np.concatenate((Y, known[..., None], rows.tau[..., None]), -1), rows.used)
+    sets = [(k,) for k in range(n)] + [tuple(range(k, n)) for k in range(2, n - 1) if groups]
+    return [_profile(joints, data, fit) for joints in sets if fit.weights[list(joints)].all()]
 
 
-def _scale_of(group: tuple[int, ...], blocks: list[np.ndarray], rows: Rows, fit: FreeFit, inflation: float) -> Scale:
-    """How many times the torques of some joints are those of the model; NO_SCALE: near 1, or not determined."""
-    if not fit.weights[list(group)].all():
-        return NO_SCALE
-    counts, norms = np.maximum(rows.used.sum(0), 1), np.array([np.linalg.norm(block[:, -1]) for block in blocks])
-    x, g, w, step, deviation, residuals = fit.values, 0.0, fit.weights, np.inf, np.inf, fit.residuals
-    for _ in range(ITERATIONS):
-        A = np.vstack([wj * _linear(block, x, g, j in group) for j, (block, wj) in enumerate(zip(blocks, w))])
-        change, half = least_squares(A[:, :-1], A[:, -1])
-        step, deviation = float(change[-1]), float(np.linalg.norm(half[-1])) * np.sqrt(inflation)
-        size = min(1.0, STEP / max(abs(step), 1e-12))
-        x, g = x + size * change[:-1], g + size * step
-        residuals = np.array(
-            [np.linalg.norm(_linear(block, x, g, j in group)[:, -1]) for j, block in enumerate(blocks)]
-        )
-        w = np.where(w > 0.0, np.sqrt(counts) / np.maximum(residuals, LEAST * norms + 1e-300), 0.0)
-        if abs(step) < 1e-3 or abs(g) > FARTHEST:
-            break
-    live = w > 0.0
-    gain = float(np.log(fit.residuals[live] / np.maximum(residuals[live], 1e-300)).sum())
-    told = abs(step) < 1e-2 and deviation > 0.0 and abs(g) > max(FAR, APART * deviation)
-    return Scale(gain, float(np.exp(g)), deviation) if told else NO_SCALE
+def _profile(joints: tuple[int, ...], data: Products, fit: FreeFit) -> Profile:
+    """The likelihood over GRID, from 1 outwards, then the best scale by a parabola through the three best."""
+    likelihood = np.empty(len(GRID))
+    middle = int(np.argmin(np.abs(GRID)))
+    for way in (range(middle, len(GRID)), range(middle - 1, -1, -1)):
+        weights = fit.weights
+        for i in way:
+            likelihood[i], weights = _at(GRID[i], joints, data, fit, weights)
+    best = int(np.argmax(likelihood))
+    top, at = likelihood[best], GRID[best]
+    if 0 < best < len(GRID) - 1:
+        curve = np.polyfit(GRID[best - 1 : best + 2] - at, likelihood[best - 1 : best + 2], 2)
+        if curve[0] < 0.0:
+            at = at - 0.5 * curve[1] / curve[0]
+            top = max(top, curve[2] - 0.25 * curve[1] ** 2 / curve[0])
+    return Profile(joints, top - likelihood, float(at))
 
 
-def _linear(block: np.ndarray, x: np.ndarray, g: float, free: bool) -> np.ndarray:
-    """[d/dx, d/dg, what is left] of tau = e^g (Y x + known) at x and g; g is 0 where it is not free."""
-    s = np.exp(g) if free else 1.0
-    own = s * (block[:, :-2] @ x + block[:, -2])
-    return np.column_stack((s * block[:, :-2], own * free, block[:, -1] - own))
+def _at(
+    g: float, joints: tuple[int, ...], data: Products, fit: FreeFit, weights: np.ndarray, iterations: int = 3
+) -> tuple[float, np.ndarray]:
+    """(log likelihood of the scale e^g, joints' weights there): tau / s - known = Y x."""
+    P = data.products
+    s = np.ones(len(P))
+    s[list(joints)] = np.exp(g)
+    m = P.shape[1] - 1
+    T = np.zeros((len(P), m + 1, m))  # from [Y, known, tau] to [Y, tau / s - known]
+    T[:, : m - 1, : m - 1] = np.eye(m - 1)
+    T[:, m - 1, -1], T[:, m, -1] = -1.0, 1.0 / s
+    scaled = Products(T.transpose(0, 2, 1) @ P @ T, data.counts)
+    live = fit.weights > 0.0
+    for _ in range(iterations):
+        residuals = scaled.residuals(scaled.solve(weights))
+        weights = np.where(live, np.sqrt(fit.freedom) / np.where(live, residuals, 1.0), 0.0)
+    return -float((fit.freedom * np.log(s * residuals))[live].sum()), weights
 
 
-def _doubt(names: str, others: str, gain: float, s: float, deviation: float) -> Doubt:
-    who = f"the torques of {names} are {s:.3g} times what the other joints' make of the same bodies"
-    seen = f"{who} (log {np.log(s):.2f} +- {deviation:.2f})"
+def _doubt(names: str, others: str, found: Profile) -> Doubt:
+    low, high = np.exp(found.interval)
+    seen = (
+        f"the torques of {names} are {np.exp(found.log_scale):.3g} times what the other joints' make of the same bodies"
+        f" (between {low:.2g} and {high:.2g})"
+    )
     if others:
         seen += f"; or those of {others} the other way round: the log does not tell which"
     advice = (
         "Look at its unit and gear ratio (--unit tau=mN m, --gears), or give the drive's gain if it is a current"
         " (--column i=..., --current-gains)"
     )
-    return Doubt("scale", seen, advice, bool(gain >= SURE))
+    return Doubt("scale", seen, advice, found.evidence > SURE)
+
+
+def untold(evidence: Evidence, rows: Rows, fit: FreeFit) -> list[str]:
+    """What joints' torques the log does not tell from half or twice as much, as one sentence."""
+    open_ = [p for p in profiles(evidence.model, rows, fit, groups=False) if p.open]
+    if not open_:
+        return []
+    which = ", ".join(f"{evidence.names[p.joints[0]]!r} {_range(p)}" for p in open_)
+    return [
+        "not told from this log is by which factor a joint's torques may be off, since friction and inertia of its own"
+        f" would make up for it: {which}"
+    ]
+
+
+def _range(found: Profile) -> str:
+    low, high = np.exp(found.interval)
+    words = ([f"from {low:.2g}"] if low > 0.0 else []) + ([f"to {high:.2g}"] if np.isfinite(high) else [])
+    return " ".join(words) or "any"
 
 
 def against_masses(evidence: Evidence, rows: Rows, fit: FreeFit) -> list[Doubt]:
@@ -120,8 +182,8 @@ def against_masses(evidence: Evidence, rows: Rows, fit: FreeFit) -> list[Doubt]:
     if np.linalg.norm(A[:, 0]) < 1e-9:
         return []
     values, half = least_squares(A, b)
-    s, left = float(values[0]), float(np.linalg.norm(b - A @ values) / np.linalg.norm(b))
-    deviation = float(np.linalg.norm(half[0])) * left * np.linalg.norm(b) / np.sqrt(len(b)) * evidence.inflation**0.5
+    s, left = float(values[0]), float(np.linalg.norm(b - A @ values))
+    deviation = float(np.linalg.norm(half[0])) * left / np.sqrt(max(fit.independent.sum(), 1.0))
     if s < APART * deviation or abs(np.log(s)) < np.log(STRANGE):
         return []
     seen = f"all torques are {s:.3g} times what the model's own bodies take, of {bodies[:, 0].sum():.4g} kg together"
