@@ -44,7 +44,7 @@ def collision_capsules(
         except GeomctrlError:
             raise ModelError(f"link {name!r}: the robot {robot.name!r} has no such body or frame") from None
         for element in link.iterfind("collision"):
-            T = where.placement @ _origin(element, name)
+            T = where.placement @ origin_of(element, name)
             for start, end, r in _shapes(element.find("geometry"), name):
                 p0, p1 = (T[:3, :3] @ x + T[:3, 3] for x in (start, end))
                 found.append(Capsule(where.body, p0, p1, r))
@@ -54,16 +54,16 @@ def collision_capsules(
     return tuple(found), tuple(robot.body_names[b] for b in missing if b >= 0)
 
 
-def _origin(element: Any, link: str) -> np.ndarray:
+def origin_of(element: Any, link: str) -> np.ndarray:
     T, origin = np.eye(4), element.find("origin")
     if origin is not None:
-        T[:3, 3] = _numbers(origin, "xyz", 3, link, "0 0 0")
-        roll, pitch, yaw = _numbers(origin, "rpy", 3, link, "0 0 0")
+        T[:3, 3] = numbers_of(origin, "xyz", 3, link, "0 0 0")
+        roll, pitch, yaw = numbers_of(origin, "rpy", 3, link, "0 0 0")
         T[:3, :3] = so3.exp([0, 0, yaw]) @ so3.exp([0, pitch, 0]) @ so3.exp([roll, 0, 0])
     return T
 
 
-def _numbers(element: Any, key: str, n: int, link: str, default: str | None = None) -> list[float]:
+def numbers_of(element: Any, key: str, n: int, link: str, default: str | None = None) -> list[float]:
     text = element.get(key, default)
     try:
         x = [float(word) for word in (text or "").split()]
@@ -80,13 +80,13 @@ def _shapes(geometry: Any, link: str) -> list[tuple[np.ndarray, np.ndarray, floa
     out = []
     for shape in geometry if geometry is not None else ():
         if shape.tag == "sphere":
-            out.append((np.zeros(3), np.zeros(3), *_numbers(shape, "radius", 1, link)))
+            out.append((np.zeros(3), np.zeros(3), *numbers_of(shape, "radius", 1, link)))
         elif shape.tag in ("cylinder", "capsule"):
-            (r,), (length,) = _numbers(shape, "radius", 1, link), _numbers(shape, "length", 1, link)
+            (r,), (length,) = numbers_of(shape, "radius", 1, link), numbers_of(shape, "length", 1, link)
             half = np.array([0.0, 0.0, 0.5 * length])
             out.append((-half, half, r))
         elif shape.tag == "box":
-            out += _box(np.array(_numbers(shape, "size", 3, link)))
+            out += _box(np.array(numbers_of(shape, "size", 3, link)))
     bad = [r for _, _, r in out if not r > 0.0]
     if bad:
         raise ModelError(f"link {link!r}: collision geometry: expected sizes > 0, got {bad[0]:g}")

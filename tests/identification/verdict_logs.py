@@ -3,14 +3,47 @@
 import sys
 from pathlib import Path
 
-from geomctrl.identification import Filtering, Reading, Validation, identify
+import numpy as np
+
+from geomctrl.identification import Filtering, IdentificationReport, Reading, Validation, fit, identify
+from geomctrl.identification.verdict import Evidence
 
 sys.path.insert(0, str(Path(__file__).parents[2] / "experiments"))  # `lib` where this is not run by pytest
-from lib.mistakes import coupled, scaled, simulated, swapped  # noqa: E402
+from lib.mistakes import coupled, scaled, simulated, swapped
 
-__all__ = ["AS_IT_IS", "accused", "coupled", "first", "judged", "scaled", "simulated", "swapped"]
+__all__ = [
+    "AS_IT_IS",
+    "accused",
+    "coupled",
+    "evidence",
+    "filtered",
+    "first",
+    "judge",
+    "judged",
+    "scaled",
+    "simulated",
+    "swapped",
+]
 
 AS_IT_IS = Reading(check_units=False)
+
+
+def filtered(log, robot, filtering=None):
+    """What estimators see: mistakes made after linear filters are those made before, and cost less."""
+    filter_ = (filtering or Filtering(5.0)).for_log(log)
+    return filter_.without_standstill(filter_.filtered(filter_.without_saturation(log, robot)))
+
+
+def judge(data, model):
+    """The verdict of filtered data by least squares, without the rest of `identify`."""
+    return IdentificationReport(fit(model, data, "ols"), data).verdict
+
+
+def evidence(data, model):
+    """What checks see of the same."""
+    report = IdentificationReport(fit(model, data, "ols"), data)
+    correlation = np.array([white["correlation"] for white in report.whiteness])
+    return Evidence(report.estimate, data, report.fitted, report.errors, correlation, report.reference, {})
 
 
 def judged(log, model, method="ols", filtering=None, validation=None, **options):

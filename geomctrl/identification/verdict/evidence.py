@@ -4,20 +4,21 @@ The rows are spread evenly over the training data. Their torques are low-passed 
 regressor is not: whatever is compared is compared on the same rows. They hold the torques that were measured, so that a
 trial can change signs and units where they are wrong: before the known armature's share is taken off.
 
-How sure a comparison is. Residuals of a log hang together in time: joint k has n_k = rows / correlation independent ones,
-of which parameters take h_k, their leverage, and d_k = n_k - h_k are left. Fits are compared by
+How sure a comparison is. Residuals of a log hang together in time: joint k has n_k = rows / correlation independent
+ones, of which parameters take h_k, their leverage, and d_k = n_k - h_k are left. Fits are compared by
 
     L = sum_k d_k log |r_k|
 
-the logarithm of the restricted likelihood of Gaussian residuals whose size is not known, the parameters integrated out
-(Patterson and Thompson 1971), so that 2 (L_0 - L_1) is about chi squared where one parameter was free in fit 1 only.
-What the model lacks (friction's shape, backlash, elasticity) leaves residuals that last longer than a sensor's noise, and
-so fewer independent ones: the same gain is then worth less.
+minus the logarithm of the restricted likelihood of Gaussian residuals of unknown size (Patterson and Thompson 1971),
+so that 2 (L_0 - L_1) is about chi squared of one degree of freedom where one parameter was free in fit 1 only.
+What the model lacks (friction's shape, backlash, elasticity) leaves residuals that last longer than a sensor's noise,
+and so fewer independent ones: the same gain is then worth less.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
@@ -38,8 +39,8 @@ FEWEST = 2.0  # independent residuals that a joint has at least
 
 @dataclass(frozen=True, eq=False)
 class Products:
-    """All that least squares need of rows: per joint the products (nv, m, m) of its columns [Y_k of the base parameters,
-    others, tau_k], and how many rows there are, `counts` (nv,).
+    """All that least squares need of rows: per joint the products (nv, m, m) of its columns [Y_k of the base
+    parameters, others, tau_k], and how many rows there are, `counts` (nv,).
     """
 
     products: np.ndarray
@@ -126,8 +127,8 @@ class FreeFit:
     """Least squares of base parameters without prior or constraints; directions not excited are left at zero.
 
     values (nb,), their covariance (nb, nb), correlation of residuals counted; residuals (nv,): |tau_k - Y_k x| [N m];
-    relative (nv,): the same in terms of |tau_k|; independent, freedom (nv,): how many independent residuals a joint has,
-    and has left besides parameters; weights (nv,): root of freedom over residuals, 0 for joints without torques.
+    relative (nv,): the same in terms of |tau_k|; independent, freedom (nv,): how many independent residuals a joint
+    has, and has left besides parameters; weights (nv,): root of freedom over residuals, 0 for joints without torques.
     """
 
     values: np.ndarray
@@ -139,16 +140,18 @@ class FreeFit:
     weights: np.ndarray
 
     def gain_over(self, other: FreeFit) -> float:
-        """By how much less torque is left unexplained than by another fit: the sum over joints of log |r_other| / |r|."""
+        """By how much less torque is left unexplained than by another fit: sum over joints of log |r_other| / |r|."""
         live = (self.residuals > 0.0) & (other.residuals > 0.0)
         return float(np.log(other.residuals[live] / self.residuals[live]).sum())
 
-    def evidence_over(self, other: FreeFit, order: np.ndarray | None = None) -> float:
-        """By how much the log likelihood is higher than another fit's, L of the module's text with that fit's freedom.
+    def evidence_over(self, other: FreeFit, order: np.ndarray | None = None, own: bool = False) -> float:
+        """By how much the log likelihood is higher than another fit's, L of the module's text with that fit's freedom,
+        or with this one's `own`, which is more where the other leaves much that hangs together.
 
         order (nv,): where the joints' torques were in the other fit, if they changed places.
         """
         r0, freedom = (x if order is None else x[order] for x in (other.residuals, other.freedom))
+        freedom = self.freedom if own else freedom
         live = (self.residuals > 0.0) & (r0 > 0.0)
         return float((freedom[live] * np.log(r0[live] / self.residuals[live])).sum())
 
@@ -165,9 +168,7 @@ class Mistake:
     fit: FreeFit
 
 
-def free_fit(
-    data: Products, independent: np.ndarray, iterations: int = 3, start: np.ndarray | None = None
-) -> FreeFit:
+def free_fit(data: Products, independent: np.ndarray, iterations: int = 3, start: np.ndarray | None = None) -> FreeFit:
     """The maximum of L: least squares, each joint weighted by the root of its freedom over its residual.
 
     independent (nv,): independent residuals a joint; start: weights to begin with.
@@ -226,7 +227,8 @@ def least_squares(A: np.ndarray, b: np.ndarray) -> tuple[np.ndarray, np.ndarray]
 @dataclass(frozen=True, eq=False)
 class Evidence:
     """A fit and its data, as a report holds them: `fitted` (t, tau, predicted, mask) of the training data, `errors` of
-    "training" and maybe "test", `reference`: the estimate with a covariance, `notes` of pipeline and estimator.
+    "training" and maybe "test", `reference`: the estimate with a covariance, `notes` of pipeline and estimator;
+    `boxes`: (2, 3) about the geometry of bodies that have some, by name [m].
     """
 
     estimate: Estimate
@@ -236,6 +238,7 @@ class Evidence:
     correlation: np.ndarray
     reference: Estimate | None
     notes: dict[str, Any]
+    boxes: Mapping[str, np.ndarray] = field(default_factory=dict)
 
     @property
     def model(self) -> RegressorModel:

@@ -1,9 +1,9 @@
 """What the log hardly shows: joints that stood still, torques that it does not foretell, parameters behind them.
 
-That a base parameter's interval is wide says little: many hardly matter to any torque. So what is asked is how well least
-squares know the torques of other motions that are as far and as fast: each joint's positions, velocities and accelerations
-of the log, put together anew by chance. The standard deviation there, in terms of the joint's torque, is what a controller
-or a simulation with the result meets; parameters are named where it is large, and noted where it is not.
+That a base parameter's interval is wide says little: many hardly matter to any torque. So what is asked is how well
+least squares know the torques of other motions that are as far and as fast: each joint's positions, velocities and
+accelerations of the log, put together anew by chance. The standard deviation there, in terms of the joint's torque, is
+what a controller or a simulation with the result meets; parameters are named where it is large, and noted where not.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ VAGUE = 0.3  # standard deviation in terms of the parameter, or of what is usual
 USUAL = 0.1  # of the robot's mean mass, times lengths: what counts as usual
 UNKNOWN = 0.15  # standard deviation of a joint's torques in other motions, in terms of them
 MANY = 0.25  # of the base parameters vague: worth a note
-NAMED = 6
+NAMED, NOTED = 6, 2  # of vague parameters, in a doubt and in a note
 
 
 def excited(evidence: Evidence, rows: Rows, fit: FreeFit) -> list[Doubt]:
@@ -74,18 +74,18 @@ def _undetermined(evidence: Evidence, rows: Rows, fit: FreeFit) -> list[Doubt]:
         return []
     which = ", ".join(f"{evidence.names[k]!r} +- {100 * unknown[k]:.2g} %" for k in bad)
     seen = f"torques of other motions as far and as fast are not known well (standard deviation): {which}"
-    vague = _vague(evidence)
+    parameters = _vague(evidence, NAMED)
     advice = "Take a longer or richer trajectory (`geomctrl excite`); the prior fills in what is not determined"
-    return [Doubt("excitation", f"{seen}; {vague}" if vague else seen, advice)]
+    return [Doubt("excitation", f"{seen}; {parameters}" if parameters else seen, advice)]
 
 
 def vague(evidence: Evidence, doubts: Sequence[Doubt]) -> list[str]:
     """A note on base parameters that are badly known where no doubt names them."""
-    found = "" if any(doubt.kind == "excitation" for doubt in doubts) else _vague(evidence)
+    found = "" if any(doubt.kind == "excitation" for doubt in doubts) else _vague(evidence, NOTED)
     return [f"{found}. Torques of such motions are known nevertheless"] if found else []
 
 
-def _vague(evidence: Evidence) -> str:
+def _vague(evidence: Evidence, most: int) -> str:
     """Base parameters that the log determines badly, if there are many."""
     reference, model = evidence.reference, evidence.model
     if reference is None or reference.std is None:
@@ -98,10 +98,10 @@ def _vague(evidence: Evidence) -> str:
     which = np.flatnonzero((relative > VAGUE) & inertial)
     if len(which) <= MANY * max(int(inertial.sum()), 1):
         return ""
-    order = which[np.argsort(-relative[which])][:NAMED]
+    order = which[np.argsort(-relative[which])][:most]
     named = "; ".join(f"{model.base_names[k][:60]} {reference.values[k]:.2g} +- {reference.std[k]:.2g}" for k in order)
     return (
         f"{len(which)} of {int(inertial.sum())} inertial base parameters are not determined by themselves (standard"
-        f" deviation above {100 * VAGUE:.0f} % of what is usual), condition number {reference.condition:.3g}; the worst:"
-        f" {named}"
+        f" deviation above {100 * VAGUE:.0f} % of what is usual), condition number {reference.condition:.3g}; the"
+        f" worst: {named}"
     )

@@ -27,7 +27,8 @@ class Verdict:
     """status "trust", "doubts" or "distrust" (one doubt is fatal), from doubts that nobody asked to ignore.
 
     doubts: those that count, the fatal ones first; ignored: those whose kind is in `ignore`, which says nothing about
-    them being wrong; notes: what the log can not tell, which speaks neither for nor against it. exit_status: of `geomctrl identify`: 0 trust, 1 distrust, 3 doubts.
+    them being wrong; notes: what the log can not tell, which speaks neither for nor against it. exit_status: of
+    `geomctrl identify`: 0 trust, 1 distrust, 3 doubts.
     """
 
     doubts: tuple[Doubt, ...] = ()

@@ -1,11 +1,11 @@
 """Torques in other units: one joint's against the others', and all against the masses of the model given.
 
 A joint: tau_k = s (Y_k x + known) with s free, all parameters x fitted again. Inertial parameters are shared with the
-other joints' torques, and the known armature is known, so that s is determined as far as joint k feels more than its own
-friction and inertia. Its likelihood is followed over all s: those that are not LIKELY less likely than the best are its
-interval. If that leaves out 1, the unit is doubted; if it leaves in 1/2 or 2, the log can not tell a unit that is so far
-off, and the report says so instead of nothing. Between the two nothing is said: a joint whose torques are half of what
-they should be, or less, or twice, is doubted or said not to be told, or the interval does not hold the truth.
+other joints' torques, and the known armature is known, so that s is determined as far as joint k feels more than its
+own friction and inertia. Its likelihood is followed over all s: those not less likely than the best by LIKELY are its
+interval. If that leaves out 1, the unit is doubted; if it leaves in 1/2 or 2, the log can not tell a unit that is so
+far off, and the report says so instead of nothing. So torques of a joint that are half or twice what they should be, or
+farther off, are doubted or said not to be told, or the interval does not hold the truth.
 
 All: tau = s (Y_inertial x0) + friction and offsets, with x0 the model's own bodies.
 """
@@ -68,12 +68,9 @@ class Profile:
         return not self.wrong and (low < -TOLD or high > TOLD)
 
 
-def best_scale(evidence: Evidence, rows: Rows, fit: FreeFit) -> Mistake | None:
+def best_scale(evidence: Evidence, rows: Rows, found: list[Profile]) -> Mistake | None:
     """The joint, or the joints from one on to the last (small drives), whose scale explains most, if that is not 1."""
     model, n = evidence.model, evidence.model.robot.nv
-    if n < 2:
-        return None
-    found = profiles(model, rows, fit)
     wrong = [p for p in found if p.wrong]
     if not wrong:
         return None
@@ -89,12 +86,14 @@ def best_scale(evidence: Evidence, rows: Rows, fit: FreeFit) -> Mistake | None:
     return Mistake(best.evidence, _doubt(who, others, best), right, fit_rows(model, right))
 
 
-def profiles(model: RegressorModel, rows: Rows, fit: FreeFit, groups: bool = True) -> list[Profile]:
-    """Of every joint with torques, and of the joints from one on to the last."""
+def profiles(model: RegressorModel, rows: Rows, fit: FreeFit) -> list[Profile]:
+    """Of every joint with torques, and of the joints from one on to the last; none of a robot of one joint."""
     n = model.robot.nv
+    if n < 2:
+        return []
     Y, known = rows.regressor(model), rows.a * model.known_armature
     data = Products.of(np.concatenate((Y, known[..., None], rows.tau[..., None]), -1), rows.used)
-    sets = [(k,) for k in range(n)] + [tuple(range(k, n)) for k in range(2, n - 1) if groups]
+    sets = [(k,) for k in range(n)] + [tuple(range(k, n)) for k in range(2, n - 1)]
     return [_profile(joints, data, fit) for joints in sets if fit.weights[list(joints)].all()]
 
 
@@ -150,9 +149,9 @@ def _doubt(names: str, others: str, found: Profile) -> Doubt:
     return Doubt("scale", seen, advice, found.evidence > SURE)
 
 
-def untold(evidence: Evidence, rows: Rows, fit: FreeFit) -> list[str]:
+def untold(evidence: Evidence, found: list[Profile]) -> list[str]:
     """What joints' torques the log does not tell from half or twice as much, as one sentence."""
-    open_ = [p for p in profiles(evidence.model, rows, fit, groups=False) if p.open]
+    open_ = [p for p in found if len(p.joints) == 1 and p.open]
     if not open_:
         return []
     which = ", ".join(f"{evidence.names[p.joints[0]]!r} {_range(p)}" for p in open_)

@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import combinations
+from typing import NamedTuple
 
 import numpy as np
 
@@ -27,6 +28,7 @@ MATTERS = 0.1  # least sum of log residuals
 ALIKE = 3.0  # log likelihood by which trials are told apart: 20 to 1
 NEAR = 8  # joints up to which any two are swapped; beyond, neighbours only
 UNEXPLAINED = 0.05  # of a joint's torques, above which couplings and degrees are tried
+NAMED = 6  # of what a log does not tell
 TURN = np.rad2deg(1.0)
 
 
@@ -51,31 +53,61 @@ class Trial:
         return rows if self.torque is None else rows.with_torques(self.torque)
 
 
-def best_trial(evidence: Evidence, rows: Rows, fit: FreeFit) -> Mistake | None:
-    """The trial that is likeliest, if it is much likelier than the log as it is."""
-    model, names = evidence.model, evidence.names
-    tried = [
-        (t, fit_rows_like(model, t.applied(rows), fit, t.order)) for t in trials(model, rows, fit, names)
-    ]
-    enough = np.log(max(len(tried), 1) / CHANCE)
-    found = []
-    for trial, after in tried:
+class Tried(NamedTuple):
+    """A trial, the fit of what it makes of the log, and how much likelier than the log as it is that is."""
+
+    trial: Trial
+    fit: FreeFit
+    evidence: float
+
+
+def tried(model: RegressorModel, rows: Rows, fit: FreeFit, names: tuple[str, ...]) -> list[Tried]:
+    """All trials."""
+    out = []
+    for trial in trials(model, rows, fit, names):
+        after = fit_rows_like(model, trial.applied(rows), fit, trial.order)
         gain = after.evidence_over(fit, trial.order)
-        if gain > enough and after.gain_over(fit) > MATTERS:
-            if trial.kind == "coupling":
-                gain -= _apart(model, rows, fit, trial.joints)
-                gain += _apart(model, trial.applied(rows), after, trial.joints)
-            found.append((gain, trial, after))
-    gain, best, after = max(found, key=lambda x: x[0], default=(0.0, None, fit))
-    if best is None or gain < enough:
+        if trial.kind == "coupling" and gain > -enough(NEAR**2):
+            gain += _apart(model, trial.applied(rows), after, trial.joints) - _apart(model, rows, fit, trial.joints)
+        out.append(Tried(trial, after, gain))
+    return out
+
+
+def enough(trials: int) -> float:
+    """Log likelihood that one of so many trials has by CHANCE only."""
+    return float(np.log(max(trials, 1) / CHANCE))
+
+
+def best_trial(evidence: Evidence, rows: Rows, fit: FreeFit, all_: list[Tried]) -> Mistake | None:
+    """The trial that is likeliest, if it is much likelier than the log as it is."""
+    least = enough(len(all_))
+    found = [x for x in all_ if x.evidence > least and x.fit.gain_over(fit) > MATTERS]
+    if not found:
         return None
-    alike = [(g, t, x) for g, t, x in found if g > gain - ALIKE]
+    best = max(found, key=lambda x: x.evidence)
+    alike = [x for x in found if x.evidence > best.evidence - ALIKE]
     if len(alike) > 1:  # of two joints turned against each other the wrong one is that whose friction then drives
-        gain, best, after = min(alike, key=lambda x: len(driving(evidence, x[1].applied(rows), x[2])))
-    others = [t for _, t, _ in alike if t is not best]
-    right = best.applied(rows)
-    after = fit_rows(model, right)
-    return Mistake(gain, _doubt(best, others, fit, after, names, gain > enough + SURE), right, after)
+        best = min(alike, key=lambda x: len(driving(evidence, x.trial.applied(rows), x.fit)))
+    others = [x.trial for x in alike if x is not best]
+    right = best.trial.applied(rows)
+    after = fit_rows(evidence.model, right)
+    sure = max(best.evidence, after.evidence_over(fit, best.trial.order, own=True)) > least + SURE
+    doubt = _doubt(best.trial, others, fit, after, evidence.names, sure)
+    return Mistake(best.evidence, doubt, right, after)
+
+
+def undecided(evidence: Evidence, rows: Rows, all_: list[Tried]) -> list[str]:
+    """Mistakes that the log would not show, as one sentence: it is as likely with them, and friction does not drive."""
+    least = enough(len(all_))
+    open_ = [
+        x.trial.what
+        for x in sorted(all_, key=lambda x: -x.evidence)
+        if x.evidence > -least and not driving(evidence, x.trial.applied(rows), x.fit)
+    ]
+    if not open_:
+        return []
+    more = f", and {len(open_) - NAMED} more" if len(open_) > NAMED else ""
+    return [f"not told from this log is whether {', or '.join(open_[:NAMED])}{more}"]
 
 
 def _apart(model: RegressorModel, rows: Rows, fit: FreeFit, joints: tuple[int, ...]) -> float:
