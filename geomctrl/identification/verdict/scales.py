@@ -25,37 +25,46 @@ LIKELY, SURE = 8.0, 12.0  # log likelihood: four and five standard deviations, o
 FAR = np.log(1.3)  # least |log s| that matters
 TOLD = np.log(2.0)  # |log s| that a log should tell
 ALIKE = 3.0  # log likelihood by which joints are told apart: 20 to 1
-NEAR_ONE = np.linspace(-1.5, 1.5, 25)  # log s
-BEYOND = np.geomspace(1.8, np.log(1e5), 8)
+NEAR_ONE = np.linspace(-1.5, 1.5, 13)  # log s
+BEYOND = np.geomspace(2.0, np.log(1e5), 6)
 GRID = np.sort(np.concatenate((NEAR_ONE, BEYOND, -BEYOND)))
+CLOSER = 4  # times that the grid is refined about the best, each time to a quarter
 WRONG, STRANGE = 100.0, 5.0  # factor between the log's torques and those of the model's bodies
 APART = 4.0  # standard deviations
 
 
 @dataclass(frozen=True, eq=False)
 class Profile:
-    """How likely scales of some joints' torques are: log s over GRID, and their log likelihood below the best's."""
+    """How likely scales of some joints' torques are: at which log s (m,), in order, and by how much less likely than the
+    best they are, `below` (m,).
+    """
 
     joints: tuple[int, ...]
+    at: np.ndarray
     below: np.ndarray
-    log_scale: float
+
+    @property
+    def log_scale(self) -> float:
+        """The likeliest."""
+        return float(self.at[np.argmin(self.below)])
 
     @property
     def evidence(self) -> float:
         """By how much the best scale is likelier than 1."""
-        return float(np.interp(0.0, GRID, self.below))
+        return float(np.interp(0.0, self.at, self.below))
 
     @property
     def interval(self) -> tuple[float, float]:
-        """(low, high) of log s, linear between points of the grid; infinite where the grid ends before."""
+        """(low, high) of log s; infinite where what was looked at ends before."""
         inside = np.flatnonzero(self.below < LIKELY)
         return self._edge(inside[0], -1), self._edge(inside[-1], 1)
 
-    def _edge(self, at: int, step: int) -> float:
-        if not 0 <= at + step < len(GRID):
+    def _edge(self, i: int, step: int) -> float:
+        """Between points i and i + step, the root of the likelihood taken as linear: so it is of a Gaussian's."""
+        if not 0 <= i + step < len(self.at):
             return step * np.inf
-        (x, y), (L0, L1) = GRID[[at, at + step]], self.below[[at, at + step]]
-        return float(x + (LIKELY - L0) / (L1 - L0) * (y - x))
+        (x, y), (r0, r1) = self.at[[i, i + step]], np.sqrt(self.below[[i, i + step]])
+        return float(x + (np.sqrt(LIKELY) - r0) / (r1 - r0) * (y - x))
 
     @property
     def wrong(self) -> bool:
@@ -98,21 +107,22 @@ def profiles(model: RegressorModel, rows: Rows, fit: FreeFit) -> list[Profile]:
 
 
 def _profile(joints: tuple[int, ...], data: Products, fit: FreeFit) -> Profile:
-    """The likelihood over GRID, from 1 outwards, then the best scale by a parabola through the three best."""
-    likelihood = np.empty(len(GRID))
+    """The likelihood over GRID, from 1 outwards, and closer and closer about the best."""
+    found: dict[float, tuple[float, np.ndarray]] = {}
     middle = int(np.argmin(np.abs(GRID)))
-    for way in (range(middle, len(GRID)), range(middle - 1, -1, -1)):
+    for way in (GRID[middle:], GRID[:middle][::-1]):
         weights = fit.weights
-        for i in way:
-            likelihood[i], weights = _at(GRID[i], joints, data, fit, weights)
-    best = int(np.argmax(likelihood))
-    top, at = likelihood[best], GRID[best]
-    if 0 < best < len(GRID) - 1:
-        curve = np.polyfit(GRID[best - 1 : best + 2] - at, likelihood[best - 1 : best + 2], 2)
-        if curve[0] < 0.0:
-            at = at - 0.5 * curve[1] / curve[0]
-            top = max(top, curve[2] - 0.25 * curve[1] ** 2 / curve[0])
-    return Profile(joints, top - likelihood, float(at))
+        for g in way.tolist():
+            found[g] = likelihood, weights = _at(g, joints, data, fit, weights)
+    for _ in range(CLOSER):
+        at = sorted(found)
+        best = max(range(len(at)), key=lambda i: found[at[i]][0])
+        for low, high in zip(at[max(best - 1, 0) : best + 1], at[max(best, 1) : best + 2]):
+            for g in np.linspace(low, high, 5)[1:-1].tolist():
+                found[g] = _at(g, joints, data, fit, found[at[best]][1])
+    at = np.array(sorted(found))
+    likelihood = np.array([found[g][0] for g in at])
+    return Profile(joints, at, likelihood.max() - likelihood)
 
 
 def _at(
