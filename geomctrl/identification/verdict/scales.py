@@ -12,7 +12,7 @@ All: tau = s (Y_inertial x0) + friction and offsets, with x0 the model's own bod
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -22,6 +22,7 @@ from geomctrl.identification.model import RegressorModel
 from .evidence import Evidence, FreeFit, Mistake, Products, Rows, fit_rows, least_squares
 
 LIKELY, SURE = 8.0, 12.0  # log likelihood: four and five standard deviations, of some ten joints
+WORTH = 2.0  # log likelihood from which a scale is looked at again
 FAR = np.log(1.3)  # least |log s| that matters
 TOLD = np.log(2.0)  # |log s| that a log should tell
 ALIKE = 3.0  # log likelihood by which joints are told apart: 20 to 1
@@ -35,8 +36,8 @@ APART = 4.0  # standard deviations
 
 @dataclass(frozen=True, eq=False)
 class Profile:
-    """How likely scales of some joints' torques are: at which log s (m,), in order, and by how much less likely than the
-    best they are, `below` (m,).
+    """How likely scales of some joints' torques are: at which log s (m,), in order, and by how much less likely than
+    the best they are, `below` (m,).
     """
 
     joints: tuple[int, ...]
@@ -79,7 +80,6 @@ class Profile:
 
 def best_scale(evidence: Evidence, rows: Rows, found: list[Profile]) -> Mistake | None:
     """The joint, or the joints from one on to the last (small drives), whose scale explains most, if that is not 1."""
-    model, n = evidence.model, evidence.model.robot.nv
     wrong = [p for p in found if p.wrong]
     if not wrong:
         return None
@@ -89,10 +89,9 @@ def best_scale(evidence: Evidence, rows: Rows, found: list[Profile]) -> Mistake 
         for p in found
         if len(p.joints) == 1 and p.evidence > best.evidence - ALIKE and p.joints[0] not in best.joints
     ]
-    group = np.isin(np.arange(n), best.joints)
-    right = rows.with_torques(np.diag(np.where(group, np.exp(-best.log_scale), 1.0)))
+    right = _in_unit(rows, best.joints, best.log_scale)
     who, others = (", ".join(repr(evidence.names[k]) for k in x) for x in (best.joints, alike))
-    return Mistake(best.evidence, _doubt(who, others, best), right, fit_rows(model, right))
+    return Mistake(best.evidence, _doubt(who, others, best), right, fit_rows(evidence.model, right))
 
 
 def profiles(model: RegressorModel, rows: Rows, fit: FreeFit) -> list[Profile]:
@@ -103,7 +102,23 @@ def profiles(model: RegressorModel, rows: Rows, fit: FreeFit) -> list[Profile]:
     Y, known = rows.regressor(model), rows.a * model.known_armature
     data = Products.of(np.concatenate((Y, known[..., None], rows.tau[..., None]), -1), rows.used)
     sets = [(k,) for k in range(n)] + [tuple(range(k, n)) for k in range(2, n - 1)]
-    return [_profile(joints, data, fit) for joints in sets if fit.weights[list(joints)].all()]
+    return [_of(joints, model, rows, data, fit) for joints in sets if fit.weights[list(joints)].all()]
+
+
+def _of(joints: tuple[int, ...], model: RegressorModel, rows: Rows, data: Products, fit: FreeFit) -> Profile:
+    """The profile. Where the best scale is far from 1, residuals are counted as independent as they are there: those of
+    torques in a wrong unit hang together, as what a model can not explain does."""
+    first = _profile(joints, data, fit)
+    if first.evidence < WORTH or abs(first.log_scale) < FAR:
+        return first
+    there = fit_rows(model, _in_unit(rows, joints, first.log_scale))
+    return _profile(joints, data, replace(fit, freedom=there.freedom))
+
+
+def _in_unit(rows: Rows, joints: tuple[int, ...], log_scale: float) -> Rows:
+    """With torques of these joints divided by their scale."""
+    group = np.isin(np.arange(rows.tau.shape[1]), joints)
+    return rows.with_torques(np.diag(np.where(group, np.exp(-log_scale), 1.0)))
 
 
 def _profile(joints: tuple[int, ...], data: Products, fit: FreeFit) -> Profile:

@@ -69,6 +69,9 @@ def tried(model: RegressorModel, rows: Rows, fit: FreeFit, names: tuple[str, ...
         gain = after.evidence_over(fit, trial.order)
         if trial.kind == "coupling" and gain > -enough(NEAR**2):
             gain += _apart(model, trial.applied(rows), after, trial.joints) - _apart(model, rows, fit, trial.joints)
+        elif gain > 0.0:  # its own residuals may hang together less than those of a log with a mistake
+            own = fit_rows(model, trial.applied(rows))
+            gain = max(gain, own.evidence_over(fit, trial.order, own=True))
         out.append(Tried(trial, after, gain))
     return out
 
