@@ -110,12 +110,10 @@ def identify(
     for name in missing:
         options[name] = _from_period(estimator, name, training, raw, period)
     options = with_chosen_prior(estimator, model, training, options, period, notes, doubts, say)
-    estimate, unconstrained = _estimates(estimator, model, training, options, notes, say)
+    estimate, free = _estimates(estimator, model, training, options, notes, say)
     say("done", 1.0)
-    return IdentificationReport(
-        estimate, training, test[0] if test else None, raw, unconstrained, notes, tuple(doubts), ignore,
-        boxes=corners,
-    )  # fmt: skip
+    return IdentificationReport(estimate, training, test[0] if test else None, raw, free, notes, tuple(doubts), ignore,
+                                boxes=corners)  # fmt: skip
 
 
 def _check(robot, log, options, model, friction_curves, reading, filtering, validation) -> None:
