@@ -145,6 +145,14 @@ def parabola(best, deviation):
     return Profile((0,), at, 0.5 * ((at - best) / deviation) ** 2)
 
 
+def test_torques_that_any_small_scale_explains_are_in_no_unit():
+    """A likelihood that does not fall towards 0: bodies do not explain these torques at all."""
+    at = np.sort(np.append(GRID, -2.0))
+    flat = Profile((0,), at, np.where(at < -2.0, 1.0, 20.0 * (at + 2.0)))
+    assert flat.evidence > LIKELY
+    assert (flat.wrong, flat.open) == (False, True)
+
+
 def test_intervals_are_where_likelihood_falls():
     low, high = parabola(0.0, 0.1).interval
     np.testing.assert_allclose([low, high], np.sqrt(2.0 * LIKELY) * np.array([-0.1, 0.1]))

@@ -216,7 +216,7 @@ def tx40():
 @needs("ur10_petrone_first70.npz")
 def test_the_ur10s_log_is_not_accused(ur10):
     verdict = judge(*ur10)
-    assert {d.kind for d in verdict.doubts} <= {"bodies"}, verdict.text()  # of least squares: no body can be so
+    assert {d.kind for d in verdict.doubts} <= {"bodies", "prior"}, verdict.text()  # of least squares, joints alike
     assert "excitation" not in verdict.text()
     assert "inertial base parameters are not determined by themselves" in verdict.text().replace("\n      ", " ")
 
@@ -234,7 +234,7 @@ def test_the_kr300s_log_is_not_accused(kr300):
 def test_the_tx40s_log_is_not_accused_and_its_coupling_is_missed_where_it_is_not_declared(tx40):
     """Motor 6 turns with joint 5: noise and friction that joints 5 and 6 share are no other coupling."""
     data, model = tx40
-    assert {d.kind for d in judge(data, model).doubts} <= {"bodies"}
+    assert {d.kind for d in judge(data, model).doubts} <= {"bodies", "prior"}
     said = first(judge(data, model.with_options(transmission=None, offset=True)), "coupling")
     assert said.fatal
     assert "'joint5'" in said.seen
@@ -273,7 +273,7 @@ def test_real_logs_broken_on_purpose_are_caught(name, kind, words, change, reque
     assert verdict.exit_status == 1
 
 
-SCALES = [  # what the verdict does: names the joint, or says that the log does not tell
+SCALES = [  # what the verdict does: names the joint, or may say that the log does not tell
     ("ur10", 0, 0.5, "caught"),
     ("ur10", 1, 0.5, "caught"),
     ("ur10", 2, 3.0, "caught"),
@@ -295,11 +295,9 @@ def test_a_real_joints_scale_is_doubted_or_said_not_to_be_told(name, k, s, outco
     data, model = real(name, request)
     verdict = judge(scaled(data, k, tau=s), model)
     joint = f"'joint{k + 1}'"
-    if outcome == "caught":
-        assert joint in first(verdict, "scale").seen
-    else:
-        (note,) = [note for note in verdict.notes if "by which factor" in note]
-        assert joint in note
+    doubted = [d for d in verdict.doubts if d.kind == "scale" and joint in d.seen]
+    noted = [note for note in verdict.notes if "by which factor" in note and joint in note]
+    assert doubted or (noted and outcome != "caught"), verdict.text()
 
 
 @pytest.mark.slow
@@ -309,7 +307,8 @@ def test_intervals_of_scales_hold_1_for_logs_as_they_were_published(name, reques
     seen = evidence(data, model)
     for found in profiles(model, seen.rows, fit_rows(model, seen.rows)):
         low, high = found.interval
-        assert low <= 0.0 <= high, found.joints
+        assert not found.wrong, found.joints
+        assert low <= 0.0 <= high or len(found.joints) > 1, found.joints
 
 
 @pytest.mark.slow

@@ -69,7 +69,9 @@ class Profile:
 
     @property
     def wrong(self) -> bool:
-        return self.evidence > LIKELY and abs(self.log_scale) > FAR
+        """Whether the scale is another than 1: it is told, from 0 and from infinity too. Torques that any small scale
+        explains as well are such as bodies do not explain at all, in no unit."""
+        return self.evidence > LIKELY and abs(self.log_scale) > FAR and bool(np.isfinite(self.interval).all())
 
     @property
     def open(self) -> bool:
