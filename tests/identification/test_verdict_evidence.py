@@ -15,7 +15,7 @@ from geomctrl.identification.verdict.evidence import FreeFit, Products, fit_rows
 from geomctrl.identification.verdict.excited import foretold
 from geomctrl.identification.verdict.fit import unseen
 from geomctrl.identification.verdict.scales import FAR, GRID, LIKELY, Profile, profiles
-from geomctrl.identification.verdict.trials import best_trial, tried, undecided
+from geomctrl.identification.verdict.trials import _apart, best_trial, tried, undecided
 
 ARM = RegressorModel(models.two_link(), smoothing=0.02)
 ROWS = 400
@@ -119,7 +119,7 @@ def test_fits_are_compared_channel_by_channel():
 def test_twice_the_evidence_of_a_scale_that_is_none_is_chi_squared(memory, rows):
     """Its mean is 1, whatever the residuals' memory: with all rows counted as independent it would be five for 0.8."""
     doubled = []
-    for seed in range(40):
+    for seed in range(25):
         seen = evidence(data_of(seed=seed, memory=memory, rows=rows, noise=0.1), ARM)
         found = profiles(ARM, seen.rows, fit_rows(ARM, seen.rows))
         doubled += [2.0 * p.evidence for p in found]
@@ -206,6 +206,18 @@ def test_a_trial_has_to_be_likelier_and_to_matter(seen):
     assert best(1e3, 0.99) is None
 
 
+def test_noise_that_two_joints_share_counts_once(seen):
+    """Their covariance has the determinant r1^2 r2^2 (1 - c^2), whatever mixture of their torques is looked at."""
+    rng, n = np.random.default_rng(3), len(seen.rows.t)
+    e = rng.normal(size=(n, 2))
+    e[:, 1] = 0.9 * e[:, 0] + 0.4 * e[:, 1]
+    fitted = fit_rows(ARM, seen.rows)
+    noisy = dataclasses.replace(seen.rows, tau=seen.rows.regressor(ARM) @ fitted.values + e)
+    c = e[:, 0] @ e[:, 1] / np.sqrt((e[:, 0] @ e[:, 0]) * (e[:, 1] @ e[:, 1]))
+    expected = -0.5 * fitted.freedom.min() * np.log(1.0 - c**2)
+    assert _apart(ARM, noisy, fitted, (1, 0)) == pytest.approx(expected, rel=1e-6)
+
+
 def test_noise_that_two_joints_share_is_no_coupling():
     data = data_of(shared=0.98, noise=0.1)
     assert "coupling" not in {d.kind for d in judge(data, ARM).doubts}
@@ -275,6 +287,11 @@ def test_a_centre_of_mass_is_looked_for_in_the_links_geometry():
     near = np.array([c - 0.5, c + 0.5])
     found = dataclasses.replace(away, boxes={"link2": near}).verdict
     assert any("'link2' at (" in d.seen and "outside its geometry" in d.seen for d in found.doubts)
+    own = ARM.robot.parameters[1, 1:4] / ARM.robot.parameters[1, 0]
+    beside = dataclasses.replace(report, estimate=_moved(report.estimate, 1, [0.0, 0.2, 0.0]))
+    assert not any("centre of mass" in d.seen for d in beside.verdict.doubts)  # near its joints
+    beside = dataclasses.replace(beside, boxes={"link2": np.array([own - 0.05, own + 0.05])})
+    assert any("outside its geometry" in d.seen for d in beside.verdict.doubts)
 
 
 def _moved(estimate, body, shift):
