@@ -1,6 +1,7 @@
 """Logs broken on purpose are caught, with the right joint named; good ones are not accused."""
 
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -17,8 +18,10 @@ from identification.verdict_logs import (
     swapped,
 )
 from lib import logs
+from typer.testing import CliRunner
 
 from geomctrl import models
+from geomctrl.cli.main import app
 from geomctrl.identification import Filtering, RegressorModel, Validation
 from geomctrl.identification.verdict.evidence import fit_rows
 from geomctrl.identification.verdict.scales import profiles
@@ -320,3 +323,17 @@ def test_two_wrist_joints_that_nothing_tells_apart(ur10):
     (note,) = [note for note in verdict.notes if "each other's place" in note]
     assert "whether 'joint5' and 'joint6' are in each other's place" in note
     assert accused(verdict) == []
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["ur10", "tx40"])
+def test_good_logs_are_trusted_from_the_command_lines_defaults(name, tmp_path):
+    """The KR300's ten seconds are not among them: they foretell other motion to 13 %, and it says so."""
+    why = logs.missing(FILES[name])
+    if why is not None:
+        pytest.skip(why)
+    setup = Path(logs.__file__).parents[1] / "logs" / f"{name}.toml"
+    log = str(logs.FOLDER / FILES[name])
+    ran = CliRunner().invoke(app, ["identify", log, "--setup", str(setup), "--out", str(tmp_path), "--no-plots"])
+    assert "verdict: TRUST" in ran.output
+    assert ran.exit_code == 0
