@@ -27,6 +27,7 @@ from geomctrl.models.three_spheres import three_spheres as three_spheres
 from geomctrl.models.two_link import two_link as two_link
 from geomctrl.models.ur10 import ur10 as ur10
 from geomctrl.models.urdf import load_urdf as load_urdf
+from geomctrl.models.urdf_boxes import link_boxes as link_boxes
 from geomctrl.models.urdf_collisions import collision_capsules as collision_capsules
 from geomctrl.robot import Robot
 

@@ -148,7 +148,7 @@ def identify(
         "method": estimator.method, "options": options, "friction_curves": modelling.friction_curves,
         "choose_smoothing": modelling.smoothing is None,
         "reading": read, "filtering": filters.filtering(), "validation": parts.validation(read),
-        "ignore": ignore,
+        "ignore": ignore, "boxes": _boxes(robot, nominal) or None,
     })  # fmt: skip
     report = replace(report, provenance=report.provenance.typed(context.meta[TYPED]))
     console.print(report.text(), markup=False, soft_wrap=True)
@@ -177,6 +177,19 @@ def _run(console: Any, robot: Any, log: Path, model: Any, settings: dict[str, An
             bar.update(task, description=what, completed=fraction)
 
         return identify(robot, log, model=model, progress=progress, **settings)
+
+
+def _boxes(source: str, robot: Any) -> dict[str, Any]:
+    """Of the links' geometry, where the robot came from a URDF file that has some."""
+    from geomctrl.errors import ModelError
+    from geomctrl.models import link_boxes
+
+    if Path(source).suffix.lower() != ".urdf":
+        return {}
+    try:
+        return link_boxes(Path(source), robot)
+    except ModelError:  # geometry is a help, and may be wrong where the rest of the file is right
+        return {}
 
 
 def _doubts(robot: Any) -> list[str]:

@@ -9,6 +9,7 @@ from types import NoneType
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from geomctrl.arguments import choice, flag, function, instance
 from geomctrl.control.progress import told_in_steps
@@ -30,7 +31,7 @@ from .report import IdentificationReport
 from .settings import Filtering, LogFilter, Reading, Validation
 from .similarity import compare
 from .smoothing import with_best_curves, with_smoothing
-from .verdict import ignorable
+from .verdict import checked_boxes, ignorable
 
 AUTO = "auto"  # friction curves by cross-validation
 Progress = Callable[[str, float], None]
@@ -51,6 +52,7 @@ def identify(
     filtering: Filtering | None = None,
     validation: Validation | None = None,
     ignore: Sequence[str] = (),
+    boxes: Mapping[str, ArrayLike] | None = None,
     progress: Progress | bool | None = None,
 ) -> IdentificationReport:
     """Identify a robot from a log: read, check, split, filter, fit, report. What `geomctrl identify` runs.
@@ -66,7 +68,8 @@ def identify(
     that predicts blocks left out better, if one does. choose_smoothing: whether the speed over which Coulomb friction
     changes its sign is chosen by cross-validation, see `smoothing`; default where no model is given.
     filtering, validation: what is low-passed and left out, what is set aside to test on.
-    ignore: kinds of doubts, or "all", that do not count in `IdentificationReport.verdict`.
+    ignore: kinds of doubts, or "all", that do not count in `IdentificationReport.verdict`. boxes: (2, 3) corners [m] of
+    bodies in their frames by name, where their mass can be (`models.link_boxes` of a URDF); else boxes about joints.
     progress(what, fraction) is called now and then; True draws a bar. Raises DataError, ExcitationError, SolverError,
     ArgumentError.
     """
@@ -75,6 +78,7 @@ def identify(
     say = (lambda what, fraction: None) if progress is None else function("progress", progress, "(what, fraction)")
     reading, validation = reading or Reading(), validation or Validation()
     reading.require_units_of(robot)
+    corners = checked_boxes("boxes", boxes, robot)
     say("reading", 0.0)
     raw = reading.read(log, robot)
     choose_smoothing = model is None if choose_smoothing is None else flag("choose_smoothing", choose_smoothing)
@@ -109,11 +113,10 @@ def identify(
     for name in missing:
         options[name] = _from_period(estimator, name, training, raw, period)
     options = with_chosen_prior(estimator, model, training, options, period, notes, doubts, say)
-    estimate, unconstrained = _estimates(estimator, model, training, options, notes, say)
+    estimate, free = _estimates(estimator, model, training, options, notes, say)
     say("done", 1.0)
-    return IdentificationReport(
-        estimate, training, test[0] if test else None, raw, unconstrained, notes, tuple(doubts), ignore
-    )
+    return IdentificationReport(estimate, training, test[0] if test else None, raw, free, notes, tuple(doubts), ignore,
+                                boxes=corners)  # fmt: skip
 
 
 def _check(robot, log, options, model, friction_curves, reading, filtering, validation) -> None:

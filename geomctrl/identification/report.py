@@ -28,6 +28,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -89,6 +90,7 @@ class IdentificationReport:
     doubts: tuple[Doubt, ...] = ()  # that came up on the way
     ignore: tuple[str, ...] = ()
     provenance: Provenance | None = None  # where it came from: `identify` says
+    boxes: Mapping[str, np.ndarray] = field(default_factory=dict)  # of bodies' geometry, for the verdict
 
     @property
     def robot(self) -> Robot:
@@ -101,7 +103,7 @@ class IdentificationReport:
         correlation = np.array([white["correlation"] for white in self.whiteness])
         seen = Evidence(
             self.estimate, self.training, self.fitted, self.errors, correlation, self.reference,
-            {**self.notes, **self.estimate.notes},
+            {**self.notes, **self.estimate.notes}, self.boxes,
         )  # fmt: skip
         return judged(seen, self.doubts, self.ignore)
 

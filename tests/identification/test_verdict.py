@@ -50,6 +50,7 @@ def test_fatal_doubts_come_first_with_what_to_do():
         "doubts": [
             {"kind": "sign", "fatal": True, "seen": FATAL.seen, "advice": "Turn it", "ignored": True},
         ],
+        "notes": [],
     }
 
 
@@ -146,6 +147,9 @@ def test_joints_that_hardly_moved_and_logs_that_tell_little():
     said = [d.seen for d in reported(still, model).verdict.doubts if d.kind == "excitation"]
     assert said[0].startswith("hardly moved: 'joint2' moved 0.0")
     poor = first(reported(log, model, "wls").verdict, "excitation").seen
+    assert poor.startswith(
+        "torques of other motions as far and as fast are not known well (standard deviation): 'joint1'"
+    )
     assert "inertial base parameters are not determined" in poor
     assert " +- " in poor
 

@@ -83,6 +83,7 @@ def verdict(report: Any) -> Markup:
             tag("span", "To do: ", doubt.advice, class_="soft"), tag("code", f" [{doubt.kind}]", class_="soft"))
         for doubt in sorted(doubts, key=lambda doubt: not doubt.fatal)
     ]  # fmt: skip
+    rows += [tag("li", tag("span", "Note: ", note, ".", class_="soft")) for note in report.verdict.notes]
     said = tag("strong", STATUS[status], ".", class_="status")
     return tag("div", said, tag("ul", rows) if rows else None, class_=f"verdict {status}", id="verdict", role="status")
 

@@ -10,24 +10,25 @@ one mistake is one doubt. To add a check write it, name its kind in `kinds.KINDS
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import NamedTuple
 
 from geomctrl.identification.doubts import Doubt
 
-from .bodies import bodies
+from .bodies import bodies, checked_boxes
 from .couplings import couplings
 from .driving import driving
-from .evidence import Evidence, FreeFit, Rows, free_fit
-from .excited import excited
+from .evidence import Evidence, FreeFit, Rows, fit_rows
+from .excited import excited, vague
 from .fit import converged, drift, explained, prior, unseen
 from .kinds import KINDS, ignorable
 from .result import Verdict
-from .scales import against_masses, best_scale
-from .trials import best_trial
+from .scales import against_masses, best_scale, profiles, untold
+from .trials import best_trial, tried, undecided
 
-__all__ = ["CHECKS", "KINDS", "ON_ROWS", "Evidence", "Verdict", "ignorable", "judged"]
+__all__ = ["CHECKS", "KINDS", "ON_ROWS", "Evidence", "Verdict", "checked_boxes", "ignorable", "judged"]
 
-ON_ROWS = (driving, against_masses, couplings)
-CHECKS = (explained, unseen, prior, converged, drift, bodies, excited)
+ON_ROWS = (driving, against_masses, couplings, excited)
+CHECKS = (explained, unseen, prior, converged, drift, bodies)
 
 
 ROUNDS = 4  # mistakes that are looked for one after the other
@@ -35,23 +36,35 @@ ROUNDS = 4  # mistakes that are looked for one after the other
 
 def judged(evidence: Evidence, doubts: Sequence[Doubt] = (), ignore: Sequence[str] = ()) -> Verdict:
     """The verdict; doubts: those there are already."""
-    rows, fit, found = undone(evidence)
+    seen = undone(evidence)
+    found = list(seen.doubts)
     for check in ON_ROWS:
-        found += check(evidence, rows, fit)
+        found += check(evidence, seen.rows, seen.fit)
     for check in CHECKS:
         found += check(evidence)
-    return Verdict.of((*found, *doubts), ignore)
+    found += doubts
+    return Verdict.of(found, ignore, [*seen.notes, *vague(evidence, found)])
 
 
-def undone(evidence: Evidence) -> tuple[Rows, FreeFit, list[Doubt]]:
-    """(rows with every mistake found undone, their fit, the doubts): the worst mistake first, then what is left."""
-    rows, doubts = evidence.rows, []
-    fit = free_fit(evidence.model, rows.factors(evidence.model))
-    for _ in range(ROUNDS):
-        found = [m for find in (best_trial, best_scale) if (m := find(evidence, rows, fit)) is not None]
-        if not found:
+class Undone(NamedTuple):
+    """Rows with every mistake found undone, their fit, the doubts, and notes on what they would not show."""
+
+    rows: Rows
+    fit: FreeFit
+    doubts: list[Doubt]
+    notes: list[str]
+
+
+def undone(evidence: Evidence) -> Undone:
+    """The worst mistake first, then what is left."""
+    model, rows, doubts = evidence.model, evidence.rows, []
+    fit = fit_rows(model, rows)
+    while True:
+        attempts, scales = tried(model, rows, fit, evidence.names), profiles(model, rows, fit)
+        found = [best_trial(evidence, rows, fit, attempts), best_scale(evidence, rows, scales)]
+        worst = max((x for x in found if x is not None), key=lambda x: x.evidence, default=None)
+        if worst is None or len(doubts) == ROUNDS:
             break
-        worst = max(found, key=lambda mistake: mistake.gain)
         doubts.append(worst.doubt)
         rows, fit = worst.rows, worst.fit
-    return rows, fit, doubts
+    return Undone(rows, fit, doubts, [*untold(evidence, scales), *undecided(evidence, rows, attempts)])

@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+
 import numpy as np
 
+from geomctrl.arguments import choice, exactly, instance
+from geomctrl.errors import ArgumentError
 from geomctrl.identification.doubts import Doubt
 from geomctrl.mechanism import inertia
 from geomctrl.robot import Robot
@@ -14,6 +19,7 @@ FLAT = 1e-3  # ratio of the least to the next axis of a body's second moments be
 HEAVY = 1.5  # mass in terms of all the model's masses together
 LIGHT = 1e-3  # of the mean mass: nothing to be said about where the centre of mass of such a body is
 MARGIN = 0.5  # of a link's extent, or of the mean link's, by which its box is wider than its joints
+SHELL = 0.1  # of the longest side of a link's geometry, by which its box is wider than that
 
 
 def bodies(evidence: Evidence) -> list[Doubt]:
@@ -22,8 +28,9 @@ def bodies(evidence: Evidence) -> list[Doubt]:
     pi = e.x[: e.model.inertial].reshape(-1, 10)
     impossible = {name: why for name, why in e.verdicts.items() if why is not None}
     flat, heavy, outside = [], [], []
-    total, boxes = robot.parameters[:, 0].sum(), joint_boxes(robot)
-    for name, body, before, box in zip(robot.body_names, pi, robot.parameters, boxes):
+    total = robot.parameters[:, 0].sum()
+    for name, body, before, by_joints in zip(robot.body_names, pi, robot.parameters, joint_boxes(robot)):
+        box = _wider(evidence.boxes[name]) if name in evidence.boxes else by_joints
         if name in impossible:
             continue
         axes = _second_moments(body)
@@ -34,13 +41,27 @@ def bodies(evidence: Evidence) -> list[Doubt]:
             heavy.append(f"{name!r} {body[0]:.4g} kg")
         c = inertia.com(body)
         if body[0] > LIGHT * pi[:, 0].mean() and _outside(c, box) and not _outside_before(before, box):
-            outside.append(f"{name!r} at ({', '.join(f'{x:.3g}' for x in c)}) m")
+            what = "its geometry" if name in evidence.boxes else "a box about its joints half as wide again"
+            outside.append(f"{name!r} at ({', '.join(f'{x:.3g}' for x in c)}) m, outside {what}")
     return [
         *_impossible(evidence, impossible),
         *_edge(flat),
         *_masses(heavy, total),
         *_centres(outside),
     ]
+
+
+def checked_boxes(name: str, given: Any, robot: Robot) -> dict[str, np.ndarray]:
+    """Boxes (2, 3) by bodies' names, lower corners first; None: none. Raises ArgumentError."""
+    if given is None:
+        return {}
+    out = {}
+    for body, box in instance(name, given, Mapping, "a dict of boxes (2, 3) by the names of bodies").items():
+        choice(f"{name}: a body", body, robot.body_names)
+        out[body] = exactly(f"{name}[{body!r}]", box, (2, 3))
+        if (out[body][0] > out[body][1]).any():
+            raise ArgumentError(f"{name}[{body!r}]: expected the lower corner first, got {box!r:.80}")
+    return out
 
 
 def _second_moments(body: np.ndarray) -> np.ndarray:
@@ -67,6 +88,12 @@ def joint_boxes(robot: Robot) -> list[np.ndarray]:
         wider = MARGIN * max(float((high - low).max()), typical)
         boxes.append(np.array([low - wider, high + wider]))
     return boxes
+
+
+def _wider(box: np.ndarray) -> np.ndarray:
+    """A box of geometry, with room for what the geometry leaves out: screws, cables, its own tolerance."""
+    room = SHELL * float((box[1] - box[0]).max())
+    return np.array([box[0] - room, box[1] + room])
 
 
 def _outside(c: np.ndarray, box: np.ndarray) -> bool:
@@ -112,6 +139,6 @@ def _masses(heavy: list[str], total: float) -> list[Doubt]:
 def _centres(outside: list[str]) -> list[Doubt]:
     if not outside:
         return []
-    seen = f"centre of mass outside the link, a box about its joints half as wide again: {', '.join(outside)}"
+    seen = f"centre of mass outside the link: {'; '.join(outside)}"
     advice = "Weigh the prior more (--prior-weight); the log does not tell where these masses are"
     return [Doubt("bodies", seen, advice)]

@@ -14,7 +14,8 @@ from geomctrl.identification.doubts import Doubt
 
 from .evidence import POOR, ROWS, Evidence, FreeFit, Rows
 
-SHARE = 0.4  # of a joint's squared residual that another joint has to take away
+CHANCE = 1e-3  # that any pair of joints seems as coupled by chance
+COLUMNS = 4  # of another joint's motion
 SURE, LIKELY = 0.2, 0.1  # of a joint's torques that it takes away
 DISTINCT = 1e-3  # eigenvalue of the new columns, of unit length, below which the regressor holds them already
 
@@ -26,10 +27,10 @@ def couplings(evidence: Evidence, rows: Rows, fit: FreeFit) -> list[Doubt]:
     it; not where mistakes were undone, which the log itself knows nothing of.
     """
     motion = _motion(evidence, rows.v, rows.a)
-    Y = evidence.model.regressor(rows.q, rows.v, rows.a)[..., evidence.model.base.columns]
-    found = _taken(Y, motion, rows.torques(evidence.model), rows.used, fit.weights, fit.relative)
+    Y = rows.regressor(evidence.model)
+    found = _taken(Y, motion, rows.torques(evidence.model), rows.used, fit)
     if found and rows is evidence.rows:
-        found = _taken(*_low_passed(evidence), evidence.free.weights, evidence.free.relative)
+        found = _taken(*_low_passed(evidence), evidence.free)
     return [_doubt(evidence, i, j, torque, share) for i, j, torque, share in found]
 
 
@@ -68,17 +69,26 @@ def _low_passed(evidence: Evidence) -> tuple[np.ndarray, np.ndarray, np.ndarray,
     return Y, motion, tau, mask
 
 
-def _taken(Y, motion, torques, used, weights, relative) -> list[tuple[int, int, float, float]]:
+def _taken(Y, motion, torques, used, fit: FreeFit) -> list[tuple[int, int, float, float]]:
     """(joint, other joint, part of its torques, share of its squared residual) that matter, the largest first."""
-    share = explained(Y, motion, torques, used * weights)
-    torque = relative[:, None] * np.sqrt(np.minimum(share, 1.0))
+    share = explained(Y, motion, torques, used * fit.weights)
+    torque = fit.relative[:, None] * np.sqrt(np.minimum(share, 1.0))
+    sure = _probability(share, fit.freedom[:, None]) * len(share) * (len(share) - 1) < CHANCE
     found, seen = [], set()
     for i, j in zip(*np.unravel_index(np.argsort(-torque, axis=None), torque.shape)):
         pair = frozenset((int(i), int(j)))
-        if torque[i, j] >= LIKELY and share[i, j] >= SHARE and not pair & seen:
+        if torque[i, j] >= LIKELY and sure[i, j] and not pair & seen:
             seen |= pair
             found.append((int(i), int(j), float(torque[i, j]), float(share[i, j])))
     return found
+
+
+def _probability(share: np.ndarray, freedom: np.ndarray) -> np.ndarray:
+    """That so much or more of a squared residual is taken away by chance: F test of COLUMNS new ones."""
+    from scipy.stats import f
+
+    left = np.maximum(freedom - COLUMNS, 1.0)
+    return f.sf(share / COLUMNS * left / np.maximum(1.0 - share, 1e-12), COLUMNS, left)
 
 
 def explained(Y: np.ndarray, motion: np.ndarray, torques: np.ndarray, w: np.ndarray) -> np.ndarray:

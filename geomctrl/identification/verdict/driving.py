@@ -24,7 +24,7 @@ def driving(evidence: Evidence, rows: Rows, fit: FreeFit) -> list[Doubt]:
     rubs = np.isin(np.array(model.kinds)[columns], DISSIPATIVE)
     still = np.zeros_like(rows.v)
     weight = model.regressor(rows.q, still, still)[..., columns]
-    covariance, doubts = evidence.inflation * fit.covariance, []
+    covariance, doubts = fit.covariance, []
     torques = rows.torques(model)
     for k, name in enumerate(evidence.names):
         if not rows.used[:, k].any():

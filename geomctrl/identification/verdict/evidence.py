@@ -3,25 +3,94 @@
 The rows are spread evenly over the training data. Their torques are low-passed as the estimator sees them, their
 regressor is not: whatever is compared is compared on the same rows. They hold the torques that were measured, so that a
 trial can change signs and units where they are wrong: before the known armature's share is taken off.
+
+How sure a comparison is. Residuals of a log hang together in time: joint k has n_k = rows / correlation independent
+ones, of which parameters take h_k, their leverage, and d_k = n_k - h_k are left. Fits are compared by
+
+    L = sum_k d_k log |r_k|
+
+minus the logarithm of the restricted likelihood of Gaussian residuals of unknown size (Patterson and Thompson 1971),
+so that 2 (L_0 - L_1) is about chi squared of one degree of freedom where one parameter was free in fit 1 only.
+What the model lacks (friction's shape, backlash, elasticity) leaves residuals that last longer than a sensor's noise,
+and so fewer independent ones: the same gain is then worth less.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 
-from geomctrl.identification.compressed import Compressed, Factors
+from geomctrl.identification.compressed import Compressed
 from geomctrl.identification.data import Dataset
 from geomctrl.identification.doubts import Doubt
 from geomctrl.identification.estimators import Estimate
+from geomctrl.identification.estimators.residuals import autocorrelation, correlation_factor
 from geomctrl.identification.model import RegressorModel
 
 ROWS = 500  # at most
 POOR = 1e-6  # relative singular value below which a direction of the scaled base regressor is left at zero
-LEAST = 1e-9  # of a joint's torques: a residual below it is rounding
+LEAST = 1e-6  # of a joint's torques: a residual below it is rounding
+FEWEST = 2.0  # independent residuals that a joint has at least
+
+
+@dataclass(frozen=True, eq=False)
+class Products:
+    """All that least squares need of rows: per joint the products (nv, m, m) of its columns [Y_k of the base
+    parameters, others, tau_k], and how many rows there are, `counts` (nv,).
+    """
+
+    products: np.ndarray
+    counts: np.ndarray
+
+    @classmethod
+    def of(cls, columns: np.ndarray, used: np.ndarray) -> Products:
+        """columns (n, nv, m) of which `used` (n, nv) count."""
+        A = np.where(used[..., None], columns, 0.0).transpose(1, 2, 0)
+        return cls(A @ A.transpose(0, 2, 1), used.sum(0))
+
+    @classmethod
+    def of_factors(cls, model: RegressorModel, c: Compressed) -> Products:
+        """Of a whole log."""
+        columns = model.base.columns
+        place = np.full(model.size, -1)
+        place[columns] = np.arange(len(columns))
+        out = np.zeros((len(c.factors), len(columns) + 1, len(columns) + 1))
+        for k, (at, R) in enumerate(zip(model.active, c.factors)):
+            block, kept = np.zeros((len(R), len(columns) + 1)), place[at] >= 0
+            block[:, place[at][kept]], block[:, -1] = R[:, :-1][:, kept], R[:, -1]
+            out[k] = block.T @ block
+        return cls(out, c.counts)
+
+    @property
+    def norms(self) -> np.ndarray:
+        """|tau_k| (nv,) [N m]."""
+        return np.sqrt(self.products[:, -1, -1])
+
+    def solve(self, weights: np.ndarray) -> np.ndarray:
+        """x (m - 1,) of least squares, joints weighted; directions below POOR are left at nearly zero."""
+        P, b, length = self._scaled(weights)
+        return np.linalg.solve(P, b) / length
+
+    def covariance(self, weights: np.ndarray) -> np.ndarray:
+        """(m - 1, m - 1): the inverse of the normal matrix."""
+        P, _, length = self._scaled(weights)
+        return np.linalg.inv(P) / length / length[:, None]
+
+    def _scaled(self, weights: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        P = np.tensordot(weights**2, self.products, 1)
+        length = np.sqrt(np.diag(P)[:-1])
+        length = np.where(length > 1e-12 * length.max(initial=0.0), length, np.inf)
+        return P[:-1, :-1] / length / length[:, None] + POOR**2 * np.eye(len(length)), P[:-1, -1] / length, length
+
+    def residuals(self, x: np.ndarray) -> np.ndarray:
+        """|tau_k - Y_k x| (nv,), not below what rounding leaves."""
+        y = np.append(x, -1.0)
+        squares = np.einsum("i,kij,j->k", y, self.products, y)
+        return np.maximum(np.sqrt(np.maximum(squares, 0.0)), LEAST * self.norms)
 
 
 @dataclass(frozen=True, eq=False)
@@ -39,11 +108,9 @@ class Rows:
         """What the model's columns are to explain (n, nv): less what the known armature takes."""
         return self.tau - self.a * model.known_armature
 
-    def factors(self, model: RegressorModel) -> Compressed:
-        """Triangular factors of the model's regressor on these rows."""
-        out = Factors(model)
-        out.add(model.blocks(self.q, self.v, self.a), self.torques(model), self.used)
-        return out.result()
+    def regressor(self, model: RegressorModel) -> np.ndarray:
+        """(n, nv, nb): of the base parameters."""
+        return model.regressor(self.q, self.v, self.a)[..., model.base.columns]
 
     def with_motion(self, T: np.ndarray) -> Rows:
         """With joint coordinates T q, T (nv, nv)."""
@@ -57,65 +124,94 @@ class Rows:
 
 @dataclass(frozen=True, eq=False)
 class FreeFit:
-    """Weighted least squares of base parameters without prior or constraints; directions not excited are left at zero.
+    """Least squares of base parameters without prior or constraints; directions not excited are left at zero.
 
-    values (nb,), covariance (nb, nb) for white residuals; residuals (nv,): |tau_k - Y_k x| [N m]; weights (nv,): one
-    over each joint's root mean square residual; relative (nv,): |tau_k - Y_k x| / |tau_k|.
+    values (nb,), their covariance (nb, nb), correlation of residuals counted; residuals (nv,): |tau_k - Y_k x| [N m];
+    relative (nv,): the same in terms of |tau_k|; independent, freedom (nv,): how many independent residuals a joint
+    has, and has left besides parameters; weights (nv,): root of freedom over residuals, 0 for joints without torques.
     """
 
     values: np.ndarray
     covariance: np.ndarray
     residuals: np.ndarray
-    weights: np.ndarray
     relative: np.ndarray
+    independent: np.ndarray
+    freedom: np.ndarray
+    weights: np.ndarray
 
     def gain_over(self, other: FreeFit) -> float:
-        """By how much less torque is left unexplained than by another fit: the sum over joints of log |r_other| / |r|.
-
-        It is the gain in the likelihood of Gaussian residuals of unknown size, a row.
-        """
+        """By how much less torque is left unexplained than by another fit: sum over joints of log |r_other| / |r|."""
         live = (self.residuals > 0.0) & (other.residuals > 0.0)
         return float(np.log(other.residuals[live] / self.residuals[live]).sum())
+
+    def evidence_over(self, other: FreeFit, order: np.ndarray | None = None, own: bool = False) -> float:
+        """By how much the log likelihood is higher than another fit's, L of the module's text with that fit's freedom,
+        or with this one's `own`, which is more where the other leaves much that hangs together.
+
+        order (nv,): where the joints' torques were in the other fit, if they changed places.
+        """
+        r0, freedom = (x if order is None else x[order] for x in (other.residuals, other.freedom))
+        freedom = self.freedom if own else freedom
+        live = (self.residuals > 0.0) & (r0 > 0.0)
+        return float((freedom[live] * np.log(r0[live] / self.residuals[live])).sum())
 
 
 @dataclass(frozen=True, eq=False)
 class Mistake:
-    """Something wrong with the log: how much better it is explained without (`FreeFit.gain_over`), the doubt, and the
-    rows with it undone, with their fit.
+    """Something wrong with the log: how much likelier it is without (`FreeFit.evidence_over`), the doubt, and the rows
+    with it undone, with their fit.
     """
 
-    gain: float
+    evidence: float
     doubt: Doubt
     rows: Rows
     fit: FreeFit
 
 
-def base_blocks(model: RegressorModel, c: Compressed) -> list[np.ndarray]:
-    """Per joint the factor of [Y_k tau_k] with the columns of the base parameters alone."""
-    columns = model.base.columns
-    place = np.full(model.size, -1)
-    place[columns] = np.arange(len(columns))
-    blocks = []
-    for at, R in zip(model.active, c.factors):
-        block, kept = np.zeros((len(R), len(columns) + 1)), place[at] >= 0
-        block[:, place[at][kept]], block[:, -1] = R[:, :-1][:, kept], R[:, -1]
-        blocks.append(block)
-    return blocks
+def free_fit(data: Products, independent: np.ndarray, iterations: int = 3, start: np.ndarray | None = None) -> FreeFit:
+    """The maximum of L: least squares, each joint weighted by the root of its freedom over its residual.
 
-
-def free_fit(model: RegressorModel, c: Compressed, iterations: int = 3) -> FreeFit:
-    """Least squares, each joint weighted by one over its residual."""
-    blocks, counts, norms = base_blocks(model, c), np.maximum(c.counts, 1), c.norms
-    live = norms > 0.0
+    independent (nv,): independent residuals a joint; start: weights to begin with.
+    """
+    norms = data.norms
+    live, freedom = norms > 0.0, np.maximum(independent, FEWEST)
     size = np.where(live, norms, 1.0)
-    weights = np.where(live, np.sqrt(counts) / size, 0.0)
+    weights = np.where(live, np.sqrt(freedom) / size, 0.0) if start is None else start
     for _ in range(iterations):
-        A = np.vstack([w * block for w, block in zip(weights, blocks)])
-        values, half = least_squares(A[:, :-1], A[:, -1])
-        residuals = np.array([np.linalg.norm(block[:, :-1] @ values - block[:, -1]) for block in blocks])
-        residuals = np.where(live, np.maximum(residuals, LEAST * size), 0.0)
-        weights = np.where(live, np.sqrt(counts) / np.where(live, residuals, 1.0), 0.0)
-    return FreeFit(values, half @ half.T, residuals, weights, residuals / size)
+        values = data.solve(weights)
+        residuals = data.residuals(values)
+        covariance = data.covariance(weights)
+        leverage = weights**2 * np.einsum("ij,kji->k", covariance, data.products[:, :-1, :-1])
+        freedom = np.maximum(independent - leverage, np.minimum(FEWEST, independent))
+        weights = np.where(live, np.sqrt(freedom) / np.where(live, residuals, 1.0), 0.0)
+    residuals = np.where(live, residuals, 0.0)
+    return FreeFit(values, data.covariance(weights), residuals, residuals / size, independent, freedom, weights)
+
+
+def fit_rows(model: RegressorModel, rows: Rows, extra: np.ndarray | None = None) -> FreeFit:
+    """The free fit on rows; extra (n, nv, m): columns beside the model's."""
+    data, Y, torques = _rows_products(model, rows, extra)
+    first = free_fit(data, data.counts.astype(float))
+    return free_fit(data, independent_rows(torques - Y @ first.values, rows.used), start=first.weights)
+
+
+def fit_rows_like(model: RegressorModel, rows: Rows, fit: FreeFit, order: np.ndarray) -> FreeFit:
+    """The same with another fit's numbers of independent residuals and weights to start with; order: as in
+    `FreeFit.evidence_over`."""
+    data, _, _ = _rows_products(model, rows, None)
+    return free_fit(data, fit.independent[order], start=fit.weights[order])
+
+
+def _rows_products(model: RegressorModel, rows: Rows, extra: np.ndarray | None):
+    Y, torques = rows.regressor(model), rows.torques(model)
+    Y = Y if extra is None else np.concatenate((Y, extra), -1)
+    return Products.of(np.concatenate((Y, torques[..., None]), -1), rows.used), Y, torques
+
+
+def independent_rows(residuals: np.ndarray, used: np.ndarray) -> np.ndarray:
+    """(nv,): how many residuals (n, nv) count as independent, their autocorrelation summed."""
+    correlation = [correlation_factor(autocorrelation(r)) for r in np.where(used, residuals, 0.0).T]
+    return used.sum(0) / np.array(correlation)
 
 
 def least_squares(A: np.ndarray, b: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -131,7 +227,8 @@ def least_squares(A: np.ndarray, b: np.ndarray) -> tuple[np.ndarray, np.ndarray]
 @dataclass(frozen=True, eq=False)
 class Evidence:
     """A fit and its data, as a report holds them: `fitted` (t, tau, predicted, mask) of the training data, `errors` of
-    "training" and maybe "test", `reference`: the estimate with a covariance, `notes` of pipeline and estimator.
+    "training" and maybe "test", `reference`: the estimate with a covariance, `notes` of pipeline and estimator;
+    `boxes`: (2, 3) about the geometry of bodies that have some, by name [m].
     """
 
     estimate: Estimate
@@ -141,6 +238,7 @@ class Evidence:
     correlation: np.ndarray
     reference: Estimate | None
     notes: dict[str, Any]
+    boxes: Mapping[str, np.ndarray] = field(default_factory=dict)
 
     @property
     def model(self) -> RegressorModel:
@@ -161,10 +259,5 @@ class Evidence:
     @cached_property
     def free(self) -> FreeFit:
         """Least squares on all rows of the training data."""
-        return free_fit(self.model, self.estimate.training)
-
-    @property
-    def inflation(self) -> float:
-        """By how much correlated residuals inflate a variance on `rows`: less than on the log where these are fewer."""
-        thinning = self.estimate.training.counts.max() / max(len(self.rows.t), 1)
-        return max(1.0, float(np.mean(self.correlation)) / max(thinning, 1.0))
+        c = self.estimate.training
+        return free_fit(Products.of_factors(self.model, c), c.counts / self.correlation)

@@ -43,15 +43,21 @@ def unseen(evidence: Evidence) -> list[Doubt]:
     """Unseen errors far above training errors."""
     if "test" not in evidence.errors:
         return []
-    seen, test = (evidence.errors[part]["relative_error"] for part in ("training", "test"))
+    seen, test = (_of_motion(evidence.errors[part]) for part in ("training", "test"))
     if not np.isfinite(test) or test < max(UNSEEN, WORSE * seen):
         return []
-    words = f"unseen data are predicted to {100 * test:.3g} %, the training data to {100 * seen:.3g} %"
+    words = f"unseen motion is predicted to {100 * test:.3g} %, the training data to {100 * seen:.3g} %"
     advice = (
         "Log a longer and richer motion, or one more like what the robot is to do; keep fewer parameters, or weigh the"
         " prior more (--prior-weight); is the test motion near standstill, or another load?"
     )
     return [Doubt("unseen", words, advice, bool(test > UNSEEN_LOST and test > FAR_WORSE * seen))]
+
+
+def _of_motion(errors: dict) -> float:
+    """The relative error where joints move, if they do: at rest friction is what holds them, and no model knows it."""
+    moving = errors.get("moving_error", np.nan)
+    return moving if np.isfinite(moving) else errors["relative_error"]
 
 
 def converged(evidence: Evidence) -> list[Doubt]:

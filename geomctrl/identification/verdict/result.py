@@ -27,21 +27,25 @@ class Verdict:
     """status "trust", "doubts" or "distrust" (one doubt is fatal), from doubts that nobody asked to ignore.
 
     doubts: those that count, the fatal ones first; ignored: those whose kind is in `ignore`, which says nothing about
-    them being wrong. exit_status: of `geomctrl identify`: 0 trust, 1 distrust, 3 doubts.
+    them being wrong; notes: what the log can not tell, which speaks neither for nor against it. exit_status: of
+    `geomctrl identify`: 0 trust, 1 distrust, 3 doubts.
     """
 
     doubts: tuple[Doubt, ...] = ()
     ignored: tuple[Doubt, ...] = ()
+    notes: tuple[str, ...] = ()
 
     @classmethod
-    def of(cls, found: Sequence[Doubt], ignore: Sequence[str] = ()) -> Verdict:
+    def of(cls, found: Sequence[Doubt], ignore: Sequence[str] = (), notes: Sequence[str] = ()) -> Verdict:
         """From all that was found; ignore: kinds of doubts, or "all". Raises ArgumentError."""
         found, ignore = listed("found", found), ignorable("ignore", ignore)
         for doubt in found:
             instance("found", doubt, Doubt, "Doubts")
+        for note in listed("notes", notes):
+            instance("notes", note, str, "sentences")
         ordered = sorted(dict.fromkeys(found), key=lambda doubt: not doubt.fatal)
         out = [d for d in ordered if ALL in ignore or d.kind in ignore]
-        return cls(tuple(d for d in ordered if d not in out), tuple(out))
+        return cls(tuple(d for d in ordered if d not in out), tuple(out), tuple(notes))
 
     @property
     def status(self) -> str:
@@ -58,12 +62,14 @@ class Verdict:
         return IN_WORDS[self.status] + (f" (ignored: {left_out})" if left_out else "")
 
     def text(self) -> str:
-        """Of several lines: the status, then each doubt with its numbers and what to do."""
+        """Of several lines: the status, each doubt with its numbers and what to do, notes."""
         lines = [f"verdict: {self}"]
         for doubt in self.doubts:
             lines += _item("FATAL" if doubt.fatal else "doubt", doubt)
         for doubt in self.ignored:
             lines += _item("ignored", doubt)
+        for note in self.notes:
+            lines += textwrap.wrap(f"note: {note}", WIDTH, initial_indent="  ", subsequent_indent="      ")
         return "\n".join(lines)
 
     def tables(self) -> dict[str, Any]:
@@ -73,7 +79,7 @@ class Verdict:
             for doubts, out in ((self.doubts, False), (self.ignored, True))
             for d in doubts
         ]
-        return {"status": self.status, "exit_status": self.exit_status, "doubts": rows}
+        return {"status": self.status, "exit_status": self.exit_status, "doubts": rows, "notes": list(self.notes)}
 
 
 def _item(mark: str, doubt: Doubt) -> list[str]:

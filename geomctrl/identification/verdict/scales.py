@@ -1,109 +1,197 @@
 """Torques in other units: one joint's against the others', and all against the masses of the model given.
 
-A joint: tau_k = s Y_k x with s free, all parameters x fitted again by Gauss-Newton. Inertial parameters are shared
-with the other joints' torques, so that s is determined where joint k feels more than its own friction and inertia.
+A joint: tau_k = s (Y_k x + known) with s free, all parameters x fitted again. Inertial parameters are shared with the
+other joints' torques, and the known armature is known, so that s is determined as far as joint k feels more than its
+own friction and inertia. Its likelihood is followed over all s: those not less likely than the best by LIKELY are its
+interval. If that leaves out 1, the unit is doubted; if it leaves in 1/2 or 2, the log can not tell a unit that is so
+far off, and the report says so instead of nothing. So torques of a joint that are half or twice what they should be, or
+farther off, are doubted or said not to be told, or the interval does not hold the truth.
+
 All: tau = s (Y_inertial x0) + friction and offsets, with x0 the model's own bodies.
 """
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from dataclasses import dataclass, replace
 
 import numpy as np
 
-from geomctrl.identification.compressed import triangle
 from geomctrl.identification.doubts import Doubt
 from geomctrl.identification.model import RegressorModel
 
-from .evidence import LEAST, Evidence, FreeFit, Mistake, Rows, free_fit, least_squares
+from .evidence import Evidence, FreeFit, Mistake, Products, Rows, fit_rows, least_squares
 
-SURE, LIKELY = 0.5, 0.3  # gain in the log residuals summed over joints, as for trials
-FAR, APART = np.log(1.3), 4.0  # least |log s|, and how many standard deviations
-AS_GOOD = 0.1  # of the best gain: joints within are not told apart
-ITERATIONS, STEP, FARTHEST = 20, 1.0, np.log(1e5)  # Gauss-Newton's, its largest step in log s, where it gives up
+LIKELY, SURE = 8.0, 12.0  # log likelihood: four and five standard deviations, of some ten joints
+WORTH = 2.0  # log likelihood from which a scale is looked at again
+FAR = np.log(1.3)  # least |log s| that matters
+TOLD = np.log(2.0)  # |log s| that a log should tell
+ALIKE = 3.0  # log likelihood by which joints are told apart: 20 to 1
+NEAR_ONE = np.linspace(-1.5, 1.5, 13)  # log s
+BEYOND = np.geomspace(2.0, np.log(1e5), 6)
+GRID = np.sort(np.concatenate((NEAR_ONE, BEYOND, -BEYOND)))
+CLOSER = 4  # times that the grid is refined about the best, each time to a quarter
 WRONG, STRANGE = 100.0, 5.0  # factor between the log's torques and those of the model's bodies
-CHANCE = 10.0  # twice the gain times independent rows is chi squared of one degree of freedom where there is no scale
+APART = 4.0  # standard deviations
 
 
-class Scale(NamedTuple):
-    """`factor` s of one joint's torques, the standard deviation of log s, and the gain in the log residuals."""
+@dataclass(frozen=True, eq=False)
+class Profile:
+    """How likely scales of some joints' torques are: at which log s (m,), in order, and by how much less likely than
+    the best they are, `below` (m,).
+    """
 
-    gain: float
-    factor: float
-    deviation: float
+    joints: tuple[int, ...]
+    at: np.ndarray
+    below: np.ndarray
+
+    @property
+    def log_scale(self) -> float:
+        """The likeliest."""
+        return float(self.at[np.argmin(self.below)])
+
+    @property
+    def evidence(self) -> float:
+        """By how much the best scale is likelier than 1."""
+        return float(np.interp(0.0, self.at, self.below))
+
+    @property
+    def interval(self) -> tuple[float, float]:
+        """(low, high) of log s; infinite where what was looked at ends before."""
+        inside = np.flatnonzero(self.below < LIKELY)
+        return self._edge(inside[0], -1), self._edge(inside[-1], 1)
+
+    def _edge(self, i: int, step: int) -> float:
+        """Between points i and i + step, the root of the likelihood taken as linear: so it is of a Gaussian's."""
+        if not 0 <= i + step < len(self.at):
+            return step * np.inf
+        (x, y), (r0, r1) = self.at[[i, i + step]], np.sqrt(self.below[[i, i + step]])
+        return float(x + (np.sqrt(LIKELY) - r0) / (r1 - r0) * (y - x))
+
+    @property
+    def wrong(self) -> bool:
+        """Whether the scale is another than 1: it is told, from 0 and from infinity too. Torques that any small scale
+        explains as well are such as bodies do not explain at all, in no unit."""
+        return self.evidence > LIKELY and abs(self.log_scale) > FAR and bool(np.isfinite(self.interval).all())
+
+    @property
+    def open(self) -> bool:
+        """Whether half or twice the torques would look the same."""
+        low, high = self.interval
+        return not self.wrong and (low < -TOLD or high > TOLD)
 
 
-NO_SCALE = Scale(0.0, 1.0, np.inf)
+def best_scale(evidence: Evidence, rows: Rows, found: list[Profile]) -> Mistake | None:
+    """The joint, or the joints from one on to the last (small drives), whose scale explains most, if that is not 1."""
+    wrong = [p for p in found if p.wrong]
+    if not wrong:
+        return None
+    best = max(wrong, key=lambda p: p.evidence)
+    alike = [
+        p.joints[0]
+        for p in found
+        if len(p.joints) == 1 and p.evidence > best.evidence - ALIKE and p.joints[0] not in best.joints
+    ]
+    right = _in_unit(rows, best.joints, best.log_scale)
+    who, others = (", ".join(repr(evidence.names[k]) for k in x) for x in (best.joints, alike))
+    return Mistake(best.evidence, _doubt(who, others, best), right, fit_rows(evidence.model, right))
 
 
-def best_scale(evidence: Evidence, rows: Rows, fit: FreeFit) -> Mistake | None:
-    """The joint, or the joints from one on to the last (small drives), whose scale explains most, if it explains much
-    more than the log as it is."""
-    model, n = evidence.model, evidence.model.robot.nv
+def profiles(model: RegressorModel, rows: Rows, fit: FreeFit) -> list[Profile]:
+    """Of every joint with torques, and of the joints from one on to the last; none of a robot of one joint."""
+    n = model.robot.nv
     if n < 2:
-        return None
-    blocks = _blocks(model, rows)
-    groups = [(k,) for k in range(n)] + [tuple(range(k, n)) for k in range(2, n - 1)]
-    found = [_scale_of(group, blocks, rows, fit, evidence.inflation) for group in groups]
-    gains = np.array([scale.gain for scale in found])
-    best = int(np.argmax(gains))
-    if gains[best] < max(LIKELY, CHANCE * evidence.inflation / len(rows.t)):
-        return None
-    alike = [k for k in np.flatnonzero(gains[:n] > (1.0 - AS_GOOD) * gains[best]) if k not in groups[best]]
-    right = rows.with_torques(np.diag(np.where(np.isin(np.arange(n), groups[best]), 1.0 / found[best].factor, 1.0)))
-    after = free_fit(model, right.factors(model))
-    who, others = (", ".join(repr(evidence.names[k]) for k in x) for x in (groups[best], alike))
-    return Mistake(float(gains[best]), _doubt(who, others, *found[best]), right, after)
+        return []
+    Y, known = rows.regressor(model), rows.a * model.known_armature
+    data = Products.of(np.concatenate((Y, known[..., None], rows.tau[..., None]), -1), rows.used)
+    sets = [(k,) for k in range(n)] + [tuple(range(k, n)) for k in range(2, n - 1)]
+    return [_of(joints, model, rows, data, fit) for joints in sets if fit.weights[list(joints)].all()]
 
 
-def _blocks(model: RegressorModel, rows: Rows) -> list[np.ndarray]:
-    """Per joint the triangle of [Y_k of the base parameters, what the known armature takes, measured torque]."""
-    Y = model.regressor(rows.q, rows.v, rows.a)[..., model.base.columns]
-    A = np.concatenate((Y, (rows.a * model.known_armature)[..., None], rows.tau[..., None]), -1)
-    return [triangle(np.asfortranarray(A[rows.used[:, k], k])) for k in range(model.robot.nv)]
+def _of(joints: tuple[int, ...], model: RegressorModel, rows: Rows, data: Products, fit: FreeFit) -> Profile:
+    """The profile. Where the best scale is far from 1, residuals are counted as independent as they are there: those of
+    torques in a wrong unit hang together, as what a model can not explain does."""
+    first = _profile(joints, data, fit)
+    if first.evidence < WORTH or abs(first.log_scale) < FAR:
+        return first
+    there = fit_rows(model, _in_unit(rows, joints, first.log_scale))
+    return _profile(joints, data, replace(fit, freedom=there.freedom))
 
 
-def _scale_of(group: tuple[int, ...], blocks: list[np.ndarray], rows: Rows, fit: FreeFit, inflation: float) -> Scale:
-    """How many times the torques of some joints are those of the model; NO_SCALE: near 1, or not determined."""
-    if not fit.weights[list(group)].all():
-        return NO_SCALE
-    counts, norms = np.maximum(rows.used.sum(0), 1), np.array([np.linalg.norm(block[:, -1]) for block in blocks])
-    x, g, w, step, deviation, residuals = fit.values, 0.0, fit.weights, np.inf, np.inf, fit.residuals
-    for _ in range(ITERATIONS):
-        A = np.vstack([wj * _linear(block, x, g, j in group) for j, (block, wj) in enumerate(zip(blocks, w))])
-        change, half = least_squares(A[:, :-1], A[:, -1])
-        step, deviation = float(change[-1]), float(np.linalg.norm(half[-1])) * np.sqrt(inflation)
-        size = min(1.0, STEP / max(abs(step), 1e-12))
-        x, g = x + size * change[:-1], g + size * step
-        residuals = np.array(
-            [np.linalg.norm(_linear(block, x, g, j in group)[:, -1]) for j, block in enumerate(blocks)]
-        )
-        w = np.where(w > 0.0, np.sqrt(counts) / np.maximum(residuals, LEAST * norms + 1e-300), 0.0)
-        if abs(step) < 1e-3 or abs(g) > FARTHEST:
-            break
-    live = w > 0.0
-    gain = float(np.log(fit.residuals[live] / np.maximum(residuals[live], 1e-300)).sum())
-    told = abs(step) < 1e-2 and deviation > 0.0 and abs(g) > max(FAR, APART * deviation)
-    return Scale(gain, float(np.exp(g)), deviation) if told else NO_SCALE
+def _in_unit(rows: Rows, joints: tuple[int, ...], log_scale: float) -> Rows:
+    """With torques of these joints divided by their scale."""
+    group = np.isin(np.arange(rows.tau.shape[1]), joints)
+    return rows.with_torques(np.diag(np.where(group, np.exp(-log_scale), 1.0)))
 
 
-def _linear(block: np.ndarray, x: np.ndarray, g: float, free: bool) -> np.ndarray:
-    """[d/dx, d/dg, what is left] of tau = e^g (Y x + known) at x and g; g is 0 where it is not free."""
-    s = np.exp(g) if free else 1.0
-    own = s * (block[:, :-2] @ x + block[:, -2])
-    return np.column_stack((s * block[:, :-2], own * free, block[:, -1] - own))
+def _profile(joints: tuple[int, ...], data: Products, fit: FreeFit) -> Profile:
+    """The likelihood over GRID, from 1 outwards, and closer and closer about the best."""
+    found: dict[float, tuple[float, np.ndarray]] = {}
+    middle = int(np.argmin(np.abs(GRID)))
+    for way in (GRID[middle:], GRID[:middle][::-1]):
+        weights = fit.weights
+        for g in way.tolist():
+            found[g] = likelihood, weights = _at(g, joints, data, fit, weights)
+    for _ in range(CLOSER):
+        at = sorted(found)
+        best = max(range(len(at)), key=lambda i: found[at[i]][0])
+        for low, high in zip(at[max(best - 1, 0) : best + 1], at[max(best, 1) : best + 2]):
+            for g in np.linspace(low, high, 5)[1:-1].tolist():
+                found[g] = _at(g, joints, data, fit, found[at[best]][1])
+    at = np.array(sorted(found))
+    likelihood = np.array([found[g][0] for g in at])
+    return Profile(joints, at, likelihood.max() - likelihood)
 
 
-def _doubt(names: str, others: str, gain: float, s: float, deviation: float) -> Doubt:
-    who = f"the torques of {names} are {s:.3g} times what the other joints' make of the same bodies"
-    seen = f"{who} (log {np.log(s):.2f} +- {deviation:.2f})"
+def _at(
+    g: float, joints: tuple[int, ...], data: Products, fit: FreeFit, weights: np.ndarray, iterations: int = 3
+) -> tuple[float, np.ndarray]:
+    """(log likelihood of the scale e^g, joints' weights there): tau / s - known = Y x."""
+    P = data.products
+    s = np.ones(len(P))
+    s[list(joints)] = np.exp(g)
+    m = P.shape[1] - 1
+    T = np.zeros((len(P), m + 1, m))  # from [Y, known, tau] to [Y, tau / s - known]
+    T[:, : m - 1, : m - 1] = np.eye(m - 1)
+    T[:, m - 1, -1], T[:, m, -1] = -1.0, 1.0 / s
+    scaled = Products(T.transpose(0, 2, 1) @ P @ T, data.counts)
+    live = fit.weights > 0.0
+    for _ in range(iterations):
+        residuals = scaled.residuals(scaled.solve(weights))
+        weights = np.where(live, np.sqrt(fit.freedom) / np.where(live, residuals, 1.0), 0.0)
+    return -float((fit.freedom * np.log(s * residuals))[live].sum()), weights
+
+
+def _doubt(names: str, others: str, found: Profile) -> Doubt:
+    low, high = np.exp(found.interval)
+    seen = (
+        f"the torques of {names} are {np.exp(found.log_scale):.3g} times what the other joints' make of the same bodies"
+        f" (between {low:.2g} and {high:.2g})"
+    )
     if others:
         seen += f"; or those of {others} the other way round: the log does not tell which"
     advice = (
         "Look at its unit and gear ratio (--unit tau=mN m, --gears), or give the drive's gain if it is a current"
         " (--column i=..., --current-gains)"
     )
-    return Doubt("scale", seen, advice, bool(gain >= SURE))
+    return Doubt("scale", seen, advice, found.evidence > SURE)
+
+
+def untold(evidence: Evidence, found: list[Profile]) -> list[str]:
+    """What joints' torques the log does not tell from half or twice as much, as one sentence."""
+    open_ = [p for p in found if len(p.joints) == 1 and p.open]
+    if not open_:
+        return []
+    which = ", ".join(f"{evidence.names[p.joints[0]]!r} {_range(p)}" for p in open_)
+    return [
+        "not told from this log is by which factor a joint's torques may be off, since friction and inertia of its own"
+        f" would make up for it: {which}"
+    ]
+
+
+def _range(found: Profile) -> str:
+    low, high = np.exp(found.interval)
+    words = ([f"from {low:.2g}"] if low > 0.0 else []) + ([f"to {high:.2g}"] if np.isfinite(high) else [])
+    return " ".join(words) or "any"
 
 
 def against_masses(evidence: Evidence, rows: Rows, fit: FreeFit) -> list[Doubt]:
@@ -120,8 +208,8 @@ def against_masses(evidence: Evidence, rows: Rows, fit: FreeFit) -> list[Doubt]:
     if np.linalg.norm(A[:, 0]) < 1e-9:
         return []
     values, half = least_squares(A, b)
-    s, left = float(values[0]), float(np.linalg.norm(b - A @ values) / np.linalg.norm(b))
-    deviation = float(np.linalg.norm(half[0])) * left * np.linalg.norm(b) / np.sqrt(len(b)) * evidence.inflation**0.5
+    s, left = float(values[0]), float(np.linalg.norm(b - A @ values))
+    deviation = float(np.linalg.norm(half[0])) * left / np.sqrt(max(fit.independent.sum(), 1.0))
     if s < APART * deviation or abs(np.log(s)) < np.log(STRANGE):
         return []
     seen = f"all torques are {s:.3g} times what the model's own bodies take, of {bodies[:, 0].sum():.4g} kg together"

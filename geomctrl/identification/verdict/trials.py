@@ -2,7 +2,9 @@
 
 Each trial changes the log the way a mistake would be undone, q' = T q, tau' = S tau, and fits the same model to the
 same rows without prior or constraints. A log that is right is explained worse by every one of them, or as well where
-nothing the log shows depends on it.
+nothing the log shows depends on it. A trial counts if it is much likelier than the log as it is, for as many trials as
+there are, and takes away a part of the residual that matters: what the model lacks may make a trial a little better
+that is wrong.
 """
 
 from __future__ import annotations
@@ -10,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import combinations
+from typing import NamedTuple
 
 import numpy as np
 
@@ -17,12 +20,15 @@ from geomctrl.identification.doubts import Doubt
 from geomctrl.identification.model import RegressorModel
 
 from .driving import driving
-from .evidence import Evidence, FreeFit, Mistake, Rows, free_fit
+from .evidence import LEAST, Evidence, FreeFit, Mistake, Rows, fit_rows, fit_rows_like
 
-SURE, LIKELY = 0.5, 0.3  # gain in the sum of log residuals: published logs that are right give at most 0.05
-AS_GOOD = 0.15  # trials whose gains differ by less are not told apart
+CHANCE = 0.01  # that one of all trials is so much likelier by chance: a bound by Markov's inequality
+SURE = 8.0  # log likelihood beyond that
+MATTERS = 0.1  # least sum of log residuals
+ALIKE = 3.0  # log likelihood by which trials are told apart: 20 to 1
 NEAR = 8  # joints up to which any two are swapped; beyond, neighbours only
 UNEXPLAINED = 0.05  # of a joint's torques, above which couplings and degrees are tried
+NAMED = 6  # of what a log does not tell
 TURN = np.rad2deg(1.0)
 
 
@@ -36,25 +42,88 @@ class Trial:
     motion: np.ndarray | None
     torque: np.ndarray | None
 
+    @property
+    def order(self) -> np.ndarray:
+        """Where each joint's torque was in the log."""
+        n = len(self.motion if self.torque is None else self.torque)  # type: ignore[arg-type]
+        return np.arange(n) if self.torque is None else np.argmax(np.abs(self.torque + 1e-9 * np.eye(n)), axis=1)
+
     def applied(self, rows: Rows) -> Rows:
         rows = rows if self.motion is None else rows.with_motion(self.motion)
         return rows if self.torque is None else rows.with_torques(self.torque)
 
 
-def best_trial(evidence: Evidence, rows: Rows, fit: FreeFit) -> Mistake | None:
-    """The trial that explains most, if it explains much more than the log as it is."""
-    model, names, tried = evidence.model, evidence.names, []
+class Tried(NamedTuple):
+    """A trial, the fit of what it makes of the log, and how much likelier than the log as it is that is."""
+
+    trial: Trial
+    fit: FreeFit
+    evidence: float
+
+
+def tried(model: RegressorModel, rows: Rows, fit: FreeFit, names: tuple[str, ...]) -> list[Tried]:
+    """All trials."""
+    out = []
     for trial in trials(model, rows, fit, names):
-        after = free_fit(model, trial.applied(rows).factors(model))
-        tried.append((after.gain_over(fit), trial, after))
-    gain, best, after = max(tried, key=lambda x: x[0], default=(0.0, None, fit))
-    if best is None or gain < LIKELY:
+        after = fit_rows_like(model, trial.applied(rows), fit, trial.order)
+        gain = after.evidence_over(fit, trial.order)
+        if trial.kind == "coupling" and gain > -enough(NEAR**2):
+            gain += _apart(model, trial.applied(rows), after, trial.joints) - _apart(model, rows, fit, trial.joints)
+        elif gain > 0.0:  # its own residuals may hang together less than those of a log with a mistake
+            own = fit_rows(model, trial.applied(rows))
+            gain = max(gain, own.evidence_over(fit, trial.order, own=True))
+        out.append(Tried(trial, after, gain))
+    return out
+
+
+def enough(trials: int) -> float:
+    """Log likelihood that one of so many trials has by CHANCE only."""
+    return float(np.log(max(trials, 1) / CHANCE))
+
+
+def best_trial(evidence: Evidence, rows: Rows, fit: FreeFit, all_: list[Tried]) -> Mistake | None:
+    """The trial that is likeliest, if it is much likelier than the log as it is."""
+    least = enough(len(all_))
+    found = [x for x in all_ if x.evidence > least and x.fit.gain_over(fit) > MATTERS]
+    if not found:
         return None
-    alike = [(g, t, x) for g, t, x in tried if g > gain - AS_GOOD]
+    best = max(found, key=lambda x: x.evidence)
+    alike = [x for x in found if x.evidence > best.evidence - ALIKE]
     if len(alike) > 1:  # of two joints turned against each other the wrong one is that whose friction then drives
-        gain, best, after = min(alike, key=lambda x: len(driving(evidence, x[1].applied(rows), x[2])))
-    others = [t for _, t, _ in alike if t is not best]
-    return Mistake(gain, _doubt(best, others, fit, after, names), best.applied(rows), after)
+        best = min(alike, key=lambda x: len(driving(evidence, x.trial.applied(rows), x.fit)))
+    others = [x.trial for x in alike if x is not best]
+    right = best.trial.applied(rows)
+    after = fit_rows(evidence.model, right)
+    sure = max(best.evidence, after.evidence_over(fit, best.trial.order, own=True)) > least + SURE
+    doubt = _doubt(best.trial, others, fit, after, evidence.names, sure)
+    return Mistake(best.evidence, doubt, right, after)
+
+
+def undecided(evidence: Evidence, rows: Rows, all_: list[Tried]) -> list[str]:
+    """Mistakes that the log would not show, as one sentence: it is as likely with them, and friction does not drive."""
+    least = enough(len(all_))
+    open_ = [
+        x.trial.what
+        for x in sorted(all_, key=lambda x: -x.evidence)
+        if x.evidence > -least and not driving(evidence, x.trial.applied(rows), x.fit)
+    ]
+    if not open_:
+        return []
+    more = f", and {len(open_) - NAMED} more" if len(open_) > NAMED else ""
+    return [f"not told from this log is whether {', or '.join(open_[:NAMED])}{more}"]
+
+
+def _apart(model: RegressorModel, rows: Rows, fit: FreeFit, joints: tuple[int, ...]) -> float:
+    """Log likelihood of two joints' residuals that go together, over that of the same if they did not.
+
+    A trial that adds one joint's torque to another's mixes their noise: sums of log residuals then change, the
+    determinant of the residuals' covariance does not.
+    """
+    i, j = joints
+    both = rows.used[:, i] & rows.used[:, j]
+    r = (rows.torques(model) - rows.regressor(model) @ fit.values)[both][:, [i, j]]
+    product = float(r[:, 0] @ r[:, 1]) / max(float(np.linalg.norm(r[:, 0]) * np.linalg.norm(r[:, 1])), 1e-300)
+    return -0.5 * float(fit.freedom[[i, j]].min()) * float(np.log(max(1.0 - product**2, LEAST)))
 
 
 def trials(model: RegressorModel, rows: Rows, fit: FreeFit, names: tuple[str, ...]) -> Iterator[Trial]:
@@ -117,10 +186,10 @@ ADVICE = {
 }
 
 
-def _doubt(best: Trial, others: list[Trial], before: FreeFit, after: FreeFit, names) -> Doubt:
+def _doubt(best: Trial, others: list[Trial], before: FreeFit, after: FreeFit, names, sure: bool) -> Doubt:
     worst = int(np.argmax(before.residuals / np.maximum(after.residuals, 1e-300)))
     share = f"of the torques of {names[worst]!r} {100 * before.relative[worst]:.3g} % are left unexplained"
     seen = f"the log is explained better if {best.what}: {share}, and {100 * after.relative[worst]:.3g} % then"
     if others:
         seen += "; nearly as well if " + ", or ".join(t.what for t in others[:3])
-    return Doubt(best.kind, seen, ADVICE[best.kind], after.gain_over(before) >= SURE)
+    return Doubt(best.kind, seen, ADVICE[best.kind], sure)

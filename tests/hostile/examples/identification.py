@@ -406,6 +406,7 @@ EXAMPLES = {
             "filtering": Filtering(cutoff=10.0),
             "validation": Validation(0.25),
             "ignore": [],
+            "boxes": Argument(dict.fromkeys(ROBOT.body_names[:1], np.array([[-1.0] * 3, [1.0] * 3])), "mapping"),
             "progress": lambda what, fraction: None,
         },
         compare=False,
@@ -475,7 +476,8 @@ EXAMPLES = {
     ),
     "identification.save_urdf": Example({"robot": ROBOT, "path": path("model.urdf")}),
     "identification.Verdict.of": Example(
-        {"found": Argument([Doubt("sign", "seen", "advice")], "empty"), "ignore": ["sign"]}, forms=["found", "ignore"]
+        {"found": Argument([Doubt("sign", "seen", "advice")], "empty"), "ignore": ["sign"], "notes": ["a note"]},
+        forms=["found", "ignore", "notes"],
     ),
     "identification.Verdict.text": Example({}, Verdict()),
     "identification.Verdict.tables": Example({}, Verdict()),

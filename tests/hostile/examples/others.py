@@ -214,6 +214,7 @@ EXAMPLES = {
     "models.collision_capsules": Example(
         {"source": URDF, "robot": LOADED, "radius": Argument(0.05, "none huge"), "package_dirs": ["."]}
     ),
+    "models.link_boxes": Example({"source": URDF, "robot": LOADED, "package_dirs": ["."]}),
     "models.load_dh": Example({"path": FOLDER / "arm.toml"}),
     "models.update_model_file": Example(
         {"source": FOLDER / "arm.urdf", "robot": LOADED, "out": path("new.urdf"), "friction": True, "limits": True}
