@@ -10,6 +10,7 @@ from geomctrl.arguments import instance, listed, path_of
 from geomctrl.errors import GeomctrlError, ModelError
 from geomctrl.models.source import locate, read_xml
 from geomctrl.models.urdf_collisions import numbers_of, origin_of
+from geomctrl.models.urdf_looks import UrdfLooks
 from geomctrl.robot import Robot
 
 __all__ = ["link_boxes"]
@@ -31,7 +32,7 @@ def link_boxes(source: str | Path, robot: Robot, *, package_dirs: Iterable[str |
     document = read_xml(found)
     if document.tag != "robot":
         raise ModelError(f"not a URDF: expected the root element <robot>, got <{document.tag}>")
-    folder = found.parent if isinstance(found, Path) else Path()
+    looks = UrdfLooks(found, tuple(package_dirs))
     corners: dict[int, list[np.ndarray]] = {}
     unknown = set()
     for link in document.iterfind("link"):
@@ -43,7 +44,7 @@ def link_boxes(source: str | Path, robot: Robot, *, package_dirs: Iterable[str |
         for element in (*link.iterfind("visual"), *link.iterfind("collision")):
             T = where.placement @ origin_of(element, name)
             for shape in element.find("geometry") if element.find("geometry") is not None else ():
-                held = _points(shape, name, folder, package_dirs)
+                held = _points(shape, name, looks)
                 if held is None:
                     unknown.add(where.body)
                     continue
@@ -53,7 +54,7 @@ def link_boxes(source: str | Path, robot: Robot, *, package_dirs: Iterable[str |
     return {robot.body_names[b]: np.array([x.min(0), x.max(0)]) for b, x in sorted(boxes.items())}
 
 
-def _points(shape: Any, link: str, folder: Path, package_dirs: list[Path]) -> tuple[np.ndarray, float] | None:
+def _points(shape: Any, link: str, looks: UrdfLooks) -> tuple[np.ndarray, float] | None:
     """(points (n, 3) in the geometry's own axes, radius): their hull and what is nearer to it than the radius holds the
     shape. None for what is not known."""
     if shape.tag == "sphere":
@@ -64,28 +65,22 @@ def _points(shape: Any, link: str, folder: Path, package_dirs: list[Path]) -> tu
         return (SIGNS * [r, r, 0.5 * length], 0.0) if shape.tag == "cylinder" else (np.array([-half, half]), r)
     if shape.tag == "box":
         return 0.5 * SIGNS * numbers_of(shape, "size", 3, link), 0.0
-    bounds = _mesh_bounds(shape.get("filename", ""), folder, package_dirs) if shape.tag == "mesh" else None
+    bounds = _mesh_bounds(looks, shape.get("filename", "")) if shape.tag == "mesh" else None
     if bounds is None:
         return None
     middle, half = bounds.mean(0), 0.5 * (bounds[1] - bounds[0])
     return (middle + SIGNS * half) * numbers_of(shape, "scale", 3, link, "1 1 1"), 0.0
 
 
-def _mesh_bounds(name: str, folder: Path, package_dirs: list[Path]) -> np.ndarray | None:
+def _mesh_bounds(looks: UrdfLooks, name: str) -> np.ndarray | None:
     """(2, 3), None where the file is not found or can not be read."""
-    if name.startswith("package://"):
-        places = [
-            place / name.removeprefix("package://") for place in (*package_dirs, folder, *folder.resolve().parents)
-        ]
-    else:
-        places = [folder / name.removeprefix("file://")]
-    path = next((p for p in places if p.is_file()), None)
-    if path is None:
+    file = looks.file(name)
+    if file is None:
         return None
-    import trimesh
+    from geomctrl.viewing.visuals import read_mesh  # here: trimesh is slow to import
 
     try:
-        bounds = trimesh.load(path, force="scene").bounds
-    except Exception:  # every reader of trimesh has errors of its own
+        points = np.concatenate([vertices for vertices, *_ in read_mesh(file)])
+    except Exception:  # readers of many formats raise all kinds
         return None
-    return None if bounds is None or not np.isfinite(bounds).all() else np.asarray(bounds, float)
+    return np.array([points.min(0), points.max(0)]) if np.isfinite(points).all() else None

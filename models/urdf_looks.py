@@ -61,7 +61,7 @@ class UrdfLooks:
         for shape in geometry if geometry is not None else ():
             if shape.tag == "mesh":
                 written = shape.get("filename", "")
-                file = self._file(written)
+                file = self.file(written)
                 scale = tuple(numbers_of(shape, "scale", 3, link, "1 1 1"))
                 if file is None:
                     missing.append(written or f"link {link!r}, line {shape.sourceline}: a mesh without a filename")
@@ -77,7 +77,7 @@ class UrdfLooks:
                 missing.append(f"link {link!r}, line {shape.sourceline}: <{shape.tag}> is none of {', '.join(KNOWN)}")
         return out
 
-    def _file(self, written: str) -> Path | None:
+    def file(self, written: str) -> Path | None:
         """Where the mesh is; None where it is nowhere."""
         for scheme in ("package://", "model://"):
             if written.startswith(scheme):

@@ -58,7 +58,7 @@ def _drawn(shapes: list[Shape]) -> tuple[list[Mesh], list[str]]:
     unread = []
     for file in dict.fromkeys(s.file for s in shapes if s.file is not None):
         try:
-            files[file] = _read(file)
+            files[file] = read_mesh(file)
         except Exception as error:  # readers of many formats raise all kinds on what is none
             unread.append(f"{file} ({type(error).__name__}: {error!s:.60})")
     parts = [
@@ -83,7 +83,7 @@ def _scaled(parts: list[Part], scale: tuple[float, ...]) -> list[Part]:
     return [(V * scale, F[:, turn], colour) for V, F, colour in parts]
 
 
-def _read(file: Path) -> list[Part]:
+def read_mesh(file: Path) -> list[Part]:
     """The meshes in a file [m], each with its colour (red, green, blue, opacity from 0 to 255) if it has one."""
     import trimesh
 
