@@ -18,7 +18,7 @@ CORE = {
     "robots": ("Robots", ["Robot", "Body", "Joint", "Frame", "Coupling", "Terms"]),
     "loops": ("Plants and loops", [
         "Plant", "Friction", "JointStops", "Wrench", "Contact", "HalfSpace", "simulate", "simulate_many", "rollout",
-        "Run", "compile", "sweep", "replay",
+        "Run", "compile", "sweep", "replay", "LiveView",
     ]),
     "contracts": ("Contracts", ["Controller", "Command", "Reference", "Desired", "Lyapunov"]),
 }  # fmt: skip

@@ -40,11 +40,11 @@ def default_radius(robot: Mechanism) -> float:
 
 
 def link_capsules(robot: Mechanism, radius: float | None = None) -> tuple[Capsule, ...]:
-    """A capsule for every link, from its joint's origin to the origins of the joints that it carries.
+    """A capsule for every link, from its joint (`joint_point`) to the joints that it carries.
 
-    A link that carries none ends at the frames fixed to it (flange, tool), or twice as far as its centre of mass; where
-    all of these coincide it is a ball. The base, from the world's origin to the first joints, is one that does not
-    move. radius [m]: default `default_radius`. Raises ArgumentError.
+    A link that carries none ends at the frames fixed to it (flange, tool), at its origin where its joint is not there,
+    or twice as far as its centre of mass; where all of these coincide it is a ball. The base, from the world's origin
+    to the first joints, is one that does not move. radius [m]: default `default_radius`. Raises ArgumentError.
     """
     require_robot("robot", robot)
     if radius is not None:
@@ -52,13 +52,32 @@ def link_capsules(robot: Mechanism, radius: float | None = None) -> tuple[Capsul
     thick = default_radius(robot) if radius is None else radius
     made = []
     for body in range(-1, robot.nbodies):
-        ends = [robot.placements[i][:3, 3] for i, parent in enumerate(robot.parents) if parent == body]
+        start = joint_point(robot, body) if body >= 0 else np.zeros(3)
+        ends = [joint_in_parent(robot, i) for i, parent in enumerate(robot.parents) if parent == body]
         if not ends:
             ends = [f.placement[:3, 3] for f in robot.frames if f.body == body and f.name != WORLD]
-            ends = _distinct(ends) or [_beyond_its_centre(robot.parameters[body])]
-        long = _distinct(ends) or ([np.zeros(3)] if body >= 0 else [])
-        made += [Capsule(body, np.zeros(3), np.array(p, float), thick) for p in long]
+            ends = _away(start, [*ends, np.zeros(3)]) or [_beyond_its_centre(robot.parameters[body])]
+        long = _away(start, ends) or ([start] if body >= 0 else [])
+        made += [Capsule(body, start, np.array(p, float), thick) for p in long]
     return tuple(made)
+
+
+def joint_point(robot: Mechanism, body: int) -> np.ndarray:
+    """The point of a body's joint axis that is nearest to the body's origin, in its frame [m].
+
+    It is the origin, but for frames that are not on their joint's axis, as standard Denavit-Hartenberg ones; and where
+    there is no axis of a rotation.
+    """
+    S = robot.joints[body].S
+    if S.shape[1] != 1 or not S[:3].any():
+        return np.zeros(3)
+    return np.cross(S[:3, 0], S[3:, 0]) / (S[:3, 0] @ S[:3, 0])
+
+
+def joint_in_parent(robot: Mechanism, body: int) -> np.ndarray:
+    """`joint_point` in the parent's frame, where the joint does not move it."""
+    T = robot.placements[body]
+    return T[:3, :3] @ joint_point(robot, body) + T[:3, 3]
 
 
 def capsule(robot: Mechanism, frame: str, start: ArrayLike, end: ArrayLike, radius: float) -> Capsule:
@@ -78,11 +97,11 @@ def check_capsule(name: str, x: object, robot: Mechanism) -> Capsule:
     return Capsule(int(x.body), start, end, number(f"{name}: radius", x.radius, "a length > 0", lambda r: r > 0.0))
 
 
-def _distinct(points: list[np.ndarray]) -> list[np.ndarray]:
-    """The points that are not at the origin, each once."""
+def _away(start: np.ndarray, points: list[np.ndarray]) -> list[np.ndarray]:
+    """The points that are not at the start, each once."""
     out: list[np.ndarray] = []
     for p in points:
-        if np.linalg.norm(p) > SAME and all(np.linalg.norm(p - x) > SAME for x in out):
+        if np.linalg.norm(p - start) > SAME and all(np.linalg.norm(p - x) > SAME for x in out):
             out.append(p)
     return out
 

@@ -6,6 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from geomctrl.mechanism.capsules import joint_in_parent, joint_point
 from geomctrl.mechanism.inertia import SYMMETRIC
 from geomctrl.mechanism.mechanism import Mechanism
 
@@ -37,7 +38,7 @@ def capsules(robot: Mechanism) -> list[Mesh]:
     """
     size, found = reach(robot), []
     for body in range(robot.nbodies):
-        start, ends = _joint_at(robot, body), _ends(robot, body, size)
+        start, ends = joint_point(robot, body), _ends(robot, body, size)
         mass = float(robot.parameters[body, 0])
         if not ends and body not in robot.parents:
             found.append(Mesh(body, "link", *_ellipsoid(robot.parameters[body], size)))
@@ -50,7 +51,7 @@ def capsules(robot: Mechanism) -> list[Mesh]:
             axis = joint.S[:3, 0] if joint.S[:3].any() else joint.S[3:, 0]
             half = 0.045 * size * axis / np.linalg.norm(axis)
             found.append(Mesh(body, "joint", *capsule(start - half, start + half, 0.02 * size)))
-        on = _in_parent(robot, body)
+        on = joint_in_parent(robot, body)
         if robot.parents[body] < 0 and joint.S.shape[1] < 6 and np.linalg.norm(on) > 1e-6:
             found.append(Mesh(-1, "link", *capsule(np.zeros(3), on, STOUT * size)))
     return found
@@ -69,8 +70,8 @@ def reach(robot: Mechanism) -> float:
 
 def _ends(robot: Mechanism, body: int, size: float) -> list[np.ndarray]:
     """Where the capsules end that begin at the body's joint."""
-    start = _joint_at(robot, body)
-    children = [_in_parent(robot, i) for i, p in enumerate(robot.parents) if p == body]
+    start = joint_point(robot, body)
+    children = [joint_in_parent(robot, i) for i, p in enumerate(robot.parents) if p == body]
     ends = [x for x in children if np.linalg.norm(x - start) > 1e-3 * size]
     if children:
         return ends
@@ -78,20 +79,6 @@ def _ends(robot: Mechanism, body: int, size: float) -> list[np.ndarray]:
     ends = [x for x in [*frames, *[np.zeros(3)] * bool(start.any())] if np.linalg.norm(x - start) > 0.02 * size]
     far = 2.0 * _centre(robot, body)
     return ends[:8] or [far] * bool(np.linalg.norm(far) > 0.02 * size)
-
-
-def _joint_at(robot: Mechanism, body: int) -> np.ndarray:
-    """A point on the joint's axis, in the body's frame: its origin, but for standard Denavit-Hartenberg frames."""
-    S = robot.joints[body].S
-    if S.shape[1] != 1 or not S[:3].any():
-        return np.zeros(3)
-    return np.cross(S[:3, 0], S[3:, 0]) / (S[:3, 0] @ S[:3, 0])
-
-
-def _in_parent(robot: Mechanism, body: int) -> np.ndarray:
-    """The same point in the parent's frame, at coordinates zero."""
-    T = robot.placements[body]
-    return T[:3, :3] @ _joint_at(robot, body) + T[:3, 3]
 
 
 def _centre(robot: Mechanism, body: int) -> np.ndarray:

@@ -1,8 +1,11 @@
 """Capsules from the tree: where they begin and end, how thick they are."""
 
+import itertools
+
 import numpy as np
 import pytest
 
+import geomctrl as gc
 from geomctrl import models
 from geomctrl.errors import ArgumentError, NameNotFoundError
 from geomctrl.mechanism.capsules import Capsule, capsule, check_capsule, default_radius, link_capsules
@@ -44,3 +47,22 @@ def test_bad_capsules_are_named():
         capsule(robot, "link99", [0, 0, 0], [0, 0, 1], 0.1)
     with pytest.raises(ArgumentError, match=r"x: expected Capsules on bodies -1 to 6"):
         check_capsule("x", Capsule(7, np.zeros(3), np.zeros(3), 0.1), robot)
+
+
+def test_links_of_standard_denavit_hartenberg_frames_hang_together():
+    """These frames are at the far ends of links; capsules are from axis to axis in every posture all the same."""
+    a, alpha, d, theta = np.array([(0.3, 0.5, 0.1, 0.0), (0.4, 0.3, 0.0, 0.2), (0.2, 0.1, 0.5, 0.0)]).T
+    links = [gc.inertia.from_com(1.0, (0.0, 0.0, 0.0), 0.01 * np.eye(3))] * 3
+    robot = gc.Robot.from_dh(a, alpha, d, theta, convention="standard", inertias=links)
+    capsules = link_capsules(robot)
+    assert [c.body for c in capsules] == [-1, 0, 1, 2]
+    for q in np.random.default_rng(0).uniform(-3.0, 3.0, (5, 3)):
+        poses = [np.eye(4), *(robot.pose(q, name) for name in robot.body_names)]
+        ends = [[T[:3, :3] @ x + T[:3, 3] for x in (c.start, c.end)] for T, c in zip(poses, capsules)]
+        for (_, end), (start, _) in itertools.pairwise(ends):
+            np.testing.assert_allclose(end, start, atol=1e-12)
+        T, tip = np.eye(4), np.array([0.0, 0.0, 0.0, 1.0])
+        for k in range(3):
+            c, s, ca, sa = np.cos(theta[k] + q[k]), np.sin(theta[k] + q[k]), np.cos(alpha[k]), np.sin(alpha[k])
+            T = T @ [[c, -s * ca, s * sa, a[k] * c], [s, c * ca, -c * sa, a[k] * s], [0, sa, ca, d[k]], [0, 0, 0, 1]]
+        np.testing.assert_allclose(ends[-1][1], (T @ tip)[:3], atol=1e-12)
