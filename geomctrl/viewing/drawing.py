@@ -19,7 +19,7 @@ from geomctrl.mechanism.mechanism import Mechanism, require_robot
 from geomctrl.mechanism.states import as_batch
 from geomctrl.terms.kinematics import poses
 
-from .shapes import meshes, reach
+from .shapes import capsules, reach
 
 JOINT = 0.45  # the colour of joints, of that of links
 LIGHT = np.array([0.36, -0.6, 0.71])  # where it comes from
@@ -39,7 +39,7 @@ def draw_robot(ax: Any, robot: Mechanism, q: ArrayLike, color: Any = "0.85") -> 
     if len(colours) not in (1, len(q)):
         raise ArgumentError(f"color: expected one colour or {len(q)}, got {len(colours)}")
     size, corners, shades = reach(robot), [], []
-    for mesh in meshes(robot):
+    for mesh in capsules(robot):
         T = np.eye(4)[None] if mesh.body < 0 else poses(robot, q, robot.body_names[mesh.body])
         for pose, colour in zip(T, colours if len(colours) > 1 else np.repeat(colours, len(T), axis=0)):
             triangles = _short((mesh.vertices @ pose[:3, :3].T + pose[:3, 3])[mesh.faces], LONG * size)

@@ -59,7 +59,7 @@ def test_links_of_both_conventions_hang_together(convention):
     robot = gc.Robot.from_dh(a, alpha, d, np.zeros(5), convention=convention, inertias=bodies)
     q = np.array([0.3, -0.8, 1.1, 0.4, -0.6])
     clouds = {}
-    for mesh in shapes.meshes(robot):
+    for mesh in shapes.capsules(robot):
         if mesh.part == "link":
             T = np.eye(4) if mesh.body < 0 else robot.pose(q, robot.body_names[mesh.body])
             clouds.setdefault(mesh.body, []).append(mesh.vertices @ T[:3, :3].T + T[:3, 3])
