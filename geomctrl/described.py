@@ -56,8 +56,8 @@ def described(x: Any) -> str:
         return "{" + ", ".join(f"{k!r}: {described(v)}" for k, v in list(x.items())[:LONGEST]) + "}"
     if isinstance(x, Described):
         return repr(x)
-    if hasattr(x, "joint_names") and hasattr(x, "name"):  # a robot, which this file is below
-        return str(x.name)
+    if hasattr(x, "joint_names"):  # a robot, which this file is below
+        return str(getattr(x, "name", "robot"))
     text = repr(x)
     return text if len(text) <= WIDEST else f"<{type(x).__name__}>"
 

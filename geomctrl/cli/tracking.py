@@ -69,8 +69,9 @@ def watched(console: Console, label: str, arguments: dict[str, Any]) -> tuple[Ru
     with progress_bar(console) as bar:
         task = bar.add_task(label, total=1.0)
         try:
-            done = {"progress": lambda fraction: bar.update(task, completed=fraction)}
-            return simulate(**{"every": every} | arguments | done), None
+            given: dict[str, Any] = {"every": every, **arguments}
+            given["progress"] = lambda fraction: bar.update(task, completed=fraction)
+            return simulate(**given), None
         except SimulationError as error:
             if error.run is None:
                 raise

@@ -115,7 +115,7 @@ def split_phase(
     return select(data, outside, f"{data.label}, training"), select(data, inside, f"{data.label}, test")
 
 
-def _without_crumbs(data: Log, keep: np.ndarray) -> np.ndarray:
+def _without_crumbs(data: Samples, keep: np.ndarray) -> np.ndarray:
     """`keep` (N,) without the pieces at the ends of stretches that are too short to be filtered and longer before."""
     keep = keep.copy()
     for s in data.stretches():
