@@ -9,7 +9,6 @@ from geomctrl.identification.trajectories import load_surroundings
 
 ROOT = Path(__file__).parents[1]
 README = ROOT / "README.md"
-PLACES = (ROOT, ROOT / "geomctrl", ROOT / "experiments")  # where the documents' paths begin
 
 
 def test_python_in_the_readme_runs(capsys, tmp_path, monkeypatch):
@@ -91,41 +90,6 @@ def test_python_in_the_page_about_reports_runs(capsys, tmp_path, monkeypatch):
     assert "prior only" in rows["Ir1"]
     assert rows["fv1"] == rows["Ir2"] == ""
     assert capsys.readouterr().out.startswith("identify(robot, <Dataset")
-
-
-@pytest.mark.parametrize(
-    "document",
-    [
-        "README.md",
-        "CONTRIBUTING.md",
-        "docs/bounds.md",
-        "docs/certificates.md",
-        "docs/contact-and-wrenches.md",
-        "docs/controllers.md",
-        "docs/excitation.md",
-        "docs/formulas.md",
-        "docs/loads.md",
-        "docs/identification-report.md",
-        "docs/minimum-energy-paths.md",
-        "docs/output-error.md",
-        "docs/plants.md",
-        "docs/testing.md",
-    ],
-)
-def test_files_functions_and_tests_that_documents_point_at_exist(document):
-    """`folder/file.py`, `folder/file.py::name`, and `::name` of the file before."""
-    text = re.sub(r"```.*?```", "", (ROOT / document).read_text(encoding="utf-8"), flags=re.DOTALL)
-    missing, file, seen = [], ROOT, 0
-    for path, name in re.findall(r"`(?:python )?((?:[\w.]+/)+[\w.]*|)(?:::(\w+))?`", text):
-        if path:
-            found = [place / path for place in PLACES if (place / path).exists()]
-            missing += [path] if not found else []
-            file = found[0] if found else ROOT
-        if name and file.is_file() and not re.search(rf"^(def|class) {name}\b", file.read_text(encoding="utf-8"), re.M):
-            missing.append(f"{file.relative_to(ROOT)}::{name}")
-        seen += bool(path or name)
-    assert missing == []
-    assert seen >= 1
 
 
 def test_python_about_output_error_runs(capsys):

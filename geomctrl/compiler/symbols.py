@@ -313,10 +313,15 @@ def mul(a: Any, b: Any) -> Any:
     return neg(mul(a, minus_b)) if minus_b is not None else _made("mul", a, b)
 
 
+def _over_zero(a: float, b: float) -> float:
+    """As machine code has it, not an error: infinite, or nan."""
+    return math.nan if a == 0.0 or a != a else math.copysign(math.inf, a) * math.copysign(1.0, b)
+
+
 def div(a: Any, b: Any) -> Any:
     if not is_symbol(b):
         if not is_symbol(a):
-            return a / b
+            return a / b if b else _over_zero(a, b)
         return a if b == 1.0 else neg(a) if b == -1.0 else _made("div", a, b)
     minus_b = _negated(b)
     if minus_b is not None:

@@ -159,13 +159,12 @@ class Run:
 
     def external_forces(self, at: ArrayLike | None = None) -> list[ExternalForce]:
         """What pushes the robot from outside: each contact's points, each wrench, each body that a function pushes, at
-        the samples with the numbers `at`, by default all. Empty without any, and of a run without its plant.
+        the samples with the numbers `at`, one at least, by default all. Empty without any, and of a run without plant.
         """
-        at = (
-            np.arange(len(self.t))
-            if at is None
-            else np.array([count("at", k, 0, len(self.t) - 1) for k in listed("at", at)], int)
-        )
+        numbers = range(len(self.t)) if at is None else [count("at", k, 0, len(self.t) - 1) for k in listed("at", at)]
+        if at is not None and not numbers:
+            raise ArgumentError("at: expected numbers of samples, one at least, got none")
+        at = np.array(numbers, int)
         return [] if self.plant is None else external_forces(self.plant, self.t[at], self.q[at], self.v[at])
 
     def _title(self, title: str | None) -> str:

@@ -15,10 +15,10 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-import studies
+import sweep_studies
 import xarray
 import zarr
-from studies import ARM, SHORT, SPACE, WANTED, make, swept
+from sweep_studies import ARM, SHORT, SPACE, WANTED, make, swept
 
 import geomctrl as gc
 from geomctrl import controllers, measures
@@ -51,7 +51,7 @@ def chunks(store):
     return {path: path.stat().st_mtime_ns for path in Path(store).rglob("*") if path.is_file()}
 
 
-def started(store, *arguments, script=studies.__file__):
+def started(store, *arguments, script=sweep_studies.__file__):
     """A script that sweeps, in a process group of its own."""
     path = os.pathsep.join([str(Path(gc.__file__).parents[1]), os.environ.get("PYTHONPATH", "")])
     command = [sys.executable, script, str(store), *map(str, arguments)]
@@ -166,7 +166,7 @@ class Law(controllers.PDGravity):
 
 
 def uses_class(point):
-    return ARM, Law(ARM, studies.GOAL), [0.0, 0.0], [0.0, 0.0]
+    return ARM, Law(ARM, sweep_studies.GOAL), [0.0, 0.0], [0.0, 0.0]
 
 
 def test_another_sweep_is_refused_with_what_differs(tmp_path):
@@ -203,7 +203,7 @@ def test_a_function_or_class_that_make_uses_is_followed(tmp_path, monkeypatch):
         return gc.sweep(make, {"kp": [50.0], "payload": 0.0}, WANTED, **SHORT | options, store=tmp_path / name)
 
     def with_gain(gain):
-        return lambda point: (ARM, controllers.PDGravity(ARM, studies.GOAL, kp=gain), [0.0, 0.0], [0.0, 0.0])
+        return lambda point: (ARM, controllers.PDGravity(ARM, sweep_studies.GOAL, kp=gain), [0.0, 0.0], [0.0, 0.0])
 
     go("a", uses_helper), go("b", uses_class), go("c", with_gain(50.0)), go("c", with_gain(50.0))
     with pytest.raises(ArgumentError, match=r"make: .*with_gain.<lambda> differs$"):
@@ -217,7 +217,7 @@ def test_a_function_or_class_that_make_uses_is_followed(tmp_path, monkeypatch):
         with pytest.raises(ArgumentError, match="make: Law differs"):
             go("b", uses_class)
     with monkeypatch.context() as patch:
-        patch.setattr(studies, "ARM", ARM.with_payload(0.1))
+        patch.setattr(sweep_studies, "ARM", ARM.with_payload(0.1))
         with pytest.raises(ArgumentError, match="make: make differs"):
             go("a", uses_helper)
     monkeypatch.setattr("geomctrl.control.sweeping.sweep.versions", lambda: {"numpy": "0.1"})

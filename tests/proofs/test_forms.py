@@ -56,6 +56,12 @@ def test_bounds_hold_at_every_point(case):
             assert g is None or g <= mpmath.mpf(found.admitted[k])
 
 
+@pytest.mark.parametrize("f", [lambda x: x[0] / 0.0, lambda x: x[0] * (1.0 - x[1] / 0.0)], ids=["simple", "within"])
+def test_a_division_by_zero_bounds_nothing(f):
+    found = Forms(claim_of(f, [(0.0, 3.0)] * 2))(np.zeros((1, 2)), np.ones((1, 2)))
+    assert found.upper[0] == math.inf
+
+
 @settings(max_examples=40, deadline=None)
 @given(cases())
 def test_what_a_sample_contradicts_is_never_proved(case):

@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 import pinocchio as pin
-import studies
+import sweep_studies
 import xarray
 from oracles import PINOCCHIO_KINDS, assert_close, force_scale, pinocchio, rate_scale
 from pinocchio_oracle import assert_dynamics, pinocchio_terms
@@ -225,7 +225,7 @@ def ended(arguments: tuple, options: dict[str, Any]) -> gc.Run:
 
 @functools.cache
 def whole_table() -> xarray.Dataset:
-    return studies.swept(executor=ThreadPoolExecutor(1))
+    return sweep_studies.swept(executor=ThreadPoolExecutor(1))
 
 
 def sweeps(rng: np.random.Generator) -> str:
@@ -234,7 +234,7 @@ def sweeps(rng: np.random.Generator) -> str:
         store, deaths = Path(folder) / "s.zarr", int(rng.integers(1, 4))
         for _ in range(deaths):
             process = subprocess.Popen(
-                [sys.executable, studies.__file__, str(store), str(rng.uniform(0.005, 0.05))],
+                [sys.executable, sweep_studies.__file__, str(store), str(rng.uniform(0.005, 0.05))],
                 env=os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)},
                 start_new_session=True, stderr=subprocess.PIPE, text=True,
             )  # fmt: skip
@@ -249,7 +249,7 @@ def sweeps(rng: np.random.Generator) -> str:
             early = [1] if kind == signal.SIGINT and blocks == 0 else []  # Ctrl-C while Python itself starts
             assert process.returncode in (-kind, 0, *early), said
             gone(process.pid)
-        found = studies.swept(store=store, executor=ThreadPoolExecutor(1))
+        found = sweep_studies.swept(store=store, executor=ThreadPoolExecutor(1))
         xarray.testing.assert_identical(found, whole_table())
     return f"resumed after {deaths}"
 

@@ -67,7 +67,6 @@ def steady(browser, seen, change=0.05):
 
 def test_the_slider_moves_the_mesh_and_the_curves_cursor(browser, swing):
     run, path = swing
-    browser.errors.clear()
     browser.open(path.as_uri(), 1000, 700)
     browser.wait(f"!!({SLIDER})")
     browser.wait(f"+{SLIDER}.ariaValueNow >= 0")
@@ -106,7 +105,6 @@ def test_a_robot_of_capsules_is_drawn_on_a_narrow_screen(browser, tmp_path):
     law = controllers.PDGravity(robot, [1.0, 0.5])
     run = gc.simulate(robot, law, [0.0, 0.0], [0.0, 0.0], 0.2, 1e-3)
     path = run.save_html(tmp_path / "run.html")
-    browser.errors.clear()
     browser.open(path.as_uri(), 420, 800)
     browser.wait(f"!!({SLIDER})")
     grey = lambda picture: ((picture.max(axis=2) < 235) & (np.ptp(picture, axis=2) < 30)).sum()  # noqa: E731
@@ -119,7 +117,6 @@ def test_sliders_of_a_robots_page_move_its_joints(browser, swing):
     robot = swing[0].plant.robot
     server = show_robot(robot, port=0)
     try:
-        browser.errors.clear()
         browser.open(f"http://localhost:{server.get_port()}", 1000, 700)
         before = steady(browser, lambda picture: red(picture).sum() > 500)
         x, y = browser.run(
@@ -141,7 +138,6 @@ def test_a_loop_is_watched_while_it_runs(browser, swing):
     robot = swing[0].plant.robot
     law = controllers.ComputedTorque(robot, references.Quintic(robot, [0.0], [np.pi / 2], 1.0), kp=100.0, kd=20.0)
     with gc.LiveView(0.2, port=0) as view:
-        browser.errors.clear()
         browser.open(view.address, 1000, 700)
         assert view.wait(60.0)
         loop = threading.Thread(target=lambda: gc.simulate(robot, law, [0.0], [0.0], 4.0, 1e-3, view=view), daemon=True)

@@ -1,6 +1,6 @@
 """A small study that sweeps in tests run, here and in other processes; as a script, a sweep into a store.
 
-python studies.py STORE [seconds that each run takes longer]
+python sweep_studies.py STORE [seconds that each run takes longer]
 """
 
 import sys
