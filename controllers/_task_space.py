@@ -59,7 +59,7 @@ class TaskSpace(ModelBased):
         self.frame, self.axes = frame, axes
         self.rows = None if axes is None else ["xyz".index(x) + 3 for x in axes]
         self.m = 6 if axes is None else len(axes)
-        self.posture_kp = gain_matrix("posture", posture[0], robot.nv)
+        self.posture_kp = gain_matrix("posture", posture[0], robot.nv, definite=False)
         self.posture_kd = gain_matrix("posture", posture[1], robot.nv)
         if self.m > robot.nv:
             raise ArgumentError(f"axes: expected a task of at most {robot.nv} directions on this robot, got {self.m}")

@@ -14,8 +14,6 @@ HEADER = "---\nfile_format: mystnb\nkernelspec:\n  name: python3\n---\n\n"
 BLOCK = re.compile(r"^```python\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 TAGS = {"# hidden": "remove-input", "# raises": "raises-exception"}
 ROOT = Path(__file__).parents[2]
-LINK = re.compile(r"\]\((?!https?:|#|mailto:)([^)\s]+)\)")
-REPOSITORY = "https://github.com/geomctrl/geomctrl/blob/main/"
 
 
 def read(app: Any, name: str, source: list[str]) -> None:

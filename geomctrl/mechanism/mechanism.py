@@ -262,7 +262,8 @@ class Mechanism:
 
     def _heading(self) -> str:
         base = "free base" if self.joints[0].kind == "free" else "fixed base"
-        size = f"{self.nbodies} bodies, nv = {self.nv}, nq = {self.nq}, {base}, {self.parameters[:, 0].sum():.6g} kg"
+        bodies = "1 body" if self.nbodies == 1 else f"{self.nbodies} bodies"
+        size = f"{bodies}, nv = {self.nv}, nq = {self.nq}, {base}, {self.parameters[:, 0].sum():.6g} kg"
         order = "; numbered parents first, which is not the order they were given in" if self.renumbered else ""
         return f"Robot {self.name!r}: {size}{order}"
 

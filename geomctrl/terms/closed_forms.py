@@ -31,6 +31,8 @@ from .kinematics import jacobian, jacobian_rate, pose
 
 __all__ = [
     "ProductOfExponentials",
+    "adjoint_derivatives",
+    "adjoint_second_derivatives",
     "binet_christoffel_symbols",
     "euler_jourdain",
     "lagrange",

@@ -45,11 +45,12 @@ class Port:
     """Inputs u (m,) that act as joint torques B(q) u, and the output y (m,), by default B^T v: u . y is their power.
 
     of: "joints", the torques themselves and v; the name of a frame, whose wrench and twist (in the frame itself,
-    angular part first); or B (nv, m). output: (t, q, v, z) -> y instead. Raises ArgumentError.
+    angular part first); B (nv, m); or (robot, q) -> B. output: (t, q, v, z) -> y instead. Raises ArgumentError.
     """
 
     def __init__(self, robot: Robot, of: Any = "joints", output: Function | None = None):
         self.frame = of if isinstance(of, str) and of != "joints" else None
+        self.moving: Function | None = of if callable(of) else None
         self.matrix, self.own = np.eye(robot.nv), output
         if self.frame is not None:
             try:
@@ -58,15 +59,19 @@ class Port:
             except NameNotFoundError as error:
                 raise NameNotFoundError(f"port: expected 'joints', a frame, or an array; {error}") from None
         elif not isinstance(of, str):
-            self.matrix = checked("port", of, ())
+            at_rest = of if self.moving is None else self.moving(robot, robot.neutral())
+            self.matrix = checked("port", at_rest, ())
             if self.matrix.ndim != 2 or len(self.matrix) != robot.nv:
                 raise ArgumentError(
-                    f"port: expected 'joints', a frame or an array ({robot.nv}, m), got shape {self.matrix.shape}"
+                    f"port: expected 'joints', a frame, an array ({robot.nv}, m) or a function (robot, q) of one, got "
+                    f"shape {self.matrix.shape}"
                 )
         self.size = 6 if self.frame is not None else self.matrix.shape[1]
 
     def torques(self, robot: Robot, q: Any) -> Any:
         """B (nv, m)."""
+        if self.moving is not None:
+            return self.moving(robot, q)
         return self.matrix if self.frame is None else robot.jacobian(q, self.frame).T
 
     def output(self, robot: Robot, t: Any, q: Any, v: Any, z: Any) -> Any:

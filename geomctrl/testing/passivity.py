@@ -53,7 +53,8 @@ def assert_passive_port(
     """Assert dS/dt <= u . y - nu |u|^2 - rho |y|^2 of the plant with its controller, for all |u| <= largest_input.
 
     port: "joints", u torques added to the controller's and y = v; the name of a frame, u a wrench on its body and y
-    the frame's twist, both in the frame, angular part first; or B (nv, m), u acting as joint torques B u and y = B^T v.
+    the frame's twist, both in the frame, angular part first; or B (nv, m), u acting as joint torques B u and y = B^T v;
+    or (robot, q) -> B, as `lambda robot, q: robot.jacobian(q, "hand", "hybrid")[3:].T` for a force alone.
     output: (t, q, v, z) -> y (m,), another output. storage: (t, q, v, z, plant) -> S, by default the controller's
     Lyapunov function. controller: None for the plant by itself; then storage and equilibrium have to be given.
 

@@ -88,6 +88,17 @@ def test_the_posture_is_followed_where_the_task_leaves_room():
     assert np.abs(poses - poses[0]).max() < 1e-6
 
 
+def test_a_posture_without_stiffness_is_damped_and_stays():
+    law = law_of(controllers.CartesianImpedance, "panda", 0.0, posture=(0.0, 10.0))
+    robot, q_d = law.robot, law.reference(0.0).q
+    null = np.linalg.svd(robot.jacobian(q_d, law.frame))[2][-1]
+    run = gc.simulate(robot, law, q_d, 0.3 * null, 1.0, 2e-3, monitors=None, compiled=True)
+    assert np.abs(run.v[-1]).max() < 1e-3
+    assert np.abs(run.q[-1] - q_d).max() > 0.01
+    with pytest.raises(ArgumentError, match="posture: expected a positive semidefinite"):
+        law_of(controllers.CartesianImpedance, "panda", posture=(-1.0, 10.0))
+
+
 def test_the_geometric_potential_is_a_spring_in_the_quaternion_and_its_force_the_gradient():
     law = law_of(controllers.GeometricImpedance, "ur10", stiffness=np.array([3.0, 5.0, 2.0, 100.0, 200.0, 300.0]))
     K, rng = law.stiffness, np.random.default_rng(0)

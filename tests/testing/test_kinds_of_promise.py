@@ -204,6 +204,26 @@ def test_what_inputs_at_a_port_do_is_what_the_dynamics_say():
     assert found.promised == pytest.approx(-v @ law.kd @ v, rel=1e-12)
 
 
+def hybrid_force(robot, q):
+    """How a force at the hand, in the world's axes, acts as joint torques."""
+    return robot.jacobian(q, "tool0", "hybrid")[3:].T
+
+
+def test_a_port_may_be_a_force_alone():
+    """The hand's velocity in the world's axes, by differences, is the force's output; torques lie outside the port."""
+    robot = models.ur10()
+    law = controllers.PDGravity(robot, np.full(6, 0.3))
+    q, v = np.random.default_rng(1).normal(size=(2, 6))
+    found, h = testing.rates_at(law, robot, 0.2, q, v, port=hybrid_force), 1e-6
+    ends = [robot.pose(robot.integrate(q, s * h * v), "tool0")[:3, 3] for s in (1, -1)]
+    np.testing.assert_allclose(found.output, (ends[0] - ends[1]) / (2 * h), atol=1e-8)
+    np.testing.assert_allclose(found.push, found.output, atol=1e-9)
+    testing.assert_passive_port(law, robot, port=hybrid_force, search=200)
+    wrong = controllers.PDGravity(robot.with_payload(3.0, (0.0, 0.0, 0.1)), np.full(6, 0.3))
+    with pytest.raises(Counterexample, match="not passive"):
+        testing.assert_passive_port(wrong, robot, port=hybrid_force, search=200)
+
+
 # --- contraction ---------------------------------------------------------------------------------------------------
 
 
@@ -282,6 +302,7 @@ HELD = controllers.PDGravity(models.three_spheres(), models.three_spheres().neut
         (lambda: testing.assert_passive_port(ENERGY, SLIDER, port="hand"), "port: expected 'joints', a frame"),
         (lambda: testing.assert_passive_port(ENERGY, SLIDER, port="world"), "port: 'world' is fixed to the world"),
         (lambda: testing.assert_passive_port(ENERGY, SLIDER, port=np.eye(2)), "port: expected 'joints', a frame"),
+        (lambda: testing.assert_passive_port(ENERGY, SLIDER, port=lambda robot, q: q), "or a function \\(robot, q\\)"),
         (lambda: testing.assert_passive_port(ENERGY, SLIDER, storage=3), "storage: expected a function"),
         (lambda: testing.assert_contracting(PD(), SLIDER, np.eye(3), 1.0), "metric: expected shape"),
         (lambda: testing.assert_contracting(PD(), SLIDER, -np.eye(2), 1.0), "metric: expected it positive definite"),
