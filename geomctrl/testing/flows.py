@@ -50,7 +50,10 @@ class Port:
 
     def __init__(self, robot: Robot, of: Any = "joints", output: Function | None = None):
         self.frame = of if isinstance(of, str) and of != "joints" else None
-        self.moving: Function | None = of if callable(of) else None
+        self.moving: Function | None = None
+        if callable(of):
+            self.moving = of
+            of = self.moving(robot, robot.neutral())
         self.matrix, self.own = np.eye(robot.nv), output
         if self.frame is not None:
             try:
@@ -59,8 +62,7 @@ class Port:
             except NameNotFoundError as error:
                 raise NameNotFoundError(f"port: expected 'joints', a frame, or an array; {error}") from None
         elif not isinstance(of, str):
-            at_rest = of if self.moving is None else self.moving(robot, robot.neutral())
-            self.matrix = checked("port", at_rest, ())
+            self.matrix = checked("port", of, ())
             if self.matrix.ndim != 2 or len(self.matrix) != robot.nv:
                 raise ArgumentError(
                     f"port: expected 'joints', a frame, an array ({robot.nv}, m) or a function (robot, q) of one, got "
