@@ -72,10 +72,14 @@ class Cutoffs:
 
     def __str__(self) -> str:
         source = "measured velocities" if self.measured_velocities else "positions differentiated twice"
+        best, last = int(self.errors.argmin()), len(self.tried) - 1
+        errors = [
+            f"{100.0 * self.errors[k]:.2f} % at {self.tried[k]:.3g} Hz"
+            for k in sorted({0, best, last}, key=lambda k: self.errors[k])
+        ]
         return (
-            f"positions at {self.cutoff:.3g} Hz: from {source}, torques of blocks left out are predicted to"
-            f" {100.0 * self.errors.min():.2f} % (mean of joints) where {self.tried[0]:.3g} Hz gives"
-            f" {100.0 * self.errors[0]:.2f} % and {self.tried[-1]:.3g} Hz {100.0 * self.errors[-1]:.2f} %; torques at"
+            f"positions at {self.cutoff:.3g} Hz, the highest whose parameters predict as well as the best: from"
+            f" {source}, torques of blocks left out are predicted to {', '.join(errors)} (mean of joints); torques at"
             f" {self.torque_cutoff:.3g} Hz, above which the model explains less than half of them"
         )
 
