@@ -18,10 +18,7 @@ from .untraceable import UntraceableError, caller
 
 COMMUTATIVE = {"add", "mul", "min", "max", "eq", "and", "or"}
 FOLDED = {
-    **{
-        name: getattr(math, name)
-        for name in ("sqrt", "sin", "cos", "tan", "asin", "acos", "exp", "log", "tanh", "atan2")
-    },
+    **{x: getattr(math, x) for x in ("sqrt", "sin", "cos", "tan", "asin", "acos", "exp", "log", "tanh", "atan2")},
     "abs": abs,
     "floor": lambda x: math.floor(x) * 1.0 if math.isfinite(x) else x,
     "min": min,
