@@ -13,6 +13,11 @@ sys.path.insert(0, str(HERE / "_build_tools"))
 sys.path.insert(0, str(HERE.parent))
 os.environ["PYTHONPATH"] = os.pathsep.join([str(HERE.parent), os.environ.get("PYTHONPATH", "")])  # the kernels' too
 os.environ.setdefault("OMP_NUM_THREADS", "1")
+# kernels as IPython comes, whatever the user's own is; each would warn of its connection, which stays on this machine
+os.environ["IPYTHONDIR"] = str(HERE.parent / "out" / "ipython")
+PROFILE = Path(os.environ["IPYTHONDIR"], "profile_default", "ipython_kernel_config.py")
+PROFILE.parent.mkdir(parents=True, exist_ok=True)
+PROFILE.write_text("c.IPKernelApp.log_level = 40\n", encoding="utf-8")
 
 import ahead  # noqa: E402
 import benchmarks_page  # noqa: E402
