@@ -39,7 +39,7 @@ def info(
     from geomctrl.identification.base_parameters import exact_base_parameters
     from geomctrl.terms import factored
 
-    from .motions import middle
+    from .posture import middle
     from .robot_tables import joint_table
 
     console = stdout_console()

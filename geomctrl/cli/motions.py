@@ -12,17 +12,9 @@ from geomctrl.control.contracts import Reference
 from geomctrl.errors import ArgumentError, NameNotFoundError
 from geomctrl.robot import Robot
 
+from .posture import middle
+
 FASTEST_JOINT = 4.0  # rad/s or m/s, where a model states no velocity limit or a higher one
-
-
-def middle(robot: Robot) -> np.ndarray:
-    """The configuration (nq,) in the middle of the joints' ranges; without one near zero, poses at identity."""
-    q = robot.neutral()
-    for joint, s in zip(robot.joints, robot.q_slices):
-        if joint.dof == 1:
-            both = np.isfinite([joint.lower, joint.upper]).all()
-            q[s] = 0.5 * (joint.lower + joint.upper) if both else np.clip(0.0, joint.lower, joint.upper)
-    return q
 
 
 def amplitudes(robot: Robot) -> np.ndarray:
