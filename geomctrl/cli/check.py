@@ -36,7 +36,7 @@ def check(
     """Check the properties that proofs rest on, at random states; exit status 1 if one fails.
 
     Inertias a body can have; M symmetric, positive definite, with the right derivative; Mdot - 2C skew and C v + g the
-    bias force for both forms of C; recursions against the factored form, the regressor, forward against inverse
+    bias force for each form of C; recursions against the factored form, the regressor, forward against inverse
     dynamics, and the power balance.
 
     **Examples**

@@ -11,7 +11,8 @@ import numpy as np
 
 
 class Command(NamedTuple):
-    """What a controller returns: joint torques tau (nv,), the rate of its state, and numbers or arrays to record.
+    """What a controller returns: joint torques tau (nv,), or as many numbers as the plant's first actuator takes; the
+    rate of its state; and numbers or arrays to record.
 
     z_next: what its state becomes after the sample, of a law that is sampled (`control_dt`).
     """
