@@ -32,26 +32,30 @@ def figure(run: Samples) -> Figure | None:
         ax.text(
             0.995,
             m.limit,
-            f"limit {m.limit:.0e}",
+            f"limit {_short(m.limit)}",
             transform=ax.get_yaxis_transform(),
             ha="right",
             va="bottom",
             fontsize=8,
             color=RED,
         )
-        said = f"{m.name}: {m.what}: worst {m.worst:.1e} at {m.t_worst:.4g} s, {'held' if m.ok else 'VIOLATED'}"
+        said = f"{m.name}: {m.what}: worst {_short(m.worst, 1)} at {m.t_worst:.4g} s, {'held' if m.ok else 'VIOLATED'}"
         ax.set_title(said, fontsize=9, loc="left", color="black" if m.ok else RED)
         style_axes(ax, run)
     axes[-1].set_xlabel("time [s]")
     return fig
 
 
+def _short(x: float, digits: int = 0) -> str:
+    return f"{x:.{digits + 1}g}" if x == 0.0 or 0.1 <= abs(x) < 1e3 else f"{x:.{digits}e}"
+
+
 def _decades(m: Verdict) -> float:
     """By how many decades the worst value is above its limit, below which it may be zero or less."""
     if not np.isfinite(m.worst):
         return 9.0
-    if m.limit == 0.0:
-        return 2.0 if m.worst > 0.0 else -9.0
+    if m.limit <= 0.0:  # a distance to a limit, of which there is no ratio
+        return 0.0 if m.ok else 2.0
     return float(np.log10(max(m.worst, 1e-9 * m.limit) / m.limit))
 
 
@@ -69,8 +73,8 @@ def panel(ax: Axes, run: Samples) -> None:
     ax.set_xlim(low * 1.05, high * 1.15)
     ax.set_ylim(-0.6, len(results) - 0.25)
     for k, m in enumerate(results):
-        said = "exactly 0" if m.worst == 0.0 else f"worst {m.worst:.0e}"
-        said = f"{m.name}: {said}, limit {m.limit:.0e}: {'held' if m.ok else 'VIOLATED'}"
+        worst = "exactly 0" if m.worst == 0.0 else f"worst {_short(m.worst, 0 if m.limit > 0.0 else 1)}"
+        said = f"{m.name}: {worst}, limit {_short(m.limit)}: {'held' if m.ok else 'VIOLATED'}"
         box = {"facecolor": "white", "edgecolor": "none", "pad": 1.0}
         ax.text(low, k + 0.26, said, fontsize=8.5, va="bottom", color="black" if m.ok else RED, bbox=box)
     ax.set_yticks([])

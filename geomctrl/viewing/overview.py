@@ -9,7 +9,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from . import estimates, lyapunov, monitors, torques
-from .samples import Samples, controller_name, coordinates
+from .samples import Samples, controller_name, coordinates, error_of
 from .style import (
     BLUE,
     CYCLE,
@@ -63,7 +63,7 @@ def error_panel(ax: Axes, run: Samples, compare: Mapping[str, Samples] | None = 
     runs = {controller_name(run): run, **(compare or {})}
     top, bottom = 0.0, np.inf
     for colour, (name, other) in zip((BLUE, ORANGE, GREEN, PINK), runs.items()):
-        error = other.tracking_error() if other.plant is not None else None
+        error = error_of(other)
         if error is None:
             continue
         norm = np.linalg.norm(error, axis=1)

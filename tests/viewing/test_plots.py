@@ -14,7 +14,7 @@ from geomctrl import controllers, models
 from geomctrl.cli.scenario import Scenario
 from geomctrl.cli.track_options import ScenarioOptions
 from geomctrl.errors import ArgumentError, SimulationError
-from geomctrl.viewing import overview, plots
+from geomctrl.viewing import overview, plots, tracking
 
 
 def simulated(robot, controller="slotine-li", seconds=0.2, plant=None, **options):
@@ -133,11 +133,36 @@ def test_pyplot_is_never_imported():
     assert subprocess.run([sys.executable, "-c", code], timeout=120).returncode == 0
 
 
-def test_the_error_of_a_loaded_run_is_drawn_where_its_plant_is_known(tmp_path):
+def test_a_loaded_run_is_drawn_with_its_error_and_units(tmp_path):
     run = simulated(models.two_link())
     path = run.save(tmp_path / "run.npz")
-    panels = [overview.figure(gc.Run.load(path, plant), {}).axes[1] for plant in (run.plant, None)]
-    assert [len(panel.lines) for panel in panels] == [1, 0]
+    errors = []
+    for plant, unit in ((run.plant, "rad"), (None, "rad, m")):
+        loaded = gc.Run.load(path, plant)
+        assert len(overview.figure(loaded, {}).axes[1].lines) == 1
+        axes = tracking.figure(loaded).axes
+        assert axes[0].get_ylabel() == unit
+        assert axes[1].get_ylabel() == ("mrad" if plant else "mrad, mm")
+        errors.append(axes[1].lines[1].get_ydata())
+    np.testing.assert_array_equal(*errors)
+
+
+def test_poses_of_a_loaded_run_are_drawn_as_they_are(tmp_path):
+    t, q, v = np.linspace(0.0, 1.0, 5), np.tile([0, 0, 0, 0, 0, 0, 1.0], (5, 1)), np.zeros((5, 6))
+    run = gc.Run(t, q, v, v, None, {}, {}, "", True, 4, 0.0, desired=gc.Desired(q, v, v))
+    assert run.real_time_factor == 0.0
+    assert not overview.figure(run, {}).axes[1].lines  # no error that could be told without the robot
+    assert len(tracking.figure(run).axes) == 7
+    check_pictures(plots.plot_run(run, tmp_path), tmp_path, {"overview", "tracking", "torques"})
+
+
+def test_a_monitor_of_a_distance_has_no_ratio():
+    one = gc.control.monitors.MonitorResult("limits", "beyond", 0.0, np.full(3, -0.7), -0.7, 0.0)
+    t, x = np.linspace(0.0, 1.0, 3), np.zeros((3, 1))
+    run = gc.Run(t, x, x, x, None, {}, {"limits": one}, "", True, 2, 1.0)
+    panel = overview.figure(run, {}).axes[5]
+    assert [text.get_text() for text in panel.texts] == ["limits: worst -0.7, limit 0: held"]
+    assert [bar.get_width() for bar in panel.patches] == [0.0]
 
 
 def test_anything_with_samples_is_drawn(tmp_path):
