@@ -6,6 +6,8 @@ The scene, its player and its time slider are viser's; the curves are matplotlib
 from __future__ import annotations
 
 import html
+import re
+import sys
 import tempfile
 import webbrowser
 from collections.abc import Callable, Iterable, Sequence
@@ -39,10 +41,12 @@ class Page:
         self.text = text
 
     def open(self) -> None:
-        """Show it in a browser, from a temporary file."""
+        """Show it in a browser, from a temporary file; where there is none, say where that file is."""
         with tempfile.NamedTemporaryFile("w", suffix=".html", delete=False, encoding="utf-8") as file:
             file.write(self.text)
-        webbrowser.open(Path(file.name).as_uri())
+        address = Path(file.name).as_uri()
+        if not webbrowser.open(address):
+            print(f"geomctrl: no browser here; the page is {address}", file=sys.stderr)
 
     def _repr_html_(self) -> str:
         look = 'width="100%" height="640" style="border:1px solid #ddd"'
@@ -72,9 +76,7 @@ def _filled(title: str, scene: str, legend: Sequence[tuple[Colour, str]], drawn:
     keys = "".join(f'<span><i style="background:rgb{colour}"></i>{html.escape(text)}</span>' for colour, text in legend)
     words = {"title": html.escape(title), "legend": keys, "kind": "run" if drawn else "robot"}
     words |= {"scene": html.escape(scene, quote=True), "curves": drawn, "cursors": cursors}
-    for name, text in words.items():
-        template = template.replace("{{" + name + "}}", text)
-    return template
+    return re.sub(r"\{\{(\w+)\}\}", lambda found: words[found[1]], template)
 
 
 def recorded(run: Samples, frames: Iterable[str] | None = None) -> tuple[str, list[tuple[Colour, str]]]:

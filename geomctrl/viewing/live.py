@@ -18,7 +18,7 @@ from geomctrl.arguments import count, flag, listed, number
 from geomctrl.errors import ArgumentError
 from geomctrl.mechanism.mechanism import Mechanism
 
-from .joints import rest
+from .joints import rest, span
 from .scene import GHOST, Scene, all_poses, serve, stop
 
 RATE = 30.0  # pictures a second, at most
@@ -63,9 +63,7 @@ class LiveView:
     @property
     def address(self) -> str:
         """Of the page."""
-        if self._server is None:
-            raise ArgumentError("view: is closed")
-        return f"http://localhost:{self._server.get_port()}"
+        return f"http://localhost:{self._open().get_port()}"
 
     def __repr__(self) -> str:
         return "<LiveView, closed>" if self._server is None else f"<LiveView at {self.address}>"
@@ -84,18 +82,22 @@ class LiveView:
 
     def wait(self, seconds: float) -> bool:
         """Until a browser shows the page, at most so many seconds; whether one does."""
-        end = time.monotonic() + seconds
-        while not self._server.get_clients() and time.monotonic() < end:
+        end = time.monotonic() + number("seconds", seconds)
+        server = self._open()
+        while not server.get_clients() and time.monotonic() < end:
             time.sleep(0.02)
-        return bool(self._server.get_clients())
+        return bool(server.get_clients())
+
+    def _open(self) -> Any:
+        if self._server is None:
+            raise ArgumentError("view: is closed")
+        return self._server
 
     # --- what loops call -------------------------------------------------------------------------------------------
 
     def begin(self, robot: Mechanism, q: np.ndarray, ghost: bool) -> None:
         """Show another robot, or the same one again, at q (nq,)."""
-        if self._server is None:
-            raise ArgumentError("view: is closed")
-        server, self._curves, self._text = self._server, {}, None
+        server, self._curves, self._text = self._open(), {}, None
         server.scene.reset()
         server.gui.reset()
         server.gui.configure_theme(show_logo=False, show_share_button=False)
@@ -173,9 +175,7 @@ def show_robot(robot: Mechanism, *, port: int = 8080, frames: Iterable[str] | No
         for joint, q_at, v_at in joints:
             if joint.dof != 1 or q_at.start == q_at.stop:
                 continue
-            wide = np.pi if joint.turning.all() else 0.5
-            low, high = (float(x[v_at.start]) for x in robot.limits[:2])
-            low, high = (low if np.isfinite(low) else -wide, high if np.isfinite(high) else wide)
+            low, high = span(*(float(x[v_at.start]) for x in robot.limits[:2]), turns=bool(joint.turning.all()))
             slider = server.gui.add_slider(
                 str(joint.name), min=low, max=high, step=(high - low) / 500 or 1e-3,
                 initial_value=float(np.clip(q[q_at.start], low, high)),

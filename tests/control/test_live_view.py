@@ -115,6 +115,8 @@ def test_a_page_shows_one_run_after_another_and_another_robot(view):
         urllib.request.urlopen(address, timeout=10)
     with pytest.raises(gc.ArgumentError, match="view: is closed"):
         simulated(0.1, view=view)
+    with pytest.raises(gc.ArgumentError, match="view: is closed"):
+        view.wait(0.1)
     assert repr(view) == "<LiveView, closed>"
 
 

@@ -2,6 +2,9 @@
 
 import json
 import re
+from pathlib import Path
+from urllib.parse import urlsplit
+from urllib.request import url2pathname
 
 import numpy as np
 import pytest
@@ -117,6 +120,32 @@ def test_the_page_says_what_its_colours_mean_and_frames_are_chosen(run, tmp_path
         run.animate(frames=["panda_link9"])
     with pytest.raises(ArgumentError, match="frames: expected a list"):
         run.animate(frames="panda_link8")
+
+
+def test_a_title_is_no_template(run, tmp_path):
+    pytest.importorskip("viser")
+    text = run.save_html(tmp_path / "run.html", title="{{curves}} of {{nobody}}").read_text(encoding="utf-8")
+    assert "<title>{{curves}} of {{nobody}}</title>" in text
+    assert text.count("<svg") == 1
+
+
+def test_a_page_without_a_browser_says_where_it_is(run, monkeypatch, capsys):
+    pytest.importorskip("viser")
+    monkeypatch.setattr("webbrowser.open", lambda address: False)
+    run.animate().open()
+    address = capsys.readouterr().err.split()[-1]
+    file = Path(url2pathname(urlsplit(address).path))
+    assert "<title>panda, Passivity</title>" in file.read_text(encoding="utf-8")
+    file.unlink()
+
+
+@pytest.mark.parametrize("turns", [True, False])
+@pytest.mark.parametrize("limits", [(-np.inf, np.inf), (10.0, np.inf), (-np.inf, -10.0), (0.5, 0.5), (-1.0, np.inf)])
+def test_a_slider_goes_where_its_joint_may(limits, turns):
+    low, high = joints.span(*limits, turns=turns)
+    assert limits[0] <= low <= high <= limits[1]
+    assert np.isfinite([low, high]).all()
+    assert high > low or limits[0] == limits[1]
 
 
 def test_a_tour_of_the_joints_moves_each_to_both_sides_within_its_limits():
