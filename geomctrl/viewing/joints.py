@@ -44,7 +44,7 @@ def tour(robot: Mechanism) -> tuple[np.ndarray, np.ndarray]:
 
 
 def span(lower: float, upper: float, turns: bool) -> tuple[float, float]:
-    """From where to where a slider goes: the limits, where they are finite, else about zero or as far from the other."""
+    """From where to where a slider goes: its limits, else about zero, or as far from the one limit."""
     wide = WIDE_TURN if turns else WIDE_SLIDE
     low = lower if np.isfinite(lower) else min(-wide, upper - 2.0 * wide)
     return low, upper if np.isfinite(upper) else max(wide, low + 2.0 * wide)
