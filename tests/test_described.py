@@ -50,6 +50,19 @@ def test_a_run_without_monitors_does_not_say_that_they_held():
     assert repr(run).endswith("; no monitors>")
 
 
+def test_a_run_that_measured_nothing_says_neither_that_monitors_held_nor_that_they_did_not():
+    class Broken(controllers.PDGravity):
+        def __call__(self, t, q, v, z):
+            raise ZeroDivisionError
+
+    with pytest.raises(gc.SimulationError) as caught:
+        gc.simulate(ROBOT, Broken(ROBOT, [0.0, 0.0]), [0.1, 0.1], [0.0, 0.0], t_end=0.01, dt=1e-3)
+    run = caught.value.run
+    assert repr(run).endswith("; nothing measured>")
+    assert "<td>not measured</td>" in run._repr_html_()
+    assert "VIOLATED" not in run._repr_html_() + run.summary()
+
+
 def test_what_is_left_out_is_marked():
     assert described({k: k for k in range(13)}).endswith("11: 11, ...}")
     assert described({k: k for k in range(12)}).endswith("11: 11}")

@@ -63,8 +63,9 @@ class Run:
     def __repr__(self):
         """What ran, how far, and which monitors are beyond their limits."""
         what = f" of {type(self.controller).__name__} on {self.plant.robot.name}" if self.plant is not None else ""
-        beyond = [name for name, m in self.monitors.items() if not m.ok]
+        beyond = [name for name, m in self.monitors.items() if m.verdict == "VIOLATED"]
         held = f"{_many(len(self.monitors), 'monitor')} within limits" if self.monitors else "no monitors"
+        held = held if len(self.t) else "nothing measured"
         verdict = f"beyond their limits: {', '.join(beyond)}" if beyond else held
         return f"<Run{what}: {_many(len(self.t), 'sample')}, {self.reason}; {verdict}>"
 
@@ -121,7 +122,7 @@ class Run:
         """In a notebook: why it ended, and a line a monitor."""
         heading = ". ".join([f"Run of {_many(len(self.t), 'sample')}: {self.reason}", *self._tracking()])
         rows = [
-            (m.name, m.what, f"{m.worst:.2e}", f"{m.t_worst:.4g}", f"{m.limit:.0e}", "held" if m.ok else "VIOLATED")
+            (m.name, m.what, f"{m.worst:.2e}", f"{m.t_worst:.4g}", f"{m.limit:.0e}", m.verdict)
             for m in self.monitors.values()
         ]
         return html_table(heading, ["monitor", "what", "worst", "at t [s]", "limit", ""], rows)

@@ -46,7 +46,7 @@ def curves(run: Samples) -> tuple[str, str]:
 
 def monitor_panel(ax: Axes, run: Samples) -> None:
     """How far every monitor with a tolerance is below it, in decades."""
-    shown = [m for m in run.monitors.values() if m.limit > 0.0 and len(m.values)]
+    shown = [m for m in run.monitors.values() if 0.0 < m.limit < np.inf and len(m.values)]
     if not shown:
         say_nothing(ax, "no monitors")
         return

@@ -15,6 +15,8 @@ from . import estimates, lyapunov, monitors, overview, signals, torques, trackin
 from .samples import Samples
 from .style import write_png
 
+PICTURES = (".png", ".pdf", ".svg", ".jpg", ".jpeg")  # what no folder is called
+
 
 def plot_run(run: Samples, folder: str | os.PathLike, compare: Mapping[str, Samples] | None = None) -> list[Path]:
     """Draw a run as PNG files in `folder`: overview, tracking, torques, Lyapunov function, estimates, signals,
@@ -24,6 +26,9 @@ def plot_run(run: Samples, folder: str | os.PathLike, compare: Mapping[str, Samp
     one's in the overview. Each file is written whole or not at all. Returns the files written.
     """
     folder = path_of("folder", folder)
+    if folder.suffix.lower() in PICTURES and not folder.is_dir():
+        one = f"run.plot().savefig({str(folder)!r})"
+        raise ArgumentError(f"folder: expected one for several PNG files, got {str(folder)!r}; for the overview: {one}")
     others = instance("compare", {} if compare is None else compare, Mapping, "further runs by name")
     for x in others.values():
         _require_run("compare", x)

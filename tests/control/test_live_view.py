@@ -120,6 +120,13 @@ def test_a_page_shows_one_run_after_another_and_another_robot(view):
     assert repr(view) == "<LiveView, closed>"
 
 
+def test_a_second_view_has_the_next_port(view):
+    with gc.LiveView(np.inf, port=int(view.address.rpartition(":")[2])) as other:
+        assert other.address != view.address
+        assert b"<html" in page(other)
+    assert b"<html" in page(view)
+
+
 @pytest.mark.parametrize("bad", ["yes", 1, None, object()])
 def test_what_is_no_view_is_refused(bad):
     with pytest.raises(gc.ArgumentError, match=r"view: expected True, False or a geomctrl\.LiveView, got"):

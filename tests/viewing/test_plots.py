@@ -14,7 +14,7 @@ from geomctrl import controllers, models
 from geomctrl.cli.scenario import Scenario
 from geomctrl.cli.track_options import ScenarioOptions
 from geomctrl.errors import ArgumentError, SimulationError
-from geomctrl.viewing import overview, plots, tracking
+from geomctrl.viewing import curves, overview, plots, tracking
 
 
 def simulated(robot, controller="slotine-li", seconds=0.2, plant=None, **options):
@@ -163,6 +163,22 @@ def test_a_monitor_of_a_distance_has_no_ratio():
     panel = overview.figure(run, {}).axes[5]
     assert [text.get_text() for text in panel.texts] == ["limits: worst -0.7, limit 0: held"]
     assert [bar.get_width() for bar in panel.patches] == [0.0]
+
+
+def test_what_is_watched_without_a_limit_is_drawn(tmp_path):
+    one = gc.control.monitors.MonitorResult("speed", "of the tool, m/s", np.inf, np.array([1.0, 3.0, 2.0]), 3.0, 0.5)
+    t, x = np.linspace(0.0, 1.0, 3), np.zeros((3, 1))
+    run = gc.Run(t, x, x, x, None, {}, {"speed": one}, "", True, 2, 1.0)
+    check_pictures(plots.plot_run(run, tmp_path), tmp_path, {"overview", "tracking", "torques", "monitors"})
+    assert "no monitors" in curves.curves(run)[0]
+
+
+def test_a_picture_is_no_folder(tmp_path):
+    run = simulated(models.two_link())
+    with pytest.raises(ArgumentError, match=r"folder: expected one for several PNG files, got .*run\.png"):
+        run.plot(tmp_path / "run.png")
+    run.plot().savefig(tmp_path / "run.png")
+    assert imread(tmp_path / "run.png").shape[0] > 300
 
 
 def test_anything_with_samples_is_drawn(tmp_path):
