@@ -3,10 +3,12 @@
 import io
 
 import pytest
+from typer.testing import CliRunner
 
+from geomctrl.cli.main import app
 from geomctrl.cli.terminal import progress_bar, stdout_console
 from geomctrl.control.progress import counted, shown
-from geomctrl.output import moves
+from geomctrl.output import moves, transcript
 
 
 class Terminal(io.StringIO):
@@ -64,6 +66,24 @@ def test_a_file_keeps_nothing_of_bars_and_holds_whole_tables(environment, variab
         environment.setenv(name, value)
     assert written(environment, io.StringIO()) == ""
     assert stdout_console().width == 110
+
+
+@pytest.mark.parametrize("in_a_kernel", [False, True])
+def test_text_that_is_kept_is_plain_also_in_a_notebook(environment, in_a_kernel):
+    environment.setenv("FORCE_COLOR", "1")
+    environment.setattr("rich.console._is_jupyter", lambda: in_a_kernel)
+    console, text = transcript()
+    console.print("[red]VIOLATED[/red]")
+    assert text() == "VIOLATED\n"
+
+
+def test_a_notebooks_report_is_plain(environment, tmp_path):
+    environment.setenv("FORCE_COLOR", "1")
+    environment.delenv("TERM")
+    law = ["--controller", "pd-gravity", "--seconds", "0.01", "--no-plots", "--no-compare"]
+    result = CliRunner().invoke(app, ["track", "two_link", *law, "--out", str(tmp_path)])
+    assert result.exit_code == 0, result.output
+    assert "\x1b" not in (tmp_path / "report.txt").read_text(encoding="utf-8")
 
 
 def test_without_standard_output(environment):
