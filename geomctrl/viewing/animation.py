@@ -27,6 +27,7 @@ from .scene import FORCE, GHOST, LONGEST, MOMENT, TRAIL, Arrow, Colour, Scene, a
 from .shapes import reach
 
 FPS, FRAMES = 30.0, 1200  # pictures a second, and how many at most
+ROUNDING = 1e-9  # of a force, times a length: a moment that is none
 
 
 def save_html(run: Samples, path: Path, title: str, frames: Iterable[str] | None = None) -> Path:
@@ -129,14 +130,17 @@ def _arrows(run: Samples, at: np.ndarray) -> tuple[list[Arrow], list[tuple[Colou
     """(arrows of what pushes at the samples `at`, how long they are)."""
     acting = run.external_forces(at)
     length = LONGEST * reach(run.plant.robot)
+    kinds = ((FORCE, "force", "N", "external force"), (MOMENT, "moment", "N m", "moment"))
+    sizes = {kind[1]: [float(np.linalg.norm(getattr(a, kind[1]), axis=1).max()) for a in acting] for kind in kinds}
+    force, moment = (max(x, default=0.0) for x in sizes.values())
+    least = {"force": ROUNDING * moment / length, "moment": ROUNDING * force * length}  # of the other kind, rounded
     found, scales = [], []
-    for colour, field, unit, what in ((FORCE, "force", "N", "external force"), (MOMENT, "moment", "N m", "moment")):
-        sizes = [float(np.linalg.norm(getattr(a, field), axis=1).max()) for a in acting]
-        most = max(sizes, default=0.0)
-        if most > 0.0:
-            arrows = [a for a, size in zip(acting, sizes) if size > 0.0]
+    for colour, field, unit, what in kinds:
+        most = max(sizes[field], default=0.0)
+        if most > least[field]:
+            arrows = [a for a, size in zip(acting, sizes[field]) if size > 0.0]
             found += [Arrow(colour, a.point, length / most * getattr(a, field)) for a in arrows]
-            scales.append((colour, f"{what}, at most {most:.3g} {unit}, {length:.2g} m"))
+            scales.append((colour, f"{what}: {most:.3g} {unit} is {length:.2g} m long"))
     return found, scales
 
 

@@ -13,11 +13,12 @@ from geomctrl.errors import ArgumentError
 
 from . import estimates, lyapunov, monitors, overview, signals, torques, tracking
 from .samples import Samples
-from .style import write_png
+from .style import own_style, write_png
 
 PICTURES = (".png", ".pdf", ".svg", ".jpg", ".jpeg")  # what no folder is called
 
 
+@own_style()
 def plot_run(run: Samples, folder: str | os.PathLike, compare: Mapping[str, Samples] | None = None) -> list[Path]:
     """Draw a run as PNG files in `folder`: overview, tracking, torques, Lyapunov function, estimates, signals,
     monitors.
@@ -50,6 +51,7 @@ def plot_run(run: Samples, folder: str | os.PathLike, compare: Mapping[str, Samp
     return paths
 
 
+@own_style()
 def run_overview(run: Samples) -> Figure:
     """The overview alone, as a figure."""
     _require_samples(run)

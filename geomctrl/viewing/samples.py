@@ -82,9 +82,10 @@ class Samples(Protocol):
 
 
 def coordinates(run: Samples):
-    """(names, units, q, desired, error) per velocity coordinate; poses relative to the first sample, as logarithms.
+    """(names, units, q, desired, error) per velocity coordinate.
 
-    Without a robot the entries of q as they are.
+    Of a free joint the rotation vector from the first sample on and the position [m], of others with several degrees of
+    freedom the logarithm from there on. Without a robot the entries of q as they are.
     """
     want = run.desired
     if run.plant is None:
@@ -111,7 +112,20 @@ def _relative(robot, start, q):
     for joint, s, v in zip(robot.joints, robot.q_slices, robot.v_slices):
         if joint.dof == 1:
             x[:, v] = q[:, s]
+        elif joint.dof == 6:
+            x[:, v] = np.hstack([_without_jumps(x[:, v][:, :3]), q[:, s].reshape(-1, 3, 4)[:, :, 3]])
     return x
+
+
+def _without_jumps(turned: np.ndarray) -> np.ndarray:
+    """Rotation vectors (n, 3), whole turns more or less, each the one nearest to that before it."""
+    angle = np.linalg.norm(turned, axis=1)
+    axis = turned / np.maximum(angle, 1e-12)[:, None]
+    out = turned.copy()
+    for k in range(1, len(out)):
+        turns = np.round((axis[k] @ out[k - 1] - angle[k]) / (2.0 * np.pi))
+        out[k] += 2.0 * np.pi * turns * axis[k]
+    return out
 
 
 def coordinate_names(run: Samples) -> tuple[str, ...]:

@@ -15,7 +15,7 @@ from geomctrl import controllers, models, references
 from geomctrl.errors import ArgumentError
 from geomctrl.mechanism import inertia
 from geomctrl.viewing import joints, scene, shapes
-from geomctrl.viewing.animation import _pictures
+from geomctrl.viewing.animation import _arrows, _pictures
 
 
 def volume_integrals(vertices, faces):
@@ -166,6 +166,22 @@ def test_an_end_effector_is_the_tool_or_the_free_body():
     assert scene.end_effector(models.panda()) == "panda_hand_tcp"
     assert scene.end_effector(models.two_link()) == "tip"
     assert scene.end_effector(models.quadrotor()) == models.quadrotor().body_names[0]
+
+
+def test_what_rounding_leaves_of_a_moment_is_no_arrow():
+    pytest.importorskip("viser")
+    robot = models.two_link()
+    law = controllers.PDGravity(robot, [1.0, 0.5])
+    for wrench, said in (
+        ([0, 0, 0, 0, 0, 20.0], ["external force: 20 N is 0.7 m long"]),
+        ([0, 0, 3.0, 0, 0, 0], ["moment: 3 N m is 0.7 m long"]),
+        ([0, 0, 3.0, 0, 0, 20.0], ["external force: 20 N is 0.7 m long", "moment: 3 N m is 0.7 m long"]),
+    ):
+        push = gc.Wrench("tip", wrench, representation="hybrid")
+        run = gc.simulate(gc.Plant(robot, f_ext=push), law, [0.2, 0.1], [0.0, 0.0], 0.01, 1e-3)
+        arrows, scales = _arrows(run, np.arange(len(run.t)))
+        assert [words for _, words in scales] == said
+        assert len(arrows) == len(said)
 
 
 def test_arrows_turn_to_where_they_point():

@@ -1,5 +1,6 @@
 """Pictures of runs: they exist, show something, and none needs what a run may lack."""
 
+import io
 import os
 import sys
 import types
@@ -15,6 +16,7 @@ from geomctrl.cli.scenario import Scenario
 from geomctrl.cli.track_options import ScenarioOptions
 from geomctrl.errors import ArgumentError, SimulationError
 from geomctrl.viewing import curves, overview, plots, tracking
+from geomctrl.viewing.samples import coordinates
 
 
 def simulated(robot, controller="slotine-li", seconds=0.2, plant=None, **options):
@@ -154,6 +156,41 @@ def test_poses_of_a_loaded_run_are_drawn_as_they_are(tmp_path):
     assert not overview.figure(run, {}).axes[1].lines  # no error that could be told without the robot
     assert len(tracking.figure(run).axes) == 7
     check_pictures(plots.plot_run(run, tmp_path), tmp_path, {"overview", "tracking", "torques"})
+
+
+def test_a_free_body_is_drawn_where_it_is_and_turns_without_jumps():
+    robot = models.quadrotor()
+    t = np.linspace(0.0, 1.0, 41)
+    turned = np.outer(9.0 * np.sin(2.0 * t), [0.6, 0.0, 0.8])  # rad, more than a whole turn
+    p = np.stack([t, t**2, 1.0 - t], axis=1)
+    R0 = gc.so3.exp([0.3, -0.2, 1.0])
+    q = np.concatenate([R0 @ gc.so3.exp(turned), p[:, :, None]], axis=2).reshape(-1, 12)
+    run = gc.Run(t, q, np.zeros((41, 6)), np.zeros((41, 6)), None, {}, {}, "", True, 40, 1.0, gc.Plant(robot))
+    _, units, drawn, _, _ = coordinates(run)
+    np.testing.assert_allclose(drawn, np.hstack([turned, p]), atol=1e-9)
+    assert units == ["rad"] * 3 + ["m"] * 3
+    assert len(overview.figure(run, {}).axes) == 3  # there is nothing for more
+
+
+def test_pictures_have_the_same_style_in_every_style_of_the_caller(tmp_path):
+    """Titles to the left, white text on black, huge fonts: what was set stays set, our pictures are as they were."""
+    import matplotlib as mpl
+
+    run = simulated(models.two_link(), payload=1.0)
+
+    def drawn(folder):
+        pictures = [imread(path) for path in run.plot(folder)]
+        return [*pictures, imread(io.BytesIO(run.plot()._repr_png_()))], curves.curves(run)
+
+    plain, page = drawn(tmp_path / "plain")
+    assert "tracking error, all joints" in page[0]
+    theirs = {"axes.titlelocation": "left", "text.color": "white", "axes.facecolor": "black", "font.size": 30}
+    with mpl.rc_context(theirs):
+        styled, again = drawn(tmp_path / "styled")
+        assert {name: mpl.rcParams[name] for name in theirs} == theirs
+    for a, b in zip(plain, styled, strict=True):
+        np.testing.assert_array_equal(a, b)
+    assert page[1] == again[1]
 
 
 def test_a_monitor_of_a_distance_has_no_ratio():
