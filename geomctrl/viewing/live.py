@@ -52,6 +52,7 @@ class LiveView:
         port = count("port", port, 0, 65535)
         browser = has_display() if browser is None else flag("browser", browser)
         self._server: Any = serve(port)
+        self._server.on_client_connect(self._aim)
         self._scene: Scene | None = None
         self._curves: dict[str, tuple[list[tuple[float, float]], Any]] = {}
         self._text: Any = None
@@ -98,6 +99,7 @@ class LiveView:
     def begin(self, robot: Mechanism, q: np.ndarray, ghost: bool) -> None:
         """Show another robot, or the same one again, at q (nq,)."""
         server, self._curves, self._text = self._open(), {}, None
+        same = self._scene is not None and self._scene.robot is robot
         server.scene.reset()
         server.gui.reset()
         server.gui.configure_theme(show_logo=False, show_share_button=False)
@@ -105,8 +107,14 @@ class LiveView:
         T = all_poses(robot, q[None])
         self._scene.surroundings(T)
         self._scene.show(T[0])
+        for client in [] if same else server.get_clients().values():  # who has looked around goes on to
+            self._aim(client)
         self._text = server.gui.add_markdown("")
         self._started, self._last = time.monotonic(), -np.inf
+
+    def _aim(self, client: Any) -> None:
+        if self._scene is not None:
+            self._scene.aim(client)
 
     def steps(self, dt: float) -> int | None:
         """How many steps of dt [s] a picture is apart; None where that does not matter."""
@@ -148,7 +156,13 @@ class LiveView:
         if plot is None:
             look = ({"label": "t"}, {"label": name, "stroke": "#0072B2", "width": 2})
             plot = self._server.gui.add_uplot(
-                data, look, title=name, height=150, scales={"x": {"time": False}}, legend={"show": False}
+                data,
+                look,
+                title=f"{name} over t [s]",
+                height=150,
+                scales={"x": {"time": False}},
+                legend={"show": False},
+                padding=(12, 12, 0, 0),
             )
             self._curves[name] = points, plot
         else:
@@ -170,6 +184,7 @@ def show_robot(robot: Mechanism, *, port: int = 8080, frames: Iterable[str] | No
 
         T = all_poses(robot, q[None])
         scene.surroundings(T)
+        server.on_client_connect(scene.aim)
         scene.show(T[0])
         joints = zip(robot.joints, robot.q_slices, robot.v_slices)
         for joint, q_at, v_at in joints:
@@ -178,7 +193,7 @@ def show_robot(robot: Mechanism, *, port: int = 8080, frames: Iterable[str] | No
             low, high = span(*(float(x[v_at.start]) for x in robot.limits[:2]), turns=bool(joint.turning.all()))
             slider = server.gui.add_slider(
                 str(joint.name), min=low, max=high, step=(high - low) / 500 or 1e-3,
-                initial_value=float(np.clip(q[q_at.start], low, high)),
+                initial_value=float(np.clip(q[q_at.start], low, high)), hint="rad" if joint.turning.all() else "m",
             )  # fmt: skip
 
             def moved(event: Any, k: int = q_at.start) -> None:

@@ -1,6 +1,8 @@
 """`simulate(view=...)`: the same run to the bit, pictures on the way, an end to the page."""
 
+import contextlib
 import time
+import types
 import urllib.error
 import urllib.request
 
@@ -152,6 +154,35 @@ def test_without_the_extra_it_says_which(monkeypatch):
     monkeypatch.setitem(__import__("sys").modules, "viser", None)
     with pytest.raises(ImportError, match=r"pip install 'geomctrl\[view\]'"):
         simulated(0.01, view=True)
+
+
+class Browser:
+    """What viser has of a client, as far as a camera needs it."""
+
+    def __init__(self, aspect):
+        self.camera = types.SimpleNamespace(aspect=aspect)
+        self.atomic = contextlib.nullcontext
+
+
+@pytest.mark.parametrize("aspect", [0.4, 1.0, 1.8])
+def test_a_browser_that_is_there_already_sees_the_whole_robot(view, aspect, monkeypatch):
+    there = Browser(aspect)
+    monkeypatch.setattr(view._server, "get_clients", lambda: {0: there})
+    view.begin(ROBOT, np.array([0.3, -0.5]), False)
+    camera = there.camera
+    axis = np.array(camera.look_at) - camera.position
+    axis /= np.linalg.norm(axis)
+    right = np.cross(axis, [0.0, 0.0, 1.0])
+    right /= np.linalg.norm(right)
+    up = np.cross(right, axis)
+    tip = [ROBOT.pose([0.3, -0.5], name)[:3, 3] for name in ("world", *ROBOT.body_names, "tip")]
+    for point in tip:
+        seen = point - np.array(camera.position)
+        share = np.array([seen @ right / aspect, seen @ up]) / (seen @ axis) / np.tan(0.5 * camera.fov)
+        assert np.abs(share).max() < 1.0  # of what is seen
+    camera.position = moved = (9.0, 9.0, 9.0)
+    view.begin(ROBOT, np.array([0.3, -0.5]), False)
+    assert camera.position == moved  # somebody looks from there
 
 
 def test_curves_keep_few_points(view, monkeypatch):
