@@ -116,6 +116,7 @@ def _recording(
         if path is not None and np.ptp(path, axis=0).max() > 1e-3 * scene.size:
             scene.trail(path)
         scene.surroundings(T if desired is None else np.concatenate([T, desired]), path)
+        scene.aim_first()
         recording = server.get_scene_serializer()
         for k, (_, pause) in enumerate(pictures):
             pushed = [(a.start[k], a.vector[k]) for a in arrows]

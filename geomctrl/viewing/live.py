@@ -184,6 +184,7 @@ def show_robot(robot: Mechanism, *, port: int = 8080, frames: Iterable[str] | No
 
         T = all_poses(robot, q[None])
         scene.surroundings(T)
+        scene.aim_first()
         server.on_client_connect(scene.aim)
         scene.show(T[0])
         joints = zip(robot.joints, robot.q_slices, robot.v_slices)

@@ -75,7 +75,7 @@ class Scene:
         ]
 
     def surroundings(self, T: np.ndarray, others: np.ndarray | None = None) -> None:
-        """Floor and camera, for bodies that are at T (k, nbodies, 4, 4) and `others` (n, 3), points [m]."""
+        """The floor, and what cameras are aimed at: bodies at T (k, nbodies, 4, 4) and `others` (n, 3), points [m]."""
         found = [T[:, body, None, :3, :3] @ at[:, :, None] + T[:, body, None, :3, 3:] for body, at in self.corners]
         points = np.concatenate([*(x.reshape(-1, 3) for x in found), T[..., :3, 3].reshape(-1, 3)])
         ground = [] if self.robot.joints[0].S.shape[1] == 6 else [np.zeros((1, 3))]
@@ -87,6 +87,9 @@ class Scene:
             position=(middle[0], middle[1], min(0.0, float(low[2]))),
         )  # fmt: skip
         self.middle, self.radius = middle, radius
+
+    def aim_first(self) -> None:
+        """Turn the camera that a page begins with; of pages that are there it would undo `aim`."""
         self._place(self.server.initial_camera, 1.0)
 
     def aim(self, client: Any) -> None:

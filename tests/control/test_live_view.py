@@ -12,7 +12,7 @@ import pytest
 import geomctrl as gc
 from geomctrl import controllers, models, references
 from geomctrl.control import watching
-from geomctrl.viewing import live
+from geomctrl.viewing import live, scene
 
 pytest.importorskip("viser")
 
@@ -168,6 +168,7 @@ class Browser:
 def test_a_browser_that_is_there_already_sees_the_whole_robot(view, aspect, monkeypatch):
     there = Browser(aspect)
     monkeypatch.setattr(view._server, "get_clients", lambda: {0: there})
+    monkeypatch.setattr(scene.Scene, "aim_first", lambda self: pytest.fail("it would undo what follows"))
     view.begin(ROBOT, np.array([0.3, -0.5]), False)
     camera = there.camera
     axis = np.array(camera.look_at) - camera.position
