@@ -53,7 +53,8 @@ def described(x: Any) -> str:
         inside = ", ".join(map(described, x[:LONGEST])) + (", ..." if len(x) > LONGEST else "")
         return f"[{inside}]" if isinstance(x, list) else f"({inside}{',' if len(x) == 1 else ''})"
     if isinstance(x, Mapping):
-        return "{" + ", ".join(f"{k!r}: {described(v)}" for k, v in list(x.items())[:LONGEST]) + "}"
+        inside = ", ".join(f"{k!r}: {described(v)}" for k, v in list(x.items())[:LONGEST])
+        return "{" + inside + (", ..." if len(x) > LONGEST else "") + "}"
     if isinstance(x, Described):
         return repr(x)
     if hasattr(x, "joint_names"):  # a robot, which this file is below

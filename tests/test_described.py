@@ -7,7 +7,7 @@ import pytest
 
 import geomctrl as gc
 from geomctrl import actuators, controllers, models, references, sensors
-from geomctrl.described import Described
+from geomctrl.described import Described, described
 
 ROBOT = models.two_link()
 MOTION = references.Sinusoids(ROBOT, [0.1, 0.2], amplitude=0.3, frequency=0.4)
@@ -42,6 +42,30 @@ def test_a_run_says_what_ran_and_what_it_found():
     run = gc.simulate(ROBOT, controllers.PDGravity(ROBOT, [0.0, 0.0]), [0.1, 0.1], [0.0, 0.0], t_end=0.01, dt=1e-3)
     assert repr(run).startswith("<Run of PDGravity on two_link: 11 samples, reached t = 0.01 s; ")
     assert "monitors within limits" in repr(run)
+
+
+def test_a_run_without_monitors_does_not_say_that_they_held():
+    law = controllers.PDGravity(ROBOT, [0.0, 0.0])
+    run = gc.simulate(ROBOT, law, [0.1, 0.1], [0.0, 0.0], t_end=0.01, dt=1e-3, monitors=None)
+    assert repr(run).endswith("; no monitors>")
+
+
+def test_a_run_that_measured_nothing_says_neither_that_monitors_held_nor_that_they_did_not():
+    class Broken(controllers.PDGravity):
+        def __call__(self, t, q, v, z):
+            raise ZeroDivisionError
+
+    with pytest.raises(gc.SimulationError) as caught:
+        gc.simulate(ROBOT, Broken(ROBOT, [0.0, 0.0]), [0.1, 0.1], [0.0, 0.0], t_end=0.01, dt=1e-3)
+    run = caught.value.run
+    assert repr(run).endswith("; nothing measured>")
+    assert "<td>not measured</td>" in run._repr_html_()
+    assert "VIOLATED" not in run._repr_html_() + run.summary()
+
+
+def test_what_is_left_out_is_marked():
+    assert described({k: k for k in range(13)}).endswith("11: 11, ...}")
+    assert described({k: k for k in range(12)}).endswith("11: 11}")
 
 
 def test_users_classes_have_it_too_and_what_is_half_made_does_not_fail():

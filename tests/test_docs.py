@@ -232,3 +232,12 @@ def test_a_page_of_a_paper_has_its_rows_and_no_markup_of_theirs():
     assert rf"| (1)\* | a\_i \* b \| c | {pages.linked('se3.Ad')}, {pages.linked('se3.exp')} | 3e-15 |" in text
     assert text.endswith(f"| (2) | zero | {pages.linked('se3.Ad')} | 0 |\n")
     assert pages.numbered_page("x_1999", "X 1999", "By X.", None).endswith(pages.NOT_RUN)
+
+
+def test_the_readmes_picture_moves_and_is_small():
+    from PIL import Image
+
+    path = ROOT / "docs" / "demo.webp"
+    assert path.stat().st_size < 1e6
+    with Image.open(path) as picture:
+        assert picture.n_frames > 30

@@ -40,10 +40,10 @@ ax.axvspan(start, start + length, color="0.93")
 for joint, color in zip((0, 1, 2, 3), ("C0", "C1", "C2", "C3")):
     ax.plot(run.t, felt[:, joint], color=color)
     ax.plot(run.t, true[:, joint], color="k", ls=(0, (3, 2)), lw=1.0)
-    k = round(1.12 / 1e-3)
-    ax.text(run.t[k] + 0.02, felt[k, joint], f"joint {joint + 1}", color=color, weight="bold", va="center")
+    top = felt[np.argmax(abs(felt[:, joint])), joint]
+    ax.text(start + length + 0.005, top, f"joint {joint + 1}", color=color, weight="bold", va="center")
 ax.axvline(start + late, color="k", lw=1.0)
 ax.text(start + late - 0.01, 0.95, f"noticed after {1e3 * late:.0f} ms", ha="right", transform=ax.get_xaxis_transform())
-ax.text(start + length, 0.03, " true: dashed", transform=ax.get_xaxis_transform())
+ax.text(start + length, 0.8, " true: dashed", transform=ax.get_xaxis_transform())
 ax.set(xlabel="time [s]", ylabel="external torque [N m]", xlim=(0.8, 1.4))
 show("out/demos/collision.png")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 from dataclasses import fields
 from pathlib import Path
 
@@ -31,6 +30,4 @@ def own_loop(study: Path, scenario: ScenarioOptions, options: RunOptions, consol
     run, stop = watched(console, study.stem, arguments)
     text = f"{study.name}: {run!r}\n{run.summary()}"
     console.print(text, soft_wrap=True, highlight=False, markup=False)
-    transcript = io.StringIO()
-    Console(file=transcript, width=110, highlight=False).print(text, soft_wrap=True, markup=False)
-    return save(console, transcript.getvalue(), run, {}, options, stop)
+    return save(console, f"{text}\n", run, {}, options, stop)

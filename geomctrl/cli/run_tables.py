@@ -11,6 +11,8 @@ from geomctrl.control.run import Run
 
 from .scenario import Scenario
 
+COLOURS = {"held": "green", "VIOLATED": "bold red"}
+
 
 def report(console: Console, case: Scenario, run: Run, others: dict[str, Run], failure: str | None) -> None:
     """Print the tables, doubts and figures of speed a run ends with. others: runs to compare it with, by name."""
@@ -117,7 +119,7 @@ def _monitor_table(run: Run) -> Table:
         table.add_column(name, justify="right")
     table.add_column("verdict")
     for m in run.monitors.values():
-        verdict = "[green]held[/green]" if m.ok else "[bold red]VIOLATED[/bold red]"
+        verdict = f"[{COLOURS.get(m.verdict, 'dim')}]{m.verdict}[/]"
         numbers = f"{m.worst:.1e}", f"{m.t_worst:.4g} s", f"{m.limit:.0e}"
         table.add_row(escape(m.name), escape(m.what), *numbers, verdict)
     return table

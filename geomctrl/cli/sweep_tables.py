@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 from collections import Counter
 from pathlib import Path
 from typing import Any
@@ -13,17 +12,18 @@ from rich.markup import escape
 from rich.table import Table
 
 from geomctrl.files import write_text
+from geomctrl.output import transcript
 
 MOST_REASONS = 5
 
 
 def write_report(console: Console, table: Any, path: Path) -> Path:
     """Print a sweep's tables, and write them to a file."""
-    transcript = io.StringIO()
-    for target in (console, Console(file=transcript, width=110, highlight=False)):
+    kept, text = transcript()
+    for target in (console, kept):
         target.print(measured(table))
         target.print(ended(table), soft_wrap=True, markup=False)
-    return write_text(path, transcript.getvalue())
+    return write_text(path, text())
 
 
 def measured(table: Any) -> Table:

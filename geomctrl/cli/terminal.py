@@ -15,6 +15,7 @@ import typer
 from rich.console import Console
 
 from geomctrl.errors import ArgumentError, GeomctrlError, NameNotFoundError
+from geomctrl.output import moves, of_a_notebook
 
 FAILED, BAD_ARGUMENTS = 1, 2
 MODEL_HELP = (
@@ -63,8 +64,12 @@ PhysicalOption = Annotated[Physical, typer.Option(help="URDF: what to do with in
 def progress_bar(console: Console):
     from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
 
+    class Bar(Progress):
+        def stop(self) -> None:
+            self.live.stop()  # and no empty line in files, as of rich's own
+
     columns = (TextColumn("{task.description}"), BarColumn(), TaskProgressColumn(), TimeRemainingColumn())
-    return Progress(*columns, console=console, transient=True)
+    return Bar(*columns, console=console, transient=True)
 
 
 def load_robot(
@@ -126,9 +131,14 @@ def compiling(console: Console, guess: str) -> Iterator[None]:
 
 
 def stdout_console() -> Console:
-    """Standard output; at least 110 columns where nobody watches, so that files hold whole tables."""
-    console = Console(highlight=False)
-    return console if console.is_terminal or "COLUMNS" in os.environ else Console(highlight=False, width=110)
+    """Standard output. Where nobody watches nothing moves, no cursor is hidden, and there are at least 110 columns, so
+    that files hold whole tables; notebooks' cells have colours still.
+    """
+    if moves():
+        return Console(highlight=False)
+    colours = "standard" if of_a_notebook() or os.environ.get("FORCE_COLOR") else None
+    width = None if "COLUMNS" in os.environ else 110
+    return Console(highlight=False, force_terminal=False, color_system=colours, width=width)
 
 
 def interrupted_status(error: KeyboardInterrupt | SystemExit) -> int:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import tempfile
 from dataclasses import dataclass
 from importlib.util import find_spec
@@ -17,6 +16,7 @@ from geomctrl.control.loop import simulate
 from geomctrl.control.run import Run
 from geomctrl.errors import SimulationError
 from geomctrl.files import write_text
+from geomctrl.output import transcript
 
 from .run_tables import report
 from .scenario import Scenario
@@ -45,10 +45,10 @@ def tracked(case: Scenario, options: RunOptions, console: Console) -> Stop | Non
         others["ComputedTorque"], stop = _simulate(console, case, case.rival, "computed-torque", options, monitors=None)
         if stop is not None and stop.status == FAILED:
             stop = None  # of the other law, as its numbers tell
-    transcript = io.StringIO()
-    for target in (console, Console(file=transcript, width=110, highlight=False)):
+    kept, text = transcript()
+    for target in (console, kept):
         report(target, case, run, others, None if run.success else run.reason)
-    return save(console, transcript.getvalue(), run, others, options, stop)
+    return save(console, text(), run, others, options, stop)
 
 
 def _simulate(
@@ -84,7 +84,7 @@ def watched(console: Console, label: str, arguments: dict[str, Any]) -> tuple[Ru
 
 
 def save(
-    console: Console, transcript: str, run: Run, others: dict[str, Run], options: RunOptions, stop: Stop | None
+    console: Console, told: str, run: Run, others: dict[str, Run], options: RunOptions, stop: Stop | None
 ) -> Stop | None:
     """Write the files; why things stopped early, `stop` or that there was no room for the run where it should be."""
     out = options.out
@@ -93,7 +93,7 @@ def save(
     except OSError as error:
         elsewhere = run.save(Path(tempfile.mkdtemp(prefix="geomctrl-")) / "run.npz")
         return Stop(f"{error.strerror}: {error.filename}; the run is kept in {elsewhere}")
-    written.append(write_text(out / "report.txt", transcript))
+    written.append(write_text(out / "report.txt", told))
     if options.plots and len(run.t) > 1 and (stop is None or stop.status == FAILED):  # who interrupts does not wait
         with console.status("drawing"):
             from geomctrl.viewing.plots import plot_run  # here: matplotlib is slow to import

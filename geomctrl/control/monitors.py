@@ -332,12 +332,16 @@ class MonitorResult:
     def ok(self) -> bool:
         return bool(self.worst <= self.limit)
 
+    @property
+    def verdict(self) -> str:
+        """In a word: held, VIOLATED, or not measured."""
+        return "not measured" if not len(self.values) else "held" if self.ok else "VIOLATED"
+
     def __str__(self):
         if not len(self.values):
-            return f"{self.name}: {self.what}: not measured"
-        verdict = "held" if self.ok else "VIOLATED"
+            return f"{self.name}: {self.what}: {self.verdict}"
         worst = f"worst {self.worst:.2e} at t = {self.t_worst:.4g} s, limit {self.limit:.0e}"
-        return f"{self.name}: {self.what}: {worst}: {verdict}"
+        return f"{self.name}: {self.what}: {worst}: {self.verdict}"
 
 
 def default_monitors() -> list[Monitor]:

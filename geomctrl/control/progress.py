@@ -1,4 +1,7 @@
-"""How far a run, or a sweep of runs, has come: a bar in terminal or notebook, a caller's function, or nothing."""
+"""How far a run, or a sweep of runs, has come: a bar in terminal or notebook, a caller's function, or nothing.
+
+Where standard output is a file there is no bar: it would keep every picture of it.
+"""
 
 from __future__ import annotations
 
@@ -12,6 +15,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from geomctrl.arguments import function
+from geomctrl.output import moves
 
 OFTEN = 0.1  # s: between two pictures of a notebook's bar
 F = TypeVar("F", bound=Callable[..., Any])
@@ -75,6 +79,9 @@ def _bar(what: str) -> Iterator[Callable[[str, float], Any]]:
         with _notebook_bar() as report:
             yield lambda what, fraction: report(what, fraction, _left(fraction, report.started))
         return
+    if not moves():
+        yield lambda what, fraction: None
+        return
     with Progress(transient=True) as bar:
         task = bar.add_task(what, total=1.0)
         yield lambda what, fraction: bar.update(task, description=what, completed=fraction)
@@ -99,6 +106,9 @@ def _run_bar(total: int, done: int) -> Iterator[Callable[[float], Any]]:
                 draw("runs", fraction, f"{now} of {total}, {rate(now)}, {_left(own, draw.started)}")
 
             yield report
+        return
+    if not moves():
+        yield lambda fraction: None
         return
     columns = BarColumn(), MofNCompleteColumn(), TextColumn("{task.fields[rate]}"), TimeRemainingColumn()
     with Progress("runs", *columns, transient=True) as bar:

@@ -63,11 +63,11 @@ class Run:
     def __repr__(self):
         """What ran, how far, and which monitors are beyond their limits."""
         what = f" of {type(self.controller).__name__} on {self.plant.robot.name}" if self.plant is not None else ""
-        beyond = [name for name, m in self.monitors.items() if not m.ok]
-        verdict = (
-            f"beyond their limits: {', '.join(beyond)}" if beyond else f"{len(self.monitors)} monitors within limits"
-        )
-        return f"<Run{what}: {len(self.t)} samples, {self.reason}; {verdict}>"
+        beyond = [name for name, m in self.monitors.items() if m.verdict == "VIOLATED"]
+        held = f"{_many(len(self.monitors), 'monitor')} within limits" if self.monitors else "no monitors"
+        held = held if len(self.t) else "nothing measured"
+        verdict = f"beyond their limits: {', '.join(beyond)}" if beyond else held
+        return f"<Run{what}: {_many(len(self.t), 'sample')}, {self.reason}; {verdict}>"
 
     @property
     def ok(self) -> bool:
@@ -77,7 +77,7 @@ class Run:
     @property
     def real_time_factor(self) -> float:
         """Seconds simulated per second of computing."""
-        return float(self.t[-1] / self.wall_time) if len(self.t) else 0.0
+        return float(self.t[-1]) / self.wall_time if len(self.t) and self.wall_time > 0.0 else 0.0
 
     def tracking_error(self) -> np.ndarray | None:
         """log(q_d^-1 q) (n, nv) at the stored times; None without a reference.
@@ -120,9 +120,9 @@ class Run:
 
     def _repr_html_(self) -> str:
         """In a notebook: why it ended, and a line a monitor."""
-        heading = ". ".join([f"Run of {len(self.t)} samples: {self.reason}", *self._tracking()])
+        heading = ". ".join([f"Run of {_many(len(self.t), 'sample')}: {self.reason}", *self._tracking()])
         rows = [
-            (m.name, m.what, f"{m.worst:.2e}", f"{m.t_worst:.4g}", f"{m.limit:.0e}", "held" if m.ok else "VIOLATED")
+            (m.name, m.what, f"{m.worst:.2e}", f"{m.t_worst:.4g}", f"{m.limit:.0e}", m.verdict)
             for m in self.monitors.values()
         ]
         return html_table(heading, ["monitor", "what", "worst", "at t [s]", "limit", ""], rows)
@@ -200,7 +200,7 @@ class Run:
     def load(cls, path: str | os.PathLike, plant: Plant | Robot | None = None) -> Run:
         """Read what `save` wrote, the desired motion included; `controller` is None, `plant` what is given.
 
-        Raises ArgumentError for whatever else the file holds, and where it is damaged.
+        Raises ArgumentError for whatever else the file holds, where it is damaged, and for a plant of another robot.
         """
         path = path_of("path", path)  # `open` takes a number for an open file, which it then closes
         plant = Plant(plant) if isinstance(plant, Robot) else plant
@@ -208,13 +208,17 @@ class Run:
             raise ArgumentError(f"plant: expected a geomctrl.Plant, a Robot or None, got {plant!r:.60}")
         try:
             with open(path, "rb") as handle, np.load(handle, allow_pickle=False) as f:
-                return cls._of({k: f[k] for k in f.files}, plant)
+                run = cls._of({k: f[k] for k in f.files}, plant)
         except MemoryError:
             raise
         except Exception as error:  # readers of zip files, arrays and JSON raise all kinds on what is none
             raise ArgumentError(
                 f"path: {os.fspath(path)!r} is not a saved run: {type(error).__name__}: {error!s:.200}"
             ) from error
+        if plant is not None and (plant.robot.nq, plant.robot.nv) != (run.q.shape[1], run.v.shape[1]):
+            sizes = f"nq = {plant.robot.nq} and nv = {plant.robot.nv}, the run {run.q.shape[1]} and {run.v.shape[1]}"
+            raise ArgumentError(f"plant: is of the robot {plant.robot.name!r}, which has {sizes}")
+        return run
 
     @classmethod
     def _of(cls, data: dict[str, np.ndarray], plant: Plant | None) -> Run:
@@ -247,6 +251,10 @@ class Run:
             x=data.get("x"),
             applied=data.get("applied", data["tau"]),
         )
+
+
+def _many(n: int, what: str) -> str:
+    return f"{n} {what}" if n == 1 else f"{n} {what}s"
 
 
 def _names(name: str, x: Iterable[str] | None) -> list[str] | None:

@@ -14,7 +14,6 @@ to. What is not found is not proved.
 
 from __future__ import annotations
 
-import io
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import product
@@ -26,6 +25,7 @@ from geomctrl.arguments import count, function, number
 from geomctrl.control.plant import plant_of
 from geomctrl.control.sweeping.space import Point
 from geomctrl.errors import ArgumentError
+from geomctrl.output import transcript
 
 from .counterexample import Counterexample
 from .domain import Box, State
@@ -70,7 +70,6 @@ class Robustness:
 
     @property
     def table(self) -> str:
-        from rich.console import Console
         from rich.table import Table
 
         table = Table(title=f"worst case: {self.measured}", title_justify="left")
@@ -80,10 +79,10 @@ class Robustness:
             table.add_column(name, justify="right")
         for told, row in self._told():
             table.add_row(told, *(f"{row.parameters[name]:.4g}" for name in names), f"{row.worst:.4g}")
-        target = Console(file=io.StringIO(), width=40 + 14 * (len(names) + 2), highlight=False)
+        target, text = transcript(40 + 14 * (len(names) + 2))
         target.print(table)
         target.print(f"{self.points} points, {self.evaluations} states searched, none of it a proof")
-        return target.file.getvalue()  # pyright: ignore[reportAttributeAccessIssue]
+        return text()
 
     def _told(self) -> Iterator[tuple[str, Row]]:
         for row in self.rows:

@@ -6,6 +6,8 @@ The scene, its player and its time slider are viser's; the curves are matplotlib
 from __future__ import annotations
 
 import html
+import re
+import sys
 import tempfile
 import webbrowser
 from collections.abc import Callable, Iterable, Sequence
@@ -25,6 +27,7 @@ from .scene import FORCE, GHOST, LONGEST, MOMENT, TRAIL, Arrow, Colour, Scene, a
 from .shapes import reach
 
 FPS, FRAMES = 30.0, 1200  # pictures a second, and how many at most
+ROUNDING = 1e-9  # of a force, times a length: a moment that is none
 
 
 def save_html(run: Samples, path: Path, title: str, frames: Iterable[str] | None = None) -> Path:
@@ -39,10 +42,12 @@ class Page:
         self.text = text
 
     def open(self) -> None:
-        """Show it in a browser, from a temporary file."""
+        """Show it in a browser, from a temporary file; where there is none, say where that file is."""
         with tempfile.NamedTemporaryFile("w", suffix=".html", delete=False, encoding="utf-8") as file:
             file.write(self.text)
-        webbrowser.open(Path(file.name).as_uri())
+        address = Path(file.name).as_uri()
+        if not webbrowser.open(address):
+            print(f"geomctrl: no browser here; the page is {address}", file=sys.stderr)
 
     def _repr_html_(self) -> str:
         look = 'width="100%" height="640" style="border:1px solid #ddd"'
@@ -72,9 +77,7 @@ def _filled(title: str, scene: str, legend: Sequence[tuple[Colour, str]], drawn:
     keys = "".join(f'<span><i style="background:rgb{colour}"></i>{html.escape(text)}</span>' for colour, text in legend)
     words = {"title": html.escape(title), "legend": keys, "kind": "run" if drawn else "robot"}
     words |= {"scene": html.escape(scene, quote=True), "curves": drawn, "cursors": cursors}
-    for name, text in words.items():
-        template = template.replace("{{" + name + "}}", text)
-    return template
+    return re.sub(r"\{\{(\w+)\}\}", lambda found: words[found[1]], template)
 
 
 def recorded(run: Samples, frames: Iterable[str] | None = None) -> tuple[str, list[tuple[Colour, str]]]:
@@ -113,6 +116,7 @@ def _recording(
         if path is not None and np.ptp(path, axis=0).max() > 1e-3 * scene.size:
             scene.trail(path)
         scene.surroundings(T if desired is None else np.concatenate([T, desired]), path)
+        scene.aim_first()
         recording = server.get_scene_serializer()
         for k, (_, pause) in enumerate(pictures):
             pushed = [(a.start[k], a.vector[k]) for a in arrows]
@@ -127,14 +131,17 @@ def _arrows(run: Samples, at: np.ndarray) -> tuple[list[Arrow], list[tuple[Colou
     """(arrows of what pushes at the samples `at`, how long they are)."""
     acting = run.external_forces(at)
     length = LONGEST * reach(run.plant.robot)
+    kinds = ((FORCE, "force", "N", "external force"), (MOMENT, "moment", "N m", "moment"))
+    sizes = {kind[1]: [float(np.linalg.norm(getattr(a, kind[1]), axis=1).max()) for a in acting] for kind in kinds}
+    force, moment = (max(x, default=0.0) for x in sizes.values())
+    least = {"force": ROUNDING * moment / length, "moment": ROUNDING * force * length}  # of the other kind, rounded
     found, scales = [], []
-    for colour, field, unit, what in ((FORCE, "force", "N", "external force"), (MOMENT, "moment", "N m", "moment")):
-        sizes = [float(np.linalg.norm(getattr(a, field), axis=1).max()) for a in acting]
-        most = max(sizes, default=0.0)
-        if most > 0.0:
-            arrows = [a for a, size in zip(acting, sizes) if size > 0.0]
+    for colour, field, unit, what in kinds:
+        most = max(sizes[field], default=0.0)
+        if most > least[field]:
+            arrows = [a for a, size in zip(acting, sizes[field]) if size > 0.0]
             found += [Arrow(colour, a.point, length / most * getattr(a, field)) for a in arrows]
-            scales.append((colour, f"{what}, at most {most:.3g} {unit}, {length:.2g} m"))
+            scales.append((colour, f"{what}: {most:.3g} {unit} is {length:.2g} m long"))
     return found, scales
 
 

@@ -11,7 +11,7 @@ from matplotlib.axes import Axes
 
 from . import lyapunov, overview, torques
 from .samples import Samples
-from .style import CYCLE, LIMIT, new_figure, say_nothing, style_axes, thinned
+from .style import CYCLE, LIMIT, legend_above, new_figure, own_style, say_nothing, style_axes, thinned
 
 WIDTH, HEIGHT = 5.2, 2.1  # of a panel, inches
 
@@ -22,7 +22,10 @@ def curves(run: Samples) -> tuple[str, str]:
     """
     panels = [overview.error_panel] * (run.desired is not None) + [torques.panel]
     panels += [lyapunov.panel] * ("lyapunov" in run.signals) + [monitor_panel] * bool(run.monitors)
-    with mpl.rc_context({"svg.fonttype": "none", "path.simplify_threshold": 0.5, "font.family": "sans-serif"}):
+    with (
+        own_style(),
+        mpl.rc_context({"svg.fonttype": "none", "path.simplify_threshold": 0.5, "font.family": "sans-serif"}),
+    ):
         fig = new_figure(WIDTH, HEIGHT * len(panels), "")
         fig.suptitle("")
         axes = fig.subplots(len(panels), 1, squeeze=False)[:, 0]
@@ -46,7 +49,7 @@ def curves(run: Samples) -> tuple[str, str]:
 
 def monitor_panel(ax: Axes, run: Samples) -> None:
     """How far every monitor with a tolerance is below it, in decades."""
-    shown = [m for m in run.monitors.values() if m.limit > 0.0 and len(m.values)]
+    shown = [m for m in run.monitors.values() if 0.0 < m.limit < np.inf and len(m.values)]
     if not shown:
         say_nothing(ax, "no monitors")
         return
@@ -56,4 +59,4 @@ def monitor_panel(ax: Axes, run: Samples) -> None:
     ax.axhline(1.0, **LIMIT)
     ax.set_title("monitors, as a share of their limits")
     style_axes(ax, run)
-    ax.legend(loc="lower right", ncols=3, fontsize=7, frameon=False)
+    legend_above(ax, 4)

@@ -74,7 +74,8 @@ def _light(corners: np.ndarray) -> np.ndarray:
 def show_space(ax: Any, low: ArrayLike, high: ArrayLike, elevation: float = 18.0, azimuth: float = -60.0) -> None:
     """Axes of three dimensions without walls: the box from low (3,) to high (3,) [m], equal scales, seen from there.
 
-    elevation and azimuth are in degrees.
+    elevation and azimuth are in degrees. To be called last: what is drawn is no longer cut off at the edges of the
+    square that matplotlib makes of these axes.
     """
     low, high = np.asarray(low, float), np.asarray(high, float)
     for name, a, b in zip("xyz", low, high):
@@ -82,6 +83,8 @@ def show_space(ax: Any, low: ArrayLike, high: ArrayLike, elevation: float = 18.0
     ax.set_box_aspect(high - low, zoom=1.25)
     ax.view_init(elevation, azimuth)
     ax.set_axis_off()
+    for drawn in (*ax.lines, *ax.collections, *ax.texts):
+        drawn.set_clip_on(False)
 
 
 def show(path: str | Path) -> Path | None:

@@ -10,7 +10,7 @@ import numpy as np
 from matplotlib.cm import viridis  # pyright: ignore[reportAttributeAccessIssue]
 from mpl_toolkits.mplot3d.art3d import Poly3DCollection
 
-from .style import BLUE, CYCLE, LIMIT, RED, legend_below, new_figure, open_frame, write_png
+from .style import BLUE, CYCLE, LIMIT, RED, legend_below, new_figure, open_frame, own_style, write_png
 
 MOMENTS = 9  # of the robot that are drawn
 POINTS = 72.0  # an inch
@@ -34,6 +34,7 @@ class Motion(NamedTuple):
     criteria: Mapping[str, tuple[np.ndarray, float]]
 
 
+@own_style()
 def excitation(motion: Motion, path: Path) -> Path:
     """Write the picture as PNG."""
     fig = new_figure(15.0, 9.0, motion.title)

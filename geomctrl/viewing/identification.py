@@ -14,13 +14,14 @@ from matplotlib.figure import Figure
 from . import fits
 from .embedded import inline_svg
 from .fits import Intervals, Joint, Torques
-from .style import write_png
+from .style import own_style, write_png
 
 __all__ = ["Intervals", "Joint", "Torques", "joint_pictures", "parameter_picture", "parameters", "residuals", "torques"]
 
 WIDE, NARROW = 60, 30  # letters of a parameter's name: in a file, in a page that phones show
 
 
+@own_style()
 def torques(joints: Sequence[Joint], parts: Sequence[Torques], path: Path) -> Path:
     """Measured and predicted torque, and their difference on an axis of its own, per joint; the parts (training and
     unseen data) side by side."""
@@ -40,6 +41,7 @@ def torques(joints: Sequence[Joint], parts: Sequence[Torques], path: Path) -> Pa
     return write_png(figure, path)
 
 
+@own_style()
 def residuals(
     joints: Sequence[Joint], parts: Sequence[Torques], autocorrelations: Sequence[np.ndarray], path: Path
 ) -> Path:
@@ -62,6 +64,7 @@ def residuals(
     return write_png(figure, path)
 
 
+@own_style()
 def parameters(known: Intervals, given: np.ndarray, other: tuple[str, np.ndarray] | None, path: Path) -> Path:
     """Parameters with their 95 % intervals; see `fits.intervals`."""
     return write_png(_intervals(known, given, other, 9.0, WIDE), path)
@@ -70,11 +73,13 @@ def parameters(known: Intervals, given: np.ndarray, other: tuple[str, np.ndarray
 # --- for a page ----------------------------------------------------------------------------------------------------
 
 
+@own_style()
 def parameter_picture(known: Intervals, given: np.ndarray, other: tuple[str, np.ndarray] | None) -> str:
     """The same as SVG."""
     return inline_svg(_intervals(known, given, other, 5.4, NARROW), "Parameters with their 95 % intervals")
 
 
+@own_style()
 def joint_pictures(
     joint: Joint, k: int, parts: Sequence[Torques], autocorrelation: np.ndarray
 ) -> list[tuple[str, str]]:

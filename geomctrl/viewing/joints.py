@@ -9,6 +9,7 @@ from geomctrl.mechanism.mechanism import Mechanism
 
 TURN, SLIDE = 0.8, 0.2  # rad, m: how far a joint without limits goes, to either side
 EDGE = 0.05  # of a range
+WIDE_TURN, WIDE_SLIDE = np.pi, 0.5  # rad, m: how far sliders go from zero where there is no limit
 PERIOD, MOST = 1.5, 40.0  # s: of one coordinate, of all
 STEP = 1 / 30  # s
 
@@ -40,6 +41,13 @@ def tour(robot: Mechanism) -> tuple[np.ndarray, np.ndarray]:
     moved = np.zeros((len(t), robot.nv))
     moved[np.arange(len(t)), k] = np.where(s > 0.0, up[k], down[k]) * s
     return t, integrate(robot, np.broadcast_to(q0, (len(t), robot.nq)), moved)
+
+
+def span(lower: float, upper: float, turns: bool) -> tuple[float, float]:
+    """From where to where a slider goes: its limits, else about zero, or as far from the one limit."""
+    wide = WIDE_TURN if turns else WIDE_SLIDE
+    low = lower if np.isfinite(lower) else min(-wide, upper - 2.0 * wide)
+    return low, upper if np.isfinite(upper) else max(wide, low + 2.0 * wide)
 
 
 def _single(robot: Mechanism) -> list[tuple[int, int]]:

@@ -18,7 +18,7 @@ from geomctrl.arguments import count, flag, listed, number
 from geomctrl.errors import ArgumentError
 from geomctrl.mechanism.mechanism import Mechanism
 
-from .joints import rest
+from .joints import rest, span
 from .scene import GHOST, Scene, all_poses, serve, stop
 
 RATE = 30.0  # pictures a second, at most
@@ -52,6 +52,7 @@ class LiveView:
         port = count("port", port, 0, 65535)
         browser = has_display() if browser is None else flag("browser", browser)
         self._server: Any = serve(port)
+        self._server.on_client_connect(self._aim)
         self._scene: Scene | None = None
         self._curves: dict[str, tuple[list[tuple[float, float]], Any]] = {}
         self._text: Any = None
@@ -63,9 +64,7 @@ class LiveView:
     @property
     def address(self) -> str:
         """Of the page."""
-        if self._server is None:
-            raise ArgumentError("view: is closed")
-        return f"http://localhost:{self._server.get_port()}"
+        return f"http://localhost:{self._open().get_port()}"
 
     def __repr__(self) -> str:
         return "<LiveView, closed>" if self._server is None else f"<LiveView at {self.address}>"
@@ -84,18 +83,23 @@ class LiveView:
 
     def wait(self, seconds: float) -> bool:
         """Until a browser shows the page, at most so many seconds; whether one does."""
-        end = time.monotonic() + seconds
-        while not self._server.get_clients() and time.monotonic() < end:
+        end = time.monotonic() + number("seconds", seconds)
+        server = self._open()
+        while not server.get_clients() and time.monotonic() < end:
             time.sleep(0.02)
-        return bool(self._server.get_clients())
+        return bool(server.get_clients())
+
+    def _open(self) -> Any:
+        if self._server is None:
+            raise ArgumentError("view: is closed")
+        return self._server
 
     # --- what loops call -------------------------------------------------------------------------------------------
 
     def begin(self, robot: Mechanism, q: np.ndarray, ghost: bool) -> None:
         """Show another robot, or the same one again, at q (nq,)."""
-        if self._server is None:
-            raise ArgumentError("view: is closed")
-        server, self._curves, self._text = self._server, {}, None
+        server, self._curves, self._text = self._open(), {}, None
+        same = self._scene is not None and self._scene.robot is robot
         server.scene.reset()
         server.gui.reset()
         server.gui.configure_theme(show_logo=False, show_share_button=False)
@@ -103,8 +107,14 @@ class LiveView:
         T = all_poses(robot, q[None])
         self._scene.surroundings(T)
         self._scene.show(T[0])
+        for client in [] if same else server.get_clients().values():  # who has looked around goes on to
+            self._aim(client)
         self._text = server.gui.add_markdown("")
         self._started, self._last = time.monotonic(), -np.inf
+
+    def _aim(self, client: Any) -> None:
+        if self._scene is not None:
+            self._scene.aim(client)
 
     def steps(self, dt: float) -> int | None:
         """How many steps of dt [s] a picture is apart; None where that does not matter."""
@@ -146,7 +156,13 @@ class LiveView:
         if plot is None:
             look = ({"label": "t"}, {"label": name, "stroke": "#0072B2", "width": 2})
             plot = self._server.gui.add_uplot(
-                data, look, title=name, height=150, scales={"x": {"time": False}}, legend={"show": False}
+                data,
+                look,
+                title=f"{name} over t [s]",
+                height=150,
+                scales={"x": {"time": False}},
+                legend={"show": False},
+                padding=(12, 12, 0, 0),
             )
             self._curves[name] = points, plot
         else:
@@ -168,17 +184,17 @@ def show_robot(robot: Mechanism, *, port: int = 8080, frames: Iterable[str] | No
 
         T = all_poses(robot, q[None])
         scene.surroundings(T)
+        scene.aim_first()
+        server.on_client_connect(scene.aim)
         scene.show(T[0])
         joints = zip(robot.joints, robot.q_slices, robot.v_slices)
         for joint, q_at, v_at in joints:
             if joint.dof != 1 or q_at.start == q_at.stop:
                 continue
-            wide = np.pi if joint.turning.all() else 0.5
-            low, high = (float(x[v_at.start]) for x in robot.limits[:2])
-            low, high = (low if np.isfinite(low) else -wide, high if np.isfinite(high) else wide)
+            low, high = span(*(float(x[v_at.start]) for x in robot.limits[:2]), turns=bool(joint.turning.all()))
             slider = server.gui.add_slider(
                 str(joint.name), min=low, max=high, step=(high - low) / 500 or 1e-3,
-                initial_value=float(np.clip(q[q_at.start], low, high)),
+                initial_value=float(np.clip(q[q_at.start], low, high)), hint="rad" if joint.turning.all() else "m",
             )  # fmt: skip
 
             def moved(event: Any, k: int = q_at.start) -> None:

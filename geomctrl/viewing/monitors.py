@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
@@ -19,39 +21,40 @@ def figure(run: Samples) -> Figure | None:
     axes = fig.subplots(len(results), 1, sharex=True, squeeze=False)[:, 0]
     for ax, m in zip(axes, results):
         look = {"color": GREEN if m.ok else RED, "linewidth": 0.0, "marker": ".", "markersize": 2.0}
-        if m.limit > 0.0:
+        if 0.0 < m.limit < np.inf:
             floor = min(1e-17, m.limit * 1e-8)
             ax.semilogy(run.t, np.where(np.isnan(m.values), np.nan, np.maximum(m.values, floor)), **look)
             top = max(m.limit, m.worst if np.isfinite(m.worst) else m.limit)
             ax.set_ylim(floor * 0.3, top * 100.0)
             ax.yaxis.get_major_locator().set_params(numticks=6)
-        else:  # a distance to a limit, not an error
+        else:  # a distance to a limit, or what is only watched: no error
             ax.plot(run.t, m.values, **look)
             ax.margins(y=0.2)
-        ax.axhline(m.limit, **LIMIT)
-        ax.text(
-            0.995,
-            m.limit,
-            f"limit {m.limit:.0e}",
-            transform=ax.get_yaxis_transform(),
-            ha="right",
-            va="bottom",
-            fontsize=8,
-            color=RED,
-        )
-        said = f"{m.name}: {m.what}: worst {m.worst:.1e} at {m.t_worst:.4g} s, {'held' if m.ok else 'VIOLATED'}"
+        if np.isfinite(m.limit):
+            _draw_limit(ax, m.limit)
+        said = f"{m.name}: {m.what}: worst {_short(m.worst, 1)} at {m.t_worst:.4g} s, {'held' if m.ok else 'VIOLATED'}"
         ax.set_title(said, fontsize=9, loc="left", color="black" if m.ok else RED)
         style_axes(ax, run)
     axes[-1].set_xlabel("time [s]")
     return fig
 
 
+def _draw_limit(ax: Axes, limit: float) -> None:
+    ax.axhline(limit, **LIMIT)
+    look: dict[str, Any] = {"ha": "right", "va": "bottom", "fontsize": 8, "color": RED}
+    ax.text(0.995, limit, f"limit {_short(limit)}", transform=ax.get_yaxis_transform(), **look)
+
+
+def _short(x: float, digits: int = 0) -> str:
+    return f"{x:.{digits + 1}g}" if x == 0.0 or 0.1 <= abs(x) < 1e3 else f"{x:.{digits}e}"
+
+
 def _decades(m: Verdict) -> float:
     """By how many decades the worst value is above its limit, below which it may be zero or less."""
     if not np.isfinite(m.worst):
         return 9.0
-    if m.limit == 0.0:
-        return 2.0 if m.worst > 0.0 else -9.0
+    if not 0.0 < m.limit < np.inf:  # a distance to a limit, or none: there is no ratio
+        return 0.0 if m.ok else 2.0
     return float(np.log10(max(m.worst, 1e-9 * m.limit) / m.limit))
 
 
@@ -69,8 +72,8 @@ def panel(ax: Axes, run: Samples) -> None:
     ax.set_xlim(low * 1.05, high * 1.15)
     ax.set_ylim(-0.6, len(results) - 0.25)
     for k, m in enumerate(results):
-        said = "exactly 0" if m.worst == 0.0 else f"worst {m.worst:.0e}"
-        said = f"{m.name}: {said}, limit {m.limit:.0e}: {'held' if m.ok else 'VIOLATED'}"
+        worst = "exactly 0" if m.worst == 0.0 else f"worst {_short(m.worst, 0 if m.limit > 0.0 else 1)}"
+        said = f"{m.name}: {worst}, limit {_short(m.limit)}: {'held' if m.ok else 'VIOLATED'}"
         box = {"facecolor": "white", "edgecolor": "none", "pad": 1.0}
         ax.text(low, k + 0.26, said, fontsize=8.5, va="bottom", color="black" if m.ok else RED, bbox=box)
     ax.set_yticks([])

@@ -9,7 +9,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from . import estimates, lyapunov, monitors, torques
-from .samples import Samples, controller_name, coordinates
+from .samples import Samples, controller_name, coordinates, error_of
 from .style import (
     BLUE,
     CYCLE,
@@ -28,18 +28,20 @@ from .style import (
 
 def figure(run: Samples, compare: Mapping[str, Samples]) -> Figure:
     """The story at a glance: tracking, its error, torques, the Lyapunov function, an estimate, the monitors."""
-    fig = new_figure(13.0, 7.4, heading(run))
-    axes = fig.subplots(2, 3)
+    more = "lyapunov" in run.signals or run.monitors or (run.z is not None and run.z.size)
+    fig = new_figure(13.0, 7.4 if more else 3.9, heading(run))
+    axes = fig.subplots(2 if more else 1, 3, squeeze=False)
     _draw_coordinates(axes[0, 0], run)
     error_panel(axes[0, 1], run, compare)
     torques.panel(axes[0, 2], run)
-    lyapunov.panel(axes[1, 0], run)
-    estimates.panel(axes[1, 1], run)
-    monitors.panel(axes[1, 2], run)
+    if more:
+        lyapunov.panel(axes[1, 0], run)
+        estimates.panel(axes[1, 1], run)
+        monitors.panel(axes[1, 2], run)
     for ax in axes.flat:
         ax.set_title(ax.get_title(), fontsize=10)
         ax.tick_params(labelsize=8)
-        if ax is not axes[1, 2]:
+        if not ax.get_xlabel():
             ax.set_xlabel("time [s]", fontsize=9)
     return fig
 
@@ -54,7 +56,7 @@ def _draw_coordinates(ax: Axes, run: Samples) -> None:
         if desired is not None:
             ax.plot(*thinned(run.t, desired[:, k]), **WANTED)
     ax.set_title("joints that move most (dashed: desired)")
-    ax.set_ylabel(" / ".join(dict.fromkeys(units[k] for k in chosen)))
+    ax.set_ylabel(", ".join(dict.fromkeys(units[k] for k in chosen)))
     style_axes(ax, run)
     legend_above(ax, 2)
 
@@ -63,7 +65,7 @@ def error_panel(ax: Axes, run: Samples, compare: Mapping[str, Samples] | None = 
     runs = {controller_name(run): run, **(compare or {})}
     top, bottom = 0.0, np.inf
     for colour, (name, other) in zip((BLUE, ORANGE, GREEN, PINK), runs.items()):
-        error = other.tracking_error() if other.plant is not None else None
+        error = error_of(other)
         if error is None:
             continue
         norm = np.linalg.norm(error, axis=1)

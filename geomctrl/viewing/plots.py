@@ -13,9 +13,12 @@ from geomctrl.errors import ArgumentError
 
 from . import estimates, lyapunov, monitors, overview, signals, torques, tracking
 from .samples import Samples
-from .style import write_png
+from .style import own_style, write_png
+
+PICTURES = (".png", ".pdf", ".svg", ".jpg", ".jpeg")  # what no folder is called
 
 
+@own_style()
 def plot_run(run: Samples, folder: str | os.PathLike, compare: Mapping[str, Samples] | None = None) -> list[Path]:
     """Draw a run as PNG files in `folder`: overview, tracking, torques, Lyapunov function, estimates, signals,
     monitors.
@@ -24,6 +27,9 @@ def plot_run(run: Samples, folder: str | os.PathLike, compare: Mapping[str, Samp
     one's in the overview. Each file is written whole or not at all. Returns the files written.
     """
     folder = path_of("folder", folder)
+    if folder.suffix.lower() in PICTURES and not folder.is_dir():
+        one = f"run.plot().savefig({str(folder)!r})"
+        raise ArgumentError(f"folder: expected one for several PNG files, got {str(folder)!r}; for the overview: {one}")
     others = instance("compare", {} if compare is None else compare, Mapping, "further runs by name")
     for x in others.values():
         _require_run("compare", x)
@@ -45,6 +51,7 @@ def plot_run(run: Samples, folder: str | os.PathLike, compare: Mapping[str, Samp
     return paths
 
 
+@own_style()
 def run_overview(run: Samples) -> Figure:
     """The overview alone, as a figure."""
     _require_samples(run)

@@ -82,13 +82,29 @@ class Samples(Protocol):
 
 
 def coordinates(run: Samples):
-    """(names, units, q, desired, error) per velocity coordinate; poses relative to the first sample, as logarithms."""
+    """(names, units, q, desired, error) per velocity coordinate.
+
+    Of a free joint the rotation vector from the first sample on and the position [m], of others with several degrees of
+    freedom the logarithm from there on. Without a robot the entries of q as they are.
+    """
+    want = run.desired
     if run.plant is None:
         names = [f"q[{k}]" for k in range(run.q.shape[1])]
-        return names, [""] * len(names), run.q, None, None
-    robot, want = run.plant.robot, run.desired
+        units = coordinate_units(run, "rad", "m") if alike(run) else [""] * len(names)
+        return names, units, run.q, None if want is None else want.q, error_of(run)
+    robot = run.plant.robot
     q, desired = _relative(robot, run.q[0], run.q), None if want is None else _relative(robot, run.q[0], want.q)
     return list(coordinate_names(run)), coordinate_units(run, "rad", "m"), q, desired, run.tracking_error()
+
+
+def alike(run: Samples) -> bool:
+    """Whether q has an entry for each of v, as where no joint has several degrees of freedom."""
+    return run.q.shape[1] == run.v.shape[1]
+
+
+def error_of(run: Samples) -> np.ndarray | None:
+    """The tracking error (n, nv), where there is one that can be told."""
+    return run.tracking_error() if run.plant is not None or alike(run) else None
 
 
 def _relative(robot, start, q):
@@ -96,7 +112,20 @@ def _relative(robot, start, q):
     for joint, s, v in zip(robot.joints, robot.q_slices, robot.v_slices):
         if joint.dof == 1:
             x[:, v] = q[:, s]
+        elif joint.dof == 6:
+            x[:, v] = np.hstack([_without_jumps(x[:, v][:, :3]), q[:, s].reshape(-1, 3, 4)[:, :, 3]])
     return x
+
+
+def _without_jumps(turned: np.ndarray) -> np.ndarray:
+    """Rotation vectors (n, 3), whole turns more or less, each the one nearest to that before it."""
+    angle = np.linalg.norm(turned, axis=1)
+    axis = turned / np.maximum(angle, 1e-12)[:, None]
+    out = turned.copy()
+    for k in range(1, len(out)):
+        turns = np.round((axis[k] @ out[k - 1] - angle[k]) / (2.0 * np.pi))
+        out[k] += 2.0 * np.pi * turns * axis[k]
+    return out
 
 
 def coordinate_names(run: Samples) -> tuple[str, ...]:
@@ -105,7 +134,7 @@ def coordinate_names(run: Samples) -> tuple[str, ...]:
 
 def coordinate_units(run: Samples, turning: str, sliding: str) -> list[str]:
     if run.plant is None:
-        return [""] * run.v.shape[1]
+        return [f"{turning}, {sliding}"] * run.v.shape[1]
     return [turning if turns else sliding for turns in run.plant.robot.turning]
 
 

@@ -28,6 +28,8 @@ LONGEST = 0.35  # of arrows, per reach
 SMALLEST = 0.01  # of the longest: shorter ones are not drawn
 VIEW, FIELD = np.array([1.0, -1.1, 0.5]), np.radians(40.0)  # from where one looks, and how much of it one sees
 
+RAISED = 0.8  # how far up the picture things are on a narrow screen, of the room that there is
+
 
 class Arrow(NamedTuple):
     """Arrows at one place over pictures: from start (k, 3) [m] along vector (k, 3), in world axes."""
@@ -73,7 +75,7 @@ class Scene:
         ]
 
     def surroundings(self, T: np.ndarray, others: np.ndarray | None = None) -> None:
-        """Floor and camera, for bodies that are at T (k, nbodies, 4, 4) and `others` (n, 3), points [m]."""
+        """The floor, and what cameras are aimed at: bodies at T (k, nbodies, 4, 4) and `others` (n, 3), points [m]."""
         found = [T[:, body, None, :3, :3] @ at[:, :, None] + T[:, body, None, :3, 3:] for body, at in self.corners]
         points = np.concatenate([*(x.reshape(-1, 3) for x in found), T[..., :3, 3].reshape(-1, 3)])
         ground = [] if self.robot.joints[0].S.shape[1] == 6 else [np.zeros((1, 3))]
@@ -84,10 +86,26 @@ class Scene:
             "/floor", width=8 * radius, height=8 * radius, cell_size=radius / 4, section_size=radius,
             position=(middle[0], middle[1], min(0.0, float(low[2]))),
         )  # fmt: skip
-        camera = self.server.initial_camera
+        self.middle, self.radius = middle, radius
+
+    def aim_first(self) -> None:
+        """Turn the camera that a page begins with; of pages that are there it would undo `aim`."""
+        self._place(self.server.initial_camera, 1.0)
+
+    def aim(self, client: Any) -> None:
+        """Turn the camera of a browser that is there to all that `surroundings` was told of, narrow as it may be."""
+        with client.atomic():
+            self._place(client.camera, client.camera.aspect)
+
+    def _place(self, camera: Any, aspect: float) -> None:
+        narrow, back = min(aspect, 1.0), VIEW / np.linalg.norm(VIEW)
+        half = np.arctan(narrow * np.tan(0.5 * FIELD))  # of what is seen of the shorter side
+        up = np.array([0.0, 0.0, 1.0]) - back[2] * back
+        room = (1.0 / narrow - 1.0) * self.radius  # above and below; phones have viser's panel below
+        target = self.middle - RAISED * room * up / np.linalg.norm(up)
         camera.fov = FIELD
-        camera.position = tuple(middle + radius / np.sin(0.5 * FIELD) * VIEW / np.linalg.norm(VIEW))
-        camera.look_at = tuple(middle)
+        camera.position = tuple(target + self.radius / np.sin(half) * back)
+        camera.look_at = tuple(target)  # last: a camera that is moved looks elsewhere
 
     def trail(self, points: np.ndarray) -> None:
         """A line through points (k, 3) [m]."""

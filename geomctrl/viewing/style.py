@@ -5,11 +5,14 @@ Colours are Okabe and Ito's, which the colour-blind tell apart. What was wished 
 
 from __future__ import annotations
 
+import contextlib
 import io
 import textwrap
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import matplotlib as mpl
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg
@@ -30,9 +33,18 @@ DPI = 110
 SHOWN = 5000  # samples a line is drawn through
 
 
+@contextlib.contextmanager
+def own_style() -> Iterator[None]:
+    """matplotlib's defaults meanwhile: in a style of the caller's, titles may be elsewhere, and text white on white."""
+    with mpl.rc_context():
+        mpl.rcdefaults()
+        yield
+
+
 class Picture(Figure):
     """A figure that a notebook shows, though pyplot knows nothing of it."""
 
+    @own_style()
     def _repr_png_(self) -> bytes:
         FigureCanvasAgg(self)
         file = io.BytesIO()
@@ -111,6 +123,7 @@ def heading(run: Samples, what: str = "") -> str:
     return title if run.success else f"{title}\n{textwrap.fill(run.reason, 80, max_lines=3)}"
 
 
+@own_style()
 def write_png(figure: Figure, path: Path) -> Path:
     FigureCanvasAgg(figure)
     with whole(path) as file:

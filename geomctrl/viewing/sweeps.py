@@ -14,7 +14,7 @@ from matplotlib.figure import Figure
 from geomctrl.arguments import path_of
 from geomctrl.errors import ArgumentError
 
-from .style import BLUE, new_figure, open_frame, say_nothing, write_png
+from .style import BLUE, new_figure, open_frame, own_style, say_nothing, write_png
 
 MAP = "viridis"
 ABSENT = "0.85"  # where runs have no number
@@ -22,6 +22,7 @@ MOST_NAMES = 30  # ticks with words
 GEOMETRIC = 30.0  # times the least value from which a scale of positive values is logarithmic
 
 
+@own_style()
 def plot_sweep(table: Any, folder: str | os.PathLike) -> list[Path]:
     """Draw each measure of a sweep, an xarray.Dataset, as a PNG file in `folder`; returns the files written.
 

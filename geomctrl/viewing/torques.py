@@ -37,6 +37,6 @@ def panel(ax: Axes, run: Samples) -> None:
     for colour, k in zip(CYCLE, np.sort(largest)):
         ax.plot(*thinned(run.t, run.applied[:, k]), color=colour, linewidth=1.4, label=names[k])
     ax.set_title("torques, the largest")
-    ax.set_ylabel(" / ".join(dict.fromkeys(units[k] for k in largest)))
+    ax.set_ylabel(", ".join(dict.fromkeys(units[k] for k in largest)))
     style_axes(ax, run)
     legend_above(ax, 2)

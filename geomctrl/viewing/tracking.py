@@ -29,7 +29,7 @@ def figure(run: Samples) -> Figure:
             ax = fig.add_subplot(inner[1], sharex=ax)
             ax.axhline(0.0, color="0.6", linewidth=0.6)
             ax.plot(*thinned(run.t, 1e3 * error[:, k]), color=RED, linewidth=1.1, label="error")
-            ax.set_ylabel(f"m{units[k]}", fontsize=8)
+            ax.set_ylabel(", ".join(f"m{unit}" for unit in units[k].split(", ")), fontsize=8)
             style_axes(ax, run)
         if k // columns == rows - 1 or k + columns >= len(names):
             ax.set_xlabel("time [s]", fontsize=8)

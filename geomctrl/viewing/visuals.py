@@ -17,10 +17,11 @@ from scipy.sparse.csgraph import connected_components
 from geomctrl.mechanism.looks import Shape
 from geomctrl.mechanism.mechanism import Mechanism
 
-from .shapes import Mesh, capsules
+from .shapes import Mesh, capsules, reach
 
 MOST = 40_000  # triangles of a robot
 CREASE = np.radians(35.0)  # neighbours that meet at more are shaded apart
+HUGE = 100.0  # times as large as its robot, a mesh is likely in mm
 MENTIONED = 4  # of what is missing, in one warning
 DEFAULT = (205, 209, 216)
 
@@ -44,12 +45,21 @@ def meshes(robot: Mechanism) -> list[Mesh]:
         instead = "capsules" if not found else "capsules where nothing else is left of a body"
         said = f"{robot.name}: not there, or not readable: {', '.join(missing[:MENTIONED])}{more}; drawn as {instead}"
         warnings.warn(said, stacklevel=2)
+    _doubt_units(robot, shapes, found)
     if not found:
         return capsules(robot)
     if missing:
         bare = set(range(robot.nbodies)) - {m.body for m in found}
         found += [m for m in capsules(robot) if m.body in bare]
     return found
+
+
+def _doubt_units(robot: Mechanism, shapes: list[Shape], found: list[Mesh]) -> None:
+    """Warn of meshes that are much larger than their robot."""
+    largest = max((float(np.ptp(m.vertices, axis=0).max()) for m in found), default=0.0)
+    if any(s.file is not None for s in shapes) and largest > HUGE * reach(robot):
+        said = f"a mesh is {largest:.3g} m large, the robot about {reach(robot):.2g} m: if its file is in mm, it needs"
+        warnings.warn(f'{robot.name}: {said} scale="0.001 0.001 0.001" in the URDF', stacklevel=3)
 
 
 def _drawn(shapes: list[Shape]) -> tuple[list[Mesh], list[str]]:

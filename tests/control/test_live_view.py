@@ -1,6 +1,8 @@
 """`simulate(view=...)`: the same run to the bit, pictures on the way, an end to the page."""
 
+import contextlib
 import time
+import types
 import urllib.error
 import urllib.request
 
@@ -10,7 +12,7 @@ import pytest
 import geomctrl as gc
 from geomctrl import controllers, models, references
 from geomctrl.control import watching
-from geomctrl.viewing import live
+from geomctrl.viewing import live, scene
 
 pytest.importorskip("viser")
 
@@ -115,7 +117,16 @@ def test_a_page_shows_one_run_after_another_and_another_robot(view):
         urllib.request.urlopen(address, timeout=10)
     with pytest.raises(gc.ArgumentError, match="view: is closed"):
         simulated(0.1, view=view)
+    with pytest.raises(gc.ArgumentError, match="view: is closed"):
+        view.wait(0.1)
     assert repr(view) == "<LiveView, closed>"
+
+
+def test_a_second_view_has_the_next_port(view):
+    with gc.LiveView(np.inf, port=int(view.address.rpartition(":")[2])) as other:
+        assert other.address != view.address
+        assert b"<html" in page(other)
+    assert b"<html" in page(view)
 
 
 @pytest.mark.parametrize("bad", ["yes", 1, None, object()])
@@ -143,6 +154,36 @@ def test_without_the_extra_it_says_which(monkeypatch):
     monkeypatch.setitem(__import__("sys").modules, "viser", None)
     with pytest.raises(ImportError, match=r"pip install 'geomctrl\[view\]'"):
         simulated(0.01, view=True)
+
+
+class Browser:
+    """What viser has of a client, as far as a camera needs it."""
+
+    def __init__(self, aspect):
+        self.camera = types.SimpleNamespace(aspect=aspect)
+        self.atomic = contextlib.nullcontext
+
+
+@pytest.mark.parametrize("aspect", [0.4, 1.0, 1.8])
+def test_a_browser_that_is_there_already_sees_the_whole_robot(view, aspect, monkeypatch):
+    there = Browser(aspect)
+    monkeypatch.setattr(view._server, "get_clients", lambda: {0: there})
+    monkeypatch.setattr(scene.Scene, "aim_first", lambda self: pytest.fail("it would undo what follows"))
+    view.begin(ROBOT, np.array([0.3, -0.5]), False)
+    camera = there.camera
+    axis = np.array(camera.look_at) - camera.position
+    axis /= np.linalg.norm(axis)
+    right = np.cross(axis, [0.0, 0.0, 1.0])
+    right /= np.linalg.norm(right)
+    up = np.cross(right, axis)
+    tip = [ROBOT.pose([0.3, -0.5], name)[:3, 3] for name in ("world", *ROBOT.body_names, "tip")]
+    for point in tip:
+        seen = point - np.array(camera.position)
+        share = np.array([seen @ right / aspect, seen @ up]) / (seen @ axis) / np.tan(0.5 * camera.fov)
+        assert np.abs(share).max() < 1.0  # of what is seen
+    camera.position = moved = (9.0, 9.0, 9.0)
+    view.begin(ROBOT, np.array([0.3, -0.5]), False)
+    assert camera.position == moved  # somebody looks from there
 
 
 def test_curves_keep_few_points(view, monkeypatch):

@@ -41,6 +41,11 @@ def test_what_is_saved_comes_back(saved):
     np.testing.assert_array_equal(run.tracking_error(), RUN.tracking_error())
 
 
+def test_a_plant_of_another_robot_is_refused(saved):
+    with pytest.raises(ArgumentError, match=r"plant: is of the robot 'panda', which has nq = 7 .*, the run 2 and 2"):
+        gc.Run.load(saved, models.panda())
+
+
 @settings(max_examples=200, deadline=None)
 @given(data=st.data())
 def test_a_damaged_file_is_refused_or_what_it_was(saved, tmp_path_factory, data):

@@ -28,6 +28,7 @@ class Page:
     def __init__(self, socket):
         self.socket, self.numbers = socket, itertools.count(1)
         self.errors: list[str] = []
+        self.fetched: list[str] = []  # addresses of a network
         self.port = "None"  # of the page's server
         for domain in ("Page", "Runtime", "Log", "Network"):
             self.call(f"{domain}.enable")
@@ -53,6 +54,8 @@ class Page:
 
     def _listen(self, message):
         params = message.get("params", {})
+        if message.get("method") == "Network.requestWillBeSent" and re.match("https?:", params["request"]["url"]):
+            self.fetched.append(params["request"]["url"])
         if message.get("method") == "Runtime.exceptionThrown":
             self.errors.append(json.dumps(params["exceptionDetails"])[:500])
         if message.get("method") == "Runtime.consoleAPICalled" and params["type"] == "error":
@@ -67,6 +70,7 @@ class Page:
         self.call("Page.navigate", url="about:blank")  # so that the last page says no more
         self.wait("location.href === 'about:blank' && document.readyState === 'complete'")
         self.errors.clear()
+        self.fetched.clear()
         self.port = str(urlsplit(url).port)
         self.call("Page.navigate", url=url)
 

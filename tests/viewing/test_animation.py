@@ -2,6 +2,9 @@
 
 import json
 import re
+from pathlib import Path
+from urllib.parse import urlsplit
+from urllib.request import url2pathname
 
 import numpy as np
 import pytest
@@ -12,7 +15,7 @@ from geomctrl import controllers, models, references
 from geomctrl.errors import ArgumentError
 from geomctrl.mechanism import inertia
 from geomctrl.viewing import joints, scene, shapes
-from geomctrl.viewing.animation import _pictures
+from geomctrl.viewing.animation import _arrows, _pictures
 
 
 def volume_integrals(vertices, faces):
@@ -119,6 +122,32 @@ def test_the_page_says_what_its_colours_mean_and_frames_are_chosen(run, tmp_path
         run.animate(frames="panda_link8")
 
 
+def test_a_title_is_no_template(run, tmp_path):
+    pytest.importorskip("viser")
+    text = run.save_html(tmp_path / "run.html", title="{{curves}} of {{nobody}}").read_text(encoding="utf-8")
+    assert "<title>{{curves}} of {{nobody}}</title>" in text
+    assert text.count("<svg") == 1
+
+
+def test_a_page_without_a_browser_says_where_it_is(run, monkeypatch, capsys):
+    pytest.importorskip("viser")
+    monkeypatch.setattr("webbrowser.open", lambda address: False)
+    run.animate().open()
+    address = capsys.readouterr().err.split()[-1]
+    file = Path(url2pathname(urlsplit(address).path))
+    assert "<title>panda, Passivity</title>" in file.read_text(encoding="utf-8")
+    file.unlink()
+
+
+@pytest.mark.parametrize("turns", [True, False])
+@pytest.mark.parametrize("limits", [(-np.inf, np.inf), (10.0, np.inf), (-np.inf, -10.0), (0.5, 0.5), (-1.0, np.inf)])
+def test_a_slider_goes_where_its_joint_may(limits, turns):
+    low, high = joints.span(*limits, turns=turns)
+    assert limits[0] <= low <= high <= limits[1]
+    assert np.isfinite([low, high]).all()
+    assert high > low or limits[0] == limits[1]
+
+
 def test_a_tour_of_the_joints_moves_each_to_both_sides_within_its_limits():
     for robot in (models.panda(), models.scara(), models.quadruped(), models.cart_pole()):
         t, q = joints.tour(robot)
@@ -137,6 +166,22 @@ def test_an_end_effector_is_the_tool_or_the_free_body():
     assert scene.end_effector(models.panda()) == "panda_hand_tcp"
     assert scene.end_effector(models.two_link()) == "tip"
     assert scene.end_effector(models.quadrotor()) == models.quadrotor().body_names[0]
+
+
+def test_what_rounding_leaves_of_a_moment_is_no_arrow():
+    pytest.importorskip("viser")
+    robot = models.two_link()
+    law = controllers.PDGravity(robot, [1.0, 0.5])
+    for wrench, said in (
+        ([0, 0, 0, 0, 0, 20.0], ["external force: 20 N is 0.7 m long"]),
+        ([0, 0, 3.0, 0, 0, 0], ["moment: 3 N m is 0.7 m long"]),
+        ([0, 0, 3.0, 0, 0, 20.0], ["external force: 20 N is 0.7 m long", "moment: 3 N m is 0.7 m long"]),
+    ):
+        push = gc.Wrench("tip", wrench, representation="hybrid")
+        run = gc.simulate(gc.Plant(robot, f_ext=push), law, [0.2, 0.1], [0.0, 0.0], 0.01, 1e-3)
+        arrows, scales = _arrows(run, np.arange(len(run.t)))
+        assert [words for _, words in scales] == said
+        assert len(arrows) == len(said)
 
 
 def test_arrows_turn_to_where_they_point():

@@ -97,6 +97,7 @@ def test_the_slider_moves_the_mesh_and_the_curves_cursor(browser, swing):
     orange = (np.abs(end[:, :600] - np.array([213, 94, 0])) < 60).all(axis=2) & ~red(end)[:, :600]
     assert orange.sum() > 20  # the arrow of the force
     assert not browser.errors
+    assert not browser.fetched
     assert run.external_forces()[0].force[0, 2] == 5.0
 
 

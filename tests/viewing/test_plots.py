@@ -1,5 +1,6 @@
 """Pictures of runs: they exist, show something, and none needs what a run may lack."""
 
+import io
 import os
 import sys
 import types
@@ -14,7 +15,8 @@ from geomctrl import controllers, models
 from geomctrl.cli.scenario import Scenario
 from geomctrl.cli.track_options import ScenarioOptions
 from geomctrl.errors import ArgumentError, SimulationError
-from geomctrl.viewing import overview, plots
+from geomctrl.viewing import curves, overview, plots, tracking
+from geomctrl.viewing.samples import coordinates
 
 
 def simulated(robot, controller="slotine-li", seconds=0.2, plant=None, **options):
@@ -133,11 +135,87 @@ def test_pyplot_is_never_imported():
     assert subprocess.run([sys.executable, "-c", code], timeout=120).returncode == 0
 
 
-def test_the_error_of_a_loaded_run_is_drawn_where_its_plant_is_known(tmp_path):
+def test_a_loaded_run_is_drawn_with_its_error_and_units(tmp_path):
     run = simulated(models.two_link())
     path = run.save(tmp_path / "run.npz")
-    panels = [overview.figure(gc.Run.load(path, plant), {}).axes[1] for plant in (run.plant, None)]
-    assert [len(panel.lines) for panel in panels] == [1, 0]
+    errors = []
+    for plant, unit in ((run.plant, "rad"), (None, "rad, m")):
+        loaded = gc.Run.load(path, plant)
+        assert len(overview.figure(loaded, {}).axes[1].lines) == 1
+        axes = tracking.figure(loaded).axes
+        assert axes[0].get_ylabel() == unit
+        assert axes[1].get_ylabel() == ("mrad" if plant else "mrad, mm")
+        errors.append(axes[1].lines[1].get_ydata())
+    np.testing.assert_array_equal(*errors)
+
+
+def test_poses_of_a_loaded_run_are_drawn_as_they_are(tmp_path):
+    t, q, v = np.linspace(0.0, 1.0, 5), np.tile([0, 0, 0, 0, 0, 0, 1.0], (5, 1)), np.zeros((5, 6))
+    run = gc.Run(t, q, v, v, None, {}, {}, "", True, 4, 0.0, desired=gc.Desired(q, v, v))
+    assert run.real_time_factor == 0.0
+    assert not overview.figure(run, {}).axes[1].lines  # no error that could be told without the robot
+    assert len(tracking.figure(run).axes) == 7
+    check_pictures(plots.plot_run(run, tmp_path), tmp_path, {"overview", "tracking", "torques"})
+
+
+def test_a_free_body_is_drawn_where_it_is_and_turns_without_jumps():
+    robot = models.quadrotor()
+    t = np.linspace(0.0, 1.0, 41)
+    turned = np.outer(9.0 * np.sin(2.0 * t), [0.6, 0.0, 0.8])  # rad, more than a whole turn
+    p = np.stack([t, t**2, 1.0 - t], axis=1)
+    R0 = gc.so3.exp([0.3, -0.2, 1.0])
+    q = np.concatenate([R0 @ gc.so3.exp(turned), p[:, :, None]], axis=2).reshape(-1, 12)
+    run = gc.Run(t, q, np.zeros((41, 6)), np.zeros((41, 6)), None, {}, {}, "", True, 40, 1.0, gc.Plant(robot))
+    _, units, drawn, _, _ = coordinates(run)
+    np.testing.assert_allclose(drawn, np.hstack([turned, p]), atol=1e-9)
+    assert units == ["rad"] * 3 + ["m"] * 3
+    assert len(overview.figure(run, {}).axes) == 3  # there is nothing for more
+
+
+def test_pictures_have_the_same_style_in_every_style_of_the_caller(tmp_path):
+    """Titles to the left, white text on black, huge fonts: what was set stays set, our pictures are as they were."""
+    import matplotlib as mpl
+
+    run = simulated(models.two_link(), payload=1.0)
+
+    def drawn(folder):
+        pictures = [imread(path) for path in run.plot(folder)]
+        return [*pictures, imread(io.BytesIO(run.plot()._repr_png_()))], curves.curves(run)
+
+    plain, page = drawn(tmp_path / "plain")
+    assert "tracking error, all joints" in page[0]
+    theirs = {"axes.titlelocation": "left", "text.color": "white", "axes.facecolor": "black", "font.size": 30}
+    with mpl.rc_context(theirs):
+        styled, again = drawn(tmp_path / "styled")
+        assert {name: mpl.rcParams[name] for name in theirs} == theirs
+    for a, b in zip(plain, styled, strict=True):
+        np.testing.assert_array_equal(a, b)
+    assert page[1] == again[1]
+
+
+def test_a_monitor_of_a_distance_has_no_ratio():
+    one = gc.control.monitors.MonitorResult("limits", "beyond", 0.0, np.full(3, -0.7), -0.7, 0.0)
+    t, x = np.linspace(0.0, 1.0, 3), np.zeros((3, 1))
+    run = gc.Run(t, x, x, x, None, {}, {"limits": one}, "", True, 2, 1.0)
+    panel = overview.figure(run, {}).axes[5]
+    assert [text.get_text() for text in panel.texts] == ["limits: worst -0.7, limit 0: held"]
+    assert [bar.get_width() for bar in panel.patches] == [0.0]
+
+
+def test_what_is_watched_without_a_limit_is_drawn(tmp_path):
+    one = gc.control.monitors.MonitorResult("speed", "of the tool, m/s", np.inf, np.array([1.0, 3.0, 2.0]), 3.0, 0.5)
+    t, x = np.linspace(0.0, 1.0, 3), np.zeros((3, 1))
+    run = gc.Run(t, x, x, x, None, {}, {"speed": one}, "", True, 2, 1.0)
+    check_pictures(plots.plot_run(run, tmp_path), tmp_path, {"overview", "tracking", "torques", "monitors"})
+    assert "no monitors" in curves.curves(run)[0]
+
+
+def test_a_picture_is_no_folder(tmp_path):
+    run = simulated(models.two_link())
+    with pytest.raises(ArgumentError, match=r"folder: expected one for several PNG files, got .*run\.png"):
+        run.plot(tmp_path / "run.png")
+    run.plot().savefig(tmp_path / "run.png")
+    assert imread(tmp_path / "run.png").shape[0] > 300
 
 
 def test_anything_with_samples_is_drawn(tmp_path):

@@ -197,3 +197,10 @@ def test_frames_that_are_none_are_named():
 
     with pytest.raises(gc.NameNotFoundError, match="no frame named 'hnad'"):
         robot_page(models.panda(), "", ["hnad"])
+
+
+def test_a_mesh_in_millimetres_is_doubted(tmp_path):
+    file = box(tmp_path, extents=(300.0, 200.0, 400.0))
+    with pytest.warns(UserWarning, match=r'400 m large, the robot about .* scale="0\.001 0\.001 0\.001"'):
+        visuals.meshes(models.load_urdf(urdf(f'<mesh filename="{file}"/>')))
+    drawn(models.load_urdf(urdf(f'<mesh filename="{file}" scale="0.001 0.001 0.001"/>')))
