@@ -81,13 +81,16 @@ def identify(
     corners = checked_boxes("boxes", boxes, robot)
     say("reading", 0.0)
     raw = reading.read(log, robot)
+    if not np.ptp(raw.q, axis=0).any():
+        raise ExcitationError(f"{raw.label}: q: no joint moves: every row has the same positions")
     choose_smoothing = model is None if choose_smoothing is None else flag("choose_smoothing", choose_smoothing)
     model = model or RegressorModel(robot)
     if model.robot is not robot:
         raise ArgumentError("model: was made for another robot")
     doubts: list[Doubt] = []
     missing = [name for name in estimator.from_period if name not in options]
-    period = validation.period_of(raw) if missing or isinstance(validation.test, (int, float)) else None
+    asked = validation.period is not None or isinstance(validation.test, (int, float))
+    period = validation.period_of(raw) if missing or asked else None
     notes: dict[str, Any] = {}
     parts = _parts(raw, robot, reading, validation, period, notes)
     say("choosing cut-offs", 0.02)

@@ -158,7 +158,7 @@ def _at(
     for _ in range(iterations):
         residuals = scaled.residuals(scaled.solve(weights))
         weights = np.where(live, np.sqrt(fit.freedom) / np.where(live, residuals, 1.0), 0.0)
-    return -float((fit.freedom * np.log(s * residuals))[live].sum()), weights
+    return -float((fit.freedom * np.log(np.where(live, s * residuals, 1.0)))[live].sum()), weights
 
 
 def _doubt(names: str, others: str, found: Profile) -> Doubt:
