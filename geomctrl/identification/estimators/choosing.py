@@ -259,12 +259,12 @@ class _Search:
         if not is_ours(self.estimator) or "entropic" not in self.auto:
             return setting, ""
         model, stronger = self.model, setting
-        given = at_the_edge(model, self.prior.x, 2.0 * EDGE)
+        given = at_the_edge(self.prior.x[: model.inertial].reshape(-1, 10), 2.0 * EDGE)
         kind = setting.kind if setting.kind.endswith("entropic") else "euclidean and entropic"
         problem.near = {}
         while True:
             x = problem.estimate(stronger.regularization, stronger.entropic)
-            edge = at_the_edge(model, x, 1.5 * EDGE) & ~given
+            edge = at_the_edge(x[: model.inertial].reshape(-1, 10), 1.5 * EDGE) & ~given
             if not edge.any():
                 return (
                     stronger,
