@@ -17,7 +17,6 @@ from geomctrl.errors import ArgumentError
 from geomctrl.robot import Robot
 
 from .columns import SHAPES
-from .cutoffs import TooShort, choose_cutoffs
 from .data import Dataset
 from .doubts import Doubt
 from .errors import DataError, ExcitationError
@@ -94,7 +93,7 @@ def identify(
     notes: dict[str, Any] = {}
     parts = _parts(raw, robot, reading, validation, period, notes)
     say("choosing cut-offs", 0.02)
-    filter_ = _filter(filtering or Filtering(), model, robot, parts[0], notes, doubts)
+    filter_ = _filter(filtering or Filtering(), model, parts[0], notes, doubts)
     parts = [filter_.without_outliers(filter_.without_saturation(part, robot)) for part in parts]
     say("filtering", 0.1)
     every_row, *test = (filter_.filtered(part) for part in parts)
@@ -162,24 +161,17 @@ def _parts(
 def _filter(
     filtering: Filtering,
     model: RegressorModel,
-    robot: Robot,
     training: Dataset,
     notes: dict[str, Any],
     doubts: list[Doubt],
 ) -> LogFilter:
     """The filter for a log: cut-offs as given, else chosen from the part that trains; what was chosen is noted."""
-    chosen = None
-    if filtering.cutoff is None:
-        try:
-            trusted = filtering.for_log(training).without_saturation(training, robot)
-            chosen = choose_cutoffs(model, trusted)
-        except TooShort as error:
-            doubts.append(Doubt("cutoff", str(error), "Record longer, or give a cut-off (identify: --cutoff)"))
+    chosen, found = filtering.choose(model, training)
+    doubts += found
     filter_ = filtering.for_log(training, chosen)
     notes |= {"cutoff": filter_.cutoff, "torque_cutoff": filter_.torque_cutoff}
     if chosen is not None:
         notes["cutoffs"] = str(chosen)
-        doubts += chosen.doubts()
     return filter_
 
 
