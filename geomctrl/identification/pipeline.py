@@ -101,7 +101,8 @@ def identify(
     own = model.smoothing
     if choose_smoothing:
         say("friction near standstill", 0.15)
-        model, notes["smoothing"] = with_smoothing(model, training, every_row)
+        model, words = with_smoothing(model, training, every_row)
+        notes |= {"smoothing": words} if words else {}
     if test:
         likeness = compare(training, test[0])
         notes["unseen"] = str(likeness)

@@ -37,7 +37,6 @@ from typing import Any
 import numpy as np
 
 from geomctrl.arguments import flag, path_of
-from geomctrl.errors import ModelError
 from geomctrl.files import write_text
 from geomctrl.robot import Robot
 
@@ -47,7 +46,7 @@ from .data import Dataset, filters
 from .doubts import Doubt
 from .estimators import Estimate
 from .estimators.residuals import autocorrelation, correlation_factor
-from .export import save_model, save_urdf
+from .export import save_model, save_urdf_or_why
 from .findings import Beside
 from .provenance import Provenance
 from .report_lines import beside_lines, error_table, open_lines, parameter_lines, physical_lines
@@ -281,8 +280,8 @@ class IdentificationReport:
         }
 
     def save(self, folder: str | Path, plots: bool = True) -> list[Path]:
-        """Write report.txt, report.html, report.json, parameters.csv, robot.json (exact), robot.urdf where URDF can
-        hold the robot, and the plots; returns the paths."""
+        """Write report.txt, report.html, report.json, parameters.csv, robot.json (exact), robot.urdf (robot.urdf.txt,
+        which says why, where URDF can not hold the robot), and the plots; returns the paths."""
         folder, plots = path_of("folder", folder), flag("plots", plots)
         written = [
             write_text(folder / "report.txt", self.text()),
@@ -291,10 +290,7 @@ class IdentificationReport:
             write_text(folder / "parameters.csv", _comma_separated(self.parameter_table())),
         ]
         written.append(save_model(self.robot, folder / "robot.json", self.extra()))
-        try:
-            written.append(save_urdf(self.robot, folder / "robot.urdf"))
-        except ModelError as error:
-            write_text(folder / "robot.urdf.txt", f"no URDF: {error}\n")
+        written.append(save_urdf_or_why(self.robot, folder))
         return written + (self.save_plots(folder) if plots else [])
 
     def save_plots(self, folder: Path) -> list[Path]:

@@ -84,7 +84,8 @@ def parameter_lines(report: Any) -> list[str]:
         if borrowed:
             line += f"{r['least_squares']:12.5g}"
         if known:
-            line += f"{r['std']:11.3g}{r['low']:12.5g}{r['high']:12.5g}{min(r['percent'], 9999):8.1f}"
+            share = f"{r['percent']:8.1f}" if r["percent"] < 1e4 else f"{'> 9999':>8}"
+            line += f"{r['std']:11.3g}{r['low']:12.5g}{r['high']:12.5g}{share}"
         lines.append(line)
     remark = named(report.estimate.method).uncertainty
     if borrowed:

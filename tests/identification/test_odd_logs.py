@@ -1,25 +1,36 @@
 """Logs that something is odd about: what is said of them, and that no number is taken for granted."""
 
 import dataclasses
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 from identification.verdict_logs import AS_IT_IS, first, simulated
 
-from geomctrl import models
+from geomctrl import Body, Joint, Robot, inertia, models
+from geomctrl.cli.excite_options import FileOptions
+from geomctrl.cli.identify_options import LogOptions, OutputOptions
 from geomctrl.errors import ArgumentError
 from geomctrl.identification import (
     DataError,
     Dataset,
     ExcitationError,
     Filtering,
+    IdentificationReport,
+    RegressorModel,
     Validation,
     choose_cutoffs,
     drive_gains,
+    fit,
     identify,
     identify_load,
 )
+from geomctrl.identification.export import save_urdf_or_why
+from geomctrl.identification.report_lines import parameter_lines
 from geomctrl.identification.settings import motion_bandwidth
+from geomctrl.identification.trajectories.limits import limits_of
+from geomctrl.identification.verdict import trials
+from geomctrl.identification.verdict.evidence import Rows
 
 CUT = Filtering(5.0)  # Hz
 
@@ -124,3 +135,99 @@ def test_a_load_is_found_without_a_cutoff_that_is_given():
     gains = np.array([5.0, -2.0])
     currents = [dataclasses.replace(log, tau=log.tau / gains) for log in logs]
     np.testing.assert_allclose(drive_gains(robot, *currents, mass=0.5).estimates, gains, rtol=0.05)
+
+
+@pytest.mark.parametrize("bits", [12, 19])
+def test_velocities_in_degrees_are_seen_beside_encoders_of_any_resolution(bits):
+    robot = models.two_link()
+    log = coarse(robot, 0, bits, 1000.0, 0.5)
+    v = np.gradient(coarse(robot, 0, 40, 1000.0, 0.5).q, log.t, axis=0)
+    hole = np.arange(len(log)) % 3000 > 400
+    for keep in (np.full(len(log), True), hole):
+        dataclasses.replace(log, v=v).select(keep).check(robot)
+        with pytest.raises(DataError, match="v in degrees a second"):
+            dataclasses.replace(log, v=np.rad2deg(v)).select(keep).check(robot)
+
+
+# --- rows that are dropped -----------------------------------------------------------------------------------------
+
+
+def test_one_stamp_far_ahead_does_not_take_the_rest_of_the_log_with_it():
+    t = np.arange(100) / 100.0
+    t[30] = 1e6
+    x = np.zeros((100, 2))
+    with pytest.raises(
+        DataError, match=r"^log: t: .* 69 of 100 earlier than one before them: 1000000 s up to sample 30,"
+    ):
+        Dataset.from_arrays({"t": t, "q": x, "tau": x}, drop_bad_rows=True)
+    t[30], t[80] = 0.3, 1e6
+    assert len(Dataset.from_arrays({"t": t, "q": x, "tau": x}, drop_bad_rows=True)) == 81
+    again = np.repeat(np.arange(25) / 100.0, 4)  # a state that is sent four times
+    assert len(Dataset.from_arrays({"t": again, "q": x, "tau": x}, drop_bad_rows=True)) == 25
+
+
+# --- what is said ---------------------------------------------------------------------------------------------------
+
+
+def test_degrees_are_tried_of_joints_that_turn_only():
+    q = np.zeros((10, 3))
+    q[-1] = [7.0, 7.0, 0.1]
+    rows = Rows(*[q] * 5, np.ones((10, 3), bool))
+    said = [t.what for t in trials._degrees(rows, ("a", "b", "c"), np.array([True, False, False]))]
+    assert said == ["the position of 'a' is in degrees"]
+    both = next(trials._degrees(rows, ("a", "b", "c"), np.array([True, True, False])))
+    assert (both.what, np.diag(both.motion)[2]) == ("positions are in degrees", 1.0)
+
+
+def test_one_joint_has_nothing_to_tell_its_scale_by():
+    body = inertia.from_com(2.0, [0.3, 0.0, 0.0], 0.02 * np.eye(3))
+    model = RegressorModel(Robot.build([Body("arm", None, Joint.revolute((0, 1, 0), name="joint"), None, body)]))
+    t = np.arange(2000) / 100.0
+    q = np.sin(1.3 * t)[:, None] + 0.4 * np.sin(3.1 * t + 1.0)[:, None]
+    v, a = (np.gradient(q, t, axis=0), np.gradient(np.gradient(q, t, axis=0), t, axis=0))
+    noise = 0.01 * np.random.default_rng(0).normal(size=q.shape)
+    data = Dataset(t, q, 1.5 * model.torque(model.prior, q, v, a) + noise).filtered(5.0).without_edges(0.3)
+    verdict = IdentificationReport(fit(model, data, "wls"), data).verdict
+    assert any("by which factor the torques may be off" in note for note in verdict.notes)
+
+
+def test_deviations_are_not_cut_off_in_the_text():
+    row = {"name": "m1", "value": 1e-9, "std": 1.0, "low": -2.0, "high": 2.0}
+    shares = [{**row, "percent": x} for x in (3.0, 9999.0, 1e11, np.inf)]
+    report = SimpleNamespace(parameter_table=lambda: shares, estimate=SimpleNamespace(method="ols"))
+    assert [line.split("2  ")[-1].strip() for line in parameter_lines(report)[1:5]] == [
+        "3.0",
+        "9999.0",
+        "> 9999",
+        "> 9999",
+    ]
+
+
+def test_a_folder_holds_the_urdf_of_its_last_robot_only(tmp_path):
+    assert save_urdf_or_why(models.two_link(), tmp_path).name == "robot.urdf"
+    assert save_urdf_or_why(models.satellite(), tmp_path).name == "robot.urdf.txt"
+    assert [p.name for p in tmp_path.iterdir()] == ["robot.urdf.txt"]
+    save_urdf_or_why(models.two_link(), tmp_path)
+    assert [p.name for p in tmp_path.iterdir()] == ["robot.urdf"]
+
+
+def test_limits_that_can_not_be_kept_name_the_joint():
+    robot = models.two_link()
+    for options, words in (
+        ({"velocity": [2.0, 0.0]}, r"^velocity: joint 'joint2': expected a limit > 0, got 0"),
+        ({"velocity": 1.0, "lower": [0.0, 1.0], "upper": 1.0}, r"^lower, upper: joint 'joint2': .* got 1 and 1$"),
+    ):
+        with pytest.raises(ArgumentError, match=words):
+            limits_of(robot, **options)
+
+
+def test_options_that_would_do_nothing_are_refused():
+    for options in (LogOptions(joint_torques=True), LogOptions(zero="0,0", joint_positions=True)):
+        with pytest.raises(ArgumentError, match="for --gears"):
+            options.reading(2)
+    with pytest.raises(ArgumentError, match="--export-friction: for --export"):
+        OutputOptions(export_friction=True).check("arm.urdf", None)
+    for wrong, words in (({"name": "a b"}, "--name: expected a name in C"), ({"rate": 0.0}, "--rate: "),
+                         ({"repeats": 0}, "--repeats: ")):  # fmt: skip
+        with pytest.raises(ArgumentError, match=words):
+            FileOptions(**wrong).options()

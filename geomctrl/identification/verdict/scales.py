@@ -178,6 +178,8 @@ def _doubt(names: str, others: str, found: Profile) -> Doubt:
 
 def untold(evidence: Evidence, found: list[Profile]) -> list[str]:
     """What joints' torques the log does not tell from half or twice as much, as one sentence."""
+    if evidence.model.robot.nv == 1:
+        return ["not told from this log is by which factor the torques may be off: there is no other joint to tell it"]
     open_ = [p for p in found if len(p.joints) == 1 and p.open]
     if not open_:
         return []
