@@ -140,9 +140,9 @@ def test_a_load_is_found_without_a_cutoff_that_is_given():
 @pytest.mark.parametrize("bits", [12, 19])
 def test_velocities_in_degrees_are_seen_beside_encoders_of_any_resolution(bits):
     robot = models.two_link()
-    log = coarse(robot, 0, bits, 1000.0, 0.5)
-    v = np.gradient(coarse(robot, 0, 40, 1000.0, 0.5).q, log.t, axis=0)
-    hole = np.arange(len(log)) % 3000 > 400
+    log = coarse(robot, 0, bits, 4000.0, 0.2)
+    v = np.gradient(coarse(robot, 0, 40, 4000.0, 0.2).q, log.t, axis=0)
+    hole = np.arange(len(log)) % 12000 > 1600
     for keep in (np.full(len(log), True), hole):
         dataclasses.replace(log, v=v).select(keep).check(robot)
         with pytest.raises(DataError, match="v in degrees a second"):
