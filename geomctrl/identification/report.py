@@ -11,7 +11,7 @@ Definitions, printed with every report:
     condition       ratio of the greatest to the least singular value of the base regressor, columns of unit length
     correl(ation)   1 + 2 sum of the residual's autocorrelations up to the first negative one: 1 for white noise
     std, 95 %       from how parameters scatter when a tenth of the log after the other is left out (delete-a-block
-                    jackknife, moderated over parameters; Student's t), for ols, wls and ridge
+                    jackknife, moderated over parameters; Student's t), for ols, wls, irls, ridge and iv
     moving, at rest apart: rows at which a joint has been slower than 1 % of its greatest speed for 0.2 s; friction
                     there is whatever holds the joint, and a model of moving friction does not know it. "Unseen error"
                     at the top is of moving rows; published figures are often of all rows, which are said beside it

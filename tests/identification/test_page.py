@@ -229,6 +229,13 @@ def test_the_verdict_is_on_top_and_asks_the_report_first(made):
     assert fatal[2].index("Fatal: the <em>cut-off</em>") < fatal[2].index("few rows")
 
 
+def test_pictures_show_the_intervals_of_the_table(made):
+    known, rows = made[0].drawn.parameters[0], made[0].parameter_table()
+    np.testing.assert_allclose(2.0 * known.half, [row["high"] - row["low"] for row in rows])
+    assert np.isfinite(made[0].reference.dof)
+    assert (known.half > 1.97 * known.std).all()
+
+
 def test_what_was_ignored_is_on_the_page(made):
     report = replace(made[0], ignore=("all",))
     assert report.verdict.status == "trust"
