@@ -92,6 +92,8 @@ def test_doubts_are_in_the_exit_status(folder, tmp_path, monkeypatch):
     said = run(*wrong_way, "--ignore", "mass", "--ignore", "bodies", status=0).output
     assert "verdict: TRUST: nothing was found that speaks against it (ignored: mass" in " ".join(said.split())
     run(*wrong_way, "--ignore", "masses", status=2)  # no doubt has that name
+    (tmp_path / "setup.toml").write_text('[verdict]\nignore = ["mass", "bodies"]\n')
+    run(*wrong_way, "--setup", tmp_path / "setup.toml", status=0)
     save_model(ARM.with_parameters(1.1 * ARM.parameters), tmp_path / "heavy.json")
     one_log = ("identify-load", "gripper.csv", "--robot", tmp_path / "heavy.json", "--out", tmp_path / "one")
     said = run(*one_log, status=3).output

@@ -65,7 +65,7 @@ def converged(evidence: Evidence) -> list[Doubt]:
     e = evidence.estimate
     if e.converged:
         return []
-    keys = ("status", "evaluations", "objective", "optimality")
+    keys = ("status", "evaluations", "iterations", "objective", "optimality")
     numbers = ", ".join(
         f"{key} {e.notes[key]:.3g}" if key != "status" else str(e.notes[key]) for key in keys if key in e.notes
     )
