@@ -49,7 +49,7 @@ from .estimators.residuals import autocorrelation, correlation_factor
 from .export import save_model, save_urdf_or_why
 from .findings import Beside
 from .provenance import Provenance
-from .report_lines import beside_lines, error_table, open_lines, parameter_lines, physical_lines
+from .report_lines import beside_lines, error_table, in_words, open_lines, parameter_lines, physical_lines
 from .resting import first_line, moving_and_resting
 from .told_apart import Exchange, exchanges
 from .verdict import Evidence, Verdict, judged
@@ -222,7 +222,7 @@ class IdentificationReport:
         lines.append(
             f"  {model.size} parameters, {model.base.size} base parameters; condition number {e.condition:.4g}"
         )
-        lines += [f"  {LABELS.get(key, key)}: {value}" for key, value in {**self.notes, **e.notes}.items()]
+        lines += [f"  {LABELS.get(key, key)}: {in_words(value)}" for key, value in {**self.notes, **e.notes}.items()]
         lines += ["", *error_table(self), "", *physical_lines(self), *beside_lines(self), *open_lines(self)]
         if self.unconstrained is not None:
             u = self.unconstrained

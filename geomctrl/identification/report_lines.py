@@ -10,6 +10,12 @@ from .estimators import named
 from .resting import error_lines
 
 
+def in_words(value: Any) -> str:
+    """A note's value: numbers to six digits."""
+    is_number = isinstance(value, (int, float)) and not isinstance(value, bool)
+    return f"{value:.6g}" if is_number else str(value)
+
+
 def error_table(report: Any) -> list[str]:
     parts = report.errors
     head = f"{'joint':24}" + "".join(f"{p + ' RMS':>14}{'relative':>10}" for p in parts)
