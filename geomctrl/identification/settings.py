@@ -24,6 +24,7 @@ from .model import RegressorModel
 SHORTEST = 32  # samples: less is no log
 ABOVE = 12.0  # times the noise: one frequency in a hundred thousand of noise alone
 POSITIONS = 1e-4  # of the positions' power: a 12-bit encoder's noise is a hundredth of that beside a radian
+MOVED = 0.01  # rad, m: more than noise of encoders
 SETTLING = 1.5  # periods of a low-pass: its response is down to 3 %, and what it makes of an end to below noise
 
 
@@ -65,7 +66,7 @@ class Reading(reading.Options):
         data.check(robot, units=self.check_units)
         if len(data) < SHORTEST:
             raise DataError(f"{data.label}: {len(data)} samples are no log: expected at least {SHORTEST}")
-        data = data.with_bridges().cut_at_holes()
+        data = _without_empty_velocities(data).with_bridges().cut_at_holes()
         return data if self.resample is None else data.resampled(self.resample)
 
     def require_units_of(self, robot: Robot) -> None:
@@ -237,6 +238,20 @@ class Validation:
             return list(data.split_time(1.0 - test, guard)), words
         words = f"by phase of a period of {period:.5g} s: from {1 - test:.2f} on unseen in every period"
         return list(data.split_phase(period, (1.0 - test, 1.0), guard)), words
+
+
+def _without_empty_velocities(data: Dataset) -> Dataset:
+    """Without velocities where those of a joint that moves are zero all the time, as where drivers do not fill them in:
+    fits would take them for a joint that stands.
+    """
+    if data.v is None or data.q.shape[1] != data.nv:
+        return data
+    empty = ~data.v.any(axis=0) & (np.ptp(data.q, axis=0) > MOVED)
+    if not empty.any():
+        return data
+    which = ", ".join(repr(name) for name, x in zip(data.names, empty) if x)
+    note = f"measured velocities left out: those of {which} are 0 in every row, although it moves"
+    return derive(data, v=None, history=(*data.history, note))
 
 
 def motion_bandwidth(data: Dataset) -> float:

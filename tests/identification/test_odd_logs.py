@@ -149,6 +149,17 @@ def test_velocities_in_degrees_are_seen_beside_encoders_of_any_resolution(bits):
             dataclasses.replace(log, v=np.rad2deg(v)).select(keep).check(robot)
 
 
+def test_velocities_that_nobody_filled_in_are_not_those_of_a_joint_that_stands(arm):
+    log, model = arm
+    v = np.gradient(log.q, log.t, axis=0)
+    for empty, kept in (([0.0, 1.0], False), ([0.0, 0.0], False), ([1.0, 1.0], True)):
+        read = AS_IT_IS.read(dataclasses.replace(log, v=v * empty), model.robot)
+        assert (read.v is not None) == kept
+        assert any("those of 'joint1'" in line for line in read.history) == (not kept)
+    locked = dataclasses.replace(log, q=log.q * [1.0, 1e-4], v=v * [1.0, 0.0])
+    assert AS_IT_IS.read(locked, model.robot).v is not None
+
+
 # --- rows that are dropped -----------------------------------------------------------------------------------------
 
 
