@@ -79,17 +79,14 @@ def identify(
     reading.require_units_of(robot)
     corners = checked_boxes("boxes", boxes, robot)
     say("reading", 0.0)
-    raw = reading.read(log, robot)
-    if not np.ptp(raw.q, axis=0).any():
-        raise ExcitationError(f"{raw.label}: q: no joint moves: every row has the same positions")
+    raw = _moving(reading.read(log, robot))
     choose_smoothing = model is None if choose_smoothing is None else flag("choose_smoothing", choose_smoothing)
     model = model or RegressorModel(robot)
     if model.robot is not robot:
         raise ArgumentError("model: was made for another robot")
     doubts: list[Doubt] = []
     missing = [name for name in estimator.from_period if name not in options]
-    asked = validation.period is not None or isinstance(validation.test, (int, float))
-    period = validation.period_of(raw) if missing or asked else None
+    period = validation.period_of(raw) if missing or validation.needs_period else None
     notes: dict[str, Any] = {}
     parts = _parts(raw, robot, reading, validation, period, notes)
     say("choosing cut-offs", 0.02)
@@ -101,8 +98,7 @@ def identify(
     own = model.smoothing
     if choose_smoothing:
         say("friction near standstill", 0.15)
-        model, words = with_smoothing(model, training, every_row)
-        notes |= {"smoothing": words} if words else {}
+        model = _smoothed(model, training, every_row, notes)
     if test:
         likeness = compare(training, test[0])
         notes["unseen"] = str(likeness)
@@ -138,6 +134,20 @@ def _check(robot, log, options, model, friction_curves, reading, filtering, vali
         instance("options", name, str, "names of options")
     if friction_curves is not None:
         choice("friction_curves", friction_curves, (*SHAPES, AUTO))
+
+
+def _moving(raw: Dataset) -> Dataset:
+    """The log. Raises ExcitationError for one of a robot that stands."""
+    if not np.ptp(raw.q, axis=0).any():
+        raise ExcitationError(f"{raw.label}: q: no joint moves: every row has the same positions")
+    return raw
+
+
+def _smoothed(model: RegressorModel, training: Dataset, every_row: Dataset, notes: dict[str, Any]) -> RegressorModel:
+    """The model with the width of friction's step that predicts best; why is noted, where it has such friction."""
+    model, words = with_smoothing(model, training, every_row)
+    notes |= {"smoothing": words} if words else {}
+    return model
 
 
 def _parts(

@@ -143,6 +143,8 @@ class Filtering:
 
         None where a cut-off is given, and where the log is too short. Raises DataError, ArgumentError.
         """
+        instance("model", model, RegressorModel, "a RegressorModel")
+        instance("data", data, Dataset, "a Dataset")
         if self.cutoff is not None:
             return None, []
         first = self.for_log(data)
@@ -214,6 +216,11 @@ class Validation:
             number("period", self.period, "seconds > 0", lambda x: x > 0.0)
         if self.reading is not None:
             instance("reading", self.reading, Reading, "a Reading or None")
+
+    @property
+    def needs_period(self) -> bool:
+        """Whether the log that trains is split, or has a period that was given and is to be looked at."""
+        return self.period is not None or isinstance(self.test, (int, float))
 
     def period_of(self, data: Dataset) -> float | None:
         """The period, given or found. Raises ArgumentError for one given that the log does not have."""
