@@ -262,15 +262,16 @@ def _without_empty_velocities(data: Dataset) -> Dataset:
 
 
 def motion_bandwidth(data: Dataset) -> float:
-    """Five times the frequency [Hz] below which 99 % of the joint velocities' power lies, at most a fifth of the rate.
+    """Five times the frequency [Hz] below which 99 % of the joint velocities' power lies, at most a fifth of the rate:
+    of measured ones, else of positions times frequency, which makes their noise larger by f^2.
 
-    Differentiation makes noise of positions larger by f^2. White noise is at the level that positions have in the upper
-    half of the band: only what is ABOVE times that counts. Steps of coarse encoders are not white in slow motion, but
-    small beside it: frequencies above ten times that of all positions but POSITIONS do not count.
+    White noise is at the level of the upper half of the band: only what is ABOVE times that counts. Steps of coarse
+    encoders are not white in slow motion, but small beside it: frequencies above ten times that of all positions but
+    POSITIONS do not count.
     """
     s = data.longest_stretch()
-    single = data.q.shape[1] == data.nv
-    x = data.q[s] if single else np.asarray(data.v)[s]
+    differs = data.v is None
+    x = data.q[s] if differs else np.asarray(data.v)[s]
     f = np.fft.rfftfreq(len(x), 1.0 / data.rate)
     ramp = np.linspace(x[0], x[-1], len(x))  # what does not end where it began has power everywhere
     power = np.abs(np.fft.rfft((x - ramp) * np.hanning(len(x))[:, None], axis=0)) ** 2
@@ -278,9 +279,9 @@ def motion_bandwidth(data: Dataset) -> float:
     f, power = f[inside], power[inside]
     if not power.any():
         return min(5.0, 0.2 * data.rate)
-    slowly = 10.0 * _edge(f, power.sum(axis=1), 1.0 - POSITIONS) if single else np.inf
+    slowly = 10.0 * _edge(f, power.sum(axis=1), 1.0 - POSITIONS) if differs else np.inf
     noise = np.median(power[len(f) // 2 :], axis=0) / np.log(2.0)  # the median of an exponential distribution
-    clear = np.where(power > ABOVE * noise, power, 0.0).sum(axis=1) * (f**2 if single else 1.0)
+    clear = np.where(power > ABOVE * noise, power, 0.0).sum(axis=1) * (f**2 if differs else 1.0)
     edge = min(_edge(f, clear, 0.99), slowly)
     return min(max(5.0 * edge, 1.0), 0.2 * data.rate)
 
