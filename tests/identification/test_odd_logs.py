@@ -1,6 +1,7 @@
 """Logs that something is odd about: what is said of them, and that no number is taken for granted."""
 
 import dataclasses
+from contextlib import nullcontext
 from types import SimpleNamespace
 
 import numpy as np
@@ -8,9 +9,10 @@ import pytest
 from identification.verdict_logs import AS_IT_IS, first, simulated
 
 from geomctrl import Body, Joint, Robot, inertia, models
+from geomctrl.cli import identify as identify_command
 from geomctrl.cli.excite_options import FileOptions
 from geomctrl.cli.identify_options import LogOptions, OutputOptions
-from geomctrl.errors import ArgumentError
+from geomctrl.errors import ArgumentError, ModelError
 from geomctrl.identification import (
     DataError,
     Dataset,
@@ -28,6 +30,7 @@ from geomctrl.identification import (
 from geomctrl.identification.export import save_urdf_or_why
 from geomctrl.identification.report_lines import parameter_lines
 from geomctrl.identification.settings import motion_bandwidth
+from geomctrl.identification.trajectories import search
 from geomctrl.identification.trajectories.limits import limits_of
 from geomctrl.identification.verdict import trials
 from geomctrl.identification.verdict.evidence import Rows
@@ -242,3 +245,31 @@ def test_options_that_would_do_nothing_are_refused():
                          ({"repeats": 0}, "--repeats: ")):  # fmt: skip
         with pytest.raises(ArgumentError, match=words):
             FileOptions(**wrong).options()
+
+
+def test_geometry_that_is_wrong_is_not_passed_over_in_silence(monkeypatch):
+    def wrong(path, robot):
+        raise ModelError("arm.urdf: link 'a': a sphere without a radius")
+
+    monkeypatch.setattr(models, "link_boxes", wrong)
+    said = []
+    console = SimpleNamespace(print=lambda text, **_: said.append(text))
+    assert identify_command._boxes(console, "arm.urdf", models.two_link()) == {}
+    assert said == ["note: masses are looked for about joints, not in the links' geometry: arm.urdf: link 'a': a sphere"
+                    " without a radius"]  # fmt: skip
+
+
+@pytest.mark.parametrize(("cores", "starts", "compare", "used"), [(2, 4, 200, 2), (16, 4, 200, 16), (64, 4, 20, 4)])
+def test_random_motions_are_shared_by_all_cores(cores, starts, compare, used, monkeypatch):
+    asked = []
+    monkeypatch.setattr(search, "cores", lambda: cores)
+    monkeypatch.setattr(search, "processes", lambda n: nullcontext(asked.append(n)))
+    with search._workers(starts, compare, None):
+        assert asked == [used]
+
+
+def test_stretches_that_are_too_short_say_what_is_enough(arm):
+    log, _ = arm
+    with pytest.raises(DataError, match="a stretch of 15 samples is too short to filter: expected 16 or more"):
+        log.select(np.arange(len(log)) < 15).filtered(5.0)
+    assert len(log.select(np.arange(len(log)) < 16).filtered(5.0)) == 16
