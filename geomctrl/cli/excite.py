@@ -66,6 +66,7 @@ def excite(
     console = stdout_console()
     nominal = load_robot(robot, floating_base, mimic, "unchecked")
     limits_of(nominal, **limits.options())  # before anything is compiled
+    files = output.options()
     model = parameters.model(nominal)
     around, notes = surroundings.of(robot, nominal)
     options = {**motion.options(), **limits.options(), **parameters.options(), "surroundings": around}
@@ -78,7 +79,7 @@ def excite(
         raise typer.Exit(FAILED) from None
     _show(console, found)
     with console.status("writing"):
-        written = found.save(output.out, **output.options())
+        written = found.save(output.out, **files)
     console.print(f"wrote {', '.join(p.name for p in written)} in {output.out}", markup=False, soft_wrap=True)
 
 

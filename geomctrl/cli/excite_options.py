@@ -191,4 +191,10 @@ class FileOptions:
     plots: Annotated[bool, typer.Option(help="Draw the picture.")] = True
 
     def options(self) -> dict[str, Any]:
-        return {"name": self.name, "rate": self.rate, "repeats": self.repeats, "plots": self.plots}
+        """Checked: a design takes long, and what can not be written should be known before."""
+        from geomctrl.arguments import count, number
+        from geomctrl.compiler.c_files import identifier
+
+        name, repeats = identifier("--name", self.name), count("--repeats", self.repeats, 1)
+        rate = number("--rate", self.rate, "a rate > 0", lambda x: x > 0.0)
+        return {"name": name, "rate": rate, "repeats": repeats, "plots": self.plots}

@@ -148,7 +148,7 @@ def identify(
         "method": estimator.method, "options": options, "friction_curves": modelling.friction_curves,
         "choose_smoothing": modelling.smoothing is None,
         "reading": read, "filtering": filters.filtering(), "validation": parts.validation(read),
-        "ignore": ignore, "boxes": _boxes(robot, nominal) or None,
+        "ignore": ignore, "boxes": _boxes(console, robot, nominal) or None,
     })  # fmt: skip
     report = replace(report, provenance=report.provenance.typed(context.meta[TYPED]))
     console.print(report.text(), markup=False, soft_wrap=True)
@@ -179,8 +179,8 @@ def _run(console: Any, robot: Any, log: Path, model: Any, settings: dict[str, An
         return identify(robot, log, model=model, progress=progress, **settings)
 
 
-def _boxes(source: str, robot: Any) -> dict[str, Any]:
-    """Of the links' geometry, where the robot came from a URDF file that has some."""
+def _boxes(console: Any, source: str, robot: Any) -> dict[str, Any]:
+    """Of the links' geometry, where the robot came from a URDF file that has some; says why not where that is wrong."""
     from geomctrl.errors import ModelError
     from geomctrl.models import link_boxes
 
@@ -188,7 +188,9 @@ def _boxes(source: str, robot: Any) -> dict[str, Any]:
         return {}
     try:
         return link_boxes(Path(source), robot)
-    except ModelError:  # geometry is a help, and may be wrong where the rest of the file is right
+    except ModelError as error:  # geometry is a help, and may be wrong where the rest of the file is right
+        said = f"note: masses are looked for about joints, not in the links' geometry: {error}"
+        console.print(said, markup=False, soft_wrap=True)
         return {}
 
 

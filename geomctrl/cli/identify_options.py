@@ -100,6 +100,9 @@ class LogOptions:
     def _mapping(self, nv: int) -> Any:
         from geomctrl.identification import JointMapping
 
+        for option, given in (("--joint-torques", self.joint_torques), ("--joint-positions", self.joint_positions)):
+            if given and self.gears is None:
+                raise ArgumentError(f"{option}: for --gears; without them a log is at the joints")
         if self.gears is None and self.zero is None:
             return None
         if self.gears is None:
@@ -344,6 +347,8 @@ class OutputOptions:
         """Raises GeomctrlError for what can not be exported, before there is anything to export."""
         from geomctrl.models import in_place
 
+        if self.export_friction and not self.export:
+            raise ArgumentError("--export-friction: for --export FILE")
         for path in self.export or ():
             if path.suffix.lower() == ".h":
                 in_place.require_writable(path)

@@ -14,13 +14,14 @@ from geomctrl.errors import ArgumentError
 from .identify_options import GROUPS, ModelOptions
 from .option_texts import names, numbers
 from .setup_file import applies
+from .verdict_options import VerdictOptions
 
 LOG_HELP = "Log, in any format that `geomctrl identify` reads"
 
 
 def setup_applies() -> Callable[[typer.Context, Path | None], Path | None]:
     """A setup file of `identify`, but for its method and its folder for results, whose robot.json may be read here."""
-    callback = applies(GROUPS)
+    callback = applies((*GROUPS, VerdictOptions))
 
     def apply(ctx: typer.Context, setup: Path | None) -> Path | None:
         callback(ctx, setup)
@@ -53,7 +54,6 @@ Frame = Annotated[
 @dataclass(frozen=True)
 class LoadOptions:
     panel: ClassVar[str] = "The load"
-    section: ClassVar[str] = "load"
 
     frame: Frame = None
     sensor: Annotated[
@@ -94,7 +94,6 @@ class LoadOptions:
 @dataclass(frozen=True)
 class KnownOptions:
     panel: ClassVar[str] = "What is known"
-    section: ClassVar[str] = "known"
 
     mass: Annotated[float | None, typer.Option(help="Mass of the load, weighed [kg].")] = None
     centre: Annotated[

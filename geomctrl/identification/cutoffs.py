@@ -96,7 +96,9 @@ class Cutoffs:
 
 
 def choose_cutoffs(model: RegressorModel, data: Dataset) -> Cutoffs:
-    """The cut-offs for a log that is not filtered yet. Raises DataError for logs too short to choose from."""
+    """The cut-offs for a log that is not filtered yet. Raises DataError for logs too short to choose from, or without
+    torques.
+    """
     instance("model", model, RegressorModel, "a RegressorModel")
     instance("data", data, Dataset, "a Dataset")
     log = _pieces(data)
@@ -147,6 +149,10 @@ def _rows(log: Dataset, lowest: float) -> np.ndarray:
     for s in log.stretches():
         keep[s.start + margin : s.stop - margin] = True
     at = np.flatnonzero(keep & log.used.any(axis=1))
+    if not len(at):
+        raise DataError(f"{log.label}: no usable torque sample is left (all are masked)")
+    if not log.tau[at][log.used[at]].any():
+        raise DataError(f"{log.label}: tau: every usable torque is zero: there is nothing to explain")
     return at[:: max(1, len(at) // ROWS)]
 
 

@@ -166,6 +166,18 @@ def save_urdf(robot: Robot, path: str | Path) -> Path:
     return path
 
 
+def save_urdf_or_why(robot: Robot, folder: Path) -> Path:
+    """Write robot.urdf to the folder, or robot.urdf.txt, which says why URDF can not hold the robot; the other one, of
+    a robot that was there before, is removed. The path of what was written."""
+    urdf, why = folder / "robot.urdf", folder / "robot.urdf.txt"
+    try:
+        written, old = save_urdf(robot, urdf), why
+    except ModelError as error:
+        written, old = write_text(why, f"no URDF: {error}\n"), urdf
+    old.unlink(missing_ok=True)
+    return written
+
+
 def _document(path):
     try:
         document = json.loads(path.read_text())

@@ -43,7 +43,8 @@ def arrays(report: Any) -> Arrays:
     owners = dict(zip(e.model.names, e.model.owners))
     names = [f"{name}  ({owners[name]})" if name in owners else name for name in e.model.base_names]
     crosses = (e.method, e.values) if reference is not e else None
-    known = fits.Intervals(names, reference.method, reference.values, reference.std)
+    box = reference.intervals()
+    known = fits.Intervals(names, reference.method, reference.values, reference.std, 0.5 * (box[:, 1] - box[:, 0]))
     return Arrays(joints, parts, rho, (known, e.base.projection @ e.model.prior, crosses))
 
 

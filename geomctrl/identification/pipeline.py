@@ -17,7 +17,6 @@ from geomctrl.errors import ArgumentError
 from geomctrl.robot import Robot
 
 from .columns import SHAPES
-from .cutoffs import TooShort, choose_cutoffs
 from .data import Dataset
 from .doubts import Doubt
 from .errors import DataError, ExcitationError
@@ -80,18 +79,18 @@ def identify(
     reading.require_units_of(robot)
     corners = checked_boxes("boxes", boxes, robot)
     say("reading", 0.0)
-    raw = reading.read(log, robot)
+    raw = _moving(reading.read(log, robot))
     choose_smoothing = model is None if choose_smoothing is None else flag("choose_smoothing", choose_smoothing)
     model = model or RegressorModel(robot)
     if model.robot is not robot:
         raise ArgumentError("model: was made for another robot")
     doubts: list[Doubt] = []
     missing = [name for name in estimator.from_period if name not in options]
-    period = validation.period_of(raw) if missing or isinstance(validation.test, (int, float)) else None
+    period = validation.period_of(raw) if missing or validation.needs_period else None
     notes: dict[str, Any] = {}
     parts = _parts(raw, robot, reading, validation, period, notes)
     say("choosing cut-offs", 0.02)
-    filter_ = _filter(filtering or Filtering(), model, robot, parts[0], notes, doubts)
+    filter_ = _filter(filtering or Filtering(), model, parts[0], notes, doubts)
     parts = [filter_.without_outliers(filter_.without_saturation(part, robot)) for part in parts]
     say("filtering", 0.1)
     every_row, *test = (filter_.filtered(part) for part in parts)
@@ -99,7 +98,7 @@ def identify(
     own = model.smoothing
     if choose_smoothing:
         say("friction near standstill", 0.15)
-        model, notes["smoothing"] = with_smoothing(model, training, every_row)
+        model = _smoothed(model, training, every_row, notes)
     if test:
         likeness = compare(training, test[0])
         notes["unseen"] = str(likeness)
@@ -137,6 +136,20 @@ def _check(robot, log, options, model, friction_curves, reading, filtering, vali
         choice("friction_curves", friction_curves, (*SHAPES, AUTO))
 
 
+def _moving(raw: Dataset) -> Dataset:
+    """The log. Raises ExcitationError for one of a robot that stands."""
+    if not np.ptp(raw.q, axis=0).any():
+        raise ExcitationError(f"{raw.label}: q: no joint moves: every row has the same positions")
+    return raw
+
+
+def _smoothed(model: RegressorModel, training: Dataset, every_row: Dataset, notes: dict[str, Any]) -> RegressorModel:
+    """The model with the width of friction's step that predicts best; why is noted, where it has such friction."""
+    model, words = with_smoothing(model, training, every_row)
+    notes |= {"smoothing": words} if words else {}
+    return model
+
+
 def _parts(
     data: Dataset,
     robot: Robot,
@@ -159,24 +172,17 @@ def _parts(
 def _filter(
     filtering: Filtering,
     model: RegressorModel,
-    robot: Robot,
     training: Dataset,
     notes: dict[str, Any],
     doubts: list[Doubt],
 ) -> LogFilter:
     """The filter for a log: cut-offs as given, else chosen from the part that trains; what was chosen is noted."""
-    chosen = None
-    if filtering.cutoff is None:
-        try:
-            trusted = filtering.for_log(training).without_saturation(training, robot)
-            chosen = choose_cutoffs(model, trusted)
-        except TooShort as error:
-            doubts.append(Doubt("cutoff", str(error), "Record longer, or give a cut-off (identify: --cutoff)"))
+    chosen, found = filtering.choose(model, training)
+    doubts += found
     filter_ = filtering.for_log(training, chosen)
     notes |= {"cutoff": filter_.cutoff, "torque_cutoff": filter_.torque_cutoff}
     if chosen is not None:
         notes["cutoffs"] = str(chosen)
-        doubts += chosen.doubts()
     return filter_
 
 

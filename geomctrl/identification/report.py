@@ -11,7 +11,7 @@ Definitions, printed with every report:
     condition       ratio of the greatest to the least singular value of the base regressor, columns of unit length
     correl(ation)   1 + 2 sum of the residual's autocorrelations up to the first negative one: 1 for white noise
     std, 95 %       from how parameters scatter when a tenth of the log after the other is left out (delete-a-block
-                    jackknife, moderated over parameters; Student's t), for ols, wls and ridge
+                    jackknife, moderated over parameters; Student's t), for ols, wls, irls, ridge and iv
     moving, at rest apart: rows at which a joint has been slower than 1 % of its greatest speed for 0.2 s; friction
                     there is whatever holds the joint, and a model of moving friction does not know it. "Unseen error"
                     at the top is of moving rows; published figures are often of all rows, which are said beside it
@@ -37,7 +37,6 @@ from typing import Any
 import numpy as np
 
 from geomctrl.arguments import flag, path_of
-from geomctrl.errors import ModelError
 from geomctrl.files import write_text
 from geomctrl.robot import Robot
 
@@ -47,10 +46,10 @@ from .data import Dataset, filters
 from .doubts import Doubt
 from .estimators import Estimate
 from .estimators.residuals import autocorrelation, correlation_factor
-from .export import save_model, save_urdf
+from .export import save_model, save_urdf_or_why
 from .findings import Beside
 from .provenance import Provenance
-from .report_lines import beside_lines, error_table, open_lines, parameter_lines, physical_lines
+from .report_lines import beside_lines, error_table, in_words, open_lines, parameter_lines, physical_lines
 from .resting import first_line, moving_and_resting
 from .told_apart import Exchange, exchanges
 from .verdict import Evidence, Verdict, judged
@@ -223,7 +222,7 @@ class IdentificationReport:
         lines.append(
             f"  {model.size} parameters, {model.base.size} base parameters; condition number {e.condition:.4g}"
         )
-        lines += [f"  {LABELS.get(key, key)}: {value}" for key, value in {**self.notes, **e.notes}.items()]
+        lines += [f"  {LABELS.get(key, key)}: {in_words(value)}" for key, value in {**self.notes, **e.notes}.items()]
         lines += ["", *error_table(self), "", *physical_lines(self), *beside_lines(self), *open_lines(self)]
         if self.unconstrained is not None:
             u = self.unconstrained
@@ -281,8 +280,8 @@ class IdentificationReport:
         }
 
     def save(self, folder: str | Path, plots: bool = True) -> list[Path]:
-        """Write report.txt, report.html, report.json, parameters.csv, robot.json (exact), robot.urdf where URDF can
-        hold the robot, and the plots; returns the paths."""
+        """Write report.txt, report.html, report.json, parameters.csv, robot.json (exact), robot.urdf (robot.urdf.txt,
+        which says why, where URDF can not hold the robot), and the plots; returns the paths."""
         folder, plots = path_of("folder", folder), flag("plots", plots)
         written = [
             write_text(folder / "report.txt", self.text()),
@@ -291,10 +290,7 @@ class IdentificationReport:
             write_text(folder / "parameters.csv", _comma_separated(self.parameter_table())),
         ]
         written.append(save_model(self.robot, folder / "robot.json", self.extra()))
-        try:
-            written.append(save_urdf(self.robot, folder / "robot.urdf"))
-        except ModelError as error:
-            write_text(folder / "robot.urdf.txt", f"no URDF: {error}\n")
+        written.append(save_urdf_or_why(self.robot, folder))
         return written + (self.save_plots(folder) if plots else [])
 
     def save_plots(self, folder: Path) -> list[Path]:

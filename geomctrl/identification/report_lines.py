@@ -10,6 +10,12 @@ from .estimators import named
 from .resting import error_lines
 
 
+def in_words(value: Any) -> str:
+    """A note's value: numbers to six digits."""
+    is_number = isinstance(value, (int, float)) and not isinstance(value, bool)
+    return f"{value:.6g}" if is_number else str(value)
+
+
 def error_table(report: Any) -> list[str]:
     parts = report.errors
     head = f"{'joint':24}" + "".join(f"{p + ' RMS':>14}{'relative':>10}" for p in parts)
@@ -84,7 +90,8 @@ def parameter_lines(report: Any) -> list[str]:
         if borrowed:
             line += f"{r['least_squares']:12.5g}"
         if known:
-            line += f"{r['std']:11.3g}{r['low']:12.5g}{r['high']:12.5g}{min(r['percent'], 9999):8.1f}"
+            share = f"{r['percent']:8.1f}" if r["percent"] < 1e4 else f"{'> 9999':>8}"
+            line += f"{r['std']:11.3g}{r['low']:12.5g}{r['high']:12.5g}{share}"
         lines.append(line)
     remark = named(report.estimate.method).uncertainty
     if borrowed:

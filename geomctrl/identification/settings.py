@@ -13,13 +13,18 @@ from geomctrl.arguments import count, flag, instance, number
 from geomctrl.errors import ArgumentError
 from geomctrl.robot import Robot
 
-from .cutoffs import Cutoffs
+from .cutoffs import Cutoffs, TooShort, choose_cutoffs
 from .data import Dataset, filters, reading, signals
 from .data.reading import ANGULAR, LINEAR
 from .data.samples import derive
+from .doubts import Doubt
 from .errors import DataError
+from .model import RegressorModel
 
 SHORTEST = 32  # samples: less is no log
+ABOVE = 12.0  # times the noise: one frequency in a hundred thousand of noise alone
+POSITIONS = 1e-4  # of the positions' power: a 12-bit encoder's noise is a hundredth of that beside a radian
+MOVED = 0.01  # rad, m: more than noise of encoders
 SETTLING = 1.5  # periods of a low-pass: its response is down to 3 %, and what it makes of an end to below noise
 
 
@@ -61,7 +66,7 @@ class Reading(reading.Options):
         data.check(robot, units=self.check_units)
         if len(data) < SHORTEST:
             raise DataError(f"{data.label}: {len(data)} samples are no log: expected at least {SHORTEST}")
-        data = data.with_bridges().cut_at_holes()
+        data = _without_empty_velocities(data).with_bridges().cut_at_holes()
         return data if self.resample is None else data.resampled(self.resample)
 
     def require_units_of(self, robot: Robot) -> None:
@@ -133,6 +138,22 @@ class Filtering:
             decimate -= decimate % min(decimate, signals.thinning(data.rate, cutoff, torque_cutoff))
         return LogFilter(self, cutoff, torque_cutoff, decimate, velocities)
 
+    def choose(self, model: RegressorModel, data: Dataset) -> tuple[Cutoffs | None, list[Doubt]]:
+        """(what `for_log` is to use, chosen from the torques of a log that are trusted; what is doubtful about it).
+
+        None where a cut-off is given, and where the log is too short. Raises DataError, ArgumentError.
+        """
+        instance("model", model, RegressorModel, "a RegressorModel")
+        instance("data", data, Dataset, "a Dataset")
+        if self.cutoff is not None:
+            return None, []
+        first = self.for_log(data)
+        try:
+            chosen = choose_cutoffs(model, first.without_outliers(first.without_saturation(data, model.robot)))
+        except TooShort as error:
+            return None, [Doubt("cutoff", str(error), "Record longer, or give a cut-off (identify: --cutoff)")]
+        return chosen, chosen.doubts()
+
 
 @dataclass(frozen=True)
 class LogFilter:
@@ -196,6 +217,11 @@ class Validation:
         if self.reading is not None:
             instance("reading", self.reading, Reading, "a Reading or None")
 
+    @property
+    def needs_period(self) -> bool:
+        """Whether the log that trains is split, or has a period that was given and is to be looked at."""
+        return self.period is not None or isinstance(self.test, (int, float))
+
     def period_of(self, data: Dataset) -> float | None:
         """The period, given or found. Raises ArgumentError for one given that the log does not have."""
         instance("data", data, Dataset, "a Dataset")
@@ -221,18 +247,46 @@ class Validation:
         return list(data.split_phase(period, (1.0 - test, 1.0), guard)), words
 
 
+def _without_empty_velocities(data: Dataset) -> Dataset:
+    """Without velocities where those of a joint that moves are zero all the time, as where drivers do not fill them in:
+    fits would take them for a joint that stands.
+    """
+    if data.v is None or data.q.shape[1] != data.nv:
+        return data
+    empty = ~data.v.any(axis=0) & (np.ptp(data.q, axis=0) > MOVED)
+    if not empty.any():
+        return data
+    which = ", ".join(repr(name) for name, x in zip(data.names, empty) if x)
+    note = f"measured velocities left out: those of {which} are 0 in every row, although it moves"
+    return derive(data, v=None, history=(*data.history, note))
+
+
 def motion_bandwidth(data: Dataset) -> float:
-    """Five times the frequency [Hz] below which 99 % of the joint velocities' power lies, at most a fifth of the
-    rate.
+    """Five times the frequency [Hz] below which 99 % of the joint velocities' power lies, at most a fifth of the rate:
+    of measured ones, else of positions times frequency, which makes their noise larger by f^2.
+
+    White noise is at the level of the upper half of the band: only what is ABOVE times that counts. Steps of coarse
+    encoders are not white in slow motion, but small beside it: frequencies above ten times that of all positions but
+    POSITIONS do not count.
     """
     s = data.longest_stretch()
-    x = data.q[s] if data.q.shape[1] == data.nv else np.asarray(data.v)[s]
-    x = np.gradient(x, axis=0) if data.q.shape[1] == data.nv else x
-    window = np.hanning(len(x))[:, None]
-    power = (np.abs(np.fft.rfft((x - x.mean(0)) * window, axis=0)) ** 2).sum(1)
+    differs = data.v is None
+    x = data.q[s] if differs else np.asarray(data.v)[s]
     f = np.fft.rfftfreq(len(x), 1.0 / data.rate)
-    # encoder noise rises with frequency in differences: count the band up to a fifth of the rate only
-    inside = f <= 0.2 * data.rate
-    total = np.cumsum(power[inside])
-    edge = float(f[inside][np.searchsorted(total, 0.99 * total[-1])]) if total[-1] > 0.0 else 1.0
+    ramp = np.linspace(x[0], x[-1], len(x))  # what does not end where it began has power everywhere
+    power = np.abs(np.fft.rfft((x - ramp) * np.hanning(len(x))[:, None], axis=0)) ** 2
+    inside = (f > 0.0) & (f <= 0.2 * data.rate)
+    f, power = f[inside], power[inside]
+    if not power.any():
+        return min(5.0, 0.2 * data.rate)
+    slowly = 10.0 * _edge(f, power.sum(axis=1), 1.0 - POSITIONS) if differs else np.inf
+    noise = np.median(power[len(f) // 2 :], axis=0) / np.log(2.0)  # the median of an exponential distribution
+    clear = np.where(power > ABOVE * noise, power, 0.0).sum(axis=1) * (f**2 if differs else 1.0)
+    edge = min(_edge(f, clear, 0.99), slowly)
     return min(max(5.0 * edge, 1.0), 0.2 * data.rate)
+
+
+def _edge(f: np.ndarray, power: np.ndarray, share: float) -> float:
+    """The frequency below which so much of the power lies."""
+    total = np.cumsum(power)
+    return float(f[min(np.searchsorted(total, share * total[-1]), len(f) - 1)])

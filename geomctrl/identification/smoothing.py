@@ -35,6 +35,7 @@ BETTER = 0.03
 BLOCKS = 4
 ROWS = 3000  # that are compared
 LEAST = 4  # rows of a joint in a block
+FEW = "not chosen from this log: too short, or a joint without torques, at rest or masked in a part of it"
 
 Chosen = tuple[RegressorModel, str]
 
@@ -42,7 +43,7 @@ Chosen = tuple[RegressorModel, str]
 def with_smoothing(model: RegressorModel, training: Dataset, every_row: Dataset) -> Chosen:
     """(the model with the width that predicts best, in words); every_row: `training` before resting rows were masked.
 
-    The model as it is where it has no Coulomb friction, or where the log is too short to be cut in blocks.
+    The model as it is where it has no Coulomb friction (no words then), or where joints have too few rows in blocks.
     """
     instance("model", model, RegressorModel, "a RegressorModel")
     instance("training", training, Dataset, "a Dataset")
@@ -55,7 +56,7 @@ def with_smoothing(model: RegressorModel, training: Dataset, every_row: Dataset)
         candidate = model.with_options(smoothing=width)
         parts = _compressed(candidate, training, every_row)
         if not _enough(parts[0]):
-            return model, ""
+            return model, f"{model.smoothing:g} rad/s, {FEW}"
         tried[width] = predicted(candidate, *parts)
     best = min(tried, key=lambda width: tried[width].error)
     if not tried[model.smoothing].worse_than(tried[best]):
@@ -68,7 +69,7 @@ def with_smoothing(model: RegressorModel, training: Dataset, every_row: Dataset)
 def with_best_curves(model: RegressorModel, own: float, training: Dataset, every_row: Dataset) -> Chosen:
     """(the model with the friction curves that predict best, if any do, at its width or `own`; in words)."""
     if not _enough(_compressed(model, training, every_row)[0]):
-        return model, "none: the log is too short to choose"
+        return model, f"none, {FEW}"
     found = {"none": (model, predicted(model, *_compressed(model, training, every_row)).error)}
     widths = sorted({model.smoothing, own})
     for shape, width in product(SHAPES, widths):

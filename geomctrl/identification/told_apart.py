@@ -61,10 +61,11 @@ def exchanges(estimate: Estimate, correlation: np.ndarray | None = None) -> list
     out = [
         Exchange(f"{names[k]}: the log does not move what it acts on", 0.0, np.eye(nb)[k]) for k in np.flatnonzero(dead)
     ]
-    live = np.flatnonzero(~dead)
+    unit = _units(estimate)
+    live = np.flatnonzero(~dead & (unit > 0.0))  # no change explains a torque that was always zero
     if not len(live):
         return out
-    unit = _units(estimate)[live]
+    unit = unit[live]
     _, s, Vt = np.linalg.svd(A[:, live] * unit, full_matrices=False)
     for j in np.flatnonzero(s <= max(1.0, POOR * s[0]))[::-1]:
         change = np.where(np.abs(Vt[j]) > PART, Vt[j] * unit, 0.0)

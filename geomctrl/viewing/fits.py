@@ -52,12 +52,13 @@ class Torques:
 
 @dataclass(frozen=True, eq=False)
 class Intervals:
-    """Estimates by `method` with their standard deviations."""
+    """Estimates by `method` with their standard deviations; `half`: of their 95 % intervals, default a Gaussian's."""
 
     names: Sequence[str]
     method: str
     values: np.ndarray
     std: np.ndarray
+    half: np.ndarray | None = None
 
 
 def style(ax: Axes) -> None:
@@ -224,9 +225,10 @@ def intervals(
     """
     style(ax)
     std = np.maximum(known.std, 1e-300)
+    half = 1.96 * std if known.half is None else known.half
     size = np.maximum(np.abs(known.values), 3.0 * std)
     y = np.arange(len(known.names))[::-1]
-    ax.errorbar(known.values / size, y, xerr=1.96 * std / size, fmt="o", ms=3.5, lw=1.2, color=MEASURED, capsize=2,
+    ax.errorbar(known.values / size, y, xerr=half / size, fmt="o", ms=3.5, lw=1.2, color=MEASURED, capsize=2,
                 label=f"{known.method}, 95 %")  # fmt: skip
     if other is not None:
         _marks(ax, other[1] / size, y, PREDICTED, "x", other[0])

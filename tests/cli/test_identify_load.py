@@ -5,6 +5,7 @@ import re
 import shlex
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -13,6 +14,7 @@ from identification.loaded import Load, Oracle, motion, torque_log
 
 from geomctrl import models
 from geomctrl.cli import drive_gains, identify_load
+from geomctrl.cli.load_options import setup_applies
 from geomctrl.identification import IdentificationReport, RegressorModel, fit, save_model, save_urdf
 from geomctrl.mechanism.mechanism import Frame
 
@@ -85,7 +87,8 @@ def test_examples_of_drives_give_the_gains_as_printed(example, folder, tmp_path,
 
 def test_doubts_are_in_the_exit_status(folder, tmp_path, monkeypatch):
     monkeypatch.chdir(folder)
-    wrong_way = ("identify-load", "empty.csv", "gripper.csv", "--robot", "arm.urdf", "--out", tmp_path)
+    given = ("--cutoff", 12)  # to choose one takes a few seconds
+    wrong_way = ("identify-load", "empty.csv", "gripper.csv", "--robot", "arm.urdf", *given, "--out", tmp_path)
     said = run(*wrong_way, status=1).output
     assert "NOT TO BE TRUSTED" in said
     assert (tmp_path / "report.txt").is_file()
@@ -93,7 +96,7 @@ def test_doubts_are_in_the_exit_status(folder, tmp_path, monkeypatch):
     assert "verdict: TRUST: nothing was found that speaks against it (ignored: mass" in " ".join(said.split())
     run(*wrong_way, "--ignore", "masses", status=2)  # no doubt has that name
     save_model(ARM.with_parameters(1.1 * ARM.parameters), tmp_path / "heavy.json")
-    one_log = ("identify-load", "gripper.csv", "--robot", tmp_path / "heavy.json", "--out", tmp_path / "one")
+    one_log = ("identify-load", "gripper.csv", "--robot", tmp_path / "heavy.json", *given, "--out", tmp_path / "one")
     said = run(*one_log, status=3).output
     assert "bodies: no rigid body explains the log" in said
     run(*one_log, "--ignore", "bodies", "--ignore", "model", status=0)
@@ -134,3 +137,10 @@ def test_the_robot_with_its_load_is_a_robot_to_other_commands(folder, tmp_path, 
     assert f"{total:.6g} kg" in run("info", out / "robot.json").output
     other = "identify-load", "gripper.csv", "--robot", Path("out/identify/robot.json"), "--rotor"
     assert "says what its robot's torques are made of" in run(*other, status=2).output.replace("\n", " ")
+
+
+def test_a_setup_file_of_identify_with_a_verdict_serves_loads(tmp_path):
+    setup, context = tmp_path / "setup.toml", SimpleNamespace(default_map=None)
+    setup.write_text('[verdict]\nignore = ["mass", "bodies"]\n[output]\nout = "out/mine"\n')
+    assert setup_applies()(context, setup) == setup
+    assert context.default_map == {"ignore": ["mass", "bodies"]}

@@ -74,8 +74,9 @@ def test_defaults_are_right_for_slow_quantised_motion_that_repeats():
     assert errors[report.notes["cutoff"]] < 1.1 * min(errors.values())
     assert report.doubts == ()
     assert "measured velocities" in report.text()
-    wide = Filtering(0.999 * motion_bandwidth(made.log), alike=False, decimate=20).for_log(made.log)
+    wide = Filtering(0.199 * made.log.rate, alike=False, decimate=20).for_log(made.log)
     assert made.true_error(fitted(made.model, log, wide), rest) > 0.05
+    assert motion_bandwidth(made.log) < 20.0
 
 
 def test_noisy_velocities_are_not_used_where_positions_are_better():

@@ -53,6 +53,13 @@ def test_standard_deviations_are_those_of_the_errors(method, options):
     assert 0.8 <= rms_z(method, map(coloured, range(16)), **options) <= 1.3
 
 
+@pytest.mark.parametrize("loss", ["huber", pytest.param("bisquare", marks=pytest.mark.slow)])
+def test_rows_that_robust_regression_hardly_looks_at_are_no_information(loss):
+    """Where noise is loud: with the mean of psi' over all rows the ratio is 2."""
+    made = [coloured(seed, 6.0, 0.5, 0.97) for seed in range(4)]
+    assert 0.5 <= rms_z("irls", made, loss=loss) <= 1.3
+
+
 @pytest.mark.parametrize(("method", "options"), [("ols", {}), ("ridge", {"strength": 1e-8}), ("iv", {})])
 def test_noise_that_is_loud_where_it_matters_widens_intervals(method, options, monkeypatch):
     """Formulas with the residuals' autocorrelation alone miss that."""
@@ -74,20 +81,24 @@ def test_instruments_leave_out_what_least_squares_leave_out():
 
 @pytest.mark.parametrize("loss", ["huber", "bisquare"])
 def test_pseudo_observations_give_what_robust_regression_gives(loss, monkeypatch):
-    """Huber's: least squares of Y x + psi / E psi', which is then left out stretch by stretch."""
+    """Huber's: least squares of Y x + psi / psi' weighted by psi', which is then left out of stretch by stretch."""
     model, _, data = coloured(4)
     data = replace(data, tau=data.tau + 5.0 * (np.arange(len(data)) % 50 == 7)[:, None])  # spikes
     seen = {}
 
-    def scatter(model, data, estimator, added):
-        seen.update(added=added, factors=folds_of(model, data, 10, guard=0.0, added=added), estimator=estimator)
-        return leave_out.scatter(model, data, estimator, added=added)
+    def scatter(model, data, estimator, added, weights):
+        factors = folds_of(model, data, 10, guard=0.0, added=added, weights=weights)
+        seen.update(weights=weights, factors=factors, estimator=estimator)
+        return leave_out.scatter(model, data, estimator, added=added, weights=weights)
 
     monkeypatch.setattr(reweighted, "scatter", scatter)
     e = fit(model, data, "irls", loss=loss, iterations=100)
     np.testing.assert_allclose(seen["estimator"].solve(seen["factors"].whole)[0], e.values, rtol=1e-4, atol=1e-5)
-    assert seen["added"][7::50].mean() < -3.0  # spikes are taken off the torques
-    plain = reweighted.covariance_of(model, model.compress(data), seen["estimator"].weights, seen["estimator"].variance)
+    spikes = np.arange(len(data)) % 50 == 7
+    spiked, others = (np.median(seen["weights"][rows], axis=0) for rows in (spikes, ~spikes))
+    assert (spiked < 0.2 * others).all()
+    weighted = model.compress(data, weights=seen["weights"])
+    plain = reweighted.covariance_of(model, weighted, seen["estimator"].weights, seen["estimator"].variance)
     assert (e.std >= np.sqrt(np.diag(plain)) * (1.0 - 1e-9)).all()
 
 

@@ -213,6 +213,7 @@ def test_the_verdict_is_on_top_and_asks_the_report_first(made):
     class Verdict:
         status: str
         doubts: tuple = ()
+        ignored: tuple = ()
 
     class Judged(IdentificationReport):
         verdict = Verdict("doubts", (Doubt("split", "too <few> rows", "record more"),))
@@ -226,6 +227,23 @@ def test_the_verdict_is_on_top_and_asks_the_report_first(made):
     fatal = Page(made[2]).all("div", id="verdict")[0]
     assert fatal[1]["class"] == "verdict distrust"
     assert fatal[2].index("Fatal: the <em>cut-off</em>") < fatal[2].index("few rows")
+
+
+def test_pictures_show_the_intervals_of_the_table(made):
+    report = replace(made[0], unconstrained=replace(made[0].unconstrained, dof=6.0))  # Student's t, not a Gaussian's
+    known, rows = report.drawn.parameters[0], report.parameter_table()
+    np.testing.assert_allclose(2.0 * known.half, [row["high"] - row["low"] for row in rows])
+    np.testing.assert_allclose(known.half, 2.4469 * known.std, rtol=1e-4)
+
+
+def test_what_was_ignored_is_on_the_page(made):
+    report = replace(made[0], ignore=("all",))
+    assert report.verdict.status == "trust"
+    box = Page(report.save_html(made[1] / "ignored.html", plots=False).read_text()).all("div", id="verdict")[0][2]
+    assert "Ignored, as asked for: the <em>cut-off</em> is high" in box
+    kinds = dict.fromkeys(doubt.kind for doubt in report.verdict.ignored)
+    for text in (box, Page(report._repr_html_()).elements[0][2]):
+        assert f"speaks against this result, but for what was ignored ({', '.join(kinds)})" in text
 
 
 def test_a_page_says_how_to_get_the_same_again(page, made):

@@ -169,8 +169,8 @@ def test_weights_at_the_default_put_bodies_at_the_edge_where_chosen_ones_do_not(
     robot = models.ur10()
     _, _, data = simulated(robot, noise=0.05, seed=1)
     model = RegressorModel(off(robot), smoothing=0.05)
-    assert at_the_edge(model, fit(model, data, "consistent").x, 1e-3).any()
-    assert not at_the_edge(model, fit(model, data, "consistent", **ALL).x, 1e-3).any()
+    assert at_the_edge(fit(model, data, "consistent").robot.parameters, 1e-3).any()
+    assert not at_the_edge(fit(model, data, "consistent", **ALL).robot.parameters, 1e-3).any()
 
 
 def test_joints_are_weighted_by_their_noise_where_that_predicts_better():

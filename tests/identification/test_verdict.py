@@ -171,6 +171,7 @@ def body(mass, com, moments):
     ("pi", "words"),
     [
         (body(1.0, [0.1, 0.0, 0.0], [0.01, 0.01, 0.02 - 1e-6]), "hardly a body, thinner than a sheet: 'link2'"),
+        (body(1.0, [0.1, 0.0, 0.0], [1e-5, 0.02, 0.02]), "hardly a body, thin as a rod or small as a point: 'link2'"),
         (
             body(43.0, [0.1, 0.0, 0.0], [1.0, 1.0, 1.0]),
             "heavier than all the model's bodies together (2 kg): 'link2' 43",

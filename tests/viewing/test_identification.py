@@ -123,6 +123,17 @@ def test_parameters_show_what_is_known_found_and_given(drawn, tmp_path):
     assert not ax.texts
 
 
+@pytest.mark.parametrize("half", [None, np.array([0.4, 2.0])])
+def test_intervals_are_drawn_as_wide_as_they_are(half, drawn, tmp_path):
+    known = fits.Intervals(["a", "b"], "ols", np.array([2.0, -1.0]), np.array([0.1, 1.0]), half)
+    view.parameters(known, np.zeros(2), None, tmp_path / "parameters.png")
+    (ax,) = drawn[0].axes
+    (bars,) = [c.lines[2][0] for c in ax.containers]
+    widths = [float(np.ptp(segment[:, 0])) for segment in bars.get_segments()]
+    expected = 1.96 * known.std if half is None else half
+    np.testing.assert_allclose(widths, 2.0 * expected / [2.0, 3.0])
+
+
 def test_what_lies_outside_the_axis_is_an_arrow_with_its_number(drawn, tmp_path):
     known = fits.Intervals(["a", "b", "c"], "ols", np.array([2.0, -1.0, 1.0]), np.array([0.1, 0.1, 0.1]))
     given, other = np.array([9.0, 1.0, 1.0]), np.array([2.0, -1.0, -5.0])

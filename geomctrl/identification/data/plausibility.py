@@ -11,6 +11,8 @@ from geomctrl.robot import Robot
 from .reading import DEGREE, RPM
 from .samples import Samples
 
+WAY = 0.1  # s: robots hardly turn around within, and move by more than an encoder's step
+
 
 def check(data: Samples, robot: Robot, units: bool = True) -> None:
     """Raises DataError unless the log fits the robot: joint counts and, if asked, plausible units (saying why not)."""
@@ -47,15 +49,21 @@ def suspicious_units(data: Samples, robot: Robot | None = None) -> list[str]:
 
 
 def _velocity_scale(data, s):
-    """Compare measured velocities with the rates of the positions in a stretch."""
-    rate, v = np.gradient(data.q[s], data.t[s], axis=0), data.v[s]
-    power = np.sum(v * v, 0)
+    """Compare measured velocities with the positions of a stretch: the ways gone in WAY seconds, which encoders' noise
+    hardly changes, as it does rates.
+    """
+    t, v = data.t[s], data.v[s]
+    gone = np.concatenate((np.zeros((1, data.nv)), np.cumsum(0.5 * np.diff(t)[:, None] * (v[1:] + v[:-1]), axis=0)))
+    lag = min(max(1, round(WAY / float(np.median(np.diff(t))))), len(t) // 2)
+    whole = t[lag:] - t[:-lag] < 1.5 * lag * np.median(np.diff(t))  # not over holes
+    way, told = (x[lag:][whole] - x[:-lag][whole] for x in (data.q[s], gone))
+    power = np.sum(told * told, 0)
     moving = power > 1e-6 * power.max() if power.max() > 0.0 else np.zeros(data.nv, bool)
     if not moving.any():
         return []
-    rate, v = rate[:, moving], v[:, moving]
-    ratio = np.sum(rate * v, 0) / power[moving]
-    fit = np.sqrt(np.sum((rate - ratio * v) ** 2, 0) / np.sum(rate**2, 0).clip(1e-300))
+    way, told = way[:, moving], told[:, moving]
+    ratio = np.sum(way * told, 0) / power[moving]
+    fit = np.sqrt(np.sum((way - ratio * told) ** 2, 0) / np.sum(way**2, 0).clip(1e-300))
     off = ((np.abs(np.log(np.abs(ratio).clip(1e-12))) > np.log(1.5)) | (ratio < 0.0)) & (fit < 0.5)
     if not off.any():
         return []

@@ -76,7 +76,10 @@ def check_samples(data: Samples, needs_even: bool) -> None:
         )
     for s in stretches:
         if s.stop - s.start < SHORTEST:
-            raise DataError(f"{data.label}: a stretch of {s.stop - s.start} samples is too short to filter")
+            n = s.stop - s.start
+            raise DataError(
+                f"{data.label}: a stretch of {n} samples is too short to filter: expected {SHORTEST} or more"
+            )
 
 
 def _smoothed(data, s, cutoff, torque_cutoff):

@@ -59,7 +59,8 @@ def drive_gains(
     robot's model (of CAD, weighed). At least one of them must be felt by itself: a load at rest says nothing.
     friction of the loaded robot: "own" or "same". method: "ml", maximum likelihood for noise in the currents, or "tls",
     the paper's total least squares. model: default base parameters, friction, offsets, rotors. Datasets hold currents
-    [A] as tau; reading, filtering as in `identify`.
+    [A] as tau; reading, filtering as in `identify`, but for the cut-off where none is given: five times the motion's
+    bandwidth.
 
     Gains whose interval is wider than +-25 % are refused, with the reason. Raises ExcitationError where all are,
     DataError, ArgumentError, NameNotFoundError.
@@ -93,7 +94,7 @@ def drive_gains(
         if without_load is None:
             raise ArgumentError("without_load: expected a log without the load: it can not be told from the last link")
         logs, loaded = [without_load, log], [False, True]
-    data = filtered([read_currents(x, robot, reading) for x in logs], robot, filtering)
+    data, _ = filtered([read_currents(x, robot, reading) for x in logs], robot, filtering)
     sources = [CurrentLog(model, x, scale.columns(on)) for x, on in zip(data, loaded)]
     found = fitted(factored(sources, 0), method)
     return _report(robot, scale, data, found, method)

@@ -81,11 +81,11 @@ def chosen(
     search = _Search(model, made, prior, estimator, options)
     problem, weighted, weights_words = search.weights()
     curves = [search.curve(kind, problem, weighted) for kind in search.kinds]
-    curve, setting = curves[0], curves[0].setting
+    curve, setting = curves[0], curves[0].chosen
     if len(curves) == 2 and search.clearly_worse(curve.best, curves[1].best):
         curve, setting = curves[1], search.with_entropic(curves[1], problem, weighted)
     best = min(c.best.error for c in curves)
-    setting, edge = search.away_from_the_edge(setting, problem, best)
+    setting, edge = search.away_from_the_edge(setting, problem, weighted, best)
     changed = search.options(setting, problem.weights if weighted else None, prior)
     notes = {"prior": search.words(curves, curve, setting) + edge, "weights": weights_words}
     if prior.replaced:
@@ -140,10 +140,6 @@ def _beyond_chance(t: _Setting, best: _Setting) -> bool:
 class _Curve:
     best: _Setting
     chosen: _Setting
-
-    @property
-    def setting(self) -> _Setting:
-        return self.chosen
 
 
 @dataclass
@@ -254,17 +250,19 @@ class _Search:
             out = both
         return out
 
-    def away_from_the_edge(self, setting: _Setting, problem: FoldProblem, best: float) -> tuple[_Setting, str]:
+    def away_from_the_edge(
+        self, setting: _Setting, problem: FoldProblem, weighted: bool, best: float
+    ) -> tuple[_Setting, str]:
         """(a setting whose bodies are not at the edge of what can exist, if that is to be had; in words)."""
         if not is_ours(self.estimator) or "entropic" not in self.auto:
             return setting, ""
         model, stronger = self.model, setting
-        given = at_the_edge(model, self.prior.x, 2.0 * EDGE)
+        given = at_the_edge(self.prior.x[: model.inertial].reshape(-1, 10), 2.0 * EDGE)
         kind = setting.kind if setting.kind.endswith("entropic") else "euclidean and entropic"
         problem.near = {}
         while True:
             x = problem.estimate(stronger.regularization, stronger.entropic)
-            edge = at_the_edge(model, x, 1.5 * EDGE) & ~given
+            edge = at_the_edge(x[: model.inertial].reshape(-1, 10), 1.5 * EDGE) & ~given
             if not edge.any():
                 return (
                     stronger,
@@ -272,7 +270,7 @@ class _Search:
                 )
             names = ", ".join(n for n, e in zip(model.robot.body_names, edge) if e)
             exponent = np.log10(max(stronger.entropic, 10.0**WEAKEST)) + 0.5
-            trial = self.at(kind, exponent, problem, True, ridge=setting.regularization)
+            trial = self.at(kind, exponent, problem, weighted, ridge=setting.regularization)
             if exponent > STRONGEST or trial.error > (1.0 + FAIR) * best:
                 return stronger, f"; {names} at the edge of possible bodies, which a stronger prior would cost too much"
             stronger = trial

@@ -42,12 +42,13 @@ def folds_of(
     guard: float | None = None,
     period: float | None = None,
     added: np.ndarray | None = None,
+    weights: np.ndarray | None = None,
 ) -> Folds:
     """`number_of` folds of a filtered log with as many used rows each.
 
     guard [s] between neighbours: default one period of the low-pass, 0 without. period [s] of a motion that repeats:
     folds are then stretches of its phase, the same in every period; else the same motion would be trained and tested
-    on. added (rows, nv) [N m]: put on the torques of `model.rows`.
+    on. added (rows, nv) [N m]: put on the torques of `model.rows`; weights (rows, nv): factors on these rows then.
     Raises DataError where a fold or what is left without it has no rows.
     """
     number_of = count("number_of", number_of, 2)
@@ -66,7 +67,7 @@ def folds_of(
         raise DataError(f"{data.label}: {int(used.sum())} used rows are too few for {number_of} folds")
     edges = np.quantile(clock[used], np.linspace(0.0, 1.0, number_of + 1)[1:-1])
     label = _labels(clock, edges, guard, period)
-    pieces = _compressed(model, data, label, 2 * number_of, added)
+    pieces = _compressed(model, data, label, 2 * number_of, added, weights)
     held, rest, whole = pieces[0::2], *_rests(pieces)
     for k, (h, r) in enumerate(zip(held, rest)):
         if not h.counts.any() or not r.counts.any() or not h.norms.any() or not r.norms.any():
@@ -86,16 +87,23 @@ def _labels(clock: np.ndarray, edges: np.ndarray, guard: float, period: float | 
 
 
 def _compressed(
-    model: RegressorModel, data: Dataset, label: np.ndarray, size: int, added: np.ndarray | None
+    model: RegressorModel,
+    data: Dataset,
+    label: np.ndarray,
+    size: int,
+    added: np.ndarray | None,
+    weights: np.ndarray | None,
 ) -> list[Compressed]:
     """The factors of rows with each label, below `size`."""
     factors, done = [Factors(model) for _ in range(size)], 0
     for blocks, tau, mask, _ in model.stream(data, model.blocks):
-        here = label[done : done + len(tau)]
-        tau = tau if added is None else tau + added[done : done + len(tau)]
+        now = slice(done, done + len(tau))
+        here = label[now]
+        tau = tau if added is None else tau + added[now]
         for k in np.unique(here):
             rows = here == k
-            factors[k].add([x[rows] for x in blocks], tau[rows], mask[rows])
+            own = None if weights is None else weights[now][rows]
+            factors[k].add([x[rows] for x in blocks], tau[rows], mask[rows], own)
         done += len(tau)
     return [f.result() for f in factors]
 

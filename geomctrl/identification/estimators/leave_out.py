@@ -62,15 +62,16 @@ def scatter(
     estimator: Linear[Compressed],
     prior: bool = False,
     added: np.ndarray | None = None,
+    weights: np.ndarray | None = None,
 ) -> tuple[np.ndarray, float]:
     """((nb,) factors for standard deviations by the formula, degrees of freedom).
 
-    prior: the estimator answers for logs that do not determine all, too. added: see `folds_of`. (1, inf) where the log
-    is too short to leave anything out.
+    prior: the estimator answers for logs that do not determine all, too. added, weights: see `folds_of`. (1, inf) where
+    the log is too short to leave anything out.
     """
     for K in STRETCHES:
         try:
-            folds = folds_of(model, data, K, guard=0.0, added=added)
+            folds = folds_of(model, data, K, guard=0.0, added=added, weights=weights)
         except DataError:
             continue
         if prior or not any(excitation(model, c)[1] for c in folds.rest):

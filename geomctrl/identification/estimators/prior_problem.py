@@ -101,9 +101,9 @@ class FoldProblem:
         return self.scaled.scale * y
 
 
-def at_the_edge(model: RegressorModel, x: np.ndarray, limit: float) -> np.ndarray:
-    """(nbodies,) bool: least principal moment below `limit` of the next, or so the pseudo-inertia's eigenvalues."""
-    bodies = x[: model.inertial].reshape(-1, 10)
+def at_the_edge(bodies: np.ndarray, limit: float) -> np.ndarray:
+    """(n,) bool of bodies (n, 10): least principal moment below `limit` of the next, or so the pseudo-inertia's
+    eigenvalues."""
     moments = np.linalg.eigvalsh(inertia.com_tensor(bodies))
     eigenvalues = np.linalg.eigvalsh(inertia.pseudo(bodies))
     return (moments[:, 0] < limit * moments[:, 1]) | (eigenvalues[:, 0] < limit * eigenvalues[:, 1])

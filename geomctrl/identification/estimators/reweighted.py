@@ -19,13 +19,17 @@ from .least_squares import Normal, covariance_of, finish, solve
 from .leave_out import scatter
 from .residuals import autocorrelation_factor
 
+CONVERGED = 1e-6
+TAIL = 0.01  # the least derivative of psi: rows beyond the threshold keep their pull, and next to no weight
+
 
 def irls(
-    model: RegressorModel, data: Dataset, loss: str = "huber", threshold: float | None = None, iterations: int = 15
+    model: RegressorModel, data: Dataset, loss: str = "huber", threshold: float | None = None, iterations: int = 50
 ) -> Estimate:
     """Iteratively reweighted least squares: joints by their noise, samples by how far off they are.
 
     loss: "huber" (threshold 1.345 robust standard deviations) or "bisquare" (4.685, forgets far outliers altogether).
+    Converged, as `notes` say: the last of so many iterations changed base parameters by less than 1e-6 of their norm.
     """
     check(model, data)
     if not isinstance(data, Dataset):
@@ -37,7 +41,7 @@ def irls(
     first = model.compress(data)
     require_excitation(model, first)
     x = solve(model, first, np.ones(model.robot.nv), "ols").x
-    iteration = 0
+    iteration, step = 0, np.inf
     for iteration in range(iterations):  # noqa: B007
         _, tau, predicted, mask = model.predict(x, data)
         residual = tau - predicted
@@ -48,23 +52,23 @@ def irls(
         estimate = solve(model, weighted, np.ones(model.robot.nv), "irls")
         step = np.linalg.norm(model.base.projection @ (estimate.x - x)) / np.linalg.norm(model.base.projection @ x)
         x = estimate.x
-        if step < 1e-8:
+        if step < CONVERGED:
             break
     w = 1.0 / np.maximum(spread, 1e-300)
-    out = finish(model, first, x, w, "irls", notes={"loss": loss, "threshold": c, "iterations": iteration + 1})
-    # Huber 1981, chapter 7: the covariance of an M-estimator, (E psi^2 / (E psi')^2) (A^T A)^-1
+    notes = {"loss": loss, "threshold": c, "iterations": iteration + 1, "converged": bool(step < CONVERGED)}
+    out = finish(model, first, x, w, "irls", notes=notes)
+    # Huber 1981, chapter 7: the covariance of an M-estimator is H^-1 (sum psi^2 y y^T) H^-1, H = sum psi' y y^T, row by
+    # row: where noise is loud psi' is 0, and a mean over rows would count these as information. Least squares of
+    # pseudo-observations Y x + psi / psi', weighted by psi', have the same x and H (section 7.8)
     psi = root**2 * residual / np.maximum(spread, 1e-300)
-    slope: Any = u <= 1.0 if loss == "huber" else np.where(u < 1.0, (1.0 - u**2) * (1.0 - 5.0 * u**2), 0.0)
-    size = np.array(
-        [np.mean(p[m] ** 2) / np.mean(s[m]) ** 2 if m.any() else 1.0 for p, s, m in zip(psi.T, slope.T, mask.T)]
-    )
+    exact: Any = u <= 1.0 if loss == "huber" else np.where(u < 1.0, (1.0 - u**2) * (1.0 - 5.0 * u**2), 0.0)
+    slope = np.maximum(exact, TAIL)
     correlation = autocorrelation_factor(model, x, data)
-    variance = spread**2 * size * correlation
-    # Huber 1981, section 7.8: least squares of pseudo-observations Y x + psi / E psi' have the same x and covariance
-    typical = np.array([max(float(np.mean(s[m])), 1e-3) if m.any() else 1.0 for s, m in zip(slope.T, mask.T)])
-    alike = w * np.sqrt(typical)
-    covariance = covariance_of(model, first, alike, variance)
-    factor, dof = scatter(model, data, Normal(model, alike, variance), added=spread * psi / typical - residual)
+    size = [np.mean(p[m] ** 2) / np.mean(s[m]) if m.any() else 1.0 for p, s, m in zip(psi.T, slope.T, mask.T)]
+    variance, alike, rows = np.array(size) * correlation, np.ones(len(w)), w * np.sqrt(slope)
+    covariance = covariance_of(model, model.compress(data, weights=rows), alike, variance)
+    added = spread * psi / slope - residual
+    factor, dof = scatter(model, data, Normal(model, alike, variance), added=added, weights=rows)
     condition = excitation(model, first, w)[0]
     return replace(
         out, covariance=covariance * np.outer(factor, factor), dof=dof, correlation=correlation, condition=condition

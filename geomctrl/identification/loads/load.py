@@ -14,7 +14,7 @@ import numpy as np
 from geomctrl.arguments import choice, flag, instance
 from geomctrl.errors import ArgumentError, NameNotFoundError
 from geomctrl.identification.data import Dataset
-from geomctrl.identification.data.samples import derive
+from geomctrl.identification.doubts import Doubt
 from geomctrl.identification.errors import DataError, ExcitationError
 from geomctrl.identification.estimators import Estimate
 from geomctrl.identification.model import RegressorModel
@@ -63,7 +63,8 @@ def identify_load(
     the sensor's. friction of the loaded robot: "own" (viscous, Coulomb, offsets: fitted apart), "same" as without, or
     "load": with a part that is proportional to the torque a joint transmits (Hamon, Gautier, Garrec 2010). model: what
     the robot's torques are made of, default as in `identify`. wrench: what the log calls fx, fy, fz, tx, ty, tz, or a
-    bag's topic of wrenches; beside a Dataset the numbers (N, 6). reading, filtering: as in `identify`.
+    bag's topic of wrenches; beside a Dataset the numbers (N, 6). reading, filtering: as in `identify`; with a sensor a
+    cut-off that is not given is five times the motion's bandwidth.
     Raises DataError, ExcitationError (the motion does not show the mass), ArgumentError, NameNotFoundError.
     """
     expected = "a Dataset or the path of a log"
@@ -97,7 +98,7 @@ def identify_load(
 
 
 def _from_two(robot, logs, at: Frame, model, friction: str, reading: Reading, filtering: Filtering) -> LoadReport:
-    without, with_ = filtered([reading.read(log, robot) for log in logs], robot, filtering)
+    (without, with_), cut = filtered([reading.read(log, robot) for log in logs], robot, filtering, model)
     columns = Columns(model, at, model.base.columns, own_friction(model) if friction == "own" else np.zeros(0, int))
 
     def fit(columns: Columns) -> Solved:
@@ -106,7 +107,7 @@ def _from_two(robot, logs, at: Frame, model, friction: str, reading: Reading, fi
 
     s, columns = _with_share(fit, columns, friction)
     body = _seen(s, with_.label)
-    found = (*doubts.of_body(body), *doubts.of_two_logs(s))
+    found = (*doubts.of_body(body), *doubts.of_two_logs(s), *cut)
     way = f"from {with_.label!r} and, without it, {without.label!r}"
     notes = {"friction of the loaded robot": friction, "time with load [s]": round(with_.t[-1] - with_.t[0], 3)}
     notes |= _shares(columns, s)
@@ -116,13 +117,13 @@ def _from_two(robot, logs, at: Frame, model, friction: str, reading: Reading, fi
 def _from_one(robot, log, at: Frame, identified, model, friction, reading: Reading, filtering: Filtering) -> LoadReport:
     robot_known = known(robot, identified, model)
     model = robot_known.model
-    (data,) = filtered([reading.read(log, robot)], robot, filtering)
+    (data,), cut = filtered([reading.read(log, robot)], robot, filtering, model)
     own = own_friction(model) if friction != "same" else np.zeros(0, int)
     columns = Columns(model, at, np.zeros(0, int), own, robot_known.x)
     s, columns = _with_share(lambda c: solved(factored([TorqueLog(data, c, True)], c.nuisances)), columns, friction)
     body = _seen(s, data.label)
     torques = np.sqrt(np.mean(np.square(data.tau), 0))
-    found = (*doubts.of_body(body), *doubts.of_model(s, torques, robot_known.source))
+    found = (*doubts.of_body(body), *doubts.of_model(s, torques, robot_known.source), *cut)
     notes = {"robot": robot_known.source, "friction of the loaded robot": friction,
              "time [s]": round(data.t[-1] - data.t[0], 3)}  # fmt: skip
     extra = dict(identified) if isinstance(identified, Mapping) else {}
@@ -137,8 +138,7 @@ def _from_wrenches(robot, log, frame, sensor, wrench, estimate_gravity, reading,
     if not np.any(robot.gravity) and estimate_gravity:
         raise ArgumentError("estimate_gravity: the robot's gravity is zero, and its size must be known")
     motion, W = wrenches.read(log, robot, reading, wrench, sensor)
-    judged = derive(motion, tau=W.tau[:, np.arange(motion.nv) % 6])  # a cut-off is chosen for what is measured
-    filter_ = filtering.for_log(judged)
+    filter_ = filtering.for_log(motion)
     data, W = filter_.filtered(motion), filter_.filtered(W)
     source = WrenchLog(robot, data, W, sensor, at.name, robot.gravity)
     fitted = fit_wrench(source, estimate_gravity)
@@ -210,16 +210,27 @@ def _shares(columns: Columns, s: Solved) -> dict[str, str]:
     return {"friction per transmitted torque": ", ".join(f"{x:.3g}" for x in shares)}
 
 
-def filtered(logs: list[Dataset], robot: Robot, filtering: Filtering) -> list[Dataset]:
-    """The logs, low-passed at the same frequencies so that what filters do cancels between them."""
+def filtered(
+    logs: list[Dataset], robot: Robot, filtering: Filtering, model: RegressorModel | None = None
+) -> tuple[list[Dataset], list[Doubt]]:
+    """(The logs, low-passed at the same frequencies so that what filters do cancels between them, doubts).
+
+    Cut-offs that are not given are chosen from the last log, of torques that `model` explains; without one, and where
+    that log is too short, they are five times the motions' bandwidth.
+    """
     names = [data.names for data in logs]
     if any(a != b and not _numbered(a) and not _numbered(b) for a in names for b in names):
         raise DataError(f"{logs[-1].label}: joints: expected those of {logs[0].label!r}, got {', '.join(names[-1])}")
-    filters = [filtering.for_log(data) for data in logs]
-    cutoff, torque_cutoff = min(f.cutoff for f in filters), min(f.torque_cutoff for f in filters)
-    both = replace(filtering, cutoff=cutoff, torque_cutoff=torque_cutoff)
-    filters = [both.for_log(data) for data in logs]
-    return [_clean(f, data, robot) for f, data in zip(filters, logs)]
+    chosen, found = (None, []) if model is None else filtering.choose(model, logs[-1])
+    if chosen is not None:
+        most = 0.2 * min(data.rate for data in logs)
+        chosen = replace(chosen, cutoff=min(chosen.cutoff, most), torque_cutoff=min(chosen.torque_cutoff, most))
+    filters = [filtering.for_log(data, chosen) for data in logs]
+    if chosen is None:
+        cutoff, torque_cutoff = min(f.cutoff for f in filters), min(f.torque_cutoff for f in filters)
+        both = replace(filtering, cutoff=cutoff, torque_cutoff=torque_cutoff)
+        filters = [both.for_log(data) for data in logs]
+    return [_clean(f, data, robot) for f, data in zip(filters, logs)], found
 
 
 def _clean(f: LogFilter, data: Dataset, robot: Robot) -> Dataset:

@@ -24,10 +24,9 @@ from typing import Any
 import numpy as np
 
 from geomctrl.arguments import path_of
-from geomctrl.errors import ModelError
 from geomctrl.files import write_text
 from geomctrl.identification.doubts import Doubt
-from geomctrl.identification.export import save_model, save_urdf
+from geomctrl.identification.export import save_model, save_urdf_or_why
 from geomctrl.mechanism import inertia
 from geomctrl.robot import Robot
 
@@ -164,20 +163,16 @@ class LoadReport:
 
     def save(self, folder: str | Path) -> list[Path]:
         """Write report.txt, report.json, robot.json (the robot with its load, exact, and the load beside it), and
-        robot.urdf where URDF can hold the robot; returns the paths.
+        robot.urdf (or, where URDF can not hold the robot, robot.urdf.txt, why); returns the paths.
         """
         folder = path_of("folder", folder)
         load = {"frame": self.frame, "parameters": self.parameters.tolist()}
-        written = [
+        return [
             write_text(folder / "report.txt", self.text()),
             write_text(folder / "report.json", json.dumps(self.tables(), indent=1, allow_nan=False) + "\n"),
             save_model(self.robot, folder / "robot.json", {**self.extra, "load": load}),
+            save_urdf_or_why(self.robot, folder),
         ]
-        try:
-            written.append(save_urdf(self.robot, folder / "robot.urdf"))
-        except ModelError as error:
-            written.append(write_text(folder / "robot.urdf.txt", f"no URDF: {error}\n"))
-        return written
 
 
 def _closed(x: np.ndarray) -> Any:

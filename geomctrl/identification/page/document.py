@@ -70,7 +70,7 @@ def summary(report: Any) -> str:
     title = f"{e.model.robot.name} from {_log(report)}, method {e.method}"
     return tag(
         "div",
-        tag("p", tag("b", title), tag("br"), STATUS[status],
+        tag("p", tag("b", title), tag("br"), STATUS[status], _ignored(report),
             [(tag("br"), "- ", doubt.seen) for doubt in doubts], tag("br"), _subtitle(report)),
         table(head, rows),
     )  # fmt: skip
@@ -83,9 +83,18 @@ def verdict(report: Any) -> Markup:
             tag("span", "To do: ", doubt.advice, class_="soft"), tag("code", f" [{doubt.kind}]", class_="soft"))
         for doubt in sorted(doubts, key=lambda doubt: not doubt.fatal)
     ]  # fmt: skip
+    rows += [
+        tag("li", "Ignored, as asked for: ", doubt.seen, ". ", tag("code", f" [{doubt.kind}]", class_="soft"))
+        for doubt in report.verdict.ignored
+    ]
     rows += [tag("li", tag("span", "Note: ", note, ".", class_="soft")) for note in report.verdict.notes]
-    said = tag("strong", STATUS[status], ".", class_="status")
+    said = tag("strong", STATUS[status], _ignored(report), ".", class_="status")
     return tag("div", said, tag("ul", rows) if rows else None, class_=f"verdict {status}", id="verdict", role="status")
+
+
+def _ignored(report: Any) -> str | None:
+    kinds = list(dict.fromkeys(doubt.kind for doubt in report.verdict.ignored))
+    return f", but for what was ignored ({', '.join(kinds)})" if kinds else None
 
 
 def _log(report: Any) -> str:

@@ -7,8 +7,9 @@ TERMS = {
     "rows": "samples of the log after the low-pass and thinning",
     "base parameter": "a combination of inertial parameters and friction that torques depend on. Single parameters of"
     " a body can often not be found at all: another choice of them, with the same combinations, gives the same torques",
-    "95 % interval": "where the true value lies with a probability of 95 %, if the model is right and the noise"
-    " Gaussian; correlation of the residuals is counted, what the model lacks is not",
+    "95 % interval": "where the true value lies with a probability of 95 %, by how far estimates scatter that leave out"
+    " a tenth of the log each: correlation of residuals, and what the model lacks, count as far as they differ between"
+    " tenths; what is wrong alike all the time does not",
     "std %": "standard deviation, of the least squares value's magnitude: above 51 % the interval holds zero",
     "size": "the greater of a base parameter's magnitude and three standard deviations",
     "model given": "the value in the robot's file or tables, from which the identification started",

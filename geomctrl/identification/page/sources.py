@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from importlib import metadata
 from typing import Any
 
+from geomctrl.identification.report_lines import in_words
+
 from .glossary import some
 from .markup import Markup, section, table, tag, terms, words
 
@@ -15,7 +17,7 @@ def settings(report: Any, labels: Mapping[str, str]) -> Markup:
     e = report.estimate
     notes = {**report.notes, **e.notes}
     rows = [[words("method"), words(e.method)]]
-    rows += [[words(labels.get(key, key)), _cell(value)] for key, value in notes.items()]
+    rows += [[words(labels.get(key, key)), words(in_words(value))] for key, value in notes.items()]
     return section(
         "settings", "Settings and source",
         tag("h3", "What was done to the log"),
@@ -50,9 +52,3 @@ def _source(provenance: Any) -> Markup:
         table(["log", "SHA-256", "of"], logs),
         tag("p", "Made with ", ", ".join(" ".join(pair) for pair in provenance.versions), "."),
     )  # fmt: skip
-
-
-def _cell(value: Any) -> Markup:
-    if isinstance(value, (int, float)) and not isinstance(value, bool):
-        return words(f"{value:.6g}")
-    return words(str(value))

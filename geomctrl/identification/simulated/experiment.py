@@ -102,7 +102,9 @@ def _part(robot: Robot, data: Dataset, s: slice, loop: Any) -> Part:
     place = (t - t[0]) / period
     rows = np.round(place).astype(int)
     if len(t) < BEGINNING:
-        raise DataError(f"{data.label}: a stretch of {len(t)} samples is too short to simulate")
+        raise DataError(
+            f"{data.label}: a stretch of {len(t)} samples is too short to simulate: expected {BEGINNING} or more"
+        )
     if np.abs(place - rows).max() > JITTER or (np.diff(rows) < 1).any():
         raise DataError(
             f"{data.label}: t: expected time stamps at multiples of the loop's period, {period:g} s, got some"

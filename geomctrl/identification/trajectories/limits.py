@@ -59,9 +59,13 @@ def limits_of(
         raise ArgumentError(f"jerk: expected a limit for every joint or none, got {jerk.tolist()}")
     for name, x in (("velocity", velocity), ("acceleration", acceleration), ("effort", effort), ("jerk", jerk)):
         if x.min() <= 0.0:
-            raise ArgumentError(f"limits: {name}: expected positive numbers, got {x.min():g}")
+            joint = robot.dof_names[int(np.argmin(x))]
+            raise ArgumentError(f"{name}: joint {joint!r}: expected a limit > 0, got {x.min():g}: give one")
     if (lower >= upper).any():
-        raise ArgumentError("limits: lower, upper: expected lower < upper")
+        k = int(np.argmax(lower >= upper))
+        raise ArgumentError(
+            f"lower, upper: joint {robot.dof_names[k]!r}: expected lower < upper, got {lower[k]:g} and {upper[k]:g}"
+        )
     return Limits(lower, upper, velocity, acceleration, effort, jerk)
 
 

@@ -31,6 +31,7 @@ SHORTENED = 30  # times that a step is shortened at most
 DRAWN, DRAWINGS = 0.985, 400  # how a motion is drawn together until it keeps its limits between samples too
 TRIES = 20  # postures, about which a random motion is to fit
 SHARED = 2  # starts from which on processes share the work
+EACH = 8  # random motions that are worth a process
 
 
 def optimize(
@@ -92,7 +93,7 @@ def optimize(
         clearances=clear, noise=noise, scaling=scaling, rate=rate,
     )  # fmt: skip
     centres = postures(problem, q0)
-    with _workers(starts, executor) as run:
+    with _workers(starts, compare, executor) as run:
         seeds = [(seed, k) for k in range(max(compare, starts))]
         parts = list(run(partial(_explored, problem, centres), _shares(seeds)))
         found = [x for part, _ in parts for x in part]
@@ -113,14 +114,14 @@ def _shares(seeds: list) -> list[list]:
 
 
 @contextmanager
-def _workers(starts: int, executor: Any) -> Iterator[Any]:
+def _workers(starts: int, compare: int, executor: Any) -> Iterator[Any]:
     """A `map` in this process, in new ones or on an executor."""
     if executor is not None:
         yield partial(_mapped, executor)
     elif starts < SHARED or cores() < 2:
         yield map
     else:
-        with processes(min(cores(), starts)) as pool:
+        with processes(min(cores(), max(starts, compare // EACH))) as pool:
             yield partial(_mapped, pool)
 
 

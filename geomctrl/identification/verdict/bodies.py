@@ -10,12 +10,13 @@ import numpy as np
 from geomctrl.arguments import choice, exactly, instance
 from geomctrl.errors import ArgumentError
 from geomctrl.identification.doubts import Doubt
+from geomctrl.identification.estimators.prior_problem import at_the_edge
 from geomctrl.mechanism import inertia
 from geomctrl.robot import Robot
 
 from .evidence import Evidence
 
-FLAT = 1e-3  # ratio of the least to the next axis of a body's second moments below which nobody builds it
+FLAT = 1e-3  # ratio of the least to the next axis of a body's moments below which nobody builds it
 HEAVY = 1.5  # mass in terms of all the model's masses together
 LIGHT = 1e-3  # of the mean mass: nothing to be said about where the centre of mass of such a body is
 MARGIN = 0.5  # of a link's extent, or of the mean link's, by which its box is wider than its joints
@@ -27,16 +28,19 @@ def bodies(evidence: Evidence) -> list[Doubt]:
     e, robot = evidence.estimate, evidence.model.robot
     pi = e.x[: e.model.inertial].reshape(-1, 10)
     impossible = {name: why for name, why in e.verdicts.items() if why is not None}
-    flat, heavy, outside = [], [], []
+    flat, thin, heavy, outside = [], [], [], []
     total = robot.parameters[:, 0].sum()
     for name, body, before, by_joints in zip(robot.body_names, pi, robot.parameters, joint_boxes(robot)):
         box = _wider(evidence.boxes[name]) if name in evidence.boxes else by_joints
         if name in impossible:
             continue
-        axes = _second_moments(body)
-        was = _second_moments(before) if inertia.is_physical(before, strict=True) else np.ones(3)
+        before_is_a_body = inertia.is_physical(before, strict=True)
+        axes, was = _second_moments(body), _second_moments(before) if before_is_a_body else np.ones(3)
         if axes[0] < FLAT * axes[1] and was[0] > FLAT * was[1]:
-            flat.append(f"{name!r} (second moments {axes[0]:.2g}, {axes[1]:.2g}, {axes[2]:.2g} kg m^2)")
+            flat.append(f"{name!r} (second moments {_in_words(axes)} kg m^2)")
+        elif _at_the_edge(body) and not (before_is_a_body and _at_the_edge(before)):
+            moments = np.linalg.eigvalsh(inertia.com_tensor(body))
+            thin.append(f"{name!r} (principal moments {_in_words(moments)} kg m^2, of {body[0]:.3g} kg)")
         if total > 0.0 and body[0] > HEAVY * total:
             heavy.append(f"{name!r} {body[0]:.4g} kg")
         c = inertia.com(body)
@@ -45,7 +49,8 @@ def bodies(evidence: Evidence) -> list[Doubt]:
             outside.append(f"{name!r} at ({', '.join(f'{x:.3g}' for x in c)}) m, outside {what}")
     return [
         *_impossible(evidence, impossible),
-        *_edge(flat),
+        *_edge(flat, "thinner than a sheet"),
+        *_edge(thin, "thin as a rod or small as a point"),
         *_masses(heavy, total),
         *_centres(outside),
     ]
@@ -62,6 +67,14 @@ def checked_boxes(name: str, given: Any, robot: Robot) -> dict[str, np.ndarray]:
         if (out[body][0] > out[body][1]).any():
             raise ArgumentError(f"{name}[{body!r}]: expected the lower corner first, got {box!r:.80}")
     return out
+
+
+def _at_the_edge(body: np.ndarray) -> bool:
+    return bool(at_the_edge(body[None], FLAT)[0])
+
+
+def _in_words(x: np.ndarray) -> str:
+    return ", ".join(f"{y:.2g}" for y in x)
 
 
 def _second_moments(body: np.ndarray) -> np.ndarray:
@@ -118,10 +131,10 @@ def _impossible(evidence: Evidence, impossible: dict[str, str]) -> list[Doubt]:
     return [Doubt("bodies", seen, advice)]
 
 
-def _edge(flat: list[str]) -> list[Doubt]:
-    if not flat:
+def _edge(found: list[str], how: str) -> list[Doubt]:
+    if not found:
         return []
-    seen = f"hardly a body, thinner than a sheet: {', '.join(flat)}"
+    seen = f"hardly a body, {how}: {', '.join(found)}"
     advice = (
         "Weigh the prior more (--prior-weight), or its shape (--entropic 1e-4, say); M is nearly singular otherwise"
     )

@@ -1,4 +1,5 @@
-"""What the log hardly shows: joints that stood still, torques that it does not foretell, parameters behind them.
+"""What the log hardly shows: joints that stood still, torques that never change, torques that it does not foretell, and
+parameters behind them.
 
 That a base parameter's interval is wide says little: many hardly matter to any torque. So what is asked is how well
 least squares know the torques of other motions that are as far and as fast: each joint's positions, velocities and
@@ -18,6 +19,7 @@ from geomctrl.identification.estimators.conditioning import natural_scale
 from .evidence import Evidence, FreeFit, Rows
 
 TURNED, SLID = 0.1, 0.01  # rad, m: a joint that moved less hardly moved
+SAME = 1e-6  # of the largest torque of all joints: a change below is none
 VAGUE = 0.3  # standard deviation in terms of the parameter, or of what is usual for such a robot if that is more
 USUAL = 0.1  # of the robot's mean mass, times lengths: what counts as usual
 UNKNOWN = 0.15  # standard deviation of a joint's torques in other motions, in terms of them
@@ -26,7 +28,7 @@ NAMED, NOTED = 6, 2  # of vague parameters, in a doubt and in a note
 
 
 def excited(evidence: Evidence, rows: Rows, fit: FreeFit) -> list[Doubt]:
-    return [*_still(evidence), *_undetermined(evidence, rows, fit)]
+    return [*_still(evidence), *_silent(evidence), *_undetermined(evidence, rows, fit)]
 
 
 def foretold(evidence: Evidence, rows: Rows, fit: FreeFit) -> np.ndarray:
@@ -45,21 +47,51 @@ def _shuffled(rng: np.random.Generator, x: np.ndarray) -> np.ndarray:
     return np.stack([rng.permutation(column) for column in x.T], -1)
 
 
+def _reach(evidence: Evidence) -> np.ndarray:
+    """(nv,): how far each joint moved, in terms of what is hardly; where positions are poses, by the way it went."""
+    robot, rows = evidence.model.robot, evidence.rows
+    single = robot.nq == robot.nv
+    moved = np.ptp(rows.q, axis=0) if single else np.abs(rows.v).mean(axis=0) * (rows.t[-1] - rows.t[0])
+    return moved / np.where(robot.turning, TURNED, SLID)
+
+
 def _still(evidence: Evidence) -> list[Doubt]:
     """Joints that hardly moved."""
     robot, q = evidence.model.robot, evidence.rows.q
     if robot.nq != robot.nv:
         return []
-    reach = np.ptp(q, axis=0)
     still = [
         f"{name!r} moved {x:.2g} {'rad' if turns else 'm'}"
-        for name, x, turns in zip(evidence.names, reach, robot.turning)
-        if x < (TURNED if turns else SLID)
+        for name, x, turns, part in zip(evidence.names, np.ptp(q, axis=0), robot.turning, _reach(evidence))
+        if part < 1.0
     ]
     if not still:
         return []
-    advice = "Move it over more of its range (`geomctrl excite` designs such motions); its parameters are the prior's"
+    advice = (
+        "Move it over more of its range (`geomctrl excite` designs such motions); what only its own motion shows is the"
+        " prior's"
+    )
     return [Doubt("excitation", f"hardly moved: {', '.join(still)}", advice)]
+
+
+def _silent(evidence: Evidence) -> list[Doubt]:
+    """Joints that moved while their torque never changed: no sensor's, but the fit takes it for one."""
+    data = evidence.training
+    size = np.abs(np.where(data.used, data.tau, 0.0)).max(initial=0.0)
+    high, low = (np.where(data.used, data.tau, -sign * np.inf) for sign in (1.0, -1.0))
+    same = data.used.any(axis=0) & (high.max(axis=0) - low.min(axis=0) <= SAME * size) & (_reach(evidence) >= 1.0)
+    if not same.any():
+        return []
+    which = ", ".join(
+        f"{name!r} is {x:.4g} {'N m' if turns else 'N'}"
+        for name, x, turns, out in zip(evidence.names, high.max(axis=0), evidence.model.robot.turning, same)
+        if out
+    )
+    advice = (
+        "Is the drive's torque logged, in that column? Where it is not known leave the joint out of the fit: in Python"
+        " by the mask of the Dataset"
+    )
+    return [Doubt("silent", f"the torque is the same in every row although the joint moves: {which}", advice, True)]
 
 
 def _undetermined(evidence: Evidence, rows: Rows, fit: FreeFit) -> list[Doubt]:

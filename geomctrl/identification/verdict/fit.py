@@ -10,7 +10,7 @@ from geomctrl.identification.doubts import Doubt
 from .evidence import POOR, Evidence
 
 LOST, POORLY = 0.3, 0.15  # relative error over all joints
-LOST_JOINT = 0.6  # relative error of a joint, times its share in what matters
+LOST_JOINT = 0.6  # relative error of a joint
 WORSE, FAR_WORSE = 2.0, 4.0  # unseen error in terms of the training error
 UNSEEN, UNSEEN_LOST = 0.03, 0.2  # unseen errors below are no matter, above are a failure
 COSTLY, COST = 3.0, 0.1  # a joint's error in terms of least squares', and the least of it that counts
@@ -65,7 +65,7 @@ def converged(evidence: Evidence) -> list[Doubt]:
     e = evidence.estimate
     if e.converged:
         return []
-    keys = ("status", "evaluations", "objective", "optimality")
+    keys = ("status", "evaluations", "iterations", "objective", "optimality")
     numbers = ", ".join(
         f"{key} {e.notes[key]:.3g}" if key != "status" else str(e.notes[key]) for key in keys if key in e.notes
     )
@@ -101,7 +101,7 @@ def drift(evidence: Evidence) -> list[Doubt]:
     at, out = evidence.model.rows(evidence.training), []
     assert evidence.training.v is not None
     v = np.asarray(evidence.training.v)[at]
-    clock = np.linspace(-1.0, 1.0, 2)[0] + 2.0 * (t - t[0]) / max(t[-1] - t[0], 1e-300)
+    clock = 2.0 * (t - t[0]) / max(t[-1] - t[0], 1e-300) - 1.0
     for k, name in enumerate(evidence.names):
         use = mask[:, k]
         if use.sum() < 20:

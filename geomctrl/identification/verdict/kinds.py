@@ -12,6 +12,7 @@ KINDS = {
     "swap": "two joints of the log in each other's place",
     "scale": "torques of a joint, or of all, in other units than N m; positions in degrees",
     "coupling": "a joint that another one moves or loads, and the model does not say so",
+    "silent": "a joint that moves while its torque is the same all the time",
     "unexplained": "torques that the model does not explain",
     "unseen": "unseen data predicted much worse than the training data, or motion that was trained on",
     "convergence": "an optimiser that stopped before its end",

@@ -158,7 +158,7 @@ def _at(
     for _ in range(iterations):
         residuals = scaled.residuals(scaled.solve(weights))
         weights = np.where(live, np.sqrt(fit.freedom) / np.where(live, residuals, 1.0), 0.0)
-    return -float((fit.freedom * np.log(s * residuals))[live].sum()), weights
+    return -float((fit.freedom * np.log(np.where(live, s * residuals, 1.0)))[live].sum()), weights
 
 
 def _doubt(names: str, others: str, found: Profile) -> Doubt:
@@ -178,6 +178,8 @@ def _doubt(names: str, others: str, found: Profile) -> Doubt:
 
 def untold(evidence: Evidence, found: list[Profile]) -> list[str]:
     """What joints' torques the log does not tell from half or twice as much, as one sentence."""
+    if evidence.model.robot.nv == 1:
+        return ["not told from this log is by which factor the torques may be off: there is no other joint to tell it"]
     open_ = [p for p in found if len(p.joints) == 1 and p.open]
     if not open_:
         return []

@@ -148,7 +148,7 @@ def trials(model: RegressorModel, rows: Rows, fit: FreeFit, names: tuple[str, ..
             yield Trial("swap", f"{pair} are in each other's place", (i, j), P, P)
     if movable and (fit.relative > UNEXPLAINED).any():
         yield from _coupled(n, names)
-        yield from _degrees(n, rows, names)
+        yield from _degrees(rows, names, model.robot.turning)
 
 
 def _coupled(n: int, names) -> Iterator[Trial]:
@@ -165,13 +165,15 @@ def _coupled(n: int, names) -> Iterator[Trial]:
                 yield Trial("coupling", f"{what} {names[i]!r} is the joint's", (j, i), T, S)
 
 
-def _degrees(n: int, rows: Rows, names) -> Iterator[Trial]:
+def _degrees(rows: Rows, names, turning: np.ndarray) -> Iterator[Trial]:
+    """Of joints that turn: a joint that slides may well go seven metres, or a few centimetres."""
     reach = np.ptp(rows.q, axis=0)
-    wide, narrow = reach > 2.0 * np.pi, reach < 0.2
+    wide, narrow = turning & (reach > 2.0 * np.pi), turning & (reach < 0.2)
     if wide.sum() > 1:
-        yield Trial("scale", "positions are in degrees", tuple(np.flatnonzero(wide).tolist()), np.eye(n) / TURN, None)
+        every = np.diag(np.where(turning, 1.0 / TURN, 1.0))
+        yield Trial("scale", "positions are in degrees", tuple(np.flatnonzero(wide).tolist()), every, None)
     for k in np.flatnonzero(wide | narrow):
-        T = np.diag(np.where(np.arange(n) == k, 1.0 / TURN if wide[k] else TURN, 1.0))
+        T = np.diag(np.where(np.arange(len(reach)) == k, 1.0 / TURN if wide[k] else TURN, 1.0))
         what = "is in degrees" if wide[k] else "was taken for degrees"
         yield Trial("scale", f"the position of {names[k]!r} {what}", (int(k),), T, None)
 

@@ -241,6 +241,7 @@ EXAMPLES = {
     ),
     "identification.Cutoffs.doubts": Example({}, Fresh(cutoffs)),
     "identification.Filtering.for_log": Example({"data": LOG, "chosen": Argument(None)}, Filtering()),
+    "identification.Filtering.choose": Example({"model": MODEL, "data": LOG}, Filtering(), compare=False),
     "identification.choose_cutoffs": Example({"model": MODEL, "data": LOG}, compare=False),
     "identification.IdentificationReport.extra": Example({}, Fresh(report), compare=False),
     "identification.IdentificationReport.parameter_table": Example({}, Fresh(report)),

@@ -75,7 +75,7 @@ def fields(recording: Recording, options: Options) -> tuple[dict[str, Any], tupl
         if o.rate is None:
             raise DataError(f"{label}: no time stamps: give t, or the sampling rate (rate=..., in Hz)")
         found["t"] = np.arange(np.atleast_1d(found["q"]).shape[0]) / o.rate
-    dropped = _drop_bad_rows(found) if o.drop_bad_rows else ()
+    dropped = _drop_bad_rows(label, found) if o.drop_bad_rows else ()
     if o.mapping is not None:
         _map(label, found, o.mapping)
     for x in found.values():
@@ -134,8 +134,10 @@ def _map(label: str, found: dict[str, np.ndarray], mapping: JointMapping) -> Non
             found[field] = mapping.rate(found[field])
 
 
-def _drop_bad_rows(found: dict[str, np.ndarray]) -> tuple[str, ...]:
-    """Drops, in place, rows with nan or infinity and those not later than all before; says how many."""
+def _drop_bad_rows(label: str, found: dict[str, np.ndarray]) -> tuple[str, ...]:
+    """Drops, in place, rows with nan or infinity and those not later than all before; says how many. Raises DataError
+    where one stamp that is far ahead would take most of the log with it.
+    """
     n = len(found["t"])
     if any(np.ndim(x) == 0 or len(x) != n for x in found.values()):
         return ()  # the Dataset refuses these, and says why
@@ -145,6 +147,13 @@ def _drop_bad_rows(found: dict[str, np.ndarray]) -> tuple[str, ...]:
     keep = finite & later
     if keep.all():
         return ()
+    back = finite[1:] & (found["t"][1:] < latest[:-1])
+    if back.sum() > 0.5 * finite.sum():
+        k = int(np.argmax(back))
+        raise DataError(
+            f"{label}: t: expected increasing time stamps, got {int(back.sum())} of {n} earlier than one before them:"
+            f" {latest[k]:.9g} s up to sample {k}, then {found['t'][k + 1]:.9g} s; sort the log, or cut it there"
+        )
     for field, x in found.items():
         found[field] = x[keep]
     bad, early = int((~finite).sum()), int((finite & ~later).sum())

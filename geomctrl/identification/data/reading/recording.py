@@ -59,8 +59,7 @@ def library(path: Path, what: str) -> Iterator[None]:
 
 
 def lined_up(label: str, arrays: Mapping[str, np.ndarray]) -> Mapping[str, np.ndarray]:
-    """The same, whose columns have as many samples each. Raises DataError."""
-    lengths = {len(x) for x in arrays.values()}
-    if not lengths or lengths == {0}:
+    """The same. Raises DataError where there are no samples."""
+    if not any(len(x) for x in arrays.values()):
         raise DataError(f"{label}: no samples")
     return arrays

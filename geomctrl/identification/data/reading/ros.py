@@ -37,7 +37,7 @@ def read_ros1(path: Path, topic: str | None = None) -> Recording:
 
 def read_wrenches(path: Path, topic: str | None = None) -> list[Recording]:
     """[joint states as `read` gives them, and of each topic of wrenches a recording of /topic/wrench/force/x, ... at
-    times of their own on the same clock]; its `frames` say in which frame each topic's wrenches are.
+    times of their own on the same clock, whose `frame` says in which the wrenches are].
     """
     return _ros2(path, topic, True)
 
