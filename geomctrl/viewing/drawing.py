@@ -85,6 +85,7 @@ def show_space(ax: Any, low: ArrayLike, high: ArrayLike, elevation: float = 18.0
     ax.set_axis_off()
     for drawn in (*ax.lines, *ax.collections, *ax.texts):
         drawn.set_clip_on(False)
+        drawn.set_in_layout(False)  # its box is that of what it was before the projection
 
 
 def show(path: str | Path) -> Path | None:

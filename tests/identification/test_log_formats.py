@@ -405,7 +405,7 @@ def test_packages_that_are_not_there_name_the_extra(package, form, tmp_path, mon
 def test_wrong_units_in_a_bag_are_suspected(tmp_path):
     m = motion()
     bag = write_bag(tmp_path / "bag", {"/joint_states": states(m._replace(q=np.rad2deg(m.q)))})
-    with pytest.raises(DataError, match=r"bag: wrong units suspected: dq/dt is 57.29 times v of joint1 \(q in degrees"):
+    with pytest.raises(DataError, match=r"bag: wrong units suspected: dq/dt is 57.3 times v of joint1 \(q in degrees"):
         Reading().read(bag, ARM)
     read = Reading(units={"q": "deg"}).read(bag, ARM)
     np.testing.assert_allclose(read.q, m.q, atol=1e-14)
