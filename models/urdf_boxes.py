@@ -7,9 +7,8 @@ from typing import Any
 import numpy as np
 
 from geomctrl.arguments import instance, listed, path_of
-from geomctrl.errors import GeomctrlError, ModelError
 from geomctrl.models.source import locate, read_xml
-from geomctrl.models.urdf_collisions import numbers_of, origin_of
+from geomctrl.models.urdf_collisions import numbers_of, placed
 from geomctrl.models.urdf_looks import UrdfLooks
 from geomctrl.robot import Robot
 
@@ -29,27 +28,17 @@ def link_boxes(source: str | Path, robot: Robot, *, package_dirs: Iterable[str |
     instance("robot", robot, Robot, "a geomctrl.Robot")
     package_dirs = [path_of("package_dirs", folder) for folder in listed("package_dirs", package_dirs)]
     found = locate(source, package_dirs)
-    document = read_xml(found)
-    if document.tag != "robot":
-        raise ModelError(f"not a URDF: expected the root element <robot>, got <{document.tag}>")
     looks = UrdfLooks(found, tuple(package_dirs))
     corners: dict[int, list[np.ndarray]] = {}
     unknown = set()
-    for link in document.iterfind("link"):
-        name = link.get("name", "")
-        try:
-            where = robot.frame(name)
-        except GeomctrlError:
-            raise ModelError(f"link {name!r}: the robot {robot.name!r} has no such body or frame") from None
-        for element in (*link.iterfind("visual"), *link.iterfind("collision")):
-            T = where.placement @ origin_of(element, name)
-            for shape in element.find("geometry") if element.find("geometry") is not None else ():
-                held = _points(shape, name, looks)
-                if held is None:
-                    unknown.add(where.body)
-                    continue
-                points = held[0] @ T[:3, :3].T + T[:3, 3]
-                corners.setdefault(where.body, []).extend((points - held[1], points + held[1]))
+    for name, body, T, element in placed(read_xml(found), robot, "visual", "collision"):
+        for shape in element.find("geometry") if element.find("geometry") is not None else ():
+            held = _points(shape, name, looks)
+            if held is None:
+                unknown.add(body)
+                continue
+            points = held[0] @ T[:3, :3].T + T[:3, 3]
+            corners.setdefault(body, []).extend((points - held[1], points + held[1]))
     boxes = {b: np.concatenate(points) for b, points in corners.items() if b >= 0 and b not in unknown}
     return {robot.body_names[b]: np.array([x.min(0), x.max(0)]) for b, x in sorted(boxes.items())}
 

@@ -1,7 +1,7 @@
 """The collision geometry of a URDF file as capsules on a robot's bodies."""
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -34,24 +34,33 @@ def collision_capsules(
         number("radius", radius, "a length > 0", lambda x: x > 0.0)
     package_dirs = [path_of("package_dirs", folder) for folder in listed("package_dirs", package_dirs)]
     document = read_xml(locate(source, package_dirs))
+    found: list[Capsule] = []
+    for name, body, T, element in placed(document, robot, "collision"):
+        for start, end, r in _shapes(element.find("geometry"), name):
+            p0, p1 = (T[:3, :3] @ x + T[:3, 3] for x in (start, end))
+            found.append(Capsule(body, p0, p1, r))
+    covered = {c.body for c in found}
+    missing = [b for b in range(-1, robot.nbodies) if b not in covered]
+    found += [c for c in link_capsules(robot, radius) if c.body in missing]
+    return tuple(found), tuple(robot.body_names[b] for b in missing if b >= 0)
+
+
+def placed(document: Any, robot: Robot, *tags: str) -> Iterator[tuple[str, int, np.ndarray, Any]]:
+    """(link, its body, pose (4, 4) of the element in the body's frame, element) of elements of a URDF's links.
+
+    Raises ModelError for what is not the robot's URDF.
+    """
     if document.tag != "robot":
         raise ModelError(f"not a URDF: expected the root element <robot>, got <{document.tag}>")
-    found: list[Capsule] = []
     for link in document.iterfind("link"):
         name = link.get("name", "")
         try:
             where = robot.frame(name)
         except GeomctrlError:
             raise ModelError(f"link {name!r}: the robot {robot.name!r} has no such body or frame") from None
-        for element in link.iterfind("collision"):
-            T = where.placement @ origin_of(element, name)
-            for start, end, r in _shapes(element.find("geometry"), name):
-                p0, p1 = (T[:3, :3] @ x + T[:3, 3] for x in (start, end))
-                found.append(Capsule(where.body, p0, p1, r))
-    covered = {c.body for c in found}
-    missing = [b for b in range(-1, robot.nbodies) if b not in covered]
-    found += [c for c in link_capsules(robot, radius) if c.body in missing]
-    return tuple(found), tuple(robot.body_names[b] for b in missing if b >= 0)
+        for tag in tags:
+            for element in link.iterfind(tag):
+                yield name, where.body, where.placement @ origin_of(element, name), element
 
 
 def origin_of(element: Any, link: str) -> np.ndarray:

@@ -2,6 +2,7 @@
 
 import importlib.util
 import json
+import os
 import re
 from pathlib import Path
 
@@ -15,8 +16,22 @@ PAGES = [path for path in sorted((ROOT / "docs").rglob("*.md")) if not {"_build"
 def tool(name):
     spec = importlib.util.spec_from_file_location(f"docs_{name}", TOOLS / f"{name}.py")
     module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
+    with pytest.MonkeyPatch.context() as patch:  # as conf.py has it: they import each other
+        patch.syspath_prepend(TOOLS)
+        spec.loader.exec_module(module)
     return module
+
+
+def test_pages_that_say_the_same_are_not_written_again_and_old_ones_go(tmp_path):
+    write_pages = tool("writing").write_pages
+    write_pages(tmp_path, {"a.md": "A", "b.md": "B", "c.md": "C"})
+    (tmp_path / "pictures").mkdir()
+    for name in ("a.md", "b.md"):
+        os.utime(tmp_path / name, (1, 1))
+    write_pages(tmp_path, {"a.md": "A", "b.md": "B, again"})
+    assert {path.name for path in tmp_path.iterdir()} == {"a.md", "b.md", "pictures"}
+    assert (tmp_path / "a.md").stat().st_mtime == 1
+    assert (tmp_path / "b.md").read_text() == "B, again"
 
 
 # --- what pages say of the repository ------------------------------------------------------------------------------

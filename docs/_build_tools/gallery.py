@@ -18,6 +18,8 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
+from writing import write_pages
+
 DOCS = Path(__file__).parents[1]
 DEMOS = DOCS.parent / "experiments" / "demos"
 FOLDER = DOCS / "gallery"
@@ -47,11 +49,7 @@ def write(app: Any) -> None:
         "index.md": index(),
         "first.txt": cards(FIRST, "gallery/", "2 2 4 4"),
     }
-    for name, text in pages.items():
-        if _read(FOLDER / name) != text:
-            (FOLDER / name).write_text(text, encoding="utf-8")
-    for path in set(FOLDER.glob("*.md")) - {FOLDER / name for name in pages}:
-        path.unlink()
+    write_pages(FOLDER, pages)
 
 
 def run(names: list[str]) -> None:

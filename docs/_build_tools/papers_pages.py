@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from writing import write_pages
 
 import geomctrl as gc
 
@@ -68,13 +69,7 @@ def write(app: Any) -> None:
     pages["park_chung_2005.md"] = park_chung_page(rows.get("park_chung_2005"))
     pages["mueller_terze_2013.md"] = mueller_terze_page(rows.get("mueller_terze_2013"))
     pages["bruels_cardona_arnold_2012.md"] = heavy_top_page(rows.get("bruels_cardona_arnold_2012"))
-    FOLDER.mkdir(exist_ok=True)
-    for name, text in pages.items():
-        path = FOLDER / name
-        if not path.exists() or path.read_text(encoding="utf-8") != text:
-            path.write_text(text, encoding="utf-8")
-    for path in set(FOLDER.iterdir()) - {FOLDER / name for name in pages}:
-        path.unlink()
+    write_pages(FOLDER, pages)
 
 
 # --- rows ----------------------------------------------------------------------------------------------------------

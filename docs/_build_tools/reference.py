@@ -10,6 +10,8 @@ import types
 from pathlib import Path
 from typing import Any
 
+from writing import write_pages
+
 import geomctrl
 
 DOCS = Path(__file__).parents[1]
@@ -54,15 +56,9 @@ def write(app: Any) -> None:
     listed = {name for _, names in CORE.values() for name in names} | {n for n in geomctrl.NAMES if n.endswith("Error")}
     assert listed == set(geomctrl.NAMES), f"not in the reference: {sorted(set(geomctrl.NAMES) ^ listed)}"
     assert set(MODULES) == set(geomctrl.MODULES), f"not listed: {set(MODULES) ^ set(geomctrl.MODULES)}"
-    FOLDER.mkdir(parents=True, exist_ok=True)
     pages = {f"{page}.rst": core_page(title, names) for page, (title, names) in CORE.items()}
     pages |= {f"{name}.rst": module_page(name) for name in MODULES}
-    for name, text in pages.items():
-        path = FOLDER / name
-        if not path.exists() or path.read_text(encoding="utf-8") != text:
-            path.write_text(text, encoding="utf-8")
-    for path in set(FOLDER.iterdir()) - {FOLDER / name for name in pages}:
-        path.unlink()
+    write_pages(FOLDER, pages)
 
 
 def core_page(title: str, names: list[str]) -> str:
