@@ -118,6 +118,30 @@ def of_mujoco(path, robot):
     return out
 
 
+def of_drake(path, robot):
+    """[(M, bias)] at the states, of a URDF as Drake reads it."""
+    pytest.importorskip("pydrake", reason="with Drake installed (pip install drake) it reads what is written")
+    from pydrake.multibody.parsing import Parser
+    from pydrake.multibody.plant import MultibodyPlant
+
+    plant = MultibodyPlant(0.0)
+    Parser(plant).AddModels(str(path))
+    plant.WeldFrames(plant.world_frame(), plant.GetFrameByName("base"))
+    plant.mutable_gravity_field().set_gravity_vector(robot.gravity)
+    plant.Finalize()
+    assert plant.num_velocities() == robot.nv
+    at = [plant.GetJointByName(name).velocity_start() for name in robot.dof_names]
+    context, out = plant.CreateDefaultContext(), []
+    for q, v in states(robot):
+        x = np.zeros((2, robot.nv))
+        x[:, at] = q, v
+        plant.SetPositionsAndVelocities(context, x.ravel())
+        M = plant.CalcMassMatrixViaInverseDynamics(context)
+        bias = plant.CalcBiasTerm(context) - plant.CalcGravityGeneralizedForces(context)
+        out.append((M[np.ix_(at, at)], bias[at]))
+    return out
+
+
 def compare(robot, others, rtol):
     for (q, v), (M, bias) in zip(states(robot), others):
         own, b = robot.mass_matrix(q), robot.inverse_dynamics(q, v, 0 * v)
@@ -165,6 +189,12 @@ def test_others_read_the_identified_dynamics(tmp_path):
     out = update_model_file(path, new, tmp_path / "out.urdf", friction=True)
     as_pinocchio_reads(out, new)
     compare(new, of_mujoco(out, new), 1e-12)
+
+
+def test_drake_reads_the_identified_dynamics(tmp_path):
+    path = written(tmp_path)
+    new = identified(models.load_urdf(path, physical="unchecked"))
+    compare(new, of_drake(update_model_file(path, new, tmp_path / "out.urdf", friction=True), new), 1e-12)
 
 
 def test_friction_stays_unless_asked_for_and_limits_too(tmp_path):
