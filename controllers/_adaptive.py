@@ -10,7 +10,6 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from geomctrl.arguments import FLOAT64, checked, choice, instance, number, one_state
-from geomctrl.compiler.arrays import scalar
 from geomctrl.control.contracts import Command, Reference
 from geomctrl.control.friction import Friction
 from geomctrl.control.gains import gain_matrix
@@ -22,6 +21,7 @@ from geomctrl.errors import ArgumentError, NameNotFoundError
 from geomctrl.mechanism import inertia
 from geomctrl.robot import Robot
 from geomctrl.terms.dynamics import Form, form_number
+from geomctrl.tracing.arrays import scalar
 
 RATE = 20.0  # of adaptation, where a step can follow it
 

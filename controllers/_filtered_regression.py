@@ -19,11 +19,11 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from geomctrl.arguments import generator, number, one_state
-from geomctrl.compiler.arrays import scalar
 from geomctrl.control.contracts import Command, Lyapunov, Reference
 from geomctrl.control.plant import Plant
 from geomctrl.controllers._adaptive import AdaptiveSliding
 from geomctrl.robot import Robot
+from geomctrl.tracing.arrays import scalar
 
 
 class Regression(NamedTuple):

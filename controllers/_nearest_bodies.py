@@ -14,11 +14,11 @@ from typing import Any
 
 import numpy as np
 
-from geomctrl.compiler.arrays import has_symbols
 from geomctrl.errors import ArgumentError
 from geomctrl.identification.online.square_root import solved
 from geomctrl.mechanism import inertia
 from geomctrl.robot import Robot
+from geomctrl.tracing.arrays import has_symbols
 
 CUTS = 8
 ROUNDS = 30  # of Newton's method from the left, each of which goes a quarter of the way to the least root, or more

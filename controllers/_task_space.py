@@ -16,7 +16,6 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from geomctrl.compiler.arrays import scalar
 from geomctrl.control.contracts import Command, Lyapunov, Reference
 from geomctrl.control.gains import gain_matrix
 from geomctrl.control.tracking import joint_forces
@@ -24,6 +23,7 @@ from geomctrl.controllers._model_based import ModelBased, true_robot
 from geomctrl.errors import ArgumentError
 from geomctrl.lie import se3
 from geomctrl.robot import Robot
+from geomctrl.tracing.arrays import scalar
 
 
 class Task(NamedTuple):

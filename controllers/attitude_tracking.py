@@ -5,12 +5,12 @@ from __future__ import annotations
 import numpy as np
 
 from geomctrl.arguments import number
-from geomctrl.compiler.arrays import scalar
 from geomctrl.control.attitude import AttitudeError, attitude_error
 from geomctrl.control.contracts import Command, Lyapunov, Reference
 from geomctrl.controllers._model_based import ModelBased, true_robot
 from geomctrl.errors import ArgumentError
 from geomctrl.robot import Robot
+from geomctrl.tracing.arrays import scalar
 
 
 class AttitudeTracking(ModelBased):

@@ -7,10 +7,10 @@ from typing import Any, ClassVar
 from numpy.typing import ArrayLike
 
 from geomctrl.arguments import number
-from geomctrl.compiler.arrays import scalar
 from geomctrl.control.contracts import Lyapunov, Reference
 from geomctrl.controllers._filtered_regression import FilteredAdaptation
 from geomctrl.robot import Robot
+from geomctrl.tracing.arrays import scalar
 
 
 class Composite(FilteredAdaptation):

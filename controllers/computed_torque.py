@@ -8,7 +8,6 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from geomctrl.arguments import flag, instance
-from geomctrl.compiler.arrays import scalar
 from geomctrl.control.contracts import Command, Lyapunov, Reference
 from geomctrl.control.friction import Friction
 from geomctrl.control.tracking import joint_forces
@@ -16,6 +15,7 @@ from geomctrl.control.tuning import Tuning
 from geomctrl.controllers._model_based import ModelBased
 from geomctrl.mechanism.states import require_vectors
 from geomctrl.robot import Robot
+from geomctrl.tracing.arrays import scalar
 
 
 class ComputedTorque(ModelBased):

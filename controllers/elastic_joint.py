@@ -15,7 +15,6 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from geomctrl.arguments import one_state
-from geomctrl.compiler.arrays import scalar
 from geomctrl.control.contracts import Command, Desired, Lyapunov
 from geomctrl.control.desired import time
 from geomctrl.control.elastic_joints import per_joint, with_rotors
@@ -26,6 +25,7 @@ from geomctrl.mechanism.mechanism import require_robot
 from geomctrl.robot import Robot
 from geomctrl.terms.derivatives import inverse_dynamics_derivatives
 from geomctrl.terms.time_derivatives import inverse_dynamics_rates
+from geomctrl.tracing.arrays import scalar
 
 
 class ElasticJoint(Described):

@@ -8,7 +8,6 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from geomctrl.arguments import generator, number, one_state
-from geomctrl.compiler.arrays import scalar
 from geomctrl.control.contracts import Command, Controller, Lyapunov
 from geomctrl.control.plant import Plant
 from geomctrl.controllers._component import (
@@ -23,6 +22,7 @@ from geomctrl.controllers._component import (
 )
 from geomctrl.described import Described
 from geomctrl.errors import ArgumentError
+from geomctrl.tracing.arrays import scalar
 
 
 class EnergyTank(Described):

@@ -5,11 +5,11 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike
 
-from geomctrl.compiler.arrays import scalar
 from geomctrl.control.contracts import Reference
 from geomctrl.controllers._task_space import TaskImpedance
 from geomctrl.errors import ArgumentError
 from geomctrl.robot import Robot
+from geomctrl.tracing.arrays import scalar
 
 
 class GeometricImpedance(TaskImpedance):

@@ -9,7 +9,6 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from geomctrl.arguments import checked, function, instance
-from geomctrl.compiler.arrays import scalar
 from geomctrl.control.contracts import Command, Lyapunov, Reference
 from geomctrl.control.friction import Friction
 from geomctrl.control.gains import gain_matrix
@@ -18,6 +17,7 @@ from geomctrl.control.tuning import Tuning
 from geomctrl.controllers._model_based import ModelBased, true_robot
 from geomctrl.errors import ArgumentError
 from geomctrl.robot import Robot
+from geomctrl.tracing.arrays import scalar
 
 
 class JointImpedance(ModelBased):

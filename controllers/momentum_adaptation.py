@@ -8,7 +8,6 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from geomctrl.arguments import checked, choice, generator, number, one_state
-from geomctrl.compiler.arrays import scalar
 from geomctrl.control.contracts import Command, Lyapunov, Reference
 from geomctrl.control.plant import Plant
 from geomctrl.control.tracking import sliding_energy
@@ -23,6 +22,7 @@ from geomctrl.controllers._pseudo_inertias import (
 )
 from geomctrl.errors import ArgumentError
 from geomctrl.robot import Robot
+from geomctrl.tracing.arrays import scalar
 
 
 class MomentumAdaptation(AdaptiveSliding):

@@ -6,7 +6,6 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from geomctrl.arguments import checked, generator, one_state
-from geomctrl.compiler.arrays import scalar
 from geomctrl.control.contracts import Command, Controller, Lyapunov
 from geomctrl.control.friction import Friction
 from geomctrl.control.gains import gain_matrix
@@ -24,6 +23,7 @@ from geomctrl.controllers._component import (
 from geomctrl.controllers._model_based import true_robot
 from geomctrl.described import Described
 from geomctrl.errors import ArgumentError
+from geomctrl.tracing.arrays import scalar
 
 
 class MomentumObserver(Described):

@@ -8,7 +8,6 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from geomctrl.arguments import checked, choice, generator
-from geomctrl.compiler.arrays import scalar
 from geomctrl.control.contracts import Lyapunov, Reference
 from geomctrl.control.friction import Friction
 from geomctrl.control.plant import Plant
@@ -24,6 +23,7 @@ from geomctrl.controllers._pseudo_inertias import (
 )
 from geomctrl.robot import Robot
 from geomctrl.terms.dynamics import Form
+from geomctrl.tracing.arrays import scalar
 
 
 class NaturalAdaptation(AdaptiveSliding):

@@ -9,7 +9,6 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from geomctrl.arguments import checked, generator, instance, number, one_state
-from geomctrl.compiler.arrays import scalar
 from geomctrl.control.contracts import Command, Controller, Lyapunov, started
 from geomctrl.control.friction import Friction
 from geomctrl.control.plant import Plant
@@ -20,6 +19,7 @@ from geomctrl.described import Described
 from geomctrl.errors import ArgumentError
 from geomctrl.identification.online.square_root import deviations, forgotten, solved, taken_in
 from geomctrl.robot import Robot
+from geomctrl.tracing.arrays import scalar
 
 
 class Memory(NamedTuple):

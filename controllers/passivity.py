@@ -8,7 +8,6 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from geomctrl.arguments import flag, instance
-from geomctrl.compiler.arrays import scalar
 from geomctrl.control.contracts import Command, Lyapunov, Reference
 from geomctrl.control.friction import Friction
 from geomctrl.control.tracking import sliding_energy
@@ -18,6 +17,7 @@ from geomctrl.errors import ArgumentError
 from geomctrl.mechanism.states import require_vectors
 from geomctrl.robot import Robot
 from geomctrl.terms.dynamics import Form, form_number
+from geomctrl.tracing.arrays import scalar
 
 
 class Passivity(ModelBased):

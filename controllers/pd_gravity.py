@@ -14,7 +14,6 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from geomctrl.arguments import flag, instance
-from geomctrl.compiler.arrays import scalar
 from geomctrl.control.contracts import Command, Lyapunov
 from geomctrl.control.references import hold
 from geomctrl.control.tracking import joint_forces
@@ -23,6 +22,7 @@ from geomctrl.controllers._model_based import ModelBased, true_robot
 from geomctrl.mechanism.states import one_configuration, require_vectors
 from geomctrl.robot import Robot
 from geomctrl.terms.bounds import Bounds
+from geomctrl.tracing.arrays import scalar
 
 
 class PDGravity(ModelBased):

@@ -10,7 +10,6 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from geomctrl.arguments import checked, choice, function, instance, number
-from geomctrl.compiler.arrays import scalar
 from geomctrl.control.contracts import Command, Lyapunov, Reference
 from geomctrl.control.tuning import Tuning
 from geomctrl.controllers._model_based import ModelBased
@@ -19,6 +18,7 @@ from geomctrl.described import Described
 from geomctrl.errors import ArgumentError
 from geomctrl.mechanism.states import require_vectors
 from geomctrl.robot import Robot
+from geomctrl.tracing.arrays import scalar
 
 SLACK = 1e4  # what a unit of broken limit costs
 

@@ -7,7 +7,6 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from geomctrl.arguments import number
-from geomctrl.compiler.arrays import scalar
 from geomctrl.control.attitude import AttitudeError, attitude_error, thrust_frame
 from geomctrl.control.contracts import Command, Lyapunov
 from geomctrl.control.desired import time
@@ -17,6 +16,7 @@ from geomctrl.controllers.attitude_tracking import attitude_loss, cross_limit
 from geomctrl.described import Described
 from geomctrl.errors import ArgumentError
 from geomctrl.robot import Robot
+from geomctrl.tracing.arrays import scalar
 
 
 class Flight(NamedTuple):

@@ -8,7 +8,6 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from geomctrl.arguments import checked, generator, number, one_state
-from geomctrl.compiler.arrays import possible, scalar
 from geomctrl.control.contracts import Lyapunov, Reference
 from geomctrl.control.friction import Friction
 from geomctrl.control.plant import Plant
@@ -16,6 +15,7 @@ from geomctrl.controllers._adaptive import AdaptiveSliding
 from geomctrl.errors import ArgumentError
 from geomctrl.robot import Robot
 from geomctrl.terms.dynamics import Form
+from geomctrl.tracing.arrays import possible, scalar
 
 
 class SlotineLi(AdaptiveSliding):

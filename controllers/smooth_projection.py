@@ -8,12 +8,12 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from geomctrl.arguments import checked, generator, number, one_state
-from geomctrl.compiler.arrays import scalar
 from geomctrl.control.contracts import Lyapunov, Reference
 from geomctrl.control.plant import Plant
 from geomctrl.controllers._adaptive import AdaptiveSliding
 from geomctrl.controllers._model_based import true_robot
 from geomctrl.robot import Robot
+from geomctrl.tracing.arrays import scalar
 
 EDGE = 0.1  # of the radius squared, over which the projection sets in
 

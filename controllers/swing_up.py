@@ -9,13 +9,13 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from geomctrl.arguments import instance, number
-from geomctrl.compiler.arrays import scalar
 from geomctrl.control.contracts import Command, Lyapunov
 from geomctrl.controllers._model_based import ModelBased, true_robot
 from geomctrl.controllers.lqr import LQR, selection
 from geomctrl.errors import ArgumentError
 from geomctrl.mechanism.states import one_configuration
 from geomctrl.robot import Robot
+from geomctrl.tracing.arrays import scalar
 
 GRID = 48  # angles of a turn at which the gains' condition is looked at
 

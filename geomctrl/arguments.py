@@ -54,7 +54,7 @@ def _converted(name: str, value: ArrayLike, trailing: tuple[int, ...]) -> np.nda
     _require_unmasked(name, value)
     try:
         a = np.asanyarray(value)
-        if type(a).__name__ == "SymbolArray":  # of `compiler.arrays`: a law is traced, its numbers are not known
+        if type(a).__name__ == "SymbolArray":  # of `tracing.arrays`: a law is traced, its numbers are not known
             return a
         if a.dtype.kind not in "iufO" or (a.dtype.kind == "O" and any(isinstance(x, NO_NUMBERS) for x in a.flat)):
             raise TypeError

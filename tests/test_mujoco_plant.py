@@ -10,7 +10,7 @@ from oracles import assert_close
 
 import geomctrl as gc
 from geomctrl import controllers, interop, monitors
-from geomctrl.compiler.symbols import UntraceableError
+from geomctrl.tracing.symbols import UntraceableError
 
 mujoco = pytest.importorskip("mujoco", reason="the optional package mujoco is not installed")
 

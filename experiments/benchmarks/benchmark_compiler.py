@@ -16,11 +16,12 @@ from pathlib import Path
 import numpy as np
 
 import geomctrl as gc
-from geomctrl.compiler import budget, host
+from geomctrl.compiler import budget
 from geomctrl.compiler.catalogue import CATALOGUE
 from geomctrl.compiler.code import Code
-from geomctrl.compiler.llvm import module
-from geomctrl.compiler.tracing import structure, trace
+from geomctrl.compiler.kernel_traces import structure, trace
+from geomctrl.tracing.backends import host
+from geomctrl.tracing.backends.llvm import module
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 from lib.results import Results

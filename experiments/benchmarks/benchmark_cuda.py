@@ -20,9 +20,9 @@ import numpy as np
 
 import geomctrl as gc
 from geomctrl import models
-from geomctrl.compiler import gpu
 from geomctrl.compiler.catalogue import CATALOGUE
-from geomctrl.compiler.tracing import structure, trace
+from geomctrl.compiler.kernel_traces import structure, trace
+from geomctrl.tracing.backends import gpu
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 from lib.results import Results

@@ -1,1 +1,5 @@
-"""Code made for one robot: kernels run once on symbols, and what they computed as machine code, C or PTX."""
+"""The equations of `kernels` as code for one robot: structures, catalogue, budget, loops, entries from Python."""
+
+from geomctrl.tracing.untraceable import skip_frames_of
+
+skip_frames_of("geomctrl.compiler", "geomctrl.lie", "geomctrl.mechanism", "geomctrl.terms")

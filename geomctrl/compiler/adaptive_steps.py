@@ -13,8 +13,8 @@ from collections.abc import Callable
 from math import inf
 
 from geomctrl.kernels.step_sizes import GROW, LEAST_BEFORE, LEAST_ERROR, NEARLY, PI_GAIN, SAFETY, SHRINK, ULPS
+from geomctrl.tracing.backends.ir import Vector
 
-from .ir import Vector
 from .loop_memory import TAKEN, Equations, Layout, Pair
 from .loop_steps import Steps
 

@@ -19,8 +19,7 @@ from geomctrl.kernels.couplings import fitting
 from geomctrl.kernels.primitives import python_function, references
 from geomctrl.kernels.scalars import either, sin_cos, where
 from geomctrl.kernels.tangents import moving, place_of, tangent
-
-from .duals import Dual
+from geomctrl.tracing.duals import Dual
 
 TANGENTS = {moving: Dual, place_of: lambda x: x.real, tangent: lambda x: x.imag}
 

@@ -1,6 +1,6 @@
 """When straight-line code is worth making."""
 
-from .tracing import Trace
+from geomctrl.tracing.traces import Trace
 
 # Up to here a function compiles in about two seconds and beats the loops: four times at 7 joints, 1.3 to 2 times at 30,
 # where the loops' batches come from memory. Longer code is fetched as slowly as it is computed and gains ever less

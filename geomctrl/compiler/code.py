@@ -23,22 +23,23 @@ from geomctrl.errors import ArgumentError
 from geomctrl.kernels.algorithms import Algorithm
 from geomctrl.kernels.couplings import fitting
 from geomctrl.kernels.primitives import fingerprint
+from geomctrl.tracing.arrays import SymbolArray, has_symbols, holds_symbols, require
+from geomctrl.tracing.backends import cache, entries, host
+from geomctrl.tracing.backends.batches import Batch
+from geomctrl.tracing.backends.llvm import module
+from geomctrl.tracing.symbols import UntraceableError, is_symbol
+from geomctrl.tracing.traces import Trace
 
-from . import budget, cache, entries, host
+from . import budget
 from .arithmetic import Sizes, evaluated
-from .arrays import SymbolArray, has_symbols, holds_symbols, require
-from .batches import Batch
 from .catalogue import CATALOGUE, OFFERED
-from .llvm import module
-from .symbols import UntraceableError, is_symbol
-from .tracing import Trace, structure, symbolic, trace
+from .kernel_traces import structure, symbolic, trace
 
 _lock = threading.RLock()
 _structures = Counter()  # how many structures this process has met
 
 Call = Callable[..., Any]
-Found = list[int] | None  # addresses of what `NAMES` says, None for the loops
-NAMES = {"one": ["f_one"], "many": ["f_many", "f_work"]}
+Found = list[int] | None  # addresses of `cache.ENTRY_NAMES`, None for the loops
 
 
 def enabled() -> bool:
@@ -290,7 +291,7 @@ class Code:
             return host.object_code(module(traced, [1] if kind == "one" else [host.lanes()], side=host.lanes()))
 
         code = cache.kept(key, make)
-        return None if code == budget.LOOPS else host.load(code, NAMES[kind])
+        return None if code == budget.LOOPS else host.load(code, cache.ENTRY_NAMES[kind])
 
 
 @functools.lru_cache(maxsize=1024)
@@ -300,8 +301,8 @@ def _structure(pattern: bytes) -> Structure:
 
 @functools.cache
 def version() -> str:
-    """A hash of the compiler's own sources: what it makes of a kernel is kept under it."""
-    digest = hashlib.sha256()
+    """A hash of the sources that decide what a kernel becomes: code made of it is kept under this hash."""
+    digest = hashlib.sha256(cache.version().encode())
     for path in sorted(Path(__file__).parent.glob("*.py")):
         digest.update(path.read_bytes())
     return digest.hexdigest()

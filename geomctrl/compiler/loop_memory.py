@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from .tracing import Trace
+from geomctrl.tracing.traces import Trace
 
 TAKEN = ("h", "grow", "before", "count")  # of the next step: its length, what that may grow by; of the last ones
 BLOCK = 8  # doubles that what is done entry by entry takes at once

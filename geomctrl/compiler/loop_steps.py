@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from .ir import Function, Vector, literal
+from geomctrl.tracing.backends.ir import Function, Vector, literal
+
 from .loop_memory import BLOCK, Equations, Layout, Stage
 
 

@@ -17,14 +17,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
+from geomctrl.tracing.backends.elementary import library, sin_cos, waves
+from geomctrl.tracing.backends.ir import Vector
+from geomctrl.tracing.backends.llvm import core
+from geomctrl.tracing.fusion import fused
+from geomctrl.tracing.partition import Plan
+
 from .adaptive_steps import Interval
-from .elementary import library, sin_cos, waves
-from .fusion import fused
-from .ir import Vector
-from .llvm import core
 from .loop_memory import Equations, Layout, Numbers
 from .loop_steps import Steps
-from .stretches import Plan
 
 STRETCH = 250  # operations: from 150 to 300 the Panda's loop is a tenth faster than at 600
 EXACT = ""  # no freedoms: a run has the same bits in one lane or many, watched or not

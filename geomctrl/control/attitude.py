@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from geomctrl.compiler.arrays import scalar
+from geomctrl.tracing.arrays import scalar
 
 
 class AttitudeError(NamedTuple):

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from geomctrl.arguments import function, number, read_only
-from geomctrl.compiler.arrays import holds_symbols
+from geomctrl.tracing.arrays import holds_symbols
 
 from .contracts import Desired, Reference
 

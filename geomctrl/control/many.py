@@ -20,14 +20,14 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from geomctrl.arguments import count, flag, instance
-from geomctrl.compiler import host
 from geomctrl.compiler.code import enabled
-from geomctrl.compiler.symbols import UntraceableError
 from geomctrl.errors import ArgumentError, SimulationError
 from geomctrl.integrators.march import check_storing
 from geomctrl.integrators.tableaus import method as method_named
 from geomctrl.motion.arguments import step_count
 from geomctrl.robot import Robot
+from geomctrl.tracing.backends import host
+from geomctrl.tracing.symbols import UntraceableError
 
 from .closed_loop import hold_count
 from .compiled.choice import checked_choice, known_trace, say

@@ -13,14 +13,14 @@ from typing import Any, NamedTuple, cast
 import numpy as np
 
 from geomctrl.arguments import checked, choice, number, tolerance
-from geomctrl.compiler.arrays import has_symbols, possible, scalar
-from geomctrl.compiler.symbols import where
-from geomctrl.compiler.tracing import run
+from geomctrl.compiler.kernel_traces import run
 from geomctrl.described import Described
 from geomctrl.errors import ArgumentError
 from geomctrl.kernels import skewness as kernels
 from geomctrl.terms.dynamics import form_number
 from geomctrl.terms.skewness import residual_of, residual_of_terms
+from geomctrl.tracing.arrays import has_symbols, possible, scalar
+from geomctrl.tracing.symbols import where
 
 from .contracts import Desired, moved, wants_measurements
 from .desired import desired_at

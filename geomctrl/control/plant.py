@@ -14,11 +14,11 @@ from typing import Any
 import numpy as np
 
 from geomctrl.arguments import FLOAT64, checked, instance, one_state
-from geomctrl.compiler.arrays import scalar
 from geomctrl.described import Described
 from geomctrl.errors import ArgumentError
 from geomctrl.kernels import plant as kernels
 from geomctrl.robot import Robot
+from geomctrl.tracing.arrays import scalar
 
 from .actuators.actuator import Actuator
 from .actuators.chain import Chain, chain_of

@@ -9,7 +9,6 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from geomctrl.arguments import FLOAT64, checked
-from geomctrl.compiler.arrays import scalar
 from geomctrl.errors import ArgumentError
 from geomctrl.kernels import laws, tracking
 from geomctrl.mechanism.mechanism import require_robot
@@ -17,6 +16,7 @@ from geomctrl.mechanism.states import as_batch
 from geomctrl.robot import Robot
 from geomctrl.terms.dynamics import Form, form_number
 from geomctrl.terms.regressor import products
+from geomctrl.tracing.arrays import scalar
 
 from .contracts import Desired
 

@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import Any
 
 from geomctrl.arguments import instance, path_of
-from geomctrl.compiler.c_files import comment, identifier
 from geomctrl.files import write_text
 from geomctrl.robot import Robot
+from geomctrl.tracing.backends.c_files import comment, identifier
 
 
 def save_c_header(

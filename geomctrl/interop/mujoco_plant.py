@@ -15,10 +15,10 @@ from typing import Any
 import numpy as np
 
 from geomctrl.arguments import checked
-from geomctrl.compiler.arrays import has_symbols
-from geomctrl.compiler.symbols import UntraceableError
 from geomctrl.control.plant import Plant
 from geomctrl.models.mjcf import the_package, with_the_rest
+from geomctrl.tracing.arrays import has_symbols
+from geomctrl.tracing.symbols import UntraceableError
 
 from .states import Matched, mujoco_joints, put_mujoco, velocities_from_mujoco
 

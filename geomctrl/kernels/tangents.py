@@ -2,7 +2,7 @@
 
 A number x that moves at the rate dx is the complex x + i STEP dx; products and quotients of such numbers have the rate
 of theirs in the imaginary part (the complex step of Squire and Trapp 1998), exact to round-off, since nothing is
-subtracted and STEP^2 is below all digits. On symbols it is a pair of them, `compiler.duals`.
+subtracted and STEP^2 is below all digits. On symbols it is a pair of them, `tracing.duals`.
 """
 
 from typing import Any

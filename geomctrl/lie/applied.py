@@ -7,8 +7,8 @@ from numpy.typing import ArrayLike
 
 from geomctrl import arguments
 from geomctrl.arguments import ROTATION_TOLERANCE, checked, rotation_residual, same_batch
-from geomctrl.compiler.arrays import has_symbols, holds
-from geomctrl.compiler.tracing import run
+from geomctrl.compiler.kernel_traces import run
+from geomctrl.tracing.arrays import has_symbols, holds
 
 
 def over_batch(kernel: Callable, core: int, *arrays: np.ndarray) -> np.ndarray:

@@ -10,12 +10,12 @@ from typing import ClassVar
 import numpy as np
 
 from geomctrl.arguments import block_diagonal, checked, generator, rotation_residual
-from geomctrl.compiler.arrays import SymbolArray
-from geomctrl.compiler.tracing import run
+from geomctrl.compiler.kernel_traces import run
 from geomctrl.kernels import se3 as se3_kernels
 from geomctrl.kernels import so3 as so3_kernels
 from geomctrl.kernels import so3xr3 as so3xr3_kernels
 from geomctrl.kernels.jit import KernelTypeError
+from geomctrl.tracing.arrays import SymbolArray
 
 from . import se3, so3
 from .applied import matrix_of, over_batch, require_rotation

@@ -15,9 +15,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from geomctrl.arguments import checked, choice, same_batch
-from geomctrl.compiler.arrays import holds
 from geomctrl.errors import ArgumentError
 from geomctrl.kernels import se3 as kernels
+from geomctrl.tracing.arrays import holds
 
 from . import so3
 from .applied import differential, over_batch, require_rotation

@@ -14,9 +14,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from geomctrl.arguments import checked, choice
-from geomctrl.compiler.arrays import holds
 from geomctrl.errors import ArgumentError
 from geomctrl.kernels import so3 as kernels
+from geomctrl.tracing.arrays import holds
 
 from .applied import differential, over_batch, require_rotation
 

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from geomctrl.arguments import ROTATION_TOLERANCE, checked, generator, rotation_residual, same_batch
-from geomctrl.compiler.tracing import run
+from geomctrl.compiler.kernel_traces import run
 from geomctrl.kernels import configuration, tree
 from geomctrl.kernels.algorithms import Algorithm
 from geomctrl.kernels.couplings import fitting

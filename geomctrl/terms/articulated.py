@@ -11,13 +11,13 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from geomctrl.arguments import checked
-from geomctrl.compiler.arrays import has_symbols
 from geomctrl.errors import ArgumentError, ModelError
 from geomctrl.kernels import articulated_bodies as bodies
 from geomctrl.kernels import mass_matrix_inverse as inverses
 from geomctrl.kernels import operational_space
 from geomctrl.mechanism.mechanism import Mechanism, require_free_joints
 from geomctrl.mechanism.states import as_batch
+from geomctrl.tracing.arrays import has_symbols
 
 from .batches import REFUSED, not_positive, over_states, plain
 from .dynamics import mass_matrix_rate

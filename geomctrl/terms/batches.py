@@ -13,13 +13,13 @@ from typing import Any
 import numpy as np
 
 from geomctrl.arguments import count
-from geomctrl.compiler.arrays import has_symbols
-from geomctrl.compiler.batches import SHARE
 from geomctrl.errors import ModelError
 from geomctrl.kernels.algorithms import Algorithm
 from geomctrl.kernels.couplings import fitting
 from geomctrl.mechanism.mechanism import Mechanism
 from geomctrl.mechanism.states import as_batch
+from geomctrl.tracing.arrays import has_symbols
+from geomctrl.tracing.backends.batches import SHARE
 
 REFUSED = (ValueError, TypeError, KeyError)  # what an entry, or a table of options, raises for what it was not made for
 

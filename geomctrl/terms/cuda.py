@@ -8,12 +8,13 @@ from typing import Any
 import numpy as np
 
 from geomctrl.arguments import choice, path_of
-from geomctrl.compiler import gpu, ptx
 from geomctrl.compiler.arithmetic import Sizes
-from geomctrl.compiler.tracing import Trace, structure, trace
+from geomctrl.compiler.kernel_traces import structure, trace
 from geomctrl.errors import ArgumentError, GeomctrlError
 from geomctrl.files import whole
 from geomctrl.mechanism.mechanism import Mechanism, require_robot
+from geomctrl.tracing.backends import gpu, ptx
+from geomctrl.tracing.traces import Trace
 
 from .batches import over_states
 from .compiled import Term, compiled_term

@@ -29,12 +29,12 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from geomctrl.arguments import count
-from geomctrl.compiler.arrays import holds
 from geomctrl.errors import ArgumentError
 from geomctrl.kernels import curvature
 from geomctrl.kernels.couplings import fitting
 from geomctrl.mechanism.mechanism import Mechanism
 from geomctrl.mechanism.states import as_batch
+from geomctrl.tracing.arrays import holds
 
 from .articulated import mass_matrix_inverse, mass_matrix_solve
 from .batches import REFUSED, over_states, plain

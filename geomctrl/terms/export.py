@@ -10,12 +10,12 @@ from pathlib import Path
 import numpy as np
 
 from geomctrl.arguments import listed, path_of
-from geomctrl.compiler import c, c_files
 from geomctrl.compiler.arithmetic import Arithmetic, Sizes, evaluated
-from geomctrl.compiler.tracing import structure, trace
+from geomctrl.compiler.kernel_traces import structure, trace
 from geomctrl.errors import ArgumentError
 from geomctrl.mechanism.configuration import random_configuration
 from geomctrl.mechanism.mechanism import Mechanism, require_robot
+from geomctrl.tracing.backends import c, c_files
 
 from .compiled import FRAME_TERMS, Term, compiled_term
 from .kinematics import Representation, representation_number

@@ -15,8 +15,6 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from geomctrl.arguments import checked, count, number, require_rotation
-from geomctrl.compiler.arrays import on_symbols
-from geomctrl.compiler.untraceable import UntraceableError, caller
 from geomctrl.errors import ArgumentError
 from geomctrl.kernels import se3 as se3_kernels
 from geomctrl.kernels import so3 as so3_kernels
@@ -24,6 +22,8 @@ from geomctrl.lie import se3, so3
 from geomctrl.mechanism.configuration import integrate, neutral, random_configuration
 from geomctrl.mechanism.mechanism import Mechanism, require_robot
 from geomctrl.mechanism.states import one_configuration
+from geomctrl.tracing.arrays import on_symbols
+from geomctrl.tracing.untraceable import UntraceableError, caller
 
 from .kinematics import jacobian, pose
 

@@ -14,10 +14,10 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from geomctrl.arguments import checked
-from geomctrl.compiler.arrays import has_symbols
 from geomctrl.errors import ArgumentError, ModelError
 from geomctrl.mechanism.mechanism import Mechanism
 from geomctrl.mechanism.states import as_batch
+from geomctrl.tracing.arrays import has_symbols
 
 from .articulated import mass_matrix_solve
 

@@ -14,11 +14,11 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from geomctrl.compiler import budget
-from geomctrl.compiler.symbols import UntraceableError
 from geomctrl.control.compiled.proving import TracedClosedLoop, trace_closed_loop
 from geomctrl.control.contracts import Command, moved
 from geomctrl.control.plant import Plant
 from geomctrl.errors import ArgumentError
+from geomctrl.tracing.symbols import UntraceableError
 
 from .counterexample import Counterexample
 from .domain import State

@@ -8,14 +8,14 @@ from pathlib import Path
 from typing import Any
 
 from geomctrl.arguments import count, number
-from geomctrl.compiler.tracing import Trace
 from geomctrl.control.progress import shown
-from geomctrl.proofs.certificates import Certificate as Certificate
-from geomctrl.proofs.certificates import settle
-from geomctrl.proofs.claims import Ellipsoid as Ellipsoid
-from geomctrl.proofs.claims import claim_of
-from geomctrl.proofs.rechecking import Recheck as Recheck
-from geomctrl.proofs.rechecking import check
+from geomctrl.tracing.proofs.certificates import Certificate as Certificate
+from geomctrl.tracing.proofs.certificates import settle
+from geomctrl.tracing.proofs.claims import Ellipsoid as Ellipsoid
+from geomctrl.tracing.proofs.claims import claim_of
+from geomctrl.tracing.proofs.rechecking import Recheck as Recheck
+from geomctrl.tracing.proofs.rechecking import check
+from geomctrl.tracing.traces import Trace
 
 from .evidence import record
 

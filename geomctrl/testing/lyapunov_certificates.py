@@ -9,14 +9,14 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from geomctrl.arguments import checked, count, flag, number
-from geomctrl.compiler.symbols import add, mul, neg
 from geomctrl.control.contracts import started
 from geomctrl.control.plant import Plant, plant_of
 from geomctrl.control.progress import shown
 from geomctrl.errors import ArgumentError
 from geomctrl.mechanism.states import one_configuration, require_vectors
-from geomctrl.proofs.interpreted import enclosed
 from geomctrl.robot import Robot
+from geomctrl.tracing.proofs.interpreted import enclosed
+from geomctrl.tracing.symbols import add, mul, neg
 
 from .certificates.bodies import share
 from .certificates.branching import Progress, Task, prove, silent

@@ -7,8 +7,8 @@ import subprocess
 
 import pytest
 
-from geomctrl.compiler import gpu
 from geomctrl.errors import GeomctrlError
+from geomctrl.tracing.backends import gpu
 
 NOT_INSTALLED = "NVIDIA's ptxas is not installed (make cuda-tools)"
 

@@ -8,7 +8,7 @@ import re
 
 import numpy as np
 
-from geomctrl.compiler import host, ptx
+from geomctrl.tracing.backends import host, ptx
 
 STATE = """@at = internal global i64 0
 define internal i64 @state() alwaysinline nounwind {

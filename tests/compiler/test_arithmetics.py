@@ -12,7 +12,7 @@ import pytest
 
 from geomctrl import models
 from geomctrl.compiler.arithmetic import Arithmetic, Sizes, evaluated
-from geomctrl.compiler.tracing import structure
+from geomctrl.compiler.kernel_traces import structure
 from geomctrl.kernels import composite_bodies, joint_accelerations, newton_euler
 from geomctrl.testing import random_robot
 

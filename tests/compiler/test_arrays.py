@@ -8,9 +8,9 @@ import pytest
 from evaluation import evaluate
 
 from geomctrl import models, se3, so3
-from geomctrl.compiler.arrays import SymbolArray, symbol_array
-from geomctrl.compiler.stand_ins import numpy_on_symbols
-from geomctrl.compiler.symbols import Graph, UntraceableError
+from geomctrl.tracing.arrays import SymbolArray, symbol_array
+from geomctrl.tracing.patched_numpy import numpy_on_symbols
+from geomctrl.tracing.symbols import Graph, UntraceableError
 
 PANDA = models.panda()
 K = np.diag(np.arange(1.0, 8.0))

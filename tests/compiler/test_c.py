@@ -13,12 +13,13 @@ import pytest
 
 from geomctrl import models
 from geomctrl.compiler.arithmetic import Sizes
-from geomctrl.compiler.c import Function, Parameter, definition
 from geomctrl.compiler.catalogue import CATALOGUE
-from geomctrl.compiler.symbols import Graph, binary, where
-from geomctrl.compiler.tracing import Trace, structure
+from geomctrl.compiler.kernel_traces import structure
 from geomctrl.errors import ArgumentError, NameNotFoundError
 from geomctrl.testing import random_robot
+from geomctrl.tracing.backends.c import Function, Parameter, definition
+from geomctrl.tracing.symbols import Graph, binary, where
+from geomctrl.tracing.traces import Trace
 
 COMPILER = shutil.which("gcc") or shutil.which("cc")
 FLAGS = ["-std=c99", "-O1", "-Wall", "-Wextra", "-Wconversion", "-Werror"]

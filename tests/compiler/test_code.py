@@ -14,12 +14,13 @@ from hypothesis import strategies as st
 from traced_cases import ALGORITHMS, TREES, by_loops, flat, inputs_of, options_of
 
 from geomctrl import caches, models
-from geomctrl.compiler import budget, cache, code, entries, host
+from geomctrl.compiler import budget, code
 from geomctrl.compiler.code import Code
 from geomctrl.errors import ArgumentError, ModelError
 from geomctrl.kernels import articulated_bodies, composite_bodies, joint_accelerations, newton_euler, regressor
 from geomctrl.terms import factored
 from geomctrl.testing import random_robot, robots
+from geomctrl.tracing.backends import cache, entries, host
 
 
 @pytest.fixture

@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 
 from geomctrl import models
 from geomctrl.compiler.catalogue import CATALOGUE
-from geomctrl.compiler.derivatives import RULES, loads, pullback, tangents
-from geomctrl.compiler.symbols import COMMUTATIVE, FOLDED, Graph, binary, compare, unary, where
-from geomctrl.compiler.tracing import structure, trace
+from geomctrl.compiler.kernel_traces import structure, trace
+from geomctrl.tracing.derivatives import RULES, loads, pullback, tangents
+from geomctrl.tracing.symbols import COMMUTATIVE, FOLDED, Graph, binary, compare, unary, where
 
 ARITHMETIC = {"add": operator.add, "sub": operator.sub, "mul": operator.mul, "div": operator.truediv}
 POINTS = {"asin": 0.3, "acos": 0.3, "log": 1.7, "sqrt": 1.7, "abs": -0.8}
@@ -95,7 +95,7 @@ def test_forward_and_reverse_agree_on_a_robot_s_terms(seed):
 
 
 def graph_symbol(graph, at):
-    from geomctrl.compiler.symbols import Symbol
+    from geomctrl.tracing.symbols import Symbol
 
     return Symbol(graph, at)
 

@@ -6,9 +6,10 @@ from compiler.evaluation import OPERATIONS, evaluate
 
 from geomctrl import models
 from geomctrl.compiler.catalogue import CATALOGUE
-from geomctrl.compiler.fusion import FUSED, fused
-from geomctrl.compiler.symbols import Graph
-from geomctrl.compiler.tracing import Trace, structure, trace
+from geomctrl.compiler.kernel_traces import structure, trace
+from geomctrl.tracing.fusion import FUSED, fused
+from geomctrl.tracing.symbols import Graph
+from geomctrl.tracing.traces import Trace
 
 MEANING = {
     "product_plus": lambda a, b, c: a * b + c,

@@ -9,8 +9,8 @@ from fake_cuda import FakeCuda
 from traced_cases import dynamic_states as states
 
 from geomctrl import models
-from geomctrl.compiler import gpu, host
 from geomctrl.errors import ArgumentError, GeomctrlError, ModelError, NameNotFoundError
+from geomctrl.tracing.backends import gpu, host
 
 
 @pytest.fixture

@@ -5,8 +5,8 @@ import pytest
 from traced_cases import dynamic_states as states
 
 from geomctrl import models
-from geomctrl.compiler import gpu, ptx
 from geomctrl.errors import ArgumentError
+from geomctrl.tracing.backends import gpu, ptx
 
 NO_GPU = gpu.why_not()
 pytestmark = pytest.mark.skipif(NO_GPU is not None, reason=NO_GPU or "")

@@ -10,13 +10,14 @@ from evaluation import evaluate
 from kernel_on_host import NONE, HostKernel
 
 from geomctrl import models
-from geomctrl.compiler import ptx
 from geomctrl.compiler.arithmetic import Sizes
 from geomctrl.compiler.catalogue import CATALOGUE
-from geomctrl.compiler.symbols import Graph, binary, unary, where
-from geomctrl.compiler.tracing import Trace, structure, trace
+from geomctrl.compiler.kernel_traces import structure, trace
 from geomctrl.errors import ArgumentError, NameNotFoundError
 from geomctrl.testing import random_robot
+from geomctrl.tracing.backends import ptx
+from geomctrl.tracing.symbols import Graph, binary, unary, where
+from geomctrl.tracing.traces import Trace
 
 KINDS = ["free", "revolute", "prismatic", "helical", "cylindrical", "planar", "spherical"]
 ROBOTS = [

@@ -8,7 +8,8 @@ from evaluation import evaluate
 from hypothesis import given
 from hypothesis import strategies as st
 
-from geomctrl.compiler.symbols import (
+from geomctrl.compiler.kernel_traces import symbolic
+from geomctrl.tracing.symbols import (
     Condition,
     Graph,
     Symbol,
@@ -20,7 +21,6 @@ from geomctrl.compiler.symbols import (
     unary,
     where,
 )
-from geomctrl.compiler.tracing import symbolic
 
 
 def symbols(n=3):

@@ -10,10 +10,10 @@ import numpy as np
 import pytest
 from traced_cases import TREES, by_loops, inputs_of
 
-from geomctrl.compiler import host
-from geomctrl.compiler.llvm import module
-from geomctrl.compiler.tracing import structure, trace
+from geomctrl.compiler.kernel_traces import structure, trace
 from geomctrl.kernels import joint_accelerations
+from geomctrl.tracing.backends import host
+from geomctrl.tracing.backends.llvm import module
 
 TARGET = ("aarch64-unknown-linux-musl", "cortex-a76")
 EMULATOR = shutil.which("qemu-aarch64") or shutil.which("qemu-aarch64-static")

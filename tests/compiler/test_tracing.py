@@ -6,11 +6,11 @@ from evaluation import evaluate
 from traced_cases import ALGORITHMS, KINDS, TREES, by_loops, inputs_of, options_of
 
 from geomctrl import models
-from geomctrl.compiler.symbols import UntraceableError
-from geomctrl.compiler.tracing import structure, trace
+from geomctrl.compiler.kernel_traces import structure, trace
 from geomctrl.kernels import composite_bodies, joint_accelerations, newton_euler
 from geomctrl.kernels.algorithms import algorithm
 from geomctrl.testing import random_robot
+from geomctrl.tracing.symbols import UntraceableError
 
 FRAMES = ("pose", "jacobian", "jacobian_rate")  # of a body that small trees do not have
 

@@ -10,10 +10,10 @@ from scipy.optimize import nnls
 
 import geomctrl as gc
 from geomctrl import controllers, models, so3
-from geomctrl.compiler.symbols import UntraceableError
 from geomctrl.control.elastic_joints import with_rotors
 from geomctrl.control.references import Quintic, Sinusoids, Spline
 from geomctrl.control.smooth_references import Harmonic, RestToRest
+from geomctrl.tracing.symbols import UntraceableError
 
 COMPILER = shutil.which("cc") or shutil.which("gcc") or shutil.which("clang")
 ROBOTS = [models.panda(), models.quadruped(), models.three_spheres()]

@@ -10,7 +10,6 @@ import pytest
 
 import geomctrl as gc
 from geomctrl import controllers, integrators, models, testing
-from geomctrl.compiler.symbols import UntraceableError
 from geomctrl.control import closed_loop, way
 from geomctrl.control.closed_loop import Loop
 from geomctrl.control.compiled import choice, trace
@@ -20,6 +19,7 @@ from geomctrl.control.monitors import Monitor, default_monitors
 from geomctrl.control.references import Quintic, Sinusoids, Spline
 from geomctrl.control.smooth_references import Harmonic
 from geomctrl.integrators.step_control import StepControl
+from geomctrl.tracing.symbols import UntraceableError
 
 ROBOTS = {
     name: getattr(models, name)

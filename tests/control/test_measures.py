@@ -7,12 +7,12 @@ import pytest
 
 import geomctrl as gc
 from geomctrl import controllers, measures, models
-from geomctrl.compiler import host
 from geomctrl.control.compiled.machine import Machine
 from geomctrl.control.many import Case, outcomes
 from geomctrl.control.monitors import Monitor
 from geomctrl.control.references import Sinusoids
 from geomctrl.errors import ArgumentError
+from geomctrl.tracing.backends import host
 
 ARM = models.two_link()
 ALL = [

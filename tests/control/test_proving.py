@@ -7,12 +7,12 @@ import pytest
 
 import geomctrl as gc
 from geomctrl import controllers, models, testing
-from geomctrl.compiler.llvm import module
-from geomctrl.compiler.symbols import UntraceableError, is_symbol
 from geomctrl.control.compiled import proving
 from geomctrl.control.compiled.proving import trace_closed_loop
 from geomctrl.control.compiled.robot_numbers import inertial_parameters
 from geomctrl.control.references import Sinusoids, hold
+from geomctrl.tracing.backends.llvm import module
+from geomctrl.tracing.symbols import UntraceableError, is_symbol
 
 TREE = testing.random_robot(np.random.default_rng(3), ["free", "spherical", "revolute", "cylindrical"], [-1, 0, 0, 2])
 

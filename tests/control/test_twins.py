@@ -18,11 +18,11 @@ import pytest
 
 import geomctrl as gc
 from geomctrl import controllers, models
-from geomctrl.compiler.symbols import UntraceableError
 from geomctrl.control.closed_loop import Loop
 from geomctrl.control.compiled import choice
 from geomctrl.control.monitors import Monitor
 from geomctrl.integrators.tableaus import Tableau
+from geomctrl.tracing.symbols import UntraceableError
 
 GAIN, GAINS, TABLE = 1.0, np.array([1.0, 2.0]), {"gain": 1.0}
 HITS, LOGGER = itertools.count(), logging.getLogger(__name__)

@@ -3,12 +3,12 @@
 import numpy as np
 from compiler.evaluation import evaluate
 
-from geomctrl.compiler.arrays import requirements, symbol_array
 from geomctrl.compiler.code import Code
-from geomctrl.compiler.stand_ins import numpy_on_symbols
-from geomctrl.compiler.symbols import Condition, Graph
 from geomctrl.kernels import tree
 from geomctrl.robot import Robot
+from geomctrl.tracing.arrays import requirements, symbol_array
+from geomctrl.tracing.patched_numpy import numpy_on_symbols
+from geomctrl.tracing.symbols import Condition, Graph
 
 PLAIN = (bool, int, str, bytes, type(None), type, slice, range)
 

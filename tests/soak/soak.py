@@ -27,7 +27,7 @@ for folder in (TESTS.parent, TESTS.parent / "experiments", TESTS, TESTS / "contr
 
 import checks  # noqa: E402
 
-from geomctrl.compiler import cache  # noqa: E402
+from geomctrl.tracing.backends import cache  # noqa: E402
 
 LONGEST = 300.0  # s, for one check: more is a hang
 SHOWN = 10  # failures of a kind; then it is left alone

@@ -6,7 +6,7 @@ from oracles import assert_close, random_motion
 
 import geomctrl as gc
 from geomctrl import models
-from geomctrl.compiler import host
+from geomctrl.tracing.backends import host
 
 REPRESENTATIONS = ("body", "hybrid", "spatial", "mixed")
 PLACES = {"panda": "panda_hand_tcp", "quadruped": "FL_foot", "three_spheres": None, "two_link": "tip"}

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 import geomctrl as gc
 from geomctrl import inertia, models, testing
 from geomctrl.compiler.arithmetic import Arithmetic, Sizes, evaluated
-from geomctrl.compiler.tracing import structure
+from geomctrl.compiler.kernel_traces import structure
 from geomctrl.errors import ArgumentError, InertiaError
 from geomctrl.kernels import composite_bodies
 from geomctrl.terms import dynamics

@@ -5,13 +5,13 @@ import pytest
 
 import geomctrl as gc
 from geomctrl import controllers, inertia, references
-from geomctrl.compiler.arrays import symbol_array
-from geomctrl.compiler.derivatives import tangents
-from geomctrl.compiler.symbols import Graph, add, mul
 from geomctrl.constrained import ClosedLoops, Constraint
 from geomctrl.errors import ModelError
-from geomctrl.proofs.identities import identical
 from geomctrl.testing.properties import check_robot
+from geomctrl.tracing.arrays import symbol_array
+from geomctrl.tracing.derivatives import tangents
+from geomctrl.tracing.proofs.identities import identical
+from geomctrl.tracing.symbols import Graph, add, mul
 
 Y = (0.0, 1.0, 0.0)
 

@@ -9,12 +9,12 @@ import numpy as np
 import pytest
 
 from geomctrl import models, testing
-from geomctrl.compiler.untraceable import UntraceableError
 from geomctrl.errors import ArgumentError
-from geomctrl.proofs.branching import Branching
-from geomctrl.proofs.claims import claim_of
-from geomctrl.proofs.rechecking import uncovered
 from geomctrl.testing import certify
+from geomctrl.tracing.proofs.branching import Branching
+from geomctrl.tracing.proofs.claims import claim_of
+from geomctrl.tracing.proofs.rechecking import uncovered
+from geomctrl.tracing.untraceable import UntraceableError
 
 
 def rosenbrock(x):

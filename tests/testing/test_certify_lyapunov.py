@@ -6,8 +6,6 @@ from scipy.linalg import solve_continuous_lyapunov
 
 import geomctrl as gc
 from geomctrl import controllers, models, testing
-from geomctrl.compiler.symbols import Symbol, add, mul, neg
-from geomctrl.compiler.untraceable import UntraceableError
 from geomctrl.control.contracts import Command, Lyapunov
 from geomctrl.control.references import Sinusoids, hold
 from geomctrl.errors import ArgumentError
@@ -20,6 +18,8 @@ from geomctrl.testing.certificates.equations import equations
 from geomctrl.testing.certificates.quadratic import Bounds, Boxes, Form, inverse
 from geomctrl.testing.certificates.recheck import check, saved
 from geomctrl.testing.certificates.searching import Search
+from geomctrl.tracing.symbols import Symbol, add, mul, neg
+from geomctrl.tracing.untraceable import UntraceableError
 
 ARM = models.two_link()
 Q_D = np.array([0.5, 1.0])

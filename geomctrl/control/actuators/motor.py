@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from geomctrl.arguments import per_coordinate
-from geomctrl.compiler.arrays import scalar
+from geomctrl.tracing.arrays import scalar
 
 from .actuator import Actuator
 from .sizes import require_sizes

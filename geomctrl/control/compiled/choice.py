@@ -13,12 +13,12 @@ import numpy as np
 
 from geomctrl.compiler import budget
 from geomctrl.compiler.code import enabled
-from geomctrl.compiler.symbols import UntraceableError
 from geomctrl.control.monitors import Monitor, Sample
 from geomctrl.control.sensors.sensor import Truth
 from geomctrl.errors import ArgumentError, ModelError
 from geomctrl.lie.groups import Rn
 from geomctrl.mechanism.configuration import random_configuration
+from geomctrl.tracing.symbols import UntraceableError
 
 from .law import OF_STATE, agree
 from .loop_twins import is_memory, twins_of

@@ -21,19 +21,20 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from geomctrl.arguments import number, one_state
-from geomctrl.compiler import budget, c, c_files, cache, entries, host
-from geomctrl.compiler.arrays import SymbolArray, has_symbols, requirements, symbol_array
-from geomctrl.compiler.code import enabled, version
-from geomctrl.compiler.llvm import module
-from geomctrl.compiler.stand_ins import numpy_on_symbols
-from geomctrl.compiler.symbols import Condition, Graph, UntraceableError, both, where
-from geomctrl.compiler.tracing import Trace
+from geomctrl.compiler import budget
+from geomctrl.compiler.code import enabled
 from geomctrl.control.contracts import Command, Controller, started, wants_measurements
 from geomctrl.control.desired import time
 from geomctrl.errors import ArgumentError, ModelError, raised_in
 from geomctrl.mechanism.configuration import random_configuration
 from geomctrl.robot import Robot
 from geomctrl.terms.export import MEANINGS as OF_TERMS
+from geomctrl.tracing.arrays import SymbolArray, has_symbols, requirements, symbol_array
+from geomctrl.tracing.backends import c, c_files, cache, entries, host
+from geomctrl.tracing.backends.llvm import module
+from geomctrl.tracing.patched_numpy import numpy_on_symbols
+from geomctrl.tracing.symbols import Condition, Graph, UntraceableError, both, where
+from geomctrl.tracing.traces import Trace
 
 from .twins import Twins
 
@@ -290,7 +291,7 @@ def _command_of(shapes: dict[str, tuple[int, ...]]) -> Callable[[Any], Command]:
 
 def core(trace: Trace) -> int:
     """The address of the law's code, made or from disk."""
-    words = (trace.graph.nodes, trace.outputs, trace.sizes, trace.flag, trace.inputs, version(), host.lanes())
+    words = (trace.graph.nodes, trace.outputs, trace.sizes, trace.flag, trace.inputs, cache.version(), host.lanes())
     key = hashlib.sha256(repr(words).encode()).hexdigest()
     code = cache.kept(key, lambda: host.object_code(module(trace, [1], side=host.lanes())))
     return host.load(code, ["f_one"])[0]

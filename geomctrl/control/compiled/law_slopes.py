@@ -7,13 +7,14 @@ from typing import Any
 
 import numpy as np
 
-from geomctrl.compiler import budget, entries
-from geomctrl.compiler.derivatives import tangents
-from geomctrl.compiler.symbols import Symbol, UntraceableError
-from geomctrl.compiler.tracing import Trace
+from geomctrl.compiler import budget
 from geomctrl.control.contracts import Controller, started
 from geomctrl.errors import ArgumentError
 from geomctrl.robot import Robot
+from geomctrl.tracing.backends import entries
+from geomctrl.tracing.derivatives import tangents
+from geomctrl.tracing.symbols import Symbol, UntraceableError
+from geomctrl.tracing.traces import Trace
 
 from .law import OF_STATE, core, traced
 

@@ -13,9 +13,9 @@ from typing import Any
 
 import numpy as np
 
-from geomctrl.compiler import cache, host, loops
-from geomctrl.compiler.code import version
+from geomctrl.compiler import loops
 from geomctrl.compiler.loop_memory import Layout, Numbers, used_numbers
+from geomctrl.tracing.backends import cache, host
 
 from .trace import Column, TracedLoop
 
@@ -177,7 +177,7 @@ def _code(traced: TracedLoop, width: int) -> tuple[Numbers, Layout, int, int]:
     if known is None:
         numbers = Numbers(used_numbers(traced.equations), width)
         text, layout = loops.module(traced.equations, width, numbers, host.lanes())
-        key = hashlib.sha256(f"{version()} {text}".encode()).hexdigest()
+        key = hashlib.sha256(f"{cache.version()} {text}".encode()).hexdigest()
         code = cache.kept(key, lambda: host.object_code(text))
         run, look = host.load(code, ["run", "look"])
         known = traced.codes[width] = numbers, layout, run, look

@@ -19,9 +19,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from geomctrl.compiler.symbols import UntraceableError
 from geomctrl.kernels.primitives import codes
 from geomctrl.mechanism.mechanism import Mechanism
+from geomctrl.tracing.symbols import UntraceableError
 
 from .ownership import PLAIN, is_own, is_own_class, is_own_function, leaves_nothing, slots_of, word
 

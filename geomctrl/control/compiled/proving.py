@@ -19,20 +19,20 @@ from typing import Any
 
 import numpy as np
 
-from geomctrl.compiler import cache, entries, host
-from geomctrl.compiler.arrays import SymbolArray, requirements, symbol_array
-from geomctrl.compiler.batches import Batch
-from geomctrl.compiler.code import enabled, version
-from geomctrl.compiler.derivatives import loads, pullback, tangents
-from geomctrl.compiler.llvm import module
-from geomctrl.compiler.stand_ins import numpy_on_symbols
-from geomctrl.compiler.symbols import Condition, Graph, UntraceableError, both, where
-from geomctrl.compiler.tracing import Trace
+from geomctrl.compiler.code import enabled
 from geomctrl.control.closed_loop import Loop
 from geomctrl.control.contracts import Command
 from geomctrl.control.desired import evaluated_each_time
 from geomctrl.control.plant import Plant
 from geomctrl.integrators.explicit import is_vector_space
+from geomctrl.tracing.arrays import SymbolArray, requirements, symbol_array
+from geomctrl.tracing.backends import cache, entries, host
+from geomctrl.tracing.backends.batches import Batch
+from geomctrl.tracing.backends.llvm import module
+from geomctrl.tracing.derivatives import loads, pullback, tangents
+from geomctrl.tracing.patched_numpy import numpy_on_symbols
+from geomctrl.tracing.symbols import Condition, Graph, UntraceableError, both, where
+from geomctrl.tracing.traces import Trace
 
 from .choice import KEPT, met
 from .law import named, outputs_of
@@ -135,7 +135,7 @@ class TracedClosedLoop:
         """The addresses of a trace's code, made or from disk."""
         widths = [1] if kind == "one" else [host.lanes()]
         nodes = [(at, trace.graph.nodes[at]) for at in trace.graph.needed(trace.ends)]  # a graph grows, these stay
-        words = (nodes, trace.outputs, trace.inputs, kind, version(), host.lanes())
+        words = (nodes, trace.outputs, trace.inputs, kind, cache.version(), host.lanes())
         key = hashlib.sha256(repr(words).encode()).hexdigest()
         if key not in self._calls:
             code = cache.kept(key, lambda: host.object_code(module(trace, widths, side=host.lanes())))

@@ -8,10 +8,10 @@ from typing import Any
 
 import numpy as np
 
-from geomctrl.compiler.symbols import is_symbol
-from geomctrl.compiler.tracing import structure
+from geomctrl.compiler.kernel_traces import structure
 from geomctrl.kernels import tree
 from geomctrl.mechanism.joint import Joint
+from geomctrl.tracing.symbols import is_symbol
 
 MOST_KNOWN = 256
 

@@ -14,10 +14,19 @@ from typing import Any, cast
 
 import numpy as np
 
-from geomctrl.compiler.arrays import SymbolArray, require, requirements, symbol_array
 from geomctrl.compiler.loop_memory import Equations, Pair, Sampled, Stage
-from geomctrl.compiler.stand_ins import numpy_on_symbols
-from geomctrl.compiler.symbols import (
+from geomctrl.control.closed_loop import MOST_STEPS
+from geomctrl.control.desired import evaluated_each_time
+from geomctrl.control.monitors import Monitor, Sample
+from geomctrl.control.sensing import made_by
+from geomctrl.control.sensors.noise import normals
+from geomctrl.control.sensors.sensor import Truth
+from geomctrl.integrators.explicit import is_vector_space
+from geomctrl.kernels.marches import LARGEST_ANGLE
+from geomctrl.lie.groups import rotation
+from geomctrl.tracing.arrays import SymbolArray, require, requirements, symbol_array
+from geomctrl.tracing.patched_numpy import numpy_on_symbols
+from geomctrl.tracing.symbols import (
     Condition,
     Graph,
     Symbol,
@@ -29,16 +38,7 @@ from geomctrl.compiler.symbols import (
     operands,
     where,
 )
-from geomctrl.compiler.tracing import Trace
-from geomctrl.control.closed_loop import MOST_STEPS
-from geomctrl.control.desired import evaluated_each_time
-from geomctrl.control.monitors import Monitor, Sample
-from geomctrl.control.sensing import made_by
-from geomctrl.control.sensors.noise import normals
-from geomctrl.control.sensors.sensor import Truth
-from geomctrl.integrators.explicit import is_vector_space
-from geomctrl.kernels.marches import LARGEST_ANGLE
-from geomctrl.lie.groups import rotation
+from geomctrl.tracing.traces import Trace
 
 from .law import OF_STATE, named, outputs_of
 from .loop_twins import twins_of

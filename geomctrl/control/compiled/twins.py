@@ -17,13 +17,13 @@ from typing import Any
 
 import numpy as np
 
-from geomctrl.compiler.arrays import SymbolArray
 from geomctrl.compiler.code import Code
-from geomctrl.compiler.symbols import UntraceableError
-from geomctrl.compiler.unknown import Unknown, at_work
-from geomctrl.compiler.untraceable import heard
 from geomctrl.kernels import tree
 from geomctrl.mechanism.mechanism import Mechanism
+from geomctrl.tracing.arrays import SymbolArray
+from geomctrl.tracing.symbols import UntraceableError
+from geomctrl.tracing.untraceable import heard
+from geomctrl.tracing.untraceable_attribute import UntraceableAttribute, at_work
 
 from .memory import LIBRARY, MOST, Outside, array_word, in_cell
 from .ownership import PLAIN, is_own_class, is_own_function, slots_of, word
@@ -303,7 +303,7 @@ class Twins:
         return self._opaque(x, path)
 
     def _unknown(self, x: Any, path: str) -> Any:
-        return self._begin(x, Unknown(path, type(x)))
+        return self._begin(x, UntraceableAttribute(path, type(x)))
 
     def _done(self, twin: Any, path: str) -> Any:
         self._filled.append((twin, path, _content(twin)))

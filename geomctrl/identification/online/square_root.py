@@ -10,8 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from geomctrl.compiler.arrays import has_symbols
 from geomctrl.identification.compressed import triangle
+from geomctrl.tracing.arrays import has_symbols
 
 TINY = 1e-300
 SEEN = 1e-9  # relative size below which new rows have no direction that is known already

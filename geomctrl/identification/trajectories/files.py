@@ -10,9 +10,9 @@ from pathlib import Path
 import numpy as np
 
 from geomctrl.arguments import count, instance, listed, number, path_of
-from geomctrl.compiler.c_files import comment, identifier
 from geomctrl.errors import ArgumentError
 from geomctrl.files import write_text
+from geomctrl.tracing.backends.c_files import comment, identifier
 
 from .trajectory import Trajectory
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from geomctrl.proofs.identities import degree_in
+from geomctrl.tracing.proofs.identities import degree_in
 
 from .deciding import about_zero, largest
 from .quadratic import Bounds, Boxes, joined

@@ -6,7 +6,7 @@ import itertools
 
 import numpy as np
 
-from geomctrl.proofs.intervals import EPS
+from geomctrl.tracing.proofs.intervals import EPS
 
 from .quadratic import SAFE, Boxes, Form, scaled_eigenvalues
 

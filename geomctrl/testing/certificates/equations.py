@@ -1,7 +1,7 @@
 """What is to be proved of a closed loop, in a form that intervals bound tightly.
 
 V' as it comes, along the field, has M^-1 in it, the true parameters p in many places, and terms that cancel only
-because a law knows the robot. Three rewritings, each proved for the loop at hand by `proofs.identities`:
+because a law knows the robot. Three rewritings, each proved for the loop at hand by `tracing.proofs.identities`:
 
 power         V' = w . (tau - M a_ref - C v_ref - g) + U',  v_ref = v - w,  where V = 1/2 w . M w + U(q): no inversion,
               affine in p. It rests on Mdot - 2C being skew for the true robot.
@@ -21,18 +21,18 @@ from typing import Any
 
 import numpy as np
 
-from geomctrl.compiler import symbols
-from geomctrl.compiler.arrays import symbol_array
-from geomctrl.compiler.derivatives import loads, pullback, tangents
-from geomctrl.compiler.symbols import Symbol, add, div, mul, sub
-from geomctrl.compiler.untraceable import UntraceableError
 from geomctrl.control.compiled.proving import NUMBERS, TIME, TracedClosedLoop, trace_closed_loop
 from geomctrl.control.compiled.robot_numbers import inertial_parameters
 from geomctrl.control.plant import Plant
-from geomctrl.proofs.identities import chance, degree_in, identical
-from geomctrl.proofs.interpreted import Program
-from geomctrl.proofs.substitution import substituted
 from geomctrl.robot import Robot
+from geomctrl.tracing import symbols
+from geomctrl.tracing.arrays import symbol_array
+from geomctrl.tracing.derivatives import loads, pullback, tangents
+from geomctrl.tracing.proofs.identities import chance, degree_in, identical
+from geomctrl.tracing.proofs.interpreted import Program
+from geomctrl.tracing.proofs.substitution import substituted
+from geomctrl.tracing.symbols import Symbol, add, div, mul, sub
+from geomctrl.tracing.untraceable import UntraceableError
 
 # further arrays of the graph: q within sines and cosines, errors of the parameters, an acceleration, M^-1 row by row
 ANGLES, ERRORS, MOTION, INVERSE = range(7, 11)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from geomctrl.compiler.symbols import neg
-from geomctrl.proofs.interpreted import valued
+from geomctrl.tracing.proofs.interpreted import valued
+from geomctrl.tracing.symbols import neg
 
 from .branching import Outcome, Task, prove
 from .equations import Equations

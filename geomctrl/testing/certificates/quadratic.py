@@ -20,12 +20,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from geomctrl.compiler.derivatives import pullback, tangents
-from geomctrl.compiler.symbols import Symbol
-from geomctrl.proofs.identities import degree_in, identical
-from geomctrl.proofs.interpreted import Program
-from geomctrl.proofs.intervals import EPS
-from geomctrl.proofs.substitution import substituted
+from geomctrl.tracing.derivatives import pullback, tangents
+from geomctrl.tracing.proofs.identities import degree_in, identical
+from geomctrl.tracing.proofs.interpreted import Program
+from geomctrl.tracing.proofs.intervals import EPS
+from geomctrl.tracing.proofs.substitution import substituted
+from geomctrl.tracing.symbols import Symbol
 
 from .equations import AT, Equations
 

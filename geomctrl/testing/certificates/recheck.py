@@ -19,12 +19,12 @@ from typing import Any
 import numpy as np
 
 from geomctrl.arguments import count, path_of
-from geomctrl.compiler.tracing import Trace
 from geomctrl.errors import ArgumentError, GeomctrlError
-from geomctrl.proofs.certificates import saved_claim
-from geomctrl.proofs.claims import Claim as SavedClaim
-from geomctrl.proofs.rechecking import in_processes, uncovered
-from geomctrl.proofs.saved_code import Code
+from geomctrl.tracing.proofs.certificates import saved_claim
+from geomctrl.tracing.proofs.claims import Claim as SavedClaim
+from geomctrl.tracing.proofs.rechecking import in_processes, uncovered
+from geomctrl.tracing.proofs.saved_code import Code
+from geomctrl.tracing.traces import Trace
 
 from .branching import Task, at_ends
 from .deciding import SHARES, paid, payment, payments, signs

@@ -6,8 +6,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from geomctrl.compiler.derivatives import pullback
-from geomctrl.proofs.interpreted import Program
+from geomctrl.tracing.derivatives import pullback
+from geomctrl.tracing.proofs.interpreted import Program
 
 from .equations import Equations
 from .quadratic import Boxes

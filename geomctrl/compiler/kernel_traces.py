@@ -1,0 +1,126 @@
+"""Tracing: an algorithm of `kernels` run once on symbols, for a robot's structure.
+
+What is compiled in is the structure: the tree, the kinds of joints, and which numbers of placements, screws and gravity
+are 0 or +-1; of armatures, whether there is one. Everything else that the model array holds, the inertial parameters
+above all, is an input at run time, so that robots which differ in numbers only share one trace.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from geomctrl.kernels import tree
+from geomctrl.kernels.algorithms import Algorithm
+from geomctrl.tracing.arrays import holds_symbols, wrapped
+from geomctrl.tracing.symbols import Condition, Graph, UntraceableError, binary, both, is_symbol, unary, where
+from geomctrl.tracing.traces import Trace
+
+from .arithmetic import Arithmetic, Sizes, evaluated, on
+
+STRUCTURAL = 4e-16  # a number this near to 0, 1 or -1 is taken for it: one rounding, not a property of the robot
+
+
+class _Functions:
+    """math on symbols."""
+
+    pi = np.pi
+
+    def __getattr__(self, name: str):
+        if name == "atan2":
+            return lambda a, b: binary("atan2", a, b)
+        if name in ("sqrt", "sin", "cos", "tan", "asin", "acos", "exp", "log", "tanh"):
+            return lambda a: unary(name, a)
+        raise UntraceableError(f"math.{name} does not trace")
+
+
+def _fold(op: str):
+    def chosen(*args):
+        result = args[0]
+        for x in args[1:]:
+            result = binary(op, result, x)
+        return result
+
+    return chosen
+
+
+def symbolic() -> Arithmetic:
+    return Arithmetic(
+        _Functions(), where=where, minimum=_fold("min"), maximum=_fold("max"), absolute=lambda a: unary("abs", a)
+    )
+
+
+def run(kernel: Callable[..., Any], *arrays: Any) -> Any:
+    """kernel(*arrays), an entry of `kernels` that Python calls; on symbols where an argument holds one."""
+    try:
+        return kernel(*arrays)
+    except (TypeError, ValueError):  # it refuses symbols; asking first would cost every call
+        if not any(map(holds_symbols, arrays)):
+            raise
+    return wrapped(on(kernel, symbolic())(*map(_objects, arrays)))
+
+
+def _objects(x: Any) -> Any:
+    """An argument as kernels take it on symbols: the memory of an array of symbols, a copy of one of numbers."""
+    if not isinstance(x, np.ndarray):
+        return x
+    return x.view(np.ndarray) if x.dtype == object else x.astype(object)
+
+
+def structure(model: np.ndarray) -> np.ndarray:
+    """The model array with nan where a number is an input at run time, and its structural numbers exact."""
+    rows = model.reshape(-1, tree.WIDTH).copy()
+    whole = np.zeros(rows.shape, bool)
+    first, bodies = int(rows[-1, tree.FIRST]), np.arange(len(tree.body_records(model)))
+    ends = [-1]
+    if first:  # the tree of a coupled robot's independent joints is a second one
+        ends, bodies = [len(bodies), -2, -1], np.r_[bodies, first : len(rows) - 2]
+    whole[bodies, : tree.A] = whole[ends, : tree.GRAVITY] = True
+    known = np.where(np.abs(rows - np.round(rows)) <= STRUCTURAL, np.round(rows), np.nan)
+    known[np.abs(known) > 1.0] = np.nan
+    known[bodies, tree.J : tree.S] = np.nan
+    known[bodies, tree.ARMATURE] = np.where(rows[bodies, tree.ARMATURE] == 0.0, 0.0, np.nan)
+    return (np.where(whole, rows, known) + 0.0).ravel()  # no -0.0
+
+
+def trace(
+    algorithm: Algorithm,
+    pattern: np.ndarray,
+    options: dict[str, Any],
+    given: tuple[str, ...] = (),
+    *,
+    guarded: bool = False,
+) -> Trace:
+    """Run the algorithm on symbols for a robot of structure `pattern`.
+
+    options: values of its integer options; an array that is left out is an input at run time. given: the optional
+    inputs that there are. guarded: the flag is false also for a configuration whose poses are none. Raises
+    UntraceableError where the kernel asks what a symbol can not know.
+    """
+    graph = Graph()
+    model = np.array([graph.load(0, k) if np.isnan(x) else x for k, x in enumerate(pattern.tolist())] + [None])[:-1]
+    sizes = Sizes(pattern, options)
+    arrays, lengths = [], []
+
+    def fresh(length: int) -> np.ndarray:
+        lengths.append(length)
+        out = np.empty(length, object)
+        out[:] = [graph.load(len(lengths), k) for k in range(length)]
+        return out
+
+    for x in algorithm.inputs:
+        arrays.append(np.empty(0, object) if x.optional and x.name not in given else fresh(sizes.of(x)))
+    for x in algorithm.options:
+        runtime = x.is_array and x.name not in options
+        arrays.append(fresh(sizes.of(x)).reshape(sizes.shape(x)) if runtime else options[x.name])
+    good, outputs = evaluated(algorithm, sizes, model, arrays, symbolic())
+    for x, q in zip(algorithm.inputs, arrays):
+        if guarded and x.shape == ("nq",):
+            good = both(good, on(tree.good_poses, symbolic())(model, q))
+    flag = graph.operand(good) if isinstance(good, Condition) else None
+    if good is False:
+        raise UntraceableError(f"{algorithm.py_func.__name__} has no result for this structure")
+    ends = tuple(graph.operand(x if is_symbol(x) else float(x)) for y in outputs for x in y.ravel())
+    return Trace(graph, tuple(lengths), ends, tuple(y.size for y in outputs), flag)

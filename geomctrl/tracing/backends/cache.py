@@ -1,0 +1,38 @@
+"""The compiler's object code on disk: one file for what is compiled, named by all that it depends on (see `caches`)."""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+from collections.abc import Callable
+from pathlib import Path
+
+from geomctrl import caches
+
+from . import host
+
+ENTRY_NAMES = {"one": ["f_one"], "many": ["f_many", "f_work"]}  # functions of the object code for one state, for many
+
+
+@functools.cache
+def version() -> str:
+    """A hash of the sources that decide what a trace becomes: object code is kept under this hash."""
+    digest, package = hashlib.sha256(), Path(__file__).parents[1]
+    for path in sorted((*package.glob("*.py"), *package.glob("backends/*.py"))):
+        digest.update(path.read_bytes())
+    return digest.hexdigest()
+
+
+def kept(key: str, make: Callable[[], bytes]) -> bytes:
+    """The object code with this key: from disk, or made and kept there."""
+    name = caches.file_name((key, host.description()), ".o")
+    code = caches.read(_folders(), name, bytes)
+    if code is None:
+        code = make()
+        caches.write(_folders(), name, code)
+    return code
+
+
+@functools.cache
+def _folders() -> tuple[Path, ...]:
+    return caches.folders(Path(__file__).parent)

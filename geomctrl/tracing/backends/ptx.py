@@ -1,0 +1,328 @@
+"""PTX from a trace: a kernel for NVIDIA's GPUs, one state a thread. Text from text: no GPU and no toolkit is needed.
+
+    NAME(numbers of the model..., states, inputs..., outputs..., report)
+
+Numbers of the model are arguments by value: they lie in the constant bank, which every operation reads at no cost.
+Inputs and outputs are arrays (states, numbers) in C order, and a thread reads and writes its own row. A warp's load of
+one column touches as many lines as its rows have, but the loads of a row together use every byte of these lines, and
+the rows of all warps at work fit the first level of the cache (Panda, inverse dynamics: 84 of 256 KiB). Passing rows
+through shared memory would save partial writes to the second level and cost barriers and code.
+
+report: the address of a 64-bit number, or 0. The kernel lowers it to the number of the first state without a result:
+one with nan or infinity in it, with a pose that is none, or for which the algorithm fails. Its outputs are nan.
+
+A function with more numbers alive than a thread has registers keeps some in the thread's own memory, chosen here: left
+to itself, ptxas moves two to four times as much for long ones. Bytes written + read by a thread, sm_90, doubles:
+
+                              operations      ptxas alone   as made here
+    Panda, forward dynamics         2542          72 + 72      328 + 328
+    quadruped, forward dynamics     7224      7128 + 8816    2904 + 3240
+    quadruped, terms                9221    10152 + 11768    3040 + 3040
+    chain of 30, inverse            8118      2112 + 2184    2208 + 2256
+    chain of 30, forward           17763    14088 + 20264    7784 + 9932
+
+Functions that call each other on numbers in that memory were tried (pieces of 600, 1200, 2400 operations): more traffic
+than this, fewer registers only where the occupancy that they buy is lost to it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from geomctrl.arguments import count
+from geomctrl.errors import ArgumentError
+from geomctrl.tracing.polynomials import REDUCIBLE
+from geomctrl.tracing.registers import steps
+from geomctrl.tracing.symbols import operands
+from geomctrl.tracing.traces import Trace
+
+from . import host
+from .angles import reduced
+from .elementary import LIBRARY, WAVE, Wave, reduced_sin_cos
+from .ir import Vector
+from .llvm import CONDITIONS, Line
+
+THREADS = 128  # of a block at most
+PROCESSORS = (70, 75, 80, 86, 89, 90)  # code for one runs on all that follow
+PARAMETERS = 32764  # bytes of a kernel's arguments at most
+# The wave of single precision: 11 + 11 + 24 bits of pi / 2, minimax polynomials off by 2e-9.
+WAVE_FLOAT = Wave(
+    (1.5703125, 0.0004837512969970703, 7.549790126404332e-08),
+    (-0.16666650772094727, 0.008331977762281895, -0.00019495576270855963),
+    (0.04166664555668831, -0.0013887366512790322, 2.4438386390102096e-05),
+)
+WAVES = {"double": (WAVE, REDUCIBLE), "float": (WAVE_FLOAT, 1e4)}  # and up to which angle
+AT_HAND = {"double": 104, "float": 208}  # numbers that registers hold, beside addresses and what is at work
+GLOBAL = "ptr addrspace(1)"
+STATE = """declare i32 @llvm.nvvm.read.ptx.sreg.tid.x()
+declare i32 @llvm.nvvm.read.ptx.sreg.ctaid.x()
+declare i32 @llvm.nvvm.read.ptx.sreg.ntid.x()
+define internal i64 @state() alwaysinline nounwind {
+  %thread = call i32 @llvm.nvvm.read.ptx.sreg.tid.x()
+  %block = call i32 @llvm.nvvm.read.ptx.sreg.ctaid.x()
+  %threads = call i32 @llvm.nvvm.read.ptx.sreg.ntid.x()
+  %thread64 = zext i32 %thread to i64
+  %block64 = zext i32 %block to i64
+  %threads64 = zext i32 %threads to i64
+  %before = mul i64 %block64, %threads64
+  %state = add i64 %before, %thread64
+  ret i64 %state
+}"""
+
+
+def processor(capability: tuple[int, int]) -> str:
+    """The newest processor that code is made for and that one of this compute capability is or follows: "sm_90"."""
+    try:
+        major, minor = capability
+        capability = count("capability", major), count("capability", minor)
+    except (TypeError, ValueError):
+        raise ArgumentError(
+            f"capability: expected two whole numbers, (9, 0) for example, got {capability!r:.80}"
+        ) from None
+    known = [p for p in PROCESSORS if p <= 10 * capability[0] + capability[1]]
+    if not known:
+        raise ArgumentError(f"capability: expected 7.0 or more, got {capability[0]}.{capability[1]}")
+    return f"sm_{known[-1]}"
+
+
+def library_functions(trace: Trace) -> list[str]:
+    """What the trace needs of NVIDIA's libdevice. Square roots, sines and cosines are not among it."""
+    nodes = trace.graph.nodes
+    return sorted({nodes[at][0] for at in trace.graph.needed(trace.ends)} & set(LIBRARY))
+
+
+def ptx(
+    trace: Trace,
+    capability: tuple[int, int],
+    *,
+    real: str = "double",
+    name: str = "f",
+    blocks: int = 0,
+    libdevice: bytes = b"",
+) -> str:
+    """The kernel's PTX; see the module's docstring for its arguments.
+
+    real: "double" or "float". blocks: how many of THREADS a multiprocessor is to
+    hold, which bounds the registers; 0: no bound. libdevice: NVIDIA's bitcode, for traces with `library_functions`.
+    """
+    wanted = library_functions(trace)
+    if wanted and not libdevice:
+        raise ArgumentError(
+            f"libdevice: expected NVIDIA's bitcode, which the trace needs for {', '.join(wanted)}, got none"
+        )
+    return host.ptx(module(trace, real, name, blocks), processor(capability), libdevice)
+
+
+def module(trace: Trace, real: str = "double", name: str = "f", blocks: int = 0) -> str:
+    """The kernel as LLVM's text."""
+    kernel = Kernel(trace, real)
+    t, suffix = kernel.vector.type, kernel.vector.suffix
+    bounds = [f'!"maxntidx", i32 {THREADS}', *([f'!"minctasm", i32 {blocks}'] if blocks else [])]
+    declared = [
+        f"declare {t} @__nv_{op}{kernel.mark}({', '.join([t] * LIBRARY[op])}) nounwind"
+        for op in library_functions(trace)
+    ]
+    return "\n".join(
+        [
+            STATE,
+            *(f"declare {t} @llvm.{x}.{suffix}({t})" for x in ("sqrt", "fabs", "rint", "floor")),
+            *declared,
+            reduced(),
+            kernel.text(name),
+            '!0 = !{!"branch_weights", i32 100000, i32 1}',
+            "!nvvm.annotations = !{!1}",
+            f"!1 = !{{ptr @{name}, {', '.join(bounds)}}}",
+        ]
+    )
+
+
+class Kernel(Line):
+    """The kernel of a trace while it is written. `numbers`: which of the model array are its first arguments."""
+
+    def __init__(self, trace: Trace, real: str = "double"):
+        super().__init__(trace, Vector(1, real))
+        self.outputs, self.mark, self.align = trace.sizes, "" if real == "double" else "f", 8 if real == "double" else 4
+        self.zero = self.vector.constant(0.0)
+        self.infinite = self.zero  # a sum of 0 x over all inputs x: nan where one is not finite
+        loads = (self.nodes[at] for at in trace.graph.needed(trace.ends) if self.nodes[at][0] == "load")
+        self.numbers = sorted(index for _, array, index in loads if array == 0)
+        size = (self.align * len(self.numbers)) + 8 * (len(trace.inputs) + len(trace.sizes) + 2)
+        if size > PARAMETERS:
+            raise ArgumentError(
+                f"the robot has too many numbers for a kernel's arguments: {size} of {PARAMETERS} bytes"
+            )
+
+    def text(self, name: str) -> str:
+        inputs = [f"%in{k}" for k in range(len(self.trace.inputs))]
+        outputs = [f"%out{k}" for k in range(len(self.outputs))]
+        arguments = [
+            *(f"{self.vector.type} %m{index}" for index in self.numbers),
+            "i64 %states",
+            *(f"{GLOBAL} noalias readonly {x}" for x in inputs),
+            *(f"{GLOBAL} noalias {x}" for x in (*outputs, "%report")),
+        ]
+        self.do("%b = call i64 @state()")
+        self.do(f"br i1 {self.let('icmp slt i64 %b, %states')}, label %angles, label %exit")
+        self.block("angles")
+        self.rows = {x: self._row(x, n) for x, n in zip((*inputs, *outputs), (*self.trace.inputs, *self.outputs))}
+        self.loads: dict[tuple[int, int], str] = {}
+        self._reduce_angles()
+        self._straight_line()
+        self._judge()
+        return "\n".join([f"define ptx_kernel void @{name}({', '.join(arguments)}) nounwind {{", *self.lines, "}"])
+
+    def compute(self, ends: Iterable[int]) -> None:
+        """Write what the nodes `ends` are made of, none of them a sine or cosine."""
+        for at in self.trace.graph.needed(ends):
+            op, *args = self.nodes[at]
+            if at not in self.values and op not in ("const", "load"):
+                self.values[at] = self.made(op, [self.value(x) for x in args])
+
+    def block(self, label: str) -> None:
+        self.lines.append(f"{label}:")
+
+    # --- numbers ---
+
+    def _row(self, array: str, size: int) -> str:
+        return self.element(array, self.let(f"mul i64 %b, {size}"))
+
+    def element(self, base: str, index: int | str) -> str:
+        return self.let(f"getelementptr {self.vector.type}, {GLOBAL} {base}, i64 {index}")
+
+    def loaded(self, array: int, index: int) -> str:
+        if array == 0:
+            return f"%m{index}"
+        if (array, index) not in self.loads:
+            at = self.element(self.rows[f"%in{array - 1}"], index)
+            x = self.let(f"load {self.vector.type}, {GLOBAL} {at}, align {self.align}")
+            self.loads[array, index] = x
+            self.infinite = self.operation("fadd", self.infinite, self.operation("fmul", x, self.zero))
+        return self.loads[array, index]
+
+    def made(self, op: str, ends: list[str]) -> str:
+        return self.call(f"__nv_{op}{self.mark}", *ends) if op in LIBRARY else super().made(op, ends)
+
+    # --- sines and cosines ---
+
+    def _reduce_angles(self) -> None:
+        """All angles that do not depend on a sine, before the straight line begins: it then has no branch."""
+        graph, nodes = self.trace.graph, self.nodes
+        angles = dict.fromkeys(nodes[at][1] for at in graph.needed(self.trace.ends) if nodes[at][0] in ("sin", "cos"))
+        first = [x for x in angles if not any(nodes[at][0] in ("sin", "cos") for at in graph.needed([x]))]
+        self.compute(first)
+        self.angles = dict(zip(first, self.reduced([self.value(x) for x in first]) if first else []))
+
+    def reduced(self, angles: list[str]) -> list[str]:
+        """The angles modulo 2 pi if one of them is beyond what the polynomials' own reduction can, else as they are."""
+        t, (_, largest) = self.vector.type, WAVES[self.vector.real]
+        self.blocks += 1
+        ask, far, near = (f"{word}{self.blocks}" for word in ("ask", "far", "near"))
+        self.do(f"br label %{ask}")
+        self.block(ask)
+        sizes = [self.call(f"llvm.fabs.{self.vector.suffix}", x) for x in angles]
+        beyond = [self.let(f"fcmp ogt {t} {x}, {self.vector.constant(largest)}") for x in sizes]
+        one = beyond[0]
+        for other in beyond[1:]:
+            one = self.let(f"or i1 {one}, {other}")
+        self.do(f"br i1 {one}, label %{far}, label %{near}")
+        self.block(far)
+        done = [self.let(f"select i1 {out}, {t} {self._modulo(x)}, {t} {x}") for x, out in zip(angles, beyond)]
+        self.do(f"br label %{near}")
+        self.block(near)
+        return [self.let(f"phi {t} [{x}, %{ask}], [{y}, %{far}]") for x, y in zip(angles, done)]
+
+    def _modulo(self, x: str) -> str:
+        if self.vector.real == "double":
+            return self.let(f"call double @reduced(double {x})")
+        y = self.let(f"call double @reduced(double {self.let(f'fpext float {x} to double')})")
+        return self.let(f"fptrunc double {y} to float")
+
+    def wave(self, x: int) -> tuple[str, str]:
+        if x not in self.waves:
+            angle = self.angles[x] if x in self.angles else self.reduced([self.value(x)])[0]
+            self.waves[x] = reduced_sin_cos(self, angle, WAVES[self.vector.real][0])
+        return self.waves[x]
+
+    # --- the straight line ---
+
+    def _straight_line(self) -> None:
+        """All nodes, outputs stored as soon as they are there, what registers can not hold in the thread's memory."""
+        nodes, t = self.nodes, self.vector.type
+        places = self._places()
+        for at in places:
+            if nodes[at][0] in ("const", "load"):
+                self._store(at, places)
+        missing = [at for at in self.trace.graph.needed(self.trace.ends) if at not in self.values]
+        order = [at for at in missing if nodes[at][0] not in ("const", "load")]
+        memory: dict[int, str] = {}
+        for step, at in steps(order, self._used, self._counts, AT_HAND[self.vector.real]):
+            if step == "make":
+                op, *ends = nodes[at]
+                wave = op in ("sin", "cos")
+                self.values[at] = (
+                    self.wave(ends[0])[op == "cos"] if wave else self.made(op, list(map(self.value, ends)))
+                )
+                self._store(at, places)
+            elif step == "keep":
+                memory[at] = self.let(f"getelementptr {t}, ptr %memory, i64 {len(memory)}")
+                self.do(f"store volatile {t} {self.value(at)}, ptr {memory[at]}, align {self.align}")
+            else:  # volatile: LLVM does not carry it in a register either
+                self.values[at] = self.let(f"load volatile {t}, ptr {memory[at]}, align {self.align}")
+        if memory:  # at an address that is known at run time only: else ptxas would carry the numbers in registers
+            self.lines[:0] = [
+                f"  %room = alloca {t}, i64 {len(memory)}, align {self.align}",
+                "  %zero = lshr i64 %states, 62",
+                f"  %memory = getelementptr {t}, ptr %room, i64 %zero",
+            ]
+
+    def _used(self, at: int) -> tuple[int, ...]:
+        """A node's operands; those of a sine are used by `_reduce_angles`."""
+        waved = self.nodes[at][0] in ("sin", "cos") and self.nodes[at][1] in self.angles
+        return () if waved else operands(self.nodes[at])
+
+    def _counts(self, at: int) -> bool:
+        """Whether a node takes a register: constants and the model's numbers do not, truths have their own."""
+        op, *rest = self.nodes[at]
+        return op not in CONDITIONS and op != "const" and (op != "load" or rest[0] != 0)
+
+    def _places(self) -> dict[int, list[tuple[str, int]]]:
+        """For each node that is an output, the rows and columns where it is stored."""
+        ends, places = iter(self.trace.outputs), {}
+        for k, size in enumerate(self.outputs):
+            for column in range(size):
+                places.setdefault(next(ends), []).append((self.rows[f"%out{k}"], column))
+        return places
+
+    def _store(self, at: int, places: dict[int, list[tuple[str, int]]]) -> None:
+        for row, column in places.get(at, ()):
+            target = self.element(row, column)
+            self.do(f"store {self.vector.type} {self.value(at)}, {GLOBAL} {target}, align {self.align}")
+
+    # --- states without a result ---
+
+    def _judge(self) -> None:
+        """Where there is no result, the outputs become nan and the report is lowered."""
+        t = self.vector.type
+        for array, size in enumerate(self.trace.inputs, 1):
+            for index in range(size):
+                self.loaded(array, index)
+        good = self.let(f"fcmp ord {t} {self.infinite}, {self.zero}")
+        if self.trace.flag is not None:
+            good = self.let(f"and i1 {good}, {self.value(self.trace.flag)}")
+        self.do(f"br i1 {good}, label %exit, label %bad0, !prof !0")
+        for k, size in enumerate(self.outputs):
+            self.block(f"bad{k}")
+            self.do(f"br label %fill{k}")
+            self.block(f"fill{k}")
+            self.do(f"%i{k} = phi i64 [0, %bad{k}], [%j{k}, %fill{k}]")
+            target = self.element(self.rows[f"%out{k}"], f"%i{k}")
+            self.do(f"store {t} {self.vector.constant(float('nan'))}, {GLOBAL} {target}, align {self.align}")
+            self.do(f"%j{k} = add i64 %i{k}, 1")
+            self.do(f"br i1 {self.let(f'icmp slt i64 %j{k}, {size}')}, label %fill{k}, label %bad{k + 1}")
+        self.block(f"bad{len(self.outputs)}")
+        self.do(f"br i1 {self.let(f'icmp ne {GLOBAL} %report, null')}, label %tell, label %exit")
+        self.block("tell")
+        self.let(f'atomicrmw umin {GLOBAL} %report, i64 %b syncscope("device") monotonic, align 8')
+        self.do("br label %exit")
+        self.block("exit")
+        self.do("ret void")

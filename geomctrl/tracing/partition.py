@@ -1,0 +1,71 @@
+"""How a trace is cut into stretches that a code generator can digest."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import accumulate, pairwise
+
+from .symbols import operands
+from .traces import Trace
+
+STRETCH = 600  # operations: from 400 to 1000 it makes no difference
+
+
+class Plan:
+    """In which stretch each node of a trace is computed, and where in memory what others need of it lies.
+
+    The code generator's time grows faster than the length of what it is given, and it is lost among thousands of values
+    at once: a long line is cut into stretches, functions that hand each other numbers in memory. Sines and cosines of
+    inputs come first; `slots` numbers hold their arguments, them, and what crosses a cut. together: how many of those
+    lie side by side. apart: each output is an array of its own. stretch: operations of one, about.
+    """
+
+    def __init__(self, trace: Trace, together: int = 1, *, apart: bool = False, stretch: int = STRETCH):
+        self.trace, self.nodes, self.apart = trace, trace.graph.nodes, apart
+        self.output_starts = [0, *accumulate(trace.sizes)]
+        self.starts = [0, *accumulate(trace.inputs)]
+        needed = trace.graph.needed(trace.ends)
+        self.angles = list(dict.fromkeys(self.nodes[at][1] for at in needed if self.is_wave(at)))
+        self.rows = -(-len(self.angles) // together) * together
+        where = {at: self.rows + k for k, at in enumerate(self.angles)}
+        self.slot = {at: where[x] + self.rows * (op == "cos") for at, op, x in self._waves(needed)}
+        work = [at for at in needed if self.is_operation(at)]
+        count = max(1, round(len(work) / stretch))
+        ends = [len(work) * k // count for k in range(count + 1)]
+        self.stretches = [work[a:b] for a, b in pairwise(ends)]
+        self.slots = 3 * self.rows + self._crossing()
+        self.outputs: dict[int, list[int]] = {}
+        for k, at in enumerate(trace.outputs):
+            self.outputs.setdefault(at, []).append(k)
+
+    def is_wave(self, at: int) -> bool:
+        """The sine or cosine of an input."""
+        op, *args = self.nodes[at]
+        return op in ("sin", "cos") and self.nodes[args[0]][0] == "load"
+
+    def is_operation(self, at: int) -> bool:
+        return self.nodes[at][0] not in ("const", "load") and not self.is_wave(at)
+
+    def _waves(self, needed: list[int]) -> Iterator[tuple[int, str, int]]:
+        return ((at, *self.nodes[at][:2]) for at in needed if self.is_wave(at))
+
+    def _crossing(self) -> int:
+        """Slots for what a later stretch needs; a slot is free again after the last that does. Returns how many."""
+        last: dict[int, int] = {}
+        for k, stretch in enumerate(self.stretches):
+            last.update((x, k) for at in stretch for x in operands(self.nodes[at]))
+        if self.trace.flag is not None:
+            last[self.trace.flag] = len(self.stretches)
+        free: list[int] = []
+        ending: list[list[int]] = [[] for _ in range(len(self.stretches) + 1)]
+        made = 0
+        for k, stretch in enumerate(self.stretches):
+            for at in stretch:
+                if last.get(at, k) > k and len(self.stretches) > 1:
+                    if not free:
+                        free, made = [made], made + 1
+                    place = free.pop()
+                    self.slot[at] = 3 * self.rows + place
+                    ending[last[at]].append(place)
+            free += ending[k]
+        return made

@@ -1,0 +1,241 @@
+"""Enclosures: what a traced function can be on a box of inputs, with every rounding accounted for.
+
+    trace = functions.traced(f, n)         # a user's f(x), x of n numbers, or any other `traces.Trace`
+    enclosure = Enclosure(trace)
+    lo, hi = enclosure(lows, highs)        # (boxes, n) each -> (boxes, outputs) each
+
+For every x with lows <= x <= highs, the exact real value of every output, all of its constants being the doubles that
+they are, lies within lo and hi. Ends are never nan; -inf and inf where nothing is known or the function is not defined
+somewhere in the box. A box may be a point, lows == highs.
+"""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from geomctrl.arguments import exactly
+from geomctrl.errors import ArgumentError
+from geomctrl.tracing.backends import cache, host
+from geomctrl.tracing.backends.batches import Batch
+from geomctrl.tracing.backends.llvm import module
+from geomctrl.tracing.fusion import fused
+from geomctrl.tracing.symbols import Graph, both, where
+from geomctrl.tracing.traces import Trace
+
+from . import intervals
+from .intervals import ENTIRE, INF, Interval, Truth, point
+
+Input = tuple[int, int]  # the number of an input array, an index in it
+LO, HI = 1, 2  # the input arrays of an enclosure's trace; array 0 holds the numbers that are no intervals
+
+TOTAL: dict[str, Callable[..., Any]] = {
+    "add": intervals.plus,
+    "sub": intervals.minus,
+    "neg": intervals.negative,
+    "mul": intervals.times,
+    "abs": intervals.absolute,
+    "min": intervals.smaller,
+    "max": intervals.larger,
+    "sin": intervals.sine,
+    "cos": intervals.cosine,
+    "exp": intervals.exponential,
+    "tanh": intervals.hyperbolic_tangent,
+    "lt": intervals.is_less,
+    "le": intervals.is_at_most,
+    "eq": intervals.is_equal,
+    "and": intervals.conjunction,
+    "not": intervals.negation,
+}
+PARTIAL: dict[str, Callable[..., Any]] = {  # -> (interval, whether the function is defined and continuous there)
+    "div": intervals.over,
+    "sqrt": intervals.root,
+    "tan": intervals.tangent,
+    "log": intervals.logarithm,
+    "asin": intervals.arcsine,
+    "acos": intervals.arccosine,
+    "atan2": intervals.angle,
+    "floor": intervals.whole,
+}
+JUMPS = {"atan2", "floor"}  # of these, which are defined everywhere
+
+
+class Enclosed(NamedTuple):
+    """What is known of a node on a box: an Interval or a Truth, and the conditions under which, all over the box,
+
+    defined: it has a value; smooth: it is continuous, and almost everywhere differentiable as `tracing.derivatives`
+    says. A mean value form takes the latter, however finite the slopes; abs, min and max are smooth in that sense, a
+    `where` that is not decided is not.
+    """
+
+    value: Any
+    defined: Any = True
+    smooth: Any = True
+
+
+class Evaluation:
+    """The nodes of a graph in intervals, as symbols of another graph or numbers.
+
+    given: the interval of an input (array, index).
+    """
+
+    def __init__(self, graph: Graph, given: Callable[[int, int], Interval]):
+        self.nodes, self.graph, self.given = graph.nodes, graph, given
+        self.known: dict[int, Enclosed] = {}
+        self.powers: dict[int, tuple[int, int]] = {}  # node: (base, exponent)
+
+    def of(self, ends: Iterable[int]) -> list[Enclosed]:
+        ends = list(ends)
+        for at in self.graph.needed(ends):
+            if at not in self.known:
+                self.known[at] = self._enclosed(at, *self.nodes[at])
+        return [self.known[at] for at in ends]
+
+    def _enclosed(self, at: int, op: str, *rest: Any) -> Enclosed:
+        if op == "load":
+            return Enclosed(self.given(*rest))
+        if op == "const":
+            return _constant(rest[0])
+        args = [self.known[x] for x in rest]
+        if op == "where":
+            return _chosen(*args)
+        values = [x.value for x in args]
+        defined, smooth = _all(x.defined for x in args), _all(x.smooth for x in args)
+        if op in PARTIAL:
+            value, continuous = PARTIAL[op](*values)
+            return Enclosed(value, defined if op in JUMPS else both(defined, continuous), both(smooth, continuous))
+        if op == "mul":
+            value = self._product(at, *rest)
+        elif op in ("lt", "le", "eq") and rest[0] == rest[1]:
+            value = Truth(op != "lt", op == "lt")
+        else:
+            value = TOTAL[op](*values)
+        return Enclosed(value, defined, smooth)
+
+    def _product(self, at: int, a: int, b: int) -> Interval:
+        """A product, or a power: factors that move together."""
+        (base, m), (other, n) = self.powers.get(a, (a, 1)), self.powers.get(b, (b, 1))
+        if base != other:
+            return intervals.times(self.known[a].value, self.known[b].value)
+        self.powers[at] = base, m + n
+        x = self.known[base].value
+        return intervals.even_power(x, m + n) if (m + n) % 2 == 0 else intervals.odd_power(x, m + n)
+
+
+def _all(conditions: Iterable[Any]) -> Any:
+    return functools.reduce(both, conditions, True)
+
+
+def _chosen(condition: Enclosed, a: Enclosed, b: Enclosed) -> Enclosed:
+    """The branch that is taken; both, where that is not decided."""
+    yes, no = condition.value
+    both_defined = both(a.defined, b.defined)
+    defined = intervals.either(both_defined, intervals.either(both(yes, a.defined), both(no, b.defined)))
+    smooth = intervals.either(both(yes, a.smooth), both(no, b.smooth))
+    return Enclosed(intervals.chosen(condition.value, a.value, b.value), both(condition.defined, defined), smooth)
+
+
+def _constant(x: Any) -> Enclosed:
+    if isinstance(x, bool):
+        return Enclosed(Truth(x, not x))
+    return Enclosed(ENTIRE, False, False) if isinstance(x, str) else Enclosed(point(x))
+
+
+def inputs_of(trace: Trace) -> list[Input]:
+    """All numbers of a trace's input arrays, one array after the other."""
+    return [(array + 1, k) for array, n in enumerate(trace.inputs) for k in range(n)]
+
+
+class Enclosure:
+    """The outputs of a trace on boxes of its inputs, compiled for several boxes side by side.
+
+    coordinates: the inputs (array, index) that the columns of a box stand for; default all numbers of the arrays after
+    array 0, one array after the other. numbers: array 0, of which those that are no coordinates have one value each.
+    Every input that the trace needs is one or the other. Where the trace has a flag, all is unknown unless the flag
+    certainly holds. Raises ArgumentError for inputs that are neither.
+    """
+
+    def __init__(self, trace: Trace, coordinates: Sequence[Input] | None = None, numbers: Any = None):
+        self.coordinates = tuple(inputs_of(trace) if coordinates is None else coordinates)
+        self.numbers = np.empty(0) if numbers is None else exactly("numbers", numbers, np.shape(numbers))
+        graph = Graph()
+        evaluation = Evaluation(trace.graph, boxed(graph, self.coordinates, len(self.numbers)))
+        good = certain(evaluation, trace.flag)
+        found = [known(x, good) for x in evaluation.of(trace.outputs)]
+        self.outputs = len(found)
+        lows = [graph.operand(a.lo) for a in found]
+        highs = [graph.operand(a.hi) for a in found]
+        n = len(self.coordinates)
+        self.trace = Trace(graph, (n, n), (*lows, *highs), (self.outputs, self.outputs), None)
+        self._run = compiled(self.trace, self.numbers)
+
+    def __call__(self, lo: Any, hi: Any, *, threads: int = 1) -> tuple[np.ndarray, np.ndarray]:
+        """(lo, hi) of the outputs, (boxes, outputs) each, for boxes (boxes, n)."""
+        lo, hi = (np.ascontiguousarray(x, float) for x in (lo, hi))
+        if lo.shape != hi.shape or lo.ndim != 2 or lo.shape[1] != len(self.coordinates):
+            expected = f"(boxes, {len(self.coordinates)})"
+            raise ArgumentError(f"lo, hi: expected boxes of shape {expected}, got {lo.shape} and {hi.shape}")
+        out = self._run(lo, hi, threads=threads)[0]
+        return out[:, : self.outputs], out[:, self.outputs :]
+
+
+def certain(evaluation: Evaluation, flag: int | None) -> Any:
+    """The condition under which a trace certainly has a result."""
+    if flag is None:
+        return True
+    found = evaluation.of([flag])[0]
+    return both(found.defined, found.value.yes)
+
+
+def known(x: Enclosed, good: Any = True) -> Interval:
+    """The interval of a number, unbounded where it is not defined, or `good` does not hold."""
+    good = both(good, x.defined)
+    return Interval(where(good, x.value.lo, -INF), where(good, x.value.hi, INF), x.value.positive and good is True)
+
+
+def boxed(graph: Graph, coordinates: Sequence[Input], numbers: int = 0) -> Callable[[int, int], Interval]:
+    """The intervals of a trace's inputs, as inputs LO and HI of `graph`; the rest of array 0 as one number each."""
+    column = {x: k for k, x in enumerate(coordinates)}
+
+    def given(array: int, index: int) -> Interval:
+        k = column.get((array, index))
+        if k is not None:
+            return Interval(graph.load(LO, k), graph.load(HI, k))
+        if array == 0 and index < numbers:
+            return point(graph.load(0, index))
+        raise ArgumentError(
+            f"coordinates: expected number {index} of input array {array} among them, or among numbers, got neither"
+        )
+
+    return given
+
+
+def _require_arithmetic() -> None:
+    """Some libraries change how the processor computes, for all that run in their process: no bound would be one."""
+    x = np.array([1.0, 1.0, -1.0, -1.0, 2.0**-1074])
+    y = x * np.array([1.0, 1.0, 1.0, 1.0, 1.0]) + np.array(
+        [2.0**-53, 1.5 * 2.0**-53, -(2.0**-53), -1.5 * 2.0**-53, 0.0]
+    )
+    if y.tolist() != [1.0, 1.0 + 2.0**-52, -1.0, -1.0 - 2.0**-52, 2.0**-1074]:
+        raise RuntimeError(
+            "this process does not compute as IEEE 754 says by default (rounding to nearest, gradual underflow): some"
+            " library has changed its settings, and nothing can be proved"
+        )
+
+
+def compiled(trace: Trace, numbers: np.ndarray) -> Batch:
+    """A trace for many rows, with array 0 given; arithmetic exactly as it stands, but for fused multiply-adds.
+
+    Raises RuntimeError where this process does not round to nearest, or flushes small numbers to zero.
+    """
+    _require_arithmetic()
+    trace = fused(trace)
+    words = (trace.graph.nodes, trace.outputs, trace.sizes, trace.inputs, cache.version(), host.lanes(), "strict")
+    key = hashlib.sha256(repr(words).encode()).hexdigest()
+    lanes = host.lanes()
+    code = cache.kept(key, lambda: host.object_code(module(trace, [lanes], side=lanes, flags="")))
+    return Batch(numbers, host.load(code, cache.ENTRY_NAMES["many"]), len(trace.outputs))

@@ -1,0 +1,158 @@
+"""What is computed of each box: bounds of f and of the constraints, as one trace.
+
+Two bounds of f over a box X with slopes G, an enclosure of its gradient there (Moore, Interval Analysis, 1966; Baumann,
+BIT 28, 1988):
+
+    natural       the enclosure of f itself
+    mean value    f(c) + max over x in X of G (x - c),     c = (G_hi hi - G_lo lo) / (G_hi - G_lo) within X
+
+Baumann's centre c makes the second as small as its linear part allows; where the sign of a slope is known it is the end
+at which f is largest, so that a function that is monotonic in all of its inputs is bounded by its value at a corner.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from geomctrl.tracing.derivatives import pullback
+from geomctrl.tracing.symbols import Graph, Symbol, add, both, div, mul, neg, sub, where
+from geomctrl.tracing.traces import Trace
+
+from .claims import Claim
+from .enclosure import HI, LO, Evaluation, boxed, certain, compiled, known
+from .intervals import INF, Interval, at_most, largest, less, plus, point, size, smallest, times
+
+NATURAL, MEAN_VALUE = 1, 2  # how a bound came about
+FIXED = 6  # outputs before the point
+
+
+class Bounds(NamedTuple):
+    """Of boxes: `upper` (boxes,) bounds f from above; `how` says by which form. `excluded`: somewhere a constraint can
+    not hold if this is positive. `split`: the coordinate that widens the bounds most. `point` (boxes, n): within the
+    box, where f is at least `value` and the constraints are at most `admitted`."""
+
+    upper: np.ndarray
+    how: np.ndarray
+    excluded: np.ndarray
+    split: np.ndarray
+    value: np.ndarray
+    admitted: np.ndarray
+    point: np.ndarray
+
+
+class Forms:
+    """The bounds of a claim's f on many boxes, compiled."""
+
+    def __init__(self, claim: Claim):
+        self.trace = bounds_of(claim)
+        self._run = compiled(self.trace, claim.numbers)
+
+    def __call__(self, lo: np.ndarray, hi: np.ndarray, threads: int = 1) -> Bounds:
+        out = self._run(lo, hi, threads=threads)[0]
+        upper, how, excluded, split, value, admitted = out[:, :FIXED].T
+        return Bounds(upper, how.astype(np.uint8), excluded, split.astype(np.intp), value, admitted, out[:, FIXED:])
+
+
+def slopes_of(claim: Claim, end: int) -> list[int]:
+    """The nodes of the derivatives of a node with respect to the coordinates, in the claim's own graph."""
+    graph = claim.trace.graph
+    inputs = [graph.node("load", *x) for x in claim.coordinates]
+    return [graph.operand(x) for x in pullback(graph, [Symbol(graph, end)], [1.0], inputs)]
+
+
+def bounds_of(claim: Claim) -> Trace:
+    """The trace of `Bounds`, inputs LO and HI."""
+    box = _Box(claim)
+    own, (first, *others) = claim.trace.graph, claim.trace.outputs
+    f = box.above(first)
+    better = less(f.mean_value, f.natural)
+    excluded = [neg(_better(box.above(own.operand(neg(Symbol(own, at)))))) for at in others]
+    value, *values = box.at(f.centre, claim.trace.outputs)
+    widths = [sub(b, a) for a, b in zip(box.lo, box.hi)]
+    outputs = [
+        where(better, f.mean_value, f.natural),
+        where(better, float(MEAN_VALUE), float(NATURAL)),
+        largest(-INF, *excluded),
+        _most([mul(smallest(largest(size(g.lo), size(g.hi)), 1e150), w) for g, w in zip(f.slopes, widths)]),
+        value.lo,
+        largest(-INF, *(x.hi for x in values)),
+        *f.centre,
+    ]
+    ends = tuple(box.graph.operand(x) for x in outputs)
+    return Trace(box.graph, (claim.n, claim.n), ends, (len(ends),), None)
+
+
+class _Above(NamedTuple):
+    """Two upper bounds of a number, and what they are made of."""
+
+    natural: Any
+    mean_value: Any
+    slopes: list[Interval]
+    centre: list[Any]
+
+
+def _better(x: _Above) -> Any:
+    return smallest(x.natural, x.mean_value)
+
+
+class _Box:
+    """A box of a claim's coordinates, whose ends are the inputs LO and HI of a new graph."""
+
+    def __init__(self, claim: Claim):
+        self.claim, self.graph = claim, Graph()
+        self.lo, self.hi = ([self.graph.load(array, k) for k in range(claim.n)] for array in (LO, HI))
+        self.given = boxed(self.graph, claim.coordinates, len(claim.numbers))
+        self.whole = Evaluation(claim.trace.graph, self.given)
+        self.good = certain(self.whole, claim.trace.flag)
+
+    def above(self, end: int) -> _Above:
+        """Upper bounds of a node of the claim's graph."""
+        x = self.whole.of([end])[0]
+        slopes = [known(slope, self.good) for slope in self.whole.of(slopes_of(self.claim, end))]
+        centre = [_centre(*ends) for ends in zip(self.lo, self.hi, slopes)]
+        mean = self.at(centre, [end])[0].hi
+        for a, b, c, slope in zip(self.lo, self.hi, centre, slopes):
+            mean = plus(point(mean), point(_excess(a, b, c, slope))).hi
+        smooth = both(self.good, both(x.defined, x.smooth))
+        return _Above(known(x, self.good).hi, where(smooth, mean, INF), slopes, centre)
+
+    def at(self, x: Sequence[Any], ends: Sequence[int]) -> list[Interval]:
+        """Nodes of the claim's graph at a point of the box."""
+        column = dict(zip(self.claim.coordinates, map(point, x)))
+        there = Evaluation(self.claim.trace.graph, lambda *key: column[key] if key in column else self.given(*key))
+        good = certain(there, self.claim.trace.flag)
+        return [known(y, good) for y in there.of(ends)]
+
+
+def _middle(lo: Any, hi: Any) -> Any:
+    """A number between lo and hi, about half way; any would do."""
+    return smallest(largest(mul(add(lo, hi), 0.5), lo), hi)
+
+
+def _centre(lo: Any, hi: Any, slope: Interval) -> Any:
+    """Baumann's; the middle where the slopes say nothing."""
+    c = _middle(lo, hi)
+    if not slope.thin:
+        best = div(sub(mul(slope.hi, hi), mul(slope.lo, lo)), sub(slope.hi, slope.lo))
+        c = where(both(less(lo, best), less(best, hi)), best, c)
+    return where(at_most(slope.hi, 0.0), lo, where(at_most(0.0, slope.lo), hi, c))
+
+
+def _excess(lo: Any, hi: Any, c: Any, slope: Interval) -> Any:
+    """An upper bound of slope (x - c) for x from lo to hi; exactly zero where no x is above, as at a monotonic end."""
+    above, below = plus(point(hi), point(neg(c))).hi, plus(point(c), point(neg(lo))).hi
+    rise = times(Interval(0.0, slope.hi, True), Interval(0.0, above, True)).hi
+    fall = times(Interval(0.0, neg(slope.lo), True), Interval(0.0, below, True)).hi
+    return largest(0.0, where(less(0.0, slope.hi), rise, 0.0), where(less(slope.lo, 0.0), fall, 0.0))
+
+
+def _most(xs: Sequence[Any]) -> Any:
+    """The number of the largest."""
+    best, which = xs[0], 0.0
+    for k, x in enumerate(xs[1:], 1):
+        better = less(best, x)
+        best, which = where(better, x, best), where(better, float(k), which)
+    return which

@@ -1,0 +1,175 @@
+"""Identities between traces, tested exactly: two expressions are one and the same function, or they are not.
+
+A trace is a rational function of its inputs and of the sines, cosines and other values that occur in it. Evaluated at
+random residues modulo a large prime, without any rounding, two that differ agree by chance with a probability of at
+most their degree over the prime (Schwartz 1980, Zippel 1979). Floats are the fractions that they are.
+
+sin x and cos x of one x lie on the unit circle, and no other relation between such values is used: what holds here
+holds for all arguments, while an identity that needs, say, sin 2x = 2 sin x cos x is not found.
+"""
+
+from __future__ import annotations
+
+import math
+import random
+from collections.abc import Mapping, Sequence
+from fractions import Fraction
+from typing import Any
+
+from geomctrl.tracing.symbols import FOLDED, Graph
+
+from .substitution import COMPARED, applied
+
+PRIME = 2**521 - 1
+TRIALS = 2
+ODD = {"sin", "tan", "asin", "tanh"}
+
+Residue = int
+
+
+def identical(
+    graph: Graph, pairs: Sequence[tuple[Any, Any]], known: Mapping[tuple[int, int], Any], seed: int = 0
+) -> bool:
+    """Whether both sides of every pair are the same function of the inputs.
+
+    known: numbers, or residues (`Modular`), of inputs (array, index) that are fixed; the others are free. Branches on
+    fixed inputs are taken, branches on free ones are values of their own.
+    """
+    ends = [graph.operand(x) for pair in pairs for x in pair]
+    order = graph.needed(ends)
+    fixed = _fixed(graph, order, known)
+    for trial in range(TRIALS):
+        residues = _Residues(graph, known, fixed, random.Random(seed * TRIALS + trial))
+        values = residues.of(order)
+        if any(values[a] != values[b] for a, b in zip(ends[::2], ends[1::2])):
+            return False
+    return True
+
+
+def chance(graph: Graph, pairs: Sequence[tuple[Any, Any]]) -> float:
+    """log10 of the probability that `identical` takes two different functions for one."""
+    ends = [graph.operand(x) for pair in pairs for x in pair]
+    degree: dict[int, int] = {}
+    for at in graph.needed(ends):
+        op, *rest = graph.nodes[at]
+        degree[at] = 2 if op in ("load", "const") or op in FOLDED else sum(degree[x] for x in rest)
+    worst = max((degree[a] + degree[b] for a, b in zip(ends[::2], ends[1::2])), default=1)
+    return TRIALS * (math.log10(worst) - math.log10(PRIME)) + math.log10(max(len(pairs), 1))
+
+
+def degree_in(graph: Graph, end: Any, inputs: set[int]) -> float:
+    """The degree of an expression as a polynomial of those nodes; infinite where it is none, as far as can be seen."""
+    at = graph.operand(end)
+    degree: dict[int, float] = {}
+    for k in graph.needed([at]):
+        op, *rest = graph.nodes[k]
+        if k in inputs:
+            degree[k] = 1
+        elif op in ("load", "const"):
+            degree[k] = 0
+        elif op in ("add", "sub", "neg"):
+            degree[k] = max(degree[x] for x in rest)
+        elif op == "mul":
+            degree[k] = sum(degree[x] for x in rest)
+        elif op == "div" and degree[rest[1]] == 0:
+            degree[k] = degree[rest[0]]
+        elif op == "where" and degree[rest[0]] == 0:
+            degree[k] = max(degree[x] for x in rest[1:])
+        else:
+            degree[k] = math.inf if any(degree[x] for x in rest) else 0
+    return degree[at]
+
+
+class Modular(int):
+    """A residue modulo PRIME, as the value of an input."""
+
+
+def residue(x: Any) -> Residue:
+    """A number as a residue; exact."""
+    if isinstance(x, Modular):
+        return int(x)
+    f = Fraction(x)
+    return f.numerator * pow(f.denominator, -1, PRIME) % PRIME
+
+
+def _fixed(graph: Graph, order: Sequence[int], known: Mapping[tuple[int, int], Any]) -> dict[int, Any]:
+    """Values of the nodes that depend on fixed numbers alone: what branches on them do."""
+    values: dict[int, Any] = {}
+    for at in order:
+        op, *rest = graph.nodes[at]
+        if op == "const":
+            if rest[0] != "nan":
+                values[at] = rest[0]
+        elif op == "load":
+            x = known.get((rest[0], rest[1]))
+            if x is not None and not isinstance(x, Modular):
+                values[at] = float(x)
+        elif all(x in values for x in rest):
+            try:
+                values[at] = applied(op, [values[x] for x in rest])
+            except (ArithmeticError, ValueError):
+                continue
+    return values
+
+
+class _Residues:
+    """One evaluation at random residues."""
+
+    def __init__(self, graph: Graph, known: Mapping, fixed: Mapping[int, Any], rng: random.Random):
+        self.graph, self.known, self.fixed, self.rng = graph, known, fixed, rng
+        self.memory: dict[Any, Any] = {}
+
+    def of(self, order: Sequence[int]) -> dict[int, Residue]:
+        values: dict[int, Residue] = {}
+        for at in order:
+            op, *rest = self.graph.nodes[at]
+            values[at] = self.value(at, op, rest, values)
+        return values
+
+    def value(self, at: int, op: str, rest: list, values: dict[int, Residue]) -> Residue:
+        if op == "const":
+            return self.some("nan") if rest[0] == "nan" else residue(rest[0])
+        if op == "load":
+            x = self.known.get((rest[0], rest[1]))
+            return self.some(("load", *rest)) if x is None else residue(x)
+        if op in COMPARED or op in ("and", "or", "not"):
+            return self.some((op, *(values[x] for x in rest)))
+        a = [values[x] for x in rest]
+        match op:
+            case "add":
+                return (a[0] + a[1]) % PRIME
+            case "sub":
+                return (a[0] - a[1]) % PRIME
+            case "mul":
+                return a[0] * a[1] % PRIME
+            case "div":
+                return a[0] * pow(a[1], -1, PRIME) % PRIME
+            case "neg":
+                return -a[0] % PRIME
+            case "where" if rest[0] in self.fixed:
+                return a[1] if self.fixed[rest[0]] else a[2]
+            case "min" | "max" if rest[0] in self.fixed and rest[1] in self.fixed:
+                first = (self.fixed[rest[0]] <= self.fixed[rest[1]]) == (op == "min")
+                return a[0] if first else a[1]
+            case "sin" | "cos":
+                return self.circle(a[0])[op == "cos"]
+        if op in ODD and a[0] > PRIME // 2:
+            return -self.some((op, PRIME - a[0])) % PRIME if a[0] else 0
+        return self.some((op, *a))
+
+    def some(self, key: Any) -> Residue:
+        """The value of what nothing is known of: a random one, the same for equal arguments."""
+        if key not in self.memory:
+            self.memory[key] = self.rng.randrange(1, PRIME)
+        return self.memory[key]
+
+    def circle(self, x: Residue) -> tuple[Residue, Residue]:
+        """(sin x, cos x), a random point of the unit circle."""
+        if x == 0:
+            return 0, 1
+        if x > PRIME // 2:
+            s, c = self.circle(PRIME - x)
+            return -s % PRIME, c
+        t = self.some(("circle", x))
+        scale = pow(1 + t * t, -1, PRIME)
+        return 2 * t * scale % PRIME, (1 - t * t) * scale % PRIME

@@ -1,0 +1,355 @@
+"""Intervals whose ends are symbols (or numbers): what an operation encloses, as further operations of a graph.
+
+Every function here takes intervals and answers one that holds the exact real result for all numbers in them. Written
+on symbols, the enclosure of a traced function is a traced function itself, and runs wherever traces run.
+
+**Rounding.** Ends are computed to nearest and then moved outward. For y to nearest, no tie or binade matters:
+|y| 2^-52 is at least the distance to the next number of smaller size and at most two of them, so that y - |y| 2^-52,
+rounded, is at most the number before y, since rounding is monotonic; the exact result lies above that. Products and
+quotients that underflow are off by up to 2^-1075, hence `_least`, nothing where a factor is exactly zero. Sums do not
+underflow. With fused multiply-adds or without, the argument is the same. Functions of libm, and our own sine and
+cosine, are not rounded correctly: `ULPS` and `WAVE` are several times their largest known error.
+
+**Infinity.** The ends are such that lo < inf and hi > -inf, and never nan: what overflows, and what is not defined
+somewhere in an interval (a division by zero, the root of a negative number), has the ends -inf and inf, so that nothing
+is ever proved of it. 0 times infinity, nan to the processor, drops out of a product's four candidates or widens it to
+infinity: where one end is 0 and another infinite, the other candidates hold 0 in between or are all nan.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+from geomctrl.tracing import symbols
+from geomctrl.tracing.symbols import add, both, compare, div, invert, is_symbol, mul, neg, sub, unary, where
+
+INF = math.inf
+EPS = 2.0**-52
+LEAST = 2.0**-1022
+# Errors allowed for, in units of |y| 2^-52. glibc documents up to 1 (tanh: 2.2) ulp, measured here: tests/proofs
+ULPS = {"exp": 4.0, "log": 4.0, "tan": 4.0, "asin": 4.0, "acos": 4.0, "atan2": 4.0, "tanh": 8.0}
+WAVE = 2.0**-51  # of sine and cosine, absolute: four times the largest error of ours, an ulp below 1
+HALF_TURN = 3.0  # below pi: an interval of angles with at most one extremum of the sine
+PI = math.pi
+
+
+class Interval(NamedTuple):
+    """All numbers from lo to hi. positive: whether it is known beforehand that none is negative."""
+
+    lo: Any
+    hi: Any
+    positive: bool = False
+
+    @property
+    def thin(self) -> bool:
+        """Whether it is known beforehand to hold one number."""
+        lo, hi = self.lo, self.hi
+        return lo.at == hi.at if is_symbol(lo) and is_symbol(hi) else not is_symbol(lo) and lo is hi
+
+
+class Truth(NamedTuple):
+    """What is known of a comparison: it certainly holds, it certainly does not, or neither."""
+
+    yes: Any
+    no: Any
+
+
+ENTIRE = Interval(-INF, INF)
+
+
+def point(x: Any) -> Interval:
+    return Interval(x, x, not is_symbol(x) and x >= 0.0)
+
+
+# --- ends --------------------------------------------------------------------------------------------------------
+
+
+def less(a: Any, b: Any) -> Any:
+    return compare("lt", a, b) if is_symbol(a) or is_symbol(b) else a < b
+
+
+def at_most(a: Any, b: Any) -> Any:
+    return compare("le", a, b) if is_symbol(a) or is_symbol(b) else a <= b
+
+
+def either(a: Any, b: Any) -> Any:
+    return invert(both(invert(a), invert(b)))
+
+
+def smallest(first: Any, *others: Any) -> Any:
+    """Of numbers; what is nan among the others drops out."""
+    for x in others:
+        first = where(less(x, first), x, first)
+    return first
+
+
+def largest(first: Any, *others: Any) -> Any:
+    for x in others:
+        first = where(less(first, x), x, first)
+    return first
+
+
+def size(x: Any) -> Any:
+    return unary("abs", x)
+
+
+def _down(x: Any, ulps: float = 1.0, least: Any = 0.0, floor: float = -INF) -> Any:
+    """A number below all that x may stand for, not below `floor`, which nothing undercuts; that where x is nan."""
+    x = sub(x, add(mul(size(x), ulps * EPS), least))
+    return where(less(floor, x), x, floor)
+
+
+def _up(x: Any, ulps: float = 1.0, least: Any = 0.0, ceiling: float = INF) -> Any:
+    x = add(x, add(mul(size(x), ulps * EPS), least))
+    return where(less(x, ceiling), x, ceiling)
+
+
+def _function(op: str, x: Any) -> Any:
+    """A function of a symbol or number; nan, of which nothing is concluded, where Python's own raises."""
+    try:
+        return unary(op, x)
+    except (ValueError, OverflowError):
+        return math.nan
+
+
+def magnitude(a: Interval) -> Any:
+    """The largest |x|."""
+    return size(a.lo) if a.thin else a.hi if a.positive else largest(a.hi, neg(a.lo))
+
+
+def _least(*factors: Interval) -> Any:
+    """More than underflow takes from a product, and nothing where a factor is exactly zero."""
+    return smallest(LEAST, *map(magnitude, factors))
+
+
+def _where_defined(defined: Any, a: Interval) -> Interval:
+    if defined is True:
+        return a
+    return Interval(where(defined, a.lo, -INF), where(defined, a.hi, INF))
+
+
+# --- arithmetic --------------------------------------------------------------------------------------------------
+
+
+def plus(a: Interval, b: Interval) -> Interval:
+    positive = a.positive and b.positive
+    return Interval(_down(add(a.lo, b.lo), floor=0.0 if positive else -INF), _up(add(a.hi, b.hi)), positive)
+
+
+def minus(a: Interval, b: Interval) -> Interval:
+    return Interval(_down(sub(a.lo, b.hi)), _up(sub(a.hi, b.lo)))
+
+
+def negative(a: Interval) -> Interval:
+    return Interval(neg(a.hi), neg(a.lo))
+
+
+def times(a: Interval, b: Interval) -> Interval:
+    if b.positive and not a.positive:
+        a, b = b, a
+    least = _least(a, b)
+    if a.positive:
+        if b.positive:
+            return Interval(_down(mul(a.lo, b.lo), 1.0, least, 0.0), _up(mul(a.hi, b.hi), 1.0, least), True)
+        lo = mul(b.lo, a.lo if a.thin else where(less(b.lo, 0.0), a.hi, a.lo))
+        hi = mul(b.hi, a.lo if a.thin else where(less(b.hi, 0.0), a.lo, a.hi))
+        return Interval(_down(lo, 1.0, least), _up(hi, 1.0, least))
+    return _hull_of(mul, a, b, least)
+
+
+def _hull_of(op: Callable[[Any, Any], Any], a: Interval, b: Interval, least: Any) -> Interval:
+    """Of an operation that is monotonic in each end."""
+    found = [op(x, y) for x in _ends(a) for y in _ends(b)]
+    return Interval(_down(smallest(*found), 1.0, least), _up(largest(*found), 1.0, least))
+
+
+def _ends(a: Interval) -> tuple[Any, ...]:
+    return (a.lo,) if a.thin else (a.lo, a.hi)
+
+
+def square(a: Interval) -> Interval:
+    below, above = mignitude(a), magnitude(a)
+    least = _least(a)
+    return Interval(_down(mul(below, below), 1.0, least, 0.0), _up(mul(above, above), 1.0, least), True)
+
+
+def mignitude(a: Interval) -> Any:
+    """The smallest |x|."""
+    return size(a.lo) if a.thin else a.lo if a.positive else largest(0.0, a.lo, neg(a.hi))
+
+
+def even_power(a: Interval, n: int) -> Interval:
+    power = squared = square(a)
+    for _ in range(n // 2 - 1):
+        power = times(power, squared)
+    return power
+
+
+def odd_power(a: Interval, n: int) -> Interval:
+    """a^n for an odd n: increasing."""
+    if a.positive or a.thin:
+        return times(a, even_power(a, n - 1))
+    lo, hi = point(a.lo), point(a.hi)
+    return Interval(times(lo, even_power(lo, n - 1)).lo, times(hi, even_power(hi, n - 1)).hi)
+
+
+def over(a: Interval, b: Interval) -> tuple[Interval, Any]:
+    """(a / b, whether b holds no zero)."""
+    defined = either(less(0.0, b.lo), less(b.hi, 0.0))
+    return _where_defined(defined, _hull_of(_quotient, a, b, _least(a))), defined
+
+
+def _quotient(x: Any, y: Any) -> Any:
+    return div(x, y) if is_symbol(x) or is_symbol(y) or y != 0.0 else math.nan
+
+
+def root(a: Interval) -> tuple[Interval, Any]:
+    """(square root, whether it is defined)."""
+    lo, hi = _function("sqrt", a.lo if a.positive else largest(a.lo, 0.0)), _function("sqrt", a.hi)
+    found = Interval(_down(lo, floor=0.0), _up(hi), a.positive)
+    return (found, True) if a.positive else (_where_defined(at_most(0.0, a.lo), found), at_most(0.0, a.lo))
+
+
+def absolute(a: Interval) -> Interval:
+    return Interval(mignitude(a), magnitude(a), True)
+
+
+def whole(a: Interval) -> tuple[Interval, Any]:
+    """(floor a, whether it is the same number all over a: elsewhere it jumps)."""
+    lo, hi = unary("floor", a.lo), unary("floor", a.hi)
+    return Interval(lo, hi, a.positive), True if a.thin else both(at_most(lo, hi), at_most(hi, lo))
+
+
+def smaller(a: Interval, b: Interval) -> Interval:
+    return Interval(smallest(a.lo, b.lo), smallest(a.hi, b.hi), a.positive and b.positive)
+
+
+def larger(a: Interval, b: Interval) -> Interval:
+    return Interval(largest(a.lo, b.lo), largest(a.hi, b.hi), a.positive or b.positive)
+
+
+# --- functions ---------------------------------------------------------------------------------------------------
+
+
+def sine(a: Interval) -> Interval:
+    """From the sines at the ends and, where the cosine changes its sign, an extremum in between.
+
+    Less than half a turn has at most one. A cosine so small that its computed sign may be wrong, or that is 0, belongs
+    to an end whose sine is 1 to the square of that, far within WAVE.
+    """
+    lo, hi = a.lo, a.hi
+    s, c = (_function("sin", lo), _function("sin", hi)), (_function("cos", lo), _function("cos", hi))
+    error = [add(mul(smallest(1.0, size(x)), WAVE), smallest(LEAST, size(x))) for x in (lo, hi)]
+    return _wave(a, s, c, error)
+
+
+def cosine(a: Interval) -> Interval:
+    """As `sine`; the cosine's slope is minus the sine."""
+    lo, hi = a.lo, a.hi
+    s, c = (_function("cos", lo), _function("cos", hi)), (neg(_function("sin", lo)), neg(_function("sin", hi)))
+    error = [mul(_off_zero(x), WAVE) for x in (lo, hi)]
+    return _wave(a, s, c, error)
+
+
+def _off_zero(x: Any) -> Any:
+    """1, and 0 where x is: there sine, cosine and exponential are exact."""
+    return where(compare("eq", x, 0.0) if is_symbol(x) else x == 0.0, 0.0, 1.0)
+
+
+def _wave(a: Interval, value: tuple[Any, Any], slope: tuple[Any, Any], error: list[Any]) -> Interval:
+    low, high = (sub(x, e) for x, e in zip(value, error)), (add(x, e) for x, e in zip(value, error))
+    lo, hi = smallest(*low), largest(*high)
+    if not a.thin:
+        short = less(_up(sub(a.hi, a.lo)), HALF_TURN)
+        top = both(less(0.0, slope[0]), less(slope[1], 0.0))
+        bottom = both(less(slope[0], 0.0), less(0.0, slope[1]))
+        lo = where(both(short, invert(bottom)), lo, -1.0)
+        hi = where(both(short, invert(top)), hi, 1.0)
+    return Interval(where(less(-1.0, lo), lo, -1.0), where(less(hi, 1.0), hi, 1.0))
+
+
+def tangent(a: Interval) -> tuple[Interval, Any]:
+    """(tan, whether there is no pole in a)."""
+    c = _function("cos", a.lo), _function("cos", a.hi)
+    same = either(both(less(WAVE, c[0]), less(WAVE, c[1])), both(less(c[0], -WAVE), less(c[1], -WAVE)))
+    defined = both(less(_up(sub(a.hi, a.lo)), HALF_TURN), same)
+    return _where_defined(defined, _increasing("tan", a)), defined
+
+
+def _increasing(op: str, a: Interval) -> Interval:
+    least = _least(a)
+    return Interval(_down(_function(op, a.lo), ULPS[op], least), _up(_function(op, a.hi), ULPS[op], least))
+
+
+def exponential(a: Interval) -> Interval:
+    lo, hi = _function("exp", a.lo), _function("exp", a.hi)
+    lo = _down(lo, 0.0, add(mul(mul(lo, ULPS["exp"] * EPS), _off_zero(a.lo)), _least(a)), 0.0)
+    return Interval(lo, _up(hi, 0.0, add(mul(mul(hi, ULPS["exp"] * EPS), _off_zero(a.hi)), _least(a))), True)
+
+
+def logarithm(a: Interval) -> tuple[Interval, Any]:
+    defined = less(0.0, a.lo)
+    lo, hi = _down(_function("log", a.lo), ULPS["log"]), _up(_function("log", a.hi), ULPS["log"])
+    return _where_defined(defined, Interval(lo, hi)), defined
+
+
+def hyperbolic_tangent(a: Interval) -> Interval:
+    least = _least(a)
+    lo, hi = (_function("tanh", x) for x in (a.lo, a.hi))
+    return Interval(_down(lo, ULPS["tanh"], least, -1.0), _up(hi, ULPS["tanh"], least, 1.0))
+
+
+def _within_one(a: Interval) -> Any:
+    return both(at_most(-1.0, a.lo), at_most(a.hi, 1.0))
+
+
+def arcsine(a: Interval) -> tuple[Interval, Any]:
+    return _where_defined(_within_one(a), _increasing("asin", a)), _within_one(a)
+
+
+def arccosine(a: Interval) -> tuple[Interval, Any]:
+    lo, hi = _down(_function("acos", a.hi), ULPS["acos"], 0.0, 0.0), _up(_function("acos", a.lo), ULPS["acos"])
+    return _where_defined(_within_one(a), Interval(lo, hi)), _within_one(a)
+
+
+def angle(y: Interval, x: Interval) -> tuple[Interval, Any]:
+    """(atan2(y, x), whether it is continuous there): extreme at a corner, unless the box meets the cut y = 0 >= x."""
+    continuous = either(less(0.0, x.lo), either(less(0.0, y.lo), less(y.hi, 0.0)))
+    found = [symbols.binary("atan2", b, a) for b in _ends(y) for a in _ends(x)]
+    least = _least(y)
+    lo, hi = _down(smallest(*found), ULPS["atan2"], least), _up(largest(*found), ULPS["atan2"], least)
+    turn = 4.0 * EPS + PI
+    return Interval(where(continuous, lo, -turn), where(continuous, hi, turn)), continuous
+
+
+# --- conditions --------------------------------------------------------------------------------------------------
+
+
+def is_less(a: Interval, b: Interval) -> Truth:
+    return Truth(less(a.hi, b.lo), at_most(b.hi, a.lo))
+
+
+def is_at_most(a: Interval, b: Interval) -> Truth:
+    return Truth(at_most(a.hi, b.lo), less(b.hi, a.lo))
+
+
+def is_equal(a: Interval, b: Interval) -> Truth:
+    apart = either(less(a.hi, b.lo), less(b.hi, a.lo))
+    return Truth(both(at_most(a.hi, b.lo), at_most(b.hi, a.lo)), apart)
+
+
+def conjunction(a: Truth, b: Truth) -> Truth:
+    return Truth(both(a.yes, b.yes), either(a.no, b.no))
+
+
+def negation(a: Truth) -> Truth:
+    return Truth(a.no, a.yes)
+
+
+def chosen(condition: Truth, a: Interval, b: Interval) -> Interval:
+    """a where the condition certainly holds, b where it certainly does not, else all of both."""
+    lo = where(condition.yes, a.lo, where(condition.no, b.lo, smallest(a.lo, b.lo)))
+    hi = where(condition.yes, a.hi, where(condition.no, b.hi, largest(a.hi, b.hi)))
+    return Interval(lo, hi, a.positive and b.positive)

@@ -1,0 +1,62 @@
+"""The error for what does not trace, which nobody's `except` hides."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+
+from geomctrl.errors import GeomctrlError
+
+_raised: ContextVar[list[UntraceableError] | None] = ContextVar("raised", default=None)
+
+
+class UntraceableError(GeomctrlError):
+    """A kernel or a controller asks a symbol what only a number knows; the message names file and line."""
+
+    def __init__(self, *args: object):
+        super().__init__(*args)
+        found = _raised.get()
+        if found is not None:
+            found.append(self)
+
+
+@contextmanager
+def heard() -> Iterator[None]:
+    """A user's code runs on symbols in here: what it has caught itself is raised at the end."""
+    found: list[UntraceableError] = []
+    token = _raised.set(found)
+    try:
+        yield
+    finally:
+        _raised.reset(token)
+    if found:
+        raise UntraceableError(*found[0].args)
+
+
+@contextmanager
+def tried() -> Iterator[None]:
+    """What fails in here is tried in another way."""
+    token = _raised.set(None)
+    try:
+        yield
+    finally:
+        _raised.reset(token)
+
+
+_libraries = ["geomctrl.tracing", "geomctrl.arguments", "numpy", "scipy", "numba"]
+
+
+def skip_frames_of(*packages: str) -> None:
+    """Let `caller` skip the frames of these packages, which stand between a user's function and a symbol."""
+    _libraries.extend(packages)
+
+
+def caller() -> str:
+    """, in FILE, line N: where a kernel or a law is."""
+    frame = sys._getframe(1)
+    packages = tuple(f"{name}." for name in _libraries)
+    while frame is not None and f"{frame.f_globals.get('__name__', '')}.".startswith(packages):
+        frame = frame.f_back
+    return f", in {frame.f_code.co_filename}, line {frame.f_lineno}" if frame is not None else ""

@@ -1,0 +1,50 @@
+"""What stands in a twin in the place of something that can not be copied: an open file, an iterator, a lock."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from typing import Any
+
+from .symbols import UntraceableError, caller
+
+ASKED = """
+    __call__ __iter__ __next__ __len__ __getitem__ __setitem__ __delitem__ __contains__ __enter__ __exit__ __bool__
+    __eq__ __ne__ __lt__ __le__ __gt__ __ge__ __hash__ __float__ __int__ __index__ __array__ __str__ __repr__
+    __add__ __radd__ __sub__ __rsub__ __mul__ __rmul__ __truediv__ __rtruediv__ __matmul__ __rmatmul__ __pow__
+    __rpow__ __neg__ __abs__ __and__ __or__ __getattribute__ __setattr__ __delattr__ __reduce_ex__
+"""
+
+
+_at_work: ContextVar[bool] = ContextVar("at_work", default=False)
+
+
+class UntraceableAttribute:
+    """Something in a twin that may be a memory: whoever uses it hears that."""
+
+    __slots__ = ("_what",)
+
+    def __init__(self, path: str, kind: type):
+        object.__setattr__(self, "_what", f"{path.lstrip('.')} ({kind.__name__})")
+
+
+@contextmanager
+def at_work() -> Iterator[None]:
+    """Twins are called in here: also what something is may not be asked, as `isinstance` does."""
+    token = _at_work.set(True)
+    try:
+        yield
+    finally:
+        _at_work.reset(token)
+
+
+def _refuse(self: Any, *args: Any, **_: Any) -> Any:
+    if args == ("__class__",) and not _at_work.get():
+        return UntraceableAttribute
+    what = object.__getattribute__(self, "_what")
+    raise UntraceableError(f"{what} may be a memory: keep what lasts in the state z{caller()}")
+
+
+for _name in ASKED.split():
+    setattr(UntraceableAttribute, _name, _refuse)

@@ -1,0 +1,115 @@
+"""An enclosure holds every value that its function takes on a box."""
+
+import math
+
+import mpmath
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from tracing.proofs.exact_values import TOO_MUCH, exact_values
+from tracing.proofs.random_programs import ARITHMETIC, cases, points_in
+
+from geomctrl.errors import ArgumentError
+from geomctrl.tracing.backends import host
+from geomctrl.tracing.proofs.enclosure import Enclosure, Evaluation
+from geomctrl.tracing.proofs.functions import traced
+from geomctrl.tracing.proofs.intervals import Interval
+from geomctrl.tracing.symbols import Graph, add, mul
+from geomctrl.tracing.traces import Trace
+
+
+def assert_holds(trace, lo, hi, points):
+    """lo, hi: the outputs' bounds on one box."""
+    assert not np.isnan(lo).any()
+    assert not np.isnan(hi).any()
+    for x in points:
+        for k, y in enumerate(exact_values(trace, x)):
+            node = trace.graph.nodes[trace.outputs[k]]
+            if y == TOO_MUCH:
+                continue
+            if y is None:
+                assert (lo[k], hi[k]) == (-math.inf, math.inf), (node, x)
+            else:
+                assert mpmath.mpf(lo[k]) <= y <= mpmath.mpf(hi[k]), (node, x, y, lo[k], hi[k])
+
+
+@settings(max_examples=150, deadline=None)
+@given(cases())
+def test_enclosures_hold_exact_values(case):
+    trace, ends, weights = case
+    lo, hi = Enclosure(trace)(ends[..., 0], ends[..., 1])
+    for k in range(len(ends)):
+        a, b = ends[k].T
+        with np.errstate(over="ignore"):
+            assert_holds(trace, lo[k], hi[k], np.clip(points_in(a, b, weights), a, b))
+
+
+@settings(max_examples=60, deadline=None)
+@given(cases(ARITHMETIC))
+def test_a_box_within_a_box_is_enclosed_more_closely(case):
+    trace, ends, weights = case
+    lo, hi = np.clip(ends[..., 0], -30.0, 30.0), np.clip(ends[..., 1], -30.0, 30.0)
+    inner_lo = np.clip(lo + 0.25 * weights * (hi - lo), lo, hi)
+    inner_hi = np.clip(hi - 0.25 * weights * (hi - lo), inner_lo, hi)
+    (a, b), (c, d) = Enclosure(trace)(lo, hi), Enclosure(trace)(inner_lo, inner_hi)
+    finite = np.isfinite([a, b, c, d]).all(axis=(0, 2))
+    assert (c >= a - 1e-300)[finite].all()
+    assert (d <= b + 1e-300)[finite].all()
+
+
+def test_rounding_is_outward_and_exact_zeros_stay():
+    trace = traced(lambda x: [x[0] + x[1], x[0] * x[1], x[0] / x[1], x[0] ** 2, np.sin(x[0])], 2)
+    enclosure, rng = Enclosure(trace), np.random.default_rng(0)
+    x = rng.normal(size=(500, 2)) * 10.0 ** rng.integers(-5, 6, (500, 2))
+    lo, hi = enclosure(x, x)
+    exact = np.array([exact_values(trace, row) for row in x])
+    assert (lo <= exact).all()
+    assert (exact <= hi).all()
+    assert (hi - lo <= 2.0**-50 * np.abs(lo))[:, :4].all()
+    zero = np.array([[0.0, 1.0]])
+    assert np.array(enclosure(zero, zero))[:, 0, 1:].tolist() == [[0.0] * 4] * 2
+
+
+def test_whole_numbers_jump():
+    """The floor of an interval; a function that jumps on a box is enclosed, with no slope to be trusted."""
+    trace = traced(lambda x: [np.floor(x[0]), x[0] - np.floor(x[0])], 1)
+    lo, hi = Enclosure(trace)(np.array([[-1.5], [0.25], [2.0]]), np.array([[1.5], [0.75], [2.0]]))
+    assert lo[:, 0].tolist() == [-2.0, 0.0, 2.0]
+    assert hi[:, 0].tolist() == [1.0, 0.0, 2.0]
+    assert 0.25 - 1e-15 < lo[1, 1] <= 0.25
+    assert 0.75 <= hi[1, 1] < 0.75 + 1e-15
+    evaluation = Evaluation(trace.graph, lambda array, k: Interval(-1.5, 1.5))
+    assert [x.defined is True and x.smooth is False for x in evaluation.of(trace.outputs)] == [True, True]
+
+
+def test_inputs_are_coordinates_or_numbers():
+    graph = Graph()
+    y = add(mul(graph.load(0, 0), graph.load(1, 1)), graph.load(0, 1))
+    trace = Trace(graph, (2,), (y.at,), (1,), None)
+    thin = Enclosure(trace, [(1, 1)], numbers=[3.0, 5.0])
+    assert np.allclose(np.ravel(thin([[1.0]], [[2.0]])), [8.0, 11.0], rtol=1e-15)
+    wide = Enclosure(trace, [(0, 0), (1, 1), (0, 1)])
+    assert np.allclose(np.ravel(wide([[-1.0, 2.0, 0.0]], [[1.0, 3.0, 1.0]])), [-3.0, 4.0], rtol=1e-15)
+    with pytest.raises(ArgumentError, match=r"coordinates: expected number 0 of input array 0"):
+        Enclosure(trace, [(1, 1)])
+    with pytest.raises(ArgumentError, match=r"lo, hi: expected boxes of shape \(boxes, 1\)"):
+        thin([1.0], [2.0])
+
+
+@pytest.mark.parametrize("lanes", [2, 4, 8])
+def test_every_processor_finds_the_same(lanes, monkeypatch):
+    """Processors differ in how many boxes they do side by side, not in a bit of what they find."""
+    if lanes > host.lanes():
+        pytest.skip("this processor has fewer lanes")
+
+    def f(x):
+        y = np.sin(x[0]) * np.cos(x[1] * x[2]) - np.exp(x[2]) / (3.0 + x[0]) + np.where(x[0] < x[1], x[0] ** 3, x[1])
+        return [y, np.tanh(y) * np.sqrt(4.0 + x[2]), np.arctan2(y, 1.0 + x[2] ** 2), np.minimum(y, abs(x[1]))]
+
+    rng, trace = np.random.default_rng(6), traced(f, 3)
+    lo = rng.uniform(-2.0, 2.0, (203, 3))
+    hi = lo + rng.exponential(0.3, (203, 3))
+    expected = Enclosure(trace)(lo, hi)
+    monkeypatch.setattr(host, "lanes", lambda: lanes)
+    found = Enclosure(trace)(lo, hi)
+    assert np.array_equal(found, expected)

@@ -1,0 +1,138 @@
+"""The bounds that branch and bound goes by hold at every point of a box, whatever the function."""
+
+import math
+from dataclasses import replace
+
+import mpmath
+import numpy as np
+import pytest
+from hypothesis import assume, given, settings
+from tracing.proofs.exact_values import TOO_MUCH, exact_values
+from tracing.proofs.random_programs import INPUTS, cases, points_in
+
+from geomctrl.testing import certify
+from geomctrl.tracing.proofs.branching import Branching, estimate, halves
+from geomctrl.tracing.proofs.claims import Claim, claim_of
+from geomctrl.tracing.proofs.forms import MEAN_VALUE, Forms
+
+
+def claim_of_case(trace, ends, level=0.0):
+    """The last number that a random program computes, under the constraint that the one before is not positive."""
+    f, g = trace.outputs[-1], trace.outputs[-2]
+    lo, hi = np.clip(ends[:, 0], -50.0, 50.0), np.clip(ends[:, 1], -50.0, 50.0)
+    graph = trace.graph
+    if level:
+        f = graph.node("sub", f, graph.constant(level))
+    trace = replace(trace, outputs=(f, g), sizes=(2,))
+    return Claim(trace, lo, hi, tuple((1, k) for k in range(INPUTS)), np.empty(0))
+
+
+@settings(max_examples=60, deadline=None)
+@given(cases())
+def test_bounds_hold_at_every_point(case):
+    trace, ends, weights = case
+    claim = claim_of_case(trace, ends[2])
+    forms = Forms(claim)
+    lo, hi = np.clip(ends[..., 0], -50.0, 50.0), np.clip(ends[..., 1], -50.0, 50.0)
+    found = forms(lo, hi)
+    assert not np.isnan(found.upper).any()
+    for k in range(len(lo)):
+        assert (lo[k] <= found.point[k]).all()
+        assert (found.point[k] <= hi[k]).all()
+        for x in (*points_in(lo[k], hi[k], weights), found.point[k]):
+            x = np.clip(x, lo[k], hi[k])
+            f, g = exact_values(claim.trace, x)
+            if f is None:
+                assert found.upper[k] == math.inf, x
+            elif f != TOO_MUCH:
+                assert f <= mpmath.mpf(found.upper[k]), (x, f, found.upper[k], found.how[k])
+            if g is None:
+                assert not found.excluded[k] > 0.0
+            elif g != TOO_MUCH and found.excluded[k] > 0.0:
+                assert g > 0.0
+        f, g = exact_values(claim.trace, found.point[k])
+        if f is not None and TOO_MUCH not in (f, g):
+            assert mpmath.mpf(found.value[k]) <= f
+            assert g is None or g <= mpmath.mpf(found.admitted[k])
+
+
+@pytest.mark.parametrize("f", [lambda x: x[0] / 0.0, lambda x: x[0] * (1.0 - x[1] / 0.0)], ids=["simple", "within"])
+def test_a_division_by_zero_bounds_nothing(f):
+    found = Forms(claim_of(f, [(0.0, 3.0)] * 2))(np.zeros((1, 2)), np.ones((1, 2)))
+    assert found.upper[0] == math.inf
+
+
+@settings(max_examples=40, deadline=None)
+@given(cases())
+def test_what_a_sample_contradicts_is_never_proved(case):
+    trace, ends, _ = case
+    claim = claim_of_case(trace, ends[2])
+    rng = np.random.default_rng(0)
+    for x in claim.lo + rng.random((20, INPUTS)) * (claim.hi - claim.lo):
+        f, g = exact_values(claim.trace, np.clip(x, claim.lo, claim.hi))
+        if f not in (None, TOO_MUCH) and g not in (None, TOO_MUCH) and g <= 0.0 and abs(f) < 1e6:
+            break
+    else:
+        assume(False)
+    level = float(f) - 1e-9 * max(abs(float(f)), 1e-6)
+    branching = Branching(claim_of_case(trace, ends[2], level or 1e-9))
+    branching.run(3000, 5.0)
+    assert not branching.proved
+
+
+def test_the_mean_value_form_is_of_second_order():
+    """About a maximum its excess shrinks as the square of the box's width, where the enclosure's does as the width."""
+    claim = claim_of(lambda x: 2.0 * x[0] - x[0] ** 2 + 2.0 * x[1] - x[1] ** 2, [(0.0, 3.0)] * 2)
+    forms, excess = Forms(claim), []
+    for width in (0.1, 0.01, 0.001):
+        found = forms(np.full((1, 2), 1.0 - width), np.full((1, 2), 1.0 + 2.0 * width))
+        assert found.how[0] == MEAN_VALUE
+        excess.append(found.upper[0] - 2.0)
+    assert np.allclose(-np.diff(np.log10(excess)), 2.0, atol=0.05), excess
+
+
+def test_halves_share_a_side_and_nothing_else():
+    rng = np.random.default_rng(5)
+    lo = rng.normal(size=(50, 3))
+    hi = lo + rng.random((50, 3))
+    lo[7] = hi[7] = 1.0
+    coordinate = rng.integers(0, 3, 50)
+    hi[3, coordinate[3]] = np.nextafter(lo[3, coordinate[3]], 9.0)
+    (a, b), stuck = halves(lo, hi, coordinate, np.ones(3))
+    assert stuck.tolist() == [k == 7 for k in range(50)]
+    n = len(a) // 2
+    good = ~stuck
+    volume = (b - a).prod(axis=1)
+    assert np.allclose(volume[:n] + volume[n:], (hi - lo).prod(axis=1)[good], rtol=1e-12)
+    assert (a[:n] == lo[good]).all()
+    assert (b[n:] == hi[good]).all()
+    cut = b[:n] != b[n:]
+    assert (cut.sum(axis=1) == 1).all()
+    assert (b[:n][cut] == a[n:][cut]).all()
+
+
+def test_a_domain_of_points_and_sides_of_no_width():
+    assert certify(lambda x: x[0] + x[1] - 2.1, [(1.0, 1.0), (0.0, 1.0)])
+    assert certify(lambda x: x[0] + x[1] - 1.9, [(1.0, 1.0), (0.0, 1.0)]).status == "refuted"
+
+
+@pytest.mark.parametrize("margin", [1e-1, 1e-2, 1e-3])
+def test_the_number_of_boxes_is_estimated_from_below(margin):
+    def f(x):
+        return 2.0 * x[0] * x[1] - x[0] ** 2 - x[1] ** 2 + 0.1 * np.sin(x[2]) * x[0] - 0.1 * abs(x[0]) - margin
+
+    branching = Branching(claim_of(f, [(-2.0, 2.0)] * 3))
+    expected = estimate(branching, np.random.default_rng(0))
+    branching.run(1e6, 60.0)
+    assert branching.proved
+    assert 0.02 * branching.count < expected < 2.0 * branching.count
+
+
+def test_a_box_too_small_to_be_cut_is_left():
+    """x + y <= 2 up to x = y = 1: true, but not by rounded numbers; what is left is a corner of the last few digits."""
+    for box in ([(1.0, 1.0), (1.0, 1.0)], [(1.0, 1.0), (0.0, 1.0)], [(0.0, 1.0)] * 2):
+        found = certify(lambda x: x[0] + x[1] - 2.0, box, boxes=1e5)
+        assert found.status == "undecided", found
+        assert 0 < len(found.left.lo) < 100
+        assert (found.left.hi == 1.0).any()
+        assert 0.0 < found.left.worst < 1e-14

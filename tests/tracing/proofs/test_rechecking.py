@@ -1,0 +1,164 @@
+"""Saved proofs stand when they are checked again, and fall when they have been tampered with."""
+
+import builtins
+import json
+import re
+
+import numpy as np
+import pytest
+
+from geomctrl import testing
+from geomctrl.errors import ArgumentError
+from geomctrl.tracing.proofs.rechecking import uncovered
+
+
+def bowl(x):
+    return 0.1 * x[0] ** 3 + np.sin(x[1]) * x[0] * 0.5 - x[0] ** 2 - x[1] ** 2
+
+
+@pytest.fixture(scope="module")
+def proof():
+    found = testing.certify(bowl, [(-1.0, 1.0), (-2.0, 2.0)], outside=0.1, strict=True)
+    assert found, found
+    assert len(found.settled[0]) > 20
+    return found.arrays()
+
+
+def test_a_proof_is_saved_and_confirmed(tmp_path):
+    found = testing.certify(bowl, [(-1.0, 1.0), (-2.0, 2.0)], outside=0.1)
+    path = found.save(tmp_path / "bowl.npz")
+    again = testing.recheck(path)
+    assert again, again
+    assert again.boxes == len(found.settled[0])
+    assert testing.recheck(found)
+
+
+def test_several_processes_find_the_same(proof):
+    seen = []
+    assert testing.recheck(Tampered(proof), processes=2, progress=seen.append)
+    assert seen == sorted(seen)
+    assert seen[-1] == 1.0
+    said = json.loads(proof["claim"])
+    said["nodes"][said["outputs"][0]] = ["const", (1.0).hex()]
+    bad = Tampered({**proof, "claim": json.dumps(said)})
+    assert testing.recheck(bad, processes=2).reason == testing.recheck(bad).reason is not None
+
+
+class Tampered:
+    def __init__(self, proof):
+        self.proof = proof
+
+    def arrays(self):
+        return self.proof
+
+
+def tampered(proof, **changes):
+    return testing.recheck(Tampered({**proof, **changes}))
+
+
+def test_a_box_that_is_missing_is_missed(proof):
+    for k in (0, len(proof["lo"]) // 2, -1):
+        lo, hi = (np.delete(proof[name], k, axis=0) for name in ("lo", "hi"))
+        assert re.match("no box covers", tampered(proof, lo=lo, hi=hi).reason)
+
+
+@pytest.mark.parametrize("side", ["lo", "hi"])
+def test_a_box_that_has_shrunk_by_an_ulp_leaves_a_gap(proof, side):
+    ends = proof[side].copy()
+    inside = np.argwhere(np.abs(ends[:, 0]) < 1.0)[0, 0]
+    ends[inside, 0] = np.nextafter(ends[inside, 0], np.inf if side == "lo" else -np.inf)
+    assert re.match("no box covers", tampered(proof, **{side: ends}).reason)
+
+
+def test_other_code_is_not_what_was_proved(proof):
+    said = json.loads(proof["claim"])
+    minus = [k for k, node in enumerate(said["nodes"]) if node[0] == "sub" and k <= said["outputs"][0]]
+    assert len(minus) == 2  # - x0^2 - x1^2
+    for k in minus:
+        said["nodes"][k][0] = "add"
+        assert re.match("f is not shown", tampered(proof, claim=json.dumps(said)).reason), said["nodes"][k]
+        said["nodes"][k][0] = "sub"
+
+
+def test_a_larger_domain_is_not_covered(proof):
+    assert re.match("no box covers", tampered(proof, domain=proof["domain"] * 1.01).reason)
+
+
+def test_a_strict_claim_is_checked_strictly():
+    """-(3 x - 1)^2 is zero at 1/3."""
+    found = testing.certify(lambda x: -((3.0 * x[0] - 1.0) ** 2), [(0.0, 1.0)])
+    said = json.loads(found.arrays()["claim"])
+    assert testing.recheck(found)
+    assert re.match(
+        "f is not shown to be < 0", tampered(found.arrays(), claim=json.dumps({**said, "strict": True})).reason
+    )
+
+
+def test_a_constraint_is_no_excuse_elsewhere(proof):
+    """Of a proof outside a ball, without the ball."""
+    said = json.loads(proof["claim"])
+    without = json.dumps({**said, "outputs": said["outputs"][:1]})
+    assert re.match("f is not shown", tampered(proof, claim=without).reason)
+
+
+def test_nonsense_is_no_proof(tmp_path, proof):
+    path = tmp_path / "proof.npz"
+    path.write_bytes(b"PK nonsense")
+    for given in (path, 3.0, testing.certify(lambda x: x[0] - 1.0, [(0.0, 2.0)])):
+        with pytest.raises(ArgumentError):
+            testing.recheck(given)
+    with pytest.raises(ArgumentError, match="proof: expected what"):
+        tampered(proof, lo=proof["lo"][:-1])
+    said = json.loads(proof["claim"])
+    said["nodes"][0] = ["add", 5, 6]
+    with pytest.raises(ArgumentError, match="proof: expected what"):
+        tampered(proof, claim=json.dumps(said))
+    with pytest.raises(ArgumentError, match="proof: no such file"):
+        testing.recheck(tmp_path / "none.npz")
+
+
+def test_without_flint_the_error_names_the_extra(monkeypatch, proof):
+    real = builtins.__import__
+
+    def without(name, *args, **kwargs):
+        if name == "flint":
+            raise ImportError(name)
+        return real(name, *args, **kwargs)
+
+    monkeypatch.setattr(builtins, "__import__", without)
+    with pytest.raises(ImportError, match=r"geomctrl\[certify\]"):
+        tampered(proof)
+
+
+FUNCTIONS = {
+    "tan": lambda x: np.tan(x[0]) - 2.0 * x[0] - 0.4,
+    "exp": lambda x: np.exp(x[0]) * x[1] - np.exp(x[0] + x[1]),
+    "log": lambda x: np.log(2.0 + x[0]) - 0.7 - x[0] / 2.0,
+    "asin": lambda x: np.arcsin(x[0] / 2.0) + np.arccos(x[1] / 3.0) - 3.0,
+    "atan2": lambda x: np.arctan2(x[1], 1.1 + x[0]) - 1.6 * np.abs(x[1]) - 0.8,
+    "tanh": lambda x: np.tanh(3.0 * x[0] * x[1]) - 1.0,
+    "sqrt": lambda x: np.sqrt(1.0 + x[0] ** 2) - np.abs(x[0]) - 1.0001,
+    "min": lambda x: np.minimum(x[0], -x[0]) * np.maximum(x[1], 0.5) - 0.01 * x[1] - 0.011,
+    "where": lambda x: np.where(x[0] > x[1], x[1] - x[0], x[0] - x[1]) ** 3 - 0.01,
+    "div": lambda x: x[0] / (2.0 + x[1]) - 1.3 + 0.29 * x[1] ** 2,
+    "cos": lambda x: np.cos(3.0 * x[0]) * np.cos(x[1]) ** 2 - 1.001,
+}
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_every_operation_is_confirmed(name):
+    box = [(-0.4, 0.9), (-0.7, 1.0)]
+    found = testing.certify(FUNCTIONS[name], box, boxes=1e5)
+    assert found, found
+    again = testing.recheck(found)
+    assert again, again
+
+
+def test_covers():
+    domain = np.array([[0.0, 0.0], [1.0, 2.0]])
+    whole, half = np.array([[0.0, 0.0]]), np.array([[1.0, 2.0]])
+    assert uncovered(domain, whole, half) is None
+    assert uncovered(domain, np.array([[0.0, 0.0], [0.0, 1.0]]), np.array([[1.0, 1.0], [1.0, 2.0]])) is None
+    assert uncovered(domain, np.array([[0.0, 0.0], [0.0, 1.1]]), np.array([[1.0, 1.0], [1.0, 2.0]]))
+    assert uncovered(domain, np.array([[0.0, np.nan]]), half)
+    assert uncovered(domain, np.empty((0, 2)), np.empty((0, 2)))
