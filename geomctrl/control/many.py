@@ -396,7 +396,7 @@ class _Lanes:
         for lane, way in enumerate(self.filled):
             way.enter(self.machine, lane)
         for lane, way in enumerate(self.ways[:compared]):
-            way.comparison = Comparison(way.loop, self.machine, lane, self.known[lane].twins, self.known[lane].copies)
+            way.comparison = Comparison(way.loop, self.machine, lane, self.known[lane].copies)
             try:
                 way.comparison.before(*way.times)
             except UntraceableError as error:

@@ -67,7 +67,7 @@ def machine_for(
         known = known_trace(loop, record.watchers, strict)
         machine = Machine(known.traced)
         machine.numbers_are([known.twins.values])
-        comparison = Comparison(loop, machine, 0, known.twins, known.copies)
+        comparison = Comparison(loop, machine, 0, known.copies)
         comparison.before(*times)
     except UntraceableError as error:
         if compiled is True:

@@ -26,13 +26,13 @@ from geomctrl.control.run import Compared
 from geomctrl.control.sensors.sensor import Truth
 from geomctrl.lie.groups import Rn
 from geomctrl.mechanism.configuration import random_configuration
-from geomctrl.tracing.symbols import UntraceableError
+from geomctrl.tracing.untraceable import UntraceableError, heard
+from geomctrl.tracing.untraceable_attribute import at_work
 
 from .law import AGREEMENT, OF_STATE
 from .loop_twins import Twin, is_memory
 from .machine import Machine
 from .trace import TracedLoop
-from .twins import Twins
 
 STATES = 8  # beside the initial one, before a run
 STORED = 32  # samples of a run, after it
@@ -45,13 +45,13 @@ BOOKKEPT = ("tau", "signal", "applied", "desired")  # columns that depend on the
 class Comparison:
     """A loop in a lane of a machine, compared with copies of its objects in Python.
 
-    loop: before its first step. twins, twin: what `met` made of it. Raises UntraceableError in `before` and `after`
+    loop: before its first step. copies: of its objects. Raises UntraceableError in `before` and `after`
     where Python has another result.
     """
 
-    def __init__(self, loop: Any, machine: Machine, lane: int, twins: Twins, twin: Twin):
-        self.loop, self.machine, self.lane, self.twins = loop, machine, lane, twins
-        self.python, self.watchers = _copied(loop, twin), twin.watchers
+    def __init__(self, loop: Any, machine: Machine, lane: int, copies: Twin):
+        self.loop, self.machine, self.lane = loop, machine, lane
+        self.python, self.watchers = _copied(loop, copies), copies.watchers
         self.traced = machine.traced
         self.layout = Observed(self.traced, loop)
         self.memory = np.full(len(machine.remembered), np.inf)  # no value is worse: a strict loop has results too
@@ -71,7 +71,7 @@ class Comparison:
         rng, found = np.random.default_rng(0), 0
         times = np.linspace(t, t_end, STATES + 1)[1:]
         times[::2] = np.minimum(np.maximum(np.round(times[::2] / period), 1.0) * period, t_end)
-        with np.errstate(all="ignore"), self.twins.used():
+        with np.errstate(all="ignore"), at_work(), heard():
             found += self._at(t, self.initial, self.area) is not None
             for k, at in enumerate(times.tolist()):
                 found += self._at(at, self._state(rng, everywhere=k % 2 == 0), self.area) is not None
@@ -81,7 +81,7 @@ class Comparison:
     def after(self, rows: Sequence[np.ndarray], period: int, dt: float) -> None:
         """Compare stored samples, as the machine has written them. period: steps between calls of the law."""
         e = self.traced.equations
-        with np.errstate(all="ignore"), self.twins.used():
+        with np.errstate(all="ignore"), at_work(), heard():
             for row in rows:
                 t, y, held = float(row[0]), row[1 : 1 + e.y].copy(), row[1 + e.y : 1 + e.y + e.held]
                 expected = self._at(t, y, None if self.area is None else held[: e.commanded].copy())
