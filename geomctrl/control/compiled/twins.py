@@ -56,6 +56,7 @@ class Twins:
         self._twinned: list[types.FunctionType] = []
         self._owners: dict[int, list[np.ndarray]] = {}  # twins of arrays by whose memory theirs is
         self._outside: Outside | None = None
+        self._changed = ""  # the first place that a call has written on
 
     @contextmanager
     def used(self) -> Iterator[None]:
@@ -68,7 +69,8 @@ class Twins:
                 yield
         finally:
             place = outside.restored()
-        place = place or self.changed()
+        self.reset()
+        place = place or self._changed
         if place:
             raise UntraceableError(f"{place} changes during a call: it is a memory; keep it in the state z")
 
@@ -116,23 +118,13 @@ class Twins:
         self.words.append(kind)
         return object.__new__(kind)
 
-    def changed(self) -> str:
-        """What is not as it was made, in words: the path of what a call has written on; "" where nothing is."""
+    def reset(self) -> None:
+        """Make all twins what they were; the place that a call has written on is remembered for `used`."""
         for twin, path, before in self._filled:
-            if isinstance(before, np.ndarray):
-                same = twin.shape == before.shape and twin.tobytes() == before.tobytes()
-            elif isinstance(twin, np.ndarray):
-                same = all(a is b for a, b in zip(twin.ravel().tolist(), before, strict=True))
-            elif isinstance(twin, np.random.Generator):
-                same = repr(twin.bit_generator.state) == before
-            else:
-                now = _content(twin)
-                same = now.keys() == before.keys() and all(now[name] is before[name] for name in now)
-                if not same and not isinstance(twin, (list, dict)):
-                    path += "." + next(n for n in [*before, *now] if now.get(n, now) is not before.get(n, before))
-            if not same:
-                return path.lstrip(".")
-        return ""
+            name = _difference(twin, before)
+            if name is not None:
+                self._changed = self._changed or f"{path}{name}".lstrip(".")
+                _put_back(twin, before)
 
     # --- what an object can be -----------------------------------------------------------------------------------
 
@@ -272,7 +264,7 @@ class Twins:
         twin = np.random.Generator(type(x.bit_generator)())
         twin.bit_generator.state = x.bit_generator.state
         self._begin(x, twin)
-        self._filled.append((twin, path, repr(x.bit_generator.state)))
+        self._filled.append((twin, path, x.bit_generator.state))
         return twin
 
     def _object(self, x: Any, path: str) -> Any:
@@ -339,3 +331,43 @@ def _content(x: Any) -> dict[Any, Any]:
     if isinstance(x, types.FunctionType):
         return {name: in_cell(cell) for name, cell in zip(x.__code__.co_freevars, x.__closure__ or ())}
     return slots_of(x)
+
+
+def _difference(twin: Any, before: Any) -> str | None:
+    """Which attribute of a twin is not what it was, "" for a twin without; None where all is."""
+    if isinstance(before, np.ndarray):
+        same = twin.shape == before.shape and twin.tobytes() == before.tobytes()
+    elif isinstance(twin, np.ndarray):
+        same = all(a is b for a, b in zip(twin.ravel().tolist(), before, strict=True))
+    elif isinstance(twin, np.random.Generator):
+        same = repr(twin.bit_generator.state) == repr(before)
+    else:
+        now = _content(twin)
+        same = now.keys() == before.keys() and all(now[name] is before[name] for name in now)
+        if not same and not isinstance(twin, (list, dict)):
+            return "." + next(n for n in [*before, *now] if now.get(n, now) is not before.get(n, before))
+    return None if same else ""
+
+
+def _put_back(twin: Any, before: Any) -> None:
+    """Let a twin hold what it held."""
+    if isinstance(before, np.ndarray):
+        twin[...] = before
+    elif isinstance(twin, np.ndarray):
+        twin.ravel()[:] = before
+    elif isinstance(twin, np.random.Generator):
+        twin.bit_generator.state = before
+    elif isinstance(twin, list):
+        twin[:] = before.values()
+    elif isinstance(twin, types.FunctionType):
+        for name, cell in zip(twin.__code__.co_freevars, twin.__closure__ or ()):
+            if in_cell(cell) is not before[name]:
+                cell.cell_contents = before[name]
+    elif isinstance(twin, dict):
+        twin.clear()
+        twin.update(before)
+    else:
+        for name in _content(twin).keys() - before.keys():
+            object.__delattr__(twin, name)
+        for name, value in before.items():
+            object.__setattr__(twin, name, value)
