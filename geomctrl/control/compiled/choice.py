@@ -20,7 +20,7 @@ from geomctrl.lie.groups import Rn
 from geomctrl.mechanism.configuration import random_configuration
 from geomctrl.tracing.symbols import UntraceableError
 
-from .law import OF_STATE, agree
+from .law_trace import OF_STATE, agree
 from .loop_twins import is_memory, twins_of
 from .machine import Machine
 from .trace import TracedLoop, trace_loop

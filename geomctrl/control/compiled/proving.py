@@ -35,7 +35,7 @@ from geomctrl.tracing.symbols import Condition, Graph, UntraceableError, both, w
 from geomctrl.tracing.traces import Trace
 
 from .choice import KEPT, met
-from .law import named, outputs_of
+from .law_trace import named, outputs_of
 from .loop_twins import Twin, twins_of
 from .trace import as_symbols, one_number, plant_rate
 from .twins import Twins
