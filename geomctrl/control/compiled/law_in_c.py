@@ -23,7 +23,7 @@ from geomctrl.terms.export import MEANINGS as OF_TERMS
 from geomctrl.tracing.arrays import requirements, symbol_array
 from geomctrl.tracing.backends import c, c_files
 from geomctrl.tracing.backends.c_names import parameter
-from geomctrl.tracing.backends.rounding import rounded, tolerances
+from geomctrl.tracing.backends.rounding import ROUNDING, rounded, tolerances
 from geomctrl.tracing.patched_numpy import numpy_on_symbols
 from geomctrl.tracing.symbols import Condition, Graph, both
 from geomctrl.tracing.traces import Trace
@@ -88,7 +88,10 @@ class _Export:
         rng, found = np.random.default_rng(0), []
         for k in range(TRIALS):
             t, q, v, z = trial_state(self.controller, self.robot, self.z0, rng, k)
-            state = float(rounded(t, self.real)), *(x if x is None else rounded(x, self.real) for x in (q, v, z))
+            state = (
+                float(rounded(np.array(t), self.real)),
+                *(x if x is None else rounded(x, self.real) for x in (q, v, z)),
+            )
             try:
                 self.controller(*state)
             except Exception:
@@ -159,8 +162,8 @@ class _Export:
         parameters = [*(x.declared(real) for x in order), *(y.declared(real, constant=False) for y in outputs)]
         prototype = f"int {self.name}_step({', '.join(parameters)})"
         own = [f"    {real} {y.name}[{max(y.size, 1)}];" for y in self.outputs if y.name != "tau"]
-        command = f"{self.name}_command({', '.join(x.name for x in (*self.inputs, *self.outputs))})"
-        call = [f"    if (!{command.replace('tau', 'torque', 1)}) {{", "        return 0;", "    }"]
+        names = ["torque" if x.name == "tau" else x.name for x in (*self.inputs, *self.outputs)]
+        call = [f"    if (!{self.name}_command({', '.join(names)})) {{", "        return 0;", "    }"]
         n = self.parameters["tau"].size
         body = [*own, f"    {real} torque[{n}];", *call, *self.moved()]
         body.append("    memcpy(tau, torque, sizeof torque);")
@@ -207,19 +210,20 @@ class _Export:
     ) -> str:
         """One step from a state, its tolerance that of the command's outputs, moved on."""
         t, q, v, z = state
-        dt = float(rounded(1e-3, self.real))
+        dt = 0.125  # a number in either precision, so long that a wrong rate shows
         command = self.controller(t, q, v, z)
-        known = dict(zip((y.name for y in self.outputs), case.tolerances, strict=True))
+        known = dict(zip(self.law.outputs, case.tolerances, strict=True))
         expected, allowed = {"tau": np.asarray(command.tau, float)}, {"tau": known["tau"]}
         if z is not None:
             after: Any = z if command.z_next is None else np.asarray(command.z_next, float)
             if command.z_rate is not None:
                 after = displaced(self.group, after, dt * np.asarray(command.z_rate, float))
             expected["z"] = np.asarray(after, float)
-            eps = 2.0**-20 if self.real == "float" else 1e-13
-            most = dt * known["z_rate"].max(initial=0.0) if "z_rate" in known else 0.0
-            most += known["z_next"].max(initial=0.0) if "z_next" in known else 0.0
-            allowed["z"] = np.full(z.size, most + eps * np.abs(after).max(initial=0.0))
+            off = known.get("z_next", 0.0) + (0.0 if self.group else dt * known.get("z_rate", 0.0))
+            sizes = np.abs(np.ravel(after)) + np.abs(np.ravel(z))
+            if self.group:
+                off, sizes = np.max(off) + dt * known["z_rate"].max(), np.full(z.size, sizes.max())
+            allowed["z"] = off + 64.0 * ROUNDING[self.real] * sizes
         values = {"t": t, "dt": dt, "q": q, "v": v}
         lines = [c.constant(self.real, x, np.ravel(values[x.name])) for x in order]
         if z is not None:

@@ -57,8 +57,8 @@ def traced(controller: Controller, robot: Robot, z0: np.ndarray | None) -> tuple
     with twins.used(), requirements() as required, numpy_on_symbols(space):
         command = named(twin, lambda: twin(t[0], q, v, state))
         require_divisors(graph, [])
-    states = set() if z0 is None else {z0.shape}
-    outputs = outputs_of(controller, command, robot.nv, states, states)
+    states, rates = (set(), set()) if z0 is None else ({z0.shape}, _rate_shapes(controller, z0))
+    outputs = outputs_of(controller, command, robot.nv, rates, states)
     ends = [graph.operand(x) for y in outputs.values() for x in np.asarray(y, object).ravel().tolist()]
     good: Any = True
     for condition in required:
@@ -68,6 +68,13 @@ def traced(controller: Controller, robot: Robot, z0: np.ndarray | None) -> tuple
     flag = graph.operand(good) if isinstance(good, Condition) else None
     sizes = tuple(int(np.size(y)) for y in outputs.values())
     return Trace(graph, tuple(lengths), tuple(ends), sizes, flag), {name: np.shape(y) for name, y in outputs.items()}
+
+
+def _rate_shapes(controller: Any, z0: np.ndarray) -> set[tuple[int, ...]]:
+    """The shapes that z_rate may have, as in a loop: on a group a vector of its algebra."""
+    group = getattr(controller, "group", None)
+    dim = z0.size if group is None else group.dim
+    return {(dim,), *([z0.shape] if z0.size == dim else [])}
 
 
 def require_divisors(graph: Graph, of_time: list[bool | None]) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import NamedTuple
 
 import numpy as np
@@ -140,13 +141,20 @@ def constant(real: str, x: Parameter, a: np.ndarray) -> str:
 
 
 def literal(x: float, real: str) -> str:
-    """A number that reads back as it was."""
+    """A number that reads back as it was; what float can not hold is the least or the largest number that it holds.
+
+    Programs write 1e-300 for what must not be zero, and 1e300 for no limit.
+    """
     if not np.isfinite(x):
         return "NAN" if np.isnan(x) else "INFINITY" if x > 0 else "(-INFINITY)"
-    text = repr(x if real == "double" else float(np.float32(x)))
+    if real == "float":
+        limits = np.finfo(np.float32)
+        size = min(max(abs(x), float(limits.tiny)), float(limits.max)) if x else 0.0
+        x = math.copysign(float(np.float32(size)), x)
+    text = repr(x)
     text = text if any(c in text for c in ".en") else text + ".0"
     text += "" if real == "double" else "f"
-    return f"({text})" if x < 0.0 else text
+    return f"({text})" if math.copysign(1.0, x) < 0.0 else text
 
 
 class _Writer:

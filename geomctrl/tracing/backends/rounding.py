@@ -67,6 +67,6 @@ def _moved(trace: Trace, given: Sequence[np.ndarray], unit: float, constants: bo
             x = np.full(1 + SAMPLES, rest[0] if isinstance(rest[0], bool) else float(rest[0]))
             values[at] = moved(x, 1.0) if constants and x.dtype == float and np.float32(x[0]) != x[0] else x
         else:
-            x = NUMPY.get(op, getattr(np, op, None))(*(values[k] for k in rest))
+            x = (NUMPY.get(op) or getattr(np, op))(*(values[k] for k in rest))
             values[at] = x if op in EXACT else moved(x, 1.0 if op in ROUNDED_ONCE else 4.0)
     return [values[at] for at in trace.outputs]
