@@ -193,8 +193,8 @@ class FileOptions:
     def options(self) -> dict[str, Any]:
         """Checked: a design takes long, and what can not be written should be known before."""
         from geomctrl.arguments import count, number
-        from geomctrl.tracing.backends.c_files import identifier
+        from geomctrl.tracing.backends.c_files import prefix
 
-        name, repeats = identifier("--name", self.name), count("--repeats", self.repeats, 1)
+        name, repeats = prefix("--name", self.name), count("--repeats", self.repeats, 1)
         rate = number("--rate", self.rate, "a rate > 0", lambda x: x > 0.0)
         return {"name": name, "rate": rate, "repeats": repeats, "plots": self.plots}

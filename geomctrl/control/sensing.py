@@ -43,6 +43,7 @@ def made_by(plant: Any) -> list[Made]:
     return [Made(actuator, plant.inputs) for actuator in plant.sampled_actuators]
 
 
+MAX_NUMBERS = 10_000_000  # of one sensor or actuator: each renewal copies them
 AHEAD = 256  # samples whose noise is drawn at once
 _said: set[str] = set()
 
@@ -216,8 +217,19 @@ def sensing_of(plant: Any, control_dt: float | None, dt: float, steps: Any) -> S
         every = steps("dt" if made else f"sensors: dt of {sensor.name!r}", period)
         first = places[-1].part.stop if places else 0
         places.append(_placed(number, sensor, every, every * dt, first, zero))
+        _require_memory(sensor, places[-1])
     n = len(plant.sensors)
     return Sensing(plant, places[:n], places[n:])
+
+
+def _require_memory(sensor: Sensor, place: Place) -> None:
+    """Refuse a delay that keeps more numbers than a run should copy at each sample."""
+    if place.size > MAX_NUMBERS:
+        owner = f"actuators: {sensor.name}" if isinstance(sensor, Made) else f"sensors: {sensor.name!r}"
+        raise ArgumentError(
+            f"{owner} with a delay of {sensor.delay:g} s keeps {place.kept:.6g} samples of {place.measured} numbers,"
+            f" one every {place.period:g} s: {8e-9 * place.size:.3g} GB; expected at most {8e-9 * MAX_NUMBERS:.3g} GB"
+        )
 
 
 def _placed(number: int, sensor: Sensor, every: int, period: float, first: int, truth: Truth) -> Place:

@@ -30,7 +30,7 @@ def as_batch(robot: Mechanism, **arguments: ArrayLike) -> tuple[tuple[int, ...],
         a = checked(key, x, trailing)
         lead = leads[key] = a.shape[: a.ndim - len(trailing)]
         flat = a.reshape(math.prod(lead), *trailing)
-        if configuration and robot.nq != robot.nv and flat.dtype != object:
+        if configuration and robot.nq != robot.nv:
             _check_poses(robot, key, flat)
         arrays.append(flat)
     first = next(iter(leads))
@@ -61,7 +61,9 @@ def require_vectors(name: str, robot: Mechanism, why: str = "") -> None:
 
 
 def _check_poses(robot: Mechanism, key: str, q: np.ndarray) -> None:
-    """Every pose of q (batch, nq) is one, and one that its joint can reach."""
+    """Every pose of q (batch, nq) is one, and one that its joint can reach; symbols are taken for such."""
+    if q.dtype == object:
+        return
     outside = tree.off_subgroup_many(robot._model, q).max(axis=0, initial=0.0)
     slices = (s for s in robot.q_slices if s.start < s.stop)
     for joint, s, off in zip(robot.independent_joints, slices, outside):

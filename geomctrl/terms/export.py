@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -16,6 +15,7 @@ from geomctrl.errors import ArgumentError
 from geomctrl.mechanism.configuration import random_configuration
 from geomctrl.mechanism.mechanism import Mechanism, require_robot
 from geomctrl.tracing.backends import c, c_files
+from geomctrl.tracing.backends.rounding import rounded, tolerances
 
 from .compiled import FRAME_TERMS, Term, compiled_term
 from .kinematics import Representation, representation_number
@@ -60,32 +60,34 @@ def to_c(
 ) -> tuple[Path, ...]:
     """Write NAME.h, NAME.c and NAME_test.c into the folder `path`: C99 with the robot's numbers in it.
 
-    The code depends on nothing but libm; it allocates nothing and has no loops.
+    The code depends on nothing but libm; it allocates nothing and has no loops. Functions are named NAME_term.
 
     terms: names of `geomctrl.compiler.catalogue`, "inverse_dynamics" or "terms" for example; also "pose", "jacobian"
     and "jacobian_rate" of the `frame`, in that `representation`. name: of the files and the functions' prefix, default
     the robot's. precision: "double" or "float". The header says sizes, units, the
     order of joints and bodies, and how many operations a call takes; every call takes as many. NAME_test.c
-    compares with Python on the target, to 1e-13 (float: 1e-4) of the largest number. Returns the paths.
+    compares with Python on the target, each number to what rounding may make of it. Returns the paths.
 
     Raises NameNotFoundError for an unknown term and ArgumentError for what can not be a name in C.
     """
     require_robot("robot", robot)
     path = path_of("path", path)
     representation_number(representation)
-    name = c_files.identifier("name", re.sub(r"\W", "_", robot.name) if name is None else name)
-    c_files.real(precision)
+    name = c_files.prefix("name", c_files.prefix_of(robot.name, "robot") if name is None else name)
+    c_files.checked_precision(precision)
     known = _known(terms)
     if frame is not None and not any(term in FRAME_TERMS for term in known):
         raise ArgumentError(f"frame: expected one of {', '.join(FRAME_TERMS)} among the terms, got {', '.join(known)}")
     rng = np.random.default_rng(0)
-    q, functions = random_configuration(robot, rng), []
+    q, units = random_configuration(robot, rng), []
     for word in known:
         term = compiled_term(robot, word, frame if word in FRAME_TERMS else None, representation, "terms")
         f = _function(robot, f"{name}_{word}", term, precision)
-        given = [q if x.name == "q" else rng.normal(size=x.size) for x in f.inputs]
-        functions.append(c_files.Exported(f, word, FAILURE, given, _expected(robot, term, given)))
-    return c_files.write(path, name, _heading(robot, precision), functions)
+        given = [rounded(q if x.name == "q" else rng.normal(size=x.size), precision) for x in f.inputs]
+        expected = _expected(robot, term, given)
+        allowed = [] if expected is None else tolerances(f.trace, given, expected, precision)
+        units.append(c_files.exported(f, word, FAILURE, [c.Case(given, expected, allowed)]))
+    return c_files.write(path, name, _heading(robot, precision), precision, units)
 
 
 def _heading(robot: Mechanism, precision: str) -> list[str]:

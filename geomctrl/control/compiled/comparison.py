@@ -29,7 +29,7 @@ from geomctrl.mechanism.configuration import random_configuration
 from geomctrl.tracing.untraceable import UntraceableError, heard
 from geomctrl.tracing.untraceable_attribute import at_work
 
-from .law import AGREEMENT, OF_STATE
+from .law_trace import AGREEMENT, OF_STATE
 from .loop_twins import Twin, is_memory
 from .machine import Machine
 from .trace import TracedLoop

@@ -1,6 +1,6 @@
 """A controller as one compiled function: its own Python and numpy, run once on symbols.
 
-    law = gc.compile(controller)      law(t, q, v, z) -> Command, law.operations, law.to_c(path)
+    law = gc.compile(controller)      law(t, q, v, z) -> Command, law.operations, law.outputs, law.to_c(path)
 
 Traced are plain Python with loops of fixed length, numpy and math, `so3`, `se3` and groups, the terms of a robot and
 the bundled references. What can not be traced raises `UntraceableError` with the file and line: a branch on a number of
@@ -10,58 +10,69 @@ the model) are what they were when it was compiled.
 
 from __future__ import annotations
 
-import functools
+import copy
 import hashlib
 import math
-import traceback
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Mapping
 from pathlib import Path
+from types import MappingProxyType, ModuleType
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from geomctrl.arguments import number, one_state
+from geomctrl.arguments import number, one_state, read_only
 from geomctrl.compiler import budget
 from geomctrl.compiler.code import enabled
 from geomctrl.control.contracts import Command, Controller, started, wants_measurements
 from geomctrl.control.desired import time
-from geomctrl.errors import ArgumentError, ModelError, raised_in
-from geomctrl.mechanism.configuration import random_configuration
+from geomctrl.errors import ArgumentError, ModelError
 from geomctrl.robot import Robot
-from geomctrl.terms.export import MEANINGS as OF_TERMS
-from geomctrl.tracing.arrays import SymbolArray, has_symbols, requirements, symbol_array
-from geomctrl.tracing.backends import c, c_files, cache, entries, host
+from geomctrl.tracing.backends import cache, entries, host
 from geomctrl.tracing.backends.llvm import module
-from geomctrl.tracing.branches import joined
-from geomctrl.tracing.patched_numpy import numpy_on_symbols
-from geomctrl.tracing.symbols import Condition, Graph, UntraceableError, both, where
+from geomctrl.tracing.backends.rounding import tolerances
 from geomctrl.tracing.traces import Trace
+from geomctrl.tracing.untraceable import UntraceableError
 
-from .twins import Twins
+from .law_in_c import write_law
+from .law_trace import OF_STATE, agree, class_name, parts_of, require_compilable_size, traced, trial_state
 
-STATES = 5  # at which the compiled law is compared with the controller
-AGREEMENT = 1e-9  # of the largest number: rounding, and what solving a linear system makes of it
-MEANINGS = {
-    **{word: OF_TERMS[word] for word in ("q", "v", "tau")},
-    "t": "time [s]",
-    "z": "state of the controller",
-    "z_rate": "rate of the controller's state",
-    "z_next": "the controller's state after the sample",
-}
-
-OF_STATE = ("z_rate", "z_next")  # what a Command says of the controller's state
+STATES = 8  # at which the compiled law is compared with the controller
+TRIALS = 64  # states that are tried for these: at others a law may raise
 
 
 def compile(controller: Controller, robot: Robot | None = None) -> CompiledLaw:
-    """The controller as compiled code: a `Controller` itself, with the attributes of the one it was made from.
+    """Compile a controller: the result is a `Controller` too, with the attributes of the one it was made from.
 
-    robot: whose q and v it takes; default its attribute `robot`. The compiled law is compared with the controller at
-    random states before it is handed out, and attributes of the controller before and after its call on symbols.
+    Parameters
+    ----------
+    controller : Controller
+        Plain Python, numpy and math of (t, q, v, z) and of the controller's attributes.
+    robot : Robot, optional
+        The robot whose q and v the controller takes; default its attribute `robot`.
 
-    Raises UntraceableError, which names file and line, for what can not be traced; ArgumentError for what is no
-    controller, and for one that is called with `measurements`; ModelError where the compiler is off
-    (GEOMCTRL_COMPILER=off).
+    Returns
+    -------
+    CompiledLaw
+        It has been compared with the controller in Python. Its constants (gains, parameters, the robot's model) are
+        those of the controller at this moment: it keeps a copy of the controller, and later changes do not reach it.
+
+    Raises
+    ------
+    UntraceableError
+        The controller does not trace, with file and line; it can not be copied; or its state is too large.
+    ArgumentError
+        The object is no controller, or one that is called with `measurements`.
+    ModelError
+        The compiler is off (GEOMCTRL_COMPILER=off).
+
+    Examples
+    --------
+    >>> from geomctrl import compile, controllers, models
+    >>> robot = models.two_link()
+    >>> law = compile(controllers.PDGravity(robot, [0.3, 0.6]))
+    >>> dict(law.inputs), dict(law.outputs)
+    ({'t': (), 'q': (2,), 'v': (2,)}, {'tau': (2,)})
     """
     if not enabled():
         raise ModelError("the compiler is off (GEOMCTRL_COMPILER=off): use the controller itself")
@@ -74,38 +85,73 @@ def compile(controller: Controller, robot: Robot | None = None) -> CompiledLaw:
             f"controller: expected a law of t, q, v and z, got {controller!r:.60}, called with what sensors measure:"
             " the plant has them, and gc.simulate(plant, controller, ..., compiled=True) compiles both"
         )
+    if isinstance(controller, CompiledLaw):
+        robot, controller = controller._robot if robot is None else robot, controller.controller
     robot = getattr(controller, "robot", None) if robot is None else robot
     if not isinstance(robot, Robot):
         raise ArgumentError(f"robot: expected a geomctrl.Robot, the controller having none, got {robot!r:.60}")
-    law = CompiledLaw(controller, robot)
+    law = CompiledLaw(copy_of(controller, robot), robot)
     law.compare()
     return law
 
 
-class CompiledLaw:
-    """A controller's law as compiled code; see `compile`. All else is asked of `controller`, the one it was made from.
+def copy_of(controller: Controller, robot: Robot) -> Controller:
+    """A deep copy of a controller. Its robot, which never changes, and modules among its attributes are shared."""
+    attributes = getattr(controller, "__dict__", {}).values()
+    shared = {id(x): x for x in (robot, *attributes) if isinstance(x, (Robot, ModuleType))}
+    try:
+        return copy.deepcopy(controller, shared)
+    except Exception as error:
+        raise UntraceableError(
+            f"{class_name(controller)}: a compiled law keeps a copy of its controller, and this one can not be copied"
+            f" ({type(error).__name__}: {error!s:.200})"
+        ) from error
 
-    operations: scalar operations of a call. uncompiled: the `controller`, by a name that no other wrapper has.
+
+class CompiledLaw:
+    """A controller's law as compiled code; see `compile`. All else is asked of `controller`, its copy in Python.
+
+    It is a value: its attributes can not be set, arrays among them are read-only, copies are the object itself, and a
+    pickled law is compiled again where it is loaded.
+
+    operations: scalar operations of a call. inputs, outputs: {name: shape} of what a call takes and returns, in the
+    order of the exported C function; `tau`, `z_rate` and `z_next` come first, signals under their names after them.
+    uncompiled: the `controller`, by a name that no other wrapper has.
     """
 
+    controller: Controller
+    operations: int
+    inputs: Mapping[str, tuple[int, ...]]
+    outputs: Mapping[str, tuple[int, ...]]
+    _robot: Robot
+    _z0: np.ndarray | None
+
     def __init__(self, controller: Controller, robot: Robot):
-        self.controller, self._robot = controller, robot
         z0 = started(controller, robot)
-        self._z0 = None if z0 is None else np.asarray(z0, float)
-        if self._z0 is not None and not 0 < self._z0.ndim <= 2:
-            raise ArgumentError(f"controller: expected a state of one or two axes, got shape {self._z0.shape}")
-        self._trace, self._shapes = traced(controller, robot, self._z0)
-        if self._trace.operations > budget.OPERATIONS:
+        z0 = None if z0 is None else np.array(z0, float)
+        if z0 is not None and not 0 < z0.ndim <= 2:
+            raise ArgumentError(f"controller: expected a state of one or two axes, got shape {z0.shape}")
+        require_compilable_size(class_name(controller), 0 if z0 is None else z0.size)
+        trace, shapes = traced(controller, robot, z0)
+        if trace.operations > budget.OPERATIONS:
             raise UntraceableError(
-                f"{_name(controller)}: {self._trace.operations} operations, at most {budget.OPERATIONS} are compiled"
+                f"{class_name(controller)}: {trace.operations} operations, at most {budget.OPERATIONS} are compiled"
             )
-        self.operations = self._trace.operations
-        shapes = list(self._shapes.values())
-        outputs = [shape if 0 < len(shape) <= 2 else (math.prod(shape),) for shape in shapes]
-        inputs = [(), (robot.nq,), (robot.nv,), *([] if self._z0 is None else [self._z0.shape])]
-        self._constants = np.zeros(1)  # a model array that nothing reads
-        self._call = entries.entry(core(self._trace), self._constants, inputs, outputs)
-        self._command = _command_of(self._shapes)
+        inputs = {"t": (), "q": (robot.nq,), "v": (robot.nv,), **({} if z0 is None else {"z": z0.shape})}
+        outputs = [shape if 0 < len(shape) <= 2 else (math.prod(shape),) for shape in shapes.values()]
+        constants = np.zeros(1)  # a model array that nothing reads
+        vars(self).update(
+            controller=controller,
+            operations=trace.operations,
+            inputs=MappingProxyType(inputs),
+            outputs=MappingProxyType(shapes),
+            _robot=robot,
+            _z0=z0,
+            _trace=trace,
+            _constants=constants,
+            _call=entries.entry(core(trace), constants, list(inputs.values()), outputs),
+            _command=_command_of(shapes),
+        )
 
     @property
     def uncompiled(self) -> Controller:
@@ -123,160 +169,117 @@ class CompiledLaw:
             return self._command(made)
         if type(t) is not float:
             return self(number("t", t), q, v, z)
-        return self.controller(time(t), q, v, z)  # it has the words
+        return self.controller(time(t), q, v, z)  # Python's result or exception, where compiled code has none
 
     def __getattr__(self, name: str) -> Any:
-        if name.startswith("__") or name == "controller":
+        if name.startswith("__") or "controller" not in vars(self):
             raise AttributeError(name)
-        return getattr(self.controller, name)
+        value = getattr(self.controller, name)
+        return read_only(value) if isinstance(value, np.ndarray) else value
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        raise ArgumentError(
+            f"{name}: a compiled law can not be changed; set it on the controller, and compile that again"
+        )
+
+    def __delattr__(self, name: str) -> None:
+        self.__setattr__(name, None)
+
+    def __copy__(self) -> CompiledLaw:
+        return self
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> CompiledLaw:
+        return self
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return compile, (self.controller, self._robot)
 
     def __repr__(self) -> str:
-        return f"CompiledLaw({_name(self.controller)}, {self.operations} operations)"
+        return f"CompiledLaw({class_name(self.controller)}, {self.operations} operations)"
 
     def compare(self) -> None:
-        """Raise UntraceableError unless the compiled law is the controller, at random states."""
-        rng = np.random.default_rng(0)
+        """Raise UntraceableError unless the compiled law is the controller, at its start and at random states."""
         with np.errstate(all="ignore"):  # the law's own numbers, nan included
-            self._compare(rng)
-
-    def _compare(self, rng: np.random.Generator) -> None:
-        for t in np.linspace(0.0, 3.7, STATES):
-            q, v, z = self._state(rng)
-            expected, found = self.controller(float(t), q, v, z), self(float(t), q, v, z)
-            for name, x in _parts(expected).items():
-                y = _parts(found)[name]
-                if np.shape(x) != np.shape(y) or not agree(x, y):
-                    raise UntraceableError(
-                        f"{_name(self.controller)}: compiled, {name} is not what it is in Python at t = {t:g}: the law"
-                        " draws random numbers, or knows more than t, q, v and z"
-                    )
-
-    def _state(self, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray, np.ndarray | None]:
-        q, v, z = random_configuration(self._robot, rng), rng.normal(size=self._robot.nv), self._z0
-        if z is not None and getattr(self.controller, "group", None) is None:
-            z = z + 0.1 * (1.0 + np.abs(z)) * rng.normal(size=z.shape)
-        return q, v, None if z is None else z.copy()
+            compare_law(self)
 
     def to_c(self, path: str | Path, name: str = "law", *, precision: str = "double") -> tuple[Path, ...]:
-        """Write NAME.h, NAME.c and NAME_test.c into the folder `path`: the law as C99 that needs libm only.
+        """Write the law as C99 that needs libm only: NAME.h, NAME.c and NAME_test.c, see `control.compiled.law_in_c`.
 
-        `int NAME(t, q, v, z, tau, z_rate, z_next, signals...)`, arrays all, with the law's constants in it. precision:
-        "double" or "float". NAME_test.c compares with Python on the target. Returns the paths.
+        Parameters
+        ----------
+        path : str or Path
+            The folder.
+        name : str
+            Of the files, and the prefix of the functions NAME_start, NAME_step and NAME_command.
+        precision : {"double", "float"}
+            Of all numbers.
+
+        Returns
+        -------
+        tuple of Path
+            The three files. NAME_test.c compares with Python on the target.
+
+        Raises
+        ------
+        ArgumentError
+            A name that C or its libraries have taken.
+        UntraceableError
+            `start(q0, v0)` does not trace.
         """
-        name, sizes = c_files.identifier("name", name), iter(self._trace.sizes)
-        words = ["t", "q", "v", *([] if self._z0 is None else ["z"])]
-        inputs = [c.Parameter(word, n, MEANINGS[word]) for word, n in zip(words, self._trace.inputs)]
-        outputs = []
-        for word in self._shapes:
-            own = word if word in ("tau", *OF_STATE) else c_files.identifier("signal", f"signal_{word}")
-            outputs.append(c.Parameter(own, next(sizes), MEANINGS.get(word, f"signal {word!r}")))
-        f = c.Function(name, self._trace, inputs, outputs, c_files.real(precision))
-        q, v, z = self._state(np.random.default_rng(0))
-        given = [np.array([0.5]), q, v, *([] if z is None else [z.ravel()])]
-        known = _parts(self.controller(0.5, q, v, z))
-        expected = [np.asarray(known[word], float) for word in self._shapes]
-        heading = [
-            f"{_name(self.controller)} of {c_files.comment(self._robot.name)}, in {precision} precision.",
-            "SI units, radians. Velocity coordinates:",
-            *c_files.numbered(self._robot.dof_names),
-        ]
-        return c_files.write(
-            path, name, heading, [c_files.Exported(f, "the law", "where there is no result", given, expected)]
-        )
+        return write_law(self, path, name, precision)
 
 
-# --- tracing -----------------------------------------------------------------------------------------------------
+# --- comparison --------------------------------------------------------------------------------------------------
 
 
-def traced(controller: Controller, robot: Robot, z0: np.ndarray | None) -> tuple[Trace, dict[str, tuple[int, ...]]]:
-    """The law's trace, inputs t, q, v and z, and the shapes of its outputs by name."""
-    graph, lengths = Graph(), [1, robot.nq, robot.nv, *([] if z0 is None else [z0.size])]
-    t, q, v, *z = (symbol_array([graph.load(k + 1, j) for j in range(n)], (n,)) for k, n in enumerate(lengths))
-    for x in (q, v, *z):
-        x.setflags(write=False)  # as in a loop
-    state = None if z0 is None else z[0].reshape(z0.shape)
-    space = getattr(type(controller).__call__, "__globals__", {})
-    twins = Twins()
-    twin = twins.of(controller)
-    states = set() if z0 is None else {z0.shape}
+def compare_law(law: CompiledLaw) -> None:
+    """Raise UntraceableError unless a compiled law and its controller agree at `STATES` states.
 
-    def called() -> dict[str, Any]:
-        command = named(twin, lambda: twin(t[0], q, v, state))
-        return outputs_of(controller, command, robot.nv, states, states)
-
-    with twins.used(), requirements() as required, numpy_on_symbols(space):
-        outputs = joined(called, twins.reset)
-    ends = [graph.operand(x) for y in outputs.values() for x in np.asarray(y, object).ravel().tolist()]
-    good: Any = functools.reduce(both, required, True)
-    if good is False:
-        raise UntraceableError(f"{_name(controller)}: a term of a robot has no result")
-    flag = graph.operand(good) if isinstance(good, Condition) else None
-    sizes = tuple(int(np.size(y)) for y in outputs.values())
-    return Trace(graph, tuple(lengths), tuple(ends), sizes, flag), {name: np.shape(y) for name, y in outputs.items()}
-
-
-def named(whose: Any, call: Callable[[], Any]) -> Any:
-    """The call's result; what the code of somebody's own raises on symbols names the line."""
-    try:
-        return call()
-    except UntraceableError as error:
-        raise UntraceableError(f"{_name(whose)} does not trace: {error}") from error
-    except Exception as error:
-        frame = raised_in(error) or traceback.extract_tb(error.__traceback__)[-1]
-        raise UntraceableError(
-            f"{_name(whose)} does not trace: {type(error).__name__}: {error!s:.200}, in {frame.filename},"
-            f" line {frame.lineno}"
-        ) from error
+    At a state at which Python raises, the compiled law must have no result; then others are tried.
+    """
+    rng, compared, raised = np.random.default_rng(0), 0, ""
+    owner = f"{class_name(law.controller)}: compiled"
+    for k in range(TRIALS):
+        state = t, *_ = trial_state(law.controller, law._robot, law._z0, rng, k)
+        try:
+            expected = parts_of(law.controller(*state))
+        except Exception as error:
+            raised = f"{type(error).__name__}: {error!s:.200}"
+            if law._call(*state[: len(law.inputs)]) is not None:
+                raise UntraceableError(
+                    f"{owner}, it has a result at t = {t:g}, where Python raises {raised}"
+                ) from error
+            continue
+        found, compared = parts_of(law(*state)), compared + 1
+        if list(found) != list(expected):
+            raise UntraceableError(f"{owner}, it returns other signals than in Python at t = {t:g}")
+        for name, x in expected.items():
+            if np.shape(x) != np.shape(found[name]):
+                raise UntraceableError(f"{owner}, {name} has another shape than in Python at t = {t:g}")
+        if not all(agree(x, found[name]) for name, x in expected.items()):
+            _require_rounding(law, state, expected, found, owner)
+        if compared == STATES:
+            return
+    if not compared:
+        raise UntraceableError(f"{owner}, it can not be compared: in Python it raises at {TRIALS} states, {raised}")
 
 
-def outputs_of(
-    controller: Controller,
-    command: Any,
-    nv: int,
-    rates: Collection[tuple[int, ...]],
-    states: Collection[tuple[int, ...]] = (),
-) -> dict[str, Any]:
-    """What a law has returned on symbols, by name. rates: the shapes that z_rate may have, none without a state;
-    states: those of z_next, none where the law acts all the time."""
-    if not isinstance(command, Command):
-        raise ArgumentError(f"controller: expected a Command from {_name(controller)}, got {command!r:.60}")
-    outputs = _parts(command)
-    if "z_next" in outputs and not states:
-        raise ArgumentError(
-            f"controller: expected no z_next of {_name(controller)}, without a state or where it acts all the time"
-        )
-    if bool(rates) != ("z_rate" in outputs or "z_next" in outputs):
-        raise ArgumentError(
-            f"controller: expected a z_rate of {_name(controller)} if and only if start() gives a state"
-        )
-    shapes = {"tau": {(nv,)}, "z_rate": rates, "z_next": states}
-    for name, x in outputs.items():
-        if not has_symbols(x) and not isinstance(x, (int, float, np.ndarray, np.generic)):
-            raise UntraceableError(f"{_name(controller)}: {name} is neither a number nor an array, got {x!r:.60}")
-        if name in shapes and np.shape(x) not in shapes[name]:
-            expected = " or ".join(map(str, shapes[name]))
-            raise ArgumentError(f"controller: expected {name} of shape {expected}, got {np.shape(x)}")
-        if isinstance(x, Condition):
-            outputs[name] = where(x, 1.0, 0.0)
-        elif isinstance(x, SymbolArray) and any(isinstance(y, Condition) for y in x.ravel().tolist()):
-            outputs[name] = np.where(x, 1.0, 0.0)
-    return outputs
+def _require_rounding(
+    law: CompiledLaw, state: Any, expected: dict[str, Any], found: dict[str, Any], owner: str
+) -> None:
+    """Raise UntraceableError unless rounding explains the difference, which an ill-conditioned law makes large."""
+    given = [np.ravel(x) for x in state if x is not None]
+    allowed = tolerances(law._trace, given, [np.asarray(x, float) for x in expected.values()], "double")
+    for (name, x), most in zip(expected.items(), allowed, strict=True):
+        x, y = np.ravel(np.asarray(x, float)), np.ravel(np.asarray(found[name], float))
+        if not np.all((np.abs(x - y) <= most) | (x == y) | (np.isnan(x) & np.isnan(y))):
+            raise UntraceableError(
+                f"{owner}, {name} is not what it is in Python at t = {state[0]:g}: the law draws random numbers, or"
+                " knows more than t, q, v and z"
+            )
 
 
-def _parts(command: Command) -> dict[str, Any]:
-    """What a law returns, by name."""
-    state = {name: x for name in OF_STATE if (x := getattr(command, name)) is not None}
-    return {"tau": command.tau, **state, **command.signals}
-
-
-def agree(x: Any, y: Any) -> bool:
-    x, y = np.asarray(x, float), np.asarray(y, float)
-    scale = np.abs(x[np.isfinite(x)]).max(initial=1e-3)
-    return bool(np.allclose(x, y, rtol=0.0, atol=AGREEMENT * scale, equal_nan=True))
-
-
-def _name(whose: Any) -> str:
-    return type(whose).__name__
+# --- code ---------------------------------------------------------------------------------------------------------
 
 
 def _command_of(shapes: dict[str, tuple[int, ...]]) -> Callable[[Any], Command]:

@@ -16,7 +16,8 @@ from geomctrl.tracing.derivatives import tangents
 from geomctrl.tracing.symbols import Symbol, UntraceableError
 from geomctrl.tracing.traces import Trace
 
-from .law import OF_STATE, core, traced
+from .law import core
+from .law_trace import OF_STATE, traced
 
 NOTHING = np.zeros(1)  # a model array that nothing reads
 

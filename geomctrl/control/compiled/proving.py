@@ -37,7 +37,7 @@ from geomctrl.tracing.symbols import Condition, Graph, UntraceableError, both, w
 from geomctrl.tracing.traces import Trace
 
 from .choice import KEPT
-from .law import named, outputs_of
+from .law_trace import named, outputs_of
 from .loop_twins import Twin, met, twins_of
 from .trace import as_symbols, one_number, plant_rate
 from .twins import Twins

@@ -25,7 +25,7 @@ from geomctrl.control.sensors.sensor import Truth
 from geomctrl.integrators.explicit import is_vector_space
 from geomctrl.kernels.marches import LARGEST_ANGLE
 from geomctrl.lie.groups import rotation
-from geomctrl.tracing.arrays import SymbolArray, require, requirements, symbol_array
+from geomctrl.tracing.arrays import SymbolArray, requirements, symbol_array
 from geomctrl.tracing.branches import joined
 from geomctrl.tracing.patched_numpy import numpy_on_symbols
 from geomctrl.tracing.symbols import (
@@ -37,12 +37,11 @@ from geomctrl.tracing.symbols import (
     compare,
     invert,
     is_symbol,
-    operands,
     where,
 )
 from geomctrl.tracing.traces import Trace
 
-from .law import OF_STATE, named, outputs_of
+from .law_trace import OF_STATE, named, outputs_of, require_compilable_size, require_divisors
 from .loop_twins import twins_of
 from .twins import Twins
 
@@ -124,6 +123,8 @@ class _Tracing:
 
     def traced(self) -> TracedLoop:
         loop, graph = self.loop, self.graph
+        sensed = 0 if loop.sensing is None else loop.sensing.size
+        require_compilable_size("the loop", len(loop.y) + sensed)
         self.plant, self.controller, watching = twins_of(loop, self.watchers, self.twins, self._remember)
         self.watching = [(twin, {name: (x, _entries(x)) for name, x in vars(twin).items()}) for twin in watching]
         self.reference = getattr(self.controller, "reference", None)
@@ -233,17 +234,7 @@ class _Tracing:
         )
 
     def _divide(self) -> None:
-        """By a time that is zero: t is Python's own float, which raises then, but for kernels, which look before."""
-        nodes, known = self.graph.nodes, self.of_time
-        for at in range(len(known), len(nodes)):
-            node = nodes[at]
-            ends = operands(node)
-            state = node[0] == "load" and node[1] not in (NUMBERS, TIME)
-            time = node[:2] == ("load", TIME)
-            kinds = [known[x] for x in ends]
-            known.append(None if state or None in kinds else time or any(kinds))
-            if node[0] == "div" and known[ends[1]] and not any(at in made for made in self.graph.of_terms):
-                require(invert(compare("eq", Symbol(self.graph, ends[1]), 0.0)))
+        require_divisors(self.graph, self.of_time)
 
     def _held(self, column: Column) -> SymbolArray:
         return symbol_array([self.graph.load(HELD, column.first + k) for k in range(column.size)], column.shape)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import NamedTuple
 
 import numpy as np
@@ -13,17 +14,29 @@ LIBRARY = ("sqrt", "sin", "cos", "tan", "asin", "acos", "exp", "log", "tanh", "f
 
 
 class Parameter(NamedTuple):
-    """An argument of a C function: its name, how many numbers, and what they are."""
+    """An argument of a C function: its name, how many numbers, and what they are. scalar: passed by value."""
 
     name: str
     size: int
     meaning: str
+    scalar: bool = False
+
+    def declared(self, real: str, *, constant: bool = True) -> str:
+        """The parameter in a prototype. An array without numbers is a pointer, as C has no such array."""
+        kind = f"const {real}" if constant else real
+        return (
+            f"{real} {self.name}"
+            if self.scalar
+            else f"{kind} {self.name}[{self.size}]".replace(f" {self.name}[0]", f" *{self.name}")
+        )
 
 
 class Function(NamedTuple):
-    """`int NAME(const real q[7], ..., real tau[7])`: 0 where there is no result, else 1.
+    """`int NAME(real t, const real q[7], ..., real tau[7])`: 0 where there is no result, else 1.
 
-    `trace` is of a robot whose numbers are all known. `real`: "double" or "float".
+    Outputs are written last, so that they may be the same arrays as inputs, and stay as they are where there is no
+    result. `trace` is of a robot whose numbers are all known. `real`: "double" or "float". static: known in its file
+    only.
     """
 
     name: str
@@ -31,82 +44,144 @@ class Function(NamedTuple):
     inputs: list[Parameter]
     outputs: list[Parameter]
     real: str = "double"
+    static: bool = False
 
 
 def prototype(f: Function) -> str:
-    given = [f"const {f.real} {x.name}[{x.size}]" for x in f.inputs]
-    return f"int {f.name}({', '.join([*given, *(f'{f.real} {y.name}[{y.size}]' for y in f.outputs)])})"
+    inputs = [x.declared(f.real) for x in f.inputs]
+    outputs = [y.declared(f.real, constant=False) for y in f.outputs]
+    return f"{'static ' if f.static else ''}int {f.name}({', '.join([*inputs, *outputs])})"
 
 
 def definition(f: Function) -> str:
     writer = _Writer(f)
-    body = [writer.statement(at) for at in f.trace.graph.needed(f.trace.ends) if writer.is_operation(at)]
+    needed = f.trace.graph.needed(f.trace.ends)
+    body = [writer.statement(at) for at in needed if writer.is_operation(at)]
+    body += [writer.copied(at) for at in sorted(set(f.trace.outputs)) if writer.is_load(at)]
     ends = iter(f.trace.outputs)
     stores = [f"    {y.name}[{k}] = {writer.value(next(ends))};" for y in f.outputs for k in range(y.size)]
-    result = "1" if f.trace.flag is None else f"{writer.value(f.trace.flag)} ? 1 : 0"
-    unused = [f"    (void){x.name};" for x in f.inputs if x.name not in writer.used]
-    return "\n".join([prototype(f), "{", *unused, *body, *stores, f"    return {result};", "}"]) + "\n"
+    check = [] if f.trace.flag is None else [f"    if (!{writer.value(f.trace.flag)}) {{", "        return 0;", "    }"]
+    unused = [
+        f"    (void){x.name};"
+        for x in (*f.inputs, *f.outputs)
+        if x.name not in writer.used and not (x in f.outputs and x.size)
+    ]
+    return "\n".join([prototype(f), "{", *unused, *body, *check, *stores, "    return 1;", "}"]) + "\n"
 
 
 COMPARE = """\
-static int differs(const char *what, const {real} *made, const {real} *expected, int n)
+static int differs(const char *what, const {real} *made, const {real} *expected, const double *tolerance, int n)
 {{
-    double scale = 1.0, worst = 0.0;
+    double worst = 0.0;
+    int failed = 0;
     for (int k = 0; k < n; k++) {{
-        const double size = fabs((double)expected[k]), d = fabs((double)made[k] - (double)expected[k]);
-        scale = size > scale ? size : scale;
+        const double a = (double)made[k], b = (double)expected[k], d = a == b ? 0.0 : fabs(a - b);
+        const int same = d <= tolerance[k] || (isnan(a) && isnan(b));
+        failed |= !same;
         worst = d <= worst ? worst : d; /* nan too */
     }}
-    printf("%s: off by %g of %g\\n", what, worst, scale);
-    return !(worst <= {tolerance} * scale);
+    printf("%s: off by %g\\n", what, worst);
+    return failed;
 }}
 """
 
 
-def comparison(f: Function, given: list[np.ndarray], expected: list[np.ndarray] | None) -> str:
-    """Statements that call f with the `given` arrays, and add to `failed` where it does not return the `expected`.
+class Case(NamedTuple):
+    """Arrays that a function is given, what Python makes of them, and how far each number may be off.
 
-    None is expected where there is no result.
+    expected: None where there is no result.
     """
-    lines = [_constant(f, x.name, a) for x, a in zip(f.inputs, given)]
-    lines += [f"        {f.real} {y.name}[{y.size}];" for y in f.outputs]
-    names = ", ".join(x.name for x in (*f.inputs, *f.outputs))
-    lines.append(f"        failed += {f.name}({names}) != {0 if expected is None else 1};")
-    for y, a in zip(f.outputs, expected or []):
-        lines.append(_constant(f, f"expected_{y.name}", a))
-        lines.append(f'        failed += differs("{f.name}, {y.name}", {y.name}, expected_{y.name}, {y.size});')
+
+    given: list[np.ndarray]
+    expected: list[np.ndarray] | None
+    tolerances: list[np.ndarray]
+
+
+def comparison(f: Function, case: Case, *, aliased: bool = False) -> str:
+    """Statements that call f on a case, and add to `failed` where it does not return what is expected.
+
+    aliased: call it once more for each output, which is then the same array as one of its inputs.
+    """
+    lines = [constant(f.real, x, a) for x, a in zip(f.inputs, case.given)]
+    lines += [f"        {f.real} {y.name}[{max(y.size, 1)}];" for y in f.outputs]
+    names = [x.name for x in (*f.inputs, *f.outputs)]
+    lines.append(f"        failed += {f.name}({', '.join(names)}) != {0 if case.expected is None else 1};")
+    for y, a, tolerance in zip(f.outputs, case.expected or [], case.tolerances):
+        lines.append(constant(f.real, y._replace(name=f"expected_{y.name}"), a))
+        lines.append(constant("double", y._replace(name=f"tolerance_{y.name}"), tolerance))
+        lines.append(_compared(f, y, y.name))
+        arrays = [x for x in f.inputs if not x.scalar and x.size >= max(y.size, 1)]
+        if aliased and arrays and y.size:
+            x = arrays[0]
+            shared = ["shared" if name in (x.name, y.name) else name for name in names]
+            lines += [
+                "        {",
+                f"            {f.real} shared[{x.size}];",
+                f"            memcpy(shared, {x.name}, sizeof shared);",
+                f"            failed += {f.name}({', '.join(shared)}) != 1;",
+                f"    {_compared(f, y, 'shared', f', in the memory of {x.name}')}",
+                "        }",
+            ]
     return "\n".join(["    {", *lines, "    }"])
 
 
-def _constant(f: Function, name: str, a: np.ndarray) -> str:
-    numbers = ", ".join(literal(float(x), f.real) for x in a.ravel())
-    return f"        const {f.real} {name}[] = {{{numbers}}};"
+def _compared(f: Function, y: Parameter, name: str, remark: str = "") -> str:
+    what = f'"{f.name}, {y.name}{remark}"'
+    return f"        failed += differs({what}, {name}, expected_{y.name}, tolerance_{y.name}, {y.size});"
+
+
+def constant(real: str, x: Parameter, a: np.ndarray) -> str:
+    """The declaration of an argument with its numbers."""
+    numbers = ", ".join(literal(float(y), real) for y in np.ravel(a)) or "0"
+    return (
+        f"        const {real} {x.name} = {numbers};"
+        if x.scalar
+        else f"        const {real} {x.name}[] = {{{numbers}}};"
+    )
 
 
 def literal(x: float, real: str) -> str:
-    """A number that reads back as it was."""
+    """A number that reads back as it was; what float can not hold is the least or the largest number that it holds.
+
+    Programs write 1e-300 for what must not be zero, and 1e300 for no limit.
+    """
     if not np.isfinite(x):
         return "NAN" if np.isnan(x) else "INFINITY" if x > 0 else "(-INFINITY)"
-    text = repr(x if real == "double" else float(np.float32(x)))
+    if real == "float":
+        limits = np.finfo(np.float32)
+        size = min(max(abs(x), float(limits.tiny)), float(limits.max)) if x else 0.0
+        x = math.copysign(float(np.float32(size)), x)
+    text = repr(x)
     text = text if any(c in text for c in ".en") else text + ".0"
     text += "" if real == "double" else "f"
-    return f"({text})" if x < 0.0 else text
+    return f"({text})" if math.copysign(1.0, x) < 0.0 else text
 
 
 class _Writer:
     def __init__(self, f: Function):
-        self.nodes, self.inputs, self.real = f.trace.graph.nodes, [x.name for x in f.inputs], f.real
+        self.nodes, self.inputs, self.real = f.trace.graph.nodes, f.inputs, f.real
         self.suffix = "f" if f.real == "float" else ""
         self.used: set[str] = set()
+        self.copies: set[int] = set()
 
     def is_operation(self, at: int) -> bool:
         return self.nodes[at][0] not in ("const", "load")
 
+    def is_load(self, at: int) -> bool:
+        return self.nodes[at][0] == "load"
+
+    def copied(self, at: int) -> str:
+        """An input that is an output: read before any output is written, which may be in the same memory."""
+        line = f"    const {self.real} t{at} = {self.value(at)};"
+        self.copies.add(at)
+        return line
+
     def value(self, at: int) -> str:
         op, a, *rest = self.nodes[at]
-        if op == "load":
-            self.used.add(self.inputs[a - 1])
-            return f"{self.inputs[a - 1]}[{rest[0]}]"
+        if op == "load" and at not in self.copies:
+            x = self.inputs[a - 1]
+            self.used.add(x.name)
+            return x.name if x.scalar else f"{x.name}[{rest[0]}]"
         if op != "const":
             return f"t{at}"
         if isinstance(a, bool):

@@ -8,36 +8,50 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-import numpy as np
-
 from geomctrl.arguments import choice, path_of
 from geomctrl.errors import ArgumentError
 from geomctrl.files import whole
 
 from . import c
+from .c_names import FILES, is_name
 
-TOLERANCES = {"double": 1e-13, "float": 1e-4}
-
-
-class Exported(NamedTuple):
-    """A function, what it is in words, when it returns 0, and a case: arrays `given` and what Python makes of them,
-    None where there is no result."""
-
-    function: c.Function
-    words: str
-    failure: str
-    given: list[np.ndarray]
-    expected: list[np.ndarray] | None
+PRECISIONS = ("double", "float")
 
 
-def write(folder: str | Path, name: str, heading: Sequence[str], functions: Sequence[Exported]) -> tuple[Path, ...]:
+class Unit(NamedTuple):
+    """What a function adds to the three files: to the header, to the source, and to main() of the test."""
+
+    declaration: str
+    definition: str
+    test: str
+
+
+def exported(f: c.Function, summary: str, failure: str, cases: Sequence[c.Case]) -> Unit:
+    """A traced function, compared with Python in each of the cases. summary: a phrase; failure: when it returns 0."""
+    tests = [c.comparison(f, case, aliased=k == 0) for k, case in enumerate(cases)]
+    if f.static:
+        return Unit("", c.definition(f), "")
+    summary = f"{summary}, {f.trace.operations} operations"
+    failure = "" if f.trace.flag is None else failure
+    parameters = [*f.inputs, *f.outputs]
+    return Unit(declaration(c.prototype(f), summary, parameters, failure), c.definition(f), "\n".join(tests))
+
+
+def declaration(prototype: str, summary: str, parameters: Sequence[c.Parameter], failure: str = "") -> str:
+    """A function's prototype under a comment that says what it does and what its parameters are."""
+    lines = [f" * {x.name}{'' if x.scalar else f'[{x.size}]'}: {comment(x.meaning)}" for x in parameters]
+    result = [f" * Returns 0 {failure}, and leaves its outputs as they are; else 1."] if failure else []
+    return "\n".join([f"/* {comment(summary)}", *lines, *result, " */", f"{prototype};\n"])
+
+
+def write(folder: str | Path, name: str, heading: Sequence[str], real: str, units: Sequence[Unit]) -> tuple[Path, ...]:
     """Write the three files, all or none; `heading` opens the header. Returns their paths."""
     folder = path_of("path", folder)
-    include = f'#include "{name}.h"\n\n#include <math.h>\n'
+    include = f'#include "{name}.h"\n\n#include <math.h>\n#include <string.h>\n'
     texts = {
-        f"{name}.h": _header(name, heading, functions),
-        f"{name}.c": "\n".join([include, *(c.definition(x.function) for x in functions)]),
-        f"{name}_test.c": _test(name, functions),
+        f"{name}.h": _header(name, heading, [x.declaration for x in units if x.declaration]),
+        f"{name}.c": "\n".join([include, *(x.definition for x in units)]),
+        f"{name}_test.c": _test(name, real, [x.test for x in units if x.test]),
     }
     with contextlib.ExitStack() as files:
         for file, text in texts.items():
@@ -45,14 +59,24 @@ def write(folder: str | Path, name: str, heading: Sequence[str], functions: Sequ
     return tuple(folder / file for file in texts)
 
 
-def identifier(argument: str, name: object) -> str:
-    if not isinstance(name, str) or not re.fullmatch(r"[A-Za-z_]\w*", name, re.ASCII):
-        raise ArgumentError(f"{argument}: expected a name in C, got {name!r:.60}")
+def prefix(argument: str, name: object) -> str:
+    """The name of the files and the prefix NAME_ of their functions. With it no function has a name that C, POSIX or
+    another library has taken; a header of that name could still hide one of theirs."""
+    if not isinstance(name, str) or not is_name(name):
+        raise ArgumentError(f"{argument}: expected a name in C (letters, digits, single underscores), got {name!r:.60}")
+    if name.lower() in FILES:
+        raise ArgumentError(f"{argument}: expected a name that no system has for a file, got {name!r:.60}")
     return name
 
 
-def real(precision: str) -> str:
-    return choice("precision", precision, TOLERANCES)
+def prefix_of(name: str, kind: str) -> str:
+    """A prefix made of any name; kind: what stands before a name that does not begin with a letter."""
+    name = re.sub(r"_+", "_", re.sub(r"[^A-Za-z0-9]", "_", name)).strip("_")
+    return name if is_name(name) and name.lower() not in FILES else f"{kind}_{name}".rstrip("_")
+
+
+def checked_precision(precision: str) -> str:
+    return choice("precision", precision, PRECISIONS)
 
 
 def comment(text: str) -> str:
@@ -64,28 +88,22 @@ def numbered(names: Sequence[str]) -> list[str]:
     return [f"  {k}: {comment(name)}" for k, name in enumerate(names)]
 
 
-def _header(name: str, heading: Sequence[str], functions: Sequence[Exported]) -> str:
-    guard = f"{name.upper()}_H"
-    words = [f"/* {heading[0]}", *(f" * {line}" for line in heading[1:]), " */"]
+def _header(name: str, heading: Sequence[str], declarations: Sequence[str]) -> str:
+    guard = f"GEOMCTRL_{name.upper()}_H"
+    words = [
+        f"/* {heading[0]}",
+        *(f" * {line}" for line in heading[1:]),
+        " * Inputs and outputs may be the same arrays.",
+        " */",
+    ]
     guards = [f"#ifndef {guard}", f"#define {guard}", "", "#ifdef __cplusplus", 'extern "C" {', "#endif", ""]
     end = ["#ifdef __cplusplus", "}", "#endif", "", "#endif"]
-    return "\n".join([*words, *guards, *map(_declaration, functions), *end]) + "\n"
+    return "\n".join([*words, *guards, *declarations, *end]) + "\n"
 
 
-def _declaration(x: Exported) -> str:
-    f = x.function
-    lines = [f" * {y.name}[{y.size}]: {y.meaning}" for y in (*f.inputs, *f.outputs)]
-    failure = [] if f.trace.flag is None else [f" * Returns 0 {x.failure}, else 1."]
-    return "\n".join(
-        [f"/* {x.words}, {f.trace.operations} operations", *lines, *failure, " */", f"{c.prototype(f)};\n"]
-    )
-
-
-def _test(name: str, functions: Sequence[Exported]) -> str:
-    precision = functions[0].function.real
-    words = f"/* Compares {name}.c with Python at a random state; exit status 0 where they agree. */"
-    includes = f'{words}\n#include "{name}.h"\n\n#include <math.h>\n#include <stdio.h>\n'
-    compare = c.COMPARE.format(real=precision, tolerance=TOLERANCES[precision])
-    parts = [c.comparison(x.function, x.given, x.expected) for x in functions]
-    main = ["int main(void)", "{", "    int failed = 0;", *parts, "    return failed ? 1 : 0;", "}"]
+def _test(name: str, real: str, tests: Sequence[str]) -> str:
+    words = f"/* Compares {name}.c with Python; exit status 0 where they agree. */"
+    includes = f'{words}\n#include "{name}.h"\n\n#include <math.h>\n#include <stdio.h>\n#include <string.h>\n'
+    compare = c.COMPARE.format(real=real)
+    main = ["int main(void)", "{", "    int failed = 0;", *tests, "    return failed ? 1 : 0;", "}"]
     return "\n".join([includes, compare, *main]) + "\n"

@@ -63,9 +63,11 @@ def entry(
 
     core: the address of `bool core(model, x, ys)`, ys being pointers to the outputs. inputs, outputs: the shapes of the
     arguments and of the results, one or two axes each; () is a Python float. result: tuple or a NamedTuple. other:
-    answers in the place of None. Model array and `other` are kept alive by whoever keeps the function.
+    answers in the place of None. Model array and `other` are kept alive by whoever keeps the function. Inputs lie on
+    the stack; more than `host.STACK` numbers are handed over by a slower function in Python.
     """
-    return (_compiled_entry if works() else _python_entry)(core, model, inputs, outputs, result, other)
+    small = sum(map(math.prod, inputs)) + 2 * len(outputs) <= host.STACK
+    return (_compiled_entry if small and works() else _python_entry)(core, model, inputs, outputs, result, other)
 
 
 def _compiled_entry(core, model, inputs, outputs, result=tuple, other=None):

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import ctypes
 import functools
 import threading
 
 import llvmlite.binding as llvm
+
+STACK = 8192  # numbers that compiled code takes from a thread's stack, which may be small; more come from the heap
+ALLOCATE, RELEASE = "geomctrl_allocate", "geomctrl_release"  # as malloc and free, in compiled code
 
 _lock = threading.RLock()
 _loaded: list = []  # engines own the memory of the functions that were made
@@ -15,6 +19,9 @@ _loaded: list = []  # engines own the memory of the functions that were made
 def _initialise() -> None:
     llvm.initialize_native_target()
     llvm.initialize_native_asmprinter()
+    for name, function in ((ALLOCATE, "PyMem_RawMalloc"), (RELEASE, "PyMem_RawFree")):
+        address = ctypes.cast(getattr(ctypes.pythonapi, function), ctypes.c_void_p).value
+        llvm.add_symbol(name, address)
 
 
 def _machine(target: tuple[str, str] | None = None) -> llvm.TargetMachine:

@@ -17,6 +17,7 @@ from geomctrl.tracing.partition import Plan
 from geomctrl.tracing.traces import Trace
 
 from .elementary import library, sin_cos, waves
+from .host import ALLOCATE, RELEASE, STACK
 from .ir import FLAGS, Function, Vector
 from .transposition import declarations, transposition
 
@@ -235,11 +236,23 @@ def _splat(f: Function, scalar: str) -> str:
 
 
 def _one(name: str, slots: int) -> str:
-    return f"""define zeroext i1 @{name}_one(ptr noalias %model, ptr noalias %x, ptr noalias %y) nounwind {{
-  %scratch = alloca double, i64 {max(slots, 1)}, align 64
-  %good = call i1 @{name}_core1(ptr %model, ptr %x, ptr %y, ptr %scratch)
+    head = f"define zeroext i1 @{name}_one(ptr noalias %model, ptr noalias %x, ptr noalias %y) nounwind {{"
+    run = f"%good = call i1 @{name}_core1(ptr %model, ptr %x, ptr %y, ptr %scratch)"
+    if slots <= STACK:
+        return f"{head}\n  %scratch = alloca double, i64 {max(slots, 1)}, align 64\n  {run}\n  ret i1 %good\n}}"
+    return f"""{head}
+  %scratch = call ptr @{ALLOCATE}(i64 {8 * slots})
+  %none = icmp eq ptr %scratch, null
+  br i1 %none, label %full, label %run
+run:
+  {run}
+  call void @{RELEASE}(ptr %scratch)
   ret i1 %good
-}}"""
+full:
+  ret i1 false
+}}
+declare ptr @{ALLOCATE}(i64)
+declare void @{RELEASE}(ptr)"""
 
 
 def _many(trace: Trace, slots: int, width: int, name: str) -> str:

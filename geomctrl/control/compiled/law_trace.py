@@ -1,0 +1,173 @@
+"""A controller's law run once on symbols: its trace, and the states at which it is compared with Python."""
+
+from __future__ import annotations
+
+import functools
+import traceback
+from collections.abc import Callable, Collection
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from geomctrl.compiler import budget
+from geomctrl.control.contracts import Command, Controller
+from geomctrl.errors import ArgumentError, raised_in
+from geomctrl.mechanism.configuration import random_configuration
+from geomctrl.robot import Robot
+from geomctrl.tracing.arrays import SymbolArray, has_symbols, require, requirements, symbol_array
+from geomctrl.tracing.branches import joined
+from geomctrl.tracing.patched_numpy import numpy_on_symbols
+from geomctrl.tracing.symbols import (
+    Condition,
+    Graph,
+    Symbol,
+    UntraceableError,
+    both,
+    compare,
+    invert,
+    operands,
+    where,
+)
+from geomctrl.tracing.traces import Trace
+
+from .twins import Twins
+
+AGREEMENT = 1e-9  # of the largest number: rounding, and what solving a linear system makes of it
+OF_STATE = ("z_rate", "z_next")  # what a Command says of the controller's state
+
+State: TypeAlias = tuple[float, np.ndarray, np.ndarray, np.ndarray | None]
+
+
+def require_compilable_size(owner: str, numbers: int) -> None:
+    """Raise UntraceableError for a state of more numbers than there may be operations, before it is traced."""
+    if numbers > budget.OPERATIONS:
+        raise UntraceableError(
+            f"{owner}: a state of {numbers} numbers ({8e-6 * numbers:.3g} MB), at most {budget.OPERATIONS} are compiled"
+        )
+
+
+def traced(controller: Controller, robot: Robot, z0: np.ndarray | None) -> tuple[Trace, dict[str, tuple[int, ...]]]:
+    """The law's trace, inputs t, q, v and z, and the shapes of its outputs by name."""
+    graph, lengths = Graph(), [1, robot.nq, robot.nv, *([] if z0 is None else [z0.size])]
+    t, q, v, *z = (symbol_array([graph.load(k + 1, j) for j in range(n)], (n,)) for k, n in enumerate(lengths))
+    for x in (q, v, *z):
+        x.setflags(write=False)  # as in a loop
+    state = None if z0 is None else z[0].reshape(z0.shape)
+    space = getattr(type(controller).__call__, "__globals__", {})
+    twins = Twins()
+    twin = twins.of(controller)
+    states, rates = (set(), set()) if z0 is None else ({z0.shape}, _rate_shapes(controller, z0))
+
+    def called() -> dict[str, Any]:
+        command = named(twin, lambda: twin(t[0], q, v, state))
+        return outputs_of(controller, command, robot.nv, rates, states)
+
+    with twins.used(), requirements() as required, numpy_on_symbols(space):
+        outputs = joined(called, twins.reset)
+        require_divisors(graph, [])
+    ends = [graph.operand(x) for y in outputs.values() for x in np.asarray(y, object).ravel().tolist()]
+    good: Any = functools.reduce(both, required, True)
+    if good is False:
+        raise UntraceableError(f"{class_name(controller)}: a term of a robot has no result")
+    flag = graph.operand(good) if isinstance(good, Condition) else None
+    sizes = tuple(int(np.size(y)) for y in outputs.values())
+    return Trace(graph, tuple(lengths), tuple(ends), sizes, flag), {name: np.shape(y) for name, y in outputs.items()}
+
+
+def _rate_shapes(controller: Any, z0: np.ndarray) -> set[tuple[int, ...]]:
+    """The shapes that z_rate may have, as in a loop: on a group a vector of its algebra."""
+    group = getattr(controller, "group", None)
+    dim = z0.size if group is None else group.dim
+    return {(dim,), *([z0.shape] if z0.size == dim else [])}
+
+
+def require_divisors(graph: Graph, of_time: list[bool | None]) -> None:
+    """Require that no function of time alone that divides is zero: t is a Python float, by which Python raises then.
+
+    Terms of robots look before they divide. of_time: for each node that was seen so far, whether time is in it, None
+    where the state is too; array 0 of the graph's loads holds constants, array 1 the time.
+    """
+    nodes = graph.nodes
+    for at in range(len(of_time), len(nodes)):
+        node = nodes[at]
+        ends = operands(node)
+        kinds = [of_time[x] for x in ends]
+        state = node[0] == "load" and node[1] > 1
+        of_time.append(None if state or None in kinds else node[:2] == ("load", 1) or any(kinds))
+        if node[0] == "div" and of_time[ends[1]] and not any(at in made for made in graph.of_terms):
+            require(invert(compare("eq", Symbol(graph, ends[1]), 0.0)))
+
+
+def named(whose: Any, call: Callable[[], Any]) -> Any:
+    """The call's result; what the code of somebody's own raises on symbols names the line."""
+    try:
+        return call()
+    except UntraceableError as error:
+        raise UntraceableError(f"{class_name(whose)} does not trace: {error}") from error
+    except Exception as error:
+        frame = raised_in(error) or traceback.extract_tb(error.__traceback__)[-1]
+        raise UntraceableError(
+            f"{class_name(whose)} does not trace: {type(error).__name__}: {error!s:.200}, in {frame.filename},"
+            f" line {frame.lineno}"
+        ) from error
+
+
+def outputs_of(
+    controller: Controller,
+    command: Any,
+    nv: int,
+    rates: Collection[tuple[int, ...]],
+    states: Collection[tuple[int, ...]] = (),
+) -> dict[str, Any]:
+    """What a law has returned on symbols, by name. rates: the shapes that z_rate may have, none without a state;
+    states: those of z_next, none where the law acts all the time."""
+    if not isinstance(command, Command):
+        raise ArgumentError(f"controller: expected a Command from {class_name(controller)}, got {command!r:.60}")
+    outputs = parts_of(command)
+    if "z_next" in outputs and not states:
+        raise ArgumentError(
+            f"controller: expected no z_next of {class_name(controller)}, without a state or where it acts all the time"
+        )
+    if bool(rates) != ("z_rate" in outputs or "z_next" in outputs):
+        raise ArgumentError(
+            f"controller: expected a z_rate of {class_name(controller)} if and only if start() gives a state"
+        )
+    shapes = {"tau": {(nv,)}, "z_rate": rates, "z_next": states}
+    for name, x in outputs.items():
+        if not has_symbols(x) and not isinstance(x, (int, float, np.ndarray, np.generic)):
+            raise UntraceableError(f"{class_name(controller)}: {name} is neither a number nor an array, got {x!r:.60}")
+        if name in shapes and np.shape(x) not in shapes[name]:
+            expected = " or ".join(map(str, shapes[name]))
+            raise ArgumentError(f"controller: expected {name} of shape {expected}, got {np.shape(x)}")
+        if isinstance(x, Condition):
+            outputs[name] = where(x, 1.0, 0.0)
+        elif isinstance(x, SymbolArray) and any(isinstance(y, Condition) for y in x.ravel().tolist()):
+            outputs[name] = np.where(x, 1.0, 0.0)
+    return outputs
+
+
+def parts_of(command: Command) -> dict[str, Any]:
+    """What a law returns, by name."""
+    state = {name: x for name in OF_STATE if (x := getattr(command, name)) is not None}
+    return {"tau": command.tau, **state, **command.signals}
+
+
+def agree(x: Any, y: Any) -> bool:
+    x, y = np.asarray(x, float), np.asarray(y, float)
+    scale = np.abs(x[np.isfinite(x)]).max(initial=1e-3)
+    return bool(np.allclose(x, y, rtol=0.0, atol=AGREEMENT * scale, equal_nan=True))
+
+
+def class_name(whose: Any) -> str:
+    return type(whose).__name__
+
+
+def trial_state(controller: Any, robot: Robot, z0: np.ndarray | None, rng: np.random.Generator, k: int) -> State:
+    """State k of a comparison, (t, q, v, z): the start, then random ones, every other of them near the start."""
+    z, scale = z0, 0.0 if k == 0 else 0.05 if k % 2 else 1.0
+    t, v = (0.7 * k if k < 8 else 10.0 * rng.uniform()), scale * rng.normal(size=robot.nv)
+    q = random_configuration(robot, rng) if scale == 1.0 else robot.neutral()
+    q = robot.integrate(q, scale * rng.normal(size=robot.nv)) if 0.0 < scale < 1.0 else q
+    if z is not None and getattr(controller, "group", None) is None:
+        z = z + 0.1 * scale * (1.0 + np.abs(z)) * rng.normal(size=z.shape)
+    return t, q, v, None if z is None else z.copy()

@@ -1,0 +1,72 @@
+"""How far rounding moves the numbers that a trace computes, so that code on another processor can be compared.
+
+Each operation's result is moved at random by what the processor may round, and all that follows is computed with it.
+An output that is a small difference of large numbers has a large tolerance then, and one that is computed without
+cancellation a small one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from geomctrl.tracing.traces import Trace
+
+SAMPLES = 16
+MARGIN = 16.0  # times the largest move of the samples
+ROUNDING = {"double": 2.0**-53, "float": 2.0**-24}
+LEAST = {"double": 1e-13, "float": 1e-6}  # of the largest number of an output: Python may add in another order
+NUMPY: dict[str, Any] = dict(
+    {"add": np.add, "sub": np.subtract, "mul": np.multiply, "div": np.divide, "neg": np.negative, "pow": np.power},
+    asin=np.arcsin, acos=np.arccos, atan2=np.arctan2, lt=np.less, le=np.less_equal, eq=np.equal, where=np.where,
+    min=lambda a, b: np.where(b < a, b, a), max=lambda a, b: np.where(b > a, b, a),
+) | {"and": np.logical_and, "or": np.logical_or, "not": np.logical_not}  # fmt: skip
+EXACT = {"neg", "abs", "min", "max", "where", "floor", "lt", "le", "eq", "and", "or", "not"}
+ROUNDED_ONCE = {"add", "sub", "mul", "div", "sqrt"}  # libraries' functions are off by a few units
+
+
+def tolerances(
+    trace: Trace, given: Sequence[np.ndarray], expected: Sequence[np.ndarray], real: str
+) -> list[np.ndarray]:
+    """How far each number of the outputs may be from what is `expected`, where code computes in `real` numbers."""
+    with np.errstate(all="ignore"):
+        values = _moved(trace, given, ROUNDING[real], constants=real == "float")
+    found = []
+    at = 0
+    for y, size in zip(expected, trace.sizes, strict=True):
+        y, moved = np.ravel(y), np.stack(values[at : at + size]) if size else np.zeros((0, 1))
+        spread = np.nan_to_num(np.abs(moved[:, 1:] - moved[:, :1]), nan=0.0, posinf=0.0).max(axis=1, initial=0.0)
+        largest = np.abs(y[np.isfinite(y)]).max(initial=0.0)
+        found.append(MARGIN * spread + LEAST[real] * largest + np.finfo(np.float32).tiny)
+        at += size
+    return found
+
+
+def rounded(a: np.ndarray, real: str) -> np.ndarray:
+    """The numbers of an array as `real` numbers hold them."""
+    return np.asarray(a, np.float32).astype(float) if real == "float" else np.asarray(a, float)
+
+
+def _moved(trace: Trace, given: Sequence[np.ndarray], unit: float, constants: bool) -> list[np.ndarray]:
+    """The outputs, exact but for Python's rounding in sample 0, moved in the others."""
+    rng, nodes = np.random.default_rng(0), trace.graph.nodes
+    values: dict[int, np.ndarray] = {}
+
+    def moved(x: Any, units: float) -> np.ndarray:
+        move = units * unit * rng.uniform(-1.0, 1.0, 1 + SAMPLES)
+        move[0] = 0.0
+        return x * (1.0 + move)
+
+    for at in trace.graph.needed(trace.ends):
+        op, *rest = nodes[at]
+        if op == "load":
+            values[at] = np.full(1 + SAMPLES, np.ravel(given[rest[0] - 1])[rest[1]], float)
+        elif op == "const":
+            x = np.full(1 + SAMPLES, rest[0] if isinstance(rest[0], bool) else float(rest[0]))
+            values[at] = moved(x, 1.0) if constants and x.dtype == float and np.float32(x[0]) != x[0] else x
+        else:
+            x = (NUMPY.get(op) or getattr(np, op))(*(values[k] for k in rest))
+            values[at] = x if op in EXACT else moved(x, 1.0 if op in ROUNDED_ONCE else 4.0)
+    return [values[at] for at in trace.outputs]

@@ -1,0 +1,221 @@
+"""Laws in C: one call a sample, the same as a sampled loop in Python; names; the memory that arrays share."""
+
+import ctypes
+import re
+import shutil
+import subprocess
+
+import numpy as np
+import pytest
+
+import geomctrl as gc
+from geomctrl import controllers, models, references, so3
+from geomctrl.errors import ArgumentError
+
+GCC, CLANG = shutil.which("gcc") or shutil.which("cc"), shutil.which("clang")
+WARNINGS = ["-O1", "-Wall", "-Wextra", "-Werror", "-pedantic", "-Wconversion"]
+C = ["-std=c99", *WARNINGS]
+CPLUSPLUS = ["-x", "c++", "-std=c++17", *WARNINGS]
+pytestmark = pytest.mark.skipif(GCC is None, reason="no C compiler on this machine")
+
+
+def run_test(files, *, compiler=GCC, flags=C):
+    """What the test program prints, which must end well."""
+    _, source, test = files
+    program = source.with_suffix(".exe")
+    subprocess.run([compiler, *flags, "-o", program, source, test, "-lm"], check=True)
+    done = subprocess.run([program], capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
+
+
+def library(files):
+    _, source, _ = files
+    built = source.with_suffix(".so")
+    subprocess.run([GCC, *C, "-fPIC", "-shared", "-o", built, source, "-lm"], check=True)
+    return ctypes.CDLL(str(built))
+
+
+def pointer(a):
+    return a.ctypes.data_as(ctypes.c_void_p)
+
+
+class Sampled(gc.Controller):
+    """A filter and a count that are renewed at samples, one integral that moves between them."""
+
+    def __init__(self, parts=("z_rate", "z_next")):
+        self.robot, self.parts = models.two_link(), parts
+
+    def start(self):
+        return np.array([0.1, 0.0, 0.0])
+
+    def __call__(self, t, q, v, z):
+        rate = np.array([0.0, 0.0, q[0] - 0.3])
+        after = np.array([0.8 * z[0] + 0.2 * v[1], z[1] + 1.0, z[2]])
+        tau = -20.0 * (q - 0.3) - 4.0 * v - z[0] - np.array([z[2], 0.01 * z[1]])
+        signals = {"e [rad]": q - 0.3, "e (rad)": 2.0 * z[0], "int": t, "no": np.zeros(0)}
+        rate, after = rate * ("z_rate" in self.parts), after if "z_next" in self.parts else None
+        return gc.Command(tau, rate if "z_rate" in self.parts else None, signals, after)
+
+
+class OnGroup(gc.Controller):
+    """An estimate of a rotation, whose rate is in the algebra of SO(3)."""
+
+    group = gc.groups.SO3()
+
+    def __init__(self):
+        self.robot = models.two_link()
+
+    def start(self):
+        return so3.exp([0.3, -0.2, 0.5])
+
+    def __call__(self, t, q, v, z):
+        e = so3.log(z)
+        return gc.Command(-5.0 * q - v + e[:2], np.array([q[0], v[1], np.sin(t)]) - 2.0 * e)
+
+
+class Starting(gc.Controller):
+    """A filter that begins where the robot does."""
+
+    def __init__(self):
+        self.robot = models.two_link()
+
+    def start(self, q0, v0):
+        return np.concatenate((np.sin(q0), 2.0 * v0))
+
+    def __call__(self, t, q, v, z):
+        return gc.Command(-9.0 * z[:2] - z[2:], 5.0 * (np.concatenate((q, v)) - z))
+
+
+def adaptive():
+    robot = models.two_link()
+    return controllers.SlotineLi(robot, references.Sinusoids(robot, [0.3, 0.6], amplitude=0.3, frequency=0.5))
+
+
+LAWS = {
+    "adaptive": adaptive,
+    "next": lambda: Sampled(("z_next",)),
+    "rate": lambda: Sampled(("z_rate",)),
+    "both": Sampled,
+    "group": OnGroup,
+    "starting": Starting,
+    "no state": lambda: controllers.PDGravity(models.two_link(), [0.2, 0.1]),
+}
+
+
+@pytest.mark.parametrize("name", LAWS)
+def test_one_call_a_sample_is_a_sampled_loop(name, tmp_path):
+    """The torques and states of a run in Python, by NAME_start and NAME_step from its q and v."""
+    law, dt = LAWS[name](), 2e-3
+    q0, v0 = np.array([0.2, -0.4]), np.array([0.5, 0.1])
+    run = gc.simulate(law.robot, law, q0, v0, 0.1, 1e-3, "MK4", dt, None, compiled=False)
+    made = gc.compile(law)
+    loaded = library(made.to_c(tmp_path, "ctrl"))
+    z = np.zeros(0 if run.z is None else run.z[0].size)
+    if z.size:
+        loaded.ctrl_start(*((pointer(q0), pointer(v0)) if name == "starting" else ()), pointer(z))
+        np.testing.assert_allclose(z, run.z[0].ravel(), rtol=1e-15)
+    double, step, tau = ctypes.c_double, loaded.ctrl_step, np.zeros(2)
+    for k in range(0, len(run.t), 2):
+        q, v = (np.ascontiguousarray(x[k]) for x in (run.q, run.v))
+        if z.size:
+            np.testing.assert_allclose(z, run.z[k].ravel(), rtol=1e-12, atol=1e-13)
+        times = [double(run.t[k]), *([double(dt)] if "z_rate" in made.outputs else [])]
+        assert step(*times, pointer(q), pointer(v), *([pointer(z)] if z.size else []), pointer(tau)) == 1
+        np.testing.assert_allclose(tau, run.tau[k], rtol=1e-12, atol=1e-12)
+
+
+@pytest.mark.parametrize("precision", ["double", "float"])
+@pytest.mark.parametrize("name", LAWS)
+def test_the_exported_test_agrees_in_c_and_cplusplus(name, precision, tmp_path):
+    files = gc.compile(LAWS[name]()).to_c(tmp_path, "ctrl", precision=precision)
+    printed = run_test(files)
+    assert "ctrl_step, tau: off by" in printed
+    assert "ctrl_command, tau, in the memory of q: off by" in printed
+    run_test(files, flags=CPLUSPLUS)
+    if CLANG:
+        run_test(files, compiler=CLANG)
+
+
+def test_sanitizers_find_nothing(tmp_path):
+    for name in ("both", "group", "starting"):
+        files = gc.compile(LAWS[name]()).to_c(tmp_path, "ctrl")
+        run_test(files, flags=[*C, "-g", "-fsanitize=undefined,address", "-fno-sanitize-recover=all"])
+
+
+@pytest.mark.parametrize("precision", ["double", "float"])
+@pytest.mark.parametrize(
+    ("old", "new", "where"),
+    [
+        ("z[1] = 0.0", "z[1] = 0.001", ""),
+        ("dt * z_rate", "1.01 * dt * z_rate", "ctrl_step, z"),
+        ("memcpy(tau, torque, sizeof torque)", "tau[0] = 0; tau[1] = torque[1]", "ctrl_step, tau"),
+        ("0.8", "0.801", "ctrl_command, z_next"),
+        ("", "", "in the memory of q"),
+    ],
+)
+def test_the_exported_test_finds_wrong_code(old, new, where, precision, tmp_path):
+    class Wrong(Sampled):
+        def __call__(self, t, q, v, z):
+            return super().__call__(t, q, v, z)._replace(signals={"q": q[::-1]})
+
+    _, source, test = gc.compile(Wrong()).to_c(tmp_path, "ctrl", precision=precision)
+    text = source.read_text()
+    if not new:  # what is read before any output is written is read later
+        found = dict(re.findall(r"    const (?:double|float) (t\d+) = (q\[\d\]);\n", text))
+        assert set(found.values()) == {"q[0]", "q[1]"}
+        for name, x in found.items():
+            text = text.replace(f"    const {precision} {name} = {x};\n", "").replace(f"= {name};", f"= {x};")
+    assert old in text or not new
+    source.write_text(text.replace(old, new) if new else text)
+    program = tmp_path / "program"
+    subprocess.run([GCC, "-o", program, source, test, "-lm"], check=True)
+    done = subprocess.run([program], capture_output=True, text=True)
+    assert done.returncode == 1
+    assert where in done.stdout
+
+
+def test_where_there_is_no_result_everything_stays(tmp_path):
+    class Partial(gc.Controller):
+        robot = models.two_link()
+
+        def start(self):
+            return np.array([1.0, 2.0])
+
+        def __call__(self, t, q, v, z):
+            return gc.Command(np.linalg.inv(np.diag(q)) @ v, z)
+
+    loaded = library(gc.compile(Partial()).to_c(tmp_path, "ctrl"))
+    q, v, z, tau = np.array([0.0, 1.0]), np.ones(2), np.array([1.0, 2.0]), np.array([7.0, 8.0])
+    assert loaded.ctrl_step(ctypes.c_double(0.0), ctypes.c_double(0.1), *map(pointer, (q, v, z, tau))) == 0
+    assert z.tolist() == [1.0, 2.0]
+    assert tau.tolist() == [7.0, 8.0]
+    q[0] = 2.0
+    assert loaded.ctrl_step(ctypes.c_double(0.0), ctypes.c_double(0.1), *map(pointer, (q, v, z, tau))) == 1
+    np.testing.assert_allclose(z, [1.1, 2.2])
+    np.testing.assert_allclose(tau, [0.5, 1.0])
+
+
+@pytest.mark.parametrize(
+    "name", ["", "3r", "_x", "a__b", "é", "a b", "x.y", "math", "Signal", "string", "con", 7, None]
+)
+def test_names_of_files_that_are_refused(name, tmp_path):
+    with pytest.raises(ArgumentError, match="name: expected"):
+        gc.compile(LAWS["no state"]()).to_c(tmp_path, name)
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("name", ["int", "class", "sin", "read", "tau", "main", "log", "NULL", "t1", "signal_e"])
+def test_names_that_c_or_its_libraries_have_taken_are_prefixes(name, tmp_path):
+    """Functions are NAME_step and so on, which nobody has."""
+    files = gc.compile(Sampled()).to_c(tmp_path, name)
+    run_test(files)
+    run_test(files, flags=CPLUSPLUS)
+
+
+def test_signals_have_names_of_their_own(tmp_path):
+    law = gc.compile(Sampled())
+    header = law.to_c(tmp_path, "ctrl")[0].read_text()
+    for words in ("signal_e_rad[2]: signal 'e [rad]'", "signal_e_rad_2[1]: signal 'e (rad)'", "signal_int[1]"):
+        assert words in header
+    assert list(law.outputs) == ["tau", "z_rate", "z_next", "e [rad]", "e (rad)", "int", "no"]
