@@ -25,13 +25,14 @@ from geomctrl.compiler import budget
 from geomctrl.compiler.code import enabled
 from geomctrl.control.contracts import Command, Controller, started, wants_measurements
 from geomctrl.control.desired import time
-from geomctrl.errors import ArgumentError, ModelError, raised_in
+from geomctrl.errors import ArgumentError, ModelError
 from geomctrl.mechanism.configuration import random_configuration
 from geomctrl.robot import Robot
 from geomctrl.terms.export import MEANINGS as OF_TERMS
 from geomctrl.tracing.arrays import SymbolArray, has_symbols, requirements, symbol_array
 from geomctrl.tracing.backends import c, c_files, cache, entries, host
 from geomctrl.tracing.backends.llvm import module
+from geomctrl.tracing.code_identity import raised_in
 from geomctrl.tracing.patched_numpy import numpy_on_symbols
 from geomctrl.tracing.symbols import Condition, Graph, UntraceableError, both, where
 from geomctrl.tracing.traces import Trace
