@@ -304,6 +304,36 @@ CODE, DEFAULTS = attrgetter("__code__"), attrgetter("__defaults__")
 MEMBERS = (types.FunctionType, types.BuiltinFunctionType, type, int, float, str, tuple)
 
 
+def is_foreign(x: Any, package: str) -> bool:
+    """Return whether a member of a package's module or class has code that is neither the package's nor a library's."""
+    return any(_is_elsewhere(f, package) for f in _functions(x))
+
+
+def _is_elsewhere(function: types.FunctionType, package: str) -> bool:
+    module, file = function.__globals__.get("__name__", ""), function.__code__.co_filename
+    if f"{module}.".startswith(f"{package.partition('.')[0]}."):
+        folder = getattr(sys.modules.get(package.partition(".")[0]), "__file__", None)
+        return not file.startswith(("<", str(Path(folder or "").parent)))
+    return is_followed(module) and not module.startswith("namedtuple_")
+
+
+def replaced_in(*packages: str) -> dict[str, Any]:
+    """Return the functions that somebody else has put into the modules and classes of packages, by their places."""
+    found = {}
+    for name, module in list(sys.modules.items()):
+        if f"{name}.".startswith(tuple(f"{x}." for x in packages)) and isinstance(module, types.ModuleType):
+            spaces = {name: module} | {
+                f"{name}.{x.__qualname__}": x
+                for x in list(vars(module).values())
+                if isinstance(x, type) and x.__module__ == name
+            }
+            for place, owner in spaces.items():
+                for member, x in list(vars(owner).items()):
+                    if is_foreign(x, name):
+                        found[f"{place}.{member}"] = x
+    return found
+
+
 def _functions(x: Any) -> Iterator[types.FunctionType]:
     """The functions that a member of a class or module consists of."""
     if isinstance(x, types.FunctionType):

@@ -4,17 +4,20 @@ Arithmetic on a `Symbol` adds a node to its `Graph`. Constants are folded, neutr
 and equal expressions are one node, so that what a kernel computes with a robot's zeros and ones costs nothing later.
 Python's own numbers stay Python's: an operation on two floats is done at once.
 
-A comparison of symbols is a symbol too, a `Condition`; it has no truth value while the graph is made, so that `if` on
-it raises `UntraceableError` with the file and line. `where(condition, a, b)` is the way to choose.
+A comparison of symbols is a symbol too, a `Condition`. Its truth is asked of `asker`, which `branches` sets to follow
+every way through a function; without one, `if` on it raises `UntraceableError` with the file and line.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from contextvars import ContextVar
 from typing import Any
 
 from .untraceable import UntraceableError, caller
+
+asker: ContextVar[Callable[[Condition], bool] | None] = ContextVar("asker", default=None)
 
 COMMUTATIVE = {"add", "mul", "min", "max", "eq", "and", "or"}
 FOLDED = {
@@ -151,7 +154,7 @@ class Symbol:
         raise UntraceableError(f"a symbol is a key of a dict or set{caller()}")
 
     def __bool__(self):
-        raise UntraceableError(f"the truth of a symbol is asked for{caller()}: compare it, and choose with where()")
+        return bool(invert(compare("eq", self, 0.0)))
 
     def __float__(self):
         raise UntraceableError(
@@ -206,6 +209,8 @@ class Condition:
         return invert(self)
 
     def __bool__(self):
+        if (ask := asker.get()) is not None:
+            return ask(self)
         raise UntraceableError(f"a branch depends on a symbol{caller()}: choose with where(condition, a, b)")
 
     def __repr__(self):

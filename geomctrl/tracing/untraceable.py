@@ -6,6 +6,7 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
+from types import FrameType
 
 from geomctrl.errors import GeomctrlError
 
@@ -55,8 +56,14 @@ def skip_frames_of(*packages: str) -> None:
 
 def caller() -> str:
     """, in FILE, line N: where a kernel or a law is."""
+    frame = calling_frame()
+    return f", in {frame.f_code.co_filename}, line {frame.f_lineno}" if frame is not None else ""
+
+
+def calling_frame() -> FrameType | None:
+    """The innermost frame that is a kernel's or a law's."""
     frame = sys._getframe(1)
     packages = tuple(f"{name}." for name in _libraries)
     while frame is not None and f"{frame.f_globals.get('__name__', '')}.".startswith(packages):
         frame = frame.f_back
-    return f", in {frame.f_code.co_filename}, line {frame.f_lineno}" if frame is not None else ""
+    return frame

@@ -10,6 +10,7 @@ OPERATIONS = {
     "neg": lambda a: -a,
     "sqrt": lambda a: math.sqrt(a) if a >= 0.0 else math.nan,
     "abs": abs,
+    "log": lambda a: math.log(a) if a > 0.0 else -math.inf if a == 0.0 else math.nan,
     "floor": math.floor,
     "min": min,
     "max": max,
@@ -21,7 +22,7 @@ OPERATIONS = {
     "or": lambda a, b: a or b,
     "not": lambda a: not a,
     "where": lambda c, a, b: a if c else b,
-    **{name: getattr(math, name) for name in ("sin", "cos", "tan", "asin", "acos", "exp", "log", "tanh")},
+    **{name: getattr(math, name) for name in ("sin", "cos", "tan", "asin", "acos", "exp", "tanh")},
 }
 
 

@@ -144,12 +144,6 @@ def failing(body, start=None):
     return Law()
 
 
-def branching(self, t, q, v, z):
-    if q[0] > 0.0:
-        return -q
-    return q
-
-
 def of_math(self, t, q, v, z):
     return math.gamma(t) * q
 
@@ -193,7 +187,6 @@ def printing(self, t, q, v, z):
 @pytest.mark.parametrize(
     ("body", "words", "at_a_line"),
     [
-        (branching, "a branch depends on a symbol", True),
         (of_math, "math.gamma of a symbol does not trace", True),
         (a_number, "a symbol is used as a number", True),
         (printing, "a compiled law prints nothing", True),

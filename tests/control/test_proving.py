@@ -152,15 +152,36 @@ def test_without_a_lyapunov_function_and_with_bad_states():
 
 
 def test_what_does_not_trace_is_named():
-    class Branching:
+    class OneNumber:
         def start(self):
             return None
 
         def __call__(self, t, q, v, z):
-            return gc.Command(-v if q[0] > 0 else v)
+            return gc.Command(-v * float(q[0]))
 
-    with pytest.raises(UntraceableError, match=r"Branching does not trace.*test_proving\.py, line \d+"):
-        trace_closed_loop(gc.Plant(models.two_link()), Branching())
+    with pytest.raises(UntraceableError, match=r"OneNumber does not trace.*test_proving\.py, line \d+"):
+        trace_closed_loop(gc.Plant(models.two_link()), OneNumber())
+
+
+def test_a_law_that_branches_is_differentiated_on_each_side():
+    class TwoGains:
+        robot = models.two_link()
+
+        def start(self):
+            return None
+
+        def __call__(self, t, q, v, z):
+            return gc.Command(-4.0 * q if q[0] > 0.0 else -q)
+
+        def lyapunov(self, t, q, v, z, plant):
+            return (2.0 if q[0] > 0.0 else 0.5) * q @ q, 0.0
+
+    loop = trace_closed_loop(gc.Plant(TwoGains.robot), TwoGains())
+    f = loop.function([loop.value, loop.slope])
+    rng = np.random.default_rng(2)
+    for q, v in rng.normal(size=(20, 2, 2)):
+        k = 2.0 if q[0] > 0.0 else 0.5
+        np.testing.assert_allclose(f(0.0, np.array([*q, *v, 0.0])), [k * q @ q, 2.0 * k * q @ v], rtol=1e-12)
 
 
 def test_where_a_robot_s_parameters_are():

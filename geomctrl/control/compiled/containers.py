@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from geomctrl.tracing.code_identity import MISSING, attributes_of, in_cell
+from geomctrl.tracing.code_identity import MISSING, PLAIN, attributes_of, in_cell, plain_value
 
 LONG = 1024  # bytes of an array that are a word; of a longer one their digest is
 CONTAINERS = (dict, list, set, deque, bytearray, np.ndarray)
@@ -19,6 +19,18 @@ def array_word(x: np.ndarray) -> tuple:
     """What an array is; equal for arrays of equal numbers."""
     content = x.tobytes()
     return x.shape, x.dtype.str, content if len(content) <= LONG else hashlib.sha256(content).digest()
+
+
+def key_word(key: Any) -> Any:
+    """What a dict's key is, None for objects whose equality is code."""
+    if issubclass(type(key), PLAIN):
+        return plain_value(key)
+    words = [key_word(k) for k in key] if type(key) is tuple else [None]
+    return None if None in words else tuple(words)
+
+
+def is_named_tuple(x: Any) -> bool:
+    return issubclass(type(x), tuple) and hasattr(type(x), "_fields")
 
 
 def values_in(x: Any, content: Any) -> list[Any]:

@@ -10,6 +10,7 @@ the model) are what they were when it was compiled.
 
 from __future__ import annotations
 
+import functools
 import hashlib
 import math
 import traceback
@@ -32,6 +33,7 @@ from geomctrl.terms.export import MEANINGS as OF_TERMS
 from geomctrl.tracing.arrays import SymbolArray, has_symbols, requirements, symbol_array
 from geomctrl.tracing.backends import c, c_files, cache, entries, host
 from geomctrl.tracing.backends.llvm import module
+from geomctrl.tracing.branches import joined
 from geomctrl.tracing.code_identity import raised_in
 from geomctrl.tracing.patched_numpy import numpy_on_symbols
 from geomctrl.tracing.symbols import Condition, Graph, UntraceableError, both, where
@@ -197,14 +199,16 @@ def traced(controller: Controller, robot: Robot, z0: np.ndarray | None) -> tuple
     space = getattr(type(controller).__call__, "__globals__", {})
     twins = Twins()
     twin = twins.of(controller)
-    with twins.used(), requirements() as required, numpy_on_symbols(space):
-        command = named(twin, lambda: twin(t[0], q, v, state))
     states = set() if z0 is None else {z0.shape}
-    outputs = outputs_of(controller, command, robot.nv, states, states)
+
+    def called() -> dict[str, Any]:
+        command = named(twin, lambda: twin(t[0], q, v, state))
+        return outputs_of(controller, command, robot.nv, states, states)
+
+    with twins.used(), requirements() as required, numpy_on_symbols(space):
+        outputs = joined(called, twins.reset)
     ends = [graph.operand(x) for y in outputs.values() for x in np.asarray(y, object).ravel().tolist()]
-    good: Any = True
-    for condition in required:
-        good = both(good, condition)
+    good: Any = functools.reduce(both, required, True)
     if good is False:
         raise UntraceableError(f"{_name(controller)}: a term of a robot has no result")
     flag = graph.operand(good) if isinstance(good, Condition) else None

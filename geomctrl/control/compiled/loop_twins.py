@@ -29,6 +29,12 @@ def twins_of(loop: Any, watchers: Sequence[Any], twins: Twins, remember: Callabl
     return Twin(*both, [_twin_of_watcher(k, m, twins, remember) for k, m in enumerate(watchers)])
 
 
+def met(loop: Any, watchers: Sequence[Any]) -> tuple[Twins, Twin]:
+    """What is met in a loop, and copies of its objects with the numbers they have."""
+    twins = Twins()
+    return twins, twins_of(loop, watchers, twins, lambda watcher, name, x: copy.copy(x))
+
+
 def _twin_of_watcher(k: int, watcher: Any, twins: Twins, remember: Callable[[int, str, Any], Any]) -> Any:
     twin = twins.of_kind(type(watcher))
     twins.words.append((watcher.name, getattr(watcher, "limit", None)))

@@ -68,11 +68,9 @@ LIBRARY = (np.ufunc, np.dtype, type(np.full), re.Pattern, types.GenericAlias, ty
            types.GetSetDescriptorType, types.MemberDescriptorType, types.MethodWrapperType,
            types.ClassMethodDescriptorType, type(vars(abc.ABC)["_abc_impl"]))  # fmt: skip
 OF_ROBOTS = {"_model", "_code", "_frames", "parameters", "placements", "gravity", "joints", "frames"}
-CALLED = "arguments lie integrators mechanism terms robot constrained motion control controllers"  # what laws can call
-REPLACEMENTS = Replacements(
-    *(f"geomctrl.{package}" for package in CALLED.split()),
-    without=("geomctrl.control.compiled", "geomctrl.control.many"),
-)
+NUMERICAL = ("arguments", "lie", "integrators", "mechanism", "terms", "robot", "constrained", "motion")
+CALLED = [f"geomctrl.{name}" for name in (*NUMERICAL, "control", "controllers")]  # whose functions laws can call
+REPLACEMENTS = Replacements(*CALLED, without=("geomctrl.control.compiled", "geomctrl.control.many"))
 CREATED = {"__annotations__", "__annotations_cache__"}  # by reading them
 
 
@@ -138,8 +136,8 @@ class Outside:
             if differs(x, before, attributes):
                 found = found or name
                 set_attributes(x, before) if attributes else put_back(x, before)
-        states = random.getstate(), np.random.get_state()  # noqa: NPY002
-        if repr(states) != repr(self._random):
+        before, now = self._random, (random.getstate(), np.random.get_state())  # noqa: NPY002
+        if now[0] != before[0] or not all(map(np.array_equal, now[1], before[1])):
             found = found or "the state of random numbers"
             random.setstate(self._random[0])
             np.random.set_state(self._random[1])  # noqa: NPY002

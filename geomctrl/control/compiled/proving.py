@@ -10,6 +10,7 @@ chain rule on what V computes: it knows nothing of the rate that the controller 
 from __future__ import annotations
 
 import dataclasses
+import functools
 import hashlib
 import threading
 from collections import OrderedDict
@@ -29,14 +30,15 @@ from geomctrl.tracing.arrays import SymbolArray, requirements, symbol_array
 from geomctrl.tracing.backends import cache, entries, host
 from geomctrl.tracing.backends.batches import Batch
 from geomctrl.tracing.backends.llvm import module
+from geomctrl.tracing.branches import joined
 from geomctrl.tracing.derivatives import loads, pullback, tangents
 from geomctrl.tracing.patched_numpy import numpy_on_symbols
 from geomctrl.tracing.symbols import Condition, Graph, UntraceableError, both, where
 from geomctrl.tracing.traces import Trace
 
-from .choice import KEPT, met
+from .choice import KEPT
 from .law import named, outputs_of
-from .loop_twins import Twin, twins_of
+from .loop_twins import Twin, met, twins_of
 from .trace import as_symbols, one_number, plant_rate
 from .twins import Twins
 
@@ -181,19 +183,16 @@ def _traced(loop: Loop, extra: Extra | None) -> TracedClosedLoop:
     spaces = getattr(type(twin.controller).__call__, "__globals__", {}), *twins.outside.spaces.values()
     with twins.used(), evaluated_each_time(), numpy_on_symbols(*spaces), requirements() as required:
         q, v, z = state = loop.split(y)
-        command = named(twin.controller, lambda: twin.controller(t, *state))
+        command = joined(lambda: _command(loop, twin.controller, t, state), twins.reset)
         outputs = outputs_of(twin.controller, command, loop.inputs, loop.rate_shapes)
-        rates = plant_rate(loop, twin.plant, t, y, outputs["tau"])
+        rates = joined(lambda: plant_rate(loop, twin.plant, t, y, outputs["tau"]), twins.reset)
         z_rate = as_symbols(outputs["z_rate"]).ravel().tolist() if "z_rate" in outputs else []
         value = rate = None
         if hasattr(twin.controller, "lyapunov"):
-            V = named(twin.controller, lambda: twin.controller.lyapunov(t, *state, twin.plant))
-            value, rate = (one_number(x) for x in V)
-        found = {} if extra is None else dict(extra(twin, t, q, v, z, command))
+            value, rate = joined(lambda: _lyapunov(twin, t, state), twins.reset)
+        found = {} if extra is None else joined(lambda: dict(extra(twin, t, q, v, z, command)), twins.reset)
         displacement = None if is_vector_space(loop.group) else _displaced(graph, loop.group, y)
-    good: Any = True
-    for condition in required:
-        good = both(good, condition)
+    good: Any = functools.reduce(both, required, True)
     if not (good is True or isinstance(good, Condition)):
         raise UntraceableError("a term of a robot has no result")
     n = 2 * robot.nv
@@ -201,6 +200,19 @@ def _traced(loop: Loop, extra: Extra | None) -> TracedClosedLoop:
         graph, twins.values, loop.group, t, y, command, [*rates[:n], *z_rate, *rates[n:]], value, rate, found, good,
         displacement, twins, loop.split,
     )  # fmt: skip
+
+
+def _command(loop: Loop, law: Any, t: Any, state: tuple) -> Command:
+    """What a law returns, of the right shapes."""
+    command = named(law, lambda: law(t, *state))
+    outputs_of(law, command, loop.inputs, loop.rate_shapes)
+    return command
+
+
+def _lyapunov(twin: Twin, t: Any, state: tuple) -> tuple[Any, Any]:
+    """V and the rate that the controller promises."""
+    value, rate = named(twin.controller, lambda: twin.controller.lyapunov(t, *state, twin.plant))
+    return one_number(value), one_number(rate)
 
 
 def _displaced(graph: Graph, group: Any, y: SymbolArray) -> tuple[list[Any], list[Any]]:

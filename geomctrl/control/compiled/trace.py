@@ -6,8 +6,9 @@ numbers, attributes that a sample changes, are inputs and outputs of it, as are 
 
 from __future__ import annotations
 
+import functools
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, cast
@@ -25,6 +26,7 @@ from geomctrl.integrators.explicit import is_vector_space
 from geomctrl.kernels.marches import LARGEST_ANGLE
 from geomctrl.lie.groups import rotation
 from geomctrl.tracing.arrays import SymbolArray, require, requirements, symbol_array
+from geomctrl.tracing.branches import joined
 from geomctrl.tracing.patched_numpy import numpy_on_symbols
 from geomctrl.tracing.symbols import (
     Condition,
@@ -142,10 +144,7 @@ class _Tracing:
         first = sum(x.size for x in sampled)
         with requirements() as of_law:
             state = self.t, *loop.split(self.y)
-            command = named(self.controller, lambda: loop.asked(self.controller, *state, self.measured))
-            self._divide()
-        next_shapes = loop.next_shapes if loop.hold else ()
-        outputs = outputs_of(self.controller, command, loop.inputs, loop.rate_shapes, next_shapes)
+            outputs = self._joined(lambda: self._asked(state))
         held: list[Column] = []
         law = None
         tau, z_rate = outputs["tau"], outputs.get("z_rate")
@@ -160,14 +159,12 @@ class _Tracing:
             z_rate = None if z_rate is None else self._held(held[1])
         n_held = first + sum(c.size for c in held)
         with requirements() as of_plant:
-            rates = self._rates(tau if at_work is None else at_work, z_rate)
-            self._divide()
+            rates = self._joined(lambda: self._rates(tau if at_work is None else at_work, z_rate))
         field_ = self._trace([rates], [*of_law, *of_plant], n_held, 0)
         with requirements() as of_sample:
             signals = {name: x for (_, name), x in _signals(outputs).items()}
             signals |= {c.name: self._held(c) for c in held if c.kind == "signal"}
             values, watched, desired, applied = self._looked_at(tau, at_work, signals)
-            self._divide()
         self._compare_with_worst(values, of_sample)
         found: dict[tuple[str, str], Any] = {}
         if not loop.hold:
@@ -217,10 +214,23 @@ class _Tracing:
         part = self.area[place.part]
         with requirements() as required:
             draws = normals(sensor.keys, part[0], place.draws) if place.draws else np.zeros(0)
-            after = named(sensor, lambda: place.renewed(sensor, truth, part, draws))
-            self._divide()
+            after = self._joined(lambda: named(sensor, lambda: place.renewed(sensor, truth, part, draws)))
         trace = self._trace([as_symbols(after).ravel().tolist()], required, self.loop.sensing.size + n, 0)
         return Sampled(trace, place.first, place.size)
+
+    def _joined(self, call: Callable[[], Any], reset: Callable[[], Any] | None = None) -> Any:
+        """What user's code returns, for all ways through it."""
+        found = joined(call, reset or self.twins.reset)
+        self._divide()
+        return found
+
+    def _asked(self, state: tuple) -> dict[str, Any]:
+        """What the law returns, by name."""
+        loop = self.loop
+        command = named(self.controller, lambda: loop.asked(self.controller, *state, self.measured))
+        return outputs_of(
+            self.controller, command, loop.inputs, loop.rate_shapes, loop.next_shapes if loop.hold else ()
+        )
 
     def _divide(self) -> None:
         """By a time that is zero: t is Python's own float, which raises then, but for kernels, which look before."""
@@ -250,19 +260,26 @@ class _Tracing:
         loop = self.loop
         q, v, z = loop.split(self.y)
         x, tau = loop.plant_state(self.y), as_symbols(tau)
-        applied = named(self.plant, lambda: self.plant.applied(self.t, q, v, tau if at_work is None else at_work, x))
+        drive = tau if at_work is None else at_work
+        applied = self._joined(lambda: named(self.plant, lambda: self.plant.applied(self.t, q, v, drive, x)))
         sample = Sample(
             cast(Any, self.t), q, v, z, tau, self.y[-1], self.plant, False, loop.group, self.y,
             self.reference, signals, x, applied, self.measured,
         )  # fmt: skip
         values, watched = [], {}
         for k, (m, before) in enumerate(self.watching):
-            if isinstance(m, Monitor):
-                values.append(one_number(named(m, lambda m=m: m.measure(sample))))
-            else:
-                named(m, lambda m=m: m.add(sample))
-            self._renew(k, m, before, watched)
-        desired = None if self.reference is None else tuple(sample.desired)  # pyright: ignore[reportArgumentType]
+            value, signals, changed = self._joined(
+                lambda k=k, m=m, before=before: self._watched(k, m, before, sample),
+                lambda m=m, before=before: self._reset_watcher(m, before),
+            )
+            values += [value] if isinstance(m, Monitor) else []
+            watched = signals | watched
+            for place in self.memory:
+                if place.watcher == k:
+                    self.renewed += zip(changed[place.name], range(place.first, place.first + place.size))
+        desired = None
+        if self.reference is not None:
+            desired = self._joined(lambda: named(self.reference, lambda: tuple(sample.desired)))  # pyright: ignore[reportArgumentType]
         return values, watched, desired, applied
 
     # --- monitors ----------------------------------------------------------------------------------------------------
@@ -275,24 +292,37 @@ class _Tracing:
         self.size += place.size
         return symbols[0] if place.shape is None else symbol_array(symbols, place.shape)
 
-    def _renew(self, k: int, twin: Any, before: dict[str, tuple[Any, Any]], watched: dict[str, Any]) -> None:
-        """What `measure` has changed becomes the memory's new content."""
+    def _watched(self, k: int, twin: Any, before: dict[str, tuple[Any, Any]], sample: Sample) -> tuple[Any, Any, Any]:
+        """(what a monitor measures, its signals, the new content of the memory that this changes)."""
+        value = None
+        if isinstance(twin, Monitor):
+            value = one_number(named(twin, lambda: twin.measure(sample)))
+        else:
+            named(twin, lambda: twin.add(sample))
         places = {place.name: place for place in self.memory if place.watcher == k}
+        changed, signals = {}, {}
         for name, now in vars(twin).items():
             was, entries = before.get(name, (None, None))
             if name == "signals":
-                for signal, x in now.items():
-                    watched.setdefault(signal, one_number(x))
-            elif now is was and _same(_entries(now), entries):
-                continue
-            elif name not in places:
-                raise UntraceableError(f"{twin.name!r} changes {name}, which is neither number nor array")
-            else:
+                signals = {signal: one_number(x) for signal, x in now.items()}
+            elif name in places:
                 place = places[name]
-                numbers = [one_number(now)] if place.shape is None else list(np.asarray(now, object).ravel())
-                if len(numbers) != place.size:
+                changed[name] = [one_number(now)] if place.shape is None else list(np.asarray(now, object).ravel())
+                if len(changed[name]) != place.size:
                     raise UntraceableError(f"{twin.name!r} changes the shape of {name}")
-                self.renewed += zip(numbers, range(place.first, place.first + place.size))
+            elif now is not was or not _same(_entries(now), entries):
+                raise UntraceableError(f"{twin.name!r} changes {name}, which is neither number nor array")
+        return value, signals, changed
+
+    def _reset_watcher(self, twin: Any, before: dict[str, tuple[Any, Any]]) -> None:
+        """Make a monitor what it was before it measured."""
+        self.twins.reset()
+        for name in vars(twin).keys() - before.keys():
+            delattr(twin, name)
+        for name, (x, entries) in before.items():
+            if not _same(_entries(x), entries):
+                x.ravel()[:] = entries
+            twin.__dict__[name] = dict.fromkeys(x, np.nan) if name == "signals" else x
 
     def _compare_with_worst(self, values: list[Any], required: list) -> None:
         """The worst values so far and when, as `Record.add` keeps them; strict: a sample beyond a limit has none."""
@@ -341,9 +371,7 @@ class _Tracing:
 
 
 def _trace(graph: Graph, inputs: tuple[int, ...], outputs: list[list[Any]], required: list) -> Trace:
-    good: Any = True
-    for condition in required:
-        good = both(good, condition)
+    good: Any = functools.reduce(both, required, True)
     if good is False:
         raise UntraceableError("a term of a robot has no result")
     flag = graph.operand(good) if isinstance(good, Condition) else None

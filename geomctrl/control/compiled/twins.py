@@ -36,7 +36,7 @@ from geomctrl.tracing.symbols import UntraceableError
 from geomctrl.tracing.untraceable import heard
 from geomctrl.tracing.untraceable_attribute import UntraceableAttribute, at_work
 
-from .containers import array_word
+from .containers import array_word, is_named_tuple, key_word
 from .memory import LIBRARY, MOST, OF_ROBOTS, PRINTED, Outside
 from .robot_numbers import constants, joint_constants, pattern_of, with_armature
 
@@ -65,6 +65,7 @@ class Twins:
         self._twinned: list[types.FunctionType] = []
         self._owners: dict[int, list[np.ndarray]] = {}  # twins of arrays by whose memory theirs is
         self._outside: Outside | None = None
+        self._changed = ""  # the first place that a call has written on
 
     @contextmanager
     def used(self) -> Iterator[None]:
@@ -77,7 +78,8 @@ class Twins:
                 yield
         finally:
             place = outside.restored()
-        place = place or self.changed()
+        self.reset()
+        place = place or self._changed
         if place:
             raise UntraceableError(f"{place} changes during a call: it is a memory; keep it in the state z")
 
@@ -118,7 +120,7 @@ class Twins:
             return known[1]
         make = MAKERS.get(kind)
         if make is None:
-            make = Twins._robot if issubclass(kind, Mechanism) else Twins._named if _is_named(x) else Twins._object
+            make = Twins._robot if issubclass(kind, Mechanism) else Twins._named if is_named_tuple(x) else Twins._object
         return make(self, x, path)
 
     def of_kind(self, kind: type) -> Any:
@@ -127,23 +129,13 @@ class Twins:
         self.words.append(kind)
         return object.__new__(kind)
 
-    def changed(self) -> str:
-        """What is not as it was made, in words: the path of what a call has written on; "" where nothing is."""
+    def reset(self) -> None:
+        """Make all twins what they were; the place that a call has written on is remembered for `used`."""
         for twin, path, before in self._filled:
-            if isinstance(before, np.ndarray):
-                same = twin.shape == before.shape and twin.tobytes() == before.tobytes()
-            elif isinstance(twin, np.ndarray):
-                same = all(a is b for a, b in zip(twin.ravel().tolist(), before, strict=True))
-            elif isinstance(twin, np.random.Generator):
-                same = repr(twin.bit_generator.state) == before
-            else:
-                now = _content(twin)
-                same = now.keys() == before.keys() and all(now[name] is before[name] for name in now)
-                if not same and not isinstance(twin, (list, dict)):
-                    path += "." + next(n for n in [*before, *now] if now.get(n, now) is not before.get(n, before))
-            if not same:
-                return path.lstrip(".")
-        return ""
+            name = _difference(twin, before)
+            if name is not None:
+                self._changed = self._changed or f"{path}{name}".lstrip(".")
+                _put_back(twin, before)
 
     # --- what an object can be -----------------------------------------------------------------------------------
 
@@ -220,7 +212,7 @@ class Twins:
         return twin
 
     def _dict(self, x: Any, path: str) -> Any:
-        keys = tuple(map(_key_word, x))
+        keys = tuple(map(key_word, x))
         if None in keys:
             return self._unknown(x, path)
         kind = type(x)
@@ -296,7 +288,7 @@ class Twins:
         twin = np.random.Generator(type(x.bit_generator)())
         twin.bit_generator.state = x.bit_generator.state
         self._begin(x, twin)
-        self._filled.append((twin, path, repr(x.bit_generator.state)))
+        self._filled.append((twin, path, x.bit_generator.state))
         return twin
 
     def _object(self, x: Any, path: str) -> Any:
@@ -358,18 +350,6 @@ MAKERS: dict[type, Callable[[Twins, Any, str], Any]] = {
 }
 
 
-def _is_named(x: Any) -> bool:
-    return issubclass(type(x), tuple) and hasattr(type(x), "_fields")
-
-
-def _key_word(key: Any) -> Any:
-    """What a dict's key is, None for objects whose equality is code."""
-    if issubclass(type(key), PLAIN):
-        return plain_value(key)
-    words = [_key_word(k) for k in key] if type(key) is tuple else [None]
-    return None if None in words else tuple(words)
-
-
 def _content(x: Any) -> dict[Any, Any]:
     """What a container or an object holds, by key or name."""
     if isinstance(x, dict):
@@ -379,3 +359,40 @@ def _content(x: Any) -> dict[Any, Any]:
     if isinstance(x, types.FunctionType):
         return {name: in_cell(cell) for name, cell in zip(x.__code__.co_freevars, x.__closure__ or ())}
     return attributes_of(x)
+
+
+def _difference(twin: Any, before: Any) -> str | None:
+    """Which attribute of a twin is not what it was, "" for a twin without; None where all is."""
+    if isinstance(before, np.ndarray):
+        same = twin.shape == before.shape and twin.tobytes() == before.tobytes()
+    elif isinstance(twin, np.ndarray):
+        same = all(a is b for a, b in zip(twin.ravel().tolist(), before, strict=True))
+    elif isinstance(twin, np.random.Generator):
+        same = repr(twin.bit_generator.state) == repr(before)
+    else:
+        now = _content(twin)
+        same = now.keys() == before.keys() and all(now[name] is before[name] for name in now)
+        if not same and not isinstance(twin, (list, dict)):
+            return "." + next(n for n in [*before, *now] if now.get(n, now) is not before.get(n, before))
+    return None if same else ""
+
+
+def _put_back(twin: Any, before: Any) -> None:
+    """Let a twin hold what it held."""
+    if isinstance(before, np.ndarray):
+        twin[...] = before
+    elif isinstance(twin, np.ndarray):
+        twin.ravel()[:] = before
+    elif isinstance(twin, np.random.Generator):
+        twin.bit_generator.state = before
+    elif isinstance(twin, list):
+        twin[:] = before.values()
+    elif isinstance(twin, types.FunctionType):
+        for name, cell in zip(twin.__code__.co_freevars, twin.__closure__ or ()):
+            if in_cell(cell) is not before[name]:
+                cell.cell_contents = before[name]
+    elif isinstance(twin, dict):
+        twin.clear()
+        twin.update(before)
+    else:
+        set_attributes(twin, before)

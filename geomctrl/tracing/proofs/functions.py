@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import traceback
 from collections.abc import Callable
 from typing import Any
@@ -10,6 +11,7 @@ import numpy as np
 
 from geomctrl.errors import ArgumentError
 from geomctrl.tracing.arrays import SymbolArray, has_symbols, requirements, symbol_array
+from geomctrl.tracing.branches import joined
 from geomctrl.tracing.code_identity import raised_in
 from geomctrl.tracing.patched_numpy import numpy_on_symbols
 from geomctrl.tracing.symbols import Condition, Graph, both, is_symbol
@@ -28,11 +30,9 @@ def traced(f: Callable[[Any], Any], n: int, name: str = "f") -> Trace:
     x = symbol_array([graph.load(1, k) for k in range(n)], (n,))
     x.setflags(write=False)
     with requirements() as required, numpy_on_symbols(getattr(f, "__globals__", {})):
-        found = _called(f, x, name)
-    ends = [graph.operand(y) for y in _numbers(found, name)]
-    good: Any = True
-    for condition in required:
-        good = both(good, condition)
+        found = joined(lambda: _numbers(_called(f, x, name), name))
+    ends = [graph.operand(y) for y in found]
+    good: Any = functools.reduce(both, required, True)
     if good is False:
         raise ArgumentError(f"{name}: expected a function that has a value, got one that has none anywhere")
     flag = graph.operand(good) if isinstance(good, Condition) else None

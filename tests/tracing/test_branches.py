@@ -1,0 +1,208 @@
+"""Functions that branch on what they are given, traced: each way through them, and where there is no result."""
+
+import itertools
+import math
+
+import numpy as np
+import pytest
+from compiler.evaluation import evaluate
+
+from geomctrl.tracing.arrays import requirements, symbol_array
+from geomctrl.tracing.branches import joined
+from geomctrl.tracing.patched_numpy import numpy_on_symbols
+from geomctrl.tracing.proofs.functions import traced
+from geomctrl.tracing.symbols import Condition, Graph, UntraceableError, both
+
+
+def law(x):
+    """A switch, saturations, a loop that ends early, an early return, chained comparisons, any and all."""
+    if abs(x[0]) < 0.3 and abs(x[1]) < 0.3:
+        return np.zeros(2)
+    out = [max(-1.0, min(1.0, 3.0 * y)) for y in x]
+    for k, y in enumerate(x):
+        if y > 1.0:
+            out[k] -= 5.0 * (y - 1.0)
+            break
+    if -0.5 < x[0] <= 0.2 or not x[1] < 0.0:
+        out[0] += 1.0
+    if any(y > 1.5 for y in x) or all(y < -0.5 for y in x):
+        return np.array(sorted(out))
+    return np.array(out) if out[0] > 0 or x[1] < 0 else 0.5 * np.array(out)
+
+
+def nested(x):
+    y = x[0]
+    while y > math.pi:
+        y -= 2.0 * math.pi
+    try:
+        if x[1] > 1.0:
+            raise KeyError("high")
+        y += 1.0
+    except KeyError:
+        y -= 1.0
+    return y if y else 7.0
+
+
+def boundaries(x):
+    return [1.0 if x[0] > 0.5 else 2.0 if x[0] >= 0.5 else 3.0, x[1] if x[0] != x[1] else 9.0]
+
+
+def undefined_elsewhere(x):
+    return math.sqrt(x[0] - 1.0) if x[0] >= 1.0 else math.log(2.0 - x[0])
+
+
+def raising(x):
+    if x[0] > 1.0:
+        raise RuntimeError("stop")
+    return 1.0 / math.sqrt(1.0 + x[1])
+
+
+POINTS = [
+    *map(np.array, itertools.product([-2.0, -0.5, -0.1, -0.0, 0.0, 0.2, 0.5, 1.0, 1.7, 4.0, math.nan], repeat=2)),
+    *np.random.default_rng(0).normal(size=(400, 2)),
+]
+
+
+@pytest.mark.parametrize("f", [law, nested, boundaries, undefined_elsewhere, raising])
+def test_every_way_is_what_python_does(f):
+    trace = traced(f, 2)
+    with_results = 0
+    for x in POINTS:
+        if f is law and np.isnan(x).any():  # of max and min
+            continue
+        values = evaluate(trace.graph, [*trace.outputs, *([] if trace.flag is None else [trace.flag])], [[], x])
+        found, good = values[: len(trace.outputs)], trace.flag is None or values[-1]
+        try:
+            expected = np.ravel(f(x)).astype(float)
+        except (RuntimeError, ValueError, ZeroDivisionError):
+            assert not good, x
+            continue
+        if good:
+            with_results += 1
+            np.testing.assert_allclose(np.array(found, float), expected, rtol=1e-12, atol=1e-14, err_msg=str(x))
+        else:
+            assert np.isnan(x).any() or not np.isfinite(expected).all() or x[0] > 30.0, x
+    assert with_results > 100
+
+
+def conditions(n):
+    graph = Graph()
+    return graph, symbol_array([graph.load(0, k) for k in range(n)], (n,))
+
+
+def counted(f, n=3):
+    """How often f runs on symbols."""
+    _, x = conditions(n)
+    runs = []
+    joined(lambda: (runs.append(1), f(x))[1])
+    return len(runs)
+
+
+def test_what_is_known_is_not_asked_again():
+    assert counted(lambda x: 1.0 if x[0] < x[1] else 0.0) == 2
+    assert counted(lambda x: [1.0 if x[0] < x[1] else 0.0 for _ in range(5)]) == 2
+    assert counted(lambda x: [bool(x[0] < 1.0), bool(not (x[0] < 1.0)), bool(~(x[0] < 1.0))]) == 2
+    assert counted(lambda x: [bool(x[0] < x[1]), bool(x[0] > x[1]), bool(x[0] == x[1])]) == 4  # nan is a way
+    assert counted(lambda x: [bool(x[0] < x[1]) and bool(x[0] <= x[1])]) == 2
+
+
+def test_a_requirement_on_one_way_holds_there_only():
+    graph, x = conditions(2)
+
+    def f():
+        return math.log(x[0]) if x[1] > 0.0 else x[1]
+
+    with requirements() as required, numpy_on_symbols(f.__globals__):
+        joined(f)
+    good = True
+    for condition in required:
+        good = both(good, condition)
+    assert isinstance(good, Condition)
+    for a, b, expected in [(1.0, 1.0, True), (-1.0, 1.0, False), (-1.0, -1.0, True), (1.0, -1.0, True)]:
+        assert bool(evaluate(graph, [good.at], [[a, b]])[0]) is expected
+
+
+def test_too_many_ways_name_the_lines():
+    def f(x):
+        return [1.0 if y > 0.0 else 0.0 for y in x]
+
+    line = f.__code__.co_firstlineno + 1
+    with pytest.raises(UntraceableError, match=rf"more than 256 ways .*test_branches.py, line {line} \(\d+ times\)"):
+        traced(f, 9)
+    assert traced(f, 8).sizes == (8,)
+
+
+def test_fewer_turns_of_a_loop_where_there_would_be_too_many_ways():
+    def wrapped(x):
+        out = []
+        for y in x:
+            while y > math.pi:
+                y = y - 2.0 * math.pi
+            out.append(y)
+        return out
+
+    trace = traced(wrapped, 4)
+    near, far = np.array([0.0, 4.0, 7.0, -1.0]), np.array([0.0, 40.0, 7.0, -1.0])
+    found = evaluate(trace.graph, [*trace.outputs, trace.flag], [[], near])
+    np.testing.assert_allclose(found[:-1], wrapped(near), atol=1e-14)
+    assert found[-1]
+    assert not evaluate(trace.graph, [trace.flag], [[], far])[0]
+
+
+def recursive(x):
+    return x[0] if x[0] < 1.0 else recursive(x / 2.0)
+
+
+def endless(x):
+    y = x[0]
+    while y > 0.0:
+        try:
+            y = y * 0.5 if y > -1.0 else y
+        except Exception:
+            continue
+    raise ValueError("never")
+
+
+@pytest.mark.parametrize(
+    ("f", "words"),
+    [
+        (recursive, r"more than 256 ways through the code; it branches most in .*test_branches.py, line \d+"),
+        (endless, r"test_branches.py, line \d+"),
+        (lambda x: np.zeros(2) if x[0] > 0.0 else np.zeros(3), r"\(2,\)|of 2 where .* holds, and .* where it does not"),
+        (lambda x: [float(x[0])] if x[0] > 0.0 else [int(x[0])], r"a symbol is used as a number, in .*test_branches"),
+    ],
+)
+def test_what_is_refused_names_the_line(f, words):
+    with pytest.raises(UntraceableError, match=words):
+        traced(f, 2)
+
+
+def test_code_that_asks_something_else_when_called_again():
+    calls = itertools.count()
+
+    def f(x):
+        return x[0] if x[next(calls) % 2] > 0.0 else x[1]
+
+    with pytest.raises(UntraceableError, match="asks other questions"):
+        traced(lambda x: f(x) if x[1] < 3.0 else x[0], 2)
+
+
+def test_what_one_way_changes_is_undone_before_the_next():
+    _, x = conditions(2)
+    kept = []
+
+    def f():
+        assert not kept
+        kept.append(1.0)
+        return x[0] if x[0] > 0.0 else x[1]
+
+    joined(f, kept.clear)
+    assert kept == []
+
+
+def test_shapes_and_names_are_compared():
+    _, x = conditions(2)
+    with pytest.raises(UntraceableError, match=r"\['signal'\]|\{'a'\} where"):
+        joined(lambda: {"a": 1.0} if x[0] > 0.0 else {"b": 1.0})
+    with pytest.raises(UntraceableError, match=r"is a number where .* holds, and None where it does not"):
+        joined(lambda: 1.0 if x[0] > 0.0 else None)
