@@ -179,13 +179,9 @@ class Outside:
         """A member of a library's module: code that is the user's is followed, the library's own is known by itself."""
         self.words.append((name, id(x)))
         self._kept.append(x)
-        if isinstance(x, types.ModuleType):
+        if type(x) is types.ModuleType:
             self._libraries.setdefault(id(x), x)
-        elif (
-            isinstance(x, types.FunctionType)
-            or id(x) in READERS
-            or (x in PRINTED if isinstance(x, types.BuiltinFunctionType) else False)
-        ):
+        elif type(x) is types.FunctionType or id(x) in READERS or _is_printed(x):
             self._visit(x, name)
         _refuse_files(x, name)
 
@@ -301,8 +297,8 @@ class Outside:
         self.words.append((name, id(x)))
         whose = getattr(x, "__self__", None)
         module = getattr(getattr(x, "__objclass__", x), "__module__", None) or "builtins"
-        known = whose is None or isinstance(whose, (type, types.ModuleType)) or isinstance(x, FUNCTIONS[1:])
-        if not known or not leaves_nothing(module) or is_followed(module) or x in PRINTED:
+        known = whose is None or isinstance(whose, (type, types.ModuleType)) or issubclass(type(x), FUNCTIONS[1:])
+        if not known or not leaves_nothing(module) or is_followed(module) or _is_printed(x):
             raise UntraceableError(f"{name} ({x.__name__}) may leave something behind, or know more than numbers")
 
     def _thing(self, x: Any, name: str) -> None:
@@ -314,7 +310,7 @@ class Outside:
             self._several(name, kind, *own, *own.values())
         elif kind is dataclasses.Field:
             self._several(name, kind, *attributes_of(x).values())
-        elif isinstance(x, LIBRARY) or kind.__module__ in QUIET or x is MISSING:
+        elif issubclass(type(x), LIBRARY) or kind.__module__ in QUIET or x is MISSING:
             self.words.append((name, id(x)))
             _refuse_files(x, name)
         elif kind is CACHE:
@@ -351,6 +347,10 @@ class Outside:
             self._visit(x, name)
 
 
+def _is_printed(x: Any) -> bool:
+    return any(x is y for y in PRINTED)
+
+
 def _has_more(kind: type) -> bool:
     """Whether a plain object's class is the user's: it may have attributes, and methods."""
     return kind.__module__ != "builtins" and is_own_class(kind)
@@ -361,10 +361,11 @@ def _is_implicit(owner: Any, name: str, x: Any) -> bool:
     if not isinstance(owner, type):
         return name == "__getattr__"
     special = name.startswith("__") and name not in (*MADE, "__repr__", "__str__")
-    return special and (isinstance(x, types.FunctionType) or parts_of(x) is not None or is_own_class(type(x)))
+    return special and (type(x) is types.FunctionType or parts_of(x) is not None or is_own_class(type(x)))
 
 
 def _refuse_files(x: Any, name: str) -> None:
+    """Of functions of libraries."""
     if getattr(x, "__name__", "") in FILES and origin(getattr(x, "__module__", None)) == "library":
         raise UntraceableError(f"{name} reads or writes files, or changes what numpy does")
 

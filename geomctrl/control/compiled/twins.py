@@ -295,7 +295,7 @@ class Twins:
         kind = type(x)
         if issubclass(kind, LIBRARY) or kind.__module__ == "typing":
             return self._opaque(x, path)
-        if not is_own_class(kind) or isinstance(x, (list, dict, set, tuple, np.ndarray)):
+        if not is_own_class(kind) or issubclass(type(x), (list, dict, set, tuple, np.ndarray)):
             return self._unknown(x, path)
         try:
             twin = kind() if kind is types.SimpleNamespace else object.__new__(kind)
@@ -352,11 +352,11 @@ MAKERS: dict[type, Callable[[Twins, Any, str], Any]] = {
 
 def _content(x: Any) -> dict[Any, Any]:
     """What a container or an object holds, by key or name."""
-    if isinstance(x, dict):
+    if issubclass(type(x), dict):
         return dict(x)
-    if isinstance(x, list):
+    if issubclass(type(x), list):
         return dict(enumerate(x))
-    if isinstance(x, types.FunctionType):
+    if issubclass(type(x), types.FunctionType):
         return {name: in_cell(cell) for name, cell in zip(x.__code__.co_freevars, x.__closure__ or ())}
     return attributes_of(x)
 
@@ -365,14 +365,14 @@ def _difference(twin: Any, before: Any) -> str | None:
     """Which attribute of a twin is not what it was, "" for a twin without; None where all is."""
     if isinstance(before, np.ndarray):
         same = twin.shape == before.shape and twin.tobytes() == before.tobytes()
-    elif isinstance(twin, np.ndarray):
+    elif issubclass(type(twin), np.ndarray):
         same = all(a is b for a, b in zip(twin.ravel().tolist(), before, strict=True))
-    elif isinstance(twin, np.random.Generator):
+    elif issubclass(type(twin), np.random.Generator):
         same = repr(twin.bit_generator.state) == repr(before)
     else:
         now = _content(twin)
         same = now.keys() == before.keys() and all(now[name] is before[name] for name in now)
-        if not same and not isinstance(twin, (list, dict)):
+        if not same and not issubclass(type(twin), (list, dict)):
             return "." + next(n for n in [*before, *now] if now.get(n, now) is not before.get(n, before))
     return None if same else ""
 
@@ -381,17 +381,17 @@ def _put_back(twin: Any, before: Any) -> None:
     """Let a twin hold what it held."""
     if isinstance(before, np.ndarray):
         twin[...] = before
-    elif isinstance(twin, np.ndarray):
+    elif issubclass(type(twin), np.ndarray):
         twin.ravel()[:] = before
-    elif isinstance(twin, np.random.Generator):
+    elif issubclass(type(twin), np.random.Generator):
         twin.bit_generator.state = before
-    elif isinstance(twin, list):
+    elif issubclass(type(twin), list):
         twin[:] = before.values()
-    elif isinstance(twin, types.FunctionType):
+    elif issubclass(type(twin), types.FunctionType):
         for name, cell in zip(twin.__code__.co_freevars, twin.__closure__ or ()):
             if in_cell(cell) is not before[name]:
                 cell.cell_contents = before[name]
-    elif isinstance(twin, dict):
+    elif issubclass(type(twin), dict):
         twin.clear()
         twin.update(before)
     else:
