@@ -3,19 +3,6 @@
 A message names the argument, what was expected and what came.
 """
 
-import sysconfig
-import traceback
-from pathlib import Path
-
-# what is no caller's: this package, the standard library, what is installed, and code without a file
-ELSEWHERE = str(Path(__file__).parent), *{sysconfig.get_path(x) for x in ("stdlib", "purelib", "platlib")}, "<"
-
-
-def raised_in(error: BaseException) -> traceback.FrameSummary | None:
-    """The innermost line of a caller's code on the way to where an error was raised."""
-    frames = traceback.extract_tb(error.__traceback__)
-    return next((frame for frame in reversed(frames) if not frame.filename.startswith(ELSEWHERE)), None)
-
 
 class GeomctrlError(ValueError):
     """Bad input or a broken promise; the base class of every error this package raises on purpose."""

@@ -15,9 +15,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from geomctrl.errors import GeomctrlError, IntegrationError, SimulationError, raised_in
+from geomctrl.errors import GeomctrlError, IntegrationError, SimulationError
 from geomctrl.motion.arguments import step_count
 from geomctrl.robot import Robot
+from geomctrl.tracing.code_identity import raised_in
 
 from .closed_loop import Loop
 from .compiled.choice import machine_for

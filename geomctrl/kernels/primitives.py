@@ -3,14 +3,15 @@ fingerprint of what a function computes."""
 
 from __future__ import annotations
 
-import dis
 import functools
 import hashlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from types import CodeType, FunctionType, ModuleType
 from typing import Any, TypeVar
 
 import numpy as np
+
+from geomctrl.tracing.code_identity import codes, names_of
 
 # contract, nsz and arcp are 15 % faster than strict IEEE; nan and inf keep their meaning, so guards still see them.
 FLAGS = {"error_model": "numpy", "fastmath": {"contract", "nsz", "arcp"}}
@@ -52,24 +53,10 @@ def python_function(x: Any) -> Callable[..., Any] | None:
 # --- what a kernel depends on ------------------------------------------------------------------------------------
 
 
-def codes(code: CodeType) -> Iterator[CodeType]:
-    """A function's code and that of the functions and comprehensions within it."""
-    yield code
-    for constant in code.co_consts:
-        if isinstance(constant, CodeType):
-            yield from codes(constant)
-
-
-@functools.cache
-def global_names(code: CodeType) -> frozenset[str]:
-    """The globals that a code loads; its other names are attributes."""
-    return frozenset(i.argval for c in codes(code) for i in dis.get_instructions(c) if i.opname == "LOAD_GLOBAL")
-
-
 def references(function: Callable[..., Any]) -> dict[str, Any]:
     """The globals that the function uses, those of comprehensions and inner functions included."""
     scope = function.__globals__
-    return {name: scope[name] for name in sorted(global_names(function.__code__)) if name in scope}
+    return {name: scope[name] for name in sorted(names_of(function.__code__).loaded) if name in scope}
 
 
 @functools.cache

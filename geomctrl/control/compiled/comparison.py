@@ -134,7 +134,8 @@ class Comparison:
             self.difference = max(self.difference, float(told.max()))
             return
         rng, spread = np.random.default_rng(0), np.zeros(len(apart))
-        for _ in range(REPEATS):
+        repeated = np.array_equal(self._in_python(t, y, area), expected, equal_nan=True)
+        for _ in range(REPEATS if repeated else 0):  # what differs from call to call is not rounding
             try:
                 moved = self._in_python(t, self._moved(y, MOVED * rng.normal(size=self.loop.group.dim)), area)
             except UntraceableError:

@@ -11,11 +11,12 @@ import numpy as np
 
 from geomctrl.compiler import budget
 from geomctrl.control.contracts import Command, Controller
-from geomctrl.errors import ArgumentError, raised_in
+from geomctrl.errors import ArgumentError
 from geomctrl.mechanism.configuration import random_configuration
 from geomctrl.robot import Robot
 from geomctrl.tracing.arrays import SymbolArray, has_symbols, require, requirements, symbol_array
 from geomctrl.tracing.branches import joined
+from geomctrl.tracing.code_identity import raised_in
 from geomctrl.tracing.patched_numpy import numpy_on_symbols
 from geomctrl.tracing.symbols import (
     Condition,

@@ -6,61 +6,72 @@ from __future__ import annotations
 
 import abc
 import builtins
-import dis
-import functools
-import hashlib
+import dataclasses
+import operator
 import random
 import re
 import sys
 import types
-from collections import deque
 from collections.abc import Iterable
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
-from geomctrl.kernels.primitives import codes
 from geomctrl.mechanism.mechanism import Mechanism
+from geomctrl.tracing.code_identity import (
+    CACHE,
+    MISSING,
+    PLAIN,
+    Names,
+    Replacements,
+    attributes_of,
+    in_cell,
+    is_followed,
+    is_own_class,
+    is_own_function,
+    leaves_nothing,
+    names_of,
+    origin,
+    parts_of,
+    plain_value,
+    set_attributes,
+)
 from geomctrl.tracing.symbols import UntraceableError
 
-from .ownership import PLAIN, is_own, is_own_class, is_own_function, leaves_nothing, slots_of, word
+from .containers import CONTAINERS, content_of, differs, put_back, values_in
 
 MOST = 10_000  # things that are looked at
-LONG = 1024  # bytes of an array that are a word; of a longer one their digest is
-MISSING = object()
 QUIET = {"typing", "dataclasses"}  # whose objects change nothing
 IMPURE = {"breakpoint", "eval", "exec", "globals", "input", "locals", "open", "__import__"}
-ANYWHERE = {"getattr", "setattr", "delattr", "vars", "attrgetter", "methodcaller"}  # attributes that no code names
-OUTSIDE = {"IMPORT_NAME": "modules", "LOAD_GLOBAL": "loaded", "LOAD_NAME": "loaded", "STORE_GLOBAL": "loaded"}
+PRINTED = [getattr(builtins, name) for name in (*IMPURE, "print")]  # by value: an attribute, another name
+ANYWHERE = {
+    "getattr",
+    "setattr",
+    "delattr",
+    "vars",
+    "attrgetter",
+    "methodcaller",
+    "__dict__",
+}  # attributes that no code names
+READERS = {id(f): f for f in (getattr, setattr, delattr, vars, operator.attrgetter, operator.methodcaller)}
+AROUND = {"__globals__", "__builtins__", "__subclasses__", "__code__"}  # ways to what no code names
+FILES = {  # of numpy: functions and methods that read or write files, or change how numpy works
+    *("save", "savez", "savez_compressed", "savetxt", "load", "loadtxt", "genfromtxt", "fromfile", "memmap", "tofile"),
+    *("fromregex", "dump", "set_printoptions", "seterr", "seterrcall", "setbufsize", "DataSource", "open_memmap"),
+}
 ASKED = {  # of a law
     *("coriolis_matrix", "lyapunov", "allowance", "true_parameters", "reference", "robot", "group", "form", "q_d")
 }
 MADE = ("__new__", "__init__", "__post_init__")  # asked when an object is made
 FUNCTIONS = (types.BuiltinFunctionType, types.MethodDescriptorType, types.WrapperDescriptorType)
-INNER = ("__func__", "fget", "func", "__wrapped__")  # of methods, properties, partial functions, caches
-
-
-class Names(NamedTuple):
-    """What a code names: globals, modules that it imports, attributes."""
-
-    loaded: tuple[str, ...]
-    modules: tuple[str, ...]
-    attributes: frozenset[str]
-
-
 LIBRARY = (np.ufunc, np.dtype, type(np.full), re.Pattern, types.GenericAlias, type(Names.loaded),
            types.GetSetDescriptorType, types.MemberDescriptorType, types.MethodWrapperType,
            types.ClassMethodDescriptorType, type(vars(abc.ABC)["_abc_impl"]))  # fmt: skip
-
-
-@functools.lru_cache(maxsize=4096)
-def names_of(code: types.CodeType) -> Names:
-    found: dict[str, dict[str, None]] = {"loaded": {}, "modules": {}, "attributes": {}}
-    for c in codes(code):
-        for i in dis.get_instructions(c):
-            if i.opname in OUTSIDE or "ATTR" in i.opname or i.opname in ("LOAD_METHOD", "IMPORT_FROM"):
-                found[OUTSIDE.get(i.opname, "attributes")][i.argval] = None
-    return Names(tuple(found["loaded"]), tuple(found["modules"]), frozenset(found["attributes"]))
+OF_ROBOTS = {"_model", "_code", "_frames", "parameters", "placements", "gravity", "joints", "frames"}
+NUMERICAL = ("arguments", "lie", "integrators", "mechanism", "terms", "robot", "constrained", "motion")
+CALLED = [f"geomctrl.{name}" for name in (*NUMERICAL, "control", "controllers")]  # whose functions laws can call
+REPLACEMENTS = Replacements(*CALLED, without=("geomctrl.control.compiled", "geomctrl.control.many"))
+CREATED = {"__annotations__", "__annotations_cache__"}  # by reading them
 
 
 # --- outside -----------------------------------------------------------------------------------------------------
@@ -84,20 +95,28 @@ class Outside:
         self._kept: list[Any] = []
         self._attributes = set(ASKED)  # that are named somewhere
         self._named: list[tuple[Any, str, Any]] = []
-        self._held: list[tuple[str, Any, Any]] = []
-        self._owners: list[Any] = []  # classes and modules
-        self._known: dict[int, frozenset[str]] = {}  # names in them
+        self._held: list[tuple[str, Any, Any, bool]] = []  # name, object, its content or its attributes (True)
+        self._owners: dict[int, Any] = {}  # classes and modules
+        self._libraries: dict[int, types.ModuleType] = {}
+        self._known: dict[int, frozenset[str]] = {}  # names in the owners
         self._visited: set[tuple[int, str]] = set()
         self._twinned = set(map(id, twinned))
         for x, name in roots:
             self._visit(x, name)
         for kind in kinds:
             self._class(kind, kind.__name__)
+        for place, members in REPLACEMENTS.now():
+            self.words.append((place, *map(id, members)))
+            self._kept += members
+            for x in members:
+                if is_followed(getattr(x, "__module__", "builtins")) or parts_of(x) is not None:
+                    self._visit(x, place)
         while self._more():
             pass
 
     def begin(self) -> None:
         self._random = random.getstate(), np.random.get_state()  # noqa: NPY002 (the user's own)
+        self._unwarned = [space for space in self.spaces.values() if "__warningregistry__" not in space]
 
     def restored(self) -> str:
         """The name of what is not what it was since `begin`, "" where all is; then it is again."""
@@ -106,20 +125,24 @@ class Outside:
             if _space(owner).get(name, MISSING) is not value:
                 found = found or name
                 _set(owner, name, value)
-        for owner in self._owners:
-            for name in _space(owner).keys() - self._known[id(owner)] if isinstance(owner, type) else ():
+        for owner in self._owners.values():
+            for name in _space(owner).keys() - self._known[id(owner)]:
                 if not name.startswith("__"):
                     found = found or f"{owner.__name__}.{name}"
                     delattr(owner, name)
-        for name, x, before in self._held:
-            if _differs(x, before):
+                elif name in CREATED:
+                    delattr(owner, name)
+        for name, x, before, attributes in self._held:
+            if differs(x, before, attributes):
                 found = found or name
-                _put_back(x, before)
+                set_attributes(x, before) if attributes else put_back(x, before)
         before, now = self._random, (random.getstate(), np.random.get_state())  # noqa: NPY002
         if now[0] != before[0] or not all(map(np.array_equal, now[1], before[1])):
             found = found or "the state of random numbers"
             random.setstate(self._random[0])
             np.random.set_state(self._random[1])  # noqa: NPY002
+        for space in self._unwarned:
+            space.pop("__warningregistry__", None)
         return found
 
     # --- the walk ------------------------------------------------------------------------------------------------
@@ -129,21 +152,43 @@ class Outside:
         anything = not self._attributes.isdisjoint(ANYWHERE)
         todo = [
             (owner, name)
-            for owner in self._owners
+            for owner in self._owners.values()
             for name, x in list(_space(owner).items())
             if (id(owner), name) not in self._visited
-            and (name in self._attributes or (isinstance(owner, type) and (anything or _is_implicit(name, x))))
+            and (name in self._attributes or _is_implicit(owner, name, x) or (anything and not name.startswith("__")))
         ]
         for owner, name in todo:
             self._visited.add((id(owner), name))
             value = _space(owner)[name]
+            if name in CREATED and not value:
+                continue
             self._named.append((owner, name, value))
             self._visit(value, f"{owner.__name__}.{name}")
-        return bool(todo)
+        asked = [
+            (module, name)
+            for module in self._libraries.values()
+            for name in sorted(self._attributes & vars(module).keys())
+            if (id(module), name) not in self._visited
+        ]
+        for module, name in asked:
+            self._visited.add((id(module), name))
+            self._of_library(vars(module)[name], f"{module.__name__}.{name}")
+        return bool(todo or asked)
+
+    def _of_library(self, x: Any, name: str) -> None:
+        """A member of a library's module: code that is the user's is followed, the library's own is known by itself."""
+        self.words.append((name, id(x)))
+        self._kept.append(x)
+        if type(x) is types.ModuleType:
+            self._libraries.setdefault(id(x), x)
+        elif type(x) is types.FunctionType or id(x) in READERS or _is_printed(x):
+            self._visit(x, name)
+        _refuse_files(x, name)
 
     def _visit(self, x: Any, name: str) -> None:
-        if isinstance(x, PLAIN):
-            self.words.append((name, *word(x)))
+        kind = type(x)
+        if issubclass(kind, PLAIN) and not _has_more(kind):
+            self.words.append((name, *plain_value(x)))
             return
         seen = self._seen.get(id(x))
         if seen is not None:
@@ -153,14 +198,16 @@ class Outside:
         self._kept.append(x)
         if len(self._kept) > MOST:
             raise UntraceableError(f"the code reaches more than {MOST} things, by way of {name}")
-        if isinstance(x, types.FunctionType):
+        if id(x) in READERS:
+            self._attributes.add("getattr")
+        if kind is types.FunctionType:
             self._function(x, name)
-        elif isinstance(x, type):
+        elif issubclass(kind, type):
             self._class(x, name)
             self._attributes.update(MADE)
-        elif isinstance(x, types.ModuleType):
+        elif issubclass(kind, types.ModuleType):
             self._module(x, name)
-        elif isinstance(x, FUNCTIONS):
+        elif issubclass(kind, FUNCTIONS):
             self._builtin(x, name)
         else:
             self._thing(x, name)
@@ -170,12 +217,30 @@ class Outside:
         self._kept.append(x.__code__)
         if not leaves_nothing(x.__module__):
             raise UntraceableError(f"{name} (of {x.__module__}) may leave something behind, or know more than numbers")
+        if x.__module__ == "dataclasses":
+            self._attributes.add("__dataclass_fields__")
         if not is_own_function(x) or (x.__module__ or "").startswith("geomctrl."):
+            _refuse_files(x, name)
             return
-        space = x.__globals__
+        self._names(x, name)
+        self._held.append((name, x.__dict__, dict(x.__dict__), False))
+        for other, value in x.__dict__.items():
+            self._visit(value, f"{name}.{other}")
+        if id(x) in self._twinned:
+            return
+        for other, cell in zip(x.__code__.co_freevars, x.__closure__ or ()):
+            self._held.append((other, cell, in_cell(cell), False))
+            self._visit(in_cell(cell), other)
+        self._visit(x.__defaults__, f"{name}.__defaults__")
+        self._visit(x.__kwdefaults__, f"{name}.__kwdefaults__")
+
+    def _names(self, x: types.FunctionType, name: str) -> None:
+        """What a function's code looks up in its globals, in Python's own names, and in modules that it imports."""
+        space, names = x.__globals__, names_of(x.__code__)
         self.spaces[id(space)] = space
-        names = names_of(x.__code__)
         self._attributes |= names.attributes
+        for other in sorted(names.attributes & AROUND):
+            raise UntraceableError(f"{name} asks for {other}: it may know more than numbers")
         for other in names.loaded:
             if other in space:
                 self._named.append((space, other, space[other]))
@@ -186,67 +251,95 @@ class Outside:
                 )
             elif other in ANYWHERE:
                 self._attributes.add(other)
-            elif not hasattr(builtins, other):
+            else:
                 self._named.append((space, other, MISSING))
+                own = vars(builtins).get(other, MISSING)
+                self.words.append((other, id(own)))
+                self._kept.append(own)
+                if isinstance(own, types.FunctionType):
+                    self._visit(own, other)
         for module in names.modules:
-            if module in sys.modules:
-                self._visit(sys.modules[module], module)
-        self._held.append((name, x.__dict__, dict(x.__dict__)))
-        for other, value in x.__dict__.items():
-            self._visit(value, f"{name}.{other}")
-        if id(x) in self._twinned:
-            return
-        for other, cell in zip(x.__code__.co_freevars, x.__closure__ or ()):
-            self._held.append((other, cell, in_cell(cell)))
-            self._visit(in_cell(cell), other)
-        self._visit(x.__defaults__, f"{name}.__defaults__")
-        self._visit(x.__kwdefaults__, f"{name}.__kwdefaults__")
+            package = space.get("__package__") or ""
+            found = sys.modules.get(module) or sys.modules.get(f"{package}.{module}".strip("."))
+            if found is None:
+                raise UntraceableError(f"{name} imports {module}, which changes what is loaded: import it before")
+            self._visit(found, module)
 
     def _class(self, kind: type, name: str) -> None:
-        self.words.append((name, id(kind)))
+        self.words.append((name, *map(id, kind.__mro__)))
+        self._kept.append(kind.__mro__)
+        if is_own_class(type(kind)):
+            self._visit(type(kind), f"type({name})")
         for cls in kind.__mro__:
             if cls.__module__.startswith("geomctrl."):  # which calls what it knows of
-                self._attributes.update(vars(cls).keys() - {"start", "value", *MADE})
-            if id(cls) not in self._known and is_own_class(cls) and not cls.__module__.startswith("geomctrl."):
-                self._known[id(cls)] = frozenset(vars(cls))
-                self._owners.append(cls)
+                self._attributes.update(n for n in vars(cls) if n[:2] != "__" and n not in ("start", "value"))
+            elif id(cls) not in self._known and is_own_class(cls):
+                if "__del__" in vars(cls):
+                    raise UntraceableError(f"{cls.__name__} has __del__, which copies of its objects would call")
+                self._owns(cls)
+
+    def _owns(self, x: Any) -> None:
+        self._known[id(x)] = frozenset(vars(x))
+        self._owners[id(x)] = x
 
     def _module(self, x: types.ModuleType, name: str) -> None:
         self.words.append((name, id(x)))
         if not leaves_nothing(x.__name__):
             raise UntraceableError(f"{name} is used: it may leave something behind, or know more than numbers")
-        if is_own(x.__name__) and not x.__name__.startswith("geomctrl"):
-            self._owners.append(x)
+        if x.__name__ == "dataclasses":
+            self._attributes.add("__dataclass_fields__")
+        if is_followed(x.__name__):
+            self._owns(x)
+        elif origin(x.__name__) != "geomctrl":
+            self._libraries[id(x)] = x
 
     def _builtin(self, x: Any, name: str) -> None:
         self.words.append((name, id(x)))
         whose = getattr(x, "__self__", None)
-        known = whose is None or isinstance(whose, (type, types.ModuleType)) or isinstance(x, FUNCTIONS[1:])
-        if not known or not leaves_nothing(getattr(x, "__module__", None) or "builtins"):
+        module = getattr(getattr(x, "__objclass__", x), "__module__", None) or "builtins"
+        known = whose is None or isinstance(whose, (type, types.ModuleType)) or issubclass(type(x), FUNCTIONS[1:])
+        if not known or not leaves_nothing(module) or is_followed(module) or _is_printed(x):
             raise UntraceableError(f"{name} ({x.__name__}) may leave something behind, or know more than numbers")
 
     def _thing(self, x: Any, name: str) -> None:
         """Something that holds others, or can change."""
         kind = type(x)
-        content = _content(x)
-        if isinstance(x, (Mechanism, *LIBRARY)) or kind.__module__ in QUIET or x is MISSING:
+        if issubclass(kind, Mechanism):
+            self.words.append((name, id(x), kind))
+            own = {k: y for k, y in vars(x).items() if k not in OF_ROBOTS and k not in Mechanism.__dataclass_fields__}
+            self._several(name, kind, *own, *own.values())
+        elif kind is dataclasses.Field:
+            self._several(name, kind, *attributes_of(x).values())
+        elif issubclass(type(x), LIBRARY) or kind.__module__ in QUIET or x is MISSING:
             self.words.append((name, id(x)))
-        elif isinstance(x, types.MethodType):
-            self._several(name, kind, x.__func__, x.__self__)
-        elif isinstance(x, functools.partial):
-            self._several(name, kind, x.func, x.args, x.keywords)
-        elif content is not None:
-            self._held.append((name, x, content))
-            self._several(name, kind, *_values(x, content))
-            self._class(kind, name)
-        elif isinstance(x, tuple):
-            self._several(name, kind, *x)
-        elif isinstance(x, frozenset):
-            self._several(name, kind, *sorted(x, key=repr))
-        elif inner := [y for n in INNER if (y := getattr(x, n, None)) is not None]:
-            self._several(name, kind, *inner)
+            _refuse_files(x, name)
+        elif kind is CACHE:
+            raise UntraceableError(f"{name} is cached by functools: it may know older values, and remembers new ones")
+        elif (parts := parts_of(x)) is not None:
+            self._several(name, kind, *parts)
+        elif issubclass(kind, (*CONTAINERS, types.MappingProxyType, np.random.Generator)):
+            content = content_of(x)
+            self._held.append((name, x, content, False))
+            self._several(name, kind, *values_in(x, content))
+            self._own_attributes(x, name)
+        elif issubclass(kind, (tuple, frozenset)):
+            self._several(name, kind, *(tuple if issubclass(kind, tuple) else frozenset).__iter__(x))
+            self._own_attributes(x, name)
+        elif is_own_class(kind) or issubclass(kind, PLAIN):
+            self.words.append((name, *plain_value(x)) if issubclass(kind, PLAIN) else (name, kind))
+            self._own_attributes(x, name)
+        elif origin(kind.__module__) == "library" and (wrapped := getattr(x, "__wrapped__", None)) is not None:
+            self._several(name, kind, wrapped)
         else:
             raise UntraceableError(f"{name} ({kind.__name__}) may be a memory: keep what lasts in the state z")
+
+    def _own_attributes(self, x: Any, name: str) -> None:
+        """The attributes and the class of an object whose class is the user's."""
+        if is_own_class(type(x)):
+            attributes = attributes_of(x)
+            self._held.append((name, x, attributes, True))
+            self._several(name, type(x), *attributes, *attributes.values())
+            self._class(type(x), name)
 
     def _several(self, name: str, kind: type, *xs: Any) -> None:
         self.words.append((name, kind, len(xs)))
@@ -254,9 +347,27 @@ class Outside:
             self._visit(x, name)
 
 
-def _is_implicit(name: str, x: Any) -> bool:
-    """Whether Python asks for an attribute of a class although no code names it."""
-    return name.startswith("__") and name not in (*MADE, "__repr__", "__str__") and isinstance(x, types.FunctionType)
+def _is_printed(x: Any) -> bool:
+    return any(x is y for y in PRINTED)
+
+
+def _has_more(kind: type) -> bool:
+    """Whether a plain object's class is the user's: it may have attributes, and methods."""
+    return kind.__module__ != "builtins" and is_own_class(kind)
+
+
+def _is_implicit(owner: Any, name: str, x: Any) -> bool:
+    """Whether Python asks for an attribute of a class or module although no code names it."""
+    if not isinstance(owner, type):
+        return name == "__getattr__"
+    special = name.startswith("__") and name not in (*MADE, "__repr__", "__str__")
+    return special and (type(x) is types.FunctionType or parts_of(x) is not None or is_own_class(type(x)))
+
+
+def _refuse_files(x: Any, name: str) -> None:
+    """Of functions of libraries."""
+    if getattr(x, "__name__", "") in FILES and origin(getattr(x, "__module__", None)) == "library":
+        raise UntraceableError(f"{name} reads or writes files, or changes what numpy does")
 
 
 def _space(owner: Any) -> Any:
@@ -264,85 +375,9 @@ def _space(owner: Any) -> Any:
 
 
 def _set(owner: Any, name: str, value: Any) -> None:
-    if value is MISSING:
-        owner.pop(name)
-    elif isinstance(owner, dict):
-        owner[name] = value
+    if isinstance(owner, type):
+        type.__delattr__(owner, name) if value is MISSING else type.__setattr__(owner, name, value)
+    elif value is MISSING:
+        _space(owner).pop(name)
     else:
-        setattr(owner, name, value)
-
-
-def array_word(x: np.ndarray) -> tuple:
-    """What an array is; equal for arrays of equal numbers."""
-    content = x.tobytes()
-    return x.shape, x.dtype.str, content if len(content) <= LONG else hashlib.sha256(content).digest()
-
-
-def _values(x: Any, content: Any) -> list[Any]:
-    """What is to be looked at of a copy of x's content."""
-    if isinstance(x, np.ndarray):
-        return [*content.ravel().tolist()] if x.dtype == object else [repr(array_word(x))]
-    if isinstance(x, np.random.Generator):
-        return []
-    if isinstance(content, dict):
-        return [y for pair in content.items() for y in pair]
-    return list(content)
-
-
-def _content(x: Any) -> Any:
-    """A copy of what something that can change holds; None for all else."""
-    if isinstance(x, np.ndarray):
-        return x.copy()
-    if isinstance(x, np.random.Generator):
-        return x.bit_generator.state
-    if isinstance(x, (dict, types.MappingProxyType)):
-        return dict(x)
-    if isinstance(x, (list, deque, set, bytearray)):
-        return list(x)
-    if isinstance(x, (tuple, types.FunctionType)) or not is_own_class(type(x)):
-        return None
-    return slots_of(x)
-
-
-def in_cell(cell: types.CellType) -> Any:
-    try:
-        return cell.cell_contents
-    except ValueError:  # not filled yet
-        return MISSING
-
-
-def _now(x: Any) -> dict[Any, Any]:
-    return dict(x) if isinstance(x, (dict, types.MappingProxyType)) else slots_of(x)
-
-
-def _differs(x: Any, before: Any) -> bool:
-    if isinstance(x, types.CellType):
-        return in_cell(x) is not before
-    if isinstance(x, np.ndarray):
-        return x.shape != before.shape or x.tobytes() != before.tobytes()
-    if isinstance(x, np.random.Generator):
-        return repr(x.bit_generator.state) != repr(before)
-    if isinstance(before, dict):
-        now = _now(x)
-        return list(now) != list(before) or any(now[name] is not value for name, value in before.items())
-    return len(x) != len(before) or any(a is not b for a, b in zip(x, before))
-
-
-def _put_back(x: Any, before: Any) -> None:
-    if isinstance(x, types.CellType):
-        x.cell_contents = before
-    elif isinstance(x, np.ndarray):
-        x[...] = before
-    elif isinstance(x, np.random.Generator):
-        x.bit_generator.state = before
-    elif isinstance(x, dict):
-        x.clear()
-        x.update(before)
-    elif isinstance(before, dict):
-        for name in _now(x).keys() - before.keys():
-            object.__delattr__(x, name)
-        for name, value in before.items():
-            object.__setattr__(x, name, value)
-    else:
-        x.clear()
-        x.update(before) if isinstance(x, set) else x.extend(before)
+        _space(owner)[name] = value

@@ -11,7 +11,8 @@ from __future__ import annotations
 
 import functools
 import types
-from collections.abc import Callable, Iterator, Mapping
+from collections import Counter, OrderedDict, defaultdict
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
@@ -21,17 +22,25 @@ from geomctrl.compiler.code import Code
 from geomctrl.kernels import tree
 from geomctrl.mechanism.mechanism import Mechanism
 from geomctrl.tracing.arrays import SymbolArray
+from geomctrl.tracing.code_identity import (
+    PLAIN,
+    attributes_of,
+    in_cell,
+    is_own_class,
+    is_own_function,
+    plain_value,
+    set_attributes,
+)
 from geomctrl.tracing.rebinding import empty_cells, rebind
 from geomctrl.tracing.symbols import UntraceableError
 from geomctrl.tracing.untraceable import heard
 from geomctrl.tracing.untraceable_attribute import UntraceableAttribute, at_work
 
-from .memory import LIBRARY, MOST, Outside, array_word, in_cell
-from .ownership import PLAIN, is_own_class, is_own_function, slots_of, word
+from .containers import array_word, is_named_tuple, key_word
+from .memory import LIBRARY, MOST, OF_ROBOTS, PRINTED, Outside
 from .robot_numbers import constants, joint_constants, pattern_of, with_armature
 
 LARGEST = 20_000  # numbers of an array that become symbols; a larger one is a table, and a constant
-OF_ROBOTS = {"_model", "_code", "_frames", "parameters", "placements", "gravity", "joints", "frames"}
 
 Load = Callable[[int], Any]
 
@@ -99,9 +108,11 @@ class Twins:
             return self._unknown(x, path)
         if kind is float or kind is np.float64:
             return self._scalar(x)
-        if isinstance(x, PLAIN):
-            self.words.append(word(x))
+        if issubclass(kind, PLAIN):
+            self.words.append(plain_value(x))
             self._kept.append(x)
+            if kind.__module__ != "builtins" and is_own_class(kind):
+                self._roots.append((x, path.lstrip(".")))
             return x
         known = self._twins.get(id(x))
         if known is not None:
@@ -109,7 +120,7 @@ class Twins:
             return known[1]
         make = MAKERS.get(kind)
         if make is None:
-            make = Twins._robot if isinstance(x, Mechanism) else Twins._named if _is_named(x) else Twins._object
+            make = Twins._robot if issubclass(kind, Mechanism) else Twins._named if is_named_tuple(x) else Twins._object
         return make(self, x, path)
 
     def of_kind(self, kind: type) -> Any:
@@ -193,11 +204,24 @@ class Twins:
         return self._begin(x, tuple([self.of(value, f"{path}[{k}]") for k, value in enumerate(x)]))
 
     def _named(self, x: Any, path: str) -> Any:
-        return self._begin(x, type(x)(*(self.of(value, f"{path}.{n}") for n, value in zip(x._fields, x))))
+        kind, fields = type(x), type(x)._fields
+        values = [self.of(value, f"{path}.{n}") for n, value in zip(fields, tuple.__iter__(x), strict=False)]
+        twin = self._begin(x, tuple.__new__(kind, values), len(values))
+        self._kinds[kind] = None
+        set_attributes(twin, {n: self.of(value, f"{path}.{n}") for n, value in attributes_of(x).items()})
+        return twin
 
-    def _dict(self, x: Mapping, path: str) -> Any:
-        twin = self._begin(x, {}, tuple(map(repr, x)))
-        twin.update((key, self.of(value, f"{path}[{key!r}]")) for key, value in x.items())
+    def _dict(self, x: Any, path: str) -> Any:
+        keys = tuple(map(key_word, x))
+        if None in keys:
+            return self._unknown(x, path)
+        kind = type(x)
+        twin: Any = self._begin(x, kind() if kind in (OrderedDict, defaultdict, Counter) else {}, keys)
+        if kind is defaultdict:
+            twin.default_factory = self.of(x.default_factory, f"{path}.default_factory")
+        for key, value in x.items():
+            self._kept.append(key)
+            twin[key] = self.of(value, f"{path}[{key!r}]")
         return self._done(twin, path)
 
     def _robot(self, x: Mechanism, path: str) -> Mechanism:
@@ -269,9 +293,9 @@ class Twins:
 
     def _object(self, x: Any, path: str) -> Any:
         kind = type(x)
-        if isinstance(x, LIBRARY) or kind.__module__ == "typing":
+        if issubclass(kind, LIBRARY) or kind.__module__ == "typing":
             return self._opaque(x, path)
-        if not is_own_class(kind) or isinstance(x, (list, dict, set, tuple, np.ndarray)):
+        if not is_own_class(kind) or issubclass(type(x), (list, dict, set, tuple, np.ndarray)):
             return self._unknown(x, path)
         try:
             twin = kind() if kind is types.SimpleNamespace else object.__new__(kind)
@@ -279,15 +303,20 @@ class Twins:
             return self._unknown(x, path)
         self._kinds[kind] = None
         self._begin(x, twin)
-        for name, value in list(_content(x).items()):
+        attributes = {}
+        for name, value in attributes_of(x).items():
             self.words.append(name)
-            object.__setattr__(twin, name, self.of(value, f"{path}.{name}"))
+            attributes[name] = self.of(value, f"{path}.{name}")
+        set_attributes(twin, attributes)
         return self._done(twin, path)
 
     def _opaque(self, x: Any, path: str) -> Any:
         self.words.append(id(x))
         self._kept.append(x)
         return x
+
+    def _builtin(self, x: Any, path: str) -> Any:
+        return self._unknown(x, path) if x in PRINTED else self._root(x, path)
 
     def _root(self, x: Any, path: str) -> Any:
         self._roots.append((x, path.lstrip(".")))
@@ -314,37 +343,36 @@ MAKERS: dict[type, Callable[[Twins, Any, str], Any]] = {
     np.random.Generator: Twins._generator,
     type: Twins._root,
     types.ModuleType: Twins._root,
-    types.BuiltinFunctionType: Twins._root,
+    types.BuiltinFunctionType: Twins._builtin,
+    defaultdict: Twins._dict,
+    OrderedDict: Twins._dict,
+    Counter: Twins._dict,
 }
-
-
-def _is_named(x: Any) -> bool:
-    return isinstance(x, tuple) and hasattr(x, "_fields")
 
 
 def _content(x: Any) -> dict[Any, Any]:
     """What a container or an object holds, by key or name."""
-    if isinstance(x, dict):
+    if issubclass(type(x), dict):
         return dict(x)
-    if isinstance(x, list):
+    if issubclass(type(x), list):
         return dict(enumerate(x))
-    if isinstance(x, types.FunctionType):
+    if issubclass(type(x), types.FunctionType):
         return {name: in_cell(cell) for name, cell in zip(x.__code__.co_freevars, x.__closure__ or ())}
-    return slots_of(x)
+    return attributes_of(x)
 
 
 def _difference(twin: Any, before: Any) -> str | None:
     """Which attribute of a twin is not what it was, "" for a twin without; None where all is."""
     if isinstance(before, np.ndarray):
         same = twin.shape == before.shape and twin.tobytes() == before.tobytes()
-    elif isinstance(twin, np.ndarray):
+    elif issubclass(type(twin), np.ndarray):
         same = all(a is b for a, b in zip(twin.ravel().tolist(), before, strict=True))
-    elif isinstance(twin, np.random.Generator):
+    elif issubclass(type(twin), np.random.Generator):
         same = repr(twin.bit_generator.state) == repr(before)
     else:
         now = _content(twin)
         same = now.keys() == before.keys() and all(now[name] is before[name] for name in now)
-        if not same and not isinstance(twin, (list, dict)):
+        if not same and not issubclass(type(twin), (list, dict)):
             return "." + next(n for n in [*before, *now] if now.get(n, now) is not before.get(n, before))
     return None if same else ""
 
@@ -353,21 +381,18 @@ def _put_back(twin: Any, before: Any) -> None:
     """Let a twin hold what it held."""
     if isinstance(before, np.ndarray):
         twin[...] = before
-    elif isinstance(twin, np.ndarray):
+    elif issubclass(type(twin), np.ndarray):
         twin.ravel()[:] = before
-    elif isinstance(twin, np.random.Generator):
+    elif issubclass(type(twin), np.random.Generator):
         twin.bit_generator.state = before
-    elif isinstance(twin, list):
+    elif issubclass(type(twin), list):
         twin[:] = before.values()
-    elif isinstance(twin, types.FunctionType):
+    elif issubclass(type(twin), types.FunctionType):
         for name, cell in zip(twin.__code__.co_freevars, twin.__closure__ or ()):
             if in_cell(cell) is not before[name]:
                 cell.cell_contents = before[name]
-    elif isinstance(twin, dict):
+    elif issubclass(type(twin), dict):
         twin.clear()
         twin.update(before)
     else:
-        for name in _content(twin).keys() - before.keys():
-            object.__delattr__(twin, name)
-        for name, value in before.items():
-            object.__setattr__(twin, name, value)
+        set_attributes(twin, before)

@@ -1,31 +1,42 @@
 """What a sweep is computed from, as digests: two sweeps are one if these agree.
 
-A function is its code, defaults, what it closes over, and the globals that it names, followed through the user's own
-functions, classes and modules; what is installed is its name, and its version is looked at on its own. Comments and
-formatting do not count.
+A function is its code, defaults, what it closes over, and the globals that it names, followed through the functions,
+classes and modules of users and of installed packages. Compiled code of installed packages, and numerical libraries,
+are known by version and file; geomctrl by its version and by what has been replaced in it. Comments and formatting do
+not count.
 """
 
 from __future__ import annotations
 
-import functools
+import enum
 import hashlib
 import importlib.metadata
 import platform
 import sys
-import sysconfig
 import types
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from geomctrl.control.compiled.memory import CALLED
 from geomctrl.mechanism.mechanism import Mechanism
+from geomctrl.tracing.code_identity import (
+    PLAIN,
+    in_cell,
+    is_followed,
+    is_foreign,
+    is_own_class,
+    names_of,
+    origin,
+    parts_of,
+    plain_value,
+    release,
+    replaced_in,
+)
 
-PLAIN = (bool, int, float, complex, str, bytes, type(None), type(Ellipsis), np.generic)
-PATHS = (sysconfig.get_path(name) for name in ("stdlib", "platstdlib", "purelib", "platlib"))
-INSTALLED = tuple({str(Path(path).resolve()) for path in PATHS})
 SKIPPED = {"__dict__", "__weakref__", "__module__", "__doc__", "__firstlineno__", "__static_attributes__"}
+CREATED = {"__annotations__", "__annotations_cache__"}  # by reading them
 
 
 def versions() -> dict[str, str]:
@@ -40,7 +51,10 @@ def versions() -> dict[str, str]:
 def fingerprint(x: Any) -> dict[str, str]:
     """Digests of x, under "", and of the user's functions and classes that it uses, by their names."""
     found = _Digests()
-    return {"": found.of(x), **found.named}
+    whole = found.of(x)
+    for name, value in replaced_in(*CALLED).items():
+        found.named[name] = found.of(value)
+    return {"": whole, **found.named}
 
 
 class _Digests:
@@ -50,8 +64,9 @@ class _Digests:
         self.kept: list[Any] = []  # nothing visited may go, or another object would get its id
 
     def of(self, x: Any) -> str:
-        if isinstance(x, PLAIN):
-            return _short(f"{type(x).__name__} {x!r}")
+        kind = type(x)
+        if issubclass(kind, PLAIN) and not issubclass(kind, enum.Enum) and not is_own_class(kind):
+            return _short(f"{kind.__name__} {plain_value(x)[1]!r}")
         if isinstance(x, np.ndarray) and x.dtype != object:
             return _short(f"{x.dtype.str} {x.shape}", np.ascontiguousarray(x).tobytes())
         if id(x) not in self.known:
@@ -74,26 +89,24 @@ class _Digests:
             return self.all("dict", *(part for item in x.items() for part in item))
         if isinstance(x, types.ModuleType):
             return self.of(f"module {x.__name__}")
-        if isinstance(x, types.MethodType):
-            return self.all("method", x.__self__, x.__func__)
-        if isinstance(x, (staticmethod, classmethod)):
-            return self.all(type(x).__name__, x.__func__)
-        if isinstance(x, property):
-            return self.all("property", x.fget, x.fset)
-        if isinstance(x, functools.cached_property):
-            return self.all("property", x.func)
+        if (parts := parts_of(x)) is not None:
+            return self.all(type(x).__name__, *parts)
+        if isinstance(x, (types.BuiltinFunctionType, types.MethodDescriptorType)):
+            return self._compiled(x)
         if isinstance(x, types.FunctionType):
             return self._named(x, x.__globals__.get("__name__"), self._function)
         if isinstance(x, type):
             return self._named(x, x.__module__, self._class)
-        if hasattr(x, "__wrapped__"):  # a cache, or a compiler's dispatcher
+        if origin(type(x).__module__) == "library" and hasattr(x, "__wrapped__"):  # a compiler's dispatcher
             return self.all("wrapped", x.__wrapped__)
         return self._object(x)
 
     def _named(self, x: Any, module: Any, describe: Any) -> str:
-        """A reference to what is listed by its name; installed things need no list."""
-        if installed(module):
-            return self.of(f"{module}.{x.__qualname__}")
+        """A reference to what is listed by its name; what is not followed needs no list."""
+        if not is_followed(module):
+            place = release(module) if origin(module) == "library" else module
+            replaced = self._replaced(x) if origin(module) == "geomctrl" else []
+            return self.all(f"{place}.{x.__qualname__}", *replaced)
         name = x.__qualname__.replace("<locals>.", "")
         count = sum(known.partition("#")[0] == name for known in self.named)
         name = f"{name}#{count + 1}" if count else name
@@ -102,27 +115,49 @@ class _Digests:
         return self.of(name)
 
     def _function(self, x: types.FunctionType) -> str:
-        cells = [_content(cell) for cell in x.__closure__ or ()]
-        return self.all(x.__code__, x.__defaults__, x.__kwdefaults__, cells, self._globals(x))
+        cells = [in_cell(cell) for cell in x.__closure__ or ()]
+        return self.all(x.__code__, x.__defaults__, x.__kwdefaults__, x.__dict__, cells, self._globals(x))
+
+    def _compiled(self, x: Any) -> str:
+        """A compiled function: its name, and what identifies its package where that is installed."""
+        module = getattr(getattr(x, "__objclass__", x), "__module__", None) or "builtins"
+        whose = getattr(x, "__self__", None)
+        place = module if origin(module) == "python" else release(module)
+        bound = [] if whose is None or isinstance(whose, types.ModuleType) else [whose]
+        return self.all(f"{place}.{x.__qualname__}", *bound)
+
+    def _replaced(self, x: Any) -> list[Any]:
+        """What is not geomctrl's own in a class or function of geomctrl, and the plain attributes of the class."""
+        if isinstance(x, types.FunctionType):
+            return [x.__code__, x.__defaults__] if is_foreign(x, "geomctrl") else []
+        return [
+            part
+            for cls in x.__mro__
+            if cls.__module__.startswith("geomctrl.")
+            for k, v in vars(cls).items()
+            if not k.startswith("__") and (isinstance(v, PLAIN) or is_foreign(v, "geomctrl"))
+            for part in (k, v)
+        ]
 
     def _globals(self, x: types.FunctionType) -> list[Any]:
         """What the function and those inside it name: globals, and attributes of the user's own modules."""
-        names, codes = [], [x.__code__]
-        for code in codes:
-            names += code.co_names
-            codes += [constant for constant in code.co_consts if isinstance(constant, types.CodeType)]
-        names = [name for name in dict.fromkeys(names) if not name.startswith("__")]  # nor what a script is called
+        names = [*names_of(x.__code__).loaded, *sorted(names_of(x.__code__).attributes), *names_of(x.__code__).modules]
+        names = [name for name in names if not name.startswith("__")]  # nor what a script is called
         found = [x.__globals__[name] for name in names if name in x.__globals__]
-        modules = [m for m in found if isinstance(m, types.ModuleType) and not installed(m.__name__)]
-        return found + [vars(m)[name] for m in modules for name in names if name in vars(m)]
+        imported = [sys.modules[name] for name in names_of(x.__code__).modules if name in sys.modules]
+        modules = [m for m in (*found, *imported) if isinstance(m, types.ModuleType)]
+        asked = [(m, vars(m)[name]) for m in modules for name in names if name in vars(m)]
+        return found + [value for m, value in asked if is_followed(m.__name__) or is_foreign(value, m.__name__)]
 
     def _class(self, x: type) -> str:
         members = [(k, v) for k, v in vars(x).items() if k not in SKIPPED and not k.startswith("_abc")]
-        return self.all(x.__bases__, *members)
+        return self.all(type(x), x.__bases__, *((k, v) for k, v in members if v or k not in CREATED))
 
     def _object(self, x: Any) -> str:
         if isinstance(x, Mechanism) and x.looks is not None:
             x = replace(x, looks=None)  # a sweep is the same one, wherever the meshes are
+        if isinstance(x, enum.Enum):
+            return self.all(type(x), vars(x))
         try:
             reduced = x.__reduce_ex__(4)  # whatever can be pickled says what it is made of
         except Exception:  # other libraries' objects raise what they like
@@ -130,23 +165,6 @@ class _Digests:
         if isinstance(reduced, str):
             return self.of(f"{type(x).__qualname__} {reduced}")
         return self.all(*(list(part) if k > 2 and part is not None else part for k, part in enumerate(reduced)))
-
-
-def _content(cell: types.CellType) -> Any:
-    try:
-        return cell.cell_contents
-    except ValueError:  # not filled yet
-        return None
-
-
-@functools.cache
-def installed(module: str | None) -> bool:
-    """Whether a module is Python's, this library's or another's, not the user's."""
-    top = str(module).partition(".")[0]
-    if top in ("geomctrl", "None") or top in sys.builtin_module_names or top in sys.stdlib_module_names:
-        return True
-    file = getattr(sys.modules.get(str(module)), "__file__", None)
-    return file is not None and str(Path(file).resolve()).startswith(INSTALLED)
 
 
 def _short(text: str, data: bytes = b"") -> str:

@@ -9,9 +9,10 @@ from typing import Any
 
 import numpy as np
 
-from geomctrl.errors import ArgumentError, raised_in
+from geomctrl.errors import ArgumentError
 from geomctrl.tracing.arrays import SymbolArray, has_symbols, requirements, symbol_array
 from geomctrl.tracing.branches import joined
+from geomctrl.tracing.code_identity import raised_in
 from geomctrl.tracing.patched_numpy import numpy_on_symbols
 from geomctrl.tracing.symbols import Condition, Graph, both, is_symbol
 from geomctrl.tracing.traces import Trace

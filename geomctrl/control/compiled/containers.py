@@ -1,0 +1,96 @@
+"""What containers, arrays and generators of random numbers hold: copies, comparison, and putting it back."""
+
+from __future__ import annotations
+
+import hashlib
+import types
+from collections import OrderedDict, defaultdict, deque
+from typing import Any
+
+import numpy as np
+
+from geomctrl.tracing.code_identity import MISSING, PLAIN, attributes_of, in_cell, plain_value
+
+LONG = 1024  # bytes of an array that are a word; of a longer one their digest is
+CONTAINERS = (dict, list, set, deque, bytearray, np.ndarray)
+
+
+def array_word(x: np.ndarray) -> tuple:
+    """What an array is; equal for arrays of equal numbers."""
+    content = x.tobytes()
+    return x.shape, x.dtype.str, content if len(content) <= LONG else hashlib.sha256(content).digest()
+
+
+def key_word(key: Any) -> Any:
+    """What a dict's key is, None for objects whose equality is code."""
+    if issubclass(type(key), PLAIN):
+        return plain_value(key)
+    words = [key_word(k) for k in key] if type(key) is tuple else [None]
+    return None if None in words else tuple(words)
+
+
+def is_named_tuple(x: Any) -> bool:
+    return issubclass(type(x), tuple) and hasattr(type(x), "_fields")
+
+
+def values_in(x: Any, content: Any) -> list[Any]:
+    """What is to be looked at of a copy of x's content."""
+    if issubclass(type(x), np.ndarray):
+        return [*content.ravel().tolist()] if x.dtype == object else [repr(array_word(content))]
+    if issubclass(type(x), np.random.Generator):
+        return []
+    if isinstance(content, dict):
+        factory = (x.default_factory,) if issubclass(type(x), defaultdict) else ()
+        return [*factory, *(y for pair in content.items() for y in pair)]
+    return [x.maxlen, *content] if issubclass(type(x), deque) else list(content)
+
+
+def content_of(x: Any) -> Any:
+    """A copy of what a container or a generator of random numbers holds; no code of a user's class runs."""
+    if issubclass(type(x), np.ndarray):
+        return np.array(x)
+    if issubclass(type(x), np.random.Generator):
+        return x.bit_generator.state
+    if issubclass(type(x), types.MappingProxyType):
+        return dict(x)
+    base = _base(x)
+    return dict(base.items(x)) if issubclass(base, dict) else list(base.__iter__(x))
+
+
+def _base(x: Any) -> Any:
+    """The container of Python's that x is."""
+    return next(kind for kind in (OrderedDict, dict, list, set, deque, bytearray) if issubclass(type(x), kind))
+
+
+def differs(x: Any, before: Any, attributes: bool = False) -> bool:
+    if type(x) is types.CellType:
+        return in_cell(x) is not before
+    if isinstance(before, np.ndarray):
+        return x.shape != before.shape or x.dtype != before.dtype or x.tobytes() != before.tobytes()
+    now = attributes_of(x) if attributes else content_of(x)
+    if issubclass(type(x), np.random.Generator):
+        return repr(now) != repr(before)
+    if isinstance(before, dict):
+        return list(map(id, now)) != list(map(id, before)) or any(now[k] is not y for k, y in before.items())
+    return len(now) != len(before) or any(a is not b for a, b in zip(now, before))
+
+
+def put_back(x: Any, before: Any) -> None:
+    if type(x) is types.CellType:
+        if before is MISSING:
+            del x.cell_contents
+        else:
+            x.cell_contents = before
+    elif issubclass(type(x), np.ndarray):
+        x.shape = before.shape
+        np.asarray(x)[...] = before
+    elif issubclass(type(x), np.random.Generator):
+        x.bit_generator.state = before
+    else:
+        base = _base(x)
+        base.clear(x)
+        if isinstance(before, dict):
+            for key, value in before.items():
+                base.__setitem__(x, key, value)
+        else:
+            (base.update if base is set else base.extend)(x, before)

@@ -1,0 +1,342 @@
+"""Whose code a module, class or function is, and what its code reaches by names.
+
+Code belongs to Python, to a numerical library (`LIBRARIES`), to geomctrl, to another installed package, or to the user.
+The code of users and of installed packages is followed, whoever wrote it; a library's is known by its release.
+"""
+
+from __future__ import annotations
+
+import dis
+import enum
+import functools
+import hashlib
+import importlib.metadata
+import sys
+import sysconfig
+import traceback
+import types
+from collections.abc import Callable, Iterable, Iterator
+from itertools import chain
+from operator import attrgetter, eq, is_
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+PLAIN = (bool, int, float, str, bytes, complex, type(None), type(...), np.generic, enum.Enum, range, slice)
+LIBRARIES = {"numpy", "scipy", "numba", "llvmlite", "sympy", "casadi", "jax", "torch", "matplotlib", "pandas", "pytest"}
+STATELESS = {"numpy", "scipy", "numba", "llvmlite", "sympy"}  # libraries whose functions leave nothing behind
+PURE = {
+    *("abc", "bisect", "builtins", "cmath", "collections", "contextlib", "copy", "dataclasses", "decimal", "enum"),
+    *("fractions", "functools", "itertools", "math", "numbers", "operator", "random", "re", "statistics", "string"),
+    *("types", "typing", "_collections_abc", "_functools", "_operator"),
+}  # modules of the standard library in which a call leaves nothing behind
+STDLIB = tuple({sysconfig.get_path(name) for name in ("stdlib", "platstdlib")})
+PLACES = [Path(sysconfig.get_path(name)) for name in ("purelib", "platlib")]
+PACKAGES = tuple({str(path) for place in PLACES for path in (place, place.resolve())})
+OWN = __name__.partition(".")[0]
+FOLDER = str(Path(__file__).parents[1])
+HEAP_TYPE = 1 << 9  # the flag of classes that a class statement has made
+CACHE = type(functools.lru_cache(len))
+
+
+# --- whose code --------------------------------------------------------------------------------------------------
+
+
+def origin(module: str | None) -> str:
+    """Return whose a module is: "python", "library", "geomctrl", "installed" or "user".
+
+    What `exec` has made has no module, and is the user's.
+    """
+    top = (module or "").partition(".")[0]
+    known = _origin_by_name(top)
+    if known:
+        return known
+    file = getattr(sys.modules.get(top), "__file__", None) or ""
+    if top in sys.stdlib_module_names and (not file or file.startswith(STDLIB)):
+        return "python"
+    file = getattr(sys.modules.get(module or ""), "__file__", None) or file
+    return "installed" if file.startswith(PACKAGES) else "user"
+
+
+@functools.lru_cache(maxsize=256)
+def _origin_by_name(top: str) -> str:
+    if top == OWN:
+        return "geomctrl"
+    if top in LIBRARIES:
+        return "library"
+    return "python" if top in sys.builtin_module_names and top != "__main__" else ""
+
+
+def is_followed(module: str | None) -> bool:
+    """Return whether a module's code is followed: the user's and that of installed packages."""
+    return origin(module) in ("user", "installed")
+
+
+def is_own_class(kind: type) -> bool:
+    """Return whether a class is the user's, an installed package's or geomctrl's, made by a class statement."""
+    made = bool(kind.__flags__ & HEAP_TYPE)
+    return kind is types.SimpleNamespace or (made and (kind.__module__ == "builtins" or is_own(kind.__module__)))
+
+
+def is_own_function(function: types.FunctionType) -> bool:
+    """As `is_own_class`, for functions."""
+    return function.__module__ == "builtins" or is_own(function.__module__)
+
+
+def is_own(module: str | None) -> bool:
+    return origin(module) in ("user", "installed", "geomctrl")
+
+
+def leaves_nothing(module: str | None) -> bool:
+    """Return whether calls of a module's functions leave nothing behind and depend on their arguments alone.
+
+    For code that is followed this is decided by what it reaches.
+    """
+    top, whose = (module or "").partition(".")[0], origin(module)
+    return {"python": top in PURE, "library": top in STATELESS}.get(whose, True)
+
+
+def raised_in(error: BaseException) -> traceback.FrameSummary | None:
+    """Return the innermost line of a caller's code on the way to where an error was raised."""
+    elsewhere = (FOLDER, *STDLIB, *PACKAGES, "<")
+    frames = traceback.extract_tb(error.__traceback__)
+    return next((frame for frame in reversed(frames) if not frame.filename.startswith(elsewhere)), None)
+
+
+@functools.lru_cache(maxsize=1024)
+def release(module: str) -> str:
+    """Return what identifies an installed module: its distribution's version and a hash of its file."""
+    top = module.partition(".")[0]
+    try:
+        version = importlib.metadata.version(top)
+    except importlib.metadata.PackageNotFoundError:
+        version = str(getattr(sys.modules.get(top), "__version__", ""))
+    file = getattr(sys.modules.get(module), "__file__", None)
+    data = Path(file).read_bytes() if file and Path(file).is_file() else b""
+    return f"{module} {version} {hashlib.sha256(data).hexdigest()}"
+
+
+# --- what code reaches -------------------------------------------------------------------------------------------
+
+
+class Names(NamedTuple):
+    """What a code names: globals, modules that it imports, attributes."""
+
+    loaded: tuple[str, ...]
+    modules: tuple[str, ...]
+    attributes: frozenset[str]
+
+
+OUTSIDE = {"IMPORT_NAME": "modules", "LOAD_GLOBAL": "loaded", "LOAD_NAME": "loaded", "STORE_GLOBAL": "loaded"}
+
+
+def codes(code: types.CodeType) -> Iterator[types.CodeType]:
+    """A function's code and that of the functions and comprehensions within it."""
+    yield code
+    for constant in code.co_consts:
+        if isinstance(constant, types.CodeType):
+            yield from codes(constant)
+
+
+@functools.lru_cache(maxsize=4096)
+def names_of(code: types.CodeType) -> Names:
+    """Return the names that a function's code and the code within it look up outside of the function."""
+    found: dict[str, dict[str, None]] = {"loaded": {}, "modules": {}, "attributes": {}}
+    for c in codes(code):
+        for i in dis.get_instructions(c):
+            if i.opname in OUTSIDE or "ATTR" in i.opname or i.opname in ("LOAD_METHOD", "IMPORT_FROM"):
+                found[OUTSIDE.get(i.opname, "attributes")][i.argval] = None
+    return Names(tuple(found["loaded"]), tuple(found["modules"]), frozenset(found["attributes"]))
+
+
+MISSING = object()
+
+
+def in_cell(cell: types.CellType) -> Any:
+    """Return what a closure cell holds, MISSING where it has not been filled yet."""
+    try:
+        return cell.cell_contents
+    except ValueError:
+        return MISSING
+
+
+def parts_of(x: Any) -> tuple[Any, ...] | None:
+    """Return what a method, a property, a partial function or another wrapper consists of; None for anything else."""
+    kind = type(x)
+    if kind is types.MethodType:
+        return x.__func__, x.__self__
+    if kind in (functools.partial, functools.partialmethod):
+        return x.func, x.args, x.keywords, getattr(x, "__dict__", None)
+    if kind is property:
+        return x.fget, x.fset, x.fdel
+    if kind in (staticmethod, classmethod):
+        return (x.__func__,)
+    if kind is functools.cached_property:
+        return x.func, x.attrname
+    if kind is CACHE:
+        return (x.__wrapped__,)
+    return None
+
+
+# --- attributes of objects ---------------------------------------------------------------------------------------
+
+
+@functools.lru_cache(maxsize=1024)
+def slots_of(kind: type) -> dict[str, types.MemberDescriptorType]:
+    """Return the slots of a class and its bases by name; one that a subclass hides is named with its class."""
+    found: dict[str, types.MemberDescriptorType] = {}
+    for cls in kind.__mro__:
+        for name, x in vars(cls).items() if cls.__flags__ & HEAP_TYPE else ():
+            if type(x) is types.MemberDescriptorType:
+                found[f"{cls.__qualname__}.{name}" if name in found else name] = x
+    return found
+
+
+def attributes_of(x: Any) -> dict[str, Any]:
+    """Return an object's attributes by name, those in slots among them; no code of its class runs."""
+    found = {}
+    for name, slot in slots_of(type(x)).items():
+        try:
+            found[name] = slot.__get__(x)
+        except AttributeError:  # not set
+            continue
+    return found | (_dict_of(x) or {})
+
+
+def _dict_of(x: Any) -> dict[str, Any] | None:
+    try:
+        return object.__getattribute__(x, "__dict__")
+    except AttributeError:
+        return None
+
+
+def set_attributes(x: Any, attributes: dict[str, Any]) -> None:
+    """Make an object's attributes exactly these; no code of its class runs."""
+    for name, slot in slots_of(type(x)).items():
+        if name in attributes:
+            slot.__set__(x, attributes[name])
+        else:
+            try:
+                slot.__delete__(x)
+            except AttributeError:  # not set
+                continue
+    own = _dict_of(x)
+    if own is not None:
+        own.clear()
+        own.update((name, value) for name, value in attributes.items() if name not in slots_of(type(x)))
+
+
+def plain_value(x: Any) -> tuple:
+    """Return the type and value of a plain object; equal for objects that no computation tells apart."""
+    kind = type(x)
+    if kind is str or kind is bytes:
+        return kind, x
+    if issubclass(kind, enum.Enum):
+        return kind, id(x)
+    for base in (str, bytes, int, float, complex):
+        if kind is not base and issubclass(kind, base) and not issubclass(kind, (bool, np.generic)):
+            return kind, base.__repr__(x)  # a user's subclass may have a repr that hides the value
+    return kind, repr(x)
+
+
+# --- what has been replaced --------------------------------------------------------------------------------------
+
+
+class Replacements:
+    """What has been replaced in the modules, classes and functions of packages since they were imported.
+
+    Members are compared by identity: two states of the packages are the same where `now` returns equal values. A module
+    is first looked at when it has been imported.
+    """
+
+    def __init__(self, *packages: str, without: tuple[str, ...] = ()):
+        self._packages, self._without = tuple(f"{name}." for name in packages), without
+        self._imported, self._modules = 0, set[str]()
+        self._members: list[tuple[str, Callable[[], Iterable[Any]]]] = []
+        self._functions: list[types.FunctionType] = []
+        self._first: list[Any] = []
+
+    def now(self) -> list[tuple[str, list[Any]]]:
+        """Return the places that have changed, each with its members; [] where none has."""
+        if len(sys.modules) != self._imported:
+            self._look_at_new_modules()
+        now = self._read()
+        if all(map(eq, map(len, now), map(len, self._first))) and all(
+            map(is_, chain.from_iterable(now), chain.from_iterable(self._first))
+        ):
+            return []
+        changed = []
+        names = [*(name for name, _ in self._members), "code", "defaults"]
+        for name, here, first in zip(names, now, self._first, strict=True):
+            if len(here) != len(first) or not all(map(is_, here, first)):
+                changed.append((name, here))
+        return changed
+
+    def _read(self) -> list[list[Any]]:
+        return [[*read()] for _, read in self._members] + [[*map(x, self._functions)] for x in (CODE, DEFAULTS)]
+
+    def _look_at_new_modules(self) -> None:
+        self._imported = len(sys.modules)
+        known = len(self._members)
+        for name, module in list(sys.modules.items()):
+            new = name not in self._modules and f"{name}.".startswith(self._packages)
+            if new and not name.startswith(self._without) and isinstance(module, types.ModuleType):
+                self._modules.add(name)
+                self._look_at(name, module)
+        codes, defaults = self._first[-2:] or ([], [])
+        added = self._functions[len(codes) :]
+        self._first[-2:] = [[*read()] for _, read in self._members[known:]]
+        self._first += [[*codes, *map(CODE, added)], [*defaults, *map(DEFAULTS, added)]]
+
+    def _look_at(self, name: str, module: types.ModuleType) -> None:
+        members = {k: x for k, x in vars(module).items() if isinstance(x, MEMBERS) and not k.startswith("__")}
+        self._members.append((name, functools.partial(map, vars(module).get, tuple(members))))
+        classes = [x for x in members.values() if isinstance(x, type) and x.__module__ == name]
+        for kind in classes:
+            self._members.append((f"{name}.{kind.__qualname__}", vars(kind).values))
+        self._members.append((f"{name}: bases", lambda: [x for kind in classes for x in kind.__bases__]))
+        held = [*members.values(), *(x for kind in classes for x in vars(kind).values())]
+        self._functions += {id(f): f for x in held for f in _functions(x) if f.__module__ == name}.values()
+
+
+CODE, DEFAULTS = attrgetter("__code__"), attrgetter("__defaults__")
+MEMBERS = (types.FunctionType, types.BuiltinFunctionType, type, int, float, str, tuple)
+
+
+def is_foreign(x: Any, package: str) -> bool:
+    """Return whether a member of a package's module or class has code that is neither the package's nor a library's."""
+    return any(_is_elsewhere(f, package) for f in _functions(x))
+
+
+def _is_elsewhere(function: types.FunctionType, package: str) -> bool:
+    module, file = function.__globals__.get("__name__", ""), function.__code__.co_filename
+    if f"{module}.".startswith(f"{package.partition('.')[0]}."):
+        folder = getattr(sys.modules.get(package.partition(".")[0]), "__file__", None)
+        return not file.startswith(("<", str(Path(folder or "").parent)))
+    return is_followed(module) and not module.startswith("namedtuple_")
+
+
+def replaced_in(*packages: str) -> dict[str, Any]:
+    """Return the functions that somebody else has put into the modules and classes of packages, by their places."""
+    found = {}
+    for name, module in list(sys.modules.items()):
+        if f"{name}.".startswith(tuple(f"{x}." for x in packages)) and isinstance(module, types.ModuleType):
+            spaces = {name: module} | {
+                f"{name}.{x.__qualname__}": x
+                for x in list(vars(module).values())
+                if isinstance(x, type) and x.__module__ == name
+            }
+            for place, owner in spaces.items():
+                for member, x in list(vars(owner).items()):
+                    if is_foreign(x, name):
+                        found[f"{place}.{member}"] = x
+    return found
+
+
+def _functions(x: Any) -> Iterator[types.FunctionType]:
+    """The functions that a member of a class or module consists of."""
+    if isinstance(x, types.FunctionType):
+        yield x
+    for part in parts_of(x) or ():
+        yield from _functions(part)
