@@ -12,7 +12,7 @@ import numpy as np
 from geomctrl.arguments import count, instance, listed, number, path_of
 from geomctrl.errors import ArgumentError
 from geomctrl.files import write_text
-from geomctrl.tracing.backends.c_files import comment, identifier
+from geomctrl.tracing.backends.c_files import comment, prefix
 
 from .trajectory import Trajectory
 
@@ -46,7 +46,7 @@ def save_trajectory(
     names = [instance("names", n, str, "names of joints") for n in listed("names", names)]
     if len(names) != trajectory.coefficients.shape[1]:
         raise ArgumentError(f"names: expected {trajectory.coefficients.shape[1]}, one a joint, got {len(names)}")
-    name = identifier("name", name)
+    name = prefix("name", name)
     rate = number("rate", rate, "a rate > 0", lambda x: x > 0.0)
     sampled = samples(trajectory, rate, count("repeats", repeats, 1))
     return write_text(path, writers[path.suffix.lower()](sampled, names, name))
