@@ -1,17 +1,20 @@
 """Functions of arrays as traces: machine code, C, enclosures, derivatives, without a robot."""
 
 import ctypes
+import doctest
 import functools
 import math
+import re
 import shutil
 import subprocess
 import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
 
 from geomctrl.errors import ArgumentError
-from geomctrl.tracing import UntraceableError, trace
+from geomctrl.tracing import UntraceableError, function, trace
 
 COMPILER = shutil.which("gcc") or shutil.which("cc")
 
@@ -255,6 +258,17 @@ class Scaled:
 def test_what_can_be_called(f):
     x = np.array([0.5, -1.0])
     np.testing.assert_array_equal(trace(f, 2).to_llvm()(x), f(x))
+
+
+def test_the_examples_in_docstrings_and_in_the_readme_run(tmp_path, monkeypatch):
+    assert doctest.testmod(function) == (0, 8)
+    monkeypatch.chdir(tmp_path)
+    text = (Path(function.__file__).parent / "README.md").read_text(encoding="utf-8")
+    blocks, space = re.findall(r"```python\n(.*?)```", text, re.DOTALL), {}
+    for block in blocks:
+        exec(compile(block, "geomctrl/tracing/README.md", "exec"), space)
+    assert (tmp_path / "out/c/pendulum.h").exists()
+    np.testing.assert_allclose(space["jacobian"](np.array([0.3, 0.1]), 0.0), [[0.0, 1.0], [-9.81 * np.cos(0.3), 0.0]])
 
 
 def test_no_robot_is_imported():
