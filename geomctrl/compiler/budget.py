@@ -1,11 +1,12 @@
 """When straight-line code is worth making."""
 
+from geomctrl.tracing.backends.machine_code import MAX_OPERATIONS
 from geomctrl.tracing.traces import Trace
 
 # Up to here a function compiles in about two seconds and beats the loops: four times at 7 joints, 1.3 to 2 times at 30,
 # where the loops' batches come from memory. Longer code is fetched as slowly as it is computed and gains ever less
 # (experiments/benchmarks/benchmark_compiler.py).
-OPERATIONS = 70_000
+OPERATIONS = MAX_OPERATIONS
 # Inputs of a single state lie on the stack, which a thread may have little of.
 INPUTS = 8192
 LOOPS = b"loops"  # kept in the place of object code for structures over the budget

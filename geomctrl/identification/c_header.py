@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -10,7 +9,7 @@ from typing import Any
 from geomctrl.arguments import instance, path_of
 from geomctrl.files import write_text
 from geomctrl.robot import Robot
-from geomctrl.tracing.backends.c_files import comment, prefix
+from geomctrl.tracing.backends.c_files import comment, prefix, prefix_of
 
 
 def save_c_header(
@@ -26,8 +25,7 @@ def save_c_header(
     instance("robot", robot, Robot, "a geomctrl.Robot")
     path = path_of("path", path)
     beside: Mapping[str, Any] = instance("extra", {} if extra is None else extra, Mapping, "a dict")
-    cleaned = re.sub(r"\W", "_", robot.name, flags=re.ASCII)
-    name = prefix("name", name if name is not None else cleaned if cleaned[:1].isalpha() else f"robot_{cleaned}")
+    name = prefix("name", prefix_of(robot.name, "robot") if name is None else name)
     guard = f"{name.upper()}_PARAMETERS_H"
     identified = instance("extra: identified", beside.get("identified", {}), Mapping, "numbers by name")
     source = " by ".join(str(beside[key]) for key in ("log", "method") if key in beside)

@@ -3,6 +3,7 @@
 import ctypes
 import math
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -17,8 +18,10 @@ from geomctrl.compiler.catalogue import CATALOGUE
 from geomctrl.compiler.kernel_traces import structure
 from geomctrl.errors import ArgumentError, NameNotFoundError
 from geomctrl.testing import random_robot
-from geomctrl.tracing.backends.c import Function, Parameter, definition
-from geomctrl.tracing.symbols import Graph, binary, where
+from geomctrl.tracing.backends import c_names, entries, host, llvm
+from geomctrl.tracing.backends.c import Function, Parameter, definition, literal
+from geomctrl.tracing.backends.rounding import evaluated, tolerances
+from geomctrl.tracing.symbols import Graph, binary, unary, where
 from geomctrl.tracing.traces import Trace
 
 COMPILER = shutil.which("gcc") or shutil.which("cc")
@@ -184,10 +187,102 @@ def test_bad_input(tmp_path):
     robot = models.two_link()
     with pytest.raises(NameNotFoundError, match=r"terms: expected one of inverse_dynamics.* got 'inverse'"):
         robot.to_c(tmp_path, terms=["inverse"])
-    with pytest.raises(ArgumentError, match=r"name: expected a name in C .*, got .3r."):
+    with pytest.raises(ArgumentError, match="name: expected a name in C, got '3r'"):
         robot.to_c(tmp_path, name="3r")
     with pytest.raises(ArgumentError, match="precision"):
         robot.to_c(tmp_path, precision="half")
     with pytest.raises(ArgumentError, match="terms: expected at least one"):
         robot.to_c(tmp_path, terms=[])
     assert list(tmp_path.iterdir()) == []
+
+
+@needs_compiler
+@pytest.mark.parametrize("precision", ["double", "float"])
+def test_terms_of_bundled_robots_agree_with_python(tmp_path, precision):
+    """Each number to what rounding may make of it: Mdot of a satellite with wheels is small, of large numbers."""
+    for robot in (models.satellite(wheels=True), models.quadrotor(), models.cart_pole()):
+        files = robot.to_c(tmp_path, ["terms", "terms_christoffel", "forward_dynamics"], name="r", precision=precision)
+        for flags in (FLAGS, ["-x", "c++", "-Wall", "-Wextra", "-Werror", "-pedantic"]):
+            subprocess.run([COMPILER, *flags, "-o", tmp_path / "test", *files[1:], "-lm"], check=True)
+            agreed = subprocess.run([tmp_path / "test"], capture_output=True, text=True)
+            assert agreed.returncode == 0, agreed.stdout
+
+
+def test_a_robots_name_becomes_a_prefix(tmp_path):
+    for name, prefix in (
+        ("3 arms", "robot_3_arms"),
+        ("Bras-robot é", "Bras_robot"),
+        ("_", "robot"),
+        ("math", "robot_math"),
+    ):
+        files = replace(models.two_link(), name=name).to_c(tmp_path, ["gravity_force"])
+        assert files[0].name == f"{prefix}.h"
+        assert f"int {prefix}_gravity_force(" in files[0].read_text()
+
+
+@needs_compiler
+def test_no_parameter_is_a_keyword_or_macro(tmp_path):
+    """Of this machine's own headers, C's and C++'s keywords: each is a parameter of a function that calls libm."""
+    headers = "".join(f"#include <{x}.h>\n" for x in ("math", "string", "stdio", "stdlib", "errno", "limits"))
+    defined = subprocess.run([COMPILER, "-dM", "-E", "-"], input=headers, capture_output=True, text=True, check=True)
+    macros = re.findall(r"#define ([A-Za-z]\w*) ", defined.stdout)  # those without arguments
+    assert {"NAN", "errno", "linux", "stdin"} & set(macros)
+    for name in (*c_names.KEYWORDS.split(), *macros, "t0", "t17", "sin", "sinf", "memcpy"):
+        made = c_names.parameter(name)
+        assert made not in {*c_names.KEYWORDS.split(), *macros}
+        assert c_names.is_name(made.rstrip("_"))
+    names = [c_names.parameter(x) for x in ("int", "sin", "sqrt", "t1", "NAN", "errno", "class", "linux", "a b", "7")]
+    graph = Graph()
+    ends = [binary("atan2", graph.load(k + 1, 0), unary("sin", graph.load(1, 0))) for k in range(len(names))]
+    traced = Trace(graph, (1,) * len(names), tuple(graph.operand(x) for x in ends), (len(ends),), None)
+    f = Function("f", traced, [Parameter(x, 1, "", True) for x in names], [Parameter("y", len(ends), "")])
+    for file, flags in (("f.c", FLAGS), ("f.cpp", ["-Wall", "-Wextra", "-Werror"])):
+        (tmp_path / file).write_text(headers + definition(f))
+        subprocess.run(
+            [COMPILER, *flags, "-Wno-missing-declarations", "-c", "-o", tmp_path / "f.o", tmp_path / file], check=True
+        )
+
+
+def test_parameters_have_names_of_their_own():
+    taken = []
+    for name in ("a b", "a-b", "a_b", "int", "int_"):
+        taken.append(c_names.parameter(name, taken))
+    assert taken == ["a_b", "a_b_2", "a_b_3", "int_", "int_2"]
+
+
+def test_numbers_that_float_can_not_hold():
+    assert literal(1e-300, "float") == "1.1754943508222875e-38f"
+    assert literal(-1e300, "float") == "(-3.4028234663852886e+38f)"
+    assert literal(1e-300, "double") == "1e-300"
+    assert literal(-0.0, "float") == "(-0.0f)"
+    assert literal(math.inf, "float") == "INFINITY"
+
+
+def test_tolerances_grow_with_cancellation_alone():
+    graph = Graph()
+    x = graph.load(1, 0)
+    small, plain = (x + 1e8) - x * 1.0 - 1e8 + x, 3.0 * x
+    traced = Trace(graph, (1,), (graph.operand(small), graph.operand(plain)), (1, 1), None)
+    given = [np.array([0.3])]
+    bad, good = tolerances(traced, given, [np.array([0.3]), np.array([0.9])], "double")
+    assert 1e-9 < bad[0] < 1e-5
+    assert good[0] < 1e-12
+    assert tolerances(traced, given, [np.array([0.3]), np.array([0.9])], "float")[1][0] < 1e-5
+
+
+def test_scratch_memory_that_is_too_large_for_a_stack_is_allocated(monkeypatch):
+    """The same code with memory from the stack and from the heap."""
+    graph = Graph()
+    x = [graph.load(1, k) for k in range(50)]
+    for k in range(200):
+        x.append(unary("sin", x[-50]) * x[-1 - k % 49] + 0.5)
+    traced = Trace(graph, (50,), tuple(graph.operand(y) for y in x[-90:]), (90,), None)
+    given, found = np.random.default_rng(0).normal(size=50), []
+    for most in (10**6, 0):
+        monkeypatch.setattr(llvm, "STACK", most)
+        text = llvm.module(traced, [1])
+        assert (" alloca double" in text.partition("@f_one")[2]) == (most > 0) == ("geomctrl_allocate" not in text)
+        call = entries.entry(host.load(host.object_code(text), ["f_one"])[0], np.zeros(1), [(50,)], [(90,)])
+        found.append(call(given))
+    np.testing.assert_array_equal(found[1], found[0])
+    np.testing.assert_allclose(found[0], evaluated(traced, [given])[0], rtol=1e-12)

@@ -1,5 +1,8 @@
 """Every bundled law with its default gains on several bundled robots keeps what its proof promises."""
 
+import shutil
+import subprocess
+
 import numpy as np
 import pytest
 from oracles import without_limits
@@ -43,6 +46,7 @@ ROBOTS = {  # of each law: fixed arms, bodies that turn or fly, robots on a floa
     "SwingUp": ("cart_pole", "two_link"),
     "QPInverseDynamics": ("two_link", "ur10"),
 }
+COMPILER = shutil.which("cc") or shutil.which("gcc")
 PAIRS = [(law, robot) for law, robots in ROBOTS.items() for robot in robots]
 
 FRAMES = {"two_link": "tip", "quadruped": "FR_foot"}
@@ -305,3 +309,16 @@ def test_an_estimate_that_moves_the_wrong_way_breaks_it(law, monkeypatch):
     monkeypatch.setattr(controllers.slotine_li.AdaptiveSliding, "_gradient", lambda self, g: -right(self, g))
     with pytest.raises(AssertionError):
         keeps(law, controller, plant)
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(COMPILER is None, reason="no C compiler on this machine")
+@pytest.mark.parametrize("precision", ["double", "float"])
+@pytest.mark.parametrize(("name", "robot"), [x for x in PAIRS if x[0] != "QPInverseDynamics"])  # it searches
+def test_in_c_it_is_what_it_is_in_python(name, robot, precision, tmp_path):
+    law, plant = law_of(name, robot)
+    _, source, test = gc.compile(law, plant.robot).to_c(tmp_path, "law", precision=precision)
+    warnings = ["-Wall", "-Wextra", "-Werror", "-pedantic"]
+    subprocess.run([COMPILER, "-std=c99", *warnings, "-o", tmp_path / "test", source, test, "-lm"], check=True)
+    agreed = subprocess.run([tmp_path / "test"], capture_output=True, text=True)
+    assert agreed.returncode == 0, agreed.stdout

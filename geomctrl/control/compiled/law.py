@@ -11,7 +11,6 @@ the model) are what they were when it was compiled.
 from __future__ import annotations
 
 import copy
-import hashlib
 import math
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -28,10 +27,9 @@ from geomctrl.control.contracts import Command, Controller, started, wants_measu
 from geomctrl.control.desired import time
 from geomctrl.errors import ArgumentError, ModelError
 from geomctrl.robot import Robot
-from geomctrl.tracing.backends import cache, entries, host
-from geomctrl.tracing.backends.llvm import module
+from geomctrl.tracing.backends import entries
+from geomctrl.tracing.backends.machine_code import address_of_one
 from geomctrl.tracing.backends.rounding import tolerances
-from geomctrl.tracing.traces import Trace
 from geomctrl.tracing.untraceable import UntraceableError
 
 from .law_in_c import write_law
@@ -72,7 +70,7 @@ def compile(controller: Controller, robot: Robot | None = None) -> CompiledLaw:
     >>> robot = models.two_link()
     >>> law = compile(controllers.PDGravity(robot, [0.3, 0.6]))
     >>> dict(law.inputs), dict(law.outputs)
-    ({'t': (), 'q': (2,), 'v': (2,)}, {'tau': (2,)})
+    ({'t': (), 'q': (2,), 'v': (2,)}, {'tau': (2,), 'e': (2,)})
     """
     if not enabled():
         raise ModelError("the compiler is off (GEOMCTRL_COMPILER=off): use the controller itself")
@@ -149,7 +147,7 @@ class CompiledLaw:
             _z0=z0,
             _trace=trace,
             _constants=constants,
-            _call=entries.entry(core(trace), constants, list(inputs.values()), outputs),
+            _call=entries.entry(address_of_one(trace), constants, list(inputs.values()), outputs),
             _command=_command_of(shapes),
         )
 
@@ -294,11 +292,3 @@ def _command_of(shapes: dict[str, tuple[int, ...]]) -> Callable[[Any], Command]:
     signals = ", ".join(f"{name!r}: {x}" for name, x in parts.items())
     made = f"lambda x: new(Command, ({tau}, {z_rate}, {{{signals}}}, {z_next}))"
     return eval(made, {"new": tuple.__new__, "Command": Command})
-
-
-def core(trace: Trace) -> int:
-    """The address of the law's code, made or from disk."""
-    words = (trace.graph.nodes, trace.outputs, trace.sizes, trace.flag, trace.inputs, cache.version(), host.lanes())
-    key = hashlib.sha256(repr(words).encode()).hexdigest()
-    code = cache.kept(key, lambda: host.object_code(module(trace, [1], side=host.lanes())))
-    return host.load(code, ["f_one"])[0]

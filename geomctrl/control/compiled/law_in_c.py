@@ -20,15 +20,12 @@ import numpy as np
 
 from geomctrl.control.contracts import displaced, started
 from geomctrl.terms.export import MEANINGS as OF_TERMS
-from geomctrl.tracing.arrays import requirements, symbol_array
 from geomctrl.tracing.backends import c, c_files
 from geomctrl.tracing.backends.c_names import parameter
 from geomctrl.tracing.backends.rounding import ROUNDING, rounded, tolerances
-from geomctrl.tracing.patched_numpy import numpy_on_symbols
-from geomctrl.tracing.symbols import Condition, Graph, both
-from geomctrl.tracing.traces import Trace
+from geomctrl.tracing.tracer import traced
 
-from .law_trace import OF_STATE, State, class_name, named, parts_of, trial_state
+from .law_trace import OF_STATE, State, class_name, parts_of, trial_state
 from .twins import Twins
 
 CASES, TRIALS = 4, 64  # states that the test compares, and that are tried for them
@@ -131,9 +128,8 @@ class _Export:
         """`start(q0, v0)`, traced."""
         robot, twins = self.robot, Twins()
         twin = twins.of(self.controller)
-        space = getattr(type(self.controller).start, "__globals__", {})
         with twins.used():
-            trace = _traced(lambda q, v: named(twin, lambda: twin.start(q, v)), (robot.nq, robot.nv), [space])
+            trace = traced(twin.start, (robot.nq,), (robot.nv,), name=f"{class_name(self.controller)}.start").trace
         inputs = [self.parameters["q"], self.parameters["v"]]
         f = c.Function(f"{self.name}_start", trace, inputs, [z], self.real)
         cases = []
@@ -149,7 +145,7 @@ class _Export:
         z = self.parameters["z"]
         x = c.Parameter("x", self.parameters["z_rate"].size, "displacement in the algebra of the group")
         shape = np.shape(self.z0)
-        trace = _traced(lambda z, x: displaced(self.group, z.reshape(shape), x), (z.size, x.size), [])
+        trace = traced(lambda z, x: displaced(self.group, z, x), shape, (x.size,), name="advance").trace
         f = c.Function(f"{self.name}_advance", trace, [z, x], [z._replace(name="moved")], self.real, static=True)
         return c_files.exported(f, "z exp(x)", FAILURE, [])
 
@@ -248,17 +244,3 @@ def _takes_the_robots_state(controller: Any) -> bool:
     except (TypeError, ValueError):
         return False
     return True
-
-
-def _traced(f: Any, sizes: Sequence[int], spaces: Sequence[dict[str, Any]]) -> Trace:
-    """The trace of a function of arrays with one output."""
-    graph = Graph()
-    arrays = [symbol_array([graph.load(k + 1, j) for j in range(n)], (n,)) for k, n in enumerate(sizes)]
-    with requirements() as required, numpy_on_symbols(*spaces):
-        found = f(*arrays)
-    good: Any = True
-    for condition in required:
-        good = both(good, condition)
-    ends = tuple(graph.operand(x) for x in np.asarray(found, object).ravel().tolist())
-    flag = graph.operand(good) if isinstance(good, Condition) else None
-    return Trace(graph, tuple(sizes), ends, (len(ends),), flag)

@@ -12,11 +12,11 @@ from geomctrl.control.contracts import Controller, started
 from geomctrl.errors import ArgumentError
 from geomctrl.robot import Robot
 from geomctrl.tracing.backends import entries
+from geomctrl.tracing.backends.machine_code import address_of_one
 from geomctrl.tracing.derivatives import tangents
 from geomctrl.tracing.symbols import Symbol, UntraceableError
 from geomctrl.tracing.traces import Trace
 
-from .law import core
 from .law_trace import OF_STATE, traced
 
 NOTHING = np.zeros(1)  # a model array that nothing reads
@@ -49,7 +49,7 @@ def law_slopes(controller: Controller, robot: Robot) -> Callable[..., dict[str, 
             f" {budget.OPERATIONS} are compiled"
         )
     given = [(), (robot.nq,), (robot.nv,), *([] if z0 is None else [z0.shape])]
-    call: Any = entries.entry(core(found), NOTHING, given, sizes)
+    call: Any = entries.entry(address_of_one(found), NOTHING, given, sizes)
 
     def slopes(t: float, q: np.ndarray, v: np.ndarray, z: np.ndarray | None) -> dict[str, np.ndarray]:
         made = call(t, q, v) if z0 is None else call(t, q, v, z)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import traceback
 from collections.abc import Callable, Collection
 from typing import Any, TypeAlias
@@ -23,12 +22,12 @@ from geomctrl.tracing.symbols import (
     Graph,
     Symbol,
     UntraceableError,
-    both,
     compare,
     invert,
     operands,
     where,
 )
+from geomctrl.tracing.tracer import finished
 from geomctrl.tracing.traces import Trace
 
 from .twins import Twins
@@ -66,13 +65,11 @@ def traced(controller: Controller, robot: Robot, z0: np.ndarray | None) -> tuple
     with twins.used(), requirements() as required, numpy_on_symbols(space):
         outputs = joined(called, twins.reset)
         require_divisors(graph, [])
-    ends = [graph.operand(x) for y in outputs.values() for x in np.asarray(y, object).ravel().tolist()]
-    good: Any = functools.reduce(both, required, True)
-    if good is False:
+    arrays = [np.asarray(y, object) for y in outputs.values()]
+    trace = finished(graph, [(n,) for n in lengths], arrays, required)
+    if trace is None:
         raise UntraceableError(f"{class_name(controller)}: a term of a robot has no result")
-    flag = graph.operand(good) if isinstance(good, Condition) else None
-    sizes = tuple(int(np.size(y)) for y in outputs.values())
-    return Trace(graph, tuple(lengths), tuple(ends), sizes, flag), {name: np.shape(y) for name, y in outputs.items()}
+    return trace, {name: np.shape(y) for name, y in outputs.items()}
 
 
 def _rate_shapes(controller: Any, z0: np.ndarray) -> set[tuple[int, ...]]:
@@ -124,6 +121,9 @@ def outputs_of(
     states: those of z_next, none where the law acts all the time."""
     if not isinstance(command, Command):
         raise ArgumentError(f"controller: expected a Command from {class_name(controller)}, got {command!r:.60}")
+    for name in ("tau", *OF_STATE):
+        if name in command.signals:
+            raise ArgumentError(f"controller: expected no signal {name!r}, which the Command has already")
     outputs = parts_of(command)
     if "z_next" in outputs and not states:
         raise ArgumentError(

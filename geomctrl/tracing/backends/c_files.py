@@ -63,7 +63,8 @@ def prefix(argument: str, name: object) -> str:
     """The name of the files and the prefix NAME_ of their functions. With it no function has a name that C, POSIX or
     another library has taken; a header of that name could still hide one of theirs."""
     if not isinstance(name, str) or not is_name(name):
-        raise ArgumentError(f"{argument}: expected a name in C (letters, digits, single underscores), got {name!r:.60}")
+        rule = "letters, digits and single underscores, a letter first"
+        raise ArgumentError(f"{argument}: expected a name in C, got {name!r:.60} ({rule})")
     if name.lower() in FILES:
         raise ArgumentError(f"{argument}: expected a name that no system has for a file, got {name!r:.60}")
     return name

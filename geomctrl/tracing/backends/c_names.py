@@ -28,7 +28,7 @@ MATH = """
 MACROS = """
     assert errno fpclassify isfinite isinf isnan isnormal signbit isgreater isgreaterequal isless islessequal
     islessgreater isunordered stdin stdout stderr offsetof setjmp alloca unix linux near far small interface min max
-    printf memcpy memcmp main j0 j1 jn y0 y1 yn gamma signgam drem significand
+    printf memcpy memcmp main j0 j1 jn y0 y1 yn gamma signgam drem significand math_errhandling
 """  # of C, GNU and Windows that are no words in capitals, and functions of the exported files
 HEADERS = """
     assert complex ctype errno fenv float inttypes iso646 limits locale math setjmp signal stdalign stdarg stdatomic
@@ -52,7 +52,7 @@ def parameter(name: str, taken: Iterable[str] = ()) -> str:
     C, C++, the system or another parameter has taken, that is a local variable of exported code, or a macro's."""
     name = re.sub(r"_+", "_", re.sub(r"[^A-Za-z0-9]", "_", name)).strip("_")
     name = name if name[:1].isalpha() else f"x{name}"
-    if name in TAKEN or re.fullmatch(r"t\d+|[A-Z][A-Z0-9_]+|shared|failed|(expected|tolerance)_.*", name):
+    if name in TAKEN or re.fullmatch(r"t\d+|[A-Z]([A-Z0-9_]+|_.*)|shared|failed|(expected|tolerance)_.*", name):
         name += "_"
     first, k, taken = name, 1, set(taken)
     while name in taken:

@@ -33,10 +33,10 @@ def tolerances(
     """How far each number of the outputs may be from what is `expected`, where code computes in `real` numbers."""
     with np.errstate(all="ignore"):
         values = _moved(trace, given, ROUNDING[real], constants=real == "float")
-    found = []
-    at = 0
+    found, at = [], 0
     for y, size in zip(expected, trace.sizes, strict=True):
-        y, moved = np.ravel(y), np.stack(values[at : at + size]) if size else np.zeros((0, 1))
+        y, ends = np.ravel(y), trace.outputs[at : at + size]
+        moved = np.stack([values[k] for k in ends]) if ends else np.zeros((0, 1))
         spread = np.nan_to_num(np.abs(moved[:, 1:] - moved[:, :1]), nan=0.0, posinf=0.0).max(axis=1, initial=0.0)
         largest = np.abs(y[np.isfinite(y)]).max(initial=0.0)
         found.append(MARGIN * spread + LEAST[real] * largest + np.finfo(np.float32).tiny)
@@ -49,24 +49,38 @@ def rounded(a: np.ndarray, real: str) -> np.ndarray:
     return np.asarray(a, np.float32).astype(float) if real == "float" else np.asarray(a, float)
 
 
-def _moved(trace: Trace, given: Sequence[np.ndarray], unit: float, constants: bool) -> list[np.ndarray]:
-    """The outputs, exact but for Python's rounding in sample 0, moved in the others."""
-    rng, nodes = np.random.default_rng(0), trace.graph.nodes
+def evaluated(trace: Trace, given: Sequence[np.ndarray]) -> list[np.ndarray]:
+    """The outputs, flat arrays, in double precision, operation by operation."""
+    with np.errstate(all="ignore"):
+        values = _moved(trace, given, 0.0)
+    ends = np.array([values[at][0] for at in trace.outputs], float)
+    return np.split(ends, np.cumsum(trace.sizes)[:-1])
+
+
+def has_result(trace: Trace, given: Sequence[np.ndarray]) -> bool:
+    """Whether the trace's flag holds."""
+    with np.errstate(all="ignore"):
+        return trace.flag is None or bool(_moved(trace, given, 0.0)[trace.flag][0])
+
+
+def _moved(trace: Trace, given: Sequence[np.ndarray], unit: float, constants: bool = False) -> dict[int, np.ndarray]:
+    """Values of the nodes: exact but for Python's rounding in sample 0, moved in the others, none without a `unit`."""
+    rng, nodes, count = np.random.default_rng(0), trace.graph.nodes, 1 + SAMPLES * (unit > 0.0)
     values: dict[int, np.ndarray] = {}
 
     def moved(x: Any, units: float) -> np.ndarray:
-        move = units * unit * rng.uniform(-1.0, 1.0, 1 + SAMPLES)
+        move = units * unit * rng.uniform(-1.0, 1.0, count)
         move[0] = 0.0
         return x * (1.0 + move)
 
     for at in trace.graph.needed(trace.ends):
         op, *rest = nodes[at]
         if op == "load":
-            values[at] = np.full(1 + SAMPLES, np.ravel(given[rest[0] - 1])[rest[1]], float)
+            values[at] = np.full(count, np.ravel(given[rest[0] - 1])[rest[1]], float)
         elif op == "const":
-            x = np.full(1 + SAMPLES, rest[0] if isinstance(rest[0], bool) else float(rest[0]))
+            x = np.full(count, rest[0] if isinstance(rest[0], bool) else float(rest[0]))
             values[at] = moved(x, 1.0) if constants and x.dtype == float and np.float32(x[0]) != x[0] else x
         else:
             x = (NUMPY.get(op) or getattr(np, op))(*(values[k] for k in rest))
             values[at] = x if op in EXACT else moved(x, 1.0 if op in ROUNDED_ONCE else 4.0)
-    return [values[at] for at in trace.outputs]
+    return values

@@ -12,10 +12,10 @@ from numpy.typing import ArrayLike
 from geomctrl.arguments import checked, flag, function, listed, number
 from geomctrl.errors import ArgumentError
 from geomctrl.tracing.symbols import Graph
+from geomctrl.tracing.tracer import traced
 from geomctrl.tracing.traces import Trace
 
 from .enclosure import Input, inputs_of
-from .functions import traced
 
 
 @dataclass(frozen=True, eq=False)
@@ -114,14 +114,14 @@ def claim_of(
         if len(at) != n:
             raise ArgumentError(f"box: expected {len(at)} pairs, one for each coordinate, got {n}")
     else:
-        trace, at = one_number(traced(function("f", f, "f(x)"), n), "f"), tuple((1, k) for k in range(n))
+        trace, at = one_number(traced(function("f", f, "f(x)"), (n,)).trace, "f"), tuple((1, k) for k in range(n))
     wanted = [where] if callable(where) else listed("where", where)
     if outside is not None:
         ball = outside if isinstance(outside, Ellipsoid) else Ellipsoid(number("outside", outside, *POSITIVE))
         wanted.append(outside_of(ball, n))
     for k, g in enumerate(wanted):
         name = f"where[{k}]"
-        trace = joined(trace, one_number(traced(function(name, g, "g(x)"), n, name), name), at)
+        trace = joined(trace, one_number(traced(function(name, g, "g(x)"), (n,), name=name).trace, name), at)
     return Claim(trace, lo, hi, at, np.array(numbers, float), flag("strict", strict))
 
 

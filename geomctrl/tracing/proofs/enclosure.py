@@ -1,6 +1,6 @@
 """Enclosures: what a traced function can be on a box of inputs, with every rounding accounted for.
 
-    trace = functions.traced(f, n)         # a user's f(x), x of n numbers, or any other `traces.Trace`
+    trace = traced(f, (n,)).trace          # a user's f(x), x of n numbers, or any other `traces.Trace`
     enclosure = Enclosure(trace)
     lo, hi = enclosure(lows, highs)        # (boxes, n) each -> (boxes, outputs) each
 
@@ -12,7 +12,6 @@ somewhere in the box. A box may be a point, lows == highs.
 from __future__ import annotations
 
 import functools
-import hashlib
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NamedTuple
 
@@ -20,9 +19,8 @@ import numpy as np
 
 from geomctrl.arguments import exactly
 from geomctrl.errors import ArgumentError
-from geomctrl.tracing.backends import cache, host
 from geomctrl.tracing.backends.batches import Batch
-from geomctrl.tracing.backends.llvm import module
+from geomctrl.tracing.backends.machine_code import addresses_of_many
 from geomctrl.tracing.fusion import fused
 from geomctrl.tracing.symbols import Graph, both, where
 from geomctrl.tracing.traces import Trace
@@ -234,8 +232,4 @@ def compiled(trace: Trace, numbers: np.ndarray) -> Batch:
     """
     _require_arithmetic()
     trace = fused(trace)
-    words = (trace.graph.nodes, trace.outputs, trace.sizes, trace.inputs, cache.version(), host.lanes(), "strict")
-    key = hashlib.sha256(repr(words).encode()).hexdigest()
-    lanes = host.lanes()
-    code = cache.kept(key, lambda: host.object_code(module(trace, [lanes], side=lanes, flags="")))
-    return Batch(numbers, host.load(code, cache.ENTRY_NAMES["many"]), len(trace.outputs))
+    return Batch(numbers, addresses_of_many(trace, flags=""), len(trace.outputs))

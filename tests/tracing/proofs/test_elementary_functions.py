@@ -10,7 +10,7 @@ import pytest
 
 from geomctrl.tracing.proofs import intervals
 from geomctrl.tracing.proofs.enclosure import Enclosure, compiled
-from geomctrl.tracing.proofs.functions import traced
+from geomctrl.tracing.tracer import traced
 
 RANGES = {
     "sin": [(-4.0, 4.0), (-1e-6, 1e-6), (3.14159265, 3.14159266), (1e3, 1e6), (1e9, 1e15)],
@@ -28,7 +28,7 @@ NUMPY = {"asin": np.arcsin, "acos": np.arccos}
 @pytest.mark.parametrize("name", RANGES)
 def test_functions_are_within_half_of_what_is_allowed_for(name):
     function = NUMPY.get(name) or getattr(np, name)
-    run = compiled(traced(lambda x: function(x[0]), 1), np.empty(0))
+    run = compiled(traced(lambda x: function(x[0]), (1,)).trace, np.empty(0))
     rng, worst = np.random.default_rng(1), 0.0
     for lo, hi in RANGES[name]:
         x = rng.uniform(lo, hi, (2000, 1))
@@ -48,7 +48,7 @@ def test_functions_are_within_half_of_what_is_allowed_for(name):
 
 
 def test_angles_are_within_half_of_what_is_allowed_for():
-    run = compiled(traced(lambda x: np.arctan2(x[0], x[1]), 2), np.empty(0))
+    run = compiled(traced(lambda x: np.arctan2(x[0], x[1]), (2,)).trace, np.empty(0))
     rng = np.random.default_rng(2)
     x = rng.normal(size=(4000, 2)) * 10.0 ** rng.integers(-6, 7, (4000, 2))
     found = run(x)[0][:, 0]
@@ -64,7 +64,7 @@ def test_a_wave_reaches_its_extrema_between_the_ends(name, shift):
     ends = np.arange(-12.5, 13.0, 0.7)
     a, b = np.meshgrid(ends, ends)
     lo, hi = a[a <= b], b[a <= b]
-    found = Enclosure(traced(lambda x: getattr(np, name)(x[0]), 1))(lo[:, None], hi[:, None])
+    found = Enclosure(traced(lambda x: getattr(np, name)(x[0]), (1,)).trace)(lo[:, None], hi[:, None])
     turns_lo, turns_hi = ((x + shift) / (2 * math.pi) for x in (lo, hi))
     has_top = np.floor(turns_hi - 0.25) > np.floor(turns_lo - 0.25)
     has_bottom = np.floor(turns_hi + 0.25) > np.floor(turns_lo + 0.25)
@@ -79,7 +79,7 @@ def test_a_wave_reaches_its_extrema_between_the_ends(name, shift):
 
 
 def test_powers_know_that_their_factors_move_together():
-    enclosure = Enclosure(traced(lambda x: [x[0] ** k for k in range(2, 8)], 1))
+    enclosure = Enclosure(traced(lambda x: [x[0] ** k for k in range(2, 8)], (1,)).trace)
     lo, hi = enclosure([[-2.0], [-3.0], [1.0]], [[1.0], [-1.0], [2.0]])
     powers = np.arange(2, 8)
     even = powers % 2 == 0
@@ -99,7 +99,7 @@ def test_what_is_not_defined_somewhere_is_not_bounded():
             np.where(x[1] > 0.0, 1.0, 1.0 / x[0]),
         ]
 
-    lo, hi = Enclosure(traced(f, 2))([[-1.0, 1.0], [0.0, 1.0]], [[1.0, 2.0], [1.0, 2.0]])
+    lo, hi = Enclosure(traced(f, (2,)).trace)([[-1.0, 1.0], [0.0, 1.0]], [[1.0, 2.0], [1.0, 2.0]])
     assert np.isinf(lo[:, :1]).all()
     assert np.isinf(hi[:, :1]).all()
     assert np.isinf(lo[0, :3]).all()
@@ -112,7 +112,7 @@ def test_a_process_that_rounds_otherwise_proves_nothing(direction):
     libm = ctypes.CDLL(None)
     if platform.machine() != "x86_64" or not hasattr(libm, "fesetround"):
         pytest.skip("other numbers for other processors")
-    trace = traced(lambda x: x[0] + 1.0, 1)
+    trace = traced(lambda x: x[0] + 1.0, (1,)).trace
     libm.fesetround(direction)
     try:
         with pytest.raises(RuntimeError, match="does not compute as IEEE 754"):

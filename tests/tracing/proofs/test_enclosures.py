@@ -12,9 +12,9 @@ from tracing.proofs.random_programs import ARITHMETIC, cases, points_in
 from geomctrl.errors import ArgumentError
 from geomctrl.tracing.backends import host
 from geomctrl.tracing.proofs.enclosure import Enclosure, Evaluation
-from geomctrl.tracing.proofs.functions import traced
 from geomctrl.tracing.proofs.intervals import Interval
 from geomctrl.tracing.symbols import Graph, add, mul
+from geomctrl.tracing.tracer import traced
 from geomctrl.tracing.traces import Trace
 
 
@@ -58,7 +58,7 @@ def test_a_box_within_a_box_is_enclosed_more_closely(case):
 
 
 def test_rounding_is_outward_and_exact_zeros_stay():
-    trace = traced(lambda x: [x[0] + x[1], x[0] * x[1], x[0] / x[1], x[0] ** 2, np.sin(x[0])], 2)
+    trace = traced(lambda x: [x[0] + x[1], x[0] * x[1], x[0] / x[1], x[0] ** 2, np.sin(x[0])], (2,)).trace
     enclosure, rng = Enclosure(trace), np.random.default_rng(0)
     x = rng.normal(size=(500, 2)) * 10.0 ** rng.integers(-5, 6, (500, 2))
     lo, hi = enclosure(x, x)
@@ -72,7 +72,7 @@ def test_rounding_is_outward_and_exact_zeros_stay():
 
 def test_whole_numbers_jump():
     """The floor of an interval; a function that jumps on a box is enclosed, with no slope to be trusted."""
-    trace = traced(lambda x: [np.floor(x[0]), x[0] - np.floor(x[0])], 1)
+    trace = traced(lambda x: [np.floor(x[0]), x[0] - np.floor(x[0])], (1,)).trace
     lo, hi = Enclosure(trace)(np.array([[-1.5], [0.25], [2.0]]), np.array([[1.5], [0.75], [2.0]]))
     assert lo[:, 0].tolist() == [-2.0, 0.0, 2.0]
     assert hi[:, 0].tolist() == [1.0, 0.0, 2.0]
@@ -106,7 +106,7 @@ def test_every_processor_finds_the_same(lanes, monkeypatch):
         y = np.sin(x[0]) * np.cos(x[1] * x[2]) - np.exp(x[2]) / (3.0 + x[0]) + np.where(x[0] < x[1], x[0] ** 3, x[1])
         return [y, np.tanh(y) * np.sqrt(4.0 + x[2]), np.arctan2(y, 1.0 + x[2] ** 2), np.minimum(y, abs(x[1]))]
 
-    rng, trace = np.random.default_rng(6), traced(f, 3)
+    rng, trace = np.random.default_rng(6), traced(f, (3,)).trace
     lo = rng.uniform(-2.0, 2.0, (203, 3))
     hi = lo + rng.exponential(0.3, (203, 3))
     expected = Enclosure(trace)(lo, hi)

@@ -1,0 +1,373 @@
+"""A function of arrays as a trace, for users: machine code, C, enclosures and derivatives of one numpy function."""
+
+from __future__ import annotations
+
+import inspect
+import math
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from geomctrl.arguments import checked, count, function
+from geomctrl.errors import ArgumentError
+
+from .backends import c, c_files, entries
+from .backends.batches import Batch
+from .backends.c_names import parameter
+from .backends.machine_code import MAX_OPERATIONS, address_of_one, addresses_of_many
+from .backends.rounding import evaluated, has_result, rounded, tolerances
+from .derivatives import tangents
+from .proofs.enclosure import Enclosure
+from .symbols import Symbol
+from .tracer import Shape, Traced, traced
+from .untraceable import UntraceableError
+
+POINTS, TRIALS = 8, 64  # at which a trace is compared with its function, and that are tried for these
+WIDTHS = (0.5, 3.0, 0.02, 30.0)  # of the points' distribution about zero
+
+
+def trace(f: Callable[..., Any], *shapes: Shape | int) -> TracedFunction:
+    """Trace a function of arrays: run it once on symbols and keep its scalar operations.
+
+    Parameters
+    ----------
+    f : callable
+        f(*arrays) in Python, numpy and math. It returns a number, an array, a list of numbers, or a tuple of those, and
+        has no side effects. It is called on symbols, and on numbers for comparison.
+    *shapes : tuple of int, or int
+        The shape of each argument: () for a float, n for (n,).
+
+    Returns
+    -------
+    TracedFunction
+        With `to_llvm`, `to_c`, `enclose` and `derivative`.
+
+    Raises
+    ------
+    UntraceableError
+        f asks a symbol what only a number knows; the message has file and line. Or the trace and f differ at a point.
+    ArgumentError
+        f is no function, returns something else, or has no value anywhere; a shape is none.
+
+    Notes
+    -----
+    The trace has been compared with f in Python at eight random points where f has a value.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from geomctrl.tracing import trace
+    >>> pendulum = trace(lambda x, u: np.array([x[1], u - 9.81 * np.sin(x[0])]), (2,), ())
+    >>> pendulum
+    TracedFunction((2,), () -> (2,), 3 operations)
+    >>> pendulum.to_llvm()(np.array([0.0, 0.5]), 1.0)
+    array([0.5, 1. ])
+    >>> lo, hi = pendulum.enclose([[0.0, -1.0], [0.1, 1.0]], [0.0, 0.0])
+    >>> bool(lo[1] <= -9.81 * np.sin(0.1) and hi[1] >= 0.0)
+    True
+    >>> pendulum.derivative().to_llvm()(np.array([0.0, 0.5]), 1.0)
+    array([[ 0.  ,  1.  ],
+           [-9.81,  0.  ]])
+    """
+    function("f", f, "a function of arrays")
+    inputs = tuple(_shape(k, shape) for k, shape in enumerate(shapes))
+    made = TracedFunction(traced(f, *inputs), inputs, _names(f, len(inputs)), f)
+    made.compare()
+    return made
+
+
+def _shape(k: int, shape: Any) -> Shape:
+    lengths = shape if isinstance(shape, (tuple, list)) else (shape,)
+    lengths = tuple(count(f"shapes[{k}]", n) for n in lengths)
+    if math.prod(lengths) > MAX_OPERATIONS:
+        raise ArgumentError(f"shapes[{k}]: expected at most {MAX_OPERATIONS} numbers, got {math.prod(lengths)}")
+    return lengths
+
+
+def _names(f: Callable[..., Any], n: int) -> list[str]:
+    """The names of f's first n parameters, as far as it has some."""
+    try:
+        known = [p.name for p in inspect.signature(f).parameters.values() if p.kind <= p.POSITIONAL_OR_KEYWORD]
+    except (TypeError, ValueError):
+        known = []
+    return [known[k] if k < len(known) else f"x{k}" for k in range(n)]
+
+
+class TracedFunction:
+    """A function of arrays and its trace; see `trace`.
+
+    function: in Python, None for a derivative. trace: the operations. inputs, outputs: shapes of the arguments and of
+    what it returns. several: it returns a tuple of outputs, not one alone.
+    """
+
+    def __init__(self, made: Traced, inputs: Sequence[Shape], names: Sequence[str], f: Callable[..., Any] | None):
+        self.trace, self.outputs, self.several = made
+        self.inputs, self.names, self.function = tuple(inputs), tuple(names), f
+
+    @property
+    def operations(self) -> int:
+        """Scalar operations of one evaluation."""
+        return self.trace.operations
+
+    def __repr__(self) -> str:
+        shapes = (", ".join(map(str, x)) for x in (self.inputs, self.outputs))
+        return f"TracedFunction({' -> '.join(shapes)}, {self.operations} operations)"
+
+    def compare(self) -> None:
+        """Raise UntraceableError unless the trace computes what the function does, at random points where it does."""
+        for point, expected in self._points(POINTS):
+            self._require(expected, [np.array(x) for x in evaluated(self.trace, point)], point, "traced")
+
+    def arguments(self, flat: Sequence[np.ndarray]) -> list[Any]:
+        """New arrays and floats for the function, of flat arrays."""
+        return [x.reshape(shape).copy() if shape else float(x.item()) for x, shape in zip(flat, self.inputs)]
+
+    def to_llvm(self) -> CompiledFunction:
+        """Compile for this processor.
+
+        Returns
+        -------
+        CompiledFunction
+            f(*arrays) as the function itself, for one state; and for many, where all arrays have the same leading axes.
+            It has been compared with the function in Python.
+
+        Raises
+        ------
+        UntraceableError
+            Too many operations, or compiled code and Python differ at a point.
+        """
+        if self.operations > MAX_OPERATIONS:
+            raise UntraceableError(f"f: {self.operations} operations, at most {MAX_OPERATIONS} are compiled")
+        call = CompiledFunction(self)
+        for point, expected in self._points(POINTS):
+            found = call(*self.arguments(point))
+            self._require(expected, [np.ravel(y) for y in (found if self.several else [found])], point, "compiled")
+        return call
+
+    def to_c(self, path: str | Path, name: str = "f", *, precision: str = "double") -> tuple[Path, ...]:
+        """Write `int NAME_value(inputs..., outputs...)` as C99: NAME.h, NAME.c and NAME_test.c in the folder `path`.
+
+        Parameters
+        ----------
+        path : str or Path
+            The folder.
+        name : str
+            Of the files, and the function's prefix.
+        precision : {"double", "float"}
+            Of all numbers.
+
+        Returns
+        -------
+        tuple of Path
+            The three files. NAME_test.c compares with Python on the target.
+
+        Raises
+        ------
+        ArgumentError
+            A name that C or its libraries have taken.
+        """
+        name, real = c_files.prefix("name", name), c_files.checked_precision(precision)
+        parameters: list[c.Parameter] = []
+        for own, shape in zip(self.names, self.inputs, strict=True):
+            meaning = f"argument {own!r}, shape {shape}"
+            own = parameter(own, [x.name for x in parameters])
+            parameters.append(c.Parameter(own, math.prod(shape), meaning, not shape))
+        for k, shape in enumerate(self.outputs):
+            own = parameter(f"result{k}" if self.several else "result", [x.name for x in parameters])
+            parameters.append(c.Parameter(own, math.prod(shape), f"result, shape {shape}"))
+        n = len(self.inputs)
+        f = c.Function(f"{name}_value", self.trace, parameters[:n], parameters[n:], real)
+        cases = [
+            c.Case(point, expected, tolerances(self.trace, point, expected, real))
+            for point, expected in self._points(4, real)
+        ]
+        heading = [f"A function with {self.operations} operations, in {real} precision."]
+        unit = c_files.exported(f, "The function's value", "where it has none", cases)
+        return c_files.write(path, name, heading, real, [unit])
+
+    def enclose(self, *boxes: Any) -> Any:
+        """Bounds that hold for every point of a box, with every rounding accounted for.
+
+        Parameters
+        ----------
+        *boxes : pair of array_like
+            For each argument (lo, hi), two arrays of its shape.
+
+        Returns
+        -------
+        pair of arrays
+            (lo, hi) of the output; a tuple of pairs where the function returns several. -inf and inf where nothing is
+            known, or the function is not defined somewhere in the box.
+
+        Raises
+        ------
+        ArgumentError
+            A box that is empty, infinite, or of another shape.
+        UntraceableError
+            Python has a value outside of the bounds at a point of the box.
+        """
+        if len(boxes) != len(self.inputs):
+            raise ArgumentError(f"boxes: expected {len(self.inputs)}, one for each argument, got {len(boxes)}")
+        pairs = [checked(f"boxes[{k}]", box, (2, *shape)) for k, (box, shape) in enumerate(zip(boxes, self.inputs))]
+        for k, (pair, shape) in enumerate(zip(pairs, self.inputs)):
+            if pair.shape != (2, *shape) or np.any(pair[0] > pair[1]):
+                raise ArgumentError(f"boxes[{k}]: expected (lo, hi) with lo <= hi, each of shape {shape}, got {pair}")
+        lo, hi = (np.concatenate([pair[side].ravel() for pair in pairs]) for side in (0, 1))
+        found = Enclosure(self.trace)(lo[None], hi[None])
+        lows, highs = (self._outputs(np.split(x[0], np.cumsum(self.trace.sizes)[:-1])) for x in found)
+        self._require_inside(lo, hi, *found)
+        return tuple(zip(lows, highs, strict=True)) if self.several else (lows, highs)
+
+    def derivative(self, argument: int = 0) -> TracedFunction:
+        """The derivative by one argument, exact: each output has the shape of the function's, then the argument's.
+
+        Parameters
+        ----------
+        argument : int
+            Its position.
+
+        Returns
+        -------
+        TracedFunction
+            Of the same arguments. At a kink it is the derivative of the branch that is taken there.
+        """
+        k = count("argument", argument, 0, len(self.inputs) - 1)
+        graph, shape = self.trace.graph, self.inputs[k]
+        values = [Symbol(graph, at) for at in self.trace.outputs]
+        moved = [graph.load(k + 1, j).at for j in range(math.prod(shape))]
+        rates = [tangents(graph, values, {at: 1.0}) for at in moved]
+        columns, outputs, at = np.array(rates, object).reshape(len(moved), len(values)).T, [], 0
+        for own in self.outputs:
+            outputs.append(columns[at : at + math.prod(own)].reshape((*own, *shape)))
+            at += math.prod(own)
+        ends = tuple(graph.operand(x) for y in outputs for x in y.ravel().tolist())
+        found = replace(self.trace, outputs=ends, sizes=tuple(y.size for y in outputs))
+        made = Traced(found, tuple(y.shape for y in outputs), self.several)
+        return TracedFunction(made, self.inputs, self.names, None)
+
+    # --- comparison ----------------------------------------------------------------------------------------------
+
+    def _points(self, wanted: int, real: str = "double") -> Iterator[tuple[list[np.ndarray], list[np.ndarray]]]:
+        """Random points where Python has a value, and that: flat arrays. For a derivative the trace's own."""
+        rng, raised, found = np.random.default_rng(0), "", 0
+        for k in range(TRIALS):
+            point = [rounded(WIDTHS[k % 4] * rng.normal(size=math.prod(shape)), real) for shape in self.inputs]
+            try:
+                expected = evaluated(self.trace, point) if self.function is None else self._in_python(point)
+            except Exception as error:
+                raised = f"{type(error).__name__}: {error!s:.200}"
+                if self.function is not None and has_result(self.trace, point):
+                    where = [x.tolist() for x in point]
+                    raise UntraceableError(
+                        f"f: traced, it has a value at {where!s:.200}, Python raises {raised}"
+                    ) from error
+                continue
+            yield point, expected
+            found += 1
+            if found == wanted:
+                return
+        if not found:
+            raise UntraceableError(f"f: it can not be compared, in Python it raises at {TRIALS} points: {raised}")
+
+    def _in_python(self, point: list[np.ndarray]) -> list[np.ndarray]:
+        assert self.function is not None
+        with np.errstate(all="ignore"):
+            found = self.function(*self.arguments(point))
+        return [np.ravel(np.asarray(y, float)) for y in (found if self.several else [found])]
+
+    def _require(self, expected: list, found: list, point: list, how: str) -> None:
+        """Raise UntraceableError unless what was found is what is expected, but for rounding."""
+        same = [x.size for x in expected] == list(self.trace.sizes)
+        for x, y, most in zip(expected, found, tolerances(self.trace, point, expected, "double")) if same else ():
+            same = same and bool(np.all((np.abs(x - y) <= most) | (x == y) | (np.isnan(x) & np.isnan(y))))
+        if not same:
+            raise UntraceableError(
+                f"f: {how}, it is not what it is in Python at {[x.tolist() for x in point]!s:.200}: it draws random"
+                " numbers, or depends on more than its arguments"
+            )
+
+    def _require_inside(self, lo: np.ndarray, hi: np.ndarray, low: np.ndarray, high: np.ndarray) -> None:
+        """Raise UntraceableError where the function has a value outside of the bounds, rounding aside."""
+        rng, cuts = np.random.default_rng(0), np.cumsum(self.trace.inputs)[:-1]
+        for part in (0.5, 0.0, 1.0, rng.uniform(size=lo.size), rng.uniform(size=lo.size)):
+            point = np.split(np.clip(lo + part * (hi - lo), lo, hi), cuts)
+            try:
+                expected = [] if self.function is None else self._in_python(point)
+            except Exception:
+                continue  # the function is not defined there, which the bounds say
+            if expected:
+                x, most = np.concatenate(expected), np.concatenate(tolerances(self.trace, point, expected, "double"))
+                if np.any((x < low[0] - most) | (x > high[0] + most)):
+                    raise UntraceableError(
+                        f"f: in Python it has a value outside of its bounds at {[y.tolist() for y in point]!s:.200}: it"
+                        " draws random numbers, or depends on more than its arguments"
+                    )
+
+    def _outputs(self, flat: Sequence[np.ndarray]) -> Any:
+        """What the function returns, of flat arrays; leading axes are kept."""
+        found = [_shaped(y, shape) for y, shape in zip(flat, self.outputs, strict=True)]
+        return tuple(found) if self.several else found[0]
+
+
+def _shaped(y: np.ndarray, shape: Shape) -> Any:
+    y = y.reshape((*y.shape[:-1], *shape))
+    return y if y.ndim else float(y)
+
+
+class CompiledFunction:
+    """f(*arrays) in machine code, see `TracedFunction.to_llvm`.
+
+    Where compiled code has no result, and for arguments that are not finite, the function in Python answers, or raises.
+    """
+
+    def __init__(self, traced_function: TracedFunction):
+        self.traced, made = traced_function, traced_function.trace
+        self._flat = [shape if len(shape) <= 2 else (math.prod(shape),) for shape in self.traced.inputs]
+        self._fast = tuple(self._flat) == self.traced.inputs
+        self._numbers = np.zeros(1)  # a model array that nothing reads
+        self._one = entries.entry(address_of_one(made), self._numbers, self._flat, [(n,) for n in made.sizes])
+        self._many: Batch | None = None
+
+    def __call__(self, *arrays: Any) -> Any:
+        own = self.traced
+        made = self._one(*arrays) if self._fast else None
+        if made is not None:
+            return own._outputs([made] if len(own.outputs) == 1 else made)
+        if len(arrays) != len(own.inputs):
+            raise ArgumentError(f"arguments: expected {len(own.inputs)}, got {len(arrays)}")
+        given, leads = [], []
+        for name, x, shape in zip(own.names, arrays, own.inputs, strict=True):
+            x = checked(name, x, shape, finite=False)
+            leads.append(x.shape[: x.ndim - len(shape)])
+            given.append(np.ascontiguousarray(x.reshape(*leads[-1], math.prod(shape)), float))
+        for name, lead in zip(own.names, leads):
+            if lead != leads[0]:
+                raise ArgumentError(f"{name}: expected the leading axes of {own.names[0]}, {leads[0]}, got {lead}")
+        return self._of_one(given) if not leads or leads[0] == () else self._of_many(given, leads[0])
+
+    def _of_one(self, flat: list[np.ndarray]) -> Any:
+        own = self.traced
+        made = self._one(*(x.reshape(shape) if shape else float(x.item()) for x, shape in zip(flat, self._flat)))
+        if made is not None:
+            return own._outputs([made] if len(own.outputs) == 1 else made)
+        if own.function is None:
+            raise ArgumentError("arguments: the derivative has no value there, or they are not finite")
+        return own.function(*own.arguments(flat))
+
+    def _of_many(self, flat: list[np.ndarray], lead: Shape) -> Any:
+        own, n = self.traced, math.prod(lead)
+        flat = [x.reshape(n, x.shape[-1]) for x in flat]
+        if self._many is None:
+            self._many = Batch(self._numbers, addresses_of_many(own.trace), len(own.trace.outputs))
+        out, failed = np.empty((n, len(own.trace.outputs))), 0
+        if n and all(np.isfinite(x).all() for x in flat):
+            out, failed = self._many(*flat)
+        if failed >= 0:  # one by one: Python answers where compiled code has nothing
+            for k in range(n):
+                found = self._of_one([x[k] for x in flat])
+                out[k] = np.concatenate([np.ravel(y) for y in (found if own.several else [found])])
+        cuts = np.cumsum(own.trace.sizes)[:-1]
+        return own._outputs([y.reshape((*lead, y.shape[-1])) for y in np.split(out, cuts, axis=1)])

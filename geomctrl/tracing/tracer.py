@@ -1,0 +1,109 @@
+"""A function of arrays in plain Python and numpy, run once on symbols."""
+
+from __future__ import annotations
+
+import functools
+import math
+import traceback
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from geomctrl.errors import ArgumentError
+
+from .arrays import has_symbols, requirements, symbol_array
+from .branches import joined
+from .code_identity import raised_in
+from .patched_numpy import numpy_on_symbols
+from .symbols import Condition, Graph, both, is_symbol
+from .traces import Trace
+from .untraceable import UntraceableError, heard
+
+Shape = tuple[int, ...]
+
+
+class Traced(NamedTuple):
+    """A trace, and the shapes of the function's outputs; several: it returns a tuple of them, not one alone."""
+
+    trace: Trace
+    shapes: tuple[Shape, ...]
+    several: bool
+
+
+def traced(f: Callable[..., Any], *shapes: Shape, name: str = "f") -> Traced:
+    """Run f on symbols: arrays of these shapes, numbers for `()`.
+
+    Inputs of the trace: arrays 1, 2, ... Outputs: what f returns, a number, an array or list of numbers, or a tuple of
+    those. The flag: what f relies on, such as that np.linalg.solve has a solution. Raises UntraceableError with the
+    file and line that asks what a symbol can not know, and ArgumentError, naming f `name`, for other outputs.
+    """
+    graph, arguments = Graph(), []
+    for k, shape in enumerate(shapes, start=1):
+        x = symbol_array([graph.load(k, j) for j in range(math.prod(shape))], shape)
+        x.setflags(write=False)
+        arguments.append(x if shape else x.item())
+
+    def answered() -> tuple[bool, list[np.ndarray]]:
+        found = _called(f, arguments, name)
+        several = isinstance(found, tuple)
+        return several, [_numbers(y, name) for y in (found if several else [found])]
+
+    with requirements() as required, numpy_on_symbols(_globals_of(f)):
+        several, outputs = joined(answered)
+    if isinstance(several, Condition):
+        raise UntraceableError(f"{name} does not trace: it returns a tuple on some ways through it, no tuple on others")
+    if not any(y.size for y in outputs):
+        raise ArgumentError(f"{name}: expected a function that answers numbers, got none")
+    trace = finished(graph, shapes, outputs, required)
+    if trace is None:
+        raise ArgumentError(f"{name}: expected a function that has a value, got one that has none anywhere")
+    return Traced(trace, tuple(y.shape for y in outputs), several)
+
+
+def finished(
+    graph: Graph, shapes: Iterable[Shape], outputs: Sequence[np.ndarray], required: Iterable[Any]
+) -> Trace | None:
+    """The trace of arrays of symbols and numbers, under the conditions `required`; None where these never hold."""
+    good: Any = functools.reduce(both, required, True)
+    if good is False:
+        return None
+    flag = graph.operand(good) if isinstance(good, Condition) else None
+    ends = tuple(graph.operand(x) for y in outputs for x in y.ravel().tolist())
+    return Trace(graph, tuple(map(math.prod, shapes)), ends, tuple(y.size for y in outputs), flag)
+
+
+def _globals_of(f: Any) -> dict[str, Any]:
+    """The globals that a function's own code, or that of a callable object, looks into."""
+    while isinstance(f, functools.partial):
+        f = f.func
+    f = getattr(f, "__func__", f)
+    return getattr(f, "__globals__", None) or getattr(type(f).__call__, "__globals__", {})
+
+
+def _called(f: Callable[..., Any], arguments: list[Any], name: str) -> Any:
+    """f of symbols; what it raises on them names the line."""
+    try:
+        with heard():
+            return f(*arguments)
+    except UntraceableError as error:
+        raise UntraceableError(f"{name} does not trace: {error}") from error
+    except Exception as error:
+        frame = raised_in(error) or traceback.extract_tb(error.__traceback__)[-1]
+        where = f"in {frame.filename}, line {frame.lineno}"
+        raise UntraceableError(f"{name} does not trace: {type(error).__name__}: {error!s:.200}, {where}") from error
+
+
+def _numbers(y: Any, name: str) -> np.ndarray:
+    """One output of f as an array of symbols and floats."""
+    expected = f"{name}: expected a function that answers numbers"
+    if isinstance(y, list):
+        y = np.array([x.item() if isinstance(x, np.ndarray) and x.size == 1 else x for x in y], object)
+    if not has_symbols(y) and not isinstance(y, (int, float, np.ndarray, np.number)):
+        raise ArgumentError(f"{expected}, got {y!r:.80}")
+    array = np.array(y, object)
+    for k, x in enumerate(array.ravel().tolist()):
+        if isinstance(x, bool) or not (is_symbol(x) or isinstance(x, (int, float, np.number))):
+            raise ArgumentError(f"{expected}, got {'a condition' if isinstance(x, Condition) else repr(x)[:80]}")
+        array.reshape(-1)[k] = x if is_symbol(x) else float(x)
+    return array.view(np.ndarray)
