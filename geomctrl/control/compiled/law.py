@@ -32,6 +32,7 @@ from geomctrl.terms.export import MEANINGS as OF_TERMS
 from geomctrl.tracing.arrays import SymbolArray, has_symbols, requirements, symbol_array
 from geomctrl.tracing.backends import c, c_files, cache, entries, host
 from geomctrl.tracing.backends.llvm import module
+from geomctrl.tracing.fusion import fused
 from geomctrl.tracing.patched_numpy import numpy_on_symbols
 from geomctrl.tracing.symbols import Condition, Graph, UntraceableError, both, where
 from geomctrl.tracing.traces import Trace
@@ -188,7 +189,7 @@ class CompiledLaw:
 
 def traced(controller: Controller, robot: Robot, z0: np.ndarray | None) -> tuple[Trace, dict[str, tuple[int, ...]]]:
     """The law's trace, inputs t, q, v and z, and the shapes of its outputs by name."""
-    graph, lengths = Graph(), [1, robot.nq, robot.nv, *([] if z0 is None else [z0.size])]
+    graph, lengths = Graph(finite=False), [1, robot.nq, robot.nv, *([] if z0 is None else [z0.size])]
     t, q, v, *z = (symbol_array([graph.load(k + 1, j) for j in range(n)], (n,)) for k, n in enumerate(lengths))
     for x in (q, v, *z):
         x.setflags(write=False)  # as in a loop
@@ -197,7 +198,7 @@ def traced(controller: Controller, robot: Robot, z0: np.ndarray | None) -> tuple
     twins = Twins()
     twin = twins.of(controller)
     with twins.used(), requirements() as required, numpy_on_symbols(space):
-        command = named(twin, lambda: twin(t[0], q, v, state))
+        command = named(twin, lambda: twin(t.item(), q, v, state))
     states = set() if z0 is None else {z0.shape}
     outputs = outputs_of(controller, command, robot.nv, states, states)
     ends = [graph.operand(x) for y in outputs.values() for x in np.asarray(y, object).ravel().tolist()]
@@ -291,7 +292,8 @@ def _command_of(shapes: dict[str, tuple[int, ...]]) -> Callable[[Any], Command]:
 
 def core(trace: Trace) -> int:
     """The address of the law's code, made or from disk."""
+    trace = fused(trace)
     words = (trace.graph.nodes, trace.outputs, trace.sizes, trace.flag, trace.inputs, cache.version(), host.lanes())
     key = hashlib.sha256(repr(words).encode()).hexdigest()
-    code = cache.kept(key, lambda: host.object_code(module(trace, [1], side=host.lanes())))
+    code = cache.kept(key, lambda: host.object_code(module(trace, [1], side=host.lanes(), flags="")))
     return host.load(code, ["f_one"])[0]

@@ -24,7 +24,7 @@ from geomctrl.control.sensors.sensor import Truth
 from geomctrl.integrators.explicit import is_vector_space
 from geomctrl.kernels.marches import LARGEST_ANGLE
 from geomctrl.lie.groups import rotation
-from geomctrl.tracing.arrays import SymbolArray, require, requirements, symbol_array
+from geomctrl.tracing.arrays import SymbolArray, requirements, symbol_array
 from geomctrl.tracing.patched_numpy import numpy_on_symbols
 from geomctrl.tracing.symbols import (
     Condition,
@@ -35,7 +35,6 @@ from geomctrl.tracing.symbols import (
     compare,
     invert,
     is_symbol,
-    operands,
     where,
 )
 from geomctrl.tracing.traces import Trace
@@ -113,11 +112,10 @@ class _Tracing:
 
     def __init__(self, loop: Any, watchers: Sequence[Any], strict: bool, constant: bool):
         self.loop, self.watchers, self.strict = loop, watchers, strict
-        self.graph = Graph()
+        self.graph = Graph(finite=False)
         self.twins = Twins(lambda k: self.graph.load(NUMBERS, k), constant=constant)
         self.memory: list[Remembered] = []
         self.renewed: list[tuple[Any, int]] = []  # what becomes of the memory: (symbol, place)
-        self.of_time: list[bool | None] = []  # of nodes: whether time is in them, None where the state is too
         self.size = 0
 
     def traced(self) -> TracedLoop:
@@ -143,7 +141,6 @@ class _Tracing:
         with requirements() as of_law:
             state = self.t, *loop.split(self.y)
             command = named(self.controller, lambda: loop.asked(self.controller, *state, self.measured))
-            self._divide()
         next_shapes = loop.next_shapes if loop.hold else ()
         outputs = outputs_of(self.controller, command, loop.inputs, loop.rate_shapes, next_shapes)
         held: list[Column] = []
@@ -161,13 +158,11 @@ class _Tracing:
         n_held = first + sum(c.size for c in held)
         with requirements() as of_plant:
             rates = self._rates(tau if at_work is None else at_work, z_rate)
-            self._divide()
         field_ = self._trace([rates], [*of_law, *of_plant], n_held, 0)
         with requirements() as of_sample:
             signals = {name: x for (_, name), x in _signals(outputs).items()}
             signals |= {c.name: self._held(c) for c in held if c.kind == "signal"}
             values, watched, desired, applied = self._looked_at(tau, at_work, signals)
-            self._divide()
         self._compare_with_worst(values, of_sample)
         found: dict[tuple[str, str], Any] = {}
         if not loop.hold:
@@ -218,22 +213,8 @@ class _Tracing:
         with requirements() as required:
             draws = normals(sensor.keys, part[0], place.draws) if place.draws else np.zeros(0)
             after = named(sensor, lambda: place.renewed(sensor, truth, part, draws))
-            self._divide()
         trace = self._trace([as_symbols(after).ravel().tolist()], required, self.loop.sensing.size + n, 0)
         return Sampled(trace, place.first, place.size)
-
-    def _divide(self) -> None:
-        """By a time that is zero: t is Python's own float, which raises then, but for kernels, which look before."""
-        nodes, known = self.graph.nodes, self.of_time
-        for at in range(len(known), len(nodes)):
-            node = nodes[at]
-            ends = operands(node)
-            state = node[0] == "load" and node[1] not in (NUMBERS, TIME)
-            time = node[:2] == ("load", TIME)
-            kinds = [known[x] for x in ends]
-            known.append(None if state or None in kinds else time or any(kinds))
-            if node[0] == "div" and known[ends[1]] and not any(at in made for made in self.graph.of_terms):
-                require(invert(compare("eq", Symbol(self.graph, ends[1]), 0.0)))
 
     def _held(self, column: Column) -> SymbolArray:
         return symbol_array([self.graph.load(HELD, column.first + k) for k in range(column.size)], column.shape)

@@ -45,13 +45,19 @@ TOTAL: dict[str, Callable[..., Any]] = {
     "cos": intervals.cosine,
     "exp": intervals.exponential,
     "tanh": intervals.hyperbolic_tangent,
+    "cosh": intervals.hyperbolic_cosine,
+    "exp2": intervals.two_to_the,
+    "hypot": intervals.hypotenuse,
+    **{op: intervals.increasing(op) for op in ("sinh", "asinh", "expm1", "cbrt")},
     "lt": intervals.is_less,
     "le": intervals.is_at_most,
     "eq": intervals.is_equal,
     "and": intervals.conjunction,
     "not": intervals.negation,
 }
-PARTIAL: dict[str, Callable[..., Any]] = {  # -> (interval, whether the function is defined and continuous there)
+PARTIAL: dict[str, Callable[..., Any]] = {
+    # -> (interval, whether the function is defined and continuous there), then, if that is no longer the same, whether
+    # it is defined
     "div": intervals.over,
     "sqrt": intervals.root,
     "tan": intervals.tangent,
@@ -60,8 +66,17 @@ PARTIAL: dict[str, Callable[..., Any]] = {  # -> (interval, whether the function
     "acos": intervals.arccosine,
     "atan2": intervals.angle,
     "floor": intervals.whole,
+    "rint": intervals.nearest,
+    "copysign": intervals.with_sign,
+    "pow": intervals.raised,
+    "fmod": intervals.cut_remainder,
+    "remainder": intervals.nearest_remainder,
+    **{op: intervals.increasing(op, lambda a: intervals.less(0.0, a.lo)) for op in ("log2", "log10")},
+    "log1p": intervals.increasing("log1p", lambda a: intervals.less(-1.0, a.lo)),
+    "acosh": intervals.increasing("acosh", lambda a: intervals.at_most(1.0, a.lo)),
+    "atanh": intervals.increasing("atanh", lambda a: both(intervals.less(-1.0, a.lo), intervals.less(a.hi, 1.0))),
 }
-JUMPS = {"atan2", "floor"}  # of these, which are defined everywhere
+JUMPS = {"atan2", "floor", "rint", "copysign"}  # of these, which are defined everywhere
 
 
 class Enclosed(NamedTuple):
@@ -106,8 +121,9 @@ class Evaluation:
         values = [x.value for x in args]
         defined, smooth = _all(x.defined for x in args), _all(x.smooth for x in args)
         if op in PARTIAL:
-            value, continuous = PARTIAL[op](*values)
-            return Enclosed(value, defined if op in JUMPS else both(defined, continuous), both(smooth, continuous))
+            value, continuous, *exists = PARTIAL[op](*values)
+            exists = exists[0] if exists else True if op in JUMPS else continuous
+            return Enclosed(value, both(defined, exists), both(smooth, continuous))
         if op == "mul":
             value = self._product(at, *rest)
         elif op in ("lt", "le", "eq") and rest[0] == rest[1]:

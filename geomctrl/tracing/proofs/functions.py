@@ -23,7 +23,7 @@ def traced(f: Callable[[Any], Any], n: int, name: str = "f") -> Trace:
     np.linalg.solve has a solution. Raises UntraceableError with the file and line that asks what a symbol can not know,
     and ArgumentError, naming f `name`, where it answers no numbers.
     """
-    graph = Graph()
+    graph = Graph(finite=False)
     x = symbol_array([graph.load(1, k) for k in range(n)], (n,))
     x.setflags(write=False)
     with requirements() as required, numpy_on_symbols(getattr(f, "__globals__", {})):

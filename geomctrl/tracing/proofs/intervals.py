@@ -29,7 +29,11 @@ INF = math.inf
 EPS = 2.0**-52
 LEAST = 2.0**-1022
 # Errors allowed for, in units of |y| 2^-52. glibc documents up to 1 (tanh: 2.2) ulp, measured here: tests/proofs
-ULPS = {"exp": 4.0, "log": 4.0, "tan": 4.0, "asin": 4.0, "acos": 4.0, "atan2": 4.0, "tanh": 8.0}
+ULPS = {
+    **dict.fromkeys(("exp", "log", "tan", "asin", "acos", "atan2"), 4.0),
+    **dict.fromkeys(("tanh", "sinh", "cosh", "asinh", "acosh", "atanh", "expm1", "log1p", "cbrt"), 8.0),
+    **dict.fromkeys(("exp2", "log2", "log10", "pow"), 8.0),
+}
 WAVE = 2.0**-51  # of sine and cosine, absolute: four times the largest error of ours, an ulp below 1
 HALF_TURN = 3.0  # below pi: an interval of angles with at most one extremum of the sine
 PI = math.pi
@@ -104,14 +108,6 @@ def _down(x: Any, ulps: float = 1.0, least: Any = 0.0, floor: float = -INF) -> A
 def _up(x: Any, ulps: float = 1.0, least: Any = 0.0, ceiling: float = INF) -> Any:
     x = add(x, add(mul(size(x), ulps * EPS), least))
     return where(less(x, ceiling), x, ceiling)
-
-
-def _function(op: str, x: Any) -> Any:
-    """A function of a symbol or number; nan, of which nothing is concluded, where Python's own raises."""
-    try:
-        return unary(op, x)
-    except (ValueError, OverflowError):
-        return math.nan
 
 
 def magnitude(a: Interval) -> Any:
@@ -207,7 +203,7 @@ def _quotient(x: Any, y: Any) -> Any:
 
 def root(a: Interval) -> tuple[Interval, Any]:
     """(square root, whether it is defined)."""
-    lo, hi = _function("sqrt", a.lo if a.positive else largest(a.lo, 0.0)), _function("sqrt", a.hi)
+    lo, hi = unary("sqrt", a.lo if a.positive else largest(a.lo, 0.0)), unary("sqrt", a.hi)
     found = Interval(_down(lo, floor=0.0), _up(hi), a.positive)
     return (found, True) if a.positive else (_where_defined(at_most(0.0, a.lo), found), at_most(0.0, a.lo))
 
@@ -240,7 +236,7 @@ def sine(a: Interval) -> Interval:
     to an end whose sine is 1 to the square of that, far within WAVE.
     """
     lo, hi = a.lo, a.hi
-    s, c = (_function("sin", lo), _function("sin", hi)), (_function("cos", lo), _function("cos", hi))
+    s, c = (unary("sin", lo), unary("sin", hi)), (unary("cos", lo), unary("cos", hi))
     error = [add(mul(smallest(1.0, size(x)), WAVE), smallest(LEAST, size(x))) for x in (lo, hi)]
     return _wave(a, s, c, error)
 
@@ -248,7 +244,7 @@ def sine(a: Interval) -> Interval:
 def cosine(a: Interval) -> Interval:
     """As `sine`; the cosine's slope is minus the sine."""
     lo, hi = a.lo, a.hi
-    s, c = (_function("cos", lo), _function("cos", hi)), (neg(_function("sin", lo)), neg(_function("sin", hi)))
+    s, c = (unary("cos", lo), unary("cos", hi)), (neg(unary("sin", lo)), neg(unary("sin", hi)))
     error = [mul(_off_zero(x), WAVE) for x in (lo, hi)]
     return _wave(a, s, c, error)
 
@@ -272,7 +268,7 @@ def _wave(a: Interval, value: tuple[Any, Any], slope: tuple[Any, Any], error: li
 
 def tangent(a: Interval) -> tuple[Interval, Any]:
     """(tan, whether there is no pole in a)."""
-    c = _function("cos", a.lo), _function("cos", a.hi)
+    c = unary("cos", a.lo), unary("cos", a.hi)
     same = either(both(less(WAVE, c[0]), less(WAVE, c[1])), both(less(c[0], -WAVE), less(c[1], -WAVE)))
     defined = both(less(_up(sub(a.hi, a.lo)), HALF_TURN), same)
     return _where_defined(defined, _increasing("tan", a)), defined
@@ -280,24 +276,24 @@ def tangent(a: Interval) -> tuple[Interval, Any]:
 
 def _increasing(op: str, a: Interval) -> Interval:
     least = _least(a)
-    return Interval(_down(_function(op, a.lo), ULPS[op], least), _up(_function(op, a.hi), ULPS[op], least))
+    return Interval(_down(unary(op, a.lo), ULPS[op], least), _up(unary(op, a.hi), ULPS[op], least))
 
 
 def exponential(a: Interval) -> Interval:
-    lo, hi = _function("exp", a.lo), _function("exp", a.hi)
+    lo, hi = unary("exp", a.lo), unary("exp", a.hi)
     lo = _down(lo, 0.0, add(mul(mul(lo, ULPS["exp"] * EPS), _off_zero(a.lo)), _least(a)), 0.0)
     return Interval(lo, _up(hi, 0.0, add(mul(mul(hi, ULPS["exp"] * EPS), _off_zero(a.hi)), _least(a))), True)
 
 
 def logarithm(a: Interval) -> tuple[Interval, Any]:
     defined = less(0.0, a.lo)
-    lo, hi = _down(_function("log", a.lo), ULPS["log"]), _up(_function("log", a.hi), ULPS["log"])
+    lo, hi = _down(unary("log", a.lo), ULPS["log"]), _up(unary("log", a.hi), ULPS["log"])
     return _where_defined(defined, Interval(lo, hi)), defined
 
 
 def hyperbolic_tangent(a: Interval) -> Interval:
     least = _least(a)
-    lo, hi = (_function("tanh", x) for x in (a.lo, a.hi))
+    lo, hi = (unary("tanh", x) for x in (a.lo, a.hi))
     return Interval(_down(lo, ULPS["tanh"], least, -1.0), _up(hi, ULPS["tanh"], least, 1.0))
 
 
@@ -310,8 +306,100 @@ def arcsine(a: Interval) -> tuple[Interval, Any]:
 
 
 def arccosine(a: Interval) -> tuple[Interval, Any]:
-    lo, hi = _down(_function("acos", a.hi), ULPS["acos"], 0.0, 0.0), _up(_function("acos", a.lo), ULPS["acos"])
+    lo, hi = _down(unary("acos", a.hi), ULPS["acos"], 0.0, 0.0), _up(unary("acos", a.lo), ULPS["acos"])
     return _where_defined(_within_one(a), Interval(lo, hi)), _within_one(a)
+
+
+def increasing(op: str, domain: Callable[[Interval], Any] | None = None) -> Callable[[Interval], Any]:
+    """An increasing function; with a domain, (interval, whether it is defined all over it)."""
+    if domain is None:
+        return lambda a: _increasing(op, a)
+
+    def enclosed(a: Interval) -> tuple[Interval, Any]:
+        return _where_defined(domain(a), _increasing(op, a)), domain(a)
+
+    return enclosed
+
+
+def hyperbolic_cosine(a: Interval) -> Interval:
+    lo, hi = unary("cosh", mignitude(a)), unary("cosh", magnitude(a))
+    return Interval(_down(lo, ULPS["cosh"], 0.0, 1.0), _up(hi, ULPS["cosh"]), True)
+
+
+def two_to_the(a: Interval) -> Interval:
+    lo, hi = unary("exp2", a.lo), unary("exp2", a.hi)
+    return Interval(_down(lo, ULPS["exp2"], LEAST, 0.0), _up(hi, ULPS["exp2"], LEAST), True)
+
+
+def hypotenuse(a: Interval, b: Interval) -> Interval:
+    return root(plus(square(a), square(b)))[0]
+
+
+def raised(a: Interval, b: Interval) -> tuple[Interval, Any, Any]:
+    """(a^b, whether it is smooth, whether it is defined). With a whole number for b a product; else a is not negative,
+    and a power is monotonic in each of both."""
+    if b.thin and not is_symbol(b.lo) and b.lo == int(b.lo) and 1.0 <= abs(b.lo) <= 64.0:
+        n = abs(int(b.lo))
+        power = even_power(a, n) if n % 2 == 0 else odd_power(a, n)
+        if b.lo > 0.0:
+            return power, True, True
+        value, defined = over(point(1.0), power)
+        return value, defined, defined
+    smooth = less(0.0, a.lo)
+    defined = either(smooth, both(at_most(0.0, a.lo), less(0.0, b.lo)))
+    found = [symbols.binary("pow", x, y) for x in _ends(a) for y in _ends(b)]
+    value = Interval(
+        _down(smallest(*found), ULPS["pow"], LEAST, 0.0), _up(largest(*found), ULPS["pow"], LEAST), smooth is True
+    )
+    return _where_defined(defined, value), smooth, defined
+
+
+def with_sign(a: Interval, b: Interval) -> tuple[Interval, Any]:
+    """(|a| with the sign of b, whether that sign is known)."""
+    yes, no = less(0.0, b.lo), less(b.hi, 0.0)
+    below, above = mignitude(a), magnitude(a)
+    lo, hi = where(yes, below, neg(above)), where(no, neg(below), above)
+    return Interval(lo, hi), either(yes, no)
+
+
+def nearest(a: Interval) -> tuple[Interval, Any]:
+    """(a to whole numbers, whether it is the same number all over a)."""
+    lo, hi = unary("rint", a.lo), unary("rint", a.hi)
+    return Interval(lo, hi, a.positive), True if a.thin else both(at_most(lo, hi), at_most(hi, lo))
+
+
+def remainder_of(whole_number: Callable[[Any], Any], bound: Callable[[Interval, Interval], Interval]) -> Any:
+    """a - b n, n the whole number that a / b is cut or rounded to: (interval, whether n is known, whether b is not 0).
+
+    Where n is not known, what `bound` says.
+    """
+
+    def enclosed(a: Interval, b: Interval) -> tuple[Interval, Any, Any]:
+        quotient, defined = over(a, b)
+        first, last = whole_number(quotient.lo), whole_number(quotient.hi)
+        one = both(defined, both(at_most(first, last), at_most(last, first)))
+        inside, outside = minus(a, times(b, point(first))), bound(a, b)
+        lo = where(one, largest(outside.lo, inside.lo), outside.lo)
+        hi = where(one, smallest(outside.hi, inside.hi), outside.hi)
+        return _where_defined(defined, Interval(lo, hi)), one, defined
+
+    return enclosed
+
+
+def _cut(a: Interval, b: Interval) -> Interval:
+    """No larger than a or b, with the sign of a."""
+    size_ = smallest(magnitude(a), magnitude(b))
+    lo, hi = where(at_most(0.0, a.lo), 0.0, neg(size_)), where(at_most(a.hi, 0.0), 0.0, size_)
+    return Interval(lo, hi)
+
+
+def _halved(a: Interval, b: Interval) -> Interval:
+    size_ = smallest(magnitude(a), mul(0.5 + EPS, magnitude(b)))
+    return Interval(neg(size_), size_)
+
+
+cut_remainder = remainder_of(symbols.truncated, _cut)
+nearest_remainder = remainder_of(lambda x: unary("rint", x), _halved)
 
 
 def angle(y: Interval, x: Interval) -> tuple[Interval, Any]:
