@@ -13,6 +13,7 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+from .operators import power, raised
 from .symbols import (
     Condition,
     Graph,
@@ -25,8 +26,6 @@ from .symbols import (
     mul,
     neg,
     operands,
-    power,
-    raised,
     relation,
     sub,
     unary,

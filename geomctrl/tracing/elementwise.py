@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from .operators import floor_divided, modulo
+from .operators import floor_divided, modulo, truncated
 from .symbols import (
     Condition,
     binary,
@@ -22,7 +22,6 @@ from .symbols import (
     mul,
     neg,
     relation,
-    truncated,
     unary,
     where,
 )

@@ -173,6 +173,29 @@ def ptp(a: Any, axis: Any = None, keepdims: Any = False) -> Any:
     return amax(a, axis, keepdims) - amin(a, axis, keepdims)
 
 
+def sort(a: Any) -> Any:
+    """Of one axis, nan last, by exchanges of neighbours."""
+    x = entries(a).tolist()
+    if np.ndim(a) != 1 or len(x) > MAX_SORTED:
+        _refused(f"np.sort traces for one axis of at most {MAX_SORTED} numbers")
+    for last in range(len(x) - 1, 0, -1):
+        for k in range(last):
+            a, b = x[k], x[k + 1]
+            first_is_nan = both(invert(relation("eq", a, a)), relation("eq", b, b))
+            swap = invert(both(invert(relation("lt", b, a)), invert(first_is_nan)))
+            x[k], x[k + 1] = where(swap, b, a), where(swap, a, b)
+    return np.array(x, object)
+
+
+def median(a: Any) -> Any:
+    x, n = sort(entries(a).ravel()), np.size(a)
+    middle = x[n // 2] if n % 2 else mean(x[n // 2 - 1 : n // 2 + 1])
+    return where(relation("eq", x[-1], x[-1]), middle, x[-1])
+
+
+MAX_SORTED = 16
+
+
 def trapezoid(y: Any, x: Any = None, dx: Any = 1.0, axis: int = -1) -> Any:
     y = np.moveaxis(entries(y), axis, -1)
     d = symbolic(dx if x is None else np.diff(entries(x)))
@@ -258,6 +281,8 @@ NUMPY: dict[Any, Callable[..., Any]] = {
     np.max: amax,
     np.min: amin,
     np.ptp: ptp,
+    np.sort: sort,
+    np.median: median,
     np.any: lambda a, axis=None, keepdims=False: _fold(np.logical_or, a, axis, keepdims),
     np.all: lambda a, axis=None, keepdims=False: _fold(np.logical_and, a, axis, keepdims),
     np.cumsum: lambda a, axis=None: np.add.accumulate(

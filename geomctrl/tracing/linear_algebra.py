@@ -110,7 +110,7 @@ def pseudo_inverse(a: Any) -> np.ndarray:
     for k in range(n - 1, -1, -1):
         for i in range(k + 1, n):
             X[k] = X[k] - R[k, i] * X[i]
-        X[k] = np.frompyfunc(div, 2, 1)(X[k], R[k, k])
+        X[k] = [div(x, R[k, k]) for x in X[k].tolist()]
     return X
 
 

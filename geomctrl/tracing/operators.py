@@ -6,6 +6,7 @@ user's code. Where Python's own floats raise, a division by zero say, they requi
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 from .requirements import require
@@ -26,14 +27,46 @@ from .symbols import (
     is_symbol,
     mul,
     neg,
-    raised,
     relation,
     sub,
-    truncated,
     unary,
     where,
 )
 from .untraceable import UntraceableError, caller
+
+POWERS = 4  # powers up to this are products: as near to the exact power as the C library's
+
+
+def power(a: Any, n: int) -> Any:
+    """a^n for a whole number n."""
+    if is_symbol(a) and not a.graph.finite and n not in (-1, *range(POWERS + 1)):
+        return binary("pow", a, n)
+    if n < 0:
+        return div(1.0, power(a, -n))
+    result, square = 1.0, a
+    while n:
+        if n & 1:
+            result = mul(result, square)
+        n >>= 1
+        square = mul(square, square) if n else square
+    return result
+
+
+def raised(a: Any, b: Any) -> Any:
+    """a ** b of two numbers."""
+    if is_symbol(b) or not is_symbol(a):
+        return binary("pow", a, b)
+    if abs(b) <= 64 and b == int(b):
+        return power(a, int(b))
+    if b == 0.5:
+        root = unary("sqrt", add(a, 0.0))  # the power of -0.0 is 0.0
+        return root if a.graph.finite else where(compare("eq", a, -math.inf), math.inf, root)
+    return binary("pow", a, b)
+
+
+def truncated(x: Any) -> Any:
+    """x without its digits after the point."""
+    return binary("copysign", unary("floor", unary("abs", x)), x)
 
 
 def modulo(a: Any, b: Any) -> Any:

@@ -30,7 +30,6 @@ from .untraceable import UntraceableError, caller
 COMMUTATIVE = {"add", "mul", "eq", "and", "or"}
 ROUNDED = {"add", "sub", "mul", "div"}
 LARGEST = float(np.finfo(float).max)
-POWERS = 4  # powers up to this are products: as near to the exact power as the C library's
 
 
 class Graph:
@@ -328,33 +327,6 @@ def div(a: Any, b: Any) -> Any:
     return neg(div(minus_a, b)) if minus_a is not None else _made("div", a, b)
 
 
-def power(a: Any, n: int) -> Any:
-    """a^n for a whole number n."""
-    if is_symbol(a) and not a.graph.finite and n not in (-1, *range(POWERS + 1)):
-        return binary("pow", a, n)
-    if n < 0:
-        return div(1.0, power(a, -n))
-    result, square = 1.0, a
-    while n:
-        if n & 1:
-            result = mul(result, square)
-        n >>= 1
-        square = mul(square, square) if n else square
-    return result
-
-
-def raised(a: Any, b: Any) -> Any:
-    """a ** b of two numbers."""
-    if is_symbol(b) or not is_symbol(a):
-        return binary("pow", a, b)
-    if abs(b) <= 64 and b == int(b):
-        return power(a, int(b))
-    if b == 0.5:
-        root = unary("sqrt", add(a, 0.0))  # the power of -0.0 is 0.0
-        return root if a.graph.finite else where(compare("eq", a, -math.inf), math.inf, root)
-    return binary("pow", a, b)
-
-
 def unary(op: str, a: Any) -> Any:
     if not is_symbol(a):
         return value(op, a)
@@ -370,11 +342,6 @@ def unary(op: str, a: Any) -> Any:
 def binary(op: str, a: Any, b: Any) -> Any:
     """An operation of `operations.BINARY`."""
     return _made(op, a, b) if is_symbol(a) or is_symbol(b) else value(op, a, b)
-
-
-def truncated(x: Any) -> Any:
-    """x without its digits after the point."""
-    return binary("copysign", unary("floor", unary("abs", x)), x)
 
 
 def relation(op: str, a: Any, b: Any) -> Any:

@@ -27,7 +27,7 @@ from geomctrl.tracing.fusion import fused
 from geomctrl.tracing.symbols import Graph, both, where
 from geomctrl.tracing.traces import Trace
 
-from . import intervals
+from . import interval_functions, intervals
 from .intervals import ENTIRE, INF, Interval, Truth, point
 
 Input = tuple[int, int]  # the number of an input array, an index in it
@@ -45,10 +45,10 @@ TOTAL: dict[str, Callable[..., Any]] = {
     "cos": intervals.cosine,
     "exp": intervals.exponential,
     "tanh": intervals.hyperbolic_tangent,
-    "cosh": intervals.hyperbolic_cosine,
-    "exp2": intervals.two_to_the,
-    "hypot": intervals.hypotenuse,
-    **{op: intervals.increasing(op) for op in ("sinh", "asinh", "expm1", "cbrt")},
+    "cosh": interval_functions.hyperbolic_cosine,
+    "exp2": interval_functions.two_to_the,
+    "hypot": interval_functions.hypotenuse,
+    **{op: interval_functions.increasing(op) for op in ("sinh", "asinh", "expm1", "cbrt")},
     "lt": intervals.is_less,
     "le": intervals.is_at_most,
     "eq": intervals.is_equal,
@@ -66,15 +66,17 @@ PARTIAL: dict[str, Callable[..., Any]] = {
     "acos": intervals.arccosine,
     "atan2": intervals.angle,
     "floor": intervals.whole,
-    "rint": intervals.nearest,
-    "copysign": intervals.with_sign,
-    "pow": intervals.raised,
-    "fmod": intervals.cut_remainder,
-    "remainder": intervals.nearest_remainder,
-    **{op: intervals.increasing(op, lambda a: intervals.less(0.0, a.lo)) for op in ("log2", "log10")},
-    "log1p": intervals.increasing("log1p", lambda a: intervals.less(-1.0, a.lo)),
-    "acosh": intervals.increasing("acosh", lambda a: intervals.at_most(1.0, a.lo)),
-    "atanh": intervals.increasing("atanh", lambda a: both(intervals.less(-1.0, a.lo), intervals.less(a.hi, 1.0))),
+    "rint": interval_functions.nearest,
+    "copysign": interval_functions.with_sign,
+    "pow": interval_functions.raised,
+    "fmod": interval_functions.cut_remainder,
+    "remainder": interval_functions.nearest_remainder,
+    **{op: interval_functions.increasing(op, lambda a: intervals.less(0.0, a.lo)) for op in ("log2", "log10")},
+    "log1p": interval_functions.increasing("log1p", lambda a: intervals.less(-1.0, a.lo)),
+    "acosh": interval_functions.increasing("acosh", lambda a: intervals.at_most(1.0, a.lo)),
+    "atanh": interval_functions.increasing(
+        "atanh", lambda a: both(intervals.less(-1.0, a.lo), intervals.less(a.hi, 1.0))
+    ),
 }
 JUMPS = {"atan2", "floor", "rint", "copysign"}  # of these, which are defined everywhere
 

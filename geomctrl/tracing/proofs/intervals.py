@@ -99,13 +99,13 @@ def size(x: Any) -> Any:
     return unary("abs", x)
 
 
-def _down(x: Any, ulps: float = 1.0, least: Any = 0.0, floor: float = -INF) -> Any:
+def down(x: Any, ulps: float = 1.0, least: Any = 0.0, floor: float = -INF) -> Any:
     """A number below all that x may stand for, not below `floor`, which nothing undercuts; that where x is nan."""
     x = sub(x, add(mul(size(x), ulps * EPS), least))
     return where(less(floor, x), x, floor)
 
 
-def _up(x: Any, ulps: float = 1.0, least: Any = 0.0, ceiling: float = INF) -> Any:
+def up(x: Any, ulps: float = 1.0, least: Any = 0.0, ceiling: float = INF) -> Any:
     x = add(x, add(mul(size(x), ulps * EPS), least))
     return where(less(x, ceiling), x, ceiling)
 
@@ -120,7 +120,7 @@ def _least(*factors: Interval) -> Any:
     return smallest(LEAST, *map(magnitude, factors))
 
 
-def _where_defined(defined: Any, a: Interval) -> Interval:
+def where_defined(defined: Any, a: Interval) -> Interval:
     if defined is True:
         return a
     return Interval(where(defined, a.lo, -INF), where(defined, a.hi, INF))
@@ -131,11 +131,11 @@ def _where_defined(defined: Any, a: Interval) -> Interval:
 
 def plus(a: Interval, b: Interval) -> Interval:
     positive = a.positive and b.positive
-    return Interval(_down(add(a.lo, b.lo), floor=0.0 if positive else -INF), _up(add(a.hi, b.hi)), positive)
+    return Interval(down(add(a.lo, b.lo), floor=0.0 if positive else -INF), up(add(a.hi, b.hi)), positive)
 
 
 def minus(a: Interval, b: Interval) -> Interval:
-    return Interval(_down(sub(a.lo, b.hi)), _up(sub(a.hi, b.lo)))
+    return Interval(down(sub(a.lo, b.hi)), up(sub(a.hi, b.lo)))
 
 
 def negative(a: Interval) -> Interval:
@@ -148,27 +148,27 @@ def times(a: Interval, b: Interval) -> Interval:
     least = _least(a, b)
     if a.positive:
         if b.positive:
-            return Interval(_down(mul(a.lo, b.lo), 1.0, least, 0.0), _up(mul(a.hi, b.hi), 1.0, least), True)
+            return Interval(down(mul(a.lo, b.lo), 1.0, least, 0.0), up(mul(a.hi, b.hi), 1.0, least), True)
         lo = mul(b.lo, a.lo if a.thin else where(less(b.lo, 0.0), a.hi, a.lo))
         hi = mul(b.hi, a.lo if a.thin else where(less(b.hi, 0.0), a.lo, a.hi))
-        return Interval(_down(lo, 1.0, least), _up(hi, 1.0, least))
+        return Interval(down(lo, 1.0, least), up(hi, 1.0, least))
     return _hull_of(mul, a, b, least)
 
 
 def _hull_of(op: Callable[[Any, Any], Any], a: Interval, b: Interval, least: Any) -> Interval:
     """Of an operation that is monotonic in each end."""
-    found = [op(x, y) for x in _ends(a) for y in _ends(b)]
-    return Interval(_down(smallest(*found), 1.0, least), _up(largest(*found), 1.0, least))
+    found = [op(x, y) for x in ends_of(a) for y in ends_of(b)]
+    return Interval(down(smallest(*found), 1.0, least), up(largest(*found), 1.0, least))
 
 
-def _ends(a: Interval) -> tuple[Any, ...]:
+def ends_of(a: Interval) -> tuple[Any, ...]:
     return (a.lo,) if a.thin else (a.lo, a.hi)
 
 
 def square(a: Interval) -> Interval:
     below, above = mignitude(a), magnitude(a)
     least = _least(a)
-    return Interval(_down(mul(below, below), 1.0, least, 0.0), _up(mul(above, above), 1.0, least), True)
+    return Interval(down(mul(below, below), 1.0, least, 0.0), up(mul(above, above), 1.0, least), True)
 
 
 def mignitude(a: Interval) -> Any:
@@ -194,7 +194,7 @@ def odd_power(a: Interval, n: int) -> Interval:
 def over(a: Interval, b: Interval) -> tuple[Interval, Any]:
     """(a / b, whether b holds no zero)."""
     defined = either(less(0.0, b.lo), less(b.hi, 0.0))
-    return _where_defined(defined, _hull_of(_quotient, a, b, _least(a))), defined
+    return where_defined(defined, _hull_of(_quotient, a, b, _least(a))), defined
 
 
 def _quotient(x: Any, y: Any) -> Any:
@@ -204,8 +204,8 @@ def _quotient(x: Any, y: Any) -> Any:
 def root(a: Interval) -> tuple[Interval, Any]:
     """(square root, whether it is defined)."""
     lo, hi = unary("sqrt", a.lo if a.positive else largest(a.lo, 0.0)), unary("sqrt", a.hi)
-    found = Interval(_down(lo, floor=0.0), _up(hi), a.positive)
-    return (found, True) if a.positive else (_where_defined(at_most(0.0, a.lo), found), at_most(0.0, a.lo))
+    found = Interval(down(lo, floor=0.0), up(hi), a.positive)
+    return (found, True) if a.positive else (where_defined(at_most(0.0, a.lo), found), at_most(0.0, a.lo))
 
 
 def absolute(a: Interval) -> Interval:
@@ -258,7 +258,7 @@ def _wave(a: Interval, value: tuple[Any, Any], slope: tuple[Any, Any], error: li
     low, high = (sub(x, e) for x, e in zip(value, error)), (add(x, e) for x, e in zip(value, error))
     lo, hi = smallest(*low), largest(*high)
     if not a.thin:
-        short = less(_up(sub(a.hi, a.lo)), HALF_TURN)
+        short = less(up(sub(a.hi, a.lo)), HALF_TURN)
         top = both(less(0.0, slope[0]), less(slope[1], 0.0))
         bottom = both(less(slope[0], 0.0), less(0.0, slope[1]))
         lo = where(both(short, invert(bottom)), lo, -1.0)
@@ -270,144 +270,56 @@ def tangent(a: Interval) -> tuple[Interval, Any]:
     """(tan, whether there is no pole in a)."""
     c = unary("cos", a.lo), unary("cos", a.hi)
     same = either(both(less(WAVE, c[0]), less(WAVE, c[1])), both(less(c[0], -WAVE), less(c[1], -WAVE)))
-    defined = both(less(_up(sub(a.hi, a.lo)), HALF_TURN), same)
-    return _where_defined(defined, _increasing("tan", a)), defined
+    defined = both(less(up(sub(a.hi, a.lo)), HALF_TURN), same)
+    return where_defined(defined, monotonic("tan", a)), defined
 
 
-def _increasing(op: str, a: Interval) -> Interval:
+def monotonic(op: str, a: Interval) -> Interval:
     least = _least(a)
-    return Interval(_down(unary(op, a.lo), ULPS[op], least), _up(unary(op, a.hi), ULPS[op], least))
+    return Interval(down(unary(op, a.lo), ULPS[op], least), up(unary(op, a.hi), ULPS[op], least))
 
 
 def exponential(a: Interval) -> Interval:
     lo, hi = unary("exp", a.lo), unary("exp", a.hi)
-    lo = _down(lo, 0.0, add(mul(mul(lo, ULPS["exp"] * EPS), _off_zero(a.lo)), _least(a)), 0.0)
-    return Interval(lo, _up(hi, 0.0, add(mul(mul(hi, ULPS["exp"] * EPS), _off_zero(a.hi)), _least(a))), True)
+    lo = down(lo, 0.0, add(mul(mul(lo, ULPS["exp"] * EPS), _off_zero(a.lo)), _least(a)), 0.0)
+    return Interval(lo, up(hi, 0.0, add(mul(mul(hi, ULPS["exp"] * EPS), _off_zero(a.hi)), _least(a))), True)
 
 
 def logarithm(a: Interval) -> tuple[Interval, Any]:
     defined = less(0.0, a.lo)
-    lo, hi = _down(unary("log", a.lo), ULPS["log"]), _up(unary("log", a.hi), ULPS["log"])
-    return _where_defined(defined, Interval(lo, hi)), defined
+    lo, hi = down(unary("log", a.lo), ULPS["log"]), up(unary("log", a.hi), ULPS["log"])
+    return where_defined(defined, Interval(lo, hi)), defined
 
 
 def hyperbolic_tangent(a: Interval) -> Interval:
     least = _least(a)
     lo, hi = (unary("tanh", x) for x in (a.lo, a.hi))
-    return Interval(_down(lo, ULPS["tanh"], least, -1.0), _up(hi, ULPS["tanh"], least, 1.0))
+    return Interval(down(lo, ULPS["tanh"], least, -1.0), up(hi, ULPS["tanh"], least, 1.0))
 
 
 def _within_one(a: Interval) -> Any:
     return both(at_most(-1.0, a.lo), at_most(a.hi, 1.0))
 
 
+def inside_one(a: Interval) -> Any:
+    return both(less(-1.0, a.lo), less(a.hi, 1.0))
+
+
 def arcsine(a: Interval) -> tuple[Interval, Any]:
-    return _where_defined(_within_one(a), _increasing("asin", a)), _within_one(a)
+    return where_defined(_within_one(a), monotonic("asin", a)), _within_one(a)
 
 
 def arccosine(a: Interval) -> tuple[Interval, Any]:
-    lo, hi = _down(unary("acos", a.hi), ULPS["acos"], 0.0, 0.0), _up(unary("acos", a.lo), ULPS["acos"])
-    return _where_defined(_within_one(a), Interval(lo, hi)), _within_one(a)
-
-
-def increasing(op: str, domain: Callable[[Interval], Any] | None = None) -> Callable[[Interval], Any]:
-    """An increasing function; with a domain, (interval, whether it is defined all over it)."""
-    if domain is None:
-        return lambda a: _increasing(op, a)
-
-    def enclosed(a: Interval) -> tuple[Interval, Any]:
-        return _where_defined(domain(a), _increasing(op, a)), domain(a)
-
-    return enclosed
-
-
-def hyperbolic_cosine(a: Interval) -> Interval:
-    lo, hi = unary("cosh", mignitude(a)), unary("cosh", magnitude(a))
-    return Interval(_down(lo, ULPS["cosh"], 0.0, 1.0), _up(hi, ULPS["cosh"]), True)
-
-
-def two_to_the(a: Interval) -> Interval:
-    lo, hi = unary("exp2", a.lo), unary("exp2", a.hi)
-    return Interval(_down(lo, ULPS["exp2"], LEAST, 0.0), _up(hi, ULPS["exp2"], LEAST), True)
-
-
-def hypotenuse(a: Interval, b: Interval) -> Interval:
-    return root(plus(square(a), square(b)))[0]
-
-
-def raised(a: Interval, b: Interval) -> tuple[Interval, Any, Any]:
-    """(a^b, whether it is smooth, whether it is defined). With a whole number for b a product; else a is not negative,
-    and a power is monotonic in each of both."""
-    if b.thin and not is_symbol(b.lo) and b.lo == int(b.lo) and 1.0 <= abs(b.lo) <= 64.0:
-        n = abs(int(b.lo))
-        power = even_power(a, n) if n % 2 == 0 else odd_power(a, n)
-        if b.lo > 0.0:
-            return power, True, True
-        value, defined = over(point(1.0), power)
-        return value, defined, defined
-    smooth = less(0.0, a.lo)
-    defined = either(smooth, both(at_most(0.0, a.lo), less(0.0, b.lo)))
-    found = [symbols.binary("pow", x, y) for x in _ends(a) for y in _ends(b)]
-    value = Interval(
-        _down(smallest(*found), ULPS["pow"], LEAST, 0.0), _up(largest(*found), ULPS["pow"], LEAST), smooth is True
-    )
-    return _where_defined(defined, value), smooth, defined
-
-
-def with_sign(a: Interval, b: Interval) -> tuple[Interval, Any]:
-    """(|a| with the sign of b, whether that sign is known)."""
-    yes, no = less(0.0, b.lo), less(b.hi, 0.0)
-    below, above = mignitude(a), magnitude(a)
-    lo, hi = where(yes, below, neg(above)), where(no, neg(below), above)
-    return Interval(lo, hi), either(yes, no)
-
-
-def nearest(a: Interval) -> tuple[Interval, Any]:
-    """(a to whole numbers, whether it is the same number all over a)."""
-    lo, hi = unary("rint", a.lo), unary("rint", a.hi)
-    return Interval(lo, hi, a.positive), True if a.thin else both(at_most(lo, hi), at_most(hi, lo))
-
-
-def remainder_of(whole_number: Callable[[Any], Any], bound: Callable[[Interval, Interval], Interval]) -> Any:
-    """a - b n, n the whole number that a / b is cut or rounded to: (interval, whether n is known, whether b is not 0).
-
-    Where n is not known, what `bound` says.
-    """
-
-    def enclosed(a: Interval, b: Interval) -> tuple[Interval, Any, Any]:
-        quotient, defined = over(a, b)
-        first, last = whole_number(quotient.lo), whole_number(quotient.hi)
-        one = both(defined, both(at_most(first, last), at_most(last, first)))
-        inside, outside = minus(a, times(b, point(first))), bound(a, b)
-        lo = where(one, largest(outside.lo, inside.lo), outside.lo)
-        hi = where(one, smallest(outside.hi, inside.hi), outside.hi)
-        return _where_defined(defined, Interval(lo, hi)), one, defined
-
-    return enclosed
-
-
-def _cut(a: Interval, b: Interval) -> Interval:
-    """No larger than a or b, with the sign of a."""
-    size_ = smallest(magnitude(a), magnitude(b))
-    lo, hi = where(at_most(0.0, a.lo), 0.0, neg(size_)), where(at_most(a.hi, 0.0), 0.0, size_)
-    return Interval(lo, hi)
-
-
-def _halved(a: Interval, b: Interval) -> Interval:
-    size_ = smallest(magnitude(a), mul(0.5 + EPS, magnitude(b)))
-    return Interval(neg(size_), size_)
-
-
-cut_remainder = remainder_of(symbols.truncated, _cut)
-nearest_remainder = remainder_of(lambda x: unary("rint", x), _halved)
+    lo, hi = down(unary("acos", a.hi), ULPS["acos"], 0.0, 0.0), up(unary("acos", a.lo), ULPS["acos"])
+    return where_defined(_within_one(a), Interval(lo, hi)), _within_one(a)
 
 
 def angle(y: Interval, x: Interval) -> tuple[Interval, Any]:
     """(atan2(y, x), whether it is continuous there): extreme at a corner, unless the box meets the cut y = 0 >= x."""
     continuous = either(less(0.0, x.lo), either(less(0.0, y.lo), less(y.hi, 0.0)))
-    found = [symbols.binary("atan2", b, a) for b in _ends(y) for a in _ends(x)]
+    found = [symbols.binary("atan2", b, a) for b in ends_of(y) for a in ends_of(x)]
     least = _least(y)
-    lo, hi = _down(smallest(*found), ULPS["atan2"], least), _up(largest(*found), ULPS["atan2"], least)
+    lo, hi = down(smallest(*found), ULPS["atan2"], least), up(largest(*found), ULPS["atan2"], least)
     turn = 4.0 * EPS + PI
     return Interval(where(continuous, lo, -turn), where(continuous, hi, turn)), continuous
 
