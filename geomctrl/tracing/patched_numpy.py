@@ -21,6 +21,7 @@ import numpy as np
 from .arrays import SymbolArray, has_symbols, plain, require, scalar, wrapped
 from .elementwise import BINARY, UNARY
 from .symbols import UntraceableError, add, as_python, binary, caller, div, is_finite, unary
+from .tables import scipy_on_symbols
 from .untraceable import tried
 
 FILLED = ("zeros", "empty", "ones", "full", "zeros_like", "empty_like", "ones_like", "full_like", "eye", "identity")
@@ -38,7 +39,7 @@ def numpy_on_symbols(*spaces: dict[str, Any]) -> Iterator[None]:
     In the globals of these modules, and in `spaces`, numpy, math and their functions are replaced. They themselves stay
     what they are: compiled libraries call numpy's functions too and take what comes for numbers.
     """
-    with _lock, np.errstate(all="ignore"):  # what becomes of constants shows when the law runs
+    with _lock, scipy_on_symbols(), np.errstate(all="ignore"):  # what becomes of constants shows when the law runs
         twins, builtin = _twins(threading.get_ident())
         rooms = {id(space): space for space in (*_spaces(), *spaces)}.values()
         places = [
