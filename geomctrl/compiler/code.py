@@ -27,13 +27,13 @@ from geomctrl.tracing.arrays import SymbolArray, has_symbols, holds_symbols, req
 from geomctrl.tracing.backends import cache, entries, host
 from geomctrl.tracing.backends.batches import Batch
 from geomctrl.tracing.backends.llvm import module
-from geomctrl.tracing.symbols import UntraceableError, is_symbol
+from geomctrl.tracing.symbols import UntraceableError
 from geomctrl.tracing.traces import Trace
 
 from . import budget
 from .arithmetic import Sizes, evaluated
 from .catalogue import CATALOGUE, OFFERED
-from .kernel_traces import structure, symbolic, trace
+from .kernel_traces import finite_numbers, structure, symbolic, trace
 
 _lock = threading.RLock()
 _structures = Counter()  # how many structures this process has met
@@ -237,13 +237,8 @@ class Code:
         taken = {x.name: next(rows) for x in states}
         every = [taken[x.name].ravel() if x.name in taken else np.empty(0, object) for x in algorithm.inputs]
         every += [next(rows) if x.is_array else options[x.name] for x in algorithm.options]
-        symbols = (
-            x for array in (numbers, *every) if isinstance(array, np.ndarray) for x in array.flat if is_symbol(x)
-        )
-        nodes = (graph := next(symbols).graph).nodes
-        first = len(nodes)
-        good, outputs = evaluated(algorithm, Sizes(self.pattern, options), numbers, every, symbolic())
-        graph.of_terms.append(range(first, len(nodes)))
+        with finite_numbers(x for x in (numbers, *every) if isinstance(x, np.ndarray)):
+            good, outputs = evaluated(algorithm, Sizes(self.pattern, options), numbers, every, symbolic())
         require(good)
         made = [y.view(SymbolArray) for y in outputs]
         return made[0] if len(made) == 1 else tuple.__new__(result, made)

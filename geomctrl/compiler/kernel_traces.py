@@ -7,7 +7,8 @@ above all, is an input at run time, so that robots which differ in numbers only 
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -15,7 +16,18 @@ import numpy as np
 from geomctrl.kernels import tree
 from geomctrl.kernels.algorithms import Algorithm
 from geomctrl.tracing.arrays import holds_symbols, wrapped
-from geomctrl.tracing.symbols import Condition, Graph, UntraceableError, binary, both, is_symbol, unary, where
+from geomctrl.tracing.requirements import require
+from geomctrl.tracing.symbols import (
+    Condition,
+    Graph,
+    UntraceableError,
+    binary,
+    both,
+    is_finite,
+    is_symbol,
+    unary,
+    where,
+)
 from geomctrl.tracing.traces import Trace
 
 from .arithmetic import Arithmetic, Sizes, evaluated, on
@@ -59,7 +71,21 @@ def run(kernel: Callable[..., Any], *arrays: Any) -> Any:
     except (TypeError, ValueError):  # it refuses symbols; asking first would cost every call
         if not any(map(holds_symbols, arrays)):
             raise
-    return wrapped(on(kernel, symbolic())(*map(_objects, arrays)))
+    taken = [_objects(x) for x in arrays]
+    with finite_numbers(x for x in taken if isinstance(x, np.ndarray)):
+        return wrapped(on(kernel, symbolic())(*taken))
+
+
+@contextmanager
+def finite_numbers(arrays: Iterable[np.ndarray]) -> Iterator[None]:
+    """Inside, a kernel runs on these arrays, whose numbers are required to be finite, as in Python."""
+    found = [symbols for x in arrays if (symbols := [y for y in x.flat if is_symbol(y)])]
+    graph = found[0][0].graph
+    strict = not graph.finite
+    with graph.of_finite_numbers():
+        for symbols in found if strict else []:  # one comparison: a sum of sizes is finite where all of them are
+            require(is_finite(sum(unary("abs", y) for y in symbols)))
+        yield
 
 
 def _objects(x: Any) -> Any:

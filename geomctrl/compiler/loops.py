@@ -39,7 +39,11 @@ def module(equations: Equations, width: int, numbers: Numbers, side: int) -> tup
         name: Plan(fused(trace), max(side // width, 1), stretch=STRETCH) for name, trace in equations.traces.items()
     }
     layout = Layout(equations, width, max(plan.slots for plan in plans.values()))
-    parts = [library(kinds), *(sin_cos(Vector(k)) for k in kinds), *(waves(Vector(k)) for k in kinds)]
+    parts = [
+        library(kinds, equations.traces.values()),
+        *(sin_cos(Vector(k)) for k in kinds),
+        *(waves(Vector(k)) for k in kinds),
+    ]
     parts += [core(plan, vector, name, side, numbers.place, EXACT) for name, plan in plans.items()]
     if equations.pair is not None:
         parts.append(Interval(equations, layout, vector, equations.pair).text())

@@ -7,6 +7,9 @@ when it is asked for, as the machine code's library is large.
 import importlib
 from typing import Any
 
+from . import functions as functions
+from . import operators as operators
+
 NAMES = {
     "CompiledFunction": "function",
     "TracedFunction": "function",

@@ -9,21 +9,24 @@ Where a function has a kink, the derivative is that of the branch which `where`,
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+from .operators import power, raised
 from .symbols import (
     Condition,
     Graph,
     Symbol,
     add,
+    binary,
     compare,
     div,
     is_symbol,
     mul,
     neg,
     operands,
-    power,
+    relation,
     sub,
     unary,
     where,
@@ -34,6 +37,11 @@ CONDITIONS = {"lt", "le", "eq", "and", "or", "not"}
 
 def tangents(graph: Graph, ends: Sequence[Any], seeds: Mapping[int, Any]) -> list[Any]:
     """The rates of `ends`, symbols or numbers, where the nodes of `seeds` move at the rates given there."""
+    with graph.of_finite_numbers():
+        return _tangents(graph, ends, seeds)
+
+
+def _tangents(graph: Graph, ends: Sequence[Any], seeds: Mapping[int, Any]) -> list[Any]:
     at = [graph.operand(x) for x in ends]
     rate: dict[int, Any] = dict(seeds)
     for k in graph.needed(at):
@@ -53,6 +61,11 @@ def tangents(graph: Graph, ends: Sequence[Any], seeds: Mapping[int, Any]) -> lis
 
 def pullback(graph: Graph, outputs: Sequence[Any], weights: Sequence[Any], inputs: Sequence[int]) -> list[Any]:
     """d(sum weights[k] outputs[k]) / d(input), for every node of `inputs`; the weights are taken for constants."""
+    with graph.of_finite_numbers():
+        return _pullback(graph, outputs, weights, inputs)
+
+
+def _pullback(graph: Graph, outputs: Sequence[Any], weights: Sequence[Any], inputs: Sequence[int]) -> list[Any]:
     at = [graph.operand(x) for x in outputs]
     order = graph.needed(at)
     moving = _dependent(graph, order, inputs)
@@ -134,6 +147,26 @@ RULES: dict[str, tuple[Any, ...]] = {  # the derivatives of y = op(a, b) with re
     "tanh": (lambda y, a: sub(1.0, mul(y, y)),),
     "abs": (lambda y, a: where(compare("lt", a, 0.0), -1.0, 1.0),),
     "floor": (lambda y, a: 0.0,),
+    "rint": (lambda y, a: 0.0,),
+    "sinh": (lambda y, a: unary("cosh", a),),
+    "cosh": (lambda y, a: unary("sinh", a),),
+    "asinh": (lambda y, a: div(1.0, binary("hypot", 1.0, a)),),
+    "acosh": (lambda y, a: div(1.0, mul(unary("sqrt", sub(a, 1.0)), unary("sqrt", add(a, 1.0)))),),
+    "atanh": (lambda y, a: div(1.0, mul(sub(1.0, a), add(1.0, a))),),
+    "expm1": (lambda y, a: add(y, 1.0),),
+    "log1p": (lambda y, a: div(1.0, add(1.0, a)),),
+    "exp2": (lambda y, a: mul(y, math.log(2.0)),),
+    "log2": (lambda y, a: div(1.0 / math.log(2.0), a),),
+    "log10": (lambda y, a: div(1.0 / math.log(10.0), a),),
+    "cbrt": (lambda y, a: div(1.0 / 3.0, mul(y, y)),),
+    "hypot": (lambda y, a, b: div(a, y), lambda y, a, b: div(b, y)),
+    "pow": (  # where the power of 0 is a kink, the derivative is that of the power itself: infinite, or nan
+        lambda y, a, b: mul(b, raised(a, sub(b, 1.0))),
+        lambda y, a, b: where(relation("eq", y, 0.0), 0.0, mul(y, unary("log", a))),
+    ),
+    "copysign": (lambda y, a, b: mul(binary("copysign", 1.0, a), binary("copysign", 1.0, b)), lambda y, a, b: 0.0),
+    "fmod": (lambda y, a, b: 1.0, lambda y, a, b: div(sub(y, a), b)),
+    "remainder": (lambda y, a, b: 1.0, lambda y, a, b: div(sub(y, a), b)),
     "atan2": (
         lambda y, a, b: div(b, add(power(a, 2), power(b, 2))),
         lambda y, a, b: neg(div(a, add(power(a, 2), power(b, 2)))),

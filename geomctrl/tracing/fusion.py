@@ -2,6 +2,8 @@
 
 A code generator that may contract does so where a product has no other use: what else is computed beside it then
 changes its last bit. Chosen by the expression alone, a result has the same bits in whatever company, and in any lane.
+
+A user's own sums and products stay apart, as in Python: x * x - y * y is 0 where x = y, and its root is no nan.
 """
 
 from __future__ import annotations
@@ -16,13 +18,13 @@ FUSED = ("product_plus", "product_minus", "minus_product")  # (a, b, c): a b + c
 
 def fused(trace: Trace) -> Trace:
     """The trace with sums of a product, or differences, as one operation."""
-    nodes, made, new = trace.graph.nodes, Graph(), {}
+    nodes, exact, made, new = trace.graph.nodes, trace.graph.exact, Graph(), {}
     for at in trace.graph.needed(trace.ends):
         op, *rest = nodes[at]
         if op in ("const", "load"):
             new[at] = made.node(op, *rest)
             continue
-        if op in ("add", "sub"):
+        if op in ("add", "sub") and at not in exact:
             a, b = rest
             if nodes[b][0] == "mul":
                 op, rest = "product_plus" if op == "add" else "minus_product", [*nodes[b][1:], a]

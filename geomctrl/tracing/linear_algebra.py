@@ -6,7 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from .symbols import compare, is_symbol, unary, where
+from .requirements import require
+from .symbols import binary, compare, div, is_symbol, relation, unary, where
 
 
 def _square(A: Any, name: str) -> np.ndarray:
@@ -22,7 +23,7 @@ def _larger(a: Any, b: Any) -> Any:
     return compare("lt", b, a) if is_symbol(a) or is_symbol(b) else b < a
 
 
-def _eliminated(A: np.ndarray, B: np.ndarray) -> Any:
+def _eliminated(A: np.ndarray, B: np.ndarray, determinant: bool = False) -> Any:
     """Both after elimination with row pivoting, in place, and the sign of the rows' order."""
     n, sign = len(A), 1.0
     for k in range(n):
@@ -34,7 +35,9 @@ def _eliminated(A: np.ndarray, B: np.ndarray) -> Any:
                         X[k, j], X[i, j] = where(swap, X[i, j], X[k, j]), where(swap, X[k, j], X[i, j])
                 sign = where(swap, -1.0 * sign, sign)
         for i in range(k + 1, n):
-            factor = A[i, k] / A[k, k]
+            factor = div(A[i, k], A[k, k])
+            if determinant:  # a column of zeros: the product of the pivots is 0
+                factor = where(relation("eq", A[k, k], 0.0), 0.0, factor)
             for j in range(k + 1, n):
                 A[i, j] = A[i, j] - factor * A[k, j]
             for j in range(B.shape[1]):
@@ -50,7 +53,7 @@ def solve(a: Any, b: Any) -> np.ndarray:
         for j in range(X.shape[1]):
             for i in range(k + 1, len(A)):
                 X[k, j] = X[k, j] - A[k, i] * X[i, j]
-            X[k, j] = X[k, j] / A[k, k]
+            X[k, j] = div(X[k, j], A[k, k])
     return X.reshape(B.shape)
 
 
@@ -63,13 +66,13 @@ def determinant(a: Any) -> Any:
     if len(A) == 3:
         x, y, z = A
         return x.dot([y[1] * z[2] - y[2] * z[1], y[2] * z[0] - y[0] * z[2], y[0] * z[1] - y[1] * z[0]])
-    product = _eliminated(A, np.empty((len(A), 0), object))
+    product = _eliminated(A, np.empty((len(A), 0), object), determinant=True)
     for k in range(len(A)):
         product = product * A[k, k]
     return product
 
 
-def cholesky(a: Any, **_: Any) -> np.ndarray:
+def cholesky(a: Any) -> np.ndarray:
     """L with L L^T = a; nan where a is not positive definite."""
     A = _square(a, "cholesky")
     L = np.zeros(A.shape).astype(object)
@@ -78,5 +81,78 @@ def cholesky(a: Any, **_: Any) -> np.ndarray:
             x = A[i, j]
             for k in range(j):
                 x = x - L[i, k] * L[j, k]
-            L[i, j] = unary("sqrt", x) if i == j else x / L[j, j]
+            L[i, j] = unary("sqrt", x) if i == j else div(x, L[j, j])
     return L
+
+
+def pseudo_inverse(a: Any) -> np.ndarray:
+    """The pseudo-inverse of a matrix of full rank, by Householder's reflections; required: far from losing rank."""
+    A = np.array(a, dtype=object)
+    if A.ndim != 2:
+        raise TypeError(f"pinv: one matrix traces, got shape {A.shape}")
+    if A.shape[0] < A.shape[1]:
+        return pseudo_inverse(A.T).T
+    m, n = A.shape
+    R, Q = A.copy(), np.eye(m).astype(object)  # Q^T A = R
+    for k in range(n):
+        x = R[k:, k]
+        length = unary("sqrt", sum(y * y for y in x))
+        u = x.copy()
+        u[0] = u[0] + where(relation("lt", u[0], 0.0), -1.0, 1.0) * length
+        scale = div(2.0, sum(y * y for y in u))
+        R[k:] = R[k:] - np.outer(u, scale * u.dot(R[k:]))
+        Q[k:] = Q[k:] - np.outer(u, scale * u.dot(Q[k:]))
+    sizes = [unary("abs", R[k, k]) for k in range(n)]
+    for x in sizes:
+        for y in sizes:
+            require(relation("lt", FULL_RANK * y, x))
+    X = Q[:n].copy()
+    for k in range(n - 1, -1, -1):
+        for i in range(k + 1, n):
+            X[k] = X[k] - R[k, i] * X[i]
+        X[k] = [div(x, R[k, k]) for x in X[k].tolist()]
+    return X
+
+
+FULL_RANK = 1e-7  # of the largest pivot: numpy's own cut-off is 1e-15 of the largest singular value
+SWEEPS = 7  # of Jacobi's rotations: they converge quadratically, for up to MAX_EIGEN rows
+
+
+def symmetric_eigenvalues(a: Any) -> np.ndarray:
+    """The eigenvalues of a small symmetric matrix, of which the lower triangle is read, in increasing order."""
+    A = _square(a, "eigvalsh")
+    n = len(A)
+    if n > MAX_EIGEN:
+        raise TypeError(f"eigvalsh: at most {MAX_EIGEN} rows trace, got {n}")
+    for i in range(n):
+        for j in range(i):
+            A[j, i] = A[i, j]
+    for _ in range(SWEEPS if n > 2 else 1):
+        for p in range(n):
+            for q in range(p + 1, n):
+                _rotate(A, p, q)
+    values = [A[k, k] for k in range(n)]
+    for last in range(n - 1, 0, -1):
+        for k in range(last):
+            a, b = values[k], values[k + 1]
+            values[k], values[k + 1] = binary("min", a, b), binary("max", a, b)
+    return np.array(values, object)
+
+
+MAX_EIGEN = 4
+
+
+def _rotate(A: np.ndarray, p: int, q: int) -> None:
+    """Jacobi's rotation that makes A[p, q] zero."""
+    small = relation("eq", A[p, q], 0.0)
+    theta = div(A[q, q] - A[p, p], 2.0 * A[p, q])
+    sign = where(relation("lt", theta, 0.0), -1.0, 1.0)
+    t = div(sign, unary("abs", theta) + unary("sqrt", theta * theta + 1.0))
+    t = where(small, 0.0, t)
+    c = div(1.0, unary("sqrt", t * t + 1.0))
+    s = t * c
+    for k in range(len(A)):
+        A[k, p], A[k, q] = c * A[k, p] - s * A[k, q], s * A[k, p] + c * A[k, q]
+    for k in range(len(A)):
+        A[p, k], A[q, k] = c * A[p, k] - s * A[q, k], s * A[p, k] + c * A[q, k]
+    A[p, q] = A[q, p] = 0.0

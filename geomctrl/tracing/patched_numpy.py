@@ -6,20 +6,22 @@ numbers, which can hold symbols too, and functions of single numbers.
 
 from __future__ import annotations
 
+import functools
 import math
 import sys
 import sysconfig
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from functools import reduce
 from types import BuiltinFunctionType, ModuleType
 from typing import Any
 
 import numpy as np
 
-from .arrays import BINARY, UNARY, SymbolArray, has_symbols, plain, require, scalar, wrapped
-from .symbols import UntraceableError, binary, caller, compare, div, mul, unary
+from .arrays import SymbolArray, has_symbols, plain, require, scalar, wrapped
+from .elementwise import BINARY, UNARY
+from .symbols import UntraceableError, add, as_python, binary, caller, div, is_finite, unary
+from .tables import scipy_on_symbols
 from .untraceable import tried
 
 FILLED = ("zeros", "empty", "ones", "full", "zeros_like", "empty_like", "ones_like", "full_like", "eye", "identity")
@@ -37,7 +39,7 @@ def numpy_on_symbols(*spaces: dict[str, Any]) -> Iterator[None]:
     In the globals of these modules, and in `spaces`, numpy, math and their functions are replaced. They themselves stay
     what they are: compiled libraries call numpy's functions too and take what comes for numbers.
     """
-    with _lock, np.errstate(all="ignore"):  # what becomes of constants shows when the law runs
+    with _lock, scipy_on_symbols(), np.errstate(all="ignore"):  # what becomes of constants shows when the law runs
         twins, builtin = _twins(threading.get_ident())
         rooms = {id(space): space for space in (*_spaces(), *spaces)}.values()
         places = [
@@ -110,11 +112,14 @@ def _array_maker(name: str) -> Callable[..., Any]:
     def filled(*args, **kwargs):
         made = original(*args, **kwargs)
         if made.dtype != np.float64:
-            return made
+            return wrapped(made)
         return (0.0 * ORIGINAL["ones"](made.shape) if "empty" in name else made).astype(object).view(SymbolArray)
 
     def converted(x, *args, **kwargs):
         x = plain(x) if isinstance(x, (tuple, list)) else x
+        kind = args[0] if args else kwargs.get("dtype")
+        if kind not in (None, float, np.float64, object, "float", "float64") and _holds_any(x):
+            raise UntraceableError(f"symbols as {np.dtype(kind)} do not trace{caller()}")
         try:
             with tried():
                 made = original(x, *args, **kwargs)
@@ -126,6 +131,10 @@ def _array_maker(name: str) -> Callable[..., Any]:
     return filled if name in FILLED else converted
 
 
+def _holds_any(x: Any) -> bool:
+    return any(map(_holds_any, x)) if isinstance(x, (tuple, list)) else has_symbols(x)
+
+
 def _of_math(name: str) -> Callable[..., Any]:
     """math's function of that name, on numbers and symbols."""
     original, known = getattr(math, name), MATH.get(name)
@@ -135,23 +144,51 @@ def _of_math(name: str) -> Callable[..., Any]:
             return original(*args)
         if known is None:
             raise UntraceableError(f"math.{name} of a symbol does not trace{caller()}")
-        made = known(*map(scalar, args))
+        try:
+            made = known(*map(scalar, args))
+        except TypeError as error:
+            raise UntraceableError(f"math.{name} of symbols does not trace{caller()}: {error}") from None
         own = not sys._getframe(2).f_globals.get("__name__", "").startswith("geomctrl.")  # where nothing is chosen from
-        if name in PARTIAL and own:  # Python raises where numpy has nan or inf
-            require(compare("lt", unary("abs", made), math.inf))
-        return made
+        if own and name in WHOLE:
+            require(is_finite(scalar(args[0])))
+        elif own and name not in TOTAL:  # Python raises where numpy has nan or inf
+            require(is_finite(made))
+        return as_python(made)
 
     return function
 
 
-PARTIAL = {"sqrt", "log", "exp", "sinh", "cosh", "tan", "asin", "acos", "pow"}
+TOTAL = {"fabs", "copysign", "atan", "atan2", "tanh", "asinh", "cbrt", "degrees", "radians"}  # these never raise
+TOTAL |= {"isnan", "isinf", "isfinite", "hypot", "dist"}
+WHOLE = {"floor", "ceil", "trunc"}
+
+
+def _logarithm(x: Any, base: Any = None) -> Any:
+    if base is None:
+        return unary("log", x)
+    scale = unary("log", base)
+    require(is_finite(div(1.0, scale)))
+    require(is_finite(scale))
+    return div(unary("log", x), scale)
+
+
+def _whole(function: Callable[[Any], Any], x: Any) -> Any:
+    return add(function(x), 0.0)  # there is no -0 among Python's whole numbers
+
+
+def _hypotenuse(*xs: Any) -> Any:
+    return functools.reduce(lambda a, b: binary("hypot", a, b), xs) if len(xs) > 1 else unary("abs", xs[0])
+
+
 MATH: dict[str, Callable[..., Any]] = {
-    **{name: f for name, f in (UNARY | BINARY).items() if hasattr(math, name)},
-    **{name: UNARY[f"arc{name[1:]}"] for name in ("asin", "acos", "atan")},
+    **{name: f for name, f in (UNARY | BINARY).items() if hasattr(math, name) and name != "remainder"},
+    **{name: UNARY[f"arc{name[1:]}"] for name in ("asin", "acos", "atan", "asinh", "acosh", "atanh")},
+    **{name: functools.partial(_whole, UNARY[name]) for name in WHOLE},
     "atan2": BINARY["arctan2"],
     "pow": BINARY["power"],
-    "log": lambda x, *base: div(unary("log", x), unary("log", *base)) if base else unary("log", x),
-    "hypot": lambda *xs: unary("sqrt", sum(mul(x, x) for x in xs)),
+    "remainder": lambda x, y: binary("remainder", x, y),
+    "log": _logarithm,
+    "hypot": _hypotenuse,
 }
 
 
@@ -164,7 +201,7 @@ def _extreme(original: Callable[..., Any]) -> Callable[..., Any]:
             return original(*args, **kwargs) if len(args) > 1 else original(values, **kwargs)
         if "key" in kwargs:
             raise UntraceableError(f"{original.__name__} of symbols by a key does not trace{caller()}")
-        return reduce(lambda a, b: binary(original.__name__, a, b), map(scalar, values))
+        return functools.reduce(lambda a, b: binary(original.__name__, a, b), map(scalar, values))
 
     return chosen
 

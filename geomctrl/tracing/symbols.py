@@ -1,8 +1,13 @@
 """Symbols: numbers that remember how they came about, in a graph of scalar operations.
 
 Arithmetic on a `Symbol` adds a node to its `Graph`. Constants are folded, neutral elements vanish, signs move outward
-and equal expressions are one node, so that what a kernel computes with a robot's zeros and ones costs nothing later.
-Python's own numbers stay Python's: an operation on two floats is done at once.
+and equal expressions are one node. Python's own numbers stay Python's: an operation on two floats is done at once.
+
+Two modes of folding (`Graph.finite`). A user's code is traced in the strict one: only what IEEE arithmetic gives for
+every operand is folded, so that nan, infinities and the sign of zero come out as in Python, and its sums and products
+are rounded one by one. Kernels of robots are traced for finite numbers: 0 x = 0 and x - x = 0 there, which removes the
+structural zeros of a robot and makes its code several times shorter. That is no difference to Python, where terms
+refuse states that are not finite; on symbols the caller of a kernel requires its inputs to be finite.
 
 A comparison of symbols is a symbol too, a `Condition`. Its truth is asked of `asker`, which `branches` sets to follow
 every way through a function; without one, `if` on it raises `UntraceableError` with the file and line.
@@ -11,35 +16,46 @@ every way through a function; without one, `if` on it raises `UntraceableError` 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from contextvars import ContextVar
+from numbers import Real
 from typing import Any
 
+import numpy as np
+
+from .operations import EVEN, ODD, VALUES, value
+from .requirements import on_symbols, require
 from .untraceable import UntraceableError, caller
 
 asker: ContextVar[Callable[[Condition], bool] | None] = ContextVar("asker", default=None)
 
-COMMUTATIVE = {"add", "mul", "min", "max", "eq", "and", "or"}
-FOLDED = {
-    **{x: getattr(math, x) for x in ("sqrt", "sin", "cos", "tan", "asin", "acos", "exp", "log", "tanh", "atan2")},
-    "abs": abs,
-    "floor": lambda x: math.floor(x) * 1.0 if math.isfinite(x) else x,
-    "min": min,
-    "max": max,
-}
+COMMUTATIVE = {"add", "mul", "eq", "and", "or"}
+ROUNDED = {"add", "sub", "mul", "div"}
+LARGEST = float(np.finfo(float).max)
 
 
 class Graph:
     """Operations in the order in which they can be done: node k is (operation, operands), operands being smaller nodes.
 
-    Operations are neg sqrt sin cos tan asin acos exp log tanh abs floor, add sub mul div atan2 min max; lt le eq and or
-    not; where (condition, a, b); const (a float and its sign) and load (the number of an array, an index).
+    Operations are those of `operations.VALUES`, const (a float and its sign) and load (number of an array, index).
+    finite: whether numbers are taken for finite, and zeros for unsigned, in what is folded; see the module's docstring.
     """
 
-    def __init__(self):
+    def __init__(self, *, finite: bool = True):
         self.nodes: list[tuple] = []
         self._known: dict[tuple, int] = {}
-        self.of_terms: list[range] = []  # nodes that kernels made, which look before they divide
+        self.finite = finite
+        self.exact: set[int] = set()  # nodes of strict code: each is rounded by itself, never fused with another
+
+    @contextmanager
+    def of_finite_numbers(self) -> Iterator[None]:
+        """Inside, numbers are taken for finite: for kernels, whose inputs are, and for derivatives."""
+        before, self.finite = self.finite, True
+        try:
+            yield
+        finally:
+            self.finite = before
 
     def node(self, *key: Any) -> int:
         at = self._known.get(key)
@@ -49,8 +65,8 @@ class Graph:
         return at
 
     def load(self, array: int, index: int) -> Symbol:
-        """Number `index` of input array number `array`."""
-        return Symbol(self, self.node("load", array, index))
+        """Number `index` of input array number `array`; it may be Python's own float."""
+        return Symbol(self, self.node("load", array, index), True)
 
     def constant(self, x: float) -> int:
         x = float(x)
@@ -80,120 +96,42 @@ def operands(node: tuple) -> tuple[int, ...]:
 
 
 class Symbol:
-    """A real number that is not known yet."""
+    """A real number that is not known yet.
 
-    __slots__ = ("at", "graph")
+    python: whether it may be Python's own float, which raises where numpy's numbers become nan or infinite; False where
+    it is certainly numpy's, as the entries of arrays are. Where Python would raise there is no result (`require`).
+    """
+
+    __slots__ = ("at", "graph", "python")
     __array_ufunc__: Any = None  # numpy's numbers leave the operation to us; `arrays` knows what to do beside an array
     __array_function__: Any
 
-    def __init__(self, graph: Graph, at: int):
-        self.graph, self.at = graph, at
-
-    def __add__(self, other):
-        return add(self, other) if is_number(other) else NotImplemented
-
-    def __radd__(self, other):
-        return add(other, self) if is_number(other) else NotImplemented
-
-    def __sub__(self, other):
-        return sub(self, other) if is_number(other) else NotImplemented
-
-    def __rsub__(self, other):
-        return sub(other, self) if is_number(other) else NotImplemented
-
-    def __mul__(self, other):
-        return mul(self, other) if is_number(other) else NotImplemented
-
-    def __rmul__(self, other):
-        return mul(other, self) if is_number(other) else NotImplemented
-
-    def __truediv__(self, other):
-        return div(self, other) if is_number(other) else NotImplemented
-
-    def __rtruediv__(self, other):
-        return div(other, self) if is_number(other) else NotImplemented
-
-    def __neg__(self):
-        return neg(self)
-
-    def __pos__(self):
-        return self
-
-    def __abs__(self):
-        return unary("abs", self)
-
-    def __pow__(self, exponent):
-        if not is_number(exponent):
-            return NotImplemented
-        if not is_symbol(exponent):
-            if abs(exponent) <= 64 and exponent == int(exponent):
-                return power(self, int(exponent))
-            if exponent == 0.5:
-                return unary("sqrt", self)
-        raise UntraceableError(f"a symbol to the power {exponent!r:.40}: only whole powers and 0.5 trace{caller()}")
-
-    def __lt__(self, other):
-        return compare("lt", self, other) if is_number(other) else NotImplemented
-
-    def __le__(self, other):
-        return compare("le", self, other) if is_number(other) else NotImplemented
-
-    def __gt__(self, other):
-        return compare("lt", other, self) if is_number(other) else NotImplemented
-
-    def __ge__(self, other):
-        return compare("le", other, self) if is_number(other) else NotImplemented
-
-    def __eq__(self, other):
-        return compare("eq", self, other) if is_number(other) else NotImplemented
-
-    def __ne__(self, other):
-        return invert(compare("eq", self, other)) if is_number(other) else NotImplemented
-
-    def __hash__(self):
-        raise UntraceableError(f"a symbol is a key of a dict or set{caller()}")
+    def __init__(self, graph: Graph, at: int, python: bool = False):
+        self.graph, self.at, self.python = graph, at, python
 
     def __bool__(self):
         return bool(invert(compare("eq", self, 0.0)))
 
-    def __float__(self):
-        raise UntraceableError(
-            f"a symbol is used as a number{caller()}: it is not known while a kernel or law is traced; functions of"
-            " numpy and math trace, those of scipy do not"
-        )
+    def __copy__(self, *_):
+        return self
 
-    __int__ = __index__ = __float__
+    def item(self):
+        return as_python(self)
 
-    def __mod__(self, other):
-        return remainder(self, other) if is_number(other) else NotImplemented
-
-    def __rmod__(self, other):
-        return remainder(other, self) if is_number(other) else NotImplemented
-
-    def __floordiv__(self, other):
-        return unary("floor", div(self, other)) if is_number(other) else NotImplemented
-
-    def __rfloordiv__(self, other):
-        return unary("floor", div(other, self)) if is_number(other) else NotImplemented
-
-    def __round__(self, digits=0):
-        raise UntraceableError(f"a rounded number of a symbol does not trace{caller()}: np.floor does")
-
-    __floor__ = __ceil__ = __trunc__ = __round__
-
-    def __repr__(self):
-        return f"Symbol({self.at}: {self.graph.nodes[self.at][0]})"
+    __deepcopy__ = conjugate = __copy__
+    real = property(lambda self: self)
+    imag = property(lambda self: 0.0)
 
 
 class Condition:
-    """A comparison of symbols: true or false, not known yet."""
+    """A comparison of symbols: true or false, not known yet. python: whether it may be Python's own bool."""
 
-    __slots__ = ("at", "graph")
+    __slots__ = ("at", "graph", "python")
     __array_ufunc__: Any = None
     __array_function__: Any
 
-    def __init__(self, graph: Graph, at: int):
-        self.graph, self.at = graph, at
+    def __init__(self, graph: Graph, at: int, python: bool = False):
+        self.graph, self.at, self.python = graph, at, python
 
     def __and__(self, other):
         return NotImplemented if _holds_symbols(other) else both(self, other)
@@ -205,16 +143,28 @@ class Condition:
 
     __ror__ = __or__
 
+    def __xor__(self, other):
+        return NotImplemented if _holds_symbols(other) else differ(self, other)
+
+    __rxor__ = __ne__ = __xor__
+
+    def __eq__(self, other):
+        return NotImplemented if _holds_symbols(other) else invert(differ(self, other))
+
     def __invert__(self):
+        if self.python:
+            raise UntraceableError(f"~ of a bool is a whole number{caller()}: write np.logical_not")
         return invert(self)
+
+    def __copy__(self, *_):
+        return self
+
+    __deepcopy__ = __copy__
 
     def __bool__(self):
         if (ask := asker.get()) is not None:
             return ask(self)
         raise UntraceableError(f"a branch depends on a symbol{caller()}: choose with where(condition, a, b)")
-
-    def __repr__(self):
-        return f"Condition({self.at}: {self.graph.nodes[self.at][0]})"
 
 
 # --- operations --------------------------------------------------------------------------------------------------
@@ -225,13 +175,20 @@ def is_symbol(x: Any) -> bool:
 
 
 def is_number(x: Any) -> bool:
-    return (
-        type(x) is Symbol
-        or type(x) is float
-        or type(x) is int
-        or (hasattr(x, "__float__") and not hasattr(x, "shape"))
-        or (getattr(x, "shape", None) == () and x.dtype != object)
-    )
+    kind = type(x)
+    if kind is Symbol or kind is float or kind is int:
+        return True
+    return kind is not Condition and (isinstance(x, Real) or (getattr(x, "shape", None) == () and x.dtype != object))
+
+
+def is_python(x: Any) -> bool:
+    """Whether x may be one of Python's own numbers: beside one of numpy's, numpy computes, and nothing is raised."""
+    return x.python if type(x) is Symbol else type(x) in (float, int, bool)
+
+
+def as_python(x: Any) -> Any:
+    """The same number as Python's own float, which functions of math and `item` answer."""
+    return Symbol(x.graph, x.at, True) if type(x) is Symbol and not x.python else x
 
 
 def _holds_symbols(x: Any) -> bool:
@@ -244,7 +201,15 @@ def _made(op: str, *args: Any) -> Symbol:
     ends = [graph.operand(x) for x in args]
     if op in COMMUTATIVE and ends[0] > ends[1]:
         ends.reverse()
-    return Symbol(graph, graph.node(op, *ends))
+    at = graph.node(op, *ends)
+    if op in ROUNDED and not graph.finite:
+        graph.exact.add(at)
+    return Symbol(graph, at)
+
+
+def _is_zero(x: Any) -> bool:
+    """Whether x is 0.0, of which a sum takes nothing but the sign of its zero."""
+    return x == 0.0 and math.copysign(1.0, x) > 0.0
 
 
 def _negated(x: Any) -> Symbol | None:
@@ -263,7 +228,7 @@ def neg(a: Any) -> Any:
     if inner is not None:
         return inner
     node = a.graph.nodes[a.at]
-    if node[0] == "sub":  # -(a - b) = b - a
+    if node[0] == "sub" and a.graph.finite:  # -(a - b) = b - a
         return Symbol(a.graph, a.graph.node("sub", node[2], node[1]))
     return _made("neg", a)
 
@@ -274,21 +239,58 @@ def add(a: Any, b: Any) -> Any:
             return a + b
         a, b = b, a
     if not is_symbol(b):
-        return a if b == 0.0 else _made("add", a, b)
+        return _plus_constant(a, b)
+    if not a.graph.finite:
+        for x, y in ((a, b), (b, a)):
+            if _vanishes(y):
+                return add(x, 0.0)
     minus_a, minus_b = _negated(a), _negated(b)
+    if minus_a is not None and minus_b is not None:
+        return neg(add(minus_a, minus_b)) if a.graph.finite else _made("sub", a, minus_b)
     if minus_b is not None:
-        return sub(a, minus_b) if minus_a is None else neg(add(minus_a, minus_b))
+        return sub(a, minus_b)
     return sub(b, minus_a) if minus_a is not None else _made("add", a, b)
+
+
+def _plus_constant(a: Symbol, b: Any) -> Any:
+    if a.graph.finite:
+        return a if b == 0.0 else _made("add", a, b)
+    if b == 0.0 and (not _is_zero(b) or _has_been_added(a)):
+        return a
+    return b + 0.0 if _vanishes(a) else _made("add", a, b)
+
+
+def _has_been_added(a: Symbol) -> bool:
+    """Whether a is a sum with 0.0, which is no -0.0."""
+    op, *ends = a.graph.nodes[a.at]
+    return op == "add" and ("const", 0.0, 1.0) in (a.graph.nodes[k] for k in ends)
+
+
+def _vanishes(a: Symbol) -> bool:
+    """Whether a is a product with 0, as of a diagonal matrix of gains. In a sum it is left out, and the other factor is
+    required to be finite: where it is not, Python is asked."""
+    op, *ends = a.graph.nodes[a.at]
+    if op == "neg":
+        op, *ends = a.graph.nodes[ends[0]]
+    if op != "mul" or not on_symbols():
+        return False
+    for k, other in (ends, ends[::-1]):
+        if a.graph.nodes[k][:2] == ("const", 0.0):
+            require(is_finite(Symbol(a.graph, other)))
+            return True
+    return False
 
 
 def sub(a: Any, b: Any) -> Any:
     if not is_symbol(b):
-        return a - b if not is_symbol(a) else a if b == 0.0 else _made("add", a, -b)
-    minus_b = _negated(b)
+        return a - b if not is_symbol(a) else add(a, -b)
+    finite, minus_b = b.graph.finite, _negated(b)
     if minus_b is not None:
         return add(a, minus_b)
     if not is_symbol(a):
-        return neg(b) if a == 0.0 else _made("sub", a, b)
+        return neg(b) if a == 0.0 and (finite or not _is_zero(a)) else _made("sub", a, b)
+    if not finite:
+        return add(a, 0.0) if _vanishes(b) else _made("sub", a, b)
     if a.at == b.at:
         return 0.0
     minus_a = _negated(a)
@@ -302,75 +304,63 @@ def mul(a: Any, b: Any) -> Any:
         a, b = b, a
     minus_a = _negated(a)
     if not is_symbol(b):
-        if b == 0.0:
+        if b == 0.0 and a.graph.finite:
             return 0.0
         if b == 1.0:
             return a
         if minus_a is not None:
             return mul(minus_a, -b)
-        return neg(a) if b == -1.0 else neg(_made("mul", a, -b)) if b < 0.0 else _made("mul", a, b)
+        negative = math.copysign(1.0, b) < 0.0
+        return neg(a) if b == -1.0 else neg(_made("mul", a, -b)) if negative else _made("mul", a, b)
     minus_b = _negated(b)
     if minus_a is not None:
         return mul(minus_a, minus_b) if minus_b is not None else neg(mul(minus_a, b))
     return neg(mul(a, minus_b)) if minus_b is not None else _made("mul", a, b)
 
 
-def _over_zero(a: float, b: float) -> float:
-    """As machine code has it, not an error: infinite, or nan."""
-    return math.nan if a == 0.0 or a != a else math.copysign(math.inf, a) * math.copysign(1.0, b)
-
-
 def div(a: Any, b: Any) -> Any:
     if not is_symbol(b):
         if not is_symbol(a):
-            return a / b if b else _over_zero(a, b)
+            return a / b if b else value("div", a, b)  # as machine code has it, not an error
         return a if b == 1.0 else neg(a) if b == -1.0 else _made("div", a, b)
     minus_b = _negated(b)
     if minus_b is not None:
         return neg(div(a, minus_b))
     if not is_symbol(a):
-        return 0.0 if a == 0.0 else _made("div", a, b)
+        return 0.0 if a == 0.0 and b.graph.finite else _made("div", a, b)
     minus_a = _negated(a)
     return neg(div(minus_a, b)) if minus_a is not None else _made("div", a, b)
 
 
-def power(a: Any, n: int) -> Any:
-    if n < 0:
-        return div(1.0, power(a, -n))
-    result, square = 1.0, a
-    while n:
-        if n & 1:
-            result = mul(result, square)
-        n >>= 1
-        square = mul(square, square) if n else square
-    return result
-
-
 def unary(op: str, a: Any) -> Any:
     if not is_symbol(a):
-        return FOLDED[op](a)
+        return value(op, a)
     inner = _negated(a)
     if inner is not None:
-        if op in ("cos", "abs"):
+        if op in EVEN:
             return unary(op, inner)
-        if op in ("sin", "tan", "asin", "tanh"):
+        if op in ODD:
             return neg(unary(op, inner))
     return _made(op, a)
 
 
 def binary(op: str, a: Any, b: Any) -> Any:
-    """atan2, min or max."""
-    return _made(op, a, b) if is_symbol(a) or is_symbol(b) else FOLDED[op](a, b)
+    """An operation of `operations.BINARY`."""
+    return _made(op, a, b) if is_symbol(a) or is_symbol(b) else value(op, a, b)
 
 
-def remainder(a: Any, b: Any) -> Any:
-    """a - b floor(a / b)."""
-    return sub(a, mul(b, unary("floor", div(a, b))))
+def relation(op: str, a: Any, b: Any) -> Any:
+    """lt, le or eq of two numbers: a condition, or True or False where both are known."""
+    return compare(op, a, b) if is_symbol(a) or is_symbol(b) else bool(VALUES[op](a, b))
 
 
 def compare(op: str, a: Any, b: Any) -> Any:
     made = _made(op, a, b)
     return Condition(made.graph, made.at)
+
+
+def is_finite(x: Any) -> Any:
+    return relation("le", unary("abs", x), LARGEST)
 
 
 def both(a: Any, b: Any) -> Any:
@@ -387,6 +377,13 @@ def invert(a: Any) -> Any:
         return not a
     made = _made("not", a)
     return Condition(made.graph, made.at)
+
+
+def differ(a: Any, b: Any) -> Any:
+    """Whether one condition holds and the other does not."""
+    if any(not isinstance(x, (Condition, bool, np.bool_)) for x in (a, b)):
+        raise UntraceableError(f"a condition is compared with what is none{caller()}: choose with where()")
+    return invert(both(invert(both(a, invert(b))), invert(both(invert(a), b))))
 
 
 def where(condition: Any, a: Any, b: Any) -> Any:

@@ -38,7 +38,7 @@ def traced(f: Callable[..., Any], *shapes: Shape, name: str = "f") -> Traced:
     those. The flag: what f relies on, such as that np.linalg.solve has a solution. Raises UntraceableError with the
     file and line that asks what a symbol can not know, and ArgumentError, naming f `name`, for other outputs.
     """
-    graph, arguments = Graph(), []
+    graph, arguments = Graph(finite=False), []
     for k, shape in enumerate(shapes, start=1):
         x = symbol_array([graph.load(k, j) for j in range(math.prod(shape))], shape)
         x.setflags(write=False)

@@ -22,7 +22,11 @@ OPERATIONS = {
     "or": lambda a, b: a or b,
     "not": lambda a: not a,
     "where": lambda c, a, b: a if c else b,
-    **{name: getattr(math, name) for name in ("sin", "cos", "tan", "asin", "acos", "exp", "tanh")},
+    "copysign": math.copysign,
+    "rint": lambda a: math.copysign(round(a), a) if math.isfinite(a) else a,
+    **{name: getattr(math, name) for name in ("sin", "cos", "tan", "asin", "acos", "exp", "tanh", "sinh")},
+    **{name: getattr(math, name) for name in ("cosh", "asinh", "acosh", "atanh", "expm1", "log1p", "exp2", "log2")},
+    **{name: getattr(math, name) for name in ("log10", "cbrt", "hypot", "pow", "fmod", "remainder")},
 }
 
 
@@ -32,7 +36,7 @@ def evaluate(graph, outputs, arrays):
     for at in graph.needed(outputs):
         op, *args = graph.nodes[at]
         if op == "const":
-            values[at] = args[0]
+            values[at] = math.nan if args[0] == "nan" else args[0]
         elif op == "load":
             values[at] = arrays[args[0]][args[1]]
         else:

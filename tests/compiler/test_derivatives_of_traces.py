@@ -13,10 +13,25 @@ from geomctrl import models
 from geomctrl.compiler.catalogue import CATALOGUE
 from geomctrl.compiler.kernel_traces import structure, trace
 from geomctrl.tracing.derivatives import RULES, loads, pullback, tangents
-from geomctrl.tracing.symbols import COMMUTATIVE, FOLDED, Graph, binary, compare, unary, where
+from geomctrl.tracing.operations import BINARY, UNARY
+from geomctrl.tracing.symbols import COMMUTATIVE, Graph, binary, compare, unary, where
 
 ARITHMETIC = {"add": operator.add, "sub": operator.sub, "mul": operator.mul, "div": operator.truediv}
-POINTS = {"asin": 0.3, "acos": 0.3, "log": 1.7, "sqrt": 1.7, "abs": -0.8}
+POINTS = {"asin": 0.3, "acos": 0.3, "log": 1.7, "sqrt": 1.7, "abs": -0.8, "acosh": 1.7, "fmod": 1.7, "remainder": 1.7}
+EXACT = {
+    "neg": operator.neg,
+    "abs": abs,
+    "min": min,
+    "max": max,
+    "floor": mpmath.floor,
+    "rint": mpmath.nint,
+    "pow": mpmath.power,
+    "exp2": lambda a: 2**a,
+    "log2": lambda a: mpmath.log(a, 2),
+    "copysign": lambda a, b: abs(a) if b >= 0 else -abs(a),
+    "fmod": lambda a, b: a - b * (mpmath.floor(abs(a / b)) * mpmath.sign(a / b)),
+    "remainder": lambda a, b: a - b * mpmath.nint(a / b),
+}
 
 
 def applied(op, *args):
@@ -28,9 +43,7 @@ def applied(op, *args):
 def exact(op, *args):
     if op in ARITHMETIC:
         return ARITHMETIC[op](*args)
-    if op in ("neg", "abs", "min", "max"):
-        return {"neg": operator.neg, "abs": abs, "min": min, "max": max}[op](*args)
-    return getattr(mpmath, op)(*args)
+    return (EXACT.get(op) or getattr(mpmath, op))(*args)
 
 
 @pytest.mark.parametrize("op", [*RULES, "smaller"])
@@ -67,7 +80,7 @@ def value(graph, x, at):
 
 
 def test_no_operation_is_forgotten():
-    assert set(RULES) == {*ARITHMETIC, "neg", *FOLDED}
+    assert set(RULES) == {*ARITHMETIC, "neg", *UNARY, *BINARY}
     assert set(RULES) >= COMMUTATIVE - {"eq", "and", "or"}
 
 

@@ -16,7 +16,7 @@ from geomctrl.compiler.kernel_traces import structure, trace
 from geomctrl.errors import ArgumentError, NameNotFoundError
 from geomctrl.testing import random_robot
 from geomctrl.tracing.backends import ptx
-from geomctrl.tracing.symbols import Graph, binary, unary, where
+from geomctrl.tracing.symbols import Graph, binary, invert, unary, where
 from geomctrl.tracing.traces import Trace
 
 KINDS = ["free", "revolute", "prismatic", "helical", "cylindrical", "planar", "spherical"]
@@ -209,7 +209,7 @@ def operations():
         binary("min", x, y),
         binary("max", x, y),
         where(x < y, x, 3.0 * y),
-        where((x <= y) & ~(x < 0.0), y, x),
+        where((x <= y) & invert(x < 0.0), y, x),
         binary("atan2", y, x),
         -x - 2.0,
         abs(x) / (2.0 + y * y),

@@ -13,18 +13,14 @@ from geomctrl.control.contracts import Command, Controller
 from geomctrl.errors import ArgumentError
 from geomctrl.mechanism.configuration import random_configuration
 from geomctrl.robot import Robot
-from geomctrl.tracing.arrays import SymbolArray, has_symbols, require, requirements, symbol_array
+from geomctrl.tracing.arrays import SymbolArray, has_symbols, requirements, symbol_array
 from geomctrl.tracing.branches import joined
 from geomctrl.tracing.code_identity import raised_in
 from geomctrl.tracing.patched_numpy import numpy_on_symbols
 from geomctrl.tracing.symbols import (
     Condition,
     Graph,
-    Symbol,
     UntraceableError,
-    compare,
-    invert,
-    operands,
     where,
 )
 from geomctrl.tracing.tracer import finished
@@ -48,7 +44,7 @@ def require_compilable_size(owner: str, numbers: int) -> None:
 
 def traced(controller: Controller, robot: Robot, z0: np.ndarray | None) -> tuple[Trace, dict[str, tuple[int, ...]]]:
     """The law's trace, inputs t, q, v and z, and the shapes of its outputs by name."""
-    graph, lengths = Graph(), [1, robot.nq, robot.nv, *([] if z0 is None else [z0.size])]
+    graph, lengths = Graph(finite=False), [1, robot.nq, robot.nv, *([] if z0 is None else [z0.size])]
     t, q, v, *z = (symbol_array([graph.load(k + 1, j) for j in range(n)], (n,)) for k, n in enumerate(lengths))
     for x in (q, v, *z):
         x.setflags(write=False)  # as in a loop
@@ -59,12 +55,11 @@ def traced(controller: Controller, robot: Robot, z0: np.ndarray | None) -> tuple
     states, rates = (set(), set()) if z0 is None else ({z0.shape}, _rate_shapes(controller, z0))
 
     def called() -> dict[str, Any]:
-        command = named(twin, lambda: twin(t[0], q, v, state))
+        command = named(twin, lambda: twin(t.item(), q, v, state))
         return outputs_of(controller, command, robot.nv, rates, states)
 
     with twins.used(), requirements() as required, numpy_on_symbols(space):
         outputs = joined(called, twins.reset)
-        require_divisors(graph, [])
     arrays = [np.asarray(y, object) for y in outputs.values()]
     trace = finished(graph, [(n,) for n in lengths], arrays, required)
     if trace is None:
@@ -77,23 +72,6 @@ def _rate_shapes(controller: Any, z0: np.ndarray) -> set[tuple[int, ...]]:
     group = getattr(controller, "group", None)
     dim = z0.size if group is None else group.dim
     return {(dim,), *([z0.shape] if z0.size == dim else [])}
-
-
-def require_divisors(graph: Graph, of_time: list[bool | None]) -> None:
-    """Require that no function of time alone that divides is zero: t is a Python float, by which Python raises then.
-
-    Terms of robots look before they divide. of_time: for each node that was seen so far, whether time is in it, None
-    where the state is too; array 0 of the graph's loads holds constants, array 1 the time.
-    """
-    nodes = graph.nodes
-    for at in range(len(of_time), len(nodes)):
-        node = nodes[at]
-        ends = operands(node)
-        kinds = [of_time[x] for x in ends]
-        state = node[0] == "load" and node[1] > 1
-        of_time.append(None if state or None in kinds else node[:2] == ("load", 1) or any(kinds))
-        if node[0] == "div" and of_time[ends[1]] and not any(at in made for made in graph.of_terms):
-            require(invert(compare("eq", Symbol(graph, ends[1]), 0.0)))
 
 
 def named(whose: Any, call: Callable[[], Any]) -> Any:

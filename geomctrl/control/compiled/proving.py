@@ -32,6 +32,7 @@ from geomctrl.tracing.backends.batches import Batch
 from geomctrl.tracing.backends.llvm import module
 from geomctrl.tracing.branches import joined
 from geomctrl.tracing.derivatives import loads, pullback, tangents
+from geomctrl.tracing.fusion import fused
 from geomctrl.tracing.patched_numpy import numpy_on_symbols
 from geomctrl.tracing.symbols import Condition, Graph, UntraceableError, both, where
 from geomctrl.tracing.traces import Trace
@@ -136,11 +137,12 @@ class TracedClosedLoop:
     def _loaded(self, trace: Trace, kind: str, names: list[str]) -> list[int]:
         """The addresses of a trace's code, made or from disk."""
         widths = [1] if kind == "one" else [host.lanes()]
+        trace = fused(trace)
         nodes = [(at, trace.graph.nodes[at]) for at in trace.graph.needed(trace.ends)]  # a graph grows, these stay
         words = (nodes, trace.outputs, trace.inputs, kind, cache.version(), host.lanes())
         key = hashlib.sha256(repr(words).encode()).hexdigest()
         if key not in self._calls:
-            code = cache.kept(key, lambda: host.object_code(module(trace, widths, side=host.lanes())))
+            code = cache.kept(key, lambda: host.object_code(module(trace, widths, side=host.lanes(), flags="")))
             self._calls[key] = host.load(code, names)
         return self._calls[key]
 

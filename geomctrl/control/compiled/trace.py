@@ -41,7 +41,7 @@ from geomctrl.tracing.symbols import (
 )
 from geomctrl.tracing.traces import Trace
 
-from .law_trace import OF_STATE, named, outputs_of, require_compilable_size, require_divisors
+from .law_trace import OF_STATE, named, outputs_of, require_compilable_size
 from .loop_twins import twins_of
 from .twins import Twins
 
@@ -114,11 +114,10 @@ class _Tracing:
 
     def __init__(self, loop: Any, watchers: Sequence[Any], strict: bool, constant: bool):
         self.loop, self.watchers, self.strict = loop, watchers, strict
-        self.graph = Graph()
+        self.graph = Graph(finite=False)
         self.twins = Twins(lambda k: self.graph.load(NUMBERS, k), constant=constant)
         self.memory: list[Remembered] = []
         self.renewed: list[tuple[Any, int]] = []  # what becomes of the memory: (symbol, place)
-        self.of_time: list[bool | None] = []  # of nodes: whether time is in them, None where the state is too
         self.size = 0
 
     def traced(self) -> TracedLoop:
@@ -221,9 +220,7 @@ class _Tracing:
 
     def _joined(self, call: Callable[[], Any], reset: Callable[[], Any] | None = None) -> Any:
         """What user's code returns, for all ways through it."""
-        found = joined(call, reset or self.twins.reset)
-        self._divide()
-        return found
+        return joined(call, reset or self.twins.reset)
 
     def _asked(self, state: tuple) -> dict[str, Any]:
         """What the law returns, by name."""
@@ -232,9 +229,6 @@ class _Tracing:
         return outputs_of(
             self.controller, command, loop.inputs, loop.rate_shapes, loop.next_shapes if loop.hold else ()
         )
-
-    def _divide(self) -> None:
-        require_divisors(self.graph, self.of_time)
 
     def _held(self, column: Column) -> SymbolArray:
         return symbol_array([self.graph.load(HELD, column.first + k) for k in range(column.size)], column.shape)

@@ -7,10 +7,11 @@ from typing import NamedTuple
 
 import numpy as np
 
+from geomctrl.tracing.operations import LIBRARY
 from geomctrl.tracing.traces import Trace
 
 OPERATORS = {"add": "+", "sub": "-", "mul": "*", "div": "/", "lt": "<", "le": "<=", "eq": "==", "and": "&&", "or": "||"}
-LIBRARY = ("sqrt", "sin", "cos", "tan", "asin", "acos", "exp", "log", "tanh", "floor", "atan2")
+FUNCTIONS = ("sqrt", "sin", "cos", "floor", "rint", "copysign", *LIBRARY)
 
 
 class Parameter(NamedTuple):
@@ -202,6 +203,6 @@ class _Writer:
             return f"{x[0]} ? {x[1]} : {x[2]}"
         if op == "abs":
             return f"fabs{self.suffix}({x[0]})"
-        if op in LIBRARY:
+        if op in FUNCTIONS:
             return f"{op}{self.suffix}({', '.join(x)})"
         return f"{'!' if op == 'not' else '-'}{x[0]}"

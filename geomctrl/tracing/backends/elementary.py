@@ -5,13 +5,14 @@ Sine and cosine are a polynomial after Cody and Waite's reduction, an ulp accura
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import NamedTuple
 
+from geomctrl.tracing.operations import LIBRARY
 from geomctrl.tracing.polynomials import COSINE, HALF_PI, REDUCIBLE, SINE
+from geomctrl.tracing.traces import Trace
 
 from .ir import Function, Vector
-
-LIBRARY = {"tan": 1, "asin": 1, "acos": 1, "exp": 1, "log": 1, "tanh": 1, "atan2": 2}  # of libm: number of arguments
 
 
 def sin_cos(vector: Vector) -> str:
@@ -27,7 +28,7 @@ def sin_cos(vector: Vector) -> str:
     s1, c1 = reduced_sin_cos(f, "%x", WAVE)
     f.do("br label %done")
     f.lines.append("slow:")
-    s2, c2 = f.call(f"sin{vector.width}", "%x"), f.call(f"cos{vector.width}", "%x")
+    s2, c2 = f.call(f"sin_{vector.width}", "%x"), f.call(f"cos_{vector.width}", "%x")
     if vector.width > 1:  # a lane has its number whatever the others ask for
         s4, c4 = reduced_sin_cos(f, "%x", WAVE)
         s2 = f.let(f"select {vector.bool} {near}, {t} {s4}, {t} {s2}")
@@ -76,6 +77,8 @@ def reduced_sin_cos(f: Function, x: str, wave: Wave) -> tuple[str, str]:
     s0 = f.let(f"select {vector.bool} {odd}, {t} {cosine}, {t} {sine}")
     c0 = f.let(f"select {vector.bool} {odd}, {t} {sine}, {t} {cosine}")
     s1 = f.let(f"select {vector.bool} {bit(2, quadrant)}, {t} {f.operation('fneg', s0)}, {t} {s0}")
+    zero = f.let(f"fcmp oeq {t} {x}, {c(0.0)}")
+    s1 = f.let(f"select {vector.bool} {zero}, {t} {x}, {t} {s1}")  # the sine of -0.0 is -0.0
     next_one = f.let(f"add {whole} {quadrant}, {number(1)}")
     c1 = f.let(f"select {vector.bool} {bit(2, next_one)}, {t} {f.operation('fneg', c0)}, {t} {c0}")
     return s1, c1
@@ -116,9 +119,10 @@ def _polynomial(f: Function, coefficients: tuple[float, ...], x: str) -> str:
     return y
 
 
-def library(widths: list[int]) -> str:
-    """libm's functions, lane by lane."""
-    functions = {"sin": 1, "cos": 1, **LIBRARY}
+def library(widths: Iterable[int], traces: Iterable[Trace]) -> str:
+    """libm's functions that the traces need, lane by lane."""
+    used = {node[0] for trace in traces for node in trace.graph.nodes}
+    functions = {"sin": 1, "cos": 1, **{name: n for name, n in LIBRARY.items() if name in used}}
     lines = ['!0 = !{!"branch_weights", i32 100000, i32 1}', "declare void @llvm.memset.p0.i64(ptr, i8, i64, i1)"]
     for name, n in functions.items():
         lines.append(f"declare double @{name}({', '.join(['double'] * n)}) nounwind")
@@ -126,6 +130,7 @@ def library(widths: list[int]) -> str:
         v = Vector(width)
         for intrinsic in ("sqrt", "fabs", "rint", "floor"):
             lines.append(f"declare {v.type} @llvm.{intrinsic}.{v.suffix}({v.type})")
+        lines.append(f"declare {v.type} @llvm.copysign.{v.suffix}({v.type}, {v.type})")
         if width > 1:
             lines.append(f"declare i1 @llvm.vector.reduce.and.v{width}i1({v.bool})")
         for name, n in functions.items():
@@ -142,6 +147,6 @@ def library(widths: list[int]) -> str:
                     result = f.let(f"insertelement {v.type} {result}, double {one}, i64 {lane}")
                 f.do(f"ret {v.type} {result}")
             signature = ", ".join(f"{v.type} {x}" for x in names)
-            lines.append(f"define internal {v.type} @{name}{width}({signature}) noinline cold nounwind {{")
+            lines.append(f"define internal {v.type} @{name}_{width}({signature}) noinline cold nounwind {{")
             lines += [*f.lines, "}"]
     return "\n".join(lines)

@@ -22,7 +22,7 @@ from .ir import FLAGS, Function, Vector
 from .transposition import declarations, transposition
 
 ARITHMETIC = {"add": "fadd", "sub": "fsub", "mul": "fmul", "div": "fdiv", "neg": "fneg"}
-INTRINSICS = {"sqrt": "sqrt", "abs": "fabs", "floor": "floor"}
+INTRINSICS = {"sqrt": "sqrt", "abs": "fabs", "floor": "floor", "rint": "rint", "copysign": "copysign"}
 COMPARISON = {"lt": "olt", "le": "ole", "eq": "oeq"}
 CONDITIONS = {*COMPARISON, "and", "or", "not"}
 
@@ -38,7 +38,7 @@ def module(trace: Trace, widths: Iterable[int], name: str = "f", *, side: int = 
     widths = sorted(set(widths))
     kinds = sorted({*widths, *(max(width, side) for width in widths)})
     parts = [
-        library(kinds),
+        library(kinds, [trace]),
         *(sin_cos(Vector(width)) for width in kinds),
         *(waves(Vector(width)) for width in kinds),
     ]
@@ -136,7 +136,7 @@ class Line(Function):
         if op in ("min", "max"):  # as Python's: the second where it is smaller (larger), else the first
             less = self.let(f"fcmp {'olt' if op == 'min' else 'ogt'} {v.type} {ends[1]}, {ends[0]}")
             return self.let(f"select {v.bool} {less}, {v.type} {ends[1]}, {v.type} {ends[0]}")
-        return self.call(f"{op}{v.width}", *ends)
+        return self.call(f"{op}_{v.width}", *ends)
 
 
 class Stretch(Line):

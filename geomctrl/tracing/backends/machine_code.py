@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import hashlib
 
+from geomctrl.tracing.fusion import fused
 from geomctrl.tracing.traces import Trace
 
 from . import cache, host
-from .ir import FLAGS
 from .llvm import module
 
 # Up to here a function compiles in about two seconds, and many states in a row are fetched as fast as computed.
@@ -16,16 +16,16 @@ MAX_OPERATIONS = 70_000
 
 def address_of_one(trace: Trace) -> int:
     """Of the code for one state, `bool one(model, x, ys)`."""
-    return _addresses(trace, "one", FLAGS)[0]
+    return _addresses(trace, "one")[0]
 
 
-def addresses_of_many(trace: Trace, flags: str = FLAGS) -> list[int]:
-    """Of the code for many states and of its work memory's size, see `batches.Batch`; flags: see `llvm.module`."""
-    return _addresses(trace, "many", flags)
+def addresses_of_many(trace: Trace) -> list[int]:
+    """Of the code for many states and of its work memory's size, see `batches.Batch`."""
+    return _addresses(trace, "many")
 
 
-def _addresses(trace: Trace, kind: str, flags: str) -> list[int]:
-    lanes = host.lanes()
+def _addresses(trace: Trace, kind: str) -> list[int]:
+    lanes, trace = host.lanes(), fused(trace)
     words = (
         trace.graph.nodes,
         trace.outputs,
@@ -35,9 +35,8 @@ def _addresses(trace: Trace, kind: str, flags: str) -> list[int]:
         cache.version(),
         lanes,
         kind,
-        flags,
     )
     key = hashlib.sha256(repr(words).encode()).hexdigest()
     widths = [1] if kind == "one" else [lanes]
-    code = cache.kept(key, lambda: host.object_code(module(trace, widths, side=lanes, flags=flags)))
+    code = cache.kept(key, lambda: host.object_code(module(trace, widths, side=lanes, flags="")))
     return host.load(code, cache.ENTRY_NAMES[kind])

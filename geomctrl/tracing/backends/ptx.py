@@ -31,6 +31,7 @@ from collections.abc import Iterable
 
 from geomctrl.arguments import count
 from geomctrl.errors import ArgumentError
+from geomctrl.tracing.operations import LIBRARY
 from geomctrl.tracing.polynomials import REDUCIBLE
 from geomctrl.tracing.registers import steps
 from geomctrl.tracing.symbols import operands
@@ -38,7 +39,7 @@ from geomctrl.tracing.traces import Trace
 
 from . import host
 from .angles import reduced
-from .elementary import LIBRARY, WAVE, Wave, reduced_sin_cos
+from .elementary import WAVE, Wave, reduced_sin_cos
 from .ir import Vector
 from .llvm import CONDITIONS, Line
 

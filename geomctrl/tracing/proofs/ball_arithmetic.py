@@ -51,6 +51,21 @@ class Arithmetic:
             "acos": lambda a: self.hull(a[1].acos(), a[0].acos()) if self.within_one(a) else None,
             "tan": self.tangent,
             "atan2": self.angle,
+            "hypot": lambda a, b: self.operations["sqrt"](self.both("add", self.power(a, 2), self.power(b, 2))),
+            "rint": lambda a: (self.nearest(a[0]), self.nearest(a[1])),
+            "cosh": lambda a: self.increasing(self.arb.cosh)(self.absolute(a)),
+            "exp2": self.increasing(lambda x: self.arb(2) ** x),
+            "cbrt": self.increasing(self.cube_root),
+            **{op: self.increasing(getattr(self.arb, op)) for op in ("sinh", "asinh", "expm1")},
+            "log1p": self.increasing(self.arb.log1p, lambda a: a[0] > -1),
+            "log2": self.increasing(lambda x: x.log() / self.arb(2).log(), lambda a: a[0] > 0),
+            "log10": self.increasing(lambda x: x.log() / self.arb(10).log(), lambda a: a[0] > 0),
+            "acosh": self.increasing(self.arb.acosh, lambda a: a[0] >= 1),
+            "atanh": self.increasing(self.arb.atanh, lambda a: a[0] > -1 and a[1] < 1),
+            "copysign": self.with_sign,
+            "pow": self.raised,
+            "fmod": lambda a, b: self.remainder(a, b, self.cut),
+            "remainder": lambda a, b: self.remainder(a, b, self.nearest),
         }
 
     def precision(self) -> Any:
@@ -70,6 +85,51 @@ class Arithmetic:
         for x in xs[1:]:
             lo, hi = _least(lo, x.lower()), _most(hi, x.upper())
         return lo, hi
+
+    def both(self, op: str, a: Ends, b: Ends) -> Any:
+        return None if a is None or b is None else self.operations[op](a, b)
+
+    def increasing(self, function: Any, domain: Callable[[Any], Any] = lambda a: True) -> Callable[..., Ends]:
+        return lambda a: self.hull(function(a[0]), function(a[1])) if domain(a) else None
+
+    def cube_root(self, x: Any) -> Any:
+        return x.root(3) if x >= 0 else -(-x).root(3)
+
+    def nearest(self, x: Any) -> Any:
+        """A whole number at most 1 / 2 away; where it is not known which, an arb that holds both."""
+        down = (x + self.one / 2).floor()
+        return down - 1 if down - x == self.one / 2 and not (down / 2).is_integer() else down
+
+    def cut(self, x: Any) -> Any:
+        return x.floor() if x >= 0 else x.ceil()
+
+    def with_sign(self, a: Any, b: Any) -> Ends:
+        size = self.absolute(a)
+        if b[0] > 0:
+            return size
+        return (-size[1], -size[0]) if b[1] < 0 else (-size[1], size[1])
+
+    def raised(self, a: Any, b: Any) -> Ends:
+        """A power: of whole numbers a product, else of what is not negative."""
+        n = b[0]
+        if n == b[1] and n.is_integer() and 1 <= abs(n) <= 64:
+            n = int(float(n))
+            power = self.power(a, abs(n))
+            return power if n > 0 or power is None else self.quotient((self.one, self.one), power)
+        if not (a[0] > 0 or (a[0] >= 0 and b[0] > 0)):
+            return None
+        return self.hull(*(self.zero if x == 0 else x**y for x in a for y in b))
+
+    def remainder(self, a: Any, b: Any, whole: Any) -> Ends:
+        """a - b n, n the whole number made of a / b; within b, or half of it, where n is not known."""
+        ratio = self.quotient(a, b)
+        if ratio is None:
+            return None
+        first, last = whole(ratio[0]), whole(ratio[1])
+        if first.is_exact() and first == last:
+            return self.both("sub", a, self.product(b, (first, first)))
+        size = self.absolute(b)[1]
+        return -size, size
 
     def product(self, a: Any, b: Any) -> Ends:
         zero = self.zero

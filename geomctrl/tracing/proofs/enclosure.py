@@ -25,7 +25,7 @@ from geomctrl.tracing.fusion import fused
 from geomctrl.tracing.symbols import Graph, both, where
 from geomctrl.tracing.traces import Trace
 
-from . import intervals
+from . import interval_functions, intervals
 from .intervals import ENTIRE, INF, Interval, Truth, point
 
 Input = tuple[int, int]  # the number of an input array, an index in it
@@ -43,13 +43,19 @@ TOTAL: dict[str, Callable[..., Any]] = {
     "cos": intervals.cosine,
     "exp": intervals.exponential,
     "tanh": intervals.hyperbolic_tangent,
+    "cosh": interval_functions.hyperbolic_cosine,
+    "exp2": interval_functions.two_to_the,
+    "hypot": interval_functions.hypotenuse,
+    **{op: interval_functions.increasing(op) for op in ("sinh", "asinh", "expm1", "cbrt")},
     "lt": intervals.is_less,
     "le": intervals.is_at_most,
     "eq": intervals.is_equal,
     "and": intervals.conjunction,
     "not": intervals.negation,
 }
-PARTIAL: dict[str, Callable[..., Any]] = {  # -> (interval, whether the function is defined and continuous there)
+PARTIAL: dict[str, Callable[..., Any]] = {
+    # -> (interval, whether the function is defined and continuous there), then, if that is no longer the same, whether
+    # it is defined
     "div": intervals.over,
     "sqrt": intervals.root,
     "tan": intervals.tangent,
@@ -58,8 +64,19 @@ PARTIAL: dict[str, Callable[..., Any]] = {  # -> (interval, whether the function
     "acos": intervals.arccosine,
     "atan2": intervals.angle,
     "floor": intervals.whole,
+    "rint": interval_functions.nearest,
+    "copysign": interval_functions.with_sign,
+    "pow": interval_functions.raised,
+    "fmod": interval_functions.cut_remainder,
+    "remainder": interval_functions.nearest_remainder,
+    **{op: interval_functions.increasing(op, lambda a: intervals.less(0.0, a.lo)) for op in ("log2", "log10")},
+    "log1p": interval_functions.increasing("log1p", lambda a: intervals.less(-1.0, a.lo)),
+    "acosh": interval_functions.increasing("acosh", lambda a: intervals.at_most(1.0, a.lo)),
+    "atanh": interval_functions.increasing(
+        "atanh", lambda a: both(intervals.less(-1.0, a.lo), intervals.less(a.hi, 1.0))
+    ),
 }
-JUMPS = {"atan2", "floor"}  # of these, which are defined everywhere
+JUMPS = {"atan2", "floor", "rint", "copysign"}  # of these, which are defined everywhere
 
 
 class Enclosed(NamedTuple):
@@ -104,8 +121,9 @@ class Evaluation:
         values = [x.value for x in args]
         defined, smooth = _all(x.defined for x in args), _all(x.smooth for x in args)
         if op in PARTIAL:
-            value, continuous = PARTIAL[op](*values)
-            return Enclosed(value, defined if op in JUMPS else both(defined, continuous), both(smooth, continuous))
+            value, continuous, *exists = PARTIAL[op](*values)
+            exists = exists[0] if exists else True if op in JUMPS else continuous
+            return Enclosed(value, both(defined, exists), both(smooth, continuous))
         if op == "mul":
             value = self._product(at, *rest)
         elif op in ("lt", "le", "eq") and rest[0] == rest[1]:
@@ -232,4 +250,4 @@ def compiled(trace: Trace, numbers: np.ndarray) -> Batch:
     """
     _require_arithmetic()
     trace = fused(trace)
-    return Batch(numbers, addresses_of_many(trace, flags=""), len(trace.outputs))
+    return Batch(numbers, addresses_of_many(trace), len(trace.outputs))

@@ -16,13 +16,13 @@ from collections.abc import Mapping, Sequence
 from fractions import Fraction
 from typing import Any
 
-from geomctrl.tracing.symbols import FOLDED, Graph
+from geomctrl.tracing.operations import BINARY, ODD, UNARY
+from geomctrl.tracing.symbols import Graph
 
 from .substitution import COMPARED, applied
 
 PRIME = 2**521 - 1
 TRIALS = 2
-ODD = {"sin", "tan", "asin", "tanh"}
 
 Residue = int
 
@@ -52,7 +52,7 @@ def chance(graph: Graph, pairs: Sequence[tuple[Any, Any]]) -> float:
     degree: dict[int, int] = {}
     for at in graph.needed(ends):
         op, *rest = graph.nodes[at]
-        degree[at] = 2 if op in ("load", "const") or op in FOLDED else sum(degree[x] for x in rest)
+        degree[at] = 2 if op in ("load", "const") or op in UNARY or op in BINARY else sum(degree[x] for x in rest)
     worst = max((degree[a] + degree[b] for a, b in zip(ends[::2], ends[1::2])), default=1)
     return TRIALS * (math.log10(worst) - math.log10(PRIME)) + math.log10(max(len(pairs), 1))
 

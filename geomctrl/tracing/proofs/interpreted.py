@@ -14,12 +14,13 @@ from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
 from geomctrl.tracing.backends.batches import Batch
+from geomctrl.tracing.operations import VALUES
 from geomctrl.tracing.symbols import Graph, both, where
 from geomctrl.tracing.traces import Trace
 
@@ -98,7 +99,7 @@ class Program:
                 values = np.empty((self.rows, len(range(states)[block])))
                 self._start(values, inputs[:, block], [[math.nan if x == "nan" else x] for x in self.constants])
                 for op, rows, operands in self.groups:
-                    values[rows] = NUMBERS[op](*(values[k] for k in operands))
+                    values[rows] = VALUES[op](*(values[k] for k in operands))
                 found[block] = values[self.ends].T
         return found
 
@@ -157,21 +158,10 @@ def on_intervals(op: str, count: int) -> Batch:
         ends = [where(yes, x, where(no, y, math.nan)) for x, y in ((a.lo, b.lo), (a.hi, b.hi))]
     else:
         if op in PARTIAL:
-            value, defined = PARTIAL[op](*numbers)
-            known = both(known, defined)
+            value, continuous, *_ = PARTIAL[op](*numbers)
+            known = both(known, continuous)
         else:
             value = intervals.square(*numbers) if op == "square" else TOTAL[op](*numbers)
         ends = [where(known, x, math.nan) for x in (value.lo, value.hi)]
     at = tuple(graph.operand(x) for x in ends)
     return compiled(Trace(graph, (2,) * count, at, (2,), None), np.empty(0))
-
-
-# --- numbers -----------------------------------------------------------------------------------------------------
-
-NUMBERS: dict[str, Callable[..., Any]] = {
-    "add": np.add, "sub": np.subtract, "neg": np.negative, "mul": np.multiply, "div": np.divide, "square": np.square,
-    "abs": np.abs, "sqrt": np.sqrt, "sin": np.sin, "cos": np.cos, "tan": np.tan, "tanh": np.tanh, "exp": np.exp,
-    "log": np.log, "asin": np.arcsin, "acos": np.arccos, "atan2": np.arctan2, "min": np.minimum, "max": np.maximum,
-    "lt": np.less, "le": np.less_equal, "eq": np.equal, "and": np.logical_and, "or": np.logical_or,
-    "not": np.logical_not, "where": np.where, "floor": np.floor,
-}  # fmt: skip

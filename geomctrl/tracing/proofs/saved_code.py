@@ -78,9 +78,20 @@ class Code:
             base, n = self.powers[at]
             return self.arithmetic.power(values[base], n), continuous
         value = self.arithmetic.operations[op](*args)
-        if op == "floor":
+        if op in ("floor", "rint"):
             return value, continuous and value is not None and bool(value[0] == value[1])
+        if op in ("copysign", "pow", "fmod", "remainder"):
+            return value, continuous and self._smooth(op, *args)
         return value, continuous and (op != "atan2" or continuous_angle(*args))
+
+    def _smooth(self, op: str, a: Any, b: Any) -> bool:
+        if op == "copysign":
+            return bool(b[0] > 0 or b[1] < 0)
+        if op == "pow":
+            return bool(a[0] > 0) or bool(b[0] == b[1] and b[0].is_integer() and b[0] >= 1)
+        ratio = self.arithmetic.quotient(a, b)
+        whole = self.arithmetic.cut if op == "fmod" else self.arithmetic.nearest
+        return ratio is not None and bool(whole(ratio[0]) == whole(ratio[1]))
 
     def _input(self, place: tuple[int, int], box: Sequence[Ends]) -> Ends:
         return box[self.column[place]] if place in self.column else self.arithmetic.point(float(self.numbers[place[1]]))
@@ -170,7 +181,29 @@ class Code:
             "exp": (lambda y, a: y,),
             "log": (lambda y, a: over(one, a),),
             "tanh": (lambda y, a: do["sub"](one, square(y)),),
-            "floor": (lambda y, a: self.arithmetic.point(0.0),),
+            **{op: (lambda y, a: self.arithmetic.point(0.0),) for op in ("floor", "rint")},
+            "sinh": (lambda y, a: do["cosh"](a),),
+            "cosh": (lambda y, a: do["sinh"](a),),
+            "asinh": (lambda y, a: over(one, do["sqrt"](do["add"](one, square(a)))),),
+            "acosh": (lambda y, a: over(one, do["sqrt"](do["sub"](square(a), one))),),
+            "atanh": (lambda y, a: over(one, do["sub"](one, square(a))),),
+            "expm1": (lambda y, a: do["add"](y, one),),
+            "log1p": (lambda y, a: over(one, do["add"](one, a)),),
+            "exp2": (lambda y, a: do["mul"](y, do["log"](self.arithmetic.point(2.0))),),
+            "log2": (lambda y, a: over(one, do["mul"](a, do["log"](self.arithmetic.point(2.0)))),),
+            "log10": (lambda y, a: over(one, do["mul"](a, do["log"](self.arithmetic.point(10.0)))),),
+            "cbrt": (lambda y, a: over(one, do["mul"](self.arithmetic.point(3.0), square(y))),),
+            "hypot": (lambda y, a, b: over(a, y), lambda y, a, b: over(b, y)),
+            "pow": (
+                lambda y, a, b: _both(do["mul"], b, do["pow"](a, do["sub"](b, one))),
+                lambda y, a, b: _both(do["mul"], y, do["log"](a)),
+            ),
+            "copysign": (
+                lambda y, a, b: do["copysign"](one, do["mul"](a, b)),
+                lambda y, a, b: self.arithmetic.point(0.0),
+            ),
+            "fmod": (lambda y, a, b: one, lambda y, a, b: over(_both(do["sub"], y, a), b)),
+            "remainder": (lambda y, a, b: one, lambda y, a, b: over(_both(do["sub"], y, a), b)),
             "abs": (lambda y, a: do["sub"](self._share(a[0] >= 0, a[1] <= 0), self._share(a[1] <= 0, a[0] >= 0)),),
             "min": (lambda y, a, b: first_smaller(a, b), lambda y, a, b: first_smaller(b, a)),
             "max": (lambda y, a, b: first_smaller(b, a), lambda y, a, b: first_smaller(a, b)),

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from geomctrl.tracing import symbols
+from geomctrl.tracing.operations import BINARY
 from geomctrl.tracing.symbols import Condition, Graph, Symbol
 
 COMPARED: dict[str, Callable[[Any, Any], bool]] = {
@@ -46,7 +47,7 @@ def applied(op: str, a: list[Any]) -> Any:
         return symbols.invert(a[0])
     if op == "where":
         return symbols.where(*a)
-    if op in ("min", "max", "atan2"):
+    if op in BINARY:
         return symbols.binary(op, *a)
     if op in ("add", "sub", "mul", "div", "neg"):
         return getattr(symbols, op)(*a)

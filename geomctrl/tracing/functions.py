@@ -1,0 +1,373 @@
+"""The table of numpy's and math's functions that trace: which arguments each takes, and what it computes.
+
+An entry of NUMPY is a Python function: its parameters are the arguments and keywords that trace, and any other is
+refused with its name. An entry of NATIVE is a function of numpy that only moves entries, or computes with their
+operators alone, and that runs as it stands on arrays of symbols; its text says which arguments it takes. Elementwise
+functions are in `arrays`, those of math in `patched_numpy`. Whatever is in no table is refused.
+"""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import math
+from collections.abc import Callable
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+
+from . import arrays, linear_algebra
+from .arrays import SymbolArray
+from .operators import rounded
+from .requirements import require
+from .symbols import (
+    Condition,
+    UntraceableError,
+    both,
+    caller,
+    div,
+    invert,
+    is_finite,
+    is_symbol,
+    relation,
+    unary,
+    where,
+)
+
+Elementwise = Callable[..., Any]
+
+
+def entries(x: Any) -> np.ndarray:
+    """x as a plain array of Python's numbers, symbols and conditions."""
+    if hasattr(x, "graph"):
+        out = np.empty((), object)
+        out[()] = x
+        return out
+    out = np.asarray(x)
+    return out if out.dtype == object else out.astype(object)
+
+
+def _each(function: Elementwise, *arrays: Any) -> Any:
+    return np.frompyfunc(function, len(arrays), 1)(*map(entries, arrays))
+
+
+def _fold(ufunc: np.ufunc, a: Any, axis: Any, keepdims: Any) -> Any:
+    return ufunc.reduce(symbolic(a), axis=axis, keepdims=bool(keepdims))
+
+
+def symbolic(x: Any) -> Any:
+    """The entries of x as an array that numpy's elementwise functions of symbols are done on."""
+    return entries(x).view(SymbolArray)
+
+
+def _refused(message: str) -> Any:
+    raise UntraceableError(f"{message}{caller()}")
+
+
+# --- choices -----------------------------------------------------------------------------------------------------
+
+
+def where_(condition: Any, x: Any = None, y: Any = None, /) -> Any:
+    if x is None or y is None:
+        _refused("np.where of a condition alone asks where it holds: give both values")
+    return _each(where, condition, x, y)
+
+
+def clip(a: Any, a_min: Any = None, a_max: Any = None, *, min: Any = None, max: Any = None) -> Any:
+    low, high = (a_min if min is None else min), (a_max if max is None else max)
+    a = symbolic(a) if low is None else np.maximum(symbolic(a), low)
+    return a if high is None else np.minimum(a, high)
+
+
+def select(condlist: Any, choicelist: Any, default: Any = 0.0) -> Any:
+    if len(condlist) != len(choicelist):
+        raise ValueError("list of cases must be same length as list of conditions")
+    for condition, choice in reversed(list(zip(condlist, choicelist))):
+        default = where_(condition, choice, default)
+    return default
+
+
+def interp(x: Any, xp: Any, fp: Any, left: Any = None, right: Any = None) -> Any:
+    """Piecewise linear interpolation, piece by piece."""
+    x, xp, fp = symbolic(x), entries(xp).ravel().tolist(), entries(fp).ravel().tolist()
+    if any(map(is_symbol, xp)) or not all(a < b for a, b in pairwise(xp)):
+        _refused("np.interp traces where xp is known and increases")
+    if len(xp) != len(fp) or not xp or not all(math.isfinite(y) for y in (*xp, *fp) if not is_symbol(y)):
+        _refused("np.interp traces where xp and fp are as long as each other, and finite")
+    value: Any = entries(fp[0] if left is None else left)
+    for k in range(len(xp) - 1):
+        slope = div(fp[k + 1] - fp[k], xp[k + 1] - xp[k])
+        value = where_(x >= xp[k], slope * (x - xp[k]) + fp[k], value)
+    value = where_(x >= xp[-1], fp[-1], value)
+    value = value if right is None else where_(x > xp[-1], right, value)
+    return where_(np.isnan(x), x, value)
+
+
+def nan_to_num(x: Any, copy: bool = True, nan: Any = 0.0, posinf: Any = None, neginf: Any = None) -> Any:
+    x, largest = symbolic(x), float(np.finfo(float).max)
+    x = where_(np.isnan(x), nan, x)
+    x = where_(_each(lambda y: relation("eq", y, math.inf), x), largest if posinf is None else posinf, x)
+    return where_(_each(lambda y: relation("eq", y, -math.inf), x), -largest if neginf is None else neginf, x)
+
+
+def isclose(a: Any, b: Any, rtol: Any = 1e-5, atol: Any = 1e-8) -> Any:
+    def close(x: Any, y: Any) -> Any:
+        near = relation("le", unary("abs", x - y), atol + rtol * unary("abs", y))
+        return invert(both(invert(both(near, is_finite(y))), invert(relation("eq", x, y))))
+
+    return _each(close, a, b)
+
+
+def _all(conditions: Any) -> Any:
+    return functools.reduce(both, entries(conditions).ravel().tolist(), True)
+
+
+# --- sums and extremes -------------------------------------------------------------------------------------------
+
+
+def _sum(a: Any, axis: Any = None, keepdims: Any = False) -> Any:
+    a = entries(a)
+    return np.add.reduce(_numbers(a), axis=axis, keepdims=bool(keepdims))
+
+
+def _numbers(a: np.ndarray) -> np.ndarray:
+    """Conditions as 0 and 1."""
+    return np.frompyfunc(lambda x: where(x, 1.0, 0.0) if isinstance(x, Condition) else x, 1, 1)(a)
+
+
+def mean(a: Any, axis: Any = None, keepdims: Any = False) -> Any:
+    a = entries(a)
+    total = symbolic(_sum(a, axis, keepdims))
+    return np.divide(total, float(a.size // max(total.size, 1)))
+
+
+def var(a: Any, axis: Any = None, ddof: Any = 0, keepdims: Any = False) -> Any:
+    a = symbolic(a)
+    off = a - symbolic(mean(a, axis, True))
+    total = symbolic(_sum(off * off, axis, keepdims))
+    return np.divide(total, float(a.size // max(total.size, 1) - ddof))
+
+
+def std(a: Any, axis: Any = None, ddof: Any = 0, keepdims: Any = False) -> Any:
+    return np.sqrt(symbolic(var(a, axis, ddof, keepdims)))
+
+
+def average(a: Any, axis: Any = None, weights: Any = None) -> Any:
+    if weights is None:
+        return mean(a, axis)
+    if np.shape(weights) != np.shape(a):
+        _refused("np.average traces where the weights have the array's shape")
+    return np.divide(symbolic(_sum(symbolic(a) * weights, axis)), symbolic(_sum(weights, axis)))
+
+
+def amax(a: Any, axis: Any = None, keepdims: Any = False) -> Any:
+    return _fold(np.maximum, a, axis, keepdims)
+
+
+def amin(a: Any, axis: Any = None, keepdims: Any = False) -> Any:
+    return _fold(np.minimum, a, axis, keepdims)
+
+
+def ptp(a: Any, axis: Any = None, keepdims: Any = False) -> Any:
+    return amax(a, axis, keepdims) - amin(a, axis, keepdims)
+
+
+def sort(a: Any) -> Any:
+    """Of one axis, nan last, by exchanges of neighbours."""
+    x = entries(a).tolist()
+    if np.ndim(a) != 1 or len(x) > MAX_SORTED:
+        _refused(f"np.sort traces for one axis of at most {MAX_SORTED} numbers")
+    for last in range(len(x) - 1, 0, -1):
+        for k in range(last):
+            a, b = x[k], x[k + 1]
+            first_is_nan = both(invert(relation("eq", a, a)), relation("eq", b, b))
+            swap = invert(both(invert(relation("lt", b, a)), invert(first_is_nan)))
+            x[k], x[k + 1] = where(swap, b, a), where(swap, a, b)
+    return np.array(x, object)
+
+
+def median(a: Any) -> Any:
+    x, n = sort(entries(a).ravel()), np.size(a)
+    middle = x[n // 2] if n % 2 else mean(x[n // 2 - 1 : n // 2 + 1])
+    return where(relation("eq", x[-1], x[-1]), middle, x[-1])
+
+
+MAX_SORTED = 16
+
+
+def trapezoid(y: Any, x: Any = None, dx: Any = 1.0, axis: int = -1) -> Any:
+    y = np.moveaxis(entries(y), axis, -1)
+    d = symbolic(dx if x is None else np.diff(entries(x)))
+    return symbolic(d * (y[..., 1:] + y[..., :-1]) / 2.0).sum(axis=-1)
+
+
+def gradient(f: Any, *spacing: Any) -> Any:
+    f, h = symbolic(f), spacing[0] if spacing else 1.0
+    if f.ndim != 1 or len(spacing) > 1 or np.ndim(h):
+        _refused("np.gradient traces in one dimension, with one spacing")
+    inner = (f[2:] - f[:-2]) / (2.0 * h)
+    return np.concatenate([(f[1:2] - f[:1]) / h, inner, (f[-1:] - f[-2:-1]) / h])
+
+
+def unwrap(p: Any, discont: Any = None, axis: int = -1, *, period: Any = 2.0 * np.pi) -> Any:
+    p = np.moveaxis(symbolic(p), axis, -1)
+    steps, half = symbolic(np.diff(p)), period / 2.0
+    turned = np.mod(steps + half, period) - half
+    turned = where_(np.logical_and(symbolic(turned) == -half, steps > 0), half, turned)
+    correction = symbolic(turned) - steps
+    limit = half if discont is None else max(discont, half)
+    correction = symbolic(where_(np.abs(steps) < limit, 0.0, correction))
+    return np.moveaxis(np.concatenate([p[..., :1], p[..., 1:] + np.cumsum(correction, axis=-1)], axis=-1), -1, axis)
+
+
+def linspace(start: Any, stop: Any, num: int = 50, endpoint: bool = True, *, axis: int = 0) -> Any:
+    start, stop = symbolic(start), symbolic(stop)
+    step = np.divide(symbolic(stop - start), float(max(num - bool(endpoint), 1)))
+    rows = [start + float(k) * symbolic(step) for k in range(num)]
+    if endpoint and num > 1:
+        rows[-1] = stop + np.zeros(np.shape(start))
+    return np.stack([symbolic(x) for x in rows], axis)
+
+
+# --- linear algebra ----------------------------------------------------------------------------------------------
+
+
+def norm(x: Any, ord: Any = None, axis: Any = None, keepdims: bool = False) -> Any:
+    x = symbolic(x)
+    vector = (axis is not None and np.ndim(axis) == 0) or (axis is None and x.ndim == 1)
+    if ord is None or (ord == 2 and vector) or ord == "fro":
+        if axis is None and not keepdims:
+            x = x.ravel()
+        return np.sqrt(symbolic(np.square(x).sum(axis=axis, keepdims=keepdims)))
+    if vector and ord in (1, math.inf, -math.inf):
+        ufunc = np.add if ord == 1 else np.maximum if ord > 0 else np.minimum
+        return ufunc.reduce(np.abs(x), axis=axis, keepdims=keepdims)
+    return _refused(f"np.linalg.norm with ord={ord!r:.20} does not trace")
+
+
+def _with_result(function: Callable[..., Any]) -> Callable[..., Any]:
+    """A function of numpy that raises where what this one computes is not finite."""
+
+    @functools.wraps(function)
+    def result(*args: Any, **kwargs: Any) -> Any:
+        found = function(*args, **kwargs)
+        for x in found.ravel().tolist():
+            require(is_finite(x))
+        return found
+
+    return result
+
+
+NUMPY: dict[Any, Callable[..., Any]] = {
+    np.where: where_,
+    np.clip: clip,
+    np.select: select,
+    np.interp: interp,
+    np.nan_to_num: nan_to_num,
+    np.isclose: isclose,
+    np.allclose: lambda a, b, rtol=1e-5, atol=1e-8: _all(isclose(a, b, rtol, atol)),
+    np.array_equal: lambda a1, a2: (
+        np.shape(a1) == np.shape(a2) and _all(_each(lambda x, y: relation("eq", x, y), a1, a2))
+    ),
+    np.sum: _sum,
+    np.prod: lambda a, axis=None, keepdims=False: np.multiply.reduce(
+        _numbers(entries(a)), axis=axis, keepdims=keepdims
+    ),
+    np.mean: mean,
+    np.var: var,
+    np.std: std,
+    np.average: average,
+    np.max: amax,
+    np.min: amin,
+    np.ptp: ptp,
+    np.sort: sort,
+    np.median: median,
+    np.any: lambda a, axis=None, keepdims=False: _fold(np.logical_or, a, axis, keepdims),
+    np.all: lambda a, axis=None, keepdims=False: _fold(np.logical_and, a, axis, keepdims),
+    np.cumsum: lambda a, axis=None: np.add.accumulate(
+        entries(a).ravel() if axis is None else entries(a), axis=0 if axis is None else axis
+    ),
+    np.cumprod: lambda a, axis=None: np.multiply.accumulate(
+        entries(a).ravel() if axis is None else entries(a), axis=0 if axis is None else axis
+    ),
+    np.zeros_like: lambda a, shape=None: np.zeros(np.shape(a) if shape is None else shape).astype(object),
+    np.ones_like: lambda a, shape=None: np.ones(np.shape(a) if shape is None else shape).astype(object),
+    np.empty_like: lambda a, shape=None: np.zeros(np.shape(a) if shape is None else shape).astype(object),
+    np.full_like: lambda a, fill_value, shape=None: _each(
+        lambda x, _: x, fill_value, np.zeros(np.shape(a) if shape is None else shape)
+    ),
+    np.gradient: gradient,
+    np.unwrap: unwrap,
+    np.linspace: linspace,
+    np.round: lambda a, decimals=0: np.frompyfunc(lambda x: rounded(x, decimals), 1, 1)(entries(a)),
+    np.real: lambda val: entries(val),
+    np.linalg.solve: _with_result(linear_algebra.solve),
+    np.linalg.inv: _with_result(linear_algebra.inverse),
+    np.linalg.pinv: _with_result(linear_algebra.pseudo_inverse),
+    np.linalg.cholesky: _with_result(linear_algebra.cholesky),
+    np.linalg.eigvalsh: _with_result(linear_algebra.symmetric_eigenvalues),
+    np.linalg.det: linear_algebra.determinant,
+    np.linalg.norm: norm,
+}
+NUMPY |= {np.around: NUMPY[np.round], np.amax: NUMPY[np.max], np.amin: NUMPY[np.min]}
+NUMPY[getattr(np, "trapezoid" if hasattr(np, "trapezoid") else "trapz")] = trapezoid
+
+
+NATIVE = """
+shape(a) size(a) ndim(a) ravel(a) copy(a) transpose(a,axes=None) atleast_1d(*arys) atleast_2d(*arys) atleast_3d(*arys)
+reshape(a,/,shape=None,order="C",*,newshape=None) squeeze(a,axis=None) expand_dims(a,axis) swapaxes(a,axis1,axis2)
+moveaxis(a,source,destination) flip(m,axis=None) fliplr(m) flipud(m) rot90(m,k=1,axes=(0,1)) triu(m,k=0) tril(m,k=0)
+stack(arrays,axis=0) concatenate(arrays,/,axis=0) vstack(tup) hstack(tup) dstack(tup) column_stack(tup) block(arrays)
+append(arr,values,axis=None) broadcast_to(array,shape) broadcast_arrays(*args) tile(A,reps) repeat(a,repeats,axis=None)
+roll(a,shift,axis=None) diag(v,k=0) diagonal(a,offset=0,axis1=0,axis2=1) trace(a,offset=0,axis1=0,axis2=1)
+split(ary,indices_or_sections,axis=0) array_split(ary,indices_or_sections,axis=0) hsplit(ary,indices_or_sections)
+vsplit(ary,indices_or_sections) insert(arr,obj,values,axis=None) delete(arr,obj,axis=None) take(a,indices,axis=None)
+fill_diagonal(a,val) inner(a,b,/) outer(a,b) dot(a,b) vdot(a,b,/) kron(a,b) tensordot(a,b,axes=2)
+cross(a,b,axisa=-1,axisb=-1,axisc=-1,axis=None) diff(a,n=1,axis=-1) convolve(a,v,mode="full")
+correlate(a,v,mode="valid") polyval(p,x) meshgrid(*xi,indexing="xy") einsum(*operands,optimize=False)
+result_type(*arrays_and_dtypes) iscomplexobj(x) isrealobj(x)
+"""
+
+
+class Row:
+    """A function that traces: the arguments that it takes, and what it computes."""
+
+    def __init__(self, function: Any, name: str, signature: inspect.Signature, meaning: Callable[..., Any]):
+        self.function, self.name, self.signature, self.meaning = function, name, signature, meaning
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        given = {key: x for key, x in kwargs.items() if not _says_nothing(key, x)}
+        try:
+            self.signature.bind(*args, **given)
+        except TypeError as error:
+            raise UntraceableError(f"{self.name}{self.signature} traces{caller()}: {error}") from None
+        return self.meaning(*args, **given)
+
+
+def _says_nothing(key: str, x: Any) -> bool:
+    """Whether a keyword says what holds without it: `out=None`, say, or that numbers are doubles."""
+    return x is None or x is np._NoValue or (key == "dtype" and x in (float, np.float64))
+
+
+def _rows() -> dict[Any, Row]:
+    rows = {f: Row(f, _name(f), inspect.signature(meaning), meaning) for f, meaning in NUMPY.items()}
+    for text in NATIVE.split():
+        name, parameters = text[:-1].split("(", 1)
+        function = getattr(np, name)
+        rows[function] = Row(
+            function, _name(function), inspect.signature(eval(f"lambda {parameters}: None")), _code(function)
+        )
+    return rows
+
+
+def _code(function: Any) -> Any:
+    """numpy's own code, which does not ask its arguments again what they make of it."""
+    return getattr(function, "_implementation", function)
+
+
+def _name(function: Any) -> str:
+    return f"{function.__module__}.{function.__name__}".replace("numpy", "np").replace("._core", "")
+
+
+arrays.ROWS.update(_rows())

@@ -1,0 +1,239 @@
+"""Python's operators on symbols, and what a symbol never becomes: text, a key, a whole number, bytes.
+
+What the rest of the package computes with symbols goes through the functions of `symbols`; the operators here are for a
+user's code. Where Python's own floats raise, a division by zero say, they require that this does not happen.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from .requirements import require
+from .symbols import (
+    Condition,
+    Symbol,
+    add,
+    as_python,
+    binary,
+    both,
+    compare,
+    differ,
+    div,
+    invert,
+    is_finite,
+    is_number,
+    is_python,
+    is_symbol,
+    mul,
+    neg,
+    relation,
+    sub,
+    unary,
+    where,
+)
+from .untraceable import UntraceableError, caller
+
+POWERS = 4  # powers up to this are products: as near to the exact power as the C library's
+
+
+def power(a: Any, n: int) -> Any:
+    """a^n for a whole number n."""
+    if is_symbol(a) and not a.graph.finite and n not in (-1, *range(POWERS + 1)):
+        return binary("pow", a, n)
+    if n < 0:
+        return div(1.0, power(a, -n))
+    result, square = 1.0, a
+    while n:
+        if n & 1:
+            result = mul(result, square)
+        n >>= 1
+        square = mul(square, square) if n else square
+    return result
+
+
+def raised(a: Any, b: Any) -> Any:
+    """a ** b of two numbers."""
+    if is_symbol(b) or not is_symbol(a):
+        return binary("pow", a, b)
+    if abs(b) <= 64 and b == int(b):
+        return power(a, int(b))
+    if b == 0.5:
+        root = unary("sqrt", add(a, 0.0))  # the power of -0.0 is 0.0
+        return root if a.graph.finite else where(compare("eq", a, -math.inf), math.inf, root)
+    return binary("pow", a, b)
+
+
+def truncated(x: Any) -> Any:
+    """x without its digits after the point."""
+    return binary("copysign", unary("floor", unary("abs", x)), x)
+
+
+def modulo(a: Any, b: Any) -> Any:
+    """a % b as Python and numpy compute it, with the sign of b: exact, where a - b floor(a / b) is not."""
+    r = binary("fmod", a, b)
+    turned = where(differ(relation("lt", b, 0.0), relation("lt", r, 0.0)), add(r, b), r)
+    return where(relation("eq", r, 0.0), binary("copysign", 0.0, b), turned)
+
+
+def floor_divided(a: Any, b: Any) -> Any:
+    """a // b as Python and numpy compute it, from the exact remainder."""
+    r = binary("fmod", a, b)
+    quotient = div(sub(a, r), b)
+    turned = both(differ(relation("lt", b, 0.0), relation("lt", r, 0.0)), invert(relation("eq", r, 0.0)))
+    quotient = where(turned, sub(quotient, 1.0), quotient)
+    whole = unary("floor", quotient)
+    whole = where(relation("lt", 0.5, sub(quotient, whole)), add(whole, 1.0), whole)
+    whole = where(relation("eq", quotient, 0.0), binary("copysign", 0.0, div(a, b)), whole)
+    return where(relation("eq", b, 0.0), div(a, b), whole)
+
+
+def rounded(x: Any, digits: int = 0) -> Any:
+    """x to so many digits after the point, as numpy rounds."""
+    if not digits:
+        return unary("rint", x)
+    scale = 10.0 ** abs(digits)
+    return div(unary("rint", mul(x, scale)), scale) if digits > 0 else mul(unary("rint", div(x, scale)), scale)
+
+
+def _nonzero(a: Any, b: Any) -> None:
+    require(invert(relation("eq", b, 0.0)))
+
+
+def _real_and_finite(a: Any, b: Any) -> None:
+    """Python's own power raises where it overflows, and is complex below zero."""
+    if is_symbol(b) or b not in (0, 1):
+        require(is_finite(raised(a, b)))
+
+
+def _operator(operation: Any, partial: Any = None, swapped: bool = False) -> Any:
+    """A method of Symbol. partial: requires what Python's own floats need for not to raise."""
+
+    def method(self: Symbol, other: Any) -> Any:
+        if not is_number(other):
+            return NotImplemented
+        other = float(other) if type(other) is bool else other
+        a, b = (other, self) if swapped else (self, other)
+        if not (self.python and is_python(other)):
+            return operation(a, b)
+        if partial is not None:
+            partial(a, b)
+        return as_python(operation(a, b))
+
+    return method
+
+
+def _relation(op: str, swapped: bool = False) -> Any:
+    def method(self: Symbol, other: Any) -> Any:
+        if not is_number(other):
+            return NotImplemented
+        made = compare(op, other, self) if swapped else compare(op, self, other)
+        made.python = self.python and is_python(other)
+        return made
+
+    return method
+
+
+def _whole(op: str, x: Symbol) -> Any:
+    """A whole number of Python: there is none for nan and infinity."""
+    require(is_finite(x))
+    return as_python(add(unary(op, x), 0.0))  # there is no -0 among them
+
+
+for _name, _operation, _partial in (
+    ("add", add, None), ("sub", sub, None), ("mul", mul, None), ("truediv", div, _nonzero),
+    ("mod", modulo, _nonzero), ("floordiv", floor_divided, _nonzero), ("pow", raised, _real_and_finite),
+):  # fmt: skip
+    setattr(Symbol, f"__{_name}__", _operator(_operation, _partial))
+    setattr(Symbol, f"__r{_name}__", _operator(_operation, _partial, swapped=True))
+for _name, _op, _swapped in (("lt", "lt", 0), ("le", "le", 0), ("gt", "lt", 1), ("ge", "le", 1), ("eq", "eq", 0)):
+    setattr(Symbol, f"__{_name}__", _relation(_op, bool(_swapped)))
+
+
+def _not_equal(self: Symbol, other: Any) -> Any:
+    return invert(compare("eq", self, other)) if is_number(other) else NotImplemented
+
+
+def _of_one(operation: Any) -> Any:
+    return lambda self: as_python(operation(self)) if self.python else operation(self)
+
+
+def _round(self: Symbol, digits: Any = None) -> Any:
+    if digits is None:
+        return _whole("rint", self)
+    if self.python:
+        raise UntraceableError(f"round(x, {digits!r:.20}) of a float does not trace{caller()}: np.round does")
+    return rounded(self, digits)
+
+
+def _trunc(self: Symbol) -> Any:
+    require(is_finite(self))
+    return as_python(add(truncated(self), 0.0))
+
+
+def _times(self: Condition, other: Any) -> Any:
+    """A condition as 0 or 1 in a product, or in a sum with `_plus`."""
+    return where(self, 1.0, 0.0) * other if is_number(other) else NotImplemented
+
+
+def _plus(self: Condition, other: Any) -> Any:
+    return where(self, 1.0, 0.0) + other if is_number(other) else NotImplemented
+
+
+_METHODS = {
+    "__ne__": _not_equal,
+    "__neg__": _of_one(neg),
+    "__pos__": lambda self: self,
+    "__abs__": _of_one(lambda x: unary("abs", x)),
+    "__round__": _round,
+    "__floor__": lambda self: _whole("floor", self),
+    "__ceil__": lambda self: sub(0.0, _whole("floor", neg(self))),
+    "__trunc__": _trunc,
+}
+for _name, _method in _METHODS.items():
+    setattr(Symbol, _name, _method)
+for _name, _method in {"mul": _times, "rmul": _times, "add": _plus, "radd": _plus}.items():
+    setattr(Condition, f"__{_name}__", _method)
+
+
+# --- leaks -------------------------------------------------------------------------------------------------------
+
+LEAKS = {
+    "__hash__": "is a key of a dict or set",
+    "__str__": "is written as text",
+    "__repr__": "is written as text",
+    "__format__": "is written as text",
+    "__bytes__": "is used as bytes",
+    "__buffer__": "is used as bytes",
+    "__int__": "is used as a whole number",
+    "__index__": "is used as a whole number",
+    "__complex__": "is used as a complex number",
+    "__reduce_ex__": "is stored",
+    "__getstate__": "is stored",
+    "is_integer": "is asked whether it is whole",
+    "hex": "is written as text",
+    "as_integer_ratio": "is used as a fraction",
+    "tobytes": "is used as bytes",
+}
+
+
+def leak(what: str, how: str) -> Any:
+    """A method that refuses: its answer would be a number's, which is not known while a law is traced."""
+
+    def refused(self: Any, *_: Any, **__: Any) -> Any:
+        raise UntraceableError(f"{what} {how}{caller()}: it is not known while a kernel or law is traced")
+
+    return refused
+
+
+for _kind, _what in ((Symbol, "a symbol"), (Condition, "a condition")):
+    for _name, _how in LEAKS.items():
+        setattr(_kind, _name, leak(_what, _how))
+_HINT = "is used as a number{}: it is not known while a kernel or law is traced; functions of numpy and math trace"
+
+
+def _no_number(self: Any) -> Any:
+    raise UntraceableError(f"a symbol {_HINT.format(caller())}, those of scipy do not")
+
+
+Symbol.__float__ = Condition.__float__ = _no_number  # pyright: ignore[reportAttributeAccessIssue]

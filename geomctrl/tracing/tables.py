@@ -1,0 +1,120 @@
+"""scipy's piecewise polynomials and tables with known knots, on symbols.
+
+`PPoly` (with `CubicSpline`, `PchipInterpolator`, `Akima1DInterpolator`) and a linear `interp1d` call compiled code of
+scipy that takes numbers only. While a law is traced they choose the piece by comparison and evaluate its polynomial.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+
+from .arrays import SymbolArray, has_symbols, symbol_array
+from .functions import entries
+from .operators import modulo
+from .requirements import require
+from .symbols import UntraceableError, both, caller, invert, is_symbol, relation, where
+
+MAX_CHOICES = 4096  # of a coefficient among the pieces
+
+
+@contextmanager
+def scipy_on_symbols() -> Iterator[None]:
+    """Inside, tables of scipy take symbols; numbers they take as ever, in this and in other threads."""
+    module = sys.modules.get("scipy.interpolate")
+    replaced: list[tuple[type, Any]] = []
+    try:
+        for name, on_symbols in (("PPoly", _polynomials), ("interp1d", _linear)) if module else ():
+            kind = getattr(module, name)
+            replaced.append((kind, vars(kind).get("__call__")))
+            kind.__call__ = _either(kind.__call__, on_symbols)
+        yield
+    finally:
+        for kind, original in replaced:
+            if original is None:
+                del kind.__call__
+            else:
+                kind.__call__ = original
+
+
+def _either(original: Callable[..., Any], on_symbols: Callable[..., Any]) -> Callable[..., Any]:
+    def call(self: Any, x: Any, *args: Any, **kwargs: Any) -> Any:
+        asked = has_symbols(x) or any(map(has_symbols, x if isinstance(x, (list, tuple)) else ()))
+        return (on_symbols if asked else original)(self, x, *args, **kwargs)
+
+    return call
+
+
+def _polynomials(self: Any, x: Any, nu: int = 0, extrapolate: Any = None) -> Any:
+    extrapolate = self.extrapolate if extrapolate is None else extrapolate
+    knots, c = _knots(self.x), np.asarray(self.c)
+    if nu < 0 or np.iscomplexobj(c) or self.axis != 0:
+        raise UntraceableError(f"integrals, complex numbers and axes of {type(self).__name__} do not trace{caller()}")
+    return _over(x, lambda y: _piece(y, knots, c, nu, extrapolate), c.shape[2:])
+
+
+def _linear(self: Any, x: Any) -> Any:
+    if getattr(self, "_kind", "linear") != "linear" or np.ndim(self.y) != 1:
+        raise UntraceableError(f"an interp1d that is not linear, or of several axes, does not trace{caller()}")
+    knots, y = _knots(self.x), np.asarray(self.y, float)
+    c = np.array([np.diff(y) / np.diff(knots), y[:-1]])
+
+    def value(x: Any) -> Any:
+        found = _piece(x, knots, c, 0, True)
+        if isinstance(self.fill_value, str):  # "extrapolate"
+            return found
+        below, above = relation("lt", x, knots[0]), relation("lt", knots[-1], x)
+        if self.bounds_error:  # scipy raises
+            require(both(invert(below), invert(above)))
+            return found
+        low, high = (float(np.ravel(z)[0]) for z in (self._fill_value_below, self._fill_value_above))
+        return [where(above, high, where(below, low, found[0]))]
+
+    return _over(x, value, ())
+
+
+def _knots(x: Any) -> list[float]:
+    if has_symbols(x) and any(map(is_symbol, np.ravel(x).tolist())):
+        raise UntraceableError(f"a table whose knots are symbols does not trace{caller()}")
+    knots = np.asarray(x, float).tolist()
+    if not all(a < b for a, b in pairwise(knots)):
+        raise UntraceableError(f"a table whose knots do not increase does not trace{caller()}")
+    return knots
+
+
+def _over(x: Any, value: Callable[[Any], list[Any]], shape: tuple[int, ...]) -> Any:
+    """The values at each entry of x, whose axes come first."""
+    x = entries(x)
+    found = [y for one in x.ravel().tolist() for y in value(one)]
+    return symbol_array(found, (*x.shape, *shape)).view(SymbolArray)
+
+
+def _piece(x: Any, knots: list[float], c: np.ndarray, nu: int, extrapolate: Any) -> list[Any]:
+    """The polynomials of the piece that x lies in, or their derivatives of order nu: scipy's sum of powers."""
+    order, pieces = c.shape[:2]
+    c = c.reshape(order, pieces, -1)
+    if c.size > MAX_CHOICES:
+        raise UntraceableError(f"a table of {c.size} coefficients does not trace{caller()}: at most {MAX_CHOICES}")
+    if extrapolate == "periodic":
+        x, extrapolate = knots[0] + modulo(x - knots[0], knots[-1] - knots[0]), False
+    start: Any = knots[0]
+    chosen = c[:, 0].astype(object)
+    for k in range(1, pieces):
+        later = relation("le", knots[k], x)
+        start = where(later, knots[k], start)
+        chosen = np.frompyfunc(lambda a, b, later=later: where(later, a, b), 2, 1)(c[:, k].astype(object), chosen)
+    s, found = x - start, [0.0] * c.shape[2]
+    power: Any = 1.0
+    for p in range(nu, order):
+        factor = float(np.prod(np.arange(p - nu + 1, p + 1))) if nu else 1.0
+        found = [y + a * power * factor for y, a in zip(found, chosen[order - 1 - p].tolist())]
+        power = power * s
+    inside = relation("eq", x, x)
+    if not extrapolate:
+        inside = both(inside, both(relation("le", knots[0], x), relation("le", x, knots[-1])))
+    return [where(inside, y, np.nan) for y in found]

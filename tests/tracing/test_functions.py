@@ -1,0 +1,273 @@
+"""Each function that traces, in each form of its arguments, is what numpy, math and Python compute, over a grid.
+
+Both sides are computed apart: numpy and Python call their own functions on floats; the other side is LLVM's code of the
+trace, for one state and for as many as the processor has lanes. Values agree to 2 ulp, nan is nan, and zeros have the
+same sign. Where Python raises, compiled code has no result.
+"""
+
+import itertools
+import math
+import operator
+
+import numpy as np
+import pytest
+from geomctrl.tracing.proofs.functions import traced
+
+from geomctrl.tracing.backends import cache, host
+from geomctrl.tracing.backends.batches import Batch
+from geomctrl.tracing.backends.llvm import module
+from geomctrl.tracing.elementwise import BINARY, UNARY
+from geomctrl.tracing.fusion import fused
+from geomctrl.tracing.patched_numpy import MATH
+from geomctrl.tracing.symbols import Condition, where
+from geomctrl.tracing.traces import Trace
+
+POSITIVE = [
+    0.0,
+    5e-324,
+    1e-300,
+    1e-12,
+    0.1,
+    0.2,
+    0.3,
+    0.5,
+    0.9999,
+    1.0,
+    1.5,
+    2.0,
+    2.5,
+    3.0,
+    3.7,
+    19.0,
+    22.5,
+    36.9,
+    700.0,
+]
+POSITIVE += [
+    709.9,
+    745.2,
+    1e8 + 0.5,
+    2.0**52 + 0.5,
+    1e12,
+    1e150,
+    1e300,
+    1.7e308,
+    math.pi,
+    0.5 * math.pi,
+    40 * math.pi,
+    math.inf,
+]
+GRID = [*POSITIVE, *(-x for x in POSITIVE), math.nan]
+FEW = [
+    0.0,
+    -0.0,
+    1e-300,
+    0.1,
+    0.2,
+    0.3,
+    -0.7,
+    1.0,
+    -1.0,
+    2.0,
+    2.5,
+    -3.0,
+    1e12,
+    1e200,
+    -1e300,
+    math.inf,
+    -math.inf,
+    math.nan,
+]
+MULTIPLES = [(k * b, b) for b in (0.2, 0.1, 0.001, 1.0 / 3.0, -0.7, 1e-3, 7.0) for k in (*range(-7, 8), 1000, 30001)]
+PAIRS = [*itertools.product(FEW, FEW), *MULTIPLES, *((k, 0.2) for k in (1.0, 3.0, 0.6)), (1e155, -2.0), (3.0, 7.0)]
+CONSTANTS = (0.0, -0.0, 0.2, -1.0, 2.0, 3.0)
+SIGNLESS = {"maximum", "minimum", "fmax", "fmin", "clip"}  # of 0.0 and -0.0 numpy takes either
+
+
+def numbers(x):
+    """Conditions as 0 and 1, on symbols and in numpy."""
+    if isinstance(x, Condition):
+        return where(x, 1.0, 0.0)
+    return (
+        np.where(x, 1.0, 0.0)
+        if np.asarray(x).dtype == bool or any(isinstance(y, (Condition, bool)) for y in np.ravel(x))
+        else x
+    )
+
+
+def outputs(f, rows):
+    """(values, whether there is a result) of the traced f(x) for rows x, the same in one lane and in many."""
+    trace = fused(traced(f, rows.shape[1]))
+    graph, flag = trace.graph, trace.flag
+    good = graph.operand(1.0) if flag is None else graph.node("where", flag, graph.operand(1.0), graph.operand(0.0))
+    trace = Trace(graph, trace.inputs, (*trace.outputs, good), (len(trace.outputs) + 1,), None)
+    found, lanes = [], host.lanes()
+    for width in {1, lanes}:
+        code = host.object_code(module(trace, [width], side=lanes, flags=""))
+        if width > 1:
+            call = Batch(np.zeros(1), host.load(code, cache.ENTRY_NAMES["many"]), len(trace.outputs))
+            found.append(call(np.ascontiguousarray(rows))[0])
+        else:
+            found.append(one_by_one(host.load(code, ["f_one"])[0], rows, len(trace.outputs)))
+    np.testing.assert_array_equal(*found)
+    return found[0][:, :-1], found[0][:, -1] == 1.0
+
+
+def one_by_one(address, rows, n):
+    import ctypes
+
+    run = ctypes.CFUNCTYPE(ctypes.c_bool, *[ctypes.c_void_p] * 3)(address)
+    out, model = np.empty((len(rows), n)), np.zeros(1)
+    for x, y in zip(rows, out):
+        run(model.ctypes.data, x.ctypes.data, (ctypes.c_void_p * 1)(y.ctypes.data))
+    return out
+
+
+def require_same(name, rows, found, expected, ulps=2.0, signs=True):
+    """Raise with the first few differences."""
+    found, expected = np.asarray(found, float), np.asarray(expected, float)
+    same = np.isnan(found) & np.isnan(expected)
+    with np.errstate(all="ignore"):
+        near = np.abs(found - expected) <= ulps * np.spacing(np.abs(expected))
+    same |= (found == expected) | near
+    if signs:
+        same &= np.isnan(expected) | (np.signbit(found) == np.signbit(expected))
+    wrong = np.argwhere(~same)
+    lines = [f"{rows[i].tolist()}, output {k}: {found[i, k]!r}, expected {expected[i, k]!r}" for i, k in wrong[:8]]
+    assert not len(wrong), f"{name}: {len(wrong)} differ\n" + "\n".join(lines)
+
+
+def in_numpy(f, rows):
+    with np.errstate(all="ignore"):
+        return np.array([np.ravel(f(np.array(x))) for x in rows], float)
+
+
+def forms_of(function, arguments):
+    """f(x) with the function's results for all forms of its arguments, one below the other."""
+    if arguments == 1:
+        forms = [lambda x: function(x[0]), lambda x: function(x), lambda x: function(x.reshape(1, 1))]
+    else:
+        forms = [lambda x: function(x[0], x[1]), lambda x: function(x[:1], x[1:]), lambda x: function(x[0], x[1:])]
+        forms += [lambda x: function(x[:1].reshape(1, 1), x[1])]
+        forms += [lambda x, c=c: function(x[:1], c) for c in CONSTANTS]
+        forms += [lambda x, c=c: function(c, x[1]) for c in CONSTANTS]
+        forms += [lambda x, c=c: function(np.array([c, 1.0]), x[1:]) for c in CONSTANTS[:2]]
+    return lambda x: np.concatenate([np.ravel(numbers(form(x))) for form in forms])
+
+
+BOOLEAN = {
+    "logical_not",
+    "invert",
+    "logical_and",
+    "logical_or",
+    "logical_xor",
+    "bitwise_and",
+    "bitwise_or",
+    "bitwise_xor",
+}
+
+
+@pytest.mark.parametrize("name", [*UNARY, *BINARY])
+def test_elementwise_functions(name):
+    ufunc, arguments = getattr(np, name), 1 if name in UNARY else 2
+    rows = np.array(GRID)[:, None] if arguments == 1 else np.array(PAIRS)
+    function = (lambda *xs: ufunc(*(np.greater(x, 0.5) for x in xs))) if name in BOOLEAN else ufunc
+    f = forms_of(function, arguments)
+    found, good = outputs(f, rows)
+    assert good.all()  # numpy raises nowhere
+    require_same(name, rows, found, in_numpy(f, rows), signs=name not in SIGNLESS)
+
+
+def test_clip_takes_its_bounds_in_every_form():
+    def f(x):
+        return np.array([
+            *np.clip(x[:1], x[1], x[2]), np.clip(x[0], a_min=x[1], a_max=x[2]), np.clip(x[0], None, x[2]),
+            *x[:1].clip(x[1], x[2]), *x[:1].clip(min=x[1]), *np.clip(x[:1], x[1:2], None),
+        ])  # fmt: skip
+
+    rows = np.array(list(itertools.product(FEW, repeat=3)))
+    require_same("clip", rows, outputs(f, rows)[0], in_numpy(f, rows), signs=False)
+
+
+ONE = ["sqrt", "sin", "cos", "tan", "asin", "acos", "atan", "sinh", "cosh", "tanh", "asinh", "acosh", "atanh", "exp"]
+ONE += [
+    "expm1",
+    "log",
+    "log1p",
+    "log2",
+    "log10",
+    "exp2",
+    "cbrt",
+    "fabs",
+    "floor",
+    "ceil",
+    "trunc",
+    "degrees",
+    "radians",
+]
+ONE += ["isnan", "isinf", "isfinite"]
+TWO = ["atan2", "pow", "fmod", "copysign", "remainder", "hypot", "log"]
+
+
+def test_every_row_of_math_is_tested():
+    assert {*ONE, *TWO} == {name for name in MATH if hasattr(math, name)}
+
+
+@pytest.mark.parametrize(("name", "arguments"), [*((name, 1) for name in ONE), *((name, 2) for name in TWO)])
+def test_functions_of_math(name, arguments):
+    rows = np.array(GRID)[:, None] if arguments == 1 else np.array(PAIRS)
+    require_as_python(name, lambda x: getattr(math, name)(*(x[k] for k in range(arguments))), rows)
+
+
+def require_as_python(name, f, rows, signs=True):
+    """A result, and the same, where Python has one; none where Python raises. For numbers that are not finite, and
+    results that are not, Python may be asked."""
+    found, good = outputs(lambda x: [numbers(f(x))], rows)
+    kept, expected = [], []
+    for k, x in enumerate(rows):
+        with np.errstate(all="ignore"):
+            try:
+                value = f(x)
+            except (ValueError, OverflowError, ZeroDivisionError):
+                value = None
+        if value is None or isinstance(value, complex):
+            assert not good[k], f"{name}{x.tolist()}: Python raises, compiled code says {found[k]}"
+        elif good[k]:
+            kept.append(k)
+            expected.append([float(value)])
+        else:
+            assert not (np.isfinite(x).all() and math.isfinite(value)), f"{name}{x.tolist()} has no result"
+    require_same(name, rows[kept], found[kept], expected, signs=signs)
+
+
+OPERATORS = {
+    "+": operator.add, "-": operator.sub, "*": operator.mul, "/": operator.truediv, "//": operator.floordiv,
+    "%": operator.mod, "**": operator.pow, "<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge,
+    "==": operator.eq, "!=": operator.ne, "abs": lambda a, b: abs(a), "neg": lambda a, b: -a,
+    "floor": lambda a, b: math.floor(a), "ceil": lambda a, b: math.ceil(a), "trunc": lambda a, b: math.trunc(a),
+    "round": lambda a, b: round(a), "a - a": lambda a, b: a - a + b, "0 a": lambda a, b: 0.0 * a + b,
+    "0 / a": lambda a, b: 0.0 / a, "2 ** b": lambda a, b: 2.0**b, "a ** 2": lambda a, b: a**2,
+    "a ** 3": lambda a, b: a**3, "a ** -1": lambda a, b: a**-1, "a ** -2": lambda a, b: a**-2,
+    "a ** 0.5": lambda a, b: a**0.5,
+    "a ** 7": lambda a, b: a**7, "1 / b": lambda a, b: 1.0 / b, "-(a - b)": lambda a, b: -(a - b),
+    "0 - a": lambda a, b: 0.0 - a,
+    "a + 0": lambda a, b: a + 0.0, "-a - b": lambda a, b: -a - b, "-a + -b": lambda a, b: -a + -b,
+    "sign": lambda a, b: (a > b) * 1.0,
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("kind", ["numpy", "python"])
+@pytest.mark.parametrize("name", OPERATORS)
+def test_operators(name, kind):
+    operation, python = OPERATORS[name], kind == "python"
+    f = (lambda x: operation(x[0].item(), x[1].item())) if python else (lambda x: operation(x[0], x[1]))
+    require_as_python(name, f, np.array(PAIRS), signs=name != "0 a")  # 0 a leaves no sign
+
+
+def test_rounding_to_digits():
+    def f(x):
+        return np.concatenate([np.round(x, k) for k in (0, 2, 5, -2)] + [x.round(3), [round(x[0], 2)], np.around(x, 1)])
+
+    rows = np.array([*GRID, 0.125, 0.375, 2.675, 1.005, -1e-3])[:, None]
+    rows = rows[np.abs(np.nan_to_num(rows[:, 0], posinf=0, neginf=0)) < 1e290]
+    require_same("round", rows, outputs(f, rows)[0], in_numpy(f, rows))

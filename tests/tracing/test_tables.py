@@ -1,0 +1,58 @@
+"""scipy's splines and tables on symbols are what scipy computes on numbers: inside, at knots, outside, for nan."""
+
+import numpy as np
+import pytest
+from scipy.interpolate import Akima1DInterpolator, CubicSpline, PchipInterpolator, PPoly, interp1d
+from test_functions import in_numpy, outputs, require_same
+
+from geomctrl.tracing.untraceable import UntraceableError
+
+X = np.array([-1.0, -0.2, 0.0, 0.7, 2.0, 2.5])
+Y = np.random.default_rng(4).normal(size=(6, 3))
+ROWS = np.array([*X, *np.linspace(-1.7, 3.3, 41), -1e-300, np.nan, np.nextafter(0.7, 0.0), -5.0, 7.0])[:, None]
+TABLES = {
+    "cubic": (CubicSpline(X, Y), {}),
+    "slope": (CubicSpline(X, Y), {"nu": 1}),
+    "third slope": (CubicSpline(X, Y[:, 0]), {"nu": 3}),
+    "clamped, not extrapolated": (CubicSpline(X, Y, bc_type="clamped", extrapolate=False), {}),
+    "periodic": (CubicSpline(X, np.r_[Y[:-1], Y[:1]], bc_type="periodic"), {}),
+    "pchip": (PchipInterpolator(X, Y[:, 1]), {}),
+    "akima": (Akima1DInterpolator(X, Y), {"extrapolate": True}),
+    "polynomials": (PPoly(np.random.default_rng(1).normal(size=(4, 5)), X), {"extrapolate": False}),
+    "linear, extrapolated": (interp1d(X, Y[:, 0], fill_value="extrapolate"), {}),
+    "linear, held": (interp1d(X, Y[:, 0], fill_value=(3.0, -4.0), bounds_error=False), {}),
+}
+
+
+@pytest.mark.parametrize("name", TABLES)
+def test_tables_are_scipys(name):
+    table, keywords = TABLES[name]
+
+    def f(x):
+        return np.concatenate([np.ravel(table(x[0], **keywords)), np.ravel(table(x, **keywords))])
+
+    found, good = outputs(f, ROWS)
+    expected = in_numpy(f, ROWS)
+    assert good.all()
+    np.testing.assert_allclose(found, expected, rtol=1e-12, atol=1e-13 * (1.0 + np.nanmax(np.abs(expected))))
+
+
+def test_outside_its_bounds_a_table_that_raises_has_no_result():
+    table = interp1d(X, Y[:, 0])
+    found, good = outputs(lambda x: table(x), ROWS)
+    inside = (ROWS[:, 0] >= X[0]) & (ROWS[:, 0] <= X[-1])
+    np.testing.assert_array_equal(good | np.isnan(ROWS[:, 0]), inside | np.isnan(ROWS[:, 0]))
+    require_same("interp1d", ROWS[inside], found[inside], table(ROWS[inside]), ulps=64.0, signs=False)
+
+
+@pytest.mark.parametrize("table", [interp1d(X, Y[:, 0], kind="nearest"), CubicSpline(X, Y.T, axis=1)])
+def test_other_tables_are_refused(table):
+    with pytest.raises(UntraceableError, match=r"test_tables\.py, line"):
+        outputs(lambda x: np.ravel(table(x[0])), ROWS[:2])
+
+
+def test_scipy_is_what_it_was():
+    call = PPoly.__call__
+    outputs(lambda x: TABLES["cubic"][0](x[0]), ROWS[:2])
+    assert PPoly.__call__ is call
+    assert "__call__" not in vars(PPoly)
