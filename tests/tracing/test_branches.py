@@ -6,17 +6,12 @@ import math
 import numpy as np
 import pytest
 from compiler.evaluation import evaluate
+from tracing.compiled_functions import traced
 
-from geomctrl.tracing import tracer
 from geomctrl.tracing.arrays import requirements, symbol_array
 from geomctrl.tracing.branches import joined
 from geomctrl.tracing.patched_numpy import numpy_on_symbols
 from geomctrl.tracing.symbols import Condition, Graph, UntraceableError, both
-
-
-def traced(f, n):
-    """The trace of f(x), x an array of n numbers."""
-    return tracer.traced(f, (n,)).trace
 
 
 def law(x):

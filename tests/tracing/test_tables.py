@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 from scipy.interpolate import Akima1DInterpolator, CubicSpline, PchipInterpolator, PPoly, interp1d
-from test_functions import in_numpy, outputs, require_same
+from tracing.compiled_functions import in_numpy, outputs, require_same
 
 from geomctrl.tracing.untraceable import UntraceableError
 
