@@ -32,7 +32,7 @@ from geomctrl.tracing.symbols import UntraceableError
 from .closed_loop import hold_count
 from .compiled.choice import checked_choice, known_trace, say
 from .compiled.machine import SAMPLE, STEP, Machine
-from .compiled.trace import TracedLoop
+from .compiled.traced_loop import TracedLoop
 from .contracts import Controller
 from .measures import Measure, accumulates
 from .monitors import monitor_list
@@ -244,7 +244,9 @@ def _to_end(ways: Sequence[Way], choice: bool | str, threads: int) -> list[Run]:
 
     def go_on(group: list[_Begun]) -> None:
         traced = group[0].traced
-        if traced is not None and len(group) > FEW:
+        laws = {id(ways[x.number].loop.controller) for x in group}
+        shared = traced is not None and bool(traced.law_memory.cells) and len(laws) < len(group)  # one memory for all
+        if traced is not None and len(group) > FEW and not shared:
             side_by_side = _Lanes(traced, [ways[x.number] for x in group], [x.values for x in group], choice, report)
             runs.update(zip((x.number for x in group), side_by_side.to_end()))
         else:

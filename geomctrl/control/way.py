@@ -18,6 +18,7 @@ from numpy.typing import ArrayLike
 from geomctrl.errors import GeomctrlError, IntegrationError, SimulationError, raised_in
 from geomctrl.motion.arguments import step_count
 from geomctrl.robot import Robot
+from geomctrl.tracing.symbols import UntraceableError
 
 from .closed_loop import Loop
 from .compiled.choice import machine_for
@@ -191,7 +192,11 @@ class Way:
         end, first = self.steps_as_it_is(), self.k
         if self.next == SAMPLE or end <= first:
             return False
-        self.enter(machine, 0)
+        try:
+            self.enter(machine, 0)
+        except UntraceableError:  # the law has become something in Python that compiled code does not know
+            self.machine = None
+            return False
         phase, stopped, chunk = STEP, 0, ceil(self.chunk / self.pieces)
         try:
             while self.k < end and not stopped:

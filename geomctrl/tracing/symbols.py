@@ -4,20 +4,16 @@ Arithmetic on a `Symbol` adds a node to its `Graph`. Constants are folded, neutr
 and equal expressions are one node, so that what a kernel computes with a robot's zeros and ones costs nothing later.
 Python's own numbers stay Python's: an operation on two floats is done at once.
 
-A comparison of symbols is a symbol too, a `Condition`. Its truth is asked of `asker`, which `branches` sets to follow
-every way through a function; without one, `if` on it raises `UntraceableError` with the file and line.
+A comparison of symbols is a symbol too, a `Condition`: `if` on it asks `asker`, which `branches` sets, or raises.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable
-from contextvars import ContextVar
+from collections.abc import Iterable
 from typing import Any
 
-from .untraceable import UntraceableError, caller
-
-asker: ContextVar[Callable[[Condition], bool] | None] = ContextVar("asker", default=None)
+from .untraceable import UntraceableError, asker, caller
 
 COMMUTATIVE = {"add", "mul", "min", "max", "eq", "and", "or"}
 FOLDED = {
@@ -209,9 +205,9 @@ class Condition:
         return invert(self)
 
     def __bool__(self):
-        if (ask := asker.get()) is not None:
-            return ask(self)
-        raise UntraceableError(f"a branch depends on a symbol{caller()}: choose with where(condition, a, b)")
+        if (ask := asker.get()) is None:
+            raise UntraceableError(f"a branch depends on a symbol{caller()}: choose with where(condition, a, b)")
+        return ask(self)
 
     def __repr__(self):
         return f"Condition({self.at}: {self.graph.nodes[self.at][0]})"

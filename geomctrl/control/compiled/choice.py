@@ -6,7 +6,7 @@ import copy
 import threading
 import warnings
 from collections import OrderedDict
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -21,9 +21,11 @@ from geomctrl.mechanism.configuration import random_configuration
 from geomctrl.tracing.symbols import UntraceableError
 
 from .law import OF_STATE, agree
-from .loop_twins import is_memory, twins_of
+from .law_memory import Cell, covering, value_at
+from .loop_twins import is_memory, law_of, twins_of
 from .machine import Machine
-from .trace import TracedLoop, trace_loop
+from .trace import trace_loop
+from .traced_loop import TracedLoop
 from .twins import Twins
 
 WORTH = 16_000  # evaluations of the law that take Python as long as tracing and compiling take
@@ -40,6 +42,7 @@ class Refused(NamedTuple):
 
 _lock = threading.Lock()
 _traces: OrderedDict[tuple, TracedLoop | Refused] = OrderedDict()
+_cells: dict[tuple, dict[str, Cell]] = {}  # what laws of a class are known to remember
 _said: set[str] = set()
 
 
@@ -77,23 +80,33 @@ def known_trace(loop: Any, watchers: Sequence[Any], strict: bool) -> tuple[Trace
 
     Raises UntraceableError.
     """
+    law = law_of(loop)
+    kind = type(law), type(getattr(law, "reference", None))
     try:
-        twins, _ = met(loop, watchers)
+        cells = covering(_cells.get(kind, {}), law) if loop.hold else {}
+        twins, _ = met(loop, watchers, cells)
         key = twins.key()
     except UntraceableError:
         raise
     except Exception as error:  # of what a user's object does when it is looked at
         raise UntraceableError(f"{type(loop.controller).__name__}: {type(error).__name__}: {error!s:.200}") from None
     sensing = () if loop.sensing is None else loop.sensing.words
-    key = (*key, loop.hold > 0, loop.tableau, loop.z_shape, strict, sensing)
+    others = loop.hold > 0, loop.tableau, loop.z_shape, strict, sensing
+    key = *key, *others
     own = (*key, twins.values.tobytes())  # of a trace that has a loop's numbers for constants
     with _lock:
         found = _traces.get(key) or _traces.get(own)
         if found is None:
             try:
-                found = _made(loop, watchers, strict)
+                found = _made(loop, watchers, strict, cells)
             except UntraceableError as error:
                 found = Refused(str(error), twins)
+            else:
+                if (more := found.law_memory.cells) != cells:
+                    _cells[kind] = _cells.get(kind, {}) | more
+                    twins, _ = met(loop, watchers, more)
+                    key = *twins.key(), *others
+                    own = *key, twins.values.tobytes()
         key = own if found.twins.constant else key
         _traces[key] = found
         _traces.move_to_end(key)
@@ -104,17 +117,17 @@ def known_trace(loop: Any, watchers: Sequence[Any], strict: bool) -> tuple[Trace
     return found, twins.values
 
 
-def met(loop: Any, watchers: Sequence[Any]) -> tuple[Twins, Any]:
-    """What is met in a loop, and copies of its objects."""
-    twins = Twins()
+def met(loop: Any, watchers: Sequence[Any], cells: Mapping[str, Cell] | None = None) -> tuple[Twins, Any]:
+    """What is met in a loop, and copies of its objects. cells: what its law remembers, which is no part of that."""
+    twins = Twins(cells=cells)
     return twins, twins_of(loop, watchers, twins, lambda watcher, name, x: copy.copy(x))
 
 
-def _made(loop: Any, watchers: Sequence[Any], strict: bool) -> TracedLoop:
+def _made(loop: Any, watchers: Sequence[Any], strict: bool, cells: Mapping[str, Cell]) -> TracedLoop:
     try:
-        traced = trace_loop(loop, watchers, strict=strict)
+        traced = trace_loop(loop, watchers, strict=strict, cells=cells)
     except UntraceableError:  # perhaps one of its own numbers is asked what a symbol does not know
-        traced = trace_loop(loop, watchers, strict=strict, constant=True)
+        traced = trace_loop(loop, watchers, strict=strict, cells=cells, constant=True)
     operations = max(trace.operations for trace in traced.equations.traces.values())
     if operations > budget.OPERATIONS:
         raise UntraceableError(f"{operations} operations, at most {budget.OPERATIONS} are compiled")
@@ -130,7 +143,8 @@ def _compare(loop: Any, watchers: Sequence[Any], traced: TracedLoop) -> None:
 
     Copies of the objects are asked, so that what they may count, log or draw is not what the run does.
     """
-    twins, twin = met(loop, watchers)
+    law = traced.law_memory
+    twins, twin = met(loop, watchers, law.cells)
     own = copy.copy(loop)
     own.now, own.controller = twin.plant, twin.controller
     own.reference = getattr(twin.controller, "reference", None)
@@ -147,10 +161,12 @@ def _compare(loop: Any, watchers: Sequence[Any], traced: TracedLoop) -> None:
     if loop.sensing is not None:
         own.sensing = copy.copy(loop.sensing)
     rng = np.random.default_rng(0)
-    with np.errstate(all="ignore"), twins.used():
+    with np.errstate(all="ignore"), twins.used(remembering=True):
         for t in np.linspace(0.0, 3.7, STATES).tolist():
             y = _state(loop, rng)
             machine.time[0], machine.y[:, 0] = t, y
+            twins.reset(True)
+            machine.remember(0, twin.controller)
             if loop.sensing is not None:
                 own.sensing.hold(loop.sensing.area)
                 machine.area[:, 0] = loop.sensing.area
@@ -164,6 +180,9 @@ def _compare(loop: Any, watchers: Sequence[Any], traced: TracedLoop) -> None:
                 raise UntraceableError(
                     f"compiled, the loop has a result at t = {t:g}, where Python raises {type(error).__name__}: {error}"
                 ) from None
+            for path, cell in law.cells.items():
+                if cell.size and (numbers := cell.encoded(value_at(twin.controller, path))) is not None:
+                    expected["memory", path] = numbers
             found = machine.look()
             if found is not None:
                 _hold_against(expected, found, t)

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from .law import CompiledLaw
-from .twins import Twins
+from .twins import LAW, Twins
 
 
 class Twin(NamedTuple):
@@ -24,9 +24,13 @@ def twins_of(loop: Any, watchers: Sequence[Any], twins: Twins, remember: Callabl
     """Twins of the plant as it is now, of the controller and of watchers, whose numbers `remember` gives."""
     plant = copy.copy(loop.now)
     object.__setattr__(plant, "changes", ())
-    controller = loop.controller.controller if isinstance(loop.controller, CompiledLaw) else loop.controller
-    both = twins.of(plant, "plant"), twins.of(controller, "controller")
+    both = twins.of(plant, "plant"), twins.of(law_of(loop), LAW)
     return Twin(*both, [_twin_of_watcher(k, m, twins, remember) for k, m in enumerate(watchers)])
+
+
+def law_of(loop: Any) -> Any:
+    """The controller as the user wrote it."""
+    return loop.controller.controller if isinstance(loop.controller, CompiledLaw) else loop.controller
 
 
 def _twin_of_watcher(k: int, watcher: Any, twins: Twins, remember: Callable[[int, str, Any], Any]) -> Any:
