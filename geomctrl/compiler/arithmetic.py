@@ -8,7 +8,7 @@ and Python's own, and all primitives that it calls likewise.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from types import CellType, FunctionType, ModuleType, SimpleNamespace
+from types import ModuleType, SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -20,6 +20,7 @@ from geomctrl.kernels.primitives import python_function, references
 from geomctrl.kernels.scalars import either, sin_cos, where
 from geomctrl.kernels.tangents import moving, place_of, tangent
 from geomctrl.tracing.duals import Dual
+from geomctrl.tracing.rebinding import empty_cells, rebind
 
 TANGENTS = {moving: Dual, place_of: lambda x: x.real, tangent: lambda x: x.imag}
 
@@ -93,9 +94,9 @@ def on(function: Callable[..., Any], arithmetic: Arithmetic) -> Callable[..., An
     function = python_function(function) or function
     if function in arithmetic._done:
         return arithmetic._done[function]
-    cells = tuple(CellType() for _ in function.__closure__ or ())
+    cells = empty_cells(function)
     scope = {"min": arithmetic.minimum, "max": arithmetic.maximum, "abs": arithmetic.absolute}
-    twin = FunctionType(function.__code__, scope, function.__name__, function.__defaults__, cells)
+    twin = rebind(function, scope, cells)
     arithmetic._done[function] = twin
     scope |= {name: arithmetic._replaced(name, value) for name, value in references(function).items()}
     for cell, original in zip(cells, function.__closure__ or ()):

@@ -10,8 +10,9 @@ from numpy.typing import ArrayLike
 from geomctrl.arguments import flag
 from geomctrl.integrators.march import check_storing
 from geomctrl.robot import Robot
+from geomctrl.tracing.untraceable import UntraceableError
 
-from .compiled.choice import checked_choice
+from .compiled.choice import checked_choice, say
 from .contracts import Controller
 from .monitors import Monitor, monitor_list
 from .plant import Plant
@@ -65,10 +66,21 @@ def simulate(
     choice, strict = checked_choice(compiled), flag("strict", strict)
     check_view(view)
     check_storing(every, None if isinstance(progress, bool) else progress)
-    way = Way(
-        plant, controller, q0, v0, t_end, dt, method, control_dt, monitor_list(monitors),
-        strict=strict, every=every, rtol=rtol, atol=atol,
-    )  # fmt: skip
-    with shown(progress) as told, watched(view, way, told) as report, in_a_loop(), way.interruptible():
-        way.begin(report)
-        return way.to_end(choice, report)
+    watching = monitor_list(monitors)
+
+    def run(choice: bool | str) -> Run:
+        way = Way(
+            plant, controller, q0, v0, t_end, dt, method, control_dt, watching,
+            strict=strict, every=every, rtol=rtol, atol=atol,
+        )  # fmt: skip
+        with shown(progress) as told, watched(view, way, told) as report, in_a_loop(), way.interruptible():
+            way.begin(report)
+            return way.to_end(choice, report)
+
+    try:
+        return run(choice)
+    except UntraceableError as error:  # the finished run is not what Python computes
+        if choice is True:
+            raise
+        say(f"this loop runs in Python: {error}")
+        return run(False)

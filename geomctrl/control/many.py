@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from math import ceil
 from typing import Any, NamedTuple
 
@@ -30,7 +31,8 @@ from geomctrl.tracing.backends import host
 from geomctrl.tracing.symbols import UntraceableError
 
 from .closed_loop import hold_count
-from .compiled.choice import checked_choice, known_trace, say
+from .compiled.choice import Known, checked_choice, known_trace, say
+from .compiled.comparison import Comparison
 from .compiled.machine import SAMPLE, STEP, Machine
 from .compiled.traced_loop import TracedLoop
 from .contracts import Controller
@@ -106,7 +108,7 @@ def simulate_many(
     options: dict[str, Any] = {"method": method, "control_dt": control_dt, "monitors": monitors, "strict": strict}
     options |= {"every": every, "rtol": rtol, "atol": atol}
     ways = [_way(case, t_end, dt, **options) for case in cases]
-    return _to_end(ways, choice, threads)
+    return _to_end(ways, choice, threads, compared_each=True)
 
 
 def _cases(plants: Any, controllers: Any, q0: ArrayLike, v0: ArrayLike) -> list[Case]:
@@ -224,12 +226,18 @@ def _way(
     for measure in own:
         measure.start(plant.at(0.0), case.controller)
     watching = [copy.copy(m) for m in monitor_list(monitors)]
-    options["measures"] = own
-    return Way(plant, case.controller, case.q0, case.v0, t_end, dt, method, control_dt, watching, **options)
+    way = Way(
+        plant, case.controller, case.q0, case.v0, t_end, dt, method, control_dt, watching, measures=own, **options
+    )
+    again = {"method": method, "control_dt": control_dt, "monitors": monitors, "measures": measures, **options}
+    way.again = partial(_way, case, t_end, dt, **again)
+    return way
 
 
-def _to_end(ways: Sequence[Way], choice: bool | str, threads: int) -> list[Run]:
+def _to_end(ways: Sequence[Way], choice: bool | str, threads: int, *, compared_each: bool = False) -> list[Run]:
     """The runs of ways that have not begun, in their order; those that fail up to there.
+
+    compared_each: compare every compiled loop with Python, not only one for each trace.
 
     A thread begins as many ways as there are lanes and, where they have one trace, takes them to their end together;
     ways that find too few like them wait for others.
@@ -237,6 +245,7 @@ def _to_end(ways: Sequence[Way], choice: bool | str, threads: int) -> list[Run]:
     runs: dict[int, Run] = {}
     waiting: dict[int, list[_Begun]] = {}
     lanes, interrupted = host.lanes(), threading.Event()
+    compared: set[int] = set()  # traces
 
     def report(fraction: float) -> None:
         if interrupted.is_set():  # in another thread than this
@@ -247,8 +256,11 @@ def _to_end(ways: Sequence[Way], choice: bool | str, threads: int) -> list[Run]:
         laws = {id(ways[x.number].loop.controller) for x in group}
         shared = traced is not None and bool(traced.law_memory.cells) and len(laws) < len(group)  # one memory for all
         if traced is not None and len(group) > FEW and not shared:
-            side_by_side = _Lanes(traced, [ways[x.number] for x in group], [x.values for x in group], choice, report)
-            runs.update(zip((x.number for x in group), side_by_side.to_end()))
+            first = id(traced) not in compared
+            compared.add(id(traced))
+            members = [(ways[x.number], x.known) for x in group if x.known is not None]
+            lanes_compared = len(group) if compared_each else int(first)
+            runs.update(zip((x.number for x in group), _Lanes(members, choice, report).to_end(lanes_compared)))
         else:
             runs.update((x.number, _alone(ways[x.number], choice, report)) for x in group)
 
@@ -261,7 +273,7 @@ def _to_end(ways: Sequence[Way], choice: bool | str, threads: int) -> list[Run]:
                 except SimulationError as error:
                     runs[k] = _run_of(error)
                     continue
-                begun = _Begun(k, *_traced(ways[k], choice))
+                begun = _Begun(k, _traced(ways[k], choice))
             groups.setdefault(id(begun.traced), []).append(begun)
         for key, group in groups.items():
             if len(group) == lanes or group[0].traced is None:
@@ -291,11 +303,14 @@ def _runs_kept(ways: Sequence[Way], runs: Mapping[int, Run]) -> Iterator[None]:
 
 
 class _Begun(NamedTuple):
-    """A way whose first sample has been taken: its number, the trace it shares with others, its own numbers."""
+    """A way whose first sample has been taken: its number, the trace that fits it."""
 
     number: int
-    traced: TracedLoop | None
-    values: np.ndarray
+    known: Known | None
+
+    @property
+    def traced(self) -> TracedLoop | None:
+        return None if self.known is None else self.known.traced
 
 
 @contextmanager
@@ -317,26 +332,48 @@ def _workers(
             raise
 
 
-def _traced(way: Way, choice: bool | str) -> tuple[TracedLoop | None, np.ndarray]:
-    """The trace that a way shares with others like it, and its numbers; None where it goes on by itself."""
+def _traced(way: Way, choice: bool | str) -> Known | None:
+    """The trace that a way shares with others like it; None where it goes on by itself."""
     if choice is False or not enabled() or way.n_steps * way.pieces < SHORT or way.loop.plant.switches:
-        return None, np.zeros(0)
+        return None
     try:
         return known_trace(way.loop, way.record.watchers, way.strict)
     except UntraceableError as error:
         if choice is True:
             raise
         say(f"these loops run in Python: {error}")
-        return None, np.zeros(0)
+        return None
 
 
 def _alone(way: Way, choice: bool | str, report: Callable[[float], None], *, stopped: bool = False) -> Run:
     with in_a_loop():
         try:
-            choice = True if choice == "auto" and _traced(way, choice)[0] else choice
-            return way.to_end(choice, report, stopped=stopped)
+            way.compare()  # of a lane that it has left
+            here = True if choice == "auto" and _traced(way, choice) else choice
+            return way.to_end(here, report, stopped=stopped)
         except SimulationError as error:
             return _run_of(error)
+        except UntraceableError as error:
+            return _in_python(way, choice, report, error)
+
+
+def _in_python(way: Way, choice: bool | str, report: Callable[[float], None], error: UntraceableError) -> Run:
+    """The whole run in Python, as compiled code has another result; raises the error where `choice` is True."""
+    if choice is True:
+        raise error
+    say(f"these loops run in Python: {error}")
+    remembers = way.comparison is not None and way.comparison.law.size  # then the first sample is not taken again
+    fresh = way if remembers else way.again()
+    way.comparison = None
+    with in_a_loop():
+        try:
+            if not remembers:
+                fresh.begin()
+            run = fresh.to_end(False, report)
+        except SimulationError as failed:
+            run = _run_of(failed)
+    way.record = fresh.record  # with what its measures have accumulated
+    return run
 
 
 def _run_of(error: SimulationError) -> Run:
@@ -348,24 +385,30 @@ def _run_of(error: SimulationError) -> Run:
 class _Lanes:
     """Ways with one trace, side by side in a machine."""
 
-    def __init__(
-        self,
-        traced: TracedLoop,
-        ways: list[Way],
-        values: list[np.ndarray],
-        choice: bool | str,
-        report: Callable[[float], None],
-    ):
-        self.ways, self.choice, self.report, width = ways, choice, report, host.lanes()
-        self.machine = Machine(traced, width)
-        filled = [*ways, *[ways[0]] * (width - len(ways))]  # lanes that nobody wants run as the first does
-        self.machine.numbers_are([*values, *[values[0]] * (width - len(ways))])
-        for lane, way in enumerate(filled):
-            way.enter(self.machine, lane)
-        self.alive = (1 << len(ways)) - 1
+    def __init__(self, members: list[tuple[Way, Known]], choice: bool | str, report: Callable[[float], None]):
+        self.ways, self.known = [way for way, _ in members], [known for _, known in members]
+        self.choice, self.report, width = choice, report, host.lanes()
+        self.machine = Machine(self.known[0].traced, width)
+        spare = width - len(members)  # lanes that nobody wants run as the first does
+        values = [known.twins.values for known in self.known]
+        self.machine.numbers_are([*values, *[values[0]] * spare])
+        self.filled = [*self.ways, *[self.ways[0]] * spare]
+        self.alive = (1 << len(members)) - 1
 
-    def to_end(self) -> list[Run]:
+    def to_end(self, compared: int) -> list[Run]:
+        """The runs; the first `compared` are compared with Python."""
         first, runs, phase = self.ways[0], {}, STEP
+        for lane, way in enumerate(self.filled):
+            way.enter(self.machine, lane)
+        for lane, way in enumerate(self.ways[:compared]):
+            way.comparison = Comparison(way.loop, self.machine, lane, self.known[lane].copies)
+            try:
+                way.comparison.before(*way.times)
+            except UntraceableError as error:
+                self.alive &= ~(1 << lane)
+                runs[lane] = _in_python(way, self.choice, self.report, error)
+        for lane, way in enumerate(self.filled if compared else ()):  # comparing has changed what all lanes hold
+            way.enter(self.machine, lane)
         k, pieces = first.k, max(way.pieces for way in self.ways)
         chunk = ceil(min(LONG, CHUNK * first.every) / pieces)  # rows are taken to their records while they are near
         while (self.alive and k < first.n_steps) or (phase == SAMPLE and self.alive):
@@ -382,8 +425,18 @@ class _Lanes:
                     runs[lane] = _alone(way, self.choice, self.report, stopped=True)
             self.alive &= ~stopped
             self.report(k / first.n_steps)
-        for lane, way in enumerate(self.ways):
-            if lane not in runs:
-                way.leave(self.machine, lane, k, phase)
-                runs[lane] = way.run()
+        rest = [lane for lane in range(len(self.ways)) if lane not in runs]
+        for lane in rest:
+            self.ways[lane].leave(self.machine, lane, k, phase)
+        runs |= {lane: self._compared(self.ways[lane]) for lane in rest}
         return [runs[lane] for lane in range(len(self.ways))]
+
+    def _compared(self, way: Way) -> Run:
+        try:
+            with in_a_loop():
+                way.compare()
+        except UntraceableError as error:
+            return _in_python(way, self.choice, self.report, error)
+        except SimulationError as error:
+            return _run_of(error)
+        return way.run()

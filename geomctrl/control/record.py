@@ -14,7 +14,7 @@ from geomctrl.errors import ArgumentError, SimulationError
 from .contracts import Command, Desired
 from .monitors import Monitor, MonitorResult, Sample
 from .plant import Plant
-from .run import Run
+from .run import Compared, Run
 
 
 class Record:
@@ -41,6 +41,7 @@ class Record:
         self.watchers = [*self.monitors, *measures]  # whose attributes change from sample to sample
         self.worst, self.t_worst = [-math.inf] * len(self.monitors), [math.nan] * len(self.monitors)
         self.rows, self.steps, robot = 0, 0, plant.robot
+        self.compared: Compared | None = None  # of a compiled loop with Python
         watched = {name: m for m in reversed(self.monitors) for name in m.signals}  # the first of two with one name
         try:
             self.t, self.q, self.v = np.empty(rows), np.empty((rows, robot.nq)), np.empty((rows, robot.nv))
@@ -181,4 +182,5 @@ class Record:
             controller=self.controller,
             desired=None if self.desired is None or not n else Desired(*(x[:n] for x in self.desired)),
             measured={name: column[:n] for name, column in self.told.items()},
+            compared=self.compared,
         )

@@ -7,7 +7,7 @@ import os
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -25,6 +25,20 @@ from .monitors import MonitorResult
 from .plant import Plant
 
 
+class Compared(NamedTuple):
+    """How compiled code was compared with Python: at how many samples, and the largest difference of any number,
+    relative to the largest of its array where that exceeds 1 (SI units)."""
+
+    samples: int
+    difference: float
+
+    def and_then(self, later: Compared) -> Compared:
+        return Compared(self.samples + later.samples, max(self.difference, later.difference))
+
+    def __str__(self) -> str:
+        return f"compared with Python at {self.samples} samples, largest difference {self.difference:.0e}"
+
+
 @dataclass(frozen=True, eq=False, repr=False)
 class Run:
     """Samples of a closed loop, one per row, and the monitors' verdicts.
@@ -35,7 +49,8 @@ class Run:
     "lyapunov" and "lyapunov_rate" among them where the controller has a Lyapunov function; monitors by name; `desired`,
     the controller's reference as Desired(q (n, nq), v (n, nv), a (n, nv)), or None if it has none. q and v are the
     truth; `measured` by name (n, ...) what the plant's sensors have told the controller, empty where it has none.
-    `reason` says why the run ended, `success` whether it reached its end.
+    `reason` says why the run ended, `success` whether it reached its end. `compared`: how compiled code was compared
+    with Python, None for a run in Python.
     """
 
     t: np.ndarray
@@ -55,6 +70,7 @@ class Run:
     measured: dict[str, np.ndarray] = field(default_factory=dict)
     x: np.ndarray | None = None
     applied: np.ndarray = None  # pyright: ignore[reportAssignmentType]  # default tau
+    compared: Compared | None = None
 
     def __post_init__(self):
         if self.applied is None:
@@ -106,6 +122,8 @@ class Run:
         lines = [
             f"{self.reason}; {self.steps} steps in {self.wall_time:.2f} s, {self.real_time_factor:.1f} x real time"
         ]
+        if self.compared is not None:
+            lines.append(f"compiled; {self.compared}")
         lines += self._tracking()
         lines += [f"  {m}" for m in self.monitors.values()]
         return "\n".join(lines)
@@ -190,6 +208,7 @@ class Run:
         arrays |= {f"monitor/{k}": m.values for k, m in self.monitors.items()}
         verdicts = {k: [m.what, m.limit, m.worst, m.t_worst] for k, m in self.monitors.items()}
         about = {"reason": self.reason, "success": self.success, "steps": self.steps, "wall_time": self.wall_time}
+        about |= {"compared": self.compared}
         about |= {"monitors": verdicts, "robot": _robot_of(self.plant), "controller": type(self.controller).__name__}
         arrays["about"] = np.array(json.dumps(about))
         with whole(path) as file:
@@ -250,6 +269,7 @@ class Run:
             measured={k.removeprefix("measured/"): x for k, x in data.items() if k.startswith("measured/")},
             x=data.get("x"),
             applied=data.get("applied", data["tau"]),
+            compared=None if about["compared"] is None else Compared(*about["compared"]),
         )
 
 

@@ -22,6 +22,7 @@ from geomctrl.tracing.symbols import UntraceableError
 
 from .closed_loop import Loop
 from .compiled.choice import machine_for
+from .compiled.comparison import Comparison, spread_rows
 from .compiled.machine import SAMPLE, STEP, Machine
 from .contracts import Controller
 from .desired import evaluated_once
@@ -77,8 +78,12 @@ class Way:
         self.record = Record(plant, controller, self.loop.z_shape, nx, monitors, rows, measures, held)
         self.k, self.next, self.k1 = 0, SAMPLE, self.loop.rates
         self.machine: Machine | None = None
+        self.comparison: Comparison | None = None  # of the machine with Python
+        self.rows_to_compare = spread_rows(rows)
+        self.kept_rows: list[np.ndarray] = []  # of stored samples that are compared after the run
         self.chunk = CHUNK
         self.stops = 0  # of compiled code, one after the other
+        self.again: Callable[[], Way]  # the same from the beginning; set by who can make it
         self.resumed = 0  # the step or sample after the last that was Python's
 
     @property
@@ -116,9 +121,26 @@ class Way:
             with self.kept():
                 self.go_on(report, stopped)
             stopped = False
+            self.compare()
             if self.machine and not self.done:  # the plant is another
                 self.machine = self.machine_chosen(choice)
         return self.run()
+
+    def compare(self) -> None:
+        """Stored samples with Python. Raises UntraceableError where Python computes something else."""
+        if self.comparison is None:
+            return
+        try:
+            self.comparison.after(self.kept_rows, self.loop.hold, self.dt)
+        except UntraceableError as error:
+            if not self.comparison.law.size:
+                raise
+            reason = f"{error}; the law has changed what it remembers: make it anew and simulate with compiled=False"
+            raise SimulationError(reason, self.record.run(reason, success=False)) from error
+        self.kept_rows = []
+        before = self.record.compared
+        self.record.compared = self.comparison.compared if before is None else before.and_then(self.comparison.compared)
+        self.comparison = None
 
     def go_on(self, report: Callable[[float], Any], stopped: bool) -> None:
         """To the end, or to where the plant is not the one that compiled code was chosen for."""
@@ -184,8 +206,15 @@ class Way:
     # --- compiled ------------------------------------------------------------------------------------------------
 
     def machine_chosen(self, choice: bool | str) -> Machine | None:
-        self.compiled_for = self.loop.now
-        return machine_for(self.loop, self.record, choice, self.strict, self.n_steps * self.pieces)
+        self.compiled_for, steps = self.loop.now, self.n_steps * self.pieces
+        found = machine_for(self.loop, self.record, choice, self.strict, steps, self.times)
+        machine, self.comparison = found or (None, None)
+        return machine
+
+    @property
+    def times(self) -> tuple[float, float, float]:
+        """Now, the end, and the time between samples of the law [s]."""
+        return self.time(self.k), self.t_end, self.dt * max(self.loop.hold, 1)
 
     def advanced(self, machine: Machine, report: Callable[[float], Any]) -> bool:
         """Go on as far as compiled code goes; False where Python has to."""
@@ -221,7 +250,10 @@ class Way:
         machine.put(lane, self.loop, self.record, self.time(self.k), self.k1)
 
     def stored(self, machine: Machine, lane: int, rows: np.ndarray) -> None:
-        columns = machine.columns(rows, lane)
+        columns, first = machine.columns(rows, lane), self.record.rows
+        if self.comparison is not None:
+            chosen = [k - first for k in self.rows_to_compare if first <= k < first + len(rows)]
+            self.kept_rows += [rows[k, :, lane].copy() for k in chosen]
         y = columns["y", ""]
         self.record.extend(columns, (*self.loop.split(y), self.loop.plant_state(y)))
 

@@ -19,6 +19,8 @@ from typing import Any
 
 import numpy as np
 
+from geomctrl.tracing.rebinding import rebind
+
 from . import (
     articulated_bodies,
     composite_bodies,
@@ -203,9 +205,8 @@ def _replaced(function: FunctionType) -> FunctionType:
             changes[name] = other
     if not changes:
         return function
-    scope = {**function.__globals__, **changes}
-    twin = FunctionType(function.__code__, scope, function.__name__, function.__defaults__, function.__closure__)
-    twin.__module__, twin.__qualname__ = function.__module__, f"coupled_{function.__qualname__}"
+    twin = rebind(function, {**function.__globals__, **changes})
+    twin.__qualname__ = f"coupled_{function.__qualname__}"
     return primitive(twin)
 
 

@@ -11,7 +11,7 @@ import pickle
 import sys
 from collections.abc import Callable
 from pathlib import Path
-from types import CellType, FunctionType
+from types import FunctionType
 from typing import Any
 
 import numba
@@ -20,6 +20,7 @@ from numba.core.compiler import CompileResult
 from numba.core.serialize import dumps
 
 from geomctrl import caches
+from geomctrl.tracing.rebinding import empty_cells, rebind
 
 from . import uncompiled
 from .primitives import FLAGS, KernelTypeError, fingerprint, python_function, references
@@ -35,7 +36,7 @@ def entry(function: Callable[..., Any], signature: str, announce: Callable[[str]
     """
     if getattr(config, "DISABLE_JIT", False):
         return uncompiled.entry(function, signature)
-    twin = _twin(function)
+    twin = rebind(function, {}, empty_cells(function))
     dispatcher: Any = numba.njit(nogil=function.__name__.endswith("_many"), **FLAGS)(twin)  # batches: see `threads`
 
     def fill():
@@ -59,7 +60,7 @@ def entry(function: Callable[..., Any], signature: str, announce: Callable[[str]
 @functools.cache
 def inlined(function: Callable[..., Any]) -> Any:
     """Numba's dispatcher of a primitive."""
-    twin = _twin(function)
+    twin = rebind(function, {}, empty_cells(function))
     _fill(twin, function)
     njit: Any = numba.njit
     return njit(forceinline=True, _nrt=_allocates(function), **FLAGS)(twin)
@@ -73,13 +74,6 @@ def _allocates(function: Callable[..., Any]) -> bool:
     called = map(python_function, references(function).values())
     cells = (python_function(cell.cell_contents) for cell in function.__closure__ or ())
     return any(_allocates(inner) for inner in (*called, *cells) if inner is not None)
-
-
-def _twin(function: Callable[..., Any]) -> FunctionType:
-    cells = tuple(CellType() for _ in function.__closure__ or ())
-    twin = FunctionType(function.__code__, {}, function.__name__, function.__defaults__, cells)
-    twin.__module__, twin.__qualname__ = function.__module__, function.__qualname__
-    return twin
 
 
 def _fill(twin: FunctionType, function: Callable[..., Any]) -> None:

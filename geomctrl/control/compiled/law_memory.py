@@ -125,6 +125,15 @@ class LawMemory:
             at += cell.size
         self.first, self.size = first, at - first
 
+    def split(self, numbers: np.ndarray) -> dict[str, np.ndarray]:
+        """The numbers of each path that has some."""
+        places = {path: at - self.first for path, at in self.places.items()}
+        return {path: numbers[places[path] :][: cell.size] for path, cell in self.cells.items() if cell.size}
+
+    def values(self, numbers: np.ndarray) -> dict[str, Any]:
+        """What such numbers say of each path."""
+        return {path: self.cells[path].decoded(x) for path, x in self.split(numbers).items()}
+
     def symbols(self, path: str) -> list[Symbol]:
         return [self.graph.load(self.array, self.places[path] + k) for k in range(self.cells[path].size)]
 

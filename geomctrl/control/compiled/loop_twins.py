@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from .law import CompiledLaw
+from .law_memory import Cell
 from .twins import LAW, Twins
 
 
@@ -31,6 +32,12 @@ def twins_of(loop: Any, watchers: Sequence[Any], twins: Twins, remember: Callabl
 def law_of(loop: Any) -> Any:
     """The controller as the user wrote it."""
     return loop.controller.controller if isinstance(loop.controller, CompiledLaw) else loop.controller
+
+
+def met(loop: Any, watchers: Sequence[Any], cells: Mapping[str, Cell] | None = None) -> tuple[Twins, Twin]:
+    """What is met in a loop, and copies of its objects with the numbers they have. cells: what its law remembers."""
+    twins = Twins(cells=cells)
+    return twins, twins_of(loop, watchers, twins, lambda watcher, name, x: copy.copy(x))
 
 
 def _twin_of_watcher(k: int, watcher: Any, twins: Twins, remember: Callable[[int, str, Any], Any]) -> Any:

@@ -79,24 +79,19 @@ class Machine:
         rows = self.rows[: stored * size].reshape(stored, size // self.width, self.width)
         return k, phase, 0 if k == last and phase == STEP else stopped, rows
 
-    def look(self, lane: int = 0) -> dict[tuple[str, str], Any] | None:
-        """A sample at the state that is in the memory: rates, command, what is measured; None without a result, or
-        where its rates are not finite."""
+    def look(self, lane: int = 0) -> np.ndarray | None:
+        """A sample at the state that is in the memory, in the order of `comparison.Observed`: rates, held command, what
+        is measured, what monitors remember; None without a result, or where its rates are not finite."""
         without = self._look(self.values.ctypes.data, self.memory.ctypes.data) >> lane & 1
         rates = self.out[: len(self.slopes), lane].copy()
         if without or not np.isfinite(rates).all():
             return None
-        found: dict[tuple[str, str], Any] = {("rates", ""): rates}
-        for columns, numbers in ((self.traced.held, self.held), (self.traced.columns, self.out)):
-            for c in columns:
-                found[c.kind, c.name] = numbers[c.first : c.first + c.size, lane].reshape(c.shape).copy()
         memory = self.remembered[:, lane].copy()
         for source, place in self.traced.equations.remembered:
             memory[place] = self.out[source, lane]
-        for place in self.traced.memory:
-            x = memory[place.first : place.first + place.size]
-            found["memory", f"{place.watcher}.{place.name}"] = x.reshape(place.shape or ())
-        return found
+        held = [self.held[c.first : c.first + c.size, lane] for c in self.traced.held]
+        measured = [self.out[c.first : c.first + c.size, lane] for c in self.traced.columns]
+        return np.concatenate((rates, *held, *measured, memory[: self.traced.worst]))
 
     # --- between lanes and Python ------------------------------------------------------------------------------
 
@@ -147,9 +142,7 @@ class Machine:
         if loop.hold:
             loop.command = self._command(lane, loop.command)
             law = self.traced.law_memory
-            places = {path: (cell, law.places[path]) for path, cell in law.cells.items() if cell.size}
-            values = {path: cell.decoded(self.held[at : at + cell.size, lane]) for path, (cell, at) in places.items()}
-            restore(law_of(loop), law.cells, values)
+            restore(law_of(loop), law.cells, law.values(self.held[law.first : law.first + law.size, lane]))
         for place in self.traced.memory:
             x = self.remembered[place.first : place.first + place.size, lane]
             now = float(x[0]) if place.shape is None else x.reshape(place.shape).copy()

@@ -115,8 +115,8 @@ class Outside:
             if _differs(x, before):
                 found = found or name
                 _put_back(x, before)
-        states = random.getstate(), np.random.get_state()  # noqa: NPY002
-        if repr(states) != repr(self._random):
+        before, now = self._random, (random.getstate(), np.random.get_state())  # noqa: NPY002
+        if now[0] != before[0] or not all(map(np.array_equal, now[1], before[1])):
             found = found or "the state of random numbers"
             random.setstate(self._random[0])
             np.random.set_state(self._random[1])  # noqa: NPY002

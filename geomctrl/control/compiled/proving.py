@@ -36,9 +36,9 @@ from geomctrl.tracing.patched_numpy import numpy_on_symbols
 from geomctrl.tracing.symbols import Condition, Graph, UntraceableError, both, where
 from geomctrl.tracing.traces import Trace
 
-from .choice import KEPT, met
+from .choice import KEPT
 from .law import named, outputs_of
-from .loop_twins import Twin, twins_of
+from .loop_twins import Twin, met, twins_of
 from .trace_parts import as_symbols, one_number, plant_rate
 from .twins import Twins
 

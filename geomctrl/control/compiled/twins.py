@@ -22,6 +22,7 @@ from geomctrl.compiler.code import Code
 from geomctrl.kernels import tree
 from geomctrl.mechanism.mechanism import Mechanism
 from geomctrl.tracing.arrays import SymbolArray
+from geomctrl.tracing.rebinding import empty_cells, rebind
 from geomctrl.tracing.symbols import UntraceableError
 from geomctrl.tracing.untraceable import heard
 from geomctrl.tracing.untraceable_attribute import UntraceableAttribute, at_work
@@ -303,10 +304,8 @@ class Twins:
         if not is_own_function(x) or not (x.__closure__ or x.__defaults__ or x.__kwdefaults__):
             return self._opaque(x, path)
         self._twinned.append(x)
-        cells = tuple(types.CellType() for _ in x.__closure__ or ())
-        twin = types.FunctionType(x.__code__, x.__globals__, x.__name__, None, cells or None)
-        self._begin(x, twin, id(x.__code__))
-        twin.__module__ = x.__module__
+        cells = empty_cells(x)
+        twin = self._begin(x, rebind(x, closure=cells), id(x.__code__))
         twin.__defaults__, twin.__kwdefaults__ = (
             self.of(x.__defaults__, f"{path}.__defaults__"),
             self.of(x.__kwdefaults__, f"{path}.__kwdefaults__"),

@@ -1,0 +1,326 @@
+"""Comparison of a compiled closed loop with the same loop in Python, before and after every run.
+
+Before a run both compute a sample at the loop's initial state and at `STATES` others, at times spread over the run.
+After it both compute `STORED` of the samples that the run has stored. Compiled code may have no result for a sample,
+which Python then computes; it may not have another result. Python calls copies of the user's objects.
+
+Two numbers agree where they differ by less than `AGREEMENT` of the largest entry of their array. Where they differ by
+more, Python repeats the sample at states moved by `MOVED`, relative to their size: a difference of at most
+`AMPLIFIED` times what this changes is rounding, magnified by the law itself (a matrix that is nearly singular, a switch
+that lies within rounding of the state).
+"""
+
+from __future__ import annotations
+
+import copy
+import inspect
+import math
+from collections.abc import Sequence
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+
+from geomctrl.control.monitors import Monitor, Sample
+from geomctrl.control.run import Compared
+from geomctrl.control.sensors.sensor import Truth
+from geomctrl.lie.groups import Rn
+from geomctrl.mechanism.configuration import random_configuration
+from geomctrl.tracing.untraceable import UntraceableError, heard
+from geomctrl.tracing.untraceable_attribute import at_work
+
+from .law import AGREEMENT, OF_STATE
+from .law_memory import restore, value_at
+from .loop_twins import Twin, is_memory, law_of
+from .machine import Machine
+from .traced_loop import TracedLoop
+
+STATES = 8  # beside the initial one, before a run
+STORED = 32  # samples of a run, after it
+FLOOR = 1e-3  # [SI] arrays whose entries are all smaller are compared as if the largest were this
+MOVED, AMPLIFIED, REPEATS = 1e-13, 10.0, 4
+COMMANDED = ("tau", *OF_STATE)  # named first, as other quantities follow from them
+BOOKKEPT = ("tau", "signal", "applied", "desired")  # columns that depend on the state of their own row only
+
+
+class Comparison:
+    """A loop in a lane of a machine, compared with copies of its objects in Python.
+
+    loop: before its first step. copies: of its objects. Raises UntraceableError in `before` and `after`
+    where Python has another result.
+    """
+
+    def __init__(self, loop: Any, machine: Machine, lane: int, copies: Twin):
+        self.loop, self.machine, self.lane = loop, machine, lane
+        self.python, self.watchers = _copied(loop, copies), copies.watchers
+        self.traced = machine.traced
+        self.layout = Observed(self.traced, loop)
+        self.memory = np.full(len(machine.remembered), np.inf)  # no value is worse: a strict loop has results too
+        for place in self.traced.memory:
+            x = getattr(self.watchers[place.watcher], place.name)
+            self.memory[place.first : place.first + place.size] = np.ravel(x)
+        self.law = self.traced.law_memory
+        self.remembered = self._remembered_by(law_of(loop))
+        self.area = None if loop.sensing is None else loop.sensing.area
+        self.command, self.initial = loop.command, loop.y.copy()
+        self.samples, self.difference = 0, 0.0
+
+    @property
+    def compared(self) -> Compared:
+        return Compared(self.samples, self.difference)
+
+    def before(self, t: float, t_end: float, period: float) -> None:
+        """Compare at time t in the initial state, and at others until t_end, half of them multiples of the period."""
+        rng, found = np.random.default_rng(0), 0
+        times = np.linspace(t, t_end, STATES + 1)[1:]
+        times[::2] = np.minimum(np.maximum(np.round(times[::2] / period), 1.0) * period, t_end)
+        with np.errstate(all="ignore"), at_work(), heard():
+            found += self._at(t, self.initial, self.area) is not None
+            for k, at in enumerate(times.tolist()):
+                found += self._at(at, self._state(rng, everywhere=k % 2 == 0), self.area) is not None
+        if not found:
+            raise UntraceableError(f"{self._where()}: compiled, the loop has no result at any of {STATES + 1} states")
+
+    def after(self, rows: Sequence[np.ndarray], period: int, dt: float) -> None:
+        """Compare stored samples, as the machine has written them. period: steps between calls of the law."""
+        e = self.traced.equations
+        with np.errstate(all="ignore"), at_work(), heard():
+            for row in rows:
+                t, y, held = float(row[0]), row[1 : 1 + e.y].copy(), row[1 + e.y : 1 + e.y + e.held]
+                self.remembered = held[self.law.first :][: self.law.size].copy()
+                expected = self._at(t, y, None if self.area is None else held[: e.commanded].copy())
+                if expected is None or self.area is not None or self.law.size:
+                    continue
+                step = round(t / dt)  # the last one may be shorter
+                asked = not period or (step % period == 0 and abs(t - step * dt) < 1e-6 * dt)
+                stored = np.concatenate((held, row[1 + e.y + e.held :]))
+                self._hold_against(expected, self.layout.with_stored(expected, stored, asked), t, y)
+
+    # --- one sample --------------------------------------------------------------------------------------------------
+
+    def _at(self, t: float, y: np.ndarray, area: np.ndarray | None) -> np.ndarray | None:
+        """What Python computes there, having compared it; None where it raises, or compiled code has no result."""
+        machine, lane = self.machine, self.lane
+        machine.time[lane], machine.y[:, lane], machine.remembered[:, lane] = t, y, self.memory
+        if area is not None:
+            machine.area[:, lane] = area
+            at = self.traced.commanded[0].first  # of the torques
+            machine.held[at : at + self.loop.inputs, lane] = self.command.tau
+        machine.held[self.law.first : self.law.first + self.law.size, lane] = self.remembered
+        found = machine.look(lane)
+        try:
+            expected = self._in_python(t, y, area)
+        except UntraceableError:
+            raise
+        except Exception as error:  # a state that the law was not made for: the run would end there
+            if found is None:
+                return None
+            raise UntraceableError(
+                f"{self._where()}: compiled, the loop has a result at t = {t:g}, where Python raises"
+                f" {type(error).__name__}: {error!s:.200}"
+            ) from None
+        if found is not None:
+            self._hold_against(expected, found, t, y, area)
+            self.samples += 1
+        return expected if found is not None else None
+
+    def _in_python(self, t: float, y: np.ndarray, area: np.ndarray | None) -> np.ndarray:
+        if area is not None:
+            self.python.sensing.hold(area)
+        law, controller = self.law, self.python.controller
+        restore(controller, law.cells, law.values(self.remembered))
+        found = _sample(self.python, self.watchers, t, y)
+        after = law.split(self._remembered_by(controller))
+        return self.layout.flat(found | {("memory", path): x for path, x in after.items()}, self._where(), t)
+
+    def _remembered_by(self, controller: Any) -> np.ndarray:
+        """The numbers of what a law remembers; nan for what the trace does not know."""
+        found = [np.zeros(0)]
+        for path, cell in self.law.cells.items():
+            numbers = cell.encoded(value_at(controller, path)) if cell.size else np.zeros(0)
+            found.append(np.full(cell.size, np.nan) if numbers is None else numbers)
+        return np.concatenate(found)
+
+    def _hold_against(
+        self, expected: np.ndarray, found: np.ndarray, t: float, y: np.ndarray, area: np.ndarray | None = None
+    ) -> None:
+        apart, size = self.layout.differences(expected, found)
+        apart /= np.maximum(size, FLOOR)
+        if apart.max() <= AGREEMENT:
+            told = apart * np.minimum(np.maximum(size, FLOOR), 1.0)
+            self.difference = max(self.difference, float(told.max()))
+            return
+        rng, spread = np.random.default_rng(0), np.zeros(len(apart))
+        for _ in range(REPEATS):
+            try:
+                moved = self._in_python(t, self._moved(y, MOVED * rng.normal(size=self.loop.group.dim)), area)
+            except UntraceableError:
+                raise
+            except Exception:  # on the other side of where the law has a result
+                return
+            spread = np.maximum(spread, self.layout.differences(expected, moved)[0] / np.maximum(size, FLOOR))
+        beyond = np.flatnonzero((apart > AGREEMENT) & ~(apart <= AMPLIFIED * spread))
+        if len(beyond):
+            k = min(map(int, beyond), key=lambda k: (self.layout.key(k)[0] not in COMMANDED, -apart[k]))
+            name = " ".join(dict.fromkeys(self.layout.key(k))).strip()
+            raise UntraceableError(
+                f"{self._where()}: compiled, {name} is not what it is in Python at t = {t:g}:"
+                f" {float(found[k])!r} instead of {float(expected[k])!r}; perhaps something draws random numbers, or"
+                " knows more than t, q, v and z"
+            )
+
+    # --- states ------------------------------------------------------------------------------------------------------
+
+    def _state(self, rng: np.random.Generator, everywhere: bool) -> np.ndarray:
+        """A random state about the initial one, or with any configuration."""
+        loop, y = self.loop, self.initial.copy()
+        q, v, z = loop.parts
+        if everywhere:
+            y[q], y[v] = random_configuration(loop.plant.robot, rng), rng.normal(size=loop.plant.robot.nv)
+            if isinstance(loop.z_group, Rn):
+                y[z] += 0.1 * (1.0 + np.abs(y[z])) * rng.normal(size=len(y[z]))
+            if loop.plants is not None:
+                y[loop.plants] += 0.1 * (1.0 + np.abs(y[loop.plants])) * rng.normal(size=len(y[loop.plants]))
+            return y
+        return self._moved(y, 0.3 * rng.normal(size=loop.group.dim))
+
+    def _moved(self, y: np.ndarray, u: np.ndarray) -> np.ndarray:
+        """y displaced by u, relative to the size of the coordinates that form a vector space."""
+        loop, u = self.loop, u.copy()
+        nv = loop.plant.robot.nv
+        u[nv : 2 * nv] *= 1.0 + np.abs(y[loop.parts[1]])
+        if isinstance(loop.z_group, Rn):
+            u[2 * nv : 2 * nv + loop.z_group.dim] *= 1.0 + np.abs(y[loop.parts[2]])
+        return np.array(loop.group.advance(y, u), float)
+
+    def _where(self) -> str:
+        """The controller's class, the file and line of its law."""
+        return where_is(self.loop.controller)
+
+
+class Observed:
+    """The numbers of a sample in a row: rates, command, what is measured, what monitors remember; their names."""
+
+    def __init__(self, traced: TracedLoop, loop: Any):
+        n, dim = loop.plant.robot.nv, len(loop.rates)
+        parts = [0, n, 2 * n, 2 * n + loop.z_group.dim, dim - 1, dim]
+        held = [(c.kind, c.name, c.shape) for c in traced.held]
+        columns = [(c.kind, c.name, c.shape) for c in traced.columns]
+        memory = [("memory", f"{place.watcher}.{place.name}", place.shape or ()) for place in traced.memory]
+        self.keys = [("rates", ""), *((kind, name) for kind, name, _ in (*held, *columns, *memory))]
+        self.shapes = [(dim,), *(shape for _, _, shape in (*held, *columns, *memory))]
+        ends = np.cumsum([int(np.prod(shape)) for shape in self.shapes]).tolist()
+        self.first, self.total = [0, *ends[:-1]], ends[-1]
+        self.places = [*zip(self.keys, self.shapes, self.first, ends)]
+        self.signals = {name for kind, name, _ in (*held, *columns) if kind == "signal"}
+        split = sorted({*parts, *self.first} - {self.total})
+        self.starts = np.array([k for k, b in zip(split, [*split[1:], self.total]) if b > k])
+        self.dim, self.of_command = dim, len(held)
+        self.sizes = np.diff([*self.starts, self.total])
+        self.bookkept = [(k, a, b) for k, (key, _, a, b) in enumerate(self.places) if key[0] in (*BOOKKEPT, *OF_STATE)]
+
+    def flat(self, found: dict[tuple[str, str], Any], where: str, t: float) -> np.ndarray:
+        """The numbers of a sample in Python; raises UntraceableError where it has other names or shapes."""
+        if {name for kind, name in found if kind == "signal"} != self.signals:
+            raise UntraceableError(f"{where}: compiled, other signals are recorded than in Python at t = {t:g}")
+        out = np.empty(self.total)
+        for key, shape, first, last in self.places:
+            x = found.get(key)
+            if not shape and type(x) is float:
+                out[first] = x
+                continue
+            if x is None or np.shape(x) != shape:
+                raise UntraceableError(f"{where}: compiled, {' '.join(key).strip()} has another shape than in Python")
+            out[first:last] = x if len(shape) == 1 else np.ravel(x)
+        return out
+
+    def with_stored(self, expected: np.ndarray, stored: np.ndarray, asked: bool) -> np.ndarray:
+        """`expected` with what a stored row says in its place. asked: the law was called for this row's command."""
+        out = expected.copy()
+        for k, a, b in self.bookkept:
+            if k > self.of_command or asked:
+                out[a:b] = stored[a - self.dim : b - self.dim]
+        return out
+
+    def differences(self, expected: np.ndarray, found: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """|expected - found|, 0 where both are nan; the largest finite number of the array that an entry belongs to."""
+        apart, size = np.abs(expected - found), np.abs(expected)
+        if not math.isfinite(apart.dot(apart)):
+            apart[(expected == found) | (np.isnan(expected) & np.isnan(found))] = 0.0
+            apart[np.isnan(apart)] = np.inf
+            size[~np.isfinite(size)] = 0.0
+        return apart, np.maximum.reduceat(size, self.starts).repeat(self.sizes)
+
+    def key(self, entry: int) -> tuple[str, str]:
+        """The quantity that number `entry` belongs to: its kind and name."""
+        return self.keys[max(k for k, first in enumerate(self.first) if first <= entry)]
+
+
+def spread_rows(count: int) -> list[int]:
+    """`STORED` of `count` rows, or all: one of each stretch of the run, chosen by a hash of its number."""
+    if count <= STORED:
+        return [*range(count)]
+    edges = [k * count // STORED for k in range(STORED + 1)]
+    return [a + (k + 1) * 2654435761 % 2**32 % (b - a) for k, (a, b) in enumerate(pairwise(edges))]
+
+
+def where_is(controller: Any) -> str:
+    """A controller's class with the file and line of its law."""
+    code = getattr(inspect.unwrap(type(controller).__call__), "__code__", None)
+    name = type(controller).__name__
+    return name if code is None else f"{name} ({code.co_filename}, line {code.co_firstlineno})"
+
+
+def _copied(loop: Any, twin: Twin) -> Any:
+    """The loop with copies of its objects, which write on memory of their own."""
+    own = copy.copy(loop)
+    own.now, own.controller = twin.plant, twin.controller
+    own.reference = getattr(twin.controller, "reference", None)
+    own.rates = np.zeros_like(loop.rates)
+    own.plant_rates = own.rates if loop.plant_rates is loop.rates else np.zeros_like(loop.plant_rates)
+    first = 2 * loop.plant.robot.nv
+    own.z_rates = own.rates[first : first + loop.z_group.dim]
+    own.sensing = None if loop.sensing is None else copy.copy(loop.sensing)
+    return own
+
+
+def _sample(own: Any, watchers: Sequence[Any], t: float, y: np.ndarray) -> dict[tuple[str, str], Any]:
+    """What a sample finds in Python, by the names of the compiled one."""
+    y.setflags(write=False)
+    q, v, z = own.split(y)
+    if own.sensing is not None:
+        at_work = own.sensing.at_work(own.command.tau)  # up to now
+        own.sensing.measure(Truth(t, q, v, at_work, own.plant_state(y), own.now), own.sensing.places)
+    command = own.asked(own.controller, t, q, v, z)
+    tau, x = command.tau, own.plant_state(y)
+    applied = own.now.applied(t, q, v, own.drive(t, q, v, tau, x), x)
+    found = {("rates", ""): own.field(t, y, command).copy(), ("tau", "tau"): np.asarray(command.tau, float)}
+    of_state = {(name, name): getattr(command, name) for name in OF_STATE if own.hold}
+    found |= {key: np.asarray(z_made, float) for key, z_made in of_state.items() if z_made is not None}
+    found |= {("signal", name): np.asarray(x, float) for name, x in command.signals.items()}
+    if own.plant.actuators:
+        found["applied", "applied"] = np.asarray(applied, float)
+    sample = Sample(
+        t, q, v, z, tau, float(y[-1]), own.now, False, own.group, y, own.reference, command.signals, x, applied,
+        {} if own.sensing is None else own.sensing.measured,
+    )  # fmt: skip
+    for k, watcher in enumerate(watchers):
+        attributes = vars(watcher)
+        before = dict(attributes)
+        memory = [name for name, x in before.items() if is_memory(x)]
+        arrays = {name: before[name].copy() for name in memory if type(before[name]) is np.ndarray}
+        if isinstance(watcher, Monitor):
+            found["monitor", watcher.name] = float(watcher.measure(sample))
+            for name, x in watcher.signals.items():
+                found["watched", name] = float(x)
+        else:
+            watcher.add(sample)
+        for name in memory:
+            found["memory", f"{k}.{name}"] = attributes[name]
+        attributes.clear()
+        attributes.update(before, **arrays)
+    if own.sensing is not None:
+        found |= {("measured", name): x for name, x in own.sensing.measured.items()}
+    if own.reference is not None:
+        found |= {("desired", name): x for name, x in zip("qva", sample.desired or ())}
+    return found
