@@ -249,7 +249,8 @@ def restore(root: Any, cells: Mapping[str, Cell], values: Mapping[str, Any]) -> 
             put_at(root, path, copy.copy(value_at(root, path)))
     for path, x in values.items():
         now = value_at(root, path)
-        if isinstance(x, np.ndarray) and not cells[path].replaced and isinstance(now, np.ndarray):
+        in_place = isinstance(x, np.ndarray) and isinstance(now, np.ndarray) and not cells[path].replaced
+        if in_place and now.shape == x.shape and now.dtype == x.dtype and now.flags.writeable:
             now[...] = x
         else:
             put_at(root, path, x)
