@@ -71,11 +71,17 @@ class Equations:
     renewed: tuple[int, int, int] | None = None  # y after a sample: (from where in the command, to where, how many)
     sampled: Sequence[Sampled] = ()
     before: int = 0  # how many of these are renewed before a command is asked for; the others after it
+    law_memory: int = 0  # numbers that the law remembers, the first of a command
 
     @property
     def commanded(self) -> int:
         """Where a command begins among what is held."""
         return sum(x.size for x in self.sampled)
+
+    @property
+    def restored(self) -> bool:
+        """Whether what is held has to be what it was where a sample has no result, as the sample is taken again."""
+        return bool(self.sampled or self.law_memory)
 
     @property
     def traces(self) -> dict[str, Trace]:
@@ -98,7 +104,7 @@ class Layout:
         self.size += (stages + pair) * self.slope
         self.out = self._area(sum(e.sample.sizes))
         self.command = self._area(e.held)
-        self.before = self._area(e.commanded and e.held)  # what was held before a sample
+        self.before = self._area(e.held if e.restored else 0)  # what was held before a sample
         self.moved = self._area(e.y + e.dim)
         self.pulled = self._area(2 * e.dim)
         self.kept = self._area(e.y * (stages if e.move else 0))

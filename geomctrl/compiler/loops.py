@@ -40,7 +40,7 @@ def module(equations: Equations, width: int, numbers: Numbers, side: int) -> tup
     }
     layout = Layout(equations, width, max(plan.slots for plan in plans.values()))
     parts = [
-        library(kinds, equations.traces.values()),
+        library(kinds, equations.traces.values(), () if equations.pair is None else ("exp", "log")),
         *(sin_cos(Vector(k)) for k in kinds),
         *(waves(Vector(k)) for k in kinds),
     ]
@@ -149,7 +149,7 @@ class _Loop(Steps):
     def _sample(self) -> None:
         e = self.equations
         self.good, self.bad = [], []
-        if e.sampled:
+        if e.restored:
             self._copy(self.before, self.x_held, e.held)
         for k in range(e.before):
             self._if_due(1 + k, f"sampled{k}", lambda k=k: self._renew_sampled(k))
@@ -230,7 +230,7 @@ class _Loop(Steps):
         self._label(f"{on}_not")
         place = self._at(self.layout.stopped)
         self.do(f"store i64 {concerned}, ptr {place}")
-        if phase and self.equations.sampled:  # another call, or Python, takes this sample again
+        if phase and self.equations.restored:  # another call, or Python, takes this sample again
             self._copy(self.x_held, self.before, self.equations.held)
         twice = self.let(f"shl i64 {number}, 1")
         self.do(f"ret i64 {self.let(f'or i64 {twice}, {phase}')}")

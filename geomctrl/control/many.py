@@ -34,7 +34,7 @@ from .closed_loop import hold_count
 from .compiled.choice import Known, checked_choice, known_trace, say
 from .compiled.comparison import Comparison
 from .compiled.machine import SAMPLE, STEP, Machine
-from .compiled.trace import TracedLoop
+from .compiled.traced_loop import TracedLoop
 from .contracts import Controller
 from .measures import Measure, accumulates
 from .monitors import monitor_list
@@ -253,7 +253,9 @@ def _to_end(ways: Sequence[Way], choice: bool | str, threads: int, *, compared_e
 
     def go_on(group: list[_Begun]) -> None:
         traced = group[0].traced
-        if traced is not None and len(group) > FEW:
+        laws = {id(ways[x.number].loop.controller) for x in group}
+        shared = traced is not None and bool(traced.law_memory.cells) and len(laws) < len(group)  # one memory for all
+        if traced is not None and len(group) > FEW and not shared:
             first = id(traced) not in compared
             compared.add(id(traced))
             members = [(ways[x.number], x.known) for x in group if x.known is not None]
@@ -360,10 +362,13 @@ def _in_python(way: Way, choice: bool | str, report: Callable[[float], None], er
     if choice is True:
         raise error
     say(f"these loops run in Python: {error}")
-    fresh = way.again()
+    remembers = way.comparison is not None and way.comparison.law.size  # then the first sample is not taken again
+    fresh = way if remembers else way.again()
+    way.comparison = None
     with in_a_loop():
         try:
-            fresh.begin()
+            if not remembers:
+                fresh.begin()
             run = fresh.to_end(False, report)
         except SimulationError as failed:
             run = _run_of(failed)
@@ -402,6 +407,7 @@ class _Lanes:
             except UntraceableError as error:
                 self.alive &= ~(1 << lane)
                 runs[lane] = _in_python(way, self.choice, self.report, error)
+        for lane, way in enumerate(self.filled if compared else ()):  # comparing has changed what all lanes hold
             way.enter(self.machine, lane)
         k, pieces = first.k, max(way.pieces for way in self.ways)
         chunk = ceil(min(LONG, CHUNK * first.every) / pieces)  # rows are taken to their records while they are near
@@ -419,10 +425,10 @@ class _Lanes:
                     runs[lane] = _alone(way, self.choice, self.report, stopped=True)
             self.alive &= ~stopped
             self.report(k / first.n_steps)
-        for lane, way in enumerate(self.ways):
-            if lane not in runs:
-                way.leave(self.machine, lane, k, phase)
-                runs[lane] = self._compared(way)
+        rest = [lane for lane in range(len(self.ways)) if lane not in runs]
+        for lane in rest:
+            self.ways[lane].leave(self.machine, lane, k, phase)
+        runs |= {lane: self._compared(self.ways[lane]) for lane in rest}
         return [runs[lane] for lane in range(len(self.ways))]
 
     def _compared(self, way: Way) -> Run:
@@ -431,4 +437,6 @@ class _Lanes:
                 way.compare()
         except UntraceableError as error:
             return _in_python(way, self.choice, self.report, error)
+        except SimulationError as error:
+            return _run_of(error)
         return way.run()

@@ -19,6 +19,7 @@ from geomctrl.errors import GeomctrlError, IntegrationError, SimulationError
 from geomctrl.motion.arguments import step_count
 from geomctrl.robot import Robot
 from geomctrl.tracing.code_identity import raised_in
+from geomctrl.tracing.symbols import UntraceableError
 
 from .closed_loop import Loop
 from .compiled.choice import machine_for
@@ -130,7 +131,13 @@ class Way:
         """Stored samples with Python. Raises UntraceableError where Python computes something else."""
         if self.comparison is None:
             return
-        self.comparison.after(self.kept_rows, self.loop.hold, self.dt)
+        try:
+            self.comparison.after(self.kept_rows, self.loop.hold, self.dt)
+        except UntraceableError as error:
+            if not self.comparison.law.size:
+                raise
+            reason = f"{error}; the law has changed what it remembers: make it anew and simulate with compiled=False"
+            raise SimulationError(reason, self.record.run(reason, success=False)) from error
         self.kept_rows = []
         before = self.record.compared
         self.record.compared = self.comparison.compared if before is None else before.and_then(self.comparison.compared)
@@ -215,7 +222,11 @@ class Way:
         end, first = self.steps_as_it_is(), self.k
         if self.next == SAMPLE or end <= first:
             return False
-        self.enter(machine, 0)
+        try:
+            self.enter(machine, 0)
+        except UntraceableError:  # the law has become something in Python that compiled code does not know
+            self.machine = None
+            return False
         phase, stopped, chunk = STEP, 0, ceil(self.chunk / self.pieces)
         try:
             while self.k < end and not stopped:

@@ -21,8 +21,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from .arrays import SymbolArray, has_symbols, require, requirements
-from .symbols import Condition, Symbol, asker, both, invert, is_symbol, where
-from .untraceable import UntraceableError, caller, calling_frame, heard, tried
+from .symbols import Condition, Symbol, both, invert, is_symbol, where
+from .untraceable import UntraceableError, asker, caller, calling_frame, heard, tried
 
 MAX_WAYS = 256
 MAX_TURNS = (

@@ -9,16 +9,14 @@ are rounded one by one. Kernels of robots are traced for finite numbers: 0 x = 0
 structural zeros of a robot and makes its code several times shorter. That is no difference to Python, where terms
 refuse states that are not finite; on symbols the caller of a kernel requires its inputs to be finite.
 
-A comparison of symbols is a symbol too, a `Condition`. Its truth is asked of `asker`, which `branches` sets to follow
-every way through a function; without one, `if` on it raises `UntraceableError` with the file and line.
+A comparison of symbols is a symbol too, a `Condition`: `if` on it asks `asker`, which `branches` sets, or raises.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from contextvars import ContextVar
 from numbers import Real
 from typing import Any
 
@@ -26,9 +24,7 @@ import numpy as np
 
 from .operations import EVEN, ODD, VALUES, value
 from .requirements import on_symbols, require
-from .untraceable import UntraceableError, caller
-
-asker: ContextVar[Callable[[Condition], bool] | None] = ContextVar("asker", default=None)
+from .untraceable import UntraceableError, asker, caller
 
 COMMUTATIVE = {"add", "mul", "eq", "and", "or"}
 ROUNDED = {"add", "sub", "mul", "div"}
@@ -162,9 +158,9 @@ class Condition:
     __deepcopy__ = __copy__
 
     def __bool__(self):
-        if (ask := asker.get()) is not None:
-            return ask(self)
-        raise UntraceableError(f"a branch depends on a symbol{caller()}: choose with where(condition, a, b)")
+        if (ask := asker.get()) is None:
+            raise UntraceableError(f"a branch depends on a symbol{caller()}: choose with where(condition, a, b)")
+        return ask(self)
 
 
 # --- operations --------------------------------------------------------------------------------------------------

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from types import FrameType
+from typing import Any
 
 from geomctrl.errors import GeomctrlError
 
+asker: ContextVar[Callable[[Any], bool] | None] = ContextVar("asker", default=None)  # of what a condition's truth is
 _raised: ContextVar[list[UntraceableError] | None] = ContextVar("raised", default=None)
 
 

@@ -57,13 +57,19 @@ def raising(x):
     return 1.0 / math.sqrt(1.0 + x[1])
 
 
+def raising_otherwise(x):
+    if x[0] <= 0.5:
+        return [2.0 if x[0] == 0.5 else 1.0]
+    raise RuntimeError("stop")
+
+
 POINTS = [
     *map(np.array, itertools.product([-2.0, -0.5, -0.1, -0.0, 0.0, 0.2, 0.5, 1.0, 1.7, 4.0, math.nan], repeat=2)),
     *np.random.default_rng(0).normal(size=(400, 2)),
 ]
 
 
-@pytest.mark.parametrize("f", [law, nested, boundaries, undefined_elsewhere, raising])
+@pytest.mark.parametrize("f", [law, nested, boundaries, undefined_elsewhere, raising, raising_otherwise])
 def test_every_way_is_what_python_does(f):
     trace = traced(f, 2)
     with_results = 0

@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 import warnings
 from collections import OrderedDict
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from geomctrl.compiler import budget
@@ -14,9 +14,11 @@ from geomctrl.errors import ArgumentError, ModelError
 from geomctrl.tracing.symbols import UntraceableError
 
 from .comparison import Comparison
-from .loop_twins import Twin, met
+from .law_memory import Cell, covering
+from .loop_twins import Twin, law_of, met
 from .machine import Machine
-from .trace import TracedLoop, trace_loop
+from .trace import trace_loop
+from .traced_loop import TracedLoop
 from .twins import Twins
 
 WORTH = 16_000  # evaluations of the law that take Python as long as tracing and compiling take
@@ -32,6 +34,7 @@ class Refused(NamedTuple):
 
 _lock = threading.Lock()
 _traces: OrderedDict[tuple, TracedLoop | Refused] = OrderedDict()
+_cells: dict[tuple, dict[str, Cell]] = {}  # what laws of a class are known to remember
 _said: set[str] = set()
 
 
@@ -79,23 +82,33 @@ def machine_for(
 
 def known_trace(loop: Any, watchers: Sequence[Any], strict: bool) -> Known:
     """The trace of loops like this one, from memory or made. Raises UntraceableError."""
+    law = law_of(loop)
+    kind = type(law), type(getattr(law, "reference", None))
     try:
-        twins, copies = met(loop, watchers)
+        cells = covering(_cells.get(kind, {}), law) if loop.hold else {}
+        twins, copies = met(loop, watchers, cells)
         key = twins.key()
     except UntraceableError:
         raise
     except Exception as error:  # of what a user's object does when it is looked at
         raise UntraceableError(f"{type(loop.controller).__name__}: {type(error).__name__}: {error!s:.200}") from None
     sensing = () if loop.sensing is None else loop.sensing.words
-    key = (*key, loop.hold > 0, loop.tableau, loop.z_shape, strict, sensing)
+    others = loop.hold > 0, loop.tableau, loop.z_shape, strict, sensing
+    key = *key, *others
     own = (*key, twins.values.tobytes())  # of a trace that has a loop's numbers for constants
     with _lock:
         found = _traces.get(key) or _traces.get(own)
         if found is None:
             try:
-                found = _made(loop, watchers, strict)
+                found = _made(loop, watchers, strict, cells)
             except UntraceableError as error:
                 found = Refused(str(error), twins)
+            else:
+                if (more := found.law_memory.cells) != cells:
+                    _cells[kind] = _cells.get(kind, {}) | more
+                    twins, copies = met(loop, watchers, more)
+                    key = *twins.key(), *others
+                    own = *key, twins.values.tobytes()
         key = own if found.twins.constant else key
         _traces[key] = found
         _traces.move_to_end(key)
@@ -106,11 +119,11 @@ def known_trace(loop: Any, watchers: Sequence[Any], strict: bool) -> Known:
     return Known(found, twins, copies)
 
 
-def _made(loop: Any, watchers: Sequence[Any], strict: bool) -> TracedLoop:
+def _made(loop: Any, watchers: Sequence[Any], strict: bool, cells: Mapping[str, Cell]) -> TracedLoop:
     try:
-        traced = trace_loop(loop, watchers, strict=strict)
+        traced = trace_loop(loop, watchers, strict=strict, cells=cells)
     except UntraceableError:  # perhaps one of its own numbers is asked what a symbol does not know
-        traced = trace_loop(loop, watchers, strict=strict, constant=True)
+        traced = trace_loop(loop, watchers, strict=strict, cells=cells, constant=True)
     operations = max(trace.operations for trace in traced.equations.traces.values())
     if operations > budget.OPERATIONS:
         raise UntraceableError(f"{operations} operations, at most {budget.OPERATIONS} are compiled")

@@ -29,10 +29,11 @@ from geomctrl.mechanism.configuration import random_configuration
 from geomctrl.tracing.untraceable import UntraceableError, heard
 from geomctrl.tracing.untraceable_attribute import at_work
 
+from .law_memory import restore, value_at
 from .law_trace import AGREEMENT, OF_STATE
-from .loop_twins import Twin, is_memory
+from .loop_twins import Twin, is_memory, law_of
 from .machine import Machine
-from .trace import TracedLoop
+from .traced_loop import TracedLoop
 
 STATES = 8  # beside the initial one, before a run
 STORED = 32  # samples of a run, after it
@@ -58,6 +59,8 @@ class Comparison:
         for place in self.traced.memory:
             x = getattr(self.watchers[place.watcher], place.name)
             self.memory[place.first : place.first + place.size] = np.ravel(x)
+        self.law = self.traced.law_memory
+        self.remembered = self._remembered_by(law_of(loop))
         self.area = None if loop.sensing is None else loop.sensing.area
         self.command, self.initial = loop.command, loop.y.copy()
         self.samples, self.difference = 0, 0.0
@@ -84,8 +87,9 @@ class Comparison:
         with np.errstate(all="ignore"), at_work(), heard():
             for row in rows:
                 t, y, held = float(row[0]), row[1 : 1 + e.y].copy(), row[1 + e.y : 1 + e.y + e.held]
+                self.remembered = held[self.law.first :][: self.law.size].copy()
                 expected = self._at(t, y, None if self.area is None else held[: e.commanded].copy())
-                if expected is None or self.area is not None:
+                if expected is None or self.area is not None or self.law.size:
                     continue
                 step = round(t / dt)  # the last one may be shorter
                 asked = not period or (step % period == 0 and abs(t - step * dt) < 1e-6 * dt)
@@ -102,6 +106,7 @@ class Comparison:
             machine.area[:, lane] = area
             at = self.traced.commanded[0].first  # of the torques
             machine.held[at : at + self.loop.inputs, lane] = self.command.tau
+        machine.held[self.law.first : self.law.first + self.law.size, lane] = self.remembered
         found = machine.look(lane)
         try:
             expected = self._in_python(t, y, area)
@@ -122,7 +127,19 @@ class Comparison:
     def _in_python(self, t: float, y: np.ndarray, area: np.ndarray | None) -> np.ndarray:
         if area is not None:
             self.python.sensing.hold(area)
-        return self.layout.flat(_sample(self.python, self.watchers, t, y), self._where(), t)
+        law, controller = self.law, self.python.controller
+        restore(controller, law.cells, law.values(self.remembered))
+        found = _sample(self.python, self.watchers, t, y)
+        after = law.split(self._remembered_by(controller))
+        return self.layout.flat(found | {("memory", path): x for path, x in after.items()}, self._where(), t)
+
+    def _remembered_by(self, controller: Any) -> np.ndarray:
+        """The numbers of what a law remembers; nan for what the trace does not know."""
+        found = [np.zeros(0)]
+        for path, cell in self.law.cells.items():
+            numbers = cell.encoded(value_at(controller, path)) if cell.size else np.zeros(0)
+            found.append(np.full(cell.size, np.nan) if numbers is None else numbers)
+        return np.concatenate(found)
 
     def _hold_against(
         self, expected: np.ndarray, found: np.ndarray, t: float, y: np.ndarray, area: np.ndarray | None = None

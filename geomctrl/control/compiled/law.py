@@ -3,9 +3,10 @@
     law = gc.compile(controller)      law(t, q, v, z) -> Command, law.operations, law.outputs, law.to_c(path)
 
 Traced are plain Python with loops of fixed length, numpy and math, `so3`, `se3` and groups, the terms of a robot and
-the bundled references. What can not be traced raises `UntraceableError` with the file and line: a branch on a number of
-the state, scipy within the law, random numbers, printing, a memory of its own. Constants of the law (gains, parameters,
-the model) are what they were when it was compiled.
+the bundled references. A law that branches on the state is run once for each way through it, at most 256; on a way that
+raises or prints it has no result, and Python does that call. What can not be traced raises `UntraceableError` with the
+file and line: scipy within the law, random numbers, a memory of its own. Constants of the law (gains, parameters, the
+model) are what they were when it was compiled.
 """
 
 from __future__ import annotations

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from .law import CompiledLaw
-from .twins import Twins
+from .law_memory import Cell
+from .twins import LAW, Twins
 
 
 class Twin(NamedTuple):
@@ -24,14 +25,18 @@ def twins_of(loop: Any, watchers: Sequence[Any], twins: Twins, remember: Callabl
     """Twins of the plant as it is now, of the controller and of watchers, whose numbers `remember` gives."""
     plant = copy.copy(loop.now)
     object.__setattr__(plant, "changes", ())
-    controller = loop.controller.controller if isinstance(loop.controller, CompiledLaw) else loop.controller
-    both = twins.of(plant, "plant"), twins.of(controller, "controller")
+    both = twins.of(plant, "plant"), twins.of(law_of(loop), LAW)
     return Twin(*both, [_twin_of_watcher(k, m, twins, remember) for k, m in enumerate(watchers)])
 
 
-def met(loop: Any, watchers: Sequence[Any]) -> tuple[Twins, Twin]:
-    """What is met in a loop, and copies of its objects with the numbers they have."""
-    twins = Twins()
+def law_of(loop: Any) -> Any:
+    """The controller as the user wrote it."""
+    return loop.controller.controller if isinstance(loop.controller, CompiledLaw) else loop.controller
+
+
+def met(loop: Any, watchers: Sequence[Any], cells: Mapping[str, Cell] | None = None) -> tuple[Twins, Twin]:
+    """What is met in a loop, and copies of its objects with the numbers they have. cells: what its law remembers."""
+    twins = Twins(cells=cells)
     return twins, twins_of(loop, watchers, twins, lambda watcher, name, x: copy.copy(x))
 
 

@@ -16,8 +16,11 @@ import numpy as np
 from geomctrl.compiler import loops
 from geomctrl.compiler.loop_memory import Layout, Numbers, used_numbers
 from geomctrl.tracing.backends import cache, host
+from geomctrl.tracing.symbols import UntraceableError
 
-from .trace import Column, TracedLoop
+from .law_memory import restore, value_at
+from .loop_twins import law_of
+from .traced_loop import Column, TracedLoop
 
 LINE = 8  # doubles of a cache line
 POINTER, WHOLE, REAL = ctypes.c_void_p, ctypes.c_int64, ctypes.c_double
@@ -106,6 +109,7 @@ class Machine:
             for c in self.traced.commanded:
                 x = loop.command.signals[c.name] if c.kind == "signal" else getattr(loop.command, c.name)
                 self.held[c.first : c.first + c.size, lane] = np.ravel(x)
+            self.remember(lane, law_of(loop))
             self.stage_held[:, lane] = self.held[:, lane]
         for place in self.traced.memory:
             x = getattr(record.watchers[place.watcher], place.name)
@@ -113,6 +117,19 @@ class Machine:
         n, first = len(record.monitors), self.traced.worst
         self.remembered[first : first + n, lane] = record.worst
         self.remembered[first + n : first + 2 * n, lane] = record.t_worst
+
+    def remember(self, lane: int, law: Any) -> None:
+        """What a law remembers. Raises UntraceableError where that is something that the trace does not know."""
+        memory = self.traced.law_memory
+        for path, cell in memory.cells.items():
+            if cell.size:
+                x = value_at(law, path)
+                numbers = cell.encoded(x)
+                if numbers is None:
+                    raise UntraceableError(
+                        f"{path.lstrip('.')} has become {x!r:.60}, which the compiled law does not know"
+                    )
+                self.held[memory.places[path] : memory.places[path] + cell.size, lane] = numbers
 
     def take(self, lane: int, loop: Any, record: Any) -> np.ndarray:
         """The other way; returns the rates at the beginning of the step."""
@@ -124,6 +141,8 @@ class Machine:
             loop.u = loop.sensing.at_work(loop.u)
         if loop.hold:
             loop.command = self._command(lane, loop.command)
+            law = self.traced.law_memory
+            restore(law_of(loop), law.cells, law.values(self.held[law.first : law.first + law.size, lane]))
         for place in self.traced.memory:
             x = self.remembered[place.first : place.first + place.size, lane]
             now = float(x[0]) if place.shape is None else x.reshape(place.shape).copy()

@@ -40,7 +40,7 @@ from geomctrl.tracing.traces import Trace
 from .choice import KEPT
 from .law_trace import named, outputs_of
 from .loop_twins import Twin, met, twins_of
-from .trace import as_symbols, one_number, plant_rate
+from .trace_parts import as_symbols, one_number, plant_rate
 from .twins import Twins
 
 NUMBERS, TIME, STATE, DISPLACEMENT = range(4)  # the graph's arrays; the last is zero when anything is evaluated

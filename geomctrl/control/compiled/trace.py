@@ -6,11 +6,10 @@ numbers, attributes that a sample changes, are inputs and outputs of it, as are 
 
 from __future__ import annotations
 
-import functools
-import math
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
-from functools import cached_property
+from collections import deque
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import replace
 from typing import Any, cast
 
 import numpy as np
@@ -29,9 +28,7 @@ from geomctrl.tracing.arrays import SymbolArray, requirements, symbol_array
 from geomctrl.tracing.branches import joined
 from geomctrl.tracing.patched_numpy import numpy_on_symbols
 from geomctrl.tracing.symbols import (
-    Condition,
     Graph,
-    Symbol,
     UntraceableError,
     both,
     compare,
@@ -41,58 +38,24 @@ from geomctrl.tracing.symbols import (
 )
 from geomctrl.tracing.traces import Trace
 
+from .law_memory import Cell, LawMemory, MemoryGrows, value_at
 from .law_trace import OF_STATE, named, outputs_of, require_compilable_size
-from .loop_twins import twins_of
-from .twins import Twins
+from .loop_twins import law_of, twins_of
+from .trace_parts import (
+    as_symbol,
+    as_symbols,
+    columns_of,
+    entries_of,
+    one_number,
+    plant_rate,
+    same_entries,
+    signals_of,
+    trace_of,
+)
+from .traced_loop import Column, Remembered, TracedLoop
+from .twins import LAW, Twins
 
 NUMBERS, TIME, STATE, HELD, MEMORY = range(5)  # the graph's arrays
-
-
-@dataclass(frozen=True, eq=False)
-class Column:
-    """Numbers that a sample leaves: what they are ("tau", "signal", ...), their name, first place and shape."""
-
-    kind: str
-    name: str
-    first: int
-    shape: tuple[int, ...]
-
-    @cached_property
-    def size(self) -> int:
-        return math.prod(self.shape)
-
-
-@dataclass(frozen=True, eq=False)
-class Remembered:
-    """A number or array that lasts from sample to sample: an attribute of which watcher, where in the memory."""
-
-    watcher: int
-    name: str
-    first: int
-    shape: tuple[int, ...] | None  # None for a number
-
-    @cached_property
-    def size(self) -> int:
-        return math.prod(self.shape or ())
-
-
-@dataclass
-class TracedLoop:
-    """Equations, the columns of a sample's outputs after the rates, and the memory of the monitors."""
-
-    equations: Equations
-    columns: list[Column]  # within the outputs of `sample`, or within a held command where `held`
-    held: list[Column]
-    memory: list[Remembered]
-    worst: int  # where in the memory the monitors' worst values begin; their times follow
-    twins: Twins  # whose words hold ids: what they are of lives as long as this
-
-    @property
-    def commanded(self) -> list[Column]:
-        """Of a held command; the rest of `held` is what sensors tell."""
-        return [c for c in self.held if c.kind != "measured"]
-
-    codes: dict[Any, Any] = field(default_factory=dict)  # made of it, see `machine`
 
 
 def trace_loop(
@@ -101,21 +64,47 @@ def trace_loop(
     *,
     strict: bool = False,
     constant: bool = False,
+    cells: Mapping[str, Cell] | None = None,
 ) -> TracedLoop:
     """The loop's trace. loop: a `Loop` whose first sample has been looked at. watchers: monitors, measures.
 
-    constant: as for `Twins`. Raises UntraceableError.
+    constant: as for `Twins`. cells: what the law is known to remember. Raises UntraceableError.
     """
-    return _Tracing(loop, watchers, strict, constant).traced()
+    cells = dict(cells or {})
+    try:
+        return _settled(loop, watchers, strict, constant, cells, frozenset())
+    except UntraceableError as error:  # perhaps an int that indexes: then each of its values is a way
+        ints = [path for path, cell in cells.items() if cell.whole and cell.shape == ()]
+        for path in ints if "used as a number" in str(error) else ():
+            known = {other: cell for other, cell in cells.items() if other != path}
+            with suppress(UntraceableError):
+                return _settled(loop, watchers, strict, constant, known, frozenset([path]))
+        raise
+
+
+def _settled(
+    loop: Any, watchers: Sequence[Any], strict: bool, constant: bool, cells: dict[str, Cell], choices: frozenset[str]
+) -> TracedLoop:
+    """The trace that knows all that the law remembers, which `cells` tells then."""
+    while True:
+        try:
+            return _Tracing(loop, watchers, strict, constant, cells, choices).traced()
+        except MemoryGrows as grown:
+            cells |= grown.cells
 
 
 class _Tracing:
     """One pass over a loop on symbols."""
 
-    def __init__(self, loop: Any, watchers: Sequence[Any], strict: bool, constant: bool):
-        self.loop, self.watchers, self.strict = loop, watchers, strict
+    def __init__(
+        self, loop: Any, watchers: Sequence[Any], strict: bool, constant: bool, cells: dict[str, Cell], choices: Any
+    ):
+        self.loop, self.watchers, self.strict, self.choices = loop, watchers, strict, choices
         self.graph = Graph(finite=False)
-        self.twins = Twins(lambda k: self.graph.load(NUMBERS, k), constant=constant)
+        first = 0 if loop.sensing is None else loop.sensing.size
+        self.law_memory = LawMemory(cells, self.graph, HELD, first)
+        self.twins = Twins(lambda k: self.graph.load(NUMBERS, k), constant=constant, memory=self.law_memory)
+        self.grown: dict[str, Cell] = {}
         self.memory: list[Remembered] = []
         self.renewed: list[tuple[Any, int]] = []  # what becomes of the memory: (symbol, place)
         self.size = 0
@@ -125,7 +114,8 @@ class _Tracing:
         sensed = 0 if loop.sensing is None else loop.sensing.size
         require_compilable_size("the loop", len(loop.y) + sensed)
         self.plant, self.controller, watching = twins_of(loop, self.watchers, self.twins, self._remember)
-        self.watching = [(twin, {name: (x, _entries(x)) for name, x in vars(twin).items()}) for twin in watching]
+        self.watching = [(twin, {name: (x, entries_of(x)) for name, x in vars(twin).items()}) for twin in watching]
+        self.law = self.controller
         self.reference = getattr(self.controller, "reference", None)
         self.t = graph.load(TIME, 0)
         self.y = symbol_array([graph.load(STATE, k) for k in range(len(loop.y))], (len(loop.y),))
@@ -144,37 +134,39 @@ class _Tracing:
         first = sum(x.size for x in sampled)
         with requirements() as of_law:
             state = self.t, *loop.split(self.y)
-            outputs = self._joined(lambda: self._asked(state))
+            outputs, remembered = self._law(state)
         held: list[Column] = []
         law = None
         tau, z_rate = outputs["tau"], outputs.get("z_rate")
         at_work = None
         if loop.hold:
             of_state = {(name, name): outputs[name] for name in OF_STATE if name in outputs}
-            held, numbers = _columns({("tau", "tau"): tau, **of_state, **_signals(outputs)}, first)
-            law = self._trace([numbers], of_law, first, 0)
+            found = {("memory", path): np.array(x, object) for path, x in remembered.items()}
+            held, numbers = columns_of({**found, ("tau", "tau"): tau, **of_state, **signals_of(outputs)}, first)
+            column = {c.kind: c for c in held}
+            law = self._trace([numbers], of_law, first + self.law_memory.size, 0)
             of_law = []
-            tau = self._held(held[0])
+            tau = self._held(column["tau"])
             at_work = loop.sensing.at_work(tau, self.area) if loop.driven else None
-            z_rate = None if z_rate is None else self._held(held[1])
+            z_rate = None if z_rate is None else self._held(column["z_rate"])
         n_held = first + sum(c.size for c in held)
         with requirements() as of_plant:
             rates = self._joined(lambda: self._rates(tau if at_work is None else at_work, z_rate))
         field_ = self._trace([rates], [*of_law, *of_plant], n_held, 0)
         with requirements() as of_sample:
-            signals = {name: x for (_, name), x in _signals(outputs).items()}
+            signals = {name: x for (_, name), x in signals_of(outputs).items()}
             signals |= {c.name: self._held(c) for c in held if c.kind == "signal"}
             values, watched, desired, applied = self._looked_at(tau, at_work, signals)
         self._compare_with_worst(values, of_sample)
         found: dict[tuple[str, str], Any] = {}
         if not loop.hold:
-            found |= {("tau", "tau"): tau, **_signals(outputs)}
+            found |= {("tau", "tau"): tau, **signals_of(outputs)}
         if loop.plant.actuators:
             found["applied", "applied"] = applied
         found |= {("desired", name): x for name, x in zip("qva", desired or ())}
         found |= {("monitor", m.name): x for m, x in zip(self.watchers, values)}
         found |= {("watched", name): x for name, x in watched.items()}
-        columns, numbers = _columns(found, dim)
+        columns, numbers = columns_of(found, dim)
         memory = [x for x, _ in self.renewed]
         sample = self._trace([rates, numbers, memory], [*of_law, *of_plant, *of_sample], n_held, self.size)
         remembered = dim + len(numbers)
@@ -189,9 +181,9 @@ class _Tracing:
                 [*tableau.c, 1.0], tableau.stages, [*tableau.A_classical, tableau.b_classical])],
             field_, sample, law, *self._group(), tableau.family == "MK", ny, dim, n_held, self.size,
             [(remembered + j, place) for j, (_, place) in enumerate(self.renewed)], pair, renewed, sampled,
-            len(sampled) - (len(loop.sensing.links) if loop.driven else 0),
+            len(sampled) - (len(loop.sensing.links) if loop.driven else 0), self.law_memory.size,
         )  # fmt: skip
-        return TracedLoop(equations, columns, [*held, *seen], self.memory, self.worst, self.twins)
+        return TracedLoop(equations, columns, [*held, *seen], self.memory, self.worst, self.twins, self.law_memory)
 
     def _sampled(self) -> tuple[list[Sampled], list[Column], dict[str, Any]]:
         """What sensors and actuators do at their samples; where what sensors tell lies; that itself."""
@@ -200,7 +192,8 @@ class _Tracing:
             return [], [], {}
         n = loop.inputs
         self.area = area = symbol_array([self.graph.load(HELD, k) for k in range(sensing.size)], (sensing.size,))
-        command = symbol_array([self.graph.load(HELD, sensing.size + k) for k in range(n)], (n,))  # comes first
+        behind = self.law_memory.first + self.law_memory.size
+        command = symbol_array([self.graph.load(HELD, behind + k) for k in range(n)], (n,))
         (q, v, _), x = loop.split(self.y), loop.plant_state(self.y)
         truth = Truth(cast(Any, self.t), q, v, sensing.at_work(command, area), x, self.plant)
         found = [self._one_sampled(place, self.plant.sensors[place.number], truth, n) for place in sensing.places]
@@ -215,12 +208,25 @@ class _Tracing:
         with requirements() as required:
             draws = normals(sensor.keys, part[0], place.draws) if place.draws else np.zeros(0)
             after = self._joined(lambda: named(sensor, lambda: place.renewed(sensor, truth, part, draws)))
-        trace = self._trace([as_symbols(after).ravel().tolist()], required, self.loop.sensing.size + n, 0)
+        trace = self._trace(
+            [as_symbols(after).ravel().tolist()], required, self.law_memory.first + self.law_memory.size + n, 0
+        )
         return Sampled(trace, place.first, place.size)
 
     def _joined(self, call: Callable[[], Any], reset: Callable[[], Any] | None = None) -> Any:
         """What user's code returns, for all ways through it."""
-        return joined(call, reset or self.twins.reset)
+        return joined(lambda: (self.twins.choose(self.law), call())[1], reset or self.twins.reset)
+
+    def _law(self, state: tuple) -> tuple[dict[str, Any], dict[str, list[Any]]]:
+        """What the law returns, by name, and what becomes of what it remembers."""
+        if not self.loop.hold:
+            return self._joined(lambda: self._asked(state)), {}
+        try:
+            found = self._joined(lambda: (self._asked(state), self._remembered()), lambda: self.twins.reset(True))
+        finally:
+            if any(self.law_memory.cells.get(path) != cell for path, cell in self.grown.items()):
+                raise MemoryGrows(self.grown) from None
+        return found
 
     def _asked(self, state: tuple) -> dict[str, Any]:
         """What the law returns, by name."""
@@ -229,6 +235,27 @@ class _Tracing:
         return outputs_of(
             self.controller, command, loop.inputs, loop.rate_shapes, loop.next_shapes if loop.hold else ()
         )
+
+    def _remembered(self) -> dict[str, list[Any]]:
+        """The numbers of what the law remembers, after a call."""
+        memory, grows = self.law_memory, False
+        for path, x, another in self.twins.changes():
+            own = path.removeprefix(LAW)
+            cell = self.grown.get(own) or memory.cells.get(own)
+            if cell is None:
+                cell = Cell()
+                if not isinstance(x, (list, tuple, dict, deque)):
+                    cell = cell.with_value(own, value_at(law_of(self.loop), own), own in self.choices)
+            if not isinstance(x, (list, tuple, dict, deque)):
+                whole = memory.is_whole(x) is not False if is_symbol(x) else None
+                cell = cell.with_value(own, x, own in self.choices, whole)
+            self.grown[own] = replace(cell, replaced=cell.replaced or (another and not is_symbol(x)))
+            grows = grows or memory.cells.get(own) != self.grown[own]
+        if grows:
+            return {}
+        values = {path: value_at(self.law, path) for path, cell in memory.cells.items() if cell.size}
+        self.twins.check_sharing({path: x for path, x in values.items() if isinstance(x, np.ndarray)})
+        return {path: memory.numbers(path, x) for path, x in values.items()}
 
     def _held(self, column: Column) -> SymbolArray:
         return symbol_array([self.graph.load(HELD, column.first + k) for k in range(column.size)], column.shape)
@@ -295,7 +322,7 @@ class _Tracing:
                 changed[name] = [one_number(now)] if place.shape is None else list(np.asarray(now, object).ravel())
                 if len(changed[name]) != place.size:
                     raise UntraceableError(f"{twin.name!r} changes the shape of {name}")
-            elif now is not was or not _same(_entries(now), entries):
+            elif now is not was or not same_entries(entries_of(now), entries):
                 raise UntraceableError(f"{twin.name!r} changes {name}, which is neither number nor array")
         return value, signals, changed
 
@@ -305,7 +332,7 @@ class _Tracing:
         for name in vars(twin).keys() - before.keys():
             delattr(twin, name)
         for name, (x, entries) in before.items():
-            if not _same(_entries(x), entries):
+            if not same_entries(entries_of(x), entries):
                 x.ravel()[:] = entries
             twin.__dict__[name] = dict.fromkeys(x, np.nan) if name == "signals" else x
 
@@ -315,7 +342,7 @@ class _Tracing:
         self.size += 2 * n
         for j, (value, (monitor, _)) in enumerate(zip(values, self.watching)):
             worst, since = (self.graph.load(MEMORY, self.worst + k) for k in (j, n + j))
-            x = value if is_symbol(value) else _as_symbol(self.graph, value)
+            x = value if is_symbol(value) else as_symbol(self.graph, value)
             worse = both(invert(compare("le", x, worst)), compare("eq", worst, worst))  # nan exceeds all and stays
             self.renewed += [
                 (where(worse, x, worst), self.worst + j),
@@ -339,74 +366,17 @@ class _Tracing:
         with requirements() as required:
             y, u = fresh(1, ny), fresh(2, dim)
             moved = loop.group.advance(y, u)
-        move = _trace(graph, (ny, dim), [list(moved)], required)
+        move = trace_of(graph, (ny, dim), [list(moved)], required)
         with requirements() as required:
             u, k = fresh(1, dim), fresh(2, dim)
             pulled = loop.group.dexp_inv_mul(-u, k)
             required.append(compare("lt", one_number(rotation(loop.group, u)), LARGEST_ANGLE))
-        pull = _trace(graph, (dim, dim), [list(pulled)], required)
+        pull = trace_of(graph, (dim, dim), [list(pulled)], required)
         if not loop.adaptive:
             return move, pull, None
         with requirements() as required:
             size = loop.group.log(fresh(1, ny))
-        return move, pull, _trace(graph, (ny,), [list(size)], required)
+        return move, pull, trace_of(graph, (ny,), [list(size)], required)
 
     def _trace(self, outputs: list[list[Any]], required: list, held: int, memory: int) -> Trace:
-        return _trace(self.graph, (1, len(self.loop.y), held, memory), outputs, required)
-
-
-def _trace(graph: Graph, inputs: tuple[int, ...], outputs: list[list[Any]], required: list) -> Trace:
-    good: Any = functools.reduce(both, required, True)
-    if good is False:
-        raise UntraceableError("a term of a robot has no result")
-    flag = graph.operand(good) if isinstance(good, Condition) else None
-    ends = tuple(graph.operand(one_number(x)) for y in outputs for x in y)
-    return Trace(graph, inputs, ends, tuple(map(len, outputs)), flag)
-
-
-def plant_rate(loop: Any, plant: Any, t: Any, y: SymbolArray, tau: Any) -> list[Any]:
-    """(v, vdot, x', power) of a plant, a twin, where the loop's state is y."""
-    (q, v, _), x = loop.split(y), loop.plant_state(y)
-    size = len(loop.plant_rates) if x is not None else 2 * loop.plant.robot.nv + 1
-    out = symbol_array([0.0] * size, (size,))
-    state = () if x is None else (x,)
-    named(plant, lambda: plant.rate(t, q, v, as_symbols(tau), out, *state))
-    return out.tolist()
-
-
-def _signals(outputs: dict[str, Any]) -> dict[tuple[str, str], Any]:
-    return {("signal", name): x for name, x in outputs.items() if name not in ("tau", *OF_STATE)}
-
-
-def _columns(found: dict[tuple[str, str], Any], first: int) -> tuple[list[Column], list[Any]]:
-    """Columns one after the other, and their numbers."""
-    columns, numbers = [], []
-    for (kind, name), x in found.items():
-        columns.append(Column(kind, name, first + len(numbers), np.shape(x)))
-        numbers += as_symbols(x).ravel().tolist()
-    return columns, numbers
-
-
-def _entries(x: Any) -> list | None:
-    """What an array holds now: it may be written on."""
-    return x.ravel().tolist() if isinstance(x, np.ndarray) else None
-
-
-def _same(a: list | None, b: list | None) -> bool:
-    return a is b or (a is not None and b is not None and all(x is y for x, y in zip(a, b, strict=True)))
-
-
-def as_symbols(x: Any) -> Any:
-    return x if isinstance(x, SymbolArray) else np.array(x, object).view(SymbolArray)
-
-
-def one_number(x: Any) -> Any:
-    """A number or symbol, also where it comes as an array of one; a condition as 1 or 0."""
-    x = x.item() if isinstance(x, np.ndarray) else x
-    if isinstance(x, Condition):
-        return where(x, 1.0, 0.0)
-    return x if is_symbol(x) else float(x)
-
-
-def _as_symbol(graph: Graph, x: float) -> Symbol:
-    return Symbol(graph, graph.constant(x))
+        return trace_of(self.graph, (1, len(self.loop.y), held, memory), outputs, required)

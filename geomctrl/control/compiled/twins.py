@@ -11,8 +11,8 @@ from __future__ import annotations
 
 import functools
 import types
-from collections import Counter, OrderedDict, defaultdict
-from collections.abc import Callable, Iterator
+from collections import Counter, OrderedDict, defaultdict, deque
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
@@ -25,7 +25,6 @@ from geomctrl.tracing.arrays import SymbolArray
 from geomctrl.tracing.code_identity import (
     PLAIN,
     attributes_of,
-    in_cell,
     is_own_class,
     is_own_function,
     plain_value,
@@ -37,6 +36,8 @@ from geomctrl.tracing.untraceable import heard
 from geomctrl.tracing.untraceable_attribute import UntraceableAttribute, at_work
 
 from .containers import array_word, is_named_tuple, key_word
+from .contents import LAW, changes, check_sharing, content, difference, put_back
+from .law_memory import Cell, LawMemory, line_of_change, put_at, value_at
 from .memory import LIBRARY, MOST, OF_ROBOTS, PRINTED, Outside
 from .robot_numbers import constants, joint_constants, pattern_of, with_armature
 
@@ -49,10 +50,18 @@ class Twins:
     """Makes twins, and keeps what it met on the way.
 
     load: the symbol for number k of `values`; None keeps the numbers: a twin is then a copy. constant: all numbers are
-    constants of the trace, and words.
+    constants of the trace, and words. cells: what a law remembers, by path; memory: the same in a trace.
     """
 
-    def __init__(self, load: Load | None = None, *, constant: bool = False):
+    def __init__(
+        self,
+        load: Load | None = None,
+        *,
+        constant: bool = False,
+        cells: Mapping[str, Cell] | None = None,
+        memory: LawMemory | None = None,
+    ):
+        self.memory, self.cells = memory, memory.cells if memory else cells or {}
         self.load, self.constant = None if constant else load, constant
         self.words: list[Any] = []
         self._values: list[np.ndarray] = []
@@ -65,12 +74,14 @@ class Twins:
         self._twinned: list[types.FunctionType] = []
         self._owners: dict[int, list[np.ndarray]] = {}  # twins of arrays by whose memory theirs is
         self._outside: Outside | None = None
+        self._remembered_ids: set[int] = set()
+        self._chosen: list[tuple[Any, str, Any, Any]] = []  # (law, path, what stands there, what a way has there)
         self._changed = ""  # the first place that a call has written on
 
     @contextmanager
-    def used(self) -> Iterator[None]:
+    def used(self, *, remembering: bool = False) -> Iterator[None]:
         """Twins are called in here. Raises UntraceableError where that changes them, or what else the code reaches;
-        the latter is put back."""
+        the latter is put back. remembering: the law's may change."""
         outside = self.outside
         outside.begin()
         try:
@@ -78,10 +89,13 @@ class Twins:
                 yield
         finally:
             place = outside.restored()
-        self.reset()
+        self.reset(remembering)
         place = place or self._changed
         if place:
-            raise UntraceableError(f"{place} changes during a call: it is a memory; keep it in the state z")
+            raise UntraceableError(
+                f"{place} changes during a call{line_of_change(place, self._kinds)}: it is a memory, which would depend"
+                " on how often an integrator calls; keep it in the state z, or sample the law (control_dt)"
+            )
 
     @property
     def outside(self) -> Outside:
@@ -103,8 +117,10 @@ class Twins:
 
     def of(self, x: Any, path: str = "") -> Any:
         """The twin of x."""
-        kind = type(x)
-        if kind in (list, tuple, dict) and len(x) > MOST:
+        kind, cell = type(x), self.cells.get(path.removeprefix(LAW)) if path.startswith(LAW) else None
+        if cell is not None and cell.size:
+            return self._remembered(x, path, cell)
+        if kind in (list, tuple, dict, deque) and len(x) > MOST:
             return self._unknown(x, path)
         if kind is float or kind is np.float64:
             return self._scalar(x)
@@ -116,6 +132,8 @@ class Twins:
             return x
         known = self._twins.get(id(x))
         if known is not None:
+            if id(x) in self._remembered_ids:
+                raise UntraceableError(f"{path} is an array that a call changes by another name too: copy one of them")
             self.words.append(("again", known[0]))
             return known[1]
         make = MAKERS.get(kind)
@@ -129,13 +147,36 @@ class Twins:
         self.words.append(kind)
         return object.__new__(kind)
 
-    def reset(self) -> None:
+    def reset(self, remembering: bool = False) -> None:
         """Make all twins what they were; the place that a call has written on is remembered for `used`."""
+        for law, path, before, x in self._chosen:
+            if not remembering and value_at(law, path) is not x:
+                self._changed = self._changed or f"{LAW}{path}"
+            put_at(law, path, before)
+        self._chosen.clear()
         for twin, path, before in self._filled:
-            name = _difference(twin, before)
+            name = difference(twin, before)
             if name is not None:
-                self._changed = self._changed or f"{path}{name}".lstrip(".")
-                _put_back(twin, before)
+                if not (remembering and path.startswith(LAW)):
+                    self._changed = self._changed or f"{path}{name}".lstrip(".")
+                put_back(twin, before)
+
+    def choose(self, law: Any) -> None:
+        """Let the law's twin, at the beginning of a way, have one of the values that are no numbers; asks which."""
+        for path, cell in self.cells.items():
+            if cell.values and self.memory is not None:
+                before, x = value_at(law, path), self.memory.value(path)
+                self._chosen.append((law, path, before, x))
+                put_at(law, path, x)
+
+    def check_sharing(self, arrays: dict[str, np.ndarray]) -> None:
+        """Raise UntraceableError where arrays that are remembered share their memory with others."""
+        check_sharing({f"{LAW}{path}": x for path, x in arrays.items()}, self._filled)
+
+    def changes(self) -> Iterator[tuple[str, Any, bool]]:
+        """(path, what it is now, whether as another object) of what a call has changed. Raises UntraceableError where
+        that is no number, array or value."""
+        return changes(self._filled, self._kinds)
 
     # --- what an object can be -----------------------------------------------------------------------------------
 
@@ -163,6 +204,24 @@ class Twins:
             return x
         self.words.append(float)
         return self._numbers(np.array([x])).item()
+
+    def _remembered(self, x: Any, path: str, cell: Cell) -> Any:
+        """What a law remembers is neither a word nor one of the numbers: all loops have it as their state."""
+        self.words.append((path, cell, tuple(map(type, cell.values))))
+        words, twin = len(self.words), x
+        if self.memory is not None:
+            twin = x if cell.values else self.memory.value(path.removeprefix(LAW))
+        if isinstance(x, np.ndarray):
+            twin = x.copy() if isinstance(twin, np.ndarray) and twin is x else twin
+            if id(x) in self._twins:
+                raise UntraceableError(f"{path} is an array that a call changes by another name too: copy one of them")
+            self._remembered_ids.add(id(x))
+            self._begin(x, twin)
+            entries = twin.copy() if twin.dtype != object else twin.ravel().tolist()
+            self._filled.append((twin, path, entries))
+            self.is_twin(twin, x)
+        del self.words[words:]
+        return twin
 
     def _array(self, x: np.ndarray, path: str) -> Any:
         if x.dtype == object:
@@ -196,6 +255,11 @@ class Twins:
 
     def _list(self, x: list, path: str) -> list:
         twin = self._begin(x, [], len(x))
+        twin += [self.of(value, f"{path}[{k}]") for k, value in enumerate(x)]
+        return self._done(twin, path)
+
+    def _deque(self, x: deque, path: str) -> deque:
+        twin = self._begin(x, deque(maxlen=x.maxlen), len(x), x.maxlen)
         twin += [self.of(value, f"{path}[{k}]") for k, value in enumerate(x)]
         return self._done(twin, path)
 
@@ -326,7 +390,7 @@ class Twins:
         return self._begin(x, UntraceableAttribute(path, type(x)))
 
     def _done(self, twin: Any, path: str) -> Any:
-        self._filled.append((twin, path, _content(twin)))
+        self._filled.append((twin, path, content(twin)))
         return twin
 
 
@@ -334,6 +398,7 @@ MAKERS: dict[type, Callable[[Twins, Any, str], Any]] = {
     np.ndarray: Twins._array,
     SymbolArray: Twins._opaque,
     list: Twins._list,
+    deque: Twins._deque,
     tuple: Twins._tuple,
     dict: Twins._dict,
     types.MappingProxyType: Twins._dict,
@@ -348,51 +413,3 @@ MAKERS: dict[type, Callable[[Twins, Any, str], Any]] = {
     OrderedDict: Twins._dict,
     Counter: Twins._dict,
 }
-
-
-def _content(x: Any) -> dict[Any, Any]:
-    """What a container or an object holds, by key or name."""
-    if issubclass(type(x), dict):
-        return dict(x)
-    if issubclass(type(x), list):
-        return dict(enumerate(x))
-    if issubclass(type(x), types.FunctionType):
-        return {name: in_cell(cell) for name, cell in zip(x.__code__.co_freevars, x.__closure__ or ())}
-    return attributes_of(x)
-
-
-def _difference(twin: Any, before: Any) -> str | None:
-    """Which attribute of a twin is not what it was, "" for a twin without; None where all is."""
-    if isinstance(before, np.ndarray):
-        same = twin.shape == before.shape and twin.tobytes() == before.tobytes()
-    elif issubclass(type(twin), np.ndarray):
-        same = all(a is b for a, b in zip(twin.ravel().tolist(), before, strict=True))
-    elif issubclass(type(twin), np.random.Generator):
-        same = repr(twin.bit_generator.state) == repr(before)
-    else:
-        now = _content(twin)
-        same = now.keys() == before.keys() and all(now[name] is before[name] for name in now)
-        if not same and not issubclass(type(twin), (list, dict)):
-            return "." + next(n for n in [*before, *now] if now.get(n, now) is not before.get(n, before))
-    return None if same else ""
-
-
-def _put_back(twin: Any, before: Any) -> None:
-    """Let a twin hold what it held."""
-    if isinstance(before, np.ndarray):
-        twin[...] = before
-    elif issubclass(type(twin), np.ndarray):
-        twin.ravel()[:] = before
-    elif issubclass(type(twin), np.random.Generator):
-        twin.bit_generator.state = before
-    elif issubclass(type(twin), list):
-        twin[:] = before.values()
-    elif issubclass(type(twin), types.FunctionType):
-        for name, cell in zip(twin.__code__.co_freevars, twin.__closure__ or ()):
-            if in_cell(cell) is not before[name]:
-                cell.cell_contents = before[name]
-    elif issubclass(type(twin), dict):
-        twin.clear()
-        twin.update(before)
-    else:
-        set_attributes(twin, before)

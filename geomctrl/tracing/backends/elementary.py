@@ -119,9 +119,9 @@ def _polynomial(f: Function, coefficients: tuple[float, ...], x: str) -> str:
     return y
 
 
-def library(widths: Iterable[int], traces: Iterable[Trace]) -> str:
-    """libm's functions that the traces need, lane by lane."""
-    used = {node[0] for trace in traces for node in trace.graph.nodes}
+def library(widths: Iterable[int], traces: Iterable[Trace], others: Iterable[str] = ()) -> str:
+    """libm's functions that the traces need, and `others`, lane by lane."""
+    used = {node[0] for trace in traces for node in trace.graph.nodes} | set(others)
     functions = {"sin": 1, "cos": 1, **{name: n for name, n in LIBRARY.items() if name in used}}
     lines = ['!0 = !{!"branch_weights", i32 100000, i32 1}', "declare void @llvm.memset.p0.i64(ptr, i8, i64, i1)"]
     for name, n in functions.items():

@@ -1,0 +1,102 @@
+"""What twins hold, what a call has changed of that, and how it is put back."""
+
+from __future__ import annotations
+
+import types
+from collections import deque
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from geomctrl.tracing.code_identity import attributes_of, in_cell, set_attributes
+from geomctrl.tracing.symbols import UntraceableError
+
+from .law_memory import changed_leaves, line_of_change
+
+LAW = "controller"  # the path of what a loop's law is
+
+Filled = Sequence[tuple[Any, str, Any]]  # (twin, path, what it held)
+
+
+def check_sharing(arrays: Mapping[str, np.ndarray], filled: Filled) -> None:
+    """Raise UntraceableError where arrays share their memory with one another, or with a twin at another path."""
+    own = list(arrays.items())
+    others = [(path, twin) for twin, path, _ in filled if isinstance(twin, np.ndarray)]
+    for k, (path, x) in enumerate(own):
+        for other, y in [*own[:k], *others]:
+            if other != path and np.may_share_memory(x, y):
+                raise UntraceableError(f"{path} and {other} become one array: let one of them be a copy")
+
+
+def changes(filled: Filled, kinds: Iterable[type]) -> Iterator[tuple[str, Any, bool]]:
+    """(path, what it is now, whether as another object) of what a call has changed. Raises UntraceableError where that
+    is no number, array or value."""
+    contents = {id(twin): before for twin, _, before in filled if isinstance(before, dict)}
+    for twin, path, before in filled:
+        name = difference(twin, before)
+        if name is None:
+            continue
+        if isinstance(twin, np.random.Generator) or not path.startswith(LAW):
+            raise UntraceableError(f"{path}{name} changes during a call: it is no memory of a law's own")
+        if isinstance(twin, np.ndarray):
+            yield path, twin, False
+            continue
+        now, items = content(twin), isinstance(twin, (list, dict, deque))
+        if now.keys() != before.keys():
+            what = f"{path} changes its length" if items else f"{path}{name} is made or deleted"
+            raise UntraceableError(
+                f"{what} during a call{line_of_change(path + name, kinds)}: let it be there, of one length, from"
+                " the start; what is logged can be returned as a signal"
+            )
+        for key in now:
+            yield from changed_leaves(f"{path}[{key!r}]" if items else f"{path}.{key}", before[key], now[key], contents)
+
+
+def content(x: Any) -> dict[Any, Any]:
+    """What a container or an object holds, by key or name."""
+    if issubclass(type(x), dict):
+        return dict(x)
+    if issubclass(type(x), (list, deque)):
+        return dict(enumerate(x))
+    if issubclass(type(x), types.FunctionType):
+        return {name: in_cell(cell) for name, cell in zip(x.__code__.co_freevars, x.__closure__ or ())}
+    return attributes_of(x)
+
+
+def difference(twin: Any, before: Any) -> str | None:
+    """Which attribute of a twin is not what it was, "" for a twin without; None where all is."""
+    if isinstance(before, np.ndarray):
+        same = twin.shape == before.shape and twin.tobytes() == before.tobytes()
+    elif issubclass(type(twin), np.ndarray):
+        same = all(a is b for a, b in zip(twin.ravel().tolist(), before, strict=True))
+    elif issubclass(type(twin), np.random.Generator):
+        same = repr(twin.bit_generator.state) == repr(before)
+    else:
+        now = content(twin)
+        same = now.keys() == before.keys() and all(now[name] is before[name] for name in now)
+        if not same and not issubclass(type(twin), (list, dict, deque)):
+            return "." + next(n for n in [*before, *now] if now.get(n, now) is not before.get(n, before))
+    return None if same else ""
+
+
+def put_back(twin: Any, before: Any) -> None:
+    """Let a twin hold what it held."""
+    if isinstance(before, np.ndarray):
+        twin[...] = before
+    elif issubclass(type(twin), np.ndarray):
+        twin.ravel()[:] = before
+    elif issubclass(type(twin), np.random.Generator):
+        twin.bit_generator.state = before
+    elif issubclass(type(twin), (list, deque)):
+        twin.clear()
+        twin.extend(before.values())
+    elif issubclass(type(twin), types.FunctionType):
+        for name, cell in zip(twin.__code__.co_freevars, twin.__closure__ or ()):
+            if in_cell(cell) is not before[name]:
+                cell.cell_contents = before[name]
+    elif issubclass(type(twin), dict):
+        twin.clear()
+        twin.update(before)
+    else:
+        set_attributes(twin, before)

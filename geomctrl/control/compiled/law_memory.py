@@ -1,0 +1,303 @@
+"""Attributes that a sampled law changes, as discrete state of the compiled loop.
+
+A law that is called once a sample may count, filter, latch and remember: numbers and arrays that it changes, in its
+attributes or in objects, lists, tuples, dicts and deques of fixed length that it owns, are numbers of the held command.
+What is no number (None, True, "swing") is the number of one of the values that were met; each is a way through the law.
+
+Which attributes change, and to what, is found by tracing: `MemoryGrows` asks for another trace that knows more.
+"""
+
+from __future__ import annotations
+
+import copy
+import dis
+import enum
+import math
+import re
+import types
+from ast import literal_eval
+from collections import deque
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from geomctrl.tracing.arrays import SymbolArray, require, symbol_array
+from geomctrl.tracing.code_identity import is_own_function
+from geomctrl.tracing.symbols import Condition, Graph, Symbol, UntraceableError, compare, is_symbol, operands, where
+
+LARGEST_INT = 2.0**31  # beyond, quotients of whole numbers as floats may be off by one: there is no result
+MAX_VALUES = 64  # that are no numbers, of one attribute
+INT_OPERATIONS = {"add", "sub", "mul", "neg", "abs", "min", "max", "floor", "where"}
+STEP = re.compile(r"\.([^.\[]+)|\[([^\]]*)\]")
+
+
+class MemoryGrows(Exception):
+    """The law changes more attributes, or to other values, than the trace was made for."""
+
+    def __init__(self, cells: dict[str, Cell]):
+        super().__init__()
+        self.cells = cells
+
+
+@dataclass(frozen=True)
+class Cell:
+    """What an attribute can be. values: those that are no numbers, by their number; shape: of numbers, None without;
+    whole, real: whether a number is an int, a float."""
+
+    values: tuple[Any, ...] = ()
+    shape: tuple[int, ...] | None = None
+    whole: bool = False
+    real: bool = False
+    replaced: bool = False  # by another object, an array that is not written on in place
+
+    @property
+    def numbers(self) -> int:
+        return 0 if self.shape is None else math.prod(self.shape)
+
+    @property
+    def mixed(self) -> bool:
+        return self.whole and self.real
+
+    @property
+    def size(self) -> int:
+        """(which value, the numbers, whether the number is a float), each as far as it is not known."""
+        return bool(self.values) + self.numbers + self.mixed
+
+    def with_value(self, path: str, x: Any, choices: bool, whole: bool | None = None) -> Cell:
+        """A cell that can be x too. choices: ints are values of which there are few. whole: of a symbol."""
+        if isinstance(x, Condition):
+            return self.with_value(path, True, choices).with_value(path, False, choices)
+        if x is None or isinstance(x, (bool, np.bool_, str, enum.Enum)) or (choices and type(x) is int):
+            if any(type(x) is type(y) and x == y for y in self.values):
+                return self
+            if len(self.values) == MAX_VALUES:
+                raise UntraceableError(f"{path} takes more than {MAX_VALUES} values that are no numbers")
+            return replace(self, values=(*self.values, x))
+        x = x.item() if isinstance(x, np.ndarray) and not x.ndim else x
+        if is_symbol(x) or isinstance(x, (int, np.floating, float)):
+            shape, real = (), not (whole if is_symbol(x) else type(x) is int)
+        elif isinstance(x, SymbolArray) or (isinstance(x, np.ndarray) and x.dtype == np.float64):
+            shape, real = x.shape, True
+        else:
+            kind = f"an array of {x.dtype}" if isinstance(x, np.ndarray) else f"a {type(x).__name__}"
+            raise UntraceableError(f"{path} becomes {kind}: expected numbers, arrays of floats, bools, strings or None")
+        if self.shape not in (None, shape):
+            raise UntraceableError(f"{path} changes its shape from {self.shape} to {shape}: let it keep one")
+        return replace(self, shape=shape, whole=self.whole or not real, real=self.real or real)
+
+    def encoded(self, x: Any) -> np.ndarray | None:
+        """The numbers of a value; None of one that the cell can not be."""
+        for k, y in enumerate(self.values):
+            if type(x) is type(y) and x == y:
+                return np.array([k, *[0.0] * (self.size - 1)], float)
+        number = isinstance(x, (float, np.floating)) or type(x) is int
+        if np.shape(x) != self.shape or not (number or (isinstance(x, np.ndarray) and x.dtype == np.float64)):
+            return None
+        whole = type(x) is int
+        if not (self.whole if whole else self.real) or (whole and abs(x) > LARGEST_INT):
+            return None
+        index = [len(self.values)] if self.values else []
+        return np.array([*index, *np.ravel(x), *([float(not whole)] if self.mixed else [])], float)
+
+    def decoded(self, numbers: np.ndarray) -> Any:
+        """The value of such numbers."""
+        index = int(numbers[0]) if self.values else 0
+        if index < len(self.values):
+            return self.values[index]
+        x = numbers[bool(self.values) : bool(self.values) + self.numbers]
+        if self.shape != ():
+            return x.reshape(self.shape or ()).copy()
+        return int(x[0]) if self.whole and not (self.mixed and numbers[-1]) else float(x[0])
+
+
+class LawMemory:
+    """The cells of a law by path, as numbers of array `array` of a graph from place `first` on."""
+
+    def __init__(self, cells: Mapping[str, Cell], graph: Graph, array: int, first: int):
+        self.cells = dict(sorted(cells.items()))
+        self.graph, self.array = graph, array
+        self.places, at = {}, first
+        for path, cell in self.cells.items():
+            self.places[path] = at
+            at += cell.size
+        self.first, self.size = first, at - first
+
+    def split(self, numbers: np.ndarray) -> dict[str, np.ndarray]:
+        """The numbers of each path that has some."""
+        places = {path: at - self.first for path, at in self.places.items()}
+        return {path: numbers[places[path] :][: cell.size] for path, cell in self.cells.items() if cell.size}
+
+    def values(self, numbers: np.ndarray) -> dict[str, Any]:
+        """What such numbers say of each path."""
+        return {path: self.cells[path].decoded(x) for path, x in self.split(numbers).items()}
+
+    def symbols(self, path: str) -> list[Symbol]:
+        return [self.graph.load(self.array, self.places[path] + k) for k in range(self.cells[path].size)]
+
+    def value(self, path: str) -> Any:
+        """What a path is at the beginning of a call; asks which, where there are several."""
+        cell, symbols = self.cells[path], self.symbols(path)
+        for k, x in enumerate(cell.values):
+            last = cell.shape is None and k == len(cell.values) - 1
+            if last or compare("eq", symbols[0], float(k)):
+                return x
+        numbers = symbols[bool(cell.values) :][: cell.numbers]
+        return numbers[0] if cell.shape == () else symbol_array(numbers, cell.shape or ())
+
+    def is_whole(self, x: Any) -> Any:
+        """Whether a symbol is an int, a condition where that depends on what is remembered."""
+        found: Any = True
+        nodes, todo, seen = self.graph.nodes, [x.at], set()
+        loads = {self.symbols(p)[bool(c.values)].at: (p, c) for p, c in self.cells.items() if c.whole and c.shape == ()}
+        while todo:
+            at = todo.pop()
+            if at in seen:
+                continue
+            seen.add(at)
+            op, *rest = nodes[at]
+            if at in loads:
+                path, cell = loads[at]
+                if cell.mixed:
+                    is_int = compare("eq", self.symbols(path)[-1], 0.0)
+                    found = is_int if found is True else found & is_int
+            elif op == "const":
+                if rest[0] != rest[0] or isinstance(rest[0], str) or rest[0] != math.floor(rest[0]):
+                    return False
+            elif op in INT_OPERATIONS:
+                todo += operands(nodes[at])[op == "where" :]
+            else:
+                return False
+        return found
+
+    def numbers(self, path: str, x: Any) -> list[Any]:
+        """What becomes of a path's numbers where it is x after a call."""
+        cell = self.cells[path]
+        if isinstance(x, Condition):
+            yes, no = (next(k for k, y in enumerate(cell.values) if y is truth) for truth in (True, False))
+            return [where(x, float(yes), float(no)), *[0.0] * (cell.size - 1)]
+        x = x.item() if isinstance(x, np.ndarray) and not x.ndim else x
+        for k, y in enumerate(cell.values):
+            if type(x) is type(y) and x == y:
+                return [float(k), *[0.0] * (cell.size - 1)]
+        index = [float(len(cell.values))] if cell.values else []
+        flag: list[Any] = []
+        if is_symbol(x) and cell.whole:
+            whole = self.is_whole(x)
+            require(compare("le", abs(x), LARGEST_INT))
+            flag = [where(whole, 0.0, 1.0)] if isinstance(whole, Condition) else [0.0 if whole else 1.0]
+        elif cell.whole:
+            flag = [0.0 if type(x) is int else 1.0]
+        return [*index, *np.asarray(x, object).ravel().tolist(), *(flag if cell.mixed else [])]
+
+
+# --- paths -------------------------------------------------------------------------------------------------------
+
+
+def _steps(path: str) -> list[tuple[bool, Any]]:
+    """(whether an attribute, its name or key), from the root on."""
+    return [(bool(m[1]), m[1] or literal_eval(m[2])) for m in STEP.finditer(path)]
+
+
+def _entry(x: Any, attribute: bool, key: Any) -> Any:
+    x = x.__self__ if isinstance(x, types.MethodType) else x
+    if not attribute:
+        return x[key]
+    if isinstance(x, types.FunctionType):
+        return x.__closure__[x.__code__.co_freevars.index(key)].cell_contents  # pyright: ignore[reportOptionalSubscript]
+    return getattr(x, key)
+
+
+def value_at(root: Any, path: str) -> Any:
+    """What a root holds at a path."""
+    for step in _steps(path):
+        root = _entry(root, *step)
+    return root
+
+
+def put_at(root: Any, path: str, value: Any) -> None:
+    """Let a root hold a value at a path; tuples on the way are made anew."""
+    _with(root, _steps(path), value)
+
+
+def _with(x: Any, steps: list[tuple[bool, Any]], value: Any) -> Any:
+    if not steps:
+        return value
+    x = x.__self__ if isinstance(x, types.MethodType) else x
+    (attribute, key), *rest = steps
+    inner = _entry(x, attribute, key)
+    made = _with(inner, rest, value)
+    if made is inner:
+        return x
+    if isinstance(x, tuple):
+        return x._replace(**{key: made}) if attribute else (*x[:key], made, *x[key + 1 :])  # pyright: ignore[reportAttributeAccessIssue]
+    if isinstance(x, types.FunctionType):
+        x.__closure__[x.__code__.co_freevars.index(key)].cell_contents = made  # pyright: ignore[reportOptionalSubscript]
+    elif attribute:
+        object.__setattr__(x, key, made)
+    else:
+        x[key] = made
+    return x
+
+
+def restore(root: Any, cells: Mapping[str, Cell], values: Mapping[str, Any]) -> None:
+    """Write values of cells into a user's object, in place where the law writes in place."""
+    for path, cell in cells.items():
+        if cell.replaced and cell.shape is None and not cell.values:  # a list, tuple or dict that the law makes anew
+            put_at(root, path, copy.copy(value_at(root, path)))
+    for path, x in values.items():
+        now = value_at(root, path)
+        in_place = isinstance(x, np.ndarray) and isinstance(now, np.ndarray) and not cells[path].replaced
+        if in_place and now.shape == x.shape and now.dtype == x.dtype and now.flags.writeable:
+            now[...] = x
+        else:
+            put_at(root, path, x)
+
+
+def changed_leaves(path: str, before: Any, now: Any, contents: Mapping[int, Any]) -> Iterator[tuple[str, Any, bool]]:
+    """(path, value, whether a container) of what is another object now; contents: of containers as they were, by id."""
+    if before is now:
+        return
+    kind = type(now)
+    if kind is type(before) and kind in (list, tuple, deque, dict):
+        old = contents.get(id(before), before)
+        old = old if isinstance(old, dict) else dict(enumerate(old))
+        new = now if kind is dict else dict(enumerate(now))
+        if old.keys() != new.keys():
+            raise UntraceableError(
+                f"{path} changes its length during a call: fill it from the start, or return what is logged as a signal"
+            )
+        yield path, now, True
+        for key in new:
+            yield from changed_leaves(f"{path}[{key!r}]", old[key], new[key], contents)
+    else:
+        yield path, now, False
+
+
+def covering(cells: Mapping[str, Cell], controller: Any) -> dict[str, Cell]:
+    """The cells that a controller has, able to be what its attributes are now."""
+    found = {}
+    for path, cell in cells.items():
+        try:
+            x = value_at(controller, path)
+            ints = any(type(y) is int for y in cell.values)
+            found[path] = cell.with_value(path, x, ints) if cell.size else cell
+        except (AttributeError, KeyError, IndexError, TypeError, ValueError, UntraceableError):
+            continue
+    return found
+
+
+def line_of_change(path: str, kinds: Iterable[type]) -> str:
+    """, in FILE, line N: where a user's class writes on the last attribute of a path; "" where that is not seen."""
+    names = re.findall(r"\.(\w+)", path)
+    lines: dict[str, str] = {}
+    for kind in kinds:
+        for f in vars(kind).values() if names else ():
+            code = getattr(f, "__code__", None)
+            if code is None or f.__name__ == "__init__" or not is_own_function(f):
+                continue
+            for i in dis.get_instructions(code):
+                if i.argval == names[-1] and "ATTR" in i.opname and i.positions is not None:
+                    lines.setdefault(i.opname, f", in {code.co_filename}, line {i.positions.lineno}")
+    return lines.get("STORE_ATTR") or next(iter(lines.values()), "")
