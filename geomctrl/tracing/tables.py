@@ -54,9 +54,7 @@ def _polynomials(self: Any, x: Any, nu: int = 0, extrapolate: Any = None) -> Any
     extrapolate = self.extrapolate if extrapolate is None else extrapolate
     knots, c = _knots(self.x), np.asarray(self.c)
     if nu < 0 or np.iscomplexobj(c) or self.axis != 0:
-        raise UntraceableError(
-            f"integrals, complex numbers and axes of {type(self).__name__} do not trace{caller()}"
-        )
+        raise UntraceableError(f"integrals, complex numbers and axes of {type(self).__name__} do not trace{caller()}")
     return _over(x, lambda y: _piece(y, knots, c, nu, extrapolate), c.shape[2:])
 
 

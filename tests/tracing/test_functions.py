@@ -11,16 +11,11 @@ import operator
 
 import numpy as np
 import pytest
+from compiled_functions import in_numpy, outputs, require_same
 
-from geomctrl.tracing.backends import cache, host
-from geomctrl.tracing.backends.batches import Batch
-from geomctrl.tracing.backends.llvm import module
 from geomctrl.tracing.elementwise import BINARY, UNARY
-from geomctrl.tracing.fusion import fused
 from geomctrl.tracing.patched_numpy import MATH
-from geomctrl.tracing.proofs.functions import traced
 from geomctrl.tracing.symbols import Condition, where
-from geomctrl.tracing.traces import Trace
 
 POSITIVE = [
     0.0,
@@ -93,53 +88,6 @@ def numbers(x):
         if np.asarray(x).dtype == bool or any(isinstance(y, (Condition, bool)) for y in np.ravel(x))
         else x
     )
-
-
-def outputs(f, rows):
-    """(values, whether there is a result) of the traced f(x) for rows x, the same in one lane and in many."""
-    trace = fused(traced(f, rows.shape[1]))
-    graph, flag = trace.graph, trace.flag
-    good = graph.operand(1.0) if flag is None else graph.node("where", flag, graph.operand(1.0), graph.operand(0.0))
-    trace = Trace(graph, trace.inputs, (*trace.outputs, good), (len(trace.outputs) + 1,), None)
-    found, lanes = [], host.lanes()
-    for width in {1, lanes}:
-        code = host.object_code(module(trace, [width], side=lanes, flags=""))
-        if width > 1:
-            call = Batch(np.zeros(1), host.load(code, cache.ENTRY_NAMES["many"]), len(trace.outputs))
-            found.append(call(np.ascontiguousarray(rows))[0])
-        else:
-            found.append(one_by_one(host.load(code, ["f_one"])[0], rows, len(trace.outputs)))
-    np.testing.assert_array_equal(*found)
-    return found[0][:, :-1], found[0][:, -1] == 1.0
-
-
-def one_by_one(address, rows, n):
-    import ctypes
-
-    run = ctypes.CFUNCTYPE(ctypes.c_bool, *[ctypes.c_void_p] * 3)(address)
-    out, model = np.empty((len(rows), n)), np.zeros(1)
-    for x, y in zip(rows, out):
-        run(model.ctypes.data, x.ctypes.data, (ctypes.c_void_p * 1)(y.ctypes.data))
-    return out
-
-
-def require_same(name, rows, found, expected, ulps=2.0, signs=True):
-    """Raise with the first few differences."""
-    found, expected = np.asarray(found, float), np.asarray(expected, float)
-    same = np.isnan(found) & np.isnan(expected)
-    with np.errstate(all="ignore"):
-        near = np.abs(found - expected) <= ulps * np.spacing(np.abs(expected))
-    same |= (found == expected) | near
-    if signs:
-        same &= np.isnan(expected) | (np.signbit(found) == np.signbit(expected))
-    wrong = np.argwhere(~same)
-    lines = [f"{rows[i].tolist()}, output {k}: {found[i, k]!r}, expected {expected[i, k]!r}" for i, k in wrong[:8]]
-    assert not len(wrong), f"{name}: {len(wrong)} differ\n" + "\n".join(lines)
-
-
-def in_numpy(f, rows):
-    with np.errstate(all="ignore"):
-        return np.array([np.ravel(f(np.array(x))) for x in rows], float)
 
 
 def forms_of(function, arguments):

@@ -195,10 +195,11 @@ def traced(controller: Controller, robot: Robot, z0: np.ndarray | None) -> tuple
         x.setflags(write=False)  # as in a loop
     state = None if z0 is None else z[0].reshape(z0.shape)
     space = getattr(type(controller).__call__, "__globals__", {})
+    time_ = t.item()
     twins = Twins()
     twin = twins.of(controller)
     with twins.used(), requirements() as required, numpy_on_symbols(space):
-        command = named(twin, lambda: twin(t.item(), q, v, state))
+        command = named(twin, lambda: twin(time_, q, v, state))
     states = set() if z0 is None else {z0.shape}
     outputs = outputs_of(controller, command, robot.nv, states, states)
     ends = [graph.operand(x) for y in outputs.values() for x in np.asarray(y, object).ravel().tolist()]

@@ -88,7 +88,8 @@ def literal(x: float, real: str) -> str:
     """A number that reads back as it was."""
     if not np.isfinite(x):
         return "NAN" if np.isnan(x) else "INFINITY" if x > 0 else "(-INFINITY)"
-    text = repr(x if real == "double" else float(np.float32(x)))
+    largest = float(np.finfo(np.float32).max)
+    text = repr(x if real == "double" else float(np.float32(min(max(x, -largest), largest))))
     text = text if any(c in text for c in ".en") else text + ".0"
     text += "" if real == "double" else "f"
     return f"({text})" if x < 0.0 else text
