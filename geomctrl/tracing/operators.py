@@ -116,7 +116,7 @@ def _operator(operation: Any, partial: Any = None, swapped: bool = False) -> Any
         a, b = (other, self) if swapped else (self, other)
         if not (self.python and is_python(other)):
             return operation(a, b)
-        if partial is not None:
+        if partial is not None and not self.graph.finite:  # kernels look before they divide
             partial(a, b)
         return as_python(operation(a, b))
 
@@ -136,7 +136,8 @@ def _relation(op: str, swapped: bool = False) -> Any:
 
 def _whole(op: str, x: Symbol) -> Any:
     """A whole number of Python: there is none for nan and infinity."""
-    require(is_finite(x))
+    if not x.graph.finite:
+        require(is_finite(x))
     return as_python(add(unary(op, x), 0.0))  # there is no -0 among them
 
 

@@ -5,8 +5,8 @@ import math
 
 import numpy as np
 import pytest
+from compiled_functions import traced
 from compiler.evaluation import evaluate
-from tracing.compiled_functions import traced
 
 from geomctrl.tracing.arrays import requirements, symbol_array
 from geomctrl.tracing.branches import joined

@@ -5,7 +5,7 @@ import math
 
 import numpy as np
 import pytest
-from tracing.compiled_functions import outputs
+from compiled_functions import outputs
 
 from geomctrl.tracing.untraceable import UntraceableError
 

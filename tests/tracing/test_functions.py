@@ -11,7 +11,7 @@ import operator
 
 import numpy as np
 import pytest
-from tracing.compiled_functions import in_numpy, outputs, require_same
+from compiled_functions import in_numpy, outputs, require_same
 
 from geomctrl.tracing.elementwise import BINARY, UNARY
 from geomctrl.tracing.patched_numpy import MATH

@@ -2,8 +2,8 @@
 
 import numpy as np
 import pytest
+from compiled_functions import in_numpy, outputs, require_same
 from scipy.interpolate import Akima1DInterpolator, CubicSpline, PchipInterpolator, PPoly, interp1d
-from tracing.compiled_functions import in_numpy, outputs, require_same
 
 from geomctrl.tracing.untraceable import UntraceableError
 

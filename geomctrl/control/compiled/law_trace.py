@@ -50,12 +50,13 @@ def traced(controller: Controller, robot: Robot, z0: np.ndarray | None) -> tuple
         x.setflags(write=False)  # as in a loop
     state = None if z0 is None else z[0].reshape(z0.shape)
     space = getattr(type(controller).__call__, "__globals__", {})
+    time_ = t.item()
     twins = Twins()
     twin = twins.of(controller)
     states, rates = (set(), set()) if z0 is None else ({z0.shape}, _rate_shapes(controller, z0))
 
     def called() -> dict[str, Any]:
-        command = named(twin, lambda: twin(t.item(), q, v, state))
+        command = named(twin, lambda: twin(time_, q, v, state))
         return outputs_of(controller, command, robot.nv, rates, states)
 
     with twins.used(), requirements() as required, numpy_on_symbols(space):

@@ -182,6 +182,23 @@ class Code:
             "log": (lambda y, a: over(one, a),),
             "tanh": (lambda y, a: do["sub"](one, square(y)),),
             **{op: (lambda y, a: self.arithmetic.point(0.0),) for op in ("floor", "rint")},
+            "abs": (lambda y, a: do["sub"](self._share(a[0] >= 0, a[1] <= 0), self._share(a[1] <= 0, a[0] >= 0)),),
+            "min": (lambda y, a, b: first_smaller(a, b), lambda y, a, b: first_smaller(b, a)),
+            "max": (lambda y, a, b: first_smaller(b, a), lambda y, a, b: first_smaller(a, b)),
+            "atan2": (
+                lambda y, a, b: over(b, do["add"](square(a), square(b))),
+                lambda y, a, b: over(minus(a), do["add"](square(a), square(b))),
+            ),
+            **self._further_rules(over),
+        }[op]
+
+    def _further_rules(self, over: Any) -> dict[str, Any]:
+        do, one = self.arithmetic.operations, self.arithmetic.point(1.0)
+
+        def square(a: Any) -> Any:
+            return self.arithmetic.power(a, 2)
+
+        return {
             "sinh": (lambda y, a: do["cosh"](a),),
             "cosh": (lambda y, a: do["sinh"](a),),
             "asinh": (lambda y, a: over(one, do["sqrt"](do["add"](one, square(a)))),),
@@ -204,14 +221,7 @@ class Code:
             ),
             "fmod": (lambda y, a, b: one, lambda y, a, b: over(_both(do["sub"], y, a), b)),
             "remainder": (lambda y, a, b: one, lambda y, a, b: over(_both(do["sub"], y, a), b)),
-            "abs": (lambda y, a: do["sub"](self._share(a[0] >= 0, a[1] <= 0), self._share(a[1] <= 0, a[0] >= 0)),),
-            "min": (lambda y, a, b: first_smaller(a, b), lambda y, a, b: first_smaller(b, a)),
-            "max": (lambda y, a, b: first_smaller(b, a), lambda y, a, b: first_smaller(a, b)),
-            "atan2": (
-                lambda y, a, b: over(b, do["add"](square(a), square(b))),
-                lambda y, a, b: over(minus(a), do["add"](square(a), square(b))),
-            ),
-        }[op]
+        }
 
     def _share(self, whole: bool, nothing: bool) -> Ends:
         """1, 0 or anything between."""

@@ -3,9 +3,21 @@
 import mpmath
 
 DIGITS = 60
-TOO_MUCH = "an exponential with too many digits"
+TOO_MUCH = "too many digits, or the sign of a zero"
+BOUNDS = {"log": 0, "log2": 0, "log10": 0, "log1p": -1}
+EXPONENTIALS = ("exp", "tanh", "sinh", "cosh", "expm1", "exp2")
 FUNCTIONS = {
     **{name: getattr(mpmath, name) for name in ("sin", "cos", "tan", "asin", "acos", "exp", "log", "tanh", "sqrt")},
+    **{name: getattr(mpmath, name) for name in ("sinh", "cosh", "asinh", "acosh", "atanh", "expm1", "log10", "hypot")},
+    "log1p": mpmath.log1p,
+    "log2": lambda a: mpmath.log(a, 2),
+    "exp2": lambda a: mpmath.power(2, a),
+    "cbrt": lambda a: mpmath.sign(a) * mpmath.cbrt(abs(a)),
+    "rint": mpmath.nint,
+    "pow": lambda a, b: mpmath.power(a, b),
+    "copysign": lambda a, b: abs(a) if b > 0 else -abs(a),
+    "fmod": lambda a, b: a - b * int(a / b),
+    "remainder": lambda a, b: a - b * mpmath.nint(a / b),
     "neg": lambda a: -a,
     "abs": abs,
     "floor": mpmath.floor,
@@ -47,10 +59,18 @@ def _value(op, *rest, known, arrays):
         return args[0] if args[0] in (None, TOO_MUCH) else args[1] if args[0] else args[2]
     if any(a is None for a in args):
         return None
-    if TOO_MUCH in args or (op in ("exp", "tanh") and abs(args[0]) > 1e5):
+    if TOO_MUCH in args or (op in EXPONENTIALS and abs(args[0]) > 1e5):
         return TOO_MUCH
+    if op == "pow" and (abs(args[1]) > 1e3 or abs(mpmath.log(abs(args[0]) + 1e-300) * args[1]) > 1e5):
+        return TOO_MUCH
+    if op == "copysign" and args[1] == 0:
+        return TOO_MUCH
+    if op in ("fmod", "remainder") and args[1] != 0 and abs(args[0] / args[1]) > 2**150:
+        return TOO_MUCH
+    if args[0] <= BOUNDS.get(op, -mpmath.inf):  # where mpmath answers infinity
+        return None
     try:
         found = FUNCTIONS[op](*args)
     except (ZeroDivisionError, ValueError):
         return None
-    return None if isinstance(found, mpmath.mpc) or (op == "log" and args[0] <= 0) else found
+    return found if mpmath.isfinite(found) and not isinstance(found, mpmath.mpc) else None

@@ -5,6 +5,7 @@ import math
 import numpy as np
 from hypothesis import strategies as st
 
+from geomctrl.tracing.operators import power
 from geomctrl.tracing.symbols import (
     Graph,
     add,
@@ -15,7 +16,6 @@ from geomctrl.tracing.symbols import (
     invert,
     mul,
     neg,
-    power,
     sub,
     unary,
     where,
@@ -38,8 +38,10 @@ UNARY = (
     "square",
     "cube",
     "fifth",
+    *("sinh", "cosh", "asinh", "acosh", "atanh", "expm1", "log1p", "exp2", "log2", "log10", "cbrt", "rint"),
 )
 BINARY = ("add", "sub", "mul", "div", "atan2", "min", "max", "where")
+BINARY += ("hypot", "pow", "fmod", "remainder", "copysign")
 SPECIAL = [
     *(0.0, 1.0, -1.0, 0.5, -2.0, 3.0, 1e-3, math.pi, -math.pi / 2, math.pi / 4, 2 * math.pi, 7.0, -25.0, 1e3, 1e6),
     *(1e-160, -1e-200, 5e-324, -5e-324, 2.0**-1022, 1e150, -1e200, 1e308, -1.7e308, 1.0 + 2.0**-52, 1.0 - 2.0**-53),
