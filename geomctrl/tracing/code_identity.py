@@ -310,11 +310,13 @@ def is_foreign(x: Any, package: str) -> bool:
 
 
 def _is_elsewhere(function: types.FunctionType, package: str) -> bool:
-    module, file = function.__globals__.get("__name__", ""), function.__code__.co_filename
-    if f"{module}.".startswith(f"{package.partition('.')[0]}."):
-        folder = getattr(sys.modules.get(package.partition(".")[0]), "__file__", None)
-        return not file.startswith(("<", str(Path(folder or "").parent)))
-    return is_followed(module) and not module.startswith("namedtuple_")
+    module, code = function.__globals__.get("__name__", ""), function.__code__
+    top = package.partition(".")[0]
+    if module.partition(".")[0] != top:
+        return is_followed(module) and not module.startswith("namedtuple_")
+    if code.co_filename == "<string>":  # of a dataclass
+        return code.co_name != function.__name__
+    return not code.co_filename.startswith(str(Path(getattr(sys.modules.get(top), "__file__", None) or "").parent))
 
 
 def replaced_in(*packages: str) -> dict[str, Any]:

@@ -163,44 +163,44 @@ class Tried(Exception):
 
 def state(x, known):
     """All that can be compared of an object, deep: identities of what is plain, contents of what is not."""
-    if isinstance(x, (bool, int, float, str, bytes, type(None))):
+    if issubclass(type(x), (bool, int, float, str, bytes, type(None))):
         return type(x), x
     if id(x) in known:
         return "again", known[id(x)]
     known[id(x)] = len(known)
     if type(x) is gc.Robot:  # which keeps compiled code
         return id(x), x.parameters.tobytes()
-    if isinstance(x, np.ndarray):
+    if issubclass(type(x), np.ndarray):
         return id(x), x.shape, x.dtype.str, x.tobytes(), x.flags.writeable
-    if isinstance(x, np.random.Generator):
+    if issubclass(type(x), np.random.Generator):
         return repr(x.bit_generator.state)
-    if isinstance(x, (random.Random, np.random.RandomState)):
-        return repr(x.getstate() if isinstance(x, random.Random) else x.get_state()[1].tolist())
+    if issubclass(type(x), (random.Random, np.random.RandomState)):
+        return repr(x.getstate() if issubclass(type(x), random.Random) else x.get_state()[1].tolist())
     if type(x).__name__ in ("lock", "StringIO"):
         return x.locked() if type(x).__name__ == "lock" else x.getvalue()
-    if isinstance(x, functools._lru_cache_wrapper):
+    if issubclass(type(x), functools._lru_cache_wrapper):
         return x.cache_info()
-    if isinstance(x, weakref.WeakSet):
+    if issubclass(type(x), weakref.WeakSet):
         return len(x)
-    if isinstance(x, types.GeneratorType):
+    if issubclass(type(x), types.GeneratorType):
         return x.gi_frame.f_lasti, repr(x.gi_frame.f_locals)
     if type(x).__name__ in ("list_iterator", "zip"):
         return repr(copy.copy(x).__reduce__()[1:])
-    if isinstance(x, types.FunctionType):
+    if issubclass(type(x), types.FunctionType):
         cells = [state(cell.cell_contents, known) for cell in x.__closure__ or () if cell != type(cell)()]
         return id(x), id(x.__code__), state(x.__dict__, known), cells
-    if isinstance(x, dict):
+    if issubclass(type(x), dict):
         own = attributes_of(x) if type(x).__module__ == "touched" else {}
         return id(x), [(state(k, known), state(y, known)) for k, y in [*x.items(), *own.items()]]
-    if isinstance(x, (list, tuple, set, collections.deque, bytearray)):
+    if issubclass(type(x), (list, tuple, set, collections.deque, bytearray)):
         return id(x), [state(y, known) for y in x]
-    if isinstance(x, type):
+    if issubclass(type(x), type):
         return id(x), [(k, id(y), state(y, known)) for k, y in vars(x).items() if x.__module__ == "touched"]
-    if isinstance(x, types.ModuleType):
+    if issubclass(type(x), types.ModuleType):
         return id(x), sorted(vars(x)) if x.__name__ == "M" else None
-    if isinstance(x, functools.partial):
+    if issubclass(type(x), functools.partial):
         return id(x), *(state(y, known) for y in (x.func, x.args, x.keywords))
-    if isinstance(x, types.BuiltinFunctionType) and not isinstance(x.__self__, types.ModuleType):
+    if issubclass(type(x), types.BuiltinFunctionType) and not isinstance(x.__self__, types.ModuleType):
         return state(x.__self__, known)
     return id(x), [(k, state(y, known)) for k, y in attributes_of(x).items()]
 

@@ -23,6 +23,7 @@ from geomctrl.control.compiled.memory import CALLED
 from geomctrl.mechanism.mechanism import Mechanism
 from geomctrl.tracing.code_identity import (
     PLAIN,
+    attributes_of,
     in_cell,
     is_followed,
     is_foreign,
@@ -67,7 +68,7 @@ class _Digests:
         kind = type(x)
         if issubclass(kind, PLAIN) and not issubclass(kind, enum.Enum) and not is_own_class(kind):
             return _short(f"{kind.__name__} {plain_value(x)[1]!r}")
-        if isinstance(x, np.ndarray) and x.dtype != object:
+        if kind is np.ndarray and x.dtype != object:
             return _short(f"{x.dtype.str} {x.shape}", np.ascontiguousarray(x).tobytes())
         if id(x) not in self.known:
             self.kept.append(x)
@@ -81,11 +82,11 @@ class _Digests:
     def _visit(self, x: Any) -> str:
         if isinstance(x, types.CodeType):
             return self.all(x.co_code, x.co_names, x.co_varnames, x.co_freevars, x.co_consts)
-        if isinstance(x, (list, tuple)):
+        if type(x) in (list, tuple):
             return self.all(type(x).__name__, *x)
-        if isinstance(x, (set, frozenset)):
+        if type(x) in (set, frozenset):
             return self.all("set", *sorted(self.of(item) for item in x))
-        if isinstance(x, (dict, types.MappingProxyType)):
+        if type(x) in (dict, types.MappingProxyType):
             return self.all("dict", *(part for item in x.items() for part in item))
         if isinstance(x, types.ModuleType):
             return self.of(f"module {x.__name__}")
@@ -158,6 +159,8 @@ class _Digests:
             x = replace(x, looks=None)  # a sweep is the same one, wherever the meshes are
         if isinstance(x, enum.Enum):
             return self.all(type(x), vars(x))
+        if isinstance(x, np.ndarray) and type(x) is not np.ndarray:
+            return self.all(type(x), np.array(x), attributes_of(x))
         try:
             reduced = x.__reduce_ex__(4)  # whatever can be pickled says what it is made of
         except Exception:  # other libraries' objects raise what they like
