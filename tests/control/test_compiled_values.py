@@ -140,6 +140,22 @@ def test_a_run_ends_as_in_python_where_the_law_raises():
     assert ends[0] == ends[1] == ends[2] < 1.0
 
 
+class StopsUnseen(Gained):
+    """A safety stop that no symbol meets."""
+
+    def __call__(self, t, q, v, z):
+        if isinstance(q[0], float) and q[0] > 1.0:
+            raise RuntimeError("joint limit")
+        return gc.Command(-q - v)
+
+
+def test_a_stop_that_the_trace_does_not_have_is_refused():
+    with pytest.raises(
+        UntraceableError, match=r"it has a result at t = .*, where Python raises RuntimeError: joint limit"
+    ):
+        gc.compile(StopsUnseen())
+
+
 class Uncopied(Gained):
     def __deepcopy__(self, memo):
         raise RuntimeError("no copies of me")

@@ -190,6 +190,9 @@ def test_where_there_is_no_result_everything_stays(tmp_path):
     assert loaded.ctrl_step(ctypes.c_double(0.0), ctypes.c_double(0.1), *map(pointer, (q, v, z, tau))) == 0
     assert z.tolist() == [1.0, 2.0]
     assert tau.tolist() == [7.0, 8.0]
+    rate = np.array([3.0, 4.0])
+    assert loaded.ctrl_command(ctypes.c_double(0.0), *map(pointer, (q, v, z, tau, rate))) == 0
+    assert (tau.tolist(), rate.tolist()) == ([7.0, 8.0], [3.0, 4.0])
     q[0] = 2.0
     assert loaded.ctrl_step(ctypes.c_double(0.0), ctypes.c_double(0.1), *map(pointer, (q, v, z, tau))) == 1
     np.testing.assert_allclose(z, [1.1, 2.2])
