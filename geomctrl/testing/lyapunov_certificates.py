@@ -26,8 +26,8 @@ from .certificates.largest import SHARES, largest_level, lowest_bad
 from .certificates.quadratic import Bounds, Boxes
 from .certificates.region import least_on_boundary, most_in_ball
 from .certificates.searching import search
+from .equilibria import motion_of
 from .evidence import record
-from .loop_states import motion_of
 
 POSSIBLE = "the true robot's bodies are physically possible ones, each with a positive definite inertia"
 NEGLIGIBLE = 1e-12  # of V or V' at a corner of the box: zero
