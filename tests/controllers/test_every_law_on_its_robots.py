@@ -142,18 +142,6 @@ def holds_in_its_ball(law, plant):
     holds(law, plant, bound=True)
 
 
-def holds_with_settled_filters(law, plant):
-    holds(law, plant, equilibrium=lambda t: (*law.reference(t)[:2], law.settled(t, plant)))
-
-
-def holds_with_the_momentum_seen(law, plant):
-    def rest(t):
-        q, v, _ = law.reference(t)
-        return q, v, plant.robot.mass_matrix(q) @ v
-
-    holds(law, plant, equilibrium=rest)
-
-
 def leaves_its_law_as_it_is(law, plant):
     """V is the law's own, and so is what moves the robot."""
     rng, z = np.random.default_rng(0), started(law, plant.robot)
@@ -250,10 +238,6 @@ OTHER_PROMISES = {
     "EModification": is_bounded,
     "Robust": is_bounded_for_uncertain_parameters,
     "SmoothProjection": holds_in_its_ball,
-    "Composite": holds_with_settled_filters,
-    "ConcurrentLearning": holds_with_settled_filters,
-    "DREM": holds_with_settled_filters,
-    "MomentumObserver": holds_with_the_momentum_seen,
     "EnergyTank": is_passive,
     "OnlineIdentification": leaves_its_law_as_it_is,
     "AttitudeTracking": holds_near_the_hub,
