@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import traceback
 from collections.abc import Callable
 from typing import Any
@@ -15,13 +16,16 @@ from geomctrl.compiler.tracing import Trace
 from geomctrl.compiler.untraceable import UntraceableError, heard
 from geomctrl.errors import ArgumentError, raised_in
 
+PARTIAL = ("div", "sqrt", "log", "asin", "acos", "tan")  # without a value somewhere
+
 
 def traced(f: Callable[[Any], Any], n: int, name: str = "f") -> Trace:
     """The trace of f(x), x an array of n numbers, which answers a number or an array of numbers.
 
     Inputs: array 1, x. Outputs: what f answers, one number below the other. The flag: what f relies on, such as that
-    np.linalg.solve has a solution. Raises UntraceableError with the file and line that asks what a symbol can not know,
-    and ArgumentError, naming f `name`, where it answers no numbers.
+    np.linalg.solve has a solution, or that what it computes and multiplies by zero has a value. Raises UntraceableError
+    with the file and line that asks what a symbol can not know, and ArgumentError, naming f `name`, where it answers no
+    numbers.
     """
     graph = Graph()
     x = symbol_array([graph.load(1, k) for k in range(n)], (n,))
@@ -35,7 +39,17 @@ def traced(f: Callable[[Any], Any], n: int, name: str = "f") -> Trace:
     if good is False:
         raise ArgumentError(f"{name}: expected a function that has a value, got one that has none anywhere")
     flag = graph.operand(good) if isinstance(good, Condition) else None
+    ends = _where_all_has_a_value(graph, ends)
     return Trace(graph, (n,), tuple(ends), (len(ends),), flag)
+
+
+def _where_all_has_a_value(graph: Graph, ends: list[int]) -> list[int]:
+    """`ends`, without a value where something computed has none that they do not depend on: 0 log(x) is folded."""
+    used = set(graph.needed(ends))
+    dropped = [k for k in range(len(graph.nodes)) if k not in used and graph.nodes[k][0] in PARTIAL]
+    for k in dropped:
+        ends = [graph.node("where", graph.node("le", k, k), end, graph.operand(math.nan)) for end in ends]
+    return ends
 
 
 def _called(f: Callable[[Any], Any], x: SymbolArray, name: str) -> Any:

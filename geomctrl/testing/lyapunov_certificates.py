@@ -21,6 +21,8 @@ from geomctrl.robot import Robot
 from .certificates.bodies import share
 from .certificates.branching import Progress, Task, prove, silent
 from .certificates.certificate import PROVED, REFUTED, UNDECIDED, Claim, LyapunovCertificate, Violation
+from .certificates.comparing import compare_with_python
+from .certificates.continuity import is_continuous, vacuous
 from .certificates.equations import Equations, equations
 from .certificates.largest import SHARES, largest_level, lowest_bad
 from .certificates.quadratic import Bounds, Boxes
@@ -66,9 +68,10 @@ def certify_lyapunov(
     or undecided. Proved is the inequality for the model in exact arithmetic, its numbers being the doubles that they
     are; what rounding does in the code that runs is not. See docs/certificates.md.
 
-    Raises ArgumentError for a box that is empty or infinite, joints with several degrees of freedom, controllers with a
-    state (their V' is not negative in the parameters' errors: `assert_lyapunov` judges those) and references that
-    move; UntraceableError, with file and line, for a law that does not trace.
+    Raises ArgumentError for a box that is empty, infinite or within `outside`, joints with several degrees of freedom,
+    controllers with a state (their V' is not negative in the parameters' errors: `assert_lyapunov` judges those) and
+    references that move; UntraceableError, with file and line, for a law that does not trace, and for one that computes
+    something else where it is traced.
     """
     region = flag("region", region)
     asked = _Asked(controller, plant, box, outside, parameters, rate, offset, equilibrium, boxes, seconds, seed)
@@ -120,6 +123,11 @@ class _Asked:
         q_d = _equilibrium(controller, robot, equilibrium)
         half, p_lo, p_hi = _halves("box", box, robot), *_parameters(parameters, robot)
         self.ball = None if outside is None else _ball(outside, robot)
+        if self.ball is not None and vacuous(half, self.ball):
+            raise ArgumentError(
+                f"outside: expected a ball that the box reaches beyond, got half axes {self.ball.tolist()} about half"
+                f" widths {half.tolist()}: nothing would be claimed"
+            )
         self.rate, self.offset = (
             number(k, x, "not negative", lambda x: x >= 0.0) for k, x in (("rate", rate), ("offset", offset))
         )
@@ -128,11 +136,14 @@ class _Asked:
         self.seed = count("seed", seed)
         self.e = equations(controller, plant, q_d)
         self.box = Boxes(-half[None], half[None], p_lo[None], p_hi[None])
+        compare_with_python(controller, plant, self.e, self.box, self.seed)
         self.scale = lengths(self.e, half)
         self.name, self.robot, self.words = type(controller).__name__, robot.name, _domain(half, robot, parameters)
         self.everywhere = self.ball is None and self.offset == 0.0
 
     def certificate(self, claims: list[Claim]) -> LyapunovCertificate:
+        if not is_continuous(self.e, self.e.value, self.box):
+            claims.append(Claim("V is continuous", UNDECIDED))
         return LyapunovCertificate(self.name, self.words, claims, self.e.lemmas, self.e.form, self.e)
 
     def recorded(self, found: LyapunovCertificate) -> LyapunovCertificate:
@@ -213,11 +224,10 @@ class _Asked:
 
     def ends_in(self) -> float:
         """The level below which all solutions come that stay where the inequality holds."""
-        if self.ball is not None:
-            return most_in_ball(self.bounds(self.e.value), self.box, self.ball)
+        ends = 0.0 if self.ball is None else most_in_ball(self.bounds(self.e.value), self.box, self.ball)
         if self.offset > 0.0:
-            return self.offset / self.rate if self.rate > 0.0 else np.inf
-        return 0.0
+            ends = max(ends, self.offset / self.rate if self.rate > 0.0 else np.inf)
+        return ends
 
     def within_level(self, found: LyapunovCertificate) -> None:
         """The largest level below which the inequality is proved, as another claim."""

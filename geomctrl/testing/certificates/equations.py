@@ -26,7 +26,7 @@ from geomctrl.compiler.arrays import symbol_array
 from geomctrl.compiler.derivatives import loads, pullback, tangents
 from geomctrl.compiler.symbols import Symbol, add, div, mul, sub
 from geomctrl.compiler.untraceable import UntraceableError
-from geomctrl.control.compiled.proving import NUMBERS, TIME, TracedClosedLoop, trace_closed_loop
+from geomctrl.control.compiled.proving import NUMBERS, TracedClosedLoop, trace_closed_loop
 from geomctrl.control.compiled.robot_numbers import inertial_parameters
 from geomctrl.control.plant import Plant
 from geomctrl.proofs.identities import chance, degree_in, identical
@@ -36,7 +36,7 @@ from geomctrl.robot import Robot
 
 # further arrays of the graph: q within sines and cosines, errors of the parameters, an acceleration, M^-1 row by row
 ANGLES, ERRORS, MOTION, INVERSE = range(7, 11)
-AT = 1.0  # s: a time; what is proved does not depend on it
+AT = 1.0  # s: a time; lemmas hold for all of them, and what is proved does not depend on it
 LARGEST_SOLVED = 6  # joints: of M x = b written out
 
 
@@ -184,8 +184,8 @@ class _Forms:
         self.loop, self.graph, self.p = loop, loop.graph, p
         self.fixed = {self.graph.load(NUMBERS, k).at: x for k, x in enumerate(loop.numbers.tolist())}
         self.true = np.array([self.fixed.pop(at) for at in p])
-        self.known = {(NUMBERS, k): x for k, x in enumerate(loop.numbers.tolist())} | {(TIME, 0): AT}
-        self.free = {key: x for key, x in self.known.items() if self.graph.load(*key).at not in set(p)}
+        fixed = {(NUMBERS, k): x for k, x in enumerate(loop.numbers.tolist())}
+        self.free = {key: x for key, x in fixed.items() if self.graph.load(*key).at not in set(p)}  # t is free as well
         deviations = [self.graph.load(ERRORS, k) for k in range(len(p))]
         self.errors, self.deviations = loads(deviations), deviations
         robot = getattr(controller, "robot", None)

@@ -29,7 +29,7 @@ from geomctrl.proofs.saved_code import Code
 from .branching import Task, at_ends
 from .deciding import SHARES, paid, payment, payments, signs
 from .equations import AT
-from .quadratic import Bounds, Boxes, Form, inverse, joined, perron, scaled_eigenvalues
+from .quadratic import Bounds, Boxes, Form, inverse, joined, perron, scaled_eigenvalues, settled
 
 CUTS = 60  # of one box
 
@@ -56,7 +56,8 @@ def arrays(task: Task, leaves: Boxes) -> dict[str, Any]:
 def _code(bounds: Bounds, box: Boxes) -> dict[str, Any]:
     """F with its derivatives, and the entries of M, as saved code."""
     e = bounds.equations
-    outputs = [e.graph.operand(x) for x in (*bounds.expressions, *e.mass)]
+    kinks = [] if bounds.degree <= 3 else settled(e.graph, bounds.switches.kinks)
+    outputs = [e.graph.operand(x) for x in (*bounds.expressions, *kinks, *e.mass)]
     places = [e.x, [k for k in e.angles if k is not None], e.parameters, e.errors, e.inverse, [e.loop.t.at]]
     coordinates = tuple(tuple(e.graph.nodes[k][1:]) for group in places for k in group)
     n = len(coordinates)
@@ -66,7 +67,7 @@ def _code(bounds: Bounds, box: Boxes) -> dict[str, Any]:
     return {
         "code": saved_claim(claim)["claim"], "numbers": e.loop.numbers, "q_d": e.q_d, "model": e.model,
         "with_angle": with_angle, "degree": bounds.degree, "scale": bounds.scale, "inverse": len(e.inverse),
-        "flat": bounds.is_flat(box),
+        "kinks": len(kinks), "flat": bounds.is_flat(box),
     }  # fmt: skip
 
 
@@ -130,6 +131,7 @@ class Inequality:
             k: saved[prefix + k] for k in ("code", "numbers", "q_d", "model", "with_angle", "degree", "scale")
         }
         self.inverses, self.flat = int(saved[prefix + "inverse"]), bool(saved[prefix + "flat"])
+        self.kinks = int(saved[prefix + "kinks"])
         self.code = Code(json.loads(str(self.saved["code"])), np.asarray(self.saved["numbers"], float).ravel())
         self.arb = self.code.arithmetic.arb
         self.n = len(self.saved["scale"])
@@ -145,7 +147,9 @@ class Inequality:
         value = None if there[0] is None else there[0][1]
         count = n * (n + 1) // 2
         H0, H1, gradient = zero[1 + n : 1 + n + count], far[1 + n : 1 + n + count], zero[1 : 1 + n]
-        if zero[0] is None or None in H0 or None in H1 or None in gradient:
+        kinks = far[1 + n + count :][: self.kinks]  # and F, known where no branch is open, no angle at its cut
+        jumps = self.degree > 3 and (far[0] is None or not all(k and (k[0] >= 0 or k[1] <= 0) for k in kinks))
+        if jumps or zero[0] is None or None in H0 or None in H1 or None in gradient:
             return value, None, None, None, None
         share = (Fraction(1, 2), Fraction(0)) if self.degree <= 2 else (Fraction(1, 3), Fraction(1, 6))
         share = share if self.degree <= 3 else (Fraction(0), Fraction(1, 2))
