@@ -196,7 +196,7 @@ class Bounds:
 
     @cached_property
     def _value(self) -> Program:
-        return Program(self.equations.graph, [self.F])
+        return Program(self.equations.graph, [self.F], branches=True)
 
     def enclosed(self, program: Program, boxes: Boxes, lo: Any, hi: Any) -> tuple[np.ndarray, np.ndarray]:
         """Some expressions where x lies in [lo, hi], angles and parameters in the boxes."""

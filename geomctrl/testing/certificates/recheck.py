@@ -143,8 +143,8 @@ class Inequality:
         zero = self._values(lo, hi, np.zeros(n), np.zeros(n))
         x_lo, x_hi = lo[:n], hi[:n]
         there = self._values(lo, hi, x_lo, x_hi)
+        value = None if self.first is None else self.first[1]
         far = there if self.degree <= 3 else self._values(lo, hi, np.minimum(x_lo, 0.0), np.maximum(x_hi, 0.0))
-        value = None if there[0] is None else there[0][1]
         count = n * (n + 1) // 2
         H0, H1, gradient = zero[1 + n : 1 + n + count], far[1 + n : 1 + n + count], zero[1 : 1 + n]
         kinks = far[1 + n + count :][: self.kinks]  # and F, known where no branch is open, no angle at its cut
@@ -185,7 +185,8 @@ class Inequality:
 
     def _enclosures(self, box: list[Any]) -> list[Any]:
         values, smooth = self.code.forward(box)
-        out = []
+        first, out = values[self.code.outputs[0]], []  # F itself may have open branches
+        self.first = None if first is None else (_fraction(first[0], -1), _fraction(first[1], 1))
         for k in self.code.outputs:
             known = values[k] is not None and smooth[k]
             out.append((_fraction(values[k][0], -1), _fraction(values[k][1], 1)) if known else None)
