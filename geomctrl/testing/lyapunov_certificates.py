@@ -46,6 +46,7 @@ def certify_lyapunov(
     rate: float = 0.0,
     offset: float = 0.0,
     equilibrium: ArrayLike | None = None,
+    times: tuple[float, float] | None = None,
     boxes: int = 200_000,
     seconds: float = 60.0,
     region: bool = True,
@@ -60,9 +61,10 @@ def certify_lyapunov(
     None: everywhere, at the equilibrium V' <= offset. An uncertain model needs the one or the other, as its equilibrium
     is elsewhere. parameters: by how much every inertial parameter of the true robot may be off, relative to the plant's
     (0.2: 20 %), or their (smallest, largest) values (nbodies, 10) each. rate [1/s] and offset [V/s], not negative.
-    equilibrium: q (nq,); by default the controller's `reference`, which then holds still, or its `q_d`. boxes, seconds:
-    the budget of each inequality. region: whether level sets are looked for. progress: True for a bar, or a function
-    that is called with the share of the box on which V' is decided.
+    equilibrium: q (nq,); by default the controller's `reference`, which then holds still, or its `q_d`. times: (first,
+    last) [s] in which a law, a V or a wrench that depends on time is certified at its set point; without, such a one is
+    refused. boxes, seconds: the budget of each inequality. region: whether level sets are looked for; not with times.
+    progress: True for a bar, or a function that is called with the share of the box on which V' is decided.
 
     The answer is proved, refuted (with a state and a robot at which the inequality is violated, in interval arithmetic)
     or undecided. Proved is the inequality for the model in exact arithmetic, its numbers being the doubles that they
@@ -74,10 +76,10 @@ def certify_lyapunov(
     something else where it is traced.
     """
     region = flag("region", region)
-    asked = _Asked(controller, plant, box, outside, parameters, rate, offset, equilibrium, boxes, seconds, seed)
+    asked = _Asked(controller, plant, box, outside, parameters, rate, offset, equilibrium, times, boxes, seconds, seed)
     with shown(progress, "certifying") as report:
         found = asked.certificate([asked.positive(), asked.decreasing(report)])
-    if found.proved and region:
+    if found.proved and region and not asked.e.timed:  # a time that ends says nothing of what comes later
         asked.levels(found)
     return asked.recorded(found)
 
@@ -103,7 +105,7 @@ def region_of_attraction(
     of a few per cent that is proved; `LyapunovCertificate.sampled` is where it began. Raises what `certify_lyapunov`
     raises.
     """
-    asked = _Asked(controller, plant, box, outside, parameters, rate, offset, equilibrium, boxes, seconds, seed)
+    asked = _Asked(controller, plant, box, outside, parameters, rate, offset, equilibrium, None, boxes, seconds, seed)
     found = asked.certificate([asked.positive()])
     if found.proved:
         asked.within_level(found)
@@ -115,7 +117,7 @@ class _Asked:
 
     def __init__(
         self, controller: Any, plant: Any, box: Any, outside: Any, parameters: Any, rate: float, offset: float,
-        equilibrium: Any, boxes: int, seconds: float, seed: int,
+        equilibrium: Any, times: Any, boxes: int, seconds: float, seed: int,
     ):  # fmt: skip
         plant = plant_of("plant", plant, state=False)
         robot = plant.robot
@@ -134,11 +136,15 @@ class _Asked:
         self.most = count("boxes", boxes, 1)
         self.seconds = number("seconds", seconds, "seconds > 0", lambda x: x > 0.0)
         self.seed = count("seed", seed)
-        self.e = equations(controller, plant, q_d)
+        times = _times(times)
+        self.e = equations(controller, plant, q_d, times is not None)
+        if times is not None and self.e.timed:
+            p_lo, p_hi = np.append(p_lo, times[0]), np.append(p_hi, times[1])
         self.box = Boxes(-half[None], half[None], p_lo[None], p_hi[None])
         compare_with_python(controller, plant, self.e, self.box, self.seed)
         self.scale = lengths(self.e, half)
         self.name, self.robot, self.words = type(controller).__name__, robot.name, _domain(half, robot, parameters)
+        self.words += f", at times from {times[0]:g} to {times[1]:g} s" if times is not None and self.e.timed else ""
         self.everywhere = self.ball is None and self.offset == 0.0
 
     def certificate(self, claims: list[Claim]) -> LyapunovCertificate:
@@ -159,6 +165,11 @@ class _Asked:
         hi = self.box.hi
         return abs(float(bounds.values(Boxes(hi, hi, *_middle(self.box)))[1][0]))
 
+    def model(self, box: Boxes) -> tuple[np.ndarray, np.ndarray]:
+        """The parameters of the robot amid the box, and the box's times."""
+        (lo, hi), at = _middle(box), self.e.robots.stop
+        return np.append(lo[:, :at], box.p_lo[:, at:], 1), np.append(hi[:, :at], box.p_hi[:, at:], 1)
+
     # --- the claims --------------------------------------------------------------------------------------------------
 
     def positive(self) -> Claim:
@@ -166,7 +177,7 @@ class _Asked:
         e, box, words = self.e, self.box, "V > 0 off the equilibrium"
         task = Task(self.bounds(neg(e.value)), box, None)
         size, shell = self.size(task.bounds), SHELL * box.hi[0]
-        for robots in (Boxes(box.lo, box.hi, *_middle(box)), box):
+        for robots in (Boxes(box.lo, box.hi, *self.model(box)), box):
             bad = search(e, neg(e.loop.value), robots, shell, 0.0, self.seed, size)
             if bad.excess >= -NEGLIGIBLE * size:
                 if robots is box and e.potential is not None:  # a robot that is none, as a rule
@@ -183,7 +194,7 @@ class _Asked:
             squares = add(squares, mul(mul(e.symbol(k), e.symbol(k)), 1.0 / d**2))
         words = "V = 1/2 w . M w + U(q) > 0 off the equilibrium: U > 0 where q is off, and M is positive definite"
         claim = self.proof(words, Task(self.bounds(neg(add(e.potential, squares))), box, None))
-        sure = share(box.p_lo.reshape(-1, 10), box.p_hi.reshape(-1, 10)) > 0.0
+        sure = share(*(p[:, e.robots].reshape(-1, 10) for p in (box.p_lo, box.p_hi))) > 0.0
         claim.assumes = "" if sure else POSSIBLE
         return claim
 
@@ -213,7 +224,9 @@ class _Asked:
         return Claim(words, PROVED if outcome.proved else UNDECIDED, outcome, task)
 
     def state(self, x: np.ndarray, p: np.ndarray, excess: float) -> Violation:
-        return Violation(self.e.q_d + x[: self.e.n], x[self.e.n :], p.reshape(-1, 10), excess)
+        e = self.e
+        t = float(p[-1]) if e.timed else None
+        return Violation(e.q_d + x[: e.n], x[e.n :], p[e.robots].reshape(-1, 10), excess, t)
 
     # --- levels ------------------------------------------------------------------------------------------------------
 
@@ -271,6 +284,17 @@ def _autonomous(controller: Any, plant: Plant) -> None:
             " numbers: its V' does not see them (V' = 0 wherever the tracking error is), so that V' < 0 can not hold;"
             " testing.assert_lyapunov judges V' = what is promised"
         )
+
+
+def _times(given: Any) -> tuple[float, float] | None:
+    if given is None:
+        return None
+    if not (isinstance(given, (tuple, list)) and len(given) == 2):
+        raise ArgumentError(f"times: expected a pair (first, last) [s], got {given!r:.80}")
+    first, last = (number("times", t, "seconds, not negative", lambda t: 0.0 <= t < np.inf) for t in given)
+    if not first < last:
+        raise ArgumentError(f"times: expected a first and a later last time [s], got {first:g} and {last:g}")
+    return first, last
 
 
 def _equilibrium(controller: Any, robot: Robot, given: Any) -> np.ndarray:

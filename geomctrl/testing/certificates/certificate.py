@@ -23,16 +23,19 @@ HINT = (
 
 
 class Violation(NamedTuple):
-    """A state and a robot that break the claim: q (nq,), v (nv,), parameters (nbodies, 10), and by how much."""
+    """A state, a robot and, where it matters, a time that break the claim: q (nq,), v (nv,), parameters (nbodies, 10),
+    t [s], and by how much."""
 
     q: np.ndarray
     v: np.ndarray
     parameters: np.ndarray
     excess: float
+    t: float | None = None
 
     def __str__(self) -> str:
         q, v = (np.array2string(x, separator=", ", precision=6) for x in (self.q, self.v))
-        return f"q = {q}, v = {v}: by {self.excess:.3g}"
+        t = "" if self.t is None else f"t = {self.t:.6g} s, "
+        return f"{t}q = {q}, v = {v}: by {self.excess:.3g}"
 
 
 @dataclass

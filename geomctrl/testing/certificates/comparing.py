@@ -24,8 +24,10 @@ def compare_with_python(controller: Any, plant: Plant, equations: Any, box: Any,
     x[0], x[1 : 1 + STATES // 4] = 0.0, np.where(rng.random((STATES // 4, len(lo))) < 0.5, lo, hi)
     t = np.concatenate(([0.0], rng.exponential(3.0, STATES - 1)))
     q, v = e.q_d + x[:, : e.n], x[:, e.n :]
+    if e.timed:
+        t = rng.uniform(box.p_lo[0, -1], box.p_hi[0, -1], STATES)
     p = np.tile(plant.robot.parameters.ravel(), (STATES, 1))
-    given = {**e.at(x, p), e.loop.t.at: t}
+    given = {**e.at(x, np.column_stack([p, t]) if e.timed else p), e.loop.t.at: t}
     traced = valued(e.graph, [e.loop.value, e.loop.rate, *e.loop.field[e.n : 2 * e.n]], given, STATES)
     names = ["V", "the promised rate", *(f"vdot[{i}]" for i in range(e.n))]
     called = np.array([_called(controller, plant, *state) for state in zip(t, q, v)])

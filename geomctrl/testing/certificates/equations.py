@@ -64,7 +64,7 @@ class Equations:
     has dw/dv = 1, else None. `mass`, `inverse`: where V' is written with M^-1, the entries of M, row by row, and the
     nodes that stand for those of its inverse; `monotone`: the parameters in each of which V' is then monotone, as long
     as M is positive definite, so that it is largest at the ends of their intervals. What all that rests on: `lemmas`,
-    `form`.
+    `form`. timed: whether the last of the parameters is time, of boxes that have times; the others are the robot's.
     """
 
     graph: Any
@@ -84,6 +84,12 @@ class Equations:
     form: str
     lemmas: list[Lemma]
     loop: TracedClosedLoop
+    timed: bool = False
+
+    @property
+    def robots(self) -> slice:
+        """The parameters that are the robot's."""
+        return slice(0, len(self.parameters) - self.timed)
 
     @property
     def n(self) -> int:
@@ -111,8 +117,8 @@ class Equations:
         return add(self.loop.slope, mul(self.loop.value, rate)) if rate else self.loop.slope
 
 
-def equations(controller: Any, plant: Plant, q_d: np.ndarray) -> Equations:
-    """Raises UntraceableError where the loop does not trace, or its V is missing or depends on time."""
+def equations(controller: Any, plant: Plant, q_d: np.ndarray, timed: bool = False) -> Equations:
+    """Raises UntraceableError where the loop does not trace, its V is missing, or V or V' depend on time untimed."""
     plant = apart(plant)
     loop = trace_closed_loop(plant, controller, _further)
     graph, p = loop.graph, [x.at for x in loop.extra["parameters"]]
@@ -132,14 +138,17 @@ def equations(controller: Any, plant: Plant, q_d: np.ndarray) -> Equations:
     ends = [decrease, value, 0.0 if potential is None else potential, *mass]
     decrease, value, U, *mass = substituted(graph, ends, moved)
     inputs = {k for k in graph.needed([graph.operand(decrease), graph.operand(value)]) if graph.nodes[k][0] == "load"}
-    if loop.t.at in inputs:
-        raise UntraceableError(
-            "controller: its V or V' depends on time; certified are autonomous loops, at a set point"
-        )
+    timed = timed and loop.t.at in inputs
+    if loop.t.at in inputs and not timed:
+        raise UntraceableError("controller: its V or V' depends on time: expected `times` in which it is certified")
+    errors = found.errors
+    if timed:
+        p, errors = [*p, loop.t.at], [*errors, graph.load(ERRORS, len(p)).at]
+        model = np.append(model, AT)
     return Equations(
-        graph, x, np.asarray(q_d, float), angles, p, found.errors, model,
+        graph, x, np.asarray(q_d, float), angles, p, errors, model,
         found.fixed, value, decrease, None if potential is None else U, mass,
-        loads([graph.load(INVERSE, k) for k in range(len(mass))]), found.monotone, form, lemmas, loop,
+        loads([graph.load(INVERSE, k) for k in range(len(mass))]), found.monotone, form, lemmas, loop, timed,
     )  # fmt: skip
 
 

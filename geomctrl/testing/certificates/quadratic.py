@@ -127,8 +127,8 @@ class Bounds:
     def flat_at_model(self) -> bool:
         """The same where the true parameters are those of the model."""
         e = self.equations
-        known = {key_of(e.graph, k): x for k, x in zip(e.parameters, e.model.tolist())}
-        return self.flat or self._is_flat(known | {key_of(e.graph, k): 0.0 for k in e.errors})
+        known = {key_of(e.graph, k): x for k, x in zip(e.parameters[e.robots], e.model.tolist())}
+        return self.flat or self._is_flat(known | {key_of(e.graph, k): 0.0 for k in e.errors[e.robots]})
 
     def _is_flat(self, known: dict[tuple[int, int], float]) -> bool:
         e, n = self.equations, len(self.equations.x)
@@ -138,8 +138,9 @@ class Bounds:
 
     def is_flat(self, boxes: Boxes) -> bool:
         """Whether F and its gradient are known to be zero at x = 0 for the parameters of the boxes."""
-        model = self.equations.model
-        return self.flat_at_model if (boxes.p_lo == model).all() and (boxes.p_hi == model).all() else self.flat
+        robots, model = self.equations.robots, self.equations.model[self.equations.robots]
+        right = (boxes.p_lo[:, robots] == model).all() and (boxes.p_hi[:, robots] == model).all()
+        return self.flat_at_model if right else self.flat
 
     def form(self, boxes: Boxes) -> Form:
         n, m = len(self.equations.x), len(boxes)

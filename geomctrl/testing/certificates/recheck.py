@@ -58,7 +58,8 @@ def _code(bounds: Bounds, box: Boxes) -> dict[str, Any]:
     e = bounds.equations
     kinks = [] if bounds.degree <= 3 else settled(e.graph, bounds.switches.kinks)
     outputs = [e.graph.operand(x) for x in (*bounds.expressions, *kinks, *e.mass)]
-    places = [e.x, [k for k in e.angles if k is not None], e.parameters, e.errors, e.inverse, [e.loop.t.at]]
+    time = [] if e.timed else [e.loop.t.at]
+    places = [e.x, [k for k in e.angles if k is not None], e.parameters, e.errors, e.inverse, time]
     coordinates = tuple(tuple(e.graph.nodes[k][1:]) for group in places for k in group)
     n = len(coordinates)
     trace = Trace(e.graph, (), tuple(outputs), (len(outputs),), None)
@@ -67,7 +68,7 @@ def _code(bounds: Bounds, box: Boxes) -> dict[str, Any]:
     return {
         "code": saved_claim(claim)["claim"], "numbers": e.loop.numbers, "q_d": e.q_d, "model": e.model,
         "with_angle": with_angle, "degree": bounds.degree, "scale": bounds.scale, "inverse": len(e.inverse),
-        "kinks": len(kinks), "flat": bounds.is_flat(box),
+        "kinks": len(kinks), "timed": e.timed, "flat": bounds.is_flat(box),
     }  # fmt: skip
 
 
@@ -131,7 +132,7 @@ class Inequality:
             k: saved[prefix + k] for k in ("code", "numbers", "q_d", "model", "with_angle", "degree", "scale")
         }
         self.inverses, self.flat = int(saved[prefix + "inverse"]), bool(saved[prefix + "flat"])
-        self.kinks = int(saved[prefix + "kinks"])
+        self.kinks, self.timed = int(saved[prefix + "kinks"]), bool(saved[prefix + "timed"])
         self.code = Code(json.loads(str(self.saved["code"])), np.asarray(self.saved["numbers"], float).ravel())
         self.arb = self.code.arithmetic.arb
         self.n = len(self.saved["scale"])
@@ -177,7 +178,7 @@ class Inequality:
         box += [interval(lo[i], hi[i], q_d[i]) for i in np.asarray(at["with_angle"], int)]
         box += [interval(lo[n + k], hi[n + k]) for k in range(len(model))]
         box += [interval(lo[n + k], hi[n + k], -m) for k, m in enumerate(model)]
-        rest = [interval(AT, AT)]
+        rest = [] if self.timed else [interval(AT, AT)]
         if self.inverses:
             found = self._enclosures([*box, *([interval(0.0, 0.0)] * self.inverses), *rest])[-self.inverses :]
             box += self._inverse(found, half)
