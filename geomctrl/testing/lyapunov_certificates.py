@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -76,7 +77,7 @@ def certify_lyapunov(
     something else where it is traced.
     """
     region = flag("region", region)
-    asked = _Asked(controller, plant, box, outside, parameters, rate, offset, equilibrium, times, boxes, seconds, seed)
+    asked = Asked(controller, plant, box, outside, parameters, rate, offset, equilibrium, times, boxes, seconds, seed)
     with shown(progress, "certifying") as report:
         found = asked.certificate([asked.positive(), asked.decreasing(report)])
     if found.proved and region and not asked.e.timed:  # a time that ends says nothing of what comes later
@@ -105,14 +106,14 @@ def region_of_attraction(
     of a few per cent that is proved; `LyapunovCertificate.sampled` is where it began. Raises what `certify_lyapunov`
     raises.
     """
-    asked = _Asked(controller, plant, box, outside, parameters, rate, offset, equilibrium, None, boxes, seconds, seed)
+    asked = Asked(controller, plant, box, outside, parameters, rate, offset, equilibrium, None, boxes, seconds, seed)
     found = asked.certificate([asked.positive()])
     if found.proved:
         asked.within_level(found)
     return asked.recorded(found)
 
 
-class _Asked:
+class Asked:
     """What is asked for, checked, and the loop's equations."""
 
     def __init__(
@@ -172,28 +173,36 @@ class _Asked:
 
     # --- the claims --------------------------------------------------------------------------------------------------
 
+    def positive_tasks(self) -> dict[str, Task]:
+        """The inequalities of which either makes V > 0, in words: V as it is, or, where M is a term of it, U(q) > 0."""
+        e, words = self.e, "V > 0 off the equilibrium"
+        tasks = {words: Task(self.bounds(neg(e.value)), self.box, None)}
+        if e.potential is not None:
+            squares: Any = 0.0
+            for k, d in zip(e.x[e.n :], self.scale[e.n :]):
+                squares = add(squares, mul(mul(e.symbol(k), e.symbol(k)), 1.0 / d**2))
+            words = "V = 1/2 w . M w + U(q) > 0 off the equilibrium: U > 0 where q is off, and M is positive definite"
+            tasks[words] = Task(self.bounds(neg(add(e.potential, squares))), self.box, None)
+        return tasks
+
     def positive(self) -> Claim:
         """V > 0, for all parameters; else, where M is a term of it, for robots with a positive definite one."""
-        e, box, words = self.e, self.box, "V > 0 off the equilibrium"
-        task = Task(self.bounds(neg(e.value)), box, None)
+        e, box = self.e, self.box
+        (words, task), *others = self.positive_tasks().items()
         size, shell = self.size(task.bounds), SHELL * box.hi[0]
         for robots in (Boxes(box.lo, box.hi, *self.model(box)), box):
             bad = search(e, neg(e.loop.value), robots, shell, 0.0, self.seed, size)
             if bad.excess >= -NEGLIGIBLE * size:
-                if robots is box and e.potential is not None:  # a robot that is none, as a rule
+                if robots is box and others:  # a robot that is none, as a rule
                     break
                 return Claim(words, REFUTED, counterexample=self.state(bad.x, bad.p, bad.excess))
         else:
-            if e.potential is None:
+            if not others:
                 return self.proof(words, task)
             claim = self.proof(words, task, min(self.most, 4_000))
             if claim.status == PROVED:
                 return claim
-        squares: Any = 0.0
-        for k, d in zip(e.x[e.n :], self.scale[e.n :]):
-            squares = add(squares, mul(mul(e.symbol(k), e.symbol(k)), 1.0 / d**2))
-        words = "V = 1/2 w . M w + U(q) > 0 off the equilibrium: U > 0 where q is off, and M is positive definite"
-        claim = self.proof(words, Task(self.bounds(neg(add(e.potential, squares))), box, None))
+        claim = self.proof(*others[0])
         sure = share(*(p[:, e.robots].reshape(-1, 10) for p in (box.p_lo, box.p_hi))) > 0.0
         claim.assumes = "" if sure else POSSIBLE
         return claim
@@ -251,10 +260,16 @@ class _Asked:
         if proved is None:
             found.claims.append(Claim(f"{words} where V <= {SHARES[-1] * bound:.6g}", UNDECIDED, None, task))
             return
-        found.level, task, outcome = proved
-        found.claims.append(Claim(f"{words} where V <= {found.level:.6g}", PROVED, outcome, task))
+        found.level, _, outcome = proved
+        task, words = self.below(task, words, found.level)
+        found.claims.append(Claim(words, PROVED, outcome, task))
         ends = self.ends_in()
         found.ends_in = ends if ends < found.level else None
+
+    def below(self, task: Task, words: str, level: float) -> tuple[Task, str]:
+        """The same where V <= level."""
+        above = Bounds(self.e, neg(self.e.value), self.scale)
+        return replace(task, above=above, level=level), f"{words} where V <= {level!r}"
 
 
 def lengths(e: Equations, half: np.ndarray) -> np.ndarray:

@@ -1,5 +1,7 @@
 """Certified Lyapunov functions: true claims proved and confirmed, false ones refuted, false lemmas refused."""
 
+from functools import reduce
+
 import numpy as np
 import pytest
 from scipy.linalg import solve_continuous_lyapunov
@@ -17,8 +19,8 @@ from geomctrl.mechanism.joint import Joint
 from geomctrl.testing.certificates.bodies import share, spatial
 from geomctrl.testing.certificates.deciding import largest
 from geomctrl.testing.certificates.equations import equations
-from geomctrl.testing.certificates.quadratic import Bounds, Boxes, Form, inverse
-from geomctrl.testing.certificates.recheck import check, saved
+from geomctrl.testing.certificates.quadratic import Bounds, Boxes, Form, inverse, joined
+from geomctrl.testing.certificates.recheck import arrays, check
 from geomctrl.testing.certificates.searching import Search
 
 ARM = models.two_link()
@@ -100,7 +102,8 @@ def test_confirmed_by_flint_and_from_a_file(tmp_path):
     assert "2 inequalities" in found.recheck()
     assert "3 lemmas" in found.recheck()
     path = found.save(tmp_path / "proof.npz")
-    assert testing.recheck_lyapunov(path).startswith("confirmed")
+    claim = passivity(), ARM, BOX
+    assert testing.recheck_lyapunov(path, *claim, parameters=0.1, outside=0.05).startswith("confirmed")
     assert testing.recheck_lyapunov(found) == found.recheck()
 
 
@@ -121,7 +124,7 @@ def test_parameters_that_the_inverse_depends_on_are_cut_too():
 def test_tampered_proofs_are_refused():
     pytest.importorskip("flint")
     found = testing.certify_lyapunov(passivity(), ARM, BOX, parameters=0.1, outside=0.05, **QUICK)
-    proof = {k[2:]: x for k, x in saved(found).items() if k.startswith("1_")}
+    proof = arrays(found.claims[1].task, reduce(joined, found.claims[1].outcome.leaves))
     assert check(proof, "V'")[0] == len(proof["lo"])
     with pytest.raises(testing.CheckError, match="no box covers"):
         check(proof | {"lo": proof["lo"][:-1], "hi": proof["hi"][:-1]}, "V'")
@@ -166,7 +169,8 @@ def test_a_law_that_wraps_angles_has_its_region(tmp_path):
     found = testing.region_of_attraction(law, cart, (0.05, 0.05), seconds=30.0)
     assert found.proved, found
     assert 0.0 < found.region < law.level
-    words = testing.recheck_lyapunov(found.save(tmp_path / "wrapped.npz"))
+    path = found.save(tmp_path / "wrapped.npz")
+    words = testing.recheck_lyapunov(path, law, cart, (0.05, 0.05), level=found.level)
     assert "confirmed with python-flint" in words
     assert not testing.region_of_attraction(law, cart, (3.2, 0.05), seconds=1.0).proved
 

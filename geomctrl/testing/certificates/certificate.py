@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 
 from geomctrl import files
-from geomctrl.arguments import path_of
+from geomctrl.arguments import count, path_of
 from geomctrl.errors import ArgumentError
 
 from .branching import Outcome, Task
@@ -116,21 +116,26 @@ class LyapunovCertificate:
         random points; in words what was checked. Raises CheckError where something is not shown, ImportError without
         python-flint.
         """
-        from .recheck import recheck
+        from .recheck import leaves_of, recheck
 
-        return recheck(self, processes)
+        self._require_proved()
+        tasks = {c.words: c.task for c in self.claims if c.task is not None}
+        return recheck(tasks, self.lemmas, leaves_of(self), count("processes", processes, 1))
+
+    def _require_proved(self) -> None:
+        if not self.proved:
+            raise ArgumentError(f"certificate: expected one that is proved, got one that is {self.status}")
 
     def save(self, path: str | Path) -> Path:
-        """Write the inequalities with their boxes as an npz file, for `testing.recheck_lyapunov`.
+        """Write the boxes that decide the inequalities as an npz file, for `testing.recheck_lyapunov`.
 
         Raises ArgumentError for a certificate that is not proved.
         """
-        from .recheck import saved
+        from .recheck import leaves_of
 
-        if not self.proved:
-            raise ArgumentError(f"certificate: expected one that is proved, got one that is {self.status}")
+        self._require_proved()
         with files.whole(path_of("path", path)) as file:
-            np.savez(file, **saved(self))
+            np.savez(file, **leaves_of(self))
         return path_of("path", path)
 
     def __str__(self) -> str:

@@ -1,7 +1,7 @@
 """Proofs of Lyapunov certificates checked again: enclosures by python-flint, forms in rational arithmetic.
 
-Checked are the inequalities as they were saved: that the boxes cover the domain, and of every box that it is decided,
-by enclosures of the saved code in another library's arithmetic and a factorisation L D L^T in fractions. Which form,
+Checked is that the boxes cover the domain, and of every box that it is decided, by enclosures of the code in another
+library's arithmetic and a factorisation L D L^T in fractions. Which form,
 share and point decide a box is found in doubles: any choice that is verified will do. The lemmas are tested at other
 random points.
 """
@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import itertools
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import closing
 from fractions import Fraction
 from functools import reduce
@@ -18,9 +18,8 @@ from typing import Any
 
 import numpy as np
 
-from geomctrl.arguments import count, path_of
 from geomctrl.compiler.tracing import Trace
-from geomctrl.errors import ArgumentError, GeomctrlError
+from geomctrl.errors import GeomctrlError
 from geomctrl.proofs.certificates import saved_claim
 from geomctrl.proofs.claims import Claim as SavedClaim
 from geomctrl.proofs.rechecking import in_processes, uncovered
@@ -72,56 +71,39 @@ def _code(bounds: Bounds, box: Boxes) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def saved(certificate: Any) -> dict[str, Any]:
-    """All inequalities of a certificate that is proved."""
+def leaves_of(certificate: Any) -> dict[str, Any]:
+    """What a file of a certificate that is proved holds: the words of its inequalities, and the boxes that decide them.
+
+    All else is derived from the law, the robot and the claim by whoever checks the file.
+    """
     claims = [c for c in certificate.claims if c.outcome is not None]
     out: dict[str, Any] = {"words": np.array([c.words for c in claims])}
     for k, c in enumerate(claims):
-        out |= {f"{k}_{name}": x for name, x in arrays(c.task, reduce(joined, c.outcome.leaves)).items()}
+        leaves = reduce(joined, c.outcome.leaves)
+        out |= {f"{k}_lo": np.concatenate([leaves.lo, leaves.p_lo], 1)}
+        out |= {f"{k}_hi": np.concatenate([leaves.hi, leaves.p_hi], 1)}
     return out
 
 
-def recheck(certificate: Any, processes: int = 1) -> str:
-    """See `LyapunovCertificate.recheck`."""
-    if not certificate.proved:
-        raise ArgumentError(f"certificate: expected one that is proved, got one that is {certificate.status}")
-    words = recheck_saved(saved(certificate), count("processes", processes, 1))
-    for k, lemma in enumerate(certificate.lemmas):
+def recheck(tasks: Mapping[str, Task], lemmas: Sequence[Any], leaves: Mapping[str, Any], processes: int = 1) -> str:
+    """Check the boxes of each inequality, tasks by their words, and the lemmas at other points; in words what was.
+
+    Raises CheckError where something is not shown.
+    """
+    boxes = cuts = 0
+    for k, (words, task) in enumerate(tasks.items()):
+        n = len(task.box.lo[0])
+        lo, hi = (np.asarray(leaves[f"{k}_{end}"], float) for end in ("lo", "hi"))
+        if lo.shape != hi.shape or lo.ndim != 2 or lo.shape[1] != n + len(task.box.p_lo[0]) or not len(lo):
+            raise CheckError(f"{words}: expected boxes with {n + len(task.box.p_lo[0])} sides, got {lo.shape}")
+        held = Boxes(lo[:, :n], hi[:, :n], lo[:, n:], hi[:, n:])
+        here, taken = check(arrays(task, held), words, processes)
+        boxes, cuts = boxes + here, cuts + taken
+    for k, lemma in enumerate(lemmas):
         if not lemma.holds(1000 + k):
             raise CheckError(f"not an identity: {lemma.claim}")
-    return f"{words}; {len(certificate.lemmas)} lemmas at other points"
-
-
-def recheck_lyapunov(proof: Any, *, processes: int = 1) -> str:
-    """Check a file of `LyapunovCertificate.save`, or a certificate, with python-flint; in words what was checked.
-
-    It takes from some milliseconds a box, two links, to a tenth of a second, seven joints, in that many `processes`.
-    What is checked is what was saved: the code of V and V', their derivatives, the boxes. Raises CheckError where an
-    inequality is not shown, ArgumentError for what is no such file, ImportError without python-flint.
-    """
-    if hasattr(proof, "recheck"):
-        return proof.recheck(processes=processes)
-    processes = count("processes", processes, 1)
-    try:
-        with np.load(path_of("proof", proof), allow_pickle=False) as file:
-            return recheck_saved(dict(file), processes)
-    except FileNotFoundError:
-        raise ArgumentError(f"proof: no such file: {str(proof)!r}") from None
-    except (KeyError, ValueError, TypeError, IndexError, OSError, EOFError) as error:
-        if isinstance(error, GeomctrlError):
-            raise
-        raise ArgumentError(
-            f"proof: expected what LyapunovCertificate.save writes, got {proof!r:.80} ({error})"
-        ) from None
-
-
-def recheck_saved(found: Any, processes: int = 1) -> str:
-    boxes = cuts = 0
-    for k, words in enumerate(found["words"]):
-        inequality = {name[len(f"{k}_") :]: x for name, x in found.items() if name.startswith(f"{k}_")}
-        n, taken = check(inequality, str(words), processes)
-        boxes, cuts = boxes + n, cuts + taken
-    return f"confirmed with python-flint: {len(found['words'])} inequalities on {boxes} boxes ({cuts} evaluated)"
+    said = f"confirmed with python-flint: {len(tasks)} inequalities on {boxes} boxes ({cuts} evaluated)"
+    return f"{said}; {len(lemmas)} lemmas at other points"
 
 
 class Inequality:
