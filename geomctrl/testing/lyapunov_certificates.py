@@ -10,13 +10,15 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from geomctrl.arguments import checked, count, flag, number
-from geomctrl.compiler.symbols import add, mul, neg
+from geomctrl.compiler.symbols import add, mul, neg, sub
 from geomctrl.control.contracts import started
 from geomctrl.control.plant import Plant, plant_of
 from geomctrl.control.progress import shown
 from geomctrl.errors import ArgumentError
 from geomctrl.mechanism.states import one_configuration, require_vectors
+from geomctrl.proofs.identities import degree_in
 from geomctrl.proofs.interpreted import enclosed
+from geomctrl.proofs.substitution import substituted
 from geomctrl.robot import Robot
 
 from .certificates.bodies import share
@@ -33,6 +35,7 @@ from .equilibria import motion_of
 from .evidence import record
 
 POSSIBLE = "the true robot's bodies are physically possible ones, each with a positive definite inertia"
+STABLE = "so it is stable; that it attracts, too, needs LaSalle's theorem: no other motion stays in {which} = 0"
 NEGLIGIBLE = 1e-12  # of V or V' at a corner of the box: zero
 SHELL = 0.1  # of the box: where V and V' must be off zero at the latest
 
@@ -68,8 +71,10 @@ def certify_lyapunov(
     progress: True for a bar, or a function that is called with the share of the box on which V' is decided.
 
     The answer is proved, refuted (with a state and a robot at which the inequality is violated, in interval arithmetic)
-    or undecided. Proved is the inequality for the model in exact arithmetic, its numbers being the doubles that they
-    are; what rounding does in the code that runs is not. See docs/certificates.md.
+    or undecided; or "semidefinite" where V' <= 0 is proved only, as V' = -v . Kd v of a PD law: then it says where V'
+    vanishes, and what LaSalle's theorem needs besides. Proved is the inequality for the model in exact arithmetic, its
+    numbers being the doubles that they are; what rounding does in the code that runs is not. That V is continuous is
+    part of it. Before, the traced loop is held against the Python that runs, all over the box. docs/certificates.md.
 
     Raises ArgumentError for a box that is empty, infinite or within `outside`, joints with several degrees of freedom,
     controllers with a state (their V' is not negative in the parameters' errors: `assert_lyapunov` judges those) and
@@ -214,13 +219,37 @@ class Asked:
         F = self.e.as_it_comes(self.rate)
         bad = search(self.e, F, self.box, away, self.offset, self.seed, size)
         if self.everywhere and bad.excess >= -NEGLIGIBLE * size:
-            return Claim(words, REFUTED, counterexample=self.state(bad.x, bad.p, bad.excess))
+            some = self.semidefinite() if bad.excess <= NEGLIGIBLE * size else None
+            return some or Claim(words, REFUTED, counterexample=self.state(bad.x, bad.p, bad.excess))
         if bad.excess > 0.0:
             point = {k: (x, x) for k, x in self.e.at(bad.x[None], bad.p[None]).items()}
             low = float(enclosed(self.e.graph, [F], point, 1)[0][0, 0])
             if low > self.offset:
                 return Claim(words, REFUTED, counterexample=self.state(bad.x, bad.p, low - self.offset))
         return self.proof(words, task, progress=progress)
+
+    def semidefinite(self) -> Claim | None:
+        """V' <= 0, and V' < 0 where the coordinates that V' depends on are off zero; None where it depends on all.
+
+        That V' less the squares of the others is negative off the equilibrium says so.
+        """
+        e, box, F = self.e, self.box, self.e.plus(self.rate)
+        robots, model = e.robots, e.model[e.robots]
+        if (box.p_lo[0, robots] == model).all() and (box.p_hi[0, robots] == model).all():
+            (F,) = substituted(e.graph, [F], dict.fromkeys(e.errors[robots], 0.0))
+        felt = [bool(degree_in(e.graph, F, {k, e.angles[i] if i < e.n else k})) for i, k in enumerate(e.x)]
+        if all(felt) or not any(felt):
+            return None
+        for k, origin, d, feels in zip(e.x, [*e.q_d.tolist(), *[0.0] * e.n], self.scale, felt):
+            if not feels:
+                off = sub(e.symbol(k), origin)
+                F = sub(F, mul(mul(off, off), 1.0 / d**2))
+        names = ", ".join(f"{'qv'[i >= e.n]}[{i % e.n}]" for i, feels in enumerate(felt) if feels)
+        which = "v" if felt == [False] * e.n + [True] * e.n else names
+        proof = self.proof(f"V' <= 0, and V' < 0 wherever {which} is off zero", Task(self.bounds(F), box, None))
+        if proof.status == PROVED:
+            proof.needs = STABLE.format(which=which)
+        return proof
 
     def decrease(self) -> tuple[Task, str]:
         terms = [f"- {self.rate:g} V"] * (self.rate > 0) + [f"{self.offset:g}"] * (self.offset > 0)
@@ -263,8 +292,7 @@ class Asked:
         found.level, _, outcome = proved
         task, words = self.below(task, words, found.level)
         found.claims.append(Claim(words, PROVED, outcome, task))
-        ends = self.ends_in()
-        found.ends_in = ends if ends < found.level else None
+        found.ends_in = ends if (ends := self.ends_in()) < found.level else None
 
     def below(self, task: Task, words: str, level: float) -> tuple[Task, str]:
         """The same where V <= level."""

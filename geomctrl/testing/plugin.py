@@ -57,7 +57,7 @@ def pytest_configure(config: pytest.Config) -> None:
         drawn = getattr(config, "workerinput", {}).get("geomctrl_seed")
         config.option.geomctrl_seed = secrets.randbits(32) if drawn is None else drawn
     for name, marker in MARKERS.items():
-        config.addinivalue_line("markers", f"{name}{inspect.signature(marker)}: {marker.__doc__}")
+        config.addinivalue_line("markers", f"{name}{inspect.signature(marker)}: {MEANINGS[name]}")
 
 
 @pytest.hookimpl(optionalhook=True)
@@ -145,21 +145,23 @@ def _bundled(name: str) -> Robot:
 
 
 def _robots(*robots):
-    """names of bundled robots, or Robots, which the fixtures `robot` and `closed_loop` take one by one"""
     return robots
 
 
 def _closed_loop(controller, plant=None):
-    """what the fixture `closed_loop` is made of: either as it is, or a function of the robot that makes it"""
     return controller, plant, {}
 
 
 def _lyapunov(controller=None, plant=None, **options):
-    """geomctrl.testing.assert_lyapunov of the fixture `closed_loop`, with these options, before the test's own lines"""
     return controller, plant, options
 
 
 MARKERS = {"robots": _robots, "closed_loop": _closed_loop, "lyapunov": _lyapunov}
+MEANINGS = {  # python -OO leaves no docstrings
+    "robots": "names of bundled robots, or Robots, which the fixtures `robot` and `closed_loop` take one by one",
+    "closed_loop": "what the fixture `closed_loop` is made of: as it is, or a function of the robot that makes it",
+    "lyapunov": "geomctrl.testing.assert_lyapunov of `closed_loop`, with these options, before the test's own lines",
+}
 
 
 def _refuse(words: str) -> NoReturn:

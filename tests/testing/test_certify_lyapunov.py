@@ -484,3 +484,45 @@ def test_expressions_of_two_numbers_are_what_they_are():
     np.testing.assert_allclose(form.N[0], [[3.0, -2.0], [-2.0, 5.0]], atol=1e-12)
     assert form.top[0] == 0.0
     np.testing.assert_array_equal(form.slope, 0.0)
+
+
+# --- what is only semidefinite ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", ["two_link", "ur10"])
+def test_damping_alone_is_proved_semidefinite(name):
+    """V' = -v . Kd v: not refuted where it is zero to rounding; V > 0 of a six-joint arm is decided besides."""
+    robot = models.load(name)
+    law = controllers.PDGravity(robot, np.full(robot.nv, 0.3))
+    found = testing.certify_lyapunov(law, robot, (0.3, 0.6), region=False, seconds=20.0)
+    assert found.status == "semidefinite", found
+    assert not found.proved
+    assert found.region is None
+    assert "V' <= 0, and V' < 0 wherever v is off zero" in str(found)
+    assert "LaSalle" in str(found)
+
+
+def test_damping_of_one_joint_only_names_it():
+    class OneSided(controllers.PDGravity):
+        def __call__(self, t, q, v, z):
+            command = super().__call__(t, q, v, z)
+            return command._replace(tau=command.tau + self.kd.dot(v) * np.array([0.0, 1.0]))
+
+        def lyapunov(self, t, q, v, z, plant):
+            V, rate = super().lyapunov(t, q, v, z, plant)
+            return Lyapunov(V, rate + self.kd[1, 1] * v[1] * v[1])
+
+    found = testing.certify_lyapunov(OneSided(ARM, Q_D, 50.0, 10.0), ARM, BOX, **QUICK)
+    assert found.status == "semidefinite", found
+    assert "wherever v[0] is off zero" in str(found)
+
+
+def test_a_v_that_grows_somewhere_is_refuted_however_semidefinite():
+    class Growing(controllers.PDGravity):
+        def __call__(self, t, q, v, z):
+            command = super().__call__(t, q, v, z)
+            return command._replace(tau=command.tau + 1.02 * self.kd.dot(v))
+
+    found = testing.certify_lyapunov(Growing(ARM, Q_D, 50.0, 10.0), ARM, BOX, **QUICK)
+    assert found.status == "refuted", found
+    assert found.counterexample.excess > 0.0

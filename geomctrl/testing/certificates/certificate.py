@@ -15,7 +15,7 @@ from geomctrl.errors import ArgumentError
 from .branching import Outcome, Task
 from .equations import Equations, Lemma
 
-PROVED, REFUTED, UNDECIDED = "proved", "refuted", "undecided"
+PROVED, REFUTED, UNDECIDED, SEMIDEFINITE = "proved", "refuted", "undecided", "semidefinite"
 HINT = (
     "hint       V' needs no M^-1 where V = 1/2 w . M w + U(q) with w = v, or a signal that the law's command records:"
     ' Command(tau, signals={"s": w})'
@@ -48,6 +48,7 @@ class Claim:
     task: Task | None = None
     counterexample: Violation | None = None
     assumes: str = ""
+    needs: str = ""  # for more than stability, where V' is semidefinite
 
     def __str__(self) -> str:
         out = [f"{self.status:9}  {self.words}"]
@@ -59,6 +60,8 @@ class Claim:
             out.append(f"           at {self.counterexample}")
         if self.assumes:
             out.append(f"           provided that {self.assumes}")
+        if self.needs:
+            out.append(f"           {self.needs}")
         return "\n".join(out)
 
 
@@ -66,10 +69,11 @@ class Claim:
 class LyapunovCertificate:
     """What was proved of a controller's Lyapunov function; true if all was. `print` says it in words.
 
-    status: "proved", "refuted" or "undecided", of V > 0 and of V' together. level: V <= level is the largest set
-    known to lie in the box, None where no such number is known; `ends_in`: the level that all solutions from there
-    come to, and stay below; None where that is not below `level`. sampled: of `region_of_attraction`, the lowest V of
-    a sampled state at which V' is not as claimed. counterexample: of what is refuted. boxes, seconds: what it took.
+    status: "proved", "refuted" or "undecided", of V > 0 and of V' together; "semidefinite": V' <= 0 is proved only.
+    level: V <= level is the largest set known to lie in the box, None where no such number is known; `ends_in`: the
+    level that all solutions from there come to, and stay below; None where that is not below `level`. sampled: of
+    `region_of_attraction`, the lowest V of a sampled state at which V' is not as claimed. counterexample: of what is
+    refuted. boxes, seconds: what it took.
     """
 
     name: str
@@ -85,7 +89,9 @@ class LyapunovCertificate:
     @property
     def status(self) -> str:
         statuses = {claim.status for claim in self.claims}
-        return REFUTED if REFUTED in statuses else UNDECIDED if UNDECIDED in statuses else PROVED
+        if statuses == {PROVED}:
+            return SEMIDEFINITE if any(claim.needs for claim in self.claims) else PROVED
+        return REFUTED if REFUTED in statuses else UNDECIDED
 
     @property
     def proved(self) -> bool:
