@@ -16,7 +16,7 @@ from geomctrl.robot import Robot
 from .certificates.branching import Task
 from .certificates.certificate import LyapunovCertificate
 from .certificates.continuity import is_continuous
-from .certificates.recheck import CheckError, recheck
+from .certificates.recheck import CheckError, leaves_of, recheck
 from .certificates.region import least_on_boundary
 from .lyapunov_certificates import Asked
 
@@ -40,16 +40,18 @@ def recheck_lyapunov(
 
     Of a file only the boxes are read: the inequalities, with their derivatives, degrees and lemmas, are derived again
     from the law, the plant and the claim, which are those of `certify_lyapunov`. level: of a `region_of_attraction`,
-    the certificate's. A certificate has all that with it.
+    the certificate's. A certificate alone is checked against what it has of that itself.
 
     It takes from some milliseconds a box, two links, to a tenth of a second, seven joints, in that many `processes`.
     Raises CheckError where an inequality is not shown, or the file is of another claim; ArgumentError for what is no
     such file, and as `certify_lyapunov`; ImportError without python-flint.
     """
     processes = count("processes", processes, 1)
-    if isinstance(proof, LyapunovCertificate):
+    kept = isinstance(proof, LyapunovCertificate)
+    claim = (outside, equilibrium, times, level, controller, plant, box)
+    if kept and all(x is None for x in claim) and (parameters, rate, offset) == (0.0, 0.0, 0.0):
         return proof.recheck(processes=processes)
-    leaves = _read(proof)
+    leaves = leaves_of(proof) if kept and proof.proved else _read(proof)
     if controller is None or plant is None or box is None:
         raise ArgumentError("controller, plant, box: expected those that the proof is of, as the file has none of them")
     asked = Asked(controller, plant, box, outside, parameters, rate, offset, equilibrium, times, 1, 1.0, 0)

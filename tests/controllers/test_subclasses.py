@@ -4,7 +4,7 @@ import contextlib
 
 import numpy as np
 import pytest
-from test_every_law_on_its_robots import ROBOTS, law_of
+from bundled_laws import ROBOTS, law_of
 
 import geomctrl as gc
 from geomctrl import controllers, models

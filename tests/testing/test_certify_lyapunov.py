@@ -204,12 +204,6 @@ def test_v_that_is_not_definite_is_refuted():
     assert np.abs(x.v).max() > 1e-3
 
 
-def test_pd_gravity_s_rate_is_only_semidefinite():
-    found = testing.certify_lyapunov(controllers.PDGravity(ARM, Q_D), ARM, BOX, **QUICK)
-    assert [c.status for c in found.claims] == ["proved", "refuted"]
-    assert np.abs(found.counterexample.v).max() < 1e-9
-
-
 # --- lemmas --------------------------------------------------------------------------------------------------------
 
 
@@ -509,8 +503,7 @@ def test_damping_of_one_joint_only_names_it():
             return command._replace(tau=command.tau + self.kd.dot(v) * np.array([0.0, 1.0]))
 
         def lyapunov(self, t, q, v, z, plant):
-            V, rate = super().lyapunov(t, q, v, z, plant)
-            return Lyapunov(V, rate + self.kd[1, 1] * v[1] * v[1])
+            return Lyapunov(super().lyapunov(t, q, v, z, plant).value, -self.kd[0, 0] * v[0] * v[0])
 
     found = testing.certify_lyapunov(OneSided(ARM, Q_D, 50.0, 10.0), ARM, BOX, **QUICK)
     assert found.status == "semidefinite", found
