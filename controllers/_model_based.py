@@ -16,14 +16,14 @@ from geomctrl.control.gains import gain_matrix
 from geomctrl.control.plant import Plant
 from geomctrl.control.tracking import Sliding, TrackingError, sliding_variables, tracking_error
 from geomctrl.control.tuning import Design, design
-from geomctrl.described import Described
+from geomctrl.controllers._law import Law
 from geomctrl.errors import ArgumentError
 from geomctrl.robot import Robot
 
 rule = lru_cache(maxsize=8)(design)  # of a robot: laws for the same one are often made in turn
 
 
-class ModelBased(Described):
+class ModelBased(Law):
     """A controller built on a nominal model and a reference; stateless unless a subclass says otherwise."""
 
     Lambda: np.ndarray

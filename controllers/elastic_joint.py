@@ -19,7 +19,7 @@ from geomctrl.control.contracts import Command, Desired, Lyapunov
 from geomctrl.control.desired import time
 from geomctrl.control.elastic_joints import per_joint, with_rotors
 from geomctrl.control.smooth_references import SmoothReference
-from geomctrl.described import Described
+from geomctrl.controllers._law import Law
 from geomctrl.errors import ArgumentError
 from geomctrl.mechanism.mechanism import require_robot
 from geomctrl.robot import Robot
@@ -28,7 +28,7 @@ from geomctrl.terms.time_derivatives import inverse_dynamics_rates
 from geomctrl.tracing.arrays import scalar
 
 
-class ElasticJoint(Described):
+class ElasticJoint(Law):
     """tau_m = B theta'' + K (theta - q) for the theta'' that makes e'''' + 4 w e''' + 6 w^2 e'' + 4 w^3 e' + w^4 e = 0.
 
     (Spong 1987; De Luca 1998.) e = q - q_d, w the bandwidth [1/s], a number or (nv,): all four poles of a joint are at

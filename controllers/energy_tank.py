@@ -20,12 +20,12 @@ from geomctrl.controllers._component import (
     state_at_start,
     wrapped_law,
 )
-from geomctrl.described import Described
+from geomctrl.controllers._law import Law
 from geomctrl.errors import ArgumentError
 from geomctrl.tracing.arrays import scalar
 
 
-class EnergyTank(Described):
+class EnergyTank(Law):
     """tau = tau_passive + gamma tau_active: the active torque is paid from a tank E [J], which damping fills,
 
     P = w . tau_active,   E' = beta (rho loss + gamma max(-P, 0)) - gamma max(P, 0)

@@ -20,13 +20,13 @@ from geomctrl.controllers._component import (
     state_at_start,
     wrapped_law,
 )
+from geomctrl.controllers._law import Law
 from geomctrl.controllers._model_based import true_robot
-from geomctrl.described import Described
 from geomctrl.errors import ArgumentError
 from geomctrl.tracing.arrays import scalar
 
 
-class MomentumObserver(Described):
+class MomentumObserver(Law):
     """A law, and the residual r -> tau_ext beside it: the external joint torques through a first-order lag,
 
     p = M v,   p^' = tau + C^T v - g - friction(v) + r,   r = K (p - p^),   so that r' = K (tau_ext - r)

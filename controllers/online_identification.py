@@ -14,8 +14,8 @@ from geomctrl.control.friction import Friction
 from geomctrl.control.plant import Plant
 from geomctrl.controllers._adaptive import _bodies, squared_units
 from geomctrl.controllers._component import goal, rate_of, rest_of, sampled, size_of, wrapped_law
+from geomctrl.controllers._law import Law
 from geomctrl.controllers._nearest_bodies import NearestBodies
-from geomctrl.described import Described
 from geomctrl.errors import ArgumentError
 from geomctrl.identification.online.square_root import deviations, forgotten, solved, taken_in
 from geomctrl.robot import Robot
@@ -34,7 +34,7 @@ class Memory(NamedTuple):
     d: Any
 
 
-class OnlineIdentification(Described):
+class OnlineIdentification(Law):
     """A law, and beside it recursive least squares of the parameters of the bodies `adapt` (names; default the last):
 
     W p = y,  W_k = alpha W_k-1 + (1 - alpha) / T (Y_k - Y_k-1 - T/2 (H_k + H_k-1)),  alpha = exp(-bandwidth T)

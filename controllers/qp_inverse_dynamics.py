@@ -12,9 +12,9 @@ from numpy.typing import ArrayLike
 from geomctrl.arguments import checked, choice, function, instance, number
 from geomctrl.control.contracts import Command, Lyapunov, Reference
 from geomctrl.control.tuning import Tuning
+from geomctrl.controllers._law import Law
 from geomctrl.controllers._model_based import ModelBased
 from geomctrl.controllers._quadratic_program import QuadraticProgram
-from geomctrl.described import Described
 from geomctrl.errors import ArgumentError
 from geomctrl.mechanism.states import require_vectors
 from geomctrl.robot import Robot
@@ -24,7 +24,7 @@ SLACK = 1e4  # what a unit of broken limit costs
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class PositionTask(Described):
+class PositionTask(Law):
     """A frame's origin shall follow `target`, t -> rows (3, 3) of position, velocity, acceleration in the world:
     J a + Jdot v = x_d'' - kd (x' - x_d') - kp (x - x_d), with a weight against the other tasks."""
 
@@ -41,7 +41,7 @@ class PositionTask(Described):
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Clearance(Described):
+class Clearance(Law):
     """A frame's origin shall stay at least `radius` [m] away from the point `centre` (3,) of the world."""
 
     frame: str

@@ -12,8 +12,8 @@ from geomctrl.control.contracts import Command, Lyapunov
 from geomctrl.control.desired import time
 from geomctrl.control.flat_outputs import FlatOutputs, heading, require_flying
 from geomctrl.control.plant import Plant
+from geomctrl.controllers._law import Law
 from geomctrl.controllers.attitude_tracking import attitude_loss, cross_limit
-from geomctrl.described import Described
 from geomctrl.errors import ArgumentError
 from geomctrl.robot import Robot
 from geomctrl.tracing.arrays import scalar
@@ -31,7 +31,7 @@ class Flight(NamedTuple):
     attitude: AttitudeError
 
 
-class QuadrotorTracking(Described):
+class QuadrotorTracking(Law):
     """f = A . R e_3,  A = -kx e_x - kv e_v + m (x_d'' - g),  M = -kR e_R - kOmega e_Omega + J a_c + Omega x J Omega
 
     tau = (M, (0, 0, f)), the wrench that four thrusts give, in body axes. e_x = x - x_d and its rate e_v are in the

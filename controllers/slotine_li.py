@@ -107,6 +107,6 @@ class SlotineLi(AdaptiveSliding):
         value, loss = self._sliding_energy(t, q, v, z, plant)
         z, rate = self._state(z), -loss
         if len(self.masses) and possible((z[self.masses] < self.minimum_mass).any()):
-            g, weighted = self.law(t, q, v, z)[1], self._weighted(z - self.true_parameters(plant))
+            g, weighted = self._law(t, q, v, z)[1], self._weighted(z - self.true_parameters(plant))
             rate += scalar(weighted.dot(self._adaptation(g, z) + self.Gamma.dot(g)))  # what the projection takes away
         return Lyapunov(value, rate)

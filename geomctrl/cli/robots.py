@@ -15,7 +15,7 @@ def robots() -> None:
         table.add_column(name)
     for name in models.names():
         r = models.load(name)
-        what = (getattr(models, name).__doc__ or "").strip().splitlines()[0]
+        what = (getattr(models, name).__doc__ or name).strip().splitlines()[0]
         base = "free" if r.joints[0].kind == "free" else "fixed"
         table.add_row(name, str(r.nbodies), str(r.nv), f"{r.parameters[:, 0].sum():.4g}", base, what)
     stdout_console().print(table)

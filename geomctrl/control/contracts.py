@@ -67,7 +67,8 @@ class Controller(Protocol):
        can check that Mdot - 2C is skew for it. Optionally `reference`, a Reference: a run stores it at its samples.
        `control.desired_at(reference, t)` in the law shares one evaluation a time with monitors and record.
     6. Where V vanishes: at its `reference`, or at rest at its attribute `q_d`, with the state that an optional
-       `true_parameters(plant)` returns, or else the one it starts with; `testing.assert_lyapunov` looks there.
+       `settled(t, plant)` or `true_parameters(plant)` returns, or else the one it starts with, or, if V is not zero
+       there, one that is solved for; `testing.assert_lyapunov` looks there.
     7. Where z lies: without more, anywhere near that state, moved entry by entry or in the algebra of `group`. If the
        proof holds on a smaller set only (physical parameters, a filter's manifold), `sample_state(rng, plant)` draws
        from it, by a numpy Generator: an array as `start()` returns it, typically as far off as an estimate may be,

@@ -2,9 +2,18 @@
 
 from __future__ import annotations
 
+import dis
 import inspect
+from types import CodeType
+from typing import Any
 
 from geomctrl.errors import ArgumentError
+
+# What closed loops, monitors, assertions and tuning call of a controller: where a law's own calls begin.
+CONTRACT = (
+    "__init__", "__call__", "start", "reference", "lyapunov", "allowance", "coriolis_matrix", "true_parameters",
+    "settled", "sample_state", "tuned",
+)  # fmt: skip
 
 
 def require_together(kind: type, *names: str, why: str) -> None:
@@ -31,6 +40,61 @@ def require_arguments(kind: type, name: str, arguments: str) -> None:
         raise ArgumentError(
             f"{kind.__name__}: {name}: expected it to take (self, {arguments}), got {inspect.signature(function)}"
         ) from None
+
+
+def require_called(kind: type, package: str) -> None:
+    """Raise ArgumentError where a class overrides a public method of a base in `package` that nothing would call.
+
+    Such a method only answers callers from outside. Calls are followed from the methods of the controller's contract
+    through everything that they name.
+    """
+    called = _names_called(kind)
+    for name in vars(kind):
+        owner = next((c for c in kind.__mro__[1:] if name in vars(c)), None)
+        if name.startswith("_") or name in called or owner is None or not owner.__module__.startswith(package):
+            continue
+        if callable(getattr(owner, name)):
+            raise ArgumentError(
+                f"{kind.__name__}: overrides `{name}`, which the law of {owner.__name__} does not call: it only answers"
+                " who asks for it. Override `__call__`, and with it `lyapunov`, or give the method another name"
+            )
+
+
+def _names_called(kind: type) -> set[str]:
+    """The names in the code of the contract's methods, and of all methods of the class that they name."""
+    found, waiting = set(), list(CONTRACT)
+    while waiting:
+        name = waiting.pop()
+        if name in found:
+            continue
+        found.add(name)
+        for owner in kind.__mro__:  # super() goes up
+            waiting += _names_in(_function(vars(owner).get(name)))
+    return found
+
+
+def _function(x: Any) -> Any:
+    """The function in a property, class method or cached property."""
+    for attribute in ("__func__", "fget", "func", "__wrapped__"):
+        x = getattr(x, attribute, x)
+    return getattr(x, "__code__", None)
+
+
+def _names_in(code: CodeType | None, own: str | None = None) -> list[str]:
+    """The attributes that a method's code, and what is defined in it, takes of its first argument or of super()."""
+    if code is None:
+        return []
+    own = own or (code.co_varnames[0] if code.co_argcount else None)
+    found, receiver = [], None
+    for step in dis.get_instructions(code):
+        if step.opname in ("LOAD_ATTR", "LOAD_METHOD", "LOAD_SUPER_ATTR") and receiver in (own, "super"):
+            found.append(step.argval)
+        value = step.argval[-1] if isinstance(step.argval, tuple) else step.argval
+        if step.opname.startswith(("LOAD_FAST", "LOAD_DEREF")) or value == "super":
+            receiver = value
+        elif not (receiver == "super" and step.opname in ("PRECALL", "CALL", "CACHE", "LOAD_GLOBAL", "PUSH_NULL")):
+            receiver = None
+    return [*found, *(name for x in code.co_consts if isinstance(x, CodeType) for name in _names_in(x, own))]
 
 
 def overrides(kind: type, base: type, name: str) -> bool:

@@ -1,27 +1,4 @@
-"""What an identification found, and how far to trust it.
-
-Definitions, printed with every report:
-
-    RMS             sqrt(mean over samples of (tau - tau_hat)^2), per joint and over all joints [N m]
-    relative error  |tau - tau_hat| / |tau|, 2-norms over samples, per joint, and over all joints and samples together
-    lag 1, not white  autocorrelation of a joint's training residuals one row apart; share of those at lags 1 to 50 that
-                    leave the 95 % band of white noise: 5 % if residuals are white
-    tau             the torque as the estimator sees it: low-passed and thinned as the header says, and less what motors
-                    take whose armature is known
-    condition       ratio of the greatest to the least singular value of the base regressor, columns of unit length
-    correl(ation)   1 + 2 sum of the residual's autocorrelations up to the first negative one: 1 for white noise
-    std, 95 %       from how parameters scatter when a tenth of the log after the other is left out (delete-a-block
-                    jackknife, moderated over parameters; Student's t), for ols, wls, irls, ridge and iv
-    moving, at rest apart: rows at which a joint has been slower than 1 % of its greatest speed for 0.2 s; friction
-                    there is whatever holds the joint, and a model of moving friction does not know it. "Unseen error"
-                    at the top is of moving rows; published figures are often of all rows, which are said beside it
-    within friction, left  of resting rows: the share that static friction explains, anything up to Coulomb's friction
-                    and curves; the relative error that it can not make up for
-    noise floor     RMS of white sensor noise that the low-pass lets through, from the raw torques' spectrum above twice
-                    its cut-off (friction's steps count as noise there; a sensor that filters hides it)
-    m1 c1x, Ixy1    mass times centre of mass [kg m], inertia about the frame's origin [kg m^2] of the first body listed
-    sliding joints  N for N m, N s/m for N m s/rad, kg for kg m^2
-"""
+"""What an identification found, and how far to trust it."""
 
 from __future__ import annotations
 
@@ -55,6 +32,30 @@ from .told_apart import Exchange, exchanges
 from .verdict import Evidence, Verdict, judged
 
 # notes in words
+# Printed with every report.
+DEFINITIONS = """\
+    RMS             sqrt(mean over samples of (tau - tau_hat)^2), per joint and over all joints [N m]
+    relative error  |tau - tau_hat| / |tau|, 2-norms over samples, per joint, and over all joints and samples together
+    lag 1, not white  autocorrelation of a joint's training residuals one row apart; share of those at lags 1 to 50 that
+                    leave the 95 % band of white noise: 5 % if residuals are white
+    tau             the torque as the estimator sees it: low-passed and thinned as the header says, and less what motors
+                    take whose armature is known
+    condition       ratio of the greatest to the least singular value of the base regressor, columns of unit length
+    correl(ation)   1 + 2 sum of the residual's autocorrelations up to the first negative one: 1 for white noise
+    std, 95 %       from how parameters scatter when a tenth of the log after the other is left out (delete-a-block
+                    jackknife, moderated over parameters; Student's t), for ols, wls, irls, ridge and iv
+    moving, at rest apart: rows at which a joint has been slower than 1 % of its greatest speed for 0.2 s; friction
+                    there is whatever holds the joint, and a model of moving friction does not know it. "Unseen error"
+                    at the top is of moving rows; published figures are often of all rows, which are said beside it
+    within friction, left  of resting rows: the share that static friction explains, anything up to Coulomb's friction
+                    and curves; the relative error that it can not make up for
+    noise floor     RMS of white sensor noise that the low-pass lets through, from the raw torques' spectrum above twice
+                    its cut-off (friction's steps count as noise there; a sensor that filters hides it)
+    m1 c1x, Ixy1    mass times centre of mass [kg m], inertia about the frame's origin [kg m^2] of the first body listed
+    sliding joints  N for N m, N s/m for N m s/rad, kg for kg m^2
+""".rstrip()
+
+
 LABELS = {
     "cutoffs": "why these cut-offs",
     "smoothing": "Coulomb friction changes its sign over",
@@ -235,7 +236,7 @@ class IdentificationReport:
             ]
         if parameters:
             lines += ["", *parameter_lines(self)]
-        lines += ["", *_definitions().splitlines()]
+        lines += ["", *DEFINITIONS.splitlines()]
         return "\n".join(lines) + "\n"
 
     def tables(self) -> dict[str, Any]:
@@ -300,15 +301,11 @@ class IdentificationReport:
     def save_html(self, path: str | Path, plots: bool = True) -> Path:
         """Write the report as one HTML file for people, with pictures unless plots=False; it needs no network."""
         path, plots = path_of("path", path), flag("plots", plots)
-        return write_text(path, page.document(self, plots, LABELS, _definitions()))
+        return write_text(path, page.document(self, plots, LABELS, DEFINITIONS))
 
     def _repr_html_(self) -> str:
         """For notebooks: the verdict and the errors per joint."""
         return page.summary(self)
-
-
-def _definitions() -> str:
-    return str(__doc__).split("printed with every report:\n\n")[1].rstrip()
 
 
 def torque_noise(raw: Dataset, cutoff: float) -> np.ndarray | None:

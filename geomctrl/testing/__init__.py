@@ -64,7 +64,7 @@ NAMES = {
     "random_robot": "random_robots",
     "rates_at": "passivity",
     "recheck": "certifying",
-    "recheck_lyapunov": "certificates.recheck",
+    "recheck_lyapunov": "lyapunov_rechecks",
     "region_of_attraction": "lyapunov_certificates",
     "robots": "strategies",
     "sampled_level": "sampled",

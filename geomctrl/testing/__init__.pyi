@@ -4,7 +4,6 @@ from .assertions import assert_passive as assert_passive
 from .assertions import assert_skew_symmetric as assert_skew_symmetric
 from .certificates.certificate import LyapunovCertificate as LyapunovCertificate
 from .certificates.recheck import CheckError as CheckError
-from .certificates.recheck import recheck_lyapunov as recheck_lyapunov
 from .certifying import Certificate as Certificate
 from .certifying import Ellipsoid as Ellipsoid
 from .certifying import Recheck as Recheck
@@ -21,6 +20,7 @@ from .lyapunov import assert_lyapunov as assert_lyapunov
 from .lyapunov import lyapunov_at as lyapunov_at
 from .lyapunov_certificates import certify_lyapunov as certify_lyapunov
 from .lyapunov_certificates import region_of_attraction as region_of_attraction
+from .lyapunov_rechecks import recheck_lyapunov as recheck_lyapunov
 from .passivity import PassivityIndex as PassivityIndex
 from .passivity import assert_passive_port as assert_passive_port
 from .passivity import passivity_index as passivity_index

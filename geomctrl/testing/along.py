@@ -109,20 +109,24 @@ class Promise:
 
     def along(self, x: State, enough: float = 1e-9) -> LyapunovAt:
         """By differences; they settle where their error is `enough` of |rate| + V / s."""
+        V, promised = self.at(x)
+        one_sided = x.t < 1e-3 * STEP
+        step = STEP if one_sided else min(STEP, x.t)
+        actual, error = settled_derivative(self.onward(x), step, enough * (abs(promised) + abs(V)), one_sided)
+        return LyapunovAt(V, promised, actual, error)
+
+    def onward(self, x: State) -> Callable[[float], float]:
+        """s -> V after a time s in which the state moves as fast as it does at x, the plant being what it is then."""
         t, q, v, z = x
         now = self.plant.at(t)
         tau, z_rate = self._commanded(x)
         a = now.acceleration(t, q, v, tau)
-        V, promised = self.at(x, now)
 
         def V_after(s: float) -> float:
             own = moved(self.controller, z, s, z_rate)
             return self.at(State(t + s, now.robot.integrate(q, s * v), v + s * a, own), now)[0]
 
-        one_sided = t < 1e-3 * STEP
-        step = STEP if one_sided else min(STEP, t)
-        actual, error = settled_derivative(V_after, step, enough * (abs(promised) + abs(V)), one_sided)
-        return LyapunovAt(V, promised, actual, error)
+        return V_after
 
     def judged(self, x: State, enough: float = 1e-9) -> LyapunovAt:
         """By differences, and where they agree with what is exact, that."""

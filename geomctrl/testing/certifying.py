@@ -2,22 +2,32 @@
 
 from __future__ import annotations
 
+import math
 import os
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from geomctrl.arguments import count, number
+import numpy as np
+
+from geomctrl.arguments import count, number, read_only
 from geomctrl.control.progress import shown
+from geomctrl.errors import ArgumentError
 from geomctrl.tracing.proofs.certificates import Certificate as Certificate
 from geomctrl.tracing.proofs.certificates import settle
+from geomctrl.tracing.proofs.claims import Claim, claim_of
 from geomctrl.tracing.proofs.claims import Ellipsoid as Ellipsoid
-from geomctrl.tracing.proofs.claims import claim_of
+from geomctrl.tracing.proofs.interpreted import valued
 from geomctrl.tracing.proofs.rechecking import Recheck as Recheck
 from geomctrl.tracing.proofs.rechecking import check
+from geomctrl.tracing.symbols import Symbol
 from geomctrl.tracing.traces import Trace
+from geomctrl.tracing.untraceable import UntraceableError
 
 from .evidence import record
+
+STATES, CORNERS = 64, 16  # at which a trace is compared with Python
+ALLOWED = 1e-9  # of the value, or of 1: what rounding may make of it
 
 
 def certify(
@@ -49,15 +59,20 @@ def certify(
 
     Returns a `Certificate`, true if f(x) <= 0 is proved. One that is refuted has a counterexample, verified rigorously;
     of one that is undecided it says what is left. Raises UntraceableError for an f that does not trace, with the line,
-    and ArgumentError for an f that answers no number, for a box that is empty or infinite, and where the number of
-    boxes that a proof takes is estimated to be beyond any budget. KeyboardInterrupt has an attribute `certificate`.
+    or that computes something else there; and ArgumentError for an f that answers no number, for a box that is empty,
+    infinite, or without a point to claim something of, and where the number of boxes that a proof takes is estimated to
+    be beyond any budget. KeyboardInterrupt has an attribute `certificate`.
     """
     boxes = number("boxes", boxes, "a number of boxes, at least 1", lambda x: x >= 1.0)
     seconds = number("seconds", seconds, "seconds > 0", lambda x: x > 0.0)
     threads = processors() if threads is None else count("threads", threads, 1)
     claim = claim_of(f, box, outside=outside, where=where, strict=strict)
+    if not isinstance(f, Trace):
+        compare_with_python(f, claim)
     with shown(progress, "certifying") as report:
         found = settle(claim, boxes=boxes, seconds=seconds, threads=threads, progress=report)
+    if found and found.bound == -math.inf:
+        raise ArgumentError("outside, where: expected to leave some of the box, got a claim about no point at all")
     if found:
         record("proved", f"{getattr(f, '__name__', 'f')} {'<' if strict else '<='} 0", boxes=found.boxes)
     return found
@@ -82,6 +97,32 @@ def recheck(
     processes = count("processes", processes, 1)
     with shown(progress, "checking") as report:
         return check(proof, processes=processes, progress=report)
+
+
+def compare_with_python(f: Callable[[Any], Any], claim: Claim, seed: int = 0) -> None:
+    """Raise UntraceableError where f in Python is not what its trace computes, at random points of the domain, and
+    ArgumentError where it has no value there."""
+    rng = np.random.default_rng(seed)
+    x = np.concatenate([[0.5 * claim.lo + 0.5 * claim.hi], rng.uniform(claim.lo, claim.hi, (STATES, claim.n))])
+    corners = rng.random((CORNERS, claim.n)) < 0.5
+    x = np.concatenate([x, np.where(corners, claim.lo, claim.hi)])
+    loads = {k: node[1:] for k, node in enumerate(claim.trace.graph.nodes) if node[0] == "load"}
+    given = {k: x[:, claim.coordinates.index(tuple(place))] for k, place in loads.items()}
+    graph = claim.trace.graph
+    outputs = valued(graph, [Symbol(graph, k) for k in claim.trace.outputs], given, len(x))
+    for y, (value, *constraints) in zip(x, outputs):
+        if not all(g <= 0.0 for g in constraints) or math.isnan(value):
+            continue
+        with np.errstate(all="ignore"):
+            try:
+                called = float(np.asarray(f(read_only(y)), float).item())
+            except Exception:  # where f raises it has no value
+                called = math.nan
+        if math.isnan(called):
+            said = f"in the domain, and of constraints too, got nan at x = {y.tolist()}"
+            raise ArgumentError(f"f: expected a number everywhere {said}")
+        if called != value and not abs(called - value) <= ALLOWED * max(abs(called), 1.0):
+            raise UntraceableError(f"f: is {value:.9g} traced, and {called:.9g} in Python, at x = {y.tolist()}")
 
 
 def processors() -> int:

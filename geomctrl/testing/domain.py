@@ -60,7 +60,7 @@ class Domain:
     group: of z, None where z is a vector or there is none. draw: (rng, t) -> z, where z lies on a set that only the
     controller knows: then z is as drawn, and has no coordinates. sources: code for the equilibrium's q, v and z, of
     `controller`, `plant` and t, where it need not be written down in numbers. rest_of: t0 -> `rest` with the plant as
-    it is at t0, where that changes.
+    it is at t0, where that changes. all_times: whether times after the last one count too, where nothing new begins.
     """
 
     robot: Robot
@@ -71,6 +71,7 @@ class Domain:
     draw: Callable[[np.random.Generator, float], np.ndarray] | None = None
     sources: Mapping[str, str] = field(default_factory=dict)
     rest_of: Callable[[float], Callable[[float], State]] | None = None
+    all_times: bool = True
 
     def __post_init__(self):
         if not np.all(self.lower <= self.upper):
@@ -97,6 +98,16 @@ class Domain:
         size = np.maximum(-self.lower, self.upper) / REACH
         size[0] = 0.1 * (self.upper[0] - self.lower[0])
         return np.where(self.upper > self.lower, size, 0.0)
+
+    def __str__(self):
+        """The box in words: one side for each part, the widest where its coordinates differ."""
+        lo, hi = self.lower, self.upper
+        said = [f"t {lo[0]:.4g} to {hi[0]:.4g} s"]
+        for name in self.names:
+            at = self.parts[name]
+            drawn = name == "z" and self.draw is not None
+            said.append("z as sample_state draws it" if drawn else f"{name} {lo[at].min():.4g} to {hi[at].max():.4g}")
+        return ", ".join(said) + " about the equilibrium"
 
     @cached_property
     def free(self) -> np.ndarray:

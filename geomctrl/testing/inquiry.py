@@ -18,6 +18,7 @@ from . import evidence
 from .counterexample import Counterexample, paste
 from .domain import Domain, State
 from .loop_states import failed_before, require_controller, state_of, states_about
+from .repeatable import Repeatable
 from .search import Found, worst
 from .shrinking import shrunk
 
@@ -62,6 +63,9 @@ class Inquiry:
         require_controller(self.controller)
         self.search, self.seed = count("search", search, 1), count("seed", seed)
         self.domain: Domain = states_about(self.controller, self.plant, equilibrium, spread, domain)
+        self.repeatable = Repeatable(self.controller, self.plant)
+        x = self.domain.state(self.domain.random(self.rng, "about"))
+        self.repeatable.check(x, self.domain.rest(x.t))
 
     def state(self, t: Any, q: Any, v: Any, z: Any) -> State:
         """One state of the loop, checked."""
@@ -111,8 +115,10 @@ class Inquiry:
         )  # fmt: skip
         facts = {"starts": found.starts, "evaluations": found.evaluations, "seed": self.seed}
         evidence.record("searched", f"{promise} of {self.names}", **facts)
+        self.repeatable.check_first()
         if found.value <= 0.0:
             return
+        self.repeatable.check(found.state, self.domain.rest(found.state.t))
         simple = shrunk(lambda x: not excess(x) <= 0.0, found.state, self.domain)
         raise Counterexample(
             words(simple.state), simple.state, promise, paste(self.plant, simple.code, measured), "searched"

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from geomctrl.arguments import ROTATION_TOLERANCE, checked, function, number, one_state
-from geomctrl.control.contracts import Controller, started
+from geomctrl.control.contracts import Controller
 from geomctrl.control.plant import Plant
 from geomctrl.errors import ArgumentError
 from geomctrl.lie.contract import require_group
@@ -16,6 +16,7 @@ from geomctrl.mechanism.states import one_configuration
 
 from . import evidence
 from .domain import Domain, State, box, untouchable
+from .equilibria import equilibria, sources, start_of, typical_size
 
 
 def require_controller(x: Any) -> None:
@@ -28,14 +29,6 @@ def require_lyapunov(controller: Any) -> None:
     """Raise ArgumentError unless the controller says what its Lyapunov function is."""
     if not hasattr(controller, "lyapunov"):
         raise ArgumentError(f"controller: expected one with lyapunov(t, q, v, z, plant), got {controller!r:.60}")
-
-
-def start_of(
-    controller: Any, plant: Plant, q0: np.ndarray | None = None, v0: np.ndarray | None = None
-) -> np.ndarray | None:
-    """The state z that the controller starts with where the robot does with q0, v0, default neutral and at rest."""
-    start = started(controller, plant.robot, q0, v0)
-    return None if start is None else np.asarray(start, float)
 
 
 def state_of(controller: Any, plant: Plant, t: Any, q: Any, v: Any, z: Any) -> State:
@@ -74,29 +67,22 @@ def states_about(controller: Any, plant: Plant, equilibrium: Any, spread: Any, g
     group = getattr(controller, "group", None)
     if group is not None:
         require_group("controller.group", group)
-    rest = _equilibria(controller, plant, equilibrium)
+    rest = equilibria(controller, plant, equilibrium)
     end = 3.0 + max(plant.switches, default=0.0)
     zero = rest(0.01)
     n, own = plant.robot.nv, np.zeros(0)
     draw = None if zero.z is None else _drawn(controller, plant, zero.z)
     if zero.z is not None and draw is None:
-        own = np.ones(group.dim) if group is not None else _typical(np.ravel(zero.z))
+        own = np.ones(group.dim) if group is not None else typical_size(np.ravel(zero.z))
     times = (0.01, end)  # not from 0 on: a difference looks back
     lower, upper = box({"q": n, "v": n, "z": len(own)}, spread, times, given, own)
     domain = Domain(
-        plant.robot, rest, lower, upper, group, draw, _sources(controller, equilibrium),
-        lambda t: _equilibria(controller, plant.at(t), equilibrium),
+        plant.robot, rest, lower, upper, group, draw, sources(controller, equilibrium, rest),
+        lambda t: equilibria(controller, plant.at(t), equilibrium), given is None or "t" not in given,
     )  # fmt: skip
     if not domain.names:
         raise ArgumentError("domain: expected states besides the equilibrium, got spreads or sides that are all zero")
     return domain
-
-
-def _typical(z: np.ndarray) -> np.ndarray:
-    """The size of each entry; of those that are zero, the median one's."""
-    size = np.abs(z)
-    some = size > 1e-12
-    return np.where(some, size, np.median(size[some]) if some.any() else 1.0)
 
 
 def _drawn(controller: Any, plant: Plant, z: np.ndarray) -> Callable[[np.random.Generator, float], np.ndarray] | None:
@@ -121,51 +107,3 @@ def _drawn(controller: Any, plant: Plant, z: np.ndarray) -> Callable[[np.random.
 
     draw(np.random.default_rng(0), 0.0)
     return draw
-
-
-def _sources(controller: Any, equilibrium: Any) -> dict[str, str]:
-    """Code for the parts of the equilibrium."""
-    found = {}
-    if equilibrium is None and getattr(controller, "reference", None) is not None:
-        found = {"q": "controller.reference(t).q", "v": "controller.reference(t).v"}
-    if equilibrium is None:
-        own = hasattr(controller, "true_parameters")
-        found["z"] = "controller.true_parameters(plant.at(t))" if own else "controller.start()"
-    return found
-
-
-def _equilibria(controller: Any, plant: Plant, given: Any) -> Callable[[float], State]:
-    """t -> the State in which V must vanish; `given` is assert_lyapunov's `equilibrium`."""
-    motion, robot = motion_of(controller, plant.robot.nv, given), plant.robot
-    start = start_of(controller, plant)
-    shape, known = None if start is None else start.shape, []
-
-    def state(t: float) -> State:
-        q, v, z = motion(t)
-        if z is None:
-            z = controller.true_parameters(plant.at(t)) if hasattr(controller, "true_parameters") else start
-        z = None if z is None else np.asarray(z, float)
-        if (None if z is None else z.shape) != shape:
-            raise ArgumentError(f"equilibrium: expected z as the controller's start() gives it, {start}, got {z}")
-        if not known:  # what fits once does so later
-            known.append((one_configuration(robot, "equilibrium", q), checked("equilibrium", v, (robot.nv,))))
-        return untouchable(State(t, np.asarray(q, float), np.asarray(v, float), z))
-
-    return state
-
-
-def motion_of(controller: Any, nv: int, given: Any) -> Callable[[float], Any]:
-    """t -> (q, v, z) of the equilibrium, z None if it is not given."""
-    if callable(given):
-        return given
-    if given is None:
-        reference = getattr(controller, "reference", None)
-        if reference is not None:
-            return lambda t: (*reference(t)[:2], None)
-        given = getattr(controller, "q_d", None)
-    if given is None:
-        name = type(controller).__name__
-        raise ArgumentError(f"equilibrium: {name} has neither a reference nor q_d; expected the q at which V = 0")
-    pair = isinstance(given, tuple) and len(given) == 2 and np.ndim(given[0]) == 1
-    q, z = given if pair else (given, None)
-    return lambda t: (q, np.zeros(nv), z)

@@ -22,6 +22,8 @@ from .lyapunov_checks import NOTHING, Checks
 from .lyapunov_search import LyapunovSearch
 from .shrinking import literal
 
+REPEATED = 3  # states at which the law is asked several times
+DEFAULTS = {"states": 20, "search": 6000, "runs": 2}  # an assertion of less says so
 SECONDS = 10.0  # of processor time, after which a search gives up, whatever its evaluations
 
 
@@ -30,9 +32,9 @@ def assert_lyapunov(
     plant: Plant | Any,
     *,
     equilibrium: Any = None,
-    states: int = 20,
-    search: int = 6000,
-    runs: int = 2,
+    states: int = DEFAULTS["states"],
+    search: int = DEFAULTS["search"],
+    runs: int = DEFAULTS["runs"],
     duration: float = 0.3,
     dt: float = 1e-3,
     spread: float | Mapping[str, Any] = 0.5,
@@ -49,9 +51,15 @@ def assert_lyapunov(
        the same states. Allowed error: rtol (|rate| + V / s), and what dV/dt may be off by.
     3. A search of `search` evaluations, 0 for none, finds no state that breaks either: it climbs on the promised rate,
        on dV/dt less the promised rate and on -V from random states, the best first, over t, q, v and z.
-    4. On shells about the equilibrium V has no zero, or the loop returns from there to the equilibrium, as from s = 0
-       in a sliding law: then the proof stands (Iggidr and Sallet 2003). An orbit with V = 0 is refused.
-    5. V does not grow along `runs` simulations of `duration` seconds in steps dt, controller at every stage.
+    4. V has no other zero, on shells about the equilibrium as far as the domain's bounds or where descent over the
+       whole domain ends, or the loop returns from there to the equilibrium, as from s = 0 in a sliding law: then the
+       proof stands (Iggidr and Sallet 2003). An orbit with V = 0 is refused.
+    5. V has a positive bound below that does not depend on time: at displacements from the equilibrium it does not
+       fade at ever later times, up to 1e8 times the domain's last. Not asked for where `domain` has "t".
+    6. V does not jump upwards where the loop comes across: it is followed along lines through the domain, which are cut
+       at its largest change until nothing lies between. A V that falls in a jump, as of a law that switches, passes.
+    7. The law has no memory but z: asked again about a state, it answers the same.
+    8. V does not grow along `runs` simulations of `duration` seconds in steps dt, controller at every stage.
 
     dV/dt is found in two ways: exactly, by the chain rule on what `lyapunov` computes along the plant's own field, and
     by differences of V in Python, the law and the plant evaluated as they are, with steps halved until they settle.
@@ -59,7 +67,8 @@ def assert_lyapunov(
     alone. The promised rate is in neither. The law runs on symbols to be traced, so it must not count its calls.
 
     equilibrium: q (nq,) at rest, or the pair (q, z), or a function t -> (q, v, z). By default the controller's
-    `reference`, or at rest its `q_d`; z is its `true_parameters(plant)`, or what it starts with.
+    `reference`, or at rest its `q_d`; z is its `settled(t, plant)`, `true_parameters(plant)`, or what it starts with,
+    and is solved for from there on if V is not zero with that.
 
     Random states lie about `spread` (rad, m, rad/s, m/s) off the equilibrium, three times that at most, at times up to
     3 s after the plant's last change; z is off by `spread` times each of its entries (times the median one where it is
@@ -83,21 +92,31 @@ def assert_lyapunov(
     where = states_about(controller, plant, equilibrium, spread, domain)
     checks = Checks(Promise(controller, plant), where, rtol, bound)
     what = f"V and V' of {type(controller).__name__} on {plant.robot.name}"
+    weak = [f"{name}={x}" for name, x in (("states", states), ("search", search), ("runs", runs)) if x < DEFAULTS[name]]
+    weak += ["bound=True, V' is only bounded"] * bound + ["no time but the domain's"] * (not where.all_times)
+    asked: dict[str, Any] = {"domain": str(where), "spread": str(spread), "tolerance": rtol}
+    asked |= {"weakened by": ", ".join(weak)} if weak else {}
+    _first_look(checks, np.random.default_rng([seed, 3]))
     _known(checks, what)
     _sample(checks, np.random.default_rng(seed), states)
-    evidence.record("sampled", what, states=states, seed=seed)
+    evidence.record("sampled", what, states=states, seed=seed, **asked)
     if search:
         hunt = LyapunovSearch(checks, np.random.default_rng([seed, 1]), search, SECONDS)
         try:
             hunt.run()
         finally:
             facts = {"starts": hunt.starts, "evaluations": hunt.evaluations, "gradients": hunt.how, "seed": seed}
+            facts |= {"zeros followed": hunt.zeros, "lines": hunt.lines}
             evidence.record("searched", what, **facts)
     rng = np.random.default_rng([seed, 2])
-    for _ in range(runs):
-        _assert_decrease(checks, start_of_run(controller, plant, where, rng), duration, dt)
+    try:
+        for _ in range(runs):
+            _assert_decrease(checks, start_of_run(controller, plant, where, rng), duration, dt)
+    finally:
+        checks.repeatable.check_first()
     if runs:
-        evidence.record("simulated", f"V of {type(controller).__name__} on {plant.robot.name}", runs=runs, seed=seed)
+        facts = {"runs": runs, "seconds": duration, "dt": dt, "seed": seed}
+        evidence.record("simulated", f"V of {type(controller).__name__} on {plant.robot.name}", **facts)
 
 
 def lyapunov_at(controller: Any, plant: Plant | Any, t: float, q: Any, v: Any, z: Any = None) -> LyapunovAt:
@@ -114,6 +133,14 @@ def lyapunov_at(controller: Any, plant: Plant | Any, t: float, q: Any, v: Any, z
 
 
 # --- samples and runs ----------------------------------------------------------------------------------------------
+
+
+def _first_look(checks: Checks, rng: np.random.Generator) -> None:
+    """Whether the law has a memory, and how large V typically is."""
+    states = [checks.domain.state(checks.domain.random(rng, "about")) for _ in range(REPEATED)]
+    for x in states:
+        checks.repeatable.check(x, checks.domain.rest(x.t))
+    checks.typical = float(np.median([abs(checks.promise.value(x)) for x in states]))
 
 
 def _known(checks: Checks, what: str) -> None:

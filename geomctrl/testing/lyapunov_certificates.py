@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -15,21 +16,26 @@ from geomctrl.control.progress import shown
 from geomctrl.errors import ArgumentError
 from geomctrl.mechanism.states import one_configuration, require_vectors
 from geomctrl.robot import Robot
+from geomctrl.tracing.proofs.identities import degree_in
 from geomctrl.tracing.proofs.interpreted import enclosed
-from geomctrl.tracing.symbols import add, mul, neg
+from geomctrl.tracing.proofs.substitution import substituted
+from geomctrl.tracing.symbols import add, mul, neg, sub
 
 from .certificates.bodies import share
 from .certificates.branching import Progress, Task, prove, silent
 from .certificates.certificate import PROVED, REFUTED, UNDECIDED, Claim, LyapunovCertificate, Violation
+from .certificates.comparing import compare_with_python
+from .certificates.continuity import is_continuous, vacuous
 from .certificates.equations import Equations, equations
 from .certificates.largest import SHARES, largest_level, lowest_bad
 from .certificates.quadratic import Bounds, Boxes
 from .certificates.region import least_on_boundary, most_in_ball
 from .certificates.searching import search
+from .equilibria import motion_of
 from .evidence import record
-from .loop_states import motion_of
 
 POSSIBLE = "the true robot's bodies are physically possible ones, each with a positive definite inertia"
+STABLE = "so it is stable; that it attracts, too, needs LaSalle's theorem: no other motion stays in {which} = 0"
 NEGLIGIBLE = 1e-12  # of V or V' at a corner of the box: zero
 SHELL = 0.1  # of the box: where V and V' must be off zero at the latest
 
@@ -44,6 +50,7 @@ def certify_lyapunov(
     rate: float = 0.0,
     offset: float = 0.0,
     equilibrium: ArrayLike | None = None,
+    times: tuple[float, float] | None = None,
     boxes: int = 200_000,
     seconds: float = 60.0,
     region: bool = True,
@@ -58,23 +65,27 @@ def certify_lyapunov(
     None: everywhere, at the equilibrium V' <= offset. An uncertain model needs the one or the other, as its equilibrium
     is elsewhere. parameters: by how much every inertial parameter of the true robot may be off, relative to the plant's
     (0.2: 20 %), or their (smallest, largest) values (nbodies, 10) each. rate [1/s] and offset [V/s], not negative.
-    equilibrium: q (nq,); by default the controller's `reference`, which then holds still, or its `q_d`. boxes, seconds:
-    the budget of each inequality. region: whether level sets are looked for. progress: True for a bar, or a function
-    that is called with the share of the box on which V' is decided.
+    equilibrium: q (nq,); by default the controller's `reference`, which then holds still, or its `q_d`. times: (first,
+    last) [s] in which a law, a V or a wrench that depends on time is certified at its set point; without, such a one is
+    refused. boxes, seconds: the budget of each inequality. region: whether level sets are looked for; not with times.
+    progress: True for a bar, or a function that is called with the share of the box on which V' is decided.
 
     The answer is proved, refuted (with a state and a robot at which the inequality is violated, in interval arithmetic)
-    or undecided. Proved is the inequality for the model in exact arithmetic, its numbers being the doubles that they
-    are; what rounding does in the code that runs is not. See docs/certificates.md.
+    or undecided; or "semidefinite" where V' <= 0 is proved only, as V' = -v . Kd v of a PD law: then it says where V'
+    vanishes, and what LaSalle's theorem needs besides. Proved is the inequality for the model in exact arithmetic, its
+    numbers being the doubles that they are; what rounding does in the code that runs is not. That V is continuous is
+    part of it. Before, the traced loop is held against the Python that runs, all over the box. docs/certificates.md.
 
-    Raises ArgumentError for a box that is empty or infinite, joints with several degrees of freedom, controllers with a
-    state (their V' is not negative in the parameters' errors: `assert_lyapunov` judges those) and references that
-    move; UntraceableError, with file and line, for a law that does not trace.
+    Raises ArgumentError for a box that is empty, infinite or within `outside`, joints with several degrees of freedom,
+    controllers with a state (their V' is not negative in the parameters' errors: `assert_lyapunov` judges those) and
+    references that move; UntraceableError, with file and line, for a law that does not trace, and for one that computes
+    something else where it is traced.
     """
     region = flag("region", region)
-    asked = _Asked(controller, plant, box, outside, parameters, rate, offset, equilibrium, boxes, seconds, seed)
+    asked = Asked(controller, plant, box, outside, parameters, rate, offset, equilibrium, times, boxes, seconds, seed)
     with shown(progress, "certifying") as report:
         found = asked.certificate([asked.positive(), asked.decreasing(report)])
-    if found.proved and region:
+    if found.proved and region and not asked.e.timed:  # a time that ends says nothing of what comes later
         asked.levels(found)
     return asked.recorded(found)
 
@@ -100,19 +111,19 @@ def region_of_attraction(
     of a few per cent that is proved; `LyapunovCertificate.sampled` is where it began. Raises what `certify_lyapunov`
     raises.
     """
-    asked = _Asked(controller, plant, box, outside, parameters, rate, offset, equilibrium, boxes, seconds, seed)
+    asked = Asked(controller, plant, box, outside, parameters, rate, offset, equilibrium, None, boxes, seconds, seed)
     found = asked.certificate([asked.positive()])
     if found.proved:
         asked.within_level(found)
     return asked.recorded(found)
 
 
-class _Asked:
+class Asked:
     """What is asked for, checked, and the loop's equations."""
 
     def __init__(
         self, controller: Any, plant: Any, box: Any, outside: Any, parameters: Any, rate: float, offset: float,
-        equilibrium: Any, boxes: int, seconds: float, seed: int,
+        equilibrium: Any, times: Any, boxes: int, seconds: float, seed: int,
     ):  # fmt: skip
         plant = plant_of("plant", plant, state=False)
         robot = plant.robot
@@ -120,19 +131,31 @@ class _Asked:
         q_d = _equilibrium(controller, robot, equilibrium)
         half, p_lo, p_hi = _halves("box", box, robot), *_parameters(parameters, robot)
         self.ball = None if outside is None else _ball(outside, robot)
+        if self.ball is not None and vacuous(half, self.ball):
+            raise ArgumentError(
+                f"outside: expected a ball that the box reaches beyond, got half axes {self.ball.tolist()} about half"
+                f" widths {half.tolist()}: nothing would be claimed"
+            )
         self.rate, self.offset = (
             number(k, x, "not negative", lambda x: x >= 0.0) for k, x in (("rate", rate), ("offset", offset))
         )
         self.most = count("boxes", boxes, 1)
         self.seconds = number("seconds", seconds, "seconds > 0", lambda x: x > 0.0)
         self.seed = count("seed", seed)
-        self.e = equations(controller, plant, q_d)
+        times = _times(times)
+        self.e = equations(controller, plant, q_d, times is not None)
+        if times is not None and self.e.timed:
+            p_lo, p_hi = np.append(p_lo, times[0]), np.append(p_hi, times[1])
         self.box = Boxes(-half[None], half[None], p_lo[None], p_hi[None])
+        compare_with_python(controller, plant, self.e, self.box, self.seed)
         self.scale = lengths(self.e, half)
         self.name, self.robot, self.words = type(controller).__name__, robot.name, _domain(half, robot, parameters)
+        self.words += f", at times from {times[0]:g} to {times[1]:g} s" if times is not None and self.e.timed else ""
         self.everywhere = self.ball is None and self.offset == 0.0
 
     def certificate(self, claims: list[Claim]) -> LyapunovCertificate:
+        if not is_continuous(self.e, self.e.value, self.box):
+            claims.append(Claim("V is continuous", UNDECIDED))
         return LyapunovCertificate(self.name, self.words, claims, self.e.lemmas, self.e.form, self.e)
 
     def recorded(self, found: LyapunovCertificate) -> LyapunovCertificate:
@@ -148,31 +171,44 @@ class _Asked:
         hi = self.box.hi
         return abs(float(bounds.values(Boxes(hi, hi, *_middle(self.box)))[1][0]))
 
+    def model(self, box: Boxes) -> tuple[np.ndarray, np.ndarray]:
+        """The parameters of the robot amid the box, and the box's times."""
+        (lo, hi), at = _middle(box), self.e.robots.stop
+        return np.append(lo[:, :at], box.p_lo[:, at:], 1), np.append(hi[:, :at], box.p_hi[:, at:], 1)
+
     # --- the claims --------------------------------------------------------------------------------------------------
+
+    def positive_tasks(self) -> dict[str, Task]:
+        """The inequalities of which either makes V > 0, in words: V as it is, or, where M is a term of it, U(q) > 0."""
+        e, words = self.e, "V > 0 off the equilibrium"
+        tasks = {words: Task(self.bounds(neg(e.value)), self.box, None)}
+        if e.potential is not None:
+            squares: Any = 0.0
+            for k, d in zip(e.x[e.n :], self.scale[e.n :]):
+                squares = add(squares, mul(mul(e.symbol(k), e.symbol(k)), 1.0 / d**2))
+            words = "V = 1/2 w . M w + U(q) > 0 off the equilibrium: U > 0 where q is off, and M is positive definite"
+            tasks[words] = Task(self.bounds(neg(add(e.potential, squares))), self.box, None)
+        return tasks
 
     def positive(self) -> Claim:
         """V > 0, for all parameters; else, where M is a term of it, for robots with a positive definite one."""
-        e, box, words = self.e, self.box, "V > 0 off the equilibrium"
-        task = Task(self.bounds(neg(e.value)), box, None)
+        e, box = self.e, self.box
+        (words, task), *others = self.positive_tasks().items()
         size, shell = self.size(task.bounds), SHELL * box.hi[0]
-        for robots in (Boxes(box.lo, box.hi, *_middle(box)), box):
+        for robots in (Boxes(box.lo, box.hi, *self.model(box)), box):
             bad = search(e, neg(e.loop.value), robots, shell, 0.0, self.seed, size)
             if bad.excess >= -NEGLIGIBLE * size:
-                if robots is box and e.potential is not None:  # a robot that is none, as a rule
+                if robots is box and others:  # a robot that is none, as a rule
                     break
                 return Claim(words, REFUTED, counterexample=self.state(bad.x, bad.p, bad.excess))
         else:
-            if e.potential is None:
+            if not others:
                 return self.proof(words, task)
             claim = self.proof(words, task, min(self.most, 4_000))
             if claim.status == PROVED:
                 return claim
-        squares: Any = 0.0
-        for k, d in zip(e.x[e.n :], self.scale[e.n :]):
-            squares = add(squares, mul(mul(e.symbol(k), e.symbol(k)), 1.0 / d**2))
-        words = "V = 1/2 w . M w + U(q) > 0 off the equilibrium: U > 0 where q is off, and M is positive definite"
-        claim = self.proof(words, Task(self.bounds(neg(add(e.potential, squares))), box, None))
-        sure = share(box.p_lo.reshape(-1, 10), box.p_hi.reshape(-1, 10)) > 0.0
+        claim = self.proof(*others[0])
+        sure = share(*(p[:, e.robots].reshape(-1, 10) for p in (box.p_lo, box.p_hi))) > 0.0
         claim.assumes = "" if sure else POSSIBLE
         return claim
 
@@ -183,13 +219,37 @@ class _Asked:
         F = self.e.as_it_comes(self.rate)
         bad = search(self.e, F, self.box, away, self.offset, self.seed, size)
         if self.everywhere and bad.excess >= -NEGLIGIBLE * size:
-            return Claim(words, REFUTED, counterexample=self.state(bad.x, bad.p, bad.excess))
+            some = self.semidefinite() if bad.excess <= NEGLIGIBLE * size else None
+            return some or Claim(words, REFUTED, counterexample=self.state(bad.x, bad.p, bad.excess))
         if bad.excess > 0.0:
             point = {k: (x, x) for k, x in self.e.at(bad.x[None], bad.p[None]).items()}
             low = float(enclosed(self.e.graph, [F], point, 1)[0][0, 0])
             if low > self.offset:
                 return Claim(words, REFUTED, counterexample=self.state(bad.x, bad.p, low - self.offset))
         return self.proof(words, task, progress=progress)
+
+    def semidefinite(self) -> Claim | None:
+        """V' <= 0, and V' < 0 where the coordinates that V' depends on are off zero; None where it depends on all.
+
+        That V' less the squares of the others is negative off the equilibrium says so.
+        """
+        e, box, F = self.e, self.box, self.e.plus(self.rate)
+        robots, model = e.robots, e.model[e.robots]
+        if (box.p_lo[0, robots] == model).all() and (box.p_hi[0, robots] == model).all():
+            (F,) = substituted(e.graph, [F], dict.fromkeys(e.errors[robots], 0.0))
+        felt = [bool(degree_in(e.graph, F, {k, e.angles[i] if i < e.n else k})) for i, k in enumerate(e.x)]
+        if all(felt) or not any(felt):
+            return None
+        for k, origin, d, feels in zip(e.x, [*e.q_d.tolist(), *[0.0] * e.n], self.scale, felt):
+            if not feels:
+                off = sub(e.symbol(k), origin)
+                F = sub(F, mul(mul(off, off), 1.0 / d**2))
+        names = ", ".join(f"{'qv'[i >= e.n]}[{i % e.n}]" for i, feels in enumerate(felt) if feels)
+        which = "v" if felt == [False] * e.n + [True] * e.n else names
+        proof = self.proof(f"V' <= 0, and V' < 0 wherever {which} is off zero", Task(self.bounds(F), box, None))
+        if proof.status == PROVED:
+            proof.needs = STABLE.format(which=which)
+        return proof
 
     def decrease(self) -> tuple[Task, str]:
         terms = [f"- {self.rate:g} V"] * (self.rate > 0) + [f"{self.offset:g}"] * (self.offset > 0)
@@ -202,7 +262,9 @@ class _Asked:
         return Claim(words, PROVED if outcome.proved else UNDECIDED, outcome, task)
 
     def state(self, x: np.ndarray, p: np.ndarray, excess: float) -> Violation:
-        return Violation(self.e.q_d + x[: self.e.n], x[self.e.n :], p.reshape(-1, 10), excess)
+        e = self.e
+        t = float(p[-1]) if e.timed else None
+        return Violation(e.q_d + x[: e.n], x[e.n :], p[e.robots].reshape(-1, 10), excess, t)
 
     # --- levels ------------------------------------------------------------------------------------------------------
 
@@ -213,11 +275,10 @@ class _Asked:
 
     def ends_in(self) -> float:
         """The level below which all solutions come that stay where the inequality holds."""
-        if self.ball is not None:
-            return most_in_ball(self.bounds(self.e.value), self.box, self.ball)
+        ends = 0.0 if self.ball is None else most_in_ball(self.bounds(self.e.value), self.box, self.ball)
         if self.offset > 0.0:
-            return self.offset / self.rate if self.rate > 0.0 else np.inf
-        return 0.0
+            ends = max(ends, self.offset / self.rate if self.rate > 0.0 else np.inf)
+        return ends
 
     def within_level(self, found: LyapunovCertificate) -> None:
         """The largest level below which the inequality is proved, as another claim."""
@@ -228,10 +289,15 @@ class _Asked:
         if proved is None:
             found.claims.append(Claim(f"{words} where V <= {SHARES[-1] * bound:.6g}", UNDECIDED, None, task))
             return
-        found.level, task, outcome = proved
-        found.claims.append(Claim(f"{words} where V <= {found.level:.6g}", PROVED, outcome, task))
-        ends = self.ends_in()
-        found.ends_in = ends if ends < found.level else None
+        found.level, _, outcome = proved
+        task, words = self.below(task, words, found.level)
+        found.claims.append(Claim(words, PROVED, outcome, task))
+        found.ends_in = ends if (ends := self.ends_in()) < found.level else None
+
+    def below(self, task: Task, words: str, level: float) -> tuple[Task, str]:
+        """The same where V <= level."""
+        above = Bounds(self.e, neg(self.e.value), self.scale)
+        return replace(task, above=above, level=level), f"{words} where V <= {level!r}"
 
 
 def lengths(e: Equations, half: np.ndarray) -> np.ndarray:
@@ -261,6 +327,17 @@ def _autonomous(controller: Any, plant: Plant) -> None:
             " numbers: its V' does not see them (V' = 0 wherever the tracking error is), so that V' < 0 can not hold;"
             " testing.assert_lyapunov judges V' = what is promised"
         )
+
+
+def _times(given: Any) -> tuple[float, float] | None:
+    if given is None:
+        return None
+    if not (isinstance(given, (tuple, list)) and len(given) == 2):
+        raise ArgumentError(f"times: expected a pair (first, last) [s], got {given!r:.80}")
+    first, last = (number("times", t, "seconds, not negative", lambda t: 0.0 <= t < np.inf) for t in given)
+    if not first < last:
+        raise ArgumentError(f"times: expected a first and a later last time [s], got {first:g} and {last:g}")
+    return first, last
 
 
 def _equilibrium(controller: Any, robot: Robot, given: Any) -> np.ndarray:

@@ -9,6 +9,7 @@ import numpy as np
 from .along import LyapunovAt, Promise
 from .counterexample import MEASURED, Counterexample, paste
 from .domain import Domain, State
+from .repeatable import Repeatable
 from .shrinking import literal, shrunk
 
 NOTHING = 1e-12  # of V at states about the equilibrium: a V below this is zero
@@ -26,6 +27,7 @@ class Checks:
     def __init__(self, promise: Promise, domain: Domain, rtol: float, bound: bool):
         self.promise, self.domain, self.rtol, self.bound = promise, domain, rtol, bound
         self.typical = 0.0
+        self.repeatable = Repeatable(promise.controller, promise.plant)
 
     # --- at a state --------------------------------------------------------------------------------------------------
 
@@ -103,6 +105,7 @@ class Checks:
         try:
             check(x)
         except Counterexample as error:
+            self.repeatable.check(x, self.domain.rest(x.t))
             raise self.simplest(error, check, found, shrink) from None
 
     def simplest(self, first: Counterexample, check: Check, found: str, shrink: bool = True) -> Counterexample:

@@ -1,8 +1,8 @@
 """The search for a state at which a Lyapunov function breaks its promises: where it grows, where it is not positive.
 
-Over t, q, v and z within the domain: ascent on the promised rate, on dV/dt less what is promised, on -V, and descent of
-V on shells about the equilibrium. Gradients are exact where the loop traces. What is found is judged by the same checks
-as a sample.
+Over t, q, v and z within the domain: ascent on the promised rate, on dV/dt less what is promised, on -V; descent of V
+on shells about the equilibrium and from all over the domain; V along lines, where it may jump. Gradients are exact
+where the loop traces. What is found is judged by the same checks as a sample.
 """
 
 from __future__ import annotations
@@ -15,10 +15,11 @@ import numpy as np
 
 from .domain import State
 from .lyapunov_checks import NOTHING, OFF, Checks
+from .lyapunov_jumps import Jumps
 from .lyapunov_zeros import Zeros
 from .search import worst
 
-SHARES = {"rate": 0.25, "derivative": 0.375, "definite": 0.125, "shells": 0.25}  # of the evaluations
+SHARES = {"rate": 0.2, "derivative": 0.35, "definite": 0.1, "zeros": 0.2, "jumps": 0.15}  # of the evaluations
 WAYS = ("within", "about", "within", "corner", "within", "part", "within", "few")  # of drawing starts
 AGREEING = 20  # states at which what is exact is held against differences
 NOISE = 1e-11  # of |rate| + V / s: an error of dV/dt below this is rounding, and leads nowhere
@@ -30,7 +31,7 @@ class LyapunovSearch:
     def __init__(self, checks: Checks, rng: np.random.Generator, budget: int, seconds: float):
         self.checks, self.domain, self.promise = checks, checks.domain, checks.promise
         self.rng, self.budget, self.deadline = rng, budget, time.thread_time() + seconds
-        self.evaluations = self.starts = 0
+        self.evaluations = self.starts = self.zeros = self.lines = 0
 
     def run(self) -> None:
         """Raises Counterexample."""
@@ -44,11 +45,14 @@ class LyapunovSearch:
         )
         self._climb("definite", self._negative, c.positive, NOTHING)
         zeros = Zeros(self.checks, self.rng, self.how == "exact", self.deadline)
-        try:
-            zeros.run(int(SHARES["shells"] * self.budget))
-        finally:
-            self.evaluations += zeros.evaluations
-            self.starts += zeros.starts
+        jumps = Jumps(self.checks, self.rng, self.deadline)
+        for share, part in (("zeros", zeros), ("jumps", jumps)):
+            try:
+                part.run(int(SHARES[share] * self.budget))
+            finally:
+                self.evaluations += part.evaluations
+                self.starts += part.starts
+        self.zeros, self.lines = zeros.zeros, jumps.starts
 
     @property
     def how(self) -> str:

@@ -1,4 +1,5 @@
-"""Zeros of a Lyapunov function off its equilibrium: found on shells about it, and where the loop goes from there."""
+"""Zeros of a Lyapunov function off its equilibrium: found on shells about it, by descent from all over the domain, and
+at ever later times; and where the loop goes from there."""
 
 from __future__ import annotations
 
@@ -6,6 +7,7 @@ import contextlib
 import time
 from collections.abc import Callable
 from dataclasses import replace
+from itertools import pairwise
 
 import numpy as np
 
@@ -14,13 +16,18 @@ from geomctrl.errors import GeomctrlError
 from geomctrl.integrators.driver import steps
 
 from .along import flat
-from .counterexample import Counterexample
-from .domain import Domain, Point, State
+from .counterexample import Counterexample, paste
+from .domain import REACH, Domain, Point, State
 from .lyapunov_checks import NOTHING, Checks
 from .search import MOST_DIFFERENCES, STEP
+from .shrinking import literal
 
-RADII = (0.2, 1.0, 2.0)  # of shells, in spreads
-STARTS = 4  # on each shell
+RADII = (0.2, 1.0, 2.0, REACH)  # of shells, in spreads: the last one touches the domain's bounds
+STARTS = 3  # on each shell
+DESCENTS = 12  # from states all over the domain
+NEAREST = 0.1  # spreads: a descent that ends nearer to the equilibrium has found that
+DECADES, PER_DECADE, FADING = 8, 4, 5  # of times after the domain's last; displacements that are looked at then
+FADED = 1e-3  # a V that is less than this part of what it was, and falls on, has no bound but zero
 FOLLOWED = 3  # zeros of V from which the loop is followed
 LONGEST = 64.0  # [s] that it is followed for
 PATIENCE = 8.0  # [s] after which a loop that comes no nearer stays away
@@ -29,7 +36,7 @@ MOST_STEPS = 600
 
 
 class Zeros:
-    """V on |x - x_e| = r, in spreads, for several r: where it vanishes, the loop must return to the equilibrium.
+    """Where V vanishes off the equilibrium, the loop must return to it; at no displacement V may fade as time passes.
 
     A V that is zero off the equilibrium says nothing about what happens there; that the set of such states leads to
     the equilibrium, as s = 0 does in sliding laws, keeps the proof (Iggidr and Sallet 2003).
@@ -46,18 +53,45 @@ class Zeros:
         active = self.domain.free[self.domain.free > 0]
         if not len(active) or budget < 1:
             return
-        share = max(10, budget // (STARTS * len(RADII)))
-        for radius in RADII:
-            for _ in range(STARTS):
-                shell = _Shell(self, radius, active)
-                point, least = shell.least(share)
-                self.evaluations += shell.evaluations
-                self.starts += 1
-                if least < 0.0:
-                    self.checks.hold(self.checks.positive, self.domain.state(point), "searched")
-                if least <= NOTHING * shell.typical and self.zeros < FOLLOWED:
-                    self.zeros += 1
-                    self._follow(point, NOTHING * shell.typical, 0.5 * radius)
+        share = max(10, budget // (STARTS * len(RADII) + DESCENTS))
+        for radius in (*(r for r in RADII for _ in range(STARTS)), *(None,) * DESCENTS):
+            way = _Descent(self, active) if radius is None else _Shell(self, radius, active)
+            point, least = way.least(share)
+            self.evaluations += way.evaluations
+            self.starts += 1
+            if least < 0.0:
+                self.checks.hold(self.checks.positive, self.domain.state(point), "searched")
+            tiny, off = NOTHING * way.typical, NEAREST if radius is None else 0.5 * radius
+            if least <= tiny and self.zeros < FOLLOWED and _distance(self.domain, self.domain.state(point)) >= off:
+                self.zeros += 1
+                self._follow(point, tiny, off)
+        if self.domain.all_times:
+            self._fade()
+
+    def _fade(self) -> None:
+        """V has a bound below that does not depend on time: displacements are looked at at ever later times."""
+        first, last = self.domain.lower[0], self.domain.upper[0]
+        times = [*np.linspace(first, last, PER_DECADE), *(last * np.logspace(0, DECADES, PER_DECADE * DECADES + 1)[1:])]
+        for _ in range(FADING):
+            point = self.domain.random(self.rng, "about")
+            seen: list[float] = []
+            for t in times:
+                x = point.x.copy()
+                x[0] = t
+                try:
+                    state = self.domain.state(point._replace(x=x))
+                except GeomctrlError:  # a reference that ends
+                    break
+                self.evaluations += 1
+                seen.append(self.promise.value(state))
+                if not seen[-1] > FADED * min(seen[:PER_DECADE]) and _falls(seen):
+                    words = (
+                        f"V has no positive bound below that does not depend on time: at this displacement from the"
+                        f" equilibrium it was {max(seen[:PER_DECADE]):.3g} at t <= {last:.3g} s, and is {seen[-1]:.3g}"
+                    )
+                    raise Counterexample(
+                        words, state, "definite", paste(self.promise.plant, literal(state)), "searched"
+                    )
 
     def _follow(self, point: Point, tiny: float, off: float) -> None:
         """Raise the simplest Counterexample found, if the loop does not return from a zero of V."""
@@ -158,28 +192,44 @@ def _settled(times: list[float], distances: list[float]) -> float:
     return float(d[late].max() / max(d[~late].max(), 1e-300))
 
 
-class _Shell:
-    """V at one time over the states `radius` spreads off the equilibrium."""
+def _falls(seen: list[float]) -> bool:
+    """Whether V is smaller in each decade of times than in all before it."""
+    least = [min(seen[k : k + PER_DECADE]) for k in range(0, len(seen), PER_DECADE)]
+    return all(later < before for before, later in pairwise(least))
 
-    def __init__(self, search: Zeros, radius: float, active: np.ndarray):
-        self.search, self.domain, self.radius = search, search.domain, radius
-        self.sloped, rng = search.sloped, search.rng
+
+class _Descent:
+    """V at one time, downhill from a random state of the domain: w are the coordinates in spreads."""
+
+    def __init__(self, search: Zeros, active: np.ndarray):
+        self.search, self.domain, self.sloped, rng = search, search.domain, search.sloped, search.rng
         start = self.domain.random(rng, "within")
-        self.start = self.domain.only(start)
+        self.start = start if self.domain.draw is None else self.domain.only(start, "q", "v")
         self.active = active if self.sloped else rng.permutation(active)[:MOST_DIFFERENCES]
         self.evaluations = 0
-        drawn = rng.normal(size=(5, len(self.active)))
+        drawn = self._drawn(rng)
         values = [self._value(w) for w in drawn]
         self.typical = float(np.median(values))
         least = int(np.argmin(values))
         self.w, self.best = drawn[least], (values[least], drawn[least])
 
+    def _drawn(self, rng: np.random.Generator) -> np.ndarray:
+        """States to begin at, (m, active)."""
+        return (self.start.x[self.active] / self.domain.scale[self.active])[None]
+
     def point(self, w: np.ndarray) -> Point:
         x = self.start.x.copy()
-        x[1:] = 0.0
-        at = self.active
-        x[at] = self.radius / np.linalg.norm(w) * w * self.domain.scale[at]
+        x[self.active] = w * self.domain.scale[self.active]
         return self.domain.clipped(self.start._replace(x=x))
+
+    def pulled_back(self, g: np.ndarray, w: np.ndarray) -> np.ndarray:
+        """The gradient with respect to w, of one with respect to the coordinates in spreads."""
+        return g
+
+    def bounds(self) -> list[tuple[float, float]] | None:
+        """Of w."""
+        sides = (side[self.active] / self.domain.scale[self.active] for side in (self.domain.lower, self.domain.upper))
+        return list(zip(*sides))
 
     def least(self, budget: int) -> tuple[Point, float]:
         """Where V is least, as far as `budget` evaluations find it."""
@@ -188,7 +238,8 @@ class _Shell:
         from scipy.optimize import minimize
 
         with contextlib.suppress(StopIteration):
-            minimize(self._scaled(budget), self.w, jac=True, method="L-BFGS-B", options={"ftol": 0.0, "gtol": 0.0})
+            options = {"ftol": 0.0, "gtol": 0.0}
+            minimize(self._scaled(budget), self.w, jac=True, method="L-BFGS-B", bounds=self.bounds(), options=options)
         return self.point(self.best[1]), self.best[0]
 
     def _scaled(self, budget: int):
@@ -206,8 +257,8 @@ class _Shell:
         return self.search.promise.value(self.domain.state(self.point(w)))
 
     def _with_gradient(self, w: np.ndarray) -> tuple[float, np.ndarray]:
-        """V and its gradient with respect to w: that of a direction."""
-        domain, size = self.domain, float(np.linalg.norm(w))
+        """V and its gradient with respect to w."""
+        domain, size = self.domain, max(float(np.linalg.norm(w)), 1e-3)
         point = self.point(w)
         x = domain.state(point)
         exact = self.search.promise.exact(x.t) if self.sloped else None
@@ -221,8 +272,30 @@ class _Shell:
             self.evaluations += 1
             numbers, gradients = exact.gradients(x)
             V = float(numbers[0])
-            g = domain.pulled_back(point, gradients[0])[self.active] * domain.scale[self.active] * self.radius / size
-            g -= w * (w @ g) / size**2
+            g = self.pulled_back(domain.pulled_back(point, gradients[0])[self.active] * domain.scale[self.active], w)
         if self.best[0] > V:
             self.best = V, w.copy()
         return V, g
+
+
+class _Shell(_Descent):
+    """V at one time over the states `radius` spreads off the equilibrium: w is a direction."""
+
+    def __init__(self, search: Zeros, radius: float, active: np.ndarray):
+        self.radius = radius
+        super().__init__(search, active)
+
+    def _drawn(self, rng: np.random.Generator) -> np.ndarray:
+        self.start = self.domain.only(self.start)
+        return rng.normal(size=(5, len(self.active)))
+
+    def point(self, w: np.ndarray) -> Point:
+        return super().point(self.radius / np.linalg.norm(w) * w)
+
+    def pulled_back(self, g: np.ndarray, w: np.ndarray) -> np.ndarray:
+        size = float(np.linalg.norm(w))
+        g = g * self.radius / size
+        return g - w * (w @ g) / size**2
+
+    def bounds(self) -> None:
+        return None

@@ -9,7 +9,6 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import inspect
-import re
 import secrets
 from argparse import ArgumentTypeError
 from collections import Counter
@@ -58,7 +57,7 @@ def pytest_configure(config: pytest.Config) -> None:
         drawn = getattr(config, "workerinput", {}).get("geomctrl_seed")
         config.option.geomctrl_seed = secrets.randbits(32) if drawn is None else drawn
     for name, marker in MARKERS.items():
-        config.addinivalue_line("markers", f"{name}{inspect.signature(marker)}: {marker.__doc__}")
+        config.addinivalue_line("markers", f"{name}{inspect.signature(marker)}: {MEANINGS[name]}")
 
 
 @pytest.hookimpl(optionalhook=True)
@@ -75,9 +74,21 @@ def pytest_report_header(config: pytest.Config) -> str | None:
 
 
 @pytest.fixture(scope="module")
-def robot(request: pytest.FixtureRequest) -> Robot:
+def _geomctrl_robot(request: pytest.FixtureRequest) -> str | Robot | None:
+    """What `pytest_generate_tests` chose for the fixture `robot`: it is asked for where that is this plugin's own."""
+    return getattr(request, "param", None)
+
+
+@pytest.fixture(scope="module")
+def _geomctrl_loop_robot(request: pytest.FixtureRequest) -> str | Robot | None:
+    """The same for the fixture `closed_loop`."""
+    return getattr(request, "param", None)
+
+
+@pytest.fixture(scope="module")
+def robot(_geomctrl_robot: str | Robot | None) -> Robot:
     """Each bundled robot of geomctrl.models in turn, or each of the nearest marker `robots`."""
-    return _loaded(_param(request))
+    return _loaded("robot", _geomctrl_robot)
 
 
 @pytest.fixture
@@ -96,7 +107,9 @@ def _closed_loops() -> dict[Any, ClosedLoop]:
 
 
 @pytest.fixture
-def closed_loop(request: pytest.FixtureRequest, _closed_loops: dict[Any, ClosedLoop]) -> ClosedLoop:
+def closed_loop(
+    request: pytest.FixtureRequest, _closed_loops: dict[Any, ClosedLoop], _geomctrl_loop_robot: str | Robot | None
+) -> ClosedLoop:
     """The controller and plant of the nearest marker `closed_loop`, or `lyapunov`: a geomctrl.testing.ClosedLoop.
 
     What makes them of a robot is given the fixture `robot` where the test takes that too; else each robot in turn.
@@ -108,20 +121,16 @@ def closed_loop(request: pytest.FixtureRequest, _closed_loops: dict[Any, ClosedL
     if "robot" in request.fixturenames:
         model = request.getfixturevalue("robot")
     elif _needs_robot(controller, plant):
-        model = _loaded(_param(request))
+        model = _loaded("closed_loop", _geomctrl_loop_robot)
     key = id(controller), id(plant), id(model)
     if key not in _closed_loops:
         _closed_loops[key] = closed_loop(controller, plant, model)
     return _closed_loops[key]
 
 
-def _param(request: pytest.FixtureRequest) -> Any:
-    if not hasattr(request, "param"):
-        _refuse(f"{request.fixturename}: expected to be an argument of the test, which is then run for each robot")
-    return request.param
-
-
-def _loaded(x: str | Robot) -> Robot:
+def _loaded(fixture: str, x: str | Robot | None) -> Robot:
+    if x is None:
+        _refuse(f"{fixture}: expected to be an argument of the test, which is then run for each robot")
     return _bundled(x) if isinstance(x, str) else x
 
 
@@ -136,21 +145,23 @@ def _bundled(name: str) -> Robot:
 
 
 def _robots(*robots):
-    """names of bundled robots, or Robots, which the fixtures `robot` and `closed_loop` take one by one"""
     return robots
 
 
 def _closed_loop(controller, plant=None):
-    """what the fixture `closed_loop` is made of: either as it is, or a function of the robot that makes it"""
     return controller, plant, {}
 
 
 def _lyapunov(controller=None, plant=None, **options):
-    """geomctrl.testing.assert_lyapunov of the fixture `closed_loop`, with these options, before the test's own lines"""
     return controller, plant, options
 
 
 MARKERS = {"robots": _robots, "closed_loop": _closed_loop, "lyapunov": _lyapunov}
+MEANINGS = {  # python -OO leaves no docstrings
+    "robots": "names of bundled robots, or Robots, which the fixtures `robot` and `closed_loop` take one by one",
+    "closed_loop": "what the fixture `closed_loop` is made of: as it is, or a function of the robot that makes it",
+    "lyapunov": "geomctrl.testing.assert_lyapunov of `closed_loop`, with these options, before the test's own lines",
+}
 
 
 def _refuse(words: str) -> NoReturn:
@@ -207,26 +218,16 @@ def pytest_pycollect_makeitem(collector: pytest.Module | pytest.Class, name: str
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     """A test for each robot, where it takes `robot`, or a `closed_loop` that is made of one; markers are looked at."""
     node, mark = metafunc.definition, metafunc.definition.get_closest_marker("lyapunov")
-    taken = [name for name in ("robot", "closed_loop") if _takes(metafunc, name)]
-    if "closed_loop" in taken and ("robot" in metafunc.fixturenames or not _needs_robot(*_loop(node))):
-        taken.remove("closed_loop")
+    taken = {"_geomctrl_robot", "_geomctrl_loop_robot"} & set(metafunc.fixturenames)
+    if "_geomctrl_loop_robot" in taken and ("robot" in metafunc.fixturenames or not _needs_robot(*_loop(node))):
+        taken.remove("_geomctrl_loop_robot")
     if mark is not None:
         _options(node, mark)
         if "closed_loop" not in metafunc.fixturenames:
             _refuse(f"{node.name}: expected an argument closed_loop, as the test is marked lyapunov")
-    for name in taken:
+    for name in sorted(taken):
         robots = _chosen(node)
         metafunc.parametrize(name, robots, indirect=True, ids=[x if isinstance(x, str) else x.name for x in robots])
-
-
-def _takes(metafunc: pytest.Metafunc, name: str) -> bool:
-    """Whether the test takes our fixture of that name: there may be another's."""
-    for mark in metafunc.definition.iter_markers("parametrize"):
-        names = mark.args[0] if mark.args else mark.kwargs.get("argnames", ())
-        if name in (re.split(r"\s*,\s*", names.strip()) if isinstance(names, str) else names):
-            return False
-    found = metafunc._arg2fixturedefs.get(name) if name in metafunc.fixturenames else None
-    return found is not None and found[-1].func.__module__ == __name__
 
 
 def _chosen(node: pytest.Item) -> list[Any]:

@@ -66,6 +66,7 @@ VALUES: dict[str, Callable[..., Any]] = {
     "not": np.logical_not,
     "square": np.square,
     "where": np.where,
+    "either": np.where,
 }
 
 

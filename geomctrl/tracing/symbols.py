@@ -323,7 +323,8 @@ def div(a: Any, b: Any) -> Any:
     if minus_b is not None:
         return neg(div(a, minus_b))
     if not is_symbol(a):
-        return 0.0 if a == 0.0 and b.graph.finite else _made("div", a, b)
+        quotient = _made("div", a, b)  # kept of 0 / b, so that a proof sees where b is zero
+        return 0.0 if a == 0.0 and b.graph.finite else quotient
     minus_a = _negated(a)
     return neg(div(minus_a, b)) if minus_a is not None else _made("div", a, b)
 

@@ -1,5 +1,6 @@
 """`testing.certify`: claims that are true are proved, those that are wrong are refuted, and nothing else is said."""
 
+import contextlib
 import functools
 import re
 from fractions import Fraction
@@ -54,7 +55,6 @@ TRUE = {
     ),
     "constant": (lambda x: -1.0, SQUARE, {}),
     "a point": (lambda x: x[0] - 1.0, [(1.0, 1.0)], {}),
-    "an empty domain": (lambda x: 1.0 + x[0] ** 2, SQUARE, {"where": lambda x: 1.0 + x[1] ** 2}),
 }
 WRONG = {
     "sin x <= 0.99 x": (lambda x: np.sin(x[0]) - 0.99 * x[0], [(0.0, 3.0)], {}),
@@ -213,6 +213,7 @@ def test_an_interrupt_inside_a_step_never_makes_a_proof(where, monkeypatch):
     assert uncovered(np.transpose(SQUARE), lo, hi) is None
 
 
+EMPTY = "outside, where: expected to leave some of the box"
 BAD = {
     r"box: expected pairs \(lo, hi\)": {"box": []},
     r"box: expected pairs \(lo, hi\), shape \(n, 2\), got \(2,\)": {"box": [0.0, 1.0]},
@@ -240,6 +241,44 @@ def test_bad_input_is_named(message):
     given = {"f": lambda x: x[0] - 5.0, "box": [(-1.0, 1.0), (-1.0, 1.0)]} | BAD[message]
     with pytest.raises(ArgumentError, match=message):
         certify(given.pop("f"), given.pop("box"), **given)
+
+
+UNDEFINED = {  # on part of the box; what is folded away, being multiplied by zero, is computed all the same
+    "0 log x": lambda x: 0.0 * np.log(x[0]) - 1.0,
+    "0 sqrt x": lambda x: 0.0 * np.sqrt(x[0]) - 1.0,
+    "0 / x": lambda x: 0.0 / x[0] - 1.0,
+    "0 arcsin 2x": lambda x: 0.0 * np.arcsin(2.0 * x[0]) - 1.0,
+    "log x - 9": lambda x: np.log(x[0]) - 9.0,
+    "x / x - 2": lambda x: x[0] / x[0] - 2.0,
+    "0 / (x - 1 / 3)": lambda x: 0.0 / (x[0] - 1.0 / 3.0) - 1.0,
+    "0 log(x + 0.99999)": lambda x: 0.0 * np.log(x[0] + 0.99999) - 1.0,
+}
+
+
+@pytest.mark.parametrize("name", UNDEFINED)
+def test_nothing_is_proved_of_what_is_undefined_on_part_of_the_box(name):
+    with contextlib.suppress(ArgumentError):  # where a point without a value is met
+        assert certify(UNDEFINED[name], [(-1.0, 1.0)], boxes=2000, seconds=5.0).status == "undecided"
+    guarded = certify(UNDEFINED[name], [(-1.0, 1.0)], where=[lambda x: 0.4 - x[0], lambda x: x[0] - 0.45])
+    assert guarded.status == "proved"
+
+
+@pytest.mark.parametrize("empty", [{"outside": 1.5}, {"where": lambda x: 1.0 + x[0] ** 2}])
+def test_a_claim_about_no_point_is_refused(empty):
+    with pytest.raises(ArgumentError, match="outside, where: expected to leave some of the box, got a claim about no"):
+        certify(lambda x: 1.0 + x[0] ** 2, [(-1.0, 1.0), (-1.0, 1.0)], **empty)
+
+
+class Moody:
+    """Another function when symbols come."""
+
+    def __call__(self, x):
+        return 1.0 + 0.0 * x[0] if isinstance(x[0], float) else x[0] - 5.0
+
+
+def test_a_function_that_is_another_one_where_it_is_traced_is_refused():
+    with pytest.raises(UntraceableError, match=r"f: is -5 traced, and 1 in Python, at x = \[0\.0\]"):
+        certify(Moody(), [(-1.0, 1.0)])
 
 
 def test_what_does_not_trace_names_the_line():

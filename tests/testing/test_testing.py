@@ -354,12 +354,13 @@ def test_a_state_that_starts_at_zero_is_tested_too():
 
 def test_an_equilibrium_where_the_controller_does_not_start():
     law = Rejecting(z0=(1.0, -2.0))
+    testing.assert_lyapunov(law, ARM)  # z = 0, where V vanishes, is solved for
+    testing.assert_lyapunov(law, ARM, equilibrium=(Q_D, np.zeros(2)))
     with pytest.raises(
         AssertionError,
         match=r"V is not zero at the equilibrium \(`equilibrium=` says where that is\): .* z = \[ 1., -2.\]",
     ):
-        testing.assert_lyapunov(law, ARM)
-    testing.assert_lyapunov(law, ARM, equilibrium=(Q_D, np.zeros(2)))
+        testing.assert_lyapunov(law, ARM, equilibrium=(Q_D, np.array([1.0, -2.0])))
     with pytest.raises(ArgumentError, match=r"equilibrium: expected z as .*, \[ 1. -2.\], got \[0. 0. 0.\]"):
         testing.assert_lyapunov(law, ARM, equilibrium=(Q_D, np.zeros(3)))
 

@@ -1,12 +1,4 @@
-"""Gains of a robot's drives, and how far to trust them.
-
-Definitions, printed with every report:
-
-    gain            torque at the joint per current of its motor [N m/A; N/A for joints that slide], gears included
-    95 % low, high  from the noise of the currents and its correlation in time; errors of the model are not in it
-    known           RMS of the torque of what is known, the load or CAD's bodies, at the joint [N m], and of its weight
-    RMS             sqrt(mean of residual^2) of the currents [A], relative: beside that of the currents
-"""
+"""Gains of a robot's drives, and how far to trust them."""
 
 from __future__ import annotations
 
@@ -21,6 +13,14 @@ from geomctrl.arguments import path_of
 from geomctrl.files import write_text
 from geomctrl.identification.doubts import Doubt
 from geomctrl.robot import Robot
+
+# Printed with every report.
+DEFINITIONS = """\
+    gain            torque at the joint per current of its motor [N m/A; N/A for joints that slide], gears included
+    95 % low, high  from the noise of the currents and its correlation in time; errors of the model are not in it
+    known           RMS of the torque of what is known, the load or CAD's bodies, at the joint [N m], and of its weight
+    RMS             sqrt(mean of residual^2) of the currents [A], relative: beside that of the currents
+""".rstrip()
 
 
 @dataclass(frozen=True, eq=False)
@@ -74,7 +74,7 @@ class DriveGains:
         if not self.refused:
             gains = ",".join(f"{g:.6g}" for g in self.gains)
             lines.append(f"geomctrl identify LOG --robot ... --current-gains {gains}")
-        lines += ["", *str(__doc__).split("printed with every report:\n\n")[1].rstrip().splitlines()]
+        lines += ["", *DEFINITIONS.splitlines()]
         return "\n".join(lines) + "\n"
 
     def tables(self) -> dict[str, Any]:

@@ -1,16 +1,4 @@
-"""What was found of a load, and how far to trust it.
-
-Definitions, printed with every report:
-
-    load            the rigid body that moves with the frame, as the log has it beyond the robot without it
-    value           the physically consistent estimate: a body that can exist, its pseudo-inertia positive definite
-    95 % low, high  of unconstrained least squares, from the residuals' noise and its correlation in time; errors of the
-                    robot's model are not in it. Open (-inf, inf): the motion says nothing of it
-    inertia         about the centre of mass, in the frame's axes; parameters: first moments h = m c and inertia about
-                    the frame's origin
-    RMS             sqrt(mean over samples of residual^2), low-passed and thinned as the header says: with the load as
-                    found, and with none but all else fitted anew
-"""
+"""What was found of a load, and how far to trust it."""
 
 from __future__ import annotations
 
@@ -32,6 +20,19 @@ from geomctrl.robot import Robot
 
 from .body import Body
 from .stacked import Solved
+
+# Printed with every report.
+DEFINITIONS = """\
+    load            the rigid body that moves with the frame, as the log has it beyond the robot without it
+    value           the physically consistent estimate: a body that can exist, its pseudo-inertia positive definite
+    95 % low, high  of unconstrained least squares, from the residuals' noise and its correlation in time; errors of the
+                    robot's model are not in it. Open (-inf, inf): the motion says nothing of it
+    inertia         about the centre of mass, in the frame's axes; parameters: first moments h = m c and inertia about
+                    the frame's origin
+    RMS             sqrt(mean over samples of residual^2), low-passed and thinned as the header says: with the load as
+                    found, and with none but all else fitted anew
+""".rstrip()
+
 
 NAMES = ("m", "hx", "hy", "hz", "Ixx", "Ixy", "Iyy", "Ixz", "Iyz", "Izz")
 MOMENTS = (("xx", 0, 0), ("yy", 1, 1), ("zz", 2, 2), ("xy", 0, 1), ("xz", 0, 2), ("yz", 1, 2))
@@ -119,7 +120,7 @@ class LoadReport:
         lines.append(f"{'log':{width}}{'':26}{'RMS':>10}{'with no load':>14}")
         for e in self.errors:
             lines.append(f"{e['log']:{width}}{e['channel'][:24]:26}{e['rms']:10.4g}{e['rms_without_load']:14.4g}")
-        lines += ["", *str(__doc__).split("printed with every report:\n\n")[1].rstrip().splitlines()]
+        lines += ["", *DEFINITIONS.splitlines()]
         return "\n".join(lines) + "\n"
 
     def _verdict(self) -> list[str]:

@@ -9,13 +9,13 @@ from typing import NamedTuple
 import numpy as np
 
 from geomctrl import files
-from geomctrl.arguments import path_of
+from geomctrl.arguments import count, path_of
 from geomctrl.errors import ArgumentError
 
 from .branching import Outcome, Task
 from .equations import Equations, Lemma
 
-PROVED, REFUTED, UNDECIDED = "proved", "refuted", "undecided"
+PROVED, REFUTED, UNDECIDED, SEMIDEFINITE = "proved", "refuted", "undecided", "semidefinite"
 HINT = (
     "hint       V' needs no M^-1 where V = 1/2 w . M w + U(q) with w = v, or a signal that the law's command records:"
     ' Command(tau, signals={"s": w})'
@@ -23,16 +23,19 @@ HINT = (
 
 
 class Violation(NamedTuple):
-    """A state and a robot that break the claim: q (nq,), v (nv,), parameters (nbodies, 10), and by how much."""
+    """A state, a robot and, where it matters, a time that break the claim: q (nq,), v (nv,), parameters (nbodies, 10),
+    t [s], and by how much."""
 
     q: np.ndarray
     v: np.ndarray
     parameters: np.ndarray
     excess: float
+    t: float | None = None
 
     def __str__(self) -> str:
         q, v = (np.array2string(x, separator=", ", precision=6) for x in (self.q, self.v))
-        return f"q = {q}, v = {v}: by {self.excess:.3g}"
+        t = "" if self.t is None else f"t = {self.t:.6g} s, "
+        return f"{t}q = {q}, v = {v}: by {self.excess:.3g}"
 
 
 @dataclass
@@ -45,6 +48,7 @@ class Claim:
     task: Task | None = None
     counterexample: Violation | None = None
     assumes: str = ""
+    needs: str = ""  # for more than stability, where V' is semidefinite
 
     def __str__(self) -> str:
         out = [f"{self.status:9}  {self.words}"]
@@ -56,6 +60,8 @@ class Claim:
             out.append(f"           at {self.counterexample}")
         if self.assumes:
             out.append(f"           provided that {self.assumes}")
+        if self.needs:
+            out.append(f"           {self.needs}")
         return "\n".join(out)
 
 
@@ -63,10 +69,11 @@ class Claim:
 class LyapunovCertificate:
     """What was proved of a controller's Lyapunov function; true if all was. `print` says it in words.
 
-    status: "proved", "refuted" or "undecided", of V > 0 and of V' together. level: V <= level is the largest set
-    known to lie in the box, None where no such number is known; `ends_in`: the level that all solutions from there
-    come to, and stay below; None where that is not below `level`. sampled: of `region_of_attraction`, the lowest V of
-    a sampled state at which V' is not as claimed. counterexample: of what is refuted. boxes, seconds: what it took.
+    status: "proved", "refuted" or "undecided", of V > 0 and of V' together; "semidefinite": V' <= 0 is proved only.
+    level: V <= level is the largest set known to lie in the box, None where no such number is known; `ends_in`: the
+    level that all solutions from there come to, and stay below; None where that is not below `level`. sampled: of
+    `region_of_attraction`, the lowest V of a sampled state at which V' is not as claimed. counterexample: of what is
+    refuted. boxes, seconds: what it took.
     """
 
     name: str
@@ -82,7 +89,9 @@ class LyapunovCertificate:
     @property
     def status(self) -> str:
         statuses = {claim.status for claim in self.claims}
-        return REFUTED if REFUTED in statuses else UNDECIDED if UNDECIDED in statuses else PROVED
+        if statuses == {PROVED}:
+            return SEMIDEFINITE if any(claim.needs for claim in self.claims) else PROVED
+        return REFUTED if REFUTED in statuses else UNDECIDED
 
     @property
     def proved(self) -> bool:
@@ -113,21 +122,26 @@ class LyapunovCertificate:
         random points; in words what was checked. Raises CheckError where something is not shown, ImportError without
         python-flint.
         """
-        from .recheck import recheck
+        from .recheck import leaves_of, recheck
 
-        return recheck(self, processes)
+        self._require_proved()
+        tasks = {c.words: c.task for c in self.claims if c.task is not None}
+        return recheck(tasks, self.lemmas, leaves_of(self), count("processes", processes, 1))
+
+    def _require_proved(self) -> None:
+        if not self.proved:
+            raise ArgumentError(f"certificate: expected one that is proved, got one that is {self.status}")
 
     def save(self, path: str | Path) -> Path:
-        """Write the inequalities with their boxes as an npz file, for `testing.recheck_lyapunov`.
+        """Write the boxes that decide the inequalities as an npz file, for `testing.recheck_lyapunov`.
 
         Raises ArgumentError for a certificate that is not proved.
         """
-        from .recheck import saved
+        from .recheck import leaves_of
 
-        if not self.proved:
-            raise ArgumentError(f"certificate: expected one that is proved, got one that is {self.status}")
+        self._require_proved()
         with files.whole(path_of("path", path)) as file:
-            np.savez(file, **saved(self))
+            np.savez(file, **leaves_of(self))
         return path_of("path", path)
 
     def __str__(self) -> str:

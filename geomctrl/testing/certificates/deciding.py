@@ -38,8 +38,8 @@ def about_zero(form: Form, scale: np.ndarray, ball: np.ndarray | None, allowed: 
         if ball is None:
             margin = np.where(least > 0.0, -cost if share else least, -np.inf) if allowed or share else least
             margin = np.where(least > 0.0, margin, np.minimum(least, -1e-300))
-        else:
-            margin = least - cost
+        else:  # with N >= least / ball^2 outside the ball, where that is not negative
+            margin = np.where(least >= 0.0, least - cost, -np.inf)
         best = np.maximum(best, margin)
     return np.where(good, best, -np.inf)
 

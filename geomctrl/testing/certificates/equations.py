@@ -21,7 +21,7 @@ from typing import Any
 
 import numpy as np
 
-from geomctrl.control.compiled.proving import NUMBERS, TIME, TracedClosedLoop, trace_closed_loop
+from geomctrl.control.compiled.proving import NUMBERS, TracedClosedLoop, trace_closed_loop
 from geomctrl.control.compiled.robot_numbers import inertial_parameters
 from geomctrl.control.plant import Plant
 from geomctrl.robot import Robot
@@ -36,7 +36,7 @@ from geomctrl.tracing.untraceable import UntraceableError
 
 # further arrays of the graph: q within sines and cosines, errors of the parameters, an acceleration, M^-1 row by row
 ANGLES, ERRORS, MOTION, INVERSE = range(7, 11)
-AT = 1.0  # s: a time; what is proved does not depend on it
+AT = 1.0  # s: a time; lemmas hold for all of them, and what is proved does not depend on it
 LARGEST_SOLVED = 6  # joints: of M x = b written out
 
 
@@ -64,7 +64,7 @@ class Equations:
     has dw/dv = 1, else None. `mass`, `inverse`: where V' is written with M^-1, the entries of M, row by row, and the
     nodes that stand for those of its inverse; `monotone`: the parameters in each of which V' is then monotone, as long
     as M is positive definite, so that it is largest at the ends of their intervals. What all that rests on: `lemmas`,
-    `form`.
+    `form`. timed: whether the last of the parameters is time, of boxes that have times; the others are the robot's.
     """
 
     graph: Any
@@ -84,6 +84,12 @@ class Equations:
     form: str
     lemmas: list[Lemma]
     loop: TracedClosedLoop
+    timed: bool = False
+
+    @property
+    def robots(self) -> slice:
+        """The parameters that are the robot's."""
+        return slice(0, len(self.parameters) - self.timed)
 
     @property
     def n(self) -> int:
@@ -111,8 +117,8 @@ class Equations:
         return add(self.loop.slope, mul(self.loop.value, rate)) if rate else self.loop.slope
 
 
-def equations(controller: Any, plant: Plant, q_d: np.ndarray) -> Equations:
-    """Raises UntraceableError where the loop does not trace, or its V is missing or depends on time."""
+def equations(controller: Any, plant: Plant, q_d: np.ndarray, timed: bool = False) -> Equations:
+    """Raises UntraceableError where the loop does not trace, its V is missing, or V or V' depend on time untimed."""
     plant = apart(plant)
     loop = trace_closed_loop(plant, controller, _further)
     graph, p = loop.graph, [x.at for x in loop.extra["parameters"]]
@@ -132,14 +138,17 @@ def equations(controller: Any, plant: Plant, q_d: np.ndarray) -> Equations:
     ends = [decrease, value, 0.0 if potential is None else potential, *mass]
     decrease, value, U, *mass = substituted(graph, ends, moved)
     inputs = {k for k in graph.needed([graph.operand(decrease), graph.operand(value)]) if graph.nodes[k][0] == "load"}
-    if loop.t.at in inputs:
-        raise UntraceableError(
-            "controller: its V or V' depends on time; certified are autonomous loops, at a set point"
-        )
+    timed = timed and loop.t.at in inputs
+    if loop.t.at in inputs and not timed:
+        raise UntraceableError("controller: its V or V' depends on time: expected `times` in which it is certified")
+    errors = found.errors
+    if timed:
+        p, errors = [*p, loop.t.at], [*errors, graph.load(ERRORS, len(p)).at]
+        model = np.append(model, AT)
     return Equations(
-        graph, x, np.asarray(q_d, float), angles, p, found.errors, model,
+        graph, x, np.asarray(q_d, float), angles, p, errors, model,
         found.fixed, value, decrease, None if potential is None else U, mass,
-        loads([graph.load(INVERSE, k) for k in range(len(mass))]), found.monotone, form, lemmas, loop,
+        loads([graph.load(INVERSE, k) for k in range(len(mass))]), found.monotone, form, lemmas, loop, timed,
     )  # fmt: skip
 
 
@@ -184,8 +193,8 @@ class _Forms:
         self.loop, self.graph, self.p = loop, loop.graph, p
         self.fixed = {self.graph.load(NUMBERS, k).at: x for k, x in enumerate(loop.numbers.tolist())}
         self.true = np.array([self.fixed.pop(at) for at in p])
-        self.known = {(NUMBERS, k): x for k, x in enumerate(loop.numbers.tolist())} | {(TIME, 0): AT}
-        self.free = {key: x for key, x in self.known.items() if self.graph.load(*key).at not in set(p)}
+        fixed = {(NUMBERS, k): x for k, x in enumerate(loop.numbers.tolist())}
+        self.free = {key: x for key, x in fixed.items() if self.graph.load(*key).at not in set(p)}  # t is free as well
         deviations = [self.graph.load(ERRORS, k) for k in range(len(p))]
         self.errors, self.deviations = loads(deviations), deviations
         robot = getattr(controller, "robot", None)

@@ -10,6 +10,7 @@ from geomctrl.tracing.symbols import neg
 from .branching import Outcome, Task, prove
 from .equations import Equations
 from .quadratic import Bounds, Boxes
+from .searching import at_random
 
 SAMPLES = 40_000
 SHARES = (0.99, 0.97, 0.95, 0.92, 0.88, 0.8, 0.65, 0.5, 0.3, 0.1)
@@ -22,7 +23,7 @@ def lowest_bad(e: Equations, box: Boxes, ball: np.ndarray | None, rate: float, o
     least = np.inf
     for k in range(4):  # ever nearer to where V is low
         x = rng.uniform(lo, hi, (SAMPLES // 4, len(lo))) * (0.7**k)
-        p = np.where(rng.random((len(x), len(p_lo))) < 0.5, p_lo, p_hi)
+        p = at_random(e, p_lo, p_hi, len(x), rng)
         V, F = valued(e.graph, [e.loop.value, e.as_it_comes(rate)], e.at(x, p), len(x)).T
         bad = ~(offset > F)
         if ball is not None:

@@ -1,7 +1,7 @@
 """Proofs of Lyapunov certificates checked again: enclosures by python-flint, forms in rational arithmetic.
 
-Checked are the inequalities as they were saved: that the boxes cover the domain, and of every box that it is decided,
-by enclosures of the saved code in another library's arithmetic and a factorisation L D L^T in fractions. Which form,
+Checked is that the boxes cover the domain, and of every box that it is decided, by enclosures of the code in another
+library's arithmetic and a factorisation L D L^T in fractions. Which form,
 share and point decide a box is found in doubles: any choice that is verified will do. The lemmas are tested at other
 random points.
 """
@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import itertools
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import closing
 from fractions import Fraction
 from functools import reduce
@@ -18,8 +18,7 @@ from typing import Any
 
 import numpy as np
 
-from geomctrl.arguments import count, path_of
-from geomctrl.errors import ArgumentError, GeomctrlError
+from geomctrl.errors import GeomctrlError
 from geomctrl.tracing.proofs.certificates import saved_claim
 from geomctrl.tracing.proofs.claims import Claim as SavedClaim
 from geomctrl.tracing.proofs.rechecking import in_processes, uncovered
@@ -29,7 +28,7 @@ from geomctrl.tracing.traces import Trace
 from .branching import Task, at_ends
 from .deciding import SHARES, paid, payment, payments, signs
 from .equations import AT
-from .quadratic import Bounds, Boxes, Form, inverse, joined, perron, scaled_eigenvalues
+from .quadratic import Bounds, Boxes, Form, inverse, joined, perron, scaled_eigenvalues, settled
 
 CUTS = 60  # of one box
 
@@ -56,8 +55,10 @@ def arrays(task: Task, leaves: Boxes) -> dict[str, Any]:
 def _code(bounds: Bounds, box: Boxes) -> dict[str, Any]:
     """F with its derivatives, and the entries of M, as saved code."""
     e = bounds.equations
-    outputs = [e.graph.operand(x) for x in (*bounds.expressions, *e.mass)]
-    places = [e.x, [k for k in e.angles if k is not None], e.parameters, e.errors, e.inverse, [e.loop.t.at]]
+    kinks = [] if bounds.degree <= 3 else settled(e.graph, bounds.switches.kinks)
+    outputs = [e.graph.operand(x) for x in (*bounds.expressions, *kinks, *e.mass)]
+    time = [] if e.timed else [e.loop.t.at]
+    places = [e.x, [k for k in e.angles if k is not None], e.parameters, e.errors, e.inverse, time]
     coordinates = tuple(tuple(e.graph.nodes[k][1:]) for group in places for k in group)
     n = len(coordinates)
     trace = Trace(e.graph, (), tuple(outputs), (len(outputs),), None)
@@ -66,60 +67,43 @@ def _code(bounds: Bounds, box: Boxes) -> dict[str, Any]:
     return {
         "code": saved_claim(claim)["claim"], "numbers": e.loop.numbers, "q_d": e.q_d, "model": e.model,
         "with_angle": with_angle, "degree": bounds.degree, "scale": bounds.scale, "inverse": len(e.inverse),
-        "flat": bounds.is_flat(box),
+        "kinks": len(kinks), "timed": e.timed, "flat": bounds.is_flat(box),
     }  # fmt: skip
 
 
-def saved(certificate: Any) -> dict[str, Any]:
-    """All inequalities of a certificate that is proved."""
+def leaves_of(certificate: Any) -> dict[str, Any]:
+    """What a file of a certificate that is proved holds: the words of its inequalities, and the boxes that decide them.
+
+    All else is derived from the law, the robot and the claim by whoever checks the file.
+    """
     claims = [c for c in certificate.claims if c.outcome is not None]
     out: dict[str, Any] = {"words": np.array([c.words for c in claims])}
     for k, c in enumerate(claims):
-        out |= {f"{k}_{name}": x for name, x in arrays(c.task, reduce(joined, c.outcome.leaves)).items()}
+        leaves = reduce(joined, c.outcome.leaves)
+        out |= {f"{k}_lo": np.concatenate([leaves.lo, leaves.p_lo], 1)}
+        out |= {f"{k}_hi": np.concatenate([leaves.hi, leaves.p_hi], 1)}
     return out
 
 
-def recheck(certificate: Any, processes: int = 1) -> str:
-    """See `LyapunovCertificate.recheck`."""
-    if not certificate.proved:
-        raise ArgumentError(f"certificate: expected one that is proved, got one that is {certificate.status}")
-    words = recheck_saved(saved(certificate), count("processes", processes, 1))
-    for k, lemma in enumerate(certificate.lemmas):
+def recheck(tasks: Mapping[str, Task], lemmas: Sequence[Any], leaves: Mapping[str, Any], processes: int = 1) -> str:
+    """Check the boxes of each inequality, tasks by their words, and the lemmas at other points; in words what was.
+
+    Raises CheckError where something is not shown.
+    """
+    boxes = cuts = 0
+    for k, (words, task) in enumerate(tasks.items()):
+        n = len(task.box.lo[0])
+        lo, hi = (np.asarray(leaves[f"{k}_{end}"], float) for end in ("lo", "hi"))
+        if lo.shape != hi.shape or lo.ndim != 2 or lo.shape[1] != n + len(task.box.p_lo[0]) or not len(lo):
+            raise CheckError(f"{words}: expected boxes with {n + len(task.box.p_lo[0])} sides, got {lo.shape}")
+        held = Boxes(lo[:, :n], hi[:, :n], lo[:, n:], hi[:, n:])
+        here, taken = check(arrays(task, held), words, processes)
+        boxes, cuts = boxes + here, cuts + taken
+    for k, lemma in enumerate(lemmas):
         if not lemma.holds(1000 + k):
             raise CheckError(f"not an identity: {lemma.claim}")
-    return f"{words}; {len(certificate.lemmas)} lemmas at other points"
-
-
-def recheck_lyapunov(proof: Any, *, processes: int = 1) -> str:
-    """Check a file of `LyapunovCertificate.save`, or a certificate, with python-flint; in words what was checked.
-
-    It takes from some milliseconds a box, two links, to a tenth of a second, seven joints, in that many `processes`.
-    What is checked is what was saved: the code of V and V', their derivatives, the boxes. Raises CheckError where an
-    inequality is not shown, ArgumentError for what is no such file, ImportError without python-flint.
-    """
-    if hasattr(proof, "recheck"):
-        return proof.recheck(processes=processes)
-    processes = count("processes", processes, 1)
-    try:
-        with np.load(path_of("proof", proof), allow_pickle=False) as file:
-            return recheck_saved(dict(file), processes)
-    except FileNotFoundError:
-        raise ArgumentError(f"proof: no such file: {str(proof)!r}") from None
-    except (KeyError, ValueError, TypeError, IndexError, OSError, EOFError) as error:
-        if isinstance(error, GeomctrlError):
-            raise
-        raise ArgumentError(
-            f"proof: expected what LyapunovCertificate.save writes, got {proof!r:.80} ({error})"
-        ) from None
-
-
-def recheck_saved(found: Any, processes: int = 1) -> str:
-    boxes = cuts = 0
-    for k, words in enumerate(found["words"]):
-        inequality = {name[len(f"{k}_") :]: x for name, x in found.items() if name.startswith(f"{k}_")}
-        n, taken = check(inequality, str(words), processes)
-        boxes, cuts = boxes + n, cuts + taken
-    return f"confirmed with python-flint: {len(found['words'])} inequalities on {boxes} boxes ({cuts} evaluated)"
+    said = f"confirmed with python-flint: {len(tasks)} inequalities on {boxes} boxes ({cuts} evaluated)"
+    return f"{said}; {len(lemmas)} lemmas at other points"
 
 
 class Inequality:
@@ -130,6 +114,7 @@ class Inequality:
             k: saved[prefix + k] for k in ("code", "numbers", "q_d", "model", "with_angle", "degree", "scale")
         }
         self.inverses, self.flat = int(saved[prefix + "inverse"]), bool(saved[prefix + "flat"])
+        self.kinks, self.timed = int(saved[prefix + "kinks"]), bool(saved[prefix + "timed"])
         self.code = Code(json.loads(str(self.saved["code"])), np.asarray(self.saved["numbers"], float).ravel())
         self.arb = self.code.arithmetic.arb
         self.n = len(self.saved["scale"])
@@ -141,11 +126,13 @@ class Inequality:
         zero = self._values(lo, hi, np.zeros(n), np.zeros(n))
         x_lo, x_hi = lo[:n], hi[:n]
         there = self._values(lo, hi, x_lo, x_hi)
+        value = None if self.first is None else self.first[1]
         far = there if self.degree <= 3 else self._values(lo, hi, np.minimum(x_lo, 0.0), np.maximum(x_hi, 0.0))
-        value = None if there[0] is None else there[0][1]
         count = n * (n + 1) // 2
         H0, H1, gradient = zero[1 + n : 1 + n + count], far[1 + n : 1 + n + count], zero[1 : 1 + n]
-        if zero[0] is None or None in H0 or None in H1 or None in gradient:
+        kinks = far[1 + n + count :][: self.kinks]  # and F, known where no branch is open, no angle at its cut
+        jumps = self.degree > 3 and (far[0] is None or not all(k and (k[0] >= 0 or k[1] <= 0) for k in kinks))
+        if jumps or zero[0] is None or None in H0 or None in H1 or None in gradient:
             return value, None, None, None, None
         share = (Fraction(1, 2), Fraction(0)) if self.degree <= 2 else (Fraction(1, 3), Fraction(1, 6))
         share = share if self.degree <= 3 else (Fraction(0), Fraction(1, 2))
@@ -173,7 +160,7 @@ class Inequality:
         box += [interval(lo[i], hi[i], q_d[i]) for i in np.asarray(at["with_angle"], int)]
         box += [interval(lo[n + k], hi[n + k]) for k in range(len(model))]
         box += [interval(lo[n + k], hi[n + k], -m) for k, m in enumerate(model)]
-        rest = [interval(AT, AT)]
+        rest = [] if self.timed else [interval(AT, AT)]
         if self.inverses:
             found = self._enclosures([*box, *([interval(0.0, 0.0)] * self.inverses), *rest])[-self.inverses :]
             box += self._inverse(found, half)
@@ -181,7 +168,8 @@ class Inequality:
 
     def _enclosures(self, box: list[Any]) -> list[Any]:
         values, smooth = self.code.forward(box)
-        out = []
+        first, out = values[self.code.outputs[0]], []  # F itself may have open branches
+        self.first = None if first is None else (_fraction(first[0], -1), _fraction(first[1], 1))
         for k in self.code.outputs:
             known = values[k] is not None and smooth[k]
             out.append((_fraction(values[k][0], -1), _fraction(values[k][1], 1)) if known else None)

@@ -51,7 +51,7 @@ def search(
     half = 0.5 * (hi - lo)
     x = rng.uniform(lo, hi, (STARTS, len(lo))) * rng.uniform(0.0, 1.0, (STARTS, 1)) ** 2
     x[: STARTS // 4] = np.where(rng.random((STARTS // 4, len(lo))) < 0.5, lo, hi)
-    p = np.where(rng.random((STARTS, len(p_lo))) < 0.5, p_lo, p_hi)
+    p = at_random(e, p_lo, p_hi, STARTS, rng)
     x = _outside(x, ball, lo, hi)
     best, best_x, best_p = np.full(STARTS, -np.inf), x, p
     for step in range(STEPS):
@@ -59,7 +59,11 @@ def search(
         better = best < F
         best = np.where(better, F, best)
         best_x, best_p = np.where(better[:, None], x, best_x), np.where(better[:, None], p, best_p)
-        p = np.where(of_p > 0.0, p_hi, np.where(of_p < 0.0, p_lo, p))
+        ends = np.where(of_p > 0.0, p_hi, np.where(of_p < 0.0, p_lo, p))
+        p = np.concatenate([ends[:, e.robots], at_random(e, p_lo, p_hi, STARTS, rng)[:, e.robots.stop :]], 1)
+        if e.timed:  # near the best times, or anywhere
+            near = best_p[:, -1] + 0.3 * 0.87**step * (p_hi[-1] - p_lo[-1]) * rng.normal(size=STARTS)
+            p[:, -1] = np.where(rng.random(STARTS) < 0.7, np.clip(near, p_lo[-1], p_hi[-1]), p[:, -1])
         direction = np.nan_to_num(slope) * half
         length = np.maximum(np.linalg.norm(direction, axis=1, keepdims=True), 1e-300)
         reach = 0.4 * 0.87**step * np.maximum(np.abs(best_x / half).max(1, keepdims=True), 1e-3)
@@ -77,6 +81,14 @@ def search(
     return Found(float(best[k]) - allowed, best_x[k], best_p[k])
 
 
+def at_random(e: Equations, p_lo: np.ndarray, p_hi: np.ndarray, count: int, rng: np.random.Generator) -> np.ndarray:
+    """Parameters (count, k), each at an end of its interval; times anywhere in theirs."""
+    p = np.where(rng.random((count, len(p_lo))) < 0.5, p_lo, p_hi)
+    if e.timed:
+        p[:, -1] = rng.uniform(p_lo[-1], p_hi[-1], count)
+    return p
+
+
 def _along_zero(
     find: Search, x: np.ndarray, p: np.ndarray, half: np.ndarray, lo: np.ndarray, hi: np.ndarray
 ) -> tuple[float, np.ndarray]:
@@ -88,7 +100,9 @@ def _along_zero(
         size = max(float(y @ y), 1e-300)
         return -float(F[0]) / size, -(np.nan_to_num(slope[0]) * half / size - 2.0 * float(F[0]) * y / size**2)
 
-    found = minimize(ratio, x / half, jac=True, method="L-BFGS-B", options={"ftol": 0.0, "gtol": 1e-14, "maxiter": 60})
+    options = {"ftol": 0.0, "gtol": 1e-14, "maxiter": 60}
+    with np.errstate(over="ignore", invalid="ignore"):  # where -F grows faster than |x|^2 the way leads far out
+        found = minimize(ratio, x / half, jac=True, method="L-BFGS-B", options=options)
     y = found.x * np.linalg.norm(x / half) / max(np.linalg.norm(found.x), 1e-300)
     y = np.clip(y * half, lo, hi)
     return float(find(y[None], p[None])[0][0]), y

@@ -7,7 +7,8 @@ boxes. Operations that do not need each other are done in one call, on all boxes
 on its own: the ends, their rounding and what is known of infinity are the same.
 
 An interval (nan, nan) is what nothing is known of: a quotient by what may be zero and all that is made of it, and a
-branch that is not decided all over a box, so that derivatives hold as they stand.
+branch that is not decided all over a box, so that derivatives hold as they stand; of a program without derivatives,
+`branches`, it is all of both sides.
 """
 
 from __future__ import annotations
@@ -44,9 +45,9 @@ class Group(NamedTuple):
 
 
 class Program:
-    """Expressions of a graph, `ends`, and in which order they are evaluated."""
+    """Expressions of a graph, `ends`, and in which order they are evaluated. branches: what one not decided may be."""
 
-    def __init__(self, graph: Graph, ends: Sequence[Any]):
+    def __init__(self, graph: Graph, ends: Sequence[Any], branches: bool = False):
         at = [graph.operand(x) for x in ends]
         self.inputs: list[int] = []
         self.constants: list[Any] = []
@@ -59,6 +60,7 @@ class Program:
                 continue
             level[k] = 1 + max(level[x] for x in rest)
             kind = "square" if op == "mul" and rest[0] == rest[1] else op
+            kind = "either" if op == "where" and branches else kind
             waiting.setdefault((level[k], kind), []).append(k)
         self.constants = [graph.nodes[k][1] for k in constants]
         row = {k: i for i, k in enumerate([*self.inputs, *constants])}
@@ -144,11 +146,11 @@ def on_intervals(op: str, count: int) -> Batch:
     """
     graph = Graph()
     pairs = [(graph.load(k, 0), graph.load(k, 1)) for k in range(1, count + 1)]
-    conditional = 1 if op == "where" else count if op in ("and", "not") else 0
+    conditional = 1 if op in ("where", "either") else count if op in ("and", "not") else 0
     conditions = [Truth(*(intervals.less(0.0, x) for x in pair)) for pair in pairs[:conditional]]
     numbers = [Interval(*pair) for pair in pairs[conditional:]]
     known: Any = True
-    for a in numbers if op != "where" else []:
+    for a in numbers if op not in ("where", "either") else []:
         known = both(known, intervals.at_most(a.lo, INF))  # nan is not
     if op in CONDITIONS:
         found = TOTAL[op](*conditions, *numbers)
@@ -156,6 +158,11 @@ def on_intervals(op: str, count: int) -> Batch:
     elif op == "where":
         (yes, no), (a, b) = conditions[0], numbers
         ends = [where(yes, x, where(no, y, math.nan)) for x, y in ((a.lo, b.lo), (a.hi, b.hi))]
+    elif op == "either":
+        (yes, no), (a, b) = conditions[0], numbers
+        either = [(intervals.smallest(a.lo, b.lo), a.lo, b.lo), (intervals.largest(a.hi, b.hi), a.hi, b.hi)]
+        good = both(intervals.at_most(a.lo, INF), intervals.at_most(b.lo, INF))  # nan is not
+        ends = [where(yes, x, where(no, y, where(good, all_of, math.nan))) for all_of, x, y in either]
     else:
         if op in PARTIAL:
             value, continuous, *_ = PARTIAL[op](*numbers)

@@ -135,7 +135,9 @@ EXAMPLES = {
         forms=["boxes"],  # what it shares with certify_lyapunov takes the forms there
         compare=False,
     ),
-    "testing.recheck_lyapunov": Example({"proof": LYAPUNOV, "processes": 1}, compare=False),
+    "testing.recheck_lyapunov": Example(
+        {"proof": LYAPUNOV, "controller": STRICT, "plant": ROBOT, "box": (0.01, 0.1), "processes": 1}, compare=False
+    ),
     "testing.LyapunovCertificate.save": Example({"path": path("lyapunov.npz")}, on=LYAPUNOV, compare=False),
     "testing.LyapunovCertificate.recheck": Example({"processes": 1}, on=LYAPUNOV, compare=False),
     "testing.Ellipsoid": Example(

@@ -1,0 +1,90 @@
+"""Saved proofs of Lyapunov functions checked again, against the law, the robot and the claim that they are of."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from geomctrl.arguments import count, number, path_of
+from geomctrl.control.plant import Plant
+from geomctrl.errors import ArgumentError, GeomctrlError
+from geomctrl.robot import Robot
+from geomctrl.tracing.symbols import neg
+
+from .certificates.branching import Task
+from .certificates.certificate import LyapunovCertificate
+from .certificates.continuity import is_continuous
+from .certificates.recheck import CheckError, leaves_of, recheck
+from .certificates.region import least_on_boundary
+from .lyapunov_certificates import Asked
+
+
+def recheck_lyapunov(
+    proof: str | Path | LyapunovCertificate,
+    controller: Any = None,
+    plant: Plant | Robot | None = None,
+    box: Any = None,
+    *,
+    outside: Any = None,
+    parameters: Any = 0.0,
+    rate: float = 0.0,
+    offset: float = 0.0,
+    equilibrium: Any = None,
+    times: tuple[float, float] | None = None,
+    level: float | None = None,
+    processes: int = 1,
+) -> str:
+    """Check a file of `LyapunovCertificate.save`, or a certificate, with python-flint; in words what was checked.
+
+    Of a file only the boxes are read: the inequalities, with their derivatives, degrees and lemmas, are derived again
+    from the law, the plant and the claim, which are those of `certify_lyapunov`. level: of a `region_of_attraction`,
+    the certificate's. A certificate alone is checked against what it has of that itself.
+
+    It takes from some milliseconds a box, two links, to a tenth of a second, seven joints, in that many `processes`.
+    Raises CheckError where an inequality is not shown, or the file is of another claim; ArgumentError for what is no
+    such file, and as `certify_lyapunov`; ImportError without python-flint.
+    """
+    processes = count("processes", processes, 1)
+    kept = isinstance(proof, LyapunovCertificate)
+    claim = (outside, equilibrium, times, level, controller, plant, box)
+    if kept and all(x is None for x in claim) and (parameters, rate, offset) == (0.0, 0.0, 0.0):
+        return proof.recheck(processes=processes)
+    leaves = leaves_of(proof) if kept and proof.proved else _read(proof)
+    if controller is None or plant is None or box is None:
+        raise ArgumentError("controller, plant, box: expected those that the proof is of, as the file has none of them")
+    asked = Asked(controller, plant, box, outside, parameters, rate, offset, equilibrium, times, 1, 1.0, 0)
+    if level is not None:
+        level = number("level", level, "a level of V, positive", lambda x: 0.0 < x < np.inf)
+    positive, (task, words) = asked.positive_tasks(), asked.decrease()
+    if level is not None:
+        task, words = asked.below(task, words, level)
+        if not least_on_boundary(asked.bounds(neg(asked.e.value)), asked.box) >= level:
+            raise CheckError(f"V <= {level!r} is not shown to lie in the box")
+    first = next((w for w in leaves["words"].tolist() if w in positive), next(iter(positive)))
+    tasks: dict[str, Task] = {first: positive[first], words: task}
+    fields = {"words", *(f"{k}_{end}" for k in range(len(tasks)) for end in ("lo", "hi"))}
+    if leaves["words"].tolist() != list(tasks) or set(leaves) != fields:
+        raise CheckError(f"proof: expected the inequalities {list(tasks)}, got {leaves['words'].tolist()!s:.200}")
+    if not is_continuous(asked.e, asked.e.value, asked.box):
+        raise CheckError("V is not shown to be continuous")
+    return recheck(tasks, asked.e.lemmas, leaves, processes)
+
+
+def _read(proof: str | Path) -> dict[str, np.ndarray]:
+    try:
+        with np.load(path_of("proof", proof), allow_pickle=False) as file:
+            found = dict(file)
+        if "words" not in found or found["words"].dtype.kind != "U" or found["words"].ndim != 1:
+            raise ValueError("no inequalities")
+        if any(x.dtype.kind != "f" for name, x in found.items() if name != "words"):
+            raise ValueError("boxes are numbers")
+    except FileNotFoundError:
+        raise ArgumentError(f"proof: no such file: {str(proof)!r}") from None
+    except Exception as error:  # whatever a file that is none makes numpy and zipfile say
+        if isinstance(error, GeomctrlError):
+            raise
+        expected = f"proof: expected what LyapunovCertificate.save writes, got {proof!r:.80}"
+        raise ArgumentError(f"{expected} ({error!s:.80})") from None
+    return found

@@ -1,0 +1,34 @@
+"""`python -OO` leaves no docstrings: nothing the library prints or registers is made of them."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+CODE = """
+import sys
+if __debug__ or sys.flags.optimize != 2:
+    sys.exit("not -OO")
+from geomctrl.identification import report
+from geomctrl.identification.drives import report as drives
+from geomctrl.identification.loads import report as loads
+from geomctrl.testing import plugin
+for module in (report, drives, loads):
+    if "RMS" not in module.DEFINITIONS or module.__doc__ is not None:
+        sys.exit(module.__name__)
+lines = []
+class Config:
+    class option: geomctrl_seed = 0
+    def addinivalue_line(self, name, line): lines.append(line)
+plugin.pytest_configure(Config())
+if len(lines) != 3 or any("None" in line.split(": ", 1)[1] for line in lines):
+    sys.exit(str(lines))
+"""
+
+
+def test_reports_and_markers_are_there():
+    root = str(Path(__file__).parents[1])
+    found = subprocess.run(
+        [sys.executable, "-OO", "-c", CODE], capture_output=True, text=True, env={**os.environ, "PYTHONPATH": root}
+    )
+    assert found.returncode == 0, found.stderr

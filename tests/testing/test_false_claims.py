@@ -1,0 +1,211 @@
+"""No false claim about a Lyapunov function is proved: those that once were, and generated ones."""
+
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+from linear_loops import PD, SLIDER, A, form
+from scipy.linalg import solve_continuous_lyapunov
+
+import geomctrl as gc
+from geomctrl import controllers, models, testing
+from geomctrl.control.references import hold
+from geomctrl.errors import ArgumentError
+from geomctrl.tracing.untraceable import UntraceableError
+
+sys.path.insert(0, str(Path(__file__).parents[2] / "experiments" / "studies"))
+from certificate_claims import claims, verdict, violated
+
+ARM, Q_D = models.two_link(), np.array([0.5, 1.0])
+BOX = 1.0, 2.0
+QUICK = {"seconds": 5.0, "boxes": 20_000}
+
+
+class Strict(PD):
+    """V of a Lyapunov equation: V' = -5 q^2 - v^2 / 2 of the loop without more; tau + `more`, V + `less`."""
+
+    def __init__(self, more=lambda t, q, v: 0.0 * v, less=lambda t, q, v: 0.0 * q.dot(q)):
+        super().__init__()
+        self.P = solve_continuous_lyapunov(A.T, -np.diag([10.0, 1.0]))
+        self.more, self.less = more, less
+
+    def __call__(self, t, q, v, z):
+        return gc.Command(super().__call__(t, q, v, z).tau + self.more(t, q, v))
+
+    def lyapunov(self, t, q, v, z, plant):
+        return gc.Lyapunov(0.5 * form(self.P, q, v) + self.less(t, q, v), -5.0 * q.dot(q) - 0.5 * v.dot(v))
+
+
+class Late(controllers.Passivity):
+    """Damping that is right at t = 1 s."""
+
+    def __call__(self, t, q, v, z):
+        command = super().__call__(t, q, v, z)
+        return command._replace(tau=command.tau + 100.0 * (t - 1.0) * v)
+
+
+class LateWrench:
+    def __call__(self, t, q, v):
+        return np.array([[0.0 * t] * 5 + [50.0 * (t - 1.0)]] * 2)
+
+
+# --- time ----------------------------------------------------------------------------------------------------------
+
+
+def test_what_is_right_at_one_second_only_is_not_proved():
+    law = Late(ARM, hold(ARM, Q_D), 5.0, 20.0, strict=True)
+    with pytest.raises(UntraceableError, match="its V or V' depends on time: expected `times`"):
+        testing.certify_lyapunov(law, ARM, BOX, **QUICK)
+    plain = controllers.Passivity(ARM, hold(ARM, Q_D), 5.0, 20.0, strict=True)
+    with pytest.raises(UntraceableError, match="depends on time"):
+        testing.certify_lyapunov(plain, gc.Plant(ARM, f_ext=LateWrench()), BOX, **QUICK)
+    found = testing.certify_lyapunov(law, ARM, BOX, times=(0.0, 2.0), **QUICK)
+    assert found.status == "refuted"
+    assert found.counterexample.t != pytest.approx(1.0, abs=0.1)
+
+
+@pytest.mark.parametrize(("push", "status"), [(4.0, "proved"), (20.0, "refuted")])
+def test_time_belongs_to_the_box(push, status):
+    law = Strict(lambda t, q, v: push * np.exp(-(((t - 3.3) / 0.1) ** 2)) * v)
+    found = testing.certify_lyapunov(law, SLIDER, BOX, times=(0.0, 10.0), **QUICK)
+    assert found.status == status, found
+    assert found.region is None
+    assert "at times from 0 to 10 s" in str(found)
+    if status == "proved":
+        pytest.importorskip("flint")
+        assert found.recheck().startswith("confirmed")
+    else:
+        assert found.counterexample.t == pytest.approx(3.3, abs=0.3)
+
+
+def test_a_branch_of_time_within_the_times_or_not():
+    law = Strict(lambda t, q, v: np.where(t > 5.0, 200.0, 0.0) * v)
+    assert testing.certify_lyapunov(law, SLIDER, BOX, times=(0.0, 4.9), **QUICK).proved
+    assert testing.certify_lyapunov(law, SLIDER, BOX, times=(0.0, 5.1), **QUICK).status == "refuted"
+    for bad in ((1.0, 1.0), (-1.0, 1.0), 3.0, (0.0, np.inf)):
+        with pytest.raises(ArgumentError, match="times: expected"):
+            testing.certify_lyapunov(law, SLIDER, BOX, times=bad)
+
+
+# --- the code that runs --------------------------------------------------------------------------------------------
+
+
+class Moody(Strict):
+    """Another law when symbols come."""
+
+    def __call__(self, t, q, v, z):
+        command = super().__call__(t, q, v, z)
+        return command._replace(tau=command.tau + (20.0 * v if isinstance(v[0], float) else 0.0 * v))
+
+
+def test_a_law_that_is_another_one_where_it_is_traced_is_refused():
+    with pytest.raises(UntraceableError, match=r"the traced loop is not the one that runs: vdot\[0\] is .* in Python"):
+        testing.certify_lyapunov(Moody(), SLIDER, BOX, **QUICK)
+
+
+# --- offsets, balls, boxes -----------------------------------------------------------------------------------------
+
+
+def test_a_ball_that_the_box_lies_in_is_refused():
+    wrong = Strict(lambda t, q, v: 100.0 * v)
+    with pytest.raises(ArgumentError, match="outside: expected a ball that the box reaches beyond"):
+        testing.certify_lyapunov(wrong, SLIDER, BOX, outside=(1.5, 3.0), **QUICK)
+    assert testing.certify_lyapunov(wrong, SLIDER, BOX, outside=(1.4, 2.8), **QUICK).status == "refuted"
+
+
+def test_an_offset_where_v_dot_is_indefinite_is_not_enough_far_out():
+    wrong = Strict(lambda t, q, v: 9.0 * v)  # V' grows with v^2: an offset covers the ball, not the box
+    for offset in (0.01, 0.1, 1.0):
+        found = testing.certify_lyapunov(wrong, SLIDER, BOX, outside=(0.01, 0.02), offset=offset, **QUICK)
+        assert not found.proved, found
+
+
+def test_the_region_of_attraction_ends_where_the_offset_lets_it():
+    law, ball = Strict(), (0.01, 0.02)
+    without = testing.certify_lyapunov(law, SLIDER, BOX, outside=ball, **QUICK)
+    assert 0.0 < without.ends_in < without.region
+    with_offset = testing.certify_lyapunov(law, SLIDER, BOX, outside=ball, offset=20.0, **QUICK)
+    assert with_offset.proved
+    assert with_offset.region is None  # V' < 20 says nothing about where V ends
+    both = testing.certify_lyapunov(law, SLIDER, BOX, outside=ball, offset=0.1, rate=1.0, **QUICK)
+    assert both.proved
+    assert both.ends_in == pytest.approx(0.1)
+    found = testing.region_of_attraction(law, SLIDER, BOX, outside=ball, offset=20.0, **QUICK)
+    assert found.region is None
+
+
+# --- jumps and kinks -----------------------------------------------------------------------------------------------
+
+JUMPS = {
+    "a step": lambda t, q, v: np.where(q[0] > 0.5, 3.0, 0.0),
+    "a step down": lambda t, q, v: np.where(v[0] > 0.5, 0.0, 0.3) * q.dot(q),
+    "stairs": lambda t, q, v: np.floor(np.abs(q[0]) / 0.7),
+    "an angle": lambda t, q, v: 0.01 * np.arctan2(q[0], -1.0 + 0.1 * v[0]) ** 3,
+    "a point": lambda t, q, v: np.where(q[0] == 0.5, 3.0, 0.0),
+}
+
+
+@pytest.mark.parametrize("name", JUMPS)
+def test_a_v_that_jumps_is_not_proved(name):
+    found = testing.certify_lyapunov(Strict(less=JUMPS[name]), SLIDER, BOX, **QUICK)
+    assert not found.proved, found
+
+
+def test_branches_that_meet_are_continuous():
+    huber = Strict(less=lambda t, q, v: np.where(np.abs(q[0]) < 0.9, 0.0, 1e-3 * (np.abs(q[0]) - 0.9)))
+    claims = testing.certify_lyapunov(huber, SLIDER, BOX, **QUICK).claims
+    assert not any("continuous" in claim.words for claim in claims)
+
+
+KINKS = {  # V' > 0 where the branch is open, in a corner that quadratic forms about zero alone do not see
+    "absolute value": lambda t, q, v: 60.0 * np.maximum(np.abs(v) - 1.5, 0.0),
+    "branch": lambda t, q, v: np.where(v > 1.5, 60.0 * (v - 1.5), 0.0),
+    "whole number": lambda t, q, v: 6.0 * np.floor(np.abs(v) / 1.9),
+    "one speed": lambda t, q, v: np.where(v == 1.0, 600.0, 0.0),
+}
+
+
+@pytest.mark.parametrize("name", KINKS)
+def test_kinks_and_branches_of_the_law_are_seen(name):
+    found = testing.certify_lyapunov(Strict(KINKS[name]), SLIDER, BOX, **QUICK)
+    assert not found.proved, found
+
+
+def test_a_kink_that_bends_v_below_zero_is_seen_without_the_search(monkeypatch):
+    from geomctrl.testing import lyapunov_certificates
+    from geomctrl.testing.certificates.searching import Found
+
+    monkeypatch.setattr(lyapunov_certificates, "search", lambda e, *_, **__: Found(-1e3, np.zeros(2), e.model))
+    for less in (
+        lambda t, q, v: -200.0 * np.maximum(np.abs(q[0]) - 0.8, 0.0),
+        lambda t, q, v: -np.where(q[0] > 0.8, 200.0 * (q[0] - 0.8), 0.0),
+        lambda t, q, v: 80.0 * np.minimum(0.5 - np.abs(q[0]), 0.0),
+    ):
+        found = testing.certify_lyapunov(Strict(less=less), SLIDER, BOX, **QUICK)
+        assert found.claims[0].status == "undecided", found
+
+
+# --- generated -----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("seed", range(2))
+def test_no_wrong_claim_is_proved(seed):
+    for claim in claims(right=False, count=10, seed=seed):
+        assert verdict(claim, seconds=2.0, boxes=5000) != "proved", claim
+
+
+def test_right_claims_are_proved_one_in_two():
+    found = [verdict(claim, seconds=2.0, boxes=5000) for claim in claims(right=True, count=16, seed=1)]
+    assert found.count("proved") >= 8
+    assert "refuted" not in found
+
+
+def test_what_is_wrong_by_construction_is_seen_to_be():
+    rng = np.random.default_rng(0)
+    claim = next(claims(right=True, count=1, seed=0))
+    assert not violated(claim, rng, 4000)
+    wrong = claim._replace(law=Strict(lambda t, q, v: 100.0 * v))
+    wrong.law.n, wrong.law.numbers = 1, type(claim.law).numbers.__get__(wrong.law)
+    type(wrong.law)._V = type(claim.law)._V
+    assert violated(wrong, rng, 4000) or claim.law.n == 2
