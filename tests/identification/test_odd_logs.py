@@ -27,13 +27,13 @@ from geomctrl.identification import (
     identify,
     identify_load,
 )
+from geomctrl.identification.data.signals import motion_bandwidth
 from geomctrl.identification.export import save_urdf_or_why
 from geomctrl.identification.report_lines import parameter_lines
-from geomctrl.identification.settings import motion_bandwidth
 from geomctrl.identification.trajectories import search
 from geomctrl.identification.trajectories.limits import limits_of
 from geomctrl.identification.verdict import trials
-from geomctrl.identification.verdict.evidence import Rows
+from geomctrl.identification.verdict.rows import Rows
 
 CUT = Filtering(5.0)  # Hz
 

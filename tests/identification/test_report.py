@@ -23,7 +23,7 @@ from geomctrl.identification import (
     save_model,
     save_urdf,
 )
-from geomctrl.identification.settings import motion_bandwidth
+from geomctrl.identification.data.signals import motion_bandwidth
 
 RATE = 200.0
 
