@@ -146,7 +146,7 @@ def identify(
         console.print(line, markup=False, soft_wrap=True)
     report = _run(console, nominal, log, model, {
         "method": estimator.method, "options": options, "friction_curves": modelling.friction_curves,
-        "choose_smoothing": modelling.smoothing is None,
+        "choose_smoothing": modelling.smoothing is None, "choose_rotors": modelling.rotor == "auto",
         "reading": read, "filtering": filters.filtering(), "validation": parts.validation(read),
         "ignore": ignore, "boxes": _boxes(console, robot, nominal) or None,
     })  # fmt: skip

@@ -11,6 +11,7 @@ from typing import Annotated, Any, ClassVar
 
 import typer
 
+from geomctrl.arguments import choice
 from geomctrl.errors import ArgumentError
 
 from .option_texts import matrix, names, numbers, pairs
@@ -131,7 +132,13 @@ class ModelOptions:
         float | None,
         typer.Option(help="Speed [rad/s] over which Coulomb friction changes its sign [default: by cross-validation]."),
     ] = None
-    rotor: Annotated[bool, typer.Option("--rotor", help="Motor (rotor) inertias, too.")] = False
+    rotor: Annotated[
+        str,
+        typer.Option(
+            metavar="yes|no|auto",
+            help="Motor (rotor) inertias, too; auto: where `identify` predicts better with them, by cross-validation.",
+        ),
+    ] = "auto"
     springs: Annotated[str | None, typer.Option(metavar="JOINTS", help="Joints with a spring: joint2,joint3.")] = None
     transmission: Annotated[
         str | None,
@@ -155,12 +162,13 @@ class ModelOptions:
         from geomctrl.identification import RegressorModel, load_columns
 
         kinds = self._friction()[0]
+        choice("--rotor", self.rotor, ("yes", "no", "auto"))
         return RegressorModel(
             robot,
             viscous="viscous" in kinds,
             coulomb="coulomb" in kinds,
             offset="offset" in kinds,
-            rotor=self.rotor,
+            rotor=self.rotor == "yes",
             smoothing=0.01 if self.smoothing is None else self.smoothing,
             springs=() if self.springs is None else names(self.springs),
             columns=() if self.own_columns is None else load_columns(self.own_columns, robot),

@@ -29,7 +29,7 @@ from .provenance import with_provenance
 from .report import IdentificationReport
 from .settings import Filtering, LogFilter, Reading, Validation
 from .similarity import compare
-from .smoothing import with_best_curves, with_smoothing
+from .smoothing import with_best_curves, with_best_rotors, with_smoothing
 from .verdict import checked_boxes, ignorable
 
 AUTO = "auto"  # friction curves by cross-validation
@@ -47,6 +47,7 @@ def identify(
     model: RegressorModel | None = None,
     friction_curves: str | None = None,
     choose_smoothing: bool | None = None,
+    choose_rotors: bool | None = None,
     reading: Reading | None = None,
     filtering: Filtering | None = None,
     validation: Validation | None = None,
@@ -65,7 +66,8 @@ def identify(
     where one weight of the prior is given, the other is its default, or "auto". model: default inertia, viscous and
     Coulomb friction, offsets. friction_curves: "sigmoid" or "stribeck" adds such a curve to every joint, "auto" the one
     that predicts blocks left out better, if one does. choose_smoothing: whether the speed over which Coulomb friction
-    changes its sign is chosen by cross-validation, see `smoothing`; default where no model is given.
+    changes its sign is chosen by cross-validation, see `smoothing`; choose_rotors: whether rotor inertias join a model
+    without them; default where no model is given.
     filtering, validation: what is low-passed and left out, what is set aside to test on.
     ignore: kinds of doubts, or "all", that do not count in `IdentificationReport.verdict`. boxes: (2, 3) corners [m] of
     bodies in their frames by name, where their mass can be (`models.link_boxes` of a URDF); else boxes about joints.
@@ -81,6 +83,7 @@ def identify(
     say("reading", 0.0)
     raw = _moving(reading.read(log, robot))
     choose_smoothing = model is None if choose_smoothing is None else flag("choose_smoothing", choose_smoothing)
+    choose_rotors = model is None if choose_rotors is None else flag("choose_rotors", choose_rotors)
     model = model or RegressorModel(robot)
     if model.robot is not robot:
         raise ArgumentError("model: was made for another robot")
@@ -99,6 +102,9 @@ def identify(
     if choose_smoothing:
         say("friction near standstill", 0.15)
         model = _smoothed(model, training, every_row, notes)
+    if choose_rotors and not len(model.indices("rotor")):
+        say("rotor inertias", 0.18)
+        model, notes["rotor inertias"] = with_best_rotors(model, training, every_row)
     if test:
         likeness = compare(training, test[0])
         notes["unseen"] = str(likeness)

@@ -21,7 +21,7 @@ def explained(evidence: Evidence) -> list[Doubt]:
     total, relative = training["relative_error"], training["relative"]
     worst = int(np.nanargmax(relative)) if np.isfinite(relative).any() else 0
     advice = (
-        "What the model lacks: friction curves (--friction ...,sigmoid), rotor inertias (--rotor), springs, a load;"
+        "What the model lacks: friction curves (--friction ...,sigmoid), rotor inertias (--rotor yes), springs, a load;"
         " wrong geometry or columns; or a cut-off that does not fit the motion (--cutoff)"
     )
     if total > POORLY:
