@@ -109,7 +109,8 @@ def identify(
     with 95 % intervals where the method has them)
 
     - robot.json: the identified robot, bit for bit (`geomctrl.identification.load_model`; friction, rotor inertias,
-      springs: `load_extra`); robot.urdf: the same to rounding, without rotors and springs
+      springs: `load_extra`); robot.urdf: the same to rounding, without springs and gravity;
+      robot.xml: MJCF, with both
 
     - torques.png, residuals.png, parameters.png
 

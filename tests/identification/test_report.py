@@ -85,6 +85,7 @@ def test_identify_from_a_file_to_a_saved_report(tmp_path, method):
         "parameters.csv",
         "robot.json",
         "robot.urdf",
+        "robot.xml",
         "torques.png",
         "residuals.png",
         "parameters.png",

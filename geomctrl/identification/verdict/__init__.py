@@ -14,6 +14,7 @@ mistake is one doubt; those in `ON_ROWS` are confirmed in other views. To add a 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from geomctrl.identification.doubts import Doubt
 
@@ -48,4 +49,6 @@ def judged(evidence: Evidence, doubts: Sequence[Doubt] = (), ignore: Sequence[st
     for check in CHECKS:
         found += check(evidence)
     found += doubts
+    if any(doubt.kind == "excitation" for doubt in found):  # that says why unseen motion is predicted badly
+        found = [replace(doubt, fatal=False) if doubt.kind == "unseen" else doubt for doubt in found]
     return Verdict.of(found, ignore, [*seen.notes, *vague(evidence, found)])
