@@ -14,7 +14,7 @@ import typer
 from geomctrl.arguments import choice
 from geomctrl.errors import ArgumentError
 
-from .option_texts import matrix, names, numbers, pairs
+from .option_texts import matrix, names, number_or_auto, numbers, pairs
 
 LINEAR, CURVES = ("viscous", "coulomb", "offset"), ("sigmoid", "stribeck", "auto")
 
@@ -222,13 +222,21 @@ class FilterOptions:
         typer.Option(help="Do not train on a joint slower than this [rad/s], 0: on all rows [default: not at rest]."),
     ] = None
 
+    delay: Annotated[
+        str,
+        typer.Option(
+            metavar="SECONDS|auto", help="By how much torques lag positions, taken back; auto: as the log shows."
+        ),
+    ] = "0"
+
     def filtering(self) -> Any:
         """`identification.Filtering`."""
         from geomctrl.identification import Filtering
 
         return Filtering(
-            self.cutoff, self.torque_cutoff, self.alike, self.decimate, self.saturation, self.outliers, self.standstill
-        )
+            self.cutoff, self.torque_cutoff, self.alike, self.decimate, self.saturation, self.outliers, self.standstill,
+            number_or_auto("--delay", self.delay),
+        )  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -307,7 +315,7 @@ class EstimatorOptions:
         estimator = named(self.method)
         masses = None if self.mass_max is None else numbers("--mass-max", self.mass_max)
         given: dict[str, Any] = {
-            "entropic": _weight("--entropic", self.entropic),
+            "entropic": number_or_auto("--entropic", self.entropic),
             "total_mass": self.total_mass,
             "mass_max": masses[0] if masses is not None and len(masses) == 1 else masses,
             "fixed": None if self.fixed is None else names(self.fixed),
@@ -316,19 +324,9 @@ class EstimatorOptions:
         if self.prior_weight is not None:
             if estimator.prior_weight is None:
                 raise ArgumentError(f"--prior-weight: for {with_prior()}, not for {self.method}")
-            given[estimator.prior_weight] = _weight("--prior-weight", self.prior_weight)
+            given[estimator.prior_weight] = number_or_auto("--prior-weight", self.prior_weight)
         chosen = {name: value for name, value in given.items() if value is not None}
         return chosen | ({"weights": None} if self.noise_weights is False else {})
-
-
-def _weight(option: str, text: str | None) -> float | str | None:
-    """A number, or "auto"."""
-    if text is None or text == "auto":
-        return text
-    values = numbers(option, text)
-    if len(values) != 1:
-        raise ArgumentError(f"{option}: expected a number or auto, got {text!r}")
-    return float(values[0])
 
 
 @dataclass(frozen=True)

@@ -30,7 +30,7 @@ from .report import IdentificationReport
 from .settings import Filtering, LogFilter, Reading, Validation
 from .similarity import compare
 from .smoothing import with_best_curves, with_best_rotors, with_smoothing
-from .verdict import checked_boxes, ignorable
+from .verdict import checked_boxes, estimated_delay, ignorable
 
 AUTO = "auto"  # friction curves by cross-validation
 Progress = Callable[[str, float], None]
@@ -93,7 +93,11 @@ def identify(
     notes: dict[str, Any] = {}
     parts = _parts(raw, robot, reading, validation, period, notes)
     say("choosing cut-offs", 0.02)
-    filter_ = _filter(filtering or Filtering(), model, parts[0], notes, doubts)
+    filtering = filtering or Filtering()
+    if filtering.delay:
+        seconds = estimated_delay(filtering, model, parts[0]) if filtering.delay == "auto" else float(filtering.delay)
+        parts = [part.without_delay(seconds) for part in parts]
+    filter_ = _filter(filtering, model, parts[0], notes, doubts)
     parts = [filter_.without_outliers(filter_.without_saturation(part, robot)) for part in parts]
     say("filtering", 0.1)
     every_row, *test = (filter_.filtered(part) for part in parts)

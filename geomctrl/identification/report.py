@@ -102,7 +102,7 @@ class IdentificationReport:
         """Whether to trust it: the doubts that came up on the way, and those of all checks in `verdict`."""
         correlation = np.array([white["correlation"] for white in self.whiteness])
         seen = Evidence(
-            self.estimate, self.training, self.fitted, self.errors, correlation, self.reference,
+            self.estimate, self.training, self.errors, correlation, self.reference,
             {**self.notes, **self.estimate.notes}, self.boxes, self.raw,
         )  # fmt: skip
         return judged(seen, self.doubts, self.ignore)

@@ -94,7 +94,8 @@ class Filtering:
     Rows within SETTLING periods of the lower cut-off from an end, a hole or a split are left out.
     saturation: leave out torques at the robot's effort limits. outliers: leave out torques this many robust standard
     deviations off their running median. standstill: speed [rad/s] below which training samples of a joint are left out,
-    0 for none; default samples at rest, see `Dataset.at_rest`.
+    0 for none; default samples at rest, see `Dataset.at_rest`. delay: seconds by which torques lag positions, taken
+    back before all else; "auto": as the log that trains shows.
     """
 
     cutoff: float | None = None
@@ -104,8 +105,12 @@ class Filtering:
     saturation: bool = True
     outliers: float | None = None
     standstill: float | None = None
+    delay: float | str = 0.0
 
     def __post_init__(self):
+        if self.delay != "auto":
+            seconds = number("delay", self.delay, "seconds between -1 and 1, or 'auto'", lambda x: abs(x) < 1.0)
+            object.__setattr__(self, "delay", seconds)
         for name, unit in (("cutoff", "hertz"), ("torque_cutoff", "hertz"), ("outliers", "a number")):
             if (given := getattr(self, name)) is not None:
                 object.__setattr__(self, name, number(name, given, f"{unit} > 0", lambda x: x > 0.0))

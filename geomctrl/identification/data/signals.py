@@ -168,6 +168,25 @@ def decimated(data: Log, factor: int) -> Log:
     return derive(data, **rows(data, at), gaps=gaps, history=(*data.history, note))
 
 
+def without_delay(data: Log, seconds: float) -> Log:
+    """The log with torques that lag positions by so many seconds taken back, by cubic interpolation within stretches;
+    rows whose torques lie beyond their ends are left out.
+    """
+    from scipy.interpolate import CubicSpline
+
+    seconds = number("seconds", seconds, "a finite number of seconds")
+    tau, mask = np.array(data.tau), data.used.copy()
+    for s in data.stretches():
+        t = data.t[s]
+        wanted = t + seconds
+        if len(t) > 3:
+            tau[s] = CubicSpline(t, data.tau[s])(np.clip(wanted, t[0], t[-1]))
+        nearest = np.clip(np.searchsorted(t, wanted), 0, len(t) - 1)
+        mask[s] = data.used[s][nearest] & ((wanted >= t[0]) & (wanted <= t[-1]))[:, None]
+    note = f"torques taken {1e3 * seconds:.4g} ms later: they lag positions by that"
+    return derive(data, tau=tau, mask=mask, history=(*data.history, note))
+
+
 def resampled(data: Log, rate: float) -> Log:
     """The log on even time stamps, by cubic interpolation within each stretch."""
     from scipy.interpolate import CubicSpline

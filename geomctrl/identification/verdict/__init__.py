@@ -19,6 +19,7 @@ from dataclasses import replace
 from geomctrl.identification.doubts import Doubt
 
 from .bodies import bodies, checked_boxes
+from .causes import estimated_delay
 from .couplings import couplings
 from .driving import driving
 from .evidence import Evidence
@@ -31,7 +32,18 @@ from .scales import against_masses
 from .search import undone
 from .survival import confirmed
 
-__all__ = ["CHECKS", "KINDS", "ON_ALL_ROWS", "ON_ROWS", "Evidence", "Verdict", "checked_boxes", "ignorable", "judged"]
+__all__ = [
+    "CHECKS",
+    "KINDS",
+    "ON_ALL_ROWS",
+    "ON_ROWS",
+    "Evidence",
+    "Verdict",
+    "checked_boxes",
+    "estimated_delay",
+    "ignorable",
+    "judged",
+]
 
 ON_ROWS = (driving, couplings)
 ON_ALL_ROWS = (against_masses, excited)

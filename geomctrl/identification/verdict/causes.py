@@ -18,14 +18,18 @@ from dataclasses import replace
 
 import numpy as np
 
+from geomctrl.identification.data import Dataset
 from geomctrl.identification.doubts import Doubt
+from geomctrl.identification.model import RegressorModel
+from geomctrl.identification.settings import Filtering
 
 from .evidence import Evidence, FreeFit, Mistake, fit_rows, fit_rows_like
-from .rows import Rows
+from .rows import Rows, cutoff_of, rows_of
 
 CHANCE = 0.01  # that one of the causes is so much likelier by chance
 LONGEST = 0.12  # s: delays that are looked for
 COARSE = np.array([-0.12, -0.08, -0.05, -0.03, -0.016, -0.008, 0.0, 0.008, 0.016, 0.03, 0.05, 0.08, 0.12])  # s
+PASSES = 3  # of cut-offs and delay
 TOLERATED = 0.004  # s: delays below are those of sampling
 DEVIATIONS = 4.0  # standard deviations from which an estimate is told from zero
 TILTED = np.deg2rad(0.7)  # base: installation is not much better
@@ -47,7 +51,7 @@ def found_causes(evidence: Evidence, rows: Rows, fit: FreeFit) -> tuple[list[Mis
 # --- delay -------------------------------------------------------------------------------------------------------
 
 
-def delay(model, rows: Rows, fit: FreeFit) -> tuple[float, float, float]:
+def delay(model: RegressorModel, rows: Rows, fit: FreeFit) -> tuple[float, float, float]:
     """(delay of torques behind the motion [s], its standard deviation, by how much likelier than none it is)."""
     from scipy.optimize import minimize_scalar
 
@@ -76,6 +80,24 @@ def delay(model, rows: Rows, fit: FreeFit) -> tuple[float, float, float]:
         late = fit_rows(model, same.delayed(seconds))
         gain = max(gain, late.evidence_over(start, own=True))
     return seconds, (1.0 / np.sqrt(bend) if bend > 0.0 else np.inf), gain
+
+
+def estimated_delay(filtering: Filtering, model: RegressorModel, log: Dataset) -> float:
+    """By how many seconds torques lag positions in a log that is not filtered; cut-offs are chosen again with the delay
+    taken back, since they are poor where there is a long one."""
+    total = 0.0
+    for _ in range(PASSES):
+        at = log.without_delay(total) if total else log
+        filter_ = filtering.for_log(at, filtering.choose(model, at)[0])
+        data = filter_.without_standstill(filter_.filtered(at))
+        rows = rows_of(data, np.arange(len(data)), cutoff_of(data, filter_.cutoff), filter_.cutoff)
+        seconds, deviation, _ = delay(model, rows, fit_rows(model, rows))
+        if not np.isfinite(deviation):
+            break
+        total += seconds
+        if abs(seconds) < 0.5 * TOLERATED:
+            break
+    return total
 
 
 def _delay(evidence: Evidence, rows: Rows, fit: FreeFit) -> tuple[Mistake | None, list[str]]:

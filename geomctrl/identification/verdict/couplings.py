@@ -12,8 +12,8 @@ import numpy as np
 from geomctrl.identification.columns import coulomb
 from geomctrl.identification.doubts import Doubt
 
-from .evidence import POOR, ROWS, Evidence, FreeFit
-from .rows import Rows
+from .evidence import POOR, Evidence, FreeFit
+from .rows import ROWS, Rows
 
 CHANCE = 1e-3  # that any pair of joints seems as coupled by chance
 COLUMNS = 4  # of another joint's motion

@@ -18,28 +18,25 @@ and so fewer independent ones: the same gain is then worth less.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 
 from geomctrl.identification.compressed import Compressed
-from geomctrl.identification.data import Dataset, filters
+from geomctrl.identification.data import Dataset
 from geomctrl.identification.data.plausibility import coarseness
-from geomctrl.identification.data.signals import motion_bandwidth
 from geomctrl.identification.doubts import Doubt
 from geomctrl.identification.estimators import Estimate
 from geomctrl.identification.estimators.residuals import autocorrelation, correlation_factor
 from geomctrl.identification.model import RegressorModel
 
-from .rows import Motion, Rows
+from .rows import Rows, cutoff_of, rows_of
 
-ROWS = 500  # at most
 POOR = 1e-6  # relative singular value below which a direction of the scaled base regressor is left at zero
 LEAST = 1e-6  # of a joint's torques: a residual below it is rounding
 FEWEST = 2.0  # independent residuals that a joint has at least
-SETTLED = 1.0  # periods of a low-pass at ends and holes that are left out
 SAME, ROUNDING = 1e-6, 1e-12  # of a joint's largest torque, and of all joints': a change below is none
 COARSE = 0.05  # of a joint's torques: rms error of their steps
 
@@ -218,14 +215,13 @@ def least_squares(A: np.ndarray, b: np.ndarray) -> tuple[np.ndarray, np.ndarray]
 
 @dataclass(frozen=True, eq=False)
 class Evidence:
-    """A fit and its data, as a report holds them: `fitted` (t, tau, predicted, mask) of the training data, `errors` of
+    """A fit and its data, as a report holds them: `errors` of
     "training" and maybe "test", `reference`: the estimate with a covariance, `notes` of pipeline and estimator;
     `boxes`: (2, 3) about the geometry of bodies that have some, by name [m]; `raw`: the log before filters, if known.
     """
 
     estimate: Estimate
     training: Dataset
-    fitted: tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]
     errors: dict[str, dict[str, Any]]
     correlation: np.ndarray
     reference: Estimate | None
@@ -243,39 +239,18 @@ class Evidence:
 
     @cached_property
     def rows(self) -> Rows:
-        return self._rows(np.arange(len(self.fitted[0])))
+        return self._rows(np.arange(len(self.training)))
 
     @cached_property
     def cutoff(self) -> float | None:
-        """Of the rows [Hz]; None: as they are. The motion's bandwidth: the estimator's cut-offs may be far off, chosen
-        by a model that explains little."""
-        data = self.training
-        if data.band is None:
-            return None
-        widest = max(self.notes.get("cutoff", 0.0), data.band[0])
-        return max(data.band[0], min(widest, motion_bandwidth(data), 0.4 * data.rate))
+        """Of the rows [Hz], see `rows.cutoff_of`."""
+        return cutoff_of(self.training, self.notes.get("cutoff", 0.0))
 
     def _rows(self, among: np.ndarray, factor: float = 1.0) -> Rows:
-        """At most ROWS, evenly spread among these of the fitted ones; motion and torques low-passed at `cutoff` times
-        the factor."""
-        data, at = self.training, self.model.rows(self.training)
-        some = among[np.unique(np.linspace(0, len(among) - 1, min(len(among), ROWS)).astype(int))]
-        t, tau, _, mask = (x[some] for x in self.fitted)
-        q, v, a = (np.asarray(x) for x in (data.q, data.v, data.a))
-        if self.cutoff is not None:
-            below = factor * self.cutoff
-            inside = data.without_edges(SETTLED / below).used[at[some]]
-            mask = mask & inside if 2 * (mask & inside).sum() > mask.sum() else mask
-
-            def passed(x: np.ndarray) -> np.ndarray:
-                return np.concatenate([filters.low_pass(x[s], data.rate, below) for s in data.stretches()])
-
-            tau = passed(np.asarray(data.tau))[at[some]]
-            if q.shape[1] == data.nv and below < self.notes.get("cutoff", np.inf):
-                q, v, a = passed(q), passed(v), passed(a)
-        low_pass = None if self.cutoff is None else (data.rate, factor * self.cutoff)
-        motion = Motion(np.asarray(data.t), q, v, a, tuple(data.stretches()), low_pass)
-        return Rows(t, *(np.array(x[at[some]]) for x in (q, v, a)), tau, mask & self.tells, motion)
+        """Some among these samples; motion and torques low-passed at `cutoff` times the factor."""
+        below = None if self.cutoff is None else factor * self.cutoff
+        rows = rows_of(self.training, among, below, self.notes.get("cutoff", np.inf))
+        return replace(rows, used=rows.used & self.tells)
 
     @cached_property
     def changes(self) -> np.ndarray:
@@ -293,7 +268,7 @@ class Evidence:
     @cached_property
     def views(self) -> list[tuple[Rows, int]]:
         """(rows, blocks) of other views of the same log: two other splits, two other cut-offs, each half."""
-        n, out = len(self.fitted[0]), [(self.rows, 4), (self.rows, 7)]
+        n, out = len(self.training), [(self.rows, 4), (self.rows, 7)]
         if self.cutoff is not None:
             factors = [f for f in (0.6, 1.7) if f * self.cutoff < 0.45 * self.training.rate]
             out += [(self._rows(np.arange(n), f), 5) for f in factors]

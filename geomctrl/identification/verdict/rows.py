@@ -11,8 +11,12 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from geomctrl.identification.columns import coulomb
-from geomctrl.identification.data import filters
+from geomctrl.identification.data import Dataset, filters
+from geomctrl.identification.data.signals import motion_bandwidth
 from geomctrl.identification.model import RegressorModel
+
+ROWS = 500  # at most
+SETTLED = 1.0  # periods of a low-pass at ends and holes that are left out
 
 
 @dataclass(frozen=True, eq=False)
@@ -108,3 +112,28 @@ class Rows:
             return self
         known, (q, v, a) = m.at(self.t - lag, m.q, m.v, m.a)
         return replace(self, q=q, v=v, a=a, used=self.used & known[:, None], lag=lag, _regressors={})
+
+
+def cutoff_of(data: Dataset, positions: float = 0.0) -> float | None:
+    """Cut-off [Hz] of rows of a filtered log, None: as they are. The motion's bandwidth, where positions are not
+    low-passed below: the estimator's cut-off of torques may be far off, chosen by a model that explains little."""
+    if data.band is None:
+        return None
+    return max(data.band[0], min(max(positions, data.band[0]), motion_bandwidth(data), 0.4 * data.rate))
+
+
+def rows_of(data: Dataset, among: np.ndarray, cutoff: float | None, positions: float = np.inf) -> Rows:
+    """At most ROWS, evenly spread among these samples of a filtered log; torques low-passed at a cut-off [Hz], and the
+    motion too, where positions were at a higher one."""
+    at = among[np.unique(np.linspace(0, len(among) - 1, min(len(among), ROWS)).astype(int))]
+    q, v, a, tau = (np.asarray(x) for x in (data.q, data.v, data.a, data.tau))
+    used, motion = data.used[at], Motion(np.asarray(data.t), q, v, a, tuple(data.stretches()), None)
+    if cutoff is not None:
+        motion = replace(motion, low_pass=(data.rate, cutoff))
+        settled = used & data.without_edges(SETTLED / cutoff).used[at]
+        used = settled if 2 * settled.sum() > used.sum() else used
+        tau = motion.passed(tau)
+        if q.shape[1] == data.nv and cutoff < positions:
+            motion = replace(motion, q=motion.passed(q), v=motion.passed(v), a=motion.passed(a))
+    q, v, a = (np.array(x[at]) for x in (motion.q, motion.v, motion.a))
+    return Rows(motion.t[at], q, v, a, np.array(tau[at]), used, motion)
