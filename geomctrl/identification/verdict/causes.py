@@ -24,6 +24,7 @@ from geomctrl.identification.model import RegressorModel
 from geomctrl.identification.settings import Filtering
 
 from .evidence import Evidence, FreeFit, Mistake, fit_rows, fit_rows_like
+from .recorded import late_velocities
 from .rows import Rows, cutoff_of, rows_of
 
 CHANCE = 0.01  # that one of the causes is so much likelier by chance
@@ -101,7 +102,7 @@ def estimated_delay(filtering: Filtering, model: RegressorModel, log: Dataset) -
 
 
 def _delay(evidence: Evidence, rows: Rows, fit: FreeFit) -> tuple[Mistake | None, list[str]]:
-    if rows.lag:  # undone already
+    if rows.lag or late_velocities(evidence):  # undone already, or half of the motion lags
         return None, []
     seconds, deviation, gain = delay(evidence.model, rows, fit)
     told = [f"torques lag positions by {1e3 * seconds:.1f} ms, standard deviation {1e3 * deviation:.1f} ms"]

@@ -26,7 +26,11 @@ def recorded(evidence: Evidence) -> list[Doubt]:
     if log is None:
         return []
     single = log.q.shape[1] == log.nv
-    return [*_resolution(evidence, log), *(_lost(log) if single else []), *(_late_velocities(log) if single else [])]
+    return [
+        *_resolution(evidence, log),
+        *(_lost(log) if single else []),
+        *late_velocities(evidence),
+    ]
 
 
 # --- torques in steps --------------------------------------------------------------------------------------------
@@ -84,9 +88,10 @@ def _lost(log: Dataset) -> list[Doubt]:
 # --- velocities that lag -----------------------------------------------------------------------------------------
 
 
-def _late_velocities(log: Dataset) -> list[Doubt]:
+def late_velocities(evidence: Evidence) -> list[Doubt]:
     """Measured velocities that lag positions: q - int v dt goes with v then, v(t) = dq/dt(t - lag)."""
-    if log.v is None:
+    log = evidence.raw
+    if log is None or log.v is None or log.q.shape[1] != log.nv:
         return []
     v, lags, weights = np.asarray(log.v), [], []
     length = max(16, round(WINDOW * log.rate))
@@ -109,6 +114,6 @@ def _late_velocities(log: Dataset) -> list[Doubt]:
     late = np.flatnonzero(np.abs(joint) > np.maximum(LAG, SURE * spread))
     if not len(late):
         return []
-    which = ", ".join(f"{log.names[k]!r} {1e3 * joint[k]:.2g} ms" for k in late)
+    which = ", ".join(f"{evidence.names[k]!r} {1e3 * joint[k]:.2g} ms" for k in late)
     advice = "Leave the velocities out (--column without v), or log those of the time at which positions were taken"
     return [Doubt("delay", f"measured velocities lag the positions: {which}", advice)]
