@@ -30,8 +30,8 @@ class LogOptions:
             "--column",
             metavar="FIELD=NAME",
             help="Which array or columns are t, q, v, a, tau, or currents i: q=angle (an array, or columns angle1,"
-            " angle2, ...), q=axis*_deg (* for the joint's number or name), q=base,elbow [default: the usual names,"
-            " with numbers or the joints' names]. Repeat.",
+            " angle2, ...), q=axis*_deg (* for the joint's number or name), q=base,elbow, q=2-8 (columns without a"
+            " header) [default: the usual names, with numbers or the joints' names]. Repeat.",
         ),
     ] = None
     units: Annotated[
@@ -61,7 +61,10 @@ class LogOptions:
         bool, typer.Option("--drop-bad-rows", help="Leave out rows with empty cells or repeated time stamps.")
     ] = False
     resample: Annotated[
-        float | None, typer.Option(help="Interpolate time stamps that are not even to this rate [Hz].")
+        float | None,
+        typer.Option(
+            help="Interpolate to this rate [Hz] [default: where time stamps are not even, to their median one]."
+        ),
     ] = None
     gears: Annotated[
         str | None,

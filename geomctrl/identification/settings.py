@@ -34,7 +34,8 @@ class Reading(reading.Options):
     joints, the sampling rate [Hz] where there are no time stamps, what the log calls the robot's joints (default: as
     the robot does), which of several topics, torques per current; see `Dataset.read`.
     drop_bad_rows: leave out rows with missing numbers and repeated time stamps.
-    resample [Hz]: put time stamps that are not even on a grid of this rate.
+    resample [Hz]: put the log on a grid of this rate; default only where its time stamps are not even, at their median
+    rate.
     check_units: stop where numbers look like degrees, milliseconds, currents.
     """
 
@@ -65,6 +66,11 @@ class Reading(reading.Options):
         if len(data) < SHORTEST:
             raise DataError(f"{data.label}: {len(data)} samples are no log: expected at least {SHORTEST}")
         data = _without_empty_velocities(data).with_bridges().cut_at_holes()
+        if self.resample is None and not data.is_even and data.q.shape[1] == data.nv:
+            steps = np.diff(data.t)
+            note = f"time stamps were not even, {steps.min():.3g} to {steps.max():.3g} s apart"
+            noted = derive(data, history=(*data.history, note))
+            return noted.resampled(float(f"{data.rate:.6g}"))
         return data if self.resample is None else data.resampled(self.resample)
 
     def require_units_of(self, robot: Robot) -> None:
