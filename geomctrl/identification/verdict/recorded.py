@@ -15,6 +15,7 @@ from .evidence import COARSE, Evidence
 
 LONELY = 6.0  # robust standard deviations by which a step of the motion is off its neighbours'
 LOST = 3  # such samples that are no chance
+SHIFT = 0.01  # s: time that they stand for, all together, that matters
 LAG = 0.004  # s: of measured velocities behind positions, that matters
 WINDOW = 2.0  # s: in which ways by positions and by velocities are compared
 SURE = 5.0  # standard deviations
@@ -61,20 +62,23 @@ def _lost(log: Dataset) -> list[Doubt]:
             continue
         step = np.diff(q[s], axis=0)
         usual = (-step[:-4] + 4.0 * step[1:-3] + 4.0 * step[3:-1] - step[4:]) / 6.0
-        step = step[2:-2]
+        before, after, step = step[1:-3], step[3:-1], step[2:-2]
         off = step - usual
         counts = np.where(step != 0.0, np.abs(step), np.inf).min(axis=0)  # an encoder's, where it has some
         noise = np.maximum(1.4826 * np.median(np.abs(off), axis=0), np.where(np.isfinite(counts), counts, 1.0))
         along = ((step / noise) * (usual / noise)).sum(1) / np.maximum(((usual / noise) ** 2).sum(1), 1e-300)
         clear = np.abs(along - 1.0) * np.linalg.norm(usual / noise, axis=1)
         left = np.linalg.norm((step - along[:, None] * usual) / noise, axis=1) / np.sqrt(log.nv)
-        whole = np.abs(along - np.round(along)) < 0.25
+        size = np.maximum(((usual / noise) ** 2).sum(1), 1e-300)
+        beside = [(x * usual / noise**2).sum(1) / size for x in (before, after)]
+        steady = np.max(np.abs(np.array(beside) - 1.0), axis=0) < 0.25  # no late reading, which catches up at once
+        whole = (np.abs(along - np.round(along)) < 0.25) & steady
         times = np.asarray(log.t)[s][2:-3]
         for name, factor in (("lost", np.round(along) >= 2.0), ("repeated", np.round(along) == 0.0)):
             found[name] += times[(clear > LONELY) & whole & factor & (left < LONELY)].tolist()
     out = []
     for name, times in found.items():
-        if len(times) >= LOST:
+        if len(times) >= LOST and len(times) / log.rate >= SHIFT:
             way = "twice as far as before and after" if name == "lost" else "nowhere, unlike before and after"
             seen = (
                 f"{len(times)} samples seem {name}, and the time stamps do not show it: all joints go {way}, first at"

@@ -59,7 +59,8 @@ def _surviving(evidence: Evidence, changes: list, fit: FreeFit, found: list[Mist
     """The likeliest explanation that holds in other views of the log. Only one that holds in all can be fatal."""
     for best in found[:LOOKED_AT]:
         seen = survival(evidence, changes, fit, best)
-        if not seen.likely:
+        columns = not best.doubt.fatal and best.doubt.kind != "delay"  # of unknown size: flexible enough to mislead
+        if not (seen.certain if columns else seen.likely):
             continue
         others = [x for x in found if x is not best]
         doubt = replace(
