@@ -94,31 +94,18 @@ def identify(
     parts = _parts(raw, robot, reading, validation, period, notes)
     say("choosing cut-offs", 0.02)
     filtering = filtering or Filtering()
-    if filtering.delay:
-        seconds = estimated_delay(filtering, model, parts[0]) if filtering.delay == "auto" else float(filtering.delay)
-        parts = [part.without_delay(seconds) for part in parts]
+    parts = _without_delay(filtering, model, parts)
     filter_ = _filter(filtering, model, parts[0], notes, doubts)
     parts = [filter_.without_outliers(filter_.without_saturation(part, robot)) for part in parts]
     say("filtering", 0.1)
     every_row, *test = (filter_.filtered(part) for part in parts)
     training = filter_.without_standstill(every_row)
-    own = model.smoothing
-    if choose_smoothing:
-        say("friction near standstill", 0.15)
-        model = _smoothed(model, training, every_row, notes)
-    if choose_rotors and not len(model.indices("rotor")):
-        say("rotor inertias", 0.18)
-        model, notes["rotor inertias"] = with_best_rotors(model, training, every_row)
     if test:
         likeness = compare(training, test[0])
         notes["unseen"] = str(likeness)
         doubts += likeness.doubts()
-    if friction_curves == AUTO:
-        say("friction curves", 0.2)
-        model, notes["friction curves"] = with_best_curves(model, own, training, every_row)
-    elif friction_curves is not None:
-        say("friction curves", 0.2)
-        model, notes["friction curves"] = _with_curves(model, training, friction_curves)
+    choices = choose_smoothing, choose_rotors, friction_curves
+    model = _chosen(model, training, every_row, choices, notes, say)
     for name in missing:
         options[name] = _from_period(estimator, name, training, raw, period)
     options = with_chosen_prior(estimator, model, training, options, period, notes, doubts, say)
@@ -151,6 +138,40 @@ def _moving(raw: Dataset) -> Dataset:
     if not np.ptp(raw.q, axis=0).any():
         raise ExcitationError(f"{raw.label}: q: no joint moves: every row has the same positions")
     return raw
+
+
+def _without_delay(filtering: Filtering, model: RegressorModel, parts: list[Dataset]) -> list[Dataset]:
+    """The parts of a log with torques taken back by the delay that is given, or that the first part shows."""
+    if not filtering.delay:
+        return parts
+    seconds = estimated_delay(filtering, model, parts[0]) if filtering.delay == AUTO else float(filtering.delay)
+    return [part.without_delay(seconds) for part in parts]
+
+
+def _chosen(
+    model: RegressorModel,
+    training: Dataset,
+    every_row: Dataset,
+    choices: tuple[bool, bool, str | None],
+    notes: dict[str, Any],
+    say: Progress,
+) -> RegressorModel:
+    """The model with what cross-validation chooses of (friction's smoothing, rotors, friction curves); why is noted."""
+    own, (smoothing, rotors, curves) = model.smoothing, choices
+    if smoothing:
+        say("friction near standstill", 0.15)
+        model = _smoothed(model, training, every_row, notes)
+    if rotors and not len(model.indices("rotor")):
+        say("rotor inertias", 0.18)
+        model, notes["rotor inertias"] = with_best_rotors(model, training, every_row)
+    if curves is None:
+        return model
+    say("friction curves", 0.2)
+    if curves == AUTO:
+        model, notes["friction curves"] = with_best_curves(model, own, training, every_row)
+    else:
+        model, notes["friction curves"] = _with_curves(model, training, curves)
+    return model
 
 
 def _smoothed(model: RegressorModel, training: Dataset, every_row: Dataset, notes: dict[str, Any]) -> RegressorModel:

@@ -94,6 +94,15 @@ def test_friction_that_falls_is_a_drift():
     assert not {"sign", "swap", "scale", "coupling"} & {d.kind for d in verdict.doubts}
 
 
+def test_residuals_that_are_no_noise_are_noted_since_intervals_do_not_count_them(right):
+    def noted(log, model):
+        return [note for note in reported(log, model).verdict.notes if "are no noise" in note]
+
+    assert noted(*right) == []
+    (note,) = noted(*simulated("panda", seed=3, rate=200.0, stribeck=1.0, friction=0.2))
+    assert "'panda_joint2'" in note
+
+
 # --- other views of the log --------------------------------------------------------------------------------------
 
 

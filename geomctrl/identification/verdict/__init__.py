@@ -24,7 +24,7 @@ from .couplings import couplings
 from .driving import driving
 from .evidence import Evidence
 from .excited import excited, vague
-from .fit import converged, explained, prior, unseen
+from .fit import converged, explained, lacking, prior, unseen
 from .kinds import KINDS, ignorable
 from .recorded import recorded
 from .result import Verdict
@@ -63,4 +63,4 @@ def judged(evidence: Evidence, doubts: Sequence[Doubt] = (), ignore: Sequence[st
     found += doubts
     if any(doubt.kind == "excitation" for doubt in found):  # that says why unseen motion is predicted badly
         found = [replace(doubt, fatal=False) if doubt.kind == "unseen" else doubt for doubt in found]
-    return Verdict.of(found, ignore, [*seen.notes, *vague(evidence, found)])
+    return Verdict.of(found, ignore, [*seen.notes, *vague(evidence, found), *lacking(evidence)])

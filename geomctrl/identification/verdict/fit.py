@@ -12,6 +12,7 @@ LOST, POORLY = 0.3, 0.15  # relative error over all joints
 LOST_JOINT = 0.6  # relative error of a joint
 WORSE, FAR_WORSE = 2.0, 4.0  # unseen error in terms of the training error
 UNSEEN, UNSEEN_LOST = 0.03, 0.2  # unseen errors below are no matter, above are a failure
+HANG_TOGETHER = 4.0  # rows over which low-passed noise does not
 COSTLY, COST = 3.0, 0.1  # a joint's error in terms of least squares', and the least of it that counts
 
 
@@ -91,3 +92,14 @@ def prior(evidence: Evidence) -> list[Doubt]:
         " explain look like this too"
     )
     return [Doubt("prior", seen, advice)]
+
+
+def lacking(evidence: Evidence) -> list[str]:
+    """A note on joints whose residuals are no noise: what the model lacks there, intervals do not count wholly."""
+    bad = [name for name, rows in zip(evidence.names, evidence.correlation) if rows > HANG_TOGETHER]
+    if not bad:
+        return []
+    return [
+        f"residuals of {', '.join(map(repr, bad))} are no noise, they hang together over {HANG_TOGETHER:g} rows and"
+        " more: what the model lacks (friction's shape, elasticity) may move parameters by more than their intervals"
+    ]
