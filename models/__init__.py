@@ -17,6 +17,7 @@ from geomctrl.models.cart_pole import cart_pole as cart_pole
 from geomctrl.models.dh_file import load_dh as load_dh
 from geomctrl.models.in_place import update_model_file as update_model_file
 from geomctrl.models.mjcf import load_mjcf as load_mjcf
+from geomctrl.models.mjcf_writing import save_mjcf as save_mjcf
 from geomctrl.models.panda import panda as panda
 from geomctrl.models.puma560 import puma560 as puma560
 from geomctrl.models.quadrotor import quadrotor as quadrotor
@@ -33,7 +34,7 @@ from geomctrl.robot import Robot
 
 _ALL = (two_link, puma560, panda, ur10, scara, three_spheres, quadruped, satellite, quadrotor, cart_pole)
 _BUNDLED = {f.__name__: f for f in _ALL}
-_FROM_FILES = (load_urdf, load_mjcf, load_dh, update_model_file, collision_capsules)
+_FROM_FILES = (load_urdf, load_mjcf, load_dh, save_mjcf, update_model_file, collision_capsules)
 
 
 def __dir__() -> list[str]:

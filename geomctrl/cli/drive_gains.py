@@ -51,7 +51,8 @@ def drive_gains(
 
     Prints gains with 95 % intervals and residuals; writes report.txt and report.json to --out.
 
-    **Exit status**: 0 written, no doubts; 2 bad arguments, or logs that determine no gain; 3 written, doubts, or gains
+    **Exit status**: 0 written, no doubts; 1 written, not to be trusted: all gains negative, or torques in place of
+    currents; 2 bad arguments, or logs that determine no gain; 3 written, doubts, or gains
     refused.
 
     **Examples**

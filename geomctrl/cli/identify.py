@@ -109,7 +109,8 @@ def identify(
     with 95 % intervals where the method has them)
 
     - robot.json: the identified robot, bit for bit (`geomctrl.identification.load_model`; friction, rotor inertias,
-      springs: `load_extra`); robot.urdf: the same to rounding, without rotors and springs
+      springs: `load_extra`); robot.urdf: the same to rounding, without springs and gravity;
+      robot.xml: MJCF, with both
 
     - torques.png, residuals.png, parameters.png
 
@@ -146,7 +147,7 @@ def identify(
         console.print(line, markup=False, soft_wrap=True)
     report = _run(console, nominal, log, model, {
         "method": estimator.method, "options": options, "friction_curves": modelling.friction_curves,
-        "choose_smoothing": modelling.smoothing is None,
+        "choose_smoothing": modelling.smoothing is None, "choose_rotors": modelling.rotor == "auto",
         "reading": read, "filtering": filters.filtering(), "validation": parts.validation(read),
         "ignore": ignore, "boxes": _boxes(console, robot, nominal) or None,
     })  # fmt: skip

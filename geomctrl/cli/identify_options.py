@@ -11,9 +11,10 @@ from typing import Annotated, Any, ClassVar
 
 import typer
 
+from geomctrl.arguments import choice
 from geomctrl.errors import ArgumentError
 
-from .option_texts import matrix, names, numbers, pairs
+from .option_texts import matrix, names, number_or_auto, numbers, pairs
 
 LINEAR, CURVES = ("viscous", "coulomb", "offset"), ("sigmoid", "stribeck", "auto")
 
@@ -29,8 +30,8 @@ class LogOptions:
             "--column",
             metavar="FIELD=NAME",
             help="Which array or columns are t, q, v, a, tau, or currents i: q=angle (an array, or columns angle1,"
-            " angle2, ...), q=axis*_deg (* for the joint's number or name), q=base,elbow [default: the usual names,"
-            " with numbers or the joints' names]. Repeat.",
+            " angle2, ...), q=axis*_deg (* for the joint's number or name), q=base,elbow, q=2-8 (columns without a"
+            " header) [default: the usual names, with numbers or the joints' names]. Repeat.",
         ),
     ] = None
     units: Annotated[
@@ -60,7 +61,10 @@ class LogOptions:
         bool, typer.Option("--drop-bad-rows", help="Leave out rows with empty cells or repeated time stamps.")
     ] = False
     resample: Annotated[
-        float | None, typer.Option(help="Interpolate time stamps that are not even to this rate [Hz].")
+        float | None,
+        typer.Option(
+            help="Interpolate to this rate [Hz] [default: where time stamps are not even, to their median one]."
+        ),
     ] = None
     gears: Annotated[
         str | None,
@@ -131,7 +135,13 @@ class ModelOptions:
         float | None,
         typer.Option(help="Speed [rad/s] over which Coulomb friction changes its sign [default: by cross-validation]."),
     ] = None
-    rotor: Annotated[bool, typer.Option("--rotor", help="Motor (rotor) inertias, too.")] = False
+    rotor: Annotated[
+        str,
+        typer.Option(
+            metavar="yes|no|auto",
+            help="Motor (rotor) inertias, too; auto: where `identify` predicts better with them, by cross-validation.",
+        ),
+    ] = "auto"
     springs: Annotated[str | None, typer.Option(metavar="JOINTS", help="Joints with a spring: joint2,joint3.")] = None
     transmission: Annotated[
         str | None,
@@ -155,12 +165,13 @@ class ModelOptions:
         from geomctrl.identification import RegressorModel, load_columns
 
         kinds = self._friction()[0]
+        choice("--rotor", self.rotor, ("yes", "no", "auto"))
         return RegressorModel(
             robot,
             viscous="viscous" in kinds,
             coulomb="coulomb" in kinds,
             offset="offset" in kinds,
-            rotor=self.rotor,
+            rotor=self.rotor == "yes",
             smoothing=0.01 if self.smoothing is None else self.smoothing,
             springs=() if self.springs is None else names(self.springs),
             columns=() if self.own_columns is None else load_columns(self.own_columns, robot),
@@ -214,13 +225,21 @@ class FilterOptions:
         typer.Option(help="Do not train on a joint slower than this [rad/s], 0: on all rows [default: not at rest]."),
     ] = None
 
+    delay: Annotated[
+        str,
+        typer.Option(
+            metavar="SECONDS|auto", help="By how much torques lag positions, taken back; auto: as the log shows."
+        ),
+    ] = "0"
+
     def filtering(self) -> Any:
         """`identification.Filtering`."""
         from geomctrl.identification import Filtering
 
         return Filtering(
-            self.cutoff, self.torque_cutoff, self.alike, self.decimate, self.saturation, self.outliers, self.standstill
-        )
+            self.cutoff, self.torque_cutoff, self.alike, self.decimate, self.saturation, self.outliers, self.standstill,
+            number_or_auto("--delay", self.delay),
+        )  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -299,7 +318,7 @@ class EstimatorOptions:
         estimator = named(self.method)
         masses = None if self.mass_max is None else numbers("--mass-max", self.mass_max)
         given: dict[str, Any] = {
-            "entropic": _weight("--entropic", self.entropic),
+            "entropic": number_or_auto("--entropic", self.entropic),
             "total_mass": self.total_mass,
             "mass_max": masses[0] if masses is not None and len(masses) == 1 else masses,
             "fixed": None if self.fixed is None else names(self.fixed),
@@ -308,19 +327,9 @@ class EstimatorOptions:
         if self.prior_weight is not None:
             if estimator.prior_weight is None:
                 raise ArgumentError(f"--prior-weight: for {with_prior()}, not for {self.method}")
-            given[estimator.prior_weight] = _weight("--prior-weight", self.prior_weight)
+            given[estimator.prior_weight] = number_or_auto("--prior-weight", self.prior_weight)
         chosen = {name: value for name, value in given.items() if value is not None}
         return chosen | ({"weights": None} if self.noise_weights is False else {})
-
-
-def _weight(option: str, text: str | None) -> float | str | None:
-    """A number, or "auto"."""
-    if text is None or text == "auto":
-        return text
-    values = numbers(option, text)
-    if len(values) != 1:
-        raise ArgumentError(f"{option}: expected a number or auto, got {text!r}")
-    return float(values[0])
 
 
 @dataclass(frozen=True)

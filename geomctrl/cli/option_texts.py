@@ -49,3 +49,13 @@ def matrix(option: str, text: str) -> Any:
         raise ArgumentError(
             f"{where}: expected rows of numbers, or the name of a file of them, got {text!r:.60}: {error}"
         ) from None
+
+
+def number_or_auto(option: str, text: str | None) -> float | str | None:
+    """A number, or "auto"."""
+    if text is None or text == "auto":
+        return text
+    values = numbers(option, text)
+    if len(values) != 1:
+        raise ArgumentError(f"{option}: expected a number or auto, got {text!r}")
+    return float(values[0])

@@ -5,7 +5,7 @@
     columns = {q = "A_q", tau = "A_tau"}
     gears = [[100, 0], [20, 80]]
     [model]
-    rotor = true
+    rotor = "yes"
     [[column]]                    # torques of one's own, see `geomctrl.identification.load_columns`
 
 Files are looked for beside the TOML file, then where the command runs.

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
@@ -25,6 +25,7 @@ from geomctrl.mechanism.mechanism import WORLD, Frame
 from geomctrl.robot import Robot
 
 FORMAT, VERSION = "geomctrl robot", 1
+USUAL_GRAVITY = (0.0, 0.0, -9.81)  # m/s^2: what readers of URDF files take
 LIMITS = ("lower", "upper", "velocity", "effort", "damping", "friction")
 LATER = {"stiffness": 0.0, "rest": 0.0, "armature": 0.0, "gear_ratio": 1.0}  # which files had not at first
 
@@ -122,6 +123,8 @@ def save_urdf(robot: Robot, path: str | Path) -> Path:
     instance("robot", robot, Robot, "a geomctrl.Robot")
     path = path_of("path", path)
     root = ElementTree.Element("robot", name=robot.name)
+    if (words := gravity_elsewhere(robot)) is not None:
+        root.append(ElementTree.Comment(f" {words} "))
     base = _unique("base_link", {*robot.body_names, *(f.name for f in robot.frames)})
     ElementTree.SubElement(root, "link", name=base)
     shifts = [_on_axis(j) for j in robot.joints]  # T_body_link
@@ -166,14 +169,25 @@ def save_urdf(robot: Robot, path: str | Path) -> Path:
     return path
 
 
-def save_urdf_or_why(robot: Robot, folder: Path) -> Path:
-    """Write robot.urdf to the folder, or robot.urdf.txt, which says why URDF can not hold the robot; the other one, of
-    a robot that was there before, is removed. The path of what was written."""
-    urdf, why = folder / "robot.urdf", folder / "robot.urdf.txt"
+def gravity_elsewhere(robot: Robot) -> str | None:
+    """What a user of the robot's URDF file has to know where gravity is not what its readers take, or None."""
+    if np.allclose(robot.gravity, USUAL_GRAVITY, rtol=0.0, atol=0.02):
+        return None
+    g = ", ".join(f"{x:.6g}" for x in robot.gravity)
+    return (
+        f"gravity is ({g}) m/s^2 in the base's frame, and URDF can not say so: readers take (0, 0, -9.81). Set it where"
+        " the file is read, or torques are wrong"
+    )
+
+
+def save_or_why(save: Callable[[Robot, Path], Path], robot: Robot, target: Path) -> Path:
+    """Write the robot, or beside the target a text file that says why its format can not hold it; the other one, of a
+    robot that was there before, is removed. The path of what was written."""
+    why = target.with_name(f"{target.name}.txt")
     try:
-        written, old = save_urdf(robot, urdf), why
+        written, old = save(robot, target), why
     except ModelError as error:
-        written, old = write_text(why, f"no URDF: {error}\n"), urdf
+        written, old = write_text(why, f"not written: {error}\n"), target
     old.unlink(missing_ok=True)
     return written
 

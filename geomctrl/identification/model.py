@@ -175,6 +175,10 @@ class RegressorModel:
             Y[:, k, at[len(at) - len(rows) :]] = rows.T
         return Y
 
+    def own_columns(self, q: np.ndarray, v: np.ndarray, a: np.ndarray) -> list[np.ndarray]:
+        """For each joint torque its columns after the inertial ones as rows (., N), the last of `active`."""
+        return self._own_rows(*self._states(q, v, a))
+
     def blocks(self, q: np.ndarray, v: np.ndarray, a: np.ndarray) -> list[np.ndarray]:
         """The same without its zeros: for each joint torque its inertial, then its own columns, (N, .) each, of the
         parameters `active`."""

@@ -29,8 +29,8 @@ from .provenance import with_provenance
 from .report import IdentificationReport
 from .settings import Filtering, LogFilter, Reading, Validation
 from .similarity import compare
-from .smoothing import with_best_curves, with_smoothing
-from .verdict import checked_boxes, ignorable
+from .smoothing import with_best_curves, with_best_rotors, with_smoothing
+from .verdict import checked_boxes, estimated_delay, ignorable
 
 AUTO = "auto"  # friction curves by cross-validation
 Progress = Callable[[str, float], None]
@@ -47,6 +47,7 @@ def identify(
     model: RegressorModel | None = None,
     friction_curves: str | None = None,
     choose_smoothing: bool | None = None,
+    choose_rotors: bool | None = None,
     reading: Reading | None = None,
     filtering: Filtering | None = None,
     validation: Validation | None = None,
@@ -65,7 +66,8 @@ def identify(
     where one weight of the prior is given, the other is its default, or "auto". model: default inertia, viscous and
     Coulomb friction, offsets. friction_curves: "sigmoid" or "stribeck" adds such a curve to every joint, "auto" the one
     that predicts blocks left out better, if one does. choose_smoothing: whether the speed over which Coulomb friction
-    changes its sign is chosen by cross-validation, see `smoothing`; default where no model is given.
+    changes its sign is chosen by cross-validation, see `smoothing`; choose_rotors: whether rotor inertias join a model
+    without them; default where no model is given.
     filtering, validation: what is low-passed and left out, what is set aside to test on.
     ignore: kinds of doubts, or "all", that do not count in `IdentificationReport.verdict`. boxes: (2, 3) corners [m] of
     bodies in their frames by name, where their mass can be (`models.link_boxes` of a URDF); else boxes about joints.
@@ -81,6 +83,7 @@ def identify(
     say("reading", 0.0)
     raw = _moving(reading.read(log, robot))
     choose_smoothing = model is None if choose_smoothing is None else flag("choose_smoothing", choose_smoothing)
+    choose_rotors = model is None if choose_rotors is None else flag("choose_rotors", choose_rotors)
     model = model or RegressorModel(robot)
     if model.robot is not robot:
         raise ArgumentError("model: was made for another robot")
@@ -90,25 +93,19 @@ def identify(
     notes: dict[str, Any] = {}
     parts = _parts(raw, robot, reading, validation, period, notes)
     say("choosing cut-offs", 0.02)
-    filter_ = _filter(filtering or Filtering(), model, parts[0], notes, doubts)
+    filtering = filtering or Filtering()
+    parts = _without_delay(filtering, model, parts)
+    filter_ = _filter(filtering, model, parts[0], notes, doubts)
     parts = [filter_.without_outliers(filter_.without_saturation(part, robot)) for part in parts]
     say("filtering", 0.1)
     every_row, *test = (filter_.filtered(part) for part in parts)
     training = filter_.without_standstill(every_row)
-    own = model.smoothing
-    if choose_smoothing:
-        say("friction near standstill", 0.15)
-        model = _smoothed(model, training, every_row, notes)
     if test:
         likeness = compare(training, test[0])
         notes["unseen"] = str(likeness)
         doubts += likeness.doubts()
-    if friction_curves == AUTO:
-        say("friction curves", 0.2)
-        model, notes["friction curves"] = with_best_curves(model, own, training, every_row)
-    elif friction_curves is not None:
-        say("friction curves", 0.2)
-        model, notes["friction curves"] = _with_curves(model, training, friction_curves)
+    choices = choose_smoothing, choose_rotors, friction_curves
+    model = _chosen(model, training, every_row, choices, notes, say)
     for name in missing:
         options[name] = _from_period(estimator, name, training, raw, period)
     options = with_chosen_prior(estimator, model, training, options, period, notes, doubts, say)
@@ -141,6 +138,40 @@ def _moving(raw: Dataset) -> Dataset:
     if not np.ptp(raw.q, axis=0).any():
         raise ExcitationError(f"{raw.label}: q: no joint moves: every row has the same positions")
     return raw
+
+
+def _without_delay(filtering: Filtering, model: RegressorModel, parts: list[Dataset]) -> list[Dataset]:
+    """The parts of a log with torques taken back by the delay that is given, or that the first part shows."""
+    if not filtering.delay:
+        return parts
+    seconds = estimated_delay(filtering, model, parts[0]) if filtering.delay == AUTO else float(filtering.delay)
+    return [part.without_delay(seconds) for part in parts]
+
+
+def _chosen(
+    model: RegressorModel,
+    training: Dataset,
+    every_row: Dataset,
+    choices: tuple[bool, bool, str | None],
+    notes: dict[str, Any],
+    say: Progress,
+) -> RegressorModel:
+    """The model with what cross-validation chooses of (friction's smoothing, rotors, friction curves); why is noted."""
+    own, (smoothing, rotors, curves) = model.smoothing, choices
+    if smoothing:
+        say("friction near standstill", 0.15)
+        model = _smoothed(model, training, every_row, notes)
+    if rotors and not len(model.indices("rotor")):
+        say("rotor inertias", 0.18)
+        model, notes["rotor inertias"] = with_best_rotors(model, training, every_row)
+    if curves is None:
+        return model
+    say("friction curves", 0.2)
+    if curves == AUTO:
+        model, notes["friction curves"] = with_best_curves(model, own, training, every_row)
+    else:
+        model, notes["friction curves"] = _with_curves(model, training, curves)
+    return model
 
 
 def _smoothed(model: RegressorModel, training: Dataset, every_row: Dataset, notes: dict[str, Any]) -> RegressorModel:

@@ -15,6 +15,7 @@ import numpy as np
 
 from geomctrl.arguments import flag, path_of
 from geomctrl.files import write_text
+from geomctrl.models.mjcf_writing import save_mjcf
 from geomctrl.robot import Robot
 
 from . import findings, page, pictures
@@ -23,7 +24,7 @@ from .data import Dataset, filters
 from .doubts import Doubt
 from .estimators import Estimate
 from .estimators.residuals import autocorrelation, correlation_factor
-from .export import save_model, save_urdf_or_why
+from .export import gravity_elsewhere, save_model, save_or_why, save_urdf
 from .findings import Beside
 from .provenance import Provenance
 from .report_lines import beside_lines, error_table, in_words, open_lines, parameter_lines, physical_lines
@@ -102,8 +103,8 @@ class IdentificationReport:
         """Whether to trust it: the doubts that came up on the way, and those of all checks in `verdict`."""
         correlation = np.array([white["correlation"] for white in self.whiteness])
         seen = Evidence(
-            self.estimate, self.training, self.fitted, self.errors, correlation, self.reference,
-            {**self.notes, **self.estimate.notes}, self.boxes,
+            self.estimate, self.training, self.errors, correlation, self.reference,
+            {**self.notes, **self.estimate.notes}, self.boxes, self.raw,
         )  # fmt: skip
         return judged(seen, self.doubts, self.ignore)
 
@@ -224,6 +225,8 @@ class IdentificationReport:
             f"  {model.size} parameters, {model.base.size} base parameters; condition number {e.condition:.4g}"
         )
         lines += [f"  {LABELS.get(key, key)}: {in_words(value)}" for key, value in {**self.notes, **e.notes}.items()]
+        gravity = gravity_elsewhere(model.robot)
+        lines += [] if gravity is None else [f"  robot.urdf: {gravity}; robot.json and robot.xml have it"]
         lines += ["", *error_table(self), "", *physical_lines(self), *beside_lines(self), *open_lines(self)]
         if self.unconstrained is not None:
             u = self.unconstrained
@@ -281,8 +284,8 @@ class IdentificationReport:
         }
 
     def save(self, folder: str | Path, plots: bool = True) -> list[Path]:
-        """Write report.txt, report.html, report.json, parameters.csv, robot.json (exact), robot.urdf (robot.urdf.txt,
-        which says why, where URDF can not hold the robot), and the plots; returns the paths."""
+        """Write report.txt, report.html, report.json, parameters.csv, robot.json (exact), robot.urdf, robot.xml (MJCF),
+        and the plots; where a format can not hold the robot a .txt that says why. Returns the paths."""
         folder, plots = path_of("folder", folder), flag("plots", plots)
         written = [
             write_text(folder / "report.txt", self.text()),
@@ -291,7 +294,8 @@ class IdentificationReport:
             write_text(folder / "parameters.csv", _comma_separated(self.parameter_table())),
         ]
         written.append(save_model(self.robot, folder / "robot.json", self.extra()))
-        written.append(save_urdf_or_why(self.robot, folder))
+        written.append(save_or_why(save_urdf, self.robot, folder / "robot.urdf"))
+        written.append(save_or_why(save_mjcf, self.robot, folder / "robot.xml"))
         return written + (self.save_plots(folder) if plots else [])
 
     def save_plots(self, folder: Path) -> list[Path]:

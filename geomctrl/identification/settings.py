@@ -22,8 +22,6 @@ from .errors import DataError
 from .model import RegressorModel
 
 SHORTEST = 32  # samples: less is no log
-ABOVE = 12.0  # times the noise: one frequency in a hundred thousand of noise alone
-POSITIONS = 1e-4  # of the positions' power: a 12-bit encoder's noise is a hundredth of that beside a radian
 MOVED = 0.01  # rad, m: more than noise of encoders
 SETTLING = 1.5  # periods of a low-pass: its response is down to 3 %, and what it makes of an end to below noise
 
@@ -36,7 +34,8 @@ class Reading(reading.Options):
     joints, the sampling rate [Hz] where there are no time stamps, what the log calls the robot's joints (default: as
     the robot does), which of several topics, torques per current; see `Dataset.read`.
     drop_bad_rows: leave out rows with missing numbers and repeated time stamps.
-    resample [Hz]: put time stamps that are not even on a grid of this rate.
+    resample [Hz]: put the log on a grid of this rate; default only where its time stamps are not even, at their median
+    rate.
     check_units: stop where numbers look like degrees, milliseconds, currents.
     """
 
@@ -67,6 +66,11 @@ class Reading(reading.Options):
         if len(data) < SHORTEST:
             raise DataError(f"{data.label}: {len(data)} samples are no log: expected at least {SHORTEST}")
         data = _without_empty_velocities(data).with_bridges().cut_at_holes()
+        if self.resample is None and not data.is_even and data.q.shape[1] == data.nv:
+            steps = np.diff(data.t)
+            note = f"time stamps were not even, {steps.min():.3g} to {steps.max():.3g} s apart"
+            noted = derive(data, history=(*data.history, note))
+            return noted.resampled(float(f"{data.rate:.6g}"))
         return data if self.resample is None else data.resampled(self.resample)
 
     def require_units_of(self, robot: Robot) -> None:
@@ -96,7 +100,8 @@ class Filtering:
     Rows within SETTLING periods of the lower cut-off from an end, a hole or a split are left out.
     saturation: leave out torques at the robot's effort limits. outliers: leave out torques this many robust standard
     deviations off their running median. standstill: speed [rad/s] below which training samples of a joint are left out,
-    0 for none; default samples at rest, see `Dataset.at_rest`.
+    0 for none; default samples at rest, see `Dataset.at_rest`. delay: seconds by which torques lag positions, taken
+    back before all else; "auto": as the log that trains shows.
     """
 
     cutoff: float | None = None
@@ -106,8 +111,12 @@ class Filtering:
     saturation: bool = True
     outliers: float | None = None
     standstill: float | None = None
+    delay: float | str = 0.0
 
     def __post_init__(self):
+        if self.delay != "auto":
+            seconds = number("delay", self.delay, "seconds between -1 and 1, or 'auto'", lambda x: abs(x) < 1.0)
+            object.__setattr__(self, "delay", seconds)
         for name, unit in (("cutoff", "hertz"), ("torque_cutoff", "hertz"), ("outliers", "a number")):
             if (given := getattr(self, name)) is not None:
                 object.__setattr__(self, name, number(name, given, f"{unit} > 0", lambda x: x > 0.0))
@@ -125,7 +134,7 @@ class Filtering:
         instance("data", data, Dataset, "a Dataset")
         instance("chosen", chosen, (Cutoffs, NoneType), "Cutoffs or None")
         if self.cutoff is not None or chosen is None:
-            cutoff = torque_cutoff = self.cutoff if self.cutoff is not None else motion_bandwidth(data)
+            cutoff = torque_cutoff = self.cutoff if self.cutoff is not None else signals.motion_bandwidth(data)
             velocities = True
         else:
             cutoff, torque_cutoff, velocities = chosen.cutoff, chosen.torque_cutoff, chosen.measured_velocities
@@ -259,34 +268,3 @@ def _without_empty_velocities(data: Dataset) -> Dataset:
     which = ", ".join(repr(name) for name, x in zip(data.names, empty) if x)
     note = f"measured velocities left out: those of {which} are 0 in every row, although it moves"
     return derive(data, v=None, history=(*data.history, note))
-
-
-def motion_bandwidth(data: Dataset) -> float:
-    """Five times the frequency [Hz] below which 99 % of the joint velocities' power lies, at most a fifth of the rate:
-    of measured ones, else of positions times frequency, which makes their noise larger by f^2.
-
-    White noise is at the level of the upper half of the band: only what is ABOVE times that counts. Steps of coarse
-    encoders are not white in slow motion, but small beside it: frequencies above ten times that of all positions but
-    POSITIONS do not count.
-    """
-    s = data.longest_stretch()
-    differs = data.v is None
-    x = data.q[s] if differs else np.asarray(data.v)[s]
-    f = np.fft.rfftfreq(len(x), 1.0 / data.rate)
-    ramp = np.linspace(x[0], x[-1], len(x))  # what does not end where it began has power everywhere
-    power = np.abs(np.fft.rfft((x - ramp) * np.hanning(len(x))[:, None], axis=0)) ** 2
-    inside = (f > 0.0) & (f <= 0.2 * data.rate)
-    f, power = f[inside], power[inside]
-    if not power.any():
-        return min(5.0, 0.2 * data.rate)
-    slowly = 10.0 * _edge(f, power.sum(axis=1), 1.0 - POSITIONS) if differs else np.inf
-    noise = np.median(power[len(f) // 2 :], axis=0) / np.log(2.0)  # the median of an exponential distribution
-    clear = np.where(power > ABOVE * noise, power, 0.0).sum(axis=1) * (f**2 if differs else 1.0)
-    edge = min(_edge(f, clear, 0.99), slowly)
-    return min(max(5.0 * edge, 1.0), 0.2 * data.rate)
-
-
-def _edge(f: np.ndarray, power: np.ndarray, share: float) -> float:
-    """The frequency below which so much of the power lies."""
-    total = np.cumsum(power)
-    return float(f[min(np.searchsorted(total, share * total[-1]), len(f) - 1)])

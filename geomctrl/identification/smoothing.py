@@ -9,7 +9,8 @@ Torques and regressor are not low-passed for that. The width shows while a joint
 second; below a cut-off of some hertz hardly anything is left of it, and a width that makes up for friction that the
 model lacks (Stribeck's) would win.
 
-Friction curves are added where they predict better by more than BETTER, torques low-passed.
+Rotor inertias are added where blocks are predicted clearly better with them, torques low-passed. Friction curves are
+added where they predict better by more than BETTER, torques low-passed.
 """
 
 from __future__ import annotations
@@ -64,6 +65,24 @@ def with_smoothing(model: RegressorModel, training: Dataset, every_row: Dataset)
     words = f"{best:g} rad/s, which predicts blocks left out to {100.0 * tried[best].error:.2f} % (mean of joints; "
     words += ", ".join(f"{w:g}: {100.0 * t.error:.2f} %" for w, t in tried.items() if w != best) + ")"
     return model.with_options(smoothing=best), words
+
+
+def with_best_rotors(model: RegressorModel, training: Dataset, every_row: Dataset) -> Chosen:
+    """(the model with rotor inertias, where blocks are predicted clearly worse without them, else as it is; in words).
+
+    A rotor's kinetic energy does not depend on the robot's posture; without its column links are made heavier for it.
+    """
+    blocks = _compressed(model, training, every_row)
+    if not _enough(blocks[0]):
+        return model, f"none, {FEW}"
+    turning = model.with_options(rotor=True)
+    without = predicted(model, *blocks)
+    having = predicted(turning, *_compressed(turning, training, every_row))
+    wanted = without.clearly_worse_than(having) and bool((having.x[turning.indices("rotor")] > 0.0).any())
+    words = (
+        f"{'of all motors' if wanted else 'none'}: blocks left out are predicted to {100.0 * having.error:.2f} % with"
+    )
+    return (turning if wanted else model), f"{words} and {100.0 * without.error:.2f} % without (mean of joints)"
 
 
 def with_best_curves(model: RegressorModel, own: float, training: Dataset, every_row: Dataset) -> Chosen:

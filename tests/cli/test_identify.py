@@ -27,14 +27,14 @@ def test_a_motor_side_log_in_degrees_becomes_the_robot_it_came_from(tmp_path):
     out = tmp_path / "deep" / "out"
     said = run(
         log, "--robot", "two_link", "--column", "t=clock", "--unit", "t=ms", "--column", "q=angle", "--unit", "q=deg",
-        "--column", "tau=left,right", "--gears", "50,-80", "--zero", "0.1,-0.2", "--rotor", "--smoothing", 0.02,
+        "--column", "tau=left,right", "--gears", "50,-80", "--zero", "0.1,-0.2", "--rotor", "yes", "--smoothing", 0.02,
         "--friction", "viscous,coulomb", "--cutoff", 15, "--torque-cutoff", 12, "--decimate", 4, "--test", 0.25,
         "--mass-max", 5, "--out", out,
     )  # fmt: skip
     tables = json.loads((out / "report.json").read_text())
     names = {p.name for p in out.iterdir()}
     assert names == {"report.txt", "report.html", "report.json", "parameters.csv", "robot.json", "robot.urdf",
-                     "torques.png", "residuals.png", "parameters.png"}  # fmt: skip
+                     "robot.xml", "torques.png", "residuals.png", "parameters.png"}  # fmt: skip
     for words in ("method 'consistent'", "amplitude 1/2 at 15 Hz", "amplitude 1/2 at 12 Hz", "one row kept every 20 ms",
                   "the first 75 % of the samples train", "relative error  |tau - tau_hat| / |tau|", "95 % low",
                   "viscous friction of joint1", "yes, as damping", "rotor inertia of joint2",
@@ -69,7 +69,9 @@ def test_a_motor_side_log_in_degrees_becomes_the_robot_it_came_from(tmp_path):
 def test_every_method_on_a_trajectory_that_repeats(method, tmp_path):
     _, q, tau, _, _ = simulated(periodic=True)
     np.savez(tmp_path / "log.npz", q=q, tau=tau)
-    arguments = ("--robot", "two_link", "--rate", RATE, "--rotor", "--cutoff", 15, "--no-plots", "--out", tmp_path)
+    arguments = (
+        "--robot", "two_link", "--rate", RATE, "--rotor", "yes", "--cutoff", 15, "--no-plots", "--out", tmp_path
+    )  # fmt: skip
     said = run(tmp_path / "log.npz", *arguments, "--method", method)
     assert "split: by phase of a period of 5 s: from 0.70 on unseen in every period" in said
     tables = json.loads((tmp_path / "report.json").read_text())
@@ -83,8 +85,8 @@ def test_every_method_on_a_trajectory_that_repeats(method, tmp_path):
 def test_friction_curves_are_found_and_exported(shape, speed, tmp_path):
     t, q, tau, _, _ = simulated(curves=[Curve(k, shape, speed) for k in (0, 1)])
     friction = f"viscous,coulomb,offset,{shape}"
-    run(write(tmp_path / "log.csv", t, q, tau), "--robot", "two_link", "--friction", friction, "--rotor", "--smoothing",
-        0.02, "--cutoff", 20, "--no-plots", "--method", "ols", "--out", tmp_path)  # fmt: skip
+    run(write(tmp_path / "log.csv", t, q, tau), "--robot", "two_link", "--friction", friction, "--rotor", "yes",
+        "--smoothing", 0.02, "--cutoff", 20, "--no-plots", "--method", "ols", "--out", tmp_path)  # fmt: skip
     extra = load_extra(tmp_path / "robot.json")
     assert [(c["actuator"], c["shape"]) for c in extra["curves"]] == [(0, shape), (1, shape)]
     np.testing.assert_allclose([c["speed"] for c in extra["curves"]], speed, rtol=0.1)
@@ -115,15 +117,14 @@ def test_a_urdf_without_inertias_gives_the_geometry(tmp_path):
     np.testing.assert_allclose(found.inverse_dynamics(*state), tau, atol=0.01 * np.abs(tau).max())
 
 
-def test_uneven_time_stamps_are_refused_unless_resampled(tmp_path):
+def test_uneven_time_stamps_are_resampled_with_a_note(tmp_path):
     t, q, tau, _, _ = simulated(noise=0.0)
     keep = np.random.default_rng(0).uniform(size=len(t)) > 0.2  # one sample in five is lost
-    arguments = ("--robot", "two_link", "--rotor", "--cutoff", 15, "--no-plots", "--out", tmp_path)
+    arguments = ("--robot", "two_link", "--rotor", "yes", "--cutoff", 15, "--no-plots", "--out", tmp_path)
     log = write(tmp_path / "log.csv", t[keep], q[keep], tau[keep])
-    assert "not even; use resampled(200) (identify: --resample 200)" in run(log, *arguments, status=2).replace(
-        "\n", " "
-    )
-    assert "resampled at 200 Hz by cubic interpolation" in run(log, *arguments, "--resample", 200)
+    said = run(log, *arguments)
+    assert "resampled at 200 Hz by cubic interpolation" in said
+    assert "time stamps were not even, 0.005 to 0.0" in said
     assert json.loads((tmp_path / "report.json").read_text())["errors"]["test"]["relative_error"] < 0.005
 
 
@@ -131,7 +132,18 @@ def test_another_log_is_tested_on(log, tmp_path):
     t, q, tau, _, _ = simulated(periodic=True)
     other = write(tmp_path / "other.csv", t, q, tau)
     said = run(
-        log, "--robot", "two_link", "--rotor", "--cutoff", 15, "--test-log", other, "--no-plots", "--out", tmp_path
+        log,
+        "--robot",
+        "two_link",
+        "--rotor",
+        "yes",
+        "--cutoff",
+        15,
+        "--test-log",
+        other,
+        "--no-plots",
+        "--out",
+        tmp_path,
     )
     assert "split: tested on 'other'" in said
     assert json.loads((tmp_path / "report.json").read_text())["errors"]["test"]["relative_error"] < 0.02

@@ -135,7 +135,7 @@ def test_the_robot_with_its_load_is_a_robot_to_other_commands(folder, tmp_path, 
     mass = json.loads((out / "report.json").read_text())["mass"]
     total = ARM.parameters[:, 0].sum() + mass
     assert f"{total:.6g} kg" in run("info", out / "robot.json").output
-    other = "identify-load", "gripper.csv", "--robot", Path("out/identify/robot.json"), "--rotor"
+    other = "identify-load", "gripper.csv", "--robot", Path("out/identify/robot.json"), "--rotor", "yes"
     assert "says what its robot's torques are made of" in run(*other, status=2).output.replace("\n", " ")
 
 

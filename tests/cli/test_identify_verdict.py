@@ -18,7 +18,7 @@ def logs(tmp_path_factory):
 
 
 def identified(log, out, *arguments, status):
-    options = ("--robot", "two_link", "--rotor", "--cutoff", 15, "--noise-weights", "--no-plots", "--out", out)
+    options = ("--robot", "two_link", "--rotor", "yes", "--cutoff", 15, "--noise-weights", "--no-plots", "--out", out)
     return run(log, *options, *arguments, status=status)
 
 
@@ -44,8 +44,8 @@ def test_torques_in_other_units_that_are_let_pass_end_with_1(logs, tmp_path):
 
 def test_doubts_alone_end_with_3(logs, tmp_path):
     """Least squares give a robot that can not exist, and say so."""
-    said = run(logs["good"], "--robot", "two_link", "--rotor", "--cutoff", 15, "--method", "ols", "--no-plots", "--out",
-               tmp_path, status=3)  # fmt: skip
+    said = run(logs["good"], "--robot", "two_link", "--rotor", "yes", "--cutoff", 15, "--method", "ols", "--no-plots",
+               "--out", tmp_path, status=3)  # fmt: skip
     assert "verdict: DOUBTS" in said
     assert "doubt, bodies: no body can have the parameters of " in said
 

@@ -12,7 +12,7 @@ from geomctrl.identification import DataError, Dataset, Filtering, RegressorMode
 from geomctrl.identification.blocked import Prediction
 from geomctrl.identification.cutoffs import TooShort, _bound, choose_cutoffs
 from geomctrl.identification.data.samples import derive
-from geomctrl.identification.settings import motion_bandwidth
+from geomctrl.identification.data.signals import motion_bandwidth
 from geomctrl.identification.smoothing import with_smoothing
 
 

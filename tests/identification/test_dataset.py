@@ -146,7 +146,7 @@ def test_csv_with_a_byte_order_mark_quotes_and_a_unit_a_joint(tmp_path):
         ("t,q1,tau1\n0,1,x\n", {}, "could not convert"),
         ("t,q1,tau1\n0,1,\n", {}, r"tau: expected finite numbers, got nan .*drop_bad_rows"),
         ("t;q1;tau1\n0;1,5;2\n", {}, r"could not convert .*decimal commas"),
-        ("0,1,2\n1,2,3\n", {}, "numbers in the first line: expected a header"),
+        ("0,1,2\n1,2,3\n", {}, r"no q: expected columns q1, q2.*there are 1, 2, 3"),
         ("t,axis1,load1\n0,1,2\n", {}, r"no q: expected columns q1, q2.*--column q=NAME.*there are t, axis1, load1"),
         ("t,q1,load1\n0,1,2\n", {}, r"no tau: expected columns tau1"),
         ("", {}, r"an empty file \(0 bytes\)"),
@@ -521,3 +521,26 @@ def test_a_log_is_frozen():
     data = log()
     with pytest.raises(ValueError, match="read-only"):
         data.q[0] = 1.0
+
+
+def test_columns_without_a_header_are_called_by_number(tmp_path):
+    path = tmp_path / "log.csv"
+    path.write_text("0,1,2,3,4\n0.1,5,6,7,8\n")
+    log = Dataset.read(path, {"t": "1", "q": "2-3", "tau": ["4", "5"]})
+    np.testing.assert_array_equal(log.q, [[1, 2], [5, 6]])
+    np.testing.assert_array_equal(log.tau, [[3, 4], [7, 8]])
+    assert "no header: columns are called by their numbers, from 1" in log.history
+
+
+@pytest.mark.parametrize(
+    "names",
+    [("Time", "Position", "Torque"), ("time", "q_", "tau_"), ("timestamp", "observation.state", "observation.effort")],
+)
+def test_names_that_other_makers_give(names):
+    t, q, tau = np.arange(3.0), np.ones((3, 2)), np.zeros((3, 2))
+    log = Dataset.from_arrays(dict(zip(names, (t, q, tau))))
+    np.testing.assert_array_equal(log.q, q)
+    np.testing.assert_array_equal(log.tau, tau)
+    t_, q_, tau_ = names
+    columns = {t_: t} | {f"{q_}{k}": q[:, k] for k in range(2)} | {f"{tau_}{k}": tau[:, k] for k in range(2)}
+    np.testing.assert_array_equal(Dataset.from_arrays(columns).q, q)

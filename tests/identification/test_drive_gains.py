@@ -33,7 +33,9 @@ def test_gains_are_found_and_intervals_cover_them(known, tmp_path):
         logs = (currents(LOAD, tmp_path, seed), empty) if "mass" in known else (empty,)
         found = drive_gains(nominal, *logs, filtering=FILTER, **known)
         assert found.refused == {}
-        assert found.doubts == ()
+        assert [d.kind for d in found.doubts] == ["sign"]  # one of GAINS is negative: it is said, and not fatal
+        assert "'panda_joint3' -9" in found.doubts[0].seen
+        assert not found.doubts[0].fatal
         np.testing.assert_allclose(found.gains, GAINS, rtol=0.15 if "known_bodies" in known else 0.02)
         z.append((found.gains - GAINS) / found.std)
     assert 0.5 < np.sqrt(np.mean(np.square(z))) < 1.4
@@ -48,6 +50,20 @@ def test_without_noise_both_methods_find_the_gains_themselves(tmp_path):
         np.testing.assert_allclose(found.gains, GAINS, rtol=3e-3)
 
 
+@pytest.mark.parametrize(
+    ("turned", "seen"), [(True, "all gains that the logs determine are negative"), (False, "are 1 N m/A")]
+)
+def test_exchanged_logs_and_torques_in_place_of_currents_are_fatal(turned, seen, tmp_path):
+    def log(load, seed):
+        made = currents(load, tmp_path, seed)
+        return Dataset(made.t, made.q, made.tau * (np.sign(GAINS) if turned else GAINS))
+
+    loaded, empty = log(LOAD, 0), log(None, 1)
+    (doubt,) = drive_gains(PANDA, *((empty, loaded) if turned else (loaded, empty)), filtering=FILTER, **KNOWN).doubts
+    assert seen in doubt.seen
+    assert doubt.fatal
+
+
 def test_an_upright_axis_that_hardly_accelerates_gets_no_gain(tmp_path):
     logs = [currents(x, tmp_path, seed, 0.05, slow=12.0, seconds=30.0) for x, seed in ((LOAD, 0), (None, 1))]
     found = drive_gains(PANDA, *logs, filtering=Filtering(cutoff=5.0), **ALL_KNOWN)
@@ -56,7 +72,7 @@ def test_an_upright_axis_that_hardly_accelerates_gets_no_gain(tmp_path):
     assert np.isnan(found.gains[0])
     np.testing.assert_allclose(found.gains[1:4], GAINS[1:4], rtol=0.02)
     assert found.known_torques[0, 1] == pytest.approx(0.0, abs=1e-9)
-    assert [d.kind for d in found.doubts] == ["gain"] * len(found.refused)
+    assert [d.kind for d in found.doubts] == ["gain"] * len(found.refused) + ["sign"]
     saved = {path.name: path for path in found.save(tmp_path / "out")}
     assert json.loads(saved["report.json"].read_text())["gains"][0] is None
     assert "REFUSED panda_joint1" in saved["report.txt"].read_text()

@@ -27,13 +27,13 @@ from geomctrl.identification import (
     identify,
     identify_load,
 )
-from geomctrl.identification.export import save_urdf_or_why
+from geomctrl.identification.data.signals import motion_bandwidth
+from geomctrl.identification.export import save_or_why, save_urdf
 from geomctrl.identification.report_lines import parameter_lines
-from geomctrl.identification.settings import motion_bandwidth
 from geomctrl.identification.trajectories import search
 from geomctrl.identification.trajectories.limits import limits_of
 from geomctrl.identification.verdict import trials
-from geomctrl.identification.verdict.evidence import Rows
+from geomctrl.identification.verdict.rows import Rows
 
 CUT = Filtering(5.0)  # Hz
 
@@ -218,10 +218,10 @@ def test_deviations_are_not_cut_off_in_the_text():
 
 
 def test_a_folder_holds_the_urdf_of_its_last_robot_only(tmp_path):
-    assert save_urdf_or_why(models.two_link(), tmp_path).name == "robot.urdf"
-    assert save_urdf_or_why(models.satellite(), tmp_path).name == "robot.urdf.txt"
+    assert save_or_why(save_urdf, models.two_link(), tmp_path / "robot.urdf").name == "robot.urdf"
+    assert save_or_why(save_urdf, models.satellite(), tmp_path / "robot.urdf").name == "robot.urdf.txt"
     assert [p.name for p in tmp_path.iterdir()] == ["robot.urdf.txt"]
-    save_urdf_or_why(models.two_link(), tmp_path)
+    save_or_why(save_urdf, models.two_link(), tmp_path / "robot.urdf")
     assert [p.name for p in tmp_path.iterdir()] == ["robot.urdf"]
 
 

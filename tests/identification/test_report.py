@@ -23,7 +23,7 @@ from geomctrl.identification import (
     save_model,
     save_urdf,
 )
-from geomctrl.identification.settings import motion_bandwidth
+from geomctrl.identification.data.signals import motion_bandwidth
 
 RATE = 200.0
 
@@ -85,6 +85,7 @@ def test_identify_from_a_file_to_a_saved_report(tmp_path, method):
         "parameters.csv",
         "robot.json",
         "robot.urdf",
+        "robot.xml",
         "torques.png",
         "residuals.png",
         "parameters.png",

@@ -15,7 +15,7 @@ from geomctrl.identification.verdict.evidence import FreeFit, Products, fit_rows
 from geomctrl.identification.verdict.excited import foretold
 from geomctrl.identification.verdict.fit import unseen
 from geomctrl.identification.verdict.scales import FAR, GRID, LIKELY, Profile, profiles
-from geomctrl.identification.verdict.trials import _apart, best_trial, tried, undecided
+from geomctrl.identification.verdict.trials import _apart, found_trials, tried, undecided
 
 ARM = RegressorModel(models.two_link(), smoothing=0.02)
 ROWS = 400
@@ -198,12 +198,12 @@ def test_a_trial_has_to_be_likelier_and_to_matter(seen):
 
     def best(evidence, share):
         after = dataclasses.replace(fitted, residuals=fitted.residuals * share)
-        return best_trial(seen, seen.rows, fitted, [first._replace(evidence=evidence, fit=after), *rest])
+        return found_trials(seen, seen.rows, fitted, [first._replace(evidence=evidence, fit=after), *rest])
 
     least = np.log((1 + len(rest)) / 0.01)
-    assert best(least + 0.1, 0.9) is not None
-    assert best(least - 0.1, 0.9) is None
-    assert best(1e3, 0.99) is None
+    assert len(best(least + 0.1, 0.9)) == 1
+    assert best(least - 0.1, 0.9) == []
+    assert best(1e3, 0.99) == []
 
 
 def test_noise_that_two_joints_share_counts_once(seen):

@@ -43,7 +43,7 @@ def evidence(data, model):
     """What checks see of the same."""
     report = IdentificationReport(fit(model, data, "ols"), data)
     correlation = np.array([white["correlation"] for white in report.whiteness])
-    return Evidence(report.estimate, data, report.fitted, report.errors, correlation, report.reference, {})
+    return Evidence(report.estimate, data, report.errors, correlation, report.reference, {})
 
 
 def judged(log, model, method="ols", filtering=None, validation=None, **options):

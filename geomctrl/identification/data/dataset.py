@@ -151,6 +151,7 @@ class Dataset(Samples):
     filtered = signals.filtered
     decimated = signals.decimated
     resampled = signals.resampled
+    without_delay = signals.without_delay
 
     # --- masks -------------------------------------------------------------------------------------------------
 

@@ -12,6 +12,7 @@ from .reading import DEGREE, RPM
 from .samples import Samples
 
 WAY = 0.1  # s: robots hardly turn around within, and move by more than an encoder's step
+ON_GRID = 0.01  # of a step: how near to its multiples torques in steps are
 
 
 def check(data: Samples, robot: Robot, units: bool = True) -> None:
@@ -107,3 +108,21 @@ def _torque_scale(data, robot):
     else:
         return []
     return [f"torques are {measured:.3g} N m rms where gravity alone takes {gravity:.3g} ({hint})"]
+
+
+def torque_steps(data: Samples) -> np.ndarray:
+    """(nv,): the step in which each joint's torques were recorded, 0 where there is none."""
+    out = np.zeros(data.nv)
+    for k, tau in enumerate(np.asarray(data.tau).T):
+        levels = np.unique(tau)
+        if 1 < len(levels) < 0.2 * len(tau):
+            between = np.diff(levels)
+            step = float(between[between > 1e-6 * np.ptp(levels)].min())
+            multiples = (levels - levels[0]) / step
+            out[k] = step if (np.abs(multiples - np.round(multiples)) < ON_GRID).mean() > 0.95 else 0.0
+    return out
+
+
+def coarseness(data: Samples) -> np.ndarray:
+    """(nv,): the root mean square error of torques in steps, relative to how much each joint's torques vary."""
+    return torque_steps(data) / np.sqrt(12.0) / np.maximum(np.asarray(data.tau).std(axis=0), 1e-300)

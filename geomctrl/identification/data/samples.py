@@ -17,7 +17,7 @@ from geomctrl.arguments import count, number
 from geomctrl.errors import ArgumentError
 from geomctrl.identification.errors import DataError
 
-from . import reading
+from . import filters, reading
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -81,6 +81,11 @@ class Samples:
     def rate(self) -> float:
         """Sampling rate [Hz]: one over the median interval."""
         return 1.0 / float(np.median(np.diff(self.t))) if len(self) > 1 else np.nan
+
+    @cached_property
+    def is_even(self) -> bool:
+        """Whether the time stamps of every stretch are, but for some jitter, at equal intervals."""
+        return all(filters.is_uniform(self.t[s]) for s in self.stretches() if s.stop - s.start > 2)
 
     @property
     def used(self) -> np.ndarray:

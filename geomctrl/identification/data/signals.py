@@ -13,6 +13,8 @@ from .parts import SHORTEST, rows
 from .samples import Log, Samples, derive
 
 HIGHEST = 32  # order of a low-pass
+ABOVE = 12.0  # times the noise: one frequency in a hundred thousand of noise alone
+POSITIONS = 1e-4  # of the positions' power: a 12-bit encoder's noise is a hundredth of that beside a radian
 SMOOTH, FINE = 12, 64  # samples a period of the cut-offs that smooth signals and steps of friction need
 
 
@@ -67,7 +69,7 @@ def _check_request(data, cutoff, torque_cutoff, order, method, decimate):
 def check_samples(data: Samples, needs_even: bool) -> None:
     """Raise DataError for stretches that can not be filtered."""
     stretches = data.stretches()
-    if needs_even and not all(filters.is_uniform(data.t[s]) for s in stretches if s.stop - s.start > 2):
+    if needs_even and not data.is_even:
         steps = np.concatenate([np.diff(data.t[s]) for s in stretches])
         raise DataError(
             f"{data.label}: t: sampling intervals from {steps.min():.4g} to {steps.max():.4g} s are not even;"
@@ -166,6 +168,25 @@ def decimated(data: Log, factor: int) -> Log:
     return derive(data, **rows(data, at), gaps=gaps, history=(*data.history, note))
 
 
+def without_delay(data: Log, seconds: float) -> Log:
+    """The log with torques that lag positions by so many seconds taken back, by cubic interpolation within stretches;
+    rows whose torques lie beyond their ends are left out.
+    """
+    from scipy.interpolate import CubicSpline
+
+    seconds = number("seconds", seconds, "a finite number of seconds")
+    tau, mask = np.array(data.tau), data.used.copy()
+    for s in data.stretches():
+        t = data.t[s]
+        wanted = t + seconds
+        if len(t) > 3:
+            tau[s] = CubicSpline(t, data.tau[s])(np.clip(wanted, t[0], t[-1]))
+        nearest = np.clip(np.searchsorted(t, wanted), 0, len(t) - 1)
+        mask[s] = data.used[s][nearest] & ((wanted >= t[0]) & (wanted <= t[-1]))[:, None]
+    note = f"torques taken {1e3 * seconds:.4g} ms later: they lag positions by that"
+    return derive(data, tau=tau, mask=mask, history=(*data.history, note))
+
+
 def resampled(data: Log, rate: float) -> Log:
     """The log on even time stamps, by cubic interpolation within each stretch."""
     from scipy.interpolate import CubicSpline
@@ -193,3 +214,34 @@ def resampled(data: Log, rate: float) -> Log:
 
 def _joined(parts):
     return parts[0] if len(parts) == 1 else np.concatenate(parts)
+
+
+def motion_bandwidth(data: Samples) -> float:
+    """Five times the frequency [Hz] below which 99 % of the joint velocities' power lies, at most a fifth of the rate:
+    of measured ones, else of positions times frequency, which makes their noise larger by f^2.
+
+    White noise is at the level of the upper half of the band: only what is ABOVE times that counts. Steps of coarse
+    encoders are not white in slow motion, but small beside it: frequencies above ten times that of all positions but
+    POSITIONS do not count.
+    """
+    s = data.longest_stretch()
+    differs = data.v is None
+    x = data.q[s] if differs else np.asarray(data.v)[s]
+    f = np.fft.rfftfreq(len(x), 1.0 / data.rate)
+    ramp = np.linspace(x[0], x[-1], len(x))  # what does not end where it began has power everywhere
+    power = np.abs(np.fft.rfft((x - ramp) * np.hanning(len(x))[:, None], axis=0)) ** 2
+    inside = (f > 0.0) & (f <= 0.2 * data.rate)
+    f, power = f[inside], power[inside]
+    if not power.any():
+        return min(5.0, 0.2 * data.rate)
+    slowly = 10.0 * _edge(f, power.sum(axis=1), 1.0 - POSITIONS) if differs else np.inf
+    noise = np.median(power[len(f) // 2 :], axis=0) / np.log(2.0)  # the median of an exponential distribution
+    clear = np.where(power > ABOVE * noise, power, 0.0).sum(axis=1) * (f**2 if differs else 1.0)
+    edge = min(_edge(f, clear, 0.99), slowly)
+    return min(max(5.0 * edge, 1.0), 0.2 * data.rate)
+
+
+def _edge(f: np.ndarray, power: np.ndarray, share: float) -> float:
+    """The frequency below which so much of the power lies."""
+    total = np.cumsum(power)
+    return float(f[min(np.searchsorted(total, share * total[-1]), len(f) - 1)])

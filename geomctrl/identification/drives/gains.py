@@ -30,6 +30,8 @@ from .report import DriveGains
 LARGEST = 0.25  # half of a 95 % interval, of its gain, from which on the gain is refused
 UNFELT = 0.05  # of the known torque: weight below that is none
 UNEXPLAINED = 0.15  # of the currents
+SURE = 4.0  # standard deviations from which a gain's sign is told
+ONE = 0.03  # of a gain of 1 N m/A: no family of drives is as near to it
 
 
 def drive_gains(
@@ -203,6 +205,7 @@ def _report(robot: Robot, scale: _Load | _Bodies, data: list[Dataset], found: Ga
     doubts = [
         Doubt("gain", f"no gain of {name}: {why}", "Give the rest only, or log again.") for name, why in refused.items()
     ]
+    doubts += _implausible(robot, found, isinstance(scale, _Load))
     total = float(np.linalg.norm(rms / size.max(0)) / np.sqrt(rms.size))
     if total > UNEXPLAINED:
         advice = "Look at the robot's geometry, gears that couple joints, and which columns are currents."
@@ -213,6 +216,28 @@ def _report(robot: Robot, scale: _Load | _Bodies, data: list[Dataset], found: Ga
         robot, found.g, found.std, refused, known, tuple(x.label for x in data), rms, relative,
         f"scale: {scale.words}", data[-1].history, notes, tuple(doubts), scale.load(found.theta),
     )  # fmt: skip
+
+
+def _implausible(robot: Robot, found: Gains, loaded: bool) -> list[Doubt]:
+    """Gains that no drive has; loaded: whether a load fixes the scale."""
+    sure = np.isfinite(found.std) & (np.abs(found.g) > SURE * found.std)
+    negative, positive = sure & (found.g < 0.0), sure & (found.g > 0.0)
+    if negative.any() and not positive.any():
+        advice = "Exchange the logs with and without the load; or all currents have the other sign"
+        if not loaded:
+            advice = "All currents have the other sign, or the known bodies are not where the model has them"
+        return [Doubt("sign", "all gains that the logs determine are negative", advice, True)]
+    if negative.any():
+        which = ", ".join(f"{robot.dof_names[k]!r} {found.g[k]:.3g}" for k in np.flatnonzero(negative))
+        advice = (
+            "Right where a drive counts its current the other way round; else turn the sign of that current or joint"
+        )
+        return [Doubt("sign", f"gains are negative of some joints and positive of others: {which}", advice)]
+    ones = np.abs(found.g - 1.0) < np.maximum(ONE, 2.0 * found.std)
+    if sure.sum() > 1 and ones[sure].all() and (found.std[sure] < 3.0 * ONE).any():
+        advice = "The columns may be torques already: identify takes them as --column tau=..., no gains are needed"
+        return [Doubt("gain", "all gains that the logs determine are 1 N m/A", advice, True)]
+    return []
 
 
 def _known_torques(scale: _Load | _Bodies, data: Dataset) -> np.ndarray:

@@ -11,7 +11,9 @@ from geomctrl.identification.model import RegressorModel
 
 from .choosing import AUTO, chosen, is_auto
 from .estimator import Estimator
-from .folds import FOLDS
+from .folds import FOLDS, TooShortForFolds
+
+LONGER = "Record a longer motion, or give the weights (--prior-weight, --noise-weights)"
 
 
 def with_chosen_prior(
@@ -41,7 +43,17 @@ def with_chosen_prior(
         return options
     say("choosing weights", 0.3)
     period = training.period() if period is None else period
-    choice = chosen(model, training, estimator, options, FOLDS, None, period)
-    notes |= choice.notes
-    doubts += choice.doubts
-    return choice.options
+    for folds, guard in ((FOLDS, None), (3, None), (3, 0.0), (2, 0.0)):
+        try:
+            choice = chosen(model, training, estimator, options, folds, guard, period)
+        except TooShortForFolds:
+            continue
+        if folds < FOLDS:
+            seen = f"the log is too short to compare weights of the prior on {FOLDS} parts of it: {folds} were used"
+            doubts.append(Doubt("excitation", seen + (", next to each other" if guard == 0.0 else ""), LONGER))
+        notes |= choice.notes
+        doubts += choice.doubts
+        return choice.options
+    seen = "the log is too short to choose weights by parts of it: the estimator's own are used"
+    doubts.append(Doubt("excitation", seen, LONGER))
+    return {name: value for name, value in options.items() if not is_auto(value)}

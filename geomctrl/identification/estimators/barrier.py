@@ -116,8 +116,9 @@ class Interior:
 
     def _longest(self, P: np.ndarray, change: np.ndarray, slack: np.ndarray) -> float:
         """The step that goes 99 % of the way to the boundary, at most 1."""
-        L = np.linalg.inv(np.linalg.cholesky(P - self.margin * np.eye(4)))
-        worst = float(-np.linalg.eigvalsh(L @ self._pseudo(change) @ L.swapaxes(-1, -2)).min(initial=0.0))
+        w, V = _eigen(P - self.margin * np.eye(4))
+        L = V / np.sqrt(w)[:, None, :]
+        worst = float(-np.linalg.eigvalsh(L.swapaxes(-1, -2) @ self._pseudo(change) @ L).min(initial=0.0))
         worst = max(worst, float((self.bounds.C @ change / slack).max(initial=0.0)))
         return min(1.0, 0.99 / worst) if worst > 0.0 else 1.0
 
@@ -163,11 +164,18 @@ class _Smooth:
 
 def _log_det(P: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Of log det P (n, 4, 4): gradient (n, 10) and negative Hessian (n, 10, 10) by the ten parameters."""
-    QE = np.linalg.inv(P)[:, None] @ BASIS
+    w, V = _eigen(P)
+    QE = ((V / w[:, None, :]) @ V.swapaxes(-1, -2))[:, None] @ BASIS
     n = len(P)
     return np.trace(QE, axis1=-2, axis2=-1), QE.reshape(n, 10, 16) @ QE.swapaxes(-1, -2).reshape(n, 10, 16).swapaxes(
         1, 2
     )
+
+
+def _eigen(P: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Eigenvalues (n, 4), positive where rounding leaves them zero, and eigenvectors of P (n, 4, 4)."""
+    w, V = np.linalg.eigh(P)
+    return np.maximum(w, np.maximum(1e-15 * w[:, -1:], 1e-300)), V
 
 
 def _add_blocks(H: np.ndarray, at: np.ndarray, blocks: np.ndarray) -> None:

@@ -179,7 +179,8 @@ class _Search:
             problem = self._problem(1.0 / noise)
             last = self.curve(self.kinds[0], problem, True)
         noise = ", ".join(f"{1.0 / x:.3g}" for x in problem.weights)
-        percent = f"folds' error {100 * last.best.error:.3g} % weighted, {100 * plain.best.error:.3g} % alike"
+        errors = (100 * x.best.error for x in (last, plain))
+        percent = "parts left out are predicted to {:.3g} % weighted, {:.3g} % alike".format(*errors)
         if self.worse(last.best, plain.best):
             return equal, False, f"joints alike: {percent}"
         return problem, True, f"joints weighted by one over their noise, {noise}: {percent}"
@@ -316,8 +317,8 @@ class _Search:
         if best.weight <= 10.01 * 10.0**WEAKEST:
             return Doubt(
                 "prior",
-                f"the weaker the prior, the better folds are predicted, to the bound of the search ({best.kind},"
-                f" weight {best.weight:.2g}; error {100 * best.error:.3g} %)",
+                f"the weaker the prior, the better parts left out are predicted, to the bound of the search"
+                f" ({best.kind}, weight {best.weight:.2g}; error {100 * best.error:.3g} %)",
                 "The model's bodies contradict the log: look at their masses, and at the model's geometry",
             )
         return None

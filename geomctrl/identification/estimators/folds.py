@@ -22,6 +22,10 @@ from geomctrl.identification.model import RegressorModel
 FOLDS = 5
 
 
+class TooShortForFolds(DataError):
+    """A log, or a joint's part of it, is too short to be cut into so many folds."""
+
+
 @dataclass(frozen=True, eq=False)
 class Folds:
     """`held[k]`: the factors of fold k; `rest[k]`: of what it is predicted from; `whole`: of all rows."""
@@ -64,14 +68,16 @@ def folds_of(
     if not used.any():
         raise DataError(f"{data.label}: no usable torque sample is left (all are masked)")
     if used.sum() < 2 * number_of:
-        raise DataError(f"{data.label}: {int(used.sum())} used rows are too few for {number_of} folds")
+        raise TooShortForFolds(f"{data.label}: {int(used.sum())} used rows are too few for {number_of} parts")
     edges = np.quantile(clock[used], np.linspace(0.0, 1.0, number_of + 1)[1:-1])
     label = _labels(clock, edges, guard, period)
     pieces = _compressed(model, data, label, 2 * number_of, added, weights)
     held, rest, whole = pieces[0::2], *_rests(pieces)
     for k, (h, r) in enumerate(zip(held, rest)):
         if not h.counts.any() or not r.counts.any() or not h.norms.any() or not r.norms.any():
-            raise DataError(f"{data.label}: fold {k + 1} of {number_of} leaves no rows: less guard than {guard:.3g} s")
+            raise TooShortForFolds(
+                f"{data.label}: too short: of {number_of} parts, {guard:.3g} s apart, part {k + 1} has no rows"
+            )
     words = f"{number_of} {'stretches of phase' if period is not None else 'stretches of time'}, {guard:.2g} s apart"
     return Folds(tuple(held), tuple(rest), whole, words)
 

@@ -14,7 +14,7 @@ import numpy as np
 from geomctrl.arguments import path_of
 from geomctrl.files import write_text
 from geomctrl.identification.doubts import Doubt
-from geomctrl.identification.export import save_model, save_urdf_or_why
+from geomctrl.identification.export import save_model, save_or_why, save_urdf
 from geomctrl.mechanism import inertia
 from geomctrl.robot import Robot
 
@@ -172,7 +172,7 @@ class LoadReport:
             write_text(folder / "report.txt", self.text()),
             write_text(folder / "report.json", json.dumps(self.tables(), indent=1, allow_nan=False) + "\n"),
             save_model(self.robot, folder / "robot.json", {**self.extra, "load": load}),
-            save_urdf_or_why(self.robot, folder),
+            save_or_why(save_urdf, self.robot, folder / "robot.urdf"),
         ]
 
 

@@ -145,7 +145,10 @@ def _masses(heavy: list[str], total: float) -> list[Doubt]:
     if not heavy:
         return []
     seen = f"heavier than all the model's bodies together ({total:.4g} kg): {', '.join(heavy)}"
-    advice = "Bound masses (--mass-max), or weigh the prior more (--prior-weight); is the cut-off right (--cutoff)?"
+    advice = (
+        "Rotor inertias that the model lacks make links heavy (--rotor yes); else bound masses (--mass-max), weigh the"
+        " prior more (--prior-weight), or look at the cut-off (--cutoff)"
+    )
     return [Doubt("bodies", seen, advice)]
 
 

@@ -12,7 +12,8 @@ import numpy as np
 from geomctrl.identification.columns import coulomb
 from geomctrl.identification.doubts import Doubt
 
-from .evidence import POOR, ROWS, Evidence, FreeFit, Rows
+from .evidence import POOR, Evidence, FreeFit
+from .rows import ROWS, Rows
 
 CHANCE = 1e-3  # that any pair of joints seems as coupled by chance
 COLUMNS = 4  # of another joint's motion
@@ -21,15 +22,12 @@ DISTINCT = 1e-3  # eigenvalue of the new columns, of unit length, below which th
 
 
 def couplings(evidence: Evidence, rows: Rows, fit: FreeFit) -> list[Doubt]:
-    """The couplings that take away the most, one a pair of joints.
-
-    What is found on rows whose regressor is not low-passed is looked at again with one that is, as the estimator sees
-    it; not where mistakes were undone, which the log itself knows nothing of.
-    """
-    motion = _motion(evidence, rows.v, rows.a)
-    Y = rows.regressor(evidence.model)
-    found = _taken(Y, motion, rows.torques(evidence.model), rows.used, fit)
-    if found and rows is evidence.rows:
+    """The couplings that take away the most, one a pair of joints."""
+    if not fit.weights.any():
+        return []
+    found = _taken(rows.regressor(evidence.model), _motion(evidence, rows.v, rows.a), rows.torques(evidence.model),
+                   rows.used, fit)  # fmt: skip
+    if found and rows is evidence.rows:  # again as the estimator sees them; mistakes undone it knows nothing of
         found = _taken(*_low_passed(evidence), evidence.free)
     return [_doubt(evidence, i, j, torque, share) for i, j, torque, share in found]
 

@@ -1,8 +1,8 @@
 """What the checks look at, worked out once: the fit, a few hundred rows of the log, least squares on them.
 
-The rows are spread evenly over the training data. Their torques are low-passed as the estimator sees them, their
-regressor is not: whatever is compared is compared on the same rows. They hold the torques that were measured, so that a
-trial can change signs and units where they are wrong: before the known armature's share is taken off.
+The rows are spread evenly over the training data, see `rows`: whatever is compared is compared on the same rows. They
+hold the torques that were measured, so that a trial can change signs and units where they are wrong: before the known
+armature's share is taken off.
 
 How sure a comparison is. Residuals of a log hang together in time: joint k has n_k = rows / correlation independent
 ones, of which parameters take h_k, their leverage, and d_k = n_k - h_k are left. Fits are compared by
@@ -17,7 +17,7 @@ and so fewer independent ones: the same gain is then worth less.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
@@ -26,15 +26,19 @@ import numpy as np
 
 from geomctrl.identification.compressed import Compressed
 from geomctrl.identification.data import Dataset
+from geomctrl.identification.data.plausibility import coarseness
 from geomctrl.identification.doubts import Doubt
 from geomctrl.identification.estimators import Estimate
 from geomctrl.identification.estimators.residuals import autocorrelation, correlation_factor
 from geomctrl.identification.model import RegressorModel
 
-ROWS = 500  # at most
+from .rows import Rows, cutoff_of, rows_of
+
 POOR = 1e-6  # relative singular value below which a direction of the scaled base regressor is left at zero
 LEAST = 1e-6  # of a joint's torques: a residual below it is rounding
 FEWEST = 2.0  # independent residuals that a joint has at least
+SAME, ROUNDING = 1e-6, 1e-12  # of a joint's largest torque, and of all joints': a change below is none
+COARSE = 0.05  # of a joint's torques: rms error of their steps
 
 
 @dataclass(frozen=True, eq=False)
@@ -70,9 +74,13 @@ class Products:
         """|tau_k| (nv,) [N m]."""
         return np.sqrt(self.products[:, -1, -1])
 
-    def solve(self, weights: np.ndarray) -> np.ndarray:
-        """x (m - 1,) of least squares, joints weighted; directions below POOR are left at nearly zero."""
-        P, b, length = self._scaled(weights)
+    def without(self, other: Products) -> Products:
+        """The products of the rows that are not the other's."""
+        return Products(self.products - other.products, self.counts - other.counts)
+
+    def solve(self, weights: np.ndarray, poor: float = POOR) -> np.ndarray:
+        """x (m - 1,) of least squares, joints weighted; directions below `poor` are left at nearly zero."""
+        P, b, length = self._scaled(weights, poor)
         return np.linalg.solve(P, b) / length
 
     def covariance(self, weights: np.ndarray) -> np.ndarray:
@@ -80,46 +88,17 @@ class Products:
         P, _, length = self._scaled(weights)
         return np.linalg.inv(P) / length / length[:, None]
 
-    def _scaled(self, weights: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    def _scaled(self, weights: np.ndarray, poor: float = POOR) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         P = np.tensordot(weights**2, self.products, 1)
         length = np.sqrt(np.diag(P)[:-1])
         length = np.where(length > 1e-12 * length.max(initial=0.0), length, np.inf)
-        return P[:-1, :-1] / length / length[:, None] + POOR**2 * np.eye(len(length)), P[:-1, -1] / length, length
+        return P[:-1, :-1] / length / length[:, None] + poor**2 * np.eye(len(length)), P[:-1, -1] / length, length
 
     def residuals(self, x: np.ndarray) -> np.ndarray:
         """|tau_k - Y_k x| (nv,), not below what rounding leaves."""
         y = np.append(x, -1.0)
         squares = np.einsum("i,kij,j->k", y, self.products, y)
         return np.maximum(np.sqrt(np.maximum(squares, 0.0)), LEAST * self.norms)
-
-
-@dataclass(frozen=True, eq=False)
-class Rows:
-    """Rows of a log: t (n,), q (n, nq), v, a, tau (n, nv), and which torques are used (n, nv)."""
-
-    t: np.ndarray
-    q: np.ndarray
-    v: np.ndarray
-    a: np.ndarray
-    tau: np.ndarray
-    used: np.ndarray
-
-    def torques(self, model: RegressorModel) -> np.ndarray:
-        """What the model's columns are to explain (n, nv): less what the known armature takes."""
-        return self.tau - self.a * model.known_armature
-
-    def regressor(self, model: RegressorModel) -> np.ndarray:
-        """(n, nv, nb): of the base parameters."""
-        return model.regressor(self.q, self.v, self.a)[..., model.base.columns]
-
-    def with_motion(self, T: np.ndarray) -> Rows:
-        """With joint coordinates T q, T (nv, nv)."""
-        return replace(self, q=self.q @ T.T, v=self.v @ T.T, a=self.a @ T.T)
-
-    def with_torques(self, T: np.ndarray) -> Rows:
-        """With torques T tau; used where all that they are made of is."""
-        used = ~((~self.used).astype(float) @ (T != 0.0).T > 0.0)
-        return replace(self, tau=self.tau @ T.T, used=used)
 
 
 @dataclass(frozen=True, eq=False)
@@ -158,14 +137,20 @@ class FreeFit:
 
 @dataclass(frozen=True, eq=False)
 class Mistake:
-    """Something wrong with the log: how much likelier it is without (`FreeFit.evidence_over`), the doubt, and the rows
-    with it undone, with their fit.
+    """One explanation of what is wrong with the log.
+
+    evidence: by how much likelier the log is with it undone (`FreeFit.evidence_over`); what: it, as a clause; change:
+    undoes it in any rows of the log; columns: torques of unknown size that it adds, where it is not undone by `change`
+    alone; rows, fit: the rows with it undone, and their fit.
     """
 
     evidence: float
     doubt: Doubt
+    what: str
     rows: Rows
     fit: FreeFit
+    change: Callable[[Rows], Rows]
+    columns: Callable[[Rows], np.ndarray] | None = None
 
 
 def free_fit(data: Products, independent: np.ndarray, iterations: int = 3, start: np.ndarray | None = None) -> FreeFit:
@@ -196,10 +181,14 @@ def fit_rows(model: RegressorModel, rows: Rows, extra: np.ndarray | None = None)
 
 
 def fit_rows_like(model: RegressorModel, rows: Rows, fit: FreeFit, order: np.ndarray) -> FreeFit:
-    """The same with another fit's numbers of independent residuals and weights to start with; order: as in
-    `FreeFit.evidence_over`."""
+    """The same with another fit's numbers of independent residuals; order: as in `FreeFit.evidence_over`.
+
+    The likelihood has several maxima: joints that a mistake leaves unexplained hardly weigh, and stay so. So it is
+    looked for from the other fit's weights, and from joints alike.
+    """
     data, _, _ = _rows_products(model, rows, None)
-    return free_fit(data, fit.independent[order], start=fit.weights[order])
+    both = [free_fit(data, fit.independent[order], start=start) for start in (fit.weights[order], None)]
+    return max(both, key=lambda found: found.evidence_over(fit, order))
 
 
 def _rows_products(model: RegressorModel, rows: Rows, extra: np.ndarray | None):
@@ -226,19 +215,19 @@ def least_squares(A: np.ndarray, b: np.ndarray) -> tuple[np.ndarray, np.ndarray]
 
 @dataclass(frozen=True, eq=False)
 class Evidence:
-    """A fit and its data, as a report holds them: `fitted` (t, tau, predicted, mask) of the training data, `errors` of
+    """A fit and its data, as a report holds them: `errors` of
     "training" and maybe "test", `reference`: the estimate with a covariance, `notes` of pipeline and estimator;
-    `boxes`: (2, 3) about the geometry of bodies that have some, by name [m].
+    `boxes`: (2, 3) about the geometry of bodies that have some, by name [m]; `raw`: the log before filters, if known.
     """
 
     estimate: Estimate
     training: Dataset
-    fitted: tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]
     errors: dict[str, dict[str, Any]]
     correlation: np.ndarray
     reference: Estimate | None
     notes: dict[str, Any]
     boxes: Mapping[str, np.ndarray] = field(default_factory=dict)
+    raw: Dataset | None = None
 
     @property
     def model(self) -> RegressorModel:
@@ -250,11 +239,40 @@ class Evidence:
 
     @cached_property
     def rows(self) -> Rows:
-        at = self.model.rows(self.training)
-        some = np.unique(np.linspace(0, len(at) - 1, min(len(at), ROWS)).astype(int))
-        t, tau, _, mask = (x[some] for x in self.fitted)
-        q, v, a = (np.array(np.asarray(x)[at[some]]) for x in (self.training.q, self.training.v, self.training.a))
-        return Rows(t, q, v, a, tau, mask)
+        return self._rows(np.arange(len(self.training)))
+
+    @cached_property
+    def cutoff(self) -> float | None:
+        """Of the rows [Hz], see `rows.cutoff_of`."""
+        return cutoff_of(self.training, self.notes.get("cutoff", 0.0))
+
+    def _rows(self, among: np.ndarray, factor: float = 1.0) -> Rows:
+        """Some among these samples; motion and torques low-passed at `cutoff` times the factor."""
+        below = None if self.cutoff is None else factor * self.cutoff
+        rows = rows_of(self.training, among, below, self.notes.get("cutoff", np.inf))
+        return replace(rows, used=rows.used & self.tells)
+
+    @cached_property
+    def changes(self) -> np.ndarray:
+        """(nv,): whether a joint's torques are not the same in every row."""
+        used, tau = self.training.used, self.training.tau
+        high, low = (np.where(used, tau, sign * np.inf) for sign in (-1.0, 1.0))
+        size = np.abs(np.where(used, tau, 0.0)).max(axis=0, initial=0.0)
+        return high.max(axis=0) - low.min(axis=0) > np.maximum(SAME * size, ROUNDING * size.max(initial=0.0))
+
+    @cached_property
+    def tells(self) -> np.ndarray:
+        """(nv,): whether a joint's torques change, in steps that are fine enough."""
+        return self.changes if self.raw is None else self.changes & (coarseness(self.raw) <= COARSE)
+
+    @cached_property
+    def views(self) -> list[tuple[Rows, int]]:
+        """(rows, blocks) of other views of the same log: two other splits, two other cut-offs, each half."""
+        n, out = len(self.training), [(self.rows, 4), (self.rows, 7)]
+        if self.cutoff is not None:
+            factors = [f for f in (0.6, 1.7) if f * self.cutoff < 0.45 * self.training.rate]
+            out += [(self._rows(np.arange(n), f), 5) for f in factors]
+        return out + [(self._rows(np.arange(n)[half]), 4) for half in (slice(None, n // 2), slice(n // 2, None))]
 
     @cached_property
     def free(self) -> FreeFit:

@@ -16,10 +16,10 @@ import numpy as np
 from geomctrl.identification.doubts import Doubt
 from geomctrl.identification.estimators.conditioning import natural_scale
 
-from .evidence import Evidence, FreeFit, Rows
+from .evidence import Evidence, FreeFit
+from .rows import Rows
 
 TURNED, SLID = 0.1, 0.01  # rad, m: a joint that moved less hardly moved
-SAME = 1e-6  # of the largest torque of all joints: a change below is none
 VAGUE = 0.3  # standard deviation in terms of the parameter, or of what is usual for such a robot if that is more
 USUAL = 0.1  # of the robot's mean mass, times lengths: what counts as usual
 UNKNOWN = 0.15  # standard deviation of a joint's torques in other motions, in terms of them
@@ -77,14 +77,13 @@ def _still(evidence: Evidence) -> list[Doubt]:
 def _silent(evidence: Evidence) -> list[Doubt]:
     """Joints that moved while their torque never changed: no sensor's, but the fit takes it for one."""
     data = evidence.training
-    size = np.abs(np.where(data.used, data.tau, 0.0)).max(initial=0.0)
-    high, low = (np.where(data.used, data.tau, -sign * np.inf) for sign in (1.0, -1.0))
-    same = data.used.any(axis=0) & (high.max(axis=0) - low.min(axis=0) <= SAME * size) & (_reach(evidence) >= 1.0)
+    largest = np.where(data.used, data.tau, -np.inf).max(axis=0)
+    same = data.used.any(axis=0) & ~evidence.changes & (_reach(evidence) >= 1.0)
     if not same.any():
         return []
     which = ", ".join(
         f"{name!r} is {x:.4g} {'N m' if turns else 'N'}"
-        for name, x, turns, out in zip(evidence.names, high.max(axis=0), evidence.model.robot.turning, same)
+        for name, x, turns, out in zip(evidence.names, largest, evidence.model.robot.turning, same)
         if out
     )
     advice = (

@@ -1,20 +1,19 @@
-"""How well the log is explained: at all, unseen, by least squares beside it, from first to last, by a finished fit."""
+"""How well the log is explained: at all, unseen, by least squares beside it, by a finished fit."""
 
 from __future__ import annotations
 
 import numpy as np
 
-from geomctrl.identification.columns import coulomb
 from geomctrl.identification.doubts import Doubt
 
-from .evidence import POOR, Evidence
+from .evidence import Evidence
 
 LOST, POORLY = 0.3, 0.15  # relative error over all joints
 LOST_JOINT = 0.6  # relative error of a joint
 WORSE, FAR_WORSE = 2.0, 4.0  # unseen error in terms of the training error
 UNSEEN, UNSEEN_LOST = 0.03, 0.2  # unseen errors below are no matter, above are a failure
+HANG_TOGETHER = 4.0  # rows over which low-passed noise does not
 COSTLY, COST = 3.0, 0.1  # a joint's error in terms of least squares', and the least of it that counts
-DRIFT, DRIFT_SHARE = 0.3, 0.03  # of the squared residual, and of the torques, that go with time
 
 
 def explained(evidence: Evidence) -> list[Doubt]:
@@ -23,7 +22,7 @@ def explained(evidence: Evidence) -> list[Doubt]:
     total, relative = training["relative_error"], training["relative"]
     worst = int(np.nanargmax(relative)) if np.isfinite(relative).any() else 0
     advice = (
-        "What the model lacks: friction curves (--friction ...,sigmoid), rotor inertias (--rotor), springs, a load;"
+        "What the model lacks: friction curves (--friction ...,sigmoid), rotor inertias (--rotor yes), springs, a load;"
         " wrong geometry or columns; or a cut-off that does not fit the motion (--cutoff)"
     )
     if total > POORLY:
@@ -95,35 +94,12 @@ def prior(evidence: Evidence) -> list[Doubt]:
     return [Doubt("prior", seen, advice)]
 
 
-def drift(evidence: Evidence) -> list[Doubt]:
-    """Residuals that go with time: each joint's offset and friction, times time, against what its torques leave."""
-    t, tau, predicted, mask = evidence.fitted
-    at, out = evidence.model.rows(evidence.training), []
-    assert evidence.training.v is not None
-    v = np.asarray(evidence.training.v)[at]
-    clock = 2.0 * (t - t[0]) / max(t[-1] - t[0], 1e-300) - 1.0
-    for k, name in enumerate(evidence.names):
-        use = mask[:, k]
-        if use.sum() < 20:
-            continue
-        r, size = (tau - predicted)[use, k], np.linalg.norm(tau[use, k])
-        steady = np.stack((np.ones(use.sum()), coulomb(v[use, k], evidence.model.smoothing), v[use, k]), -1)
-        Q = _basis(np.hstack((steady, clock[use, None] * steady)))
-        steadily = _basis(steady)
-        left = float(r @ r) - float(np.sum((steadily.T @ r) ** 2))
-        taken = float(np.sum((Q.T @ r) ** 2) - np.sum((steadily.T @ r) ** 2))
-        independent = max(use.sum() / evidence.correlation[k], 4.0)
-        if taken > max(DRIFT, 12.0 / independent) * left and np.sqrt(taken) > DRIFT_SHARE * size:
-            out.append((name, np.sqrt(taken) / size, taken / left))
-    if not out:
+def lacking(evidence: Evidence) -> list[str]:
+    """A note on joints whose residuals are no noise: what the model lacks there, intervals do not count wholly."""
+    bad = [name for name, rows in zip(evidence.names, evidence.correlation) if rows > HANG_TOGETHER]
+    if not bad:
         return []
-    which = ", ".join(f"{name!r} {100 * part:.2g} % of its torques" for name, part, _ in out)
-    seen = f"friction or offset changes while the log lasts ({t[-1] - t[0]:.3g} s): {which}"
-    advice = "Let the robot run warm before the log starts, or fit parts of the log on their own and compare friction"
-    return [Doubt("drift", seen, advice)]
-
-
-def _basis(A: np.ndarray) -> np.ndarray:
-    length = np.linalg.norm(A, axis=0)
-    U, s, _ = np.linalg.svd(A / np.where(length > 0.0, length, 1.0), full_matrices=False)
-    return U[:, s > POOR * s[0]]
+    return [
+        f"residuals of {', '.join(map(repr, bad))} are no noise, they hang together over {HANG_TOGETHER:g} rows and"
+        " more: what the model lacks (friction's shape, elasticity) may move parameters by more than their intervals"
+    ]

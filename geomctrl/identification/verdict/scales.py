@@ -12,6 +12,7 @@ All: tau = s (Y_inertial x0) + friction and offsets, with x0 the model's own bod
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -19,13 +20,14 @@ import numpy as np
 from geomctrl.identification.doubts import Doubt
 from geomctrl.identification.model import RegressorModel
 
-from .evidence import Evidence, FreeFit, Mistake, Products, Rows, fit_rows, least_squares
+from .evidence import Evidence, FreeFit, Mistake, Products, fit_rows, least_squares
+from .rows import Rows
 
 LIKELY, SURE = 8.0, 12.0  # log likelihood: four and five standard deviations, of some ten joints
 WORTH = 2.0  # log likelihood from which a scale is looked at again
 FAR = np.log(1.3)  # least |log s| that matters
 TOLD = np.log(2.0)  # |log s| that a log should tell
-ALIKE = 3.0  # log likelihood by which joints are told apart: 20 to 1
+MOST = 3  # scales that are looked at in other views of the log
 NEAR_ONE = np.linspace(-1.5, 1.5, 13)  # log s
 BEYOND = np.geomspace(2.0, np.log(1e5), 6)
 GRID = np.sort(np.concatenate((NEAR_ONE, BEYOND, -BEYOND)))
@@ -80,20 +82,21 @@ class Profile:
         return not self.wrong and (low < -TOLD or high > TOLD)
 
 
-def best_scale(evidence: Evidence, rows: Rows, found: list[Profile]) -> Mistake | None:
-    """The joint, or the joints from one on to the last (small drives), whose scale explains most, if that is not 1."""
-    wrong = [p for p in found if p.wrong]
-    if not wrong:
-        return None
-    best = max(wrong, key=lambda p: p.evidence)
-    alike = [
-        p.joints[0]
-        for p in found
-        if len(p.joints) == 1 and p.evidence > best.evidence - ALIKE and p.joints[0] not in best.joints
-    ]
-    right = _in_unit(rows, best.joints, best.log_scale)
-    who, others = (", ".join(repr(evidence.names[k]) for k in x) for x in (best.joints, alike))
-    return Mistake(best.evidence, _doubt(who, others, best), right, fit_rows(evidence.model, right))
+def found_scales(evidence: Evidence, rows: Rows, found: list[Profile]) -> list[Mistake]:
+    """Joints, or those from one on to the last (small drives), whose scale is not 1, what explains most first."""
+    wrong = sorted((p for p in found if p.wrong), key=lambda p: -p.evidence)
+    return [_mistake(evidence, rows, p) for p in wrong[:MOST]]
+
+
+def _mistake(evidence: Evidence, rows: Rows, found: Profile) -> Mistake:
+    names = ", ".join(repr(evidence.names[k]) for k in found.joints)
+    right = _in_unit(rows, found.joints, found.log_scale)
+
+    def change(rows: Rows) -> Rows:
+        return _in_unit(rows, found.joints, found.log_scale)
+
+    what = f"the torques of {names} are off by a factor"
+    return Mistake(found.evidence, _doubt(names, found), what, right, fit_rows(evidence.model, right), change)
 
 
 def profiles(model: RegressorModel, rows: Rows, fit: FreeFit) -> list[Profile]:
@@ -161,14 +164,12 @@ def _at(
     return -float((fit.freedom * np.log(np.where(live, s * residuals, 1.0)))[live].sum()), weights
 
 
-def _doubt(names: str, others: str, found: Profile) -> Doubt:
+def _doubt(names: str, found: Profile) -> Doubt:
     low, high = np.exp(found.interval)
     seen = (
         f"the torques of {names} are {np.exp(found.log_scale):.3g} times what the other joints' make of the same bodies"
         f" (between {low:.2g} and {high:.2g})"
     )
-    if others:
-        seen += f"; or those of {others} the other way round: the log does not tell which"
     advice = (
         "Look at its unit and gear ratio (--unit tau=mN m, --gears), or give the drive's gain if it is a current"
         " (--column i=..., --current-gains)"
@@ -176,11 +177,13 @@ def _doubt(names: str, others: str, found: Profile) -> Doubt:
     return Doubt("scale", seen, advice, found.evidence > SURE)
 
 
-def untold(evidence: Evidence, found: list[Profile]) -> list[str]:
-    """What joints' torques the log does not tell from half or twice as much, as one sentence."""
+def untold(evidence: Evidence, found: list[Profile], doubts: Sequence[Doubt]) -> list[str]:
+    """What joints' torques the log does not tell from half or twice as much, as one sentence; not of joints whose scale
+    is doubted already."""
     if evidence.model.robot.nv == 1:
         return ["not told from this log is by which factor the torques may be off: there is no other joint to tell it"]
-    open_ = [p for p in found if len(p.joints) == 1 and p.open]
+    doubted = " ".join(doubt.seen for doubt in doubts if doubt.kind == "scale")
+    open_ = [p for p in found if len(p.joints) == 1 and p.open and repr(evidence.names[p.joints[0]]) not in doubted]
     if not open_:
         return []
     which = ", ".join(f"{evidence.names[p.joints[0]]!r} {_range(p)}" for p in open_)

@@ -20,7 +20,8 @@ from geomctrl.identification.doubts import Doubt
 from geomctrl.identification.model import RegressorModel
 
 from .driving import driving
-from .evidence import LEAST, Evidence, FreeFit, Mistake, Rows, fit_rows, fit_rows_like
+from .evidence import LEAST, Evidence, FreeFit, Mistake, fit_rows, fit_rows_like
+from .rows import Rows
 
 CHANCE = 0.01  # that one of all trials is so much likelier by chance: a bound by Markov's inequality
 SURE = 8.0  # log likelihood beyond that
@@ -29,6 +30,7 @@ ALIKE = 3.0  # log likelihood by which trials are told apart: 20 to 1
 NEAR = 8  # joints up to which any two are swapped; beyond, neighbours only
 UNEXPLAINED = 0.05  # of a joint's torques, above which couplings and degrees are tried
 NAMED = 6  # of what a log does not tell
+MOST = 3  # trials that are looked at in other views of the log
 TURN = np.rad2deg(1.0)
 
 
@@ -64,7 +66,10 @@ class Tried(NamedTuple):
 def tried(model: RegressorModel, rows: Rows, fit: FreeFit, names: tuple[str, ...]) -> list[Tried]:
     """All trials."""
     out = []
+    tells = rows.used.any(axis=0)
     for trial in trials(model, rows, fit, names):
+        if not tells[list(trial.joints)].all():
+            continue
         after = fit_rows_like(model, trial.applied(rows), fit, trial.order)
         gain = after.evidence_over(fit, trial.order)
         if trial.kind == "coupling" and gain > -enough(NEAR**2):
@@ -81,22 +86,23 @@ def enough(trials: int) -> float:
     return float(np.log(max(trials, 1) / CHANCE))
 
 
-def best_trial(evidence: Evidence, rows: Rows, fit: FreeFit, all_: list[Tried]) -> Mistake | None:
-    """The trial that is likeliest, if it is much likelier than the log as it is."""
+def found_trials(evidence: Evidence, rows: Rows, fit: FreeFit, all_: list[Tried]) -> list[Mistake]:
+    """The trials that are much likelier than the log as it is, the likeliest first."""
     least = enough(len(all_))
     found = [x for x in all_ if x.evidence > least and x.fit.gain_over(fit) > MATTERS]
-    if not found:
-        return None
-    best = max(found, key=lambda x: x.evidence)
-    alike = [x for x in found if x.evidence > best.evidence - ALIKE]
+    found.sort(key=lambda x: -x.evidence)
+    alike = [x for x in found[:NAMED] if x.evidence > found[0].evidence - ALIKE]
     if len(alike) > 1:  # of two joints turned against each other the wrong one is that whose friction then drives
-        best = min(alike, key=lambda x: len(driving(evidence, x.trial.applied(rows), x.fit)))
-    others = [x.trial for x in alike if x is not best]
-    right = best.trial.applied(rows)
+        alike.sort(key=lambda x: len(driving(evidence, x.trial.applied(rows), x.fit)))
+    return [_mistake(evidence, rows, fit, x, least) for x in [*alike, *found[len(alike) :]][:MOST]]
+
+
+def _mistake(evidence: Evidence, rows: Rows, fit: FreeFit, x: Tried, least: float) -> Mistake:
+    right = x.trial.applied(rows)
     after = fit_rows(evidence.model, right)
-    sure = max(best.evidence, after.evidence_over(fit, best.trial.order, own=True)) > least + SURE
-    doubt = _doubt(best.trial, others, fit, after, evidence.names, sure)
-    return Mistake(best.evidence, doubt, right, after)
+    sure = max(x.evidence, after.evidence_over(fit, x.trial.order, own=True)) > least + SURE
+    doubt = _doubt(x.trial, fit, after, evidence.names, sure)
+    return Mistake(x.evidence, doubt, x.trial.what, right, after, x.trial.applied)
 
 
 def undecided(evidence: Evidence, rows: Rows, all_: list[Tried]) -> list[str]:
@@ -188,10 +194,8 @@ ADVICE = {
 }
 
 
-def _doubt(best: Trial, others: list[Trial], before: FreeFit, after: FreeFit, names, sure: bool) -> Doubt:
+def _doubt(best: Trial, before: FreeFit, after: FreeFit, names, sure: bool) -> Doubt:
     worst = int(np.argmax(before.residuals / np.maximum(after.residuals, 1e-300)))
     share = f"of the torques of {names[worst]!r} {100 * before.relative[worst]:.3g} % are left unexplained"
     seen = f"the log is explained better if {best.what}: {share}, and {100 * after.relative[worst]:.3g} % then"
-    if others:
-        seen += "; nearly as well if " + ", or ".join(t.what for t in others[:3])
     return Doubt(best.kind, seen, ADVICE[best.kind], sure)

@@ -221,6 +221,7 @@ EXAMPLES = {
     "models.update_model_file": Example(
         {"source": FOLDER / "arm.urdf", "robot": LOADED, "out": path("new.urdf"), "friction": True, "limits": True}
     ),
+    "models.save_mjcf": Example({"robot": ARM, "path": path("model.xml")}),
     "models.load_mjcf": Example({"source": MJCF, "ignore": ["tendon"], "gravity": np.array([0.0, 1.0, -9.5])}),
 }
 EXAMPLES |= {f"models.{name}": Example() for name in models.names() if f"models.{name}" not in EXAMPLES}

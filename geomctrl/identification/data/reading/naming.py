@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Iterator, Mapping, Sequence
-from typing import NamedTuple
+from dataclasses import replace
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -21,12 +22,47 @@ from .units import FIELDS
 
 ALIASES = {
     "t": ("t", "time", "timestamp", "stamp", "__time"),
-    "q": ("q", "pos", "position", "positions", "joint_position", "joint_positions", "angle"),
-    "v": ("v", "qd", "dq", "qdot", "vel", "velocity", "velocities", "joint_velocity", "joint_velocities"),
+    "q": (
+        "q",
+        "pos",
+        "position",
+        "positions",
+        "joint_position",
+        "joint_positions",
+        "angle",
+        "observation.state",
+        "observation.position",
+        "observation.positions",
+    ),  # the last ones: LeRobot's
+    "v": (
+        "v",
+        "qd",
+        "dq",
+        "qdot",
+        "vel",
+        "velocity",
+        "velocities",
+        "joint_velocity",
+        "joint_velocities",
+        "observation.velocity",
+        "observation.velocities",
+    ),
     "a": ("a", "qdd", "ddq", "qddot", "acc", "acceleration", "accelerations"),
-    "tau": ("tau", "torque", "torques", "effort", "efforts", "joint_torque", "joint_torques"),
+    "tau": (
+        "tau",
+        "torque",
+        "torques",
+        "effort",
+        "efforts",
+        "joint_torque",
+        "joint_torques",
+        "observation.effort",
+        "observation.torque",
+        "observation.torques",
+    ),
     "i": ("i", "current", "currents", "motor_current", "motor_currents"),
 }
+MOST_RANGED = 1000  # columns of a range of numbers
 Keys = Mapping[str, str | Sequence[str]]
 
 
@@ -75,6 +111,7 @@ def _asked(
 ) -> np.ndarray:
     """What the caller calls it: an array, a list of columns, a stem that numbers or joints' names follow."""
     arrays, kind = recording.arrays, recording.kind
+    key = _ranged(key)
     if not isinstance(key, str):
         missing = [k for k in key if k not in arrays]
         if missing:
@@ -95,13 +132,27 @@ def _asked(
     raise DataError(f"{recording.label}: {field}: no {what} {key!r}; {_near(recording, key)}")
 
 
+def _ranged(key: str | Sequence[str]) -> str | Sequence[str]:
+    """Columns by number: "2-8", all from the second to the eighth, as a list."""
+    first, _, last = key.partition("-") if isinstance(key, str) else ("", "", "")
+    if first.isdigit() and last.isdigit() and int(first) <= int(last) < int(first) + MOST_RANGED:
+        return [str(k) for k in range(int(first), int(last) + 1)]
+    return key
+
+
 def _near(recording: Recording, key: str) -> str:
     near = difflib.get_close_matches(key, list(recording.arrays), n=1)
     return (f"did you mean {near[0]!r}? " if near else "") + recording.there_are()
 
 
 def _usual(recording: Recording, field: str) -> np.ndarray | None:
-    return next((x for alias in ALIASES[field] if (x := _exact(recording, field, alias)) is not None), None)
+    """By the usual names; else by the same whatever their case, or with an underscore behind (Position1, q_)."""
+    plain: dict[str, Any] = {}
+    for name, x in recording.arrays.items():
+        plain.setdefault(name.lower().rstrip("_"), x)
+    spellings = [recording, replace(recording, arrays=plain)] if len(plain) == len(recording.arrays) else [recording]
+    found = (_exact(r, field, alias) for r in spellings for alias in ALIASES[field])
+    return next((x for x in found if x is not None), None)
 
 
 def _exact(recording: Recording, field: str, stem: str) -> np.ndarray | None:

@@ -1,4 +1,4 @@
-"""CSV and its like: a line of names, a line of numbers a sample."""
+"""CSV and its like: a line of names, if there is one, and a line of numbers a sample."""
 
 from __future__ import annotations
 
@@ -18,7 +18,8 @@ MOST_COMMENTS = 1000  # lines before a table's header
 
 
 def read(path: Path, topic: str | None = None) -> Recording:
-    """The columns; empty cells are nan. Lines with # before the header are comments. Raises DataError."""
+    """The columns; empty cells are nan. Lines with # before the header are comments. Without a header columns are
+    called "1", "2", ... Raises DataError."""
     label = f"log {str(path)!r}"
     try:
         with path.open(encoding="utf-8-sig") as file:
@@ -29,20 +30,21 @@ def read(path: Path, topic: str | None = None) -> Recording:
     while top + 1 < len(lines) and lines[top].startswith("#") and not _is_numeric(lines[top + 1]):
         top += 1
     first = lines[top] if lines else ""
-    if _is_numeric(first):
-        raise DataError(f"{label}: numbers in the first line: expected a header such as t,q1,q2,tau1,tau2 above them")
+    named = not _is_numeric(first)
     delimiter = next((d for d in ",;\t" if d in first), None)
     header = next(csv.reader([first], delimiter=delimiter), []) if delimiter else first.split()
-    header = [h.strip().lstrip("#").strip() for h in header]
+    header = [h.strip().lstrip("#").strip() for h in header] if named else [str(k + 1) for k in range(len(header))]
     twice = [h for h in header if header.count(h) > 1]
     if twice:
         raise DataError(f"{label}: two columns are called {twice[0]!r}")
-    table = _numbers(label, path, top + 1, delimiter, lines[top + 1] if top + 1 < len(lines) else "")
+    skip = top + named
+    table = _numbers(label, path, skip, delimiter, lines[skip] if skip < len(lines) else "")
     if table.size == 0:
         raise DataError(f"{label}: a header and no samples")
     if table.shape[1] != len(header):
         raise DataError(f"{label}: {len(header)} names in the header, {table.shape[1]} columns below")
-    return Recording(label, dict(zip(header, table.T)))
+    notes = () if named else ("no header: columns are called by their numbers, from 1",)
+    return Recording(label, dict(zip(header, table.T)), notes=notes)
 
 
 def _numbers(label: str, path: Path, skip: int, delimiter: str | None, below: str) -> np.ndarray:

@@ -1,0 +1,93 @@
+"""Whether an explanation of a log holds in other views of it: other splits, other cut-offs, each half of the log.
+
+In every view the model is fitted with the mistake and without, to all blocks but one, and predicts that one. An
+explanation survives if it predicts unseen rows better in every view, and on average by more than the spread over them.
+A model that lacks something lets some trial fit a little better almost always; such a gain hangs on details.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import NamedTuple
+
+import numpy as np
+
+from geomctrl.identification.doubts import Doubt
+from geomctrl.identification.model import RegressorModel
+
+from .evidence import Evidence, FreeFit, Mistake, Products, fit_rows
+from .rows import Rows
+
+CLEAR = 0.1  # least mean gain: sum over joints of the log ratio of relative errors
+POOR = 1e-3  # relative singular value below which a direction is left at zero: half a log excites little
+FEWEST = 8  # rows of a block
+
+
+class Survival(NamedTuple):
+    """gains: one a view, sums over joints of log (relative error with the mistake / without)."""
+
+    gains: np.ndarray
+
+    @property
+    def certain(self) -> bool:
+        return bool(self.gains.min() > 0.0 and self.gains.mean() > max(CLEAR, float(self.gains.std())))
+
+    @property
+    def likely(self) -> bool:
+        """Better on average, and in all views but one."""
+        return bool((self.gains > 0.0).sum() >= len(self.gains) - 1 and self.gains.mean() > 0.0)
+
+
+def survival(evidence: Evidence, changes: Sequence[Callable[[Rows], Rows]], fit: FreeFit, found: Mistake) -> Survival:
+    """Of a mistake, after those that `changes` undo; fit: of the rows with them undone."""
+    gains = []
+    for rows, blocks in evidence.views:
+        for change in changes:
+            rows = change(rows)
+        before = held_out(evidence.model, rows, fit.weights, blocks)
+        after = held_out(evidence.model, found.change(rows), found.fit.weights, blocks, found.columns)
+        gains.append(float(before.sum() - after.sum()))
+    return Survival(np.array(gains))
+
+
+def held_out(
+    model: RegressorModel,
+    rows: Rows,
+    weights: np.ndarray,
+    blocks: int,
+    columns: Callable[[Rows], np.ndarray] | None = None,
+) -> np.ndarray:
+    """(nv,): log relative errors of contiguous blocks, each predicted from the others; 0 for joints without torques."""
+    A = [rows.regressor(model), rows.torques(model)[..., None]]
+    A = np.concatenate(A if columns is None else [A[0], columns(rows), A[1]], -1)
+    blocks = max(2, min(blocks, len(rows.t) // FEWEST))
+    parts = np.array_split(np.arange(len(rows.t)), blocks)
+    products = [Products.of(A[part], rows.used[part]) for part in parts]
+    whole = Products(sum(p.products for p in products), sum(p.counts for p in products))  # type: ignore[arg-type]
+    squares = sum(p.residuals(whole.without(p).solve(weights, POOR)) ** 2 for p in products)
+    live = (whole.norms > 0.0) & (weights > 0.0)
+    return np.where(live, 0.5 * np.log(np.where(live, squares / np.where(live, whole.norms, 1.0) ** 2, 1.0)), 0.0)
+
+
+def confirmed(evidence: Evidence, changes: Sequence[Callable[[Rows], Rows]], doubts: list[Doubt], check) -> list[Doubt]:
+    """Of fatal doubts that a check of single rows (evidence, rows, fit) has found, those that it finds in most other
+    views of the log; fatal are those that it finds in all. What a doubt names are the words between quotes.
+    """
+    if not any(doubt.fatal for doubt in doubts):
+        return doubts
+    named, views = [], [rows for k, (rows, _) in enumerate(evidence.views) if k]
+    for rows in views:
+        for change in changes:
+            rows = change(rows)
+        named.append([_names(d) for d in check(evidence, rows, fit_rows(evidence.model, rows))])
+    out = []
+    for doubt in doubts:
+        share = np.mean([_names(doubt) in found for found in named])
+        if not doubt.fatal or share > 0.5:
+            out.append(replace(doubt, fatal=doubt.fatal and bool(share == 1.0)))
+    return out
+
+
+def _names(doubt: Doubt) -> frozenset[str]:
+    return frozenset(doubt.seen.split("'")[1::2])

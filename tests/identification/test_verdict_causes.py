@@ -1,0 +1,138 @@
+"""Causes that no exchange of columns undoes, each put into a log whose truth is known, and logs that have none."""
+
+import dataclasses
+
+import numpy as np
+import pytest
+from identification.verdict_logs import AS_IT_IS, evidence, first, simulated
+from lib.mistakes import delayed, quantised, with_lost_samples
+
+from geomctrl.errors import ArgumentError
+from geomctrl.identification import Dataset, Filtering, Validation, identify
+from geomctrl.identification.verdict.evidence import fit_rows
+from geomctrl.identification.verdict.rows import rows_of
+from geomctrl.identification.verdict.survival import Survival, survival
+from geomctrl.identification.verdict.trials import found_trials, tried
+
+NAME, OPTIONS = "ur10", {"seed": 7, "rate": 200.0, "noise": 0.02, "seconds": 15.0}
+
+
+def reported(log, model, **filtering):
+    return identify(
+        model.robot, log, model=model, method="wls", filtering=Filtering(5.0, **filtering), reading=AS_IT_IS,
+        validation=Validation(0.3), ignore=("bodies", "prior"),
+    )  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def right():
+    return simulated(NAME, velocities=0.01, **OPTIONS)
+
+
+def test_a_right_log_has_no_cause_and_its_delay_is_printed(right):
+    verdict = reported(*right).verdict
+    assert not {"delay", "gravity", "drift", "samples", "resolution"} & {d.kind for d in verdict.doubts}
+    assert any(note.startswith("torques lag positions by ") for note in verdict.notes)
+
+
+@pytest.mark.parametrize("seconds", [0.02, -0.015])
+def test_a_delay_is_measured_and_taken_back(right, seconds):
+    log, model = right
+    late = delayed(log, seconds)
+    said = first(reported(late, model).verdict, "delay")
+    assert not said.fatal
+    assert said.seen.startswith("torques lag" if seconds > 0.0 else "torques lead")
+    assert float(said.seen.split(" by ")[1].split()[0]) == pytest.approx(1e3 * abs(seconds), abs=2.0)
+    corrected, plain = (reported(late, model, delay=d).errors["test"]["relative_error"] for d in ("auto", 0.0))
+    assert corrected < 0.8 * plain
+    assert corrected == pytest.approx(reported(log, model).errors["test"]["relative_error"], rel=0.1)
+
+
+def test_torques_are_taken_back_by_the_seconds_given():
+    t = np.arange(400) / 100.0
+    log = Dataset(t, np.sin(t)[:, None], np.cos(3.0 * (t - 0.05))[:, None], gaps=(200,))
+    back = log.without_delay(0.05)
+    kept = back.used[:, 0]
+    np.testing.assert_allclose(back.tau[kept, 0], np.cos(3.0 * t[kept]), atol=1e-5)
+    assert (~kept).sum() == 10  # five samples at the end of each stretch
+    with pytest.raises(ArgumentError, match=r"^delay: expected seconds"):
+        Filtering(delay=3.0)
+
+
+def test_measured_velocities_that_lag(right):
+    log, model = right
+    said = first(reported(delayed(log, 0.03, "v"), model).verdict, "delay").seen
+    assert said.startswith("measured velocities lag the positions: 'shoulder_pan_joint' 3")
+
+
+def test_lost_samples_with_even_stamps(right):
+    log, model = right
+    said = first(reported(with_lost_samples(log, 15, np.random.default_rng(0)), model).verdict, "samples").seen
+    assert 8 <= int(said.split()[0]) <= 15
+    assert "samples seem lost" in said
+
+
+def test_torques_in_coarse_steps_name_joints_and_accuse_no_column():
+    log, model = simulated("panda", **OPTIONS)
+    log = quantised(log, 1.0)
+    verdict = identify(model.robot, log, model=model, filtering=Filtering(5.0), options={"entropic": 1e-3}).verdict
+    assert "'panda_joint5' in steps of 1" in first(verdict, "resolution").seen
+    assert not {"sign", "swap", "scale", "coupling"} & {d.kind for d in verdict.doubts}
+
+
+def test_a_tilted_base_is_named_with_its_angle():
+    log, model = simulated(NAME, tilt=4.0, **OPTIONS)
+    said = first(reported(log, model).verdict, "gravity")
+    assert float(said.seen.split("gravity is ")[1].split()[0]) == pytest.approx(4.0, abs=1.5)
+    assert not said.fatal
+
+
+def test_friction_that_falls_is_a_drift():
+    log, model = simulated(NAME, warming=0.6, friction=0.3, **OPTIONS)
+    verdict = reported(log, model).verdict
+    assert "changes while the log lasts" in first(verdict, "drift").seen
+    assert not {"sign", "swap", "scale", "coupling"} & {d.kind for d in verdict.doubts}
+
+
+def test_residuals_that_are_no_noise_are_noted_since_intervals_do_not_count_them(right):
+    def noted(log, model):
+        return [note for note in reported(log, model).verdict.notes if "are no noise" in note]
+
+    assert noted(*right) == []
+    (note,) = noted(*simulated("panda", seed=3, rate=200.0, stribeck=1.0, friction=0.2))
+    assert "'panda_joint2'" in note
+
+
+# --- other views of the log --------------------------------------------------------------------------------------
+
+
+def test_a_mistake_holds_in_all_views_and_a_neighbour_does_not(right):
+    log, model = right
+    data = Filtering(5.0).for_log(log).filtered(log)
+    broken = dataclasses.replace(data, tau=data.tau * np.where(np.arange(data.nv) == 2, -1.0, 1.0))
+    seen = evidence(broken, model)
+    fit = fit_rows(model, seen.rows)
+    attempts = tried(model, seen.rows, fit, seen.names)
+    best = found_trials(seen, seen.rows, fit, attempts)[0]
+    assert "torque of 'elbow_joint' has the other sign" in best.what
+    assert survival(seen, [], fit, best).certain
+    worse = dataclasses.replace(best, change=lambda rows: rows.with_torques(np.diag([1.0, -1, -1, 1, 1, 1])))
+    assert not survival(seen, [], fit, worse).likely
+
+
+def test_what_hangs_on_one_view_is_not_certain():
+    assert Survival(np.array([0.5, 0.4, 0.6])).certain
+    assert not Survival(np.array([0.5, 0.4, -0.1])).certain
+    assert not Survival(np.array([0.05, 0.06, 0.05])).certain  # too little
+    assert not Survival(np.array([5.0, 0.1, 0.1, 0.1])).certain  # less than the spread
+    assert not Survival(np.array([0.5, -0.4, -0.1])).likely
+
+
+def test_delayed_rows_have_the_motion_of_before():
+    t = np.arange(500) / 100.0
+    q, v, a = np.sin(t), np.cos(t), -np.sin(t)
+    data = Dataset(t, q[:, None], q[:, None], v=v[:, None], a=a[:, None])
+    rows = rows_of(data, np.arange(len(t)), None).delayed(0.034)
+    inside = rows.used[:, 0]
+    np.testing.assert_allclose(rows.q[inside, 0], np.sin(rows.t[inside] - 0.034), atol=1e-7)
+    assert (~inside).sum() == 4
