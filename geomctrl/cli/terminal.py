@@ -15,7 +15,7 @@ import typer
 from rich.console import Console
 
 from geomctrl.errors import ArgumentError, GeomctrlError, NameNotFoundError
-from geomctrl.output import moves, of_a_notebook
+from geomctrl.output import moves, of_a_notebook, plain_console
 
 FAILED, BAD_ARGUMENTS = 1, 2
 MODEL_HELP = (
@@ -68,7 +68,7 @@ def progress_bar(console: Console):
         def stop(self) -> None:
             self.live.stop()  # and no empty line in files, as of rich's own
 
-    columns = (TextColumn("{task.description}"), BarColumn(), TaskProgressColumn(), TimeRemainingColumn())
+    columns = (TextColumn("{task.description}", markup=False), BarColumn(), TaskProgressColumn(), TimeRemainingColumn())
     return Bar(*columns, console=console, transient=True)
 
 
@@ -135,10 +135,10 @@ def stdout_console() -> Console:
     that files hold whole tables; notebooks' cells have colours still.
     """
     if moves():
-        return Console(highlight=False)
+        return plain_console()
     colours = "standard" if of_a_notebook() or os.environ.get("FORCE_COLOR") else None
     width = None if "COLUMNS" in os.environ else 110
-    return Console(highlight=False, force_terminal=False, color_system=colours, width=width)
+    return plain_console(force_terminal=False, color_system=colours, width=width)
 
 
 def interrupted_status(error: KeyboardInterrupt | SystemExit) -> int:
@@ -147,4 +147,4 @@ def interrupted_status(error: KeyboardInterrupt | SystemExit) -> int:
 
 
 def complain(message: str) -> None:
-    Console(stderr=True, highlight=False, soft_wrap=True).print(f"geomctrl: {message}", markup=False, style="red")
+    plain_console(stderr=True, soft_wrap=True).print(f"geomctrl: {message}", style="red")

@@ -68,7 +68,8 @@ def test_the_own_page_and_programs_of_this_machine_connect(port):
 
 
 ORIGINS = ["https://evil.example", "http://localhost:1", "http://localhost", "null", "", "file://",
-           "http://localhost:{port}.evil.example", "http://127.0.0.1:{port}", "http://user@localhost:{port}"]  # fmt: skip
+           "http://localhost:{port}.evil.example",
+           "http://127.0.0.1:{port}", "http://user@localhost:{port}"]  # fmt: skip
 
 
 @pytest.mark.parametrize("origin", ORIGINS)
