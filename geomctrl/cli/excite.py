@@ -77,9 +77,9 @@ def excite(
     except ExcitationError as error:
         complain(str(error))
         raise typer.Exit(FAILED) from None
-    _show(console, found)
     with console.status("writing"):
         written = found.save(output.out, **files)
+    _show(console, found)
     console.print(f"wrote {', '.join(p.name for p in written)} in {output.out}", soft_wrap=True)
 
 

@@ -151,9 +151,9 @@ def identify(
         "ignore": ignore, "boxes": _boxes(console, robot, nominal) or None,
     })  # fmt: skip
     report = replace(report, provenance=report.provenance.typed(context.meta[TYPED]))
-    console.print(report.text(), soft_wrap=True)
     with console.status("drawing" if output.plots else "writing"):
         names = ", ".join(sorted(path.name for path in report.save(output.out, output.plots)))
+    console.print(report.text(), soft_wrap=True)
     console.print(f"wrote {names} in {output.out}", soft_wrap=True)
     for path in output.exported(robot, report):
         console.print(f"wrote {path}", soft_wrap=True)

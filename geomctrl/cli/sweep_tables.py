@@ -17,12 +17,14 @@ MOST_REASONS = 5
 
 
 def write_report(console: Console, table: Any, path: Path) -> Path:
-    """Print a sweep's tables, and write them to a file."""
+    """Write a sweep's tables to a file, then print them."""
     kept, text = transcript()
-    for target in (console, kept):
-        target.print(measured(table))
-        target.print(ended(table), soft_wrap=True)
-    return write_text(path, text())
+    kept.print(measured(table))
+    kept.print(ended(table), soft_wrap=True)
+    write_text(path, text())
+    console.print(measured(table))
+    console.print(ended(table), soft_wrap=True)
+    return path
 
 
 def measured(table: Any) -> Table:
