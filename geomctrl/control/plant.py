@@ -18,6 +18,7 @@ from geomctrl.compiler.arrays import scalar
 from geomctrl.described import Described
 from geomctrl.errors import ArgumentError
 from geomctrl.kernels import plant as kernels
+from geomctrl.mechanism.configuration import single_coordinates
 from geomctrl.robot import Robot
 
 from .actuators.actuator import Actuator
@@ -383,9 +384,8 @@ def _springs(robot: Robot) -> tuple[np.ndarray, np.ndarray] | None:
     if not robot.stiffness.any():
         return None
     K = np.zeros((robot.nq, robot.nv))
-    for joint, q, v in zip(robot.joints, robot.q_slices, robot.v_slices):
-        if joint.dof == 1:
-            K[q, v] = robot.stiffness[v]
+    places, dofs = single_coordinates(robot)
+    K[places, dofs] = robot.stiffness[dofs]
     return K, robot.stiffness * robot.rest
 
 

@@ -16,6 +16,7 @@ import numpy as np
 
 from geomctrl.arguments import count, flag, listed, number
 from geomctrl.errors import ArgumentError
+from geomctrl.mechanism.configuration import joint_coordinates
 from geomctrl.mechanism.mechanism import Mechanism
 
 from .joints import rest, span
@@ -193,9 +194,8 @@ def show_robot(robot: Mechanism, *, port: int = 8080, frames: Iterable[str] | No
         scene.aim_first()
         server.on_client_connect(scene.aim)
         scene.show(T[0])
-        joints = zip(robot.joints, robot.q_slices, robot.v_slices)
-        for joint, q_at, v_at in joints:
-            if joint.dof != 1 or q_at.start == q_at.stop:
+        for joint, q_at, v_at in joint_coordinates(robot):
+            if joint.dof != 1:
                 continue
             low, high = span(*(float(x[v_at.start]) for x in robot.limits[:2]), turns=bool(joint.turning.all()))
             slider = server.gui.add_slider(

@@ -49,6 +49,8 @@ class Selection(Actuator):
                 raise NameNotFoundError(
                     f"names: expected joints of {robot.name!r}, {', '.join(robot.joint_names)}, got {name!r:.60}"
                 )
+            if name in {c.joint for c in robot.couplings}:
+                raise ArgumentError(f"names: {name!r} follows other joints: nothing drives it by itself")
             if chosen.count(name) > 1:
                 raise ArgumentError(f"names: {name!r} is there {chosen.count(name)} times")
         identity = np.eye(robot.nv)
