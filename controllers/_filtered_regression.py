@@ -26,12 +26,6 @@ from geomctrl.controllers._adaptive import AdaptiveSliding
 from geomctrl.robot import Robot
 
 
-def armature_matrix(robot: Robot) -> np.ndarray:
-    """The part of M (nv, nv) that armature is; not diagonal where a joint follows several others."""
-    A = robot.coupling_matrix
-    return A.T @ (robot.tree.armature[:, None] * A)
-
-
 class Regression(NamedTuple):
     """W (nv, n) and y (nv,) at a state, and the rates (X' (nv, n), u' (nv,)) without what is filtered so far."""
 
@@ -63,7 +57,7 @@ class FilteredAdaptation(AdaptiveSliding):
         self.K_inverse = np.linalg.inv(self.K)
         self.known = self.kept.copy()
         self.known[self.columns] = 0.0
-        self.armature = armature_matrix(robot)
+        self.armature = robot.armature
 
     def start(self):
         """The nominal model's parameters, and filters that begin on the reference: there W and delta are zero."""
@@ -92,7 +86,7 @@ class FilteredAdaptation(AdaptiveSliding):
     def _regression(self, q, v, z) -> Regression:
         lam, (_, X, u, _) = self.bandwidth, self._split(z)
         Y, H = self.robot.momentum_regressor(q, v), self.robot.momentum_rate_regressor(q, v)
-        b, h_b = Y.dot(self.known) + self.armature.dot(v), H.dot(self.known)
+        b, h_b = Y.dot(self.known) + self.armature * v, H.dot(self.known)
         Y, H = Y[:, self.columns], H[:, self.columns]
         if self.friction is not None:
             F = self.friction.acting_columns(v)

@@ -15,7 +15,6 @@ from geomctrl.control.friction import Friction
 from geomctrl.control.plant import Plant
 from geomctrl.controllers._adaptive import _bodies, squared_units
 from geomctrl.controllers._component import goal, rate_of, rest_of, sampled, size_of, wrapped_law
-from geomctrl.controllers._filtered_regression import armature_matrix
 from geomctrl.controllers._nearest_bodies import NearestBodies
 from geomctrl.described import Described
 from geomctrl.errors import ArgumentError
@@ -92,7 +91,7 @@ class OnlineIdentification(Described):
         self.unit = deviation * np.sqrt(squared_units(self.robot, picked, len(own)))
         self.known = self.robot.parameters.ravel().copy()
         self.known[self.columns] = 0.0
-        self.armature = armature_matrix(self.robot)
+        self.armature = self.robot.armature
         self.nearest = NearestBodies(self.robot, bodies, self.unit, self.margin)
         self.upper = np.triu_indices(len(self.p0))
         goal(self, self.law)
@@ -134,7 +133,7 @@ class OnlineIdentification(Described):
     def _momenta(self, q, v):
         """(Y (nv, n), H (nv, n), b, h (nv,)): momentum Y p + b, and its rate H p + h + tau."""
         Y, H = self.robot.momentum_regressor(q, v), self.robot.momentum_rate_regressor(q, v)
-        b, h = Y.dot(self.known) + self.armature.dot(v), H.dot(self.known)
+        b, h = Y.dot(self.known) + self.armature * v, H.dot(self.known)
         Y, H = Y[:, self.columns], H[:, self.columns]
         if self.friction is not None:
             F = self.friction.acting_columns(v)
