@@ -33,9 +33,9 @@ def arm(floating=False, **first):
     limits = {"lower": -0.5, "upper": 0.5, "velocity": 2.0, "effort": 30.0, "armature": 0.3} | first
     bodies = [
         body("a", "base" if floating else None, turn((0, 1, 0), name="q1", **limits), 2.0),
-        body("b", "a", turn((0, 1, 0), name="follower", armature=0.2)),
+        body("b", "a", turn((0, 1, 0), name="follower", armature=0.2, lower=-1.0, upper=1.0)),
         body("c", "b", turn((1, 0, 0), name="q3", lower=-3.0, upper=1.0, velocity=4.0, effort=20.0), 1.5),
-        body("d", "c", gc.Joint.prismatic((0, 0, 1), name="finger"), 0.2),
+        body("d", "c", gc.Joint.prismatic((0, 0, 1), name="finger", lower=-2.0, upper=2.0), 0.2),
     ]
     couplings = [gc.Coupling("follower", {"q1": -0.5}, 0.1), gc.Coupling("finger", {"q1": 0.2, "q3": 0.1})]
     return gc.Robot.build([*base, *bodies], couplings=couplings)
