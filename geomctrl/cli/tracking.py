@@ -67,7 +67,7 @@ def watched(console: Console, label: str, arguments: dict[str, Any]) -> tuple[Ru
     """
     t_end = number("t_end", arguments["t_end"])
     dt = number("dt", arguments["dt"], "a positive number of seconds", lambda dt: dt > 0.0)
-    every = max(1, round(t_end / dt) // MOST_SAMPLES)
+    every = max(1, round(min(t_end / dt, 1e12)) // MOST_SAMPLES)  # what is more is refused
     with progress_bar(console) as bar:
         task = bar.add_task(label, total=1.0)
         try:

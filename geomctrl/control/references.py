@@ -105,7 +105,7 @@ class Sinusoids(Described):
         rows = []
         for name, x in (("amplitude", amplitude), ("frequency", frequency), ("phase", phase)):
             a = np.atleast_2d(checked(name, x, ()))
-            if a.ndim != 2 or a.shape[1] not in (1, n):
+            if a.ndim != 2 or (np.ndim(x) and a.shape[1] != n):
                 raise ArgumentError(
                     f"{name}: expected finite numbers of shape ({n},) or (harmonics, {n}), got {np.shape(x)}"
                 )

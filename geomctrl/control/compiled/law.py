@@ -104,6 +104,9 @@ class CompiledLaw:
         self._call = entries.entry(core(self._trace), self._constants, inputs, outputs)
         self._command = _command_of(self._shapes)
 
+    def __reduce__(self) -> tuple:
+        return CompiledLaw, (self.controller, self._robot)  # code is of one process: compiled, or read, again
+
     @property
     def uncompiled(self) -> Controller:
         return self.controller
