@@ -44,8 +44,8 @@ CALLS = {
     "changes": lambda: gc.Plant(ROBOT, changes={}),
     "changes ": lambda: gc.Plant(ROBOT, changes=""),
     "amplitude": lambda: references.Sinusoids(ROBOT, ZERO, [0.1], 0.5),
-    "frequency": lambda: references.Sinusoids(ROBOT, ZERO, 0.1, [[0.5], [0.2]]),
-    "phase": lambda: references.Sinusoids(ROBOT, ZERO, 0.1, 0.5, np.zeros((1, 1))),
+    "frequency": lambda: references.Sinusoids(ROBOT, ZERO, 0.1, [0.5]),
+    "phase": lambda: references.Sinusoids(ROBOT, ZERO, 0.1, 0.5, np.zeros((1, 3))),
 }
 
 
