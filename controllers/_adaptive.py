@@ -114,7 +114,7 @@ class AdaptiveSliding(ModelBased):
 
     def _state(self, z):
         """z as an array like `start`'s, or of symbols; values of arrays are not looked at."""
-        if type(z) is np.ndarray and z.dtype is FLOAT64 and len(z) == len(self.p0):
+        if type(z) is np.ndarray and z.dtype is FLOAT64 and z.shape == self.p0.shape:
             return z
         return one_state("z", z, len(self.p0))
 

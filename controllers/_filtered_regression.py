@@ -57,7 +57,7 @@ class FilteredAdaptation(AdaptiveSliding):
         self.K_inverse = np.linalg.inv(self.K)
         self.known = self.kept.copy()
         self.known[self.columns] = 0.0
-        self.armature = np.concatenate([np.full(j.dof, j.armature) for j in robot.joints])
+        self.armature = robot.armature
 
     def start(self):
         """The nominal model's parameters, and filters that begin on the reference: there W and delta are zero."""

@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
+from geomctrl.arguments import one_state
 from geomctrl.control.contracts import Command, Lyapunov, Reference
 from geomctrl.control.gains import gain_matrix
 from geomctrl.control.tracking import joint_forces
@@ -74,6 +75,7 @@ class TaskSpace(ModelBased):
 
     def task(self, t: float, q: np.ndarray, v: np.ndarray) -> Task:
         """The `Task` at one state."""
+        q, v = one_state("q", q, self.robot.nq), one_state("v", v, self.robot.nv)
         q_d, v_d, a_d = self.desired(t)
         T, T_d = self.robot.pose(q, self.frame), self.robot.pose(q_d, self.frame)
         (J, J_rate), (J_d, J_d_rate) = self._jacobians(q, v), self._jacobians(q_d, v_d)

@@ -56,8 +56,8 @@ class LQR(ModelBased):
         residual = np.abs(gravity - self.tau_d).max()
         if residual > 1e-6 * (1.0 + np.abs(gravity).max()):
             raise ArgumentError(f"q_d: expected an equilibrium, got {residual:.6g} N m of gravity at joints not driven")
-        self.endless = np.array([j.kind == "revolute" and np.isinf((j.lower, j.upper)).all() for j in robot.joints
-                                 for _ in range(j.dof)])  # fmt: skip
+        turning = np.concatenate([np.full(j.dof, j.kind == "revolute") for j in robot.independent_joints])
+        self.endless = turning & np.isinf(robot.limits.lower) & np.isinf(robot.limits.upper)
         import control  # here: it takes longer to import than all of geomctrl
 
         A, M_inverse, _ = robot.linearize(q, np.zeros(n), self.tau_d)

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import glob
 import os
+import stat
 import tomllib
 import uuid
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -46,6 +48,24 @@ def write_text(path: Path, text: str) -> Path:
     return path
 
 
+def read_regular(path: Path, refusal: Callable[[os.stat_result], str] = lambda status: "") -> bytes:
+    """The content of a regular file. Links are not followed, and pipes and devices are not waited for.
+
+    refusal: called with the open file's status, returns the reason why its content must not be read, if there is one.
+    Raises OSError.
+    """
+    with open(path, "rb", opener=_open_unfollowed) as file:
+        status = os.fstat(file.fileno())
+        why = refusal(status) if stat.S_ISREG(status.st_mode) else "not a regular file"
+        if why:
+            raise OSError(errno.EINVAL, why, str(path))
+        return file.read()
+
+
+def _open_unfollowed(path: str, flags: int) -> int:
+    return os.open(path, flags | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0))
+
+
 def _made(path: Path) -> BinaryIO:
     """A new file, and a sign that somebody writes it: a lock, which ends with the process at the latest."""
     while True:
@@ -69,7 +89,7 @@ def _lock(file: BinaryIO) -> bool:
 def _clear_away(path: Path) -> None:
     """Temporary files of `path` that nobody writes any more."""
     for name in glob.iglob(f"{glob.escape(str(path))}.{'[0-9a-f]' * 32}.tmp"):
-        with contextlib.suppress(OSError), open(name, "rb") as file:
+        with contextlib.suppress(OSError), open(name, "rb", opener=_open_unfollowed) as file:
             if _lock(file):
                 os.unlink(name)
 

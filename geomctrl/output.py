@@ -6,7 +6,7 @@ import io
 import os
 import sys
 from collections.abc import Callable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -33,7 +33,15 @@ def transcript(width: int = 110) -> tuple[Console, Callable[[], str]]:
 
     In notebooks rich would show it, and write colours for what they have started, as FORCE_COLOR is set there.
     """
+    kept = io.StringIO()
+    return plain_console(file=kept, width=width, force_terminal=False, force_jupyter=False), kept.getvalue
+
+
+def plain_console(**options: Any) -> Console:
+    """A console that prints strings as they are: names of joints and files hold what rich takes for markup or emoji.
+
+    Colours are given as styles or as `rich.text.Text`.
+    """
     from rich.console import Console
 
-    kept = io.StringIO()
-    return Console(file=kept, width=width, highlight=False, force_terminal=False, force_jupyter=False), kept.getvalue
+    return Console(highlight=False, markup=False, emoji=False, **options)

@@ -7,7 +7,9 @@ from pathlib import Path
 
 from geomctrl.errors import ArgumentError, ModelError
 
-__all__ = ["declared_encoding", "locate", "read_xml"]
+__all__ = ["declared_encoding", "locate", "read_numbers", "read_xml"]
+
+NUMBER = re.compile(r"[+-]?((\d+\.?\d*|\.\d+)(e[+-]?\d+)?|inf(inity)?|nan)", re.ASCII | re.IGNORECASE)
 
 
 def locate(source: str | Path, package_dirs: Iterable[str | Path] = ()) -> str | Path:
@@ -38,6 +40,18 @@ def declared_encoding(text: bytes) -> str:
     """What an XML text says of its encoding, else UTF-8."""
     match = re.match(rb"\s*<\?xml[^>]*encoding\s*=\s*[\"']([\w.-]+)", text.removeprefix(b"\xef\xbb\xbf"))
     return match[1].decode() if match else "utf-8"
+
+
+def read_numbers(text: str) -> list[float]:
+    """The numbers of an XML attribute, between white space. Raises ValueError.
+
+    They are XML's decimals, as other programs read them, with infinities and nan in any case. Python's `float` takes
+    underscores and the digits of other scripts as well, which are typing errors here.
+    """
+    words = re.split(r"[ \t\r\n]+", text.strip(" \t\r\n")) if text.strip(" \t\r\n") else []
+    if not all(map(NUMBER.fullmatch, words)):
+        raise ValueError(f"no numbers: {text!r}")
+    return list(map(float, words))
 
 
 def read_xml(found: str | Path):

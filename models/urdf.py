@@ -20,6 +20,7 @@ from geomctrl.errors import GeomctrlError, InertiaError, ModelError
 from geomctrl.lie import so3
 from geomctrl.mechanism import inertia
 from geomctrl.mechanism.building import TRIED, Body, positive_bodies
+from geomctrl.mechanism.checks import UNWRITABLE
 from geomctrl.mechanism.coupling import Coupling
 from geomctrl.mechanism.joint import Joint
 from geomctrl.mechanism.mechanism import WORLD
@@ -80,7 +81,7 @@ def load_urdf(
         if unread:
             warnings.warn(f"{label}: not read: {_some(unread)}", stacklevel=2)
         if not document.get("name"):
-            document.set("name", "robot" if isinstance(found, str) else found.stem)
+            document.set("name", "robot" if isinstance(found, str) else UNWRITABLE.sub("_", found.stem))
         model = _parse(_stripped(document))
         root = _root(model)
         bodies = _bodies(model, root, motors, floating_base, mimic)

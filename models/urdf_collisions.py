@@ -11,7 +11,7 @@ from geomctrl.arguments import instance, listed, number, path_of
 from geomctrl.errors import GeomctrlError, ModelError
 from geomctrl.lie import so3
 from geomctrl.mechanism.capsules import Capsule, link_capsules
-from geomctrl.models.source import locate, read_xml
+from geomctrl.models.source import locate, read_numbers, read_xml
 from geomctrl.robot import Robot
 
 __all__ = ["collision_capsules", "numbers_of", "origin_of"]
@@ -75,7 +75,7 @@ def origin_of(element: Any, link: str) -> np.ndarray:
 def numbers_of(element: Any, key: str, n: int, link: str, default: str | None = None) -> list[float]:
     text = element.get(key, default)
     try:
-        x = [float(word) for word in (text or "").split()]
+        x = read_numbers(text or "")
     except ValueError:
         x = []
     if len(x) != n or not np.isfinite(x).all():

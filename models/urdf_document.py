@@ -5,6 +5,7 @@ import math
 from collections import Counter
 
 from geomctrl.errors import ModelError
+from geomctrl.models.source import read_numbers
 
 __all__ = ["check_document"]
 
@@ -151,7 +152,7 @@ def _check_numbers(element, where):
                 raise _error(element, f"{what} is missing")
             continue
         try:
-            values = [float(x) for x in text.split()]
+            values = read_numbers(text)
         except ValueError:
             values = []
         if len(values) != count:

@@ -11,7 +11,7 @@ from urllib.parse import unquote
 from geomctrl.errors import GeomctrlError
 from geomctrl.mechanism.looks import Shape
 from geomctrl.mechanism.mechanism import Mechanism
-from geomctrl.models.source import read_xml
+from geomctrl.models.source import read_numbers, read_xml
 from geomctrl.models.urdf_collisions import numbers_of, origin_of
 
 __all__ = ["UrdfLooks"]
@@ -113,7 +113,7 @@ def _colour(material: Any) -> Any:
     """What a <material> says itself; None where it only has a name."""
     element = material.find("color")
     try:
-        rgba = [min(max(float(x), 0.0), 1.0) for x in element.get("rgba", "").split()] if element is not None else []
+        rgba = [min(max(x, 0.0), 1.0) for x in read_numbers(element.get("rgba", ""))] if element is not None else []
     except ValueError:
         rgba = []
     return tuple(rgba) if len(rgba) == 4 else None

@@ -2,6 +2,8 @@
 
 import math
 
+from geomctrl.models.source import read_numbers
+
 __all__ = ["read_motors"]
 
 DRIVEN = ("revolute", "continuous", "prismatic")
@@ -40,7 +42,7 @@ def _stated(transmission, unread):
     stated = {}
     for element, key, text in texts:
         try:
-            value = float(text or "")
+            (value,) = read_numbers(text or "")
         except ValueError:
             value = math.nan
         if math.isfinite(value) and (value >= 0.0 if key == "rotor_inertia" else value != 0.0):

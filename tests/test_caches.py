@@ -84,7 +84,7 @@ def refuse(*_):
 
 @pytest.fixture
 def unsaid(monkeypatch):
-    monkeypatch.setattr(caches, "_unwritable_said", False)
+    monkeypatch.setattr(caches, "_unusable_said", False)
 
 
 @pytest.mark.usefixtures("unsaid")
@@ -95,6 +95,103 @@ def test_folders_that_can_not_be_written_are_said_once(tmp_path):
     with pytest.warns(RuntimeWarning, match=r"here \(Not a directory\).*there.*GEOMCTRL_CACHE"):
         caches.write(places, NAME, CODE)
     caches.write(places, NAME, CODE)  # pytest makes errors of warnings
+
+
+STRANGER = 65534  # "nobody"
+
+
+def planted_by_a_stranger(path):
+    if os.geteuid() != 0:
+        pytest.skip("only root can give files away")
+    os.chown(path, STRANGER, STRANGER, follow_symlinks=False)
+
+
+FOLDERS = {  # what makes a folder one that others could have written
+    "world": lambda folder: folder.chmod(0o777),
+    "group": lambda folder: folder.chmod(0o770),
+    "sticky": lambda folder: folder.chmod(0o1777),
+    "owner": planted_by_a_stranger,
+}
+
+
+@pytest.mark.usefixtures("unsaid")
+@pytest.mark.parametrize("spoil", FOLDERS.values(), ids=FOLDERS)
+def test_a_folder_that_others_can_write_is_neither_read_nor_written(tmp_path, spoil):
+    path = kept(tmp_path / "open")
+    spoil(path.parent)
+    before = path.read_bytes(), sorted(path.parent.iterdir())
+    found, said = read(path.parent)
+    assert found is None
+    assert len(said) == 1
+    assert str(path.parent) in said[0]
+    assert "GEOMCTRL_CACHE" in said[0]
+    assert read(path.parent) == (None, [])  # once
+    kept(path.parent, b"other code")
+    caches.keep_newest([path.parent], "*", 1)
+    assert (path.read_bytes(), sorted(path.parent.iterdir())) == before
+    kept(tmp_path / "closed")
+    assert read(path.parent, tmp_path / "closed") == (CODE, [])
+
+
+def _link(path):
+    path.rename(path.with_name("elsewhere"))
+    path.symlink_to("elsewhere")
+
+
+def _device(path):
+    path.unlink()
+    path.symlink_to("/dev/zero")
+
+
+def _pipe(path):
+    path.unlink()
+    os.mkfifo(path)
+
+
+def _folder(path):
+    path.unlink()
+    path.mkdir()
+
+
+FILES = {"link": _link, "device": _device, "pipe": _pipe, "folder": _folder, "owner": planted_by_a_stranger,
+         "group": lambda path: path.chmod(0o664), "world": lambda path: path.chmod(0o646)}  # fmt: skip
+
+
+@pytest.mark.parametrize("plant", FILES.values(), ids=FILES)
+def test_a_file_that_others_could_have_planted_is_set_aside(tmp_path, plant):
+    path = kept(tmp_path)
+    plant(path)
+    signal.alarm(20)  # a pipe or /dev/zero would hold the process for ever
+    found, said = read(tmp_path)
+    signal.alarm(0)
+    assert found is None
+    assert len(said) == 1
+    assert str(path) in said[0]
+    kept(tmp_path)
+    assert read(tmp_path) == (CODE, [])
+
+
+@pytest.mark.usefixtures("unsaid")
+def test_links_to_a_folder_are_followed_if_they_are_the_users_own(tmp_path):
+    folder, link = tmp_path / "folder", tmp_path / "link"
+    path = kept(folder)
+    link.symlink_to(folder)
+    assert read(link) == (CODE, [])
+    planted_by_a_stranger(link)
+    assert read(link)[0] is None
+    path.unlink()
+    kept(link)
+    assert not path.exists()
+
+
+def test_modes_do_not_depend_on_the_umask(tmp_path):
+    before = os.umask(0)
+    try:
+        path = kept(tmp_path / "made")
+    finally:
+        os.umask(before)
+    assert [p.stat().st_mode & 0o777 for p in (path, path.parent)] == [0o644, 0o700]
+    assert read(path.parent) == (CODE, [])
 
 
 @pytest.mark.usefixtures("unsaid")
@@ -120,12 +217,13 @@ def test_who_has_no_home_keeps_code_next_to_the_source(tmp_path, monkeypatch):
 
 
 def test_files_of_killed_writers_and_of_old_versions_go(tmp_path):
-    abandoned, at_work = tmp_path / f"{NAME}.0.tmp", tmp_path / f"{NAME}.1.tmp"
-    for path in (abandoned, at_work):
+    abandoned, at_work, foreign = (tmp_path / f"{name}.tmp" for name in (f"{NAME}.0", f"{NAME}.1", "notes"))
+    for path in (abandoned, at_work, foreign):
         path.touch()
-    os.utime(abandoned, (time.time() - 2 * caches.ABANDONED,) * 2)
+    for path in (abandoned, foreign):
+        os.utime(path, (time.time() - 2 * caches.ABANDONED,) * 2)
     kept(tmp_path)
-    assert sorted(tmp_path.glob("*.tmp")) == [at_work]
+    assert {*tmp_path.glob("*.tmp")} == {at_work, foreign}
     for age in range(5):
         path = kept(tmp_path, name=f"kernel.{age}.nbc")
         os.utime(path, (time.time() - age,) * 2)

@@ -56,7 +56,7 @@ def test_a_cell_keeps_nothing_of_bars_and_has_colours(environment, set_by_a_kern
         environment.setenv(name, value)
     output = kind()
     assert written(environment, output) == ""
-    stdout_console().print("[red]VIOLATED[/red]")
+    stdout_console().print("VIOLATED", style="red")
     assert "\x1b[31mVIOLATED" in output.getvalue()
 
 
@@ -73,7 +73,7 @@ def test_text_that_is_kept_is_plain_also_in_a_notebook(environment, in_a_kernel)
     environment.setenv("FORCE_COLOR", "1")
     environment.setattr("rich.console._is_jupyter", lambda: in_a_kernel)
     console, text = transcript()
-    console.print("[red]VIOLATED[/red]")
+    console.print("VIOLATED", style="red")
     assert text() == "VIOLATED\n"
 
 

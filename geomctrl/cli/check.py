@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Annotated
 
 import typer
-from rich.markup import escape
 from rich.table import Table
+from rich.text import Text
 
 from .terminal import (
     FAILED,
@@ -51,13 +51,13 @@ def check(
     with compiling(console, "20 s"):
         model = load_robot(robot, floating_base, mimic, physical)
         found = check_robot(model, states, seed)
-    table = Table(title=f"{escape(model.name)}: {states} random states", title_justify="left", title_style="bold")
+    table = Table(title=f"{model.name}: {states} random states", title_justify="left", title_style="bold")
     table.add_column("property")
     table.add_column("worst", justify="right")
     table.add_column("limit", justify="right")
     table.add_column("verdict")
     for c in found:
-        verdict = "[green]holds[/green]" if c.ok else "[bold red]FAILS[/bold red]"
+        verdict = Text("holds", "green") if c.ok else Text("FAILS", "bold red")
         table.add_row(c.name, f"{c.worst:.1e}", f"{c.limit:.0e}", verdict)
     console.print(table)
     failed = [c for c in found if not c.ok]

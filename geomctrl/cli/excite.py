@@ -71,16 +71,16 @@ def excite(
     around, notes = surroundings.of(robot, nominal)
     options = {**motion.options(), **limits.options(), **parameters.options(), "surroundings": around}
     for line in notes:
-        console.print(f"note: {line}", markup=False, soft_wrap=True)
+        console.print(f"note: {line}", soft_wrap=True)
     try:
         found = _designed(console, model, options)
     except ExcitationError as error:
         complain(str(error))
         raise typer.Exit(FAILED) from None
-    _show(console, found)
     with console.status("writing"):
         written = found.save(output.out, **files)
-    console.print(f"wrote {', '.join(p.name for p in written)} in {output.out}", markup=False, soft_wrap=True)
+    _show(console, found)
+    console.print(f"wrote {', '.join(p.name for p in written)} in {output.out}", soft_wrap=True)
 
 
 def _designed(console: Any, model: Any, options: dict[str, Any]) -> Any:
@@ -99,9 +99,9 @@ def _show(console: Any, found: Any) -> None:
     from rich.table import Table
 
     robot = found.model.robot
-    console.print(found.text(), markup=False, soft_wrap=True)
+    console.print(found.text(), soft_wrap=True)
     start = ", ".join(f"{x:.4f}" for x in found.trajectory.at([0.0])[0][0])
-    console.print(f"starts and ends at rest at q = ({start}) rad, m", markup=False, soft_wrap=True)
+    console.print(f"starts and ends at rest at q = ({start}) rad, m", soft_wrap=True)
     table = Table(title="left of each limit [%]", title_justify="left")
     table.add_column("joint")
     for name in found.margins:

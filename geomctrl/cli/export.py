@@ -49,4 +49,4 @@ def export(
     chosen = [term.strip() for term in terms.split(",")]
     written = model.to_c(out, chosen, name=name, precision=precision, frame=frame, representation=representation)
     for path in written:
-        stdout_console().print(f"wrote {path}", soft_wrap=True, markup=False)
+        stdout_console().print(f"wrote {path}", soft_wrap=True)

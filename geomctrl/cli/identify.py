@@ -144,7 +144,7 @@ def identify(
     options, read, model = estimator.options(), reading.reading(nominal.nv), modelling.model(nominal)
     output.check(robot, nominal)
     for line in _doubts(nominal):
-        console.print(line, markup=False, soft_wrap=True)
+        console.print(line, soft_wrap=True)
     report = _run(console, nominal, log, model, {
         "method": estimator.method, "options": options, "friction_curves": modelling.friction_curves,
         "choose_smoothing": modelling.smoothing is None, "choose_rotors": modelling.rotor == "auto",
@@ -152,12 +152,12 @@ def identify(
         "ignore": ignore, "boxes": _boxes(console, robot, nominal) or None,
     })  # fmt: skip
     report = replace(report, provenance=report.provenance.typed(context.meta[TYPED]))
-    console.print(report.text(), markup=False, soft_wrap=True)
     with console.status("drawing" if output.plots else "writing"):
         names = ", ".join(sorted(path.name for path in report.save(output.out, output.plots)))
-    console.print(f"wrote {names} in {output.out}", markup=False, soft_wrap=True)
+    console.print(report.text(), soft_wrap=True)
+    console.print(f"wrote {names} in {output.out}", soft_wrap=True)
     for path in output.exported(robot, report):
-        console.print(f"wrote {path}", markup=False, soft_wrap=True)
+        console.print(f"wrote {path}", soft_wrap=True)
     if report.verdict.exit_status:
         raise typer.Exit(report.verdict.exit_status)
 
@@ -191,7 +191,7 @@ def _boxes(console: Any, source: str, robot: Any) -> dict[str, Any]:
         return link_boxes(Path(source), robot)
     except ModelError as error:  # geometry is a help, and may be wrong where the rest of the file is right
         said = f"note: masses are looked for about joints, not in the links' geometry: {error}"
-        console.print(said, markup=False, soft_wrap=True)
+        console.print(said, soft_wrap=True)
         return {}
 
 

@@ -83,9 +83,9 @@ def identify_load(
             nominal, log, without_load, identified=identified, model=model, reading=read, filtering=filtering,
             **load.arguments(),
         )  # fmt: skip
-    console.print(report.text(), markup=False, soft_wrap=True)
     written = ", ".join(sorted(path.name for path in report.save(out)))
-    console.print(f"wrote {written} in {out}", markup=False, soft_wrap=True)
+    console.print(report.text(), soft_wrap=True)
+    console.print(f"wrote {written} in {out}", soft_wrap=True)
     judged = Verdict.of(report.doubts, ignore)
-    console.print(f"verdict: {judged}", markup=False, soft_wrap=True)
+    console.print(f"verdict: {judged}", soft_wrap=True)
     raise typer.Exit(judged.exit_status)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Annotated
 
 import typer
-from rich.markup import escape
+from rich.text import Text
 
 from .terminal import (
     FloatingBase,
@@ -48,14 +48,12 @@ def info(
     energy = float(factored.potential_energy(model, middle(model)))
     bodies = f"{model.nbodies} {'body' if model.nbodies == 1 else 'bodies'}"
     kind = "free base" if model.joints[0].kind == "free" else "fixed base"
-    console.print(
-        f"[bold]{escape(model.name)}[/bold]: {bodies}, {model.nv} degrees of freedom (nq = {model.nq}), {kind},"
-        f" {model.parameters[:, 0].sum():.6g} kg"
-    )
+    size = f"{bodies}, {model.nv} degrees of freedom (nq = {model.nq}), {kind}, {model.parameters[:, 0].sum():.6g} kg"
+    console.print(Text.assemble((model.name, "bold"), f": {size}"))
     g = ", ".join(f"{x:g}" for x in model.gravity)
     console.print(f"gravity ({g}) m/s^2; {base} base parameters of {10 * model.nbodies}; {energy:.4g} J in mid-range")
     console.print(joint_table(model))
     if frames:
         extra = [f for f in model.frames if f.name not in (*model.body_names, "world")]
         listed = [f"{f.name} (on {model.body_names[f.body] if f.body >= 0 else 'world'})" for f in extra]
-        console.print("frames: every body, world" + "".join(f", {f}" for f in listed), soft_wrap=True, markup=False)
+        console.print("frames: every body, world" + "".join(f", {f}" for f in listed), soft_wrap=True)

@@ -10,6 +10,7 @@ import numpy as np
 from geomctrl.control import references
 from geomctrl.control.contracts import Reference
 from geomctrl.errors import ArgumentError, NameNotFoundError
+from geomctrl.mechanism.configuration import single_coordinates
 from geomctrl.robot import Robot
 
 from .posture import middle
@@ -98,9 +99,7 @@ def _excess(robot: Robot, motion: Reference, seconds: float) -> float:
     samples = [motion(t) for t in np.linspace(0.0, seconds, 400)]
     speed = np.abs([d.v for d in samples]).max(axis=0)
     worst = float((2.0 * speed / np.clip(robot.limits.velocity, 1e-9, FASTEST_JOINT)).max())
-    for joint, s in zip(robot.joints, robot.q_slices):
-        if joint.dof == 1:
-            x = np.array([d.q[s] for d in samples])
-            if x.min() < joint.lower or x.max() > joint.upper:
-                worst = max(worst, 2.0)
-    return worst
+    places, dofs = single_coordinates(robot)
+    q = np.array([d.q[places] for d in samples])
+    beyond = (q < robot.limits.lower[dofs]).any() or (q > robot.limits.upper[dofs]).any()
+    return max(worst, 2.0) if beyond else worst

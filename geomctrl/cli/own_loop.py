@@ -29,5 +29,4 @@ def own_loop(study: Path, scenario: ScenarioOptions, options: RunOptions, consol
     options.out.mkdir(parents=True, exist_ok=True)
     run, stop = watched(console, study.stem, arguments)
     text = f"{study.name}: {run!r}\n{run.summary()}"
-    console.print(text, soft_wrap=True, highlight=False, markup=False)
-    return save(console, f"{text}\n", run, {}, options, stop)
+    return save(console, f"{text}\n", lambda target: target.print(text, soft_wrap=True), run, {}, options, stop)

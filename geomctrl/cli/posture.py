@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import numpy as np
 
+from geomctrl.mechanism.configuration import single_coordinates
 from geomctrl.robot import Robot
 
 
 def middle(robot: Robot) -> np.ndarray:
     """The configuration (nq,) in the middle of the joints' ranges; without one near zero, poses at identity."""
     q = robot.neutral()
-    for joint, s in zip(robot.joints, robot.q_slices):
-        if joint.dof == 1:
-            both = np.isfinite([joint.lower, joint.upper]).all()
-            q[s] = 0.5 * (joint.lower + joint.upper) if both else np.clip(0.0, joint.lower, joint.upper)
+    limits = robot.limits
+    for k, i in zip(*single_coordinates(robot)):
+        low, high = limits.lower[i], limits.upper[i]
+        q[k] = 0.5 * (low + high) if np.isfinite([low, high]).all() else np.clip(0.0, low, high)
     return q

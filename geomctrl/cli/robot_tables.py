@@ -1,7 +1,6 @@
 """A robot's joints as a table."""
 
 import numpy as np
-from rich.markup import escape
 from rich.table import Table
 
 from geomctrl.robot import Robot
@@ -23,7 +22,7 @@ def joint_table(robot: Robot) -> Table:
     for i, (joint, body, p) in enumerate(zip(robot.joints, robot.body_names, robot.parents)):
         unit, force, inertia = ("rad", "N m", "kg m^2") if joint.turning.any() else ("m", "N", "kg")
         bounded = np.isfinite([joint.lower, joint.upper]).any()
-        row = [str(i), escape(str(joint.name)), joint.kind, str(p) if p >= 0 else "world", escape(body)]
+        row = [str(i), str(joint.name), joint.kind, str(p) if p >= 0 else "world", body]
         row += [f"{robot.parameters[i, 0]:.4g}", f"{joint.lower:.3g} .. {joint.upper:.3g} {unit}" if bounded else "-"]
         limits = ((joint.velocity, f"{unit}/s"), (joint.effort, force))
         row += [f"{x:.3g} {u}" if np.isfinite(x) else "-" for x, u in limits]

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 from rich.console import Console
-from rich.markup import escape
 from rich.table import Table
+from rich.text import Text
 
 from geomctrl.control.run import Run
 
@@ -16,7 +16,7 @@ COLOURS = {"held": "green", "VIOLATED": "bold red"}
 
 def report(console: Console, case: Scenario, run: Run, others: dict[str, Run], failure: str | None) -> None:
     """Print the tables, doubts and figures of speed a run ends with. others: runs to compare it with, by name."""
-    console.print(f"[bold]{escape(case.describe())}[/bold]", soft_wrap=True)
+    console.print(case.describe(), style="bold", soft_wrap=True)
     if len(run.t):
         console.print(_tracking_table(run, others))
         estimate = _estimate_table(case, run)
@@ -24,22 +24,23 @@ def report(console: Console, case: Scenario, run: Run, others: dict[str, Run], f
             console.print(estimate)
     console.print(_monitor_table(run))
     for doubt in _doubts(case, run):
-        console.print(f"[dim]{doubt}[/dim]")
+        console.print(doubt, style="dim")
     state = "finished" if failure is None else "STOPPED"
     speed = run.steps / run.wall_time if run.wall_time > 0.0 else float("nan")
     console.print(
-        f"{state}: {escape(run.reason)}; {run.steps} steps in {run.wall_time:.2f} s, {speed:,.0f} steps/s,"
+        f"{state}: {run.reason}; {run.steps} steps in {run.wall_time:.2f} s, {speed:,.0f} steps/s,"
         f" {run.real_time_factor:.2g} x real time"
     )
     for name, other in others.items():
         if other.success:
             mine, its = (_total_rms(r) for r in (run, other))
             console.print(
-                f"[bold]tracking RMS, all joints: {type(run.controller).__name__} {mine:.3g}, {name} {its:.3g}"
-                f" with the same wrong model and bandwidth ({its / mine:.3g} times as much)[/bold]"
+                f"tracking RMS, all joints: {type(run.controller).__name__} {mine:.3g}, {name} {its:.3g}"
+                f" with the same wrong model and bandwidth ({its / mine:.3g} times as much)",
+                style="bold",
             )
         else:
-            console.print(f"[bold]{name} with the same model failed: {escape(other.reason)}[/bold]")
+            console.print(f"{name} with the same model failed: {other.reason}", style="bold")
 
 
 def _doubts(case: Scenario, run: Run) -> list[str]:
@@ -73,7 +74,7 @@ def _tracking_table(run: Run, others: dict[str, Run]) -> Table:
     rms = [r.tracking_rms() for r in (run, *others.values())]
     for k, name in enumerate(robot.dof_names):
         unit, force = ("mrad", "N m") if robot.turning[k] else ("mm", "N")
-        cells = [escape(name)]
+        cells: list[str | Text] = [name]
         if error is not None:
             cells += [_number(rms[0], k, unit), f"{1e3 * np.abs(error[:, k]).max():.3g} {unit}"]
             cells += [_number(r, k, unit) for r in rms[1:]]
@@ -81,7 +82,7 @@ def _tracking_table(run: Run, others: dict[str, Run]) -> Table:
             cells += [""] * (1 + len(rms))
         peak, effort = np.abs(run.applied[:, k]).max(), robot.limits.effort[k]
         over = peak > effort
-        cells += [f"[yellow]{peak:.3g} {force}[/yellow]" if over else f"{peak:.3g} {force}"]
+        cells += [Text(f"{peak:.3g} {force}", "yellow" if over else "")]
         cells += [(f"{effort:.3g}" + (" exceeded" if over else "")) if np.isfinite(effort) else "-"]
         table.add_row(*cells)
     return table
@@ -107,7 +108,7 @@ def _estimate_table(case: Scenario, run: Run) -> Table | None:
     for k in masses[np.argsort(-np.abs(truth[masses] - z[0, masses]), kind="stable")][:3]:
         body = run.plant.robot.body_names[law.columns[k] // 10]
         kind = "coefficient" if case.options.adapt == "base" else "mass"
-        table.add_row(escape(f"{kind} of {body} [kg]"), *(f"{x:.3f}" for x in (z[0, k], z[-1, k], truth[k])))
+        table.add_row(f"{kind} of {body} [kg]", *(f"{x:.3f}" for x in (z[0, k], z[-1, k], truth[k])))
     return table
 
 
@@ -119,7 +120,7 @@ def _monitor_table(run: Run) -> Table:
         table.add_column(name, justify="right")
     table.add_column("verdict")
     for m in run.monitors.values():
-        verdict = f"[{COLOURS.get(m.verdict, 'dim')}]{m.verdict}[/]"
+        verdict = Text(m.verdict, COLOURS.get(m.verdict, "dim"))
         numbers = f"{m.worst:.1e}", f"{m.t_worst:.4g} s", f"{m.limit:.0e}"
-        table.add_row(escape(m.name), escape(m.what), *numbers, verdict)
+        table.add_row(m.name, m.what, *numbers, verdict)
     return table

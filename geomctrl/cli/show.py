@@ -155,7 +155,7 @@ def _write_or_open(page: str, out: Path | None) -> None:
 
 def _sliders(model: Robot, frames: list[str] | None, port: int) -> None:
     from geomctrl.viewing.live import opened, show_robot
-    from geomctrl.viewing.scene import stop
+    from geomctrl.viewing.server import stop
 
     console = stdout_console()
     server = show_robot(model, port=port, frames=frames)

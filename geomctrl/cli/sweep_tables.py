@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 from rich.console import Console
-from rich.markup import escape
 from rich.table import Table
 
 from geomctrl.files import write_text
@@ -18,24 +17,26 @@ MOST_REASONS = 5
 
 
 def write_report(console: Console, table: Any, path: Path) -> Path:
-    """Print a sweep's tables, and write them to a file."""
+    """Write a sweep's tables to a file, then print them."""
     kept, text = transcript()
-    for target in (console, kept):
-        target.print(measured(table))
-        target.print(ended(table), soft_wrap=True, markup=False)
-    return write_text(path, text())
+    kept.print(measured(table))
+    kept.print(ended(table), soft_wrap=True)
+    write_text(path, text())
+    console.print(measured(table))
+    console.print(ended(table), soft_wrap=True)
+    return path
 
 
 def measured(table: Any) -> Table:
     """Each measure: its least value, median and largest, at which run, and how many runs have none."""
     space = ", ".join(f"{name} {n}" for name, n in table["run"].sizes.items())
-    title = f"{table['run'].size} runs: {escape(space)}"
+    title = f"{table['run'].size} runs: {space}"
     out = Table(title=title, title_justify="left", title_style="bold")
     for head in ("measure", "units", "least", "median", "largest", "in run", "without"):
         out.add_column(head, justify="left" if head in ("measure", "units") else "right")
     for name, x in table.data_vars.items():
         if x.dtype.kind == "f" and name != "t_reached":
-            out.add_row(escape(str(name)), escape(x.attrs.get("units", "")), *_numbers(table, x))
+            out.add_row(str(name), x.attrs.get("units", ""), *_numbers(table, x))
     return out
 
 

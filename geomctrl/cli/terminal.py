@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import functools
 import os
+import sys
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, Any
@@ -15,7 +16,7 @@ import typer
 from rich.console import Console
 
 from geomctrl.errors import ArgumentError, GeomctrlError, NameNotFoundError
-from geomctrl.output import moves, of_a_notebook
+from geomctrl.output import moves, of_a_notebook, plain_console
 
 FAILED, BAD_ARGUMENTS = 1, 2
 MODEL_HELP = (
@@ -43,16 +44,56 @@ def reported(command: Callable[..., Any]) -> Callable[..., Any]:
 
     @functools.wraps(command)
     def wrapped(*args: Any, **options: Any) -> Any:
+        Stdout.lost = None
         try:
-            return command(*args, **options)
+            command(*args, **options)
         except GeomctrlError as error:
             complain(str(error))
             raise typer.Exit(BAD_ARGUMENTS) from None
         except OSError as error:
             complain(f"{error.strerror or error}: {error.filename}" if error.filename else str(error))
             raise typer.Exit(BAD_ARGUMENTS) from None
+        if Stdout.lost is not None and not isinstance(Stdout.lost, BrokenPipeError):  # as of `| head`: nobody asks
+            complain(f"{Stdout.lost.strerror or Stdout.lost}: standard output")
+            raise typer.Exit(FAILED)
 
     return wrapped
+
+
+class Stdout:
+    """Standard output whose failure ends nothing: a command goes on and saves what it computes.
+
+    What can not be written any more, to a closed pipe or a full disk, is dropped; the last error is `Stdout.lost`.
+    Characters that the encoding lacks are written as question marks.
+    """
+
+    lost: OSError | None = None
+
+    def __init__(self, file: Any):
+        self.file = file
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.file, name)
+
+    def write(self, text: str) -> int:
+        encoding = getattr(self.file, "encoding", None) or "utf-8"
+        self._try(self.file.write, text.encode(encoding, "replace").decode(encoding))
+        return len(text)
+
+    def flush(self) -> None:
+        self._try(self.file.flush)
+
+    def _try(self, act: Callable[..., Any], *arguments: Any) -> None:
+        if Stdout.lost is not None:
+            return
+        try:
+            act(*arguments)
+        except OSError as error:
+            Stdout.lost = error
+            with suppress(OSError, ValueError):  # what is left in Python's buffer goes nowhere, without a word
+                nowhere = os.open(os.devnull, os.O_WRONLY)
+                os.dup2(nowhere, self.file.fileno())
+                os.close(nowhere)
 
 
 RobotArgument = Annotated[str, typer.Argument(metavar="ROBOT", help=MODEL_HELP)]
@@ -68,7 +109,7 @@ def progress_bar(console: Console):
         def stop(self) -> None:
             self.live.stop()  # and no empty line in files, as of rich's own
 
-    columns = (TextColumn("{task.description}"), BarColumn(), TaskProgressColumn(), TimeRemainingColumn())
+    columns = (TextColumn("{task.description}", markup=False), BarColumn(), TaskProgressColumn(), TimeRemainingColumn())
     return Bar(*columns, console=console, transient=True)
 
 
@@ -135,10 +176,10 @@ def stdout_console() -> Console:
     that files hold whole tables; notebooks' cells have colours still.
     """
     if moves():
-        return Console(highlight=False)
+        return plain_console(file=Stdout(sys.stdout))
     colours = "standard" if of_a_notebook() or os.environ.get("FORCE_COLOR") else None
     width = None if "COLUMNS" in os.environ else 110
-    return Console(highlight=False, force_terminal=False, color_system=colours, width=width)
+    return plain_console(file=Stdout(sys.stdout), force_terminal=False, color_system=colours, width=width)
 
 
 def interrupted_status(error: KeyboardInterrupt | SystemExit) -> int:
@@ -147,4 +188,4 @@ def interrupted_status(error: KeyboardInterrupt | SystemExit) -> int:
 
 
 def complain(message: str) -> None:
-    Console(stderr=True, highlight=False, soft_wrap=True).print(f"geomctrl: {message}", markup=False, style="red")
+    plain_console(stderr=True, soft_wrap=True).print(f"geomctrl: {message}", style="red")

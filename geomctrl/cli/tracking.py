@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import tempfile
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -46,9 +48,9 @@ def tracked(case: Scenario, options: RunOptions, console: Console) -> Stop | Non
         if stop is not None and stop.status == FAILED:
             stop = None  # of the other law, as its numbers tell
     kept, text = transcript()
-    for target in (console, kept):
-        report(target, case, run, others, None if run.success else run.reason)
-    return save(console, text(), run, others, options, stop)
+    show = partial(report, case=case, run=run, others=others, failure=None if run.success else run.reason)
+    show(kept)
+    return save(console, text(), show, run, others, options, stop)
 
 
 def _simulate(
@@ -65,7 +67,7 @@ def watched(console: Console, label: str, arguments: dict[str, Any]) -> tuple[Ru
     """
     t_end = number("t_end", arguments["t_end"])
     dt = number("dt", arguments["dt"], "a positive number of seconds", lambda dt: dt > 0.0)
-    every = max(1, round(t_end / dt) // MOST_SAMPLES)
+    every = max(1, round(min(t_end / dt, 1e12)) // MOST_SAMPLES)  # what is more is refused
     with progress_bar(console) as bar:
         task = bar.add_task(label, total=1.0)
         try:
@@ -84,16 +86,27 @@ def watched(console: Console, label: str, arguments: dict[str, Any]) -> tuple[Ru
 
 
 def save(
-    console: Console, told: str, run: Run, others: dict[str, Run], options: RunOptions, stop: Stop | None
+    console: Console,
+    told: str,
+    show: Callable[[Console], Any],
+    run: Run,
+    others: dict[str, Run],
+    options: RunOptions,
+    stop: Stop | None,
 ) -> Stop | None:
-    """Write the files; why things stopped early, `stop` or that there was no room for the run where it should be."""
+    """Write the run and its report, then `show` the report and draw the pictures.
+
+    Returns why things stopped early: `stop`, or that there was no room for the run where it should be.
+    """
     out = options.out
     try:
         written = [run.save(out / "run.npz")] if len(run.t) else []
     except OSError as error:
         elsewhere = run.save(Path(tempfile.mkdtemp(prefix="geomctrl-")) / "run.npz")
+        show(console)
         return Stop(f"{error.strerror}: {error.filename}; the run is kept in {elsewhere}")
     written.append(write_text(out / "report.txt", told))
+    show(console)
     if options.plots and len(run.t) > 1 and (stop is None or stop.status == FAILED):  # who interrupts does not wait
         with console.status("drawing"):
             from geomctrl.viewing.plots import plot_run  # here: matplotlib is slow to import

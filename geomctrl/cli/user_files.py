@@ -16,5 +16,9 @@ def names_in(argument: str, path: Path, run_name: str) -> dict[str, Any]:
     """
     if not path.is_file():
         raise ArgumentError(f"{argument}: no such file: {str(path)!r}")
+    try:
+        compile(path.read_bytes(), str(path), "exec")  # runpy would run archives as well
+    except (SyntaxError, ValueError) as error:
+        raise ArgumentError(f"{argument}: expected a Python file, got {str(path)!r}: {error}") from None
     sys.path.insert(0, str(path.resolve().parent))
     return runpy.run_path(str(path), run_name=run_name)

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple, cast
 
 import numpy as np
 
-from geomctrl.arguments import checked, choice, number, tolerance
+from geomctrl.arguments import checked, choice, listed, number, tolerance
 from geomctrl.compiler.kernel_traces import run
 from geomctrl.described import Described
 from geomctrl.errors import ArgumentError
@@ -362,8 +362,8 @@ def monitor_list(monitors: str | Iterable[Monitor] | None) -> list[Monitor]:
             raise ArgumentError(f"monitors: expected 'default', None or Monitors, got {monitors!r}")
         return default_monitors()
     try:
-        chosen = list(monitors)
-    except TypeError:
+        chosen = listed("monitors", monitors)
+    except ArgumentError:
         raise ArgumentError(f"monitors: expected 'default', None or Monitors, got {monitors!r:.60}") from None
     for m in chosen:
         if not isinstance(m, Monitor):

@@ -13,10 +13,11 @@ from typing import Any
 
 import numpy as np
 
-from geomctrl.arguments import FLOAT64, checked, instance, one_state
+from geomctrl.arguments import FLOAT64, checked, instance, listed, one_state
 from geomctrl.described import Described
 from geomctrl.errors import ArgumentError
 from geomctrl.kernels import plant as kernels
+from geomctrl.mechanism.configuration import single_coordinates
 from geomctrl.robot import Robot
 from geomctrl.tracing.arrays import scalar
 
@@ -139,7 +140,7 @@ class Plant(Described):
 
     def _checked_changes(self) -> tuple[tuple[float, Robot], ...]:
         try:
-            pairs = [(t, robot) for t, robot in self.changes]
+            pairs = [(t, robot) for t, robot in listed("changes", self.changes)]
         except (TypeError, ValueError):
             raise ArgumentError(f"changes: expected (time, robot) pairs, got {self.changes!r:.80}") from None
         for t, robot in pairs:
@@ -344,7 +345,7 @@ class Plant(Described):
         robot, inputs = self.robot, self.inputs
         arrays = type(q) is type(v) is type(tau) is np.ndarray and q.dtype is v.dtype is tau.dtype is FLOAT64
         arrays = arrays and type(t) is float and t - t == 0.0 and self._chain is None  # what has a lag looks not at tau
-        if arrays and len(q) == robot.nq and v.shape == (robot.nv,) and tau.shape == (inputs,):
+        if arrays and q.shape == (robot.nq,) and v.shape == (robot.nv,) and tau.shape == (inputs,):
             return t, q, v, tau, x
         n, nq = robot.nv, robot.nq
         return time(t), one_state("q", q, nq), one_state("v", v, n), one_state("tau", tau, inputs), x
@@ -383,9 +384,8 @@ def _springs(robot: Robot) -> tuple[np.ndarray, np.ndarray] | None:
     if not robot.stiffness.any():
         return None
     K = np.zeros((robot.nq, robot.nv))
-    for joint, q, v in zip(robot.joints, robot.q_slices, robot.v_slices):
-        if joint.dof == 1:
-            K[q, v] = robot.stiffness[v]
+    places, dofs = single_coordinates(robot)
+    K[places, dofs] = robot.stiffness[dofs]
     return K, robot.stiffness * robot.rest
 
 

@@ -110,7 +110,7 @@ def _run_bar(total: int, done: int) -> Iterator[Callable[[float], Any]]:
     if not moves():
         yield lambda fraction: None
         return
-    columns = BarColumn(), MofNCompleteColumn(), TextColumn("{task.fields[rate]}"), TimeRemainingColumn()
+    columns = BarColumn(), MofNCompleteColumn(), TextColumn("{task.fields[rate]}", markup=False), TimeRemainingColumn()
     with Progress("runs", *columns, transient=True) as bar:
         task = bar.add_task("", total=total, completed=done, rate="")
         yield lambda fraction: bar.update(task, completed=(now := round(fraction * total)), rate=rate(now))

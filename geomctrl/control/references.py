@@ -86,9 +86,10 @@ def hold(robot: Robot, q: ArrayLike) -> Quintic:
 class Sinusoids(Described):
     """Sums of sinusoids about q0: x_j(t) = sum_h amplitude[h, j] sin(2 pi frequency[h, j] t + phase[h, j]).
 
-    Amplitudes [rad or m], frequencies [Hz], phases [rad]: (nv,) or (harmonics, nv) each, or numbers. On joints with
-    several degrees of freedom the x_j are exponential coordinates of the second kind. With `start_at_rest` the motion
-    is multiplied by a quintic blend over that many seconds, so that it starts at q0 at rest.
+    Amplitudes [rad or m], frequencies [Hz], phases [rad]: (nv,) or (harmonics, nv) each, or numbers: one for all, or
+    (harmonics, 1). On joints with several degrees of freedom the x_j are exponential coordinates of the second kind.
+    With `start_at_rest` the motion is multiplied by a quintic blend over that many seconds, so that it starts at q0 at
+    rest.
     """
 
     def __init__(
@@ -105,7 +106,7 @@ class Sinusoids(Described):
         rows = []
         for name, x in (("amplitude", amplitude), ("frequency", frequency), ("phase", phase)):
             a = np.atleast_2d(checked(name, x, ()))
-            if a.ndim != 2 or a.shape[1] not in (1, n):
+            if a.ndim != 2 or a.shape[1] not in (1, n) or (np.ndim(x) == 1 and a.shape[1] != n):
                 raise ArgumentError(
                     f"{name}: expected finite numbers of shape ({n},) or (harmonics, {n}), got {np.shape(x)}"
                 )

@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike
 from geomctrl.arguments import per_coordinate
 from geomctrl.described import Described
 from geomctrl.errors import ArgumentError
+from geomctrl.mechanism.configuration import single_coordinates
 from geomctrl.mechanism.mechanism import require_robot
 from geomctrl.robot import Robot
 
@@ -28,12 +29,9 @@ class Bounds(NamedTuple):
 def bounded(robot: Robot) -> Bounds:
     """The joints of a robot that have a range, one end of it perhaps infinite."""
     limits = robot.limits
-    found = [
-        (v.start, q.start)
-        for joint, q, v in zip(robot.joints, robot.q_slices, robot.v_slices)
-        if joint.dof == 1 and (np.isfinite(joint.lower) or np.isfinite(joint.upper))
-    ]
-    dofs, places = np.array(found, int).reshape(-1, 2).T
+    places, dofs = single_coordinates(robot)
+    ranged = np.isfinite(limits.lower[dofs]) | np.isfinite(limits.upper[dofs])
+    places, dofs = places[ranged], dofs[ranged]
     return Bounds(dofs, places, limits.lower[dofs], limits.upper[dofs])
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
@@ -66,8 +67,13 @@ def _show(live: LiveView, record: Record) -> None:
     seen = np.fmax(
         record.measured[: k + 1].max(axis=0, initial=-np.inf), record.worst
     )  # compiled code has its own worst
-    verdicts = [f"{m.name}: {_verdict(worst, m.limit)}" for m, worst in zip(record.monitors, seen)]
+    verdicts = [f"{_markdown(m.name)}: {_verdict(worst, m.limit)}" for m, worst in zip(record.monitors, seen)]
     live.show(float(record.t[k]), q, desired, curves, verdicts)
+
+
+def _markdown(text: str) -> str:
+    """Markdown that reads as this text: the page would run expressions between braces."""
+    return re.sub(r"([^\w\s])", r"\\\1", text)
 
 
 def _verdict(worst: float, limit: float) -> str:

@@ -194,8 +194,8 @@ def save_or_why(save: Callable[[Robot, Path], Path], robot: Robot, target: Path)
 
 def _document(path):
     try:
-        document = json.loads(path.read_text())
-    except (OSError, ValueError) as error:
+        document = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError, RecursionError) as error:
         raise ModelError(f"path: {path}: not a readable model file: {error}") from None
     if not isinstance(document, dict) or document.get("format") != FORMAT or document.get("version") != VERSION:
         raise ModelError(f"path: {path}: expected a file of format {FORMAT!r}, version {VERSION}")

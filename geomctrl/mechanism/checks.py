@@ -5,6 +5,7 @@ Kernels index by what passes here and look at none of it again.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
@@ -16,6 +17,8 @@ from geomctrl.errors import ArgumentError, ModelError
 
 from .frame import WORLD, Frame
 from .joint import Joint
+
+UNWRITABLE = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]")  # in a line of text, or in a file
 
 
 def items(name: str, values: Any, expected: str) -> list:
@@ -31,6 +34,13 @@ def items(name: str, values: Any, expected: str) -> list:
 def check_name(what: str, name: object) -> None:
     if not isinstance(name, str) or not name:
         raise ArgumentError(f"{what}: expected a name, got {name!r:.80}")
+    check_text(what, name)
+
+
+def check_text(what: str, text: str) -> None:
+    """Raise ArgumentError for control characters and halves of characters: names go to terminals and files."""
+    if UNWRITABLE.search(text):
+        raise ArgumentError(f"{what}: expected a name without control characters, got {text!r:.80}")
 
 
 def no_duplicates(what: str, names: list) -> None:
@@ -75,6 +85,7 @@ def checked_tree(
     """
     if not isinstance(name, str):
         raise ArgumentError(f"name: expected a string, got {name!r:.80}")
+    check_text("name", name)
     bodies = _names_of_bodies(body_names)
     n = len(bodies)
     joints = _joints(joints, n)

@@ -7,6 +7,7 @@ degree of freedom, a subgroup of SE(3) for one with more, in the coordinates v o
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -21,8 +22,34 @@ from geomctrl.lie import se3
 from geomctrl.lie.groups import Rn
 from geomctrl.lie.matrix_groups import PLAIN
 
+from .joint import Joint
 from .mechanism import Mechanism, require_robot
 from .states import as_batch
+
+
+class JointCoordinates(NamedTuple):
+    """A joint and where its coordinates are in q and in v."""
+
+    joint: Joint
+    q: slice
+    v: slice
+
+
+def joint_coordinates(robot: Mechanism) -> list[JointCoordinates]:
+    """Of each joint that has coordinates, in their order: joints that follow others have none."""
+    found = map(JointCoordinates, robot.joints, robot.q_slices, robot.v_slices)
+    return [x for x in found if x.v.start < x.v.stop]
+
+
+def single_coordinates(robot: Mechanism) -> tuple[np.ndarray, np.ndarray]:
+    """(places in q, places in v) (n,) each of the coordinates of joints with one degree of freedom.
+
+    Their ranges are those in `robot.limits`, which has those of the joints that follow them.
+    """
+    found = [(x.q.start, x.v.start) for x in joint_coordinates(robot) if x.joint.dof == 1]
+    q, v = np.array(found, int).reshape(-1, 2).T
+    return q, v
+
 
 # --- public ----------------------------------------------------------------------------------------------------
 

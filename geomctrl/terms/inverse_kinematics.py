@@ -19,7 +19,7 @@ from geomctrl.errors import ArgumentError
 from geomctrl.kernels import se3 as se3_kernels
 from geomctrl.kernels import so3 as so3_kernels
 from geomctrl.lie import se3, so3
-from geomctrl.mechanism.configuration import integrate, neutral, random_configuration
+from geomctrl.mechanism.configuration import integrate, neutral, random_configuration, single_coordinates
 from geomctrl.mechanism.mechanism import Mechanism, require_robot
 from geomctrl.mechanism.states import one_configuration
 from geomctrl.tracing.arrays import on_symbols
@@ -124,12 +124,9 @@ class _Limits:
     """The limits of joints with one degree of freedom: where in q and in v, (n,) each, and their values."""
 
     def __init__(self, robot: Mechanism):
-        one = [i for i, joint in enumerate(robot.joints) if joint.dof == 1]
         self.robot = robot
-        self.q = np.array([robot.q_slices[i].start for i in one], dtype=int)
-        self.v = np.array([robot.v_slices[i].start for i in one], dtype=int)
-        self.lower = np.array([robot.joints[i].lower for i in one], dtype=float)
-        self.upper = np.array([robot.joints[i].upper for i in one], dtype=float)
+        self.q, self.v = single_coordinates(robot)
+        self.lower, self.upper = robot.limits.lower[self.v], robot.limits.upper[self.v]
 
     def clipped(self, q: np.ndarray) -> np.ndarray:
         q[self.q] = np.clip(q[self.q], self.lower, self.upper)

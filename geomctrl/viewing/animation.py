@@ -23,7 +23,8 @@ from geomctrl.terms.kinematics import poses
 from .curves import curves
 from .joints import tour
 from .samples import Samples
-from .scene import FORCE, GHOST, LONGEST, MOMENT, TRAIL, Arrow, Colour, Scene, all_poses, end_effector, serve, stop
+from .scene import FORCE, GHOST, LONGEST, MOMENT, TRAIL, Arrow, Colour, Scene, all_poses, end_effector
+from .server import serve, stop
 from .shapes import reach
 
 FPS, FRAMES = 30.0, 1200  # pictures a second, and how many at most

@@ -233,7 +233,7 @@ def intervals(
     if other is not None:
         _marks(ax, other[1] / size, y, PREDICTED, "x", other[0])
     _marks(ax, given / size, y, RESIDUAL, "|", "model given")
-    ax.set_yticks(y, [shortened(name, letters) for name in known.names], fontsize=6, parse_math=False)
+    ax.set_yticks(y, [shortened(name, letters) for name in known.names], fontsize=6)
     ax.set_xlim(-REACH - 0.35, REACH + 0.35)
     ax.set_ylim(-1, len(known.names))
     ax.set_xlabel("in sizes: the greater of |value| and 3 std", fontsize=8)

@@ -14,7 +14,7 @@ from matplotlib.figure import Figure
 from . import fits
 from .embedded import inline_svg
 from .fits import Intervals, Joint, Torques
-from .style import own_style, write_png
+from .style import Picture, own_style, write_png
 
 __all__ = ["Intervals", "Joint", "Torques", "joint_pictures", "parameter_picture", "parameters", "residuals", "torques"]
 
@@ -25,7 +25,7 @@ WIDE, NARROW = 60, 30  # letters of a parameter's name: in a file, in a page tha
 def torques(joints: Sequence[Joint], parts: Sequence[Torques], path: Path) -> Path:
     """Measured and predicted torque, and their difference on an axis of its own, per joint; the parts (training and
     unseen data) side by side."""
-    figure = Figure(figsize=(6.5 * len(parts), 2.9 * len(joints) + 0.8), layout="constrained")
+    figure = Picture(figsize=(6.5 * len(parts), 2.9 * len(joints) + 0.8), layout="constrained")
     heights = [1.7, 1.0] * len(joints)
     axes = figure.subplots(2 * len(joints), len(parts), squeeze=False, sharex="col", height_ratios=heights)
     for column, part in zip(axes.T, parts):
@@ -33,9 +33,9 @@ def torques(joints: Sequence[Joint], parts: Sequence[Torques], path: Path) -> Pa
             upper, lower = column[2 * k : 2 * k + 2]
             fits.torque(upper, part, k)
             fits.difference(lower, part, k)
-            upper.set_ylabel(f"{joint.name}\n[{joint.unit}]", fontsize=8, parse_math=False)
+            upper.set_ylabel(f"{joint.name}\n[{joint.unit}]", fontsize=8)
             lower.set_ylabel(f"difference\n[{joint.unit}]", fontsize=8)
-        column[0].set_title(part.title + (", grey: not used" if not part.used.all() else ""), parse_math=False)
+        column[0].set_title(part.title + (", grey: not used" if not part.used.all() else ""))
         column[-1].set_xlabel("time [s]")
     axes[0, 0].legend(ncols=2, fontsize=7, loc="upper right")
     return write_png(figure, path)
@@ -46,14 +46,14 @@ def residuals(
     joints: Sequence[Joint], parts: Sequence[Torques], autocorrelations: Sequence[np.ndarray], path: Path
 ) -> Path:
     """Per joint: residuals over velocity, of all parts; the histogram and autocorrelation of the first part's."""
-    figure = Figure(figsize=(13.0, 1.9 * len(joints) + 0.8), layout="constrained")
+    figure = Picture(figsize=(13.0, 1.9 * len(joints) + 0.8), layout="constrained")
     axes = figure.subplots(len(joints), 3, squeeze=False)
     for k, (row, joint, rho) in enumerate(zip(axes, joints, autocorrelations)):
         r = parts[0].residual(k)
         fits.over_velocity(row[0], parts, joint, k)
         fits.histogram(row[1], r)
         fits.autocorrelation(row[2], rho, len(r))
-        row[0].set_ylabel(f"{joint.name}\n[{joint.unit}]", fontsize=8, parse_math=False)
+        row[0].set_ylabel(f"{joint.name}\n[{joint.unit}]", fontsize=8)
         row[1].set_xlabel(f"residual [{joint.unit}]", fontsize=8)
     if axes[0, 0].get_legend_handles_labels()[1]:
         axes[0, 0].legend(fontsize=7)
@@ -121,7 +121,7 @@ def joint_pictures(
 
 def _page_figure(height: float, left: float = 0.125, **margins: float) -> Figure:
     """With margins that are given: to find them by drawing takes as long as the picture."""
-    figure = Figure(figsize=(5.4, height))
+    figure = Picture(figsize=(5.4, height))
     figure.subplots_adjust(left=left, right=0.99, **margins)
     return figure
 
@@ -133,7 +133,7 @@ def _legend(ax) -> None:
 
 
 def _intervals(known, given, other, width: float, letters: int) -> Figure:
-    figure = Figure(figsize=(width, 0.2 * len(known.names) + 1.2), layout="constrained")
+    figure = Picture(figsize=(width, 0.2 * len(known.names) + 1.2), layout="constrained")
     ax = figure.subplots()
     fits.intervals(ax, known, given, other, letters)
     ax.legend(fontsize=7, loc="lower center", bbox_to_anchor=(0.5, 1.0), ncols=3, frameon=False, labelcolor=fits.INK)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from geomctrl.mechanism.configuration import integrate, neutral
+from geomctrl.mechanism.configuration import integrate, neutral, single_coordinates
 from geomctrl.mechanism.mechanism import Mechanism
 
 TURN, SLIDE = 0.8, 0.2  # rad, m: how far a joint without limits goes, to either side
@@ -17,7 +17,7 @@ STEP = 1 / 30  # s
 def rest(robot: Mechanism) -> np.ndarray:
     """A configuration (nq,) to look at: neutral, or in the middle of a range where that is not well within."""
     q, lower, upper = neutral(robot).copy(), robot.limits.lower, robot.limits.upper
-    for q_at, v_at in _single(robot):
+    for q_at, v_at in zip(*single_coordinates(robot)):
         low, high = lower[v_at], upper[v_at]
         edge = EDGE * (high - low) if np.isfinite(high - low) else 0.0
         inside = low + edge <= q[q_at] <= high - edge
@@ -32,7 +32,7 @@ def tour(robot: Mechanism) -> tuple[np.ndarray, np.ndarray]:
     q0, period = rest(robot), min(PERIOD, MOST / robot.nv)
     room = np.where(robot.turning, TURN, SLIDE)
     down, up = room.copy(), room.copy()
-    for q_at, v_at in _single(robot):
+    for q_at, v_at in zip(*single_coordinates(robot)):
         down[v_at] = min(room[v_at], q0[q_at] - robot.limits.lower[v_at])
         up[v_at] = min(room[v_at], robot.limits.upper[v_at] - q0[q_at])
     t = np.arange(0.0, robot.nv * period + 0.5 * STEP, STEP)
@@ -48,9 +48,3 @@ def span(lower: float, upper: float, turns: bool) -> tuple[float, float]:
     wide = WIDE_TURN if turns else WIDE_SLIDE
     low = lower if np.isfinite(lower) else min(-wide, upper - 2.0 * wide)
     return low, upper if np.isfinite(upper) else max(wide, low + 2.0 * wide)
-
-
-def _single(robot: Mechanism) -> list[tuple[int, int]]:
-    """(where it is in q, where in v) of the coordinates of joints with one degree of freedom."""
-    pairs = zip(robot.joints, robot.q_slices, robot.v_slices)
-    return [(q.start, v.start) for joint, q, v in pairs if joint.dof == 1 and q.stop > q.start]

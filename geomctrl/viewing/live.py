@@ -16,10 +16,12 @@ import numpy as np
 
 from geomctrl.arguments import count, flag, listed, number
 from geomctrl.errors import ArgumentError
+from geomctrl.mechanism.configuration import joint_coordinates
 from geomctrl.mechanism.mechanism import Mechanism
 
 from .joints import rest, span
-from .scene import GHOST, Scene, all_poses, serve, stop
+from .scene import GHOST, Scene, all_poses
+from .server import checked_token, serve, stop
 
 RATE = 30.0  # pictures a second, at most
 PATIENCE = 10.0  # s to wait for a browser that was asked for
@@ -35,6 +37,9 @@ class LiveView:
     and wait until it is there, at most ten seconds; by default where there is a display. The page stays until `close`,
     which the end of a `with` block calls, and shows one run after another.
 
+    The page listens on this machine alone and answers no page of another site. Where others use this machine too, give
+    it a `token`, as of `secrets.token_urlsafe()`: only who opens the printed address, which carries it, sees the page.
+
     Raises ArgumentError for what is none of these, ImportError without the extra `view` (viser).
     """
 
@@ -45,13 +50,15 @@ class LiveView:
         port: int = 8080,
         frames: Iterable[str] | None = None,
         browser: bool | None = None,
+        token: str | None = None,
     ):
         fast = isinstance(speed, (int, float)) and not isinstance(speed, bool) and speed == np.inf
         self.speed = np.inf if fast else number("speed", speed, "a number > 0 or infinity", lambda x: x > 0.0)
         self.frames = None if frames is None else listed("frames", frames)
         port = count("port", port, 0, 65535)
         browser = has_display() if browser is None else flag("browser", browser)
-        self._server: Any = serve(port)
+        self._token = checked_token(token)
+        self._server: Any = serve(port, self._token)
         self._server.on_client_connect(self._aim)
         self._scene: Scene | None = None
         self._curves: dict[str, tuple[list[tuple[float, float]], Any]] = {}
@@ -64,7 +71,7 @@ class LiveView:
     @property
     def address(self) -> str:
         """Of the page."""
-        return f"http://localhost:{self._open().get_port()}"
+        return f"http://localhost:{self._open().get_port()}" + (f"/?token={self._token}" if self._token else "")
 
     def __repr__(self) -> str:
         return "<LiveView, closed>" if self._server is None else f"<LiveView at {self.address}>"
@@ -187,9 +194,8 @@ def show_robot(robot: Mechanism, *, port: int = 8080, frames: Iterable[str] | No
         scene.aim_first()
         server.on_client_connect(scene.aim)
         scene.show(T[0])
-        joints = zip(robot.joints, robot.q_slices, robot.v_slices)
-        for joint, q_at, v_at in joints:
-            if joint.dof != 1 or q_at.start == q_at.stop:
+        for joint, q_at, v_at in joint_coordinates(robot):
+            if joint.dof != 1:
                 continue
             low, high = span(*(float(x[v_at.start]) for x in robot.limits[:2]), turns=bool(joint.turning.all()))
             slider = server.gui.add_slider(

@@ -7,6 +7,8 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from geomctrl.mechanism.configuration import joint_coordinates
+
 
 class Verdict(Protocol):
     """What a monitor found: its values at the samples (n,), the worst of all steps and when, and whether that is ok."""
@@ -109,7 +111,7 @@ def error_of(run: Samples) -> np.ndarray | None:
 
 def _relative(robot, start, q):
     x = robot.difference(np.broadcast_to(start, q.shape), q)
-    for joint, s, v in zip(robot.joints, robot.q_slices, robot.v_slices):
+    for joint, s, v in joint_coordinates(robot):
         if joint.dof == 1:
             x[:, v] = q[:, s]
         elif joint.dof == 6:

@@ -1,13 +1,10 @@
 """A robot in viser's scene: bodies, a ghost of the desired motion, frames, a trail, arrows of what pushes.
 
-viser is imported here alone. Nothing of a run is known here: a scene is shown poses.
+Nothing of a run is known here: a scene is shown poses.
 """
 
 from __future__ import annotations
 
-import contextlib
-import io
-import logging
 from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
@@ -187,19 +184,3 @@ def end_effector(robot: Mechanism) -> str:
     tip = int(np.argmax(depth))
     on = [f for f in robot.frames if f.body == tip]
     return max(on, key=lambda f: round(float(np.linalg.norm(f.placement[:3, 3])), 9)).name
-
-
-def serve(port: int = 0) -> Any:
-    """viser's server, that listens on this machine alone; port 0: any. Raises ImportError without the extra."""
-    try:
-        import viser
-    except ImportError as error:
-        raise ImportError("robots in three dimensions need viser: pip install 'geomctrl[view]'") from error
-    logging.getLogger("websockets.server").setLevel(logging.CRITICAL)  # browsers that leave are no news
-    with contextlib.redirect_stdout(io.StringIO()):
-        return viser.ViserServer(host="127.0.0.1", port=port, verbose=False)
-
-
-def stop(server: Any) -> None:
-    with contextlib.redirect_stdout(io.StringIO()):
-        server.stop()

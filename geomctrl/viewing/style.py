@@ -17,7 +17,8 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
-from matplotlib.ticker import MaxNLocator
+from matplotlib.text import Text
+from matplotlib.ticker import FixedFormatter, MaxNLocator
 
 from geomctrl.files import whole
 
@@ -42,7 +43,11 @@ def own_style() -> Iterator[None]:
 
 
 class Picture(Figure):
-    """A figure that a notebook shows, though pyplot knows nothing of it."""
+    """A figure that a notebook shows, though pyplot knows nothing of it. Texts in it are drawn as they are."""
+
+    def draw(self, renderer: Any) -> None:
+        _do_not_typeset(self)
+        super().draw(renderer)
 
     @own_style()
     def _repr_png_(self) -> bytes:
@@ -50,6 +55,18 @@ class Picture(Figure):
         file = io.BytesIO()
         self.savefig(file, format="png", dpi=DPI)
         return file.getvalue()
+
+
+def _do_not_typeset(figure: Figure) -> None:
+    """Keep matplotlib from reading formulas between dollar signs, as names hold those; not in powers of ten on axes."""
+    axes = [axis for ax in figure.axes for axis in (ax.xaxis, ax.yaxis)]
+    texts = figure.findobj(Text)
+    powers = [axis for axis in axes if not isinstance(axis.get_major_formatter(), FixedFormatter)]
+    ticks = [tick for axis in powers for tick in (*axis.majorTicks, *axis.minorTicks)]
+    numbers = {id(text) for tick in ticks for text in (tick.label1, tick.label2)}
+    for text in texts:
+        if isinstance(text, Text) and id(text) not in numbers:
+            text.set_parse_math(False)
 
 
 def new_figure(width: float, height: float, title: str) -> Figure:

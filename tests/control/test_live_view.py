@@ -202,5 +202,6 @@ def test_chunks_follow_the_pictures():
     with gc.LiveView(3.0, port=0) as view:
         assert view.steps(1e-3) == 100
         assert view.steps(1.0) == 1
+    assert watching._markdown("a_b {alert(1)} <b> **") == r"a_b \{alert\(1\)\} \<b\> \*\*"
     assert watching._verdict(1.0, 1.0) == "held so far"
     assert watching._verdict(np.nan, 1.0) == "**violated**"

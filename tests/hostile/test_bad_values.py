@@ -27,7 +27,7 @@ def every_example():
 
 def test_every_public_callable_has_an_example_or_a_reason_to_have_none():
     public, named, without = set(public_callables()), {callable_of(name) for name in every_example()}, set(left_out())
-    assert sorted(public - named - without) == [], "no example of these"
+    assert sorted(public - named - without) == [], "no example of these in tests/hostile/examples/"
     assert sorted((named | without) - public) == [], "not public, or not any more"
     assert sorted(named & without) == [], "left out, and with an example"
     assert len(named) > 400

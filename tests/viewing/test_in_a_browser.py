@@ -10,7 +10,7 @@ from viewing.chromium import chromium
 import geomctrl as gc
 from geomctrl import controllers, models, references
 from geomctrl.viewing.live import show_robot
-from geomctrl.viewing.scene import stop
+from geomctrl.viewing.server import stop
 
 pytest.importorskip("viser")
 pytest.importorskip("websockets")

@@ -41,7 +41,7 @@ class Selection(Actuator):
         """
         require_robot("robot", robot)
         if names is None:
-            chosen = [name for name, joint in zip(robot.joint_names, robot.joints) if joint.kind != "free"]
+            chosen = [joint.name for joint in robot.independent_joints if joint.kind != "free"]
         else:
             chosen = listed("names", names)
         for name in chosen:
@@ -49,6 +49,8 @@ class Selection(Actuator):
                 raise NameNotFoundError(
                     f"names: expected joints of {robot.name!r}, {', '.join(robot.joint_names)}, got {name!r:.60}"
                 )
+            if name in {c.joint for c in robot.couplings}:
+                raise ArgumentError(f"names: {name!r} follows other joints: nothing drives it by itself")
             if chosen.count(name) > 1:
                 raise ArgumentError(f"names: {name!r} is there {chosen.count(name)} times")
         identity = np.eye(robot.nv)

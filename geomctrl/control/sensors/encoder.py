@@ -10,6 +10,7 @@ from numpy.typing import ArrayLike
 
 from geomctrl.arguments import choice, count, number
 from geomctrl.errors import ArgumentError
+from geomctrl.mechanism.configuration import joint_coordinates, single_coordinates
 from geomctrl.robot import Robot
 
 from .sensor import Sensor, Truth, numbers_of, some_numbers
@@ -65,7 +66,7 @@ class Encoder(Sensor):
         robot = plant.robot
         for key in ("resolution", "offset", "noise", "velocity_noise"):
             numbers_of(f"{self.name}: {key}", getattr(self, key), robot.nv)
-        wide = np.repeat([joint.dof > 1 for joint in robot.joints], [joint.dof for joint in robot.joints])
+        wide = ~np.isin(np.arange(robot.nv), single_coordinates(robot)[1])
         if self.resolution.ndim and self.resolution[wide].any():
             raise ArgumentError(
                 f"{self.name}: resolution: expected 0 for joints with several degrees of freedom, got {self.resolution}"
@@ -100,7 +101,7 @@ class Encoder(Sensor):
         away = self.offset + self.noise * draws if self.noisy else self.offset + np.zeros(robot.nv)
         q, steps, parts = robot.integrate(q, away), self.resolution + np.zeros(robot.nv), []
         counted = self.counted * robot.nv if len(self.counted) == 1 else self.counted
-        for joint, at, rate in zip(robot.joints, robot.q_slices, robot.v_slices):
+        for joint, at, rate in joint_coordinates(robot):
             in_counts = joint.dof == 1 and counted[rate.start]
             parts.append(steps[rate] * np.floor(q[at] / steps[rate] + 0.5) if in_counts else q[at])
         return np.concatenate(parts)

@@ -2,15 +2,18 @@
 
 A store is a Zarr group that xarray opens: the parameters, the measures and how each run ended along the dimension
 "run", in chunks of one block. `done`, written last of a block, says which rows count: a block is there whole or not at
-all, whenever the process is killed. Its attribute "sweep" says which sweep it is.
+all, whenever the process is killed. `checksum` has a digest of each block of each column: a block that is not what was
+written is named in a warning, and counts as missing. Its attribute "sweep" says which sweep it is.
 """
 
 from __future__ import annotations
 
 import contextlib
+import hashlib
 import os
 import shutil
 import uuid
+import warnings
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -28,8 +31,11 @@ try:
 except ImportError:  # Windows: two sweeps on one store are not noticed
     fcntl = None
 
+ALWAYS = "success", "t_reached", "reason"  # columns that every block has
 RUN = "run"  # the dimension along which the columns go
-FORMAT = 1
+FORMAT = 2
+CHECKSUMS = "checksum"  # the array of digests (blocks, columns)
+MOST_NAMED = 5  # damaged blocks in a warning
 DIGEST = "#"  # with which digests begin in a record's identity, all else being words
 Record = dict[str, Any]  # which sweep it is: see `sweep.record_of`; can be written as JSON
 
@@ -85,9 +91,11 @@ class Disk(Memory):
 
     def __init__(self, group: Any, record: Record):
         super().__init__(record["runs"])
-        self.group, self.record = group, record
-        own = {"success", "t_reached", "reason", "done", *record["measures"]}
-        self.arrays = {name: group[name] for name in own if name in group}
+        self.group, self.record, self.block = group, record, record["block"]
+        self.names = [*ALWAYS, *record["measures"]]  # along the second axis of checksums
+        found = {name: _array_of(group, name) for name in (*self.names, "done")}
+        self.arrays = {name: x for name, x in found.items() if x is not None and x.shape[:1] == (self.n,)}
+        self.checksums = _array_of(group, CHECKSUMS)
 
     def create(self, name: str, like: np.ndarray) -> Any:
         measure = self.record["measures"].get(name, {"dims": [], "attrs": {}})
@@ -98,11 +106,95 @@ class Disk(Memory):
     def write(self, first: int, columns: Columns) -> None:
         """As `Memory.write`. Raises SweepError when it can not be written; what was written before stays."""
         try:
+            if self.checksums is None:
+                shape, dims = (-(-self.n // self.block), len(self.names)), (f"{CHECKSUMS}_block", f"{CHECKSUMS}_array")
+                self.checksums = _array(self.group, CHECKSUMS, shape, np.zeros(0, np.uint64), 1, dims, {})
+            self.checksums[first // self.block] = [
+                digest(name, first, columns[name]) if name in columns else 0 for name in self.names
+            ]
             super().write(first, columns)
         except OSError as error:
             raise SweepError(
                 f"store: the block from run {first} on could not be written: {error}; the blocks before it are kept"
             ) from error
+
+    def done(self) -> np.ndarray:
+        return self._whole()[0]
+
+    def columns(self) -> Columns:
+        done, columns, damaged = self._whole()
+        if damaged:
+            more = f"; and {len(damaged) - MOST_NAMED} more" if len(damaged) > MOST_NAMED else ""
+            warnings.warn(
+                f"store: {str(self.group.store_path.store.root)!r} is damaged: {'; '.join(damaged[:MOST_NAMED])}{more}."
+                " These runs count as missing; the same sweep, started again, computes them again",
+                RuntimeWarning,
+                stacklevel=4,
+            )
+        for column in columns.values():
+            column[~done] = _blank(column)
+        return columns
+
+    def missing(self, block: int) -> list[int]:
+        self.columns()  # warns
+        return super().missing(block)
+
+    def _whole(self) -> tuple[np.ndarray, Columns, list[str]]:
+        """Which rows count, all columns, and what is damaged: of blocks that were done, arrays whose digest differs."""
+        read = {name: self._read(name, array) for name, array in self.arrays.items()}
+        done, unreadable = read.pop("done", (np.zeros(self.n, bool), set()))
+        columns = {name: x.astype(object) if x.dtype.kind in "TU" else x for name, (x, _) in read.items()}
+        there = None if self.checksums is None else self._read(CHECKSUMS, self.checksums, 1)[0]
+        damaged = [_shown_block(first, self.n, self.block, ["done"]) for first in sorted(unreadable)]
+        for k in np.flatnonzero(done[:: self.block]):
+            first, rows = int(k) * self.block, slice(int(k) * self.block, (int(k) + 1) * self.block)
+            expected = np.zeros(len(self.names), np.uint64) if there is None else there[k]
+            bad = [
+                name
+                for j, name in enumerate(self.names)
+                if (expected[j] or name in ALWAYS)  # a measure that no run of the block has is not written
+                and (name not in columns or digest(name, first, columns[name][rows]) != expected[j])
+            ]
+            if bad:
+                done[rows] = False
+                damaged.append(_shown_block(first, self.n, self.block, bad))
+        return done, columns, damaged
+
+    def _read(self, name: str, array: Any, block: int = 0) -> tuple[np.ndarray, set[int]]:
+        """The rows of an array, and the first rows of the blocks that can not be read, which are blank."""
+        try:
+            return array[:], set()
+        except Exception:  # whatever the decoders of chunks raise
+            rows, unreadable = np.full(array.shape, _blank(np.zeros(0, array.dtype)), array.dtype), set()
+        for first in range(0, len(rows), block := block or self.block):
+            try:
+                rows[first : first + block] = array[first : first + block]
+            except Exception:
+                unreadable.add(first)
+        return rows, unreadable
+
+
+def digest(name: str, first: int, column: np.ndarray) -> int:
+    """A number that tells a block of a column from any other: of its name, place, shape and content."""
+    if column.dtype.kind in "OUT":
+        content = repr([str(x) for x in column]).encode()
+    else:  # Zarr does not keep the sign of a nan
+        content = np.where(np.isnan(column), np.nan, column).tobytes() if column.dtype.kind == "f" else column.tobytes()
+    head = repr((name, first, column.shape, column.dtype.kind in "OUT" or column.dtype.str)).encode()
+    return int.from_bytes(hashlib.blake2b(head + content, digest_size=8).digest(), "little") | 1  # 0: none was written
+
+
+def _shown_block(first: int, n: int, block: int, names: list[str]) -> str:
+    return f"block {first // block} (runs {first} to {min(first + block, n) - 1}) of {', '.join(names)}"
+
+
+def _array_of(group: Any, name: str) -> Any:
+    """An array of a group, or None where it is not there or its description can not be read."""
+    try:
+        found = group[name]
+    except Exception:  # whatever a JSON file that is cut short makes of it
+        return None
+    return found if hasattr(found, "dtype") else None
 
 
 def axes(name: str, count: int, given: list[str]) -> list[str]:
@@ -127,6 +219,10 @@ def opened(path: str | os.PathLike, record: Record, space: Space) -> Iterator[Di
         different = differences(there["identity"], record["identity"])
         if different:
             raise ArgumentError(f"store: {os.fspath(path)!r} has another sweep: {'; '.join(different)}")
+        for name, column in space.rows(0, len(space)).items():
+            if _parameter(group, name) is None:
+                warnings.warn(f"store: {os.fspath(path)!r} is damaged: {name}, written again", RuntimeWarning, 4)
+                _write_parameter(group, space, name, column)
         yield Disk(group, there)
 
 
@@ -135,13 +231,26 @@ def read(path: str | os.PathLike) -> tuple[Record, Space, Columns]:
     group, record = _read(Path(path), "r")
     shape, parameters = tuple(record["sizes"].values()), {}
     for name, dims in record["parameters"].items():
-        values = group[name][:]
+        values = _parameter(group, name)
+        if values is None:
+            raise ArgumentError(
+                f"store: {os.fspath(path)!r} is damaged: the parameter {name!r}; the same sweep,"
+                " started again, writes it again"
+            )
         values = np.array(values.tolist()) if values.dtype.kind in "TO" else values
         own = tuple(slice(None) if dim in dims else 0 for dim in record["sizes"])
         order = [dim for dim in record["sizes"] if dim in dims]
         values = values.reshape(shape)[own].transpose([order.index(dim) for dim in dims])
         parameters[name] = Parameter(tuple(dims), values, dict(group[name].attrs))
     return record, Space(record["sizes"], parameters), Disk(group, record).columns()
+
+
+def _parameter(group: Any, name: str) -> np.ndarray | None:
+    """The values of a parameter, or None where they are not those that were written."""
+    with contextlib.suppress(Exception):  # whatever the decoders of chunks raise
+        values = group[name][:]
+        return values if group.attrs[CHECKSUMS][name] == digest(name, 0, values) else None
+    return None
 
 
 def differences(there: Mapping[str, str], here: Mapping[str, str]) -> list[str]:
@@ -167,10 +276,11 @@ def _create(path: Path, record: Record, space: Space) -> None:
     temporary = path.with_name(f"{path.name}.{uuid.uuid4().hex}.tmp")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        group = zarr.create_group(temporary, attributes={"sweep": record})
-        for name, column in space.rows(0, len(space)).items():
-            attrs = space.parameters[name].attrs
-            _array(group, name, column.shape, column, max(len(space), 1), (RUN,), attrs)[:] = column
+        columns = space.rows(0, len(space))
+        checksums = {name: digest(name, 0, column) for name, column in columns.items()}
+        group = zarr.create_group(temporary, attributes={"sweep": record, CHECKSUMS: checksums})
+        for name, column in columns.items():
+            _write_parameter(group, space, name, column)
         with contextlib.suppress(FileExistsError, NotADirectoryError):  # another was quicker: it is opened
             if not path.exists():
                 os.rename(temporary, path)
@@ -178,6 +288,11 @@ def _create(path: Path, record: Record, space: Space) -> None:
         raise SweepError(f"store: {os.fspath(path)!r} could not be made: {error}") from error
     finally:
         shutil.rmtree(temporary, ignore_errors=True)
+
+
+def _write_parameter(group: Any, space: Space, name: str, column: np.ndarray) -> None:
+    attrs = space.parameters[name].attrs
+    _array(group, name, column.shape, column, max(len(space), 1), (RUN,), attrs)[:] = column
 
 
 def _array(group: Any, name: str, shape: tuple, like: np.ndarray, chunk: int, dims: tuple, attrs: dict) -> Any:
@@ -189,6 +304,7 @@ def _array(group: Any, name: str, shape: tuple, like: np.ndarray, chunk: int, di
         fill_value=_blank(like),
         dimension_names=dims,
         attributes=attrs,
+        overwrite=True,
     )
 
 
@@ -205,6 +321,11 @@ def _read(path: Path, mode: Any) -> tuple[Any, Record]:
         record: Any = group.attrs.get("sweep")
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise ArgumentError(f"store: expected a sweep's store, got {os.fspath(path)!r}: {error}") from error
+    if group.metadata.zarr_format != 3:
+        raise ArgumentError(
+            f"store: {os.fspath(path)!r} is in Zarr's format {group.metadata.zarr_format}, sweeps are kept in"
+            " format 3: give another folder"
+        )
     if not isinstance(record, dict) or record.get("format") != FORMAT:
         raise ArgumentError(f"store: expected a sweep's store, got {os.fspath(path)!r}, which is something else")
     return group, record

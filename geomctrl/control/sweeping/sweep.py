@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import sys
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
@@ -74,7 +75,8 @@ def sweep(
     whose objects differ in numbers only share one compilation and run side by side; what does not trace runs one by one
     in Python, and a RuntimeWarning says why.
     store: a folder in which the blocks of runs are kept as Zarr, each whole or not at all. The same sweep started again
-    does the missing ones; another one is refused. xarray.open_zarr(store, consolidated=False) reads it flat.
+    does the missing ones, says how many were there, and does those again that were damaged meanwhile, which a warning
+    names; another sweep is refused. xarray.open_zarr(store, consolidated=False) reads it flat.
     executor: None for processes of this machine (new ones, so that no script need guard itself; one block alone is done
     in this one); any concurrent.futures executor; a dask.distributed.Client. A task is a block of runs, at most two a
     worker are under way. block: runs a block, the same whatever the executor; default a 64th of all, rounded up to a
@@ -101,7 +103,10 @@ def sweep(
     with contextlib.ExitStack() as stack:
         kept = Memory(len(space)) if store is None else stack.enter_context(opened(store, record, space))
         missing, n = kept.missing(block), len(space)
-        report = stack.enter_context(counted(progress, n, n - sum(min(block, n - first) for first in missing)))
+        there = n - sum(min(block, n - first) for first in missing)
+        if there:
+            print(f"geomctrl: resumed: {there} of {n} runs were there", file=sys.stderr, flush=True)
+        report = stack.enter_context(counted(progress, n, there))
         blocks = ((first, space.rows(first, min(first + block, n))) for first in missing)
         with contextlib.closing(computed(job, blocks, len(missing), executor)) as answers:
             for first, columns in answers:

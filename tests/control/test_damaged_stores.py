@@ -1,0 +1,157 @@
+"""A store of a sweep that was damaged: what is wrong is named and computed again, no number is taken for another."""
+
+import json
+import re
+import shutil
+import warnings
+from concurrent.futures import ThreadPoolExecutor
+
+import numpy as np
+import pytest
+import xarray
+import zarr
+
+import geomctrl as gc
+from geomctrl.control.sweeping.sweep import load
+from geomctrl.errors import ArgumentError
+
+THREAD = {"executor": ThreadPoolExecutor(1)}
+SPACE = {"x": np.arange(4.0), "word": ["a", "bb"]}
+MEASURES = {"size": lambda run: run.q[-1, 0], "both": lambda run: run.q[-1]}
+
+
+def make(point):
+    if point["word"] == "bb" and point["x"] == 3.0:
+        raise ValueError("not here")
+    robot = gc.models.two_link()
+    q = np.array([0.1 * point["x"], 0.2])
+    return robot, gc.controllers.PDGravity(robot, q), q, np.zeros(2)
+
+
+def swept(store=None):
+    return gc.sweep(make, SPACE, MEASURES, 0.004, 1e-3, block=2, store=store, **THREAD)
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory):
+    """(a complete store, its table)."""
+    store = tmp_path_factory.mktemp("whole") / "s.zarr"
+    return store, swept(store)
+
+
+@pytest.fixture
+def store(whole, tmp_path):
+    return shutil.copytree(whole[0], tmp_path / "s.zarr")
+
+
+def flip(path):
+    content = bytearray(path.read_bytes())
+    content[len(content) // 2] ^= 4
+    path.write_bytes(content)
+
+
+DAMAGES = {
+    "missing": lambda path: path.unlink(),
+    "empty": lambda path: path.write_bytes(b""),
+    "truncated": lambda path: path.write_bytes(path.read_bytes()[:-3]),
+    "flipped": flip,
+    "garbage": lambda path: path.write_bytes(b"garbage" * 9),
+    "another block's": lambda path: shutil.copy(path.with_name("0"), path) if path.is_file() else None,
+}
+CHUNKS = {"size": "c/1", "both": "c/1/0", "t_reached": "c/1", "checksum": "c/1/0"}
+
+
+@pytest.mark.parametrize("damage", DAMAGES)
+@pytest.mark.parametrize("array", CHUNKS)
+def test_a_damaged_chunk_is_named_and_computed_again(whole, store, array, damage):
+    path, named = store / array / CHUNKS[array], "" if array == "checksum" else array
+    if damage == "another block's" and array in ("both", "checksum"):
+        shutil.copy(store / array / "c" / "0" / "0", path)
+    else:
+        DAMAGES[damage](path)
+    if array == "t_reached" and damage == "another block's":  # which is the same number
+        xarray.testing.assert_identical(load(store), whole[1])
+        return
+    with pytest.warns(RuntimeWarning, match=rf"{store}.* is damaged: block 1 \(runs 2 to 3\) of .*{named}"):
+        part = load(store)
+    assert part.success.values.ravel().tolist() == [True, True, False, False, True, True, True, False]
+    assert np.isnan(part["size"].values.ravel()[2:4]).all()
+    with pytest.warns(RuntimeWarning, match=r"block 1 \(runs 2 to 3\)"):
+        xarray.testing.assert_identical(swept(store), whole[1])
+    xarray.testing.assert_identical(load(store), whole[1])  # mended: nothing is said any more
+
+
+@pytest.mark.parametrize("damage", [x for x in DAMAGES if x != "another block's"])
+@pytest.mark.parametrize("name", ["done", "x"])
+def test_damaged_marks_and_parameters(whole, store, name, damage):
+    DAMAGES[damage](store / name / "c" / ("1" if name == "done" else "0"))
+    if name == "x":
+        with pytest.raises(ArgumentError, match="is damaged: the parameter 'x'"):
+            load(store)
+    with warnings.catch_warnings(record=True) as said:
+        warnings.simplefilter("always")
+        xarray.testing.assert_identical(swept(store), whole[1])
+    assert len(said) == 1 or (name == "done" and damage in ("missing", "flipped"))  # as if it had not been computed
+    xarray.testing.assert_identical(load(store), whole[1])
+
+
+@pytest.mark.parametrize("name", ["size", "done", "checksum", "x"])
+@pytest.mark.parametrize("content", [None, "", "{", '{"zarr_format": 3}'])
+def test_an_array_whose_description_is_damaged(whole, store, name, content):
+    path = store / name / "zarr.json"
+    path.unlink() if content is None else path.write_text(content)
+    with warnings.catch_warnings(record=True) as said:
+        warnings.simplefilter("always")
+        xarray.testing.assert_identical(swept(store), whole[1])
+    assert any(f"{store}' is damaged" in str(w.message) for w in said) or name == "done"
+    xarray.testing.assert_identical(load(store), whole[1])
+
+
+def test_every_flipped_bit_of_a_chunk_is_noticed_or_changes_nothing(whole, store):
+    path = store / "size" / "c" / "1"
+    content = path.read_bytes()
+    for k in range(8 * len(content)):
+        flipped = bytearray(content)
+        flipped[k // 8] ^= 1 << k % 8
+        path.write_bytes(flipped)
+        with warnings.catch_warnings(record=True) as said:
+            warnings.simplefilter("always")
+            found = load(store)
+        if said:
+            assert not found.success.values.ravel()[2:4].any()
+        else:
+            xarray.testing.assert_identical(found, whole[1])
+
+
+def test_it_is_said_how_many_runs_were_there(store, tmp_path, capfd):
+    swept(tmp_path / "new.zarr")
+    assert "resumed" not in capfd.readouterr().err
+    (store / "done" / "c" / "1").unlink()
+    swept(store)
+    assert capfd.readouterr().err == "geomctrl: resumed: 6 of 8 runs were there\n"
+
+
+def test_stores_in_the_older_format_of_zarr_are_refused_by_name(whole, tmp_path):
+    record = json.loads((whole[0] / "zarr.json").read_text())["attributes"]
+    old = tmp_path / "old.zarr"
+    zarr.create_group(old, zarr_format=2, attributes=record)
+    for act in (swept, load):
+        with pytest.raises(ArgumentError, match=rf"store: '{re.escape(str(old))}' is in Zarr's format 2"):
+            act(old)
+
+
+def test_blocks_that_are_all_blank_are_whole(tmp_path):
+    """Zarr does not write chunks of the fill value, and forgets the signs of nan in them."""
+
+    def nothing(point):
+        raise ValueError("no loop")
+
+    def nan(run):
+        return -np.nan
+
+    for function, measure in ((nothing, {"a": nan}), (make, {"a": nan, "none": lambda run: 0})):
+        store = tmp_path / f"{function.__name__}.zarr"
+        options = dict(t_end=0.004, dt=1e-3, block=2, store=store, **THREAD)
+        first = gc.sweep(function, SPACE, measure, **options)
+        xarray.testing.assert_identical(gc.sweep(function, SPACE, measure, **options), first)
+        xarray.testing.assert_identical(load(store), first)

@@ -1,0 +1,120 @@
+"""Bad input of odd kinds is refused by name: no error of Python's own, nothing broadcast, nothing taken for empty."""
+
+import io
+import json
+import multiprocessing
+import pickle
+from concurrent.futures import ProcessPoolExecutor
+
+import numpy as np
+import pytest
+from cli.command_line import run
+
+import geomctrl as gc
+from geomctrl import controllers, models, references
+from geomctrl.errors import ArgumentError, ModelError
+from geomctrl.identification import load_extra, load_model
+
+ROBOT = models.two_link()
+MOTION = references.Sinusoids(ROBOT, [0.0, 0.0], 0.1, 0.5)
+LAW = controllers.SlotineLi(ROBOT, MOTION)
+TASK = controllers.OperationalSpace(ROBOT, MOTION, "tip", axes="xz")
+ZERO, MANY = np.zeros(2), np.zeros((3, 2))
+
+
+@pytest.mark.parametrize("read", [load_model, load_extra])
+@pytest.mark.parametrize("text", ["[" * 10**5 + "]" * 10**5, '{"a":' * 10**5 + "1" + "}" * 10**5, "", "\ufffe", "1"])
+def test_json_that_no_model_is(read, text, tmp_path):
+    path = tmp_path / "robot.json"
+    path.write_text(text, encoding="utf-8")
+    with pytest.raises(ModelError, match=r"path: .*robot\.json"):
+        read(path)
+    assert "robot.json" in run("info", path, status=2).output
+
+
+CALLS = {
+    "z": lambda: LAW(0.0, ZERO, ZERO, np.array(1.0)),
+    "z ": lambda: LAW(0.0, ZERO, ZERO, np.zeros((len(LAW.p0), 2))),
+    "z  ": lambda: LAW.lyapunov(0.0, ZERO, ZERO, np.array(1.0), gc.Plant(ROBOT)),
+    "q": lambda: gc.Plant(ROBOT).acceleration(0.0, np.array(1.0), ZERO, ZERO),
+    "q ": lambda: gc.Plant(ROBOT).acceleration(0.0, np.zeros((2, 1)), ZERO, ZERO),
+    "q  ": lambda: TASK(0.0, MANY, MANY, None),
+    "v": lambda: TASK(0.0, ZERO, MANY, None),
+    "monitors": lambda: gc.simulate(ROBOT, LAW, ZERO, ZERO, 0.01, 1e-3, monitors={}),
+    "changes": lambda: gc.Plant(ROBOT, changes={}),
+    "changes ": lambda: gc.Plant(ROBOT, changes=""),
+    "amplitude": lambda: references.Sinusoids(ROBOT, ZERO, [0.1], 0.5),
+    "frequency": lambda: references.Sinusoids(ROBOT, ZERO, 0.1, [0.5]),
+    "phase": lambda: references.Sinusoids(ROBOT, ZERO, 0.1, 0.5, np.zeros((1, 3))),
+}
+
+
+@pytest.mark.parametrize("name", CALLS)
+def test_arguments_of_the_wrong_kind(name):
+    with pytest.raises(ArgumentError, match=f"^{name.strip()}: expected"):
+        CALLS[name]()
+
+
+def test_one_number_serves_all_joints_only_as_a_number():
+    motion = references.Sinusoids(ROBOT, ZERO, 0.1, [0.5, 0.2])
+    assert motion.rows.reshape(3, 2)[0].tolist() == [0.1, 0.1]
+
+
+@pytest.mark.parametrize("how", ["spawn", "forkserver"])
+def test_a_compiled_law_in_another_process(how):
+    if how not in multiprocessing.get_all_start_methods():
+        pytest.skip("this system starts no processes so")
+    law = gc.compile(controllers.PDGravity(ROBOT, [0.1, 0.2]))
+    q = np.array([0.3, -0.4])
+    with ProcessPoolExecutor(1, mp_context=multiprocessing.get_context(how)) as pool:
+        there = pool.submit(law, 0.0, q, ZERO, None).result()
+    np.testing.assert_array_equal(there.tau, law(0.0, q, ZERO, None).tau)
+    np.testing.assert_array_equal(pickle.loads(pickle.dumps(law))(0.0, q, ZERO, None).tau, there.tau)
+
+
+# --- commands --------------------------------------------------------------------------------------------------------
+
+
+def archive(**arrays):
+    file = io.BytesIO()
+    np.savez(file, **arrays)
+    return file.getvalue()
+
+
+FILES = {
+    "junk.npz": b"junk",
+    "zip.npz": b"PK\x03\x04junk",
+    "other.npz": archive(a=1.0),
+    "list.npz": archive(about=json.dumps([]), t=[0.0]),
+    "cut.npz": archive(about="[1", t=[0.0]),
+    "deep.json": b"[" * 10**5,
+    "bytes.toml": b"\xff\xfe\x00",
+    "archive.py": archive(a=1.0),
+    "half.py": b"def (",
+    "null.py": b"x = 1\0",
+}
+COMMANDS = [
+    *(("show", x) for x in ("junk.npz", "zip.npz", "other.npz", "list.npz", "cut.npz", "deep.json", "bytes.toml")),
+    ("show", "list.npz", "--robot", "panda"),
+    *((command, x, "--out", "o") for command in ("sweep", "track") for x in ("archive.py", "half.py", "null.py")),
+    ("sweep", "other.npz", "--out", "o"),
+    *(("info", x) for x in ("deep.json", "bytes.toml", "junk.npz", "/", "/dev/null")),
+    *(("track", "two_link", "--out", "o", *x) for x in (
+        ("--dt", "nan"), ("--dt", "1e-320"), ("--seconds", "inf"), ("--seconds", "-1"), ("--gains", "kp=1e999"),
+        ("--gains", "=,="), ("--actuators", "lag=nan"), ("--sensors", "bits=1e9"), ("--payload", "nan"),
+        ("--controller", "half.py:Law"), ("--controller", "half.py:"), ("--controller", ":Law"))),
+    ("track", "two_link", "--out", "/dev/null/x"),
+    *(("excite", "two_link", "--out", "o", *x) for x in (
+        ("--seconds", "nan"), ("--q0", "a,b"), ("--lower", "1,1", "--upper", "0,0"), ("--surroundings", "bytes.toml"))),
+    *(("identify", x, "--robot", "two_link", "--out", "o") for x in ("junk.npz", "other.npz", "bytes.toml")),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("words", COMMANDS, ids=" ".join)
+def test_commands_say_what_is_wrong(words, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    for name, content in FILES.items():
+        (tmp_path / name).write_bytes(content)
+    said = run(*words, status=2).output
+    assert "geomctrl: " in said or "Error" in said
+    assert "Traceback" not in said

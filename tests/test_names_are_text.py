@@ -1,0 +1,158 @@
+"""Names of robots, bodies and joints are text: no terminal, plot, page or C compiler takes them for anything else."""
+
+import re
+import shutil
+import subprocess
+from html import escape, unescape
+from pathlib import Path
+
+import numpy as np
+import pytest
+from cli.command_line import run
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.text import Text
+
+import geomctrl as gc
+from geomctrl import models
+from geomctrl.errors import ArgumentError, ModelError
+from geomctrl.identification import save_c_header
+from geomctrl.models.source import read_numbers
+from geomctrl.models.urdf_collisions import collision_capsules
+from geomctrl.viewing import monitors, overview, torques, tracking
+
+NAMES = ["[/foo] :smile:", r"$\frac{$ {0} %s", "</script> */ #error", "[red $5 & 3$"]
+FILE = "[red] $5$ [-b]"  # NAMES in what a file's name can be
+
+
+def urdf(*names):
+    """A chain: the robot's name, those of its links and those of its joints."""
+    texts = [escape(name, quote=True) for name in names]
+    parts = [f'<robot name="{texts[0]}"><link name="base"/>']
+    for text, parent in zip(texts, ["base", *texts]):
+        parts.append(
+            f"""<link name="{text}"><inertial><origin xyz="0.3 0 0"/><mass value="1"/>
+<inertia ixx="1" iyy="1" izz="1" ixy="0" ixz="0" iyz="0"/></inertial></link>
+<joint name="{text}" type="revolute"><parent link="{parent}"/><child link="{text}"/><axis xyz="0 1 0"/>
+<limit lower="-2" upper="2" velocity="3" effort="50"/></joint>"""
+        )
+    return "".join([*parts, "</robot>"])
+
+
+@pytest.fixture
+def path(tmp_path):
+    path = tmp_path / f"{FILE}.urdf"
+    path.write_text(urdf(*NAMES), encoding="utf-8")
+    return path
+
+
+def test_terminals_show_them_as_they_are(path, tmp_path):
+    out = tmp_path / FILE
+    said = {
+        "info": run("info", path).output,
+        "check": run("check", path, "--states", 1).output,
+        "track": run("track", path, "--seconds", 0.02, "--no-plots", "--out", out).output,
+        "report": (out / "report.txt").read_text(encoding="utf-8"),
+        "excite": run("excite", path, "--starts", 1, "--compare", 1, "--iterations", 1, "--out", out).output,
+    }
+    for kind, text in said.items():
+        lines = re.sub(r"[│|]|\s+", " ", text)
+        shown = NAMES[:1] if kind == "check" else NAMES
+        assert [x for x in shown if x not in text and x not in lines] == [], kind
+    for kind in ("track", "excite"):
+        assert f" in {out}" in said[kind]
+
+
+def test_errors_show_them_as_they_are(path):
+    for name in NAMES:
+        said = run("show", path, "--frames", f"no {name}", "--out", path.with_name("page.html"), status=2).output
+        assert repr(f"no {name}") in " ".join(said.split())
+    assert "[-b]" in run("info", f"{FILE}.none", status=2).output
+
+
+def test_pictures_and_pages_draw_them_as_they_are(path, tmp_path):
+    robot = models.load_urdf(path)
+    law = gc.controllers.PDGravity(robot, robot.neutral())
+    result = gc.simulate(robot, law, np.full(4, 0.1), np.zeros(4), 0.05, 1e-2)
+    figures = [overview.figure(result, {}), tracking.figure(result), torques.figure(result), monitors.figure(result)]
+    for figure in figures:
+        assert figure is not None
+        FigureCanvasAgg(figure).draw()
+    texts = [x for figure in figures for x in figure.findobj(Text)]
+    for name in NAMES:
+        shown = [x for x in texts if name in x.get_text()]
+        assert shown
+        assert [x for x in shown if x.get_parse_math()] == []
+    powers = [x for x in texts if "10^{" in x.get_text()]  # of logarithmic axes: still typeset
+    assert powers
+    assert all(x.get_parse_math() for x in powers)
+    page = result.save_html(tmp_path / "run.html").read_text(encoding="utf-8")
+    title = re.search("<title>(.*?)</title>", page)
+    assert title is not None
+    assert unescape(title[1]).startswith(NAMES[0])
+    assert NAMES[2] not in page
+    assert escape(NAMES[2]) in page or escape(NAMES[2], quote=False) in page
+
+
+def test_a_c_compiler_reads_them_as_comments(path, tmp_path):
+    robot = models.load_urdf(path)
+    files = [*robot.to_c(tmp_path / "c", name="arm"), save_c_header(robot, tmp_path / "c" / "numbers.h", name="arm")]
+    assert "</script> * / #error" in files[-1].read_text()
+    compiler = shutil.which("cc")
+    if compiler is None:
+        pytest.skip("no C compiler")
+    for file in files:
+        options = ["-std=c99", "-Wall", "-Wextra", "-Wno-unused-const-variable", "-Werror", "-fsyntax-only", "-x", "c"]
+        subprocess.run([compiler, *options, str(file)], check=True)
+
+
+@pytest.mark.parametrize("name", ["a\nb", "a\x1b[31mb", "\x00", "a\x7f", "\x9b31m", "half \ud800", "a\u2028b"])
+def test_control_characters_are_refused_wherever_names_come_in(name):
+    inertia = gc.inertia.from_com(1, (0, 0, 0), np.eye(3))
+    said = "expected a name without control characters"
+    with pytest.raises(ArgumentError, match=said):
+        gc.Robot.build([gc.Body(name, None, gc.Joint.revolute((0, 0, 1)), None, inertia)])
+    with pytest.raises(ArgumentError, match=said):
+        gc.Robot.build([gc.Body("b", None, gc.Joint.revolute((0, 0, 1), name=name), None, inertia)])
+    with pytest.raises(ArgumentError, match=said):
+        gc.Robot.build([gc.Body("b", None, gc.Joint.revolute((0, 0, 1)), None, inertia)], name=name)
+
+
+def test_a_file_whose_name_no_xml_holds_still_names_its_robot(tmp_path):
+    path = Path(f"{tmp_path}/a\x01\udcff.urdf")
+    path.write_text(urdf("x").replace('<robot name="x">', "<robot>"), encoding="utf-8")
+    assert models.load_urdf(path).name == "a__"
+
+
+# --- numbers ---------------------------------------------------------------------------------------------------------
+
+NOT_NUMBERS = ["1_0", "１", "٣", "1\u00a02", "1e", "0x1", "1.0f", "1,0", "--1", "1d0", "1e1_0", "in", "+-1", "1\x0b"]
+NUMBERS = {"1": 1.0, "+1.": 1.0, ".5": 0.5, "1E-1": 0.1, " \t2\n": 2.0, "00.5e+0": 0.5}
+
+
+@pytest.mark.parametrize("text", [x for x in NOT_NUMBERS if "\x0b" not in x])
+@pytest.mark.parametrize("place", ['mass value="{}"', 'limit lower="-2" upper="2" velocity="{}" effort="50"'])
+def test_numbers_of_a_urdf_are_those_of_xml(text, place):
+    document = re.sub(f"<{place.split()[0]} [^/>]*", "<" + place.format(text), urdf("arm"))
+    with pytest.raises(ModelError, match="expected 1 number, got"):
+        models.load_urdf(document)
+
+
+@pytest.mark.parametrize("text", NUMBERS)
+def test_numbers_in_all_their_spellings(text):
+    robot = models.load_urdf(re.sub('mass value="[^"]*"', f'mass value="{text}"', urdf("arm")))
+    assert robot.parameters[0, 0] == NUMBERS[text]
+
+
+def test_numbers_elsewhere_in_a_urdf(tmp_path):
+    for text in NOT_NUMBERS:
+        with pytest.raises(ValueError, match="no numbers"):
+            read_numbers(text)
+    assert read_numbers("1 -2.5\t3e1\n inf -INF") == [1.0, -2.5, 30.0, np.inf, -np.inf]
+    assert read_numbers("") == []
+    motor = """<transmission name="t"><joint name="arm"/><actuator name="m">
+<mechanicalReduction>1_0</mechanicalReduction></actuator></transmission></robot>"""
+    with pytest.warns(UserWarning, match="mechanicalReduction '1_0'"):
+        models.load_urdf(urdf("arm").replace("</robot>", motor))
+    collision = '<collision><geometry><sphere radius="1_0"/></geometry></collision></link><joint'
+    with pytest.raises(ModelError, match=r"sphere radius: expected 1 finite number\(s\), got '1_0'"):
+        collision_capsules(urdf("arm").replace("</link>\n<joint", collision), models.load_urdf(urdf("arm")))
