@@ -71,4 +71,4 @@ def _show(live: LiveView, record: Record) -> None:
 
 
 def _verdict(worst: float, limit: float) -> str:
-    return "held so far" if worst <= limit else "**violated**"
+    return "held so far" if worst <= limit else "**beyond its limit**"

@@ -1,0 +1,85 @@
+"""What holding a command between samples does to the Lyapunov function."""
+
+from __future__ import annotations
+
+from typing import Any, cast
+
+import numpy as np
+
+from geomctrl.arguments import tolerance
+from geomctrl.compiler.symbols import where
+
+from .lyapunov import LEAST, ROUNDING, uncompiled
+from .monitor import HELD, UNRESOLVED, VIOLATED, Finding, Monitor
+
+
+class Holding(Monitor):
+    """What holding the feedback feeds: how far V rose above its lowest so far, less what holding the command that
+    keeps the desired motion has fed since, relative to the largest V so far.
+
+    A held command is off by what the law's changed since: by what it would have changed on the desired motion too, a
+    disturbance that keeps V from vanishing, and by the feedback's part, which must not outweigh what the law takes.
+    For a law that is right and sampled fast this is about (rate of the loop times control_dt) or less; where V grows
+    by itself, as the law is held too long, it goes to one. V less what a disturbance feeds is the usual bound of
+    systems that are input-to-state stable (Sontag 1989; Nesic and Teel 2004 for laws that are held).
+
+    Not measured where the plant has sensors, whose errors feed V too.
+    """
+
+    name = "holding"
+    what = "rise of the Lyapunov function beyond what holding the desired motion's command feeds, relative"
+
+    def __init__(self, limit: float = 0.5):
+        self.limit = tolerance("limit", limit)
+
+    def start(self, plant, controller):
+        self.law, self.function = uncompiled(controller), cast(Any, getattr(controller, "lyapunov", None))
+        self.last, self.since, self.power, self.fed = np.nan, -np.inf, 0.0, 0.0
+        self.largest, self.lowest, self.kept = 0.0, np.inf, np.zeros(plant.inputs)
+        return self.function is not None and self.held > 0.0 and not plant.sensors
+
+    def measure(self, sample):
+        t, q, v, z, plant = sample.t, sample.q, sample.v, sample.z, sample.plant
+        value, desired = self.function(t, q, v, z, plant)[0], sample.desired
+        if desired is not None:
+            one = where(value == value, 1.0, np.nan)  # a trace takes what is of time alone for the law's own arithmetic
+            tau = self.law(t, one * desired[0], one * desired[1], z)[0]
+            power, renewed = self._power(sample, self.kept - tau), t - self.since > (1.0 - 1e-6) * self.held
+            self.fed += where(self.since >= 0.0, 0.5 * (t - self.last) * (self.power + power), 0.0)
+            self.kept = np.where(renewed, tau, self.kept)
+            self.power, self.since = where(renewed, 0.0, power), where(renewed, t, self.since)
+        self.last, self.largest = t, max(self.largest, value)
+        rest = value - self.fed
+        self.lowest = rest if sample.changed else min(self.lowest, rest)
+        return where(value == value, (rest - self.lowest) / max(self.largest, LEAST), np.nan)
+
+    def _power(self, sample, tau):
+        """dV/dt through torques tau added to the command."""
+        t, q, v, z, plant = sample.t, sample.q, sample.v, sample.z, sample.plant
+        x, held = sample.x, sample.tau
+        more = plant.acceleration(t, q, v, held + tau, x) - plant.acceleration(t, q, v, held, x)
+        high, low = (self.function(t, q, v + s * self.held * more, z, plant)[0] for s in (0.5, -0.5))
+        return (high - low) / self.held
+
+    def confirm(self, replay):
+        """The rise against what truncation may have added to V, and against rounding of its terms."""
+        run, result = replay.run, replay.result(self)
+        if not np.isfinite(result.worst):
+            return Finding(VIOLATED, "V is not finite at a finite state")
+        last = int(np.searchsorted(run.t, result.t_worst - 1e-9).clip(0, len(run.t) - 1))
+        largest = float(np.nanmax(run.signals["lyapunov"][: last + 1]))
+        t, q, v, z, plant = replay.split(*replay.state(last))
+        if largest <= ROUNDING * float(self.function(t, q, -v, z, plant)[0]):
+            return Finding(HELD, "V is within rounding of its largest terms")
+        error = float(replay.step_error(lambda t, y: self.function(*replay.split(t, y))[0], last))
+        if (result.worst - self.limit) * max(largest, LEAST) <= 4.0 * error:
+            return Finding(
+                UNRESOLVED, "the rise is no more than truncation can have added", "halve dt", 0.5 * replay.dt
+            )
+        fastest, _ = replay.fastest_rate(*replay.state(last))
+        advice = (
+            ""
+            if not fastest > 0.0
+            else f"control_dt below {1.0 / fastest:.1g} s, as its fastest rate is {fastest:.3g} 1/s"
+        )
+        return Finding(VIOLATED, f"holding commands for {self.held:g} s raises V", advice)
