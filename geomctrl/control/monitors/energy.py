@@ -57,6 +57,8 @@ class EnergyBalance(Monitor):
             return Finding(VIOLATED, "the energy is not finite")
         ks = self._samples(result.values)
         rows = np.array([self._residual(replay, k) for k in ks])
+        finite = np.isfinite(rows).all(axis=1)
+        ks, rows = ks[finite], rows[finite]
         if len(ks) > 1:
             H, residual, error = rows.T
             dt = np.diff(run.t[ks])
@@ -102,5 +104,7 @@ class EnergyBalance(Monitor):
         for span in (h, 0.5 * h):
             ends = [along(j * span) for j in (-2.0, -1.0, 1.0, 2.0)]
             slopes.append(np.dot((1.0, -8.0, 8.0, -1.0), ends) / (12.0 * span))
-        rounding = 16.0 * np.finfo(float).eps * max(map(abs, ends)) / h
+        forces = np.abs(robot.mass_matrix(q) @ a) + np.abs(robot.gravity_force(q))
+        terms = max(map(abs, ends)) / h + np.abs(v) @ forces + abs(rate[-1]) + np.abs(q).max() * forces.sum() / h
+        rounding = 16.0 * np.finfo(float).eps * terms
         return along(0.0), slopes[1] - rate[-1], abs(slopes[1] - slopes[0]) + rounding

@@ -9,8 +9,9 @@ import numpy as np
 from geomctrl.arguments import tolerance
 from geomctrl.compiler.symbols import where
 
-from .lyapunov import LEAST, ROUNDING, uncompiled
+from .lyapunov import LEAST, ROUNDING, SHORT, uncompiled
 from .monitor import HELD, UNRESOLVED, VIOLATED, Finding, Monitor
+from .replay import Replay
 
 
 class Holding(Monitor):
@@ -66,16 +67,20 @@ class Holding(Monitor):
         run, result = replay.run, replay.result(self)
         if not np.isfinite(result.worst):
             return Finding(VIOLATED, "V is not finite at a finite state")
-        last = int(np.searchsorted(run.t, result.t_worst - 1e-9).clip(0, len(run.t) - 1))
-        largest = float(np.nanmax(run.signals["lyapunov"][: last + 1]))
+        values, V = result.values, run.signals["lyapunov"]
+        enough = values > self.limit + 0.25 * (result.worst - self.limit)
+        last = int(np.argmax(enough)) if enough.any() else len(values) - 1
+        largest = float(np.nanmax(V[: last + 1]))
         t, q, v, z, plant = replay.split(*replay.state(last))
         if largest <= ROUNDING * float(self.function(t, q, -v, z, plant)[0]):
             return Finding(HELD, "V is within rounding of its largest terms")
-        error = float(replay.step_error(lambda t, y: self.function(*replay.split(t, y))[0], last))
-        if (result.worst - self.limit) * max(largest, LEAST) <= 4.0 * error:
+        rise = values[last] * max(largest, LEAST)
+        if not 4.0 * float(replay.step_error(lambda t, y: self.function(*replay.split(t, y))[0], last)) < rise:
             return Finding(
                 UNRESOLVED, "the rise is no more than truncation can have added", "halve dt", 0.5 * replay.dt
             )
+        if not self._growth_unheld(replay, last) < 0.5 * rise:
+            return Finding(UNRESOLVED, "V grows where the law is not held, too", "see what `lyapunov` says")
         fastest, _ = replay.fastest_rate(*replay.state(last))
         advice = (
             ""
@@ -83,3 +88,15 @@ class Holding(Monitor):
             else f"control_dt below {1.0 / fastest:.1g} s, as its fastest rate is {fastest:.3g} 1/s"
         )
         return Finding(VIOLATED, f"holding commands for {self.held:g} s raises V", advice)
+
+    def _growth_unheld(self, replay: Replay, last: int) -> float:
+        """What V would have grown by, up to stored sample `last`, where the law acts all the time: of 32 samples."""
+        ks, h, total = np.unique(np.linspace(0, last, 32).astype(int)), SHORT * self.held, 0.0
+        for k in ks.tolist():
+            t, y = replay.state(k)
+            end, plant = replay.after(t, y, h), replay.split(t, y)[-1]
+            if end is None:
+                return np.inf
+            ends = (*replay.loop.split(end), plant), replay.split(t, y)[1:]
+            total += max(float(self.function(t + h, *ends[0])[0] - self.function(t, *ends[1])[0]), 0.0) / h
+        return total / len(ks) * float(replay.run.t[last] - replay.run.t[0])
