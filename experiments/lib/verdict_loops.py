@@ -17,7 +17,7 @@ import geomctrl as gc
 from geomctrl import actuators, controllers, inertia, models, sensors
 from geomctrl.control import FlatOutputs
 from geomctrl.control.elastic_joints import ElasticPlant
-from geomctrl.control.references import Sinusoids
+from geomctrl.control.references import Sinusoids, hold
 from geomctrl.control.smooth_references import Harmonic, RestToRest
 
 ARM, PANDA, UR10, PUMA = models.two_link(), models.panda(), models.ur10(), models.puma560()
@@ -26,7 +26,7 @@ HOMES = {"panda": [0.0, -0.5, 0.0, -2.0, 0.0, 1.6, 0.8], "ur10": [0.0, -1.2, 1.4
 
 @dataclass
 class Loop:
-    """A closed loop, and where it starts. reference: whether V vanishes along a motion, so that a search can look."""
+    """A closed loop, and where it starts."""
 
     name: str
     plant: Any
@@ -36,7 +36,9 @@ class Loop:
     dt: float = 1e-3
     steps: int = 300
     options: dict[str, Any] = field(default_factory=dict)  # of `simulate`
-    asserted: bool = True  # whether `assert_lyapunov` applies: to laws in continuous time, on rigid robots, with V > 0
+    asserted: bool = True  # whether `assert_lyapunov` applies as it is: to laws in continuous time, on rigid robots
+    bound: bool = False  # the V' that the law says is a bound
+    certified: bool = False  # whether a certificate is cheap
 
 
 def home(robot: gc.Robot) -> np.ndarray:
@@ -156,10 +158,9 @@ def right_adaptive() -> Iterator[Loop]:
         "DeadZone": {}, "Robust": {"rho": 5.0},
     }.items():  # fmt: skip
         law = getattr(controllers, name)(ARM, motion(ARM), **options)
-        asserted = hasattr(law, "lyapunov") and name not in ("Composite", "ConcurrentLearning", "DREM")
-        yield tracking(
-            f"{name}, a payload unknown", law, ARM.with_payload(0.5, (1.0, 0.0, 0.0)), off=0.2, asserted=asserted
-        )
+        asserted = name not in ("Composite", "ConcurrentLearning", "DREM") and not hasattr(law, "allowance")
+        loaded, bound = ARM.with_payload(0.5, (1.0, 0.0, 0.0)), name == "SmoothProjection"
+        yield tracking(f"{name}, a payload unknown", law, loaded, off=0.2, asserted=asserted, bound=bound)
     for robot in (PANDA, UR10):
         law = controllers.SlotineLi(robot, motion(robot), rate=0.1)
         loaded = robot.with_payload(1.0, (0.0, 0.0, 0.1))
@@ -235,6 +236,8 @@ def right_plants() -> Iterator[Loop]:
                1e-3, asserted=False)  # fmt: skip
     motor = gc.Plant(ARM, None, actuators=[actuators.SeriesElasticity(2000.0, 0.5, 5.0)])
     yield Loop("series elasticity", motor, Torque(ARM, 2.0), [0.3, 0.4], [0.0, 0.0], 5e-4, asserted=False)
+    still = controllers.Passivity(ARM, hold(ARM, np.array([0.4, -0.7])), K=20.0, strict=True)
+    yield tracking("Passivity at rest", still, off=0.2, certified=True)
     damped = gc.Plant(ARM, gc.Friction(viscous=0.5))
     known = controllers.Passivity(ARM, motion(ARM), friction=gc.Friction(viscous=0.5))
     yield tracking("friction that the law knows", known, damped, off=0.2, dt=2e-3)

@@ -6,13 +6,15 @@ from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
-from verdict_loops import ARM, PANDA, PUMA, UR10, Loop, Swinging, Torque, coupled, home, motion, resting, tracking
 
 import geomctrl as gc
 from geomctrl import actuators, controllers, models
 from geomctrl.control import FlatOutputs
 from geomctrl.control.elastic_joints import ElasticPlant
+from geomctrl.control.references import hold
 from geomctrl.control.smooth_references import Harmonic, RestToRest
+
+from .verdict_loops import ARM, PANDA, PUMA, UR10, Loop, Swinging, Torque, coupled, home, motion, resting, tracking
 
 Q_D = np.array([0.4, -0.7])
 
@@ -140,6 +142,11 @@ def other_models() -> Iterator[Loop]:
         law = Changed(controllers.PDGravity(ARM, Q_D), lambda t, q, v, s=share: -s * ARM.gravity_force(q))
         yield resting(f"gravity short by {share:g} of itself", law, off=0.0)
     armature = PUMA.with_armature(0.1 + PUMA.armature)
+    still = controllers.Passivity(ARM, hold(ARM, Q_D), K=20.0, strict=True)
+    yield tracking("a load of 1 kg unknown, at rest", still, ARM.with_payload(1.0, (1.0, 0.0, 0.0)), off=0.2,
+                   certified=True, steps=600)  # fmt: skip
+    sticking = gc.Plant(ARM, gc.Friction(coulomb=2.0, smoothing=0.05))
+    yield tracking("Coulomb friction unknown, at rest", still, sticking, off=0.2, certified=True, steps=1500)
     yield tracking("rotors unknown, puma560", controllers.ComputedTorque(PUMA, motion(PUMA)), armature)
     yield tracking("a load on the joint that follows", controllers.Passivity(coupled(), motion(coupled())),
                    coupled().with_payload(0.1, (0.3, 0, 0)))  # fmt: skip

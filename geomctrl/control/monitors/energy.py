@@ -71,7 +71,8 @@ class EnergyBalance(Monitor):
                 return Finding(VIOLATED, said, "the plant's energy, power or rate disagree")
         if replay.adaptive:
             return Finding(UNRESOLVED, "dH/dt is the power at the samples: truncation", "lower rtol and atol")
-        dt = 0.9 * replay.dt * (self.limit / result.worst) ** (1.0 / replay.order) if self.limit > 0.0 else np.nan
+        order = max(replay.order - 1, 1)  # the least that is seen, where the loss is in few steps
+        dt = 0.9 * replay.dt * (self.limit / result.worst) ** (1.0 / order) if self.limit > 0.0 else np.nan
         advice = f"dt = {dt:.1g} s, if the plant is smooth" if np.isfinite(dt) else ""
         return Finding(UNRESOLVED, "dH/dt is the power at the samples: truncation", advice, dt)
 

@@ -195,11 +195,11 @@ class _Repeated:
 
     def finding(self) -> Finding:
         allowed, order = self.monitor.limit * max(self.step.largest, LEAST), self.replay.order
-        outcome, growths, seen = refined(self.growth, allowed, order)
+        outcome, growths, _ = refined(self.growth, allowed, order)
         if outcome != VANISHES and np.isfinite(growths).all():
             allowed += NOISE_SIGMAS * max(self.noise(1), self.noise(2 ** (len(growths) - 1)))
             confirmed = outcome
-            outcome, seen = extrapolated(growths, allowed, order)
+            outcome = extrapolated(growths, allowed, order).outcome
             outcome = UNDECIDED if outcome == STAYS != confirmed else outcome
         since = f"in the step from t = {self.step.t:.6g} s"
         if outcome == STAYS:
@@ -213,14 +213,14 @@ class _Repeated:
             return Finding(HELD, "growth is within rounding of the largest terms of V")
         if self.held:
             return Finding(HELD, "V does not grow along the law's own motion")
-        return self._truncation(growths, allowed, seen, terms, since)
+        return self._truncation(growths, allowed, terms, since)
 
-    def _truncation(self, growths: list[float], allowed: float, seen: float, terms: float, since: str) -> Finding:
+    def _truncation(self, growths: list[float], allowed: float, terms: float, since: str) -> Finding:
         """With the step that resolves it, and why it has to be that short."""
         order, dt = self.replay.order, self.replay.dt
         if self.replay.adaptive:
             return Finding(UNRESOLVED, f"V grows {since} by truncation", "lower rtol and atol")
-        enough = next(dt / 2**j for j, x in enumerate(growths) if x <= allowed)
+        enough = tested = next(dt / 2**j for j, x in enumerate(growths) if x <= allowed)
         if np.isfinite(growths[:2]).all():
             rate = np.log2(max(abs(growths[0] / growths[1]), 2.0)) + 1.0 if growths[1] else order + 1.0
             if self.step.largest < 1e-6 * terms:  # V is no more than the truncation, squared
@@ -231,5 +231,5 @@ class _Repeated:
             share = stable / dt
             said = f"the loop, whose fastest rate is {fastest:.3g} 1/s, is too stiff for dt = {dt:g} s"
             advice = f"dt at most {stable:.2g} s, or damping gains at most {share:.2g} times theirs"
-            return Finding(UNRESOLVED, said, advice, min(enough, 0.9 * stable))
+            return Finding(UNRESOLVED, said, advice, min(tested, 0.9 * stable))
         return Finding(UNRESOLVED, f"V grows {since} by truncation", f"dt = {enough:.1g} s", enough)

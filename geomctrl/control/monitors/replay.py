@@ -116,9 +116,18 @@ class Replay:
             return np.nan, np.nan
         rates = np.linalg.eigvals(J)
         fastest, decaying = float(np.abs(rates).max()), rates[rates.real < 0.0]
-        steps = np.geomspace(1e-2, 10.0, 400) / max(fastest, 1e-12)
-        grows = (np.abs(self._amplification(np.multiply.outer(steps, decaying))) > GROWING).any(axis=1)
-        return fastest, float(steps[max(int(np.argmax(grows)) - 1, 0)]) if grows.any() else np.inf
+        steps = np.geomspace(1e-2, 10.0, 200) / max(fastest, 1e-12)
+        grows = np.array([self._grows(h * decaying) for h in steps])
+        if not grows.any():
+            return fastest, np.inf
+        low, high = steps[max(int(np.argmax(grows)) - 1, 0)], steps[int(np.argmax(grows))]
+        for _ in range(30):
+            middle = 0.5 * (low + high)
+            low, high = (low, middle) if self._grows(middle * decaying) else (middle, high)
+        return fastest, float(low)
+
+    def _grows(self, x: np.ndarray) -> bool:
+        return bool((np.abs(self._amplification(x)) > GROWING).any())
 
     def _amplification(self, x: np.ndarray) -> np.ndarray:
         """The method's stability function 1 + x b . (1 - x A)^-1 1."""
