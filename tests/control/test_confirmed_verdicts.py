@@ -208,6 +208,21 @@ def test_a_loop_that_is_held_too_long_is_a_violation_and_a_wrong_law_is_not_blam
     assert wrong.monitors["holding"].ok is not False
 
 
+def test_a_law_that_chatters_while_it_is_held_is_not_accused():
+    class Sliding(Spring):
+        def __call__(self, t, q, v, z):
+            return gc.Command(-self.k * q - self.d * v - 3.0 * np.sign(v))
+
+        def lyapunov(self, t, q, v, z, plant):
+            V, rate = super().lyapunov(t, q, v, z, plant)
+            return gc.Lyapunov(V, rate - 3.0 * np.abs(v).sum())
+
+    run = gc.simulate(SLIDER, Sliding(), [0.0], [1e-3], 0.3, 1e-3, control_dt=5e-3)
+    assert run.monitors["holding"].worst > 0.5
+    assert run.monitors["holding"].ok is None
+    assert "chatter" in run.monitors["holding"].explanation
+
+
 @pytest.mark.parametrize(("beyond", "verdict"), [(0.0, "held"), (4e-15, "held"), (1e-9, "VIOLATED")])
 def test_a_joint_at_its_limit_is_within_rounding_of_it(beyond, verdict):
     joint = gc.Joint.prismatic((1, 0, 0), lower=-1.0, upper=0.5)

@@ -13,6 +13,8 @@ from .lyapunov import LEAST, ROUNDING, SHORT, uncompiled
 from .monitor import HELD, UNRESOLVED, VIOLATED, Finding, Monitor
 from .replay import Replay
 
+MAX_PAIRS = 32  # of samples, between which a jump of the command is sought
+
 
 class Holding(Monitor):
     """What holding the feedback feeds: how far V rose above its lowest so far, less what holding the command that
@@ -76,17 +78,16 @@ class Holding(Monitor):
             return Finding(HELD, "V is within rounding of its largest terms")
         rise = values[last] * max(largest, LEAST)
         if not 4.0 * float(replay.step_error(lambda t, y: self.function(*replay.split(t, y))[0], last)) < rise:
-            return Finding(
-                UNRESOLVED, "the rise is no more than truncation can have added", "halve dt", 0.5 * replay.dt
-            )
+            said = "the rise is no more than truncation can have added"
+            return Finding(UNRESOLVED, said, "halve dt", 0.5 * replay.dt)
         if not self._growth_unheld(replay, last) < 0.5 * rise:
             return Finding(UNRESOLVED, "V grows where the law is not held, too", "see what `lyapunov` says")
+        if self._jumps(replay, last):
+            said = "the command jumps with the state: the rise may be chatter, which falls with control_dt"
+            return Finding(UNRESOLVED, said, "halve control_dt and compare V")
         fastest, _ = replay.fastest_rate(*replay.state(last))
-        advice = (
-            ""
-            if not fastest > 0.0
-            else f"control_dt below {1.0 / fastest:.1g} s, as its fastest rate is {fastest:.3g} 1/s"
-        )
+        advice = f"control_dt below {1.0 / fastest:.1g} s, as the loop's fastest rate is {fastest:.3g} 1/s"
+        advice = advice if fastest > 0.0 else ""
         return Finding(VIOLATED, f"holding commands for {self.held:g} s raises V", advice)
 
     def _growth_unheld(self, replay: Replay, last: int) -> float:
@@ -100,3 +101,17 @@ class Holding(Monitor):
             ends = (*replay.loop.split(end), plant), replay.split(t, y)[1:]
             total += max(float(self.function(t + h, *ends[0])[0] - self.function(t, *ends[1])[0]), 0.0) / h
         return total / len(ks) * float(replay.run.t[last] - replay.run.t[0])
+
+    def _jumps(self, replay: Replay, last: int) -> bool:
+        """Whether the command, between two of the samples up to `last`, changes mostly at one place."""
+        run = replay.run
+        for k in range(max(last - MAX_PAIRS, 0), last):
+            t, q, v, z, plant = replay.split(*replay.state(k))
+            robot = plant.robot
+            way = robot.difference(q, run.q[k + 1]), run.v[k + 1] - v
+            line = np.linspace(0.0, 1.0, 9)
+            tau = np.array([self.law(t, robot.integrate(q, x * way[0]), v + x * way[1], z).tau for x in line])
+            steps = np.abs(np.diff(tau, axis=0))
+            if (steps.max(axis=0) > np.maximum(0.5 * steps.sum(axis=0), 1e-6 * np.abs(tau).max())).any():
+                return True
+        return False

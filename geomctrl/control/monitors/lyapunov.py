@@ -17,7 +17,7 @@ from .replay import Replay
 
 LEAST = 1e-12  # the least V that growth is compared with, in its SI unit
 MAX_STEPS = 64  # that are repeated, from the worst on
-MAX_PARTS_OF_ALL = 3000  # of these steps together
+MAX_PARTS_OF_ALL = 1500  # of these steps together
 ROUNDING = 16.0 * np.finfo(float).eps  # of the largest terms of V, in one step
 NOISE_SIGMAS = 16.0
 SHORT = 0.125  # of a period, the step in which a held law's V is judged, and the scale of growth in it
