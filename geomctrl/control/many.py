@@ -34,7 +34,7 @@ from .compiled.choice import checked_choice, known_trace, say
 from .compiled.machine import SAMPLE, STEP, Machine
 from .compiled.trace import TracedLoop
 from .contracts import Controller
-from .measures import Measure, accumulates
+from .measures import Measure, Verdict, accumulates
 from .monitors import monitor_list
 from .plant import Plant, plant_of
 from .run import Run
@@ -168,12 +168,13 @@ def outcomes(
 ) -> list[Outcome]:
     """An Outcome a case, in their order; options as for `simulate`. What fails in one case leaves the others alone.
 
-    Where all measures accumulate while the loop runs, no samples are stored and no verdict is confirmed: none is told.
+    Where all measures accumulate while the loop runs, no samples are stored. Verdicts are confirmed where a measure asks
+    for one, or is a function of the Run.
     """
     taken = [m for m in measures.values() if isinstance(m, Measure) and accumulates(m)]
     if all(isinstance(m, Measure) for m in measures.values()):
         options["every"] = step_count(t_end, dt)
-    options["confirming"] = len(taken) < len(measures)
+    options["confirming"] = any(isinstance(m, Verdict) or not isinstance(m, Measure) for m in measures.values())
     options["monitors"] = [*monitor_list(options.get("monitors", "default"))]
     ways: list[Way] = []
     found: dict[int, Outcome] = {}
@@ -190,7 +191,7 @@ def outcomes(
 
 def _outcome(way: Way, run: Run, measures: Mapping[str, Callable[[Run], Any]]) -> Outcome:
     values, reason, success = {}, run.reason, run.success
-    if way.confirming:
+    if any(isinstance(m, Verdict) for m in measures.values()):
         reason = "; ".join([reason, *(f"{m.name} {m.verdict}: {m.explanation}" for m in _doubtful(run))])
     accumulated = iter(way.record.watchers[len(way.record.monitors) :])
     for name, measure in measures.items():
