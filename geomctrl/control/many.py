@@ -168,8 +168,8 @@ def outcomes(
 ) -> list[Outcome]:
     """An Outcome a case, in their order; options as for `simulate`. What fails in one case leaves the others alone.
 
-    Where all measures accumulate while the loop runs, no samples are stored. Verdicts are confirmed where a measure asks
-    for one, or is a function of the Run.
+    Where all measures accumulate while the loop runs, no samples are stored. Verdicts are confirmed where a measure
+    asks for one, or is a function of the Run.
     """
     taken = [m for m in measures.values() if isinstance(m, Measure) and accumulates(m)]
     if all(isinstance(m, Measure) for m in measures.values()):

@@ -262,7 +262,8 @@ def _finding(saved: list | None) -> Finding | None:
     """What a file says of a confirmation. Raises ValueError for what none has said."""
     if saved is None:
         return None
-    found = Finding(*map(str, saved[:3]), float(saved[3]))
+    verdict, reason, advice, dt = saved
+    found = Finding(str(verdict), str(reason), str(advice), float(dt))
     if found.verdict not in (HELD, UNRESOLVED, VIOLATED):
         raise ValueError(f"verdict: expected {HELD}, {UNRESOLVED} or {VIOLATED}, got {found.verdict!r:.40}")
     return found

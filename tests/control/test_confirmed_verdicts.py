@@ -7,7 +7,7 @@ import pytest
 
 import geomctrl as gc
 from geomctrl import controllers, inertia, measures, models
-from geomctrl.control.monitors.refinement import STAYS, UNDECIDED, VANISHES, refined
+from geomctrl.control.monitors.refinement import STAYS, UNDECIDED, VANISHES, extrapolated, refined
 from geomctrl.control.references import Sinusoids
 
 PANDA, ARM = models.panda(), models.two_link()
@@ -53,6 +53,14 @@ def test_growth_is_extrapolated_with_the_order_of_the_method(order, left, outcom
         assert found.order == pytest.approx(order, abs=0.1)
 
 
+@pytest.mark.parametrize("order", [0.5, 1.0, 2.0, 3.0, 4.0, 6.0])
+@pytest.mark.parametrize("left", [-1.0, 0.0, 0.3])
+def test_the_limit_is_within_the_error_of_the_last_growth(order, left):
+    for count in (3, 4, 6):
+        growths = [left + 0.5 * 2.0 ** (-k * order) for k in range(count)]
+        assert abs(growths[-1] - left) <= extrapolated(growths, 1e-3, 4).error
+
+
 def test_growth_that_wanders_is_undecided():
     rng = np.random.default_rng(3)
     for wandering in (lambda n: rng.uniform(-0.7, 1.3), lambda n: rng.uniform() / n, lambda n: rng.normal() / n):
@@ -74,6 +82,16 @@ def test_truncation_on_the_reference_is_no_violation_and_a_milligram_is_one(comp
     wrong = on_reference(PANDA.with_payload(1e-6, (0, 0, 0.1)), compiled=compiled, every=every)
     assert wrong.ok is False
     assert "VIOLATED (V grows by" in wrong.summary()
+
+
+@pytest.mark.parametrize("compiled", [False, True])
+def test_the_worst_step_is_repeated_where_it_was_not_stored(compiled):
+    """V grows for a moment at 0.25 s only; stored are the first sample and the last."""
+    law = Spring(extra=lambda t, q, v: 0.05 * np.exp(-(((t - 0.25) / 0.01) ** 2)))
+    run = gc.simulate(SLIDER, law, [0.1], [0.1], 0.5, 1e-3, every=1000, compiled=compiled)
+    assert len(run.t) == 2
+    assert run.monitors["lyapunov"].ok is False
+    assert f"in the step from t = {run.monitors['lyapunov'].t_worst - 1e-3:.6g} s" in run.summary()
 
 
 def test_the_step_that_is_advised_resolves():
@@ -244,6 +262,20 @@ def test_strict_goes_on_after_what_is_cleared_and_stops_at_what_is_confirmed(com
     ) as stopped:
         on_reference(PANDA.with_payload(0.1), compiled=compiled, strict=True)
     assert stopped.value.run.t[-1] == pytest.approx(2e-3)
+
+
+def test_what_nobody_confirmed_is_unresolved():
+    """As in a run that Ctrl-C ends."""
+
+    def stop(fraction):
+        if fraction > 0.5:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt) as stopped:
+        gc.simulate(SLIDER, Spring(d=-1.0), [0.1], [0.1], 1.0, 1e-3, progress=stop, compiled=False)
+    found = stopped.value.run.monitors["lyapunov"]
+    assert found.worst > found.limit
+    assert (found.verdict, found.ok, found.explanation) == ("UNRESOLVED", None, "not confirmed")
 
 
 def test_three_verdicts_are_kept_in_files(tmp_path):
