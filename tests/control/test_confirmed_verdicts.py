@@ -86,9 +86,9 @@ def test_truncation_on_the_reference_is_no_violation_and_a_milligram_is_one(comp
 
 @pytest.mark.parametrize("compiled", [False, True])
 def test_the_worst_step_is_repeated_where_it_was_not_stored(compiled):
-    """V grows for a moment at 0.25 s only; stored are the first sample and the last."""
-    law = Spring(extra=lambda t, q, v: 0.05 * np.exp(-(((t - 0.25) / 0.01) ** 2)))
-    run = gc.simulate(SLIDER, law, [0.1], [0.1], 0.5, 1e-3, every=1000, compiled=compiled)
+    """V grows about q = 0.12 only, for a moment; stored are the first sample and the last."""
+    law = Spring(extra=lambda t, q, v: 0.05 * np.exp(-(((q[0] - 0.12) / 2e-3) ** 2)))
+    run = gc.simulate(SLIDER, law, [0.1], [0.2], 0.5, 1e-3, every=1000, compiled=compiled)
     assert len(run.t) == 2
     assert run.monitors["lyapunov"].ok is False
     assert f"in the step from t = {run.monitors['lyapunov'].t_worst - 1e-3:.6g} s" in run.summary()
